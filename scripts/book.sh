@@ -20,28 +20,42 @@ fi
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
 cp -r docs/book/book.toml docs/book/src "$stage"
-# Files that pages include are found from here; links of pages that are included whole lead to chapters.
-sed -i -e "s|{{#include ../../../|{{#include $root/|g" -e "s|{{#include ../../|{{#include $root/docs/|g" "$stage"/src/*.md
+# A link alone on its line stands for the file where the repository is read; in the book the file stands there: a page as it is, whose
+# links lead to chapters, and a program below the link.
 python3 - "$root" "$stage/src" <<'END'
 import pathlib, re, shutil, sys
 
 root, source = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
-for page in source.glob("*.md"):
-    text = page.read_text()
+chapters = {page.name for page in source.glob("*.md")}
+languages = {".rs": "rust", ".sbatch": "sh"}
 
-    def beside(match):
-        path = (root / "docs/book/src" / match[1]).resolve()
-        if path.is_relative_to(root / "docs/book"):
-            return match[0]
-        name = path.relative_to(root)
-        # What is read as it is: mdbook would take other names for those of pages and of programs.
-        names = {".md": name.with_suffix(".txt"), ".rs": f"{name}.txt"}
-        copy = pathlib.Path("repository") / names.get(name.suffix, name)
-        (source / copy).parent.mkdir(parents=True, exist_ok=True)
+def beside(match):
+    path = (root / "docs/book/src" / match[1]).resolve()
+    if path.is_relative_to(root / "docs/book"):
+        return match[0]
+    name = path.relative_to(root)
+    # What is read as it is: mdbook would take other names for those of pages and of programs.
+    names = {".md": name.with_suffix(".txt"), ".rs": f"{name}.txt"}
+    copy = pathlib.Path("repository") / names.get(name.suffix, f"{name}.txt" if path.is_dir() else name)
+    (source / copy).parent.mkdir(parents=True, exist_ok=True)
+    if path.is_dir():
+        # A folder is what is in it.
+        (source / copy).write_text("".join(f"{entry.name}\n" for entry in sorted(path.iterdir())))
+    else:
         shutil.copy(path, source / copy)
-        return f"]({copy})"
+    return f"]({copy})"
 
-    page.write_text(re.sub(r"\]\((\.\./[^)#]*)(?:#[^)]*)?\)", beside, text))
+def written(line):
+    alone = re.fullmatch(r"\[[^\]]+\]\(([^)#]+)\)", line)
+    shown = re.sub(r"\]\((\.\./[^)#]*)(?:#[^)]*)?\)", beside, line)
+    if not alone or alone[1] in chapters:
+        return shown
+    path = root / "docs/book/src" / alone[1]
+    text = path.read_text().rstrip()
+    return text if path.suffix == ".md" else f"{shown}\n\n```{languages.get(path.suffix, 'text')}\n{text}\n```"
+
+for page in source.glob("*.md"):
+    page.write_text("".join(f"{written(line)}\n" for line in page.read_text().splitlines()))
 END
 rm -rf "$out"
 "$mdbook" build --dest-dir "$out" "$stage"

@@ -93,7 +93,8 @@
 //! Recording never fails. An invalid call, such as sizes that differ or a negative sigma, yields an image that carries
 //! its error, with the line of *your* program, and so does everything computed from it. Whatever looks at such an image
 //! returns that first error; [`Image::check`] returns it at any time. Only opening and looking return a
-//! [`Result`](prelude::Result), so a program needs `?` there alone.
+//! [`Result`], so a program needs `?` there alone. An error that nobody looked at is a warning. Warnings go to the
+//! program's logger (of the crate `log`), or to standard error where it has installed none.
 //! ```
 //! # use horus::prelude::*;
 //! # fn main() -> Result<()> {
@@ -143,10 +144,11 @@
 //! - `mpi`: ranks under `mpirun`. Needs an MPI library and libclang to build.
 //!
 //! Build with `--release`: without optimisation the kernels of the CPU are some 75 times slower. To debug your own crate at
-//! full speed, let its `Cargo.toml` optimise those that it depends on:
+//! full speed, let its `Cargo.toml` optimise those that it depends on, without their debug information:
 //! ```toml
 //! [profile.dev.package."*"]
 //! opt-level = 3
+//! debug = false
 //! ```
 //!
 //! # Where to look
@@ -187,6 +189,12 @@ mod weights;
 pub use devices::predicted;
 #[doc(hidden)]
 pub use horus_core as core;
+#[doc(inline)]
+pub use horus_core::error::{Error, Result};
+#[doc(inline)]
+pub use horus_core::image::Image;
+#[doc(inline)]
+pub use horus_core::io::AnyImage;
 /// The crate ndarray, whose types are in signatures ([`Image::to_array`](prelude::Image::to_array)), in the version
 /// that Horus uses.
 pub use horus_core::ndarray;
@@ -252,35 +260,5 @@ pub mod prelude {
     #[doc(inline)]
     pub use crate::session::{Builder, Session};
     #[doc(inline)]
-    pub use horus_core::dtype::{DType, Float, Pixel, Scalar};
-    #[doc(inline)]
-    pub use horus_core::error::{Error, Result};
-    #[doc(inline)]
-    pub use horus_core::execute::trace::Times;
-    #[doc(inline)]
-    pub use horus_core::filters::{self, Footprint};
-    #[doc(inline)]
-    pub use horus_core::image::{Ending, Image, Iterated, Norm, Pixels, Until, Value};
-    #[doc(inline)]
-    pub use horus_core::io::{AnyImage, Clipping, Compression, Depth, OpenOptions, SaveOptions, Scale, Scaling};
-    #[doc(inline)]
-    pub use horus_core::ops::components::Connectivity;
-    #[doc(inline)]
-    pub use horus_core::ops::geometric::{Flip, Interpolation};
-    #[doc(inline)]
-    pub use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
-    #[doc(inline)]
-    pub use horus_core::ops::sampling::Sampling;
-    #[doc(inline)]
-    pub use horus_core::plan::forecast::{Cluster, Forecast};
-    #[doc(inline)]
-    pub use horus_core::plan::movement::Link;
-    #[doc(inline)]
-    pub use horus_core::plan::{Mode, Transfer};
-    #[doc(inline)]
-    pub use horus_core::session::{Progress, Stats};
-    #[doc(inline)]
-    pub use horus_core::settings::{Stencil, Steps};
-    #[doc(inline)]
-    pub use horus_core::shape::{Axis, Border, Region, Shape};
+    pub use horus_core::prelude::*;
 }

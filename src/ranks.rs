@@ -38,7 +38,9 @@ fn under_launcher() -> Result<Arc<dyn Communicator>> {
 
 #[cfg(not(feature = "mpi"))]
 fn under_launcher() -> Result<Arc<dyn Communicator>> {
-    log::warn!("this build of Horus has no MPI: every process runs the whole program (build with `--features mpi`)");
+    horus_core::warn!(
+        "this build of Horus has no MPI: every process runs the whole program (build with `--features mpi`)"
+    );
     Ok(Arc::new(Alone))
 }
 

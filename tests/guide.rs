@@ -150,6 +150,124 @@ fn the_table_of_names_is_complete() {
     }
 }
 
+/// Methods stand in the documentation in the order of modules.
+#[test]
+fn the_page_of_images_begins_with_what_everybody_needs() {
+    let at = |file: &str, modules: &[&str]| -> Vec<usize> {
+        let text = fs::read_to_string(root().join("horus-core/src").join(file)).expect("a file");
+        let place = |module: &&str| text.find(&format!("mod {module};")).unwrap_or_else(|| panic!("{file}: {module}"));
+        modules.iter().map(place).collect()
+    };
+    assert!(at("lib.rs", &["io", "image"]).is_sorted(), "files");
+    assert!(at("io/mod.rs", &["any", "save", "memory"]).is_sorted(), "opening and saving");
+    let order =
+        ["create", "read", "pixel", "mask", "neighbourhood", "morphology", "geometric", "reduce", "volume", "external"];
+    assert!(at("image/mod.rs", &order).is_sorted(), "arithmetic, filters, geometry");
+}
+
+/// The other names under which functions in the files at or under `path` are found.
+fn aliases(path: PathBuf) -> BTreeSet<String> {
+    if path.is_dir() {
+        return fs::read_dir(path).expect("a folder").flat_map(|f| aliases(f.expect("a file").path())).collect();
+    }
+    let text = fs::read_to_string(path).expect("a file");
+    let lines = text.lines().filter_map(|l| l.trim().strip_prefix("#[doc(alias"));
+    lines.flat_map(|l| l.split('"').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>()).collect()
+}
+
+/// Who searches the documentation for a function of SciPy or OpenCV finds what the table of names names first beside it.
+#[test]
+fn the_documentation_is_searched_by_the_names_of_scipy_and_opencv() {
+    let mut found = operations();
+    for place in ["image", "io", "filters"] {
+        found.extend(aliases(root().join("horus-core/src").join(place)));
+    }
+    let (_, tables) = NAMES.split_once("## In and out").expect("the tables");
+    let (tables, _) = tables.split_once("## Loops").expect("the tables");
+    let mut count = 0;
+    for line in tables.lines().filter(|l| l.starts_with("| `")) {
+        for cell in line.split(" | ").skip(1).take(2) {
+            let name = cell.strip_prefix("`cv.").or_else(|| cell.strip_prefix("`ndi.")).unwrap_or_default();
+            let name = name.split('`').next().unwrap_or_default();
+            if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+                continue;
+            }
+            assert!(found.contains(name), "no function has `{name}` as an alias");
+            count += 1;
+        }
+    }
+    assert!(count > 70, "{count} names");
+}
+
+/// Examples compile for those who depend on `horus` and import its prelude: the core has the same one, under the same name in hidden
+/// lines.
+#[test]
+fn examples_of_the_documentation_are_those_of_a_user() {
+    let (mut blocks, mut wrong) = (0, Vec::new());
+    let mut folders: Vec<PathBuf> = ["dtype", "filters", "host", "image", "io", "series", "session", "settings"]
+        .map(|folder| root().join("horus-core/src").join(folder))
+        .into();
+    folders.push(root().join("src"));
+    while let Some(path) = folders.pop() {
+        if path.is_dir() {
+            folders.extend(fs::read_dir(path).expect("a folder").map(|f| f.expect("a file").path()));
+            continue;
+        }
+        let text = fs::read_to_string(&path).expect("a file");
+        let mut inside = false;
+        for line in text.lines().filter_map(|l| l.trim().strip_prefix("//")) {
+            let Some(line) = line.strip_prefix(['/', '!']).map(str::trim) else { continue };
+            if line.starts_with("```") {
+                inside = !inside;
+                blocks += usize::from(inside);
+            } else if inside && line.contains("horus_core") {
+                let hidden = line.strip_prefix("# ").unwrap_or_default();
+                let ours = ["Ok::<", "mod horus ", "use std::"].iter().any(|begin| hidden.starts_with(begin));
+                if !(ours || hidden.starts_with("use horus_core::") && hidden.contains("prelude::*")) {
+                    wrong.push(format!("{}: {line}", path.display()));
+                }
+            }
+        }
+    }
+    assert!(blocks > 170, "{blocks} examples");
+    assert!(wrong.is_empty(), "these lines are no user's: {wrong:#?}");
+}
+
+/// What programs call in other libraries, to be found in the table of names or among what there is not (yet).
+const LOOKED_FOR: &str = include_str!("looked_for.txt");
+const MISSING: &str = include_str!("../docs/missing.md");
+
+/// The identifiers in code.
+fn identifiers(text: &str) -> impl Iterator<Item = &str> {
+    let code = text.lines().flat_map(|l| l.split('`').skip(1).step_by(2));
+    code.flat_map(|c| c.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))).filter(|name| !name.is_empty())
+}
+
+#[test]
+fn what_people_look_for_is_in_the_table_of_names_or_said_to_be_missing() {
+    let told: BTreeSet<&str> = identifiers(NAMES).chain(identifiers(MISSING)).collect();
+    let mut count = 0;
+    for line in LOOKED_FOR.lines().filter(|l| !l.starts_with('#')) {
+        let (library, names) = line.split_once(": ").expect("a library and its names");
+        for name in names.split(' ') {
+            assert!(told.contains(name), "neither docs/names.md nor docs/missing.md has `{name}` of {library}");
+            count += 1;
+        }
+    }
+    assert!(count > 750, "{count} names");
+}
+
+#[test]
+fn what_is_said_to_be_missing_is() {
+    let there_is = operations();
+    let rows = MISSING.lines().filter(|l| l.starts_with("| `"));
+    let missing: Vec<&str> = rows.flat_map(|l| identifiers(l.split(" | ").next().unwrap_or_default())).collect();
+    assert!(missing.len() > 450, "{} names", missing.len());
+    for name in missing {
+        assert!(!there_is.contains(name), "docs/missing.md says there is no `{name}`");
+    }
+}
+
 /// Markdown files: those of the book, and those that lead to it or that it includes.
 fn pages() -> Vec<(PathBuf, String)> {
     let chapters = fs::read_dir(root().join("docs/book/src")).expect("the book").map(|f| f.expect("a file").path());
@@ -187,7 +305,7 @@ fn the_rust_code_of_the_book_is_code_that_runs() {
     let sources: Vec<Vec<&str>> = sources.iter().map(|s| s.lines().map(str::trim).collect()).collect();
     let mut count = 0;
     for (path, page) in pages().iter().filter(|(path, _)| path.starts_with(root().join("docs/book"))) {
-        for block in blocks(page, "rust").iter().filter(|block| !block[0].starts_with("{{#include")) {
+        for block in blocks(page, "rust") {
             let stands = sources.iter().any(|lines| lines.windows(block.len()).any(|part| part == &block[..]));
             assert!(stands, "{} has code that docs/book/code.rs has not:\n{}", path.display(), block.join("\n"));
             count += 1;
@@ -213,14 +331,14 @@ fn links_of_the_book_lead_somewhere() {
     let mut count = 0;
     for (path, page) in pages() {
         let folder = path.parent().expect("a folder");
-        let includes = page.split("{{#include ").skip(1).filter_map(|rest| rest.split("}}").next());
-        let links = page.split("](").skip(1).filter_map(|rest| rest.split(')').next());
-        for link in includes.chain(links) {
+        // A directive of the book's program is no text where the repository is read; `scripts/book.sh` replaces links.
+        assert!(!page.contains("{{#"), "{} has a directive", path.display());
+        for link in page.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
             let target = link.split('#').next().unwrap_or_default();
             if target.is_empty() || target.contains("://") {
                 continue;
             }
-            // What is included stands elsewhere in the book; its links lead to chapters there, and to pages beside it here.
+            // A reference stands elsewhere in the book; its links lead to chapters there, and to pages beside it here.
             let there = folder.join(target).exists();
             assert!(there, "{} leads to {link}, which there is not", path.display());
             count += 1;

@@ -1,5 +1,8 @@
 //! What users need is in the facade: no signature asks them to depend on another crate, and hidden parts are not told of.
 
+use std::path::PathBuf;
+use std::process::Command;
+
 use horus::prelude::*;
 
 /// A program in which everything comes from `horus`, the types of the crates in its signatures too.
@@ -29,4 +32,80 @@ fn bounds_have_names() -> Result<()> {
     let image = Image::<u8>::constant(&session, 2, 2, 250);
     assert_eq!(brighter(&image, 10).to_vec()?, [255; 4]);
     Ok(())
+}
+
+/// Who begins does not need the prelude.
+#[test]
+fn the_first_names_are_at_the_root() -> horus::Result<()> {
+    let session = horus::Session::builder().device("cpu").build()?;
+    let image: horus::Image<f32> = horus::Image::worms(&session, 8, 8);
+    let any = horus::AnyImage::F32(image);
+    assert_eq!(any.shape().to_string(), "8x8");
+    Ok(())
+}
+
+/// The process that [`without_a_logger_warnings_go_to_standard_error`] looks at. Tests install no logger here.
+#[test]
+fn a_program_of_mistakes() -> Result<()> {
+    let Some(folder) = std::env::var_os("SURFACE_FOLDER").map(PathBuf::from) else { return Ok(()) };
+    let session = Session::builder().device("cpu").build()?;
+    drop(Image::worms(&session, 8, 8).gauss(-1.0));
+    (Image::worms(&session, 8, 8) * 9.0).save(folder.join("bright.png"))?;
+    Image::from_volume_fn(&session, 3, 4, 5, |z, y, x| (z + y + x) as u8).save(folder.join("pages.tif"))?;
+    session.open(folder.join("pages.tif"))?;
+    Ok(())
+}
+
+#[test]
+fn without_a_logger_warnings_go_to_standard_error() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut program = Command::new(std::env::current_exe().expect("this program"));
+    program.args(["--exact", "a_program_of_mistakes", "--nocapture"]).env("SURFACE_FOLDER", folder.path());
+    let told = String::from_utf8(program.output().expect("it runs").stderr).expect("text");
+    for warning in
+        ["an error was discarded with its image: gauss: sigma is -1", "bright.png: ", "pages.tif has 3 pages: "]
+    {
+        let line =
+            told.lines().find(|l| l.contains(warning)).unwrap_or_else(|| panic!("{warning} is not told:\n{told}"));
+        assert!(line.starts_with("horus: warning: "), "{line}");
+    }
+    let place = told.lines().find(|l| l.contains("sigma is -1")).expect("the line");
+    assert!(place.contains("(at tests/surface.rs:"), "{place}");
+}
+
+/// What the compiler says of a program that is wrong.
+fn compiled(body: &str) -> String {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("wrong.rs");
+    let program = format!(
+        "use horus::prelude::*;\nfn program(session: &Session, image: Image<f32>, mask: Image<bool>) -> Result<()> {{\n{body}\nOk(())\n}}\nfn main() {{}}\n"
+    );
+    std::fs::write(&file, program).expect("a file");
+    let built = std::env::current_exe().expect("this program").with_file_name("");
+    let libraries = std::fs::read_dir(&built).expect("the folder of this program").flatten();
+    let ours = |name: &str| name.starts_with("libhorus-") && name.ends_with(".rlib");
+    let libraries = libraries.filter(|entry| entry.file_name().to_str().is_some_and(ours));
+    let newest = libraries.max_by_key(|entry| entry.metadata().and_then(|m| m.modified()).ok()).expect("the library");
+    let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or("rustc".into()));
+    rustc.args(["--edition", "2024", "--emit", "metadata", "--color", "never"]).arg(&file).current_dir(&folder);
+    rustc.arg("--extern").arg(format!("horus={}", newest.path().display())).arg("-L").arg(&built);
+    String::from_utf8(rustc.output().expect("a compiler").stderr).expect("text")
+}
+
+#[test]
+fn the_compiler_explains_frequent_mistakes() {
+    let right = compiled("println!(\"{}\", (image + 1.0).mean().get()?); session.evaluate()?; drop(mask);");
+    assert_eq!(right, "");
+    for (wrong, told) in [
+        ("image + 1;", "is no operand of an image of `f32`"),
+        ("&image * image.convert::<f64>();", "`Image<f64>` is no operand of an image of `f32`"),
+        ("let by: f64 = 2.0; image * by;", "scalars by `as f32`"),
+        ("image - mask;", "`Image<bool>` is no operand of an image of `f32`"),
+        ("mask + 1.0;", "`convert::<f32>()` makes numbers of them"),
+        ("mask.sum();", "`convert::<f32>()` makes numbers of them"),
+        ("println!(\"{}\", image.mean());", "`Value<f64>` doesn't implement `std::fmt::Display`"),
+    ] {
+        let said = compiled(wrong);
+        assert!(said.contains(told), "{wrong} says\n{said}");
+    }
 }

@@ -10,9 +10,12 @@
 //!
 //! `ARCHITECTURE.md` in the repository tells the story.
 
-pub mod filters;
-pub mod image;
+// Methods stand in the documentation in the order of modules: those for files come first.
 pub mod io;
+
+pub mod image;
+
+pub mod filters;
 pub mod series;
 
 pub mod session;
@@ -37,8 +40,12 @@ pub mod reference;
 
 pub mod dtype;
 pub mod error;
+#[doc(hidden)]
+pub mod prelude;
 pub mod settings;
 pub mod shape;
+#[doc(hidden)]
+pub mod warning;
 
 /// The crate whose types are in signatures.
 pub use ndarray;

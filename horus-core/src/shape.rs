@@ -25,7 +25,8 @@ pub struct Shape {
 /// A rectangle of an image's pixels, the same in all levels and channels.
 ///
 /// ```
-/// let region = horus_core::shape::Region::new(100, 200, 512, 640);
+/// # use horus_core::prelude::*;
+/// let region = Region::new(100, 200, 512, 640);
 /// assert_eq!((region.bottom(), region.right()), (612, 840));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -139,7 +140,7 @@ impl Shape {
     /// The shape that both broadcast to (an extent of 1 is repeated), if there is one.
     ///
     /// ```
-    /// # use horus_core::shape::Shape;
+    /// # use horus_core::{self as horus, prelude::*};
     /// assert_eq!(Shape::new(4, 5, 1).meet(Shape::new(1, 5, 3)), Some(Shape::new(4, 5, 3)));
     /// assert_eq!(Shape::new(4, 5, 1).meet(Shape::new(2, 5, 1)), None);
     /// assert_eq!(Shape::new(4, 5, 1).meet(Shape::volume(7, 1, 1, 1)), Some(Shape::volume(7, 4, 5, 1)));

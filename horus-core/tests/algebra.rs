@@ -54,7 +54,11 @@ fn an_error_travels_through_every_operation_and_nothing_is_executed() {
     // What is known is told; nothing else is harmed.
     assert_eq!((after.shape(), after.dtype()), (Shape::new(5, 4, 1), DType::F32));
     assert_eq!(after.to_string(), "5x4 f32 image that failed");
-    assert_eq!((a.to_string(), value.to_string()), ("4x5 f32 image".into(), "f64 value that failed".into()));
+    assert_eq!(
+        (a.to_string(), format!("{value:?}").as_str()),
+        ("4x5 f32 image".into(), "Value(f64, failed: check() tells why)")
+    );
+    assert_eq!(format!("{:?}", a.sum()), "Value(f64, recorded: get() computes it)");
     assert_eq!(a.sum().get().unwrap(), 190.0);
     drop((bad, after, both, value));
     s.evaluate().unwrap();

@@ -76,9 +76,15 @@ fn channels_come_apart_and_together() -> Result<()> {
     assert_eq!(image.channel(1).to_vec()?, g.to_vec()?);
     assert_eq!(image.to_array3()?[[1, 2, 1]], 60);
     assert_eq!(image.pixel_at(1, 2, 1)?, 60);
-    assert_eq!(image.luminance().pixel(0, 0)?, 1.0 * 0.299f32 + 10.0 * 0.587 + 1.0 * 0.114);
-    assert_eq!(Image::stack(&s, [&r, &g]).luminance().to_vec()?, r.convert::<f32>().to_vec()?);
-    let AnyImage::U8(_) = AnyImage::U8(image) else { unreachable!() };
+    assert_eq!(image.luminance().pixel(0, 0)?, (1.0 * 0.299f32 + 10.0 * 0.587 + 1.0 * 0.114) / 255.0);
+    assert_eq!(Image::stack(&s, [&r, &g]).luminance().to_vec()?, r.to_unit().to_vec()?);
+    // One rule, whether the type is known or not.
+    let known = [image.luminance(), image.convert::<u16>().luminance(), image.convert::<f64>().luminance()];
+    let any = [AnyImage::U8(image.clone()), AnyImage::U16(image.convert()), AnyImage::F64(image.convert())];
+    for (known, any) in known.iter().zip(any) {
+        assert_eq!(known.to_vec()?, any.luminance().to_vec()?);
+    }
+    assert_eq!(image.convert::<f32>().luminance().pixel(0, 0)?, 1.0 * 0.299f32 + 10.0 * 0.587 + 1.0 * 0.114);
     Ok(())
 }
 

@@ -131,7 +131,7 @@ impl Clock {
             Ok(())
         });
         if let Err(e) = noted {
-            log::warn!("it is not known when a GPU worked: {e}");
+            horus_core::warn!("it is not known when a GPU worked: {e}");
         }
         result
     }

@@ -54,7 +54,7 @@ trait Way {
 /// Joins all ranks, or none and why. Collective.
 fn join<W: Way>(way: &W, comm: &dyn Communicator) -> Result<Result<W::Group, String>, CommError> {
     let told = |e: String| {
-        log::warn!("rank {}: {e}", comm.rank());
+        horus_core::warn!("rank {}: {e}", comm.rank());
         e
     };
     let version = way.version().map_err(told);

@@ -196,7 +196,7 @@ impl Package {
         if let Err(e) = &read
             && !self.told.swap(true, Ordering::Relaxed)
         {
-            log::warn!("a compiled kernel of {} is not used: {e}", self.path.display());
+            horus_core::warn!("a compiled kernel of {} is not used: {e}", self.path.display());
         }
         read.ok()
     }

@@ -151,7 +151,7 @@ fn tables() -> &'static [Entry] {
         let parse = |t: &&str| {
             serde_json::from_str::<Vec<Entry>>(t).unwrap_or_else(|e| {
                 // A test parses every table, so this is a damaged build; the guesses still work.
-                log::warn!("cannot read a tuning table: {e}");
+                horus_core::warn!("cannot read a tuning table: {e}");
                 Vec::new()
             })
         };
@@ -177,7 +177,7 @@ pub fn user_rows() -> Vec<Entry> {
         Ok(text) => text,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Vec::new(),
         Err(e) => {
-            log::warn!("{} is not used: {e}", path.display());
+            horus_core::warn!("{} is not used: {e}", path.display());
             return Vec::new();
         }
     };
@@ -187,7 +187,7 @@ pub fn user_rows() -> Vec<Entry> {
         None => Ok(rows),
     });
     sane.unwrap_or_else(|e| {
-        log::warn!("{} is not used: {e}", path.display());
+        horus_core::warn!("{} is not used: {e}", path.display());
         Vec::new()
     })
 }

@@ -205,7 +205,7 @@ impl Image {
         Ok(PyBytes::new(py, &bytes))
     }
 
-    /// One channel of numbers, on the scale of the type, as `f32`.
+    /// One channel of `f32`, of integers 0 to 1.
     fn luminance(&self) -> PyResult<Image> {
         numbers!(&self.any, "luminance", image => self.recorded(|| image.luminance()))
     }

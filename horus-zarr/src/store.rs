@@ -100,7 +100,7 @@ impl Multiscale {
         let all = all.as_array().map_or(&[][..], Vec::as_slice);
         let first = all.first().and_then(Value::as_object).ok_or("its `multiscales` are empty")?;
         if all.len() > 1 {
-            log::warn!("it has {} `multiscales`, of which the first is read", all.len());
+            horus_core::warn!("it has {} `multiscales`, of which the first is read", all.len());
         }
         let axes = first.get("axes").and_then(Value::as_array).map(|axes| roles(axes)).transpose()?;
         let datasets = first.get("datasets").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);

@@ -61,6 +61,11 @@ pub(super) mod sealed {
 /// An element type of images: `u8`, `u16`, `u32`, `i8`, `i16`, `i32`, `f32` or `f64`. Sealed.
 ///
 /// Its arithmetic is [`Arithmetic`], which generic code has through this trait.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no type of numbers that an image holds",
+    label = "not `u8`, `u16`, `u32`, `i8`, `i16`, `i32`, `f32` or `f64`",
+    note = "masks, images of `bool`, combine by `& | ^ !` and choose by `select`; `convert::<f32>()` makes numbers of them, 0 and 1"
+)]
 pub trait Pixel: Arithmetic + bytemuck::Pod + fmt::Debug + fmt::Display + Send + Sync + 'static {
     /// The tag of this type.
     const DTYPE: DType;

@@ -12,7 +12,7 @@ use crate::ops::neighbourhood::Filter;
 /// Creating one never fails: with an invalid size, the image that it is applied to carries the error.
 ///
 /// ```
-/// use horus_core::filters::Footprint;
+/// # use horus_core::{self as horus, prelude::*};
 /// assert_eq!(Footprint::cross(1), Footprint::from_mask(3, 3, &[false, true, false, true, true, true, false, true, false]));
 /// assert_eq!(Footprint::disc(2).len(), 13);
 /// ```
@@ -35,10 +35,11 @@ impl Footprint {
     /// All pixels of a rectangle. Both sizes must be odd, so that it has a centre.
     ///
     /// ```
-    /// # use horus_core::filters::Footprint;
+    /// # use horus_core::{self as horus, prelude::*};
     /// assert_eq!(Footprint::rectangle(3, 5).len(), 15);
     /// assert!(Footprint::rectangle(2, 5).is_empty(), "it has no centre, and cannot be applied");
     /// ```
+    #[doc(alias = "getStructuringElement")]
     #[track_caller]
     pub fn rectangle(height: usize, width: usize) -> Footprint {
         let checked = check("Footprint::rectangle", height, width, Location::caller());
@@ -48,7 +49,7 @@ impl Footprint {
     /// The pixels at most `radius` from the centre (scikit-image's `disk`).
     ///
     /// ```
-    /// # use horus_core::filters::Footprint;
+    /// # use horus_core::{self as horus, prelude::*};
     /// assert_eq!(Footprint::disc(1), Footprint::cross(1));
     /// assert_eq!(Footprint::disc(3).len(), 29);
     /// ```
@@ -62,7 +63,7 @@ impl Footprint {
     /// centre.
     ///
     /// ```
-    /// # use horus_core::filters::Footprint;
+    /// # use horus_core::{self as horus, prelude::*};
     /// assert_eq!(Footprint::cross(2).len(), 9);
     /// ```
     #[track_caller]
@@ -74,7 +75,7 @@ impl Footprint {
     /// least one value true.
     ///
     /// ```
-    /// # use horus_core::filters::Footprint;
+    /// # use horus_core::{self as horus, prelude::*};
     /// let diagonal = Footprint::from_mask(3, 3, &[true, false, false, false, true, false, false, false, true]);
     /// assert_eq!(diagonal.len(), 3);
     /// ```

@@ -34,7 +34,8 @@ pub const MAX_DENSE_TAPS: usize = 1 << 24;
 /// normalised to sum 1, order 0 is `g`, order 1 is `-x / sigma^2 g`, order 2 is `(x^2 / sigma^4 - 1 / sigma^2) g`.
 ///
 /// ```
-/// # use horus_core::filters::gauss_1d;
+/// # use horus_core::{self as horus, prelude::*};
+/// use horus::filters::gauss_1d;
 /// let taps = gauss_1d(1.0, 0, 3)?;
 /// assert_eq!((taps.len(), taps[0]), (7, taps[6]));
 /// assert!((taps.iter().sum::<f64>() - 1.0).abs() < 1e-12);
@@ -45,6 +46,7 @@ pub const MAX_DENSE_TAPS: usize = 1 << 24;
 /// # Errors
 /// If `sigma` is not positive and finite or too small for its taps to be finite, `order > 2`, or
 /// `radius > `[`MAX_RADIUS`].
+#[doc(alias = "getGaussianKernel")]
 #[track_caller]
 pub fn gauss_1d(sigma: f64, order: u32, radius: usize) -> Result<Vec<f64>> {
     let site = Location::caller();
@@ -60,7 +62,7 @@ pub fn gauss_1d(sigma: f64, order: u32, radius: usize) -> Result<Vec<f64>> {
 /// They cannot be applied if a sigma is not positive and finite, an order exceeds 2, or the radius exceeds [`MAX_RADIUS`].
 ///
 /// ```
-/// # use horus_core::{cpu::device::CpuDevice, filters, image::Image, session::Session, shape::Border};
+/// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
 /// let image = Image::constant(&session, 9, 9, 1.0f32);
 /// let (row, column) = filters::gauss_xy(1.0, 1.0, 0, 0);
@@ -88,7 +90,7 @@ pub fn gauss_xy(sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32) -> (Filt
 /// does: taps of order 1 are those of [`gauss_1d`] reversed. They cannot be applied where those of [`gauss_xy`] cannot.
 ///
 /// ```
-/// # use horus_core::filters;
+/// # use horus_core::{self as horus, prelude::*};
 /// let (row, column) = filters::gauss(2.0, 0, 1); // the derivative along x
 /// assert_eq!((row.taps().len(), column.taps().len()), (13, 13));
 /// assert!(row.taps()[12] > 0.0, "brighter on the right: rising");
@@ -112,7 +114,7 @@ fn pair(make: impl FnOnce() -> Result<(Filter, Filter)>) -> (Filter, Filter) {
 /// one pixel more above and to the left. They cannot be applied if `size` is zero or the radius exceeds [`MAX_RADIUS`].
 ///
 /// ```
-/// # use horus_core::filters;
+/// # use horus_core::{self as horus, prelude::*};
 /// let (row, column) = filters::box_filter(4);
 /// assert_eq!(row.taps(), [0.25; 4]);
 /// assert_eq!((row.reach().left, row.reach().right), (2, 1));
@@ -130,7 +132,7 @@ pub fn box_filter(size: usize) -> (Filter, Filter) {
 /// The row and the column filter of OpenCV's 3x3 `Sobel(dx = 1, dy = 0)`: the derivative along x, 8 times the slope.
 ///
 /// ```
-/// # use horus_core::{cpu::device::CpuDevice, filters, image::Image, session::Session, shape::Border};
+/// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
 /// let edge = Image::from_fn(&session, 3, 4, |_, x| if x < 2 { 0u8 } else { 1 });
 /// let (row, column) = filters::sobel_x();
@@ -150,7 +152,7 @@ pub fn sobel_y() -> (Filter, Filter) {
 /// OpenCV's 3x3 `Laplacian` (`ksize = 1`): the sum of the four neighbours minus four times the pixel.
 ///
 /// ```
-/// # use horus_core::{cpu::device::CpuDevice, filters, image::Image, session::Session, shape::Border};
+/// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
 /// let dot = Image::from_slice(&session, 3, 3, &[0u8, 0, 0, 0, 1, 0, 0, 0, 0]);
 /// let curved = dot.correlate(&filters::laplace(), Border::Replicate);

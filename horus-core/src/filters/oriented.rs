@@ -19,7 +19,7 @@ use crate::ops::neighbourhood::Filter;
 /// more than [`MAX_DENSE_TAPS`](super::MAX_DENSE_TAPS) taps.
 ///
 /// ```
-/// # use horus_core::filters;
+/// # use horus_core::{self as horus, prelude::*};
 /// let kernel = filters::gauss_2d(45.0, 3.0, 1.0, 0, 0);
 /// assert_eq!(kernel.to_string(), "19x19");
 /// // y points down: the line rises to the right.
@@ -66,7 +66,7 @@ fn dense(theta: f64, sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32, sit
 /// exceeds [`MAX_RADIUS`](super::MAX_RADIUS).
 ///
 /// ```
-/// # use horus_core::filters;
+/// # use horus_core::{self as horus, prelude::*};
 /// let (along, across) = filters::gauss_uv(30.0, 3.0, 1.0, 0, 0);
 /// let taps = along.taps().len() + across.taps().len();
 /// assert!(taps < filters::gauss_2d(30.0, 3.0, 1.0, 0, 0).taps().len() / 2);

@@ -14,7 +14,8 @@ pub type Owner = Arc<dyn Any + Send + Sync>;
 /// them: what is to be changed is copied first.
 ///
 /// ```
-/// use horus_core::host::external::External;
+/// # mod horus { pub use horus_core::host::external as types; }
+/// use horus::types::External;
 /// let pixels = External::of(vec![1.0f32, 2.0, 3.0]);
 /// assert_eq!(pixels.bytes().len(), 12);
 /// ```

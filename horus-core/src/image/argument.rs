@@ -26,7 +26,7 @@ mod sealed {
 /// level with a volume.
 ///
 /// ```
-/// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+/// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
 /// let grey = Image::from_fn(&session, 2, 3, |y, x| (y + x) as f32);
 /// let colour = Image::stack(&session, [&grey, &grey, &grey]) * [0.5, 1.0, 2.0];
@@ -34,6 +34,12 @@ mod sealed {
 /// assert_eq!(shaded.to_array3()?[[1, 2, 2]], 3.0 * 2.0 / 3.0 + 3.0);
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no operand of an image of `{T}`",
+    label = "not an operand of an image of `{T}`",
+    note = "operands have the type of the image's pixels: images, scalars (`1.0` for floats, `1` for integers), values, and arrays of a value per channel",
+    note = "images of other types become of this one by `convert::<{T}>()`, integers on the scale 0..=1 by `to_unit()`, scalars by `as {T}`"
+)]
 pub trait Argument<T: Pixel>: sealed::Sealed {
     /// The operand itself.
     #[doc(hidden)]

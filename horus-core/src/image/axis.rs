@@ -18,17 +18,24 @@ use crate::shape::{Axis, Shape};
 /// each column away. Sums run in `f64`, in the [fixed order](Image::sum) of all reductions: along rows and columns in
 /// segments of 1024, over channels and levels from the first to the last.
 ///
+/// Sums and running sums are images of `f64`. Means are of the type that linear filters yield, into which the `f64` is rounded once:
+/// `f32`, of images of `f64` that.
+///
 /// ```
-/// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session, shape::Axis};
+/// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
 /// let image = Image::from_slice(&session, 2, 3, &[1u8, 2, 3, 10, 20, 30]);
 /// assert_eq!(image.sum_axis(Axis::Rows).to_vec()?, [11.0, 22.0, 33.0]); // over the rows: one row is left
 /// assert_eq!(image.mean_axis(Axis::Columns).to_vec()?, [2.0, 20.0]);
 /// assert_eq!(image.max_axis(Axis::Rows).to_vec()?, [10, 20, 30]);
+/// let floats = image.to_unit();
+/// let centred: Image<f32> = &floats - floats.mean_axis(Axis::Rows);
+/// assert!(centred.mean_axis(Axis::Rows).abs().max_value().get()? < 1e-6);
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
 impl<T: Pixel> Image<T> {
     /// The sum over an axis, whose extent becomes 1 (`numpy.sum(axis=..., keepdims=True)` in `f64`).
+    #[doc(alias = "reduce")]
     #[track_caller]
     pub fn sum_axis(&self, axis: Axis) -> Image<f64> {
         self.along(axis, RowReduce::Sum, Location::caller())
@@ -36,13 +43,14 @@ impl<T: Pixel> Image<T> {
 
     /// The mean over an axis, whose extent becomes 1: the [sum](Image::sum_axis), divided by their number.
     #[track_caller]
-    pub fn mean_axis(&self, axis: Axis) -> Image<f64> {
+    pub fn mean_axis(&self, axis: Axis) -> Image<T::Linear> {
         let site = Location::caller();
         let count = self.shape().extent(axis);
-        divided(&self.along(axis, RowReduce::Sum, site), count, site)
+        divided(&self.along(axis, RowReduce::Sum, site), count, site).converted(site)
     }
 
     /// The smallest pixel along an axis, whose extent becomes 1; ignores NaN (infinity where there is nothing else).
+    #[doc(alias("nanmin", "reduce"))]
     #[track_caller]
     pub fn min_axis(&self, axis: Axis) -> Image<T> {
         self.along(axis, RowReduce::Min, Location::caller())
@@ -60,7 +68,7 @@ impl<T: Pixel> Image<T> {
     /// or threads changes a bit. The last one is the [sum](Image::sum_axis) of all up to how it is rounded.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session, shape::Axis};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let image = Image::from_slice(&session, 2, 3, &[1u8, 2, 3, 200, 200, 200]);
     /// assert_eq!(image.cumsum(Axis::Columns).to_vec()?, [1.0, 3.0, 6.0, 200.0, 400.0, 600.0]);
@@ -68,6 +76,7 @@ impl<T: Pixel> Image<T> {
     /// assert_eq!(integral.pixel(1, 2)?, 606.0);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
+    #[doc(alias = "integral")]
     #[track_caller]
     pub fn cumsum(&self, axis: Axis) -> Image<f64> {
         let site = Location::caller();
@@ -97,7 +106,7 @@ impl<T: Pixel> Image<T> {
     /// The sum of each channel, over all levels: one pixel, which broadcasts. Bits are those of [`Image::sum`] of the channel alone.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let image = Image::from_planes(&session, 1, 2, &[&[1.0f64, 2.0], &[10.0, 30.0]]);
     /// assert_eq!(image.channel_sums().to_vec()?, [3.0, 40.0]);
@@ -106,6 +115,7 @@ impl<T: Pixel> Image<T> {
     /// assert_eq!((image.channel_min().to_vec()?, image.channel_max().to_vec()?), (vec![1.0, 10.0], vec![2.0, 30.0]));
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
+    #[doc(alias = "sumElems")]
     #[track_caller]
     pub fn channel_sums(&self) -> Image<f64> {
         self.per_channel(RowReduce::Sum, Location::caller())
@@ -113,13 +123,14 @@ impl<T: Pixel> Image<T> {
 
     /// The mean of each channel: one pixel, which broadcasts. See [`Image::channel_sums`] for an example.
     #[track_caller]
-    pub fn channel_means(&self) -> Image<f64> {
+    pub fn channel_means(&self) -> Image<T::Linear> {
         let site = Location::caller();
-        divided(&self.per_channel(RowReduce::Sum, site), self.shape().area() * self.depth(), site)
+        divided(&self.per_channel(RowReduce::Sum, site), self.shape().area() * self.depth(), site).converted(site)
     }
 
     /// The smallest pixel of each channel, ignoring NaN: one pixel, which broadcasts. See [`Image::channel_sums`] for an
     /// example.
+    #[doc(alias = "nanmin")]
     #[track_caller]
     pub fn channel_min(&self) -> Image<T> {
         self.per_channel(RowReduce::Min, Location::caller())
@@ -183,7 +194,7 @@ impl<T: Pixel> Image<T> {
 /// broadcast. It is an error if there is no image, or extents or sessions differ.
 ///
 /// ```
-/// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+/// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
 /// let frame = |pixels: [u8; 3]| Image::from_slice(&session, 1, 3, &pixels);
 /// let film = [frame([1, 200, 3]), frame([2, 2, 250]), frame([3, 2, 4])];
@@ -194,6 +205,7 @@ impl<T: Pixel> Image<T> {
 /// ```
 impl<T: Pixel> Image<T> {
     /// The sum of several images, in `f64`.
+    #[doc(alias = "accumulate")]
     #[track_caller]
     pub fn sum_of<I>(session: &Session, images: I) -> Image<f64>
     where
@@ -205,19 +217,22 @@ impl<T: Pixel> Image<T> {
         of_all(session, "sum_of", images, site, sum)
     }
 
-    /// The mean of several images, in `f64`.
+    /// The mean of several images, of the type that linear filters yield (see [`Image::mean_axis`]).
     #[track_caller]
-    pub fn mean_of<I>(session: &Session, images: I) -> Image<f64>
+    pub fn mean_of<I>(session: &Session, images: I) -> Image<T::Linear>
     where
         I: IntoIterator,
         I::Item: Borrow<Image<T>>,
     {
         let site = Location::caller();
-        let mean = |images: &[Image<T>]| divided(&joined(Fold::Sum, &each(images, site), site), images.len(), site);
+        let mean = |images: &[Image<T>]| {
+            divided(&joined(Fold::Sum, &each(images, site), site), images.len(), site).converted(site)
+        };
         of_all(session, "mean_of", images, site, mean)
     }
 
     /// The smallest of several images, ignoring NaN (infinity where there is nothing else).
+    #[doc(alias = "nanmin")]
     #[track_caller]
     pub fn min_of<I>(session: &Session, images: I) -> Image<T>
     where

@@ -17,6 +17,7 @@ const LUMINANCE: [f32; 3] = [0.299, 0.587, 0.114];
 /// Splitting and merging channels.
 impl<T: Element> Image<T> {
     /// Channel `i` as an image of one channel; an error if there is no such channel.
+    #[doc(alias = "extractChannel")]
     #[track_caller]
     pub fn channel(&self, i: usize) -> Image<T> {
         let site = Location::caller();
@@ -39,7 +40,7 @@ impl<T: Element> Image<T> {
     /// All channels, each as an image of one channel.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let colour = Image::from_planes(&session, 1, 2, &[&[1u8, 2], &[3, 4], &[5, 6]]);
     /// let [red, green, blue] = &colour.unstack()[..] else { panic!("three channels") };
@@ -47,6 +48,7 @@ impl<T: Element> Image<T> {
     /// assert_eq!(swapped.to_vec()?, [5, 6, 3, 4, 1, 2]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
+    #[doc(alias = "split")]
     #[track_caller]
     pub fn unstack(&self) -> Vec<Image<T>> {
         let mut channels = Vec::with_capacity(self.channels());
@@ -58,6 +60,7 @@ impl<T: Element> Image<T> {
 
     /// The channels of `images`, one after the other, as the channels of one image (OpenCV's `merge`); an error if there is
     /// none, or depths, heights, widths or sessions differ. Volumes stay volumes: [`Image::stack_depth`] makes one of slices. See [`Image::unstack`] for an example.
+    #[doc(alias = "merge")]
     #[track_caller]
     pub fn stack<I>(session: &Session, images: I) -> Image<T>
     where
@@ -102,19 +105,21 @@ pub(super) fn stacked<T: Element>(
 }
 
 impl<T: Pixel> Image<T> {
-    /// The luminance, `0.299 R + 0.587 G + 0.114 B` (ITU-R BT.601) in `f32`, on the scale of the pixels. One channel is
-    /// grey already; the last of two or four channels is taken as alpha and ignored. More than four are an error.
+    /// The luminance, `0.299 R + 0.587 G + 0.114 B` (ITU-R BT.601), on the scale of [`Image::to_unit`]: of integers `0..=MAX` spans
+    /// `0..=1`. One channel is grey already; the last of two or four channels is taken as alpha and ignored: transparent pixels count
+    /// with their stored colours. More than four channels are an error.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let red = Image::from_planes(&session, 1, 1, &[&[255u8], &[0], &[0]]);
-    /// assert_eq!(red.luminance().to_vec()?, [0.299 * 255.0]);
+    /// assert_eq!(red.luminance().to_vec()?, [0.299]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
+    #[doc(alias("cvtColor", "grayscale", "rgb2gray"))]
     #[track_caller]
     pub fn luminance(&self) -> Image<f32> {
-        match self.channels() {
+        let grey = match self.channels() {
             1 | 2 => self.channel(0).convert(),
             3 | 4 => {
                 let weighted = |i: usize| self.channel(i).convert::<f32>() * LUMINANCE[i];
@@ -126,6 +131,7 @@ impl<T: Pixel> Image<T> {
                 let shape = Shape { channels: 1, ..self.shape() };
                 self.attempt(shape, || Err(Error::parameter("luminance", message, site)))
             }
-        }
+        };
+        if T::DTYPE.is_float() { grey } else { grey / T::HIGHEST.to_f64() as f32 }
     }
 }

@@ -25,7 +25,7 @@ const LINE: (f32, f32) = (7.787, 16.0 / 116.0);
 /// number of channels is an error.
 ///
 /// ```
-/// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+/// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
 /// let orange = Image::stack(&session, [1.0, 0.5, 0.0].map(|v| Image::constant(&session, 1, 1, v)));
 /// let hsv = orange.rgb_to_hsv();
@@ -36,6 +36,7 @@ const LINE: (f32, f32) = (7.787, 16.0 / 116.0);
 /// ```
 impl Image<f32> {
     /// Hue (of 360 degrees), saturation and value.
+    #[doc(alias = "rgb2hsv")]
     #[track_caller]
     pub fn rgb_to_hsv(&self) -> Image<f32> {
         self.mixed("rgb_to_hsv", Location::caller(), |[r, g, b]| {
@@ -53,6 +54,7 @@ impl Image<f32> {
     }
 
     /// Red, green and blue of hue, saturation and value. Hues outside `0..=1` wrap around.
+    #[doc(alias = "hsv2rgb")]
     #[track_caller]
     pub fn hsv_to_rgb(&self) -> Image<f32> {
         self.mixed("hsv_to_rgb", Location::caller(), |[h, s, v]| {
@@ -70,7 +72,7 @@ impl Image<f32> {
     /// CIE L*a*b* of sRGB under D65 (2 degrees): L in `0..=100`, a and b around 0.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let black_and_white = Image::stack(&session, [0, 1, 2].map(|_| Image::from_slice(&session, 1, 2, &[0.0, 1.0])));
     /// let lab = black_and_white.rgb_to_lab();
@@ -78,6 +80,7 @@ impl Image<f32> {
     /// assert!(lab.channel(1).abs().max_value().get()? < 0.01, "grey is neither red nor green");
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
+    #[doc(alias = "rgb2lab")]
     #[track_caller]
     pub fn rgb_to_lab(&self) -> Image<f32> {
         self.mixed("rgb_to_lab", Location::caller(), |rgb| {
@@ -93,6 +96,7 @@ impl Image<f32> {
     }
 
     /// sRGB of CIE L*a*b* under D65 (2 degrees), limited to `0..=1`.
+    #[doc(alias = "lab2rgb")]
     #[track_caller]
     pub fn lab_to_rgb(&self) -> Image<f32> {
         self.mixed("lab_to_rgb", Location::caller(), |[l, a, b]| {
@@ -110,13 +114,14 @@ impl Image<f32> {
     /// Luma and colour differences of JPEG (JFIF; the full range of ITU-R BT.601): Y in `0..=1`, Cb and Cr around 0.5.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let white = Image::stack(&session, [1.0, 1.0, 1.0].map(|v| Image::constant(&session, 1, 1, v)));
     /// let grey = Image::stack(&session, [1.0, 0.5, 0.5].map(|v| Image::constant(&session, 1, 1, v)));
     /// assert!((white.rgb_to_ycbcr() - grey).abs().max_value().get()? < 1e-6);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
+    #[doc(alias = "rgb2ycbcr")]
     #[track_caller]
     pub fn rgb_to_ycbcr(&self) -> Image<f32> {
         self.mixed("rgb_to_ycbcr", Location::caller(), |rgb| {

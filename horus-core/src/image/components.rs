@@ -18,7 +18,7 @@ impl<T: Element> Image<T> {
     /// (see [`channel`](Image::channel)), as are more than 2^31 - 1 pixels.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, ops::components::Connectivity, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let image = Image::from_slice(&session, 3, 4, &[0u8, 9, 0, 7, 9, 0, 0, 7, 0, 0, 7, 0]).gt(5);
     /// let apart = image.label(Connectivity::FACES);
@@ -28,6 +28,7 @@ impl<T: Element> Image<T> {
     /// assert_eq!(touching.max_value().get()?, 2);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
+    #[doc(alias = "connectedComponents")]
     #[track_caller]
     pub fn label(&self, neighbours: Connectivity) -> Image<i32> {
         let site = Location::caller();

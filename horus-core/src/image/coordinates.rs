@@ -19,7 +19,7 @@ impl<T: Pixel> Image<T> {
     /// (beyond 256 in `u8`, beyond 2^24 + 1 in `f32`) is an error.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session, shape::{Axis, Shape}};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let shape = Shape::new(2, 3, 1);
     /// assert_eq!(Image::<u8>::index(&session, shape, Axis::Rows).to_vec()?, [0, 0, 0, 1, 1, 1]);
@@ -28,6 +28,7 @@ impl<T: Pixel> Image<T> {
     /// assert_eq!(ramp.sum().get()?, 6.0);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
+    #[doc(alias = "indices")]
     #[track_caller]
     pub fn index(session: &Session, shape: Shape, axis: Axis) -> Image<T> {
         let site = Location::caller();
@@ -39,7 +40,7 @@ impl<T: Pixel> Image<T> {
     /// of its own, and pixels are computed where they are read. See [`Image::index`] for the numbers that `T` can hold.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let (h, w) = (64, 48);
     /// let disk = Image::<f32>::from_index(&session, h, w, |y, x| {
@@ -49,6 +50,7 @@ impl<T: Pixel> Image<T> {
     /// assert!((disk.count().get()? as f64 - std::f64::consts::PI * 400.0).abs() < 10.0);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
+    #[doc(alias = "fromfunction")]
     #[track_caller]
     pub fn from_index<R: Element>(
         session: &Session,

@@ -19,7 +19,7 @@ use crate::shape::Shape;
 /// their pixels are given or when they are evaluated.
 ///
 /// ```
-/// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+/// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
 /// let image = Image::from_slice(&session, 2, 2, &[0u8, 1, 10, 11]);
 /// assert_eq!(image.to_vec()?, Image::from_fn(&session, 2, 2, |y, x| (10 * y + x) as u8).to_vec()?);
@@ -44,7 +44,7 @@ impl<T: Element> Image<T> {
     /// program keeps a clone of, and writes to before they have been read, are copied then.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let mut pixels = session.pixels::<i32>(2, 2, 1)?;
     /// pixels.copy_from_slice(&[1, 2, 3, 4]);
@@ -53,6 +53,7 @@ impl<T: Element> Image<T> {
     /// assert_eq!(image.to_vec()?, [1, 2, 3, 4]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
+    #[doc(alias = "asarray")]
     #[track_caller]
     pub fn from_pixels(session: &Session, pixels: Pixels<T>) -> Image<T> {
         let shape = pixels.shape();
@@ -60,6 +61,7 @@ impl<T: Element> Image<T> {
     }
 
     /// An image of one channel from an array of shape `(height, width)`.
+    #[doc(alias = "asarray")]
     #[track_caller]
     pub fn from_array(session: &Session, pixels: ArrayView2<'_, T>) -> Image<T> {
         array("from_array", session, pixels.insert_axis(Axis(2)), Location::caller())
@@ -72,6 +74,7 @@ impl<T: Element> Image<T> {
     }
 
     /// An image of one channel whose pixel in row `y` and column `x` is `f(y, x)`.
+    #[doc(alias = "fromfunction")]
     #[track_caller]
     pub fn from_fn(session: &Session, height: usize, width: usize, mut f: impl FnMut(usize, usize) -> T) -> Image<T> {
         let site = Location::caller();
@@ -91,6 +94,7 @@ impl<T: Element> Image<T> {
     }
 
     /// An image of one channel, all `value`.
+    #[doc(alias = "full")]
     #[track_caller]
     pub fn constant(session: &Session, height: usize, width: usize, value: T) -> Image<T> {
         filled("constant", session, Shape::new(height, width, 1), value, Location::caller())

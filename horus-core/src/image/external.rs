@@ -18,7 +18,9 @@ impl<T: Element> Image<T> {
     /// any more.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, host::external::External, image::Image, session::Session, shape::Shape};
+    /// # use horus_core::{cpu::device::CpuDevice, prelude::*};
+    /// # mod horus { pub use horus_core::host::external as types; }
+    /// use horus::types::External;
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let pixels = vec![1.0f32, 2.0, 3.0, 4.0]; // or a file that is mapped
     /// let image = Image::<f32>::from_external(&session, Shape::new(2, 2, 1), External::of(pixels));
@@ -29,6 +31,7 @@ impl<T: Element> Image<T> {
     /// ```
     ///
     /// Bytes that do not fit, are not aligned for `T`, or are no truth values are an error.
+    #[doc(alias = "from_dlpack")]
     #[track_caller]
     pub fn from_external(session: &Session, shape: Shape, pixels: External) -> Image<T> {
         let site = Location::caller();

@@ -21,12 +21,13 @@ impl<T: Pixel> Image<T> {
     /// the interpolation (scipy `grid-constant`). An angle that is not finite is an error.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let image = Image::from_slice(&session, 3, 3, &[1u8, 2, 3, 4, 5, 6, 7, 8, 9]);
     /// assert_eq!(image.rotate(90.0).to_vec()?, [3, 6, 9, 2, 5, 8, 1, 4, 7]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
+    #[doc(alias("getRotationMatrix2D", "warpAffine"))]
     #[track_caller]
     pub fn rotate(&self, degrees: f64) -> Image<T> {
         self.rotate_with(degrees, Interpolation::Bilinear, OUTSIDE)
@@ -35,14 +36,14 @@ impl<T: Pixel> Image<T> {
     /// [`Image::rotate`] with the given interpolation, which says what is kept (see [`Interpolation`]), and edge mode.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
-    /// # use horus_core::{ops::geometric::Interpolation, shape::Border};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let white = Image::constant(&session, 9, 9, 255u8);
     /// assert_eq!(white.rotate(45.0).pixel(0, 0)?, 0); // a corner that came from outside
     /// assert_eq!(white.rotate_with(45.0, Interpolation::Bilinear, Border::Reflect101).pixel(0, 0)?, 255);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
+    #[doc(alias = "getRotationMatrix2D")]
     #[track_caller]
     pub fn rotate_with(&self, degrees: f64, interpolation: Interpolation, border: Border) -> Image<T> {
         let site = Location::caller();
@@ -58,13 +59,14 @@ impl<T: Pixel> Image<T> {
     /// edges, [`Interpolation`] says. A size of zero or too large is an error.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, ops::geometric::Interpolation, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let image = Image::from_slice(&session, 1, 2, &[10u8, 20]);
     /// assert_eq!(image.resize(1, 4, Interpolation::Nearest).to_vec()?, [10, 10, 20, 20]);
     /// assert_eq!(image.resize(1, 4, Interpolation::Bilinear).to_vec()?, [10, 12, 18, 20]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
+    #[doc(alias = "zoom")]
     #[track_caller]
     pub fn resize(&self, height: usize, width: usize, interpolation: Interpolation) -> Image<T> {
         let shape = Shape { height, width, ..self.shape() };
@@ -77,13 +79,14 @@ impl<T: Pixel> Image<T> {
     /// offset that is not finite, or larger than about 2^30, is an error.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let line = Image::from_slice(&session, 1, 4, &[2.0f32, 4.0, 6.0, 8.0]);
     /// assert_eq!(line.translate(0.0, 1.0).to_vec()?, [0.0, 2.0, 4.0, 6.0]);
     /// assert_eq!(line.translate(0.0, -0.5).to_vec()?, [3.0, 5.0, 7.0, 4.0]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
+    #[doc(alias = "warpAffine")]
     #[track_caller]
     pub fn translate(&self, dy: f64, dx: f64) -> Image<T> {
         let map = [[1.0, 0.0, -dx], [0.0, 1.0, -dy]];
@@ -95,8 +98,7 @@ impl<T: Pixel> Image<T> {
     /// zero, a coefficient is not finite, or a position would lie further out than about 2^30 pixels.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
-    /// # use horus_core::{ops::geometric::Interpolation, shape::Border};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let image = Image::from_slice(&session, 2, 3, &[1u8, 2, 3, 4, 5, 6]);
     /// let shear = [[1.0, 1.0, 0.0], [0.0, 1.0, 0.0]]; // pixel (x, y) is read at (x + y, y)
@@ -104,6 +106,7 @@ impl<T: Pixel> Image<T> {
     /// assert_eq!(sheared.to_vec()?, [1, 2, 3, 5, 6, 0]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
+    #[doc(alias("affine_transform", "warpAffine"))]
     #[track_caller]
     pub fn affine(
         &self,
@@ -122,13 +125,14 @@ impl<T: Element> Image<T> {
     /// Mirrored.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, ops::geometric::Flip, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let image = Image::from_slice(&session, 2, 2, &[1u8, 2, 3, 4]);
     /// assert_eq!(image.flip(Flip::Horizontal).to_vec()?, [2, 1, 4, 3]);
     /// assert_eq!(image.flip(Flip::Vertical).to_vec()?, [3, 4, 1, 2]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
+    #[doc(alias = "fliplr")]
     #[track_caller]
     pub fn flip(&self, how: Flip) -> Image<T> {
         self.node(Op::Flip(how), Location::caller())
@@ -137,7 +141,7 @@ impl<T: Element> Image<T> {
     /// Transposes: an image of `width x height` pixels.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let image = Image::from_slice(&session, 2, 3, &[1u8, 2, 3, 4, 5, 6]);
     /// assert_eq!(image.transpose().to_vec()?, [1, 4, 2, 5, 3, 6]);
@@ -153,12 +157,13 @@ impl<T: Element> Image<T> {
     /// The `height x width` pixels whose upper left is in row `top` and column `left`; an error if some lie outside.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let image = Image::from_fn(&session, 4, 5, |y, x| (10 * y + x) as u8);
     /// assert_eq!(image.crop(1, 2, 2, 3).to_vec()?, [12, 13, 14, 22, 23, 24]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
+    #[doc(alias("Rect", "roi"))]
     #[track_caller]
     pub fn crop(&self, top: usize, left: usize, height: usize, width: usize) -> Image<T> {
         let site = Location::caller();
@@ -181,7 +186,7 @@ impl<T: Element> Image<T> {
     /// [crop](Image::crop); for levels see [`Image::step_depth`].
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let image = Image::from_fn(&session, 3, 5, |y, x| (10 * y + x) as u8);
     /// assert_eq!(image.step(2, 2).to_vec()?, [0, 2, 4, 20, 22, 24]);
@@ -218,13 +223,14 @@ impl<T: Element> Image<T> {
     /// `copyMakeBorder`).
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session, shape::Border};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let line = Image::from_slice(&session, 1, 3, &[1u8, 2, 3]);
     /// assert_eq!(line.pad(0, 0, 2, 1, Border::Reflect101).to_vec()?, [3, 2, 1, 2, 3, 2]);
     /// assert_eq!(line.pad(0, 0, 1, 1, Border::Constant(9.0)).to_vec()?, [9, 1, 2, 3, 9]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
+    #[doc(alias = "copyMakeBorder")]
     #[track_caller]
     pub fn pad(&self, top: usize, bottom: usize, left: usize, right: usize, border: Border) -> Image<T> {
         let site = Location::caller();
@@ -241,7 +247,7 @@ impl<T: Element> Image<T> {
     /// cut off. Both have the same number of channels and of levels, or `other` has one.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let canvas = Image::<u8>::zeros(&session, 2, 4);
     /// let stamp = Image::constant(&session, 1, 2, 7u8);

@@ -23,7 +23,7 @@ pub enum Norm {
 /// When a loop ends; see [`Session::iterate`].
 ///
 /// ```
-/// # use horus_core::image::{Norm, Until};
+/// # use horus_core::{self as horus, prelude::*};
 /// let _ = Until::steps(100);
 /// let _ = Until::below(1e-4, 10_000).norm(Norm::Rms).every(50);
 /// ```
@@ -167,9 +167,7 @@ impl Session {
     /// Other evaluations meanwhile, whoever asks for them, leave out what a step computes.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::{Image, Until}, session::Session, shape::Border};
-    /// # use horus_core::filters::Footprint;
-    /// # use horus_core::ops::neighbourhood::Filter;
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// // Heat in a plate whose edges are kept at 0: each pixel becomes the mean of its four neighbours.
     /// let cross = Filter::dense(3, 3, vec![0.0, 0.25, 0.0, 0.25, 0.0, 0.25, 0.0, 0.25, 0.0]);
@@ -203,7 +201,7 @@ impl Session {
     /// to end the loop.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # use std::ops::ControlFlow;
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let image = Image::worms(&session, 32, 32);
@@ -391,9 +389,11 @@ impl Told {
         let ending = if stopped { Ending::Stopped } else { self.ending.unwrap_or(Ending::Steps) };
         let change = self.change;
         match (ending, self.until.below, change) {
-            (Ending::Diverged, ..) => log::warn!("a loop diverged: step {steps} changed its state by no finite number"),
+            (Ending::Diverged, ..) => {
+                crate::warn!("a loop diverged: step {steps} changed its state by no finite number")
+            }
             (Ending::Steps, Some(eps), Some(change)) => {
-                log::warn!(
+                crate::warn!(
                     "a loop did not converge in {steps} steps: the last one changed its state by {change:e}, not by less than {eps:e}"
                 );
             }

@@ -39,7 +39,7 @@ impl<T: Pixel> Image<T> {
     /// [`ByLabel`] says how much.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let image = Image::from_slice(&session, 2, 3, &[1.0f32, 2.0, 10.0, 3.0, 20.0, 30.0]);
     /// let labels = Image::from_slice(&session, 2, 3, &[0u8, 0, 1, 0, 1, 7]);
@@ -58,6 +58,7 @@ impl<T: Pixel> Image<T> {
     }
 
     /// The number of pixels of each label `0..count` of this label image.
+    #[doc(alias = "bincount")]
     #[track_caller]
     pub fn label_counts(&self, count: usize) -> Value<Vec<u64>> {
         self.histogram(count, -0.5, count as f64 - 0.5)
@@ -68,13 +69,14 @@ impl<T: Pixel> Image<T> {
     /// levels are [slices](Image::slice).
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let labels = Image::from_slice(&session, 2, 4, &[1u8, 1, 0, 0, 1, 1, 0, 0]);
     /// let square = labels.label_shapes(2).get()?[1];
     /// assert_eq!((square.pixels, square.centre, square.covariance), (4, (0.5, 0.5), (0.25, 0.0, 0.25)));
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
+    #[doc(alias("connectedComponentsWithStats", "regionprops"))]
     #[track_caller]
     pub fn label_shapes(&self, count: usize) -> Value<Vec<LabelShape>> {
         let site = Location::caller();
@@ -128,7 +130,7 @@ impl<T: Pixel, L: Pixel> ByLabel<T, L> {
     /// is large; NaN without pixels.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let image = Image::from_slice(&session, 1, 5, &[1e8f64 + 1.0, 1e8 + 3.0, 5.0, 5.0, 5.0]);
     /// let labels = Image::from_slice(&session, 1, 5, &[0i32, 0, 1, 1, -1]);
@@ -165,7 +167,7 @@ impl<T: Pixel, L: Pixel> ByLabel<T, L> {
     /// together are more than 2^24.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let image = Image::from_slice(&session, 1, 5, &[0u8, 10, 20, 30, 200]);
     /// let labels = Image::from_slice(&session, 1, 5, &[0u8, 1, 1, 1, 1]);

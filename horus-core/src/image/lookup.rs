@@ -14,13 +14,14 @@ macro_rules! lookup {
             #[doc = concat!("Each pixel `v` becomes `", $entry, "` (OpenCV's `LUT`): the entries are in the order of the values that a pixel may have. A table without ", $entries, " entries is an error.")]
             ///
             /// ```
-            /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+            /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
             /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
             #[doc = concat!("let image = Image::from_slice(&session, 1, 3, &[", stringify!($t), "::MIN, 7, 127]);")]
             #[doc = concat!("let half: Vec<f32> = (0..", $entries, ").map(|v| (v + ", $lowest, ") as f32 / 2.0).collect();")]
             #[doc = concat!("assert_eq!(image.lookup(&half).to_vec()?, [", stringify!($t), "::MIN as f32 / 2.0, 3.5, 63.5]);")]
             /// # Ok::<(), horus_core::error::Error>(())
             /// ```
+            #[doc(alias = "LUT")]
             #[track_caller]
             pub fn lookup<U: Pixel>(&self, table: &[U]) -> Image<U> {
                 self.entries(table, $entries, Location::caller())
@@ -29,7 +30,7 @@ macro_rules! lookup {
             #[doc = concat!("[`Image::lookup`] in a table that is an image of 1x", $entries, " pixels, which may be yet to be computed.")]
             ///
             /// ```
-            /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+            /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
             /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
             #[doc = concat!("let table = Image::from_fn(&session, 1, ", $entries, ", |_, v| v as f32 + ", $lowest, " as f32 + 0.5);")]
             #[doc = concat!("let image = Image::from_slice(&session, 1, 3, &[0, 7, 127 as ", stringify!($t), "]);")]

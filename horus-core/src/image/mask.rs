@@ -18,7 +18,7 @@ use crate::ops::reduce::RowReduce;
 /// mask holds 0 and 255.
 ///
 /// ```
-/// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+/// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
 /// let image = Image::from_fn(&session, 2, 3, |y, x| (3 * y + x) as f32);
 /// let middle = image.gt(1.0) & image.lt(4.0);
@@ -30,12 +30,14 @@ use crate::ops::reduce::RowReduce;
 /// ```
 impl Image<bool> {
     /// `a` where this mask is true, else `b` (`np.where`): each an [`Argument`], of one type.
+    #[doc(alias("copyTo", "where"))]
     #[track_caller]
     pub fn select<T: Pixel>(&self, a: impl Argument<T>, b: impl Argument<T>) -> Image<T> {
         pixel(PixelOp::Select, vec![Term::image(self), a.term(), b.term()], Location::caller())
     }
 
     /// The number of true pixels, over all channels.
+    #[doc(alias("countNonZero", "count_nonzero"))]
     #[track_caller]
     pub fn count(&self) -> Value<u64> {
         let total = self.convert::<u8>().total(Location::caller());
@@ -44,6 +46,7 @@ impl Image<bool> {
     }
 
     /// The truth values as numbers, 0 and 1.
+    #[doc(alias("astype", "convertTo"))]
     #[track_caller]
     pub fn convert<T: Pixel>(&self) -> Image<T> {
         self.node(crate::ir::graph::Op::Convert, Location::caller())
@@ -71,7 +74,7 @@ impl<T: Pixel> Image<T> {
     /// The population variance of the pixels where `mask` is true, in two passes; NaN if it is true nowhere.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let image = Image::from_slice(&session, 1, 5, &[1.0f32, 1.0, 5.0, 5.0, 100.0]);
     /// let most = image.lt(50.0);
@@ -91,6 +94,7 @@ impl<T: Pixel> Image<T> {
 
     /// The smallest pixel where `mask` is true, ignoring NaN; the largest number of the type if it is true nowhere (infinity
     /// of floats).
+    #[doc(alias("minMaxLoc", "minimum"))]
     #[track_caller]
     pub fn min_where(&self, mask: &Image<bool>) -> Value<T> {
         Value::single(&mask.select(self, T::HIGHEST).reduced(RowReduce::Min, Location::caller()))

@@ -10,7 +10,7 @@ impl<T: Element> Image<T> {
     /// fit (`HORUS_HOST_MEMORY`, `HORUS_GPU_MEMORY`); nothing is computed. Collective.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, io::{AnyImage, OpenOptions}, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let device = || CpuDevice::new(Some(1)).map(Box::new);
     /// # let folder = tempfile::tempdir().expect("a folder");
     /// # let file = folder.path().join("large.npy");

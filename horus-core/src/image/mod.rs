@@ -14,7 +14,7 @@
 //! [`Argument`]). Images of different extents broadcast if each extent is the same or 1.
 //!
 //! ```
-//! # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+//! # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 //! # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
 //! let a = Image::from_fn(&session, 3, 4, |y, x| (y + x) as f32);
 //! let unit = (&a - a.min_value()) / (a.max_value() - a.min_value());
@@ -29,39 +29,54 @@
 //! Every rank runs the same program, so all methods that read values back are collective: every rank calls them and
 //! gets the same result.
 
-mod argument;
-mod axis;
-mod channels;
-mod colour;
-mod components;
-mod coordinates;
+// Methods stand in the documentation in this order: in and out, arithmetic, filters, geometry, colour, reductions, volumes, loops.
 mod create;
-mod external;
-mod geometric;
-mod iterate;
-mod labels;
-mod lookup;
-mod loop_state;
-mod mask;
-mod memory;
-mod morphology;
-mod neighbourhood;
-mod operators;
-mod order;
-mod pixel;
-mod pixels;
+
 mod read;
-mod read_several;
+
+mod argument;
+mod operators;
+mod pixel;
+
+mod mask;
+
+mod neighbourhood;
+
+mod morphology;
 mod reconstruction;
-mod reduce;
+mod windowed;
+
+mod geometric;
+
 mod resample;
 mod sampling;
 mod splines;
+
+mod channels;
+mod colour;
+mod coordinates;
+mod lookup;
+
+mod reduce;
+
+mod axis;
+mod order;
+
+mod components;
+mod labels;
+mod read_several;
 mod tiles;
 mod value;
+
 mod volume;
 mod volume_filters;
-mod windowed;
+
+mod iterate;
+mod loop_state;
+
+mod external;
+mod memory;
+mod pixels;
 mod worms;
 
 use std::fmt;
@@ -94,6 +109,7 @@ use crate::shape::Shape;
 /// across levels says so.
 ///
 /// Cloning copies the handle, not the pixels. Images are values: no operation changes its operands.
+#[doc(alias("Mat", "ndarray"))]
 #[derive(Clone)]
 pub struct Image<T: Element> {
     handle: Handle,
@@ -160,7 +176,7 @@ impl<T: Element> Image<T> {
     /// The first error of the image or of its operands.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let blurred = Image::<f32>::zeros(&session, 4, 4).gauss(-1.0);
     /// assert!(blurred.check().unwrap_err().to_string().contains("sigma is -1; it must be positive"));
@@ -174,7 +190,7 @@ impl<T: Element> Image<T> {
     /// that is recorded.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let smooth = Image::worms(&session, 64, 64).gauss(2.0);
     /// smooth.start();

@@ -16,7 +16,7 @@ use crate::shape::Border;
 /// [`Image::dilate_with`] take others. A footprint that cannot be applied is an error.
 ///
 /// ```
-/// # use horus_core::{cpu::device::CpuDevice, filters::Footprint, image::Image, session::Session};
+/// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
 /// let dots = Image::from_slice(&session, 1, 7, &[0u8, 9, 0, 0, 5, 5, 5]);
 /// assert_eq!(dots.opening(&Footprint::rectangle(1, 3)).to_vec()?, [0, 0, 0, 0, 5, 5, 5]);
@@ -26,6 +26,7 @@ use crate::shape::Border;
 /// ```
 impl<T: Element> Image<T> {
     /// Erosion: the smallest pixel under the footprint; of a mask, whether it is true under all of it.
+    #[doc(alias("binary_erosion", "grey_erosion", "minimum_filter"))]
     #[track_caller]
     pub fn erode(&self, footprint: &Footprint) -> Image<T> {
         self.extreme_under(footprint, Border::Reflect101, Reduce::Min, Location::caller())
@@ -34,7 +35,7 @@ impl<T: Element> Image<T> {
     /// [`Image::erode`] with the given edge mode.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, filters::Footprint, image::Image, session::Session, shape::Border};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let line = Image::from_slice(&session, 1, 4, &[7u8, 8, 9, 9]);
     /// let three = Footprint::rectangle(1, 3);
@@ -51,43 +52,49 @@ impl<T: Element> Image<T> {
     /// mask, whether it is true somewhere under it.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, filters::Footprint, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let dot = Image::from_slice(&session, 1, 5, &[0u8, 0, 1, 0, 0]);
     /// let right = Footprint::from_mask(1, 3, &[false, true, true]);
     /// assert_eq!(dot.dilate(&right).to_vec()?, [0, 0, 1, 1, 0]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
+    #[doc(alias("binary_dilation", "grey_dilation", "maximum_filter"))]
     #[track_caller]
     pub fn dilate(&self, footprint: &Footprint) -> Image<T> {
         self.extreme_under(footprint, Border::Reflect101, Reduce::Max, Location::caller())
     }
 
     /// [`Image::dilate`] with the given edge mode.
+    #[doc(alias = "binary_dilation")]
     #[track_caller]
     pub fn dilate_with(&self, footprint: &Footprint, border: Border) -> Image<T> {
         self.extreme_under(footprint, border, Reduce::Max, Location::caller())
     }
 
     /// Opening: erosion, then dilation. Removes bright details smaller than the footprint.
+    #[doc(alias("MORPH_OPEN", "grey_opening"))]
     #[track_caller]
     pub fn opening(&self, footprint: &Footprint) -> Image<T> {
         self.erode(footprint).dilate(footprint)
     }
 
     /// Closing: dilation, then erosion. Removes dark details smaller than the footprint.
+    #[doc(alias("MORPH_CLOSE", "grey_closing"))]
     #[track_caller]
     pub fn closing(&self, footprint: &Footprint) -> Image<T> {
         self.dilate(footprint).erode(footprint)
     }
 
     /// The white top-hat: what an opening removes.
+    #[doc(alias("MORPH_TOPHAT", "white_tophat"))]
     #[track_caller]
     pub fn top_hat(&self, footprint: &Footprint) -> Image<T> {
         self.minus(&self.opening(footprint), Location::caller())
     }
 
     /// The black top-hat: what a closing adds.
+    #[doc(alias("MORPH_BLACKHAT", "black_tophat"))]
     #[track_caller]
     pub fn black_hat(&self, footprint: &Footprint) -> Image<T> {
         self.closing(footprint).minus(self, Location::caller())
@@ -96,12 +103,13 @@ impl<T: Element> Image<T> {
     /// The morphological gradient: dilation minus erosion.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, filters::Footprint, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let step = Image::from_slice(&session, 1, 6, &[1u8, 1, 1, 5, 5, 5]);
     /// assert_eq!(step.morphological_gradient(&Footprint::rectangle(1, 3)).to_vec()?, [0, 0, 4, 4, 0, 0]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
+    #[doc(alias = "MORPH_GRADIENT")]
     #[track_caller]
     pub fn morphological_gradient(&self, footprint: &Footprint) -> Image<T> {
         self.dilate(footprint).minus(&self.erode(footprint), Location::caller())

@@ -16,14 +16,14 @@ impl<T: Pixel> Image<T> {
     /// anchors at half its size; it may be larger than the image.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
-    /// # use horus_core::{ops::neighbourhood::Filter, shape::Border};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let line = Image::from_slice(&session, 1, 4, &[1.0f32, 2.0, 4.0, 8.0]);
     /// let right = Filter::row([0.0, 0.0, 1.0]); // the pixel to the right
     /// assert_eq!(line.correlate(&right, Border::Constant(0.0)).to_vec()?, [2.0, 4.0, 8.0, 0.0]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
+    #[doc(alias = "filter2D")]
     #[track_caller]
     pub fn correlate(&self, filter: &Filter, border: Border) -> Image<T::Linear> {
         self.filtered("correlate", filter, || filter.clone(), border, Location::caller())
@@ -32,8 +32,7 @@ impl<T: Pixel> Image<T> {
     /// Convolution: correlation with the filter turned by 180 degrees about its anchor.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
-    /// # use horus_core::{ops::neighbourhood::Filter, shape::Border};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let dot = Image::from_slice(&session, 1, 5, &[0u8, 0, 1, 0, 0]);
     /// let taps = Filter::row([1.0, 2.0, 3.0]);
@@ -41,6 +40,7 @@ impl<T: Pixel> Image<T> {
     /// assert_eq!(dot.correlate(&taps, Border::Reflect101).to_vec()?, [0.0, 3.0, 2.0, 1.0, 0.0]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
+    #[doc(alias = "filter2D")]
     #[track_caller]
     pub fn convolve(&self, filter: &Filter, border: Border) -> Image<T::Linear> {
         self.filtered("convolve", filter, || filter.flipped(), border, Location::caller())
@@ -49,8 +49,7 @@ impl<T: Pixel> Image<T> {
     /// Correlation with a filter of one row, then with a filter of one column.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
-    /// # use horus_core::{ops::neighbourhood::Filter, shape::Border};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let ones = Image::constant(&session, 3, 3, 1.0f32);
     /// let (row, column) = (Filter::row([1.0, 1.0, 1.0]), Filter::column([1.0, 1.0, 1.0]));
@@ -58,6 +57,7 @@ impl<T: Pixel> Image<T> {
     /// assert_eq!(neighbours.to_vec()?, [4.0, 6.0, 4.0, 6.0, 9.0, 6.0, 4.0, 6.0, 4.0]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
+    #[doc(alias("correlate1d", "sepFilter2D"))]
     #[track_caller]
     pub fn separable(&self, row: &Filter, column: &Filter, border: Border) -> Image<T::Linear> {
         let (op, site) = ("separable", Location::caller());
@@ -76,8 +76,7 @@ impl<T: Pixel> Image<T> {
     /// in the arithmetic of the image's own type.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
-    /// # use horus_core::{ops::neighbourhood::{Combine, Filter, Generalized, Reduce}, shape::Border};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let far = Image::from_slice(&session, 1, 5, &[9, 9, 0, 9, 9]);
     /// // The least of the pixel and of its neighbours plus 1: a step of a distance transform.
@@ -85,6 +84,7 @@ impl<T: Pixel> Image<T> {
     /// assert_eq!(far.generalized(&nearer, Border::Reflect101).to_vec()?, [9, 1, 0, 1, 9]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
+    #[doc(alias = "generic_filter")]
     #[track_caller]
     pub fn generalized(&self, operation: &Generalized, border: Border) -> Image<T> {
         let site = Location::caller();
@@ -97,13 +97,13 @@ impl<T: Pixel> Image<T> {
     /// The median of 3x3 or 5x5 pixels; of others, and of any footprint: [`Image::median_under`].
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
-    /// # use horus_core::{ops::neighbourhood::MedianSize, shape::Border};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let grain = Image::from_slice(&session, 3, 3, &[5u8, 5, 5, 5, 255, 5, 5, 5, 5]);
     /// assert_eq!(grain.median(MedianSize::Three, Border::Replicate).to_vec()?, [5; 9]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
+    #[doc(alias("medianBlur", "median_filter"))]
     #[track_caller]
     pub fn median(&self, size: MedianSize, border: Border) -> Image<T> {
         self.node(Op::Median(size, border), Location::caller())
@@ -145,7 +145,7 @@ impl<T: Pixel> Image<T> {
     /// With another edge mode: [`filters::gauss_xy`] and [`Image::separable`].
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let line = Image::from_fn(&session, 15, 15, |y, _| if y == 7 { 1.0f32 } else { 0.0 });
     /// let ridge = line.gauss_xy(3.0, 1.0, 0, 2); // smooth along x, second derivative along y
@@ -154,6 +154,7 @@ impl<T: Pixel> Image<T> {
     /// assert!(along.abs().max_value().get()? < 1e-6, "and not at all along it");
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
+    #[doc(alias = "correlate1d")]
     #[track_caller]
     pub fn gauss_xy(&self, sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32) -> Image<T::Linear> {
         let (row, column) = filters::gauss_xy(sigma_u, sigma_v, order_u, order_v);
@@ -166,7 +167,7 @@ impl<T: Pixel> Image<T> {
     /// With another edge mode: [`filters::gauss_2d`] and [`Image::correlate`].
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// // A line that rises to the right.
     /// let line = Image::from_fn(&session, 15, 15, |y, x| if y + x == 14 { 1.0f32 } else { 0.0 });
@@ -174,6 +175,7 @@ impl<T: Pixel> Image<T> {
     /// assert!(ridge(45.0)? < -0.1 && ridge(135.0)? > -0.1);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
+    #[doc(alias = "getGaborKernel")]
     #[track_caller]
     pub fn gauss_2d(&self, theta: f64, sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32) -> Image<T::Linear> {
         let aligned = filters::axis_aligned(theta, sigma_u, sigma_v, order_u, order_v, Location::caller());
@@ -193,7 +195,7 @@ impl<T: Pixel> Image<T> {
     /// With another edge mode: [`filters::gauss_uv`] and [`Image::correlate`] twice.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let image = Image::worms(&session, 32, 32);
     /// let dense = image.gauss_2d(30.0, 4.0, 2.0, 0, 0);
@@ -215,7 +217,7 @@ impl<T: Pixel> Image<T> {
     /// With another edge mode: [`filters::gauss`]`(sigma, 0, 0)` and [`Image::separable`].
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let dot = Image::from_fn(&session, 9, 9, |y, x| if (y, x) == (4, 4) { 1.0f32 } else { 0.0 });
     /// let smooth = dot.gauss(1.0);
@@ -223,6 +225,7 @@ impl<T: Pixel> Image<T> {
     /// assert_eq!(smooth.pixel(4, 2)?, smooth.pixel(6, 4)?); // and alike in all directions
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
+    #[doc(alias("GaussianBlur", "gaussian", "gaussian_filter"))]
     #[track_caller]
     pub fn gauss(&self, sigma: f64) -> Image<T::Linear> {
         self.gauss_derivative(sigma, 0, 0)
@@ -234,7 +237,7 @@ impl<T: Pixel> Image<T> {
     /// With another edge mode: [`filters::gauss`] and [`Image::separable`].
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let slope = Image::from_fn(&session, 9, 9, |y, x| (5 * y + x) as f32);
     /// let along_x = slope.gauss_derivative(1.0, 0, 1).pixel(4, 4)?;
@@ -242,6 +245,7 @@ impl<T: Pixel> Image<T> {
     /// assert!((along_x - 1.0).abs() < 0.01 && (along_y - 5.0).abs() < 0.05);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
+    #[doc(alias = "gaussian_filter1d")]
     #[track_caller]
     pub fn gauss_derivative(&self, sigma: f64, order_y: u32, order_x: u32) -> Image<T::Linear> {
         let (row, column) = filters::gauss(sigma, order_y, order_x);
@@ -254,12 +258,13 @@ impl<T: Pixel> Image<T> {
     /// [`Image::box_mean`] hardly does. With another edge mode: [`filters::box_filter`] and [`Image::separable`].
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let dot = Image::from_slice(&session, 1, 5, &[0.0f32, 0.0, 9.0, 0.0, 0.0]);
     /// assert_eq!(dot.box_filter(3).to_vec()?, [0.0, 3.0, 3.0, 3.0, 0.0]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
+    #[doc(alias("blur", "boxFilter", "uniform_filter"))]
     #[track_caller]
     pub fn box_filter(&self, size: usize) -> Image<T::Linear> {
         let (row, column) = filters::box_filter(size);
@@ -271,12 +276,13 @@ impl<T: Pixel> Image<T> {
     /// With another edge mode: [`filters::sobel_x`] and [`Image::separable`].
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let slope = Image::from_fn(&session, 3, 3, |y, x| (5 * y + x) as u8);
     /// assert_eq!((slope.sobel_x().pixel(1, 1)?, slope.sobel_y().pixel(1, 1)?), (8.0, 40.0));
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
+    #[doc(alias("Sobel", "sobel"))]
     #[track_caller]
     pub fn sobel_x(&self) -> Image<T::Linear> {
         self.sobel(filters::sobel_x(), Location::caller())
@@ -286,6 +292,7 @@ impl<T: Pixel> Image<T> {
     /// [`Image::sobel_x`] for an example.
     ///
     /// With another edge mode: [`filters::sobel_y`] and [`Image::separable`].
+    #[doc(alias("Sobel", "sobel"))]
     #[track_caller]
     pub fn sobel_y(&self) -> Image<T::Linear> {
         self.sobel(filters::sobel_y(), Location::caller())
@@ -296,12 +303,13 @@ impl<T: Pixel> Image<T> {
     /// With another edge mode: [`filters::laplace`] and [`Image::correlate`].
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let bowl = Image::from_fn(&session, 5, 5, |y, x| (y * y + x * x) as f32);
     /// assert_eq!(bowl.laplace().crop(1, 1, 3, 3).to_vec()?, [4.0; 9]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
+    #[doc(alias = "Laplacian")]
     #[track_caller]
     pub fn laplace(&self) -> Image<T::Linear> {
         self.correlate(&filters::laplace(), Border::Reflect101)

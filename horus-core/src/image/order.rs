@@ -18,7 +18,7 @@ const LEVELS: usize = 256;
 /// Where the extremes are, order statistics, thresholds: over all channels together.
 ///
 /// ```
-/// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+/// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
 /// let image = Image::from_slice(&session, 2, 3, &[7u8, 1, 9, 2, 1, 200]);
 /// assert_eq!(image.argmin().get()?, Some([0, 1, 0])); // row, column, channel
@@ -31,6 +31,7 @@ const LEVELS: usize = 256;
 impl<T: Pixel> Image<T> {
     /// Row, column and channel of the smallest pixel, of several the first: channel by channel, each row by row. NaN are
     /// ignored; `None` where there is nothing else. Two passes. A volume is an error: see [`Image::argmin_3d`].
+    #[doc(alias = "minMaxLoc")]
     #[track_caller]
     pub fn argmin(&self) -> Value<Option<[usize; 3]>> {
         self.place_of(RowReduce::Min, "argmin", Location::caller())
@@ -46,7 +47,7 @@ impl<T: Pixel> Image<T> {
     /// by channel, in each row by row. NaN are ignored; `None` where there is nothing else. Two passes.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let volume = Image::from_volume(&session, 3, 1, 2, &[7u8, 2, 1, 9, 9, 1]);
     /// assert_eq!(volume.argmin_3d().get()?, Some([1, 0, 0, 0])); // level, row, column, channel
@@ -91,6 +92,7 @@ impl<T: Pixel> Image<T> {
     }
 
     /// The median of all pixels: their 50th [percentile](Image::percentile), NaN if all are NaN. ([`Image::median`] is the filter.)
+    #[doc(alias = "nanmedian")]
     #[track_caller]
     pub fn median_value(&self) -> Value<f64> {
         self.percentile_at(50.0, "median_value", Location::caller())
@@ -102,6 +104,7 @@ impl<T: Pixel> Image<T> {
     ///
     /// The place in the order is found 16 bits at a time, by as many counts: one pass for integers of 8 and 16 bits; two for
     /// `u32`, `i32` and `f32`, four for `f64`, and two more for the pixel that follows.
+    #[doc(alias = "nanpercentile")]
     #[track_caller]
     pub fn percentile(&self, percent: f64) -> Value<f64> {
         self.percentile_at(percent, "percentile", Location::caller())
@@ -196,6 +199,7 @@ impl<T: Pixel> Image<T> {
     /// and the others (`skimage.filters.threshold_otsu`). Of integers of 8 and 16 bits each level is counted; of other types 256 bins from
     /// the smallest pixel to the largest, of which the threshold is a centre. The smallest pixel if all are equal. NaN and infinities
     /// do not count (scikit-image refuses them); NaN if there is nothing else.
+    #[doc(alias("THRESH_OTSU", "threshold_otsu"))]
     #[track_caller]
     pub fn otsu(&self) -> Value<T> {
         let site = Location::caller();

@@ -14,7 +14,7 @@ macro_rules! unary {
         /// Operations on each pixel of one image.
         ///
         /// ```
-        /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+        /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
         /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
         /// let image = Image::from_slice(&session, 1, 3, &[-4.0f32, 0.5, 2.5]);
         /// assert_eq!(image.abs().sqrt().pixel(0, 0)?, 2.0);
@@ -34,6 +34,7 @@ macro_rules! unary {
 
 unary! {
     /// `-a`; integers saturate (0 for unsigned types).
+    #[doc(alias = "negative")]
     neg Neg;
     /// `|a|`; `i32::MIN` saturates.
     abs Abs;
@@ -46,6 +47,7 @@ unary! {
     /// `a * a`; integers saturate.
     square Square;
     /// `1 / a`; integers truncate, and give 0 for 0.
+    #[doc(alias = "reciprocal")]
     recip Recip;
     /// -1, 0 or 1.
     sign Sign;
@@ -54,8 +56,10 @@ unary! {
     /// Smallest integer not below `a`.
     ceil Ceil;
     /// Nearest integer, the even one of two as near (as numpy rounds).
+    #[doc(alias = "rint")]
     round Round;
     /// Sine of an angle in radians.
+    #[doc(alias = "polarToCart")]
     sin Sin;
     /// Cosine of an angle in radians.
     cos Cos;
@@ -75,7 +79,7 @@ macro_rules! binary {
 /// Sizes that do not meet are an error.
 ///
 /// ```
-/// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+/// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
 /// let image = Image::from_slice(&session, 1, 3, &[10u8, 100, 200]);
 /// assert_eq!((&image + &image).to_vec()?, [20, 200, 255]); // integers saturate
@@ -88,22 +92,30 @@ impl<T: Pixel> Image<T> {
         /// `a + b`; integers saturate. Also written `&a + &b`.
         add Add;
         /// `a - b`; integers saturate. Also written `&a - &b`.
+        #[doc(alias = "subtract")]
         sub Sub;
         /// `a * b`; integers saturate. Also written `&a * &b`.
+        #[doc(alias = "multiply")]
         mul Mul;
         /// `a / b`; integers truncate and give 0 for `b == 0`. Also written `&a / &b`.
+        #[doc(alias = "divide")]
         div Div;
         /// The smaller of both; a NaN is ignored.
+        #[doc(alias = "fmin")]
         min Min;
         /// The larger of both; a NaN is ignored.
+        #[doc(alias = "fmax")]
         max Max;
         /// `|a - b|`; integers saturate.
         absdiff AbsDiff;
         /// `a` to the power `b`.
+        #[doc(alias = "power")]
         pow Pow;
         /// Angle of the point with ordinate `a` and abscissa `b`, in radians: `-pi..=pi`.
+        #[doc(alias("arctan2", "phase"))]
         atan2 Atan2;
         /// `sqrt(a * a + b * b)`, which neither over- nor underflows on the way: the length of a gradient.
+        #[doc(alias = "magnitude")]
         hypot Hypot;
         /// Bits of the place of `a` in the order of all numbers of its type: the `b`-th 16, from the highest (0) on. What is
         /// counted to find an order statistic ([`Image::percentile`]). 0 for a `b` that is not, NaN for NaN.
@@ -114,7 +126,7 @@ impl<T: Pixel> Image<T> {
 /// Comparisons; they yield masks. A comparison with NaN is false, except [`Image::ne`].
 ///
 /// ```
-/// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+/// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
 /// let image = Image::from_slice(&session, 1, 3, &[1.0, 2.0, f32::NAN]);
 /// assert_eq!(image.lt(2.0).to_vec()?, [true, false, false]);
@@ -142,8 +154,9 @@ impl<T: Pixel> Image<T> {
 /// another [kind](PixelKind) than the method's is an error.
 ///
 /// ```
-/// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
-/// use horus_core::ops::pixel::{PixelKind, TABLE};
+/// # use horus_core::{cpu::device::CpuDevice, prelude::*};
+/// # mod horus { pub use horus_core::ops::pixel as ops; }
+/// use horus::ops::TABLE;
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
 /// let image = Image::from_slice(&session, 1, 3, &[-4.0f32, 0.5, 2.5]);
 /// let named = |name| TABLE.iter().find(|row| row.name == name).expect("a row").op;
@@ -194,7 +207,7 @@ impl<T: Pixel> Image<T> {
     /// `|a / b|`, and 0 where `|b| < eps`. A negative `eps` or one that is NaN is an error.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let a = Image::from_slice(&session, 1, 3, &[-6.0f32, 6.0, 6.0]);
     /// let b = Image::from_slice(&session, 1, 3, &[2.0f32, -3.0, 0.0]);
@@ -214,12 +227,13 @@ impl<T: Pixel> Image<T> {
     /// `image * factor + term`; of floats rounded once (a fused multiply-add), of integers saturated after each.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let a = Image::from_slice(&session, 1, 3, &[1.0f32, 2.0, 3.0]);
     /// assert_eq!(a.mul_add(2.0, &a).to_vec()?, [3.0, 6.0, 9.0]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
+    #[doc(alias = "scaleAdd")]
     #[track_caller]
     pub fn mul_add(&self, factor: impl Argument<T>, term: impl Argument<T>) -> Image<T> {
         let terms = vec![Term::image(self), factor.term(), term.term()];
@@ -229,12 +243,13 @@ impl<T: Pixel> Image<T> {
     /// Limits each pixel to `lo..=hi`; a NaN becomes `lo`. Limits that are not ordered are an error.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let image = Image::from_slice(&session, 1, 4, &[-1.0f32, 0.5, 7.0, f32::NAN]);
     /// assert_eq!(image.clamp(0.0, 1.0).to_vec()?, [0.0, 0.5, 1.0, 0.0]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
+    #[doc(alias = "clip")]
     #[track_caller]
     pub fn clamp(&self, lo: T, hi: T) -> Image<T> {
         let site = Location::caller();
@@ -249,7 +264,7 @@ impl<T: Pixel> Image<T> {
     /// 1 where a pixel is larger than `t`, else 0, in the image's own type. For a mask see [`Image::gt`].
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let image = Image::from_slice(&session, 1, 3, &[99u8, 100, 101]);
     /// assert_eq!(image.threshold(100).to_vec()?, [0, 0, 1]);
@@ -265,7 +280,7 @@ impl<T: Pixel> Image<T> {
     /// saturated; NaN becomes 0. Nothing is scaled; see [`Image::to_unit`].
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let image = Image::from_slice(&session, 1, 5, &[-3.0f32, 1.5, 2.5, 300.0, f32::NAN]);
     /// assert_eq!(image.convert::<u8>().to_vec()?, [0, 2, 2, 255, 0]);
@@ -283,13 +298,14 @@ impl<T: Pixel> Image<T> {
     /// `f64`, everything else becomes `f32`.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let image = Image::from_slice(&session, 1, 3, &[0u8, 51, 255]);
     /// assert_eq!(image.to_unit().to_vec()?, [0.0, 0.2, 1.0]);
     /// assert_eq!(image.convert::<f32>().to_vec()?, [0.0, 51.0, 255.0]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
+    #[doc(alias("convertTo", "img_as_float"))]
     #[track_caller]
     pub fn to_unit(&self) -> Image<T::Linear> {
         let floats = self.convert::<T::Linear>();

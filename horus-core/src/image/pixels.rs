@@ -27,7 +27,7 @@ use crate::shape::Shape;
 /// nothing. Pixels outlive their session, and other sessions take them, too.
 ///
 /// ```
-/// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+/// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
 /// let mut frame = session.pixels::<f32>(2, 3, 1)?;
 /// let mut result = session.pixels::<f32>(2, 3, 1)?;
@@ -117,6 +117,7 @@ impl<T: Element> Pixels<T> {
     ///
     /// # Panics
     /// If there is no such channel.
+    #[doc(alias = "extractChannel")]
     pub fn plane(&self, channel: usize) -> &[T] {
         &self[self.range(channel)]
     }
@@ -218,7 +219,7 @@ impl Session {
     /// If there are no pixels, or not so much memory.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let mut pixels = session.pixels::<u8>(480, 640, 3)?;
     /// pixels.plane_mut(1).fill(200);
@@ -237,7 +238,7 @@ impl Session {
     /// As [`Session::pixels`].
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session, shape::Shape};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let mut pixels = session.pixels_of::<f32>(Shape::volume(42, 30, 40, 1))?;
     /// pixels.view4_mut()[[41, 29, 39, 0]] = 7.0;

@@ -25,7 +25,7 @@ use crate::session::{Coming, Handle};
 /// Kept memory is fastest, if it is [`Pixels`] above all: new memory has its pages mapped by the system first.
 ///
 /// ```
-/// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+/// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
 /// let image = Image::from_slice(&session, 2, 2, &[1u8, 2, 3, 4]);
 /// let colour = Image::stack(&session, [&image, &(&image * 10)]);
@@ -52,7 +52,7 @@ impl<T: Element> Image<T> {
     /// As [`Image::to_vec`].
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let blurred = Image::<f32>::worms(&session, 40, 60).gauss(1.0);
     /// if let Some(pixels) = blurred.gather()? {
@@ -83,7 +83,7 @@ impl<T: Element> Image<T> {
     /// As [`Image::to_vec`].
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let image = Image::from_fn(&session, 2, 3, |y, x| (y * 3 + x) as u16);
     /// let mut pixels = (&image + 1).to_pixels()?;
@@ -128,7 +128,7 @@ impl<T: Element> Image<T> {
     /// If the image does not fit exactly, or as [`Image::to_vec`].
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let image = Image::from_slice(&session, 2, 2, &[1.0f32, 2.0, 3.0, 4.0]);
     /// let (mut kept, mut pixels) = (vec![0.0; 4], session.pixels(2, 2, 1)?);
@@ -155,7 +155,7 @@ impl<T: Element> Image<T> {
     /// As [`Image::read_into`].
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let blurred = Image::<f32>::worms(&session, 40, 60).gauss(1.0);
     /// let mut kept = vec![0.0; if session.rank() == 0 { 40 * 60 } else { 0 }];
@@ -236,7 +236,7 @@ impl<T: Element> Image<T> {
     /// the session's, their machines are like the session's.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, plan::movement::Link, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let smooth = Image::worms(&session, 64, 64).gauss(1.0);
     /// let told = smooth.forecast(4, Link::default())?;
@@ -255,7 +255,7 @@ impl<T: Element> Image<T> {
     /// [`Image::forecast`] on several ranks of each host, and with what their machines tell of the network.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, plan::forecast::Cluster, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let smooth = Image::worms(&session, 64, 64).gauss(1.0);
     /// let told = smooth.forecast_on(Cluster { ranks: 8, on_each_host: 4, network: None })?;

@@ -75,7 +75,7 @@ impl Session {
     /// those of one: what they share is computed once, and all of them come from a GPU at the same time.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let image = Image::from_slice(&session, 1, 3, &[1.0f32, 2.0, 3.0]);
     /// let (twice, above) = (&image * 2.0, image.gt(1.5));

@@ -17,13 +17,14 @@ impl<T: Element> Image<T> {
     /// Where the marker is above the mask, it begins at the mask.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, ops::components::Connectivity, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let mask = Image::from_slice(&session, 1, 7, &[1.0f32, 5.0, 3.0, 0.0, 4.0, 6.0, 4.0]);
     /// let domes = &mask - (&mask - 2.0).reconstruct(&mask, Connectivity::FACES); // what rises by at most 2
     /// assert_eq!(domes.to_vec()?, [0.0, 2.0, 0.0, 0.0, 0.0, 2.0, 0.0]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
+    #[doc(alias("binary_propagation", "reconstruction"))]
     #[track_caller]
     pub fn reconstruct(&self, mask: &Image<T>, neighbours: Connectivity) -> Image<T> {
         self.reconstructed(mask, Reconstruction { erosion: false, neighbours }, Location::caller())
@@ -32,13 +33,14 @@ impl<T: Element> Image<T> {
     /// This image, the marker, eroded above `mask` until nothing changes: hollows of the mask that the marker does not reach are filled.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, ops::components::Connectivity, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let mask = Image::from_slice(&session, 1, 6, &[2u8, 7, 1, 3, 9, 0]);
     /// let edges = Image::from_slice(&session, 1, 6, &[2u8, 9, 9, 9, 9, 0]);
     /// assert_eq!(edges.reconstruct_above(&mask, Connectivity::FACES).to_vec()?, [2, 7, 7, 7, 9, 0]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
+    #[doc(alias = "binary_propagation")]
     #[track_caller]
     pub fn reconstruct_above(&self, mask: &Image<T>, neighbours: Connectivity) -> Image<T> {
         self.reconstructed(mask, Reconstruction { erosion: true, neighbours }, Location::caller())

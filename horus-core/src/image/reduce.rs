@@ -20,7 +20,7 @@ const MAX_BINS: usize = 1 << 24;
 /// ([`ops::reduce`](crate::ops::reduce) has the definition); segments, blocks and channels from the first to the last.
 ///
 /// ```
-/// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+/// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
 /// let image = Image::from_slice(&session, 2, 2, &[1u8, 2, 3, 254]);
 /// assert_eq!((image.sum().get()?, image.mean().get()?), (260.0, 65.0));
@@ -30,6 +30,7 @@ const MAX_BINS: usize = 1 << 24;
 /// ```
 impl<T: Pixel> Image<T> {
     /// The sum of all pixels, in `f64` and in the fixed order of all reductions (above).
+    #[doc(alias = "sumElems")]
     #[track_caller]
     pub fn sum(&self) -> Value<f64> {
         Value::single(&self.total(Location::caller()))
@@ -46,12 +47,13 @@ impl<T: Pixel> Image<T> {
     /// nothing is lost where the mean is large.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let image = Image::from_slice(&session, 1, 4, &[1.0f32, 1.0, 5.0, 5.0]);
     /// assert_eq!(image.variance().get()?, 4.0);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
+    #[doc(alias("meanStdDev", "var"))]
     #[track_caller]
     pub fn variance(&self) -> Value<f64> {
         let site = Location::caller();
@@ -62,12 +64,13 @@ impl<T: Pixel> Image<T> {
     /// The [`mean`](Image::mean) and the [`variance`](Image::variance) of all pixels, in one pass.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let image = Image::from_slice(&session, 1, 4, &[1u8, 1, 5, 5]);
     /// assert_eq!(image.mean_and_variance().get()?, (3.0, 4.0));
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
+    #[doc(alias = "meanStdDev")]
     #[track_caller]
     pub fn mean_and_variance(&self) -> Value<(f64, f64)> {
         let read = |b: &HostBuffer| {
@@ -78,6 +81,7 @@ impl<T: Pixel> Image<T> {
     }
 
     /// The smallest pixel, ignoring NaN (infinity where there is nothing else).
+    #[doc(alias("minMaxLoc", "nanmin"))]
     #[track_caller]
     pub fn min_value(&self) -> Value<T> {
         Value::single(&self.reduced(RowReduce::Min, Location::caller()))
@@ -92,12 +96,13 @@ impl<T: Pixel> Image<T> {
     /// The smallest pixel and the largest, ignoring NaN, in one pass (infinity and minus infinity where there is nothing else).
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let image = Image::from_slice(&session, 1, 4, &[3.0f32, f32::NAN, -1.0, 2.0]);
     /// assert_eq!(image.min_max().get()?, (-1.0, 3.0));
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
+    #[doc(alias = "minMaxLoc")]
     #[track_caller]
     pub fn min_max(&self) -> Value<(T, T)> {
         let read = |b: &HostBuffer| {
@@ -112,12 +117,13 @@ impl<T: Pixel> Image<T> {
     /// `hi` are not finite with `lo < hi`.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let image = Image::from_slice(&session, 1, 6, &[0.0f32, 0.1, 0.5, 0.6, 1.0, 7.0]);
     /// assert_eq!(image.histogram(2, 0.0, 1.0).get()?, [2, 3]); // 7 lies outside
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
+    #[doc(alias = "calcHist")]
     #[track_caller]
     pub fn histogram(&self, bins: usize, lo: f64, hi: f64) -> Value<Vec<u64>> {
         let site = Location::caller();
@@ -146,7 +152,7 @@ impl<T: Pixel> Image<T> {
     /// The sum of each row, channel by channel: an image of `height x 1` pixels.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let image = Image::from_slice(&session, 2, 3, &[1u8, 2, 3, 10, 20, 30]);
     /// assert_eq!(image.row_sums().to_vec()?, [6.0, 60.0]);
@@ -154,6 +160,7 @@ impl<T: Pixel> Image<T> {
     /// assert_eq!(parts.row_sums().to_vec()?, [1.0, 1.0]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
+    #[doc(alias = "reduce")]
     #[track_caller]
     pub fn row_sums(&self) -> Image<f64> {
         self.reduce_rows(RowReduce::Sum, Location::caller())
@@ -162,7 +169,7 @@ impl<T: Pixel> Image<T> {
     /// The sum of each column, channel by channel: an image of `1 x width` pixels.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let image = Image::from_slice(&session, 2, 3, &[1u8, 2, 3, 10, 20, 30]);
     /// assert_eq!(image.column_sums().to_vec()?, [11.0, 22.0, 33.0]);

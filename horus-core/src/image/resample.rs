@@ -21,7 +21,7 @@ impl<T: Pixel> Image<T> {
     /// zero or too large is an error.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, ops::geometric::Interpolation, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let stripes = Image::from_slice(&session, 1, 9, &[0.0f32, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0]);
     /// let wrong = stripes.resize(1, 3, Interpolation::Bilinear); // stripes three times as wide
@@ -51,7 +51,7 @@ impl<T: Pixel> Image<T> {
     /// edges mirrored, then every other pixel (OpenCV's `pyrDown`).
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let image = Image::from_fn(&session, 9, 12, |y, x| (y + x) as f32);
     /// let level = image.pyramid_down();
@@ -60,6 +60,7 @@ impl<T: Pixel> Image<T> {
     /// assert!(detail.crop(4, 4, 1, 4).abs().max_value().get()? < 1e-6, "a slope has no detail");
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
+    #[doc(alias("pyrDown", "pyramid_reduce"))]
     #[track_caller]
     pub fn pyramid_down(&self) -> Image<T::Linear> {
         let site = Location::caller();
@@ -73,13 +74,14 @@ impl<T: Pixel> Image<T> {
     /// are errors.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let level = Image::constant(&session, 2, 2, 3.0f32);
     /// assert_eq!(level.pyramid_up(4, 3).to_vec()?, [3.0; 12]);
     /// assert!(level.pyramid_up(5, 3).check().is_err(), "5 is not about twice 2");
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
+    #[doc(alias("pyrUp", "pyramid_expand"))]
     #[track_caller]
     pub fn pyramid_up(&self, height: usize, width: usize) -> Image<T::Linear> {
         let site = Location::caller();

@@ -20,8 +20,7 @@ impl<T: Pixel> Image<T> {
     /// `how` is an [`Interpolation`](crate::ops::geometric::Interpolation) or a [`Sampling`], which has B-splines, too.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
-    /// # use horus_core::{ops::geometric::Interpolation, shape::{Axis, Border, Shape}};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let image = Image::from_fn(&session, 8, 8, |y, x| (10 * y + x) as f32);
     /// let shape = Shape::new(4, 4, 1);
@@ -30,6 +29,7 @@ impl<T: Pixel> Image<T> {
     /// assert_eq!(swirled.pixel(3, 2)?, 10.0 * 2.5 + 5.0);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
+    #[doc(alias = "map_coordinates")]
     #[track_caller]
     pub fn remap<C: Float>(
         &self,
@@ -46,8 +46,7 @@ impl<T: Pixel> Image<T> {
     /// volumes of one extent and one channel. Beyond the first and the last level the border is that of the plane.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session, shape::{Axis, Border, Shape}};
-    /// # use horus_core::ops::sampling::Sampling;
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let volume = Image::from_volume_fn(&session, 4, 3, 3, |z, y, x| (100 * z + 10 * y + x) as f64);
     /// let plane = Shape::new(3, 3, 1);
@@ -56,6 +55,7 @@ impl<T: Pixel> Image<T> {
     /// assert_eq!(oblique.pixel(2, 1)?, 150.0 + 20.0 + 1.0);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
+    #[doc(alias = "map_coordinates")]
     #[track_caller]
     pub fn remap_3d<C: Float>(
         &self,

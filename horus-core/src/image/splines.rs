@@ -31,8 +31,7 @@ impl<T: Pixel> Image<T> {
     /// The coefficients of splines along rows and columns, for [`Image::remap`].
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
-    /// # use horus_core::{ops::sampling::Sampling, shape::{Axis, Border, Shape}};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let image = Image::from_fn(&session, 16, 16, |y, x| ((7 * y + 3 * x) % 11) as f64);
     /// let (cubic, border) = (Sampling::Spline3, Border::Reflect101);
@@ -48,6 +47,7 @@ impl<T: Pixel> Image<T> {
     /// # assert!(half.pixel(8, 8)?.is_finite());
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
+    #[doc(alias = "spline_filter")]
     #[track_caller]
     pub fn spline_coefficients(&self, how: impl Into<Sampling>, border: Border) -> Image<T::Linear> {
         let (how, site) = (how.into(), Location::caller());
@@ -57,8 +57,7 @@ impl<T: Pixel> Image<T> {
     /// The coefficients of splines along rows, columns and levels, for [`Image::remap_3d`].
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session, shape::Border};
-    /// # use horus_core::ops::sampling::Sampling;
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let dot = Image::from_volume_fn(&session, 5, 5, 5, |z, y, x| if (z, y, x) == (2, 2, 2) { 1.0f32 } else { 0.0 });
     /// let coefficients = dot.spline_coefficients_3d(Sampling::Spline3, Border::Reflect101);
@@ -77,8 +76,7 @@ impl<T: Pixel> Image<T> {
     /// The coefficients of splines along one axis (`scipy.ndimage.spline_filter1d`). Along the channels there are none: an error.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session, shape::{Axis, Border}};
-    /// # use horus_core::ops::sampling::Sampling;
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let line = Image::from_slice(&session, 1, 5, &[0.0f64, 0.0, 1.0, 0.0, 0.0]);
     /// let found = line.spline_coefficients_along(Axis::Columns, Sampling::Spline3, Border::Reflect101).to_vec()?;
@@ -86,6 +84,7 @@ impl<T: Pixel> Image<T> {
     /// assert!(found.iter().zip(want).all(|(a, b)| (a - b).abs() < 1e-15));
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
+    #[doc(alias = "spline_filter1d")]
     #[track_caller]
     pub fn spline_coefficients_along(&self, axis: Axis, how: impl Into<Sampling>, border: Border) -> Image<T::Linear> {
         let (how, site) = (how.into(), Location::caller());

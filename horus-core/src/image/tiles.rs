@@ -24,7 +24,7 @@ impl<T: Pixel> Image<T> {
     /// edge may be smaller. Tiles without pixels are an error, those larger than the image are the image.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let image = Image::from_slice(&session, 2, 5, &[1u8, 3, 5, 7, 20, 2, 4, 6, 8, 22]);
     /// let tiles = image.tiles(2, 2);
@@ -32,6 +32,7 @@ impl<T: Pixel> Image<T> {
     /// assert_eq!(tiles.max().to_vec()?, [4, 8, 22]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
+    #[doc(alias = "block_reduce")]
     #[track_caller]
     pub fn tiles(&self, height: usize, width: usize) -> Tiles<T> {
         let grid = Grid { height, width, down: height, across: width };
@@ -46,12 +47,13 @@ impl<T: Pixel> Image<T> {
     /// step is zero, or the image smaller than a window.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let image = Image::from_slice(&session, 1, 6, &[1.0f32, 2.0, 3.0, 4.0, 5.0, 60.0]);
     /// assert_eq!(image.windows((1, 3), (1, 2)).sum().to_vec()?, [6.0, 12.0]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
+    #[doc(alias = "sliding_window_view")]
     #[track_caller]
     pub fn windows(&self, (height, width): (usize, usize), (down, across): (usize, usize)) -> Tiles<T> {
         let grid = Grid { height, width, down, across };
@@ -104,7 +106,7 @@ impl<T: Pixel> Tiles<T> {
     /// The population variance of each: the mean of the squared deviation from its own mean, which is found first.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let image = Image::from_slice(&session, 1, 5, &[1.0f32, 3.0, 10.0, 10.0, 7.0]);
     /// assert_eq!(image.tiles(1, 2).variance().to_vec()?, [1.0, 0.0, 0.0]);

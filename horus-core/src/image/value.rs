@@ -16,8 +16,23 @@ use crate::session::{Handle, Session};
 /// A value of one number may be used without being evaluated first: as an operand of pixel operations (see
 /// [`Argument`](super::Argument)), and in `+ - * /` with values and scalars.
 ///
+/// A value is not printed as it is: `{}` could not return the error of its evaluation, and where one of several ranks prints, it
+/// would wait for the others. Print what [`Value::get`] returns.
+///
+/// ```compile_fail,E0277
+/// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+/// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+/// println!("{}", Image::worms(&session, 64, 64).mean());
+/// # Ok::<(), horus_core::error::Error>(())
 /// ```
-/// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+/// ```
+/// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+/// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+/// println!("{}", Image::worms(&session, 64, 64).mean().get()?);
+/// # Ok::<(), horus_core::error::Error>(())
+/// ```
+/// ```
+/// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
 /// let image = Image::from_slice(&session, 1, 3, &[2.0f32, 4.0, 10.0]);
 /// let range = image.max_value() - image.min_value();
@@ -48,7 +63,7 @@ impl<V> Value<V> {
     /// [`Session::get_all`].
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let image = Image::from_slice(&session, 1, 3, &[1u8, 2, 3]);
     /// assert_eq!(image.mean().get()?, 2.0);
@@ -65,7 +80,7 @@ impl<V> Value<V> {
     /// is recorded.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let mean = Image::worms(&session, 64, 64).gauss(2.0).mean();
     /// mean.start();
@@ -79,7 +94,7 @@ impl<V> Value<V> {
     /// Returns the error that the value carries, if any. Nothing is computed, and no other rank is involved.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let empty = Image::<f32>::zeros(&session, 0, 8);
     /// let message = empty.mean().check().unwrap_err().to_string();
@@ -103,7 +118,7 @@ impl<T: Pixel> Value<T> {
     /// The value as an image of one pixel, which broadcasts in pixel operations.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let image = Image::from_slice(&session, 1, 4, &[1.0, 1.0, 5.0, 5.0]);
     /// let deviation = image.variance().to_image().sqrt();
@@ -120,7 +135,7 @@ impl Value<Vec<u64>> {
     /// The counts of a histogram as an image of one row, for further computation on the device.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let image = Image::from_slice(&session, 1, 5, &[0.0f32, 0.1, 0.5, 0.6, 1.0]);
     /// let share = image.histogram(2, 0.0, 1.0).to_image() / 5.0;
@@ -132,17 +147,11 @@ impl Value<Vec<u64>> {
     }
 }
 
-impl<V> fmt::Display for Value<V> {
-    /// Its type, and whether it carries an error; not the value.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} value", self.handle.dtype)?;
-        if self.handle.failed() { f.write_str(" that failed") } else { Ok(()) }
-    }
-}
-
 impl<V> fmt::Debug for Value<V> {
+    /// How to get the value, or that it carries an error; nothing is computed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Value({self})")
+        let told = if self.handle.failed() { "failed: check() tells why" } else { "recorded: get() computes it" };
+        write!(f, "Value({}, {told})", self.handle.dtype)
     }
 }
 
@@ -270,7 +279,7 @@ impl Session {
     /// Evaluates several values together and returns them, on every rank: what they share is computed once.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let image = Image::from_fn(&session, 3, 3, |y, x| (3 * y + x) as f32);
     /// let (low, high, mean) = session.get_all((image.min_value(), image.max_value(), image.mean()))?;

@@ -29,7 +29,7 @@ const FARTHEST: isize = 1 << 28;
 /// Creating volumes. As for images, every rank passes the same pixels.
 ///
 /// ```
-/// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session, shape::{Axis, Border}};
+/// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
 /// let volume = Image::from_volume_fn(&session, 3, 2, 2, |z, y, x| (100 * z + 10 * y + x) as f32);
 /// assert_eq!((volume.depth(), volume.to_string().as_str()), (3, "3x2x2 f32 image"));
@@ -43,6 +43,7 @@ const FARTHEST: isize = 1 << 28;
 /// ```
 impl<T: Element> Image<T> {
     /// A volume of one channel from its pixels: level by level, each in row-major order.
+    #[doc(alias = "asarray")]
     #[track_caller]
     pub fn from_volume(session: &Session, depth: usize, height: usize, width: usize, pixels: &[T]) -> Image<T> {
         let (op, site, shape) = ("from_volume", Location::caller(), Shape::volume(depth, height, width, 1));
@@ -56,6 +57,7 @@ impl<T: Element> Image<T> {
     }
 
     /// A volume of one channel whose pixel of level `z` in row `y` and column `x` is `f(z, y, x)`.
+    #[doc(alias = "fromfunction")]
     #[track_caller]
     pub fn from_volume_fn(
         session: &Session,
@@ -77,7 +79,7 @@ impl<T: Element> Image<T> {
     /// last axis as channels.)
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let array = ndarray::Array3::from_shape_fn((4, 3, 2), |(z, y, x)| (100 * z + 10 * y + x) as f32);
     /// let odd = array.slice(ndarray::s![1..;2, ..;-1, ..]); // every other level, rows upside down
@@ -93,7 +95,7 @@ impl<T: Element> Image<T> {
     /// A volume from an array of shape `(depth, height, width, channels)` of any strides.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let array = ndarray::Array4::from_shape_fn((2, 3, 4, 2), |(z, y, x, c)| (z + y + x + c) as u16);
     /// let volume = Image::from_array4(&session, array.view());
@@ -109,7 +111,7 @@ impl<T: Element> Image<T> {
     /// `(depth, height, width)` or `(depth, height, width, channels)`. Another number of axes is an error.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// for extents in [&[3, 4][..], &[2, 3, 4], &[2, 3, 4, 2]] {
     ///     let array = ndarray::ArrayD::from_elem(extents, 7u8);
@@ -149,7 +151,7 @@ impl<T: Element> Image<T> {
 /// result reads the level itself, in the same launch.
 ///
 /// ```
-/// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+/// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
 /// let volume = Image::from_volume(&session, 4, 1, 2, &[0u8, 1, 10, 11, 20, 21, 30, 31]);
 /// assert_eq!(volume.slice(2).to_vec()?, [20, 21]);
@@ -218,7 +220,7 @@ impl<T: Element> Image<T> {
     /// Every `levels`-th level, the first included; see [`Image::step`]. Costs no launch of its own. A step of 0 is an error.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let volume = Image::from_volume_fn(&session, 5, 1, 2, |z, _, x| (10 * z + x) as u8);
     /// assert_eq!(volume.step_depth(2).step(1, 2).to_vec()?, [0, 20, 40]);
@@ -249,7 +251,7 @@ impl<T: Element> Image<T> {
     /// A shift by levels alone costs no launch of its own.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session, shape::Border};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let volume = Image::from_volume(&session, 2, 1, 3, &[1, 2, 3, 4, 5, 6]);
     /// assert_eq!(volume.shift(0, 0, 1, Border::Constant(0.0)).to_vec()?, [0, 1, 2, 0, 4, 5]);
@@ -257,6 +259,7 @@ impl<T: Element> Image<T> {
     /// assert_eq!(volume.shift(-1, 0, 1, Border::Wrap).to_vec()?, [6, 4, 5, 3, 1, 2]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
+    #[doc(alias = "roll")]
     #[track_caller]
     pub fn shift(&self, dz: isize, dy: isize, dx: isize, border: Border) -> Image<T> {
         let site = Location::caller();
@@ -296,7 +299,7 @@ impl<T: Element> Image<T> {
     /// As [`Image::to_vec`].
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let volume = Image::from_volume_fn(&session, 2, 3, 4, |z, y, x| (100 * z + 10 * y + x) as u8);
     /// assert_eq!(volume.to_array4()?[[1, 2, 3, 0]], 123);
@@ -313,7 +316,7 @@ impl<T: Element> Image<T> {
     /// If there are several channels, or as [`Image::to_vec`].
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let volume = Image::from_volume_fn(&session, 2, 3, 4, |z, y, x| (100 * z + 10 * y + x) as u8);
     /// assert_eq!(volume.to_volume_array()?[[1, 2, 3]], 123);
@@ -337,7 +340,7 @@ impl<T: Element> Image<T> {
     /// As [`Image::to_vec`].
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let volume = Image::from_volume_fn(&session, 2, 3, 4, |z, y, x| (100 * z + 10 * y + x) as u8);
     /// assert_eq!(volume.to_array_dyn()?.shape(), [2, 3, 4]);
@@ -377,7 +380,7 @@ impl<T: Element> Image<T> {
     /// If it lies outside, or as [`Image::to_vec`].
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let volume = Image::from_volume(&session, 2, 1, 3, &[1u8, 2, 3, 4, 5, 6]);
     /// assert_eq!(volume.voxel(1, 0, 2, 0)?, 6);

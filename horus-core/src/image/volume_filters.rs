@@ -18,7 +18,7 @@ use crate::shape::{Border, Shape};
 /// the first tap to the last. Of an image, all levels beyond its only one follow from the edge mode.
 ///
 /// ```
-/// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session, shape::Border};
+/// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
 /// let dot = Image::from_volume_fn(&session, 9, 9, 9, |z, y, x| if (z, y, x) == (4, 4, 4) { 1.0f32 } else { 0.0 });
 /// let ball = dot.gauss_3d(1.0);
@@ -32,7 +32,7 @@ impl<T: Pixel> Image<T> {
     /// multiply-add.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session, shape::Border};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let column = Image::from_volume(&session, 4, 1, 1, &[1.0f32, 2.0, 4.0, 8.0]);
     /// assert_eq!(column.correlate_depth(&[-1.0, 1.0], Border::Replicate).to_vec()?, [0.0, 1.0, 2.0, 4.0]);
@@ -47,8 +47,7 @@ impl<T: Pixel> Image<T> {
     /// Responses of the parts are added from the first to the last.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, filters, image::Image, session::Session, shape::Border};
-    /// # use horus_core::ops::neighbourhood::Filter;
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let slope = Image::from_volume_fn(&session, 4, 5, 6, |z, y, x| (z * z + 2 * y + 3 * x) as f32);
     /// let (dot, middle) = (Filter::row([1.0]), Filter::dense(3, 3, [0.0, 1.0, 0.0, 1.0, -6.0, 1.0, 0.0, 1.0, 0.0]));
@@ -70,6 +69,7 @@ impl<T: Pixel> Image<T> {
     /// Isotropic Gaussian smoothing of radius `ceil(3 sigma)` along all three axes, edges mirrored ([`Border::Reflect101`]).
     ///
     /// With another edge mode: [`Image::separable`], then [`Image::correlate_depth`], with the taps of [`filters::gauss`].
+    #[doc(alias = "gaussian_filter")]
     #[track_caller]
     pub fn gauss_3d(&self, sigma: f64) -> Image<T::Linear> {
         self.gauss_zyx("gauss_3d", [sigma; 3], [0; 3], Location::caller())
@@ -79,7 +79,7 @@ impl<T: Pixel> Image<T> {
     /// radii `ceil(3 sigma)` (`scipy.ndimage.gaussian_filter`, sign included).
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let slope = Image::from_volume_fn(&session, 9, 9, 9, |z, y, x| (7 * z + 5 * y + x) as f32);
     /// let rises = slope.gauss_derivative_3d([1.0, 1.0, 1.0], [1, 0, 0]).voxel(4, 4, 4, 0)?;
@@ -102,7 +102,7 @@ impl<T: Pixel> Image<T> {
     /// The median of 3 x 3 x 3 pixels, in the volume's own type.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session, shape::Border};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let grain = Image::from_volume_fn(&session, 3, 3, 3, |z, y, x| if (z, y, x) == (1, 1, 1) { 255u8 } else { 5 });
     /// assert_eq!(grain.median_3d(Border::Replicate).max_value().get()?, 5);
@@ -172,7 +172,7 @@ impl<T: Pixel> Image<T> {
 /// is `k - n / 2` levels on. Where all parts are alike, the plane and the depth are looked at one after the other.
 ///
 /// ```
-/// # use horus_core::{cpu::device::CpuDevice, filters::Footprint, image::Image, session::Session, shape::Border};
+/// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
 /// let dot = Image::from_volume_fn(&session, 5, 5, 5, |z, y, x| (z, y, x) == (2, 2, 2));
 /// let one = Footprint::rectangle(1, 1);
@@ -184,6 +184,7 @@ impl<T: Pixel> Image<T> {
 /// ```
 impl<T: Element> Image<T> {
     /// Erosion: the smallest pixel under the footprint; of a mask, whether it is true under all of it.
+    #[doc(alias = "grey_erosion")]
     #[track_caller]
     pub fn erode_3d(&self, footprints: &[Footprint], border: Border) -> Image<T> {
         self.extreme_3d("erode_3d", footprints, border, Reduce::Min, Location::caller())
@@ -191,6 +192,7 @@ impl<T: Element> Image<T> {
 
     /// Dilation: the largest pixel under the footprint turned along all three axes (as `scipy.ndimage.grey_dilation`); of a
     /// mask, whether it is true somewhere under it.
+    #[doc(alias = "grey_dilation")]
     #[track_caller]
     pub fn dilate_3d(&self, footprints: &[Footprint], border: Border) -> Image<T> {
         self.extreme_3d("dilate_3d", footprints, border, Reduce::Max, Location::caller())

@@ -21,7 +21,7 @@ impl<T: Pixel> Image<T> {
     /// zero, beyond 65537, or of more than 2^24 pixels in all is an error.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session, shape::Border};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let line = Image::from_slice(&session, 1, 5, &[0u8, 0, 9, 0, 6]);
     /// assert_eq!(line.box_mean(1, 3, Border::Constant(0.0)).to_vec()?, [0.0, 3.0, 3.0, 5.0, 2.0]);
@@ -29,6 +29,7 @@ impl<T: Pixel> Image<T> {
     /// assert_eq!(rows.box_mean(101, 1, Border::Reflect101).pixel(250, 0)?, 250.0);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
+    #[doc(alias("blur", "uniform_filter"))]
     #[track_caller]
     pub fn box_mean(&self, height: usize, width: usize, border: Border) -> Image<T::Linear> {
         self.mean_under("box_mean", [height, width], [height / 2, width / 2], border, Location::caller())
@@ -38,7 +39,7 @@ impl<T: Pixel> Image<T> {
     /// anchor outside of the rectangle is an error.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session, shape::Border};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let line = Image::from_slice(&session, 1, 4, &[2.0f32, 4.0, 6.0, 8.0]);
     /// // The pixel and those before it.
@@ -75,7 +76,7 @@ impl<T: Pixel> Image<T> {
 /// ordered by value, -0 before +0, and NaNs after all numbers. The footprint is not rotated. One that cannot be applied is an error.
 ///
 /// ```
-/// # use horus_core::{cpu::device::CpuDevice, filters::Footprint, image::Image, session::Session, shape::Border};
+/// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
 /// let line = Image::from_slice(&session, 1, 5, &[9u8, 1, 8, 2, 7]);
 /// let three = Footprint::rectangle(1, 3);
@@ -88,6 +89,7 @@ impl<T: Pixel> Image<T> {
 impl<T: Element> Image<T> {
     /// The pixel in place `place` of the order of those under the footprint, the smallest being 0. A place beyond their number is an
     /// error.
+    #[doc(alias = "rank_filter")]
     #[track_caller]
     pub fn rank_under(&self, footprint: &Footprint, place: usize, border: Border) -> Image<T> {
         let (op, site) = ("rank_under", Location::caller());
@@ -99,6 +101,7 @@ impl<T: Element> Image<T> {
 
     /// The median: the pixel in place `n / 2` of the order of `n`. See [`Image::median`] for squares of 3x3 and 5x5 pixels, which are
     /// computed together with what they are read by.
+    #[doc(alias("medianBlur", "median_filter"))]
     #[track_caller]
     pub fn median_under(&self, footprint: &Footprint, border: Border) -> Image<T> {
         self.ranked(footprint, border, Location::caller(), |count| Ok(count / 2))
@@ -106,6 +109,7 @@ impl<T: Element> Image<T> {
 
     /// The percentile: the pixel in place `n * percent / 100`, rounded down, of the order of `n`, and at 100 the last one (as
     /// `scipy.ndimage.percentile_filter`). A percentage outside of 0 to 100 is an error.
+    #[doc(alias = "percentile_filter")]
     #[track_caller]
     pub fn percentile_under(&self, footprint: &Footprint, percent: f64, border: Border) -> Image<T> {
         let (op, site) = ("percentile_under", Location::caller());

@@ -15,7 +15,7 @@ use crate::shape::Shape;
 /// A picture of the type that its file has.
 ///
 /// ```
-/// # use horus_core::{cpu::device::CpuDevice, image::Image, io::AnyImage, session::Session};
+/// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
 /// # let file = concat!(env!("CARGO_MANIFEST_DIR"), "/assets/vessels.png");
 /// let picture = session.open(file)?;
@@ -81,7 +81,7 @@ impl AnyImage {
     /// [`Image::save`] takes floats in `0..=1` back to the full range. Only [`AnyImage::convert`] scales nothing.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, io::AnyImage, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// # let folder = tempfile::tempdir().expect("a folder");
     /// # let file = folder.path().join("steps.png");
@@ -95,6 +95,7 @@ impl AnyImage {
     /// # Errors
     /// On every rank, if rank 0 cannot read or decode the file: what is not a regular file is not read, and a file that
     /// declares more pixels than its bytes can hold, or more than [`OpenOptions::max_pixels`], is rejected immediately.
+    #[doc(alias = "imread")]
     #[track_caller]
     pub fn open(session: &Session, path: impl AsRef<Path>) -> Result<AnyImage> {
         AnyImage::open_with(session, path, &OpenOptions::default())
@@ -115,7 +116,7 @@ impl AnyImage {
     /// `(height, width, channels)`, whatever their extents; one of four axes it reads as a volume.)
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, io::AnyImage, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// # let folder = tempfile::tempdir().expect("a folder");
     /// let volume = Image::from_volume_fn(&session, 5, 4, 3, |z, y, x| (z * y + x) as u8);
@@ -137,7 +138,7 @@ impl AnyImage {
     /// [`AnyImage::open`] with options.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, io::{AnyImage, OpenOptions}, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// # let file = concat!(env!("CARGO_MANIFEST_DIR"), "/assets/vessels.png");
     /// let options = OpenOptions { max_pixels: 1000, ..OpenOptions::default() };
@@ -272,7 +273,7 @@ impl AnyImage {
     /// All channels but [alpha](AnyImage::alpha).
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, io::AnyImage, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let picture = AnyImage::U8(Image::from_planes(&session, 1, 1, &[&[9u8], &[8], &[7], &[255]]));
     /// assert_eq!(picture.colours().convert::<u8>().to_vec()?, [9, 8, 7]);
@@ -306,16 +307,11 @@ impl AnyImage {
         matches!(self.shape().channels, 2 | 4)
     }
 
-    /// The luminance ([`Image::luminance`]) on the scale of [`AnyImage::to_unit`]. [Alpha](AnyImage::alpha) is
-    /// ignored: transparent pixels count with their stored colours. More than four channels are an
-    /// error.
+    /// The [luminance](Image::luminance), on the scale of [`AnyImage::to_unit`]. [Alpha](AnyImage::alpha) is ignored: transparent pixels
+    /// count with their stored colours. More than four channels are an error.
     #[track_caller]
     pub fn luminance(&self) -> Image<f32> {
-        let image = each!(self, image => image.luminance());
-        match self.full_range() {
-            Some(full) => image / full as f32,
-            None => image,
-        }
+        each!(self, image => image.luminance())
     }
 
     /// The picture as an image of type `T`, by the rule of [`AnyImage::open`], or why that is not possible.
@@ -351,7 +347,7 @@ impl Session {
     /// Reads a picture; see [`AnyImage::open`].
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// # let file = concat!(env!("CARGO_MANIFEST_DIR"), "/assets/vessels.png");
     /// let image = session.open(file)?.luminance(); // f32 in 0..=1
@@ -373,7 +369,7 @@ impl<T: Pixel> Image<T> {
     /// are read.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// # let folder = tempfile::tempdir().expect("a folder");
     /// # let file = folder.path().join("steps.png");

@@ -1,6 +1,7 @@
 //! From a file to pixels.
 
 use std::any::Any;
+use std::fmt::Display;
 use std::io::Cursor;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -19,19 +20,32 @@ use crate::shape::Shape;
 
 /// Reads and decodes a file; the error is the cause, without the path.
 pub(super) fn read(path: &Path, options: &OpenOptions, means: Means<'_>) -> Result<Picture, String> {
-    let source = Source::open(path)?;
-    let (picture, pages) = decode(&source, options, means)?;
+    first(&Source::open(path)?, &path.display(), options, means)
+}
+
+/// Decodes a picture, called `name`; warns of pages that are not read.
+pub(super) fn first(
+    source: &Source<'_>,
+    name: &dyn Display,
+    options: &OpenOptions,
+    means: Means<'_>,
+) -> Result<Picture, String> {
+    let (picture, pages) = decode(source, options, means)?;
+    tell_pages(name, pages);
+    Ok(picture)
+}
+
+/// Warns of pages beside the one that is read.
+pub(super) fn tell_pages(name: &dyn Display, pages: usize) {
     if pages > 1 {
-        log::warn!(
-            "{} has {pages} pages: page 0 is used; {}",
-            path.display(),
+        crate::warn!(
+            "{name} has {pages} pages: page 0 is used; {}",
             Audience::now().told(
                 "AnyImage::open_page reads the others, AnyImage::open_volume all",
                 "--page N reads the others, --volume all as levels",
             )
         );
     }
-    Ok(picture)
 }
 
 /// Decodes a picture; also returns the number of pages if no page was requested.

@@ -30,7 +30,7 @@ impl AnyImage {
     /// ask for. Rank 0 reads, and all ranks return the same.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, io::{AnyImage, OpenOptions}, session::Session, shape::Region};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// # let folder = tempfile::tempdir().expect("a folder");
     /// # let file = folder.path().join("large.npy");

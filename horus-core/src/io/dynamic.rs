@@ -16,7 +16,8 @@ impl AnyImage {
     /// `f32`, and their channels.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, io::{AnyImage, DynamicImage}, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+    /// use horus::io::DynamicImage;
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let picture = DynamicImage::new_rgb8(4, 3); // as `image::open(path)?` gives it
     /// let ours = AnyImage::from_dynamic(&session, &picture);

@@ -54,7 +54,8 @@ impl Format {
     /// The format of a path's extension; `pnm` is PGM or PPM by the number of channels.
     ///
     /// ```
-    /// # use horus_core::io::Format;
+    /// # use horus_core::{self as horus, prelude::*};
+    /// use horus::io::Format;
     /// # use std::path::Path;
     /// assert_eq!(Format::of(Path::new("lines.PNG"), 1), Ok(Format::Png));
     /// assert_eq!(Format::of(Path::new("lines.pnm"), 3), Ok(Format::Ppm));

@@ -74,7 +74,9 @@ pub(super) fn reader_of(
     let shape = reader.shape();
     let large = shape.len().saturating_mul(reader.dtype().size()) >= large(limit);
     let allowed = (shape.depth as u64).saturating_mul(shape.area() as u64) <= options.max_pixels;
-    ((large || forced) && allowed).then_some(reader)
+    let reader = ((large || forced) && allowed).then_some(reader)?;
+    reader.tell_pages();
+    Some(reader)
 }
 
 /// What every rank knows of a picture that rank 0 reads when it is needed.
@@ -101,8 +103,8 @@ impl AnyImage {
     /// ranks return the same. Messages name `path`.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, dtype::DType, host::workers::Workers, session::{PixelsRead, Session}};
-    /// # use horus_core::{io::{AnyImage, RegionSource}, shape::{Region, Shape}};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+    /// use horus::io::{PixelsRead, RegionSource, Workers};
     /// /// Each pixel is its row.
     /// struct Rows;
     /// impl RegionSource for Rows {

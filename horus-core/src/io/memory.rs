@@ -29,7 +29,8 @@ impl AnyImage {
     /// Decodes the bytes of a picture file, as [`AnyImage::open`] does those at a path.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, io::{AnyImage, Format, SaveOptions}, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+    /// use horus::io::Format;
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let image = Image::from_slice(&session, 1, 3, &[0u8, 51, 255]);
     /// let file: Vec<u8> = image.encode(Format::Png, &SaveOptions::default())?;
@@ -50,7 +51,7 @@ impl AnyImage {
     /// As [`AnyImage::open_with`].
     #[track_caller]
     pub fn read_with(session: &Session, bytes: &[u8], options: &OpenOptions) -> Result<AnyImage> {
-        let decode = |means: Means<'_>| Ok(Opened::Now(decode::decode(&Source::of(bytes)?, options, means)?.0));
+        let decode = |means: Means<'_>| decode::first(&Source::of(bytes)?, &IN_MEMORY, options, means).map(Opened::Now);
         AnyImage::decoded(session, Path::new(IN_MEMORY), decode, Location::caller())?.map_err(unreadable)
     }
 
@@ -58,7 +59,7 @@ impl AnyImage {
     /// file without a name (in `TMPDIR`), and then read as any file.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, io::AnyImage, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let sent: &[u8] = b"P5 2 1 255 \x07\x08"; // or std::io::stdin()
     /// assert_eq!(AnyImage::read_from(&session, sent)?.convert::<u8>().to_vec()?, [7, 8]);
@@ -91,7 +92,7 @@ impl AnyImage {
             if head.len() as u64 + read > MEMORY_LIMIT {
                 return Err(format!("it exceeds the limit of {MEMORY_LIMIT} bytes"));
             }
-            let decoded = |source: &Source<'_>, means| Ok(Opened::Now(decode::decode(source, options, means)?.0));
+            let decoded = |source: &Source<'_>, means| decode::first(source, &IN_MEMORY, options, means).map(Opened::Now);
             match kept.into_inner() {
                 SpooledData::InMemory(bytes) => {
                     let _counted = means.reserve(bytes.get_ref().capacity())?;
@@ -115,7 +116,7 @@ impl<T: Pixel> Image<T> {
     /// the bytes of rank 0 are used.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let file = b"P5 3 1 255 \x00\x33\xff";
     /// assert_eq!(Image::<f32>::read(&session, file)?.to_vec()?, [0.0, 0.2, 1.0]);
@@ -137,7 +138,8 @@ impl<T: Element> Image<T> {
     /// rank. [`Image::write_to`] also returns the scale.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, io::{Format, SaveOptions}, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+    /// use horus::io::Format;
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let image = Image::from_slice(&session, 1, 3, &[0.0f32, 0.2, 1.0]);
     /// assert_eq!(image.encode(Format::Pgm, &SaveOptions::default())?, b"P5\n3 1\n255\n\x00\x33\xff");
@@ -164,7 +166,8 @@ impl<T: Element> Image<T> {
     /// output. Rank 0 alone writes. Returns the scale, on every rank, if values were scaled.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, io::{Format, SaveOptions, Scaling}, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+    /// use horus::io::Format;
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let image = Image::from_slice(&session, 1, 3, &[-2.0f32, 0.0, 2.0]);
     /// let mut sent = Vec::new(); // or std::io::stdout()
@@ -192,7 +195,7 @@ impl<T: Element> Image<T> {
 
 fn warn(encoder: &Encoder) {
     if let Some(warning) = encoder.warning() {
-        log::warn!("a {} picture: {warning}", encoder.format().name());
+        crate::warn!("a {} picture: {warning}", encoder.format().name());
     }
 }
 

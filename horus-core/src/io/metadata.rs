@@ -1,8 +1,9 @@
 //! Metadata of picture files.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use image::metadata::Orientation as Turned;
+use tiff::tags::Tag;
 
 use super::load::Means;
 use super::{Picture, Room};
@@ -126,6 +127,37 @@ pub(super) fn tell_profile(bytes: usize) {
     static TOLD: AtomicBool = AtomicBool::new(false);
     let level = if TOLD.swap(true, Ordering::Relaxed) { log::Level::Debug } else { log::Level::Info };
     log::log!(level, "a colour profile of {bytes} bytes is not applied; samples are used as stored");
+}
+
+/// What TIFF pages say of themselves that no file which is saved says, and the tags that say it.
+const DROPPED: [(&str, &[Tag]); 3] = [
+    ("georeference (GeoTIFF)", &[Tag::GeoKeyDirectoryTag, Tag::ModelPixelScaleTag, Tag::ModelTransformationTag]),
+    ("resolution", &[Tag::ResolutionUnit]),
+    ("description", &[Tag::ImageDescription]),
+];
+
+/// A bit for each of [`DROPPED`] that was read, and for each that was told of.
+static READ: AtomicU8 = AtomicU8::new(0);
+static TOLD: AtomicU8 = AtomicU8::new(0);
+
+/// Notes what a page says of itself; `value` is that of a tag, if it has it, and 0 if it is no number.
+pub(super) fn note_dropped(mut value: impl FnMut(Tag) -> Option<u16>) {
+    // A resolution without a unit is the shape of a pixel, mostly 1:1.
+    let mut says = |tag: &Tag| value(*tag).is_some_and(|v| *tag != Tag::ResolutionUnit || v > 1);
+    let known = READ.load(Ordering::Relaxed);
+    for (i, (_, tags)) in DROPPED.iter().enumerate().filter(|(i, _)| known >> i & 1 == 0) {
+        READ.fetch_or(u8::from(tags.iter().any(&mut says)) << i, Ordering::Relaxed);
+    }
+}
+
+/// Warns, when a picture is saved, of what those that were read said beside their pixels: once per process.
+pub(super) fn tell_dropped() {
+    let read = READ.load(Ordering::Relaxed);
+    let news = read & !TOLD.fetch_or(read, Ordering::Relaxed);
+    let names: Vec<&str> = (0..DROPPED.len()).filter(|i| news >> i & 1 == 1).map(|i| DROPPED[i].0).collect();
+    if !names.is_empty() {
+        crate::warn!("files that were read have metadata that files saved from them do not have: {}", names.join(", "));
+    }
 }
 
 #[cfg(test)]

@@ -42,14 +42,18 @@
 //! | alpha | the last of two or four channels ([`AnyImage::alpha`]); colours that a TIFF file says to be multiplied by it are taken as they are, with a warning | with 2 (PNG) or 4 channels the last is alpha, colours not multiplied |
 //! | colour profile (ICC) | not applied: samples are taken as stored, which is logged | none |
 //! | gamma, primaries (PNG) | not applied | none |
-//! | size of a pixel (PNG, JPEG, TIFF) | dropped | none |
+//! | size of a pixel (PNG, JPEG, TIFF), description, georeference (TIFF) | dropped; of TIFF files with a warning when a picture is saved | none |
 //!
 //! PNG and JPEG files are written by all threads in bands of rows, with bytes that depend on the picture alone.
 //!
 //! Input files are not trusted: whatever they contain, reading ends with a picture or an error, in time and memory
 //! bounded by their size and [`OpenOptions::max_pixels`].
 
+// Opening and saving come first in the documentation.
 mod any;
+
+mod save;
+
 mod bounds;
 mod compression;
 mod count;
@@ -73,7 +77,6 @@ mod read_tiff;
 mod reader;
 mod replace;
 mod samples;
-mod save;
 mod save_regions;
 mod saving;
 mod target;
@@ -105,6 +108,10 @@ pub use saving::{Encoder, Saving};
 pub use target::{Sink, Target, same_file};
 pub use writer::{PictureWriter, RegionSink};
 
+#[doc(hidden)]
+pub use crate::host::workers::Workers;
+#[doc(hidden)]
+pub use crate::session::PixelsRead;
 pub use crate::session::RegionSource;
 
 use crate::comm::agree::agree_on;

@@ -19,7 +19,8 @@ pub(super) const IN_MEMORY: &str = "a picture in memory";
 /// of it, and [`AnyImage::open`] does both on rank 0.
 ///
 /// ```
-/// # use horus_core::{cpu::device::CpuDevice, io::{AnyImage, OpenOptions, Picture}, session::Session};
+/// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+/// use horus::io::Picture;
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
 /// let file = concat!(env!("CARGO_MANIFEST_DIR"), "/assets/vessels.png");
 /// let decoding = std::thread::spawn(move || Picture::open(file, &OpenOptions::default()));
@@ -72,8 +73,8 @@ impl Picture {
     /// [`Picture::read`] into memory from `room`, with the calling thread.
     pub(crate) fn read_in(bytes: &[u8], options: &OpenOptions, room: Room<'_>) -> Result<Picture> {
         let means = Means { workers: &Workers::default(), room, session: None };
-        let decoded = Source::of(bytes).and_then(|source| decode::decode(&source, options, means));
-        decoded.map(|(picture, _)| picture).map_err(|cause| Error::read(Path::new(IN_MEMORY), cause))
+        let decoded = Source::of(bytes).and_then(|source| decode::first(&source, &IN_MEMORY, options, means));
+        decoded.map_err(|cause| Error::read(Path::new(IN_MEMORY), cause))
     }
 
     /// A region of it, in memory of its own; all of it if none is requested.

@@ -47,7 +47,7 @@ pub(super) fn raster(source: &Source<'_>, options: &OpenOptions) -> Result<(Rast
         [depth, height, width] if options.volume => [depth, height, width, 1],
         [height, width, channels] => {
             if channels > MOST_COLOURS {
-                log::warn!(
+                crate::warn!(
                     "{channels} channels of {height}x{width} pixels are read; open_volume reads {height} levels"
                 );
             }

@@ -201,7 +201,7 @@ impl Directories {
         Ok(Directories(pages))
     }
 
-    fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         self.0.len()
     }
 
@@ -238,11 +238,12 @@ fn noted(decoder: &mut Decoder<Reader<'_>>) -> Orientation {
     const MULTIPLIED: u16 = 1;
     let extra = decoder.find_tag_unsigned_vec::<u16>(Tag::ExtraSamples).ok().flatten().unwrap_or_default();
     if extra.contains(&MULTIPLIED) {
-        log::warn!("its colours are premultiplied by alpha (TIFF ExtraSamples 1) and are used as stored");
+        crate::warn!("its colours are premultiplied by alpha (TIFF ExtraSamples 1) and are used as stored");
     }
     if let Ok(Some(profile)) = decoder.find_tag(Tag::IccProfile).map(|v| v.and_then(|v| v.into_u8_vec().ok())) {
         metadata::tell_profile(profile.len());
     }
+    metadata::note_dropped(|tag| decoder.find_tag(tag).ok().flatten().map(|value| value.into_u16().unwrap_or(0)));
     let orientation = decoder.find_tag_unsigned::<u16>(Tag::Orientation).ok().flatten();
     let known = orientation.and_then(|number| u8::try_from(number).ok()).and_then(Orientation::from_exif);
     known.unwrap_or(Orientation::NoTransforms)

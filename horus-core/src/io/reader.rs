@@ -24,7 +24,8 @@ use crate::shape::{Region, Shape};
 /// as a whole when the first region is asked for, and kept. It belongs to no session: with several ranks, each opens its own.
 ///
 /// ```
-/// # use horus_core::{cpu::device::CpuDevice, image::Image, io::{OpenOptions, PictureReader}, session::Session, shape::Region};
+/// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+/// use horus::io::PictureReader;
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
 /// # let folder = tempfile::tempdir().expect("a folder");
 /// # let file = folder.path().join("large.npy");
@@ -47,6 +48,8 @@ pub struct PictureReader {
     dtype: DType,
     chunk: (usize, usize),
     levels: Vec<(usize, usize)>,
+    /// Of the file, where the first is read because none was asked for.
+    pages: usize,
     pixels: Pixels,
 }
 
@@ -68,12 +71,14 @@ impl PictureReader {
     /// end of the file.
     pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<PictureReader> {
         let path = path.as_ref();
-        Source::open(path)
+        let reader = Source::open(path)
             .and_then(|source| PictureReader::of(source, path, options))
-            .map_err(|cause| Error::read(path, cause))
+            .map_err(|cause| Error::read(path, cause))?;
+        reader.tell_pages();
+        Ok(reader)
     }
 
-    /// [`PictureReader::open`] of a file that is open.
+    /// [`PictureReader::open`] of a file that is open, without its warning.
     pub(super) fn of(
         source: Source<'static>,
         path: &Path,
@@ -87,11 +92,13 @@ impl PictureReader {
             Kind::Image(ImageFormat::Pnm) => pnm::raster(&source, &unbounded)?,
             _ => None,
         };
+        let mut unasked = 1;
         let (shape, dtype, chunk, levels, pixels) = if source.kind() == Kind::Tiff {
             // That all of it fits into the file is not asked of a region.
             let within = OpenOptions { region: options.region, ..unbounded };
             let (pages, found) = decode::guarded(|| read_tiff::open(&source, &within))?;
             let levels = found.levels(options.page.unwrap_or(0));
+            unasked = if options.page.is_none() && !options.volume { found.count() } else { 1 };
             (pages.shape(), pages.dtype(), pages.tile(), levels, Pixels::Pages(pages))
         } else if let Some(raster) = raster {
             let shape = raster.shape;
@@ -114,7 +121,13 @@ impl PictureReader {
         }
         let shape = Shape { height: within.height, width: within.width, ..shape };
         let chunk = (chunk.0.min(shape.height), chunk.1.min(shape.width));
-        Ok(PictureReader { path: path.to_owned(), options: *options, within, shape, dtype, chunk, levels, pixels })
+        let path = path.to_owned();
+        Ok(PictureReader { path, options: *options, within, shape, dtype, chunk, levels, pages: unasked, pixels })
+    }
+
+    /// Warns of pages beside the one that is read.
+    pub(super) fn tell_pages(&self) {
+        decode::tell_pages(&self.path.display(), self.pages);
     }
 
     /// The path of the file.

@@ -101,7 +101,7 @@ impl<T: Element> Image<T> {
     /// as 0 and its largest integer; see [`Image::save_with`].
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// # let folder = tempfile::tempdir().expect("a folder");
     /// # let file = folder.path().join("steps.png");
@@ -112,6 +112,7 @@ impl<T: Element> Image<T> {
     ///
     /// # Errors
     /// As [`Image::save_with`].
+    #[doc(alias("imsave", "imwrite"))]
     #[track_caller]
     pub fn save(&self, path: impl AsRef<Path>) -> Result<Option<Scale>> {
         self.save_with(path, &SaveOptions::default())
@@ -131,7 +132,7 @@ impl<T: Element> Image<T> {
     /// files are written as regions come, TIFF files in tiles if what was read is. For other formats the samples must fit.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, io::{SaveOptions, Scaling}, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// # let folder = tempfile::tempdir().expect("a folder");
     /// # let file = folder.path().join("steps.png");
@@ -146,8 +147,7 @@ impl<T: Element> Image<T> {
     /// Tiles and compression of TIFF files, by all threads:
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
-    /// # use horus_core::io::{AnyImage, Compression, OpenOptions, SaveOptions};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// # let folder = tempfile::tempdir().expect("a folder");
     /// # let file = folder.path().join("tiles.tif");
@@ -163,6 +163,7 @@ impl<T: Element> Image<T> {
     /// The error that the image carries; before anything is computed, if the extension is unknown, the format cannot
     /// hold the channels, the size, the depth (the message says which formats can), tiles, compression or quality, or no file can be created in the
     /// directory; later, if the program fails, values are clipped that must not be ([`Clipping::Refuse`]), or the file cannot be written.
+    #[doc(alias = "imwrite")]
     #[track_caller]
     pub fn save_with(&self, path: impl AsRef<Path>, options: &SaveOptions) -> Result<Option<Scale>> {
         self.look()?;
@@ -182,7 +183,7 @@ impl<T: Element> Image<T> {
         let written = encoded(self.session(), saving, ("save", Location::caller()), |encoder| {
             let target = target.ok_or("rank 0 has no file")?;
             if let Some(warning) = encoder.warning() {
-                log::warn!("{}: {warning}", path.display());
+                crate::warn!("{}: {warning}", path.display());
             }
             let mut scale = None;
             target.fill(|to| {

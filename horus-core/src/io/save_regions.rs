@@ -59,7 +59,7 @@ pub(super) fn by_regions(
     let saved = begun.finish(session, || {
         let (scale, clipped) = saving.told(&mut told.into_iter().flatten());
         if let Some(warning) = clipped.warning {
-            log::warn!("{}: {warning}", path.display());
+            crate::warn!("{}: {warning}", path.display());
         }
         clipped.error.map_or(Ok(pack(scale)), Err)
     })?;
@@ -143,8 +143,8 @@ impl<T: Element> Image<T> {
     /// are those of the image, truth values bytes 0 and 1.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, host::workers::Workers, image::Image, session::Session};
-    /// # use horus_core::{io::RegionSink, shape::Region};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+    /// use horus::io::{RegionSink, Workers};
     /// # use std::sync::{Arc, Mutex};
     /// /// Adds up what it gets.
     /// struct Sum(u32, Arc<Mutex<u32>>);

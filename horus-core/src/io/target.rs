@@ -106,6 +106,7 @@ impl Target {
     /// A message, if the file cannot be written.
     pub fn new(path: &Path) -> Result<Target, String> {
         let (path, kind) = resolve(path)?;
+        super::metadata::tell_dropped();
         if kind == Kind::Regular {
             // A file without a name, so that a run that is killed leaves nothing behind.
             let folder = folder(&path);

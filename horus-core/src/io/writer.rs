@@ -23,9 +23,8 @@ use crate::shape::{Region, Shape};
 /// What is uncompressed goes to its place at once, in any order. It belongs to no session: with several ranks, one writes.
 ///
 /// ```
-/// # use horus_core::{cpu::device::CpuDevice, dtype::DType, host::workers::Workers, image::Image, session::Session};
-/// # use horus_core::io::{Compression, PictureWriter};
-/// # use horus_core::shape::{Region, Shape};
+/// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+/// use horus::io::{PictureWriter, Workers};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
 /// # let folder = tempfile::tempdir().expect("a folder");
 /// # let file = folder.path().join("tiles.tif");

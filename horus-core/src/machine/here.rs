@@ -119,8 +119,10 @@ pub fn profile(device: &dyn Device) -> Result<Profile> {
 fn tell(path: &Path, why: &str) {
     static TOLD: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
     let first = TOLD.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned());
-    let level = if first { log::Level::Warn } else { log::Level::Debug };
-    log::log!(level, "{} is not used: {why}; horus-machine measures again", path.display());
+    match format!("{} is not used: {why}; horus-machine measures again", path.display()) {
+        told if first => crate::warn!("{told}"),
+        told => log::debug!("{told}"),
+    }
 }
 
 /// The profiles of this host's processor with so many threads and of its GPU, before there is a device: measured ones that are kept,

@@ -7,7 +7,7 @@ pub const MOST_PIXELS: usize = i32::MAX as usize;
 /// default is [`Connectivity::FACES`], as in SciPy. An image of one level has the neighbours of its level alone.
 ///
 /// ```
-/// # use horus_core::ops::components::Connectivity;
+/// # use horus_core::{self as horus, prelude::*};
 /// assert_eq!(Connectivity::FACES.neighbours().count(), 6);
 /// assert_eq!(Connectivity::EDGES.neighbours().count(), 18);
 /// assert_eq!(Connectivity::CORNERS.neighbours().count(), 26);
@@ -30,7 +30,7 @@ impl Connectivity {
     /// its neighbour, too: of two opposite places that differ both count. The centre does not.
     ///
     /// ```
-    /// # use horus_core::ops::components::Connectivity;
+    /// # use horus_core::{self as horus, prelude::*};
     /// let mut along_rows = [[[false; 3]; 3]; 3];
     /// along_rows[1][1][2] = true;
     /// let neighbours: Vec<[isize; 3]> = Connectivity::new(along_rows).neighbours().collect();

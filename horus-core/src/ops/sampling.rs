@@ -80,7 +80,7 @@ impl Sampling {
     /// The B-spline of an order: 2 to 5, and 0 and 1, which are [`Sampling::Nearest`] and [`Sampling::Linear`].
     ///
     /// ```
-    /// # use horus_core::ops::sampling::Sampling;
+    /// # use horus_core::{self as horus, prelude::*};
     /// assert_eq!(Sampling::spline(3), Some(Sampling::Spline3));
     /// assert_eq!(Sampling::spline(6), None);
     /// ```

@@ -160,7 +160,7 @@ impl Mark {
 impl Drop for Mark {
     fn drop(&mut self) {
         if let Err(e) = std::fs::remove_file(&self.0) {
-            log::warn!("{} stays: {e}", self.0.display());
+            crate::warn!("{} stays: {e}", self.0.display());
         }
     }
 }

@@ -11,7 +11,7 @@
 //! and [`Canceller::cancel`](crate::session::Canceller::cancel), ends a series: its error is the last item.
 //!
 //! ```
-//! # use horus_core::{cpu::device::CpuDevice, error::Result, io::SaveOptions, session::Session};
+//! # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 //! # fn main() -> Result<()> {
 //! # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
 //! # let out = tempfile::tempdir().expect("a folder");
@@ -102,7 +102,7 @@ impl Session {
     /// numbers.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, error::Result, io::AnyImage, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # fn main() -> Result<()> {
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// # let file = |name: &str| concat!(env!("CARGO_MANIFEST_DIR"), "/assets/").to_owned() + name;
@@ -163,8 +163,8 @@ where
     /// whose picture is divided in strips.
     ///
     /// ```
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # use std::cell::Cell;
-    /// # use horus_core::{cpu::device::CpuDevice, error::Result, session::Session};
     /// # fn main() -> Result<()> {
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// # let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/small.png");
@@ -188,7 +188,8 @@ where
     /// not depend on others, or on images of the session: on several ranks, each may process pictures of its own.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, error::Result, io::{OpenOptions, Picture, SaveOptions}, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+    /// use horus::io::Picture;
     /// # fn main() -> Result<()> {
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// # let out = tempfile::tempdir().expect("a folder");

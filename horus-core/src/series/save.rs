@@ -109,7 +109,7 @@ where
         Ok(Box::new(move |fetched| {
             let encoder = ready.encoder(fetched);
             if let Some(warning) = encoder.warning() {
-                log::warn!("{}: {warning}", path.display());
+                crate::warn!("{}: {warning}", path.display());
             }
             let scale = encoder.scale();
             // Other pictures take the other threads.

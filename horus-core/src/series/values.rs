@@ -117,7 +117,7 @@ where
     /// pictures are read.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, error::Result, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # fn main() -> Result<()> {
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let file = |name: &str| concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/").to_owned() + name;

@@ -307,7 +307,7 @@ impl Session {
             None => Ok(None),
         });
         let slow = |e: &DeviceError| {
-            log::warn!("{bytes} bytes of pixels are in pageable memory, which takes longer to copy: {e}");
+            crate::warn!("{bytes} bytes of pixels are in pageable memory, which takes longer to copy: {e}");
         };
         adopted.inspect_err(slow).ok().flatten()
     }

@@ -62,7 +62,7 @@ impl Session {
     /// evaluation fails on all of them, as the others would wait, and the session is unusable.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, error::Error, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let image = Image::worms(&session, 32, 32).gauss(1.0);
     /// let canceller = session.canceller();
@@ -79,8 +79,8 @@ impl Session {
     /// Ends evaluations that are running at this time, or start later, as [`Session::canceller`] does.
     ///
     /// ```
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # use std::time::{Duration, Instant};
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// session.set_deadline(Some(Instant::now() + Duration::from_secs(60)));
     /// assert!(Image::worms(&session, 32, 32).max_value().get()? > 0.0);

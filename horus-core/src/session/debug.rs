@@ -15,7 +15,7 @@ pub(super) fn warn_of_slow_build() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         if let Some(advice) = advice(env!("BUILT_WITH_OPT_LEVEL")) {
-            log::warn!("{advice}");
+            crate::warn!("{advice}");
         }
     });
 }

@@ -4,7 +4,7 @@
 //! user's call site, and shape and type as far as they are known. `Image::attempt` is how a method validates; what
 //! is recorded on a failure shares it, and no record is made. Filters and footprints that cannot be applied hold
 //! their error likewise. Looking at the value returns the error, `Session::evaluate` returns the first one still
-//! alive, and one that is dropped unseen is logged. A rank that looks at a failure meets the others by `agree_on`
+//! alive, and one that is dropped unseen is a warning. A rank that looks at a failure meets the others by `agree_on`
 //! before it returns, where they would agree on a plan: if all look at the same failure all return it, and if only
 //! some have it all are told and end. `check` alone asks no other rank.
 
@@ -17,7 +17,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::Shape;
 
-/// The first error of a value, shared by everything that is computed from it. If nobody ever looked, it is logged when the
+/// The first error of a value, shared by everything that is computed from it. If nobody ever looked, it becomes a warning when the
 /// last of them goes, unless an earlier error was carried on instead.
 #[derive(Debug)]
 pub(super) struct Failure {
@@ -45,7 +45,7 @@ impl Failure {
 impl Drop for Failure {
     fn drop(&mut self) {
         if !*self.seen.get_mut() && !std::thread::panicking() {
-            log::warn!("an error was discarded with its image: {}", self.error);
+            crate::warn!("an error was discarded with its image: {}", self.error);
         }
     }
 }

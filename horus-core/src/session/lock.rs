@@ -109,7 +109,7 @@ impl Drop for Owned {
         if let Some(error) = state.error.take()
             && !std::thread::panicking()
         {
-            log::warn!("an error was discarded with its session: {error}");
+            crate::warn!("an error was discarded with its session: {error}");
         }
     }
 }

@@ -30,7 +30,7 @@ impl Session {
     /// What images take of memory now, and the most that they took at a time.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let smooth = Image::<f32>::constant(&session, 100, 100, 1.0).gauss(1.0);
     /// assert_eq!(session.memory().host.current, 0); // nothing has been computed

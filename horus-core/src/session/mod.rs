@@ -153,7 +153,7 @@ impl Session {
     ///
     /// ```
     /// # use std::sync::Arc;
-    /// # use horus_core::{cpu::device::CpuDevice, device::{Device, simulated::Simulated}, image::Image, session::Session};
+    /// # use horus_core::{cpu::device::CpuDevice, device::{Device, simulated::Simulated}, prelude::*};
     /// let lane = || -> Arc<dyn Device> { Arc::new(Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1 << 20)) };
     /// let session = Session::over(vec![lane(), lane()]).build()?;
     /// let image = Image::from_slice(&session, 3, 2, &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0]);
@@ -318,7 +318,7 @@ impl Session {
     /// nothing, and for measuring.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let mut state = Image::worms(&session, 32, 32);
     /// for _ in 0..3 {

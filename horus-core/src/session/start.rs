@@ -99,7 +99,7 @@ impl Session {
     /// `MPI_THREAD_SERIALIZED`), and where no thread can be made, the evaluation runs inside this call.
     ///
     /// ```
-    /// # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let smooth = Image::worms(&session, 64, 64).gauss(2.0);
     /// let mean = smooth.mean();
@@ -161,7 +161,7 @@ impl Session {
             match std::thread::Builder::new().name("horus-start".into()).spawn(work) {
                 Ok(thread) => *worker = Some(Worker { wake, thread }),
                 Err(e) => {
-                    log::warn!("what is started is evaluated inside the call: no thread could be made: {e}");
+                    crate::warn!("what is started is evaluated inside the call: no thread could be made: {e}");
                     return false;
                 }
             }

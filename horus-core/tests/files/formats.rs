@@ -5,7 +5,7 @@ use std::time::Duration;
 use horus_core::dtype::{DType, Pixel};
 use horus_core::error::{Error, Result};
 use horus_core::image::Image;
-use horus_core::io::{AnyImage, Depth, SaveOptions, Scaling};
+use horus_core::io::{AnyImage, Depth, OpenOptions, PictureReader, SaveOptions, Scaling};
 use horus_core::session::Session;
 use ndarray::{Array3, array};
 
@@ -149,6 +149,24 @@ fn one_rule_scales_pictures_that_become_floats() -> Result<()> {
 }
 
 #[test]
+fn metadata_that_is_not_kept_is_told_once() -> Result<()> {
+    let (s, folder) = (session(), Folder::new());
+    // A model's pixel scale, inches, and a text of four letters.
+    let tags = vec![(33550, vec![30, 30, 0]), (296, vec![2]), (270, vec![u32::from_be_bytes(*b"dem\0")])];
+    let path = folder.put("dem.tif", &tiffs::file(&[Page { tags, ..Page::grey(2, 1, &[1, 2]) }], false));
+    let mut told = Vec::new();
+    for again in ["a.png", "b.tif"] {
+        let text = "files that were read have metadata";
+        told = warnings(std::path::Path::new(text), || {
+            s.open(&path).and_then(|a| a.convert::<u8>().save(folder.at(again))).map(drop).unwrap()
+        });
+    }
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].ends_with(": georeference (GeoTIFF), resolution, description"), "{told:?}");
+    Ok(())
+}
+
+#[test]
 fn pages_are_read_one_by_one_and_told() -> Result<()> {
     let (s, folder) = (session(), Folder::new());
     let pages: Vec<Page> = (0..3u8).map(|page| Page::grey(2, 1, &[page, 10 * page])).collect();
@@ -161,6 +179,9 @@ fn pages_are_read_one_by_one_and_told() -> Result<()> {
             assert_eq!(read.to_vec()?, [page, 10 * page]);
         }
         assert_eq!(warnings(&path, || ()).len(), 1, "who asks for a page knows of the others");
+        let later = OpenOptions { later: Some(true), ..OpenOptions::default() };
+        assert_eq!(warnings(&path, || drop(AnyImage::open_with(&s, &path, &later).unwrap())).len(), 2);
+        assert_eq!(warnings(&path, || drop(PictureReader::open(&path, &OpenOptions::default()).unwrap())).len(), 3);
         assert_eq!(refused(AnyImage::open_page(&s, &path, 3)), "page 3 requested, but it has 3 (pages start at 0)");
     }
     let path = folder.put("one.tif", &tiffs::file(&pages[..1], false));
@@ -205,8 +226,7 @@ fn planes(bits: u32, format: u32, rows: u32, tile: Option<(u32, u32)>, encode: i
         tile,
         rows,
         chunks,
-        copy: false,
-        orientation: 0,
+        ..Page::default()
     }
 }
 

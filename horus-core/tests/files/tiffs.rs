@@ -21,6 +21,8 @@ pub(crate) struct Page {
     pub(crate) copy: bool,
     /// Which sides of the scene the first row and column are, from 1 on; 0 if that is not noted.
     pub(crate) orientation: u32,
+    /// Others.
+    pub(crate) tags: Vec<(u16, Vec<u32>)>,
 }
 
 impl Page {
@@ -77,6 +79,7 @@ pub(crate) fn file(pages: &[Page], big_endian: bool) -> Vec<u8> {
         if page.orientation > 0 {
             tags.push((274, vec![page.orientation]));
         }
+        tags.extend(page.tags.iter().cloned());
         match page.tile {
             Some((w, h)) => tags.extend([(322, vec![w]), (323, vec![h]), (324, offsets), (325, counts)]),
             None => tags.extend([(273, offsets), (278, vec![page.rows]), (279, counts)]),

@@ -60,7 +60,7 @@ pub(super) fn read(path: &Path) -> Option<Vec<u8>> {
         Ok(file) => file,
         Err(e) if e.kind() == ErrorKind::NotFound => return None,
         Err(e) => {
-            log::warn!("{} is not used: {e}", path.display());
+            horus_core::warn!("{} is not used: {e}", path.display());
             return None;
         }
     };
@@ -69,7 +69,7 @@ pub(super) fn read(path: &Path) -> Option<Vec<u8>> {
     let body = bytes.len().checked_sub(TRAILER)?;
     let sum = u128::from_le_bytes(bytes[body..].try_into().ok()?);
     if hash(&[&bytes[..body]]) != sum {
-        log::warn!("{} is damaged and will be rebuilt", path.display());
+        horus_core::warn!("{} is damaged and will be rebuilt", path.display());
         return None;
     }
     bytes.truncate(body);

@@ -120,7 +120,7 @@ impl DiskCache {
             Err(e) => {
                 static WARNED: AtomicBool = AtomicBool::new(false);
                 if !WARNED.swap(true, Ordering::Relaxed) {
-                    log::warn!("compiled kernels are not kept in {}: {e}", directory.display());
+                    horus_core::warn!("compiled kernels are not kept in {}: {e}", directory.display());
                 }
                 false
             }

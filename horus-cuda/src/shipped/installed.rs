@@ -35,7 +35,7 @@ impl Package {
             Err(e) => {
                 static WARNED: AtomicBool = AtomicBool::new(false);
                 if !WARNED.swap(true, Ordering::Relaxed) {
-                    log::warn!("the compiled kernels of {} are not used: {e}", path.display());
+                    horus_core::warn!("the compiled kernels of {} are not used: {e}", path.display());
                 }
                 None
             }

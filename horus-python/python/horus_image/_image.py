@@ -80,10 +80,7 @@ class Image(Operators):
 
     def luminance(self) -> Image:
         """One channel of ``float32``, of integers 0 to 1: 0.299 R + 0.587 G + 0.114 B, ignoring alpha."""
-        core = self._core.luminance()
-        if self.dtype.kind in "iu":
-            core = _horus.binary("div", core, float(np.iinfo(self.dtype).max))
-        image = self._with(core)
+        image = self._with(self._core.luminance())
         image._channels = False
         return image
 

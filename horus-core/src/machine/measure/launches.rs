@@ -214,7 +214,7 @@ pub(super) fn families(device: &dyn Device, effort: Effort, profile: &mut Profil
             .and_then(|mut b| Ok((b.work(), b.seconds(device, &images, effort)?)))
         {
             Ok(found) => measured.push(found),
-            Err(why) => log::warn!("{} could not be measured: {why}", kernel.name()),
+            Err(why) => crate::warn!("{} could not be measured: {why}", kernel.name()),
         }
     }
     for family in Family::ALL {
@@ -223,7 +223,7 @@ pub(super) fn families(device: &dyn Device, effort: Effort, profile: &mut Profil
             Some(found) => {
                 profile.families.insert(family, found);
             }
-            None => log::warn!("{} could not be measured and are assumed", family.name()),
+            None => crate::warn!("{} could not be measured and are assumed", family.name()),
         }
     }
     for (work, seconds) in &measured {

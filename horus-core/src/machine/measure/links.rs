@@ -38,7 +38,7 @@ pub(super) fn measure(
     match found {
         Ok(times) if sound => links.peers = agreed(comm, line(sizes, times).unwrap_or(links.peers))?,
         Ok(_) => {}
-        Err(why) => log::warn!("messages between devices could not be measured and are assumed: {why}"),
+        Err(why) => crate::warn!("messages between devices could not be measured and are assumed: {why}"),
     }
     Ok(())
 }

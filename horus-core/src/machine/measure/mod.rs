@@ -96,7 +96,7 @@ fn alone(device: &dyn Device, hardware: Hardware, quick: bool) -> Profile {
     match profile.fault() {
         None => profile,
         Some(what) => {
-            log::warn!("what was measured of {what} makes no sense; the machine is assumed");
+            crate::warn!("what was measured of {what} makes no sense; the machine is assumed");
             here::assumed(profile.hardware, unified)
         }
     }
@@ -105,7 +105,7 @@ fn alone(device: &dyn Device, hardware: Hardware, quick: bool) -> Profile {
 /// Says what could not be measured.
 fn told(what: &str, done: Result<(), DeviceError>) {
     if let Err(why) = done {
-        log::warn!("{what} could not be measured and are assumed: {why}");
+        crate::warn!("{what} could not be measured and are assumed: {why}");
     }
 }
 

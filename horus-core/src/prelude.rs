@@ -1,0 +1,18 @@
+//! What a program needs. The crate `horus` adds its session, which chooses a device; examples here compile with this one's.
+
+pub use crate::dtype::{DType, Float, Pixel, Scalar};
+pub use crate::error::{Error, Result};
+pub use crate::execute::trace::Times;
+pub use crate::filters::{self, Footprint};
+pub use crate::image::{Ending, Image, Iterated, Norm, Pixels, Until, Value};
+pub use crate::io::{AnyImage, Compression, Depth, OpenOptions, SaveOptions, Scale, Scaling};
+pub use crate::ops::components::Connectivity;
+pub use crate::ops::geometric::{Flip, Interpolation};
+pub use crate::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
+pub use crate::ops::sampling::Sampling;
+pub use crate::plan::forecast::{Cluster, Forecast};
+pub use crate::plan::movement::Link;
+pub use crate::plan::{Mode, Transfer};
+pub use crate::session::{Progress, Session, Stats};
+pub use crate::settings::{Stencil, Steps};
+pub use crate::shape::{Axis, Border, Region, Shape};
