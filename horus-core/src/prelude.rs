@@ -5,7 +5,7 @@ pub use crate::error::{Error, Result};
 pub use crate::execute::trace::Times;
 pub use crate::filters::{self, Footprint};
 pub use crate::image::{Ending, Image, Iterated, Norm, Pixels, Until, Value};
-pub use crate::io::{AnyImage, Compression, Depth, OpenOptions, SaveOptions, Scale, Scaling};
+pub use crate::io::{AnyImage, Clipping, Compression, Depth, OpenOptions, SaveOptions, Scale, Scaling};
 pub use crate::ops::components::Connectivity;
 pub use crate::ops::geometric::{Flip, Interpolation};
 pub use crate::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};

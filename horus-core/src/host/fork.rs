@@ -17,7 +17,7 @@ pub(crate) fn generation() -> u32 {
         ONCE.call_once(|| {
             // SAFETY: The handler adds to an atomic number, which is all that it does and may be done after a fork.
             if unsafe { libc::pthread_atfork(None, None, Some(forked)) } != 0 {
-                log::warn!("no memory to notice forks of this process");
+                crate::warn!("no memory to notice forks of this process");
             }
         });
     }
