@@ -1,4 +1,4 @@
-//! The programs of `examples/` against arrays that NumPy, SciPy and scikit-image computed (`goldens/programs.py`), and
+//! The programs of `examples/` against arrays that NumPy, SciPy, scikit-image and OpenCV computed (`goldens/programs.py`), and
 //! against themselves on other numbers of ranks and in other modes, to the bit.
 //!
 //! The arrays were computed in f64 from images that are exactly f32 numbers, and are stored as f32: a relative 6e-8.
@@ -20,12 +20,24 @@ use ndarray_npy::{ReadableElement, read_npy};
 mod background_subtraction;
 #[path = "../examples/canny.rs"]
 mod canny;
+#[path = "../examples/cells.rs"]
+mod cells;
 #[path = "../examples/chambolle.rs"]
 mod chambolle;
 #[path = "../examples/colour.rs"]
 mod colour;
+#[path = "../examples/deskew.rs"]
+mod deskew;
+#[path = "../examples/exposure_fusion.rs"]
+mod exposure_fusion;
+#[path = "../examples/flat_field.rs"]
+mod flat_field;
+#[path = "../examples/focus_stack.rs"]
+mod focus_stack;
 #[path = "../examples/frangi.rs"]
 mod frangi;
+#[path = "../examples/granulometry.rs"]
+mod granulometry;
 #[path = "../examples/harris.rs"]
 mod harris;
 #[path = "../examples/heat.rs"]
@@ -34,18 +46,28 @@ mod heat;
 mod hysteresis;
 #[path = "../examples/jacobi.rs"]
 mod jacobi;
+#[path = "../examples/ndvi.rs"]
+mod ndvi;
+#[path = "../examples/optical_flow.rs"]
+mod optical_flow;
 #[path = "../examples/otsu.rs"]
 mod otsu;
 #[path = "../examples/perona_malik.rs"]
 mod perona_malik;
 #[path = "../examples/pyramids.rs"]
 mod pyramids;
+#[path = "../examples/registration.rs"]
+mod registration;
 #[path = "../examples/richardson_lucy.rs"]
 mod richardson_lucy;
 #[path = "../examples/sauvola.rs"]
 mod sauvola;
 #[path = "../examples/segment.rs"]
 mod segment;
+#[path = "../examples/stars.rs"]
+mod stars;
+#[path = "../examples/structure_tensor.rs"]
+mod structure_tensor;
 #[path = "../examples/template_matching.rs"]
 mod template_matching;
 #[path = "../examples/tiling.rs"]
@@ -190,6 +212,85 @@ fn run_tiling(s: &Session) -> Result<Vec<Output>> {
     Ok(vec![tiles])
 }
 
+/// Planes of bytes or of 16 bits, one after the other.
+fn planes<T: Pixel + ReadableElement>(s: &Session, name: &str) -> Vec<Image<T>> {
+    golden::<T, ndarray::Ix3>(name).outer_iter().map(|plane| Image::from_array(s, plane)).collect()
+}
+
+/// Several images as one array, whose first axis tells them apart.
+fn stacked(golden: &'static str, images: &[Image<f32>]) -> Result<Output> {
+    let outputs = images.iter().map(|image| output(golden, image)).collect::<Result<Vec<_>>>()?;
+    Ok(Output { golden, values: outputs.into_iter().flat_map(|o| o.values).collect() })
+}
+
+fn run_flat_field(s: &Session) -> Result<Vec<Output>> {
+    let camera = planes(s, "camera");
+    Ok(vec![output("flat_field", &flat_field::correct(&camera[6], &camera[..3], &camera[3..6]))?])
+}
+
+fn run_cells(s: &Session) -> Result<Vec<Output>> {
+    let picture = image::<u8>(s, "cells").to_unit();
+    let seeds = output("cells_seeds", &cells::seeds(&picture, 2.0, 0.05))?;
+    Ok(vec![mask("cells_mask", &cells::mask(&picture))?, seeds])
+}
+
+fn run_deskew(s: &Session) -> Result<Vec<Output>> {
+    let angles: Vec<f64> = (-20..=20).map(|i| f64::from(i) * 0.5).collect();
+    let values = deskew::profiles(&image::<u8>(s, "page").to_unit(), &angles)?;
+    Ok(vec![Output { golden: "deskew", values }])
+}
+
+fn run_ndvi(s: &Session) -> Result<Vec<Output>> {
+    let bands = planes(s, "bands");
+    let index = ndvi::ndvi(&bands[0], &bands[1]);
+    let fields = Image::from_fn(s, 48, 64, |y, x| (y / 16 * 4 + x / 16) as u8);
+    let values = ndvi::by_field(&index, &(bands[0].gt(0) & bands[1].gt(0)), &fields, 12).get()?;
+    Ok(vec![output("ndvi", &index)?, Output { golden: "ndvi_fields", values }])
+}
+
+fn run_focus_stack(s: &Session) -> Result<Vec<Output>> {
+    let frames: Vec<_> = planes::<u8>(s, "focus").iter().map(Image::to_unit).collect();
+    let (stack, depth) = focus_stack::focus_stack(&frames, 2.0);
+    Ok(vec![output("focus_stack", &stack)?, output("focus_depth", &depth)?])
+}
+
+fn run_registration(s: &Session) -> Result<Vec<Output>> {
+    let pair: Vec<_> = planes::<u8>(s, "pair").iter().map(Image::to_unit).collect();
+    let values = registration::register(&pair[0], &pair[1], &[4.0, 2.0, 1.0])?.to_vec();
+    Ok(vec![Output { golden: "registration", values }])
+}
+
+fn run_exposure_fusion(s: &Session) -> Result<Vec<Output>> {
+    let exposures: ndarray::Array4<u8> = golden("exposures");
+    let exposures: Vec<_> = exposures.outer_iter().map(|e| Image::from_array3(s, e).to_unit()).collect();
+    Ok(vec![output("exposure_fusion", &exposure_fusion::fuse(&exposures, 4))?])
+}
+
+fn run_stars(s: &Session) -> Result<Vec<Output>> {
+    let light = stars::without_sky(&image::<u16>(s, "sky").convert(), 8);
+    let labels = stars::stars(&light, 5.0);
+    let values = stars::measure(&light, &labels)?.into_iter().flatten().collect();
+    let measured = Output { golden: "stars_measured", values };
+    Ok(vec![output("stars_light", &light)?, output("stars", &labels)?, measured])
+}
+
+fn run_optical_flow(s: &Session) -> Result<Vec<Output>> {
+    let pair: Vec<_> = planes::<u8>(s, "pair").iter().map(Image::to_unit).collect();
+    let (down, right) = optical_flow::flow(&pair[0], &pair[1], 11, 3);
+    Ok(vec![stacked("optical_flow", &[down, right])?])
+}
+
+fn run_granulometry(s: &Session) -> Result<Vec<Output>> {
+    let (values, sizes) = granulometry::granulometry(&grey(s), 6)?;
+    Ok(vec![Output { golden: "granulometry", values }, output("granulometry_sizes", &sizes)?])
+}
+
+fn run_structure_tensor(s: &Session) -> Result<Vec<Output>> {
+    let (angle, coherence) = structure_tensor::orientation(&grey(s), 1.5);
+    let twice = angle * 2.0;
+    Ok(vec![stacked("orientation", &[twice.cos() * &coherence, twice.sin() * coherence])?])
+}
+
 fn bits(output: &Output) -> Vec<u64> {
     output.values.iter().map(|v| v.to_bits()).collect()
 }
@@ -198,7 +299,7 @@ type Run = fn(&Session) -> Result<Vec<Output>>;
 
 /// Every program, and its largest difference from its goldens, masks apart, relative to their largest value. Where nothing
 /// else is said it makes some ten roundings of f32, 6e-8 each.
-const PROGRAMS: [(&str, f64, Run); 18] = [
+const PROGRAMS: [(&str, f64, Run); 29] = [
     ("unsharp_mask", 1e-6, run_unsharp_mask),
     ("canny", 0.0, run_canny),
     // A difference of sums of products, each ten times as large.
@@ -228,6 +329,26 @@ const PROGRAMS: [(&str, f64, Run); 18] = [
     ("pyramids", 1e-6, run_pyramids),
     // Second derivatives: small differences of pixels some fifty times as large.
     ("tiling", 1e-5, run_tiling),
+    ("flat_field", 1e-6, run_flat_field),
+    ("cells", 0.0, run_cells),
+    // A variance of sums, about their mean, of bilinear samples.
+    ("deskew", 1e-6, run_deskew),
+    // A difference of bands of up to ten times its size.
+    ("ndvi", 1e-6, run_ndvi),
+    // Pixels of the frames as they are.
+    ("focus_stack", 1e-7, run_focus_stack),
+    // In radians and pixels: slopes and differences of f32, and a step that is still a hundredth of a pixel after all.
+    ("registration", 1e-4, run_registration),
+    // Weights of all sizes, the quotient of products of roundings.
+    ("exposure_fusion", 1e-5, run_exposure_fusion),
+    // Whole numbers, sums of them in f64.
+    ("stars", 1e-7, run_stars),
+    // Quotients of differences of products that are much larger, where slopes all go one way.
+    ("optical_flow", 1e-3, run_optical_flow),
+    // Exact differences, summed in f64.
+    ("granulometry", 1e-7, run_granulometry),
+    // Differences of moments divided by their sum, and functions of an angle.
+    ("structure_tensor", 1e-5, run_structure_tensor),
 ];
 
 #[test]

@@ -1,0 +1,43 @@
+//! Exposures of one scene fused (Mertens, Kautz and Van Reeth 2007): `cargo run --release --example exposure_fusion`.
+
+use horus::prelude::*;
+
+fn main() -> Result<()> {
+    let session = Session::new()?;
+    // A scene much brighter on one side than on the other.
+    let scene = session.open("assets/vessels.png")?.to_unit().crop(60, 220, 144, 192);
+    let light = Image::from_index(&session, 144, 192, |_, x: Image<f32>| (x / 64.0 - 2.0).exp());
+    let exposures = [0.3, 1.0, 3.0].map(|time| (&scene * &light * time).min(1.0));
+    let fused = fuse(&exposures, 6);
+    // One exposure above, all of them below.
+    fused.paste(&exposures[1].crop(0, 0, 72, 192), 0, 0).clamp(0.0, 1.0).save("exposure_fusion.png")?;
+    Ok(())
+}
+
+/// Each pixel from the exposures where it is best, blended over as many levels of pyramids: no seams.
+pub(crate) fn fuse(exposures: &[Image<f32>], levels: usize) -> Image<f32> {
+    let session = exposures[0].session();
+    let qualities: Vec<_> = exposures.iter().map(quality).collect();
+    let total = Image::sum_of(session, &qualities).convert::<f32>();
+    let parts = exposures.iter().zip(qualities).map(|(image, quality)| weighted(image, &(quality / &total), levels));
+    Image::sum_of(session, parts).convert()
+}
+
+/// How well each pixel is exposed: its contrast, times its saturation, times how near its channels are to the middle.
+fn quality(image: &Image<f32>) -> Image<f32> {
+    let over_channels = |image: Image<f32>| image.sum_axis(Axis::Channels).convert::<f32>();
+    let grey = over_channels(image / 3.0);
+    let saturation = over_channels((image - grey).square()).sqrt();
+    let exposed = (over_channels((image - 0.5).square()) / -0.08).exp();
+    image.luminance().laplace().abs() * saturation * exposed + 1e-12
+}
+
+/// The image times the weight, detail by detail: each fades over as many pixels as it is large.
+fn weighted(image: &Image<f32>, weight: &Image<f32>, levels: usize) -> Image<f32> {
+    if levels == 0 {
+        return image * weight;
+    }
+    let up = |small: &Image<f32>| small.pyramid_up(image.height(), image.width());
+    let coarse = image.pyramid_down();
+    (image - up(&coarse)) * weight + up(&weighted(&coarse, &weight.pyramid_down(), levels - 1))
+}
