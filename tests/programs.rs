@@ -337,14 +337,14 @@ const PROGRAMS: [(&str, f64, Run); 29] = [
     ("ndvi", 1e-6, run_ndvi),
     // Pixels of the frames as they are.
     ("focus_stack", 1e-7, run_focus_stack),
-    // In radians and pixels: slopes and differences of f32, and a step that is still a hundredth of a pixel after all.
-    ("registration", 1e-4, run_registration),
-    // Weights of all sizes, the quotient of products of roundings.
-    ("exposure_fusion", 1e-5, run_exposure_fusion),
+    // Sums of products over thousands of pixels.
+    ("registration", 1e-6, run_registration),
+    // Where a picture is nearly flat, the contrast that weighs it is a small difference of pixels some fifty times as large.
+    ("exposure_fusion", 3e-5, run_exposure_fusion),
     // Whole numbers, sums of them in f64.
     ("stars", 1e-7, run_stars),
-    // Quotients of differences of products that are much larger, where slopes all go one way.
-    ("optical_flow", 1e-3, run_optical_flow),
+    // Quotients of small differences of products, where all slopes around a pixel go one way.
+    ("optical_flow", 2e-5, run_optical_flow),
     // Exact differences, summed in f64.
     ("granulometry", 1e-7, run_granulometry),
     // Differences of moments divided by their sum, and functions of an angle.
@@ -387,12 +387,13 @@ fn programs_give_the_same_bits_on_any_number_of_ranks_and_in_any_mode() {
         })
     };
     let alone = &run_all(1, Mode::Fused)[0];
-    for ranks in 1..=3 {
-        for mode in [Mode::Naive, Mode::Lazy, Mode::Fused] {
-            for (rank, there) in run_all(ranks, mode).iter().enumerate() {
-                for ((name, ..), (here, there)) in PROGRAMS.iter().zip(alone.iter().zip(there)) {
-                    assert!(here == there, "{name}, rank {rank} of {ranks}, {mode:?}: other bits");
-                }
+    // Each mode on one rank and on several.
+    let others =
+        [(1, Mode::Naive), (1, Mode::Lazy), (2, Mode::Lazy), (2, Mode::Fused), (3, Mode::Naive), (3, Mode::Fused)];
+    for (ranks, mode) in others {
+        for (rank, there) in run_all(ranks, mode).iter().enumerate() {
+            for ((name, ..), (here, there)) in PROGRAMS.iter().zip(alone.iter().zip(there)) {
+                assert!(here == there, "{name}, rank {rank} of {ranks}, {mode:?}: other bits");
             }
         }
     }
