@@ -140,7 +140,7 @@ fn is_fill(node: &Node<Kernel>) -> bool {
 }
 
 /// The nodes of a short list, each once.
-fn distinct(inputs: &[NodeId]) -> impl Iterator<Item = NodeId> {
+pub(super) fn distinct(inputs: &[NodeId]) -> impl Iterator<Item = NodeId> {
     inputs.iter().enumerate().filter(|(i, p)| !inputs[..*i].contains(p)).map(|(_, p)| *p)
 }
 

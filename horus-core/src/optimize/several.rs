@@ -12,18 +12,21 @@
 //! others are computed apart. Where bands or copies tear a group apart, the plan without joins is taken if it is
 //! predicted to be as fast.
 
+mod runs;
+
+use std::cell::Cell;
+
 use super::Aim;
 use super::fuse::{MAX_FILTERS, MAX_INPUTS, MAX_MEMBERS, MAX_PLANES, MAX_STAGES, SMALL_FILTER};
 use crate::ir::graph::{Graph, Joined, Node, NodeId};
 use crate::ir::kernel::{Extent, JoinPart, Kernel, KernelWork, Leaf, LeafOp, MapKernel};
 use crate::shape::Window;
+use runs::{AHEAD, JOINED};
 
 /// Most results of one launch: each takes registers of every thread of a GPU until it is stored.
 const MOST: usize = 8;
 /// Most kernels that one is tried with, which bounds the time of planning.
 const TRIED: usize = 8;
-/// How far a run looks for another node, which bounds the time of planning.
-const AHEAD: usize = 64;
 /// What is spared is at least such a part of what a launch moves or computes: a row that two kernels read is no reason to join them.
 const PART: f64 = 1.0 / 16.0;
 
@@ -61,6 +64,12 @@ struct Group {
     cost: Cost,
 }
 
+impl Group {
+    fn has(&self, id: NodeId) -> bool {
+        self.nodes.binary_search(&id).is_ok()
+    }
+}
+
 /// What a launch does, and the time that it takes.
 #[derive(Clone, Copy)]
 struct Cost {
@@ -73,9 +82,13 @@ struct Groups<'a> {
     aim: &'a Aim<'a>,
     readers: Vec<Vec<NodeId>>,
     wanted: Vec<bool>,
+    /// Whether a node reads nothing but the pixel, of whatever level.
+    pixelwise: Vec<bool>,
     groups: Vec<Group>,
     /// For each node, its group.
     of: Vec<Option<usize>>,
+    /// What has been looked at and joined so far.
+    effort: Cell<usize>,
 }
 
 impl<'a> Groups<'a> {
@@ -83,68 +96,13 @@ impl<'a> Groups<'a> {
         let n = graph.nodes.len();
         let mut wanted = vec![false; n];
         graph.roots.iter().for_each(|r| wanted[r.0] = true);
-        Groups { graph, aim, readers: graph.consumers(), wanted, groups: Vec::new(), of: vec![None; n] }
+        let pixelwise = graph.nodes.iter().map(runs::is_pixelwise).collect();
+        let (readers, groups, of) = (graph.consumers(), Vec::new(), vec![None; n]);
+        Groups { graph, aim, readers, wanted, pixelwise, groups, of, effort: Cell::new(0) }
     }
 
-    /// Forms groups of pixel operations that read each other or the same images, as many as a launch has room for; returns whether there
-    /// are any. On the way a group may store more than a launch can: an expression of several results comes together node by node, and
-    /// what it has to store is known with the last.
-    fn enter_runs(&mut self) -> bool {
-        for first in (0..self.graph.nodes.len()).map(NodeId) {
-            if self.of[first.0].is_none()
-                && self.is_pixelwise(first)
-                && let Some(group) = self.run_from(first)
-            {
-                group.nodes.iter().for_each(|n| self.of[n.0] = Some(self.groups.len()));
-                self.groups.push(group);
-            }
-        }
-        !self.groups.is_empty()
-    }
-
-    /// The run from a node on that spares most.
-    fn run_from(&self, first: NodeId) -> Option<Group> {
-        let mut run = self.alone(first)?;
-        let mut apart = run.cost.seconds;
-        let mut best: Option<(f64, Group)> = None;
-        let mut refused = Vec::new();
-        while let Some(next) = self.next_of(&run, &refused) {
-            let nodes = run.nodes.iter().copied().chain([next]).collect();
-            let Some((longer, alone)) = self.group(nodes).zip(self.alone(next)) else {
-                refused.push(next);
-                continue;
-            };
-            apart += alone.cost.seconds;
-            let spared = apart - longer.cost.seconds;
-            if self.is_launch(&longer) && spared > best.as_ref().map_or(0.0, |(most, _)| *most) {
-                best = Some((spared, longer.clone()));
-            }
-            run = longer;
-        }
-        best.map(|(_, group)| group)
-    }
-
-    /// The next node of pixel operations on the same extent that a run reads, that reads it or reads what it reads.
-    fn next_of(&self, run: &Group, refused: &[NodeId]) -> Option<NodeId> {
-        let shape = self.graph.node(run.nodes[0]).shape;
-        let from = run.nodes[0].0.saturating_sub(AHEAD);
-        let to = self.graph.nodes.len().min(run.nodes[run.nodes.len() - 1].0 + AHEAD);
-        (from..to).map(NodeId).find(|id| {
-            let node = self.graph.node(*id);
-            let is_near = || {
-                let reads = |i| run.nodes.contains(i) || run.inputs.contains(i);
-                run.inputs.contains(id) || node.inputs.iter().any(reads)
-            };
-            let is_free = self.of[id.0].is_none() && !run.nodes.contains(id) && !refused.contains(id);
-            is_free && node.shape == shape && self.is_pixelwise(*id) && is_near()
-        })
-    }
-
-    /// Whether a node reads nothing but the pixel, of whatever level.
-    fn is_pixelwise(&self, id: NodeId) -> bool {
-        let node = self.graph.node(id);
-        !node.shape.is_empty()
-            && map(node).is_some_and(|m| m.stages.is_empty() && m.leaves.iter().all(|l| kind(l).is_none()))
+    fn takes(&self, effort: usize) {
+        self.effort.set(self.effort.get() + effort);
     }
 
     /// Puts all nodes that are in none yet into groups.
@@ -182,16 +140,14 @@ impl<'a> Groups<'a> {
 
     /// Groups of what `id` reads, and of what reads the same images before it, the last first.
     fn candidates(&self, id: NodeId) -> Vec<usize> {
-        let mut found = Vec::new();
-        for input in &self.graph.node(id).inputs {
-            let readers = self.readers[input.0].iter().rev().filter(|r| **r < id);
-            for known in readers.chain([input]).filter_map(|n| self.of[n.0]) {
-                if !found.contains(&known) {
-                    found.push(known);
-                }
-            }
-        }
+        let of_input = |input: &'a NodeId| {
+            let readers = &self.readers[input.0];
+            let before = &readers[..readers.partition_point(|r| *r < id)];
+            before.iter().rev().take(AHEAD).chain([input]).filter_map(move |n| self.of[n.0])
+        };
+        let mut found: Vec<usize> = self.graph.node(id).inputs.iter().flat_map(of_input).collect();
         found.sort_unstable_by(|a, b| b.cmp(a));
+        found.dedup();
         found.truncate(TRIED);
         found
     }
@@ -209,7 +165,9 @@ impl<'a> Groups<'a> {
             let node = self.graph.node(*id);
             Some(JoinPart { id: *id, kernel: map(node)?, inputs: &node.inputs[..] })
         };
-        MapKernel::join(&nodes.iter().map(part).collect::<Option<Vec<_>>>()?, stored)
+        let parts = nodes.iter().map(part).collect::<Option<Vec<_>>>()?;
+        self.takes(JOINED * parts.iter().map(|p| p.kernel.leaves.len() + p.kernel.code.len()).sum::<usize>());
+        MapKernel::join(&parts, stored)
     }
 
     /// A group with one node more, if that can be computed and is predicted to be faster than both by themselves.
@@ -219,11 +177,16 @@ impl<'a> Groups<'a> {
         if first.shape != node.shape {
             return None;
         }
+        let mut nodes = group.nodes.clone();
+        nodes.push(id);
+        if !self.is_launch(&self.stored(&nodes)) {
+            return None;
+        }
         let alone = self.alone(id)?;
-        let joined = self.group(group.nodes.iter().copied().chain([id]).collect())?;
+        let joined = self.group(nodes)?;
         // What is one kernel in the end is for fusion to decide, as is what filters read.
         let reads = node.inputs.iter().any(|i| group.nodes.contains(i));
-        if !self.is_launch(&joined) || (reads && joined.whole.leaves.iter().any(|l| kind(l).is_some())) {
+        if reads && joined.whole.leaves.iter().any(|l| kind(l).is_some()) {
             return None;
         }
         let cost = joined.cost;
@@ -239,8 +202,7 @@ impl<'a> Groups<'a> {
     /// Nodes of one extent as a group, if a device has room for them and none has to wait for others between them.
     fn group(&self, mut nodes: Vec<NodeId>) -> Option<Group> {
         nodes.sort_unstable();
-        let is_stored = |n: &NodeId| self.wanted[n.0] || self.readers[n.0].iter().any(|r| !nodes.contains(r));
-        let stored: Vec<NodeId> = nodes.iter().copied().filter(is_stored).collect();
+        let stored = self.stored(&nodes);
         let (whole, inputs) = self.kernel(&nodes, |n| stored.contains(&n))?;
         if !is_sound(&whole) || !self.is_free(&nodes) {
             return None;
@@ -249,9 +211,15 @@ impl<'a> Groups<'a> {
         Some(Group { nodes, stored, whole, inputs, cost })
     }
 
-    /// Whether the results of a group may be those of one launch.
-    fn is_launch(&self, group: &Group) -> bool {
-        (2..=MOST).contains(&group.stored.len()) && self.is_read_together(&group.stored)
+    /// Those of nodes that are computed together which others read, or which are wanted.
+    fn stored(&self, nodes: &[NodeId]) -> Vec<NodeId> {
+        let is_stored = |n: &NodeId| self.wanted[n.0] || self.readers[n.0].iter().any(|r| !nodes.contains(r));
+        nodes.iter().copied().filter(is_stored).collect()
+    }
+
+    /// Whether what is stored may be the results of one launch.
+    fn is_launch(&self, stored: &[NodeId]) -> bool {
+        (2..=MOST).contains(&stored.len()) && self.is_read_together(stored)
     }
 
     /// Whether what is not wanted for itself is read by one node: else, what the others wait for would take memory, and have left the
@@ -276,9 +244,10 @@ impl<'a> Groups<'a> {
         Cost { work, seconds: self.aim.machine.slowest(|p| p.launch(&work).seconds) }
     }
 
-    /// Whether these nodes can be computed at once: none waits for another by way of one that is not among them, nor of groups that
-    /// were joined before.
+    /// Whether these nodes, in order, can be computed at once: none waits for another by way of one that is not among them, nor of
+    /// groups that were joined before.
     fn is_free(&self, nodes: &[NodeId]) -> bool {
+        let floor = self.floor(nodes);
         // What all of them wait for, and what those wait for.
         let mut seen = vec![false; self.graph.nodes.len()];
         let mut stack: Vec<NodeId> = Vec::new();
@@ -286,10 +255,14 @@ impl<'a> Groups<'a> {
         nodes.iter().for_each(|n| wait(*n, &mut stack));
         stack.retain(|n| !nodes.contains(n));
         while let Some(n) = stack.pop() {
-            if nodes.contains(&n) {
+            if n < floor {
+                continue;
+            }
+            if nodes.binary_search(&n).is_ok() {
                 return false;
             }
             if !std::mem::replace(&mut seen[n.0], true) {
+                self.takes(1);
                 match self.of[n.0].map(|g| &self.groups[g].nodes) {
                     Some(group) => group.iter().for_each(|m| wait(*m, &mut stack)),
                     None => wait(n, &mut stack),
@@ -297,6 +270,19 @@ impl<'a> Groups<'a> {
             }
         }
         true
+    }
+
+    /// What lies before this node waits for none of `nodes`, nor by way of groups.
+    fn floor(&self, nodes: &[NodeId]) -> NodeId {
+        let mut floor = nodes.iter().copied().min().unwrap_or(NodeId(0));
+        loop {
+            // Groups of which some nodes lie before, and others do not.
+            let across = self.groups.iter().filter(|g| g.nodes.last().is_some_and(|n| *n >= floor));
+            match across.filter_map(|g| g.nodes.first()).min() {
+                Some(first) if *first < floor => floor = *first,
+                _ => return floor,
+            }
+        }
     }
 
     /// The kernel that computes a node of a group by itself, from what the group reads.
