@@ -262,7 +262,7 @@ pub mod prelude {
     #[doc(inline)]
     pub use horus_core::image::{Ending, Image, Iterated, Norm, Pixels, Until, Value};
     #[doc(inline)]
-    pub use horus_core::io::{AnyImage, Compression, Depth, OpenOptions, SaveOptions, Scale, Scaling};
+    pub use horus_core::io::{AnyImage, Clipping, Compression, Depth, OpenOptions, SaveOptions, Scale, Scaling};
     #[doc(inline)]
     pub use horus_core::ops::components::Connectivity;
     #[doc(inline)]

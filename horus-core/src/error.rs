@@ -3,6 +3,7 @@
 use std::fmt;
 use std::panic::Location;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::dtype::DType;
 use crate::shape::Shape;
@@ -12,6 +13,50 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// The place in the user's program where an operation was recorded.
 pub type Site = &'static Location<'static>;
+
+/// Who reads messages: a programmer, or the user of a program, to whom a line of its source tells nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Audience {
+    /// Messages name calls, by their line, and values of Rust (`Depth::Eight`). The default.
+    Programmer,
+    /// Messages name no line, and options of the command line (`--depth 8`).
+    User,
+}
+
+/// Whether [`Audience::set`] named users.
+static USERS: AtomicBool = AtomicBool::new(false);
+
+impl Audience {
+    /// Says who reads the messages of this process.
+    pub fn set(self) {
+        USERS.store(self == Audience::User, Ordering::Relaxed);
+    }
+
+    /// Who reads the messages of this process.
+    pub fn now() -> Audience {
+        if USERS.load(Ordering::Relaxed) { Audience::User } else { Audience::Programmer }
+    }
+
+    /// What this audience is told, of the same thing in Rust and as options.
+    pub fn told<T>(self, rust: T, options: T) -> T {
+        match self {
+            Audience::Programmer => rust,
+            Audience::User => options,
+        }
+    }
+}
+
+/// The end of a message: the call, for those who can do something with it.
+pub(crate) struct At<S>(pub(crate) S);
+
+impl<S: fmt::Display> fmt::Display for At<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match Audience::now() {
+            Audience::Programmer => write!(f, " (at {})", self.0),
+            Audience::User => Ok(()),
+        }
+    }
+}
 
 /// Where an operation was recorded, as errors tell it: the line of the program in another language on whose behalf it was called, where
 /// that is known ([`Handle::recorded_at`](crate::session::Handle::recorded_at)), else the call.
@@ -59,7 +104,7 @@ impl fmt::Display for Recorded {
 #[non_exhaustive]
 pub enum Error {
     /// Two images of an operation differ in size.
-    #[error("{op}: images differ in size, {left} and {right} (at {site})")]
+    #[error("{op}: images differ in size, {left} and {right}{}", At(*site))]
     ShapeMismatch {
         /// The operation.
         op: &'static str,
@@ -71,7 +116,7 @@ pub enum Error {
         site: Site,
     },
     /// An image or a filter without a single element.
-    #[error("{op}: size {shape} has no pixels (at {site})")]
+    #[error("{op}: size {shape} has no pixels{}", At(*site))]
     Empty {
         /// The operation.
         op: &'static str,
@@ -81,7 +126,7 @@ pub enum Error {
         site: Site,
     },
     /// A parameter outside its domain.
-    #[error("{op}: {message} (at {site})")]
+    #[error("{op}: {message}{}", At(*site))]
     Parameter {
         /// The operation.
         op: &'static str,
@@ -91,7 +136,7 @@ pub enum Error {
         site: Site,
     },
     /// Images of two sessions met in one operation.
-    #[error("{op}: the images belong to different sessions (at {site})")]
+    #[error("{op}: the images belong to different sessions{}", At(*site))]
     ForeignImage {
         /// The operation.
         op: &'static str,
@@ -135,7 +180,7 @@ pub enum Error {
         what: &'static str,
     },
     /// An evaluation that failed had let go of an image that nobody held, and that operations recorded still read.
-    #[error("an image (recorded at {site}) was lost in an evaluation that failed: {cause}")]
+    #[error("an image was lost in an evaluation that failed: {cause}{}", At(site))]
     ImageLost {
         /// Where the image was recorded.
         site: Recorded,

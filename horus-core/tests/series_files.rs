@@ -54,6 +54,8 @@ const RANGE: SaveOptions = {
         scaling: Scaling::Auto,
         tile: None,
         compression: horus_core::io::Compression::None,
+        quality: None,
+        clipping: horus_core::io::Clipping::Warn,
     };
     options.scaling = Scaling::Range;
     options

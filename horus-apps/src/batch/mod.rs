@@ -45,6 +45,7 @@ use std::sync::Arc;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use horus::core::comm::Communicator;
 use horus::core::comm::agree::agree_on;
+use horus::core::error::Audience;
 use horus::core::image::Values;
 use horus::core::io::{Target, on_root};
 use horus::prelude::*;
@@ -55,11 +56,11 @@ use crate::report::Printer;
 pub use inputs::{Pair, STANDARD, outputs, pictures};
 pub(crate) use options::{AUTO, level};
 pub use options::{Comparison, Options};
-pub use response::Response;
-pub(crate) use stores::open;
+pub use response::{Product, Response};
+pub(crate) use stores::{is_store, open};
 
 /// The operation on each picture: records, and computes nothing.
-pub type Operation = Box<dyn Fn(&AnyImage) -> Result<Response>>;
+pub type Operation = Box<dyn Fn(&AnyImage) -> Result<Product>>;
 
 /// The numbers printed for each picture, in lines behind its name: values not yet computed.
 pub type Numbers = Box<dyn Fn(&AnyImage) -> Result<Box<dyn Values<Output = Vec<String>>>>>;
@@ -146,7 +147,8 @@ impl Job {
         work: RunFiles,
         operation: impl Fn(&AnyImage) -> Result<Response> + 'static,
     ) -> Job {
-        let (operation, numbers) = (Box::new(operation), Box::new(|_: &AnyImage| Ok(nothing())));
+        let operation = Box::new(move |picture: &AnyImage| operation(picture).map(Product::from));
+        let numbers = Box::new(|_: &AnyImage| Ok(nothing()));
         let about = Box::new(String::new);
         Job { name, options, work, scaling: Scaling::Auto, about, steps_per_pixel: 0.0, operation, numbers }
     }
@@ -199,6 +201,7 @@ pub(crate) fn framed<J>(
     work: impl FnOnce(&J, &Arc<dyn Communicator>) -> Result<End>,
 ) -> ExitCode {
     log::begin(level);
+    Audience::User.set();
     let comm = match horus::ranks() {
         Ok(comm) => comm,
         Err(e) => {
@@ -253,7 +256,7 @@ fn session(
     let mut builder = Session::builder()
         .steps_per_pixel(steps_per_pixel)
         .communicator(Arc::clone(comm))
-        .compare_naive(first && !options.quiet && bar.is_some())
+        .compare_naive(first && options.verbose > 0 && bar.is_some())
         .trace(options.trace.is_some())
         .measure(options.verbose > 0 && bar.is_some());
     if let Some(bar) = bar.map(Arc::clone) {

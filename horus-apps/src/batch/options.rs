@@ -40,6 +40,10 @@ pub struct Options {
     #[arg(long, value_name = "WHAT", conflicts_with_all = ["out_dir", "dry_run_ranks"])]
     pub compare: Option<Comparison>,
 
+    /// Read volumes: all pages of a TIFF file as levels, of an npy array of three axes the first as the depth
+    #[arg(long)]
+    pub volume: bool,
+
     /// Page of a TIFF file, or time of a Zarr store, to read, counted from 0
     #[arg(long, value_name = "N")]
     pub page: Option<usize>,
@@ -60,6 +64,15 @@ pub struct Options {
     /// Bits per sample of the output; 32 writes a float TIFF, unscaled
     #[arg(long, value_name = "BITS", default_value = "8", value_parser = parse_depth)]
     pub depth: Depth,
+
+    /// Quality of JPEG output, 1 to 100 (default: 95); below 90, colours have half the rows and columns of the brightness
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=100))]
+    pub quality: Option<u8>,
+
+    /// Values beyond those that the output holds, which are clipped to it: warn says how many there are, error writes no file,
+    /// allow says nothing
+    #[arg(long, value_name = "HOW", default_value = "warn", value_parser = parse_clipping)]
+    pub clipping: Clipping,
 
     /// Tiles of TIFF output: the length of their sides, a multiple of 16 (default: strips); chunks of a Zarr store, of any length
     #[arg(long, value_name = "PIXELS", value_parser = parse_count)]
@@ -130,13 +143,21 @@ impl Options {
     /// How results are saved, values scaled so.
     pub fn save_options(&self, scaling: Scaling) -> SaveOptions {
         let tile = self.tile.map(|side| (side.get(), side.get()));
-        SaveOptions { depth: self.depth, scaling, tile, compression: self.compression }
+        SaveOptions {
+            depth: self.depth,
+            scaling,
+            tile,
+            compression: self.compression,
+            quality: self.quality,
+            clipping: self.clipping,
+        }
     }
 
     /// How pictures are read.
     pub fn open_options(&self) -> OpenOptions {
         OpenOptions {
             page: self.page,
+            volume: self.volume,
             max_pixels: self.max_pixels,
             orientation: self.orientation,
             ..OpenOptions::default()
@@ -214,6 +235,15 @@ fn parse_depth(text: &str) -> Result<Depth, String> {
     }
 }
 
+fn parse_clipping(text: &str) -> Result<Clipping, String> {
+    match text {
+        "warn" => Ok(Clipping::Warn),
+        "error" => Ok(Clipping::Refuse),
+        "allow" => Ok(Clipping::Allow),
+        _ => Err("warn, error or allow".to_owned()),
+    }
+}
+
 fn parse_compression(text: &str) -> Result<Compression, String> {
     match text {
         "none" => Ok(Compression::None),
@@ -267,6 +297,10 @@ mod tests {
         assert_eq!(parse(&[]).unwrap().save_options(Scaling::Auto).tile, None);
         assert!(parse(&["--compression", "best"]).unwrap_err().contains("none, deflate or zstd"));
         assert!(parse(&["--orientation", "left"]).unwrap_err().contains("apply or keep"));
+        let saved = parse(&["--quality", "80", "--clipping", "error"]).unwrap().save_options(Scaling::Auto);
+        assert_eq!((saved.quality, saved.clipping), (Some(80), Clipping::Refuse));
+        assert!(parse(&["--quality", "101"]).is_err() && parse(&["--clipping", "never"]).is_err());
+        assert!(parse(&["--volume"]).unwrap().open_options().volume);
         assert_eq!(parse(&["--compare", "1"]).unwrap().compare, Some(Comparison::One));
     }
 

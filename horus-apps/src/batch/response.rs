@@ -59,7 +59,48 @@ macro_rules! each {
     };
 }
 
+/// What a program makes of a picture.
+#[derive(Clone, Debug)]
+pub struct Product {
+    /// The image.
+    pub image: Response,
+    /// The depth that it is saved in where no option asks for one.
+    pub depth: Depth,
+}
+
+impl From<Response> for Product {
+    fn from(image: Response) -> Product {
+        Product { image, depth: Depth::Auto }
+    }
+}
+
+impl Product {
+    fn options(&self, options: &SaveOptions) -> SaveOptions {
+        let depth = if options.depth == Depth::Auto { self.depth } else { options.depth };
+        SaveOptions { depth, ..*options }
+    }
+
+    /// Evaluates and writes it, in the format of the path's extension if no other is requested.
+    pub(crate) fn save(&self, path: &Path, format: Option<Format>, options: &SaveOptions) -> Result<Option<Scale>> {
+        self.image.save(path, format, &self.options(options))
+    }
+}
+
+impl Savable for Product {
+    fn saving(&self, path: &Path, options: &SaveOptions) -> Result<Saving> {
+        self.image.saving(path, &self.options(options))
+    }
+}
+
 impl Response {
+    /// Its size and type.
+    pub(crate) fn kind(&self) -> (Shape, DType) {
+        match self {
+            Response::Picture(image) => (image.shape(), image.dtype()),
+            Response::Mask(mask) => (mask.shape(), DType::Bool),
+        }
+    }
+
     /// The error that the image carries, if it does.
     pub(crate) fn check(&self) -> Result<()> {
         each!(self, image => image.check())?
@@ -76,7 +117,7 @@ impl Response {
     }
 
     /// Evaluates and writes it, in the format of the path's extension if no other is requested.
-    pub(crate) fn save(&self, path: &Path, format: Option<Format>, options: &SaveOptions) -> Result<Option<Scale>> {
+    fn save(&self, path: &Path, format: Option<Format>, options: &SaveOptions) -> Result<Option<Scale>> {
         match format {
             None => each!(self, image => image.save_with(path, options))?,
             Some(format) => each!(self, image => save_as(image, path, format, options))?,

@@ -10,15 +10,15 @@ use horus::core::device::{Device, MemoryKind};
 use horus::core::io::{Format, Target, on_first, same_file};
 use horus::prelude::*;
 
-use super::{Comparison, Job, Options, Response, STANDARD, ends, printed, session, stores, trace_target, write_trace};
+use super::{Comparison, Job, Options, Product, STANDARD, ends, printed, session, stores, trace_target, write_trace};
 use crate::progress::Bar;
-use crate::report::{Breakdown, Compared, Forecasted, Printer, Summary};
+use crate::report::{Breakdown, Compared, Forecasted, Printer, Summary, held};
 
 /// A run from file to file.
 struct Run {
     session: Session,
     picture: AnyImage,
-    response: Response,
+    response: Product,
     scale: Option<Scale>,
     time: Duration,
     breakdown: Breakdown,
@@ -41,18 +41,32 @@ pub(super) fn run(job: &Job, input: &Path, output: &Path, comm: &Arc<dyn Communi
     if options.dry_run {
         let picture = read(&session, input, options)?;
         let response = (job.operation)(&picture)?;
-        let memory = response.forecast_memory()?;
+        let memory = response.image.forecast_memory()?;
         let ranks = NonZeroUsize::new(session.ranks()).unwrap_or(NonZeroUsize::MIN);
-        let forecast = response.forecast(options.cluster(ranks))?;
+        let forecast = response.image.forecast(options.cluster(ranks))?;
         if first {
-            printer.print(&format_args!("{memory}\n{forecast}"));
+            let kinds = [(input, (picture.shape(), picture.dtype())), (output, response.image.kind())];
+            for (path, (shape, dtype)) in kinds {
+                printer.print(&format_args!("{}: {}", path.display(), held(shape, dtype)));
+            }
+            if ranks == NonZeroUsize::MIN {
+                let ms = forecast.seconds() * 1e3;
+                let launches = forecast.computing.launches;
+                let device = session.device_name();
+                printer.print(&format_args!(
+                    "{memory}\npredicted {ms:.3} ms in {launches} kernels on {device}, by the {}",
+                    forecast.machine
+                ));
+            } else {
+                printer.print(&format_args!("{memory}\n{forecast}"));
+            }
         }
         return printed(&session, &printer);
     }
     if let Some(ranks) = options.dry_run_ranks {
         let picture = read(&session, input, options)?;
         let response = (job.operation)(&picture)?;
-        let forecast = response.forecast(options.cluster(ranks))?;
+        let forecast = response.image.forecast(options.cluster(ranks))?;
         if first {
             printer.print(&forecast);
         }
@@ -126,8 +140,8 @@ fn whole(
     let response = (job.operation)(&picture)?;
     let format = format.map(Format::named).transpose().map_err(Error::Config)?;
     let path = if output.as_os_str() == STANDARD { Path::new("/dev/stdout") } else { output };
-    let saved = response.check().and_then(|()| match format {
-        None if stores::is_named(path) => stores::save(&response, path, options).map(|()| None),
+    let saved = response.image.check().and_then(|()| match format {
+        None if stores::is_named(path) => stores::save(&response.image, path, options).map(|()| None),
         format => response.save(path, format, &job.save_options()),
     });
     bar.finish();
@@ -176,7 +190,7 @@ fn compare(
     let format = job.options.format.as_deref().or_else(extension);
     let other = whole(job, session, (input, &other_output.path), format, started, &bar)?;
     drop(other_output); // an interrupt would leave it
-    let same = run.response.same_bits(&other.response)?;
+    let same = run.response.image.same_bits(&other.response.image)?;
     if comm.rank() == 0 {
         let threads_or_mode = match comparison {
             Comparison::Naive => ", naive",

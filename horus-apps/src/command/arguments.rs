@@ -3,7 +3,7 @@
 use horus::prelude::*;
 
 use super::chain::{Call, Fault, Files};
-use super::parameter::{Argument, Operand};
+use super::parameter::{Argument, Extent, Operand};
 use super::value::Current;
 use crate::batch::Response;
 
@@ -64,6 +64,10 @@ impl Arguments<'_> {
         count Count usize;
         /// A whole number.
         offset Offset isize;
+        /// A height or a width to come.
+        extent Extent Extent;
+        /// A number, if one is given.
+        limit Limit Option<f64>;
         /// Numbers.
         numbers Numbers Vec<f64>;
         /// Which of the words of a choice.

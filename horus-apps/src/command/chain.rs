@@ -10,15 +10,17 @@ use horus::core::session::{Handle, Session};
 use horus::prelude::*;
 
 use super::arguments::Arguments;
-use super::parameter::{Argument, Operand, Parameter};
+use super::parameter::{Argument, Kind, Operand, Parameter};
 use super::table::{self, Operation, Record};
-use super::value::Current;
+use super::value::{Alpha, Current};
 use crate::batch;
 
 /// Operations in the order in which they are applied.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Chain {
     pub(crate) calls: Vec<Call>,
+    /// What becomes of the alpha of pictures.
+    pub(crate) alpha: Alpha,
 }
 
 /// An operation with its arguments.
@@ -131,8 +133,8 @@ impl Chain {
         let mut calls = Vec::new();
         let mut rest = words;
         while let Some((name, after)) = rest.split_first() {
-            let end = after.iter().position(|w| table::is_name(w)).unwrap_or(after.len());
-            let (given, next) = after.split_at(end);
+            let begins = |i: &usize| table::is_name(after[*i]) && !takes(name, &after[..*i], after[*i]);
+            let (given, next) = after.split_at((0..after.len()).find(begins).unwrap_or(after.len()));
             let place = calls.len() + 1;
             calls.push(Call::parse(name, given).map_err(|e| format!("operation {place}, {e}"))?);
             rest = next;
@@ -145,7 +147,7 @@ impl Chain {
                 table::hint_of_operand(text)
             ));
         }
-        Ok(Chain { calls })
+        Ok(Chain { calls, alpha: Alpha::Keep })
     }
 
     /// Whether it ends in numbers and not in a picture.
@@ -165,22 +167,23 @@ impl Chain {
     }
 
     /// Checks, on rank 0, that the pictures that its arguments name exist: once, rather than for each picture of a
-    /// series.
+    /// series. Asks `absent` there, and tells its answer on all ranks.
     ///
     /// # Errors
     /// A message, on all ranks, about the first that does not.
-    pub(crate) fn present(&self) -> Result<(), String> {
-        if self.files().next().is_none() {
-            return Ok(());
-        }
+    pub(crate) fn present(&self, absent: impl Fn() -> Option<String>) -> Result<Option<String>, String> {
         let comm = horus::ranks().map_err(|e| e.to_string())?;
         let found = on_first(&*comm, "looking for the pictures that operations name", || {
+            if let Some(message) = absent() {
+                return Ok(message.into_bytes());
+            }
             for (i, call, path) in self.files() {
                 std::fs::metadata(path).map_err(|e| call.at(i, Error::read(path, e).into()).to_string())?;
             }
             Ok(Vec::new())
         });
-        found.map_err(|e| e.to_string())?.map(drop)
+        let message = String::from_utf8_lossy(&found.map_err(|e| e.to_string())??).into_owned();
+        Ok(Some(message).filter(|message| !message.is_empty()))
     }
 
     /// Reads the pictures that its arguments name, each once.
@@ -189,6 +192,7 @@ impl Chain {
         for (i, call, path) in self.files() {
             if !files.0.contains_key(path) {
                 let read = batch::open(session, path, options).map_err(|e| call.at(i, e.into()))?;
+                let read = if self.alpha == Alpha::Channel { read } else { read.colours() };
                 files.0.insert(path.clone(), read);
             }
         }
@@ -197,18 +201,23 @@ impl Chain {
 
     /// Records the chain on a picture. Nothing is computed.
     pub(crate) fn record(&self, picture: AnyImage, files: &Files) -> Result<Outcome> {
-        let input = Current::read(picture);
+        let input = Current::opened(picture, self.alpha);
         let mut current = input.clone();
         for (i, call) in self.calls.iter().enumerate() {
             let told = |fault: Fault| call.at(i, fault);
             let arguments = Arguments::new(call, files, &input);
-            current = match call.operation.record {
-                Record::Numbers(record) => return record(&current, &arguments).map(Outcome::Numbers).map_err(told),
-                Record::Picture(record) => record(&current, &arguments),
-                Record::Pixel(op) => table::arithmetic::pixel(op, &current, &arguments),
+            let recorded = |on: &Current| match call.operation.record {
+                Record::Picture(record) => record(on, &arguments),
+                Record::Pixel(op) => table::arithmetic::pixel(op, on, &arguments),
+                Record::Numbers(_) => Ok(on.clone()),
+            };
+            if let Record::Numbers(record) = call.operation.record {
+                return record(&current, &arguments).map(Outcome::Numbers).map_err(told);
             }
-            .map_err(told)?;
-            current.check().map_err(|e| told(e.into()))?;
+            let made = recorded(&current).map_err(told)?;
+            made.check().map_err(|e| told(e.into()))?;
+            let moved = |alpha: &Current| if call.operation.moves() { recorded(alpha) } else { Ok(alpha.clone()) };
+            current = made.after(current, moved).map_err(told)?;
         }
         Ok(Outcome::Picture(current))
     }
@@ -235,45 +244,27 @@ impl Call {
     }
 }
 
+/// Whether the operation of this name, given these arguments, still takes this word, which is the name of an operation, too:
+/// `variance` after `windows 7 7 4 4` says what is computed of each.
+fn takes(name: &str, given: &[&str], word: &str) -> bool {
+    table::named(name).any(|operation| {
+        let Ok((arguments, rest)) = placed(operation, given) else { return false };
+        if !rest.is_empty() {
+            return false;
+        }
+        let next = arguments.iter().zip(operation.parameters).find(|(argument, _)| argument.is_none());
+        next.is_some_and(|(_, next)| matches!(next.kind, Kind::Choice(words) if words().iter().any(|w| w == word)))
+    })
+}
+
 /// The arguments of an operation, in the order of its parameters.
 fn understood(operation: &Operation, words: &[&str]) -> Result<Vec<Argument>, String> {
     let parameters = operation.parameters;
-    let mut arguments: Vec<Option<Argument>> = vec![None; parameters.len()];
-    let mut positional = Vec::new();
-    for word in words {
-        let Some((name, value)) = word.split_once('=').filter(|(name, _)| !name.starts_with('@')) else {
-            positional.push(*word);
-            continue;
-        };
-        let at = parameters.iter().position(|p| p.name == name).ok_or_else(|| {
-            let near = table::nearest(name, parameters.iter().map(|p| p.name));
-            format!("unknown argument `{name}`{}", table::meant(near))
-        })?;
-        let words: Vec<&str> = match parameters[at].kind {
-            super::parameter::Kind::Footprint => value.split(',').collect(),
-            _ => vec![value],
-        };
-        let (argument, taken) = parameters[at].kind.parse(&words).map_err(|e| of(&parameters[at], e))?;
-        if taken < words.len() {
-            return Err(of(&parameters[at], format!("unexpected `{value}`")));
-        }
-        if arguments[at].replace(argument).is_some() {
-            return Err(format!("`{name}` is given more than once"));
-        }
-    }
-    let mut rest = &positional[..];
-    for (slot, parameter) in arguments.iter_mut().zip(parameters) {
-        if slot.is_none() && !rest.is_empty() {
-            let (argument, taken) = parameter.kind.parse(rest).map_err(|e| of(parameter, e))?;
-            *slot = Some(argument);
-            rest = &rest[taken..];
-        }
-    }
+    let (arguments, rest) = placed(operation, words)?;
     if let Some(word) = rest.first() {
         // A word too many may be an operation that is misspelt.
-        let near = table::nearest(word, table::names());
         let what = if parameters.is_empty() { "it takes no arguments" } else { "too many arguments" };
-        return Err(format!("{what}: unexpected `{word}`{}", table::meant(near)));
+        return Err(format!("{what}: unexpected `{word}`{}", table::instead(word)));
     }
     let complete =
         arguments.into_iter().zip(parameters).map(|(argument, parameter)| match (argument, parameter.default) {
@@ -287,6 +278,59 @@ fn understood(operation: &Operation, words: &[&str]) -> Result<Vec<Argument>, St
             }
         });
     complete.collect()
+}
+
+/// The arguments that are given, in the order of the operation's parameters, and the words too many.
+fn placed<'w>(
+    operation: &Operation,
+    words: &[&'w str],
+) -> Result<(Vec<Option<Argument>>, Vec<&'w str>), String> {
+    let parameters = operation.parameters;
+    let mut arguments: Vec<Option<Argument>> = vec![None; parameters.len()];
+    let mut positional = Vec::new();
+    for word in words {
+        let Some((name, value)) = word.split_once('=').filter(|(name, _)| !name.starts_with('@')) else {
+            positional.push(*word);
+            continue;
+        };
+        let at = parameters.iter().position(|p| p.name == name).ok_or_else(|| {
+            let near = table::nearest(name, parameters.iter().map(|p| p.name));
+            format!("unknown argument `{name}`{}", table::meant(near))
+        })?;
+        let words: Vec<&str> = match parameters[at].kind {
+            Kind::Footprint => value.split(',').collect(),
+            _ => vec![value],
+        };
+        let (argument, taken) = parameters[at].kind.parse(&words).map_err(|e| of(&parameters[at], e))?;
+        if taken < words.len() {
+            return Err(of(&parameters[at], format!("unexpected `{value}`")));
+        }
+        if arguments[at].replace(argument).is_some() {
+            return Err(format!("`{name}` is given more than once"));
+        }
+    }
+    let mut rest = &positional[..];
+    for (i, parameter) in parameters.iter().enumerate() {
+        let Some(word) = rest.first().filter(|_| arguments[i].is_none()) else { continue };
+        let (argument, taken) = match parameter.kind.parse(rest) {
+            Ok(parsed) => parsed,
+            // A word that only one of those behind takes is meant for it: `rotate 30 wrap`.
+            Err(_) if parameter.default.is_some() && later(&parameters[i + 1..], &arguments[i + 1..], word) => continue,
+            // It may be an operation that is misspelt.
+            Err(e) if word.starts_with(char::is_alphabetic) => return Err(of(parameter, e + &table::instead(word))),
+            Err(e) => return Err(of(parameter, e)),
+        };
+        arguments[i] = Some(argument);
+        rest = &rest[taken..];
+    }
+    Ok((arguments, rest.to_vec()))
+}
+
+/// Whether one of these parameters, which may all be left out, takes a word that is no number.
+fn later(parameters: &[Parameter], arguments: &[Option<Argument>], word: &str) -> bool {
+    let free = parameters.iter().zip(arguments).filter(|(_, argument)| argument.is_none());
+    word.parse::<f64>().is_err()
+        && free.take_while(|(p, _)| p.default.is_some()).any(|(p, _)| p.kind.parse(&[word]).is_ok())
 }
 
 fn of(parameter: &Parameter, cause: String) -> String {

@@ -14,6 +14,7 @@ Examples:
   horus in/*.tif --out-dir out gauss 2 sobel otsu
   horus picture.tif clean.tif sub @dark.tif median 3
   horus in/*.png luminance mean
+  horus info picture.tif
 
 Operations (`horus help` describes all, `horus help gauss` one):
 "
@@ -48,7 +49,7 @@ fn folded(title: &str, words: impl Iterator<Item = &'static str>, indent: usize)
     text + &format!("{line}\n")
 }
 
-/// The help requested by `words`, if any: `help`, `operations`, `help NAME...`.
+/// The help requested by `words`, if any: `help`, `operations`, `help NAME...`, of operations and of topics.
 pub(super) fn asked(words: &[OsString]) -> Option<Result<String, String>> {
     let (first, names) = words.split_first()?;
     if first != "help" && first != "operations" {
@@ -59,6 +60,9 @@ pub(super) fn asked(words: &[OsString]) -> Option<Result<String, String>> {
     }
     let parts = names.iter().map(|name| {
         let name = name.to_string_lossy();
+        if let Some((_, text)) = TOPICS.iter().find(|(names, _)| names.contains(&&*name)) {
+            return Ok(text.replace("**", "").replace('`', ""));
+        }
         let rows: Vec<String> = table::named(&name).map(one).collect();
         if rows.is_empty() { Err(table::no_such(&name)) } else { Ok(rows.join("\n")) }
     });
@@ -72,7 +76,7 @@ horus INPUT... (OUTPUT | --out-dir DIR) OPERATION ARGUMENT... OPERATION ARGUMENT
 
 Arguments in brackets may be left out; each can be given by name, as in `gauss sigma=2 border=wrap`. Where
 a number is an operand (B, T), so may be a number for each channel (1,0.5,1), a picture (@dark.tif),
-or the picture as it was read (@in).
+or the picture as it was read (@in). More: `horus help` operands, types, depth, alpha, masks, numbers, footprint, border, filters.
 "
     .to_owned();
     for family in Family::ALL {
@@ -118,7 +122,8 @@ fn example(row: &Operation) -> String {
 
 /// The page `docs/command.md`.
 pub fn page() -> String {
-    let mut text = PREFACE.to_owned();
+    let topics: Vec<&str> = TOPICS.iter().map(|(_, text)| *text).collect();
+    let mut text = format!("{PREFACE}\n{}", topics.join("\n"));
     for family in Family::ALL {
         let _ = write!(text, "\n## {}\n\n| operation | what | example |\n| --- | --- | --- |\n", family.title());
         for row in of(family) {
@@ -144,29 +149,83 @@ Image operations without a line of code: pictures, then operations with their ar
 
 The whole chain is one program, optimised and run as one, on a GPU, the CPU, or many ranks under `mpirun`,
 with the same bits. `horus --help` lists the options, which are those of the detectors; `horus help` the operations, `horus help gauss`
-describes one. This page is generated from the same table.
+describes one, and `horus help types` a topic. `horus info FILE...` tells what files hold. This page is generated from the same table.
 
 **Arguments.** The first word that is the name of an operation begins the chain; the words before it are files. With `--out-dir`
 all are pictures or folders of pictures, else the last is the file to write. A file that has the name of an operation is written
 `./NAME`, `-` is stdin or stdout. Words after the name of an operation are its arguments, up to the next name. Arguments in brackets may
-be left out, and each can be given by name: `gauss sigma=2 border=wrap`. Without any operation a picture is written in another format.
+be left out, and each can be given by name: `gauss sigma=2 border=wrap`. A word that is the name of an operation, too, is an argument where the
+operation before it takes it: `tiles 8 8 max` has the largest pixel of each tile. Without any operation a picture is written in another format.
 
+";
+
+/// What is told of by names of its own, and on the page.
+const TOPICS: &[(&[&str], &str)] = &[
+    (
+        &["operand", "operands"],
+        "\
 **Other operands** (`B`, `T`, `C`) are a number, a number for each channel (`1,0.5,1`), a picture (`@dark.tif`), or the picture as it was
 read (`@in`). Pictures of one channel, one row or one column are broadcast.
-
-**Types and scales.** A picture has the type of its file, and operations keep it: integers saturate, and are rounded where a geometric operation
-interpolates. Linear filters yield `f32`, on the scale of the integers: of an 8-bit picture 255 is still white, and so it is saved.
-`to_unit` and `luminance` make floats in which white is 1. Operands of floats are brought to their scale; those of integers must have
-their type. A number that the type cannot hold (`mul 0.5` of bytes) is an error that says what to put before it. npy files, and TIFF files of
-floats, hold the values as they are; in other files values beyond black and white are clipped, unless `--scaling range` stretches.
-
+",
+    ),
+    (
+        &["type", "types", "scales", "scaling"],
+        "\
+**Types and scales.** A picture has the type of its file (`u8`, `u16`, `u32`, `i8`, `i16`, `i32`, `f32`, `f64`), and operations keep it: integers
+saturate, and are rounded where a geometric operation interpolates. Linear filters yield `f32`, on the scale of the integers: of an 8-bit picture
+255 is still white, and so it is saved. `to_unit` and `luminance` make floats in which white is 1. Operands of floats are brought to their scale;
+those of integers must have their type. A number that the type cannot hold (`mul 0.5` of bytes) is an error that says what to put before it.
+",
+    ),
+    (
+        &["depth", "clipping", "saving"],
+        "\
+**Depth and clipping.** A result is saved in its type; floats that were computed from integers of more than 8 bits are saved in 16 bits where the
+format has them, others in 8, unless `--depth` says otherwise. npy files, and TIFF files of floats, hold the values as they are. In other
+files values beyond black and white are clipped, with a warning that says how many; `--clipping error` writes no file then, `--scaling range`
+stretches the values instead, and `--scaling unit` brings the range of an integer type to that of the file.
+",
+    ),
+    (
+        &["alpha", "opacity", "transparency"],
+        "\
+**Alpha** is the last of two or four channels. Operations leave it aside and apply to colours only, but for geometry, which moves it with its
+pixels. It is saved with the result, or dropped with a warning where the result has another size, is a mask, or is saved in a format that has no
+alpha. `--alpha drop` leaves it out, and `--alpha channel` makes it a channel like the others, as all are where only npy files and Zarr stores
+are read.
+",
+    ),
+    (
+        &["mask", "masks"],
+        "\
 **Masks** are the results of thresholds and comparisons. They are saved as 0 and white; morphology and geometry that moves whole pixels
 take them as they are, and `to_unit` converts them to numbers.
-
+",
+    ),
+    (
+        &["number", "numbers"],
+        "\
 **Numbers.** A chain that ends in a reduction writes no file: it prints `FILE<TAB>VALUE` for each picture, in
 their order (a line break in a name is written `\\n`).
-
+",
+    ),
+    (
+        &["footprint", "footprints"],
+        "\
 **Footprints** of morphology: `3` (3 x 3 pixels), `disc 2` (radius), `cross 1` (radius), `rectangle 3 5` (height, width).
-**Edge modes:** `reflect101` (dcb|abcd|cba), `reflect` (cba|abcd|dcb), `replicate`, `wrap`, or a number.
+",
+    ),
+    (
+        &["border", "borders"],
+        "\
+**Edge modes,** of a row abcd: `reflect101` (dcb|abcd|cba), `reflect` (cba|abcd|dcb), `replicate` (aaa|abcd|ddd), `wrap` (bcd|abcd|abc), or
+a number, which is all that lies outside.
+",
+    ),
+    (
+        &["filter", "filters", "taps"],
+        "\
 **Filters:** columns separated by commas, rows by slashes: `1,2,1/2,4,2/1,2,1`.
-";
+",
+    ),
+];

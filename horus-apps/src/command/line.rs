@@ -7,8 +7,9 @@ use clap::{CommandFactory, Parser, ValueEnum};
 use horus::prelude::*;
 
 use super::chain::Chain;
+use super::value::{Alpha, File};
 use super::{help, table};
-use crate::batch::{Options, RunFiles};
+use crate::batch::{Options, RunFiles, STANDARD};
 
 /// Applies image operations to pictures: `horus in.png out.png luminance gauss 2 sobel`.
 #[derive(Parser, Debug)]
@@ -18,7 +19,8 @@ use crate::batch::{Options, RunFiles};
     about,
     override_usage = "horus [OPTIONS] INPUT... (OUTPUT | --out-dir DIR) [OPERATION [ARGUMENT...]]...\n       \
                       horus [OPTIONS] INPUT... [OPERATION [ARGUMENT...]]... (min | max | mean | stats | ...)\n       \
-                      horus help [OPERATION]"
+                      horus help [OPERATION | border | footprint | types | ...]\n       \
+                      horus info FILE..."
 )]
 pub(super) struct Args {
     /// Pictures to read (PNG, JPEG, TIFF, PNM, BMP or npy; - is stdin; a Zarr store, if built with them), with --out-dir any number of them
@@ -31,6 +33,11 @@ pub(super) struct Args {
     /// to the full range; integers as they are), none, unit, or range (the smallest value becomes 0, the largest white)
     #[arg(long, value_name = "HOW", default_value = "auto", hide_possible_values = true)]
     pub(super) scaling: Scale,
+
+    /// Alpha, the last of two or four channels: keep leaves it aside, moves it where geometry moves pixels, and saves it with the
+    /// result; drop leaves it out; channel makes it a channel like the others
+    #[arg(long, value_name = "HOW", default_value = "keep", hide_possible_values = true)]
+    pub(super) alpha: Alpha,
 
     /// The options of all programs over pictures.
     #[command(flatten)]
@@ -59,7 +66,8 @@ impl From<Scale> for Scaling {
 
 /// The command, with help of its own.
 pub(super) fn command() -> clap::Command {
-    let depth = "Bits per sample of the output: 8, 16, 32 (a float TIFF, unscaled), or auto, as the type of the result";
+    let depth = "Bits per sample of the output: 8, 16, 32 (a float TIFF, unscaled), or auto, as the type of the result and, of floats, of the \
+                 integers that they were computed from";
     Args::command()
         .mut_arg("depth", |arg| arg.default_value(crate::batch::AUTO).help(depth))
         // Numbers need no folder.
@@ -78,17 +86,21 @@ pub(super) fn divided(args: &Args) -> Result<(RunFiles, Chain), String> {
     let (files, operations) = words.split_at(begin);
     let words =
         operations.iter().map(|word| word.to_str().ok_or_else(|| format!("{} is not valid Unicode", word.display())));
-    let chain = Chain::parse(&words.collect::<Result<Vec<&str>, String>>()?)?;
     let paths: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
     let options = &args.options;
-    if let Some((word, name)) = misspelt(&paths, options) {
-        return Err(format!("`{word}` is neither a file nor an operation{}", table::meant(Some(name))));
-    }
+    let chain = Chain::parse(&words.collect::<Result<Vec<&str>, String>>()?)?;
+    // All but a file to write.
+    let written = usize::from(!chain.ends_in_numbers() && options.out_dir.is_none());
+    let read = &paths[..paths.len().saturating_sub(written)];
+    let arrays = !read.is_empty() && options.files_from.is_none() && read.iter().all(|path| is_array(path));
+    let alpha = if arrays && args.alpha == Alpha::Keep { Alpha::Channel } else { args.alpha };
+    let chain = Chain { alpha, ..chain };
     if !chain.ends_in_numbers() {
         if options.files_from.is_some() && options.out_dir.is_none() {
             return Err("--files-from requires --out-dir DIR".into());
         }
-        return Ok((RunFiles::of(paths, options)?, chain));
+        let unknown = unknown(&paths, options).map_or(Ok(()), Err);
+        return RunFiles::of(paths, options).map(|work| (work, chain)).map_err(|e| unknown.err().unwrap_or(e));
     }
     if options.out_dir.is_some() || options.dry_run || options.dry_run_ranks.is_some() || options.compare.is_some() {
         let idle = "--out-dir, --dry-run, --dry-run-ranks and --compare do not apply";
@@ -100,14 +112,37 @@ pub(super) fn divided(args: &Args) -> Result<(RunFiles, Chain), String> {
     Ok((RunFiles::Numbers { inputs: paths }, chain))
 }
 
-/// A word before the chain that is no file and nearly the name of an operation.
-fn misspelt<'a>(paths: &'a [PathBuf], options: &Options) -> Option<(&'a str, &'static str)> {
+/// Whether a file holds an array, whose channels are all alike, by its name.
+fn is_array(path: &Path) -> bool {
+    path.extension().is_some_and(|e| e.eq_ignore_ascii_case("npy") || e.eq_ignore_ascii_case("zarr"))
+}
+
+/// What is wrong with files that are to be read, if one is neither there nor named as files are: it was meant as an operation. Looks
+/// at files: of several ranks, the first alone can tell.
+pub(super) fn absent(work: &RunFiles, options: &Options) -> Option<String> {
+    match work {
+        // A format is chosen by the name of a file.
+        RunFiles::Single { input, output } => unknown(&[input.clone(), output.clone()], options),
+        RunFiles::Series { inputs, .. } => unknown(inputs, options),
+        RunFiles::Numbers { inputs } => unknown(inputs, options).or_else(|| {
+            let last = inputs.last().filter(|_| inputs.len() > 1)?;
+            let there = |path: &Path| path.exists() || path.as_os_str() == STANDARD;
+            (!there(last) && inputs[..inputs.len() - 1].iter().all(|path| there(path))).then(|| {
+                let last = last.display();
+                format!("{last} does not exist; the chain ends in numbers, which are printed: all files are read")
+            })
+        }),
+    }
+}
+
+/// That one of the words before the chain is neither a file nor an operation.
+fn unknown(paths: &[PathBuf], options: &Options) -> Option<String> {
     // With a format, the name of a file that is yet to be written may be anything.
     let last = usize::from(options.format.is_some() && options.out_dir.is_none());
     let words = paths[..paths.len().saturating_sub(last)].iter().filter_map(|p| p.to_str());
-    let bare = words.filter(|word| !word.contains(['.', '/', std::path::MAIN_SEPARATOR]));
-    let mut near = bare.filter_map(|word| Some((word, table::nearest(word, table::names())?)));
-    near.find(|(word, _)| !Path::new(word).exists())
+    let mut bare = words.filter(|word| !word.contains(['.', '/', std::path::MAIN_SEPARATOR]) && *word != STANDARD);
+    let word = bare.find(|word| !Path::new(word).exists())?;
+    Some(format!("`{word}` is neither a file nor an operation{}", table::instead(word)))
 }
 
 /// What negative numbers begin with while `clap` looks for options: it would take `-1,0,1` for some.
@@ -132,23 +167,25 @@ fn unmasked(word: &OsString) -> OsString {
     }
 }
 
-/// Whether files hold the exact values of floats: npy and Zarr, and TIFF unless other depths or scales are asked for.
-pub(super) fn exact(work: &RunFiles, options: &Options, save: &SaveOptions) -> bool {
-    let extension = match (&options.format, work) {
+/// The files that results go to. They hold the exact values of floats if they are npy and Zarr, and TIFF unless other depths or scales
+/// are asked for.
+pub(super) fn results(work: &RunFiles, options: &Options, save: &SaveOptions) -> File {
+    let format = match (&options.format, work) {
         (Some(format), _) => format.clone(),
         (None, RunFiles::Single { output, .. }) => {
             output.extension().map(|e| e.to_string_lossy().to_ascii_lowercase()).unwrap_or_default()
         }
-        (None, _) => String::new(),
+        (None, _) => "png".to_owned(),
     };
-    match extension.as_str() {
+    let exact = match format.as_str() {
         "npy" | "zarr" => true,
         "tif" | "tiff" => {
             save.depth == Depth::Float
                 || (save.depth == Depth::Auto && matches!(save.scaling, Scaling::Auto | Scaling::None))
         }
         _ => false,
-    }
+    };
+    File { format, exact }
 }
 
 #[cfg(test)]
@@ -196,6 +233,15 @@ mod tests {
             ["i", "o.png", "translate", "-3", "-.5", "correlate", "-1,0,1", "erode", "disc", "2", "wrap", "otsu"];
         assert_eq!(texts(&chain), ["translate -3 -.5", "correlate -1,0,1", "erode disc 2 wrap", "otsu"]);
         assert_eq!(texts(&["i", "min", "3", "min"]), ["min 3", "min"]);
+        // A word that the operation takes belongs to it, also where it is the name of another.
+        let of = |words: &[&str]| texts(&[&["i", "o.png"], words].concat());
+        assert_eq!(of(&["windows", "7", "7", "4", "4", "variance"]), ["windows 7 7 4 4 variance"]);
+        assert_eq!(of(&["tiles", "8", "8", "max", "max", "7"]), ["tiles 8 8 max", "max 7"]);
+        assert_eq!(texts(&["i", "tiles", "8", "8", "sum", "mean"]), ["tiles 8 8 sum", "mean"]);
+        assert_eq!(texts(&["i", "tiles", "8", "8", "how=min", "mean"]), ["tiles 8 8 how=min", "mean"]);
+        assert_eq!(of(&["generalized", "1,1", "add", "min", "mul", "2"]), ["generalized 1,1 add min", "mul 2"]);
+        // One that may be left out is, for a word that only another takes.
+        assert_eq!(of(&["rotate", "30", "wrap", "erode", "wrap"]), ["rotate 30 wrap", "erode wrap"]);
     }
 
     #[test]
@@ -210,6 +256,8 @@ mod tests {
         fails(&["a.png", "b.png", "median", "4"], "SIZE: `4` is not one of 3, 5");
         fails(&["a.png", "b.png", "guass", "2"], "`guass` is neither a file nor an operation; did you mean `gauss`?");
         fails(&["a.png", "b.png", "c.png", "gauss", "2"], "--out-dir");
+        fails(&["a.png", "b.png", "edge", "3"], "`edge` is neither a file nor an operation; close: `sobel`; `canny` is in");
+        fails(&["a.png", "b.png", "sobel", "edge"], "`edge` is not a border mode (reflect101, reflect, replicate, wrap or a number (`horus help border`)); close: `sobel`");
         fails(&["a.png", "gauss", "2"], "OUTPUT is required");
         fails(&["gauss", "2"], "INPUT and OUTPUT are required");
         fails(&["mean"], "pictures are required");

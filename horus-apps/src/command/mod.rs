@@ -11,6 +11,7 @@ mod arguments;
 mod chain;
 mod help;
 mod histogram;
+mod info;
 mod line;
 mod parameter;
 mod table;
@@ -22,6 +23,7 @@ use std::process::ExitCode;
 use std::rc::Rc;
 
 use clap::FromArgMatches;
+use horus::core::error::Audience;
 use horus::core::session::Session;
 use horus::prelude::*;
 
@@ -38,9 +40,17 @@ pub fn run() -> ExitCode {
     if let Some(text) = help::asked(&words[1..]) {
         return told(text, 2);
     }
+    if let Some(text) = info::asked(&words[1..]) {
+        return told(text, 1);
+    }
+    Audience::User.set();
     let made = job(words);
-    if let Err(e) = made.as_ref().map_or(Ok(()), |(_, recorder)| recorder.chain.present()) {
-        return told(Err(e), 1);
+    if let Ok((job, recorder)) = &made {
+        match recorder.chain.present(|| line::absent(&job.work, &job.options)) {
+            Ok(None) => {}
+            Ok(Some(usage)) => return told(Err(usage), 2),
+            Err(e) => return told(Err(e), 1),
+        }
     }
     batch::run(made.map(|(job, _)| job))
 }
@@ -89,13 +99,13 @@ fn job(words: Vec<std::ffi::OsString>) -> Result<(Job, Rc<Recorder>), clap::Erro
     let options = args.options;
     let scaling = args.scaling.into();
     let save = options.save_options(scaling);
-    let exact = line::exact(&work, &options, &save);
+    let file = line::results(&work, &options, &save);
     // The page is that of the pictures.
     let open = OpenOptions { page: None, ..options.open_options() };
     let recorder = Rc::new(Recorder { chain, open, files: RefCell::default() });
     let (pictures, numbers) = (Rc::clone(&recorder), Rc::clone(&recorder));
     let operation = move |picture: &AnyImage| match pictures.record(picture)? {
-        Outcome::Picture(result) => Ok(result.to_save(exact, &save)),
+        Outcome::Picture(result) => result.to_save(&file, &save),
         Outcome::Numbers(_) => Err(Error::Config("numbers cannot be saved".into())),
     };
     let job = Job {
@@ -105,7 +115,8 @@ fn job(words: Vec<std::ffi::OsString>) -> Result<(Job, Rc<Recorder>), clap::Erro
             Outcome::Numbers(answer) => Ok(answer),
             Outcome::Picture(_) => Err(Error::Config("a picture cannot be printed".into())),
         }),
-        ..Job::new("horus", options, work, operation)
+        operation: Box::new(operation),
+        ..Job::new("horus", options, work, |_| Err(Error::Config("there is no operation".into())))
     };
     Ok((job, recorder))
 }

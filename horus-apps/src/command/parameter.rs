@@ -34,6 +34,10 @@ pub(crate) enum Kind {
     Count,
     /// A whole number.
     Offset,
+    /// A number of pixels, a percentage of those there are, or what the other extent makes it.
+    Extent,
+    /// A number, or what the type makes it.
+    Limit,
     /// Numbers, separated by commas.
     Numbers,
     /// A number, one for each channel, or a picture.
@@ -60,12 +64,26 @@ pub(crate) enum Operand {
     Input,
 }
 
+/// A height or a width to come.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Extent {
+    Pixels(usize),
+    Percent(f64),
+    /// As the other extent scales.
+    Auto,
+}
+
+/// The word for what follows from something else.
+const AUTO: &str = "auto";
+
 /// A word, understood.
 #[derive(Clone, Debug)]
 pub(crate) enum Argument {
     Number(f64),
     Count(usize),
     Offset(isize),
+    Extent(Extent),
+    Limit(Option<f64>),
     Numbers(Vec<f64>),
     Operand(Operand),
     Choice(usize),
@@ -103,13 +121,15 @@ impl Kind {
             Kind::Number => "a number".into(),
             Kind::Count => "a whole number".into(),
             Kind::Offset => "a whole number, which may be negative".into(),
+            Kind::Extent => "a number of pixels, a percentage (50%), or auto, as the other one".into(),
+            Kind::Limit => "a number, or auto".into(),
             Kind::Numbers => "numbers, separated by commas".into(),
             Kind::Operand => "a number, a number for each channel (1,0.5,1), a picture (@FILE), or @in".into(),
             Kind::File => "a picture (@FILE), or @in".into(),
             Kind::Choice(names) => names().join(", "),
             Kind::Border => {
                 let names: Vec<&str> = BORDERS.iter().map(|b| b.0).collect();
-                format!("{} or a number", names.join(", "))
+                format!("{} or a number (`horus help border`)", names.join(", "))
             }
             Kind::Footprint => "N (N x N pixels), disc R, cross R, or rectangle HEIGHT WIDTH".into(),
             Kind::Taps => "numbers, columns separated by commas and rows by / (1,2,1/2,4,2/1,2,1)".into(),
@@ -124,6 +144,9 @@ impl Kind {
             Kind::Number => one(Argument::Number(number(word)?)),
             Kind::Count => one(Argument::Count(word.parse().map_err(|_| format!("`{word}` is not a whole number"))?)),
             Kind::Offset => one(Argument::Offset(word.parse().map_err(|_| format!("`{word}` is not a whole number"))?)),
+            Kind::Extent => one(Argument::Extent(extent(word)?)),
+            Kind::Limit if word == AUTO => one(Argument::Limit(None)),
+            Kind::Limit => one(Argument::Limit(Some(number(word)?))),
             Kind::Numbers => one(Argument::Numbers(list(word)?)),
             Kind::Operand => one(Argument::Operand(operand(word)?)),
             Kind::File => match operand(word)? {
@@ -154,6 +177,20 @@ impl Kind {
 fn number(word: &str) -> Result<f64, String> {
     let value: f64 = word.parse().map_err(|_| format!("`{word}` is not a number"))?;
     if value.is_nan() { Err(format!("`{word}` is not a number")) } else { Ok(value) }
+}
+
+fn extent(word: &str) -> Result<Extent, String> {
+    if word == AUTO {
+        return Ok(Extent::Auto);
+    }
+    let Some(percent) = word.strip_suffix('%') else {
+        let pixels = word.parse().map_err(|_| format!("`{word}` is neither a whole number nor a percentage (50%)"))?;
+        return Ok(Extent::Pixels(pixels));
+    };
+    match number(percent)? {
+        percent if percent > 0.0 && percent.is_finite() => Ok(Extent::Percent(percent)),
+        percent => Err(format!("requested {percent} %; it must be positive and finite")),
+    }
 }
 
 fn list(word: &str) -> Result<Vec<f64>, String> {

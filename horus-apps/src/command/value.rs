@@ -5,7 +5,7 @@ use horus::core::session::Session;
 use horus::prelude::*;
 
 use super::chain::Fault;
-use crate::batch::Response;
+use crate::batch::{Product, Response};
 
 /// The value that the next operation of a chain takes.
 #[derive(Clone)]
@@ -13,6 +13,30 @@ pub(crate) struct Current {
     pub(crate) pixels: Response,
     /// Of floats, the number that is white: 1, or the largest of the integers that they were computed from.
     scale: f64,
+    /// The last integer type on the way here, which says how deep a file of floats is.
+    origin: Option<DType>,
+    /// Alpha, which stays aside: on a scale of its own.
+    alpha: Option<Box<Current>>,
+}
+
+/// What becomes of alpha, the last of two or four channels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Alpha {
+    /// It stays aside and is saved with the result.
+    Keep,
+    /// It is left out.
+    Drop,
+    /// It is a channel like the others.
+    Channel,
+}
+
+/// The file that a result goes to.
+#[derive(Clone, Debug)]
+pub(crate) struct File {
+    /// Its extension, which is the name of its format.
+    pub(crate) format: String,
+    /// Whether it holds the exact values of floats.
+    pub(crate) exact: bool,
 }
 
 /// Evaluates `$body` with `$image` bound to the image of numbers of whatever type; of a mask, a [`Fault`].
@@ -53,17 +77,40 @@ pub(crate) use pixels;
 impl Current {
     /// A picture as it was read.
     pub(crate) fn read(picture: AnyImage) -> Current {
-        Current { pixels: Response::Picture(picture), scale: 1.0 }
+        let origin = (!picture.dtype().is_float()).then(|| picture.dtype());
+        Current { pixels: Response::Picture(picture), scale: 1.0, origin, alpha: None }
+    }
+
+    /// A picture as it was read, with its alpha.
+    pub(crate) fn opened(picture: AnyImage, alpha: Alpha) -> Current {
+        let aside = match alpha {
+            Alpha::Channel => return Current::read(picture),
+            Alpha::Drop => None,
+            Alpha::Keep => picture.alpha().map(|alpha| Box::new(Current::read(alpha))),
+        };
+        Current { alpha: aside, ..Current::read(picture.colours()) }
     }
 
     /// What an operation made of this value, its numbers on the same scale.
     pub(crate) fn becomes(&self, pixels: impl Into<Response>) -> Current {
-        Current { pixels: pixels.into(), scale: self.white() }
+        Current { scale: self.white(), ..Current::unit(pixels) }
     }
 
     /// Floats in which 1 is white.
     pub(crate) fn unit(pixels: impl Into<Response>) -> Current {
-        Current { pixels: pixels.into(), scale: 1.0 }
+        Current { pixels: pixels.into(), scale: 1.0, origin: None, alpha: None }
+    }
+
+    /// What follows `before`, of which `moved` made the alpha of this value if it takes pixels elsewhere.
+    pub(crate) fn after(
+        self,
+        before: Current,
+        moved: impl FnOnce(&Current) -> Result<Current, Fault>,
+    ) -> Result<Current, Fault> {
+        let integer = !self.dtype().is_float() && self.dtype() != DType::Bool;
+        let origin = if integer { Some(self.dtype()) } else { before.origin };
+        let alpha = before.alpha.map(|alpha| moved(&alpha).map(Box::new)).transpose()?;
+        Ok(Current { origin, alpha, ..self })
     }
 
     /// The element type.
@@ -124,15 +171,80 @@ impl Current {
     }
 
     /// What is saved: floats on the scale of integers are brought to `0..=1` where a file of this format and these options
-    /// holds integers whose white is 1. Exact values are not touched.
-    pub(crate) fn to_save(&self, exact: bool, options: &SaveOptions) -> Response {
+    /// holds integers whose white is 1. Exact values are not touched. Floats made of more than 8 bits are saved in 16 where the format
+    /// has them. Alpha is added, or dropped with a word.
+    pub(crate) fn to_save(&self, file: &File, options: &SaveOptions) -> Result<Product> {
         let stretched = !matches!(options.scaling, Scaling::Auto | Scaling::Unit);
-        match &self.pixels {
-            _ if exact || stretched || self.scale == 1.0 => self.pixels.clone(),
-            Response::Picture(AnyImage::F32(image)) => Response::from(image / self.scale as f32),
-            Response::Picture(AnyImage::F64(image)) => Response::from(image / self.scale),
+        let scaled = !(file.exact || stretched || self.scale == 1.0) && self.dtype().is_float();
+        let image = match &self.pixels {
+            Response::Picture(AnyImage::F32(image)) if scaled => Response::from(image / self.scale as f32),
+            Response::Picture(AnyImage::F64(image)) if scaled => Response::from(image / self.scale),
             _ => self.pixels.clone(),
+        };
+        let image = match &self.alpha {
+            None => image,
+            Some(alpha) => match self.without_alpha(file, options) {
+                Some(why) => {
+                    log::warn!("alpha is not saved: {why}");
+                    image
+                }
+                None => alpha.beside(image, if scaled { 1.0 } else { self.white() })?,
+            },
+        };
+        let deep = matches!(self.origin, Some(DType::U16 | DType::I16 | DType::U32 | DType::I32));
+        let holds = ["png", "tif", "tiff", "pgm", "ppm", "pnm"].contains(&file.format.as_str());
+        let deep = deep && holds && !file.exact && self.dtype().is_float();
+        Ok(Product { image, depth: if deep { Depth::Sixteen } else { Depth::Auto } })
+    }
+
+    /// Why a file of this value has no alpha, if so.
+    fn without_alpha(&self, file: &File, options: &SaveOptions) -> Option<String> {
+        let (shape, alpha) = (self.shape(), self.alpha.as_ref()?.shape());
+        let format = &file.format;
+        let beside: &[usize] = match format.as_str() {
+            "png" => &[1, 3],
+            "tif" | "tiff" | "bmp" => &[3],
+            _ => return Some(format!("a {format} file has none")),
+        };
+        if self.dtype() == DType::Bool {
+            Some("the result is a mask".into())
+        } else if (Shape { channels: 1, ..shape }) != alpha {
+            Some(format!("the result has {} x {} pixels, alpha {} x {}", shape.width, shape.height, alpha.width, alpha.height))
+        } else if !beside.contains(&shape.channels) {
+            Some(format!("a {format} file has none beside {} channels", shape.channels))
+        } else if options.scaling == Scaling::Range {
+            Some("--scaling range stretches the values".into())
+        } else {
+            None
         }
+    }
+
+    /// `colours`, of which `white` is white, and this channel of alpha in their type.
+    fn beside(&self, colours: Response, white: f64) -> Result<Response> {
+        fn joined<T: Pixel>(alpha: &Current, colours: &Image<T>, white: f64) -> Result<Response, Fault>
+        where
+            Image<T>: Into<Response>,
+        {
+            let factor = white / alpha.white();
+            let alpha: Image<T> = numbers!(alpha, image => match factor {
+                1.0 => image.convert(),
+                _ => (image.convert::<f64>() * factor).convert(),
+            })?;
+            Ok(Image::stack(colours.session(), [colours, &alpha]).into())
+        }
+        let colours = Current::unit(colours);
+        let made = numbers!(colours, image => joined(self, image, white)).and_then(|made| made);
+        made.map_err(|_| Error::Config("alpha beside pixels of an unknown type".into()))
+    }
+}
+
+/// The smallest number of an integer type.
+pub(crate) fn smallest(dtype: DType) -> f64 {
+    match dtype.numeric() {
+        Numeric::I8 => i8::LOWEST.to_f64(),
+        Numeric::I16 => i16::LOWEST.to_f64(),
+        Numeric::I32 => i32::LOWEST.to_f64(),
+        Numeric::U8 | Numeric::U16 | Numeric::U32 | Numeric::F32 | Numeric::F64 => 0.0,
     }
 }
 

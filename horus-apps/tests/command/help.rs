@@ -3,8 +3,10 @@
 use std::fs;
 use std::path::PathBuf;
 
+use horus::prelude::*;
+
 use super::files::text;
-use super::{fails, pictures, run};
+use super::{fails, pictures, run, session};
 
 #[test]
 fn what_is_wrong_is_told_with_its_place() {
@@ -44,6 +46,13 @@ fn what_is_wrong_is_told_with_its_place() {
     fails(dir, &["none.png", "o.png", "sobel"], 1, &["none.png"]);
     fails(dir, &["grey.png", "no/o.png", "sobel"], 1, &["no/o.png"]);
     fails(dir, &["grey.png", "o.xyz", "sobel"], 1, &["xyz"]);
+    let canny = "`edge` is neither a file nor an operation; close: `sobel`; `canny` is in Python";
+    fails(dir, &chain(&["edge", "3"]), 2, &[canny]);
+    fails(dir, &["grey.png", "edge", "mean"], 2, &[canny]);
+    fails(dir, &["grey.png", "edge"], 2, &[canny]);
+    fails(dir, &["grey.png", "none", "--out-dir", "d", "sobel"], 2, &["`none` is neither a file nor an operation"]);
+    fails(dir, &["grey.png", "new.png", "mean"], 2, &["new.png does not exist; the chain ends in numbers"]);
+    fails(dir, &chain(&["resize", "auto"]), 1, &["HEIGHT and WIDTH are both auto"]);
     fails(dir, &["help", "guass"], 2, &["there is no operation `guass`; did you mean `gauss`?"]);
     assert!(!dir.join("o.png").exists());
 }
@@ -64,6 +73,86 @@ fn help_lists_every_operation_and_tells_of_each() {
         assert!(one.status.success() && text(&one.stdout).contains(&example), "{name}");
     }
     assert!(text(&run(dir, &["help", "gauss"]).stdout).contains("border=reflect101"));
+}
+
+#[test]
+fn help_tells_of_topics_and_info_of_files() {
+    let dir = pictures();
+    let dir = dir.path();
+    for (topic, told) in [
+        ("border", "reflect101 (dcb|abcd|cba)"),
+        ("footprint", "disc 2 (radius)"),
+        ("types", "u8, u16, u32"),
+        ("alpha", "--alpha channel"),
+        ("depth", "--clipping error"),
+        ("scale", "scale FACTOR"),
+    ] {
+        let out = run(dir, &["help", topic]);
+        assert!(out.status.success() && text(&out.stdout).contains(told), "{topic}: {}", text(&out.stdout));
+    }
+    let out = text(&run(dir, &["info", "colour.png", "wide.tif"]).stdout);
+    let lines: Vec<&str> = out.lines().collect();
+    assert_eq!(lines[0], "colour.png: 41 x 33 pixels, 3 channels, u8, 0.0 MB decoded");
+    assert!(lines[1].starts_with("wide.tif: 41 x 33 pixels, 1 channel, u16"), "{out}");
+    fails(dir, &["info", "none.png"], 1, &["cannot read none.png"]);
+    // A volume, its levels pages.
+    let volume = Image::from_volume_fn(&session(), 4, 33, 41, |z, y, x| (z * 50 + y + x) as u8);
+    volume.save(dir.join("volume.tif")).unwrap();
+    let told = |words: &[&str]| text(&run(dir, &[&["info", "volume.tif"], words].concat()).stdout);
+    assert!(told(&[]).contains("41 x 33 pixels, 1 channel, u8") && told(&[]).contains("4 pages"), "{}", told(&[]));
+    assert!(told(&["--volume"]).contains("41 x 33 x 4 pixels"), "{}", told(&["--volume"]));
+    let mean = volume.mean().get().unwrap();
+    assert_eq!(super::succeeds(dir, &["volume.tif", "mean", "--volume"]), format!("volume.tif\t{mean}\n"));
+    let said = text(&run(dir, &["volume.tif", "mean"]).stderr);
+    assert!(said.contains("--page N reads the others, --volume all as levels") && !said.contains("AnyImage"), "{said}");
+}
+
+#[test]
+fn runs_say_what_was_asked_for() {
+    let dir = pictures();
+    let dir = dir.path();
+    let told = |words: &[&str]| {
+        let out = run(dir, words);
+        assert!(out.status.success(), "{words:?}: {}", text(&out.stderr));
+        text(&out.stdout)
+    };
+    // Counts of copies are for those who ask for them.
+    let brief = told(&["grey.png", "o.png", "gauss", "1"]);
+    assert!(brief.contains("wrote o.png") && !brief.contains("naive"), "{brief}");
+    assert!(told(&["grey.png", "o.png", "gauss", "1", "-v"]).contains("a naive run makes"));
+    let plan = told(&["grey.png", "o.png", "gauss", "1", "--explain"]);
+    assert!(plan.contains("launch") && !plan.contains(".rs:"), "{plan}");
+    let dry = told(&["colour.png", "new.png", "luminance", "gauss", "1", "--dry-run"]);
+    for part in [
+        "colour.png: 41 x 33 pixels, 3 channels, u8\n",
+        "new.png: 41 x 33 pixels, 1 channel, f32\n",
+        "images may take",
+        "predicted ",
+        " ms in ",
+    ] {
+        assert!(dry.contains(part), "{dry} lacks {part}");
+    }
+    assert!(!dry.contains("between hosts") && !dir.join("new.png").exists(), "{dry}");
+    // The quality of JPEG files.
+    told(&["colour.png", "fine.jpg"]);
+    told(&["colour.png", "coarse.jpg", "--quality", "20"]);
+    let size = |name: &str| fs::metadata(dir.join(name)).unwrap().len();
+    assert!(size("coarse.jpg") < size("fine.jpg"));
+    fails(dir, &["colour.png", "o.png", "--quality", "20"], 1, &["a png file has no quality; save as jpg"]);
+    // Sizes.
+    for (chain, size) in [
+        ("resize 50%", "21 x 17"),
+        ("resize 66", "82 x 66"),
+        ("resize auto 82 nearest", "82 x 66"),
+        ("resize_antialiased 10 50%", "21 x 10"),
+        ("rotate 90 grow", "33 x 41"),
+        ("rotate 45 grow", "53 x 53"),
+    ] {
+        let words: Vec<&str> = ["grey.png", "s.png"].into_iter().chain(chain.split(' ')).collect();
+        told(&words);
+        let info = text(&run(dir, &["info", "s.png"]).stdout);
+        assert!(info.contains(size), "{chain}: {info}");
+    }
 }
 
 #[test]

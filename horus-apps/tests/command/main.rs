@@ -1,6 +1,8 @@
 //! The command `horus` as a user meets it, against the same operations recorded here.
 
+mod alpha;
 mod chains;
+mod examples;
 #[path = "../files/mod.rs"]
 mod files;
 mod help;

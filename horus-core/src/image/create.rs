@@ -9,7 +9,7 @@ use ndarray::{ArrayView2, ArrayView3, ArrayView4, Axis};
 use super::{Image, Pixels, carry, check_shape, record};
 use crate::device::Label;
 use crate::dtype::Element;
-use crate::error::{Error, Result, Site};
+use crate::error::{At, Error, Result, Site};
 use crate::ir::graph::Op;
 use crate::session::Session;
 use crate::shape::Shape;
@@ -201,7 +201,7 @@ pub(super) fn source<T: Element>(
 ) -> Result<Image<T>> {
     check_shape(op, shape, T::TAG, site)?;
     let mut pixels = session.room(shape.len() * size_of::<T>()).map_err(|source| {
-        let error = Error::Device { op: format!("{op} (at {site})"), device: session.device_name(), source };
+        let error = Error::Device { op: format!("{op}{}", At(site)), device: session.device_name(), source };
         // Other ranks may have had the memory, and would wait for this one.
         if session.ranks() > 1 {
             session.comm().abort(&error.to_string());

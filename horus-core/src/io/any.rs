@@ -263,8 +263,45 @@ impl AnyImage {
         }
     }
 
-    /// The luminance ([`Image::luminance`]) on the scale of [`AnyImage::to_unit`]. The last of two or four channels is
-    /// taken as alpha and ignored: transparent pixels count with their stored colours. More than four channels are an
+    /// All channels but [alpha](AnyImage::alpha).
+    ///
+    /// ```
+    /// # use horus_core::{cpu::device::CpuDevice, image::Image, io::AnyImage, session::Session};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let picture = AnyImage::U8(Image::from_planes(&session, 1, 1, &[&[9u8], &[8], &[7], &[255]]));
+    /// assert_eq!(picture.colours().convert::<u8>().to_vec()?, [9, 8, 7]);
+    /// assert_eq!(picture.alpha().expect("the last of four").convert::<u8>().to_vec()?, [255]);
+    /// assert!(picture.colours().alpha().is_none());
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn colours(&self) -> AnyImage {
+        #[track_caller]
+        fn without_last<T: Pixel>(image: &Image<T>) -> AnyImage {
+            let colours: Vec<Image<T>> = (0..image.channels() - 1).map(|i| image.channel(i)).collect();
+            let [grey] = &colours[..] else {
+                return AnyImage::from_handle(Image::stack(image.session(), &colours).handle().clone());
+            };
+            AnyImage::from_handle(grey.handle().clone())
+        }
+        if self.has_alpha() { each!(self, image => without_last(image)) } else { self.clone() }
+    }
+
+    /// The channel of alpha, by the rule of the whole library: of a picture of two or four channels it is the last one. Files are read
+    /// and written with it as a channel, and operations take all channels alike; [`AnyImage::luminance`] and
+    /// [`AnyImage::colours`] leave it out.
+    #[track_caller]
+    pub fn alpha(&self) -> Option<AnyImage> {
+        let last = self.shape().channels.wrapping_sub(1);
+        self.has_alpha().then(|| each!(self, image => AnyImage::from_handle(image.channel(last).handle().clone())))
+    }
+
+    fn has_alpha(&self) -> bool {
+        matches!(self.shape().channels, 2 | 4)
+    }
+
+    /// The luminance ([`Image::luminance`]) on the scale of [`AnyImage::to_unit`]. [Alpha](AnyImage::alpha) is
+    /// ignored: transparent pixels count with their stored colours. More than four channels are an
     /// error.
     #[track_caller]
     pub fn luminance(&self) -> Image<f32> {

@@ -13,6 +13,7 @@ use super::interleave::separated;
 use super::load::{Kind, Means, Source};
 use super::{OpenOptions, Picture, metadata, pnm, read_npy, read_tiff, tiff_source};
 use crate::dtype::{DType, Pixel};
+use crate::error::Audience;
 use crate::host::buffer::HostBuffer;
 use crate::shape::Shape;
 
@@ -22,8 +23,12 @@ pub(super) fn read(path: &Path, options: &OpenOptions, means: Means<'_>) -> Resu
     let (picture, pages) = decode(&source, options, means)?;
     if pages > 1 {
         log::warn!(
-            "{} has {pages} pages: page 0 is used; AnyImage::open_page and --page read the others, AnyImage::open_volume all",
-            path.display()
+            "{} has {pages} pages: page 0 is used; {}",
+            path.display(),
+            Audience::now().told(
+                "AnyImage::open_page reads the others, AnyImage::open_volume all",
+                "--page N reads the others, --volume all as levels",
+            )
         );
     }
     Ok(picture)

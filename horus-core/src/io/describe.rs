@@ -54,6 +54,16 @@ impl AnyImage {
 }
 
 impl FileInfo {
+    /// What a picture file holds, read by this process alone; see [`AnyImage::describe`].
+    ///
+    /// # Errors
+    /// As [`AnyImage::describe`].
+    pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<FileInfo> {
+        let path = path.as_ref();
+        let told = Source::open(path).and_then(|source| FileInfo::of(&source, options));
+        told.map_err(|cause| Error::read(path, cause))
+    }
+
     fn of(source: &Source<'_>, options: &OpenOptions) -> std::result::Result<FileInfo, String> {
         let unbounded = OpenOptions { max_pixels: u64::MAX, region: None, ..*options };
         let (shape, dtype, tile) = match source.kind() {

@@ -4,11 +4,11 @@ use std::path::Path;
 
 use bytemuck::cast_slice;
 use image::codecs::bmp::BmpEncoder;
-use image::codecs::jpeg::JpegEncoder;
 use image::{ExtendedColorType, ImageEncoder};
 
 use super::compression::Compression;
 use super::interleave::interleaved;
+use super::jpeg;
 use super::output::Shared;
 use super::png;
 use super::save::{Depth, SaveOptions, Scaling};
@@ -17,14 +17,12 @@ use super::tiff_tiles::Tiles;
 use super::write_tiff::write_tiff;
 use super::{pnm, write_npy};
 use crate::dtype::DType;
+use crate::error::Audience;
 use crate::host::buffer::HostBuffer;
 use crate::host::workers::Workers;
 use crate::shape::{Region, Shape};
 
 const KNOWN: &str = "png, jpg, tif, pgm, ppm, pnm, bmp or npy";
-
-/// JPEG is lossy anyway; a loss this small is invisible.
-const JPEG_QUALITY: u8 = 95;
 
 /// A format to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -177,7 +175,10 @@ impl Format {
             return Err(format!("a {name} file cannot hold {size} and {what}; {others}"));
         }
         let option = if options.depth == Depth::Auto {
-            ", or ask for Depth::Eight with Scaling::Unit or Scaling::Range (8 bits, scaled) or with Scaling::None (saturated)"
+            Audience::now().told(
+                ", or ask for Depth::Eight with Scaling::Unit or Scaling::Range (8 bits, scaled) or with Scaling::None (saturated)",
+                ", or ask for --depth 8 with --scaling unit or range (8 bits, scaled) or none (saturated)",
+            )
         } else if types.contains(&DType::U16) {
             ", or ask for a depth of 8 or 16 bits"
         } else {
@@ -225,6 +226,8 @@ pub(super) fn unheld(format: Format) -> String {
 pub(super) enum Parts {
     /// As the format's encoder does it.
     Usual,
+    /// A JPEG file of this quality.
+    Jpeg(u8),
     /// Tiles or strips of a TIFF file.
     Tiff(Option<(usize, usize)>, Compression),
 }
@@ -235,8 +238,13 @@ impl Parts {
     /// # Errors
     /// A message, if the format does not have it.
     pub(super) fn of(format: Format, stored: DType, shape: Shape, options: &SaveOptions) -> Result<Parts, String> {
+        match (options.quality, format) {
+            (None, _) | (Some(1..=100), Format::Jpeg) => {}
+            (Some(quality), Format::Jpeg) => return Err(format!("a quality of {quality} requested; it is from 1 to 100")),
+            (Some(_), _) => return Err(format!("a {} file has no quality; save as jpg", format.name())),
+        }
         match (options.tile, options.compression) {
-            (None, Compression::None) => Ok(Parts::Usual),
+            (None, Compression::None) => Ok(options.quality.map_or(Parts::Usual, Parts::Jpeg)),
             (tile, compression) if format == Format::Tiff => {
                 Tiles::new(shape, stored, tile, compression)?;
                 Ok(Parts::Tiff(tile, compression))
@@ -268,11 +276,19 @@ pub(super) fn write(
         Format::Pgm | Format::Ppm | Format::Pnm => return pnm::write(to, format, pixels, dtype, shape, workers),
         _ => {}
     }
+    let mut encode = |samples: Samples<'_>| match (format, samples) {
+        (Format::Jpeg, Samples::U8(v)) if matches!(shape.channels, 1 | 3) => {
+            let quality = if let Parts::Jpeg(quality) = parts { Some(quality) } else { None };
+            jpeg::write(to, v, shape, quality, workers)
+        }
+        (Format::Jpeg, _) => Err(unheld(format)),
+        (_, samples) => encode(to, format, samples, shape, workers),
+    };
     if shape.channels == 1 {
-        return encode(to, format, Samples::of(pixels, dtype), shape, workers);
+        return encode(Samples::of(pixels, dtype));
     }
     let interleaved = interleaved(pixels, dtype, shape, workers).map_err(|e| e.to_string())?;
-    encode(to, format, Samples::of(&interleaved, dtype), shape, workers)
+    encode(Samples::of(&interleaved, dtype))
 }
 
 /// Writes interleaved samples.
@@ -307,11 +323,7 @@ fn encode(
         (_, true) => ExtendedColorType::Rgba16,
     };
     let mut to = to;
-    match format {
-        Format::Jpeg => JpegEncoder::new_with_quality(to, JPEG_QUALITY).write_image(bytes, w, h, color),
-        _ => BmpEncoder::new(&mut to).write_image(bytes, w, h, color),
-    }
-    .map_err(|e| e.to_string())
+    BmpEncoder::new(&mut to).write_image(bytes, w, h, color).map_err(|e| e.to_string())
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 //! | format | read | write |
 //! | --- | --- | --- |
 //! | PNG | 8 and 16 bit, 1 to 4 channels | 8 and 16 bit, 1 to 4 channels |
-//! | JPEG | 8 bit, grey and colour | 8 bit, grey and colour |
+//! | JPEG | 8 bit, grey and colour | 8 bit, grey and colour, of any quality |
 //! | TIFF | 1 to 16 bit and 32 bit, signed integers of 8, 16 and 32 bit, floats; any page and any of its smaller copies, or all pages as a volume; chunky and planar, in strips or tiles | integers of 8, 16 and 32 bit with and without sign, 32-bit and 64-bit floats; 1, 3 or 4 channels; a page for each level; in strips or tiles, also compressed by deflate or Zstandard |
 //! | PNM | 8 and 16 bit | 8 and 16 bit, grey (`pgm`) and colour (`ppm`) |
 //! | BMP | 8 bit | 8 bit; 1, 3 or 4 channels |
@@ -17,7 +17,7 @@
 //!
 //! | step | where |
 //! | --- | --- |
-//! | smallest and largest finite value ([`Scaling::Range`]); values outside of `0..=1` counted ([`Scaling::Auto`]) | recorded |
+//! | smallest and largest finite value ([`Scaling::Range`]); values that the file cannot hold counted ([`Clipping`]) | recorded |
 //! | values scaled to the file's range, rounded, saturated, narrowed to 8 or 16 bits | recorded |
 //! | one copy to rank 0: 8 or 16 bits per sample, and the scale with it | one evaluation |
 //! | channels interleaved, byte order, compression | rank 0's threads ([`Encoder`]) |
@@ -39,12 +39,12 @@
 //! | | read | written |
 //! | --- | --- | --- |
 //! | orientation (EXIF in JPEG and PNG, TIFF) | applied, or kept with [`Orientation::Keep`] | none: rows are what they are |
-//! | opacity | a channel like the others, whose name is lost; colours that a TIFF file says to be multiplied by it are taken as they are, with a warning | with 2 (PNG) or 4 channels the last is opacity, colours not multiplied |
+//! | alpha | the last of two or four channels ([`AnyImage::alpha`]); colours that a TIFF file says to be multiplied by it are taken as they are, with a warning | with 2 (PNG) or 4 channels the last is alpha, colours not multiplied |
 //! | colour profile (ICC) | not applied: samples are taken as stored, which is logged | none |
 //! | gamma, primaries (PNG) | not applied | none |
 //! | size of a pixel (PNG, JPEG, TIFF) | dropped | none |
 //!
-//! PNG files are written by all threads in bands of rows, with bytes that depend on the picture alone.
+//! PNG and JPEG files are written by all threads in bands of rows, with bytes that depend on the picture alone.
 //!
 //! Input files are not trusted: whatever they contain, reading ends with a picture or an error, in time and memory
 //! bounded by their size and [`OpenOptions::max_pixels`].
@@ -58,6 +58,7 @@ mod describe;
 mod dynamic;
 mod encode;
 mod interleave;
+mod jpeg;
 mod later;
 mod load;
 mod memory;
@@ -98,7 +99,7 @@ pub use metadata::Orientation;
 pub use picture::Picture;
 pub(crate) use picture::Room;
 pub use reader::PictureReader;
-pub use save::{Depth, SaveOptions, Scale, Scaling};
+pub use save::{Clipping, Depth, SaveOptions, Scale, Scaling};
 pub(crate) use saving::Detached;
 pub use saving::{Encoder, Saving};
 pub use target::{Sink, Target, same_file};

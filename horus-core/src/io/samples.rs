@@ -11,8 +11,23 @@ use crate::session::Handle;
 pub(super) struct Recorded {
     pub(super) pixels: Handle,
     pub(super) scale: Scaled,
-    /// How many values lie outside the range that is stored, where that is worth a warning.
-    pub(super) outside: Option<Handle>,
+    /// How many values lie outside the range that is stored, where they may.
+    pub(super) outside: Option<Outside>,
+}
+
+/// Values that a file cannot hold.
+pub(super) struct Outside {
+    /// How many there are.
+    pub(super) count: Handle,
+    /// What it holds.
+    pub(super) held: Held,
+}
+
+/// The smallest and the largest value that a file holds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Held {
+    pub(super) low: f64,
+    pub(super) high: f64,
 }
 
 /// How values were scaled.
@@ -32,12 +47,23 @@ impl Scaled {
 }
 
 impl Recorded {
-    /// Records the samples of type `stored` of an image; `mask` says that it is a mask.
+    /// Records the samples of type `stored` of an image; `mask` says that it is a mask, `counted` that values which are clipped are
+    /// counted.
     #[track_caller]
-    pub(super) fn of<T: Pixel>(image: &Image<T>, mask: bool, stored: DType, scaling: Scaling) -> Recorded {
+    pub(super) fn of<T: Pixel>(
+        image: &Image<T>,
+        mask: bool,
+        stored: DType,
+        scaling: Scaling,
+        counted: bool,
+    ) -> Recorded {
+        let count = |recorded: Recorded, full: f64| Recorded {
+            outside: if counted && !mask { outside(image, scaling, full) } else { None },
+            ..recorded
+        };
         match stored {
-            DType::U8 | DType::Bool => scaled::<T, u8>(image, mask, scaling),
-            DType::U16 => scaled::<T, u16>(image, mask, scaling),
+            DType::U8 | DType::Bool => count(scaled::<T, u8>(image, mask, scaling), u8::HIGHEST.to_f64()),
+            DType::U16 => count(scaled::<T, u16>(image, mask, scaling), u16::HIGHEST.to_f64()),
             DType::U32 => unscaled(&image.convert::<u32>()),
             DType::I8 => unscaled(&image.convert::<i8>()),
             DType::I16 => unscaled(&image.convert::<i16>()),
@@ -62,12 +88,7 @@ fn scaled<T: Pixel, S: Pixel>(image: &Image<T>, mask: bool, scaling: Scaling) ->
         // True is white.
         Scaling::Auto | Scaling::Unit if mask => samples(image.convert::<S>() * S::HIGHEST, by(1.0)),
         Scaling::Auto | Scaling::Unit if T::DTYPE.is_float() => {
-            let pixels = (image.convert::<f64>() * full).convert::<S>();
-            let mut samples = samples(pixels, by(1.0));
-            if scaling == Scaling::Auto {
-                samples.outside = Some((image.lt(T::ZERO) | image.gt(T::ONE)).count().handle().clone());
-            }
-            samples
+            samples((image.convert::<f64>() * full).convert::<S>(), by(1.0))
         }
         Scaling::Auto | Scaling::None => samples(image.convert(), Scaled::Not),
         // The rounding errors of both steps are far below a half.
@@ -82,6 +103,31 @@ fn scaled<T: Pixel, S: Pixel>(image: &Image<T>, mask: bool, scaling: Scaling) ->
             samples((stretched(image, &low, &high) * full).convert(), scale)
         }
     }
+}
+
+/// How many values are clipped in integers up to `full`, if any can be. One that rounds to what the file holds is not: filters leave
+/// white a few roundings above 1.
+#[track_caller]
+fn outside<T: Pixel>(image: &Image<T>, scaling: Scaling, full: f64) -> Option<Outside> {
+    let unscaled = matches!(scaling, Scaling::None) || (scaling == Scaling::Auto && !T::DTYPE.is_float());
+    let high = match scaling {
+        // All finite values are between.
+        Scaling::Range => return None,
+        _ if unscaled => full,
+        _ if T::DTYPE.is_float() => 1.0,
+        _ => T::HIGHEST.to_f64(),
+    };
+    let half = high / full / 2.0;
+    // Integers beyond 255.5 are those beyond 255.
+    let bound = |value: f64| T::from_f64(if T::DTYPE.is_float() { value } else { value.trunc() });
+    let above = (T::HIGHEST.to_f64() >= high + half).then(|| image.gt(bound(high + half)));
+    let below = (T::LOWEST.to_f64() <= -half).then(|| image.lt(bound(-half)));
+    let beyond = match (below, above) {
+        (Some(below), Some(above)) => below | above,
+        (Some(one), None) | (None, Some(one)) => one,
+        (None, None) => return None,
+    };
+    Some(Outside { count: beyond.count().handle().clone(), held: Held { low: 0.0, high } })
 }
 
 /// The smallest and the largest finite value. If there is none, the smallest is not below the largest.

@@ -45,6 +45,19 @@ pub enum Scaling {
     Range,
 }
 
+/// What becomes of values beyond those that the file holds, by half a step or more: they are clipped, which loses them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Clipping {
+    /// A warning is logged that says how many there were. The default.
+    #[default]
+    Warn,
+    /// Saving fails, and no file is written.
+    Refuse,
+    /// Nothing is said, and nothing is counted.
+    Allow,
+}
+
 /// How to save an image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SaveOptions {
@@ -57,6 +70,10 @@ pub struct SaveOptions {
     pub tile: Option<(usize, usize)>,
     /// How a TIFF file is compressed. (PNG and JPEG files always are.)
     pub compression: Compression,
+    /// The quality of a JPEG file, 1 to 100; 95 by default. Below 90, colours have half the rows and columns of the brightness.
+    pub quality: Option<u8>,
+    /// What becomes of values that the file cannot hold.
+    pub clipping: Clipping,
 }
 
 /// The scale of a saved image: `low` was stored as 0 and `high` as `full`, linearly in between.
@@ -101,8 +118,8 @@ impl<T: Element> Image<T> {
     }
 
     /// Evaluates the image and saves it in the format of the path's extension: png, jpg, tif, pgm, ppm, pnm, bmp, or
-    /// npy for the exact values. Returns the scale, where values were scaled. In integer formats NaN becomes 0; a
-    /// warning is logged if floats should lie in `0..=1` and many do not.
+    /// npy for the exact values. Returns the scale, where values were scaled. In integer formats NaN becomes 0, and values beyond
+    /// those that the file holds are clipped: a warning says how many ([`SaveOptions::clipping`]).
     ///
     /// When all is computed, rank 0 writes an unnamed file in the target's directory and then links it into place, so
     /// that neither a failure nor a kill leaves a partial file, and the file that a picture was read from can be
@@ -144,8 +161,8 @@ impl<T: Element> Image<T> {
     ///
     /// # Errors
     /// The error that the image carries; before anything is computed, if the extension is unknown, the format cannot
-    /// hold the channels, the size, the depth (the message says which formats can), tiles or compression, or no file can be created in the
-    /// directory; later, if the program fails or the file cannot be written.
+    /// hold the channels, the size, the depth (the message says which formats can), tiles, compression or quality, or no file can be created in the
+    /// directory; later, if the program fails, values are clipped that must not be ([`Clipping::Refuse`]), or the file cannot be written.
     #[track_caller]
     pub fn save_with(&self, path: impl AsRef<Path>, options: &SaveOptions) -> Result<Option<Scale>> {
         self.look()?;

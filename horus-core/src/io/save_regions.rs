@@ -57,11 +57,11 @@ pub(super) fn by_regions(
         return Ok(Some(Err(cause)));
     }
     let saved = begun.finish(session, || {
-        let (scale, warning) = saving.told(&mut told.into_iter().flatten());
-        if let Some(warning) = warning {
+        let (scale, clipped) = saving.told(&mut told.into_iter().flatten());
+        if let Some(warning) = clipped.warning {
             log::warn!("{}: {warning}", path.display());
         }
-        pack(scale)
+        clipped.error.map_or(Ok(pack(scale)), Err)
     })?;
     Ok(Some(saved.map(|bytes| unpack(&bytes))))
 }
@@ -122,11 +122,16 @@ impl Begun {
         Ok(put.map(drop))
     }
 
-    /// Completes the file and then calls `tell` on rank 0, whose answer every rank gets.
-    fn finish(self, session: &Session, tell: impl FnOnce() -> Vec<u8>) -> Result<Result<Vec<u8>, String>> {
+    /// Calls `tell` on rank 0, whose answer every rank gets, and completes the file, which its error prevents.
+    fn finish(
+        self,
+        session: &Session,
+        tell: impl FnOnce() -> Result<Vec<u8>, String>,
+    ) -> Result<Result<Vec<u8>, String>> {
         on_root(session, "saving a picture", || {
+            let told = tell()?;
             self.sink.ok_or("rank 0 has no file")?.finish()?;
-            Ok(tell())
+            Ok(told)
         })
     }
 }
@@ -183,6 +188,6 @@ impl<T: Element> Image<T> {
             None => begun.put(self.handle(), call)?,
         };
         put.map_err(failed)?;
-        begun.finish(session, Vec::new)?.map(drop).map_err(failed)
+        begun.finish(session, || Ok(Vec::new()))?.map(drop).map_err(failed)
     }
 }

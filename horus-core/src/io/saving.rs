@@ -12,12 +12,12 @@ use std::sync::Arc;
 
 use super::encode::{Format, Parts, write};
 use super::memory::unwritable;
-use super::samples::{Recorded, Scaled};
-use super::save::{SaveOptions, Scale};
+use super::samples::{Held, Recorded, Scaled};
+use super::save::{Clipping, SaveOptions, Scale};
 use super::target::Sink;
 use crate::dispatch;
-use crate::dtype::{DType, Element};
-use crate::error::Result;
+use crate::dtype::{DType, Element, Pixel};
+use crate::error::{Audience, Result};
 use crate::host::buffer::HostBuffer;
 use crate::host::workers::Workers;
 use crate::image::Image;
@@ -36,6 +36,7 @@ pub struct Saving {
     stored: DType,
     parts: Parts,
     samples: Recorded,
+    clipping: Clipping,
 }
 
 impl Saving {
@@ -65,11 +66,12 @@ impl Saving {
         let samples = if format == Format::Npy {
             Recorded { pixels: handle, scale: Scaled::Not, outside: None }
         } else if dtype == DType::Bool {
-            Recorded::of::<u8>(&Image::<bool>::from_handle(handle).convert(), true, stored, options.scaling)
+            Recorded::of::<u8>(&Image::<bool>::from_handle(handle).convert(), true, stored, options.scaling, false)
         } else {
-            dispatch!(dtype, P => Recorded::of::<P>(&Image::from_handle(handle), false, stored, options.scaling))
+            let counted = options.clipping != Clipping::Allow;
+            dispatch!(dtype, P => Recorded::of::<P>(&Image::from_handle(handle), false, stored, options.scaling, counted))
         };
-        Ok(Saving { format, shape, dtype, stored, parts, samples })
+        Ok(Saving { format, shape, dtype, stored, parts, samples, clipping: options.clipping })
     }
 
     /// The values that the encoder needs on the host.
@@ -78,7 +80,7 @@ impl Saving {
         if let Scaled::Range(low, high, _) = &self.samples.scale {
             handles.extend([low, high]);
         }
-        handles.extend(&self.samples.outside);
+        handles.extend(self.samples.outside.as_ref().map(|outside| &outside.count));
         handles
     }
 
@@ -98,13 +100,14 @@ impl Saving {
 
     /// What is known of the file before its samples.
     fn about(&self) -> Detached {
-        let &Saving { format, shape, dtype, stored, parts, ref samples } = self;
+        let &Saving { format, shape, dtype, stored, parts, ref samples, clipping } = self;
         let (known, full) = match samples.scale {
             Scaled::Not => (None, None),
             Scaled::By(scale) => (Some(scale), None),
             Scaled::Range(_, _, full) => (None, Some(full)),
         };
-        Detached { format, shape, dtype, stored, parts, known, full, counted: samples.outside.is_some() }
+        let counted = samples.outside.as_ref().map(|outside| outside.held);
+        Detached { format, shape, dtype, stored, parts, known, full, counted, clipping }
     }
 
     /// The format, and shape and type of what it stores.
@@ -112,8 +115,8 @@ impl Saving {
         (self.format, self.shape, self.stored)
     }
 
-    /// The scale and a warning about the values, from what was fetched of all handles but the first.
-    pub(super) fn told(&self, fetched: &mut dyn Iterator<Item = Arc<HostBuffer>>) -> (Option<Scale>, Option<String>) {
+    /// The scale, and what there is to say about values that were clipped, from what was fetched of all handles but the first.
+    pub(super) fn told(&self, fetched: &mut dyn Iterator<Item = Arc<HostBuffer>>) -> (Option<Scale>, Clipped) {
         self.about().told(fetched)
     }
 }
@@ -130,8 +133,17 @@ pub(crate) struct Detached {
     known: Option<Scale>,
     /// What the range of the values is stretched to, if it is.
     full: Option<u16>,
-    /// Whether values outside of the range were counted.
-    counted: bool,
+    /// What the file holds, if values beyond it were counted.
+    counted: Option<Held>,
+    clipping: Clipping,
+}
+
+/// What there is to say about values that were clipped.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Clipped {
+    pub(super) warning: Option<String>,
+    /// Why there must be no file.
+    pub(super) error: Option<String>,
 }
 
 impl Detached {
@@ -139,34 +151,52 @@ impl Detached {
     pub(crate) fn encoder(self, fetched: Vec<Arc<HostBuffer>>) -> Encoder {
         let mut fetched = fetched.into_iter();
         let pixels = fetched.next().expect("a buffer for each handle");
-        let (scale, warning) = self.told(&mut fetched);
+        let (scale, clipped) = self.told(&mut fetched);
         let Detached { format, shape, stored, parts, .. } = self;
-        Encoder { format, shape, stored, parts, pixels, scale, warning }
+        Encoder { format, shape, stored, parts, pixels, scale, clipped }
     }
 
-    /// The scale and a warning about the values, from what was fetched of all handles but the first.
-    fn told(&self, fetched: &mut dyn Iterator<Item = Arc<HostBuffer>>) -> (Option<Scale>, Option<String>) {
+    /// See [`Saving::told`].
+    fn told(&self, fetched: &mut dyn Iterator<Item = Arc<HostBuffer>>) -> (Option<Scale>, Clipped) {
         let mut next = || fetched.next().expect("a buffer for each handle");
         let found = self.full.map(|full| {
             let (low, high) = (next(), next());
             dispatch!(self.dtype, T => Scaled::range::<T>(&low, &high, full))
         });
-        let outside = if self.counted { next().as_slice::<f64>()[0] } else { 0.0 };
-        (self.known.or(found), outside_warning(outside, self.shape))
+        let clipped = self.counted.map(|held| self.clipped(next().as_slice::<f64>()[0], held));
+        (self.known.or(found), clipped.unwrap_or_default())
     }
-}
 
-/// A warning for floats outside `0..=1` where no scaling was requested. A few pixels, as filters leave them at an edge,
-/// do not count.
-fn outside_warning(outside: f64, shape: Shape) -> Option<String> {
-    const ODD: usize = 100;
-    (outside > (shape.len() / ODD) as f64).then(|| {
-        let percent = 100.0 * outside / shape.len() as f64;
-        format!(
-            "{percent:.0} % of the values lie outside 0..=1, the range that is stored, and were saturated; \
-             Scaling::Range stretches, Scaling::None keeps, tif and npy files hold every value"
-        )
-    })
+    fn clipped(&self, count: f64, held: Held) -> Clipped {
+        if count == 0.0 {
+            return Clipped::default();
+        }
+        let all = self.shape.len();
+        let percent = match 100.0 * count / all as f64 {
+            little if little < 0.1 => "less than 0.1 %".to_owned(),
+            percent => format!("{percent:.1} %"),
+        };
+        let Held { low, high } = held;
+        let lie = if count == 1.0 { "lies" } else { "lie" };
+        let what = format!("{count} of {all} values {lie} outside {low}..={high} ({percent})");
+        let unit = if self.dtype.is_float() {
+            String::new()
+        } else {
+            let (low, high) = (0, dispatch!(self.dtype, T => T::HIGHEST.to_f64()));
+            Audience::now().told(
+                format!("Scaling::Unit scales {low}..={high}, "),
+                format!("--scaling unit scales {low}..={high}, "),
+            )
+        };
+        let range = Audience::now().told("Scaling::Range stretches", "--scaling range stretches");
+        let allow = Audience::now().told("Clipping::Allow", "--clipping allow");
+        let instead = format!("{unit}{range}, tif and npy files hold every value");
+        match self.clipping {
+            Clipping::Warn => Clipped { warning: Some(format!("{what} and were clipped; {instead}")), error: None },
+            Clipping::Refuse => Clipped { warning: None, error: Some(format!("{what}; {instead}, {allow} clips")) },
+            Clipping::Allow => Clipped::default(),
+        }
+    }
 }
 
 /// The samples of a file on the host, ready to be encoded on any thread. Belongs to no session.
@@ -179,7 +209,7 @@ pub struct Encoder {
     /// Channels one after the other.
     pub(super) pixels: Arc<HostBuffer>,
     scale: Option<Scale>,
-    warning: Option<String>,
+    clipped: Clipped,
 }
 
 impl Encoder {
@@ -195,15 +225,18 @@ impl Encoder {
 
     /// A warning about the values, if any.
     pub fn warning(&self) -> Option<&str> {
-        self.warning.as_deref()
+        self.clipped.warning.as_deref()
     }
 
     /// Writes the file, divided among `workers` as far as the format permits; its bytes do not depend on them. Returns the
     /// scale.
     ///
     /// # Errors
-    /// A message, if the file cannot be written or there is not enough memory.
+    /// A message, if values were clipped that must not be, the file cannot be written or there is not enough memory.
     pub fn write(self, to: &mut dyn Sink, workers: &Workers) -> Result<Option<Scale>, String> {
+        if let Some(refused) = self.clipped.error {
+            return Err(refused);
+        }
         write(to, (self.format, self.parts), &self.pixels, self.stored, self.shape, workers)?;
         Ok(self.scale)
     }

@@ -6,6 +6,7 @@ use super::finished::{LaunchedNodes, Plan};
 use super::follow::Follower;
 use super::setting::Want;
 use super::step::{Action, Band, Part, Rows};
+use crate::error::Audience;
 use crate::ir::graph::NodeId;
 
 /// What the words of a plan mean; those that it uses end its text.
@@ -134,7 +135,7 @@ impl fmt::Display for Plan {
             }
             match s.action {
                 _ if !s.why.is_empty() => writeln!(f, "    [{}]", s.why)?,
-                Action::Launch { node, .. } => writeln!(f, "    [asked for at {}]", self.graph.node(node).site)?,
+                Action::Launch { node, .. } if Audience::now() == Audience::Programmer => writeln!(f, "    [asked for at {}]", self.graph.node(node).site)?,
                 _ => writeln!(f)?,
             }
             used.extend(LEGEND.iter().map(|(word, _)| *word).filter(|word| text.split(' ').next() == Some(word)));

@@ -23,7 +23,7 @@ use super::start::Held;
 use super::{Handle, Mutable, Session};
 use crate::comm::agree::agree_on;
 use crate::device::{Device, Label, Memory, Sending};
-use crate::error::{DeviceError, Error, MemoryBound, Result, Site};
+use crate::error::{At, DeviceError, Error, MemoryBound, Result, Site};
 use crate::execute::Delivered;
 use crate::execute::trace::Trace;
 use crate::host::buffer::HostBuffer;
@@ -280,7 +280,7 @@ impl Session {
             _ => false,
         };
         let device = if host { "the host".into() } else { self.device_name() };
-        Error::Device { op: format!("{op} (at {site})"), device, source }
+        Error::Device { op: format!("{op}{}", At(site)), device, source }
     }
 
     /// An error that this rank meets in a call that all ranks make together: others, which may not meet it, are told.

@@ -116,6 +116,24 @@ pub(super) const ROWS: &[Operation] = &[
             })
         }),
     },
+    Operation {
+        name: "paste",
+        aliases: &[],
+        family: Family::Types,
+        parameters: &[
+            required("other", Kind::File, ""),
+            required("top", Kind::Offset, "row of its upper left pixel"),
+            required("left", Kind::Offset, "column of its upper left pixel"),
+        ],
+        help: "Pastes the other picture over this one; parts beyond the edge are cut off",
+        example: "paste @in 4 -3",
+        record: Record::Picture(|v, a| {
+            numbers!(v, image => {
+                let other = a.image("other", v.white())?;
+                v.becomes(image.paste(&other, a.offset("top"), a.offset("left")))
+            })
+        }),
+    },
     space!(rgb_to_hsv, "Hue, saturation and value in 0..=1 of red, green and blue"),
     space!(hsv_to_rgb, "Red, green and blue of hue, saturation and value in 0..=1"),
     space!(rgb_to_lab, "CIE L*a*b* (D65), L in 0..=100, of red, green and blue"),

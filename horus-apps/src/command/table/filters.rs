@@ -175,12 +175,12 @@ pub(super) const ROWS: &[Operation] = &[
         &[],
         &[
             required("weights", Kind::Taps, "anchored at the centre"),
-            optional("combine", Kind::Choice(combinations), "mul", "each pixel with its weight; written combine=..."),
-            optional("reduce", Kind::Choice(reductions), "sum", "of the combined values; written reduce=..."),
+            optional("combine", Kind::Choice(combinations), "mul", "each pixel with its weight"),
+            optional("reduce", Kind::Choice(reductions), "sum", "of the combined values"),
             BORDER,
         ],
         "Generalized convolution, in the type of the picture",
-        "generalized 1,0,1 combine=add reduce=min",
+        "generalized 1,0,1 add min",
         |v, a| {
             let operation = Generalized {
                 window: a.taps("weights"),

@@ -1,15 +1,18 @@
-//! Geometry: sizes and places, heights and rows first.
+//! Geometry: sizes and places, heights and rows first. Alpha goes where its pixels go.
 
+use horus::core::ops::geometric::{exact_sin_cos, rotation};
 use horus::prelude::*;
 
 use super::{Family, Operation, Record};
 use crate::command::arguments::Arguments;
 use crate::command::chain::Fault;
-use crate::command::parameter::{Kind, Parameter, interpolations, optional, required};
+use crate::command::parameter::{Extent, Kind, Parameter, interpolations, optional, required};
 use crate::command::value::{Current, numbers, pixels};
 
 const HEIGHT: Parameter = required("height", Kind::Count, "");
 const WIDTH: Parameter = required("width", Kind::Count, "");
+const NEW_HEIGHT: Parameter = required("height", Kind::Extent, "");
+const NEW_WIDTH: Parameter = optional("width", Kind::Extent, "auto", "");
 const TOP: Parameter = required("top", Kind::Count, "rows");
 const LEFT: Parameter = required("left", Kind::Count, "columns");
 const INTERPOLATION: Parameter = optional("interpolation", Kind::Choice(interpolations), "bilinear", "");
@@ -30,11 +33,20 @@ const fn row(
 pub(super) const ROWS: &[Operation] = &[
     row(
         "rotate",
-        &[required("degrees", Kind::Number, "anti-clockwise"), INTERPOLATION, OUTSIDE],
-        "Rotation about the centre; the size is kept",
-        "rotate 30",
+        &[
+            required("degrees", Kind::Number, "anti-clockwise"),
+            INTERPOLATION,
+            OUTSIDE,
+            optional("canvas", Kind::Choice(canvases), "keep", "its size; grow holds all corners"),
+        ],
+        "Rotation about the centre",
+        "rotate 30 grow",
         |v, a| {
             let (degrees, how) = (a.number("degrees"), interpolation(a));
+            if CANVASES[a.choice("canvas")] == "grow" && degrees.is_finite() {
+                let (matrix, size) = grown(degrees, v.shape());
+                return numbers!(v, image => v.becomes(image.affine(matrix, size, how, a.border("border"))));
+            }
             numbers!(v, image => v.becomes(image.rotate_with(degrees, how, a.border("border"))))
         },
     ),
@@ -113,37 +125,24 @@ pub(super) const ROWS: &[Operation] = &[
         },
     ),
     row(
-        "paste",
-        &[
-            required("other", Kind::File, ""),
-            required("top", Kind::Offset, "row of its upper left pixel"),
-            required("left", Kind::Offset, "column of its upper left pixel"),
-        ],
-        "Pastes the other picture over this one; parts beyond the edge are cut off",
-        "paste @in 4 -3",
-        |v, a| {
-            numbers!(v, image => {
-                let other = a.image("other", v.white())?;
-                v.becomes(image.paste(&other, a.offset("top"), a.offset("left")))
-            })
-        },
-    ),
-    row(
         "resize",
-        &[HEIGHT, WIDTH, INTERPOLATION],
+        &[NEW_HEIGHT, NEW_WIDTH, INTERPOLATION],
         "Resizing by sampling; shrinking may alias",
-        "resize 20 30 bicubic",
+        "resize 50% bicubic",
         |v, a| {
-            let (height, width) = (a.count("height"), a.count("width"));
+            let (height, width) = resized(v, a)?;
             numbers!(v, image => v.becomes(image.resize(height, width, interpolation(a))))
         },
     ),
     row(
         "resize_antialiased",
-        &[HEIGHT, WIDTH],
+        &[NEW_HEIGHT, NEW_WIDTH],
         "Resizing, smoothed along each axis that shrinks; yields floats",
         "resize_antialiased 20 30",
-        |v, a| numbers!(v, image => v.becomes(image.resize_antialiased(a.count("height"), a.count("width")))),
+        |v, a| {
+            let (height, width) = resized(v, a)?;
+            numbers!(v, image => v.becomes(image.resize_antialiased(height, width)))
+        },
     ),
     row(
         "scale",
@@ -171,26 +170,50 @@ pub(super) const ROWS: &[Operation] = &[
         let (height, width) = (v.shape().height.saturating_mul(2), v.shape().width.saturating_mul(2));
         numbers!(v, image => v.becomes(image.pyramid_up(height, width)))
     }),
-    row(
-        "row_sums",
-        &[],
-        "The sum of each row: a picture of one column of `f64`",
-        "row_sums",
-        |v, _| numbers!(v, image => v.becomes(image.row_sums())),
-    ),
-    row(
-        "column_sums",
-        &[],
-        "The sum of each column: a picture of one row of `f64`",
-        "column_sums",
-        |v, _| numbers!(v, image => v.becomes(image.column_sums())),
-    ),
 ];
 
 const FLIPS: [(&str, Flip); 3] = [("horizontal", Flip::Horizontal), ("vertical", Flip::Vertical), ("both", Flip::Both)];
 
 fn flips() -> Vec<String> {
     FLIPS.map(|(name, _)| name.to_owned()).to_vec()
+}
+
+const CANVASES: [&str; 2] = ["keep", "grow"];
+
+fn canvases() -> Vec<String> {
+    CANVASES.map(str::to_owned).to_vec()
+}
+
+/// The map, and the height and width, of a rotation that cuts nothing off.
+fn grown(degrees: f64, shape: Shape) -> ([[f64; 3]; 2], (usize, usize)) {
+    let (h, w) = (shape.height as f64, shape.width as f64);
+    let (sin, cos) = exact_sin_cos(degrees);
+    // Corners that lie a rounding beyond a pixel take no other.
+    let side = |length: f64| (length - 1e-6).ceil().max(1.0);
+    let (height, width) = (side(w * sin.abs() + h * cos.abs()), side(w * cos.abs() + h * sin.abs()));
+    let [[xx, xy, x0], [yx, yy, y0]] = rotation(degrees, shape);
+    // Centre to centre.
+    let (dx, dy) = ((w - width) / 2.0, (h - height) / 2.0);
+    ([[xx, xy, x0 + xx * dx + xy * dy], [yx, yy, y0 + yx * dx + yy * dy]], (height as usize, width as usize))
+}
+
+/// The height and width that arguments ask for.
+fn resized(v: &Current, a: &Arguments<'_>) -> Result<(usize, usize), Fault> {
+    let (height, width) = (v.shape().height, v.shape().width);
+    let scaled = |n: usize, factor: f64| ((n as f64 * factor).round() as usize).max(1);
+    // As much as the other.
+    let along = |other: Extent, n: usize, m: usize| match other {
+        Extent::Pixels(pixels) => Ok(scaled(n, pixels as f64 / m as f64)),
+        Extent::Percent(percent) => Ok(scaled(n, percent / 100.0)),
+        Extent::Auto => Err(Fault::Said("HEIGHT and WIDTH are both auto; one must be given".into())),
+    };
+    let of = |extent: Extent, other: Extent, n: usize, m: usize| match extent {
+        Extent::Pixels(pixels) => Ok(pixels),
+        Extent::Percent(percent) => Ok(scaled(n, percent / 100.0)),
+        Extent::Auto => along(other, n, m),
+    };
+    let (h, w) = (a.extent("height"), a.extent("width"));
+    Ok((of(h, w, height, width)?, of(w, h, width, height)?))
 }
 
 fn interpolation(a: &Arguments<'_>) -> Interpolation {

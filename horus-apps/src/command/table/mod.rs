@@ -135,6 +135,11 @@ impl Operation {
         }
     }
 
+    /// Whether pixels go elsewhere, and their alpha with them.
+    pub(crate) fn moves(&self) -> bool {
+        self.family == Family::Geometry
+    }
+
     fn is_named(&self, name: &str) -> bool {
         self.name == name || self.aliases.contains(&name)
     }
@@ -163,7 +168,49 @@ pub(crate) fn find(name: &str, words: usize) -> Option<&'static Operation> {
 
 /// The message for an unknown operation, with a suggestion.
 pub(crate) fn no_such(name: &str) -> String {
-    format!("there is no operation `{name}`{}; `horus help` lists them", meant(nearest(name, names())))
+    format!("there is no operation `{name}`{}; `horus help` lists them", instead(name))
+}
+
+/// What other libraries call things, operations that do much the same, and functions of the Python package that do it.
+const ELSEWHERE: &[(&[&str], &[&str], &[&str])] = &[
+    (&["edge", "edges", "canny", "prewitt", "scharr", "roberts"], &["sobel"], &["canny"]),
+    (&["ridge", "ridges", "frangi", "sato", "meijering", "vesselness"], &["convrot", "convuv"], &["frangi", "sato"]),
+    (&["smooth", "denoise", "bilateral", "nlm"], &["gauss", "median"], &[]),
+    (&["average", "uniform"], &["box_filter", "mean"], &[]),
+    (&["brightness", "brighten", "darken", "lighten", "plus"], &["add", "gamma"], &[]),
+    (&["contrast", "autocontrast", "autolevel", "rescale"], &["normalize", "equalize"], &[]),
+    (&["minus", "subtract"], &["sub"], &[]),
+    (&["times", "multiply"], &["mul"], &[]),
+    (&["divide"], &["div"], &[]),
+    (&["grayscale", "greyscale", "bw", "mono"], &["luminance"], &[]),
+    (&["binarize", "binary", "binarise"], &["threshold", "otsu"], &["threshold_li", "threshold_yen"]),
+    (&["adaptive", "local"], &["sauvola"], &["threshold_local"]),
+    (&["hysteresis"], &["threshold"], &["apply_hysteresis_threshold"]),
+    (&["std", "stddev", "deviation"], &["stats", "variance"], &[]),
+    (&["hist"], &["histogram"], &[]),
+    (&["mirror", "flop"], &["flip"], &[]),
+    (&["turn", "deskew"], &["rotate"], &[]),
+    (&["shift", "move", "roll"], &["translate"], &[]),
+    (&["thumbnail", "shrink", "enlarge", "zoom", "downscale", "upscale"], &["scale", "resize"], &[]),
+    (&["cut", "extract", "roi"], &["crop"], &[]),
+    (&["dilation"], &["dilate"], &[]),
+    (&["erosion"], &["erode"], &[]),
+    (&["laplacian"], &["laplace"], &[]),
+    (&["dog"], &["gauss"], &["difference_of_gaussians"]),
+    (&["segment", "blobs", "connected"], &["label"], &[]),
+    (&["cast", "astype"], &["convert"], &[]),
+    (&["lab", "hsv", "ycbcr"], &["rgb_to_lab", "rgb_to_hsv", "rgb_to_ycbcr"], &[]),
+];
+
+/// What there is in place of an operation that there is not: one of nearly the name, or others that do much the same.
+pub(crate) fn instead(name: &str) -> String {
+    if let Some((_, here, python)) = ELSEWHERE.iter().find(|(words, ..)| words.contains(&name)) {
+        let quoted = |names: &[&str]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        let verb = if python.len() == 1 { "is" } else { "are" };
+        let python = if python.is_empty() { String::new() } else { format!("; {} {verb} in Python", quoted(python)) };
+        return format!("; close: {}{python}", quoted(here));
+    }
+    meant(nearest(name, names()))
 }
 
 /// Where numbers end a chain too early: the operation of two that has the same name.
@@ -192,7 +239,6 @@ mod tests {
     use horus::core::ops::pixel::TABLE;
 
     use super::*;
-    use crate::command::parameter::Kind;
 
     #[test]
     fn names_are_words_and_no_arguments() {
@@ -206,13 +252,11 @@ mod tests {
             }
             assert!(row.help.len() <= 100 && !row.help.ends_with('.'), "{}: {}", row.name, row.help);
         }
-        for parameter in all().iter().flat_map(|row| row.parameters) {
-            // Where a word would begin an operation, it is written behind the name of the parameter.
-            if let Kind::Choice(words) = parameter.kind
-                && !parameter.help.contains("written ")
-            {
-                assert!(words().iter().all(|word| !is_name(word)), "an argument of {} is an operation", parameter.name);
-            }
+        for (words, here, python) in ELSEWHERE {
+            assert!(words.iter().all(|word| !is_name(word)), "{words:?} are operations");
+            assert!(here.iter().all(|name| is_name(name)), "{here:?} are no operations");
+            let package = include_str!("../../../../horus-python/python/horus_image/filters.py");
+            assert!(python.iter().all(|name| package.contains(&format!("\"{name}\""))), "{python:?} are not in Python");
         }
         for word in ["disc", "cross", "rectangle", "wrap", "reflect", "reflect101", "replicate"] {
             assert!(!is_name(word));
@@ -247,6 +291,7 @@ mod tests {
         assert!(no_such("guass").contains("did you mean `gauss`?"));
         assert!(no_such("sobelx").contains("did you mean `sobel_x`?"));
         assert!(!no_such("qqq").contains("did you mean"));
+        assert!(no_such("edge").contains("`edge`; close: `sobel`; `canny` is in Python; `horus help`"));
     }
 
     #[test]

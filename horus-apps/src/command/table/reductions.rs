@@ -7,7 +7,7 @@ use crate::batch::Response;
 use crate::command::arguments::Arguments;
 use crate::command::chain::{Answer, Fault, answer};
 use crate::command::parameter::{Kind, Parameter, optional, required};
-use crate::command::value::{Current, numbers};
+use crate::command::value::{Current, numbers, smallest};
 
 const fn row(
     name: &'static str,
@@ -92,13 +92,15 @@ pub(super) const ROWS: &[Operation] = &[
         "histogram",
         &[
             required("bins", Kind::Count, ""),
-            optional("lo", Kind::Number, "0", ""),
-            optional("hi", Kind::Number, "1", ""),
+            optional("lo", Kind::Limit, "auto", "the smallest number of the type; of floats 0"),
+            optional("hi", Kind::Limit, "auto", "the largest number of the type; of floats white"),
         ],
         "The number of pixels in each of equal bins over `lo..=hi`, a column each",
-        "luminance histogram 4 0 1",
+        "histogram 4",
         |v, a| {
-            let (bins, lo, hi) = (a.count("bins"), a.number("lo"), a.number("hi"));
+            let low = if v.dtype().is_float() { 0.0 } else { smallest(v.dtype()) };
+            let (bins, lo) = (a.count("bins"), a.limit("lo").unwrap_or(low));
+            let hi = a.limit("hi").unwrap_or(v.white());
             let counts = numbers!(v, image => image.histogram(bins, lo, hi))?;
             counts.check()?;
             Ok(answer(counts, |counts| vec![counts.iter().map(u64::to_string).collect::<Vec<_>>().join("\t")]))

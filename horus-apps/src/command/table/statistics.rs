@@ -13,7 +13,7 @@ use crate::command::value::{Current, numbers};
 const AXIS: Parameter = required("axis", Kind::Choice(axes), "");
 const HEIGHT: Parameter = required("height", Kind::Count, "");
 const WIDTH: Parameter = required("width", Kind::Count, "");
-const HOW: Parameter = optional("how", Kind::Choice(statistics), "mean", "written how=...");
+const HOW: Parameter = optional("how", Kind::Choice(statistics), "mean", "what is computed of each");
 
 const AXES: [(&str, Axis); 3] = [("rows", Axis::Rows), ("columns", Axis::Columns), ("channels", Axis::Channels)];
 
@@ -80,10 +80,24 @@ pub(super) const ROWS: &[Operation] = &[
         |v, a| numbers!(v, image => v.becomes(image.cumsum(axis(a)))),
     ),
     row(
+        "row_sums",
+        &[],
+        "The sum of each row: a picture of one column of `f64`",
+        "row_sums",
+        |v, _| numbers!(v, image => v.becomes(image.row_sums())),
+    ),
+    row(
+        "column_sums",
+        &[],
+        "The sum of each column: a picture of one row of `f64`",
+        "column_sums",
+        |v, _| numbers!(v, image => v.becomes(image.column_sums())),
+    ),
+    row(
         "tiles",
         &[HEIGHT, WIDTH, HOW],
         "A pixel for each tile: its sum, mean, variance, smallest or largest pixel",
-        "tiles 8 8",
+        "tiles 8 8 max",
         |v, a| numbers!(v, image => of_each(v, a, &image.tiles(a.count("height"), a.count("width")))),
     ),
     row(

@@ -27,12 +27,13 @@ pub(super) const ROWS: &[Operation] = &[
         aliases: &[],
         family: Family::Thresholds,
         parameters: &[],
-        help: "A mask, true above Otsu's threshold, from a histogram of 256 levels over the range",
+        help: "A mask, true above Otsu's threshold of each channel, from a histogram of 256 levels over its range",
         example: "luminance gauss 1 otsu",
         record: Record::Picture(|v, _| {
             numbers!(v, image => {
-                let image = image.convert::<f32>();
-                v.becomes(image.gt(otsu(&image)))
+                let channels = image.convert::<f32>().unstack();
+                let masks: Vec<Image<bool>> = channels.iter().map(|channel| channel.gt(otsu(channel))).collect();
+                v.becomes(Image::stack(image.session(), &masks))
             })
         }),
     },
