@@ -281,10 +281,7 @@ fn understood(operation: &Operation, words: &[&str]) -> Result<Vec<Argument>, St
 }
 
 /// The arguments that are given, in the order of the operation's parameters, and the words too many.
-fn placed<'w>(
-    operation: &Operation,
-    words: &[&'w str],
-) -> Result<(Vec<Option<Argument>>, Vec<&'w str>), String> {
+fn placed<'w>(operation: &Operation, words: &[&'w str]) -> Result<(Vec<Option<Argument>>, Vec<&'w str>), String> {
     let parameters = operation.parameters;
     let mut arguments: Vec<Option<Argument>> = vec![None; parameters.len()];
     let mut positional = Vec::new();

@@ -256,8 +256,14 @@ mod tests {
         fails(&["a.png", "b.png", "median", "4"], "SIZE: `4` is not one of 3, 5");
         fails(&["a.png", "b.png", "guass", "2"], "`guass` is neither a file nor an operation; did you mean `gauss`?");
         fails(&["a.png", "b.png", "c.png", "gauss", "2"], "--out-dir");
-        fails(&["a.png", "b.png", "edge", "3"], "`edge` is neither a file nor an operation; close: `sobel`; `canny` is in");
-        fails(&["a.png", "b.png", "sobel", "edge"], "`edge` is not a border mode (reflect101, reflect, replicate, wrap or a number (`horus help border`)); close: `sobel`");
+        fails(
+            &["a.png", "b.png", "edge", "3"],
+            "`edge` is neither a file nor an operation; close: `sobel`; `canny` is in",
+        );
+        fails(
+            &["a.png", "b.png", "sobel", "edge"],
+            "`edge` is not a border mode (reflect101, reflect, replicate, wrap or a number (`horus help border`)); close: `sobel`",
+        );
         fails(&["a.png", "gauss", "2"], "OUTPUT is required");
         fails(&["gauss", "2"], "INPUT and OUTPUT are required");
         fails(&["mean"], "pictures are required");

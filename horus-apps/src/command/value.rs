@@ -209,7 +209,10 @@ impl Current {
         if self.dtype() == DType::Bool {
             Some("the result is a mask".into())
         } else if (Shape { channels: 1, ..shape }) != alpha {
-            Some(format!("the result has {} x {} pixels, alpha {} x {}", shape.width, shape.height, alpha.width, alpha.height))
+            Some(format!(
+                "the result has {} x {} pixels, alpha {} x {}",
+                shape.width, shape.height, alpha.width, alpha.height
+            ))
         } else if !beside.contains(&shape.channels) {
             Some(format!("a {format} file has none beside {} channels", shape.channels))
         } else if options.scaling == Scaling::Range {

@@ -240,7 +240,9 @@ impl Parts {
     pub(super) fn of(format: Format, stored: DType, shape: Shape, options: &SaveOptions) -> Result<Parts, String> {
         match (options.quality, format) {
             (None, _) | (Some(1..=100), Format::Jpeg) => {}
-            (Some(quality), Format::Jpeg) => return Err(format!("a quality of {quality} requested; it is from 1 to 100")),
+            (Some(quality), Format::Jpeg) => {
+                return Err(format!("a quality of {quality} requested; it is from 1 to 100"));
+            }
             (Some(_), _) => return Err(format!("a {} file has no quality; save as jpg", format.name())),
         }
         match (options.tile, options.compression) {

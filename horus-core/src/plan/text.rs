@@ -135,7 +135,9 @@ impl fmt::Display for Plan {
             }
             match s.action {
                 _ if !s.why.is_empty() => writeln!(f, "    [{}]", s.why)?,
-                Action::Launch { node, .. } if Audience::now() == Audience::Programmer => writeln!(f, "    [asked for at {}]", self.graph.node(node).site)?,
+                Action::Launch { node, .. } if Audience::now() == Audience::Programmer => {
+                    writeln!(f, "    [asked for at {}]", self.graph.node(node).site)?
+                }
                 _ => writeln!(f)?,
             }
             used.extend(LEGEND.iter().map(|(word, _)| *word).filter(|word| text.split(' ').next() == Some(word)));

@@ -97,7 +97,10 @@ fn floats_between_0_and_1_are_what_pictures_show() -> Result<()> {
     let wild = Image::from_array(&s, array![[f32::NAN, -1.0, 0.25, 2.0]].view());
     let told = warnings(&path, || assert!(wild.save(&path).is_ok()));
     assert_eq!(Image::<u8>::open(&s, &path)?.to_vec()?, [0, 0, 64, 255]);
-    assert!(told.len() == 1 && told[0].contains("2 of 4 values lie outside 0..=1 (50.0 %) and were clipped"), "{told:?}");
+    assert!(
+        told.len() == 1 && told[0].contains("2 of 4 values lie outside 0..=1 (50.0 %) and were clipped"),
+        "{told:?}"
+    );
     wild.save_with(&path, &range)?;
     assert_eq!(Image::<u8>::open(&s, &path)?.to_vec()?, [0, 0, 106, 255]);
     // There and back: what is read as floats is saved as it was.

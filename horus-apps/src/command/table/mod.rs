@@ -255,8 +255,12 @@ mod tests {
         for (words, here, python) in ELSEWHERE {
             assert!(words.iter().all(|word| !is_name(word)), "{words:?} are operations");
             assert!(here.iter().all(|name| is_name(name)), "{here:?} are no operations");
-            let package = include_str!("../../../../horus-python/python/horus_image/filters.py");
-            assert!(python.iter().all(|name| package.contains(&format!("\"{name}\""))), "{python:?} are not in Python");
+            // An archive of this crate is alone.
+            let package = concat!(env!("CARGO_MANIFEST_DIR"), "/../horus-python/python/horus_image/filters.py");
+            if let Ok(package) = std::fs::read_to_string(package) {
+                let has = |name: &&str| package.contains(&format!("\"{name}\""));
+                assert!(python.iter().all(has), "{python:?} are not in Python");
+            }
         }
         for word in ["disc", "cross", "rectangle", "wrap", "reflect", "reflect101", "replicate"] {
             assert!(!is_name(word));
