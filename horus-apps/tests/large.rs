@@ -6,7 +6,7 @@ mod files;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use files::{entries, listens, signal, text};
@@ -109,4 +109,121 @@ fn a_file_that_ends_in_the_middle_of_its_pixels_is_told() {
     assert_eq!(run.status.code(), Some(1), "{said}");
     assert!(said.contains(&format!("cannot read {}", tiled.display())), "{said}");
     nothing_changed(output);
+}
+
+/// A small picture's worth of limits: what a program may take, and what it took.
+struct Promise {
+    folder: tempfile::TempDir,
+    /// What each program takes that only tells its version.
+    empty: usize,
+}
+
+/// How a program ends that may take so much.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ends {
+    Done,
+    /// Before anything is read or computed: nothing near the picture is in memory.
+    Refused,
+}
+
+const MIB: usize = 1 << 20;
+
+impl Promise {
+    /// Runs a program, `input` on its stdin; its largest resident bytes.
+    fn run(&self, program: &str, limit: Option<&str>, words: &[&str], input: Option<&str>) -> (usize, Output) {
+        let mut command = Command::new(program);
+        command.args(words).current_dir(self.folder.path()).env_remove("HORUS_MODE").env("HORUS_DEVICE", "cpu");
+        // Scratch memory is each thread's.
+        command.env("HORUS_THREADS", "2").env_remove("HORUS_HOST_MEMORY");
+        if let Some(limit) = limit {
+            command.env("HORUS_HOST_MEMORY", limit);
+        }
+        let mut feeding = input.map(|file| {
+            let mut cat =
+                Command::new("cat").arg(self.folder.path().join(file)).stdout(Stdio::piped()).spawn().unwrap();
+            command.stdin(cat.stdout.take().unwrap());
+            cat
+        });
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let status = format!("/proc/{}/status", child.id());
+        let mut largest = 0;
+        while child.try_wait().unwrap().is_none() {
+            let told = fs::read_to_string(&status).unwrap_or_default();
+            let line = told.lines().find_map(|l| l.strip_prefix("VmHWM:"));
+            let kib = line.and_then(|l| l.trim().strip_suffix("kB")?.trim().parse::<usize>().ok());
+            largest = largest.max(kib.unwrap_or(0) << 10);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        if let Some(cat) = &mut feeding {
+            let _ = cat.kill();
+            cat.wait().unwrap();
+        }
+        (largest, child.wait_with_output().unwrap())
+    }
+}
+
+#[test]
+fn programs_take_no_more_memory_than_they_are_allowed() {
+    const HORUS: &str = env!("CARGO_BIN_EXE_horus");
+    const CONVROT: &str = env!("CARGO_BIN_EXE_convrot");
+    const POP: &str = env!("CARGO_BIN_EXE_pop");
+    const PERONA_MALIK: &str = env!("CARGO_BIN_EXE_perona_malik");
+    const JACOBI: &str = env!("CARGO_BIN_EXE_jacobi");
+    let mut promise = Promise { folder: tempfile::tempdir().unwrap(), empty: 0 };
+    let at = |name: &str| promise.folder.path().join(name);
+    // 24 MB of bytes, 96 MB of floats.
+    files::picture(&at("a.pgm"), (4000, 6000), 3);
+    files::picture(&at("small.pgm"), (1000, 3000), 5);
+    for (name, first) in [("t.npy", 20.0), ("s.npy", 35.0f64)] {
+        let mut file = std::io::BufWriter::new(fs::File::create(at(name)).unwrap());
+        let header = "{'descr': '<f8', 'fortran_order': False, 'shape': (4, 500, 1000), }";
+        file.write_all(b"\x93NUMPY\x01\0").unwrap();
+        file.write_all(&118u16.to_le_bytes()).unwrap();
+        write!(file, "{header:117}\n").unwrap();
+        (0..4 * 500 * 1000).for_each(|i| file.write_all(&(first - f64::from(i) * 1e-6).to_le_bytes()).unwrap());
+    }
+    promise.empty = promise.run(HORUS, None, &["--version"], None).0;
+    let (_, made) = promise.run(HORUS, None, &["a.pgm", "tiled.tif", "invert", "--tile", "256"], None);
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    let (_, made) = promise.run(HORUS, None, &["a.pgm", "a.png", "invert"], None);
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    let pop = ["state", "t.npy", "s.npy", "--depths", "5,15,25,35", "--out-dir", "."];
+    for (program, limit, words, input, ends) in [
+        (HORUS, "24M", &["a.pgm", "o.tif", "gauss", "3"][..], None, Ends::Done),
+        (HORUS, "20M", &["a.pgm", "o.png", "gauss", "3"], None, Ends::Refused),
+        (HORUS, "48M", &["a.pgm", "o.png", "gauss", "3"], None, Ends::Done),
+        (HORUS, "24M", &["tiled.tif", "o.tif", "gauss", "3", "--compression", "zstd"], None, Ends::Done),
+        (HORUS, "24M", &["-", "o.tif", "gauss", "3"], Some("a.pgm"), Ends::Done),
+        (HORUS, "20M", &["-", "-", "--format", "pgm", "gauss", "3"], Some("tiled.tif"), Ends::Refused),
+        (HORUS, "24M", &["a.png", "o.tif", "gauss", "3"], None, Ends::Refused),
+        (HORUS, "24M", &["a.pgm", "o.tif", "label", "8"], None, Ends::Refused),
+        (HORUS, "24M", &["a.pgm", "stats"], None, Ends::Done),
+        (HORUS, "2M", &["small.pgm", "o.npy", "cumsum", "rows"], None, Ends::Refused),
+        (
+            CONVROT,
+            "24M",
+            &["tiled.tif", "o.tif", "--theta-step", "90", "--sigma-u", "3", "--sigma-v", "1"],
+            None,
+            Ends::Done,
+        ),
+        (POP, "24M", &pop, None, Ends::Done),
+        (PERONA_MALIK, "48M", &["a.pgm", "o.tif", "--steps", "3"], None, Ends::Refused),
+        (JACOBI, "24M", &["--size", "4000", "--steps", "3", "--out", "o.npy"], None, Ends::Refused),
+    ] {
+        let (largest, run) = promise.run(program, Some(limit), words, input);
+        let case = format!("{program} {words:?} at {limit}: {} MiB\n{}", largest / MIB, text(&run.stderr));
+        assert_eq!(run.status.success(), ends == Ends::Done, "{case}");
+        let allowed: usize = limit.strip_suffix('M').unwrap().parse().unwrap();
+        let most = promise.empty + if ends == Ends::Done { (allowed + 64) * MIB } else { 16 * MIB };
+        assert!(largest <= most, "{case}\n{} MiB are allowed", most / MIB);
+        if ends == Ends::Done {
+            continue;
+        }
+        // What the error says would do does, or is an error that says more: of what comes after opening a file.
+        let said = text(&run.stderr);
+        assert!(said.contains("out of memory") && said.contains("HORUS_HOST_MEMORY allows"), "{case}");
+        let enough = said.split("in use; ").nth(1).and_then(|rest| rest.split("M would do").next());
+        let enough: usize = enough.and_then(|m| m.parse().ok()).unwrap_or_else(|| panic!("{case}"));
+        assert!(enough > allowed, "{case}");
+    }
 }

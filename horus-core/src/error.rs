@@ -222,7 +222,7 @@ impl Error {
 #[non_exhaustive]
 pub enum DeviceError {
     /// There is no room for another buffer.
-    #[error("out of memory: {bytes} bytes needed, {}", bound.beside(*used))]
+    #[error("out of memory: {bytes} bytes needed, {}", bound.beside(*bytes, *used))]
     OutOfMemory {
         /// The requested size.
         bytes: usize,
@@ -275,6 +275,13 @@ pub enum MemoryBound {
         /// The bytes that it allows.
         bytes: usize,
     },
+    /// The memory of the host that the setting `HORUS_HOST_MEMORY` allows.
+    Host {
+        /// The bytes that it allows.
+        bytes: usize,
+        /// Whether that is by default: what was free, for the most part.
+        by_default: bool,
+    },
     /// A device that was given so many bytes.
     Device {
         /// The bytes that it has.
@@ -289,15 +296,29 @@ pub enum MemoryBound {
     Machine,
 }
 
+impl Error {
+    /// Whether there was not enough memory: of what was foreseen, nothing was read or computed.
+    pub fn is_out_of_memory(&self) -> bool {
+        matches!(self, Error::Device { source: DeviceError::OutOfMemory { .. }, .. })
+    }
+}
+
 impl MemoryBound {
     /// The bound, and what is in use within it.
-    fn beside(self, used: usize) -> String {
+    fn beside(self, needed: usize, used: usize) -> String {
         match self {
             MemoryBound::Gpu { free, total } => {
                 format!("{used} in use by this program, {free} of the GPU's {total} bytes free")
             }
             MemoryBound::Setting { name, bytes } => {
                 format!("{used} of the {bytes} bytes that {name} allows are in use")
+            }
+            MemoryBound::Host { bytes, by_default } => {
+                let default = if by_default { " by default" } else { "" };
+                let enough = used.saturating_add(needed).div_ceil(1 << 20) + 1; // blocks are somewhat larger
+                format!(
+                    "{used} of the {bytes} bytes that HORUS_HOST_MEMORY allows{default} are in use; {enough}M would do"
+                )
             }
             MemoryBound::Device { bytes } => format!("{used} of the device's {bytes} bytes are in use"),
             MemoryBound::Images { bytes } => {

@@ -107,3 +107,20 @@ fn a_picture_larger_than_memory_is_the_same_bytes_in_bounded_memory() {
         }
     }
 }
+
+#[test]
+fn what_no_machine_has_is_refused_before_anything_is_computed() {
+    const SIDE: usize = 600_000;
+    let folder = tempfile::tempdir().unwrap();
+    let session = Session::on(Box::new(CpuDevice::new(Some(2)).unwrap())).build().unwrap();
+    let flat = Image::<f32>::constant(&session, SIDE, SIDE, 1.0);
+    let (one, other) = (flat.gauss(2.0), flat.transpose().gauss(3.0));
+    for error in [session.evaluate().unwrap_err(), (&one + &other).save(folder.path().join("never.npy")).unwrap_err()] {
+        let text = error.to_string();
+        assert!(error.is_out_of_memory() && text.contains("HORUS_HOST_MEMORY allows by default"), "{text}");
+        assert!(text.contains("(recorded at ") && text.contains("M would do"), "{text}");
+    }
+    assert!(Image::from_fn(&session, SIDE, SIDE, |_, _| 1f64).check().unwrap_err().is_out_of_memory());
+    let small = flat.crop(0, 0, 2, 3).sum().get().unwrap();
+    assert_eq!(small, 6.0, "the session goes on");
+}

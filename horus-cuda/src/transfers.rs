@@ -135,8 +135,8 @@ impl Transfers {
     pub(crate) fn room(&self, bytes: usize, pool: &Arc<Pool>) -> Result<HostBuffer, DeviceError> {
         self.let_go()?;
         match self.source.take(bytes) {
-            Some(loan) if bytes > 0 => pool.try_adopt_uncounted(Box::new(loan), bytes),
-            _ => pool.try_uncounted(bytes),
+            Some(loan) if bytes > 0 => pool.try_adopt(Box::new(loan), bytes),
+            _ => pool.try_allocate(bytes),
         }
     }
 

@@ -157,8 +157,8 @@ fn device(device: &dyn Device, options: &Options) -> Result<(), DeviceError> {
             device.synchronize()
         })?;
         let locked = |_| match device.page_locked(bytes)? {
-            Some(memory) => pool.try_adopt_uncounted(memory, bytes),
-            None => pool.try_uncounted(bytes),
+            Some(memory) => pool.try_adopt(memory, bytes),
+            None => pool.try_allocate(bytes),
         };
         let (from, mut to) = (locked(())?, locked(())?);
         let fast_up = rate(runs, bytes, || {

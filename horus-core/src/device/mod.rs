@@ -222,7 +222,7 @@ pub trait Device: Send + Sync {
     /// # Errors
     /// [`DeviceError::OutOfMemory`] if the host's memory does not allow it.
     fn room(&self, bytes: usize, pool: &Arc<Pool>) -> Result<HostBuffer, DeviceError> {
-        pool.try_uncounted(bytes)
+        pool.try_allocate(bytes)
     }
 
     /// Host memory of this size that the device reads and writes by itself, with unspecified contents, as much as the

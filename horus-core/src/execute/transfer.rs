@@ -58,7 +58,7 @@ impl Held<'_> {
 
     /// A message of runs, one after the other.
     fn packed(self, (workers, pool): Host<'_>, runs: &[Runs]) -> Result<HostBuffer, DeviceError> {
-        let mut message = pool.try_uncounted(total(runs))?;
+        let mut message = pool.try_beyond(total(runs))?;
         self.copy(workers, runs, &in_turn(runs, 0), message.bytes_mut())?;
         Ok(message)
     }
@@ -119,7 +119,7 @@ pub fn redistribute(
         match together(&into) {
             Some(at) => in_place.push((at, total(&into), rank)),
             None if into.is_empty() => {}
-            None => scattered.push((rank, pool.try_uncounted(total(&into))?, into)),
+            None => scattered.push((rank, pool.try_beyond(total(&into))?, into)),
         }
     }
     let sends: Vec<(usize, &[u8])> = sends.iter().map(|(rank, m)| (*rank, m.bytes())).collect();
@@ -200,7 +200,7 @@ pub fn order<'a>(
             if rank == comm.rank() { own = Some((rank, message)) } else { outgoing.push((rank, message)) }
         }
         if !into.is_empty() && rank != comm.rank() {
-            incoming.push((rank, host.1.try_uncounted(total(&into))?));
+            incoming.push((rank, host.1.try_beyond(total(&into))?));
         }
         targets.push(into);
     }

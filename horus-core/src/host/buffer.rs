@@ -11,7 +11,7 @@ use crate::error::{DeviceError, MemoryBound};
 use crate::host::external::External;
 use crate::host::pages::prefer_large;
 
-pub use pool::Pool;
+pub use pool::{Pool, Reserved};
 
 /// Alignment of every buffer, in bytes: a cache line, and the widest vector register.
 pub const ALIGN: usize = 64;
@@ -20,6 +20,11 @@ const WORD: usize = size_of::<u64>();
 /// Words of a block that holds `bytes` aligned bytes.
 fn words(bytes: usize) -> usize {
     bytes.div_ceil(WORD) + ALIGN / WORD
+}
+
+/// Bytes that a buffer of `bytes` counts in a pool.
+pub(crate) fn block_bytes(bytes: usize) -> usize {
+    words(bytes).saturating_mul(WORD)
 }
 
 /// A zeroed block for `bytes` bytes. Its pages come from the system when they are first touched.
@@ -147,6 +152,11 @@ impl HostBuffer {
         true
     }
 
+    /// Bytes that count against the bound of its pool.
+    pub(crate) fn counted(&self) -> usize {
+        self.block.pool.as_ref().map_or(0, |(_, counted)| *counted)
+    }
+
     /// The memory that it was made over, if that is somebody else's; see [`Pool::try_adopt`].
     pub fn adopted(&self) -> Option<&dyn HostMemory> {
         match &self.block.storage {
@@ -197,7 +207,7 @@ impl HostBuffer {
                 HostBuffer { block: Arc::new(Block { storage: Storage::Adopted(memory), pool }), bytes: self.bytes }
             }
             // A limit is no reason to fail here.
-            (None, Some((pool, _))) => pool.try_allocate(self.bytes).unwrap_or_else(|_| pool.uncounted(self.bytes)),
+            (None, Some((pool, _))) => pool.try_allocate(self.bytes).unwrap_or_else(|_| pool.beyond(self.bytes)),
             (None, None) => HostBuffer::zeroed(self.bytes),
         }
     }

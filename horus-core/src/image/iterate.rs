@@ -247,6 +247,7 @@ impl Session {
         if let Err(e) = until.check(site).and_then(|()| same_kind(&given, &given, self, site)) {
             return self.refused(e);
         }
+        self.foresee_loop(&given, site)?;
         self.evaluate_these(&given)?;
         if until.steps == 0 || given.is_empty() {
             return Ok(Iterated { state, steps: 0, change: None, ending: Ending::Steps });

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::load::Means;
-use super::{OpenOptions, Picture, decode, later, on_root, opened, parse_header};
+use super::{OpenOptions, Picture, PictureReader, decode, later, on_root, opened, parse_header};
 use crate::dtype::{DType, Pixel};
 use crate::error::{Error, Result, Site};
 use crate::image::Image;
@@ -45,6 +45,12 @@ pub enum AnyImage {
     F32(Image<f32>),
     /// Double precision floating point.
     F64(Image<f64>),
+}
+
+/// A picture whose pixels are there, or are read when they are needed.
+pub(super) enum Opened {
+    Now(Picture),
+    Later(PictureReader),
 }
 
 /// Evaluates `$body` with `$image` bound to the image of whatever type.
@@ -146,26 +152,14 @@ impl AnyImage {
     pub fn open_with(session: &Session, path: impl AsRef<Path>, options: &OpenOptions) -> Result<AnyImage> {
         let path = path.as_ref();
         let site = Location::caller();
-        let (mut pixels, mut reader) = (None, None);
-        let answer = on_root(session, "opening a picture", || {
+        let read = |means: Means<'_>| {
             session.expect_file(std::fs::metadata(path).map_or(0, |found| found.len()));
-            reader = later::reader(path, options);
-            if let Some(reader) = &reader {
-                return later::known(reader);
+            match later::reader(path, options, session.host_limit()) {
+                Some(reader) => Ok(Opened::Later(reader)),
+                None => decode::read(path, options, means).map(Opened::Now),
             }
-            let room = |bytes| session.room(bytes);
-            let picture = decode::read(path, options, Means { workers: session.workers(), room: &room })?;
-            let header = opened(picture.shape, picture.dtype)?;
-            pixels = Some(picture.pixels);
-            Ok(header)
-        })?;
-        let header = answer.map_err(|cause| Error::read(path, cause))?;
-        let stock = reader.map(|reader| Arc::new(reader) as Arc<dyn RegionSource>);
-        let later = AnyImage::later(session, path, &header, stock, site);
-        Ok(later.unwrap_or_else(|| {
-            let (shape, dtype) = parse_header(&header);
-            AnyImage::from_handle(session.source_on_root(shape, dtype, pixels, site))
-        }))
+        };
+        AnyImage::decoded(session, path, read, site)?.map_err(|cause| Error::read(path, cause))
     }
 
     /// An image of the picture that `read` returns; it is called on rank 0 only.
@@ -178,27 +172,39 @@ impl AnyImage {
         path: &Path,
         read: impl FnOnce() -> Result<Picture, String>,
     ) -> Result<AnyImage> {
-        AnyImage::decoded(session, |_| read(), Location::caller())?.map_err(|cause| Error::read(path, cause))
+        let read = |_: Means<'_>| read().map(Opened::Now);
+        AnyImage::decoded(session, path, read, Location::caller())?.map_err(|cause| Error::read(path, cause))
     }
 
-    /// What `decode` returns, which is called on rank 0 only, or its error, on every rank.
+    /// What `open` returns, which is called on rank 0 only, or its error, on every rank. Messages name `path`.
     pub(super) fn decoded(
         session: &Session,
-        decode: impl FnOnce(Means<'_>) -> Result<Picture, String>,
+        path: &Path,
+        open: impl FnOnce(Means<'_>) -> Result<Opened, String>,
         site: Site,
     ) -> Result<Result<AnyImage, String>> {
-        let mut pixels = None;
+        let (mut pixels, mut reader) = (None, None);
         let answer = on_root(session, "opening a picture", || {
             let room = |bytes| session.room(bytes);
-            let picture = decode(Means { workers: session.workers(), room: &room })?;
-            let header = opened(picture.shape, picture.dtype)?;
-            pixels = Some(picture.pixels);
-            Ok(header)
+            match open(Means { workers: session.workers(), room: &room, session: Some(session) })? {
+                Opened::Later(found) => later::known(reader.insert(found)),
+                Opened::Now(picture) => {
+                    let header = opened(picture.shape, picture.dtype)?;
+                    pixels = Some(picture.pixels);
+                    Ok(header)
+                }
+            }
         })?;
-        Ok(answer.map(|header| {
+        let header = match answer {
+            Ok(header) => header,
+            Err(cause) => return Ok(Err(cause)),
+        };
+        let stock = reader.map(|reader| Arc::new(reader) as Arc<dyn RegionSource>);
+        let later = AnyImage::later(session, path, &header, stock, site);
+        Ok(Ok(later.unwrap_or_else(|| {
             let (shape, dtype) = parse_header(&header);
             AnyImage::from_handle(session.source_on_root(shape, dtype, pixels, site))
-        }))
+        })))
     }
 
     /// An image of a decoded picture, which every rank has: each gives the same one. To decode on rank 0 alone see

@@ -44,7 +44,8 @@ pub(super) fn decode(source: &Source<'_>, options: &OpenOptions, means: Means<'_
     }
     match kind {
         Kind::Image(format) => {
-            let picture = guarded(|| image(format, &source.all()?, options, means))?;
+            means.expect(format, source)?;
+            let picture = guarded(|| image(format, &source.all(means.room)?, options, means))?;
             Ok((picture.cropped(options.region, means)?, 1))
         }
         _ => {
@@ -129,6 +130,9 @@ fn image(format: ImageFormat, bytes: &[u8], options: &OpenOptions, means: Means<
     if size > MEMORY_LIMIT {
         return Err(format!("{w}x{h} pixels need {size} bytes; the limit is {MEMORY_LIMIT}"));
     }
+    // The decoder holds the data, and of progressive pictures coefficients of all pixels, beside the pixels.
+    let beside = if format == ImageFormat::Jpeg { bytes.len() as u64 + 2 * size } else { 0 };
+    let _beside = means.reserve(usize::try_from(beside).map_err(|e| e.to_string())?)?;
     // Metadata that cannot be read is ignored.
     let noted = decoder.orientation().unwrap_or(Orientation::NoTransforms);
     if let Ok(Some(profile)) = decoder.icc_profile() {
@@ -145,9 +149,7 @@ fn planar(decoder: impl ImageDecoder, format: ImageFormat, means: Means<'_>) -> 
         return Err("the picture has no pixels".into());
     }
     let size = usize::try_from(decoder.total_bytes()).map_err(|e| e.to_string())?;
-    // One channel is decoded where it stays.
-    let room = if channels == 1 { means.room } else { &HostBuffer::try_zeroed };
-    let mut pixels = room(size).map_err(|e| e.to_string())?;
+    let mut pixels = (means.room)(size).map_err(|e| e.to_string())?;
     if channels == 1 && !matches!(format, ImageFormat::Png | ImageFormat::Jpeg) {
         means.workers.clear(pixels.bytes_mut()); // run lengths may skip pixels
     }
@@ -195,7 +197,7 @@ mod tests {
     use crate::host::workers::Workers;
 
     fn decode(bytes: &[u8]) -> Result<Picture, String> {
-        let means = Means { workers: &Workers::default(), room: &HostBuffer::try_zeroed };
+        let means = Means { workers: &Workers::default(), room: &HostBuffer::try_zeroed, session: None };
         Ok(super::decode(&Source::of(bytes)?, &OpenOptions::default(), means)?.0)
     }
 

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::count::FileTraffic;
+use super::load::Source;
 use super::reader::PictureReader;
 use super::{AnyImage, OpenOptions, cause_of, on_root, opened};
 use crate::dtype::DType;
@@ -41,19 +42,37 @@ impl RegionSource for PictureReader {
     }
 }
 
-/// What reads a picture region by region, if it is to be read when it is needed.
-pub(super) fn reader(path: &Path, options: &OpenOptions) -> Option<PictureReader> {
+/// A picture of so many bytes is large where images may take `limit` bytes.
+pub(super) fn large(limit: usize) -> usize {
+    /// Of little memory, the part that a picture may take which is read at once.
+    const PART: usize = 8;
+    LARGE.min(limit / PART)
+}
+
+/// What reads a picture region by region, if it is to be read when it is needed; images may take `limit` bytes.
+pub(super) fn reader(path: &Path, options: &OpenOptions, limit: usize) -> Option<PictureReader> {
     if options.later == Some(false) {
         return None;
     }
-    let forced = options.later == Some(true);
-    if !forced && std::fs::metadata(path).map_or(0, |found| found.len()) < FILE {
+    let least = FILE.min(large(limit) as u64);
+    if options.later.is_none() && std::fs::metadata(path).map_or(0, |found| found.len()) < least {
         return None;
     }
     // What is wrong with it, reading tells.
-    let reader = PictureReader::open(path, options).ok().filter(PictureReader::by_regions)?;
+    reader_of(Source::open(path).ok()?, path, options, limit)
+}
+
+/// [`reader`] of a file that is open.
+pub(super) fn reader_of(
+    source: Source<'static>,
+    path: &Path,
+    options: &OpenOptions,
+    limit: usize,
+) -> Option<PictureReader> {
+    let forced = options.later == Some(true);
+    let reader = PictureReader::of(source, path, options).ok().filter(PictureReader::by_regions)?;
     let shape = reader.shape();
-    let large = shape.len().saturating_mul(reader.dtype().size()) >= LARGE;
+    let large = shape.len().saturating_mul(reader.dtype().size()) >= large(limit);
     let allowed = (shape.depth as u64).saturating_mul(shape.area() as u64) <= options.max_pixels;
     ((large || forced) && allowed).then_some(reader)
 }

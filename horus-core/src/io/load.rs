@@ -2,17 +2,20 @@
 
 use std::borrow::Cow;
 use std::fs::{self, File, Metadata};
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
 
 use image::ImageFormat;
 
 use super::bounds::MEMORY_LIMIT;
+use super::decode::{describe, guarded};
+use super::picture::Room;
 use super::target::{cause, special};
-use crate::error::DeviceError;
-use crate::host::buffer::HostBuffer;
+use crate::host::buffer::{HostBuffer, Reserved};
 use crate::host::workers::Workers;
+use crate::session::Session;
 
 /// The kind of a file, by its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +54,29 @@ impl Kind {
 #[derive(Clone, Copy)]
 pub(super) struct Means<'a> {
     pub(super) workers: &'a Workers,
-    pub(super) room: &'a dyn Fn(usize) -> Result<HostBuffer, DeviceError>,
+    pub(super) room: Room<'a>,
+    /// The session whose memory is counted.
+    pub(super) session: Option<&'a Session>,
+}
+
+impl Means<'_> {
+    /// Refuses a picture that does not fit beside its file before that is read. (Of a JPEG file the header tells nothing before.)
+    pub(super) fn expect(&self, format: ImageFormat, source: &Source<'_>) -> Result<(), String> {
+        const SMALL: u64 = 1 << 20;
+        let Some(session) = self.session.filter(|_| format != ImageFormat::Jpeg && source.size() >= SMALL) else {
+            return Ok(());
+        };
+        // A byte of the header may stand for any number of pixels.
+        let Ok((shape, dtype, _)) = guarded(|| describe(format, source)) else { return Ok(()) };
+        let pixels = (shape.len() as u64).saturating_mul(dtype.size() as u64 * if shape.channels > 1 { 2 } else { 1 });
+        let bytes = usize::try_from(source.size().saturating_add(pixels)).unwrap_or(usize::MAX);
+        session.reserve(bytes).map(drop).map_err(|e| e.to_string())
+    }
+
+    /// Counts bytes that a decoder takes by itself, for as long as the result lives.
+    pub(super) fn reserve(&self, bytes: usize) -> Result<Option<Reserved>, String> {
+        self.session.map(|session| session.reserve(bytes)).transpose().map_err(|e| e.to_string())
+    }
 }
 
 /// The bytes of a picture file, in memory or in a file. Clones share the file.
@@ -72,7 +97,7 @@ enum Rest<'a> {
 
 impl Source<'_> {
     /// Bytes that tell every format, and that hold the headers of the simple ones.
-    const HEAD: usize = 4096;
+    pub(super) const HEAD: usize = 4096;
 
     /// Opens a regular file that looks like a picture. Anything else may have no end or block, and is not read.
     pub(super) fn open(path: &Path) -> Result<Source<'static>, String> {
@@ -84,11 +109,16 @@ impl Source<'_> {
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
         let file = options.open(path).map_err(cause)?;
-        let found = file.metadata().map_err(cause)?;
-        regular(&found)?;
+        regular(&file.metadata().map_err(cause)?)?;
+        Source::of_file(file)
+    }
+
+    /// A regular file that is open.
+    pub(super) fn of_file(file: File) -> Result<Source<'static>, String> {
         // Bounds reading of a file that grows.
-        let size = found.len();
+        let size = file.metadata().map_err(cause)?.len();
         let mut head = Vec::new();
+        (&file).seek(SeekFrom::Start(0)).map_err(cause)?;
         (&file).take(size.min(Self::HEAD as u64)).read_to_end(&mut head).map_err(cause)?;
         let kind = Kind::of(&head)?;
         Ok(Source { kind, head: head.into(), size, rest: Rest::File(Arc::new(file)) })
@@ -137,30 +167,51 @@ impl Source<'_> {
         }
     }
 
-    /// All bytes.
+    /// All bytes, in memory from `room`.
     ///
     /// # Errors
     /// A message, if they cannot be read or there is not enough memory.
-    pub(super) fn all(&self) -> Result<Cow<'_, [u8]>, String> {
-        if let Rest::Memory(bytes) = self.rest {
-            return Ok(Cow::Borrowed(bytes));
-        }
+    pub(super) fn all(&self, room: Room<'_>) -> Result<All<'_>, String> {
+        let mut file = match &self.rest {
+            Rest::Memory(bytes) => return Ok(All::Borrowed(bytes)),
+            Rest::File(file) => &**file,
+        };
         if self.size > MEMORY_LIMIT {
             let size = self.size;
             return Err(format!("the file has {size} bytes; the limit of its format is {MEMORY_LIMIT}"));
         }
-        let no_memory = || format!("not enough memory for its {} bytes", self.size);
-        let size = usize::try_from(self.size).map_err(|_| no_memory())?;
-        let mut bytes = Vec::new();
-        bytes.try_reserve_exact(size).map_err(|_| no_memory())?;
-        bytes.extend_from_slice(&self.head);
-        if let Rest::File(file) = &self.rest {
-            // One that has shrunk is shorter now.
-            let mut file = &**file;
-            file.seek(SeekFrom::Start(self.head.len() as u64)).map_err(cause)?;
-            file.take(self.size - self.head.len() as u64).read_to_end(&mut bytes).map_err(cause)?;
+        let size = usize::try_from(self.size).map_err(|e| e.to_string())?;
+        let mut all = room(size).map_err(|e| e.to_string())?;
+        let mut free = all.bytes_mut();
+        file.seek(SeekFrom::Start(0)).map_err(cause)?;
+        // One that has shrunk is shorter now.
+        while !free.is_empty() {
+            match file.read(free) {
+                Ok(0) => break,
+                Ok(n) => free = &mut free[n..],
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) => return Err(cause(e)),
+            }
         }
-        Ok(Cow::Owned(bytes))
+        let read = size - free.len();
+        Ok(All::Read(all, read))
+    }
+}
+
+/// All bytes of a file.
+pub(super) enum All<'a> {
+    Borrowed(&'a [u8]),
+    /// So many of a buffer.
+    Read(HostBuffer, usize),
+}
+
+impl Deref for All<'_> {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        match self {
+            All::Borrowed(bytes) => bytes,
+            All::Read(buffer, bytes) => &buffer.bytes()[..*bytes],
+        }
     }
 }
 
@@ -187,7 +238,9 @@ mod tests {
     fn a_file_of_holes_is_not_read() {
         let file = tempfile::NamedTempFile::new().unwrap();
         file.as_file().set_len(MEMORY_LIMIT + 1).unwrap();
-        let refused = |path: &Path| Source::open(path).and_then(|source| source.all().map(drop)).expect_err("not read");
+        let refused = |path: &Path| {
+            Source::open(path).and_then(|source| source.all(&HostBuffer::try_zeroed).map(drop)).expect_err("not read")
+        };
         assert!(refused(file.path()).contains("not a PNG"));
         std::io::Write::write_all(&mut file.as_file(), b"\x89PNG\r\n\x1a\n").unwrap();
         assert!(refused(file.path()).contains("8589934593 bytes; the limit of its format is"));

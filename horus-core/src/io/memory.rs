@@ -1,14 +1,19 @@
 //! Picture files in memory and in streams.
 
-use std::io::{Cursor, Read, Write};
+use std::env::temp_dir;
+use std::io::{Cursor, Read, Seek, Write};
 use std::panic::Location;
 use std::path::Path;
 
+use tempfile::{SpooledData, spooled_tempfile};
+
+use super::any::Opened;
 use super::bounds::MEMORY_LIMIT;
+use super::later::{large, reader_of};
 use super::load::{Means, Source};
 use super::picture::IN_MEMORY;
 use super::save::{encoded, pack, unpack};
-use super::target::cause;
+use super::target::{SPOOLED, cause};
 use super::{AnyImage, Encoder, Format, OpenOptions, SaveOptions, Saving, Scale, decode};
 use crate::dtype::{Element, Pixel};
 use crate::error::{Error, Result};
@@ -45,11 +50,12 @@ impl AnyImage {
     /// As [`AnyImage::open_with`].
     #[track_caller]
     pub fn read_with(session: &Session, bytes: &[u8], options: &OpenOptions) -> Result<AnyImage> {
-        let decode = |means: Means<'_>| Ok(decode::decode(&Source::of(bytes)?, options, means)?.0);
-        AnyImage::decoded(session, decode, Location::caller())?.map_err(unreadable)
+        let decode = |means: Means<'_>| Ok(Opened::Now(decode::decode(&Source::of(bytes)?, options, means)?.0));
+        AnyImage::decoded(session, Path::new(IN_MEMORY), decode, Location::caller())?.map_err(unreadable)
     }
 
-    /// Reads a picture file to its end, from a pipe or a socket, and decodes it. Rank 0 alone reads.
+    /// Reads a picture file to its end, from a pipe or a socket, and decodes it. Rank 0 alone reads. A large one is kept in a temporary
+    /// file without a name (in `TMPDIR`), and then read as any file.
     ///
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, io::AnyImage, session::Session};
@@ -73,14 +79,34 @@ impl AnyImage {
     #[track_caller]
     pub fn read_from_with(session: &Session, from: impl Read, options: &OpenOptions) -> Result<AnyImage> {
         let decode = |means: Means<'_>| {
-            let mut bytes = Vec::new();
-            from.take(MEMORY_LIMIT + 1).read_to_end(&mut bytes).map_err(cause)?;
-            if bytes.len() as u64 > MEMORY_LIMIT {
+            let limit = session.host_limit();
+            let mut from = from.take(MEMORY_LIMIT + 1);
+            // What is no picture is not kept.
+            let mut head = Vec::new();
+            from.by_ref().take(Source::HEAD as u64).read_to_end(&mut head).map_err(cause)?;
+            Source::of(&head)?;
+            let mut kept = spooled_tempfile(large(limit));
+            let read = kept.write_all(&head).and_then(|()| std::io::copy(&mut from, &mut kept));
+            let read = read.map_err(|e| format!("it cannot be kept in {}: {}", temp_dir().display(), cause(e)))?;
+            if head.len() as u64 + read > MEMORY_LIMIT {
                 return Err(format!("it exceeds the limit of {MEMORY_LIMIT} bytes"));
             }
-            Ok(decode::decode(&Source::of(&bytes)?, options, means)?.0)
+            let decoded = |source: &Source<'_>, means| Ok(Opened::Now(decode::decode(source, options, means)?.0));
+            match kept.into_inner() {
+                SpooledData::InMemory(bytes) => {
+                    let _counted = means.reserve(bytes.get_ref().capacity())?;
+                    decoded(&Source::of(bytes.get_ref())?, means)
+                }
+                SpooledData::OnDisk(file) => {
+                    let source = Source::of_file(file)?;
+                    match reader_of(source.clone(), Path::new(IN_MEMORY), options, limit) {
+                        Some(reader) if options.later != Some(false) => Ok(Opened::Later(reader)),
+                        _ => decoded(&source, means),
+                    }
+                }
+            }
         };
-        AnyImage::decoded(session, decode, Location::caller())?.map_err(unreadable)
+        AnyImage::decoded(session, Path::new(IN_MEMORY), decode, Location::caller())?.map_err(unreadable)
     }
 }
 
@@ -125,7 +151,12 @@ impl<T: Element> Image<T> {
     pub fn encode(&self, format: Format, options: &SaveOptions) -> Result<Vec<u8>> {
         let saving = Saving::of(self, format, options)?;
         let call = ("encode", Location::caller());
-        let written = encoded(self.session(), saving, call, |encoder| Ok(self.bytes(encoder)?.0))?;
+        let written = encoded(self.session(), saving, call, |encoder| {
+            warn(&encoder);
+            let mut to = Cursor::new(Vec::new());
+            encoder.write(&mut to, self.session().workers())?;
+            Ok(to.into_inner())
+        })?;
         written.map_err(|cause| unwritable(format, cause))
     }
 
@@ -149,20 +180,19 @@ impl<T: Element> Image<T> {
     pub fn write_to(&self, to: &mut impl Write, format: Format, options: &SaveOptions) -> Result<Option<Scale>> {
         let saving = Saving::of(self, format, options)?;
         let written = encoded(self.session(), saving, ("write_to", Location::caller()), |encoder| {
-            let (bytes, scale) = self.bytes(encoder)?;
-            to.write_all(&bytes).and_then(|()| to.flush()).map_err(cause)?;
+            warn(&encoder);
+            let mut kept = spooled_tempfile(SPOOLED);
+            let scale = encoder.write(&mut kept, self.session().workers())?;
+            kept.rewind().and_then(|()| std::io::copy(&mut kept, to)).and_then(|_| to.flush()).map_err(cause)?;
             Ok(pack(scale))
         })?;
         written.map(|scale| unpack(&scale)).map_err(|cause| unwritable(format, cause))
     }
+}
 
-    fn bytes(&self, encoder: Encoder) -> Result<(Vec<u8>, Option<Scale>), String> {
-        if let Some(warning) = encoder.warning() {
-            log::warn!("a {} picture: {warning}", encoder.format().name());
-        }
-        let mut to = Cursor::new(Vec::new());
-        let scale = encoder.write(&mut to, self.session().workers())?;
-        Ok((to.into_inner(), scale))
+fn warn(encoder: &Encoder) {
+    if let Some(warning) = encoder.warning() {
+        log::warn!("a {} picture: {warning}", encoder.format().name());
     }
 }
 

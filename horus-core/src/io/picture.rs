@@ -57,7 +57,7 @@ impl Picture {
 
     /// [`Picture::open`] into memory from `room`, with the calling thread.
     pub(crate) fn open_in(path: &Path, options: &OpenOptions, room: Room<'_>) -> Result<Picture> {
-        let means = Means { workers: &Workers::default(), room };
+        let means = Means { workers: &Workers::default(), room, session: None };
         decode::read(path, options, means).map_err(|cause| Error::read(path, cause))
     }
 
@@ -71,7 +71,7 @@ impl Picture {
 
     /// [`Picture::read`] into memory from `room`, with the calling thread.
     pub(crate) fn read_in(bytes: &[u8], options: &OpenOptions, room: Room<'_>) -> Result<Picture> {
-        let means = Means { workers: &Workers::default(), room };
+        let means = Means { workers: &Workers::default(), room, session: None };
         let decoded = Source::of(bytes).and_then(|source| decode::decode(&source, options, means));
         decoded.map(|(picture, _)| picture).map_err(|cause| Error::read(Path::new(IN_MEMORY), cause))
     }

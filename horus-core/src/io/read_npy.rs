@@ -260,7 +260,7 @@ mod tests {
     use crate::host::workers::Workers;
 
     fn read(bytes: &[u8], options: &OpenOptions) -> Result<Picture, String> {
-        let means = Means { workers: &Workers::default(), room: &HostBuffer::try_zeroed };
+        let means = Means { workers: &Workers::default(), room: &HostBuffer::try_zeroed, session: None };
         super::read(&Source::of(bytes)?, options, means)
     }
 

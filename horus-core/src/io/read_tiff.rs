@@ -130,7 +130,7 @@ impl<'s> Page<'s> {
         let shape = Shape { height: stored.height, width: stored.width, ..self.chunks.picture() };
         let mut pixels = HostBuffer::try_zeroed(to.len()).map_err(|e| e.to_string())?;
         self.chunks.read(stored, pixels.bytes_mut(), workers)?;
-        let means = Means { workers, room: &HostBuffer::try_zeroed };
+        let means = Means { workers, room: &HostBuffer::try_zeroed, session: None };
         let picture = Picture { shape, dtype: self.chunks.samples.dtype(), pixels };
         workers.copy(self.orientation.of(picture, self.noted, means)?.pixels.bytes(), to);
         Ok(())

@@ -68,11 +68,17 @@ impl PictureReader {
     /// end of the file.
     pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<PictureReader> {
         let path = path.as_ref();
-        PictureReader::of(path, options).map_err(|cause| Error::read(path, cause))
+        Source::open(path)
+            .and_then(|source| PictureReader::of(source, path, options))
+            .map_err(|cause| Error::read(path, cause))
     }
 
-    fn of(path: &Path, options: &OpenOptions) -> std::result::Result<PictureReader, String> {
-        let source = Source::open(path)?;
+    /// [`PictureReader::open`] of a file that is open.
+    pub(super) fn of(
+        source: Source<'static>,
+        path: &Path,
+        options: &OpenOptions,
+    ) -> std::result::Result<PictureReader, String> {
         decode::one_picture(source.kind(), options)?;
         // What is decoded as a whole is bounded as a whole.
         let unbounded = OpenOptions { max_pixels: u64::MAX, region: None, ..*options };
@@ -200,7 +206,7 @@ impl PictureReader {
                 let decode = || {
                     let whole = OpenOptions { region: None, ..self.options };
                     // By this thread alone: others wait for it, and they may be all the workers.
-                    let means = Means { workers: &Workers::alone(), room: &HostBuffer::try_zeroed };
+                    let means = Means { workers: &Workers::alone(), room: &HostBuffer::try_zeroed, session: None };
                     let (picture, _) = decode::decode(source, &whole, means)?;
                     count.chunk();
                     count.bytes(usize::try_from(source.size()).unwrap_or(usize::MAX));

@@ -185,6 +185,8 @@ pub(super) fn encoded(
     call: (&'static str, Site),
     write: impl FnOnce(Encoder) -> Result<Vec<u8>, String>,
 ) -> Result<Result<Vec<u8>, String>> {
+    let beside = session.reserve(saving.beside()).map_err(|source| session.at_host(call, source));
+    let _beside = beside.or_else(|error| session.refused(error))?;
     let fetched = session.bring(&saving.handles(), call)?;
     on_root(session, "saving a picture", || {
         let fetched: Option<Vec<_>> = fetched.into_iter().collect();

@@ -82,6 +82,13 @@ impl Saving {
         handles
     }
 
+    /// Bytes that the encoder takes beside the samples.
+    pub(super) fn beside(&self) -> usize {
+        let whole = !matches!(self.format, Format::Npy | Format::Pgm | Format::Ppm | Format::Pnm);
+        let interleaves = whole && self.parts == Parts::Usual && self.shape.channels > 1;
+        if interleaves { self.shape.len() * self.stored.size() } else { 0 }
+    }
+
     /// Encodes what was fetched of [`Saving::handles`], in their order.
     ///
     /// # Panics

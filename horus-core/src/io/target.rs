@@ -4,6 +4,8 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Cursor, Seek, Write};
 use std::path::{Path, PathBuf};
 
+use tempfile::{SpooledTempFile, spooled_tempfile};
+
 use super::replace::{Begun, replace};
 
 /// What an encoder writes to, from any thread.
@@ -33,6 +35,11 @@ impl Sink for Cursor<Vec<u8>> {
         let _ = usize::try_from(bytes).map(|bytes| self.get_mut().try_reserve_exact(bytes));
     }
 }
+
+/// What goes to a stream is in memory up to so many bytes, and in a temporary file beyond.
+pub(super) const SPOOLED: usize = 8 << 20;
+
+impl Sink for SpooledTempFile {}
 
 /// Reserves blocks of a new file: without, writing a large one takes twice as long.
 ///
@@ -136,8 +143,9 @@ impl Target {
             return replace(&self.path, write);
         }
         // Encoders seek, streams cannot.
-        let mut bytes = Cursor::new(Vec::new());
+        let mut bytes = spooled_tempfile(SPOOLED);
         write(&mut bytes)?;
+        bytes.rewind().map_err(cause)?;
         let mut stream = match self.kind {
             // Through the open descriptor, so that the bytes are in order with what is printed, not on top of it.
             #[cfg(unix)]
@@ -145,7 +153,7 @@ impl Target {
             _ => File::options().append(true).open(&self.path),
         }
         .map_err(cause)?;
-        stream.write_all(bytes.get_ref()).map_err(cause)
+        io::copy(&mut bytes, &mut stream).map(drop).map_err(cause)
     }
 }
 

@@ -43,9 +43,13 @@ impl Division {
     }
 
     /// The cheapest division of an image into regions that fit: strips of whole rows, or tiles where these read less. Rows and
-    /// columns are multiples of those of `grain`. `cost` tells what a region costs, `None` if it does not fit; the smallest
-    /// regions are taken if none does.
-    pub fn cheapest(of: Shape, grain: (usize, usize), cost: &mut dyn FnMut(Rect) -> Option<f64>) -> Division {
+    /// columns are multiples of those of `grain`. `cost` tells what a region costs, `None` if it does not fit. With what all regions
+    /// cost; `None` if not even the smallest regions fit.
+    pub fn cheapest(
+        of: Shape,
+        grain: (usize, usize),
+        cost: &mut dyn FnMut(Rect) -> Option<f64>,
+    ) -> Option<(f64, Division)> {
         let parts =
             std::iter::successors(Some(1), |across| Some(2 * across)).take_while(|across| *across <= MOST_ACROSS);
         let mut widths: Vec<usize> = parts.map(|across| up(of.width.div_ceil(across), grain.1, of.width)).collect();
@@ -54,7 +58,12 @@ impl Division {
     }
 
     /// [`Division::cheapest`] of regions that have one of these widths, the largest first, and multiples of `rows` rows.
-    pub fn of_widths(of: Shape, rows: usize, widths: &[usize], cost: &mut dyn FnMut(Rect) -> Option<f64>) -> Division {
+    pub fn of_widths(
+        of: Shape,
+        rows: usize,
+        widths: &[usize],
+        cost: &mut dyn FnMut(Rect) -> Option<f64>,
+    ) -> Option<(f64, Division)> {
         let mut best: Option<(f64, Division)> = None;
         for &width in widths {
             let of_rows = |steps: usize| Division { of, height: up(steps * rows, rows, of.height), width };
@@ -85,9 +94,12 @@ impl Division {
                 best = Some((cost, division));
             }
         }
-        let last = widths.last().copied().unwrap_or(of.width);
-        let smallest = Division { of, height: up(1, rows, of.height), width: last.min(of.width) };
-        best.map_or(smallest, |(_, division)| division)
+        best
+    }
+
+    /// Regions of so many rows and columns.
+    pub fn smallest(of: Shape, (rows, columns): (usize, usize)) -> Division {
+        Division { of, height: up(1, rows, of.height), width: up(1, columns, of.width) }
     }
 }
 
@@ -137,7 +149,9 @@ mod tests {
             let read = (r.rows.len() + 20) * (r.columns.len() + 20);
             fits(4_000_000, read)(r)
         };
-        let d = Division::cheapest(LARGE, (256, 256), &mut around);
+        let cheapest =
+            |grain, cost: &mut dyn FnMut(Rect) -> Option<f64>| Division::cheapest(LARGE, grain, cost).unwrap().1;
+        let d = cheapest((256, 256), &mut around);
         assert!(d.width < LARGE.width, "strips of 256 rows are too large: {d}");
         assert!(
             d.height.is_multiple_of(256)
@@ -146,10 +160,10 @@ mod tests {
             "{d}"
         );
         // Of a file in strips, whole rows are decoded.
-        let d = Division::cheapest(LARGE, (1, 1), &mut |r| fits(40_000_000, (r.rows.len() + 20) * LARGE.width)(r));
+        let d = cheapest((1, 1), &mut |r| fits(40_000_000, (r.rows.len() + 20) * LARGE.width)(r));
         assert_eq!(d.width, LARGE.width, "{d}");
         // What a turned region reads is about as high as it is wide.
-        let d = Division::cheapest(LARGE, (256, 256), &mut |r| {
+        let d = cheapest((256, 256), &mut |r| {
             let side = r.rows.len().max(r.columns.len());
             fits(40_000_000, side * side)(r)
         });
@@ -157,8 +171,9 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_fits_regions_are_the_smallest() {
-        let d = Division::cheapest(LARGE, (256, 512), &mut |_| None);
+    fn where_nothing_fits_there_is_no_division() {
+        assert_eq!(Division::cheapest(LARGE, (256, 512), &mut |_| None), None);
+        let d = Division::smallest(LARGE, (256, 512));
         assert_eq!((d.height, d.width), (256, 512));
     }
 }

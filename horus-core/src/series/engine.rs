@@ -22,7 +22,7 @@ use super::input::{Content, Input};
 use super::queue::{Begun, Bounds, Event, Queue, Reading, size};
 use crate::device::MemoryKind;
 use crate::dtype::DType;
-use crate::error::{DeviceError, Error, Result};
+use crate::error::{Error, Result};
 use crate::host::buffer::HostBuffer;
 use crate::io::{AnyImage, OpenOptions, Picture};
 use crate::plan::Want;
@@ -270,7 +270,7 @@ where
             Err(refused) => {
                 let Refused { error, pixels } = *refused;
                 let pixels = pixels.and_then(|mut pixels| pixels.pop());
-                let again = error.as_ref().is_none_or(|e| is_out_of_memory(e) && self.wait_for_all());
+                let again = error.as_ref().is_none_or(|e| e.is_out_of_memory() && self.wait_for_all());
                 match (error, pixels) {
                     (_, Some(pixels)) if again => {
                         let picture = Picture::from_pixels(shape, dtype, pixels);
@@ -303,7 +303,7 @@ where
             None => Ok((session.begin_all(&wanted, M::WANT)?, None)),
         };
         let (pending, replay) = match begin(&self.session) {
-            Err(e) if is_out_of_memory(&e) && self.wait_for_all() => begin(&self.session)?,
+            Err(e) if e.is_out_of_memory() && self.wait_for_all() => begin(&self.session)?,
             other => other?,
         };
         begun.bytes = handles.iter().map(|h| size(h.shape, h.dtype)).sum();
@@ -397,8 +397,4 @@ pub(super) fn name(path: Option<&Path>, number: usize) -> PathBuf {
 /// Whether no further picture can be evaluated.
 fn is_fatal(e: &Error) -> bool {
     matches!(e, Error::Lost(_) | Error::Communication { .. } | Error::Cancelled(_))
-}
-
-fn is_out_of_memory(e: &Error) -> bool {
-    matches!(e, Error::Device { source: DeviceError::OutOfMemory { .. }, .. })
 }

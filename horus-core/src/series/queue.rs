@@ -114,7 +114,9 @@ impl<R> Queue<R> {
             return true;
         }
         let unknown = self.largest.is_none() && self.reading.iter().filter(|r| r.picture.is_none()).count() >= UNKNOWN;
-        under_way < self.most(session) && !unknown && self.bytes() + self.largest.unwrap_or(0) <= self.bounds.bytes
+        under_way < self.most(session)
+            && !unknown
+            && self.bytes() + self.largest.unwrap_or(0) <= self.bounds.bytes.min(session.host_limit() / 4)
     }
 
     /// Takes note of what other threads have done.

@@ -31,7 +31,6 @@ use crate::host::spare::Spare;
 use crate::host::workers::Workers;
 use crate::ir::graph::NodeId;
 use crate::plan::{Mode, Want};
-use crate::settings::HOST_MEMORY;
 
 /// A value that is read: computed, or about to be, and on its way to memory that its reader names.
 pub(crate) struct Coming<'a> {
@@ -275,8 +274,7 @@ impl Session {
     /// An error of a call that moves pixels between the host and the device.
     pub(crate) fn at_host(&self, (op, site): (&'static str, Site), source: DeviceError) -> Error {
         let host = match &source {
-            DeviceError::OutOfMemory { bound: MemoryBound::Machine, .. } => true,
-            DeviceError::OutOfMemory { bound: MemoryBound::Setting { name, .. }, .. } => *name == HOST_MEMORY.name,
+            DeviceError::OutOfMemory { bound, .. } => matches!(bound, MemoryBound::Machine | MemoryBound::Host { .. }),
             _ => false,
         };
         let device = if host { "the host".into() } else { self.device_name() };
@@ -296,7 +294,7 @@ impl Session {
     pub(crate) fn locked_room(&self, bytes: usize) -> Result<HostBuffer, DeviceError> {
         match (self.page_locked(bytes), self.engine()) {
             (Some(locked), _) => Ok(locked),
-            (None, Some(engine)) if !engine.unified() => self.0.pool.try_uncounted(bytes),
+            (None, Some(engine)) if !engine.unified() => self.0.pool.try_allocate(bytes),
             (None, _) => self.room(bytes),
         }
     }
@@ -305,7 +303,7 @@ impl Session {
     fn page_locked(&self, bytes: usize) -> Option<HostBuffer> {
         let engine = self.engine().filter(|engine| !engine.unified())?;
         let adopted = engine.device.page_locked(bytes).and_then(|memory| match memory {
-            Some(memory) => self.0.pool.try_adopt_uncounted(memory, bytes).map(Some),
+            Some(memory) => self.0.pool.try_adopt(memory, bytes).map(Some),
             None => Ok(None),
         });
         let slow = |e: &DeviceError| {

@@ -16,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::execute::trace::Trace;
 use crate::host::buffer::Pool;
 use crate::host::fork;
+use crate::machine::here;
 use crate::plan::partition::Partition;
 use crate::plan::{Mode, Transfer};
 use crate::record::{Numbering, Recording};
@@ -153,7 +154,9 @@ impl SessionBuilder {
     }
 
     /// Limits the bytes of host memory that images may take: all images on a device that computes on host memory, else
-    /// the host's copies (default: no limit but the machine's).
+    /// the host's copies, and what decoders and encoders take beside them (default: 80 % of what is free when
+    /// the first session of a device is opened). A program that needs more is computed region by region, or it is an error before anything
+    /// is read or computed, which says how much would do.
     pub fn host_memory(mut self, bytes: usize) -> Self {
         self.host_memory = bytes;
         self
@@ -256,6 +259,12 @@ impl SessionBuilder {
                 (Some(deferred), pool)
             }
         };
+        if pool.most() == usize::MAX
+            && let Some(free) = here::available_memory()
+        {
+            let free = (free + pool.bounds().1 + pool.kept()) / self.comm.local_size().max(1);
+            pool.bound_by_default(free / 10 * 8);
+        }
         let state = Mutable {
             unified: engine.get().is_some_and(Engine::unified),
             program: Recording::default(),
@@ -296,7 +305,6 @@ impl SessionBuilder {
             measuring: self.trace || self.measure,
             max_pending: self.max_pending,
             max_pinned: self.max_pinned,
-            host_memory: self.host_memory,
             state: Owned::new(state),
             starter: Starter::default(),
             canceller: self.canceller,

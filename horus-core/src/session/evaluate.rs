@@ -83,15 +83,16 @@ impl Session {
         if engine.mended().map_err(Unevaluated::Foreseen)? {
             state.plans = Plans::default();
         }
-        let exceeds = self.exceeds(state, engine, &graph)?;
+        let mut disposable = state.program.disposable(&graph, &records);
+        let exceeds = self.exceeds(state, engine, &graph, &disposable)?;
         if let Some(limits) = exceeds {
             Session::without_kept(&mut graph, targets.len(), limits);
+            disposable = state.program.disposable(&graph, &records);
         }
         let mut wants = wants.to_vec();
         wants.resize(graph.roots.len(), Want::Keep);
-        let disposable = state.program.disposable(&graph, &records);
         let kept: Vec<RecordId> = graph.roots.iter().map(|r| records[r.0]).collect();
-        let (graph, own) = self.supplied(state, engine, graph, exceeds.is_some())?;
+        let (graph, own) = self.supplied(state, engine, graph, exceeds.is_some(), &disposable)?;
         let start = Instant::now(); // to extract took nothing worth telling
         let gone = [disposable, own.clone()].concat();
         if engine.lanes() > 1 {

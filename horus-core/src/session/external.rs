@@ -128,7 +128,7 @@ impl Session {
             if coming.is_here() {
                 return coming.shared();
             }
-            let mut room = self.0.pool.try_uncounted(bytes)?;
+            let mut room = self.0.pool.try_allocate(bytes)?;
             Spare::over(room.bytes_mut()).fault(coming.workers()); // while the kernels run
             coming.put_into(&mut room)?;
             Ok(room)

@@ -55,7 +55,8 @@ impl Session {
         self.comm(); // after what was started: ranks communicate in one order
         let mut state = self.lock("forecasting")?;
         let state = &mut *state;
-        let Extract { mut graph, .. } = state.program.extract(&[id], 0);
+        let Extract { mut graph, records } = state.program.extract(&[id], 0);
+        let gone = state.program.disposable(&graph, &records);
         graph.roots.truncate(1);
         let mut graph = graph.without_dead();
         let engine = match self.engine() {
@@ -63,7 +64,7 @@ impl Session {
             None => self.settled(state, &graph)?,
         };
         let limits = self.limits(state, engine, &graph)?;
-        let need = self.need_of(state, engine, &graph)?;
+        let need = self.need_of(state, engine, &graph, &gone)?;
         let mut told = MemoryForecast {
             read: need.later,
             result: need.results,
@@ -76,6 +77,7 @@ impl Session {
         if limits.hold(need) || unread(state, &graph).next().is_none() {
             return Ok(told);
         }
+        self.foresee_regions(state, engine, &graph, limits, true).map_err(Unevaluated::error)?;
         told.read = 0;
         loop {
             let group = next_pass(state, &graph);
@@ -84,7 +86,7 @@ impl Session {
             }
             told.passes += 1;
             let pass = Graph { roots: banded(&graph, &group), ..graph.clone() };
-            told.read += self.need_of(state, engine, &pass.without_dead())?.later;
+            told.read += self.need_of(state, engine, &pass.without_dead(), &gone)?.later;
             for n in group {
                 let node = &mut graph.nodes[n.0];
                 (node.op, node.inputs) = (Op::Source(state.names.value()), Vec::new());

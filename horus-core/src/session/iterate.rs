@@ -14,13 +14,15 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use super::adopt::note_lost;
+use super::engine::Engine;
 use super::evaluate::{Unevaluated, source_of};
 use super::plans::Plans;
 use super::{Handle, Mutable, Pending, Session};
 use crate::device::Sending;
 use crate::dtype::DType;
-use crate::error::{Result, Site};
+use crate::error::{DeviceError, Result, Site};
 use crate::execute::{Failed, Outcome};
+use crate::host::buffer::HostBuffer;
 use crate::ir::graph::{NodeId, Op, ValueId};
 use crate::plan::Want;
 use crate::record::{Body, RecordId};
@@ -129,6 +131,23 @@ impl Session {
         self.run(state, &ids, &vec![Want::Keep; ids.len()], Sending::AtOnce).map(drop)
     }
 
+    /// Refuses a loop whose state does not fit twice, as a step needs it, before anything is read.
+    pub(crate) fn foresee_loop(&self, given: &[&Handle], site: Site) -> Result<()> {
+        let (bound, used) = self.0.pool.bounds();
+        let state = self.lock("evaluating")?;
+        let there = state.images.values().filter_map(|image| image.host()).map(HostBuffer::counted).sum();
+        drop(state);
+        let used = used.saturating_sub(there);
+        let bytes = given.iter().map(|h| h.shape.len().saturating_mul(2 * h.dtype.size()));
+        let bytes = bytes.fold(0, usize::saturating_add);
+        let unified = self.engine().is_none_or(Engine::unified);
+        if self.ranks() > 1 || !unified || bytes <= self.0.pool.most().saturating_sub(used) {
+            return Ok(());
+        }
+        let source = DeviceError::OutOfMemory { bytes, used, bound };
+        Err(self.at_host(("iterate", site), source))
+    }
+
     fn records_of(&self, values: &[&Handle]) -> Result<Vec<RecordId>> {
         let ids: std::result::Result<Vec<RecordId>, _> = values.iter().map(|h| h.record.clone()).collect();
         ids.or_else(|failure| self.fail(&failure))
@@ -180,7 +199,13 @@ impl Session {
         let given: Vec<ValueId> = initial.iter().filter_map(|id| state.program.value(*id)).collect();
         self.read_now(state, &extract.graph, &given)?;
         let body = Body::of(extract, targets.len(), &placeholders);
-        let now = initial.iter().filter_map(|id| state.program.value(*id)).collect();
+        let now: Vec<ValueId> = initial.iter().filter_map(|id| state.program.value(*id)).collect();
+        let step = body.unrolled(&now, 1, !measured.is_empty());
+        let engine = match self.engine() {
+            Some(engine) => engine,
+            None => self.settled(state, &step)?,
+        };
+        self.exceeds(state, engine, &step, &[]).map_err(Unevaluated::error)?;
         let kinds = shared.iter().map(|h| (h.shape, h.dtype)).collect();
         Ok(Ok(Running { session: self, body, now, kinds, own: HashSet::new(), pinned: Vec::new(), shared, site }))
     }

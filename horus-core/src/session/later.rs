@@ -204,9 +204,10 @@ impl Session {
         engine: &Engine,
         graph: Graph<Op>,
         exceeds: bool,
+        gone: &[ValueId],
     ) -> Result<(Graph<Op>, Vec<ValueId>), Unevaluated> {
         let mut own = Vec::new();
-        match self.supply(state, engine, graph, exceeds, &mut own) {
+        match self.supply(state, engine, graph, exceeds.then_some(gone), &mut own) {
             Ok(graph) => Ok((graph, own)),
             Err(e) => {
                 state.forget(own);
@@ -221,17 +222,20 @@ impl Session {
         state: &mut Mutable,
         engine: &Engine,
         mut graph: Graph<Op>,
-        exceeds: bool,
+        exceeds: Option<&[ValueId]>,
         own: &mut Vec<ValueId>,
     ) -> Result<Graph<Op>, Unevaluated> {
         if unread(state, &graph).next().is_none() {
             return Ok(graph);
         }
         // It may have lost results since that were kept along the way.
-        if exceeds && self.exceeds(state, engine, &graph)?.is_some() {
+        if let Some(gone) = exceeds
+            && let Some(limits) = self.exceeds(state, engine, &graph, gone)?
+        {
+            self.foresee_regions(state, engine, &graph, limits, false)?;
             let_go(state);
             graph = self.reduced(state, engine, graph, own)?;
-            if self.exceeds(state, engine, &graph)?.is_some() {
+            if self.exceeds(state, engine, &graph, gone)?.is_some() {
                 graph = self.assembled(state, engine, graph, own)?;
             }
         }

@@ -47,7 +47,7 @@ use crate::device::Sending;
 use crate::device::{Device, Memory};
 use crate::error::{DeviceError, Error, Result};
 use crate::execute::trace::{Times, Trace};
-use crate::host::buffer::{HostBuffer, Pool};
+use crate::host::buffer::{HostBuffer, Pool, Reserved};
 use crate::host::fork;
 use crate::host::spare::Spare;
 use crate::host::workers::Workers;
@@ -115,8 +115,6 @@ struct Inner {
     measuring: bool,
     max_pending: usize,
     max_pinned: usize,
-    /// The most that images may take of the host's memory, as far as that is set.
-    host_memory: usize,
     state: Owned,
     starter: Starter,
     canceller: Canceller,
@@ -210,19 +208,19 @@ impl Session {
         }
     }
 
-    /// Host memory for pixels of the program, with unspecified contents, which count against no bound. It is page-locked if the
+    /// Host memory for pixels of the program, with unspecified contents. It is page-locked if the
     /// device has some to lend. Before there is a device it is ordinary memory: a program of one picture would lock pages for
     /// one copy, which takes ten times as long as that copy through chunks that are locked already.
     pub(crate) fn room(&self, bytes: usize) -> std::result::Result<HostBuffer, DeviceError> {
-        let Some(engine) = self.engine() else { return self.0.pool.try_uncounted(bytes) };
+        let Some(engine) = self.engine() else { return self.0.pool.try_allocate(bytes) };
         if engine.unified()
             && let Memory::Host(room) = engine.device.allocate(bytes)?
         {
             return Ok(room); // where results can take it over
         }
         match engine.device.lent(bytes) {
-            Some(memory) => self.0.pool.try_adopt_uncounted(memory, bytes),
-            None => self.0.pool.try_uncounted(bytes),
+            Some(memory) => self.0.pool.try_adopt(memory, bytes),
+            None => self.0.pool.try_allocate(bytes),
         }
     }
 
@@ -237,11 +235,21 @@ impl Session {
         Ok(room)
     }
 
-    /// Host memory for pixels that are read ahead, with unspecified contents, which count against no bound. On any thread.
+    /// Counts memory that a decoder or an encoder takes beside pixels, while the result lives.
+    pub(crate) fn reserve(&self, bytes: usize) -> std::result::Result<Reserved, DeviceError> {
+        self.0.pool.reserve(bytes)
+    }
+
+    /// The limit of the host's memory for images.
+    pub(crate) fn host_limit(&self) -> usize {
+        self.0.pool.most()
+    }
+
+    /// Host memory for pixels that are read ahead, with unspecified contents. On any thread.
     pub(crate) fn room_ahead(&self, bytes: usize) -> std::result::Result<HostBuffer, DeviceError> {
         match self.engine() {
             Some(engine) => engine.device.room(bytes, &self.0.pool),
-            None => self.0.pool.try_uncounted(bytes),
+            None => self.0.pool.try_allocate(bytes),
         }
     }
 

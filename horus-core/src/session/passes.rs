@@ -63,10 +63,8 @@ impl Session {
             let node = graph.node(*n);
             if matches!(node.op, Op::Labels(_)) { None } else { node.inputs.get(1).copied() }
         };
-        let bands = Graph { roots: banded.clone(), nodes: graph.nodes.clone(), joined: Vec::new() };
-        let (rows, columns) = Session::grain(state, &bands);
-        let divisible = group.iter().map(|n| divisible(&graph.node(*n).op)).max().unwrap_or(Divisible::Nowhere);
-        let division = self.divided(state, engine, &bands, (rows.next_multiple_of(BLOCK), columns), Some(divisible))?;
+        let (bands, grain, divisible) = pass_of(state, graph, group);
+        let division = self.divided(state, engine, &bands, grain, Some(divisible))?;
         let names: Vec<String> = group.iter().map(|n| graph.node(*n).op.name()).collect();
         self.explain_regions(&format!("a pass for {} in {division}", names.join(", ")));
         let mut results: Vec<HostBuffer> = group.iter().map(|n| HostBuffer::zeroed(bytes(graph, *n))).collect();
@@ -128,7 +126,7 @@ impl Session {
             let division = self.divided(state, engine, &program, grain, None)?;
             self.explain_regions(&format!("{} in {division}", graph.node(root).op.name()));
             let (shape, dtype) = (graph.node(root).shape, graph.node(root).dtype.stored());
-            let room = self.0.pool.try_uncounted(shape.len() * dtype.size());
+            let room = self.0.pool.try_allocate(shape.len() * dtype.size());
             let lacking = |source| self.at_host(("evaluating by regions", graph.node(root).site.site), source);
             // Other ranks may have room, and go on.
             let mut whole = room.map_err(|e| Unevaluated::Met(lacking(e)))?;
@@ -179,6 +177,14 @@ pub(super) fn next_pass(state: &Mutable, graph: &Graph<Op>) -> Vec<NodeId> {
     let extent = group.first().map(of);
     group.retain(|n| extent.is_some_and(|extent| same_rows(of(n), extent)));
     group
+}
+
+/// What a pass reduces, as a program; the rows and columns that it is divided in, and where columns may be divided.
+pub(super) fn pass_of(state: &Mutable, graph: &Graph<Op>, group: &[NodeId]) -> (Graph<Op>, (usize, usize), Divisible) {
+    let bands = Graph { roots: banded(graph, group), nodes: graph.nodes.clone(), joined: Vec::new() };
+    let (rows, columns) = Session::grain(state, &bands);
+    let divisible = group.iter().map(|n| divisible(&graph.node(*n).op)).max().unwrap_or(Divisible::Nowhere);
+    (bands, (rows.next_multiple_of(BLOCK), columns), divisible)
 }
 
 /// What a pass reduces, divided in rows: the second image of labels, too.

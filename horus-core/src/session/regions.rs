@@ -1,11 +1,15 @@
 //! Programs that do not fit in memory: what they take, and how they are divided into regions.
 
+use std::collections::HashSet;
+
 use super::engine::{Engine, agreed_capacity};
 use super::evaluate::Unevaluated;
 use super::later::{Later, unread};
+use super::passes::{next_pass, pass_of};
 use super::{Mutable, Session};
-use crate::error::Result;
+use crate::error::{DeviceError, Error, MemoryBound, Result, Site};
 use crate::host::Piece;
+use crate::host::buffer::{HostBuffer, block_bytes};
 use crate::ir::graph::{Graph, NodeId, Op, ValueId};
 use crate::machine::here;
 use crate::ops::reduce::{Divisible, SEGMENT};
@@ -20,6 +24,8 @@ pub(super) const AHEAD: usize = 2;
 pub(super) const BEHIND: usize = 2;
 /// Of the memory that there is, the part that images may take: the other one is for decoders, encoders and what is kept for reuse.
 const PART: usize = 2;
+/// How often regions may read and compute what the whole does once: where they overlap far more, that would take hours.
+const AGAIN: f64 = 32.0;
 /// A result that is kept along the way may take this part of the memory.
 const SMALL: usize = 256;
 
@@ -34,6 +40,8 @@ pub(super) struct Need {
     pub(super) peak: usize,
     /// Of its results.
     pub(super) results: usize,
+    /// Where the operation was recorded that needs most.
+    pub(super) at: Option<Site>,
 }
 
 /// Memory that there is, on the smallest of all ranks.
@@ -42,6 +50,10 @@ pub(super) struct Limits {
     pub(super) host: usize,
     pub(super) device: Option<usize>,
     unified: bool,
+    /// Bytes of the host that are in use for something else.
+    beside: usize,
+    /// What bounds the host's memory.
+    bound: MemoryBound,
 }
 
 impl Limits {
@@ -51,11 +63,11 @@ impl Limits {
         host <= self.host && self.device.is_none_or(|most| need.peak <= most)
     }
 
-    /// Whether one region after the other fits, while others are read and taken.
-    fn hold_regions(&self, need: Need) -> bool {
+    /// Whether one region after the other fits into a part of the memory, while others are read and taken.
+    fn hold_regions(&self, need: Need, part: usize) -> bool {
         let waiting = need.read.saturating_mul(AHEAD).saturating_add(need.results.saturating_mul(BEHIND));
         let host = if self.unified { need.peak } else { need.read + need.results };
-        host.saturating_add(waiting) <= self.host / PART && self.device.is_none_or(|most| need.peak <= most)
+        host.saturating_add(waiting) <= self.host / part && self.device.is_none_or(|most| need.peak <= most)
     }
 }
 
@@ -123,73 +135,212 @@ pub(super) fn counted(state: &Mutable, graph: &Graph<Op>, region: Rect) -> Count
     Counted { read: counting.read, decoded: counting.decoded, computed: computed.sum(), results }
 }
 
+/// Lets go of images that can be read again and that a program does not read.
+fn make_room(state: &mut Mutable, graph: &Graph<Op>) {
+    let Mutable { images, later, .. } = state;
+    images.retain(|v, _| !later.contains_key(v) || graph.nodes.iter().any(|n| n.op == Op::Source(*v)));
+}
+
 impl Session {
-    /// The memory that there is for a program: what a setting allows; else most of what is free on this host, divided by the ranks on
-    /// it, and what the program reads and has there already.
+    /// The memory that there is for a program: what is allowed; by default, no more than most of what is free on this host now, divided
+    /// by the ranks on it. What the program reads and has there already, and what can be read again, makes room.
     pub(super) fn limits(&self, state: &Mutable, engine: &Engine, graph: &Graph<Op>) -> Result<Limits> {
-        let set = Some(self.0.host_memory).filter(|bytes| *bytes != usize::MAX);
-        let free = || {
-            let sources = graph.nodes.iter().filter_map(|n| if let Op::Source(v) = n.op { Some(v) } else { None });
-            let there = sources.filter_map(|v| Some(state.images.get(&v)?.host()?.bytes().len())).sum::<usize>();
-            let free = (here::available_memory()? + self.0.pool.kept()) / self.0.comm.local_size().max(1);
-            Some(free / 10 * 8 + there)
-        };
-        let mine = set.or_else(free);
+        let pool = &self.0.pool;
+        let (bound, used) = pool.bounds();
+        let sources = graph.nodes.iter().filter_map(|n| if let Op::Source(v) = n.op { Some(v) } else { None });
+        let sources: HashSet<ValueId> = sources.collect();
+        let room = |v: &ValueId| sources.contains(v) || state.later.contains_key(v);
+        let there = state.images.iter().filter(|(v, _)| room(v)).filter_map(|(_, image)| image.host());
+        let there = there.map(HostBuffer::counted).sum::<usize>();
+        let beside = used.saturating_sub(there);
+        let allowed = pool.most().saturating_sub(beside);
+        let free =
+            || Some((here::available_memory()? + pool.kept()) / self.0.comm.local_size().max(1) / 10 * 8 + there);
+        let by_default = matches!(bound, MemoryBound::Host { by_default: true, .. });
+        let mine = if by_default { free().map_or(allowed, |free| free.min(allowed)) } else { allowed };
+        let mine = Some(mine).filter(|_| pool.most() != usize::MAX);
         let host = agreed_capacity(&*self.0.comm, mine)?.unwrap_or(usize::MAX);
-        Ok(Limits { host, device: engine.capacity, unified: engine.unified() })
+        Ok(Limits { host, device: engine.capacity, unified: engine.unified(), beside, bound })
     }
 
-    /// What a program takes once it is optimised.
-    fn need(&self, engine: &Engine, graph: Graph<Op>) -> Result<Need> {
+    /// What a program takes once it is optimised; these sources go when they have been read.
+    fn need(&self, engine: &Engine, graph: Graph<Op>, gone: &[ValueId]) -> Result<Need> {
         let setting = self.setting(engine, self.0.partition.clone());
         let fuse = self.0.mode == Mode::Fused;
         let kernels = optimize_for(graph, fuse, &self.aim(&setting), &mut |_, _| ())?;
+        // One launch makes all that is joined.
+        let mut first: Vec<usize> = (0..kernels.nodes.len()).collect();
+        for joined in &kernels.joined {
+            let begin = joined.nodes.iter().map(|n| n.0).min().unwrap_or_default();
+            joined.nodes.iter().for_each(|n| first[n.0] = begin);
+        }
         let mut last: Vec<usize> = (0..kernels.nodes.len()).collect();
         for (id, node) in kernels.iter() {
             node.inputs.iter().for_each(|i| last[i.0] = last[i.0].max(id.0));
+            if super::evaluate::source_of(&node.op).is_some_and(|v| !gone.contains(&v)) {
+                last[id.0] = usize::MAX;
+            }
         }
         kernels.roots.iter().for_each(|r| last[r.0] = usize::MAX);
         let is_source = |n: NodeId| super::evaluate::source_of(&kernels.node(n).op).is_some();
-        let sum =
-            |all: &mut dyn Iterator<Item = NodeId>| all.map(|n| bytes(&kernels, n)).fold(0, usize::saturating_add);
+        let sum = |all: &mut dyn Iterator<Item = NodeId>| {
+            all.map(|n| block_bytes(bytes(&kernels, n))).fold(0, usize::saturating_add)
+        };
         let all = || (0..kernels.nodes.len()).map(NodeId);
         let read = sum(&mut all().filter(|n| is_source(*n)));
         let results = sum(&mut kernels.roots.iter().copied());
         // Sources are there from the beginning.
-        let there = |n: NodeId, now: usize| (n.0 <= now || is_source(n)) && last[n.0] >= now;
-        let peak = (0..kernels.nodes.len()).map(|now| sum(&mut all().filter(|n| there(*n, now)))).max().unwrap_or(0);
-        Ok(Need { read, later: 0, peak, results })
+        let there = |n: NodeId, now: usize| (first[n.0] <= now || is_source(n)) && last[n.0] >= now;
+        let at = |now: usize| {
+            let node = &kernels.nodes[now];
+            sum(&mut all().filter(|n| there(*n, now))).saturating_add(node.op.scratch(node.shape))
+        };
+        let most = (0..kernels.nodes.len()).map(|now| (at(now), now)).max();
+        let site = most.map(|(_, now)| kernels.nodes[now].site.site);
+        Ok(Need { read, later: 0, peak: most.map_or(0, |(peak, _)| peak), results, at: site })
     }
 
-    /// The memory that there is, if a program that reads what has not been read needs more.
+    /// The memory that there is, if a program that reads what has not been read needs more. Any other is an error then.
     pub(super) fn exceeds(
         &self,
-        state: &Mutable,
+        state: &mut Mutable,
         engine: &Engine,
         graph: &Graph<Op>,
+        gone: &[ValueId],
     ) -> Result<Option<Limits>, Unevaluated> {
-        if unread(state, graph).next().is_none() {
-            return Ok(None);
-        }
-        let limits = self.limits(state, engine, graph).map_err(Unevaluated::Foreseen)?;
         // Generous: two images of the widest type for each operation. What fits all the same need not be optimised to know.
         const MOST: usize = 2 * size_of::<f64>();
         let all = (0..graph.nodes.len()).map(|n| bytes(graph, NodeId(n)).saturating_mul(MOST));
         let all = all.fold(0, usize::saturating_add);
+        if unread(state, graph).next().is_none() {
+            let pool = &self.0.pool;
+            let room = pool.most().saturating_sub(pool.bounds().1);
+            // What several ranks or lanes need of it each, and what a device with memory of its own leaves there, a plan knows.
+            if all <= room || self.ranks() > 1 || engine.lanes() > 1 || !engine.unified() {
+                return Ok(None);
+            }
+            let limits = self.limits(state, engine, graph).map_err(Unevaluated::Foreseen)?;
+            let need = self.need(engine, graph.clone(), gone).map_err(Unevaluated::Foreseen)?;
+            let allowed = Limits { host: pool.most().saturating_sub(limits.beside), ..limits };
+            if !allowed.hold(need) {
+                return Err(Unevaluated::Foreseen(self.lack(graph, need.peak, limits, need.at)));
+            }
+            make_room(state, graph);
+            return Ok(None);
+        }
+        let limits = self.limits(state, engine, graph).map_err(Unevaluated::Foreseen)?;
+        if all > self.0.pool.most().saturating_sub(self.0.pool.bounds().1) {
+            make_room(state, graph);
+        }
         if limits.hold(Need { read: all, peak: all, ..Need::default() }) {
             return Ok(None);
         }
-        let need = self.need_of(state, engine, graph).map_err(Unevaluated::Foreseen)?;
+        let need = self.need_of(state, engine, graph, gone).map_err(Unevaluated::Foreseen)?;
         Ok((!limits.hold(need)).then_some(limits))
     }
 
+    /// The error of a program that needs so much more than there is.
+    fn lack(&self, graph: &Graph<Op>, bytes: usize, limits: Limits, at: Option<Site>) -> Error {
+        let root = graph.node(graph.roots[0]);
+        let node = graph.nodes.iter().find(|n| Some(n.site.site) == at && !matches!(n.op, Op::Source(_)));
+        let node = node.unwrap_or(root);
+        let op = format!("{} (recorded at {})", node.op.name(), node.site);
+        let source = DeviceError::OutOfMemory { bytes, used: limits.beside, bound: limits.bound };
+        Error::Device { op, device: "the host".into(), source }
+    }
+
     /// What a program takes that reads of images which have not been read no more than it needs.
-    pub(super) fn need_of(&self, state: &Mutable, engine: &Engine, graph: &Graph<Op>) -> Result<Need> {
+    pub(super) fn need_of(
+        &self,
+        state: &Mutable,
+        engine: &Engine,
+        graph: &Graph<Op>,
+        gone: &[ValueId],
+    ) -> Result<Need> {
         let whole: Vec<Rect> = graph.roots.iter().map(|r| Rect::whole(graph.node(*r).shape)).collect();
         let mut counting = Counting { state, read: 0, decoded: 0 };
         let part = restrict(graph, &whole, Cut::Always, &mut counting).graph;
         let later = counting.read;
-        Ok(Need { later, ..self.need(engine, part)? })
+        Ok(Need { later, ..self.need(engine, part, gone)? })
+    }
+
+    /// Refuses a program that does not fit and cannot be computed by regions either: before anything is read, with what would do. Its
+    /// results are kept, or are taken as they come.
+    pub(super) fn foresee_regions(
+        &self,
+        state: &mut Mutable,
+        engine: &Engine,
+        graph: &Graph<Op>,
+        limits: Limits,
+        taken: bool,
+    ) -> Result<(), Unevaluated> {
+        if !engine.unified() {
+            return Ok(());
+        }
+        let mut fits = |host: usize| self.divides(state, engine, graph, Limits { host, ..limits }, taken);
+        if fits(limits.host)? {
+            return Ok(());
+        }
+        let whole = self.need_of(state, engine, graph, &[]).map_err(Unevaluated::Foreseen)?;
+        let mut fits = |host: usize| self.divides(state, engine, graph, Limits { host, ..limits }, taken);
+        let mut host = limits.host.max(1 << 20);
+        while host < whole.peak {
+            host = (host + host / 4).min(whole.peak);
+            if host == whole.peak || fits(host)? {
+                break;
+            }
+        }
+        Err(Unevaluated::Foreseen(self.lack(graph, host, limits, None)))
+    }
+
+    /// Whether a program that does not fit can be computed by regions in so much memory.
+    fn divides(
+        &self,
+        state: &mut Mutable,
+        engine: &Engine,
+        graph: &Graph<Op>,
+        mut limits: Limits,
+        taken: bool,
+    ) -> Result<bool, Unevaluated> {
+        let mut graph = graph.clone();
+        loop {
+            let group = next_pass(state, &graph);
+            if group.is_empty() {
+                break;
+            }
+            limits.host = limits.host.saturating_sub(group.iter().map(|n| bytes(&graph, *n)).sum());
+            let (bands, grain, how) = pass_of(state, &graph, &group);
+            if self.division(state, engine, &bands, grain, Some(how), limits)?.is_none() {
+                return Ok(false);
+            }
+            for n in group {
+                let node = &mut graph.nodes[n.0];
+                (node.op, node.inputs) = (Op::Source(state.names.value()), Vec::new());
+            }
+            graph = graph.without_dead();
+        }
+        if !taken {
+            let need = self.need_of(state, engine, &graph, &[]).map_err(Unevaluated::Foreseen)?;
+            if limits.hold(need) {
+                return Ok(true);
+            }
+        }
+        for root in graph.roots.clone() {
+            let program = Graph { roots: vec![root], ..graph.clone() }.without_dead();
+            if !taken {
+                limits.host = limits.host.saturating_sub(bytes(&graph, root));
+            }
+            if limits.host == 0 {
+                return Ok(false);
+            }
+            let grain = Session::grain(state, &program);
+            if unread(state, &program).next().is_some()
+                && self.division(state, engine, &program, grain, None, limits)?.is_none()
+            {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// How the roots of a program, which have one extent, are divided into regions of whole chunks of `grain`. Roots that are
@@ -203,25 +354,57 @@ impl Session {
         reduced: Option<Divisible>,
     ) -> Result<Division, Unevaluated> {
         let limits = self.limits(state, engine, graph).map_err(Unevaluated::Foreseen)?;
+        let found = self.division(state, engine, graph, grain, reduced, limits)?;
+        // It was foreseen that there is one: what others took since leaves the smallest.
+        let columns = if reduced.is_some() { usize::MAX } else { grain.1 };
+        Ok(found.unwrap_or_else(|| Division::smallest(graph.node(graph.roots[0]).shape, (grain.0, columns))))
+    }
+
+    /// How the roots of a program are divided into regions that fit, if they do and little is read and computed again.
+    fn division(
+        &self,
+        state: &Mutable,
+        engine: &Engine,
+        graph: &Graph<Op>,
+        grain: (usize, usize),
+        reduced: Option<Divisible>,
+        limits: Limits,
+    ) -> Result<Option<Division>, Unevaluated> {
         let of = graph.node(graph.roots[0]).shape;
         let all = counted(state, graph, Rect::whole(of));
         let whole = restrict(graph, &vec![Rect::whole(of); graph.roots.len()], Cut::Always, &mut InPlace).graph;
-        let need = self.need(engine, whole).map_err(Unevaluated::Foreseen)?;
+        let need = self.need(engine, whole, &[]).map_err(Unevaluated::Foreseen)?;
+        // Each thread decodes a chunk.
+        let decoder = |later: &Later| {
+            let Later { shape, dtype, chunk, .. } = later;
+            let chunks = shape.height.div_ceil(chunk.0.max(1)) * shape.width.div_ceil(chunk.1.max(1));
+            let one = chunk.0.saturating_mul(chunk.1).saturating_mul(shape.channels * dtype.size());
+            one.saturating_mul(chunks.min(self.workers().threads()))
+        };
+        let decoders = unread(state, graph).map(|(_, later)| decoder(later)).max().unwrap_or(0);
         // Fusion stores less than what is recorded, of a region as of the whole.
         let stored = need.peak as f64 / (all.read + all.computed).max(1) as f64;
-        let mut cost = |region: Rect| {
-            let Counted { read, decoded, computed, results } = counted(state, graph, region);
-            let peak = (stored * (read + computed) as f64) as usize;
-            let results = if reduced.is_some() { 0 } else { results };
-            let fits = limits.hold_regions(Need { read, later: read, peak, results });
-            fits.then_some(computed as f64 + 2.0 * decoded as f64)
-        };
-        let (segment, whole) = (SEGMENT.min(of.width), of.width);
-        Ok(match reduced {
-            None | Some(Divisible::Anywhere) => Division::cheapest(of, grain, &mut cost),
-            Some(Divisible::AtSegments) => Division::of_widths(of, grain.0, &[whole, segment], &mut cost),
-            Some(Divisible::Nowhere) => Division::of_widths(of, grain.0, &[whole], &mut cost),
-        })
+        let (segment, width) = (SEGMENT.min(of.width), of.width);
+        for part in [PART, 1] {
+            let mut cost = |region: Rect| {
+                let Counted { read, decoded, computed, results } = counted(state, graph, region);
+                let peak = (stored * (read + computed) as f64) as usize;
+                let results = if reduced.is_some() { 0 } else { results };
+                let peak = peak.max(read + results).saturating_add(decoders);
+                let fits = limits.hold_regions(Need { read, later: read, peak, results, at: None }, part);
+                fits.then_some(computed as f64 + 2.0 * decoded as f64)
+            };
+            let found = match reduced {
+                None | Some(Divisible::Anywhere) => Division::cheapest(of, grain, &mut cost),
+                Some(Divisible::AtSegments) => Division::of_widths(of, grain.0, &[width, segment], &mut cost),
+                Some(Divisible::Nowhere) => Division::of_widths(of, grain.0, &[width], &mut cost),
+            };
+            let once = all.computed as f64 + 2.0 * all.decoded as f64;
+            if let Some((_, division)) = found.filter(|(cost, _)| *cost <= AGAIN * once) {
+                return Ok(Some(division));
+            }
+        }
+        Ok(None)
     }
 
     /// Rows and columns that are read at once of what a program reads: of the largest image.

@@ -230,7 +230,7 @@ impl Taken {
         if asked != has
             && let Some(first) = results.first_mut()
         {
-            let mut part = session.0.pool.try_uncounted(asked.area() * shape.planes() * element)?;
+            let mut part = session.0.pool.try_beyond(asked.area() * shape.planes() * element)?;
             let pieces = pieces(shape, asked.seen_from(has), element);
             session.workers().copy_pieces(first.bytes(), part.bytes_mut(), &pieces);
             *first = Arc::new(part);

@@ -40,7 +40,8 @@ impl Session {
         self.comm(); // after what was started: ranks communicate in one order
         let mut state = self.lock("evaluating")?;
         let state = &mut *state;
-        let Extract { mut graph, .. } = state.program.extract(&[id], 0);
+        let Extract { mut graph, records } = state.program.extract(&[id], 0);
+        let gone = state.program.disposable(&graph, &records);
         graph.roots.truncate(1);
         let graph = graph.without_dead();
         if unread(state, &graph).next().is_none() {
@@ -50,7 +51,10 @@ impl Session {
             Some(engine) => engine,
             None => self.settled(state, &graph)?,
         };
-        let exceeds = self.exceeds(state, engine, &graph).map_err(Unevaluated::error)?;
+        let exceeds = self.exceeds(state, engine, &graph, &gone).map_err(Unevaluated::error)?;
+        if let Some(limits) = exceeds {
+            self.foresee_regions(state, engine, &graph, limits, true).map_err(Unevaluated::error)?;
+        }
         let largest = unread(state, &graph).map(|(_, later)| later).max_by_key(|l| l.shape.len());
         let tile = largest.filter(|later| later.chunk.1 < later.shape.width).map(|later| later.chunk);
         Ok(exceeds.map(|_| TooLarge { tile }))

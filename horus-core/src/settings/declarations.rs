@@ -253,8 +253,8 @@ pub static GPU_MEMORY: Variable<usize> =
 /// Most memory of the host for images.
 pub static HOST_MEMORY: Variable<usize> = Variable {
     name: "HORUS_HOST_MEMORY",
-    help: "memory limit for images on the host (all of the CPU device's, copies of a GPU's); files that need more are computed region by \
-           region (default: 80 % of what is free when one is)",
+    help: "memory limit for images on the host (all of the CPU device's, copies of a GPU's) and for what decoders and encoders take; a program \
+           that needs more is computed region by region, or is an error before anything is read (default: 80 % of what is free)",
     values: BYTES,
 };
 

@@ -249,7 +249,7 @@ pub(crate) fn planned_for(program: &Program, place: Place, setting: &Setting) ->
 fn given_to(device: &dyn Device, bytes: &[u8]) -> HostBuffer {
     match device.page_locked(bytes.len()).unwrap() {
         Some(memory) => {
-            let mut buffer = Pool::new(0).try_adopt_uncounted(memory, bytes.len()).unwrap();
+            let mut buffer = Pool::new(0).try_adopt(memory, bytes.len()).unwrap();
             buffer.bytes_mut().copy_from_slice(bytes);
             buffer
         }

@@ -38,7 +38,7 @@ fn uploaded(device: &CudaDevice, bytes: &[u8]) -> Memory {
 
 fn locked(device: &CudaDevice, bytes: usize, pool: &Arc<Pool>) -> HostBuffer {
     let memory = device.page_locked(bytes).unwrap().expect("a GPU reads it by itself");
-    pool.try_adopt_uncounted(memory, bytes).unwrap()
+    pool.try_adopt(memory, bytes).unwrap()
 }
 
 /// What is held lands in every kind of memory, also when what it was read from is gone, or other.

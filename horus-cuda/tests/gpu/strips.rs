@@ -26,7 +26,7 @@ fn pattern(bytes: usize) -> Vec<u8> {
 fn buffer(device: &CudaDevice, pool: &Arc<Pool>, bytes: usize, locked: bool) -> HostBuffer {
     match device.page_locked(bytes).unwrap() {
         Some(memory) if locked => pool.try_adopt(memory, bytes).unwrap(),
-        _ => pool.try_uncounted(bytes).unwrap(),
+        _ => pool.try_allocate(bytes).unwrap(),
     }
 }
 

@@ -1,11 +1,10 @@
 //! Pools of host memory: what buffers give back is used again, and what they take together stays within a bound.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{ALIGN, Block, HostBuffer, HostMemory, Storage, WORD, words, zeros};
 use crate::error::{DeviceError, MemoryBound};
-use crate::settings::HOST_MEMORY;
 
 /// Keeps freed buffers for reuse, so that a fresh image costs no page faults. What is kept and what is in use stay within three quarters
 /// of the limit of bytes in use together, as far as what is in use alone does: the process has other memory than images.
@@ -13,17 +12,19 @@ use crate::settings::HOST_MEMORY;
 pub struct Pool {
     free: Mutex<Free>,
     limit: usize,
-    /// Limit of bytes in use by buffers of [`Pool::try_allocate`].
+    /// Limit of bytes in use.
     most: AtomicUsize,
+    /// Whether the limit is nobody's setting.
+    by_default: AtomicBool,
 }
 
 #[derive(Debug, Default)]
 struct Free {
     bytes: usize,
     blocks: Vec<Vec<u64>>,
-    /// Bytes in use that count against the limit.
+    /// Bytes in use, somebody else's memory and reservations included.
     used: usize,
-    /// Bytes of the pool's own blocks in use, whether they count or not.
+    /// Bytes of the pool's own blocks in use.
     out: usize,
     /// The most of these at a time.
     peak: usize,
@@ -50,12 +51,51 @@ impl Pool {
 
     /// A pool that keeps at most `limit` bytes of freed memory and allocates at most `most`.
     pub fn bounded(limit: usize, most: usize) -> Arc<Pool> {
-        Arc::new(Pool { free: Mutex::default(), limit: limit.min(most), most: AtomicUsize::new(most) })
+        let (most, by_default) = (AtomicUsize::new(most), AtomicBool::new(false));
+        Arc::new(Pool { free: Mutex::default(), limit: limit.min(most.load(Ordering::Relaxed)), most, by_default })
     }
 
     /// Lowers the limit of bytes in use to `most`, in addition to the limit that the pool was created with.
     pub fn bound(&self, most: usize) {
+        if most == usize::MAX {
+            return;
+        }
+        if self.by_default.swap(false, Ordering::Relaxed) {
+            self.most.store(most, Ordering::Relaxed);
+        }
         self.most.fetch_min(most, Ordering::Relaxed);
+    }
+
+    /// Limits the bytes in use if nothing else does.
+    pub fn bound_by_default(&self, most: usize) {
+        let unbounded = self.most.compare_exchange(usize::MAX, most, Ordering::Relaxed, Ordering::Relaxed);
+        if unbounded.is_ok() {
+            self.by_default.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// The limit of bytes in use, and the bytes in use.
+    pub fn bounds(&self) -> (MemoryBound, usize) {
+        (self.limits(), self.free().used)
+    }
+
+    fn limits(&self) -> MemoryBound {
+        let bytes = self.most.load(Ordering::Relaxed);
+        MemoryBound::Host { bytes, by_default: self.by_default.load(Ordering::Relaxed) }
+    }
+
+    /// The limit of bytes in use, if there is one.
+    pub fn most(&self) -> usize {
+        self.most.load(Ordering::Relaxed)
+    }
+
+    /// Counts memory that somebody takes elsewhere, for as long as the result lives.
+    ///
+    /// # Errors
+    /// [`DeviceError::OutOfMemory`] if the pool's bound does not allow it.
+    pub fn reserve(self: &Arc<Pool>, bytes: usize) -> Result<Reserved, DeviceError> {
+        drop(self.count(bytes, bytes)?);
+        Ok(Reserved { pool: Arc::clone(self), bytes })
     }
 
     /// Bytes that are kept for reuse.
@@ -80,22 +120,24 @@ impl Pool {
     /// # Errors
     /// [`DeviceError::OutOfMemory`] if the pool's bound or the host's memory does not allow it.
     pub fn try_allocate(self: &Arc<Pool>, bytes: usize) -> Result<HostBuffer, DeviceError> {
-        self.take(bytes, words(bytes).saturating_mul(WORD))
+        self.take(bytes, true)
     }
 
-    /// [`Pool::try_allocate`] for pixels that a program gives, and for messages: they do not count against the bound.
+    /// [`Pool::try_allocate`] for what must not fail on the way, as messages between ranks: it counts, but the bound is no reason to
+    /// refuse it.
     ///
     /// # Errors
     /// [`DeviceError::OutOfMemory`] if the host's memory does not allow it.
-    pub fn try_uncounted(self: &Arc<Pool>, bytes: usize) -> Result<HostBuffer, DeviceError> {
-        self.take(bytes, 0)
+    pub fn try_beyond(self: &Arc<Pool>, bytes: usize) -> Result<HostBuffer, DeviceError> {
+        self.take(bytes, false)
     }
 
-    /// A buffer of which `counted` bytes count against the bound.
-    fn take(self: &Arc<Pool>, bytes: usize, counted: usize) -> Result<HostBuffer, DeviceError> {
+    /// A buffer, which the bound may refuse if it is to be `bounded`.
+    fn take(self: &Arc<Pool>, bytes: usize, bounded: bool) -> Result<HostBuffer, DeviceError> {
         let words = words(bytes);
+        let counted = super::block_bytes(bytes);
         let (recycled, dropped) = {
-            let mut free = self.count(counted, bytes)?;
+            let mut free = if bounded { self.count(counted, bytes)? } else { self.counted(counted) };
             let fits = |b: &Vec<u64>| b.len() >= words && b.len() <= words + words / 4;
             let recycled = free.blocks.iter().rposition(fits).map(|i| {
                 let block = free.blocks.remove(i);
@@ -113,7 +155,7 @@ impl Pool {
             Some(block) => block,
             None => zeros(bytes).inspect_err(|_| {
                 let mut free = self.free();
-                free.used -= counted;
+                free.used = free.used.wrapping_sub(counted);
                 free.out = free.out.wrapping_sub(words.wrapping_mul(WORD));
             })?,
         };
@@ -127,34 +169,13 @@ impl Pool {
     /// [`DeviceError::OutOfMemory`] if the pool's bound does not allow it; [`DeviceError::Argument`] if the memory is too
     /// short, or not aligned to [`ALIGN`] bytes.
     pub fn try_adopt(self: &Arc<Pool>, memory: Box<dyn HostMemory>, bytes: usize) -> Result<HostBuffer, DeviceError> {
-        self.adopt(memory, bytes, bytes)
-    }
-
-    /// [`Pool::try_adopt`] for pixels that a program gives: they do not count against the bound.
-    ///
-    /// # Errors
-    /// As [`Pool::try_adopt`], except for the limit.
-    pub fn try_adopt_uncounted(
-        self: &Arc<Pool>,
-        memory: Box<dyn HostMemory>,
-        bytes: usize,
-    ) -> Result<HostBuffer, DeviceError> {
-        self.adopt(memory, bytes, 0)
-    }
-
-    fn adopt(
-        self: &Arc<Pool>,
-        memory: Box<dyn HostMemory>,
-        bytes: usize,
-        counted: usize,
-    ) -> Result<HostBuffer, DeviceError> {
         let whole = memory.bytes();
         if whole.len() < bytes || whole.as_ptr().align_offset(ALIGN) != 0 {
             let text = format!("{} bytes at {:?} cannot hold a buffer of {bytes}", whole.len(), whole.as_ptr());
             return Err(DeviceError::Argument(text));
         }
-        drop(self.count(counted, bytes)?);
-        let pool = Some((Arc::clone(self), counted));
+        drop(self.count(bytes, bytes)?);
+        let pool = Some((Arc::clone(self), bytes));
         Ok(HostBuffer { block: Arc::new(Block { storage: Storage::Adopted(memory), pool }), bytes })
     }
 
@@ -163,11 +184,17 @@ impl Pool {
         let mut free = self.free();
         let (used, most) = (free.used, self.most.load(Ordering::Relaxed));
         let Some(after) = used.checked_add(counted).filter(|after| *after <= most) else {
-            let bound = MemoryBound::Setting { name: HOST_MEMORY.name, bytes: most };
-            return Err(DeviceError::OutOfMemory { bytes, used, bound });
+            return Err(DeviceError::OutOfMemory { bytes, used, bound: self.limits() });
         };
         free.used = after;
         Ok(free)
+    }
+
+    /// Counts so many bytes, whatever the bound.
+    fn counted(&self, counted: usize) -> MutexGuard<'_, Free> {
+        let mut free = self.free();
+        free.used = free.used.wrapping_add(counted); // taken back where there is not so much memory
+        free
     }
 
     /// Bytes that are in use or kept at most, unless more are in use.
@@ -188,12 +215,12 @@ impl Pool {
         self.try_allocate(bytes).unwrap_or_else(|e| panic!("{e}"))
     }
 
-    /// [`Pool::try_uncounted`] for small buffers.
+    /// [`Pool::try_beyond`] for a copy that is made on writing.
     ///
     /// # Panics
     /// If there is no memory.
-    pub(super) fn uncounted(self: &Arc<Pool>, bytes: usize) -> HostBuffer {
-        self.try_uncounted(bytes).unwrap_or_else(|e| panic!("{e}"))
+    pub(super) fn beyond(self: &Arc<Pool>, bytes: usize) -> HostBuffer {
+        self.try_beyond(bytes).unwrap_or_else(|e| panic!("{e}"))
     }
 
     /// Takes back what a buffer counted.
@@ -219,6 +246,19 @@ impl Pool {
     }
 }
 
+/// Memory elsewhere that counts against the bound of a pool.
+#[derive(Debug)]
+pub struct Reserved {
+    pool: Arc<Pool>,
+    bytes: usize,
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        self.pool.uncount(self.bytes);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::any::Any;
@@ -241,19 +281,20 @@ mod tests {
     #[test]
     fn what_is_kept_and_what_is_in_use_stay_within_the_bound_together() {
         let pool = Pool::bounded(usize::MAX, 27_000);
-        let uncounted = pool.try_uncounted(8000).unwrap();
+        let beyond = pool.try_beyond(8000).unwrap();
         let counted = pool.try_allocate(8000).unwrap();
         drop(counted);
         assert!(pool.kept() >= 8000, "there is room for both");
         let larger = pool.try_allocate(11_000).unwrap();
         assert_eq!(pool.kept(), 0, "what was kept made room");
-        drop(uncounted);
+        drop(beyond);
         assert!((8000..=20_250 - 11_000).contains(&pool.kept()));
         drop(larger);
         assert!(pool.kept() <= 20_250);
         assert_eq!(pool.free.lock().unwrap().out, 0);
-        assert!(pool.try_uncounted(usize::MAX).is_err());
-        assert_eq!(pool.free.lock().unwrap().out, 0, "what was refused is not in use");
+        assert!(pool.try_beyond(usize::MAX).is_err());
+        let free = pool.free.lock().unwrap();
+        assert_eq!((free.out, free.used), (0, 0), "what was refused is not in use");
     }
 
     #[test]
@@ -263,12 +304,16 @@ mod tests {
         let message = pool.try_allocate(6000).unwrap_err().to_string();
         assert!(message.contains("6000 bytes needed"), "{message}");
         assert!(message.contains("of the 10000 bytes that HORUS_HOST_MEMORY allows are in use"), "{message}");
-        let other = pool.try_uncounted(6000).expect("does not count");
+        let other = pool.try_beyond(6000).expect("is not refused");
         drop(a);
-        assert!(pool.try_allocate(6000).is_ok());
+        assert!(pool.try_allocate(6000).is_err() && pool.reserve(6000).is_err(), "and counts");
         drop(other);
-        assert!(pool.try_allocate(6000).is_ok(), "nor when it goes away");
+        let reserved = pool.reserve(6000).unwrap();
+        assert!(pool.try_allocate(6000).is_err());
+        drop(reserved);
+        assert!(pool.try_allocate(6000).is_ok());
         assert!(pool.try_allocate(isize::MAX.cast_unsigned()).is_err());
+        pool.bound_by_default(10);
         pool.bound(isize::MAX.cast_unsigned());
         assert!(pool.try_allocate(isize::MAX.cast_unsigned() / 2).is_err(), "more than the machine has");
         pool.bound(8000);

@@ -47,7 +47,7 @@ use crate::ops::reduce::{Fold, RowReduce};
 use crate::ops::sampling::Sampling;
 use crate::ops::tiles::{Grid, TileReduce};
 use crate::ops::windowed::Windowed;
-use crate::shape::Border;
+use crate::shape::{Border, Shape};
 
 /// A lowered operation.
 #[derive(Clone, Debug, PartialEq)]
@@ -99,6 +99,16 @@ pub enum Kernel {
 }
 
 impl Kernel {
+    /// Bytes that a processor takes beside inputs and results of this shape, where that grows with the image.
+    pub fn scratch(&self, shape: Shape) -> usize {
+        let of_each = match self {
+            Kernel::Components(..) => size_of::<i32>(),
+            Kernel::Reconstruct(..) => size_of::<bool>(),
+            _ => 0,
+        };
+        shape.len().saturating_mul(of_each)
+    }
+
     /// Short name for plans, traces and messages.
     pub fn name(&self) -> String {
         match self {

@@ -127,7 +127,7 @@ fn over_bus(
 /// copy.
 fn locked(device: &dyn Device, pool: &Arc<Pool>, bytes: usize) -> Result<HostBuffer, DeviceError> {
     let mut buffer = match device.page_locked(bytes)? {
-        Some(memory) => pool.try_adopt_uncounted(memory, bytes)?,
+        Some(memory) => pool.try_adopt(memory, bytes)?,
         None => device.room(bytes, pool)?,
     };
     buffer.bytes_mut().fill(1);
