@@ -136,7 +136,7 @@ fn doubled(session: &Session, end: usize) -> Image<u16> {
 
 #[test]
 fn samples_go_from_a_source_to_a_sink_as_a_whole_or_by_regions() {
-    for (ranks, memory) in [(1, None), (3, None), (1, Some(1 << 20)), (3, Some(1 << 20))] {
+    for (ranks, memory) in [(1, None), (3, None), (1, Some(4 << 20)), (3, Some(4 << 20))] {
         let came = Arc::new(Mutex::new(Came::default()));
         let begun = AtomicU64::new(0);
         let saved = on_ranks(ranks, memory, |session| {
@@ -172,9 +172,9 @@ fn a_failure_is_told_on_all_ranks_and_nothing_is_finished() {
     for ranks in [1, 3] {
         for (memory, end, fails_at, expected) in [
             (None, 300, usize::MAX, "cannot read computed: no row 300"),
-            (Some(1 << 20), 300, usize::MAX, "cannot read computed: no row 300"),
+            (Some(4 << 20), 300, usize::MAX, "cannot read computed: no row 300"),
             (None, usize::MAX, 0, "cannot write kept: the sink is full"),
-            (Some(1 << 20), usize::MAX, 1, "cannot write kept: the sink is full"),
+            (Some(4 << 20), usize::MAX, 1, "cannot write kept: the sink is full"),
         ] {
             let came = Arc::new(Mutex::new(Came::default()));
             let errors = on_ranks(ranks, memory, |session| {
