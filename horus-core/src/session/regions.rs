@@ -7,7 +7,7 @@ use super::evaluate::Unevaluated;
 use super::later::{Later, unread};
 use super::passes::{next_pass, pass_of};
 use super::{Mutable, Session};
-use crate::error::{DeviceError, Error, MemoryBound, Result, Site};
+use crate::error::{DeviceError, Error, MemoryBound, Recorded, Result};
 use crate::host::Piece;
 use crate::host::buffer::{HostBuffer, block_bytes};
 use crate::ir::graph::{Graph, NodeId, Op, ValueId};
@@ -41,7 +41,7 @@ pub(super) struct Need {
     /// Of its results.
     pub(super) results: usize,
     /// Where the operation was recorded that needs most.
-    pub(super) at: Option<Site>,
+    pub(super) at: Option<Recorded>,
 }
 
 /// Memory that there is, on the smallest of all ranks.
@@ -196,7 +196,7 @@ impl Session {
             sum(&mut all().filter(|n| there(*n, now))).saturating_add(node.op.scratch(node.shape))
         };
         let most = (0..kernels.nodes.len()).map(|now| (at(now), now)).max();
-        let site = most.map(|(_, now)| kernels.nodes[now].site.site);
+        let site = most.map(|(_, now)| kernels.nodes[now].site);
         Ok(Need { read, later: 0, peak: most.map_or(0, |(peak, _)| peak), results, at: site })
     }
 
@@ -240,9 +240,10 @@ impl Session {
     }
 
     /// The error of a program that needs so much more than there is.
-    fn lack(&self, graph: &Graph<Op>, bytes: usize, limits: Limits, at: Option<Site>) -> Error {
+    fn lack(&self, graph: &Graph<Op>, bytes: usize, limits: Limits, at: Option<Recorded>) -> Error {
         let root = graph.node(graph.roots[0]);
-        let node = graph.nodes.iter().find(|n| Some(n.site.site) == at && !matches!(n.op, Op::Source(_)));
+        let at = at.map(|at| at.to_string());
+        let node = graph.nodes.iter().find(|n| Some(n.site.to_string()) == at && !matches!(n.op, Op::Source(_)));
         let node = node.unwrap_or(root);
         let op = format!("{} (recorded at {})", node.op.name(), node.site);
         let source = DeviceError::OutOfMemory { bytes, used: limits.beside, bound: limits.bound };
@@ -354,10 +355,22 @@ impl Session {
         reduced: Option<Divisible>,
     ) -> Result<Division, Unevaluated> {
         let limits = self.limits(state, engine, graph).map_err(Unevaluated::Foreseen)?;
-        let found = self.division(state, engine, graph, grain, reduced, limits)?;
-        // It was foreseen that there is one: what others took since leaves the smallest.
-        let columns = if reduced.is_some() { usize::MAX } else { grain.1 };
-        Ok(found.unwrap_or_else(|| Division::smallest(graph.node(graph.roots[0]).shape, (grain.0, columns))))
+        if let Some(found) = self.division(state, engine, graph, grain, reduced, limits)? {
+            return Ok(found);
+        }
+        if !engine.unified() {
+            let columns = if reduced.is_some() { usize::MAX } else { grain.1 };
+            return Ok(Division::smallest(graph.node(graph.roots[0]).shape, (grain.0, columns)));
+        }
+        // Chunks of what takes the results may be larger than was foreseen.
+        let mut host = limits.host.max(1 << 20);
+        while host < usize::MAX / 2 {
+            host += host / 4;
+            if self.division(state, engine, graph, grain, reduced, Limits { host, ..limits })?.is_some() {
+                break;
+            }
+        }
+        Err(Unevaluated::Foreseen(self.lack(graph, host, limits, None)))
     }
 
     /// How the roots of a program are divided into regions that fit, if they do and little is read and computed again.

@@ -148,7 +148,7 @@ fn pictures_are_decoded_into_memory_that_the_device_lends() {
 fn too_little_memory_for_a_result_is_an_error_that_names_the_setting() {
     let (device, _) = Watched::new(0, 0, 0);
     let session = Session::on(Box::new(device)).host_memory(6000).build().unwrap();
-    let image = Image::<f32>::worms(&session, 40, 30).gauss(1.0);
+    let image = Image::<f32>::worms(&session, 40, 30).gauss(1.0).convert::<f64>();
     let error = image.encode(Format::Npy, &SaveOptions::default()).unwrap_err().to_string();
     assert!(error.contains("HORUS_HOST_MEMORY") && error.contains("encode (at "), "{error}");
     assert!(image.sum().get().is_ok(), "the session goes on");
