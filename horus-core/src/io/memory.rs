@@ -92,7 +92,8 @@ impl AnyImage {
             if head.len() as u64 + read > MEMORY_LIMIT {
                 return Err(format!("it exceeds the limit of {MEMORY_LIMIT} bytes"));
             }
-            let decoded = |source: &Source<'_>, means| decode::first(source, &IN_MEMORY, options, means).map(Opened::Now);
+            let decoded =
+                |source: &Source<'_>, means| decode::first(source, &IN_MEMORY, options, means).map(Opened::Now);
             match kept.into_inner() {
                 SpooledData::InMemory(bytes) => {
                     let _counted = means.reserve(bytes.get_ref().capacity())?;
