@@ -201,7 +201,7 @@ impl Directories {
         Ok(Directories(pages))
     }
 
-    pub(super) fn count(&self) -> usize {
+    fn count(&self) -> usize {
         self.0.len()
     }
 

@@ -98,7 +98,10 @@ impl PictureReader {
             let within = OpenOptions { region: options.region, ..unbounded };
             let (pages, found) = decode::guarded(|| read_tiff::open(&source, &within))?;
             let levels = found.levels(options.page.unwrap_or(0));
-            unasked = if options.page.is_none() && !options.volume { found.count() } else { 1 };
+            if options.page.is_none() && !options.volume {
+                // A page that was asked for ends the search for directories; what follows is counted once.
+                unasked = decode::guarded(|| Ok(read_tiff::pages(&source))).unwrap_or(1);
+            }
             (pages.shape(), pages.dtype(), pages.tile(), levels, Pixels::Pages(pages))
         } else if let Some(raster) = raster {
             let shape = raster.shape;
