@@ -178,7 +178,7 @@ fn programs_take_no_more_memory_than_they_are_allowed() {
         let header = "{'descr': '<f8', 'fortran_order': False, 'shape': (4, 500, 1000), }";
         file.write_all(b"\x93NUMPY\x01\0").unwrap();
         file.write_all(&118u16.to_le_bytes()).unwrap();
-        write!(file, "{header:117}\n").unwrap();
+        writeln!(file, "{header:117}").unwrap();
         (0..4 * 500 * 1000).for_each(|i| file.write_all(&(first - f64::from(i) * 1e-6).to_le_bytes()).unwrap());
     }
     promise.empty = promise.run(HORUS, None, &["--version"], None).0;

@@ -117,10 +117,9 @@ fn a_session_without_memory_for_one_thing_goes_on_with_another() {
             let message = huge.to_vec().unwrap_err().to_string();
             assert!(message.contains("out of memory") && message.contains("bytes needed"), "{message}");
             assert!(message.contains(&format!("failures.rs:{line}:")), "{message}");
-            assert!(
-                message.contains(&format!("{}", 16 * IMAGE)) || message.contains(&format!("{}", 17 * IMAGE)),
-                "{message}"
-            );
+            // The result, or all that is in use when it is computed.
+            let needed = message.split(" bytes needed").next().and_then(|m| m.rsplit(' ').next()).unwrap();
+            assert!((16 * IMAGE..18 * IMAGE).contains(&needed.parse().unwrap()), "{message}");
             assert!(
                 message.contains(&format!("{}", 3 * IMAGE)) || message.contains(&format!("{}", 6 * IMAGE)),
                 "{message}"
@@ -136,19 +135,32 @@ fn a_session_without_memory_for_one_thing_goes_on_with_another() {
 }
 
 #[test]
-fn an_image_let_go_of_for_lack_of_memory_says_so_when_it_is_read() {
+fn what_is_foreseen_not_to_fit_is_refused_and_nothing_is_lost() {
     let s = on(cpu().bounded(7 * IMAGE));
     let passing = Image::from_fn(&s, SIDE, SIDE, |y, x| (y ^ x) as f32);
-    let line = line!() - 1;
     let other = given(&s, 1);
     let huge = passing.median3().resize(4 * SIDE, 4 * SIDE, horus_core::ops::geometric::Interpolation::Nearest);
     drop(passing);
     let first = huge.to_vec().unwrap_err().to_string();
-    assert!(first.contains("out of memory"), "{first}");
-    let then = huge.to_vec().unwrap_err().to_string();
-    assert!(then.contains("was lost") && then.contains(&first), "{then}");
-    assert!(then.contains(&format!("recorded at horus-core/tests/failures.rs:{line}:")), "{then}");
+    assert!(first.contains("out of memory") && first.contains("would do"), "{first}");
+    assert_eq!(huge.to_vec().unwrap_err().to_string(), first);
     assert!(other.median3().to_vec().is_ok(), "what has nothing to do with it goes on");
+}
+
+#[test]
+fn zz_experiment() {
+    for dev in 2..14 {
+        for host in 2..20 {
+            let s =
+                Session::on(Box::new(Simulated::new(cpu(), dev * IMAGE))).host_memory(host * IMAGE).build().unwrap();
+            let passing = Image::from_fn(&s, SIDE, SIDE, |y, x| (y ^ x) as f32);
+            let huge = passing.median3().resize(4 * SIDE, 4 * SIDE, horus_core::ops::geometric::Interpolation::Nearest);
+            drop(passing);
+            let say = |r: Result<Vec<f32>>| r.map_or_else(|e| e.to_string(), |_| "ok".to_owned());
+            let a = say(huge.to_vec());
+            println!("EXP {dev} {host}: {a} | {}", say(huge.to_vec()));
+        }
+    }
 }
 
 #[test]

@@ -190,7 +190,7 @@ fn masks_are_reconstructed() {
     let (h, w) = (40, 53);
     let found = everywhere(|s| {
         let mask = Image::from_fn(s, h, w, |y, x| noise(0, y, x) % 5 < 3);
-        let marker = Image::from_fn(s, h, w, |y, x| noise(1, y, x) % 30 == 0);
+        let marker = Image::from_fn(s, h, w, |y, x| noise(1, y, x).is_multiple_of(30));
         [Connectivity::FACES, Connectivity::CORNERS].map(|how| {
             let above = (!&marker).reconstruct_above(&!&mask, how);
             (
@@ -202,8 +202,11 @@ fn masks_are_reconstructed() {
     });
     let places = || (0..h).flat_map(|y| (0..w).map(move |x| (y, x)));
     for (labels, below, above) in found {
-        let reached: Vec<i32> =
-            places().zip(&labels).filter(|&((y, x), _)| noise(1, y, x) % 30 == 0).map(|(_, label)| *label).collect();
+        let reached: Vec<i32> = places()
+            .zip(&labels)
+            .filter(|&((y, x), _)| noise(1, y, x).is_multiple_of(30))
+            .map(|(_, label)| *label)
+            .collect();
         let want: Vec<bool> = labels.iter().map(|label| *label != 0 && reached.contains(label)).collect();
         assert!(
             below == want

@@ -190,7 +190,7 @@ EXPECTED = {
     "row_sums": lambda: wide.sum(axis=1, keepdims=True),
     "column_sums": lambda: wide.sum(axis=0, keepdims=True),
     "luminance sum_axis rows": lambda: grey.sum(axis=0, keepdims=True),
-    "mean_axis channels": lambda: wide.mean(axis=2, keepdims=True),
+    "mean_axis channels": lambda: wide.mean(axis=2, keepdims=True).astype(np.float32),
     "min_axis columns": lambda: PICTURE.min(axis=1, keepdims=True),
     "max_axis channels": lambda: PICTURE.max(axis=2, keepdims=True),
     "luminance cumsum rows cumsum columns": lambda: grey.cumsum(axis=0).cumsum(axis=1),

@@ -50,7 +50,7 @@ pub enum AnyImage {
 /// A picture whose pixels are there, or are read when they are needed.
 pub(super) enum Opened {
     Now(Picture),
-    Later(PictureReader),
+    Later(Box<PictureReader>),
 }
 
 /// Evaluates `$body` with `$image` bound to the image of whatever type.
@@ -156,7 +156,7 @@ impl AnyImage {
         let read = |means: Means<'_>| {
             session.expect_file(std::fs::metadata(path).map_or(0, |found| found.len()));
             match later::reader(path, options, session.host_limit()) {
-                Some(reader) => Ok(Opened::Later(reader)),
+                Some(reader) => Ok(Opened::Later(Box::new(reader))),
                 None => decode::read(path, options, means).map(Opened::Now),
             }
         };
@@ -188,7 +188,7 @@ impl AnyImage {
         let answer = on_root(session, "opening a picture", || {
             let room = |bytes| session.room(bytes);
             match open(Means { workers: session.workers(), room: &room, session: Some(session) })? {
-                Opened::Later(found) => later::known(reader.insert(found)),
+                Opened::Later(found) => later::known(reader.insert(*found)),
                 Opened::Now(picture) => {
                     let header = opened(picture.shape, picture.dtype)?;
                     pixels = Some(picture.pixels);

@@ -102,7 +102,7 @@ impl AnyImage {
                 SpooledData::OnDisk(file) => {
                     let source = Source::of_file(file)?;
                     match reader_of(source.clone(), Path::new(IN_MEMORY), options, limit) {
-                        Some(reader) if options.later != Some(false) => Ok(Opened::Later(reader)),
+                        Some(reader) if options.later != Some(false) => Ok(Opened::Later(Box::new(reader))),
                         _ => decoded(&source, means),
                     }
                 }

@@ -416,7 +416,7 @@ mod tests {
     #[test]
     fn what_is_rounded_at_once_is_what_digits_round_to() {
         // Sums of few digits, about powers of two and half way between numbers.
-        let sign = |k: usize| if k % 2 == 0 { 1.0 } else { -1.0 };
+        let sign = |k: usize| if k.is_multiple_of(2) { 1.0 } else { -1.0 };
         for k in 0..400 {
             let digits = [0, 1, 2, 3].map(|d| {
                 sign(k / (1 << d)) * ((k * 7919 + d * 104_729) % (1 << 24)) as f64 * 2f64.powi((k % 29) as i32)
