@@ -78,7 +78,7 @@ fn compiled(body: &str) -> String {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("wrong.rs");
     let program = format!(
-        "use horus::prelude::*;\nfn program(session: &Session, image: Image<f32>, mask: Image<bool>) -> Result<()> {{\n{body}\nOk(())\n}}\nfn main() {{}}\n"
+        "#![allow(dead_code)]\nuse horus::prelude::*;\nfn program(session: &Session, image: Image<f32>, mask: Image<bool>) -> Result<()> {{\n{body}\nOk(())\n}}\nfn main() {{}}\n"
     );
     std::fs::write(&file, program).expect("a file");
     let built = std::env::current_exe().expect("this program").with_file_name("");

@@ -1,5 +1,4 @@
 //! Several steps of a loop in one launch: the bits of one step at a time, on every device and number of ranks; and what is spared.
-// Long because the same loops are compared in every way that they can be run.
 
 use std::collections::BTreeSet;
 use std::panic::Location;

@@ -1,5 +1,4 @@
 //! Evaluations that run beside the program: what goes on meanwhile, and what does not.
-// Long because each way to end, wait and fail has its own test, and all share the gate that halts an evaluation.
 
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::sync::{Arc, Mutex};

@@ -230,26 +230,6 @@ fn unsafe_code_stays_where_it_may_be() {
     assert!(!occurs(tokens(&root().join("horus-core/src/lib.rs")), "unsafe"));
 }
 
-/// Files longer than this say why at their top.
-const LINES: usize = 400;
-
-#[test]
-fn long_files_say_why() {
-    let mut undivided = Vec::new();
-    for file in folders().iter().flat_map(|f| files(f)) {
-        let text = fs::read_to_string(&file).unwrap();
-        let mut head = text.lines().take_while(|l| l.starts_with("//") || l.starts_with("#!") || l.is_empty());
-        let reason = head.any(|l| l.starts_with("// Long because "));
-        let name = file.strip_prefix(root()).unwrap().display().to_string();
-        let long = text.lines().count() > LINES;
-        assert!(long || !reason, "{name} is not long: it needs no reason");
-        if long && !reason {
-            undivided.push(name);
-        }
-    }
-    assert!(undivided.is_empty(), "over {LINES} lines without `// Long because ...` at the top: {undivided:#?}");
-}
-
 /// Names that two published types have, and why.
 const SHARED: &[(&str, &str)] = &[
     ("Image", "the oracle's images are what the engine's compute; both are called what they are"),

@@ -3,8 +3,6 @@
 //! Each begins with a launch that is right, and changes one thing. Whatever comes of it, the bytes around stay as they
 //! were, and the launch that is right still works.
 
-// Long because there is a launch of every kind here, and every way to make one wrong.
-
 use horus_core::device::{Device, Geometry, Launch, LaunchInput, Memory};
 use horus_core::dtype::{DType, Scalar};
 use horus_core::error::DeviceError;

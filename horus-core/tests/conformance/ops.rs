@@ -1,7 +1,5 @@
 //! Each operation by itself.
 
-// Long because it is a list: a few rows for each operation.
-
 use horus_core::dispatch;
 use horus_core::dtype::{DType, Pixel, Scalar};
 use horus_core::ir::graph::Op;

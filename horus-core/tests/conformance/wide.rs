@@ -1,7 +1,6 @@
 //! Random programs of up to 60 operations of every type, shape and border: planes that part and meet, transposes and other
 //! sizes, sparse filters that read one side only, masks, tables, reductions and what is computed from them, repeated over an
 //! image again; on 1 to 5 ranks of unequal shares.
-// Long because one drawing of random programs knows every operation.
 
 use horus_core::dtype::{DType, Scalar};
 use horus_core::ir::graph::{NodeId, Op, Operand};

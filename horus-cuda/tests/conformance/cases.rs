@@ -1,5 +1,4 @@
 //! The launches.
-// Long because it is one list, of launches of every kind.
 
 mod sampling;
 mod several;
