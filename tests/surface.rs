@@ -98,12 +98,12 @@ fn the_compiler_explains_frequent_mistakes() {
     assert_eq!(right, "");
     for (wrong, told) in [
         ("image + 1;", "is no operand of an image of `f32`"),
-        ("&image * image.convert::<f64>();", "`Image<f64>` is no operand of an image of `f32`"),
+        ("&image * image.convert::<f64>();", "Image<f64>` is no operand of an image of `f32`"),
         ("let by: f64 = 2.0; image * by;", "scalars by `as f32`"),
-        ("image - mask;", "`Image<bool>` is no operand of an image of `f32`"),
+        ("image - mask;", "Image<bool>` is no operand of an image of `f32`"),
         ("mask + 1.0;", "`convert::<f32>()` makes numbers of them"),
         ("mask.sum();", "`convert::<f32>()` makes numbers of them"),
-        ("println!(\"{}\", image.mean());", "`Value<f64>` doesn't implement `std::fmt::Display`"),
+        ("println!(\"{}\", image.mean());", "Value<f64>` doesn't implement `std::fmt::Display`"),
     ] {
         let said = compiled(wrong);
         assert!(said.contains(told), "{wrong} says\n{said}");

@@ -148,22 +148,6 @@ fn what_is_foreseen_not_to_fit_is_refused_and_nothing_is_lost() {
 }
 
 #[test]
-fn zz_experiment() {
-    for dev in 2..14 {
-        for host in 2..20 {
-            let s =
-                Session::on(Box::new(Simulated::new(cpu(), dev * IMAGE))).host_memory(host * IMAGE).build().unwrap();
-            let passing = Image::from_fn(&s, SIDE, SIDE, |y, x| (y ^ x) as f32);
-            let huge = passing.median3().resize(4 * SIDE, 4 * SIDE, horus_core::ops::geometric::Interpolation::Nearest);
-            drop(passing);
-            let say = |r: Result<Vec<f32>>| r.map_or_else(|e| e.to_string(), |_| "ok".to_owned());
-            let a = say(huge.to_vec());
-            println!("EXP {dev} {host}: {a} | {}", say(huge.to_vec()));
-        }
-    }
-}
-
-#[test]
 fn ranks_go_on_after_what_they_all_foresee() {
     for ranks in [2, 3] {
         let all = ThreadComm::run(ranks, |comm| {

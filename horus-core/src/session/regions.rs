@@ -244,7 +244,10 @@ impl Session {
         let root = graph.node(graph.roots[0]);
         let at = at.map(|at| at.to_string());
         let node = graph.nodes.iter().find(|n| Some(n.site.to_string()) == at && !matches!(n.op, Op::Source(_)));
-        let node = node.unwrap_or(root);
+        let found = node.unwrap_or(root);
+        // A program in another language is told of its lines, which what it asks for has not.
+        let told = || graph.nodes.iter().rfind(|n| n.site.line.is_some() && !matches!(n.op, Op::Source(_)));
+        let node = if found.site.line.is_none() { told().unwrap_or(found) } else { found };
         let op = format!("{} (recorded at {})", node.op.name(), node.site);
         let source = DeviceError::OutOfMemory { bytes, used: limits.beside, bound: limits.bound };
         Error::Device { op, device: "the host".into(), source }
