@@ -285,7 +285,13 @@ fn wrongs(good: &Case) -> Vec<(String, Case)> {
         );
         add("an input that holds no row", good.with(|c| c.inputs[i].window = Window::new(0, 0)));
         // Rows of any length are reduced and counted.
-        let any = matches!(good.kernel, Kernel::RowReduce(_) | Kernel::MapReduce(..) | Kernel::Histogram { .. });
+        let any = matches!(
+            good.kernel,
+            Kernel::RowReduce(_)
+                | Kernel::MapReduce(..)
+                | Kernel::Histogram { .. }
+                | Kernel::Labels(LabelReduce::Shape { .. })
+        );
         if !any || i > 0 {
             add("a narrow input", good.with(|c| c.inputs[i].shape.width = 0));
         }
