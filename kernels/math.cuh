@@ -1,4 +1,4 @@
-// The transcendental functions: the steps of horus_core::dtype::math (horus-core/src/dtype/math), in the same order, so that
+// The transcendental functions: the steps of horus_core::dtype::math (horus-base/src/dtype/math), in the same order, so that
 // every bit agrees. What they are made of is told there. A program that calls none of them does without this file.
 
 #ifdef HS_EMULATE

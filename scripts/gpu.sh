@@ -25,16 +25,16 @@
 # failed. HORUS_NVRTC says where libnvrtc is, if the system does not.
 set -uo pipefail
 cd "$(dirname "$0")/.."
-programs=(horus convrot conv2d convuv jacobi perona_malik pop hirlam horus-bench horus-loop-bench horus-field-bench horus-strategies horus-fabric-bench horus-cuda-check horus-cuda-bench)
+programs=(horus convrot conv2d convuv jacobi perona_malik pop hirlam horus-bench horus-loop-bench horus-field-bench horus-strategies horus-fabric-bench horus-cuda-bench)
 
 build() {
   local bin=$1 test
-  cargo build --release --workspace --bins ${MPI:+--features horus-apps/mpi,horus-mpi/mpi} || return 1
+  cargo build --release --workspace --bins --example horus-cuda-check ${MPI:+--features horus-apps/mpi,horus-mpi/mpi} || return 1
   test=$(cargo test --release -p horus-cuda --test gpu --no-run --message-format=json |
     sed -n 's/.*"name":"gpu".*"executable":"\([^"]*\)".*/\1/p' | tail -n 1)
   [ -n "$test" ] || { echo "the conformance test was not built" >&2; return 1; }
   mkdir -p "$bin"
-  (cd "${CARGO_TARGET_DIR:-target}/release" && cp "${programs[@]}" horus-series-bench horus-copy-bench horus-machine horus-tune "$bin/") && cp "$test" "$bin/gpu-conformance"
+  (cd "${CARGO_TARGET_DIR:-target}/release" && cp "${programs[@]}" horus-series-bench horus-copy-bench examples/horus-cuda-check horus-machine horus-tune "$bin/") && cp "$test" "$bin/gpu-conformance"
 }
 
 if [ "${1:-}" = build ]; then

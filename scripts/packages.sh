@@ -12,9 +12,9 @@ most=$((900 << 10)) # bytes of an archive
 
 # Uncommitted files are packaged as they are. Tests and goldens are left out on purpose, which Cargo warns of.
 rm -f "$target"/package/*.crate
-said=$(cargo package --workspace --exclude horus-python --allow-dirty --no-verify 2>&1) || { echo "$said" >&2; exit 1; }
+said=$(cargo package --workspace --exclude horus-python --exclude horus-testing --allow-dirty --no-verify 2>&1) || { echo "$said" >&2; exit 1; }
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
-crates=(horus-core horus-cuda horus-mpi horus-image horus-apps horus-partition horus-zarr)
+crates=(horus-base horus-plan horus-host horus-cpu horus-core horus-cuda horus-mpi horus-image horus-apps horus-partition horus-zarr)
 
 work=$target/package/unpacked
 rm -rf "$work"

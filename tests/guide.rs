@@ -101,6 +101,13 @@ fn functions(path: PathBuf) -> BTreeSet<String> {
     names.filter(|n| !n.is_empty()).map(str::to_owned).collect()
 }
 
+/// The room `name`, in whichever crate of the library it is.
+fn room(name: &str) -> PathBuf {
+    let crates = ["horus-core", "horus-plan", "horus-host", "horus-base"];
+    let mut places = crates.iter().map(|c| root().join(c).join("src").join(name));
+    places.find(|place| place.exists()).unwrap_or_else(|| panic!("no crate has {name}"))
+}
+
 fn operations() -> BTreeSet<String> {
     let mut all = functions(root().join("horus-core/src/image"));
     all.extend(TABLE.iter().map(|row| row.name.to_owned()));
@@ -111,7 +118,7 @@ fn operations() -> BTreeSet<String> {
 fn the_table_of_names_names_what_there_is() {
     let mut there_is = operations();
     for place in ["filters", "io", "ops/neighbourhood.rs"] {
-        there_is.extend(functions(root().join("horus-core/src").join(place)));
+        there_is.extend(functions(room(place)));
     }
     let named = named();
     assert!(named.len() > 80, "{named:?}");
@@ -154,7 +161,7 @@ fn the_table_of_names_is_complete() {
 #[test]
 fn the_page_of_images_begins_with_what_everybody_needs() {
     let at = |file: &str, modules: &[&str]| -> Vec<usize> {
-        let text = fs::read_to_string(root().join("horus-core/src").join(file)).expect("a file");
+        let text = fs::read_to_string(room(file)).expect("a file");
         let place = |module: &&str| text.find(&format!("mod {module};")).unwrap_or_else(|| panic!("{file}: {module}"));
         modules.iter().map(place).collect()
     };
@@ -180,7 +187,7 @@ fn aliases(path: PathBuf) -> BTreeSet<String> {
 fn the_documentation_is_searched_by_the_names_of_scipy_and_opencv() {
     let mut found = operations();
     for place in ["image", "io", "filters"] {
-        found.extend(aliases(root().join("horus-core/src").join(place)));
+        found.extend(aliases(room(place)));
     }
     let (_, tables) = NAMES.split_once("## In and out").expect("the tables");
     let (tables, _) = tables.split_once("## Loops").expect("the tables");
@@ -204,9 +211,8 @@ fn the_documentation_is_searched_by_the_names_of_scipy_and_opencv() {
 #[test]
 fn examples_of_the_documentation_are_those_of_a_user() {
     let (mut blocks, mut wrong) = (0, Vec::new());
-    let mut folders: Vec<PathBuf> = ["dtype", "filters", "host", "image", "io", "series", "session", "settings"]
-        .map(|folder| root().join("horus-core/src").join(folder))
-        .into();
+    let mut folders: Vec<PathBuf> =
+        ["dtype", "filters", "host", "image", "io", "series", "session", "settings"].map(|folder| room(folder)).into();
     folders.push(root().join("src"));
     while let Some(path) = folders.pop() {
         if path.is_dir() {

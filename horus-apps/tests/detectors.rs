@@ -8,11 +8,11 @@ use horus::core::comm::threads::ThreadComm;
 use horus::core::comm::{Alone, Communicator};
 use horus::core::cpu::device::CpuDevice;
 use horus::core::device::Device;
-use horus::core::device::faulty::Faulty;
-use horus::core::device::simulated::Simulated;
 use horus::core::session::Session as CoreSession;
 use horus::prelude::*;
 use horus_apps::detectors::{Detector, Params, conv2d, convrot, convuv};
+use horus_testing::faulty::Faulty;
+use horus_testing::simulated::Simulated;
 
 fn picture() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../assets/small.png")

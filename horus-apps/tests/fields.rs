@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex};
 use horus::core::comm::threads::ThreadComm;
 use horus::core::cpu::device::CpuDevice;
 use horus::core::device::Device;
-use horus::core::device::simulated::Simulated;
 use horus::core::session::Session;
 use horus::prelude::{AnyImage, Image, Mode};
 use horus_apps::fields::ocean::{SeaWater, pressure};
+use horus_testing::simulated::Simulated;
 
 const D: usize = 5;
 const H: usize = 7;

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use horus::core::comm::threads::ThreadComm;
 use horus::core::cpu::device::CpuDevice;
 use horus::core::device::Device;
-use horus::core::device::simulated::Simulated;
 use horus::core::session::Session;
 use horus::prelude::{AnyImage, Float, Image, Mode};
 use horus_apps::fields::weather::{Dynamics, Tendencies, Weather, half_levels, latitudes};
+use horus_testing::simulated::Simulated;
 
 const D: usize = 7;
 const H: usize = 11;

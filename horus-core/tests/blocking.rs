@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use horus_core::comm::threads::ThreadComm;
 use horus_core::cpu::device::CpuDevice;
-use horus_core::device::simulated::Simulated;
 use horus_core::device::{Device, Geometry, Launch, LaunchInput, Memory};
 use horus_core::dtype::{DType, Scalar};
 use horus_core::error::Result;
@@ -25,10 +24,11 @@ use horus_core::plan::partition::Partition;
 use horus_core::plan::state::{Halo, Placement, Residency, State};
 use horus_core::plan::verify::verify;
 use horus_core::plan::{Action, Mode, Plan, Setting, Want, plan};
-use horus_core::reference::kernel::{HostImage, evaluate};
 use horus_core::session::{Session, SessionBuilder};
 use horus_core::settings::Steps;
 use horus_core::shape::{Axis, Border, Shape, Window};
+use horus_testing::reference::kernel::{HostImage, evaluate};
+use horus_testing::simulated::Simulated;
 
 const BORDERS: [Border; 5] =
     [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(0.5)];

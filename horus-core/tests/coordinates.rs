@@ -5,13 +5,13 @@ use std::sync::Arc;
 use horus_core::comm::threads::ThreadComm;
 use horus_core::cpu::device::CpuDevice;
 use horus_core::device::Device;
-use horus_core::device::simulated::Simulated;
 use horus_core::image::Image;
 use horus_core::ops::geometric::Interpolation;
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::plan::Mode;
 use horus_core::session::Session;
 use horus_core::shape::{Axis, Border, Shape};
+use horus_testing::simulated::Simulated;
 
 const SHAPE: Shape = Shape::new(23, 31, 3);
 

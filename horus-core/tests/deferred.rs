@@ -7,13 +7,13 @@ use horus_core::comm::threads::ThreadComm;
 use horus_core::comm::{Alone, Communicator};
 use horus_core::cpu::device::CpuDevice;
 use horus_core::device::Device;
-use horus_core::device::simulated::Simulated;
 use horus_core::error::{Error, Result};
 use horus_core::host::buffer::Pool;
 use horus_core::host::workers::Workers;
 use horus_core::image::Image;
 use horus_core::plan::work::Work;
 use horus_core::session::{Chooser, Session};
+use horus_testing::simulated::Simulated;
 
 /// Chooses a device of one kind, and remembers what for.
 #[derive(Default)]

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use horus_core::comm::threads::ThreadComm;
 use horus_core::cpu::device::CpuDevice;
 use horus_core::device::Device;
-use horus_core::device::simulated::Simulated;
 use horus_core::image::Image;
 use horus_core::plan::Mode;
 use horus_core::session::Session;
+use horus_testing::simulated::Simulated;
 
 fn session(mode: Mode) -> Session {
     Session::on(Box::new(CpuDevice::new(Some(2)).unwrap())).mode(mode).build().unwrap()

@@ -6,11 +6,11 @@ use horus_core::comm::Communicator;
 use horus_core::comm::threads::ThreadComm;
 use horus_core::cpu::device::CpuDevice;
 use horus_core::device::Device;
-use horus_core::device::faulty::{Fault, Faulty};
-use horus_core::device::simulated::Simulated;
 use horus_core::error::{Error, Result};
 use horus_core::image::Image;
 use horus_core::session::Session;
+use horus_testing::faulty::{Fault, Faulty};
+use horus_testing::simulated::Simulated;
 
 const SIDE: usize = 48;
 const IMAGE: usize = SIDE * SIDE * 4;

@@ -12,8 +12,6 @@ use horus_core::comm::Communicator;
 use horus_core::comm::threads::ThreadComm;
 use horus_core::cpu::device::CpuDevice;
 use horus_core::device::Device;
-use horus_core::device::faulty::Faulty;
-use horus_core::device::simulated::Simulated;
 use horus_core::dtype::DType;
 use horus_core::image::Image as Handle;
 use horus_core::ir::graph::Op;
@@ -26,9 +24,11 @@ use horus_core::plan::partition::Partition;
 use horus_core::plan::state::{Placement, Residency, State};
 use horus_core::plan::verify::verify;
 use horus_core::plan::{Action, Activity, Plan, Setting, Step, Transfer, Want, plan};
-use horus_core::reference;
 use horus_core::session::Session;
 use horus_core::shape::{Border, Shape};
+use horus_testing::faulty::Faulty;
+use horus_testing::reference;
+use horus_testing::simulated::Simulated;
 
 /// The device that `with_device` of the harness would open.
 fn with_device<R>(_: Place, f: impl FnOnce(&dyn Device) -> R) -> R {

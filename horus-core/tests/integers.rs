@@ -4,7 +4,6 @@
 use horus_core::comm::threads::ThreadComm;
 use horus_core::cpu::device::CpuDevice;
 use horus_core::device::Device;
-use horus_core::device::simulated::Simulated;
 use horus_core::dtype::{DType, Pixel};
 use horus_core::filters::Footprint;
 use horus_core::image::Image;
@@ -12,6 +11,7 @@ use horus_core::ops::geometric::{Flip, Interpolation};
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::session::Session;
 use horus_core::shape::{Axis, Border, Shape};
+use horus_testing::simulated::Simulated;
 use ndarray::{Array2, ArrayD};
 use ndarray_npy::{ReadableElement, read_npy};
 

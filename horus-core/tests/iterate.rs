@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use horus_core::comm::threads::ThreadComm;
 use horus_core::cpu::device::CpuDevice;
-use horus_core::device::faulty::Faulty;
-use horus_core::device::simulated::Simulated;
 use horus_core::error::{Error, Result};
 use horus_core::image::{Ending, Image, LoopState, Norm, Until};
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::session::{Session, SessionBuilder};
 use horus_core::shape::Border;
+use horus_testing::faulty::Faulty;
+use horus_testing::simulated::Simulated;
 
 fn cpu() -> CpuDevice {
     CpuDevice::new(Some(1)).expect("a CPU")

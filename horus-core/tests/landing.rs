@@ -2,9 +2,9 @@
 
 use horus_core::cpu::device::CpuDevice;
 use horus_core::device::Device;
-use horus_core::device::simulated::Simulated;
 use horus_core::error::DeviceError;
 use horus_core::host::buffer::Pool;
+use horus_testing::simulated::Simulated;
 
 #[test]
 fn what_lands_is_what_was_there_when_it_was_ordered() {

@@ -10,7 +10,6 @@ use horus_core::comm::threads::ThreadComm;
 use horus_core::comm::{Alone, Communicator};
 use horus_core::cpu::device::CpuDevice;
 use horus_core::device::Device;
-use horus_core::device::simulated::{Log, Simulated};
 use horus_core::dtype::DType;
 use horus_core::ir::graph::{NodeId, Op};
 use horus_core::ops::geometric::Flip;
@@ -22,8 +21,9 @@ use horus_core::plan::partition::Partition;
 use horus_core::plan::state::Halo;
 use horus_core::plan::verify::verify;
 use horus_core::plan::{Action, Mode, Part, Plan};
-use horus_core::reference::{self, Image};
 use horus_core::shape::{Border, Shape};
+use horus_testing::reference::{self, Image};
+use horus_testing::simulated::{Log, Simulated};
 
 /// Calls `f` with the device of a place, and what was asked of it if it is a simulated one.
 fn on_device<R>(place: Place, f: impl FnOnce(&dyn Device, &dyn Fn() -> Log) -> R) -> R {

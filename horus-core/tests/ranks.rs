@@ -6,13 +6,13 @@ use horus_core::comm::Communicator;
 use horus_core::comm::threads::ThreadComm;
 use horus_core::cpu::device::CpuDevice;
 use horus_core::device::Device;
-use horus_core::device::simulated::Simulated;
 use horus_core::error::Result;
 use horus_core::image::Image;
 use horus_core::io::AnyImage;
 use horus_core::ops::geometric::Flip;
 use horus_core::plan::movement::{Link, Load};
 use horus_core::session::Session;
+use horus_testing::simulated::Simulated;
 
 fn session() -> Session {
     let device = CpuDevice::new(Some(2)).expect("a CPU");

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use horus_core::comm::threads::ThreadComm;
 use horus_core::cpu::device::CpuDevice;
-use horus_core::device::faulty::Faulty;
-use horus_core::device::simulated::Simulated;
 use horus_core::error::Result;
 use horus_core::image::Image;
 use horus_core::plan::Mode;
 use horus_core::session::Session;
+use horus_testing::faulty::Faulty;
+use horus_testing::simulated::Simulated;
 
 fn cpu() -> CpuDevice {
     CpuDevice::new(Some(1)).unwrap()

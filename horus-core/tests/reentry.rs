@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use horus_core::comm::threads::ThreadComm;
 use horus_core::cpu::device::CpuDevice;
-use horus_core::device::simulated::{LogHandle, Simulated};
 use horus_core::error::{Error, Result};
 use horus_core::image::{Image, Value};
 use horus_core::plan::movement::Link;
 use horus_core::session::{Session, Stats};
+use horus_testing::simulated::{LogHandle, Simulated};
 
 const LINK: Link = Link { latency: 1e-6, bandwidth: 1e9 };
 

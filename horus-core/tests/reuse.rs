@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use horus_core::comm::threads::ThreadComm;
 use horus_core::cpu::device::CpuDevice;
-use horus_core::device::simulated::Simulated;
 use horus_core::error::Result;
 use horus_core::image::{Image, LoopState};
 use horus_core::session::{Handle, Session};
+use horus_testing::simulated::Simulated;
 
 fn session() -> Session {
     let device = CpuDevice::new(Some(2)).expect("a CPU");

@@ -2,10 +2,10 @@
 
 use horus_core::comm::threads::ThreadComm;
 use horus_core::cpu::device::CpuDevice;
-use horus_core::device::simulated::Simulated;
 use horus_core::error::Result;
 use horus_core::image::{Image, Value};
 use horus_core::session::{Session, Stats};
+use horus_testing::simulated::Simulated;
 use std::sync::Arc;
 
 const FRAMES: usize = 200;

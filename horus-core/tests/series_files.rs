@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use horus_core::cpu::device::CpuDevice;
 use horus_core::device::Device;
-use horus_core::device::simulated::Simulated;
 use horus_core::error::{Error, Result};
 use horus_core::image::Image;
 use horus_core::io::{AnyImage, OpenOptions, Picture, SaveOptions, Scaling};
 use horus_core::session::Session;
+use horus_testing::simulated::Simulated;
 
 fn session(threads: usize) -> Session {
     Session::on(Box::new(CpuDevice::new(Some(threads)).unwrap())).build().unwrap()

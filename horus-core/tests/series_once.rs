@@ -7,12 +7,12 @@ use std::sync::Arc;
 use horus_core::comm::threads::ThreadComm;
 use horus_core::cpu::device::CpuDevice;
 use horus_core::device::Device;
-use horus_core::device::faulty::Faulty;
-use horus_core::device::simulated::Simulated;
 use horus_core::error::Result;
 use horus_core::image::Image;
 use horus_core::io::{AnyImage, OpenOptions, Picture, SaveOptions, Scaling};
 use horus_core::session::Session;
+use horus_testing::faulty::Faulty;
+use horus_testing::simulated::Simulated;
 
 /// A picture with contents of its own; every third is larger, every fourth has 16 bits.
 fn picture(i: usize) -> Result<Picture> {

@@ -1,9 +1,9 @@
 //! A series plans once for pictures of equal kind, also on a device of its own memory, whose images the planner watches.
 
 use horus_core::cpu::device::CpuDevice;
-use horus_core::device::simulated::Simulated;
 use horus_core::io::{OpenOptions, Picture, SaveOptions, Scaling};
 use horus_core::session::Session;
+use horus_testing::simulated::Simulated;
 
 #[test]
 fn pictures_of_equal_kind_share_a_plan() {

@@ -4,7 +4,6 @@ use std::sync::{Arc, Mutex};
 
 use horus_core::comm::threads::ThreadComm;
 use horus_core::cpu::device::CpuDevice;
-use horus_core::device::simulated::Simulated;
 use horus_core::dtype::Pixel;
 use horus_core::image::Image;
 use horus_core::ops::geometric::Interpolation;
@@ -12,6 +11,7 @@ use horus_core::ops::neighbourhood::Filter;
 use horus_core::plan::Mode;
 use horus_core::session::{Session, SessionBuilder};
 use horus_core::shape::Border;
+use horus_testing::simulated::Simulated;
 
 const BORDERS: [Border; 5] =
     [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(0.5)];

@@ -8,11 +8,11 @@ use std::time::Duration;
 use horus_core::comm::threads::ThreadComm;
 use horus_core::comm::{CommError, Communicator};
 use horus_core::cpu::device::CpuDevice;
-use horus_core::device::faulty::Faulty;
-use horus_core::device::simulated::Simulated;
 use horus_core::error::{Error, Result};
 use horus_core::image::Image;
 use horus_core::session::{Session, SessionBuilder};
+use horus_testing::faulty::Faulty;
+use horus_testing::simulated::Simulated;
 
 const LONG: Duration = Duration::from_secs(60);
 /// Enough for a thread that does not wait to get past.

@@ -3,11 +3,11 @@
 use horus_core::comm::threads::ThreadComm;
 use horus_core::cpu::device::CpuDevice;
 use horus_core::device::Device;
-use horus_core::device::simulated::Simulated;
 use horus_core::dtype::Pixel;
 use horus_core::image::Image;
 use horus_core::session::Session;
 use horus_core::shape::Axis;
+use horus_testing::simulated::Simulated;
 use ndarray::{Array1, Array2, Array3};
 use ndarray_npy::{ReadableElement, read_npy};
 

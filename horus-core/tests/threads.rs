@@ -11,9 +11,9 @@ use horus_core::error::Result;
 use horus_core::image::{Image, Until};
 use horus_core::ops::geometric::{Flip, Interpolation};
 use horus_core::ops::reduce::{Fold, RowReduce};
-use horus_core::reference;
 use horus_core::session::Session;
 use horus_core::shape::{Border, Shape};
+use horus_testing::reference;
 use rayon::prelude::*;
 
 fn session(threads: usize) -> Session {

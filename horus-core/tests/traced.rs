@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use horus_core::comm::threads::ThreadComm;
 use horus_core::cpu::device::CpuDevice;
 use horus_core::device::Device;
-use horus_core::device::simulated::Simulated;
 use horus_core::image::Image;
 use horus_core::plan::{Parts, Transfer};
 use horus_core::session::{Session, SessionBuilder};
+use horus_testing::simulated::Simulated;
 use serde_json::Value;
 
 const ROWS: [&str; 5] = ["host", "upload", "compute", "download", "network"];

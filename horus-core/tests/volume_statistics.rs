@@ -6,10 +6,10 @@ use std::sync::Arc;
 use horus_core::comm::threads::ThreadComm;
 use horus_core::cpu::device::CpuDevice;
 use horus_core::device::Device;
-use horus_core::device::simulated::Simulated;
 use horus_core::image::Image;
 use horus_core::plan::Mode;
 use horus_core::session::{Session, SessionBuilder};
+use horus_testing::simulated::Simulated;
 
 /// Rows enough for several blocks of labels, and not a multiple of them.
 const SIZES: [[usize; 3]; 4] = [[4, 75, 6], [1, 40, 9], [5, 2, 3], [1, 1, 1]];

@@ -7,7 +7,6 @@ use horus_core::dtype::DType;
 use horus_core::error::{DeviceError, Error};
 use horus_core::host::Piece;
 use horus_core::ir::kernel::Kernel;
-use horus_core::reference::kernel::HostImage;
 use horus_core::shape::{Shape, Window};
 
 use crate::CudaDevice;
@@ -93,7 +92,7 @@ impl Bench {
                 // One upload of random data; the others are copies.
                 match sets.first().map_or(memories.first(), |s| Some(&s[0])) {
                     Some(first) => device.copy(first, &mut m, &[Piece::run(0, 0, bytes)])?,
-                    None => device.write(&HostImage::random(geometry, 1).bytes, &mut m, 0)?,
+                    None => device.write(&noise(geometry), &mut m, 0)?,
                 }
                 memories.push(m);
             }
@@ -213,4 +212,24 @@ impl Bench {
         self.time(work, 3)?;
         Ok(Measured { ms: self.time(work, 15)?, tuning, registers, spills, shared })
     }
+}
+
+/// Repeatable pixels between -0.5 and 0.5, or over the lower half of an integer type's bytes.
+pub fn noise(geometry: Geometry) -> Vec<u8> {
+    let mut state = 1u64;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as u32
+    };
+    let mut bytes = Vec::with_capacity(geometry.bytes());
+    while bytes.len() < geometry.bytes() {
+        let n = next();
+        let unit = f64::from(n) / f64::from(u32::MAX >> 1) - 0.5;
+        match geometry.dtype {
+            DType::F32 => bytes.extend((unit as f32).to_ne_bytes()),
+            DType::F64 => bytes.extend(unit.to_ne_bytes()),
+            _ => bytes.push((n & 0x7f) as u8),
+        }
+    }
+    bytes
 }

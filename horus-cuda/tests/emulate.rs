@@ -19,12 +19,12 @@ use horus_core::host::buffer::HostBuffer;
 use horus_core::image::Image;
 use horus_core::ir::kernel::{Kernel, LeafOp, Source};
 use horus_core::ops::geometric::Interpolation;
-use horus_core::reference::kernel::HostImage;
 use horus_core::session::Session;
 use horus_core::shape::{Border, Shape, Window};
 use horus_cuda::codegen::{Generated, Limits, Passes, Pointer, Shapes, generate_bounded};
 use horus_cuda::tuning::{Tuning, candidates, lookup};
 use horus_cuda::workloads::{conv2d, convrot_default};
+use horus_testing::reference::kernel::HostImage;
 
 use conformance::cases::{Case, Fill, cases};
 use horus_cuda::recorder::{Launched, Recorder};

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use harness::Place;
 use horus_core::cpu::device::CpuDevice;
 use horus_core::device::Device;
-use horus_core::device::simulated::Simulated;
+use horus_testing::simulated::Simulated;
 
 /// Calls `f` with the device of a place.
 pub(crate) fn with_device<R>(place: Place, f: impl FnOnce(&dyn Device) -> R) -> R {

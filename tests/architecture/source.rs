@@ -22,12 +22,17 @@ pub(crate) struct Module {
 }
 
 impl Module {
-    /// Every path that the module names, from the root of its crate (`crate::plan::state`) or as it stands (`std::fs`). What a
+    /// Every path that the module names, from the root of its crate or of one below it (`crate::plan::state`) or as it stands (`std::fs`). What a
     /// `use` takes from a group is a path each; one that takes everything ends in `*`.
     pub(crate) fn paths(&self) -> BTreeSet<String> {
         let mut out = BTreeSet::new();
         walk(self.code.clone(), &self.path, &mut |path| {
-            out.insert(path.join("::"));
+            let path = path.join("::");
+            let below = ["horus_base::", "horus_plan::", "horus_host::", "horus_cpu::"];
+            out.insert(match below.iter().find_map(|name| path.strip_prefix(name)) {
+                Some(rest) => format!("crate::{rest}"),
+                None => path,
+            });
         });
         out
     }

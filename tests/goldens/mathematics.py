@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes mathematics_*.npy with mpmath, and prints the coefficients of horus-core/src/dtype/math. See README.md.
+"""Writes mathematics_*.npy with mpmath, and prints the coefficients of horus-base/src/dtype/math. See README.md.
 
 A row of a golden holds the operands, the result rounded to f64, and what the exact result is more than that,
 in units in the last place: exact functions of numbers all over the range of f64, and near the edges of what is easy."""

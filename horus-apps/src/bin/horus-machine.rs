@@ -46,7 +46,8 @@ fn run(options: &Options) -> Result<()> {
     let Some(device) = session.device() else { return Err(Error::Config("the session has no device".into())) };
     let profile = if options.show { here::profile(device)? } else { measure(device, session.comm(), options.quick)? };
     // One of each kind of hardware keeps its profile and tells it.
-    let kinds = session.comm().gather(profile.hardware.number()).map_err(|e| e.during(session.rank(), "keeping it"))?;
+    let kinds =
+        session.comm().gather(here::number(&profile.hardware)).map_err(|e| e.during(session.rank(), "keeping it"))?;
     if kinds[..session.rank()].contains(&kinds[session.rank()]) {
         return Ok(());
     }

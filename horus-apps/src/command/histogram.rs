@@ -15,7 +15,7 @@ pub(crate) fn levels(image: &Image<f32>, low: &Value<f32>, high: &Value<f32>) ->
 /// How many pixels are in each level: one row.
 pub(crate) fn counts(levels: &Image<u8>) -> Image<f64> {
     // Each level is the middle of a bin.
-    levels.histogram(LEVELS, -0.5, LEVELS as f64 - 0.5).to_image()
+    levels.histogram(LEVELS, -0.5, LEVELS as f64 - 0.5).counts()
 }
 
 /// The sums of a row of [`LEVELS`] up to and with each.

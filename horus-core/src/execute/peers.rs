@@ -169,12 +169,12 @@ mod tests {
     use super::*;
     use crate::comm::threads::ThreadComm;
     use crate::cpu::device::CpuDevice;
-    use crate::device::simulated::Simulated;
     use crate::execute::routes::testing::{HEIGHT, WIDTH, geometry, movement, pixels, strips};
     use crate::plan::movement::{Need, needs_around, needs_of};
     use crate::shape::Window;
+    use horus_testing::simulated::Simulated;
 
-    fn connected(comm: &ThreadComm) -> (Simulated<CpuDevice>, crate::device::simulated::LogHandle) {
+    fn connected(comm: &ThreadComm) -> (Simulated<CpuDevice>, horus_testing::simulated::LogHandle) {
         let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1 << 20).with_fabric();
         let addresses = comm.gather(device.address()).unwrap();
         assert!(device.connect(comm, &addresses).unwrap());

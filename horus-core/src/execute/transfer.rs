@@ -226,10 +226,10 @@ mod tests {
     use super::*;
     use crate::comm::threads::ThreadComm;
     use crate::cpu::device::CpuDevice;
-    use crate::device::simulated::Simulated;
     use crate::execute::routes::testing::{HEIGHT, WIDTH, geometry, movement, pixels, strips};
     use crate::plan::movement::{Need, needs_around, needs_of};
     use crate::shape::Window;
+    use horus_testing::simulated::Simulated;
 
     #[test]
     fn pixels_arrive_from_host_and_device_where_they_are_needed_and_nothing_else_is_touched() {

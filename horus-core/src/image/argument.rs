@@ -16,7 +16,7 @@ use crate::session::{Handle, Session};
 use crate::shape::{Border, Shape};
 
 mod sealed {
-    pub trait Sealed {}
+    pub trait Sealed<T> {}
 }
 
 /// The second operand of a pixel operation on an [`Image<T>`]: an image of type `T`, owned or borrowed; a scalar; a
@@ -40,7 +40,7 @@ mod sealed {
     note = "operands have the type of the image's pixels: images, scalars (`1.0` for floats, `1` for integers), values, and arrays of a value per channel",
     note = "images of other types become of this one by `convert::<{T}>()`, integers on the scale 0..=1 by `to_unit()`, scalars by `as {T}`"
 )]
-pub trait Argument<T: Pixel>: sealed::Sealed {
+pub trait Argument<T: Pixel>: sealed::Sealed<T> {
     /// The operand itself.
     #[doc(hidden)]
     fn term(self) -> Term;
@@ -61,7 +61,7 @@ enum Kind {
     Channels(Vec<Scalar>),
 }
 
-impl<T: Pixel> sealed::Sealed for T {}
+impl<T: Pixel> sealed::Sealed<T> for T {}
 impl<T: Pixel> Argument<T> for T {
     fn term(self) -> Term {
         Term(Kind::Scalar(self.scalar()))
@@ -70,7 +70,7 @@ impl<T: Pixel> Argument<T> for T {
 
 macro_rules! images {
     ($($image:ty),*) => {$(
-        impl<T: Element> sealed::Sealed for $image {}
+        impl<T: Element> sealed::Sealed<T> for $image {}
         impl<T: Pixel> Argument<T> for $image {
             fn term(self) -> Term {
                 Term::image(&self)
@@ -82,7 +82,7 @@ images!(Image<T>, &Image<T>, &mut Image<T>);
 
 macro_rules! values {
     ($($value:ty),*) => {$(
-        impl<V> sealed::Sealed for $value {}
+        impl<T, V> sealed::Sealed<T> for $value {}
     )*};
 }
 values!(Value<V>, &Value<V>);
@@ -124,7 +124,7 @@ impl Value<f64> {
 
 macro_rules! arrays {
     ($($array:ty),*) => {$(
-        impl<T: Pixel, const N: usize> sealed::Sealed for $array {}
+        impl<T: Pixel, const N: usize> sealed::Sealed<T> for $array {}
         impl<T: Pixel, const N: usize> Argument<T> for $array {
             fn term(self) -> Term {
                 Term(Kind::Channels(self.iter().map(|v| v.scalar()).collect()))

@@ -187,7 +187,7 @@ impl<T: Pixel, L: Pixel> ByLabel<T, L> {
             let bin = ((&image - lo) / (hi - lo) * bins as f64).floor().min((bins - 1) as f64);
             let counts = image.ge(lo) & image.le(hi) & labels.ge(0.0) & labels.lt(self.count as f64);
             let joint = counts.select(labels * bins as f64 + bin, -1.0);
-            Ok(joint.histogram(all, -0.5, all as f64 - 0.5).to_image())
+            Ok(joint.histogram(all, -0.5, all as f64 - 0.5).counts())
         });
         Value::of(&counts, move |b| {
             let label = |row: &[f64]| row.iter().map(|v| *v as u64).collect();

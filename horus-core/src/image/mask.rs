@@ -45,13 +45,6 @@ impl Image<bool> {
         Value::of(&total, |b| b.as_slice::<f64>()[0] as u64)
     }
 
-    /// The truth values as numbers, 0 and 1.
-    #[doc(alias("astype", "convertTo"))]
-    #[track_caller]
-    pub fn convert<T: Pixel>(&self) -> Image<T> {
-        self.node(crate::ir::graph::Op::Convert, Location::caller())
-    }
-
     fn meet(&self, op: PixelOp, other: &Image<bool>, site: crate::error::Site) -> Image<bool> {
         pixel(op, vec![Term::image(self), Term::image(other)], site)
     }

@@ -4,7 +4,7 @@ use std::panic::Location;
 
 use super::argument::{Term, pixel};
 use super::{Argument, Image};
-use crate::dtype::Pixel;
+use crate::dtype::{Element, Pixel};
 use crate::error::{Error, Site};
 use crate::ir::graph::{Op, Operand};
 use crate::ops::pixel::{PixelKind, PixelOp};
@@ -276,24 +276,6 @@ impl<T: Pixel> Image<T> {
         self.with(PixelOp::Threshold, t, Location::caller())
     }
 
-    /// The pixels as type `U`: exact where `U` can hold them, else rounded to nearest (ties to even) and, for integers,
-    /// saturated; NaN becomes 0. Nothing is scaled; see [`Image::to_unit`].
-    ///
-    /// ```
-    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
-    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::from_slice(&session, 1, 5, &[-3.0f32, 1.5, 2.5, 300.0, f32::NAN]);
-    /// assert_eq!(image.convert::<u8>().to_vec()?, [0, 2, 2, 255, 0]);
-    /// # Ok::<(), horus_core::error::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn convert<U: Pixel>(&self) -> Image<U> {
-        if U::DTYPE == T::DTYPE {
-            return Image::from_handle(self.handle().clone());
-        }
-        self.node(Op::Convert, Location::caller())
-    }
-
     /// The pixels as floats in which an integer type's `0..=MAX` spans `0..=1`; floats stay as they are. `f64` stays
     /// `f64`, everything else becomes `f32`.
     ///
@@ -305,7 +287,7 @@ impl<T: Pixel> Image<T> {
     /// assert_eq!(image.convert::<f32>().to_vec()?, [0.0, 51.0, 255.0]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
-    #[doc(alias("convertTo", "img_as_float"))]
+    #[doc(alias("img_as_float"))]
     #[track_caller]
     pub fn to_unit(&self) -> Image<T::Linear> {
         let floats = self.convert::<T::Linear>();
@@ -313,5 +295,26 @@ impl<T: Pixel> Image<T> {
             return floats;
         }
         floats.with(PixelOp::Div, T::HIGHEST.to_linear(), Location::caller())
+    }
+}
+
+impl<T: Element> Image<T> {
+    /// The pixels as type `U`: exact where `U` can hold them, else rounded to nearest (ties to even) and, for integers,
+    /// saturated; NaN becomes 0, and masks 0 and 1. Nothing is scaled; see [`Image::to_unit`].
+    ///
+    /// ```
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let image = Image::from_slice(&session, 1, 5, &[-3.0f32, 1.5, 2.5, 300.0, f32::NAN]);
+    /// assert_eq!(image.convert::<u8>().to_vec()?, [0, 2, 2, 255, 0]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[doc(alias("astype", "convertTo"))]
+    #[track_caller]
+    pub fn convert<U: Pixel>(&self) -> Image<U> {
+        if U::DTYPE == T::TAG {
+            return Image::from_handle(self.handle().clone());
+        }
+        self.node(Op::Convert, Location::caller())
     }
 }

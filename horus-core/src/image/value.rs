@@ -138,11 +138,11 @@ impl Value<Vec<u64>> {
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let image = Image::from_slice(&session, 1, 5, &[0.0f32, 0.1, 0.5, 0.6, 1.0]);
-    /// let share = image.histogram(2, 0.0, 1.0).to_image() / 5.0;
+    /// let share = image.histogram(2, 0.0, 1.0).counts() / 5.0;
     /// assert_eq!(share.to_vec()?, [0.4, 0.6]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
-    pub fn to_image(&self) -> Image<f64> {
+    pub fn counts(&self) -> Image<f64> {
         Image::from_handle(self.handle.clone())
     }
 }

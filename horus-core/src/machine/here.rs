@@ -7,33 +7,30 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use super::profile::{Hardware, Profile};
-use super::set::Machine;
+use super::{Hardware, Machine, Profile};
 use crate::comm::agree::Digest;
 use crate::comm::{CommError, Communicator};
 use crate::device::{Device, MemoryKind};
 use crate::error::{Error, Result};
 use crate::settings::{CACHE, PROFILE};
 
-impl Hardware {
-    /// What `device` runs on.
-    pub fn of(device: &dyn Device) -> Hardware {
-        let (name, driver) = (device.hardware(), device.driver());
-        Hardware { device: name, driver, host: processor(), threads: device.workers().threads() }
-    }
+/// The hardware of `device` and of its host.
+pub fn hardware(device: &dyn Device) -> Hardware {
+    let (name, driver) = (device.hardware(), device.driver());
+    Hardware { device: name, driver, host: processor(), threads: device.workers().threads() }
+}
 
-    /// A number that differs where the hardware does; the same in every process.
-    pub fn number(&self) -> u64 {
-        let mut digest = Digest::new();
-        self.hash(&mut digest);
-        digest.finish()
-    }
+/// A number that differs where the hardware does; the same in every process.
+pub fn number(hardware: &Hardware) -> u64 {
+    let mut digest = Digest::new();
+    hardware.hash(&mut digest);
+    digest.finish()
+}
 
-    /// The name of the file in which its profile is kept.
-    fn file(&self) -> String {
-        let words: String = self.device.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-        format!("{}-{:016x}.json", words.trim_matches('-').to_ascii_lowercase(), self.number())
-    }
+/// The name of the file in which the profile of `hardware` is kept.
+fn file(hardware: &Hardware) -> String {
+    let words: String = hardware.device.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    format!("{}-{:016x}.json", words.trim_matches('-').to_ascii_lowercase(), number(hardware))
 }
 
 /// The model of the host's processor.
@@ -92,14 +89,14 @@ fn folder() -> Option<PathBuf> {
 /// # Errors
 /// [`Error::Config`] if `HORUS_PROFILE` names a file that cannot be used.
 pub fn profile(device: &dyn Device) -> Result<Profile> {
-    let hardware = Hardware::of(device);
+    let hardware = hardware(device);
     let unified = device.memory() == MemoryKind::Unified;
     match PROFILE.path() {
         Some(path) if path.as_os_str() == "default" => return Ok(assumed(hardware, unified)),
         Some(path) => return read(&path).map_err(|why| PROFILE.refused(&path.display().to_string(), &why)),
         None => {}
     }
-    let kept = folder().map(|f| f.join(hardware.file())).filter(|path| path.exists());
+    let kept = folder().map(|f| f.join(file(&hardware))).filter(|path| path.exists());
     let kept = kept.and_then(|path| match read(&path).and_then(|p| of_hardware(p, &hardware)) {
         Ok(profile) => Some(profile),
         Err(why) => {
@@ -177,7 +174,7 @@ pub fn keep(profile: &Profile, out: Option<&Path>) -> Result<PathBuf> {
         None => {
             let folder = folder().ok_or_else(|| Error::Config("there is no folder to keep the profile in".into()))?;
             std::fs::create_dir_all(&folder).map_err(|e| Error::write(&folder, e))?;
-            folder.join(profile.hardware.file())
+            folder.join(file(&profile.hardware))
         }
     };
     let text = serde_json::to_string_pretty(profile).map_err(|e| Error::write(&path, e))?;

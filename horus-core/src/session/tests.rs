@@ -2,11 +2,11 @@
 
 use super::*;
 use crate::cpu::device::CpuDevice;
-use crate::device::simulated::Simulated;
 use crate::error::Cause;
 use crate::image::Image;
 use crate::ops::neighbourhood::MedianSize;
 use crate::shape::Border;
+use horus_testing::simulated::Simulated;
 
 fn session() -> Session {
     let device = CpuDevice::new(Some(1)).expect("a CPU");

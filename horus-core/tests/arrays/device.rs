@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use horus_core::cpu::device::CpuDevice;
-use horus_core::device::simulated::Simulated;
 use horus_core::device::{Device, Launch, Memory, MemoryKind, Ticket};
 use horus_core::error::DeviceError;
 use horus_core::host::Piece;
 use horus_core::host::buffer::{HostBuffer, HostMemory};
 use horus_core::host::workers::Workers;
+use horus_testing::simulated::Simulated;
 
 /// Memory that a device reads by itself, and how much of it there is.
 #[derive(Debug)]

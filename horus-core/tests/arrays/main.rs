@@ -11,8 +11,6 @@ use horus_core::comm::Communicator;
 use horus_core::comm::threads::ThreadComm;
 use horus_core::cpu::device::CpuDevice;
 use horus_core::device::Device;
-use horus_core::device::faulty::Faulty;
-use horus_core::device::simulated::Simulated;
 use horus_core::dtype::Pixel;
 use horus_core::error::Error;
 use horus_core::host::buffer::Pool;
@@ -22,6 +20,8 @@ use horus_core::plan::Mode;
 use horus_core::plan::work::Work;
 use horus_core::session::{Chooser, Session};
 use horus_core::shape::Shape;
+use horus_testing::faulty::Faulty;
+use horus_testing::simulated::Simulated;
 
 use device::Locking;
 

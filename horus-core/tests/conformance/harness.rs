@@ -23,8 +23,8 @@ use horus_core::plan::partition::Partition;
 use horus_core::plan::state::{Hosts, Placement, Residency, State};
 use horus_core::plan::verify::verify;
 use horus_core::plan::{Mode, Plan, Setting, Transfer, Want, plan};
-use horus_core::reference::{self, Image};
 use horus_core::shape::{Shape, Window};
+use horus_testing::reference::{self, Image};
 
 /// A program over given images.
 #[derive(Clone, Debug, Default)]

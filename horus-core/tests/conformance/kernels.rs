@@ -6,9 +6,9 @@ use horus_core::device::Geometry;
 use horus_core::ir::kernel::Kernel;
 use horus_core::machine::Machine;
 use horus_core::optimize::optimize;
-use horus_core::reference::kernel::{HostImage, evaluate};
-use horus_core::reference::{self, Image};
 use horus_core::shape::{Shape, Window};
+use horus_testing::reference::kernel::{HostImage, evaluate};
+use horus_testing::reference::{self, Image};
 use proptest::prelude::*;
 
 use crate::draw;

@@ -11,8 +11,8 @@ use horus_core::ops::geometric::{Affine, Interpolation, rotation};
 use horus_core::plan::partition::Partition;
 use horus_core::plan::verify::verify;
 use horus_core::plan::{Mode, Setting};
-use horus_core::reference::{self, Image};
 use horus_core::shape::{Border, Shape};
+use horus_testing::reference::{self, Image};
 use proptest::prelude::*;
 
 use crate::harness::{Place, Program, carry_out, connect, image, planned_for};

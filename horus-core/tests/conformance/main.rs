@@ -21,8 +21,8 @@ mod wide;
 use harness::Place;
 use horus_core::cpu::device::CpuDevice;
 use horus_core::device::Device;
-use horus_core::device::simulated::Simulated;
 use horus_core::plan::Mode;
+use horus_testing::simulated::Simulated;
 
 /// Random programs tried.
 pub(crate) const RANDOM_PROGRAMS: u32 = 150;

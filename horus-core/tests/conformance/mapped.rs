@@ -11,8 +11,8 @@ use horus_core::plan::partition::Partition;
 use horus_core::plan::state::{Placement, Residency, State};
 use horus_core::plan::verify::verify;
 use horus_core::plan::{Action, Mappable, Mode, Plan, Setting, Transfer, Want, plan};
-use horus_core::reference;
 use horus_core::shape::{Border, Shape};
+use horus_testing::reference;
 use proptest::prelude::*;
 
 use crate::harness::{Place, Program, carry_out, image};

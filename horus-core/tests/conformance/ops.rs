@@ -12,8 +12,8 @@ use horus_core::ops::reconstruction::Reconstruction;
 use horus_core::ops::reduce::RowReduce;
 use horus_core::ops::sampling::Sampling;
 use horus_core::ops::windowed::{BoxMean, Ranked, Windowed};
-use horus_core::reference::Image;
 use horus_core::shape::{Border, Shape};
+use horus_testing::reference::Image;
 
 use crate::harness::{Place, Program, conforms, image};
 

@@ -8,9 +8,9 @@ use horus_core::ops::neighbourhood::Filter;
 use horus_core::ops::pixel::PixelOp;
 use horus_core::ops::reduce::{Fold, RowReduce};
 use horus_core::plan::partition::Partition;
-use horus_core::reference::{self, Image};
 use horus_core::region::{Cut, InPlace, Rect, Restricted, Supply, narrow, restrict};
 use horus_core::shape::{Border, Shape};
+use horus_testing::reference::{self, Image};
 use proptest::prelude::*;
 
 use crate::draw::{self, Draw};

@@ -6,8 +6,8 @@ use horus_core::ir::graph::{NodeId, Op};
 use horus_core::ops::pixel::PixelOp;
 use horus_core::ops::reduce::RowReduce;
 use horus_core::plan::partition::Partition;
-use horus_core::reference::{self, Image};
 use horus_core::shape::Shape;
+use horus_testing::reference::{self, Image};
 
 use crate::harness::{Place, Program, conforms, image, run_divided};
 

@@ -15,8 +15,8 @@ use horus_core::ops::reduce::RowReduce;
 use horus_core::ops::tiles::{Grid, TileReduce};
 use horus_core::ops::windowed::{BoxMean, Ranked, Windowed};
 use horus_core::plan::partition::Partition;
-use horus_core::reference;
 use horus_core::shape::{Axis, Border, Shape};
+use horus_testing::reference;
 use proptest::prelude::*;
 
 use crate::draw::{self, Draw};

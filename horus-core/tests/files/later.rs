@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex};
 use horus_core::comm::Communicator;
 use horus_core::comm::threads::ThreadComm;
 use horus_core::cpu::device::CpuDevice;
-use horus_core::device::simulated::Simulated;
 use horus_core::error::{Error, Result};
 use horus_core::image::{Image, Until};
 use horus_core::io::{AnyImage, OpenOptions};
 use horus_core::ops::geometric::Interpolation;
 use horus_core::session::{Session, SessionBuilder};
+use horus_testing::simulated::Simulated;
 
 use super::Folder;
 use super::tiffs::{self, Page};

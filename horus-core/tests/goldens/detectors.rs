@@ -5,8 +5,8 @@ use horus_core::ir::graph::{NodeId, Op};
 use horus_core::ops::geometric::{Affine, Interpolation, rotation};
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::ops::pixel::PixelOp;
-use horus_core::reference::Image;
 use horus_core::shape::{Border, Shape};
+use horus_testing::reference::Image;
 
 use crate::program::Program;
 use crate::{column, difference, image, plane, row, to_f64};

@@ -4,8 +4,8 @@ use horus_core::dtype::DType;
 use horus_core::ir::graph::Op;
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reach, Reduce};
 use horus_core::ops::windowed::{BoxMean, Ranked, Windowed};
-use horus_core::reference::{Image, convert};
 use horus_core::shape::Border;
+use horus_testing::reference::{Image, convert};
 
 use crate::program::{apply, apply_to};
 use crate::{CONSTANT, CONSTANT_U8, assert_close, borders, column, filter, image, load, plane, row, to_f64};

@@ -3,8 +3,8 @@
 use horus_core::dtype::DType;
 use horus_core::ir::graph::Op;
 use horus_core::ops::geometric::{Affine, Interpolation, rotation};
-use horus_core::reference::{Image, convert};
 use horus_core::shape::{Border, Shape};
+use horus_testing::reference::{Image, convert};
 
 use crate::program::Program;
 use crate::{CONSTANT, assert_close, borders, image, load, plane, to_f64};

@@ -14,8 +14,8 @@ use std::path::PathBuf;
 
 use horus_core::dtype::{DType, Pixel};
 use horus_core::ops::neighbourhood::Filter;
-use horus_core::reference::{Image, convert};
 use horus_core::shape::{Border, Shape};
+use horus_testing::reference::{Image, convert};
 use ndarray::ArrayD;
 use ndarray_npy::{ReadableElement, read_npy};
 

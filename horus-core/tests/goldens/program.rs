@@ -6,8 +6,8 @@ use horus_core::dtype::{DType, Scalar};
 use horus_core::ir::graph::{Graph, Node, NodeId, Op, Operand, ValueId};
 use horus_core::ops::pixel::PixelOp;
 use horus_core::ops::reduce::RowReduce;
-use horus_core::reference::{Image, evaluate};
 use horus_core::shape::Shape;
+use horus_testing::reference::{Image, evaluate};
 
 /// A program under construction, over one image.
 pub(crate) struct Program {

@@ -4,8 +4,8 @@ use horus_core::dtype::{DType, Scalar};
 use horus_core::ir::graph::Op;
 use horus_core::ops::pixel::PixelOp;
 use horus_core::ops::reduce::RowReduce;
-use horus_core::reference::Image;
 use horus_core::shape::Shape;
+use horus_testing::reference::Image;
 
 use crate::program::Program;
 use crate::{assert_close, image, load, plane, to_f64};

@@ -7,12 +7,12 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use horus_core::cpu::device::CpuDevice;
-use horus_core::device::simulated::Simulated;
 use horus_core::device::{Device, Download, Landing, Launch, Memory, MemoryKind, Room, Sending, Ticket};
 use horus_core::error::DeviceError;
 use horus_core::host::Piece;
 use horus_core::host::buffer::{HostBuffer, HostMemory, Pool};
 use horus_core::host::workers::Workers;
+use horus_testing::simulated::Simulated;
 
 /// Calls of a device, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

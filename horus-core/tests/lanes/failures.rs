@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use horus_core::device::Device;
-use horus_core::device::faulty::{Fault, Faulty};
-use horus_core::device::simulated::Simulated;
 use horus_core::error::Result;
 use horus_core::image::Image;
 use horus_core::session::Session;
+use horus_testing::faulty::{Fault, Faulty};
+use horus_testing::simulated::Simulated;
 
 use crate::{KINDS, Kind, ROOM, cpu, device, one};
 

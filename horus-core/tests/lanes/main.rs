@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use horus_core::cpu::device::CpuDevice;
 use horus_core::device::Device;
-use horus_core::device::simulated::Simulated;
 use horus_core::session::{Session, SessionBuilder};
+use horus_testing::simulated::Simulated;
 
 /// Bytes of a simulated device.
 const ROOM: usize = 1 << 26;

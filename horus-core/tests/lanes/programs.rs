@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use horus_core::comm::threads::ThreadComm;
 use horus_core::device::Device;
-use horus_core::device::simulated::Simulated;
 use horus_core::dtype::{Element, Pixel};
 use horus_core::error::Result;
 use horus_core::image::Image;
@@ -13,6 +12,7 @@ use horus_core::plan::movement::Load;
 use horus_core::plan::{Mode, Transfer};
 use horus_core::session::Session;
 use horus_core::shape::{Axis, Border};
+use horus_testing::simulated::Simulated;
 
 use crate::{KINDS, Kind, ROOM, cpu, device, lanes, one};
 

@@ -3,13 +3,13 @@
 use std::sync::{Arc, Mutex};
 
 use horus_core::device::Device;
-use horus_core::device::simulated::Simulated;
 use horus_core::dtype::{Element, Pixel};
 use horus_core::error::Result;
 use horus_core::image::{Image, Until};
 use horus_core::ops::geometric::Interpolation;
 use horus_core::session::Session;
 use horus_core::shape::Border;
+use horus_testing::simulated::Simulated;
 
 use crate::{KINDS, Kind, ROOM, cpu, device, lanes, one};
 

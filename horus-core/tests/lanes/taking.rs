@@ -4,12 +4,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use horus_core::comm::Communicator;
 use horus_core::cpu::device::CpuDevice;
-use horus_core::device::simulated::Simulated;
 use horus_core::device::{Device, Exchange, Launch, Memory, MemoryKind, Ticket};
 use horus_core::error::DeviceError;
 use horus_core::host::Piece;
 use horus_core::host::buffer::HostBuffer;
 use horus_core::host::workers::Workers;
+use horus_testing::simulated::Simulated;
 
 pub(crate) struct Taking {
     inner: Simulated<CpuDevice>,

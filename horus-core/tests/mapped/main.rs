@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use horus_core::comm::threads::ThreadComm;
 use horus_core::cpu::device::CpuDevice;
-use horus_core::device::faulty::Faulty;
-use horus_core::device::simulated::{LogHandle, Simulated};
 use horus_core::image::Image;
 use horus_core::plan::Transfer;
 use horus_core::session::Session;
+use horus_testing::faulty::Faulty;
+use horus_testing::simulated::{LogHandle, Simulated};
 
 fn cpu() -> CpuDevice {
     CpuDevice::new(Some(2)).unwrap()

@@ -14,10 +14,9 @@ use horus_core::error::{DeviceError, Error};
 use horus_core::ir::kernel::Kernel;
 use horus_core::ops::geometric::Interpolation;
 use horus_core::ops::reduce::{Fold, RowReduce};
-use horus_core::reference::kernel::HostImage;
 use horus_core::shape::{Border, Shape, Window};
 use horus_cuda::CudaDevice;
-use horus_cuda::measure::{Bench, SHAPE, TimedKernel, context, whole};
+use horus_cuda::measure::{Bench, SHAPE, TimedKernel, context, noise, whole};
 use horus_cuda::tuning::{Entry, TunedFamily, Tuning};
 use horus_cuda::workloads::{
     conv2d, convrot_default, correlate, over, pixel_chain, product, rotate, separable, turned_back,
@@ -129,7 +128,7 @@ fn measure(
 fn sum(device: &CudaDevice) -> Result<(), DeviceError> {
     let (image, column) = (whole(SHAPE, DType::F32), whole(Shape { width: 1, ..SHAPE }, DType::F64));
     let one = whole(Shape::new(1, 1, 1), DType::F64);
-    let pixels = HostImage::random(image, 3).bytes;
+    let pixels = noise(image);
     let mut images = Vec::new();
     for _ in 0..4 {
         let mut memory = device.allocate(pixels.len())?;

@@ -18,11 +18,11 @@ use horus_core::ops::tiles::{Grid, TileReduce};
 use horus_core::ops::windowed::{BoxMean, Ranked, Windowed, summed};
 use horus_core::shape::{Axis, Border, Shape, Window};
 
-use horus_core::reference::kernel::{HostImage, evaluate};
 use horus_cuda::workloads::{
     conv2d, convrot, convrot_default, correlate, dense, instr, over, pixel_chain, rotate, separable, single, taps,
     turned, turned_back,
 };
+use horus_testing::reference::kernel::{HostImage, evaluate};
 
 /// One launch.
 #[derive(Clone, Debug)]

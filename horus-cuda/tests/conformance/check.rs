@@ -12,10 +12,10 @@ use std::process::ExitCode;
 use horus_core::device::{Device, Launch, LaunchInput, Memory};
 use horus_core::error::DeviceError;
 use horus_core::host::Piece;
-use horus_core::reference::kernel::HostImage;
 use horus_core::shape::{Shape, Window};
 use horus_cuda::CudaDevice;
 use horus_cuda::tuning::candidates;
+use horus_testing::reference::kernel::HostImage;
 
 use cases::{Case, cases};
 

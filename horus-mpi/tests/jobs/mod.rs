@@ -7,18 +7,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use horus_core::comm::{Alone, Communicator, Parcel};
 use horus_core::cpu::device::CpuDevice;
-use horus_core::device::faulty::Faulty;
-use horus_core::device::simulated::Simulated;
 use horus_core::host::buffer::HostBuffer;
 use horus_core::image::Image;
 use horus_core::io::AnyImage;
 use horus_core::ops::geometric::Flip;
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::plan::{Counts, Mode};
-use horus_core::reference;
 use horus_core::session::Session;
 use horus_core::shape::{Border, Shape};
 use horus_mpi::MpiComm;
+use horus_testing::faulty::Faulty;
+use horus_testing::reference;
+use horus_testing::simulated::Simulated;
 
 use crate::harness::{Place, on_rank};
 use crate::random::{Choice, program};

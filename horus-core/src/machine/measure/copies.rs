@@ -11,7 +11,7 @@ use crate::error::DeviceError;
 use crate::host::Piece;
 use crate::host::buffer::{HostBuffer, Pool};
 use crate::ir::kernel::Kernel;
-use crate::machine::profile::{Line, Profile};
+use crate::machine::{Line, Profile};
 use crate::shape::{Shape, Window};
 
 /// Columns of the images by which kernels' own copies are measured.

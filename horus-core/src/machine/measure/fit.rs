@@ -1,6 +1,6 @@
 //! Numbers from measured times.
 
-use super::super::profile::{Efficiency, Line, Profile};
+use super::super::{Efficiency, Line, Profile};
 use crate::ir::kernel::{Family, KernelWork};
 
 /// The median; of none, nothing.

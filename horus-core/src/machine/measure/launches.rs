@@ -9,7 +9,7 @@ use crate::dtype::DType;
 use crate::error::DeviceError;
 use crate::host::Piece;
 use crate::ir::kernel::{Extent, Family, Kernel, KernelWork};
-use crate::machine::profile::{Profile, Rates};
+use crate::machine::{Profile, Rates};
 use crate::shape::{Shape, Window};
 
 /// Most launches whose time is taken together.

@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use self::fit::median;
 use super::here;
-use super::profile::{Files, Hardware, Origin, Profile, Rates};
+use super::{Files, Hardware, Origin, Profile, Rates};
 use crate::comm::{CommError, Communicator};
 use crate::device::{Device, MemoryKind};
 use crate::error::{DeviceError, Result};
@@ -49,8 +49,8 @@ struct Effort {
 /// error: what depends on it is assumed.
 pub fn measure(device: &dyn Device, comm: &dyn Communicator, quick: bool) -> Result<Profile> {
     let failed = |e: CommError| e.during(comm.rank(), "measuring the machine");
-    let hardware = Hardware::of(device);
-    let kinds = comm.gather(hardware.number()).map_err(failed)?;
+    let hardware = here::hardware(device);
+    let kinds = comm.gather(here::number(&hardware)).map_err(failed)?;
     let mut mine = None;
     for (rank, kind) in kinds.iter().enumerate() {
         if kinds[..rank].contains(kind) {

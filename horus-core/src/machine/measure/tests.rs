@@ -4,9 +4,9 @@ use super::*;
 use crate::comm::Alone;
 use crate::comm::threads::ThreadComm;
 use crate::cpu::device::CpuDevice;
-use crate::device::faulty::Faulty;
-use crate::device::simulated::Simulated;
 use crate::ir::kernel::Family;
+use horus_testing::faulty::Faulty;
+use horus_testing::simulated::Simulated;
 
 fn cpu() -> CpuDevice {
     CpuDevice::new(Some(2)).expect("two threads")
@@ -33,7 +33,7 @@ fn a_processor_is_measured() {
 #[test]
 fn copies_of_a_device_with_memory_of_its_own_are_measured() {
     let device = Simulated::new(cpu(), 1 << 30).with_mapping();
-    let assumed = here::assumed(Hardware::of(&device), false);
+    let assumed = here::assumed(here::hardware(&device), false);
     let profile = measure(&device, &Alone, true).expect("a profile");
     assert_eq!((profile.fault(), profile.origin), (None, Origin::Measured));
     let lines = |p: &Profile| {

@@ -1,0 +1,398 @@
+//! The arithmetic of the eight types of numbers.
+
+use super::math::{called, double, single};
+use super::pixel::sealed::Sealed;
+use super::{DType, Float, Pixel, Scalar};
+
+/// The arithmetic of pixels: what the table in `ops::pixel` is made of. Every backend must agree with it. Sealed.
+///
+/// Errors of the transcendental functions are in units in the last place (ulp), over the whole range of the type, and
+/// special values are those of Annex F of C99. Of an integer, the function in `f64` is converted back: rounded to nearest
+/// even and saturated, a NaN to 0.
+///
+/// Generic code over [`Pixel`] has these methods without naming the trait. It is kept out of the prelude, as many of its
+/// methods are named like those of the standard library and mean something else: `5i32.max(3)` is `Ord::max`.
+pub trait Arithmetic: Sealed + Copy + PartialOrd + Default {
+    /// `a + b`; integers saturate.
+    fn add(self, b: Self) -> Self;
+    /// `a - b`; integers saturate.
+    fn sub(self, b: Self) -> Self;
+    /// `a * b`; integers saturate.
+    fn mul(self, b: Self) -> Self;
+    /// `a / b`; integers truncate towards zero, saturate, and give 0 for `b == 0`.
+    fn div(self, b: Self) -> Self;
+    /// `-a`; integers saturate (0 for unsigned types).
+    fn neg(self) -> Self;
+    /// `|a|`; the smallest of a signed integer type saturates.
+    fn abs(self) -> Self;
+    /// Square root; integers round to nearest even, negative integers give 0.
+    fn sqrt(self) -> Self;
+    /// Natural exponential. Error: at most 1 ulp.
+    fn exp(self) -> Self;
+    /// Natural logarithm. Error: at most 1 ulp.
+    fn ln(self) -> Self;
+    /// `a` to the power `b`. Error: at most 0.63 ulp (`f32`), 1 ulp (`f64`).
+    fn pow(self, b: Self) -> Self;
+    /// Sine of an angle in radians. Error: at most 0.51 ulp (`f32`), 1 ulp (`f64`).
+    fn sin(self) -> Self;
+    /// Cosine of an angle in radians. Error: at most 0.51 ulp (`f32`), 1 ulp (`f64`).
+    fn cos(self) -> Self;
+    /// Angle of the point with ordinate `a` and abscissa `b`, in `-pi..=pi`. Error: at most 0.51 ulp (`f32`), 1 ulp (`f64`).
+    fn atan2(self, b: Self) -> Self;
+    /// `sqrt(a * a + b * b)` without over- or underflow on the way. Error: at most 0.51 ulp (`f32`), 1 ulp (`f64`).
+    fn hypot(self, b: Self) -> Self;
+    /// Largest integer not above `a`.
+    fn floor(self) -> Self;
+    /// Smallest integer not below `a`.
+    fn ceil(self) -> Self;
+    /// Nearest integer, the even one of two as near.
+    fn round(self) -> Self;
+    /// -1, 0 or 1 (NaN stays NaN, a signed zero stays).
+    fn sign(self) -> Self;
+    /// Whether the value is a NaN.
+    fn is_nan(self) -> bool;
+
+    /// The smaller; ignores a NaN; the first on a tie.
+    #[inline(always)]
+    fn min(self, b: Self) -> Self {
+        if b < self || self.is_nan() { b } else { self }
+    }
+    /// The larger; ignores a NaN; the first on a tie.
+    #[inline(always)]
+    fn max(self, b: Self) -> Self {
+        if b > self || self.is_nan() { b } else { self }
+    }
+    /// `|a - b|`; integers saturate.
+    #[inline(always)]
+    fn absdiff(self, b: Self) -> Self {
+        if self > b { self.sub(b) } else { b.sub(self).abs() }
+    }
+    /// Bits of the place of `a` in the order of all numbers of its type: the `level`-th 16 of them, from the highest (level 0)
+    /// on. There are 32 in `u32`, `i32` and `f32`, 64 in `f64`; an integer of 8 or 16 bits, which may have a sign, is its own
+    /// only digit. 0 for a level that is not, a NaN for a NaN; zeros of both signs have one place.
+    fn order_digit(self, level: Self) -> Self;
+    /// `|a / b|`, and 0 where `|b| < eps`.
+    #[inline(always)]
+    fn absdiv(self, b: Self, eps: Self) -> Self {
+        if b.abs() < eps { Self::default() } else { self.div(b).abs() }
+    }
+    /// `a * b + c`: of floats rounded once, of integers saturated twice.
+    #[inline(always)]
+    fn mul_add(self, b: Self, c: Self) -> Self {
+        self.mul(b).add(c)
+    }
+}
+
+macro_rules! integer {
+    ($t:ident, $tag:ident, $linear:ty, $interp:ty, $neg:expr, $abs:expr, $sign:expr) => {
+        impl Pixel for $t {
+            const DTYPE: DType = DType::$tag;
+            const ZERO: Self = 0;
+            const ONE: Self = 1;
+            const LOWEST: Self = $t::MIN;
+            const HIGHEST: Self = $t::MAX;
+            type Linear = $linear;
+            type Interp = $interp;
+
+            #[inline(always)]
+            fn scalar(self) -> Scalar {
+                Scalar::$tag(self)
+            }
+            fn from_scalar(s: Scalar) -> Self {
+                match s {
+                    Scalar::$tag(v) => v,
+                    other => Self::from_f64(other.to_f64()),
+                }
+            }
+            #[inline(always)]
+            fn from_f64(v: f64) -> Self {
+                v.round_ties_even() as $t
+            }
+            #[inline(always)]
+            fn to_f64(self) -> f64 {
+                self as f64
+            }
+            #[inline(always)]
+            fn from_f32(v: f32) -> Self {
+                v.round_ties_even() as $t
+            }
+            #[inline(always)]
+            fn to_linear(self) -> $linear {
+                self as $linear
+            }
+            #[inline(always)]
+            fn to_interp(self) -> $interp {
+                self as $interp
+            }
+            #[inline(always)]
+            fn from_interp(v: $interp) -> Self {
+                v.round_ties_even() as $t
+            }
+        }
+        impl Arithmetic for $t {
+            #[inline(always)]
+            fn add(self, b: Self) -> Self {
+                self.saturating_add(b)
+            }
+            #[inline(always)]
+            fn sub(self, b: Self) -> Self {
+                self.saturating_sub(b)
+            }
+            #[inline(always)]
+            fn mul(self, b: Self) -> Self {
+                self.saturating_mul(b)
+            }
+            #[inline(always)]
+            fn div(self, b: Self) -> Self {
+                if b == 0 { 0 } else { self.saturating_div(b) }
+            }
+            #[inline(always)]
+            fn neg(self) -> Self {
+                let f: fn($t) -> $t = $neg;
+                f(self)
+            }
+            #[inline(always)]
+            fn abs(self) -> Self {
+                let f: fn($t) -> $t = $abs;
+                f(self)
+            }
+            #[inline(always)]
+            fn sqrt(self) -> Self {
+                Self::from_f64((self as f64).sqrt())
+            }
+            #[inline(always)]
+            fn exp(self) -> Self {
+                Self::from_f64(called::exp(self as f64))
+            }
+            #[inline(always)]
+            fn ln(self) -> Self {
+                Self::from_f64(called::log(self as f64))
+            }
+            #[inline(always)]
+            fn pow(self, b: Self) -> Self {
+                Self::from_f64(called::pow(self as f64, b as f64))
+            }
+            #[inline(always)]
+            fn sin(self) -> Self {
+                if self.far() { Self::from_f64(called::sin_far(self as f64)) } else { self.sin_near() }
+            }
+            #[inline(always)]
+            fn cos(self) -> Self {
+                if self.far() { Self::from_f64(called::cos_far(self as f64)) } else { self.cos_near() }
+            }
+            #[inline(always)]
+            fn atan2(self, b: Self) -> Self {
+                Self::from_f64(called::atan2(self as f64, b as f64))
+            }
+            #[inline(always)]
+            fn hypot(self, b: Self) -> Self {
+                Self::from_f64(called::hypot(self as f64, b as f64))
+            }
+            #[inline(always)]
+            fn order_digit(self, level: Self) -> Self {
+                if size_of::<$t>() <= 2 {
+                    return if level == 0 { self } else { 0 };
+                }
+                let place = self as i64 - <$t>::MIN as i64;
+                match level as i64 {
+                    0 => (place >> 16) as $t,
+                    1 => (place & 0xffff) as $t,
+                    _ => 0,
+                }
+            }
+            #[inline(always)]
+            fn floor(self) -> Self {
+                self
+            }
+            #[inline(always)]
+            fn ceil(self) -> Self {
+                self
+            }
+            #[inline(always)]
+            fn round(self) -> Self {
+                self
+            }
+            #[inline(always)]
+            fn sign(self) -> Self {
+                let f: fn($t) -> $t = $sign;
+                f(self)
+            }
+            #[inline(always)]
+            fn is_nan(self) -> bool {
+                false
+            }
+        }
+    };
+}
+
+integer!(u8, U8, f32, f32, |_| 0, |a| a, |a| Ord::min(a, 1));
+integer!(u16, U16, f32, f32, |_| 0, |a| a, |a| Ord::min(a, 1));
+integer!(u32, U32, f32, f64, |_| 0, |a| a, |a| Ord::min(a, 1));
+integer!(i8, I8, f32, f32, |a| a.saturating_neg(), |a| a.saturating_abs(), |a| a.signum());
+integer!(i16, I16, f32, f32, |a| a.saturating_neg(), |a| a.saturating_abs(), |a| a.signum());
+integer!(i32, I32, f32, f64, |a| a.saturating_neg(), |a| a.saturating_abs(), |a| a.signum());
+
+macro_rules! float {
+    ($t:ident, $tag:ident, $functions:ident, $fraction:expr) => {
+        impl Pixel for $t {
+            const DTYPE: DType = DType::$tag;
+            const ZERO: Self = 0.0;
+            const ONE: Self = 1.0;
+            const LOWEST: Self = $t::NEG_INFINITY;
+            const HIGHEST: Self = $t::INFINITY;
+            type Linear = $t;
+            type Interp = $t;
+
+            #[inline(always)]
+            fn scalar(self) -> Scalar {
+                Scalar::$tag(self)
+            }
+            fn from_scalar(s: Scalar) -> Self {
+                match s {
+                    Scalar::$tag(v) => v,
+                    other => other.to_f64() as $t,
+                }
+            }
+            #[inline(always)]
+            fn from_f64(v: f64) -> Self {
+                v as $t
+            }
+            #[inline(always)]
+            fn to_f64(self) -> f64 {
+                self as f64
+            }
+            #[inline(always)]
+            fn from_f32(v: f32) -> Self {
+                v as $t
+            }
+            #[inline(always)]
+            fn to_linear(self) -> $t {
+                self
+            }
+            #[inline(always)]
+            fn to_interp(self) -> $t {
+                self
+            }
+            #[inline(always)]
+            fn from_interp(v: $t) -> Self {
+                v
+            }
+        }
+        impl Arithmetic for $t {
+            #[inline(always)]
+            fn add(self, b: Self) -> Self {
+                self + b
+            }
+            #[inline(always)]
+            fn sub(self, b: Self) -> Self {
+                self - b
+            }
+            #[inline(always)]
+            fn mul(self, b: Self) -> Self {
+                self * b
+            }
+            #[inline(always)]
+            fn div(self, b: Self) -> Self {
+                self / b
+            }
+            #[inline(always)]
+            fn neg(self) -> Self {
+                -self
+            }
+            #[inline(always)]
+            fn abs(self) -> Self {
+                <$t>::abs(self)
+            }
+            #[inline(always)]
+            fn sqrt(self) -> Self {
+                <$t>::sqrt(self)
+            }
+            #[inline(always)]
+            fn exp(self) -> Self {
+                $functions::exp(self)
+            }
+            #[inline(always)]
+            fn ln(self) -> Self {
+                $functions::log(self)
+            }
+            #[inline(always)]
+            fn pow(self, b: Self) -> Self {
+                $functions::pow(self, b)
+            }
+            #[inline(always)]
+            fn sin(self) -> Self {
+                if self.far() { $functions::sin_far(self) } else { self.sin_near() }
+            }
+            #[inline(always)]
+            fn cos(self) -> Self {
+                if self.far() { $functions::cos_far(self) } else { self.cos_near() }
+            }
+            #[inline(always)]
+            fn atan2(self, b: Self) -> Self {
+                $functions::atan2(self, b)
+            }
+            #[inline(always)]
+            fn hypot(self, b: Self) -> Self {
+                $functions::hypot(self, b)
+            }
+            #[inline(always)]
+            fn order_digit(self, level: Self) -> Self {
+                const BITS: u32 = <$t>::MAX.to_bits().count_ones().next_power_of_two();
+                // Zeros are equal.
+                let bits = (self + 0.0).to_bits();
+                let place = if bits >> (BITS - 1) != 0 { !bits } else { bits | 1 << (BITS - 1) };
+                let digit = (0..BITS / 16)
+                    .fold(0, |digit, k| if level == k as $t { place >> (BITS - 16 * (k + 1)) & 0xffff } else { digit });
+                if self.is_nan() { self } else { digit as $t }
+            }
+            #[inline(always)]
+            fn floor(self) -> Self {
+                <$t>::floor(self)
+            }
+            #[inline(always)]
+            fn ceil(self) -> Self {
+                <$t>::ceil(self)
+            }
+            #[inline(always)]
+            fn round(self) -> Self {
+                self.round_ties_even()
+            }
+            #[inline(always)]
+            fn sign(self) -> Self {
+                if self > 0.0 {
+                    1.0
+                } else if self < 0.0 {
+                    -1.0
+                } else {
+                    self
+                }
+            }
+            #[inline(always)]
+            fn is_nan(self) -> bool {
+                self != self
+            }
+            #[inline(always)]
+            fn mul_add(self, b: Self, c: Self) -> Self {
+                self.mul_add(b, c)
+            }
+        }
+        impl Float for $t {
+            #[inline(always)]
+            fn fma(self, a: Self, b: Self) -> Self {
+                self.mul_add(a, b)
+            }
+            #[inline(always)]
+            fn from_fraction(bits: u32) -> Self {
+                let f: fn(u32) -> $t = $fraction;
+                f(bits)
+            }
+            #[inline(always)]
+            fn bits(self) -> u64 {
+                self.to_bits() as u64
+            }
+        }
+    };
+}
+
+float!(f32, F32, single, |b| (b >> 8) as f32 * (1.0 / 16_777_216.0));
+float!(f64, F64, double, |b| b as f64 * (1.0 / 4_294_967_296.0));

@@ -1,0 +1,9 @@
+//! The ground that all crates of Horus stand on: pixel types and their arithmetic ([`dtype`]), sizes and border modes
+//! ([`shape`]), errors ([`error`]), warnings, and settings of the environment ([`settings`]).
+
+pub mod dtype;
+pub mod error;
+pub mod settings;
+pub mod shape;
+#[doc(hidden)]
+pub mod warning;

@@ -1,0 +1,400 @@
+//! Extents, edge modes and row windows.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::mem::discriminant;
+use std::ops::Range;
+
+/// The extent of an image or a volume: levels, rows, columns and channels. In memory it is [planes](Shape::planes) of rows: those
+/// of the channels of level 0, then those of level 1, and so on.
+///
+/// It is written `height x width`, after the depth if that is not 1, before the channels if these are not 1: `42x480x640` are 42
+/// levels of one channel, `480x640x3` is one level of three.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Shape {
+    /// Number of levels (slices); 1 of an image.
+    pub depth: usize,
+    /// Number of rows.
+    pub height: usize,
+    /// Number of columns.
+    pub width: usize,
+    /// Number of channels of each level.
+    pub channels: usize,
+}
+
+/// A rectangle of an image's pixels, the same in all levels and channels.
+///
+/// ```
+/// # use horus_core::prelude::*;
+/// let region = Region::new(100, 200, 512, 640);
+/// assert_eq!((region.bottom(), region.right()), (612, 840));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Region {
+    /// The first row.
+    pub top: usize,
+    /// The first column.
+    pub left: usize,
+    /// Number of rows.
+    pub height: usize,
+    /// Number of columns.
+    pub width: usize,
+}
+
+impl Region {
+    /// So many rows and columns from this row and column on.
+    pub const fn new(top: usize, left: usize, height: usize, width: usize) -> Region {
+        Region { top, left, height, width }
+    }
+
+    /// All pixels of an image.
+    pub const fn whole(shape: Shape) -> Region {
+        Region::new(0, 0, shape.height, shape.width)
+    }
+
+    /// One past the last row.
+    pub const fn bottom(self) -> usize {
+        self.top.saturating_add(self.height)
+    }
+
+    /// One past the last column.
+    pub const fn right(self) -> usize {
+        self.left.saturating_add(self.width)
+    }
+
+    /// Whether it has pixels, all of them in an image of this shape.
+    pub const fn is_inside(self, shape: Shape) -> bool {
+        self.height > 0 && self.width > 0 && self.bottom() <= shape.height && self.right() <= shape.width
+    }
+}
+
+impl fmt::Display for Region {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}x{} at row {}, column {}", self.height, self.width, self.top, self.left)
+    }
+}
+
+/// An axis of an image. What is reduced over an axis has an extent of 1 along it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Axis {
+    /// From row to row: over the rows, `height x width x channels` becomes `1 x width x channels` (numpy's axis 0).
+    Rows,
+    /// From column to column: over the columns, it becomes `height x 1 x channels` (numpy's axis 1).
+    Columns,
+    /// From channel to channel: over the channels, it becomes `height x width x 1` (numpy's last axis).
+    Channels,
+    /// From level to level of a volume: over the levels, `depth x height x width x channels` becomes
+    /// `1 x height x width x channels` (numpy's axis 0 of four).
+    Depth,
+}
+
+impl fmt::Display for Axis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Axis::Rows => "rows",
+            Axis::Columns => "columns",
+            Axis::Channels => "channels",
+            Axis::Depth => "levels",
+        })
+    }
+}
+
+impl Shape {
+    /// The extent along an axis.
+    pub const fn extent(self, axis: Axis) -> usize {
+        match axis {
+            Axis::Rows => self.height,
+            Axis::Columns => self.width,
+            Axis::Channels => self.channels,
+            Axis::Depth => self.depth,
+        }
+    }
+
+    /// The shape with another extent along an axis.
+    #[must_use]
+    pub const fn with_extent(mut self, axis: Axis, n: usize) -> Shape {
+        match axis {
+            Axis::Rows => self.height = n,
+            Axis::Columns => self.width = n,
+            Axis::Channels => self.channels = n,
+            Axis::Depth => self.depth = n,
+        }
+        self
+    }
+
+    /// The shape of an image: of one level.
+    pub const fn new(height: usize, width: usize, channels: usize) -> Shape {
+        Shape { depth: 1, height, width, channels }
+    }
+
+    /// The shape of a volume.
+    pub const fn volume(depth: usize, height: usize, width: usize, channels: usize) -> Shape {
+        Shape { depth, height, width, channels }
+    }
+
+    /// Number of planes: a plane holds the rows of one channel of one level. Plane `z * channels + c` is channel `c` of level `z`.
+    pub const fn planes(self) -> usize {
+        self.depth * self.channels
+    }
+
+    /// The shape that both broadcast to (an extent of 1 is repeated), if there is one.
+    ///
+    /// ```
+    /// # use horus_core::{self as horus, prelude::*};
+    /// assert_eq!(Shape::new(4, 5, 1).meet(Shape::new(1, 5, 3)), Some(Shape::new(4, 5, 3)));
+    /// assert_eq!(Shape::new(4, 5, 1).meet(Shape::new(2, 5, 1)), None);
+    /// assert_eq!(Shape::new(4, 5, 1).meet(Shape::volume(7, 1, 1, 1)), Some(Shape::volume(7, 4, 5, 1)));
+    /// ```
+    pub fn meet(self, other: Shape) -> Option<Shape> {
+        let meet = |a: usize, b: usize| if a == b || b == 1 { Some(a) } else { (a == 1).then_some(b) };
+        let (height, width) = (meet(self.height, other.height)?, meet(self.width, other.width)?);
+        let (depth, channels) = (meet(self.depth, other.depth)?, meet(self.channels, other.channels)?);
+        Some(Shape { depth, height, width, channels })
+    }
+
+    /// Number of pixels of one plane.
+    pub const fn area(self) -> usize {
+        self.height * self.width
+    }
+
+    /// Number of elements of all planes.
+    pub const fn len(self) -> usize {
+        self.area() * self.planes()
+    }
+
+    /// Whether any extent is zero.
+    pub const fn is_empty(self) -> bool {
+        self.height == 0 || self.width == 0 || self.depth == 0 || self.channels == 0
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.depth != 1 {
+            write!(f, "{}x", self.depth)?;
+        }
+        write!(f, "{}x{}", self.height, self.width)?;
+        if self.channels != 1 {
+            write!(f, "x{}", self.channels)?;
+        }
+        Ok(())
+    }
+}
+
+/// The edge mode (border mode): which pixels an operation reads beyond the edge of an image. Letters show a row `abcd`
+/// and what is read around it. Constants are equal if their bits are, so that NaN equals itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Border {
+    /// `dcb|abcd|cba`: mirrored about the centre of the edge pixel (scipy `mirror`, OpenCV `REFLECT_101`). The default.
+    #[default]
+    Reflect101,
+    /// `cba|abcd|dcb`: mirrored about the edge itself (scipy and OpenCV `reflect`).
+    Reflect,
+    /// `aaa|abcd|ddd`: the edge pixel repeated (scipy `nearest`).
+    Replicate,
+    /// `bcd|abcd|abc`: periodic (scipy `grid-wrap`).
+    Wrap,
+    /// `vvv|abcd|vvv`: a constant, converted to the image's type (scipy `grid-constant`). Exact for every element type.
+    Constant(f64),
+}
+
+impl PartialEq for Border {
+    fn eq(&self, other: &Border) -> bool {
+        discriminant(self) == discriminant(other)
+            && self.constant().map(f64::to_bits) == other.constant().map(f64::to_bits)
+    }
+}
+impl Eq for Border {}
+impl Hash for Border {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        discriminant(self).hash(state);
+        self.constant().map(f64::to_bits).hash(state);
+    }
+}
+
+impl Border {
+    /// Its name in lower case, of a constant without the value.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Border::Reflect101 => "reflect101",
+            Border::Reflect => "reflect",
+            Border::Replicate => "replicate",
+            Border::Wrap => "wrap",
+            Border::Constant(_) => "constant",
+        }
+    }
+
+    /// Maps coordinate `i` of a line of `n > 0` pixels to the pixel that is read there, or `None` where the constant is.
+    #[inline]
+    pub fn map(self, i: isize, n: usize) -> Option<usize> {
+        let len = n.cast_signed();
+        if (0..len).contains(&i) {
+            return Some(i.cast_unsigned());
+        }
+        let inside = match self {
+            Border::Constant(_) => return None,
+            Border::Replicate => i.clamp(0, len - 1),
+            Border::Wrap => i.rem_euclid(len),
+            Border::Reflect101 if n == 1 => 0,
+            Border::Reflect | Border::Reflect101 => {
+                // One reflection is mostly enough, and spares the division.
+                let edge = isize::from(self == Border::Reflect);
+                let once = if i < 0 { -edge - i } else { 2 * len - 2 + edge - i };
+                if (0..len).contains(&once) {
+                    once
+                } else {
+                    let m = i.rem_euclid(2 * len - 2 + 2 * edge);
+                    if m < len { m } else { 2 * len - 2 + edge - m }
+                }
+            }
+        };
+        Some(inside.cast_unsigned())
+    }
+
+    /// The constant of [`Border::Constant`].
+    pub fn constant(self) -> Option<f64> {
+        match self {
+            Border::Constant(v) => Some(v),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Border {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())?;
+        self.constant().map_or(Ok(()), |v| write!(f, " {v}"))
+    }
+}
+
+/// The rows of an image that a local buffer holds, `start..end`.
+///
+/// Rows `0..height` are the image's own. A window may reach beyond them only to hold *wrapped* rows: virtual row `y`
+/// then holds a copy of row `y mod height`, and is read by operations with [`Border::Wrap`] alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Window {
+    /// First row.
+    pub start: isize,
+    /// One past the last row.
+    pub end: isize,
+}
+
+impl Window {
+    /// The window of rows `start..end`.
+    pub const fn new(start: isize, end: isize) -> Window {
+        Window { start, end }
+    }
+
+    /// All rows of an image of `height` rows.
+    pub const fn whole(height: usize) -> Window {
+        Window { start: 0, end: height.cast_signed() }
+    }
+
+    /// The window of a range of image rows.
+    pub fn rows(r: &Range<usize>) -> Window {
+        Window::new(r.start.cast_signed(), r.end.cast_signed())
+    }
+
+    /// Number of rows.
+    pub const fn len(self) -> usize {
+        if self.end > self.start { self.end.wrapping_sub(self.start).cast_unsigned() } else { 0 }
+    }
+
+    /// Whether there are no rows.
+    pub const fn is_empty(self) -> bool {
+        self.end <= self.start
+    }
+
+    /// Whether row `y` is held.
+    pub const fn contains(self, y: isize) -> bool {
+        self.start <= y && y < self.end
+    }
+
+    /// Whether every row of `other` is held.
+    pub const fn covers(self, other: Window) -> bool {
+        other.is_empty() || (self.start <= other.start && other.end <= self.end)
+    }
+
+    /// Grown by `top` and `bottom` rows (an empty window stays empty).
+    pub const fn grown(self, top: usize, bottom: usize) -> Window {
+        if self.is_empty() {
+            return self;
+        }
+        Window { start: self.start.saturating_sub_unsigned(top), end: self.end.saturating_add_unsigned(bottom) }
+    }
+
+    /// The rows that lie inside an image of `height` rows.
+    pub fn clipped(self, height: usize) -> Window {
+        let h = height.cast_signed();
+        Window::new(self.start.clamp(0, h), self.end.clamp(0, h))
+    }
+
+    /// The rows held by both.
+    pub fn intersect(self, other: Window) -> Window {
+        let start = self.start.max(other.start);
+        Window::new(start, self.end.min(other.end).max(start))
+    }
+
+    /// The smallest window holding both (an empty one adds nothing).
+    pub fn union(self, other: Window) -> Window {
+        if self.is_empty() {
+            other
+        } else if other.is_empty() {
+            self
+        } else {
+            Window::new(self.start.min(other.start), self.end.max(other.end))
+        }
+    }
+}
+
+impl fmt::Display for Window {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}..{}", self.start, self.end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(border: Border, n: usize, from: isize, to: isize) -> String {
+        (from..to)
+            .map(|i| match border.map(i, n) {
+                Some(p) => char::from(b'a' + u8::try_from(p).unwrap()),
+                None => '-',
+            })
+            .collect()
+    }
+
+    #[test]
+    fn borders_read_as_their_picture_says() {
+        assert_eq!(line(Border::Reflect101, 4, -3, 7), "dcbabcdcba");
+        assert_eq!(line(Border::Reflect, 4, -3, 7), "cbaabcddcb");
+        assert_eq!(line(Border::Replicate, 4, -3, 7), "aaaabcdddd");
+        assert_eq!(line(Border::Wrap, 4, -3, 7), "bcdabcdabc");
+        assert_eq!(line(Border::Constant(0.0), 4, -2, 6), "--abcd--");
+    }
+
+    #[test]
+    fn borders_bounce_as_often_as_needed() {
+        assert_eq!(line(Border::Reflect101, 2, -4, 6), "ababababab");
+        assert_eq!(line(Border::Reflect101, 1, -3, 4), "aaaaaaa");
+        assert_eq!(line(Border::Reflect, 2, -5, 7), "aabbaabbaabb");
+    }
+
+    #[test]
+    fn shapes_are_written_with_what_is_not_one() {
+        let text = |d, c| Shape::volume(d, 4, 5, c).to_string();
+        assert_eq!([text(1, 1), text(1, 3), text(7, 1), text(7, 3)], ["4x5", "4x5x3", "7x4x5", "7x4x5x3"]);
+    }
+
+    #[test]
+    fn windows_grow_clip_and_meet() {
+        let w = Window::new(2, 5);
+        assert_eq!(w.grown(3, 4), Window::new(-1, 9));
+        assert_eq!(w.grown(3, 4).clipped(6), Window::new(0, 6));
+        assert_eq!(Window::new(3, 3).grown(2, 2).len(), 0);
+        assert!(w.intersect(Window::new(5, 9)).is_empty());
+        assert_eq!(w.union(Window::new(7, 8)), Window::new(2, 8));
+    }
+}

@@ -1,0 +1,207 @@
+//! Rows of chains, computed as filters ask for them.
+//!
+//! A chain of pixel operations computes any row from the rows of its inputs. A chain with filters has feeds of its own, of rows of
+//! images or of other chains, which move down with the rows that are asked for; where these go back, at an edge of the image, the
+//! feeds begin anew.
+
+use std::ops::Range;
+
+use super::expression::{Expression, Spot, slot_bytes};
+use super::feed::Feed;
+use super::plane::{self, Plane, Rows, Unrolled};
+use super::schedule::{Place, Schedule, Task};
+use super::simd::Isa;
+use horus_base::dispatch_float;
+use horus_base::dtype::{DType, Pixel};
+use horus_base::shape::{Border, Shape, Window};
+use horus_host::device::{Geometry, LaunchInput};
+use horus_host::host::buffer::HostBuffer;
+use horus_plan::ir::kernel::Source;
+
+/// Elements of a row of a chain that are computed at a time.
+const PIECE: usize = 1024;
+
+/// The rows of a chain, computed when they are asked for.
+pub(super) struct ChainRows<'a> {
+    expression: Expression<'a>,
+    channel: usize,
+    /// The columns that are asked for.
+    cols: Range<usize>,
+    geometry: Geometry,
+    /// The rows that some of the chain's inputs hold: then the others hold them, or what they are wrapped copies of. None for a chain
+    /// with filters, whose rows are those of the image.
+    window: Window,
+    /// One row of the result, then the slots, then what the feeds need.
+    scratch: *mut u8,
+    feeds: Vec<(Feed<'a>, Option<ChainRows<'a>>)>,
+    /// The row that the feeds are ready for.
+    next: Option<isize>,
+    /// Where the rows are that each group of filters reads.
+    tables: Vec<Vec<*const u8>>,
+}
+
+/// Brings a feed of the rows of a chain forward so that it serves output rows below `end`.
+pub(super) fn advance(feed: &mut Feed<'_>, rows: &mut ChainRows<'_>, end: isize, isa: Isa) {
+    dispatch_float!(feed.spec().dtype, T => {
+        // SAFETY: the rows are of the feed's type; the device checked the instruction set.
+        unsafe { feed.advance::<T>(rows, end, isa) }
+    });
+}
+
+impl<'a> ChainRows<'a> {
+    /// Bytes of scratch for rows of an image of extent `shape`, of type `dtype`.
+    pub(super) fn scratch(schedule: &Schedule, shape: Shape, dtype: DType) -> usize {
+        let feeds = schedule.feeds.iter().map(|f| {
+            let rows = Feed::scratch(f, &schedule.passes(f), shape.width, 1, shape.height) * f.dtype.size();
+            let Source::Chain(c) = f.source else { return rows };
+            rows + ChainRows::scratch(&schedule.chains[c], shape, f.dtype)
+        });
+        row_bytes(shape.width, dtype) + schedule.slots * slot_bytes(schedule, PIECE) + feeds.sum::<usize>()
+    }
+
+    /// The rows of plane `channel` of the image of `schedule` over `inputs`, of which columns `cols` are asked for. `geometry` is the
+    /// image's extent and type (its window does not matter); `scratch` has room as told by [`ChainRows::scratch`].
+    pub(super) fn new(
+        schedule: &'a Schedule,
+        inputs: &'a [LaunchInput<'a>],
+        geometry: Geometry,
+        (channel, cols): (usize, Range<usize>),
+        scratch: *mut u8,
+        isa: Isa,
+    ) -> ChainRows<'a> {
+        let read = schedule.steps.iter().flat_map(|s| match &s.action {
+            Task::Run(_, _, _, args) => args.as_slice(),
+            _ => &[],
+        });
+        let held = read.filter_map(|p| match p {
+            Place::Plane(i, _) => Some(inputs[*i].geometry.window),
+            Place::Level(l) => Some(inputs[schedule.levels[*l].input].geometry.window),
+            _ => None,
+        });
+        let window = match held.reduce(Window::union) {
+            _ if !schedule.feeds.is_empty() => Window::new(0, 0),
+            window => window.unwrap_or(Window::whole(geometry.shape.height)),
+        };
+        let slot_bytes = slot_bytes(schedule, PIECE);
+        let expression = Expression { schedule, inputs, more: &[], shape: geometry.shape, slot_bytes, isa };
+        let tables = vec![Vec::new(); schedule.groups.len()];
+        ChainRows { expression, channel, cols, geometry, window, scratch, feeds: Vec::new(), next: None, tables }
+    }
+
+    /// The rows beyond the image that can be computed as well as those inside it.
+    pub(super) fn window(&self) -> Window {
+        self.window
+    }
+
+    /// Begins to feed filters at row `y`.
+    fn begin(&mut self, y: isize) {
+        let Expression { schedule, inputs, slot_bytes, isa, .. } = self.expression;
+        let Shape { height, width, .. } = self.geometry.shape;
+        let before = row_bytes(width, self.geometry.dtype) + schedule.slots * slot_bytes;
+        let mut at = self.scratch.wrapping_add(before);
+        self.feeds.clear();
+        for spec in &schedule.feeds {
+            let passes = schedule.passes(spec);
+            let bytes = Feed::scratch(spec, &passes, width, 1, height) * spec.dtype.size();
+            let feed = Feed::new(spec, passes, self.cols.clone(), (height, width), y, 1, at);
+            at = at.wrapping_add(bytes);
+            let rows = if let Source::Chain(c) = spec.source {
+                let geometry = Geometry { dtype: spec.dtype, ..self.geometry };
+                let chain = &schedule.chains[c];
+                let rows = ChainRows::new(chain, inputs, geometry, (self.channel, feed.columns()), at, isa);
+                at = at.wrapping_add(ChainRows::scratch(chain, geometry.shape, spec.dtype));
+                Some(rows)
+            } else {
+                None
+            };
+            self.feeds.push((feed, rows));
+        }
+    }
+
+    /// Sees to what filters read around row `y`.
+    fn feed(&mut self, y: isize) {
+        if self.next != Some(y) {
+            self.begin(y);
+        }
+        self.next = Some(y + 1);
+        let Expression { schedule, inputs, isa, .. } = self.expression;
+        for (feed, rows) in &mut self.feeds {
+            match (rows, feed.spec().source) {
+                (Some(rows), _) => advance(feed, rows, y + 1, isa),
+                (None, Source::Input(i)) => dispatch_float!(feed.spec().dtype, T => {
+                    // SAFETY: as in `advance`.
+                    unsafe { feed.advance(&mut Unrolled(plane::<T>(&inputs[i], self.channel)), y + 1, isa) }
+                }),
+                (None, _) => debug_assert!(false, "a feed reads an image or a chain"),
+            }
+        }
+        for (group, table) in schedule.groups.iter().zip(&mut self.tables) {
+            let (feed, _) = &self.feeds[group.feed];
+            let read = Window::new(y, y + 1).grown(group.reach.up, group.reach.down);
+            let x = self.cols.start.cast_signed() - group.reach.left.cast_signed();
+            table.clear();
+            dispatch_float!(feed.spec().dtype, T => {
+                let row = |y| feed.at::<T>(None, Window::new(0, 0), group.part, y, x).cast::<u8>();
+                table.extend((read.start..read.end).map(row));
+            });
+        }
+    }
+
+    /// Computes row `y`.
+    fn compute(&mut self, y: isize, cols: Range<usize>) {
+        if !self.expression.schedule.feeds.is_empty() {
+            debug_assert_eq!(cols, self.cols, "columns that the feeds do not have");
+            self.feed(y);
+        }
+        let (width, dtype) = (self.geometry.shape.width, self.geometry.dtype);
+        let slots = self.scratch.wrapping_add(row_bytes(width, dtype));
+        for start in cols.clone().step_by(PIECE) {
+            let spot = Spot {
+                rows: Window::new(y, y + 1),
+                cols: start..cols.end.min(start + PIECE),
+                channel: self.channel,
+                slots,
+                out: self.scratch.wrapping_add(start * dtype.size()),
+                stride: width,
+            };
+            for step in &self.expression.schedule.steps {
+                match &step.action {
+                    Task::Run(op, operand, result, args) => {
+                        self.expression.run(*op, (*operand, *result), args, step.targets[0], &spot);
+                    }
+                    Task::Index(axis, dtype) => self.expression.index(*axis, *dtype, step.targets[0], &spot),
+                    Task::Group(g) => self.expression.group(*g, step, &spot, &self.tables[*g], start - self.cols.start),
+                    Task::Repeat(i, still, dtype) => {
+                        self.expression.repeat((*i, *still, *dtype), step.targets[0], &spot);
+                    }
+                    Task::Leaf(_) => debug_assert!(false, "a chain has linear filters, shifts and pixel operations"),
+                }
+            }
+        }
+    }
+}
+
+impl<T: Pixel> Rows<T> for ChainRows<'_> {
+    fn resolve(&self, y: isize, border: Border) -> Option<isize> {
+        plane::resolve(y, border, self.geometry.shape.height, self.window)
+    }
+
+    fn row(&mut self, y: isize, cols: Range<usize>) -> &[T] {
+        debug_assert_eq!(T::DTYPE, self.geometry.dtype);
+        self.compute(y, cols);
+        // SAFETY: the scratch begins with a row; bytes of it that have not been computed are initialised memory.
+        unsafe { std::slice::from_raw_parts(self.scratch.cast_const().cast::<T>(), self.geometry.shape.width) }
+    }
+}
+
+fn row_bytes(width: usize, dtype: DType) -> usize {
+    (width * dtype.size()).next_multiple_of(64) + 64
+}
+
+/// A plane of an input in host memory.
+pub(super) fn plane<'a, T: Pixel>(input: &'a LaunchInput<'_>, channel: usize) -> Plane<'a, T> {
+    let LaunchInput { memory, geometry } = input;
+    let all = memory.host().map_or(&[][..], HostBuffer::as_slice::<T>);
+    let n = geometry.plane();
+    Plane::new(&all[channel * n..(channel + 1) * n], geometry.shape.height, geometry.shape.width, geometry.window)
+}

@@ -1,0 +1,197 @@
+//! The CPU as a device.
+
+use std::sync::Arc;
+
+use super::simd::Isa;
+use super::{map, steps, whole, windowed};
+use horus_base::error::{DeviceError, Error};
+use horus_host::device::check::{check, part};
+use horus_host::device::recording::HostSpans;
+use horus_host::device::{Device, DeviceSpan, Geometry, Label, Lane, Launch, Memory, MemoryKind};
+use horus_host::host::Piece;
+use horus_host::host::buffer::Pool;
+use horus_host::host::workers::Workers;
+use horus_plan::ir::kernel::Kernel;
+
+/// Freed memory kept for reuse.
+const POOL_BYTES: usize = 2 << 30;
+/// Multiply-adds, and bytes, of a launch that one thread is done with about when others have woken up and met: tens of microseconds.
+const SMALL: f64 = 524288.0;
+
+/// The processor of this machine: kernels over host memory on a pool of threads.
+#[derive(Debug)]
+pub struct CpuDevice {
+    workers: Arc<Workers>,
+    isa: Isa,
+    pool: Arc<Pool>,
+    spans: HostSpans,
+}
+
+impl CpuDevice {
+    /// A device of `threads` threads; by default one per logical processor. A single thread is the calling one.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for no threads, more than 4096, or if they cannot be started, and for an unknown instruction set
+    /// in the environment variable `HORUS_ISA`.
+    pub fn new(threads: Option<usize>) -> Result<CpuDevice, Error> {
+        CpuDevice::sharing(Arc::new(Workers::new(threads)?), Pool::new(POOL_BYTES))
+    }
+
+    /// A device whose threads and memory others use, too.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for an unknown instruction set in the environment variable `HORUS_ISA`.
+    pub fn sharing(workers: Arc<Workers>, pool: Arc<Pool>) -> Result<CpuDevice, Error> {
+        Ok(CpuDevice { workers, isa: Isa::detect()?, pool, spans: HostSpans::default() })
+    }
+
+    /// The same device with at most `bytes` bytes for images.
+    #[must_use]
+    pub fn bounded(mut self, bytes: usize) -> CpuDevice {
+        self.pool = Pool::bounded(POOL_BYTES, bytes);
+        self
+    }
+
+    /// The same device restricted to an instruction set: for tests and measurements.
+    ///
+    /// # Panics
+    /// If this machine does not have it.
+    #[cfg(test)]
+    pub(crate) fn with_isa(mut self, isa: Isa) -> CpuDevice {
+        assert!(isa.is_supported(), "this machine has no {}", isa.name());
+        self.isa = isa;
+        self
+    }
+
+    /// Where buffers come from.
+    pub fn pool(&self) -> &Arc<Pool> {
+        &self.pool
+    }
+
+    /// Number of threads.
+    pub fn threads(&self) -> usize {
+        self.workers.threads()
+    }
+
+    /// Runs a launch on so many threads: on the one that calls, or on those of the pool that it is one of.
+    fn here(&self, launch: Launch<'_>, threads: usize) -> Result<(), DeviceError> {
+        check(&launch)?;
+        match launch.kernel {
+            Kernel::Map(_) => map::launch(launch, self.isa, threads),
+            Kernel::Repeat(repeat) => steps::launch(launch, repeat, self.isa, threads),
+            Kernel::MapReduce(map, how) => whole::fused::launch(launch, (map, *how), self.isa, threads, &self.pool),
+            Kernel::Windowed(how, border) => windowed::launch(launch, (how, *border), self.isa, threads),
+            Kernel::Source(_) => Ok(()),
+            _ => whole::launch(launch, self.isa, threads),
+        }
+    }
+}
+
+/// Whether a launch is over before other threads have woken up and met.
+fn is_small(launch: &Launch<'_>) -> bool {
+    let extent = |g: Geometry| (g.shape, g.dtype);
+    let inputs: Vec<_> = launch.inputs.iter().map(|input| extent(input.geometry)).collect();
+    let work = launch.kernel.work(&inputs, extent(launch.geometry), launch.rows);
+    work.multiply_adds <= SMALL && work.bytes() as f64 <= SMALL
+}
+
+fn host(memory: &Memory) -> Result<&[u8], DeviceError> {
+    memory.host().map(|b| b.bytes()).ok_or_else(|| DeviceError::Argument("the memory is not the host's".into()))
+}
+
+fn host_mut(memory: &mut Memory) -> Result<&mut [u8], DeviceError> {
+    memory.host_mut().map(|b| b.bytes_mut()).ok_or_else(|| DeviceError::Argument("the memory is not the host's".into()))
+}
+
+impl Device for CpuDevice {
+    fn name(&self) -> String {
+        let threads = self.threads();
+        format!("CPU ({threads} thread{}, {})", if threads == 1 { "" } else { "s" }, self.isa.name())
+    }
+
+    fn memory(&self) -> MemoryKind {
+        MemoryKind::Unified
+    }
+
+    fn workers(&self) -> &Workers {
+        &self.workers
+    }
+
+    fn host_pool(&self) -> Option<&Arc<Pool>> {
+        Some(&self.pool)
+    }
+
+    fn allocate(&self, bytes: usize) -> Result<Memory, DeviceError> {
+        self.pool.try_allocate(bytes).map(Memory::Host)
+    }
+
+    fn write(&self, source: &[u8], target: &mut Memory, at: usize) -> Result<(), DeviceError> {
+        let target = host_mut(target)?;
+        let range = part(at, source.len(), target.len())?;
+        self.workers.copy(source, &mut target[range]);
+        Ok(())
+    }
+
+    fn read(&self, source: &Memory, at: usize, target: &mut [u8]) -> Result<(), DeviceError> {
+        let source = host(source)?;
+        let range = part(at, target.len(), source.len())?;
+        self.workers.copy(&source[range], target);
+        Ok(())
+    }
+
+    fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[Piece]) -> Result<(), DeviceError> {
+        let (source, target) = (host(source)?, host_mut(target)?);
+        if let Some(piece) = pieces.iter().find(|p| !p.fits(source.len(), target.len())) {
+            let (source, target) = (source.len(), target.len());
+            return Err(DeviceError::Argument(format!(
+                "{piece:?} reaches beyond blocks of {source} and {target} bytes"
+            )));
+        }
+        self.workers.copy_pieces(source, target, pieces);
+        Ok(())
+    }
+
+    fn launch(&self, launch: Launch<'_>) -> Result<(), DeviceError> {
+        self.spans.note(Lane::Compute, || match self.threads() {
+            threads if threads > 1 && !is_small(&launch) => self.workers.run(|| self.here(launch, threads)),
+            _ => self.here(launch, 1),
+        })
+    }
+
+    fn synchronize(&self) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    fn recorded(&self, own: &dyn Fn(Label) -> bool) -> Result<Vec<DeviceSpan>, DeviceError> {
+        Ok(self.spans.take(own))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transfers_move_the_bytes_asked_for_and_refuse_others() {
+        let d = CpuDevice::new(Some(1)).unwrap();
+        let (mut a, mut b) = (d.allocate(8).unwrap(), d.allocate(8).unwrap());
+        d.write(&[1, 2, 3, 4, 5, 6, 7, 8], &mut a, 0).unwrap();
+        d.write(&[0; 8], &mut b, 0).unwrap();
+        d.copy(&a, &mut b, &[Piece::run(0, 6, 2), Piece::run(7, 0, 1)]).unwrap();
+        let mut out = [0; 8];
+        d.read(&b, 0, &mut out).unwrap();
+        assert_eq!(out, [8, 0, 0, 0, 0, 0, 1, 2]);
+        assert!(d.write(&[0; 4], &mut a, 5).is_err());
+        assert!(d.copy(&a, &mut b, &[Piece::run(usize::MAX, 0, 2)]).is_err());
+    }
+
+    #[test]
+    fn a_device_tells_its_threads_and_needs_one() {
+        let refused = |threads: usize| CpuDevice::new(Some(threads)).unwrap_err().to_string();
+        assert_eq!(refused(0), "requested 0 threads; a device needs at least 1");
+        assert_eq!(refused(4097), "requested 4097 threads; the limit is 4096");
+        assert!(refused(usize::MAX).contains("the limit is 4096"));
+        let d = CpuDevice::new(Some(2)).unwrap().with_isa(Isa::Portable);
+        assert_eq!(d.name(), "CPU (2 threads, portable)");
+    }
+}

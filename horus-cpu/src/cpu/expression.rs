@@ -1,0 +1,196 @@
+//! Pixel operations over tiles: the instructions of a compiled kernel, from the places where operands live to the places
+//! where results go.
+
+use std::ops::Range;
+
+use super::correlate::{Bank, GROUP, Taps};
+use super::pixels::{self, Lanes};
+use super::plane::held;
+use super::schedule::{Level, Place, Schedule, Step};
+use super::simd::Isa;
+use horus_base::dtype::{DType, Pixel};
+use horus_base::shape::{Axis, Shape, Window};
+use horus_base::{dispatch, dispatch_float};
+use horus_host::device::{Geometry, LaunchInput};
+use horus_host::host::buffer::HostBuffer;
+use horus_plan::ir::kernel::InstrOp;
+use horus_plan::ops::neighbourhood::Layout;
+
+/// The rows and columns of a plane that are computed, scratch for intermediates, and where the result goes.
+#[derive(Clone, Debug)]
+pub(super) struct Spot {
+    pub(super) rows: Window,
+    pub(super) cols: Range<usize>,
+    pub(super) channel: usize,
+    /// Room for the program's slots.
+    pub(super) slots: *mut u8,
+    /// Where the first result of the first pixel goes, and elements from row to row there.
+    pub(super) out: *mut u8,
+    pub(super) stride: usize,
+}
+
+/// Where a result beside the first goes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Further {
+    pub(super) bytes: *mut u8,
+    pub(super) geometry: Geometry,
+}
+
+/// A program over inputs.
+#[derive(Clone, Copy)]
+pub(super) struct Expression<'a> {
+    pub(super) schedule: &'a Schedule,
+    pub(super) inputs: &'a [LaunchInput<'a>],
+    /// Where the results beside the first go.
+    pub(super) more: &'a [Further],
+    /// The extent of the image.
+    pub(super) shape: Shape,
+    pub(super) slot_bytes: usize,
+    pub(super) isa: Isa,
+}
+
+/// Bytes of a slot for tiles of `pixels` pixels.
+pub(super) fn slot_bytes(schedule: &Schedule, pixels: usize) -> usize {
+    (pixels * schedule.element).next_multiple_of(64) + 192
+}
+
+impl Expression<'_> {
+    /// Where a value of type `dtype` starts in the tile, and the distance of its rows in elements (none for a constant).
+    pub(super) fn resolve(&self, place: Place, dtype: DType, at: &Spot) -> (*mut u8, Option<usize>) {
+        match place {
+            Place::Slot(s) => (at.slots.wrapping_add(s * self.slot_bytes), Some(at.cols.len())),
+            Place::Constant(c) => (self.schedule.constants[c].bytes().as_ptr().cast_mut(), None),
+            Place::Level(l) => {
+                let Level { input, map, outside } = self.schedule.levels[l];
+                let place = map.at(at.channel).map_or(Place::Constant(outside), |p| Place::Plane(input, Some(p)));
+                self.resolve(place, dtype, at)
+            }
+            Place::Plane(i, c) => {
+                let LaunchInput { memory, geometry } = &self.inputs[i];
+                let bytes = memory.host().map_or(&[][..], HostBuffer::bytes);
+                // Of the inputs of a chain, some may hold a wrapped row beyond the image, others the row that it is.
+                let y = at.rows.start;
+                let y = held(y, geometry.shape.height, geometry.window);
+                let element = geometry.row(c.unwrap_or(at.channel), y) + at.cols.start;
+                (bytes[element * dtype.size()..].as_ptr().cast_mut(), Some(geometry.shape.width))
+            }
+            Place::Output(0) => (at.out, Some(at.stride)),
+            Place::Output(k) => {
+                let Further { bytes, geometry } = self.more[k - 1];
+                let element = geometry.row(at.channel, at.rows.start) + at.cols.start;
+                (bytes.wrapping_add(element * dtype.size()), Some(at.stride))
+            }
+        }
+    }
+
+    /// Writes the pixels of an input whose rows or columns, as told, are all the same: one is there.
+    pub(super) fn repeat(&self, (input, still, dtype): (usize, [bool; 2], DType), target: Place, at: &Spot) {
+        let (out, stride) = self.resolve(target, dtype, at);
+        let (stride, n) = (stride.unwrap_or(0), at.cols.len());
+        let LaunchInput { memory, geometry } = &self.inputs[input];
+        dispatch!(dtype, T => {
+            let all = memory.host().map_or(&[][..], HostBuffer::as_slice::<T>);
+            for (r, y) in (at.rows.start..at.rows.end).enumerate() {
+                let y = held(if still[0] { 0 } else { y }, geometry.shape.height, geometry.window);
+                let from = &all[geometry.row(at.channel, y)..];
+                let first = out.cast::<T>().wrapping_add(r * stride);
+                // SAFETY: a row of the tile, in a free slot or in the output, which nothing else refers to now.
+                let row = unsafe { std::slice::from_raw_parts_mut(first, n) };
+                if still[1] { row.fill(from[0]) } else { row.copy_from_slice(&from[at.cols.clone()]) }
+            }
+        });
+    }
+
+    /// Writes where the pixels of a tile are.
+    pub(super) fn index(&self, axis: Axis, dtype: DType, target: Place, at: &Spot) {
+        let (out, stride) = self.resolve(target, dtype, at);
+        let (stride, n) = (stride.unwrap_or(0), at.cols.len());
+        dispatch!(dtype, T => {
+            for (r, y) in (at.rows.start..at.rows.end).enumerate() {
+                let first = out.cast::<T>().wrapping_add(r * stride);
+                // SAFETY: a row of the tile, in a free slot or in the output, which nothing else refers to now.
+                let row = unsafe { std::slice::from_raw_parts_mut(first, n) };
+                match axis {
+                    // A row beyond the image is a copy of another.
+                    Axis::Rows => row.fill(T::from_f64(y.rem_euclid(self.shape.height.cast_signed()) as f64)),
+                    Axis::Columns => row.iter_mut().zip(at.cols.clone()).for_each(|(v, x)| *v = T::from_f64(x as f64)),
+                    Axis::Channels => row.fill(T::from_f64((at.channel % self.shape.channels) as f64)),
+                    Axis::Depth => row.fill(T::from_f64((at.channel / self.shape.channels) as f64)),
+                }
+            }
+        });
+    }
+
+    /// Runs one instruction.
+    pub(super) fn run(&self, op: InstrOp, (operand, result): (DType, DType), args: &[Place], target: Place, at: &Spot) {
+        let (out, stride) = self.resolve(target, result, at);
+        let stride = stride.unwrap_or(0);
+        let mut operands = [Lanes { at: out, constant: true }; 3];
+        let mut steps = [0; 3];
+        let mut packed = stride == at.cols.len();
+        for (i, place) in args.iter().enumerate() {
+            let dtype = match op {
+                InstrOp::Pixel(op) => op.operand(i, operand),
+                InstrOp::Convert => operand,
+            };
+            let (first, apart) = self.resolve(*place, dtype, at);
+            operands[i] = Lanes { at: first, constant: apart.is_none() };
+            steps[i] = apart.unwrap_or(0) * dtype.size();
+            packed &= apart.is_none_or(|s| s == at.cols.len());
+        }
+        let (lines, n) = if packed { (1, at.rows.len() * at.cols.len()) } else { (at.rows.len(), at.cols.len()) };
+        for y in 0..lines {
+            let mut line = operands;
+            line.iter_mut().zip(steps).for_each(|(o, s)| o.at = o.at.wrapping_add(y * s));
+            let out = out.wrapping_add(y * stride * result.size());
+            // SAFETY: operands and results are rows of the tile, in inputs (the plan holds the rows), slots and the
+            // output, typed by the schedule; a slot is free when it is written, and the output is no input.
+            unsafe {
+                match op {
+                    InstrOp::Pixel(op) => pixels::apply(op, operand, self.isa, &line, out, n),
+                    InstrOp::Convert => pixels::convert(operand, result, self.isa, &line, out, n),
+                }
+            }
+        }
+    }
+
+    /// Filters of one geometry over the rows of `table`, in which the tile starts `along` columns after the reach.
+    pub(super) fn group(&self, g: usize, step: &Step, at: &Spot, table: &[*const u8], along: usize) {
+        let group = &self.schedule.groups[g];
+        let layout = match group.layout {
+            Layout::Dense { height, width, .. } => Taps::Dense { height, width },
+            Layout::Sparse(_) => Taps::Sparse(&group.offsets),
+        };
+        let dtype = self.schedule.feeds[group.feed].dtype;
+        dispatch_float!(dtype, T => {
+            let mut out = [(std::ptr::null_mut::<T>(), 0); GROUP];
+            for (o, target) in out.iter_mut().zip(&step.targets) {
+                let (first, stride) = self.resolve(*target, dtype, at);
+                *o = (first.cast(), stride.unwrap_or(0));
+            }
+            if group.moved {
+                let (down, right) = group.offsets[0];
+                for (r, row) in table[down..].iter().take(at.rows.len()).enumerate() {
+                    let (from, to) = (row.cast::<T>().wrapping_add(along + right), out[0].0.wrapping_add(r * out[0].1));
+                    // SAFETY: as below.
+                    unsafe { std::ptr::copy_nonoverlapping(from, to, at.cols.len()) }
+                }
+                return;
+            }
+            // SAFETY: pointers to any element type are alike.
+            let rows = unsafe { std::slice::from_raw_parts(table.as_ptr().cast::<*const T>(), table.len()) };
+            let bank = Bank {
+                layout,
+                weights: group.weights.as_slice::<T>(),
+                rows,
+                along,
+                out: &out[..step.targets.len()],
+                height: at.rows.len(),
+                width: at.cols.len(),
+            };
+            // SAFETY: the table has the rows from the reach above the tile to the reach below, from the feed, which holds
+            // the chunk's columns and their reach; the targets are free slots and the output.
+            unsafe { bank.run(self.isa) }
+        });
+    }
+}

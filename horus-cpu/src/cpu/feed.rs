@@ -1,0 +1,338 @@
+//! The rows that filters read, ready to be read without a thought of borders.
+//!
+//! A feed serves a chunk of columns, moving down a block of rows. Where the filters stay inside the image it hands out
+//! the image's own rows; where they reach beyond its left or right edge, or read a row pass, it keeps a ring of rows
+//! that it pads or filters once each, as they come into reach. Filters that reach beyond a whole image have a ring of
+//! all its rows, to which the rows that continue it lead: their taps cost time, but neither memory nor row passes.
+
+use std::ops::Range;
+
+use super::plane::{self, Plane, Rows};
+use super::rows::{self, RowFilter};
+use super::schedule::FeedSpec;
+use super::simd::{Isa, Simd};
+use horus_base::dtype::Pixel;
+use horus_base::shape::{Border, Window};
+use horus_host::host::buffer::HostBuffer;
+use horus_plan::ops::neighbourhood::Reach;
+
+/// Elements between the rows of a ring beyond their length: odd multiples of a cache line, so that the rows of a column
+/// do not compete for the same lines of the cache.
+fn ring_stride(width: usize) -> usize {
+    let lines = width.div_ceil(16) + 1;
+    (lines | 1) * 16
+}
+
+/// Columns at the ends of a row that are filtered from a padded copy, at least: enough for the widest kernel.
+pub(super) const END: usize = 128;
+
+/// A row pass: how far it reads to the left, and its taps.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RowPass<'a> {
+    left: usize,
+    right: usize,
+    taps: &'a [u8],
+}
+
+impl<'a> RowPass<'a> {
+    /// Of taps that read so far.
+    pub(super) fn new(reach: Reach, taps: &'a HostBuffer) -> RowPass<'a> {
+        RowPass { left: reach.left, right: reach.right, taps: taps.bytes() }
+    }
+}
+
+/// What one feed does for a chunk of columns.
+#[derive(Debug)]
+pub(super) struct Feed<'a> {
+    spec: &'a FeedSpec,
+    passes: Vec<RowPass<'a>>,
+    /// First column that the rows handed out hold.
+    first: isize,
+    /// Their length.
+    length: usize,
+    /// Rows of each ring; 0 if the image's own rows do.
+    capacity: usize,
+    /// Rows of the image.
+    height: usize,
+    /// Columns of the image that are read.
+    cols: Range<usize>,
+    /// Which rows of the image are in the rings, if these hold the whole image.
+    held: Option<Vec<bool>>,
+    /// The first row not yet in the rings.
+    next: isize,
+    /// A row of the border's constant, a ring for each pass (one without passes), and a padded source row.
+    scratch: *mut u8,
+}
+
+impl<'a> Feed<'a> {
+    /// Elements of scratch that a feed needs for chunks of at most `width` columns, tiles of `rows` rows, of an image of
+    /// `height` rows.
+    pub(super) fn scratch(spec: &FeedSpec, passes: &[RowPass<'_>], width: usize, rows: usize, height: usize) -> usize {
+        let Reach { left, right, .. } = spec.reach;
+        let (before, after) = Feed::widest(passes);
+        let ring = Feed::ring_rows(spec, rows).min(height) * ring_stride(width + left + right);
+        ring_stride(width + left + right) + ring * passes.len().max(1) + ring_stride(width + before + after)
+    }
+
+    /// Bytes of rings that each column of a chunk needs.
+    pub(super) fn bytes_per_column(spec: &FeedSpec, rows: usize, height: usize) -> usize {
+        Feed::ring_rows(spec, rows).min(height) * spec.stages.len().max(1) * spec.dtype.size()
+    }
+
+    /// Rows that tiles of `rows` rows read at a time.
+    fn ring_rows(spec: &FeedSpec, rows: usize) -> usize {
+        spec.reach.up + spec.reach.down + rows
+    }
+
+    /// How far the passes read to the left and to the right.
+    fn widest(passes: &[RowPass<'_>]) -> (usize, usize) {
+        passes.iter().fold((0, 0), |(l, r), p| (l.max(p.left), r.max(p.right)))
+    }
+
+    /// A feed for columns `cols` of images of `height` rows and `width` columns, from row `y` on; `passes` are the row
+    /// passes that it reads, and `scratch` has room as told by [`Feed::scratch`].
+    pub(super) fn new(
+        spec: &'a FeedSpec,
+        passes: Vec<RowPass<'a>>,
+        cols: Range<usize>,
+        (height, width): (usize, usize),
+        y: isize,
+        rows: usize,
+        scratch: *mut u8,
+    ) -> Feed<'a> {
+        let first = cols.start.cast_signed() - spec.reach.left.cast_signed();
+        let length = cols.len() + spec.reach.left + spec.reach.right;
+        let inside = first >= 0 && first.cast_unsigned() + length <= width;
+        let direct = inside && passes.is_empty() && !spec.copied;
+        let rows = Feed::ring_rows(spec, rows);
+        let capacity = if direct { 0 } else { rows.min(height) };
+        let held = (capacity > 0 && rows > height).then(|| vec![false; height]);
+        let next = y - spec.reach.up.cast_signed();
+        let (before, after) = Feed::widest(&passes);
+        let read = first - before.cast_signed()..first + (length + after).cast_signed();
+        let cols = columns(read, width, if passes.is_empty() { spec.border } else { spec.pass_border });
+        let feed = Feed { spec, passes, first, length, capacity, height, cols, held, next, scratch };
+        if let Border::Constant(v) = spec.border {
+            feed.fill_constant(v);
+        }
+        feed
+    }
+
+    fn fill_constant(&self, v: f64) {
+        horus_base::dispatch_float!(self.spec.dtype, T => {
+            // SAFETY: `Feed::scratch` counts this row.
+            unsafe { std::slice::from_raw_parts_mut(self.scratch.cast::<T>(), self.length) }.fill(T::from_f64(v));
+        });
+    }
+
+    /// Where the rings hold what is read at row `y` of the continued image, which is row `source` of the image (or a
+    /// copy of one beyond it).
+    fn slot(&self, y: isize, source: isize) -> usize {
+        let (row, of) = if self.held.is_some() { (source, self.height) } else { (y, self.capacity) };
+        row.rem_euclid(of.cast_signed()).cast_unsigned()
+    }
+
+    /// Row `slot` of ring `part`; with a `part` beyond the last, row `slot` of what follows the rings.
+    fn ring<T>(&self, part: usize, slot: usize) -> *mut T {
+        let row = 1 + part * self.capacity + slot;
+        self.scratch.cast::<T>().wrapping_add(row * ring_stride(self.length))
+    }
+
+    /// Brings the rings forward so that they serve output rows below `end`.
+    ///
+    /// # Safety
+    /// `rows` are of the feed's type, and the machine has the instruction set.
+    pub(super) unsafe fn advance<T: Simd>(&mut self, rows: &mut impl Rows<T>, end: isize, isa: Isa) {
+        if self.capacity == 0 {
+            return;
+        }
+        let end = end + self.spec.reach.down.cast_signed();
+        while self.next < end {
+            let row = self.next;
+            self.next += 1;
+            let Some(y) = rows.resolve(row, self.spec.border) else { continue };
+            let slot = self.slot(row, y);
+            if self.held.as_mut().is_some_and(|held| std::mem::replace(&mut held[slot], true)) {
+                continue;
+            }
+            if self.passes.is_empty() {
+                // SAFETY: the scratch holds a ring of `capacity` rows of `length` elements.
+                let out = unsafe { std::slice::from_raw_parts_mut(self.ring(0, slot), self.length) };
+                pad(rows.row(y, self.cols.clone()), self.first, self.spec.border, out);
+            } else {
+                // SAFETY: vouched for by the caller.
+                unsafe { self.filter(rows.row(y, self.cols.clone()), slot, isa) }
+            }
+        }
+    }
+
+    /// Filters one row into row `slot` of the rings: the middle straight from the image, the ends from padded copies.
+    unsafe fn filter<T: Simd>(&self, row: &[T], slot: usize, isa: Isa) {
+        let (before, after) = Feed::widest(&self.passes);
+        // Columns of the feed whose filters stay inside the row.
+        let from = (before.cast_signed() - self.first).max(0).cast_unsigned();
+        let last = row.len().cast_signed() - after.cast_signed() - self.first;
+        let to = last.clamp(0, self.length.cast_signed()).cast_unsigned();
+        // SAFETY: vouched for by the caller; the pieces lie within the feed, and those not padded inside the row.
+        unsafe {
+            if from >= to {
+                self.piece(row, slot, 0..self.length, true, isa);
+                return;
+            }
+            if from > 0 {
+                self.piece(row, slot, 0..from.max(END).min(self.length), true, isa);
+            }
+            self.piece(row, slot, from..to, false, isa);
+            if to < self.length {
+                self.piece(row, slot, to.min(self.length.saturating_sub(END))..self.length, true, isa);
+            }
+        }
+    }
+
+    /// Filters columns `cols` of the feed, from a padded copy or from the row itself.
+    unsafe fn piece<T: Simd>(&self, row: &[T], slot: usize, cols: Range<usize>, padded: bool, isa: Isa) {
+        let (before, after) = Feed::widest(&self.passes);
+        let first = self.first + cols.start.cast_signed() - before.cast_signed();
+        let source = if padded {
+            let parts = self.passes.len();
+            let at = self.scratch.cast::<T>().wrapping_add((1 + parts * self.capacity) * ring_stride(self.length));
+            // SAFETY: `Feed::scratch` counts this row behind the rings.
+            let out = unsafe { std::slice::from_raw_parts_mut(at, cols.len() + before + after) };
+            pad(row, first, self.spec.pass_border, out);
+            at.cast_const()
+        } else {
+            row[first.cast_unsigned()..].as_ptr()
+        };
+        let filter = |part: usize| {
+            let pass = self.passes[part.min(self.passes.len() - 1)];
+            RowFilter {
+                start: before - pass.left,
+                taps: bytemuck::cast_slice(pass.taps),
+                out: self.ring::<T>(part, slot).wrapping_add(cols.start),
+            }
+        };
+        let filters: [RowFilter<'_, T>; rows::MOST] = std::array::from_fn(filter);
+        // SAFETY: the source has the columns and the reach of all passes; the rings are apart from it.
+        unsafe { rows::run(source, &filters[..self.passes.len()], cols.len(), isa) }
+    }
+
+    /// The pixel that filters over pass `part` read at row `y` and column `x` of the image continued by the border; `y`
+    /// within reach of the rows that the rings were brought to, `x` within reach of the chunk. `plane` is the image, if it
+    /// is one in memory; `window` the rows of it that are held.
+    pub(super) fn at<T: Pixel>(
+        &self,
+        plane: Option<&Plane<'_, T>>,
+        window: Window,
+        part: usize,
+        y: isize,
+        x: isize,
+    ) -> *const T {
+        let along = (x - self.first).cast_unsigned();
+        debug_assert!(along < self.length);
+        match (plane::resolve(y, self.spec.border, self.height, window), plane) {
+            (Some(y), Some(plane)) if self.capacity == 0 => plane.row(y)[x.cast_unsigned()..].as_ptr(),
+            (Some(source), _) => self.ring::<T>(part, self.slot(y, source)).cast_const().wrapping_add(along),
+            (None, _) => self.scratch.cast::<T>().cast_const().wrapping_add(along),
+        }
+    }
+
+    /// The columns of the image that the feed reads.
+    pub(super) fn columns(&self) -> Range<usize> {
+        self.cols.clone()
+    }
+
+    /// What the feed reads and how.
+    pub(super) fn spec(&self) -> &FeedSpec {
+        self.spec
+    }
+}
+
+/// The columns of a row of `width` pixels that are read at columns `read` of the row continued by `border`: the smallest
+/// range that holds them, some of which lie inside.
+fn columns(read: Range<isize>, width: usize, border: Border) -> Range<usize> {
+    let inside = |x: isize| x.clamp(0, width.cast_signed()).cast_unsigned();
+    let (from, to) = (inside(read.start), inside(read.end));
+    let left = (-read.start).max(0).cast_unsigned();
+    let right = (read.end - width.cast_signed()).max(0).cast_unsigned();
+    match border {
+        _ if left == 0 && right == 0 => from..to,
+        Border::Constant(_) => from..to,
+        Border::Wrap => 0..width,
+        // A border turns back as far as it reaches beyond the edge, and no further than to the other edge.
+        _ => {
+            let from = if right > 0 { from.min(width.saturating_sub(right + 1)) } else { from };
+            let to = if left > 0 { to.max(width.min(left + 1)) } else { to };
+            from..to
+        }
+    }
+}
+
+/// Copies the columns of `row` from `first` on, continued by `border`.
+fn pad<T: Pixel>(row: &[T], first: isize, border: Border, out: &mut [T]) {
+    let edge = |x: isize| match border.map(x, row.len()) {
+        Some(x) => row[x],
+        None => border.constant().map_or(T::ZERO, T::from_f64),
+    };
+    let end = first + out.len().cast_signed();
+    let inside = first.clamp(0, row.len().cast_signed())..end.clamp(0, row.len().cast_signed());
+    let (left, rest) = out.split_at_mut((inside.start - first).cast_unsigned().min(out.len()));
+    let (middle, right) = rest.split_at_mut((inside.end - inside.start).cast_unsigned());
+    left.iter_mut().zip(first..).for_each(|(o, x)| *o = edge(x));
+    middle.copy_from_slice(&row[inside.start.cast_unsigned()..inside.end.cast_unsigned()]);
+    right.iter_mut().zip(inside.end..).for_each(|(o, x)| *o = edge(x));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use horus_plan::ir::kernel::Source;
+
+    #[test]
+    fn scratch_grows_with_the_reach_in_one_direction_only() {
+        let spec = |reach: usize| FeedSpec {
+            source: Source::Input(0),
+            stages: vec![0],
+            pass_border: Border::Wrap,
+            border: Border::Wrap,
+            dtype: horus_base::dtype::DType::F32,
+            reach: Reach { up: reach, down: reach, left: reach, right: reach },
+            copied: false,
+        };
+        let scratch = |reach: usize| Feed::scratch(&spec(reach), &[], 128, 4, 40);
+        assert!(scratch(20_000) < 11 * scratch(2_000), "{} and {}", scratch(20_000), scratch(2_000));
+    }
+
+    #[test]
+    fn columns_hold_every_column_that_is_read() {
+        for border in [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(7.0)] {
+            for n in 1..7usize {
+                for first in -15..n.cast_signed() {
+                    for end in (first + 1..20).filter(|&e| e > 0) {
+                        let cols = columns(first..end, n, border);
+                        let mut read = (first..end).filter_map(|x| border.map(x, n));
+                        assert!(cols.end <= n && read.all(|x| cols.contains(&x)), "{border} {n} {first} {end}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn padding_follows_the_border_for_any_extent() {
+        for border in [Border::Reflect101, Border::Wrap, Border::Constant(7.0)] {
+            for n in 1..5usize {
+                let row: Vec<f32> = (0..n).map(|v| v as f32).collect();
+                for first in -9..9isize {
+                    for len in 0..12 {
+                        let mut out = vec![-1.0f32; len];
+                        pad(&row, first, border, &mut out);
+                        for (i, v) in out.iter().enumerate() {
+                            let want = border.map(first + i.cast_signed(), n).map_or(7.0, |x| row[x]);
+                            assert_eq!(*v, want, "{border} {n} {first} {len}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

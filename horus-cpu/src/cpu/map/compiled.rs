@@ -1,0 +1,48 @@
+//! Kernels that compute a few rows at a time.
+
+use super::{Job, tiling};
+use crate::cpu::schedule::Schedule;
+use crate::cpu::simd::Isa;
+use crate::cpu::uniform;
+use horus_base::dtype::DType;
+use horus_base::error::DeviceError;
+use horus_base::shape::Window;
+use horus_host::device::{Geometry, LaunchInput};
+use horus_plan::ir::kernel::MapKernel;
+
+/// A kernel that is compiled once and computes some rows of a plane at a time, on the calling thread.
+pub(in crate::cpu) struct Compiled {
+    kernel: MapKernel,
+    schedule: Schedule,
+    isa: Isa,
+}
+
+impl Compiled {
+    /// `kernel` over inputs of the types of `inputs`, and `more` of these types. What is one pixel, repeated everywhere, is a constant
+    /// from here on.
+    pub(in crate::cpu) fn new(kernel: &MapKernel, inputs: &[LaunchInput<'_>], more: &[DType], isa: Isa) -> Compiled {
+        let dtypes: Vec<DType> = inputs.iter().map(|i| i.geometry.dtype).chain(more.iter().copied()).collect();
+        let kernel = uniform::with_constants(kernel, inputs).unwrap_or_else(|| kernel.clone());
+        let schedule = Schedule::new(&kernel, &dtypes);
+        Compiled { kernel, schedule, isa }
+    }
+
+    /// Computes rows of one plane.
+    ///
+    /// # Safety
+    /// As a launch that [`check`](horus_host::device::check::check) accepts, of memory of the host; `output` can be written as far as its
+    /// geometry says in these rows of this plane, and nothing else refers to them.
+    pub(in crate::cpu) unsafe fn rows(
+        &self,
+        inputs: &[LaunchInput<'_>],
+        output: (*mut u8, Geometry),
+        channel: usize,
+        rows: Window,
+    ) -> Result<(), DeviceError> {
+        debug_assert!(output.1.window.covers(rows), "the output holds the rows");
+        let tiling = tiling(&self.kernel, &self.schedule, output.1, rows, 1);
+        let (first, geometry) = output;
+        let output = (first, geometry, Vec::new());
+        Job::new((&self.kernel, &self.schedule), inputs, output, tiling, self.isa).block_in_scratch(channel, rows)
+    }
+}

@@ -1,0 +1,118 @@
+//! The part of a plane that a tile reads, with its border.
+
+use std::ops::Range;
+
+use super::plane::{Plane, Tile};
+use horus_base::dtype::Pixel;
+use horus_base::shape::{Border, Window};
+use horus_plan::ops::neighbourhood::Reach;
+
+/// Rows of a block: with [`BLOCK_COLS`], what a kernel computes at a time so that few blocks touch a border.
+const BLOCK_ROWS: usize = 64;
+/// Columns of a block.
+pub(super) const BLOCK_COLS: usize = 512;
+
+/// The pixels around a tile as a rectangle in which no border is left: a view of the plane where all of it is inside
+/// the image, else a copy.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patch<'a, T> {
+    data: &'a [T],
+    stride: usize,
+    top: isize,
+    left: isize,
+}
+
+impl<'a, T: Pixel> Patch<'a, T> {
+    /// What is read for `rows` and `cols` by an operation of the given reach. `scratch` holds the copy, if one is made.
+    pub(super) fn around(
+        plane: &Plane<'a, T>,
+        rows: Window,
+        cols: &Range<usize>,
+        reach: Reach,
+        border: Border,
+        scratch: &'a mut Vec<T>,
+    ) -> Patch<'a, T> {
+        let rows = rows.grown(reach.up, reach.down);
+        let left = cols.start.cast_signed() - reach.left.cast_signed();
+        let stride = cols.len() + reach.left + reach.right;
+        // Held rows beyond the image are wrapped ones: only that border may read them.
+        let held = if border == Border::Wrap { plane.window } else { plane.window.clipped(plane.height) };
+        if held.covers(rows) && left >= 0 && cols.end + reach.right <= plane.width {
+            return Patch { data: plane.data(), stride: plane.width, top: plane.window.start, left: 0 };
+        }
+        let constant = border.constant().map_or(T::ZERO, T::from_f64);
+        scratch.clear();
+        scratch.reserve(rows.len() * stride);
+        let right = left + stride.cast_signed();
+        let inside = left.clamp(0, plane.width.cast_signed())..right.clamp(0, plane.width.cast_signed());
+        for y in rows.start..rows.end {
+            let Some(row) = plane.resolve(y, border).map(|y| plane.row(y)) else {
+                scratch.resize(scratch.len() + stride, constant);
+                continue;
+            };
+            let edge = |x: isize| border.map(x, plane.width).map_or(constant, |x| row[x]);
+            scratch.extend((left..inside.start.min(right)).map(edge));
+            scratch.extend_from_slice(&row[inside.start.cast_unsigned()..inside.end.cast_unsigned()]);
+            scratch.extend((inside.end.max(left)..right).map(edge));
+        }
+        Patch { data: scratch, stride, top: rows.start, left }
+    }
+
+    /// The `n` pixels from column `x` of row `y`.
+    #[inline(always)]
+    pub(super) fn line(&self, y: isize, x: isize, n: usize) -> &'a [T] {
+        let at = (y - self.top).cast_unsigned() * self.stride + (x - self.left).cast_unsigned();
+        &self.data[at..at + n]
+    }
+}
+
+/// Cuts a tile into blocks, and hands each one on with the patch around it.
+pub(super) fn for_each_block<T: Pixel>(
+    plane: &Plane<'_, T>,
+    reach: Reach,
+    border: Border,
+    tile: &mut Tile<'_, T>,
+    mut compute: impl FnMut(&Patch<'_, T>, &mut Tile<'_, T>),
+) {
+    let mut scratch = Vec::new();
+    for y in (tile.rows.start..tile.rows.end).step_by(BLOCK_ROWS) {
+        let rows = Window::new(y, tile.rows.end.min(y + BLOCK_ROWS.cast_signed()));
+        for x in tile.cols.clone().step_by(BLOCK_COLS) {
+            let cols = x..tile.cols.end.min(x + BLOCK_COLS);
+            let at = (y - tile.rows.start).cast_unsigned() * tile.stride + (x - tile.cols.start);
+            let mut block = Tile { out: &mut tile.out[at..], stride: tile.stride, rows, cols: cols.clone() };
+            let patch = Patch::around(plane, rows, &cols, reach, border, &mut scratch);
+            compute(&patch, &mut block);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{borders, for_each_type, noise, whole};
+    use super::*;
+
+    fn patches_hold_what_the_border_says<T: Pixel>() {
+        let reach = Reach { up: 3, down: 9, left: 11, right: 2 };
+        for (h, w) in [(1, 1), (3, 4), (20, 30)] {
+            let image = noise::<T>(h * w, 1, false);
+            let plane = whole(&image, h, w);
+            for border in borders() {
+                for (rows, cols) in [(Window::whole(h), 0..w), (Window::new(h as isize - 1, h as isize), w / 2..w)] {
+                    let mut scratch = Vec::new();
+                    let patch = Patch::around(&plane, rows, &cols, reach, border, &mut scratch);
+                    for y in rows.start - 3..rows.end + 9 {
+                        for x in cols.start as isize - 11..cols.end as isize + 2 {
+                            assert_eq!(patch.line(y, x, 1)[0].scalar(), plane.pixel(y, x, border).scalar());
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn patches_hold_what_the_border_says_for_every_type() {
+        for_each_type!(patches_hold_what_the_border_says);
+    }
+}

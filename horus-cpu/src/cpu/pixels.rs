@@ -1,0 +1,347 @@
+//! Pixel operations over contiguous runs: the table of [`pixel_ops!`](horus_plan::pixel_ops), instantiated for every
+//! element type and instruction set.
+
+use super::convert;
+use super::simd::Isa;
+use super::versions::for_each_isa;
+use horus_base::dispatch;
+use horus_base::dtype::{DType, Pixel};
+use horus_plan::ops::pixel::PixelOp;
+use horus_plan::pixel_ops;
+
+/// Elements that are computed at a time, and the length to which a constant operand is repeated.
+pub(crate) const RUN: usize = 64;
+
+/// An operand: where it starts, and whether it is a constant repeated [`RUN`] times rather than a run of pixels.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lanes {
+    /// The first element.
+    pub(crate) at: *const u8,
+    /// Whether the same [`RUN`] elements are read again and again.
+    pub(crate) constant: bool,
+}
+
+impl Lanes {
+    /// The run of [`RUN`] elements from element `i` on.
+    ///
+    /// # Safety
+    /// The operand has elements of type `T` that far (a constant: [`RUN`]).
+    #[inline(always)]
+    unsafe fn run<'a, T>(self, i: usize) -> &'a [T; RUN] {
+        // SAFETY: vouched for by the caller; memory of images and scratch is aligned for every element type.
+        unsafe { &*self.at.cast::<T>().add(if self.constant { 0 } else { i }).cast() }
+    }
+
+    /// Element `i`.
+    ///
+    /// # Safety
+    /// As for [`Lanes::run`].
+    #[inline(always)]
+    unsafe fn get<T: Copy>(self, i: usize) -> T {
+        // SAFETY: vouched for by the caller.
+        unsafe { *self.at.cast::<T>().add(if self.constant { 0 } else { i }) }
+    }
+}
+
+/// Makes a body of a loop: a type, whose function is always inlined. A closure of many steps is not, and then there are no
+/// vectors.
+macro_rules! body {
+    ($kind:ident [$($generics:tt)*] |$($arg:ident: $t:ty),+| -> $r:ty { $body:expr }) => {{
+        struct Body;
+        impl<$($generics)*> $crate::cpu::pixels::$kind<$($t,)+ $r> for Body {
+            #[inline(always)]
+            fn of($($arg: $t),+) -> $r {
+                $body
+            }
+        }
+        Body
+    }};
+}
+pub(super) use body;
+
+/// Generates the loop over operands of one arity, and its instantiation for every instruction set.
+macro_rules! arity {
+    ($name:ident, $kind:ident, $body:ident, $avx2:ident, $avx512:ident: $($arg:ident $t:ident $i:literal),+) => {
+        /// What is computed of each element.
+        pub(super) trait $kind<$($t,)+ R> {
+            fn of($($arg: $t),+) -> R;
+        }
+
+        #[inline(always)]
+        unsafe fn $body<$($t: Pixel,)+ R: Pixel, F: $kind<$($t,)+ R>>(args: &[Lanes; 3], out: *mut u8, n: usize) {
+            #[inline(always)]
+            fn whole<$($t: Pixel,)+ R: Pixel, F: $kind<$($t,)+ R>>($($arg: &[$t; RUN],)+ out: &mut [R; RUN]) {
+                for i in 0..RUN {
+                    out[i] = F::of($($arg[i]),+);
+                }
+            }
+            let out = out.cast::<R>();
+            // SAFETY: the caller vouches for n elements of every operand and of the output, which overlaps none.
+            unsafe {
+                if n < RUN {
+                    for i in 0..n {
+                        *out.add(i) = F::of($(args[$i].get::<$t>(i)),+);
+                    }
+                    return;
+                }
+                // The last two runs may overlap: every element is computed from the operands alone.
+                let mut next = 0;
+                while next < n {
+                    let i = next.min(n - RUN);
+                    whole::<$($t,)+ R, F>($(args[$i].run::<$t>(i),)+ &mut *out.add(i).cast());
+                    next += RUN;
+                }
+            }
+        }
+
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = "avx2,fma")]
+        unsafe fn $avx2<$($t: Pixel,)+ R: Pixel, F: $kind<$($t,)+ R>>(args: &[Lanes; 3], out: *mut u8, n: usize) {
+            // SAFETY: vouched for by the caller.
+            unsafe { $body::<$($t,)+ R, F>(args, out, n) }
+        }
+
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
+        unsafe fn $avx512<$($t: Pixel,)+ R: Pixel, F: $kind<$($t,)+ R>>(args: &[Lanes; 3], out: *mut u8, n: usize) {
+            // SAFETY: vouched for by the caller.
+            unsafe { $body::<$($t,)+ R, F>(args, out, n) }
+        }
+
+        /// Computes `n` elements of `out`.
+        ///
+        /// # Safety
+        /// The operands have `n` elements of the types of the function's parameters, `out` has room for `n` results and
+        /// overlaps no operand, and the machine has the instruction set.
+        pub(super) unsafe fn $name<$($t: Pixel,)+ R: Pixel, F: $kind<$($t,)+ R>>(
+            isa: Isa, args: &[Lanes; 3], out: *mut u8, n: usize, _: F
+        ) {
+            // SAFETY: vouched for by the caller.
+            unsafe {
+                match isa {
+                    #[cfg(target_arch = "x86_64")]
+                    Isa::Avx2 => $avx2::<$($t,)+ R, F>(args, out, n),
+                    #[cfg(target_arch = "x86_64")]
+                    Isa::Avx512 => $avx512::<$($t,)+ R, F>(args, out, n),
+                    _ => $body::<$($t,)+ R, F>(args, out, n),
+                }
+            }
+        }
+    };
+}
+arity!(unary, Unary, unary_body, unary_avx2, unary_avx512: a A 0);
+arity!(binary, Binary, binary_body, binary_avx2, binary_avx512: a A 0, b B 1);
+arity!(ternary, Ternary, ternary_body, ternary_avx2, ternary_avx512: a A 0, b B 1, c C 2);
+
+/// Computes `n` sines or cosines with `near`, in vectors, or, where there is a far angle among them, with `any`.
+///
+/// # Safety
+/// As for [`unary`].
+unsafe fn angles<T: Pixel>(
+    isa: Isa,
+    args: &[Lanes; 3],
+    out: *mut u8,
+    n: usize,
+    near: impl Unary<T, T>,
+    any: fn(T) -> T,
+) {
+    // SAFETY: vouched for by the caller.
+    unsafe {
+        unary::<T, T, _>(isa, args, out, n, near);
+        if (0..n).fold(false, |far, i| far | args[0].get::<T>(i).far()) {
+            for i in 0..n {
+                *out.cast::<T>().add(i) = any(args[0].get(i));
+            }
+        }
+    }
+}
+
+for_each_isa! {
+    /// Powers of pixels with one exponent.
+    fn powers[T: Pixel][T](pixels: &[T], exponent: T, out: &mut [T]) as powers_body
+}
+
+#[inline(always)]
+fn powers_body<T: Pixel>(_: Isa, pixels: &[T], exponent: T, out: &mut [T]) {
+    for (out, &a) in out.iter_mut().zip(pixels) {
+        *out = a.pow(exponent);
+    }
+}
+
+macro_rules! interpreter {
+    (unary { $($u:ident $un:literal |$ua:ident| $ub:expr, $uc:literal, $ud:literal;)* }
+     binary { $($b:ident $bn:literal |$ba:ident, $bb:ident| $bx:expr, $bc:literal, $bd:literal;)* }
+     compare { $($c:ident $cn:literal |$ca:ident, $cb:ident| $cx:expr, $cc:literal, $cd:literal;)* }
+     ternary { $($t:ident $tn:literal |$ta:ident, $tb:ident, $tc:ident| $tx:expr, $tcu:literal, $td:literal;)* }
+     select { $($s:ident $sn:literal $sc:literal, $sd:literal;)* }) => {
+        unsafe fn typed<T: Pixel>(op: PixelOp, isa: Isa, args: &[Lanes; 3], out: *mut u8, n: usize) {
+            // SAFETY: vouched for by the caller.
+            unsafe {
+                // What a loop over the body of the table does more slowly.
+                match op {
+                    PixelOp::Sin => {
+                        let near = body!(Unary [T: Pixel] |a: T| -> T { a.sin_near() });
+                        return angles::<T>(isa, args, out, n, near, T::sin);
+                    }
+                    PixelOp::Cos => {
+                        let near = body!(Unary [T: Pixel] |a: T| -> T { a.cos_near() });
+                        return angles::<T>(isa, args, out, n, near, T::cos);
+                    }
+                    // What depends on the exponent alone is computed once.
+                    PixelOp::Pow if args[1].constant && !args[0].constant => {
+                        let pixels = std::slice::from_raw_parts(args[0].at.cast::<T>(), n);
+                        let out = std::slice::from_raw_parts_mut(out.cast::<T>(), n);
+                        return powers(isa, pixels, args[1].get::<T>(0), out);
+                    }
+                    _ => {}
+                }
+                match op {
+                    $(PixelOp::$u => {
+                        let body = body!(Unary [T: Pixel] |$ua: T| -> T { $ub });
+                        unary::<T, T, _>(isa, args, out, n, body)
+                    })*
+                    $(PixelOp::$b => {
+                        let body = body!(Binary [T: Pixel] |$ba: T, $bb: T| -> T { $bx });
+                        binary::<T, T, T, _>(isa, args, out, n, body)
+                    })*
+                    $(PixelOp::$c => {
+                        let body = body!(Binary [T: Pixel] |$ca: T, $cb: T| -> u8 { u8::from($cx) });
+                        binary::<T, T, u8, _>(isa, args, out, n, body)
+                    })*
+                    $(PixelOp::$t => {
+                        let body = body!(Ternary [T: Pixel] |$ta: T, $tb: T, $tc: T| -> T { $tx });
+                        ternary::<T, T, T, T, _>(isa, args, out, n, body)
+                    })*
+                    $(PixelOp::$s => {
+                        let body = body!(Ternary [T: Pixel] |m: u8, b: T, c: T| -> T { if m != 0 { b } else { c } });
+                        ternary::<u8, T, T, T, _>(isa, args, out, n, body)
+                    })*
+                }
+            }
+        }
+    };
+}
+pixel_ops!(interpreter);
+
+/// [`apply`] for a function that integers have of `f64`: by vectors of those, converted to and fro.
+///
+/// # Safety
+/// As for [`apply`].
+unsafe fn by_f64(op: PixelOp, dtype: DType, isa: Isa, args: &[Lanes; 3], out: *mut u8, n: usize) {
+    let arity = op.arity();
+    let mut operands = [[0.0f64; RUN]; 3];
+    let mut results = [0.0f64; RUN];
+    let results = results.as_mut_ptr().cast::<u8>();
+    for i in (0..n).step_by(RUN) {
+        let count = RUN.min(n - i);
+        for (operand, arg) in operands.iter_mut().zip(&args[..arity]) {
+            // A constant stays what it was at first; what lies beyond the end is computed for nothing.
+            if i == 0 || !arg.constant {
+                let count = if arg.constant { RUN } else { count };
+                let from = Lanes { at: arg.at.wrapping_add(if arg.constant { 0 } else { i * dtype.size() }), ..*arg };
+                // SAFETY: the caller's: that many elements from there on; room for a run.
+                unsafe { convert::run(dtype, DType::F64, isa, &[from; 3], operand.as_mut_ptr().cast(), count) }
+            }
+        }
+        let lanes = [0, 1, 2].map(|k: usize| Lanes { at: operands[k].as_ptr().cast(), constant: args[k].constant });
+        let found = Lanes { at: results, constant: false };
+        // SAFETY: operands and results are runs; the output has room for the rest of the caller's elements.
+        unsafe {
+            typed::<f64>(op, isa, &lanes, results, RUN);
+            convert::run(DType::F64, dtype, isa, &[found; 3], out.add(i * dtype.size()), count);
+        }
+    }
+}
+
+/// Applies `op` to `n` elements of type `dtype` of each operand.
+///
+/// # Safety
+/// The operands have `n` elements of the type that `op` takes there (constants: [`RUN`]), `out` has room for `n` results
+/// and overlaps no operand, all are aligned for their type, and the machine has the instruction set.
+pub(crate) unsafe fn apply(op: PixelOp, dtype: DType, isa: Isa, args: &[Lanes; 3], out: *mut u8, n: usize) {
+    use PixelOp::{Atan2, Cos, Exp, Hypot, Log, Pow, Sin};
+    if !dtype.is_float() && matches!(op, Atan2 | Cos | Exp | Hypot | Log | Pow | Sin) {
+        // SAFETY: vouched for by the caller.
+        return unsafe { by_f64(op, dtype, isa, args, out, n) };
+    }
+    // SAFETY: vouched for by the caller.
+    dispatch!(dtype, T => unsafe { typed::<T>(op, isa, args, out, n) })
+}
+
+/// Converts `n` elements.
+///
+/// # Safety
+/// As for [`apply`], for the first operand.
+pub(crate) unsafe fn convert(from: DType, to: DType, isa: Isa, args: &[Lanes; 3], out: *mut u8, n: usize) {
+    // SAFETY: vouched for by the caller.
+    unsafe { convert::run(from, to, isa, args, out, n) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use horus_base::dtype::Arithmetic;
+
+    /// Numbers of any bits, and of moderate size.
+    fn wild<T: Pixel>(n: usize, seed: u64) -> Vec<T> {
+        let mut state = seed;
+        let mut next = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state
+        };
+        let value = |r: u64, bits: u64| match (T::DTYPE, r % 3) {
+            (DType::F32, 0) => T::from_f32(f32::from_bits(bits as u32)),
+            (_, 0) => T::from_f64(f64::from_bits(bits)),
+            (_, 1) => T::from_f64((bits >> 11) as f64 / (1u64 << 48) as f64 - 16.0),
+            _ => T::from_f64((bits >> 11) as f64 / (1u64 << 53) as f64),
+        };
+        (0..n).map(|_| value(next(), next())).collect()
+    }
+
+    fn same_bits<T: Pixel>() {
+        use PixelOp::{Atan2, Cos, Exp, Hypot, Log, Pow, Sin};
+        const N: usize = 20_011;
+        let (a, b) = (wild::<T>(N, 1), wild::<T>(N, 2));
+        let constant = [T::from_f64(2.2); RUN];
+        for op in [Exp, Log, Sin, Cos, Pow, Atan2, Hypot] {
+            for (b, repeated) in [(&b[..], false), (&constant[..], true)] {
+                let want = |i: usize| {
+                    let (a, b) = (a[i], b[if repeated { 0 } else { i }]);
+                    match op {
+                        Exp => Arithmetic::exp(a),
+                        Log => Arithmetic::ln(a),
+                        Sin => Arithmetic::sin(a),
+                        Cos => Arithmetic::cos(a),
+                        Pow => Arithmetic::pow(a, b),
+                        Atan2 => Arithmetic::atan2(a, b),
+                        _ => Arithmetic::hypot(a, b),
+                    }
+                };
+                let want: Vec<T> = (0..N).map(want).collect();
+                for isa in Isa::available() {
+                    let first = Lanes { at: a.as_ptr().cast(), constant: false };
+                    let second = Lanes { at: b.as_ptr().cast(), constant: repeated };
+                    let mut out = vec![T::ZERO; N];
+                    // SAFETY: both operands have N elements (or a run of constants), and the machine has the set.
+                    unsafe { apply(op, T::DTYPE, isa, &[first, second, second], out.as_mut_ptr().cast(), N) };
+                    for i in 0..N {
+                        let same = out[i].scalar() == want[i].scalar() || (out[i].is_nan() && want[i].is_nan());
+                        assert!(same, "{op} of {} {isa:?}: {} instead of {}", a[i], out[i], want[i]);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn transcendental_functions_have_the_same_bits_on_every_instruction_set() {
+        same_bits::<f32>();
+        same_bits::<f64>();
+        same_bits::<u8>();
+        same_bits::<u32>();
+        same_bits::<i8>();
+        same_bits::<i32>();
+    }
+}

@@ -1,0 +1,129 @@
+//! What host kernels read and write: planes of rows, and tiles of them.
+
+use std::ops::Range;
+
+use horus_base::dtype::Pixel;
+use horus_base::shape::{Border, Window};
+
+/// One plane of an input: the rows of `window` out of an image of `height x width`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plane<'a, T> {
+    data: &'a [T],
+    /// Rows of the whole image.
+    pub(crate) height: usize,
+    /// Columns.
+    pub(crate) width: usize,
+    /// The rows held.
+    pub(crate) window: Window,
+}
+
+impl<'a, T: Pixel> Plane<'a, T> {
+    /// A plane over `data`, which holds the rows of `window`.
+    pub(crate) fn new(data: &'a [T], height: usize, width: usize, window: Window) -> Plane<'a, T> {
+        assert_eq!(data.len(), window.len() * width, "a plane holds the rows of its window");
+        Plane { data, height, width, window }
+    }
+
+    /// All rows held, one after the other.
+    #[inline]
+    pub(crate) fn data(&self) -> &'a [T] {
+        self.data
+    }
+
+    /// Row `y`, which must be held.
+    #[inline]
+    pub(crate) fn row(&self, y: isize) -> &'a [T] {
+        debug_assert!(self.window.contains(y), "row {y} is not in {}", self.window);
+        let at = (y - self.window.start).cast_unsigned() * self.width;
+        &self.data[at..at + self.width]
+    }
+
+    /// The held row that is read at image row `y`, or `None` where the border's constant is read. A wrapped row beyond
+    /// the image is read as such when it is held.
+    #[inline]
+    pub(crate) fn resolve(&self, y: isize, border: Border) -> Option<isize> {
+        resolve(y, border, self.height, self.window)
+    }
+
+    /// The pixel read at (`y`, `x`): the slow way.
+    #[cfg(test)]
+    pub(crate) fn pixel(&self, y: isize, x: isize, border: Border) -> T {
+        match (self.resolve(y, border), border.map(x, self.width)) {
+            (Some(y), Some(x)) => self.row(y)[x],
+            _ => border.constant().map_or(T::ZERO, T::from_f64),
+        }
+    }
+}
+
+/// See [`Plane::resolve`].
+#[inline]
+pub(super) fn resolve(y: isize, border: Border, height: usize, window: Window) -> Option<isize> {
+    let inside = 0 <= y && y < height.cast_signed();
+    if inside || (border == Border::Wrap && window.contains(y)) {
+        return Some(y);
+    }
+    border.map(y, height).map(usize::cast_signed)
+}
+
+/// Rows that filters read, one at a time: of a plane, or computed when they are asked for.
+pub(super) trait Rows<T> {
+    /// As [`Plane::resolve`].
+    fn resolve(&self, y: isize, border: Border) -> Option<isize>;
+
+    /// Row `y`, which must be held; of its pixels, those of columns `cols` are there.
+    fn row(&mut self, y: isize, cols: Range<usize>) -> &[T];
+}
+
+impl<T: Pixel> Rows<T> for Plane<'_, T> {
+    fn resolve(&self, y: isize, border: Border) -> Option<isize> {
+        Plane::resolve(self, y, border)
+    }
+
+    fn row(&mut self, y: isize, _: Range<usize>) -> &[T] {
+        Plane::row(self, y)
+    }
+}
+
+/// A plane of which each row stands for all rows that it is a copy of: what a chain reads, whose rows are those of the image.
+pub(super) struct Unrolled<'a, T>(pub(super) Plane<'a, T>);
+
+impl<T: Pixel> Rows<T> for Unrolled<'_, T> {
+    fn resolve(&self, y: isize, border: Border) -> Option<isize> {
+        border.map(y, self.0.height).map(usize::cast_signed)
+    }
+
+    fn row(&mut self, y: isize, _: Range<usize>) -> &[T] {
+        self.0.row(held(y, self.0.height, self.0.window))
+    }
+}
+
+/// Row `y` of an image or, where `window` does not hold it, a copy of it that it holds.
+pub(super) fn held(y: isize, height: usize, window: Window) -> isize {
+    if window.contains(y) || height == 0 {
+        return y;
+    }
+    window.start + (y - window.start).rem_euclid(height.cast_signed())
+}
+
+/// A rectangle of an output: rows `rows` and columns `cols`, stored in `out` with `stride` elements from row to row.
+/// Element (`y`, `x`) is `out[(y - rows.start) * stride + (x - cols.start)]`.
+#[derive(Debug)]
+pub(crate) struct Tile<'a, T> {
+    /// Where to write.
+    pub(crate) out: &'a mut [T],
+    /// Elements from row to row.
+    pub(crate) stride: usize,
+    /// Image rows of the tile.
+    pub(crate) rows: Window,
+    /// Image columns of the tile.
+    pub(crate) cols: Range<usize>,
+}
+
+impl<T: Pixel> Tile<'_, T> {
+    /// The part of row `y` inside the tile.
+    #[inline]
+    pub(crate) fn row_mut(&mut self, y: isize) -> &mut [T] {
+        let at = (y - self.rows.start).cast_unsigned() * self.stride;
+        &mut self.out[at..at + self.cols.len()]
+    }
+}

@@ -1,0 +1,374 @@
+//! From an expression to a linear schedule: which filters are evaluated together, in which order steps run, and in which
+//! scratch slot every intermediate lives.
+
+mod groups;
+
+use super::feed::RowPass;
+use super::pixels::RUN;
+use horus_base::dispatch;
+use horus_base::dtype::{DType, Pixel, Scalar};
+use horus_base::shape::Axis;
+use horus_host::host::buffer::HostBuffer;
+use horus_plan::ir::kernel::{InstrOp, Leaf, LeafOp, MapKernel, Source, Val};
+use horus_plan::ops::neighbourhood::Reach;
+use horus_plan::ops::planes::PlaneMap;
+
+use self::groups::{Groups, source_type, weights};
+
+pub(super) use self::groups::{FeedSpec, Group};
+
+/// Where a value lives while a tile is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// A scratch slot.
+    Slot(usize),
+    /// An input's pixels: of the plane given, or of the plane that is computed.
+    Plane(usize, Option<usize>),
+    /// An input's pixels in another plane, or a constant: an index into [`Schedule::levels`].
+    Level(usize),
+    /// A constant of [`Schedule::constants`].
+    Constant(usize),
+    /// The output of the result of this index.
+    Output(usize),
+}
+
+/// What a step does.
+#[derive(Clone, Debug)]
+pub(super) enum Task {
+    /// A group of filters: an index into [`Schedule::groups`].
+    Group(usize),
+    /// A leaf of the kernel that is no filter and no plain load.
+    Leaf(usize),
+    /// Pixels of an input of one row or one column, or both, that repeat.
+    Repeat(usize, [bool; 2], DType),
+    /// Where pixels are along an axis, as numbers of this type.
+    Index(Axis, DType),
+    /// A pixel operation, with the type of its operands and of its result.
+    Run(InstrOp, DType, DType, Vec<Place>),
+}
+
+/// A step and where its results go: one, or one for each filter of a group.
+#[derive(Clone, Debug)]
+pub(super) struct Step {
+    pub(super) action: Task,
+    pub(super) targets: Vec<Place>,
+}
+
+/// A read of planes that differ from those that are computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Level {
+    pub(super) input: usize,
+    pub(super) map: PlaneMap,
+    /// Where the constant is that is read beyond the input, of [`Schedule::constants`].
+    pub(super) outside: usize,
+}
+
+/// A compiled kernel.
+#[derive(Debug)]
+pub(super) struct Schedule {
+    pub(super) steps: Vec<Step>,
+    pub(super) slots: usize,
+    /// Size of the largest element that a slot holds.
+    pub(super) element: usize,
+    pub(super) constants: Vec<HostBuffer>,
+    pub(super) levels: Vec<Level>,
+    pub(super) feeds: Vec<FeedSpec>,
+    pub(super) groups: Vec<Group>,
+    /// The taps of each stage, rounded to its type.
+    pub(super) stages: Vec<HostBuffer>,
+    /// How far each stage reads.
+    reaches: Vec<Reach>,
+    /// The kernel's chains.
+    pub(super) chains: Vec<Schedule>,
+}
+
+struct Compiler<'a> {
+    kernel: &'a MapKernel,
+    /// Whether it is a chain.
+    chain: bool,
+    schedule: Schedule,
+    /// For each leaf, its group.
+    group_of: Vec<Option<usize>>,
+    /// For each leaf and each instruction, where its value is.
+    leaves: Vec<Option<Place>>,
+    results: Vec<Option<Place>>,
+    /// Reads of each value still to come.
+    leaf_uses: Vec<usize>,
+    result_uses: Vec<usize>,
+    free: Vec<usize>,
+}
+
+impl Schedule {
+    /// Compiles `kernel` over inputs of types `dtypes`.
+    pub(super) fn new(kernel: &MapKernel, dtypes: &[DType]) -> Schedule {
+        Schedule::compiled(kernel, dtypes, false)
+    }
+
+    fn compiled(kernel: &MapKernel, dtypes: &[DType], chain: bool) -> Schedule {
+        let mut c = Compiler {
+            kernel,
+            chain,
+            schedule: Schedule {
+                steps: Vec::new(),
+                slots: 0,
+                element: 1,
+                constants: Vec::new(),
+                levels: Vec::new(),
+                feeds: Vec::new(),
+                groups: Vec::new(),
+                stages: kernel
+                    .stages
+                    .iter()
+                    .map(|s| weights(&[&s.filter], source_type(kernel, dtypes, s.source)))
+                    .collect(),
+                reaches: kernel.stages.iter().map(|s| s.filter.reach()).collect(),
+                chains: kernel.chains.iter().map(|c| Schedule::of_chain(c, dtypes)).collect(),
+            },
+            group_of: Vec::new(),
+            leaves: vec![None; kernel.leaves.len()],
+            results: vec![None; kernel.code.len()],
+            leaf_uses: vec![0; kernel.leaves.len()],
+            result_uses: vec![0; kernel.code.len()],
+            free: Vec::new(),
+        };
+        c.count_uses();
+        let Groups { feeds, groups, of_leaf, .. } = Groups::new(kernel, dtypes, c.filters_in_order());
+        (c.schedule.feeds, c.schedule.groups, c.group_of) = (feeds, groups, of_leaf);
+        c.emit();
+        c.schedule
+    }
+
+    /// Compiles a chain, whose rows are computed one at a time: what its filters read is always kept.
+    fn of_chain(chain: &MapKernel, dtypes: &[DType]) -> Schedule {
+        let mut schedule = Schedule::compiled(chain, dtypes, true);
+        schedule.feeds.iter_mut().for_each(|f| f.copied = true);
+        schedule
+    }
+
+    /// The row passes that a feed reads.
+    pub(super) fn passes(&self, feed: &FeedSpec) -> Vec<RowPass<'_>> {
+        feed.stages.iter().map(|&s| RowPass::new(self.reaches[s], &self.stages[s])).collect()
+    }
+
+    /// Rows above and below together that filters read, through chains as well.
+    pub(super) fn rows_around(&self) -> usize {
+        let of_feed = |f: &FeedSpec| {
+            let within = if let Source::Chain(c) = f.source { self.chains[c].rows_around() } else { 0 };
+            f.reach.up + f.reach.down + within
+        };
+        self.feeds.iter().map(of_feed).max().unwrap_or(0)
+    }
+
+    /// Whether nothing but pixels themselves is read.
+    pub(super) fn is_pointwise(&self) -> bool {
+        self.steps.iter().all(|s| matches!(s.action, Task::Run(..)))
+    }
+}
+
+impl Compiler<'_> {
+    /// Counts the reads of every value that the results depend on.
+    fn count_uses(&mut self) {
+        let kernel = self.kernel;
+        kernel.results().for_each(|v| self.read(v));
+        for i in (0..kernel.code.len()).rev() {
+            if self.result_uses[i] > 0 {
+                kernel.code[i].args.iter().for_each(|a| self.read(*a));
+            }
+        }
+    }
+
+    fn read(&mut self, value: Val) {
+        match value {
+            Val::Leaf(l) => self.leaf_uses[l] += 1,
+            Val::Instr(i) => self.result_uses[i] += 1,
+            Val::Const(_) | Val::Index(..) => {}
+        }
+    }
+
+    /// Filter leaves in the order in which the code first reads them.
+    fn filters_in_order(&self) -> Vec<usize> {
+        let args = self.kernel.code.iter().enumerate().filter(|(i, _)| self.result_uses[*i] > 0);
+        let vals = args.flat_map(|(_, instr)| instr.args.iter().copied()).chain(self.kernel.results());
+        let mut order = Vec::new();
+        for v in vals {
+            if let Val::Leaf(l) = v
+                && matches!(self.kernel.leaves[l].op, LeafOp::Correlate(..) | LeafOp::Shift(..))
+                && !order.contains(&l)
+            {
+                order.push(l);
+            }
+        }
+        order
+    }
+
+    /// Runs every instruction as soon as its operands are there, and evaluates leaves only when no instruction can run:
+    /// the values of a group of filters are used up before the next group is evaluated.
+    fn emit(&mut self) {
+        let kernel = self.kernel;
+        loop {
+            let mut waiting = None;
+            for (i, instr) in kernel.code.iter().enumerate() {
+                if self.result_uses[i] == 0 || self.results[i].is_some() {
+                    continue;
+                }
+                let missing = instr.args.iter().find(|a| !self.is_there(**a));
+                match missing {
+                    None => self.instruction(i),
+                    Some(Val::Leaf(l)) if waiting.is_none() => waiting = Some(*l),
+                    Some(_) => {}
+                }
+            }
+            let of_result = |v| if let Val::Leaf(l) = v { Some(l) } else { None };
+            let waiting =
+                waiting.or_else(|| kernel.results().filter_map(of_result).find(|l| !self.is_there(Val::Leaf(*l))));
+            match waiting {
+                Some(l) => self.leaf(l),
+                None => break,
+            }
+        }
+        for (k, value) in kernel.results().enumerate() {
+            self.store(value, Place::Output(k));
+        }
+    }
+
+    /// Copies a result that is no step's own to where it is stored.
+    fn store(&mut self, value: Val, output: Place) {
+        let dtype = self.kernel.type_of(value);
+        let at = match value {
+            Val::Const(c) => self.operand_of(c),
+            Val::Index(axis, dtype) => return self.push(Task::Index(axis, dtype), vec![output]),
+            Val::Leaf(l) => self.leaves[l].unwrap_or(output),
+            Val::Instr(i) => self.results[i].unwrap_or(output),
+        };
+        if at != output {
+            self.push(Task::Run(InstrOp::Convert, dtype, dtype, vec![at]), vec![output]);
+        }
+    }
+
+    /// Whether a value can be read; a plain load always can.
+    fn is_there(&mut self, value: Val) -> bool {
+        match value {
+            Val::Const(_) | Val::Index(..) => true,
+            Val::Instr(i) => self.results[i].is_some(),
+            Val::Leaf(l) => {
+                match self.kernel.leaves[l].op {
+                    LeafOp::Load(i) => self.leaves[l] = Some(Place::Plane(i, None)),
+                    LeafOp::LoadPlane(i, map) => self.leaves[l] = Some(self.plane(i, map, self.kernel.leaves[l].dtype)),
+                    _ => {}
+                }
+                self.leaves[l].is_some()
+            }
+        }
+    }
+
+    /// Where planes that a map reads are.
+    fn plane(&mut self, input: usize, map: PlaneMap, dtype: DType) -> Place {
+        if let Some(plane) = map.fixed() {
+            return Place::Plane(input, Some(plane));
+        }
+        let outside = self.constant(Scalar::from_f64(dtype, map.border.constant().unwrap_or_default()));
+        let level = Level { input, map, outside };
+        let levels = &mut self.schedule.levels;
+        Place::Level(levels.iter().position(|l| *l == level).unwrap_or_else(|| {
+            levels.push(level);
+            levels.len() - 1
+        }))
+    }
+
+    fn push(&mut self, action: Task, targets: Vec<Place>) {
+        self.schedule.steps.push(Step { action, targets });
+    }
+
+    /// Where a new value goes.
+    fn target(&mut self, value: Val, dtype: DType) -> Place {
+        let stored = self.kernel.results().position(|v| v == value);
+        stored.map_or_else(|| Place::Slot(self.slot(dtype)), Place::Output)
+    }
+
+    /// A free slot.
+    fn slot(&mut self, dtype: DType) -> usize {
+        self.schedule.element = self.schedule.element.max(dtype.size());
+        self.free.pop().unwrap_or_else(|| {
+            self.schedule.slots += 1;
+            self.schedule.slots - 1
+        })
+    }
+
+    fn leaf(&mut self, l: usize) {
+        let kernel = self.kernel;
+        match self.group_of[l] {
+            Some(g) => {
+                let members = self.schedule.groups[g].leaves.clone();
+                let targets: Vec<Place> =
+                    members.iter().map(|&m| self.target(Val::Leaf(m), kernel.leaves[m].dtype)).collect();
+                members.iter().zip(&targets).for_each(|(&m, &t)| self.leaves[m] = Some(t));
+                self.push(Task::Group(g), targets);
+            }
+            None => {
+                let target = self.target(Val::Leaf(l), kernel.leaves[l].dtype);
+                self.leaves[l] = Some(target);
+                let task = match &kernel.leaves[l] {
+                    Leaf { op: LeafOp::Warp(i, map, ..), dtype } if self.chain => {
+                        map.broadcast().map_or(Task::Leaf(l), |still| Task::Repeat(*i, still, *dtype))
+                    }
+                    _ => Task::Leaf(l),
+                };
+                self.push(task, vec![target]);
+            }
+        }
+    }
+
+    fn instruction(&mut self, i: usize) {
+        let instr = &self.kernel.code[i];
+        let target = self.target(Val::Instr(i), instr.result);
+        // Where pixels are is written for each reader, while the other operands still have their slots.
+        let mut indices = Vec::new();
+        for arg in &instr.args {
+            indices.push(if let Val::Index(axis, dtype) = *arg {
+                let slot = self.slot(dtype);
+                self.push(Task::Index(axis, dtype), vec![Place::Slot(slot)]);
+                Some(slot)
+            } else {
+                None
+            });
+        }
+        let operands = instr.args.iter().zip(&indices);
+        let args: Vec<Place> =
+            operands.filter_map(|(a, index)| index.map(Place::Slot).or_else(|| self.operand(*a))).collect();
+        self.free.extend(indices.into_iter().flatten());
+        self.results[i] = Some(target);
+        self.push(Task::Run(instr.op, instr.operand, instr.result, args), vec![target]);
+    }
+
+    /// Where an operand is; its slot becomes free after the last read.
+    fn operand(&mut self, value: Val) -> Option<Place> {
+        let (place, uses) = match value {
+            Val::Const(c) => return Some(self.operand_of(c)),
+            Val::Index(..) => return None, // written where it is read
+            Val::Leaf(l) => (self.leaves[l], &mut self.leaf_uses[l]),
+            Val::Instr(i) => (self.results[i], &mut self.result_uses[i]),
+        };
+        *uses -= 1;
+        if let (Some(Place::Slot(s)), 0) = (place, *uses) {
+            self.free.push(s);
+        }
+        place
+    }
+
+    /// A constant as an operand.
+    fn operand_of(&mut self, value: Scalar) -> Place {
+        Place::Constant(self.constant(value))
+    }
+
+    fn constant(&mut self, value: Scalar) -> usize {
+        let splat = dispatch!(value.dtype(), T => HostBuffer::from_slice(&[T::from_scalar(value); RUN]));
+        let constants = &mut self.schedule.constants;
+        constants.iter().position(|c| c.bytes() == splat.bytes()).unwrap_or_else(|| {
+            constants.push(splat);
+            constants.len() - 1
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,182 @@
+//! Which filters are evaluated together: groups of one geometry over one feed of rows.
+
+use std::borrow::Cow;
+
+use crate::cpu::correlate::group_size;
+use crate::cpu::rows;
+use horus_base::dispatch_float;
+use horus_base::dtype::{DType, Pixel};
+use horus_base::shape::Border;
+use horus_host::host::buffer::HostBuffer;
+use horus_plan::ir::kernel::{LeafOp, MapKernel, Source};
+use horus_plan::ops::neighbourhood::{Filter, Layout, Reach};
+
+/// Rows that filters read: of an input, or of up to [`rows::MOST`] row passes over one, continued by a border.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::cpu) struct FeedSpec {
+    /// An input or a chain.
+    pub(in crate::cpu) source: Source,
+    /// The row passes, all with border `pass_border`; none if the input itself is read.
+    pub(in crate::cpu) stages: Vec<usize>,
+    pub(in crate::cpu) pass_border: Border,
+    pub(in crate::cpu) border: Border,
+    pub(in crate::cpu) dtype: DType,
+    pub(in crate::cpu) reach: Reach,
+    /// Whether rows are kept in a ring even where no border is needed: those of a chain have to be. A tall sparse filter reads many rows per
+    /// output row, and those of an image whose row length is a power of two compete for the same lines of the cache.
+    pub(in crate::cpu) copied: bool,
+}
+
+/// Filters of one geometry over one feed.
+#[derive(Debug)]
+pub(in crate::cpu) struct Group {
+    pub(in crate::cpu) feed: usize,
+    /// Which of the feed's row passes.
+    pub(in crate::cpu) part: usize,
+    pub(in crate::cpu) reach: Reach,
+    pub(in crate::cpu) layout: Layout,
+    /// Offsets of a sparse layout from the upper left corner of its reach.
+    pub(in crate::cpu) offsets: Vec<(usize, usize)>,
+    /// Weights of all filters, tap by tap.
+    pub(in crate::cpu) weights: HostBuffer,
+    pub(in crate::cpu) leaves: Vec<usize>,
+    /// Whether pixels are copied, not filtered: the group is a shift.
+    pub(in crate::cpu) moved: bool,
+}
+
+/// The taps of `filters`, which have one geometry, rounded to `dtype` and interleaved.
+pub(super) fn weights(filters: &[&Filter], dtype: DType) -> HostBuffer {
+    dispatch_float!(dtype, T => {
+        let taps = filters.first().map_or(0, |f| f.taps().len());
+        let all: Vec<T> =
+            (0..taps).flat_map(|i| filters.iter().map(move |f| T::from_f64(f.taps()[i]))).collect();
+        HostBuffer::from_slice(&all)
+    })
+}
+
+/// The type in which filters over an input or a chain compute.
+pub(super) fn source_type(kernel: &MapKernel, dtypes: &[DType], source: Source) -> DType {
+    match source {
+        Source::Input(i) => dtypes[i].linear(),
+        Source::Chain(c) => kernel.chains[c].result_type(),
+        Source::Stage(s) => source_type(kernel, dtypes, kernel.stages[s].source),
+    }
+}
+
+/// The offsets of a sparse filter from the upper left corner of its reach.
+fn corner_offsets(filter: &Filter) -> Vec<(usize, usize)> {
+    let reach = filter.reach();
+    let (up, left) = (reach.up.cast_signed(), reach.left.cast_signed());
+    let moved = |&(y, x): &(isize, isize)| ((y + up).cast_unsigned(), (x + left).cast_unsigned());
+    match filter.layout() {
+        Layout::Dense { .. } => Vec::new(),
+        Layout::Sparse(_) => filter.offsets().iter().map(moved).collect(),
+    }
+}
+
+/// What a leaf reads around each pixel, with which border; `None` for a leaf that is neither a filter nor a shift.
+fn around(op: &LeafOp) -> Option<(Source, Cow<'_, Filter>, Border)> {
+    match op {
+        LeafOp::Correlate(source, filter, border) => Some((*source, Cow::Borrowed(filter), *border)),
+        LeafOp::Shift(source, [y, x], border) => {
+            let one = Filter::sparse([(*y as i32, *x as i32)], [1.0]);
+            Some((*source, Cow::Owned(one), *border))
+        }
+        _ => None,
+    }
+}
+
+/// The filters of a kernel, put together. Every filter is in one group, and every group reads one row pass of one feed.
+pub(super) struct Groups<'a> {
+    kernel: &'a MapKernel,
+    dtypes: &'a [DType],
+    pub(super) feeds: Vec<FeedSpec>,
+    pub(super) groups: Vec<Group>,
+    /// For each leaf, its group.
+    pub(super) of_leaf: Vec<Option<usize>>,
+}
+
+impl<'a> Groups<'a> {
+    /// Groups the leaves `filters` of a kernel over inputs of types `dtypes`, in this order.
+    pub(super) fn new(kernel: &'a MapKernel, dtypes: &'a [DType], filters: Vec<usize>) -> Groups<'a> {
+        let of_leaf = vec![None; kernel.leaves.len()];
+        let mut all = Groups { kernel, dtypes, feeds: Vec::new(), groups: Vec::new(), of_leaf };
+        all.form(filters);
+        all
+    }
+
+    /// Puts filters of one geometry over one feed together, then cuts these banks into groups.
+    fn form(&mut self, filters: Vec<usize>) {
+        let mut banks: Vec<((usize, usize), Vec<usize>)> = Vec::new();
+        for l in filters {
+            let Some((source, filter, border)) = around(&self.kernel.leaves[l].op) else { continue };
+            let feed = self.feed(source, border, &filter);
+            let same = |other: usize| match (&self.kernel.leaves[l].op, &self.kernel.leaves[other].op) {
+                (LeafOp::Correlate(..), LeafOp::Correlate(_, f, _)) => f.layout() == filter.layout(),
+                _ => false,
+            };
+            match banks.iter_mut().find(|(f, members)| *f == feed && same(members[0])) {
+                Some((_, members)) => members.push(l),
+                None => banks.push((feed, vec![l])),
+            }
+        }
+        for ((feed, part), members) in banks {
+            let mut rest = &members[..];
+            while !rest.is_empty() {
+                let (group, tail) = rest.split_at(group_size(rest.len()));
+                rest = tail;
+                let moved = matches!(self.kernel.leaves[group[0]].op, LeafOp::Shift(..));
+                let filters: Vec<Cow<'_, Filter>> =
+                    group.iter().filter_map(|&l| around(&self.kernel.leaves[l].op)).map(|(_, f, _)| f).collect();
+                let all: Vec<&Filter> = filters.iter().map(AsRef::as_ref).collect();
+                group.iter().for_each(|&l| self.of_leaf[l] = Some(self.groups.len()));
+                self.groups.push(Group {
+                    feed,
+                    part,
+                    reach: filters[0].reach(),
+                    layout: filters[0].layout().clone(),
+                    offsets: corner_offsets(all[0]),
+                    weights: weights(&all, self.feeds[feed].dtype),
+                    leaves: group.to_vec(),
+                    moved,
+                });
+            }
+        }
+    }
+
+    /// The feed for a filter, widened to its reach, and which of the feed's row passes is meant.
+    fn feed(&mut self, source: Source, border: Border, filter: &Filter) -> (usize, usize) {
+        let reach = filter.reach();
+        let scattered = matches!(filter.layout(), Layout::Sparse(_)) && reach.up + reach.down >= 8;
+        let stages = &self.kernel.stages;
+        let (image, stage) = match source {
+            Source::Stage(s) => (stages[s].source, Some(s)),
+            image => (image, None),
+        };
+        let pass_border = stage.map_or(border, |s| stages[s].border);
+        let fits = |f: &FeedSpec| {
+            let room = match stage {
+                None => f.stages.is_empty(),
+                Some(s) => f.stages.contains(&s) || (!f.stages.is_empty() && f.stages.len() < rows::MOST),
+            };
+            room && f.source == image && f.border == border && f.pass_border == pass_border
+        };
+        let feeds = &mut self.feeds;
+        let at = feeds.iter().position(fits).unwrap_or_else(|| {
+            let dtype = source_type(self.kernel, self.dtypes, image);
+            let stages = stage.into_iter().collect();
+            let copied = matches!(image, Source::Chain(_));
+            feeds.push(FeedSpec { source: image, stages, pass_border, border, dtype, reach, copied });
+            feeds.len() - 1
+        });
+        let feed = &mut feeds[at];
+        feed.reach = feed.reach.max(reach);
+        feed.copied |= scattered;
+        let Some(s) = stage else { return (at, 0) };
+        let part = feed.stages.iter().position(|&t| t == s).unwrap_or_else(|| {
+            feed.stages.push(s);
+            feed.stages.len() - 1
+        });
+        (at, part)
+    }
+}

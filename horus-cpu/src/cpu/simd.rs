@@ -1,0 +1,235 @@
+//! Instruction sets, and vectors that are written once for all of them.
+//!
+//! A kernel is an `#[inline(always)]` function over `Vector`, instantiated inside functions that enable the features
+//! of an [`Isa`]. All implementations round alike (one rounding per fused multiply-add), so the choice of instruction
+//! set never changes a bit.
+
+use horus_base::dtype::Float;
+use horus_base::error::Error;
+use horus_base::settings::{ISA, InstructionSet};
+
+/// An instruction set that kernels are instantiated for. Kernels are only given one that the machine has: from
+/// [`Isa::detect`], or after asking `Isa::is_supported`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Isa {
+    /// Whatever the compiler's target guarantees.
+    Portable,
+    /// AVX2 with FMA.
+    Avx2,
+    /// AVX-512 F, BW, DQ and VL, besides AVX2 and FMA.
+    Avx512,
+}
+
+impl Isa {
+    /// All instruction sets, least first.
+    const ALL: [Isa; 3] = [Isa::Portable, Isa::Avx2, Isa::Avx512];
+
+    /// The best instruction set of this machine. The environment variable `HORUS_ISA` (`portable`, `avx2` or `avx512`)
+    /// lowers it; a value above what the machine has changes nothing.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for another value.
+    pub fn detect() -> Result<Isa, Error> {
+        let asked = Isa::allowed(ISA.get()?);
+        let fits = |isa: &Isa| *isa as u8 <= asked as u8 && isa.is_supported();
+        Ok(Isa::ALL.into_iter().rev().find(fits).unwrap_or(Isa::Portable))
+    }
+
+    /// The most that a setting allows.
+    fn allowed(setting: Option<InstructionSet>) -> Isa {
+        match setting {
+            Some(InstructionSet::Portable) => Isa::Portable,
+            Some(InstructionSet::Avx2) => Isa::Avx2,
+            Some(InstructionSet::Avx512) | None => Isa::Avx512,
+        }
+    }
+
+    /// Every instruction set that this machine has, least first.
+    #[cfg(test)]
+    pub(crate) fn available() -> Vec<Isa> {
+        Isa::ALL.into_iter().filter(|i| i.is_supported()).collect()
+    }
+
+    /// Whether this machine has the instruction set.
+    pub(crate) fn is_supported(self) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        {
+            let avx2 = || is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
+            let avx512 = || {
+                is_x86_feature_detected!("avx512f")
+                    && is_x86_feature_detected!("avx512bw")
+                    && is_x86_feature_detected!("avx512dq")
+                    && is_x86_feature_detected!("avx512vl")
+            };
+            match self {
+                Isa::Portable => true,
+                Isa::Avx2 => avx2(),
+                Isa::Avx512 => avx2() && avx512(),
+            }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        {
+            self == Isa::Portable
+        }
+    }
+
+    /// Name for the user.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Isa::Portable => "portable",
+            Isa::Avx2 => "AVX2",
+            Isa::Avx512 => "AVX-512",
+        }
+    }
+}
+
+/// A vector of `LANES` pixels.
+pub(crate) trait Vector: Copy {
+    /// What the lanes hold.
+    type Elem: Float;
+    /// Number of lanes.
+    const LANES: usize;
+
+    /// `v` in every lane.
+    ///
+    /// # Safety
+    /// The machine has the instruction set of the implementation.
+    unsafe fn splat(v: Self::Elem) -> Self;
+
+    /// The `LANES` pixels from `at`, which need not be aligned.
+    ///
+    /// # Safety
+    /// They can be read, and the machine has the instruction set.
+    unsafe fn load(at: *const Self::Elem) -> Self;
+
+    /// Stores the lanes from `at`, which need not be aligned.
+    ///
+    /// # Safety
+    /// They can be written, and the machine has the instruction set.
+    unsafe fn store(self, at: *mut Self::Elem);
+
+    /// `self * a + b` with one rounding.
+    ///
+    /// # Safety
+    /// The machine has the instruction set.
+    unsafe fn fma(self, a: Self, b: Self) -> Self;
+}
+
+/// A vector of the compiler's making, for any machine.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Array<T, const N: usize>([T; N]);
+
+impl<T: Float, const N: usize> Vector for Array<T, N> {
+    type Elem = T;
+    const LANES: usize = N;
+
+    #[inline(always)]
+    unsafe fn splat(v: T) -> Self {
+        Array([v; N])
+    }
+    #[inline(always)]
+    unsafe fn load(at: *const T) -> Self {
+        // SAFETY: the caller vouches for N readable elements.
+        Array(unsafe { at.cast::<[T; N]>().read() })
+    }
+    #[inline(always)]
+    unsafe fn store(self, at: *mut T) {
+        // SAFETY: the caller vouches for N writable elements.
+        unsafe { at.cast::<[T; N]>().write(self.0) }
+    }
+    #[inline(always)]
+    unsafe fn fma(self, a: Self, b: Self) -> Self {
+        Array(std::array::from_fn(|i| self.0[i].fma(a.0[i], b.0[i])))
+    }
+}
+
+/// The vectors of a float type.
+pub(crate) trait Simd: Float {
+    /// Of the portable instruction set.
+    type Portable: Vector<Elem = Self>;
+    /// Of AVX2.
+    #[cfg(target_arch = "x86_64")]
+    type Avx2: Vector<Elem = Self>;
+    /// Of AVX-512.
+    #[cfg(target_arch = "x86_64")]
+    type Avx512: Vector<Elem = Self>;
+}
+
+impl Simd for f32 {
+    type Portable = Array<f32, 4>;
+    #[cfg(target_arch = "x86_64")]
+    type Avx2 = x86::F32x8;
+    #[cfg(target_arch = "x86_64")]
+    type Avx512 = x86::F32x16;
+}
+
+impl Simd for f64 {
+    type Portable = Array<f64, 2>;
+    #[cfg(target_arch = "x86_64")]
+    type Avx2 = x86::F64x4;
+    #[cfg(target_arch = "x86_64")]
+    type Avx512 = x86::F64x8;
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use std::arch::x86_64::*;
+
+    use super::Vector;
+
+    macro_rules! vector {
+        ($name:ident, $elem:ident, $lanes:literal, $raw:ident, $splat:ident, $load:ident, $store:ident, $fma:ident) => {
+            #[derive(Clone, Copy, Debug)]
+            pub(crate) struct $name($raw);
+
+            impl Vector for $name {
+                type Elem = $elem;
+                const LANES: usize = $lanes;
+
+                #[inline(always)]
+                unsafe fn splat(v: $elem) -> Self {
+                    // SAFETY: the caller vouches for the instruction set.
+                    $name(unsafe { $splat(v) })
+                }
+                #[inline(always)]
+                unsafe fn load(at: *const $elem) -> Self {
+                    // SAFETY: the caller vouches for the instruction set and for the readable elements.
+                    $name(unsafe { $load(at) })
+                }
+                #[inline(always)]
+                unsafe fn store(self, at: *mut $elem) {
+                    // SAFETY: the caller vouches for the instruction set and for the writable elements.
+                    unsafe { $store(at, self.0) }
+                }
+                #[inline(always)]
+                unsafe fn fma(self, a: Self, b: Self) -> Self {
+                    // SAFETY: the caller vouches for the instruction set.
+                    $name(unsafe { $fma(self.0, a.0, b.0) })
+                }
+            }
+        };
+    }
+
+    vector!(F32x8, f32, 8, __m256, _mm256_set1_ps, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_fmadd_ps);
+    vector!(F64x4, f64, 4, __m256d, _mm256_set1_pd, _mm256_loadu_pd, _mm256_storeu_pd, _mm256_fmadd_pd);
+    vector!(F32x16, f32, 16, __m512, _mm512_set1_ps, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_fmadd_ps);
+    vector!(F64x8, f64, 8, __m512d, _mm512_set1_pd, _mm512_loadu_pd, _mm512_storeu_pd, _mm512_fmadd_pd);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_detected_instruction_set_is_available() {
+        assert!(Isa::available().contains(&Isa::detect().unwrap()));
+        assert_eq!(Isa::available()[0], Isa::Portable);
+    }
+
+    #[test]
+    fn a_setting_bounds_the_instruction_set() {
+        assert_eq!(Isa::allowed(Some(InstructionSet::Portable)), Isa::Portable);
+        assert_eq!(Isa::allowed(Some(InstructionSet::Avx2)), Isa::Avx2);
+        assert_eq!(Isa::allowed(None), Isa::Avx512);
+    }
+}

@@ -1,0 +1,86 @@
+//! What the tests of the host kernels share: pseudo-random pixels, sweeps, and comparison by bits.
+
+use horus_base::dtype::{DType, Pixel};
+use horus_base::shape::{Border, Window};
+
+use super::plane::Plane;
+
+/// Pseudo-random pixels over the whole range of an integer type. Floats lie in about -8..8, and one in eight is special:
+/// a signed zero, an infinity or a NaN (if `special`).
+pub(crate) fn noise<T: Pixel>(n: usize, seed: u64, special: bool) -> Vec<T> {
+    let mut s = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut next = move || {
+        s ^= s << 13;
+        s ^= s >> 7;
+        s ^= s << 17;
+        s
+    };
+    (0..n)
+        .map(|_| {
+            let r = next();
+            let unit = (r >> 11) as f64 / (1u64 << 53) as f64;
+            match T::DTYPE {
+                DType::U8 => T::from_f64((unit * 256.0).floor()),
+                DType::U16 => T::from_f64((unit * 65536.0).floor()),
+                DType::U32 => T::from_f64((unit * 4_294_967_296.0).floor()),
+                DType::I8 => T::from_f64((unit * 256.0).floor() - 128.0),
+                DType::I16 => T::from_f64((unit * 65536.0).floor() - 32768.0),
+                DType::I32 => T::from_f64((unit - 0.5) * 4_294_967_295.0),
+                _ if special && r & 7 == 0 => {
+                    T::from_f64([0.0, -0.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0][(r >> 3) as usize % 6])
+                }
+                _ => T::from_f64((unit - 0.5) * 16.0),
+            }
+        })
+        .collect()
+}
+
+/// All borders, with constants that matter.
+pub(crate) fn borders() -> Vec<Border> {
+    let constants = [0.0, -0.0, 3.25, f64::NAN].map(Border::Constant);
+    [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap].into_iter().chain(constants).collect()
+}
+
+/// Extents with everything odd about them.
+pub(crate) const SIZES: [(usize, usize); 6] = [(1, 1), (1, 37), (41, 1), (2, 3), (13, 17), (23, 150)];
+
+/// A plane that holds rows `window` of `image`, virtual rows being wrapped.
+pub(crate) fn rows_of<T: Pixel>(image: &[T], height: usize, width: usize, window: Window) -> Vec<T> {
+    (window.start..window.end)
+        .flat_map(|y| {
+            let y = y.rem_euclid(height.cast_signed()).cast_unsigned();
+            image[y * width..(y + 1) * width].to_vec()
+        })
+        .collect()
+}
+
+/// A plane of a whole image.
+pub(crate) fn whole<T: Pixel>(image: &[T], height: usize, width: usize) -> Plane<'_, T> {
+    Plane::new(image, height, width, Window::whole(height))
+}
+
+/// Asserts equal bits, except that any NaN equals any other: which payload survives an addition of two NaN is not
+/// defined by any of the operations.
+#[track_caller]
+pub(crate) fn assert_same<T: Pixel>(got: &[T], want: &[T], what: &str) {
+    assert_eq!(got.len(), want.len(), "{what}");
+    for (i, (g, w)) in got.iter().zip(want).enumerate() {
+        let same = g.scalar() == w.scalar() || (g.is_nan() && w.is_nan());
+        assert!(same, "{what}: element {i} is {g:?}, not {w:?}");
+    }
+}
+
+/// Runs `$check::<T>()` for every pixel type.
+macro_rules! for_each_type {
+    ($check:ident) => {
+        $check::<u8>();
+        $check::<u16>();
+        $check::<u32>();
+        $check::<i8>();
+        $check::<i16>();
+        $check::<i32>();
+        $check::<f32>();
+        $check::<f64>();
+    };
+}
+pub(crate) use for_each_type;

@@ -1,0 +1,205 @@
+//! Linear filters: banks, stages, chains and sizes.
+
+use super::{Picture, Random, borders, check, run, total};
+use crate::cpu::device::CpuDevice;
+use horus_base::dtype::DType;
+use horus_base::shape::{Border, Shape, Window};
+use horus_plan::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Stage, Val};
+use horus_plan::ops::neighbourhood::Filter;
+use horus_plan::ops::pixel::PixelOp;
+use horus_plan::ops::planes::PlaneMap;
+
+fn taps(r: &mut Random, n: usize) -> Vec<f64> {
+    (0..n).map(|i| if i % 5 == 3 { 0.0 } else { r.unit() }).collect()
+}
+
+const SHAPES: [(usize, usize, usize); 7] =
+    [(1, 1, 1), (1, 37, 1), (29, 1, 1), (7, 5, 2), (33, 70, 1), (14, 300, 2), (45, 131, 1)];
+
+#[test]
+fn banks_of_filters_match_the_definition() {
+    let mut r = Random(1);
+    for dtype in [DType::F32, DType::F64] {
+        for (n, (h, w)) in
+            [(1, 1), (3, 3), (1, 7), (9, 1), (4, 6), (17, 5), (2, 3), (1, 90), (60, 1), (3, 75)].into_iter().enumerate()
+        {
+            let (sh, sw, sc) = SHAPES[(n * 3 + dtype.size()) % SHAPES.len()];
+            for (b, border) in borders().into_iter().enumerate() {
+                let shape = if b % 2 == 0 { Shape::new(sh, sw, sc) } else { Shape::new(9, 51, 1) };
+                let input = Picture::random(shape, dtype, n as u64);
+                let count = [1, 2, 3, 4, 6, 7, 5][(n + 2 * b) % 7];
+                let filters = (0..count).map(|_| Filter::dense(h, w, taps(&mut r, h * w)));
+                let leaves: Vec<Leaf> =
+                    filters.map(|f| Leaf { op: LeafOp::Correlate(Source::Input(0), f, border), dtype }).collect();
+                let k = total(MapKernel { inputs: 1, leaves, ..MapKernel::default() }, dtype);
+                check(&k, &[input], dtype, &format!("{count} filters {h}x{w} {border} {dtype}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn sparse_filters_and_mixed_banks_match_the_definition() {
+    let mut r = Random(2);
+    for dtype in [DType::F32, DType::F64] {
+        for (b, border) in borders().into_iter().enumerate() {
+            for (s, &(sh, sw, sc)) in SHAPES.iter().enumerate() {
+                let offsets: Vec<(i32, i32)> =
+                    (0..11).map(|_| ((r.next() % 9) as i32 - 3, (r.next() % 41) as i32 - 25)).collect();
+                let count = 1 + (b + s) % 7;
+                let small = Filter::dense(3, 3, taps(&mut r, 9));
+                let mut leaves: Vec<Leaf> = (0..count)
+                    .map(|_| Filter::sparse(offsets.clone(), taps(&mut r, 11)))
+                    .chain([small, Filter::sparse(vec![(4, 1)], vec![0.5])])
+                    .map(|f| Leaf { op: LeafOp::Correlate(Source::Input(0), f, border), dtype })
+                    .collect();
+                if border != Border::Wrap {
+                    leaves.push(Leaf { op: LeafOp::Load(0), dtype });
+                }
+                let k = total(MapKernel { inputs: 1, leaves, ..MapKernel::default() }, dtype);
+                let input = Picture::random(Shape::new(sh, sw, sc), dtype, 5);
+                check(&k, &[input], dtype, &format!("{count} sparse filters {border} {dtype}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn stages_and_columns_match_the_definition() {
+    let mut r = Random(3);
+    for dtype in [DType::F32, DType::F64] {
+        for (b, border) in borders().into_iter().enumerate() {
+            for (s, &(sh, sw, sc)) in SHAPES.iter().enumerate() {
+                let lengths = [[3, 19], [8, 1], [43, 5], [90, 12]][(b + s) % 4];
+                let stages: Vec<Stage> = lengths
+                    .iter()
+                    .map(|&n| Stage { source: Source::Input(0), filter: Filter::row(taps(&mut r, n)), border })
+                    .collect();
+                let mut leaves = Vec::new();
+                for i in 0..8 {
+                    let f = Filter::column(taps(&mut r, lengths[i % 2] + i / 4));
+                    leaves.push(Leaf { op: LeafOp::Correlate(Source::Stage(i % 2), f, border), dtype });
+                }
+                let k = total(MapKernel { inputs: 1, stages, leaves, ..MapKernel::default() }, dtype);
+                let input = Picture::random(Shape::new(sh, sw, sc), dtype, 6);
+                check(&k, &[input], dtype, &format!("stages {lengths:?} {border} {dtype}"));
+            }
+        }
+    }
+}
+
+/// `(a as dtype) * b - a` of inputs 0 and 1.
+fn chain(dtype: DType) -> MapKernel {
+    let leaf = |i, dtype| Leaf { op: LeafOp::Load(i), dtype };
+    let pixel = |op, args| Instr { op: InstrOp::Pixel(op), operand: dtype, result: dtype, args };
+    let convert = Instr { op: InstrOp::Convert, operand: DType::U8, result: dtype, args: vec![Val::Leaf(0)] };
+    let product = pixel(PixelOp::Mul, vec![Val::Instr(0), Val::Leaf(1)]);
+    let code = vec![convert, product, pixel(PixelOp::Sub, vec![Val::Instr(1), Val::Instr(0)])];
+    let leaves = vec![leaf(0, DType::U8), leaf(1, dtype)];
+    MapKernel { inputs: 2, leaves, code, result: Some(Val::Instr(2)), ..MapKernel::default() }
+}
+
+#[test]
+fn filters_over_chains_match_the_definition() {
+    let mut r = Random(4);
+    for dtype in [DType::F32, DType::F64] {
+        for border in borders() {
+            for (sh, sw, sc) in SHAPES.into_iter().chain([(9, 600, 1), (1, 1, 2)]) {
+                let stage = |source, n, r: &mut Random| Stage { source, filter: Filter::row(taps(r, n)), border };
+                let stages = vec![
+                    stage(Source::Chain(0), 19, &mut r),
+                    stage(Source::Chain(1), 4, &mut r),
+                    stage(Source::Input(1), 7, &mut r),
+                ];
+                let column =
+                    |s, n, r: &mut Random| LeafOp::Correlate(Source::Stage(s), Filter::column(taps(r, n)), border);
+                let ops = [
+                    column(0, 9, &mut r),
+                    column(1, 6, &mut r),
+                    column(2, 5, &mut r),
+                    LeafOp::Correlate(Source::Chain(0), Filter::dense(4, 3, taps(&mut r, 12)), border),
+                    LeafOp::Correlate(
+                        Source::Chain(1),
+                        Filter::sparse(vec![(-9, 2), (3, -5), (0, 0)], taps(&mut r, 3)),
+                        border,
+                    ),
+                    LeafOp::Load(1),
+                ];
+                let leaves = ops.into_iter().map(|op| Leaf { op, dtype }).collect();
+                let small = MapKernel {
+                    leaves: vec![Leaf { op: LeafOp::LoadPlane(1, PlaneMap::one(0)), dtype }],
+                    result: Some(Val::Leaf(0)),
+                    inputs: 2,
+                    ..MapKernel::default()
+                };
+                let chains = vec![chain(dtype), small];
+                let k = total(MapKernel { inputs: 2, chains, stages, leaves, ..MapKernel::default() }, dtype);
+                let shape = Shape::new(sh, sw, sc);
+                let inputs = [Picture::random(shape, DType::U8, 9), Picture::random(shape, dtype, 10)];
+                check(&k, &inputs, dtype, &format!("chains {border} {dtype}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn filters_larger_than_the_image_match_the_definition() {
+    let mut r = Random(5);
+    let dtype = DType::F32;
+    for border in borders() {
+        for (sh, sw, n) in [(9, 11, 121), (1, 37, 150), (29, 1, 90), (30, 5, 31)] {
+            let stages = vec![Stage { source: Source::Input(0), filter: Filter::row(taps(&mut r, n)), border }];
+            let column = LeafOp::Correlate(Source::Stage(0), Filter::column(taps(&mut r, n)), border);
+            let dense = LeafOp::Correlate(Source::Input(0), Filter::dense(n, 3, taps(&mut r, 3 * n)), border);
+            let leaves = [column, dense].map(|op| Leaf { op, dtype }).to_vec();
+            let k = total(MapKernel { inputs: 1, stages, leaves, ..MapKernel::default() }, dtype);
+            let input = Picture::random(Shape::new(sh, sw, 1), dtype, 7);
+            check(&k, &[input], dtype, &format!("{n} taps on {sh}x{sw} {border}"));
+        }
+    }
+}
+
+/// Its cost once grew with the square of the number of taps: to minutes.
+#[test]
+fn a_filter_larger_than_the_image_costs_its_taps() {
+    let mut r = Random(6);
+    let (dtype, border) = (DType::F32, Border::Reflect101);
+    let d = CpuDevice::new(Some(1)).unwrap();
+    for shape in [Shape::new(40, 50, 1), Shape::new(1, 300, 1), Shape::new(300, 1, 1)] {
+        let stages = vec![Stage { source: Source::Input(0), filter: Filter::row(taps(&mut r, 80_001)), border }];
+        let op = LeafOp::Correlate(Source::Stage(0), Filter::column(taps(&mut r, 80_001)), border);
+        let k = total(MapKernel { inputs: 1, stages, leaves: vec![Leaf { op, dtype }], ..MapKernel::default() }, dtype);
+        let start = std::time::Instant::now();
+        let input = [Picture::random(shape, dtype, 8)];
+        run(&d, &Kernel::Map(k), &input, shape, dtype, Window::whole(shape.height));
+        assert!(start.elapsed().as_secs() < 10, "{shape}: {:?}", start.elapsed());
+    }
+}
+
+#[test]
+fn wide_images_are_cut_into_chunks_without_a_trace() {
+    let mut r = Random(7);
+    let dtype = DType::F32;
+    for border in borders() {
+        let dense = Filter::dense(3, 3, taps(&mut r, 9));
+        let sparse = Filter::sparse(vec![(1, -3), (0, 0), (-2, 5)], taps(&mut r, 3));
+        for (filter, width) in [(dense, 513), (sparse, 2700), (Filter::row(taps(&mut r, 300)), 1531)] {
+            let leaves = vec![Leaf { op: LeafOp::Correlate(Source::Input(0), filter, border), dtype }];
+            let k = total(MapKernel { inputs: 1, leaves, ..MapKernel::default() }, dtype);
+            check(
+                &k,
+                &[Picture::random(Shape::new(6, width, 1), dtype, 8)],
+                dtype,
+                &format!("{width} columns {border}"),
+            );
+        }
+        let mut k = MapKernel { inputs: 1, ..MapKernel::default() };
+        for n in [5, 90, 2, 31] {
+            k.stages.push(Stage { source: Source::Input(0), filter: Filter::row(taps(&mut r, n)), border });
+            let op = LeafOp::Correlate(Source::Stage(k.stages.len() - 1), Filter::column(taps(&mut r, 3)), border);
+            k.leaves.push(Leaf { op, dtype });
+        }
+        let k = total(k, dtype);
+        check(&k, &[Picture::random(Shape::new(5, 2500, 1), dtype, 9)], dtype, &format!("four stages {border}"));
+    }
+}

@@ -1,0 +1,306 @@
+//! Map kernels against the oracle of kernels, for every instruction set and partition.
+
+mod filters;
+
+use super::device::CpuDevice;
+use super::simd::Isa;
+use horus_base::dtype::{Arithmetic, DType, Pixel, Scalar};
+use horus_base::shape::{Axis, Border, Shape, Window};
+use horus_base::{dispatch, dispatch_float};
+use horus_host::device::{Device, Geometry, Launch, LaunchInput, Memory};
+use horus_host::host::buffer::HostBuffer;
+use horus_plan::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
+use horus_plan::ops::geometric::{Affine, Flip, Interpolation, rotation};
+use horus_plan::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
+use horus_plan::ops::pixel::{PixelKind, PixelOp, TABLE};
+use horus_plan::ops::planes::PlaneMap;
+use horus_testing::reference::kernel::{HostImage, evaluate};
+
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 >> 20
+    }
+    fn unit(&mut self) -> f64 {
+        (self.next() % 20_001) as f64 / 10_000.0 - 1.0
+    }
+}
+
+/// A test image, whole.
+struct Picture {
+    memory: Memory,
+    geometry: Geometry,
+}
+
+impl Picture {
+    fn random(shape: Shape, dtype: DType, seed: u64) -> Picture {
+        let mut r = Random(seed);
+        let memory = dispatch!(dtype, T => {
+            let special = [T::ZERO, T::ONE, T::LOWEST, T::HIGHEST, T::from_f64(-0.0), T::from_f64(3.0), T::ZERO.div(T::ZERO)];
+            let v: Vec<T> = (0..shape.len())
+                .map(|_| match r.next() % 40 {
+                    k @ 0..7 if !dtype.is_float() => special[k as usize],
+                    0 => T::from_f64(-0.0),
+                    _ if dtype.is_float() => T::from_f64(r.unit()),
+                    _ => T::from_f64(r.unit() * 300.0),
+                })
+                .collect();
+            HostBuffer::from_slice(&v)
+        });
+        Picture {
+            memory: Memory::Host(memory),
+            geometry: Geometry { shape, dtype, window: Window::whole(shape.height) },
+        }
+    }
+
+    /// What the oracle reads.
+    fn held(&self) -> HostImage {
+        HostImage { geometry: self.geometry, bytes: self.memory.host().unwrap().bytes().to_vec() }
+    }
+
+    /// The rows of `window` only, wrapped rows beyond the image included.
+    fn part(&self, window: Window) -> Picture {
+        let Geometry { shape, dtype, .. } = self.geometry;
+        let memory = dispatch!(dtype, T => {
+            let (mut v, held): (Vec<T>, _) = (Vec::new(), self.held());
+            for c in 0..shape.planes() {
+                for y in window.start..window.end {
+                    let y = y.rem_euclid(shape.height.cast_signed());
+                    v.extend((0..shape.width).map(|x| held.get::<T>(c, y, x)));
+                }
+            }
+            HostBuffer::from_slice(&v)
+        });
+        Picture { memory: Memory::Host(memory), geometry: Geometry { shape, dtype, window } }
+    }
+}
+
+fn run(d: &CpuDevice, k: &Kernel, inputs: &[Picture], shape: Shape, dtype: DType, rows: Window) -> Picture {
+    let geometry = Geometry { shape, dtype, window: rows };
+    let mut output = Memory::Host(HostBuffer::zeroed(geometry.bytes()));
+    let inputs: Vec<LaunchInput<'_>> =
+        inputs.iter().map(|p| LaunchInput { memory: &p.memory, geometry: p.geometry }).collect();
+    d.launch(Launch { kernel: k, inputs: &inputs, output: &mut output, more: &mut [], geometry, rows }).unwrap();
+    Picture { memory: output, geometry }
+}
+
+/// Checks `k` for every instruction set, on one and three threads, over whole images and over strips.
+fn check(k: &MapKernel, inputs: &[Picture], dtype: DType, what: &str) {
+    let shape = inputs[0].geometry.shape;
+    let whole = Window::whole(shape.height);
+    let kernel = Kernel::Map(k.clone());
+    let mut want = HostImage::zeroed(Geometry { shape, dtype, window: whole });
+    let held: Vec<HostImage> = inputs.iter().map(Picture::held).collect();
+    evaluate(&kernel, &held, &mut want, whole);
+    let want = Picture { memory: Memory::Host(HostBuffer::from_slice(&want.bytes)), geometry: want.geometry };
+    let compare = |got: &Picture, how: &str| {
+        let want = want.part(got.geometry.window).held();
+        if let Some((at, g, w)) = got.held().difference(&want) {
+            panic!("{what}, {how}: {g} instead of {w} at pixel {at} of rows {} of {shape}", got.geometry.window);
+        }
+    };
+    for isa in Isa::available() {
+        for threads in [1, 3] {
+            let d = CpuDevice::new(Some(threads)).unwrap().with_isa(isa);
+            compare(&run(&d, &kernel, inputs, shape, dtype, whole), &format!("{isa:?}, {threads} threads"));
+            if threads > 1 {
+                continue;
+            }
+            let h = shape.height.cast_signed();
+            for rows in [Window::new(0, h / 2), Window::new(h / 3, h - h / 4), Window::new(h - 1, h)] {
+                let parts: Vec<Picture> = (0..inputs.len())
+                    .map(|i| inputs[i].part(kernel.footprint(i, rows, shape, inputs[i].geometry.shape)))
+                    .collect();
+                if rows.is_empty() {
+                    continue;
+                }
+                compare(&run(&d, &kernel, &parts, shape, dtype, rows), &format!("{isa:?}, rows {rows}"));
+                let wraps = |l: &Leaf| l.reach(&k.stages).is_some_and(|(_, w)| w);
+                if k.leaves.iter().all(wraps) {
+                    let virtual_rows = |p: &Picture| p.part(rows.grown(100, 100));
+                    let parts: Vec<Picture> = inputs.iter().map(virtual_rows).collect();
+                    compare(&run(&d, &kernel, &parts, shape, dtype, rows), &format!("{isa:?}, virtual rows of {rows}"));
+                }
+            }
+        }
+    }
+}
+
+fn borders() -> [Border; 5] {
+    let constant = Border::Constant(0.75);
+    [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, constant]
+}
+
+/// The sum of all leaves.
+fn total(mut k: MapKernel, dtype: DType) -> MapKernel {
+    let mut sum = Val::Leaf(0);
+    for l in 1..k.leaves.len() {
+        let args = vec![sum, Val::Leaf(l)];
+        k.code.push(Instr { op: InstrOp::Pixel(PixelOp::Add), operand: dtype, result: dtype, args });
+        sum = Val::Instr(k.code.len() - 1);
+    }
+    k.result = Some(sum);
+    k
+}
+
+#[test]
+fn every_pixel_operation_matches_its_definition() {
+    for dtype in DType::ALL {
+        for row in TABLE {
+            for (width, constant) in [(5, 9), (67, 1), (200, 2), (129, 9)] {
+                let shape = Shape::new(3, width, 1);
+                let mask = row.kind == PixelKind::Select;
+                let inputs: Vec<Picture> = (0..row.op.arity())
+                    .map(|i| Picture::random(shape, row.op.operand(i, dtype), 10 + i as u64))
+                    .collect();
+                let leaves =
+                    (0..inputs.len()).map(|i| Leaf { op: LeafOp::Load(i), dtype: inputs[i].geometry.dtype }).collect();
+                let args = (0..inputs.len())
+                    .map(|i| match i == constant && !mask {
+                        true => Val::Const(Scalar::from_f64(dtype, 0.5)),
+                        false => Val::Leaf(i),
+                    })
+                    .collect();
+                let result = row.op.result(dtype);
+                let code = vec![Instr { op: InstrOp::Pixel(row.op), operand: dtype, result, args }];
+                let k = MapKernel {
+                    inputs: inputs.len(),
+                    leaves,
+                    code,
+                    result: Some(Val::Instr(0)),
+                    ..MapKernel::default()
+                };
+                check(&k, &inputs, result, &format!("{} {dtype}", row.name));
+            }
+        }
+    }
+}
+
+#[test]
+fn every_conversion_matches_its_definition() {
+    for from in DType::ALL {
+        for to in DType::ALL {
+            let shape = Shape::new(5, 301, 1);
+            let mut input = Picture::random(shape, from, 3);
+            if from.is_float() {
+                let mut r = Random(9);
+                let b = input.memory.host_mut().unwrap();
+                let scale = [0.5, 1.0, 3.7, 1e3, 1e5, 1e10, 1e30];
+                let special = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 254.5, 255.5, 65534.5, 2147483647.5, -0.5];
+                let mut value =
+                    |i: usize| special.get(i).copied().unwrap_or_else(|| (r.unit() * 40.0).round() * scale[i % 7]);
+                dispatch_float!(from, T => {
+                    b.as_mut_slice::<T>().iter_mut().enumerate().for_each(|(i, v)| *v = T::from_f64(value(i)));
+                });
+            }
+            let k = MapKernel {
+                inputs: 1,
+                leaves: vec![Leaf { op: LeafOp::Load(0), dtype: from }],
+                code: vec![Instr { op: InstrOp::Convert, operand: from, result: to, args: vec![Val::Leaf(0)] }],
+                result: Some(Val::Instr(0)),
+                ..MapKernel::default()
+            };
+            check(&k, &[input], to, &format!("{from} to {to}"));
+        }
+    }
+}
+
+#[test]
+fn bare_leaves_and_constants_are_results() {
+    for dtype in DType::ALL {
+        let inputs = || [Picture::random(Shape::new(6, 77, 3), dtype, 4)];
+        let leaf = |op| MapKernel {
+            inputs: 1,
+            leaves: vec![Leaf { op, dtype }],
+            result: Some(Val::Leaf(0)),
+            ..MapKernel::default()
+        };
+        check(&leaf(LeafOp::Load(0)), &inputs(), dtype, "load");
+        check(&leaf(LeafOp::LoadPlane(0, PlaneMap::one(2))), &inputs(), dtype, "channel");
+        let fill = MapKernel { result: Some(Val::Const(Scalar::from_f64(dtype, 7.0))), ..leaf(LeafOp::Load(0)) };
+        check(&fill, &inputs(), dtype, "fill");
+        for axis in [Axis::Rows, Axis::Columns, Axis::Channels] {
+            let index = Val::Index(axis, dtype);
+            let alone = MapKernel { result: Some(index), ..leaf(LeafOp::Load(0)) };
+            check(&alone, &inputs(), dtype, &format!("index {axis}"));
+            let code = [(PixelOp::Add, vec![Val::Leaf(0), index]), (PixelOp::Sub, vec![index, Val::Instr(0)])];
+            let instr = |(op, args)| Instr { op: InstrOp::Pixel(op), operand: dtype, result: dtype, args };
+            let read =
+                MapKernel { code: code.map(instr).to_vec(), result: Some(Val::Instr(1)), ..leaf(LeafOp::Load(0)) };
+            check(&read, &inputs(), dtype, &format!("{axis} and pixels"));
+        }
+    }
+}
+
+#[test]
+fn leaves_of_all_kinds_meet_in_one_kernel() {
+    for dtype in DType::ALL {
+        let shape = Shape::new(37, 600, 2);
+        let border = Border::Reflect101;
+        let map = Affine::new(rotation(10.0, shape), shape).unwrap();
+        let window = Filter::dense(3, 5, vec![1.0; 15]);
+        let mut ops = vec![
+            LeafOp::Median(0, MedianSize::Three, border),
+            LeafOp::Flip(0, Flip::Both),
+            LeafOp::Generalized(0, Generalized { window, combine: Combine::Pixel, reduce: Reduce::Min }, border),
+            LeafOp::Warp(0, map, Interpolation::Bilinear, border),
+            LeafOp::Load(0),
+        ];
+        if dtype.is_float() {
+            ops.push(LeafOp::Correlate(Source::Input(0), Filter::dense(2, 3, vec![0.25; 6]), border));
+        }
+        let leaves: Vec<Leaf> = ops.into_iter().map(|op| Leaf { op, dtype }).collect();
+        let input = || [Picture::random(shape, dtype, 11)];
+        for l in &leaves {
+            let k = MapKernel { inputs: 1, leaves: vec![l.clone()], ..MapKernel::default() };
+            check(&total(k, dtype), &input(), dtype, &format!("{:?}", l.op));
+        }
+        check(&total(MapKernel { inputs: 1, leaves, ..MapKernel::default() }, dtype), &input(), dtype, "all leaves");
+    }
+}
+
+#[test]
+fn launches_that_do_not_fit_are_refused() {
+    let (shape, dtype) = (Shape::new(8, 9, 1), DType::F32);
+    let input = Picture::random(shape, dtype, 1);
+    let filter = LeafOp::Correlate(Source::Input(0), Filter::column(vec![1.0; 5]), Border::Replicate);
+    let kernel = |op, dtype| {
+        let leaves = vec![Leaf { op, dtype }];
+        Kernel::Map(MapKernel { inputs: 1, leaves, result: Some(Val::Leaf(0)), ..MapKernel::default() })
+    };
+    let d = CpuDevice::new(Some(1)).unwrap();
+    let launch = |kernel: &Kernel, input: Geometry, memory: &Memory, output: Geometry, bytes: usize, rows: Window| {
+        let inputs = [LaunchInput { memory, geometry: input }];
+        let mut output_memory = Memory::Host(HostBuffer::zeroed(bytes));
+        let launch =
+            Launch { kernel, inputs: &inputs, output: &mut output_memory, more: &mut [], geometry: output, rows };
+        d.launch(launch).map_err(|e| e.to_string())
+    };
+    let (good, rows, bytes) = (input.geometry, Window::new(2, 6), input.geometry.bytes());
+    let part = |start, end| Geometry { window: Window::new(start, end), ..good };
+    let of = |height, width, channels| Geometry { shape: Shape::new(height, width, channels), ..good };
+    let k = kernel(filter, dtype);
+    assert_eq!(launch(&k, good, &input.memory, good, bytes, rows), Ok(()));
+    assert_eq!(launch(&k, part(0, 8), &input.memory, part(2, 6), bytes / 2, rows), Ok(()));
+    let cases = [
+        ("a small output", launch(&k, good, &input.memory, good, bytes - 1, rows)),
+        ("a small input", launch(&k, of(8, 10, 1), &input.memory, good, bytes, rows)),
+        ("rows beyond the output", launch(&k, good, &input.memory, part(2, 5), bytes, rows)),
+        ("rows beyond the image", launch(&k, good, &input.memory, part(2, 10), bytes, Window::new(2, 10))),
+        ("too few input rows", launch(&k, part(1, 8), &input.memory, good, bytes, rows)),
+        ("narrow input", launch(&k, of(8, 8, 1), &input.memory, good, bytes, rows)),
+        ("fewer channels", launch(&k, good, &input.memory, of(8, 9, 2), 2 * bytes, rows)),
+        ("an endless window", launch(&k, part(0, isize::MAX), &input.memory, good, bytes, rows)),
+        ("another type", launch(&kernel(LeafOp::Load(0), DType::F64), good, &input.memory, good, bytes, rows)),
+        (
+            "no such plane",
+            launch(&kernel(LeafOp::LoadPlane(0, PlaneMap::one(1)), dtype), good, &input.memory, good, bytes, rows),
+        ),
+        ("no such input", launch(&kernel(LeafOp::Load(1), dtype), good, &input.memory, good, bytes, rows)),
+    ];
+    for (what, result) in cases {
+        assert!(result.is_err(), "{what}");
+    }
+}

@@ -1,0 +1,44 @@
+//! Values that meet an image: one pixel, repeated everywhere, is a constant of the kernel once it is known.
+
+use horus_base::dispatch;
+use horus_base::dtype::{Pixel, Scalar};
+use horus_base::shape::Border;
+use horus_host::device::LaunchInput;
+use horus_plan::ir::kernel::{LeafOp, MapKernel, Val};
+use horus_plan::ops::geometric::Interpolation;
+
+/// The kernel with what it samples of images of one value written into it; `None` if there is no such sample.
+pub(super) fn with_constants(kernel: &MapKernel, inputs: &[LaunchInput<'_>]) -> Option<MapKernel> {
+    let known: Vec<Option<Val>> = kernel.leaves.iter().map(|leaf| constant(&leaf.op, inputs).map(Val::Const)).collect();
+    if known.iter().all(Option::is_none) {
+        return None;
+    }
+    let mut kernel = kernel.clone();
+    let values =
+        kernel.code.iter_mut().flat_map(|instr| &mut instr.args).chain(&mut kernel.result).chain(&mut kernel.more);
+    for value in values {
+        if let Val::Leaf(l) = *value
+            && let Some(constant) = known[l]
+        {
+            *value = constant;
+        }
+    }
+    Some(kernel)
+}
+
+/// What a leaf yields everywhere, if it samples an image of one pixel, alike in all channels, that goes on outside.
+fn constant(leaf: &LeafOp, inputs: &[LaunchInput<'_>]) -> Option<Scalar> {
+    let LeafOp::Warp(i, map, Interpolation::Nearest, border) = leaf else { return None };
+    let LaunchInput { memory, geometry } = inputs.get(*i)?;
+    let one = (geometry.shape.height, geometry.shape.width) == (1, 1) && !geometry.window.is_empty();
+    let still = (map.xx, map.xy, map.x0, map.yx, map.yy, map.y0) == (0, 0, 0, 0, 0, 0);
+    if !one || !still || matches!(border, Border::Constant(_)) {
+        return None;
+    }
+    dispatch!(geometry.dtype, T => {
+        let pixels = memory.host()?.as_slice::<T>();
+        let plane = |c: usize| pixels.get(c * geometry.plane()).map(|v| v.scalar());
+        let first = plane(0)?;
+        (1..geometry.shape.planes()).all(|c| plane(c) == Some(first)).then_some(first)
+    })
+}

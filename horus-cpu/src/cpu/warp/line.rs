@@ -1,0 +1,115 @@
+//! The input positions of a row of output pixels: a line in fixed point.
+
+use std::ops::Range;
+
+use horus_plan::ops::geometric::Affine;
+
+/// Input coordinates of a row of output pixels along one axis, with 32 fractional bits: pixel `i` is at
+/// `start + step * i`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Axis {
+    pub(super) start: i64,
+    pub(super) step: i64,
+}
+
+impl Axis {
+    #[inline(always)]
+    pub(super) fn at(&self, i: usize) -> i64 {
+        self.start + self.step * i as i64
+    }
+
+    /// The pixels among `0..n` whose integer coordinate is in `range`. They are one run, as coordinates are monotone.
+    #[inline(always)]
+    fn run(&self, n: usize, range: &Range<i64>) -> Range<usize> {
+        if n == 0 || range.is_empty() {
+            return 0..0;
+        }
+        let (first, last) = (self.at(0) >> 32, self.at(n - 1) >> 32);
+        if range.contains(&first) && range.contains(&last) {
+            return 0..n;
+        }
+        if first.max(last) < range.start || first.min(last) >= range.end {
+            return 0..0;
+        }
+        self.crossing(n, range)
+    }
+
+    /// [`Axis::run`] where the line enters or leaves the range, so that the step is not zero. Rare, and hence exact in
+    /// the simplest way: by division in 128 bits, which no position overflows.
+    #[cold]
+    fn crossing(&self, n: usize, range: &Range<i64>) -> Range<usize> {
+        let (lo, hi) = ((i128::from(range.start) << 32), (i128::from(range.end) << 32));
+        let (start, step) = (i128::from(self.start), i128::from(self.step));
+        // The smallest i with start + step * i >= bound (rising) or < bound (falling).
+        let (from, to) = if step > 0 {
+            let ceil = |bound: i128| -((start - bound).div_euclid(step));
+            (ceil(lo), ceil(hi))
+        } else {
+            let below = |bound: i128| (start - bound).div_euclid(-step) + 1;
+            (below(hi), below(lo))
+        };
+        let clamp = |i: i128| i.clamp(0, n as i128) as usize;
+        clamp(from)..clamp(to).max(clamp(from))
+    }
+}
+
+/// Input positions of a row of output pixels.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Line {
+    pub(super) y: Axis,
+    pub(super) x: Axis,
+}
+
+impl Line {
+    /// The positions of the pixels of row `y` from column `x` on.
+    #[inline(always)]
+    pub(super) fn of(map: &Affine, y: isize, x: usize) -> Line {
+        let (y, x) = map.at(y as i64, x as i64);
+        Line { y: Axis { start: y, step: map.yx }, x: Axis { start: x, step: map.xx } }
+    }
+
+    /// `(y, x)` of pixel `i`.
+    #[inline(always)]
+    pub(super) fn at(&self, i: usize) -> (i64, i64) {
+        (self.y.at(i), self.x.at(i))
+    }
+
+    /// The same line from pixel `i` on.
+    #[inline(always)]
+    pub(super) fn from(&self, i: usize) -> Line {
+        let (y, x) = self.at(i);
+        Line { y: Axis { start: y, ..self.y }, x: Axis { start: x, ..self.x } }
+    }
+
+    /// The pixels among `0..n` whose integer position lies in the rectangle `rows` x `cols`.
+    #[inline(always)]
+    pub(super) fn run(&self, n: usize, rows: Range<i64>, cols: Range<i64>) -> Range<usize> {
+        let (a, b) = (self.y.run(n, &rows), self.x.run(n, &cols));
+        let start = a.start.max(b.start);
+        let end = a.end.min(b.end);
+        if start < end { start..end } else { 0..0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_what_counting_finds() {
+        let steps = [0, 1, -1, 1 << 31, (1 << 32) - 1, 1 << 32, -(1 << 32), 3_719_550_787, -2_147_483_648, 9 << 31];
+        for step in steps {
+            for start in [0, -1, 1, (5 << 32) - 1, 5 << 32, -(7 << 31), 11 << 32, (1 << 61) + 3, -(1 << 61)] {
+                let axis = Axis { start, step };
+                for n in [0, 1, 2, 33] {
+                    for range in [0..0, 0..1, -1..6, 5..7, 0..1 << 31] {
+                        let hits: Vec<usize> = (0..n).filter(|&i| range.contains(&(axis.at(i) >> 32))).collect();
+                        let want = hits.first().map_or(0..0, |&f| f..f + hits.len());
+                        let run = axis.run(n, &range);
+                        assert!(run == want || (run.is_empty() && want.is_empty()), "{axis:?} {n} {range:?} {run:?}");
+                    }
+                }
+            }
+        }
+    }
+}

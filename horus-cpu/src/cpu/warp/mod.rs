@@ -1,0 +1,201 @@
+//! Affine maps: each output pixel is a sample of the input at a fixed-point position.
+//!
+//! A row of the output is three kinds of runs, told apart by integer arithmetic on the positions (`line`): pixels
+//! whose whole neighbourhood lies inside the image, pixels that see nothing but a constant border or the image mirrored
+//! once, and the edges between. Only edges ask the border about every pixel they read.
+
+mod bilinear;
+mod line;
+mod mirror;
+mod sample;
+#[cfg(test)]
+mod tests;
+
+use std::array::from_fn;
+use std::ops::Range;
+
+use self::line::Line;
+use self::mirror::Mirrors;
+use self::sample::{Bicubic, Bilinear, Nearest, Sampler};
+use super::plane::{Plane, Tile};
+use super::simd::Isa;
+use super::versions::for_each_isa;
+use horus_base::dtype::Pixel;
+use horus_base::shape::{Border, Window};
+use horus_plan::ops::geometric::{Affine, Interpolation};
+
+/// Samples `plane` at the input position of every pixel of `tile`.
+///
+/// The plane holds every row that is read (see [`Affine::footprint`]). A constant border takes part in the
+/// interpolation. Tiles of some 64 columns keep the input lines of neighbouring output rows in the first-level cache.
+pub(crate) fn warp<T: Pixel>(
+    plane: &Plane<'_, T>,
+    map: &Affine,
+    how: Interpolation,
+    border: Border,
+    tile: &mut Tile<'_, T>,
+    isa: Isa,
+) {
+    match how {
+        Interpolation::Nearest => {
+            // Rounding to the nearest, halves up, is the floor of positions half a pixel further.
+            let map = Affine { x0: map.x0 + (1 << 31), y0: map.y0 + (1 << 31), ..*map };
+            sampled::<T, Nearest, 1>(isa, plane, &map, border, tile);
+        }
+        Interpolation::Bilinear => sampled::<T, Bilinear, 2>(isa, plane, map, border, tile),
+        Interpolation::Bicubic => sampled::<T, Bicubic, 4>(isa, plane, map, border, tile),
+    }
+}
+
+for_each_isa! {
+    fn sampled[T: Pixel, S: Sampler<N>, const N: usize][T, S, N](
+        plane: &Plane<'_, T>, map: &Affine, border: Border, tile: &mut Tile<'_, T>
+    ) as rows
+}
+
+#[inline(always)]
+fn rows<T: Pixel, S: Sampler<N>, const N: usize>(
+    isa: Isa,
+    plane: &Plane<'_, T>,
+    map: &Affine,
+    border: Border,
+    tile: &mut Tile<'_, T>,
+) {
+    let held = plane.window.clipped(plane.height);
+    let n = N as i64;
+    let constant = border.constant().map(T::from_f64);
+    for y in tile.rows.start..tile.rows.end {
+        let line = Line::of(map, y, tile.cols.start);
+        let out = tile.row_mut(y);
+        // First pixels of neighbourhoods that lie inside, and of those that touch the image at all.
+        let inside = line.run(
+            out.len(),
+            held.start as i64 - S::FIRST..held.end as i64 - S::FIRST - n + 1,
+            -S::FIRST..plane.width as i64 - S::FIRST - n + 1,
+        );
+        let touching = match constant {
+            Some(_) => line.run(
+                out.len(),
+                1 - n - S::FIRST..plane.height as i64 - S::FIRST,
+                1 - n - S::FIRST..plane.width as i64 - S::FIRST,
+            ),
+            None => 0..out.len(),
+        };
+        let inside = if inside.is_empty() { touching.start..touching.start } else { inside };
+        if let Some(c) = constant {
+            outside::<T, S, N>(c, &line, 0..touching.start, out);
+            outside::<T, S, N>(c, &line, touching.end..out.len(), out);
+        }
+        edge::<T, S, N>(plane, border, &line, touching.start..inside.start, out);
+        edge::<T, S, N>(plane, border, &line, inside.end..touching.end, out);
+        if !inside.is_empty() {
+            let line = line.from(inside.start);
+            let out = &mut out[inside];
+            let held = Held { data: plane.data(), width: plane.width, window: plane.window };
+            if !S::accelerated(isa, &held, &line, out) {
+                interior::<T, S, N>(isa, &held, &line, out);
+            }
+        }
+    }
+}
+
+/// The rows of a plane, as what positions are turned into indices of.
+struct Held<'a, T> {
+    data: &'a [T],
+    width: usize,
+    window: Window,
+}
+
+/// Samples that are computed together where neighbourhoods lie inside the image.
+const LANES: usize = 16;
+
+/// Samples whose neighbourhoods lie inside the image.
+#[inline(always)]
+fn interior<T: Pixel, S: Sampler<N>, const N: usize>(isa: Isa, held: &Held<'_, T>, line: &Line, out: &mut [T]) {
+    // Where the baseline has no fused multiply-add, each one is a call, and lanes only wait in memory for it.
+    let together = if cfg!(target_arch = "x86_64") && isa == Isa::Portable { 0 } else { out.len() };
+    let (groups, rest) = out.split_at_mut(together);
+    let (groups, tail) = groups.as_chunks_mut::<LANES>();
+    let done = groups.len() * LANES;
+    for (g, group) in groups.iter_mut().enumerate() {
+        *group = inside::<T, S, N, LANES>(held, line, g * LANES);
+    }
+    for (i, out) in tail.iter_mut().chain(rest).enumerate() {
+        [*out] = inside::<T, S, N, 1>(held, line, done + i);
+    }
+}
+
+/// The `L` samples from `i` on.
+#[inline(always)]
+fn inside<T: Pixel, S: Sampler<N>, const N: usize, const L: usize>(
+    held: &Held<'_, T>,
+    line: &Line,
+    i: usize,
+) -> [T; L] {
+    let (mut fy, mut fx, mut at) = ([0; L], [0; L], [0; L]);
+    let top = S::FIRST - held.window.start as i64;
+    for l in 0..L {
+        let (y, x) = line.at(i + l);
+        (fy[l], fx[l]) = (y as u32, x as u32);
+        at[l] = (((y >> 32) + top) * held.width as i64 + (x >> 32) + S::FIRST) as usize;
+    }
+    S::sample(&fy, &fx, |k, j| {
+        let mut pixels = [T::ZERO; L];
+        for l in 0..L {
+            let at = at[l] + k * held.width + j;
+            debug_assert!(at < held.data.len());
+            // SAFETY: the caller's run consists of neighbourhoods inside the held rows.
+            pixels[l] = unsafe { *held.data.get_unchecked(at) };
+        }
+        pixels
+    })
+}
+
+/// Samples whose neighbourhoods cross the edge of the image, or lie beyond it.
+#[inline(always)]
+fn edge<T: Pixel, S: Sampler<N>, const N: usize>(
+    plane: &Plane<'_, T>,
+    border: Border,
+    line: &Line,
+    run: Range<usize>,
+    out: &mut [T],
+) {
+    let constant = border.constant().map_or(T::ZERO, T::from_f64);
+    let mirrors = Mirrors::of(border, plane, N as i64);
+    let mut next = run.start;
+    while next < run.end {
+        if let Some(mirrors) = &mirrors {
+            let done = mirrors.sample::<T, S, N>(plane, &line.from(next), &mut out[next..run.end]);
+            if done > 0 {
+                next += done;
+                continue;
+            }
+        }
+        let i = next;
+        next += 1;
+        let (y, x) = line.at(i);
+        let (top, left) = (((y >> 32) + S::FIRST) as isize, ((x >> 32) + S::FIRST) as isize);
+        let cols: [Option<usize>; N] = from_fn(|j| border.map(left + j.cast_signed(), plane.width));
+        let rows: [Option<&[T]>; N] = from_fn(|k| plane.resolve(top + k.cast_signed(), border).map(|y| plane.row(y)));
+        [out[i]] = S::sample(&[y as u32], &[x as u32], |k, j| match (rows[k], cols[j]) {
+            (Some(row), Some(x)) => [row[x]],
+            _ => [constant],
+        });
+    }
+}
+
+/// Samples that see nothing but the constant.
+#[inline(always)]
+fn outside<T: Pixel, S: Sampler<N>, const N: usize>(constant: T, line: &Line, run: Range<usize>, out: &mut [T]) {
+    // Between equal pixels, `lerp` gives the same whatever the fraction, and weighted zeros sum to +0 whatever the
+    // weights. Other constants come out of cubic weights with a rounding that depends on the fraction.
+    if N <= 2 || constant == T::ZERO {
+        let [value] = S::sample(&[0], &[0], |_, _| [constant]);
+        out[run].fill(value);
+        return;
+    }
+    for i in run {
+        let (y, x) = line.at(i);
+        [out[i]] = S::sample(&[y as u32], &[x as u32], |_, _| [constant]);
+    }
+}

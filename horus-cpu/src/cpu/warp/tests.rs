@@ -1,0 +1,115 @@
+use super::super::testing::{SIZES, assert_same, borders, for_each_type, noise, rows_of, whole};
+use super::*;
+use horus_base::dtype::{Arithmetic, Float};
+use horus_base::shape::Shape;
+use horus_plan::ops::geometric::{cubic_weights, rotation};
+
+/// One sample, from the definition.
+fn oracle<T: Pixel>(p: &Plane<'_, T>, map: &Affine, how: Interpolation, border: Border, y: usize, x: usize) -> T {
+    let (py, px) = map.at(y as i64, x as i64);
+    let (iy, ix) = ((py >> 32) as isize, (px >> 32) as isize);
+    let at = |dy: isize, dx: isize| p.pixel(iy + dy, ix + dx, border).to_interp();
+    let (fy, fx) = (T::Interp::from_fraction(py as u32), T::Interp::from_fraction(px as u32));
+    let lerp = |a: T::Interp, b: T::Interp, t: T::Interp| t.fma(b.sub(a), a);
+    match how {
+        Interpolation::Nearest => {
+            let round = |p: i64| ((p + (1 << 31)) >> 32) as isize;
+            p.pixel(round(py), round(px), border)
+        }
+        Interpolation::Bilinear => {
+            let (top, bottom) = (lerp(at(0, 0), at(0, 1), fx), lerp(at(1, 0), at(1, 1), fx));
+            T::from_interp(lerp(top, bottom, fy))
+        }
+        Interpolation::Bicubic => {
+            let (wy, wx) = (cubic_weights(fy), cubic_weights(fx));
+            let mut sum = T::Interp::ZERO;
+            for (j, dy) in (-1..3).enumerate() {
+                let mut row = T::Interp::ZERO;
+                for (i, dx) in (-1..3).enumerate() {
+                    row = wx[i].fma(at(dy, dx), row);
+                }
+                sum = wy[j].fma(row, sum);
+            }
+            T::from_interp(sum)
+        }
+    }
+}
+
+fn maps(shape: Shape) -> Vec<Affine> {
+    let turned = [0.0, 30.0, 45.0, 90.0, 180.0, 211.7].map(|a| rotation(a, shape));
+    let others = [
+        [[0.31, 0.0, -2.5], [0.0, 0.17, 1.25]],
+        [[-2.7, 0.4, 20.0], [1.1, 3.9, -31.0]],
+        [[1.0, 0.0, 0.5], [0.0, 1.0, 0.5]],
+        [[1.0, 0.0, -1000.25], [0.0, 1.0, 0.0]],
+        [[0.0, 0.0, 0.25], [0.0, 0.0, 0.75]],
+    ];
+    turned.into_iter().chain(others).map(|m| Affine::new(m, shape).unwrap()).collect()
+}
+
+fn render<T: Pixel>(
+    p: &Plane<'_, T>,
+    map: &Affine,
+    how: Interpolation,
+    border: Border,
+    rows: Window,
+    cols: Range<usize>,
+    isa: Isa,
+) -> Vec<T> {
+    let mut out = vec![T::ONE; rows.len() * cols.len()];
+    let stride = cols.len();
+    warp(p, map, how, border, &mut Tile { out: &mut out, stride, rows, cols }, isa);
+    out
+}
+
+fn warps_follow_the_definition<T: Pixel>() {
+    for (n, &(h, w)) in SIZES.iter().enumerate() {
+        let image = noise::<T>(h * w, n as u64, n % 2 == 0);
+        let plane = whole(&image, h, w);
+        for map in maps(Shape::new(h, w, 1)) {
+            for border in borders() {
+                for how in Interpolation::ALL {
+                    let cell = |i: usize| oracle(&plane, &map, how, border, i / w, i % w);
+                    let want: Vec<T> = (0..h * w).map(cell).collect();
+                    for isa in Isa::available() {
+                        let got = render(&plane, &map, how, border, Window::whole(h), 0..w, isa);
+                        assert_same(&got, &want, &format!("{} {h}x{w} {map:?} {how:?} {border} {isa:?}", T::DTYPE));
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn warps_follow_the_definition_for_every_type() {
+    for_each_type!(warps_follow_the_definition);
+}
+
+#[test]
+fn a_tile_over_the_rows_it_needs_equals_the_whole() {
+    let (h, w) = (67, 90);
+    let shape = Shape::new(h, w, 1);
+    let image = noise::<f32>(h * w, 5, false);
+    for map in maps(shape) {
+        for how in Interpolation::ALL {
+            for border in [Border::Constant(0.0), Border::Wrap] {
+                for isa in Isa::available() {
+                    let all = render(&whole(&image, h, w), &map, how, border, Window::whole(h), 0..w, isa);
+                    for (rows, cols) in [(Window::new(3, 21), 7..60), (Window::new(50, 51), 89..90)] {
+                        let need = map.footprint(rows, w, how);
+                        // Wrapped rows are held as such, the image's own rows alone otherwise.
+                        let window = if border == Border::Wrap { need } else { need.clipped(h) };
+                        let held = rows_of(&image, h, w, window);
+                        let plane = Plane::new(&held, h, w, window);
+                        let got = render(&plane, &map, how, border, rows, cols.clone(), isa);
+                        let want: Vec<f32> = (rows.start as usize..rows.end as usize)
+                            .flat_map(|y| all[y * w + cols.start..y * w + cols.end].to_vec())
+                            .collect();
+                        assert_same(&got, &want, &format!("{map:?} {how:?} {border} {isa:?}"));
+                    }
+                }
+            }
+        }
+    }
+}

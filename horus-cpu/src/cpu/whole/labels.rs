@@ -1,0 +1,184 @@
+//! Reductions of the pixels of each label: exact sums, in any order, and extremes of blocks of rows. Sums are whole numbers below 2^53, in `f64`.
+
+use super::{View, each_chunk, view};
+use horus_base::dispatch;
+use horus_base::dtype::Pixel;
+use horus_base::error::DeviceError;
+use horus_base::shape::Window;
+use horus_host::device::{Geometry, LaunchInput};
+use horus_plan::ops::labels::{DIGIT_BITS, Digits, LabelReduce, MASK, identity, square};
+
+/// Elements of all tables that threads add up in, and those of a piece in which they are merged.
+const ROOM: usize = 1 << 24;
+const MERGED: usize = 1 << 14;
+
+/// Where results go, and on what they are computed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct To {
+    pub(super) geometry: Geometry,
+    pub(super) rows: Window,
+    pub(super) threads: usize,
+}
+
+/// Labels of any integer type, which are read row by row: else every kernel here would be compiled for each pair of types.
+pub(super) struct Labels<'a> {
+    row: Box<Row<'a>>,
+}
+
+/// Fills in the labels of a row of a plane.
+type Row<'a> = dyn Fn(usize, isize, &mut Vec<usize>) + Sync + 'a;
+
+impl<'a> Labels<'a> {
+    /// Those of the first input.
+    pub(super) fn of(inputs: &[LaunchInput<'a>]) -> Result<Labels<'a>, DeviceError> {
+        let dtype = inputs.first().map_or(horus_base::dtype::DType::U8, |input| input.geometry.dtype);
+        dispatch!(dtype, L => {
+            let view = view::<L>(inputs, 0)?;
+            let row = move |plane: usize, y: isize, to: &mut Vec<usize>| {
+                to.clear();
+                // A negative label is a large number.
+                to.extend(view.plane(plane).row(y).iter().map(|label| label.to_f64() as i64 as usize));
+            };
+            Ok(Labels { row: Box::new(row) })
+        })
+    }
+}
+
+/// Reduces the pixels of `image` by `labels` of the same extent.
+pub(super) fn reduce<T: Pixel>(how: LabelReduce, labels: &Labels<'_>, image: View<'_, T>, out: &mut [f64], to: &To) {
+    match how {
+        LabelReduce::Sum { .. } => sums(how, labels, image, out, to),
+        LabelReduce::Shape { .. } => shapes(how, labels, image.geometry.shape.width, out, to),
+        LabelReduce::Min { .. } | LabelReduce::Max { .. } if to.rows.is_empty() => {}
+        LabelReduce::Min { count, block } | LabelReduce::Max { count, block } => {
+            let at = to.geometry.row(0, to.rows.start);
+            each_chunk(to.threads, &mut out[at..at + to.rows.len() * count], count, |k, found| {
+                let first = (to.rows.start.cast_unsigned() + k) * block;
+                let last = (first + block).min(image.geometry.shape.height);
+                let rows = Window::new(first.cast_signed(), last.cast_signed());
+                found.fill(identity(how));
+                let least = matches!(how, LabelReduce::Min { .. });
+                each_pixel(labels, image, count, rows, |label, v| {
+                    // Zeros have no sign.
+                    let (v, found) = (v + 0.0, &mut found[label]);
+                    if if least { v < *found } else { v > *found } {
+                        *found = v;
+                    }
+                });
+            });
+        }
+    }
+}
+
+/// Calls `f` with the label and the value of each pixel whose label is one of `count`.
+#[inline(always)]
+fn each_pixel<T: Pixel>(
+    labels: &Labels<'_>,
+    image: View<'_, T>,
+    count: usize,
+    rows: Window,
+    mut f: impl FnMut(usize, f64),
+) {
+    let mut row = Vec::with_capacity(image.geometry.shape.width);
+    for plane in 0..image.geometry.shape.planes() {
+        let image = image.plane(plane);
+        for y in rows.start..rows.end {
+            (labels.row)(plane, y, &mut row);
+            for (&label, v) in row.iter().zip(image.row(y)) {
+                if label < count {
+                    f(label, v.to_f64());
+                }
+            }
+        }
+    }
+}
+
+/// Sums of pixels, and of their squares.
+fn sums<T: Pixel>(how: LabelReduce, labels: &Labels<'_>, image: View<'_, T>, out: &mut [f64], to: &To) {
+    let squares = matches!(how, LabelReduce::Sum { squares: true, .. });
+    let ((count, columns), of, of_squares) = (how.extent(0), Digits::of(T::DTYPE), Digits::of_squares(T::DTYPE));
+    summed(count * columns, out, to, |rows, table| {
+        each_pixel(labels, image, count, rows, |label, v| {
+            let row = &mut table[label * columns..][..columns];
+            row[0] += 1.0;
+            of.add(&mut row[1..], v);
+            if squares {
+                let squared = &mut row[1 + of.columns()..];
+                let (high, low) = square(v);
+                of_squares.add(squared, high);
+                if low != 0.0 {
+                    of_squares.add(squared, low);
+                }
+            }
+        });
+    });
+}
+
+/// Sums of rows, columns and their products, of labels that are `width` pixels wide.
+pub(super) fn shapes(how: LabelReduce, labels: &Labels<'_>, width: usize, out: &mut [f64], to: &To) {
+    let LabelReduce::Shape { origin: [first_row, first_column], .. } = how else { return };
+    let (count, columns) = how.extent(0);
+    let digit = |v: u64, k: usize| v >> (k * DIGIT_BITS) & MASK;
+    // Digits of columns and of their squares, summed up to each column: pixels of one label beside each other are one difference.
+    let mut up_to = vec![[0u64; 5]; width + 1];
+    for x in 0..width {
+        let at = (first_column + x) as u64;
+        let parts = [digit(at, 0), digit(at, 1), digit(at * at, 0), digit(at * at, 1), digit(at * at, 2)];
+        up_to[x + 1] = std::array::from_fn(|k| up_to[x][k] + parts[k]);
+    }
+    summed(count * columns, out, to, |rows, table| {
+        let mut line = Vec::with_capacity(width);
+        for y in rows.start..rows.end {
+            (labels.row)(0, y, &mut line);
+            let y = (first_row + y.unsigned_abs()) as u64;
+            let down = [digit(y, 0), digit(y, 1), digit(y * y, 0), digit(y * y, 1), digit(y * y, 2)];
+            let mut start = 0;
+            for same in line.chunk_by(|a, b| a == b) {
+                let (x, end) = (start, start + same.len());
+                start = end;
+                if same[0] >= count {
+                    continue;
+                }
+                let n = same.len() as u64;
+                let along: [u64; 5] = std::array::from_fn(|k| up_to[end][k] - up_to[x][k]);
+                let mut across = [0u64; 3];
+                for x in x..end {
+                    let product = y * (first_column + x) as u64;
+                    across[0] += digit(product, 0);
+                    across[1] += digit(product, 1);
+                    across[2] += digit(product, 2);
+                }
+                let ([y0, y1, yy @ ..], [x0, x1, xx @ ..]) = (down.map(|digit| digit * n), along);
+                let (yx, places) = (across, [n, y0, y1, x0, x1]);
+                let sums = places.into_iter().chain(yy).chain(yx).chain(xx);
+                let row = &mut table[same[0] * columns..][..columns];
+                row.iter_mut().zip(sums).for_each(|(sum, v)| *sum += v as f64);
+            }
+        }
+    });
+}
+
+/// Adds up tables of `elements` whole numbers, to which `part` adds what it finds in its rows: one for each thread, if there is room.
+fn summed(elements: usize, out: &mut [f64], to: &To, part: impl Fn(Window, &mut [f64]) + Sync) {
+    let out = &mut out[..elements];
+    let parts = to.threads.min(ROOM / elements.max(1)).clamp(1, to.rows.len().max(1));
+    let cut = |k: usize| to.rows.start + (to.rows.len() * k / parts).cast_signed();
+    let window = |k: usize| Window::new(cut(k), cut(k + 1));
+    let mut more = vec![Vec::new(); parts - 1];
+    rayon::scope(|scope| {
+        for (k, table) in more.iter_mut().enumerate() {
+            let (part, window) = (&part, window(k + 1));
+            scope.spawn(move |_| {
+                *table = vec![0.0; elements];
+                part(window, table);
+            });
+        }
+        out.fill(0.0);
+        part(window(0), out);
+    });
+    each_chunk(to.threads, out, MERGED, |k, out| {
+        for table in &more {
+            out.iter_mut().zip(&table[k * MERGED..]).for_each(|(out, v)| *out += v);
+        }
+    });
+}

@@ -1,0 +1,173 @@
+//! Kernels that are more than a map over pixels: merging planes, transposition, tables, reductions and histograms.
+//!
+//! They divide their rows among the threads of the device's pool where that pays. No result depends on the division.
+
+mod components;
+pub(crate) mod fused;
+mod histogram;
+mod labels;
+mod layout;
+mod reconstruction;
+mod rows;
+mod sampling;
+mod tiles;
+
+use rayon::prelude::*;
+
+use super::plane::Plane;
+use super::simd::Isa;
+use horus_base::dispatch;
+use horus_base::dtype::{DType, Pixel};
+use horus_base::error::DeviceError;
+use horus_host::device::{Geometry, Launch, LaunchInput, Memory};
+use horus_plan::ir::kernel::Kernel;
+
+/// Pixels that one task should have at least, so that handing it to another thread is worth it.
+const GRAIN: usize = 1 << 15;
+
+/// [`dispatch!`] for kernels that only move pixels: one type for each size that pixels have.
+macro_rules! moved {
+    ($dtype:expr, $t:ident => $body:expr) => {
+        match $dtype.size() {
+            1 => {
+                type $t = u8;
+                $body
+            }
+            2 => {
+                type $t = u16;
+                $body
+            }
+            4 => {
+                type $t = u32;
+                $body
+            }
+            _ => {
+                type $t = f64;
+                $body
+            }
+        }
+    };
+}
+
+/// Runs a [`Kernel::Merge`], [`Kernel::Transpose`], [`Kernel::Lookup`], [`Kernel::RowReduce`], [`Kernel::Running`],
+/// [`Kernel::RunningDepth`],
+/// [`Kernel::Fold`] or [`Kernel::Histogram`] on host memory: inside the thread pool (`threads` of it), or on the calling thread alone if `threads` is 1.
+///
+/// # Errors
+/// [`DeviceError::Unsupported`] for any other kernel, [`DeviceError::Argument`] for memory that is not the host's.
+pub(crate) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(), DeviceError> {
+    let Launch { kernel, inputs, output, geometry, rows, .. } = launch;
+    let dtype = inputs.first().map_or(geometry.dtype, |i| i.geometry.dtype);
+    match kernel {
+        Kernel::Merge => {
+            moved!(dtype, T => layout::merge(&views::<T>(inputs)?, out(output)?, &geometry, rows, threads))
+        }
+        Kernel::Transpose => {
+            moved!(dtype, T => layout::transpose(view::<T>(inputs, 0)?, out(output)?, &geometry, rows, threads))
+        }
+        Kernel::Lookup => moved!(geometry.dtype, T => {
+            let table = view::<T>(inputs, 1)?.data;
+            let out = out(output)?;
+            match dtype {
+                DType::U8 => layout::lookup(view::<u8>(inputs, 0)?, table, out, &geometry, rows, threads),
+                DType::I8 => layout::lookup(view::<i8>(inputs, 0)?, table, out, &geometry, rows, threads),
+                DType::I16 => layout::lookup(view::<i16>(inputs, 0)?, table, out, &geometry, rows, threads),
+                _ => layout::lookup(view::<u16>(inputs, 0)?, table, out, &geometry, rows, threads),
+            }
+        }),
+        Kernel::Remap(how, border) => {
+            let positions = sampling::Positions::of(inputs)?;
+            let to = sampling::To { geometry, rows, threads, isa };
+            dispatch!(dtype, T => sampling::remap(view::<T>(inputs, 0)?, &positions, (*how, *border), out(output)?, &to));
+        }
+        Kernel::RowReduce(how) => {
+            let operand = || Ok(view::<f64>(inputs, 1)?.data.first().copied().unwrap_or(0.0));
+            let how = rows::How { reduce: *how, isa, threads };
+            dispatch!(dtype, T => rows::reduce(how, view::<T>(inputs, 0)?, operand, output, &geometry, rows)?);
+        }
+        Kernel::Running => {
+            dispatch!(dtype, T => rows::running(view::<T>(inputs, 0)?, out(output)?, &geometry, rows, (isa, threads)));
+        }
+        Kernel::RunningDepth => {
+            dispatch!(dtype, T => layout::running_depth(view::<T>(inputs, 0)?, out(output)?, &geometry, rows, threads));
+        }
+        Kernel::Fold(how) => dispatch!(dtype, T => {
+            rows::fold(isa, *how, view::<T>(inputs, 0)?, out(output)?);
+        }),
+        &Kernel::Histogram { bins, lo, hi } => {
+            let bins = histogram::Bins { lo, hi, bins };
+            dispatch!(dtype, T => histogram::count((isa, threads), view::<T>(inputs, 0)?, bins, out(output)?, rows));
+        }
+        Kernel::Labels(how) => {
+            let (out, to) = (out::<f64>(output)?, labels::To { geometry, rows, threads });
+            let labels = labels::Labels::of(inputs)?;
+            match inputs.get(1).map(|i| i.geometry.dtype) {
+                None => labels::shapes(*how, &labels, inputs[0].geometry.shape.width, out, &to),
+                Some(image) => dispatch!(image, T => labels::reduce(*how, &labels, view::<T>(inputs, 1)?, out, &to)),
+            }
+        }
+        Kernel::Components(how) => {
+            dispatch!(dtype, T => components::label(view::<T>(inputs, 0)?, *how, out(output)?, threads));
+        }
+        Kernel::Reconstruct(how) => dispatch!(dtype, T => {
+            reconstruction::reconstruct(view::<T>(inputs, 0)?, view::<T>(inputs, 1)?, *how, out(output)?, threads);
+        }),
+        Kernel::Tiles(grid, how) => {
+            let to = tiles::To { geometry, rows, threads, isa };
+            dispatch!(dtype, T => tiles::reduce(view::<T>(inputs, 0)?, *grid, *how, output, &to)?);
+        }
+        Kernel::Source(_) | Kernel::Map(_) | Kernel::Repeat(_) | Kernel::MapReduce(..) | Kernel::Windowed(..) => {
+            return Err(DeviceError::Unsupported { kernel: kernel.name(), dtype });
+        }
+    }
+    Ok(())
+}
+
+/// An input as typed planes.
+#[derive(Clone, Copy)]
+pub(super) struct View<'a, T> {
+    data: &'a [T],
+    geometry: Geometry,
+}
+
+impl<'a, T: Pixel> View<'a, T> {
+    pub(super) fn plane(&self, c: usize) -> Plane<'a, T> {
+        let g = &self.geometry;
+        Plane::new(&self.data[c * g.plane()..(c + 1) * g.plane()], g.shape.height, g.shape.width, g.window)
+    }
+}
+
+pub(super) fn view<'a, T: Pixel>(inputs: &[LaunchInput<'a>], i: usize) -> Result<View<'a, T>, DeviceError> {
+    let input = inputs.get(i).ok_or_else(|| DeviceError::Argument(format!("the launch has no input {i}")))?;
+    let data = input.memory.host().ok_or_else(foreign)?.as_slice::<T>();
+    Ok(View { data, geometry: input.geometry })
+}
+
+fn views<'a, T: Pixel>(inputs: &[LaunchInput<'a>]) -> Result<Vec<View<'a, T>>, DeviceError> {
+    (0..inputs.len()).map(|i| view(inputs, i)).collect()
+}
+
+pub(super) fn out<T: Pixel>(memory: &mut Memory) -> Result<&mut [T], DeviceError> {
+    Ok(memory.host_mut().ok_or_else(foreign)?.as_mut_slice())
+}
+
+fn foreign() -> DeviceError {
+    DeviceError::Argument("a host kernel was given memory of another device".into())
+}
+
+/// Rows that one task should have at least.
+fn grain(width: usize) -> usize {
+    GRAIN.div_ceil(width.max(1))
+}
+
+/// Calls `f` with every chunk of `n` elements of `out` and its index: on the threads of the pool, or for one thread here.
+fn each_chunk<T: Send>(threads: usize, out: &mut [T], n: usize, f: impl Fn(usize, &mut [T]) + Sync) {
+    if threads <= 1 {
+        out.chunks_mut(n).enumerate().for_each(|(k, out)| f(k, out));
+    } else {
+        out.par_chunks_mut(n).enumerate().for_each(|(k, out)| f(k, out));
+    }
+}
+
+#[cfg(test)]
+mod tests;

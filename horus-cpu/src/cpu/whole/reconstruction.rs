@@ -1,0 +1,289 @@
+//! Reconstruction by Vincent's hybrid algorithm: a pass in raster order, one against it, and a queue of what these leave to be done.
+//!
+//! Blocks of rows, or of levels, run the passes by themselves, on all threads; one queue then carries on across them. The image in the end
+//! is the same whatever the blocks are.
+
+use std::collections::VecDeque;
+
+use rayon::prelude::*;
+
+use super::{GRAIN, View};
+use horus_base::dtype::Pixel;
+use horus_plan::ops::reconstruction::Reconstruction;
+
+/// What pixels grow by, of an image of an extent.
+struct Growth<'a, T> {
+    how: Reconstruction,
+    mask: &'a [T],
+    /// Neighbours that come before a pixel: in other rows, and whether the one to the left is.
+    before: Vec<[isize; 3]>,
+    left: bool,
+    height: usize,
+    width: usize,
+}
+
+impl<T: Pixel> Growth<'_, T> {
+    /// The rows of neighbours of row `row` of all rows of all levels, among rows `rows`, and their columns from a pixel's. Neighbours are
+    /// those before it, times `sign`.
+    fn beside(&self, row: usize, sign: isize, rows: [usize; 2]) -> Vec<(usize, isize)> {
+        let (z, y) = (row / self.height, row % self.height);
+        let places = self.before.iter().filter_map(|&[dz, dy, dx]| {
+            let y = y.checked_add_signed(sign * dy).filter(|y| *y < self.height)?;
+            let row = z.checked_add_signed(sign * dz)? * self.height + y;
+            (rows[0] <= row && row < rows[1]).then_some((row, sign * dx))
+        });
+        places.collect()
+    }
+
+    /// A pass over `out`, the rows `rows`: in raster order by `sign` 1, against it by -1. Each pixel takes what those before it have.
+    fn pass(&self, out: &mut [T], rows: [usize; 2], sign: isize) {
+        let order = |k: usize| if sign > 0 { rows[0] + k } else { rows[1] - 1 - k };
+        for row in (0..rows[1] - rows[0]).map(order) {
+            self.row(out, rows, row, sign);
+        }
+    }
+
+    /// A row of a pass.
+    fn row(&self, out: &mut [T], rows: [usize; 2], row: usize, sign: isize) {
+        let (how, width) = (self.how, self.width);
+        let first = (row - rows[0]) * width;
+        let mask = &self.mask[row * width..][..width];
+        for (other, dx) in self.beside(row, sign, rows) {
+            let other = (other - rows[0]) * width;
+            let (row, other) = if first > other {
+                let (head, tail) = out.split_at_mut(first);
+                (&mut tail[..width], &head[other..][..width])
+            } else {
+                let (head, tail) = out.split_at_mut(other);
+                (&mut head[first..][..width], &tail[..width])
+            };
+            let (row, other) = shifted(row, other, dx);
+            for (v, other) in row.iter_mut().zip(other) {
+                *v = how.grown(*v, *other);
+            }
+        }
+        let row = &mut out[first..][..width];
+        for (v, mask) in row.iter_mut().zip(mask) {
+            *v = how.within(*v, how.ordered(*mask));
+        }
+        if !self.left {
+            return;
+        }
+        let along = |last: &mut Option<T>, (v, mask): (&mut T, &T)| {
+            if let Some(last) = *last {
+                *v = how.within(how.grown(*v, last), how.ordered(*mask));
+            }
+            *last = Some(*v);
+        };
+        let (mut last, pixels) = (None, row.iter_mut().zip(mask));
+        if sign > 0 {
+            pixels.for_each(|pixel| along(&mut last, pixel));
+        } else {
+            pixels.rev().for_each(|pixel| along(&mut last, pixel));
+        }
+    }
+
+    /// Marks the pixels of row `row` whose neighbours of one side, by `sign`, may take something of them.
+    fn mark(&self, out: &[T], row: usize, sign: isize, marks: &mut [bool]) {
+        let (how, width) = (self.how, self.width);
+        let rows = out.len() / width;
+        let own = &out[row * width..][..width];
+        for (other, dx) in self.beside(row, sign, [0, rows]).into_iter().chain(self.left.then_some((row, -sign))) {
+            let theirs = other * width..(other + 1) * width;
+            let (marks, other) = shifted(marks, &out[theirs.clone()], dx);
+            let (_, mask) = shifted::<T, T>(&mut [], &self.mask[theirs], dx);
+            let own = &own[if dx < 0 { 1.min(width) } else { 0 }..];
+            for (((mark, own), other), mask) in marks.iter_mut().zip(own).zip(other).zip(mask) {
+                *mark |= how.may_grow(*other, *own, how.ordered(*mask));
+            }
+        }
+    }
+
+    /// Grows pixels from those in `queue` on until nothing changes.
+    fn flood(&self, out: &mut [T], mut queue: Queue) {
+        let width = self.width;
+        let rows = out.len() / width;
+        while let Some(i) = queue.pop() {
+            let (row, x, v) = (i / width, i % width, out[i]);
+            for sign in [1, -1] {
+                let mut visit = |row: usize, dx: isize| {
+                    let Some(x) = x.checked_add_signed(dx).filter(|x| *x < width) else { return };
+                    let j = row * width + x;
+                    let mask = self.how.ordered(self.mask[j]);
+                    if self.how.may_grow(out[j], v, mask) {
+                        out[j] = self.how.within(v, mask);
+                        queue.push(j);
+                    }
+                };
+                let (z, y) = (row / self.height, row % self.height);
+                for &[dz, dy, dx] in &self.before {
+                    let Some(y) = y.checked_add_signed(sign * dy).filter(|y| *y < self.height) else { continue };
+                    let Some(z) = z.checked_add_signed(sign * dz) else { continue };
+                    let row = z * self.height + y;
+                    if row < rows {
+                        visit(row, sign * dx);
+                    }
+                }
+                if self.left {
+                    visit(row, -sign);
+                }
+            }
+        }
+    }
+}
+
+/// Pixels beside pixels `dx` columns further, as far as both are there.
+fn shifted<'a, 'b, S, T>(row: &'a mut [S], other: &'b [T], dx: isize) -> (&'a mut [S], &'b [T]) {
+    match dx {
+        0 => (row, other),
+        1.. => (row, other.get(1..).unwrap_or_default()),
+        _ => (row.get_mut(1..).unwrap_or_default(), other),
+    }
+}
+
+/// Pixels to look at, each of them once: no more than there are.
+struct Queue {
+    pixels: VecDeque<u32>,
+    waiting: Vec<bool>,
+}
+
+impl Queue {
+    fn of(waiting: Vec<bool>) -> Queue {
+        let there = waiting.iter().enumerate().filter(|(_, waits)| **waits);
+        Queue { pixels: there.map(|(i, _)| i as u32).collect(), waiting }
+    }
+
+    fn push(&mut self, i: usize) {
+        if !std::mem::replace(&mut self.waiting[i], true) {
+            self.pixels.push_back(i as u32);
+        }
+    }
+
+    fn pop(&mut self) -> Option<usize> {
+        let i = self.pixels.pop_front()? as usize;
+        self.waiting[i] = false;
+        Some(i)
+    }
+}
+
+/// Reconstructs in `mask` what `marker` has, both whole images of one channel that are not empty.
+pub(super) fn reconstruct<T: Pixel>(
+    marker: View<'_, T>,
+    mask: View<'_, T>,
+    how: Reconstruction,
+    out: &mut [T],
+    threads: usize,
+) {
+    let shape = mask.geometry.shape;
+    // Neighbours are at most so many rows away.
+    let unit = if shape.depth > 1 { shape.height } else { 1 };
+    let rows = shape.depth * shape.height;
+    let block = rows.div_ceil(threads.max(1)).max(GRAIN.div_ceil(shape.width)).next_multiple_of(unit);
+    blocks(how, (marker.data, mask.data), &mut out[..shape.len()], ([shape.height, shape.width], block), threads);
+}
+
+/// The same in blocks of so many rows.
+fn blocks<T: Pixel>(
+    how: Reconstruction,
+    (marker, mask): (&[T], &[T]),
+    out: &mut [T],
+    ([height, width], block): ([usize; 2], usize),
+    threads: usize,
+) {
+    let all: Vec<[isize; 3]> = how.neighbours.before().collect();
+    let left = all.contains(&[0, 0, -1]);
+    let before = all.into_iter().filter(|by| *by != [0, 0, -1]).collect();
+    let growth = Growth { how, mask, before, left, height, width };
+    let passes = |(k, out): (usize, &mut [T])| {
+        let (first, count) = (k * block, out.len() / width);
+        let at = first * width;
+        for ((out, marker), mask) in out.iter_mut().zip(&marker[at..]).zip(&mask[at..]) {
+            *out = how.within(how.ordered(*marker), how.ordered(*mask));
+        }
+        for sign in [1, -1] {
+            growth.pass(out, [first, first + count], sign);
+        }
+    };
+    let mut waiting = vec![false; out.len()];
+    if threads <= 1 {
+        out.chunks_mut(block * width).enumerate().for_each(passes);
+    } else {
+        out.par_chunks_mut(block * width).enumerate().for_each(passes);
+    }
+    // After the second pass a pixel may give to those after it; what begins a block also to those before it, of another block.
+    let (done, level) = (&*out, if out.len() > height * width { height } else { 1 });
+    let mark = |(row, marks): (usize, &mut [bool])| {
+        growth.mark(done, row, -1, marks);
+        if row % block < level {
+            growth.mark(done, row, 1, marks);
+        }
+    };
+    if threads <= 1 {
+        waiting.chunks_mut(width).enumerate().for_each(mark);
+    } else {
+        let grain = super::grain(width);
+        waiting.par_chunks_mut(width).enumerate().with_min_len(grain).for_each(mark);
+    }
+    growth.flood(out, Queue::of(waiting));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use horus_plan::ops::components::Connectivity;
+    use horus_testing::reference::reconstruction::reconstruction;
+
+    /// Masks and markers within them: noise, walls of a maze that a single pixel fills, a spiral, and what is flat.
+    fn pictures(count: usize, width: usize) -> Vec<[Vec<i16>; 2]> {
+        let noise = |i: usize, seed: usize| ((i + seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) % 100;
+        let one = |i: usize| if i == 0 { 90 } else { -5 };
+        let serpentine = |i: usize| {
+            let (y, x) = (i / width, i % width);
+            let gate = if y % 4 == 1 { width - 1 } else { 0 };
+            if y.is_multiple_of(2) || x == gate { 50 } else { -3 }
+        };
+        let spiral = |i: usize| {
+            let (y, x) = ((i / width).cast_signed() - 9, (i % width).cast_signed() - 11);
+            if y.abs().max(x.abs()) % 2 == 0 || (y + x == 1 && y > 0) { 40 + (i % 7) as i16 } else { 2 }
+        };
+        type Make<'a> = &'a dyn Fn(usize) -> i16;
+        let all: [[Make<'_>; 2]; 5] = [
+            [&|i| noise(i, 1) as i16 - if noise(i, 9) < 90 { 60 } else { 0 }, &|i| noise(i, 2) as i16],
+            [&|i| if noise(i, 3) < 3 { 80 } else { -9 }, &|i| noise(i / 5, 4) as i16],
+            [&one, &serpentine],
+            [&one, &spiral],
+            [&|i| noise(i, 5) as i16, &|_| 30],
+        ];
+        all.iter().map(|pair| pair.map(|f| (0..count).map(f).collect())).collect()
+    }
+
+    #[test]
+    fn blocks_do_not_change_images() {
+        let mut lines = [[[false; 3]; 3]; 3];
+        lines[1][0][2] = true;
+        lines[2][1][1] = true;
+        let nothing = Connectivity::new([[[false; 3]; 3]; 3]);
+        let structures =
+            [Connectivity::FACES, Connectivity::EDGES, Connectivity::CORNERS, Connectivity::new(lines), nothing];
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
+        for extent @ [depth, height, width] in
+            [[1, 31, 23], [1, 1, 40], [1, 40, 1], [5, 9, 14], [6, 1, 9], [7, 8, 1], [1, 1, 1]]
+        {
+            for (k, [marker, mask]) in pictures(depth * height * width, width).into_iter().enumerate() {
+                for (neighbours, erosion) in structures.into_iter().flat_map(|s| [(s, false), (s, true)]) {
+                    let how = Reconstruction { erosion, neighbours };
+                    let turned = |pixels: &[i16]| pixels.iter().map(|v| if erosion { -v } else { *v }).collect();
+                    let [marker, mask]: [Vec<i16>; 2] = [turned(&marker), turned(&mask)];
+                    let want = reconstruction(&marker, &mask, extent, how);
+                    let unit = if depth > 1 { height } else { 1 };
+                    for parts in 1..=7 {
+                        let mut out = vec![7; mask.len()];
+                        let rows = (depth * height).div_ceil(parts).next_multiple_of(unit);
+                        pool.install(|| blocks(how, (&marker, &mask), &mut out, ([height, width], rows), 3));
+                        assert_eq!(out, want, "picture {k} of {extent:?}, {how:?}, {parts} blocks");
+                    }
+                }
+            }
+        }
+    }
+}

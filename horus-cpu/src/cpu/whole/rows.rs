@@ -1,0 +1,315 @@
+//! Reductions along rows and over columns of row results, in the fixed order of [`horus_plan::ops::reduce`].
+
+use super::{View, each_chunk, grain, out};
+use crate::cpu::simd::Isa;
+use crate::cpu::versions::for_each_isa;
+use horus_base::dtype::{Arithmetic, Pixel};
+use horus_base::error::DeviceError;
+use horus_base::shape::Window;
+use horus_host::device::{Geometry, Memory};
+use horus_plan::ops::reduce::{CHUNK, Fold, LANES, Moments, RowReduce, SEGMENT};
+
+/// What to reduce rows to, and on what.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct How {
+    pub(super) reduce: RowReduce,
+    pub(super) isa: Isa,
+    pub(super) threads: usize,
+}
+
+/// Reduces rows `rows` of every plane of `input` to one element each, or as many as there are columns. `operand` is asked for
+/// by those that [have one](RowReduce::has_operand) alone.
+pub(super) fn reduce<T: Pixel>(
+    how: How,
+    input: View<'_, T>,
+    operand: impl Fn() -> Result<f64, DeviceError>,
+    output: &mut Memory,
+    geometry: &Geometry,
+    rows: Window,
+) -> Result<(), DeviceError> {
+    let How { reduce, isa, threads } = how;
+    let fold = reduce.fold();
+    match reduce {
+        RowReduce::Sum => {
+            each_row(threads, input, out(output)?, geometry, rows, |row| [pixels(fold, row, |part| sum(isa, part))]);
+        }
+        RowReduce::SquaredDeviation => {
+            let mean = operand()?;
+            each_row(threads, input, out(output)?, geometry, rows, |row| {
+                [segments(fold, row, |segment| squared_deviation(isa, segment, mean))]
+            });
+        }
+        RowReduce::Min => {
+            each_row(threads, input, out(output)?, geometry, rows, |row| {
+                [pixels(fold, row, |part| smallest(isa, part))]
+            });
+        }
+        RowReduce::Max => {
+            each_row(threads, input, out(output)?, geometry, rows, |row| {
+                [pixels(fold, row, |part| largest(isa, part))]
+            });
+        }
+        RowReduce::Extremes => {
+            each_row(threads, input, out(output)?, geometry, rows, |row| extremes(isa, row));
+        }
+        RowReduce::Moments => {
+            each_row(threads, input, out(output)?, geometry, rows, |row| {
+                let of = row.chunks(SEGMENT).fold(Moments::default(), |all, segment| {
+                    // The segment is in the cache when it is read again.
+                    let sum = sum(isa, segment);
+                    let squares = squared_deviation(isa, segment, sum / segment.len() as f64);
+                    all.followed_by(Moments::of_segment(segment.len(), sum, squares))
+                });
+                [of.sum, of.squares, of.count]
+            });
+        }
+        RowReduce::First => {
+            let wanted = operand()?;
+            each_row(threads, input, out(output)?, geometry, rows, |row| [first(isa, row, wanted)]);
+        }
+    }
+    Ok(())
+}
+
+fn each_row<T: Pixel, R: Pixel, const N: usize>(
+    threads: usize,
+    input: View<'_, T>,
+    out: &mut [R],
+    geometry: &Geometry,
+    rows: Window,
+    reduce: impl Fn(&[T]) -> [R; N] + Sync,
+) {
+    if rows.is_empty() {
+        return;
+    }
+    for c in 0..input.geometry.shape.planes() {
+        let plane = input.plane(c);
+        let at = geometry.row(c, rows.start);
+        let n = grain(plane.width);
+        each_chunk(threads, &mut out[at..at + N * rows.len()], N * n, |k, out| {
+            let first = rows.start + (k * n).cast_signed();
+            let results = out.as_chunks_mut::<N>().0;
+            (first..).zip(results).for_each(|(y, out)| *out = reduce(plane.row(y)));
+        });
+    }
+}
+
+/// [`horus_plan::ops::reduce::fold_planes`] of an image that is held whole, into as many pixels as it has columns, if there are
+/// several.
+pub(super) fn fold<T: Pixel>(isa: Isa, how: Fold, input: View<'_, T>, out: &mut [T]) {
+    let planes = input.data.chunks(input.geometry.plane().max(1));
+    match how {
+        Fold::Sum | Fold::Min | Fold::Max => {
+            out[0] = planes.fold(how.identity(), |all, plane| how.combine(all, column(isa, how, plane)));
+        }
+        Fold::Extremes => {
+            for (x, how) in [Fold::Min, Fold::Max].into_iter().enumerate() {
+                out[x] = planes.clone().fold(how.identity(), |all, plane| {
+                    let values: Vec<T> = plane.iter().copied().skip(x).step_by(2).collect();
+                    how.combine(all, column(isa, how, &values))
+                });
+            }
+        }
+        Fold::Moments => {
+            let row = |[sum, squares, count]: &[T; 3]| {
+                let [sum, squares, count] = [sum, squares, count].map(|v| v.to_f64());
+                Moments { count, sum, squares }
+            };
+            let rows: Vec<Vec<Moments>> = planes.map(|p| p.as_chunks().0.iter().map(row).collect()).collect();
+            let total = |of: &dyn Fn(&Moments) -> f64| {
+                rows.iter().fold(0.0, |all, plane| {
+                    let values: Vec<f64> = plane.iter().map(of).collect();
+                    all + column(isa, Fold::Sum, &values)
+                })
+            };
+            let (count, sum) = (total(&|row| row.count), total(&|row| row.sum));
+            let squares = total(&|row| row.spread(sum / count));
+            out.iter_mut().zip([sum, squares, count]).for_each(|(out, v)| *out = T::from_f64(v));
+        }
+    }
+}
+
+/// [`horus_plan::ops::reduce::running`] of rows `rows` of every plane.
+pub(super) fn running<T: Pixel>(
+    input: View<'_, T>,
+    out: &mut [f64],
+    geometry: &Geometry,
+    rows: Window,
+    (isa, threads): (Isa, usize),
+) {
+    let width = geometry.shape.width;
+    if rows.is_empty() || width == 0 {
+        return;
+    }
+    for c in 0..geometry.shape.planes() {
+        let plane = input.plane(c);
+        let at = geometry.row(c, rows.start);
+        let n = grain(width);
+        each_chunk(threads, &mut out[at..at + rows.len() * width], n * width, |k, out| {
+            let first = rows.start + (k * n).cast_signed();
+            for (y, out) in (first..).zip(out.chunks_mut(width)) {
+                running_sums(isa, plane.row(y), out);
+            }
+        });
+    }
+}
+
+for_each_isa! { fn running_sums[T: Pixel][T](row: &[T], out: &mut [f64]) as running_sums_body }
+
+#[inline(always)]
+fn running_sums_body<T: Pixel>(_: Isa, row: &[T], out: &mut [f64]) {
+    let mut before = 0.0;
+    for (row, out) in row.chunks(SEGMENT).zip(out.chunks_mut(SEGMENT)) {
+        let mut offset = 0.0;
+        for (row, out) in row.chunks(CHUNK).zip(out.chunks_mut(CHUNK)) {
+            // Sums of a chunk wait for each other, but not for those of the chunk before.
+            let mut sum = 0.0;
+            for (v, out) in row.iter().zip(&mut *out) {
+                sum += v.to_f64();
+                *out = sum;
+            }
+            out.iter_mut().for_each(|out| *out = before + (offset + *out));
+            offset += sum;
+        }
+        before += offset;
+    }
+}
+
+/// A column of row results, by its [`segments`].
+fn column<T: Pixel>(isa: Isa, how: Fold, values: &[T]) -> T {
+    segments(how, values, |segment| match how {
+        Fold::Sum | Fold::Moments => total(isa, segment),
+        Fold::Min | Fold::Extremes => smallest(isa, segment),
+        Fold::Max => largest(isa, segment),
+    })
+}
+
+/// The smallest pixel of a row and the largest: by segments, or at once where every order gives the same bits.
+fn extremes<T: Pixel>(isa: Isa, row: &[T]) -> [T; 2] {
+    let part = if T::DTYPE.is_float() { SEGMENT } else { row.len().max(1) };
+    row.chunks(part).fold([T::HIGHEST, T::LOWEST], |[low, high], part| {
+        let [smallest, largest] = smallest_and_largest(isa, part);
+        [Fold::Min.combine(low, smallest), Fold::Max.combine(high, largest)]
+    })
+}
+
+/// A row of pixels: by its [`segments`], or at once where every order gives the same bits. So it is with extremes of integers,
+/// and with sums of integers of 16 bits, of which all partial sums are exact in `f64` (a row has less than 2^37 pixels).
+#[inline(always)]
+fn pixels<T: Pixel, A: Pixel>(how: Fold, row: &[T], reduce: impl Fn(&[T]) -> A) -> A {
+    let exact = !T::DTYPE.is_float() && (how != Fold::Sum || T::DTYPE.size() <= 2);
+    if exact { reduce(row) } else { segments(how, row, reduce) }
+}
+
+/// The segments of a row or column from its beginning, each reduced by `reduce`, combined in order.
+#[inline(always)]
+fn segments<T, A: Pixel>(how: Fold, values: &[T], reduce: impl Fn(&[T]) -> A) -> A {
+    if values.len() <= SEGMENT {
+        // Its lanes began with the identity: to combine it with that once more changes no bit.
+        return reduce(values);
+    }
+    values.chunks(SEGMENT).fold(how.identity(), |all, segment| how.combine(all, reduce(segment)))
+}
+
+// Each of these reduces one segment. (A loop over segments inside of them takes the lanes out of the registers: it doubles
+// the time.)
+for_each_isa! { fn sum[T: Pixel][T](row: &[T]) -> f64 as sum_body }
+for_each_isa! { fn squared_deviation[T: Pixel][T](row: &[T], mean: f64) -> f64 as squared_deviation_body }
+for_each_isa! { fn total[T: Pixel][T](values: &[T]) -> T as total_body }
+for_each_isa! { fn smallest[T: Pixel][T](values: &[T]) -> T as smallest_body }
+for_each_isa! { fn largest[T: Pixel][T](values: &[T]) -> T as largest_body }
+for_each_isa! { fn smallest_and_largest[T: Pixel][T](values: &[T]) -> [T; 2] as smallest_and_largest_body }
+for_each_isa! { fn first[T: Pixel][T](row: &[T], wanted: f64) -> f64 as first_body }
+
+#[inline(always)]
+fn sum_body<T: Pixel>(_: Isa, row: &[T]) -> f64 {
+    lanes(Fold::Sum, row, |acc: f64, v| acc + v.to_f64(), Arithmetic::add)
+}
+
+#[inline(always)]
+fn squared_deviation_body<T: Pixel>(_: Isa, row: &[T], mean: f64) -> f64 {
+    let step = |acc: f64, v: T| {
+        let d = v.to_f64() - mean;
+        acc + d * d
+    };
+    lanes(Fold::Sum, row, step, Arithmetic::add)
+}
+
+#[inline(always)]
+fn total_body<T: Pixel>(_: Isa, values: &[T]) -> T {
+    lanes(Fold::Sum, values, T::add, T::add)
+}
+
+// Extremes start from a number, and so never hold a NaN that `Arithmetic::min` would have to ask for.
+#[inline(always)]
+fn smallest_body<T: Pixel>(_: Isa, values: &[T]) -> T {
+    let min = |acc: T, v: T| if v < acc { v } else { acc };
+    lanes(Fold::Min, values, min, min)
+}
+
+#[inline(always)]
+fn largest_body<T: Pixel>(_: Isa, values: &[T]) -> T {
+    let max = |acc: T, v: T| if v > acc { v } else { acc };
+    lanes(Fold::Max, values, max, max)
+}
+
+/// Both extremes: reading memory, or the cache, takes longer than comparing twice.
+#[inline(always)]
+fn smallest_and_largest_body<T: Pixel>(_: Isa, values: &[T]) -> [T; 2] {
+    let min = |acc: T, v: T| if v < acc { v } else { acc };
+    let max = |acc: T, v: T| if v > acc { v } else { acc };
+    let (mut low, mut high) = ([T::HIGHEST; LANES], [T::LOWEST; LANES]);
+    let (groups, rest) = values.as_chunks::<LANES>();
+    for group in groups {
+        for (i, &v) in group.iter().enumerate() {
+            (low[i], high[i]) = (min(low[i], v), max(high[i], v));
+        }
+    }
+    for (i, &v) in rest.iter().enumerate() {
+        (low[i], high[i]) = (min(low[i], v), max(high[i], v));
+    }
+    [halves(low, min), halves(high, max)]
+}
+
+/// The first column of a pixel, or infinity.
+#[inline(always)]
+fn first_body<T: Pixel>(_: Isa, row: &[T], wanted: f64) -> f64 {
+    for (k, part) in row.chunks(LANES).enumerate() {
+        // Whether it is there at all is asked of many at a time.
+        if part.iter().fold(false, |any, v| any | (v.to_f64() == wanted))
+            && let Some(at) = part.iter().position(|v| v.to_f64() == wanted)
+        {
+            return (k * LANES + at) as f64;
+        }
+    }
+    f64::INFINITY
+}
+
+/// A segment: element `i` into lane `i mod 64` by `step`, then lanes combined in halves by `join`. As
+/// [`combine_lanes`](horus_plan::ops::reduce::combine_lanes), but compiled for the instruction set: rows may be short.
+#[inline(always)]
+fn lanes<T: Pixel, A: Pixel>(how: Fold, values: &[T], step: impl Fn(A, T) -> A, join: impl Fn(A, A) -> A) -> A {
+    let mut lanes = [how.identity::<A>(); LANES];
+    let (groups, rest) = values.as_chunks::<LANES>();
+    for group in groups {
+        for (lane, &v) in lanes.iter_mut().zip(group) {
+            *lane = step(*lane, v);
+        }
+    }
+    for (lane, &v) in lanes.iter_mut().zip(rest) {
+        *lane = step(*lane, v);
+    }
+    halves(lanes, join)
+}
+
+/// Lanes combined in halves.
+#[inline(always)]
+fn halves<A: Copy>(mut lanes: [A; LANES], join: impl Fn(A, A) -> A) -> A {
+    let mut half = LANES / 2;
+    while half > 0 {
+        let (lower, upper) = lanes.split_at_mut(half);
+        lower.iter_mut().zip(upper).for_each(|(a, b)| *a = join(*a, *b));
+        half /= 2;
+    }
+    lanes[0]
+}

@@ -1,0 +1,342 @@
+//! Samples at positions that are pixels of other images.
+
+use super::{View, each_chunk, grain, view};
+use crate::cpu::simd::Isa;
+use crate::cpu::versions::for_each_isa;
+use horus_base::dtype::{DType, Float, Pixel};
+use horus_base::error::DeviceError;
+use horus_base::shape::{Border, Shape, Window};
+use horus_host::device::{Geometry, LaunchInput};
+use horus_plan::ops::sampling::Sampling;
+
+/// Where results go, and what computes them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct To {
+    pub(super) geometry: Geometry,
+    pub(super) rows: Window,
+    pub(super) threads: usize,
+    pub(super) isa: Isa,
+}
+
+/// Positions of either type, read row by row: else every kernel here would be compiled for each pair of types.
+pub(super) struct Positions<'a> {
+    axes: Vec<Box<Line<'a>>>,
+}
+
+/// Fills in a row of a plane.
+type Line<'a> = dyn Fn(usize, isize, &mut Vec<f64>) + Sync + 'a;
+
+impl<'a> Positions<'a> {
+    /// Those of the inputs after the first.
+    pub(super) fn of(inputs: &[LaunchInput<'a>]) -> Result<Positions<'a>, DeviceError> {
+        let axis = |i: usize| -> Result<Box<Line<'a>>, DeviceError> {
+            if inputs[i].geometry.dtype == DType::F32 {
+                let view = view::<f32>(inputs, i)?;
+                return Ok(Box::new(move |plane, y, to| {
+                    to.clear();
+                    to.extend(view.plane(plane).row(y).iter().map(|v| f64::from(*v)));
+                }));
+            }
+            let view = view::<f64>(inputs, i)?;
+            Ok(Box::new(move |plane, y, to| {
+                to.clear();
+                to.extend_from_slice(view.plane(plane).row(y));
+            }))
+        };
+        Ok(Positions { axes: (1..inputs.len()).map(axis).collect::<Result<_, _>>()? })
+    }
+}
+
+/// Positions that are looked at together.
+const BLOCK: usize = 64;
+/// The first pixel under a sample at a position that is no number: further away than any other.
+const NOWHERE: i32 = i32::MIN;
+
+/// The pixels under samples along an axis, and what they count there.
+struct Taps<F, const N: usize> {
+    first: [i32; BLOCK],
+    t: [F; BLOCK],
+    weights: [[F; BLOCK]; N],
+}
+
+impl<F: Float, const N: usize> Taps<F, N> {
+    const NONE: Taps<F, N> = Taps { first: [NOWHERE; BLOCK], t: [F::ZERO; BLOCK], weights: [[F::ZERO; BLOCK]; N] };
+
+    /// Whether all pixels under sample `i` are in an image of so many.
+    #[inline(always)]
+    fn inside(&self, i: usize, n: usize) -> bool {
+        // Fewer than 2^31 pixels along an axis.
+        n >= N && self.first[i].cast_unsigned() <= (n - N) as u32
+    }
+
+    /// The first pixel under sample `i`, which is in the image.
+    #[inline(always)]
+    fn start(&self, i: usize) -> usize {
+        self.first[i].cast_unsigned() as usize
+    }
+
+    /// The pixels under sample `i`, `None` where the constant is read.
+    #[inline(always)]
+    fn at(&self, i: usize, border: Border, n: usize) -> [Option<usize>; N] {
+        std::array::from_fn(|k| border.map(self.first[i] as isize + k.cast_signed(), n))
+    }
+
+    /// What sample `i` is of the values of its pixels.
+    #[inline(always)]
+    fn between(&self, i: usize, value: impl Fn(usize) -> F) -> F {
+        if N == 1 {
+            return value(0);
+        }
+        if N == 2 {
+            let (a, b) = (value(0), value(1));
+            return self.t[i].fma(b.sub(a), a);
+        }
+        let mut sum = F::ZERO;
+        for k in 0..N {
+            sum = self.weights[k][i].fma(value(k), sum);
+        }
+        sum
+    }
+}
+
+for_each_isa! {
+    /// The pixels under samples at up to a block of positions.
+    fn split[F: Float, const N: usize][F, N](how: Sampling, positions: &[f64], to: &mut Taps<F, N>) as split_of
+}
+
+#[inline(always)]
+fn split_of<F: Float, const N: usize>(_: Isa, how: Sampling, positions: &[f64], to: &mut Taps<F, N>) {
+    // A loop for each way, in which it is a constant.
+    match how {
+        Sampling::Nearest => split_by(Sampling::Nearest, positions, to),
+        Sampling::Linear => split_by(Sampling::Linear, positions, to),
+        Sampling::Cubic => split_by(Sampling::Cubic, positions, to),
+        Sampling::Spline2 => split_by(Sampling::Spline2, positions, to),
+        Sampling::Spline3 => split_by(Sampling::Spline3, positions, to),
+        Sampling::Spline4 => split_by(Sampling::Spline4, positions, to),
+        Sampling::Spline5 => split_by(Sampling::Spline5, positions, to),
+    }
+}
+
+#[inline(always)]
+fn split_by<F: Float, const N: usize>(how: Sampling, positions: &[f64], to: &mut Taps<F, N>) {
+    if how.taps() != N {
+        return;
+    }
+    let Taps { first, t, weights } = to;
+    for ((position, first), t) in positions.iter().zip(first).zip(t.iter_mut()) {
+        // Positions are held within 2^30 pixels.
+        (*first, *t) = how.split::<F>(*position).map_or((NOWHERE, F::ZERO), |(first, t)| (first as i32, t));
+    }
+    if N > 2 {
+        for (i, t) in t.iter().enumerate().take(positions.len()) {
+            weights.iter_mut().zip(how.weights(*t)).for_each(|(all, weight)| all[i] = weight);
+        }
+    }
+}
+
+/// Samples of `image` at positions.
+pub(super) fn remap<T: Pixel>(
+    image: View<'_, T>,
+    positions: &Positions<'_>,
+    how: (Sampling, Border),
+    out: &mut [T],
+    to: &To,
+) {
+    match how.0.taps() {
+        1 => remap_by::<T, 1>(image, positions, how, out, to),
+        2 => remap_by::<T, 2>(image, positions, how, out, to),
+        3 => remap_by::<T, 3>(image, positions, how, out, to),
+        4 => remap_by::<T, 4>(image, positions, how, out, to),
+        5 => remap_by::<T, 5>(image, positions, how, out, to),
+        _ => remap_by::<T, 6>(image, positions, how, out, to),
+    }
+}
+
+fn remap_by<T: Pixel, const N: usize>(
+    image: View<'_, T>,
+    positions: &Positions<'_>,
+    (how, border): (Sampling, Border),
+    out: &mut [T],
+    to: &To,
+) {
+    let To { geometry, rows, threads, isa } = *to;
+    let shape = geometry.shape;
+    if rows.is_empty() || shape.width == 0 {
+        return;
+    }
+    let axes = &positions.axes;
+    for p in 0..shape.planes() {
+        let level = if axes.len() == 3 { p / shape.channels } else { 0 };
+        let from = Sampled { image, border, plane: p, channel: p % shape.channels };
+        let at = geometry.row(p, rows.start);
+        let lines = grain(shape.width);
+        each_chunk(threads, &mut out[at..at + rows.len() * shape.width], lines * shape.width, |k, out| {
+            let mut place = [const { Vec::new() }; 3];
+            let mut taps = [const { Taps::<T::Interp, N>::NONE }; 3];
+            for (j, out) in out.chunks_mut(shape.width).enumerate() {
+                let row = rows.start + (k * lines + j).cast_signed();
+                for (line, place) in axes.iter().rev().zip(&mut place) {
+                    line(level, row, place);
+                }
+                for (b, out) in out.chunks_mut(BLOCK).enumerate() {
+                    for (place, taps) in place.iter().zip(&mut taps).take(axes.len()) {
+                        split(isa, how, &place[b * BLOCK..][..out.len()], taps);
+                    }
+                    let [x, y, z] = &taps;
+                    samples(isa, &from, y, x, (axes.len() == 3).then_some(z), out);
+                }
+            }
+        });
+    }
+}
+
+/// What is sampled: the plane, or that channel of all levels.
+#[derive(Clone, Copy)]
+struct Sampled<'a, T> {
+    image: View<'a, T>,
+    border: Border,
+    plane: usize,
+    channel: usize,
+}
+
+for_each_isa! {
+    /// The samples of up to a block of positions.
+    fn samples[T: Pixel, const N: usize][T, N](
+        from: &Sampled<'_, T>,
+        y: &Taps<T::Interp, N>,
+        x: &Taps<T::Interp, N>,
+        z: Option<&Taps<T::Interp, N>>,
+        out: &mut [T],
+    ) as samples_of
+}
+
+#[inline(always)]
+fn samples_of<T: Pixel, const N: usize>(
+    _: Isa,
+    from: &Sampled<'_, T>,
+    y: &Taps<T::Interp, N>,
+    x: &Taps<T::Interp, N>,
+    z: Option<&Taps<T::Interp, N>>,
+    out: &mut [T],
+) {
+    let (geometry, data) = (&from.image.geometry, from.image.data);
+    let Shape { depth, height, width, channels } = geometry.shape;
+    let first = |plane: usize| geometry.row(plane, 0);
+    for (i, out) in out.iter_mut().enumerate().take(BLOCK) {
+        let inside = y.inside(i, height) && x.inside(i, width) && z.is_none_or(|z| z.inside(i, depth));
+        if !inside {
+            *out = at_edge(from, y, x, z, i);
+            continue;
+        }
+        let corner = y.start(i) * width + x.start(i);
+        let in_plane = |plane: usize| {
+            y.between(i, |k| {
+                let row = &data[plane + corner + k * width..][..N];
+                x.between(i, |j| row[j].to_interp())
+            })
+        };
+        *out = match z {
+            _ if N == 1 => data[first(z.map_or(from.plane, |z| z.start(i) * channels + from.channel)) + corner],
+            None => T::from_interp(in_plane(first(from.plane))),
+            Some(z) => T::from_interp(z.between(i, |k| in_plane(first((z.start(i) + k) * channels + from.channel)))),
+        };
+    }
+}
+
+/// A sample of which not all pixels are in the image.
+#[inline(always)]
+fn at_edge<T: Pixel, const N: usize>(
+    from: &Sampled<'_, T>,
+    y: &Taps<T::Interp, N>,
+    x: &Taps<T::Interp, N>,
+    z: Option<&Taps<T::Interp, N>>,
+    i: usize,
+) -> T {
+    if y.first[i] == NOWHERE || x.first[i] == NOWHERE || z.is_some_and(|z| z.first[i] == NOWHERE) {
+        return T::from_f64(f64::NAN);
+    }
+    let (geometry, data, border) = (&from.image.geometry, from.image.data, from.border);
+    let Shape { depth, height, width, channels } = geometry.shape;
+    let constant = border.constant().map_or(T::ZERO, T::from_f64);
+    let (rows, columns) = (y.at(i, border, height), x.at(i, border, width));
+    let pixel = |plane: Option<usize>, k: usize, j: usize| match (plane, rows[k], columns[j]) {
+        (Some(plane), Some(y), Some(x)) => data[geometry.row(plane, y.cast_signed()) + x],
+        _ => constant,
+    };
+    let in_plane = |plane: Option<usize>| y.between(i, |k| x.between(i, |j| pixel(plane, k, j).to_interp()));
+    let levels = z.map(|z| z.at(i, border, depth));
+    let plane = |k: usize| match levels {
+        Some(levels) => levels[k].map(|z| z * channels + from.channel),
+        None => Some(from.plane),
+    };
+    match z {
+        _ if N == 1 => pixel(plane(0), 0, 0),
+        None => T::from_interp(in_plane(plane(0))),
+        Some(z) => T::from_interp(z.between(i, |k| in_plane(plane(k)))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::testing::{assert_same, for_each_type, noise};
+    use horus_host::device::{Launch, Memory};
+    use horus_host::host::buffer::HostBuffer;
+    use horus_plan::ir::kernel::Kernel;
+    use horus_testing::reference::{Image, sampling as definition};
+
+    const AT: Shape = Shape::new(4, 2 * BLOCK + 9, 1);
+
+    /// Positions in an image of so many pixels, and up to 5 beyond it; now and then one that is whole, half or no number.
+    fn positions(seed: u64, n: usize) -> Vec<f64> {
+        let special = |i: usize, v: f64| match i % 19 {
+            3 => v.round(),
+            7 => v.floor() + 0.5,
+            11 => f64::NAN,
+            _ => v,
+        };
+        let unit = noise::<f64>(AT.len(), seed, false).into_iter().map(|v| (v + 8.0) / 16.0);
+        unit.enumerate().map(|(i, u)| special(i, u * (n as f64 + 10.0) - 5.0)).collect()
+    }
+
+    fn follows_the_definition<T: Pixel>() {
+        let of = Shape::volume(9, 23, 31, 2);
+        let pixels = noise::<T>(of.len(), 7, true);
+        let places = [(1, of.depth), (2, of.height), (3, of.width)].map(|(seed, n)| positions(seed, n));
+        let image = Image::new(of, pixels.clone());
+        let oracle = places.each_ref().map(|place| Image::new(AT, place.clone()));
+        for how in Sampling::ALL {
+            for (axes, border) in [(2, Border::Wrap), (3, Border::Reflect), (2, Border::Constant(3.25))] {
+                let shape = Shape { depth: if axes == 3 { 1 } else { of.depth }, channels: of.channels, ..AT };
+                let want = definition::remap(&image, &oracle.each_ref()[3 - axes..], how, border);
+                let memory = |data: &[f64]| Memory::Host(HostBuffer::from_slice(data));
+                let whole = |shape: Shape, dtype| Geometry { shape, dtype, window: Window::whole(shape.height) };
+                let mut held = vec![(Memory::Host(HostBuffer::from_slice(&pixels)), whole(of, T::DTYPE))];
+                held.extend(places[3 - axes..].iter().map(|place| (memory(place), whole(AT, DType::F64))));
+                let inputs: Vec<LaunchInput<'_>> =
+                    held.iter().map(|(memory, geometry)| LaunchInput { memory, geometry: *geometry }).collect();
+                for isa in Isa::available() {
+                    let mut out = Memory::Host(HostBuffer::from_slice(&vec![T::ONE; shape.len()]));
+                    let (kernel, geometry) = (Kernel::Remap(how, border), whole(shape, T::DTYPE));
+                    let launch = Launch {
+                        kernel: &kernel,
+                        inputs: &inputs,
+                        output: &mut out,
+                        more: &mut [],
+                        geometry,
+                        rows: geometry.window,
+                    };
+                    super::super::launch(launch, isa, 1).unwrap();
+                    let what = format!("{} {border} {} axes {isa:?} {}", how.name(), axes, T::DTYPE);
+                    assert_same(out.host().unwrap().as_slice::<T>(), want.as_slice::<T>(), &what);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn samples_follow_the_definition_for_every_type() {
+        for_each_type!(follows_the_definition);
+    }
+}

@@ -1,0 +1,159 @@
+//! Ranks under a rectangle of pixels of 8 bits, at a cost that does not depend on its size: histograms of columns, which a step to the
+//! right adds and subtracts (S. Perreault and P. Hebert, *Median filtering in constant time*, 2007).
+//!
+//! Histograms have two levels, sixteen segments and the sixteen values of each, and hold running counts, so that the place that is
+//! looked for is how many of sixteen counts do not exceed it. Counts of a segment are brought up to date where they are looked at.
+
+use crate::cpu::plane::Plane;
+use crate::cpu::simd::Isa;
+use crate::cpu::versions::for_each_isa;
+use horus_base::shape::{Border, Window};
+use horus_plan::ops::neighbourhood::Reach;
+use horus_plan::ops::windowed::Ranked;
+
+/// Running counts of sixteen bins.
+type Counts = [u16; 16];
+/// Pixels of the largest rectangle.
+pub(super) const MOST: usize = u16::MAX as usize;
+/// Columns of a block, besides those around it: their histograms stay in the cache of a core.
+const COLUMNS: usize = 1024;
+
+/// What a pixel adds to running counts: one from its bin on.
+const FROM: [Counts; 16] = {
+    let mut all = [[0; 16]; 16];
+    let mut i = 0;
+    while i < 256 {
+        all[i / 16][i % 16] = (i % 16 >= i / 16) as u16;
+        i += 1;
+    }
+    all
+};
+
+#[inline(always)]
+fn add(to: &mut Counts, by: &Counts) {
+    to.iter_mut().zip(by).for_each(|(t, b)| *t = t.wrapping_add(*b));
+}
+
+#[inline(always)]
+fn subtract(to: &mut Counts, by: &Counts) {
+    to.iter_mut().zip(by).for_each(|(t, b)| *t = t.wrapping_sub(*b));
+}
+
+/// The bin of the pixel in place `place`.
+#[inline(always)]
+fn bin(counts: &Counts, place: u16) -> usize {
+    counts.iter().map(|c| u16::from(*c <= place)).sum::<u16>() as usize
+}
+
+for_each_isa! {
+    /// Computes the pixels of `rows`, all columns, under a rectangle of at most [`MOST`] pixels: `out` has these rows.
+    ///
+    /// Beside the border is the number of its constant, and that of 0: by this bit pixels with a sign differ from their numbers.
+    pub(super) fn ranks[][](
+        plane: &Plane<'_, u8>, rank: &Ranked, border: (Border, u8, u8), rows: Window, out: &mut [u8]
+    ) as ranks_of
+}
+
+#[inline(always)]
+fn ranks_of(_: Isa, plane: &Plane<'_, u8>, rank: &Ranked, border: (Border, u8, u8), rows: Window, out: &mut [u8]) {
+    let Reach { up, down, left, right } = rank.reach();
+    let (width, wide, place) = (plane.width, left + right + 1, rank.place as u16);
+    let chunk = COLUMNS.max(2 * wide).min(width);
+    let lines = chunk + wide - 1;
+    // Of each column: counts of segments, and of the values of each, those of a segment beside each other.
+    let mut segments = vec![[0; 16]; lines];
+    let mut values = vec![[0; 16]; 16 * lines];
+    let mut line = Vec::with_capacity(lines);
+    for x in (0..width).step_by(chunk) {
+        let n = chunk.min(width - x);
+        let around = n + wide - 1;
+        let read = |y: isize, line: &mut Vec<u8>| {
+            extend(plane, (y, x.cast_signed() - left.cast_signed(), around), border, line);
+        };
+        segments.fill([0; 16]);
+        values.fill([0; 16]);
+        let (first, last) = (rows.start - up.cast_signed(), rows.start + down.cast_signed());
+        for y in first..last {
+            read(y, &mut line);
+            enter(&line, &mut segments, &mut values, lines);
+        }
+        for (k, out) in out.chunks_exact_mut(width).enumerate() {
+            let k = k.cast_signed();
+            read(last + k, &mut line);
+            enter(&line, &mut segments, &mut values, lines);
+            go(&segments, &values, lines, (wide, place, border.2), &mut out[x..x + n]);
+            read(first + k, &mut line);
+            leave(&line, &mut segments, &mut values, lines);
+        }
+    }
+}
+
+/// One row of results.
+#[inline(always)]
+fn go(segments: &[Counts], values: &[Counts], lines: usize, (wide, place, sign): (usize, u16, u8), out: &mut [u8]) {
+    let mut coarse = [0; 16];
+    segments[..wide - 1].iter().for_each(|s| add(&mut coarse, s));
+    let mut fine = [[0; 16]; 16];
+    // The first column that the counts of each segment hold; those of none hold nothing.
+    let mut at = [usize::MAX; 16];
+    for (x, out) in out.iter_mut().enumerate() {
+        add(&mut coarse, &segments[x + wide - 1]);
+        let segment = bin(&coarse, place) & 15;
+        let counts = &mut fine[segment];
+        let of = &values[segment * lines..][..lines];
+        let had = at[segment];
+        if had == usize::MAX || x - had > wide / 2 {
+            *counts = [0; 16];
+            of[x..x + wide].iter().for_each(|c| add(counts, c));
+        } else {
+            for x in had..x {
+                subtract(counts, &of[x]);
+                add(counts, &of[x + wide]);
+            }
+        }
+        at[segment] = x;
+        let before = if segment == 0 { 0 } else { coarse[segment - 1] };
+        *out = (16 * segment + bin(counts, place - before)) as u8 ^ sign;
+        subtract(&mut coarse, &segments[x]);
+    }
+}
+
+#[inline(always)]
+fn enter(line: &[u8], segments: &mut [Counts], values: &mut [Counts], lines: usize) {
+    for (x, &v) in line.iter().enumerate() {
+        let (segment, value) = (usize::from(v >> 4), usize::from(v & 15));
+        add(&mut segments[x], &FROM[segment]);
+        add(&mut values[segment * lines + x], &FROM[value]);
+    }
+}
+
+#[inline(always)]
+fn leave(line: &[u8], segments: &mut [Counts], values: &mut [Counts], lines: usize) {
+    for (x, &v) in line.iter().enumerate() {
+        let (segment, value) = (usize::from(v >> 4), usize::from(v & 15));
+        subtract(&mut segments[x], &FROM[segment]);
+        subtract(&mut values[segment * lines + x], &FROM[value]);
+    }
+}
+
+/// The numbers of `n` pixels of row `y` from column `x` on, with what lies beyond the edges.
+#[inline(always)]
+fn extend(
+    plane: &Plane<'_, u8>,
+    (y, x, n): (isize, isize, usize),
+    (border, constant, sign): (Border, u8, u8),
+    line: &mut Vec<u8>,
+) {
+    let number = |v: u8| v ^ sign;
+    line.clear();
+    let Some(row) = plane.resolve(y, border).map(|y| plane.row(y)) else {
+        line.resize(n, constant);
+        return;
+    };
+    let (width, end) = (plane.width.cast_signed(), x + n.cast_signed());
+    let edge = |x: isize| border.map(x, plane.width).map_or(constant, |x| number(row[x]));
+    let inside = x.clamp(0, width)..end.clamp(0, width);
+    line.extend((x..inside.start.min(end)).map(edge));
+    line.extend(row[inside.start.cast_unsigned()..inside.end.cast_unsigned()].iter().map(|v| number(*v)));
+    line.extend((inside.end.max(x)..end).map(edge));
+}

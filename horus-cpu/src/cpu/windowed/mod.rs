@@ -1,0 +1,153 @@
+//! Operations over windows of any size: means of rectangles and ranks under footprints.
+//!
+//! A launch is cut into blocks of rows for the threads, and no result depends on the cut.
+
+mod columns;
+mod ranks;
+mod sums;
+
+use rayon::prelude::*;
+
+use super::plane::Plane;
+use super::simd::Isa;
+use super::whole::{out, view};
+use horus_base::dispatch;
+use horus_base::dtype::{DType, Pixel};
+use horus_base::error::DeviceError;
+use horus_base::shape::{Border, Window};
+use horus_host::device::{Geometry, Launch};
+use horus_plan::ops::windowed::{BoxMean, Ranked, Windowed, ordered};
+
+/// Runs a kernel over windows on host memory: inside the thread pool (`threads` of it), or on the calling thread alone if `threads`
+/// is 1. The launch is one that [`check`](horus_host::device::check::check) accepts.
+///
+/// # Errors
+/// [`DeviceError::Argument`] for memory that is not the host's.
+pub(crate) fn launch(
+    launch: Launch<'_>,
+    (how, border): (&Windowed, Border),
+    isa: Isa,
+    threads: usize,
+) -> Result<(), DeviceError> {
+    let Launch { inputs, output, geometry, rows, .. } = launch;
+    let dtype = inputs.first().map_or(geometry.dtype, |i| i.geometry.dtype);
+    if rows.is_empty() || geometry.shape.is_empty() {
+        return Ok(());
+    }
+    match how {
+        Windowed::Mean(mean) => dispatch!(dtype, S => {
+            let input = view::<S>(inputs, 0)?;
+            let to = To { geometry, rows, threads, reach: mean.height() };
+            match geometry.dtype {
+                DType::F64 => to.each(out::<f64>(output)?, |c, rows, out| {
+                    means(isa, &input.plane(c), (mean, border), rows, out);
+                }),
+                _ => to.each(out::<f32>(output)?, |c, rows, out| {
+                    means(isa, &input.plane(c), (mean, border), rows, out);
+                }),
+            }
+        }),
+        Windowed::Rank(rank) => dispatch!(dtype, T => {
+            let input = view::<T>(inputs, 0)?;
+            let reach = rank.reach();
+            let to = To { geometry, rows, threads, reach: reach.up + reach.down + 1 };
+            let by_columns = size_of::<T>() == 1 && rank.is_rectangle() && rank.count() <= columns::MOST;
+            to.each(out::<T>(output)?, |c, rows, out| {
+                let plane = input.plane(c);
+                match by_columns {
+                    true => by_histograms(isa, &plane, (rank, border), rows, out),
+                    false => ranks::ranks(&plane, rank, border, rows, out),
+                }
+            });
+        }),
+    }
+    Ok(())
+}
+
+/// Where results go.
+struct To {
+    geometry: Geometry,
+    rows: Window,
+    threads: usize,
+    /// Rows of the window: blocks are higher, as what lies around them is looked at again.
+    reach: usize,
+}
+
+impl To {
+    /// Calls `compute` with blocks of rows, each with its plane and where its results go.
+    fn each<T: Pixel>(&self, out: &mut [T], compute: impl Fn(usize, Window, &mut [T]) + Sync) {
+        let Geometry { shape, window, .. } = self.geometry;
+        let (planes, total, width) = (shape.planes(), self.rows.len(), shape.width);
+        let fair = total.div_ceil(self.threads);
+        let fine = if planes >= 2 * self.threads { total } else { total.div_ceil(2 * self.threads) };
+        let block = fine.max(2 * self.reach).min(fair.max(1));
+        let before = (self.rows.start - window.start).cast_unsigned() * width;
+        let mut jobs = Vec::new();
+        for (c, plane) in out.chunks_mut((window.len() * width).max(1)).take(planes).enumerate() {
+            for (k, part) in plane[before..][..total * width].chunks_mut(block * width).enumerate() {
+                let start = self.rows.start + (k * block).cast_signed();
+                jobs.push((c, Window::new(start, start + (part.len() / width).cast_signed()), part));
+            }
+        }
+        if self.threads <= 1 || jobs.len() == 1 {
+            jobs.into_iter().for_each(|(c, rows, part)| compute(c, rows, part));
+        } else {
+            jobs.into_par_iter().with_max_len(1).for_each(|(c, rows, part)| compute(c, rows, part));
+        }
+    }
+}
+
+/// Ranks of pixels of 8 bits under a rectangle: those with a sign as numbers in their order.
+fn by_histograms<T: Pixel>(
+    isa: Isa,
+    plane: &Plane<'_, T>,
+    (rank, border): (&Ranked, Border),
+    rows: Window,
+    out: &mut [T],
+) {
+    let constant = border.constant().map_or(T::ZERO, T::from_f64);
+    let number = |v: T| ordered(v.scalar()) as u8;
+    if let (Ok(data), Ok(out)) = (bytemuck::try_cast_slice(plane.data()), bytemuck::try_cast_slice_mut(out)) {
+        let plane = Plane::new(data, plane.height, plane.width, plane.window);
+        columns::ranks(isa, &plane, rank, (border, number(constant), number(T::ZERO)), rows, out);
+    }
+}
+
+/// Means in the type that holds sums of these pixels: whole numbers of few bits fit into 32.
+fn means<S: Pixel, R: Pixel>(
+    isa: Isa,
+    plane: &Plane<'_, S>,
+    (mean, border): (&BoxMean, Border),
+    rows: Window,
+    out: &mut [R],
+) {
+    let area = mean.height().saturating_mul(mean.width());
+    // Each body is compiled for each instruction set: those that are few are told by name.
+    macro_rules! by {
+        ($pixel:ident, $sum:ident) => {
+            if let Ok(data) = bytemuck::try_cast_slice::<S, $pixel>(plane.data()) {
+                let plane = Plane::new(data, plane.height, plane.width, plane.window);
+                return sums::means::<$pixel, $sum, R>(isa, &plane, mean, border, rows, out);
+            }
+        };
+    }
+    match S::DTYPE {
+        DType::F32 => by!(f32, f32),
+        DType::F64 => by!(f64, f64),
+        DType::U8 if area < 1 << 23 => by!(u8, i32),
+        DType::I8 if area < 1 << 23 => by!(i8, i32),
+        DType::U16 if area < 1 << 15 => by!(u16, i32),
+        DType::I16 if area < 1 << 15 => by!(i16, i32),
+        _ => {}
+    }
+    let floats: Vec<f64> = plane.data().iter().map(|v| v.to_f64()).collect();
+    let plane = Plane::new(&floats, plane.height, plane.width, plane.window);
+    let border = match border {
+        Border::Constant(v) => Border::Constant(S::from_f64(v).to_f64()),
+        other => other,
+    };
+    sums::means::<f64, f64, R>(isa, &plane, mean, border, rows, out);
+}
+
+#[cfg(test)]
+mod tests;

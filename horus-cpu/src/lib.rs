@@ -1,0 +1,4 @@
+//! Kernels on the CPU, and the device that launches them.
+
+#[allow(unsafe_code, reason = "vector instructions, and rows that threads share")]
+pub mod cpu;

@@ -1,0 +1,179 @@
+//! Agreement: before ranks communicate, they check that they are about to do the same.
+//!
+//! A program that branches on its rank may record other operations on one rank than on another. The ranks would then wait
+//! for messages that nobody sends. So every evaluation, every file and the end of the program begin with an exchange of
+//! one word per rank, a digest of what is to be done; if the words differ, all ranks stop, and rank 0 names the first
+//! difference.
+
+use std::fmt::Write;
+use std::hash::{Hash, Hasher};
+
+use crate::comm::{CommError, Communicator};
+use horus_base::error::Result;
+
+/// Characters of an operation that are shown.
+const LONGEST: usize = 400;
+
+/// A hash that is the same in every process (FNV-1a over words).
+#[derive(Clone, Copy, Debug)]
+pub struct Digest(u64);
+
+impl Digest {
+    /// The digest of nothing.
+    pub fn new() -> Digest {
+        Digest(0xcbf2_9ce4_8422_2325)
+    }
+
+    /// Takes in a word.
+    pub fn word(&mut self, word: u64) {
+        self.0 = (self.0 ^ word).wrapping_mul(0x0000_0100_0000_01b3);
+        self.0 ^= self.0 >> 32; // words are wider than FNV's bytes: let their upper halves reach the lower
+    }
+}
+
+impl Hasher for Digest {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        let (words, rest) = bytes.as_chunks::<8>();
+        words.iter().for_each(|w| self.word(u64::from_le_bytes(*w)));
+        if !rest.is_empty() {
+            let mut last = [0; 8];
+            last[..rest.len()].copy_from_slice(rest);
+            self.word(u64::from_le_bytes(last));
+        }
+    }
+}
+
+/// One part of what a rank is about to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// Digest of the call and its arguments.
+    pub digest: u64,
+    /// The call in words.
+    pub text: String,
+}
+
+/// Checks that every rank is about to do `what`.
+///
+/// # Errors
+/// [`Error::Communication`](horus_base::error::Error::Communication) on every rank if they are not, naming what two ranks are
+/// about to do (ranks other than 0 may be ended by the communicator instead).
+pub fn agree_on(comm: &dyn Communicator, what: &str) -> Result<()> {
+    agree(comm, claim(what, &()).digest, || vec![claim(what, &())])
+}
+
+/// A claim whose text does not show its parameters.
+pub fn claim(text: &str, parameters: &impl Hash) -> Claim {
+    let mut d = Digest::new();
+    text.hash(&mut d);
+    parameters.hash(&mut d);
+    Claim { digest: d.finish(), text: text.to_owned() }
+}
+
+/// Checks that the digests of all ranks are the same; else rank 0 compares `claims`, whose digest it is.
+pub fn agree(comm: &dyn Communicator, digest: u64, claims: impl FnOnce() -> Vec<Claim>) -> Result<()> {
+    let met = || -> Result<(), CommError> {
+        let digests = comm.gather(digest)?;
+        match digests.iter().position(|d| *d != digests[0]) {
+            None => Ok(()),
+            Some(other) => Err(tell(comm, other, &claims())),
+        }
+    };
+    met().map_err(|e| e.during(comm.rank(), "synchronizing with the other ranks"))
+}
+
+/// Rank 0 and the first rank that differs from it compare what they are about to do; rank 0 stops all ranks.
+fn tell(comm: &dyn Communicator, other: usize, claims: &[Claim]) -> CommError {
+    let mut message = if comm.rank() == other { pack(claims) } else { Vec::new() };
+    let told = match comm.rank() {
+        0 => receive(comm, other).map(|theirs| difference(claims, other, &theirs)),
+        me if me == other => send(comm, &mut message),
+        _ => Ok(String::new()),
+    };
+    match told {
+        Ok(difference) if comm.rank() == 0 => {
+            comm.abort(&difference);
+            CommError(difference)
+        }
+        // Rank 0 reports the difference and stops everybody: wait for that.
+        Ok(_) => match comm.broadcast(0, &mut message) {
+            Ok(()) => CommError("the ranks run different programs".into()),
+            Err(e) => e,
+        },
+        Err(e) => e,
+    }
+}
+
+fn send(comm: &dyn Communicator, message: &mut [u8]) -> Result<String, CommError> {
+    comm.exchange(&[(0, &(message.len() as u64).to_le_bytes())], &mut [])?;
+    comm.exchange(&[(0, message)], &mut [])?;
+    Ok(String::new())
+}
+
+fn receive(comm: &dyn Communicator, from: usize) -> Result<Vec<Claim>, CommError> {
+    let mut length = [0; 8];
+    comm.exchange(&[], &mut [(from, &mut length)])?;
+    let mut message = vec![0; u64::from_le_bytes(length) as usize];
+    comm.exchange(&[], &mut [(from, &mut message)])?;
+    Ok(unpack(&message))
+}
+
+fn pack(claims: &[Claim]) -> Vec<u8> {
+    let mut text = String::new();
+    for i in claims {
+        let line: String = i.text.chars().take(LONGEST).map(|c| if c == '\n' { ' ' } else { c }).collect();
+        let _ = writeln!(text, "{:016x}{line}", i.digest); // writing to a string cannot fail
+    }
+    text.into_bytes()
+}
+
+fn unpack(message: &[u8]) -> Vec<Claim> {
+    let text = String::from_utf8_lossy(message);
+    let parse = |line: &str| {
+        let (digest, text) = line.split_at_checked(16)?;
+        Some(Claim { digest: u64::from_str_radix(digest, 16).ok()?, text: text.to_owned() })
+    };
+    text.lines().filter_map(parse).collect()
+}
+
+fn difference(ours: &[Claim], other: usize, theirs: &[Claim]) -> String {
+    let same = ours.iter().zip(theirs).take_while(|(a, b)| a.digest == b.digest).count();
+    let text = |claims: &[Claim]| claims.get(same).map_or("nothing more".to_owned(), |i| format!("`{}`", i.text));
+    let (a, b) = (text(ours), text(theirs));
+    let hint = if a == b { ", which differ in their parameters" } else { "" };
+    format!("the ranks run different programs: rank 0 reached {a}, rank {other} reached {b}{hint}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::comm::threads::ThreadComm;
+
+    #[test]
+    fn items_survive_the_journey() {
+        let claims = vec![claim("a\nb", &1), claim("", &2)];
+        let back = unpack(&pack(&claims));
+        assert_eq!((back[0].text.as_str(), back[0].digest, &back[1]), ("a b", claims[0].digest, &claims[1]));
+    }
+
+    #[test]
+    fn ranks_that_agree_go_on_and_ranks_that_do_not_are_told_why() {
+        let alike = ThreadComm::run(3, |c| agree_on(&c, "the end"));
+        assert!(alike.iter().all(Result::is_ok));
+        let unlike = ThreadComm::run(4, |c| agree_on(&c, if c.rank() == 2 { "a file" } else { "the end" }));
+        for (rank, result) in unlike.into_iter().enumerate() {
+            let message = result.unwrap_err().to_string();
+            assert!(message.contains("rank 0 reached `the end`, rank 2 reached `a file`"), "rank {rank}: {message}");
+        }
+    }
+
+    #[test]
+    fn the_first_difference_is_named() {
+        let ours = [claim("x", &0), claim("y", &0)];
+        assert!(difference(&ours, 1, &[claim("x", &0)]).contains("`y`, rank 1 reached nothing more"));
+        assert!(difference(&ours, 1, &[claim("x", &1)]).contains("differ in their parameters"));
+    }
+}

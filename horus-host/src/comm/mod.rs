@@ -1,0 +1,171 @@
+//! Communication between ranks, by which the executor carries out the planner's transfers.
+
+pub mod agree;
+pub mod threads;
+mod turns;
+
+use crate::host::buffer::HostBuffer;
+pub use horus_base::error::CommError;
+pub use turns::Turns;
+
+/// A message and its peer: the rank that it is sent to or received from.
+pub type Parcel = (usize, HostBuffer);
+
+/// An exchange in progress; see [`Communicator::begin`].
+pub trait Begun {
+    /// Waits until all messages are sent and received; returns those received, in the order in which they were
+    /// requested.
+    ///
+    /// # Errors
+    /// When another rank failed or went away.
+    fn finish(self: Box<Self>) -> Result<Vec<Parcel>, CommError>;
+}
+
+/// An exchange that was complete when it was started.
+struct Done(Vec<Parcel>);
+
+impl Begun for Done {
+    fn finish(self: Box<Self>) -> Result<Vec<Parcel>, CommError> {
+        Ok(self.0)
+    }
+}
+
+/// The ranks that run one program together. Every call is collective: all ranks make the same calls in the same order.
+pub trait Communicator: Send + Sync {
+    /// This rank, `0..size`.
+    fn rank(&self) -> usize;
+
+    /// Number of ranks.
+    fn size(&self) -> usize;
+
+    /// The local rank: this rank's index among those of its node, `0..local_size`, by which it chooses a GPU. By
+    /// default all ranks are on one node.
+    fn local_rank(&self) -> usize {
+        self.rank()
+    }
+
+    /// Number of ranks on this rank's node.
+    fn local_size(&self) -> usize {
+        self.size()
+    }
+
+    /// Index of this rank's node; nodes are numbered in the order of their first ranks.
+    fn node(&self) -> usize {
+        0
+    }
+
+    /// Number of ranks that share this rank's cores, including itself: those of its node, unless the launcher bound
+    /// each to its own cores.
+    fn sharers(&self) -> usize {
+        self.local_size()
+    }
+
+    /// What keeps the threads of this rank in order, if any of them may communicate, one at a time: evaluations then run
+    /// beside the program (`Session::start`). `None`, the default, if only one thread may;
+    /// what is started is then evaluated inside the call. The same for all communicators on the same ranks.
+    fn turns(&self) -> Option<&Turns> {
+        None
+    }
+
+    /// Sends one message to each listed rank and receives one from each listed rank; returns when all are complete. A
+    /// rank appears at most once in each list, and never this rank itself. Messages are not empty, and a receive buffer
+    /// has exactly the length of the message sent.
+    ///
+    /// # Errors
+    /// When another rank failed or went away.
+    fn exchange(&self, sends: &[(usize, &[u8])], receives: &mut [(usize, &mut [u8])]) -> Result<(), CommError>;
+
+    /// Starts a non-blocking exchange, otherwise as [`Communicator::exchange`]; `receives` are buffers of the lengths
+    /// sent. Other calls may come before [`Begun::finish`]. Messages between two ranks are matched in the order in
+    /// which their exchanges were started; a started exchange matches a blocking one. The default implementation is
+    /// blocking.
+    ///
+    /// # Errors
+    /// When another rank failed or went away.
+    fn begin(&self, sends: Vec<Parcel>, mut receives: Vec<Parcel>) -> Result<Box<dyn Begun + '_>, CommError> {
+        let out: Vec<(usize, &[u8])> = sends.iter().map(|(rank, b)| (*rank, b.bytes())).collect();
+        let mut into: Vec<(usize, &mut [u8])> = receives.iter_mut().map(|(rank, b)| (*rank, b.bytes_mut())).collect();
+        self.exchange(&out, &mut into)?;
+        Ok(Box::new(Done(receives)))
+    }
+
+    /// Copies the root's bytes to every rank; the lengths may differ before the call and are equal after it.
+    ///
+    /// # Errors
+    /// When another rank failed or went away.
+    fn broadcast(&self, root: usize, bytes: &mut Vec<u8>) -> Result<(), CommError>;
+
+    /// Replaces `values` on every rank by their sum over ranks, added in rank order (an allreduce of fixed order).
+    ///
+    /// # Errors
+    /// When another rank failed or went away.
+    fn sum(&self, values: &mut [f64]) -> Result<(), CommError>;
+
+    /// Every rank's value, in rank order, on every rank (an allgather of one word).
+    ///
+    /// # Errors
+    /// When another rank failed or went away.
+    fn gather(&self, value: u64) -> Result<Vec<u64>, CommError>;
+
+    /// Aborts all ranks: their pending and later calls fail with `message`, or their processes end.
+    fn abort(&self, message: &str);
+}
+
+/// The communicator of a single process.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Alone;
+
+impl Communicator for Alone {
+    fn rank(&self) -> usize {
+        0
+    }
+    fn size(&self) -> usize {
+        1
+    }
+    fn exchange(&self, sends: &[(usize, &[u8])], receives: &mut [(usize, &mut [u8])]) -> Result<(), CommError> {
+        debug_assert!(sends.is_empty() && receives.is_empty(), "one rank has nobody to talk to");
+        Ok(())
+    }
+    fn broadcast(&self, _root: usize, _bytes: &mut Vec<u8>) -> Result<(), CommError> {
+        Ok(())
+    }
+    fn sum(&self, _values: &mut [f64]) -> Result<(), CommError> {
+        Ok(())
+    }
+    fn gather(&self, value: u64) -> Result<Vec<u64>, CommError> {
+        Ok(vec![value])
+    }
+    fn abort(&self, _message: &str) {}
+}
+
+/// Gathers every rank's bytes, in rank order, on rank 0; `None` on other ranks.
+///
+/// # Errors
+/// When another rank failed or went away.
+pub fn gather_bytes(comm: &dyn Communicator, mine: &[u8]) -> Result<Option<Vec<Vec<u8>>>, CommError> {
+    let lengths = comm.gather(mine.len() as u64)?;
+    if comm.rank() > 0 {
+        let sends: &[(usize, &[u8])] = if mine.is_empty() { &[] } else { &[(0, mine)] };
+        return comm.exchange(sends, &mut []).map(|()| None);
+    }
+    let mut all: Vec<Vec<u8>> = lengths.iter().map(|n| vec![0; *n as usize]).collect();
+    all[0].copy_from_slice(mine);
+    let others = all.iter_mut().enumerate().skip(1).filter(|(_, b)| !b.is_empty());
+    let mut receives: Vec<_> = others.map(|(rank, b)| (rank, &mut b[..])).collect();
+    comm.exchange(&[], &mut receives)?;
+    Ok(Some(all))
+}
+
+/// Runs `work`, in which other ranks may wait for this one; if it panics, they are aborted.
+pub fn guarded<R>(comm: &dyn Communicator, what: &str, work: impl FnOnce() -> R) -> R {
+    struct Guard<'a>(&'a dyn Communicator, &'a str);
+    impl Drop for Guard<'_> {
+        fn drop(&mut self) {
+            self.0.abort(&format!("panic in {}", self.1));
+        }
+    }
+    let guard = Guard(comm, what);
+    let result = work();
+    std::mem::forget(guard);
+    result
+}

@@ -1,0 +1,174 @@
+//! A device that computes on the host's memory, with a part of it to itself: as a lane beside devices with memory of their own.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use super::check::part;
+use super::{
+    Compilation, Device, DeviceMemory, DeviceSpan, Label, Landing, Launch, LaunchInput, Memory, MemoryKind, Prepared,
+    Ticket,
+};
+use crate::host::Piece;
+use crate::host::buffer::{HostBuffer, Pool};
+use crate::host::workers::Workers;
+use horus_base::error::DeviceError;
+
+/// A device whose memory is apart from the host's, though it is the same: what is copied whole between both is shared instead.
+pub struct Apart(Arc<dyn Device>);
+
+/// A block of the host's memory.
+#[derive(Debug)]
+struct Block(Memory);
+
+impl DeviceMemory for Block {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+}
+
+fn foreign() -> DeviceError {
+    DeviceError::Argument("memory of another device".into())
+}
+
+fn block(memory: &Memory) -> Result<&Memory, DeviceError> {
+    match memory {
+        Memory::Device(m) => m.as_any().downcast_ref::<Block>().map(|b| &b.0).ok_or_else(foreign),
+        Memory::Host(_) => Err(foreign()),
+    }
+}
+
+fn block_mut(memory: &mut Memory) -> Result<&mut Memory, DeviceError> {
+    match memory {
+        Memory::Device(m) => m.as_any_mut().downcast_mut::<Block>().map(|b| &mut b.0).ok_or_else(foreign),
+        Memory::Host(_) => Err(foreign()),
+    }
+}
+
+fn host(memory: &Memory) -> Result<&HostBuffer, DeviceError> {
+    block(memory)?.host().ok_or_else(foreign)
+}
+
+fn host_mut(memory: &mut Memory) -> Result<&mut HostBuffer, DeviceError> {
+    block_mut(memory)?.host_mut().ok_or_else(foreign)
+}
+
+impl Apart {
+    /// The device, so that its memory is not the host's.
+    pub fn from_unified(device: Arc<dyn Device>) -> Arc<dyn Device> {
+        match device.memory() {
+            MemoryKind::Unified => Arc::new(Apart(device)),
+            MemoryKind::Separate => device,
+        }
+    }
+}
+
+impl Device for Apart {
+    fn name(&self) -> String {
+        self.0.name()
+    }
+
+    fn hardware(&self) -> String {
+        self.0.hardware()
+    }
+
+    fn driver(&self) -> String {
+        self.0.driver()
+    }
+
+    fn memory(&self) -> MemoryKind {
+        MemoryKind::Separate
+    }
+
+    fn workers(&self) -> &Workers {
+        self.0.workers()
+    }
+
+    fn compilation(&self) -> Compilation {
+        self.0.compilation()
+    }
+
+    fn allocate(&self, bytes: usize) -> Result<Memory, DeviceError> {
+        Ok(Memory::Device(Box::new(Block(self.0.allocate(bytes)?))))
+    }
+
+    fn write(&self, source: &[u8], target: &mut Memory, at: usize) -> Result<(), DeviceError> {
+        let target = host_mut(target)?;
+        let range = part(at, source.len(), target.len())?;
+        self.workers().copy(source, &mut target.bytes_mut()[range]);
+        Ok(())
+    }
+
+    fn begin_upload(&self, source: &HostBuffer, target: &mut Memory, pieces: &[Piece]) -> Result<Ticket, DeviceError> {
+        let target = host_mut(target)?;
+        if let Some(p) = pieces.iter().find(|p| !p.fits(source.len(), target.len())) {
+            return Err(DeviceError::Argument(format!("a copy reaches beyond its buffers: {p:?}")));
+        }
+        let whole = |p: &Piece| {
+            let together = p.rows == 1 || (p.from_stride == p.bytes && p.to_stride == p.bytes);
+            (p.from, p.to, p.rows * p.bytes) == (0, 0, source.len()) && together
+        };
+        match pieces {
+            [piece] if whole(piece) && source.len() == target.len() => *target = source.clone(),
+            pieces => self.workers().copy_pieces(source.bytes(), target.bytes_mut(), pieces),
+        }
+        Ok(Ticket::OVER)
+    }
+
+    fn read(&self, source: &Memory, at: usize, target: &mut [u8]) -> Result<(), DeviceError> {
+        let source = host(source)?;
+        self.workers().copy(&source.bytes()[part(at, target.len(), source.len())?], target);
+        Ok(())
+    }
+
+    fn order_read(
+        &self,
+        source: &Memory,
+        at: usize,
+        bytes: usize,
+        pool: &Arc<Pool>,
+    ) -> Result<Box<dyn Landing>, DeviceError> {
+        let shared = host(source)?;
+        if (at, bytes) == (0, shared.len()) {
+            return Ok(Box::new(shared.clone()));
+        }
+        let mut copied = pool.try_allocate(bytes)?;
+        self.read(source, at, copied.bytes_mut())?;
+        Ok(Box::new(copied))
+    }
+
+    fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[Piece]) -> Result<(), DeviceError> {
+        let (source, target) = (host(source)?, host_mut(target)?);
+        if let Some(p) = pieces.iter().find(|p| !p.fits(source.len(), target.len())) {
+            return Err(DeviceError::Argument(format!("a copy reaches beyond its buffers: {p:?}")));
+        }
+        self.workers().copy_pieces(source.bytes(), target.bytes_mut(), pieces);
+        Ok(())
+    }
+
+    fn prepare(&self, launches: &[Prepared<'_>]) -> Result<(), DeviceError> {
+        self.0.prepare(launches)
+    }
+
+    fn launch(&self, launch: Launch<'_>) -> Result<(), DeviceError> {
+        let Launch { kernel, inputs, output, more, geometry, rows } = launch;
+        let inputs = inputs.iter().map(|i| Ok(LaunchInput { memory: block(i.memory)?, geometry: i.geometry }));
+        let inputs = inputs.collect::<Result<Vec<_>, DeviceError>>()?;
+        let mut more = more.iter_mut().map(|m| block_mut(m)).collect::<Result<Vec<_>, _>>()?;
+        let output = block_mut(output)?;
+        self.0.launch(Launch { kernel, inputs: &inputs, output, more: &mut more, geometry, rows })
+    }
+
+    fn synchronize(&self) -> Result<(), DeviceError> {
+        self.0.synchronize()
+    }
+
+    fn recorded(&self, own: &dyn Fn(Label) -> bool) -> Result<Vec<DeviceSpan>, DeviceError> {
+        self.0.recorded(own)
+    }
+}

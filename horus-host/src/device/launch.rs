@@ -1,0 +1,73 @@
+//! What a device is asked to compute.
+
+use std::ops::Range;
+
+use super::{Geometry, Memory};
+use horus_base::shape::Window;
+use horus_plan::ir::kernel::{Distribution, Kernel};
+
+/// An input of a launch.
+#[derive(Clone, Copy, Debug)]
+pub struct LaunchInput<'a> {
+    /// Its memory.
+    pub memory: &'a Memory,
+    /// What is in it.
+    pub geometry: Geometry,
+}
+
+/// One kernel launch: computes `rows` of the output from the inputs.
+///
+/// Every row that the kernel reads for these rows is held by the inputs' windows (after the edge mode is applied; for
+/// [`Border::Wrap`](horus_base::shape::Border::Wrap) possibly as a virtual row, which is preferred when held).
+#[derive(Debug)]
+pub struct Launch<'a> {
+    /// The kernel.
+    pub kernel: &'a Kernel,
+    /// From what.
+    pub inputs: &'a [LaunchInput<'a>],
+    /// The output: memory of this device.
+    pub output: &'a mut Memory,
+    /// The outputs of the other results of a kernel that has [several](horus_plan::ir::kernel::MapKernel::more), in their order; none
+    /// otherwise.
+    pub more: &'a mut [&'a mut Memory],
+    /// The geometry of the output. Those of the others are the same, but for the type of the result.
+    pub geometry: Geometry,
+    /// The output rows to compute: inside the image and inside the output's window. For a
+    /// kernel that [goes over its input](Kernel::goes_over_input), the rows of the *input*; for [`Kernel::Fold`], `0..1`.
+    pub rows: Window,
+}
+
+impl Launch<'_> {
+    /// The bytes of an output of this geometry that are written; none if that may be all.
+    pub fn written(&self, geometry: &Geometry) -> Option<Vec<Range<usize>>> {
+        let rows = self.kernel.distribution() == Distribution::Rows;
+        let of_plane = |c| geometry.row_bytes(c, self.rows);
+        rows.then(|| (0..geometry.shape.planes()).map(of_plane).collect())
+    }
+
+    /// The geometries of [`Launch::more`].
+    pub fn more_geometries(&self) -> Vec<Geometry> {
+        more_geometries(self.kernel, self.geometry)
+    }
+}
+
+/// The geometries of the outputs beside the one given, of a kernel that stores several results.
+pub fn more_geometries(kernel: &Kernel, output: Geometry) -> Vec<Geometry> {
+    match kernel {
+        Kernel::Map(m) => m.more.iter().map(|v| Geometry { dtype: m.type_of(*v), ..output }).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// A future launch without its memory: everything from which its kernel is built.
+#[derive(Clone, Debug)]
+pub struct Prepared<'a> {
+    /// The kernel.
+    pub kernel: &'a Kernel,
+    /// From what.
+    pub inputs: Vec<Geometry>,
+    /// The geometry of the output.
+    pub output: Geometry,
+    /// The rows, as in [`Launch::rows`].
+    pub rows: Window,
+}

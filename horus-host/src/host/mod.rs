@@ -1,0 +1,58 @@
+//! The host: its memory, from pools, and its threads.
+
+pub mod buffer;
+pub mod external;
+pub mod fork;
+pub(crate) mod pages;
+pub mod spare;
+pub mod stores;
+pub mod workers;
+
+/// Bytes to copy: `rows` runs of `bytes` each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Where the first run begins in the source.
+    pub from: usize,
+    /// Where the first run begins in the target.
+    pub to: usize,
+    /// Length of a run.
+    pub bytes: usize,
+    /// Number of runs.
+    pub rows: usize,
+    /// Distance between the starts of runs in the source.
+    pub from_stride: usize,
+    /// Distance between the starts of runs in the target.
+    pub to_stride: usize,
+}
+
+impl Piece {
+    /// One run.
+    pub const fn run(from: usize, to: usize, bytes: usize) -> Piece {
+        Piece { from, to, bytes, rows: 1, from_stride: bytes, to_stride: bytes }
+    }
+
+    /// The copy back.
+    #[must_use]
+    pub const fn back(self) -> Piece {
+        let Piece { from, to, bytes, rows, from_stride, to_stride } = self;
+        Piece { from: to, to: from, bytes, rows, from_stride: to_stride, to_stride: from_stride }
+    }
+
+    /// The runs: start in the source, start in the target, length.
+    pub fn runs(self) -> impl Iterator<Item = (usize, usize, usize)> {
+        (0..if self.bytes == 0 { 0 } else { self.rows })
+            .map(move |r| (self.from + r * self.from_stride, self.to + r * self.to_stride, self.bytes))
+    }
+
+    /// Whether the copy stays inside a source and a target of these lengths, and writes no byte twice.
+    pub fn fits(self, source: usize, target: usize) -> bool {
+        let end = |at: usize, stride: usize| {
+            stride.checked_mul(self.rows.saturating_sub(1))?.checked_add(at)?.checked_add(self.bytes)
+        };
+        let inside = |at, stride, length| end(at, stride).is_some_and(|e| e <= length);
+        let once = self.rows == 1 || self.to_stride >= self.bytes;
+        self.bytes == 0
+            || self.rows == 0
+            || (once && inside(self.from, self.from_stride, source) && inside(self.to, self.to_stride, target))
+    }
+}

@@ -1,0 +1,285 @@
+//! Memory that is to be written, byte after byte: a vector's spare capacity, or what a program keeps for results.
+
+use std::any::TypeId;
+use std::collections::TryReserveError;
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+
+use rayon::prelude::*;
+
+use super::buffer::{HostBuffer, HostMemory};
+use super::pages::prefer_large;
+use super::workers::{SHARE, Workers};
+use horus_base::dtype::Pixel;
+use horus_base::error::{DeviceError, MemoryBound};
+
+/// The smallest pages of any system: a byte in each meets all faults of a block.
+const PAGE: usize = 4 << 10;
+/// Bytes whose faults one thread meets at a time: a large page. Smaller blocks are not worth a second thread.
+const LARGE: usize = 2 << 20;
+
+/// Bytes that are written in order, and may be uninitialised before.
+#[derive(Debug)]
+pub struct Spare<'a> {
+    at: *mut u8,
+    len: usize,
+    written: usize,
+    /// What kind of foreign memory it lies in, if it does.
+    kind: Option<TypeId>,
+    memory: PhantomData<&'a mut [u8]>,
+}
+
+// SAFETY: it stands for a `&mut [u8]`, or for one of `MaybeUninit<u8>`, which are `Send`.
+unsafe impl Send for Spare<'_> {}
+// SAFETY: shared, it gives its length, and its place to those who know that nobody else writes there.
+unsafe impl Sync for Spare<'_> {}
+
+impl<'a> Spare<'a> {
+    /// Over bytes that have values.
+    pub fn over(bytes: &'a mut [u8]) -> Spare<'a> {
+        Spare { at: bytes.as_mut_ptr(), len: bytes.len(), written: 0, kind: None, memory: PhantomData }
+    }
+
+    /// Over a buffer that nobody else has a share of any more: if it is shared, over another.
+    pub fn in_buffer(buffer: &'a mut HostBuffer) -> Spare<'a> {
+        buffer.overwritten();
+        let kind = buffer.adopted().map(|memory| memory.as_any().type_id());
+        Spare { kind, ..Spare::over(buffer.bytes_mut()) }
+    }
+
+    /// Whether it lies in foreign memory of this kind, which its owner gave as a buffer.
+    pub fn lies_in<M: HostMemory + 'static>(&self) -> bool {
+        self.kind == Some(TypeId::of::<M>())
+    }
+
+    /// Over pixels that need not have values.
+    fn of<T: Pixel>(room: &'a mut [MaybeUninit<T>]) -> Spare<'a> {
+        Spare { at: room.as_mut_ptr().cast(), len: size_of_val(room), written: 0, kind: None, memory: PhantomData }
+    }
+
+    /// Bytes that are still to be written.
+    pub fn left(&self) -> usize {
+        self.len - self.written
+    }
+
+    /// The next `bytes` bytes, to be written apart; they count here once [`Spare::wrote`] says so.
+    ///
+    /// # Panics
+    /// If there is no room for so many.
+    pub fn part(&mut self, bytes: usize) -> Spare<'_> {
+        assert!(bytes <= self.left(), "{bytes} bytes where {} are left", self.left());
+        Spare { at: self.as_mut_ptr(), len: bytes, written: 0, kind: self.kind, memory: PhantomData }
+    }
+
+    /// What is still to be written, cut into parts of `bytes` bytes and a last one.
+    pub fn into_parts(self, bytes: usize) -> Vec<Spare<'a>> {
+        let bytes = bytes.max(1);
+        let part = |k: usize| {
+            let (at, len) = (self.at.wrapping_add(self.written + k * bytes), bytes.min(self.left() - k * bytes));
+            Spare { at, len, written: 0, kind: self.kind, memory: PhantomData }
+        };
+        (0..self.left().div_ceil(bytes)).map(part).collect()
+    }
+
+    /// Writes the next bytes in parts of these lengths, one behind the other: `write` is given all parts, for several threads, and
+    /// writes each of them whole.
+    ///
+    /// # Errors
+    /// What `write` returns; [`DeviceError::Internal`] if it has not written all.
+    ///
+    /// # Panics
+    /// If there is no room for so many.
+    pub fn in_parts(
+        &mut self,
+        lengths: &[usize],
+        write: impl FnOnce(&mut [Spare<'_>]) -> Result<(), DeviceError>,
+    ) -> Result<(), DeviceError> {
+        let total: usize = lengths.iter().sum();
+        assert!(total <= self.left(), "{total} bytes where {} are left", self.left());
+        let (mut at, kind) = (self.as_mut_ptr(), self.kind);
+        let part = |len: &usize| {
+            let part = Spare { at, len: *len, written: 0, kind, memory: PhantomData };
+            at = at.wrapping_add(*len);
+            part
+        };
+        let mut parts: Vec<Spare<'_>> = lengths.iter().map(part).collect();
+        let places: Vec<*mut u8> = parts.iter().map(|p| p.at).collect();
+        write(&mut parts)?;
+        // Each is the part that it was.
+        if parts.iter().zip(places).any(|(part, place)| part.left() > 0 || part.at != place) {
+            return Err(DeviceError::Internal("a part of what is to be written is missing".into()));
+        }
+        self.written += total;
+        Ok(())
+    }
+
+    /// Where the next byte goes, for somebody who knows that nobody else writes there.
+    pub(super) fn as_ptr(&self) -> *mut u8 {
+        self.at.wrapping_add(self.written)
+    }
+
+    /// Where the next byte goes. Up to [`Spare::left`] bytes may be written there, but none may be read.
+    pub fn as_mut_ptr(&mut self) -> *mut u8 {
+        self.at.wrapping_add(self.written)
+    }
+
+    /// Says that somebody has written the next `bytes` bytes.
+    ///
+    /// # Safety
+    /// They have been written at [`Spare::as_mut_ptr`], and there is room for so many.
+    pub unsafe fn wrote(&mut self, bytes: usize) {
+        debug_assert!(bytes <= self.left());
+        self.written += bytes;
+    }
+
+    /// Writes the next bytes, by all workers.
+    ///
+    /// # Panics
+    /// If there is no room for so many.
+    pub fn append(&mut self, workers: &Workers, bytes: &[u8]) {
+        assert!(bytes.len() <= self.left(), "{} bytes where {} are left", bytes.len(), self.left());
+        let to = self.ahead(bytes.len());
+        let copy = |(to, from): (&mut [MaybeUninit<u8>], &[u8])| {
+            // SAFETY: any byte may be stored where none need be; both parts are as long, and lie apart: one is borrowed
+            // mutably.
+            unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to.as_mut_ptr().cast(), from.len()) };
+        };
+        if workers.threads() > 1 && bytes.len() >= 2 * SHARE {
+            let share = (bytes.len() / workers.threads()).max(SHARE);
+            workers.run(|| to.par_chunks_mut(share).zip(bytes.par_chunks(share)).for_each(copy));
+        } else {
+            copy((to, bytes));
+        }
+        self.written += bytes.len();
+    }
+
+    /// Meets the page faults of what is still to be written, by all workers: for fresh memory, while its contents are on
+    /// their way. What was there may be overwritten.
+    pub fn fault(&mut self, workers: &Workers) {
+        let left = self.left();
+        if left < 2 * LARGE || workers.threads() == 1 {
+            return;
+        }
+        let touch = |part: &mut [MaybeUninit<u8>]| {
+            for byte in part.iter_mut().step_by(PAGE) {
+                // SAFETY: a valid place to write to. Volatile, as nobody seems to need it.
+                unsafe { byte.as_mut_ptr().write_volatile(0) };
+            }
+        };
+        let room = self.ahead(left);
+        workers.run(|| room.par_chunks_mut(LARGE).for_each(touch));
+    }
+
+    /// The next `bytes` bytes.
+    fn ahead(&mut self, bytes: usize) -> &mut [MaybeUninit<u8>] {
+        debug_assert!(bytes <= self.left());
+        // SAFETY: inside the memory that this was made over, which is borrowed mutably as long as `self`.
+        unsafe { std::slice::from_raw_parts_mut(self.as_mut_ptr().cast(), bytes) }
+    }
+}
+
+/// A vector whose pixels have no values yet.
+#[derive(Debug)]
+pub struct Unwritten<T> {
+    values: Vec<T>,
+    len: usize,
+}
+
+impl<T: Pixel> Unwritten<T> {
+    /// Room for `len` pixels, in large pages where there are any.
+    ///
+    /// # Errors
+    /// [`DeviceError::OutOfMemory`].
+    pub fn new(len: usize) -> Result<Unwritten<T>, DeviceError> {
+        let bytes = len.saturating_mul(size_of::<T>());
+        let mut values: Vec<T> = Vec::new();
+        let lacking = |_: TryReserveError| DeviceError::OutOfMemory { bytes, used: 0, bound: MemoryBound::Machine };
+        values.try_reserve_exact(len).map_err(lacking)?;
+        prefer_large(values.as_ptr().cast(), bytes);
+        Ok(Unwritten { values, len })
+    }
+
+    /// Meets the page faults by all workers.
+    pub fn fault(&mut self, workers: &Workers) {
+        Spare::of(&mut self.values.spare_capacity_mut()[..self.len]).fault(workers);
+    }
+
+    /// The vector, after `write` has written all of it.
+    ///
+    /// # Errors
+    /// What `write` returns; [`DeviceError::Internal`] if it has not written all.
+    pub fn written(
+        mut self,
+        write: impl FnOnce(&mut Spare<'_>) -> Result<(), DeviceError>,
+    ) -> Result<Vec<T>, DeviceError> {
+        let mut spare = Spare::of(&mut self.values.spare_capacity_mut()[..self.len]);
+        write(&mut spare)?;
+        if spare.left() > 0 {
+            return Err(DeviceError::Internal(format!("{} bytes of pixels are missing", spare.left())));
+        }
+        // SAFETY: all bytes have been written, and any bytes are numbers.
+        unsafe { self.values.set_len(self.len) };
+        Ok(self.values)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_number_of_threads_writes_the_same_in_any_parts() {
+        let from: Vec<u16> = (0..3_000_001u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 16) as u16).collect();
+        let bytes: &[u8] = bytemuck::cast_slice(&from);
+        for threads in [1, 2, 5] {
+            let workers = Workers::new(Some(threads)).unwrap();
+            for part in [bytes.len(), 1_000_001, 4 << 20] {
+                let mut room = Unwritten::<u16>::new(from.len()).unwrap();
+                room.fault(&workers);
+                let written = room.written(|spare| {
+                    for part in bytes.chunks(part) {
+                        spare.append(&workers, part);
+                    }
+                    spare.fault(&workers);
+                    Ok(())
+                });
+                assert!(written.unwrap() == from, "{threads} threads, {part} bytes at a time");
+                let mut kept = vec![7; bytes.len()];
+                let mut spare = Spare::over(&mut kept);
+                bytes.chunks(part).for_each(|part| spare.append(&workers, part));
+                assert_eq!(spare.left(), 0);
+                assert!(kept == bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_written_already_stays_when_faults_are_met() {
+        let workers = Workers::new(Some(3)).unwrap();
+        let mut bytes = vec![0; 7 << 20];
+        let mut spare = Spare::over(&mut bytes);
+        spare.append(&workers, &vec![9; 1 << 20]);
+        spare.fault(&workers);
+        assert_eq!(spare.left(), 6 << 20);
+        assert!(bytes[..1 << 20].iter().all(|b| *b == 9));
+    }
+
+    #[test]
+    fn a_vector_that_is_not_written_whole_is_an_error() {
+        let workers = Workers::alone();
+        let half = |spare: &mut Spare<'_>| {
+            spare.append(&workers, &[1; 6]);
+            Ok(())
+        };
+        let error = Unwritten::<i32>::new(3).map(|room| room.written(half)).unwrap().unwrap_err();
+        assert!(error.to_string().contains("6 bytes of pixels are missing"), "{error}");
+        assert!(Unwritten::<u8>::new(usize::MAX).is_err());
+        assert!(Unwritten::<f64>::new(0).unwrap().written(|_| Ok(())).unwrap().is_empty());
+    }
+
+    #[test]
+    #[should_panic(expected = "5 bytes where 4 are left")]
+    fn more_than_there_is_room_for_is_refused() {
+        Spare::over(&mut [0; 4]).append(&Workers::alone(), &[1; 5]);
+    }
+}

@@ -1,0 +1,301 @@
+//! Threads for the work of one device on the host, and copies that they share.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError, mpsc};
+
+use rayon::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use super::Piece;
+use super::spare::Spare;
+use super::stores::{self, Stores};
+use horus_base::error::Error;
+
+/// More threads than any machine has processors: a request beyond is a mistake and would exhaust the system.
+const MOST_THREADS: usize = 4096;
+/// The fewest bytes that one thread copies: with 1 and 4 MiB, images took longer from host to GPU and back (16
+/// threads).
+pub(super) const SHARE: usize = 256 << 10;
+/// The fewest bytes of a chunk that one thread copies, once the threads have met.
+const LEAST: usize = 64 << 10;
+
+/// A pool of its own threads; a single thread is the caller's.
+#[derive(Debug, Default)]
+pub struct Workers(Option<ThreadPool>);
+
+impl Workers {
+    /// The calling thread.
+    pub const fn alone() -> Workers {
+        Workers(None)
+    }
+
+    /// Workers with `threads` threads, by default one per logical processor.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for 0 or more than 4096 threads, or if they cannot be started.
+    pub fn new(threads: Option<usize>) -> Result<Workers, Error> {
+        let threads = threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+        match threads {
+            0 => Err(Error::Config("requested 0 threads; a device needs at least 1".into())),
+            n if n > MOST_THREADS => Err(Error::Config(format!("requested {n} threads; the limit is {MOST_THREADS}"))),
+            1 => Ok(Workers(None)),
+            n => {
+                let builder = ThreadPoolBuilder::new().num_threads(n).thread_name(|i| format!("horus-{i}"));
+                let pool = builder.build().map_err(|e| Error::Config(format!("cannot start {n} threads: {e}")))?;
+                Ok(Workers(Some(pool)))
+            }
+        }
+    }
+
+    /// Number of threads.
+    pub fn threads(&self) -> usize {
+        self.0.as_ref().map_or(1, ThreadPool::current_num_threads)
+    }
+
+    /// Runs `work` in the pool, where it may use rayon, and waits for it.
+    pub fn run<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+        match &self.0 {
+            Some(pool) => run_on(pool, work),
+            None => work(),
+        }
+    }
+
+    /// Sets all bytes to 0, by all threads: of fresh memory, each meets page faults.
+    pub fn clear(&self, bytes: &mut [u8]) {
+        let share = (bytes.len() / self.threads()).max(SHARE);
+        if self.threads() > 1 && bytes.len() >= 2 * SHARE {
+            self.run(|| bytes.par_chunks_mut(share).for_each(|part| part.fill(0)));
+        } else {
+            bytes.fill(0);
+        }
+    }
+
+    /// Calls `work` with each number of `0..parts`, begun in this order, on as many threads as are free.
+    pub fn in_order(&self, parts: usize, work: impl Fn(usize) + Sync) {
+        let next = AtomicUsize::new(0);
+        let some = || {
+            let part = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|part| *part < parts);
+            while let Some(part) = part() {
+                work(part);
+            }
+        };
+        let threads = self.threads().min(parts);
+        if threads < 2 {
+            return some();
+        }
+        // A thread that is busy comes too late, and finds nothing left.
+        self.run(|| rayon::scope(|scope| (0..threads).for_each(|_| scope.spawn(|_| some()))));
+    }
+
+    /// Calls `work` with each item until one fails, begun in their order, on as many threads as are free. A thread has one state for
+    /// all items that it takes, such as memory that is used again.
+    ///
+    /// # Errors
+    /// One of those that `work` returned.
+    pub fn each<I: Send, S: Default, E: Send>(
+        &self,
+        items: Vec<I>,
+        work: impl Fn(&mut S, I) -> Result<(), E> + Sync,
+    ) -> Result<(), E> {
+        self.each_by(usize::MAX, items, work)
+    }
+
+    /// [`Workers::each`] on at most `most` threads, for work of which the system does not do more at a time.
+    ///
+    /// # Errors
+    /// As [`Workers::each`].
+    pub fn each_by<I: Send, S: Default, E: Send>(
+        &self,
+        most: usize,
+        items: Vec<I>,
+        work: impl Fn(&mut S, I) -> Result<(), E> + Sync,
+    ) -> Result<(), E> {
+        let threads = self.threads().min(items.len()).min(most);
+        let mut items = items.into_iter();
+        if threads < 2 {
+            let mut state = S::default();
+            return items.try_for_each(|item| work(&mut state, item));
+        }
+        let left = Mutex::new((items, None));
+        let locked = || left.lock().unwrap_or_else(PoisonError::into_inner);
+        let some = || {
+            let mut state = S::default();
+            loop {
+                let Some(item) = locked().0.next() else { return };
+                if let Err(e) = work(&mut state, item) {
+                    let (items, failed) = &mut *locked();
+                    *items = Vec::new().into_iter();
+                    failed.get_or_insert(e);
+                }
+            }
+        };
+        self.run(|| rayon::scope(|scope| (0..threads).for_each(|_| scope.spawn(|_| some()))));
+        left.into_inner().unwrap_or_else(PoisonError::into_inner).1.map_or(Ok(()), Err)
+    }
+
+    /// Copies chunks, all threads together one after the other, so that the first are there early: `done` is called with the
+    /// index of each that is, by the thread that was last.
+    ///
+    /// That costs the threads one meeting for all chunks, where a copy of each costs one of each: tens of microseconds, in
+    /// which they would copy a megabyte.
+    ///
+    /// # Panics
+    /// If a source and its target are not as long.
+    pub fn copy_in_turn(&self, chunks: Vec<(&[u8], Spare<'_>)>, stores: Stores, done: impl Fn(usize) + Sync) {
+        let raw = |(from, to): &(&[u8], Spare<'_>)| {
+            assert_eq!(from.len(), to.left(), "a chunk is as long as what is copied");
+            Chunk { from: from.as_ptr(), to: to.as_ptr(), bytes: from.len() }
+        };
+        let raw: Vec<Chunk> = chunks.iter().map(raw).collect();
+        // SAFETY: the chunks are there, and targets are borrowed mutably: nobody else writes there.
+        unsafe { self.copy_arriving(&raw, stores, |_| true, done) };
+    }
+
+    /// [`Workers::copy_in_turn`] of chunks that may still be on their way: `arrived` waits for the one of this index and says
+    /// whether it is there; what is not, is not copied, nor told of. It is asked by all threads, for each chunk after those
+    /// before it.
+    ///
+    /// # Safety
+    /// Where `arrived` says so, a chunk may be read until `done` is called for it, and nobody writes there. Targets may be
+    /// written, do not overlap, and nobody else reads or writes them.
+    pub unsafe fn copy_arriving(
+        &self,
+        chunks: &[Chunk],
+        stores: Stores,
+        arrived: impl Fn(usize) -> bool + Sync,
+        done: impl Fn(usize) + Sync,
+    ) {
+        let share = |bytes: usize| (bytes / self.threads()).clamp(LEAST, SHARE);
+        let mut parts: Vec<(usize, usize)> = Vec::new();
+        let mut left: Vec<AtomicUsize> = Vec::with_capacity(chunks.len());
+        for (k, chunk) in chunks.iter().enumerate() {
+            let before = parts.len();
+            parts.extend((0..chunk.bytes).step_by(share(chunk.bytes)).map(|at| (k, at)));
+            left.push(AtomicUsize::new(parts.len() - before));
+            if parts.len() == before {
+                done(k);
+            }
+        }
+        self.in_order(parts.len(), |part| {
+            let (k, at) = parts[part];
+            if !arrived(k) {
+                return;
+            }
+            let Chunk { from, to, bytes } = chunks[k];
+            let bytes = share(bytes).min(bytes - at);
+            // SAFETY: the caller's promise, of a part of a chunk that no other thread copies.
+            unsafe { stores::copy(from.add(at), to.add(at), bytes, stores) };
+            if left[k].fetch_sub(1, Ordering::AcqRel) == 1 {
+                done(k);
+            }
+        });
+    }
+
+    /// Copies bytes, after what other threads have submitted to these workers.
+    ///
+    /// # Panics
+    /// If the lengths differ.
+    pub fn copy(&self, from: &[u8], to: &mut [u8]) {
+        assert_eq!(from.len(), to.len(), "a copy is as long as what is copied");
+        self.copy_pieces(from, to, &[Piece::run(0, 0, from.len())]);
+    }
+
+    /// Copies pieces, which do not overlap in the target.
+    ///
+    /// # Panics
+    /// If one reaches beyond the source or the target.
+    pub fn copy_pieces(&self, from: &[u8], to: &mut [u8], pieces: &[Piece]) {
+        let total: usize = pieces.iter().map(|p| p.bytes * p.rows).sum();
+        let share = (total / self.threads()).max(SHARE);
+        if self.threads() > 1
+            && total >= 2 * SHARE
+            && let Some(parts) = divided(to, pieces.iter().flat_map(|p| shares(*p, share)).collect())
+        {
+            return self.run(|| parts.into_par_iter().for_each(|(to, piece)| copy_rows(from, to, piece)));
+        }
+        pieces.iter().for_each(|p| copy_rows(from, to, *p));
+    }
+}
+
+/// Bytes that are copied, and where to; see [`Workers::copy_arriving`].
+#[derive(Clone, Copy, Debug)]
+pub struct Chunk {
+    /// Where they are.
+    pub from: *const u8,
+    /// Where they go.
+    pub to: *mut u8,
+    /// How many.
+    pub bytes: usize,
+}
+
+// SAFETY: plain addresses; whoever uses them promises what is needed.
+unsafe impl Send for Chunk {}
+// SAFETY: as above.
+unsafe impl Sync for Chunk {}
+
+fn copy_rows(from: &[u8], to: &mut [u8], piece: Piece) {
+    if piece.bytes == 0 {
+        return; // wherever it lies
+    }
+    piece.runs().for_each(|(a, b, bytes)| to[b..b + bytes].copy_from_slice(&from[a..a + bytes]));
+}
+
+/// A piece in parts of about `share` bytes.
+fn shares(piece: Piece, share: usize) -> impl Iterator<Item = Piece> {
+    let together = piece.rows > 0 && piece.bytes == piece.from_stride && piece.bytes == piece.to_stride;
+    // Rows that follow each other on both sides may be cut anywhere.
+    let (bytes, rows) = if together { (1, piece.bytes * piece.rows) } else { (piece.bytes, piece.rows) };
+    let (from_stride, to_stride) = if together { (1, 1) } else { (piece.from_stride, piece.to_stride) };
+    let at_once = share.div_ceil(bytes.max(1));
+    (0..rows).step_by(at_once).map(move |first| {
+        let (from, to) = (piece.from + first * from_stride, piece.to + first * to_stride);
+        let rows = at_once.min(rows - first);
+        if together { Piece::run(from, to, rows) } else { Piece { from, to, rows, ..piece } }
+    })
+}
+
+/// The target cut up, a part for each piece; `None` if pieces interlace.
+fn divided(mut target: &mut [u8], mut pieces: Vec<Piece>) -> Option<Vec<(&mut [u8], Piece)>> {
+    pieces.retain(|p| p.bytes > 0 && p.rows > 0);
+    pieces.sort_unstable_by_key(|p| p.to);
+    let mut at = 0;
+    let mut parts = Vec::with_capacity(pieces.len());
+    for piece in pieces {
+        let extent = (piece.rows - 1) * piece.to_stride + piece.bytes;
+        let (part, rest) = target.split_at_mut(piece.to.checked_sub(at)?).1.split_at_mut(extent);
+        parts.push((part, Piece { to: 0, ..piece }));
+        (target, at) = (rest, piece.to + extent);
+    }
+    Some(parts)
+}
+
+/// Runs `work` on a worker of `pool` and waits for it.
+///
+/// [`ThreadPool::install`] would do, but for a caller that is a worker of another pool: while it waits it takes up
+/// other jobs of its own pool, and those may want the session that this one keeps locked.
+fn run_on<R: Send>(pool: &ThreadPool, work: impl FnOnce() -> R + Send) -> R {
+    if rayon::current_thread_index().is_none() || pool.current_thread_index().is_some() {
+        return pool.install(work);
+    }
+    let mut result = None;
+    let (done, finished) = mpsc::sync_channel::<()>(1);
+    let job: Box<dyn FnOnce() + Send + '_> = Box::new(|| result = Some(catch_unwind(AssertUnwindSafe(work))));
+    // SAFETY: the job is over, and its box with what it borrows gone, before the message arrives or the channel closes;
+    // this function neither returns nor unwinds before that.
+    let job: Box<dyn FnOnce() + Send + 'static> = unsafe { std::mem::transmute(job) };
+    pool.spawn(move || {
+        job();
+        drop(done);
+    });
+    // Nothing is ever sent: the channel closes.
+    let _ = finished.recv();
+    match result {
+        Some(Ok(result)) => result,
+        Some(Err(panic)) => resume_unwind(panic),
+        None => unreachable!("the pool runs what it is given"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,308 @@
+//! The taps of named linear filters: Gaussian derivatives along the axes or oriented, box, Sobel, Laplace.
+//!
+//! These are plain functions from parameters to [`Filter`]s that, except for [`gauss_1d`], never fail: with an invalid
+//! parameter, the image that the filter is applied to carries the error. The methods of `Image`
+//! of the same names apply them with [`Border::Reflect101`](horus_base::shape::Border); with another edge mode, pass the
+//! filter from here to `correlate` or `separable`.
+//!
+//! Gaussian taps are evaluated for `x` in `-r..=r` in `f64`, normalised so that the smoothing kernel sums to 1 over its
+//! support and multiplied by the factor of the derivative's order. Images of `f64` are filtered by these taps, all others by
+//! the taps rounded to `f32`. Taps below 2^-64 of the largest are 0: they would only be slow. Filters along one
+//! axis end where only such taps would follow, ten sigma from the centre.
+
+mod footprint;
+mod memo;
+mod oriented;
+
+use std::panic::Location;
+
+use crate::ops::neighbourhood::Filter;
+use horus_base::error::{Error, Result, Site};
+use horus_base::shape::Shape;
+
+pub use footprint::Footprint;
+pub use oriented::axis_aligned;
+pub use oriented::{gauss_2d, gauss_uv};
+
+/// The largest radius, in pixels, of any filter.
+pub const MAX_RADIUS: usize = 1 << 15;
+
+/// The largest number of taps of a dense oriented kernel.
+pub const MAX_DENSE_TAPS: usize = 1 << 24;
+
+/// Taps of a Gaussian derivative for `x` in `-radius..=radius`: with `g = exp(-x^2 / 2 sigma^2)`
+/// normalised to sum 1, order 0 is `g`, order 1 is `-x / sigma^2 g`, order 2 is `(x^2 / sigma^4 - 1 / sigma^2) g`.
+///
+/// ```
+/// # use horus_core::{self as horus, prelude::*};
+/// use horus::filters::gauss_1d;
+/// let taps = gauss_1d(1.0, 0, 3)?;
+/// assert_eq!((taps.len(), taps[0]), (7, taps[6]));
+/// assert!((taps.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+/// assert!(gauss_1d(-1.0, 0, 3).is_err());
+/// # Ok::<(), horus_core::error::Error>(())
+/// ```
+///
+/// # Errors
+/// If `sigma` is not positive and finite or too small for its taps to be finite, `order > 2`, or
+/// `radius > `[`MAX_RADIUS`].
+#[doc(alias = "getGaussianKernel")]
+#[track_caller]
+pub fn gauss_1d(sigma: f64, order: u32, radius: usize) -> Result<Vec<f64>> {
+    let site = Location::caller();
+    Axis { name: "sigma", sigma, order }.check("gauss_1d", site)?;
+    check_radius("gauss_1d", radius as f64, site)?;
+    finite("gauss_1d", gauss_taps(sigma, order, radius), site)
+}
+
+/// The row filter (along x, `sigma_u`, `order_u`) and the column filter (along y, `sigma_v`, `order_v`) of an
+/// axis-aligned anisotropic Gaussian. Both have radius `ceil(3 max(sigma_u, sigma_v))`, or the largest below ten times
+/// their own sigma if all taps further out are 0.
+///
+/// They cannot be applied if a sigma is not positive and finite, an order exceeds 2, or the radius exceeds [`MAX_RADIUS`].
+///
+/// ```
+/// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+/// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+/// let image = Image::constant(&session, 9, 9, 1.0f32);
+/// let (row, column) = filters::gauss_xy(1.0, 1.0, 0, 0);
+/// let darker = image.separable(&row, &column, Border::Constant(0.0)); // dark around the image
+/// assert!(darker.pixel(0, 0)? < 0.5 && (darker.pixel(4, 4)? - 1.0).abs() < 1e-6);
+/// # Ok::<(), horus_core::error::Error>(())
+/// ```
+#[track_caller]
+pub fn gauss_xy(sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32) -> (Filter, Filter) {
+    let site = Location::caller();
+    let key = memo::key("gauss_xy", (0.0, sigma_u, sigma_v), [order_u, order_v]);
+    pair(|| {
+        memo::kept(key, || {
+            let pair = Pair::of_line("gauss_xy", sigma_u, sigma_v, order_u, order_v, site)?;
+            let (row, column) = pair.near_taps(site)?;
+            Ok((Filter::row(row), Filter::column(column)))
+        })
+    })
+}
+
+/// The row and the column filter of the derivative of order `order_y` along y and `order_x` along x of an isotropic
+/// Gaussian, of radius `ceil(3 sigma)`.
+///
+/// Correlating with them gives the derivative itself, as `scipy.ndimage.gaussian_filter(order=(order_y, order_x))`
+/// does: taps of order 1 are those of [`gauss_1d`] reversed. They cannot be applied where those of [`gauss_xy`] cannot.
+///
+/// ```
+/// # use horus_core::{self as horus, prelude::*};
+/// let (row, column) = filters::gauss(2.0, 0, 1); // the derivative along x
+/// assert_eq!((row.taps().len(), column.taps().len()), (13, 13));
+/// assert!(row.taps()[12] > 0.0, "brighter on the right: rising");
+/// ```
+#[track_caller]
+pub fn gauss(sigma: f64, order_y: u32, order_x: u32) -> (Filter, Filter) {
+    let site = Location::caller();
+    pair(|| {
+        let along = |order| Axis { name: "sigma", sigma, order };
+        let (row, column) = Pair::new("gauss", along(order_x), along(order_y), site)?.near_taps(site)?;
+        Ok((Filter::row(row).flipped(), Filter::column(column).flipped()))
+    })
+}
+
+/// Both filters, or two that cannot be applied.
+fn pair(make: impl FnOnce() -> Result<(Filter, Filter)>) -> (Filter, Filter) {
+    make().unwrap_or_else(|error| (Filter::faulty(error.clone()), Filter::faulty(error)))
+}
+
+/// The row and the column filter of the mean over `size x size` pixels. An even size anchors at `size / 2`: it reads
+/// one pixel more above and to the left. They cannot be applied if `size` is zero or the radius exceeds [`MAX_RADIUS`].
+///
+/// ```
+/// # use horus_core::{self as horus, prelude::*};
+/// let (row, column) = filters::box_filter(4);
+/// assert_eq!(row.taps(), [0.25; 4]);
+/// assert_eq!((row.reach().left, row.reach().right), (2, 1));
+/// ```
+#[track_caller]
+pub fn box_filter(size: usize) -> (Filter, Filter) {
+    let site = Location::caller();
+    pair(|| {
+        check_size("box_filter", size, size, site)?;
+        let taps = vec![1.0 / size as f64; size];
+        Ok((Filter::row(taps.clone()), Filter::column(taps)))
+    })
+}
+
+/// The row and the column filter of OpenCV's 3x3 `Sobel(dx = 1, dy = 0)`: the derivative along x, 8 times the slope.
+///
+/// ```
+/// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+/// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+/// let edge = Image::from_fn(&session, 3, 4, |_, x| if x < 2 { 0u8 } else { 1 });
+/// let (row, column) = filters::sobel_x();
+/// let across = edge.separable(&row, &column, Border::Replicate);
+/// assert_eq!(across.crop(0, 0, 1, 4).to_vec()?, [0.0, 4.0, 4.0, 0.0]);
+/// # Ok::<(), horus_core::error::Error>(())
+/// ```
+pub fn sobel_x() -> (Filter, Filter) {
+    (Filter::row([-1.0, 0.0, 1.0]), Filter::column([1.0, 2.0, 1.0]))
+}
+
+/// The row and the column filter of OpenCV's 3x3 `Sobel(dx = 0, dy = 1)`: the derivative along y, 8 times the slope.
+pub fn sobel_y() -> (Filter, Filter) {
+    (Filter::row([1.0, 2.0, 1.0]), Filter::column([-1.0, 0.0, 1.0]))
+}
+
+/// OpenCV's 3x3 `Laplacian` (`ksize = 1`): the sum of the four neighbours minus four times the pixel.
+///
+/// ```
+/// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+/// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+/// let dot = Image::from_slice(&session, 3, 3, &[0u8, 0, 0, 0, 1, 0, 0, 0, 0]);
+/// let curved = dot.correlate(&filters::laplace(), Border::Replicate);
+/// assert_eq!(curved.to_vec()?, [0.0, 1.0, 0.0, 1.0, -4.0, 1.0, 0.0, 1.0, 0.0]);
+/// # Ok::<(), horus_core::error::Error>(())
+/// ```
+pub fn laplace() -> Filter {
+    Filter::dense(3, 3, [0.0, 1.0, 0.0, 1.0, -4.0, 1.0, 0.0, 1.0, 0.0])
+}
+
+/// An error of `op` unless a filter may have this size in pixels.
+pub fn check_size(op: &'static str, height: usize, width: usize, site: Site) -> Result<()> {
+    if height == 0 || width == 0 {
+        return Err(Error::Empty { op, shape: Shape::new(height, width, 1), site });
+    }
+    check_radius(op, (height.max(width) / 2) as f64, site)
+}
+
+/// An error of `op` unless a filter may have so many taps.
+pub fn check_taps(op: &'static str, height: usize, width: usize, site: Site) -> Result<()> {
+    if height * width <= MAX_DENSE_TAPS {
+        return Ok(());
+    }
+    Err(Error::parameter(op, format!("a kernel of {height}x{width} taps exceeds the limit of {MAX_DENSE_TAPS}"), site))
+}
+
+fn check_radius(op: &'static str, radius: f64, site: Site) -> Result<()> {
+    if radius <= MAX_RADIUS as f64 {
+        return Ok(());
+    }
+    Err(Error::parameter(op, format!("a radius of {radius} pixels exceeds the limit of {MAX_RADIUS}"), site))
+}
+
+/// Scale and order of differentiation along one axis.
+#[derive(Clone, Copy)]
+struct Axis {
+    name: &'static str,
+    sigma: f64,
+    order: u32,
+}
+
+impl Axis {
+    fn check(&self, op: &'static str, site: Site) -> Result<()> {
+        let Axis { name, sigma, order } = *self;
+        if !(sigma > 0.0 && sigma.is_finite()) {
+            return Err(Error::parameter(op, format!("{name} is {sigma}; it must be positive and finite"), site));
+        }
+        if order > 2 {
+            return Err(Error::parameter(op, format!("derivative order {order} is not 0, 1 or 2"), site));
+        }
+        Ok(())
+    }
+}
+
+/// The checked parameters of a Gaussian with two axes.
+struct Pair {
+    op: &'static str,
+    u: Axis,
+    v: Axis,
+    radius: usize,
+}
+
+impl Pair {
+    /// Along and across a line.
+    fn of_line(op: &'static str, su: f64, sv: f64, ou: u32, ov: u32, site: Site) -> Result<Pair> {
+        let u = Axis { name: "sigma_u", sigma: su, order: ou };
+        let v = Axis { name: "sigma_v", sigma: sv, order: ov };
+        Pair::new(op, u, v, site)
+    }
+
+    fn new(op: &'static str, u: Axis, v: Axis, site: Site) -> Result<Pair> {
+        u.check(op, site)?;
+        v.check(op, site)?;
+        let radius = (3.0 * u.sigma.max(v.sigma)).ceil();
+        check_radius(op, radius, site)?;
+        Ok(Pair { op, u, v, radius: radius as usize })
+    }
+
+    /// The taps along u and along v.
+    fn taps(&self) -> (Vec<f64>, Vec<f64>) {
+        let taps = |a: Axis| gauss_taps(a.sigma, a.order, self.radius);
+        (taps(self.u), taps(self.v))
+    }
+
+    /// The taps along u and along v, each without the outer ones that are 0.
+    fn near_taps(&self, site: Site) -> Result<(Vec<f64>, Vec<f64>)> {
+        let (u, v) = self.taps();
+        let near = |taps, axis: Axis| Ok(near(finite(self.op, taps, site)?, axis.sigma));
+        Ok((near(u, self.u)?, near(v, self.v)?))
+    }
+}
+
+/// The taps less than ten sigma from the centre, if the others are 0. There a smoothing kernel has fallen to `exp(-50)` of
+/// its peak and its second derivative to 99 times that, less than 2^-64; all orders end at the same place, so that filters
+/// of one scale are computed together. Kernels narrower than a pixel may have no larger taps.
+fn near(mut taps: Vec<f64>, sigma: f64) -> Vec<f64> {
+    let radius = taps.len() / 2;
+    // A radius is at most 2^15, and no sigma makes it negative.
+    let kept = radius.min(((10.0 * sigma).ceil() - 1.0).max(0.0) as usize);
+    let far = radius - kept;
+    if taps[..far].iter().chain(&taps[taps.len() - far..]).any(|t| *t != 0.0) {
+        return taps;
+    }
+    taps.drain(..far);
+    taps.truncate(2 * kept + 1);
+    taps
+}
+
+/// The positions of the taps of a filter of this radius.
+fn positions(radius: usize) -> impl DoubleEndedIterator<Item = f64> + Clone {
+    (-radius.cast_signed()..=radius.cast_signed()).map(|x| x as f64)
+}
+
+fn bell(x: f64, sigma: f64) -> f64 {
+    (-x * x / (2.0 * sigma * sigma)).exp()
+}
+
+/// Sum of the unnormalised smoothing kernel over its support.
+fn weight(sigma: f64, radius: usize) -> f64 {
+    positions(radius).map(|x| bell(x, sigma)).sum()
+}
+
+/// What a smoothing kernel is multiplied by at `x` to become a derivative.
+fn factor(x: f64, sigma: f64, order: u32) -> f64 {
+    let s2 = sigma * sigma;
+    match order {
+        0 => 1.0,
+        1 => -x / s2,
+        _ => x * x / (s2 * s2) - 1.0 / s2,
+    }
+}
+
+fn gauss_taps(sigma: f64, order: u32, radius: usize) -> Vec<f64> {
+    let sum = weight(sigma, radius);
+    positions(radius).map(|x| bell(x, sigma) / sum * factor(x, sigma, order)).collect()
+}
+
+/// A tap this much smaller than the largest is 0. Beside pixels of like size it could not change a sum even in `f64`,
+/// but it makes subnormal products, for each of which a processor stops for a hundred cycles or more.
+const NEGLIGIBLE: f64 = 1.0 / (1u128 << 64) as f64;
+
+/// The taps, those that are negligible 0; fails where they are too large for `f32`.
+fn finite(op: &'static str, mut taps: Vec<f64>, site: Site) -> Result<Vec<f64>> {
+    let least = NEGLIGIBLE * taps.iter().fold(0.0, |m: f64, t| m.max(t.abs()));
+    taps.iter_mut().filter(|t| t.abs() < least).for_each(|t| *t = 0.0);
+    if taps.iter().all(|t| (*t as f32).is_finite()) {
+        return Ok(taps);
+    }
+    Err(Error::parameter(op, "sigma is too small for a derivative: its taps are not finite", site))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,325 @@
+//! Recorded programs: nodes and what they compute, pure data.
+//!
+//! A [`Graph`] is a list of nodes in an order in which every node follows its inputs. It is generic over what a node
+//! computes: [`Op`] as recorded, [`Kernel`](crate::ir::kernel::Kernel) after lowering.
+
+use std::fmt;
+
+use crate::ops::components::Connectivity;
+use crate::ops::geometric::{Affine, Flip, Interpolation};
+use crate::ops::labels::LabelReduce;
+use crate::ops::neighbourhood::{Filter, Generalized, MedianSize};
+use crate::ops::pixel::PixelOp;
+use crate::ops::planes::PlaneMap;
+use crate::ops::reconstruction::Reconstruction;
+use crate::ops::reduce::{Fold, RowReduce};
+use crate::ops::sampling::Sampling;
+use crate::ops::tiles::{Grid, TileReduce};
+use crate::ops::windowed::Windowed;
+use horus_base::dtype::{DType, Scalar};
+use horus_base::error::Recorded;
+use horus_base::shape::{Axis, Border, Shape};
+
+/// A value that exists: an image given by the user, or the result of an earlier evaluation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ValueId(pub u64);
+
+/// Index of a node in its graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NodeId(pub usize);
+
+impl fmt::Display for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "%{}", self.0)
+    }
+}
+
+/// An operand of a pixel operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Operand {
+    /// The node's input of this index.
+    Input(usize),
+    /// A constant of the operand's type.
+    Const(Scalar),
+}
+
+/// A recorded operation. Parameters only; inputs, shape and type are in the [`Node`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// A value that exists.
+    Source(ValueId),
+    /// An image filled with a constant of the node's type.
+    Fill(Scalar),
+    /// An image whose pixels are their own row, column or channel.
+    Index(Axis),
+    /// A pixel operation; operands of fewer than three are a prefix.
+    Pixel(PixelOp, Vec<Operand>),
+    /// Conversion of the input to the node's type.
+    Convert,
+    /// Planes of the input, each pixel from its own place: of another level or channel, or one plane in all of the result.
+    Planes(PlaneMap),
+    /// The inputs behind each other along the channels, or along the depth: see [`stacked`](crate::ops::planes::stacked).
+    Merge,
+    /// Linear filter, as correlation. Input and output are of one float type.
+    Correlate(Filter, Border),
+    /// Correlation with a row filter, then with a column filter.
+    Separable {
+        /// A filter of one row, applied first.
+        row: Filter,
+        /// A filter of one column.
+        column: Filter,
+        /// For both passes.
+        border: Border,
+    },
+    /// Generalized convolution in the image's own type.
+    Generalized(Generalized, Border),
+    /// Median in the image's own type.
+    Median(MedianSize, Border),
+    /// An operation over a window of any size: ranks in the image's own type, means in that of linear filters.
+    Windowed(Windowed, Border),
+    /// Affine map with interpolation; the node's shape is the output's.
+    Warp(Affine, Interpolation, Border),
+    /// The entry of the second input, `1 x n x 1`, whose index is the pixel of the first, counted from the smallest of its type: `n` is
+    /// 256 for types of 8 bits, 65536 for those of 16.
+    Lookup,
+    /// Samples of the first input at the positions that the others hold, each of one channel and of the node's extent: of rows and
+    /// columns in every plane, or of levels, rows and columns.
+    Remap(Sampling, Border),
+    /// Mirror image.
+    Flip(Flip),
+    /// Rows and columns exchanged.
+    Transpose,
+    /// Each row reduced to one value, `h x w x c` to `h x 1 x c`, or to as many as there are
+    /// [columns](RowReduce::columns). Some have an [operand](RowReduce::has_operand) as second input.
+    RowReduce(RowReduce),
+    /// Along each row, the sums of the pixels up to and with each, in `f64`.
+    Running,
+    /// Along the depth, the sums of the pixels of each channel up to and with each level, in `f64`: the first as it is, then one
+    /// after the other.
+    RunningDepth,
+    /// Everything reduced to one value, plane by plane in the fixed order: to `1 x 1 x 1`; or each of several
+    /// [columns](Fold::columns).
+    Fold(Fold),
+    /// Each rectangle of a grid, of each plane, reduced to one value: the node's shape is that of the grid.
+    Tiles(Grid, TileReduce),
+    /// The pixels of each label: the inputs are labels and an image, of one channel each.
+    Labels(LabelReduce),
+    /// The connected components of the pixels that are not 0, of one channel: `i32` labels in raster order.
+    Components(Connectivity),
+    /// A marker, the first input, grown within a mask, the second, until nothing changes: of one channel, of the node's extent and type.
+    Reconstruct(Reconstruction),
+    /// Counts in `bins` equal bins over `lo..=hi`, over all planes: to `1 x bins x 1`, `f64`.
+    Histogram {
+        /// Number of bins.
+        bins: usize,
+        /// Lower end of the first bin, as bits of an `f64`.
+        lo: Scalar,
+        /// Upper end of the last bin.
+        hi: Scalar,
+    },
+}
+
+impl Op {
+    /// Column `x` of an image, as an image of one column.
+    pub fn column(x: usize) -> Op {
+        let map = Affine { x0: (x as i64) << 32, ..Affine::IDENTITY };
+        Op::Warp(map, Interpolation::Nearest, Border::Replicate)
+    }
+
+    /// The name of the operation, without its parameters.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Op::Source(_) => "image",
+            Op::Fill(_) => "fill",
+            Op::Index(_) => "index",
+            Op::Pixel(op, _) => op.info().name,
+            Op::Convert => "convert",
+            Op::Planes(_) => "planes",
+            Op::Merge => "stack",
+            Op::Correlate(..) => "correlate",
+            Op::Separable { .. } => "separable",
+            Op::Generalized(..) => "generalized",
+            Op::Median(..) => "median",
+            Op::Windowed(how, _) => how.kind(),
+            Op::Warp(..) => "warp",
+            Op::Lookup => "lookup",
+            Op::Remap(..) => "remap",
+            Op::Flip(_) => "flip",
+            Op::Transpose => "transpose",
+            Op::RowReduce(r) => r.name(),
+            Op::Running => "running_sum",
+            Op::RunningDepth => "running_sum of levels",
+            Op::Fold(f) => f.name(),
+            Op::Tiles(_, how) => how.name(),
+            Op::Labels(how) => how.name(),
+            Op::Components(_) => "label",
+            Op::Reconstruct(_) => "reconstruct",
+            Op::Histogram { .. } => "histogram",
+        }
+    }
+
+    /// Short name for plans and messages.
+    pub fn name(&self) -> String {
+        match self {
+            Op::Source(v) => format!("image#{}", v.0),
+            Op::Fill(v) => format!("fill {v}"),
+            Op::Index(axis) => format!("index {axis}"),
+            Op::Pixel(op, operands) => {
+                let consts: Vec<String> = operands
+                    .iter()
+                    .filter_map(|o| match o {
+                        Operand::Const(c) => Some(c.to_string()),
+                        Operand::Input(_) => None,
+                    })
+                    .collect();
+                if consts.is_empty() { op.to_string() } else { format!("{op}[{}]", consts.join(", ")) }
+            }
+            Op::Convert => "convert".into(),
+            Op::Planes(map) => map.to_string(),
+            Op::Merge => "stack".into(),
+            Op::Correlate(f, _) => format!("correlate {f}"),
+            Op::Separable { row, column, .. } => format!("separable {row} {column}"),
+            Op::Generalized(g, _) => format!("generalized {:?}/{:?} {}", g.combine, g.reduce, g.window),
+            Op::Median(s, _) => format!("median {0}x{0}", 2 * s.radius() + 1),
+            Op::Windowed(how, _) => how.name(),
+            Op::Warp(_, i, _) => format!("warp {i:?}").to_lowercase(),
+            Op::Flip(x) => format!("flip {x:?}").to_lowercase(),
+            Op::Lookup => "lookup".into(),
+            Op::Remap(how, _) => format!("remap {}", how.name()),
+            Op::Transpose => "transpose".into(),
+            Op::RowReduce(r) => r.name().into(),
+            Op::Running => "running_sum".into(),
+            Op::RunningDepth => "running_sum of levels".into(),
+            Op::Fold(f) => f.name().into(),
+            Op::Labels(how) => format!("{} {}", how.name(), how.count()),
+            Op::Tiles(grid, how) => format!("{} {}x{}", how.name(), grid.height, grid.width),
+            Op::Components(_) => "label".into(),
+            Op::Reconstruct(how) => how.name().into(),
+            Op::Histogram { bins, .. } => format!("histogram {bins}"),
+        }
+    }
+}
+
+/// One node of a graph.
+#[derive(Clone, Debug)]
+pub struct Node<O> {
+    /// What it computes.
+    pub op: O,
+    /// From what.
+    pub inputs: Vec<NodeId>,
+    /// Extent of the result.
+    pub shape: Shape,
+    /// Element type of the result.
+    pub dtype: DType,
+    /// Where the user recorded it.
+    pub site: Recorded,
+}
+
+/// A program: nodes in an order in which inputs come first, and the nodes whose values are wanted.
+#[derive(Clone, Debug)]
+pub struct Graph<O> {
+    /// The nodes.
+    pub nodes: Vec<Node<O>>,
+    /// The nodes whose values outlive the evaluation.
+    pub roots: Vec<NodeId>,
+    /// Nodes that one launch computes together, where nothing comes between them. A node is in one such list at most.
+    pub joined: Vec<Joined<O>>,
+}
+
+/// Several nodes of one extent that can be computed together, none of which depends on another.
+#[derive(Clone, Debug)]
+pub struct Joined<O> {
+    /// The nodes, in the order of the graph: there, they follow each other.
+    pub nodes: Vec<NodeId>,
+    /// What computes all of them: a result for each, in this order.
+    pub op: O,
+    /// From what.
+    pub inputs: Vec<NodeId>,
+}
+
+impl<O> Default for Graph<O> {
+    fn default() -> Self {
+        Graph { nodes: Vec::new(), roots: Vec::new(), joined: Vec::new() }
+    }
+}
+
+impl<O> Graph<O> {
+    /// Appends a node.
+    pub fn push(&mut self, node: Node<O>) -> NodeId {
+        debug_assert!(node.inputs.iter().all(|i| i.0 < self.nodes.len()), "inputs come first");
+        self.nodes.push(node);
+        NodeId(self.nodes.len() - 1)
+    }
+
+    /// Node `id`.
+    pub fn node(&self, id: NodeId) -> &Node<O> {
+        &self.nodes[id.0]
+    }
+
+    /// All nodes with their ids, in order.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (NodeId, &Node<O>)> {
+        self.nodes.iter().enumerate().map(|(i, n)| (NodeId(i), n))
+    }
+
+    /// For each node, the nodes that read it (once per read, in order).
+    pub fn consumers(&self) -> Vec<Vec<NodeId>> {
+        let mut out = vec![Vec::new(); self.nodes.len()];
+        for (id, n) in self.iter() {
+            for i in &n.inputs {
+                out[i.0].push(id);
+            }
+        }
+        out
+    }
+
+    /// The graph that `put` builds of this one's nodes, in their order: it is given each, which reads what its inputs became, with what all
+    /// before it became, adds it or whatever takes its place, and returns what it became.
+    pub fn rebuilt<P>(self, mut put: impl FnMut(&mut Graph<P>, &[NodeId], Node<O>) -> NodeId) -> Graph<P> {
+        let mut out = Graph::default();
+        let mut became: Vec<NodeId> = Vec::with_capacity(self.nodes.len());
+        for mut node in self.nodes {
+            node.inputs.iter_mut().for_each(|i| *i = became[i.0]);
+            let id = put(&mut out, &became, node);
+            became.push(id);
+        }
+        out.roots = self.roots.iter().map(|r| became[r.0]).collect();
+        out
+    }
+
+    /// The graph without the nodes that no root needs, and where each kept node went.
+    pub fn without_dead(self) -> Graph<O> {
+        let mut live = vec![false; self.nodes.len()];
+        self.roots.iter().for_each(|r| live[r.0] = true);
+        for (i, n) in self.nodes.iter().enumerate().rev() {
+            if live[i] {
+                n.inputs.iter().for_each(|x| live[x.0] = true);
+            }
+        }
+        let mut map = vec![NodeId(usize::MAX); self.nodes.len()];
+        let mut out = Graph::default();
+        for (i, mut n) in self.nodes.into_iter().enumerate() {
+            if live[i] {
+                n.inputs.iter_mut().for_each(|x| *x = map[x.0]);
+                map[i] = out.push(n);
+            }
+        }
+        out.roots = self.roots.iter().map(|r| map[r.0]).collect();
+        // What was to be computed with a dead node is computed by itself.
+        for mut joined in self.joined.into_iter().filter(|j| j.nodes.iter().all(|n| live[n.0])) {
+            joined.nodes.iter_mut().chain(&mut joined.inputs).for_each(|n| *n = map[n.0]);
+            out.joined.push(joined);
+        }
+        out
+    }
+}
+
+impl fmt::Display for Graph<Op> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (id, n) in self.iter() {
+            let inputs: Vec<String> = n.inputs.iter().map(NodeId::to_string).collect();
+            let root = if self.roots.contains(&id) { "  (wanted)" } else { "" };
+            writeln!(f, "{id} = {}({}) : {} {}{root}", n.op.name(), inputs.join(", "), n.shape, n.dtype)?;
+        }
+        Ok(())
+    }
+}

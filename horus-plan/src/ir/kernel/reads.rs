@@ -1,0 +1,317 @@
+//! What kernels read of their inputs: which rows and columns must be there before a launch.
+
+use super::{Kernel, Leaf, LeafOp, MapKernel, Source, Stage};
+use crate::ops::neighbourhood::Reach;
+use horus_base::shape::{Border, Shape, Window};
+
+/// How a kernel reads one of its inputs: what the planner must make valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// The rows it computes, and `reach` beyond; `wrap` if rows beyond the image are read periodically.
+    Rows {
+        /// Rows beyond those computed.
+        reach: Reach,
+        /// Whether some filter has [`Border::Wrap`].
+        wrap: bool,
+    },
+    /// Rows that depend on where the output row is: see [`Kernel::footprint`].
+    Footprint,
+    /// All rows, everywhere.
+    Whole,
+}
+
+impl Leaf {
+    /// How far beyond its own rows a strip must reach for the leaf, and whether the leaf has [`Border::Wrap`]; `None` for
+    /// a leaf that reads elsewhere.
+    ///
+    /// A reflecting border turns what is read above the image into rows below its first, so the reach counts for both
+    /// sides.
+    pub fn reach(&self, stages: &[Stage]) -> Option<(Reach, bool)> {
+        let Some((reach, border)) = self.around(stages) else {
+            let itself = matches!(self.op, LeafOp::Load(_) | LeafOp::LoadPlane(..));
+            return itself.then_some((Reach::NONE, false));
+        };
+        Some((both_ways(reach, border), border == Border::Wrap))
+    }
+
+    /// What a filter reads around each pixel, before its border; `None` for a leaf that is no filter.
+    fn around(&self, stages: &[Stage]) -> Option<(Reach, Border)> {
+        match &self.op {
+            LeafOp::Correlate(Source::Stage(s), f, b) => Some((stages[*s].filter.reach().then(f.reach()), *b)),
+            LeafOp::Correlate(_, f, b) => Some((f.reach(), *b)),
+            LeafOp::Generalized(_, g, b) => Some((g.window.reach(), *b)),
+            LeafOp::Median(_, s, b) => Some((s.reach(), *b)),
+            LeafOp::Shift(_, by, b) => Some((shifted(*by), *b)),
+            LeafOp::Load(_) | LeafOp::LoadPlane(..) | LeafOp::Warp(..) | LeafOp::Flip(..) => None,
+        }
+    }
+}
+
+/// How far a strip must reach: what is read above an image that is mirrored lies below its first row.
+fn both_ways(reach: Reach, border: Border) -> Reach {
+    let rows = reach.up.max(reach.down);
+    match border {
+        Border::Reflect | Border::Reflect101 => Reach { up: rows, down: rows, ..reach },
+        _ => reach,
+    }
+}
+
+/// How far a shift reads.
+fn shifted([y, x]: [isize; 2]) -> Reach {
+    let ahead = |d: isize| d.max(0).unsigned_abs();
+    Reach { up: ahead(-y), down: ahead(y), left: ahead(-x), right: ahead(x) }
+}
+
+impl MapKernel {
+    /// How input `i` is read.
+    pub fn access(&self, i: usize) -> Access {
+        let mut rows = (Reach::NONE, false);
+        for leaf in self.leaves.iter().filter(|l| self.reads(l, i)) {
+            let Some((mut reach, mut wrap)) = leaf.reach(&self.stages) else { return Access::Footprint };
+            if let Source::Chain(c) = self.image(leaf) {
+                // Rows of the chain that a border brings from elsewhere have around them what they have in place.
+                let Access::Rows { reach: more, wrap: inside } = self.chains[c].access(i) else {
+                    return Access::Footprint;
+                };
+                (reach, wrap) = (reach.then(more), wrap || inside);
+            }
+            rows = (rows.0.max(reach), rows.1 || wrap);
+        }
+        Access::Rows { reach: rows.0, wrap: rows.1 }
+    }
+
+    pub(super) fn footprint(&self, i: usize, rows: Window, out: Shape, input: Shape) -> Window {
+        let mut need = Window::new(0, 0);
+        if rows.is_empty() {
+            return need;
+        }
+        for leaf in self.leaves.iter().filter(|l| self.reads(l, i)) {
+            let window = match (&leaf.op, leaf.around(&self.stages)) {
+                (LeafOp::Warp(_, map, how, border), _) => {
+                    mapped_rows(*border, map.footprint(rows, out.width, *how), input.height)
+                }
+                (LeafOp::Flip(_, flip), _) if flip.rows() => {
+                    let h = input.height.cast_signed();
+                    Window::new(h.saturating_sub(rows.end), h.saturating_sub(rows.start))
+                }
+                (_, Some((r, border))) => mapped_rows(border, rows.grown(r.up, r.down), input.height),
+                _ => rows,
+            };
+            let window = match self.image(leaf) {
+                Source::Chain(c) => self.chains[c].footprint(i, window.clipped(out.height), out, input),
+                _ => window.clipped(input.height),
+            };
+            need = need.union(window);
+        }
+        need
+    }
+}
+
+/// The columns of input rows `block` that leaf reads of input `i` touch: see [`Kernel::columns`].
+fn map_columns(
+    m: &MapKernel,
+    i: usize,
+    rows: Window,
+    out: Shape,
+    input: Shape,
+    block: Window,
+) -> Option<(usize, usize)> {
+    let mut need: Option<(usize, usize)> = None;
+    for leaf in m.leaves.iter().filter(|l| m.reads(l, i)) {
+        // Other borders bring pixels from elsewhere into the image.
+        let LeafOp::Warp(_, map, how, Border::Constant(_)) = &leaf.op else { return None };
+        let (left, right) = map.columns(rows, out.width, *how, block);
+        let inside = |x: isize| x.clamp(0, input.width.cast_signed()).cast_unsigned();
+        let (left, right) = (inside(left), inside(right));
+        if left < right {
+            need = Some(need.map_or((left, right), |(l, r)| (l.min(left), r.max(right))));
+        }
+    }
+    Some(need.unwrap_or((0, 0)))
+}
+
+/// The image rows that a window, read with `border`, touches: the smallest range that holds them.
+fn mapped_rows(border: Border, window: Window, height: usize) -> Window {
+    let inside = window.clipped(height);
+    if inside == window || matches!(border, Border::Constant(_)) || height == 0 {
+        return inside;
+    }
+    // What is read goes up and down through the image, or begins anew, at multiples of `turn`, and is monotonic between
+    // them (everywhere, where the edge is repeated). So the ends and the first turns tell all: two turns are a passage
+    // through the whole image.
+    let turn = match border {
+        Border::Reflect101 => height - 1,
+        _ => height,
+    };
+    let turn = turn.max(1).cast_signed();
+    let Window { start, end } = window;
+    let last = end - 1;
+    // From the start to the first turn at or after it.
+    let ahead = (turn - start.rem_euclid(turn)) % turn;
+    let first = start.checked_add(ahead).filter(|t| *t < end);
+    let second = first.and_then(|t| t.checked_add(turn)).filter(|t| *t < end);
+    let turns = [first, second].into_iter().flatten().flat_map(|t| [t.saturating_sub(1), t]);
+    let read = turns.filter(|y| window.contains(*y)).chain([start, last]).filter_map(|y| border.map(y, height));
+    read.fold(inside, |w, y| w.union(Window::new(y.cast_signed(), y.cast_signed() + 1)))
+}
+
+impl Kernel {
+    /// How input `i` is read.
+    pub fn access(&self, i: usize) -> Access {
+        match self {
+            Kernel::Map(m) => m.access(i),
+            Kernel::Repeat(r) => r.access(i),
+            Kernel::RowReduce(_) | Kernel::Lookup if i == 1 => Access::Whole,
+            Kernel::Remap(..) if i == 0 => Access::Whole,
+            Kernel::MapReduce(m, _) if i < m.inputs => m.access(i),
+            Kernel::MapReduce(..) => Access::Whole,
+            Kernel::Source(_)
+            | Kernel::Merge
+            | Kernel::Lookup
+            | Kernel::Remap(..)
+            | Kernel::RowReduce(_)
+            | Kernel::Running
+            | Kernel::RunningDepth
+            | Kernel::Histogram { .. } => Access::Rows { reach: Reach::NONE, wrap: false },
+            Kernel::Windowed(how, border) => {
+                Access::Rows { reach: both_ways(how.reach(), *border), wrap: *border == Border::Wrap }
+            }
+            Kernel::Tiles(..) => Access::Footprint,
+            Kernel::Labels(how) => match how.block() {
+                None => Access::Rows { reach: Reach::NONE, wrap: false },
+                Some(_) => Access::Footprint,
+            },
+            Kernel::Transpose => Access::Whole,
+            Kernel::Fold(_) | Kernel::Components(_) | Kernel::Reconstruct(_) => Access::Whole,
+        }
+    }
+
+    /// The rows of input `i` (of shape `input`) that output rows `rows` (of an output of shape `out`) need, inside the
+    /// image.
+    pub fn footprint(&self, i: usize, rows: Window, out: Shape, input: Shape) -> Window {
+        if rows.is_empty() {
+            return Window::new(0, 0);
+        }
+        match (self, self.access(i)) {
+            (Kernel::Map(m), _) => m.footprint(i, rows, out, input),
+            (Kernel::Repeat(r), _) => r.footprint(i, rows, out, input),
+            (Kernel::Tiles(grid, _), _) => grid.rows(input, rows),
+            (Kernel::Windowed(how, border), _) => {
+                let reach = how.reach();
+                mapped_rows(*border, rows.grown(reach.up, reach.down), input.height).clipped(input.height)
+            }
+            (Kernel::Labels(how), Access::Footprint) => how.rows(rows).clipped(input.height),
+            (_, Access::Rows { .. }) => rows.clipped(input.height),
+            _ => Window::whole(input.height),
+        }
+    }
+
+    /// The columns `left..right` of rows `block` of input `i` that output rows `rows` need; `None` if all of them. The
+    /// rows are among those of the footprint.
+    pub fn columns(&self, i: usize, rows: Window, out: Shape, input: Shape, block: Window) -> Option<(usize, usize)> {
+        match self {
+            Kernel::Map(m) => map_columns(m, i, rows, out, input, block),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::kernel::Val;
+    use crate::ops::geometric::{Affine, Interpolation};
+    use crate::ops::neighbourhood::Filter;
+    use horus_base::dtype::DType;
+
+    const BORDERS: [Border; 5] =
+        [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(0.0)];
+
+    /// The smallest range of rows that holds all of `read`.
+    fn hull(read: impl Iterator<Item = usize>) -> Window {
+        read.fold(Window::new(0, 0), |w, y| w.union(Window::new(y.cast_signed(), y.cast_signed() + 1)))
+    }
+
+    #[test]
+    fn mapped_rows_are_the_smallest_range_of_all_that_is_read() {
+        for border in BORDERS {
+            for h in 1..7usize {
+                for start in -20..20isize {
+                    for end in start + 1..21 {
+                        let got = mapped_rows(border, Window::new(start, end), h);
+                        let want = hull((start..end).filter_map(|y| border.map(y, h)));
+                        let same = got == want || (got.is_empty() && want.is_empty());
+                        assert!(same, "{border}, height {h}, rows {start}..{end}: {got} instead of {want}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn footprints_of_one_sided_filters_are_the_smallest() {
+        let shape = |h| Shape::new(h, 3, 1);
+        let f32 = DType::F32;
+        for border in BORDERS {
+            for (up, down) in [(0, 6), (6, 0), (1, 4), (9, 2), (0, 0), (3, 3)] {
+                let filter = Filter::sparse([(-up, 0), (0, 0), (down, 0)], [1.0; 3]);
+                let leaf = Leaf { op: LeafOp::Correlate(Source::Input(0), filter, border), dtype: f32 };
+                let kernel =
+                    MapKernel { inputs: 1, leaves: vec![leaf], result: Some(Val::Leaf(0)), ..MapKernel::default() };
+                let kernel = Kernel::Map(kernel);
+                let (up, down) = (up as isize, down as isize);
+                for h in 1..9usize {
+                    for start in 0..h.cast_signed() {
+                        for end in start + 1..=h.cast_signed() {
+                            let got = kernel.footprint(0, Window::new(start, end), shape(h), shape(h));
+                            // The rows between the taps are read as well: a filter is fed by whole windows.
+                            let want = hull((start - up..end + down).filter_map(|y| border.map(y, h)));
+                            assert_eq!(got, want, "{border} {up} up, {down} down, rows {start}..{end} of {h}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn footprints_of_warps_are_the_smallest() {
+        for border in BORDERS {
+            for how in Interpolation::ALL {
+                for (degrees, stretch, shift) in
+                    [(0.0, 1.0, 0.0), (33.0, 1.0, 0.0), (90.0, 1.0, 2.0), (-100.0, 3.0, -11.0)]
+                {
+                    for h in [1, 2, 5, 8] {
+                        let shape = Shape::new(h, 5, 1);
+                        let mut m = crate::ops::geometric::rotation(degrees, shape);
+                        m[1].iter_mut().for_each(|v| *v *= stretch);
+                        m[1][2] += shift;
+                        let map = Affine::new(m, shape).unwrap();
+                        let leaf = Leaf { op: LeafOp::Warp(0, map, how, border), dtype: DType::F32 };
+                        let kernel = MapKernel {
+                            inputs: 1,
+                            leaves: vec![leaf],
+                            result: Some(Val::Leaf(0)),
+                            ..MapKernel::default()
+                        };
+                        let (before, after) = how.support();
+                        for start in 0..h.cast_signed() {
+                            for end in start + 1..=h.cast_signed() {
+                                let got =
+                                    Kernel::Map(kernel.clone()).footprint(0, Window::new(start, end), shape, shape);
+                                let rows = (start..end).flat_map(|y| (0..shape.width).map(move |x| (y, x)));
+                                let middle = rows.map(|(y, x)| (map.at(y as i64, x as i64).0 >> 32) as isize);
+                                // All rows between the first and the last that a pixel asks for: a range in the source
+                                // before its border turns it.
+                                let (lo, hi) = middle.fold((isize::MAX, isize::MIN), |(l, h), y| (l.min(y), h.max(y)));
+                                let want = hull((lo - before..=hi + after).filter_map(|y| border.map(y, h)));
+                                let same = got == want || (got.is_empty() && want.is_empty());
+                                assert!(same, "{border} {how:?} {degrees} {start}..{end} of {h}: {got} for {want}");
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! Geometric operations: affine maps with interpolation, flips and transposition.
+//!
+//! An affine map takes *output* pixel positions to *input* positions. It is held in fixed point with 32 fractional
+//! bits, so that every backend computes the very same positions with integer arithmetic.
+
+use horus_base::shape::{Axis, Shape, Window};
+
+/// How an image is sampled between its pixels, away from its edges: a constant is kept by all (to a rounding), a ramp by bilinear and bicubic
+/// interpolation, a parabola by the latter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Interpolation {
+    /// The nearest pixel (halves round up).
+    Nearest,
+    /// Linear in x, then in y: `lerp(a, b, t) = fma(t, b - a, a)`. The default.
+    #[default]
+    Bilinear,
+    /// Cubic convolution over 4x4 pixels in x, then in y, with the a = -0.5 of Keys (1981; Catmull-Rom), as imageproc and Pillow have it: between
+    /// pixels of a polynomial of degree 2 or less lies that polynomial. OpenCV has a = -0.75, which is sharper but bends ramps. See [`cubic_weights`].
+    Bicubic,
+}
+
+impl Interpolation {
+    /// All interpolations, for sweeps.
+    pub const ALL: [Interpolation; 3] = [Interpolation::Nearest, Interpolation::Bilinear, Interpolation::Bicubic];
+
+    /// Its name in lower case.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Interpolation::Nearest => "nearest",
+            Interpolation::Bilinear => "bilinear",
+            Interpolation::Bicubic => "bicubic",
+        }
+    }
+
+    /// Pixels read before and after the integer part of a position.
+    pub const fn support(self) -> (isize, isize) {
+        match self {
+            Interpolation::Nearest => (0, 1),
+            Interpolation::Bilinear => (0, 1),
+            Interpolation::Bicubic => (1, 2),
+        }
+    }
+}
+
+/// Weights of the four pixels around fraction `t` (between the second and the third), a = -0.5, each computed with
+/// `fma` in Horner form; a backend must follow these expressions exactly.
+#[inline(always)]
+pub fn cubic_weights<F: horus_base::dtype::Float>(t: F) -> [F; 4] {
+    let c = |v: f64| F::from_f64(v);
+    // |x| <= 1: (a + 2) x^3 - (a + 3) x^2 + 1;  1 < |x| < 2: a x^3 - 5a x^2 + 8a x - 4a.
+    let near = |x: F| c(1.5).fma(x, c(-2.5)).mul(x).fma(x, c(1.0));
+    let far = |x: F| c(-0.5).fma(x, c(2.5)).fma(x, c(-4.0)).fma(x, c(2.0));
+    let one = F::ONE;
+    [far(one.add(t)), near(t), near(one.sub(t)), far(c(2.0).sub(t))]
+}
+
+/// An affine map from output to input positions, in fixed point with 32 fractional bits:
+/// `x_in = xx * x + xy * y + x0`, `y_in = yx * x + yy * y + y0`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Affine {
+    /// Input x per output x.
+    pub xx: i64,
+    /// Input x per output y.
+    pub xy: i64,
+    /// Input x of output (0, 0).
+    pub x0: i64,
+    /// Input y per output x.
+    pub yx: i64,
+    /// Input y per output y.
+    pub yy: i64,
+    /// Input y of output (0, 0).
+    pub y0: i64,
+}
+
+impl Affine {
+    /// The identity.
+    pub const IDENTITY: Affine = Affine { xx: Self::ONE, xy: 0, x0: 0, yx: 0, yy: Self::ONE, y0: 0 };
+    /// A step of one pixel.
+    const ONE: i64 = 1 << 32;
+
+    /// How many rows further down and columns further right each pixel comes from, if it is whole pixels and the same for all.
+    pub fn shift(&self) -> Option<[isize; 2]> {
+        let Affine { xx, xy, x0, yx, yy, y0 } = *self;
+        let still = (xx, xy, yx, yy) == (Self::ONE, 0, 0, Self::ONE) && x0 % Self::ONE == 0 && y0 % Self::ONE == 0;
+        still.then_some([(y0 / Self::ONE) as isize, (x0 / Self::ONE) as isize])
+    }
+
+    /// Whether all rows and whether all columns of the output are the same, if each pixel comes from its own row and column otherwise: an
+    /// image of one row, one column or one pixel is repeated.
+    pub fn broadcast(&self) -> Option<[bool; 2]> {
+        let Affine { xx, xy, x0, yx, yy, y0 } = *self;
+        let whole = |v: i64| v == 0 || v == Self::ONE;
+        let plain = (xy, x0, yx, y0) == (0, 0, 0, 0) && whole(xx) && whole(yy);
+        (plain && (xx == 0 || yy == 0)).then_some([yy == 0, xx == 0])
+    }
+
+    /// Whether all rows, or all columns, of the output are the same pixels of the input: a row, a column or a pixel that is
+    /// repeated.
+    pub const fn repeats(&self) -> bool {
+        (self.xx == 0 && self.yx == 0) || (self.xy == 0 && self.yy == 0)
+    }
+
+    /// Along which axis the map repeats the first row, or the first column, of its input as it is; none if it does anything else.
+    pub fn repeated(&self) -> Option<Axis> {
+        let Affine { xx, xy, x0, yx, yy, y0 } = *self;
+        match (xx, yy) {
+            _ if (xy, x0, yx, y0) != (0, 0, 0, 0) => None,
+            (Self::ONE, 0) => Some(Axis::Rows),
+            (0, Self::ONE) => Some(Axis::Columns),
+            _ => None,
+        }
+    }
+
+    /// From a 2x3 matrix `[[xx, xy, x0], [yx, yy, y0]]`, for outputs up to `shape`. `None` if a coefficient is not
+    /// finite or a position would leave the range of about 2^30 pixels.
+    pub fn new(m: [[f64; 3]; 2], shape: Shape) -> Option<Affine> {
+        let far = |r: [f64; 3]| r[0].abs() * shape.width as f64 + r[1].abs() * shape.height as f64 + r[2].abs();
+        if !(far(m[0]) < (1u64 << 30) as f64 && far(m[1]) < (1u64 << 30) as f64) {
+            return None;
+        }
+        let fix = |v: f64| (v * 4_294_967_296.0).round_ties_even() as i64;
+        Some(Affine {
+            xx: fix(m[0][0]),
+            xy: fix(m[0][1]),
+            x0: fix(m[0][2]),
+            yx: fix(m[1][0]),
+            yy: fix(m[1][1]),
+            y0: fix(m[1][2]),
+        })
+    }
+
+    /// Input position of output pixel (`y`, `x`) as fixed-point `(y_in, x_in)`.
+    #[inline(always)]
+    pub fn at(&self, y: i64, x: i64) -> (i64, i64) {
+        (self.yx * x + self.yy * y + self.y0, self.xx * x + self.xy * y + self.x0)
+    }
+
+    /// The input rows (before any border handling) that output rows `rows` of an output of `width` columns read.
+    pub fn footprint(&self, rows: Window, width: usize, interpolation: Interpolation) -> Window {
+        if rows.is_empty() || width == 0 {
+            return Window::new(0, 0);
+        }
+        let corners = [rows.start, rows.end - 1]
+            .into_iter()
+            .flat_map(|y| [0, width as i64 - 1].map(|x| (self.at(y as i64, x).0 >> 32) as isize));
+        let (lo, hi) = corners.fold((isize::MAX, isize::MIN), |(lo, hi), y| (lo.min(y), hi.max(y)));
+        let (before, after) = interpolation.support();
+        Window::new(lo - before, hi + after + 1)
+    }
+
+    /// The input columns `left..right` (before any border handling) that output rows `rows` of an output of `width`
+    /// columns read in input rows `block`; a column or two more, never fewer. Empty if they read none.
+    ///
+    /// The positions that are read fill a parallelogram; in a range of rows it is widest at its corners there, or where
+    /// its edges enter the range.
+    pub fn columns(&self, rows: Window, width: usize, interpolation: Interpolation, block: Window) -> (isize, isize) {
+        if rows.is_empty() || width == 0 || block.is_empty() {
+            return (0, 0);
+        }
+        let (before, after) = interpolation.support();
+        let pixels = |v: i64| v as f64 / 4_294_967_296.0;
+        let corner = |y: isize, x: usize| {
+            let (y, x) = self.at(y as i64, x as i64);
+            (pixels(y), pixels(x))
+        };
+        let (first, last) = (rows.start, rows.end - 1);
+        let corners = [corner(first, 0), corner(first, width - 1), corner(last, width - 1), corner(last, 0)];
+        // Positions from which some row of the block is read, and one row more for the rounding of this computation.
+        let (top, bottom) = ((block.start - after - 1) as f64, (block.end + before + 1) as f64);
+        let (mut lo, mut hi) = (f64::INFINITY, f64::NEG_INFINITY);
+        for i in 0..4 {
+            let ((y0, x0), (y1, x1)) = (corners[i], corners[(i + 1) % 4]);
+            if y0.max(y1) < top || y0.min(y1) > bottom {
+                continue;
+            }
+            for limit in [top, bottom] {
+                let y = limit.clamp(y0.min(y1), y0.max(y1));
+                let t = if y1 == y0 { 0.0 } else { (y - y0) / (y1 - y0) };
+                let x = x0 + t * (x1 - x0);
+                (lo, hi) = (lo.min(x), hi.max(x));
+                if y1 == y0 {
+                    (lo, hi) = (lo.min(x1), hi.max(x1));
+                }
+            }
+        }
+        if lo > hi {
+            return (0, 0);
+        }
+        (lo.floor() as isize - before - 1, hi.floor() as isize + after + 2)
+    }
+}
+
+/// A mirror image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Flip {
+    /// Left and right exchanged.
+    Horizontal,
+    /// Top and bottom exchanged.
+    Vertical,
+    /// Both: a half turn.
+    Both,
+}
+
+impl Flip {
+    /// Whether columns are reversed.
+    pub const fn columns(self) -> bool {
+        matches!(self, Flip::Horizontal | Flip::Both)
+    }
+
+    /// Whether rows are reversed.
+    pub const fn rows(self) -> bool {
+        matches!(self, Flip::Vertical | Flip::Both)
+    }
+}
+
+/// The affine map of `rotate(degrees)` about the centre of `shape`, anti-clockwise as seen on the screen
+/// (`getRotationMatrix2D((w-1)/2, (h-1)/2, degrees, 1)`), as an output-to-input matrix.
+pub fn rotation(degrees: f64, shape: Shape) -> [[f64; 3]; 2] {
+    let (sin, cos) = exact_sin_cos(degrees);
+    let cx = (shape.width as f64 - 1.0) / 2.0;
+    let cy = (shape.height as f64 - 1.0) / 2.0;
+    // OpenCV's forward matrix is [[c, s], [-s, c]] about the centre; its inverse is [[c, -s], [s, c]].
+    [[cos, -sin, cx - cos * cx + sin * cy], [sin, cos, cy - sin * cx - cos * cy]]
+}
+
+/// Sine and cosine of an angle in degrees, exact at multiples of 90.
+pub fn exact_sin_cos(degrees: f64) -> (f64, f64) {
+    match degrees.rem_euclid(360.0) {
+        0.0 => (0.0, 1.0),
+        90.0 => (1.0, 0.0),
+        180.0 => (0.0, -1.0),
+        270.0 => (-1.0, 0.0),
+        _ => degrees.to_radians().sin_cos(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rotation_by_zero_is_the_identity() {
+        let shape = Shape::new(7, 12, 1);
+        assert_eq!(Affine::new(rotation(0.0, shape), shape), Some(Affine::IDENTITY));
+    }
+
+    #[test]
+    fn a_quarter_turn_maps_corners_onto_corners() {
+        let shape = Shape::new(5, 5, 1);
+        let a = Affine::new(rotation(90.0, shape), shape).unwrap();
+        // Anti-clockwise: the output's top-left pixel comes from the input's top-right.
+        assert_eq!(a.at(0, 0), (0, 4 << 32));
+        assert_eq!(a.at(0, 4), (4 << 32, 4 << 32));
+    }
+
+    #[test]
+    fn positions_out_of_range_are_refused() {
+        let shape = Shape::new(8, 8, 1);
+        assert_eq!(Affine::new([[1e10, 0.0, 0.0], [0.0, 1.0, 0.0]], shape), None);
+        assert_eq!(Affine::new([[f64::NAN, 0.0, 0.0], [0.0, 1.0, 0.0]], shape), None);
+    }
+
+    #[test]
+    fn columns_hold_every_pixel_that_is_read_and_few_more() {
+        let shape = Shape::new(40, 61, 1);
+        let mut spared = 0;
+        for (i, degrees) in [0.0, 1.0, 15.0, 45.0, 90.0, 100.0, 179.0, -30.0, 270.0].into_iter().enumerate() {
+            let mut m = rotation(degrees, shape);
+            m[i % 2][i % 2] *= 1.0 + 0.2 * i as f64; // not just rotations
+            let map = Affine::new(m, shape).unwrap();
+            for how in Interpolation::ALL {
+                let (before, after) = how.support();
+                for rows in [Window::new(0, 1), Window::new(0, 10), Window::new(17, 25), Window::new(0, 40)] {
+                    for block in (-20..70).step_by(7).map(|y| Window::new(y, y + 7)) {
+                        let (left, right) = map.columns(rows, shape.width, how, block);
+                        spared += 61 - (right.min(61) - left.max(0)).clamp(0, 61);
+                        for y in rows.start..rows.end {
+                            for x in 0..shape.width {
+                                let (sy, sx) = map.at(y as i64, x as i64);
+                                // Nearest adds half a pixel first.
+                                for (sy, sx) in [(sy, sx), (sy + (1 << 31), sx + (1 << 31))] {
+                                    let (sy, sx) = ((sy >> 32) as isize, (sx >> 32) as isize);
+                                    let read = Window::new(sy - before, sy + after + 1);
+                                    if how != Interpolation::Nearest
+                                        && sy != (map.at(y as i64, x as i64).0 >> 32) as isize
+                                    {
+                                        continue;
+                                    }
+                                    if !read.intersect(block).is_empty() {
+                                        assert!(
+                                            left <= sx - before && sx + after < right,
+                                            "{degrees} {how:?} {rows:?} {block:?}: {sx} not in {left}..{right}"
+                                        );
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        assert!(spared > 0);
+    }
+
+    #[test]
+    fn cubic_weights_interpolate() {
+        assert_eq!(cubic_weights(0.0f64), [0.0, 1.0, 0.0, 0.0]);
+        let w = cubic_weights(0.25f64);
+        assert!((w.iter().sum::<f64>() - 1.0).abs() < 1e-15);
+    }
+}

@@ -1,0 +1,400 @@
+//! Neighbourhood operations: linear filters, generalized convolutions and medians.
+//!
+//! All of them read a fixed set of offsets around each pixel. Linear filters accumulate in one canonical order: the
+//! accumulator starts at +0 and takes `fma(tap, pixel, accumulator)` tap by tap, in the order of [`Filter::taps`].
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::panic::Location;
+use std::sync::Arc;
+
+use horus_base::error::Error;
+
+/// Distances, in pixels, that an operation reads beyond the pixel it computes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Reach {
+    /// Rows above.
+    pub up: usize,
+    /// Rows below.
+    pub down: usize,
+    /// Columns to the left.
+    pub left: usize,
+    /// Columns to the right.
+    pub right: usize,
+}
+
+impl Reach {
+    /// Nothing beyond the pixel itself.
+    pub const NONE: Reach = Reach { up: 0, down: 0, left: 0, right: 0 };
+
+    /// The larger of both in each direction.
+    pub fn max(self, o: Reach) -> Reach {
+        Reach {
+            up: self.up.max(o.up),
+            down: self.down.max(o.down),
+            left: self.left.max(o.left),
+            right: self.right.max(o.right),
+        }
+    }
+
+    /// Reach of one operation applied after another.
+    pub fn then(self, o: Reach) -> Reach {
+        Reach { up: self.up + o.up, down: self.down + o.down, left: self.left + o.left, right: self.right + o.right }
+    }
+}
+
+/// Where the taps of a [`Filter`] lie.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Layout {
+    /// A full `height x width` rectangle, row-major, whose element (`anchor_y`, `anchor_x`) falls on the pixel.
+    Dense {
+        /// Rows.
+        height: usize,
+        /// Columns.
+        width: usize,
+        /// Row of the element that falls on the pixel.
+        anchor_y: usize,
+        /// Column of the element that falls on the pixel.
+        anchor_x: usize,
+    },
+    /// Explicit offsets `(dy, dx)`, one per tap, in the order of accumulation.
+    Sparse(Arc<[(i32, i32)]>),
+}
+
+/// The taps of a linear filter, applied as a correlation (no flip).
+///
+/// Taps are held in `f64`; a filter over an `f32` image uses them rounded to `f32`. Making a filter never fails: one of
+/// the wrong number of taps, without taps, or reaching too far makes the image it is applied to carry the error.
+#[derive(Clone, Debug)]
+pub struct Filter {
+    layout: Layout,
+    taps: Arc<[f64]>,
+    /// Why it cannot be applied.
+    fault: Option<Arc<Error>>,
+}
+
+impl Filter {
+    /// A dense filter from `height * width` taps in row-major order, anchored at (`height / 2`, `width / 2`). With another
+    /// number of taps it cannot be applied.
+    #[track_caller]
+    pub fn dense(height: usize, width: usize, taps: impl Into<Arc<[f64]>>) -> Filter {
+        let taps = taps.into();
+        if height.checked_mul(width) != Some(taps.len()) {
+            let message = format!("{} taps for a filter of {height}x{width}", taps.len());
+            return Filter::faulty(Error::parameter("Filter::dense", message, Location::caller()));
+        }
+        Filter { layout: Layout::Dense { height, width, anchor_y: height / 2, anchor_x: width / 2 }, taps, fault: None }
+    }
+
+    /// A filter of one row.
+    #[track_caller]
+    pub fn row(taps: impl Into<Arc<[f64]>>) -> Filter {
+        let taps = taps.into();
+        Filter::dense(1, taps.len(), taps)
+    }
+
+    /// A filter of one column.
+    #[track_caller]
+    pub fn column(taps: impl Into<Arc<[f64]>>) -> Filter {
+        let taps = taps.into();
+        Filter::dense(taps.len(), 1, taps)
+    }
+
+    /// A filter with explicit `(dy, dx)` offsets, accumulated in the order given. With another number of taps than of
+    /// offsets it cannot be applied.
+    #[track_caller]
+    pub fn sparse(offsets: impl Into<Arc<[(i32, i32)]>>, taps: impl Into<Arc<[f64]>>) -> Filter {
+        let (offsets, taps) = (offsets.into(), taps.into());
+        if offsets.len() != taps.len() {
+            let message = format!("{} taps for {} offsets", taps.len(), offsets.len());
+            return Filter::faulty(Error::parameter("Filter::sparse", message, Location::caller()));
+        }
+        Filter { layout: Layout::Sparse(offsets), taps, fault: None }
+    }
+
+    /// A filter that makes whatever it is applied to carry `error`.
+    pub(crate) fn faulty(error: Error) -> Filter {
+        Filter { layout: Layout::Sparse(Arc::new([])), taps: Arc::new([]), fault: Some(Arc::new(error)) }
+    }
+
+    /// Why the filter cannot be applied, if that was known when it was made.
+    pub fn fault(&self) -> Option<&Error> {
+        self.fault.as_deref()
+    }
+
+    /// The filter turned by 180 degrees about its anchor: correlating with it is convolving with `self`.
+    pub fn flipped(&self) -> Filter {
+        let taps: Arc<[f64]> = self.taps.iter().rev().copied().collect();
+        let layout = match &self.layout {
+            &Layout::Dense { height, width, anchor_y, anchor_x } => {
+                // Without taps there is nothing to turn.
+                let turned = |size: usize, anchor: usize| size.saturating_sub(anchor + 1);
+                Layout::Dense { height, width, anchor_y: turned(height, anchor_y), anchor_x: turned(width, anchor_x) }
+            }
+            // An offset without an opposite is beyond every filter that may be applied.
+            Layout::Sparse(o) => {
+                Layout::Sparse(o.iter().rev().map(|&(y, x)| (y.saturating_neg(), x.saturating_neg())).collect())
+            }
+        };
+        Filter { layout, taps, fault: self.fault.clone() }
+    }
+
+    /// Where the taps lie.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The taps in order of accumulation.
+    pub fn taps(&self) -> &[f64] {
+        &self.taps
+    }
+
+    /// `(dy, dx)` of each tap, in order of accumulation.
+    pub fn offsets(&self) -> Vec<(isize, isize)> {
+        match &self.layout {
+            &Layout::Dense { height, width, anchor_y, anchor_x } => {
+                let at = |i: usize, anchor: usize| i.cast_signed() - anchor.cast_signed();
+                (0..height).flat_map(|y| (0..width).map(move |x| (at(y, anchor_y), at(x, anchor_x)))).collect()
+            }
+            Layout::Sparse(o) => o.iter().map(|&(y, x)| (y as isize, x as isize)).collect(),
+        }
+    }
+
+    /// How far the filter reads.
+    pub fn reach(&self) -> Reach {
+        match &self.layout {
+            &Layout::Dense { height, width, anchor_y, anchor_x } => Reach {
+                up: anchor_y,
+                down: height.saturating_sub(anchor_y + 1),
+                left: anchor_x,
+                right: width.saturating_sub(anchor_x + 1),
+            },
+            Layout::Sparse(o) => o.iter().fold(Reach::NONE, |r, &(y, x)| {
+                r.max(Reach {
+                    up: y.min(0).unsigned_abs() as usize,
+                    down: y.max(0) as usize,
+                    left: x.min(0).unsigned_abs() as usize,
+                    right: x.max(0) as usize,
+                })
+            }),
+        }
+    }
+
+    /// Whether this is a dense filter of a single row.
+    pub fn is_row(&self) -> bool {
+        matches!(self.layout, Layout::Dense { height: 1, .. })
+    }
+
+    /// Whether this is a dense filter of a single column.
+    pub fn is_column(&self) -> bool {
+        matches!(self.layout, Layout::Dense { width: 1, .. })
+    }
+}
+
+impl PartialEq for Filter {
+    fn eq(&self, o: &Filter) -> bool {
+        self.layout == o.layout
+            && (Arc::ptr_eq(&self.taps, &o.taps)
+                || (self.taps.len() == o.taps.len()
+                    && self.taps.iter().zip(o.taps.iter()).all(|(a, b)| a.to_bits() == b.to_bits())))
+    }
+}
+impl Eq for Filter {}
+impl Hash for Filter {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.layout.hash(state);
+        self.taps.iter().for_each(|t| t.to_bits().hash(state));
+    }
+}
+impl fmt::Display for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.layout {
+            Layout::Dense { height, width, .. } => write!(f, "{height}x{width}"),
+            Layout::Sparse(o) => write!(f, "sparse {}", o.len()),
+        }
+    }
+}
+
+/// How a generalized convolution combines a pixel with a weight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Combine {
+    /// The pixel alone; the weight only says that the offset belongs to the window.
+    Pixel,
+    /// `pixel + weight`.
+    Add,
+    /// `pixel - weight`.
+    Sub,
+    /// `pixel * weight`.
+    Mul,
+    /// `min(pixel, weight)`.
+    Min,
+    /// `max(pixel, weight)`.
+    Max,
+}
+
+impl Combine {
+    /// All combinations, for sweeps.
+    pub const ALL: [Combine; 6] =
+        [Combine::Pixel, Combine::Add, Combine::Sub, Combine::Mul, Combine::Min, Combine::Max];
+}
+
+/// How a generalized convolution reduces the combined values, in the order of the offsets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reduce {
+    /// The sum, from 0; integers saturate at each step.
+    Sum,
+    /// The product, from 1; integers saturate at each step.
+    Product,
+    /// The smallest value, from the type's highest.
+    Min,
+    /// The largest value, from the type's lowest.
+    Max,
+}
+
+impl Reduce {
+    /// All reductions, for sweeps.
+    pub const ALL: [Reduce; 4] = [Reduce::Sum, Reduce::Product, Reduce::Min, Reduce::Max];
+}
+
+/// A generalized convolution: `out(p) = reduce over offsets o of combine(in(p + o), weight(o))`, starting from the
+/// reduction's identity, in the arithmetic of the image's own type. Erosion is (`Pixel`, `Min`), dilation
+/// (`Pixel`, `Max`).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Generalized {
+    /// Offsets and weights; the weights are converted to the image's type.
+    pub window: Filter,
+    /// Pixel with weight.
+    pub combine: Combine,
+    /// Over the window.
+    pub reduce: Reduce,
+}
+
+/// The windows a median is defined on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MedianSize {
+    /// 3x3, the 5th of 9 values.
+    Three,
+    /// 5x5, the 13th of 25 values.
+    Five,
+}
+
+impl MedianSize {
+    /// Pixels on each side of the centre.
+    pub const fn radius(self) -> usize {
+        match self {
+            MedianSize::Three => 1,
+            MedianSize::Five => 2,
+        }
+    }
+
+    /// How far the median reads.
+    pub const fn reach(self) -> Reach {
+        let r = self.radius();
+        Reach { up: r, down: r, left: r, right: r }
+    }
+}
+
+/// The compare-exchange sequence `(i, j)`, `i < j`, after which value `n / 2` is the median of `n` values.
+///
+/// A compare-exchange replaces `(v[i], v[j])` by `(v[i].min(v[j]), v[j].max(v[i]))` in the arithmetic of
+/// [`Arithmetic`](horus_base::dtype::Arithmetic) (second form on the *old* values), which fixes the result for NaN and signed zeros too.
+/// Batcher's merge exchange, pruned to the comparators that the middle value depends on.
+pub fn median_network(n: usize) -> Vec<(usize, usize)> {
+    let full = batcher(n);
+    // Walk backwards, keeping only comparators that touch a wire the middle still depends on.
+    let mut needed = vec![false; n];
+    needed[n / 2] = true;
+    let mut kept: Vec<_> = full
+        .into_iter()
+        .rev()
+        .filter(|&(i, j)| {
+            let keep = needed[i] || needed[j];
+            needed[i] |= keep;
+            needed[j] |= keep;
+            keep
+        })
+        .collect();
+    kept.reverse();
+    kept
+}
+
+/// Batcher's odd-even merge sort for any `n` (Knuth, TAOCP 3, algorithm 5.2.2M).
+fn batcher(n: usize) -> Vec<(usize, usize)> {
+    let mut out = Vec::new();
+    let top = n.next_power_of_two() / 2;
+    let mut p = top;
+    while p > 0 {
+        let (mut q, mut r, mut d) = (top, 0, p);
+        loop {
+            out.extend((0..n.saturating_sub(d)).filter(|i| i & p == r).map(|i| (i, i + d)));
+            if q == p {
+                break;
+            }
+            d = q - p;
+            q /= 2;
+            r = p;
+        }
+        p /= 2;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn even_filters_anchor_at_half_their_size_and_flip_about_it() {
+        let f = Filter::row([1.0, 2.0, 3.0, 4.0]);
+        assert_eq!(f.reach(), Reach { left: 2, right: 1, ..Reach::NONE });
+        let g = f.flipped();
+        assert_eq!(g.reach(), Reach { left: 1, right: 2, ..Reach::NONE });
+        assert_eq!(g.taps(), &[4.0, 3.0, 2.0, 1.0]);
+    }
+
+    #[test]
+    fn filters_that_cannot_be_applied_can_be_made() {
+        for f in [Filter::row(vec![]), Filter::column(vec![]), Filter::dense(0, usize::MAX, vec![])] {
+            assert_eq!(f.flipped().taps(), &[] as &[f64]);
+            assert!(f.offsets().is_empty());
+        }
+        let far = Filter::sparse([(i32::MIN, i32::MAX)], [1.0]);
+        assert_eq!(far.reach(), Reach { up: 1 << 31, right: (1 << 31) - 1, ..Reach::NONE });
+        assert_eq!(far.flipped().reach(), Reach { down: (1 << 31) - 1, left: (1 << 31) - 1, ..Reach::NONE });
+    }
+
+    #[test]
+    fn a_wrong_number_of_taps_is_remembered_with_the_line() {
+        let cause = |f: Filter| f.flipped().fault().expect("a fault").to_string();
+        assert!(
+            cause(Filter::dense(1 << 32, 1 << 32, vec![])).contains("0 taps for a filter of 4294967296x4294967296")
+        );
+        let sparse = cause(Filter::sparse([(0, 0)], [1.0, 2.0]));
+        assert!(
+            sparse.starts_with("Filter::sparse: 2 taps for 1 offsets (at ") && sparse.contains(file!()),
+            "{sparse}"
+        );
+    }
+
+    #[test]
+    fn median_networks_select_the_median() {
+        for n in [9usize, 25] {
+            let network = median_network(n);
+            let mut seed = 1u64;
+            for _ in 0..2000 {
+                let mut v: Vec<u8> = (0..n)
+                    .map(|_| {
+                        seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                        (seed >> 59) as u8
+                    })
+                    .collect();
+                let mut sorted = v.clone();
+                sorted.sort_unstable();
+                for &(i, j) in &network {
+                    (v[i], v[j]) = (v[i].min(v[j]), v[j].max(v[i]));
+                }
+                assert_eq!(v[n / 2], sorted[n / 2]);
+            }
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Planes: which plane of an input a plane of a result reads, and how planes of several images make one.
+
+use std::fmt;
+
+use horus_base::shape::{Border, Shape};
+
+/// Positions along the depth stay below this, so that kernels count them with 32 bits.
+const FAR: i64 = 1 << 30;
+
+/// Reading of whole planes, each pixel from its own place: level `z` and channel `c` of the result are level
+/// `step * z + offset` of the input, brought into its depth by an edge mode, and its channel `c` or a fixed one.
+///
+/// Steps of 1 shift along the depth, of -1 mirror it, of 0 repeat a level.
+///
+/// ```
+/// # use horus_core::{ops::planes::PlaneMap, shape::{Border, Shape}};
+/// let volume = Shape::volume(4, 1, 1, 2);
+/// let next = PlaneMap::levels(volume, 2, 1, 1, Border::Replicate); // each level reads the next one
+/// assert_eq!((0..8).map(|p| next.at(p)).collect::<Vec<_>>(), [2, 3, 4, 5, 6, 7, 6, 7].map(Some));
+/// assert_eq!(PlaneMap::levels(volume, 2, 1, 1, Border::Constant(0.0)).at(6), None);
+/// assert_eq!(PlaneMap::one(5).at(3), Some(5));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PlaneMap {
+    /// Channels of the result.
+    pub channels: usize,
+    /// Levels of the input.
+    pub depth: usize,
+    /// Channels of the input: planes from level to level.
+    pub stride: usize,
+    /// The channel that is read in every channel, if it is a fixed one.
+    pub channel: Option<usize>,
+    /// Levels of the input from level to level of the result.
+    pub step: i32,
+    /// The level of the input that is level 0 of the result.
+    pub offset: i32,
+    /// What is read beyond the first and the last level of the input.
+    pub border: Border,
+}
+
+impl PlaneMap {
+    /// Plane `plane` of the input in every plane of the result.
+    pub const fn one(plane: usize) -> PlaneMap {
+        PlaneMap {
+            channels: 1,
+            depth: plane + 1,
+            stride: 1,
+            channel: None,
+            step: 0,
+            offset: plane as i32,
+            border: Border::Replicate,
+        }
+    }
+
+    /// Level `step * z + offset` of an image of shape `input`, in a result of `channels` channels: as many as the input has, or
+    /// any number of an input of one, which is repeated.
+    pub fn levels(input: Shape, channels: usize, step: i32, offset: i32, border: Border) -> PlaneMap {
+        let channel = (input.channels == 1 && channels != 1).then_some(0);
+        PlaneMap { channels, depth: input.depth, stride: input.channels, channel, step, offset, border }.simplified()
+    }
+
+    /// Channel `c` of every level of an image of shape `input`, in a result of one channel.
+    pub fn channel(input: Shape, c: usize) -> PlaneMap {
+        let Shape { depth, channels: stride, .. } = input;
+        let border = Border::Replicate;
+        PlaneMap { channels: 1, depth, stride, channel: Some(c), step: 1, offset: 0, border }.simplified()
+    }
+
+    /// The same, in one form only, where it is one plane whatever the plane of the result.
+    fn simplified(self) -> PlaneMap {
+        let level = match self.step {
+            _ if self.depth == 1 && !matches!(self.border, Border::Constant(_)) => Some(0),
+            0 => self.border.map(self.offset as isize, self.depth),
+            _ => None,
+        };
+        match (level, self.channel.or((self.stride == 1).then_some(0))) {
+            (Some(z), Some(c)) => PlaneMap::one(z * self.stride + c),
+            _ => self,
+        }
+    }
+
+    /// The plane of the input that plane `plane` of the result reads; `None` where the constant of the edge mode is read.
+    pub fn at(&self, plane: usize) -> Option<usize> {
+        let (z, c) = (plane / self.channels, plane % self.channels);
+        let level = z.cast_signed() * self.step as isize + self.offset as isize;
+        Some(self.border.map(level, self.depth)? * self.stride + self.channel.unwrap_or(c))
+    }
+
+    /// The plane that every plane of the result reads, of a map made by [`PlaneMap::one`] or one that is no more than that.
+    pub fn fixed(&self) -> Option<usize> {
+        let one = self.step == 0 && (self.channels == 1 || self.channel.is_some());
+        if one { self.at(0) } else { None }
+    }
+
+    /// How many different planes of the input a result of `planes` planes reads at most.
+    pub fn count(&self, planes: usize) -> usize {
+        let levels = if self.step == 0 { 1 } else { (planes / self.channels.max(1)).min(self.depth) };
+        levels * if self.channel.is_some() { 1 } else { self.channels }
+    }
+
+    /// Whether every plane that a result of `result` planes reads is one of the input's.
+    ///
+    /// # Errors
+    /// What does not fit.
+    pub fn fits(&self, input: usize, result: usize) -> Result<(), String> {
+        let PlaneMap { channels, depth, stride, channel, step, offset, .. } = *self;
+        let inside = depth.checked_mul(stride).is_some_and(|n| 0 < n && n <= input);
+        let last = channel.map_or(channels, |c| c.saturating_add(1));
+        if channels == 0 || !inside || last > stride {
+            return Err(format!("{self} of an input of {input} planes"));
+        }
+        let reach = i64::from(step).abs().saturating_mul((result / channels) as i64);
+        if reach.saturating_add(i64::from(offset).abs()) > FAR {
+            return Err(format!("{self} in {result} planes is out of range"));
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for PlaneMap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(plane) = self.fixed() {
+            return write!(f, "plane {plane}");
+        }
+        match (self.step, self.offset) {
+            (1, 0) => f.write_str("levels")?,
+            (1, by) => write!(f, "levels {by:+}")?,
+            (0, z) => write!(f, "level {z}")?,
+            (step, 0) => write!(f, "levels *{step}")?,
+            (step, by) => write!(f, "levels *{step}{by:+}")?,
+        }
+        self.channel.map_or(Ok(()), |c| write!(f, ", channel {c}"))
+    }
+}
+
+/// Where the planes of an image made of several come from: for each, the input and its plane. Inputs of the depth of the
+/// output follow each other along the channels, others along the depth; `None` if they do not make up the output.
+pub fn stacked(inputs: impl Iterator<Item = Shape> + Clone, output: Shape) -> Option<Vec<(usize, usize)>> {
+    let total = |extent: fn(Shape) -> usize| inputs.clone().try_fold(0usize, |n, s| n.checked_add(extent(s)));
+    let plane = |s: Shape| (s.height, s.width);
+    if inputs.clone().any(|s| plane(s) != plane(output)) {
+        return None;
+    }
+    if inputs.clone().all(|s| s.depth == output.depth) && total(|s| s.channels)? == output.channels {
+        let level = |z: usize| {
+            inputs.clone().enumerate().flat_map(move |(i, s)| (0..s.channels).map(move |c| (i, z * s.channels + c)))
+        };
+        return Some((0..output.depth).flat_map(level).collect());
+    }
+    let along = inputs.clone().all(|s| s.channels == output.channels) && total(|s| s.depth)? == output.depth;
+    along.then(|| inputs.enumerate().flat_map(|(i, s)| (0..s.planes()).map(move |p| (i, p))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_level_is_read_through_the_border() {
+        let volume = Shape::volume(4, 2, 2, 1);
+        let read = |step, offset, border| {
+            let map = PlaneMap::levels(volume, 1, step, offset, border);
+            (0..4).map(|p| map.at(p).map_or('-', |z| char::from(b'a' + z as u8))).collect::<String>()
+        };
+        assert_eq!(read(1, -2, Border::Reflect101), "cbab");
+        assert_eq!(read(1, -2, Border::Reflect), "baab");
+        assert_eq!(read(1, 2, Border::Wrap), "cdab");
+        assert_eq!(read(1, -1, Border::Constant(3.0)), "-abc");
+        assert_eq!(read(-1, 3, Border::Replicate), "dcba");
+        assert_eq!(read(2, 0, Border::Replicate), "acdd");
+        assert_eq!(read(0, 2, Border::Replicate), "cccc");
+    }
+
+    #[test]
+    fn what_is_always_one_plane_has_one_form() {
+        let volume = Shape::volume(4, 2, 2, 3);
+        assert_eq!(PlaneMap::channel(Shape::new(2, 2, 3), 2), PlaneMap::one(2));
+        assert_eq!(PlaneMap::levels(Shape::new(2, 2, 1), 5, 0, 0, Border::Replicate), PlaneMap::one(0));
+        assert_eq!(PlaneMap::one(7).fixed(), Some(7));
+        assert_eq!(PlaneMap::channel(volume, 1).fixed(), None);
+        assert_eq!((0..4).map(|z| PlaneMap::channel(volume, 1).at(z)).collect::<Vec<_>>(), [1, 4, 7, 10].map(Some));
+    }
+
+    #[test]
+    fn maps_that_read_elsewhere_are_refused() {
+        let map = PlaneMap::levels(Shape::volume(4, 2, 2, 3), 3, 1, 1, Border::Wrap);
+        assert!(map.fits(12, 12).is_ok());
+        assert!(map.fits(11, 12).is_err());
+        assert!(PlaneMap { channel: Some(3), ..map }.fits(12, 12).is_err());
+        assert!(PlaneMap { channels: 0, ..map }.fits(12, 12).is_err());
+        assert!(PlaneMap { channels: 4, ..map }.fits(12, 12).is_err());
+        assert!(PlaneMap { step: i32::MAX, ..map }.fits(12, 12).is_err());
+        assert!(PlaneMap { depth: usize::MAX, ..map }.fits(12, 12).is_err());
+    }
+
+    #[test]
+    fn images_follow_each_other_along_what_differs() {
+        let shapes = |d, c| [Shape::volume(d, 2, 3, c); 2].into_iter();
+        assert_eq!(stacked(shapes(2, 1), Shape::volume(2, 2, 3, 2)).unwrap(), [(0, 0), (1, 0), (0, 1), (1, 1)]);
+        assert_eq!(stacked(shapes(1, 2), Shape::volume(2, 2, 3, 2)).unwrap(), [(0, 0), (0, 1), (1, 0), (1, 1)]);
+        assert_eq!(stacked(shapes(1, 1), Shape::new(2, 3, 2)).unwrap(), [(0, 0), (1, 0)]);
+        assert!(stacked(shapes(1, 1), Shape::new(2, 3, 3)).is_none());
+        assert!(stacked(shapes(2, 1), Shape::volume(3, 2, 3, 2)).is_none());
+    }
+}

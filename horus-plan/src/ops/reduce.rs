@@ -1,0 +1,376 @@
+//! Reductions, in one fixed order that no strip, rank or thread count changes.
+//!
+//! A reduction over an image runs in two steps: along each row ([`RowReduce`], local to whoever holds the row), then
+//! over the columns of row results, plane by plane ([`fold_planes`]). The order is anchored in the image:
+//!
+//! 1. The pixels of a row, and the row results of a plane, are cut into *segments* of 1024 ([`SEGMENT`]), which begin at
+//!    columns (rows) 0, 1024, 2048 and so on; the last one may be shorter.
+//! 2. Element `i` of a segment goes to lane `i mod 64`, lanes accumulate in order from the identity, then lanes are combined
+//!    in halves (0 with 32, 1 with 33, ..., then 0 with 16, ...).
+//! 3. Segments are combined from the first to the last, beginning with the identity; then planes in the same way.
+//!
+//! So whoever holds a segment (a tile, a block of rows) can reduce it by itself, and up to 1024 elements are one tree.
+
+use horus_base::dtype::{DType, Pixel};
+
+/// Number of lanes of the fixed order.
+pub const LANES: usize = 64;
+
+/// Elements of a segment of the fixed order.
+pub const SEGMENT: usize = 1024;
+
+/// What is reduced along each row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RowReduce {
+    /// Sum in `f64`; yields `f64`.
+    Sum,
+    /// Sum of `(pixel - mean)^2` in `f64`, the mean being a second, 1x1 `f64` operand; yields `f64`.
+    SquaredDeviation,
+    /// The smallest pixel, ignoring NaN; keeps the type.
+    Min,
+    /// The largest pixel, ignoring NaN; keeps the type.
+    Max,
+    /// The smallest pixel and the largest, in two columns; keeps the type.
+    Extremes,
+    /// [`Moments`] in `f64`, in three columns: sum, squared deviation from the mean, number of pixels.
+    Moments,
+    /// The first column whose pixel is that of a second operand, a 1x1 `f64` image; yields `f64`, infinity where there is
+    /// none.
+    First,
+}
+
+impl RowReduce {
+    /// All of them.
+    pub const ALL: [RowReduce; 7] = [
+        RowReduce::Sum,
+        RowReduce::SquaredDeviation,
+        RowReduce::Min,
+        RowReduce::Max,
+        RowReduce::Extremes,
+        RowReduce::Moments,
+        RowReduce::First,
+    ];
+
+    /// The type of the result for an image of type `dtype`.
+    pub const fn result(self, dtype: DType) -> DType {
+        match self {
+            RowReduce::Sum | RowReduce::SquaredDeviation | RowReduce::Moments | RowReduce::First => DType::F64,
+            RowReduce::Min | RowReduce::Max | RowReduce::Extremes => dtype,
+        }
+    }
+
+    /// How many results each row has: columns of the image of row results.
+    pub const fn columns(self) -> usize {
+        self.fold().columns()
+    }
+
+    /// Whether there is a second operand, of one `f64` pixel.
+    pub const fn has_operand(self) -> bool {
+        matches!(self, RowReduce::SquaredDeviation | RowReduce::First)
+    }
+
+    /// How the row results are combined.
+    pub const fn fold(self) -> Fold {
+        match self {
+            RowReduce::Sum | RowReduce::SquaredDeviation => Fold::Sum,
+            RowReduce::Min | RowReduce::First => Fold::Min,
+            RowReduce::Max => Fold::Max,
+            RowReduce::Extremes => Fold::Extremes,
+            RowReduce::Moments => Fold::Moments,
+        }
+    }
+
+    /// Where columns may be divided so that results of rows can be [joined](RowReduce::join).
+    pub const fn divisible(self) -> Divisible {
+        match self {
+            RowReduce::Min | RowReduce::Max | RowReduce::Extremes => Divisible::Anywhere,
+            RowReduce::Sum | RowReduce::SquaredDeviation | RowReduce::Moments => Divisible::AtSegments,
+            RowReduce::First => Divisible::Nowhere,
+        }
+    }
+
+    /// Makes results of rows those of these columns and of the columns after them, whose results are `next`: as many, the results
+    /// of a row side by side.
+    pub fn join<T: Pixel>(self, so_far: &mut [T], next: &[T]) {
+        let rows = so_far.chunks_mut(self.columns()).zip(next.chunks(self.columns()));
+        for (row, next) in rows {
+            match (self, row, next) {
+                (RowReduce::Moments, [sum, squares, count], [next_sum, next_squares, next_count]) => {
+                    let moments = |sum: T, squares: T, count: T| Moments {
+                        count: count.to_f64(),
+                        sum: sum.to_f64(),
+                        squares: squares.to_f64(),
+                    };
+                    let joined =
+                        moments(*sum, *squares, *count).followed_by(moments(*next_sum, *next_squares, *next_count));
+                    let [a, b, c] = [joined.sum, joined.squares, joined.count].map(T::from_f64);
+                    (*sum, *squares, *count) = (a, b, c);
+                }
+                (RowReduce::Extremes, [low, high], [next_low, next_high]) => {
+                    *low = Fold::Min.combine(*low, *next_low);
+                    *high = Fold::Max.combine(*high, *next_high);
+                }
+                (_, row, next) => {
+                    row.iter_mut().zip(next).for_each(|(a, b)| *a = self.fold().combine(*a, *b));
+                }
+            }
+        }
+    }
+
+    /// Name in plans.
+    pub const fn name(self) -> &'static str {
+        match self {
+            RowReduce::Sum => "row_sum",
+            RowReduce::SquaredDeviation => "row_squared_deviation",
+            RowReduce::Min => "row_min",
+            RowReduce::Max => "row_max",
+            RowReduce::Extremes => "row_extremes",
+            RowReduce::Moments => "row_moments",
+            RowReduce::First => "row_first",
+        }
+    }
+}
+
+/// Where an image may be divided in columns to be reduced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Divisible {
+    /// The order of pixels makes no difference.
+    Anywhere,
+    /// Into [segments](SEGMENT), from the first to the last.
+    AtSegments,
+    /// A row is reduced as a whole.
+    Nowhere,
+}
+
+/// How a sequence is reduced to one value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Fold {
+    /// The sum (of `f64`).
+    Sum,
+    /// The smallest.
+    Min,
+    /// The largest.
+    Max,
+    /// Of two columns: the smallest of the first, the largest of the second.
+    Extremes,
+    /// Of the three columns of [`RowReduce::Moments`]: see [`fold_moments`].
+    Moments,
+}
+
+impl Fold {
+    /// Columns that it reads, each reduced to one value.
+    pub const fn columns(self) -> usize {
+        match self {
+            Fold::Sum | Fold::Min | Fold::Max => 1,
+            Fold::Extremes => 2,
+            Fold::Moments => 3,
+        }
+    }
+
+    /// The value that changes nothing; of several columns, that of the first.
+    pub fn identity<T: Pixel>(self) -> T {
+        match self {
+            Fold::Sum | Fold::Moments => T::ZERO,
+            Fold::Min | Fold::Extremes => T::HIGHEST,
+            Fold::Max => T::LOWEST,
+        }
+    }
+
+    /// Combines two values; of several columns, those of the first.
+    #[inline(always)]
+    pub fn combine<T: Pixel>(self, a: T, b: T) -> T {
+        match self {
+            Fold::Sum | Fold::Moments => a.add(b),
+            Fold::Min | Fold::Extremes => a.min(b),
+            Fold::Max => a.max(b),
+        }
+    }
+
+    /// Name in plans.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Fold::Sum => "fold_sum",
+            Fold::Min => "fold_min",
+            Fold::Max => "fold_max",
+            Fold::Extremes => "fold_extremes",
+            Fold::Moments => "fold_moments",
+        }
+    }
+}
+
+/// Number, sum and squared deviation from the mean of some values. Those of a row are found in one pass: of each segment
+/// the sum by [`fold`], and by [`fold`] again the squares of the deviations from its mean; segments are joined from the first
+/// to the last (as Chan, Golub and LeVeque do). Sums are those of [`RowReduce::Sum`].
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Moments {
+    /// How many values.
+    pub count: f64,
+    /// Their sum.
+    pub sum: f64,
+    /// The sum of the squares of their deviations from their mean.
+    pub squares: f64,
+}
+
+impl Moments {
+    /// Those of a segment whose sum and squared deviation are known.
+    pub fn of_segment(count: usize, sum: f64, squares: f64) -> Moments {
+        Moments { count: count as f64, sum, squares }
+    }
+
+    /// Those of these values and the values after them.
+    #[must_use]
+    pub fn followed_by(self, next: Moments) -> Moments {
+        if self.count == 0.0 {
+            return next;
+        }
+        let count = self.count + next.count;
+        let apart = next.sum / next.count - self.sum / self.count;
+        let squares = self.squares + next.squares + apart * apart * (self.count * next.count / count);
+        Moments { count, sum: self.sum + next.sum, squares }
+    }
+}
+
+/// The [`Moments`] of a row.
+pub fn moments(values: impl IntoIterator<Item = f64>) -> Moments {
+    let values: Vec<f64> = values.into_iter().collect();
+    values.chunks(SEGMENT).fold(Moments::default(), |all, segment| {
+        let sum = fold(Fold::Sum, segment.iter().copied());
+        let mean = sum / segment.len() as f64;
+        let squares = fold(Fold::Sum, segment.iter().map(|v| (v - mean) * (v - mean)));
+        all.followed_by(Moments::of_segment(segment.len(), sum, squares))
+    })
+}
+
+/// The moments of all rows: sum and number are added up by [`fold_planes`], and so are the squares, to which each row brings
+/// its own and, for each of its pixels, the square of the distance of its mean from that of all.
+pub fn fold_moments<P: IntoIterator<Item = Moments>>(planes: impl Clone + IntoIterator<Item = P>) -> Moments {
+    let total = |of: fn(Moments) -> f64| {
+        fold_planes(Fold::Sum, planes.clone().into_iter().map(|plane| plane.into_iter().map(of)))
+    };
+    let (count, sum) = (total(|row| row.count), total(|row| row.sum));
+    let mean = sum / count;
+    let spread = |row: Moments| row.spread(mean);
+    let squares = planes.clone().into_iter().map(|plane| plane.into_iter().map(spread));
+    Moments { count, sum, squares: fold_planes(Fold::Sum, squares) }
+}
+
+impl Moments {
+    /// The squared deviation of these values from `mean`.
+    #[inline(always)]
+    pub fn spread(self, mean: f64) -> f64 {
+        let apart = self.sum / self.count - mean;
+        self.squares + self.count * (apart * apart)
+    }
+}
+
+/// Reduces `values`, a row or a column from its beginning, in the fixed order; the definition of every reduction. An empty
+/// sequence gives the identity.
+pub fn fold<T: Pixel>(how: Fold, values: impl IntoIterator<Item = T>) -> T {
+    let mut values = values.into_iter().peekable();
+    let mut total = how.identity::<T>();
+    while values.peek().is_some() {
+        let mut lanes = [how.identity::<T>(); LANES];
+        for (i, v) in values.by_ref().take(SEGMENT).enumerate() {
+            let lane = &mut lanes[i % LANES];
+            *lane = how.combine(*lane, v);
+        }
+        total = how.combine(total, combine_lanes(how, lanes));
+    }
+    total
+}
+
+/// Elements of a chunk of a running sum.
+pub const CHUNK: usize = 32;
+
+/// The running sums of a row, in an order of their own: within chunks of 32 elements ([`CHUNK`]) of a segment from the first
+/// element on; to these is added the sum of the chunks before in the segment, added up from the first; to that the sum of the
+/// segments before. So the last one is the sum of the row, up to how it is rounded.
+pub fn running(values: &[f64]) -> Vec<f64> {
+    let mut out = Vec::with_capacity(values.len());
+    let mut before = 0.0;
+    for segment in values.chunks(SEGMENT) {
+        let mut offset = 0.0;
+        for chunk in segment.chunks(CHUNK) {
+            let mut sum = 0.0;
+            for v in chunk {
+                sum += v;
+                out.push(before + (offset + sum));
+            }
+            offset += sum;
+        }
+        before += offset;
+    }
+    out
+}
+
+/// Reduces planes, each by [`fold`], to one value.
+pub fn fold_planes<T: Pixel, P: IntoIterator<Item = T>>(how: Fold, planes: impl IntoIterator<Item = P>) -> T {
+    planes.into_iter().fold(how.identity(), |total, plane| how.combine(total, fold(how, plane)))
+}
+
+/// The lanes of a segment combined in halves.
+pub fn combine_lanes<T: Pixel>(how: Fold, mut lanes: [T; LANES]) -> T {
+    let mut half = LANES / 2;
+    while half > 0 {
+        for i in 0..half {
+            lanes[i] = how.combine(lanes[i], lanes[i + half]);
+        }
+        half /= 2;
+    }
+    lanes[0]
+}
+
+/// The bin of `v` in a histogram of `bins` equal bins over `lo..=hi`, or `None` outside and for NaN. The last bin is
+/// closed. Computed in `f64` as `floor((v - lo) / (hi - lo) * bins)`: `numpy.histogram` can differ for a value that
+/// lies on a bin edge which binary cannot represent, because it corrects against its rounded edges.
+#[inline(always)]
+pub fn bin_of(v: f64, lo: f64, hi: f64, bins: usize) -> Option<usize> {
+    if !(v >= lo && v <= hi) {
+        return None;
+    }
+    let i = ((v - lo) / (hi - lo) * bins as f64) as usize;
+    Some(i.min(bins - 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fixed_order_sums_exactly_what_is_exact() {
+        let v: Vec<f64> = (0..1000).map(f64::from).collect();
+        assert_eq!(fold(Fold::Sum, v.iter().copied()), 499_500.0);
+        assert_eq!(fold(Fold::Min, v.iter().copied()), 0.0);
+        assert_eq!(fold(Fold::Max, v.iter().copied()), 999.0);
+        assert_eq!(fold(Fold::Sum, std::iter::empty::<f64>()), 0.0);
+    }
+
+    #[test]
+    fn the_order_is_anchored_at_segments_and_planes() {
+        // 1e17 + 1 is 1e17. In one segment the lanes of 0 and 64 cancel before lane 1 comes; in the next it is too late.
+        let sum = |len: usize, at: &[(usize, f64)]| {
+            let mut v = vec![0.0; len];
+            at.iter().for_each(|(i, x)| v[*i] = *x);
+            fold(Fold::Sum, v)
+        };
+        assert_eq!(sum(1024, &[(0, 1e17), (960, -1e17), (1023, 1.0)]), 1.0);
+        assert_eq!(sum(1026, &[(0, 1e17), (1024, -1e17), (1025, 1.0)]), 0.0);
+        assert_eq!(sum(3000, &[(0, 1e17), (1024, -1e17), (2048, 1.0)]), 1.0);
+        assert_eq!(fold_planes(Fold::Sum, [vec![1e17], vec![-1e17], vec![1.0]]), 1.0);
+        assert_eq!(fold_planes(Fold::Sum, [vec![1e17], vec![-1e17, 1.0]]), 0.0);
+        assert_eq!(fold_planes(Fold::Max, std::iter::empty::<Vec<u8>>()), 0);
+    }
+
+    #[test]
+    fn extremes_ignore_nan() {
+        assert_eq!(fold(Fold::Max, [f32::NAN, 2.0, f32::NAN]), 2.0);
+    }
+
+    #[test]
+    fn the_last_bin_is_closed() {
+        assert_eq!(bin_of(1.0, 0.0, 1.0, 4), Some(3));
+        assert_eq!(bin_of(0.25, 0.0, 1.0, 4), Some(1));
+        assert_eq!(bin_of(-0.1, 0.0, 1.0, 4), None);
+        assert_eq!(bin_of(f64::NAN, 0.0, 1.0, 4), None);
+    }
+}

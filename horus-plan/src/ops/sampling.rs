@@ -1,0 +1,294 @@
+//! Samples at positions that are pixels of other images.
+
+use super::geometric::{Interpolation, cubic_weights};
+use horus_base::dtype::Float;
+
+/// How an image is sampled at positions of its own for each pixel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Sampling {
+    /// As [`Interpolation::Nearest`]: the nearest pixel, halves round up.
+    Nearest,
+    /// As [`Interpolation::Bilinear`]; of volumes linear along the levels, too.
+    Linear,
+    /// As [`Interpolation::Bicubic`].
+    Cubic,
+    /// A B-spline of order 2, of which the image holds the coefficients (`Image::spline_coefficients`): pixels are smoothed.
+    Spline2,
+    /// A B-spline of order 3.
+    Spline3,
+    /// A B-spline of order 4.
+    Spline4,
+    /// A B-spline of order 5.
+    Spline5,
+}
+
+/// The most pixels along an axis under a sample.
+pub const MOST_TAPS: usize = 6;
+/// Positions further away are held here, so that they are numbers of 32 bits. Images have at most 2^30 rows and columns.
+pub const FARTHEST: f64 = (1u32 << 30) as f64;
+
+impl From<Interpolation> for Sampling {
+    fn from(interpolation: Interpolation) -> Sampling {
+        match interpolation {
+            Interpolation::Nearest => Sampling::Nearest,
+            Interpolation::Bilinear => Sampling::Linear,
+            Interpolation::Bicubic => Sampling::Cubic,
+        }
+    }
+}
+
+/// Weights of the pixels under a B-spline, as polynomials of the fraction, the highest power first, and what all are divided by.
+type Pieces = (&'static [&'static [f64]], f64);
+const SPLINE2: Pieces = (&[&[4.0, -4.0, 1.0], &[-8.0, 0.0, 6.0], &[4.0, 4.0, 1.0]], 8.0);
+const SPLINE3: Pieces =
+    (&[&[-1.0, 3.0, -3.0, 1.0], &[3.0, -6.0, 0.0, 4.0], &[-3.0, 3.0, 3.0, 1.0], &[1.0, 0.0, 0.0, 0.0]], 6.0);
+const SPLINE4: Pieces = (
+    &[
+        &[16.0, -32.0, 24.0, -8.0, 1.0],
+        &[-64.0, 64.0, 96.0, -176.0, 76.0],
+        &[96.0, 0.0, -240.0, 0.0, 230.0],
+        &[-64.0, -64.0, 96.0, 176.0, 76.0],
+        &[16.0, 32.0, 24.0, 8.0, 1.0],
+    ],
+    384.0,
+);
+const SPLINE5: Pieces = (
+    &[
+        &[-1.0, 5.0, -10.0, 10.0, -5.0, 1.0],
+        &[5.0, -20.0, 20.0, 20.0, -50.0, 26.0],
+        &[-10.0, 30.0, 0.0, -60.0, 0.0, 66.0],
+        &[10.0, -20.0, -20.0, 20.0, 50.0, 26.0],
+        &[-5.0, 5.0, 10.0, 10.0, 5.0, 1.0],
+        &[1.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+    ],
+    120.0,
+);
+
+impl Sampling {
+    /// All ways, for sweeps.
+    pub const ALL: [Sampling; 7] = [
+        Sampling::Nearest,
+        Sampling::Linear,
+        Sampling::Cubic,
+        Sampling::Spline2,
+        Sampling::Spline3,
+        Sampling::Spline4,
+        Sampling::Spline5,
+    ];
+
+    /// The B-spline of an order: 2 to 5, and 0 and 1, which are [`Sampling::Nearest`] and [`Sampling::Linear`].
+    ///
+    /// ```
+    /// # use horus_core::{self as horus, prelude::*};
+    /// assert_eq!(Sampling::spline(3), Some(Sampling::Spline3));
+    /// assert_eq!(Sampling::spline(6), None);
+    /// ```
+    pub const fn spline(order: usize) -> Option<Sampling> {
+        match order {
+            0 => Some(Sampling::Nearest),
+            1 => Some(Sampling::Linear),
+            2 => Some(Sampling::Spline2),
+            3 => Some(Sampling::Spline3),
+            4 => Some(Sampling::Spline4),
+            5 => Some(Sampling::Spline5),
+            _ => None,
+        }
+    }
+
+    /// Its name in lower case.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Sampling::Nearest => "nearest",
+            Sampling::Linear => "linear",
+            Sampling::Cubic => "cubic",
+            Sampling::Spline2 => "spline2",
+            Sampling::Spline3 => "spline3",
+            Sampling::Spline4 => "spline4",
+            Sampling::Spline5 => "spline5",
+        }
+    }
+
+    /// Pixels along an axis under a sample.
+    pub const fn taps(self) -> usize {
+        match self {
+            Sampling::Nearest => 1,
+            Sampling::Linear => 2,
+            Sampling::Spline2 => 3,
+            Sampling::Cubic | Sampling::Spline3 => 4,
+            Sampling::Spline4 => 5,
+            Sampling::Spline5 => 6,
+        }
+    }
+
+    /// The poles of the filter that yields the coefficients of a B-spline through pixels (Unser, 1999): none where an image is its own
+    /// coefficients.
+    const fn poles(self) -> &'static [f64] {
+        match self {
+            Sampling::Nearest | Sampling::Linear | Sampling::Cubic => &[],
+            Sampling::Spline2 => &[-0.171_572_875_253_809_9],
+            Sampling::Spline3 => &[-0.267_949_192_431_122_7],
+            Sampling::Spline4 => &[-0.361_341_225_900_220_16, -0.013_725_429_297_339_121],
+            Sampling::Spline5 => &[-0.430_575_347_099_973_8, -0.043_096_288_203_264_65],
+        }
+    }
+
+    /// The filter that yields the coefficients of a B-spline through pixels: the taps at `-r..=r`, of which all beyond would be smaller than
+    /// `2^-bits` of the largest. A single tap where an image is its own coefficients.
+    pub fn prefilter(self, bits: u16) -> Vec<f64> {
+        let most = f64::from(bits);
+        let of_pole = |pole: f64| {
+            let gain = (1.0 - pole) / (1.0 + pole);
+            // Longer than needed: a product of two filters is cut once.
+            let reach = (-(most + 8.0) / pole.abs().log2()).ceil() as i32;
+            (-reach..=reach).map(|k| gain * pole.powi(k.abs())).collect::<Vec<_>>()
+        };
+        let mut taps = vec![1.0];
+        for &pole in self.poles() {
+            let (one, other) = (taps, of_pole(pole));
+            taps = vec![0.0; one.len() + other.len() - 1];
+            for (i, a) in one.iter().enumerate() {
+                // Terms of a tap have one sign: none cancel.
+                other.iter().zip(&mut taps[i..]).for_each(|(b, sum)| *sum += a * b);
+            }
+        }
+        let middle = taps.len() / 2;
+        let least = taps[middle] * (-most).exp2();
+        let outside = taps.iter().take_while(|tap| tap.abs() < least).count();
+        // Both halves alike to the last bit.
+        let half = &taps[outside..middle];
+        half.iter().chain(&taps[middle..=middle]).chain(half.iter().rev()).copied().collect()
+    }
+
+    /// Whether fractions are from the nearest pixel on, else from the pixel at or before the position.
+    pub const fn from_nearest(self) -> bool {
+        matches!(self, Sampling::Nearest | Sampling::Spline2 | Sampling::Spline4)
+    }
+
+    /// The first pixel under a sample at `position`, and the fraction that [weights](Sampling::weights) are of; `None` at a position
+    /// that is infinite or no number.
+    ///
+    /// Computed in `f64`, of a position held within [`FARTHEST`]; the fraction is rounded to `F` once.
+    #[inline(always)]
+    pub fn split<F: Float>(self, position: f64) -> Option<(isize, F)> {
+        if !position.is_finite() {
+            return None;
+        }
+        let position = position.clamp(-FARTHEST, FARTHEST);
+        let whole = if self.from_nearest() { (position + 0.5).floor() } else { position.floor() };
+        let before = (self.taps() - 1) / 2;
+        Some((whole as isize - before.cast_signed(), F::from_f64(position - whole)))
+    }
+
+    /// The weights of the pixels under a sample at fraction `t`, each a polynomial in Horner form by `fma`; a back end must follow these
+    /// expressions exactly. Those of [`Sampling::Linear`] are not used: see [`Interpolation::Bilinear`].
+    #[inline(always)]
+    pub fn weights<F: Float>(self, t: F) -> [F; MOST_TAPS] {
+        let mut out = [F::ZERO; MOST_TAPS];
+        let (pieces, divisor) = match self {
+            Sampling::Nearest => {
+                out[0] = F::ONE;
+                return out;
+            }
+            Sampling::Linear => {
+                (out[0], out[1]) = (F::ONE.sub(t), t);
+                return out;
+            }
+            Sampling::Cubic => {
+                out[..4].copy_from_slice(&cubic_weights(t));
+                return out;
+            }
+            Sampling::Spline2 => SPLINE2,
+            Sampling::Spline3 => SPLINE3,
+            Sampling::Spline4 => SPLINE4,
+            Sampling::Spline5 => SPLINE5,
+        };
+        for (out, piece) in out.iter_mut().zip(pieces) {
+            let mut sum = F::from_f64(piece[0] / divisor);
+            for c in &piece[1..] {
+                sum = sum.fma(t, F::from_f64(c / divisor));
+            }
+            *out = sum;
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The centred B-spline of an order, as a sum of truncated powers.
+    fn spline(order: i32, x: f64) -> f64 {
+        let half = f64::from(order + 1) / 2.0;
+        let (mut sum, mut binomial, mut factorial) = (0.0, 1.0, 1.0);
+        for k in 0..order + 2 {
+            sum += binomial * (x + half - f64::from(k)).max(0.0).powi(order) * if k % 2 == 0 { 1.0 } else { -1.0 };
+            binomial *= f64::from(order + 1 - k) / f64::from(k + 1);
+        }
+        (1..=order).for_each(|k| factorial *= f64::from(k));
+        sum / factorial
+    }
+
+    #[test]
+    fn weights_are_those_of_b_splines() {
+        for order in 2..=5 {
+            let how = Sampling::spline(order).unwrap();
+            for position in [-7.5, -1.25, 0.0, 0.49, 0.5, 2.999, 3.0, 11.7] {
+                let (first, t) = how.split::<f64>(position).unwrap();
+                let weights = how.weights(t);
+                for (k, w) in weights[..how.taps()].iter().enumerate() {
+                    let want = spline(order as i32, position - (first + k.cast_signed()) as f64);
+                    // Powers cancel in the sum, to a part of 10^-13.
+                    assert!((w - want).abs() < 1e-12, "order {order} at {position}, tap {k}: {w} for {want}");
+                }
+                let sum: f64 = weights.iter().sum();
+                assert!((sum - 1.0).abs() < 1e-15, "order {order} at {position}: {sum}");
+            }
+        }
+    }
+
+    #[test]
+    fn prefilters_undo_splines_up_to_their_bound() {
+        for order in 2..=5 {
+            let how = Sampling::spline(order).unwrap();
+            let (first, t) = how.split::<f64>(0.0).unwrap();
+            let spline = &how.weights(t)[..how.taps()];
+            for (bits, most) in [(60u16, 1e-15), (30, (-27f64).exp2())] {
+                let taps = how.prefilter(bits);
+                let peak = taps[taps.len() / 2];
+                assert!(taps.iter().eq(taps.iter().rev()), "order {order}: symmetric");
+                assert!(taps[0].abs() >= peak * (-f64::from(bits)).exp2(), "order {order}: none that is too small");
+                // The spline of the coefficients of a dot is the dot.
+                let reach = (taps.len() / 2).cast_signed();
+                for at in -reach..=reach {
+                    let tap = |k: isize| taps.get((k + reach).cast_unsigned()).copied().unwrap_or(0.0);
+                    let sum: f64 = (first..).zip(spline).map(|(k, w)| w * tap(at + k)).sum();
+                    let want = if at == 0 { 1.0 } else { 0.0 };
+                    assert!((sum - want).abs() < most, "order {order}, {bits} bits, at {at}: {sum:e}");
+                }
+                // What is left out, of pixels of magnitude 1.
+                let long = how.prefilter(200);
+                let left_out = 2.0 * long[..(long.len() - taps.len()) / 2].iter().map(|tap| tap.abs()).sum::<f64>();
+                assert!(left_out < (4.0 - f64::from(bits)).exp2(), "order {order}, {bits} bits: {left_out:e}");
+            }
+        }
+        assert_eq!(Sampling::Cubic.prefilter(60), [1.0]);
+        assert_eq!([Sampling::Spline3.prefilter(60).len(), Sampling::Spline5.prefilter(30).len()], [63, 49]);
+    }
+
+    #[test]
+    fn positions_are_split_where_they_should_be() {
+        assert_eq!(Sampling::Nearest.split::<f32>(-0.5), Some((0, -0.5)));
+        assert_eq!(Sampling::Nearest.split::<f32>(2.5), Some((3, -0.5)));
+        assert_eq!(Sampling::Linear.split::<f64>(-0.25), Some((-1, 0.75)));
+        assert_eq!(Sampling::Cubic.split::<f64>(3.25), Some((2, 0.25)));
+        assert_eq!(Sampling::Spline5.split::<f64>(3.25), Some((1, 0.25)));
+        for how in Sampling::ALL {
+            for none in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+                assert_eq!(how.split::<f64>(none), None, "{how:?}");
+            }
+            let (first, _) = how.split::<f32>(-1e300).unwrap();
+            assert!(first >= -(1 << 30) - 2 && how.split::<f32>(1e300).unwrap().0 <= 1 << 30, "{how:?}");
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Reductions of rectangles: tiles side by side, or windows that overlap.
+//!
+//! Each rectangle is reduced by itself, in an order anchored at its corner: the pixel of its column `i` goes to lane `i mod 64`, lanes
+//! accumulate down the rows, and are combined in halves, as those of a segment are ([`combine_lanes`]). So no rank, device or
+//! number of threads shows in the result.
+
+use super::reduce::{Fold, LANES, combine_lanes};
+use horus_base::dtype::{DType, Pixel};
+use horus_base::shape::{Shape, Window};
+
+/// Rectangles at regular distances from the corner of an image; those at its far edges are cut there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Grid {
+    /// Rows of each.
+    pub height: usize,
+    /// Columns of each.
+    pub width: usize,
+    /// Rows from one to the next below.
+    pub down: usize,
+    /// Columns from one to the next beside it.
+    pub across: usize,
+}
+
+impl Grid {
+    /// The rows and the columns of the rectangle in row `y` and column `x` of the grid, inside an image.
+    pub fn rectangle(&self, image: Shape, y: usize, x: usize) -> (std::ops::Range<usize>, std::ops::Range<usize>) {
+        let cut = |at: usize, step: usize, extent: usize, end: usize| {
+            let first = at.saturating_mul(step).min(end);
+            first..first.saturating_add(extent).min(end)
+        };
+        (cut(y, self.down, self.height, image.height), cut(x, self.across, self.width, image.width))
+    }
+
+    /// The rows of an image that rows `rows` of the grid are computed from.
+    pub fn rows(&self, image: Shape, rows: Window) -> Window {
+        let rows = rows.clipped(usize::MAX >> 1);
+        if rows.is_empty() {
+            return Window::new(0, 0);
+        }
+        let (first, last) = (rows.start.cast_unsigned(), rows.end.cast_unsigned() - 1);
+        let (start, end) = (self.rectangle(image, first, 0).0.start, self.rectangle(image, last, 0).0.end);
+        Window::new(start.cast_signed(), end.cast_signed())
+    }
+
+    /// Whether every rectangle of a grid of extent `grid` has pixels of `image`.
+    pub fn covers(&self, image: Shape, grid: Shape) -> bool {
+        let inside = |n: usize, step: usize, extent: usize, end: usize| {
+            n > 0 && extent > 0 && step > 0 && (n - 1).checked_mul(step).is_some_and(|first| first < end)
+        };
+        (grid.channels, grid.depth) == (image.channels, image.depth)
+            && inside(grid.height, self.down, self.height, image.height)
+            && inside(grid.width, self.across, self.width, image.width)
+    }
+}
+
+/// What becomes of the pixels of a rectangle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TileReduce {
+    /// Their sum in `f64`; yields `f64`.
+    Sum,
+    /// The sum of `(pixel - mean)^2` in `f64`, the mean being that of the rectangle; yields `f64`.
+    SquaredDeviation,
+    /// The smallest, ignoring NaN; keeps the type.
+    Min,
+    /// The largest, ignoring NaN; keeps the type.
+    Max,
+}
+
+impl TileReduce {
+    /// All of them.
+    pub const ALL: [TileReduce; 4] = [TileReduce::Sum, TileReduce::SquaredDeviation, TileReduce::Min, TileReduce::Max];
+
+    /// The type of the result for an image of type `dtype`.
+    pub const fn result(self, dtype: DType) -> DType {
+        match self {
+            TileReduce::Sum | TileReduce::SquaredDeviation => DType::F64,
+            TileReduce::Min | TileReduce::Max => dtype,
+        }
+    }
+
+    /// How lanes accumulate.
+    pub const fn fold(self) -> Fold {
+        match self {
+            TileReduce::Sum | TileReduce::SquaredDeviation => Fold::Sum,
+            TileReduce::Min => Fold::Min,
+            TileReduce::Max => Fold::Max,
+        }
+    }
+
+    /// Name in plans.
+    pub const fn name(self) -> &'static str {
+        match self {
+            TileReduce::Sum => "tile_sum",
+            TileReduce::SquaredDeviation => "tile_squared_deviation",
+            TileReduce::Min => "tile_min",
+            TileReduce::Max => "tile_max",
+        }
+    }
+}
+
+/// Reduces a rectangle, given by its rows: the definition.
+pub fn rectangle<T: Pixel, R: IntoIterator<Item = T>>(how: Fold, rows: impl IntoIterator<Item = R>) -> T {
+    let mut lanes = [how.identity::<T>(); LANES];
+    for row in rows {
+        for (i, v) in row.into_iter().enumerate() {
+            let lane = &mut lanes[i % LANES];
+            *lane = how.combine(*lane, v);
+        }
+    }
+    combine_lanes(how, lanes)
+}
+
+/// The squared deviation of `count` pixels of a rectangle from their mean: their sum first, then the squares, both as
+/// [`rectangle`] adds up.
+pub fn squared_deviation<R: IntoIterator<Item = f64>>(count: usize, rows: impl Clone + IntoIterator<Item = R>) -> f64 {
+    let mean = rectangle(Fold::Sum, rows.clone()) / count as f64;
+    rectangle(Fold::Sum, rows.into_iter().map(|row| row.into_iter().map(move |v| (v - mean) * (v - mean))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rectangles_at_the_far_edges_are_cut() {
+        let grid = Grid { height: 3, width: 4, down: 3, across: 4 };
+        let image = Shape::new(7, 10, 1);
+        assert_eq!(grid.rectangle(image, 0, 0), (0..3, 0..4));
+        assert_eq!(grid.rectangle(image, 2, 2), (6..7, 8..10));
+        assert_eq!(grid.rows(image, Window::new(1, 3)), Window::new(3, 7));
+        assert!(grid.covers(image, Shape::new(3, 3, 1)));
+        assert!(!grid.covers(image, Shape::new(4, 3, 1)), "a row of the grid without pixels");
+    }
+
+    #[test]
+    fn lanes_go_down_before_they_are_combined() {
+        // 1e17 + 1 is 1e17: the lanes of columns 0 and 1 each cancel before they meet.
+        let rows = [[1e17, 1.0], [-1e17, 1.0]];
+        assert_eq!(rectangle(Fold::Sum, rows), 2.0);
+        let wide = |at: usize, v: f64| (0..65).map(move |x| if x == at { v } else { 1.0 });
+        // Their lane has lost what came before -1e17, and no other lane has lost anything.
+        assert_eq!(rectangle(Fold::Sum, [wide(64, 1e17), wide(0, -1e17)]), 127.0, "columns 0 and 64 share a lane");
+        assert_eq!(squared_deviation(4, [[1.0, 1.0], [5.0, 5.0]]), 16.0);
+        assert_eq!(rectangle(Fold::Min, [[f32::NAN, 2.0], [3.0, f32::NAN]]), 2.0);
+    }
+}

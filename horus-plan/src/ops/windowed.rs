@@ -1,0 +1,254 @@
+//! Operations over windows of any size, whose cost hardly grows with the size: means of rectangles and ranks under footprints.
+
+use std::sync::Arc;
+
+use super::neighbourhood::Reach;
+use horus_base::dtype::{DType, Float, Scalar};
+
+/// An operation over the pixels of a window around each pixel.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Windowed {
+    /// The mean over a rectangle, or sums on the way to it.
+    Mean(BoxMean),
+    /// A pixel in a place of the order of those under a footprint.
+    Rank(Ranked),
+}
+
+impl Windowed {
+    /// Its name, without parameters.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Windowed::Mean(BoxMean { count: 0, .. }) => "box_sum",
+            Windowed::Mean(_) => "box_mean",
+            Windowed::Rank(_) => "rank",
+        }
+    }
+
+    /// Its name, with the extent of the window.
+    pub fn name(&self) -> String {
+        let Reach { up, down, left, right } = self.reach();
+        let size = |before: usize, after: usize| before.saturating_add(after).saturating_add(1);
+        let extent = format!("{} {}x{}", self.kind(), size(up, down), size(left, right));
+        match self {
+            Windowed::Mean(_) => extent,
+            Windowed::Rank(r) => format!("{extent} {} of {}", r.place, r.count()),
+        }
+    }
+
+    /// How far it reads.
+    pub fn reach(&self) -> Reach {
+        match self {
+            Windowed::Mean(mean) => mean.reach,
+            Windowed::Rank(rank) => rank.reach(),
+        }
+    }
+
+    /// Whether pixels of type `input` can have results of type `output`.
+    pub fn yields(&self, input: DType, output: DType) -> bool {
+        match self {
+            Windowed::Mean(mean) if mean.count == 0 => output == summed(input),
+            // Sums of whole numbers on the way are f64.
+            Windowed::Mean(_) => output == input.linear() || (input, output) == (DType::F64, DType::F32),
+            Windowed::Rank(_) => output == input,
+        }
+    }
+
+    /// Additions, or comparisons, for each pixel, about.
+    pub fn steps(&self) -> f64 {
+        match self {
+            Windowed::Mean(BoxMean { reach: r, .. }) => {
+                let ladder = |n: usize| f64::from(n.ilog2() + n.count_ones());
+                ladder(r.up + r.down + 1) + ladder(r.left + r.right + 1)
+            }
+            // What comes into the window and what leaves it, and the order of all pixels.
+            Windowed::Rank(rank) => 40.0 + 4.0 * rank.spans.len() as f64,
+        }
+    }
+}
+
+/// The type that pixels are added up in: `f32` of `f32`; else `f64`, in which sums of whole numbers below 2^53 are exact.
+pub const fn summed(dtype: DType) -> DType {
+    match dtype {
+        DType::F32 => DType::F32,
+        _ => DType::F64,
+    }
+}
+
+/// The mean over a rectangle of pixels.
+///
+/// Sums have one order, in the type [`summed`]. The sum of 2n pixels of a line is that of the first n and that of the others; the sum of
+/// any number of pixels is that of powers of two of them, the smallest power first, added from left to right: five pixels are
+/// `a + ((b + c) + (d + e))`. Each row of the window is added up so, then these sums from top to bottom. The result is the sum
+/// divided by the number of pixels: of `f32` in `f32`, else in `f64` and then rounded to the type of the result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct BoxMean {
+    /// The rectangle.
+    pub reach: Reach,
+    /// What the sum is divided by; 0 leaves it a sum, in the type [`summed`].
+    pub count: usize,
+}
+
+impl BoxMean {
+    /// The mean over a rectangle.
+    pub const fn over(reach: Reach) -> BoxMean {
+        BoxMean { reach, count: (reach.up + reach.down + 1) * (reach.left + reach.right + 1) }
+    }
+
+    /// Rows of the rectangle.
+    pub const fn height(&self) -> usize {
+        self.reach.up + self.reach.down + 1
+    }
+
+    /// Columns of the rectangle.
+    pub const fn width(&self) -> usize {
+        self.reach.left + self.reach.right + 1
+    }
+}
+
+/// The sum of `n` values, at least one, in the order of [`BoxMean`].
+pub fn line_sum<A: Float>(n: usize, value: &impl Fn(usize) -> A) -> A {
+    fn power<A: Float>(n: usize, at: usize, value: &impl Fn(usize) -> A) -> A {
+        if n == 1 { value(at) } else { power(n / 2, at, value).add(power(n / 2, at + n / 2, value)) }
+    }
+    let mut total: Option<A> = None;
+    let mut at = 0;
+    for bit in (0..usize::BITS).filter(|bit| n >> bit & 1 == 1) {
+        let next = power(1 << bit, at, value);
+        total = Some(total.map_or(next, |sum| sum.add(next)));
+        at += 1 << bit;
+    }
+    total.unwrap_or(A::ZERO)
+}
+
+/// Pixels of a footprint that lie beside each other: columns `from..to` of row `y`, counted from the centre.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Span {
+    /// Row.
+    pub y: i32,
+    /// The first column.
+    pub from: i32,
+    /// One past the last column.
+    pub to: i32,
+}
+
+/// A pixel in a place of the order of those under a footprint.
+///
+/// Pixels are ordered by value, -0 before +0, and NaNs after all numbers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Ranked {
+    /// The footprint, row by row and from left to right, without overlap.
+    pub spans: Arc<[Span]>,
+    /// The place: 0 is the smallest pixel.
+    pub place: usize,
+}
+
+impl Ranked {
+    /// The pixels at `offsets` `(dy, dx)`, which are in row-major order and differ.
+    pub fn new(offsets: &[(i32, i32)], place: usize) -> Ranked {
+        let mut spans: Vec<Span> = Vec::new();
+        for &(y, x) in offsets {
+            match spans.last_mut().filter(|s| s.y == y && s.to == x) {
+                Some(span) => span.to = x.saturating_add(1),
+                None => spans.push(Span { y, from: x, to: x.saturating_add(1) }),
+            }
+        }
+        Ranked { spans: spans.into(), place }
+    }
+
+    /// Number of pixels under the footprint.
+    pub fn count(&self) -> usize {
+        self.spans.iter().map(|s| s.to.abs_diff(s.from) as usize).sum()
+    }
+
+    /// How far the footprint reaches.
+    pub fn reach(&self) -> Reach {
+        self.spans.iter().fold(Reach::NONE, |r, s| {
+            let before = |v: i32| v.min(0).unsigned_abs() as usize;
+            let after = |v: i32| v.max(0).unsigned_abs() as usize;
+            r.max(Reach {
+                up: before(s.y),
+                down: after(s.y),
+                left: before(s.from),
+                right: after(s.to.saturating_sub(1)),
+            })
+        })
+    }
+
+    /// Whether all pixels of a rectangle are under the footprint, its centre among them.
+    pub fn is_rectangle(&self) -> bool {
+        let reach = self.reach();
+        let width = reach.left + reach.right + 1;
+        self.spans.len() == reach.up + reach.down + 1 && self.count() == self.spans.len() * width
+    }
+
+    /// Why it is no footprint that can be applied, if it is none: devices rely on this.
+    pub fn fault(&self) -> Option<&'static str> {
+        let ordered = self.spans.windows(2).all(|s| (s[0].y, s[0].to) <= (s[1].y, s[1].from) || s[0].y < s[1].y);
+        if self.spans.is_empty() || self.spans.iter().any(|s| s.from >= s.to) {
+            return Some("a footprint without pixels");
+        }
+        if !ordered {
+            return Some("a footprint whose rows overlap");
+        }
+        (self.place >= self.count()).then_some("a place beyond the pixels of the footprint")
+    }
+}
+
+/// A number whose order among those of other pixels of a type is that of the pixels, as [`Ranked`] says.
+#[inline(always)]
+pub fn ordered(pixel: Scalar) -> u64 {
+    match pixel {
+        Scalar::U8(v) => u64::from(v),
+        Scalar::U16(v) => u64::from(v),
+        Scalar::U32(v) => u64::from(v),
+        Scalar::I8(v) => u64::from(v.cast_unsigned() ^ 0x80),
+        Scalar::I16(v) => u64::from(v.cast_unsigned() ^ 0x8000),
+        Scalar::I32(v) => u64::from(v.cast_unsigned() ^ 0x8000_0000),
+        Scalar::F32(v) => {
+            let bits = v.to_bits();
+            let key = if bits >> 31 == 0 { bits | 1 << 31 } else { !bits };
+            u64::from(if v.is_nan() { u32::MAX } else { key })
+        }
+        Scalar::F64(v) => {
+            let bits = v.to_bits();
+            let key = if bits >> 63 == 0 { bits | 1 << 63 } else { !bits };
+            if v.is_nan() { u64::MAX } else { key }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pixels_are_ordered_by_value_and_nan_comes_last() {
+        let floats = [f64::NEG_INFINITY, -2.5, -f64::MIN_POSITIVE, -0.0, 0.0, 1e-300, 3.0, f64::INFINITY];
+        let keys = floats.map(|v| ordered(Scalar::F64(v)));
+        assert!(keys.is_sorted_by(|a, b| a < b));
+        for nan in [f64::NAN, -f64::NAN] {
+            assert_eq!(ordered(Scalar::F64(nan)), u64::MAX);
+            assert_eq!(ordered(Scalar::F32(nan as f32)), u64::from(u32::MAX));
+        }
+        let single = [f32::NEG_INFINITY, -1.0, -0.0, 0.0, 1.0, f32::INFINITY].map(|v| ordered(Scalar::F32(v)));
+        assert!(single.is_sorted_by(|a, b| a < b));
+        assert!(
+            ordered(Scalar::I8(-128)) < ordered(Scalar::I8(-1)) && ordered(Scalar::I8(-1)) < ordered(Scalar::I8(0))
+        );
+        assert!(ordered(Scalar::I32(i32::MIN)) < ordered(Scalar::I32(-1)));
+        assert!(ordered(Scalar::I16(-1)) < ordered(Scalar::I16(1)));
+    }
+
+    #[test]
+    fn footprints_are_spans_of_rows() {
+        let cross = Ranked::new(&[(-1, 0), (0, -1), (0, 0), (0, 1), (1, 0)], 2);
+        assert_eq!((cross.spans.len(), cross.count(), cross.is_rectangle()), (3, 5, false));
+        assert_eq!(cross.reach(), Reach { up: 1, down: 1, left: 1, right: 1 });
+        let square: Vec<_> = (-1..=1).flat_map(|y| (-2..=2).map(move |x| (y, x))).collect();
+        assert!(Ranked::new(&square, 0).is_rectangle());
+        let apart = Ranked::new(&[(0, 2), (0, 4)], 1);
+        assert_eq!((apart.spans.len(), apart.is_rectangle(), apart.fault()), (2, false, None));
+        assert!(Ranked::new(&[], 0).fault().is_some() && Ranked::new(&[(0, 0)], 1).fault().is_some());
+        assert!(Ranked::new(&[(0, 0), (0, 0)], 1).fault().is_some());
+    }
+}

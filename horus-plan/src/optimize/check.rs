@@ -1,0 +1,306 @@
+//! What holds between passes: inputs come first, results are kept, and shapes and types fit each other.
+
+use crate::ir::graph::{Graph, Joined, Node, Op, Operand};
+use crate::ir::kernel::{InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
+use crate::ops::labels::LabelReduce;
+use crate::ops::planes::stacked;
+use crate::ops::reduce::RowReduce;
+use crate::ops::windowed::Windowed;
+use horus_base::dtype::DType;
+use horus_base::shape::Shape;
+
+/// The results of a program, which no pass may change: their shapes and stored types.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted(Vec<(Shape, DType)>);
+
+impl Wanted {
+    /// The results of `graph`.
+    pub fn of<O>(graph: &Graph<O>) -> Wanted {
+        let known = graph.roots.iter().filter_map(|r| graph.nodes.get(r.0));
+        Wanted(known.map(|n| (n.shape, n.dtype.stored())).collect())
+    }
+}
+
+/// Fails unless `condition`; the text is made only then.
+fn hold(condition: bool, text: impl FnOnce() -> String) -> Result<(), String> {
+    if condition { Ok(()) } else { Err(text()) }
+}
+
+/// What holds in every graph.
+fn graph<O>(graph: &Graph<O>, wanted: &Wanted) -> Result<(), String> {
+    for (id, node) in graph.iter() {
+        hold(node.inputs.iter().all(|i| *i < id), || format!("{id} reads what comes after it"))?;
+    }
+    hold(graph.roots.iter().all(|r| r.0 < graph.nodes.len()), || "a result is no node".into())?;
+    hold(Wanted::of(graph) == *wanted, || "the results have changed, their number, shapes or types".into())
+}
+
+/// Checks recorded operations.
+///
+/// # Errors
+/// What does not hold.
+pub fn recorded(program: &Graph<Op>, wanted: &Wanted) -> Result<(), String> {
+    graph(program, wanted)?;
+    for (id, node) in program.iter() {
+        operation(program, node).map_err(|cause| format!("{id} = {}: {cause}", node.op.name()))?;
+    }
+    Ok(())
+}
+
+/// Checks kernels.
+///
+/// # Errors
+/// What does not hold.
+pub fn lowered(program: &Graph<Kernel>, wanted: &Wanted) -> Result<(), String> {
+    graph(program, wanted)?;
+    for (id, node) in program.iter() {
+        kernel(program, node).map_err(|cause| format!("{id} = {}: {cause}", node.op.name()))?;
+    }
+    let mut seen = vec![false; program.nodes.len()];
+    for joined in &program.joined {
+        let again = joined.nodes.iter().any(|n| std::mem::replace(&mut seen[n.0], true));
+        hold(!again, || "a node is computed with others twice".into())?;
+        together(program, joined).map_err(|cause| format!("{} together: {cause}", joined.op.name()))?;
+    }
+    Ok(())
+}
+
+/// Fails unless nodes can be computed by one launch.
+fn together(program: &Graph<Kernel>, joined: &Joined<Kernel>) -> Result<(), String> {
+    let Kernel::Map(m) = &joined.op else { return Err("it is no expression".into()) };
+    let (first, last) = joined.nodes.first().zip(joined.nodes.last()).ok_or("of nothing")?;
+    let adjacent = joined.nodes.iter().enumerate().all(|(k, n)| n.0 == first.0 + k);
+    hold(adjacent && first < last, || "its nodes do not follow each other".into())?;
+    let types: Vec<DType> = m.results().map(|v| m.type_of(v)).collect();
+    hold(types.len() == joined.nodes.len(), || format!("{} results of {} nodes", types.len(), joined.nodes.len()))?;
+    for (n, dtype) in joined.nodes.iter().zip(types) {
+        let node = program.node(*n);
+        typed(dtype, node.dtype)?;
+        fits(node.shape, program.node(*first).shape)?;
+        hold(matches!(&node.op, Kernel::Map(one) if one.more.is_empty()), || format!("{n} is no expression"))?;
+        hold(!node.inputs.iter().any(|i| joined.nodes.contains(i)), || format!("{n} reads another"))?;
+        hold(node.inputs.iter().all(|i| joined.inputs.contains(i)), || format!("what {n} reads is missing"))?;
+    }
+    let whole = Node { op: joined.op.clone(), inputs: joined.inputs.clone(), ..program.node(*first).clone() };
+    kernel(program, &whole)
+}
+
+fn has_inputs<O>(node: &Node<O>, count: usize) -> Result<(), String> {
+    hold(node.inputs.len() == count, || format!("it has {} inputs instead of {count}", node.inputs.len()))
+}
+
+/// How many images a reduction along rows reads.
+fn operands_of(how: RowReduce) -> usize {
+    1 + usize::from(how.has_operand())
+}
+
+fn operation(program: &Graph<Op>, node: &Node<Op>) -> Result<(), String> {
+    let input = |i: usize| program.node(node.inputs[i]);
+    let count = match &node.op {
+        Op::Source(_) | Op::Fill(_) | Op::Index(_) => 0,
+        Op::Pixel(op, operands) => {
+            hold(operands.len() == op.arity(), || format!("{} operands instead of {}", operands.len(), op.arity()))?;
+            let known = |o: &Operand| {
+                matches!(o, Operand::Const(_)) || matches!(o, Operand::Input(i) if *i < node.inputs.len())
+            };
+            hold(operands.iter().all(known), || "an operand is no input".into())?;
+            node.inputs.len()
+        }
+        Op::Merge => node.inputs.len(),
+        Op::Labels(how) => how.inputs(),
+        Op::Lookup | Op::Reconstruct(_) => 2,
+        Op::Remap(..) => node.inputs.len().clamp(3, 4),
+        Op::RowReduce(how) => operands_of(*how),
+        _ => 1,
+    };
+    has_inputs(node, count)?;
+    let same_shape = match node.op {
+        Op::Pixel(..)
+        | Op::Convert
+        | Op::Correlate(..)
+        | Op::Separable { .. }
+        | Op::Generalized(..)
+        | Op::Median(..)
+        | Op::Windowed(..)
+        | Op::Running
+        | Op::RunningDepth
+        | Op::Flip(_) => node.inputs.len(),
+        _ => 0,
+    };
+    (0..same_shape).try_for_each(|i| fits(input(i).shape, node.shape))?;
+    if let Op::Windowed(how, _) = &node.op {
+        windowed(how, input(0).dtype.stored(), node.dtype.stored())?;
+    }
+    let keeps_type = matches!(
+        node.op,
+        Op::Planes(_)
+            | Op::Merge
+            | Op::Correlate(..)
+            | Op::Separable { .. }
+            | Op::Generalized(..)
+            | Op::Median(..)
+            | Op::Warp(..)
+            | Op::Flip(_)
+            | Op::Transpose
+    );
+    let mut types = (0..node.inputs.len()).filter(|_| keeps_type).map(|i| input(i).dtype.stored());
+    types.try_for_each(|t| typed(t, node.dtype.stored()))
+}
+
+fn fits(input: Shape, result: Shape) -> Result<(), String> {
+    hold(input == result, || format!("it reads {input} pixel by pixel and is {result}"))
+}
+
+fn typed(is: DType, wanted: DType) -> Result<(), String> {
+    hold(is == wanted, || format!("it makes {is}, wanted is {wanted}"))
+}
+
+fn windowed(how: &Windowed, input: DType, output: DType) -> Result<(), String> {
+    hold(how.yields(input, output), || format!("{} of {input} is not {output}", how.kind()))
+}
+
+fn kernel(program: &Graph<Kernel>, node: &Node<Kernel>) -> Result<(), String> {
+    match &node.op {
+        Kernel::Source(_) => has_inputs(node, 0),
+        Kernel::Map(m) => {
+            has_inputs(node, m.inputs)?;
+            expression(m, program, node)?;
+            read_in_place(m, program, node, node.shape)?;
+            typed(m.result_type(), node.dtype)
+        }
+        Kernel::MapReduce(m, how) => {
+            has_inputs(node, m.inputs + operands_of(*how) - 1)?;
+            expression(m, program, node)?;
+            hold(m.is_pointwise(), || "it reduces what it must store".into())
+        }
+        Kernel::Repeat(r) => {
+            has_inputs(node, r.body.inputs)?;
+            expression(&r.body, program, node)?;
+            read_in_place(&r.body, program, node, node.shape)?;
+            typed(r.body.result_type(), node.dtype)?;
+            hold(r.fault().is_none(), || format!("it cannot make so many steps: {}", r.fault().unwrap_or_default()))?;
+            fits(program.node(node.inputs[r.state]).shape, node.shape)
+        }
+        Kernel::Merge => {
+            let shapes = node.inputs.iter().map(|i| program.node(*i).shape);
+            hold(stacked(shapes, node.shape).is_some(), || format!("its inputs do not make up {}", node.shape))
+        }
+        Kernel::Lookup => has_inputs(node, 2),
+        Kernel::Remap(..) => {
+            has_inputs(node, node.inputs.len().clamp(3, 4))?;
+            positions(program, node)
+        }
+        Kernel::Reconstruct(_) => {
+            has_inputs(node, 2)?;
+            [0, 1].map(|k| program.node(node.inputs[k])).iter().try_for_each(|input| {
+                fits(input.shape, node.shape)?;
+                typed(input.dtype, node.dtype)
+            })
+        }
+        Kernel::Components(_) => {
+            has_inputs(node, 1)?;
+            fits(program.node(node.inputs[0]).shape, node.shape)?;
+            typed(DType::I32, node.dtype)
+        }
+        Kernel::Windowed(how, _) => {
+            has_inputs(node, 1)?;
+            let image = program.node(node.inputs[0]);
+            fits(image.shape, node.shape)?;
+            windowed(how, image.dtype, node.dtype)
+        }
+        Kernel::RowReduce(how) => has_inputs(node, operands_of(*how)),
+        Kernel::Transpose | Kernel::Running | Kernel::RunningDepth | Kernel::Fold(_) | Kernel::Histogram { .. } => {
+            has_inputs(node, 1)
+        }
+        Kernel::Labels(how) => {
+            has_inputs(node, how.inputs())?;
+            let [labels, image] = [0, how.inputs() - 1].map(|i| program.node(node.inputs[i]));
+            hold(how.suits(labels.shape, image.dtype), || format!("{how:?} of {} {}", labels.shape, image.dtype))?;
+            fits(image.shape, labels.shape)?;
+            hold(LabelReduce::labels(labels.dtype), || format!("labels of {} {}", labels.shape, labels.dtype))?;
+            let (height, width) = how.extent(labels.shape.height);
+            fits(Shape::new(height, width, 1), node.shape)
+        }
+        Kernel::Tiles(grid, _) => {
+            has_inputs(node, 1)?;
+            let image = program.node(node.inputs[0]).shape;
+            hold(grid.covers(image, node.shape), || format!("{grid:?} of {image} is not {}", node.shape))
+        }
+    }
+}
+
+/// Fails unless the images of positions have the extent of the result, and the image that is sampled has its other extents.
+fn positions(program: &Graph<Kernel>, node: &Node<Kernel>) -> Result<(), String> {
+    let of = |k: usize| program.node(node.inputs[k]);
+    let volume = node.inputs.len() == 4;
+    let Shape { depth, channels, .. } = of(0).shape;
+    let at = Shape { depth: if volume { node.shape.depth } else { 1 }, channels: 1, ..node.shape };
+    (1..node.inputs.len()).try_for_each(|k| {
+        fits(of(k).shape, at)?;
+        hold(of(k).dtype.is_float() && of(k).dtype == of(1).dtype, || format!("positions of {}", of(k).dtype))
+    })?;
+    typed(of(0).dtype, node.dtype)?;
+    fits(Shape { depth: if volume { node.shape.depth } else { depth }, channels, ..node.shape }, node.shape)
+}
+
+/// Fails unless what reads in place, or around it, reads images of the result's extent.
+fn read_in_place(m: &MapKernel, program: &Graph<Kernel>, node: &Node<Kernel>, shape: Shape) -> Result<(), String> {
+    for leaf in &m.leaves {
+        let plane = |s: Shape| (s.height, s.width);
+        match (&leaf.op, m.image(leaf)) {
+            (LeafOp::Warp(..), _) | (_, Source::Chain(_) | Source::Stage(_)) => {}
+            (LeafOp::LoadPlane(_, map), Source::Input(i)) => {
+                let read = program.node(node.inputs[i]).shape;
+                hold(plane(read) == plane(shape), || format!("it reads planes of {read} and is {shape}"))?;
+                map.fits(read.planes(), shape.planes())?;
+            }
+            (_, Source::Input(i)) => fits(program.node(node.inputs[i]).shape, shape)?,
+        }
+    }
+    m.chains.iter().try_for_each(|c| read_in_place(c, program, node, shape))
+}
+
+/// Fails unless every value of an expression is there before it is used, and is of the type that it is used as.
+fn expression(m: &MapKernel, program: &Graph<Kernel>, node: &Node<Kernel>) -> Result<(), String> {
+    m.chains.iter().try_for_each(|c| expression(c, program, node))?;
+    let read = |source: Source| match source {
+        Source::Input(i) if i < m.inputs => Ok(program.node(node.inputs[i]).dtype),
+        Source::Chain(c) if c < m.chains.len() => Ok(m.chains[c].result_type()),
+        _ => Err(format!("{source:?} does not exist")),
+    };
+    for stage in &m.stages {
+        read(stage.source)?;
+    }
+    for Leaf { op, dtype } in &m.leaves {
+        let source = Leaf { op: op.clone(), dtype: *dtype }.source();
+        let is = match source {
+            Source::Stage(s) => read(m.stages.get(s).ok_or_else(|| format!("row pass {s} does not exist"))?.source)?,
+            other => read(other)?,
+        };
+        typed(is, *dtype)?;
+    }
+    // Of what exists.
+    m.chain_fault().map_or(Ok(()), |fault| Err(format!("a chain cannot be evaluated: {fault}")))?;
+    for (at, instr) in m.code.iter().enumerate() {
+        let of = |v: &Val| value(m, *v, at);
+        let last = instr.args.last().ok_or("an instruction without operands")?;
+        instr.args.iter().try_for_each(|v| of(v).map(drop))?;
+        typed(of(last)?, instr.operand)?;
+        if let InstrOp::Pixel(op) = instr.op {
+            hold(instr.args.len() == op.arity(), || format!("{op} of {} operands", instr.args.len()))?;
+        }
+    }
+    value(m, m.result.ok_or("it has no result")?, m.code.len())?;
+    m.more.iter().try_for_each(|v| value(m, *v, m.code.len()).map(drop))
+}
+
+/// The type of a value that is read by instruction `at`.
+fn value(m: &MapKernel, v: Val, at: usize) -> Result<DType, String> {
+    match v {
+        Val::Leaf(i) => m.leaves.get(i).map(|l| l.dtype).ok_or_else(|| format!("leaf {i} does not exist")),
+        Val::Instr(i) if i < at => Ok(m.code[i].result),
+        Val::Instr(i) => Err(format!("instruction {at} reads the result of {i}")),
+        Val::Const(c) => Ok(c.dtype()),
+        Val::Index(_, dtype) => Ok(dtype),
+    }
+}

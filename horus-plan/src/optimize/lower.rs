@@ -1,0 +1,85 @@
+//! Lowering: each recorded operation becomes a kernel of its own.
+
+use crate::ir::graph::{Graph, Node, Op, Operand};
+use crate::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Stage, Val};
+use horus_base::dtype::DType;
+
+/// Lowers every node; the graph keeps its shape. Kernels compute with what memory holds: masks are `u8`.
+pub fn lower(graph: Graph<Op>) -> Graph<Kernel> {
+    let kernels: Vec<Kernel> = graph.nodes.iter().map(|n| kernel(&graph, n)).collect();
+    let nodes = graph.nodes.into_iter().zip(kernels).map(|(n, op)| Node {
+        op,
+        inputs: n.inputs,
+        shape: n.shape,
+        dtype: n.dtype.stored(),
+        site: n.site,
+    });
+    Graph { nodes: nodes.collect(), roots: graph.roots, joined: Vec::new() }
+}
+
+fn kernel(graph: &Graph<Op>, node: &Node<Op>) -> Kernel {
+    let input = |i: usize| graph.node(node.inputs[i]).dtype.stored();
+    let dtype = node.dtype.stored();
+    let leaf = |op: LeafOp| {
+        let map = MapKernel { inputs: 1, leaves: vec![Leaf { op, dtype }], ..MapKernel::default() };
+        Kernel::Map(MapKernel { result: Some(Val::Leaf(0)), ..map })
+    };
+    match &node.op {
+        Op::Source(v) => Kernel::Source(*v),
+        Op::Fill(v) => Kernel::Map(MapKernel { result: Some(Val::Const(*v)), ..MapKernel::default() }),
+        Op::Index(axis) => Kernel::Map(MapKernel { result: Some(Val::Index(*axis, dtype)), ..MapKernel::default() }),
+        Op::Pixel(op, operands) => {
+            let leaves = (0..node.inputs.len()).map(|i| Leaf { op: LeafOp::Load(i), dtype: input(i) }).collect();
+            let args = operands.iter().map(|o| match o {
+                Operand::Input(i) => Val::Leaf(*i),
+                Operand::Const(c) => Val::Const(*c),
+            });
+            // The last operand has the operand type of every operation: a mask only ever comes first.
+            let operand = match operands.last() {
+                Some(Operand::Input(i)) => input(*i),
+                Some(Operand::Const(c)) => c.dtype(),
+                None => dtype,
+            };
+            single(node.inputs.len(), leaves, InstrOp::Pixel(*op), operand, dtype, args.collect())
+        }
+        Op::Convert => {
+            if input(0) == dtype {
+                return leaf(LeafOp::Load(0)); // a mask whose truth values are read as numbers
+            }
+            let leaves = vec![Leaf { op: LeafOp::Load(0), dtype: input(0) }];
+            single(1, leaves, InstrOp::Convert, input(0), dtype, vec![Val::Leaf(0)])
+        }
+        Op::Planes(map) => leaf(LeafOp::LoadPlane(0, *map)),
+        Op::Correlate(f, b) => leaf(LeafOp::Correlate(Source::Input(0), f.clone(), *b)),
+        Op::Separable { row, column, border } => Kernel::Map(MapKernel {
+            inputs: 1,
+            stages: vec![Stage { source: Source::Input(0), filter: row.clone(), border: *border }],
+            leaves: vec![Leaf { op: LeafOp::Correlate(Source::Stage(0), column.clone(), *border), dtype }],
+            result: Some(Val::Leaf(0)),
+            ..MapKernel::default()
+        }),
+        Op::Generalized(g, b) => leaf(LeafOp::Generalized(0, g.clone(), *b)),
+        Op::Median(s, b) => leaf(LeafOp::Median(0, *s, *b)),
+        Op::Warp(a, i, b) => leaf(LeafOp::Warp(0, *a, *i, *b)),
+        Op::Flip(f) => leaf(LeafOp::Flip(0, *f)),
+        Op::Merge => Kernel::Merge,
+        Op::Windowed(how, b) => Kernel::Windowed(how.clone(), *b),
+        Op::Lookup => Kernel::Lookup,
+        Op::Remap(how, border) => Kernel::Remap(*how, *border),
+        Op::Transpose => Kernel::Transpose,
+        Op::RowReduce(r) => Kernel::RowReduce(*r),
+        Op::Running => Kernel::Running,
+        Op::RunningDepth => Kernel::RunningDepth,
+        Op::Fold(f) => Kernel::Fold(*f),
+        Op::Labels(how) => Kernel::Labels(*how),
+        Op::Components(how) => Kernel::Components(*how),
+        Op::Reconstruct(how) => Kernel::Reconstruct(*how),
+        Op::Tiles(grid, how) => Kernel::Tiles(*grid, *how),
+        Op::Histogram { bins, lo, hi } => Kernel::Histogram { bins: *bins, lo: lo.to_f64(), hi: hi.to_f64() },
+    }
+}
+
+fn single(inputs: usize, leaves: Vec<Leaf>, op: InstrOp, operand: DType, result: DType, args: Vec<Val>) -> Kernel {
+    let code = vec![Instr { op, operand, result, args }];
+    Kernel::Map(MapKernel { inputs, leaves, code, result: Some(Val::Instr(0)), ..MapKernel::default() })
+}

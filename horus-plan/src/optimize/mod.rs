@@ -1,0 +1,186 @@
+//! Graph passes: what turns a recorded program into kernels.
+//!
+//! [`PASSES`] is the list: named passes, each a function from graph to graph, in the order in which they run. After each, the
+//! graph can be dumped, and is checked ([`check`]): a pass that breaks what must hold is named.
+//!
+//! `optimize::PASSES` is the whole list, lowering included; after each pass `optimize/check.rs` holds that inputs
+//! come first, results are kept, and shapes and types fit. Separable filters are split into row and column passes;
+//! common subexpressions merge (by bits of parameters), so the row pass of `gauss_xy` is shared by derivative
+//! orders; dead code goes. Then every operation is lowered to a kernel, and *fusion* merges kernels.
+//!
+//! Almost every kernel is a `MapKernel`: an expression evaluated per pixel. Its *leaves* read inputs (the pixel, a
+//! filter response, a sample of an affine map), its *code* combines them with pixel operations, and its *stages*
+//! are row passes read by column-filter leaves only. Fusion is substitution: a producer that is read pixel by pixel
+//! becomes part of the expression; a row pass that only column passes read becomes a stage. One orientation of
+//! ConvRot becomes one kernel: 3 row passes, 18 column passes, 9 x (absdiv, mul, max). What bounds a region is said
+//! at the top of `optimize/fuse.rs`.
+//!
+//! A few pixel operations on rows, columns and pixels that repeat cost less than reading their result: every kernel
+//! that reads them computes them for itself, filters or not.
+
+pub mod blocks;
+pub mod check;
+pub mod cse;
+pub mod fuse;
+pub mod lower;
+pub mod prologue;
+pub mod reductions;
+pub mod separable;
+pub mod several;
+pub mod together;
+pub mod windowed;
+
+use std::fmt;
+
+use crate::ir::graph::{Graph, Op};
+use crate::ir::kernel::Kernel;
+use crate::machine::Machine;
+use crate::region;
+use horus_base::error::{Error, Result};
+use horus_base::settings::{Stencil, Steps};
+
+/// A pass.
+#[derive(Clone, Copy, Debug)]
+pub struct Pass {
+    /// Its name in dumps and errors.
+    pub name: &'static str,
+    /// Whether it is left out where operations run one by one, as recorded.
+    pub fusing: bool,
+    /// What it does.
+    pub run: Run,
+}
+
+/// What a pass does, and to what.
+#[derive(Clone, Copy, Debug)]
+pub enum Run {
+    /// Changes recorded operations.
+    Recorded(fn(Graph<Op>) -> Graph<Op>),
+    /// Turns operations into kernels.
+    Lower(fn(Graph<Op>) -> Graph<Kernel>),
+    /// Changes kernels.
+    Kernels(fn(Graph<Kernel>) -> Graph<Kernel>),
+    /// Changes kernels where that is predicted to be faster on the ranks that there are.
+    Divided(fn(Graph<Kernel>, &Aim<'_>) -> Graph<Kernel>),
+}
+
+/// What a program is optimised for. The same on every rank.
+#[derive(Clone, Copy, Debug)]
+pub struct Aim<'a> {
+    /// Tells what is faster.
+    pub machine: &'a Machine,
+    /// Among how many ranks rows are divided.
+    pub ranks: usize,
+    /// Whether the devices of the ranks exchange memory without the host.
+    pub direct: bool,
+    /// How many steps of a loop a launch makes.
+    pub steps: Steps,
+    /// What becomes of what filters read.
+    pub stencil: Stencil,
+    /// Whether one launch may have several results.
+    pub joined: bool,
+}
+
+impl<'a> Aim<'a> {
+    /// One rank; each step of a loop is a launch of its own.
+    pub fn of(machine: &'a Machine) -> Aim<'a> {
+        Aim { machine, ranks: 1, direct: false, steps: Steps::Most(1), stencil: Stencil::Auto, joined: true }
+    }
+}
+
+/// The passes, in order.
+pub const PASSES: &[Pass] = &[
+    Pass { name: "only what is read", fusing: true, run: Run::Recorded(region::narrow) },
+    Pass { name: "split separable filters", fusing: true, run: Run::Recorded(separable::split) },
+    Pass { name: "large rectangles by rows and columns", fusing: false, run: Run::Recorded(windowed::split) },
+    Pass { name: "common subexpressions", fusing: true, run: Run::Recorded(cse::merge) },
+    Pass { name: "reductions together", fusing: true, run: Run::Recorded(together::reduce) },
+    Pass { name: "dead code", fusing: false, run: Run::Recorded(Graph::without_dead) },
+    Pass { name: "lower", fusing: false, run: Run::Lower(lower::lower) },
+    Pass { name: "fuse", fusing: true, run: Run::Kernels(fuse::fuse) },
+    Pass { name: "feed reductions", fusing: true, run: Run::Kernels(reductions::feed) },
+    Pass { name: "what was fused is dead", fusing: true, run: Run::Kernels(Graph::without_dead) },
+    Pass { name: "prologues", fusing: true, run: Run::Divided(prologue::absorb) },
+    Pass { name: "what was absorbed is dead", fusing: true, run: Run::Kernels(Graph::without_dead) },
+    Pass { name: "steps of loops", fusing: true, run: Run::Divided(blocks::block) },
+    Pass { name: "what was put together is dead", fusing: true, run: Run::Kernels(Graph::without_dead) },
+    Pass { name: "several results", fusing: true, run: Run::Divided(several::join) },
+];
+
+/// A graph on its way through the passes.
+#[derive(Clone, Debug)]
+enum Program {
+    Recorded(Graph<Op>),
+    Lowered(Graph<Kernel>),
+}
+
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Program::Recorded(graph) => graph.fmt(f),
+            Program::Lowered(graph) => graph.fmt(f),
+        }
+    }
+}
+
+/// [`optimize_for`] [one rank](Aim::of), by what `machine` tells to be faster.
+///
+/// # Errors
+/// See [`optimize_for`].
+pub fn optimize(
+    graph: Graph<Op>,
+    fuse: bool,
+    machine: &Machine,
+    dump: &mut dyn FnMut(&str, &dyn fmt::Display),
+) -> Result<Graph<Kernel>> {
+    optimize_for(graph, fuse, &Aim::of(machine), dump)
+}
+
+/// Runs the passes; without `fuse`, operations are lowered one by one as recorded. `dump` is given the name and the text of the graph after
+/// each pass.
+///
+/// # Errors
+/// [`Error::Pass`] naming the pass after which something does not hold that must: a defect of Horus.
+pub fn optimize_for(
+    graph: Graph<Op>,
+    fuse: bool,
+    aim: &Aim<'_>,
+    dump: &mut dyn FnMut(&str, &dyn fmt::Display),
+) -> Result<Graph<Kernel>> {
+    run(PASSES, graph, fuse, aim, dump)
+}
+
+fn run(
+    passes: &[Pass],
+    graph: Graph<Op>,
+    fuse: bool,
+    aim: &Aim<'_>,
+    dump: &mut dyn FnMut(&str, &dyn fmt::Display),
+) -> Result<Graph<Kernel>> {
+    dump("recorded", &graph);
+    let failed = |pass: &'static str| move |cause: String| Error::Pass { pass, cause };
+    let wanted = check::Wanted::of(&graph);
+    check::recorded(&graph, &wanted).map_err(failed("record"))?;
+    let mut program = Program::Recorded(graph);
+    for pass in passes.iter().filter(|p| fuse || !p.fusing) {
+        program = match (program, pass.run) {
+            (Program::Recorded(graph), Run::Recorded(run)) => Program::Recorded(run(graph)),
+            (Program::Recorded(graph), Run::Lower(run)) => Program::Lowered(run(graph)),
+            (Program::Lowered(graph), Run::Kernels(run)) => Program::Lowered(run(graph)),
+            (Program::Lowered(graph), Run::Divided(run)) => Program::Lowered(run(graph, aim)),
+            _ => return Err(failed(pass.name)("it does not run on what the pass before it makes".into())),
+        };
+        dump(pass.name, &program);
+        match &program {
+            Program::Recorded(graph) => check::recorded(graph, &wanted),
+            Program::Lowered(graph) => check::lowered(graph, &wanted),
+        }
+        .map_err(failed(pass.name))?;
+    }
+    match program {
+        Program::Lowered(graph) => Ok(graph),
+        Program::Recorded(_) => Err(failed("lower")("it did not run".into())),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,278 @@
+//! Prologues: what only the filters and shifts of one kernel read becomes a *chain* of that kernel, evaluated around the pixels that
+//! it computes, so that it is never stored: pixel operations, or filters of a few taps, which may read chains themselves.
+//!
+//! A pixel is then evaluated more than once: by each row pass over the chain, and wherever two blocks of a device's work
+//! reach it, or on a GPU for each tap that reads it. That pays while the filters are short or the operations read few images, which
+//! the profile of the machine predicts; beyond, the chain is a kernel of its own. [`Stencil`] forces the choice.
+//!
+//! What only the filters and shifts of one kernel read becomes a *chain* of that kernel (`optimize/prologue.rs`):
+//! pixel operations, or linear filters, row passes and shifts of few taps, which may read chains themselves. Its
+//! result is an image of its own that is never stored; what is read beyond its edges follows from its reader's
+//! border. A chain is evaluated once for each pixel of a tile and around it, or anew for each tap; the cost model
+//! decides between both and storing, and `HORUS_STENCIL` forces it. Ranks exchange as many rows as all filters
+//! together read. Equal steps of a loop stay apart: temporal blocking decides. Long separable filters of several
+//! images are the exception: their tiles overlap so much that storing is faster.
+
+use super::Aim;
+use super::blocks::ordered;
+use super::fuse::MAX_INPUTS;
+use crate::ir::graph::{Graph, Node, NodeId};
+use crate::ir::kernel::{Extent, Instr, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
+use crate::ops::geometric::Interpolation;
+use crate::ops::neighbourhood::Reach;
+use horus_base::settings::Stencil;
+use horus_base::shape::Window;
+
+/// Most images that filters may read through a chain, each counted as often as the chain is evaluated for a pixel: each
+/// evaluation is code of its own.
+const MAX_READS: usize = 8;
+/// The furthest that filters over a chain reach, in rows or columns on both sides together: there is room in a tile.
+const MAX_REACH: usize = 64;
+/// Most constants of a chain: on a GPU they are parameters of the kernel, which has room for taps in between.
+const MAX_CONSTANTS: usize = 32;
+
+/// Most chains of a kernel, if any has filters.
+const MAX_CHAINS: usize = 6;
+/// How long a kernel takes, of what its parts take one after the other, that is worth it if a chain has filters: what such chains take is
+/// an estimate.
+const GAIN: f64 = 0.9;
+
+/// Moves what filters read into the kernels that read it. The absorbed nodes stay in the graph, dead.
+///
+/// All nodes of the graph are needed by its roots.
+pub fn absorb(mut graph: Graph<Kernel>, aim: &Aim<'_>) -> Graph<Kernel> {
+    if aim.stencil == Stencil::Stored {
+        return graph;
+    }
+    let mut readers = graph.consumers();
+    readers.iter_mut().for_each(|r| r.dedup());
+    for id in (0..graph.nodes.len()).map(NodeId) {
+        // What others read may be left to this one when they have become chains of it.
+        let mut refused: Vec<NodeId> = Vec::new();
+        loop {
+            let sole = |p: &&NodeId| readers[p.0] == [id] && !graph.roots.contains(p) && !refused.contains(p);
+            let Some(&p) = graph.node(id).inputs.iter().filter(sole).min() else { break };
+            let found = joined(&graph, id, p).and_then(|(kernel, inputs)| {
+                let kernel = chosen(&graph, aim, kernel, &inputs, [p, id])?;
+                Some((Kernel::Map(kernel), inputs))
+            });
+            let Some(joined) = found else {
+                refused.push(p);
+                continue;
+            };
+            for q in &graph.node(p).inputs {
+                readers[q.0].retain(|r| *r != p && *r != id);
+                readers[q.0].push(id);
+            }
+            let node = &mut graph.nodes[id.0];
+            (node.op, node.inputs) = joined;
+        }
+    }
+    graph
+}
+
+/// The kernel of node `id`, and its inputs, with node `p` as a chain; `None` if that cannot be.
+fn joined(graph: &Graph<Kernel>, id: NodeId, p: NodeId) -> Option<(MapKernel, Vec<NodeId>)> {
+    let (node, producer) = (graph.node(id), graph.node(p));
+    let (Kernel::Map(reader), Kernel::Map(chain)) = (&node.op, &producer.op) else { return None };
+    // A step of a loop reads the one before: how many of them there are in a launch is decided elsewhere.
+    let bare = |m: &MapKernel| m.stages.is_empty() && m.chains.is_empty() && !m.is_pointwise();
+    if bare(reader) && bare(chain) && ordered(reader, &node.inputs).0 == ordered(chain, &producer.inputs).0 {
+        return None;
+    }
+    let (reader, chain) = (shifting(graph, node, reader), shifting(graph, producer, chain));
+    if producer.shape != node.shape {
+        return None;
+    }
+    // The inputs without the producer, then those of the chain.
+    let mut inputs: Vec<NodeId> = node.inputs.iter().copied().filter(|i| *i != p).collect();
+    for i in &producer.inputs {
+        if !inputs.contains(i) {
+            inputs.push(*i);
+        }
+    }
+    if inputs.len() > MAX_INPUTS {
+        return None;
+    }
+    // The producer itself has no place any more; what reads it is changed below.
+    let to = |id: NodeId| inputs.iter().position(|i| *i == id).unwrap_or(usize::MAX);
+    let chain = renumbered(&chain, inputs.len(), &|i| to(producer.inputs[i]));
+    let kernel = renumbered(&reader, inputs.len(), &|i| to(node.inputs[i]));
+    if !fits(&kernel, &chain) {
+        return None;
+    }
+    let kernel = substituted(kernel, &chain);
+    let plain = kernel.chains.iter().all(MapKernel::is_pointwise);
+    ((plain || kernel.chains.len() <= MAX_CHAINS) && kernel.chain_fault().is_none()).then_some((kernel, inputs))
+}
+
+/// What stands for the producer in a kernel that is about to have it as a chain.
+const GONE: Source = Source::Input(usize::MAX);
+
+/// The kernel with `chain` in the place of the image that is gone, in chains that read it as well.
+fn substituted(mut kernel: MapKernel, chain: &MapKernel) -> MapKernel {
+    kernel.chains = kernel.chains.into_iter().map(|c| substituted(c, chain)).collect();
+    let source = Source::Chain(kernel.chains.len());
+    let mut around = false;
+    let mut redirected = |s: &mut Source| {
+        if *s == GONE {
+            (*s, around) = (source, true);
+        }
+    };
+    kernel.stages.iter_mut().for_each(|s| redirected(&mut s.source));
+    for leaf in &mut kernel.leaves {
+        if let LeafOp::Correlate(s, ..) | LeafOp::Shift(s, ..) = &mut leaf.op {
+            redirected(s);
+        }
+    }
+    if around {
+        kernel.chains.push(chain.clone());
+    }
+    if kernel.leaves.iter().any(|l| l.op == LeafOp::Load(usize::MAX)) {
+        kernel = inlined(kernel, chain.clone());
+    }
+    kernel
+}
+
+/// A kernel in which samples at whole pixels are shifts, if they are of an image of its extent.
+fn shifting(graph: &Graph<Kernel>, node: &Node<Kernel>, m: &MapKernel) -> MapKernel {
+    let mut m = m.clone();
+    for Leaf { op, dtype } in &mut m.leaves {
+        if let &mut LeafOp::Warp(i, map, Interpolation::Nearest, border) = op
+            && let Some(by) = map.shift()
+            && graph.node(node.inputs[i]).shape == node.shape
+            && dtype.is_float()
+        {
+            *op = LeafOp::Shift(Source::Input(i), by, border);
+        }
+    }
+    m
+}
+
+/// The same kernel over so many inputs, of which each has the number that `to` says.
+fn renumbered(m: &MapKernel, inputs: usize, to: &dyn Fn(usize) -> usize) -> MapKernel {
+    let mut m = MapKernel { inputs, per_pixel: false, ..m.clone() };
+    m.leaves.iter_mut().for_each(|l| l.map_input(to));
+    for stage in &mut m.stages {
+        if let Source::Input(i) = &mut stage.source {
+            *i = to(*i);
+        }
+    }
+    m.chains = m.chains.iter().map(|c| renumbered(c, inputs, to)).collect();
+    m
+}
+
+/// The kernel as it is predicted to be fastest, or as is requested; `None` if it is not predicted to be faster than the kernels of nodes
+/// `apart` one after the other. On an H200, at 4096 x 4096 f32, filters of a product of two images take, against product and filter one
+/// after the other: 3 x 3 taps 0.66, 17 x 17 0.87, 5 + 5 0.80, 19 + 19 0.83, but 43 + 43 1.07 of the time.
+fn chosen(
+    graph: &Graph<Kernel>,
+    aim: &Aim<'_>,
+    kernel: MapKernel,
+    inputs: &[NodeId],
+    apart: [NodeId; 2],
+) -> Option<MapKernel> {
+    let [per_tile, per_pixel] = [false, true].map(|per_pixel| MapKernel { per_pixel, ..kernel.clone() });
+    match aim.stencil {
+        Stencil::Stored => return None,
+        Stencil::Pixel => return Some(per_pixel),
+        Stencil::Tile => return Some(per_tile),
+        Stencil::Auto => {}
+    }
+    let extent = |id: NodeId| (graph.node(id).shape, graph.node(id).dtype);
+    let work = |kernel: &Kernel, inputs: &[NodeId], out: NodeId| {
+        let inputs: Vec<Extent> = inputs.iter().map(|i| extent(*i)).collect();
+        kernel.work(&inputs, extent(out), Window::whole(graph.node(out).shape.height))
+    };
+    let seconds = |kernel: &MapKernel| {
+        let work = work(&Kernel::Map(kernel.clone()), inputs, apart[1]);
+        aim.machine.slowest(|m| m.launch(&work).seconds)
+    };
+    let parts = apart.map(|id| work(&graph.node(id).op, &graph.node(id).inputs, id));
+    let parts = aim.machine.slowest(|m| parts.iter().map(|w| m.launch(w).seconds).sum());
+    let of_tiles = seconds(&per_tile);
+    if kernel.chains.iter().all(MapKernel::is_pointwise) {
+        return (of_tiles < parts).then_some(per_tile);
+    }
+    let of_pixels = seconds(&per_pixel);
+    let best = if of_pixels < of_tiles { (of_pixels, per_pixel) } else { (of_tiles, per_tile) };
+    (best.0 < GAIN * parts).then_some(best.1)
+}
+
+/// Whether filters or shifts of `reader`, or chains of it, read what is gone, all of them in a way that can be substituted by `chain`, and
+/// the code and the tiles of the joined kernel are of moderate size.
+fn fits(reader: &MapKernel, chain: &MapKernel) -> bool {
+    let Some((reach, evaluations)) = readings(reader) else { return false };
+    let small = (reach.up + reach.down).max(reach.left + reach.right) <= MAX_REACH;
+    let constants = chain.code.iter().flat_map(|i| &i.args).filter(|v| matches!(v, Val::Const(_))).count();
+    small && constants <= MAX_CONSTANTS && (1..=MAX_READS).contains(&(chain.leaves.len() * evaluations))
+}
+
+/// How far filters read what is gone, and how often it is evaluated where it is a chain; `None` if it is read in another way.
+fn readings(reader: &MapKernel) -> Option<(Reach, usize)> {
+    let mut reach = Reach::NONE;
+    let mut sources: Vec<Source> = Vec::new();
+    for leaf in reader.leaves.iter().filter(|l| reader.image(l) == GONE) {
+        match leaf.op {
+            LeafOp::Load(_) => continue,
+            LeafOp::Correlate(..) | LeafOp::Shift(..) => {}
+            _ => return None,
+        }
+        reach = reach.max(leaf.reach(&reader.stages).map_or(Reach::NONE, |(r, _)| r));
+        if !sources.contains(&leaf.source()) {
+            sources.push(leaf.source());
+        }
+    }
+    let mut evaluations = sources.len();
+    for chain in &reader.chains {
+        let (of_chain, times) = readings(chain)?;
+        let itself = chain.leaves.iter().any(|l| l.op == LeafOp::Load(usize::MAX));
+        (reach, evaluations) = (reach.max(of_chain), evaluations + times + usize::from(itself));
+    }
+    Some((reach, evaluations))
+}
+
+/// `kernel` with the code of `chain` in the place of the leaf that reads its result pixel by pixel.
+fn inlined(kernel: MapKernel, mut chain: MapKernel) -> MapKernel {
+    let mut out = MapKernel { leaves: Vec::new(), code: Vec::new(), ..kernel.clone() };
+    // What the chain reads through chains and row passes of its own are chains and row passes of the kernel.
+    let (chains, stages) = (out.chains.len(), out.stages.len());
+    let moved = |s: &mut Source| match s {
+        Source::Chain(c) => *c += chains,
+        Source::Stage(s) => *s += stages,
+        Source::Input(_) => {}
+    };
+    chain.stages.iter_mut().for_each(|s| moved(&mut s.source));
+    for leaf in &mut chain.leaves {
+        if let LeafOp::Correlate(source, ..) | LeafOp::Shift(source, ..) = &mut leaf.op {
+            moved(source);
+        }
+    }
+    out.chains.append(&mut chain.chains);
+    out.stages.append(&mut chain.stages);
+    let mut leaf = |l: &Leaf| {
+        let known = out.leaves.iter().position(|o| o == l);
+        Val::Leaf(known.unwrap_or_else(|| {
+            out.leaves.push(l.clone());
+            out.leaves.len() - 1
+        }))
+    };
+    let of_chain: Vec<Val> = chain.leaves.iter().map(&mut leaf).collect();
+    let gone = LeafOp::Load(usize::MAX);
+    let of_kernel: Vec<Option<Val>> = kernel.leaves.iter().map(|l| (l.op != gone).then(|| leaf(l))).collect();
+    let in_chain = |v: Val| if let Val::Leaf(i) = v { of_chain[i] } else { v };
+    let value = |v: Val| match v {
+        Val::Leaf(i) => of_kernel[i].or(chain.result.map(in_chain)).unwrap_or(v),
+        Val::Instr(i) => Val::Instr(chain.code.len() + i),
+        Val::Const(_) | Val::Index(..) => v,
+    };
+    let moved =
+        |i: &Instr, to: &dyn Fn(Val) -> Val| Instr { args: i.args.iter().map(|&a| to(a)).collect(), ..i.clone() };
+    out.code.extend(chain.code.iter().map(|i| moved(i, &in_chain)));
+    out.code.extend(kernel.code.iter().map(|i| moved(i, &value)));
+    out.result = kernel.result.map(value);
+    out
+}
+
+#[cfg(test)]
+mod tests;

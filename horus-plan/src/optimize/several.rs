@@ -1,0 +1,393 @@
+//! Several results of one launch: kernels of one extent that read, filter or compute the same are joined, where that is predicted to be
+//! faster. Of pixel operations, one may read what another makes: what only those of a group read is not stored.
+//!
+//! The graph keeps a node for each result; what is joined is a note beside them ([`Graph::joined`]), and the nodes are moved next to
+//! each other. So whoever asks what a node is, what it reads and where it goes need not know. Each node is an expression of what the
+//! group reads from outside, so a plan whose launches do not follow each other in the end computes each by itself.
+//!
+//! Kernels of one extent that read, filter or compute the same are joined where that is predicted to be faster
+//! (`optimize/several.rs`); what only the results of one launch read is not stored. The graph keeps a node for each
+//! result, each a complete expression, and notes what can be computed together (`Graph::joined`). A plan has a
+//! launch for each node; those that follow each other with the same rows are one launch (`Plan::launched_at`),
+//! others are computed apart. Where bands or copies tear a group apart, the plan without joins is taken if it is
+//! predicted to be as fast.
+
+mod runs;
+
+use std::cell::Cell;
+
+use super::Aim;
+use super::fuse::{MAX_FILTERS, MAX_INPUTS, MAX_MEMBERS, MAX_PLANES, MAX_STAGES, SMALL_FILTER};
+use crate::ir::graph::{Graph, Joined, Node, NodeId};
+use crate::ir::kernel::{Extent, JoinPart, Kernel, KernelWork, Leaf, LeafOp, MapKernel};
+use horus_base::shape::Window;
+use runs::{AHEAD, JOINED};
+
+/// Most results of one launch: each takes registers of every thread of a GPU until it is stored.
+const MOST: usize = 8;
+/// Most kernels that one is tried with, which bounds the time of planning.
+const TRIED: usize = 8;
+/// What is spared is at least such a part of what a launch moves or computes: a row that two kernels read is no reason to join them.
+const PART: f64 = 1.0 / 16.0;
+
+/// Joins what shares inputs.
+pub fn join(graph: Graph<Kernel>, aim: &Aim<'_>) -> Graph<Kernel> {
+    if !aim.joined {
+        return graph;
+    }
+    let mut one_by_one = Groups::new(&graph, aim);
+    one_by_one.enter_all();
+    let mut runs = Groups::new(&graph, aim);
+    if !runs.enter_runs() {
+        return one_by_one.arranged();
+    }
+    runs.enter_all();
+    if runs.seconds() < one_by_one.seconds() { runs.arranged() } else { one_by_one.arranged() }
+}
+
+fn map(node: &Node<Kernel>) -> Option<&MapKernel> {
+    match &node.op {
+        Kernel::Map(m) => Some(m),
+        _ => None,
+    }
+}
+
+/// Kernels that are computed together.
+#[derive(Clone)]
+struct Group {
+    /// In the order of the graph.
+    nodes: Vec<NodeId>,
+    /// Those whose results are stored: the others are read by these alone.
+    stored: Vec<NodeId>,
+    whole: MapKernel,
+    inputs: Vec<NodeId>,
+    cost: Cost,
+}
+
+impl Group {
+    fn has(&self, id: NodeId) -> bool {
+        self.nodes.binary_search(&id).is_ok()
+    }
+}
+
+/// What a launch does, and the time that it takes.
+#[derive(Clone, Copy)]
+struct Cost {
+    work: KernelWork,
+    seconds: f64,
+}
+
+struct Groups<'a> {
+    graph: &'a Graph<Kernel>,
+    aim: &'a Aim<'a>,
+    readers: Vec<Vec<NodeId>>,
+    wanted: Vec<bool>,
+    /// Whether a node reads nothing but the pixel, of whatever level.
+    pixelwise: Vec<bool>,
+    groups: Vec<Group>,
+    /// For each node, its group.
+    of: Vec<Option<usize>>,
+    /// What has been looked at and joined so far.
+    effort: Cell<usize>,
+}
+
+impl<'a> Groups<'a> {
+    fn new(graph: &'a Graph<Kernel>, aim: &'a Aim<'a>) -> Groups<'a> {
+        let n = graph.nodes.len();
+        let mut wanted = vec![false; n];
+        graph.roots.iter().for_each(|r| wanted[r.0] = true);
+        let pixelwise = graph.nodes.iter().map(runs::is_pixelwise).collect();
+        let (readers, groups, of) = (graph.consumers(), Vec::new(), vec![None; n]);
+        Groups { graph, aim, readers, wanted, pixelwise, groups, of, effort: Cell::new(0) }
+    }
+
+    fn takes(&self, effort: usize) {
+        self.effort.set(self.effort.get() + effort);
+    }
+
+    /// Puts all nodes that are in none yet into groups.
+    fn enter_all(&mut self) {
+        for id in (0..self.graph.nodes.len()).map(NodeId) {
+            let node = self.graph.node(id);
+            if self.of[id.0].is_none() && map(node).is_some() && !node.shape.is_empty() {
+                self.enter(id);
+            }
+        }
+    }
+
+    /// What all launches take.
+    fn seconds(&self) -> f64 {
+        self.groups.iter().map(|g| g.cost.seconds).sum()
+    }
+
+    /// Puts a node into the group with which it spares most, or into one of its own.
+    fn enter(&mut self, id: NodeId) {
+        let best = self.candidates(id).into_iter().filter_map(|g| Some((g, self.joined(g, id)?)));
+        let spared = |(g, joined): &(usize, Group)| self.groups[*g].cost.seconds - joined.cost.seconds;
+        let best = best.max_by(|a, b| spared(a).total_cmp(&spared(b)).then(b.0.cmp(&a.0)));
+        let at = match best {
+            Some((g, joined)) => {
+                self.groups[g] = joined;
+                g
+            }
+            None => {
+                self.groups.extend(self.alone(id));
+                self.groups.len() - 1
+            }
+        };
+        self.of[id.0] = Some(at);
+    }
+
+    /// Groups of what `id` reads, and of what reads the same images before it, the last first.
+    fn candidates(&self, id: NodeId) -> Vec<usize> {
+        let of_input = |input: &'a NodeId| {
+            let readers = &self.readers[input.0];
+            let before = &readers[..readers.partition_point(|r| *r < id)];
+            before.iter().rev().take(AHEAD).chain([input]).filter_map(move |n| self.of[n.0])
+        };
+        let mut found: Vec<usize> = self.graph.node(id).inputs.iter().flat_map(of_input).collect();
+        found.sort_unstable_by(|a, b| b.cmp(a));
+        found.dedup();
+        found.truncate(TRIED);
+        found
+    }
+
+    fn alone(&self, id: NodeId) -> Option<Group> {
+        let node = self.graph.node(id);
+        let whole = map(node)?.clone();
+        let cost = self.cost(&whole, &node.inputs, node);
+        Some(Group { nodes: vec![id], stored: vec![id], whole, inputs: node.inputs.clone(), cost })
+    }
+
+    /// The kernel of those of `nodes` that are `stored`.
+    fn kernel(&self, nodes: &[NodeId], stored: impl Fn(NodeId) -> bool) -> Option<(MapKernel, Vec<NodeId>)> {
+        let part = |id: &NodeId| {
+            let node = self.graph.node(*id);
+            Some(JoinPart { id: *id, kernel: map(node)?, inputs: &node.inputs[..] })
+        };
+        let parts = nodes.iter().map(part).collect::<Option<Vec<_>>>()?;
+        self.takes(JOINED * parts.iter().map(|p| p.kernel.leaves.len() + p.kernel.code.len()).sum::<usize>());
+        MapKernel::join(&parts, stored)
+    }
+
+    /// A group with one node more, if that can be computed and is predicted to be faster than both by themselves.
+    fn joined(&self, group: usize, id: NodeId) -> Option<Group> {
+        let (group, node) = (&self.groups[group], self.graph.node(id));
+        let first = self.graph.node(group.nodes[0]);
+        if first.shape != node.shape {
+            return None;
+        }
+        let mut nodes = group.nodes.clone();
+        nodes.push(id);
+        if !self.is_launch(&self.stored(&nodes)) {
+            return None;
+        }
+        let alone = self.alone(id)?;
+        let joined = self.group(nodes)?;
+        // What is one kernel in the end is for fusion to decide, as is what filters read.
+        let reads = node.inputs.iter().any(|i| group.nodes.contains(i));
+        if reads && joined.whole.leaves.iter().any(|l| kind(l).is_some()) {
+            return None;
+        }
+        let cost = joined.cost;
+        let spared = |of: fn(&KernelWork) -> f64| {
+            let apart = of(&group.cost.work) + of(&alone.cost.work);
+            apart - of(&cost.work) >= of(&cost.work) * PART && apart > of(&cost.work)
+        };
+        let shares = spared(|w| w.bytes() as f64) || spared(|w| w.multiply_adds);
+        let faster = cost.seconds < group.cost.seconds + alone.cost.seconds;
+        (shares && faster).then_some(joined)
+    }
+
+    /// Nodes of one extent as a group, if a device has room for them and none has to wait for others between them.
+    fn group(&self, mut nodes: Vec<NodeId>) -> Option<Group> {
+        nodes.sort_unstable();
+        let stored = self.stored(&nodes);
+        let (whole, inputs) = self.kernel(&nodes, |n| stored.contains(&n))?;
+        if !is_sound(&whole) || !self.is_free(&nodes) {
+            return None;
+        }
+        let cost = self.cost(&whole, &inputs, self.graph.node(nodes[0]));
+        Some(Group { nodes, stored, whole, inputs, cost })
+    }
+
+    /// Those of nodes that are computed together which others read, or which are wanted.
+    fn stored(&self, nodes: &[NodeId]) -> Vec<NodeId> {
+        let is_stored = |n: &NodeId| self.wanted[n.0] || self.readers[n.0].iter().any(|r| !nodes.contains(r));
+        nodes.iter().copied().filter(is_stored).collect()
+    }
+
+    /// Whether what is stored may be the results of one launch.
+    fn is_launch(&self, stored: &[NodeId]) -> bool {
+        (2..=MOST).contains(&stored.len()) && self.is_read_together(stored)
+    }
+
+    /// Whether what is not wanted for itself is read by one node: else, what the others wait for would take memory, and have left the
+    /// caches when it is read.
+    fn is_read_together(&self, stored: &[NodeId]) -> bool {
+        let mut passing = stored.iter().filter(|n| !self.wanted[n.0]).map(|n| &self.readers[n.0]);
+        let Some(first) = passing.next() else { return true };
+        let others: Vec<_> = passing.collect();
+        first.iter().any(|reader| others.iter().all(|readers| readers.contains(reader)))
+    }
+
+    /// What a launch takes on the rank that has most to do.
+    fn cost(&self, kernel: &MapKernel, inputs: &[NodeId], like: &Node<Kernel>) -> Cost {
+        let extent = |i: &NodeId| -> Extent { (self.graph.node(*i).shape, self.graph.node(*i).dtype) };
+        let inputs: Vec<Extent> = inputs.iter().map(extent).collect();
+        // A strip in the middle: there are rows around it on both sides.
+        let height = like.shape.height;
+        let strip = height.div_ceil(self.aim.ranks.max(1));
+        let above = (height - strip) / 2;
+        let rows = Window::new(above.cast_signed(), (above + strip).cast_signed());
+        let work = Kernel::Map(kernel.clone()).work(&inputs, (like.shape, kernel.result_type()), rows);
+        Cost { work, seconds: self.aim.machine.slowest(|p| p.launch(&work).seconds) }
+    }
+
+    /// Whether these nodes, in order, can be computed at once: none waits for another by way of one that is not among them, nor of
+    /// groups that were joined before.
+    fn is_free(&self, nodes: &[NodeId]) -> bool {
+        let floor = self.floor(nodes);
+        // What all of them wait for, and what those wait for.
+        let mut seen = vec![false; self.graph.nodes.len()];
+        let mut stack: Vec<NodeId> = Vec::new();
+        let wait = |n: NodeId, stack: &mut Vec<NodeId>| stack.extend(&self.graph.node(n).inputs);
+        nodes.iter().for_each(|n| wait(*n, &mut stack));
+        stack.retain(|n| !nodes.contains(n));
+        while let Some(n) = stack.pop() {
+            if n < floor {
+                continue;
+            }
+            if nodes.binary_search(&n).is_ok() {
+                return false;
+            }
+            if !std::mem::replace(&mut seen[n.0], true) {
+                self.takes(1);
+                match self.of[n.0].map(|g| &self.groups[g].nodes) {
+                    Some(group) => group.iter().for_each(|m| wait(*m, &mut stack)),
+                    None => wait(n, &mut stack),
+                }
+            }
+        }
+        true
+    }
+
+    /// What lies before this node waits for none of `nodes`, nor by way of groups.
+    fn floor(&self, nodes: &[NodeId]) -> NodeId {
+        let mut floor = nodes.iter().copied().min().unwrap_or(NodeId(0));
+        loop {
+            // Groups of which some nodes lie before, and others do not.
+            let across = self.groups.iter().filter(|g| g.nodes.last().is_some_and(|n| *n >= floor));
+            match across.filter_map(|g| g.nodes.first()).min() {
+                Some(first) if *first < floor => floor = *first,
+                _ => return floor,
+            }
+        }
+    }
+
+    /// The kernel that computes a node of a group by itself, from what the group reads.
+    fn apart(&self, group: &Group, id: NodeId) -> Option<(MapKernel, Vec<NodeId>)> {
+        let mut needed = vec![id];
+        for n in group.nodes.iter().rev().filter(|n| **n <= id) {
+            if needed.contains(n) {
+                needed.extend(self.graph.node(*n).inputs.iter().filter(|i| group.nodes.contains(i)));
+            }
+        }
+        let nodes: Vec<NodeId> = group.nodes.iter().copied().filter(|n| needed.contains(n)).collect();
+        self.kernel(&nodes, |n| n == id)
+    }
+
+    /// The graph with the results of each group next to each other, where the first of them was.
+    fn arranged(mut self) -> Graph<Kernel> {
+        self.groups.retain(|g| g.nodes.len() > 1);
+        if self.groups.is_empty() {
+            return self.graph.clone();
+        }
+        let n = self.graph.nodes.len();
+        let mut of: Vec<Option<&Group>> = vec![None; n];
+        self.groups.iter().for_each(|group| group.nodes.iter().for_each(|m| of[m.0] = Some(group)));
+        let (mut order, mut begun) = (Vec::with_capacity(n), vec![false; n]);
+        for first in (0..n).map(NodeId) {
+            // An explicit stack: long programs are legal. A node comes twice, before its inputs and after them.
+            let mut stack = vec![(first, false)];
+            while let Some((id, inputs_are_there)) = stack.pop() {
+                let (group, alone) = (of[id.0], [id]);
+                if inputs_are_there {
+                    order.extend_from_slice(group.map_or(&alone[..], |g| &g.stored));
+                } else if !begun[id.0] {
+                    let nodes = group.map_or(&alone[..], |g| &g.nodes);
+                    let inputs = group.map_or(&self.graph.node(id).inputs, |g| &g.inputs);
+                    nodes.iter().for_each(|m| begun[m.0] = true);
+                    stack.push((id, true));
+                    stack.extend(inputs.iter().rev().filter(|i| !begun[i.0]).map(|i| (*i, false)));
+                }
+            }
+        }
+        let mut at = vec![NodeId(usize::MAX); n];
+        order.iter().enumerate().for_each(|(new, old)| at[old.0] = NodeId(new));
+        let moved = |nodes: &[NodeId]| nodes.iter().map(|n| at[n.0]).collect::<Vec<_>>();
+        let mut out = Graph::default();
+        for old in &order {
+            let node = self.graph.node(*old).clone();
+            out.push(match of[old.0].and_then(|group| self.apart(group, *old)) {
+                Some((kernel, inputs)) => Node { op: Kernel::Map(kernel), inputs: moved(&inputs), ..node },
+                None => Node { inputs: moved(&node.inputs), ..node },
+            });
+        }
+        out.roots = moved(&self.graph.roots);
+        let joined = self.groups.iter().map(|g| Joined {
+            nodes: moved(&g.stored),
+            op: Kernel::Map(g.whole.clone()),
+            inputs: moved(&g.inputs),
+        });
+        out.joined = joined.collect();
+        out
+    }
+}
+
+/// Kinds of reads beyond the pixel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Linear,
+    Order,
+    Geometric,
+}
+
+/// The kind of filter that a leaf is; filters of one kind are computed together.
+fn kind(leaf: &Leaf) -> Option<Kind> {
+    match &leaf.op {
+        LeafOp::Load(_) | LeafOp::LoadPlane(..) => None,
+        LeafOp::Warp(..) if leaf.repeats() => None,
+        LeafOp::Correlate(..) | LeafOp::Shift(..) => Some(Kind::Linear),
+        LeafOp::Generalized(..) | LeafOp::Median(..) => Some(Kind::Order),
+        LeafOp::Warp(..) | LeafOp::Flip(..) => Some(Kind::Geometric),
+    }
+}
+
+/// Whether devices have room for a kernel: the bounds within which fusion keeps one, and filters of one kind. What maps of one image
+/// read of it lies apart: nothing is spared. Nor much by filters of many taps, which wait for their arithmetic.
+fn is_sound(m: &MapKernel) -> bool {
+    let filters = m.leaves.iter().filter_map(|l| match &l.op {
+        LeafOp::Correlate(_, f, _) => Some(f),
+        _ => None,
+    });
+    let large = filters.chain(m.stages.iter().map(|s| &s.filter)).any(|f| f.taps().len() > SMALL_FILTER);
+    let filters = m.leaves.iter().filter(|l| kind(l).is_some()).count();
+    let planes = m.leaves.iter().filter(|l| matches!(l.op, LeafOp::LoadPlane(..))).count();
+    // What filters chains have, a launch of several results would compute for each of them.
+    let plain = !m.per_pixel && m.chains.iter().all(|c| c.is_pointwise() && c.chains.is_empty());
+    plain
+        && alike(m.leaves.iter().filter_map(kind))
+        && !m.leaves.iter().any(|l| kind(l) == Some(Kind::Geometric))
+        && !large
+        && m.inputs <= MAX_INPUTS
+        && m.stages.len() <= MAX_STAGES
+        && filters <= MAX_FILTERS
+        && planes <= MAX_PLANES
+        && m.code.len() <= MAX_MEMBERS
+}
+
+/// Whether all are the same.
+fn alike<T: PartialEq>(mut all: impl Iterator<Item = T>) -> bool {
+    all.next().is_none_or(|first| all.all(|other| other == first))
+}

@@ -1,0 +1,161 @@
+use super::*;
+use crate::ir::graph::{Node, NodeId, Operand, ValueId};
+use crate::ir::kernel::{LeafOp, Val};
+use crate::ops::neighbourhood::Filter;
+use crate::ops::pixel::PixelOp;
+use horus_base::dtype::{DType, Scalar};
+use horus_base::shape::{Border, Shape};
+
+fn push(graph: &mut Graph<Op>, op: Op, inputs: &[NodeId]) -> NodeId {
+    let site = std::panic::Location::caller().into();
+    let (inputs, shape, dtype) = (inputs.to_vec(), Shape::new(9, 7, 1), DType::F32);
+    graph.push(Node { op, inputs, shape, dtype, site })
+}
+
+/// `2 * filtered + image`, twice.
+fn program() -> Graph<Op> {
+    let mut g = Graph::default();
+    let image = push(&mut g, Op::Source(ValueId(0)), &[]);
+    for _ in 0..2 {
+        let (row, column) = (Filter::row(vec![1.0; 3]), Filter::column(vec![1.0; 3]));
+        let filtered = push(&mut g, Op::Separable { row, column, border: Border::Wrap }, &[image]);
+        let two = Operand::Const(Scalar::F32(2.0));
+        let twice = push(&mut g, Op::Pixel(PixelOp::Mul, vec![Operand::Input(0), two]), &[filtered]);
+        let sum = vec![Operand::Input(0), Operand::Input(1)];
+        let sum = push(&mut g, Op::Pixel(PixelOp::Add, sum), &[twice, image]);
+        g.roots.push(sum);
+    }
+    g
+}
+
+/// What a list with `broken` after the pass `after` fails with.
+fn caught(after: &str, broken: Run) -> String {
+    let mut passes = PASSES.to_vec();
+    let at = passes.iter().position(|p| p.name == after).expect("a pass of the list") + 1;
+    passes.insert(at, Pass { name: "broken", fusing: false, run: broken });
+    match run(&passes, program(), true, &Aim::of(&Machine::of_default(false)), &mut |_, _| ()) {
+        Err(Error::Pass { pass: "broken", cause }) => cause,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn each_pass_is_dumped_by_its_name() {
+    let names = |fuse: bool| {
+        let mut names = Vec::new();
+        optimize(program(), fuse, &Machine::of_default(false), &mut |name, text| {
+            assert!(!text.to_string().is_empty());
+            names.push(name.to_owned());
+        })
+        .unwrap();
+        names
+    };
+    let all: Vec<&str> = ["recorded"].into_iter().chain(PASSES.iter().map(|p| p.name)).collect();
+    assert_eq!(names(true), all);
+    assert_eq!(names(false), ["recorded", "large rectangles by rows and columns", "dead code", "lower"]);
+}
+
+#[test]
+fn a_pass_that_breaks_recorded_operations_is_named() {
+    let lost = caught(
+        "dead code",
+        Run::Recorded(|mut g| {
+            g.roots.pop();
+            g
+        }),
+    );
+    assert!(lost.contains("the results have changed"), "{lost}");
+    let order = caught(
+        "dead code",
+        Run::Recorded(|mut g| {
+            g.nodes[1].inputs = vec![NodeId(2)];
+            g
+        }),
+    );
+    assert!(order.contains("%1 reads what comes after it"), "{order}");
+    let shape = caught(
+        "dead code",
+        Run::Recorded(|mut g| {
+            g.nodes[0].shape = Shape::new(4, 4, 1);
+            g
+        }),
+    );
+    assert!(shape.contains("pixel by pixel"), "{shape}");
+    let kind = caught(
+        "dead code",
+        Run::Recorded(|mut g| {
+            g.nodes[0].dtype = DType::F64;
+            g
+        }),
+    );
+    assert!(kind.contains("it makes f64, wanted is f32"), "{kind}");
+    let operand = caught(
+        "dead code",
+        Run::Recorded(|mut g| {
+            let last = g.nodes.len() - 1;
+            g.nodes[last].inputs.pop();
+            g
+        }),
+    );
+    assert!(operand.contains("an operand is no input"), "{operand}");
+}
+
+#[test]
+fn a_pass_that_breaks_kernels_is_named() {
+    fn last(g: &mut Graph<Kernel>) -> &mut crate::ir::kernel::MapKernel {
+        match g.nodes.last_mut().map(|n| &mut n.op) {
+            Some(Kernel::Map(m)) => m,
+            other => panic!("{other:?}"),
+        }
+    }
+    let input = caught(
+        "prologues",
+        Run::Kernels(|mut g| {
+            last(&mut g).leaves[0].op = LeafOp::Load(7);
+            g
+        }),
+    );
+    assert!(input.contains("Input(7) does not exist"), "{input}");
+    let kind = caught(
+        "prologues",
+        Run::Kernels(|mut g| {
+            last(&mut g).leaves[0].dtype = DType::U8;
+            g
+        }),
+    );
+    assert!(kind.contains("it makes f32, wanted is u8"), "{kind}");
+    let order = caught(
+        "prologues",
+        Run::Kernels(|mut g| {
+            last(&mut g).code[0].args[0] = Val::Instr(1);
+            g
+        }),
+    );
+    assert!(order.contains("instruction 0 reads the result of 1"), "{order}");
+    let result = caught(
+        "prologues",
+        Run::Kernels(|mut g| {
+            last(&mut g).result = None;
+            g
+        }),
+    );
+    assert!(result.contains("it has no result"), "{result}");
+    let chain = caught(
+        "prologues",
+        Run::Kernels(|mut g| {
+            last(&mut g).stages.clear();
+            g
+        }),
+    );
+    assert!(chain.contains("row pass 0 does not exist"), "{chain}");
+}
+
+#[test]
+fn a_list_out_of_order_is_an_error() {
+    let cause = caught("split separable filters", Run::Kernels(|g| g));
+    assert!(cause.contains("does not run on what"), "{cause}");
+    let unfinished = run(&PASSES[..3], program(), true, &Aim::of(&Machine::of_default(false)), &mut |_, _| ())
+        .unwrap_err()
+        .to_string();
+    assert!(unfinished.contains("after the pass `lower`: it did not run"), "{unfinished}");
+}

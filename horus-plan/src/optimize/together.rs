@@ -1,0 +1,124 @@
+//! Reductions of one image that go over it together: its smallest and its largest pixel, its sum and its variance.
+//!
+//! Reductions of one image that one evaluation asks for (smallest and largest, mean and variance) become columns of
+//! one (`optimize/together.rs`): `RowReduce::Extremes` and `Moments` leave two and three columns, which one fold
+//! reduces. Moments are of each segment about its own mean, joined in order.
+
+use std::collections::HashMap;
+
+use crate::ir::graph::{Graph, Node, NodeId, Op};
+use crate::ops::reduce::RowReduce;
+use horus_base::shape::Shape;
+
+/// Two reductions of one image to one value each become columns of one reduction, where one of its columns is that value, by
+/// bits. What they were stays in the graph, dead.
+pub fn reduce(graph: Graph<Op>) -> Graph<Op> {
+    let shared = shared(&graph);
+    if shared.is_empty() {
+        return graph;
+    }
+    let mut folded: HashMap<(NodeId, RowReduce), NodeId> = HashMap::new();
+    graph.rebuilt(|out, became, mut node| {
+        if let Some(&Shared { image, how, column }) = shared.get(&NodeId(became.len())) {
+            let image = became[image.0];
+            let all = *folded.entry((image, how)).or_insert_with(|| {
+                let (dtype, site) = (node.dtype, node.site);
+                let shape = Shape { width: how.columns(), ..out.node(image).shape };
+                let rows = out.push(Node { op: Op::RowReduce(how), inputs: vec![image], shape, dtype, site });
+                let shape = Shape::new(1, how.columns(), 1);
+                out.push(Node { op: Op::Fold(how.fold()), inputs: vec![rows], shape, dtype, site })
+            });
+            if node.op == Op::Fold(how.fold()) {
+                return all;
+            }
+            (node.op, node.inputs) = (Op::column(column), vec![all]);
+        }
+        out.push(node)
+    })
+}
+
+/// A fold that takes part: of which image, in which reduction, and as which of its columns.
+#[derive(Clone, Copy)]
+struct Shared {
+    image: NodeId,
+    how: RowReduce,
+    column: usize,
+}
+
+/// The folds that take part.
+fn shared(graph: &Graph<Op>) -> HashMap<NodeId, Shared> {
+    let readers = graph.consumers();
+    // By image and reduction: the folds, if that is all that its row results are for.
+    let mut totals: HashMap<(NodeId, RowReduce), Vec<NodeId>> = HashMap::new();
+    for (id, node) in graph.iter() {
+        let Op::RowReduce(how) = node.op else { continue };
+        let of_all = |reader: &NodeId| graph.node(*reader).op == Op::Fold(how.fold());
+        if !how.has_operand() && !graph.roots.contains(&id) && readers[id.0].iter().all(of_all) {
+            totals.entry((node.inputs[0], how)).or_default().extend(&readers[id.0]);
+        }
+    }
+    let mut shared = HashMap::new();
+    let groups: [(RowReduce, &[(RowReduce, usize)]); 2] = [
+        (RowReduce::Extremes, &[(RowReduce::Min, 0), (RowReduce::Max, 1), (RowReduce::Extremes, 0)]),
+        (RowReduce::Moments, &[(RowReduce::Sum, 0), (RowReduce::Moments, 0)]),
+    ];
+    for image in (0..graph.nodes.len()).map(NodeId) {
+        for (how, members) in groups {
+            let there = members.iter().filter_map(|(m, column)| Some((totals.get(&(image, *m))?, *column)));
+            let there: Vec<(&Vec<NodeId>, usize)> = there.collect();
+            if there.len() > 1 {
+                let folds = there.into_iter().flat_map(|(folds, column)| folds.iter().map(move |fold| (*fold, column)));
+                shared.extend(folds.map(|(fold, column)| (fold, Shared { image, how, column })));
+            }
+        }
+    }
+    shared
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::graph::ValueId;
+    use horus_base::dtype::DType;
+    use std::panic::Location;
+
+    fn program(of: &[RowReduce]) -> Graph<Op> {
+        let mut g = Graph::default();
+        let mut push = |op, inputs: Vec<NodeId>, shape, dtype| {
+            g.push(Node { op, inputs, shape, dtype, site: Location::caller().into() })
+        };
+        let image = push(Op::Source(ValueId(0)), vec![], Shape::new(9, 7, 2), DType::F64);
+        let roots = of.iter().map(|how| {
+            let rows = push(Op::RowReduce(*how), vec![image], Shape::new(9, how.columns(), 2), DType::F64);
+            push(Op::Fold(how.fold()), vec![rows], Shape::new(1, how.columns(), 1), DType::F64)
+        });
+        g.roots = roots.collect();
+        g
+    }
+
+    /// The reductions along rows that are left.
+    fn left(of: &[RowReduce]) -> Vec<RowReduce> {
+        let graph = reduce(program(of)).without_dead();
+        graph.nodes.iter().filter_map(|n| if let Op::RowReduce(how) = n.op { Some(how) } else { None }).collect()
+    }
+
+    #[test]
+    fn what_is_found_in_one_pass_is_reduced_in_one() {
+        use RowReduce::{Extremes, Max, Min, Moments, Sum};
+        assert_eq!(left(&[Min, Max]), [Extremes]);
+        assert_eq!(left(&[Max, Min, Sum]), [Extremes, Sum]);
+        assert_eq!(left(&[Sum, Moments]), [Moments]);
+        assert_eq!(left(&[Extremes, Min, Sum, Max, Moments]), [Extremes, Moments]);
+        for alone in [&[Min][..], &[Sum, Max], &[Extremes], &[Moments, Min]] {
+            assert_eq!(left(alone), alone, "nothing to share");
+        }
+    }
+
+    #[test]
+    fn rows_that_somebody_reads_stay() {
+        let mut graph = program(&[RowReduce::Min, RowReduce::Max]);
+        graph.roots.push(NodeId(1));
+        let before = graph.to_string();
+        assert_eq!(reduce(graph).to_string(), before);
+    }
+}

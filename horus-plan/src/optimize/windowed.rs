@@ -1,0 +1,79 @@
+//! Means over large rectangles by rows and columns: what one kernel would compute again around each tile is then more than storing
+//! the sums of rows.
+//!
+//! Means over rectangles and ranks under footprints (`Kernel::Windowed`) read rows around their own as filters do,
+//! but no expression takes them in: what they cost hardly grows with the window because neighbours share sums,
+//! histograms or an order. Sums of powers of two of pixels are doubled, and those that make up the size are added,
+//! the smallest first: one order everywhere, which no strip or tile changes. Rectangles of more than 128 rows or
+//! columns are two kernels.
+
+use crate::ir::graph::{Graph, Node, Op};
+use crate::ops::neighbourhood::Reach;
+use crate::ops::windowed::{BoxMean, Windowed, line_sum, summed};
+use horus_base::dtype::{DType, Pixel};
+use horus_base::shape::Border;
+
+/// Rows and columns up to which one kernel adds up a rectangle.
+pub const TOGETHER: usize = 128;
+
+/// Replaces each mean over a larger rectangle by sums of rows, and the mean over columns of these.
+pub fn split(graph: Graph<Op>) -> Graph<Op> {
+    graph.rebuilt(|out, _, n| match n.op {
+        Op::Windowed(Windowed::Mean(mean), border) if is_large(&mean) => {
+            let Reach { up, down, left, right } = mean.reach;
+            let of = out.node(n.inputs[0]).dtype.stored();
+            let rows = BoxMean { reach: Reach { up: 0, down: 0, left, right }, count: 0 };
+            let columns = BoxMean { reach: Reach { up, down, left: 0, right: 0 }, count: mean.count };
+            let (shape, dtype, site) = (n.shape, n.dtype, n.site);
+            let first = out.push(Node { op: Op::Windowed(Windowed::Mean(rows), border), dtype: summed(of), ..n });
+            let op = Op::Windowed(Windowed::Mean(columns), sum_of_constant(border, of, rows.width()));
+            out.push(Node { op, inputs: vec![first], shape, dtype, site })
+        }
+        _ => out.push(n),
+    })
+}
+
+fn is_large(mean: &BoxMean) -> bool {
+    let (height, width) = (mean.height(), mean.width());
+    mean.count > 0 && height > 1 && width > 1 && height.max(width) > TOGETHER
+}
+
+/// The border of images of sums of `n` pixels: a constant becomes the sum of as many.
+fn sum_of_constant(border: Border, dtype: DType, n: usize) -> Border {
+    let Border::Constant(v) = border else { return border };
+    let pixel = horus_base::dispatch!(dtype, T => T::from_f64(v).to_f64());
+    Border::Constant(horus_base::dispatch_float!(summed(dtype), A => line_sum(n, &|_| A::from_f64(pixel)).to_f64()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::graph::ValueId;
+    use horus_base::shape::Shape;
+    use std::panic::Location;
+
+    #[test]
+    fn only_large_rectangles_are_split_and_constants_are_summed() {
+        let shape = Shape::new(9, 9, 1);
+        let site = Location::caller().into();
+        for (height, width, nodes) in [(TOGETHER, TOGETHER, 2), (TOGETHER + 1, 2, 3), (1, 900, 2), (900, 1, 2)] {
+            let reach = Reach { up: height - 1, left: width - 1, ..Reach::NONE };
+            let mut graph = Graph::default();
+            let source = Op::Source(ValueId(0));
+            let image = graph.push(Node { op: source, inputs: vec![], shape, dtype: DType::U8, site });
+            let op = Op::Windowed(Windowed::Mean(BoxMean::over(reach)), Border::Constant(300.0));
+            let mean = graph.push(Node { op, inputs: vec![image], shape, dtype: DType::F32, site });
+            graph.roots = vec![mean];
+            let graph = split(graph);
+            assert_eq!(graph.nodes.len(), nodes, "{height}x{width}");
+            let last = graph.node(graph.roots[0]);
+            if nodes == 3 {
+                let border = Border::Constant(255.0 * width as f64);
+                assert!(
+                    matches!(&last.op, Op::Windowed(Windowed::Mean(m), b) if m.count == height * width && *b == border)
+                );
+                assert_eq!(graph.node(last.inputs[0]).dtype, DType::F64);
+            }
+        }
+    }
+}

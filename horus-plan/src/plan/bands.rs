@@ -1,0 +1,413 @@
+//! Bands: images cut in time, so that rows are copied, computed and sent at the same time.
+//!
+//! Within a run of steps in which no rank waits for another before it computes, an upload is cut into bands, launches compute
+//! what the bands that are there allow, and a result leaves band by band; on several ranks, a band of every strip at once. Two things come into other places than the walk gave them:
+//!
+//! - While bands arrive, the first launch (in the order of the plan) goes on of which rows can be computed.
+//! - The last launches of a result that is sent (its *tail*) are computed band by band, all of them for one band before
+//!   the next, so that the copy of the first bands to the host goes on beside the others. What they read that is not made
+//!   band by band is complete before them. The tail is as long as it takes to hide the copy.
+//!
+//! No pixel is computed twice, and each by the same kernel as ever: bands change when, not what. How many there are is the
+//! cheapest prediction; one (the steps as they are) is always a possible answer. So are launches that use the host's memory in
+//! place of copies ([`mapped`](super::mapped)).
+//!
+//! Each step belongs to a queue (`plan/queue.rs`): host, upload, compute, download, network. Uploads and results on
+//! their way to the host run beside everything else, and a step names the steps of other queues that it *waits* for
+//! (`plan/waits.rs`): a launch the upload of the rows that it reads, a result the launch that computes it. *Bands*
+//! (`plan/bands.rs`) cut images in time: an upload in pieces, launches that compute what the pieces allow, results
+//! that leave piece by piece. Two things move: while bands arrive, the first launch goes on of which rows can be
+//! computed; and the last launches of a result (its tail, as long as it takes to hide the copy) are made band by
+//! band. No pixel is computed twice, and each by the same kernel, so the bits stay. Which rows a band needs follows
+//! from the functions that give halos and footprints. How many bands there are is the cheapest prediction, one
+//! included, among those that fit in memory; `HORUS_TRANSFER` forces it. An image in page-locked memory can also be
+//! *mapped*: launches read it, or write a result, where the host has it, over the bus. That lasts for one plan, on
+//! one rank. On several ranks own strips go up in bands, and the tail ends in gathers band by band. These are the
+//! strategies Explicit, Streams, Implicit and Hybrid (which maps results only) of chapter 5 of the thesis, and what
+//! its chapter 6 leaves open: *whether* something is copied is decided lazily, *when* by the queue, as early as its
+//! rows allow.
+
+mod choice;
+mod schedule;
+
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+
+use self::choice::cheapest;
+use self::schedule::{Line, Schedule};
+use super::draft::Draft;
+use super::mapped::Mapped;
+use super::setting::{Mode, Transfer};
+use super::step::{Action, Band, Part, Rows, Step};
+use crate::ir::graph::NodeId;
+use crate::ir::kernel::Distribution;
+use crate::machine::{HostSide, Load, Machine, Profile};
+use crate::plan::finished::LaunchedNodes;
+use crate::plan::movement::{over_bus, rows_of, with_room, work_of};
+use crate::plan::state::{Event, Halo, Placement, State};
+use horus_base::shape::Window;
+
+/// Copies that take less than so many divisions of launches are not worth looking at: a guess.
+const WORTHWHILE: f64 = 8.0;
+
+/// The pass: cuts each run of steps without communication into bands where that is predicted to gain.
+pub(super) fn cut(draft: &mut Draft<'_>) {
+    let setting = draft.setting;
+    if setting.unified || setting.mode == Mode::Naive || setting.transfer == Transfer::Explicit {
+        return;
+    }
+    for run in runs(draft).into_iter().rev() {
+        if let Some((steps, used)) = cheapest(draft, run.clone()) {
+            let unmapped: Vec<NodeId> = steps.iter().filter_map(|s| s.action.unmaps()).collect();
+            draft.used.splice(run.clone(), vec![used; steps.len()]);
+            draft.steps.splice(run, steps);
+            unmapped.into_iter().for_each(|n| draft.event(n, Event::Placed(Placement::Replicated)));
+        }
+    }
+}
+
+/// The longest runs of steps that may change places.
+fn runs(draft: &Draft<'_>) -> Vec<Range<usize>> {
+    let movable = |step: &Step| match step.action {
+        Action::Upload { .. } | Action::UploadStrip { .. } | Action::Send { .. } | Action::Free(_) => true,
+        // What was fetched for it came before the run.
+        Action::Launch { part, .. } => part == Part::Whole,
+        // In as many bands on every rank: each waits for the others at every one.
+        Action::Gather { direct, .. } => direct,
+        _ => false,
+    };
+    let mut runs: Vec<Range<usize>> = Vec::new();
+    for (i, step) in draft.steps.iter().enumerate() {
+        match runs.last_mut() {
+            Some(run) if movable(step) && run.end == i => run.end = i + 1,
+            _ if movable(step) => runs.push(i..i + 1),
+            _ => {}
+        }
+    }
+    runs
+}
+
+/// A launch of a run.
+struct Job {
+    node: NodeId,
+    rows: Rows,
+    room: Halo,
+    /// Whether it can be computed in bands.
+    divisible: bool,
+    /// What of its inputs is uploaded or computed in the same run: input and image.
+    inputs: Vec<(usize, NodeId)>,
+}
+
+/// A run of steps, taken apart.
+struct Board<'d, 'a> {
+    draft: &'d Draft<'a>,
+    machine: &'d Machine,
+    jobs: Vec<Job>,
+    /// What is uploaded, with its bytes, in the order in which it is read.
+    uploads: Vec<(NodeId, usize)>,
+    /// How many rows around its strip each rank uploads of those of which it uploads no more.
+    strips: HashMap<NodeId, Halo>,
+    /// What is sent, with its bytes.
+    sends: Vec<(NodeId, usize)>,
+    /// What of that is gathered from other ranks before.
+    gathered: HashSet<NodeId>,
+    /// What of it each lane sends its strip of.
+    by_lane: HashSet<NodeId>,
+    frees: Vec<NodeId>,
+    /// What launches use in the host's memory.
+    mapped: Mapped,
+    /// Predicted seconds of all copies.
+    copied: f64,
+    reasons: HashMap<(u8, NodeId), String>,
+    /// What was found out: schedules ask the same again.
+    found: RefCell<Found>,
+}
+
+/// What follows from bands of launches.
+#[derive(Default)]
+struct Found {
+    seconds: HashMap<(NodeId, Band), f64>,
+    /// By launch, input and cut.
+    needed: HashMap<(NodeId, usize, u8), u8>,
+}
+
+fn key(action: Action) -> (u8, NodeId) {
+    match action {
+        Action::Upload { node, .. } | Action::UploadStrip { node, .. } => (0, node),
+        Action::Launch { node, .. } => (1, node),
+        Action::Send { node, .. } => (2, node),
+        Action::Free(node) => (3, node),
+        Action::Gather { node, .. } => (4, node),
+        _ => (5, NodeId(0)),
+    }
+}
+
+impl<'d, 'a> Board<'d, 'a> {
+    /// None if nothing is computed or copied, or it cannot change places.
+    fn new(draft: &'d Draft<'a>, run: Range<usize>, mapped: Mapped) -> Option<Board<'d, 'a>> {
+        let mut board = Board {
+            draft,
+            machine: &draft.setting.machine,
+            jobs: Vec::new(),
+            uploads: Vec::new(),
+            strips: HashMap::new(),
+            sends: Vec::new(),
+            gathered: HashSet::new(),
+            by_lane: HashSet::new(),
+            frees: Vec::new(),
+            mapped,
+            copied: 0.0,
+            reasons: HashMap::new(),
+            found: RefCell::default(),
+        };
+        let mut here: HashSet<NodeId> = HashSet::new();
+        for step in &draft.steps[run] {
+            board.reasons.insert(key(step.action), step.why.clone());
+            match step.action {
+                Action::Upload { node, .. } | Action::Send { node, .. } if board.mapped.holds(node) => {}
+                Action::Upload { node, .. } => {
+                    // Strips are cut where they lie, which is not where the rows of a whole image are.
+                    let whole = |s: State| s.placement == Placement::Replicated;
+                    if draft.ranks() > 1 && !draft.initial[node.0].is_some_and(whole) {
+                        return None;
+                    }
+                    here.insert(node);
+                    board.uploads.push((node, draft.bytes_as(node, Rows::All)));
+                }
+                Action::UploadStrip { node, halo, .. } => {
+                    here.insert(node);
+                    board.uploads.push((node, draft.bytes_as(node, Rows::Strip(halo))));
+                    board.strips.insert(node, halo);
+                }
+                Action::Launch { node, rows, room, .. } => {
+                    let kernel = draft.graph.node(node);
+                    let inputs = kernel.inputs.iter().copied().enumerate();
+                    let inputs = inputs.filter(|(_, source)| here.contains(source)).collect();
+                    let divisible = kernel.op.distribution() == Distribution::Rows && kernel.shape.height > 1;
+                    here.insert(node);
+                    board.jobs.push(Job { node, rows, room, divisible, inputs });
+                }
+                Action::Send { node, .. } => {
+                    let strips =
+                        draft.setting.in_lanes() && matches!(draft.state(node).placement, Placement::Strips(_));
+                    if strips {
+                        board.by_lane.insert(node);
+                    }
+                    let rows = if strips { Rows::Strip(Halo::NONE) } else { Rows::All };
+                    board.sends.push((node, draft.bytes_as(node, rows)));
+                }
+                Action::Gather { node, .. } => {
+                    board.gathered.insert(node);
+                }
+                Action::Free(node) => board.frees.push(node),
+                _ => return None,
+            }
+        }
+        board.copied = board.uploads.iter().map(|(_, bytes)| board.upload(*bytes)).sum::<f64>()
+            + board.sends.iter().map(|(_, bytes)| board.download(*bytes)).sum::<f64>();
+        let something = board.copied > 0.0 || !board.mapped.is_none();
+        (!board.jobs.is_empty() && something).then_some(board)
+    }
+
+    /// Whether copies take long enough to be looked at.
+    fn is_worthwhile(&self) -> bool {
+        self.copied > WORTHWHILE * self.machine.slowest(Profile::division)
+    }
+
+    fn upload(&self, bytes: usize) -> f64 {
+        self.machine.slowest(|p| p.upload(bytes, HostSide::Pinned))
+    }
+
+    fn download(&self, bytes: usize) -> f64 {
+        self.machine.slowest(|p| p.download(bytes, HostSide::Pinned))
+    }
+
+    /// Predicted seconds in which a share of an image of so many bytes gets to rank 0 from the others, if it has to.
+    fn meeting(&self, node: NodeId, bytes: usize) -> f64 {
+        if !self.gathered.contains(&node) {
+            return 0.0;
+        }
+        let messages = self.ranks() - 1;
+        self.draft.link().time(Load { messages, bytes: bytes * messages / self.ranks() })
+    }
+
+    fn ranks(&self) -> usize {
+        self.draft.ranks()
+    }
+
+    /// All rows that rank `rank` computes in a launch, or has of an image that is uploaded.
+    fn all(&self, node: NodeId, rank: usize) -> Window {
+        let (partition, height) = (&self.draft.setting.partition, self.draft.graph.node(node).shape.height);
+        match (self.jobs.iter().find(|job| job.node == node), self.strips.get(&node)) {
+            (Some(job), _) => rows_of(self.draft.graph, partition, node, rank, job.rows),
+            (None, Some(halo)) => with_room(partition.strip(rank, height), *halo, height),
+            (None, None) => Window::whole(height),
+        }
+    }
+
+    /// The step that uploads a band.
+    fn uploading(&self, node: NodeId, band: Band) -> Action {
+        match self.strips.get(&node) {
+            Some(halo) => Action::UploadStrip { node, halo: *halo, band },
+            None => Action::Upload { node, band },
+        }
+    }
+
+    /// The strips of ranks that have one, with all rows that they compute: those around the strip do not leave.
+    fn strips(&self, node: NodeId) -> impl Iterator<Item = (Window, Window)> {
+        let height = self.draft.graph.node(node).shape.height;
+        let strip = move |rank| (self.draft.setting.partition.strip(rank, height), self.all(node, rank));
+        (0..self.ranks()).map(strip).filter(|(strip, _)| !strip.is_empty())
+    }
+
+    /// Whether what leaves of a result are bands of every strip, not of all rows that ranks compute.
+    fn leaves_in_strips(&self, node: NodeId) -> bool {
+        self.gathered.contains(&node) || self.by_lane.contains(&node)
+    }
+
+    /// Up to which cut a result can leave that is computed up to `cut`.
+    fn leaves(&self, node: NodeId, cut: u8) -> u8 {
+        if cut == Band::PARTS || !self.leaves_in_strips(node) {
+            return cut;
+        }
+        let last = |(strip, all): (Window, Window)| {
+            let end = Band::row(cut, all);
+            (0..=Band::PARTS).rev().find(|c| Band::row(*c, strip) <= end).unwrap_or(0)
+        };
+        self.strips(node).map(last).min().unwrap_or(cut)
+    }
+
+    /// Up to which cut a result must be computed to leave up to `cut`.
+    fn comes(&self, node: NodeId, cut: u8) -> u8 {
+        if cut == Band::PARTS || !self.leaves_in_strips(node) {
+            return cut;
+        }
+        self.strips(node).map(|(strip, all)| Band::cut_behind(Band::row(cut, strip), all)).max().unwrap_or(cut)
+    }
+
+    /// Predicted seconds of a band of a launch, on the rank that takes longest.
+    fn seconds(&self, job: &Job, band: Band) -> f64 {
+        if let Some(known) = self.found.borrow().seconds.get(&(job.node, band)) {
+            return *known;
+        }
+        let seconds = |rank| {
+            let rows = band.of(self.all(job.node, rank));
+            let launched = LaunchedNodes::alone(self.draft.graph, &job.node);
+            let work = work_of(self.draft.graph, &launched, rows);
+            let bus = over_bus(self.draft.graph, &launched, rows, |n| self.mapped.holds(n));
+            self.machine.slowest(|p| p.launch_over(&work, bus).seconds)
+        };
+        let longest = (0..self.ranks()).map(seconds).fold(0.0, f64::max);
+        self.found.borrow_mut().seconds.insert((job.node, band), longest);
+        longest
+    }
+
+    /// Up to which cut image `source` must be there for the rows of `job` up to `cut`, which it reads as its input `input`.
+    fn needed(&self, job: &Job, (input, source): (usize, NodeId), cut: u8) -> u8 {
+        if let Some(known) = self.found.borrow().needed.get(&(job.node, input, cut)) {
+            return *known;
+        }
+        let graph = self.draft.graph;
+        let (node, shape) = (graph.node(job.node), graph.node(source).shape);
+        let needed = |rank| {
+            let rows = Band { from: 0, to: cut }.of(self.all(job.node, rank));
+            let read = node.op.footprint(input, rows, node.shape, shape);
+            // Also who reads nothing of an image needs it to be there.
+            if read.is_empty() { u8::from(cut > 0) } else { Band::cut_behind(read.end, self.all(source, rank)).max(1) }
+        };
+        let most = (0..self.ranks()).map(needed).max().unwrap_or(0);
+        self.found.borrow_mut().needed.insert((job.node, input, cut), most);
+        most
+    }
+
+    /// Up to which cut `job` can be computed if its inputs are there as far as `there` says.
+    fn possible(&self, job: &Job, from: u8, there: impl Fn(NodeId) -> u8) -> u8 {
+        let is_possible = |cut: u8| job.inputs.iter().all(|input| self.needed(job, *input, cut) <= there(input.1));
+        if is_possible(Band::PARTS) {
+            return Band::PARTS;
+        }
+        if !job.divisible {
+            return from;
+        }
+        let (mut low, mut high) = (from, Band::PARTS);
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            if is_possible(middle) { low = middle } else { high = middle }
+        }
+        low
+    }
+
+    /// The sets of launches that may be made band by band at the end: none, and for each number of them one that grows from the
+    /// results until the copies to the host are hidden.
+    fn tails(&self) -> Vec<Vec<usize>> {
+        let mut tails = vec![Vec::new()];
+        let copied: f64 = self.sends.iter().map(|(_, bytes)| self.download(*bytes)).sum();
+        let sent: HashSet<NodeId> = self.sends.iter().map(|(node, _)| *node).collect();
+        let (mut tail, mut members, mut seconds) = (Vec::new(), HashSet::new(), 0.0);
+        for (j, job) in self.jobs.iter().enumerate().rev() {
+            let readers: Vec<(usize, &Job)> = self.readers(job.node).collect();
+            let joins = job.divisible
+                && (sent.contains(&job.node) || !readers.is_empty())
+                && readers.iter().all(|(at, reader)| members.contains(at) && self.follows(reader, job.node));
+            if joins {
+                members.insert(j);
+                tail.insert(0, j);
+                seconds += self.seconds(job, Band::WHOLE);
+                if seconds >= copied {
+                    tails.push(tail.clone());
+                    break;
+                }
+            }
+        }
+        if tails.len() == 1 && !tail.is_empty() {
+            tails.push(tail);
+        }
+        tails
+    }
+
+    /// The launches of the run that read an image, by place.
+    fn readers(&self, source: NodeId) -> impl Iterator<Item = (usize, &Job)> {
+        self.jobs.iter().enumerate().filter(move |(_, job)| job.inputs.iter().any(|(_, read)| *read == source))
+    }
+
+    /// Whether the upper half of a launch needs no more than some rows beyond the upper half of what it reads.
+    fn follows(&self, job: &Job, source: NodeId) -> bool {
+        let half = Band::PARTS / 2;
+        let of_it = job.inputs.iter().filter(|(_, read)| *read == source);
+        of_it.map(|input| self.needed(job, *input, half)).all(|cut| cut <= half + half / 2)
+    }
+
+    /// The steps in `count` bands, those of `tail` band by band at the end, and when they are predicted to be over.
+    fn schedule(&self, count: u8, tail: &[usize]) -> Schedule {
+        Line::new(self, count).run(tail)
+    }
+
+    /// Most bytes on the device at once, beside what is there from before.
+    fn peak(&self, actions: impl Iterator<Item = Action>) -> usize {
+        let made = |n: &NodeId| self.uploads.iter().any(|(u, _)| u == n) || self.jobs.iter().any(|job| job.node == *n);
+        let given = self.frees.iter().filter(|n| !made(n)).map(|n| (*n, self.draft.bytes_as(*n, Rows::All)));
+        let (mut held, mut most): (HashMap<NodeId, usize>, usize) = (given.collect(), 0);
+        let mut met: HashMap<NodeId, usize> = HashMap::new();
+        for action in actions.filter(|action| !self.mapped.holds(action.node())) {
+            let _before = match action {
+                Action::Upload { node, .. } => held.insert(node, self.draft.bytes_as(node, Rows::All)),
+                Action::UploadStrip { node, halo, .. } => {
+                    held.insert(node, self.draft.bytes_as(node, Rows::Strip(halo)))
+                }
+                Action::Launch { node, rows, .. } => held.insert(node, self.draft.bytes_as(node, rows)),
+                Action::Free(node) => held.remove(&node),
+                Action::Gather { node, .. } => met.insert(node, self.draft.bytes_as(node, Rows::All)),
+                _ => None,
+            };
+            most = most.max(held.values().chain(met.values()).sum());
+        }
+        most
+    }
+
+    fn steps(&self, actions: &[Action]) -> Vec<Step> {
+        let why = |action: Action| self.reasons.get(&key(action)).cloned().unwrap_or_default();
+        let steps = actions.iter().map(|action| Step { action: *action, why: why(*action), waits: Vec::new() });
+        self.mapped.around(steps, &self.frees)
+    }
+}

@@ -1,0 +1,92 @@
+//! What holds after each pass of planning.
+//!
+//! Cheap checks in every build; where assertions are checked, each pass is also followed by the replay of all steps on all
+//! ranks ([`verify`]), which the session asks for once, of the finished plan.
+
+use super::draft::Draft;
+use super::passes::Stage;
+use super::setting::Want;
+use super::step::{Action, Part};
+use super::verify::verify;
+use super::waits;
+use crate::ir::graph::NodeId;
+use crate::ir::kernel::Kernel;
+use horus_base::error::Error;
+
+/// Checks what a pass leaves.
+pub(super) fn check(draft: &Draft<'_>, stage: Stage) -> Result<(), String> {
+    facts(draft)?;
+    if stage == Stage::Facts {
+        return if draft.steps.is_empty() { Ok(()) } else { Err("there are steps already".into()) };
+    }
+    order(draft)?;
+    if cfg!(debug_assertions) { replay(draft, stage) } else { Ok(()) }
+}
+
+/// What is known of each image, and of each step.
+fn facts(draft: &Draft<'_>) -> Result<(), String> {
+    let nodes = draft.graph.nodes.len();
+    if draft.states.len() != nodes || draft.wants.len() != draft.graph.roots.len() {
+        return Err("the images of the plan are not those of the program".into());
+    }
+    for (i, (asked, filtered)) in draft.demand.asked.iter().zip(&draft.demand.filtered).enumerate() {
+        if !asked.covers(*filtered) {
+            return Err(format!("{} is asked for {asked} rows around strips, filters need {filtered}", NodeId(i)));
+        }
+    }
+    if draft.used.len() != draft.steps.len() {
+        return Err("steps and memory in use do not belong together".into());
+    }
+    let is_exchange = |step: usize| matches!(draft.steps.get(step).map(|s| s.action), Some(Action::Exchange { .. }));
+    match draft.exchanges.iter().find(|e| !is_exchange(e.step)) {
+        Some(e) => Err(format!("step {} is told to be an exchange", e.step)),
+        None => Ok(()),
+    }
+}
+
+/// Every node is computed once, after its inputs and before they go.
+fn order(draft: &Draft<'_>) -> Result<(), String> {
+    let mut there: Vec<bool> = draft.initial.iter().map(Option::is_some).collect();
+    let mut computed = vec![false; there.len()];
+    for step in &draft.steps {
+        match step.action {
+            Action::Launch { node, part, .. } => {
+                if let Some(missing) = draft.graph.node(node).inputs.iter().find(|i| !there[i.0]) {
+                    return Err(format!("{node} is computed where {missing} is not there"));
+                }
+                // Of bands, readers find as many as they wait for; `verify` counts them.
+                there[node.0] |= matches!(part, Part::Band(_));
+                if !part.ends() {
+                    continue;
+                }
+                if std::mem::replace(&mut computed[node.0], true) {
+                    return Err(format!("{node} is computed twice"));
+                }
+                there[node.0] = true;
+            }
+            Action::Free(n) if !std::mem::replace(&mut there[n.0], false) => {
+                return Err(format!("{n} goes where it is not there"));
+            }
+            _ => {}
+        }
+    }
+    let source = |id: NodeId| matches!(draft.graph.node(id).op, Kernel::Source(_));
+    match (0..computed.len()).map(NodeId).find(|id| !computed[id.0] && !source(*id)) {
+        Some(id) => Err(format!("{id} is never computed")),
+        None => Ok(()),
+    }
+}
+
+/// All steps on all ranks; what is wanted counts once it is delivered.
+fn replay(draft: &Draft<'_>, stage: Stage) -> Result<(), String> {
+    let delivered = stage >= Stage::Delivered;
+    let wants = draft.wants.iter().map(|want| if delivered { *want } else { Want::Keep }).collect();
+    let mut plan = draft.so_far(wants);
+    if stage < Stage::Ordered {
+        plan.steps.iter_mut().zip(waits::of(draft)).for_each(|(step, waits)| step.waits = waits);
+    }
+    verify(&plan).map_err(|error| match error {
+        Error::Plan { step, text, cause } => format!("step {step} ({text}): {cause}"),
+        other => other.to_string(),
+    })
+}

@@ -1,0 +1,202 @@
+//! Follows a plan step by step, as rank 0 does: what it has of each image, what its device holds, what steps move.
+
+use super::finished::Plan;
+use super::movement::{BLOCK, Link, movement, with_room};
+use super::state::Placement;
+use super::step::{Action, Band, Part, Rows};
+use crate::ir::graph::NodeId;
+use horus_base::shape::Window;
+
+/// Follows a plan: which rows of each image rank 0 has, and what lies in its device's memory.
+pub(super) struct Follower<'a> {
+    plan: &'a Plan,
+    rows: Vec<usize>,
+    on_device: Vec<bool>,
+    /// Images that rank 0 alone has.
+    on_root: Vec<bool>,
+    /// Images that launches use in the host's memory.
+    mapped: Vec<bool>,
+    /// Bytes of copies that launches read, with the launch.
+    copies: Vec<(NodeId, usize)>,
+    /// Bytes on the device now, and most at any time.
+    held: usize,
+    pub(super) most: usize,
+    /// Whether it is told what ranks send each other.
+    sent: bool,
+}
+
+impl<'a> Follower<'a> {
+    /// At the beginning of a plan. What ranks send each other takes long to find out: it is told if it is asked for.
+    pub(super) fn new(plan: &'a Plan, sent: bool) -> Follower<'a> {
+        let mut follower = Follower {
+            plan,
+            rows: vec![0; plan.graph.nodes.len()],
+            on_device: vec![false; plan.graph.nodes.len()],
+            on_root: vec![false; plan.graph.nodes.len()],
+            mapped: vec![false; plan.graph.nodes.len()],
+            copies: Vec::new(),
+            held: 0,
+            most: 0,
+            sent,
+        };
+        for (i, state) in plan.initial.iter().enumerate() {
+            let (Some(state), height) = (state, plan.graph.nodes[i].shape.height) else { continue };
+            follower.rows[i] = match state.placement {
+                Placement::Strips(halo) => with_room(follower.strip(height), halo, height).len(),
+                Placement::Root | Placement::Replicated => height,
+            };
+            follower.on_root[i] = state.placement == Placement::Root && plan.setting.partition.ranks() > 1;
+            follower.on_device[i] = state.residency.device();
+        }
+        follower.held = (0..plan.graph.nodes.len()).map(|i| follower.on_device_of(NodeId(i))).sum();
+        follower.most = follower.held;
+        follower
+    }
+
+    fn strip(&self, height: usize) -> Window {
+        self.plan.setting.partition.strip(0, height)
+    }
+
+    /// Bytes of what rank 0 has of an image.
+    fn bytes(&self, n: NodeId) -> usize {
+        let node = self.plan.graph.node(n);
+        self.rows[n.0] * node.shape.width * node.shape.planes() * node.dtype.size()
+    }
+
+    /// Bytes of a band of so many rows of an image.
+    fn bytes_of(&self, n: NodeId, band: Band, rows: usize) -> usize {
+        let node = self.plan.graph.node(n);
+        let rows = band.of(Window::whole(rows)).len();
+        rows * node.shape.width * node.shape.planes() * node.dtype.size()
+    }
+
+    /// Bytes of an image on the device.
+    fn on_device_of(&self, n: NodeId) -> usize {
+        if self.on_device[n.0] { self.bytes(n) } else { 0 }
+    }
+
+    /// Whether rank 0 alone has the image of a step.
+    pub(super) fn on_root(&self, action: Action) -> bool {
+        self.on_root[action.node().0]
+    }
+
+    /// Whether launches use an image in the host's memory.
+    pub(super) fn is_mapped(&self, n: NodeId) -> bool {
+        self.mapped[n.0]
+    }
+
+    /// Bytes that all ranks send each other in a step.
+    fn sent(&self, action: Action, n: NodeId) -> Option<usize> {
+        if !self.sent {
+            return None;
+        }
+        let moved = movement(&self.plan.graph, &self.plan.setting.partition, action, self.on_root[n.0], BLOCK);
+        moved.map(|m| m.traffic(Link::default()).total.bytes)
+    }
+
+    /// Carries a step out; the bytes that it moves, makes or gives up.
+    pub(super) fn step(&mut self, action: Action) -> Option<usize> {
+        let before = self.on_device_of(action.node());
+        let bytes = self.carry_out(action);
+        self.held = self.held - before + self.on_device_of(action.node());
+        self.most = self.most.max(self.held + self.copies.iter().map(|(_, b)| b).sum::<usize>());
+        if let Action::Launch { node, part, .. } = action
+            && part.ends()
+        {
+            self.copies.retain(|(reader, _)| *reader != node);
+        }
+        bytes
+    }
+
+    fn carry_out(&mut self, action: Action) -> Option<usize> {
+        let (graph, unified) = (&self.plan.graph, self.plan.setting.unified);
+        let height = |n: NodeId| graph.node(n).shape.height;
+        match action {
+            Action::Upload { node, band } => {
+                self.on_device[node.0] = true;
+                Some(self.bytes_of(node, band, self.rows[node.0]))
+            }
+            Action::UploadStrip { node, halo, band } => {
+                self.rows[node.0] = with_room(self.strip(height(node)), halo, height(node)).len();
+                self.on_device[node.0] = true;
+                Some(self.bytes_of(node, band, self.rows[node.0]))
+            }
+            Action::Map(n) | Action::Unmap(n) => {
+                self.mapped[n.0] = matches!(action, Action::Map(_));
+                self.rows[n.0] = height(n);
+                Some(self.bytes(n))
+            }
+            Action::Download(n) | Action::Deliver(n) => Some(self.bytes(n)),
+            Action::Send { node, band } => {
+                let rows = match self.plan.setting.in_lanes() {
+                    true => self.plan.hands_over(node, 0).len(),
+                    // Of the gathered image, if there are several ranks.
+                    false => height(node).max(self.rows[node.0]),
+                };
+                let bytes = self.bytes_of(node, band, rows);
+                if band.ends() {
+                    self.copies.retain(|(n, _)| *n != node);
+                }
+                Some(bytes)
+            }
+            Action::Evict(n) | Action::Free(n) => {
+                (self.on_device[n.0], self.mapped[n.0]) = (false, false);
+                Some(self.bytes(n))
+            }
+            Action::Scatter { node, room, direct } => {
+                let sent = self.sent(action, node);
+                self.rows[node.0] = with_room(self.strip(height(node)), room, height(node)).len();
+                (self.on_device[node.0], self.on_root[node.0]) = (direct || unified, false);
+                sent
+            }
+            Action::Replicate { node, direct } => {
+                let sent = self.sent(action, node);
+                self.rows[node.0] = height(node);
+                (self.on_device[node.0], self.on_root[node.0]) = (direct || unified, false);
+                sent
+            }
+            Action::Exchange { node, halo, .. } | Action::Begin { node, halo, .. } => {
+                let rows = with_room(self.strip(height(node)), halo, height(node)).len();
+                self.rows[node.0] = self.rows[node.0].max(rows);
+                self.sent(action, node)
+            }
+            Action::Finish(_) => None,
+            Action::Fetch { node, temp, rows, .. } => {
+                let (reader, source) = (graph.node(temp.consumer), graph.node(node));
+                let computed = rows.window(&self.plan.setting.partition, 0, reader.shape.height);
+                let read = reader.op.footprint(temp.input, computed, reader.shape, source.shape).len();
+                let row = source.shape.width * source.shape.planes() * source.dtype.size();
+                self.copies.push((temp.consumer, read * row));
+                self.sent(action, node)
+            }
+            Action::Launch { node, rows, room, part } => {
+                self.rows[node.0] = match rows {
+                    Rows::All => height(node),
+                    Rows::Strip(extend) => with_room(self.strip(height(node)), room.max(extend), height(node)).len(),
+                };
+                self.on_device[node.0] = !self.mapped[node.0];
+                Some(if let Part::Band(band) = part {
+                    self.bytes_of(node, band, self.rows[node.0])
+                } else {
+                    self.bytes(node)
+                })
+            }
+            Action::Sum(n) => {
+                self.on_device[n.0] = unified;
+                Some(2 * (self.plan.setting.partition.ranks() - 1) * self.bytes(n))
+            }
+            Action::Gather { node, band, direct } => {
+                if direct && band.begins() {
+                    self.copies.push((node, self.bytes_of(node, Band::WHOLE, height(node))));
+                }
+                self.sent(action, node)
+            }
+            Action::Collect(n) => {
+                let sent = self.sent(action, n);
+                self.rows[n.0] = height(n);
+                (self.on_device[n.0], self.on_root[n.0]) = (unified, true);
+                sent
+            }
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Launches that use the host's memory in place of copies: the strategies Implicit and Hybrid of the thesis (sections 5.2.3 and
+//! 5.2.4).
+//!
+//! An image that the host has in page-locked memory is read there, and a result is written where whoever waits for it has it.
+//! That lasts for one plan: between plans such an image is on the host, and nowhere else. Only where one rank does it all, in
+//! one run of launches between which nothing leaves the device to make room; anything else is copied.
+
+use std::ops::Range;
+
+use super::draft::Draft;
+use super::setting::{Mode, Transfer};
+use super::state::Residency;
+use super::step::{Action, Step};
+use crate::ir::graph::NodeId;
+use crate::ir::kernel::{Distribution, Kernel};
+
+/// What is not copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// Everything is copied: Explicit and Streams.
+    Copied,
+    /// Results are not: Hybrid.
+    Results,
+    /// Neither results nor what is read: Implicit.
+    Both,
+}
+
+impl Way {
+    /// The ways that a setting leaves open.
+    pub(super) const fn considered(transfer: Transfer) -> &'static [Way] {
+        match transfer {
+            Transfer::Auto => &[Way::Copied, Way::Both, Way::Results],
+            Transfer::Explicit | Transfer::Streams(_) => &[Way::Copied],
+            Transfer::Implicit => &[Way::Both],
+            Transfer::Hybrid(_) => &[Way::Results],
+        }
+    }
+}
+
+/// The images of a run that launches use in the host's memory.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Mapped {
+    sources: Vec<NodeId>,
+    results: Vec<NodeId>,
+}
+
+impl Mapped {
+    /// None.
+    pub(super) fn none() -> Mapped {
+        Mapped::default()
+    }
+
+    /// Those that there can be in a run.
+    pub(super) fn found(draft: &Draft<'_>, run: &Range<usize>, way: Way) -> Mapped {
+        let launches = |steps: &[Step]| steps.iter().filter(|s| matches!(s.action, Action::Launch { .. })).count();
+        let whole = launches(&draft.steps) == launches(&draft.steps[run.clone()]);
+        if way == Way::Copied || draft.ranks() > 1 || draft.setting.mode == Mode::Naive || !whole {
+            return Mapped::none();
+        }
+        let steps = &draft.steps[run.clone()];
+        let sources = steps.iter().filter_map(|s| match s.action {
+            Action::Upload { node, .. } if way == Way::Both && is_locked(draft, node) => Some(node),
+            _ => None,
+        });
+        let launched = |n: NodeId| steps.iter().any(|s| matches!(s.action, Action::Launch { node, .. } if node == n));
+        let results = steps.iter().filter_map(|s| match s.action {
+            Action::Send { node, .. } if draft.setting.mappable.results && launched(node) => Some(node),
+            _ => None,
+        });
+        // Each pixel is written once, and no result is empty.
+        let written = |n: &NodeId| {
+            let node = draft.graph.node(*n);
+            node.op.distribution() == Distribution::Rows && !node.op.launches_without_rows() && !node.shape.is_empty()
+        };
+        Mapped { sources: sources.collect(), results: results.filter(written).collect() }
+    }
+
+    /// Whether there are none.
+    pub(super) fn is_none(&self) -> bool {
+        self.sources.is_empty() && self.results.is_empty()
+    }
+
+    /// Whether an image is one of them.
+    pub(super) fn holds(&self, n: NodeId) -> bool {
+        self.sources.contains(&n) || self.results.contains(&n)
+    }
+
+    /// The steps of a run with what begins and ends the use of the host's memory; of an image that is freed, the end is that.
+    pub(super) fn around(&self, steps: impl Iterator<Item = Step>, freed: &[NodeId]) -> Vec<Step> {
+        let step = |action, why: &str| Step { action, why: why.to_owned(), waits: Vec::new() };
+        let mut all = Vec::new();
+        all.extend(self.sources.iter().map(|n| step(Action::Map(*n), "launches read it where the host has it")));
+        all.extend(self.results.iter().map(|n| step(Action::Map(*n), "launches write it where the host wants it")));
+        all.extend(steps);
+        let left = self.sources.iter().filter(|n| !freed.contains(n));
+        all.extend(left.map(|n| step(Action::Unmap(*n), "the next plan chooses anew")));
+        for n in &self.results {
+            all.push(step(Action::Unmap(*n), "the result is wanted by somebody who waits for it"));
+            all.push(step(Action::Deliver(*n), ""));
+        }
+        all
+    }
+}
+
+/// Whether an image is in page-locked memory of the host when the plan begins, and read from there once.
+fn is_locked(draft: &Draft<'_>, n: NodeId) -> bool {
+    let Kernel::Source(value) = &draft.graph.node(n).op else { return false };
+    let given = draft.initial[n.0].is_some_and(|s| s.residency == Residency::Host);
+    let uploads = draft.steps.iter().filter(|s| matches!(s.action, Action::Upload { node, .. } if node == n)).count();
+    given && uploads == 1 && draft.setting.mappable.sources.contains(value)
+}
+
+impl Action {
+    /// The image that a step ends to use in the host's memory.
+    pub const fn unmaps(&self) -> Option<NodeId> {
+        match self {
+            Action::Unmap(n) => Some(*n),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,350 @@
+//! Which pixels move between ranks in each step: pure data, from the plan alone.
+//!
+//! Each rank *has* a range of rows and *needs* others. Both follow from the step on every rank alike, so messages carry
+//! nothing but pixels; and what a plan moves on any number of ranks can be told without running it.
+//!
+//! Every scatter, gather, halo exchange and footprint is one *redistribution*: each rank has rows, each needs
+//! rectangles, both lists follow from the plan (`plan/movement.rs`), and there is one message per pair of ranks
+//! (`execute/routes.rs`). A message is sent from where its pixels lie and received where they belong if they are
+//! contiguous there, packed and unpacked otherwise (halos always). Strips thinner than the halo, ranks without rows
+//! and periodic images (rows beyond the image held as copies) need no special case. The source of a rotated strip
+//! is a band across the image: its bounding rows are most of the image, so a footprint lists the columns of every
+//! 16 rows (`Affine::columns`, in whole vectors), and what is sent is about the area of the strip.
+
+use super::finished::LaunchedNodes;
+use super::partition::Partition;
+use super::state::Halo;
+use super::step::{Action, Part, Rows};
+use crate::ir::graph::{Graph, NodeId};
+use crate::ir::kernel::{Distribution, Extent, Kernel, KernelWork};
+use crate::machine::{CACHED, OverBus};
+pub use crate::machine::{Link, Load};
+use horus_base::shape::Window;
+
+/// Rows that share one range of columns in a footprint: more would fetch pixels that nobody reads, fewer make more copies.
+pub const BLOCK: usize = 16;
+
+/// Bytes at whose multiples columns of a footprint begin and end, so that whole vectors are copied.
+const VECTOR: usize = 16;
+
+/// Pixels that a rank needs: columns `left..right` of image rows `rows`, to be stored from (possibly virtual) row `at`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Need {
+    /// Where the first row goes.
+    pub at: isize,
+    /// Which rows of the image.
+    pub rows: Window,
+    /// First column.
+    pub left: usize,
+    /// Column after the last.
+    pub right: usize,
+}
+
+impl Need {
+    /// Columns.
+    pub fn width(&self) -> usize {
+        self.right - self.left
+    }
+
+    /// Pixels of one plane.
+    pub fn area(&self) -> usize {
+        self.rows.len() * self.width()
+    }
+
+    /// The part that lies in rows `have`.
+    pub fn within(&self, have: Window) -> Option<Need> {
+        let rows = self.rows.intersect(have);
+        (!rows.is_empty()).then_some(Need { at: self.at + (rows.start - self.rows.start), rows, ..*self })
+    }
+}
+
+/// The extent of rows in messages.
+#[derive(Clone, Copy, Debug)]
+pub struct RowSize {
+    /// Pixels of one row of one plane.
+    pub width: usize,
+    /// Bytes of one pixel of one plane.
+    pub pixel: usize,
+    /// Number of planes.
+    pub planes: usize,
+}
+
+/// What one step moves: which rows each rank has to give, and which pixels each needs.
+#[derive(Clone, Debug)]
+pub struct Movement {
+    /// The extent of rows.
+    pub size: RowSize,
+    /// By rank, in the order of rows; a row that several ranks have is listed by one of them.
+    pub have: Vec<Window>,
+    /// By rank.
+    pub needs: Vec<Vec<Need>>,
+}
+
+/// What a step sends, all ranks together and on those that send and receive most.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Traffic {
+    /// All ranks together.
+    pub total: Load,
+    /// Most bytes that one rank sends.
+    pub sent: usize,
+    /// Most bytes that one rank receives.
+    pub received: usize,
+    /// Predicted seconds: of the rank that is busy longest.
+    pub time: f64,
+}
+
+impl Movement {
+    /// What the movement sends, over links that are all alike.
+    pub fn traffic(&self, link: Link) -> Traffic {
+        self.traffic_by(|_, _| link)
+    }
+
+    /// What the movement sends; `link` tells how a message gets from one rank to another.
+    pub fn traffic_by(&self, link: impl Fn(usize, usize) -> Link) -> Traffic {
+        let ranks = self.have.len();
+        let (mut sending, mut receiving) = (vec![0.0; ranks], vec![0.0; ranks]);
+        let (mut sent, mut received) = (vec![Load::default(); ranks], vec![Load::default(); ranks]);
+        let givers: Vec<(usize, Window)> =
+            self.have.iter().copied().enumerate().filter(|(_, w)| !w.is_empty()).collect();
+        let mut from = vec![0usize; ranks];
+        for (to, needs) in self.needs.iter().enumerate() {
+            let mut touched = Vec::new();
+            for need in needs {
+                let first = givers.partition_point(|(_, w)| w.end <= need.rows.start);
+                for (giver, rows) in givers[first..].iter().take_while(|(_, w)| w.start < need.rows.end) {
+                    if *giver != to
+                        && let Some(piece) = need.within(*rows)
+                    {
+                        if from[*giver] == 0 {
+                            touched.push(*giver);
+                        }
+                        from[*giver] += piece.area() * self.size.planes * self.size.pixel;
+                    }
+                }
+            }
+            for giver in touched {
+                let bytes = std::mem::take(&mut from[giver]);
+                let seconds = link(giver, to).time(Load { messages: 1, bytes });
+                sending[giver] += seconds;
+                receiving[to] += seconds;
+                for load in [&mut sent[giver], &mut received[to]] {
+                    load.messages += 1;
+                    load.bytes += bytes;
+                }
+            }
+        }
+        let busiest = sending.iter().chain(&receiving).copied().fold(0.0, f64::max);
+        let sum = |f: fn(&Load) -> usize| sent.iter().map(f).sum();
+        let most = |loads: &[Load]| loads.iter().map(|l| l.bytes).max().unwrap_or_default();
+        Traffic {
+            total: Load { messages: sum(|l| l.messages), bytes: sum(|l| l.bytes) },
+            sent: most(&sent),
+            received: most(&received),
+            time: busiest,
+        }
+    }
+}
+
+/// The rows that rank `rank` launches `n` for: those of `n` that it computes (for a histogram, those of its input that it
+/// counts).
+pub fn rows_of(graph: &Graph<Kernel>, partition: &Partition, n: NodeId, rank: usize, rows: Rows) -> Window {
+    let node = graph.node(n);
+    match node.op.distribution() {
+        Distribution::Whole => Window::whole(node.shape.height),
+        Distribution::Partial(_) => partition.strip(rank, graph.node(node.inputs[0]).shape.height),
+        Distribution::Rows => rows.window(partition, rank, node.shape.height),
+    }
+}
+
+/// The rows of one part of a launch: edges are two windows, and any may be empty.
+pub fn windows_of(
+    graph: &Graph<Kernel>,
+    partition: &Partition,
+    n: NodeId,
+    rank: usize,
+    (rows, part): (Rows, Part),
+) -> [Window; 2] {
+    match part {
+        Part::Whole => [rows_of(graph, partition, n, rank, rows), Window::new(0, 0)],
+        part => part.windows(rows, partition, rank, graph.node(n).shape.height),
+    }
+}
+
+/// What a launch of `n` for these rows does.
+pub fn work_of(graph: &Graph<Kernel>, launched: &LaunchedNodes<'_>, rows: Window) -> KernelWork {
+    let extent = |n: NodeId| (graph.node(n).shape, graph.node(n).dtype);
+    let inputs: Vec<Extent> = launched.inputs.iter().map(|i| extent(*i)).collect();
+    launched.kernel.work(&inputs, extent(launched.nodes[0]), rows)
+}
+
+/// What a launch for these rows reads and writes in the host's memory, where the images are that are `mapped`. What it
+/// reads again comes in part from a cache.
+pub fn over_bus(
+    graph: &Graph<Kernel>,
+    launched: &LaunchedNodes<'_>,
+    rows: Window,
+    mapped: impl Fn(NodeId) -> bool,
+) -> OverBus {
+    let (kernel, results) = (launched.kernel, launched.nodes);
+    let mut bus = OverBus::NONE;
+    for (i, source) in launched.inputs.iter().enumerate().filter(|(_, source)| mapped(**source)) {
+        let extent = (graph.node(*source).shape, graph.node(*source).dtype);
+        let again = kernel.times_read(i).saturating_sub(1) as f64 * CACHED;
+        bus.read += (1.0 + again) * kernel.bytes_read(i, rows, graph.node(results[0]).shape, extent) as f64;
+    }
+    for node in results.iter().filter(|n| mapped(**n)).map(|n| graph.node(*n)) {
+        let written = rows.clipped(node.shape.height).len() * node.shape.width * node.shape.planes();
+        bus.written += (written * node.dtype.size()) as f64;
+    }
+    bus
+}
+
+/// `strip` with room for a halo around it; beyond the image only for a wrapped one.
+pub fn with_room(strip: Window, room: Halo, height: usize) -> Window {
+    let grown = strip.grown(room.up, room.down);
+    if room.wrap { grown } else { grown.intersect(Window::whole(height)).union(strip) }
+}
+
+/// What `action` moves; `None` for one that needs no other rank, or adds up. `on_root` says whether rank 0 alone has the
+/// image before; `block` is the number of rows that share one range of columns in a footprint ([`BLOCK`], or more for an
+/// estimate).
+pub fn movement(
+    graph: &Graph<Kernel>,
+    partition: &Partition,
+    action: Action,
+    on_root: bool,
+    block: usize,
+) -> Option<Movement> {
+    let (Action::Scatter { node, .. }
+    | Action::Replicate { node, .. }
+    | Action::Exchange { node, .. }
+    | Action::Begin { node, .. }
+    | Action::Fetch { node, .. }
+    | Action::Gather { node, .. }
+    | Action::Collect(node)) = action
+    else {
+        return None;
+    };
+    let n = graph.node(node);
+    let (height, width) = (n.shape.height, n.shape.width);
+    let strip = |rank| partition.strip(rank, height);
+    let needs = |rank: usize| match action {
+        Action::Scatter { .. } => needs_of(strip(rank), height, width),
+        Action::Exchange { halo, .. } | Action::Begin { halo, .. } => {
+            needs_around(strip(rank), with_room(strip(rank), halo, height), height, width)
+        }
+        Action::Fetch { temp, rows, .. } => {
+            let (consumer, rows) = (graph.node(temp.consumer), rows_of(graph, partition, temp.consumer, rank, rows));
+            let whole = needs_of(consumer.op.footprint(temp.input, rows, consumer.shape, n.shape), height, width);
+            let columns = |block| consumer.op.columns(temp.input, rows, consumer.shape, n.shape, block);
+            narrowed(&whole, block, (VECTOR / n.dtype.size()).max(1), columns)
+        }
+        Action::Gather { .. } | Action::Collect(_) if rank > 0 => Vec::new(),
+        Action::Gather { band, .. } if !band.is_whole() => {
+            let bands = (0..partition.ranks()).map(|rank| band.of(strip(rank)));
+            bands.flat_map(|rows| needs_of(rows, height, width)).collect()
+        }
+        _ => needs_of(Window::whole(height), height, width),
+    };
+    let have = |rank| match (on_root, rank) {
+        (true, 0) => Window::whole(height),
+        (true, _) => Window::new(0, 0),
+        (false, _) => strip(rank),
+    };
+    let ranks = 0..partition.ranks();
+    Some(Movement {
+        size: RowSize { width, pixel: n.dtype.size(), planes: n.shape.planes() },
+        have: ranks.clone().map(have).collect(),
+        needs: ranks.map(needs).collect(),
+    })
+}
+
+/// The part of each need that lies in `have`.
+pub fn overlap(needs: &[Need], have: Window) -> impl Iterator<Item = Need> {
+    needs.iter().filter_map(move |n| n.within(have))
+}
+
+/// The rows of a window, those beyond the image taken periodically.
+pub fn needs_of(window: Window, height: usize, width: usize) -> Vec<Need> {
+    let h = height.cast_signed();
+    let mut out = Vec::new();
+    let mut y = window.start;
+    while y < window.end {
+        let row = y.rem_euclid(h);
+        let n = (h - row).min(window.end - y);
+        out.push(Need { at: y, rows: Window::new(row, row + n), left: 0, right: width });
+        y += n;
+    }
+    out
+}
+
+/// The rows of `window` around `strip`: above and below it, without the strip itself.
+pub fn needs_around(strip: Window, window: Window, height: usize, width: usize) -> Vec<Need> {
+    if strip.is_empty() {
+        return Vec::new();
+    }
+    let mut out = needs_of(Window::new(window.start, strip.start), height, width);
+    out.extend(needs_of(Window::new(strip.end, window.end), height, width));
+    out
+}
+
+/// The needs cut down to the columns that are read: `columns` tells them for a block of rows, `None` if all are. Ranges of
+/// columns begin and end at multiples of `grain`.
+fn narrowed(
+    needs: &[Need],
+    block: usize,
+    grain: usize,
+    columns: impl Fn(Window) -> Option<(usize, usize)>,
+) -> Vec<Need> {
+    let mut out = Vec::new();
+    for need in needs {
+        let mut y = need.rows.start;
+        while y < need.rows.end {
+            let rows = Window::new(y, (y + block.max(1).cast_signed()).min(need.rows.end));
+            match columns(rows) {
+                None => {
+                    out.extend(need.within(Window::new(y, need.rows.end)));
+                    break;
+                }
+                Some((left, right)) if left < right => {
+                    let (left, right) = (left / grain * grain, right.next_multiple_of(grain));
+                    out.extend(need.within(rows).map(|n| Need { left, right: right.min(n.right), ..n }));
+                }
+                Some(_) => {}
+            }
+            y = rows.end;
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_split_at_periods() {
+        let need = |at, start, end| Need { at, rows: Window::new(start, end), left: 0, right: 7 };
+        assert_eq!(needs_of(Window::new(-3, 5), 4, 7), [need(-3, 1, 4), need(0, 0, 4), need(4, 0, 1)]);
+        assert!(needs_of(Window::new(2, 2), 4, 7).is_empty());
+    }
+
+    #[test]
+    fn nothing_is_needed_around_an_empty_strip() {
+        assert!(needs_around(Window::new(3, 3), Window::new(3, 3), 9, 1).is_empty());
+        assert_eq!(needs_around(Window::new(3, 5), Window::new(2, 6), 9, 1).len(), 2);
+    }
+
+    #[test]
+    fn traffic_counts_messages_between_pairs() {
+        let size = RowSize { width: 10, pixel: 4, planes: 2 };
+        let have = vec![Window::new(0, 4), Window::new(4, 4), Window::new(4, 8)];
+        let whole = needs_of(Window::whole(8), 8, 10);
+        let all = Movement { size, have, needs: vec![whole.clone(), whole, Vec::new()] };
+        let t = all.traffic(Link { latency: 1.0, bandwidth: 320.0 });
+        // Rank 0 gets 4 rows, rank 1 two times 4; a row has 80 bytes.
+        assert_eq!(t.total, Load { messages: 3, bytes: 3 * 320 });
+        assert_eq!((t.sent, t.received), (640, 640));
+        assert!((t.time - 4.0).abs() < 1e-12, "two messages and twice 320 bytes: {t:?}");
+    }
+}

@@ -1,0 +1,87 @@
+//! Launches in two parts: what needs no row of other ranks is computed while border rows travel, the edges after that.
+
+use super::partition::Partition;
+use super::state::Halo;
+use super::step::{Part, Rows};
+use horus_base::shape::Window;
+
+/// A strip is computed in parts if it has this many times the rows that its edges wait for: a guess, no strip so thin has
+/// been measured. In a thinner one, the rows around the edges, which are read once more, weigh more against the wait.
+const TALL: usize = 8;
+
+impl Part {
+    /// The rows that rank `rank` computes now, of a result of `height` rows. Edges are two windows, and any may be empty.
+    pub fn windows(self, rows: Rows, partition: &Partition, rank: usize, height: usize) -> [Window; 2] {
+        let all = rows.window(partition, rank, height);
+        let none = Window::new(all.start, all.start);
+        let interior = |reach| match rows {
+            Rows::All => none,
+            Rows::Strip(extend) => interior(partition.strip(rank, height), height, reach, extend).unwrap_or(none),
+        };
+        match self {
+            Part::Whole => [all, none],
+            Part::Interior(reach) => [interior(reach), none],
+            Part::Edges(reach) => match interior(reach) {
+                inner if inner.is_empty() => [all, none],
+                inner => [Window::new(all.start, inner.start), Window::new(inner.end, all.end)],
+            },
+            Part::Band(band) => [band.of(all), none],
+        }
+    }
+}
+
+/// The rows of `strip` further than `reach` from its edges, if the strip is tall enough to gain: rows around it are read to
+/// the depth of `reach` beyond what is computed, which is the strip and `extend`.
+fn interior(strip: Window, height: usize, reach: Halo, extend: Halo) -> Option<Window> {
+    let awaited = (reach.up + extend.up).max(reach.down + extend.down);
+    let above = reach.wrap || strip.start > 0;
+    let below = reach.wrap || strip.end < height.cast_signed();
+    let top = if above { reach.up } else { 0 };
+    let bottom = if below { reach.down } else { 0 };
+    let tall = !strip.is_empty() && strip.len() >= TALL * awaited;
+    tall.then(|| Window::new(strip.start + top.cast_signed(), strip.end - bottom.cast_signed()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn windows(part: Part, extend: Halo, ranks: usize, rank: usize, height: usize) -> [Window; 2] {
+        part.windows(Rows::Strip(extend), &Partition::equal(ranks), rank, height)
+    }
+
+    #[test]
+    fn parts_are_all_rows_once() {
+        for (up, down) in [(0, 0), (1, 1), (2, 0), (0, 3), (5, 5)] {
+            for (extend, wrap) in [(0, false), (2, false), (0, true), (1, true)] {
+                let (reach, extend) = (Halo { up, down, wrap }, Halo::even(extend));
+                for (ranks, height) in [(1, 40), (2, 40), (3, 100), (5, 90), (7, 5)] {
+                    for rank in 0..ranks {
+                        let [all, _] = windows(Part::Whole, extend, ranks, rank, height);
+                        let [inner, nothing] = windows(Part::Interior(reach), extend, ranks, rank, height);
+                        let [above, below] = windows(Part::Edges(reach), extend, ranks, rank, height);
+                        assert!(nothing.is_empty());
+                        let rows =
+                            (all.start..all.end).filter(|y| [above, inner, below].iter().any(|w| w.contains(*y)));
+                        assert_eq!(rows.count(), all.len(), "{reach:?} rank {rank} of {ranks}, {height} rows");
+                        assert_eq!(above.len() + inner.len() + below.len(), all.len());
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn only_tall_strips_have_an_interior() {
+        let reach = Halo::even(2);
+        let inner = |ranks, rank, height| windows(Part::Interior(reach), Halo::NONE, ranks, rank, height)[0];
+        assert_eq!(inner(3, 1, 48), Window::new(18, 30));
+        assert_eq!(inner(3, 0, 48), Window::new(0, 14), "nothing comes from above the image");
+        assert_eq!(inner(3, 2, 48), Window::new(34, 48));
+        assert!(inner(3, 1, 45).is_empty(), "15 rows are less than 8 times 2");
+        let deeper = windows(Part::Interior(reach), Halo::even(1), 3, 1, 48)[0];
+        assert!(deeper.is_empty(), "3 rows are awaited where a halo of 1 is computed too");
+        let wrapped = windows(Part::Interior(Halo { wrap: true, ..reach }), Halo::NONE, 3, 0, 48)[0];
+        assert_eq!(wrapped, Window::new(2, 14));
+    }
+}

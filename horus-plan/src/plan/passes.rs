@@ -1,0 +1,95 @@
+//! The passes of planning, in one list.
+//!
+//! `plan/passes.rs` lists the passes, all over one draft: lifetimes, demand for halos, memory in use, transfers and
+//! launches, delivery, overlap, bands, waits; docs/plan.md follows one ConvRot plan through them. `verify` also
+//! fails if a result is not delivered as wanted, an image does not end where the plan says, or something is copied
+//! that is there already; and if some order that queues and waits allow would let a step read rows that are not
+//! written yet (`plan/verify/order.rs`). No wait of a plan can be left out (tests try each). The simulated device
+//! keeps back uploads until somebody waits for them, over poisoned memory.
+
+use std::fmt;
+
+use super::activity::Parts;
+use super::check::check;
+use super::draft::Draft;
+use super::finished::Plan;
+use super::predict::predict;
+use super::setting::{Setting, Want};
+use super::state::State;
+use super::{bands, delivery, demand, lifetimes, memory, overlap, transfers, waits};
+use crate::ir::graph::{Graph, NodeId};
+use crate::ir::kernel::Kernel;
+use horus_base::error::{Error, Result};
+
+/// A pass over a plan in the making.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pass {
+    /// Its name in dumps and errors.
+    pub(super) name: &'static str,
+    /// What it adds.
+    pub(super) run: fn(&mut Draft<'_>),
+    /// How much there is after it.
+    pub(super) leaves: Stage,
+}
+
+/// How much of a plan there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Stage {
+    /// What is known of each image; no step.
+    Facts,
+    /// Steps that compute every node.
+    Computed,
+    /// Steps that also bring results to where they are wanted.
+    Delivered,
+    /// Steps that wait for each other.
+    Ordered,
+}
+
+/// The passes, in order.
+pub(super) const PASSES: &[Pass] = &[
+    Pass { name: "lifetimes", run: lifetimes::find, leaves: Stage::Facts },
+    Pass { name: "demand for halos", run: demand::look_ahead, leaves: Stage::Facts },
+    Pass { name: "memory in use", run: memory::watch, leaves: Stage::Facts },
+    Pass { name: "transfers and launches", run: transfers::walk, leaves: Stage::Computed },
+    Pass { name: "delivery", run: delivery::deliver, leaves: Stage::Delivered },
+    Pass { name: "overlap", run: overlap::divide, leaves: Stage::Delivered },
+    Pass { name: "bands", run: bands::cut, leaves: Stage::Delivered },
+    Pass { name: "waits", run: waits::find, leaves: Stage::Ordered },
+];
+
+/// Makes a plan that computes the graph's roots. `wants` has one entry per root. `state` gives the state of each source
+/// node, `disposable` tells which sources nobody needs once this plan has read them. `dump` is given the name and the text
+/// of what there is after each pass.
+///
+/// # Errors
+/// [`Error::Pass`] naming the pass after which something does not hold that must: a defect of Horus.
+pub fn plan(
+    graph: Graph<Kernel>,
+    wants: &[Want],
+    setting: &Setting,
+    state: impl Fn(NodeId) -> State,
+    disposable: impl Fn(NodeId) -> bool,
+    dump: &mut dyn FnMut(&str, &dyn fmt::Display),
+) -> Result<Plan> {
+    let sources = graph.iter().map(|(id, n)| matches!(n.op, Kernel::Source(_)).then(|| state(id)));
+    let mut draft = Draft::new(&graph, wants, setting, sources.collect(), &disposable);
+    run(PASSES, &mut draft, dump)?;
+    let fits = draft.memory.as_ref().is_none_or(|m| !m.overflown);
+    let lacking = draft.memory.as_ref().and_then(|m| m.lacking);
+    let Draft { steps, states, initial, .. } = draft;
+    let (wants, setting) = (wants.to_vec(), setting.clone());
+    let (predicted, parts) = (0.0, Parts::default());
+    let mut plan = Plan { graph, wants, steps, setting, initial, states, predicted, parts, fits, lacking };
+    let prediction = predict(&plan);
+    (plan.predicted, plan.parts) = (prediction.seconds, prediction.parts());
+    Ok(plan)
+}
+
+pub(super) fn run(passes: &[Pass], draft: &mut Draft<'_>, dump: &mut dyn FnMut(&str, &dyn fmt::Display)) -> Result<()> {
+    for pass in passes {
+        (pass.run)(draft);
+        dump(pass.name, draft);
+        check(draft, pass.leaves).map_err(|cause| Error::Pass { pass: pass.name, cause })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,181 @@
+use super::draft::Draft;
+use super::partition::Partition;
+use super::passes::{PASSES, Pass, Stage, run};
+use super::setting::{Mode, Setting, Want};
+use super::state::{Halo, Placement, Residency, State};
+use super::step::{Action, Part};
+use super::{check, demand, lifetimes, overlap};
+use crate::ir::graph::{Graph, Node, NodeId, ValueId};
+use crate::ir::kernel::{Kernel, Leaf, LeafOp, MapKernel, Source, Val};
+use crate::ops::neighbourhood::Filter;
+use horus_base::dtype::DType;
+use horus_base::error::Error;
+use horus_base::shape::{Border, Shape};
+
+fn push(graph: &mut Graph<Kernel>, op: Kernel, inputs: &[NodeId]) -> NodeId {
+    let site = std::panic::Location::caller().into();
+    graph.push(Node { op, inputs: inputs.to_vec(), shape: Shape::new(100, 8, 1), dtype: DType::F32, site })
+}
+
+fn map(op: LeafOp) -> Kernel {
+    let leaves = vec![Leaf { op, dtype: DType::F32 }];
+    Kernel::Map(MapKernel { inputs: 1, leaves, result: Some(Val::Leaf(0)), ..MapKernel::default() })
+}
+
+fn column(taps: usize, border: Border) -> Kernel {
+    map(LeafOp::Correlate(Source::Input(0), Filter::column(vec![1.0; taps]), border))
+}
+
+/// `%0` is given, `%1` filters it by 3 rows, `%2` copies that, `%3` filters the copy by 9 rows.
+fn filters() -> Graph<Kernel> {
+    let mut g = Graph::default();
+    let image = push(&mut g, Kernel::Source(ValueId(0)), &[]);
+    let first = push(&mut g, column(3, Border::Replicate), &[image]);
+    let copy = push(&mut g, map(LeafOp::Load(0)), &[first]);
+    let second = push(&mut g, column(9, Border::Wrap), &[copy]);
+    g.roots.push(second);
+    g
+}
+
+fn setting(ranks: usize) -> Setting {
+    let partition = Partition::equal(ranks);
+    Setting { direct: true, overlap: true, capacity: Some(1 << 20), ..Setting::of(partition, false) }
+}
+
+/// What `look` sees of a plan for `filters` after the passes up to the one named `last`, and then `extra`.
+fn after<R>(last: &str, ranks: usize, extra: Option<Pass>, look: impl FnOnce(&Draft<'_>, Result<(), Error>) -> R) -> R {
+    let (graph, setting) = (filters(), setting(ranks));
+    let root = State { residency: Residency::Host, placement: Placement::Root };
+    let initial = graph.iter().map(|(id, _)| (id.0 == 0).then_some(root)).collect();
+    let mut draft = Draft::new(&graph, &[Want::Root], &setting, initial, &|_| true);
+    let count = PASSES.iter().position(|p| p.name == last).expect("a pass of the list") + 1;
+    let passes: Vec<Pass> = PASSES[..count].iter().copied().chain(extra).collect();
+    let result = run(&passes, &mut draft, &mut |_, _| ());
+    look(&draft, result)
+}
+
+/// What a pass that does harm after the one named `last` is told.
+fn caught(last: &str, harm: fn(&mut Draft<'_>)) -> String {
+    let leaves = PASSES.iter().find(|p| p.name == last).expect("a pass of the list").leaves;
+    after(last, 3, Some(Pass { name: "harm", run: harm, leaves }), |_, result| match result {
+        Err(Error::Pass { pass: "harm", cause }) => cause,
+        other => panic!("{other:?}"),
+    })
+}
+
+fn remove(draft: &mut Draft<'_>, which: fn(&Action) -> bool) {
+    let at = draft.steps.iter().position(|s| which(&s.action)).expect("a step of that kind");
+    draft.steps.remove(at);
+    draft.used.remove(at);
+    draft.exchanges.clear();
+}
+
+#[test]
+fn each_pass_is_dumped_by_its_name() {
+    let (graph, setting) = (filters(), setting(2));
+    let state = State { residency: Residency::Host, placement: Placement::Root };
+    let (mut names, mut texts) = (Vec::new(), Vec::new());
+    let mut dump = |name: &str, text: &dyn std::fmt::Display| {
+        names.push(name.to_owned());
+        texts.push(text.to_string());
+    };
+    super::plan(graph, &[Want::Root], &setting, |_| state, |_| true, &mut dump).unwrap();
+    assert_eq!(names, PASSES.iter().map(|p| p.name).collect::<Vec<_>>());
+    assert!(texts[0].contains("read by %2") && texts[0].contains(", kept"), "{}", texts[0]);
+    assert!(texts[1].contains("4 wrapped rows around strips"), "{}", texts[1]);
+    assert!(texts[2].contains("0 bytes in use"), "{}", texts[2]);
+    assert!(texts[3].contains("exchange") && !texts[3].contains("gather     %"), "{}", texts[3]);
+    assert!(texts[4].contains("gather     %3"), "{}", texts[4]);
+    assert!(texts[5].contains("interior of %1"), "{}", texts[5]);
+}
+
+#[test]
+fn the_pass_that_breaks_a_plan_is_named() {
+    let wrong = caught("demand for halos", |d| d.demand.asked[2] = Halo::NONE);
+    assert!(wrong.contains("%2 is asked for 0 rows around strips, filters need 4 wrapped"), "{wrong}");
+    let wrong = caught("memory in use", |d| d.step(Action::Free(NodeId(0)), ""));
+    assert!(wrong.contains("steps already"), "{wrong}");
+    let walk = "transfers and launches";
+    let wrong = caught(walk, |d| remove(d, |a| matches!(a, Action::Launch { node: NodeId(3), .. })));
+    assert!(wrong.contains("%3 is never computed"), "{wrong}");
+    let wrong = caught(walk, |d| remove(d, |a| matches!(a, Action::Launch { node: NodeId(1), .. })));
+    assert!(wrong.contains("%2 is computed where %1 is not there"), "{wrong}");
+    let wrong = caught(walk, |d| remove(d, |a| matches!(a, Action::Exchange { .. })));
+    assert!(wrong.contains("up to date"), "{wrong}");
+    let wrong = caught(walk, |d| d.exchanges[0].step += 1);
+    assert!(wrong.contains("told to be an exchange"), "{wrong}");
+    let wrong = caught("delivery", |d| remove(d, |a| matches!(a, Action::Gather { .. })));
+    assert!(wrong.contains("%3 is wanted and not delivered"), "{wrong}");
+    let wrong = caught("overlap", |d| remove(d, |a| matches!(a, Action::Finish(_))));
+    assert!(wrong.contains("up to date"), "{wrong}");
+}
+
+#[test]
+fn halos_are_asked_for_through_what_is_computed_pixel_by_pixel() {
+    let deep = Halo { wrap: true, ..Halo::even(4) };
+    after("demand for halos", 2, None, |draft, result| {
+        result.unwrap();
+        // The copy is computed on what the second filter reads, so that the first is asked for it, without wrapped rows.
+        assert_eq!(draft.demand.asked, [Halo::even(1), Halo::even(4), deep, Halo::NONE]);
+        assert_eq!(draft.demand.filtered, [Halo::even(1), Halo::NONE, deep, Halo::NONE]);
+    });
+    after("demand for halos", 1, None, |draft, _| {
+        assert_eq!(draft.demand.asked, [Halo::NONE; 4], "one rank has no strips");
+    });
+    let naive = Setting { mode: Mode::Naive, ..setting(2) };
+    let graph = filters();
+    let mut draft = Draft::new(&graph, &[Want::Root], &naive, vec![None; 4], &|_| true);
+    demand::look_ahead(&mut draft);
+    assert_eq!(draft.demand.filtered, [Halo::NONE; 4], "naive mode looks at one operation at a time");
+}
+
+#[test]
+fn images_live_until_they_are_read_for_the_last_time() {
+    let (graph, setting) = (filters(), setting(2));
+    let mut draft = Draft::new(&graph, &[Want::Root], &setting, vec![None; 4], &|_| false);
+    lifetimes::find(&mut draft);
+    let n = NodeId;
+    assert_eq!(draft.lifetimes.kept, [true, false, false, true], "a source that is referred to, and the result");
+    assert!(draft.lifetimes.needed_after(n(1), n(1)) && !draft.lifetimes.needed_after(n(1), n(2)));
+    assert!(draft.lifetimes.needed_after(n(3), n(9)));
+}
+
+#[test]
+fn overlap_divides_launches_and_moves_nothing_else() {
+    after("delivery", 2, None, |before, result| {
+        result.unwrap();
+        after("overlap", 2, None, |divided, result| {
+            result.unwrap();
+            assert!(divided.steps.iter().any(|s| matches!(s.action, Action::Begin { .. })));
+            let mut whole: Vec<Action> = Vec::new();
+            for step in &divided.steps {
+                match step.action {
+                    Action::Begin { node, halo, direct } => whole.push(Action::Exchange { node, halo, direct }),
+                    Action::Finish(_) | Action::Launch { part: Part::Edges(_), .. } => {}
+                    Action::Launch { node, rows, room, .. } => {
+                        whole.push(Action::Launch { node, rows, room, part: Part::Whole });
+                    }
+                    other => whole.push(other),
+                }
+            }
+            assert_eq!(whole, before.steps.iter().map(|s| s.action).collect::<Vec<_>>());
+        });
+    });
+}
+
+#[test]
+fn borders_travel_beside_a_launch_only_where_their_messages_have_room() {
+    after("delivery", 2, None, |draft, _| {
+        let begun = |used: usize| {
+            let (graph, setting) = (filters(), setting(2));
+            let mut again = Draft::new(&graph, &[Want::Root], &setting, draft.initial.clone(), &|_| true);
+            run(&PASSES[..5], &mut again, &mut |_, _| ()).unwrap();
+            again.used.iter_mut().for_each(|bytes| *bytes = used);
+            overlap::divide(&mut again);
+            check::check(&again, Stage::Delivered).unwrap();
+            again.steps.iter().filter(|s| matches!(s.action, Action::Begin { .. })).count()
+        };
+        assert!(begun(0) > 0);
+        assert_eq!(begun(1 << 20), 0, "all of the device is in use");
+    });
+}

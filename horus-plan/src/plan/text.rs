@@ -1,0 +1,175 @@
+//! Plans as text: what `--explain` prints.
+
+use std::fmt;
+
+use super::finished::{LaunchedNodes, Plan};
+use super::follow::Follower;
+use super::setting::Want;
+use super::step::{Action, Band, Part, Rows};
+use crate::ir::graph::NodeId;
+use horus_base::error::Audience;
+
+/// What the words of a plan mean; those that it uses end its text.
+const LEGEND: [(&str, &str); 18] = [
+    ("upload", "copy from the host's memory to the device's"),
+    ("map", "kernels read or write the image in the host's memory, over the bus"),
+    ("unmap", "they do so no more, and a result is on the host"),
+    ("download", "copy from the device's memory to the host's"),
+    ("scatter", "rank 0 sends each rank its strip of rows"),
+    ("replicate", "every rank gets the whole image"),
+    ("exchange", "ranks send each other the rows beside their strips, so many (the depth) up and down"),
+    ("begin", "the same, while other steps go on"),
+    ("finish", "wait for that"),
+    ("fetch", "a copy of the rows that one launch reads, made for it"),
+    (
+        "launch",
+        "%3 = 2x mul + max (%1, %2): one kernel computes %3 from %1 and %2 by these operations, two of them mul",
+    ),
+    ("evict", "the device's copy goes, to make room"),
+    ("sum", "all ranks add up their parts"),
+    ("gather", "rank 0 gets all strips as one image"),
+    ("deliver", "the program gets the pixels"),
+    ("send", "copy from the device's memory to where the program wants the pixels"),
+    ("free", "nobody needs the image any more"),
+    ("[...]", "why the step cannot be left out, or the line of the program that asked for it"),
+];
+
+/// Bytes for people: in millions, or as they are if they are few.
+fn size(bytes: usize) -> String {
+    match bytes {
+        0..1000 => format!("{bytes} bytes"),
+        1000..100_000 => format!("{:.3} MB", bytes as f64 / 1e6),
+        _ => format!("{:.1} MB", bytes as f64 / 1e6),
+    }
+}
+
+impl Plan {
+    /// The launch of several nodes that `action` is a part of, and whether it is the first.
+    fn together(&self, action: &Action) -> Option<(bool, LaunchedNodes<'_>)> {
+        let Action::Launch { node, .. } = action else { return None };
+        let joined = self.graph.joined.iter().find(|j| j.nodes.contains(node))?;
+        let at = self.steps.iter().position(|s| s.action == *action)?;
+        let first = at.checked_sub(joined.nodes.iter().position(|n| n == node)?)?;
+        let launched = self.launched_at(first).filter(|l| l.nodes.len() > 1)?;
+        Some((first == at, launched))
+    }
+
+    /// The text of one action, as in the plan's display.
+    pub fn describe(&self, action: &Action) -> String {
+        let what = |id: NodeId| {
+            let n = self.graph.node(id);
+            format!("{id} {} {}", n.shape, n.dtype)
+        };
+        let of = |band: Band| if band.is_whole() { String::new() } else { format!("rows {band} of ") };
+        let way = |direct| if direct { ", from device to device" } else { "" };
+        match *action {
+            Action::Upload { node, band } => format!("upload     {}{}", of(band), what(node)),
+            Action::UploadStrip { node, halo, band } => {
+                let around = if halo.is_none() { String::new() } else { format!(", and {halo} rows around it") };
+                format!("upload     {}each strip of {}{around}", of(band), what(node))
+            }
+            Action::Map(n) => format!("map        {}", what(n)),
+            Action::Unmap(n) => format!("unmap      {}", what(n)),
+            Action::Download(n) => format!("download   {}", what(n)),
+            Action::Scatter { node, direct, .. } => format!("scatter    {}{}", what(node), way(direct)),
+            Action::Replicate { node, direct } => format!("replicate  {}{}", what(node), way(direct)),
+            Action::Exchange { node, halo, direct } => {
+                format!("exchange   {} to depth {halo}{}", what(node), way(direct))
+            }
+            Action::Begin { node, halo, direct } => {
+                format!("begin      exchange of {} to depth {halo}{}", what(node), way(direct))
+            }
+            Action::Finish(n) => format!("finish     exchange of {}", what(n)),
+            Action::Fetch { node, temp, direct, .. } => {
+                format!("fetch      rows of {} for {}{}", what(node), temp.consumer, way(direct))
+            }
+            Action::Launch { node, rows, part, .. } => {
+                let n = self.graph.node(node);
+                let rows = match rows {
+                    Rows::Strip(extend) if !extend.is_none() => format!(", and {extend} rows around the strip"),
+                    _ => String::new(),
+                };
+                let part = match part {
+                    Part::Whole => String::new(),
+                    Part::Interior(_) => "interior of ".into(),
+                    Part::Edges(_) => "edges of ".into(),
+                    Part::Band(band) => of(band),
+                };
+                let list = |all: &[NodeId]| all.iter().map(NodeId::to_string).collect::<Vec<_>>().join(", ");
+                match self.together(action) {
+                    Some((true, launched)) => {
+                        let others: String =
+                            launched.nodes[1..].iter().map(|n| format!(" with {}", what(*n))).collect();
+                        let (name, inputs) = (launched.kernel.name(), list(launched.inputs));
+                        format!("launch     {part}{}{others} = {name} ({inputs}){rows}", what(node))
+                    }
+                    Some((false, launched)) => {
+                        format!("launch     {part}{}, by the launch of {}", what(node), launched.nodes[0])
+                    }
+                    None => {
+                        let (name, inputs) = (n.op.name(), list(&n.inputs));
+                        format!("launch     {part}{} = {name} ({inputs}){rows}", what(node))
+                    }
+                }
+            }
+            Action::Evict(n) => format!("evict      {} from the device", what(n)),
+            Action::Sum(n) => format!("sum        {} over ranks", what(n)),
+            Action::Gather { node, band, direct } => format!("gather     {}{}{}", of(band), what(node), way(direct)),
+            Action::Collect(n) => format!("gather     {}", what(n)),
+            Action::Deliver(n) => format!("deliver    {}", what(n)),
+            Action::Send { node, band } => format!("send       {}{}", of(band), what(node)),
+            Action::Free(n) => format!("free       {}", what(n)),
+        }
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut follower = Follower::new(self, true);
+        let mut used = vec!["[...]"];
+        for (i, s) in self.steps.iter().enumerate() {
+            let text = self.describe(&s.action);
+            write!(f, "{i:4}  {text}")?;
+            if let Some(bytes) = follower.step(s.action) {
+                write!(f, ", {}", size(bytes))?;
+            }
+            match s.action {
+                _ if !s.why.is_empty() => writeln!(f, "    [{}]", s.why)?,
+                Action::Launch { node, .. } if Audience::now() == Audience::Programmer => {
+                    writeln!(f, "    [asked for at {}]", self.graph.node(node).site)?
+                }
+                _ => writeln!(f)?,
+            }
+            used.extend(LEGEND.iter().map(|(word, _)| *word).filter(|word| text.split(' ').next() == Some(word)));
+        }
+        let c = self.counts();
+        writeln!(
+            f,
+            "      {} launches, {} uploads, {} downloads, {} scatters, {} gathers, {} exchanges, {} replications, {} fetches",
+            c.launches, c.uploads, c.downloads, c.scatters, c.gathers, c.exchanges, c.replications, c.footprints
+        )?;
+        let several = self.setting.partition.ranks() > 1;
+        for (root, want) in self.graph.roots.iter().zip(&self.wants) {
+            let place = match want {
+                Want::Keep => continue,
+                Want::Root if several => "on the host of rank 0",
+                Want::Everyone if several => "on the host of every rank",
+                Want::Root | Want::Everyone => "on the host",
+                Want::Handed => "by somebody who waits for it",
+            };
+            writeln!(f, "      {root} is wanted {place}")?;
+        }
+        let whose = if several { " of rank 0" } else { "" };
+        writeln!(f, "      {} of images at most at once in the memory of the device{whose}", size(follower.most))?;
+        let between = if several { "; between ranks, what all of them send together" } else { "" };
+        writeln!(
+            f,
+            "      %3 400x600x3 u8   image 3 of this plan: rows x columns x channels (if several), type of pixels"
+        )?;
+        writeln!(f, "      MB                millions of bytes of the image{whose}{between}")?;
+        for (word, meaning) in LEGEND.iter().filter(|(word, _)| used.contains(word)) {
+            writeln!(f, "      {word:16}  {meaning}")?;
+        }
+        Ok(())
+    }
+}

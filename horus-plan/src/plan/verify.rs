@@ -1,0 +1,405 @@
+//! Checks a plan before it runs: every step finds what it reads, on every rank.
+//!
+//! The check shares nothing with the planner but the steps. It follows, rank by rank, which rows of which copy are up to
+//! date, where the planner reasons in states that are the same on all ranks. In the end, what was wanted has been handed
+//! over, and everything is where the plan says that it is (`ends`). And each step waits for what it reads: whatever order
+//! the queues and the waits leave open, it finds the same rows (`order`).
+//!
+//! `plan/verify.rs` replays each plan for each rank with row windows instead of states; a plan that would read a
+//! stale row, or not deliver what was wanted, never runs. `Image::forecast(ranks, link)` plans for any number of
+//! ranks and adds up `plan/movement.rs` step by step: the numbers that the ranks then send (a test compares them).
+//! `plan/work.rs` estimates how much a program has to do, to choose a device for it.
+
+mod bands;
+mod ends;
+mod mapped;
+mod order;
+
+use std::collections::{HashMap, HashSet};
+
+use self::order::Order;
+use super::finished::Plan;
+use super::state::{Halo, Placement};
+use super::step::{Action, Band, Part, Rows, Temp};
+use crate::ir::graph::NodeId;
+use crate::ir::kernel::{Access, Kernel};
+use crate::ops::labels::LabelReduce;
+use horus_base::error::{Error, Result};
+use horus_base::shape::Window;
+
+/// The up-to-date rows of an image on one rank.
+#[derive(Clone, Copy, Debug, Default)]
+struct Copies {
+    host: Option<Window>,
+    device: Option<Window>,
+}
+
+/// Checks every step of `plan`.
+///
+/// # Errors
+/// [`Error::Plan`] naming the first step that would read what is not there, or copy what is there already; or what is
+/// missing in the end.
+pub fn verify(plan: &Plan) -> Result<()> {
+    for rank in 0..plan.setting.partition.ranks() {
+        let mut check = Check::new(plan, rank);
+        for (i, step) in plan.steps.iter().enumerate() {
+            check.order.begin().and_then(|()| check.step(step.action)).map_err(|cause| Error::Plan {
+                step: i,
+                text: plan.describe(&step.action),
+                cause: format!("{cause} on rank {rank}"),
+            })?;
+        }
+        check.ends().map_err(|cause| Error::Plan {
+            step: plan.steps.len(),
+            text: "the end".into(),
+            cause: format!("{cause} on rank {rank}"),
+        })?;
+    }
+    Ok(())
+}
+
+struct Check<'a> {
+    plan: &'a Plan,
+    rank: usize,
+    images: Vec<Copies>,
+    /// Whether rank 0 alone has the image; then the others have nothing to give.
+    on_root: Vec<bool>,
+    temps: HashMap<Temp, Window>,
+    /// What exchanges that were begun will bring: the rows up to date after them.
+    arriving: HashMap<NodeId, Window>,
+    /// Images of which only the interior was computed, and how far it stays away from the edges.
+    begun: HashMap<NodeId, (Rows, Halo)>,
+    /// Whether this rank counted its own rows alone, so that the image is nobody's until all have added up.
+    partial: Vec<bool>,
+    /// Up to where images were uploaded, computed and sent, of which only the first bands were.
+    uploaded: HashMap<NodeId, u8>,
+    computed: HashMap<NodeId, (Rows, u8)>,
+    sent: HashMap<NodeId, u8>,
+    /// Images that launches use in the host's memory.
+    mapped: HashSet<NodeId>,
+    /// Up to which part of their strips images have met on rank 0's device.
+    met: HashMap<NodeId, u8>,
+    /// What runs before what.
+    order: Order<'a>,
+    /// The rows that were handed over as the result.
+    delivered: Vec<Option<Window>>,
+}
+
+impl<'a> Check<'a> {
+    fn new(plan: &'a Plan, rank: usize) -> Check<'a> {
+        let n = plan.graph.nodes.len();
+        let mut check = Check {
+            plan,
+            rank,
+            images: vec![Copies::default(); n],
+            on_root: vec![false; n],
+            temps: HashMap::new(),
+            arriving: HashMap::new(),
+            begun: HashMap::new(),
+            partial: vec![false; n],
+            uploaded: HashMap::new(),
+            computed: HashMap::new(),
+            sent: HashMap::new(),
+            mapped: HashSet::new(),
+            met: HashMap::new(),
+            order: Order::new(&plan.steps, n),
+            delivered: vec![None; n],
+        };
+        for (i, state) in plan.initial.iter().enumerate() {
+            let Some(state) = state else { continue };
+            let height = plan.graph.nodes[i].shape.height;
+            let rows = match state.placement {
+                Placement::Root if rank > 0 => Window::new(0, 0),
+                Placement::Root | Placement::Replicated => Window::whole(height),
+                Placement::Strips(halo) => check.grown(height, halo),
+            };
+            check.on_root[i] = state.placement == Placement::Root;
+            check.images[i] = Copies {
+                host: state.residency.host().then_some(rows),
+                device: state.residency.device().then_some(rows),
+            };
+        }
+        check
+    }
+
+    fn height(&self, n: NodeId) -> usize {
+        self.plan.graph.node(n).shape.height
+    }
+
+    fn strip(&self, height: usize) -> Window {
+        self.plan.setting.partition.strip(self.rank, height)
+    }
+
+    fn grown(&self, height: usize, halo: Halo) -> Window {
+        let grown = self.strip(height).grown(halo.up, halo.down);
+        if halo.wrap { grown } else { grown.clipped(height) }
+    }
+
+    fn set(&mut self, n: NodeId, host: Option<Window>, device: Option<Window>) {
+        let unified = self.plan.setting.unified;
+        let both = host.or(device);
+        self.images[n.0] = if unified { Copies { host: both, device: both } } else { Copies { host, device } };
+    }
+
+    fn host(&self, n: NodeId) -> Result<Window, String> {
+        self.images[n.0].host.ok_or_else(|| format!("the host copy of {n} is stale"))
+    }
+
+    fn device(&self, n: NodeId) -> Result<Window, String> {
+        self.images[n.0].device.ok_or_else(|| format!("the device copy of {n} is stale"))
+    }
+
+    /// The copy that a transfer between ranks reads.
+    fn side(&self, n: NodeId, direct: bool) -> Result<Window, String> {
+        if direct && !self.plan.setting.direct {
+            return Err("the devices of the ranks are not connected".into());
+        }
+        if direct { self.device(n) } else { self.host(n) }
+    }
+
+    /// A transfer between ranks leaves one copy.
+    fn arrives(&mut self, n: NodeId, direct: bool, rows: Window) {
+        self.set(n, (!direct).then_some(rows), direct.then_some(rows));
+    }
+
+    /// The rows that this rank must be able to give in a transfer that reads the whole image.
+    fn must_give(&self, n: NodeId) -> Window {
+        match (self.on_root[n.0], self.rank) {
+            (true, 0) => Window::whole(self.height(n)),
+            (true, _) => Window::new(0, 0),
+            (false, _) => self.strip(self.height(n)),
+        }
+    }
+
+    fn added_up(&self, n: NodeId) -> Result<(), String> {
+        if self.partial[n.0] { Err(format!("the parts of {n} were not added up")) } else { Ok(()) }
+    }
+
+    fn gives(&self, n: NodeId, rows: Window) -> Result<(), String> {
+        self.added_up(n)?;
+        let need = self.must_give(n);
+        if rows.covers(need) { Ok(()) } else { Err(format!("{n} holds rows {rows}, must give {need}")) }
+    }
+
+    /// The image that `action` changes or takes away as a whole, which it must not while the image's borders arrive.
+    fn disturbs(action: Action) -> Option<NodeId> {
+        match action {
+            Action::Download(n)
+            | Action::Map(n)
+            | Action::Unmap(n)
+            | Action::Evict(n)
+            | Action::Collect(n)
+            | Action::Sum(n)
+            | Action::Free(n) => Some(n),
+            Action::Upload { node, .. }
+            | Action::UploadStrip { node, .. }
+            | Action::Scatter { node, .. }
+            | Action::Replicate { node, .. }
+            | Action::Exchange { node, .. }
+            | Action::Begin { node, .. }
+            | Action::Launch { node, .. } => Some(node),
+            Action::Finish(_)
+            | Action::Fetch { .. }
+            | Action::Gather { .. }
+            | Action::Deliver(_)
+            | Action::Send { .. } => None,
+        }
+    }
+
+    fn step(&mut self, action: Action) -> Result<(), String> {
+        if let Some(n) = Self::disturbs(action).filter(|n| self.arriving.contains_key(n)) {
+            return Err(format!("borders of {n} are still under way"));
+        }
+        self.leaves_mapped(action)?;
+        if let Some(n) = Self::settles(action) {
+            self.order.sees(n, None)?;
+            if let Some(what) = self.unfinished(n) {
+                return Err(format!("{what} of {n} is not complete"));
+            }
+        }
+        match action {
+            Action::Upload { node, band } => self.upload(node, band)?,
+            Action::UploadStrip { node, halo, band } => self.upload_strip(node, halo, band)?,
+            Action::Map(n) => self.map(n)?,
+            Action::Unmap(n) => self.unmap(n)?,
+            Action::Download(n) => {
+                let rows = self.device(n)?;
+                if self.images[n.0].host.is_some() {
+                    return Err(format!("{n} is on the host already"));
+                }
+                self.set(n, Some(rows), Some(rows));
+            }
+            Action::Evict(n) => {
+                let rows = self.host(n)?;
+                self.set(n, Some(rows), None);
+            }
+            Action::Scatter { node, direct, .. } => {
+                self.gives(node, self.side(node, direct)?)?;
+                self.on_root[node.0] = false;
+                self.arrives(node, direct, self.strip(self.height(node)));
+            }
+            Action::Replicate { node, direct } => {
+                self.gives(node, self.side(node, direct)?)?;
+                self.on_root[node.0] = false;
+                self.arrives(node, direct, Window::whole(self.height(node)));
+            }
+            Action::Gather { node, band, direct: true } => self.meet(node, band)?,
+            Action::Gather { node, band, .. } => {
+                self.gives(node, self.host(node)?)?;
+                if !band.is_whole() {
+                    return Err(format!("rows {band} of {node} are gathered by the host alone"));
+                }
+                if self.rank == 0 {
+                    self.delivered[node.0] = Some(Window::whole(self.height(node)));
+                }
+            }
+            Action::Collect(n) => {
+                self.gives(n, self.host(n)?)?;
+                self.on_root[n.0] = true;
+                let rows = if self.rank == 0 { Window::whole(self.height(n)) } else { Window::new(0, 0) };
+                self.set(n, Some(rows), None);
+            }
+            Action::Deliver(n) => {
+                self.added_up(n)?;
+                self.delivered[n.0] = Some(self.delivers(n, self.host(n)?));
+            }
+            Action::Send { node, band } => self.send(node, band)?,
+            Action::Exchange { node, halo, direct } => {
+                let on_device = self.gives_borders(node, direct)?;
+                let rows = self.grown(self.height(node), halo);
+                self.set(node, (!on_device).then_some(rows), on_device.then_some(rows));
+            }
+            Action::Begin { node, halo, direct } => {
+                let on_device = self.gives_borders(node, direct)?;
+                let strip = self.strip(self.height(node));
+                self.set(node, (!on_device).then_some(strip), on_device.then_some(strip));
+                self.arriving.insert(node, self.grown(self.height(node), halo));
+            }
+            Action::Finish(n) => {
+                let rows = self.arriving.remove(&n).ok_or_else(|| format!("no exchange of {n} was begun"))?;
+                let Copies { host, device } = self.images[n.0];
+                self.set(n, host.map(|_| rows), device.map(|_| rows));
+            }
+            Action::Fetch { node, temp, rows, direct } => {
+                let copies = self.images[node.0];
+                let held = if direct { Some(self.side(node, true)?) } else { copies.host.or(copies.device) };
+                self.gives(node, held.ok_or_else(|| format!("{node} is nowhere valid"))?)?;
+                let consumer = self.plan.graph.node(temp.consumer);
+                let rows = self.rows(temp.consumer, rows);
+                let shape = self.plan.graph.node(node).shape;
+                let footprint = consumer.op.footprint(temp.input, rows, consumer.shape, shape);
+                if self.temps.insert(temp, footprint).is_some() {
+                    return Err(format!("rows of {node} are fetched twice"));
+                }
+            }
+            Action::Launch { node, rows, part, .. } => self.launch(node, rows, part)?,
+            Action::Sum(n) => {
+                let rows = self.host(n)?;
+                if !std::mem::take(&mut self.partial[n.0]) {
+                    return Err(format!("{n} has no parts to add up"));
+                }
+                self.set(n, Some(rows), None);
+            }
+            Action::Free(n) => self.free(n),
+        }
+        self.notes_writes(action);
+        Ok(())
+    }
+
+    /// Whether the copy that gives and gets border rows is the device's.
+    fn gives_borders(&self, n: NodeId, direct: bool) -> Result<bool, String> {
+        if self.on_root[n.0] {
+            return Err(format!("{n} has no strips"));
+        }
+        let copies = self.images[n.0];
+        if direct {
+            self.side(n, true)?;
+        }
+        self.gives(n, copies.device.or(copies.host).ok_or_else(|| format!("{n} is nowhere valid"))?)?;
+        Ok(copies.device.is_some())
+    }
+
+    fn launch(&mut self, node: NodeId, rows: Rows, part: Part) -> Result<(), String> {
+        let windows = match part {
+            Part::Whole => [self.rows(node, rows), Window::new(0, 0)],
+            _ => part.windows(rows, &self.plan.setting.partition, self.rank, self.height(node)),
+        };
+        for input in 0..self.plan.graph.node(node).inputs.len() {
+            windows.iter().try_for_each(|w| self.reads(node, input, *w, matches!(part, Part::Band(_))))?;
+        }
+        match (part, self.begun.remove(&node)) {
+            (Part::Band(band), None) => {
+                Self::next_band(&mut self.computed, node, band, ((rows, band.from), (rows, band.to)))?;
+            }
+            (Part::Interior(reach), None) => {
+                self.images[node.0] = Copies::default();
+                self.begun.insert(node, (rows, reach));
+                return Ok(());
+            }
+            (Part::Whole, None) => {}
+            (Part::Edges(reach), Some(interior)) if interior == (rows, reach) => {}
+            _ => return Err(format!("the parts of {node} do not make a whole")),
+        }
+        let held = match rows {
+            Rows::All => Window::whole(self.height(node)),
+            Rows::Strip(_) => self.rows(node, rows),
+        };
+        let held = match part {
+            Part::Band(band) => Window::new(held.start, Band::row(band.to, held)),
+            _ => held,
+        };
+        self.set(node, None, Some(held));
+        let several = self.plan.setting.partition.ranks() > 1;
+        self.partial[node.0] = several
+            && matches!(
+                self.plan.graph.node(node).op,
+                Kernel::Histogram { .. } | Kernel::Labels(LabelReduce::Sum { .. } | LabelReduce::Shape { .. })
+            );
+        if part.ends() {
+            self.temps.retain(|t, _| t.consumer != node);
+        }
+        Ok(())
+    }
+
+    /// The rows that a launch computes (for counts and sums over all rows, the rows that it goes over).
+    fn rows(&self, n: NodeId, rows: Rows) -> Window {
+        let node = self.plan.graph.node(n);
+        match node.op {
+            Kernel::Histogram { .. } | Kernel::Labels(LabelReduce::Sum { .. } | LabelReduce::Shape { .. }) => {
+                self.strip(self.height(node.inputs[0]))
+            }
+            Kernel::Fold(_) | Kernel::Components(_) | Kernel::Reconstruct(_) => Window::whole(node.shape.height),
+            _ => rows.window(&self.plan.setting.partition, self.rank, node.shape.height),
+        }
+    }
+
+    fn reads(&self, n: NodeId, input: usize, rows: Window, in_bands: bool) -> Result<(), String> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let node = self.plan.graph.node(n);
+        let source = node.inputs[input];
+        let shape = self.plan.graph.node(source).shape;
+        let footprint = node.op.footprint(input, rows, node.shape, shape);
+        if let Some(held) = self.temps.get(&Temp { consumer: n, input }) {
+            return if held.covers(footprint) {
+                Ok(())
+            } else {
+                Err(format!("rows {footprint} of {source} not fetched"))
+            };
+        }
+        let held = self.device(source)?;
+        self.added_up(source)?;
+        // Where the part is all, so is what it waits for.
+        self.order.sees(source, Some(footprint).filter(|_| in_bands))?;
+        let wrapped = match node.op.access(input) {
+            Access::Rows { reach, wrap: true } => held.covers(rows.grown(reach.up, reach.down)),
+            _ => false,
+        };
+        if wrapped || held.covers(footprint) {
+            Ok(())
+        } else {
+            Err(format!("reads rows {footprint} of {source}, of which {held} are up to date"))
+        }
+    }
+}

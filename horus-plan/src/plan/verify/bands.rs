@@ -1,0 +1,179 @@
+//! Bands: uploads, launches and results of which only the first rows are there yet, and who writes which rows of a device's
+//! copy.
+
+use std::collections::HashMap;
+
+use super::Check;
+use crate::ir::graph::NodeId;
+use crate::plan::state::Halo;
+use crate::plan::step::{Action, Band, Part};
+use horus_base::shape::Window;
+
+impl Check<'_> {
+    /// The image whose device copy as a whole a step reads, changes or takes away.
+    pub(super) fn settles(action: Action) -> Option<NodeId> {
+        match action {
+            Action::Finish(n) | Action::Fetch { node: n, .. } => Some(n),
+            Action::Upload { .. } | Action::UploadStrip { .. } | Action::Launch { .. } => None,
+            _ => Self::disturbs(action),
+        }
+    }
+
+    /// What was begun in bands of an image and did not come to its end.
+    pub(super) fn unfinished(&self, n: NodeId) -> Option<&'static str> {
+        let uploaded = self.uploaded.contains_key(&n).then_some("the upload");
+        let computed = || self.computed.contains_key(&n).then_some("the computation");
+        uploaded.or_else(computed).or_else(|| self.sent.contains_key(&n).then_some("the copy to the host"))
+    }
+
+    /// Tells the order what a step has written on the device.
+    pub(super) fn notes_writes(&mut self, action: Action) {
+        match action {
+            Action::Upload { node, band }
+            | Action::UploadStrip { node, band, .. }
+            | Action::Launch { node, part: Part::Band(band), .. } => {
+                if band.begins() {
+                    self.order.forget(node);
+                }
+                // The rows before are written by the bands before.
+                let all = self.images[node.0].device.unwrap_or(Window::new(0, 0));
+                let start = self.written_until(node, action, band.from);
+                self.order.writes(node, Window::new(start.unwrap_or(all.start), all.end));
+            }
+            Action::Free(n) | Action::Evict(n) | Action::Unmap(n) => self.order.forget(n),
+            Action::Download(_)
+            | Action::Fetch { .. }
+            | Action::Gather { .. }
+            | Action::Deliver(_)
+            | Action::Send { .. } => {}
+            Action::Map(n) | Action::Finish(n) | Action::Sum(n) | Action::Collect(n) => self.rewritten(n),
+            Action::Scatter { node, .. }
+            | Action::Replicate { node, .. }
+            | Action::Exchange { node, .. }
+            | Action::Begin { node, .. }
+            | Action::Launch { node, .. } => self.rewritten(node),
+        }
+    }
+
+    pub(super) fn rewritten(&mut self, n: NodeId) {
+        self.order.forget(n);
+        if let Some(rows) = self.images[n.0].device {
+            self.order.writes(n, rows);
+        }
+    }
+
+    /// The first row that a band writes.
+    pub(super) fn written_until(&self, n: NodeId, action: Action, cut: u8) -> Option<isize> {
+        let all = match action {
+            Action::Launch { rows, .. } => self.rows(n, rows),
+            Action::UploadStrip { halo, .. } => self.grown(self.height(n), halo),
+            _ => self.images[n.0].host?,
+        };
+        Some(Band::row(cut, all))
+    }
+
+    /// Goes on with what is done to an image in bands.
+    pub(super) fn next_band<T: Copy + PartialEq>(
+        under_way: &mut HashMap<NodeId, T>,
+        n: NodeId,
+        band: Band,
+        (before, after): (T, T),
+    ) -> Result<(), String> {
+        let follows = match under_way.remove(&n) {
+            None => band.begins(),
+            Some(last) => !band.begins() && last == before,
+        };
+        if !follows || band.from > band.to || band.to > Band::PARTS {
+            return Err(format!("rows {band} of {n} do not follow those before"));
+        }
+        if !band.ends() {
+            under_way.insert(n, after);
+        }
+        Ok(())
+    }
+
+    pub(super) fn upload(&mut self, n: NodeId, band: Band) -> Result<(), String> {
+        let rows = self.host(n)?;
+        if band.begins() && self.images[n.0].device.is_some() {
+            return Err(format!("{n} is on the device already"));
+        }
+        Self::next_band(&mut self.uploaded, n, band, (band.from, band.to))?;
+        self.set(n, Some(rows), Some(Window::new(rows.start, Band::row(band.to, rows))));
+        Ok(())
+    }
+
+    /// A band of the strip, and rows around it, of what every host has; after the last, the host's copy is gone.
+    pub(super) fn upload_strip(&mut self, n: NodeId, halo: Halo, band: Band) -> Result<(), String> {
+        let (rows, whole) = (self.host(n)?, Window::whole(self.height(n)));
+        if self.on_root[n.0] || !rows.covers(whole) {
+            return Err(format!("{n} is not whole on every host"));
+        }
+        if band.begins() && self.images[n.0].device.is_some() {
+            return Err(format!("{n} is on the device already"));
+        }
+        Self::next_band(&mut self.uploaded, n, band, (band.from, band.to))?;
+        let all = self.grown(self.height(n), halo);
+        let host = (!band.ends()).then_some(rows);
+        self.set(n, host, Some(Window::new(all.start, Band::row(band.to, all))));
+        Ok(())
+    }
+
+    /// A band of every strip meets on rank 0's device.
+    pub(super) fn meet(&mut self, n: NodeId, band: Band) -> Result<(), String> {
+        self.added_up(n)?;
+        if self.on_root[n.0] {
+            return Err(format!("{n} has no strips"));
+        }
+        let (held, rows) = (self.side(n, true)?, band.of(self.strip(self.height(n))));
+        if !held.covers(rows) {
+            return Err(format!("gathers rows {rows} of {n}, of which {held} are up to date"));
+        }
+        self.order.sees(n, Some(rows))?;
+        let before = self.met.get(&n).copied().unwrap_or(0);
+        if before != band.from || band.from > band.to || band.to > Band::PARTS {
+            return Err(format!("rows {band} of {n} are gathered after {before} of {} parts", Band::PARTS));
+        }
+        self.met.insert(n, band.to);
+        self.order.gathers(n, band);
+        Ok(())
+    }
+
+    /// Rank 0 sends a band of every strip; others do nothing.
+    fn send_gathered(&mut self, n: NodeId, band: Band) -> Result<(), String> {
+        if self.met.get(&n).is_none_or(|met| *met < band.to) {
+            return Err(format!("sends rows {band} of {n}, which were not gathered"));
+        }
+        self.order.sees_gathered(n, band)?;
+        Self::next_band(&mut self.sent, n, band, (band.from, band.to))?;
+        if self.rank == 0 && band.ends() {
+            self.delivered[n.0] = Some(Window::whole(self.height(n)));
+        }
+        Ok(())
+    }
+
+    /// What of these rows this rank delivers.
+    pub(super) fn delivers(&self, n: NodeId, held: Window) -> Window {
+        if self.plan.setting.in_lanes() { held.intersect(self.plan.hands_over(n, self.rank)) } else { held }
+    }
+
+    /// Sends a band of what this rank has to hand over: the only rank all, a lane its strip of an image that is in strips. Of one
+    /// that all lanes have, the first sends all.
+    pub(super) fn send(&mut self, n: NodeId, band: Band) -> Result<(), String> {
+        let lanes = self.plan.setting.in_lanes();
+        if self.plan.setting.partition.ranks() > 1 && !lanes {
+            return self.send_gathered(n, band);
+        }
+        self.added_up(n)?;
+        let held = self.device(n)?;
+        let all = if lanes { self.plan.hands_over(n, self.rank) } else { Window::whole(self.height(n)) };
+        let rows = band.of(all);
+        if !held.covers(rows) {
+            return Err(format!("sends rows {rows} of {n}, of which {held} are up to date"));
+        }
+        self.order.sees(n, Some(rows))?;
+        Self::next_band(&mut self.sent, n, band, (band.from, band.to))?;
+        let before = self.delivered[n.0].filter(|_| !band.begins());
+        self.delivered[n.0] = Some(before.map_or(rows, |before| before.union(rows)));
+        Ok(())
+    }
+}

@@ -1,0 +1,81 @@
+//! What must hold when the last step is over.
+
+use std::collections::HashMap;
+
+use super::{Check, Copies};
+use crate::ir::graph::NodeId;
+use crate::plan::setting::Want;
+use crate::plan::state::{Placement, State};
+use crate::plan::step::Band;
+use horus_base::shape::Window;
+
+impl Check<'_> {
+    /// Fails if something that was begun is not finished, something wanted was not handed over, or an image is not where
+    /// the plan says that it is.
+    pub(super) fn ends(&self) -> Result<(), String> {
+        self.nothing_is_left()?;
+        let (roots, wants) = (&self.plan.graph.roots, &self.plan.wants);
+        if roots.len() != wants.len() {
+            return Err(format!("{} results and {} wants", roots.len(), wants.len()));
+        }
+        roots.iter().zip(wants).try_for_each(|(root, want)| self.has_what_is_wanted(*root, *want))?;
+        let states = self.plan.states.iter().enumerate();
+        states.map(|(i, state)| (NodeId(i), *state)).try_for_each(|(n, state)| self.is_as_told(n, state))
+    }
+
+    /// Fails if an exchange or a launch was begun and never finished, or a footprint never read.
+    fn nothing_is_left(&self) -> Result<(), String> {
+        let exchange = self.arriving.keys().next().map(|n| (*n, "an unfinished exchange"));
+        let launch = self.begun.keys().next().map(|n| (*n, "an unfinished launch"));
+        let footprint = self.temps.keys().next().map(|t| (t.consumer, "a footprint for a launch that was over"));
+        let in_bands = [&self.uploaded, &self.sent].into_iter().flat_map(HashMap::keys).chain(self.computed.keys());
+        let bands = in_bands.copied().next().map(|n| (n, "a part in bands"));
+        let bands = bands.or(self.mapped.iter().next().map(|n| (*n, "a use of the host's memory")));
+        let met = self.met.iter().find(|(_, met)| **met < Band::PARTS).map(|(n, _)| (*n, "an unfinished gather"));
+        let left = met.or(exchange).or(launch).or(footprint).or(bands);
+        left.map_or(Ok(()), |(n, what)| Err(format!("{what} of {n}")))
+    }
+
+    fn has_what_is_wanted(&self, root: NodeId, want: Want) -> Result<(), String> {
+        if self.plan.states[root.0].is_none() {
+            return Err(format!("{root} is a result, and gone"));
+        }
+        let here = match want {
+            Want::Keep => false,
+            Want::Root => self.rank == 0,
+            Want::Everyone | Want::Handed => true,
+        };
+        let whole = match self.plan.setting.in_lanes() {
+            true => self.plan.hands_over(root, self.rank),
+            false => Window::whole(self.height(root)),
+        };
+        match self.delivered[root.0] {
+            Some(rows) if !here || rows.covers(whole) => Ok(()),
+            Some(rows) => Err(format!("rows {rows} of {root} are delivered, wanted are {whole}")),
+            None if here => Err(format!("{root} is wanted and not delivered")),
+            None => Ok(()),
+        }
+    }
+
+    /// Fails unless the copies of an image are those that the session is told of.
+    fn is_as_told(&self, n: NodeId, state: Option<State>) -> Result<(), String> {
+        let Copies { host, device } = self.images[n.0];
+        let Some(state) = state else {
+            return if host.or(device).is_none() { Ok(()) } else { Err(format!("{n} is told to be gone, and is not")) };
+        };
+        self.added_up(n)?;
+        let told = (state.residency.host(), state.residency.device(), state.placement == Placement::Root);
+        if (host.is_some(), device.is_some(), self.on_root[n.0]) != told {
+            return Err(format!("{n} is told to be {state}, and is elsewhere"));
+        }
+        let need = match state.placement {
+            Placement::Root if self.rank > 0 => Window::new(0, 0),
+            Placement::Root | Placement::Replicated => Window::whole(self.height(n)),
+            Placement::Strips(halo) => self.grown(self.height(n), halo),
+        };
+        let mut held = [host, device].into_iter().flatten();
+        held.try_for_each(|rows| {
+            if rows.covers(need) { Ok(()) } else { Err(format!("{n} holds rows {rows}, told are {need}")) }
+        })
+    }
+}

@@ -1,0 +1,104 @@
+//! The order in which steps run: what the waits of a plan and its queues guarantee.
+//!
+//! Knowledge is kept as clocks: for each queue, up to which step of each other queue everything is over when its next
+//! step begins.
+
+use crate::ir::graph::NodeId;
+use crate::plan::queue::Queue;
+use crate::plan::step::{Band, Step};
+use horus_base::shape::Window;
+
+const QUEUES: usize = Queue::ALL.len();
+
+/// For each queue, the number of its steps' places in the plan that are over: all before that place.
+type Clock = [usize; QUEUES];
+
+/// Follows the steps of a plan on one rank.
+pub(super) struct Order<'a> {
+    steps: &'a [Step],
+    /// What each queue knows of all.
+    known: [Clock; QUEUES],
+    /// What was known when each step began, itself included.
+    at: Vec<Clock>,
+    /// Who wrote which rows of the device's copies.
+    writers: Vec<Vec<(Window, usize)>>,
+    /// Who gathered which parts of the strips.
+    gathered: Vec<Vec<(Window, usize)>>,
+}
+
+impl<'a> Order<'a> {
+    pub(super) fn new(steps: &'a [Step], images: usize) -> Order<'a> {
+        let nobody = vec![Vec::new(); images];
+        Order { steps, known: [[0; QUEUES]; QUEUES], at: Vec::new(), writers: nobody.clone(), gathered: nobody }
+    }
+
+    fn queue(&self, step: usize) -> Queue {
+        self.steps[step].action.queue()
+    }
+
+    /// Begins the next step.
+    pub(super) fn begin(&mut self) -> Result<(), String> {
+        let step = self.at.len();
+        let queue = self.queue(step);
+        for &wait in &self.steps[step].waits {
+            let before = self.at.get(wait).ok_or_else(|| format!("waits for step {wait}, which comes later"))?;
+            let known = &mut self.known[queue as usize];
+            known.iter_mut().zip(before).for_each(|(known, before)| *known = (*known).max(*before));
+        }
+        // What is in order with this step knows of it, and of what it has waited for.
+        let mut now = self.known[queue as usize];
+        now[queue as usize] = step + 1;
+        for other in Queue::ALL.into_iter().filter(|other| queue.in_order_with(*other)) {
+            self.known[other as usize].iter_mut().zip(now).for_each(|(known, now)| *known = (*known).max(now));
+        }
+        self.at.push(now);
+        Ok(())
+    }
+
+    /// Notes that the step that began last writes rows of the device's copy of an image.
+    pub(super) fn writes(&mut self, n: NodeId, rows: Window) {
+        if rows.is_empty() {
+            return;
+        }
+        let step = self.at.len() - 1;
+        self.writers[n.0].push((rows, step));
+    }
+
+    /// Notes that the step that began last gathers a band of every strip.
+    pub(super) fn gathers(&mut self, n: NodeId, band: Band) {
+        let step = self.at.len() - 1;
+        self.gathered[n.0].push((Window::new(band.from.into(), band.to.into()), step));
+    }
+
+    /// Notes that the device's copy of an image is new, or gone.
+    pub(super) fn forget(&mut self, n: NodeId) {
+        self.writers[n.0].clear();
+    }
+
+    /// Fails unless what wrote these rows (all, if none are given) of the device's copy is over when the step that began
+    /// last runs.
+    pub(super) fn sees(&self, n: NodeId, rows: Option<Window>) -> Result<(), String> {
+        match self.unseen(&self.writers[n.0], rows) {
+            None => Ok(()),
+            Some((written, writer)) => {
+                Err(format!("does not wait for step {writer}, which writes rows {written} of {n}"))
+            }
+        }
+    }
+
+    /// Fails unless a band of every strip has been gathered when the step that began last runs.
+    pub(super) fn sees_gathered(&self, n: NodeId, band: Band) -> Result<(), String> {
+        match self.unseen(&self.gathered[n.0], Some(Window::new(band.from.into(), band.to.into()))) {
+            None => Ok(()),
+            Some((_, writer)) => Err(format!("does not wait for step {writer}, which gathers rows of {n}")),
+        }
+    }
+
+    /// A write to some of these rows (any, if none are given) that need not be over when the step that began last runs.
+    fn unseen(&self, writers: &[(Window, usize)], rows: Option<Window>) -> Option<(Window, usize)> {
+        let step = self.at.len() - 1;
+        let meets = |written: Window| rows.is_none_or(|rows| !rows.intersect(written).is_empty());
+        let over = |writer: usize| self.at[step][self.queue(writer) as usize] > writer;
+        writers.iter().find(|(written, writer)| meets(*written) && !over(*writer)).copied()
+    }
+}

@@ -1,0 +1,230 @@
+//! Waits: what each step needs of other queues.
+//!
+//! A launch waits for the uploads of the rows that it reads, a result on its way to the host for the launches that compute
+//! it. One wait for the last of them is enough, because a queue works in order; and what a step before it in its own queue
+//! has waited for, it need not wait for again.
+
+use std::collections::HashMap;
+
+use super::draft::Draft;
+use super::finished::handed_over;
+use super::movement::with_room;
+use super::queue::Queue;
+use super::step::{Action, Band, Part, Rows};
+use crate::ir::graph::NodeId;
+use horus_base::shape::Window;
+
+/// The pass: tells each step what it waits for.
+pub(super) fn find(draft: &mut Draft<'_>) {
+    let found = of(draft);
+    draft.steps.iter_mut().zip(found).for_each(|(step, waits)| step.waits = waits);
+}
+
+/// For each step, what it waits for.
+pub(super) fn of(draft: &Draft<'_>) -> Vec<Vec<usize>> {
+    let mut waits = Waits { draft, writers: HashMap::new(), seen: HashMap::new() };
+    (0..draft.steps.len()).map(|step| waits.of(step)).collect()
+}
+
+/// Rows of an image on each rank.
+type Windows = Vec<Window>;
+
+/// A copy on a device: of what a rank has of an image, or of what rank 0 gathered of it, of which rows are told in parts of
+/// every strip.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Copied {
+    Own(NodeId),
+    Gathered(NodeId),
+}
+
+/// Parts of every strip.
+fn parts(band: Band) -> Window {
+    Window::new(band.from.into(), band.to.into())
+}
+
+struct Waits<'d, 'a> {
+    draft: &'d Draft<'a>,
+    /// The steps that wrote rows of the device's copies.
+    writers: HashMap<Copied, Vec<(usize, Windows)>>,
+    /// The last step of one queue that another queue knows to be over.
+    seen: HashMap<(Line, Line), usize>,
+}
+
+/// The queues as far as order goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Line {
+    Up,
+    Main,
+    Down,
+}
+
+fn line(queue: Queue) -> Line {
+    match queue {
+        Queue::Upload => Line::Up,
+        Queue::Download => Line::Down,
+        Queue::Host | Queue::Compute | Queue::Network => Line::Main,
+    }
+}
+
+impl Waits<'_, '_> {
+    fn line(&self, step: usize) -> Line {
+        line(self.draft.steps[step].action.queue())
+    }
+
+    /// What step `step` waits for; notes what it writes.
+    fn of(&mut self, step: usize) -> Vec<usize> {
+        let action = self.draft.steps[step].action;
+        let mut needed: HashMap<Line, usize> = HashMap::new();
+        for (copy, rows) in self.reads(action) {
+            for (writer, written) in self.writers.get(&copy).into_iter().flatten() {
+                let meets = |(a, b): (&Window, &Window)| !a.intersect(*b).is_empty();
+                if self.line(*writer) != self.line(step) && rows.iter().zip(written).any(meets) {
+                    let last = needed.entry(self.line(*writer)).or_default();
+                    *last = (*last).max(*writer);
+                }
+            }
+        }
+        let here = self.line(step);
+        let mut waits = Vec::new();
+        for (there, writer) in needed {
+            let seen = self.seen.get(&(here, there)).copied();
+            if seen.is_none_or(|seen| seen < writer) {
+                self.seen.insert((here, there), writer);
+                waits.push(writer);
+            }
+        }
+        waits.sort_unstable();
+        self.writes(step, action);
+        waits
+    }
+
+    fn height(&self, n: NodeId) -> usize {
+        self.draft.graph.node(n).shape.height
+    }
+
+    fn everywhere(&self, rows: impl Fn(usize) -> Window) -> Windows {
+        (0..self.draft.ranks()).map(rows).collect()
+    }
+
+    /// All that there may be of an image: rows beyond its edges included, and one even of an image that has none.
+    fn all(&self, n: NodeId) -> Windows {
+        let height = self.height(n).max(1).cast_signed();
+        self.everywhere(|_| Window::new(-height, 2 * height))
+    }
+
+    /// The rows that a part of a launch computes.
+    fn computed(&self, node: NodeId, rows: Rows, part: Part, rank: usize) -> Vec<Window> {
+        part.windows(rows, &self.draft.setting.partition, rank, self.height(node)).to_vec()
+    }
+
+    /// The rows of device copies that a step reads or takes away.
+    fn reads(&self, action: Action) -> Vec<(Copied, Windows)> {
+        match action {
+            Action::Launch { node, rows, part, .. } => {
+                let kernel = self.draft.graph.node(node);
+                let reads = kernel.inputs.iter().enumerate().map(|(input, source)| {
+                    if kernel.op.goes_over_input() || !matches!(part, Part::Band(_)) {
+                        return (Copied::Own(*source), self.all(*source));
+                    }
+                    let shape = self.draft.graph.node(*source).shape;
+                    let read = |rank| {
+                        let computed = self.computed(node, rows, part, rank);
+                        let read = computed.iter().map(|w| kernel.op.footprint(input, *w, kernel.shape, shape));
+                        read.fold(Window::new(0, 0), Window::union)
+                    };
+                    (Copied::Own(*source), self.everywhere(read))
+                });
+                reads.collect()
+            }
+            Action::Send { node, band } if self.draft.setting.in_lanes() => {
+                let (state, height) = (self.draft.states[node.0], self.height(node));
+                let sent = |rank| band.of(handed_over(self.draft.setting, state, height, rank));
+                vec![(Copied::Own(node), if band.is_whole() { self.all(node) } else { self.everywhere(sent) })]
+            }
+            Action::Send { node, band } if self.draft.ranks() > 1 => {
+                vec![(Copied::Gathered(node), self.everywhere(|_| parts(band)))]
+            }
+            Action::Gather { node, band, direct: true } => {
+                let strip = |rank| self.draft.setting.partition.strip(rank, self.height(node));
+                let read = |rank| band.of(strip(rank));
+                vec![(Copied::Own(node), if band.is_whole() { self.all(node) } else { self.everywhere(read) })]
+            }
+            Action::Send { node, band } => {
+                let height = self.height(node);
+                vec![(Copied::Own(node), self.everywhere(|_| band.of(Window::whole(height))))]
+            }
+            Action::Upload { .. }
+            | Action::UploadStrip { .. }
+            | Action::Map(_)
+            | Action::Gather { .. }
+            | Action::Deliver(_) => Vec::new(),
+            Action::Download(node)
+            | Action::Unmap(node)
+            | Action::Finish(node)
+            | Action::Evict(node)
+            | Action::Sum(node)
+            | Action::Collect(node)
+            | Action::Free(node)
+            | Action::Scatter { node, .. }
+            | Action::Replicate { node, .. }
+            | Action::Exchange { node, .. }
+            | Action::Begin { node, .. }
+            | Action::Fetch { node, .. } => vec![(Copied::Own(node), self.all(node))],
+        }
+    }
+
+    fn writes(&mut self, step: usize, action: Action) {
+        let (copy, written, first) = match action {
+            Action::Upload { node, band } => (Copied::Own(node), self.uploaded(node, band), band.begins()),
+            Action::Gather { node, band, direct: true } => {
+                (Copied::Gathered(node), self.everywhere(|_| parts(band)), band.begins())
+            }
+            Action::Launch { node, rows, part, .. } => {
+                let all =
+                    |rank| self.computed(node, rows, part, rank).into_iter().fold(Window::new(0, 0), Window::union);
+                // With its edges a result is complete, also where there are none.
+                let whole = self.draft.graph.node(node).op.goes_over_input() || matches!(part, Part::Edges(_));
+                let written = if whole { self.all(node) } else { self.everywhere(all) };
+                (Copied::Own(node), written, part.begins())
+            }
+            Action::UploadStrip { node, halo, band } => {
+                let strip = |rank| self.draft.setting.partition.strip(rank, self.height(node));
+                let rows = |rank| band.of(with_room(strip(rank), halo, self.height(node)));
+                let all = band.is_whole() || self.height(node) == 0;
+                (Copied::Own(node), if all { self.all(node) } else { self.everywhere(rows) }, band.begins())
+            }
+            // These are in order with all that reads a device's copy, but for what is sent to the host.
+            Action::Scatter { node, .. }
+            | Action::Replicate { node, .. }
+            | Action::Exchange { node, .. }
+            | Action::Begin { node, .. } => (Copied::Own(node), self.all(node), true),
+            Action::Finish(node) => (Copied::Own(node), self.all(node), false),
+            Action::Free(node) | Action::Evict(node) | Action::Unmap(node) => {
+                self.writers.remove(&Copied::Own(node));
+                return;
+            }
+            Action::Map(_)
+            | Action::Download(_)
+            | Action::Fetch { .. }
+            | Action::Sum(_)
+            | Action::Gather { .. }
+            | Action::Collect(_)
+            | Action::Deliver(_)
+            | Action::Send { .. } => return,
+        };
+        let writers = self.writers.entry(copy).or_default();
+        if first {
+            writers.clear();
+        }
+        writers.push((step, written));
+    }
+
+    /// The rows of a band on each rank, of an image of which each uploads all that its host has.
+    fn uploaded(&self, node: NodeId, band: Band) -> Windows {
+        if band.is_whole() || self.height(node) == 0 {
+            self.all(node)
+        } else {
+            self.everywhere(|_| band.of(Window::whole(self.height(node))))
+        }
+    }
+}

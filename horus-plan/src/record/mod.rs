@@ -1,0 +1,252 @@
+//! The recorded program of a session: what was recorded, what of it can still be observed, and nothing else.
+//!
+//! `Image<T>` is a handle to a *record* (operation, inputs, shape, type, call site). `record::Program` counts, for
+//! each record, the handles that can observe it and the records that read it; a record that has neither is dropped
+//! at once, so a loop that overwrites `result = result.max(&x)` keeps alive only what the last `result` needs. A
+//! program that is never looked at is evaluated anyway once 4096 operations are pending or 512 MiB of images are
+//! alive only because pending operations read them.
+//!
+//! An evaluation computes its target and every *observable* value on the way; a value the user still holds would
+//! otherwise be computed again later. So would a value that nobody holds but that operations outside the evaluation
+//! still read: each state of `state = f(state, frame)` is read by the next, and looking at a sum of each would
+//! compute all states from the first. Such a value *escapes* (`record/extract.rs`). If all its other readers end,
+//! within 64 operations and without much else, in small values that the user holds (at most 1/16 of its bytes),
+//! these are computed along with it, and it need not be kept: sums collected and looked at in the end take one pass
+//! and no stored image. Otherwise it is kept, those recorded last first, within what the bound on pinned memory
+//! leaves; beyond that, or where it is a few pixel operations on one source that is not larger, it is computed
+//! again. Everything else may be fused away.
+
+mod body;
+mod extract;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::ir::graph::{Op, ValueId};
+use horus_base::dtype::DType;
+use horus_base::error::{Recorded, Site, SourceLine};
+use horus_base::shape::Shape;
+
+pub use body::Body;
+pub use extract::Extract;
+
+/// Identifies a recorded operation; later ones are greater.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RecordId(u64);
+
+#[derive(Debug)]
+struct Record {
+    op: Op,
+    inputs: Vec<RecordId>,
+    shape: Shape,
+    dtype: DType,
+    site: Recorded,
+    /// Handles through which the user can observe the value.
+    handles: usize,
+    /// Reads by other records.
+    readers: usize,
+    /// Part of a loop's step: the stand-in for its state, or computed from that.
+    in_step: bool,
+}
+
+/// Recorded operations. What neither a handle nor a record refers to is dropped at once.
+#[derive(Debug, Default)]
+pub struct Recording {
+    records: BTreeMap<RecordId, Record>,
+    /// Who reads what: a record, and another that reads it.
+    reads: BTreeSet<(RecordId, RecordId)>,
+    /// For each value, the records that are it: several, where operations that compute the same were merged.
+    values: HashMap<ValueId, usize>,
+    /// Operations that are recorded and not evaluated, without those of steps of loops.
+    pending: usize,
+    /// How often an operation of a step of a loop was evaluated.
+    steps_looked_into: usize,
+    /// Sources that nobody observes any more but pending operations read.
+    pinned: BTreeSet<RecordId>,
+    pinned_bytes: usize,
+}
+
+/// Numbers records and values without a lock.
+#[derive(Debug, Default)]
+pub struct Numbering {
+    records: AtomicU64,
+    values: AtomicU64,
+}
+
+impl Numbering {
+    /// A number for a record.
+    pub fn record(&self) -> RecordId {
+        RecordId(self.records.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// A fresh name for a value.
+    pub fn value(&self) -> ValueId {
+        ValueId(self.values.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+}
+
+impl Recording {
+    /// Appends an operation with one handle. Its number is greater than those of its inputs.
+    pub fn record(&mut self, id: RecordId, op: Op, inputs: Vec<RecordId>, shape: Shape, dtype: DType, site: Site) {
+        let mut in_step = false;
+        for i in &inputs {
+            if let Some(r) = self.records.get_mut(i) {
+                r.readers += 1;
+                in_step |= r.in_step;
+                self.reads.insert((*i, id));
+            }
+        }
+        match op {
+            Op::Source(v) => *self.values.entry(v).or_default() += 1,
+            _ => self.pending += usize::from(!in_step),
+        }
+        let site = site.into();
+        self.records.insert(id, Record { op, inputs, shape, dtype, site, handles: 1, readers: 0, in_step });
+    }
+
+    /// Makes a record, which nothing reads yet, the stand-in for the state of a loop. It and what is computed from it are evaluated only if
+    /// somebody looks at them: the loop needs them as they were recorded, whatever is evaluated meanwhile.
+    pub fn begin_step(&mut self, id: RecordId) {
+        if let Some(r) = self.records.get_mut(&id)
+            && !std::mem::replace(&mut r.in_step, true)
+        {
+            self.pending -= 1;
+        }
+    }
+
+    /// True for records of a loop's step that are not evaluated.
+    pub fn in_step(&self, id: RecordId) -> bool {
+        self.records.get(&id).is_some_and(|r| r.in_step)
+    }
+
+    /// How often somebody looked into a step of a loop, which is then no longer as it was recorded.
+    pub fn steps_looked_into(&self) -> usize {
+        self.steps_looked_into
+    }
+
+    /// Notes on behalf of which line a value was recorded, and all that it is computed from, as far as no line is known of that.
+    pub fn recorded_at(&mut self, id: RecordId, line: SourceLine) {
+        let mut open = vec![id];
+        while let Some(id) = open.pop() {
+            if let Some(r) = self.records.get_mut(&id)
+                && r.site.line.is_none()
+            {
+                r.site.line = Some(line);
+                open.extend(&r.inputs);
+            }
+        }
+    }
+
+    /// Number of operations recorded and not evaluated, without those of steps of loops.
+    pub fn pending(&self) -> usize {
+        self.pending
+    }
+
+    /// Bytes of images that only pending operations keep alive.
+    pub fn pinned_bytes(&self) -> usize {
+        self.pinned_bytes
+    }
+
+    /// The value of a record that is evaluated.
+    pub fn value(&self, id: RecordId) -> Option<ValueId> {
+        match self.records.get(&id)?.op {
+            Op::Source(v) => Some(v),
+            _ => None,
+        }
+    }
+
+    /// Adds a handle to a record.
+    pub fn retain(&mut self, id: RecordId) {
+        if let Some(r) = self.records.get_mut(&id) {
+            r.handles += 1;
+        }
+    }
+
+    /// Drops a handle. Returns the values that nothing refers to any more.
+    pub fn release(&mut self, id: RecordId) -> Vec<ValueId> {
+        if let Some(r) = self.records.get_mut(&id) {
+            r.handles -= 1;
+        }
+        let mut dropped = Vec::new();
+        self.drop_unreferenced(vec![id], &mut dropped);
+        dropped
+    }
+
+    fn bytes(r: &Record) -> usize {
+        r.shape.len() * r.dtype.size()
+    }
+
+    fn drop_unreferenced(&mut self, mut check: Vec<RecordId>, dropped: &mut Vec<ValueId>) {
+        while let Some(id) = check.pop() {
+            let Some(r) = self.records.get(&id) else { continue };
+            if r.handles > 0 {
+                continue;
+            }
+            if r.readers > 0 {
+                if matches!(r.op, Op::Source(_)) && self.pinned.insert(id) {
+                    self.pinned_bytes += Self::bytes(&self.records[&id]);
+                }
+                continue;
+            }
+            if let Some(r) = self.records.remove(&id) {
+                if self.pinned.remove(&id) {
+                    self.pinned_bytes -= Self::bytes(&r);
+                }
+                match r.op {
+                    Op::Source(v) => dropped.extend(self.refer_no_longer(v)),
+                    _ => self.pending -= usize::from(!r.in_step),
+                }
+                self.unread(id, &r.inputs, &mut check);
+            }
+        }
+    }
+
+    /// Removes a record of this value; returns the value if it was the last.
+    fn refer_no_longer(&mut self, value: ValueId) -> Option<ValueId> {
+        let count = self.values.get_mut(&value)?;
+        *count -= 1;
+        if *count > 0 {
+            return None;
+        }
+        self.values.remove(&value);
+        Some(value)
+    }
+
+    fn unread(&mut self, reader: RecordId, inputs: &[RecordId], check: &mut Vec<RecordId>) {
+        for i in inputs {
+            self.reads.remove(&(*i, reader));
+            if let Some(p) = self.records.get_mut(i) {
+                p.readers -= 1;
+                check.push(*i);
+            }
+        }
+    }
+
+    /// Whether some record is this value.
+    pub fn refers_to(&self, value: ValueId) -> bool {
+        self.values.contains_key(&value)
+    }
+
+    /// Notes that a record has been evaluated as `value`; it reads nothing any more. Returns the values that nothing
+    /// refers to any more.
+    pub fn evaluated(&mut self, id: RecordId, value: ValueId) -> Vec<ValueId> {
+        let mut check = vec![id];
+        let mut dropped = Vec::new();
+        if let Some(r) = self.records.get_mut(&id) {
+            let before = std::mem::replace(&mut r.op, Op::Source(value));
+            let (inputs, in_step) = (std::mem::take(&mut r.inputs), std::mem::take(&mut r.in_step));
+            *self.values.entry(value).or_default() += 1;
+            match before {
+                Op::Source(v) => dropped.extend(self.refer_no_longer(v)),
+                _ if in_step => self.steps_looked_into += 1,
+                _ => self.pending -= 1,
+            }
+            self.unread(id, &inputs, &mut check);
+        }
+        self.drop_unreferenced(check, &mut dropped);
+        dropped
+    }
+}
+
+#[cfg(test)]
+mod tests;

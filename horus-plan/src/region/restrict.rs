@@ -1,0 +1,210 @@
+//! The program that computes regions.
+
+use std::collections::HashMap;
+
+use super::computed::{in_place, regions};
+use super::{Rect, needs, reads};
+use crate::ir::graph::{Graph, Node, NodeId, Op, Operand, ValueId};
+use crate::ops::geometric::{Affine, Interpolation};
+use crate::ops::pixel::PixelOp;
+use horus_base::dtype::{DType, Scalar};
+use horus_base::shape::{Axis, Border, Shape};
+
+/// Where regions of sources come from, and numbers that differ from region to region. What is not supplied is in the program
+/// itself; what is supplied is not, so that regions of one extent have one program.
+pub trait Supply {
+    /// The value that is region `region` of `value`.
+    fn source(&mut self, value: ValueId, region: Rect) -> Option<ValueId>;
+
+    /// An image of one `i32` pixel, `n`.
+    fn number(&mut self, n: i32) -> Option<ValueId>;
+}
+
+/// Sources stay whole, and are cut by the program.
+#[derive(Clone, Copy, Debug)]
+pub struct InPlace;
+
+impl Supply for InPlace {
+    fn source(&mut self, _: ValueId, _: Rect) -> Option<ValueId> {
+        None
+    }
+
+    fn number(&mut self, _: i32) -> Option<ValueId> {
+        None
+    }
+}
+
+/// What becomes of a root that is computed together with more than what was asked for, such as what a filter reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// The program cuts out what was asked for.
+    Always,
+    /// It is left as it is if that is at most a quarter more: whoever takes it cuts it.
+    Much,
+}
+
+/// A program of regions.
+#[derive(Clone, Debug)]
+pub struct Restricted {
+    /// The program.
+    pub graph: Graph<Op>,
+    /// The region that each root has.
+    pub roots: Vec<Rect>,
+}
+
+/// The program that computes regions `roots` of the roots of `graph`, in their order.
+pub fn restrict(graph: &Graph<Op>, roots: &[Rect], cut: Cut, supply: &mut dyn Supply) -> Restricted {
+    let needed = needs(graph, roots);
+    let regions = regions(graph, &needed);
+    let mut made = Making { from: graph, regions, nodes: HashMap::new(), cuts: HashMap::new(), to: Graph::default() };
+    for (id, node) in graph.iter() {
+        if let Some(region) = made.regions[id.0] {
+            let new = made.node(node, region, supply);
+            made.nodes.insert(id, new);
+        }
+    }
+    let mut left = Vec::new();
+    for (root, asked) in graph.roots.iter().zip(roots) {
+        let region = made.region(*root);
+        let little = region.area() <= asked.area().saturating_add(asked.area() / 4);
+        let region = if cut == Cut::Much && little { region } else { *asked };
+        let node = made.cut(*root, region);
+        made.to.roots.push(node);
+        left.push(region);
+    }
+    Restricted { graph: made.to.without_dead(), roots: left }
+}
+
+struct Making<'a> {
+    from: &'a Graph<Op>,
+    /// The region that each node has in the new program.
+    regions: Vec<Option<Rect>>,
+    /// Where the nodes went.
+    nodes: HashMap<NodeId, NodeId>,
+    /// Other regions of nodes.
+    cuts: HashMap<(NodeId, Rect), NodeId>,
+    to: Graph<Op>,
+}
+
+impl Making<'_> {
+    fn region(&self, node: NodeId) -> Rect {
+        self.regions[node.0].expect("inputs of what is needed are needed")
+    }
+
+    /// Rect `region` of a node, in the new program. Where it has another there, it is cut out; what it does not have, nobody
+    /// needs.
+    fn cut(&mut self, node: NodeId, region: Rect) -> NodeId {
+        let (has, new) = (self.region(node), self.nodes[&node]);
+        if has == region {
+            return new;
+        }
+        if let Some(cut) = self.cuts.get(&(node, region)) {
+            return *cut;
+        }
+        let by = |to: isize, from: isize| ((to - from) as i64) << 32;
+        let ([y, x], [top, left]) = (region.corner(), has.corner());
+        let map = Affine { x0: by(x, left), y0: by(y, top), ..Affine::IDENTITY };
+        let old = self.from.node(node);
+        let cut = self.to.push(Node {
+            op: Op::Warp(map, Interpolation::Nearest, Border::Replicate),
+            inputs: vec![new],
+            shape: region.shape(old.shape),
+            ..old.clone()
+        });
+        self.cuts.insert((node, region), cut);
+        cut
+    }
+
+    /// Rect `region` of a node.
+    fn node(&mut self, node: &Node<Op>, region: Rect, supply: &mut dyn Supply) -> NodeId {
+        let shape = region.shape(node.shape);
+        let with = |m: &mut Self, op: Op, inputs: Vec<NodeId>| m.to.push(Node { op, inputs, shape, ..node.clone() });
+        match &node.op {
+            Op::Source(v) => self.source(node, *v, region, supply),
+            Op::Index(axis) => self.index(node, *axis, region, supply),
+            Op::Warp(map, how, border) => self.warp(node, (map, *how, *border), region),
+            op => {
+                let inputs = node.inputs.iter().enumerate().map(|(k, input)| {
+                    let of = self.from.node(*input).shape;
+                    let region = if in_place(op, k) { region } else { reads::read(node, k, region, of) };
+                    self.cut(*input, region)
+                });
+                let inputs = inputs.collect();
+                with(self, op.clone(), inputs)
+            }
+        }
+    }
+
+    fn source(&mut self, node: &Node<Op>, value: ValueId, region: Rect, supply: &mut dyn Supply) -> NodeId {
+        if let Some(value) = supply.source(value, region) {
+            return self.to.push(Node { op: Op::Source(value), shape: region.shape(node.shape), ..node.clone() });
+        }
+        let source = self.to.push(node.clone());
+        if region == Rect::whole(node.shape) {
+            return source;
+        }
+        let [y, x] = region.corner();
+        let map = Affine { x0: (x as i64) << 32, y0: (y as i64) << 32, ..Affine::IDENTITY };
+        let op = Op::Warp(map, Interpolation::Nearest, Border::Replicate);
+        self.to.push(Node { op, inputs: vec![source], shape: region.shape(node.shape), ..node.clone() })
+    }
+
+    /// Coordinates that do not begin at 0: whole numbers, which are converted once, as those of the whole image are.
+    fn index(&mut self, node: &Node<Op>, axis: Axis, region: Rect, supply: &mut dyn Supply) -> NodeId {
+        let shape = region.shape(node.shape);
+        let first = match axis {
+            Axis::Rows => region.rows.start,
+            Axis::Columns => region.columns.start,
+            Axis::Channels | Axis::Depth => 0,
+        };
+        if first == 0 {
+            return self.to.push(Node { shape, ..node.clone() });
+        }
+        // An image has at most 2^30 rows and columns.
+        let first = first as i32;
+        let number =
+            |op: Op, inputs: Vec<NodeId>, shape: Shape| Node { op, inputs, shape, dtype: DType::I32, site: node.site };
+        let index = self.to.push(number(Op::Index(axis), Vec::new(), shape));
+        let (operand, inputs) = match supply.number(first) {
+            None => (Operand::Const(Scalar::I32(first)), vec![index]),
+            Some(value) => {
+                let one = self.to.push(number(Op::Source(value), Vec::new(), Shape::new(1, 1, 1)));
+                let planes = Op::Planes(crate::ops::planes::PlaneMap::one(0));
+                let one = match shape.planes() {
+                    1 => one,
+                    _ => self.to.push(number(planes, vec![one], Shape { height: 1, width: 1, ..shape })),
+                };
+                let still = Affine { xx: 0, xy: 0, x0: 0, yx: 0, yy: 0, y0: 0 };
+                let repeat = Op::Warp(still, Interpolation::Nearest, Border::Replicate);
+                let everywhere = self.to.push(number(repeat, vec![one], shape));
+                (Operand::Input(1), vec![index, everywhere])
+            }
+        };
+        let sum = Op::Pixel(PixelOp::Add, vec![Operand::Input(0), operand]);
+        let sum = self.to.push(number(sum, inputs, shape));
+        if node.dtype == DType::I32 {
+            return sum;
+        }
+        self.to.push(Node { op: Op::Convert, inputs: vec![sum], shape, ..node.clone() })
+    }
+
+    /// An affine map from and to regions: moved by whole pixels, so that fractions stay.
+    fn warp(&mut self, node: &Node<Op>, (map, how, border): (&Affine, Interpolation, Border), region: Rect) -> NodeId {
+        let input = node.inputs[0];
+        // What repeats a row or a column as it is stays what it is.
+        let has = match map.repeated() {
+            Some(Axis::Rows) => Rect { columns: region.columns, ..self.region(input) },
+            Some(_) => Rect { rows: region.rows, ..self.region(input) },
+            None => self.region(input),
+        };
+        let from = self.cut(input, has);
+        let ([y, x], [top, left]) = (region.corner(), has.corner());
+        let (y, x) = map.at(y as i64, x as i64);
+        let map = Affine { x0: x - ((left as i64) << 32), y0: y - ((top as i64) << 32), ..*map };
+        let shape = region.shape(node.shape);
+        if map == Affine::IDENTITY && shape == self.to.node(from).shape {
+            return from;
+        }
+        self.to.push(Node { op: Op::Warp(map, how, border), inputs: vec![from], shape, ..node.clone() })
+    }
+}

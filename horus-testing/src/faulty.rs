@@ -1,0 +1,138 @@
+//! A device that fails on request, to test what failures leave behind.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use horus_base::error::{DeviceError, MemoryBound};
+use horus_host::comm::Communicator;
+use horus_host::device::{Device, DeviceSpan, Exchange, Label, Launch, Memory, MemoryKind, Ticket};
+use horus_host::host::Piece;
+use horus_host::host::buffer::{HostBuffer, HostMemory};
+use horus_host::host::workers::Workers;
+
+/// A device that behaves as `inner`, except for one call, which fails.
+#[derive(Debug)]
+pub struct Faulty<D> {
+    inner: D,
+    calls: Arc<Calls>,
+}
+
+#[derive(Debug)]
+struct Calls {
+    made: AtomicUsize,
+    /// The number of the call that fails.
+    fails: AtomicUsize,
+}
+
+/// Controls when a [`Faulty`] device, which belongs to a session, fails.
+#[derive(Clone, Debug)]
+pub struct Fault(Arc<Calls>);
+
+impl Fault {
+    /// Makes the `n`th call from now fail (0 is the next): an allocation, a copy or a launch.
+    pub fn after(&self, n: usize) {
+        self.0.fails.store(self.0.made.load(Ordering::Relaxed) + n, Ordering::Relaxed);
+    }
+
+    /// Makes no further call fail; returns whether one has.
+    pub fn stop(&self) -> bool {
+        self.0.fails.swap(usize::MAX, Ordering::Relaxed) < self.0.made.load(Ordering::Relaxed)
+    }
+}
+
+impl<D: Device> Faulty<D> {
+    /// A device on `inner`, and its control; no call fails until it says so.
+    pub fn new(inner: D) -> (Faulty<D>, Fault) {
+        let calls = Arc::new(Calls { made: AtomicUsize::new(0), fails: AtomicUsize::new(usize::MAX) });
+        (Faulty { inner, calls: Arc::clone(&calls) }, Fault(calls))
+    }
+
+    fn call(&self, what: &str) -> Result<(), DeviceError> {
+        let number = self.calls.made.fetch_add(1, Ordering::Relaxed);
+        if number == self.calls.fails.load(Ordering::Relaxed) {
+            return Err(DeviceError::Driver(format!("{what} fails on purpose")));
+        }
+        Ok(())
+    }
+}
+
+impl<D: Device> Device for Faulty<D> {
+    fn name(&self) -> String {
+        self.inner.name()
+    }
+    fn hardware(&self) -> String {
+        self.inner.hardware()
+    }
+    fn driver(&self) -> String {
+        self.inner.driver()
+    }
+    fn memory(&self) -> MemoryKind {
+        self.inner.memory()
+    }
+    fn workers(&self) -> &Workers {
+        self.inner.workers()
+    }
+    fn capacity(&self) -> Option<usize> {
+        self.inner.capacity()
+    }
+    fn allocate(&self, bytes: usize) -> Result<Memory, DeviceError> {
+        // As a driver would report it, so that running out of memory is handled as such.
+        let bound = MemoryBound::Setting { name: "a failure on purpose", bytes: 0 };
+        let lacking = |_| DeviceError::OutOfMemory { bytes, used: 0, bound };
+        self.call("an allocation").map_err(lacking)?;
+        self.inner.allocate(bytes)
+    }
+    fn write(&self, source: &[u8], target: &mut Memory, at: usize) -> Result<(), DeviceError> {
+        self.call("a copy to the device")?;
+        self.inner.write(source, target, at)
+    }
+    fn read(&self, source: &Memory, at: usize, target: &mut [u8]) -> Result<(), DeviceError> {
+        self.call("a copy to the host")?;
+        self.inner.read(source, at, target)
+    }
+    fn page_locked(&self, bytes: usize) -> Result<Option<Box<dyn HostMemory>>, DeviceError> {
+        self.inner.page_locked(bytes)
+    }
+    fn maps(&self, buffer: &HostBuffer) -> bool {
+        self.inner.maps(buffer)
+    }
+    fn map(&self, buffer: HostBuffer) -> Result<Memory, HostBuffer> {
+        if self.call("a use of the host's memory").is_ok() { self.inner.map(buffer) } else { Err(buffer) }
+    }
+    fn unmap(&self, memory: Memory) -> Result<HostBuffer, DeviceError> {
+        self.call("the end of a use of the host's memory")?;
+        self.inner.unmap(memory)
+    }
+    fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[Piece]) -> Result<(), DeviceError> {
+        self.call("a copy on the device")?;
+        self.inner.copy(source, target, pieces)
+    }
+    fn address(&self) -> u64 {
+        self.inner.address()
+    }
+    fn connect(&self, comm: &dyn Communicator, addresses: &[u64]) -> Result<bool, DeviceError> {
+        self.inner.connect(comm, addresses)
+    }
+    fn exchange(
+        &self,
+        comm: &dyn Communicator,
+        reads: &[&Memory],
+        writes: &mut [&mut Memory],
+        work: &Exchange,
+    ) -> Result<Ticket, DeviceError> {
+        self.inner.exchange(comm, reads, writes, work)
+    }
+    fn arrive(&self, ticket: Ticket, writes: &mut [&mut Memory]) -> Result<(), DeviceError> {
+        self.inner.arrive(ticket, writes)
+    }
+    fn launch(&self, launch: Launch<'_>) -> Result<(), DeviceError> {
+        self.call("a launch")?;
+        self.inner.launch(launch)
+    }
+    fn synchronize(&self) -> Result<(), DeviceError> {
+        self.inner.synchronize()
+    }
+    fn recorded(&self, own: &dyn Fn(Label) -> bool) -> Result<Vec<DeviceSpan>, DeviceError> {
+        self.inner.recorded(own)
+    }
+}

@@ -1,0 +1,561 @@
+//! Kernels evaluated pixel by pixel, straight from their definitions: what devices are tested against, launch by launch.
+// Long because each kernel has its definition here.
+
+use super::components::components;
+use super::geometric::sample;
+use super::neighbourhood::{correlate_at, generalized_at, median_at};
+use super::pixel::{body, holds};
+use super::reconstruction::reconstruction;
+use super::sampling;
+use super::windowed;
+use horus_base::dispatch;
+use horus_base::dtype::{DType, Numeric, Pixel, Scalar, convert_pixel};
+use horus_base::shape::{Axis, Border, Shape, Window};
+use horus_host::device::Geometry;
+use horus_plan::ir::kernel::{InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
+use horus_plan::ops::geometric::Flip;
+use horus_plan::ops::labels;
+use horus_plan::ops::pixel::PixelKind;
+use horus_plan::ops::planes::stacked;
+use horus_plan::ops::reduce::{Fold, Moments, RowReduce, bin_of, fold, fold_moments, fold_planes, moments, running};
+use horus_plan::ops::tiles::{TileReduce, rectangle, squared_deviation};
+use horus_plan::ops::windowed::Windowed;
+
+/// An image on the host: the rows of its window.
+#[derive(Clone, Debug)]
+pub struct HostImage {
+    /// What is held.
+    pub geometry: Geometry,
+    /// The elements, as the device holds them.
+    pub bytes: Vec<u8>,
+}
+
+impl HostImage {
+    /// An image of zeros.
+    pub fn zeroed(geometry: Geometry) -> HostImage {
+        HostImage { geometry, bytes: vec![0; geometry.bytes()] }
+    }
+
+    /// Repeatable data of every kind: small and large values, zeros of both signs, and for floats no
+    /// infinities.
+    pub fn random(geometry: Geometry, seed: u64) -> HostImage {
+        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let mut next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state >> 33
+        };
+        let count = geometry.plane() * geometry.shape.planes();
+        let bytes = (0..count)
+            .flat_map(|_| {
+                let n = next();
+                let v = match n % 23 {
+                    0 => 0.0,
+                    1 => -0.0,
+                    2 => 1e6,
+                    _ => (n as f64 / (1u64 << 31) as f64 - 0.3) * if geometry.dtype.is_float() { 2.0 } else { 300.0 },
+                };
+                bytes_of(Scalar::from_f64(geometry.dtype, v))
+            })
+            .collect();
+        HostImage { geometry, bytes }
+    }
+
+    /// The first pixel in which two images of one geometry differ: index, ours, theirs. NaNs are equal, since the
+    /// payload of a computed NaN is the processor's.
+    pub fn difference(&self, other: &HostImage) -> Option<(usize, String, String)> {
+        let size = self.geometry.dtype.size();
+        let show = |b: &[u8]| match self.geometry.dtype {
+            DType::F32 => {
+                let v = f32::from_ne_bytes(b.try_into().unwrap_or_default());
+                (v.is_nan(), format!("{v:e} ({:#x})", v.to_bits()))
+            }
+            DType::F64 => {
+                let v = f64::from_ne_bytes(b.try_into().unwrap_or_default());
+                (v.is_nan(), format!("{v:e} ({:#x})", v.to_bits()))
+            }
+            _ => (false, format!("{b:?}")),
+        };
+        self.bytes.chunks(size).zip(other.bytes.chunks(size)).enumerate().filter(|(_, (a, b))| a != b).find_map(
+            |(i, (a, b))| {
+                let ((nan_a, a), (nan_b, b)) = (show(a), show(b));
+                (!(nan_a && nan_b)).then_some((i, a, b))
+            },
+        )
+    }
+
+    /// The image in the rows of `window`: those held, wrapped copies of them, else zeros.
+    fn covering(&self, window: Window) -> HostImage {
+        let mut out = HostImage::zeroed(Geometry { window, ..self.geometry });
+        let Geometry { shape, window: held, .. } = self.geometry;
+        for c in 0..shape.planes() {
+            for y in window.start..window.end {
+                let from = if held.contains(y) { y } else { y.rem_euclid(shape.height.cast_signed()) };
+                if held.contains(from) {
+                    let (to, bytes) = (out.at(c, y, 0), self.at(c, from, 0)..self.at(c, from, shape.width));
+                    out.bytes[to..to + bytes.len()].copy_from_slice(&self.bytes[bytes]);
+                }
+            }
+        }
+        out
+    }
+
+    fn at(&self, c: usize, y: isize, x: usize) -> usize {
+        (self.geometry.row(c, self.held(y)) + x) * self.geometry.dtype.size()
+    }
+
+    /// The pixel of row `y`, which is held, and column `x` of plane `c`.
+    pub fn get<T: Pixel>(&self, c: usize, y: isize, x: usize) -> T {
+        let at = self.at(c, y, x);
+        element(&self.bytes[at..at + size_of::<T>()])
+    }
+
+    fn put<T: Pixel>(&mut self, c: usize, y: isize, x: usize, v: T) {
+        let at = self.at(c, y, x);
+        self.bytes[at..at + size_of::<T>()].copy_from_slice(&bytes_of(v.scalar()));
+    }
+
+    /// The pixel read at (`y`, `x`) with a border.
+    fn sample<T: Pixel>(&self, c: usize, y: isize, x: isize, border: Border) -> T {
+        match (self.resolve(y, border), border.map(x, self.geometry.shape.width)) {
+            (Some(y), Some(x)) => self.get(c, y, x),
+            _ => border.constant().map_or(T::ZERO, T::from_f64),
+        }
+    }
+
+    /// Row `y` or, where that is not held, a copy of it that is.
+    fn held(&self, y: isize) -> isize {
+        let Geometry { shape, window, .. } = self.geometry;
+        if window.contains(y) || shape.height == 0 {
+            return y;
+        }
+        window.start + (y - window.start).rem_euclid(shape.height.cast_signed())
+    }
+
+    fn resolve(&self, y: isize, border: Border) -> Option<isize> {
+        let Geometry { shape, window, .. } = self.geometry;
+        if (0..shape.height.cast_signed()).contains(&y) || (border == Border::Wrap && window.contains(y)) {
+            return Some(y);
+        }
+        border.map(y, shape.height).map(usize::cast_signed)
+    }
+}
+
+fn bytes_of(s: Scalar) -> Vec<u8> {
+    s.bits().to_ne_bytes()[..s.dtype().size()].to_vec()
+}
+
+fn element<T: Pixel>(bytes: &[u8]) -> T {
+    let mut bits = [0u8; 8];
+    bits[..bytes.len()].copy_from_slice(bytes);
+    let bits = u64::from_ne_bytes(bits);
+    T::from_scalar(match T::DTYPE.numeric() {
+        Numeric::U8 => Scalar::U8(bits as u8),
+        Numeric::U16 => Scalar::U16(bits as u16),
+        Numeric::U32 => Scalar::U32(bits as u32),
+        Numeric::I8 => Scalar::I8(bits as i8),
+        Numeric::I16 => Scalar::I16(bits as i16),
+        Numeric::I32 => Scalar::I32(bits as i32),
+        Numeric::F32 => Scalar::F32(f32::from_bits(bits as u32)),
+        Numeric::F64 => Scalar::F64(f64::from_bits(bits)),
+    })
+}
+
+/// Evaluates a launch.
+pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, rows: Window) {
+    let out = output.geometry;
+    match kernel {
+        Kernel::Map(m) if !m.chains.is_empty() && m.chains.iter().all(|c| c.is_pointwise() && c.chains.is_empty()) => {
+            let (m, inputs) = without_chains(m, inputs, out);
+            evaluate(&Kernel::Map(m), &inputs, output, rows);
+        }
+        Kernel::Map(m) => dispatch!(out.dtype, T => {
+            for c in 0..out.shape.planes() {
+                for y in rows.start..rows.end {
+                    for x in 0..out.shape.width {
+                        let v = map_pixel(m, inputs, out, (c, y, x));
+                        output.put::<T>(c, y, x, T::from_scalar(v));
+                    }
+                }
+            }
+        }),
+        Kernel::Repeat(repeat) => {
+            let step = Kernel::Map(repeat.body.clone());
+            let mut inputs = inputs.to_vec();
+            for window in repeat.windows(rows, out.shape) {
+                // Nothing of a result on the way is there but the rows that the steps to come read.
+                let mut next = HostImage::zeroed(Geometry { window, ..out });
+                evaluate(&step, &inputs, &mut next, window);
+                inputs[repeat.state] = next;
+            }
+            let last = &inputs[repeat.state];
+            for c in 0..out.shape.planes() {
+                for y in rows.start..rows.end {
+                    let (to, from) = (output.at(c, y, 0), last.at(c, y, 0)..last.at(c, y, out.shape.width));
+                    output.bytes[to..to + from.len()].copy_from_slice(&last.bytes[from]);
+                }
+            }
+        }
+        Kernel::Merge => dispatch!(out.dtype, T => {
+            let from = stacked(inputs.iter().map(|i| i.geometry.shape), out.shape).expect("a launch that fits");
+            for (p, (i, plane)) in from.into_iter().enumerate() {
+                for y in rows.start..rows.end {
+                    (0..out.shape.width).for_each(|x| output.put::<T>(p, y, x, inputs[i].get(plane, y, x)));
+                }
+            }
+        }),
+        Kernel::Lookup => dispatch!(out.dtype, T => dispatch!(inputs[0].geometry.dtype, S => {
+            for c in 0..out.shape.planes() {
+                for y in rows.start..rows.end {
+                    for x in 0..out.shape.width {
+                        let entry = (inputs[0].get::<S>(c, y, x).to_f64() - S::LOWEST.to_f64()) as usize;
+                        output.put::<T>(c, y, x, inputs[1].get(0, 0, entry));
+                    }
+                }
+            }
+        })),
+        Kernel::Remap(how, border) => dispatch!(out.dtype, T => {
+            let (of, volume) = (inputs[0].geometry.shape, inputs.len() == 4);
+            for p in 0..out.shape.planes() {
+                let (level, channel) = (p / out.shape.channels, p % out.shape.channels);
+                for y in rows.start..rows.end {
+                    for x in 0..out.shape.width {
+                        let at = |c: &HostImage| {
+                            let plane = if volume { level } else { 0 };
+                            dispatch!(c.geometry.dtype, C => c.get::<C>(plane, y, x).to_f64())
+                        };
+                        let position: Vec<f64> = inputs[1..].iter().map(at).collect();
+                        let read = |place: &[isize]| {
+                            let (z, place) = if volume { (place[0], &place[1..]) } else { (level.cast_signed(), place) };
+                            match border.map(z, of.depth) {
+                                Some(z) => inputs[0].sample(z * of.channels + channel, place[0], place[1], *border),
+                                None => border.constant().map_or(T::ZERO, T::from_f64),
+                            }
+                        };
+                        output.put::<T>(p, y, x, sampling::sample(*how, &position, &read));
+                    }
+                }
+            }
+        }),
+        Kernel::Windowed(how, border) => dispatch!(inputs[0].geometry.dtype, S => {
+            for c in 0..out.shape.planes() {
+                for y in rows.start..rows.end {
+                    for x in 0..out.shape.width {
+                        let read = |dy, dx| inputs[0].sample::<S>(c, y + dy, x.cast_signed() + dx, *border);
+                        match (how, out.dtype) {
+                            (Windowed::Rank(rank), _) => output.put(c, y, x, windowed::ranked(rank, read)),
+                            (Windowed::Mean(mean), DType::F32) => {
+                                output.put(c, y, x, windowed::mean_at(mean, read) as f32);
+                            }
+                            (Windowed::Mean(mean), _) => output.put(c, y, x, windowed::mean_at(mean, read)),
+                        }
+                    }
+                }
+            }
+        }),
+        Kernel::Reconstruct(how) => dispatch!(out.dtype, T => {
+            let Shape { depth, height, width, .. } = out.shape;
+            let pixel = |i: usize| (i / width / height, (i / width % height).cast_signed(), i % width);
+            let all = |image: &HostImage| (0..out.shape.len()).map(pixel).map(|(z, y, x)| image.get::<T>(z, y, x)).collect();
+            let [marker, mask]: [Vec<T>; 2] = [&inputs[0], &inputs[1]].map(all);
+            for (i, v) in reconstruction(&marker, &mask, [depth, height, width], *how).into_iter().enumerate() {
+                let (z, y, x) = pixel(i);
+                output.put(z, y, x, v);
+            }
+        }),
+        Kernel::Components(how) => {
+            let Shape { depth, height, width, .. } = out.shape;
+            let pixel = |i: usize| (i / width / height, (i / width % height).cast_signed(), i % width);
+            let there: Vec<bool> = dispatch!(inputs[0].geometry.dtype, T => {
+                let pixels = (0..out.shape.len()).map(pixel);
+                pixels.map(|(z, y, x)| inputs[0].get::<T>(z, y, x).to_f64() != 0.0).collect()
+            });
+            for (i, label) in components(&there, [depth, height, width], *how).into_iter().enumerate() {
+                let (z, y, x) = pixel(i);
+                output.put(z, y, x, label);
+            }
+        }
+        Kernel::Transpose => dispatch!(out.dtype, T => {
+            for c in 0..out.shape.planes() {
+                for y in rows.start..rows.end {
+                    for x in 0..out.shape.width {
+                        output.put::<T>(c, y, x, inputs[0].get(c, x.cast_signed(), y.cast_unsigned()));
+                    }
+                }
+            }
+        }),
+        Kernel::RowReduce(how) => dispatch!(inputs[0].geometry.dtype, T => {
+            let operand = inputs.get(1).map_or(0.0, |m| m.get::<f64>(0, 0, 0));
+            let width = inputs[0].geometry.shape.width;
+            for c in 0..out.shape.planes() {
+                for y in rows.start..rows.end {
+                    let line = (0..width).map(|x| inputs[0].get::<T>(c, y, x));
+                    match how {
+                        RowReduce::Sum => {
+                            output.put(c, y, 0, fold(Fold::Sum, line.map(Pixel::to_f64)));
+                        }
+                        RowReduce::SquaredDeviation => {
+                            let square = line.map(|v| { let d = v.to_f64() - operand; d * d });
+                            output.put(c, y, 0, fold(Fold::Sum, square));
+                        }
+                        RowReduce::Min | RowReduce::Max => output.put::<T>(c, y, 0, fold(how.fold(), line)),
+                        RowReduce::Extremes => {
+                            output.put::<T>(c, y, 0, fold(Fold::Min, line.clone()));
+                            output.put::<T>(c, y, 1, fold(Fold::Max, line));
+                        }
+                        RowReduce::Moments => {
+                            let of = moments(line.map(Pixel::to_f64));
+                            let columns = [of.sum, of.squares, of.count].into_iter().enumerate();
+                            columns.for_each(|(x, v)| output.put::<f64>(c, y, x, v));
+                        }
+                        RowReduce::First => {
+                            let at = line.map(Pixel::to_f64).position(|v| v == operand);
+                            output.put::<f64>(c, y, 0, at.map_or(f64::INFINITY, |at| at as f64));
+                        }
+                    }
+                }
+            }
+        }),
+        Kernel::Running => dispatch!(inputs[0].geometry.dtype, T => {
+            for c in 0..out.shape.planes() {
+                for y in rows.start..rows.end {
+                    let line: Vec<f64> = (0..out.shape.width).map(|x| inputs[0].get::<T>(c, y, x).to_f64()).collect();
+                    running(&line).into_iter().enumerate().for_each(|(x, v)| output.put::<f64>(c, y, x, v));
+                }
+            }
+        }),
+        Kernel::RunningDepth => dispatch!(inputs[0].geometry.dtype, T => {
+            for c in 0..out.shape.channels {
+                for y in rows.start..rows.end {
+                    for x in 0..out.shape.width {
+                        let planes = (0..out.shape.depth).map(|z| z * out.shape.channels + c);
+                        planes.fold(None, |sum: Option<f64>, plane| {
+                            let v = inputs[0].get::<T>(plane, y, x).to_f64();
+                            let sum = sum.map_or(v, |sum| sum + v);
+                            output.put::<f64>(plane, y, x, sum);
+                            Some(sum)
+                        });
+                    }
+                }
+            }
+        }),
+        Kernel::MapReduce(map, how) => {
+            let shape = Shape { width: inputs[0].geometry.shape.width, ..out.shape };
+            let geometry = Geometry { shape, dtype: map.result_type(), window: rows };
+            let mut values = HostImage::zeroed(geometry);
+            evaluate(&Kernel::Map(map.clone()), &inputs[..map.inputs], &mut values, rows);
+            let all: Vec<HostImage> = std::iter::once(values).chain(inputs[map.inputs..].iter().cloned()).collect();
+            evaluate(&Kernel::RowReduce(*how), &all, output, rows);
+        }
+        Kernel::Fold(how) => dispatch!(out.dtype, T => {
+            let g = inputs[0].geometry;
+            let plane = |c| (0..g.shape.height).flat_map(move |y| (0..g.shape.width).map(move |x| (c, y, x)));
+            let value = |(c, y, x): (usize, usize, usize)| inputs[0].get::<T>(c, y.cast_signed(), x);
+            let column = |x: usize| (0..g.shape.planes()).map(move |c| (0..g.shape.height).map(move |y| (c, y, x)));
+            match how {
+                Fold::Sum | Fold::Min | Fold::Max => {
+                    let v = fold_planes(*how, (0..g.shape.planes()).map(|c| plane(c).map(value)));
+                    output.put::<T>(0, 0, 0, v);
+                }
+                Fold::Extremes => for (x, how) in [Fold::Min, Fold::Max].into_iter().enumerate() {
+                    let v = fold_planes(how, column(x).map(|rows| rows.map(value)));
+                    output.put::<T>(0, 0, x, v);
+                },
+                Fold::Moments => {
+                    let f = |c, y: usize, x| inputs[0].get::<f64>(c, y.cast_signed(), x);
+                    let row = |(c, y, _)| Moments { sum: f(c, y, 0), squares: f(c, y, 1), count: f(c, y, 2) };
+                    let of = fold_moments(column(0).map(|rows| rows.map(row)));
+                    let columns = [of.sum, of.squares, of.count].into_iter().enumerate();
+                    columns.for_each(|(x, v)| output.put::<f64>(0, 0, x, v));
+                }
+            }
+        }),
+        Kernel::Labels(how) => {
+            let over_input = if how.adds_up() { rows } else { how.rows(rows).clipped(inputs[0].geometry.shape.height) };
+            let first = if how.adds_up() { 0 } else { out.window.start.cast_unsigned() };
+            let mut table = vec![labels::identity(*how); out.window.len() * out.shape.width];
+            let of = inputs[0].geometry.shape;
+            for (p, y) in (0..of.planes()).flat_map(|p| (over_input.start..over_input.end).map(move |y| (p, y))) {
+                for x in 0..of.width {
+                    let label = dispatch!(inputs[0].geometry.dtype, L => inputs[0].get::<L>(p, y, x).to_f64());
+                    if label >= 0.0 && label < how.count() as f64 {
+                        let v = inputs.get(1).map_or(
+                            0.0,
+                            |image| dispatch!(image.geometry.dtype, T => image.get::<T>(p, y, x).to_f64()),
+                        );
+                        labels::enter(*how, &mut table, first, label as usize, (y.cast_unsigned(), x), v);
+                    }
+                }
+            }
+            let written = if how.adds_up() { out.window } else { rows };
+            for y in written.start..written.end {
+                for x in 0..out.shape.width {
+                    let at = (y - out.window.start).cast_unsigned() * out.shape.width + x;
+                    output.put(0, y, x, table[at]);
+                }
+            }
+        }
+        Kernel::Tiles(grid, how) => dispatch!(inputs[0].geometry.dtype, T => {
+            for c in 0..out.shape.planes() {
+                for y in rows.start..rows.end {
+                    for x in 0..out.shape.width {
+                        let (down, along) = grid.rectangle(inputs[0].geometry.shape, y.cast_unsigned(), x);
+                        let count = down.len() * along.len();
+                        let get = |y: usize, x| inputs[0].get::<T>(c, y.cast_signed(), x);
+                        let pixels = down.map(|y| along.clone().map(move |x| get(y, x)));
+                        let numbers = pixels.clone().map(|row| row.map(Pixel::to_f64));
+                        match how {
+                            TileReduce::Sum => output.put(c, y, x, rectangle(Fold::Sum, numbers)),
+                            TileReduce::SquaredDeviation => output.put(c, y, x, squared_deviation(count, numbers)),
+                            _ => output.put::<T>(c, y, x, rectangle(how.fold(), pixels)),
+                        }
+                    }
+                }
+            }
+        }),
+        &Kernel::Histogram { bins, lo, hi } => dispatch!(inputs[0].geometry.dtype, T => {
+            let mut counts = vec![0.0; bins];
+            for c in 0..inputs[0].geometry.shape.planes() {
+                for y in rows.start..rows.end {
+                    for x in 0..inputs[0].geometry.shape.width {
+                        if let Some(b) = bin_of(inputs[0].get::<T>(c, y, x).to_f64(), lo, hi, bins) {
+                            counts[b] += 1.0;
+                        }
+                    }
+                }
+            }
+            counts.into_iter().enumerate().for_each(|(b, n)| output.put::<f64>(0, 0, b, n));
+        }),
+        Kernel::Source(_) => {}
+    }
+}
+
+/// The kernel with its chains evaluated: inputs after the others. Chains are evaluated in all rows that an input holds;
+/// of another input that is the same row, a wrapped copy of it, or one that nobody needs.
+fn without_chains(m: &MapKernel, inputs: &[HostImage], out: Geometry) -> (MapKernel, Vec<HostImage>) {
+    let (mut m, mut inputs) = (m.clone(), inputs.to_vec());
+    let held = inputs.iter().map(|i| i.geometry.window).reduce(Window::union).unwrap_or(out.window);
+    let first = inputs.len();
+    let covering: Vec<HostImage> = inputs.iter().map(|i| i.covering(held)).collect();
+    for chain in std::mem::take(&mut m.chains) {
+        let geometry = Geometry { dtype: chain.result_type(), window: held, ..out };
+        let mut values = HostImage::zeroed(geometry);
+        evaluate(&Kernel::Map(chain), &covering, &mut values, held);
+        inputs.push(values);
+    }
+    let input = |s: &mut Source| {
+        if let Source::Chain(c) = *s {
+            *s = Source::Input(first + c);
+        }
+    };
+    m.stages.iter_mut().for_each(|s| input(&mut s.source));
+    for leaf in &mut m.leaves {
+        if let LeafOp::Correlate(source, ..) | LeafOp::Shift(source, ..) = &mut leaf.op {
+            input(source);
+        }
+    }
+    (m, inputs)
+}
+
+fn map_pixel(m: &MapKernel, inputs: &[HostImage], out: Geometry, (c, y, x): (usize, isize, usize)) -> Scalar {
+    let leaves: Vec<Scalar> = m
+        .leaves
+        .iter()
+        .map(|l| dispatch!(l.dtype, T => leaf::<T>(m, l, inputs, out, (c, y, x.cast_signed())).scalar()))
+        .collect();
+    let mut results: Vec<Scalar> = Vec::new();
+    let value = |v: Val, results: &[Scalar]| match v {
+        Val::Leaf(i) => leaves[i],
+        Val::Instr(i) => results[i],
+        Val::Const(s) => s,
+        Val::Index(axis, dtype) => {
+            let at = match axis {
+                Axis::Rows => y.rem_euclid(out.shape.height.cast_signed()).cast_unsigned(),
+                Axis::Columns => x,
+                Axis::Channels => c % out.shape.channels,
+                Axis::Depth => c / out.shape.channels,
+            };
+            Scalar::from_f64(dtype, at as f64)
+        }
+    };
+    for i in &m.code {
+        let args: Vec<Scalar> = i.args.iter().map(|&a| value(a, &results)).collect();
+        let v = match i.op {
+            InstrOp::Convert => dispatch!(i.operand, S => dispatch!(i.result, D => {
+                convert_pixel::<S, D>(S::from_scalar(args[0])).scalar()
+            })),
+            InstrOp::Pixel(op) => dispatch!(i.operand, T => match op.info().kind {
+                PixelKind::Select => if args[0].to_f64() != 0.0 { args[1] } else { args[2] },
+                kind => {
+                    let args: Vec<T> = args.iter().map(|&a| T::from_scalar(a)).collect();
+                    if kind == PixelKind::Compare { Scalar::U8(holds(op, &args).into()) } else { body(op, &args).scalar() }
+                }
+            }),
+        };
+        results.push(v);
+    }
+    m.result.map_or(Scalar::from_f64(out.dtype, 0.0), |v| value(v, &results))
+}
+
+/// What a filter reads at row `y` and column `x` of an input, or of a chain, which is an image of the extent of `out`.
+fn read<T: Pixel>(
+    m: &MapKernel,
+    source: Source,
+    inputs: &[HostImage],
+    out: Geometry,
+    (c, y, x): (usize, isize, isize),
+    border: Border,
+) -> T {
+    let chain = match source {
+        Source::Input(i) => return inputs[i].sample(c, y, x, border),
+        Source::Chain(chain) => &m.chains[chain],
+        Source::Stage(_) => unreachable!("a row pass is no image"),
+    };
+    match (border.map(y, out.shape.height), border.map(x, out.shape.width)) {
+        (Some(y), Some(x)) => T::from_scalar(map_pixel(chain, inputs, out, (c, y.cast_signed(), x))),
+        _ => border.constant().map_or(T::ZERO, T::from_f64),
+    }
+}
+
+fn leaf<T: Pixel>(m: &MapKernel, l: &Leaf, inputs: &[HostImage], out: Geometry, at: (usize, isize, isize)) -> T {
+    let (c, y, x) = at;
+    match &l.op {
+        LeafOp::Load(i) => inputs[*i].get(c, y, x.cast_unsigned()),
+        LeafOp::LoadPlane(i, map) => match map.at(c) {
+            Some(plane) => inputs[*i].get(plane, y, x.cast_unsigned()),
+            None => map.border.constant().map_or(T::ZERO, T::from_f64),
+        },
+        LeafOp::Shift(source, [dy, dx], b) => read(m, *source, inputs, out, (c, y + dy, x + dx), *b),
+        LeafOp::Correlate(Source::Stage(s), f, b) => {
+            let stage = &m.stages[*s];
+            let row = |dy: isize, _| -> T::Linear {
+                // A column filter reads row-pass results; beyond the image those of the mapped row, or the constant.
+                let y = match stage.source {
+                    Source::Input(i) => inputs[i].resolve(y + dy, *b),
+                    _ => b.map(y + dy, out.shape.height).map(usize::cast_signed),
+                };
+                let Some(y) = y else {
+                    return b.constant().map_or(T::Linear::ZERO, T::Linear::from_f64);
+                };
+                let at = |dy, dx| read::<T>(m, stage.source, inputs, out, (c, y + dy, x + dx), stage.border);
+                correlate_at(&stage.filter, |dy, dx| at(dy, dx).to_linear())
+            };
+            T::from_f64(correlate_at::<T::Linear>(f, row).to_f64())
+        }
+        LeafOp::Correlate(source, f, b) => {
+            let at = |dy, dx| read::<T>(m, *source, inputs, out, (c, y + dy, x + dx), *b).to_linear();
+            T::from_f64(correlate_at::<T::Linear>(f, at).to_f64())
+        }
+        LeafOp::Generalized(i, g, b) => generalized_at(g, |dy, dx| inputs[*i].sample(c, y + dy, x + dx, *b)),
+        LeafOp::Median(i, size, b) => median_at(*size, |dy, dx| inputs[*i].sample(c, y + dy, x + dx, *b)),
+        LeafOp::Warp(i, map, how, b) => {
+            let (py, px) = map.at(y as i64, x as i64);
+            sample(*how, py, px, |y, x| inputs[*i].sample::<T>(c, y, x, *b))
+        }
+        LeafOp::Flip(i, flip) => {
+            let s = inputs[*i].geometry.shape;
+            let y = if flip.rows() { s.height.cast_signed() - 1 - y } else { y };
+            let x = if matches!(flip, Flip::Vertical) { x } else { s.width.cast_signed() - 1 - x };
+            inputs[*i].get(c, y, x.cast_unsigned())
+        }
+    }
+}

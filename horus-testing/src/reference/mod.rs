@@ -1,0 +1,229 @@
+//! The oracle: every operation straight from its definition, one pixel after the other.
+//!
+//! Nothing here is optimised, parallel or shared with a backend beyond the definitions themselves: the arithmetic of
+//! [`Pixel`], [`Border::map`](horus_base::shape::Border::map), the order of the taps of a
+//! [`Filter`](horus_plan::ops::neighbourhood::Filter), [`median_network`](horus_plan::ops::neighbourhood::median_network),
+//! [`Affine::at`](horus_plan::ops::geometric::Affine::at) and the fixed order of [`fold`](horus_plan::ops::reduce::fold). Every
+//! backend, on any number of ranks and threads, must yield the bits that [`evaluate`] yields (the
+//! sign and payload of a NaN apart); `tests/goldens` holds [`evaluate`] itself against scipy.
+
+use horus_base::dtype::{DType, Pixel, Scalar, convert_pixel};
+use horus_base::shape::{Axis, Shape};
+use horus_plan::ir::graph::{Graph, Node, Op, Operand, ValueId};
+use horus_plan::ops::components::Connectivity;
+use horus_plan::ops::planes::PlaneMap;
+use horus_plan::ops::reconstruction::Reconstruction;
+
+pub mod components;
+pub mod geometric;
+pub mod kernel;
+pub mod neighbourhood;
+pub mod pixel;
+pub mod reconstruction;
+pub mod reduce;
+pub mod sampling;
+pub mod windowed;
+
+mod image;
+pub use image::{Image, TypedPixels};
+
+/// The values of the graph's roots, in their order. `source` gives the values that exist.
+///
+/// # Panics
+/// If the graph is malformed: inputs of the wrong number, type or size, or a node whose operation yields another shape
+/// or type than the node says.
+pub fn evaluate(graph: &Graph<Op>, source: &dyn Fn(ValueId) -> Image) -> Vec<Image> {
+    let mut values: Vec<Image> = Vec::new();
+    for (id, node) in graph.iter() {
+        let inputs: Vec<&Image> = node.inputs.iter().map(|i| &values[i.0]).collect();
+        let value = apply(node, &inputs, source);
+        assert_eq!(
+            (value.shape, value.dtype()),
+            (node.shape, node.dtype.stored()),
+            "{id} = {} (recorded at {}) yields another shape or type than it was recorded with",
+            node.op.name(),
+            node.site
+        );
+        values.push(value);
+    }
+    graph.roots.iter().map(|r| values[r.0].clone()).collect()
+}
+
+/// The value of one node from the values of its inputs.
+fn apply(node: &Node<Op>, inputs: &[&Image], source: &dyn Fn(ValueId) -> Image) -> Image {
+    match &node.op {
+        Op::Source(id) => source(*id),
+        Op::Fill(value) => fill(node.shape, node.dtype.stored(), *value),
+        Op::Index(axis) => index(node.shape, node.dtype.stored(), *axis),
+        Op::Pixel(op, operands) => {
+            let operands: Vec<pixel::ImageOrScalar<'_>> = operands
+                .iter()
+                .map(|operand| match operand {
+                    Operand::Input(i) => pixel::ImageOrScalar::Image(inputs[*i]),
+                    Operand::Const(c) => pixel::ImageOrScalar::Const(*c),
+                })
+                .collect();
+            pixel::apply(*op, &operands)
+        }
+        Op::Convert => convert(inputs[0], node.dtype.stored()),
+        Op::Planes(map) => planes(inputs[0], map, node.shape),
+        Op::Lookup => lookup(inputs[0], inputs[1]),
+        Op::Remap(how, border) => sampling::remap(inputs[0], &inputs[1..], *how, *border),
+        Op::Merge => merge(inputs, node.shape),
+        Op::Correlate(filter, border) => neighbourhood::correlate(inputs[0], filter, *border),
+        Op::Separable { row, column, border } => neighbourhood::separable(inputs[0], row, column, *border),
+        Op::Generalized(g, border) => neighbourhood::generalized(inputs[0], g, *border),
+        Op::Median(size, border) => neighbourhood::median(inputs[0], *size, *border),
+        Op::Windowed(how, border) => windowed::windowed(inputs[0], how, *border, node.dtype.stored()),
+        Op::Warp(map, interpolation, border) => geometric::warp(inputs[0], node.shape, map, *interpolation, *border),
+        Op::Flip(flip) => geometric::flip(inputs[0], *flip),
+        Op::Transpose => geometric::transpose(inputs[0]),
+        Op::RowReduce(how) => reduce::rows(inputs[0], *how, inputs.get(1).copied()),
+        Op::Running => reduce::running(inputs[0]),
+        Op::RunningDepth => reduce::running_depth(inputs[0]),
+        Op::Fold(how) => reduce::fold(inputs[0], *how),
+        Op::Labels(how) => reduce::labels(inputs[0], inputs.get(1).copied(), *how),
+        Op::Components(how) => label(inputs[0], *how),
+        Op::Reconstruct(how) => reconstruct(inputs[0], inputs[1], *how),
+        Op::Tiles(grid, how) => reduce::tiles(inputs[0], *grid, *how, node.shape),
+        Op::Histogram { bins, lo, hi } => reduce::histogram(inputs[0], *bins, lo.to_f64(), hi.to_f64()),
+    }
+}
+
+/// An image of one value.
+pub fn fill(shape: Shape, dtype: DType, value: Scalar) -> Image {
+    horus_base::dispatch!(dtype, T => Image::from_fn(shape, |_, _, _| T::from_scalar(value)))
+}
+
+/// An image of the rows, columns, channels or levels of its pixels.
+pub fn index(shape: Shape, dtype: DType, axis: Axis) -> Image {
+    horus_base::dispatch!(dtype, T => Image::from_fn(shape, |plane, y, x| {
+        T::from_f64(match axis {
+            Axis::Rows => y,
+            Axis::Columns => x,
+            Axis::Channels => plane % shape.channels,
+            Axis::Depth => plane / shape.channels,
+        } as f64)
+    }))
+}
+
+/// Every pixel converted to another type; see [`convert_pixel`].
+pub fn convert(image: &Image, dtype: DType) -> Image {
+    horus_base::dispatch!(image.dtype(), S => horus_base::dispatch!(dtype, D => {
+        Image::from_fn(image.shape, |c, y, x| convert_pixel::<S, D>(image.at(c, y, x)))
+    }))
+}
+
+/// Planes read through a map, in an image of shape `shape`.
+pub fn planes(image: &Image, map: &PlaneMap, shape: Shape) -> Image {
+    horus_base::dispatch!(image.dtype(), T => Image::from_fn(shape, |p, y, x| match map.at(p) {
+        Some(plane) => image.at::<T>(plane, y, x),
+        None => map.border.constant().map_or(T::ZERO, T::from_f64),
+    }))
+}
+
+/// For each pixel, the entry of `table` of that index.
+pub fn lookup(image: &Image, table: &Image) -> Image {
+    horus_base::dispatch!(image.dtype(), S => horus_base::dispatch!(table.dtype(), D => {
+        let entry = |c, y, x| (image.at::<S>(c, y, x).to_f64() - S::LOWEST.to_f64()) as usize;
+        Image::from_fn(image.shape, |c, y, x| table.at::<D>(0, 0, entry(c, y, x)))
+    }))
+}
+
+/// The connected components of what is not 0, of one channel.
+pub fn label(image: &Image, how: Connectivity) -> Image {
+    let Shape { depth, height, width, .. } = image.shape;
+    let there: Vec<bool> = horus_base::dispatch!(image.dtype(), T => {
+        image.as_slice::<T>().iter().map(|v| v.to_f64() != 0.0).collect()
+    });
+    Image::new(image.shape, components::components(&there, [depth, height, width], how))
+}
+
+/// What a marker becomes within a mask, of one channel.
+pub fn reconstruct(marker: &Image, mask: &Image, how: Reconstruction) -> Image {
+    let Shape { depth, height, width, .. } = mask.shape;
+    horus_base::dispatch!(mask.dtype(), T => {
+        let found = reconstruction::reconstruction::<T>(marker.as_slice(), mask.as_slice(), [depth, height, width], how);
+        Image::new(mask.shape, found)
+    })
+}
+
+/// Images of one type behind each other, as an image of shape `shape`: along the channels if they have its depth, else along
+/// the depth.
+pub fn merge(images: &[&Image], shape: Shape) -> Image {
+    let first = images[0];
+    assert!(images.iter().all(|i| i.dtype() == first.dtype()), "merged images differ in type");
+    let along = if images.iter().all(|i| i.shape.depth == shape.depth) { Axis::Channels } else { Axis::Depth };
+    let total: usize = images.iter().map(|i| i.shape.extent(along)).sum();
+    assert_eq!(first.shape.with_extent(along, total), shape, "merged images make up the result");
+    horus_base::dispatch!(first.dtype(), T => Image::from_fn(shape, |p, y, x| {
+        let (mut z, mut c) = (p / shape.channels, p % shape.channels);
+        let mut rest = images.iter();
+        loop {
+            let image = rest.next().expect("the extents add up");
+            assert_eq!(image.shape.with_extent(along, total), shape, "merged images have one extent");
+            let (at, n) = (if along == Axis::Depth { &mut z } else { &mut c }, image.shape.extent(along));
+            if *at < n {
+                return image.at::<T>(z * image.shape.channels + c, y, x);
+            }
+            *at -= n;
+        }
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use horus_plan::ir::graph::NodeId;
+    use horus_plan::ops::pixel::PixelOp;
+    use std::panic::Location;
+
+    fn node(op: Op, inputs: &[usize], shape: Shape, dtype: DType) -> Node<Op> {
+        let inputs = inputs.iter().map(|&i| NodeId(i)).collect();
+        Node { op, inputs, shape, dtype, site: Location::caller().into() }
+    }
+
+    #[test]
+    fn a_program_is_evaluated_node_by_node_and_yields_its_roots_in_their_order() {
+        let shape = Shape::new(1, 2, 1);
+        let mut g = Graph::default();
+        let image = g.push(node(Op::Source(ValueId(7)), &[], shape, DType::U8));
+        let ten = g.push(node(Op::Fill(Scalar::U8(10)), &[], shape, DType::U8));
+        let sum = Op::Pixel(PixelOp::Add, vec![Operand::Input(0), Operand::Input(1)]);
+        let sum = g.push(node(sum, &[image.0, ten.0], shape, DType::U8));
+        let from = Op::Pixel(PixelOp::Sub, vec![Operand::Const(Scalar::U8(200)), Operand::Input(0)]);
+        let from = g.push(node(from, &[sum.0], shape, DType::U8));
+        g.roots = vec![from, image];
+        let values = evaluate(&g, &|id| {
+            assert_eq!(id, ValueId(7));
+            Image::new(shape, vec![5u8, 250])
+        });
+        assert_eq!(values, [Image::new(shape, vec![185u8, 0]), Image::new(shape, vec![5u8, 250])]);
+    }
+
+    #[test]
+    #[should_panic(expected = "another shape or type")]
+    fn a_node_must_be_what_it_says() {
+        let mut g = Graph::default();
+        g.push(node(Op::Fill(Scalar::F32(0.0)), &[], Shape::new(2, 2, 1), DType::F32));
+        g.push(node(Op::Transpose, &[0], Shape::new(2, 2, 1), DType::F64));
+        evaluate(&g, &|_| unreachable!("no sources"));
+    }
+
+    #[test]
+    fn conversion_rounds_once_and_saturates() {
+        let shape = Shape::new(1, 5, 1);
+        let f = Image::new(shape, vec![0.5f32, 1.5, -3.0, 300.0, f32::NAN]);
+        assert_eq!(convert(&f, DType::U8), Image::new(shape, vec![0u8, 2, 0, 255, 0]));
+        let i = Image::new(Shape::new(1, 1, 1), vec![16_777_217i32]);
+        assert_eq!(convert(&i, DType::F32), Image::new(Shape::new(1, 1, 1), vec![16_777_216f32]));
+    }
+
+    #[test]
+    fn planes_part_and_meet_again() {
+        let image = Image::new(Shape::new(1, 2, 3), vec![1u16, 2, 3, 4, 5, 6]);
+        let parts: Vec<Image> = (0..3).map(|c| planes(&image, &PlaneMap::one(c), Shape::new(1, 2, 1))).collect();
+        assert_eq!(parts[1], Image::new(Shape::new(1, 2, 1), vec![3u16, 4]));
+        assert_eq!(merge(&[&parts[0], &parts[1], &parts[2]], image.shape), image);
+    }
+}

@@ -1,0 +1,199 @@
+//! Reductions, in the fixed order of [`ops::reduce`](horus_plan::ops::reduce).
+
+use super::{Image, Pixel, Shape};
+use horus_plan::ops::labels::{self, LabelReduce};
+use horus_plan::ops::reduce::{self, Fold, Moments, RowReduce, bin_of};
+use horus_plan::ops::tiles::{self, Grid, TileReduce};
+
+/// Each row of each plane reduced to one value, or as many as there are columns: `h x w x c` to `h x 1 x c`. `operand`, a
+/// 1x1 `f64` image, is read by those that [have one](RowReduce::has_operand) only: the mean, or what is looked for.
+///
+/// # Panics
+/// If an operand is lacking.
+pub fn rows(image: &Image, how: RowReduce, operand: Option<&Image>) -> Image {
+    let shape = Shape { width: how.columns(), ..image.shape };
+    let columns = 0..image.shape.width;
+    horus_base::dispatch!(image.dtype(), T => {
+        let row = |c, y| columns.clone().map(move |x| image.at::<T>(c, y, x));
+        match how {
+            RowReduce::Sum => {
+                Image::from_fn(shape, |c, y, _| reduce::fold(how.fold(), row(c, y).map(T::to_f64)))
+            }
+            RowReduce::SquaredDeviation => {
+                let mean: f64 = operand.expect("the squared deviation has the mean as second input").at(0, 0, 0);
+                Image::from_fn(shape, |c, y, _| {
+                    let squares = row(c, y).map(|p| {
+                        let d = p.to_f64() - mean;
+                        d * d
+                    });
+                    reduce::fold(how.fold(), squares)
+                })
+            }
+            RowReduce::Min | RowReduce::Max => {
+                Image::from_fn(shape, |c, y, _| reduce::fold::<T>(how.fold(), row(c, y)))
+            }
+            RowReduce::Extremes => Image::from_fn(shape, |c, y, k| {
+                reduce::fold::<T>([Fold::Min, Fold::Max][k], row(c, y))
+            }),
+            RowReduce::Moments => Image::from_fn(shape, |c, y, k| {
+                let of = reduce::moments(row(c, y).map(T::to_f64));
+                [of.sum, of.squares, of.count][k]
+            }),
+            RowReduce::First => {
+                let wanted: f64 = operand.expect("what is looked for is the second input").at(0, 0, 0);
+                Image::from_fn(shape, |c, y, _| {
+                    let at = row(c, y).position(|p| p.to_f64() == wanted);
+                    at.map_or(f64::INFINITY, |at| at as f64)
+                })
+            }
+        }
+    })
+}
+
+/// The running sums of each row of each plane.
+pub fn running(image: &Image) -> Image {
+    let pixels: Vec<f64> = horus_base::dispatch!(image.dtype(), T => {
+        image.as_slice::<T>().iter().map(|p| p.to_f64()).collect()
+    });
+    let rows = pixels.chunks(image.shape.width.max(1));
+    Image::new(image.shape, rows.flat_map(reduce::running).collect::<Vec<f64>>())
+}
+
+/// Along the depth, the sums of the levels up to each, in `f64`.
+pub fn running_depth(image: &Image) -> Image {
+    let level = image.shape.area() * image.shape.channels;
+    let mut sums: Vec<f64> = horus_base::dispatch!(image.dtype(), T => {
+        image.as_slice::<T>().iter().map(|p| p.to_f64()).collect()
+    });
+    for i in level..sums.len() {
+        sums[i] += sums[i - level];
+    }
+    Image::new(image.shape, sums)
+}
+
+/// All elements reduced to one value: those of each plane, row by row as one sequence, then planes. Of several columns, each
+/// is reduced.
+pub fn fold(image: &Image, how: Fold) -> Image {
+    let (height, planes) = (image.shape.height, image.shape.planes());
+    let result = Shape::new(1, how.columns(), 1);
+    if how == Fold::Moments {
+        let row = |c, y| {
+            let [sum, squares, count] = [0, 1, 2].map(|x| image.at::<f64>(c, y, x));
+            Moments { count, sum, squares }
+        };
+        let of = reduce::fold_moments((0..planes).map(|c| (0..height).map(move |y| row(c, y))));
+        return Image::new(result, vec![of.sum, of.squares, of.count]);
+    }
+    horus_base::dispatch!(image.dtype(), T => {
+        if how == Fold::Extremes {
+            let column = |how, x| {
+                reduce::fold_planes::<T, _>(how, (0..planes).map(|c| (0..height).map(move |y| image.at(c, y, x))))
+            };
+            return Image::new(result, vec![column(Fold::Min, 0), column(Fold::Max, 1)]);
+        }
+        let planes = image.as_slice::<T>().chunks(image.shape.area().max(1));
+        Image::new(Shape::new(1, 1, 1), vec![reduce::fold_planes(how, planes.map(|p| p.iter().copied()))])
+    })
+}
+
+/// The pixels of each label; without an image where these do not count.
+pub fn labels(labels: &Image, image: Option<&Image>, how: LabelReduce) -> Image {
+    let Shape { height, width, .. } = labels.shape;
+    let (rows, columns) = how.extent(height);
+    let mut out = vec![labels::identity(how); rows * columns];
+    for p in 0..labels.shape.planes() {
+        for (y, x) in (0..height).flat_map(|y| (0..width).map(move |x| (y, x))) {
+            let label = horus_base::dispatch!(labels.dtype(), L => labels.at::<L>(p, y, x).to_f64());
+            if label >= 0.0 && label < how.count() as f64 {
+                let value = |image: &Image| horus_base::dispatch!(image.dtype(), T => image.at::<T>(p, y, x).to_f64());
+                labels::enter(how, &mut out, 0, label as usize, (y, x), image.map_or(0.0, value));
+            }
+        }
+    }
+    Image::new(Shape::new(rows, columns, 1), out)
+}
+
+/// Each rectangle of a grid reduced; `out` is the extent of the grid.
+pub fn tiles(image: &Image, grid: Grid, how: TileReduce, out: Shape) -> Image {
+    horus_base::dispatch!(image.dtype(), T => {
+        let rectangle = |c, y, x| {
+            let (rows, columns) = grid.rectangle(image.shape, y, x);
+            rows.map(move |y| columns.clone().map(move |x| image.at::<T>(c, y, x)))
+        };
+        match how {
+            TileReduce::Min | TileReduce::Max => {
+                Image::from_fn(out, |c, y, x| tiles::rectangle::<T, _>(how.fold(), rectangle(c, y, x)))
+            }
+            TileReduce::Sum => Image::from_fn(out, |c, y, x| {
+                tiles::rectangle(Fold::Sum, rectangle(c, y, x).map(|row| row.map(Pixel::to_f64)))
+            }),
+            TileReduce::SquaredDeviation => Image::from_fn(out, |c, y, x| {
+                let (rows, columns) = grid.rectangle(image.shape, y, x);
+                let values = rectangle(c, y, x).map(|row| row.map(Pixel::to_f64));
+                tiles::squared_deviation(rows.len() * columns.len(), values)
+            }),
+        }
+    })
+}
+
+/// Counts in `bins` equal bins over `lo..=hi` of the pixels of all planes; see [`bin_of`].
+pub fn histogram(image: &Image, bins: usize, lo: f64, hi: f64) -> Image {
+    let mut counts = vec![0.0f64; bins];
+    horus_base::dispatch!(image.dtype(), T => for p in image.as_slice::<T>() {
+        if let Some(bin) = bin_of(p.to_f64(), lo, hi, bins) {
+            counts[bin] += 1.0;
+        }
+    });
+    Image::new(Shape::new(1, bins, 1), counts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_reduce_to_a_column_per_plane() {
+        let image = Image::new(Shape::new(2, 3, 2), vec![1u8, 2, 3, 4, 5, 6, 7, 8, 9, 255, 255, 255]);
+        let column = Shape::new(2, 1, 2);
+        assert_eq!(rows(&image, RowReduce::Sum, None), Image::new(column, vec![6.0, 15.0, 24.0, 765.0]));
+        assert_eq!(rows(&image, RowReduce::Min, None), Image::new(column, vec![1u8, 4, 7, 255]));
+        assert_eq!(rows(&image, RowReduce::Max, None), Image::new(column, vec![3u8, 6, 9, 255]));
+        let mean = Image::new(Shape::new(1, 1, 1), vec![2.0f64]);
+        let squares = rows(&image, RowReduce::SquaredDeviation, Some(&mean));
+        assert_eq!(squares, Image::new(column, vec![2.0, 4.0 + 9.0 + 16.0, 25.0 + 36.0 + 49.0, 3.0 * 253.0 * 253.0]));
+    }
+
+    #[test]
+    fn everything_folds_into_one_value_across_planes() {
+        let image = Image::new(Shape::new(2, 1, 2), vec![1.5f64, -2.0, 4.0, 0.25]);
+        let one = |v: f64| Image::new(Shape::new(1, 1, 1), vec![v]);
+        assert_eq!(fold(&image, Fold::Sum), one(3.75));
+        assert_eq!(fold(&image, Fold::Min), one(-2.0));
+        assert_eq!(fold(&image, Fold::Max), one(4.0));
+    }
+
+    #[test]
+    fn the_order_is_that_of_the_lanes() {
+        // Elements 0 and 64 share a lane, so that the large ones cancel before the small one of another lane comes.
+        let mut v = vec![0.0f64; 65];
+        (v[0], v[1], v[64]) = (1e17, 1.0, -1e17);
+        let image = Image::new(Shape::new(1, 65, 1), v.clone());
+        assert_eq!(rows(&image, RowReduce::Sum, None).at::<f64>(0, 0, 0), 1.0);
+        assert_eq!(v.iter().sum::<f64>(), 0.0, "the plain order loses it");
+    }
+
+    #[test]
+    fn extremes_ignore_nan_and_sums_of_negative_zeros_are_positive() {
+        let row = |v: &[f32]| Image::new(Shape::new(1, v.len(), 1), v.to_vec());
+        let max = |v: &[f32]| rows(&row(v), RowReduce::Max, None).at::<f32>(0, 0, 0);
+        assert_eq!(max(&[f32::NAN, -3.0]), -3.0);
+        assert_eq!(max(&[f32::NAN]), f32::NEG_INFINITY, "nothing but NaN leaves the identity");
+        assert_eq!(rows(&row(&[-0.0, -0.0]), RowReduce::Sum, None).at::<f64>(0, 0, 0).to_bits(), 0);
+    }
+
+    #[test]
+    fn histograms_count_all_planes_and_nothing_outside() {
+        let image = Image::new(Shape::new(1, 3, 2), vec![-1.0f32, 0.0, 0.5, 1.0, f32::NAN, 0.49]);
+        assert_eq!(histogram(&image, 2, 0.0, 1.0), Image::new(Shape::new(1, 2, 1), vec![2.0, 2.0]));
+    }
+}

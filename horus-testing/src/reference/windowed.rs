@@ -1,0 +1,105 @@
+//! Means over rectangles and ranks under footprints.
+
+use std::cmp::Ordering;
+
+use super::{Image, Pixel};
+use horus_base::dtype::{DType, Float};
+use horus_base::shape::Border;
+use horus_plan::ops::neighbourhood::Reach;
+use horus_plan::ops::windowed::{BoxMean, Ranked, Windowed, line_sum, summed};
+
+/// An operation over a window, as an image of type `dtype`.
+pub fn windowed(image: &Image, how: &Windowed, border: Border, dtype: DType) -> Image {
+    horus_base::dispatch!(image.dtype(), S => {
+        let at = |c, y: usize, x: usize| {
+            move |dy, dx| image.read::<S>(c, y.cast_signed() + dy, x.cast_signed() + dx, border)
+        };
+        match how {
+            Windowed::Mean(mean) => horus_base::dispatch_float!(dtype, T => {
+                Image::from_fn(image.shape, |c, y, x| T::from_f64(mean_at(mean, at(c, y, x))))
+            }),
+            Windowed::Rank(rank) => Image::from_fn(image.shape, |c, y, x| ranked(rank, at(c, y, x))),
+        }
+    })
+}
+
+/// The mean of what `read` gives in the rectangle, which is to be rounded to the type of the result.
+pub(super) fn mean_at<S: Pixel>(mean: &BoxMean, read: impl Fn(isize, isize) -> S) -> f64 {
+    match summed(S::DTYPE) {
+        DType::F32 => mean_of::<S, f32>(mean, read).into(),
+        _ => mean_of::<S, f64>(mean, read),
+    }
+}
+
+fn mean_of<S: Pixel, A: Float>(mean: &BoxMean, read: impl Fn(isize, isize) -> S) -> A {
+    let Reach { up, left, .. } = mean.reach;
+    let at = |i: usize, before: usize| i.cast_signed() - before.cast_signed();
+    let row = |y: usize| line_sum(mean.width(), &|x| A::from_f64(read(at(y, up), at(x, left)).to_f64()));
+    let sum = line_sum(mean.height(), &row);
+    if mean.count == 0 { sum } else { sum.div(A::from_f64(mean.count as f64)) }
+}
+
+/// The pixel that is in its place among what `read` gives under the footprint.
+pub(super) fn ranked<S: Pixel>(rank: &Ranked, read: impl Fn(isize, isize) -> S) -> S {
+    let pixels = rank.spans.iter().flat_map(|s| (s.from..s.to).map(|x| read(s.y as isize, x as isize)));
+    let mut pixels: Vec<S> = pixels.collect();
+    pixels.sort_by(|a, b| match (a.is_nan(), b.is_nan()) {
+        (true, other) => {
+            if other {
+                Ordering::Equal
+            } else {
+                Ordering::Greater
+            }
+        }
+        (false, true) => Ordering::Less,
+        _ => a.to_f64().total_cmp(&b.to_f64()),
+    });
+    pixels[rank.place]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use horus_base::shape::Shape;
+
+    fn image<T: Pixel>(height: usize, width: usize, v: &[T]) -> Image {
+        Image::new(Shape::new(height, width, 1), v.to_vec())
+    }
+
+    fn mean(up: usize, down: usize, left: usize, right: usize) -> Windowed {
+        Windowed::Mean(BoxMean::over(Reach { up, down, left, right }))
+    }
+
+    #[test]
+    fn means_add_the_smallest_powers_first() {
+        // 1e8 swallows 1: of five pixels a + ((b + c) + (d + e)).
+        let line = image(1, 5, &[1.0f32, 1e8, -1e8, 3.0, 4.0]);
+        let out = windowed(&line, &mean(0, 0, 2, 2), Border::Wrap, DType::F32);
+        assert_eq!(out.at::<f32>(0, 0, 2), 8.0 / 5.0);
+        let three = windowed(&image(1, 3, &[1e8f32, 1.0, -1e8]), &mean(0, 0, 1, 1), Border::Wrap, DType::F32);
+        assert_eq!(three.at::<f32>(0, 0, 1), 0.0, "1e8 + (1 - 1e8)");
+    }
+
+    #[test]
+    fn means_of_integers_are_of_exact_sums() {
+        let picture = image(2, 3, &[200u8, 255, 255, 255, 255, 0]);
+        let out = windowed(&picture, &mean(0, 1, 1, 1), Border::Constant(300.0), DType::F32);
+        let want = [965.0f32 + 255.0, 1220.0, 255.0 * 4.0];
+        let want = want.map(|sum| (f64::from(sum + 0.0) / 6.0) as f32);
+        assert_eq!(out.at::<f32>(0, 0, 1), want[1]);
+        assert_eq!(out.at::<f32>(0, 0, 2), ((255.0 * 5.0) / 6.0) as f32);
+        let sums = Windowed::Mean(BoxMean { reach: Reach { left: 1, ..Reach::NONE }, count: 0 });
+        let out = windowed(&picture, &sums, Border::Replicate, DType::F64);
+        assert_eq!([out.at::<f64>(0, 0, 0), out.at::<f64>(0, 0, 1)], [400.0, 455.0]);
+    }
+
+    #[test]
+    fn ranks_order_zeros_by_sign_and_put_nan_last() {
+        let line = image(1, 5, &[0.0f32, f32::NAN, -0.0, 2.0, f32::NEG_INFINITY]);
+        let all: Vec<_> = (-2..=2).map(|x| (0, x)).collect();
+        let place = |place| windowed(&line, &Windowed::Rank(Ranked::new(&all, place)), Border::Wrap, DType::F32);
+        let got: Vec<u32> = (0..4).map(|p| place(p).at::<f32>(0, 0, 2).to_bits()).collect();
+        assert_eq!(got, [f32::NEG_INFINITY, -0.0, 0.0, 2.0].map(f32::to_bits));
+        assert!(place(4).at::<f32>(0, 0, 2).is_nan());
+    }
+}

@@ -1,0 +1,282 @@
+//! A device with memory of its own, simulated on a device that computes on host memory.
+//!
+//! It counts calls, and its memory is really separate: fresh memory is poisoned, so that a missing upload or a stale
+//! copy shows as wrong pixels. This is how the residency machine is tested without a GPU.
+
+mod exchange;
+mod log;
+mod mapped;
+mod memory;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use horus_base::error::{DeviceError, MemoryBound};
+use horus_base::shape::Window;
+use horus_host::comm::{CommError, Communicator};
+use horus_host::device::check::part;
+use horus_host::device::recording::HostSpans;
+use horus_host::device::{
+    Device, DeviceSpan, Exchange, Geometry, Label, Lane, Launch, LaunchInput, Memory, MemoryKind, Prepared, Ticket,
+    distinct,
+};
+use horus_host::host::Piece;
+use horus_host::host::buffer::{HostBuffer, HostMemory};
+use horus_host::host::external::DeviceArray;
+use horus_host::host::workers::Workers;
+use horus_plan::ir::kernel::Kernel;
+
+use self::exchange::{UnderWay, check};
+use self::log::Counters;
+use self::mapped::Locked;
+use self::memory::{SeparateMemory, bytes, fit, foreign, separate, separate_mut};
+
+pub use log::{Log, LogHandle};
+
+/// Every byte of fresh memory: NaN in floats, the largest value in unsigned integers.
+const POISON: u8 = 0xff;
+
+/// A device with separate memory of a given size, computing on `inner`.
+#[derive(Debug)]
+pub struct Simulated<D> {
+    inner: D,
+    capacity: usize,
+    address: u64,
+    /// Exchanges in progress, by ticket.
+    arriving: Mutex<HashMap<u64, UnderWay>>,
+    /// Launches that were prepared, if no others are allowed.
+    announced: Option<Mutex<Vec<Announced>>>,
+    /// Whether launches can use the host's memory.
+    mapping: bool,
+    counters: Arc<Counters>,
+    /// Copies and exchanges; launches are noted by `inner`.
+    spans: HostSpans,
+}
+
+/// A launch without its memory: kernel, inputs, output, rows.
+type Announced = (Kernel, Vec<Geometry>, Geometry, Window);
+
+impl<D: Device> Simulated<D> {
+    /// A device of `capacity` bytes.
+    pub fn new(inner: D, capacity: usize) -> Simulated<D> {
+        let (arriving, counters) = (Mutex::default(), Arc::default());
+        let spans = HostSpans::default();
+        Simulated { inner, capacity, address: 0, arriving, announced: None, mapping: false, counters, spans }
+    }
+
+    /// Makes launches that were not prepared fail, from the first [`Device::prepare`] on.
+    #[must_use]
+    pub fn demanding(mut self) -> Simulated<D> {
+        self.announced = Some(Mutex::default());
+        self
+    }
+
+    /// Has page-locked memory on the host, which launches can use in place of its own.
+    #[must_use]
+    pub fn with_mapping(mut self) -> Simulated<D> {
+        self.mapping = true;
+        self
+    }
+
+    /// Enables peer-to-peer exchange with the simulated devices of other ranks that have it enabled, too.
+    #[must_use]
+    pub fn with_fabric(mut self) -> Simulated<D> {
+        // Apart for the ranks of one process by their number, and for others by the number of the process.
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        self.address = (u64::from(std::process::id()) << 32) | NEXT.fetch_add(1, Ordering::Relaxed);
+        self
+    }
+
+    /// The device's counts, readable while a session owns the device.
+    pub fn log(&self) -> LogHandle {
+        LogHandle(Arc::clone(&self.counters))
+    }
+}
+
+impl<D: Device> Device for Simulated<D> {
+    fn name(&self) -> String {
+        format!("simulated device on {}", self.inner.name())
+    }
+
+    fn memory(&self) -> MemoryKind {
+        MemoryKind::Separate
+    }
+
+    fn workers(&self) -> &Workers {
+        self.inner.workers()
+    }
+
+    fn capacity(&self) -> Option<usize> {
+        Some(self.capacity)
+    }
+
+    fn allocate(&self, size: usize) -> Result<Memory, DeviceError> {
+        let used = self.counters.bytes.load(Ordering::Relaxed);
+        if used.checked_add(size).is_none_or(|after| after > self.capacity) {
+            let bound = MemoryBound::Device { bytes: self.capacity };
+            return Err(DeviceError::OutOfMemory { bytes: size, used, bound });
+        }
+        let mut memory = self.inner.allocate(size)?;
+        memory.host_mut().ok_or_else(foreign)?.bytes_mut().fill(POISON);
+        self.counters.bytes.fetch_add(size, Ordering::Relaxed);
+        self.counters.peak.fetch_max(used + size, Ordering::Relaxed);
+        let counters = Arc::clone(&self.counters);
+        Ok(Memory::Device(Box::new(SeparateMemory { memory, identity: Arc::default(), mapped: false, counters })))
+    }
+
+    fn page_locked(&self, bytes: usize) -> Result<Option<Box<dyn HostMemory>>, DeviceError> {
+        if self.mapping { Locked::room(bytes) } else { Ok(None) }
+    }
+
+    fn maps(&self, buffer: &HostBuffer) -> bool {
+        self.mapping && mapped::is_locked(buffer)
+    }
+
+    /// What is to be computed there is poisoned, and the host sees nothing of it before [`Device::unmap`].
+    fn map(&self, mut buffer: HostBuffer) -> Result<Memory, HostBuffer> {
+        if !self.maps(&buffer) {
+            return Err(buffer);
+        }
+        if !buffer.is_shared() {
+            buffer.bytes_mut().fill(POISON);
+        }
+        self.counters.maps.fetch_add(1, Ordering::Relaxed);
+        let (memory, counters) = (Memory::Host(buffer), Arc::clone(&self.counters));
+        Ok(Memory::Device(Box::new(SeparateMemory { memory, identity: Arc::default(), mapped: true, counters })))
+    }
+
+    fn unmap(&self, mut memory: Memory) -> Result<HostBuffer, DeviceError> {
+        self.inner.synchronize()?;
+        mapped::given_back(&mut memory)
+    }
+
+    fn ordinal(&self) -> Option<usize> {
+        Some(0)
+    }
+
+    fn adopt(&self, array: &DeviceArray) -> Result<Memory, DeviceError> {
+        let (memory, counters) = (Memory::Host(mapped::adopted(array)?), Arc::clone(&self.counters));
+        Ok(Memory::Device(Box::new(SeparateMemory { memory, identity: Arc::default(), mapped: true, counters })))
+    }
+
+    fn lend(&self, memory: &Memory) -> Result<DeviceArray, DeviceError> {
+        separate(memory)?.host().map(mapped::lent).ok_or_else(foreign)
+    }
+
+    fn used(&self) -> Option<(usize, usize)> {
+        Some((self.counters.bytes.load(Ordering::Relaxed), self.counters.peak.load(Ordering::Relaxed)))
+    }
+
+    fn write(&self, source: &[u8], target: &mut Memory, at: usize) -> Result<(), DeviceError> {
+        self.counters.writes.fetch_add(1, Ordering::Relaxed);
+        let host = separate_mut(target)?.host_mut().ok_or_else(foreign)?;
+        let range = part(at, source.len(), host.len())?;
+        self.spans.note(Lane::Upload, || host.bytes_mut()[range].copy_from_slice(source));
+        Ok(())
+    }
+
+    /// The bytes are in the block when the upload arrives, and not before.
+    fn begin_upload(&self, source: &HostBuffer, target: &mut Memory, pieces: &[Piece]) -> Result<Ticket, DeviceError> {
+        let begun = self.counters.writes.fetch_add(1, Ordering::Relaxed) as u64;
+        let upload = self.spans.note(Lane::Upload, || UnderWay::upload(source.bytes(), target, pieces))?;
+        // Exchanges are counted from the other end.
+        let ticket = u64::MAX / 2 + begun;
+        self.arriving.lock().unwrap_or_else(PoisonError::into_inner).insert(ticket, upload);
+        Ok(Ticket(ticket))
+    }
+
+    fn read(&self, source: &Memory, at: usize, target: &mut [u8]) -> Result<(), DeviceError> {
+        self.counters.reads.fetch_add(1, Ordering::Relaxed);
+        let source = bytes(separate(source)?)?;
+        let source = &source[part(at, target.len(), source.len())?];
+        self.spans.note(Lane::Download, || target.copy_from_slice(source));
+        Ok(())
+    }
+
+    fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[Piece]) -> Result<(), DeviceError> {
+        let from = bytes(separate(source)?)?;
+        let to = separate_mut(target)?.host_mut().ok_or_else(foreign)?.bytes_mut();
+        fit(pieces, from.len(), to.len())?;
+        for (a, b, len) in pieces.iter().flat_map(|p| p.runs()) {
+            to[b..b + len].copy_from_slice(&from[a..a + len]);
+        }
+        Ok(())
+    }
+
+    fn address(&self) -> u64 {
+        self.address
+    }
+
+    fn connect(&self, _comm: &dyn Communicator, addresses: &[u64]) -> Result<bool, DeviceError> {
+        Ok(distinct(addresses))
+    }
+
+    fn exchange(
+        &self,
+        comm: &dyn Communicator,
+        reads: &[&Memory],
+        writes: &mut [&mut Memory],
+        work: &Exchange,
+    ) -> Result<Ticket, DeviceError> {
+        if self.address == 0 {
+            return Err(CommError(format!("{} is not connected to other devices", self.name())).into());
+        }
+        check(reads, writes, work)?;
+        let ticket = Ticket(self.counters.exchanges.fetch_add(1, Ordering::Relaxed) as u64);
+        let under_way = self.spans.note(Lane::Network, || UnderWay::begin(comm, reads, writes, work))?;
+        self.arriving.lock().unwrap_or_else(PoisonError::into_inner).insert(ticket.0, under_way);
+        Ok(ticket)
+    }
+
+    fn arrive(&self, ticket: Ticket, writes: &mut [&mut Memory]) -> Result<(), DeviceError> {
+        let mut arriving = self.arriving.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(under_way) = arriving.get(&ticket.0) else { return Ok(()) };
+        under_way.expects(writes)?;
+        let under_way = arriving.remove(&ticket.0).unwrap_or_default();
+        drop(arriving);
+        under_way.finish(writes)
+    }
+
+    fn prepare(&self, launches: &[Prepared<'_>]) -> Result<(), DeviceError> {
+        if let Some(announced) = &self.announced {
+            let each = launches.iter().map(|l| (l.kernel.clone(), l.inputs.clone(), l.output, l.rows));
+            announced.lock().unwrap_or_else(PoisonError::into_inner).extend(each);
+        }
+        Ok(())
+    }
+
+    fn launch(&self, launch: Launch<'_>) -> Result<(), DeviceError> {
+        if let Some(announced) = &self.announced
+            && !matches!(launch.kernel, Kernel::Merge)
+            && !launch.rows.is_empty()
+        {
+            let inputs: Vec<Geometry> = launch.inputs.iter().map(|i| i.geometry).collect();
+            let this = (launch.kernel.clone(), inputs, launch.geometry, launch.rows);
+            let announced = announced.lock().unwrap_or_else(PoisonError::into_inner);
+            if !announced.is_empty() && !announced.contains(&this) {
+                return Err(DeviceError::Argument(format!("a launch that was not prepared: {this:?}")));
+            }
+        }
+        self.counters.launches.fetch_add(1, Ordering::Relaxed);
+        let inputs: Vec<LaunchInput<'_>> = launch
+            .inputs
+            .iter()
+            .map(|i| Ok(LaunchInput { memory: separate(i.memory)?, geometry: i.geometry }))
+            .collect::<Result<_, DeviceError>>()?;
+        let Launch { kernel, geometry, rows, .. } = launch;
+        let mut more: Vec<&mut Memory> = launch.more.iter_mut().map(|m| separate_mut(m)).collect::<Result<_, _>>()?;
+        let output = separate_mut(launch.output)?;
+        self.inner.launch(Launch { kernel, inputs: &inputs, output, more: &mut more, geometry, rows })
+    }
+
+    fn synchronize(&self) -> Result<(), DeviceError> {
+        self.inner.synchronize()
+    }
+
+    fn recorded(&self, own: &dyn Fn(Label) -> bool) -> Result<Vec<DeviceSpan>, DeviceError> {
+        let mut spans = self.inner.recorded(own)?;
+        spans.extend(self.spans.take(own));
+        Ok(spans)
+    }
+}

@@ -1,0 +1,233 @@
+//! An exchange in progress between simulated devices.
+
+use std::sync::Arc;
+
+use super::POISON;
+use super::memory::{bytes, fit, foreign, identity, separate, separate_mut};
+use horus_base::error::DeviceError;
+use horus_host::comm::Communicator;
+use horus_host::device::check::part;
+use horus_host::device::{BlockCopy, Exchange, Memory};
+use horus_host::host::Piece;
+
+/// Bytes for a place in a written block.
+type Arrival = (usize, usize, Vec<u8>);
+
+/// What an exchange in progress will deliver. It has copied what it reads and sends, so the blocks may be dropped.
+#[derive(Debug, Default)]
+pub(super) struct UnderWay {
+    /// The blocks it was started with.
+    writes: Vec<Arc<()>>,
+    arrivals: Vec<Arrival>,
+    /// Copies between written blocks, by their numbers among those.
+    copies: Vec<BlockCopy>,
+}
+
+impl UnderWay {
+    /// An upload of pieces of a buffer to a block: nothing of it is there before it arrives.
+    pub(super) fn upload(source: &[u8], target: &Memory, pieces: &[Piece]) -> Result<UnderWay, DeviceError> {
+        fit(pieces, source.len(), bytes(separate(target)?)?.len())?;
+        let runs = pieces.iter().flat_map(|p| p.runs());
+        let arrivals = runs.map(|(from, to, n)| (0, to, source[from..from + n].to_vec())).collect();
+        Ok(UnderWay { writes: vec![identity(target)?], arrivals, copies: Vec::new() })
+    }
+
+    /// Copies what the exchange reads, and sends and receives.
+    pub(super) fn begin(
+        comm: &dyn Communicator,
+        reads: &[&Memory],
+        writes: &mut [&mut Memory],
+        work: &Exchange,
+    ) -> Result<UnderWay, DeviceError> {
+        let to = |number: usize| number.checked_sub(reads.len()).ok_or_else(foreign);
+        for copy in &work.before {
+            for (at, bytes) in runs(copy, block(reads, writes, copy.from)?) {
+                written(writes, to(copy.to)?)?[at..at + bytes.len()].copy_from_slice(&bytes);
+            }
+        }
+        let outgoing =
+            work.sends.iter().map(|m| Ok((m.rank, block(reads, writes, m.block)?[m.at..m.at + m.bytes].to_vec())));
+        let outgoing = outgoing.collect::<Result<Vec<(usize, Vec<u8>)>, DeviceError>>()?;
+        // What is received is not there before `arrive`, and the old contents are gone.
+        for m in &work.receives {
+            written(writes, to(m.block)?)?[m.at..m.at + m.bytes].fill(POISON);
+        }
+        let mut incoming: Vec<(usize, Vec<u8>)> = work.receives.iter().map(|m| (m.rank, vec![0; m.bytes])).collect();
+        let out: Vec<(usize, &[u8])> = outgoing.iter().map(|(r, b)| (*r, &b[..])).collect();
+        let mut into: Vec<(usize, &mut [u8])> = incoming.iter_mut().map(|(r, b)| (*r, &mut b[..])).collect();
+        comm.exchange(&out, &mut into)?;
+        let begun_with = writes.iter().map(|w| identity(w)).collect::<Result<_, DeviceError>>()?;
+        let mut under_way = UnderWay { writes: begun_with, ..UnderWay::default() };
+        for (m, (_, bytes)) in work.receives.iter().zip(incoming) {
+            under_way.arrivals.push((to(m.block)?, m.at, bytes));
+        }
+        for copy in &work.after {
+            match to(copy.from) {
+                // The block may have been dropped by then.
+                Err(_) => {
+                    let target = to(copy.to)?;
+                    let runs = runs(copy, block(reads, writes, copy.from)?);
+                    under_way.arrivals.extend(runs.into_iter().map(|(at, bytes)| (target, at, bytes)));
+                }
+                Ok(from) => under_way.copies.push(BlockCopy { from, to: to(copy.to)?, pieces: copy.pieces.clone() }),
+            }
+        }
+        Ok(under_way)
+    }
+
+    /// Refuses other blocks than it was started with.
+    pub(super) fn expects(&self, writes: &[&mut Memory]) -> Result<(), DeviceError> {
+        let given = writes.iter().map(|w| identity(w)).collect::<Result<Vec<_>, DeviceError>>()?;
+        if given.len() != self.writes.len() || given.iter().zip(&self.writes).any(|(a, b)| !Arc::ptr_eq(a, b)) {
+            return Err(DeviceError::Argument(
+                "an exchange was finished with other blocks than it was started with".into(),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Stores what has arrived.
+    pub(super) fn finish(self, writes: &mut [&mut Memory]) -> Result<(), DeviceError> {
+        for (number, at, bytes) in self.arrivals {
+            written(writes, number)?[at..at + bytes.len()].copy_from_slice(&bytes);
+        }
+        for copy in &self.copies {
+            for (at, bytes) in runs(copy, block(&[], writes, copy.from)?) {
+                written(writes, copy.to)?[at..at + bytes.len()].copy_from_slice(&bytes);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The block of this number: those that are read come first.
+fn block<'a>(reads: &[&'a Memory], writes: &'a [&mut Memory], number: usize) -> Result<&'a [u8], DeviceError> {
+    let block = match number.checked_sub(reads.len()) {
+        None => reads.get(number).copied(),
+        Some(w) => writes.get(w).map(|b| &**b),
+    };
+    bytes(separate(block.ok_or_else(foreign)?)?)
+}
+
+/// The written block of this number among those that are written.
+fn written<'a>(writes: &'a mut [&mut Memory], number: usize) -> Result<&'a mut [u8], DeviceError> {
+    let block = writes.get_mut(number).ok_or_else(foreign)?;
+    Ok(separate_mut(block)?.host_mut().ok_or_else(foreign)?.bytes_mut())
+}
+
+/// The bytes of each run of a copy, and where they go.
+fn runs(copy: &BlockCopy, from: &[u8]) -> Vec<(usize, Vec<u8>)> {
+    copy.pieces.iter().flat_map(|p| p.runs()).map(|(a, b, len)| (b, from[a..a + len].to_vec())).collect()
+}
+
+/// Checks an exchange before anything of it is done.
+pub(super) fn check(reads: &[&Memory], writes: &[&mut Memory], work: &Exchange) -> Result<(), DeviceError> {
+    let size = |number| block(reads, writes, number).map(<[u8]>::len);
+    let target = |number: usize| if number < reads.len() { Err(foreign()) } else { size(number) };
+    for m in &work.sends {
+        part(m.at, m.bytes, size(m.block)?)?;
+    }
+    for m in &work.receives {
+        part(m.at, m.bytes, target(m.block)?)?;
+    }
+    work.before.iter().chain(&work.after).try_for_each(|c| fit(&c.pieces, size(c.from)?, target(c.to)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulated::Simulated;
+    use horus_cpu::cpu::device::CpuDevice;
+    use horus_host::comm::threads::ThreadComm;
+    use horus_host::device::{Device as _, Message, Ticket};
+
+    const N: usize = 64;
+
+    /// Two ranks that swap blocks: each sends its number from a block of its own, has a copy of that block made too, and
+    /// goes on with `then` while that is under way. What `then` keeps of the target is looked at.
+    fn swapped(then: impl Fn(&Simulated<CpuDevice>, Memory, Memory, Ticket) -> Option<Memory> + Sync) {
+        ThreadComm::run(2, |comm| {
+            let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1 << 20).with_fabric();
+            let (mine, other) = (comm.rank(), 1 - comm.rank());
+            let (mut source, mut target) = (device.allocate(N).unwrap(), device.allocate(2 * N).unwrap());
+            device.write(&[mine as u8; N], &mut source, 0).unwrap();
+            let work = Exchange {
+                before: Vec::new(),
+                sends: vec![Message { rank: other, block: 0, at: 0, bytes: N }],
+                receives: vec![Message { rank: other, block: 1, at: 0, bytes: N }],
+                after: vec![BlockCopy { from: 0, to: 1, pieces: vec![Piece::run(0, N, N)] }],
+            };
+            let ticket = device.exchange(&comm, &[&source], &mut [&mut target], &work).unwrap();
+            if let Some(target) = then(&device, source, target, ticket) {
+                let mut got = [9; 2 * N];
+                device.read(&target, 0, &mut got).unwrap();
+                assert_eq!((&got[..N], &got[N..]), (&[other as u8; N][..], &[mine as u8; N][..]));
+            }
+            assert_eq!(device.log().get().bytes, 0, "nothing stays allocated");
+        });
+    }
+
+    #[test]
+    fn what_an_exchange_reads_may_go_away_and_its_memory_be_used_again() {
+        swapped(|device, source, mut target, ticket| {
+            drop(source);
+            let mut next = device.allocate(N).unwrap();
+            device.write(&[77; N], &mut next, 0).unwrap();
+            device.arrive(ticket, &mut [&mut target]).unwrap();
+            let mut kept = [0; N];
+            device.read(&next, 0, &mut kept).unwrap();
+            assert_eq!(kept, [77; N]);
+            drop(next);
+            let mut moved = vec![0; 2 * N];
+            device.read(&target, 0, &mut moved).unwrap();
+            Some(target)
+        });
+    }
+
+    #[test]
+    fn what_an_exchange_writes_may_go_away_and_another_block_is_not_written() {
+        swapped(|device, source, target, ticket| {
+            drop((source, target));
+            // Most likely where the target was.
+            let mut next = device.allocate(2 * N).unwrap();
+            device.write(&[77; 2 * N], &mut next, 0).unwrap();
+            let refused = device.arrive(ticket, &mut [&mut next]).unwrap_err().to_string();
+            assert!(refused.contains("other blocks"), "{refused}");
+            let mut kept = [0; 2 * N];
+            device.read(&next, 0, &mut kept).unwrap();
+            assert_eq!(kept, [77; 2 * N]);
+            None
+        });
+    }
+
+    #[test]
+    fn an_exchange_that_never_ends_is_no_harm() {
+        swapped(|_, source, target, ticket| {
+            drop((ticket, target, source));
+            None
+        });
+    }
+
+    #[test]
+    fn exchanges_beyond_their_blocks_are_refused() {
+        let comm = horus_host::comm::Alone;
+        let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1 << 20).with_fabric();
+        let (source, mut target) = (device.allocate(N).unwrap(), device.allocate(N).unwrap());
+        let message = |block, at, bytes| vec![Message { rank: 1, block, at, bytes }];
+        let copy = |from, to, piece| vec![BlockCopy { from, to, pieces: vec![piece] }];
+        let nothing = Exchange::default;
+        let long = Piece { rows: usize::MAX, ..Piece::run(0, 0, 8) };
+        for work in [
+            Exchange { sends: message(0, 1, N), ..nothing() },
+            Exchange { sends: message(0, usize::MAX, 2), ..nothing() },
+            Exchange { sends: message(2, 0, 1), ..nothing() },
+            Exchange { receives: message(0, 0, 1), ..nothing() },
+            Exchange { receives: message(1, 1, usize::MAX), ..nothing() },
+            Exchange { before: copy(0, 1, Piece::run(0, 1, N)), ..nothing() },
+            Exchange { after: copy(0, 0, Piece::run(0, 0, 1)), ..nothing() },
+            Exchange { after: copy(1, 1, long), ..nothing() },
+        ] {
+            assert!(device.exchange(&comm, &[&source], &mut [&mut target], &work).is_err(), "{work:?}");
+        }
+    }
+}

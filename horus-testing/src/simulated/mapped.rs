@@ -1,0 +1,58 @@
+//! Memory of the host that a simulated device uses in place of its own.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use super::memory::{SeparateMemory, foreign};
+use horus_base::error::DeviceError;
+use horus_host::device::Memory;
+use horus_host::host::buffer::{HostBuffer, HostMemory};
+use horus_host::host::external::DeviceArray;
+
+/// Memory that counts as page-locked.
+#[derive(Debug)]
+pub(super) struct Locked(HostBuffer);
+
+impl Locked {
+    pub(super) fn room(bytes: usize) -> Result<Option<Box<dyn HostMemory>>, DeviceError> {
+        Ok(Some(Box::new(Locked(HostBuffer::try_zeroed(bytes)?))))
+    }
+}
+
+impl HostMemory for Locked {
+    fn bytes(&self) -> &[u8] {
+        self.0.bytes()
+    }
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        self.0.bytes_mut()
+    }
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+    fn alike(&self) -> Option<Box<dyn HostMemory>> {
+        Locked::room(self.0.len()).ok().flatten()
+    }
+}
+
+/// Whether a buffer lies there.
+pub(super) fn is_locked(buffer: &HostBuffer) -> bool {
+    buffer.adopted().is_some_and(|memory| memory.as_any().is::<Locked>())
+}
+
+/// Takes the buffer out of memory that it was made over.
+pub(super) fn given_back(memory: &mut Memory) -> Result<HostBuffer, DeviceError> {
+    let Memory::Device(block) = memory else { return Err(foreign()) };
+    let block = block.as_any_mut().downcast_mut::<SeparateMemory>().filter(|block| block.mapped).ok_or_else(foreign)?;
+    block.memory.host().cloned().ok_or_else(foreign)
+}
+
+/// The buffer of an array that a simulated device has lent: no other memory is known to it.
+pub(super) fn adopted(array: &DeviceArray) -> Result<HostBuffer, DeviceError> {
+    array.owner().downcast_ref::<HostBuffer>().cloned().ok_or_else(foreign)
+}
+
+/// An array that shares a buffer.
+pub fn lent(buffer: &HostBuffer) -> DeviceArray {
+    let address = buffer.bytes().as_ptr() as usize as u64;
+    DeviceArray::ours(address, buffer.len(), Arc::new(buffer.clone()))
+}
