@@ -7,7 +7,9 @@ use horus_core::cpu::device::CpuDevice;
 use horus_core::device::simulated::Simulated;
 use horus_core::error::Result;
 use horus_core::image::{Image, LoopState};
+use horus_core::ops::neighbourhood::Filter;
 use horus_core::session::{Handle, Session};
+use horus_core::shape::Border;
 
 fn session() -> Session {
     let device = CpuDevice::new(Some(2)).expect("a CPU");
@@ -86,6 +88,27 @@ fn a_plan_is_for_the_same_images_in_the_same_places() {
     let (new, values) = planned(&|| add(&a, &a, 2.0));
     assert_eq!((new, values[3]), (1, 12.0), "one image twice is another program");
     assert_eq!(planned(&|| add(&a, &b, 3.0)), (1, (0..16).map(|v| (6 * v) as f32).collect()), "another number");
+}
+
+#[test]
+fn numbers_that_are_equal_but_not_the_same_bits_have_plans_of_their_own() {
+    type Program = fn(&Image<f32>, f32) -> Image<f32>;
+    let tap = |zero: f32| Filter::dense(1, 1, [f64::from(zero)]);
+    assert!(tap(0.0) != tap(-0.0));
+    let programs: [(&str, Program); 3] = [
+        ("an operand", |image, zero| image / zero),
+        ("a filled image", |image, zero| image / Image::constant(image.session(), 4, 4, zero)),
+        ("what is beyond the edge", |image, zero| image / image.shift(0, 0, 4, Border::Constant(zero.into()))),
+    ];
+    for (what, program) in programs {
+        let s = session();
+        for (zero, planned) in [(0.0f32, 1), (-0.0, 2), (0.0, 2), (-0.0, 2)] {
+            let image = Image::constant(&s, 4, 4, 1.0f32).max(ramp(&s, 4, 4));
+            let found = program(&image, zero).to_vec().unwrap();
+            assert!(found.iter().all(|v| *v == 1.0 / zero), "{what} {zero:?}: {found:?}");
+            assert_eq!(s.stats().planned, planned, "{what} {zero:?}");
+        }
+    }
 }
 
 #[test]
