@@ -1,13 +1,16 @@
 //! What a session keeps for programs that run again, and for images that turn out to be one.
 
+use std::panic::Location;
 use std::sync::Arc;
 
 use horus_core::comm::threads::ThreadComm;
 use horus_core::cpu::device::CpuDevice;
 use horus_core::error::Result;
 use horus_core::image::{Image, LoopState};
-use horus_core::session::{Handle, Session};
+use horus_core::session::{Handle, Replay, Session, StandIns};
 use horus_testing::simulated::Simulated;
+use horus_core::ops::neighbourhood::Filter;
+use horus_core::shape::Border;
 
 fn session() -> Session {
     let device = CpuDevice::new(Some(2)).expect("a CPU");
@@ -89,6 +92,27 @@ fn a_plan_is_for_the_same_images_in_the_same_places() {
 }
 
 #[test]
+fn numbers_that_are_equal_but_not_the_same_bits_have_plans_of_their_own() {
+    type Program = fn(&Image<f32>, f32) -> Image<f32>;
+    let tap = |zero: f32| Filter::dense(1, 1, [f64::from(zero)]);
+    assert!(tap(0.0) != tap(-0.0));
+    let programs: [(&str, Program); 3] = [
+        ("an operand", |image, zero| image / zero),
+        ("a filled image", |image, zero| image / Image::constant(image.session(), 4, 4, zero)),
+        ("what is beyond the edge", |image, zero| image / image.shift(0, 0, 4, Border::Constant(zero.into()))),
+    ];
+    for (what, program) in programs {
+        let s = session();
+        for (zero, planned) in [(0.0f32, 1), (-0.0, 2), (0.0, 2), (-0.0, 2)] {
+            let image = Image::constant(&s, 4, 4, 1.0f32).max(ramp(&s, 4, 4));
+            let found = program(&image, zero).to_vec().unwrap();
+            assert!(found.iter().all(|v| *v == 1.0 / zero), "{what} {zero:?}: {found:?}");
+            assert_eq!(s.stats().planned, planned, "{what} {zero:?}");
+        }
+    }
+}
+
+#[test]
 fn images_that_became_one_stay_while_either_is_held() {
     let s = session();
     let image = ramp(&s, 9, 7);
@@ -117,7 +141,7 @@ fn handle(image: &Image<f32>) -> &Handle {
 /// An image that was computed where the session computes.
 fn computed(s: &Session, factor: f32) -> Image<f32> {
     let image = ramp(s, 9, 7) * factor;
-    s.keep_repeatable(&[handle(&image)], &[]).unwrap();
+    s.evaluate().unwrap();
     image
 }
 
@@ -125,15 +149,25 @@ fn both(a: &Image<f32>, b: &Image<f32>) -> [Image<f32>; 2] {
     [a.gauss_xy(1.0, 1.0, 0, 0) - b, a.max(b)]
 }
 
+/// Two images made of two others, and what makes them of others.
+fn repeatable(
+    (a, b): (&Image<f32>, &Image<f32>),
+    program: impl Fn(&Image<f32>, &Image<f32>) -> [Image<f32>; 2],
+) -> Option<Replay> {
+    let s = a.session();
+    let stand_ins = StandIns::new(s, &[handle(a), handle(b)], Location::caller());
+    let mut given = stand_ins.handles().iter().cloned().map(Image::from);
+    let results = program(&given.next().unwrap(), &given.next().unwrap());
+    assert!(!stand_ins.looked() && !stand_ins.looked_into());
+    s.keep_repeatable(&[handle(&results[0]), handle(&results[1])], &stand_ins).unwrap()
+}
+
 #[test]
 fn a_program_is_replayed_on_images_of_the_device() {
     for room in [1 << 20, 3 << 10] {
         let s = Session::on(Box::new(Simulated::new(CpuDevice::new(Some(1)).unwrap(), room))).build().unwrap();
         let images: Vec<Image<f32>> = (1..5).map(|i| computed(&s, i as f32)).collect();
-        let results = both(&images[0], &images[1]);
-        let given = [handle(&images[0]), handle(&images[1])];
-        let replay = s.keep_repeatable(&[handle(&results[0]), handle(&results[1])], &given).unwrap();
-        let Some(mut replay) = replay else {
+        let Some(mut replay) = repeatable((&images[0], &images[1]), both) else {
             assert_eq!(room, 3 << 10, "with room for all it can be repeated");
             continue;
         };
@@ -175,21 +209,15 @@ fn a_program_is_replayed_on_images_of_the_device() {
 fn a_program_is_recorded_again_for_images_that_are_elsewhere() {
     let s = Session::on(Box::new(Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1 << 20))).build().unwrap();
     let (a, b) = (computed(&s, 1.0), computed(&s, 2.0));
-    let results = both(&a, &b);
-    let wanted = [handle(&results[0]), handle(&results[1])];
-    let mut replay = s.keep_repeatable(&wanted, &[handle(&a), handle(&b)]).unwrap().expect("a program");
+    let mut replay = repeatable((&a, &b), both).expect("a program");
     let mut refused = |image: &Image<f32>| s.repeat_on(&mut replay, &[handle(&a), handle(image)]).unwrap().is_none();
     assert!(refused(&ramp(&s, 9, 7)), "on the host");
     assert!(refused(&(&a + 1.0)), "not computed");
     let other = ramp(&s, 9, 8) * 2.0;
-    s.keep_repeatable(&[handle(&other)], &[]).unwrap();
+    s.evaluate().unwrap();
     assert!(refused(&other), "of another shape");
     assert!(!refused(&computed(&s, 3.0)));
-    let one = &a * 2.0;
-    assert!(
-        s.keep_repeatable(&[handle(&one), handle(&(&a * 2.0))], &[handle(&a)]).unwrap().is_none(),
-        "one image twice"
-    );
-    assert!(s.keep_repeatable(&[handle(&a)], &[handle(&a)]).unwrap().is_none(), "an input is the result");
+    assert!(repeatable((&a, &b), |a, b| [a * 2.0 - b, a * 2.0 - b]).is_none(), "one image twice");
+    assert!(repeatable((&a, &b), |a, b| [a * 2.0 - b, b.clone()]).is_none(), "an input is the result");
     assert_eq!(a.to_vec().unwrap()[3], 3.0);
 }

@@ -1,8 +1,9 @@
 //! An operation that is recorded once does to each picture what it does when it is called for each.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
 
 use horus_core::comm::threads::ThreadComm;
 use horus_core::cpu::device::CpuDevice;
@@ -10,7 +11,7 @@ use horus_core::device::Device;
 use horus_core::error::Result;
 use horus_core::image::Image;
 use horus_core::io::{AnyImage, OpenOptions, Picture, SaveOptions, Scaling};
-use horus_core::session::Session;
+use horus_core::session::{Progress, Session};
 use horus_testing::faulty::Faulty;
 use horus_testing::simulated::Simulated;
 
@@ -98,6 +99,84 @@ fn an_operation_that_looks_is_called_for_each() {
     let series = session.series((1..3).map(picture), operation).recorded_once();
     let most: Vec<f32> = series.into_iter().map(|i| i.result.unwrap().iter().copied().fold(0.0, f32::max)).collect();
     assert!(most.iter().all(|m| (m - 1.0).abs() < 1e-6), "{most:?}");
+}
+
+/// Pictures of one kind, and what becomes of them.
+const ALIKE: [usize; 4] = [1, 2, 5, 7];
+
+fn sharp(smooth: &Image<f32>, p: &AnyImage) -> Image<f32> {
+    p.luminance() - smooth
+}
+
+fn sharpened() -> Vec<Vec<f32>> {
+    let session = Session::on(Box::new(CpuDevice::new(Some(1)).unwrap())).build().unwrap();
+    let series = session.series(ALIKE.map(picture), |p| sharp(&p.luminance().gauss(1.5), p));
+    series.into_iter().map(|item| item.result.unwrap().to_vec()).collect()
+}
+
+#[test]
+fn what_is_evaluated_while_the_operation_is_recorded_leaves_it_alone() {
+    type Meanwhile = fn(&Image<f32>);
+    let evaluate: Meanwhile = |image| image.session().evaluate().unwrap();
+    let look: Meanwhile = |image| assert_eq!(image.to_vec().unwrap().len(), 17 * 31);
+    let much: Meanwhile = |image| drop((0..9u8).map(|i| image + f32::from(i)).collect::<Vec<_>>());
+    let cases: [(&str, bool, Meanwhile, usize); 9] = [
+        ("evaluated", true, evaluate, 1),
+        ("evaluated", false, evaluate, 4), // for all that the series knows, it depends on what comes of that
+        ("started", true, |image| image.session().start(), 1),
+        ("started", false, |image| image.session().start(), 1),
+        ("started alone", false, Image::start, 1),
+        ("much is recorded", true, much, 1),
+        ("much is recorded", false, much, 1),
+        ("looked at", true, look, 4),
+        ("looked at", false, look, 4),
+    ];
+    let want = sharpened();
+    for (name, elsewhere, meanwhile, most) in cases {
+        let device = Box::new(CpuDevice::new(Some(1)).unwrap());
+        let session = Session::on(device).flush_limits(8, usize::MAX).build().unwrap();
+        let calls = Cell::new(0);
+        let series = session.series(ALIKE.map(picture), |p| {
+            calls.set(calls.get() + 1);
+            let smooth = p.luminance().gauss(1.5);
+            if elsewhere {
+                std::thread::scope(|scope| drop(scope.spawn(|| meanwhile(&smooth))));
+            } else {
+                meanwhile(&smooth);
+            }
+            sharp(&smooth, p)
+        });
+        let found: Vec<_> = series.recorded_once().into_iter().map(|i| i.result.unwrap().to_vec()).collect();
+        assert!(found == want, "{name}, by another thread: {elsewhere}");
+        assert_eq!(calls.get(), most, "{name}, by another thread: {elsewhere}");
+    }
+}
+
+#[test]
+fn what_is_started_before_the_picture_is_evaluated_is_no_part_of_the_operation() {
+    let (begin, begun) = mpsc::channel();
+    let begin = Mutex::new(Some(begin));
+    let observer = move |_: Progress<'_>| {
+        if let Some(begin) = begin.lock().unwrap().take() {
+            begin.send(()).unwrap();
+            std::thread::sleep(Duration::from_millis(200)); // what is recorded and started waits
+        }
+    };
+    let session = Session::on(Box::new(CpuDevice::new(Some(1)).unwrap())).observer(observer).build().unwrap();
+    let (begun, held) = (Cell::new(Some(begun)), RefCell::default());
+    let series = session.series(ALIKE.map(picture), |p| {
+        if let Some(begun) = begun.take() {
+            let other = Image::constant(&session, 3, 3, 1.0f32) + 1.0;
+            std::thread::spawn(move || other.to_vec());
+            begun.recv().unwrap();
+        }
+        let smooth = p.luminance().gauss(1.5);
+        *held.borrow_mut() = Some(smooth.clone());
+        session.start();
+        sharp(&smooth, p)
+    });
+    let found: Vec<_> = series.recorded_once().into_iter().map(|i| i.result.unwrap().to_vec()).collect();
+    assert!(found == sharpened());
 }
 
 #[test]

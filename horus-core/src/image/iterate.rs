@@ -6,7 +6,7 @@ use std::panic::Location;
 use super::{Image, LoopState, Value};
 use crate::error::{Error, Result, Site};
 use crate::ir::graph::Op;
-use crate::session::{Ended, Ends, Handle, Looped, Session};
+use crate::session::{Ended, Ends, Handle, Looped, Session, StandIns};
 
 /// How large the change of a state in one step is: one number for all pixels of all its images, in `f64`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -250,22 +250,18 @@ impl Session {
         if until.steps == 0 || given.is_empty() {
             return Ok(Iterated { state, steps: 0, change: None, ending: Ending::Steps });
         }
-        // Operations, not the images themselves: what the step reads of these is told from what it reads of others that are
-        // the same, and a step that looks at them sees pixels.
-        let looked_into = self.steps_looked_into();
-        let placeholders: Vec<Handle> = given.iter().map(|h| self.stand_in(h, site)).collect();
-        let before = Session::looks();
-        let next = step(&state.with(&mut placeholders.iter().cloned()));
-        let looked = Session::looks() != before;
+        let stand_ins = StandIns::new(self, &given, site);
+        let next = step(&state.with(&mut stand_ins.handles().iter().cloned()));
+        let looked = stand_ins.looked();
         if let Err(e) = same_kind(&given, &handles(&next), self, site) {
             return self.refused(e);
         }
         let told = Told { until, change: None, ending: None, pixels: given.iter().map(|h| h.shape.len()).sum() };
         if looked {
-            drop((placeholders, next));
+            drop((next, stand_ins));
             return self.repeat_each(state, step, watch, told, site);
         }
-        let recorded = Recorded { placeholders, next, looked_into };
+        let recorded = Recorded { next, stand_ins };
         self.repeat_recorded(state, recorded, step, watch, told, site)
     }
 
@@ -281,11 +277,11 @@ impl Session {
     ) -> Result<Iterated<S>> {
         let initial: Vec<Handle> = handles(&state).into_iter().cloned().collect();
         drop(state);
-        let Recorded { placeholders, next, looked_into } = &recorded;
-        let (placeholders, after) = (placeholders.iter().collect::<Vec<_>>(), handles(next));
+        let Recorded { next, stand_ins } = &recorded;
+        let (before, after) = (stand_ins.handles().iter().collect::<Vec<_>>(), handles(next));
         let until = told.until;
         let measured = match until.below {
-            Some(_) => changes(&placeholders, &after, until.norm, site),
+            Some(_) => changes(&before, &after, until.norm, site),
             None => Vec::new(),
         };
         let measured: Vec<&Handle> = measured.iter().map(Value::handle).collect();
@@ -293,14 +289,7 @@ impl Session {
         let ends = Ends { steps: until.steps, measured: until.below.map(|_| until.every), watched: every };
         let mut stopped = false;
         let ended = self.run_loop(
-            Looped {
-                initial,
-                placeholders: &placeholders,
-                next: &after,
-                measured: &measured,
-                looked_into: *looked_into,
-                site,
-            },
+            Looped { initial, stand_ins, next: &after, measured: &measured, site },
             ends,
             &mut |_, numbers| told.decide(numbers),
             &mut |steps, handles| {
@@ -354,12 +343,10 @@ impl Session {
     }
 }
 
-/// A step as it was recorded.
+/// A step as it was recorded. The order of the fields is that in which they are dropped.
 struct Recorded<S> {
-    placeholders: Vec<Handle>,
     next: S,
-    /// [`Session::steps_looked_into`] before it was.
-    looked_into: usize,
+    stand_ins: StandIns,
 }
 
 type Watch<'a, S> = &'a mut dyn FnMut(usize, &S) -> Result<ControlFlow<()>>;

@@ -216,7 +216,7 @@ impl AnyImage {
         AnyImage::from_handle(session.source(shape, dtype, pixels, Location::caller()))
     }
 
-    pub(super) fn from_handle(handle: Handle) -> AnyImage {
+    pub(crate) fn from_handle(handle: Handle) -> AnyImage {
         match handle.dtype {
             DType::U8 | DType::Bool => AnyImage::U8(Image::from_handle(handle)),
             DType::U16 => AnyImage::U16(Image::from_handle(handle)),

@@ -11,7 +11,7 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -26,7 +26,7 @@ use crate::error::{Error, Result};
 use crate::host::buffer::HostBuffer;
 use crate::io::{AnyImage, OpenOptions, Picture};
 use crate::plan::Want;
-use crate::session::{Handle, Pending, Refused, Replay, Session};
+use crate::session::{Handle, Pending, Refused, Replay, Session, StandIns};
 use crate::shape::Shape;
 
 /// What is made of each picture.
@@ -59,11 +59,16 @@ pub(super) type Finish<R> = Box<dyn FnOnce(Vec<Arc<HostBuffer>>) -> Result<R> + 
 type Kind = (Shape, DType, OsString);
 
 /// What was recorded for pictures of one kind.
-struct Known<T> {
-    replay: Replay,
-    ready: T,
-    /// Bytes of a result.
-    bytes: usize,
+enum Known<T> {
+    /// How it runs again.
+    Program {
+        replay: Replay,
+        ready: T,
+        /// Bytes of a result.
+        bytes: usize,
+    },
+    /// It looks at values, so that it depends on the picture.
+    Looks,
 }
 
 /// A series in progress.
@@ -260,13 +265,19 @@ where
     fn compute(&mut self, name: &Path, picture: Picture, begun: &mut Begun<R>) -> Result<(Pending, T)> {
         let (shape, dtype) = (picture.shape(), picture.dtype());
         let kind = self.once.then(|| (shape, dtype, self.make.kind(name)));
-        let Some(known) = kind.as_ref().and_then(|kind| self.recorded.get_mut(kind)) else {
-            return self.record(name, AnyImage::from_picture(&self.session, picture), begun, kind);
+        let (replay, ready) = match kind.as_ref().and_then(|kind| self.recorded.get_mut(kind)) {
+            Some(Known::Program { replay, ready, bytes }) => {
+                begun.bytes = *bytes;
+                (replay, ready)
+            }
+            known => {
+                let kind = kind.filter(|_| known.is_none());
+                return self.record(name, AnyImage::from_picture(&self.session, picture), begun, kind);
+            }
         };
         begun.picture = Some((shape, dtype));
-        begun.bytes = known.bytes;
-        match self.session.repeat(&mut known.replay, vec![picture.into_pixels()]) {
-            Ok(pending) => Ok((pending, known.ready.clone())),
+        match self.session.repeat(replay, vec![picture.into_pixels()]) {
+            Ok(pending) => Ok((pending, ready.clone())),
             Err(refused) => {
                 let Refused { error, pixels } = *refused;
                 let pixels = pixels.and_then(|mut pixels| pixels.pop());
@@ -293,13 +304,22 @@ where
         kind: Option<Kind>,
     ) -> Result<(Pending, T)> {
         begun.picture = Some((image.shape(), image.dtype()));
-        let evaluations = self.session.stats().evaluations;
-        let (handles, ready) = self.make.record(&image, name)?;
-        // An operation that looked at a value depends on this picture and cannot be replayed.
-        let kind = kind.filter(|_| self.session.stats().evaluations == evaluations);
+        let repeatable = kind.map(|kind| (kind, StandIns::new(&self.session, &[image.handle()], Location::caller())));
+        let stand_in = repeatable.as_ref().and_then(|(_, stand_ins)| stand_ins.handles().first());
+        let stand_in = stand_in.map(|handle| AnyImage::from_handle(handle.clone()));
+        let (handles, ready) = self.make.record(stand_in.as_ref().unwrap_or(&image), name)?;
+        drop(stand_in);
+        let looked_into = repeatable.as_ref().is_some_and(|(_, stand_ins)| stand_ins.looked_into());
+        let repeatable = match repeatable {
+            Some((kind, _)) if looked_into => {
+                self.recorded.insert(kind, Known::Looks);
+                None
+            }
+            other => other.filter(|(_, stand_ins)| !stand_ins.looked()),
+        };
         let wanted: Vec<&Handle> = handles.iter().collect();
-        let begin = |session: &Session| match &kind {
-            Some(_) => session.begin_repeatable(&wanted, &[image.handle()], M::WANT),
+        let begin = |session: &Session| match &repeatable {
+            Some((_, stand_ins)) => session.begin_repeatable(&wanted, stand_ins, M::WANT),
             None => Ok((session.begin_all(&wanted, M::WANT)?, None)),
         };
         let (pending, replay) = match begin(&self.session) {
@@ -307,8 +327,8 @@ where
             other => other?,
         };
         begun.bytes = handles.iter().map(|h| size(h.shape, h.dtype)).sum();
-        if let (Some(kind), Some(replay)) = (kind, replay) {
-            self.recorded.insert(kind, Known { replay, ready: ready.clone(), bytes: begun.bytes });
+        if let (Some((kind, _)), Some(replay)) = (repeatable, replay) {
+            self.recorded.insert(kind, Known::Program { replay, ready: ready.clone(), bytes: begun.bytes });
         }
         // The session may drop the picture and its results; what is in flight does not belong to them any more.
         Ok((pending, ready))

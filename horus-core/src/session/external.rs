@@ -75,7 +75,7 @@ impl Session {
             device.copy(&there, &mut copy, &[Piece::run(0, 0, array.bytes())])?;
             Ok(copy)
         };
-        let mut state = self.lock("reading memory of a device")?;
+        let mut state = self.lock_to_give("reading memory of a device")?;
         let pixels = adopt().map_err(|source| self.at_host(call, source))?;
         let id = self.0.numbers.record();
         let value = state.names.value();

@@ -17,7 +17,7 @@ use super::adopt::note_lost;
 use super::engine::Engine;
 use super::evaluate::{Unevaluated, source_of};
 use super::plans::Plans;
-use super::{Handle, Mutable, Pending, Session};
+use super::{Handle, Mutable, Pending, Session, StandIns};
 use crate::device::Sending;
 use crate::dtype::DType;
 use crate::error::{DeviceError, Result, Site};
@@ -66,13 +66,11 @@ pub(crate) struct Looped<'a> {
     /// The state that it begins with, which is let go of after the first steps.
     pub(crate) initial: Vec<Handle>,
     /// What stood for the state when a step was recorded.
-    pub(crate) placeholders: &'a [&'a Handle],
+    pub(crate) stand_ins: &'a StandIns,
     /// What the step makes of them.
     pub(crate) next: &'a [&'a Handle],
     /// What is measured of a step.
     pub(crate) measured: &'a [&'a Handle],
-    /// [`Session::steps_looked_into`] before the step was recorded.
-    pub(crate) looked_into: usize,
     /// Where the program asks for the loop.
     pub(crate) site: Site,
 }
@@ -153,11 +151,6 @@ impl Session {
         ids.or_else(|failure| self.fail(&failure))
     }
 
-    /// How often somebody has looked into what was recorded as a step of a loop.
-    pub(crate) fn steps_looked_into(&self) -> usize {
-        self.acquire().program.steps_looked_into()
-    }
-
     /// Runs a loop. `decide` is given each step that was measured and its numbers, `watch` each that is watched and the state.
     /// The initial state is evaluated.
     pub(crate) fn run_loop(
@@ -182,13 +175,13 @@ impl Session {
 
     /// The loop, ready to run; or the state that it begins with, if somebody has looked into the step.
     fn loop_of(&self, looped: Looped<'_>) -> Result<std::result::Result<Running<'_>, Vec<Handle>>> {
-        let Looped { initial: shared, placeholders, next, measured, looked_into, site } = looped;
+        let Looped { initial: shared, stand_ins, next, measured, site } = looped;
         let initial = self.records_of(&shared.iter().collect::<Vec<_>>())?;
-        let placeholders = self.records_of(placeholders)?;
+        let placeholders = self.records_of(&stand_ins.handles().iter().collect::<Vec<_>>())?;
         let targets = self.records_of(&[next, measured].concat())?;
         let mut state = self.lock("evaluating")?;
         let state = &mut *state;
-        if state.program.steps_looked_into() != looked_into {
+        if state.program.looked_into(stand_ins.step) {
             return Ok(Err(shared));
         }
         let before = placeholders.iter().min().copied();

@@ -182,6 +182,14 @@ impl Session {
     /// [`Error::Forked`] in a child of the process that opened the session.
     pub(super) fn lock(&self, what: &'static str) -> Result<Locked<'_>> {
         ASKED.set(ASKED.get() + 1);
+        self.lock_to_give(what)
+    }
+
+    /// [`Session::lock`] for somebody who gives the session pixels and looks at nothing.
+    ///
+    /// # Errors
+    /// As [`Session::lock`].
+    pub(super) fn lock_to_give(&self, what: &'static str) -> Result<Locked<'_>> {
         if !self.0.is_here() {
             return Err(Error::Forked { what });
         }

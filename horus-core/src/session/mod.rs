@@ -28,6 +28,7 @@ mod progress;
 mod recording;
 mod regions;
 mod replay;
+mod stand_ins;
 mod start;
 mod state;
 mod stream;
@@ -76,6 +77,8 @@ pub use pending::Pending;
 pub use progress::{PixelsRead, Progress, Stats};
 #[doc(hidden)]
 pub use replay::{Refused, Replay};
+#[doc(hidden)]
+pub use stand_ins::StandIns;
 #[doc(hidden)]
 pub use waiting::wait_by;
 

@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::evaluate::Results;
-use super::replay::{kinds, named};
-use super::{Handle, Mutable, Replay, Session};
+use super::replay::{kinds, stood_for};
+use super::{Handle, Mutable, Replay, Session, StandIns};
 use crate::device::Sending;
 use crate::error::{Error, Result};
 use crate::execute::Delivered;
@@ -73,21 +73,21 @@ impl Session {
         self.look_at(&mut *self.lock("evaluating")?, values, want, Sending::AtOnce)
     }
 
-    /// [`Session::begin_all`], and what runs the same program on other pixels in the place of `inputs`, unless there is more to
-    /// it than those values and those images: what else the program holds, and what other ranks do.
+    /// [`Session::begin_all`] of what was recorded on stand-ins for images, and what runs the same program on other pixels in
+    /// the place of those, unless there is more to it than those values and those images: what else the program holds, what other
+    /// ranks do, and values that somebody has looked at since.
     #[doc(hidden)]
     pub fn begin_repeatable(
         &self,
         values: &[&Handle],
-        inputs: &[&Handle],
+        stand_ins: &StandIns,
         want: Want,
     ) -> Result<(Pending, Option<Replay>)> {
-        if self.ranks() > 1 {
-            return Ok((self.begin_all(values, want)?, None));
-        }
+        let alone = self.ranks() == 1;
         let mut state = self.lock("evaluating")?;
-        let inputs = named(&state, inputs);
-        let pending = self.look_at(&mut state, values, Want::Handed, Sending::AtOnce)?;
+        let inputs = stood_for(&mut state, stand_ins).filter(|_| alone);
+        let want = if alone { Want::Handed } else { want };
+        let pending = self.look_at(&mut state, values, want, Sending::AtOnce)?;
         let given = state.given(Placement::Replicated);
         let replay = inputs
             .and_then(|inputs| Replay::of_last(self, &mut state, &inputs, kinds(&pending.nodes, values), Some(given)));

@@ -22,16 +22,17 @@ impl Session {
     /// can this operation, and its value carries the first such error. Evaluates only when the flush limits are
     /// exceeded; an error of that evaluation is reported by the next call that can.
     pub(crate) fn record(&self, op: Op, inputs: &[&Handle], shape: Shape, dtype: DType, site: Site) -> Handle {
-        self.append(op, inputs, (shape, dtype, site), false)
+        self.append(op, inputs, (shape, dtype, site), None)
     }
 
-    /// The stand-in, while a step of a loop is recorded, for a value that changes from step to step. Evaluations take neither it nor what
-    /// is computed from it, unless somebody looks at that.
-    pub(crate) fn stand_in(&self, value: &Handle, site: Site) -> Handle {
-        self.append(Op::Convert, &[value], (value.shape, value.dtype, site), true)
-    }
-
-    fn append(&self, op: Op, inputs: &[&Handle], (shape, dtype, site): (Shape, DType, Site), step: bool) -> Handle {
+    /// [`Session::record`]; the operation is a stand-in of a step, if one is given.
+    pub(super) fn append(
+        &self,
+        op: Op,
+        inputs: &[&Handle],
+        (shape, dtype, site): (Shape, DType, Site),
+        step: Option<RecordId>,
+    ) -> Handle {
         let ids: std::result::Result<Vec<RecordId>, _> = inputs.iter().map(|h| h.record.clone()).collect();
         let inputs = match ids {
             Ok(ids) => ids,
@@ -46,8 +47,8 @@ impl Session {
         let observer = self.is_mine();
         self.change(move |session, state| {
             state.program.record(id, op, inputs, shape, dtype, site);
-            if step {
-                state.program.begin_step(id);
+            if let Some(step) = step {
+                state.program.begin_step(step, id);
             }
             if !observer {
                 session.flush(state);
@@ -64,7 +65,7 @@ impl Session {
         if full && state.error.is_none() && state.lost.is_none() && !std::thread::panicking() {
             let targets = state.program.observable();
             if targets.is_empty() {
-                return; // steps of loops, which are evaluated by these
+                return; // steps, which are evaluated by whoever recorded them
             }
             let wants = vec![Want::Keep; targets.len()];
             state.patience = (0, 0);

@@ -8,7 +8,7 @@ use super::evaluate::{Unevaluated, source_of};
 use super::kept::Kept;
 use super::pending::Pending;
 use super::plans::Request;
-use super::{Handle, Mutable, Session};
+use super::{Handle, Mutable, Session, StandIns};
 use crate::device::Sending;
 use crate::dtype::DType;
 use crate::error::{Error, Recorded, Result};
@@ -222,16 +222,16 @@ impl Session {
         }
     }
 
-    /// Evaluates values where they are, and what runs the same program on other images in the place of `inputs`, unless there is more
-    /// to it than those values and those images; see [`Session::repeat_on`].
+    /// Evaluates values, which were recorded on stand-ins for images, where they are, and what runs the same program on other images in
+    /// the place of those, unless there is more to it than those values and those images; see [`Session::repeat_on`].
     ///
     /// # Errors
     /// Those of evaluating.
     #[doc(hidden)]
-    pub fn keep_repeatable(&self, values: &[&Handle], inputs: &[&Handle]) -> Result<Option<Replay>> {
+    pub fn keep_repeatable(&self, values: &[&Handle], stand_ins: &StandIns) -> Result<Option<Replay>> {
         let mut state = self.lock("evaluating")?;
         let state = &mut *state;
-        let inputs = named(state, inputs);
+        let inputs = stood_for(state, stand_ins);
         let nodes = self.look_at(state, values, Want::Keep, Sending::AtOnce)?.nodes;
         // Each result is to be an image of its own.
         let distinct = (1..nodes.len()).all(|i| !nodes[..i].contains(&nodes[i]));
@@ -289,8 +289,16 @@ impl Session {
     }
 }
 
+/// What images are called, and their kinds, in whose place their stand-ins have been until now; none if one is not evaluated, or values
+/// have taken the place of what was recorded on stand-ins.
+pub(super) fn stood_for(state: &mut Mutable, stand_ins: &StandIns) -> Option<Vec<(ValueId, Shape, DType)>> {
+    let whole = !state.program.looked_into(stand_ins.step);
+    stand_ins.end(state);
+    named(state, &stand_ins.handles().iter().collect::<Vec<_>>()).filter(|_| whole)
+}
+
 /// What images of the session are called, and their kinds; none if one is not evaluated.
-pub(super) fn named(state: &Mutable, images: &[&Handle]) -> Option<Vec<(ValueId, Shape, DType)>> {
+fn named(state: &Mutable, images: &[&Handle]) -> Option<Vec<(ValueId, Shape, DType)>> {
     images.iter().map(|image| Some((state.program.value(image.look().ok()?)?, image.shape, image.dtype))).collect()
 }
 

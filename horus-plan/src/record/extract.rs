@@ -52,9 +52,9 @@ impl Record {
 }
 
 impl Recording {
-    /// Every pending value that somebody can observe, but for those of steps of loops.
+    /// Every pending value that somebody can observe, but for those of steps.
     pub fn observable(&self) -> Vec<RecordId> {
-        self.records.iter().filter(|(_, r)| r.handles > 0 && r.is_work() && !r.in_step).map(|(id, _)| *id).collect()
+        self.records.iter().filter(|(_, r)| r.handles > 0 && r.is_work() && r.steps.is_empty()).map(|(id, _)| *id).collect()
     }
 
     /// The operations that an evaluation of `targets` takes. At most `room` bytes are kept of values that the user does not
@@ -157,7 +157,7 @@ impl Recording {
                 if !seen.insert(reader) {
                     continue;
                 }
-                let r = self.records.get(&reader).filter(|r| !r.in_step)?;
+                let r = self.records.get(&reader).filter(|r| r.steps.is_empty())?;
                 match r.handles > 0 {
                     true if Self::bytes(r) <= most => small.push(reader),
                     true => return None,

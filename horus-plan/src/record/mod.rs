@@ -45,8 +45,8 @@ struct Record {
     handles: usize,
     /// Reads by other records.
     readers: usize,
-    /// Part of a loop's step: the stand-in for its state, or computed from that.
-    in_step: bool,
+    /// The steps that it is part of: it is a stand-in of theirs, or computed from one.
+    steps: Vec<RecordId>,
 }
 
 /// Recorded operations. What neither a handle nor a record refers to is dropped at once.
@@ -57,10 +57,10 @@ pub struct Recording {
     reads: BTreeSet<(RecordId, RecordId)>,
     /// For each value, the records that are it: several, where operations that compute the same were merged.
     values: HashMap<ValueId, usize>,
-    /// Operations that are recorded and not evaluated, without those of steps of loops.
+    /// Operations that are recorded and not evaluated, without those of steps.
     pending: usize,
-    /// How often an operation of a step of a loop was evaluated.
-    steps_looked_into: usize,
+    /// Steps of which something was evaluated.
+    looked_into: BTreeSet<RecordId>,
     /// Sources that nobody observes any more but pending operations read.
     pinned: BTreeSet<RecordId>,
     pinned_bytes: usize,
@@ -88,40 +88,66 @@ impl Numbering {
 impl Recording {
     /// Appends an operation with one handle. Its number is greater than those of its inputs.
     pub fn record(&mut self, id: RecordId, op: Op, inputs: Vec<RecordId>, shape: Shape, dtype: DType, site: Site) {
-        let mut in_step = false;
+        let mut steps = Vec::new();
         for i in &inputs {
             if let Some(r) = self.records.get_mut(i) {
                 r.readers += 1;
-                in_step |= r.in_step;
+                for step in &r.steps {
+                    if !steps.contains(step) {
+                        steps.push(*step);
+                    }
+                }
                 self.reads.insert((*i, id));
             }
         }
         match op {
             Op::Source(v) => *self.values.entry(v).or_default() += 1,
-            _ => self.pending += usize::from(!in_step),
+            _ => self.pending += usize::from(steps.is_empty()),
         }
         let site = site.into();
-        self.records.insert(id, Record { op, inputs, shape, dtype, site, handles: 1, readers: 0, in_step });
+        self.records.insert(id, Record { op, inputs, shape, dtype, site, handles: 1, readers: 0, steps });
     }
 
-    /// Makes a record, which nothing reads yet, the stand-in for the state of a loop. It and what is computed from it are evaluated only if
-    /// somebody looks at them: the loop needs them as they were recorded, whatever is evaluated meanwhile.
-    pub fn begin_step(&mut self, id: RecordId) {
-        if let Some(r) = self.records.get_mut(&id)
-            && !std::mem::replace(&mut r.in_step, true)
-        {
-            self.pending -= 1;
+    /// Makes an operation, which nothing reads yet, a stand-in of a step: of what is recorded once and run again, as the body of a loop.
+    /// It and what is computed from it are evaluated only if somebody looks at them: they are needed as they were recorded, whatever is
+    /// evaluated meanwhile. The number of the step is smaller than those of its records.
+    pub fn begin_step(&mut self, step: RecordId, id: RecordId) {
+        if let Some(r) = self.records.get_mut(&id) {
+            self.pending -= usize::from(r.steps.is_empty());
+            r.steps.push(step);
         }
     }
 
-    /// True for records of a loop's step that are not evaluated.
-    pub fn in_step(&self, id: RecordId) -> bool {
-        self.records.get(&id).is_some_and(|r| r.in_step)
+    /// Makes a stand-in, which converts nothing, the value that it reads.
+    pub fn end_stand_in(&mut self, id: RecordId) {
+        let input = self.records.get(&id).and_then(|r| r.inputs.first()).and_then(|i| self.records.get(i));
+        let Some((Op::Source(v), site)) = input.map(|input| (input.op.clone(), input.site)) else { return };
+        *self.values.entry(v).or_default() += 1;
+        let Some(r) = self.records.get_mut(&id) else { return };
+        (r.op, r.site) = (Op::Source(v), site);
+        let (inputs, mut check) = (std::mem::take(&mut r.inputs), Vec::new());
+        self.unread(id, &inputs, &mut check);
+        self.drop_unreferenced(check, &mut Vec::new()); // no value goes: this record is it
     }
 
-    /// How often somebody looked into a step of a loop, which is then no longer as it was recorded.
-    pub fn steps_looked_into(&self) -> usize {
-        self.steps_looked_into
+    /// Ends a step: what is left of it is like anything else that is recorded.
+    pub fn end_step(&mut self, step: RecordId) {
+        self.looked_into.remove(&step);
+        for r in self.records.range_mut(step..).map(|(_, r)| r) {
+            let Some(at) = r.steps.iter().position(|s| *s == step) else { continue };
+            r.steps.remove(at);
+            self.pending += usize::from(r.steps.is_empty() && !matches!(r.op, Op::Source(_)));
+        }
+    }
+
+    /// True for records of steps that are not evaluated.
+    pub fn in_step(&self, id: RecordId) -> bool {
+        self.records.get(&id).is_some_and(|r| !r.steps.is_empty())
+    }
+
+    /// Whether somebody looked into a step, which is then no longer as it was recorded.
+    pub fn looked_into(&self, step: RecordId) -> bool {
+        self.looked_into.contains(&step)
     }
 
     /// Notes on behalf of which line a value was recorded, and all that it is computed from, as far as no line is known of that.
@@ -137,7 +163,7 @@ impl Recording {
         }
     }
 
-    /// Number of operations recorded and not evaluated, without those of steps of loops.
+    /// Number of operations recorded and not evaluated, without those of steps.
     pub fn pending(&self) -> usize {
         self.pending
     }
@@ -194,7 +220,7 @@ impl Recording {
                 }
                 match r.op {
                     Op::Source(v) => dropped.extend(self.refer_no_longer(v)),
-                    _ => self.pending -= usize::from(!r.in_step),
+                    _ => self.pending -= usize::from(r.steps.is_empty()),
                 }
                 self.unread(id, &r.inputs, &mut check);
             }
@@ -234,13 +260,13 @@ impl Recording {
         let mut dropped = Vec::new();
         if let Some(r) = self.records.get_mut(&id) {
             let before = std::mem::replace(&mut r.op, Op::Source(value));
-            let (inputs, in_step) = (std::mem::take(&mut r.inputs), std::mem::take(&mut r.in_step));
+            let (inputs, steps) = (std::mem::take(&mut r.inputs), std::mem::take(&mut r.steps));
             *self.values.entry(value).or_default() += 1;
             match before {
                 Op::Source(v) => dropped.extend(self.refer_no_longer(v)),
-                _ if in_step => self.steps_looked_into += 1,
-                _ => self.pending -= 1,
+                _ => self.pending -= usize::from(steps.is_empty()),
             }
+            self.looked_into.extend(steps);
             self.unread(id, &inputs, &mut check);
         }
         self.drop_unreferenced(check, &mut dropped);

@@ -231,14 +231,15 @@ fn a_line_is_that_of_what_no_line_is_known_of() {
 }
 
 #[test]
-fn steps_of_loops_are_taken_for_those_who_look_into_them_alone() {
+fn steps_are_taken_for_those_who_look_into_them_alone() {
     let mut p = Numbered::default();
     let v = p.new_value();
     let source = record(&mut p, Op::Source(v), &[]);
     let passing = record(&mut p, Op::Transpose, &[source]);
+    let step = p.numbers.record();
     let stand_in = record(&mut p, Op::Convert, &[source]);
-    p.begin_step(stand_in);
-    // It hangs off what the program computes, but belongs to the loop.
+    p.begin_step(step, stand_in);
+    // It hangs off what the program computes, but belongs to the step.
     let inputs = vec![passing, stand_in];
     let small = p.record(Op::Transpose, inputs, Shape::new(1, 1, 1), DType::F32, Location::caller());
     let result = record(&mut p, Op::Transpose, &[passing]);
@@ -248,13 +249,58 @@ fn steps_of_loops_are_taken_for_those_who_look_into_them_alone() {
     assert_eq!(taken.records, [source, passing, result]);
     assert_eq!(taken.graph.roots, [NodeId(2), NodeId(1)], "what the step reads is kept");
     assert_eq!(p.extract(&[small], ROOM).records, [source, passing, stand_in, small]);
-    assert!(p.in_step(small) && p.steps_looked_into() == 0);
+    assert!(p.in_step(small) && !p.looked_into(step));
     let looked_at = p.new_value();
     p.evaluated(small, looked_at);
-    assert!(!p.in_step(small) && p.in_step(stand_in) && p.steps_looked_into() == 1);
+    assert!(!p.in_step(small) && p.in_step(stand_in) && p.looked_into(step));
     assert_eq!(p.pending(), 2);
     for id in [small, stand_in, result, source] {
         p.release(id);
     }
     assert_eq!((p.pending(), p.records.len()), (0, 0));
+}
+
+#[test]
+fn what_is_left_of_a_step_is_like_anything_else() {
+    let mut p = Numbered::default();
+    let v = p.new_value();
+    let source = record(&mut p, Op::Source(v), &[]);
+    let [outer, inner] = [p.numbers.record(), p.numbers.record()];
+    let first = record(&mut p, Op::Convert, &[source]);
+    p.begin_step(outer, first);
+    let second = record(&mut p, Op::Convert, &[first]);
+    p.begin_step(inner, second);
+    let both = record(&mut p, Op::Transpose, &[second]);
+    let looked_at = record(&mut p, Op::Transpose, &[first]);
+    let after = record(&mut p, Op::Transpose, &[looked_at]);
+    let value = p.new_value();
+    p.evaluated(looked_at, value);
+    assert!(p.looked_into(outer) && !p.looked_into(inner));
+    p.end_step(inner);
+    assert!(p.in_step(both) && p.in_step(after), "the outer step goes on");
+    p.end_step(outer);
+    assert!(!p.looked_into(outer));
+    assert_eq!((p.pending(), p.observable()), (4, vec![first, second, both, after]));
+    for id in [first, second, both, looked_at, after, source] {
+        p.release(id);
+    }
+    assert_eq!((p.pending(), p.records.len()), (0, 0));
+}
+
+#[test]
+fn a_stand_in_becomes_its_image() {
+    let mut p = Numbered::default();
+    let v = p.new_value();
+    let source = record(&mut p, Op::Source(v), &[]);
+    let step = p.numbers.record();
+    let stand_in = record(&mut p, Op::Convert, &[source]);
+    p.begin_step(step, stand_in);
+    let result = record(&mut p, Op::Transpose, &[stand_in]);
+    p.end_stand_in(stand_in);
+    let Extract { graph, records } = p.extract(&[result], ROOM);
+    assert_eq!((graph.nodes[0].op.clone(), records), (Op::Source(v), vec![stand_in, result]));
+    assert!(p.disposable(&graph, &[stand_in, result]).is_empty(), "the image is held");
+    assert!(p.release(source).is_empty() && p.release(result).is_empty());
+    assert_eq!((p.pending(), p.release(stand_in)), (0, vec![v]));
+    assert_eq!((p.records.len(), p.pinned_bytes()), (0, 0));
 }

@@ -1,0 +1,60 @@
+//! Stand-ins for images, on which what is recorded once is recorded.
+//!
+//! A step of a loop, and a program that is replayed on other pixels, are recorded like anything else and run later.
+//! Evaluations come in between: forced by many operations, started beside the program, asked for by another thread. They
+//! leave out what is computed from stand-ins, as far as nobody looks at it; a look puts values in the place of
+//! operations, and is noted under the session's lock: then there is nothing to run again.
+
+use super::{Handle, Mutable, Session};
+use crate::error::Site;
+use crate::ir::graph::Op;
+use crate::record::RecordId;
+
+/// Images that stand for others, and what is computed from them: a step. It ends when they are dropped.
+#[doc(hidden)]
+pub struct StandIns {
+    session: Session,
+    pub(super) step: RecordId,
+    handles: Vec<Handle>,
+    /// [`Session::looks`] when they were made.
+    looks: u64,
+}
+
+impl StandIns {
+    /// Stand-ins for these images: operations, so that what reads them is told from what reads the images.
+    pub fn new(session: &Session, given: &[&Handle], site: Site) -> StandIns {
+        let step = session.0.numbers.record();
+        let stand_in = |h: &&Handle| session.append(Op::Convert, &[h], (h.shape, h.dtype, site), Some(step));
+        let handles = given.iter().map(stand_in).collect();
+        StandIns { session: session.clone(), step, handles, looks: Session::looks() }
+    }
+
+    /// The stand-ins, in the order of the images.
+    pub fn handles(&self) -> &[Handle] {
+        &self.handles
+    }
+
+    /// Whether this thread, which made them, has looked at any value since.
+    pub fn looked(&self) -> bool {
+        Session::looks() != self.looks
+    }
+
+    /// Whether somebody has looked at a stand-in or at what is computed from one. Waits for evaluations.
+    pub fn looked_into(&self) -> bool {
+        self.session.acquire().program.looked_into(self.step)
+    }
+
+    /// Makes them the images that they stand for, as far as these are evaluated.
+    pub(super) fn end(&self, state: &mut Mutable) {
+        let ids = self.handles.iter().filter_map(|h| h.record.as_ref().ok());
+        ids.for_each(|id| state.program.end_stand_in(*id));
+    }
+}
+
+impl Drop for StandIns {
+    fn drop(&mut self) {
+        self.handles.clear();
+        let step = self.step;
+        self.session.change(move |_, state| state.program.end_step(step));
+    }
+}
