@@ -15,10 +15,11 @@ const FINEST_STEP: f64 = 0.01;
 #[derive(Parser, Clone, Debug)]
 #[command(version, about, allow_negative_numbers = true)]
 pub struct Args {
-    /// INPUT OUTPUT: the picture to read (PNG, JPEG, TIFF, PNM, BMP or npy; colour is reduced to luminance; float pictures
-    /// should be in 0..=1) and the file to write (png, jpg, tif, pgm or bmp, scaled to the range of the response; npy for the
-    /// exact values), which may be the input: it is replaced when all is computed; - is stdin or stdout. With --out-dir, any
-    /// number of pictures, and of folders with pictures
+    /// INPUT OUTPUT: the picture to read (PNG, JPEG, TIFF, PNM, BMP or npy; colour is reduced to
+    /// luminance; float pictures should be in 0..=1) and the file to write (png, jpg, tif, pgm or
+    /// bmp, scaled to the range of the response; npy for the exact values), which may be the input,
+    /// as it is replaced when all is computed; - is stdin or stdout. With --out-dir, any number of
+    /// pictures, and of folders with pictures
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
 
@@ -40,12 +41,12 @@ pub struct Args {
 }
 
 impl Args {
-    /// What the detector searches.
+    /// The parameters of the detector.
     pub fn params(&self) -> Params {
         Params { theta_step: self.theta_step, sigma_u: self.sigma_u.clone(), sigma_v: self.sigma_v.clone() }
     }
 
-    /// The search in a few words.
+    /// A short description of the search.
     pub fn about(&self) -> String {
         let params = self.params();
         let list = |values: &[f64]| values.iter().map(f64::to_string).collect::<Vec<_>>().join(",");

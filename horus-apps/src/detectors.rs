@@ -1,12 +1,13 @@
 //! Three ways to find lines with oriented anisotropic Gaussians (thesis, section 2.4).
 //!
-//! All compute, over orientations and over scales `sigma_u` along and `sigma_v` across a line, the largest
-//! `|second derivative across the line / smoothed image| * sigma_u * sigma_v`. They differ in what they turn: the image,
-//! the filter, or the directions along which the filter is decomposed. Images are scaled to `0..=1`.
+//! All compute, over orientations and over scales `sigma_u` along and `sigma_v` across a line, the
+//! largest `|second derivative across the line / smoothed image| * sigma_u * sigma_v`. They differ
+//! in what they rotate: the image, the filter, or the directions along which the filter is
+//! decomposed. Images are scaled to `0..=1`.
 
 use horus::prelude::*;
 
-/// Where the smoothed image is darker than this, there is no contrast to measure.
+/// Brightness below which the smoothed image has no measurable contrast.
 const DARK: f32 = 1e-3;
 
 /// The orientations and scales that a detector searches.
@@ -33,7 +34,8 @@ impl Params {
         (0u32..).map(move |i| f64::from(i) * step).take_while(|theta| *theta < 180.0)
     }
 
-    /// Multiply-adds for each pixel, at least: two separable filters for each orientation and scale, within three sigma.
+    /// Minimal multiply-adds per pixel: two separable filters for each orientation and scale,
+    /// within three sigma.
     pub fn steps_per_pixel(&self) -> f64 {
         let taps = |(su, sv): (f64, f64)| 2.0 * (2.0 * (3.0 * su.max(sv)).ceil() + 1.0);
         self.orientations().count() as f64 * self.scales().map(|s| 2.0 * taps(s)).sum::<f64>()
@@ -45,15 +47,16 @@ impl Params {
     }
 }
 
-/// A line detector: takes a one-channel image in `0..=1`, returns the line response.
-/// It carries an error if a scale is not positive and finite, or the step is not finite.
+/// A line detector: takes a one-channel image in `0..=1`, returns the line response, which carries
+/// an error if a scale is not positive and finite, or the step is not finite.
 pub type Detector = fn(&Image<f32>, &Params) -> Image<f32>;
 
-/// Rotates the image, mirrored beyond its edges, filters along its axes, rotates the response back (Figure 2.1).
+/// Rotates the image, reflected beyond its edges, filters along its axes, rotates the response back
+/// (Figure 2.1).
 pub fn convrot(image: &Image<f32>, params: &Params) -> Image<f32> {
     let mut result = image.zeros_like();
     for theta in params.orientations() {
-        // Mirrored beyond its edges, the picture has no frame that would be its strongest line.
+        // With another border the frame of the picture would be its strongest line.
         let rotated = image.rotate_with(theta, Interpolation::Bilinear, Border::Reflect101);
         let mut contrast = image.zeros_like();
         for (su, sv) in params.scales() {
@@ -68,7 +71,7 @@ pub fn convrot(image: &Image<f32>, params: &Params) -> Image<f32> {
     result
 }
 
-/// Filters the image with turned two-dimensional kernels (Figure 2.7 with `gauss2D`).
+/// Filters the image with rotated two-dimensional kernels (Figure 2.7 with `gauss2D`).
 pub fn conv2d(image: &Image<f32>, params: &Params) -> Image<f32> {
     let mut result = image.zeros_like();
     for theta in params.orientations() {
@@ -82,7 +85,8 @@ pub fn conv2d(image: &Image<f32>, params: &Params) -> Image<f32> {
     result
 }
 
-/// Filters along and across the line, sampling the image between its pixels (Figure 2.7 with `gaussUV`).
+/// Filters along and across the line, sampling the image between its pixels (Figure 2.7 with
+/// `gaussUV`).
 pub fn convuv(image: &Image<f32>, params: &Params) -> Image<f32> {
     let mut result = image.zeros_like();
     for theta in params.orientations() {

@@ -1,4 +1,4 @@
-//! The options of every program that say how it is executed.
+//! Options of execution, common to all programs.
 
 use std::num::NonZeroUsize;
 
@@ -6,18 +6,19 @@ use clap::Args;
 use horus::Builder;
 use horus::prelude::Mode;
 
-/// How a program is executed; what is not given follows from the environment.
+/// Execution of a program; the environment sets the defaults.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Execution {
     /// Worker threads per rank (default: all cores, divided among the ranks that share them)
     #[arg(long, value_name = "N", value_parser = parse_count)]
     pub threads: Option<NonZeroUsize>,
 
-    /// How much is optimised: naive, lazy or fused (default: HORUS_MODE, else fused)
+    /// Optimisation: naive, lazy or fused (default: HORUS_MODE, else fused)
     #[arg(long)]
     pub mode: Option<Mode>,
 
-    /// Device to run on: auto, cpu, cuda, cuda:N, or several: cuda:all, cuda:0+cpu (default: HORUS_DEVICE, else auto)
+    /// Device to run on: auto, cpu, cuda, cuda:N, or several: cuda:all, cuda:0+cpu (default:
+    /// HORUS_DEVICE, else auto)
     #[arg(long)]
     pub device: Option<String>,
 
@@ -27,7 +28,7 @@ pub struct Execution {
 }
 
 impl Execution {
-    /// A session as the options ask for; on the rank that prints, plans go to `print` if they are wanted.
+    /// Applies the options to a session; the rank that prints passes requested plans to `print`.
     pub fn apply(&self, mut builder: Builder, prints: bool, print: impl Fn(&str) + Send + Sync + 'static) -> Builder {
         if let Some(threads) = self.threads {
             builder = builder.threads(threads.get());

@@ -1,7 +1,8 @@
-//! The kernels that runs of these programs launch on a GPU, found without one: each program runs on a device that remembers
-//! what it is asked to do and computes nothing.
+//! The kernels that runs of these programs launch on a GPU, found without one: each program runs on
+//! a device that records its launches and computes nothing.
 //!
-//! `horus-kernels` compiles them for the package that ships with a release; the example `cold` tells what that costs.
+//! `horus-kernels` compiles them for the package that ships with a release; the example `cold`
+//! prints their cost.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -18,13 +19,13 @@ use crate::command;
 use crate::detectors::{Detector, conv2d, convrot, convuv};
 use crate::run::job;
 
-/// Why there is nothing to be told.
+/// The reason for a failure.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// The detectors, by the names of their programs.
 pub const DETECTORS: [(&str, Detector); 3] = [("convrot", convrot), ("conv2d", conv2d), ("convuv", convuv)];
 
-/// What the pixels of a file are.
+/// Pixel formats of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Samples {
     /// One channel of 8 bits.
@@ -40,7 +41,7 @@ pub enum Samples {
 }
 
 impl Samples {
-    /// All there are.
+    /// All formats.
     pub const ALL: [Samples; 5] =
         [Samples::Grey8, Samples::Grey16, Samples::Colour8, Samples::Colour16, Samples::Float];
 
@@ -73,11 +74,11 @@ pub struct FileRun {
     pub program: &'static str,
     /// The chain of operations of `horus`.
     pub chain: String,
-    /// What it reads.
+    /// The format of its input.
     pub samples: Samples,
     /// Width and height in pixels.
     pub size: (usize, usize),
-    /// The extension of what it writes.
+    /// The extension of its output.
     pub output: &'static str,
     /// `--depth`.
     pub depth: &'static str,
@@ -89,7 +90,7 @@ impl FileRun {
         FileRun { program, chain: String::new(), samples: Samples::Grey8, size, output: "png", depth: "8" }
     }
 
-    /// What it launches.
+    /// The launches of the run.
     ///
     /// # Errors
     /// If the program fails, or a file cannot be written.
@@ -121,11 +122,12 @@ impl FileRun {
     }
 }
 
-/// Sizes that together lead to every kernel: what matters is whether rows of 1, 2, 4 and 8 bytes begin at multiples of 16.
+/// Sizes that together lead to every kernel, which depends on the alignment to 16 bytes of rows of
+/// 1-, 2-, 4- and 8-byte elements.
 const SIZES: [(usize, usize); 5] = [(256, 256), (312, 200), (300, 200), (301, 200), (302, 200)];
 
-/// What machine code is shipped for: the detectors' default runs on pictures of any type and size to files of any type, and
-/// the examples of the operations of `horus` on 8-bit pictures.
+/// Runs whose machine code is shipped: the detectors' default runs on pictures of any type and size
+/// to files of any type, and the examples of the operations of `horus` on 8-bit pictures.
 pub fn shipped() -> Vec<FileRun> {
     let mut runs = Vec::new();
     for (program, _) in DETECTORS {
@@ -149,10 +151,11 @@ pub fn shipped() -> Vec<FileRun> {
     runs
 }
 
-/// What each run launches. An operation of `horus` may take grey pictures or coloured ones alone: each must take some.
+/// The launches of each run. An operation of `horus` may take only grey or only coloured pictures,
+/// but each must take some.
 ///
 /// # Errors
-/// If a detector fails, or a chain of operations with every picture.
+/// If a detector fails, or a chain of operations fails with every picture.
 pub fn recorded(runs: &[FileRun]) -> Result<Vec<Vec<Launched>>, Failure> {
     let (mut launches, mut taken, mut refused) = (Vec::new(), BTreeSet::new(), BTreeMap::new());
     for run in runs {
@@ -171,14 +174,14 @@ pub fn recorded(runs: &[FileRun]) -> Result<Vec<Vec<Launched>>, Failure> {
     }
 }
 
-/// A kernel, and how often it is launched.
+/// A kernel, and its number of launches.
 #[derive(Clone, Debug)]
 pub struct Counted {
-    /// One of the programs that have this source.
+    /// One of the programs with this source.
     pub program: Generated,
-    /// What it computes.
+    /// The name of the kernel.
     pub name: String,
-    /// How many launches run it.
+    /// Number of launches.
     pub times: usize,
 }
 
@@ -196,7 +199,8 @@ pub fn distinct(launches: &[Launched], arch: u32, limits: Limits) -> Result<BTre
     Ok(found)
 }
 
-/// The kernels of runs on a GPU of sm_`arch` with these limits, each once, by their sources, and the one that copies.
+/// The kernels of runs on a GPU of sm_`arch` with these limits, each once, by their sources, and
+/// the one that copies.
 ///
 /// # Errors
 /// If a run fails.

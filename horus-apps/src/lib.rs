@@ -1,8 +1,9 @@
 //! The line detectors of the thesis and the command line they share.
 //!
-//! [`detectors`] holds the algorithms, [`cli`] their options, [`command`] the general command and its operations, [`batch`] what surrounds an operation on pictures: files, one
-//! or a series of them, progress, saving, the summary.
-//! [`loops`] holds programs that repeat a step, [`fields`] those over volumes.
+//! [`detectors`] holds the algorithms, [`cli`] their options, [`command`] the general command and
+//! its operations, [`batch`] the frame around an operation on pictures: files, one or a series of
+//! them, progress, saving, the summary. [`loops`] holds programs that repeat a step, [`fields`]
+//! those over volumes.
 
 pub mod batch;
 pub mod cli;

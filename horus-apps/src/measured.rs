@@ -1,22 +1,22 @@
-//! What the benchmark has measured.
+//! Benchmark results.
 
 use clap::ValueEnum;
 use horus::prelude::*;
 use serde_json::json;
 
-/// Where pixels on the host are.
+/// Host memory kinds.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Arrays {
     /// From a slice to a new vector.
     Fresh,
-    /// From a slice to a vector that is kept.
+    /// From a slice to a reused vector.
     Kept,
-    /// From page-locked pixels to others, both kept.
+    /// From page-locked pixels to page-locked pixels, both reused.
     Pixels,
 }
 
 impl Arrays {
-    /// As on the command line.
+    /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Arrays::Fresh => "fresh",
@@ -32,34 +32,34 @@ pub struct BenchLine {
     pub op: &'static str,
     /// Rows and columns.
     pub size: usize,
-    /// How much is optimised.
+    /// Optimisation mode.
     pub mode: Mode,
     /// Seconds, sorted.
     pub times: Vec<f64>,
-    /// Seconds of the run that does not count.
+    /// Seconds of the uncounted run.
     pub first: f64,
-    /// Where pixels on the host came from and went to.
+    /// Host memory of source and target.
     pub arrays: Option<Arrays>,
-    /// Of one run.
+    /// Copies of one run.
     pub copies: usize,
     /// Kernels of one run.
     pub launches: usize,
-    /// Transfers between ranks, all kinds of them.
+    /// Transfers of all kinds between ranks.
     pub exchanges: usize,
-    /// What this rank sent to others in one run.
+    /// Messages that this rank sent in one run.
     pub messages: usize,
-    /// Bytes that this rank sent to others in one run.
+    /// Bytes that this rank sent in one run.
     pub bytes: usize,
-    /// Seconds of one run that went into transfers between ranks, and into waiting for them.
+    /// Seconds of one run spent on transfers between ranks, including waits.
     pub communication: f64,
     /// Number of ranks.
     pub ranks: usize,
-    /// Of each rank.
+    /// Threads per rank.
     pub threads: usize,
 }
 
 impl BenchLine {
-    /// The operation, and where its pixels are.
+    /// The operation, and its host memory kind.
     pub fn name(&self) -> String {
         match self.arrays() {
             Some(arrays) if arrays != "fresh" => format!("{} {arrays}", self.op),
@@ -75,7 +75,7 @@ impl BenchLine {
         self.times[self.times.len() / 2] * 1e3
     }
 
-    /// As the peers' script writes it.
+    /// JSON in the format of the peers' script.
     pub fn json(&self) -> serde_json::Value {
         let (min, max) = (self.times[0] * 1e3, self.times[self.times.len() - 1] * 1e3);
         json!({

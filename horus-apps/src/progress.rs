@@ -1,4 +1,4 @@
-//! A progress bar that stays away from short runs and from files.
+//! A progress bar, omitted for short runs and for files.
 
 use std::io::{IsTerminal, stderr};
 use std::sync::{Mutex, PoisonError};
@@ -18,12 +18,13 @@ pub(crate) struct Bar {
 }
 
 impl Bar {
-    /// A bar that will show itself if `wanted`, stderr is a terminal, and the run takes longer than a second.
+    /// A bar that appears if `wanted`, stderr is a terminal, and the run takes longer than a
+    /// second.
     pub(crate) fn new(wanted: bool) -> Bar {
         Bar { started: Instant::now(), enabled: wanted && stderr().is_terminal(), bar: Mutex::new(None) }
     }
 
-    /// Takes note of a step.
+    /// Records a step.
     pub(crate) fn update(&self, progress: &Progress<'_>) {
         if !self.enabled || self.started.elapsed() < PATIENCE {
             return;
@@ -44,7 +45,7 @@ impl Bar {
     }
 }
 
-/// Shows how far a series has come, on a terminal.
+/// Shows the progress of a series on a terminal.
 pub(crate) struct SeriesBar(Option<ProgressBar>);
 
 impl SeriesBar {
@@ -56,7 +57,7 @@ impl SeriesBar {
         SeriesBar(shown.then(|| ProgressBar::new(pictures as u64).with_style(style)))
     }
 
-    /// Shows that so many pictures are done, of so many bytes.
+    /// Shows that so many pictures with so many bytes are done.
     pub(crate) fn update(&self, pictures: usize, bytes: u64) {
         if let Some(bar) = &self.0 {
             let seconds = bar.elapsed().as_secs_f64().max(1e-3);

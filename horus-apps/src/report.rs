@@ -1,4 +1,4 @@
-//! What a run prints: the plan, and the summary after it.
+//! Printed reports: the plan, and the summary after the run.
 
 use std::fmt;
 use std::io::{self, ErrorKind, Write, stderr, stdout};
@@ -14,14 +14,14 @@ use horus::prelude::*;
 #[derive(Default)]
 pub(crate) struct Printer {
     failure: Mutex<Option<io::Error>>,
-    /// Whether stdout is used for the picture.
+    /// `true` if stdout is used for the picture.
     beside: bool,
-    /// Whether nobody reads what is printed.
+    /// `true` if nobody reads the output.
     unheard: AtomicBool,
 }
 
 impl Printer {
-    /// Prints to stderr, as stdout is for a picture.
+    /// Prints to stderr, because stdout carries a picture.
     pub(crate) fn beside() -> Printer {
         Printer { beside: true, ..Printer::default() }
     }
@@ -46,13 +46,13 @@ impl Printer {
         }
     }
 
-    /// Whether nobody reads what is printed.
+    /// Returns `true` if nobody reads the output.
     pub(crate) fn unheard(&self) -> bool {
         self.unheard.load(Ordering::Relaxed)
     }
 
-    /// Ends the process with this status where its system takes all back at once. It returns where it must not: what nobody
-    /// reads would be an error once more.
+    /// Ends the process with this status where the system frees everything at once. Returns if
+    /// output is unread, which would be another error.
     pub(crate) fn leave(&self, session: Session, status: u8) {
         if !self.unheard() {
             session.leave(status);
@@ -60,18 +60,18 @@ impl Printer {
         std::mem::forget(session);
     }
 
-    /// Whether everything was printed; else a message.
+    /// Success, or a message if printing failed.
     pub(crate) fn result(&self) -> Result<(), String> {
         let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         failure.as_ref().map_or(Ok(()), |e| Err(format!("cannot print to stdout: {e}")))
     }
 }
 
-/// What happened, in a few lines.
+/// The summary of a run, in a few lines.
 pub(crate) struct Summary<'a> {
     pub(crate) name: &'a str,
     pub(crate) shape: Shape,
-    /// What was done, in a few words.
+    /// A short description of the operation.
     pub(crate) about: &'a str,
     pub(crate) device: String,
     pub(crate) ranks: usize,
@@ -83,7 +83,7 @@ pub(crate) struct Summary<'a> {
     pub(crate) forecasted: Option<Forecasted>,
 }
 
-/// What the time went into.
+/// Times of the parts of a run.
 pub(crate) struct Breakdown {
     /// Opening the device.
     pub(crate) start: Duration,
@@ -117,15 +117,15 @@ impl Breakdown {
     }
 }
 
-/// How long each part of an evaluation took, beside what was predicted of rank 0.
+/// Measured time of each part of an evaluation, and the prediction for rank 0.
 pub(crate) struct Forecasted {
-    /// For how long each part of the machine was busy, by its own clock.
+    /// Busy time of each part of the machine, by its own clock.
     pub(crate) measured: Parts,
-    /// What the host spent its time on, and the part of it spent on building kernels, which nobody predicts.
+    /// Host times, and the part spent on building kernels, which is not predicted.
     pub(crate) times: Times,
     pub(crate) made: Duration,
     pub(crate) predicted: Parts,
-    /// What was predicted of all of it.
+    /// Predicted total time.
     pub(crate) in_all: Duration,
 }
 
@@ -173,13 +173,14 @@ impl fmt::Display for Breakdown {
     }
 }
 
-/// Two runs of one program, from file to file (thesis, section 2.5.3): the slower one first, as in its Table 2.2.
+/// Two runs of one program, from file to file (thesis, section 2.5.3): the slower one first, as in
+/// its Table 2.2.
 pub(crate) struct Compared<'a> {
-    /// What they ran on.
+    /// Their devices.
     pub(crate) names: [String; 2],
     pub(crate) times: [Duration; 2],
     pub(crate) breakdowns: [&'a Breakdown; 2],
-    /// Whether the results have the same bits.
+    /// `true` if the results have the same bits.
     pub(crate) same: bool,
 }
 
@@ -251,7 +252,7 @@ pub(crate) fn count(n: usize, what: &str) -> String {
 mod tests {
     use super::*;
 
-    /// A device that fails in one way.
+    /// A device that always fails with one kind of error.
     struct Failing(ErrorKind);
 
     impl Write for Failing {
@@ -341,7 +342,7 @@ mod tests {
     fn what_was_measured_is_told_beside_what_was_predicted() {
         let us = Duration::from_micros;
         let parts = |n| Parts { upload: us(n), kernels: us(10 * n), download: us(2 * n), communication: us(0) };
-        // Copies run beside kernels, so that all takes less than its parts.
+        // Copies overlap with kernels, so the total is less than the sum of the parts.
         let times =
             Times { upload: us(100), kernels: us(10_400), download: us(500), planning: us(9000), ..Times::default() };
         let (measured, predicted) = (parts(1000), parts(990));

@@ -1,4 +1,4 @@
-//! The programs around the detectors, and how programs end.
+//! The programs around the detectors, and exit codes of programs.
 
 use std::ffi::OsString;
 use std::fmt::Display;
@@ -16,7 +16,7 @@ pub fn run(name: &'static str, about: &'static str, detector: Detector) -> ExitC
     batch::run(job(name, about, detector, std::env::args_os()))
 }
 
-/// The exit code of a program that ended so; an error is printed.
+/// The exit code for an outcome; an error is printed.
 pub fn exit_code(ended: std::result::Result<(), impl Display>) -> ExitCode {
     match ended {
         Ok(()) => ExitCode::SUCCESS,

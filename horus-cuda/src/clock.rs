@@ -1,5 +1,6 @@
-//! When copies and kernels ran, by the GPU's clock: events around them in their streams, told in the host's time by an event
-//! of which the host knows when it was. Only for calls that have a label ([`horus_core::device::recording`]).
+//! Times of copies and kernels by the GPU's clock, from events around them in their streams. An
+//! event whose host time is known converts them to the host's clock. Only calls that have a label
+//! are timed ([`horus_core::device::recording`]).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -9,14 +10,16 @@ use horus_core::error::DeviceError;
 
 use crate::driver::{Event, Stream};
 
-/// For so long times are told from one origin: the driver tells them as floats, which would become coarse.
+/// Lifetime of an origin: the driver reports times as floats, which lose resolution over longer
+/// spans.
 const FRESH: Duration = Duration::from_secs(5);
-/// How often the two clocks are compared for an origin: the shortest look counts.
+/// Comparisons of the two clocks for one origin; the shortest one counts.
 const LOOKS: usize = 5;
-/// Spans under way from which on those that are over are read, so that their events are used again.
+/// Number of running spans from which on finished ones are read, so that their events are reused.
 const MANY: usize = 512;
 
-/// The clock of one GPU. Whatever is noted, the work itself is done: a driver that refuses an event costs a span.
+/// The clock of one GPU. The work is done even if it cannot be timed: a driver that refuses an
+/// event costs a span.
 #[derive(Debug, Default)]
 pub(crate) struct Clock(Mutex<State>);
 
@@ -28,14 +31,14 @@ struct State {
     spare: Vec<Event>,
 }
 
-/// An event, and when it was.
+/// An event and its time.
 #[derive(Debug)]
 struct Origin {
     event: Event,
     at: Instant,
 }
 
-/// A span that may not be over.
+/// A span that may still be running.
 #[derive(Debug)]
 struct Running {
     label: Label,
@@ -46,7 +49,7 @@ struct Running {
 }
 
 impl Origin {
-    /// Now. In a stream of its own, which nothing holds up; the context is current.
+    /// The current time, measured in an otherwise empty stream. The context must be current.
     fn new() -> Result<Origin, DeviceError> {
         let stream = Stream::new()?;
         let mut best: Option<(Duration, Origin)> = None;
@@ -64,11 +67,11 @@ impl Origin {
 }
 
 impl Running {
-    /// When it was, if it is over.
+    /// The measured span; the work must be done.
     fn span(&self) -> Result<DeviceSpan, DeviceError> {
         let seconds = |ms: f32| f64::from(ms) / 1e3;
         let duration = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or_default();
-        // Work that began before the origin was looked at counts from there.
+        // Work that began before the origin counts from the origin.
         let start = self.origin.at + duration(seconds(self.start.since(&self.origin.event)?));
         let end = start + duration(seconds(self.end.since(&self.start)?));
         Ok(DeviceSpan { label: self.label, lane: self.lane, start, end })
@@ -80,7 +83,7 @@ impl State {
         self.spare.pop().map_or_else(|| Event::new(true), Ok)
     }
 
-    /// An event in a stream where work begins, and the origin of its time.
+    /// Records the start of work in a stream; returns its event and the origin of its time.
     fn begin(&mut self, stream: &Stream) -> Result<(Event, Arc<Origin>), DeviceError> {
         if self.running.len() >= MANY {
             self.read(|running| running.end.passed())?;
@@ -94,7 +97,7 @@ impl State {
         Ok((start, origin))
     }
 
-    /// Reads the spans that `is_over` says are.
+    /// Reads the spans for which `is_over` returns `true`.
     fn read(&mut self, is_over: impl Fn(&Running) -> Result<bool, DeviceError>) -> Result<(), DeviceError> {
         for running in std::mem::take(&mut self.running) {
             if is_over(&running)? {
@@ -113,12 +116,13 @@ impl Clock {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts work into a stream, and notes when it runs if this thread's calls have a label. The context is current.
+    /// Enqueues work in a stream and times it if this thread's calls have a label. The context must
+    /// be current.
     pub(crate) fn note<R>(&self, lane: Lane, stream: &Stream, work: impl FnOnce() -> R) -> R {
         self.note_for(Label::current(), lane, stream, work)
     }
 
-    /// [`Clock::note`] for a call that had this label, if any.
+    /// [`Clock::note`] for a call that was made under this label, if any.
     pub(crate) fn note_for<R>(&self, label: Option<Label>, lane: Lane, stream: &Stream, work: impl FnOnce() -> R) -> R {
         let Some(label) = label else { return work() };
         let begun = self.state().begin(stream);
@@ -136,7 +140,8 @@ impl Clock {
         result
     }
 
-    /// Waits for what has a label that is `own`, and takes when it was. The context is current.
+    /// Waits for the work of labels that are `own` and returns its times. The context must be
+    /// current.
     pub(crate) fn take(&self, own: &dyn Fn(Label) -> bool) -> Result<Vec<DeviceSpan>, DeviceError> {
         let mut state = self.state();
         state.read(|running| if own(running.label) { running.end.wait().map(|()| true) } else { Ok(false) })?;

@@ -1,10 +1,11 @@
 //! The run-time compiler of a device, loaded when something must be compiled.
 //!
-//! Loading NVRTC takes as long as making a context, and a program whose kernels are in the cache needs only its version,
-//! which is part of their names; one whose kernels are in the package of the release needs not even that. So a device looks where the library is, which takes a few system calls, and remembers
-//! in the cache what the library of that place, size and time turned out to be. Where nothing is remembered, and
-//! there is no package, the library loads beside the making of the context; where none is found it is loaded at once, so that it is the system that says
-//! why there is none.
+//! Loading NVRTC takes as long as making a context. A program whose kernels are in the cache needs
+//! only the compiler's version, which is part of their names; one whose kernels are in the
+//! release's package needs nothing of it. So a device locates the library, which takes a few system
+//! calls, and remembers in the cache the properties of the library with that path, size and time.
+//! If nothing is remembered and there is no package, the library loads while the context is made.
+//! If no library is located it is loaded at once, so that the system's loader reports the reason.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -14,7 +15,7 @@ use std::time::{Instant, SystemTime};
 use crate::cache::{DiskCache, hash};
 use crate::nvrtc::{CompileError, Nvrtc, candidates};
 
-/// Whether every NVRTC of this major version is known to compile for sm_`arch`.
+/// Returns `true` if every NVRTC of this major version is known to compile for sm_`arch`.
 fn surely_compiles(major: i32, arch: u32) -> bool {
     match major {
         12 => (75..=90).contains(&arch),
@@ -23,7 +24,7 @@ fn surely_compiles(major: i32, arch: u32) -> bool {
     }
 }
 
-/// What a library is remembered to be.
+/// Remembered properties of a library.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Known {
     version: (i32, i32),
@@ -35,7 +36,7 @@ impl Known {
         Known { version: nvrtc.version(), architectures: nvrtc.architectures().to_vec() }
     }
 
-    /// As the cache keeps it: `13.0 75 80 86`.
+    /// The form kept in the cache: `13.0 75 80 86`.
     fn text(&self) -> String {
         let architectures: String = self.architectures.iter().map(|a| format!(" {a}")).collect();
         format!("{}.{}{architectures}", self.version.0, self.version.1)
@@ -49,13 +50,13 @@ impl Known {
     }
 }
 
-/// A library that was found and not loaded.
+/// A library that was located and not loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Found {
     path: PathBuf,
-    /// What the file's name says of its version.
+    /// Major version in the file's name.
     major: Option<i32>,
-    /// Changes with the file: under this name the cache remembers what it is.
+    /// Name of the note in the cache; it changes with the file.
     name: String,
 }
 
@@ -76,14 +77,15 @@ fn major(name: &str) -> Option<i32> {
     version.split('.').next()?.parse().ok()
 }
 
-/// The paths of the libraries called `name` in the index of the system's loader.
+/// The paths of libraries called `name` in the index of the system's loader.
 fn indexed<'a>(index: &'a [u8], name: &'a str) -> impl Iterator<Item = PathBuf> + 'a {
-    // Its header and tables have no such strings; what looks like one is looked for on disk before it is believed.
+    // The header and tables of the index hold no such strings; anything that resembles one is
+    // checked on disk.
     let strings = index.split(|b| *b == 0).filter(|s| s.first() == Some(&b'/'));
     strings.filter_map(|s| std::str::from_utf8(s).ok()).map(PathBuf::from).filter(move |p| p.ends_with(name))
 }
 
-/// Where the system's loader would look for the library called `name`, as far as that is easily told.
+/// The usual places where the system's loader looks for the library called `name`.
 fn places<'a>(name: &'a Path, index: &'a [u8]) -> impl Iterator<Item = PathBuf> + 'a {
     let named = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     let named: Vec<PathBuf> = std::env::split_paths(&named).filter(|d| d.is_absolute()).collect();
@@ -93,9 +95,9 @@ fn places<'a>(name: &'a Path, index: &'a [u8]) -> impl Iterator<Item = PathBuf> 
     named.into_iter().map(inside).chain(in_index).chain(usual.into_iter().map(inside))
 }
 
-/// The library that would be loaded, if it is easily found: none of a major version above `newest`.
+/// The library that would be loaded, if it is easily located, of a major version up to `newest`.
 fn locate(newest: i32) -> Option<Found> {
-    let index = std::fs::read("/etc/ld.so.cache").unwrap_or_default(); // other systems have none
+    let index = std::fs::read("/etc/ld.so.cache").unwrap_or_default(); // absent on other systems
     let find = |candidate: PathBuf| match candidate.parent() {
         Some(p) if p.as_os_str().is_empty() => places(&candidate, &index).find_map(|p| Found::at(&p)),
         _ => Found::at(&candidate),
@@ -106,21 +108,22 @@ fn locate(newest: i32) -> Option<Found> {
 /// The compiler of a device.
 #[derive(Debug)]
 pub(crate) struct Compiler {
-    /// No library of a newer major version is used: the driver would not run its code.
+    /// Newest usable major version: the driver does not run code of a newer one.
     newest: i32,
     found: Option<Found>,
     known: Option<Known>,
     cache: DiskCache,
-    /// Loads the library meanwhile.
+    /// The thread that loads the library in advance.
     loading: Mutex<Option<JoinHandle<Result<Nvrtc, CompileError>>>>,
     loaded: OnceLock<Result<Nvrtc, CompileError>>,
 }
 
 impl Compiler {
-    /// Looks for the library, and begins to load it if it is `likely` to be used, unless the cache remembers it.
+    /// Locates the library. Begins to load it if it is `likely` to be used, unless the cache
+    /// remembers it.
     ///
     /// # Errors
-    /// If there is none.
+    /// If there is no library.
     pub(crate) fn begin(newest: i32, cache: &DiskCache, likely: bool) -> Result<Compiler, CompileError> {
         Compiler::of(locate(newest), newest, cache, likely)
     }
@@ -141,14 +144,14 @@ impl Compiler {
         } else if likely && compiler.known.is_none() {
             let cache = cache.clone();
             let load = move || load(found.as_ref(), None, newest, &cache);
-            // Without a thread it is loaded when it is needed.
+            // Without a thread the library is loaded when it is needed.
             *compiler.loading.lock().unwrap_or_else(PoisonError::into_inner) =
                 std::thread::Builder::new().name("horus-nvrtc".into()).spawn(load).ok();
         }
         Ok(compiler)
     }
 
-    /// The library, loaded now if it is not yet.
+    /// The library, loaded now if necessary.
     pub(crate) fn get(&self) -> Result<&Nvrtc, CompileError> {
         let settle = || {
             let loading = self.loading.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -166,7 +169,8 @@ impl Compiler {
         compiles(nvrtc.version(), nvrtc.architectures(), gpu, arch).map(|()| nvrtc)
     }
 
-    /// Whether it compiles for `gpu`, which is sm_`arch`; loads the library only if nothing else can tell.
+    /// Checks that the library compiles for `gpu`, which is sm_`arch`; loads it only if nothing
+    /// else can tell.
     pub(crate) fn check(&self, gpu: &str, arch: u32) -> Result<(), CompileError> {
         if let Some(known) = &self.known {
             return compiles(known.version, &known.architectures, gpu, arch);
@@ -177,7 +181,8 @@ impl Compiler {
         }
     }
 
-    /// The version, a part of the names of cached kernels; loads the library if it is not remembered.
+    /// The version, which is part of the names of cached kernels; loads the library if it is not
+    /// remembered.
     pub(crate) fn version(&self) -> Result<(i32, i32), CompileError> {
         match &self.known {
             Some(known) => Ok(known.version),
@@ -185,7 +190,7 @@ impl Compiler {
         }
     }
 
-    /// The version, if that is known without waiting for the library.
+    /// The version, if it is known without waiting for the library.
     pub(crate) fn known_version(&self) -> Option<(i32, i32)> {
         let loaded = || self.loaded.get()?.as_ref().ok().map(Nvrtc::version);
         self.known.as_ref().map(|known| known.version).or_else(loaded)
@@ -199,7 +204,7 @@ fn compiles(version: (i32, i32), architectures: &[u32], gpu: &str, arch: u32) ->
     Err(CompileError(format!("{gpu} is sm_{arch}, which NVRTC {version:?} does not compile for")))
 }
 
-/// Loads the library that was found, or else whichever the system finds, and remembers what it is.
+/// Loads the located library, or else the one that the system finds, and remembers its properties.
 fn load(found: Option<&Found>, known: Option<&Known>, newest: i32, cache: &DiskCache) -> Result<Nvrtc, CompileError> {
     let start = Instant::now();
     let told = |nvrtc: &Nvrtc| {
@@ -271,7 +276,7 @@ mod tests {
         assert_eq!(Found::at(dir.path()), None, "a directory is no library");
     }
 
-    /// A compiler whose library was found, and is no library.
+    /// A compiler whose located file is not a library.
     fn broken(dir: &Path, known: Option<Known>) -> Compiler {
         let path = dir.join("libnvrtc.so.13");
         std::fs::write(&path, "no library").unwrap();

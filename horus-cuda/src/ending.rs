@@ -1,9 +1,10 @@
 //! The end of a process that has a GPU.
 
-/// Ends the process with this status and runs nothing more: no destructors, no handlers of `atexit`. The driver has such a
-/// handler, which takes down piece by piece what the system frees in one go.
+/// Ends the process with this status and runs nothing more: no destructors, no `atexit` handlers.
+/// The driver registers such a handler, which frees piece by piece what the system frees at once.
 ///
-/// Whoever calls this has written and flushed everything, and belongs to no other processes that wait for a farewell.
+/// The caller must have written and flushed everything, and must not belong to a group of processes
+/// that expect a regular exit.
 pub fn end_process(status: i32) -> ! {
     #[cfg(unix)]
     // SAFETY: takes a number and does not return; no memory of this process is looked at after.

@@ -1,22 +1,24 @@
-//! The way between the GPUs of several ranks, processes or lanes of one: NCCL, where every rank has a GPU of its own and a trial
-//! exchange worked. Each lane joins, sends and receives on a thread of its own, as NCCL demands of ranks of one process.
+//! The connection between the GPUs of several ranks (processes, or lanes of one): NCCL, used if
+//! every rank has a GPU of its own and a trial exchange succeeded. Each lane joins, sends and
+//! receives on its own thread, as NCCL requires of ranks in one process.
 //!
-//! Ranks decide together, step by step, with one word each: a rank that cannot go on says so, and then none does. What
-//! `HORUS_FABRIC` says is in [`Fabric`](horus_core::settings::Fabric).
+//! Ranks decide together, with one word per step: if one rank cannot continue, none does.
+//! [`Fabric`](horus_core::settings::Fabric) describes the values of `HORUS_FABRIC`.
 //!
-//! On GPUs the way is NCCL, loaded at run time (`HORUS_NCCL` names the library or its directory), and chosen when a
-//! session opens (`horus-cuda/src/fabric.rs`). Ranks exchange a word per step: the GPU's UUID (ranks that share a
-//! GPU, and ranks without one, go through the host), NCCL's version, whether joining worked within 60 s, whether a
-//! trial exchange with every other rank brought the right bytes. If one rank cannot continue, none does; `-v` says
-//! why, `HORUS_FABRIC=nccl` makes it an error and `HORUS_FABRIC=host` does not try. Exchanges have a stream of
-//! their own, ordered with the kernels by events: only kernels that need what arrives wait, and an exchange owns
-//! its blocks; a block that is dropped meanwhile is freed after it, in the order of the device's stream.
+//! NCCL is loaded at run time (`HORUS_NCCL` names the library or its directory) and chosen when a
+//! session opens. The words that ranks exchange are the GPU's UUID (ranks that share a GPU, and
+//! ranks without one, go through the host), NCCL's version, the success of joining within 60 s, and
+//! the success of a trial exchange with every other rank. `-v` logs the reason for a refusal;
+//! `HORUS_FABRIC=nccl` makes it an error and `HORUS_FABRIC=host` does not try. Exchanges have their
+//! own stream, ordered with the kernels by events: only kernels that need the received bytes wait.
+//! An exchange owns its blocks; a block that is dropped meanwhile is freed after it, in the order
+//! of the device's stream.
 //!
-//! **Failure.** A rank that fails ends all processes by `MPI_Abort`, also those that wait for its NCCL messages:
-//! the wait is for the GPU, and the process is ended from outside. A rank that is waiting asks NCCL every 5 ms
-//! whether another one failed, and then aborts the communicator, as does a device dropped in a panic. A
-//! communicator that works stays for the sessions that follow and is not destroyed at the end, because that would
-//! need another collective call.
+//! **Failure.** A rank that fails ends all processes by `MPI_Abort`, including those that wait for
+//! its NCCL messages: they wait for the GPU, and are ended from outside. A waiting rank asks NCCL
+//! every 5 ms for failures of others, and then aborts the communicator, as does a device dropped in
+//! a panic. A working communicator is kept for later sessions and not destroyed at the end, which
+//! would need another collective call.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
@@ -31,27 +33,27 @@ use crate::driver::{Stream, check};
 use crate::memory::Core;
 use crate::nccl::{Handle, Id, Nccl, Part};
 
-/// Ranks that have not met by then never will.
+/// Time after which ranks that have not met are given up.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How often a waiting rank asks whether another has failed.
+/// Interval at which a waiting rank checks for failures of others.
 const ASK: Duration = Duration::from_millis(5);
-/// More ranks than this try their neighbours only.
+/// With more ranks than this, each tries its neighbours only.
 const ALL_PAIRS: usize = 16;
-/// Bytes of a message of the trial: no multiple of anything.
+/// Bytes of a trial message; deliberately not aligned to anything.
 const TRIAL: usize = 4099;
 
-/// What ranks need to join each other.
+/// Operations by which ranks join each other.
 trait Way {
     type Group;
     /// Its version, which must be the same on all ranks.
     fn version(&self) -> Result<u64, String>;
-    /// A name for the group, made on rank 0.
+    /// An identifier of the group, made on rank 0.
     fn name(&self) -> Result<Vec<u8>, String>;
-    /// Joins the group, and tries it.
+    /// Joins the group and makes a trial exchange.
     fn join(&self, name: &[u8]) -> Result<Self::Group, String>;
 }
 
-/// Joins all ranks, or none and why. Collective.
+/// Joins all ranks, or none with the reason. Collective.
 fn join<W: Way>(way: &W, comm: &dyn Communicator) -> Result<Result<W::Group, String>, CommError> {
     let told = |e: String| {
         horus_core::warn!("rank {}: {e}", comm.rank());
@@ -81,15 +83,15 @@ fn join<W: Way>(way: &W, comm: &dyn Communicator) -> Result<Result<W::Group, Str
     })
 }
 
-/// The ranks of an NCCL communicator. It is left by aborting: that waits for no other rank, and only happens when nothing
-/// can be under way, or when it no longer matters.
+/// The ranks of an NCCL communicator. It is left by aborting, which waits for no other rank and
+/// happens only when nothing is under way or after a failure.
 pub(crate) struct Clique {
     nccl: &'static Nccl,
     handle: Handle,
-    /// Whether the communicator was given up.
+    /// `true` once the communicator was aborted.
     gone: AtomicBool,
     turn: Mutex<()>,
-    /// The context that the communicator was made in.
+    /// Keeps the context in which the communicator was made.
     _core: Arc<Core>,
 }
 
@@ -107,11 +109,12 @@ impl std::fmt::Debug for Clique {
 /// A communicator, with this rank's address and those of all ranks.
 type Known = (u64, Vec<u64>, Arc<Clique>);
 
-/// Communicators stay for later sessions of the process: joining takes as long as many exchanges, and leaving would need
-/// another meeting of all ranks.
+/// Communicators are kept for later sessions of the process: joining takes as long as many
+/// exchanges, and leaving would need another collective call.
 static GROUPS: Mutex<Vec<Known>> = Mutex::new(Vec::new());
 
-/// Joins the GPUs of all ranks, if there is a way; collective, and so is the outcome. `Err` in the result says why not.
+/// Connects the GPUs of all ranks if possible. The call is collective, and all ranks get the same
+/// outcome; an inner `Err` holds the reason.
 pub(crate) fn connect(
     core: &Arc<Core>,
     comm: &dyn Communicator,
@@ -168,11 +171,12 @@ impl Way for Nvidia<'_> {
         let nccl = Nccl::get()?;
         let id = Id(name.try_into().map_err(|_| format!("a name of {} bytes", name.len()))?);
         let (rank, size, core) = (self.rank, self.size, Arc::clone(self.core));
-        // A rank whose partners do not come would wait for ever: it waits in a thread that can be left behind.
+        // A rank whose partners do not come would wait for ever, so it waits in a thread that can
+        // be abandoned.
         let (sender, receiver) = mpsc::channel();
         let join = move || {
             let joined = core.context.bind().and_then(|()| nccl.join(id, rank, size)).map(|h| h as usize);
-            let _ = sender.send((joined, core)); // nobody listens any more: too late
+            let _ = sender.send((joined, core)); // fails if the receiver stopped waiting
         };
         std::thread::Builder::new().spawn(join).map_err(|e| format!("cannot start a thread to join: {e}"))?;
         let (joined, core) =
@@ -185,7 +189,7 @@ impl Way for Nvidia<'_> {
 }
 
 impl Nvidia<'_> {
-    /// Exchanges a few bytes with each other rank, and looks at what arrives.
+    /// Exchanges a few bytes with each other rank and compares them.
     fn attempt(&self, group: &Clique) -> Result<(), DeviceError> {
         let (me, size) = (self.rank, self.size);
         let near = |r: &usize| size <= ALL_PAIRS || *r == (me + 1) % size || (*r + 1) % size == me;
@@ -200,7 +204,8 @@ impl Nvidia<'_> {
         };
         let (sends, receives): (Vec<Part>, Vec<Part>) = (part(out.address()).collect(), part(into.address()).collect());
         let stream = &self.core.stream;
-        // SAFETY: the block holds as many bytes; the source lives until the copy has been made, which is waited for.
+        // SAFETY: the block holds as many bytes; the source lives until the copy, which is waited
+        // for, is done.
         let code =
             unsafe { sys::cuMemcpyHtoDAsync_v2(out.address(), outgoing.as_ptr().cast(), outgoing.len(), stream.0) };
         check(code, || "preparing a trial exchange".into())?;
@@ -208,7 +213,7 @@ impl Nvidia<'_> {
         group.exchange(self.core, stream, &sends, &receives)?;
         group.wait(&[stream], Some(PATIENCE))?;
         let mut got = vec![0u8; expected.len()];
-        // SAFETY: the target has as many bytes, and is looked at after the copy has been made.
+        // SAFETY: the target has as many bytes, and is read after the copy is done.
         let code = unsafe { sys::cuMemcpyDtoHAsync_v2(got.as_mut_ptr().cast(), into.address(), got.len(), stream.0) };
         check(code, || "looking at a trial exchange".into())?;
         stream.synchronize()?;
@@ -233,7 +238,8 @@ impl Clique {
         if self.gone.load(Ordering::Relaxed) {
             return Err(DeviceError::Driver("NCCL: the communicator was aborted after an earlier error".into()));
         }
-        // SAFETY: the communicator was not given up; callers give memory that is freed in the order of the stream.
+        // SAFETY: the communicator was not given up; callers give memory that is freed in the order
+        // of the stream.
         let done = unsafe { self.nccl.exchange(self.handle, stream, sends, receives) };
         if done.is_err() {
             self.give_up();
@@ -241,7 +247,8 @@ impl Clique {
         done
     }
 
-    /// Waits for streams that exchanges may be in; fails if another rank did, or after `patience`.
+    /// Waits for streams that may contain exchanges; fails if another rank failed, or after
+    /// `patience`.
     pub(crate) fn wait(&self, streams: &[&Stream], patience: Option<Duration>) -> Result<(), DeviceError> {
         let start = Instant::now();
         let mut asked = start;
@@ -271,15 +278,16 @@ impl Clique {
         }
     }
 
-    /// Gives up the communicator: kernels that wait for other ranks end.
+    /// Aborts the communicator; kernels that wait for other ranks end.
     fn give_up(&self) {
         if !self.gone.swap(true, Ordering::Relaxed) {
-            // SAFETY: nobody uses the communicator once `gone` is set; callers have the turn or are in a panic.
+            // SAFETY: nobody uses the communicator once `gone` is set; callers have the turn or are
+            // in a panic.
             unsafe { self.nccl.abort(self.handle) };
         }
     }
 
-    /// Gives up the communicator in a panic, so that nothing waits for ranks that wait for this one.
+    /// Aborts the communicator in a panic, so that ranks that wait for this one do not block it.
     pub(crate) fn abandon(&self) {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         self.give_up();
@@ -292,7 +300,7 @@ mod tests {
 
     use super::*;
 
-    /// A way that fails where it is told to.
+    /// A connection that fails at a given step.
     #[derive(Clone, Copy, Default)]
     struct Fake {
         rank: usize,

@@ -1,61 +1,70 @@
 //! The CUDA device of Horus.
 //!
-//! A device is memory, a compiler and launches; it decides nothing. Kernels are generated from their structure
-//! ([`codegen`]), compiled for the GPU at hand ([`nvrtc`]) and kept on disk ([`cache`]), so that a program's second run
-//! compiles nothing; a package of compiled kernels ([`shipped`]) spares the first one, too. No CUDA toolkit is needed to build
-//! this crate, and no GPU to generate and compile kernels.
+//! A device is memory, a compiler and launches; it decides nothing. Kernels are generated from
+//! their structure ([`codegen`]), compiled for the GPU at hand ([`nvrtc`]) and kept on disk
+//! ([`cache`]), so a program's second run compiles nothing; with a package of compiled kernels
+//! ([`shipped`]) neither does the first. No CUDA toolkit is needed to build this crate, and no GPU
+//! to generate and compile kernels.
 //!
-//! `horus-cuda` implements `Device`. `cuda` is a default feature and needs no toolkit to build; the log says in one
-//! line which device was taken and why. The order is that of one stream: memory comes from the driver's pool,
-//! launches return at once. Two more streams carry copies: one to the host waits for what was launched before and
-//! holds its block, and whatever writes to the block waits for the copy (`transfers.rs`); a large upload beside
-//! kernels has memory of its own, for which the stream then waits. Copies pass through pinned chunks
-//! (`staging.rs`). Threads meet once for many chunks, and whoever finishes one sends it on; what comes to the host
-//! goes past the caches. Two chunks for each direction are pinned ahead, others once much has been copied. Copies
-//! in host memory are divided among the device's threads (`host/workers.rs`), as one alone is slower than the bus.
+//! `horus-cuda` implements `Device`. `cuda` is a default feature and needs no toolkit to build; the
+//! log names the chosen device and the reason in one line. Operations are ordered by one stream:
+//! memory comes from the driver's pool, launches return at once. Two more streams carry copies
+//! (`transfers.rs`). A copy to the host waits for all earlier launches and holds its block; later
+//! writes to the block wait for the copy. A large upload beside kernels gets a new block, for which
+//! the stream then waits. Copies pass through pinned chunks (`staging.rs`). Threads synchronise
+//! once for many chunks, and each thread sends off the chunks it finishes; downloads bypass the
+//! caches. Two chunks for each direction are pinned in advance, others once much has been copied.
+//! Copies in host memory are divided among the device's threads (`host/workers.rs`), as one alone
+//! is slower than the bus.
 //!
-//! - **Kernels** (`codegen/`) are generated from the structure of a `Kernel`: what is read, sizes, types, edge
-//!   modes. Taps, constants and geometry are parameters, so all orientations of a detector share one binary.
-//!   `schedule` decides which leaves are computed together and what lies in shared memory: tiles with the edge mode
-//!   applied, row passes as stages, filters beyond shared memory in bands of rows or straight from global memory. A
-//!   chain is a C++ type that answers for pixels as an image does, so that every template reads either; one with
-//!   filters reads the images around its pixel, with its own borders. `rolled` finds repeated steps (a pair of
-//!   filters, the same arithmetic, the largest kept) and makes them one loop: unrolled, a detector's code exceeds
-//!   every instruction cache. Divisions of floats are those of the processor without its branch per pixel; operands
-//!   that need it are found at the end (`hs_division`). The templates are in `kernels/`.
-//! - **Compilation** happens in NVRTC, beside other launches; machine code is kept on disk under a hash of source,
-//!   options, architecture and compiler version (`cache/`), so a second run compiles nothing. The cache's directory
-//!   and files must belong to this user or root and be writable by nobody else; at 256 MiB those used least
-//!   recently are removed. A release may ship a package of compiled kernels (`horus-kernels`, `shipped.rs`), which
-//!   is asked after the cache and before the compiler (`origin.rs`). Within a process `memo.rs` knows earlier
-//!   launches by all that they depend on, so that one that recurs generates no source. NVRTC is loaded only to
-//!   compile. All kernels of a new plan are made before it runs (`device/making.rs`): each source once, the
+//! - **Kernels** (`codegen/`) are generated from the structure of a `Kernel`: accesses, sizes,
+//!   types, border modes. Taps, constants and geometry are parameters, so all orientations of a
+//!   detector share one binary. `schedule` decides which leaves are computed together and what lies
+//!   in shared memory: tiles with the border applied, row passes as stages, filters beyond shared
+//!   memory in bands of rows or straight from global memory. A chain is a C++ type with the
+//!   interface of an image, so every template reads either; a chain with filters reads the images
+//!   around its pixel, with its own border modes. `similar` finds repeated steps (a pair of
+//!   filters, the same arithmetic, the maximum) and makes them one loop: unrolled, a detector's
+//!   code exceeds every instruction cache. Floats are divided as the processor does it, without its
+//!   branch per pixel; operands that need the branch are found at the end (`hs_division`). The
+//!   templates are in `kernels/`.
+//! - **Compilation** happens in NVRTC, beside other launches; machine code is kept on disk under a
+//!   hash of source, options, architecture and compiler version (`cache/`), so a second run
+//!   compiles nothing. The cache's directory and files must belong to this user or root and be
+//!   writable by nobody else; at 256 MiB those used least recently are removed. A release may ship
+//!   a package of compiled kernels (`horus-kernels`, `shipped.rs`), which is searched after the
+//!   cache and before the compiler (`origin.rs`). Within a process `memo.rs` keys launches by all
+//!   that they depend on, so a recurring one generates no source. NVRTC is loaded only to compile.
+//!   All kernels of a new plan are made before it runs (`device/making.rs`): each source once, the
 //!   costliest first, several at a time.
-//! - **What a kernel costs to compile** is estimated by its instructions once unrolled (`codegen/cost.rs`). Above
-//!   3500, templates that it uses more than once are functions (`codegen/calls.rs`); above 5500 a thread gets fewer
-//!   pixels. Row passes of several sizes in a loop share the code that loads their input (`codegen/stages.rs`).
-//!   Fusion gives a kernel at most four row passes. The extent of a sparse filter's tile is data, so that all
-//!   directions share a binary.
-//! - **Tuning** (`tuning.rs`) chooses threads, pixels per thread and unrolling, never results: the user's table
-//!   first, then `kernels/tuning/`, at the nearest architecture and size, then a model. `horus-tune` searches and
-//!   compares every bit.
-//! - **Memory**: the planner keeps the images within what was free at the start less a margin, or within
-//!   `HORUS_GPU_MEMORY`, and evicts those read again last; without room for a fused kernel it continues without
-//!   fusion. `HORUS_HOST_MEMORY` bounds what is spilled.
-//! - **The same bits** hold because contraction is off, every fma is explicit, division and roots are IEEE, and
-//!   reductions follow the canonical order. `horus-cuda/tests/emulate.rs` runs the very sources on the host's
-//!   compiler, `tests/nvrtc.rs` compiles all of them, and `horus-cuda-check` and `tests/gpu` compare bits on a GPU.
+//! - **Compile time** of a kernel is estimated by its instructions once unrolled
+//!   (`codegen/cost.rs`). Above 3500, templates used more than once become functions
+//!   (`codegen/calls.rs`); above 5500 a thread gets fewer pixels. Row passes of several sizes in a
+//!   loop share the code that loads their input (`codegen/stages.rs`). Fusion gives a kernel at
+//!   most four row passes. The extent of a sparse filter's tile is data, so that all directions
+//!   share a binary.
+//! - **Tuning** (`tuning.rs`) chooses threads, pixels per thread and unrolling, never results: the
+//!   user's table first, then `kernels/tuning/`, at the nearest architecture and size, then a
+//!   model. `horus-tune` searches and compares every bit.
+//! - **Memory**: the planner keeps the images within the memory that was free at the start less a
+//!   margin, or within `HORUS_GPU_MEMORY`, and evicts the image whose next read is last; if a fused
+//!   kernel does not fit it continues without fusion. `HORUS_HOST_MEMORY` bounds spilled images.
+//! - **The same bits** hold because contraction is off, every fma is explicit, division and roots
+//!   are IEEE, and reductions follow the canonical order. `horus-cuda/tests/emulate.rs` compiles
+//!   the same sources with the host's compiler and runs them, `tests/nvrtc.rs` compiles all of
+//!   them, and `horus-cuda-check` and `tests/gpu` compare bits on a GPU.
 //!
-//! The generator builds statements and expressions (`codegen/cpp`), and text once at the end, which nobody reads
-//! again: repeated templates are marked in the statements, and a division is a node. `schedule` says which leaves
-//! are computed together, `similar` which steps are a loop, `map/shared` what lies in shared memory; long C++ is in
-//! `kernels/`. What cannot be emitted is an error. docs/kernel.md follows one kernel all the way;
-//! docs/cpu-scratch.md shows the CPU's memory. A kernel comes from the user's cache, else from the package that a
-//! release ships (`shipped.rs`, found by source and architecture), else from the compiler (`origin.rs`).
+//! The generator builds statements and expressions (`codegen/cpp`), and text once at the end, which
+//! is never parsed: repeated templates are marked in the statements, and a division is a node.
+//! `schedule` groups leaves, `similar` finds loops, `map/shared` lays out shared memory; long C++
+//! is in `kernels/`. A structure that cannot be emitted is an error. docs/kernel.md follows one
+//! kernel all the way; docs/cpu-scratch.md shows the CPU's memory. A kernel comes from the user's
+//! cache, else from the package that a release ships (`shipped.rs`, found by source and
+//! architecture), else from the compiler (`origin.rs`).
 //!
-//! Pixels of a series are decoded into page-locked memory (`Device::room`), and the GPU fetches them from there
-//! (`Device::begin_upload`): the device holds a share of the buffer until it has, so whoever writes to it meanwhile
-//! writes to a copy.
+//! Pixels of a series are decoded into page-locked memory (`Device::room`), and the GPU fetches
+//! them from there (`Device::begin_upload`): the device shares the buffer until then, so a write
+//! meanwhile goes to a copy.
 #![allow(unsafe_code, reason = "the driver, NVRTC and NCCL are C libraries")]
 
 pub mod cache;

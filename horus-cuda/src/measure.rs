@@ -1,4 +1,5 @@
-//! Timing of kernels with CUDA events, and the search for the fastest tuning: for `horus-cuda-bench` and `horus-tune`.
+//! Timing of kernels with CUDA events, and the search for the fastest tuning: for
+//! `horus-cuda-bench` and `horus-tune`.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,7 @@ use crate::CudaDevice;
 use crate::codegen::Shapes;
 use crate::tuning::{Tuning, candidates, lookup};
 
-/// The images that are measured on.
+/// Shape of the measured images.
 pub const SHAPE: Shape = Shape::new(4096, 4096, 1);
 /// Image sets in rotation: 4 x 64 MiB and more do not fit any L2.
 const SETS: usize = 4;
@@ -21,15 +22,15 @@ const SETS: usize = 4;
 /// A kernel over images of [`SHAPE`].
 #[derive(Clone, Debug)]
 pub struct TimedKernel {
-    /// What to time.
+    /// The kernel.
     pub kernel: Kernel,
     /// Number of inputs, at most 3.
     pub inputs: usize,
-    /// What it computes.
+    /// Geometry of its output.
     pub output: Geometry,
 }
 
-/// A tuning and what it costs.
+/// A tuning and its measurements.
 #[derive(Clone, Copy, Debug)]
 pub struct Measured {
     /// Median milliseconds.
@@ -44,7 +45,7 @@ pub struct Measured {
     pub shared: u32,
 }
 
-/// Makes a context on a GPU and lets go of it: the floor of any process that uses one.
+/// Makes and drops a context on a GPU: the least time of any process that uses one.
 ///
 /// # Errors
 /// [`Error::Config`] if there is no such GPU, or it cannot be used.
@@ -70,7 +71,7 @@ impl Bench {
     /// Opens a GPU and fills images of `dtype` with random pixels.
     ///
     /// # Errors
-    /// Without a usable GPU, or if it has no room.
+    /// If there is no usable GPU, or it has too little memory.
     pub fn new(ordinal: usize, dtype: DType) -> Result<Bench, Error> {
         let device = CudaDevice::open(ordinal, None)?;
         let geometry = whole(SHAPE, dtype);
@@ -139,12 +140,13 @@ impl Bench {
         Ok(bytes)
     }
 
-    /// Measures the present tuning, then for `limit` as many `others` as there is time for; fastest first, but the
-    /// present one at index 0 of what is returned. With `check`, a candidate whose output differs from the present
-    /// tuning's in a single bit is an error: it would be a defect of the generator.
+    /// Measures the present tuning, then up to `others` candidates until `limit` has passed.
+    /// Returns the present tuning at index 0, then the fastest first. With `check`, a candidate
+    /// whose output differs from the present tuning's in a single bit is an error: a defect of the
+    /// generator.
     ///
     /// # Errors
-    /// If the present tuning cannot be run, or with `check` as said.
+    /// If the present tuning cannot be run, or if `check` finds a difference.
     pub fn search(
         &mut self,
         work: &TimedKernel,
@@ -157,7 +159,7 @@ impl Bench {
         let expected = if check { self.output(work)? } else { Vec::new() };
         let start = Instant::now();
         let mut found = vec![present];
-        // Compilers run side by side, measurements alone.
+        // Compilations run in parallel, measurements alone.
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         for batch in others.chunks(threads) {
             if start.elapsed() > limit {
@@ -165,7 +167,7 @@ impl Bench {
             }
             self.compile(work, batch);
             for &tuning in batch {
-                // A candidate may need more registers or shared memory than there is: it is passed over.
+                // A candidate that needs more registers or shared memory than there is is skipped.
                 let Ok(measured) = self.measure(work, tuning) else { continue };
                 if check && self.output(work)? != expected {
                     return Err(DeviceError::Internal(format!("{tuning:?} changes the result")));
@@ -183,7 +185,8 @@ impl Bench {
         lookup(&work.kernel, self.geometry.dtype, self.device.arch())
     }
 
-    /// The tunings worth measuring beside the present one: the likeliest, then others spread over the whole space.
+    /// The tunings worth measuring beside the present one: the likeliest, then others spread over
+    /// the whole space.
     pub fn candidates(&self, work: &TimedKernel) -> Vec<Tuning> {
         let mut likely = candidates(&work.kernel, self.geometry.dtype, self.device.arch()).split_off(1);
         let others = likely.split_off(likely.len().min(crate::tuning::LIKELY));
@@ -191,7 +194,8 @@ impl Bench {
         likely
     }
 
-    /// Compiles candidates side by side. Those that fail are compiled again, and passed over, when they are measured.
+    /// Compiles candidates in parallel. Those that fail are compiled again, and skipped, when they
+    /// are measured.
     fn compile(&self, work: &TimedKernel, tunings: &[Tuning]) {
         let inputs = vec![self.geometry; work.inputs];
         let rows = Window::whole(work.output.shape.height);

@@ -1,4 +1,4 @@
-//! What earlier launches were made of: a program that runs again generates no source.
+//! Kernels and parameters of earlier launches: a program that runs again generates no source.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, Hash as _, Hasher as _, RandomState};
@@ -13,19 +13,20 @@ use crate::codegen::{Generated, Shapes};
 use crate::driver::Function;
 use crate::tuning::Tuning;
 
-/// Launches that are remembered, and bytes of their filters and tables; when there are more, all are forgotten.
+/// Most launches that are remembered, and most bytes of their filters and tables; beyond that all
+/// are forgotten.
 pub(crate) const MOST: usize = 1024;
 const MOST_BYTES: usize = 64 << 20;
 
 /// A loaded kernel and the parameters of its launch.
 #[derive(Debug)]
 pub(crate) struct Made {
-    /// Without its source.
+    /// The program without its source.
     pub(crate) program: Generated,
     pub(crate) function: Arc<Function>,
 }
 
-/// All that a program depends on.
+/// Everything that a program depends on.
 #[derive(Debug, PartialEq)]
 struct LaunchKey {
     kernel: Kernel,
@@ -35,7 +36,7 @@ struct LaunchKey {
     tuning: Option<Tuning>,
 }
 
-/// Launches by a hash of what they depend on.
+/// Launches by a hash of their key.
 #[derive(Debug)]
 pub(crate) struct Memo<M = Made> {
     known: HashMap<u64, Vec<(LaunchKey, Arc<M>)>>,
@@ -101,7 +102,7 @@ impl<M> Memo<M> {
         state.finish()
     }
 
-    /// What this launch was made of before.
+    /// The earlier result for this launch.
     pub(crate) fn get(&self, kernel: &Kernel, shapes: &Shapes<'_>, tuning: Option<Tuning>) -> Option<Arc<M>> {
         let same = |r: &LaunchKey| {
             (&r.kernel, &r.inputs[..], r.output, r.rows, r.tuning)
@@ -111,7 +112,7 @@ impl<M> Memo<M> {
         alike.iter().find(|(r, _)| same(r)).map(|(_, made)| Arc::clone(made))
     }
 
-    /// Remembers what a launch was made of, which has a table of so many bytes.
+    /// Remembers the result for a launch with a table of so many bytes.
     pub(crate) fn put(
         &mut self,
         kernel: &Kernel,

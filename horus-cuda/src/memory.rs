@@ -22,16 +22,16 @@ use crate::driver::{Context, Event, Stream, check};
 
 use self::room::Usage;
 
-/// Context and stream that everything of a device shares; dropped when the last buffer is gone.
+/// Context and stream shared by everything of a device; dropped with the last buffer.
 #[derive(Debug)]
 pub(crate) struct Core {
     // Dropped in this order.
     pub(crate) clock: Clock,
     pub(crate) stream: Stream,
     pub(crate) context: Context,
-    /// Whether the driver has stream-ordered pools on this device.
+    /// `true` if the driver has stream-ordered pools on this device.
     pooled: bool,
-    /// Bytes that may be allocated; `None` for what the GPU has.
+    /// Most bytes that may be allocated; `None` for all of the GPU's memory.
     limit: Option<usize>,
     /// Bytes allocated.
     used: Usage,
@@ -39,28 +39,30 @@ pub(crate) struct Core {
     flights: Mutex<Vec<Flight>>,
     /// Copies to the host under way in another stream.
     readings: Mutex<Vec<Reading>>,
-    /// What keeps memory of others, the host's or that of another library, that launches used, and when those are done.
+    /// Owners of foreign memory (the host's or another library's) that launches used, each with an
+    /// event that passes when those are done.
     lent: Mutex<Vec<(Event, Held)>>,
     /// Copies to the host that have not begun.
     deferred: Mutex<Vec<Weak<dyn Deferred>>>,
 }
 
-/// What is held as long as launches use it, and not looked into.
+/// An owner that is only kept alive.
 type Held = Box<dyn Any + Send>;
 
-/// A copy to the host under way. It owns a share of what it reads, given up where the copy is known to be done, or the
-/// device's stream waits for it.
+/// A copy to the host under way. It shares ownership of its source until the copy is known to be
+/// done, or the device's stream waits for it.
 #[derive(Debug)]
 struct Reading {
-    /// Held, not looked into, but to tell it from others.
+    /// Kept alive, and compared for identity.
     block: Arc<Block>,
-    /// The bytes that are read, if not all.
+    /// The bytes that are read; `None` for all.
     bytes: Option<Vec<Range<usize>>>,
     done: Arc<Event>,
 }
 
 impl Reading {
-    /// Whether what is read of this block is among these bytes; none are all.
+    /// Returns `true` if the copy reads any of these bytes of this block; `None` stands for all
+    /// bytes.
     fn meets(&self, block: &Arc<Block>, bytes: Option<&[Range<usize>]>) -> bool {
         let overlap = |a: &Range<usize>, b: &Range<usize>| a.start < b.end && b.start < a.end;
         Arc::ptr_eq(&self.block, block)
@@ -71,24 +73,26 @@ impl Reading {
     }
 }
 
-/// A copy to the host that is made when somebody needs it. It owns a share of what it reads.
+/// A copy to the host that is made on demand. It shares ownership of its source.
 pub(crate) trait Deferred: Send + Sync + fmt::Debug {
-    /// Whether it is still to be made and reads this block.
+    /// Returns `true` if the copy is still to be made and reads this block.
     fn reads(&self, block: &Arc<Block>) -> bool;
-    /// Makes it now, and gives up the share. A failure is for whoever waits for the copy.
+    /// Makes the copy now and releases the source. A failure is reported to whoever waits for the
+    /// copy.
     fn bring(&self);
 }
 
-/// An exchange under way. It owns what it reads and writes: a block goes back to the driver with its last owner, and the
-/// exchange gives up its share only where the device's stream has been told to wait for `done`.
+/// An exchange under way. It owns the blocks that it reads and writes: a block returns to the
+/// driver with its last owner, and the exchange releases its share only after the device's stream
+/// has been told to wait for `done`.
 #[derive(Debug)]
 pub(crate) struct Flight {
     pub(crate) ticket: u64,
-    /// The blocks that are read and written, but for those freed meanwhile.
+    /// The blocks that are read and written, except those freed meanwhile.
     pub(crate) blocks: Vec<Arc<Block>>,
-    /// Where the written blocks are, in the order in which they were given.
+    /// Addresses of the written blocks, in the given order.
     pub(crate) writes: Vec<CUdeviceptr>,
-    /// What its copies read.
+    /// Tables that its copies read.
     pub(crate) tables: Vec<Arc<CudaMemory>>,
     /// Passes when the exchange is done.
     pub(crate) done: Event,
@@ -106,15 +110,17 @@ impl Core {
                 "finding the memory pool".into()
             })?;
             let set = |attribute, mut value: u64| {
-                // SAFETY: both attributes are integers of at most 64 bits; the pool is the device's own.
+                // SAFETY: both attributes are integers of at most 64 bits; the pool is the device's
+                // own.
                 check(unsafe { sys::cuMemPoolSetAttribute(pool, attribute, (&raw mut value).cast()) }, || {
                     "setting up the memory pool".into()
                 })
             };
             use sys::CUmemPool_attribute_enum as A;
-            // Freed blocks stay with the pool: giving them back to the system costs more than a kernel.
+            // Freed blocks stay in the pool: returning them to the system costs more than a kernel.
             set(A::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, u64::MAX)?;
-            // A copy to the device beside kernels must not get memory for which it would wait until they are done.
+            // A copy to the device beside kernels must not get memory that makes it wait for those
+            // kernels.
             set(A::CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, 0)?;
         }
         Ok(Core {
@@ -177,8 +183,8 @@ impl Core {
         }
         let (mut code, mut at) = self.try_allocate(bytes, &self.stream);
         if code == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
-            // What copies to the host hold is free when they are done, and what the pool holds in pieces may be enough in
-            // one.
+            // Finished copies to the host release their blocks, and fragments in the pool may
+            // suffice once merged.
             self.deferred().iter().for_each(|d| d.bring());
             self.finish_reading()?;
             self.stream.synchronize()?;
@@ -192,7 +198,7 @@ impl Core {
         Ok(at)
     }
 
-    /// That the GPU has no room for `bytes` beside the `used` of this program.
+    /// The error that the GPU has no room for `bytes` beside the `used` of this program.
     fn lacking(&self, bytes: usize, used: usize) -> Result<DeviceError, DeviceError> {
         let (free, total) = self.context.memory()?;
         Ok(DeviceError::OutOfMemory { bytes, used, bound: MemoryBound::Gpu { free, total } })
@@ -207,30 +213,31 @@ impl Core {
         self.readings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The copies that have not begun, and that somebody waits for.
+    /// The copies that have not begun and that somebody waits for.
     fn deferred(&self) -> Vec<Arc<dyn Deferred>> {
         let mut deferred = self.deferred.lock().unwrap_or_else(PoisonError::into_inner);
         deferred.retain(|d| d.strong_count() > 0);
         deferred.iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// Holds a block for a copy of these bytes (all, if none are given) to the host in another stream until `done` has
-    /// passed.
+    /// Holds a block for a copy of these bytes (`None` for all) to the host in another stream until
+    /// `done` has passed.
     pub(crate) fn reading(&self, block: Arc<Block>, bytes: Option<Vec<Range<usize>>>, done: Arc<Event>) {
         self.readings().push(Reading { block, bytes, done });
     }
 
-    /// Remembers a copy that is made when somebody needs it.
+    /// Registers a copy that is made on demand.
     pub(crate) fn defer(&self, copy: Weak<dyn Deferred>) {
         self.deferred.lock().unwrap_or_else(PoisonError::into_inner).push(copy);
     }
 
-    /// Called before anything in the stream writes to a block: copies of it to the host come first.
+    /// Called before anything in the stream writes to a block: pending copies of it to the host
+    /// come first.
     pub(crate) fn settle(&self, memory: &CudaMemory) -> Result<(), DeviceError> {
         self.settle_bytes(memory, None)
     }
 
-    /// [`Core::settle`], where only these bytes are written, if any are given.
+    /// [`Core::settle`] for a write to these bytes only, if any are given.
     pub(crate) fn settle_bytes(&self, memory: &CudaMemory, bytes: Option<&[Range<usize>]>) -> Result<(), DeviceError> {
         memory.touch();
         self.readings()
@@ -241,7 +248,8 @@ impl Core {
         Ok(())
     }
 
-    /// Lets the stream wait for all copies to the host that are under way, so that they hold no memory any more.
+    /// Makes the stream wait for all copies to the host under way, so that they hold no memory any
+    /// more.
     pub(crate) fn finish_reading(&self) -> Result<(), DeviceError> {
         let readings = std::mem::take(&mut *self.readings());
         let mut readings = readings.into_iter();
@@ -254,15 +262,17 @@ impl Core {
         Ok(())
     }
 
-    /// Memory that belongs to `stream` until the device's stream waits for that; none if there is no room.
+    /// Memory that belongs to `stream` until the device's stream waits for it; `None` if there is
+    /// no room.
     pub(crate) fn allocate_in(self: &Arc<Core>, bytes: usize, stream: &Stream) -> Option<CudaMemory> {
         let block = self.another(bytes, stream)?;
-        // There is so much: it was allocated.
+        // Cannot overflow: the memory was allocated.
         let _ = self.used.add(bytes);
         Some(CudaMemory { block, bytes })
     }
 
-    /// A block that belongs to `stream` until the device's stream waits for that; none if there is no room.
+    /// A block that belongs to `stream` until the device's stream waits for it; `None` if there is
+    /// no room.
     pub(crate) fn another(self: &Arc<Core>, bytes: usize, stream: &Stream) -> Option<Arc<Block>> {
         let within = |limit: usize| self.used.now().saturating_add(bytes) <= limit;
         if !self.pooled || !self.limit.is_none_or(within) {
@@ -273,17 +283,17 @@ impl Core {
     }
 }
 
-/// A block of the driver's memory, freed in the order of the device's stream when its last owner lets go of it; or one of the
-/// host's or of another library, which is held until the stream is past what uses it.
+/// A block of the driver's memory, freed in the order of the device's stream with its last owner;
+/// or host memory or another library's, held until the stream has passed its last use.
 #[derive(Debug)]
 pub(crate) struct Block {
     core: Arc<Core>,
     at: CUdeviceptr,
-    /// The host's memory that it is.
+    /// The host buffer, if the block is mapped host memory.
     mapped: Option<HostBuffer>,
-    /// Who keeps the memory, if it is another library's.
+    /// The owner, if the memory is another library's.
     owner: Option<Owner>,
-    /// Whether anything was told to write to it.
+    /// `true` once any write to it was enqueued.
     touched: AtomicBool,
 }
 
@@ -309,9 +319,10 @@ impl Drop for Block {
         if self.at == 0 || self.core.context.bind().is_err() {
             return;
         }
-        // SAFETY: allocated in the same way, and nobody else owns it: no exchange or copy in another stream uses it, or
-        // the stream waits for that one. Freeing is ordered after the stream's work (without pools, the driver waits
-        // for it). A failure here is an earlier asynchronous error, which the next call reports.
+        // SAFETY: allocated in the same way and owned by nobody else: exchanges and copies in other
+        // streams do not use it, or the stream waits for them. Freeing is ordered after the
+        // stream's work (without pools, the driver waits for it). A failure here is an earlier
+        // asynchronous error, which the next call reports.
         unsafe {
             if self.core.pooled {
                 sys::cuMemFreeAsync(self.at, self.core.stream.0);
@@ -322,7 +333,7 @@ impl Drop for Block {
     }
 }
 
-/// Device memory that an image, a table or a message lies in.
+/// Device memory of an image, a table or a message.
 #[derive(Debug)]
 pub(crate) struct CudaMemory {
     block: Arc<Block>,
@@ -335,17 +346,18 @@ impl CudaMemory {
         self.block.at
     }
 
-    /// Whether nothing has written to the block, and nobody else holds it.
+    /// Returns `true` if nothing has written to the block and nobody else holds it.
     pub(crate) fn is_fresh(&self) -> bool {
         Arc::strong_count(&self.block) == 1 && !self.block.touched.load(Ordering::Relaxed)
     }
 
-    /// Notes that something is told to write to the block.
+    /// Notes that a write to the block is enqueued.
     pub(crate) fn touch(&self) {
         self.block.touched.store(true, Ordering::Relaxed);
     }
 
-    /// Has its bytes in another block from now on, of as many; the device's stream is past what wrote to it.
+    /// Replaces the block by another of the same size; the device's stream has passed the writes to
+    /// it.
     pub(crate) fn move_to(&mut self, block: Arc<Block>) {
         block.touched.store(true, Ordering::Relaxed);
         self.block = block;
@@ -356,7 +368,7 @@ impl CudaMemory {
         Arc::clone(&self.block)
     }
 
-    /// The device that it belongs to.
+    /// Returns `true` if it belongs to this device.
     pub(crate) fn belongs_to(&self, core: &Arc<Core>) -> bool {
         Arc::ptr_eq(&self.block.core, core)
     }
@@ -382,8 +394,9 @@ impl Drop for CudaMemory {
         }
         core.used.subtract(self.bytes);
         let is_bound = core.context.bind().is_ok();
-        // An exchange in another stream may still read or write the block. What comes later in this stream waits for it,
-        // and with that the block may go. Should the order fail, the exchange keeps it.
+        // An exchange in another stream may still read or write the block. Later work of this
+        // stream waits for it, after which the block can be freed. If that order cannot be set up,
+        // the exchange keeps the block.
         for flight in core.flights().iter_mut() {
             let held = flight.blocks.iter().position(|b| Arc::ptr_eq(b, &self.block));
             if let Some(i) = held.filter(|_| is_bound && core.stream.after(&flight.done).is_ok()) {

@@ -1,7 +1,7 @@
-//! NVIDIA's library for communication between GPUs, loaded when ranks first look for a way between their devices.
+//! NVIDIA's library for communication between GPUs, loaded when ranks first connect their devices.
 //!
-//! It is looked for at `HORUS_NCCL` (the library, or a directory that holds it), then wherever the system finds
-//! libraries. The PyPI packages `nvidia-nccl-cu12` and `nvidia-nccl-cu13` hold one.
+//! It is searched at `HORUS_NCCL` (the library, or a directory that holds it), then wherever the
+//! system finds libraries. The PyPI packages `nvidia-nccl-cu12` and `nvidia-nccl-cu13` contain one.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
@@ -22,14 +22,14 @@ const BYTE: c_int = 1;
 /// `ncclComm_t`.
 pub(crate) type Handle = *mut c_void;
 
-/// `ncclUniqueId`: tells the ranks of one communicator from others.
+/// `ncclUniqueId`: identifies a communicator.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Id(pub(crate) [u8; 128]);
 
 type Transfer = unsafe extern "C" fn(*const c_void, usize, c_int, c_int, Handle, *mut c_void) -> Status;
 
-/// The functions of the library that are used, as `nccl.h` declares them.
+/// The used functions of the library, as declared in `nccl.h`.
 struct Functions {
     version: unsafe extern "C" fn(*mut c_int) -> Status,
     id: unsafe extern "C" fn(*mut Id) -> Status,
@@ -45,14 +45,14 @@ struct Functions {
     receive: Transfer,
 }
 
-/// The loaded library; never unloaded, because it has threads of its own.
+/// The loaded library; never unloaded, because it has its own threads.
 pub(crate) struct Nccl {
     functions: Functions,
     version: u64,
     path: PathBuf,
 }
 
-/// Bytes at a device address for a rank, or from it.
+/// Bytes at a device address, sent to or received from a rank.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part {
     pub(crate) rank: usize,
@@ -82,7 +82,8 @@ impl Nccl {
     fn load() -> Result<&'static Nccl, String> {
         let mut reason = String::from("no library");
         for path in candidates() {
-            // SAFETY: loading runs the initialisers of a library that the user or the system names as NCCL.
+            // SAFETY: loading runs the initialisers of a library that the user or the system names
+            // as NCCL.
             match unsafe { Library::new(&path) } {
                 Ok(library) => {
                     let library = Box::leak(Box::new(library));
@@ -150,7 +151,7 @@ impl Nccl {
         Err(DeviceError::Driver(format!("NCCL: {what}: {name} (code {status}){detail}")))
     }
 
-    /// A new communicator's name, for rank 0 to give to the others.
+    /// A new communicator's id, which rank 0 sends to the others.
     pub(crate) fn id(&self) -> Result<Id, DeviceError> {
         let mut id = Id([0; 128]);
         // SAFETY: a pointer to live memory of the size that the library fills.
@@ -158,7 +159,7 @@ impl Nccl {
         Ok(id)
     }
 
-    /// Joins the other ranks, on the current context's device; returns when all have come.
+    /// Joins the other ranks, on the device of the current context; returns when all have joined.
     pub(crate) fn join(&self, id: Id, rank: usize, size: usize) -> Result<Handle, DeviceError> {
         let int = |n: usize| c_int::try_from(n).map_err(|_| DeviceError::Limit("NCCL: too many ranks".into()));
         let (rank, size, mut handle) = (int(rank)?, int(size)?, std::ptr::null_mut());
@@ -167,19 +168,19 @@ impl Nccl {
         Ok(handle)
     }
 
-    /// Gives up what is under way, and the communicator.
+    /// Aborts work under way and the communicator.
     ///
     /// # Safety
-    /// The handle is from [`Nccl::join`], and is not used again.
+    /// The handle must be from [`Nccl::join`] and not be used again.
     pub(crate) unsafe fn abort(&self, handle: Handle) {
-        // SAFETY: by the caller's promise. There is nobody to tell of a failure to give up.
+        // SAFETY: the caller's promise. A failure to abort cannot be reported.
         unsafe { (self.functions.abort)(handle) };
     }
 
-    /// An error that happened since the last call returned, on this rank or another.
+    /// Any error since the last call, on this rank or another.
     ///
     /// # Safety
-    /// The handle is from [`Nccl::join`] and was not aborted.
+    /// The handle must be from [`Nccl::join`] and not aborted.
     pub(crate) unsafe fn failure(&self, handle: Handle) -> Result<(), DeviceError> {
         let mut status = SUCCESS;
         // SAFETY: by the caller's promise, and a pointer to a live integer.
@@ -191,8 +192,8 @@ impl Nccl {
     /// Enqueues one exchange.
     ///
     /// # Safety
-    /// The handle is from [`Nccl::join`] and was not aborted; one thread at a time calls; every part is device memory of
-    /// its length until the stream has passed the exchange.
+    /// The handle must be from [`Nccl::join`] and not aborted. Only one thread may call at a time,
+    /// and every part must be device memory of its length until the stream has passed the exchange.
     pub(crate) unsafe fn exchange(
         &self,
         handle: Handle,

@@ -1,4 +1,5 @@
-//! NVIDIA's management library, which comes with the driver: it tells the free memory of GPUs without opening them.
+//! NVIDIA's management library, which comes with the driver: it reports the free memory of GPUs
+//! without opening them.
 
 use std::ffi::{CStr, c_int, c_void};
 
@@ -47,14 +48,14 @@ impl Nvml {
         match unsafe { start() } {
             0 => Ok(nvml),
             code => {
-                // What was not started must not be shut down.
+                // A library that was not started must not be shut down.
                 std::mem::forget(nvml);
                 Err(format!("NVML does not start (code {code})"))
             }
         }
     }
 
-    /// Bytes that nobody uses on the GPU at this place on the bus.
+    /// Free bytes on the GPU at this bus address.
     pub(crate) fn free(&self, bus: &CStr) -> Result<usize, String> {
         let (mut handle, mut memory) = (std::ptr::null_mut(), Memory::default());
         // SAFETY: a C string and a pointer to a live handle; the library is started.
@@ -62,7 +63,8 @@ impl Nvml {
         if code != 0 {
             return Err(format!("NVML knows no GPU at {} (code {code})", bus.to_string_lossy()));
         }
-        // SAFETY: a handle of this library, and a pointer to a live structure of the layout that the function fills.
+        // SAFETY: a handle of this library, and a pointer to a live structure of the layout that
+        // the function fills.
         match unsafe { (self.memory)(handle, &mut memory) } {
             0 => Ok(usize::try_from(memory.free).unwrap_or(usize::MAX)),
             code => Err(format!("NVML cannot report this (code {code})")),
@@ -72,7 +74,7 @@ impl Nvml {
 
 impl Drop for Nvml {
     fn drop(&mut self) {
-        // SAFETY: started in `load`. A failure at this point has nobody to go to.
+        // SAFETY: started in `load`. A failure here cannot be reported.
         unsafe { (self.shutdown)() };
     }
 }

@@ -1,7 +1,7 @@
 //! The run-time compiler, loaded when it is first needed.
 //!
-//! It is looked for at `HORUS_NVRTC` (the library, or a directory that holds it), then wherever the system finds
-//! libraries. The PyPI package `nvidia-cuda-nvrtc` holds one.
+//! It is searched at `HORUS_NVRTC` (the library, or a directory that holds it), then wherever the
+//! system finds libraries. The PyPI package `nvidia-cuda-nvrtc` contains one.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
@@ -9,19 +9,19 @@ use std::path::{Path, PathBuf};
 use horus_core::settings;
 use libloading::Library;
 
-/// Options of every compilation: no contraction but where the source says fma, IEEE division and square root,
-/// denormals kept. They are what makes results equal to the CPU's.
+/// Options of every compilation: contraction only where the source says fma, IEEE division and
+/// square root, denormals kept. They make results equal to the CPU's.
 pub const OPTIONS: &[&str] = &["--std=c++17", "-fmad=false", "-ftz=false", "-prec-div=true", "-prec-sqrt=true"];
 
-/// Options that change how long a compilation takes, and nothing of its result: no warnings, and from this version on none of
-/// the declarations that kernels here do not use (textures, the device's runtime).
+/// Options that affect compile time only: no warnings, and from the given version on no
+/// declarations that these kernels do not use (textures, the device runtime).
 const QUICK: &str = "-w";
 const MINIMAL: ((i32, i32), &str) = ((13, 0), "--minimal");
 
 type Status = c_int;
 type Handle = *mut c_void;
 
-/// Why nothing was compiled.
+/// The reason why nothing was compiled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompileError(pub String);
 
@@ -32,7 +32,7 @@ impl std::fmt::Display for CompileError {
 }
 impl std::error::Error for CompileError {}
 
-/// The functions of the library that are used.
+/// The used functions of the library.
 struct Functions {
     version: unsafe extern "C" fn(*mut c_int, *mut c_int) -> Status,
     error: unsafe extern "C" fn(Status) -> *const c_char,
@@ -70,7 +70,7 @@ impl std::fmt::Debug for Nvrtc {
     }
 }
 
-/// Where the library is looked for: files, and names that the system's loader knows.
+/// Candidates for the library: files, and names that the system's loader resolves.
 pub(crate) fn candidates() -> Vec<PathBuf> {
     const NAMES: [&str; 4] = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so", "nvrtc64_130_0.dll"];
     let names = NAMES.iter().map(PathBuf::from);
@@ -90,7 +90,8 @@ impl Nvrtc {
         Nvrtc::load_at_most(i32::MAX)
     }
 
-    /// Loads the library, but none of a major version above `newest`: drivers do not run its machine code.
+    /// Loads the library of a major version up to `newest`: drivers do not run machine code of a
+    /// newer one.
     ///
     /// # Errors
     /// If it is not found, is too new, or is not NVRTC.
@@ -116,9 +117,10 @@ impl Nvrtc {
         Nvrtc::open(path, newest)?.map_err(CompileError)
     }
 
-    /// The library at `path`, or why it is not used; an error if it is not NVRTC.
+    /// The library at `path`, or the reason for not using it; an error if it is not NVRTC.
     fn open(path: &Path, newest: i32) -> Result<Result<Nvrtc, String>, CompileError> {
-        // SAFETY: loading runs the initialisers of a library that the user or the system names as NVRTC.
+        // SAFETY: loading runs the initialisers of a library that the user or the system names as
+        // NVRTC.
         let library = match unsafe { Library::new(path) } {
             Ok(library) => library,
             Err(e) => return Ok(Err(e.to_string())),
@@ -129,10 +131,11 @@ impl Nvrtc {
             let path = path.display();
             return Ok(Err(format!("{path} is of CUDA {major}, and the driver runs at most CUDA {newest}")));
         }
-        // Some versions look for their other library by its name alone: where this one is, they find it loaded.
+        // Some versions look for their builtins library by name alone; loading the one beside NVRTC
+        // makes it found.
         if let Some(folder) = path.parent().filter(|f| !f.as_os_str().is_empty()) {
             let builtins = folder.join(format!("libnvrtc-builtins.so.{major}.{minor}"));
-            // SAFETY: as above. Where there is none, NVRTC looks for it, and says so if it finds none either.
+            // SAFETY: as above. If there is none, NVRTC searches for it and reports its absence.
             nvrtc._builtins = unsafe { Library::new(builtins) }.ok();
         }
         Ok(Ok(nvrtc))

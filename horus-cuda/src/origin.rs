@@ -1,12 +1,13 @@
-//! Where the machine code of a kernel comes from: the user's cache, the package that ships with a release, the compiler.
+//! Sources of machine code for a kernel: the user's cache, the package that ships with a release,
+//! the compiler.
 
 use crate::cache::DiskCache;
 use crate::shipped::Package;
 
-/// Where machine code came from.
+/// The source of machine code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// The user's cache: an earlier run compiled it.
+    /// The user's cache; an earlier run compiled it.
     Cache,
     /// The package.
     Package,
@@ -14,7 +15,7 @@ pub(crate) enum Origin {
     Compiler,
 }
 
-/// What machine code depends on.
+/// Everything that machine code depends on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request<'a> {
     pub(crate) source: &'a str,
@@ -25,13 +26,14 @@ pub(crate) struct Request<'a> {
 /// The version of a compiler: major and minor.
 type Version = (i32, i32);
 
-/// The machine code that is asked for, and where it was found.
+/// Finds the requested machine code; returns it with its origin.
 ///
-/// The names of the cache's entries have the compiler's `version` in them. It is asked for, which may load the compiler, only
-/// if the package does not have the kernel: until then the cache is looked into if the version is `known` anyway.
+/// The names of cache entries contain the compiler's `version`, which may load the compiler. It is
+/// therefore called only if the package lacks the kernel; before that the cache is searched only if
+/// the version is `known`.
 ///
 /// # Errors
-/// What `version` and `build` report.
+/// Errors of `version` and `build`.
 pub(crate) fn find<E>(
     request: Request<'_>,
     cache: &DiskCache,

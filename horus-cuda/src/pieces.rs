@@ -12,7 +12,7 @@ const CHUNK: usize = 16384;
 /// Blocks that share a piece, at most.
 const SPLIT: usize = 256;
 
-/// The program that copies `pieces` from its only input to its output. They lie inside both.
+/// The program that copies `pieces`, which lie inside both, from its only input to its output.
 pub fn program(pieces: &[Piece]) -> Generated {
     let units = pieces.iter().map(|p| p.rows * p.bytes.div_ceil(CHUNK)).max().unwrap_or_default();
     let split = units.clamp(1, SPLIT);

@@ -1,4 +1,5 @@
-//! A device that computes nothing and remembers what it was asked to: what kernels a program comes to, without a GPU.
+//! A device that computes nothing and records its launches, to inspect a program's kernels without
+//! a GPU.
 
 use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,18 +17,18 @@ use crate::tuning::lookup;
 /// One launch, without its memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Launched {
-    /// What was computed.
+    /// The launched kernel.
     pub kernel: Kernel,
     /// The inputs' geometries.
     pub inputs: Vec<Geometry>,
     /// The output's geometry.
     pub output: Geometry,
-    /// The rows that were computed.
+    /// The computed rows.
     pub rows: Window,
 }
 
 impl Launched {
-    /// The program that a GPU of sm_`arch` with these limits would run; none for what is a copy.
+    /// The program that a GPU of sm_`arch` with these limits would run; `None` for a copy.
     ///
     /// # Errors
     /// As [`generate_bounded`].
@@ -46,20 +47,20 @@ impl Launched {
 pub struct Launches(Arc<Mutex<Vec<Launched>>>);
 
 impl Launches {
-    /// Those so far, in order.
+    /// Launches so far, in order.
     pub fn get(&self) -> Vec<Launched> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-/// A device with memory of its own, as large as a GPU's, of which nothing exists: every pixel read from it is 0.
+/// A device with as much memory as a GPU, none of which exists: every pixel read from it is 0.
 #[derive(Debug)]
 pub struct Recorder {
     workers: Workers,
     launches: Launches,
 }
 
-/// Bytes that images may take: as on a large GPU.
+/// Bytes for images, as on a large GPU.
 const CAPACITY: usize = 64 << 30;
 
 impl Recorder {
@@ -71,7 +72,7 @@ impl Recorder {
         Ok(Recorder { workers: Workers::new(Some(1))?, launches: Launches::default() })
     }
 
-    /// What it is asked to run.
+    /// The recorded launches.
     pub fn launches(&self) -> Launches {
         self.launches.clone()
     }

@@ -1,22 +1,24 @@
-//! Machine code that ships with a release: one file of compiled kernels, so that even a first run compiles nothing.
+//! Machine code that ships with a release: one file of compiled kernels, so that even a first run
+//! compiles nothing.
 //!
-//! `horus-kernels` writes the file. `HORUS_KERNELS` names it, or is `off`; else it is [`NAME`] beside the executable or in
-//! `../lib/horus` from there. A kernel is looked up by its source, the compiler's options and the architecture; what the
-//! user's cache has comes first, what the package lacks is compiled. A package that cannot be used is told once.
+//! `horus-kernels` writes the file. `HORUS_KERNELS` names it, or is `off`; else it is [`NAME`]
+//! beside the executable or in `../lib/horus` from there. A kernel is looked up by its source, the
+//! compiler's options and the architecture. The user's cache comes first; a kernel that the package
+//! lacks is compiled. An unusable package is reported once.
 //!
-//! The form, all numbers in little endian:
+//! The format, all numbers in little endian:
 //!
-//! | bytes | what |
+//! | bytes | content |
 //! | --- | --- |
 //! | 8 | [`MAGIC`] |
-//! | 4 | version of the form |
+//! | 4 | version of the format |
 //! | 4, 4 | major and minor version of the compiler |
 //! | 4 | number of entries |
 //! | 40 each | the entries, ascending: key (16), architecture (4), checksum of the code (4), its offset in the file (8), its length (8) |
 //! | 4 | checksum (CRC-32) of everything before it |
 //! | rest | the code, in the order of the entries |
 //!
-//! Opening reads up to the end of the table; code is read and checked when it is wanted.
+//! Opening reads up to the end of the table; code is read and checked on demand.
 
 mod installed;
 
@@ -32,15 +34,16 @@ use crate::codegen::Limits;
 
 /// The file's name beside an executable.
 pub const NAME: &str = "horus-kernels.bin";
-/// What the file begins with.
+/// The first bytes of the file.
 pub const MAGIC: [u8; 8] = *b"HORUSKRN";
-/// Changes when the form does.
+/// Version of the format.
 const FORM: u32 = 1;
 const HEAD: usize = 24;
 const ENTRY: usize = 40;
 const SUM: usize = 4;
 
-/// What a GPU of sm_`arch` has room for, as its driver says; none for one that is not known.
+/// Resource limits of a GPU of sm_`arch`, as its driver reports them; `None` for an unknown
+/// architecture.
 pub fn limits(arch: u32) -> Option<Limits> {
     let kib = match arch {
         75 => 64,
@@ -52,12 +55,12 @@ pub fn limits(arch: u32) -> Option<Limits> {
     Some(Limits { shared: kib << 10 })
 }
 
-/// What a kernel of a package is found by.
+/// The key of a kernel in a package.
 fn key(source: &str, options: &[&str], arch: u32) -> u128 {
     hash(&[format!("sm_{arch} {}\n", options.join(" ")).as_bytes(), source.as_bytes()])
 }
 
-/// Machine code that is to be shipped.
+/// Machine code to be shipped.
 ///
 /// ```
 /// use horus_cuda::shipped::{Package, Packing};
@@ -79,17 +82,17 @@ pub struct Packing {
 }
 
 impl Packing {
-    /// Nothing yet, of what a compiler of this version makes.
+    /// An empty package for code of this compiler version.
     pub fn new(compiler: (i32, i32)) -> Packing {
         Packing { compiler, code: BTreeMap::new() }
     }
 
-    /// Adds what `source` was compiled to with `options` for sm_`arch`.
+    /// Adds `code`, the result of compiling `source` with `options` for sm_`arch`.
     pub fn add(&mut self, source: &str, options: &[&str], arch: u32, code: Vec<u8>) {
         self.code.insert(key(source, options, arch), (arch, code));
     }
 
-    /// The package. It depends on what was added, and not on the order.
+    /// The bytes of the package; the order of additions does not affect them.
     pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
         let (major, minor) = self.compiler;
@@ -135,10 +138,10 @@ pub struct Package {
 }
 
 impl Package {
-    /// Opens a package; reads no code.
+    /// Opens a package without reading its code.
     ///
     /// # Errors
-    /// If it cannot be read, is no package, is of another form, or is damaged in what tells where its code is.
+    /// If it cannot be read, is not a package, has another format, or has a damaged table.
     pub fn open(path: &Path) -> std::io::Result<Package> {
         let mut file = File::open(path)?;
         let data = file.metadata()?;
@@ -180,15 +183,15 @@ impl Package {
         self.compiler
     }
 
-    /// How many kernels it has for each architecture.
+    /// Number of kernels for each architecture.
     pub fn architectures(&self) -> BTreeMap<u32, usize> {
         let mut found = BTreeMap::new();
         self.entries.iter().for_each(|e| *found.entry(e.arch).or_default() += 1);
         found
     }
 
-    /// The machine code of `source`, compiled with `options` for sm_`arch`. None, with a warning for the first, if it is
-    /// damaged.
+    /// The machine code of `source`, compiled with `options` for sm_`arch`. `None` if it is missing
+    /// or damaged; the first damaged one is reported by a warning.
     pub fn find(&self, source: &str, options: &[&str], arch: u32) -> Option<Vec<u8>> {
         let key = key(source, options, arch);
         let entry = &self.entries[self.entries.binary_search_by_key(&key, |e| e.key).ok()?];
@@ -218,12 +221,12 @@ fn wrong(why: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidData, why.into())
 }
 
-/// The number that 4 bytes are.
+/// The number in 4 bytes.
 fn word(bytes: &[u8]) -> u32 {
     bytes.iter().rev().fold(0, |n, b| n << 8 | u32::from(*b))
 }
 
-/// The entry that [`ENTRY`] bytes are.
+/// The entry in [`ENTRY`] bytes.
 fn entry(bytes: &[u8]) -> Entry {
     let number = |from: usize, len: usize| bytes[from..from + len].iter().rev().fold(0, |n, b| n << 8 | u128::from(*b));
     let (arch, sum) = (word(&bytes[16..20]), word(&bytes[20..24]));
@@ -244,7 +247,7 @@ mod tests {
         packing
     }
 
-    /// The package of these bytes; the folder keeps its file.
+    /// The package of these bytes, with the folder that keeps its file.
     fn package(bytes: &[u8]) -> (tempfile::TempDir, std::io::Result<Package>) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(NAME);
@@ -252,7 +255,7 @@ mod tests {
         (folder, Package::open(&path))
     }
 
-    /// What it has of all that went in.
+    /// The kernels of `packing` found in a package.
     fn found(package: &Package) -> [Option<Vec<u8>>; 3] {
         [("one", 80), ("one", 90), ("two", 90)].map(|(source, arch)| package.find(source, OPTIONS, arch))
     }

@@ -1,16 +1,19 @@
-//! Copies between pageable host memory and the device, through pinned buffers: while the GPU transfers some chunks, host
-//! threads copy the next. One thread does not reach the speed of the bus.
+//! Copies between pageable host memory and the device through pinned buffers: while the GPU
+//! transfers some chunks, host threads copy the next. One thread does not reach the speed of the
+//! bus.
 //!
-//! Threads that meet for each chunk spend about as long on that as on copying it (16 threads, 4 MiB: 51 GB/s, 101 without). So they copy as many chunks as there are
-//! buffers for in one go, one after the other, and whoever finishes a chunk sends it off ([`Workers::copy_in_turn`]). What
-//! is uploaded stays in the caches, as the GPU reads it there; what is downloaded is larger than they are and goes past them.
+//! Threads that synchronise for each chunk spend about as long on that as on copying it (16
+//! threads, 4 MiB: 51 GB/s, 101 without). So they copy as many chunks as there are buffers in one
+//! go, and each thread sends off the chunks it finishes ([`Workers::copy_in_turn`]). Uploads stay
+//! in the caches, where the GPU reads them; downloads are larger than the caches and bypass them.
 //!
-//! A buffer is touched again only when its event has passed, and the event is recorded behind every copy, also one that
-//! the driver refused. Where it cannot be recorded nobody knows when the GPU is done: the buffer is left alone for good.
-//! Where nothing can be pinned at all the driver copies by itself, which is slow.
+//! A buffer is reused only after its event has passed. The event is recorded behind every copy,
+//! even one that the driver refused. If it cannot be recorded, it is unknown when the GPU is done
+//! and the buffer is leaked. If nothing can be pinned the driver copies by itself, which is slow.
 //!
-//! To register a program's own memory for one copy would take longer than to copy it: locking takes 0.2 to 0.4 ms for each
-//! MiB, staging 0.03 (H200, 16 cores), and it must not outlive the call, as the program may free its memory.
+//! Registering a program's own memory for one copy takes longer than copying it: locking takes 0.2
+//! to 0.4 ms per MiB, staging 0.03 (H200, 16 cores). The registration must also not outlive the
+//! call, as the program may free its memory.
 
 mod downloads;
 
@@ -32,33 +35,34 @@ use crate::pinned::{Blocks, Loan, Pinned};
 
 pub(crate) use downloads::Downloads;
 
-/// Buffers in flight in one direction: some are copied in one go while the GPU transfers another.
+/// Most buffers in flight in one direction: some are filled while the GPU transfers others.
 const BUFFERS: usize = 6;
-/// With fewer buffers the GPU waits for the host. These are pinned ahead. To pin another takes longer than ten copies of as much,
-/// so it is done once [`MUCH`] has been copied.
+/// With fewer buffers the GPU waits for the host, so these are pinned in advance. Pinning another
+/// one takes longer than ten copies of its size, so it waits until [`MUCH`] has been copied.
 pub(crate) const FEWEST: usize = 2;
-/// Bytes after whose copies there probably come many more.
+/// Copied bytes after which many more are likely to follow.
 const MUCH: usize = 256 << 20;
-/// Bytes of a buffer: enough for the full speed of the bus, and pinned in a moment.
+/// Bytes of a buffer: enough for the full speed of the bus, and quickly pinned.
 pub(crate) const CHUNK: usize = 4 << 20;
-/// Up to so many bytes have a buffer of their own on their way to the host.
+/// Downloads of up to this many bytes have a small buffer of their own.
 pub(crate) const SMALL: usize = 64 << 10;
-/// Where bytes may begin in a buffer.
+/// Alignment of data in a buffer.
 const ALIGN: usize = 256;
 
 #[derive(Debug)]
 struct Buffer {
     memory: Loan<Pinned>,
-    /// Passed when the GPU is done with the buffer.
+    /// Passes when the GPU is done with the buffer.
     free: Event,
-    /// Bytes from the start that may be under way, all in one stream: an event tells of one.
+    /// Bytes from the start that may be under way, all in one stream, as an event covers one
+    /// stream.
     filled: usize,
     stream: CUstream,
 }
 
-// SAFETY: the stream is only told from others.
+// SAFETY: the stream is only compared with others.
 unsafe impl Send for Buffer {}
-// SAFETY: as above; shared, memory is only read, and events may be used from any thread.
+// SAFETY: as above; shared memory is only read, and events may be used from any thread.
 unsafe impl Sync for Buffer {}
 
 impl Drop for Buffer {
@@ -82,13 +86,13 @@ impl HostBytes {
         self.blocks.take(bytes, |size| Pinned::new(&self.core, size))
     }
 
-    /// Makes blocks that lie ready; see [`Blocks::stock`].
+    /// Makes free blocks; see [`Blocks::stock`].
     pub(crate) fn stock(&self, bytes: usize, count: usize) {
         self.blocks.stock(bytes, count, |size| Pinned::new(&self.core, size));
     }
 
-    /// A buffer for somebody who has `some` and has copied `moved` bytes: one that lies ready, or else one pinned now, if it is
-    /// needed or pays.
+    /// A buffer for a caller that has `some` and has copied `moved` bytes: a free one, or a newly
+    /// pinned one if it is needed or pays.
     fn buffer(&self, bytes: usize, some: usize, moved: usize) -> Result<Option<Buffer>, DeviceError> {
         let pays = some < FEWEST || moved >= MUCH;
         let Some(memory) = (if pays { self.take(bytes) } else { None }) else { return Ok(None) };
@@ -96,7 +100,7 @@ impl HostBytes {
     }
 }
 
-/// What went wrong while several threads sent chunks off.
+/// Failures of several threads that send chunks off.
 #[derive(Debug, Default)]
 struct Failures {
     any: AtomicBool,
@@ -104,7 +108,8 @@ struct Failures {
 }
 
 impl Failures {
-    /// Of buffer `k`: `copied` is what came of its copy, and `known` whether its event tells when it is free.
+    /// Notes the outcome for buffer `k`: `copied` is the result of its copy, and `known` that of
+    /// recording its event.
     fn note(&self, k: usize, copied: Result<(), DeviceError>, known: Result<(), DeviceError>) {
         if known.is_ok() && copied.is_ok() {
             return;
@@ -119,12 +124,12 @@ impl Failures {
         }
     }
 
-    /// Whether there was any.
+    /// Returns `true` if there was any.
     fn any(&self) -> bool {
         self.any.load(Ordering::Acquire)
     }
 
-    /// The first error, and the buffers that are left alone for good.
+    /// The first error, and the buffers that must be leaked.
     fn told(self) -> (Result<(), DeviceError>, Vec<usize>) {
         let (error, unknown) = self.told.into_inner().unwrap_or_else(PoisonError::into_inner);
         (error.map_or(Ok(()), Err), unknown)
@@ -135,19 +140,19 @@ impl Failures {
 #[derive(Debug)]
 pub(crate) struct Uploads {
     source: HostBytes,
-    /// In the order in which they were filled.
+    /// Ordered by the time of filling.
     buffers: VecDeque<Buffer>,
     /// Bytes copied so far.
     moved: usize,
 }
 
-/// A buffer that is filled, from byte `at`.
+/// A buffer to be filled from byte `at`.
 struct Filling {
     buffer: Buffer,
     at: usize,
 }
 
-/// A chunk that is sent off once it is there.
+/// A chunk that is sent off once it is copied.
 struct Sent<'a> {
     from: *const c_void,
     bytes: usize,
@@ -163,7 +168,7 @@ impl Uploads {
         Uploads { source, buffers: VecDeque::new(), moved: 0 }
     }
 
-    /// The rest of the buffer filled last, if `bytes` bytes have room there and it is used in this stream.
+    /// The rest of the buffer filled last, if `bytes` bytes fit and it is used in this stream.
     fn rest(&mut self, bytes: usize, stream: &Stream) -> Option<Filling> {
         let last = self.buffers.back()?;
         let at = last.filled.next_multiple_of(ALIGN);
@@ -171,8 +176,8 @@ impl Uploads {
         if fits { self.buffers.pop_back().map(|buffer| Filling { buffer, at }) } else { None }
     }
 
-    /// A buffer that the GPU does not read, for somebody who has `some`. The first is waited for; none if nothing can be
-    /// pinned.
+    /// A buffer that the GPU does not read, for a caller that has `some`. A caller without one
+    /// waits; `None` if nothing can be pinned.
     fn next(&mut self, some: usize) -> Result<Option<Filling>, DeviceError> {
         let idle = match self.buffers.front() {
             Some(oldest) => oldest.free.passed()?,
@@ -194,10 +199,12 @@ impl Uploads {
         Ok(Some(Filling { buffer, at: 0 }))
     }
 
-    /// Copies `source` to the device; returns when `source` may change, the last chunks still on their way.
+    /// Copies `source` to the device; returns when `source` may change, while the last chunks may
+    /// still be under way.
     ///
     /// # Safety
-    /// `target` has room for as many bytes until the stream is past the copy, and nothing else touches them meanwhile.
+    /// `target` must have room for as many bytes until the stream has passed the copy, and nothing
+    /// else may touch them meanwhile.
     pub(crate) unsafe fn upload(
         &mut self,
         workers: &Workers,
@@ -215,11 +222,12 @@ impl Uploads {
             }
             let now = left.len().min(fillings.len() * CHUNK);
             if now == 0 {
-                // SAFETY: pageable memory, which the driver has read when it returns; the rest is the caller's promise.
+                // SAFETY: pageable memory, which the driver has read when it returns; the rest is
+                // the caller's promise.
                 let code = unsafe { sys::cuMemcpyHtoDAsync_v2(to, left.as_ptr().cast(), left.len(), stream.0) };
                 return check(code, || format!("uploading {} bytes", source.len()));
             }
-            // SAFETY: the caller's promise, of a part of the target.
+            // SAFETY: the caller's promise for a part of the target.
             unsafe { self.send(workers, stream, &left[..now], to, fillings) }?;
             (left, to) = (&left[now..], to + now as u64);
         }
@@ -229,7 +237,7 @@ impl Uploads {
     /// Copies chunks through buffers, one for each.
     ///
     /// # Safety
-    /// As [`Uploads::upload`].
+    /// As for [`Uploads::upload`].
     unsafe fn send(
         &mut self,
         workers: &Workers,
@@ -254,7 +262,8 @@ impl Uploads {
             if let Err(e) = core.context.bind() {
                 return failures.note(k, Err(e), Ok(()));
             }
-            // SAFETY: these bytes of the buffer are written, and not touched before its event has passed; the caller's promise.
+            // SAFETY: these bytes of the buffer are written, and not touched before its event has
+            // passed; the caller's promise.
             let code = unsafe { sys::cuMemcpyHtoDAsync_v2(to, from, bytes, stream.0) };
             let known = free.record(stream);
             failures.note(k, check(code, || format!("uploading {bytes} bytes")), known);

@@ -1,26 +1,28 @@
 //! Copies between host and device, beside kernels where that pays.
 //!
-//! The order of the device is that of its stream ([`Core::stream`]). Two other streams carry copies, and these are the
-//! reasons why nobody can tell:
+//! The device's stream ([`Core::stream`]) defines the order of operations. Two other streams carry
+//! copies, without a visible effect on that order:
 //!
-//! - **To the host** ([`Transfers::order`]). The copy waits for an event behind all that was launched before, so it reads
-//!   what those left. What is launched later does not wait for it, but for two things: whatever writes to the block that is
-//!   read lets the device's stream wait for the copy first ([`Core::settle`]); and the block is not freed before the copy is
-//!   done, because the copy owns a share of it ([`Core::reading`]), which is given up when the copy has been seen to be
-//!   done ([`Core::reap`]), or where the device's stream waits for it. The pinned block belongs to the landing, and goes
-//!   back to its pool when the copy is done and nobody needs the pixels any more.
-//! - **To the device** ([`Transfers::write`]). Memory comes in the order of the device's stream: behind kernels that may
-//!   still use it. A copy beside them needs memory of its own, so it allocates in its own stream, copies, and lets the
-//!   device's stream wait for that; whatever is launched later comes after it. The block that was there had never been
-//!   touched, and goes back where it came from.
+//! - **To the host** ([`Transfers::order`]). The copy waits for an event behind all earlier
+//!   launches, so it reads their results. Later launches do not wait for it, with two exceptions.
+//!   Before a write to the source block the device's stream waits for the copy ([`Core::settle`]).
+//!   And the block is not freed before the copy is done: the copy shares its ownership
+//!   ([`Core::reading`]) until it is known to be done ([`Core::reap`]) or the device's stream waits
+//!   for it. The pinned block belongs to the landing, and returns to its pool when the copy is done
+//!   and the pixels are no longer needed.
+//! - **To the device** ([`Transfers::write`]). Memory is allocated in the order of the device's
+//!   stream, behind kernels that may still use it. A copy beside those kernels therefore allocates
+//!   in its own stream, copies, and makes the device's stream wait, so later launches come after
+//!   it. The former block had never been touched, and is freed.
 //!
-//! Pixels that a program gives may lie in pinned memory from the beginning ([`Transfers::room`]): the GPU reads them there,
-//! and the device has a share of the buffer until it has ([`Transfers::give`]). Whoever writes to the buffer meanwhile
-//! writes to a copy, as with any buffer that is shared.
+//! A program's pixels may lie in pinned memory from the beginning ([`Transfers::room`]): the GPU
+//! reads them there, and the device shares the buffer until it has ([`Transfers::give`]). A write
+//! to the buffer meanwhile goes to a copy, as with any shared buffer.
 //!
-//! Where there is no pinned block for what is read ([`Blocks::take`]), or somebody will say where it goes
-//! ([`Transfers::hold`]), the copy is made when it lands: until then it owns its share of the block, and whatever writes to
-//! the block, or needs memory, makes it land first. To pinned memory the GPU copies by itself, to any other in chunks.
+//! If there is no pinned block for a download ([`Blocks::take`]), or its target will be named later
+//! ([`Transfers::hold`]), the copy is made when it lands: until then it shares ownership of the
+//! block, and a write to the block, or a lack of memory, makes it land first. The GPU copies to
+//! pinned memory directly, and to other memory through chunks.
 
 mod bands;
 mod later;
@@ -42,7 +44,8 @@ use crate::memory::{Core, CudaMemory};
 use crate::pinned::{Blocks, KEPT, Loan, MOST, Pinned, Rules};
 use crate::staging::{CHUNK, Downloads, FEWEST, HostBytes, SMALL, Uploads};
 
-/// Fewer bytes go up in the device's stream: they take less time than the order of two streams.
+/// Fewer bytes are uploaded in the device's stream: they take less time than the synchronisation of
+/// two streams.
 const BESIDE: usize = 1 << 20;
 
 /// The copies of one device.
@@ -57,16 +60,17 @@ pub(crate) struct Transfers {
     down: OnceLock<Stream>,
     /// Carry copies to pinned memory, each for one result at a time.
     idle: Mutex<Vec<Stream>>,
-    /// Pinned buffers that copies to the device read, and when those are done.
+    /// Pinned buffers that copies to the device read, each with an event that passes when they are
+    /// done.
     given: Mutex<Vec<(Event, HostBuffer)>>,
     source: HostBytes,
-    /// What the program has asked for.
+    /// Blocks requested by the program.
     program: Arc<Blocks<Pinned>>,
     pub(crate) workers: Workers,
     core: Arc<Core>,
 }
 
-/// A stream that is made when it is first needed.
+/// The stream, created when it is first needed.
 fn stream(cell: &OnceLock<Stream>) -> Result<&Stream, DeviceError> {
     if let Some(stream) = cell.get() {
         return Ok(stream);
@@ -75,7 +79,7 @@ fn stream(cell: &OnceLock<Stream>) -> Result<&Stream, DeviceError> {
     Ok(cell.get_or_init(|| made))
 }
 
-/// Where a buffer begins that the GPU reads and writes by itself.
+/// The address of a pinned buffer.
 pub(crate) fn pinned(buffer: &HostBuffer) -> Option<*mut c_void> {
     let loan = buffer.adopted()?.as_any().downcast_ref::<Loan<Pinned>>()?;
     Some(loan.address()).filter(|_| !buffer.is_empty())
@@ -98,8 +102,9 @@ impl Transfers {
         })
     }
 
-    /// What pins the chunks of both directions, on another thread while the program does other things: the first transfer
-    /// would take many times as long if it pinned them itself.
+    /// The work of pinning the chunks of both directions, to be run on another thread while the
+    /// program does other things: the first transfer would take many times as long if it pinned
+    /// them itself.
     pub(crate) fn pin_ahead(&self) -> impl FnOnce() + Send + 'static {
         let source = self.source.clone();
         move || {
@@ -109,7 +114,7 @@ impl Transfers {
         }
     }
 
-    /// Ends what pins chunks ahead.
+    /// Ends the pinning of chunks in advance.
     pub(crate) fn stop_pinning(&self) {
         self.source.blocks.close();
     }
@@ -125,13 +130,14 @@ impl Transfers {
     /// Copies bytes to the device in the order of its stream.
     ///
     /// # Safety
-    /// As [`Uploads::upload`].
+    /// As for [`Uploads::upload`].
     pub(crate) unsafe fn upload(&self, source: &[u8], target: CUdeviceptr) -> Result<(), DeviceError> {
         // SAFETY: the caller's promise.
         unsafe { self.uploads().upload(&self.workers, &self.core.stream, source, target) }
     }
 
-    /// Pinned memory for pixels that will go to the device, if there is any; else memory from `pool`.
+    /// Pinned memory for pixels that will be uploaded, if there is any; otherwise memory from
+    /// `pool`.
     pub(crate) fn room(&self, bytes: usize, pool: &Arc<Pool>) -> Result<HostBuffer, DeviceError> {
         self.let_go()?;
         match self.source.take(bytes) {
@@ -140,7 +146,7 @@ impl Transfers {
         }
     }
 
-    /// Pinned memory for pixels that pass once, if that pays.
+    /// Pinned memory for passing pixels, if that pays.
     pub(crate) fn lent(&self, bytes: usize) -> Option<Box<dyn HostMemory>> {
         self.let_go().inspect_err(|e| log::debug!("{e}: pixels go through other memory")).ok()?;
         let pin = |size| Pinned::touched_by(&self.workers, &self.core, size);
@@ -158,19 +164,19 @@ impl Transfers {
         }
     }
 
-    /// Lets go of the buffers that the GPU has read.
+    /// Releases the buffers that the GPU has read.
     pub(crate) fn let_go(&self) -> Result<(), DeviceError> {
         self.core.context.bind()?;
         let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
-        // Where the driver cannot tell, they stay.
+        // Buffers stay if the driver cannot tell.
         let over: Vec<_> = given.extract_if(.., |(done, _)| done.passed().unwrap_or(false)).collect();
         drop(given);
         drop(over);
         Ok(())
     }
 
-    /// Copies a range of a buffer into a block from byte `at`, where it fits. If the buffer is pinned the GPU reads it as it
-    /// is, and this does not wait for that: the device has a share of the buffer until then.
+    /// Copies a range of a buffer into a block from byte `at`, where it must fit. The GPU reads a
+    /// pinned buffer directly, and this does not wait: the device shares the buffer until then.
     pub(crate) fn give(
         &self,
         source: &HostBuffer,
@@ -193,7 +199,7 @@ impl Transfers {
         self.read_by_gpu(source, part, target.address() + at as u64, &self.core.stream)
     }
 
-    /// Lets the GPU copy a part of a pinned buffer, which is held until it has.
+    /// Enqueues the copy of a part of a pinned buffer, which is held until the GPU has read it.
     fn read_by_gpu(
         &self,
         source: &HostBuffer,
@@ -203,13 +209,14 @@ impl Transfers {
     ) -> Result<(), DeviceError> {
         let (bytes, done) = (part.len(), Event::new(false)?);
         let share = source.clone();
-        // SAFETY: the part lies in the buffer, which is pinned, and held until `done` has passed: nobody writes to it or gives
-        // it away meanwhile. The target has room until the stream is past the copy: it is freed in the order of the stream.
+        // SAFETY: the part lies in the buffer, which is pinned and held until `done` has passed:
+        // nobody writes to it or frees it meanwhile. The target is valid until the stream has
+        // passed the copy, as it is freed in the order of the stream.
         let copy = || unsafe { sys::cuMemcpyHtoDAsync_v2(to, part.as_ptr().cast(), bytes, stream.0) };
         let code = self.core.clock.note(Lane::Upload, stream, copy);
         // Also behind a copy that the driver refused.
         if let Err(e) = done.record(stream) {
-            // Nobody can tell when the GPU has read it: it stays for good.
+            // It is unknown when the GPU has read it, so it is leaked.
             std::mem::forget(share);
             return Err(e);
         }
@@ -217,18 +224,20 @@ impl Transfers {
         check(code, || format!("uploading {bytes} bytes"))
     }
 
-    /// Copies bytes into a block from byte `at`, where they fit; returns when `source` may change.
+    /// Copies bytes into a block from byte `at`, where they must fit; returns when `source` may
+    /// change.
     pub(crate) fn write(&self, source: &[u8], target: &mut CudaMemory, at: usize) -> Result<(), DeviceError> {
         self.write_parts(&[source], target, at)
     }
 
-    /// [`Transfers::write`] of parts that follow each other in the block.
+    /// [`Transfers::write`] of consecutive parts.
     fn write_parts(&self, parts: &[&[u8]], target: &mut CudaMemory, at: usize) -> Result<(), DeviceError> {
         let bytes = parts.iter().map(|part| part.len()).sum();
         let staged = |mut to: CUdeviceptr, stream: &Stream| {
             let mut uploads = self.uploads();
             let mut copy = |part: &&[u8]| {
-                // SAFETY: the block has room, and the device's stream does or waits for the copy, after which it is freed.
+                // SAFETY: the block has room, and the device's stream makes or waits for the copy,
+                // after which it is freed.
                 unsafe { uploads.upload(&self.workers, stream, part, to) }?;
                 to += part.len() as u64;
                 Ok(())
@@ -242,8 +251,8 @@ impl Transfers {
         staged(target.address() + at as u64, &self.core.stream)
     }
 
-    /// A new block with a copy of parts that follow each other, unless there are few bytes or images need the room: more
-    /// than half of the `capacity` for images would be in use.
+    /// A new block with a copy of consecutive parts. `None` if there are few bytes, or if images
+    /// need the memory: more than half of `capacity` would be in use.
     pub(crate) fn take(&self, parts: &[&[u8]], capacity: usize) -> Result<Option<CudaMemory>, DeviceError> {
         let bytes: usize = parts.iter().map(|part| part.len()).sum();
         if bytes < BESIDE || self.core.used().saturating_add(bytes) > capacity / 2 {
@@ -257,14 +266,14 @@ impl Transfers {
         Ok(Some(block))
     }
 
-    /// Whether a copy is made beside the kernels under way.
+    /// Returns `true` if the copy is worth making beside the kernels under way.
     fn pays_beside(&self, bytes: usize, target: &CudaMemory, at: usize) -> Result<bool, DeviceError> {
         let whole = at == 0 && bytes == target.len();
         Ok(whole && bytes >= BESIDE && target.is_fresh() && !self.core.stream.idle()?)
     }
 
-    /// Makes a copy of so many bytes beside the kernels under way, into a block that takes the place of `target`'s. Whether
-    /// it did: not if there is no room for another.
+    /// Makes a copy of so many bytes beside the kernels under way, into a block that replaces that
+    /// of `target`. Returns `false` if there is no room for another block.
     fn beside(
         &self,
         bytes: usize,
@@ -274,10 +283,11 @@ impl Transfers {
         let up = stream(&self.up)?;
         let done = Event::new(false)?;
         let Some(block) = self.core.another(bytes, up) else { return Ok(false) };
-        // The block was allocated in this stream, and is freed in the device's, which waits for the copy.
+        // The block was allocated in this stream, and is freed in the device's, which waits for the
+        // copy.
         let copied = copy(block.address(), up);
         if let Err(e) = done.record(up).and_then(|()| self.core.stream.after(&done)) {
-            // Nobody can tell when it is free: it stays for good.
+            // It is unknown when the block is free, so it is leaked.
             std::mem::forget(block);
             return Err(e);
         }
@@ -286,7 +296,7 @@ impl Transfers {
         Ok(true)
     }
 
-    /// Copies bytes to the host, and waits for them. The device holds as many there.
+    /// Copies bytes to the host, and waits for them. The device must hold as many there.
     pub(crate) fn read(&self, source: CUdeviceptr, target: &mut [u8]) -> Result<(), DeviceError> {
         let device = &self.core.stream;
         let stream = if target.len() > SMALL {
@@ -295,14 +305,15 @@ impl Transfers {
             down.after(&ready)?;
             down
         } else {
-            device // where the order of two streams takes longer than the copy
+            device // the synchronisation of two streams takes longer than the copy
         };
-        // SAFETY: the caller holds the memory until this returns, and the stream is behind what writes it.
+        // SAFETY: the caller holds the memory until this returns, and the stream is behind the work
+        // that writes it.
         let copy = || unsafe { self.downloads().download(&self.workers, stream, source, &mut Spare::over(target)) };
         self.core.clock.note(Lane::Download, stream, copy)
     }
 
-    /// See [`horus_core::device::Device::order_read`]; the block holds as many bytes there.
+    /// See [`horus_core::device::Device::order_read`]; the block must hold as many bytes there.
     pub(crate) fn order(
         self: &Arc<Transfers>,
         source: &CudaMemory,
@@ -334,7 +345,7 @@ impl Transfers {
         let code = core.clock.note(Lane::Download, down, copy);
         // Also behind a copy that the driver refused.
         if let Err(e) = done.record(down) {
-            // Nobody can tell when they are free: they stay for good.
+            // It is unknown when they are free, so they are leaked.
             std::mem::forget((host, source.block()));
             return Err(e);
         }
@@ -345,7 +356,7 @@ impl Transfers {
         Ok(Box::new(landing))
     }
 
-    /// See [`horus_core::device::Device::hold`]; the block holds as many bytes there.
+    /// See [`horus_core::device::Device::hold`]; the block must hold as many bytes there.
     pub(crate) fn hold(
         self: &Arc<Transfers>,
         source: &CudaMemory,
@@ -361,7 +372,7 @@ impl Transfers {
 /// A copy under way into pinned memory.
 #[derive(Debug)]
 struct Flying {
-    /// Where it goes; taken when it is there.
+    /// The target; taken when the bytes have arrived.
     host: Option<HostBuffer>,
     done: Arc<Event>,
     transfers: Arc<Transfers>,
@@ -386,7 +397,7 @@ impl Landing for Flying {
 impl Drop for Flying {
     fn drop(&mut self) {
         if self.host.is_some() && self.wait().is_err() {
-            // The GPU may write to it for ever.
+            // The GPU may still write to it, so it is leaked.
             std::mem::forget(self.host.take());
         }
     }

@@ -1,8 +1,8 @@
-//! Launch shapes: how many pixels a thread computes, how many threads a block has, what is unrolled.
+//! Launch shapes: pixels per thread, threads per block, unrolling.
 //!
-//! Tuning never changes a result. A [`Tuning`] is looked up by [`TunedFamily`] in the user's table (see [`user_table`]) and in
-//! those of `kernels/tuning/`, exactly or at the nearest architecture and size; where nothing fits, [`guess`] models the
-//! choice.
+//! Tuning never changes a result. A [`Tuning`] is looked up by [`TunedFamily`] in the user's table
+//! (see [`user_table`]) and in those of `kernels/tuning/`, exactly or at the nearest architecture
+//! and size; if nothing fits, [`guess`] models the choice.
 
 mod search;
 
@@ -19,9 +19,9 @@ pub use search::{LIKELY, candidates};
 /// The parameters of a generated kernel that affect its speed only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Tuning {
-    /// Threads of a block across.
+    /// Threads per block in x.
     pub bx: usize,
-    /// Threads of a block down.
+    /// Threads per block in y.
     pub by: usize,
     /// Rows of pixels per thread.
     pub rows: usize,
@@ -29,21 +29,22 @@ pub struct Tuning {
     pub cols: usize,
     /// Most filters of one size that a thread applies at once.
     pub group: usize,
-    /// Multiply-adds that are fully unrolled, with taps as kernel parameters; more are a loop.
+    /// Multiply-adds that are fully unrolled, with taps as kernel parameters; more become a loop.
     pub unroll: usize,
-    /// Columns of a dense filter in the body of the loop over input rows, where there is one; 0 for all of them up to 48.
+    /// Columns of a dense filter in the body of the loop over input rows, if there is one; 0 for
+    /// all of them up to 48.
     #[serde(default)]
     pub piece: usize,
-    /// Input rows of a chunk of the row pass.
+    /// Input rows per chunk of the row pass.
     pub chunk: usize,
-    /// Outputs of a thread along a row in the row pass: 1, 2, 4, 8 or 16.
+    /// Outputs per thread along a row in the row pass: 1, 2, 4, 8 or 16.
     pub span: usize,
-    /// Blocks per multiprocessor that registers must suffice for; 0 leaves it to the compiler.
+    /// Blocks per multiprocessor that registers must allow; 0 leaves it to the compiler.
     pub blocks: usize,
 }
 
 impl Tuning {
-    /// Whether the generator accepts it.
+    /// Returns `true` if the generator accepts it.
     pub fn is_sane(&self) -> bool {
         let threads = self.bx * self.by;
         (32..=1024).contains(&threads)
@@ -57,7 +58,7 @@ impl Tuning {
     }
 }
 
-/// What kernels tuning tells apart.
+/// Kinds of kernels that tuning distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -78,13 +79,13 @@ pub enum Kind {
 /// A class of kernels that share a tuning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TunedFamily {
-    /// What dominates the kernel.
+    /// The kind that dominates the kernel.
     pub kind: Kind,
     /// The largest filter side (the larger for a rectangle), 0 without a filter.
     pub size: usize,
     /// Number of filter leaves, at most 2 of which matter.
     pub filters: usize,
-    /// Bytes of an element of what is read.
+    /// Bytes of an element of the input.
     pub bytes: usize,
 }
 
@@ -134,10 +135,10 @@ impl TunedFamily {
 pub struct Entry {
     /// Compute capability, 90 for 9.0.
     pub arch: u32,
-    /// Which kernels.
+    /// The kernels.
     #[serde(flatten)]
     pub family: TunedFamily,
-    /// How to run them.
+    /// Their tuning.
     #[serde(flatten)]
     pub tuning: Tuning,
 }
@@ -150,18 +151,18 @@ fn tables() -> &'static [Entry] {
     ENTRIES.get_or_init(|| {
         let parse = |t: &&str| {
             serde_json::from_str::<Vec<Entry>>(t).unwrap_or_else(|e| {
-                // A test parses every table, so this is a damaged build; the guesses still work.
+                // A test parses every table, so this is a damaged build; the model still works.
                 horus_core::warn!("cannot read a tuning table: {e}");
                 Vec::new()
             })
         };
-        // The user's rows come first: of rows that fit equally well the first is taken.
+        // The user's rows come first: among rows that fit equally well the first is taken.
         user_rows().into_iter().chain(TABLES.iter().flat_map(parse)).collect()
     })
 }
 
-/// Where `horus-tune` writes what it finds and every program looks first: `HORUS_TUNING`, else `horus/tuning.json` in
-/// `XDG_CONFIG_HOME` or `~/.config`.
+/// The table that `horus-tune` writes and every program reads first: `HORUS_TUNING`, else
+/// `horus/tuning.json` in `XDG_CONFIG_HOME` or `~/.config`.
 pub fn user_table() -> Option<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
     TUNING.path().or_else(|| {
@@ -170,7 +171,7 @@ pub fn user_table() -> Option<PathBuf> {
     })
 }
 
-/// The rows of the user's table; none if there is no table, or with a warning if it cannot be used.
+/// The rows of the user's table; empty without a table, or with a warning if it is unusable.
 pub fn user_rows() -> Vec<Entry> {
     let Some(path) = user_table() else { return Vec::new() };
     let text = match std::fs::read_to_string(&path) {
@@ -192,7 +193,8 @@ pub fn user_rows() -> Vec<Entry> {
     })
 }
 
-/// The type that a kernel with a first input of type `dtype` computes with: that of what its filters read.
+/// The type in which a kernel with a first input of type `dtype` computes: that of its filters'
+/// input.
 fn element(map: &MapKernel, dtype: DType) -> DType {
     let filter = map.leaves.iter().find(|l| !matches!(l.op, LeafOp::Load(_) | LeafOp::LoadPlane(..)));
     filter.map_or(dtype, |l| l.dtype)
@@ -210,7 +212,7 @@ pub fn lookup(kernel: &Kernel, dtype: DType, arch: u32) -> Tuning {
     let same = |e: &&Entry| {
         let f = e.family;
         (f.kind, f.filters, f.bytes) == (family.kind, family.filters, family.bytes)
-            // A neighbouring size serves if it is near.
+            // A near size serves too.
             && f.size.abs_diff(family.size) <= family.size / 6
     };
     tables()
@@ -220,8 +222,9 @@ pub fn lookup(kernel: &Kernel, dtype: DType, arch: u32) -> Tuning {
         .map_or_else(|| guess(family), |e| e.tuning)
 }
 
-/// A choice from a model: enough pixels per thread to keep the multiply-adds ahead of the reads of shared memory, few
-/// enough registers for 16 warps, tiles that fit twice into the shared memory of a multiprocessor.
+/// A choice from a model: enough pixels per thread to keep the multiply-adds ahead of the reads of
+/// shared memory, few enough registers for 16 warps, tiles that fit twice into the shared memory of
+/// a multiprocessor.
 pub fn guess(family: TunedFamily) -> Tuning {
     let base =
         Tuning { bx: 32, by: 8, rows: 4, cols: 4, group: 1, unroll: 3000, piece: 0, chunk: 16, span: 8, blocks: 2 };
@@ -234,10 +237,11 @@ pub fn guess(family: TunedFamily) -> Tuning {
         Kind::Median => Tuning { rows: 2, cols: if family.size > 3 { 1 } else { 2 }, blocks: 0, ..base },
         Kind::Sparse => Tuning { rows: 8, cols: 1, blocks: 0, ..base },
         Kind::Dense if family.size <= 13 => Tuning { cols, group, ..base },
-        // Where taps come from shared memory, each should serve many columns: a read of four serves 4 * cols
-        // multiply-adds, a read of pixels rows * group times as many.
+        // Taps from shared memory should each serve many columns: a read of four taps serves 4 *
+        // cols multiply-adds, a read of pixels rows * group times as many.
         Kind::Dense => Tuning { bx: 16, by: 16, rows: 4 / group, cols: 2 * cols, group, ..base },
-        // A loop over pairs of columns: its body and one division for all pixels fit the caches of instructions.
+        // A loop over pairs of columns: its body and one division for all pixels fit the
+        // instruction caches.
         Kind::Separable if pair => {
             Tuning { rows: 24 / family.bytes * 2, cols: 2, group, unroll: 0, chunk: 24, blocks: 0, ..base }
         }

@@ -1,4 +1,4 @@
-//! Kernels of known programs: what tuning and benchmarks measure.
+//! Kernels of known programs, for tuning and benchmarks.
 
 use horus_core::dtype::{DType, Scalar};
 use horus_core::error::Error;
@@ -52,7 +52,7 @@ pub fn product() -> Kernel {
     Kernel::Map(MapKernel { inputs: 2, leaves, code, result: Some(Val::Instr(0)), ..MapKernel::default() })
 }
 
-/// `kernel`, whose filters read the result of `chain` in the place of their image.
+/// `kernel` with its filters reading the result of `chain` instead of their image.
 pub fn over(chain: Kernel, kernel: Kernel) -> Kernel {
     let (Kernel::Map(chain), Kernel::Map(mut m)) = (chain, kernel) else { return Kernel::Transpose };
     m.inputs = chain.inputs;
@@ -68,8 +68,9 @@ pub fn over(chain: Kernel, kernel: Kernel) -> Kernel {
     Kernel::Map(m)
 }
 
-/// One orientation of a detector over rotated images: `scales` row passes, each read by `scales` pairs of columns of
-/// up to `size` taps. With `nested`, the row passes alternate from pair to pair.
+/// One orientation of a detector over rotated images: `scales` row passes, each read by `scales`
+/// pairs of columns of up to `size` taps. With `nested`, the row passes alternate from pair to
+/// pair.
 pub fn convrot(scales: usize, size: usize, nested: bool) -> Kernel {
     let length = |i: usize| size - 2 * ((scales - 1 - i) * (size / 8));
     let stages = (0..scales)
@@ -88,7 +89,8 @@ pub fn convrot(scales: usize, size: usize, nested: bool) -> Kernel {
     detector(leaves, stages)
 }
 
-/// The orientation of ConvRot at its default scales: three row passes, each read by three pairs of columns.
+/// The orientation of ConvRot at its default scales: three row passes, each read by three pairs of
+/// columns.
 pub fn convrot_default() -> Result<Kernel, Error> {
     let (mut stages, mut leaves) = (Vec::new(), Vec::new());
     for sigma_u in [3.0, 5.0, 7.0] {
@@ -104,8 +106,8 @@ pub fn convrot_default() -> Result<Kernel, Error> {
     Ok(detector(leaves, stages))
 }
 
-/// What ConvRot does with two orientations' responses: turns both back and keeps the largest so far, `max(max(acc,
-/// turned), turned)`.
+/// The reduction of ConvRot over two orientations' responses: rotates both back and keeps the
+/// maximum so far, `max(max(acc, turned), turned)`.
 pub fn turned_back(degrees: [f64; 2], shape: Shape) -> Kernel {
     let f = DType::F32;
     let zero = Border::Constant(0.0);
@@ -170,7 +172,8 @@ pub fn turned(degrees: f64, shape: Shape) -> Affine {
     Affine::new(rotation(degrees, shape), shape).unwrap_or(Affine::IDENTITY)
 }
 
-/// So many steps of Jacobi's relaxation in one launch: the mean of the four neighbours plus a column (the second input) times a row.
+/// `steps` steps of Jacobi's relaxation in one launch: the mean of the four neighbours plus a
+/// column (the second input) times a row.
 pub fn relaxation(dtype: DType, steps: usize) -> Kernel {
     let leaf = |op| Leaf { op, dtype };
     let repeated = |i, map| leaf(LeafOp::Warp(i, map, Interpolation::Nearest, Border::Replicate));

@@ -1,4 +1,4 @@
-//! Return codes: each becomes an error that names the call.
+//! Return codes, converted to errors that name the call.
 
 use std::ffi::c_int;
 
@@ -21,7 +21,8 @@ pub(crate) fn succeeded(code: c_int) -> bool {
 pub(crate) fn text(code: c_int) -> String {
     let mut bytes = [0u8; LONGEST];
     let mut length: c_int = 0;
-    // SAFETY: the buffer is longer than the longest message of any implementation, and both pointers are valid.
+    // SAFETY: the buffer is longer than the longest message of any implementation, and both
+    // pointers are valid.
     let told = unsafe { ffi::MPI_Error_string(code, bytes.as_mut_ptr().cast(), &raw mut length) };
     let length = usize::try_from(length).unwrap_or(0).min(LONGEST);
     if succeeded(told) && length > 0 {
@@ -31,7 +32,7 @@ pub(crate) fn text(code: c_int) -> String {
     }
 }
 
-/// A count or a rank as MPI takes it.
+/// A count or a rank in MPI's type.
 pub(crate) fn int(n: usize) -> Result<c_int, CommError> {
     c_int::try_from(n).map_err(|_| CommError(format!("{n} exceeds the largest count of an MPI call")))
 }

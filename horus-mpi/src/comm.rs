@@ -8,16 +8,17 @@ use mpi::ffi;
 use crate::codes::{check, int, succeeded, text};
 use crate::world::{World, gather};
 
-/// Bytes of one MPI call: counts are 32-bit integers.
+/// Most bytes of one MPI call: counts are 32-bit integers.
 const PIECE: usize = 1 << 30;
-/// Bytes that rank 0 gathers at a time when it adds up.
+/// Bytes that rank 0 gathers at a time for a sum.
 const GATHERED: usize = 1 << 26;
-/// Tag of all messages: they are matched by sender and order.
+/// Tag of all messages, which are matched by sender and order.
 const TAG: c_int = 1;
 
 /// The ranks of an MPI job.
 ///
-/// When the last session on it is dropped in a panic, the job is aborted: the other ranks would wait for this one.
+/// If the last session on it is dropped in a panic, the job is aborted, because the other ranks
+/// would wait for this one.
 pub struct MpiComm {
     world: &'static World,
     piece: usize,
@@ -28,7 +29,8 @@ impl MpiComm {
         MpiComm { world, piece: PIECE }
     }
 
-    /// Splits messages into pieces of `bytes` (at least 1, at most the default of 1 GiB). All ranks must use the same.
+    /// Splits messages into pieces of `bytes` (at least 1, at most the default of 1 GiB). All ranks
+    /// must use the same.
     #[must_use]
     pub fn with_pieces_of(mut self, bytes: usize) -> MpiComm {
         self.piece = bytes.clamp(1, PIECE);
@@ -66,7 +68,7 @@ impl Drop for MpiComm {
 struct Requests<'a> {
     world: &'static World,
     requests: Vec<ffi::MPI_Request>,
-    /// For each request, the rank it receives from and the bytes expected; `None` for what is sent.
+    /// For each request, the rank it receives from and the expected bytes; `None` for a send.
     receives: Vec<Option<(usize, usize)>>,
     buffers: std::marker::PhantomData<&'a mut [u8]>,
 }
@@ -106,15 +108,15 @@ impl<'a> Requests<'a> {
         Ok(())
     }
 
-    /// Whether some message may still be in flight.
+    /// Returns `true` if some message may still be in flight.
     fn under_way(&self) -> bool {
         !self.requests.is_empty()
     }
 
     /// Waits until all messages have arrived.
     ///
-    /// It asks for those that have, again and again, as MPI_Waitall does inside: that of Open MPI 4.1 may spin for ever
-    /// over a message longer than its buffer.
+    /// It polls for completed ones in a loop, as MPI_Waitall does internally: that of Open MPI 4.1
+    /// may spin for ever on a message longer than its buffer.
     fn wait(&mut self) -> Result<(), CommError> {
         let count = int(self.requests.len())?;
         let mut indices = vec![0; self.requests.len()];
@@ -124,9 +126,11 @@ impl<'a> Requests<'a> {
         while left > 0 {
             let mut done = 0;
             let (requests, statuses_at) = (self.requests.as_mut_ptr(), statuses.as_mut_ptr());
-            // SAFETY: the arrays have `count` elements, and the buffers of the requests are borrowed for `'a`.
+            // SAFETY: the arrays have `count` elements, and the buffers of the requests are
+            // borrowed for `'a`.
             let code = unsafe { ffi::MPI_Testsome(count, requests, &raw mut done, indices.as_mut_ptr(), statuses_at) };
-            // A negative number says that no request is active, which cannot be while some are left.
+            // A negative number means that no request is active, which cannot happen while some are
+            // left.
             let (done, inactive) = (usize::try_from(done).unwrap_or(0), done < 0);
             let arrived = indices.iter().zip(&statuses).take(done);
             let arrived = arrived.map(|(i, status)| (&self.receives[usize::try_from(*i).unwrap_or(0)], status));
@@ -159,7 +163,7 @@ impl<'a> Requests<'a> {
         Ok(())
     }
 
-    /// Compares what was received with what was expected, if it was a receive.
+    /// Compares the received length with the expected one, if it was a receive.
     fn check_length(&self, expected: Option<(usize, usize)>, status: &ffi::MPI_Status) -> Result<(), CommError> {
         let Some((from, bytes)) = expected else { return Ok(()) };
         let mut got = 0;
@@ -176,9 +180,9 @@ impl<'a> Requests<'a> {
     }
 }
 
-/// An exchange under way, and its buffers.
+/// An exchange under way, with its buffers.
 struct InFlight {
-    /// Their buffers are those below.
+    /// They use the buffers below.
     requests: Requests<'static>,
     sends: Vec<Parcel>,
     receives: Vec<Parcel>,
@@ -196,8 +200,8 @@ impl InFlight {
         let InFlight { requests, sends, receives } = &mut exchange;
         for (from, buffer) in receives {
             let buffer = buffer.bytes_mut();
-            // SAFETY: nobody looks at the buffer, and it stays where it is, until the requests are complete: `finish`
-            // waits for them, and `drop` gives the buffers away if it did not.
+            // SAFETY: nobody accesses the buffer, and it does not move, until the requests are
+            // complete: `finish` waits for them, and otherwise `drop` leaks the buffers.
             let buffer = unsafe { std::slice::from_raw_parts_mut(buffer.as_mut_ptr(), buffer.len()) };
             buffer.chunks_mut(piece).try_for_each(|p| requests.receive(*from, p))?;
         }
@@ -220,8 +224,8 @@ impl Begun for InFlight {
 }
 
 impl Drop for InFlight {
-    /// MPI may still read and write the buffers of messages under way: they stay for good. Whoever leaves an exchange
-    /// unfinished has failed, and ends the job.
+    /// MPI may still access the buffers of messages under way, so they are leaked. An exchange is
+    /// left unfinished only after a failure, which ends the job.
     fn drop(&mut self) {
         if self.requests.under_way() {
             std::mem::forget((std::mem::take(&mut self.sends), std::mem::take(&mut self.receives)));
@@ -229,7 +233,8 @@ impl Drop for InFlight {
     }
 }
 
-/// Whether the code of one of many requests is no failure of its own: done, or waiting when another one failed.
+/// Returns `true` if the code of one of many requests is not a failure of its own: done, or pending
+/// when another one failed.
 fn settled(code: c_int) -> bool {
     succeeded(code) || code == ffi::MPI_ERR_PENDING as c_int
 }
@@ -273,9 +278,9 @@ impl Communicator for MpiComm {
             sends.iter().try_for_each(|(to, bytes)| bytes.chunks(self.piece).try_for_each(|p| requests.send(*to, p)))
         });
         match sent.and_then(|()| requests.wait()) {
-            // The buffers of messages under way must not go away: the job ends here.
+            // The buffers of messages under way must stay valid, so the job ends here.
             Err(e) if requests.under_way() => {
-                drop(turn); // aborting takes its own
+                drop(turn); // aborting takes the lock itself
                 self.world.abort(&format!("exchange: {e}"))
             }
             other => other,
@@ -305,7 +310,8 @@ impl Communicator for MpiComm {
             if self.world.rank == 0 {
                 all.resize(part.len() * size, 0.0f64);
             }
-            // SAFETY: on rank 0 there is room for the values of all ranks; elsewhere the target is not looked at.
+            // SAFETY: on rank 0 there is room for the values of all ranks; elsewhere the target is
+            // not looked at.
             let code = unsafe {
                 let (from, to, double) = (part.as_ptr().cast(), all.as_mut_ptr().cast(), ffi::RSMPI_DOUBLE);
                 ffi::MPI_Gather(from, count, double, to, count, double, 0, self.world.comm)

@@ -14,14 +14,14 @@ use mpi::ffi;
 use crate::codes::{check, int};
 use crate::comm::MpiComm;
 
-/// How long the other ranks wait for rank 0 to print an error that all of them meet.
+/// Time for which other ranks wait for rank 0 to print an error common to all.
 const HEAD_START: Duration = Duration::from_millis(300);
 
-/// How long an abort waits for its turn to call MPI. Other threads of the process that come to an end themselves
-/// (`abort` again) wait longer, so that they do not end it first.
+/// Time for which an abort waits for the lock on MPI. Other threads of the process that also abort
+/// wait longer, so that they do not end it first.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What is known of the ranks, and the communicator that Horus has for itself.
+/// Properties of the ranks, and Horus's own communicator.
 pub(crate) struct World {
     pub(crate) comm: ffi::MPI_Comm,
     pub(crate) rank: usize,
@@ -30,25 +30,25 @@ pub(crate) struct World {
     pub(crate) local_rank: usize,
     pub(crate) local_size: usize,
     pub(crate) sharers: usize,
-    /// The one thread that may call, if MPI insists on that.
+    /// The only thread that may call MPI, if MPI requires that.
     thread: Option<ThreadId>,
     turn: Mutex<()>,
-    /// Which session evaluates beside the program.
+    /// Turns of sessions that evaluate beside the program.
     pub(crate) turns: Turns,
 }
 
-// SAFETY: a communicator handle is a number or a pointer that any thread may pass to MPI. Calls are made one at a time
-// (`turn`), and by one thread only where MPI gives no more (`thread`).
+// SAFETY: a communicator handle is a number or a pointer that any thread may pass to MPI. Calls are
+// made one at a time (`turn`), and by one thread only if MPI allows no more (`thread`).
 unsafe impl Send for World {}
 // SAFETY: as above.
 unsafe impl Sync for World {}
 
 static WORLD: OnceLock<Result<World, CommError>> = OnceLock::new();
-/// Whether this process is about to be ended by `MPI_Abort`.
+/// `true` once `MPI_Abort` is about to end this process.
 static ABORTING: AtomicBool = AtomicBool::new(false);
 
-/// Initialises MPI and joins the other ranks (this rank alone, if no launcher started the process). Collective; joining
-/// again returns the same ranks.
+/// Initialises MPI and joins the other ranks (this rank alone, if no launcher started the process).
+/// Collective; joining again returns the same ranks.
 ///
 /// # Errors
 /// If MPI cannot be used.
@@ -64,8 +64,8 @@ impl World {
         // SAFETY: constants of the MPI library.
         let (wanted, all) = unsafe { (ffi::RSMPI_THREAD_SERIALIZED, ffi::RSMPI_COMM_WORLD) };
         let provided = initialize(wanted)?;
-        // SAFETY: MPI is initialised; `all` is valid, and the other pointers are to live variables. The same for every
-        // block below.
+        // SAFETY: MPI is initialised; `all` is valid, and the other pointers are to live variables.
+        // The same for every block below.
         unsafe {
             check("MPI_Comm_set_errhandler", ffi::MPI_Comm_set_errhandler(all, ffi::RSMPI_ERRORS_RETURN))?;
             let mut comm = ffi::RSMPI_COMM_NULL;
@@ -107,12 +107,12 @@ impl World {
         }
     }
 
-    /// Whether any thread may call, one at a time.
+    /// Returns `true` if any thread may call MPI, one at a time.
     pub(crate) fn any_thread(&self) -> bool {
         self.thread.is_none()
     }
 
-    /// The lock under which MPI is called.
+    /// The lock for calls of MPI.
     pub(crate) fn turn(&self) -> Result<MutexGuard<'_, ()>, CommError> {
         if self.thread.is_some_and(|t| t != std::thread::current().id()) {
             let why = "this MPI library may only be called from the thread that initialised it: use the session there";
@@ -121,12 +121,13 @@ impl World {
         Ok(self.turn.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether this process is about to end: calls that wait for other ranks release the lock.
+    /// Returns `true` if this process is about to end: calls that wait for other ranks then release
+    /// the lock.
     pub(crate) fn ending() -> bool {
         ABORTING.load(Ordering::Relaxed)
     }
 
-    /// The lock under which MPI is called, if it is free soon.
+    /// The lock for calls of MPI, if it becomes free soon.
     fn turn_soon(&self) -> Option<MutexGuard<'_, ()>> {
         if self.thread.is_some_and(|t| t != std::thread::current().id()) {
             return None;
@@ -142,17 +143,19 @@ impl World {
         }
     }
 
-    /// Prints why, and ends all processes. The calling thread must not hold the lock.
+    /// Prints the reason and ends all processes. The calling thread must not hold the lock.
     ///
-    /// MPI_Abort is a call as any other: at MPI_THREAD_SERIALIZED it may not be made while another thread is inside MPI.
-    /// A thread that waits for messages looks whether the process is ending, and gives up its turn. One inside a
-    /// collective call does not return before the other ranks come, which they may never do: waiting for it would be a
-    /// hang, and calling beside it may corrupt or lock what both use. Then the process ends without MPI. Its launcher sees
-    /// that it was killed by a signal, without MPI_Finalize, and ends the others: so do mpirun of Open MPI and MPICH, and
-    /// srun.
+    /// At MPI_THREAD_SERIALIZED, MPI_Abort may not be called while another thread is inside MPI. A
+    /// thread that waits for messages notices that the process is ending, and releases the lock. A
+    /// thread inside a collective call does not return before the other ranks join, which may never
+    /// happen: waiting for it could hang, and calling MPI beside it may corrupt or lock shared
+    /// state. In that case the process ends without MPI. The launcher sees a process killed by a
+    /// signal, without MPI_Finalize, and ends the others: mpirun of Open MPI and MPICH, and srun do
+    /// so.
     pub(crate) fn abort(&self, message: &str) -> ! {
         if ABORTING.swap(true, Ordering::SeqCst) {
-            // Another thread of this process is at it, or MPI_Abort ran the handlers of `atexit`.
+            // Another thread of this process is aborting, or MPI_Abort ran the handlers of
+            // `atexit`.
             std::thread::sleep(HEAD_START + 3 * PATIENCE);
             std::process::abort();
         }
@@ -163,7 +166,8 @@ impl World {
         eprintln!("error: {me}{}", message.strip_prefix(&me).unwrap_or(message));
         match self.turn_soon() {
             Some(_turn) => {
-                // SAFETY: the communicator is valid: it is freed after the last chance to get here. It is our turn.
+                // SAFETY: the communicator is valid: it is freed after the last chance to get here.
+                // It is our turn.
                 let code = unsafe { ffi::MPI_Abort(self.comm, 1) };
                 eprintln!("error: {me}MPI_Abort: {}", crate::codes::text(code));
             }
@@ -185,7 +189,7 @@ fn initialize(wanted: c_int) -> Result<c_int, CommError> {
         }
         check("MPI_Initialized", ffi::MPI_Initialized(&raw mut done))?;
         if done != 0 {
-            // By the program itself, or by a library that it uses.
+            // The program or another library has initialised MPI.
             check("MPI_Query_thread", ffi::MPI_Query_thread(&raw mut provided))?;
             let mut main = 0;
             check("MPI_Is_thread_main", ffi::MPI_Is_thread_main(&raw mut main))?;
@@ -203,7 +207,7 @@ fn initialize(wanted: c_int) -> Result<c_int, CommError> {
 }
 
 /// # Safety
-/// MPI is initialised and `comm` is valid.
+/// MPI must be initialised and `comm` valid.
 unsafe fn rank_and_size(comm: ffi::MPI_Comm) -> Result<(usize, usize), CommError> {
     let (mut rank, mut size) = (0, 0);
     // SAFETY: by the caller's promise; the pointers are to live variables.
@@ -217,7 +221,7 @@ unsafe fn rank_and_size(comm: ffi::MPI_Comm) -> Result<(usize, usize), CommError
 /// One word of each of the `size` ranks of `comm`.
 ///
 /// # Safety
-/// MPI is initialised and `comm` is valid, of `size` ranks.
+/// MPI must be initialised and `comm` valid, with `size` ranks.
 pub(crate) unsafe fn gather(comm: ffi::MPI_Comm, size: usize, value: u64) -> Result<Vec<u64>, CommError> {
     let mut values = vec![0u64; size];
     int(size)?;
@@ -230,8 +234,8 @@ pub(crate) unsafe fn gather(comm: ffi::MPI_Comm, size: usize, value: u64) -> Res
     Ok(values)
 }
 
-/// Stands for the cores that this process may run on: launchers bind ranks to cores of their own, or not. Compared
-/// between processes of one binary, so any hash without a random key does.
+/// A hash of the cores that this process may use, as launchers may bind ranks to separate cores. It
+/// is compared between processes of one binary, so any hash without a random key works.
 fn cores() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mut hasher = DefaultHasher::new();
@@ -240,12 +244,12 @@ fn cores() -> u64 {
 }
 
 unsafe extern "C" {
-    /// Of the C library: calls `f` when the process ends by returning from `main` or by `exit`.
+    /// The C library's `atexit`: calls `f` when the process returns from `main` or calls `exit`.
     safe fn atexit(f: extern "C" fn()) -> c_int;
 }
 
-/// Finalises MPI at the end of the process, after a last collective call: a rank that ends while others evaluate must
-/// not leave them waiting.
+/// Finalises MPI at the end of the process, after a last collective call: a rank that ends while
+/// others evaluate must not leave them waiting.
 extern "C" fn leave() {
     if ABORTING.load(Ordering::SeqCst) {
         return;
@@ -257,13 +261,15 @@ extern "C" fn leave() {
     if asked.is_err() || done != 0 {
         return;
     }
-    // What sessions that nobody closed were asked to start is done before: ranks communicate in one order.
+    // Evaluations started by sessions that are never closed come first: ranks communicate in one
+    // order.
     world.turns.wait();
     if let Err(e) = agree_on(&MpiComm::of(world), "the end of the program") {
         world.abort(&e.to_string());
     }
     let mut comm = world.comm;
-    // SAFETY: MPI is initialised and not finalised; no message is under way, and nobody uses the communicator after this.
+    // SAFETY: MPI is initialised and not finalised; no message is under way, and nobody uses the
+    // communicator after this.
     let left = unsafe {
         check("MPI_Comm_free", ffi::MPI_Comm_free(&raw mut comm))
             .and_then(|()| check("MPI_Finalize", ffi::MPI_Finalize()))

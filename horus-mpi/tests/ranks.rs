@@ -1,6 +1,7 @@
-//! Everything under `mpirun`, with 1 to 5 ranks: the test starts itself again as the ranks of each job.
+//! Tests under `mpirun` with 1 to 5 ranks: the test starts itself again as the ranks of each job.
 //!
-//! `MPIRUN` names another launcher (with options) than `mpirun`. Open MPI is told to put more ranks than cores.
+//! `MPIRUN` names another launcher (with options) than `mpirun`. Open MPI is told to allow more
+//! ranks than cores.
 
 #[path = "../../horus-core/tests/conformance/harness.rs"]
 #[allow(dead_code, reason = "shared with the conformance tests, which use all of it")]
@@ -27,17 +28,17 @@ pub(crate) fn with_device<R>(place: Place, f: impl FnOnce(&dyn Device) -> R) -> 
     }
 }
 
-/// Within this time the ranks of a job that fails must be gone.
+/// Time within which the ranks of a failing job must end.
 const SOON: Duration = Duration::from_secs(10);
-/// No job takes that long.
+/// Upper limit on the time of a job.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// A job: its name, its numbers of ranks, and how it must end.
+/// A job: its name, numbers of ranks, and expected end.
 struct Job {
     name: &'static str,
     run: fn(horus_mpi::MpiComm) -> Result<(), String>,
     ranks: &'static [usize],
-    /// Words of the one error that is told; `None` if the job must succeed.
+    /// Words of the single error that is printed; `None` if the job must succeed.
     fails: Option<&'static [&'static str]>,
 }
 
@@ -93,7 +94,7 @@ fn main() -> ExitCode {
     {
         return rank(name);
     }
-    // What `cargo test` passes on: names to choose jobs by; options are for another harness.
+    // Arguments of `cargo test`: names choose jobs; options are for another harness.
     let chosen = |job: &&Job| args.iter().all(|a| a.starts_with('-') || job.name.contains(a.as_str()));
     let mut failures = 0;
     for job in JOBS.iter().filter(chosen) {
@@ -131,9 +132,9 @@ fn launch(job: &Job, ranks: usize) -> Result<(), String> {
     let mut command = Command::new(words.next().unwrap_or("mpirun"));
     command.args(words).args(["-n", &ranks.to_string()]);
     command.arg(std::env::current_exe().map_err(|e| e.to_string())?).args(["--rank-of", job.name]);
-    // Containers run as root; Open MPI asks twice.
+    // Containers run as root, which Open MPI requires to be confirmed twice.
     command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
-    // More ranks than cores, for Open MPI 4 and 5.
+    // Allow more ranks than cores, for Open MPI 4 and 5.
     command.env("OMPI_MCA_rmaps_base_oversubscribe", "1");
     command.env("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe");
     let start = Instant::now();

@@ -9,26 +9,29 @@ use crate::{Invalid, Mask};
 pub struct Seams {
     /// The column beyond the last is the first.
     pub periodic: bool,
-    /// The row beyond the north (row 0) is that row itself, from its other end: with two poles on land, at both ends and in the
-    /// middle of the northern row, the sea between them is folded onto itself (thesis, section 4.1.4).
+    /// The row beyond the north (row 0) is that row itself, reversed: with two poles on land, at
+    /// both ends and in the middle of the northern row, the sea between them is folded onto itself
+    /// (thesis, section 4.1.4).
     pub tripole: bool,
 }
 
-/// What a block exchanges with another in a step.
+/// Exchange of a block with another in a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Neighbour {
     /// The other block.
     pub block: usize,
     /// Points of this block's halo that the other owns.
     pub received: u64,
-    /// Points of the other's halo that this one owns: as many, unless blocks at an edge are thinner than the halo.
+    /// Points of the other's halo that this one owns: as many, unless blocks at an edge are thinner
+    /// than the halo.
     pub sent: u64,
 }
 
-/// The blocks of a mask that have sea, numbered from the north-west row by row, as a graph: each receives in every step the points
-/// around it, `halo` deep, from the blocks that own them. Blocks are sent for themselves, as in the Parallel Ocean Program: a
-/// point that two blocks of one part need is counted twice. A block of land receives and sends nothing; one with any sea is
-/// computed and sent whole.
+/// The sea blocks of a mask, numbered from the north-west row by row, as a graph: in every step
+/// each block receives its halo, the points around it `halo` deep, from the blocks that own them.
+/// Halos are sent per block, as in the Parallel Ocean Program: a point that two blocks of one part
+/// need is counted twice. A land block neither receives nor sends; a block with any sea is computed
+/// and sent whole.
 #[derive(Clone, Debug)]
 pub struct Blocks {
     width: usize,
@@ -42,13 +45,14 @@ pub struct Blocks {
     places: Vec<(usize, usize)>,
     /// The number of the block at each place, row by row.
     at: Vec<Option<usize>>,
-    /// Where the neighbours of each block begin.
+    /// Offset of the first neighbour of each block.
     offsets: Vec<usize>,
     neighbours: Vec<Neighbour>,
 }
 
 impl Blocks {
-    /// Divides a mask into blocks of `block` points (columns, rows); those at the eastern and southern edge may be smaller.
+    /// Divides a mask into blocks of `block` points (columns, rows); those at the eastern and
+    /// southern edge may be smaller.
     ///
     /// ```
     /// # use horus_partition::{Blocks, Mask, Seams};
@@ -61,7 +65,8 @@ impl Blocks {
     /// ```
     ///
     /// # Errors
-    /// [`Invalid::Block`] if an extent of the block is 0, [`Invalid::NoSea`] if the mask is land alone.
+    /// [`Invalid::Block`] if an extent of the block is 0, [`Invalid::NoSea`] if the mask is all
+    /// land.
     pub fn new(mask: &Mask, block: (usize, usize), halo: usize, seams: Seams) -> Result<Blocks, Invalid> {
         if block.0 == 0 || block.1 == 0 {
             return Err(Invalid::Block { width: block.0, height: block.1 });
@@ -113,7 +118,7 @@ impl Blocks {
         }
     }
 
-    /// The owners of the halo of block `i` and how many points of it each has, in pieces.
+    /// The owners of the halo of block `i` with the number of points of each, in pieces.
     fn around(&self, i: usize) -> Vec<(usize, u64)> {
         let (column, row) = self.places[i];
         let edges = |index: usize, size: usize, length: usize| {
@@ -137,7 +142,8 @@ impl Blocks {
         found
     }
 
-    /// Which columns of blocks own columns of points, and how many; counted from the east if the row is `folded`.
+    /// The columns of blocks that own columns of points, with the number of points; counted from
+    /// the east if the row is `folded`.
     fn columns_at(&self, points: Range<i64>, folded: bool) -> Vec<(usize, u64)> {
         let width = self.width as i64;
         let inside = points.filter_map(|x| match x {
@@ -148,7 +154,7 @@ impl Blocks {
         runs(inside.map(|x| (if folded { width - 1 - x } else { x } as usize) / self.block.0))
     }
 
-    /// Which rows of blocks own rows of points, whether they are folded, and how many.
+    /// The rows of blocks that own rows of points: row, `true` if folded, number of points.
     fn rows_at(&self, points: Range<i64>) -> Vec<(usize, bool, u64)> {
         let height = self.height as i64;
         let owner = |y: i64| match y {
@@ -160,13 +166,13 @@ impl Blocks {
         runs(inside).into_iter().map(|((r, folded), count)| (r, folded, count)).collect()
     }
 
-    /// How many blocks have sea.
+    /// Number of blocks with sea.
     #[expect(clippy::len_without_is_empty, reason = "there is at least one")]
     pub fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// Blocks of the grid, those of land included.
+    /// Number of blocks of the grid, including land.
     pub fn in_all(&self) -> usize {
         self.at.len()
     }
@@ -186,7 +192,7 @@ impl Blocks {
         self.block
     }
 
-    /// How many points around a block it receives.
+    /// Depth of the halo in points.
     pub fn halo(&self) -> usize {
         self.halo
     }
@@ -213,7 +219,7 @@ impl Blocks {
         self.at[row * self.columns + column]
     }
 
-    /// The blocks that block `i` exchanges points with, in order.
+    /// The blocks that exchange points with block `i`, in order.
     ///
     /// # Panics
     /// If there is no such block.
@@ -222,7 +228,7 @@ impl Blocks {
     }
 }
 
-/// Equal items that follow each other, and how many.
+/// Runs of equal items, with their lengths.
 fn runs<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<(T, u64)> {
     let mut all: Vec<(T, u64)> = Vec::new();
     for item in items {
@@ -242,7 +248,7 @@ mod tests {
         Mask::new(width, height, vec![true; width * height]).unwrap()
     }
 
-    /// What block `i` receives, in all.
+    /// Total points that block `i` receives.
     fn received(blocks: &Blocks, i: usize) -> u64 {
         blocks.neighbours(i).iter().map(|n| n.received).sum()
     }
@@ -273,7 +279,8 @@ mod tests {
     #[test]
     fn the_northern_row_is_folded() {
         let blocks = Blocks::new(&sea(60, 20), (10, 10), 2, Seams { periodic: true, tripole: true }).unwrap();
-        // The second block of the north is opposite the second from the east; beside that, one corner of each neighbour of it.
+        // The second block of the north is opposite the second from the east; the other two
+        // contribute one corner each.
         let opposite: Vec<(usize, u64)> =
             blocks.neighbours(1).iter().filter(|n| (3..6).contains(&n.block)).map(|n| (n.block, n.received)).collect();
         assert_eq!(opposite, [(3, 4), (4, 20), (5, 4)]);

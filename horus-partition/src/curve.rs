@@ -1,9 +1,11 @@
-//! Space-filling curves: a line through all cells of a square that visits neighbours one after the other.
+//! Space-filling curves: a path through all cells of a square in which successive cells are
+//! neighbours.
 
 use crate::Blocks;
 
-/// The cells of a square of 2, 3 or 5 in the order in which the curve visits them, from the corner (0, 0) to the end of the first
-/// axis: Hilbert's curve, the meandering one of Peano, and Cinco (Dennis 2003; thesis, Figure 4.2).
+/// The cells of a square of side 2, 3 or 5 in the order of the curve, from the corner (0, 0) to the
+/// end of the first axis: Hilbert's curve, Peano's meandering one, and Cinco (Dennis 2003; thesis,
+/// Figure 4.2).
 const HILBERT: &[(usize, usize)] = &[(0, 0), (0, 1), (1, 1), (1, 0)];
 const PEANO: &[(usize, usize)] = &[(0, 0), (0, 1), (0, 2), (1, 2), (2, 2), (2, 1), (1, 1), (1, 0), (2, 0)];
 #[rustfmt::skip]
@@ -15,14 +17,16 @@ const CINCO: &[(usize, usize)] = &[
 /// A corner of a square: 0 or 1 along each axis.
 type Corner = (usize, usize);
 
-/// The cells of a square of the product of `factors` (2, 3 or 5; the first divides the whole) in the order of the curve.
+/// The cells of a square whose side is the product of `factors` (2, 3 or 5; the first divides the
+/// whole), in the order of the curve.
 pub(crate) fn cells(factors: &[usize]) -> Vec<(usize, usize)> {
     let mut all = Vec::new();
     visit(factors, (0, 0), ((0, 0), (1, 0)), &mut all);
     all
 }
 
-/// Appends the cells of the square at `origin`, from the corner `from` to the corner `to`, which share an edge.
+/// Appends the cells of the square at `origin`, from the corner `from` to the corner `to`, which
+/// share an edge.
 fn visit(factors: &[usize], origin: (usize, usize), (from, to): (Corner, Corner), all: &mut Vec<(usize, usize)>) {
     let Some((&factor, below)) = factors.split_first() else { return all.push(origin) };
     let pattern = match factor {
@@ -32,7 +36,8 @@ fn visit(factors: &[usize], origin: (usize, usize), (from, to): (Corner, Corner)
         _ => unreachable!("a curve of {factor} cells"),
     };
     let size: usize = below.iter().product();
-    // The pattern turned so that its first axis leads from `from` to `to`, mirrored so that it begins at `from`.
+    // The pattern rotated so that its first axis leads from `from` to `to`, and mirrored so that it
+    // begins at `from`.
     let turned = from.0 == to.0;
     let place = |(a, b): (usize, usize), last: usize| {
         let (x, y) = if turned { (b, a) } else { (a, b) };
@@ -45,7 +50,8 @@ fn visit(factors: &[usize], origin: (usize, usize), (from, to): (Corner, Corner)
     }
 }
 
-/// The corners at which the curve enters and leaves each cell of a pattern: it leaves by a corner that the next cell touches.
+/// The corners at which the curve enters and leaves each cell of a pattern; it leaves by a corner
+/// that touches the next cell.
 fn ways(pattern: &[(usize, usize)]) -> Vec<(Corner, Corner)> {
     fn go(pattern: &[(usize, usize)], enter: Corner, ways: &mut Vec<(Corner, Corner)>) -> bool {
         let i = ways.len();
@@ -80,16 +86,18 @@ fn ways(pattern: &[(usize, usize)]) -> Vec<(Corner, Corner)> {
     ways
 }
 
-/// All blocks along Hilbert's curve through the smallest square of 2^n x 2^n places that holds them.
+/// All blocks along Hilbert's curve through the smallest square of 2^n x 2^n places that holds
+/// them.
 pub(crate) fn hilbert(blocks: &Blocks) -> Vec<usize> {
     let side = blocks.columns().max(blocks.rows()).next_power_of_two();
     let factors = vec![2; side.trailing_zeros() as usize];
     along(blocks, &factors, (1, 1)).collect()
 }
 
-/// All blocks in the order of the Parallel Ocean Program (`create_distrb_spacecurve`): the factors 2, 3 and 5 that the numbers of
-/// columns and rows share make the curve, 2 first, and what is left of both are rectangles in it, walked row by row. Hilbert's curve
-/// if the numbers have other factors.
+/// All blocks in the order of the Parallel Ocean Program (`create_distrb_spacecurve`): the factors
+/// 2, 3 and 5 common to the numbers of columns and rows form the curve, 2 first, and the remaining
+/// factors are rectangles in it, traversed row by row. Hilbert's curve if the numbers have other
+/// factors.
 pub(crate) fn pop(blocks: &Blocks) -> Vec<usize> {
     let (mut columns, mut rows) = (factors(blocks.columns()), factors(blocks.rows()));
     let smooth = |factors: &[usize], n: usize| factors.iter().product::<usize>() == n;

@@ -1,10 +1,10 @@
-//! Partitions that know no hierarchy: all devices stand in one line.
+//! Partitions without hierarchy: all devices form one line.
 
 use crate::Blocks;
 use crate::piece::shares;
 
-/// Columns and rows of tasks for `parts` tasks: those whose blocks' rectangles have the shortest edges. Tasks without a place are
-/// avoided if that is possible at all.
+/// Columns and rows of tasks for `parts` tasks, chosen for the shortest edges of their rectangles
+/// of blocks. Tasks without a place are avoided if possible.
 fn tasks(blocks: &Blocks, parts: usize) -> (usize, usize) {
     let (wide, high) = (blocks.columns() * blocks.block().0, blocks.rows() * blocks.block().1);
     let edges = |across: usize| (wide * (parts / across) + high * across, across);
@@ -14,18 +14,19 @@ fn tasks(blocks: &Blocks, parts: usize) -> (usize, usize) {
     (across, parts / across)
 }
 
-/// The task of each place of the grid, tasks counted row by row.
+/// The task of each place of the grid; tasks are numbered row by row.
 fn task_at((column, row): (usize, usize), (across, down): (usize, usize), blocks: &Blocks) -> usize {
     row * down / blocks.rows() * across + column * across / blocks.columns()
 }
 
-/// A grid of tasks, each of which has a rectangle of places; those of land are left out after.
+/// A grid of tasks with one rectangle of places each; land is then omitted.
 pub(crate) fn cartesian(blocks: &Blocks, parts: usize) -> Vec<usize> {
     let grid = tasks(blocks, parts);
     (0..blocks.len()).map(|i| task_at(blocks.place(i), grid, blocks)).collect()
 }
 
-/// The Cartesian partition, raked along every row of tasks and then along every column: thesis, section 4.1.2.
+/// The Cartesian partition, raked along every row of tasks and then along every column (thesis,
+/// section 4.1.2).
 pub(crate) fn rake(blocks: &Blocks, parts: usize) -> Vec<usize> {
     let (across, down) = tasks(blocks, parts);
     let mut of = cartesian(blocks, parts);
@@ -43,17 +44,19 @@ pub(crate) fn rake(blocks: &Blocks, parts: usize) -> Vec<usize> {
     of
 }
 
-/// Drags what a task has above the average of `line` to the next, and from the last to the first, until none has more. Blocks that
-/// are furthest along the line (`key`) go first; one that came round the end goes last.
+/// Passes a task's excess over the average of `line` to the next task, and from the last to the
+/// first, until none has an excess. The blocks furthest along the line (`key`) go first; blocks
+/// that came around the end go last.
 fn rake_line<K: Ord>(of: &mut [usize], line: &[usize], key: impl Fn(usize) -> K) {
     let mut held: Vec<Vec<usize>> =
         line.iter().map(|task| (0..of.len()).filter(|i| of[*i] == *task).collect()).collect();
     for blocks in &mut held {
-        blocks.sort_by_key(|i| key(*i)); // the next to go is the last
+        blocks.sort_by_key(|i| key(*i)); // the next to go is last
     }
     let sum: usize = held.iter().map(Vec::len).sum();
     let bars = shares(sum, line.len());
-    // Once round fills the holes behind each task; what the last passes to the first may have to go round again.
+    // One round fills the deficits after each task; blocks passed from the last to the first may
+    // need another round.
     for _ in 0..line.len() {
         for i in 0..held.len() {
             let next = (i + 1) % held.len();
@@ -74,7 +77,8 @@ fn rake_line<K: Ord>(of: &mut [usize], line: &[usize], key: impl Fn(usize) -> K)
     }
 }
 
-/// Cuts a line through all blocks into equal parts; the first are one block longer if that does not come out even.
+/// Cuts a line through all blocks into parts of equal length; the first ones are one block longer
+/// if the division is not even.
 pub(crate) fn cut(order: &[usize], parts: usize) -> Vec<usize> {
     let mut of = vec![0; order.len()];
     let mut rest = order.iter();
@@ -106,11 +110,12 @@ mod tests {
 
     #[test]
     fn excess_is_raked_on() {
-        // Three tasks in a line: 4, 2 and 0 blocks of 2 on average. The first passes two on, the second two of its four.
+        // Three tasks in a line: 4, 2 and 0 blocks, 2 on average. The first passes two on, the
+        // second two of its four.
         let row = blocks(&["......######"]);
         assert_eq!(cartesian(&row, 3), [0, 0, 0, 0, 1, 1]);
         assert_eq!(rake(&row, 3), [0, 0, 1, 1, 2, 2]);
-        // What the last has too much goes round to the first.
+        // The excess of the last goes around to the first.
         let row = blocks(&["######......"]);
         assert_eq!(rake(&row, 3), [1, 1, 2, 2, 0, 0]);
     }

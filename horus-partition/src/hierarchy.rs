@@ -1,10 +1,11 @@
-//! Level by level: all blocks are divided into clusters, those of each cluster into nodes, and so on.
+//! Level by level: all blocks are divided into clusters, those of each cluster into nodes, and so
+//! on.
 
 use crate::piece::{Piece, Score};
 use crate::refine::refine;
 use crate::{Blocks, Levels, starts, zigzag};
 
-/// How one piece is divided into parts.
+/// A function that divides a piece into parts.
 type Divide = fn(&Piece<'_>, usize) -> Vec<u32>;
 
 /// The partition of the thesis (section 4.1.3).
@@ -17,7 +18,8 @@ pub(crate) fn hierarchical(blocks: &Blocks, levels: &Levels) -> Vec<usize> {
     descend(blocks, levels, refined)
 }
 
-/// The better of the thesis's division and one by halves, both refined: never worse than the thesis's.
+/// The better of the thesis's division and one by halves, both refined: never worse than the
+/// thesis's.
 fn refined(piece: &Piece<'_>, k: usize) -> Vec<u32> {
     let (start, score) = zigzag::divide(piece, k);
     let better = |mut of: Vec<u32>| {

@@ -5,9 +5,9 @@ use std::str::FromStr;
 
 use crate::Invalid;
 
-/// Into how many parts each part of the level above is divided, from clusters down to devices: `2:16:8` is two clusters of 16
-/// nodes of 8 devices, 256 parts in all. The parts of the last level are numbered so that those of one node follow each other, and
-/// the nodes of one cluster.
+/// Number of parts into which each level divides those of the level above, from clusters down to
+/// devices: `2:16:8` is two clusters of 16 nodes of 8 devices, 256 parts in all. Parts of the last
+/// level in one node have consecutive numbers, and so have the nodes of one cluster.
 ///
 /// ```
 /// # use horus_partition::Levels;
@@ -20,12 +20,12 @@ use crate::Invalid;
 pub struct Levels(Vec<usize>);
 
 impl Levels {
-    /// How many levels there are, at least one.
+    /// Number of levels, at least one.
     pub fn depth(&self) -> usize {
         self.0.len()
     }
 
-    /// The numbers, from the highest level down.
+    /// Number of parts of each level, the highest level first.
     pub fn counts(&self) -> &[usize] {
         &self.0
     }
@@ -43,7 +43,8 @@ impl Levels {
         self.0[..=level].iter().product()
     }
 
-    /// Parts of the last level in one part of level `level`: part `p` of the last level is in part `p / group(level)` of this.
+    /// Number of parts of the last level in one part of level `level`: part `p` of the last level
+    /// is in part `p / group(level)` of that level.
     ///
     /// # Panics
     /// If there is no such level.
@@ -51,7 +52,8 @@ impl Levels {
         self.0[level + 1..].iter().product()
     }
 
-    /// What the parts of level `level` are called: clusters, nodes and devices, of less than three levels the last of these.
+    /// The name of level `level`: clusters, nodes and devices; with less than three levels, the
+    /// last of these.
     pub fn name(&self, level: usize) -> String {
         let names = ["clusters", "nodes", "devices"];
         match (names.len() + level).checked_sub(self.depth()) {

@@ -1,10 +1,12 @@
 //! Masked grids in blocks, distributed over a hierarchy of machines.
 //!
-//! An ocean model computes the points of a grid that are sea. The grid is divided into equal blocks, blocks of land alone are left
-//! out, and the others are given to *devices*, which sit in *nodes*, which sit in *clusters*. In every step each block receives the
-//! points around it, its *halo*, from the blocks that own them; what crosses from one device, node or cluster to another is the
-//! *volume* of that level, in points. This crate computes partitions of equal load and small volume, and counts the volume of any:
-//! B. van Werkhoven's thesis on GPUs in scientific supercomputing, section 4.1.
+//! An ocean model computes the sea points of a grid. The grid is divided into equal blocks, land
+//! blocks are omitted, and the others are assigned to *devices*, which are grouped in *nodes*,
+//! which are grouped in *clusters*. In every step each block receives the points around it, its
+//! *halo*, from the blocks that own them; the number of points that cross between devices, nodes or
+//! clusters is the *volume* of that level. This crate computes partitions of equal load and small
+//! volume, and counts the volume of any partition: B. van Werkhoven's thesis on GPUs in scientific
+//! supercomputing, section 4.1.
 //!
 //! ```
 //! use horus_partition::{Blocks, Levels, Mask, Scheme, Seams, volumes};
@@ -21,13 +23,13 @@
 //!
 //! All functions are pure: the same arguments give the same partition on every machine.
 //!
-//! | module | what is in it |
+//! | module | content |
 //! | --- | --- |
-//! | [`mask`] | which points are sea; a synthetic planet |
-//! | [`blocks`] | blocks with sea and what they exchange, seams included, as a graph |
+//! | [`mask`] | sea points of a grid; a synthetic planet |
+//! | [`blocks`] | blocks with sea and their exchanges, including seams, as a graph |
 //! | [`levels`] | the hierarchy of parts |
 //! | [`scheme`] | the partitions by name: Cartesian, rake, curves, zigzag (the thesis), hierarchical |
-//! | [`volume`](mod@volume) | what a partition exchanges at each level |
+//! | [`volume`](mod@volume) | volume of a partition at each level |
 //! | [`paint`](mod@paint) | a partition as a picture |
 
 pub mod blocks;
@@ -51,11 +53,11 @@ pub use paint::paint;
 pub use scheme::Scheme;
 pub use volume::{LevelVolume, volumes};
 
-/// What cannot be partitioned, and why.
+/// Reasons why a partition is impossible.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Invalid {
-    /// A mask whose points are not as many as its size says, or none.
+    /// An empty mask, or one whose number of points differs from its size.
     #[error("a mask of {width} x {height} points cannot be made of {points} points")]
     Size {
         /// Points in a row.
@@ -73,21 +75,21 @@ pub enum Invalid {
         /// Rows of a block.
         height: usize,
     },
-    /// A mask of land alone.
+    /// A mask of land only.
     #[error("the mask has no sea: all of its {points} points are 0, and nothing is to be computed")]
     NoSea {
         /// Points of the mask.
         points: usize,
     },
-    /// Levels that are not numbers from 1 on, separated by colons.
+    /// Levels that are not positive numbers separated by colons.
     #[error("the levels `{text}` are not as in 2:16:8: {cause}")]
     Levels {
-        /// What was given.
+        /// The given text.
         text: String,
-        /// What is wrong with it.
+        /// The cause.
         cause: String,
     },
-    /// More parts than there are blocks.
+    /// More parts than blocks.
     #[error("{levels} are {parts} parts, but only {blocks} blocks have sea: make blocks smaller or parts fewer")]
     TooManyParts {
         /// The levels.

@@ -1,4 +1,4 @@
-//! Which points of a grid are sea.
+//! Sea points of a grid.
 
 use crate::Invalid;
 
@@ -13,7 +13,7 @@ pub struct Mask {
 /// The share of land of [`Mask::synthetic`].
 const LAND: f64 = 0.34;
 
-/// Waves that make the heights of [`Mask::synthetic`].
+/// Number of waves in the heights of [`Mask::synthetic`].
 const WAVES: usize = 24;
 
 impl Mask {
@@ -48,12 +48,14 @@ impl Mask {
         Mask::new(width, rows.len(), sea)
     }
 
-    /// A planet with continents, the same for the same size and seed on every machine: the 34 % of its points that lie highest are
-    /// land, which leaves about as many blocks of 60 x 60 without sea (26 %) as the grid of the thesis.
+    /// A planet with continents, the same for the same size and seed on every machine. The highest
+    /// 34 % of its points are land, which leaves about as many blocks of 60 x 60 without sea (26 %)
+    /// as the grid of the thesis.
     ///
-    /// The height of a point is a sum of 24 products of a sine along the row, of 0 to 5 whole waves (so that east and west fit),
-    /// and a sine along the column, of 0.5 to 3.5 waves. Amplitudes are 1 / (1 + number of waves, squared); numbers of waves and
-    /// phases come from SplitMix64 started at `seed`.
+    /// The height of a point is a sum of 24 products of a sine along the row, with 0 to 5 whole
+    /// waves (so that east and west fit), and a sine along the column, with 0.5 to 3.5 waves.
+    /// Amplitudes are 1 / (1 + number of waves, squared); numbers of waves and phases come from
+    /// SplitMix64 started at `seed`.
     ///
     /// # Errors
     /// [`Invalid::Size`] if an extent is 0.
@@ -62,7 +64,7 @@ impl Mask {
             return Err(Invalid::Size { width, height, points: 0 });
         }
         let mut random = SplitMix(seed);
-        // Sines along rows and columns, wave by wave; the amplitude is in the latter.
+        // Sines along rows and columns, wave by wave; the latter include the amplitude.
         let mut along = Vec::with_capacity(WAVES);
         let mut down = Vec::with_capacity(WAVES);
         for _ in 0..WAVES {
@@ -92,7 +94,7 @@ impl Mask {
         self.height
     }
 
-    /// Whether the point of column `x` and row `y` is sea.
+    /// Returns `true` if the point of column `x` and row `y` is sea.
     ///
     /// # Panics
     /// If there is no such point.
@@ -101,7 +103,7 @@ impl Mask {
         self.sea[y * self.width + x]
     }
 
-    /// How many points are sea.
+    /// Number of sea points.
     pub fn sea(&self) -> usize {
         self.sea.iter().filter(|sea| **sea).count()
     }
@@ -121,8 +123,8 @@ impl SplitMix {
     }
 }
 
-/// sin(2 pi `turns`) to about 1e-3 by a parabola (Bhaskara's): sums and products only, as the platform's sine may differ in its last
-/// bits, and with it a shore.
+/// sin(2 pi `turns`) to about 1e-3 by a parabola (Bhaskara's), with sums and products only: the
+/// platform's sine may differ in its last bits, and so might a shore.
 fn sine(turns: f64) -> f64 {
     let half = 2.0 * (turns - turns.floor());
     let (sign, t) = if half < 1.0 { (1.0, half) } else { (-1.0, half - 1.0) };

@@ -1,13 +1,13 @@
-//! A set of blocks that is to be divided, as a graph of its own.
+//! A set of blocks to be divided, as a graph.
 
 use crate::Blocks;
 
-/// `items` divided over `parts`, as evenly as they come; the first get one more.
+/// `items` divided over `parts` as evenly as possible; the first parts get one more.
 pub(crate) fn shares(items: usize, parts: usize) -> Vec<usize> {
     (0..parts).map(|i| items / parts + usize::from(i < items % parts)).collect()
 }
 
-/// What two blocks of a piece exchange.
+/// Exchange between two blocks of a piece.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Edge {
     /// The other block, as an index into the piece.
@@ -18,12 +18,13 @@ pub(crate) struct Edge {
     pub(crate) both: u64,
 }
 
-/// How good a division is: what its parts exchange, then the most that one of them receives. Less is better.
+/// Quality of a division: the total volume, then the largest volume received by a part. Less is
+/// better.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Score {
     /// Points that the parts receive from each other.
     pub(crate) volume: u64,
-    /// The most points that a part receives, from outside of the piece, too.
+    /// The most points that a part receives, including those from outside the piece.
     pub(crate) most: u64,
 }
 
@@ -34,7 +35,7 @@ pub(crate) struct Piece<'a> {
     pub(crate) members: Vec<usize>,
     offsets: Vec<usize>,
     edges: Vec<Edge>,
-    /// Points that each member receives from blocks that are not in the piece.
+    /// Points that each member receives from blocks outside the piece.
     outer: Vec<u64>,
 }
 
@@ -70,7 +71,8 @@ impl<'a> Piece<'a> {
         &self.edges[self.offsets[i]..self.offsets[i + 1]]
     }
 
-    /// What the members `some` receive in a division into `k` parts: all of it, if they are all.
+    /// The score of a division into `k` parts, restricted to the members `some`; the full score if
+    /// they are all members.
     pub(crate) fn score_of(&self, some: impl Iterator<Item = usize>, of: &[u32], k: usize) -> Score {
         let mut received = vec![0; k];
         let mut volume = 0;

@@ -1,4 +1,5 @@
-//! Refinement of a division: Fiduccia and Mattheyses' passes between pairs of parts, of equal loads.
+//! Refinement of a division: passes of Fiduccia and Mattheyses between pairs of parts, with equal
+//! loads.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
@@ -6,17 +7,17 @@ use std::ops::RangeInclusive;
 
 use crate::piece::Piece;
 
-/// Passes over a pair of parts, at most; one that gains nothing is the last.
+/// Most passes over a pair of parts; one without gain is the last.
 const PASSES: usize = 20;
 
-/// Rounds over all pairs of parts, at most.
+/// Most rounds over all pairs of parts.
 const ROUNDS: usize = 20;
 
-/// Moves blocks between the `k` parts of a division as long as that lowers its volume. Every part keeps at least `piece.len() / k`
-/// blocks, rounded down, and at most that rounded up, if it has so at first.
+/// Moves blocks between the `k` parts of a division as long as that lowers its volume. Loads stay
+/// between `piece.len() / k` rounded down and rounded up if they are so at first.
 pub(crate) fn refine(piece: &Piece<'_>, of: &mut [u32], k: usize) {
     let bounds = piece.len() / k..=piece.len().div_ceil(k);
-    // Parts that changed since the pairs that they belong to were looked at.
+    // Parts that changed since their pairs were last examined.
     let mut changed = vec![true; k];
     for _ in 0..ROUNDS {
         let mut pairs = BTreeSet::new();
@@ -31,7 +32,7 @@ pub(crate) fn refine(piece: &Piece<'_>, of: &mut [u32], k: usize) {
         changed.fill(false);
         for (a, b) in pairs {
             let members: Vec<u32> = (0..piece.len() as u32).filter(|i| [a, b].contains(&of[*i as usize])).collect();
-            // What the first may have so that the second keeps the bounds, too.
+            // Sizes of the first for which the second also keeps the bounds.
             let (low, high) = (members.len().saturating_sub(*bounds.end()), members.len() - bounds.start());
             let may = low.max(*bounds.start())..=high.min(*bounds.end());
             if between(piece, of, (a, b), &members, may) {
@@ -44,8 +45,8 @@ pub(crate) fn refine(piece: &Piece<'_>, of: &mut [u32], k: usize) {
     }
 }
 
-/// Moves `members` between the parts `a` and `b`, to which they belong; `a` ends with a number of them in `may`, if there is a better
-/// division so. Whether there was.
+/// Moves `members` between their parts `a` and `b`; `a` ends with a number of them in `may`, if
+/// that gives a better division. Returns `true` if it does.
 pub(crate) fn between(
     piece: &Piece<'_>,
     of: &mut [u32],
@@ -63,10 +64,11 @@ pub(crate) fn between(
     better
 }
 
-/// One pass: each member moves at most once, always the one with the greatest gain of a part that may give, gains below 0 as well;
-/// then all moves after the best division on the way are undone.
+/// One pass: each member moves at most once, always the one with the greatest gain, even below 0,
+/// from a part that may give; then all moves after the best division on the way are undone.
 fn pass(piece: &Piece<'_>, of: &mut [u32], (a, b): (u32, u32), members: &[u32], may: &RangeInclusive<usize>) -> bool {
-    // What moving each would gain, and heaps of these for both parts; outdated entries are skipped when they come up.
+    // The gain of moving each, and heaps of gains for both parts; outdated entries are skipped when
+    // popped.
     let mut gains = vec![0i64; piece.len()];
     let mut free = vec![false; piece.len()];
     let mut heaps = [BinaryHeap::new(), BinaryHeap::new()];
@@ -136,7 +138,7 @@ mod tests {
     use super::*;
     use crate::{Blocks, Mask, Seams};
 
-    /// Alternating parts on a strip of 2 x 8 become its two halves, which is the best there is.
+    /// Alternating parts on a strip of 2 x 8 become its two halves, the best division.
     #[test]
     fn the_best_division_of_a_strip_is_found() {
         let sea = Mask::new(16, 4, vec![true; 64]).unwrap();

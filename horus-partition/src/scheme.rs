@@ -2,29 +2,35 @@
 
 use crate::{Blocks, Invalid, Levels, curve, flat, hierarchy};
 
-/// How blocks are distributed over devices. Except for [`Scheme::Cartesian`] and [`Scheme::Rake`], no two parts of the last level
-/// differ by more than one block, and no two of a level above by more than that would have them.
+/// Distributions of blocks over devices. Except for [`Scheme::Cartesian`] and [`Scheme::Rake`],
+/// parts of the last level differ by at most one block, and parts of a higher level by no more than
+/// that implies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Scheme {
-    /// A grid of as many rectangles as there are devices; blocks of land are left out after, so that loads differ.
+    /// A grid of as many rectangles as there are devices; land blocks are then omitted, so loads
+    /// differ.
     Cartesian,
-    /// The Cartesian one, after which tasks with more than the average pass blocks on to the next along rows, then along columns.
+    /// The Cartesian scheme, after which tasks with more than the average pass blocks on to the
+    /// next, along rows and then along columns.
     Rake,
-    /// Equal pieces of Hilbert's curve through the smallest square of 2^n x 2^n blocks that holds the grid.
+    /// Equal pieces of Hilbert's curve through the smallest square of 2^n x 2^n blocks that holds
+    /// the grid.
     Curve,
-    /// Equal pieces of the curve of the Parallel Ocean Program, of the factors 2, 3 and 5 that columns and rows of blocks share
-    /// (Hilbert, Peano, Cinco), with rectangles as its cells: "space-filling curve" in the thesis.
+    /// Equal pieces of the curve of the Parallel Ocean Program, made of the factors 2, 3 and 5
+    /// common to columns and rows of blocks (Hilbert, Peano, Cinco), with rectangles as its cells:
+    /// "space-filling curve" in the thesis.
     PopCurve,
-    /// Level by level, the thesis's division into slices by zigzag lines, the best of all orders and starts.
+    /// Level by level, the thesis's division into slices by zigzag lines, the best of all orders
+    /// and starts.
     ZigZag,
-    /// Level by level, the zigzag and a division by halves, both refined by moving blocks between pairs of parts (Fiduccia and
-    /// Mattheyses 1982); the better one.
+    /// Level by level, the zigzag and a division by halves, both refined by moving blocks between
+    /// pairs of parts (Fiduccia and Mattheyses 1982); the better one.
     Hierarchical,
 }
 
 impl Scheme {
-    /// All of them, in the order of the thesis.
+    /// All schemes, in the order of the thesis.
     pub const ALL: [Scheme; 6] =
         [Scheme::Cartesian, Scheme::Rake, Scheme::Curve, Scheme::PopCurve, Scheme::ZigZag, Scheme::Hierarchical];
 
@@ -40,7 +46,7 @@ impl Scheme {
         }
     }
 
-    /// The part of the last level that each block is given to.
+    /// The part of the last level of each block.
     ///
     /// ```
     /// # use horus_partition::{Blocks, Mask, Scheme, Seams};

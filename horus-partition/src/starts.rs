@@ -1,21 +1,21 @@
-//! A division by halves: the start of a refinement beside the thesis's zigzag.
+//! A division by halves: the second start of a refinement beside the thesis's zigzag.
 
 use crate::curve;
 use crate::piece::{Piece, Score};
 use crate::refine::between;
 
-/// Directions in which a piece is swept, in blocks: along rows, along columns and across.
+/// Directions of the sweeps over a piece, in blocks: along rows, along columns and diagonally.
 const DIRECTIONS: [(i64, i64); 8] = [(1, 0), (0, 1), (1, 1), (1, -1), (2, 1), (2, -1), (1, 2), (1, -2)];
 
-/// At most so many columns are tried as the first on a grid that is periodic.
+/// Most first columns that are tried on a periodic grid.
 const TURNS: usize = 60;
 
-/// So many of the best sweeps are refined, of a piece of `MANY` blocks or less; of larger ones as many as take the same time, but
-/// at least a tenth.
+/// Number of best sweeps that are refined in a piece of up to `MANY` blocks; in larger ones as many
+/// as take the same time, but at least a tenth.
 const REFINED: usize = 32;
 const MANY: usize = 4096;
 
-/// Divides a piece into `k` parts of as many blocks, or one more, by halves.
+/// Divides a piece into `k` parts by halves; sizes differ by at most one block.
 pub(crate) fn halves(piece: &Piece<'_>, k: usize) -> Vec<u32> {
     let mut of = vec![0; piece.len()];
     halve(piece, k, 0, &mut of, &(0..piece.len()).collect::<Vec<_>>());
@@ -66,7 +66,7 @@ fn best_halves(piece: &Piece<'_>, left: usize, k: usize) -> Vec<u32> {
     better.min().map(|(_, of)| of).unwrap_or_default()
 }
 
-/// The members in every order in which they are swept, one after the other: by direction, on a periodic grid from many columns, and
+/// The members in the order of every sweep: by direction, on a periodic grid from many columns, and
 /// along a curve.
 fn lines<'a>(piece: &'a Piece<'_>) -> impl Iterator<Item = Vec<usize>> + 'a {
     let blocks = piece.blocks;

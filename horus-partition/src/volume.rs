@@ -1,9 +1,9 @@
-//! What a partition exchanges at each level.
+//! Volume of a partition at each level.
 
 use crate::{Blocks, Levels};
 
-/// What the parts of one level exchange in a step, in points of halos. A part's points are those that its blocks receive from
-/// blocks of other parts; what crosses a higher level is among them.
+/// Exchanges between the parts of one level in a step, in halo points. A part receives the points
+/// that its blocks receive from blocks of other parts, including those that cross a higher level.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LevelVolume {
     /// Parts of the level.
@@ -21,13 +21,14 @@ pub struct LevelVolume {
 }
 
 impl LevelVolume {
-    /// Points that a part receives, on average.
+    /// Mean number of points that a part receives.
     pub fn mean(&self) -> f64 {
         self.volume as f64 / self.parts as f64
     }
 }
 
-/// Counts the volume of a partition at every level, the highest first. `parts` is the part of the last level of each block.
+/// Counts the volume of a partition at every level, the highest first. `parts` is the part of the
+/// last level of each block.
 ///
 /// ```
 /// # use horus_partition::{Blocks, Levels, Mask, Seams, volumes};
@@ -41,7 +42,8 @@ impl LevelVolume {
 /// ```
 ///
 /// # Panics
-/// If `parts` are not as many as the blocks, or one of them is not a part of the last level.
+/// If `parts` has another length than the blocks, or contains a number that is not a part of the
+/// last level.
 pub fn volumes(blocks: &Blocks, levels: &Levels, parts: &[usize]) -> Vec<LevelVolume> {
     assert_eq!(parts.len(), blocks.len(), "a part for each block");
     (0..levels.depth())

@@ -1,12 +1,14 @@
-//! The division of the thesis (section 4.1.3): slices along one axis, each cut along the other, by zigzag lines.
+//! The division of the thesis (section 4.1.3): slices along one axis, each cut along the other, by
+//! zigzag lines.
 
 use crate::piece::{Piece, Score, shares};
 
-/// At most so many orders of slices of different widths are tried.
+/// Most orders of slices of different widths that are tried.
 const ORDERS: usize = 1000;
 
-/// Divides a piece into `k` parts of as many blocks, or one more: slices that are columns or rows, in every order of their widths,
-/// by zigzag lines from either end; the division with the least volume, of equals that whose largest part receives least.
+/// Divides a piece into `k` parts whose sizes differ by at most one block: slices that are columns
+/// or rows, in every order of their widths, by zigzag lines from either end. The division with the
+/// least volume is taken; among equals, the one whose largest part receives least.
 pub(crate) fn divide(piece: &Piece<'_>, k: usize) -> (Vec<u32>, Score) {
     let mut slices = slices(k);
     slices.sort_unstable();
@@ -23,8 +25,9 @@ pub(crate) fn divide(piece: &Piece<'_>, k: usize) -> (Vec<u32>, Score) {
     best
 }
 
-/// How many parts each slice has, for `k` parts in about a square: with `c` the root of `k` rounded up and `f` rounded down, `c`
-/// slices of `c` or `f` parts, less one in as many slices as there are too many (thesis, Figure 4.4).
+/// The number of parts in each slice, for `k` parts in about a square: with `c` the root of `k`
+/// rounded up and `f` rounded down, `c` slices of `c` or `f` parts, less one in as many slices as
+/// there are too many (thesis, Figure 4.4).
 fn slices(k: usize) -> Vec<usize> {
     let floor = k.isqrt();
     let ceil = if floor * floor == k { floor } else { floor + 1 };
@@ -33,7 +36,7 @@ fn slices(k: usize) -> Vec<usize> {
     (0..ceil).map(|i| each - usize::from(i >= ceil - surplus)).collect()
 }
 
-/// The next order of numbers after this, if there is one: the first is ascending.
+/// The next permutation, if there is one; the first is ascending.
 fn next_order(numbers: &mut [usize]) -> bool {
     let Some(i) = (1..numbers.len()).rev().find(|i| numbers[*i - 1] < numbers[*i]) else { return false };
     let Some(j) = (i..numbers.len()).rev().find(|j| numbers[*j] > numbers[i - 1]) else { return false };
@@ -42,7 +45,8 @@ fn next_order(numbers: &mut [usize]) -> bool {
     true
 }
 
-/// The best division into these slices in this order, the parts of the first slice numbered first.
+/// The best division into these slices in this order; the parts of the first slice are numbered
+/// first.
 fn in_order(piece: &Piece<'_>, slices: &[usize]) -> (Vec<u32>, Score) {
     let ways = [(true, false), (true, true), (false, false), (false, true)];
     let mut all = ways.into_iter().map(|(columns, reverse)| sliced(piece, slices, columns, reverse));
@@ -66,7 +70,8 @@ fn sliced(piece: &Piece<'_>, slices: &[usize], columns: bool, reverse: bool) -> 
         line[from..to].iter().for_each(|i| of[*i] = part as u32);
         (from, part) = (to, part + count);
     }
-    // What crosses from slice to slice is the same whichever way each is cut, so each is cut the best way by itself.
+    // The volume between slices does not depend on the cuts within them, so each slice is cut in
+    // its own best way.
     for (slice, sizes, part) in ranges {
         let mut best: Option<(Score, Vec<usize>)> = None;
         for reverse in [false, true] {
@@ -85,7 +90,7 @@ fn sliced(piece: &Piece<'_>, slices: &[usize], columns: bool, reverse: bool) -> 
     (of, score)
 }
 
-/// Gives the members along a line to parts of these sizes, from `part` on.
+/// Assigns the members along a line to parts of these sizes, beginning with `part`.
 fn assign(line: &[usize], sizes: &[usize], part: usize, of: &mut [u32]) {
     let mut rest = line.iter();
     for (i, size) in sizes.iter().enumerate() {
@@ -93,7 +98,8 @@ fn assign(line: &[usize], sizes: &[usize], part: usize, of: &mut [u32]) {
     }
 }
 
-/// Members column by column, the first downwards, the second upwards and so on (the other way round if `reverse`); or row by row.
+/// Members column by column, alternately downwards and upwards (beginning upwards if `reverse`); or
+/// row by row.
 fn zigzag(piece: &Piece<'_>, mut members: Vec<usize>, columns: bool, reverse: bool) -> Vec<usize> {
     let axes = |i: usize| {
         let (column, row) = piece.place(i);
@@ -135,9 +141,10 @@ mod tests {
         assert_eq!((all.len(), &all[5]), (6, &vec![3, 3, 2, 2]));
     }
 
-    /// The example of the thesis (section 4.1.3, Figure 4.3): 1200 x 1000 points in blocks of 100 x 100, 20 of 120 of which are land.
-    /// The figure is a picture; which blocks are land is in the test topography of the authors' own tool (eSalsa-Tools,
-    /// `CreateTestTopo`), whose first row is the south. East and west are connected.
+    /// The example of the thesis (section 4.1.3, Figure 4.3): 1200 x 1000 points in blocks of 100 x
+    /// 100, 20 of 120 of which are land. The figure is a picture; the positions of the land blocks
+    /// come from the test topography of the authors' own tool (eSalsa-Tools, `CreateTestTopo`),
+    /// whose first row is the south. East and west are connected.
     const EXAMPLE: [&str; 10] = [
         "#####.....##",
         "##........#.",
@@ -159,7 +166,8 @@ mod tests {
         Blocks::new(&Mask::drawn(&rows).unwrap(), (100, 100), 2, Seams { periodic: true, tripole: false }).unwrap()
     }
 
-    /// Table 4.1 of the thesis, in its order: the slices, and the least, mean and most points that a task receives.
+    /// Table 4.1 of the thesis, in its order: the slices, and the least, mean and most points that
+    /// a task receives.
     const TABLE: [([usize; 4], [u64; 3]); 6] = [
         ([3, 3, 2, 2], [1440, 2186, 2888]),
         ([2, 3, 3, 2], [1244, 2187, 2888]),
@@ -169,10 +177,12 @@ mod tests {
         ([3, 2, 3, 2], [1440, 2265, 2876]),
     ];
 
-    /// Points that each of ten tasks receives, counted place by place on the drawing of the example.
+    /// Points that each of ten tasks receives, counted block by block on the drawing of the
+    /// example.
     ///
-    /// `missed` counts as the authors' tool does: for the second column it looks for the block to the north-west at the other end of
-    /// the row (`Neighbours.getMessageSizeNorthWest` tests `x <= 0` where `x < 0` is meant), which misses a corner of 4 points.
+    /// `missed` counts as the authors' tool does: for the second column it looks for the block to
+    /// the north-west at the other end of the row (`Neighbours.getMessageSizeNorthWest` tests
+    /// `x <= 0` instead of `x < 0`), which misses a corner of 4 points.
     fn count(of: &[u32], missed: bool) -> [u64; 3] {
         let sea = |x: usize, y: usize| EXAMPLE[y].as_bytes()[x] != b'#';
         let mut task = [[None; 12]; 10];
@@ -212,7 +222,8 @@ mod tests {
             assert!((0..10).all(|part| of.iter().filter(|p| **p == part).count() == 10), "10 blocks per task");
             // As the authors' tool counts: all 18 numbers of the table.
             assert_eq!(count(&of, true), of_table, "{slices:?}");
-            // As it is: four points more for one task of each, which is the largest in two cases.
+            // Correctly counted: four points more for one task of each, which is the largest in two
+            // cases.
             let [least, _, most] = count(&of, false);
             assert_eq!((least, most), (of_table[0], score.most), "{slices:?}");
             assert!(score.most - of_table[2] <= 4, "{slices:?}");
@@ -220,7 +231,7 @@ mod tests {
         }
         let volumes: Vec<u64> = found.iter().map(|(_, score)| score.volume).collect();
         assert_eq!(volumes, [21864, 21872, 21880, 21880, 22296, 22656]);
-        // "The topmost entry provides the best solution", and it is what is chosen among all.
+        // "The topmost entry provides the best solution", and it is chosen among all.
         let (of, score) = divide(&piece, 10);
         assert_eq!((Some(&score), score.most), (found.iter().map(|(_, s)| s).min(), 2888));
         assert_eq!(piece.score(&of, 10), score);

@@ -1,4 +1,4 @@
-//! The program as a user runs it.
+//! The program as its user runs it.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -92,7 +92,8 @@ fn a_planet_is_told_in_a_table_and_painted() {
     assert!((0..6).all(|part| parts.contains(&part)) && parts.iter().all(|part| (-1..6).contains(part)));
 }
 
-/// One line, and the status that all programs have: 1 for what the files hold, 2 for the command line.
+/// One line, and the exit status common to all programs: 1 for the content of files, 2 for the
+/// command line.
 #[test]
 fn what_cannot_be_done_is_said_in_one_error() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,11 +1,11 @@
-//! Partitions and their volumes, against a count point by point.
+//! Partitions and their volumes, compared with a count point by point.
 
 use std::collections::BTreeMap;
 
 use horus_partition::{Blocks, Levels, Mask, Scheme, Seams, volumes};
 use proptest::prelude::*;
 
-/// Points that each part of a level receives: each point around each block with sea, looked up for itself.
+/// Points that each part of a level receives, looked up for each point around each sea block.
 fn count(
     mask: &Mask,
     size: (usize, usize),
@@ -52,7 +52,7 @@ fn count(
     received
 }
 
-/// A mask of random islands and the way it is divided.
+/// A mask of random islands and its division.
 fn grids() -> impl Strategy<Value = (Mask, (usize, usize), usize, Seams)> {
     let extent = (1usize..40, 1usize..30, 1usize..8, 1usize..8, 1usize..4, any::<bool>(), any::<bool>());
     extent.prop_flat_map(|(width, height, wide, high, halo, periodic, tripole)| {
@@ -96,7 +96,8 @@ proptest! {
                 parts.iter().for_each(|part| sizes[part / group] += 1);
                 prop_assert_eq!(Some(&found.fewest_blocks), sizes.iter().min());
                 prop_assert_eq!(Some(&found.most_blocks), sizes.iter().max());
-                // The last level of all but Cartesian and rake; every level of those that go level by level.
+                // The last level of all schemes except Cartesian and rake; every level of the
+                // hierarchical ones.
                 let even = match scheme {
                     Scheme::Cartesian | Scheme::Rake => false,
                     Scheme::ZigZag | Scheme::Hierarchical => true,
@@ -124,9 +125,10 @@ proptest! {
     }
 }
 
-/// Table 4.2 of the thesis: between two clusters of 16 nodes of 8 tasks the hierarchical partition of 3600 x 2400 points in blocks of
-/// 60 x 60 exchanges 82.5 GB in ten days of the model, that along the curve of the Parallel Ocean Program 212.7 GB: 61.2 % less. The
-/// thesis's grid is the earth's, periodic with a tripole; here it is a planet of sines.
+/// Table 4.2 of the thesis: between two clusters of 16 nodes of 8 tasks the hierarchical partition
+/// of 3600 x 2400 points in blocks of 60 x 60 exchanges 82.5 GB in ten days of the model, that
+/// along the curve of the Parallel Ocean Program 212.7 GB: 61.2 % less. The thesis uses the earth's
+/// tripolar grid; here it is a planet of sines.
 #[test]
 fn clusters_exchange_sixty_one_percent_less_than_along_a_curve() {
     let mask = Mask::synthetic(3600, 2400, 1).unwrap();

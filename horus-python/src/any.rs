@@ -1,4 +1,4 @@
-//! An image of whatever type, as Python has them.
+//! An image of any type, as Python has them.
 
 use horus::core::session::Handle;
 use horus::prelude::{AnyImage, DType, Image, Shape};
@@ -6,7 +6,7 @@ use horus::types::Element;
 use pyo3::exceptions::PyTypeError;
 use pyo3::{PyErr, PyResult};
 
-/// An image whose type is known when the program runs.
+/// An image whose type is known at run time.
 #[derive(Clone, Debug)]
 pub(crate) enum Any {
     U8(Image<u8>),
@@ -37,7 +37,8 @@ macro_rules! each {
     };
 }
 
-/// Evaluates `$body`, a `PyResult`, with `$image` bound to the image of numbers; a `TypeError` that names `$op` for a mask.
+/// Evaluates `$body`, a `PyResult`, with `$image` bound to the image of numbers; a `TypeError` that
+/// names `$op` for a mask.
 macro_rules! numbers {
     ($any:expr, $op:expr, $image:ident => $body:expr) => {
         match $any {
@@ -54,7 +55,8 @@ macro_rules! numbers {
     };
 }
 
-/// Runs `$body` with the type alias `$t` bound to the Rust type of that name; a `TypeError` for other names.
+/// Runs `$body` with the type alias `$t` bound to the Rust type of that name; a `TypeError` for
+/// other names.
 macro_rules! typed {
     ($name:expr, $t:ident => $body:expr) => {
         match $name {
@@ -96,17 +98,17 @@ macro_rules! typed {
 }
 pub(crate) use {each, numbers, typed};
 
-/// What [`typed!`] says of a type that images do not have.
+/// The error of [`typed!`] for a type that images do not have.
 pub(crate) fn unknown(name: &str) -> PyErr {
     PyTypeError::new_err(format!("images are u8, i8, u16, i16, u32, i32, f32, f64 or bool, not {name}"))
 }
 
-/// What [`numbers!`] says of a mask.
+/// The error of [`numbers!`] for a mask.
 pub(crate) fn no_numbers(op: &str) -> PyErr {
     PyTypeError::new_err(format!("{op}: the image is a mask; convert it to numbers first"))
 }
 
-/// Makes an image of a handle of its type.
+/// Makes an image from a handle of its type.
 pub(crate) type Behind = fn(Handle) -> Any;
 
 impl Any {
@@ -120,7 +122,7 @@ impl Any {
         each!(self, image => image.dtype())
     }
 
-    /// What makes images of this type of handles.
+    /// The function that makes images of this type from handles.
     pub(crate) fn behind(&self) -> Behind {
         fn of<T: Held>(_: &Image<T>) -> Behind {
             |handle| T::held(Image::from(handle))
@@ -154,9 +156,9 @@ impl Any {
 
 /// Element types that [`Any`] holds.
 pub(crate) trait Held: Element {
-    /// The image, its type forgotten.
+    /// The image without its static type.
     fn held(image: Image<Self>) -> Any;
-    /// The image, if it is of this type.
+    /// The image, if it has this type.
     fn of(any: &Any) -> Option<&Image<Self>>;
 }
 

@@ -18,8 +18,9 @@ use crate::foreign::lent;
 use crate::image::Image;
 use crate::session::Session;
 
-/// An image of an array's pixels; see [`Image`]. They are read where they lie, if they lie as an image's do and that is wanted, else
-/// copied before this returns, so that the array may change or go.
+/// An image of an array's pixels; see [`Image`]. They are read in place if that is requested and
+/// their layout allows it, else copied before this returns, so that the array may change or be
+/// freed.
 pub(crate) fn taken<T: Held + Element>(
     py: Python<'_>,
     session: &Session,
@@ -41,7 +42,7 @@ pub(crate) fn taken<T: Held + Element>(
     finished(py, session, || Typed::from_array4(&session.open, view))
 }
 
-/// [`taken`] of truth values, given as bytes: an array of NumPy may hold others than 0 and 1.
+/// [`taken`] for truth values, given as bytes: a NumPy array may contain others than 0 and 1.
 pub(crate) fn taken_mask(
     py: Python<'_>,
     session: &Session,
@@ -71,13 +72,13 @@ pub(crate) fn taken_mask(
     finished(py, session, || Typed::from_array4(&session.open, view.mapv(|byte| byte != 0).view()))
 }
 
-/// Looks at so many bytes, while other threads of Python run if that takes a while.
+/// Accesses so many bytes; other Python threads run meanwhile if there are many.
 fn beside<R: Send>(py: Python<'_>, bytes: usize, look: impl FnOnce() -> R + Send) -> R {
     const FEW: usize = 1 << 18;
     if bytes < FEW { look() } else { ending::detached(py, look) }
 }
 
-/// The pixels of an array of this type where they lie; none if they do not lie as an image's do.
+/// The pixels of an array of this type in place; `None` if its layout is not that of an image.
 pub(crate) fn in_place(array: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Option<External>> {
     fn of<T: Element>(array: &Bound<'_, PyAny>) -> PyResult<Option<External>> {
         let array: Bound<'_, PyArrayDyn<T>> = array.extract()?;
@@ -102,7 +103,7 @@ pub(crate) fn in_place(array: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Optio
     Ok(pixels.filter(|pixels| dtype != DType::Bool || truths(pixels)))
 }
 
-/// The extents of the image that an array is.
+/// The extents of an array as an image.
 fn shape_of(extents: &[usize], channels: bool) -> PyResult<Shape> {
     match (extents, channels) {
         (&[width], false) => Ok(Shape::new(1, width, 1)),
@@ -134,7 +135,7 @@ fn with_axes<T>(mut view: ArrayViewD<'_, T>, channels: bool) -> PyResult<ArrayVi
     view.into_dimensionality::<Ix4>().map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
-/// The image, if it carries no error. Other threads of Python run while pixels are copied.
+/// The image, unless it carries an error. Other Python threads run while pixels are copied.
 fn finished<T: Held>(py: Python<'_>, session: &Session, make: impl FnOnce() -> Typed<T> + Send) -> PyResult<Image> {
     let any = detached(py, || {
         let image = make();
@@ -144,7 +145,7 @@ fn finished<T: Held>(py: Python<'_>, session: &Session, make: impl FnOnce() -> T
     Ok(session.image(any))
 }
 
-/// A new array of an image's pixels, which takes the memory that they come in.
+/// A new array of an image's pixels, which takes over their memory.
 pub(crate) fn given<'py, T: Held + Element>(
     py: Python<'py>,
     of: &Image,
@@ -159,7 +160,7 @@ pub(crate) fn given<'py, T: Held + Element>(
     Ok(PyArray::from_owned_array(py, pixels).reshape(shape)?.into_any())
 }
 
-/// An image's pixels in an array that the program has.
+/// Writes an image's pixels to an array of the program.
 pub(crate) fn put<T: Held + Element>(
     py: Python<'_>,
     of: &Image,

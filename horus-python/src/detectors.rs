@@ -1,4 +1,5 @@
-//! What line detectors and ridge filters are made of: oriented Gaussians, rotations, extremes that stay images.
+//! Building blocks of line detectors and ridge filters: oriented Gaussians, rotations, extremes as
+//! images.
 
 use horus::prelude::{Image as Typed, Interpolation, Pixel};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -8,8 +9,9 @@ use crate::any::{Any, Held, numbers};
 use crate::filters::border;
 use crate::image::Image;
 
-/// An anisotropic Gaussian or a derivative of it at `theta` degrees, of `sigmas` and `orders` along u and v: along the axes (`xy`, where
-/// the angle is not heeded), as one dense kernel (`2d`), decomposed along u and v (`uv`).
+/// An anisotropic Gaussian or a derivative of it at `theta` degrees, with `sigmas` and `orders`
+/// along u and v: along the axes (`xy`, which ignores the angle), as one dense kernel (`2d`), or
+/// decomposed along u and v (`uv`).
 #[pyfunction]
 pub(crate) fn oriented(a: &Image, how: &str, theta: f64, sigmas: (f64, f64), orders: (u32, u32)) -> PyResult<Image> {
     let ((su, sv), (ou, ov)) = (sigmas, orders);
@@ -21,14 +23,15 @@ pub(crate) fn oriented(a: &Image, how: &str, theta: f64, sigmas: (f64, f64), ord
     }
 }
 
-/// Rotated about the centre, anti-clockwise as seen on the screen, interpolated linearly; of the same size.
+/// Rotates about the centre, anti-clockwise as seen on the screen, with linear interpolation and
+/// the same size.
 #[pyfunction]
 pub(crate) fn rotate(a: &Image, degrees: f64, mode: &str, cval: f64) -> PyResult<Image> {
     let border = border(mode, cval)?;
     numbers!(&a.any, "rotate", image => a.recorded(|| image.rotate_with(degrees, Interpolation::Bilinear, border)))
 }
 
-/// `|a / b|`, 0 where the magnitude of `b` is below `eps`; of images of one type.
+/// `|a / b|`, 0 where the magnitude of `b` is below `eps`, for images of one type.
 #[pyfunction]
 pub(crate) fn absdiv(a: &Image, b: &Image, eps: f64) -> PyResult<Image> {
     fn quotient<T: Held + Pixel>(of: &Image, a: &Typed<T>, b: &Any, eps: f64) -> PyResult<Image> {
@@ -40,7 +43,8 @@ pub(crate) fn absdiv(a: &Image, b: &Image, eps: f64) -> PyResult<Image> {
     numbers!(&a.any, "absdiv", image => quotient(a, image, &b.any, eps))
 }
 
-/// The smallest or largest pixel (`min`, `max`) as an image of one pixel, which operations on pixels repeat; nothing is evaluated.
+/// The smallest or largest pixel (`min`, `max`) as an image of one pixel, which pixel operations
+/// repeat; nothing is evaluated.
 #[pyfunction]
 pub(crate) fn extreme_value(a: &Image, name: &str) -> PyResult<Image> {
     numbers!(&a.any, name, image => match name {

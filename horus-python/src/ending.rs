@@ -1,8 +1,9 @@
-//! Threads that let go of the interpreter's lock, and the end of the interpreter.
+//! Threads that release the interpreter's lock, and the end of the interpreter.
 //!
-//! A thread that wants the lock when the interpreter is about to end does not return: Python ends the thread, which unwinds the Rust code
-//! below, and that drops objects of Python without the lock. So when the interpreter ends, a thread that is in a call does not ask for the
-//! lock again: it sleeps until the process has ended, as threads do from Python 3.14 on.
+//! A thread that requests the lock while the interpreter is ending does not return: Python ends the
+//! thread, which unwinds the Rust code below and drops Python objects without the lock. So when the
+//! interpreter ends, a thread inside a call does not request the lock again: it sleeps until the
+//! process has ended, as threads do from Python 3.14 on.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -13,24 +14,25 @@ use pyo3::prelude::*;
 
 use crate::session::{allow_all, cancel_all};
 
-/// For how long the end of the interpreter waits for calls of other threads: long enough for steps of an evaluation, which ends after one.
+/// Time for which the end of the interpreter waits for calls of other threads: long enough for
+/// steps of an evaluation, which ends after one.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Whether the interpreter is about to end.
+/// `true` once the interpreter is about to end.
 static ENDING: AtomicBool = AtomicBool::new(false);
-/// Threads in a call that have let go of the lock.
+/// Number of threads that released the lock inside a call.
 static INSIDE: AtomicUsize = AtomicUsize::new(0);
-/// Threads that are about to take the lock, or wait for it.
+/// Number of threads that are about to take the lock, or wait for it.
 static RETURNING: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    /// Whether this thread has let go of the lock here.
+    /// `true` if this thread released the lock here.
     static DETACHED: Cell<bool> = const { Cell::new(false) };
-    /// Whether this thread ends the interpreter: it keeps the lock.
+    /// `true` if this thread ends the interpreter, and therefore keeps the lock.
     static ENDS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Says that this thread is about to take the lock; false if it must not any more.
+/// Announces that this thread is about to take the lock; `false` if it may not any more.
 fn may_return() -> bool {
     RETURNING.fetch_add(1, Ordering::SeqCst);
     let may = !ENDING.load(Ordering::SeqCst) || ENDS.get();
@@ -51,7 +53,7 @@ fn sleep() -> ! {
     }
 }
 
-/// Does something with this thread said to have let go of the lock, or not.
+/// Runs `work` with this thread marked as detached, or not.
 fn with_detached<R>(detached: bool, work: impl FnOnce() -> R) -> std::thread::Result<R> {
     let before = DETACHED.replace(detached);
     let done = catch_unwind(AssertUnwindSafe(work));
@@ -59,7 +61,7 @@ fn with_detached<R>(detached: bool, work: impl FnOnce() -> R) -> std::thread::Re
     done
 }
 
-/// Does something while other threads of Python run.
+/// Runs `work` while other Python threads run.
 pub(crate) fn detached<R: Send>(py: Python<'_>, work: impl FnOnce() -> R + Send) -> R {
     let done = py.detach(|| {
         if ENDING.load(Ordering::SeqCst) && !ENDS.get() {
@@ -77,7 +79,8 @@ pub(crate) fn detached<R: Send>(py: Python<'_>, work: impl FnOnce() -> R + Send)
     done.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-/// What is called with the lock by a thread that let go of it; none once the interpreter is about to end.
+/// Calls `work` with the lock, from a thread that released it; `None` once the interpreter is about
+/// to end.
 pub(crate) fn attached<R>(work: impl FnOnce(Python<'_>) -> R) -> Option<R> {
     if !may_return() {
         return None;
@@ -94,14 +97,16 @@ pub(crate) fn attached<R>(work: impl FnOnce(Python<'_>) -> R) -> Option<R> {
     done.map(|done| done.unwrap_or_else(|panic| resume_unwind(panic)))
 }
 
-/// Does what may take long while other threads of Python run: one may evaluate, and want the lock to look whether it is to end.
+/// Runs long work while other Python threads run: one may be evaluating and need the lock to check
+/// for its end.
 pub(crate) fn wait(work: &mut (dyn FnMut() + Send)) {
     if DETACHED.get() || attached(|py| detached(py, &mut *work)).is_none() {
         work();
     }
 }
 
-/// Ends calls that other threads are in: to be called when the interpreter ends, by the thread that ends it.
+/// Ends calls of other threads; to be called at the end of the interpreter, by the thread that ends
+/// it.
 #[pyfunction]
 pub(crate) fn end_calls(py: Python<'_>) {
     ENDS.set(true);

@@ -12,8 +12,9 @@ use crate::ending;
 
 create_exception!(horus_image, HorusError, PyException, "What Horus met that no exception of Python's own names.");
 
-/// The exception that fits an error. Where the program called Horus is what Python's traceback shows, so that places in Rust are left
-/// out. What an evaluation meets tells the line that recorded the operation, where that is known: of lazy images.
+/// The exception for an error. Python's traceback shows the call of Horus, so places in Rust are
+/// omitted. Errors of evaluations name the line that recorded the operation, where it is known: for
+/// lazy images.
 pub(crate) fn exception(error: &Error) -> PyErr {
     match error {
         Error::ShapeMismatch { op, left, right, .. } => {
@@ -30,7 +31,7 @@ pub(crate) fn exception(error: &Error) -> PyErr {
         Error::Device { source: DeviceError::OutOfMemory { .. }, .. } => {
             PyMemoryError::new_err(without_place(&error.to_string()))
         }
-        // Memory of another library that is not where the session computes.
+        // Memory of another library that is on another device than the session's.
         Error::Device { op, source: DeviceError::Argument(message), .. } if op.starts_with("from_device_array") => {
             PyValueError::new_err(message.clone())
         }
@@ -38,7 +39,7 @@ pub(crate) fn exception(error: &Error) -> PyErr {
     }
 }
 
-/// A message without lines of Rust where something was recorded; those of the user's program stay.
+/// A message without Rust source lines of recorded operations; those of the user's program stay.
 fn without_place(message: &str) -> String {
     let mut told = message.to_owned();
     for opening in [" (at ", " (recorded at "] {
@@ -54,8 +55,8 @@ fn without_place(message: &str) -> String {
     told
 }
 
-/// What `work` returns, or the exception for its error. A panic, which is a defect of Horus, is an error like any other: it neither ends
-/// the interpreter nor passes an `except Exception`.
+/// The result of `work`, or the exception for its error. A panic, which is a defect of Horus,
+/// becomes an exception too: it neither ends the interpreter nor escapes an `except Exception`.
 pub(crate) fn caught<R>(work: impl FnOnce() -> Result<R>) -> PyResult<R> {
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(done)) => Ok(done),

@@ -24,14 +24,14 @@ pub(crate) fn open(
     AnyImage::open_with(session, path, &OpenOptions { page, volume, ..OpenOptions::default() })
 }
 
-/// How a file or a store is written.
+/// Options for writing a file or a store.
 pub(crate) struct Written {
     compression: Option<Compression>,
     tile: Option<(usize, usize)>,
 }
 
 impl Written {
-    /// Compressed in the way of this name, in tiles or chunks of so many rows and columns.
+    /// With the compression of this name, in tiles or chunks of so many rows and columns.
     pub(crate) fn named(compression: Option<&str>, tile: Option<(usize, usize)>) -> PyResult<Written> {
         let compression = match compression {
             None => None,
@@ -46,7 +46,7 @@ impl Written {
         Ok(Written { compression, tile })
     }
 
-    /// Evaluates an image and writes a file of it, or a store if it is called one.
+    /// Evaluates an image and writes it to a file, or to a store if the name is that of one.
     pub(crate) fn save<T: Element>(&self, image: &Image<T>, path: &Path) -> Result<()> {
         if !path.extension().is_some_and(|e| e.eq_ignore_ascii_case("zarr")) {
             let compression = self.compression.unwrap_or_default();

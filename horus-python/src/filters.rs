@@ -13,7 +13,8 @@ use crate::errors::{caught, exception};
 use crate::image::Image;
 use crate::session::Session;
 
-/// The taps of a filter, made once: dense ones of so many rows and columns, or one for each offset (row, column).
+/// The taps of a filter, made once: dense ones of so many rows and columns, or one for each offset
+/// (row, column).
 #[pyclass(frozen, module = "horus_image._horus")]
 pub(crate) struct Filter(Taps);
 
@@ -38,7 +39,7 @@ impl Filter {
     }
 }
 
-/// The edge mode of a name of SciPy's.
+/// The border mode for a name of SciPy's.
 pub(crate) fn border(mode: &str, cval: f64) -> PyResult<Border> {
     match mode {
         "reflect" => Ok(Border::Reflect),
@@ -57,7 +58,7 @@ pub(crate) fn correlate(a: &Image, filter: &Filter, mode: &str, cval: f64) -> Py
     numbers!(&a.any, "correlate", image => a.recorded(|| image.correlate(&filter.0, border)))
 }
 
-/// Correlation across the levels, by the taps of a filter anchored at half their number.
+/// Correlation along the levels, with the anchor at half the number of taps.
 #[pyfunction]
 pub(crate) fn correlate_depth(a: &Image, filter: &Filter, mode: &str, cval: f64) -> PyResult<Image> {
     let border = border(mode, cval)?;
@@ -65,8 +66,8 @@ pub(crate) fn correlate_depth(a: &Image, filter: &Filter, mode: &str, cval: f64)
     numbers!(&a.any, "correlate_depth", image => a.recorded(|| image.correlate_depth(taps, border)))
 }
 
-/// The smallest or largest (`min`, `max`) of the pixels under the window; of each, its weight is added or subtracted before (`add`,
-/// `sub`), or only says that it belongs to the window (`pixel`).
+/// The smallest or largest (`min`, `max`) pixel under the window. A weight is added to or
+/// subtracted from its pixel (`add`, `sub`), or only marks it as part of the window (`pixel`).
 #[pyfunction]
 pub(crate) fn extreme(
     a: &Image,
@@ -104,7 +105,7 @@ pub(crate) fn median(a: &Image, size: usize, mode: &str, cval: f64) -> PyResult<
     numbers!(&a.any, "median", image => a.recorded(|| image.median(size, border)))
 }
 
-/// The mean over a rectangle of rows and columns, of which the pixel at the anchor (row, column) falls on the pixel.
+/// The mean over a rectangle of rows and columns whose anchor (row, column) is placed on the pixel.
 #[pyfunction]
 pub(crate) fn box_mean(
     a: &Image,
@@ -118,7 +119,8 @@ pub(crate) fn box_mean(
     numbers!(&a.any, "box_mean", image => a.recorded(|| image.box_mean_at(size, anchor, border)))
 }
 
-/// Offsets in a plane as a footprint around the pixel; `None` of those in several levels, and of so few that comparisons are faster.
+/// Offsets in a plane as a footprint around the pixel; `None` for several levels, or if there are
+/// so few that comparisons are faster.
 fn in_plane(offsets: &[(isize, isize, isize)]) -> Option<Footprint> {
     const FEW: usize = 9;
     if offsets.len() <= FEW || offsets.iter().any(|(z, _, _)| *z != 0) {
@@ -135,8 +137,9 @@ fn in_plane(offsets: &[(isize, isize, isize)]) -> Option<Footprint> {
     Some(Footprint::from_mask(height, width, &mask))
 }
 
-/// Of the pixels at some offsets (level, row, column) the one that is in place `rank` of their order, the smallest being 0. Pixels of
-/// several levels, and few pixels, are compared pairwise, as Batcher's sorting network does, as far as this place depends on it.
+/// Of the pixels at some offsets (level, row, column), the one of rank `rank`, 0 being the
+/// smallest. Pixels of several levels, and few pixels, are compared pairwise by the part of
+/// Batcher's sorting network that this rank depends on.
 #[pyfunction]
 pub(crate) fn rank(
     a: &Image,
@@ -162,7 +165,8 @@ pub(crate) fn rank(
     }))
 }
 
-/// The comparisons of Batcher's odd-even merge sort of `n` values that place `rank` depends on, in order: the smaller comes first.
+/// The comparisons of Batcher's odd-even merge sort of `n` values that place `rank` depends on, in
+/// order; the smaller value comes first.
 fn network(n: usize, rank: usize) -> Vec<(usize, usize)> {
     let mut pairs = Vec::new();
     let mut p = 1;
@@ -190,7 +194,8 @@ fn network(n: usize, rank: usize) -> Vec<(usize, usize)> {
     pairs
 }
 
-/// The affine map that takes positions (column, row, 1) of the result to those of the image: `[xx, xy, x0, yx, yy, y0]`.
+/// The affine map from positions (column, row, 1) of the result to those of the image:
+/// `[xx, xy, x0, yx, yy, y0]`.
 #[pyfunction]
 pub(crate) fn affine(
     a: &Image,
@@ -212,7 +217,7 @@ pub(crate) fn affine(
     numbers!(&a.any, "affine", image => a.recorded(|| image.affine(map, size, interpolation, border)))
 }
 
-/// The image moved by whole pixels: down the levels, down the rows, to the right.
+/// Shifts the image by whole pixels along levels, rows and columns.
 #[pyfunction]
 pub(crate) fn shift(a: &Image, by: (isize, isize, isize), mode: &str, cval: f64) -> PyResult<Image> {
     let border = border(mode, cval)?;
@@ -220,7 +225,7 @@ pub(crate) fn shift(a: &Image, by: (isize, isize, isize), mode: &str, cval: f64)
     each!(&a.any, image => a.recorded(|| image.shift(dz, dy, dx, border)))
 }
 
-/// Reversed along levels, rows and columns.
+/// Reverses levels, rows and columns.
 #[pyfunction]
 pub(crate) fn flip(a: &Image, depth: bool, rows: bool, columns: bool) -> PyResult<Image> {
     let how = match (rows, columns) {
@@ -235,13 +240,13 @@ pub(crate) fn flip(a: &Image, depth: bool, rows: bool, columns: bool) -> PyResul
     }))
 }
 
-/// Rows and columns exchanged.
+/// Exchanges rows and columns.
 #[pyfunction]
 pub(crate) fn transpose(a: &Image) -> PyResult<Image> {
     each!(&a.any, image => a.recorded(|| image.transpose()))
 }
 
-/// Levels, rows and columns from the first of each on.
+/// Crops levels, rows and columns, each from its first.
 #[pyfunction]
 pub(crate) fn crop(a: &Image, from_: (usize, usize, usize), size: (usize, usize, usize)) -> PyResult<Image> {
     let ((z, top, left), (depth, height, width)) = (from_, size);
@@ -255,7 +260,7 @@ pub(crate) fn crop(a: &Image, from_: (usize, usize, usize), size: (usize, usize,
     }))
 }
 
-/// Every so many levels, rows and columns, the first of each included.
+/// Takes every n-th level, row and column, including the first of each.
 #[pyfunction]
 pub(crate) fn step(a: &Image, by: (usize, usize, usize)) -> PyResult<Image> {
     let (levels, rows, columns) = by;
@@ -265,14 +270,14 @@ pub(crate) fn step(a: &Image, by: (usize, usize, usize)) -> PyResult<Image> {
     }))
 }
 
-/// So many rows and columns more on each side.
+/// Pads rows and columns on each side.
 #[pyfunction]
 pub(crate) fn pad(a: &Image, rows: (usize, usize), columns: (usize, usize), mode: &str, cval: f64) -> PyResult<Image> {
     let border = border(mode, cval)?;
     each!(&a.any, image => a.recorded(|| image.pad(rows.0, rows.1, columns.0, columns.1, border)))
 }
 
-/// Images of one type as the levels of a volume, or as channels.
+/// Stacks images of one type as the levels of a volume, or as channels.
 #[pyfunction]
 pub(crate) fn stack(images: Vec<PyRef<'_, Image>>, channels: bool) -> PyResult<Image> {
     fn of_type<T: Held>(images: &[PyRef<'_, Image>], _first: &Typed<T>, channels: bool) -> PyResult<Image> {
@@ -297,7 +302,7 @@ pub(crate) fn channel(a: &Image, index: usize) -> PyResult<Image> {
     each!(&a.any, image => a.recorded(|| image.channel(index)))
 }
 
-/// The number of each pixel along an axis (0: levels, 1: rows, 2: columns), as `f64`.
+/// The index of each pixel along an axis (0: levels, 1: rows, 2: columns), as `f64`.
 #[pyfunction]
 pub(crate) fn index(session: &Session, shape: (usize, usize, usize), axis: usize) -> PyResult<Image> {
     let axis = match axis {
@@ -314,7 +319,7 @@ pub(crate) fn index(session: &Session, shape: (usize, usize, usize), axis: usize
     Ok(session.image(any))
 }
 
-/// Whether two images have the same pixels: evaluated.
+/// Returns `True` if two images have the same pixels; evaluates both.
 #[pyfunction]
 pub(crate) fn equal(py: Python<'_>, a: &Image, b: &Image) -> PyResult<bool> {
     fn differ<T: Held + Pixel>(a: &Typed<T>, b: &Image) -> Option<Typed<bool>> {

@@ -37,7 +37,8 @@ impl Image {
         Image::new(any, Arc::clone(&self.watch))
     }
 
-    /// What an operation records, as another image of this one's session; the exception for the error that it carries.
+    /// The recorded result as another image of this one's session; the exception for the error that
+    /// it carries.
     pub(crate) fn recorded<T: Held>(&self, make: impl FnOnce() -> Typed<T>) -> PyResult<Image> {
         let any = caught(|| {
             let image = make();
@@ -47,13 +48,13 @@ impl Image {
         Ok(self.beside(any))
     }
 
-    /// What looking at a value yields, while other threads of Python run, until the user ends it.
+    /// The result of reading a value while other Python threads run, until the user interrupts it.
     pub(crate) fn looked<R: Send>(&self, py: Python<'_>, look: impl FnOnce() -> Result<R> + Send) -> PyResult<R> {
         self.watch.after(detached(py, look))
     }
 }
 
-/// The name of a file of a program, kept for good: there are few.
+/// The name of a program's file, kept for ever: there are few.
 fn interned(file: &str) -> &'static str {
     static FILES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let mut files = FILES.lock().unwrap_or_else(PoisonError::into_inner);
@@ -67,9 +68,9 @@ fn interned(file: &str) -> &'static str {
 
 #[pymethods]
 impl Image {
-    /// An image of the pixels of an array of one to four axes: columns; rows and columns; levels, rows and columns, or, with
-    /// channels, rows, columns and channels; all four. Strides are any; pixels are copied once, or read where they lie. Truth values
-    /// are given as bytes.
+    /// An image of the pixels of an array of one to four axes: columns; rows and columns; levels,
+    /// rows and columns, or, with channels, rows, columns and channels; all four. Any strides are
+    /// accepted; pixels are copied once, or read in place. Truth values are given as bytes.
     #[staticmethod]
     #[pyo3(signature = (session, array, dtype, channels, copy=true))]
     fn of_array(
@@ -86,8 +87,8 @@ impl Image {
         typed!(dtype, T => arrays::taken::<T>(py, session, array, channels, copy))
     }
 
-    /// An image of what begins at an address in the memory of the session's GPU, which `object` keeps, after what is in a stream: of a
-    /// copy, or in place.
+    /// An image of pixels at an address in the memory of the session's GPU, kept alive by `object`,
+    /// ordered after the present work of a stream; copied or in place.
     #[staticmethod]
     #[pyo3(signature = (session, object, dtype, place, shape, copy))]
     fn of_device(
@@ -110,7 +111,7 @@ impl Image {
         })
     }
 
-    /// An image of one channel whose pixels are all of one value.
+    /// An image of one channel with the same value everywhere.
     #[staticmethod]
     fn filled(session: &Session, dtype: &str, shape: [usize; 3], value: f64) -> PyResult<Image> {
         use horus::prelude::Pixel;
@@ -125,8 +126,8 @@ impl Image {
         })
     }
 
-    /// Says on which line of the user's program the image was recorded, and all that it is computed from, as far as that was not said
-    /// before; errors of evaluations tell it.
+    /// Sets the line of the user's program that recorded the image and its ancestors, where it is
+    /// not set yet; errors of evaluations name it.
     fn recorded_at(&self, file: &str, line: u32) {
         let line = SourceLine { file: interned(file), line };
         let mut handles = Vec::new();
@@ -157,17 +158,19 @@ impl Image {
         each!(&self.any, image => arrays::put(py, self, image, array))
     }
 
-    /// Evaluates the image into memory that NumPy and DLPack know, with these extents and strides (in pixels).
+    /// Evaluates the image into memory readable by NumPy and DLPack, with these extents and strides
+    /// (in pixels).
     fn memory(&self, py: Python<'_>, shape: Vec<i64>, strides: Vec<i64>) -> PyResult<Memory> {
         each!(&self.any, image => memory::on_host(py, self, image, (shape, strides)))
     }
 
-    /// Evaluates the image where it is on a GPU; a copy of its own for whoever asks.
+    /// Evaluates the image in place on a GPU; optionally as a separate copy.
     fn on_gpu(&self, py: Python<'_>, shape: Vec<i64>, strides: Vec<i64>, copy: bool) -> PyResult<DeviceMemory> {
         each!(&self.any, image => memory::on_gpu(py, self, image, (shape, strides), copy))
     }
 
-    /// The number of the GPU that computes the image, none of a CPU; evaluates it if the device has not been chosen.
+    /// The number of the GPU that computes the image, `None` for a CPU; evaluates it if the device
+    /// has not been chosen.
     fn gpu(&self, py: Python<'_>) -> PyResult<Option<usize>> {
         each!(&self.any, image => {
             if image.session().device().is_none() {
@@ -185,7 +188,7 @@ impl Image {
         }))
     }
 
-    /// Evaluates the image and writes a file or a store of it, as its name says.
+    /// Evaluates the image and writes it to a file or a store, depending on the name.
     #[pyo3(signature = (path, compression=None, tile=None))]
     fn save(
         &self,
@@ -205,7 +208,7 @@ impl Image {
         Ok(PyBytes::new(py, &bytes))
     }
 
-    /// One channel of `f32`, of integers 0 to 1.
+    /// One channel of `f32`; integers are scaled to 0 to 1.
     fn luminance(&self) -> PyResult<Image> {
         numbers!(&self.any, "luminance", image => self.recorded(|| image.luminance()))
     }

@@ -1,11 +1,12 @@
 //! The private half of the Python package `horus-image`: the module `horus_image._horus`.
 //!
-//! It shows images, sessions and errors of Horus to Python one by one, and knows nothing of SciPy: which operations make up a function
-//! such as `gaussian_filter` is written in Python (`python/horus_image/`), where it costs a microsecond and can be read beside SciPy's
-//! own. What is promised here: pixels are checked before they are read, the interpreter is free while Horus computes or copies, and
-//! whatever goes wrong is an exception, a panic included. Objects change behind locks of their own alone, so that the module does without
-//! the interpreter's lock, too. Memory that other libraries have, or are given, is in `foreign`, with all that
-//! is unsafe.
+//! It exposes images, sessions and errors of Horus to Python one by one, and knows nothing of
+//! SciPy: functions such as `gaussian_filter` are composed in Python (`python/horus_image/`), where
+//! they cost a microsecond and can be read beside SciPy's own. This module guarantees that pixels
+//! are checked before they are read, that the interpreter is free while Horus computes or copies,
+//! and that every failure, including a panic, is an exception. Objects protect their state by their
+//! own locks, so the module also works without the interpreter's lock. Memory shared with other
+//! libraries is in `foreign`, with all unsafe code.
 
 mod any;
 mod arrays;

@@ -1,7 +1,7 @@
-//! What Horus logs goes to Python's `logging`.
+//! Horus's log messages, forwarded to Python's `logging`.
 //!
-//! It is told when a call returns, on the thread that called: what is logged on the way may come from threads that have locks which the
-//! holder of the interpreter's lock waits for.
+//! Messages are delivered when a call returns, on the calling thread: earlier they may come from
+//! threads with locks for which the holder of the interpreter's lock waits.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use log::{Level, LevelFilter, Log, Metadata, Record};
 use pyo3::prelude::*;
 
-/// What is kept until somebody tells it; older messages go first.
+/// Most undelivered messages; the oldest are dropped first.
 const MOST: usize = 256;
 
 struct Logger {
@@ -42,7 +42,7 @@ impl Log for Logger {
     fn flush(&self) {}
 }
 
-/// Levels as `logging` numbers them.
+/// `logging`'s numbers of levels.
 fn number(level: Level) -> u32 {
     match level {
         Level::Error => 40,
@@ -53,7 +53,7 @@ fn number(level: Level) -> u32 {
     }
 }
 
-/// Hands what is logged from `level` on to a function of a level and a text.
+/// Passes messages from `level` on to a function of a level and a text.
 #[pyfunction]
 pub(crate) fn log_to(function: Py<PyAny>, level: u32) {
     let filter = match level {
@@ -65,12 +65,12 @@ pub(crate) fn log_to(function: Py<PyAny>, level: u32) {
         _ => LevelFilter::Off,
     };
     *LOGGER.to.lock().unwrap_or_else(PoisonError::into_inner) = Some(function);
-    // Another logger of this process stays.
+    // An existing logger of this process stays.
     let _ = log::set_logger(&LOGGER);
     log::set_max_level(filter);
 }
 
-/// Tells what was logged.
+/// Delivers the messages.
 pub(crate) fn tell(py: Python<'_>) {
     if !LOGGER.any.swap(false, Ordering::Acquire) {
         return;
@@ -79,7 +79,7 @@ pub(crate) fn tell(py: Python<'_>) {
     let to = LOGGER.to.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|to| to.clone_ref(py));
     let Some(to) = to else { return };
     for (level, text) in waiting {
-        // A handler that fails must not make a computation fail.
+        // A failing handler must not make a computation fail.
         if let Err(error) = to.call1(py, (number(level), text)) {
             error.write_unraisable(py, None);
         }

@@ -1,4 +1,5 @@
-//! Evaluated pixels as memory that other libraries read: NumPy, and whatever speaks DLPack or CUDA's array interface.
+//! Evaluated pixels as memory for other libraries: NumPy, and those that support DLPack or CUDA's
+//! array interface.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -55,7 +56,7 @@ impl Memory {
         Memory { buffer: Mutex::new(buffer), dtype, layout, address, writable }
     }
 
-    /// Pixels for nobody else: where they are if nobody else has them, else copied.
+    /// Exclusively owned pixels: in place if they have no other owner, else copied.
     pub(crate) fn owned(mut buffer: HostBuffer, dtype: DType, layout: Layout) -> Memory {
         buffer.bytes_mut();
         buffer.hand_over();
@@ -69,7 +70,8 @@ impl Memory {
 
 #[pymethods]
 impl Memory {
-    /// The same pixels, for nobody else: where they are if nobody else has them any more, else copied.
+    /// The same pixels, exclusively owned: in place if they have no other owner any more, else
+    /// copied.
     fn own(&self, py: Python<'_>) -> Memory {
         let taken = {
             let mut held = self.buffer.lock().unwrap_or_else(PoisonError::into_inner);
@@ -85,14 +87,14 @@ impl Memory {
         ending::detached(py, move || Memory::owned(share, dtype, layout))
     }
 
-    /// As NumPy knows memory.
+    /// NumPy's array interface.
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (shape, strides) = &self.layout;
         described(py, kind(self.dtype), shape, &in_bytes(strides, self.dtype), (self.address, !self.writable))
     }
 
-    /// A capsule of DLPack.
+    /// A DLPack capsule.
     fn capsule<'py>(&self, py: Python<'py>, versioned: bool, copied: bool) -> PyResult<Bound<'py, PyCapsule>> {
         if !self.writable && !versioned {
             return Err(PyBufferError::new_err("pixels that must not be written need DLPack 1.0"));
@@ -125,7 +127,7 @@ pub(crate) struct DeviceMemory {
 
 #[pymethods]
 impl DeviceMemory {
-    /// What CUDA's array interface asks for; all is done that leads there, so that no stream is to be waited for.
+    /// CUDA's array interface; the pixels are already computed, so there is no stream to wait for.
     #[getter]
     fn interface<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (shape, strides) = &self.layout;
@@ -135,7 +137,7 @@ impl DeviceMemory {
         Ok(interface)
     }
 
-    /// A capsule of DLPack.
+    /// A DLPack capsule.
     fn capsule<'py>(&self, py: Python<'py>, versioned: bool) -> PyResult<Bound<'py, PyCapsule>> {
         if !self.copied && !versioned {
             return Err(PyBufferError::new_err("pixels that must not be written need DLPack 1.0"));
@@ -163,13 +165,13 @@ pub(crate) fn buffer<T: Held>(image: &Typed<T>) -> Result<HostBuffer> {
     image.session().buffer_of(handles.first().copied().ok_or_else(missing)?)
 }
 
-/// Evaluates an image into memory of the host, which it may share.
+/// Evaluates an image into host memory, which it may share.
 pub(crate) fn on_host<T: Held>(py: Python<'_>, of: &Image, image: &Typed<T>, layout: Layout) -> PyResult<Memory> {
     let buffer = of.looked(py, || buffer(image))?;
     Ok(Memory::over(buffer, image.dtype(), layout, false))
 }
 
-/// Evaluates an image where it is on a GPU.
+/// Evaluates an image in place on a GPU.
 pub(crate) fn on_gpu<T: Held>(
     py: Python<'_>,
     of: &Image,

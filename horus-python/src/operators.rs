@@ -24,7 +24,7 @@ fn named(name: &str) -> PyResult<PixelOp> {
     row.map(|row| row.op).ok_or_else(|| PyValueError::new_err(format!("no operation on pixels is called {name}")))
 }
 
-/// An image, or the same number for each pixel.
+/// An image, or a number for all pixels.
 #[derive(FromPyObject)]
 pub(crate) enum Operand<'py> {
     #[pyo3(transparent)]
@@ -39,7 +39,7 @@ enum Same<'a, T: Pixel> {
     Number(T),
 }
 
-/// Evaluates `$body` with `$b` bound to the operand, whichever it is.
+/// Evaluates `$body` with `$b` bound to the operand of either kind.
 macro_rules! with {
     ($same:expr, $b:ident => $body:expr) => {
         match $same {
@@ -85,14 +85,14 @@ fn of_number<T: Pixel>(number: f64, beside: &Typed<T>) -> Typed<T> {
     Typed::constant(beside.session(), 1, 1, T::from_f64(number))
 }
 
-/// Where a comparison holds.
+/// The mask of pixels for which a comparison holds.
 #[pyfunction]
 pub(crate) fn compare(name: &str, a: &Image, b: Operand<'_>) -> PyResult<Image> {
     let op = named(name)?;
     numbers!(&a.any, name, image => with!(same(name, image, &b)?, b => a.recorded(|| image.compare(op, b))))
 }
 
-/// The pixels of `a` where the mask holds, else those of `b`; one of both is an image.
+/// The pixels of `a` where the mask is true, else those of `b`; at least one of both is an image.
 #[pyfunction]
 pub(crate) fn select(mask: &Image, a: Operand<'_>, b: Operand<'_>) -> PyResult<Image> {
     let holds = mask.any.mask("select")?;
@@ -142,7 +142,8 @@ pub(crate) fn clamp(a: &Image, low: f64, high: f64) -> PyResult<Image> {
     numbers!(&a.any, "clamp", image => a.recorded(|| limited(image, low, high)))
 }
 
-/// The pixels in another type: numbers to nearest, saturated; a mask as 0 and 1; as a mask, whether they are not 0.
+/// Converts pixels to another type: numbers are rounded to nearest and saturated; masks become 0
+/// and 1; as a mask, non-zero pixels are true.
 #[pyfunction]
 pub(crate) fn convert(a: &Image, dtype: &str) -> PyResult<Image> {
     fn mask<T: Pixel>(image: &Typed<T>) -> Typed<bool> {

@@ -1,4 +1,4 @@
-//! Programs that are recorded once: run again on other arrays, or repeated on their own results.
+//! Programs recorded once, then run again on other arrays or repeated on their own results.
 
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,7 +20,7 @@ use crate::image::Image;
 use crate::memory::{Layout, Memory};
 use crate::session::{Session, Watch};
 
-/// A program and its plan, ready to run on arrays of the types and shapes that it was recorded for.
+/// A program and its plan, ready to run on arrays of the recorded types and shapes.
 #[pyclass(frozen, module = "horus_image._horus")]
 pub(crate) struct Program {
     session: Open,
@@ -36,7 +36,7 @@ fn handles<'a>(images: &'a [PyRef<'_, Image>]) -> Vec<&'a Handle> {
     all
 }
 
-/// The results as memory of the program that called.
+/// The results as memory of the calling program.
 fn memories(pending: Pending, kinds: &[(DType, Layout)]) -> Result<Vec<Memory>> {
     let buffers = pending.wait()?;
     let missing = || horus::error::Error::Lost("another rank has the result".into());
@@ -50,7 +50,8 @@ fn memories(pending: Pending, kinds: &[(DType, Layout)]) -> Result<Vec<Memory>> 
 
 #[pymethods]
 impl Program {
-    /// Evaluates results that were recorded on images of arrays, and keeps how, if that can be repeated.
+    /// Evaluates results recorded on images of arrays, and keeps their program if it can be
+    /// repeated.
     #[staticmethod]
     fn of(
         py: Python<'_>,
@@ -72,7 +73,7 @@ impl Program {
         Ok((replay.map(keep), memories))
     }
 
-    /// Runs the program on arrays in C order; none if it had better be recorded again.
+    /// Runs the program on arrays in C order; `None` if it should be recorded again.
     fn run(&self, py: Python<'_>, arrays: Vec<Bound<'_, PyAny>>) -> PyResult<Option<Vec<Memory>>> {
         let mut pixels = Vec::with_capacity(arrays.len());
         for (array, dtype) in arrays.iter().zip(&self.inputs) {
@@ -93,7 +94,7 @@ impl Program {
     }
 }
 
-/// A program and its plan, ready to run on images of the types and shapes, and in the places, that it was recorded for.
+/// A program and its plan, ready to run on images of the recorded types, shapes and places.
 #[pyclass(frozen, module = "horus_image._horus")]
 pub(crate) struct ImageProgram {
     session: Open,
@@ -104,7 +105,8 @@ pub(crate) struct ImageProgram {
 
 #[pymethods]
 impl ImageProgram {
-    /// Evaluates results that were recorded on images, where they are, and keeps how, if that can be repeated.
+    /// Evaluates results recorded on images, in place, and keeps their program if it can be
+    /// repeated.
     #[staticmethod]
     fn of(
         py: Python<'_>,
@@ -120,7 +122,7 @@ impl ImageProgram {
         Ok(session.watch.after(replay)?.map(keep))
     }
 
-    /// Runs the program on images that are evaluated; none if it had better be recorded again.
+    /// Runs the program on evaluated images; `None` if it should be recorded again.
     fn run(&self, py: Python<'_>, images: Vec<PyRef<'_, Image>>) -> PyResult<Option<Vec<Image>>> {
         let inputs = handles(&images);
         let ran = detached(py, || {
@@ -132,7 +134,7 @@ impl ImageProgram {
     }
 }
 
-/// What a loop carries: images of any types.
+/// The state of a loop: images of any types.
 struct State(Vec<Any>);
 
 impl LoopState for State {
@@ -180,7 +182,7 @@ impl Caller<'_> {
         })
     }
 
-    /// Whether to go on.
+    /// Returns `Continue` if the loop goes on.
     fn look(&self, look: &Py<PyAny>, step: usize, state: &State) -> ControlFlow<()> {
         let called = attached(|py| look.bind(py).call1((step, self.images(state)))?.is_truthy());
         match called.and_then(|called| self.keep(called)) {
@@ -190,14 +192,15 @@ impl Caller<'_> {
     }
 }
 
-/// The state, the steps made, the last change, and why the loop ended.
+/// The state, the number of steps, the last change, and the reason for the end of the loop.
 type Made = (Vec<Image>, usize, Option<f64>, &'static str);
 
-/// The most steps, the bound on the change, how that is measured, and after how many steps.
+/// The most steps, the bound on the change, its measure, and the interval of measuring in steps.
 type Ends = (usize, Option<f64>, String, usize);
 
-/// Repeats a step, which takes images and returns as many, until so many steps are made or the change of one is below a bound; `look`
-/// gets number and state of every so many steps, and ends the loop by what is true.
+/// Repeats a step, which takes images and returns as many, until the given number of steps is made
+/// or the change of one is below a bound. `look` gets number and state at the same interval, and a
+/// true result ends the loop.
 #[pyfunction]
 #[pyo3(signature = (session, state, step, ends, look))]
 pub(crate) fn iterate(

@@ -1,4 +1,4 @@
-//! Numbers of whole images, and of their labels.
+//! Reductions of whole images and of labels.
 
 use horus::error::Result;
 use horus::prelude::{Image as Typed, Pixel};
@@ -27,7 +27,7 @@ fn unknown(name: &str) -> horus::prelude::Error {
     horus::prelude::Error::Config(format!("no reduction is called {name}"))
 }
 
-/// How many pixels lie in each of `bins` equal parts of a range.
+/// Number of pixels in each of `bins` equal parts of a range.
 #[pyfunction]
 pub(crate) fn histogram<'py>(
     py: Python<'py>,
@@ -73,7 +73,7 @@ fn labelled<L: Pixel>(py: Python<'_>, a: &Image, labels: &Typed<L>, count: usize
     numbers!(&a.any, name, image => a.looked(py, || of(&image.by_label(labels, count), name)))
 }
 
-/// How many pixels each label from 0 to `count - 1` has.
+/// Number of pixels of each label from 0 to `count - 1`.
 #[pyfunction]
 pub(crate) fn label_counts<'py>(py: Python<'py>, labels: &Image, count: usize) -> PyResult<Bound<'py, PyArray1<u64>>> {
     let counts = numbers!(&labels.any, "label_counts", image => labels.looked(py, || image.label_counts(count).get()))?;

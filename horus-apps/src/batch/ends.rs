@@ -9,14 +9,14 @@ use horus::prelude::*;
 
 use super::Options;
 
-/// The exit status of a run that was interrupted, as shells have it.
+/// Exit status of an interrupted run, as in shells.
 pub(super) const INTERRUPTED: u8 = 130;
 
-/// The phase of a run, which decides what an interrupt does.
+/// The phase of a run, which determines the effect of an interrupt.
 enum Phase {
-    /// Nothing has to be cleaned up; whatever the run waits for may never come.
+    /// Nothing to clean up; the run may be waiting for input that never comes.
     Early,
-    /// Evaluations of these sessions end between two steps.
+    /// An interrupt ends evaluations of these sessions between two steps.
     Under(Vec<Canceller>),
     /// An interrupt was received.
     Asked,
@@ -28,14 +28,15 @@ fn with_phase<R>(look: impl FnOnce(&mut Phase) -> R) -> R {
     look(&mut PHASE.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Whether an interrupt was received.
+/// Returns `true` if an interrupt was received.
 pub(super) fn interrupted() -> bool {
     with_phase(|phase| matches!(phase, Phase::Asked))
 }
 
-/// Installs handlers: SIGINT and SIGTERM end the process with a message, which is printed if `told`; immediately until
-/// [`watch`] is called. Unless the process is `alone`, SIGTERM comes from a launcher that ends all ranks because one of them
-/// failed, which has said why: no message then. A second signal ends it immediately in any case.
+/// Installs handlers: SIGINT and SIGTERM end the process with a message, which is printed if
+/// `told`; immediately until [`watch`] is called. Unless the process is `alone`, SIGTERM comes from
+/// a launcher that ends all ranks because one of them failed and reported it, so no message is
+/// printed. A second signal always ends the process immediately.
 ///
 /// # Errors
 /// [`Error::Config`] if the system refuses.
@@ -43,11 +44,11 @@ pub(super) fn listen(told: bool, alone: bool) -> Result<()> {
     wait_for_signals(told, alone).map_err(|e| Error::Config(format!("cannot install signal handlers: {e}")))
 }
 
-/// From now on a signal cancels the session's evaluations between two steps; so does the deadline of the options,
-/// counted from `started`.
+/// From now on a signal cancels the session's evaluations between two steps; so does the deadline
+/// of the options, counted from `started`.
 pub(super) fn watch(session: &Session, options: &Options, started: Instant) {
     if let Some(limit) = options.deadline {
-        // A deadline too far away to be represented is none.
+        // A deadline too far away to be represented is ignored.
         session.set_deadline(started.checked_add(limit));
     }
     with_phase(|phase| match phase {

@@ -1,11 +1,12 @@
-//! The inputs and outputs of a series: directories and lists become paths, paths become names of outputs.
+//! The inputs and outputs of a series: directories and lists become paths, paths become names of
+//! outputs.
 
 use std::collections::HashMap;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Extensions of the pictures that are taken from a folder.
+/// Extensions of the pictures taken from a folder.
 const EXTENSIONS: [&str; 11] = ["png", "jpg", "jpeg", "tif", "tiff", "pgm", "ppm", "pnm", "pam", "bmp", "npy"];
 
 /// The word for stdin and stdout.
@@ -20,8 +21,8 @@ pub struct Pair {
     pub output: PathBuf,
 }
 
-/// All pictures that `words` and the lines of `list` name, in this order; for a directory, its pictures, sorted by
-/// name. An empty directory is logged.
+/// All pictures that `words` and the lines of `list` name, in this order; for a directory, its
+/// pictures, sorted by name. An empty directory is logged.
 ///
 /// # Errors
 /// A message: a list or directory that cannot be read, no pictures at all.
@@ -55,7 +56,8 @@ pub fn pictures(words: &[PathBuf], list: Option<&Path>) -> Result<Vec<PathBuf>, 
     Ok(found)
 }
 
-/// The paths in a file: one per line or, as `find -print0` writes them, each ended by a zero byte, which no name holds.
+/// The paths in a file: one per line, or, as written by `find -print0`, each ended by a zero byte,
+/// which no name contains.
 fn listed(list: &Path) -> Result<Vec<PathBuf>, String> {
     let failed = |e: std::io::Error| format!("cannot read the list {}: {e}", list.display());
     let bytes = if list.as_os_str() == STANDARD {
@@ -104,8 +106,8 @@ fn folder(path: &Path) -> Result<Vec<PathBuf>, String> {
 /// Names the output of each picture: `DIR/NAME.EXTENSION` for `.../NAME.any`.
 ///
 /// # Errors
-/// A message: pictures without names, two pictures with the same output, an output that would overwrite a picture of
-/// the series.
+/// A message: pictures without names, two pictures with the same output, an output that would
+/// overwrite a picture of the series.
 pub fn outputs(pictures: Vec<PathBuf>, dir: &Path, extension: &str) -> Result<Vec<Pair>, String> {
     let mut taken: HashMap<PathBuf, PathBuf> = HashMap::new();
     let mut pairs = Vec::with_capacity(pictures.len());
@@ -168,7 +170,7 @@ mod tests {
         let list = dir.path().join("list");
         fs::write(&list, "a b.png\r\n\n./c.png\n d.png").unwrap();
         assert_eq!(pictures(&[], Some(&list)).unwrap(), paths(&["a b.png", "./c.png", " d.png"]));
-        // Names with line breaks come as `find -print0` writes them.
+        // Names with line breaks come from `find -print0`.
         fs::write(&list, "a\nb.png\0c.png\0").unwrap();
         assert_eq!(pictures(&[], Some(&list)).unwrap(), paths(&["a\nb.png", "c.png"]));
         assert!(pictures(&[], Some(&dir.path().join("none"))).unwrap_err().contains("cannot read the list"));

@@ -1,11 +1,11 @@
-//! Which rank logs what.
+//! Distribution of log messages over ranks.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use env_logger::Logger;
 use log::{Level, LevelFilter, Log, Metadata, Record};
 
-/// Whether another rank logs messages common to all ranks.
+/// `true` if another rank logs the messages common to all ranks.
 static QUIET: AtomicBool = AtomicBool::new(false);
 
 struct Speaker(Logger);
@@ -32,7 +32,7 @@ impl Log for Speaker {
     }
 }
 
-/// Logs to stderr from this level on, or as `RUST_LOG` says.
+/// Logs to stderr from this level on, or as `RUST_LOG` specifies.
 pub(super) fn begin(level: LevelFilter) {
     let logger = env_logger::Builder::new().filter_level(level).parse_default_env().build();
     let most = logger.filter();
@@ -42,7 +42,7 @@ pub(super) fn begin(level: LevelFilter) {
     }
 }
 
-/// From now on this rank logs only what rank 0 cannot.
+/// From now on this rank logs only messages that rank 0 cannot.
 pub(super) fn leave_to_the_first() {
     QUIET.store(true, Ordering::Relaxed);
 }

@@ -1,4 +1,5 @@
-//! The frame around an operation on pictures: files in and out, one picture or a series, progress, errors, the summary.
+//! The frame around an operation on pictures: files in and out, one picture or a series, progress,
+//! errors, the summary.
 //!
 //! A program parses its command line into a [`Job`] and passes it to [`run`]:
 //!
@@ -59,7 +60,7 @@ pub use options::{Comparison, Options};
 pub use response::{Product, Response};
 pub(crate) use stores::{is_store, open};
 
-/// The operation on each picture: records, and computes nothing.
+/// The operation on each picture: records without computing.
 pub type Operation = Box<dyn Fn(&AnyImage) -> Result<Product>>;
 
 /// The numbers printed for each picture, in lines behind its name: values not yet computed.
@@ -90,7 +91,8 @@ pub enum RunFiles {
 }
 
 impl RunFiles {
-    /// The files named by a command line: INPUT OUTPUT, or any number with `--out-dir`. Does not access them.
+    /// The files named by a command line: INPUT OUTPUT, or any number with `--out-dir`. Does not
+    /// access them.
     ///
     /// # Errors
     /// A message about what is missing or superfluous; see [`usage`].
@@ -127,11 +129,11 @@ pub struct Job {
     pub options: Options,
     /// The files.
     pub work: RunFiles,
-    /// How values become integers.
+    /// Conversion of values to integers.
     pub scaling: Scaling,
-    /// What was done, in a few words, for the summary.
+    /// A short description of the operation, for the summary.
     pub about: Box<dyn Fn() -> String>,
-    /// Roughly how many multiply-adds that takes for each pixel; see [`Builder::steps_per_pixel`].
+    /// Approximate multiply-adds per pixel; see [`Builder::steps_per_pixel`].
     pub steps_per_pixel: f64,
     /// The operation.
     pub operation: Operation,
@@ -153,7 +155,7 @@ impl Job {
         Job { name, options, work, scaling: Scaling::Auto, about, steps_per_pixel: 0.0, operation, numbers }
     }
 
-    /// How results are saved.
+    /// Options for saving results.
     pub(crate) fn save_options(&self) -> SaveOptions {
         self.options.save_options(self.scaling)
     }
@@ -177,14 +179,15 @@ pub(crate) enum End {
     Done,
     /// Some pictures of a series failed, and were reported: their number.
     Failed(String),
-    /// The series was ended early: the reason.
+    /// The series ended early: the reason.
     Cut(String),
-    /// The request makes no sense.
+    /// Invalid usage.
     Usage(String),
 }
 
-/// Runs a job and prints a summary, or on failure a line starting with `error:` (in a series one for each picture that
-/// failed). Exits with 0; 1 after a failure, 2 after wrong usage, 130 after an interrupt. On several ranks, rank 0 alone prints.
+/// Runs a job and prints a summary, or on failure a line starting with `error:` (in a series one
+/// for each picture that failed). Exits with 0; 1 after a failure, 2 after wrong usage, 130 after
+/// an interrupt. On several ranks, rank 0 alone prints.
 pub fn run(job: Result<Job, clap::Error>) -> ExitCode {
     let level = job.as_ref().map_or(::log::LevelFilter::Warn, |job| job.options.log_level());
     framed(level, job, |job, comm| match &job.work {
@@ -194,7 +197,7 @@ pub fn run(job: Result<Job, clap::Error>) -> ExitCode {
     })
 }
 
-/// The frame of [`run`] around any work: messages of at least this level, ranks, signals, how it ends.
+/// The frame of [`run`] around any work: log level, ranks, signals, exit status.
 pub(crate) fn framed<J>(
     level: ::log::LevelFilter,
     job: Result<J, clap::Error>,
@@ -267,12 +270,12 @@ fn session(
     options.execution.apply(builder, first, move |text| printer.print(&text)).build()
 }
 
-/// Ends a run on all ranks alike if what rank 0 printed was lost.
+/// Ends a run on all ranks alike if output of rank 0 was lost.
 pub(crate) fn printed(session: &Session, printer: &Printer) -> Result<()> {
     on_root(session, "printing", || printer.result().map(|()| Vec::new()))?.map(drop).map_err(Error::Config)
 }
 
-/// The file for the trace that the options ask for, on the rank that writes it.
+/// The file for the requested trace, on the rank that writes it.
 fn trace_target(session: &Session, options: &Options) -> Result<Option<Target>> {
     let mut target = None;
     if let Some(path) = &options.trace {
@@ -285,7 +288,7 @@ fn trace_target(session: &Session, options: &Options) -> Result<Option<Target>> 
     Ok(target)
 }
 
-/// Writes the trace, if requested, to a file that was opened for it on one rank.
+/// Writes the requested trace to the file that one rank opened for it.
 fn write_trace(session: &Session, options: &Options, target: Option<Target>) -> Result<()> {
     let Some(path) = &options.trace else { return Ok(()) };
     let text = session.trace_json()?.unwrap_or_default();
@@ -297,7 +300,7 @@ fn write_trace(session: &Session, options: &Options, target: Option<Target>) -> 
     written?.map(drop).map_err(|e| Error::write(path, e))
 }
 
-/// A message without its line breaks: a driver's or a compiler's may have many.
+/// A message without its line breaks, of which a driver's or a compiler's may have many.
 fn one_line(message: &str) -> String {
     message.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -79,7 +79,7 @@ pub(super) fn run(job: &Job, inputs: &[PathBuf], comm: &Arc<dyn Communicator>) -
     let bar = SeriesBar::new(first && !options.quiet && !alone, all);
     let mut tally = Tally { first, printer: &printer, bar, told: 0, failed: 0, bytes: 0 };
     if alone {
-        // As long as it reads, an interrupt ends the process: the end of the input may never come.
+        // While it reads, an interrupt ends the process: the input may never end.
         let picture = read(&session, &inputs[0], options);
         ends::watch(&session, options, started);
         let lines = picture.and_then(|picture| session.get_all((job.numbers)(&picture)?));
@@ -93,7 +93,7 @@ pub(super) fn run(job: &Job, inputs: &[PathBuf], comm: &Arc<dyn Communicator>) -
             tally.bytes += item.picture.map_or(0, |(shape, dtype)| (shape.len() * dtype.size()) as u64);
             tally.add(item.path.as_deref(), item.result)?;
             if printer.unheard() && session.ranks() == 1 {
-                break; // who reads has read enough
+                break; // the reader of the output has closed it
             }
         }
     }
@@ -106,7 +106,8 @@ pub(super) fn run(job: &Job, inputs: &[PathBuf], comm: &Arc<dyn Communicator>) -
     Ok(if failed > 0 { End::Failed(format!("{failed} of {all} pictures failed")) } else { End::Done })
 }
 
-/// A name in a line: what would end the line, or a column, is written as Rust does (`\n`, `\t`).
+/// A name in a line: characters that would end the line or a column are escaped as in Rust (`\n`,
+/// `\t`).
 fn named(path: &Path) -> String {
     let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
     path.to_string_lossy().chars().map(shown).collect()

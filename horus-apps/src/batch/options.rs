@@ -1,4 +1,4 @@
-//! The options that all programs over pictures share.
+//! The options common to all programs over pictures.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -17,30 +17,32 @@ pub struct Options {
     #[arg(long, value_name = "DIR")]
     pub out_dir: Option<PathBuf>,
 
-    /// Format to write: png, jpg, tif, pgm, ppm, pnm, bmp or npy (with --out-dir png if not given, else as OUTPUT's
-    /// extension says)
+    /// Format to write: png, jpg, tif, pgm, ppm, pnm, bmp or npy (with --out-dir png if not given,
+    /// else as OUTPUT's extension says)
     #[arg(long, value_name = "NAME", value_parser = parse_format)]
     pub format: Option<String>,
 
-    /// Also read the pictures listed in a file, one path per line, or each ended by a zero byte as find -print0 writes
-    /// them (- for stdin); requires --out-dir
+    /// Also read the pictures listed in a file, one path per line, or each ended by a zero byte as
+    /// written by find -print0 (- for stdin); requires --out-dir
     #[arg(long, value_name = "LIST", requires = "out_dir")]
     pub files_from: Option<PathBuf>,
 
-    /// Skip pictures whose output exists, to resume a series that was interrupted
+    /// Skip pictures whose output exists, to resume an interrupted series
     #[arg(long, requires = "out_dir")]
     pub skip_existing: bool,
 
-    /// End the run, between two steps, after this many seconds
+    /// End the run between two steps after this many seconds
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     pub deadline: Option<Duration>,
 
-    /// Run again on the CPU, in naive mode, or on one thread of the CPU (cpu, naive, 1), check that both results have the
-    /// same bits, and print the user-perceived speedup with the share of each part
+    /// Run again on the CPU, in naive mode, or on one thread of the CPU (cpu, naive, 1), check that
+    /// both results have the same bits, and print the user-perceived speedup with the share of each
+    /// part
     #[arg(long, value_name = "WHAT", conflicts_with_all = ["out_dir", "dry_run_ranks"])]
     pub compare: Option<Comparison>,
 
-    /// Read volumes: all pages of a TIFF file as levels, of an npy array of three axes the first as the depth
+    /// Read volumes: all pages of a TIFF file as levels, or the first axis of a three-dimensional
+    /// npy array as the depth
     #[arg(long)]
     pub volume: bool,
 
@@ -52,12 +54,12 @@ pub struct Options {
     #[arg(long, value_name = "N", default_value_t = OpenOptions::default().max_pixels)]
     pub max_pixels: u64,
 
-    /// Orientation stored in a file (EXIF, TIFF): apply rotates the picture as it is meant to be seen, keep leaves rows
-    /// and columns as stored
+    /// Orientation stored in a file (EXIF, TIFF): apply rotates the picture upright, keep leaves
+    /// rows and columns as stored
     #[arg(long, value_name = "HOW", default_value = "apply", value_parser = parse_orientation)]
     pub orientation: Orientation,
 
-    /// How the program is executed.
+    /// Options of execution.
     #[command(flatten)]
     pub execution: Execution,
 
@@ -65,16 +67,18 @@ pub struct Options {
     #[arg(long, value_name = "BITS", default_value = "8", value_parser = parse_depth)]
     pub depth: Depth,
 
-    /// Quality of JPEG output, 1 to 100 (default: 95); below 90, colours have half the rows and columns of the brightness
+    /// Quality of JPEG output, 1 to 100 (default: 95); below 90, colours have half the rows and
+    /// columns of the brightness
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=100))]
     pub quality: Option<u8>,
 
-    /// Values beyond those that the output holds, which are clipped to it: warn says how many there are, error writes no file,
-    /// allow says nothing
+    /// Values outside the range of the output, which are clipped to it: warn reports their number,
+    /// error writes no file, allow reports nothing
     #[arg(long, value_name = "HOW", default_value = "warn", value_parser = parse_clipping)]
     pub clipping: Clipping,
 
-    /// Tiles of TIFF output: the length of their sides, a multiple of 16 (default: strips); chunks of a Zarr store, of any length
+    /// Tiles of TIFF output: the length of their sides, a multiple of 16 (default: strips); chunks
+    /// of a Zarr store, of any length
     #[arg(long, value_name = "PIXELS", value_parser = parse_count)]
     pub tile: Option<NonZeroUsize>,
 
@@ -86,8 +90,8 @@ pub struct Options {
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
 
-    /// Print what the result takes of memory, reads of files and takes of time, and in which regions it would be computed, without
-    /// computing or writing anything
+    /// Print the result's memory, file reads, time and regions without computing or writing
+    /// anything
     #[arg(long, conflicts_with_all = ["out_dir", "compare", "dry_run_ranks"])]
     pub dry_run: bool,
 
@@ -95,15 +99,17 @@ pub struct Options {
     #[arg(long, value_name = "N", value_parser = parse_count, conflicts_with = "out_dir")]
     pub dry_run_ranks: Option<NonZeroUsize>,
 
-    /// For --dry-run-ranks: how many of the ranks are on each host
+    /// For --dry-run-ranks: number of ranks per host
     #[arg(long, value_name = "N", default_value = "1", value_parser = parse_count)]
     pub ranks_per_host: NonZeroUsize,
 
-    /// For --dry-run-ranks: time of a message between hosts before its first byte, in microseconds (default: the machine's profile)
+    /// For --dry-run-ranks: latency of a message between hosts, in microseconds (default: the
+    /// machine's profile)
     #[arg(long, value_name = "US", value_parser = parse_latency)]
     pub latency: Option<f64>,
 
-    /// For --dry-run-ranks: bytes that a rank sends or receives between hosts, in GB per second (default: the machine's profile)
+    /// For --dry-run-ranks: bandwidth of a rank between hosts, in GB per second (default: the
+    /// machine's profile)
     #[arg(long, value_name = "GB/S", value_parser = parse_bandwidth)]
     pub bandwidth: Option<f64>,
 
@@ -111,13 +117,13 @@ pub struct Options {
     #[arg(long, conflicts_with = "verbose")]
     pub quiet: bool,
 
-    /// Print which device was chosen and where the time went; twice for debugging, also of what
-    /// --explain tells of each pass
+    /// Print the chosen device and where the time went; twice for debugging, which also logs the
+    /// passes of --explain
     #[arg(short, long, action = ArgAction::Count)]
     pub verbose: u8,
 }
 
-/// What a run is compared with.
+/// The other run of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Comparison {
     /// All threads of the CPU.
@@ -140,7 +146,7 @@ impl Options {
         Cluster { ranks: ranks.get(), on_each_host: self.ranks_per_host.get(), network }
     }
 
-    /// How results are saved, values scaled so.
+    /// Options for saving results with this scaling.
     pub fn save_options(&self, scaling: Scaling) -> SaveOptions {
         let tile = self.tile.map(|side| (side.get(), side.get()));
         SaveOptions {
@@ -153,7 +159,7 @@ impl Options {
         }
     }
 
-    /// How pictures are read.
+    /// Options for reading pictures.
     pub fn open_options(&self) -> OpenOptions {
         OpenOptions {
             page: self.page,
@@ -180,7 +186,7 @@ pub(crate) fn level(quiet: bool, verbose: u8) -> log::LevelFilter {
     }
 }
 
-/// The names of formats, which are the extensions of their files, too.
+/// The names of formats, which are also the extensions of their files.
 const FORMATS: [&str; 10] = ["png", "jpg", "jpeg", "tif", "tiff", "pgm", "ppm", "pnm", "bmp", "npy"];
 
 fn parse_format(text: &str) -> Result<String, String> {
@@ -229,7 +235,7 @@ fn parse_depth(text: &str) -> Result<Depth, String> {
         "8" => Ok(Depth::Eight),
         "16" => Ok(Depth::Sixteen),
         "32" => Ok(Depth::Float),
-        // The default of programs whose results have types of their own.
+        // The default of programs whose results have various types.
         AUTO => Ok(Depth::Auto),
         _ => Err("8, 16 or 32".to_owned()),
     }

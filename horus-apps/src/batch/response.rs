@@ -11,7 +11,7 @@ use horus::prelude::*;
 /// The image that results from an operation, of any type.
 #[derive(Clone, Debug)]
 pub enum Response {
-    /// Numbers.
+    /// Numeric pixels.
     Picture(AnyImage),
     /// A mask.
     Mask(Image<bool>),
@@ -40,7 +40,7 @@ macro_rules! from_images {
 }
 from_images!(u8 => U8, u16 => U16, u32 => U32, i8 => I8, i16 => I16, i32 => I32, f32 => F32, f64 => F64);
 
-/// Evaluates `$body` with `$image` bound to the image of whatever type.
+/// Evaluates `$body` with `$image` bound to the image, of any type.
 macro_rules! each {
     ($response:expr, $image:ident => $body:expr) => {
         match $response {
@@ -53,18 +53,18 @@ macro_rules! each {
             Response::Picture(AnyImage::F32($image)) => Ok($body),
             Response::Picture(AnyImage::F64($image)) => Ok($body),
             Response::Mask($image) => Ok($body),
-            // Whoever adds a type to pictures adds it here.
+            // A new pixel type must be added here.
             Response::Picture(other) => Err(Error::Config(format!("{} pixels are not supported", other.dtype()))),
         }
     };
 }
 
-/// What a program makes of a picture.
+/// The result of a program for a picture.
 #[derive(Clone, Debug)]
 pub struct Product {
     /// The image.
     pub image: Response,
-    /// The depth that it is saved in where no option asks for one.
+    /// The depth in which it is saved if no option sets one.
     pub depth: Depth,
 }
 
@@ -80,7 +80,7 @@ impl Product {
         SaveOptions { depth, ..*options }
     }
 
-    /// Evaluates and writes it, in the format of the path's extension if no other is requested.
+    /// Evaluates and writes it; the path's extension sets the format unless one is given.
     pub(crate) fn save(&self, path: &Path, format: Option<Format>, options: &SaveOptions) -> Result<Option<Scale>> {
         self.image.save(path, format, &self.options(options))
     }
@@ -101,22 +101,22 @@ impl Response {
         }
     }
 
-    /// The error that the image carries, if it does.
+    /// The error that the image carries, if any.
     pub(crate) fn check(&self) -> Result<()> {
         each!(self, image => image.check())?
     }
 
-    /// What ranks would take to compute it.
+    /// Forecast of computing it on several ranks.
     pub(crate) fn forecast(&self, cluster: Cluster) -> Result<Forecast> {
         each!(self, image => image.forecast_on(cluster))?
     }
 
-    /// What computing it takes of memory.
+    /// Forecast of the memory for computing it.
     pub(crate) fn forecast_memory(&self) -> Result<MemoryForecast> {
         each!(self, image => image.forecast_memory())?
     }
 
-    /// Evaluates and writes it, in the format of the path's extension if no other is requested.
+    /// Evaluates and writes it; the path's extension sets the format unless one is given.
     fn save(&self, path: &Path, format: Option<Format>, options: &SaveOptions) -> Result<Option<Scale>> {
         match format {
             None => each!(self, image => image.save_with(path, options))?,
@@ -130,7 +130,7 @@ impl Response {
         each!(self, image => horus_zarr::save(image, path, options))?
     }
 
-    /// Whether both are of one type and size and have the same bits; evaluates both, on every rank.
+    /// Returns `true` if both have the same type, size and bits; evaluates both, on every rank.
     pub(crate) fn same_bits(&self, other: &Response) -> Result<bool> {
         fn same<T: Element, B: PartialEq>(a: &Image<T>, b: &Image<T>, bits: impl Fn(&T) -> B) -> Result<bool> {
             let (a, b) = (a.to_vec()?, b.to_vec()?);

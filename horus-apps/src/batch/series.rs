@@ -1,4 +1,4 @@
-//! Many pictures, a file for each.
+//! Many pictures, one output file each.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -15,13 +15,13 @@ use super::{End, Job, Pair, ends, one_line, outputs, pictures, printed, session,
 use crate::progress::SeriesBar;
 use crate::report::Printer;
 
-/// What became of a series.
+/// The outcome of a series.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Tally {
     pub(super) written: usize,
     pub(super) failed: usize,
     pub(super) skipped: usize,
-    /// Bytes of the pictures that were read, decoded.
+    /// Bytes of the pictures read, after decoding.
     pub(super) bytes: u64,
     pub(super) time: Duration,
 }
@@ -103,13 +103,13 @@ pub(super) fn run(job: &Job, inputs: &[PathBuf], out_dir: &Path, comm: &Arc<dyn 
     Ok(End::Done)
 }
 
-/// Bytes of a picture, decoded.
+/// Bytes of a decoded picture.
 fn bytes(item: &Item<Saved>) -> u64 {
     item.picture.map_or(0, |(shape, dtype)| (shape.len() * dtype.size()) as u64)
 }
 
-/// Progress of a series whose pictures are distributed to ranks: this rank's stands for the others', whose outcomes
-/// arrive at the end.
+/// Progress of a series distributed over ranks: this rank's share stands for the others', whose
+/// outcomes arrive at the end.
 fn own_share(session: &Session, bar: Rc<SeriesBar>, all: usize) -> impl FnMut(&Item<Saved>) + 'static {
     let (ranks, mut done, mut read) = (session.ranks(), 0, 0);
     move |item| {
@@ -132,7 +132,7 @@ fn missing(pairs: Vec<Pair>, comm: &dyn Communicator) -> Result<Vec<Pair>> {
 pub(super) fn told(path: Option<&Path>, e: &Error) -> String {
     let message = one_line(&e.to_string());
     match (path, e) {
-        // It names the file.
+        // The error names the file.
         (_, Error::File { .. }) | (None, _) => message,
         (Some(path), _) => format!("{}: {message}", path.display()),
     }
@@ -157,7 +157,7 @@ pub(super) fn pack(pairs: &[Pair]) -> Vec<u8> {
 }
 
 /// # Panics
-/// Never for what [`pack`] made.
+/// Never for output of [`pack`].
 pub(super) fn unpack(bytes: &[u8]) -> Vec<Pair> {
     let paths: Vec<PathBuf> = bytes.split(|b| *b == 0).map(path_of).collect();
     paths.chunks_exact(2).map(|p| Pair { input: p[0].clone(), output: p[1].clone() }).collect()

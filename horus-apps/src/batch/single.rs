@@ -1,4 +1,4 @@
-//! One picture, one file.
+//! One picture, one output file.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -97,13 +97,13 @@ pub(super) fn run(job: &Job, input: &Path, output: &Path, comm: &Arc<dyn Communi
     printed(session, &printer)?;
     let Run { session, picture, response, .. } = run;
     if session.ranks() > 1 {
-        drop((picture, response)); // the session is closed before ranks part
+        drop((picture, response)); // close the session before ranks part
     }
     printer.leave(session, 0);
     Ok(())
 }
 
-/// What was measured, beside what was predicted.
+/// Measured and predicted times.
 fn forecasted(session: &Session, breakdown: &Breakdown) -> Result<Forecasted> {
     let (stats, made) = (session.stats(), breakdown.compilation.time);
     let measured = session.measured()?;
@@ -122,7 +122,7 @@ pub(super) fn read(session: &Session, input: &Path, options: &Options) -> Result
     stores::open(session, input, &options.open_options())
 }
 
-/// From file to file; `started` is when the run began.
+/// From file to file; `started` is the beginning of the run.
 fn whole(
     job: &Job,
     session: Session,
@@ -135,7 +135,8 @@ fn whole(
     let start = started.elapsed();
     let picture = read(&session, input, options)?;
     let read = started.elapsed() - start;
-    // Until all is read, an interrupt ends the process: there is nothing to clean up, and the input may never end.
+    // Until all is read, an interrupt ends the process: there is nothing to clean up, and the input
+    // may never end.
     ends::watch(&session, options, started);
     let response = (job.operation)(&picture)?;
     let format = format.map(Format::named).transpose().map_err(Error::Config)?;
@@ -158,7 +159,8 @@ fn whole(
     Ok(Run { session, picture, response, scale, time, breakdown })
 }
 
-/// Runs the same from file to file in another way, and prints how much faster `run` was to its user.
+/// Repeats the run from file to file in another way, and prints the speedup of `run` seen by its
+/// user.
 fn compare(
     job: &Job,
     comparison: Comparison,
@@ -185,11 +187,11 @@ fn compare(
     let bar = Bar::new(false);
     let started = Instant::now();
     let session = session(&options, job.steps_per_pixel, comm, None, printer)?;
-    // What goes nowhere has no extension.
+    // The null device has no extension.
     let extension = || output.extension().and_then(|e| e.to_str()).filter(|_| !other_output.goes);
     let format = job.options.format.as_deref().or_else(extension);
     let other = whole(job, session, (input, &other_output.path), format, started, &bar)?;
-    drop(other_output); // an interrupt would leave it
+    drop(other_output); // an interrupt would leave it behind
     let same = run.response.image.same_bits(&other.response.image)?;
     if comm.rank() == 0 {
         let threads_or_mode = match comparison {
@@ -207,7 +209,8 @@ fn compare(
     if same { Ok(()) } else { Err(Error::Config("the results of the two runs differ; please report this".into())) }
 }
 
-/// Where a second result goes: beside the first, from where it goes away again, or nowhere if that is in no folder.
+/// The file of a second result: a temporary one beside the first, or the null device if the first
+/// is in no folder.
 struct Beside {
     path: PathBuf,
     goes: bool,
@@ -232,14 +235,14 @@ impl Beside {
 impl Drop for Beside {
     fn drop(&mut self) {
         if self.goes {
-            // It is not there if it could not be written, or on other ranks.
+            // The file is missing on other ranks, or if it could not be written.
             let _ = std::fs::remove_file(&self.path).or_else(|_| std::fs::remove_dir_all(&self.path));
         }
     }
 }
 
-/// Checks that the trace and the explanation overwrite neither input nor result. The result may replace the input,
-/// because it is written when all is computed.
+/// Checks that the trace and the explanation overwrite neither input nor result. The result may
+/// replace the input, because it is written after everything is computed.
 fn distinct(trace: &Path, input: &Path, output: &Path) -> Result<Vec<u8>, String> {
     for (what, path) in [("result", output), ("input", input)] {
         if same_file(trace, path) {

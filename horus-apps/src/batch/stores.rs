@@ -1,4 +1,4 @@
-//! Zarr stores, where the program is built with the feature `zarr`.
+//! Zarr stores, if the program is built with the feature `zarr`.
 
 use std::path::Path;
 
@@ -10,12 +10,12 @@ use super::{Options, Response};
 /// The extension of stores.
 const EXTENSION: &str = "zarr";
 
-/// Whether a picture is to be written as a store, by its name.
+/// Returns `true` if the name of an output is that of a store.
 pub(crate) fn is_named(path: &Path) -> bool {
     path.extension().is_some_and(|e| e.eq_ignore_ascii_case(EXTENSION))
 }
 
-/// Whether a picture to be read is a store: a folder with metadata of Zarr, or called as one.
+/// Returns `true` if an input is a store: a folder with Zarr metadata, or with the name of one.
 pub(crate) fn is_store(path: &Path) -> bool {
     path.is_dir() && (is_named(path) || ["zarr.json", ".zarray", ".zgroup"].iter().any(|name| path.join(name).exists()))
 }
@@ -23,7 +23,7 @@ pub(crate) fn is_store(path: &Path) -> bool {
 /// Reads a picture from a file or a store.
 #[track_caller]
 pub(crate) fn open(session: &CoreSession, path: &Path, options: &OpenOptions) -> Result<AnyImage> {
-    // Rank 0 alone looks at files.
+    // Only rank 0 looks at files.
     let found = horus::core::io::on_root(session, "looking at a picture", || Ok(vec![u8::from(is_store(path))]))?;
     if found.is_ok_and(|found| found == [1]) {
         store(session, path, options)
@@ -62,7 +62,7 @@ fn store(_: &CoreSession, path: &Path, _: &OpenOptions) -> Result<AnyImage> {
     Err(Error::read(path, WITHOUT))
 }
 
-/// That it cannot be written.
+/// The error for a build without stores.
 #[cfg(not(feature = "zarr"))]
 pub(crate) fn save(_: &Response, path: &Path, _: &Options) -> Result<()> {
     Err(Error::write(path, WITHOUT))

@@ -1,6 +1,7 @@
 //! Times operations and detectors of Horus, and the machine's own limits, in one process.
 //!
-//! Results are written in the format of the peers' script, so that `benches/run.sh` can set them side by side.
+//! Results are written in the format of the peers' script, so that `benches/run.sh` can compare
+//! them.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -18,28 +19,30 @@ struct Options {
     /// Operations, comma separated, or `all`.
     #[arg(long, default_value = "all")]
     op: String,
-    /// Rows and columns of the image; several, comma separated, are measured one after the other.
+    /// Rows and columns of the image; several, comma separated, are measured in turn.
     #[arg(long, default_value = "1024", value_delimiter = ',')]
     size: Vec<usize>,
-    /// How much is optimised: naive, lazy, fused; several are measured one after the other.
+    /// Optimisation: naive, lazy, fused; several are measured in turn.
     #[arg(long, default_value = "fused", value_delimiter = ',')]
     mode: Vec<Mode>,
-    /// Detectors start from pixels on the host and end with pixels on the host; several are measured one after the other.
+    /// Run detectors from pixels on the host to pixels on the host; several kinds are measured in
+    /// turn.
     #[arg(long, value_delimiter = ',', num_args = 0..=1, default_missing_value = "fresh")]
     from_host: Vec<Arrays>,
-    /// On several ranks, pixels on the host end on rank 0 alone.
+    /// On several ranks, gather pixels on the host of rank 0 only.
     #[arg(long)]
     once: bool,
-    /// Threads; by default one with `--device cpu`, otherwise as many as a session takes (on a GPU they copy pixels).
+    /// Threads; by default one with `--device cpu`, otherwise as many as a session takes (on a GPU
+    /// they copy pixels).
     #[arg(long)]
     threads: Option<usize>,
     /// Device: auto, cpu, cuda, cuda:N, or several: cuda:all, cuda:0,1, cuda:0+cpu.
     #[arg(long, default_value = "cpu")]
     device: String,
-    /// Takes all of several devices, also where the first alone is predicted to be faster.
+    /// Use all of several devices, even if the first alone is predicted to be faster.
     #[arg(long)]
     all_lanes: bool,
-    /// Timed runs after one that is not counted.
+    /// Timed runs, after one that is not counted.
     #[arg(long, default_value_t = 7)]
     runs: usize,
     /// Seconds after which no further run of an operation begins.
@@ -51,17 +54,18 @@ struct Options {
     /// Write a table of the modes to this file.
     #[arg(long)]
     markdown: Option<PathBuf>,
-    /// Write when each step ran and was predicted to run to this file, of the last size and mode (benches/plot_timeline.py draws it).
+    /// Write the measured and predicted times of each step, for the last size and mode, to this
+    /// file (benches/plot_timeline.py draws it).
     #[arg(long)]
     trace: Option<PathBuf>,
 }
 
 type Work = Box<dyn FnMut() -> Result<()>>;
 
-/// Prepares what one row of the table times.
+/// Prepares the work that a row of the table times.
 type Prepare = fn(&Bench) -> Result<Work>;
 
-/// What can be timed: a name, and how to make its work.
+/// Operations that can be timed: name and preparation.
 const OPERATIONS: &[(&str, Prepare)] = &[
     ("copy", |b| b.copy()),
     ("sep19", |b| b.separable(3.0)),
@@ -98,7 +102,7 @@ fn noise(session: &Session, n: usize, seed: u64) -> Image<f32> {
 }
 
 impl Bench {
-    /// Evaluates what `f` records, and lets go of it.
+    /// Evaluates the image that `f` records, and drops it.
     fn evaluated<T: Pixel>(&self, f: impl Fn() -> Image<T> + 'static) -> Result<Work> {
         let session = self.session.clone();
         Ok(Box::new(move || {
@@ -122,7 +126,7 @@ impl Bench {
         self.evaluated(move || image.gauss(sigma))
     }
 
-    /// Filters in turn: on several ranks, halos are exchanged before each but the first.
+    /// A sequence of filters: on several ranks, halos are exchanged before each but the first.
     fn in_turn(&self, sigma: f64, rounds: usize) -> Result<Work> {
         let image = self.image.clone();
         self.evaluated(move || (0..rounds).fold(image.clone(), |i, _| i.gauss(sigma)))
@@ -164,7 +168,7 @@ impl Bench {
         }))
     }
 
-    /// Recording a thousand operations, which nobody looks at.
+    /// Records a thousand operations without evaluating them.
     fn record(&self) -> Result<Work> {
         let image = self.image.clone();
         Ok(Box::new(move || {
@@ -203,7 +207,7 @@ impl Bench {
     }
 }
 
-/// What rank 0 says; all ranks must ask.
+/// The value of rank 0. Collective.
 fn as_rank_0(session: &Session, value: bool) -> Result<bool> {
     let all = session.comm().gather(u64::from(value)).map_err(|e| e.during(session.rank(), "benchmark"))?;
     Ok(all[0] == 1)
@@ -227,12 +231,12 @@ fn measure(session: &Session, mut work: Work, runs: usize, budget: f64) -> Resul
     Ok((times, cold))
 }
 
-/// Threads of the host that work for the session's device.
+/// Host threads that work for the session's device.
 fn threads_of(session: &Session) -> usize {
     session.device().map_or(1, |device| device.workers().threads())
 }
 
-/// Measures the wanted operations on images of one size in one mode.
+/// Measures the requested operations on images of one size in one mode.
 fn measure_all(options: &Options, size: usize, mode: Mode) -> Result<(String, Vec<BenchLine>)> {
     let mut builder = Session::builder().device(&options.device).eager(true).mode(mode).trace(options.trace.is_some());
     builder = builder.all_lanes(options.all_lanes);

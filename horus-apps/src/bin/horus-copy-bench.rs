@@ -1,6 +1,6 @@
-//! Times copies between a program's memory and chunks through which pixels travel to a device and back: by threads, by the
-//! size of chunks, and by how threads meet and store. With a device, what such copies reach beside copies that the device
-//! makes by itself.
+//! Times copies between a program's memory and the chunks through which pixels travel to a device
+//! and back, by number of threads, size of chunks, synchronisation and kind of stores. With a
+//! device, compares the throughput of such copies with copies that the device makes directly.
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -17,19 +17,19 @@ use horus::prelude::*;
 /// Times copies in host memory and, with a device, to it and back.
 #[derive(Parser)]
 struct Options {
-    /// MiB that are copied.
+    /// MiB to copy.
     #[arg(long, default_value_t = 64)]
     size: usize,
     /// Numbers of threads.
     #[arg(long, value_delimiter = ',', default_value = "1,2,4,8,16")]
     threads: Vec<usize>,
-    /// MiB of a chunk.
+    /// MiB per chunk.
     #[arg(long, value_delimiter = ',', default_value = "1,2,4,8")]
     chunk: Vec<usize>,
-    /// Chunks in turn, of which one travels while the others are copied.
+    /// Number of chunks, one of which is transferred while the others are copied.
     #[arg(long, default_value_t = 6)]
     buffers: usize,
-    /// Timed runs after one that is not counted.
+    /// Timed runs, after one that is not counted.
     #[arg(long, default_value_t = 9)]
     runs: usize,
     /// A device to copy to and from: cuda, cuda:N.
@@ -52,19 +52,19 @@ fn rate(runs: usize, bytes: usize, mut work: impl FnMut() -> Result<(), DeviceEr
     Ok(bytes as f64 / times[times.len() / 2] / 1e9)
 }
 
-/// How the threads go about it.
+/// Synchronisation of the threads.
 #[derive(Clone, Copy)]
 enum Way {
-    /// They meet for each chunk.
+    /// Once per chunk.
     Each,
-    /// They meet once for all chunks but one.
+    /// Once for all chunks but one.
     InTurn(Stores),
 }
 
 const WAYS: [(&str, Way); 3] =
     [("each", Way::Each), ("in turn", Way::InTurn(Stores::Cached)), ("streamed", Way::InTurn(Stores::Streamed))];
 
-/// What travels: to chunks, which are few, or from them.
+/// Copies to the few chunks, or from them.
 fn through(workers: &Workers, way: Way, up: bool, user: &mut [u8], chunks: &mut [Vec<u8>]) {
     let size = chunks[0].len();
     let at_once = if let Way::Each = way { 1 } else { chunks.len().saturating_sub(1).max(1) };
@@ -136,7 +136,7 @@ fn host(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Copies to a device and back: through chunks, and by the device itself.
+/// Copies to a device and back, through chunks and directly.
 fn device(device: &dyn Device, options: &Options) -> Result<(), DeviceError> {
     println!("\n{} with {} threads, GB/s", device.name(), device.workers().threads());
     println!("{:>9} {:>9} {:>9} {:>9} {:>9} {:>9}", "MiB", "up", "down", "both", "locked up", "down");

@@ -1,11 +1,11 @@
-//! How fast halos travel between GPUs: Horus's own exchange against the same messages handed to NCCL by themselves,
-//! and against the way through the host.
+//! Speed of halo exchange between GPUs: Horus's exchange compared with the same messages handed to
+//! NCCL directly, and with the path through the host.
 //!
 //!     mpirun -n 4 horus-fabric-bench [ROWS [COLUMNS [ROUNDS]]]        (21 rows of 16384 f32, 200 rounds)
 //!
-//! One rank per GPU. Rank 0 prints the median time of one exchange that is waited for, and the time per exchange when many
-//! are enqueued, each on the slowest rank; `ratio` is Horus against NCCL. What arrives is checked. Without NCCL, only the
-//! way through the host is measured.
+//! One rank per GPU. Rank 0 prints the median time of a single exchange, and the time per exchange
+//! when many are enqueued, each on the slowest rank; `ratio` is Horus divided by NCCL. Received
+//! bytes are checked. Without NCCL, only the path through the host is measured.
 
 use std::panic::Location;
 use std::process::ExitCode;
@@ -29,7 +29,7 @@ use horus_cuda::CudaDevice;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// Exchanges before any is timed.
+/// Untimed exchanges at the start.
 const WARM_UP: usize = 20;
 
 struct Bench<'a> {
@@ -55,7 +55,7 @@ impl Bench<'_> {
         (y * 37 + 11) as u8
     }
 
-    /// A strip with its own rows, and nothing around it.
+    /// A strip with its own rows and an empty halo.
     fn fresh(&self) -> Result<Memory> {
         let mut memory = self.device.allocate(self.geometry.bytes())?;
         let mut bytes = vec![0; self.geometry.bytes()];
@@ -79,13 +79,13 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// As the executor does it from device to device.
+    /// The executor's exchange from device to device.
     fn horus(&self, memory: &mut Memory) -> Result<()> {
         peers::redistribute(&self.device, self.comm, &self.movement(true), None, (memory, self.geometry))?;
         Ok(())
     }
 
-    /// As the executor does it through the host.
+    /// The executor's exchange through the host.
     fn staged(&self, memory: &mut Memory) -> Result<()> {
         let workers = self.device.workers();
         let source = Held::Device(&self.device, memory);
@@ -95,7 +95,8 @@ impl Bench<'_> {
         Ok(())
     }
 
-    /// Median microseconds of an exchange that is waited for, and microseconds of one of many; of the slowest rank.
+    /// Median microseconds of a single exchange, and microseconds per exchange of many, on the
+    /// slowest rank.
     fn time(&self, rounds: usize, mut exchange: impl FnMut() -> Result<()>) -> Result<(f64, f64)> {
         let mut times = Vec::new();
         for round in 0..WARM_UP + rounds {
@@ -166,7 +167,7 @@ fn run(comm: &dyn Communicator) -> Result<()> {
     bench.check(&memory)?;
     let ours = bench.time(rounds, || bench.horus(&mut memory))?;
     show("Horus", ours);
-    // The same messages between the same ranks, each from and to its own place in a block that holds nothing else.
+    // The same messages between the same ranks, each with a place of its own in a separate block.
     let neighbours: Vec<usize> = (0..ranks).filter(|r| r + 1 == me || me + 1 == *r).collect();
     let place = |first: usize| {
         let message = move |(i, r): (usize, &usize)| Message { rank: *r, block: 0, at: (first + i) * bytes, bytes };

@@ -1,4 +1,4 @@
-//! Times programs over volumes: on the device, and from arrays to arrays.
+//! Times programs over volumes, on the device and from arrays to arrays.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -12,7 +12,7 @@ use serde_json::json;
 
 /// Times programs over volumes.
 ///
-/// Bytes are those of all fields that a program reads and of all that it makes.
+/// Bytes are those of all fields that a program reads and writes.
 #[derive(Parser)]
 struct Options {
     /// Programs, comma separated: state, density, mixing, copy; or `all`
@@ -21,10 +21,11 @@ struct Options {
     /// Levels, rows and columns
     #[arg(long, default_value = "42x1024x1024", value_parser = extent)]
     size: [usize; 3],
-    /// How much is optimised: naive, lazy, fused; several are measured one after the other
+    /// Optimisation: naive, lazy, fused; several are measured in turn
     #[arg(long, default_value = "fused", value_delimiter = ',')]
     mode: Vec<Mode>,
-    /// Also from pixels on the host to pixels on the host; several are measured one after the other
+    /// Also measure from pixels on the host to pixels on the host; several kinds are measured in
+    /// turn
     #[arg(long, value_delimiter = ',')]
     from_host: Vec<Arrays>,
     /// Device: auto, cpu, cuda, cuda:N
@@ -33,7 +34,7 @@ struct Options {
     /// Threads (by default as many as a session takes)
     #[arg(long)]
     threads: Option<usize>,
-    /// Timed runs after one that is not counted
+    /// Timed runs, after one that is not counted
     #[arg(long, default_value_t = 7)]
     runs: usize,
     /// Write the results to this file
@@ -50,14 +51,14 @@ fn extent(text: &str) -> std::result::Result<[usize; 3], String> {
 /// A program: from tracers to fields.
 struct Row {
     name: &'static str,
-    /// How many fields it reads.
+    /// Number of fields read.
     read: usize,
     made: usize,
     record: fn(&SeaWater, &[Field; 2]) -> Vec<Field>,
 }
 
 const ROWS: [Row; 4] = [
-    // What streaming costs: a field read, a field made.
+    // The cost of streaming: one field read, one written.
     Row { name: "copy", read: 1, made: 1, record: |_, [t, _]| vec![t + 0.5] },
     Row { name: "density", read: 2, made: 1, record: |water, [t, s]| vec![water.density(t, s)] },
     Row {
@@ -85,7 +86,7 @@ struct Bench<'a> {
     session: Session,
     water: SeaWater,
     shape: Shape,
-    /// Temperatures that fall with the depth, and salinities.
+    /// Temperatures that fall with depth, and salinities.
     tracers: [Vec<f64>; 2],
 }
 
@@ -125,7 +126,7 @@ impl<'a> Bench<'a> {
     }
 
     fn on_device(&self, row: &Row) -> Result<(f64, usize)> {
-        // Computed, so that they are on the device, and not what was given.
+        // Computed, so that they are on the device and not host data.
         let tracers = self.given().map(|f| f + 0.0);
         self.session.evaluate()?;
         self.median(|| {

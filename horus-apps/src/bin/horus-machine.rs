@@ -1,4 +1,5 @@
-//! Measures this machine, so that sessions predict costs by it: copies, launches, kernels, messages between ranks, files.
+//! Measures this machine, so that sessions predict costs by it: copies, launches, kernels, messages
+//! between ranks, files.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -8,8 +9,8 @@ use horus::core::machine::here::{self, keep};
 use horus::core::machine::measure::measure;
 use horus::prelude::*;
 
-/// Measures this machine in about ten seconds and keeps what was found for all sessions on such hardware. Under mpirun it measures
-/// messages between ranks, too.
+/// Measures this machine in about ten seconds and keeps the profile for all sessions on such
+/// hardware. Under mpirun it also measures messages between ranks.
 #[derive(Parser)]
 #[command(version)]
 struct Options {
@@ -45,7 +46,7 @@ fn run(options: &Options) -> Result<()> {
     let session = builder.build()?;
     let Some(device) = session.device() else { return Err(Error::Config("the session has no device".into())) };
     let profile = if options.show { here::profile(device)? } else { measure(device, session.comm(), options.quick)? };
-    // One of each kind of hardware keeps its profile and tells it.
+    // One rank per kind of hardware keeps its profile and prints it.
     let kinds =
         session.comm().gather(here::number(&profile.hardware)).map_err(|e| e.during(session.rank(), "keeping it"))?;
     if kinds[..session.rank()].contains(&kinds[session.rank()]) {

@@ -1,9 +1,10 @@
 //! Measures a series of pictures against its parts, each measured alone.
 //!
-//! The bound per picture is the busiest resource: on a GPU its kernels, a direction of its bus, or the host's cores; on the
-//! CPU, where kernels take the cores, too, the cores. What the cores decode and encode is measured with one of them at work,
-//! and with all at once: they share caches, memory, and often their arithmetic units, two by two. The bound counts on
-//! the former divided by their number, the second ratio on the latter.
+//! The bound per picture is the busiest resource: on a GPU its kernels, a direction of its bus, or
+//! the host's cores; on the CPU, whose cores also run the kernels, the cores. Decoding and encoding
+//! are measured with one core, and with all at once: cores share caches, memory, and often, in
+//! pairs, their arithmetic units. The bound uses the former divided by the number of cores, the
+//! second ratio the latter.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -33,15 +34,15 @@ struct Args {
     /// Worker threads (all cores if not given)
     #[arg(long)]
     threads: Option<usize>,
-    /// Folder for the pictures and what is made of them
+    /// Folder for the pictures and results
     #[arg(long)]
     work: PathBuf,
-    /// How often the series is run; the median counts
+    /// Number of runs of the series, of which the median is reported
     #[arg(long, default_value_t = 3)]
     repeat: usize,
 }
 
-/// Pictures that each part is measured with, alone.
+/// Pictures for measuring each part alone.
 const SAMPLE: usize = 4;
 
 fn main() -> ExitCode {
@@ -77,10 +78,10 @@ fn run(args: &Args) -> Result<()> {
     let (mut lines, mut files) = (Vec::new(), Vec::new());
     for (i, picture) in std::iter::once(&decoded[0]).chain(&decoded).enumerate() {
         let response = operation(&AnyImage::from_picture(&session, picture.clone()));
-        // What comes down are bytes; around a PGM file they are only copied.
+        // Downloaded pixels are bytes; encoding PGM only copies them.
         let bytes = response.encode(Format::Pgm, &options)?;
         if i == 0 {
-            before = session.times(); // what is made once, is made
+            before = session.times(); // one-time costs are over
             continue;
         }
         lines.push(AnyImage::read(&one, &bytes)?.convert::<u8>());
@@ -138,9 +139,9 @@ fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// What a picture takes to be decoded, and its result to be encoded, when all cores do that and nothing else.
+/// Time for decoding a picture and encoding its result when all cores do only that.
 fn all_cores(cores: usize, paths: &[PathBuf], results: &[Vec<u8>]) -> Result<Duration> {
-    /// Pictures for each.
+    /// Pictures per core.
     const EACH: usize = 4;
     let sessions = (0..cores).map(|_| session_of_one()).collect::<Result<Vec<_>>>()?;
     let work = |number: usize, session: &Session| -> Result<()> {
@@ -176,7 +177,7 @@ fn session_of_one() -> Result<Session> {
     Session::builder().device("cpu").threads(1).build()
 }
 
-/// Pictures of vessels, each turned a little more: they compress as pictures do, and none is like another.
+/// Pictures of vessels, each rotated further: they compress like photographs, and all differ.
 fn pictures(args: &Args, folder: &Path) -> Result<Vec<PathBuf>> {
     let session = Session::builder().device("cpu").build()?;
     let worms = Image::worms(&session, args.size, args.size);

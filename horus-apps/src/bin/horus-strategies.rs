@@ -1,4 +1,5 @@
-//! Times strategies of copying between host and device (chapter 5 of the thesis), and compares them with what is predicted.
+//! Times strategies of copying between host and device (chapter 5 of the thesis), and compares them
+//! with predictions.
 //!
 //! Pixels come from page-locked memory and go to page-locked memory.
 
@@ -18,16 +19,16 @@ struct Options {
     /// Programs, comma separated, or `all`.
     #[arg(long, default_value = "all")]
     op: String,
-    /// Rows and columns of the image; several, comma separated, are measured one after the other.
+    /// Rows and columns of the image; several, comma separated, are measured in turn.
     #[arg(long, default_value = "1024,2048,4096,8192,16384", value_delimiter = ',')]
     size: Vec<usize>,
     /// Device: auto, cpu, cuda, cuda:N.
     #[arg(long, default_value = "cuda")]
     device: String,
-    /// Timed runs of each strategy after two that are not counted.
+    /// Timed runs of each strategy, after two that are not counted.
     #[arg(long, default_value_t = 31)]
     runs: usize,
-    /// Seconds for each strategy of a row, after which no further run begins.
+    /// Seconds per strategy of a row, after which no further run begins.
     #[arg(long, default_value_t = 1.0)]
     budget: f64,
     /// Write a table to this file.
@@ -59,7 +60,7 @@ const PROGRAMS: &[(&str, Program)] = &[
     ("Conv2D", |i| conv2d(i, &Params::default())),
 ];
 
-/// The strategies that are forced, and the choice between them, which comes last.
+/// The forced strategies, and the automatic choice, which comes last.
 fn strategies() -> Vec<(String, Transfer)> {
     let streams = |n| (format!("{n} streams"), Transfer::Streams(NonZeroU8::new(n)));
     let forced = [("explicit".to_owned(), Transfer::Explicit)].into_iter().chain([2, 4, 8, 16].map(streams));
@@ -70,13 +71,13 @@ fn strategies() -> Vec<(String, Transfer)> {
 /// Milliseconds of one strategy.
 #[derive(Clone)]
 struct Timed {
-    /// Of each run, sorted.
+    /// Sorted times of all runs.
     runs: Vec<f64>,
     predicted: f64,
 }
 
 impl Timed {
-    /// The run that this share of runs takes no longer than.
+    /// The time that this share of runs does not exceed.
     fn quantile(&self, share: f64) -> f64 {
         self.runs[((self.runs.len() - 1) as f64 * share).round() as usize]
     }
@@ -86,7 +87,7 @@ impl Timed {
     }
 }
 
-/// The type of the pixels that are given.
+/// The type of the given pixels.
 #[derive(Clone, Copy)]
 enum Given {
     Bytes,
@@ -110,7 +111,7 @@ impl Given {
     }
 }
 
-/// Strategies take turns, so that a machine that becomes slower or faster does so for all of them.
+/// Strategies take turns, so that a change in the machine's speed affects all of them.
 fn timed<T: Pixel>(
     options: &Options,
     size: usize,
@@ -149,8 +150,8 @@ fn timed<T: Pixel>(
     Ok(runs.into_iter().zip(&sessions).zip(before).map(told).collect())
 }
 
-/// What was chosen: the forced strategy that is predicted to take as long, as it makes the same plan, and the median of the runs of
-/// both.
+/// The forced strategy with the same prediction as the automatic choice, which makes the same plan,
+/// and the median of the runs of both.
 fn chosen(times: &[Timed]) -> (Option<usize>, f64) {
     let Some((auto, forced)) = times.split_last() else { return (None, 0.0) };
     let same = forced.iter().position(|t| (t.predicted / auto.predicted - 1.0).abs() < 1e-6);
@@ -160,7 +161,7 @@ fn chosen(times: &[Timed]) -> (Option<usize>, f64) {
     (same, Timed { runs, ..auto.clone() }.median())
 }
 
-/// How far predictions are away, of what was measured.
+/// Median relative error of predictions.
 fn median(mut errors: Vec<f64>) -> f64 {
     errors.sort_by(f64::total_cmp);
     errors.get(errors.len() / 2).copied().unwrap_or(0.0)

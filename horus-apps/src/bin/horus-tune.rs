@@ -1,6 +1,8 @@
-//! Searches for the launch shapes that are fastest on a GPU, and keeps them for every program of this user.
+//! Searches for the launch shapes that are fastest on a GPU, and keeps them for every program of
+//! this user.
 //!
-//! Tuning changes no result: each candidate's output is compared, bit by bit, with that of the present choice.
+//! Tuning changes no result: each candidate's output is compared bit by bit with that of the
+//! present choice.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -33,8 +35,8 @@ struct Options {
     #[arg(long)]
     double: bool,
 
-    /// Table to write; rows of other kernels in it stay (HORUS_TUNING if not given, else horus/tuning.json in the user's
-    /// configuration directory)
+    /// Table to write; rows of other kernels in it are kept (HORUS_TUNING if not given, else
+    /// horus/tuning.json in the user's configuration directory)
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -88,7 +90,8 @@ fn search(options: &Options, dtype: DType) -> Result<Vec<Entry>> {
     Ok(found)
 }
 
-/// Writes rows in place of the older ones for the same kernels; one row per line, so that tables can be compared.
+/// Replaces the older rows for the same kernels; writes one row per line, so that tables can be
+/// compared.
 fn write(path: &Path, old: Vec<Entry>, new: Vec<Entry>) -> Result<()> {
     let replaced = |e: &Entry| new.iter().any(|n| (n.arch, n.family) == (e.arch, e.family));
     let rows = old.into_iter().filter(|e| !replaced(e)).chain(new.iter().copied());

@@ -1,4 +1,4 @@
-//! Solves the equation of Poisson on a square by Jacobi's relaxation.
+//! Solves Poisson's equation on a square by Jacobi's relaxation.
 
 use std::process::ExitCode;
 

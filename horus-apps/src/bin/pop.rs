@@ -1,4 +1,4 @@
-//! Density of sea water and what vertical mixing depends on.
+//! Density of sea water and the fields that vertical mixing depends on.
 
 use std::process::ExitCode;
 

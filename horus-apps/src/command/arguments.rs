@@ -1,4 +1,5 @@
-//! The arguments of a call, as its operation asks for them: numbers, choices, and pictures in the operation's type.
+//! The arguments of a call as its operation reads them: numbers, choices, and pictures in the
+//! operation's type.
 
 use horus::prelude::*;
 
@@ -7,7 +8,7 @@ use super::parameter::{Argument, Extent, Operand};
 use super::value::Current;
 use crate::batch::Response;
 
-/// The arguments of a call, and what they refer to.
+/// The arguments of a call, with the pictures that they refer to.
 pub(crate) struct Arguments<'a> {
     call: &'a Call,
     files: &'a Files,
@@ -15,7 +16,7 @@ pub(crate) struct Arguments<'a> {
 }
 
 impl<'a> Arguments<'a> {
-    /// Those of `call`, in a chain on `input`, whose pictures are `files`.
+    /// The arguments of `call`, in a chain on `input`; `files` holds the pictures.
     pub(super) fn new(call: &'a Call, files: &'a Files, input: &'a Current) -> Arguments<'a> {
         Arguments { call, files, input }
     }
@@ -30,7 +31,7 @@ pub(crate) enum Term<T: Pixel> {
     Image(Image<T>),
 }
 
-/// Evaluates `$body` with `$term` bound to whatever the [`Term`] is.
+/// Evaluates `$body` with `$term` bound to the value in a [`Term`].
 macro_rules! with_term {
     ($from:expr, $term:ident => $body:expr) => {
         match $from {
@@ -60,19 +61,19 @@ impl Arguments<'_> {
     accessors! {
         /// A number.
         number Number f64;
-        /// A whole number from 0 on.
+        /// A non-negative integer.
         count Count usize;
-        /// A whole number.
+        /// An integer.
         offset Offset isize;
-        /// A height or a width to come.
+        /// The height or width of a result.
         extent Extent Extent;
         /// A number, if one is given.
         limit Limit Option<f64>;
         /// Numbers.
         numbers Numbers Vec<f64>;
-        /// Which of the words of a choice.
+        /// The index of a word of a choice.
         choice Choice usize;
-        /// An edge mode.
+        /// A border mode.
         border Border Border;
         /// A footprint.
         footprint Footprint Footprint;
@@ -85,7 +86,7 @@ impl Arguments<'_> {
         u32::try_from(self.count(name)).unwrap_or(u32::MAX)
     }
 
-    /// The argument of a parameter; that rows ask for parameters of theirs is tested by running each.
+    /// The argument of a parameter. A test runs each row, so its parameters exist.
     fn argument(&self, name: &str) -> &Argument {
         let at = self.call.operation.parameters.iter().position(|p| p.name == name);
         &self.call.arguments[at.expect("a row asks for its own parameters")]
@@ -98,7 +99,7 @@ impl Arguments<'_> {
         }
     }
 
-    /// The picture that an argument names, if it is one.
+    /// The picture that an argument names, if any.
     pub(crate) fn picture(&self, name: &str) -> Option<Current> {
         match self.as_operand(name) {
             Operand::Input => Some(self.input.clone()),
@@ -133,8 +134,8 @@ impl Arguments<'_> {
         }
     }
 
-    /// The picture that an argument names, in type `T`. Beside floats, integers are brought to the scale on which `white` is white;
-    /// floats are taken as they are.
+    /// The picture that an argument names, in type `T`. Beside floats, integers are converted to
+    /// the scale on which `white` is white; floats are used as they are.
     pub(crate) fn image<T: Pixel>(&self, name: &str, white: f64) -> Result<Image<T>, Fault> {
         let picture = self.picture(name).ok_or_else(|| Fault::Said("it takes a picture".into()))?;
         let (has, wanted) = (picture.dtype(), T::DTYPE);
@@ -154,7 +155,7 @@ impl Arguments<'_> {
     }
 }
 
-/// The number as a pixel of `image`, if there is such a one.
+/// The number as a pixel of `image`, if it is representable.
 pub(crate) fn exact<T: Pixel>(_image: &Image<T>, value: f64) -> Result<T, Fault> {
     pixel(value)
 }

@@ -19,7 +19,7 @@ use crate::batch;
 #[derive(Debug)]
 pub(crate) struct Chain {
     pub(crate) calls: Vec<Call>,
-    /// What becomes of the alpha of pictures.
+    /// Treatment of the pictures' alpha.
     pub(crate) alpha: Alpha,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Call {
     pub(crate) text: String,
 }
 
-/// What a chain ends in.
+/// The result of a chain.
 pub(crate) enum Outcome {
     /// A picture, which is saved.
     Picture(Current),
@@ -44,7 +44,7 @@ pub(crate) enum Outcome {
 /// Numbers not yet computed, and the lines that show them.
 pub(crate) type Answer = Box<dyn Values<Output = Vec<String>>>;
 
-/// Values, and the lines that tell them.
+/// Values, and their conversion to lines.
 struct Told<V: Values> {
     values: V,
     lines: fn(V::Output) -> Vec<String>,
@@ -68,11 +68,11 @@ pub(crate) fn answer<V: Values + 'static>(values: V, lines: fn(V::Output) -> Vec
     Box::new(Told { values, lines })
 }
 
-/// Why an operation cannot be recorded.
+/// The reason why an operation cannot be recorded.
 pub(crate) enum Fault {
     /// It does not fit the picture.
     Said(String),
-    /// The library says so.
+    /// An error of the library.
     Core(Error),
 }
 
@@ -83,22 +83,22 @@ impl From<Error> for Fault {
 }
 
 impl Fault {
-    /// It takes numbers and got a mask.
+    /// The operation takes numbers and got a mask.
     pub(crate) fn of_mask() -> Fault {
         Fault::Said("it takes numbers, not a mask; put `to_unit` or `convert TYPE` before it to get 0 and 1".into())
     }
 
-    /// It takes a mask and got numbers.
+    /// The operation takes a mask and got numbers.
     pub(crate) fn of_numbers() -> Fault {
         Fault::Said("it takes a mask, not numbers; put `threshold T`, `otsu` or a comparison before it".into())
     }
 
-    /// It does not know the type of the picture.
+    /// The operation does not support the picture's type.
     pub(crate) fn unknown_type(image: &AnyImage) -> Fault {
         Fault::Said(format!("it does not support pixels of type {}", image.dtype()))
     }
 
-    /// In one line, without the line of our source where it was recorded.
+    /// One line, without the source line where it was recorded.
     fn text(&self, name: &str) -> String {
         let named = |op: &str, message: &str| match op == name {
             true => message.to_owned(),
@@ -116,7 +116,7 @@ impl Fault {
     }
 }
 
-/// The pictures that arguments name, read.
+/// The pictures that arguments name.
 #[derive(Default)]
 pub(crate) struct Files(BTreeMap<PathBuf, AnyImage>);
 
@@ -150,12 +150,12 @@ impl Chain {
         Ok(Chain { calls, alpha: Alpha::Keep })
     }
 
-    /// Whether it ends in numbers and not in a picture.
+    /// Returns `true` if it ends in numbers instead of a picture.
     pub(crate) fn ends_in_numbers(&self) -> bool {
         self.calls.last().is_some_and(Call::ends)
     }
 
-    /// The pictures that its arguments name, each with the call that it stands in, and the place of that.
+    /// The pictures that its arguments name, each with its call and the call's index.
     fn files(&self) -> impl Iterator<Item = (usize, &Call, &PathBuf)> {
         let calls = self.calls.iter().enumerate();
         calls.flat_map(|(i, call)| call.arguments.iter().map(move |argument| (i, call, argument))).filter_map(
@@ -166,11 +166,11 @@ impl Chain {
         )
     }
 
-    /// Checks, on rank 0, that the pictures that its arguments name exist: once, rather than for each picture of a
-    /// series. Asks `absent` there, and tells its answer on all ranks.
+    /// Checks on rank 0 that the pictures named by arguments exist: once, rather than for each
+    /// picture of a series. Calls `absent` there, and returns its result on all ranks.
     ///
     /// # Errors
-    /// A message, on all ranks, about the first that does not.
+    /// A message, on all ranks, about the first missing picture.
     pub(crate) fn present(&self, absent: impl Fn() -> Option<String>) -> Result<Option<String>, String> {
         let comm = horus::ranks().map_err(|e| e.to_string())?;
         let found = on_first(&*comm, "looking for the pictures that operations name", || {
@@ -224,7 +224,7 @@ impl Chain {
 }
 
 impl Call {
-    /// The fault of this call, which stands at place `i`, counted from 0.
+    /// The error for a fault of this call, the `i`-th from 0.
     fn at(&self, i: usize, fault: Fault) -> Error {
         let cause = fault.text(self.operation.name);
         Error::Config(format!("operation {}, `{}`: {cause}", i + 1, self.text))
@@ -244,8 +244,9 @@ impl Call {
     }
 }
 
-/// Whether the operation of this name, given these arguments, still takes this word, which is the name of an operation, too:
-/// `variance` after `windows 7 7 4 4` says what is computed of each.
+/// Returns `true` if the operation of this name, given these arguments, still takes this word,
+/// which is also the name of an operation: `variance` after `windows 7 7 4 4` is the statistic of
+/// each window.
 fn takes(name: &str, given: &[&str], word: &str) -> bool {
     table::named(name).any(|operation| {
         let Ok((arguments, rest)) = placed(operation, given) else { return false };
@@ -262,7 +263,7 @@ fn understood(operation: &Operation, words: &[&str]) -> Result<Vec<Argument>, St
     let parameters = operation.parameters;
     let (arguments, rest) = placed(operation, words)?;
     if let Some(word) = rest.first() {
-        // A word too many may be an operation that is misspelt.
+        // A superfluous word may be a misspelt operation.
         let what = if parameters.is_empty() { "it takes no arguments" } else { "too many arguments" };
         return Err(format!("{what}: unexpected `{word}`{}", table::instead(word)));
     }
@@ -280,7 +281,7 @@ fn understood(operation: &Operation, words: &[&str]) -> Result<Vec<Argument>, St
     complete.collect()
 }
 
-/// The arguments that are given, in the order of the operation's parameters, and the words too many.
+/// The given arguments, in the order of the operation's parameters, and the superfluous words.
 fn placed<'w>(operation: &Operation, words: &[&'w str]) -> Result<(Vec<Option<Argument>>, Vec<&'w str>), String> {
     let parameters = operation.parameters;
     let mut arguments: Vec<Option<Argument>> = vec![None; parameters.len()];
@@ -311,9 +312,9 @@ fn placed<'w>(operation: &Operation, words: &[&'w str]) -> Result<(Vec<Option<Ar
         let Some(word) = rest.first().filter(|_| arguments[i].is_none()) else { continue };
         let (argument, taken) = match parameter.kind.parse(rest) {
             Ok(parsed) => parsed,
-            // A word that only one of those behind takes is meant for it: `rotate 30 wrap`.
+            // A word that only a later parameter takes is meant for that one: `rotate 30 wrap`.
             Err(_) if parameter.default.is_some() && later(&parameters[i + 1..], &arguments[i + 1..], word) => continue,
-            // It may be an operation that is misspelt.
+            // It may be a misspelt operation.
             Err(e) if word.starts_with(char::is_alphabetic) => return Err(of(parameter, e + &table::instead(word))),
             Err(e) => return Err(of(parameter, e)),
         };
@@ -323,7 +324,7 @@ fn placed<'w>(operation: &Operation, words: &[&'w str]) -> Result<(Vec<Option<Ar
     Ok((arguments, rest.to_vec()))
 }
 
-/// Whether one of these parameters, which may all be left out, takes a word that is no number.
+/// Returns `true` if one of these parameters, all optional, takes a word that is not a number.
 fn later(parameters: &[Parameter], arguments: &[Option<Argument>], word: &str) -> bool {
     let free = parameters.iter().zip(arguments).filter(|(_, argument)| argument.is_none());
     word.parse::<f64>().is_err()

@@ -1,4 +1,5 @@
-//! Help generated from the table of operations, for the terminal and as a page of the documentation.
+//! Help generated from the table of operations, for the terminal and as a page of the
+//! documentation.
 
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -6,7 +7,7 @@ use std::fmt::Write;
 use super::parameter::Parameter;
 use super::table::{self, Family, Operation, Record};
 
-/// What stands under the options.
+/// Text below the options.
 pub(super) fn short() -> String {
     let mut text = "\
 Examples:
@@ -34,7 +35,7 @@ fn of(family: Family) -> impl Iterator<Item = &'static Operation> {
     table::all().iter().filter(move |row| row.family == family)
 }
 
-/// Words in lines of at most 100 columns, those after the first indented further.
+/// Words in lines of at most 100 columns, with further indentation after the first.
 fn folded(title: &str, words: impl Iterator<Item = &'static str>, indent: usize) -> String {
     const WIDTH: usize = 100;
     let mut text = String::new();
@@ -49,7 +50,8 @@ fn folded(title: &str, words: impl Iterator<Item = &'static str>, indent: usize)
     text + &format!("{line}\n")
 }
 
-/// The help requested by `words`, if any: `help`, `operations`, `help NAME...`, of operations and of topics.
+/// The help requested by `words`, if any: `help`, `operations`, `help NAME...`, of operations and
+/// of topics.
 pub(super) fn asked(words: &[OsString]) -> Option<Result<String, String>> {
     let (first, names) = words.split_first()?;
     if first != "help" && first != "operations" {
@@ -159,7 +161,7 @@ operation before it takes it: `tiles 8 8 max` has the largest pixel of each tile
 
 ";
 
-/// What is told of by names of its own, and on the page.
+/// Topics with names of their own, which are also on the page.
 const TOPICS: &[(&[&str], &str)] = &[
     (
         &["operand", "operands"],

@@ -1,9 +1,9 @@
-//! Histograms as images, so that what follows from one is recorded like everything else and nothing is looked at between
-//! reading a picture and saving it.
+//! Histograms as images, so that everything derived from one is recorded and nothing is evaluated
+//! between reading a picture and saving it.
 
 use horus::prelude::*;
 
-/// How many levels a histogram tells apart.
+/// Number of levels of a histogram.
 pub(crate) const LEVELS: usize = 256;
 
 /// The pixels in [`LEVELS`] levels between `low` and `high`; all 0 where these are equal.
@@ -12,20 +12,22 @@ pub(crate) fn levels(image: &Image<f32>, low: &Value<f32>, high: &Value<f32>) ->
     ((image - low) / (high - low) * top).convert()
 }
 
-/// How many pixels are in each level: one row.
+/// The number of pixels in each level, as one row.
 pub(crate) fn counts(levels: &Image<u8>) -> Image<f64> {
     // Each level is the middle of a bin.
     levels.histogram(LEVELS, -0.5, LEVELS as f64 - 0.5).counts()
 }
 
-/// The sums of a row of [`LEVELS`] up to and with each.
+/// Running sums of a row of [`LEVELS`], inclusive.
 pub(crate) fn running(row: &Image<f64>) -> Image<f64> {
     let up_to = Image::from_fn(row.session(), LEVELS, LEVELS, |y, x| if x <= y { 1.0 } else { 0.0 });
     (up_to * row).row_sums().transpose()
 }
 
-/// Otsu's threshold (1979): where the levels divide into two classes of the largest variance between them, the middle between
-/// the last level of the lower class and the next. What is above belongs to the upper class. Infinite for a picture of one value.
+/// Otsu's threshold (1979): of all divisions of the levels into two classes, the one with the
+/// largest variance between them; the threshold lies midway between the last level of the lower
+/// class and the next. Pixels above it belong to the upper class. Infinite for a picture of one
+/// value.
 pub(crate) fn otsu(image: &Image<f32>) -> Image<f32> {
     let (low, high) = (image.min_value(), image.max_value());
     let counts = counts(&levels(image, &low, &high));

@@ -1,4 +1,4 @@
-//! `horus info FILE...`: what files hold, told without reading their pixels.
+//! `horus info FILE...`: properties of files, found without reading their pixels.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use horus::prelude::*;
 use crate::batch::is_store;
 use crate::report::{count, held};
 
-/// Tells what pictures hold: size, type, pages, tiles, smaller copies.
+/// Prints the properties of pictures: size, type, pages, tiles, smaller copies.
 #[derive(Parser, Debug)]
 #[command(name = "horus info", version, about)]
 struct Args {
@@ -22,12 +22,13 @@ struct Args {
     #[arg(long, value_name = "N")]
     page: Option<usize>,
 
-    /// Read volumes: all pages of a TIFF file as levels, of an npy array of three axes the first as the depth
+    /// Read volumes: all pages of a TIFF file as levels, or the first axis of a three-dimensional
+    /// npy array as the depth
     #[arg(long)]
     volume: bool,
 }
 
-/// What is told to `info FILE...`, if that is what `words` are.
+/// The answer to `info FILE...`, if `words` are that.
 pub(super) fn asked(words: &[OsString]) -> Option<Result<String, String>> {
     let (first, rest) = words.split_first()?;
     if first != "info" {

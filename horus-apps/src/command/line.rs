@@ -23,19 +23,21 @@ use crate::batch::{Options, RunFiles, STANDARD};
                       horus info FILE..."
 )]
 pub(super) struct Args {
-    /// Pictures to read (PNG, JPEG, TIFF, PNM, BMP or npy; - is stdin; a Zarr store, if built with them), with --out-dir any number of them
-    /// and of folders, else the file to write (- is stdout; NAME.zarr); then, from the first word on that is the name of an operation, operations with their
-    /// arguments. A file of that name is written ./NAME
+    /// Pictures to read (PNG, JPEG, TIFF, PNM, BMP or npy; - is stdin; a Zarr store, if built with
+    /// Zarr), any number of them and of folders with --out-dir, else the file to write (- is
+    /// stdout; NAME.zarr); then, from the first word that is the name of an operation, operations
+    /// with their arguments. A file of that name is written ./NAME
     #[arg(value_name = "WORD")]
     pub(super) words: Vec<OsString>,
 
-    /// How values become integers: auto (floats from 0..=1, or from the scale of the integers that they were computed from,
-    /// to the full range; integers as they are), none, unit, or range (the smallest value becomes 0, the largest white)
+    /// Conversion of values to integers: auto (floats from 0..=1, or from the scale of the integers
+    /// that they were computed from, to the full range; integers as they are), none, unit, or range
+    /// (the smallest value becomes 0, the largest white)
     #[arg(long, value_name = "HOW", default_value = "auto", hide_possible_values = true)]
     pub(super) scaling: Scale,
 
-    /// Alpha, the last of two or four channels: keep leaves it aside, moves it where geometry moves pixels, and saves it with the
-    /// result; drop leaves it out; channel makes it a channel like the others
+    /// Alpha, the last of two or four channels: keep sets it aside, moves it where geometry moves
+    /// pixels, and saves it with the result; drop discards it; channel treats it like the others
     #[arg(long, value_name = "HOW", default_value = "keep", hide_possible_values = true)]
     pub(super) alpha: Alpha,
 
@@ -64,7 +66,7 @@ impl From<Scale> for Scaling {
     }
 }
 
-/// The command, with help of its own.
+/// The command, with its own help.
 pub(super) fn command() -> clap::Command {
     let depth = "Bits per sample of the output: 8, 16, 32 (a float TIFF, unscaled), or auto, as the type of the result and, of floats, of the \
                  integers that they were computed from";
@@ -75,10 +77,10 @@ pub(super) fn command() -> clap::Command {
         .after_help(help::short())
 }
 
-/// What is done to which files.
+/// The files and the operations on them.
 ///
 /// # Errors
-/// A message about what is missing, superfluous or misspelt.
+/// A message about missing, superfluous or misspelt words.
 pub(super) fn divided(args: &Args) -> Result<(RunFiles, Chain), String> {
     let starts = |word: &OsString| word.to_str().is_some_and(table::is_name);
     let words: Vec<OsString> = args.words.iter().map(unmasked).collect();
@@ -89,7 +91,7 @@ pub(super) fn divided(args: &Args) -> Result<(RunFiles, Chain), String> {
     let paths: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
     let options = &args.options;
     let chain = Chain::parse(&words.collect::<Result<Vec<&str>, String>>()?)?;
-    // All but a file to write.
+    // All except a file to write.
     let written = usize::from(!chain.ends_in_numbers() && options.out_dir.is_none());
     let read = &paths[..paths.len().saturating_sub(written)];
     let arrays = !read.is_empty() && options.files_from.is_none() && read.iter().all(|path| is_array(path));
@@ -112,16 +114,16 @@ pub(super) fn divided(args: &Args) -> Result<(RunFiles, Chain), String> {
     Ok((RunFiles::Numbers { inputs: paths }, chain))
 }
 
-/// Whether a file holds an array, whose channels are all alike, by its name.
+/// Returns `true` if a file holds an array, whose channels are all alike, judged by its name.
 fn is_array(path: &Path) -> bool {
     path.extension().is_some_and(|e| e.eq_ignore_ascii_case("npy") || e.eq_ignore_ascii_case("zarr"))
 }
 
-/// What is wrong with files that are to be read, if one is neither there nor named as files are: it was meant as an operation. Looks
-/// at files: of several ranks, the first alone can tell.
+/// The message about a missing input that is not named like a file either, as it was meant as an
+/// operation. Looks at files, so of several ranks only the first can tell.
 pub(super) fn absent(work: &RunFiles, options: &Options) -> Option<String> {
     match work {
-        // A format is chosen by the name of a file.
+        // The name of an output determines its format.
         RunFiles::Single { input, output } => unknown(&[input.clone(), output.clone()], options),
         RunFiles::Series { inputs, .. } => unknown(inputs, options),
         RunFiles::Numbers { inputs } => unknown(inputs, options).or_else(|| {
@@ -135,9 +137,9 @@ pub(super) fn absent(work: &RunFiles, options: &Options) -> Option<String> {
     }
 }
 
-/// That one of the words before the chain is neither a file nor an operation.
+/// The message for a word before the chain that is neither a file nor an operation.
 fn unknown(paths: &[PathBuf], options: &Options) -> Option<String> {
-    // With a format, the name of a file that is yet to be written may be anything.
+    // With a format option, an output may have any name.
     let last = usize::from(options.format.is_some() && options.out_dir.is_none());
     let words = paths[..paths.len().saturating_sub(last)].iter().filter_map(|p| p.to_str());
     let mut bare = words.filter(|word| !word.contains(['.', '/', std::path::MAIN_SEPARATOR]) && *word != STANDARD);
@@ -145,10 +147,11 @@ fn unknown(paths: &[PathBuf], options: &Options) -> Option<String> {
     Some(format!("`{word}` is neither a file nor an operation{}", table::instead(word)))
 }
 
-/// What negative numbers begin with while `clap` looks for options: it would take `-1,0,1` for some.
+/// Stands for the sign of negative numbers while `clap` looks for options, as it would take
+/// `-1,0,1` for some.
 const MINUS: char = '\u{2212}';
 
-/// The words, in which no number looks like an option.
+/// The words, with the signs of numbers replaced so that none looks like an option.
 pub(super) fn masked(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let number = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit() || c == '.') || rest == "inf";
     let mask = |word: OsString| match word.to_str().and_then(|word| word.strip_prefix('-')).filter(|rest| number(rest))
@@ -167,8 +170,8 @@ fn unmasked(word: &OsString) -> OsString {
     }
 }
 
-/// The files that results go to. They hold the exact values of floats if they are npy and Zarr, and TIFF unless other depths or scales
-/// are asked for.
+/// The files for results. npy and Zarr hold the exact values of floats, and so does TIFF unless
+/// another depth or scaling is requested.
 pub(super) fn results(work: &RunFiles, options: &Options, save: &SaveOptions) -> File {
     let format = match (&options.format, work) {
         (Some(format), _) => format.clone(),
@@ -233,14 +236,14 @@ mod tests {
             ["i", "o.png", "translate", "-3", "-.5", "correlate", "-1,0,1", "erode", "disc", "2", "wrap", "otsu"];
         assert_eq!(texts(&chain), ["translate -3 -.5", "correlate -1,0,1", "erode disc 2 wrap", "otsu"]);
         assert_eq!(texts(&["i", "min", "3", "min"]), ["min 3", "min"]);
-        // A word that the operation takes belongs to it, also where it is the name of another.
+        // A word that the operation takes belongs to it, even if it is the name of another.
         let of = |words: &[&str]| texts(&[&["i", "o.png"], words].concat());
         assert_eq!(of(&["windows", "7", "7", "4", "4", "variance"]), ["windows 7 7 4 4 variance"]);
         assert_eq!(of(&["tiles", "8", "8", "max", "max", "7"]), ["tiles 8 8 max", "max 7"]);
         assert_eq!(texts(&["i", "tiles", "8", "8", "sum", "mean"]), ["tiles 8 8 sum", "mean"]);
         assert_eq!(texts(&["i", "tiles", "8", "8", "how=min", "mean"]), ["tiles 8 8 how=min", "mean"]);
         assert_eq!(of(&["generalized", "1,1", "add", "min", "mul", "2"]), ["generalized 1,1 add min", "mul 2"]);
-        // One that may be left out is, for a word that only another takes.
+        // An optional parameter is skipped for a word that only a later one takes.
         assert_eq!(of(&["rotate", "30", "wrap", "erode", "wrap"]), ["rotate 30 wrap", "erode wrap"]);
     }
 

@@ -1,11 +1,13 @@
-//! The general command, for use without writing Rust: `horus INPUT... OUTPUT OPERATION ARGUMENT...`.
+//! The general command, for use without writing Rust:
+//! `horus INPUT... OUTPUT OPERATION ARGUMENT...`.
 //!
-//! `table` has the operations, `parameter` parses their arguments, `chain` records them on a picture, `line` separates
-//! files from operations, and `help` prints the table. The frame is [`crate::batch`].
+//! `table` has the operations, `parameter` parses their arguments, `chain` records them on a
+//! picture, `line` separates files from operations, and `help` prints the table. The frame is
+//! [`crate::batch`].
 //!
-//! `horus-apps/src/command/table/` has a row per operation (arguments, help, example, what records it), those of
-//! pixels taken from `ops/pixel.rs`; `parameter` parses arguments, `chain` records a chain on a picture, `value`
-//! carries type and scale, `help` prints the table and `docs/command.md`.
+//! `table` has a row per operation (arguments, help, example, recording function); rows of pixel
+//! operations come from `ops/pixel.rs`. `value` carries type and scale; `help` also prints
+//! `docs/command.md`.
 
 mod arguments;
 mod chain;
@@ -55,12 +57,12 @@ pub fn run() -> ExitCode {
     batch::run(made.map(|(job, _)| job))
 }
 
-/// An example of every operation: its name, and a chain in which it stands.
+/// An example of every operation: its name, and a chain that contains it.
 pub fn examples() -> impl Iterator<Item = (&'static str, String)> {
     table::all().iter().map(|row| (row.name, row.example()))
 }
 
-/// Prints help, or an error that ends all ranks alike with this status, by the first rank alone.
+/// Prints help, or an error that ends all ranks with this status, on the first rank only.
 fn told(text: Result<String, String>, status: u8) -> ExitCode {
     let first = horus::ranks().map_or(true, |comm| comm.rank() == 0);
     match text {
@@ -68,7 +70,7 @@ fn told(text: Result<String, String>, status: u8) -> ExitCode {
             if first {
                 let mut out = std::io::stdout();
                 let printed = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-                // Who closes the pipe has read enough.
+                // A closed pipe means that the reader has read enough.
                 if let Err(e) = printed.or_else(|e| if e.kind() == ErrorKind::BrokenPipe { Ok(()) } else { Err(e) }) {
                     eprintln!("error: cannot print to stdout: {e}");
                     return ExitCode::FAILURE;
@@ -100,7 +102,7 @@ fn job(words: Vec<std::ffi::OsString>) -> Result<(Job, Rc<Recorder>), clap::Erro
     let scaling = args.scaling.into();
     let save = options.save_options(scaling);
     let file = line::results(&work, &options, &save);
-    // The page is that of the pictures.
+    // `--page` applies to the pictures of the chain only.
     let open = OpenOptions { page: None, ..options.open_options() };
     let recorder = Rc::new(Recorder { chain, open, files: RefCell::default() });
     let (pictures, numbers) = (Rc::clone(&recorder), Rc::clone(&recorder));
@@ -125,8 +127,9 @@ fn job(words: Vec<std::ffi::OsString>) -> Result<(Job, Rc<Recorder>), clap::Erro
 struct Recorder {
     chain: Chain,
     open: OpenOptions,
-    /// Of each session that it was recorded in: a run has one for all ranks and may have others. Those of a session stay, so
-    /// that all of its ranks read them at the same picture.
+    /// For each session that the chain was recorded in: a run has one for all ranks and may have
+    /// others. They are kept per session, so that all of its ranks read the files at the same
+    /// picture.
     files: RefCell<Vec<(Session, Result<Rc<Files>>)>>,
 }
 
@@ -137,7 +140,7 @@ impl Recorder {
         self.chain.record(picture.clone(), &files)
     }
 
-    /// The pictures that arguments name: read once in a session.
+    /// The pictures that arguments name, read once per session.
     fn files(&self, session: &Session) -> Result<Rc<Files>> {
         if let Some((_, files)) = self.files.borrow().iter().find(|(of, _)| of.same(session)) {
             return files.clone();

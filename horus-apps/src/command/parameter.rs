@@ -4,14 +4,14 @@ use std::path::PathBuf;
 
 use horus::prelude::*;
 
-/// What an operation takes.
+/// A parameter of an operation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parameter {
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
-    /// The word that stands for it where none is given.
+    /// The word used if none is given.
     pub(crate) default: Option<&'static str>,
-    /// What it is, if its name and kind do not say so.
+    /// Description, if name and kind do not suffice.
     pub(crate) help: &'static str,
 }
 
@@ -30,13 +30,14 @@ pub(crate) const fn optional(name: &'static str, kind: Kind, default: &'static s
 pub(crate) enum Kind {
     /// A number.
     Number,
-    /// A whole number from 0 on.
+    /// A non-negative integer.
     Count,
-    /// A whole number.
+    /// An integer.
     Offset,
-    /// A number of pixels, a percentage of those there are, or what the other extent makes it.
+    /// A number of pixels, a percentage of the present extent, or `auto` to follow the other
+    /// extent.
     Extent,
-    /// A number, or what the type makes it.
+    /// A number, or `auto` for the limit of the type.
     Limit,
     /// Numbers, separated by commas.
     Numbers,
@@ -44,9 +45,9 @@ pub(crate) enum Kind {
     Operand,
     /// A picture.
     File,
-    /// One of some words.
+    /// One of several words.
     Choice(fn() -> Vec<String>),
-    /// An edge mode.
+    /// A border mode.
     Border,
     /// A footprint; one to three words.
     Footprint,
@@ -54,29 +55,29 @@ pub(crate) enum Kind {
     Taps,
 }
 
-/// What stands beside the picture in an operation of two.
+/// The second operand of an operation of two.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Operand {
     Number(f64),
     Channels(Vec<f64>),
     File(PathBuf),
-    /// The picture as it was read.
+    /// The original picture.
     Input,
 }
 
-/// A height or a width to come.
+/// The height or width of a result.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Extent {
     Pixels(usize),
     Percent(f64),
-    /// As the other extent scales.
+    /// Scaled like the other extent.
     Auto,
 }
 
-/// The word for what follows from something else.
+/// The word for a value that follows from others.
 const AUTO: &str = "auto";
 
-/// A word, understood.
+/// A parsed word.
 #[derive(Clone, Debug)]
 pub(crate) enum Argument {
     Number(f64),
@@ -115,7 +116,7 @@ const BORDERS: &[(&str, Border)] = &[
 ];
 
 impl Kind {
-    /// A description of what it takes.
+    /// A description of accepted arguments.
     pub(crate) fn describe(self) -> String {
         match self {
             Kind::Number => "a number".into(),
@@ -136,7 +137,8 @@ impl Kind {
         }
     }
 
-    /// Parses an argument from the start of `words`; returns it and the number of words it took, or a message.
+    /// Parses an argument from the start of `words`; returns it and the number of words it took, or
+    /// a message.
     pub(crate) fn parse(self, words: &[&str]) -> Result<(Argument, usize), String> {
         let word = *words.first().ok_or("a value is missing")?;
         let one = |argument| Ok((argument, 1));
@@ -218,7 +220,7 @@ fn operand(word: &str) -> Result<Operand, String> {
     }
 }
 
-/// The widest footprint, which keeps tables of it small.
+/// The widest footprint, which keeps its tables small.
 const WIDEST: usize = 1 << 12;
 
 fn footprint(words: &[&str]) -> Result<(Argument, usize), String> {

@@ -11,35 +11,36 @@ use crate::batch::{Product, Response};
 #[derive(Clone)]
 pub(crate) struct Current {
     pub(crate) pixels: Response,
-    /// Of floats, the number that is white: 1, or the largest of the integers that they were computed from.
+    /// The number that stands for white in floats: 1, or the maximum of the integer type that they
+    /// were computed from.
     scale: f64,
-    /// The last integer type on the way here, which says how deep a file of floats is.
+    /// The last integer type in the chain, which sets the depth of a file of floats.
     origin: Option<DType>,
-    /// Alpha, which stays aside: on a scale of its own.
+    /// Alpha, kept aside on a scale of its own.
     alpha: Option<Box<Current>>,
 }
 
-/// What becomes of alpha, the last of two or four channels.
+/// Treatment of alpha, the last of two or four channels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Alpha {
-    /// It stays aside and is saved with the result.
+    /// Kept aside and saved with the result.
     Keep,
-    /// It is left out.
+    /// Discarded.
     Drop,
-    /// It is a channel like the others.
+    /// A channel like the others.
     Channel,
 }
 
-/// The file that a result goes to.
+/// The file for a result.
 #[derive(Clone, Debug)]
 pub(crate) struct File {
     /// Its extension, which is the name of its format.
     pub(crate) format: String,
-    /// Whether it holds the exact values of floats.
+    /// `true` if it holds the exact values of floats.
     pub(crate) exact: bool,
 }
 
-/// Evaluates `$body` with `$image` bound to the image of numbers of whatever type; of a mask, a [`Fault`].
+/// Evaluates `$body` with `$image` bound to the numeric image, of any type; a mask is a [`Fault`].
 ///
 /// [`Fault`]: super::chain::Fault
 macro_rules! numbers {
@@ -63,7 +64,7 @@ macro_rules! numbers {
 }
 pub(crate) use numbers;
 
-/// [`numbers`], and masks alike.
+/// As [`numbers`], but also for masks.
 macro_rules! pixels {
     ($current:expr, $image:ident => $body:expr) => {
         match &$current.pixels {
@@ -91,17 +92,18 @@ impl Current {
         Current { alpha: aside, ..Current::read(picture.colours()) }
     }
 
-    /// What an operation made of this value, its numbers on the same scale.
+    /// The result of an operation on this value, with numbers on the same scale.
     pub(crate) fn becomes(&self, pixels: impl Into<Response>) -> Current {
         Current { scale: self.white(), ..Current::unit(pixels) }
     }
 
-    /// Floats in which 1 is white.
+    /// Floats on a scale where 1 is white.
     pub(crate) fn unit(pixels: impl Into<Response>) -> Current {
         Current { pixels: pixels.into(), scale: 1.0, origin: None, alpha: None }
     }
 
-    /// What follows `before`, of which `moved` made the alpha of this value if it takes pixels elsewhere.
+    /// The value that follows `before`; if the operation moves pixels, `moved` is applied to the
+    /// alpha too.
     pub(crate) fn after(
         self,
         before: Current,
@@ -129,7 +131,7 @@ impl Current {
         }
     }
 
-    /// The number that is white.
+    /// The number that stands for white.
     pub(crate) fn white(&self) -> f64 {
         match self.dtype() {
             DType::F32 | DType::F64 => self.scale,
@@ -138,7 +140,7 @@ impl Current {
         }
     }
 
-    /// All channels as `f32` in which 1 is white; masks are 0 and 1.
+    /// All channels as `f32` on a scale where 1 is white; masks are 0 and 1.
     pub(crate) fn to_unit(&self) -> Image<f32> {
         match &self.pixels {
             Response::Picture(image) => self.scaled(image.to_unit()),
@@ -146,7 +148,7 @@ impl Current {
         }
     }
 
-    /// One channel of `f32` in which 1 is white.
+    /// One channel of `f32` on a scale where 1 is white.
     pub(crate) fn luminance(&self) -> Image<f32> {
         match &self.pixels {
             Response::Picture(image) => self.scaled(image.luminance()),
@@ -154,7 +156,7 @@ impl Current {
         }
     }
 
-    /// The library scales integers; floats may be on the scale of integers, too.
+    /// The library scales integers; floats may also be on the scale of integers.
     fn scaled(&self, image: Image<f32>) -> Image<f32> {
         if self.dtype().is_float() && self.scale != 1.0 { image / self.scale as f32 } else { image }
     }
@@ -165,14 +167,15 @@ impl Current {
             .map_err(|_: Fault| Error::Config("pixels of an unknown type".into()))
     }
 
-    /// The first error of what was recorded.
+    /// The first error among recorded operations.
     pub(crate) fn check(&self) -> Result<()> {
         pixels!(self, image => image.check()).unwrap_or(Ok(()))
     }
 
-    /// What is saved: floats on the scale of integers are brought to `0..=1` where a file of this format and these options
-    /// holds integers whose white is 1. Exact values are not touched. Floats made of more than 8 bits are saved in 16 where the format
-    /// has them. Alpha is added, or dropped with a word.
+    /// The image to save. Floats on the scale of integers are scaled to `0..=1` if a file of this
+    /// format and these options holds integers whose white is 1; exact values are not changed.
+    /// Floats computed from more than 8 bits are saved in 16 if the format supports that. Alpha is
+    /// added, or dropped with a warning.
     pub(crate) fn to_save(&self, file: &File, options: &SaveOptions) -> Result<Product> {
         let stretched = !matches!(options.scaling, Scaling::Auto | Scaling::Unit);
         let scaled = !(file.exact || stretched || self.scale == 1.0) && self.dtype().is_float();
@@ -197,7 +200,7 @@ impl Current {
         Ok(Product { image, depth: if deep { Depth::Sixteen } else { Depth::Auto } })
     }
 
-    /// Why a file of this value has no alpha, if so.
+    /// The reason why a file of this value has no alpha, if so.
     fn without_alpha(&self, file: &File, options: &SaveOptions) -> Option<String> {
         let (shape, alpha) = (self.shape(), self.alpha.as_ref()?.shape());
         let format = &file.format;
@@ -222,7 +225,7 @@ impl Current {
         }
     }
 
-    /// `colours`, of which `white` is white, and this channel of alpha in their type.
+    /// `colours`, whose white is `white`, with this channel of alpha in their type.
     fn beside(&self, colours: Response, white: f64) -> Result<Response> {
         fn joined<T: Pixel>(alpha: &Current, colours: &Image<T>, white: f64) -> Result<Response, Fault>
         where

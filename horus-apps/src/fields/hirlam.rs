@@ -13,9 +13,10 @@ use super::weather::{Dynamics, Tendencies, Weather, half_levels, latitudes};
 use crate::batch::{self, End};
 use crate::execution::Execution;
 
-/// Tendencies of surface pressure, temperature, wind and humidity in a limited area under the primitive equations, as the dynamics of a
-/// weather model computes them: on levels of hybrid coordinates and the staggered grid C, of made-up weather (waves as long as the area
-/// over hills)
+/// Tendencies of surface pressure, temperature, wind and humidity in a limited area under the
+/// primitive equations, as computed by the dynamics of a weather model: on levels of hybrid
+/// coordinates and the staggered grid C, for synthetic weather (waves as long as the area over
+/// hills)
 #[derive(Parser, Clone, Debug)]
 #[command(name = "hirlam", version, about)]
 struct Args {
@@ -23,11 +24,11 @@ struct Args {
     #[arg(long, value_name = "N", default_value = "64")]
     levels: NonZeroUsize,
 
-    /// Rows, a tenth of a degree from south to north (less where there are more than 800)
+    /// Rows, a tenth of a degree apart from south to north (less with more than 800)
     #[arg(long, value_name = "N", default_value = "192")]
     rows: NonZeroUsize,
 
-    /// Columns, as far from each other as rows are, in degrees
+    /// Columns, spaced like rows in degrees
     #[arg(long, value_name = "N", default_value = "512")]
     columns: NonZeroUsize,
 
@@ -35,11 +36,13 @@ struct Args {
     #[arg(long = "f64")]
     double: bool,
 
-    /// The folder for the results, one npy file each: surface_pressure (Pa/s), temperature (K/s), u, v (m/s^2), humidity (1/s)
+    /// The folder for the results, one npy file each: surface_pressure (Pa/s), temperature (K/s),
+    /// u, v (m/s^2), humidity (1/s)
     #[arg(long, value_name = "DIR", required_unless_present = "runs")]
     out_dir: Option<PathBuf>,
 
-    /// Print the median times of N runs: of weather that the device has, and from page-locked arrays to page-locked arrays
+    /// Print the median times of N runs, from weather on the device, and from page-locked arrays to
+    /// page-locked arrays
     #[arg(long, value_name = "N")]
     runs: Option<NonZeroUsize>,
 
@@ -47,7 +50,7 @@ struct Args {
     execution: Execution,
 }
 
-/// The program `hirlam`: see [`batch::run`] for how it ends.
+/// The program `hirlam`; see [`batch::run`] for its exit status.
 pub fn run() -> ExitCode {
     let args = Args::command().try_get_matches().and_then(|matches| Args::from_arg_matches(&matches));
     batch::framed(log::LevelFilter::Warn, args, |args, comm| {
@@ -55,14 +58,14 @@ pub fn run() -> ExitCode {
         let builder = Session::builder().communicator(Arc::clone(comm)).eager(args.runs.is_some());
         let session = args.execution.apply(builder, comm.rank() == 0, |text| println!("{text}")).build()?;
         let done = if args.double { compute::<f64>(args, &session) } else { compute::<f32>(args, &session) };
-        drop(session); // closed before ranks part
+        drop(session); // close it before ranks part
         done.map(|()| End::Done)
     })
 }
 
 fn compute<T: Float>(args: &Args, session: &Session) -> Result<()> {
     let shape = Shape::volume(args.levels.get(), args.rows.get(), args.columns.get(), 1);
-    // Before the coordinates: an extent that is too large.
+    // Fails on too large an extent before the coordinates are made.
     Image::<T>::constant_volume(session, shape.depth, shape.height, shape.width, T::ZERO).check()?;
     let (rows, step) = latitudes(shape.height);
     let dynamics = Dynamics::<T>::new(session, &half_levels(shape.depth), shape.width, (&rows, step));
@@ -74,18 +77,18 @@ fn compute<T: Float>(args: &Args, session: &Session) -> Result<()> {
     let Some(folder) = &args.out_dir else { return Ok(()) };
     let tendencies = dynamics.tendencies(&weather);
     drop(weather);
-    // All at once: what they share is computed once.
+    // All at once: common parts are computed once.
     session.evaluate()?;
     all(&tendencies).into_iter().try_for_each(|(name, image)| image.save(folder.join(format!("{name}.npy"))).map(drop))
 }
 
-/// Each with its name.
+/// Each image with its name.
 fn all<T: Float>(tendencies: &Tendencies<T>) -> [(&'static str, &Image<T>); 5] {
     let Tendencies { surface_pressure, temperature, u, v, humidity } = tendencies;
     [("surface_pressure", surface_pressure), ("temperature", temperature), ("u", u), ("v", v), ("humidity", humidity)]
 }
 
-/// Prints how long it takes.
+/// Prints median times.
 fn times<T: Float>(session: &Session, dynamics: &Dynamics<T>, weather: &Weather<T>, runs: usize) -> Result<()> {
     let shape = dynamics.shape();
     let before = session.stats().made.launches;
@@ -136,7 +139,7 @@ fn fields<T: Float>(weather: &Weather<T>) -> [&Image<T>; 6] {
     [surface_pressure, surface_geopotential, temperature, u, v, humidity]
 }
 
-/// Seconds of a run until the last rank is done, after one that does not count.
+/// Median seconds of runs until the last rank is done, after an uncounted one.
 fn median(session: &Session, runs: usize, mut work: impl FnMut() -> Result<()>) -> Result<f64> {
     let mut timed = || {
         let start = Instant::now();

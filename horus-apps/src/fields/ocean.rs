@@ -1,13 +1,16 @@
-//! The equation of state of sea water, and what the Parallel Ocean Program derives from it for vertical mixing: its functions `state`,
-//! `buoydiff` and `ddmix` (chapter 4 of van Werkhoven's thesis) over all levels at once.
+//! The equation of state of sea water, and the fields that the Parallel Ocean Program derives from
+//! it for vertical mixing by its functions `state`, `buoydiff` and `ddmix` (chapter 4 of van
+//! Werkhoven's thesis) over all levels at once.
 //!
-//! Density is that of McDougall, Wright, Jackett and Feistel (2003), "Accurate and computationally efficient algorithms for potential
-//! temperature and density of seawater", J. Atmos. Oceanic Technol. 20, 730-741: a quotient of polynomials, of 25 terms. Temperatures and
-//! salinities are taken as they are; POP keeps them within bounds, temperatures above -2 degrees.
+//! Density is that of McDougall, Wright, Jackett and Feistel (2003), "Accurate and computationally
+//! efficient algorithms for potential temperature and density of seawater", J. Atmos. Oceanic
+//! Technol. 20, 730-741: a quotient of polynomials with 25 terms. Temperatures and salinities are
+//! not limited here; POP keeps them within bounds, temperatures above -2 degrees.
 //!
-//! Double diffusion is that of Large, McWilliams and Doney (1994), Rev. Geophys. 32, 363-403, but for salt fingers, which are POP's
-//! (Danabasoglu and others, 2006, J. Climate 19, 2347-2365): with x = (R - 1) / (R0 - 1) of a quotient of densities R, `(1 - x)^3` and
-//! R0 = 2.55, where Large and others have `(1 - x^2)^3` and R0 = 1.9.
+//! Double diffusion is that of Large, McWilliams and Doney (1994), Rev. Geophys. 32, 363-403,
+//! except for salt fingers, which follow POP (Danabasoglu and others, 2006, J. Climate 19,
+//! 2347-2365): with x = (R - 1) / (R0 - 1) of a quotient of densities R, `(1 - x)^3` and R0 = 2.55,
+//! where Large and others have `(1 - x^2)^3` and R0 = 1.9.
 
 use horus::prelude::*;
 
@@ -15,7 +18,7 @@ use horus::prelude::*;
 const GRAVITY: f64 = 9.806;
 /// The largest diffusivity of salt fingers, in m^2/s.
 const FINGERS: f64 = 1e-4;
-/// The quotient of densities from which on there are no salt fingers.
+/// The quotient of densities from which there are no salt fingers.
 const MOST_FINGERS: f64 = 2.55;
 /// Molecular viscosity, in m^2/s.
 const VISCOSITY: f64 = 1.5e-6;
@@ -23,7 +26,8 @@ const VISCOSITY: f64 = 1.5e-6;
 /// A volume of levels from the surface down, or one number for each level.
 pub type Field = Image<f64>;
 
-/// The polynomials at the pressures of the levels: what of them depends on those alone, one number for each level.
+/// The polynomials at the pressures of the levels: the coefficients that depend on pressure alone,
+/// one number per level.
 #[derive(Clone, Debug)]
 pub struct SeaWater {
     numerator: [Field; 3],
@@ -35,27 +39,27 @@ pub struct SeaWater {
 pub struct Densities {
     /// In kg/m^3.
     pub density: Field,
-    /// By potential temperature, in kg/m^3 for each degree.
+    /// Derivative with respect to potential temperature, in kg/m^3 per degree.
     pub by_temperature: Field,
-    /// By salinity, in kg/m^3 for each psu.
+    /// Derivative with respect to salinity, in kg/m^3 per psu.
     pub by_salinity: Field,
 }
 
-/// What vertical mixing depends on.
+/// Fields that vertical mixing depends on.
 #[derive(Clone, Debug)]
 pub struct Mixing {
-    /// Difference of buoyancy with the surface, in m/s^2.
+    /// Difference of buoyancy from the surface, in m/s^2.
     pub from_surface: Field,
-    /// With the level below; 0 at the lowest.
+    /// Difference of buoyancy from the level below; 0 at the lowest.
     pub from_below: Field,
     /// Diffusivity of heat by double diffusion, between each level and the one below, in m^2/s.
     pub of_heat: Field,
-    /// Of salt.
+    /// Diffusivity of salt.
     pub of_salt: Field,
 }
 
 impl SeaWater {
-    /// At these pressures, in decibar: an image of one number for each level.
+    /// For these pressures, in decibar: an image of one number per level.
     pub fn at(p: &Field) -> SeaWater {
         SeaWater {
             numerator: [
@@ -71,7 +75,8 @@ impl SeaWater {
         }
     }
 
-    /// Numerator and denominator for potential temperatures in degrees Celsius and salinities in psu.
+    /// Numerator and denominator for potential temperatures in degrees Celsius and salinities in
+    /// psu.
     fn quotient(&self, t: &Field, s: &Field) -> [Field; 2] {
         let ([n0, n2, ns], [d0, d1, d3]) = (&self.numerator, &self.denominator);
         let numerator =
@@ -105,15 +110,15 @@ impl SeaWater {
         Densities { density, by_temperature, by_salinity }
     }
 
-    /// Differences of buoyancy (`buoydiff`) and diffusivities (`ddmix`) in one program, which reads temperatures and salinities once
-    /// and leaves them where they are. A level is compared with others brought to its pressure.
+    /// Differences of buoyancy (`buoydiff`) and diffusivities (`ddmix`) in one program, which reads
+    /// temperatures and salinities once. Each level is compared with others moved to its pressure.
     pub fn mixing(&self, t: &Field, s: &Field) -> Mixing {
         let state = self.state(t, s);
         let buoyancy = |other: Field| (other / &state.density * -1.0 + 1.0) * GRAVITY;
         let above = |f: &Field| f.shift(1, 0, 0, Border::Replicate);
         let below = |f: &Field| f.shift(-1, 0, 0, Border::Replicate);
         let from_surface = buoyancy(self.density(&t.slice(0), &s.slice(0)));
-        // What a level has to the one above, told at the one above.
+        // The difference of a level from the one above, stored at the one above.
         let from_below = buoyancy(self.density(&above(t), &above(s))).shift(-1, 0, 0, Border::Constant(0.0));
 
         let mean = |f: &Field| (f + below(f)) * 0.5;
@@ -136,8 +141,8 @@ impl SeaWater {
     }
 }
 
-/// The pressure in decibar at depths in metres: POP's, of the mean density at each depth (Dukowicz, 2001, J. Phys. Oceanogr. 31,
-/// 1915-1921).
+/// The pressure in decibar at a depth in metres: POP's formula for the mean density at each depth
+/// (Dukowicz, 2001, J. Phys. Oceanogr. 31, 1915-1921).
 pub fn pressure(depth: f64) -> f64 {
     10.0 * (0.059808 * ((-0.025 * depth).exp() - 1.0) + 0.100766 * depth + 2.28405e-7 * depth * depth)
 }

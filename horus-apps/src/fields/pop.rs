@@ -11,16 +11,17 @@ use super::ocean::{Field, Mixing, SeaWater, pressure};
 use crate::batch::{self, End};
 use crate::execution::Execution;
 
-/// Density of sea water and what vertical mixing in an ocean depends on, level by level, in double precision, as the Parallel Ocean
-/// Program computes them
+/// Density of sea water and the fields that vertical mixing in an ocean depends on, level by level,
+/// in double precision, as computed by the Parallel Ocean Program
 #[derive(Parser, Clone, Debug)]
 #[command(name = "pop", version, about, allow_negative_numbers = true)]
 struct Args {
-    /// What to compute
+    /// Fields to compute
     #[arg(value_enum)]
     task: Task,
 
-    /// Potential temperatures in degrees Celsius: an npy or TIFF file of levels, from the surface down
+    /// Potential temperatures in degrees Celsius: an npy or TIFF file of levels, from the surface
+    /// down
     temperature: PathBuf,
 
     /// Salinities in psu, of the same extent
@@ -42,18 +43,19 @@ struct Args {
 enum Task {
     /// density.npy, by_temperature.npy, by_salinity.npy
     State,
-    /// from_surface.npy and from_below.npy (buoyancy), of_heat.npy and of_salt.npy (double diffusion)
+    /// from_surface.npy and from_below.npy (buoyancy), of_heat.npy and of_salt.npy (double
+    /// diffusion)
     Mixing,
 }
 
-/// The program `pop`: see [`batch::run`] for how it ends.
+/// The program `pop`; see [`batch::run`] for its exit status.
 pub fn run() -> ExitCode {
     let args = Args::command().try_get_matches().and_then(|matches| Args::from_arg_matches(&matches));
     batch::framed(log::LevelFilter::Warn, args, |args, comm| {
         let builder = Session::builder().communicator(Arc::clone(comm));
         let session = args.execution.apply(builder, comm.rank() == 0, |text| println!("{text}")).build()?;
         let written = compute(args, &session);
-        drop(session); // closed before ranks part
+        drop(session); // close it before ranks part
         written.map(|()| End::Done)
     })
 }
@@ -78,7 +80,7 @@ fn compute(args: &Args, session: &Session) -> Result<()> {
         }
     };
     drop((t, s));
-    // All at once, as tracers are read once then; without room for all results, each by itself.
+    // All at once, which reads tracers once; if memory is short, each result alone.
     session.evaluate().or_else(|e| if e.is_out_of_memory() { Ok(()) } else { Err(e) })?;
     results.iter().try_for_each(|(name, result)| result.save(args.out_dir.join(format!("{name}.npy"))).map(drop))
 }

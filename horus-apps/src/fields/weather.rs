@@ -1,48 +1,56 @@
-//! The dynamics of a limited-area weather model: what its routine DYN computes in HIRLAM (Vu and others, "GPU optimizations for the
-//! HIRLAM dynamics"), the tendencies of surface pressure, temperature, wind and humidity under the hydrostatic primitive equations.
+//! The dynamics of a limited-area weather model, as the routine DYN of HIRLAM (Vu and others, "GPU
+//! optimizations for the HIRLAM dynamics"): the tendencies of surface pressure, temperature, wind
+//! and humidity under the hydrostatic primitive equations.
 //!
-//! The paper names the inputs and lists the beginning of the routine alone. Chosen here:
+//! The paper names the inputs and lists only the beginning of the routine. Choices made here:
 //!
-//! - *Vertical*: hybrid coordinates, levels from the top down. Level k lies between the half levels of pressures `A + B ps` above and
-//!   below it, and has the mean of both as its pressure p and their difference as its mass dp. Differences along the vertical are those
-//!   of Simmons and Burridge (1981), Mon. Wea. Rev. 109, 758-766, with the logarithm of the quotient of half-level pressures replaced by
-//!   dp / p, and their alpha by half of it: what they prove of energy holds for that, too, and the level at the top is no exception.
-//! - *Horizontal*: the staggered grid C of Arakawa, of one geographic latitude for each row: u lies half a column east of temperature,
-//!   humidity and surface pressure, v half a row north. Advection of temperature and humidity is centred and in the form that agrees
-//!   with the continuity equation; that of momentum is of the form of absolute vorticity and kinetic energy and conserves energy (Sadourny,
-//!   1975, J. Atmos. Sci. 32, 680-689). Spacings are the map factors: columns of one number for each row.
-//! - *Energy*: the sum over the area of `phis ps + (cp T + (u^2 + v^2) / 2) dp` does not change by any of it but through the frame.
-//! - *Frame*: beyond it all is as at the edge. A model takes the outermost rows and columns from a larger one.
+//! - *Vertical*: hybrid coordinates, levels from the top down. Level k lies between the half levels
+//!   of pressures `A + B ps` above and below it, and has the mean of both as its pressure p and
+//!   their difference as its mass dp. Differences along the vertical are those of Simmons and
+//!   Burridge (1981), Mon. Wea. Rev. 109, 758-766, with the logarithm of the quotient of half-level
+//!   pressures replaced by dp / p, and their alpha by half of it: their proof of energy
+//!   conservation still holds, and the top level needs no special case.
+//! - *Horizontal*: the staggered grid C of Arakawa, with one geographic latitude per row: u lies
+//!   half a column east of temperature, humidity and surface pressure, v half a row north.
+//!   Advection of temperature and humidity is centred and consistent with the continuity equation;
+//!   that of momentum has the form of absolute vorticity and kinetic energy and conserves energy
+//!   (Sadourny, 1975, J. Atmos. Sci. 32, 680-689). Spacings are the map factors: columns of one
+//!   number for each row.
+//! - *Energy*: the sum over the area of `phis ps + (cp T + (u^2 + v^2) / 2) dp` is conserved except
+//!   through the frame.
+//! - *Frame*: edge values are repeated beyond it. An operational model takes the outermost rows and
+//!   columns from a larger one.
 
 use std::f64::consts::PI;
 
 use horus::core::session::Session as CoreSession;
 use horus::prelude::*;
 
-/// Of dry air, in J/(kg K).
+/// Gas constant of dry air, in J/(kg K).
 const GAS: f64 = 287.04;
 /// Heat capacity of dry air at constant pressure, in J/(kg K).
 const HEAT: f64 = 1004.64;
-/// By how much vapour is lighter than dry air: virtual temperature is `T (1 + 0.608 q)`.
+/// Virtual temperature is `T (1 + 0.608 q)`, as vapour is lighter than dry air.
 const LIGHTER: f64 = 0.608;
 /// Radius of the earth in m, and its rate of rotation in 1/s.
 const EARTH: (f64, f64) = (6.371e6, 7.292e-5);
 /// A pressure near the surface, in Pa.
 const SURFACE: f64 = 101_325.0;
 
-/// The neighbour that a mean or a difference takes in: rows go north, columns east.
+/// The neighbour used by a mean or a difference: rows go north, columns east.
 type To = (i32, i32);
 const EAST: To = (0, 1);
 const WEST: To = (0, -1);
 const NORTH: To = (1, 0);
 const SOUTH: To = (-1, 0);
 
-/// The weather at one time. Volumes have levels from the top down, rows from the south to the north, columns from the west to the east.
+/// The weather at one time. Volumes have levels from the top down, rows from the south to the
+/// north, columns from the west to the east.
 #[derive(Clone, Debug)]
 pub struct Weather<T: Float> {
-    /// In Pa: an image.
+    /// An image, in Pa.
     pub surface_pressure: Image<T>,
-    /// Of the ground, in m^2/s^2: an image, which does not change.
+    /// Geopotential of the ground, in m^2/s^2: an image that does not change.
     pub surface_geopotential: Image<T>,
     /// In K.
     pub temperature: Image<T>,
@@ -54,39 +62,39 @@ pub struct Weather<T: Float> {
     pub humidity: Image<T>,
 }
 
-/// What changes in a second, of each in its units and where it lies.
+/// Changes per second of each field, in its units and at its grid points.
 #[derive(Clone, Debug)]
 pub struct Tendencies<T: Float> {
     /// An image.
     pub surface_pressure: Image<T>,
-    /// Without what heats.
+    /// Without heating.
     pub temperature: Image<T>,
     /// Without friction.
     pub u: Image<T>,
     /// Without friction.
     pub v: Image<T>,
-    /// Without what condenses.
+    /// Without condensation.
     pub humidity: Image<T>,
 }
 
-/// Coordinates: what depends on levels and rows alone, one number for each.
+/// Coordinates: numbers that depend on levels or rows only, one for each.
 #[derive(Clone, Debug)]
 pub struct Dynamics<T: Float> {
     shape: Shape,
-    /// A and B of levels, of their masses; B of the half level below.
+    /// A and B of levels, and of their masses; B of the half level below.
     level: (Image<T>, Image<T>),
     mass: (Image<T>, Image<T>),
     below: Image<f64>,
-    /// Metres between columns where temperature is, and where v is; between rows.
+    /// Metres between columns at temperature points and at v points; between rows.
     dx: Image<T>,
     dx_north: Image<T>,
     dy: T,
-    /// The vorticity of the earth between rows, in 1/s.
+    /// Planetary vorticity between rows, in 1/s.
     planetary: Image<T>,
 }
 
-/// A and B of `levels + 1` half levels: `s^2 (3 - 2 s)` of the surface pressure, by its own at the ground and by that of the top of the
-/// atmosphere, 0, above it.
+/// A and B of `levels + 1` half levels: the surface pressure times `s^2 (3 - 2 s)`, so that
+/// pressure equals that of the surface at the ground and 0 at the top of the atmosphere.
 pub fn half_levels(levels: usize) -> Vec<(f64, f64)> {
     let part = |k: usize| {
         let s = k as f64 / levels as f64;
@@ -95,15 +103,15 @@ pub fn half_levels(levels: usize) -> Vec<(f64, f64)> {
     (0..=levels).map(|k| ((part(k) - part(k).powi(2)) * SURFACE, part(k).powi(2))).collect()
 }
 
-/// Latitudes of rows in radians, 45 degrees north in their middle, and their distance.
+/// Latitudes of rows in radians, centred at 45 degrees north, and their spacing.
 pub fn latitudes(rows: usize) -> (Vec<f64>, f64) {
     let step = f64::min(0.1, 80.0 / rows as f64) * PI / 180.0;
     ((0..rows).map(|j| PI / 4.0 + (j as f64 - 0.5 * (rows - 1) as f64) * step).collect(), step)
 }
 
 impl<T: Float> Dynamics<T> {
-    /// Of half levels `A, B` from the top of the atmosphere to the ground, and rows of these latitudes in radians, with as many radians
-    /// between columns as between rows.
+    /// Coordinates for half levels `A, B` from the top of the atmosphere to the ground, and rows at
+    /// these latitudes in radians, with the same spacing of columns and rows in radians.
     pub fn new(session: &CoreSession, halves: &[(f64, f64)], columns: usize, rows: (&[f64], f64)) -> Dynamics<T> {
         let levels = halves.len().saturating_sub(1);
         let level = |of: fn([(f64, f64); 2]) -> f64| {
@@ -138,24 +146,27 @@ impl<T: Float> Dynamics<T> {
         let Dynamics { level: (a, b), mass: (da, db), below, dx, dx_north, dy, planetary, .. } = self;
         let (n, dy, last) = (T::from_f64, *dy, self.shape.depth - 1);
         let (p, dp, virtual_t) = (ps * b + a, ps * db + da, (q * n(LIGHTER) + n(1.0)) * t);
-        // What flows through the eastern and the northern face of each cell; what all cells from the top down lose.
+        // Flow through the eastern and northern faces of each cell; loss summed over all cells from
+        // the top down.
         let (east, north) = (mean(&dp, EAST) * u * dy, mean(&dp, NORTH) * v * dx_north);
         let lost = ((slope(&east, WEST) + slope(&north, SOUTH)) / (dx * dy)).cumsum(Axis::Depth);
         let all = lost.slice(last);
-        // What sinks through the half level below; the change of pressure of air that stays above its place, over its pressure.
+        // Flow down through the half level below; pressure change of air at fixed height, relative
+        // to its pressure.
         let sinks = (&all * below - &lost).convert::<T>();
         let change = ((&lost + from_above(&lost)) * -0.5).convert::<T>() / &p;
-        // Geopotential of the levels from what lies under them, with the kinetic energy; the forces of slopes of pressure.
+        // Geopotential of the levels from the layers below, plus kinetic energy; forces of pressure
+        // gradients.
         let thickness = &virtual_t * &dp / &p * n(GAS);
         let summed = thickness.cumsum(Axis::Depth);
         let energy = (mean(&u.square(), WEST) + mean(&(v.square() * dx_north), SOUTH) / dx) * n(0.5);
         let head = summed.slice(last) - summed + (thickness * n(0.5) + ground + energy).convert::<f64>();
         let force = |to| slope(ps, to) * b * mean(&virtual_t, to) / mean(&p, to) * n(GAS);
         let (to_east, to_north) = (force(EAST), force(NORTH));
-        // Absolute vorticity at the corners, for each mass.
+        // Absolute vorticity at the corners, per mass.
         let turns = (slope(v, EAST) * dy - slope(&(u * dx), NORTH)) / (dx_north * dy) + planetary;
         let turns = turns / mean(&mean(&dp, EAST), NORTH);
-        // What is carried along the levels, and across them.
+        // Horizontal and vertical advection.
         let carried =
             |x: Image<T>, y: Image<T>| (mean(&(x * &east), WEST) + mean(&(y * &north), SOUTH)) / (&dp * (dx * dy));
         let sunk = |of: &Image<T>, by: &Image<T>, dp: &Image<T>| {
@@ -174,7 +185,8 @@ impl<T: Float> Dynamics<T> {
         }
     }
 
-    /// Hills, a jet, waves in all fields: weather to compute with, from waves of one length of the area. Recorded, not evaluated.
+    /// Synthetic weather with hills, a jet, and waves as long as the area in all fields. Recorded,
+    /// not evaluated.
     pub fn waves(&self, session: &CoreSession) -> Weather<T> {
         let Shape { depth, height, width, .. } = self.shape;
         let angle = |axis, extent: usize| {
@@ -197,23 +209,23 @@ impl<T: Float> Dynamics<T> {
     }
 }
 
-/// Two neighbours, weighed.
+/// A weighted sum of two neighbours.
 fn pair<T: Float>(f: &Image<T>, to: To, taps: [f64; 2]) -> Image<T> {
     f.correlate(&Filter::sparse([(0, 0), to], taps), Border::Replicate)
 }
 
-/// Half way to a neighbour.
+/// Mean of a point and a neighbour.
 fn mean<T: Float>(f: &Image<T>, to: To) -> Image<T> {
     pair(f, to, [0.5, 0.5])
 }
 
-/// The difference with a neighbour, eastern minus western and northern minus southern.
+/// Difference of neighbours: eastern minus western, northern minus southern.
 fn slope<T: Float>(f: &Image<T>, to: To) -> Image<T> {
     let sign = f64::from(to.0 + to.1);
     pair(f, to, [-sign, sign])
 }
 
-/// What the half level below the level above has: nothing at the top.
+/// Values at the half level above each level: 0 at the top.
 fn from_above<T: Float>(f: &Image<T>) -> Image<T> {
     f.shift(1, 0, 0, Border::Constant(0.0))
 }

@@ -18,12 +18,13 @@ use crate::batch::{self, End};
 use crate::execution::Execution;
 use crate::report::{Breakdown, Printer, Summary};
 
-/// Points times steps from which on it is worth to wait for a GPU, if no device is asked for.
+/// Points times steps from which it pays to wait for a GPU, if no device is requested.
 const MANY: f64 = 1e9;
 
-/// Solves the equation of Poisson on the unit square by Jacobi's relaxation: from 0, each of N x N interior points becomes
-/// (the sum of its four neighbours + h^2 f) / 4, with 0 around them, h = 1 / (N + 1) and f = 2 pi^2 sin(pi x) sin(pi y); in space (the sum of its six neighbours + h^2 f) / 6 with
-/// f = 3 pi^2 sin(pi x) sin(pi y) sin(pi z)
+/// Solves Poisson's equation on the unit square by Jacobi's relaxation: from 0, each of N x N
+/// interior points becomes (the sum of its four neighbours + h^2 f) / 4, with 0 around them, h = 1
+/// / (N + 1) and f = 2 pi^2 sin(pi x) sin(pi y); in space (the sum of its six neighbours + h^2 f) /
+/// 6 with f = 3 pi^2 sin(pi x) sin(pi y) sin(pi z)
 #[derive(Parser, Clone, Debug)]
 #[command(name = "jacobi", version, about, allow_negative_numbers = true)]
 struct Args {
@@ -31,7 +32,7 @@ struct Args {
     #[arg(long, value_name = "N")]
     size: NonZeroUsize,
 
-    /// Levels of interior points of a problem in space
+    /// Levels of interior points, for a problem in space
     #[arg(long, value_name = "D")]
     depth: Option<NonZeroUsize>,
 
@@ -47,7 +48,8 @@ struct Args {
     #[arg(long = "f64")]
     double: bool,
 
-    /// The right-hand side: a column times a row, multiplied in each step, or an image that is stored
+    /// The right-hand side: a column times a row, multiplied in each step, or an image that is
+    /// stored
     #[arg(long, value_name = "HOW", default_value = "broadcast")]
     rhs: Rhs,
 
@@ -62,12 +64,12 @@ struct Args {
     #[arg(long, conflicts_with = "verbose")]
     quiet: bool,
 
-    /// Print which device was chosen and where the time went; twice for debugging
+    /// Print the chosen device and where the time went; twice for debugging
     #[arg(short, long, action = ArgAction::Count)]
     verbose: u8,
 }
 
-/// The program `jacobi`: see [`batch::run`] for how it ends.
+/// The program `jacobi`; see [`batch::run`] for its exit status.
 pub fn run() -> ExitCode {
     let args = Args::command().try_get_matches().and_then(|matches| Args::from_arg_matches(&matches));
     let level = args.as_ref().map_or(log::LevelFilter::Warn, |a| batch::level(a.quiet, a.verbose));
@@ -98,7 +100,7 @@ fn session(args: &Args, comm: &Arc<dyn Communicator>, printer: &Arc<Printer>) ->
 /// Relaxes, writes, prints the summary.
 fn solve<T: Float>(args: &Args, session: Session, printer: &Printer, started: Instant) -> Result<End> {
     let (out, failed) = (&args.out, |cause| Error::write(&args.out, cause));
-    // Before the work: a file that cannot be written.
+    // Fails on a file that cannot be written before the work begins.
     Format::of(out, 1).map_err(failed)?;
     on_root(&session, "trying a file", || Target::new(out).map(|_| Vec::new()))?.map_err(failed)?;
     let start = started.elapsed();
@@ -140,7 +142,7 @@ fn solve<T: Float>(args: &Args, session: Session, printer: &Printer, started: In
     }
     batch::printed(&session, printer)?;
     if session.ranks() > 1 {
-        drop((problem, done)); // the session is closed before ranks part
+        drop((problem, done)); // close the session before ranks part
     }
     printer.leave(session, 0);
     Ok(End::Done)

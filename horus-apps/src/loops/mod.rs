@@ -6,16 +6,17 @@ pub mod poisson;
 
 use horus::prelude::*;
 
-/// Steps whose last one is measured: with a tolerance every tenth is, and the loop ends when one changes less.
+/// The end of a loop whose last step is measured: with a tolerance every tenth is, and the loop
+/// ends when one changes less.
 pub fn until(steps: usize, tolerance: Option<f64>) -> Until {
     match tolerance {
         Some(eps) => Until::below(eps, steps),
-        // Any finite change ends it, when all steps are made.
+        // Any finite change ends it, after all steps.
         None => Until::below(f64::INFINITY, steps).every(steps.max(1)),
     }
 }
 
-/// What a loop with [`until`] reached, in a few words.
+/// A short description of the end of a loop with [`until`].
 pub fn reached<S>(done: &Iterated<S>, tolerance: Option<f64>) -> String {
     let steps = crate::report::count(done.steps, "step");
     let Some(change) = done.change else { return steps };

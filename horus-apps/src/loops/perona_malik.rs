@@ -12,10 +12,10 @@ use horus::prelude::*;
 use super::{parse_tolerance, positive, reached, until};
 use crate::batch::{self, Job, Options, RunFiles};
 
-/// Multiply-adds of a step for each pixel, roughly: four exponentials.
+/// Approximate multiply-adds of a step per pixel: four exponentials.
 const WORK: f64 = 60.0;
 
-/// How a picture diffuses.
+/// Parameters of the diffusion.
 #[derive(Clone, Debug)]
 pub struct Diffusion {
     towards: [Filter; 4],
@@ -31,8 +31,8 @@ impl Diffusion {
         Diffusion { towards, kappa, lambda }
     }
 
-    /// A step: `u + lambda * (sum of g(d) d)` over the differences d of the four neighbours, where `g(d) = exp(-(d / kappa)^2)`.
-    /// Edge pixels are repeated, so that nothing flows through the frame.
+    /// A step: `u + lambda * (sum of g(d) d)` over the differences d of the four neighbours, where
+    /// `g(d) = exp(-(d / kappa)^2)`. Edge pixels are repeated, so nothing flows across the border.
     pub fn step(&self, u: &Image<f32>) -> Image<f32> {
         let [north, south, west, east] = &self.towards;
         let flow = |to: &Filter| {
@@ -42,7 +42,7 @@ impl Diffusion {
         u + (flow(north) + flow(south) + flow(west) + flow(east)) * self.lambda
     }
 
-    /// So many steps, or until one changes no pixel by `tolerance`.
+    /// Makes so many steps, or ends when one changes no pixel by `tolerance`.
     ///
     /// # Errors
     /// See `Session::iterate`.
@@ -51,14 +51,14 @@ impl Diffusion {
     }
 }
 
-/// Smooths pictures by the anisotropic diffusion of Perona and Malik: noise goes, edges stay. Pixels are taken on a scale of
-/// 0..=1, channels each by itself
+/// Smooths pictures by the anisotropic diffusion of Perona and Malik, which removes noise and keeps
+/// edges. Pixels are scaled to 0..=1, and channels diffuse separately
 #[derive(Parser, Clone, Debug)]
 #[command(name = "perona_malik", version, about, allow_negative_numbers = true)]
 struct Args {
-    /// INPUT OUTPUT: the picture to read (PNG, JPEG, TIFF, PNM, BMP or npy; float pictures should be in 0..=1) and the file
-    /// to write (npy for the exact values), which may be the input; - is stdin or stdout. With --out-dir, any number of
-    /// pictures, and of folders with pictures
+    /// INPUT OUTPUT: the picture to read (PNG, JPEG, TIFF, PNM, BMP or npy; float pictures should
+    /// be in 0..=1) and the file to write (npy for the exact values), which may be the input; - is
+    /// stdin or stdout. With --out-dir, any number of pictures, and of folders with pictures
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
 
@@ -112,7 +112,7 @@ fn job(words: impl IntoIterator<Item = OsString>) -> Result<Job, clap::Error> {
     let operation = move |picture: &AnyImage| {
         let image = picture.to_unit();
         if dry {
-            // Nothing is computed: what the steps need is recorded.
+            // Nothing is computed: the steps are only recorded.
             return Ok((0..steps).fold(image, |u, _| diffusion.step(&u)).into());
         }
         let done = diffusion.diffused(&image, steps, tolerance)?;

@@ -1,4 +1,4 @@
-//! The equation of Poisson on a square or in a box, and the relaxation of Jacobi.
+//! Poisson's equation on a square or in a box, and Jacobi's relaxation.
 
 use std::f64::consts::PI;
 
@@ -8,7 +8,7 @@ use horus::prelude::*;
 
 use super::until;
 
-/// What the right-hand side is while the loop runs.
+/// Representation of the right-hand side while the loop runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Rhs {
     /// A column times a row, multiplied where it is read.
@@ -17,10 +17,12 @@ pub enum Rhs {
     Image,
 }
 
-/// `-(u_xx + u_yy) = f` on the unit square with `f = 2 pi^2 sin(pi x) sin(pi y)`, and u = 0 around it; `u = sin(pi x) sin(pi y)`
-/// solves it. N x N interior points: x = (column + 1) h and y = (row + 1) h with h = 1 / (N + 1).
+/// `-(u_xx + u_yy) = f` on the unit square with `f = 2 pi^2 sin(pi x) sin(pi y)`, and u = 0 around
+/// it; `u = sin(pi x) sin(pi y)` solves it. N x N interior points: x = (column + 1) h and y = (row +
+/// 1) h with h = 1 / (N + 1).
 ///
-/// In space `-(u_xx + u_yy + u_zz) = f` with `f = 3 pi^2 sin(pi x) sin(pi y) sin(pi z)` on D levels, z = (level + 1) h.
+/// In space `-(u_xx + u_yy + u_zz) = f` with `f = 3 pi^2 sin(pi x) sin(pi y) sin(pi z)` on D
+/// levels, z = (level + 1) h.
 #[derive(Clone, Debug)]
 pub struct Poisson<T: Pixel> {
     session: CoreSession,
@@ -42,7 +44,7 @@ impl<T: Float> Poisson<T> {
     /// The problem, evaluated.
     ///
     /// # Errors
-    /// If the images are too large, or that of the evaluation.
+    /// If the images are too large, or the evaluation fails.
     pub fn new(session: &CoreSession, size: usize, rhs: Rhs) -> Result<Poisson<T>> {
         Poisson::of(session, None, size, rhs)
     }
@@ -79,12 +81,13 @@ impl<T: Float> Poisson<T> {
         Ok(Poisson { session: session.clone(), size, depth, neighbours, source })
     }
 
-    /// What the relaxation begins with: 0.
+    /// The initial state: 0.
     pub fn begin(&self) -> Image<T> {
         zeros(&self.session, self.depth, self.size)
     }
 
-    /// A step: each point becomes (the sum of its four neighbours `+ h^2 f`) / 4, in space (that of its six `+ h^2 f`) / 6.
+    /// A step: each point becomes (the sum of its four neighbours `+ h^2 f`) / 4, in space (that of
+    /// its six `+ h^2 f`) / 6.
     pub fn step(&self, u: &Image<T>) -> Image<T> {
         let outside = Border::Constant(0.0);
         let around = u.correlate(&self.neighbours, outside);
@@ -101,7 +104,7 @@ impl<T: Float> Poisson<T> {
         }
     }
 
-    /// So many steps from 0, or until one changes no point by `tolerance`.
+    /// Makes so many steps from 0, or ends when one changes no point by `tolerance`.
     ///
     /// # Errors
     /// See `Session::iterate`.

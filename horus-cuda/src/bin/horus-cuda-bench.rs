@@ -1,10 +1,12 @@
 //! Times kernels at 4096 x 4096 f32 with CUDA events, buffers rotated beyond the L2 cache, medians.
 //!
-//! `horus-cuda-bench [FILTER] [--tunings N] [--seconds S] [--from FILE]`: only rows whose name contains FILTER; the N
-//! best of the tuning candidates each, measuring for at most S seconds per row. The best is printed as a row for
-//! `kernels/tuning/` too. With `--from`, the candidates are the tunings in a JSON file, an array.
+//! `horus-cuda-bench [FILTER] [--tunings N] [--seconds S] [--from FILE]`: only rows whose name
+//! contains FILTER; the N best of the tuning candidates each, measuring for at most S seconds per
+//! row. The best is printed as a row for `kernels/tuning/` too. With `--from`, the candidates are
+//! the tunings in a JSON file, an array.
 //!
-//! `horus-cuda-bench --context` makes a context and exits: the floor of any process that uses a GPU.
+//! `horus-cuda-bench --context` makes a context and exits: the floor of any process that uses a
+//! GPU.
 
 use std::time::Duration;
 
@@ -25,7 +27,7 @@ use horus_cuda::workloads::{
 struct Row {
     name: &'static str,
     work: TimedKernel,
-    /// Milliseconds to reach, if there is such a goal.
+    /// Target in milliseconds, if the row has one.
     reach: Option<f32>,
 }
 

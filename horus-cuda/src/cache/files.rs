@@ -1,4 +1,4 @@
-//! The files of the cache: whom they must belong to, how they are written in one piece, and how damage is found.
+//! The files of the cache: their ownership, atomic writes and checksums.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{Error, ErrorKind, Read as _, Write as _};
@@ -9,7 +9,7 @@ use std::time::SystemTime;
 /// Bytes of the checksum at the end of an entry.
 pub(super) const TRAILER: usize = 16;
 
-/// Makes the directory, for this user alone, and looks whether it may be trusted.
+/// Creates the directory for this user alone and checks that it can be trusted.
 pub(super) fn ready(directory: &Path) -> std::io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
@@ -19,7 +19,7 @@ pub(super) fn ready(directory: &Path) -> std::io::Result<()> {
     own(&std::fs::metadata(directory)?)
 }
 
-/// Fails if anybody but this user and root owns the file, or may write to it.
+/// Fails if anyone but this user and root owns the file or may write to it.
 #[cfg(unix)]
 fn own(data: &std::fs::Metadata) -> std::io::Result<()> {
     use std::os::unix::fs::MetadataExt as _;
@@ -40,7 +40,7 @@ fn own(_: &std::fs::Metadata) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Opens a file to be read, but no link to one, nor anything else that has a name.
+/// Opens a regular file for reading; a link or anything else under the name is refused.
 fn open(path: &Path) -> std::io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
@@ -73,12 +73,12 @@ pub(super) fn read(path: &Path) -> Option<Vec<u8>> {
         return None;
     }
     bytes.truncate(body);
-    // When it was used last; a directory of root's cannot be told.
+    // The time of last use; it cannot be set in a directory that root owns.
     let _ = file.set_modified(SystemTime::now());
     Some(bytes)
 }
 
-/// Writes an entry; its size.
+/// Writes an entry and returns its size.
 pub(super) fn write(directory: &Path, path: &Path, cubin: &[u8]) -> std::io::Result<u64> {
     let (mut file, temporary) = fresh(directory)?;
     let done = file
@@ -86,13 +86,13 @@ pub(super) fn write(directory: &Path, path: &Path, cubin: &[u8]) -> std::io::Res
         .and_then(|()| file.write_all(&hash(&[cubin]).to_le_bytes()))
         .and_then(|()| std::fs::rename(&temporary, path));
     if done.is_err() {
-        // The failure is reported; what is left of the attempt is only litter.
+        // The failure is reported; the remains of the attempt are only litter.
         let _ = std::fs::remove_file(&temporary);
     }
     done.map(|()| (cubin.len() + TRAILER) as u64)
 }
 
-/// A new file in the directory: never one that is there, nor what a link leads to.
+/// Creates a new file in the directory; never opens an existing one or follows a link.
 pub(super) fn fresh(directory: &Path) -> std::io::Result<(File, PathBuf)> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let mut options = OpenOptions::new();
@@ -101,7 +101,7 @@ pub(super) fn fresh(directory: &Path) -> std::io::Result<(File, PathBuf)> {
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut tries = 0;
     loop {
-        // Processes of several containers may have the same number.
+        // Processes in different containers may have the same id.
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().subsec_nanos();
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let temporary = directory.join(format!("{}-{now:x}-{count}.tmp", std::process::id()));
@@ -112,8 +112,9 @@ pub(super) fn fresh(directory: &Path) -> std::io::Result<(File, PathBuf)> {
     }
 }
 
-/// A 128-bit hash of the parts, each followed by its length, so that no two lists of parts read the same: FNV's
-/// multiplication over words of 8 bytes, with the high half folded back after each. Every launch hashes its source.
+/// A 128-bit hash of the parts, each followed by its length so that different lists never hash the
+/// same bytes: FNV's multiplication over words of 8 bytes, with the high half folded back after
+/// each. Every launch hashes its source.
 pub(crate) fn hash(parts: &[&[u8]]) -> u128 {
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
     let mut h: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;

@@ -1,13 +1,14 @@
 //! Compiled kernels on disk, so that the second run of a program compiles nothing.
 //!
-//! An entry is one file, named by a hash of everything that the machine code depends on. It is written under another
-//! name and moved into place, so that processes may share the directory; it ends with a checksum, and an entry that does
-//! not match its checksum is built anew. `HORUS_CACHE` names the directory, or is `off`; else it is `horus/cubin` in
-//! `XDG_CACHE_HOME` or `~/.cache`.
+//! An entry is one file, named by a hash of everything that the machine code depends on. It is
+//! written under a temporary name and renamed, so processes can share the directory. It ends with a
+//! checksum; an entry with a wrong checksum is rebuilt. `HORUS_CACHE` names the directory, or is
+//! `off`; else it is `horus/cubin` in `XDG_CACHE_HOME` or `~/.cache`.
 //!
-//! What an entry holds is run, so whoever can write it decides what runs. On Unix a directory is used only if it belongs
-//! to this user or to root and nobody else may write to it, an entry only if the same holds for its file, which is no
-//! link. The checksum tells of accidents, not of intent. The directory keeps within [`MOST`] bytes.
+//! Entries are executed, so anyone who can write one can run code. On Unix a directory is used only
+//! if it belongs to this user or to root and nobody else may write to it. The same holds for each
+//! entry, which must not be a link. The checksum detects accidents, not tampering. The entries take
+//! at most [`MOST`] bytes.
 
 mod files;
 
@@ -22,11 +23,12 @@ use horus_core::settings::CACHE;
 pub(crate) use files::hash;
 use files::{read, ready, write};
 
-/// Changes when the form of an entry does.
+/// Version of the entry format.
 const FORMAT: u64 = 2;
-/// Most bytes of entries: some 1,400 kernels. When there are more, those used least recently go, until a quarter is free.
+/// Most bytes of entries, some 1,400 kernels. Beyond that the least recently used are removed until
+/// a quarter is free.
 pub const MOST: u64 = 256 << 20;
-/// What a process left unfinished is litter after this time.
+/// Age from which an unfinished file is litter.
 const LITTER: Duration = Duration::from_secs(3600);
 
 /// A directory of compiled kernels, or none.
@@ -34,14 +36,14 @@ const LITTER: Duration = Duration::from_secs(3600);
 pub struct DiskCache {
     directory: Option<PathBuf>,
     most: u64,
-    /// Whether the directory is to be trusted, once it was looked at.
+    /// `true` if the directory is trusted; set at the first check.
     trusted: OnceLock<bool>,
-    /// Bytes of entries, as far as this process knows; before its first entry it does not.
+    /// Bytes of entries known to this process; unset before its first entry.
     size: Arc<OnceLock<AtomicU64>>,
 }
 
 impl DiskCache {
-    /// The cache that the environment asks for.
+    /// The cache named by the environment.
     pub fn from_environment() -> DiskCache {
         let variable = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
         let directory = match CACHE.path() {
@@ -63,18 +65,19 @@ impl DiskCache {
         DiskCache { directory, most: MOST, trusted: OnceLock::new(), size: Arc::default() }
     }
 
-    /// Keeps within `bytes` bytes of entries (default: [`MOST`]).
+    /// Limits the entries to `bytes` bytes (default: [`MOST`]).
     #[must_use]
     pub fn within(mut self, bytes: u64) -> DiskCache {
         self.most = bytes;
         self
     }
 
-    /// The entry for `source` compiled with `options` for sm_`arch` by a compiler of `version`; from disk if it is
-    /// there and whole, else from `build`, whose result is kept. The second value says whether it was built.
+    /// Returns the entry for `source` compiled with `options` for sm_`arch` by a compiler of
+    /// `version`. An intact entry is read from disk; otherwise `build` is called and its result is
+    /// kept. The second value is `true` if `build` was called.
     ///
     /// # Errors
-    /// Only what `build` reports: a cache that cannot be used is a slow one, not a failure.
+    /// Only errors of `build`: an unusable cache slows a program down but does not fail it.
     pub fn get<E>(
         &self,
         source: &str,
@@ -99,13 +102,13 @@ impl DiskCache {
         Ok((built, true))
     }
 
-    /// A text that was kept under this name, if it is there and whole.
+    /// The text kept under this name, if it is present and intact.
     pub(crate) fn note(&self, name: &str) -> Option<String> {
         let directory = self.directory.as_deref().filter(|d| self.trusts(d))?;
         String::from_utf8(read(&directory.join(name).with_extension("note"))?).ok()
     }
 
-    /// Keeps a text under this name, if it can.
+    /// Keeps a text under this name if the cache is usable.
     pub(crate) fn keep_note(&self, name: &str, text: &str) {
         let Some(directory) = self.directory.as_deref().filter(|d| self.trusts(d)) else { return };
         if let Err(e) = write(directory, &directory.join(name).with_extension("note"), text.as_bytes()) {
@@ -113,7 +116,7 @@ impl DiskCache {
         }
     }
 
-    /// Whether entries of the directory may be run; a warning, once in a process, if not.
+    /// Returns `true` if entries of the directory may be run; otherwise warns once per process.
     fn trusts(&self, directory: &Path) -> bool {
         *self.trusted.get_or_init(|| match ready(directory) {
             Ok(()) => true,
@@ -127,12 +130,12 @@ impl DiskCache {
         })
     }
 
-    /// Makes room if the `added` bytes are too many.
+    /// Makes room if `added` bytes exceed the limit.
     fn keep_within(&self, directory: &Path, added: u64) {
         let known = self.size.get();
         let size = match known {
             Some(size) => size.fetch_add(added, Ordering::Relaxed) + added,
-            // The directory has the new entry.
+            // The directory already holds the new entry.
             None => entries(directory).iter().map(|e| e.bytes).sum(),
         };
         let left = if size > self.most { evict(directory, self.most / 4 * 3) } else { size };
@@ -151,7 +154,7 @@ struct Entry {
     used: SystemTime,
 }
 
-/// The entries, and no file that is something else; what processes left unfinished is removed.
+/// Lists the entries and ignores other files; removes what processes left unfinished.
 fn entries(directory: &Path) -> Vec<Entry> {
     let Ok(files) = std::fs::read_dir(directory) else { return Vec::new() };
     let mut found = Vec::new();
@@ -162,7 +165,7 @@ fn entries(directory: &Path) -> Vec<Entry> {
         match extension {
             "cubin" if data.is_file() => found.push(Entry { path, bytes: data.len(), used }),
             "tmp" if used.elapsed().is_ok_and(|age| age > LITTER) => {
-                // Whoever is faster; if it stays, it is tried again.
+                // Another process may be faster; a file that stays is tried again.
                 let _ = std::fs::remove_file(&path);
             }
             _ => {}
@@ -171,7 +174,8 @@ fn entries(directory: &Path) -> Vec<Entry> {
     found
 }
 
-/// Removes what was used least recently until at most `most` bytes are left; how many are.
+/// Removes the least recently used entries until at most `most` bytes are left, and returns the
+/// bytes left.
 fn evict(directory: &Path, most: u64) -> u64 {
     let mut found = entries(directory);
     found.sort_by_key(|e| e.used);
@@ -323,7 +327,7 @@ mod tests {
             assert!(get(&DiskCache::at(dir.path()), "a", b"one").1);
             let entry = files(dir.path()).remove(0);
             if chown(&entry, Some(12_345), None).is_err() {
-                return; // only root can give files away, so only root can try this
+                return; // only root can change a file's owner, so only root can test this
             }
             assert_eq!(get(&DiskCache::at(dir.path()), "a", b"two"), (b"two".to_vec(), true));
             chown(dir.path(), Some(12_345), None).unwrap();
@@ -357,7 +361,7 @@ mod tests {
             let before = std::fs::read_dir(dir.path()).map_or(0, Iterator::count);
             assert!(put(&first, name));
             assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), before + 1);
-            // Each used a minute after the one before, long ago.
+            // Each entry was used a minute after the one before, long ago.
             let newest = entries(dir.path()).into_iter().max_by_key(|e| e.used).unwrap();
             let used = SystemTime::now() - Duration::from_secs(10_000 - 60 * age as u64);
             File::options().write(true).open(newest.path).unwrap().set_modified(used).unwrap();
@@ -377,7 +381,7 @@ mod tests {
         {
             assert_eq!(put(&cache().within(u64::MAX), name), gone, "{name}");
         }
-        // Another process finds what is there.
+        // Another process finds the existing entries.
         let other = cache().within(5000);
         assert!(put(&other, "z"));
         assert!(entries(dir.path()).iter().map(|e| e.bytes).sum::<u64>() <= 3750);

@@ -1,4 +1,5 @@
-//! Connected components and samples at positions: calls of `kernels/components.cuh` and `kernels/sampling.cuh`.
+//! Connected components and samples at positions: calls of `kernels/components.cuh` and
+//! `kernels/sampling.cuh`.
 
 use horus_core::device::Geometry;
 use horus_core::dtype::{DType, Scalar};
@@ -12,7 +13,7 @@ use super::fixed::program;
 use super::params::KernelParams;
 use super::{COMPONENTS, GATHER, Generated, PRELUDE, Passes, Pointer, SAMPLING, Shapes, blocks, border_name};
 
-/// Threads of a block, and pixels that each of them takes.
+/// Threads per block, and pixels per thread.
 const THREADS: usize = 256;
 const EACH: usize = 16;
 /// As in the kernel.
@@ -23,7 +24,7 @@ pub(super) fn components(how: Connectivity, shapes: &Shapes<'_>) -> Result<Gener
     let shape = out.shape;
     let number = blocks(shape.len().div_ceil(THREADS * EACH), "connected components")?;
     let mut p = KernelParams::default();
-    // The first: see `Passes`.
+    // The first pass: see `Passes`.
     p.int("pass", 0);
     p.pointer("int", "out", Pointer::Output { offset: 0 });
     p.pointer(&format!("const {}", input.dtype.name()), "in", Pointer::Input { index: 0, offset: 0 });
@@ -60,11 +61,11 @@ pub(super) fn remap(how: Sampling, border: Border, shapes: &Shapes<'_>) -> Resul
     let mut p = KernelParams::default();
     let offset = |g: &Geometry| g.row(0, shapes.rows.start) * g.dtype.size();
     p.pointer(t, "out", Pointer::Output { offset: offset(&out) });
-    // From the first row of the image on, whatever is held.
+    // From the first row of the image, whichever rows are held.
     let first = image.row(0, 0) * image.dtype.size();
     p.pointer(&format!("const {t}"), "in", Pointer::Input { index: 0, offset: first });
     let members = ["levels", "rows", "columns"];
-    // Without levels, those of rows are in their place, which nobody reads.
+    // Without levels the row's members take their place and are not read.
     let axes = if volume { [1, 2, 3] } else { [1, 1, 2] };
     for (member, index) in members.into_iter().zip(axes) {
         let g = &shapes.inputs[index];

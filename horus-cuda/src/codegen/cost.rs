@@ -1,7 +1,9 @@
-//! What a kernel costs to compile: about how many instructions its templates come to once they are inlined and unrolled.
+//! Compile time of a kernel, estimated by the number of instructions of its templates once they are
+//! inlined and unrolled.
 //!
-//! The compiler takes some 0.15 ms for each, and more where many values are alive. [`MOST`] keeps a kernel below a second;
-//! what is tuned for speed alone may be far above it, as a bank of separable filters is, each with a row pass of its own.
+//! The compiler takes some 0.15 ms per instruction, and more if many values are alive. [`MOST`]
+//! keeps a kernel below a second; one tuned for speed alone may be far above it, such as a bank of
+//! separable filters, each with its own row pass.
 
 use horus_core::ir::kernel::{InstrOp, MapKernel};
 use horus_core::ops::pixel::PixelOp;
@@ -9,18 +11,19 @@ use horus_core::ops::pixel::PixelOp;
 use super::schedule::ThreadBlock;
 use crate::tuning::Tuning;
 
-/// Most instructions, about, that a kernel should come to.
+/// Approximate limit on a kernel's instructions.
 pub const MOST: usize = 5500;
 
-/// Of kernels with more instructions, about, what they do more than once is compiled once, as functions.
+/// In kernels with more instructions than this, templates used more than once become functions,
+/// which are compiled once.
 pub(super) const REPEATED: usize = 3500;
 
-/// A call of a function, with what is saved around it.
+/// Instructions of a function call, including saved registers.
 pub(super) const CALL: usize = 40;
 
-/// A tile that is loaded: as vectors, pixel by pixel, and at edges.
+/// Instructions that load a tile: as vectors, pixel by pixel, and at borders.
 pub(super) const TILE: usize = 250;
-/// What there is around a row pass beside its tile and its multiply-adds.
+/// Instructions of a row pass besides its tile and its multiply-adds.
 const STAGE: usize = 120;
 
 /// A row pass of `width` taps, `span` pixels at a time, with its tile.
@@ -28,19 +31,21 @@ pub(super) fn stage(width: usize, span: usize) -> usize {
     stages(&[width], span)
 }
 
-/// Row passes of several widths that have one tile in turn.
+/// Row passes of several widths that use one tile in turn.
 pub(super) fn stages(widths: &[usize], span: usize) -> usize {
     TILE + STAGE + widths.iter().map(|width| (width.min(&64) + width % 64) * span).sum::<usize>()
 }
 
-/// Columns of `height` taps for `count` filters: unrolled, or a loop with a beginning, an end and these remainders.
+/// Columns of `height` taps for `count` filters: unrolled, or a loop with a beginning, an end and
+/// these remainders.
 pub(super) fn column(block: ThreadBlock, count: usize, height: usize, fixed: bool, rests: &[usize]) -> usize {
     let rows = block.rows;
     let steps = if fixed { height * rows } else { rows * (2 * rows + rests.iter().sum::<usize>()) };
     steps * block.cols * count
 }
 
-/// Dense filters: unrolled, or a loop over `piece` columns for whole rows and another for the first and the last.
+/// Dense filters: unrolled, or a loop over `piece` columns for whole rows and another for the first
+/// and the last.
 pub(super) fn dense(
     block: ThreadBlock,
     count: usize,
@@ -62,10 +67,11 @@ pub(super) fn code(kernel: &MapKernel, which: impl Iterator<Item = usize>, block
     which.map(one).sum::<usize>() * block.rows * block.cols
 }
 
-/// A tuning that takes less code, if there is one: fewer pixels for each thread, then fewer filters at once, then loops.
+/// A cheaper tuning, if there is one: fewer pixels per thread, then fewer filters at once, then
+/// loops.
 pub(super) fn cheaper(tuning: &Tuning) -> Option<Tuning> {
-    // Column passes advance by as many taps as there are rows. Where these are not whole vectors, NVRTC 13.0 reads vectors of
-    // taps all the same, from where none begin: a misaligned address.
+    // Column passes advance by as many taps as there are rows. Where these are not whole vectors,
+    // NVRTC 13.0 still reads vectors of taps, at misaligned addresses.
     const WHOLE: usize = 4;
     match *tuning {
         t if t.rows > WHOLE => Some(Tuning { rows: (t.rows / 2).next_multiple_of(WHOLE), ..t }),

@@ -1,4 +1,4 @@
-//! Kernels of one form, each a call of its template: folds, histogram, transposition, tables.
+//! Kernels of fixed form, each a call of its template: folds, histogram, transposition, tables.
 
 use horus_core::device::Geometry;
 use horus_core::dtype::{DType, Scalar};
@@ -11,11 +11,11 @@ use super::params::KernelParams;
 use super::reduced::WARP;
 use super::{Generated, LAYOUT, PRELUDE, Pointer, REDUCE, Shapes, assemble, blocks, entry};
 
-/// Segments of a column that a fold reduces at once: one for each warp.
+/// Segments of a column that a fold reduces at once, one per warp.
 const COLUMN: usize = 8;
-/// Bins counted in shared memory; more go straight to global memory.
+/// Most bins counted in shared memory; more are counted in global memory.
 const SHARED_BINS: usize = 8192;
-/// Threads of a block of those that take pixels in whatever order.
+/// Threads per block of kernels that take pixels in any order.
 const THREADS: usize = 256;
 
 /// A kernel without a table: its source, and blocks of `threads` threads and `shared` bytes.
@@ -43,7 +43,7 @@ pub(super) fn program(
     }
 }
 
-/// The plane of this block: `planes`, a parameter, moved by as many `pitch`, another one.
+/// The plane of this block: the parameter `planes` advanced by multiples of the parameter `pitch`.
 fn plane(planes: &str, pitch: &str) -> Expr {
     name(planes) + name("blockIdx.y") * pitch
 }
@@ -77,7 +77,7 @@ pub(super) fn fold(how: Fold, shapes: &Shapes<'_>) -> Result<Generated, DeviceEr
             otherwise: Vec::new(),
         });
     }
-    // It reads what the reduction along rows has just written, and is over sooner than it could be launched.
+    // It reads the result of the preceding reduction along rows, and takes less time than a launch.
     let (threads, shared) = (WARP * COLUMN, COLUMN * out.dtype.size());
     Ok(Generated { early: true, ..program(&[PRELUDE, REDUCE], &body, p, [1, 1], threads, shared) })
 }
@@ -102,7 +102,7 @@ pub(super) fn histogram(bins: usize, lo: f64, hi: f64, shapes: &Shapes<'_>) -> R
     Ok(Generated { clear: true, ..program(&[PRELUDE, REDUCE], &body, p, grid, THREADS, bytes) })
 }
 
-/// A warp for each rectangle.
+/// One warp per rectangle.
 pub(super) fn tiles(grid: Grid, how: TileReduce, shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
     let (input, out) = (shapes.inputs[0], shapes.output);
     let (t, a) = (input.dtype.name(), out.dtype.name());
@@ -124,7 +124,7 @@ pub(super) fn tiles(grid: Grid, how: TileReduce, shapes: &Shapes<'_>) -> Result<
     p.int("width", out.shape.width.cast_signed());
     p.int("row0", shapes.rows.start);
     p.int("row1", shapes.rows.end);
-    // What is larger than the image is as large.
+    // Rectangles larger than the image are clipped to it.
     let within = |n: usize, most: usize| n.min(most).cast_signed();
     p.int("tall", within(grid.height, input.shape.height));
     p.int("wide", within(grid.width, input.shape.width));
@@ -158,7 +158,7 @@ pub(super) fn lookup(shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
     Ok(program(&[PRELUDE, LAYOUT], &body, p, grid, THREADS, 0))
 }
 
-/// Running sums along the depth: a thread has a pixel of all levels.
+/// Running sums along the depth: each thread has one pixel of all levels.
 pub(super) fn running_depth(shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
     let (input, out) = (shapes.inputs[0], shapes.output);
     let count = shapes.rows.len() * out.shape.width;
@@ -179,7 +179,8 @@ pub(super) fn running_depth(shapes: &Shapes<'_>) -> Result<Generated, DeviceErro
 }
 
 pub(super) fn transpose(shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
-    /// Rows and columns of the square that a block turns, and rows of it that its threads take at once.
+    /// Rows and columns of the square that a block transposes, and rows of it that its threads take
+    /// at once.
     const SIDE: usize = 32;
     const DOWN: usize = 8;
     let (input, out) = (shapes.inputs[0], shapes.output);

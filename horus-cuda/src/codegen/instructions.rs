@@ -13,19 +13,19 @@ use super::defect;
 use super::params::KernelParams;
 use super::schedule::LeafGroup;
 
-/// What emits the leaves of a kernel that are read when they are asked for, and takes its constants.
+/// Emits leaves that are read on demand, and takes constants.
 pub(super) trait Leaves {
-    /// The parameters that constants go into.
+    /// The parameters that receive constants.
     fn params(&mut self) -> &mut KernelParams;
 
-    /// Emits leaf `l`; the array that has it.
+    /// Emits leaf `l` and returns the array of its values.
     ///
     /// # Errors
     /// If it cannot be read.
     fn read(&mut self, l: usize, out: &mut Vec<Stmt>) -> Result<String, DeviceError>;
 }
 
-/// Leaves that are all there before the first instruction.
+/// Leaves that all exist before the first instruction.
 impl Leaves for KernelParams {
     fn params(&mut self) -> &mut KernelParams {
         self
@@ -41,7 +41,7 @@ impl Leaves for KernelParams {
 pub(super) enum PixelValue {
     /// The element `[r][c]` of this array of the thread.
     Array(String),
-    /// The same for all pixels, or computed for `[r][c]` from where it is.
+    /// The same value for all pixels, or one computed from the position of `[r][c]`.
     Uniform(Expr),
 }
 
@@ -55,7 +55,8 @@ impl PixelValue {
     }
 }
 
-/// An operand of an instruction that a loop hands on from iteration to iteration: which, and the array that has it.
+/// An operand of an instruction that a loop passes from iteration to iteration: its number, and its
+/// array.
 pub(super) type Carried<'a> = Option<(usize, &'a str)>;
 
 /// Emits instructions as soon as their operands exist, so that registers hold few values at a time.
@@ -65,7 +66,7 @@ pub(super) struct Instructions<'a> {
     /// For each leaf, the array of its values, once it exists.
     leaves: Vec<Option<String>>,
     done: Vec<bool>,
-    /// Arrays of results that are not called `v` and the number.
+    /// Arrays of results with names other than `v` and the number.
     names: HashMap<usize, String>,
     /// Rows and columns of the arrays.
     extents: (usize, usize),
@@ -74,20 +75,20 @@ pub(super) struct Instructions<'a> {
 }
 
 impl<'a> Instructions<'a> {
-    /// Those of a kernel, for `rows` times `cols` pixels of each thread.
+    /// The instructions of a kernel, for `rows` times `cols` pixels per thread.
     pub(super) fn new(kernel: &'a MapKernel, rows: usize, cols: usize) -> Instructions<'a> {
         let (leaves, done) = (vec![None; kernel.leaves.len()], vec![false; kernel.code.len()]);
         let place = (name("y") + "r", name("x") + "c");
         Instructions { kernel, leaves, done, names: HashMap::new(), extents: (rows, cols), place }
     }
 
-    /// The same for pixels `[r][c]` in other rows and columns than `y + r` and `x + c`.
+    /// The same for pixels `[r][c]` at other rows and columns than `y + r` and `x + c`.
     pub(super) fn at(self, row: Expr, column: Expr) -> Instructions<'a> {
         Instructions { place: (row, column), ..self }
     }
 
-    /// The instructions that can run after each group in turn, beside those that can before; a `lazy` leaf is there when
-    /// it is asked for.
+    /// The instructions that can run after each group in turn and not before; a `lazy` leaf is
+    /// available on demand.
     pub(super) fn sequence(&self, groups: &[LeafGroup], lazy: &[bool]) -> Vec<Vec<usize>> {
         let mut trial = self.clone();
         let ready = |trial: &mut Instructions<'_>| {
@@ -107,12 +108,12 @@ impl<'a> Instructions<'a> {
         groups.iter().map(&mut after).collect()
     }
 
-    /// Says which array has a leaf's values.
+    /// Registers the array of a leaf's values.
     pub(super) fn define(&mut self, leaf: usize, array: &str) {
         self.leaves[leaf] = Some(array.to_owned());
     }
 
-    /// Whether a leaf's values exist.
+    /// Returns `true` if a leaf's values exist.
     pub(super) fn is_defined(&self, leaf: usize) -> bool {
         self.leaves[leaf].is_some()
     }
@@ -136,7 +137,7 @@ impl<'a> Instructions<'a> {
         order
     }
 
-    /// Instructions that can run once the `lazy` leaves they read do; with those leaves.
+    /// The next instruction that can run once its `lazy` leaves are read, with those leaves.
     fn next_ready(&self, lazy: &[bool]) -> Option<(usize, Vec<usize>)> {
         self.kernel.code.iter().enumerate().filter(|(i, _)| !self.done[*i]).find_map(|(i, instr)| {
             let mut missing = Vec::new();
@@ -153,7 +154,7 @@ impl<'a> Instructions<'a> {
         })
     }
 
-    /// Emits every instruction that can run, and the leaves marked in `lazy` that they read.
+    /// Emits every instruction that can run, and the `lazy` leaves that they read.
     ///
     /// # Errors
     /// If a leaf cannot be read.
@@ -175,7 +176,8 @@ impl<'a> Instructions<'a> {
         Ok(())
     }
 
-    /// Emits the first of `similar` instructions, which differ in constants only: where they do, element `k` of an array.
+    /// Emits the first of `similar` instructions, which differ in constants only; a differing
+    /// constant is element `k` of an array.
     ///
     /// # Errors
     /// If an operand does not exist yet.
@@ -207,12 +209,12 @@ impl<'a> Instructions<'a> {
         Ok(())
     }
 
-    /// Says that an instruction has been emitted, in the place of one that is similar.
+    /// Marks an instruction as emitted, because a similar one stands for it.
     pub(super) fn finish(&mut self, i: usize) {
         self.done[i] = true;
     }
 
-    /// Says which array has the result of an instruction.
+    /// Names the array of an instruction's result.
     pub(super) fn rename(&mut self, i: usize, array: &str) {
         self.names.insert(i, array.to_owned());
     }
@@ -233,7 +235,7 @@ impl<'a> Instructions<'a> {
         }
     }
 
-    /// Emits all results as arrays; their names.
+    /// Emits all results as arrays and returns their names.
     ///
     /// # Errors
     /// If one does not exist yet.
@@ -249,7 +251,7 @@ impl<'a> Instructions<'a> {
         Ok(arrays)
     }
 
-    /// The array that has a value, which is emitted as `name` if it is none.
+    /// The array of a value; a value without one is emitted as `name`.
     fn array(
         &self,
         v: Val,
@@ -264,7 +266,7 @@ impl<'a> Instructions<'a> {
         })
     }
 
-    /// Emits the same value for all pixels, or one that follows from where they are.
+    /// Emits a value that is the same for all pixels, or depends on their position only.
     fn uniform(&self, value: Expr, dtype: DType, name: &str, out: &mut Vec<Stmt>) -> String {
         let (rows, cols) = self.extents;
         out.push(Stmt::Array { dtype, name: name.to_owned(), extents: vec![rows, cols] });
@@ -272,7 +274,7 @@ impl<'a> Instructions<'a> {
         name.to_owned()
     }
 
-    /// A value that the code reads.
+    /// An operand of the code.
     ///
     /// # Errors
     /// If it is a leaf that does not exist yet.
@@ -288,7 +290,7 @@ impl<'a> Instructions<'a> {
         })
     }
 
-    /// Where pixel `[r][c]` is; see [`declare_extent`].
+    /// The position of pixel `[r][c]`; see [`declare_extent`].
     fn index(&self, axis: Axis, dtype: DType) -> Expr {
         let at = match axis {
             Axis::Rows => Call::new("hs_row_of", template![], args![self.place.0.clone(), name("p.rows")]).into(),
@@ -320,7 +322,7 @@ impl<'a> Instructions<'a> {
     }
 }
 
-/// Parameters for kernels that ask where pixels are: the rows and the channels of the image.
+/// Parameters for kernels that use pixel positions: the rows and the channels of the image.
 pub(super) fn declare_extent(kernel: &MapKernel, params: &mut KernelParams, shape: Shape) {
     if kernel.has_index() {
         params.int("rows", shape.height.cast_signed());
@@ -328,7 +330,7 @@ pub(super) fn declare_extent(kernel: &MapKernel, params: &mut KernelParams, shap
     }
 }
 
-/// Whether an instruction is a division that is computed quickly, but for rare operands.
+/// Returns `true` for a division that is computed quickly, except for rare operands.
 fn divides(instr: &Instr, carried: Carried<'_>) -> bool {
     instr.operand == DType::F32
         && match (instr.op, &instr.args[..]) {

@@ -9,13 +9,13 @@ use super::fixed::program;
 use super::params::KernelParams;
 use super::{Generated, LABELS, PRELUDE, Pointer, Shapes, blocks};
 
-/// Bytes of sums in shared memory; more go straight to global memory.
+/// Most bytes of sums in shared memory; larger ones are added in global memory.
 const SHARED: usize = 48 << 10;
-/// Threads of a block that adds up, pixels of each of them, and threads of a block that looks for extremes.
+/// Threads per block for all kernels, and pixels per thread for sums.
 const THREADS: usize = 256;
 const EACH: usize = 64;
 const SEARCHING: usize = 1024;
-// `labels.cuh` counts on them.
+// `labels.cuh` relies on them.
 const _: () = assert!(DIGITS == 88 && DIGIT_BITS == 24 && 1 + 2 * PLACE + 3 * PRODUCT == 14);
 
 pub(super) fn generate(how: LabelReduce, shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
@@ -38,7 +38,7 @@ pub(super) fn generate(how: LabelReduce, shapes: &Shapes<'_>) -> Result<Generate
         let (count, columns) = how.extent(0);
         let bytes = count.saturating_mul(columns * DType::F64.size());
         let shared = bytes <= SHARED;
-        // A plane for each second index of a block.
+        // One plane per second index of a block.
         let plane = || Expr::from(Call::new("i64", template![], args!["blockIdx.y"]));
         let of = |image: &str| name(format_args!("p.{image}")) + plane() * name(format_args!("p.{image}_plane"));
         let call = match how {
@@ -71,7 +71,7 @@ pub(super) fn generate(how: LabelReduce, shapes: &Shapes<'_>) -> Result<Generate
     p.int("out_start", shapes.output.window.start);
     p.int("height", shapes.inputs[0].shape.height.cast_signed());
     p.int("planes", shapes.inputs[0].shape.planes().cast_signed());
-    // The block of rows that this block of threads searches, and where it begins in each image.
+    // The rows that this block of threads searches, and their start in each image.
     let first = |start: &str| Call::new("i64", template![], args![name("top") - start]);
     let at = |image: &str| name(format_args!("p.{image}")) + Expr::from(first(&format!("p.{image}_start"))) * "p.width";
     let lines = Call::new("min", template![], args![name("p.height") - "top", block]);

@@ -1,13 +1,14 @@
 //! From a kernel to CUDA C++ and the parameters of a launch: pure, without a driver.
 //!
-//! The source depends on the *structure* of a kernel (what is read, sizes, types, borders) and on the tuning; taps,
-//! constants, coefficients of maps and the geometry are parameters. So all orientations of a detector share one binary.
+//! The source depends on the *structure* of a kernel (accesses, sizes, types, borders) and on the
+//! tuning; taps, constants, coefficients of maps and the geometry are parameters. So all
+//! orientations of a detector share one binary.
 //!
-//! A generated file is the headers of `kernels/` followed by one kernel that calls their templates. Pointwise kernels
-//! are in `pointwise`, reductions along rows in `reduced`, those that are one call of a template in `fixed`, several steps of a loop in
-//! `steps`; everything else
-//! is in `map`: `schedule` says which leaves are computed together, `similar` which steps can be a loop, `instructions` emits
-//! the arithmetic. All of these emit the statements of `cpp`, whose text is written at the very end.
+//! A generated file is the headers of `kernels/` followed by one kernel that calls their templates.
+//! Pointwise kernels are in `pointwise`, reductions along rows in `reduced`, calls of a single
+//! template in `fixed`, several steps of a loop in `steps`; everything else is in `map`: `schedule`
+//! groups leaves, `similar` finds loops, `instructions` emits the arithmetic. All of these emit the
+//! statements of `cpp`, whose text is written at the very end.
 //!
 //! `docs/kernel.md` follows one kernel all the way, with a picture of its shared memory.
 
@@ -60,28 +61,28 @@ const STEPS: &str = include_str!("../../kernels/steps.cuh");
 const LAYOUT: &str = include_str!("../../kernels/layout.cuh");
 const WINDOWED: &str = include_str!("../../kernels/windowed.cuh");
 
-/// Calls of what `MATH` defines.
+/// Calls of functions that `MATH` defines.
 const TRANSCENDENTAL: [&str; 7] = ["hs_exp(", "hs_log(", "hs_pow(", "hs_sin(", "hs_cos(", "hs_atan2(", "hs_hypot("];
 
-/// What a launch works on.
+/// Geometries of a launch.
 #[derive(Clone, Copy, Debug)]
 pub struct Shapes<'a> {
     /// The inputs' geometries.
     pub inputs: &'a [Geometry],
-    /// The output's geometry; the outputs of other results have the same, but for the type.
+    /// The output's geometry; further outputs differ in type only.
     pub output: Geometry,
     /// The output rows to compute (for a histogram, the input rows to count).
     pub rows: Window,
 }
 
-/// What the device has room for.
+/// Resource limits of the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of shared memory a block may use.
     pub shared: usize,
 }
 
-/// Whose address goes into a pointer of the parameters.
+/// The buffer whose address goes into a pointer parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pointer {
     /// The output.
@@ -89,42 +90,44 @@ pub enum Pointer {
         /// Bytes from its beginning.
         offset: usize,
     },
-    /// The output of a result beside the first.
+    /// The output of a result after the first.
     More {
-        /// Which of them.
+        /// Its index.
         index: usize,
         /// Bytes from its beginning.
         offset: usize,
     },
     /// An input.
     Input {
-        /// Which.
+        /// Its index.
         index: usize,
         /// Bytes from its beginning.
         offset: usize,
     },
     /// The [`Generated::table`].
     Table,
-    /// Memory of the launch alone: see [`Passes::scratch`].
+    /// Memory of this launch only: see [`Passes::scratch`].
     Scratch,
 }
 
-/// Several launches of one kernel, one after the other, which differ in the first integer of the parameters: 0, 1, and so on.
+/// Consecutive launches of one kernel, which differ in the first integer of the parameters: 0, 1,
+/// and so on.
 ///
-/// The last of them may be repeated until they have nothing left to do: before each round of these, the first [`Passes::FLAG`] bytes of the
-/// scratch memory are 0, and a round that leaves them so was the last. The host looks at them, and waits for the round.
+/// The last of them may be repeated in rounds until nothing is left to do: before each round the
+/// first [`Passes::FLAG`] bytes of the scratch memory are zeroed, and a round that leaves them zero
+/// is the last. The host waits for each round and reads the flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Passes {
-    /// How many run once.
+    /// Number of passes that run once.
     pub count: u32,
-    /// How many come after them, round by round: 0 for none.
+    /// Number of passes per repeated round, after the others: 0 for none.
     pub repeated: u32,
-    /// Bytes of memory that holds whatever it held before, and that the passes share.
+    /// Bytes of uninitialised memory that the passes share.
     pub scratch: usize,
 }
 
 impl Passes {
-    /// Bytes of the flag that says whether another round is needed: one `int`.
+    /// Bytes of the flag that requests another round: one `int`.
     pub const FLAG: usize = 4;
 }
 
@@ -135,40 +138,42 @@ pub struct Generated {
     pub source: String,
     /// The kernel's parameter.
     pub params: Vec<u8>,
-    /// Where addresses go in `params`.
+    /// Offsets of addresses in `params`.
     pub pointers: Vec<(usize, Pointer)>,
     /// Constant data that the kernel reads through [`Pointer::Table`].
     pub table: Vec<u8>,
     /// Blocks in x and y.
     pub grid: [u32; 2],
-    /// Threads of a block.
+    /// Threads per block.
     pub block: u32,
-    /// Bytes of dynamic shared memory of a block.
+    /// Bytes of dynamic shared memory per block.
     pub shared: u32,
-    /// Whether the output must be zeroed first.
+    /// `true` if the output must be zeroed first.
     pub clear: bool,
-    /// Whether the kernel may begin while the one before it ends: it waits by itself (`hs_wait_for_previous`).
+    /// `true` if the kernel may begin while the one before it ends; it waits by itself
+    /// (`hs_wait_for_previous`).
     pub early: bool,
-    /// About how many instructions the compiler makes of it; 0 for small kernels.
+    /// Approximate number of instructions after compilation; 0 for small kernels.
     pub cost: usize,
-    /// The launches, if it is more than one.
+    /// The passes, if there is more than one launch.
     pub passes: Option<Passes>,
 }
 
-/// What becomes of what a kernel does more than once.
+/// Treatment of templates that a kernel uses more than once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Repeats {
-    /// Each is compiled where it is, as fast as it can be.
+    /// Each use is inlined, for speed.
     Inlined,
-    /// A function that is compiled once.
+    /// One function, compiled once.
     Called,
 }
 
-/// Generates the program of a launch. [`Kernel::Merge`] and [`Kernel::Source`] are copies, not programs.
+/// Generates the program of a launch. [`Kernel::Merge`] and [`Kernel::Source`] are copies, not
+/// programs.
 ///
 /// # Errors
-/// [`DeviceError::Unsupported`] for a kernel no device runs: a linear filter of an integer image, a source.
-/// [`DeviceError::Limit`] if an extent is beyond 2^30.
+/// [`DeviceError::Unsupported`] for a kernel no device runs: a linear filter of an integer image, a
+/// source. [`DeviceError::Limit`] if an extent is beyond 2^30.
 pub fn generate(
     kernel: &Kernel,
     shapes: &Shapes<'_>,
@@ -211,8 +216,8 @@ fn generate_with(
     }
 }
 
-/// As [`generate`], but with a smaller tuning where the kernel would take long to compile, and then with functions for what
-/// it does more than once if it is still large.
+/// As [`generate`], but with a smaller tuning for a kernel that takes long to compile, and, if it
+/// is still large, with functions for its repeated parts.
 ///
 /// # Errors
 /// As [`generate`].
@@ -254,40 +259,40 @@ fn check_extents(shapes: &Shapes<'_>) -> Result<(), DeviceError> {
     Ok(())
 }
 
-/// An error of the generator itself, whatever the user asked for.
+/// An error of the generator itself, independent of the user's request.
 fn defect(what: impl Display) -> DeviceError {
     DeviceError::Internal(format!("the generator of kernels is wrong: {what}; please report this"))
 }
 
-/// A count of blocks as the driver takes it.
+/// A count of blocks in the driver's type.
 fn blocks(n: usize, kernel: &str) -> Result<u32, DeviceError> {
     i32::try_from(n)
         .map(i32::cast_unsigned)
         .map_err(|_| DeviceError::Limit(format!("{kernel} needs {n} blocks, more than a launch may have")))
 }
 
-/// Whether rows of the buffer all begin at a multiple of 16 bytes.
+/// Returns `true` if all rows of the buffer begin at a multiple of 16 bytes.
 fn rows_aligned(g: &Geometry) -> bool {
     (g.shape.width * g.dtype.size()).is_multiple_of(16)
 }
 
-/// The name of a border in the kernels: one that they do not know fails to compile, with its name.
+/// The name of a border in the kernels. An unknown one fails to compile, with its name.
 fn border_name(border: Border) -> String {
     format!("HS_{}", border.name().to_ascii_uppercase())
 }
 
-/// The kernel itself: `bounds` on its launches, and the text of its body.
+/// The kernel itself, with the `bounds` on its launches and the text of its body.
 fn entry(bounds: impl Display, body: &str) -> String {
     format!(
         "extern \"C\" __global__ void __launch_bounds__({bounds}) {ENTRY}(const __grid_constant__ hs_params p) {{\n{body}}}\n"
     )
 }
 
-/// Puts a source together: headers, parameters, code. `HS_EMULATE` is defined by the host emulation alone.
+/// Assembles a source: headers, parameters, code. Only the host emulation defines `HS_EMULATE`.
 fn assemble(headers: &[&str], params: &str, code: &str) -> String {
     let mut s = String::from("#ifndef HS_EMULATE\n#define HS_INFINITY __int_as_float(0x7f800000)\n");
     s.push_str("extern __shared__ __align__(128) unsigned char hs_smem[];\n#endif\n");
-    // After the prelude, the functions that few programs call.
+    // Functions that few programs call follow the prelude.
     let calls = |f: &str| headers.iter().skip(1).chain([&params, &code]).any(|part| part.contains(f));
     let few =
         [(TRANSCENDENTAL.into_iter().any(calls), MATH), (["hs_around", "hs_unrolled"].into_iter().any(calls), AROUND)];
@@ -300,7 +305,7 @@ fn assemble(headers: &[&str], params: &str, code: &str) -> String {
     s
 }
 
-/// The outputs of a kernel: name of the pointer in the parameters, geometry, and whose address it is from byte `offset` on.
+/// The outputs of a kernel: name of the pointer parameter, geometry, and buffer with byte `offset`.
 fn outputs(
     kernel: &MapKernel,
     first: Geometry,
@@ -314,7 +319,7 @@ fn outputs(
     all
 }
 
-/// Least common multiple-of-16-bytes vector length of a type.
+/// Elements of a type in 16 bytes.
 fn vector(dtype: DType) -> usize {
     16 / dtype.size()
 }

@@ -7,8 +7,8 @@ use horus_core::dtype::{DType, Scalar};
 use super::Pointer;
 use super::cpp::{Expr, name};
 
-/// Bytes that taps may take in the parameters; the rest goes to the table. Kernels may have 4 KiB of parameters on
-/// every driver.
+/// Most bytes of taps in the parameters; further taps go to the table. Every driver allows 4 KiB of
+/// kernel parameters.
 const TAP_BYTES: usize = 3200;
 
 /// Builds the struct member by member, with the layout a C compiler gives it.
@@ -19,7 +19,7 @@ pub(super) struct KernelParams {
     pointers: Vec<(usize, Pointer)>,
     taps: usize,
     constants: usize,
-    /// Integers that several leaves share: their values and member.
+    /// Integers shared by several leaves: their values and member.
     shared: Vec<([i32; 5], String)>,
 }
 
@@ -35,7 +35,7 @@ impl KernelParams {
         at
     }
 
-    /// Leaves less room to taps: so many bytes will be needed.
+    /// Reserves bytes of the parameters, which leaves less room for taps.
     pub(super) fn reserve(&mut self, bytes: usize) {
         self.taps += bytes;
     }
@@ -86,7 +86,7 @@ impl KernelParams {
         name(format_args!("p.{member}[k]"))
     }
 
-    /// Integers as an array, one for all who ask for the same; the expression of it.
+    /// Integers as an array, shared by all requests for the same values; the expression of it.
     pub(super) fn shared_ints(&mut self, prefix: &str, values: [i32; 5]) -> Expr {
         let known = self.shared.iter().find(|(v, _)| *v == values).map(|(_, member)| member.clone());
         let member = known.unwrap_or_else(|| {
@@ -104,7 +104,7 @@ impl KernelParams {
         self.put("int", member, 4, &bytes);
     }
 
-    /// Taps as an array, if there is room; the expression of a pointer to them.
+    /// Taps as an array, if they fit; the expression of a pointer to them.
     pub(super) fn taps(&mut self, dtype: DType, taps: &[f64]) -> Option<Expr> {
         let size = taps.len() * dtype.size();
         if self.taps + size > TAP_BYTES {
@@ -118,7 +118,7 @@ impl KernelParams {
         Some(name(if taps.len() == 1 { format!("&p.{member}") } else { format!("p.{member}") }))
     }
 
-    /// The declaration, the bytes and where the pointers are.
+    /// The declaration, the bytes and the offsets of the pointers.
     pub(super) fn finish(mut self) -> (String, Vec<u8>, Vec<(usize, Pointer)>) {
         self.bytes.resize(self.bytes.len().next_multiple_of(8), 0);
         (format!("struct alignas(8) hs_params {{\n{}}};\n", self.declaration), self.bytes, self.pointers)
@@ -139,7 +139,7 @@ pub(super) fn push_scalar(out: &mut Vec<u8>, s: Scalar) {
     }
 }
 
-/// Data of a kernel too large for its parameters: uploaded once and kept by contents.
+/// Constant data too large for a kernel's parameters: uploaded once and kept by content.
 #[derive(Debug, Default)]
 pub(super) struct ConstantTable {
     pub(super) bytes: Vec<u8>,
@@ -151,7 +151,8 @@ impl ConstantTable {
         self.bytes.len()
     }
 
-    /// Rows of taps, each padded with zeros to `pitch` (the padding is never used); where they begin.
+    /// Adds rows of taps, each padded with zeros to `pitch` (the padding is never used); returns
+    /// their offset.
     pub(super) fn rows(&mut self, dtype: DType, width: usize, pitch: usize, taps: &[f64]) -> usize {
         let at = self.align();
         for row in taps.chunks(width) {
@@ -161,7 +162,8 @@ impl ConstantTable {
         at
     }
 
-    /// Taps with `N` integers each, as a C struct of the weight and the integers; where they begin.
+    /// Adds taps with `N` integers each, as a C struct of the weight and the integers; returns
+    /// their offset.
     pub(super) fn offsets<const N: usize>(
         &mut self,
         dtype: DType,

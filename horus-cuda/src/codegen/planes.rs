@@ -1,4 +1,5 @@
-//! Reads of other planes: which plane of an input a block reads, the same for all of its threads.
+//! Reads of other planes: the plane of an input that a block reads, the same for all of its
+//! threads.
 
 use horus_core::dtype::{DType, Scalar};
 use horus_core::ops::planes::PlaneMap;
@@ -11,12 +12,12 @@ use super::params::KernelParams;
 pub(super) struct PlaneRead {
     /// Its number: a parameter, or a variable of the block.
     pub(super) plane: Expr,
-    /// What is read where that is below 0, if it can be.
+    /// The value read where the number is below 0, if it can be.
     pub(super) outside: Option<Expr>,
 }
 
 impl PlaneRead {
-    /// The plane that `map` reads for the plane of the block; `label` tells leaves apart.
+    /// The plane that `map` reads for the plane of the block; `label` makes names unique.
     pub(super) fn new(
         map: &PlaneMap,
         dtype: DType,

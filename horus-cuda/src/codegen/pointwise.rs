@@ -1,5 +1,5 @@
-//! Kernels whose every leaf is the pixel itself: planes are read as lines of vectors, whatever the rows are; see
-//! `kernels/pointwise.cuh`.
+//! Kernels whose every leaf is the pixel itself: planes are read as lines of vectors, regardless of
+//! rows; see `kernels/pointwise.cuh`.
 
 use horus_core::device::Geometry;
 use horus_core::error::DeviceError;
@@ -12,7 +12,7 @@ use super::planes::PlaneRead;
 use super::{Generated, POINTWISE, PRELUDE, Pointer, Shapes, assemble, blocks, defect, entry, outputs};
 use crate::tuning::Tuning;
 
-/// Reads leaves for `rows` vectors of `cols` elements of each thread.
+/// Reads leaves for `rows` vectors of `cols` elements per thread.
 struct Reader<'a> {
     kernel: &'a MapKernel,
     params: KernelParams,
@@ -51,7 +51,7 @@ pub(super) fn generate(kernel: &MapKernel, shapes: &Shapes<'_>, tuning: &Tuning)
     let stored = outputs(kernel, out, offset);
     let largest = shapes.inputs.iter().chain(stored.iter().map(|(_, g, _)| g)).map(|g| g.dtype.size());
     let largest = largest.max().unwrap_or(1);
-    // Vectors of at least 4 keep narrow types busy beside wide ones.
+    // Vectors of at least 4 elements keep narrow types busy beside wide ones.
     let (threads, cols) = (tuning.bx * tuning.by, (16 / largest).max(4));
     // All reads are in registers at once.
     let rows = tuning.rows.min(8 / kernel.leaves.len().max(1)).max(1);
@@ -84,7 +84,7 @@ pub(super) fn generate(kernel: &MapKernel, shapes: &Shapes<'_>, tuning: &Tuning)
     let mut reader = Reader { kernel, params, threads, extents: (rows, cols) };
     let mut body = Vec::new();
     let mut code = Instructions::new(kernel, rows, cols);
-    // All reads first: they are in flight together.
+    // All reads come first, so that they are in flight together.
     for l in code.order() {
         let array = reader.read(l, &mut body)?;
         code.define(l, &array);

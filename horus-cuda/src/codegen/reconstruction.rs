@@ -8,9 +8,9 @@ use super::fixed::program;
 use super::params::KernelParams;
 use super::{Generated, PRELUDE, Passes, Pointer, RECONSTRUCTION, Shapes, blocks};
 
-/// Threads of a block: few, as there are no more threads than lines, and many multiprocessors.
+/// Threads per block: few, as there are no more threads than lines, and many multiprocessors.
 const THREADS: usize = 32;
-/// Pixels that a thread begins with.
+/// Pixels at the start of a thread's work.
 const EACH: usize = 64;
 
 pub(super) fn reconstruct(how: Reconstruction, shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
@@ -22,7 +22,7 @@ pub(super) fn reconstruct(how: Reconstruction, shapes: &Shapes<'_>) -> Result<Ge
     // Without levels there are no sweeps along them.
     let first = usize::from(shape.depth == 1);
     let mut p = KernelParams::default();
-    // The first: see `Passes`.
+    // The first pass: see `Passes`.
     p.int("pass", 0);
     p.pointer(t, "out", Pointer::Output { offset: 0 });
     p.pointer(&format!("const {t}"), "marker", Pointer::Input { index: 0, offset: 0 });

@@ -1,5 +1,5 @@
-//! Reductions along rows: of an image, and of an expression that is never stored, of which each thread evaluates the pixels
-//! of its two lanes.
+//! Reductions along rows of an image, or of an expression that is never stored, whose pixels each
+//! thread evaluates for its two lanes.
 
 use horus_core::dtype::DType;
 use horus_core::error::DeviceError;
@@ -13,16 +13,16 @@ use super::params::KernelParams;
 use super::planes::PlaneRead;
 use super::{Generated, PRELUDE, Pointer, REDUCE, Shapes, blocks, defect};
 
-/// Rows that one block reduces: one for each warp.
+/// Rows reduced by one block, one per warp.
 const LINES: usize = 4;
-/// Threads that reduce a segment, of two lanes each.
+/// Threads that reduce a segment, with two lanes each.
 pub(super) const WARP: usize = LANES / 2;
-// `reduce.cuh` counts on them.
+// `reduce.cuh` relies on them.
 const _: () = assert!(WARP == 32 && SEGMENT == 1024 && CHUNK == 32);
-/// Reads of all leaves together that a thread has in flight.
+/// Reads of all leaves that a thread has in flight.
 const IN_FLIGHT: usize = 16;
 
-/// A kernel that reduces rows: what is the same whatever these are rows of.
+/// A kernel that reduces rows: the part that does not depend on their source.
 struct RowKernel<'a> {
     how: RowReduce,
     shapes: &'a Shapes<'a>,
@@ -31,8 +31,9 @@ struct RowKernel<'a> {
 }
 
 impl<'a> RowKernel<'a> {
-    /// The parameters of a kernel that reads the first `images` inputs, and its variables: the thread's `lane`, its `plane`
-    /// and row `y`, the `count` of pixels of it, and the `mean` (or what is looked for).
+    /// The parameters of a kernel that reads the first `images` inputs, and its variables: the
+    /// thread's `lane`, its `plane` and row `y`, the `count` of its pixels, and the `mean` (or the
+    /// value searched for).
     fn new(how: RowReduce, images: usize, shapes: &'a Shapes<'a>) -> RowKernel<'a> {
         let out = shapes.output;
         let mut p = KernelParams::default();
@@ -61,7 +62,7 @@ impl<'a> RowKernel<'a> {
             Stmt::constant("int", "block", "blockIdx.x"),
             Stmt::constant("int", "plane", "blockIdx.y"),
             Stmt::constant("int", "y", name("p.row0") + name("block") * LINES + "line"),
-            // A warp without a row goes along: it has no pixels.
+            // A warp without a row takes part without pixels.
             Stmt::constant("int", "count", name("y").with(Operator::Less, "p.row1").choose("p.width", 0)),
             Call::new("hs_let_next_begin", template![], args![]).into(),
             Stmt::constant(out.dtype.name(), "mean", mean),
@@ -69,7 +70,7 @@ impl<'a> RowKernel<'a> {
         RowKernel { how, shapes, params: p, body }
     }
 
-    /// A variable: where the thread's row of a plane of an input begins.
+    /// Declares a variable: the start of the thread's row in a plane of an input.
     fn row(&mut self, variable: &str, input: usize, plane: Expr) {
         let t = self.shapes.inputs[input].dtype.name();
         let down = Call::new("i64", template![], args![name("y") - format!("p.start{input}")]);
@@ -77,12 +78,12 @@ impl<'a> RowKernel<'a> {
         self.body.push(Stmt::constant(&format!("{t}*"), variable, first + Expr::from(down) * "p.width"));
     }
 
-    /// A call of a function of `reduce.cuh`: they are templates over what is reduced, and to which type.
+    /// A call of a function of `reduce.cuh`, a template over the reduction and its result type.
     fn call(&self, code: &str, function: &str, args: Vec<Expr>) -> Call {
         Call::new(function, template![code, self.shapes.output.dtype.name()], args)
     }
 
-    /// How the lanes of a segment are combined, where a row has one result.
+    /// The combination of a segment's lanes, for rows with one result.
     fn code(&self) -> &'static str {
         match self.how {
             RowReduce::Sum | RowReduce::Moments => "HS_SUM",
@@ -92,12 +93,12 @@ impl<'a> RowKernel<'a> {
         }
     }
 
-    /// The array of the results of a row, of which there are several.
+    /// The array of a row's results, if there are several.
     fn found(&self) -> Stmt {
         Stmt::Array { dtype: self.shapes.output.dtype, name: "found".into(), extents: vec![self.how.columns()] }
     }
 
-    /// The kernel that stores `results`, which the first thread of a warp has.
+    /// The kernel that stores `results` of the first thread of a warp.
     fn finish(mut self, results: Vec<Expr>) -> Result<Generated, DeviceError> {
         let out = self.shapes.output;
         let columns = results.len();
@@ -151,9 +152,9 @@ pub(super) fn image(how: RowReduce, shapes: &Shapes<'_>) -> Result<Generated, De
     k.finish(columns(how.columns()))
 }
 
-/// Running sums of rows of an image: a warp each, with a segment in shared memory.
+/// Running sums of rows of an image, one warp per row, with a segment in shared memory.
 pub(super) fn running(shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
-    /// Elements of a segment, and one more for each chunk.
+    /// Elements of a segment, plus one for each chunk.
     const ROOM: usize = SEGMENT + SEGMENT / CHUNK;
     let mut k = RowKernel::new(RowReduce::Sum, 1, shapes);
     k.row("row", 0, name("plane"));
@@ -172,7 +173,8 @@ pub(super) fn running(shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
 pub(super) fn expression(kernel: &MapKernel, how: RowReduce, shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
     let out = shapes.output;
     let mut k = RowKernel::new(how, kernel.inputs, shapes);
-    // Pixels that a thread evaluates at once: as many of its one lane as of the other, and a segment in whole steps.
+    // Pixels that a thread evaluates at once: equally many of both lanes, and a segment in whole
+    // steps.
     let ahead = 1 << (IN_FLIGHT / kernel.leaves.len().max(1)).clamp(2, IN_FLIGHT).ilog2();
     let here = || name("i") + name(WARP) * "c";
     let inside = || here().with(Operator::Less, "end");
@@ -219,7 +221,7 @@ pub(super) fn expression(kernel: &MapKernel, how: RowReduce, shapes: &Shapes<'_>
             columns(2)
         }
         RowReduce::Moments => {
-            // Twice over a segment, which is in the cache then: its mean comes first.
+            // Two passes over a segment, which is cached after the first: its mean comes first.
             let sums = Part::of("HS_SUM", "lanes", &value);
             let squares = Part { mean: "own", value_code: "HS_SQUARED", ..Part::of("HS_SUM", "squares", &value) };
             before.extend([k.found(), Call::new("hs_no_moments", template![], args!["found"]).into()]);
@@ -249,19 +251,19 @@ pub(super) fn expression(kernel: &MapKernel, how: RowReduce, shapes: &Shapes<'_>
     k.finish(results)
 }
 
-/// What the two lanes of a thread accumulate.
+/// An accumulation in the two lanes of a thread.
 struct Part<'a> {
-    /// How.
+    /// The reduction.
     code: &'static str,
-    /// How each pixel becomes what is accumulated.
+    /// The function of a pixel that is accumulated.
     value_code: &'static str,
     /// The array of the lanes.
     lanes: &'static str,
     /// The pixel.
     value: &'a Expr,
-    /// The variable that deviations are from.
+    /// The variable from which deviations are taken.
     mean: &'static str,
-    /// Whether it is the column of a pixel that is accumulated.
+    /// `true` if the column of a pixel is accumulated.
     first: bool,
 }
 
@@ -295,7 +297,8 @@ impl<'a> Part<'a> {
 }
 
 impl RowKernel<'_> {
-    /// Goes over the pixels of a segment once: beyond it nothing is accumulated; within it, in order.
+    /// One pass over the pixels of a segment: in order, and nothing is accumulated beyond the
+    /// segment.
     fn sweep(&self, parts: &[Part<'_>], step: &[Stmt], ahead: usize, inside: Expr) -> Vec<Stmt> {
         let mut all = Vec::new();
         for part in parts {

@@ -1,4 +1,4 @@
-//! Which leaves are computed together, from what in shared memory, and in which order.
+//! Groups of leaves that are computed together, their use of shared memory, and their order.
 
 use horus_core::dtype::DType;
 use horus_core::ir::kernel::{Leaf, LeafOp, MapKernel, Source};
@@ -8,7 +8,7 @@ use horus_core::shape::Border;
 use super::{Limits, vector};
 use crate::tuning::Tuning;
 
-/// Alignment of what lies in shared memory, in bytes.
+/// Alignment in shared memory, in bytes.
 pub(super) const REGION: usize = 128;
 
 /// The pixels of one block of threads.
@@ -32,7 +32,7 @@ impl ThreadBlock {
     }
 }
 
-/// A tile of an input in shared memory: the pixels of a block and what lies around them.
+/// A tile of an input in shared memory: the pixels of a block and their surroundings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct InputTile {
     /// Rows above the block's first.
@@ -47,7 +47,8 @@ pub(super) struct InputTile {
     pub(super) pitch: usize,
     /// Size of an element.
     pub(super) size: usize,
-    /// Whether its extent is data of the kernel: tiles of other extents, but of the same pitch, share a binary.
+    /// `true` if its extent is data of the kernel: tiles of other extents, but of the same pitch,
+    /// share a binary.
     pub(super) loose: bool,
 }
 
@@ -85,7 +86,7 @@ pub(super) struct StageKey {
     pub(super) border: Border,
 }
 
-/// Where a stage lies in shared memory.
+/// The place of a stage in shared memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StageSlot {
     pub(super) key: StageKey,
@@ -99,7 +100,7 @@ pub(super) struct StageSlot {
     pub(super) pitch: usize,
 }
 
-/// Method a group of leaves is computed.
+/// Computation of a group of leaves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Method {
     /// Dense filters of one size from a tile.
@@ -125,10 +126,10 @@ pub(super) struct LeafGroup {
 #[derive(Debug)]
 pub(super) struct Schedule {
     pub(super) groups: Vec<LeafGroup>,
-    /// Leaves that are read from global memory when they are needed.
+    /// For each leaf, `true` if it is read from global memory on demand.
     pub(super) lazy: Vec<bool>,
     pub(super) slots: Vec<StageSlot>,
-    /// Bytes that all slots take, after which the buffers of the row pass lie.
+    /// Bytes of all slots; the buffers of the row pass follow them.
     pub(super) slot_bytes: usize,
     /// Rows of a chunk of the row pass.
     pub(super) chunk: usize,
@@ -149,8 +150,8 @@ fn is_sparse(f: Option<&Filter>) -> bool {
     f.is_some_and(|f| matches!(f.layout(), Layout::Sparse(_)))
 }
 
-/// What a leaf needs around a pixel. Offsets of sparse filters are data: their extent is rounded up, so that similar
-/// filters share a binary.
+/// The surroundings of a pixel that a leaf needs. Offsets of sparse filters are data: their extent
+/// is rounded up, so that similar filters share a binary.
 fn reach(leaf: &Leaf, kernel: &MapKernel) -> Reach {
     let r = leaf.reach(&kernel.stages).map_or(Reach::NONE, |(r, _)| r);
     match window(leaf) {
@@ -266,8 +267,8 @@ pub(super) fn schedule(
             _ => continue,
         };
         let mut leaves = vec![l];
-        // Only leaves that the code needs next join, so that no result waits long in registers; and only as many as
-        // their taps have room for.
+        // Only leaves that the code needs next join, so that no result waits long in registers; and
+        // only as many as have room for their taps.
         let most = match method {
             Method::Dense(t) => tuning.group.min((room - t.bytes()) / taps(l).max(1)),
             Method::Column(_) => tuning.group,
@@ -286,7 +287,7 @@ pub(super) fn schedule(
     place_slots(groups, lazy, stages, room)
 }
 
-/// Method many rows of a dense filter may be applied at a time.
+/// Rows of a dense filter that are applied at a time.
 fn chunk_rows(height: usize, width: usize, whole: InputTile, block: ThreadBlock, dtype: DType, room: usize) -> usize {
     let need = |n: usize| {
         InputTile { rows: block.height() + n - 1, ..whole }.bytes() + n * tap_pitch(width, dtype) * dtype.size()
@@ -301,7 +302,8 @@ struct StagePlan {
     chunk: usize,
 }
 
-/// Elements from row to row of a stage or its input: 16 bytes beyond a multiple of 128, see `separable.cuh`.
+/// Elements from row to row of a stage or its input: 16 bytes beyond a multiple of 128, see
+/// `separable.cuh`.
 pub(super) fn skewed_pitch(cols: usize, dtype: DType) -> usize {
     let line = 128 / dtype.size();
     let v = vector(dtype);
@@ -313,7 +315,7 @@ pub(super) fn stage_input(kernel: &MapKernel, stage: usize, block: ThreadBlock, 
     InputTile::new(block, kernel.stages[stage].filter.reach(), dtype)
 }
 
-/// The stages that column leaves read, each with its own room; those that do not fit are left out.
+/// The stages that column leaves read, each with its own place; those that do not fit are left out.
 fn plan_stages(kernel: &MapKernel, order: &[usize], block: ThreadBlock, tuning: &Tuning, room: usize) -> StagePlan {
     let mut found: Vec<(StageKey, Reach, DType)> = Vec::new();
     for &l in order {

@@ -1,8 +1,9 @@
 //! Similar steps of a kernel, which can be the iterations of a loop.
 //!
-//! A detector filters with pair after pair of filters, does the same arithmetic with each, and keeps the largest. Such a
-//! step is groups of leaves and the instructions that follow them; a [`Loop`] is steps that differ in their filters and
-//! constants only, each of which reads the result of the one before.
+//! A detector applies one pair of filters after the other, does the same arithmetic with each, and
+//! keeps the maximum. Such a step is groups of leaves and the instructions that follow them. A
+//! [`Loop`] is steps that differ in their filters and constants only, each of which reads the
+//! result of the previous one.
 
 use horus_core::dtype::DType;
 use horus_core::ir::kernel::{InstrOp, LeafOp, MapKernel, Source, Val};
@@ -10,12 +11,12 @@ use horus_core::shape::Border;
 
 use super::schedule::{LeafGroup, Method, ThreadBlock, window};
 
-/// Fewer steps than this stay as they are.
+/// Fewer steps than this do not become a loop.
 const FEWEST: usize = 3;
-/// Steps of a loop: what differs between them has room in the parameters of the kernel.
+/// Most steps of a loop; their differences must fit the parameters of the kernel.
 const MOST: usize = 32;
 
-/// Groups, by their numbers, and the instructions that can run after them.
+/// Groups, by number, and the instructions that can run after them.
 #[derive(Clone, Debug)]
 pub(super) struct Iteration {
     pub(super) groups: std::ops::Range<usize>,
@@ -26,7 +27,8 @@ pub(super) struct Iteration {
 #[derive(Clone, Debug)]
 pub(super) struct Loop {
     pub(super) iterations: Vec<Iteration>,
-    /// Of the instructions of a step, the one that reads the result of the step before, and as which operand.
+    /// The instruction of a step that reads the result of the previous step, and the index of that
+    /// operand.
     pub(super) carried: (usize, usize),
 }
 
@@ -36,7 +38,7 @@ impl Loop {
         self.iterations[0].groups.start..self.iterations[self.iterations.len() - 1].groups.end
     }
 
-    /// Multiply-adds of a thread.
+    /// Multiply-adds per thread.
     pub(super) fn work(&self, kernel: &MapKernel, groups: &[LeafGroup], block: ThreadBlock) -> usize {
         let leaves = groups[self.groups()].iter().flat_map(|g| &g.leaves);
         let taps =
@@ -45,7 +47,7 @@ impl Loop {
     }
 }
 
-/// Where an operand comes from, as seen from its step.
+/// The origin of an operand, as seen from its step.
 #[derive(Debug, PartialEq)]
 enum OperandOrigin {
     /// This instruction of the step.
@@ -53,36 +55,36 @@ enum OperandOrigin {
     /// This leaf of this group of the step.
     Leaf(usize, usize),
     Constant,
-    /// The last instruction of the step before.
+    /// The last instruction of the previous step.
     Before,
-    /// Not of these steps.
+    /// A value from outside these steps.
     Outer(Val),
 }
 
-/// What steps of a loop have in common.
+/// The common properties of a loop's steps.
 #[derive(Debug, PartialEq)]
 struct Likeness {
     groups: Vec<GroupForm>,
     code: Vec<InstrForm>,
 }
 
-/// Method a group is computed, how many leaves of which type it has, and the tile of which input it reads.
+/// A group's method, number and type of its leaves, and the input of its tile.
 type GroupForm = (Method, usize, DType, Option<(Source, Border)>);
-/// What an instruction does, with which types, on what.
+/// An instruction's operation, types and operands.
 type InstrForm = (InstrOp, DType, DType, Vec<OperandOrigin>);
 
 struct Finder<'a> {
     kernel: &'a MapKernel,
     groups: &'a [LeafGroup],
     steps: &'a [Iteration],
-    /// Whether only the last result of a step is read outside it.
+    /// For each step, `true` if only its last result is read outside it.
     sealed: Vec<bool>,
-    /// Whether that one is read in the next step at most.
+    /// For each step, `true` if that result is read by the next step at most.
     passed: Vec<bool>,
 }
 
 impl Finder<'_> {
-    /// Says of each step what is read outside it.
+    /// Finds for each step the results that are read outside it.
     fn trace(&mut self) {
         let (kernel, steps) = (self.kernel, self.steps);
         let mut of_instr = vec![None; kernel.code.len()];
@@ -94,7 +96,7 @@ impl Finder<'_> {
         (self.sealed, self.passed) = (vec![true; steps.len()], vec![true; steps.len()]);
         let of = &of_instr;
         let reads = kernel.code.iter().enumerate().flat_map(|(i, c)| c.args.iter().map(move |a| (of[i], *a)));
-        // The results of the kernel are read by no step.
+        // No step reads the results of the kernel.
         for (reader, value) in reads.chain(kernel.results().map(|v| (None, v))) {
             let (Val::Leaf(at) | Val::Instr(at)) = value else { continue };
             let Some(s) = (if matches!(value, Val::Leaf(_)) { of_leaf[at] } else { of_instr[at] }) else { continue };
@@ -116,7 +118,7 @@ impl Finder<'_> {
         for group in members {
             let leaf = &self.kernel.leaves[group.leaves[0]];
             let (method, input) = match group.method {
-                // Which stage is read may differ.
+                // The stage may differ.
                 Method::Column(_) => (Method::Column(0), None),
                 Method::Dense(tile) if matches!(leaf.op, LeafOp::Correlate(..)) => {
                     (Method::Dense(tile), window(leaf).map(|(input, _, border)| (input, border)))
@@ -152,7 +154,7 @@ impl Finder<'_> {
         let args = second.code.iter().enumerate().flat_map(|(i, c)| (0..c.3.len()).map(move |j| (i, j)));
         let mut before = args.filter(|&(i, j)| second.code[i].3[j] == OperandOrigin::Before);
         let (carried, None) = (before.next()?, before.next()) else { return None };
-        // Before the first step there is some value that exists by then.
+        // A value for the first step must exist by then.
         let start = first.code.get(carried.0)?.3.get(carried.1)?;
         if matches!(start, OperandOrigin::Own(_) | OperandOrigin::Leaf(..)) {
             return None;
@@ -173,11 +175,12 @@ impl Finder<'_> {
     }
 }
 
-/// The loops among the steps of a kernel; `sequence` are the instructions that run after each group.
+/// The loops among the steps of a kernel; `sequence` holds the instructions that run after each
+/// group.
 pub(super) fn loops(kernel: &MapKernel, groups: &[LeafGroup], sequence: &[Vec<usize>]) -> Vec<Loop> {
     let mut columns = groups.iter().filter(|g| matches!(g.method, Method::Column(_)));
     let dtype = |g: &LeafGroup| kernel.leaves[g.leaves[0]].dtype;
-    // Taps of one type only are kept in shared memory.
+    // Shared memory keeps taps of one type only.
     let first = columns.next().map(dtype);
     if !columns.all(|g| Some(dtype(g)) == first) {
         return Vec::new();

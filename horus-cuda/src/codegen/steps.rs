@@ -1,13 +1,14 @@
-//! Several steps of a loop: each block of threads has a tile of the state, goes through all steps, and stores what is right of it in
-//! the end; see `kernels/steps.cuh`.
+//! Several steps of a loop: each block of threads has a tile of the state, runs all steps, and
+//! stores the part that is valid at the end; see `kernels/steps.cuh`.
 //!
 //! ```text
 //!      halo            width of the tile - 2 halo           halo
-//! | computed by the  | computed by this block alone, and  | computed by the  |
-//! | next block, too  | stored                             | next block, too  |
+//! | computed by the | computed by this block alone, and | computed by the |
+//! | next block, too | stored | next block, too |
 //! ```
 //!
-//! The halo is as wide as all steps reach together. How many steps there are is a parameter, as are taps: one binary serves all.
+//! The halo is as wide as the reach of all steps together. The number of steps is a parameter, as
+//! are taps: one binary serves all.
 
 use horus_core::device::Geometry;
 use horus_core::dtype::{DType, Scalar};
@@ -24,16 +25,16 @@ use super::params::KernelParams;
 use super::{GATHER, Generated, Limits, PRELUDE, Pointer, STEPS, Shapes, assemble, blocks, border_name, defect, entry};
 use crate::tuning::Tuning;
 
-/// Most blocks that a launch may have in its second dimension.
+/// Most blocks of a launch in its second dimension.
 const MOST_BLOCKS_DOWN: usize = 65_535;
 
-/// A tile: threads, pixels of each, and what lies around it in shared memory.
+/// A tile: threads, pixels per thread, and its halo in shared memory.
 #[derive(Clone, Copy, Debug)]
 struct Tile {
     width: usize,
     down: usize,
     rows: usize,
-    /// How far a step reads to each side.
+    /// Reach of a step in rows and columns.
     reach: (usize, usize),
     dtype: DType,
 }
@@ -56,13 +57,13 @@ impl Tile {
         2 * self.elements() * self.dtype.size()
     }
 
-    /// The tile of a tuning, or a smaller one that there is room for.
+    /// The tile of a tuning, or a smaller one that fits.
     fn of(repeat: &Repeat, tuning: &Tuning, limits: Limits) -> Result<Tile, DeviceError> {
         let reach = repeat.reach();
         let reach = (reach.up.max(reach.down), reach.left.max(reach.right));
         let dtype = repeat.body.result_type();
         let mut tile = Tile { width: tuning.bx * tuning.cols, down: tuning.by, rows: tuning.rows, reach, dtype };
-        // What is stored of a tile must not be less than a quarter of it in each direction.
+        // The stored part of a tile must be at least a quarter of it in each direction.
         let least = |n: usize| (8 * n * repeat.steps).div_ceil(3).max(1);
         if tile.width < least(reach.1) || tile.height() < least(reach.0) || !tile.width.is_multiple_of(32) {
             tile = Tile { width: 64, down: 8, rows: 8, ..tile };
@@ -79,7 +80,7 @@ impl Tile {
     }
 }
 
-/// What the generation of one kernel goes through.
+/// State of the generation of one kernel.
 struct Generator<'a> {
     repeat: &'a Repeat,
     tile: Tile,
@@ -111,7 +112,8 @@ pub(super) fn generate(
 }
 
 impl Generator<'_> {
-    /// Parameters that describe the output, the inputs and the steps; how many tiles there are across and down.
+    /// Parameters that describe the output, the inputs and the steps; returns the number of tiles
+    /// across and down.
     fn declare(&mut self, shapes: &Shapes<'_>) -> [usize; 2] {
         let (p, output, tile) = (&mut self.params, shapes.output, self.tile);
         let halo = [tile.reach.1, tile.reach.0].map(|n| n * self.repeat.steps);
@@ -144,7 +146,7 @@ impl Generator<'_> {
         tiles
     }
 
-    /// What is read before the first step, the steps, the store.
+    /// Emits the reads before the first step, the steps and the store.
     fn run(&mut self, shapes: &Shapes<'_>, out: &mut Vec<Stmt>) -> Result<(), DeviceError> {
         let (repeat, Tile { rows, .. }) = (self.repeat, self.tile);
         let (body, state) = (&repeat.body, repeat.state);
@@ -162,8 +164,9 @@ impl Generator<'_> {
                 code.define(l, &format!("l{l}"));
             }
         }
-        // What does not differ from step to step, unless a value takes two registers: with a row times a column kept in f64, 8 steps
-        // take 1.35 times as long on an H200 as with the product in each step.
+        // Values that do not change from step to step are computed before, unless a value takes two
+        // registers: with a row times a column kept in f64, 8 steps take 1.35 times as long on an
+        // H200 as with the product in each step.
         let eager = vec![false; body.leaves.len()];
         if self.tile.dtype.size() <= size_of::<f32>() {
             code.advance(out, &mut self.params, &eager)?;
@@ -197,7 +200,7 @@ impl Generator<'_> {
         out.push(Call::new("hs_load_column", template![border_name(border)], args).into());
     }
 
-    /// A leaf that all steps read alike.
+    /// A leaf that is the same for all steps.
     fn read_before(&mut self, l: usize, shapes: &Shapes<'_>, out: &mut Vec<Stmt>) -> Result<(), DeviceError> {
         let Leaf { op, dtype } = &self.repeat.body.leaves[l];
         let zero = name(format_args!("({})0", dtype.name()));
@@ -224,7 +227,8 @@ impl Generator<'_> {
         Ok(())
     }
 
-    /// A row, a column or a pixel that is repeated: one that is the same for all rows of the thread is read once.
+    /// A repeated row, column or pixel: one that is the same for all rows of the thread is read
+    /// once.
     fn repeated(&mut self, l: usize, i: usize, map: &Affine, border: Border, value: Expr, out: &mut Vec<Stmt>) {
         let dtype = self.repeat.body.leaves[l].dtype;
         let still_down = map.xy == 0 && map.yy == 0;
@@ -250,7 +254,7 @@ impl Generator<'_> {
         }
     }
 
-    /// What the other threads read of the column, and what follows beyond the edges of the image.
+    /// Writes the column where other threads read it, and the values beyond the edges of the image.
     fn show(&self, border: Border, value: Expr, out: &mut Vec<Stmt>) {
         let Tile { width, .. } = self.tile;
         let (pitch, t, state) = (self.tile.pitch(), self.tile.dtype.name(), self.repeat.state);
@@ -267,7 +271,7 @@ impl Generator<'_> {
         out.push(Stmt::If { condition: name("edge"), then, otherwise: vec![] });
     }
 
-    /// A leaf that reads what the step before made; the array that has it.
+    /// A leaf that reads the result of the previous step; returns its array.
     fn read_state(&mut self, l: usize, out: &mut Vec<Stmt>) -> Result<String, DeviceError> {
         let leaf = &self.repeat.body.leaves[l];
         let filter: &Filter = match &leaf.op {

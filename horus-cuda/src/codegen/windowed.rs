@@ -13,9 +13,9 @@ use super::{Generated, Limits, PRELUDE, Pointer, Shapes, WINDOWED, blocks, borde
 
 /// Threads of a block.
 const THREADS: usize = 256;
-/// Bytes of shared memory of a block, so that several are on a processor.
+/// Most bytes of shared memory per block, so that a multiprocessor runs several.
 const SHARED: usize = 96 << 10;
-/// Rows and columns of a block that looks for ranks.
+/// Rows and columns of a block that searches for ranks.
 const RANKED: (usize, usize) = (8, 32);
 
 pub(super) fn generate(
@@ -30,7 +30,8 @@ pub(super) fn generate(
     }
 }
 
-/// Parameters that all of these kernels have: images and rows; and the statements that name them.
+/// Parameters common to all of these kernels: images and rows; and the statements that declare
+/// them.
 fn params(border: Border, shapes: &Shapes<'_>) -> (KernelParams, Vec<Stmt>, Expr) {
     let (input, out) = (shapes.inputs[0], shapes.output);
     let t = input.dtype.name();
@@ -73,7 +74,7 @@ fn params(border: Border, shapes: &Shapes<'_>) -> (KernelParams, Vec<Stmt>, Expr
     (p, body, constant)
 }
 
-/// What pixels are added up in: whole numbers of few bits in 32.
+/// The type of the sums: integers of few bits are added in 32.
 fn total(dtype: DType, area: usize) -> DType {
     let most: usize = match dtype {
         DType::U8 | DType::I8 => 1 << 8,
@@ -110,26 +111,27 @@ fn means(mean: &BoxMean, border: Border, shapes: &Shapes<'_>, limits: Limits) ->
     Ok(program(&[PRELUDE, WINDOWED], &body, p, grid, THREADS, tile.bytes((tall, wide), sum.size())))
 }
 
-/// What a block computes.
+/// The tile that a block computes.
 #[derive(Clone, Copy, Debug)]
 struct Tile {
     tall: usize,
     wide: usize,
-    /// Rows that are added up at once.
+    /// Rows that are added at once.
     flight: usize,
 }
 
 impl Tile {
-    /// Bytes of shared memory for a window: rows twice, where the results find room afterwards, and sums of rows twice.
+    /// Bytes of shared memory for a window: two buffers of rows, reused for the results, and two of
+    /// row sums.
     fn bytes(self, (tall, wide): (usize, usize), size: usize) -> usize {
         let columns = self.wide * (self.tall + tall - 1);
         let rows = self.flight * (self.wide + wide - 1);
         2 * size * columns + size * (2 * rows).max(self.tall * self.wide)
     }
 
-    /// The tile that has least to do for each pixel among those that fit; `None` if none does.
+    /// The tile with the least work per pixel among those that fit; `None` if none does.
     fn of(window: (usize, usize), image: (usize, usize), size: usize, shared: usize) -> Option<Tile> {
-        /// Additions that take as long as threads that wait for each other.
+        /// Additions that take as long as a synchronisation of the threads.
         const WAIT: usize = 4 * THREADS;
         let (tall, wide) = window;
         let steps = |n: usize| n.ilog2() as usize + n.count_ones() as usize;

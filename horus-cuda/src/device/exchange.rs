@@ -1,4 +1,4 @@
-//! Copies of pieces, and exchanges with other ranks' GPUs: in a stream of their own, beside kernels.
+//! Copies of pieces, and exchanges with other ranks' GPUs in a stream of their own, beside kernels.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -21,21 +21,21 @@ use crate::memory::{CudaMemory, Flight};
 use crate::nccl::Part;
 use crate::pieces;
 
-/// So many whole copies are made one by one: the driver's are the fastest.
+/// Up to this many contiguous copies are made one by one: the driver's copies are the fastest.
 const FEW: usize = 4;
 
-/// The GPUs of other ranks, and the stream of exchanges with them: kernels go on beside it.
+/// The GPUs of other ranks, and the stream of exchanges with them, which run beside kernels.
 #[derive(Debug)]
 pub(super) struct Others {
     pub(super) group: Arc<Clique>,
     pub(super) stream: Stream,
 }
 
-/// A copy that only has to be put into a stream.
+/// A copy that is ready to be enqueued.
 enum Prepared {
-    /// Runs: from, to, bytes.
+    /// Source, target and bytes of each run.
     Runs(Vec<(u64, u64, usize)>),
-    /// A kernel with its parameters, and the table that it reads.
+    /// A kernel with its parameters and the table that it reads.
     Kernel { program: Generated, function: Arc<Function>, params: Vec<u8>, table: Option<Arc<CudaMemory>> },
 }
 
@@ -44,7 +44,7 @@ impl CudaDevice {
         self.others.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Checks a copy, and brings what its kernel reads to the GPU, in the order of the device's stream.
+    /// Checks a copy and uploads its kernel's table, in the order of the device's stream.
     fn prepare(&self, source: &Memory, target: &Memory, pieces: &[Piece]) -> Result<Prepared, DeviceError> {
         let (from, to) = (self.own(source)?, self.own(target)?);
         let pieces: Vec<Piece> = pieces.iter().copied().filter(|p| p.bytes > 0 && p.rows > 0).collect();
@@ -66,19 +66,22 @@ impl CudaDevice {
         Ok(Prepared::Kernel { program, function, params, table })
     }
 
-    /// Puts a copy into a stream.
+    /// Enqueues a copy in a stream.
     ///
     /// # Safety
-    /// The blocks of the copy live until the stream is past it, and nothing else touches its target.
+    /// The blocks of the copy must live until the stream has passed it, and nothing else may touch
+    /// its target meanwhile.
     unsafe fn put(&self, copy: &Prepared, stream: &Stream) -> Result<(), DeviceError> {
         match copy {
             Prepared::Runs(runs) => runs.iter().try_for_each(|&(from, to, n)| {
-                // SAFETY: inside their blocks, as `prepare` checked; the rest is the caller's promise.
+                // SAFETY: inside their blocks, as `prepare` checked; the rest is the caller's
+                // promise.
                 let code = unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, n, stream.0) };
                 check(code, || format!("copying {n} bytes on the GPU"))
             }),
             Prepared::Kernel { program, function, params, .. } => {
-                // SAFETY: the parameters are those of this kernel; the pieces lie inside both blocks, as checked.
+                // SAFETY: the parameters are those of this kernel; the pieces lie inside both
+                // blocks, as checked.
                 unsafe { function.launch(self.work(program), stream, params, || "copies".into()) }
             }
         }
@@ -89,7 +92,8 @@ impl CudaDevice {
         self.core.context.bind()?;
         let copy = self.prepare(source, target, pieces)?;
         self.core.settle(self.own(target)?)?;
-        // SAFETY: blocks and tables are freed in the order of this stream, and the target is borrowed exclusively.
+        // SAFETY: blocks and tables are freed in the order of this stream, and the target is
+        // borrowed exclusively.
         let put = || unsafe { self.put(&copy, &self.core.stream) };
         self.core.clock.note(Lane::Compute, &self.core.stream, put)
     }
@@ -122,7 +126,8 @@ impl CudaDevice {
         };
         let sends = sends.iter().map(|m| part(m, false)).collect::<Result<Vec<Part>, DeviceError>>()?;
         let receives = receives.iter().map(|m| part(m, true)).collect::<Result<Vec<Part>, DeviceError>>()?;
-        // Tables go to the GPU in the order of the device's stream: before what the exchange waits for.
+        // Tables are uploaded in the order of the device's stream, before the point that the
+        // exchange waits for.
         let prepare = |c: &BlockCopy| self.prepare(block(c.from, false)?, block(c.to, true)?, &c.pieces);
         let before = before.iter().map(prepare).collect::<Result<Vec<Prepared>, DeviceError>>()?;
         let after = after.iter().map(prepare).collect::<Result<Vec<Prepared>, DeviceError>>()?;
@@ -132,8 +137,8 @@ impl CudaDevice {
             Prepared::Runs(_) => None,
         });
         let tables: Vec<Arc<CudaMemory>> = tables.collect();
-        // Copies to the host of what is written come first, in the device's stream, for which the exchange waits.
-        // Those of other bytes go on.
+        // Copies to the host of bytes that the exchange writes come first, in the device's stream,
+        // for which the exchange waits. Copies of other bytes go on.
         let written = |number: usize| -> Vec<std::ops::Range<usize>> {
             let received = work.receives.iter().filter(|m| m.block == number).map(|m| m.at..m.at + m.bytes);
             let copies = work.before.iter().chain(&work.after).filter(|c| c.to == number).flat_map(|c| &c.pieces);
@@ -148,8 +153,8 @@ impl CudaDevice {
         others.stream.after(&ready)?;
         let writes = writes.iter().map(|w| Ok(self.own(w)?.address())).collect::<Result<Vec<u64>, DeviceError>>()?;
         let flight = Flight { ticket, blocks: held, writes, tables, done };
-        // SAFETY: the flight owns blocks and tables until the device's stream waits for `done`; the caller leaves what is
-        // copied and its targets alone until then.
+        // SAFETY: the flight owns blocks and tables until the device's stream waits for `done`;
+        // until then the caller touches neither sources nor targets.
         let begin = || unsafe {
             before
                 .iter()
@@ -161,9 +166,9 @@ impl CudaDevice {
                 .and_then(|()| after.iter().try_for_each(|c| self.put(c, &others.stream)))
         };
         let begun = self.core.clock.note(Lane::Network, &others.stream, begin);
-        // Also what was begun before a failure reads and writes the blocks.
+        // Work begun before a failure also reads and writes the blocks.
         if let Err(e) = flight.done.record(&others.stream) {
-            // Nobody can tell when they are free: they stay for good.
+            // It is unknown when they are free, so they are leaked.
             std::mem::forget(flight);
             return Err(e);
         }
@@ -185,7 +190,7 @@ impl CudaDevice {
         self.core.context.bind()?;
         self.core.stream.after(&flights[i].done)?;
         let Flight { tables, .. } = flights.swap_remove(i);
-        // Tables that nobody else holds look through the flights when they go.
+        // Dropping the last owner of a table locks the flights, so they are unlocked first.
         drop(flights);
         drop(tables);
         Ok(())

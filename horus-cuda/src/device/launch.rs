@@ -1,4 +1,4 @@
-//! Launches: the arguments of a kernel, the tables it reads, and its place in the stream.
+//! Launches: a kernel's arguments, its tables and its place in the stream.
 
 use std::time::Instant;
 
@@ -17,11 +17,11 @@ use crate::driver::{self, Event, check};
 use crate::memo::Made;
 use crate::memory::CudaMemory;
 
-/// The compute capability from which kernels may begin while others end.
+/// First compute capability on which a kernel may begin while the one before it ends.
 const EARLY_FROM: u32 = 90;
 
 impl CudaDevice {
-    /// Starts a launch, in the order of the stream.
+    /// Enqueues a launch in the stream.
     pub(super) fn start(&self, launch: &Launch<'_>) -> Result<(), DeviceError> {
         check_launch(launch)?;
         self.core.context.bind()?;
@@ -57,7 +57,8 @@ impl CudaDevice {
         let start = Instant::now();
         let made = self.made(launch.kernel, &shapes)?;
         let Made { program, function } = &*made;
-        // Not held while a launch waits for its rounds: others make kernels meanwhile.
+        // The lock is not held while a launch waits for its rounds: other threads make kernels
+        // meanwhile.
         let (table, timed) = {
             let mut state = self.lock();
             state.making += start.elapsed();
@@ -72,8 +73,8 @@ impl CudaDevice {
         if let Some((start, _)) = &events {
             start.record(stream)?;
         }
-        // SAFETY: the parameters were generated with the kernel; every buffer holds what its geometry says, and is
-        // freed in stream order, after the launch.
+        // SAFETY: the parameters were generated with the kernel; every buffer holds what its
+        // geometry says, and is freed in stream order, after the launch.
         let launched = |params: &[u8]| unsafe { function.launch(self.work(program), stream, params, name) };
         self.core.clock.note(Lane::Compute, stream, || match program.passes {
             None => launched(&params),
@@ -91,7 +92,8 @@ impl CudaDevice {
         Ok(())
     }
 
-    /// Runs the passes of a program: those that are repeated until they leave the flag in `scratch` as it was. Waits for each such round.
+    /// Runs the passes of a program. The repeated ones run until they leave the flag in `scratch`
+    /// unchanged; each such round is waited for.
     fn in_passes(
         &self,
         passes: Passes,
@@ -103,14 +105,16 @@ impl CudaDevice {
         let Some(flag) = scratch.filter(|_| repeated > 0 && bytes >= Passes::FLAG) else { return Ok(()) };
         let stream = &self.core.stream;
         loop {
-            // SAFETY: the block has at least as many bytes, and is freed in the order of the stream.
+            // SAFETY: the block has at least as many bytes, and is freed in the order of the
+            // stream.
             let code = unsafe { sys::cuMemsetD8Async(flag.address(), 0, Passes::FLAG, stream.0) };
             check(code, || "clearing a flag".into())?;
             (count..count + repeated).try_for_each(&mut run)?;
-            // First, so that a rank that another one has left notices it.
+            // Waits first, so that a rank whose partner failed notices it.
             self.wait_for_launches()?;
             let mut left = [0u8; Passes::FLAG];
-            // SAFETY: as above; the copy to memory that is not page-locked has been made when the call returns.
+            // SAFETY: as above; the copy to memory that is not page-locked has been made when the
+            // call returns.
             let code =
                 unsafe { sys::cuMemcpyDtoHAsync_v2(left.as_mut_ptr().cast(), flag.address(), left.len(), stream.0) };
             check(code, || "looking at a flag".into())?;
@@ -121,7 +125,7 @@ impl CudaDevice {
         }
     }
 
-    /// Waits for the stream of the launches; fails if another rank did.
+    /// Waits for the stream of the launches; fails if another rank failed.
     fn wait_for_launches(&self) -> Result<(), DeviceError> {
         match self.others() {
             Some(others) => others.group.wait(&[&self.core.stream], None),
@@ -129,13 +133,13 @@ impl CudaDevice {
         }
     }
 
-    /// How a program is launched.
+    /// Launch configuration of a program.
     pub(super) fn work(&self, program: &Generated) -> driver::Work {
         let &Generated { grid, block, shared, early, .. } = program;
         driver::Work { grid, block, shared, early: early && self.arch >= EARLY_FROM }
     }
 
-    /// Planes of an output copied from its inputs.
+    /// Copies the planes of an output from its inputs.
     fn merge(&self, launch: &Launch<'_>) -> Result<(), DeviceError> {
         let shapes = launch.inputs.iter().map(|input| input.geometry.shape);
         for (p, (i, plane)) in stacked(shapes, launch.geometry.shape).unwrap_or_default().into_iter().enumerate() {

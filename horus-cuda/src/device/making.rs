@@ -1,4 +1,5 @@
-//! Kernels of one device: generated, found on disk, in the package of the release, or compiled, loaded; all kernels of a plan at once.
+//! Kernels of one device: generated, then read from the cache or the release's package or compiled,
+//! and loaded; all kernels of a plan at once.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -21,10 +22,10 @@ use crate::origin::{Origin, Request, find};
 use crate::shipped::Package;
 use crate::tuning::{Tuning, lookup};
 
-/// Bytes of the stack of a thread that compiles: as much as the first thread of a program has.
+/// Stack size of a compiling thread: that of a program's main thread.
 const STACK: usize = 8 << 20;
 
-/// A kernel to be made: its source, and what its launches need.
+/// A kernel to be made: its source and the needs of its launches.
 struct Wanted<'a> {
     source: &'a str,
     /// Most bytes of dynamic shared memory.
@@ -44,7 +45,8 @@ fn key(source: &str) -> u128 {
 }
 
 impl CudaDevice {
-    /// Compiles the kernel that a launch with this tuning would run, for later. Any number of threads may do so at once.
+    /// Compiles the kernel that a launch with this tuning would run, for later use. Any number of
+    /// threads may call this at once.
     ///
     /// # Errors
     /// If the kernel cannot be generated or compiled.
@@ -62,7 +64,7 @@ impl CudaDevice {
         }
     }
 
-    /// What a launch is made of, from memory if it was made before.
+    /// The kernel and parameters of a launch, remembered if it was made before.
     pub(super) fn made(&self, kernel: &Kernel, shapes: &Shapes<'_>) -> Result<Arc<Made>, DeviceError> {
         if let Some(made) = self.lock().memo.get(kernel, shapes, self.tuning) {
             return Ok(made);
@@ -78,7 +80,8 @@ impl CudaDevice {
         made
     }
 
-    /// The kernel of a program: loaded, from disk, or compiled. Threads that launch other kernels go on meanwhile.
+    /// The kernel of a program: already loaded, from disk, or compiled. Threads that launch other
+    /// kernels are not blocked.
     pub(super) fn function(&self, program: &Generated, what: &str) -> Result<Arc<Function>, DeviceError> {
         let known = self.lock().kernels.get(&key(&program.source)).cloned();
         match known {
@@ -87,13 +90,13 @@ impl CudaDevice {
         }
     }
 
-    /// Loads a kernel that is not loaded.
+    /// Loads a kernel that is not loaded yet.
     fn make(&self, wanted: &Wanted<'_>) -> Result<Arc<Function>, DeviceError> {
         let Wanted { source, shared, .. } = wanted;
         let (code, origin) = self.code(wanted, self.shipped.as_ref())?;
         let (function, origin) = match self.load(wanted, &code) {
             Err(e) if origin == Origin::Package => {
-                // What this driver does not take of a package, it takes of the compiler at hand.
+                // Code of the package that this driver refuses is compiled instead.
                 log::debug!("not taken from the package of kernels: {e}");
                 let (code, origin) = self.code(wanted, None)?;
                 (self.load(wanted, &code)?, origin)
@@ -108,7 +111,7 @@ impl CudaDevice {
         }
         let function = Arc::clone(state.kernels.entry(key(source)).or_insert_with(|| Arc::new(function)));
         drop(state);
-        // Another thread may have been faster, for a launch that needs less.
+        // Another thread may have loaded it first, for a launch that needs less shared memory.
         function.reserve(*shared).map(|()| function)
     }
 
@@ -137,8 +140,9 @@ impl CudaDevice {
         Ok(function)
     }
 
-    /// Makes what launches that are to come need and is not there: each kernel once, those that take longest to compile
-    /// first, several at a time. NVRTC works on as many as there are threads, but for the first tenth of each.
+    /// Makes the missing kernels of the given launches: each once, the costliest to compile first,
+    /// several at a time. NVRTC compiles as many at once as there are threads, except during the
+    /// first tenth of each compilation.
     pub(super) fn make_ahead(&self, launches: &[Prepared<'_>]) -> Result<(), DeviceError> {
         let start = Instant::now();
         self.core.context.bind()?;
@@ -178,7 +182,8 @@ impl CudaDevice {
         made
     }
 
-    /// Makes kernels on several threads, in this order; the first error, if there is one, and then no more are begun.
+    /// Makes kernels in this order on several threads. Returns the first error, after which no more
+    /// are begun.
     fn make_all(&self, wanted: &[Wanted<'_>]) -> Result<(), DeviceError> {
         let (next, failed) = (AtomicUsize::new(0), Mutex::new(None));
         let work = || {
@@ -191,7 +196,7 @@ impl CudaDevice {
         };
         std::thread::scope(|scope| {
             for _ in 1..self.transfers.workers.threads().min(wanted.len()) {
-                // Without another thread, those that there are do the work.
+                // If no more threads start, the running ones do the work.
                 let thread = Builder::new().name("horus-compile".into()).stack_size(STACK);
                 if thread.spawn_scoped(scope, work).is_err() {
                     break;

@@ -1,4 +1,4 @@
-//! Memory of the host that launches use in place of the device's.
+//! Host memory that launches access directly.
 
 use cudarc::driver::sys::{self, CUdeviceptr};
 use horus_core::device::{Device as _, Memory};
@@ -11,7 +11,7 @@ use crate::memory::CudaMemory;
 use crate::transfers::pinned;
 
 impl CudaDevice {
-    /// See [`horus_core::device::Device::map`]: of pinned memory.
+    /// See [`horus_core::device::Device::map`]; only pinned memory is mapped.
     pub(super) fn map_host(&self, buffer: HostBuffer) -> Result<Memory, HostBuffer> {
         match self.address_of(&buffer) {
             Ok(Some(at)) => Ok(Memory::Device(Box::new(CudaMemory::mapped(&self.core, at, buffer)))),
@@ -23,7 +23,7 @@ impl CudaDevice {
         }
     }
 
-    /// Where launches find a buffer.
+    /// The device address of a pinned buffer.
     fn address_of(&self, buffer: &HostBuffer) -> Result<Option<CUdeviceptr>, DeviceError> {
         let Some(at) = pinned(buffer) else { return Ok(None) };
         self.core.context.bind()?;
@@ -36,7 +36,7 @@ impl CudaDevice {
 
     /// See [`horus_core::device::Device::unmap`].
     pub(super) fn unmap_host(&self, mut memory: Memory) -> Result<HostBuffer, DeviceError> {
-        // Also after an error nobody looks at it before the stream is at rest: the memory holds it then.
+        // Even after an error the memory holds the buffer until the stream is idle.
         self.synchronize()?;
         let other = || DeviceError::Argument(format!("memory that is not the host's was given to {}", self.name));
         self.own_mut(&mut memory)?.give_back().ok_or_else(other)

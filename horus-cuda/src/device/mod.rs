@@ -1,6 +1,6 @@
 //! The device: memory, transfers and launches of one GPU, in the order of one stream.
 
-// Long because every call of a device is here, handed on in a few lines.
+// A long file because every call of a device is here, delegated in a few lines.
 
 mod exchange;
 mod launch;
@@ -56,7 +56,7 @@ struct Cached {
     /// Time spent generating, compiling and loading.
     making: Duration,
     statistics: Statistics,
-    /// Milliseconds of each launch, while a benchmark asks for them.
+    /// Start and end of each launch, while a benchmark asks for them.
     timings: Option<Vec<(Event, Event)>>,
 }
 
@@ -65,7 +65,7 @@ struct Cached {
 pub struct CudaDevice {
     state: Mutex<Cached>,
     transfers: Arc<Transfers>,
-    /// Pins the first chunks meanwhile.
+    /// The thread that pins the first chunks.
     pinning: Option<JoinHandle<()>>,
     compiler: Compiler,
     core: Arc<Core>,
@@ -79,7 +79,7 @@ pub struct CudaDevice {
     tuning: Option<Tuning>,
     capacity: AtomicUsize,
     choice: Fabric,
-    /// Tells this GPU from all others.
+    /// Unique address of this GPU.
     address: u64,
     /// The other ranks' GPUs, once they are connected.
     others: Mutex<Option<Arc<Others>>>,
@@ -88,7 +88,8 @@ pub struct CudaDevice {
 }
 
 impl CudaDevice {
-    /// Plans for a share of the memory: `processes` use this GPU at once. A bound set by the user stays.
+    /// Plans for a share of the memory: `processes` use this GPU at once. A bound set by the user
+    /// stays.
     #[must_use]
     pub fn shared_by(mut self, processes: usize) -> CudaDevice {
         if self.core.limit().is_none() {
@@ -102,17 +103,17 @@ impl CudaDevice {
         self.arch
     }
 
-    /// What a block has room for.
+    /// Resource limits of a block.
     pub fn limits(&self) -> Limits {
         self.limits
     }
 
-    /// Uses one tuning for every kernel, for searches; `None` goes back to the tables.
+    /// Uses one tuning for every kernel, for searches; `None` returns to the tables.
     pub fn set_tuning(&mut self, tuning: Option<Tuning>) {
         self.tuning = tuning;
     }
 
-    /// What kernels have cost so far.
+    /// Counts of kernels and launches so far.
     pub fn statistics(&self) -> Statistics {
         self.lock().statistics
     }
@@ -120,7 +121,7 @@ impl CudaDevice {
     /// Free and total bytes of the GPU's memory.
     ///
     /// # Errors
-    /// What the driver reports.
+    /// Errors of the driver.
     pub fn free_memory(&self) -> Result<(usize, usize), DeviceError> {
         self.core.context.memory()
     }
@@ -129,7 +130,7 @@ impl CudaDevice {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The run-time compiler, which is loaded now if it is not yet.
+    /// The run-time compiler, loaded now if necessary.
     fn nvrtc(&self) -> Result<&Nvrtc, CompileError> {
         self.compiler.for_gpu(&self.name, self.arch)
     }
@@ -185,7 +186,7 @@ impl Device for CudaDevice {
 
     fn allocate(&self, bytes: usize) -> Result<Memory, DeviceError> {
         let memory = match self.core.allocate(bytes) {
-            // Tables of taps are kept as long as there is room.
+            // Tables of taps are kept as long as there is memory.
             Err(DeviceError::OutOfMemory { .. }) if !self.lock().tables.is_empty() => {
                 self.lock().tables.clear();
                 self.core.allocate(bytes)
@@ -399,20 +400,21 @@ impl Drop for CudaDevice {
         {
             others.group.abandon();
         }
-        // Pinned buffers and modules must outlive what the GPU does with them; an error has been reported, or never
-        // will be needed.
+        // Pinned buffers and modules must outlive their use by the GPU; an error here has been
+        // reported, or no longer matters.
         let bound = self.core.context.bind();
         self.transfers.stop_pinning();
         if let Some(pinning) = self.pinning.take() {
-            // It has nothing to report; a panic has been.
+            // The thread returns nothing, and a panic has been reported.
             let _ = pinning.join();
         }
-        // Then the stream comes after the copies to the host, too.
+        // Afterwards the stream is also ordered behind the copies to the host.
         if bound.and_then(|()| self.core.finish_reading()).and_then(|()| self.synchronize()).is_ok() {
-            // Exchanges that nobody ended are over. They hold blocks, and those the device's core: a circle.
+            // Unended exchanges are done by now. They own blocks, which own the device's core: a
+            // cycle.
             let over = std::mem::take(&mut *self.core.flights());
             drop(over);
-            // The same circle: pinned memory holds the core.
+            // The same cycle: pinned memory owns the core.
             self.core.give_lent_back();
         }
     }

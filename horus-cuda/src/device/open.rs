@@ -1,4 +1,4 @@
-//! How a GPU is found and opened: what is not needed yet is not waited for.
+//! Finding and opening a GPU without waiting for anything that is not needed yet.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex};
@@ -22,15 +22,15 @@ use crate::transfers::Transfers;
 /// Threads that copy pixels: 16 reach 45 GB/s on a host of 32 cores, one 6.
 const COPYING: usize = 16;
 
-/// What a kernel, its tables and the driver itself may need beside images.
+/// Memory reserved for kernels, their tables and the driver itself, beside images.
 fn margin(free: usize) -> usize {
     (free / 32).min(1 << 30)
 }
 
-/// The oldest driver that has every call used here.
+/// The oldest driver that provides every call used here.
 const OLDEST_DRIVER: (i32, i32) = (11, 4);
 
-/// What can be told of a GPU that is not opened.
+/// Properties of a GPU that is not opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gpu {
     /// Its number, as [`CudaDevice::open`] takes it.
@@ -39,23 +39,24 @@ pub struct Gpu {
     pub name: String,
     /// Bytes of its memory.
     pub total: usize,
-    /// Bytes of it that nobody uses; `None` if NVIDIA's management library (NVML) does not tell.
+    /// Bytes of unused memory; `None` if NVIDIA's management library (NVML) does not report it.
     pub free: Option<usize>,
 }
 
 impl CudaDevice {
-    /// Looks whether there is a driver, without starting it: nearly for free.
+    /// Checks for a driver without starting it, at almost no cost.
     ///
     /// # Errors
-    /// [`Error::Config`] if there is none, or one that is too old.
+    /// [`Error::Config`] if there is no driver, or it is too old.
     pub fn look() -> Result<(), Error> {
         CudaDevice::driver().map(drop)
     }
 
-    /// How many GPUs this process may use.
+    /// The number of GPUs that this process may use.
     ///
     /// # Errors
-    /// [`Error::Config`] if there are none: no driver, one that is too old, no GPU, or none that is visible.
+    /// [`Error::Config`] if there are none: no driver, one that is too old, no GPU, or none that is
+    /// visible.
     pub fn count() -> Result<usize, Error> {
         CudaDevice::driver()?;
         let count = driver::initialise().map_err(unusable)?;
@@ -66,7 +67,7 @@ impl CudaDevice {
         Ok(count)
     }
 
-    /// The CUDA version of the driver, if there is one that is new enough.
+    /// The CUDA version of the driver, if it is new enough.
     fn driver() -> Result<(i32, i32), Error> {
         if !driver::present() {
             return Err(unusable("the CUDA driver (libcuda) was not found"));
@@ -79,18 +80,20 @@ impl CudaDevice {
         Ok(version)
     }
 
-    /// Opens the GPU of this number. At most `threads` threads of the host copy pixels for it (by default one per
-    /// logical processor), and never more than 16.
+    /// Opens the GPU of this number. At most `threads` host threads copy pixels for it (by default
+    /// one per logical processor), and never more than 16.
     ///
     /// # Errors
-    /// [`Error::Config`] without a driver, without NVRTC, without such a GPU, if it cannot be used, and for no threads.
+    /// [`Error::Config`] if `threads` is 0, if there is no driver, NVRTC or such a GPU, or if the
+    /// GPU cannot be used.
     pub fn open(ordinal: usize, threads: Option<usize>) -> Result<CudaDevice, Error> {
         let available = || std::thread::available_parallelism().map_or(1, usize::from);
         let workers = Workers::new(Some(threads.unwrap_or_else(available).min(COPYING)))?;
         let start = Instant::now();
         let version = CudaDevice::driver()?;
         let (newest, _) = version;
-        // Any kernel that is not in the cache needs a compiler: that there is none is said at the start, not in the middle.
+        // Any kernel that is not cached needs a compiler, so a missing one is reported at the
+        // start.
         let cache = DiskCache::from_environment();
         let shipped = Package::from_environment(newest);
         let compiler = Compiler::begin(newest, &cache, shipped.is_none());
@@ -153,10 +156,10 @@ impl CudaDevice {
         open().map_err(|e| unusable(format!("GPU {ordinal} cannot be used: {e}")))
     }
 
-    /// The GPUs that this process may use. None is opened for that.
+    /// Lists the GPUs that this process may use, without opening any.
     ///
     /// # Errors
-    /// As [`CudaDevice::count`]; what the driver reports.
+    /// Those of [`CudaDevice::count`] and of the driver.
     pub fn devices() -> Result<Vec<Gpu>, Error> {
         let count = CudaDevice::count()?;
         let nvml = Nvml::load().inspect_err(|e| log::debug!("cannot query free memory of GPUs: {e}")).ok();
@@ -173,10 +176,11 @@ impl CudaDevice {
         (0..count).map(gpu).collect::<Result<_, DeviceError>>().map_err(unusable)
     }
 
-    /// The number of the GPU with most free memory, the first of several; 0 where that is not known.
+    /// The number of the GPU with the most free memory, the first of several; 0 if free memory is
+    /// unknown.
     ///
     /// # Errors
-    /// As [`CudaDevice::count`]; what the driver reports.
+    /// Those of [`CudaDevice::count`] and of the driver.
     pub fn roomiest() -> Result<usize, Error> {
         if CudaDevice::count()? == 1 {
             return Ok(0);
@@ -190,7 +194,7 @@ fn most_room(gpus: &[Gpu]) -> usize {
     known.max_by_key(|(free, ordinal)| (*free, std::cmp::Reverse(*ordinal))).map_or(0, |(_, ordinal)| ordinal)
 }
 
-/// Why there is no device to use.
+/// The error for a missing or unusable device.
 fn unusable(why: impl std::fmt::Display) -> Error {
     Error::Config(format!("no CUDA device: {why}"))
 }

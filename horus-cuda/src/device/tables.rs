@@ -1,4 +1,4 @@
-//! Tables that kernels read, taps for example, by their contents.
+//! Device copies of tables that kernels read, such as taps, keyed by content.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use crate::cache::hash;
 use crate::memory::{Core, CudaMemory};
 use crate::transfers::Transfers;
 
-/// Tables that stay on the device; when there are more, or memory is short, all are let go.
+/// Most tables that stay on the device; when there are more, or memory is short, all are dropped.
 const MOST: usize = 512;
 
-/// The tables that are on the device.
+/// Tables on the device.
 #[derive(Debug, Default)]
 pub(super) struct Tables(HashMap<u128, Arc<CudaMemory>>);
 
@@ -48,12 +48,12 @@ impl Tables {
         Ok(Some(memory))
     }
 
-    /// Whether there are none.
+    /// Returns `true` if there are none.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Lets all go.
+    /// Drops all tables.
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }

@@ -1,4 +1,4 @@
-//! What kernels have cost, what launches take by the GPU's clock, and which of its resources.
+//! Counts of kernels, times of launches by the GPU's clock, and their resources.
 
 use horus_core::device::Device as _;
 use horus_core::error::DeviceError;
@@ -8,7 +8,7 @@ use super::CudaDevice;
 use crate::codegen::Shapes;
 use crate::driver::Event;
 
-/// What kernels have cost so far.
+/// Counts of kernels and launches so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
     /// Kernels compiled by NVRTC.
@@ -27,11 +27,12 @@ impl CudaDevice {
         self.lock().timings = Some(Vec::new());
     }
 
-    /// Waits, and returns the milliseconds of each launch since [`CudaDevice::start_timing`], and those from the
-    /// beginning of the first to the end of the last.
+    /// Waits for the GPU. Returns the milliseconds of each launch since
+    /// [`CudaDevice::start_timing`], and those from the beginning of the first to the end of the
+    /// last.
     ///
     /// # Errors
-    /// What the driver reports.
+    /// Errors of the driver.
     pub fn stop_timing(&self) -> Result<(Vec<f32>, f32), DeviceError> {
         self.synchronize()?;
         let events = self.lock().timings.take().unwrap_or_default();
@@ -43,10 +44,10 @@ impl CudaDevice {
         Ok((each, all))
     }
 
-    /// Milliseconds, by the GPU's clock, of what `work` launches.
+    /// Milliseconds, by the GPU's clock, of the launches that `work` makes.
     ///
     /// # Errors
-    /// What `work` fails with, and what the driver reports.
+    /// Errors of `work` and of the driver.
     pub fn timed(&self, work: impl FnOnce() -> Result<(), DeviceError>) -> Result<f32, DeviceError> {
         self.core.context.bind()?;
         let (start, end) = (Event::new(true)?, Event::new(true)?);
@@ -57,7 +58,8 @@ impl CudaDevice {
         end.since(&start)
     }
 
-    /// Registers per thread and bytes of spills per thread of the kernel that a launch would run.
+    /// Registers and bytes of spills per thread, and bytes of shared memory, of the kernel that a
+    /// launch would run.
     ///
     /// # Errors
     /// If the kernel cannot be generated or compiled.

@@ -22,24 +22,26 @@ unsafe impl Send for Function {}
 // SAFETY: as above.
 unsafe impl Sync for Function {}
 
-/// What a launch is besides its kernel.
+/// Configuration of a launch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Work {
     /// Blocks in x and y.
     pub(crate) grid: [u32; 2],
-    /// Threads of a block.
+    /// Threads per block.
     pub(crate) block: u32,
-    /// Bytes of dynamic shared memory of a block.
+    /// Bytes of dynamic shared memory per block.
     pub(crate) shared: u32,
     /// See [`Function::launch`].
     pub(crate) early: bool,
 }
 
 impl Function {
-    /// Loads `cubin` and finds its kernel, which may use up to `shared` bytes of dynamic shared memory.
+    /// Loads `cubin` and finds its kernel, which may use up to `shared` bytes of dynamic shared
+    /// memory.
     pub(crate) fn load(cubin: &[u8], entry: &str, shared: u32) -> Result<Function, DeviceError> {
         let mut module = std::ptr::null_mut();
-        // SAFETY: the image is a whole cubin (its checksum or its compiler vouch for it); a context is current.
+        // SAFETY: the image is a whole cubin (its checksum or its compiler vouch for it); a context
+        // is current.
         check(unsafe { sys::cuModuleLoadData(&mut module, cubin.as_ptr().cast()) }, || "loading a kernel".into())?;
         let mut function = Function { module, handle: std::ptr::null_mut(), reserved: Mutex::new(0) };
         let name = CString::new(entry).unwrap_or_default();
@@ -51,7 +53,7 @@ impl Function {
         Ok(function)
     }
 
-    /// Lets the kernel use at least `shared` bytes of dynamic shared memory.
+    /// Allows the kernel at least `shared` bytes of dynamic shared memory.
     pub(crate) fn reserve(&self, shared: u32) -> Result<(), DeviceError> {
         let mut reserved = self.reserved.lock().unwrap_or_else(PoisonError::into_inner);
         if shared > *reserved {
@@ -69,7 +71,8 @@ impl Function {
     pub(crate) fn resources(&self) -> (i32, i32) {
         let get = |a| {
             let mut v = 0;
-            // SAFETY: the function lives; a pointer to a live integer. A failure leaves 0, which is only shown.
+            // SAFETY: the function lives; a pointer to a live integer. A failure leaves 0, which is
+            // only shown.
             unsafe { sys::cuFuncGetAttribute(&mut v, a, self.handle) };
             v
         };
@@ -79,12 +82,12 @@ impl Function {
         )
     }
 
-    /// Launches the kernel with one parameter, given in bytes. `early` work may begin while the kernel before it in the
-    /// stream ends, and waits for that by itself.
+    /// Launches the kernel with one parameter, given in bytes. An `early` kernel may begin while
+    /// the one before it in the stream ends, and waits for it on its own.
     ///
     /// # Safety
-    /// `params` has the layout of the kernel's parameter, and every address in it stays valid for what the kernel does
-    /// until the stream has passed the launch.
+    /// `params` must have the layout of the kernel's parameter, and every address in it must stay
+    /// valid for the kernel's accesses until the stream has passed the launch.
     pub(crate) unsafe fn launch(
         &self,
         work: Work,
@@ -96,7 +99,8 @@ impl Function {
         let mut arguments = [params.as_ptr().cast_mut().cast::<c_void>()];
         let described = || format!("launching {} ({grid:?} blocks of {block}, {shared} bytes shared)", what());
         if !early {
-            // SAFETY: handles live; the driver copies the parameter during the call; the rest is the caller's promise.
+            // SAFETY: handles live; the driver copies the parameter during the call; the rest is
+            // the caller's promise.
             let code = unsafe {
                 sys::cuLaunchKernel(
                     self.handle,
@@ -114,8 +118,8 @@ impl Function {
             };
             return check(code, described);
         }
-        // Older drivers lack this call; those of GPUs that can do it have it.
-        // SAFETY: of plain integers and unions of such, for which zeros stand for nothing special.
+        // Older drivers lack this call; every driver of a GPU that supports early launches has it.
+        // SAFETY: plain integers and unions of integers, for which zeros are valid.
         let mut attribute: sys::CUlaunchAttribute = unsafe { std::mem::zeroed() };
         attribute.id = sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
         attribute.value.programmaticStreamSerializationAllowed = 1;

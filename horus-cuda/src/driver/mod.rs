@@ -1,4 +1,4 @@
-//! The driver's calls, each checked, and its handles, each freed.
+//! Checked calls of the driver, and handles that are freed on drop.
 
 mod function;
 mod runs;
@@ -11,7 +11,7 @@ use horus_core::error::DeviceError;
 pub(crate) use function::{Function, Work};
 pub(crate) use runs::grouped;
 
-/// Turns a driver code into an error that says what was attempted.
+/// Converts a driver code into an error that names the attempted operation.
 pub(crate) fn check(code: CUresult, what: impl FnOnce() -> String) -> Result<(), DeviceError> {
     if code == CUresult::CUDA_SUCCESS {
         return Ok(());
@@ -23,7 +23,8 @@ pub(crate) fn check(code: CUresult, what: impl FnOnce() -> String) -> Result<(),
 pub(crate) fn describe(code: CUresult) -> String {
     let text = |f: unsafe fn(CUresult, *mut *const std::ffi::c_char) -> CUresult| {
         let mut s = std::ptr::null();
-        // SAFETY: the driver stores a pointer to a static string, or null for a code it does not know.
+        // SAFETY: the driver stores a pointer to a static string, or null for a code it does not
+        // know.
         unsafe {
             f(code, &mut s);
             if s.is_null() { String::new() } else { CStr::from_ptr(s).to_string_lossy().into_owned() }
@@ -32,9 +33,9 @@ pub(crate) fn describe(code: CUresult) -> String {
     format!("{} ({}, code {})", text(sys::cuGetErrorString), text(sys::cuGetErrorName), code as u32)
 }
 
-/// Whether the driver's library is there. Every other call of this module needs it.
+/// Returns `true` if the driver's library is present. Every other call of this module needs it.
 pub(crate) fn present() -> bool {
-    // SAFETY: tries to load the driver's library and lets go of it.
+    // SAFETY: tries to load the driver's library and unloads it.
     unsafe { sys::is_culib_present() }
 }
 
@@ -46,7 +47,7 @@ pub(crate) fn version() -> Result<(i32, i32), DeviceError> {
     Ok((v / 1000, v % 1000 / 10))
 }
 
-/// What the driver calls itself: its version, where the system tells, else that of CUDA that it supports.
+/// The driver's own version if the system reports it, else the CUDA version that it supports.
 pub(crate) fn installed((major, minor): (i32, i32)) -> String {
     let told = std::fs::read_to_string("/proc/driver/nvidia/version").unwrap_or_default();
     let number = |word: &&str| word.contains('.') && word.chars().all(|c| c.is_ascii_digit() || c == '.');
@@ -54,7 +55,7 @@ pub(crate) fn installed((major, minor): (i32, i32)) -> String {
     told.map_or_else(|| format!("a driver of CUDA {major}.{minor}"), |version| format!("driver {version}"))
 }
 
-/// Initialises the driver; the number of devices.
+/// Initialises the driver and returns the number of devices.
 pub(crate) fn initialise() -> Result<usize, DeviceError> {
     // SAFETY: the library is present, as callers checked.
     let code = unsafe { sys::cuInit(0) };
@@ -96,7 +97,7 @@ pub(crate) fn total(device: sys::CUdevice) -> Result<usize, DeviceError> {
     Ok(bytes)
 }
 
-/// Where a device is on the bus: `0000:1a:00.0`, by which other libraries know it, too.
+/// A device's PCI bus address, such as `0000:1a:00.0`, which other libraries use too.
 pub(crate) fn bus(device: sys::CUdevice) -> Result<CString, DeviceError> {
     let mut text = [0; 32];
     // SAFETY: the buffer has the length said; the driver ends the string in it.
@@ -145,7 +146,7 @@ impl Context {
         name(self.device)
     }
 
-    /// A number that tells the device from all others, on any computer: from its UUID, and not 0.
+    /// A non-zero number derived from the UUID, which identifies the device on any computer.
     pub(crate) fn address(&self) -> Result<u64, DeviceError> {
         let mut uuid = sys::CUuuid { bytes: [0; 16] };
         // SAFETY: a pointer to live memory.
@@ -166,7 +167,7 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        // SAFETY: retained once in `new`. A failure at this point has nobody to go to.
+        // SAFETY: retained once in `new`. A failure here cannot be reported.
         unsafe { sys::cuDevicePrimaryCtxRelease_v2(self.device) };
     }
 }
@@ -189,7 +190,7 @@ impl Stream {
         Ok(Stream(s))
     }
 
-    /// A stream whose kernels come before those of others.
+    /// A stream whose kernels have priority over those of others.
     pub(crate) fn urgent() -> Result<Stream, DeviceError> {
         let (mut least, mut greatest, mut s) = (0, 0, std::ptr::null_mut());
         // SAFETY: pointers to live integers; a context is current.
@@ -200,13 +201,13 @@ impl Stream {
         Ok(Stream(s))
     }
 
-    /// Lets what comes later in this stream wait for `event`.
+    /// Makes later work of this stream wait for `event`.
     pub(crate) fn after(&self, event: &Event) -> Result<(), DeviceError> {
         // SAFETY: both live.
         check(unsafe { sys::cuStreamWaitEvent(self.0, event.0, 0) }, || "ordering streams".into())
     }
 
-    /// Whether everything in the stream is done.
+    /// Returns `true` if everything in the stream is done.
     pub(crate) fn idle(&self) -> Result<bool, DeviceError> {
         // SAFETY: the stream lives.
         let code = unsafe { sys::cuStreamQuery(self.0) };
@@ -239,12 +240,12 @@ unsafe impl Send for Event {}
 unsafe impl Sync for Event {}
 
 impl Event {
-    /// With `timed`, the event can tell times; without, it is cheaper.
+    /// A `timed` event can measure times; an untimed one is cheaper.
     pub(crate) fn new(timed: bool) -> Result<Event, DeviceError> {
         Event::with(if timed { 0 } else { sys::CUevent_flags_enum::CU_EVENT_DISABLE_TIMING as u32 })
     }
 
-    /// An event that threads sleep for: their processors have other work.
+    /// An event whose waiting threads sleep, which leaves their processors to other work.
     pub(crate) fn to_sleep_for() -> Result<Event, DeviceError> {
         use sys::CUevent_flags_enum as F;
         Event::with(F::CU_EVENT_DISABLE_TIMING as u32 | F::CU_EVENT_BLOCKING_SYNC as u32)
@@ -262,9 +263,10 @@ impl Event {
         check(unsafe { sys::cuEventRecord(self.0, stream.0) }, || "recording an event".into())
     }
 
-    /// [`Event::record`] in a stream of somebody else, who keeps it during the call; a default one is 1 or 2.
+    /// [`Event::record`] in another library's stream, which its owner keeps during the call; 1 and
+    /// 2 are default streams.
     pub(crate) fn record_in(&self, stream: CUstream) -> Result<(), DeviceError> {
-        // SAFETY: both live: whoever gave the stream has promised that.
+        // SAFETY: both live: the owner of the stream guarantees it.
         check(unsafe { sys::cuEventRecord(self.0, stream) }, || "recording an event in another library's stream".into())
     }
 
@@ -272,13 +274,13 @@ impl Event {
         self.wait_for(|| "waiting for the GPU".into())
     }
 
-    /// Waits for what the event comes after, which an error names.
+    /// Waits for the event; `what` describes the awaited work for the error.
     pub(crate) fn wait_for(&self, what: impl FnOnce() -> String) -> Result<(), DeviceError> {
         // SAFETY: the event lives.
         check(unsafe { sys::cuEventSynchronize(self.0) }, what)
     }
 
-    /// Whether the GPU is past the event.
+    /// Returns `true` if the GPU has passed the event.
     pub(crate) fn passed(&self) -> Result<bool, DeviceError> {
         // SAFETY: the event lives.
         let code = unsafe { sys::cuEventQuery(self.0) };
@@ -288,7 +290,7 @@ impl Event {
         check(code, || "waiting for the GPU".into()).map(|()| true)
     }
 
-    /// Milliseconds since `start`, when both have passed.
+    /// Milliseconds since `start`; both must have passed.
     pub(crate) fn since(&self, start: &Event) -> Result<f32, DeviceError> {
         let mut ms = 0.0;
         // SAFETY: both events live; a pointer to a live float.

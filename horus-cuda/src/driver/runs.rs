@@ -1,5 +1,5 @@
-//! Copies between page-locked memory and a device of runs that are equally long and equally far from each other, as the same rows of all
-//! planes are: one call of the driver each.
+//! Copies between page-locked memory and a device of equally long and equally spaced runs, such as
+//! the same rows of all planes: one driver call each.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -9,24 +9,24 @@ use horus_core::error::DeviceError;
 
 use super::check;
 
-/// The furthest that the driver takes runs to be from each other.
+/// The largest distance between runs that the driver accepts.
 const MAX_PITCH: usize = i32::MAX as usize;
 
 /// Runs of equal length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Runs {
-    /// Where the first begins in the memory of the host and of the device, in bytes.
+    /// Byte offset of the first run in host memory and on the device.
     host: usize,
     device: usize,
-    /// Of each.
+    /// Bytes of one run.
     bytes: usize,
     count: usize,
-    /// From run to run, on both sides.
+    /// Distance between runs on the host and on the device.
     pitch: [usize; 2],
 }
 
 impl Runs {
-    /// Takes in the run that follows, if it does so as those before it do.
+    /// Appends the next run if it continues the pattern; otherwise returns `false`.
     fn take(&mut self, host: usize, device: usize, bytes: usize) -> bool {
         let steps = (host.checked_sub(self.host), device.checked_sub(self.device));
         let (Some(on_host), Some(on_device)) = steps else { return false };
@@ -43,8 +43,8 @@ impl Runs {
     /// Begins to copy to the device.
     ///
     /// # Safety
-    /// The runs lie in live memory, page-locked from `host` and of a device from `device` on, that nobody writes or frees before
-    /// `stream` is past the copy.
+    /// The runs must lie in live memory, page-locked at `host` and on the device at `device`, which
+    /// nobody writes or frees before `stream` has passed the copy.
     pub(crate) unsafe fn upload(
         &self,
         host: *const c_void,
@@ -53,7 +53,7 @@ impl Runs {
     ) -> Result<(), DeviceError> {
         let (from, to) = (host.wrapping_byte_add(self.host), device + self.device as u64);
         let code = if self.count == 1 {
-            // SAFETY: as the caller says.
+            // SAFETY: the caller's promise.
             unsafe { sys::cuMemcpyHtoDAsync_v2(to, from, self.bytes, stream) }
         } else {
             let copy = CUDA_MEMCPY2D {
@@ -65,7 +65,7 @@ impl Runs {
                 dstPitch: self.pitch[1],
                 ..self.nowhere()
             };
-            // SAFETY: as the caller says; the driver has read the description when this returns.
+            // SAFETY: the caller's promise; the driver has read the description when this returns.
             unsafe { sys::cuMemcpy2DAsync_v2(&copy, stream) }
         };
         check(code, || format!("uploading {} x {} bytes", self.count, self.bytes))
@@ -74,7 +74,8 @@ impl Runs {
     /// Begins to copy to the host.
     ///
     /// # Safety
-    /// As [`Runs::upload`]; nobody reads the memory of the host before `stream` is past the copy.
+    /// As for [`Runs::upload`]; nobody may read the host memory before `stream` has passed the
+    /// copy.
     pub(crate) unsafe fn download(
         &self,
         device: CUdeviceptr,
@@ -83,7 +84,7 @@ impl Runs {
     ) -> Result<(), DeviceError> {
         let (from, to) = (device + self.device as u64, host.wrapping_byte_add(self.host));
         let code = if self.count == 1 {
-            // SAFETY: as the caller says.
+            // SAFETY: the caller's promise.
             unsafe { sys::cuMemcpyDtoHAsync_v2(to, from, self.bytes, stream) }
         } else {
             let copy = CUDA_MEMCPY2D {
@@ -95,13 +96,13 @@ impl Runs {
                 dstPitch: self.pitch[0],
                 ..self.nowhere()
             };
-            // SAFETY: as the caller says; the driver has read the description when this returns.
+            // SAFETY: the caller's promise; the driver has read the description when this returns.
             unsafe { sys::cuMemcpy2DAsync_v2(&copy, stream) }
         };
         check(code, || format!("downloading {} x {} bytes", self.count, self.bytes))
     }
 
-    /// A description of a copy that lacks both ends.
+    /// The description of a copy without its endpoints.
     fn nowhere(&self) -> CUDA_MEMCPY2D {
         CUDA_MEMCPY2D {
             srcXInBytes: 0,
@@ -124,10 +125,10 @@ impl Runs {
     }
 }
 
-/// Where a run begins in the memory of the host and of the device, and how long it is.
+/// Offset of a run in host memory and on the device, and its length.
 pub(crate) type Run = (usize, usize, usize);
 
-/// Runs in turn, as few copies of the driver.
+/// Groups runs into as few driver calls as possible.
 pub(crate) fn grouped(runs: impl IntoIterator<Item = Run>) -> Vec<Runs> {
     let mut all: Vec<Runs> = Vec::new();
     for (host, device, bytes) in runs.into_iter().filter(|(.., bytes)| *bytes > 0) {
@@ -142,7 +143,7 @@ pub(crate) fn grouped(runs: impl IntoIterator<Item = Run>) -> Vec<Runs> {
 mod tests {
     use super::*;
 
-    /// All bytes that are copied: where from, where to.
+    /// All copied bytes: source and target offsets.
     fn bytes(all: &[Runs]) -> Vec<(usize, usize)> {
         let of =
             |r: Runs, i: usize| (0..r.bytes).map(move |b| (r.host + i * r.pitch[0] + b, r.device + i * r.pitch[1] + b));
@@ -154,11 +155,11 @@ mod tests {
         let cases: [(&[Run], usize); 8] = [
             (&[], 0),
             (&[(3, 5, 7)], 1),
-            // The same rows of each plane; the host's planes may be closer.
+            // The same rows of each plane; the host's planes may be closer together.
             (&[(10, 110, 4), (20, 130, 4), (30, 150, 4)], 1),
-            // One after the other, and an empty one between them.
+            // Consecutive runs with an empty one between them.
             (&[(0, 0, 4), (4, 4, 4), (9, 9, 0), (8, 8, 4)], 1),
-            // Of another length, out of step, backwards, over each other.
+            // Different length, irregular spacing, backwards, overlapping.
             (&[(0, 0, 4), (10, 10, 4), (20, 20, 3)], 2),
             (&[(0, 0, 4), (10, 10, 4), (21, 20, 4), (31, 30, 4)], 2),
             (&[(10, 10, 4), (0, 20, 4)], 2),

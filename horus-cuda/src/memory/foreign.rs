@@ -1,4 +1,4 @@
-//! Memory of other libraries on this GPU, and of ours that they use.
+//! Memory of other libraries on this GPU, and Horus's memory that they use.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -11,14 +11,14 @@ use super::{Block, Core, CudaMemory};
 use crate::driver::{Event, check};
 
 impl Core {
-    /// Lets what comes later in the stream wait for what is in a stream of somebody else now.
+    /// Makes later work of the stream wait for the present work of another library's stream.
     fn after_stream(&self, stream: u64) -> Result<(), DeviceError> {
         let done = Event::new(false)?;
         done.record_in(stream as sys::CUstream)?;
         self.stream.after(&done)
     }
 
-    /// Memory of another library, after what it must be waited for.
+    /// Adopts memory of another library, after the work it must wait for.
     pub(crate) fn adopt(self: &Arc<Core>, array: &DeviceArray) -> Result<CudaMemory, DeviceError> {
         self.context.bind()?;
         self.reap();
@@ -39,10 +39,11 @@ impl Core {
         Ok(CudaMemory { block: Arc::new(block), bytes: array.bytes() })
     }
 
-    /// A block for another library. The stream must be past what writes to it.
+    /// A block for another library. The stream must have passed the writes to it.
     pub(crate) fn lend(&self, memory: &CudaMemory) -> DeviceArray {
         let lent = Arc::new(Lent(memory.block()));
-        // SAFETY: the block is there as long as the owner holds it, and images are not written once they are computed.
+        // SAFETY: the owner keeps the block alive, and images are not written once they are
+        // computed.
         unsafe { DeviceArray::new(memory.address(), memory.bytes, None, lent) }
     }
 }
@@ -52,8 +53,9 @@ struct Lent(Arc<Block>);
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        // What they have put into the default stream comes before the memory is used again. Work in streams that do not wait for
-        // that one is theirs to wait for before they let go. A failure here is an earlier one, which the next call reports.
+        // Their work in the default stream comes before the memory is reused. Work in streams that
+        // do not synchronise with the default stream must be waited for by its owner before the
+        // release. A failure here is an earlier one, which the next call reports.
         let core = &self.0.core;
         if core.context.bind().is_ok() {
             let _ = core.after_stream(LEGACY);
@@ -61,5 +63,5 @@ impl Drop for Lent {
     }
 }
 
-/// The default stream, in which everything is ordered that is in no stream of its own kind.
+/// The legacy default stream, which synchronises with all blocking streams.
 const LEGACY: u64 = 1;

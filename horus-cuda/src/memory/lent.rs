@@ -1,4 +1,4 @@
-//! Memory of the host that launches use in place of the device's, until the stream is past them.
+//! Host memory that launches access directly, until the stream has passed them.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -10,9 +10,9 @@ use super::{Block, Core, CudaMemory, Held, Reading};
 use crate::driver::Event;
 
 impl Core {
-    /// Lets go of blocks that have been copied to the host. The context must be current.
+    /// Releases blocks that have been copied to the host. The context must be current.
     pub(crate) fn reap(&self) {
-        // Where the driver cannot tell, they stay.
+        // Owners stay if the driver cannot tell.
         let is_over = |r: &mut Reading| r.done.passed().unwrap_or(false);
         let over: Vec<Reading> = self.readings().extract_if(.., is_over).collect();
         let is_over = |(done, _): &mut (Event, Held)| done.passed().unwrap_or(false);
@@ -24,29 +24,29 @@ impl Core {
         self.lent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets go of all buffers that were lent: the stream is at rest.
+    /// Releases all lent buffers; the stream must be idle.
     pub(crate) fn give_lent_back(&self) {
         let lent = std::mem::take(&mut *self.lent());
         drop(lent);
     }
 
-    /// Holds what launches have used until the stream is past them.
+    /// Holds what launches have used until the stream has passed them.
     pub(super) fn hold_lent(&self, held: Held) {
         let bound = self.context.bind();
         if bound.is_ok() && self.stream.idle().unwrap_or(false) {
-            return; // it is
+            return; // idle
         }
         let done = bound.and_then(|()| Event::new(false));
         match done.and_then(|done| done.record(&self.stream).map(|()| done)) {
             Ok(done) => self.lent().push((done, held)),
-            // Nobody can tell when it is free: it stays for good.
+            // It is unknown when it is free, so it is leaked.
             Err(_) => std::mem::forget(held),
         }
     }
 }
 
 impl CudaMemory {
-    /// Memory of the host, which launches find at this address.
+    /// Host memory that launches access at this address.
     pub(crate) fn mapped(core: &Arc<Core>, at: CUdeviceptr, buffer: HostBuffer) -> CudaMemory {
         let bytes = buffer.len();
         let block =
@@ -54,7 +54,7 @@ impl CudaMemory {
         CudaMemory { block: Arc::new(block), bytes }
     }
 
-    /// The host's memory, if it is that; nothing uses it any more.
+    /// The host buffer, if this is mapped host memory; nothing uses it any more.
     pub(crate) fn give_back(&mut self) -> Option<HostBuffer> {
         let Some(block) = Arc::get_mut(&mut self.block) else { return self.block.mapped.clone() };
         let buffer = block.mapped.take()?;

@@ -1,4 +1,4 @@
-//! How much of a GPU's memory is allocated.
+//! Amount of allocated GPU memory.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -14,7 +14,8 @@ pub(super) struct Usage {
 }
 
 impl Usage {
-    /// Adds bytes; how many there were before. It never goes around: the error is how many there are.
+    /// Adds bytes and returns the former amount. It never overflows: the error is the present
+    /// amount.
     pub(super) fn add(&self, bytes: usize) -> Result<usize, usize> {
         let added = |used: usize| used.checked_add(bytes);
         let before = self.now.fetch_update(Ordering::Relaxed, Ordering::Relaxed, added)?;
@@ -37,15 +38,16 @@ impl Core {
         self.used.now()
     }
 
-    /// The most bytes that were allocated at a time.
+    /// The largest number of bytes allocated at a time.
     pub(crate) fn most_used(&self) -> usize {
         self.used.most.load(Ordering::Relaxed)
     }
 
-    /// Gives what the pool does not use back to the system.
+    /// Returns the pool's unused memory to the system.
     pub(crate) fn trim(&self) {
         let mut pool = std::ptr::null_mut();
-        // SAFETY: pointers to live handles. A failure leaves the pool as it is; the allocation that follows will tell.
+        // SAFETY: pointers to live handles. A failure leaves the pool as it is; the following
+        // allocation reports it.
         unsafe {
             if self.pooled && sys::cuDeviceGetDefaultMemPool(&mut pool, self.context.device) == CUresult::CUDA_SUCCESS {
                 sys::cuMemPoolTrimTo(pool, 0);

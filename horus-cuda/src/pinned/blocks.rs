@@ -1,4 +1,4 @@
-//! The blocks of pinned memory that a device keeps, and who has borrowed them.
+//! Blocks of pinned memory that a device keeps, and their loans.
 
 use std::any::Any;
 use std::collections::{HashMap, HashSet};
@@ -12,69 +12,74 @@ use horus_core::host::buffer::HostMemory;
 
 use super::{Pinned, SMALLEST};
 
-/// Pinning a block takes longer than copying through smaller ones. Up to this size it hides behind kernels.
+/// Largest block that is pinned at the first request. Pinning takes longer than copying through
+/// smaller ones; up to this size kernels hide it.
 const AT_ONCE: usize = 32 << 20;
 
-/// To lock pages takes 0.2 to 0.4 ms for each MiB. A copy that the GPU makes by itself saves 0.006 ms of each on its way up and 0.009 on its
-/// way down, against one through chunks that are locked already (H200, 16 cores: 55 GB/s for 41 and 37). So it pays for what comes so often.
+/// Requests after which a block for passing pixels pays. Locking pages takes 0.2 to 0.4 ms per MiB.
+/// Compared with locked chunks, a direct copy by the GPU saves 0.006 ms per MiB of an upload and
+/// 0.009 of a download (H200, 16 cores: 55 GB/s instead of 41 and 37).
 const PAYS: usize = 32;
 
-/// Bytes of the block for so many: in each doubling four sizes, so that at most a fifth is wasted.
+/// Block size for a request: four sizes per doubling, so that at most a fifth is wasted.
 fn class(bytes: usize) -> Option<usize> {
     let step = bytes.max(1).checked_next_power_of_two()? / 8;
     bytes.max(1).checked_next_multiple_of(step.max(SMALLEST))
 }
 
-/// Bytes of the block for so many pixels of the program, which may be much memory: whole pages, large ones if it is large.
+/// Block size for the program's pixels, which may be large: whole pages, and large pages if it is
+/// large.
 fn pages(bytes: usize) -> Option<usize> {
     const LARGE: usize = 2 << 20;
     let page = if bytes < LARGE { SMALLEST } else { LARGE };
     bytes.max(1).checked_next_multiple_of(page).filter(|size| isize::try_from(*size).is_ok())
 }
 
-/// How much memory blocks take.
+/// Limits on the memory of blocks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
-    /// Bytes that all have together, at most.
+    /// Most bytes of all blocks.
     most: usize,
-    /// Bytes that those have together that nobody uses, at most.
+    /// Most bytes of unused blocks.
     kept: usize,
-    /// A larger size must come twice.
+    /// Larger sizes must be requested twice.
     at_once: usize,
-    /// Bytes of the block for so many.
+    /// Block size for a request.
     size: fn(usize) -> Option<usize>,
 }
 
 impl Rules {
-    /// For copies: at most `most` bytes. What is read once does not pay for a large block of its own.
+    /// Rules for copies: at most `most` bytes. A single read does not pay for a large block of its
+    /// own.
     pub(crate) fn of_copies(most: usize) -> Rules {
         Rules { most, kept: most, at_once: AT_ONCE, size: class }
     }
 
-    /// For memory that the program asks for: as much as there is, of which `kept` bytes stay when it lets go of them.
+    /// Rules for memory that the program requests: no limit, and `kept` bytes stay after it is
+    /// released.
     pub(crate) fn of_program(kept: usize) -> Rules {
         Rules { most: usize::MAX, kept, at_once: usize::MAX, size: pages }
     }
 }
 
-/// Blocks of a device: those that nobody uses are kept for the next who asks for their size.
+/// Blocks of a device; unused ones are kept for the next request of their size.
 #[derive(Debug)]
 pub(crate) struct Blocks<M> {
     rules: Rules,
     state: Mutex<State<M>>,
-    /// Whether nothing more is stocked.
+    /// `true` once stocking has ended.
     closed: AtomicBool,
 }
 
 #[derive(Debug)]
 struct State<M> {
-    /// Blocks that nobody uses, those used last at the end.
+    /// Unused blocks, the most recently used last.
     free: Vec<(usize, M)>,
     /// Bytes of all blocks.
     held: usize,
-    /// Large sizes that were asked for.
+    /// Large sizes that were requested.
     wanted: HashSet<usize>,
-    /// How often sizes were asked for that were not made.
+    /// Number of requests for sizes that were not made.
     passed: HashMap<usize, usize>,
 }
 
@@ -88,8 +93,9 @@ impl<M> Blocks<M> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A block of at least `bytes` bytes, one that is free or a new one of `allocate`. None if there would be too many
-    /// bytes, if the system has none, and for a large block when its size is asked for the first time.
+    /// A block of at least `bytes` bytes, free or newly allocated by `allocate`. `None` if the
+    /// limit would be exceeded, if the system has no memory, and at the first request of a large
+    /// size.
     pub(crate) fn take(
         self: &Arc<Blocks<M>>,
         bytes: usize,
@@ -99,7 +105,7 @@ impl<M> Blocks<M> {
         taken.inspect_err(|e| log::debug!("{e}: pixels go through other memory")).ok().flatten()
     }
 
-    /// A block of at least `bytes` bytes that is free.
+    /// A free block of at least `bytes` bytes.
     pub(crate) fn ready(self: &Arc<Blocks<M>>, bytes: usize) -> Option<Loan<M>> {
         let size = (self.rules.size)(bytes)?;
         let mut state = self.state();
@@ -108,7 +114,8 @@ impl<M> Blocks<M> {
         Some(Loan { memory: Some(memory), size, blocks: Arc::clone(self) })
     }
 
-    /// [`Blocks::take`] for what passes once: a block that is free, or a new one where the size has come so often that it pays.
+    /// [`Blocks::take`] for passing pixels: a free block, or a new one if the size is requested
+    /// often enough to pay.
     pub(crate) fn lend(
         self: &Arc<Blocks<M>>,
         bytes: usize,
@@ -130,12 +137,12 @@ impl<M> Blocks<M> {
         self.take(bytes, allocate)
     }
 
-    /// Ends [`Blocks::stock`]: nobody needs more.
+    /// Ends [`Blocks::stock`]: no more blocks are needed.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
     }
 
-    /// Makes `count` blocks of so many bytes that lie ready, as far as there may be so many.
+    /// Makes `count` free blocks of so many bytes, within the limit.
     pub(crate) fn stock(
         self: &Arc<Blocks<M>>,
         bytes: usize,
@@ -151,7 +158,7 @@ impl<M> Blocks<M> {
                 }
                 state.held += size;
             }
-            // Others take those that are made while the next is.
+            // Other threads can take finished blocks while the next one is made.
             match allocate(size) {
                 Ok(memory) => self.state().free.push((size, memory)),
                 Err(e) => {
@@ -162,7 +169,7 @@ impl<M> Blocks<M> {
         }
     }
 
-    /// [`Blocks::take`] that tells why the system has none.
+    /// [`Blocks::take`] that returns the system's error.
     pub(crate) fn try_take(
         self: &Arc<Blocks<M>>,
         bytes: usize,
@@ -191,7 +198,7 @@ impl<M> Blocks<M> {
         drop(given_up);
         let mut made = allocate(size);
         if made.is_err() {
-            // What nobody uses may be what is lacking.
+            // Dropping unused blocks may free enough memory.
             let mut unused = Vec::new();
             {
                 let mut state = self.state();
@@ -209,12 +216,12 @@ impl<M> Blocks<M> {
 }
 
 impl<M> State<M> {
-    /// Bytes that nobody uses.
+    /// Bytes of unused blocks.
     fn unused(&self) -> usize {
         self.free.iter().map(|(size, _)| size).sum()
     }
 
-    /// Takes the block out that has not been used for longest, to be dropped without the lock.
+    /// Removes the least recently used block, to be dropped without the lock.
     fn give_up(&mut self) -> M {
         let (size, memory) = self.free.remove(0);
         self.held -= size;
@@ -222,7 +229,7 @@ impl<M> State<M> {
     }
 }
 
-/// A block in use, given back when it is dropped: not before the GPU is done with it.
+/// A block in use, returned when dropped: not before the GPU is done with it.
 pub(crate) struct Loan<M> {
     memory: Option<M>,
     size: usize,
@@ -236,14 +243,14 @@ impl<M> fmt::Debug for Loan<M> {
 }
 
 impl<M> Loan<M> {
-    /// Leaves the memory alone for good: nobody can tell whether the GPU is done with it.
+    /// Leaks the memory: it is unknown when the GPU is done with it.
     pub(crate) fn abandon(&mut self) {
         std::mem::forget(self.memory.take());
     }
 }
 
 impl Loan<Pinned> {
-    /// Where it is, for the driver.
+    /// Its address, for the driver.
     pub(crate) fn address(&self) -> *mut c_void {
         self.memory.as_ref().map_or(std::ptr::null_mut(), Pinned::address)
     }

@@ -1,4 +1,4 @@
-//! Host memory that the GPU reads and writes by itself, and the blocks of it that a device keeps.
+//! Host memory that the GPU accesses directly, and the blocks of it that a device keeps.
 
 mod blocks;
 
@@ -18,25 +18,26 @@ use crate::memory::Core;
 
 pub(crate) use blocks::{Blocks, Loan, Rules};
 
-/// Blocks are multiples of this many bytes: of every system's pages.
+/// Blocks are multiples of this many bytes, a multiple of every system's page size.
 const SMALLEST: usize = 64 << 10;
-/// Bytes that the blocks of a device have together that carry copies.
+/// Most bytes of a device's blocks for copies.
 pub(crate) const MOST: usize = 256 << 20;
-/// Bytes that the program has let go of and that stay pinned for the next pixels of the same size.
+/// Bytes released by the program that stay pinned for the next pixels of the same size.
 pub(crate) const KEPT: usize = 2 << 30;
 
-/// Memory that is pinned for all GPUs of the process. It must not be dropped while one reads or writes it.
+/// Memory pinned for all GPUs of the process. It must not be dropped while one accesses it.
 pub(crate) struct Pinned {
     at: *mut u8,
     len: usize,
-    /// Mapped from the system and registered with the driver; else the driver's own.
+    /// `true` for memory mapped from the system and registered with the driver, `false` for the
+    /// driver's own.
     mapped: bool,
     core: Arc<Core>,
 }
 
 // SAFETY: plain memory, owned.
 unsafe impl Send for Pinned {}
-// SAFETY: shared, it is only read.
+// SAFETY: through a shared reference it is only read.
 unsafe impl Sync for Pinned {}
 
 impl fmt::Debug for Pinned {
@@ -48,20 +49,20 @@ impl fmt::Debug for Pinned {
 impl Pinned {
     /// A block of `len` bytes, a multiple of [`SMALLEST`].
     ///
-    /// Pages that the system maps are zero, and large ones are pinned faster than those of the driver. Where that is not
-    /// possible the driver allocates.
+    /// Pages mapped from the system are zero, and large ones are pinned faster than the driver's.
+    /// The driver allocates where that is not possible.
     pub(crate) fn new(core: &Arc<Core>, len: usize) -> Result<Pinned, DeviceError> {
         Pinned::touched_by(&Workers::alone(), core, len)
     }
 
-    /// [`Pinned::new`], where `workers` meet the page faults of a large block, which the driver would by itself, one after
-    /// the other.
+    /// [`Pinned::new`] where `workers` take the page faults of a large block in parallel; the
+    /// driver takes them one after the other.
     pub(crate) fn touched_by(workers: &Workers, core: &Arc<Core>, len: usize) -> Result<Pinned, DeviceError> {
         core.context.bind()?;
         Pinned::registered(workers, core, len).map_or_else(|| Pinned::allocated(core, len), Ok)
     }
 
-    /// A block of the driver's.
+    /// A block allocated by the driver.
     pub(crate) fn allocated(core: &Arc<Core>, len: usize) -> Result<Pinned, DeviceError> {
         let mut at: *mut c_void = std::ptr::null_mut();
         // SAFETY: a pointer to a live pointer; a context is current.
@@ -74,10 +75,10 @@ impl Pinned {
         Ok(Pinned { at: at.cast(), len, mapped: false, core: Arc::clone(core) })
     }
 
-    /// A block of the system's, if the driver takes it.
+    /// A block mapped from the system, if the driver registers it.
     pub(crate) fn registered(workers: &Workers, core: &Arc<Core>, len: usize) -> Option<Pinned> {
         let at = pages::map(len)?;
-        // SAFETY: mapped above, `len` zeroed bytes that nobody else knows of.
+        // SAFETY: mapped above; `len` zeroed bytes without another owner.
         Spare::over(unsafe { std::slice::from_raw_parts_mut(at, len) }).fault(workers);
         const FLAGS: u32 = sys::CU_MEMHOSTREGISTER_PORTABLE | sys::CU_MEMHOSTREGISTER_DEVICEMAP;
         // SAFETY: the range is mapped, and stays so until it is unregistered; a context is current.
@@ -91,7 +92,7 @@ impl Pinned {
         Some(Pinned { at, len, mapped: true, core: Arc::clone(core) })
     }
 
-    /// Where it is, for the driver.
+    /// Its address, for the driver.
     pub(crate) fn address(&self) -> *mut c_void {
         self.at.cast()
     }
@@ -99,12 +100,14 @@ impl Pinned {
 
 impl HostMemory for Pinned {
     fn bytes(&self) -> &[u8] {
-        // SAFETY: owned, initialised memory of this length. Callers wait for transfers into it before they look.
+        // SAFETY: owned, initialised memory of this length. Callers wait for transfers into it
+        // before they read.
         unsafe { std::slice::from_raw_parts(self.at, self.len) }
     }
 
     fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as above, and borrowed exclusively. Callers wait for transfers from it before they write.
+        // SAFETY: as above, and borrowed exclusively. Callers wait for transfers from it before
+        // they write.
         unsafe { std::slice::from_raw_parts_mut(self.at, self.len) }
     }
 
@@ -123,8 +126,8 @@ impl Drop for Pinned {
     fn drop(&mut self) {
         // Without a context nothing is pinned any more, and the driver's memory is gone.
         let bound = self.core.context.bind().is_ok();
-        // SAFETY: made in one of these ways, and not used after; owners wait for transfers before they drop it. A block
-        // that stays registered stays mapped, too.
+        // SAFETY: made in one of these ways and not used after; owners wait for transfers before
+        // they drop it. A block that stays registered also stays mapped.
         unsafe {
             match (self.mapped, bound) {
                 (false, true) => drop(sys::cuMemFreeHost(self.at.cast())),
@@ -137,13 +140,13 @@ impl Drop for Pinned {
     }
 }
 
-/// Memory straight from the system.
+/// Memory mapped from the system.
 #[cfg(target_os = "linux")]
 mod pages {
     /// A large page.
     const LARGE: usize = 2 << 20;
 
-    /// Zeroed memory, of large pages if it is large, or nothing.
+    /// Zeroed memory, in large pages if it is large; `None` if there is none.
     pub(super) fn map(len: usize) -> Option<*mut u8> {
         let large = len >= LARGE;
         let room = if large { len.checked_add(LARGE)? } else { len };
@@ -156,8 +159,9 @@ mod pages {
         let base: *mut u8 = base.cast();
         let before = if large { base.align_offset(LARGE) } else { 0 };
         let at = base.wrapping_add(before);
-        // SAFETY: inside the new mapping, nobody has these addresses; the ends are whole pages. Refused advice costs speed
-        // only; a child process must not share pages that the GPU writes.
+        // SAFETY: inside the new mapping, which has no other owner; the ends are page-aligned.
+        // Refused advice costs speed only; a child process must not share pages that the GPU
+        // writes.
         unsafe {
             if before > 0 {
                 libc::munmap(base.cast(), before);
@@ -173,17 +177,17 @@ mod pages {
         Some(at)
     }
 
-    /// Gives memory back.
+    /// Unmaps memory.
     ///
     /// # Safety
-    /// [`map`] returned `at` for this length, and it is not used any more.
+    /// [`map`] must have returned `at` for this length, and it must not be used any more.
     pub(super) unsafe fn unmap(at: *mut u8, len: usize) {
         // SAFETY: the caller's promise.
         unsafe { libc::munmap(at.cast(), len) };
     }
 }
 
-/// Other systems' memory is the driver's.
+/// On other systems the driver allocates.
 #[cfg(not(target_os = "linux"))]
 mod pages {
     pub(super) fn map(_: usize) -> Option<*mut u8> {

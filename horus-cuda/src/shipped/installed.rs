@@ -1,4 +1,5 @@
-//! Which package a program uses: one that the user names, or one that lies beside the program and is trusted as it is.
+//! Choice of the package: one that the user names, or one beside the program, which must be as
+//! trustworthy as the program.
 
 use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -9,8 +10,9 @@ use horus_core::settings::KERNELS;
 use super::{NAME, Package};
 
 impl Package {
-    /// The package that the environment names or that lies beside the executable, if a driver of the CUDA version `newest`
-    /// runs its code; a warning, once in a process, if there is one that cannot be used.
+    /// The package that the environment names or that lies beside the executable, if a driver of
+    /// the CUDA version `newest` runs its code. An unusable one is reported by a warning, once per
+    /// process.
     pub(crate) fn from_environment(newest: i32) -> Option<Package> {
         let (path, opened) = match KERNELS.path() {
             Some(path) if path.as_os_str() == "off" => return None,
@@ -43,14 +45,15 @@ impl Package {
     }
 }
 
-/// Where a package lies that is installed with an executable.
+/// The places of a package that is installed with an executable.
 fn beside(executable: &Path) -> Vec<PathBuf> {
     let Some(folder) = executable.parent() else { return Vec::new() };
     let library = folder.parent().map(|above| above.join("lib").join("horus").join(NAME));
     std::iter::once(folder.join(NAME)).chain(library).collect()
 }
 
-/// Fails if somebody may write to a package that nobody named who may not write to the executable: what it holds is run.
+/// Fails if anyone who may not write to the executable may write to a package that the user did not
+/// name: its content is executed.
 #[cfg(unix)]
 fn trusted(path: &Path, executable: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::MetadataExt as _;

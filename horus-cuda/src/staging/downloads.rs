@@ -1,4 +1,5 @@
-//! Copies to the host through pinned buffers: all threads copy chunks on as they arrive, in one go.
+//! Copies to the host through pinned buffers: all threads copy chunks out as they arrive, in one
+//! go.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -13,16 +14,16 @@ use super::{ALIGN, BUFFERS, Buffer, CHUNK, Failures, HostBytes, SMALL};
 use crate::driver::{Stream, check};
 use crate::memory::Core;
 
-/// Bytes that are worth a copy of their own to the host.
+/// Least bytes worth a separate copy to the host.
 const LEAST: usize = 512 << 10;
-/// From so many bytes on the caches do not hold what is downloaded.
+/// Size from which the caches do not hold a download.
 const LARGE: usize = 8 << 20;
 
 /// The buffers of copies to the host.
 #[derive(Debug)]
 pub(crate) struct Downloads {
     source: HostBytes,
-    /// One of [`SMALL`] bytes.
+    /// Buffers of [`SMALL`] bytes.
     small: Vec<Buffer>,
     buffers: Vec<Buffer>,
     /// Bytes copied so far.
@@ -34,10 +35,12 @@ impl Downloads {
         Downloads { source, small: Vec::new(), buffers: Vec::new(), moved: 0 }
     }
 
-    /// Copies from the device as many bytes as `target` has room for; returns when they are there.
+    /// Copies as many bytes from the device as `target` has room for; returns when they have
+    /// arrived.
     ///
     /// # Safety
-    /// `source` holds as many bytes until this returns, and what writes them is in the stream, or done.
+    /// `source` must hold as many bytes until this returns, and the work that writes them must be
+    /// in the stream, or done.
     pub(crate) unsafe fn download(
         &mut self,
         workers: &Workers,
@@ -50,7 +53,8 @@ impl Downloads {
         let what = || format!("downloading {total} bytes");
         let (buffers, room, most) =
             if total <= SMALL { (&mut self.small, SMALL, 1) } else { (&mut self.buffers, CHUNK, BUFFERS) };
-        // Of few bytes the first are copied on while others come.
+        // Small downloads are also split, so that the first chunks are copied out while others
+        // arrive.
         let size = if total <= SMALL { SMALL } else { (total / 4).clamp(LEAST, CHUNK).next_multiple_of(ALIGN) };
         let chunks = total.div_ceil(size);
         while buffers.len() < chunks.min(most)
@@ -60,7 +64,8 @@ impl Downloads {
         }
         let there = buffers.len().min(chunks);
         if there == 0 && total > 0 {
-            // SAFETY: pageable memory, which the driver has written when the stream is done; the caller's promise.
+            // SAFETY: pageable memory, which the driver has written when the stream is done; the
+            // caller's promise.
             let code = unsafe { sys::cuMemcpyDtoHAsync_v2(target.as_mut_ptr().cast(), source, total, stream.0) };
             stream.synchronize()?;
             check(code, what)?;
@@ -68,7 +73,7 @@ impl Downloads {
             unsafe { target.wrote(total) };
             return Ok(());
         }
-        // After a failure copies may still be under way.
+        // Copies may still be under way after a failure.
         buffers[..there].iter().try_for_each(|buffer| buffer.free.wait())?;
         let flight = Flight {
             core: &self.source.core,
@@ -89,7 +94,8 @@ impl Downloads {
         unknown.dedup();
         unknown.into_iter().rev().for_each(|i| buffers.remove(i).memory.abandon());
         if done.is_err() {
-            // What is read may go when this returns. A driver that fails here has failed before.
+            // The source may be freed when this returns. A driver that fails here has failed
+            // before.
             buffers.iter().for_each(|buffer| drop(buffer.free.wait()));
         }
         done?;
@@ -102,22 +108,22 @@ impl Downloads {
     }
 }
 
-/// A copy to the host under way: chunks in turn through buffers.
+/// A copy to the host under way: chunks pass through the buffers in turn.
 struct Flight<'a> {
     core: &'a Core,
     stream: &'a Stream,
     source: CUdeviceptr,
     buffers: &'a [Buffer],
-    /// Bytes of a chunk, and of all.
+    /// Bytes of a chunk, and of all chunks.
     size: usize,
     total: usize,
-    /// Which chunks the GPU has been told to copy.
+    /// Chunks whose copy by the GPU is enqueued.
     ordered: Vec<AtomicBool>,
-    /// Chunks that have arrived.
+    /// Number of chunks that have arrived.
     landed: AtomicUsize,
-    /// One thread asks the driver for all.
+    /// Held by the one thread that polls the driver for all.
     asking: Mutex<()>,
-    /// Chunks that have been copied on.
+    /// Number of chunks that have been copied out.
     drained: AtomicUsize,
     failures: Failures,
 }
@@ -131,14 +137,15 @@ impl Flight<'_> {
         &self.buffers[k % self.buffers.len()]
     }
 
-    /// Copies all chunks to `target`; stops behind a failure.
+    /// Copies all chunks to `target`; stops after a failure.
     fn all(&self, workers: &Workers, target: &mut Spare<'_>) {
         let chunks = self.ordered.len();
         (0..self.buffers.len()).for_each(|k| self.order(k));
         if chunks == 0 || self.failures.any() {
             return;
         }
-        // Kernels may come before it: whoever waits for those sleeps or does other work. What follows are copies, in a moment.
+        // Kernels may precede the first chunk: a thread that waits for them sleeps or does other
+        // work. The others are copies that follow at once.
         let first = self.buffer(0).free.wait_for(|| format!("downloading {} bytes", self.total));
         if let Err(e) = first {
             return self.failures.note(0, Err(e), Ok(()));
@@ -157,28 +164,31 @@ impl Flight<'_> {
                 self.order(k + self.buffers.len());
             }
         };
-        // SAFETY: a chunk is there once its event has passed, and its buffer is written again when it is drained; the target
-        // is borrowed mutably, has room for all, and they lie apart there.
+        // SAFETY: a chunk has arrived once its event has passed, and its buffer is written again
+        // only when it is drained; the target is borrowed mutably, has room for all chunks, and
+        // they do not overlap there.
         unsafe { workers.copy_arriving(&parts, stores, |k| self.has_landed(k), drained) };
     }
 
-    /// Lets the GPU copy chunk `k` to its buffer, which nobody needs.
+    /// Enqueues the copy of chunk `k` to its buffer, which must be drained.
     fn order(&self, k: usize) {
         let i = k % self.buffers.len();
         if let Err(e) = self.core.context.bind() {
             return self.failures.note(i, Err(e), Ok(()));
         }
         let (buffer, from, bytes) = (self.buffer(k), self.source + (k * self.size) as u64, self.bytes(k));
-        // SAFETY: the buffer is not read before its event has passed; the promise of whoever downloads.
+        // SAFETY: the buffer is not read before its event has passed; the promise of the caller of
+        // `download`.
         let code = unsafe { sys::cuMemcpyDtoHAsync_v2(buffer.memory.address(), from, bytes, self.stream.0) };
         let known = buffer.free.record(self.stream);
         self.failures.note(i, check(code, || format!("downloading {} bytes", self.total)), known);
         self.ordered[k].store(true, Ordering::Release);
     }
 
-    /// Waits for chunk `k`; whether it is there. It is ordered already, or somebody copies what is before it.
+    /// Waits for chunk `k`; returns `true` if it arrived. It is enqueued already, or another thread
+    /// copies the chunk before it.
     fn has_landed(&self, k: usize) -> bool {
-        /// Looks before others get this processor.
+        /// Polls before other threads get this processor.
         const PATIENCE: usize = 1000;
         for look in 1.. {
             let next = self.landed.load(Ordering::Acquire);

@@ -1,7 +1,8 @@
-//! Copies in bands: rows of a block that come or go while kernels use others.
+//! Copies in bands: rows of a block that are transferred while kernels use others.
 //!
-//! An upload in bands is a [`Flight`]: the stream of copies to the device writes to a block that was allocated in its own
-//! order, and the device's stream waits for it when the upload arrives, or the block is let go of.
+//! An upload in bands is a [`Flight`]: the stream of uploads writes to a block that was allocated
+//! in its own order, and the device's stream waits for it when the upload arrives, or the block is
+//! released.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use crate::driver::{Event, grouped};
 use crate::memory::{Block, CudaMemory, Flight};
 
 impl Transfers {
-    /// Memory that the stream of copies to the device may fill without waiting for kernels, if there is any.
+    /// Memory that the stream of uploads may fill without waiting for kernels, if there is any.
     pub(crate) fn allocate(&self, bytes: usize) -> Result<CudaMemory, DeviceError> {
         if bytes < BESIDE {
             return self.core.allocate(bytes);
@@ -35,7 +36,7 @@ impl Transfers {
         Ok(memory)
     }
 
-    /// Starts to copy pieces of a buffer to a block that [`Transfers::allocate`] made.
+    /// Begins to copy pieces of a buffer to a block of [`Transfers::allocate`].
     pub(crate) fn begin(
         &self,
         ticket: u64,
@@ -63,8 +64,9 @@ impl Transfers {
         };
         let pinned = pinned(source);
         let copies = || match pinned {
-            // SAFETY: the bytes are inside both, as checked. The buffer is pinned, and held until the stream is past the
-            // copies; the block until the device's stream waits for the flight.
+            // SAFETY: the bytes are inside both, as checked. The buffer is pinned, and held until
+            // the stream is past the copies; the block until the device's stream waits for the
+            // flight.
             Some(from) => grouped(runs).iter().try_for_each(|r| unsafe { r.upload(from, target.address(), up.0) }),
             None => runs.try_for_each(|(at, to, n)| {
                 let (bytes, to) = (&source.bytes()[at..at + n], target.address() + to as u64);
@@ -74,9 +76,9 @@ impl Transfers {
         };
         let begun = self.core.clock.note(Lane::Upload, up, copies);
         let held = pinned.map(|_| source.clone());
-        // Also what was begun before a failure reads and writes.
+        // Work begun before a failure also reads and writes.
         if let Err(e) = flight.done.record(up).and_then(|()| held.map_or(Ok(()), |share| self.share(share))) {
-            // Nobody can tell when they are free: they stay for good.
+            // It is unknown when they are free, so they are leaked.
             std::mem::forget((flight, source.clone()));
             return Err(e);
         }
@@ -119,7 +121,7 @@ impl Transfers {
 
 /// A copy to the host that is begun piece by piece.
 struct Bands {
-    /// What of the block it copies.
+    /// The copied range of the block.
     range: Range<usize>,
     way: Way,
     transfers: Arc<Transfers>,
@@ -128,7 +130,7 @@ struct Bands {
 enum Way {
     /// Into pinned memory at this address.
     Pinned { to: u64, flying: Flying },
-    /// When somebody needs it: there is no pinned memory for it, or it goes elsewhere.
+    /// On demand: there is no pinned memory for it, or it has another target.
     Later { source: Option<Arc<Block>>, pieces: Vec<Piece>, pool: Arc<Pool> },
 }
 
@@ -168,7 +170,7 @@ impl Download for Bands {
         let copied = core.clock.note(Lane::Download, down, copies);
         // Also behind a copy that the driver refused.
         if let Err(e) = done.record(down) {
-            // Nobody can tell when they are free: they stay for good.
+            // It is unknown when they are free, so they are leaked.
             std::mem::forget((flying.host.take(), source.block()));
             return Err(e);
         }
@@ -182,7 +184,7 @@ impl Download for Bands {
             Way::Pinned { flying, .. } => Ok(Box::new(flying)),
             Way::Later { source: None, pool, .. } => Ok(Box::new(pool.try_allocate(self.range.len())?)),
             Way::Later { source: Some(block), mut pieces, pool } => {
-                // Bands come one after the other, of every plane and of every strip.
+                // Bands of every plane and of every strip come one after the other.
                 pieces.sort_by_key(Piece::start);
                 let from = block.address() + self.range.start as u64;
                 later::landing(&self.transfers, block, from, self.range.len(), Room::Of(pool), pieces)

@@ -17,10 +17,10 @@ use crate::driver::{Event, Stream, grouped};
 use crate::memory::{Block, Deferred};
 use crate::pinned::{Loan, Pinned};
 
-/// How long a thread that waits for kernels does not sleep.
+/// Time for which a thread that waits for kernels polls before it sleeps.
 const AWAKE: Duration = Duration::from_millis(1);
 
-/// A copy that is made when somebody needs it.
+/// A copy that is made on demand.
 #[derive(Debug)]
 struct Waiting {
     state: Mutex<State>,
@@ -28,40 +28,41 @@ struct Waiting {
     bytes: usize,
     /// All bytes, in order.
     pieces: Vec<Piece>,
-    /// What it was ordered for.
+    /// The label under which it was ordered.
     label: Option<Label>,
     transfers: Arc<Transfers>,
 }
 
-/// Bytes that are there at the same time.
+/// Bytes that become ready at the same time.
 #[derive(Clone, Debug)]
 pub(super) struct Piece {
     bytes: Range<usize>,
-    /// Passes when they are on the device.
+    /// Passes when they are ready on the device.
     ready: Arc<Event>,
-    /// Those with lower numbers are there before: of strips that meet in bands, that is not the order of their bytes.
+    /// Pieces with lower turns are ready earlier; with strips that meet in bands, that is not the
+    /// order of their bytes.
     turn: usize,
 }
 
 impl Piece {
-    /// Bytes that the launches so far write.
+    /// The bytes that the launches so far write.
     pub(super) fn now(transfers: &Transfers, bytes: Range<usize>) -> Result<Piece, DeviceError> {
         let ready = Event::to_sleep_for()?;
         ready.record(&transfers.core.stream)?;
         Ok(Piece { bytes, ready: Arc::new(ready), turn: 0 })
     }
 
-    /// Others that are there when these are.
+    /// Other bytes that become ready with these.
     pub(super) fn with(&self, bytes: Range<usize>) -> Piece {
         Piece { bytes, ready: Arc::clone(&self.ready), turn: self.turn }
     }
 
-    /// The same, behind so many others.
+    /// The same piece at another turn.
     pub(super) fn behind(self, turn: usize) -> Piece {
         Piece { turn, ..self }
     }
 
-    /// Where they begin.
+    /// Offset of the first byte.
     pub(super) fn start(&self) -> usize {
         self.bytes.start
     }
@@ -69,7 +70,7 @@ impl Piece {
 
 #[derive(Debug)]
 enum State {
-    /// The block that is read, and where its bytes go if nobody says otherwise.
+    /// The source block, and the default target of its bytes.
     Waits(Arc<Block>, Room),
     Done(Result<HostBuffer, DeviceError>),
     Taken,
@@ -79,11 +80,11 @@ enum State {
 #[derive(Debug)]
 pub(super) enum Room {
     There(HostBuffer),
-    /// From this pool, when it is needed.
+    /// Allocated from this pool on demand.
     Of(Arc<Pool>),
 }
 
-/// A copy of `bytes` bytes at `from`, which lie in `source`, made of `pieces` that follow each other.
+/// A copy of `bytes` bytes at `from`, inside `source`, made of consecutive `pieces`.
 pub(super) fn landing(
     transfers: &Arc<Transfers>,
     source: Arc<Block>,
@@ -105,7 +106,7 @@ pub(super) fn landing(
 }
 
 impl Transfers {
-    /// A stream in which nothing is under way, until [`Transfers::give_stream`].
+    /// An idle stream, until [`Transfers::give_stream`].
     fn idle_stream(&self) -> Result<Stream, DeviceError> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         idle.map_or_else(Stream::new, Ok)
@@ -121,7 +122,7 @@ impl Waiting {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes the copy if it was not made yet.
+    /// Makes the copy unless it was made.
     fn copied(&self) -> MutexGuard<'_, State> {
         let mut state = self.state();
         match std::mem::replace(&mut *state, State::Taken) {
@@ -151,9 +152,10 @@ impl Waiting {
         let down = stream(&transfers.down)?;
         let mut next = 0;
         while let Some(piece) = self.pieces.get(next) {
-            // Others may use the buffers while the kernels run.
+            // Other copies may use the buffers while the kernels run.
             piece.ready.wait_for(|| format!("downloading {} bytes", self.bytes))?;
-            // Those that are there by now come with it: all of them together keep the bus and the threads busy.
+            // All pieces that are ready by now are copied together, which keeps the bus and the
+            // threads busy.
             let mut end = next + 1;
             while let Some(piece) = self.pieces.get(end)
                 && piece.ready.passed()?
@@ -179,9 +181,10 @@ impl Waiting {
         Ok(())
     }
 
-    /// Lets the GPU copy to `to`, the beginning of the pinned buffer `target`, and waits for that: in a stream that no other thread
-    /// uses meanwhile, as the pieces of several results become ready in turn. Without a target, `to` is a place in a pinned buffer, which
-    /// its owner keeps for good after an error.
+    /// Makes the GPU copy to `to`, the beginning of the pinned buffer `target`, and waits, in a
+    /// stream that no other thread uses meanwhile: the pieces of several results become ready in
+    /// turn. Without a `target`, `to` is a place in a pinned buffer that its owner leaks after an
+    /// error.
     fn by_gpu(&self, block: &Arc<Block>, to: *mut c_void, target: Option<&HostBuffer>) -> Result<(), DeviceError> {
         let (transfers, bytes) = (&*self.transfers, self.bytes);
         let what = || format!("downloading {bytes} bytes");
@@ -192,20 +195,20 @@ impl Waiting {
         let begun = in_turn.chunk_by(|a, b| Arc::ptr_eq(&a.ready, &b.ready)).try_for_each(|band| {
             down.after(&band[0].ready)?;
             let runs = grouped(band.iter().map(|p| (p.bytes.start, p.bytes.start, p.bytes.len())));
-            // SAFETY: the buffer is pinned, has room, and is borrowed mutably by whoever waits here; the caller holds the
-            // block, of which these bytes are a part.
+            // SAFETY: the buffer is pinned, has room, and is borrowed mutably by the waiting
+            // thread; the caller holds the block, of which these bytes are a part.
             let copies = || runs.iter().try_for_each(|r| unsafe { r.download(self.from, to, down.0) });
             transfers.core.clock.note_for(self.label, Lane::Download, &down, copies)
         });
         // Also behind a copy that the driver refused.
         if let Err(e) = done.record(&down).and_then(|()| done.wait_for(what)) {
-            // Nobody can tell when they are free: they stay for good.
+            // It is unknown when they are free, so they are leaked.
             std::mem::forget((target.cloned(), Arc::clone(block)));
             return Err(e);
         }
         transfers.give_stream(down);
         begun?;
-        // Behind the copy, all that the program had given before has been read.
+        // Once the copy is done, everything that the program gave before it has been read.
         transfers.let_go()
     }
 }
@@ -220,7 +223,7 @@ impl Deferred for Waiting {
     }
 }
 
-/// Whoever waits for a copy that is made when somebody needs it.
+/// The landing of a copy that is made on demand.
 #[derive(Debug)]
 struct Landed(Arc<Waiting>);
 
@@ -243,7 +246,7 @@ impl Landing for Landed {
         let Some(first) = pieces.iter().min_by_key(|piece| piece.turn) else { return Ok(()) };
         transfers.core.context.bind()?;
         let start = Instant::now();
-        // Short kernels are over before a thread that sleeps has been woken.
+        // Short kernels end before a sleeping thread would wake.
         while !first.ready.passed()? {
             if start.elapsed() > AWAKE {
                 return first.ready.wait_for(|| format!("downloading {bytes} bytes"));
@@ -268,7 +271,7 @@ impl Landing for Landed {
         }
         let place = target.as_mut_ptr();
         let locked = bytes > 0 && target.lies_in::<Loan<Pinned>>();
-        // Locked until it is there: whoever writes to the block waits for it.
+        // Locked until the bytes have arrived: a write to the block waits for the copy.
         let mut state = waiting.state();
         match std::mem::replace(&mut *state, State::Taken) {
             State::Waits(block, _) if locked => {

@@ -1,4 +1,4 @@
-//! What a search for a better tuning measures, the likeliest first.
+//! Candidates of a search for a better tuning, the likeliest first.
 
 use horus_core::dtype::DType;
 use horus_core::ir::kernel::Kernel;
@@ -41,7 +41,7 @@ impl Choices {
     }
 }
 
-/// How many of the candidates after the first are the likeliest.
+/// Number of likeliest candidates, which follow the first.
 pub const LIKELY: usize = 12;
 
 /// Combinations that earlier searches and a look at the machine code favour, by kind.
@@ -49,8 +49,9 @@ fn likely(family: TunedFamily) -> Vec<Tuning> {
     let base =
         Tuning { bx: 16, by: 16, rows: 4, cols: 8, group: 1, unroll: 3000, piece: 0, chunk: 16, span: 8, blocks: 2 };
     match family.kind {
-        // Two filters over the same pixels: each load of pixels serves twice the multiply-adds. A body of about 512 of
-        // them (8 KiB of code) stays in the instruction cache next to the multiprocessor's schedulers.
+        // Two filters over the same pixels: each load of pixels serves twice the multiply-adds. A
+        // body of about 512 of them (8 KiB of code) stays in the instruction cache next to the
+        // multiprocessor's schedulers.
         Kind::Dense if family.filters > 1 => vec![
             Tuning { rows: 2, cols: 8, group: 2, piece: 16, ..base },
             Tuning { rows: 4, cols: 8, group: 1, piece: 16, ..base },
@@ -81,7 +82,7 @@ fn likely(family: TunedFamily) -> Vec<Tuning> {
         ],
         Kind::Separable if family.filters == 1 => {
             let base = Tuning { cols: 4, unroll: 1400, ..base };
-            // Three chunks are just what a tile of this height needs.
+            // A tile of this height needs exactly three chunks.
             let chunk = |height: usize| (height + family.size - 1).div_ceil(3).min(64);
             vec![
                 Tuning { bx: 32, by: 8, rows: 8, cols: 2, chunk: chunk(64), blocks: 4, ..base },
@@ -119,8 +120,8 @@ fn likely(family: TunedFamily) -> Vec<Tuning> {
     }
 }
 
-/// Tiles of several steps of a loop over elements of `dtype`: pixels of a tile across, threads down, rows of each. The first is the
-/// present choice.
+/// Tiles for several steps of a loop over elements of `dtype`: columns of pixels, rows of threads,
+/// rows of pixels per thread. The first is the present choice.
 pub(super) fn steps(dtype: DType) -> Vec<Tuning> {
     let base = guess(TunedFamily { kind: Kind::Sparse, size: 3, filters: 1, bytes: dtype.size() });
     let shapes: &[(usize, usize, usize)] = match dtype.size() {
@@ -139,8 +140,8 @@ pub(super) fn steps(dtype: DType) -> Vec<Tuning> {
     shapes.iter().map(|&(bx, by, rows)| Tuning { bx, by, rows, cols: 1, blocks: 0, ..base }).collect()
 }
 
-/// The tunings worth measuring for a kernel, for a search; the first is the present choice, the [`LIKELY`] next are the
-/// most promising.
+/// The tunings worth measuring for a kernel: first the present choice, then the [`LIKELY`] most
+/// promising ones.
 pub fn candidates(kernel: &Kernel, dtype: DType, arch: u32) -> Vec<Tuning> {
     let now = lookup(kernel, dtype, arch);
     if matches!(kernel, Kernel::Repeat(_)) {
@@ -150,7 +151,7 @@ pub fn candidates(kernel: &Kernel, dtype: DType, arch: u32) -> Vec<Tuning> {
     let family = TunedFamily::of(map, dtype);
     let choices = Choices::of(family.kind);
     let mut all = vec![now];
-    // One parameter after the other is varied over all combinations so far.
+    // Varies one parameter after the other over all combinations so far.
     let vary = |from: Vec<Tuning>, f: &dyn Fn(Tuning) -> Vec<Tuning>| from.into_iter().flat_map(f).collect::<Vec<_>>();
     let mut found = vary(vec![now], &|t| choices.shapes.iter().map(|&(bx, by)| Tuning { bx, by, ..t }).collect());
     found = vary(found, &|t| choices.rows.iter().map(|&rows| Tuning { rows, ..t }).collect());

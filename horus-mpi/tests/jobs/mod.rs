@@ -1,4 +1,4 @@
-//! What the ranks of each job do.
+//! The programs of each job's ranks.
 
 pub(crate) mod started;
 
@@ -64,7 +64,7 @@ pub(crate) fn messages(comm: MpiComm) -> Outcome {
             let mut receives: Vec<_> = into.iter_mut().map(|(from, b)| (*from, &mut b[..])).collect();
             comm.exchange(&sends, &mut receives).map_err(text)?;
             into.iter().for_each(|(from, b)| assert_eq!(*b, bytes(*from, me, n)));
-            // Begun one after the other and finished in the other order, a call of all ranks between.
+            // Two exchanges overlap, finish in reverse order, and surround a collective call.
             let given = |n| others().map(|to| (to, HostBuffer::from_slice(&bytes(me, to, n)))).collect::<Vec<_>>();
             let empty = |n: usize| others().map(|from| (from, HostBuffer::zeroed(n))).collect::<Vec<_>>();
             let check = |got: Vec<Parcel>, n: usize| {
@@ -86,7 +86,8 @@ pub(crate) fn messages(comm: MpiComm) -> Outcome {
     let mut nothing = if me == 0 { Vec::new() } else { vec![1] };
     comm.broadcast(0, &mut nothing).map_err(text)?;
     assert!(nothing.is_empty());
-    // 1e16 swallows every 1 that is added to it one at a time: only the order of ranks gives this sum.
+    // 1e16 absorbs every 1 that is added to it one at a time: only the order of ranks gives this
+    // sum.
     let mut sums = vec![if me == 0 { 1e16 } else { 1.0 }, me as f64];
     comm.sum(&mut sums).map_err(text)?;
     assert_eq!(sums, [1e16, (size * (size - 1) / 2) as f64]);
@@ -94,8 +95,9 @@ pub(crate) fn messages(comm: MpiComm) -> Outcome {
     Ok(())
 }
 
-/// Random programs over odd sizes, from one pixel to strips thinner than the halos: the reference's bits, and so those of
-/// one rank and of ranks as threads, which other tests compare with it.
+/// Random programs over odd sizes, from one pixel to strips thinner than the halos. They match the
+/// reference's bits, and so those of one rank and of ranks as threads, which other tests compare
+/// with it.
 pub(crate) fn random_programs(comm: MpiComm) -> Outcome {
     let sizes = [(1, 1), (1, 9), (2, 5), (3, 17), (5, 4), (7, 33), (13, 8), (23, 31)];
     for seed in 0..200u64 {
@@ -128,9 +130,9 @@ pub(crate) fn random_programs(comm: MpiComm) -> Outcome {
     Ok(())
 }
 
-/// Steps and bytes of a filter bank over a picture: one scatter, one exchange at the widest radius, one gather, and not a
-/// byte more than the strips and their borders. The picture has a byte per pixel, and its borders too: the filters convert
-/// what they read.
+/// Steps and bytes of a filter bank over a picture: one scatter, one exchange at the widest radius,
+/// one gather, and no byte beyond strips and halos. Pixels and halos have one byte each, as the
+/// filters convert their input.
 pub(crate) fn traffic(comm: MpiComm) -> Outcome {
     const PICTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/small.png");
     const HEIGHT: usize = 80;
@@ -168,7 +170,7 @@ fn between(c: Counts) -> Counts {
     Counts { launches: 0, uploads: 0, downloads: 0, ..c }
 }
 
-/// Ranks with few rows and with none compute the same.
+/// Ranks with few rows and with none compute the same bits.
 pub(crate) fn weights(comm: MpiComm) -> Outcome {
     let comm = Arc::new(comm);
     let mut results = Vec::new();
@@ -184,8 +186,8 @@ pub(crate) fn weights(comm: MpiComm) -> Outcome {
     Ok(())
 }
 
-/// Launches that are computed in parts while borders travel: the bits and the messages of whole ones, also where rank 0
-/// alone has no rows, and none in parts if one rank does not ask for it.
+/// Launches in parts while halos are exchanged: the bits and messages of whole launches, also if
+/// rank 0 alone has no rows. Nothing is computed in parts if one rank does not request it.
 pub(crate) fn parts(comm: MpiComm) -> Outcome {
     let (size, comm) = (comm.size(), Arc::new(comm));
     let run = |overlap: bool, weights: Vec<f64>| -> Result<_, String> {
@@ -216,7 +218,7 @@ pub(crate) fn parts(comm: MpiComm) -> Outcome {
     Ok(())
 }
 
-/// MPI stays usable between sessions, and is left in order when one of them is never dropped.
+/// MPI stays usable between sessions, and is finalised properly if one of them is never dropped.
 pub(crate) fn two_sessions(comm: MpiComm) -> Outcome {
     let first = session(comm);
     evaluate(&first)?;
@@ -265,7 +267,7 @@ pub(crate) fn other_taps(comm: MpiComm) -> Outcome {
     filtered.to_vec().map(drop).map_err(text)
 }
 
-/// Rank 0 has enough before the others.
+/// Rank 0 finishes before the others.
 pub(crate) fn ends_early(comm: MpiComm) -> Outcome {
     let leaves = comm.rank() == 0;
     let session = session(comm);
@@ -305,7 +307,7 @@ pub(crate) fn panics_in_a_step(comm: MpiComm) -> Outcome {
     evaluate(&session)
 }
 
-/// Rank 1's device has less memory than it said.
+/// Rank 1's device has less memory than it reported.
 pub(crate) fn device_fails(comm: MpiComm) -> Outcome {
     let (device, fault) = Faulty::new(Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1 << 30));
     if comm.rank() == 1 {
@@ -329,7 +331,8 @@ pub(crate) fn killed(comm: MpiComm) -> Outcome {
     Ok(())
 }
 
-/// Rank 1 gives up in one thread while another of its threads is inside MPI, doing `call`, and all others wait for it.
+/// Rank 1 aborts in one thread while another of its threads is inside MPI, running `call`, and all
+/// others wait for it.
 fn gives_up_beside(comm: MpiComm, call: fn(&MpiComm)) -> Outcome {
     let mut never = [0u8; 8];
     if comm.rank() != 1 {
@@ -342,7 +345,7 @@ fn gives_up_beside(comm: MpiComm, call: fn(&MpiComm)) -> Outcome {
     Ok(())
 }
 
-/// The other thread waits for a message, and gives up its turn.
+/// The other thread waits for a message, and releases the lock.
 pub(crate) fn gives_up_beside_a_message(comm: MpiComm) -> Outcome {
     gives_up_beside(comm, |comm| {
         let mut never = [0u8; 8];
@@ -350,7 +353,7 @@ pub(crate) fn gives_up_beside_a_message(comm: MpiComm) -> Outcome {
     })
 }
 
-/// The other thread is inside a collective call, which returns when all ranks have come.
+/// The other thread is inside a collective call, which returns when all ranks have joined.
 pub(crate) fn gives_up_beside_a_collective_call(comm: MpiComm) -> Outcome {
     gives_up_beside(comm, |comm| {
         comm.gather(1).expect("the job ends before");

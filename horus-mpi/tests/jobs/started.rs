@@ -33,13 +33,13 @@ fn alone() -> Result<Session, String> {
     Session::on(Box::new(CpuDevice::new(Some(1)).map_err(text)?)).build().map_err(text)
 }
 
-/// Steps that ranks communicate in, of a state that is carried on.
+/// Steps with communication, whose state is carried on.
 fn step(state: &Image<f32>, i: usize) -> Image<f32> {
     state.gauss(1.0 + (i % 3) as f64).max(&(state.rotate(15.0 * i as f64) * 0.5))
 }
 
-/// What is started runs on a thread of its own where MPI admits it, and gives the bits of one rank alone, whenever it is
-/// looked at.
+/// A started evaluation runs on its own thread if MPI allows it, and gives the bits of a single
+/// rank whenever it is read.
 pub(crate) fn beside(comm: MpiComm) -> Outcome {
     let comm = Arc::new(comm);
     let want = {
@@ -53,7 +53,7 @@ pub(crate) fn beside(comm: MpiComm) -> Outcome {
         for i in 0..6 {
             state = step(&state, i);
             session.start();
-            // Where it does not run inside the call, nobody has to come for it.
+            // It runs without a call that waits for it.
             while threads.lock().unwrap().is_empty() && Instant::now() < patience {
                 std::thread::yield_now();
             }
@@ -64,13 +64,13 @@ pub(crate) fn beside(comm: MpiComm) -> Outcome {
         assert_eq!(state.to_vec().map_err(text)?, want, "looked at every {looks} steps");
         let beside = threads.lock().unwrap().first().is_some_and(|name| name == "horus-start");
         assert!(beside || comm.turns().is_none(), "nothing ran beside the program");
-        // Ranks communicate in between, in calls of their own.
+        // Meanwhile ranks communicate in calls of their own.
         assert_eq!(session.comm().gather(comm.rank() as u64).map_err(text)?.len(), comm.size());
     }
     Ok(())
 }
 
-/// Sessions on the same ranks start in turns, and what is dropped is finished.
+/// Sessions on the same ranks take turns, and dropped ones finish.
 pub(crate) fn sessions(comm: MpiComm) -> Outcome {
     let comm = Arc::new(comm);
     let want = step(&Image::worms(&alone()?, 41, 33), 1).to_vec().map_err(text)?;
@@ -85,13 +85,14 @@ pub(crate) fn sessions(comm: MpiComm) -> Outcome {
         first.start();
         assert_eq!(b.to_vec().map_err(text)?, want);
         assert_eq!(a.to_vec().map_err(text)?, want);
-        drop((first, a, again)); // what it was asked to start is finished
+        drop((first, a, again)); // their started evaluations finish
         second.start();
     }
     Ok(())
 }
 
-/// A program ends while sessions that nobody closes have something to do: it is done, and MPI is finalised after it.
+/// A program ends while unclosed sessions have evaluations pending: they finish, and then MPI is
+/// finalised.
 pub(crate) fn forgotten(comm: MpiComm) -> Outcome {
     let comm = Arc::new(comm);
     let (session, _) = session(&comm)?;
@@ -104,7 +105,7 @@ pub(crate) fn forgotten(comm: MpiComm) -> Outcome {
     Ok(())
 }
 
-/// A rank that starts another program than the others is told, by whatever comes next.
+/// A rank that starts a different program is reported by whichever call comes next.
 pub(crate) fn otherwise(comm: MpiComm) -> Outcome {
     let comm = Arc::new(comm);
     let (session, _) = session(&comm)?;

@@ -1,4 +1,5 @@
-//! DLPack (<https://dmlc.github.io/dlpack/latest>): tensors as capsules of Python, which one library makes and another takes over.
+//! DLPack (<https://dmlc.github.io/dlpack/latest>): tensors as Python capsules, which one library
+//! makes and another takes over.
 
 use std::any::Any;
 use std::ffi::{CStr, c_void};
@@ -10,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::{PyCapsule, PyDict};
 
-/// The version of the protocol that is spoken here.
+/// The supported version of the protocol.
 const VERSION: (u32, u32) = (1, 1);
 const READ_ONLY: u64 = 1;
 const IS_COPIED: u64 = 2;
@@ -18,7 +19,7 @@ const PLAIN: &CStr = c"dltensor";
 const PLAIN_USED: &CStr = c"used_dltensor";
 const VERSIONED: &CStr = c"dltensor_versioned";
 const VERSIONED_USED: &CStr = c"used_dltensor_versioned";
-/// Devices whose memory is the host's: `kDLCPU` and `kDLCUDAHost`.
+/// Devices with host memory: `kDLCPU` and `kDLCUDAHost`.
 const HOST: [i32; 2] = [1, 3];
 
 #[repr(C)]
@@ -66,24 +67,24 @@ struct Versioned {
     tensor: Described,
 }
 
-/// What is handed to another library.
+/// A tensor for another library.
 pub(crate) struct Exported {
-    /// Where the pixels are, as an address of the host or of a GPU.
+    /// Address of the pixels on the host or on a GPU.
     pub(crate) address: u64,
     /// `(1, 0)`, or 2 and the number of the GPU.
     pub(crate) device: (i32, i32),
-    /// The name that NumPy has for the type: `f4`.
+    /// NumPy's name of the type: `f4`.
     pub(crate) kind: &'static str,
     pub(crate) shape: Vec<i64>,
     /// In pixels.
     pub(crate) strides: Vec<i64>,
     pub(crate) read_only: bool,
     pub(crate) copied: bool,
-    /// Who keeps the pixels.
+    /// The owner of the pixels.
     pub(crate) _owner: Box<dyn Any + Send + Sync>,
 }
 
-/// What a capsule owns: the tensor, what it points to, and who keeps the pixels.
+/// The content of a capsule: the tensor, its arrays, and the owner of the pixels.
 struct Owned<M> {
     managed: M,
     _exported: Exported,
@@ -105,7 +106,7 @@ fn data_type(kind: &str) -> Option<DataType> {
     Some(DataType { code, bits, lanes: 1 })
 }
 
-/// The name that NumPy has for a type.
+/// NumPy's name of a type.
 fn kind(dtype: DataType) -> Option<String> {
     let code = match dtype.code {
         0 => 'i',
@@ -138,7 +139,7 @@ unsafe extern "C" fn dropped_plain(capsule: *mut ffi::PyObject) {
     }
 }
 
-/// [`dropped_plain`] of a versioned one.
+/// [`dropped_plain`] for a versioned tensor.
 unsafe extern "C" fn dropped_versioned(capsule: *mut ffi::PyObject) {
     // SAFETY: as above.
     unsafe {
@@ -148,12 +149,12 @@ unsafe extern "C" fn dropped_versioned(capsule: *mut ffi::PyObject) {
     }
 }
 
-/// A capsule of the tensor, of the newest version that is known here or of the oldest.
+/// A capsule of the tensor, in the newest supported version or the oldest.
 pub(crate) fn export<'py>(py: Python<'py>, mut exported: Exported, versioned: bool) -> PyResult<Bound<'py, PyCapsule>> {
     let dtype = data_type(exported.kind).ok_or_else(|| PyBufferError::new_err("no such type in DLPack"))?;
     let (kind, number) = exported.device;
     let ndim = i32::try_from(exported.shape.len()).map_err(|_| PyBufferError::new_err("too many axes"))?;
-    // What vectors point to stays when they are moved.
+    // The content of vectors does not move with them.
     let tensor = Described {
         data: exported.address as usize as *mut c_void,
         device: Device { kind, number },
@@ -169,7 +170,8 @@ pub(crate) fn export<'py>(py: Python<'py>, mut exported: Exported, versioned: bo
         let (major, minor) = VERSION;
         let managed = Versioned { major, minor, context: none, deleter: Some(delete_versioned), flags, tensor };
         let owned = Box::into_raw(Box::new(Owned { managed, _exported: exported }));
-        // SAFETY: the box is live and owned by nobody else; the capsule's destructor, or whoever takes the tensor over, deletes it.
+        // SAFETY: the box is live and owned by nobody else; the capsule's destructor, or whoever
+        // takes the tensor over, deletes it.
         unsafe {
             (*owned).managed.context = owned.cast();
             let at = NonNull::new_unchecked((&raw mut (*owned).managed).cast());
@@ -189,13 +191,13 @@ pub(crate) fn export<'py>(py: Python<'py>, mut exported: Exported, versioned: bo
     }
 }
 
-/// A tensor of another library, as it came.
+/// A tensor of another library, as received.
 enum Taken {
     Plain(NonNull<Plain>),
     Versioned(NonNull<Versioned>),
 }
 
-/// A tensor that was taken over from a capsule; it is deleted with this object.
+/// A tensor taken over from a capsule; deleted with this object.
 #[pyclass(frozen, module = "horus_image._horus")]
 pub(crate) struct Tensor {
     taken: Taken,
@@ -213,7 +215,8 @@ pub(crate) struct Tensor {
     read_only: bool,
 }
 
-// SAFETY: the tensor is only looked into when it is taken over, and deleted once, by whoever drops this with the interpreter's lock.
+// SAFETY: the tensor is only looked into when it is taken over, and deleted once, by whoever drops
+// this with the interpreter's lock.
 unsafe impl Send for Tensor {}
 // SAFETY: as above.
 unsafe impl Sync for Tensor {}
@@ -240,20 +243,20 @@ impl Drop for Tensor {
 
 #[pymethods]
 impl Tensor {
-    /// Takes over what a capsule holds, which nobody else can then.
+    /// Takes over the content of a capsule, which nobody else can then.
     #[new]
     fn new(capsule: &Bound<'_, PyCapsule>) -> PyResult<Tensor> {
-        // Where the interpreter has no lock, too, one thread comes first.
+        // Also without an interpreter lock, one thread comes first.
         with_critical_section(capsule.as_any(), || Tensor::taken_over(capsule))
     }
 
-    /// Where the elements begin.
+    /// Address of the first element.
     #[getter]
     fn address(&self) -> u64 {
         self.address
     }
 
-    /// As NumPy knows memory of the host.
+    /// NumPy's array interface for host memory.
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let kind = self.kind.as_deref().filter(|_| HOST.contains(&self.device.0));
@@ -277,8 +280,8 @@ impl Tensor {
                 ));
             }
         };
-        // SAFETY: a capsule of this name holds such a tensor, which lives until it is deleted. Of another major version nothing but
-        // the version and the deleter may be looked at.
+        // SAFETY: a capsule of this name holds such a tensor, which lives until it is deleted. If
+        // the major version differs, only the version and the deleter may be accessed.
         let (tensor, flags) = unsafe {
             match &taken {
                 Taken::Plain(managed) => (&managed.as_ref().tensor, 0),
@@ -315,7 +318,7 @@ impl Tensor {
     }
 }
 
-/// Strides of elements that lie one after the other.
+/// Strides of contiguous elements.
 fn contiguous(shape: &[i64]) -> Vec<i64> {
     let mut strides = vec![1; shape.len()];
     for axis in (1..shape.len()).rev() {

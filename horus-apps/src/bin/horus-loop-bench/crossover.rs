@@ -1,4 +1,4 @@
-//! After how many steps a GPU overtakes the CPU, its start and all copies included.
+//! The number of steps after which a GPU overtakes the CPU, including its start and all copies.
 
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -8,13 +8,13 @@ use horus::prelude::*;
 use horus_apps::loops::poisson::{Poisson, Rhs};
 use serde_json::{Value, json};
 
-/// Steps of no program; nothing is predicted beyond.
+/// More steps than any program makes; predictions end here.
 const MOST: usize = 1 << 40;
 
-/// What a program of so many steps does, from the start of its session until its result is in an array.
+/// A program of so many steps, from the start of its session until its result is in an array.
 ///
 /// # Errors
-/// That of the session or the loop.
+/// Those of the session and the loop.
 pub(super) fn once(session: Session, size: usize, steps: usize) -> Result<()> {
     let problem = Poisson::<f32>::new(&session, size, Rhs::Broadcast)?;
     let done = session.iterate(problem.begin(), steps, |u| problem.step(u))?;
@@ -23,8 +23,8 @@ pub(super) fn once(session: Session, size: usize, steps: usize) -> Result<()> {
     session.leave(0)
 }
 
-/// Its work, as a session counts that of programs that it chooses a device for: a filter of four taps, a product and a sum in each step,
-/// and a result.
+/// Its work, as counted by sessions that choose a device: a filter of four taps, a product and a
+/// sum in each step, and a result.
 fn work(size: usize, steps: usize) -> Work {
     let all = (size * size) as f64;
     let made = all * steps as f64;
@@ -71,7 +71,7 @@ pub(super) fn print(sizes: &[usize], (few, many): (usize, usize), runs: usize, g
     Ok(results)
 }
 
-/// Seconds of a program of this size in a process of its own until it has ended: the median, after a run that may compile.
+/// Median seconds of a program of this size in a process of its own, after a run that may compile.
 fn seconds(size: usize, steps: usize, device: &str, runs: usize) -> Result<f64> {
     let failed = |what: String| Error::Config(format!("a program on {device} cannot be timed: {what}"));
     let program = std::env::current_exe().map_err(|e| failed(e.to_string()))?;
@@ -94,7 +94,7 @@ fn seconds(size: usize, steps: usize, device: &str, runs: usize) -> Result<f64> 
     Ok(times[times.len() / 2])
 }
 
-/// Seconds of a program: before its first step, and for each.
+/// Seconds of a program: before its first step, and per step.
 #[derive(Clone, Copy, Debug)]
 struct Line {
     start: f64,
@@ -107,13 +107,13 @@ impl Line {
         Line { start: a - step * few as f64, step }
     }
 
-    /// From how many steps on `faster` takes less; never, if its steps take longer.
+    /// The number of steps from which `faster` takes less time; `None` if its steps take longer.
     fn meets(self, faster: Line) -> Option<f64> {
         (self.step > faster.step).then(|| ((faster.start - self.start) / (self.step - faster.step)).max(0.0))
     }
 }
 
-/// The smallest number of steps for which `overtaken` holds, if it then holds for all that follow.
+/// The smallest number of steps from which on `overtaken` always holds.
 fn first(overtaken: impl Fn(usize) -> bool) -> Option<f64> {
     let mut high = 1;
     while !overtaken(high) {

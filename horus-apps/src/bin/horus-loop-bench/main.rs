@@ -1,5 +1,6 @@
-//! Times the steps of loops on a device: what many steps take more than a few, so that neither start nor copies count. Also measures
-//! what counts beside them: memory, and from how many steps on a GPU is worth its start.
+//! Times the steps of loops on a device as the difference between many steps and a few, which
+//! excludes start and copies. Also measures memory, and the number of steps from which a GPU is
+//! worth its start.
 
 mod crossover;
 mod memory;
@@ -16,22 +17,23 @@ use serde_json::json;
 /// Times the steps of loops.
 #[derive(Parser)]
 struct Options {
-    /// What to measure.
+    /// Quantity to measure.
     #[arg(long, value_enum, default_value = "steps")]
     measure: Measure,
-    /// Loops, comma separated, or `all` but those in space.
+    /// Loops, comma separated, or `all` two-dimensional ones.
     #[arg(long, default_value = "all", value_delimiter = ',')]
     op: Vec<String>,
-    /// Rows and columns of the image; several, comma separated, are measured one after the other.
+    /// Rows and columns of the image; several, comma separated, are measured in turn.
     #[arg(long, default_value = "1024,4096,16384", value_delimiter = ',')]
     size: Vec<usize>,
-    /// Levels of a problem in space.
+    /// Levels of a three-dimensional problem.
     #[arg(long, default_value_t = 64)]
     depth: usize,
-    /// A few steps and many, of which the difference counts (default: 100,1100, for memory 1000,100000).
+    /// A few steps and many, whose difference is measured (default: 100,1100, for memory
+    /// 1000,100000).
     #[arg(long, value_delimiter = ',', num_args = 1..=2)]
     steps: Option<Vec<usize>>,
-    /// How much is optimised: naive, lazy, fused.
+    /// Optimisation: naive, lazy, fused.
     #[arg(long, default_value = "fused")]
     mode: Mode,
     /// Device: auto, cpu, cuda, cuda:N.
@@ -40,7 +42,7 @@ struct Options {
     /// Threads (default: all).
     #[arg(long)]
     threads: Option<usize>,
-    /// Timed runs of each, of which the median counts, after one that is not counted.
+    /// Timed runs of each, after one that is not counted; the median is reported.
     #[arg(long, default_value_t = 5)]
     runs: usize,
     /// Seconds after which no further run of a row begins.
@@ -49,7 +51,7 @@ struct Options {
     /// Write the results to this file.
     #[arg(long)]
     json: Option<std::path::PathBuf>,
-    /// Make so many steps of the first size, bring the result to an array and end.
+    /// Make so many steps of the first size, copy the result to an array and end.
     #[arg(long, hide = true)]
     once: Option<usize>,
 }
@@ -58,9 +60,10 @@ struct Options {
 enum Measure {
     /// The time of a step.
     Steps,
-    /// Resident memory after a few steps and after many, of 64 x 64 points.
+    /// Resident memory after a few steps and after many, with 64 x 64 points.
     Memory,
-    /// From how many steps on a program takes less time on the GPU (the device) than on the CPU, predicted and measured.
+    /// The number of steps from which a program takes less time on the GPU (the device) than on the
+    /// CPU, predicted and measured.
     Crossover,
 }
 
@@ -70,15 +73,15 @@ type Loop = Box<dyn Fn(usize) -> Result<()>>;
 /// A row of the table.
 struct Row {
     name: &'static str,
-    /// Bytes of memory that a step cannot do without, for each pixel.
+    /// Least memory traffic of a step, in bytes per pixel.
     bytes: usize,
     make: Make,
 }
 
-/// How a loop of so many rows and columns is made.
+/// Creates a loop of so many rows and columns.
 enum Make {
     Plane(fn(&Session, usize) -> Result<Loop>),
-    /// And of so many levels.
+    /// Creates a loop of so many rows, columns and levels.
     Space(fn(&Session, usize, usize) -> Result<Loop>),
 }
 use Make::{Plane, Space};
@@ -92,7 +95,8 @@ const ROWS: [Row; 8] = [
     Row { name: "jacobi-3d", bytes: 8, make: Space(jacobi_in_space::<f32>) },
     Row { name: "jacobi-3d-f64", bytes: 16, make: Space(jacobi_in_space::<f64>) },
     Row { name: "perona-malik", bytes: 8, make: Plane(perona_malik) },
-    // Written and read once in each half of a step, and what was blurred.
+    // The estimate is written and read once in each half of a step, and the blurred picture is
+    // read.
     Row { name: "richardson-lucy", bytes: 24, make: Plane(richardson_lucy) },
 ];
 
@@ -116,7 +120,7 @@ fn repeated<T: Pixel>(
     let session = session.clone();
     Ok(Box::new(move |steps| {
         let done = session.iterate(begin.clone(), steps, &step)?;
-        // Looked at, so that it is there.
+        // Reads a value, so that the result is computed.
         std::hint::black_box(done.state.max_value().get()?);
         Ok(())
     }))
@@ -246,7 +250,7 @@ fn run(options: &Options) -> Result<()> {
     if first { keep(options, &session.device_name(), &results) } else { Ok(()) }
 }
 
-/// Writes the results to the file that was asked for.
+/// Writes the results to the requested file.
 fn keep(options: &Options, device: &str, results: &[serde_json::Value]) -> Result<()> {
     let Some(path) = &options.json else { return Ok(()) };
     let text = json!({ "device": device, "results": results }).to_string();

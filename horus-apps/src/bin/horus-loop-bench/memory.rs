@@ -1,17 +1,18 @@
-//! What a loop of many small steps leaves in memory.
+//! Memory retained by a loop of many small steps.
 
 use std::ops::ControlFlow;
 
 use horus::prelude::*;
 use horus_apps::loops::poisson::{Poisson, Rhs};
 
-/// Rows and columns: small, so that a step that left anything behind would show.
+/// Rows and columns: small, so that any memory retained by a step would show.
 const SIZE: usize = 64;
 
-/// Prints the resident memory of this process after a few steps of Jacobi's relaxation and after many.
+/// Prints the resident memory of this process after a few steps of Jacobi's relaxation and after
+/// many.
 ///
 /// # Errors
-/// That of the loop, or if the system does not tell.
+/// Those of the loop, or if the system does not report the memory.
 pub(super) fn print(session: &Session, (few, many): (usize, usize)) -> Result<()> {
     let problem = Poisson::<f32>::new(session, SIZE, Rhs::Broadcast)?;
     let mut told = Vec::new();
@@ -33,7 +34,7 @@ pub(super) fn print(session: &Session, (few, many): (usize, usize)) -> Result<()
     Ok(())
 }
 
-/// Kilobytes of memory that this process holds now.
+/// Resident memory of this process in kilobytes.
 fn resident() -> Result<u64> {
     let path = std::path::Path::new("/proc/self/status");
     let text = std::fs::read_to_string(path).map_err(|e| Error::Config(format!("{}: {e}", path.display())))?;

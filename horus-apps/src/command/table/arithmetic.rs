@@ -1,4 +1,4 @@
-//! Arithmetic: the library's table of pixel operations, and what it takes more words to say.
+//! Arithmetic: the library's table of pixel operations, and operations beyond it.
 
 use horus::core::ops::pixel::{PixelKind, PixelOp, TABLE};
 use horus::prelude::*;
@@ -12,7 +12,7 @@ use crate::command::value::{Current, numbers};
 
 const B: &[Parameter] = &[required("b", Kind::Operand, "")];
 
-/// What the rows of the library's table cannot say: scalars beside operands, masks, and compositions.
+/// Operations beyond the library's table: scalars beside operands, masks, and compositions.
 const OWN: &[Operation] = &[
     Operation {
         name: "absdiv",
@@ -51,7 +51,7 @@ const OWN: &[Operation] = &[
         example: "invert",
         record: Record::Picture(|v, _| match &v.pixels {
             Response::Mask(mask) => Ok(v.becomes(!mask)),
-            // From white down to 0, the distance from white is the difference, in every type.
+            // If white is the maximum, inversion is the difference from white, in every type.
             _ if !v.dtype().is_float() => numbers!(v, image => v.becomes(image.absdiff(exact(image, v.white())?))),
             _ => numbers!(v, image => v.becomes((-image).add(exact(image, v.white())?))),
         }),
@@ -82,7 +82,7 @@ pub(super) fn rows() -> Vec<Operation> {
     simple.chain(OWN.iter().copied()).collect()
 }
 
-/// Records an operation of the library's table of one or two operands.
+/// Records an operation of one or two operands of the library's table.
 pub(crate) fn pixel(op: PixelOp, v: &Current, a: &Arguments<'_>) -> Result<Current, Fault> {
     numbers!(v, image => match op.info().kind {
         PixelKind::Unary => v.becomes(image.unary(op)),

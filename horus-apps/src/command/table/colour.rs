@@ -10,7 +10,7 @@ use crate::command::histogram::{counts, levels, running};
 use crate::command::parameter::{Kind, optional, required, types};
 use crate::command::value::{Current, numbers, pixels};
 
-/// A colour space; what is no picture of three channels is an error of the library.
+/// A colour space; a picture that does not have three channels is an error of the library.
 macro_rules! space {
     ($method:ident, $help:literal) => {
         Operation {
@@ -73,7 +73,7 @@ pub(super) const ROWS: &[Operation] = &[
             let image = v.to_unit();
             let (lo, hi) = (a.number("lo") as f32, a.number("hi") as f32);
             let (low, high) = (image.min_value(), image.max_value());
-            // A picture of one value has no range; nothing is divided by 0.
+            // A picture of one value has no range; division by 0 is avoided.
             let range = (high - &low).to_image();
             let range = range.gt(0.0).select(&range, 1.0);
             Ok(Current::unit((image - low) / range * (hi - lo) + lo))

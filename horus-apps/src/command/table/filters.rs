@@ -1,4 +1,4 @@
-//! Filters of a neighbourhood. Linear ones yield floats, on the scale of the picture.
+//! Neighbourhood filters. Linear ones yield floats, on the scale of the picture.
 
 use horus::prelude::*;
 

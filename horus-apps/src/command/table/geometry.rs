@@ -1,4 +1,4 @@
-//! Geometry: sizes and places, heights and rows first. Alpha goes where its pixels go.
+//! Geometry: sizes and positions, heights and rows first. Alpha moves with its pixels.
 
 use horus::core::ops::geometric::{exact_sin_cos, rotation};
 use horus::prelude::*;
@@ -184,11 +184,11 @@ fn canvases() -> Vec<String> {
     CANVASES.map(str::to_owned).to_vec()
 }
 
-/// The map, and the height and width, of a rotation that cuts nothing off.
+/// The map, and the height and width, of a rotation that crops nothing.
 fn grown(degrees: f64, shape: Shape) -> ([[f64; 3]; 2], (usize, usize)) {
     let (h, w) = (shape.height as f64, shape.width as f64);
     let (sin, cos) = exact_sin_cos(degrees);
-    // Corners that lie a rounding beyond a pixel take no other.
+    // Corners beyond a pixel by rounding errors only take no further pixel.
     let side = |length: f64| (length - 1e-6).ceil().max(1.0);
     let (height, width) = (side(w * sin.abs() + h * cos.abs()), side(w * cos.abs() + h * sin.abs()));
     let [[xx, xy, x0], [yx, yy, y0]] = rotation(degrees, shape);
@@ -197,11 +197,11 @@ fn grown(degrees: f64, shape: Shape) -> ([[f64; 3]; 2], (usize, usize)) {
     ([[xx, xy, x0 + xx * dx + xy * dy], [yx, yy, y0 + yx * dx + yy * dy]], (height as usize, width as usize))
 }
 
-/// The height and width that arguments ask for.
+/// The requested height and width.
 fn resized(v: &Current, a: &Arguments<'_>) -> Result<(usize, usize), Fault> {
     let (height, width) = (v.shape().height, v.shape().width);
     let scaled = |n: usize, factor: f64| ((n as f64 * factor).round() as usize).max(1);
-    // As much as the other.
+    // By the same factor as the other extent.
     let along = |other: Extent, n: usize, m: usize| match other {
         Extent::Pixels(pixels) => Ok(scaled(n, pixels as f64 / m as f64)),
         Extent::Percent(percent) => Ok(scaled(n, percent / 100.0)),

@@ -1,7 +1,7 @@
-//! The table of operations: a row each, with name, arguments, help and the function that records it.
+//! The table of operations: one row each, with name, arguments, help and recording function.
 //!
-//! Operations of pixels come from the library's own table ([`horus::core::ops::pixel::TABLE`]); a new row there is an operation
-//! here. The other families are one file each.
+//! Pixel operations come from the library's own table ([`horus::core::ops::pixel::TABLE`]); a new
+//! row there is an operation here. The other families are one file each.
 
 pub(super) mod arithmetic;
 mod colour;
@@ -26,29 +26,29 @@ use super::value::Current;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Operation {
     pub(crate) name: &'static str,
-    /// Other names of it.
+    /// Alternative names.
     pub(crate) aliases: &'static [&'static str],
     pub(crate) family: Family,
     pub(crate) parameters: &'static [Parameter],
     /// One line.
     pub(crate) help: &'static str,
-    /// A chain in which it stands; of operations of the library's table, see [`Operation::example`].
+    /// A chain that contains it; for operations of the library's table, see [`Operation::example`].
     example: &'static str,
     pub(crate) record: Record,
 }
 
-/// What records an operation.
+/// Recording function of an operation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Record {
     /// Yields a picture or a mask.
     Picture(fn(&Current, &Arguments<'_>) -> Result<Current, Fault>),
     /// Yields numbers, which end a chain.
     Numbers(fn(&Current, &Arguments<'_>) -> Result<Answer, Fault>),
-    /// An operation of the library's table of one or two operands.
+    /// An operation of one or two operands of the library's table.
     Pixel(PixelOp),
 }
 
-/// What belongs together.
+/// A group of related operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Family {
     Types,
@@ -107,7 +107,7 @@ pub(crate) fn all() -> &'static [Operation] {
             reductions::ROWS,
         ]
         .concat();
-        // What this command says otherwise than the library's table stands in a row of its own.
+        // Rows of this command replace those of the library's table with the same name.
         let own: Vec<&str> = rows.iter().filter(|r| matches!(r.record, Record::Picture(_))).map(|r| r.name).collect();
         rows.retain(|row| !matches!(row.record, Record::Pixel(_)) || !own.contains(&row.name));
         rows.sort_by_key(|row| Family::ALL.iter().position(|f| *f == row.family));
@@ -117,7 +117,7 @@ pub(crate) fn all() -> &'static [Operation] {
 }
 
 impl Operation {
-    /// How it is written: `gauss SIGMA [BORDER]`.
+    /// Its syntax: `gauss SIGMA [BORDER]`.
     pub(crate) fn signature(&self) -> String {
         let words = self.parameters.iter().map(|p| match p.default {
             None => format!(" {}", p.name.to_uppercase()),
@@ -126,7 +126,7 @@ impl Operation {
         std::iter::once(self.name.to_owned()).chain(words).collect()
     }
 
-    /// A chain in which it stands.
+    /// A chain that contains it.
     pub(crate) fn example(&self) -> String {
         match self.record {
             Record::Pixel(_) if self.parameters.is_empty() => self.name.to_owned(),
@@ -135,7 +135,7 @@ impl Operation {
         }
     }
 
-    /// Whether pixels go elsewhere, and their alpha with them.
+    /// Returns `true` if it moves pixels, and their alpha with them.
     pub(crate) fn moves(&self) -> bool {
         self.family == Family::Geometry
     }
@@ -145,7 +145,7 @@ impl Operation {
     }
 }
 
-/// Whether an operation has this name.
+/// Returns `true` if an operation has this name.
 pub(crate) fn is_name(word: &str) -> bool {
     all().iter().any(|row| row.is_named(word))
 }
@@ -155,12 +155,12 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     all().iter().flat_map(|row| std::iter::once(row.name).chain(row.aliases.iter().copied()))
 }
 
-/// The rows of this name: `min` and `max` are operations of two and reductions.
+/// The rows of this name: `min` and `max` are binary operations and also reductions.
 pub(crate) fn named(name: &str) -> impl Iterator<Item = &'static Operation> {
     all().iter().filter(move |row| row.is_named(name))
 }
 
-/// The operation of this name, of those that share it the one that takes so many words.
+/// The operation of this name; if several share it, the one that takes so many words.
 pub(crate) fn find(name: &str, words: usize) -> Option<&'static Operation> {
     let ends = |row: &&Operation| matches!(row.record, Record::Numbers(_));
     named(name).find(|row| ends(row) == (words == 0)).or_else(|| named(name).next())
@@ -171,7 +171,8 @@ pub(crate) fn no_such(name: &str) -> String {
     format!("there is no operation `{name}`{}; `horus help` lists them", instead(name))
 }
 
-/// What other libraries call things, operations that do much the same, and functions of the Python package that do it.
+/// Names in other libraries, operations here with a similar effect, and functions of the Python
+/// package for them.
 const ELSEWHERE: &[(&[&str], &[&str], &[&str])] = &[
     (&["edge", "edges", "canny", "prewitt", "scharr", "roberts"], &["sobel"], &["canny"]),
     (&["ridge", "ridges", "frangi", "sato", "meijering", "vesselness"], &["convrot", "convuv"], &["frangi", "sato"]),
@@ -202,7 +203,7 @@ const ELSEWHERE: &[(&[&str], &[&str], &[&str])] = &[
     (&["lab", "hsv", "ycbcr"], &["rgb_to_lab", "rgb_to_hsv", "rgb_to_ycbcr"], &[]),
 ];
 
-/// What there is in place of an operation that there is not: one of nearly the name, or others that do much the same.
+/// A suggestion for an unknown operation: one with a similar name, or others with a similar effect.
 pub(crate) fn instead(name: &str) -> String {
     if let Some((_, here, python)) = ELSEWHERE.iter().find(|(words, ..)| words.contains(&name)) {
         let quoted = |names: &[&str]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
@@ -213,15 +214,15 @@ pub(crate) fn instead(name: &str) -> String {
     meant(nearest(name, names()))
 }
 
-/// Where numbers end a chain too early: the operation of two that has the same name.
+/// A hint where numbers end a chain too early: the binary operation of the same name.
 pub(super) fn hint_of_operand(text: &str) -> String {
     let other = named(text).find(|row| !matches!(row.record, Record::Numbers(_)));
     other.map_or(String::new(), |row| format!(" (`{}` yields a picture)", row.signature()))
 }
 
-/// What a misspelt word may have meant.
+/// The likely intended word.
 pub(crate) fn nearest<'a>(word: &str, among: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    /// As alike as clap asks of the names of options.
+    /// Similarity from which clap suggests names of options.
     const ALIKE: f64 = 0.8;
     let scored = among.map(|name| (strsim::jaro_winkler(word, name), name)).filter(|(score, _)| *score > ALIKE);
     scored.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name)
@@ -255,7 +256,7 @@ mod tests {
         for (words, here, python) in ELSEWHERE {
             assert!(words.iter().all(|word| !is_name(word)), "{words:?} are operations");
             assert!(here.iter().all(|name| is_name(name)), "{here:?} are no operations");
-            // An archive of this crate is alone.
+            // The sources of the Python package are absent from this crate's archive.
             let package = concat!(env!("CARGO_MANIFEST_DIR"), "/../horus-python/python/horus_image/filters.py");
             if let Ok(package) = std::fs::read_to_string(package) {
                 let has = |name: &&str| package.contains(&format!("\"{name}\""));
@@ -284,7 +285,7 @@ mod tests {
 
     #[test]
     fn every_operation_of_the_librarys_table_is_an_operation_here() {
-        // A product and a sum in one rounding take two more images.
+        // `mul_add` takes two more images.
         for row in TABLE.iter().filter(|row| row.op != PixelOp::MulAdd) {
             assert!(is_name(row.name), "{}", row.name);
         }

@@ -1,4 +1,4 @@
-//! Morphology, of pictures and masks.
+//! Morphology of pictures and masks.
 
 use horus::prelude::Connectivity;
 
@@ -13,7 +13,7 @@ fn neighbours() -> Vec<String> {
     ["4", "8"].map(str::to_owned).to_vec()
 }
 
-/// An operation of a footprint alone: a method of the library.
+/// An operation with a footprint: a method of the library.
 macro_rules! under {
     ($method:ident, $aliases:expr, $help:literal, $example:literal) => {
         Operation {
@@ -31,7 +31,7 @@ macro_rules! under {
     };
 }
 
-/// An operation of a footprint and a border.
+/// An operation with a footprint and a border.
 macro_rules! extreme {
     ($name:literal, $method:ident, $help:literal, $example:literal) => {
         Operation {
@@ -49,7 +49,7 @@ macro_rules! extreme {
     };
 }
 
-/// A rank under a footprint: a parameter, a footprint and a border.
+/// A rank under a footprint, with a parameter, a footprint and a border.
 macro_rules! ranked {
     ($name:literal, $parameter:expr, $help:literal, $example:literal, |$image:ident, $a:ident, $footprint:ident| $record:expr) => {
         Operation {

@@ -1,4 +1,4 @@
-//! Statistics along an axis, of tiles and of windows: pictures of their own.
+//! Statistics along an axis, of tiles and of windows, each as a picture.
 
 use horus::prelude::*;
 use horus::types::Tiles;

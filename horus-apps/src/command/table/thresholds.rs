@@ -1,4 +1,4 @@
-//! Thresholds, masks and what masks choose.
+//! Thresholds, masks and selections by masks.
 
 use horus::prelude::*;
 
@@ -129,7 +129,7 @@ const fn combined(
     }
 }
 
-/// `made`, of the type of `_like`.
+/// `made`, with the type of `_like`.
 fn same<T: Pixel>(_like: &Image<T>, made: Image<T>) -> Image<T> {
     made
 }

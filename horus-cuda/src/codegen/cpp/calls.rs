@@ -1,14 +1,17 @@
-//! Templates that a kernel instantiates more than once, as functions that it calls: they are compiled once.
+//! Templates that a kernel instantiates more than once, as functions that it calls: they are
+//! compiled once.
 //!
-//! A call hides from the compiler which registers hold what, and a row pass reads its taps from memory instead of having them
-//! as operands. So only kernels that would take long to compile have calls (see [`REPEATED`](super::super::cost::REPEATED)).
+//! A call hides the assignment of registers from the compiler, and a row pass reads its taps from
+//! memory instead of using them as operands. So only kernels that take long to compile have calls
+//! (see [`REPEATED`](super::super::cost::REPEATED)).
 
 use std::collections::BTreeMap;
 
 use super::super::cost::CALL;
 use super::{Call, Stmt};
 
-/// Makes calls of the instances that are repeated in `body`; how many instructions, about, this saves.
+/// Replaces repeated instances in `body` by calls; returns the approximate number of instructions
+/// saved.
 pub(in crate::codegen) fn share(body: &mut [Stmt]) -> usize {
     let mut counts: BTreeMap<(String, Vec<String>), usize> = BTreeMap::new();
     each(body, &mut |call| {
@@ -31,7 +34,7 @@ pub(in crate::codegen) fn share(body: &mut [Stmt]) -> usize {
     inline - shared.values().sum::<usize>()
 }
 
-/// Every call that is a statement, at any depth.
+/// Visits every call that is a statement, at any depth.
 fn each(body: &mut [Stmt], seen: &mut impl FnMut(&mut Call)) {
     for stmt in body {
         match stmt {

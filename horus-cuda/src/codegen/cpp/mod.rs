@@ -1,5 +1,6 @@
-//! Statements and expressions of CUDA C++. The generator builds a kernel of them, counts and changes what it built where it
-//! must (see [`calls`]), and [`text`] writes all of it down at the very end; nobody reads that text again.
+//! Statements and expressions of CUDA C++. The generator builds a kernel from them, counts them and
+//! rewrites them (see [`calls`]); [`text`] prints all of them at the end, and the text is never
+//! parsed.
 
 pub(super) mod calls;
 mod text;
@@ -11,7 +12,7 @@ use horus_core::ops::pixel::PixelOp;
 
 pub(super) use text::text;
 
-/// Operators, by how tightly they bind.
+/// Operators, ordered by precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Operator {
     And,
@@ -28,23 +29,23 @@ pub(super) enum Operator {
 /// An expression.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Expr {
-    /// A name, a number, or a member or an element of something that has a name.
+    /// A name, a number, or a member or element of something named.
     Name(String),
     /// Pixel `[r][c]` of an array of the thread.
     Pixel(String),
     /// An element of an array.
     Element(Box<Expr>, Box<Expr>),
-    /// Two operands and what is done with them.
+    /// A binary operation.
     Binary(Box<Expr>, Operator, Box<Expr>),
-    /// The second where the first holds, else the third.
+    /// The second expression if the first is true, else the third.
     Conditional(Box<[Expr; 3]>),
-    /// The address of a byte of shared memory, as that of elements.
+    /// The address of a byte of shared memory, as a pointer to this type.
     Shared(DType, usize),
-    /// The address of a byte of the table of constant data, as that of elements of this type.
+    /// The address of a byte of the constant table, as a pointer to this type.
     Table(String, Box<Expr>),
-    /// The value that a function returns.
+    /// The result of a call.
     Returned(Box<Call>),
-    /// A structure of these members, with its type where that is not told by where it stands.
+    /// A structure of these members, with its type unless the context implies it.
     Members(Option<String>, Vec<Expr>),
 }
 
@@ -57,9 +58,10 @@ pub(super) struct Call {
     pub(super) template: Vec<String>,
     /// Its arguments.
     pub(super) args: Vec<Expr>,
-    /// Where there is a variant `_called` of it that is compiled once: about how many instructions it is inline.
+    /// If the function has a variant `_called` that is compiled once: approximate instructions of
+    /// the inlined function.
     pub(super) inline_cost: Option<usize>,
-    /// Whether that variant is called.
+    /// `true` if that variant is called.
     pub(super) shared: bool,
 }
 
@@ -68,7 +70,7 @@ pub(super) struct Call {
 pub(super) struct PixelStmt {
     /// The operation; without one, the operand is converted.
     pub(super) op: Option<PixelOp>,
-    /// The type that the operation works in.
+    /// The type in which the operation is computed.
     pub(super) operand: DType,
     /// The type of its result.
     pub(super) result: DType,
@@ -87,26 +89,27 @@ pub(super) enum Stmt {
     Let { ctype: String, name: String, value: Expr },
     /// Assigns a value.
     Assign { to: Expr, value: Expr },
-    /// Calls a function for what it does.
+    /// Calls a function for its effect.
     Call(Call),
-    /// Does something for every pixel `[r][c]` of the thread.
+    /// Runs the body for every pixel `[r][c]` of the thread.
     EachPixel { rows: usize, cols: usize, body: Vec<Stmt> },
     /// Computes one pixel.
     Pixel(PixelStmt),
-    /// Divides every pixel of the thread: quickly, and once more as the processor does where `rare` operands are found by
-    /// the variable `d{id}`.
+    /// Divides every pixel of the thread: quickly, and again exactly as the processor does if the
+    /// variable `d{id}` reports `rare` operands.
     Divide { id: usize, rows: usize, cols: usize, quotient: PixelStmt },
-    /// Decides.
+    /// A conditional statement.
     If { condition: Expr, then: Vec<Stmt>, otherwise: Vec<Stmt> },
-    /// A loop over a variable, from `first` on and below `end`, that is not unrolled.
+    /// A loop that is not unrolled, over a variable from `first` to below `end`.
     For { variable: &'static str, first: Expr, end: Expr, step: usize, body: Vec<Stmt> },
-    /// Chooses by a number.
+    /// A selection by number.
     Switch { over: Expr, cases: Vec<(usize, Vec<Stmt>)> },
     /// Waits for all threads of the block.
     Synchronize,
     /// Waits for the copies to shared memory that this block has begun.
     AwaitCopies,
-    /// In a loop over `k`: at most one row pass, of several that share what loads their input.
+    /// In a loop over `k`: at most one row pass per iteration, of several that share the code that
+    /// loads their input.
     RowPasses(SharedRowPasses),
 }
 
@@ -115,9 +118,9 @@ pub(super) enum Stmt {
 pub(super) struct SharedRowPasses {
     /// The type of elements.
     pub(super) dtype: DType,
-    /// By iteration: chunks, first element, rows above, columns to the left, columns. And what computes it.
+    /// The row passes, by iteration.
     pub(super) passes: Vec<SharedRowPass>,
-    /// What loads the input and calls the row pass for each chunk of it.
+    /// The code that loads the input and calls the row pass for each chunk of it.
     pub(super) stage: Call,
 }
 
@@ -126,9 +129,9 @@ pub(super) struct SharedRowPasses {
 pub(super) struct SharedRowPass {
     /// The iteration that runs it.
     pub(super) iteration: usize,
-    /// The variables of the stage: their names and values.
+    /// The variables of the stage: chunks, first element, rows above, columns to the left, columns.
     pub(super) extents: [(&'static str, usize); 5],
-    /// What computes one chunk.
+    /// The computation of one chunk.
     pub(super) pass: Call,
 }
 
@@ -166,7 +169,7 @@ impl Expr {
         Expr::Element(Box::new(self), Box::new(at.into()))
     }
 
-    /// `value` where this holds, else `otherwise`.
+    /// `value` if this is true, else `otherwise`.
     pub(super) fn choose(self, value: impl Into<Expr>, otherwise: impl Into<Expr>) -> Expr {
         Expr::Conditional(Box::new([self, value.into(), otherwise.into()]))
     }
@@ -204,7 +207,7 @@ impl Call {
         Call { name: name.to_string(), template, args, inline_cost: None, shared: false }
     }
 
-    /// A call that may be of the function's variant that is compiled once.
+    /// A call that may use the variant that is compiled once.
     pub(super) fn shareable(self, inline_cost: usize) -> Call {
         Call { inline_cost: Some(inline_cost), ..self }
     }
@@ -228,7 +231,7 @@ impl Stmt {
         Stmt::EachPixel { rows, cols, body: vec![body] }
     }
 
-    /// Iterations `k` of a loop, which is not unrolled.
+    /// Iterations `k` of a loop that is not unrolled.
     pub(super) fn iterations(end: usize, step: usize, body: Vec<Stmt>) -> Stmt {
         Stmt::For { variable: "k", first: 0.into(), end: end.into(), step, body }
     }
@@ -244,11 +247,11 @@ impl Stmt {
     }
 }
 
-/// Template arguments, of whatever types.
+/// Template arguments of any types.
 macro_rules! template {
     ($($argument:expr),* $(,)?) => { vec![$($argument.to_string()),*] };
 }
-/// Arguments of a call, of whatever types an expression is made of.
+/// Arguments of a call, from anything that converts to an expression.
 macro_rules! args {
     ($($argument:expr),* $(,)?) => { vec![$($crate::codegen::cpp::Expr::from($argument)),*] };
 }

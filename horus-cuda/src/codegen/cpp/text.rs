@@ -1,4 +1,4 @@
-//! The text of statements and expressions: one place that knows what C++ looks like.
+//! The text of statements and expressions: the only place that knows the syntax of C++.
 
 use std::fmt::{self, Display, Formatter, Write as _};
 
@@ -21,7 +21,7 @@ impl Operator {
         }
     }
 
-    /// How tightly it binds.
+    /// Precedence of the operator.
     fn rank(self) -> usize {
         match self {
             Operator::And => 0,
@@ -50,7 +50,8 @@ impl Display for Expr {
             Expr::Binary(left, operator, right) => {
                 operand(f, left, operator.rank())?;
                 write!(f, " {} ", operator.text())?;
-                // Operators of one rank are taken from the left; of conditions it does not matter.
+                // Operators of one rank are evaluated from the left; for conditions the order does
+                // not matter.
                 operand(f, right, operator.rank() + usize::from(*operator != Operator::And))
             }
             Expr::Shared(dtype, byte) => write!(f, "reinterpret_cast<{}*>(hs_smem + {byte})", dtype.name()),
@@ -66,7 +67,7 @@ impl Display for Expr {
     }
 }
 
-/// An operand, in parentheses if its own operator binds less tightly than `rank`.
+/// An operand, in parentheses if its own operator has a lower precedence than `rank`.
 fn operand(f: &mut Formatter<'_>, e: &Expr, rank: usize) -> fmt::Result {
     match e {
         Expr::Binary(_, inner, _) if inner.rank() < rank => write!(f, "({e})"),
@@ -96,7 +97,7 @@ impl Display for Call {
     }
 }
 
-/// The text of statements, as the body of a function has it.
+/// The text of statements, as the body of a function.
 pub(in crate::codegen) fn text(body: &[Stmt]) -> String {
     let mut w = Writer { out: String::new(), depth: 1 };
     w.all(body);
@@ -122,7 +123,7 @@ impl Writer {
         body.iter().for_each(|stmt| self.stmt(stmt));
     }
 
-    /// A head, a body in braces, and what follows the closing one.
+    /// A head, a body in braces, and the text after the closing brace.
     fn block(&mut self, head: impl Display, tail: &str, body: impl FnOnce(&mut Writer)) {
         self.line(format_args!("{head}{{"));
         self.depth += 1;
@@ -190,7 +191,7 @@ impl Writer {
         });
     }
 
-    /// One pixel: `expression` of the operands, which it calls as the table of operations does.
+    /// One pixel: `expression` with the operands named as in the table of operations.
     fn pixel(&mut self, p: &PixelStmt, to: &str, values: &[impl Display], expression: &str) {
         let result = p.result.name();
         let Some(op) = p.op else {
@@ -201,7 +202,8 @@ impl Writer {
         let (mut outer, mut inner) = (String::new(), String::new());
         for (j, (name, value)) in names.into_iter().zip(values).enumerate() {
             let dtype = op.operand(j, p.operand).name();
-            // Operands are named a, b, c by the table, and c is also the loop's column: bind through o0, o1, o2.
+            // The table names operands a, b, c, and c is also the loop's column: bind through o0,
+            // o1, o2.
             let _ = write!(outer, "const {dtype} o{j} = {value}; ");
             let _ = write!(inner, "const {dtype} {name} = o{j}; ");
         }
@@ -211,9 +213,10 @@ impl Writer {
         ));
     }
 
-    /// A division of every pixel that is right for all but rare operands; which of those there are, `hs_division` tells. Then
-    /// all are divided once more as the processor does it: in a loop over copies of the operands, since one division for
-    /// each pixel, inline where every register is taken, took a quarter of the time that the kernel of a detector compiles.
+    /// A division of every pixel that is correct except for rare operands, which `hs_division`
+    /// detects. If there are any, all pixels are divided again as the processor does it, in a loop
+    /// over copies of the operands: an inlined division for each pixel, where every register is
+    /// taken, took a quarter of the compile time of a detector's kernel.
     fn divide(&mut self, id: usize, (rows, cols): (usize, usize), q: &PixelStmt) {
         let quick = match q.op {
             Some(PixelOp::AbsDiv) => format!("d{id}.absdiv(a, b, c)"),

@@ -1,14 +1,14 @@
-//! The functions and types that leaves accumulate with: each is defined once, before the kernel.
+//! The functions and types with which leaves accumulate, each defined once, before the kernel.
 
 use std::fmt::Write as _;
 
 use horus_core::ir::kernel::{Leaf, LeafOp};
 use horus_core::ops::neighbourhood::{Combine, Reduce, median_network};
 
-/// A definition that a kernel needs beside the headers.
+/// A definition that a kernel needs in addition to the headers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Helper {
-    /// Accumulates whatever from 0: what does not accumulate is declared with it.
+    /// Accumulates from 0; also declares arrays that do not accumulate.
     Zero,
     /// Combines pixel and weight, and reduces.
     Generalized(Combine, Reduce),
@@ -16,7 +16,7 @@ enum Helper {
     Median(usize),
 }
 
-/// The definitions that a kernel needs, in the order in which it needs them first.
+/// The definitions that a kernel needs, in the order of first use.
 #[derive(Debug, Default)]
 pub(in crate::codegen) struct Helpers {
     needed: Vec<Helper>,
@@ -94,7 +94,8 @@ impl Helper {
     }
 }
 
-/// A median of `side` times `side` pixels by a network of comparisons, which is a list and no loop.
+/// A median of `side` times `side` pixels by a network of comparisons, emitted as a list without a
+/// loop.
 fn median(name: &str, side: usize) -> String {
     let n = side * side;
     let mut s = format!(

@@ -1,7 +1,8 @@
-//! Chains: what filters read, as C++ types that answer for pixels like an image in memory does.
+//! Chains: inputs of filters as C++ types that return pixels in the way an image in memory does.
 //!
-//! A chain of pixel operations is evaluated at any row that its inputs hold. A chain with filters knows the rows of the image: what it
-//! reads beyond the edges follows from the borders of its own filters, and rows that are held as copies stand for those of the image.
+//! A chain of pixel operations is evaluated at any row that its inputs hold. A chain with filters
+//! knows the rows of the image: pixels beyond its edges follow from the borders of its own filters,
+//! and rows held as copies stand for those of the image.
 
 use std::fmt::Write as _;
 
@@ -16,10 +17,11 @@ use super::super::planes::PlaneRead;
 use super::super::{border_name, defect, vector};
 use super::{MapGenerator, plane_of};
 
-/// Vectors of 16 bytes that a thread computes at a time while it fills a tile: their reads are in flight together.
+/// Vectors of 16 bytes that a thread computes at a time while it fills a tile: their reads are in
+/// flight together.
 const AHEAD: usize = 4;
 
-/// What templates that read `source` are given: a plane or a chain.
+/// The template argument for `source`: a plane or a chain.
 pub(super) fn source_name(source: Source) -> Result<String, DeviceError> {
     match source {
         Source::Input(i) => Ok(format!("in{i}")),
@@ -28,12 +30,12 @@ pub(super) fn source_name(source: Source) -> Result<String, DeviceError> {
     }
 }
 
-/// Whether rows of what `source` reads begin at multiples of 16 bytes.
+/// Tells at run time whether the rows of `source` begin at multiples of 16 bytes.
 pub(super) fn source_aligned(kernel: &MapKernel, source: Source) -> Expr {
     match source {
         Source::Chain(c) => {
             let parts = loaded(&kernel.chains[c]).map(|i| name(format_args!("p.aligned{i}")));
-            // A chain of constants alone, or of filters, reads no rows as they are.
+            // A chain of constants alone, or of filters, reads no rows directly.
             parts.reduce(|a, b| a.with(Operator::And, b)).unwrap_or_else(|| name("true"))
         }
         Source::Input(i) => name(format_args!("p.aligned{i}")),
@@ -41,7 +43,7 @@ pub(super) fn source_aligned(kernel: &MapKernel, source: Source) -> Expr {
     }
 }
 
-/// Bytes of parameters that the constants of a chain take.
+/// Parameter bytes of a chain's constants.
 pub(super) fn constant_bytes(chain: &MapKernel) -> usize {
     let constants = chain.code.iter().flat_map(|i| &i.args).chain(&chain.result).filter(|v| matches!(v, Val::Const(_)));
     let reads = chain.leaves.iter().filter(|l| matches!(l.op, LeafOp::LoadPlane(..))).count();
@@ -60,7 +62,7 @@ fn loaded(chain: &MapKernel) -> impl Iterator<Item = usize> {
     all.into_iter()
 }
 
-/// What calls of `hs_around` need beside an image, places and where the result goes.
+/// Arguments of `hs_around` besides image, positions and result.
 pub(super) struct Around {
     pub(super) template: Vec<String>,
     /// Offsets, taps and the constant of the border.
@@ -68,7 +70,7 @@ pub(super) struct Around {
 }
 
 impl MapGenerator<'_> {
-    /// Declares a variable for each chain; the definitions of their types.
+    /// Declares a variable for each chain; returns the definitions of their types.
     pub(super) fn declare_chains(&mut self, out: &mut Vec<Stmt>) -> Result<String, DeviceError> {
         let mut types = String::new();
         for (n, chain) in self.kernel.chains.iter().enumerate() {
@@ -78,8 +80,8 @@ impl MapGenerator<'_> {
         Ok(types)
     }
 
-    /// Defines the type of a chain, called `hs_chain` and `label`; its members. A chain whose rows are those of the image, `unrolled`,
-    /// finds what its inputs hold of them.
+    /// Defines the type `hs_chain{label}` of a chain and returns its members. An `unrolled` chain,
+    /// whose rows are those of the image, locates them in its inputs.
     fn declare_chain(
         &mut self,
         chain: &MapKernel,
@@ -93,7 +95,7 @@ impl MapGenerator<'_> {
         let (t, v) = (dtype.name(), vector(dtype));
         let mut planes = String::from(if chain.has_index() { "    int plane;\n" } else { "" });
         let mut given: Vec<Expr> = chain.has_index().then(|| name("plane")).into_iter().collect();
-        // Of each leaf, what is read where it has no plane.
+        // For each leaf, the value read where it has no plane.
         let mut outside = Vec::new();
         for (l, leaf) in chain.leaves.iter().enumerate() {
             let Source::Input(i) = chain.image(leaf) else {
@@ -194,7 +196,7 @@ impl MapGenerator<'_> {
         body(chain, &mut self.params, extents, place, |l| reads[l].clone())
     }
 
-    /// The response of a filter of a chain, or what a shift reads.
+    /// The response of a filter in a chain, or the pixel that a shift reads.
     fn chain_filter(
         &mut self,
         chain: &MapKernel,
@@ -230,7 +232,8 @@ impl MapGenerator<'_> {
         Ok(out)
     }
 
-    /// Declares the offsets of a filter or a shift, told apart by `label`, for so many lines and pixels of each.
+    /// Declares the offsets of a filter or a shift for so many lines and pixels of each; `label`
+    /// makes their names unique.
     pub(super) fn around(
         &mut self,
         leaf: &Leaf,
@@ -275,8 +278,8 @@ fn where_held(l: usize, extents: (usize, usize), outside: Option<&Expr>, read: S
     Stmt::If { condition, then, otherwise: vec![read] }
 }
 
-/// The code of a chain for so many rows and columns of pixels, and the array of its result. `read` gives the statements that
-/// read a leaf; `row` and `column` are where pixel `[r][c]` is.
+/// The code of a chain for so many rows and columns of pixels, and the array of its result. `read`
+/// returns the statements that read a leaf; `row` and `column` are the position of pixel `[r][c]`.
 fn body(
     chain: &MapKernel,
     params: &mut KernelParams,

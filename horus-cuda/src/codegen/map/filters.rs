@@ -12,7 +12,7 @@ use super::super::{border_name, cost, defect, vector};
 use super::MapGenerator;
 use super::chains::{source_aligned, source_name};
 
-/// A dense filter of a group and what it reads.
+/// A group of dense filters and their input.
 pub(super) struct DenseGroup<'a> {
     pub(super) source: Source,
     pub(super) border: Border,
@@ -27,7 +27,7 @@ pub(super) struct DenseGroup<'a> {
 }
 
 impl<'a> MapGenerator<'a> {
-    /// What a group of dense filters has in common.
+    /// The common properties of a group of dense filters.
     pub(super) fn dense_group(&self, group: &LeafGroup) -> Result<DenseGroup<'a>, DeviceError> {
         let leaf = &self.kernel.leaves[group.leaves[0]];
         match window(leaf) {
@@ -42,7 +42,7 @@ impl<'a> MapGenerator<'a> {
         }
     }
 
-    /// Columns of a filter in the body of a loop: whole vectors of `dtype`.
+    /// Columns of a filter per loop body: whole vectors of `dtype`.
     fn piece(&self, dtype: DType) -> usize {
         self.tuning.piece.next_multiple_of(vector(dtype))
     }
@@ -88,7 +88,7 @@ impl<'a> MapGenerator<'a> {
         Ok(())
     }
 
-    /// Where the thread's pixels begin in a tile, `dy` rows down.
+    /// The address of the thread's pixels in a tile, `dy` rows down.
     pub(super) fn thread_tile(&self, dtype: DType, byte: usize, pitch: usize, dy: usize) -> Expr {
         let ThreadBlock { rows, cols, .. } = self.block;
         Expr::Shared(dtype, byte) + (name("ty") * rows + dy) * pitch + name("tx") * cols
@@ -128,7 +128,7 @@ impl<'a> MapGenerator<'a> {
         Ok(taps)
     }
 
-    /// Dense filters over a tile that is there, their taps copied from the table to shared memory.
+    /// Dense filters over a loaded tile, with their taps copied from the table to shared memory.
     pub(super) fn looped_dense(
         &mut self,
         group: &LeafGroup,
@@ -161,7 +161,7 @@ impl<'a> MapGenerator<'a> {
         Call::new("hs_load_taps", template![count, self.block.threads()], vec![to, from])
     }
 
-    /// A filter too tall for its tile: bands of its rows in order, each with its own tile.
+    /// A filter too tall for its tile: its rows in bands, in order, each with its own tile.
     pub(super) fn chunked(
         &mut self,
         group: &LeafGroup,
@@ -182,7 +182,8 @@ impl<'a> MapGenerator<'a> {
         Ok(())
     }
 
-    /// Rows `first..first + band` of a filter, whose taps are `from`; beyond a constant border there is `value`.
+    /// Rows `first..first + band` of a filter with taps at `from`; `value` is the constant beyond a
+    /// constant border.
     fn band(
         &mut self,
         group: &LeafGroup,
@@ -275,7 +276,7 @@ impl<'a> MapGenerator<'a> {
         Ok(())
     }
 
-    /// Whether a group of column filters is unrolled with its taps as parameters.
+    /// Returns `true` if a group of column filters is unrolled with its taps as parameters.
     fn column_is_fixed(&self, group: &LeafGroup) -> Result<bool, DeviceError> {
         if self.looped[group.leaves[0]] {
             return Ok(false);
@@ -285,7 +286,7 @@ impl<'a> MapGenerator<'a> {
         Ok(taps * rows * cols * group.leaves.len() <= self.tuning.unroll)
     }
 
-    /// Copies the taps of all column filters that are looped over to the beginning of shared memory, once.
+    /// Copies the taps of all looped column filters to the beginning of shared memory, once.
     pub(super) fn load_column_taps(&mut self, out: &mut Vec<Stmt>) -> Result<(), DeviceError> {
         let (mut taps, mut of_taps) = (Vec::new(), None);
         for group in self.schedule.groups.iter().filter(|g| matches!(g.method, Method::Column(_))) {
@@ -293,7 +294,8 @@ impl<'a> MapGenerator<'a> {
             if self.column_is_fixed(group)? {
                 continue;
             }
-            // One kernel may filter images of both float types; only those of the first keep their taps here.
+            // One kernel may filter images of both float types; only filters of the first type keep
+            // their taps here.
             let dtype = *of_taps.get_or_insert(self.kernel.leaves[l].dtype);
             if self.kernel.leaves[l].dtype == dtype {
                 self.column_taps[l] = Some(taps.len() * dtype.size());
@@ -334,12 +336,13 @@ impl<'a> MapGenerator<'a> {
         let column = Call::new("hs_column", template, args![pixels, taps, array]);
         let cost = cost::column(self.block, count, height, fixed || height < rows, &[height % rows]);
         self.cost += cost;
-        // The taps of a fixed one are operands of the multiply-adds; a function would have to read them.
+        // The taps of a fixed column are operands of the multiply-adds; a function would have to
+        // read them.
         out.push(if fixed { column } else { column.shareable(cost) }.into());
         Ok(())
     }
 
-    /// The taps of a column filter, and which of them is that of the pixel itself.
+    /// The number of taps of a column filter, and the index of its centre tap.
     pub(super) fn column_extent(&self, l: usize) -> Result<(usize, usize), DeviceError> {
         match *self.filter(l)?.layout() {
             Layout::Dense { height, anchor_y, .. } => Ok((height, anchor_y)),

@@ -13,9 +13,9 @@ use super::super::{border_name, defect};
 use super::chains::source_name;
 use super::{MapGenerator, plane_of};
 
-/// Most reads of images by evaluations of a chain that a thread has code for.
+/// Most image reads by evaluations of a chain that are unrolled per thread.
 const MOST_UNROLLED: usize = 512;
-/// About how many instructions there are for each.
+/// Approximate instructions per read.
 const READ: usize = 6;
 
 /// The row or column of pixel `[r][c]` of the thread.
@@ -50,7 +50,7 @@ impl MapGenerator<'_> {
                 let load = load(Expr::Members(Some(format!("hs_plane<{t}>")), members), *i);
                 out.push(read.guarded(extents, &array, load));
             }
-            // A row or a column that repeats needs no positions of pixels.
+            // A row or a column that repeats needs no pixel positions.
             &LeafOp::Warp(i, affine, Interpolation::Nearest, Border::Replicate) if affine.repeated().is_some() => {
                 let input = name(format_args!("in{i}"));
                 let call = match affine.repeated() {
@@ -124,13 +124,14 @@ impl MapGenerator<'_> {
         }
         let coefficient = |member: &str| name(format_args!("p.w{l}_{member}"));
         let value = self.border_value(border, dtype);
-        // Where the thread's first pixel comes from.
+        // The source position of the thread's first pixel.
         for to in ["y", "x"] {
             let [x, y, constant] = ["x", "y", "0"].map(|of| coefficient(&format!("{to}{of}")));
             let value = x * "x" + y * "y" + constant;
             out.push(Stmt::Let { ctype: "const i64".into(), name: format!("w{to}{l}"), value });
         }
-        // Of what repeats, the same pixels are read for all rows, or columns, of the thread: the compiler reads each once.
+        // If the map repeats rows or columns, the thread reads the same pixels for all of them, and
+        // the compiler merges the reads.
         let (still_down, still_along) = (affine.xy == 0 && affine.yy == 0, affine.xx == 0 && affine.yx == 0);
         let at = |r: Expr, c: Expr| {
             let r = if still_down { Expr::from(0) } else { r };
@@ -161,8 +162,8 @@ impl MapGenerator<'_> {
                 let otherwise = vec![Stmt::each_pixel(extents, edge)];
                 out.push(Stmt::If { condition: inside, then: vec![whole], otherwise });
             }
-            // Positions that no pixel has are inside the image, too, and so are rows that are the same for all. One read
-            // serves all that repeat it if none is under a condition of its own.
+            // Positions of threads beyond the image also map inside the image, and so do rows that
+            // are the same for all. One read serves all its repetitions if none is conditional.
             Interpolation::Nearest if !matches!(border, Border::Constant(_)) && still_down => {
                 out.push(Stmt::fill(extents, &array, pixel_of("nearest", template![b]).into()));
             }
@@ -172,7 +173,7 @@ impl MapGenerator<'_> {
                 let each = Stmt::If { condition, then: vec![value], otherwise: vec![] };
                 out.push(Stmt::each_pixel(extents, each));
             }
-            // A function that the kernels lack fails to compile, with its name.
+            // A function that the kernels lack fails to compile, naming it.
             other => {
                 let value = pixel_of(other.name(), template![b]);
                 out.push(Stmt::each_pixel(extents, where_it_exists(&array, value)));
@@ -180,7 +181,7 @@ impl MapGenerator<'_> {
         }
     }
 
-    /// Reads of images for a leaf that no tile is loaded for.
+    /// Image reads for a leaf without a tile.
     fn reads(&self, l: usize) -> usize {
         let leaf = &self.kernel.leaves[l];
         let chain = if let Source::Chain(c) = leaf.source() { self.kernel.chains[c].reads_per_pixel() } else { 1 };
@@ -192,7 +193,7 @@ impl MapGenerator<'_> {
         self.reads(l) <= MOST_UNROLLED
     }
 
-    /// A filter of few taps, or a shift, that no tile is loaded for.
+    /// A filter of few taps, or a shift, without a tile.
     fn around_block(&mut self, l: usize, source: Source, array: &str, out: &mut Vec<Stmt>) -> Result<(), DeviceError> {
         let (image, extents) = (name(source_name(source)?), (self.block.rows, self.block.cols));
         self.cost += READ * self.reads(l);
@@ -204,7 +205,7 @@ impl MapGenerator<'_> {
         Ok(())
     }
 
-    /// A filter that no tile has room for.
+    /// A filter whose tile does not fit in shared memory.
     fn direct(&mut self, l: usize, array: &str, out: &mut Vec<Stmt>) -> Result<(), DeviceError> {
         let leaf = &self.kernel.leaves[l];
         let Some((source, Some(filter), border)) = window(leaf) else {
@@ -232,7 +233,7 @@ impl MapGenerator<'_> {
         Ok(())
     }
 
-    /// Taps with offsets that lie in the table at `at`: where they are and how many, as parameters.
+    /// Taps with offsets in the table at `at`: their address and number, as parameters.
     pub(super) fn sparse_taps(&mut self, l: usize, at: usize, count: usize, tap: &str) -> [Expr; 2] {
         self.params.int(&format!("taps{l}"), at.cast_signed());
         self.params.int(&format!("count{l}"), count.cast_signed());

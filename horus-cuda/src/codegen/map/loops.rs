@@ -1,5 +1,5 @@
-//! Similar steps of a kernel as a loop: less code to compile, and little enough for the caches of instructions. There is a
-//! body per size of filter, and the arithmetic once.
+//! Similar steps of a kernel as a loop, which compiles faster and fits the instruction caches.
+//! There is one body per filter size, and the arithmetic once.
 
 use horus_core::error::DeviceError;
 use horus_core::ir::kernel::Val;
@@ -13,31 +13,31 @@ use super::super::{cost, defect};
 use super::MapGenerator;
 use super::row_passes::RowPass;
 
-/// Which body a group needs: groups of one loop that need the same share it.
+/// The body of a group; groups of one loop with equal bodies share it.
 #[derive(Clone, Debug, PartialEq)]
 enum Body {
-    /// Columns of fewer taps than a thread has rows, unrolled; the pitch of their stage.
+    /// Columns with fewer taps than a thread has rows, unrolled; the pitch of their stage.
     Column { taps: usize, pitch: usize },
-    /// Columns of any more taps; the pitch of their stage.
+    /// Columns with any larger number of taps; the pitch of their stage.
     LoopedColumn { pitch: usize },
     /// Dense filters of one size from one tile.
     Dense(Layout),
 }
 
-/// What a group needs in one iteration.
+/// The inputs of a group in one iteration.
 #[derive(Debug)]
 struct GroupNeed {
-    /// Fills shared memory; nothing if what it needs is there already.
+    /// Fills shared memory; empty if its content is already there.
     fill: Vec<Stmt>,
-    /// As `fill`, by a row pass.
+    /// The row pass that fills shared memory.
     pass: Option<RowPass>,
     body: Body,
-    /// Where the pixels begin, in elements of shared memory; where the taps do, in elements or, for a tile, in bytes of the
-    /// table; how many taps a column has.
+    /// Start of the pixels, in elements of shared memory; start of the taps, in elements or, for a
+    /// tile, in bytes of the table; number of taps of a column.
     at: [usize; 3],
 }
 
-/// Bytes of the parameters that a group of an iteration takes.
+/// Parameter bytes of a group in one iteration.
 pub(super) const NEED_BYTES: usize = 16;
 
 impl MapGenerator<'_> {
@@ -55,7 +55,8 @@ impl MapGenerator<'_> {
         let (Some(&last), Some(&end)) = (steps[0].code.last(), steps[steps.len() - 1].code.last()) else {
             return Err(defect("a loop computes nothing"));
         };
-        // What the first step reads from memory, the others read too, or the loop begins with it.
+        // Leaves that the first step reads from memory are read by the others too, or are initial
+        // values of the loop.
         for &arg in steps[0].code.iter().flat_map(|&i| &kernel.code[i].args) {
             if let Val::Leaf(l) = arg
                 && schedule.lazy[l]
@@ -93,8 +94,8 @@ impl MapGenerator<'_> {
         Ok(())
     }
 
-    /// What each group needs in each iteration. What is in shared memory by then depends on all that came before, so it is
-    /// asked in the order in which the loop runs.
+    /// The needs of each group in each iteration, computed in execution order because the contents
+    /// of shared memory depend on everything before.
     fn needs(&mut self, found: &Loop) -> Result<Vec<Vec<GroupNeed>>, DeviceError> {
         let mut needs: Vec<Vec<GroupNeed>> = found.iterations[0].groups.clone().map(|_| Vec::new()).collect();
         for step in &found.iterations {
@@ -109,7 +110,7 @@ impl MapGenerator<'_> {
         Ok(needs)
     }
 
-    /// One group of each iteration: what it needs in shared memory, then the body for its size.
+    /// One group of each iteration: fills shared memory, then runs the body for its size.
     fn iterated(
         &mut self,
         groups: &[&LeafGroup],
@@ -161,7 +162,7 @@ impl MapGenerator<'_> {
         Ok(())
     }
 
-    /// Sees to the stage that a group of column filters reads.
+    /// Ensures that the stage of a group of column filters is loaded.
     fn column_need(&mut self, group: &LeafGroup, slot: usize) -> Result<GroupNeed, DeviceError> {
         let at = self.schedule.slots[slot];
         let pass = self.row_pass(slot)?;
@@ -177,12 +178,13 @@ impl MapGenerator<'_> {
         Ok(GroupNeed { fill: Vec::new(), pass, body, at: [from, at_taps / size, taps] })
     }
 
-    /// Taps of a column that are left when they are taken as many at a time as a thread has rows.
+    /// Taps of a column that remain when as many are taken at a time as a thread has rows.
     fn remainder(&self, group: &LeafGroup) -> Result<usize, DeviceError> {
         Ok(self.filter(group.leaves[0])?.taps().len() % self.block.rows)
     }
 
-    /// A body for columns of fewer taps than a thread has rows, or for all of more that leave these remainders.
+    /// A body for columns with fewer taps than a thread has rows, or for all longer ones with these
+    /// remainders.
     fn column_body(
         &mut self,
         group: &LeafGroup,
@@ -254,7 +256,7 @@ mod tests {
     use crate::tuning::lookup;
     use crate::workloads::{conv2d, convrot};
 
-    /// How often each loop of the kernel runs, and how many divisions there are.
+    /// Iterations of each loop of the kernel, and the number of divisions.
     fn loops(kernel: Kernel) -> (Vec<usize>, usize) {
         let shape = Shape::new(100, 100, 1);
         let image = Geometry { shape, dtype: DType::F32, window: Window::whole(100) };
@@ -286,7 +288,8 @@ mod tests {
     fn what_is_read_elsewhere_or_differs_stays() {
         let f = DType::F32;
         let max = |args| Instr { op: InstrOp::Pixel(PixelOp::Max), operand: f, result: f, args };
-        // Every step is a division, a product, a maximum: the product of the fifth is read at the end, too.
+        // Every step is a division, a product and a maximum: the product of the fifth is also read
+        // at the end.
         let read = changed(conv2d(9, 5), |code, result| {
             code.push(max(vec![Val::Instr(26), Val::Instr(13)]));
             *result = Some(Val::Instr(27));
@@ -294,7 +297,8 @@ mod tests {
         assert_eq!(loops(read), (vec![4, 3], 4), "nor is the last step like the others: more follows it");
         let other = changed(conv2d(9, 5), |code, _| code[12].op = InstrOp::Pixel(PixelOp::Div));
         assert_eq!(loops(other).0, [4, 4]);
-        // The maximum of the fifth step is read by the last as its own, too: nothing hands it on.
+        // The last step also reads the maximum of the fifth as an operand of its own, which no loop
+        // passes on.
         let skips = changed(conv2d(9, 5), |code, _| code[26].args[1] = Val::Instr(14));
         assert_eq!(loops(skips).0, [5], "and two steps remain after it");
         let zero = changed(conv2d(9, 5), |code, _| code[2].args[0] = Val::Const(Scalar::F32(-0.0)));

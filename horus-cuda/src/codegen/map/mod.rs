@@ -1,7 +1,7 @@
-//! Kernels with leaves that read beyond the pixel: the frame of the kernel, and what fills it.
+//! Kernels with leaves that read beyond the pixel: the frame of the kernel and its contents.
 //!
-//! [`filters`] and [`row_passes`] compute leaves from shared memory, whose contents [`shared`] keeps track of; [`leaves`] reads
-//! others pixel by pixel; [`loops`] makes one loop of similar steps.
+//! [`filters`] and [`row_passes`] compute leaves from shared memory, whose contents [`shared`]
+//! tracks; [`leaves`] reads others pixel by pixel; [`loops`] combines similar steps.
 
 mod accumulate;
 mod chains;
@@ -33,7 +33,7 @@ use shared::SharedMemory;
 /// Most blocks that a launch may have in its second dimension.
 const MOST_BLOCKS_DOWN: usize = 65_535;
 
-/// The state of generating one kernel. What it emits goes where its methods are told.
+/// The state of generating one kernel. Methods emit into the statements that they are given.
 #[derive(Debug)]
 struct MapGenerator<'a> {
     kernel: &'a MapKernel,
@@ -45,13 +45,13 @@ struct MapGenerator<'a> {
     /// Functions and types that leaves accumulate with.
     helpers: Helpers,
     shared: SharedMemory,
-    /// Where the taps of column filters lie in shared memory, for those that are looped over.
+    /// Offsets in shared memory of the taps of looped column filters.
     column_taps: Vec<Option<usize>>,
-    /// Tiles loaded so far whose extent is data.
+    /// Number of tiles loaded so far whose extent is data.
     loose_tiles: usize,
-    /// About how many instructions there are so far.
+    /// Approximate number of instructions so far.
     cost: usize,
-    /// Which leaves are computed in loops over similar steps.
+    /// For each leaf, `true` if it is computed in a loop over similar steps.
     looped: Vec<bool>,
 }
 
@@ -70,7 +70,7 @@ pub(super) fn generate(
     let block = ThreadBlock { bx: tuning.bx, by: tuning.by, rows: tuning.rows, cols: tuning.cols };
     let code = Instructions::new(kernel, block.rows, block.cols);
     let order = code.order();
-    // Room for every column tap, looped over or not.
+    // Room for every column tap, looped or not.
     let column_taps: usize = kernel
         .leaves
         .iter()
@@ -86,7 +86,7 @@ pub(super) fn generate(
     for l in &loops {
         schedule.groups[l.groups()].iter().flat_map(|g| &g.leaves).for_each(|&l| looped[l] = true);
     }
-    // Of the iterations of a loop, the first alone is code.
+    // Only the first iteration of a loop is code.
     let again: Vec<usize> = loops.iter().flat_map(|l| &l.iterations[1..]).flat_map(|i| i.code.clone()).collect();
     let mut map = MapGenerator {
         kernel,
@@ -124,7 +124,7 @@ impl Leaves for MapGenerator<'_> {
     }
 }
 
-/// The plane of input `i` that begins at `first`: its members.
+/// The members of the plane of input `i` that begins at `first`.
 fn plane_of(i: usize, first: Expr) -> Vec<Expr> {
     let member = |member: &str| name(format_args!("p.{member}{i}"));
     vec![
@@ -177,7 +177,7 @@ impl MapGenerator<'_> {
         }));
     }
 
-    /// Every group and every instruction, and the stores of the results.
+    /// Emits every group, every instruction and the stores of the results.
     fn run(
         &mut self,
         mut code: Instructions<'_>,
@@ -231,7 +231,7 @@ impl MapGenerator<'_> {
         Ok(())
     }
 
-    /// The arrays that the leaves of a group accumulate in.
+    /// Declares the accumulators of a group's leaves.
     fn declare_accumulators(&mut self, group: &LeafGroup, array: &str, out: &mut Vec<Stmt>) {
         let leaf = &self.kernel.leaves[group.leaves[0]];
         let step = self.helpers.step(leaf);
@@ -249,7 +249,7 @@ impl MapGenerator<'_> {
         }
     }
 
-    /// The constant of a border, in the type of the image it is read from.
+    /// The constant of a border, in the type of the image that is read.
     fn border_value(&mut self, border: Border, dtype: DType) -> Expr {
         match border.constant() {
             Some(v) => self.params.constant(Scalar::from_f64(dtype, v), dtype),
@@ -257,12 +257,12 @@ impl MapGenerator<'_> {
         }
     }
 
-    /// Taps for code that is unrolled: parameters if there is room.
+    /// Taps for unrolled code: parameters if they fit.
     fn fixed_taps(&mut self, dtype: DType, taps: &[f64]) -> Expr {
         self.params.taps(dtype, taps).unwrap_or_else(|| self.table_rows(dtype, taps.len(), taps.len(), taps))
     }
 
-    /// Rows of taps in the table; the pointer to them.
+    /// Adds rows of taps to the table and returns a pointer to them.
     fn table_rows(&mut self, dtype: DType, width: usize, pitch: usize, taps: &[f64]) -> Expr {
         let at = self.table.rows(dtype, width, pitch, taps);
         Expr::Table(dtype.name().into(), Box::new(at.into()))
@@ -273,7 +273,7 @@ impl MapGenerator<'_> {
         let ThreadBlock { bx, by, rows, cols } = self.block;
         let tiles_x = shapes.output.shape.width.div_ceil(self.block.width());
         let tiles_y = shapes.rows.len().div_ceil(self.block.height());
-        // Divisions at the beginning of every block would cost a few hundredths of a light kernel.
+        // Divisions at the start of every block would cost a light kernel a few percent.
         let planar = shapes.output.shape.planes() == 1 && tiles_y <= MOST_BLOCKS_DOWN;
         let (grid, tile) = if planar {
             let tile = "const int tile_x = blockIdx.x, tile_y = blockIdx.y, plane = 0;";
@@ -283,7 +283,8 @@ impl MapGenerator<'_> {
                         const int tile_y = rest % p.tiles_y, plane = rest / p.tiles_y;";
             ([blocks(tiles_x * tiles_y * shapes.output.shape.planes(), "a kernel")?, 1], tile)
         };
-        // A warp over 8 x 4 pixels touches fewer lines of a turned image than one over 32 x 1; it cannot store vectors.
+        // A warp over 8 x 4 pixels touches fewer lines of a rotated image than one over 32 x 1; it
+        // cannot store vectors.
         let square = self.schedule.groups.is_empty() && cols == 1 && bx.is_multiple_of(8) && by.is_multiple_of(4);
         let place = if square {
             let across = bx / 8;

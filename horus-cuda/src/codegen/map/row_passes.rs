@@ -1,4 +1,4 @@
-//! Row passes: from an input, chunk by chunk, into a stage in shared memory that column filters read.
+//! Row passes: chunk by chunk from an input into a stage in shared memory that column filters read.
 
 use horus_core::dtype::DType;
 use horus_core::error::DeviceError;
@@ -12,18 +12,18 @@ use super::super::{border_name, cost, defect};
 use super::MapGenerator;
 use super::chains::{source_aligned, source_name};
 
-/// A row pass that is to fill a slot.
+/// A row pass that fills a slot.
 #[derive(Clone, Debug)]
 pub(super) struct RowPass {
     dtype: DType,
     source: Source,
-    /// Where the column filters read beyond the rows, and the row pass beyond the columns.
+    /// Borders of the column filters, beyond the rows, and of the row pass, beyond the columns.
     borders: [Border; 2],
     slot: StageSlot,
-    /// How many taps, and where they are.
+    /// Number and address of the taps.
     width: usize,
     taps: Expr,
-    /// What is loaded of the input, of which the first `off` columns are not needed.
+    /// The loaded part of the input, of which the first `off` columns are not needed.
     input: InputTile,
     off: usize,
 }
@@ -34,7 +34,7 @@ impl RowPass {
         skewed_pitch(self.input.cols, self.dtype)
     }
 
-    /// Whether one loop can fill the slots of both, with a row pass for each.
+    /// Returns `true` if one loop can fill the slots of both, with a row pass for each.
     fn shares(&self, other: &RowPass) -> bool {
         matches!(self.source, Source::Input(_))
             && (self.dtype, self.source, self.borders, self.slot.pitch)
@@ -43,8 +43,8 @@ impl RowPass {
 }
 
 impl MapGenerator<'_> {
-    /// The row pass that a slot needs, unless it holds it already. Whoever takes it emits it, after a wait for who
-    /// still reads shared memory.
+    /// The row pass that a slot needs; `None` if the slot is filled. The caller emits it, after a
+    /// wait for readers of shared memory.
     pub(super) fn row_pass(&mut self, slot: usize) -> Result<Option<RowPass>, DeviceError> {
         if self.shared.holds(slot) {
             return Ok(None);
@@ -75,17 +75,17 @@ impl MapGenerator<'_> {
         Ok(Some(pass))
     }
 
-    /// Where the chunks of the input lie, in bytes of shared memory.
+    /// Byte offset in shared memory of the input's chunks.
     fn chunks_at(&self) -> usize {
         self.shared.kept() + self.schedule.slot_bytes
     }
 
-    /// Pixels of a thread along a row.
+    /// Pixels per thread along a row.
     fn span(&self) -> usize {
         self.tuning.span.min(self.block.width())
     }
 
-    /// Fills a slot with its row pass unless it holds it already.
+    /// Fills a slot by its row pass unless it is filled.
     pub(super) fn stage(&mut self, slot: usize, out: &mut Vec<Stmt>) -> Result<(), DeviceError> {
         if self.shared.holds(slot) {
             return Ok(());
@@ -134,8 +134,8 @@ impl MapGenerator<'_> {
         Ok(Call::new("hs_stage", template, args).shareable(cost).into())
     }
 
-    /// The row passes of a loop over `k`, by iteration: one at a time, with one copy of the code that loads if they are
-    /// similar.
+    /// The row passes of a loop over `k`, by iteration: one at a time, with a single copy of the
+    /// loading code if they are similar.
     pub(super) fn row_passes(&mut self, passes: &[Option<&RowPass>], out: &mut Vec<Stmt>) -> Result<(), DeviceError> {
         let all: Vec<(usize, &RowPass)> =
             passes.iter().enumerate().filter_map(|(k, pass)| Some((k, (*pass)?))).collect();

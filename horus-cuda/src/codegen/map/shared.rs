@@ -1,14 +1,15 @@
-//! What lies in the shared memory of a block while its kernel runs, as the generator knows it.
+//! Layout and contents of a block's shared memory while its kernel runs, as the generator tracks
+//! them.
 //!
 //! ```text
-//! 0          kept                kept + slots                              end
-//! | taps of  | the tile of an input, or                                     |
+//! 0 kept kept + slots end
+//! | taps of | the tile of an input, or |
 //! | columns, | stages in their slots | two chunks of the input of a row pass |
-//! | kept     |                                                              |
+//! | kept | |
 //! ```
 //!
-//! A tile and the stages take the same place, so one displaces the others. Before anything is overwritten, all threads of
-//! the block have read it.
+//! A tile and the stages share the same place, so one displaces the others. Nothing is overwritten
+//! before all threads of the block have read it.
 
 use horus_core::ir::kernel::Source;
 use horus_core::shape::Border;
@@ -19,20 +20,20 @@ use super::super::schedule::{InputTile, REGION, StageSlot};
 /// The contents of shared memory at this place of the body.
 #[derive(Debug)]
 pub(super) struct SharedMemory {
-    /// Bytes at the beginning that stay, for taps of column filters.
+    /// Bytes reserved at the beginning for taps of column filters.
     kept: usize,
     /// Bytes that the block needs.
     bytes: usize,
-    /// The tile that is loaded.
+    /// The loaded tile.
     tile: Option<(Source, Border, InputTile)>,
-    /// Which slots hold their stage.
+    /// For each slot, `true` if it holds its stage.
     valid: Vec<bool>,
-    /// Whether something may still be reading.
+    /// `true` if threads may still be reading.
     busy: bool,
 }
 
 impl SharedMemory {
-    /// Nothing, with so many slots.
+    /// Empty shared memory with so many slots.
     pub(super) fn new(slots: usize) -> SharedMemory {
         SharedMemory { kept: 0, bytes: 0, tile: None, valid: vec![false; slots], busy: false }
     }
@@ -42,23 +43,23 @@ impl SharedMemory {
         self.bytes
     }
 
-    /// Where tiles and stages begin.
+    /// Offset of tiles and stages.
     pub(super) fn kept(&self) -> usize {
         self.kept
     }
 
-    /// Keeps so many bytes at the beginning.
+    /// Reserves so many bytes at the beginning.
     pub(super) fn keep(&mut self, bytes: usize) {
         self.kept = bytes.next_multiple_of(REGION);
         self.reserve(self.kept);
     }
 
-    /// Makes sure of so many bytes in all.
+    /// Ensures at least so many bytes in all.
     pub(super) fn reserve(&mut self, bytes: usize) {
         self.bytes = self.bytes.max(bytes);
     }
 
-    /// Waits for who still reads.
+    /// Waits for readers.
     pub(super) fn wait_for_readers(&mut self, out: &mut Vec<Stmt>) {
         if self.busy {
             out.push(Stmt::Synchronize);
@@ -66,12 +67,12 @@ impl SharedMemory {
         self.busy = true;
     }
 
-    /// Says that something will be read after a wait of its own.
+    /// Notes that a read follows after its own wait.
     pub(super) fn is_read(&mut self) {
         self.busy = true;
     }
 
-    /// Whether this tile must be loaded; from then on it is there, and nothing else.
+    /// Returns `true` if this tile must be loaded; from then on the memory holds the tile only.
     pub(super) fn takes_tile(&mut self, tile: (Source, Border, InputTile), out: &mut Vec<Stmt>) -> bool {
         if self.tile == Some(tile) {
             return false;
@@ -83,19 +84,19 @@ impl SharedMemory {
         true
     }
 
-    /// Says that neither tile nor stages are there any more.
+    /// Discards tile and stages.
     pub(super) fn forget(&mut self, out: &mut Vec<Stmt>) {
         self.tile = None;
         self.valid.fill(false);
         self.wait_for_readers(out);
     }
 
-    /// Whether a slot holds its stage.
+    /// Returns `true` if a slot holds its stage.
     pub(super) fn holds(&self, slot: usize) -> bool {
         self.valid[slot]
     }
 
-    /// Says that a slot will be filled: those at the same place hold their stages no more. Whoever fills it waits for
+    /// Notes that a slot will be filled: overlapping slots lose their stages. The caller waits for
     /// readers.
     pub(super) fn fills(&mut self, slot: usize, slots: &[StageSlot]) {
         self.busy = true;

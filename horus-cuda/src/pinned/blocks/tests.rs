@@ -1,4 +1,4 @@
-//! Blocks of memory that is only counted.
+//! Blocks of counted memory.
 
 use std::sync::atomic::AtomicUsize;
 
@@ -22,7 +22,7 @@ fn sizes_are_pages_and_waste_little() {
     assert_eq!(class(usize::MAX), None);
 }
 
-/// Memory that counts how much of it there is.
+/// Memory that counts its total.
 struct Fake(usize, Arc<AtomicUsize>);
 
 impl Drop for Fake {
@@ -31,7 +31,7 @@ impl Drop for Fake {
     }
 }
 
-/// Blocks of at most so many bytes, how much memory there is, and what takes a block.
+/// Blocks with a limit, and the total of their memory.
 struct Fakes(Arc<Blocks<Fake>>, Arc<AtomicUsize>);
 
 impl Fakes {

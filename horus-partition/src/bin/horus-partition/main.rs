@@ -1,4 +1,5 @@
-//! Divides a masked grid into blocks, distributes them over clusters, nodes and devices, and tells what these exchange.
+//! Divides a masked grid into blocks, distributes them over clusters, nodes and devices, and prints
+//! the volumes of their exchanges.
 
 mod pictures;
 mod report;
@@ -14,22 +15,26 @@ use horus_partition::{Blocks, Invalid, Levels, Mask, Scheme, Seams, volumes};
 
 use report::Report;
 
-/// Divides a masked grid (sea and land) into blocks, leaves out those that are land, distributes the others over clusters, nodes and
-/// devices, and prints how many points of halos cross between these in a step: Cartesian, raked, along space-filling curves, by
-/// zigzag lines as in B. van Werkhoven's thesis (section 4.1), and hierarchical
+/// Divides a masked grid (sea and land) into blocks, omits land blocks, distributes the others over
+/// clusters, nodes and devices, and prints the number of halo points that cross between these in a
+/// step: Cartesian, raked, along space-filling curves, by zigzag lines as in B. van Werkhoven's
+/// thesis (section 4.1), and hierarchical
 #[derive(Parser, Debug)]
 #[command(name = "horus-partition", version, about, allow_negative_numbers = true)]
 struct Args {
-    /// The mask: a picture (PNG, JPEG, TIFF, PNM, BMP or npy); points that are not 0 are to be computed (of colours, where any
-    /// channel is not 0, whatever the opacity; NaN is 0). Its first row is the north
+    /// The mask: a picture (PNG, JPEG, TIFF, PNM, BMP or npy); non-zero points are to be computed
+    /// (in colour pictures those with any non-zero channel, regardless of opacity; NaN is 0). Its
+    /// first row is the north
     #[arg(value_name = "MASK", required_unless_present = "synthetic", conflicts_with = "synthetic")]
     mask: Option<PathBuf>,
 
-    /// A planet with continents in place of a picture: columns x rows of points, and which planet
+    /// A planet with continents instead of a picture: columns x rows of points, and the planet's
+    /// seed
     #[arg(long, value_name = "WxH[:SEED]", value_parser = parse_planet)]
     synthetic: Option<Planet>,
 
-    /// Into how many parts each level divides those of the level above: clusters : nodes : devices
+    /// Number of parts into which each level divides those of the level above: clusters : nodes :
+    /// devices
     #[arg(long, value_name = "A:B:C", value_parser = parse_levels)]
     levels: Levels,
 
@@ -37,7 +42,7 @@ struct Args {
     #[arg(long, value_name = "N|WxH", value_parser = parse_extent)]
     block: (usize, usize),
 
-    /// How many points around it a block receives
+    /// Depth of the halo that a block receives, in points
     #[arg(long, value_name = "N", default_value = "2")]
     halo: u16,
 
@@ -45,11 +50,12 @@ struct Args {
     #[arg(long)]
     periodic: bool,
 
-    /// The row beyond the north is that row itself, from its other end: a grid with two poles in the north
+    /// The row beyond the north is that row itself, reversed: a tripolar grid
     #[arg(long)]
     tripole: bool,
 
-    /// Write a partition: npy for the device of each block (-1 where all is land), else a picture, each cluster in hues of its own
+    /// Write a partition: npy for the device of each block (-1 for land), else a picture, each
+    /// cluster in its own hues
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 
@@ -57,7 +63,7 @@ struct Args {
     #[arg(long, value_name = "NAME", default_value = "hierarchical", value_parser = parse_scheme, requires = "out")]
     scheme: Scheme,
 
-    /// Print JSON in place of a table
+    /// Print JSON instead of a table
     #[arg(long)]
     json: bool,
 }
@@ -98,7 +104,7 @@ fn parse_scheme(text: &str) -> Result<Scheme, String> {
     found.ok_or_else(|| format!("no such partition; there are {}", names.join(", ")))
 }
 
-/// Why the program fails.
+/// Reasons for a failure.
 enum Fault {
     /// A picture cannot be read or written.
     Picture(Error),

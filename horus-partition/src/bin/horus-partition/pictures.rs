@@ -9,12 +9,12 @@ use horus_partition::{Blocks, Levels, Mask, paint};
 
 use crate::Fault;
 
-/// Pictures are read and written, not computed, and this process does it alone.
+/// A session of this process alone, as pictures are only read and written.
 fn session() -> Result<Session> {
     Session::builder().device("cpu").communicator(Arc::new(Alone)).build()
 }
 
-/// The mask that a picture is.
+/// Reads a picture as a mask.
 pub(crate) fn read(path: &Path) -> Result<Mask, Fault> {
     let session = session()?;
     let picture = AnyImage::open(&session, path)?;
@@ -23,7 +23,7 @@ pub(crate) fn read(path: &Path) -> Result<Mask, Fault> {
         let cause = format!("a volume of {} levels is no mask", shape.depth);
         return Err(Error::File { action: "read", path: path.to_owned(), cause }.into());
     }
-    // Every type is exact in f64; opacity, the last of two or four channels, does not count.
+    // Every type is exact in f64; opacity, the last of two or four channels, is ignored.
     let pixels = picture.convert::<f64>().to_vec()?;
     let points = shape.height * shape.width;
     let opacity = usize::from([2, 4].contains(&shape.channels));

@@ -1,4 +1,4 @@
-//! What is printed.
+//! The printed report.
 
 use std::fmt;
 
@@ -14,14 +14,15 @@ pub(crate) struct Report<'a> {
 }
 
 impl Report<'_> {
-    /// How much less the hierarchical partition exchanges at the highest level than another, in percent; `None` if that is nothing.
+    /// Reduction of the volume at the highest level by the hierarchical partition against another,
+    /// in percent; `None` if there is none.
     fn saved(&self, against: Scheme) -> Option<f64> {
         let volume = |scheme| self.found.iter().find(|(s, _)| *s == scheme).map(|(_, levels)| levels[0].volume as f64);
         let (ours, theirs) = (volume(Scheme::Hierarchical)?, volume(against)?);
         (theirs > 0.0).then(|| 100.0 * (1.0 - ours / theirs))
     }
 
-    /// The same as JSON. Volumes are points received in a step.
+    /// The report as JSON. Volumes are points received per step.
     pub(crate) fn json(&self) -> Value {
         let partition = |(scheme, levels): &(Scheme, Vec<LevelVolume>)| {
             let levels: Vec<Value> = levels
