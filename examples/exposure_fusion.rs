@@ -25,7 +25,7 @@ pub(crate) fn fuse(exposures: &[Image<f32>], levels: usize) -> Image<f32> {
 
 /// How well each pixel is exposed: its contrast, times its saturation, times how near its channels are to the middle.
 fn quality(image: &Image<f32>) -> Image<f32> {
-    let over_channels = |image: Image<f32>| image.sum_axis(Axis::Channels).convert::<f32>();
+    let over_channels = |image: Image<f32>| image.over(Axis::Channels).sum().convert::<f32>();
     let grey = over_channels(image / 3.0);
     let saturation = over_channels((image - grey).square()).sqrt();
     let exposed = (over_channels((image - 0.5).square()) / -0.08).exp();

@@ -21,7 +21,7 @@ pub(crate) fn counts(levels: &Image<u8>) -> Image<f64> {
 /// The sums of a row of [`LEVELS`] up to and with each.
 pub(crate) fn running(row: &Image<f64>) -> Image<f64> {
     let up_to = Image::from_fn(row.session(), LEVELS, LEVELS, |y, x| if x <= y { 1.0 } else { 0.0 });
-    (up_to * row).row_sums().transpose()
+    (up_to * row).over(Axis::Columns).sum().transpose()
 }
 
 /// Otsu's threshold (1979): where the levels divide into two classes of the largest variance between them, the middle between
