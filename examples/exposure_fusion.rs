@@ -18,9 +18,9 @@ fn main() -> Result<()> {
 pub(crate) fn fuse(exposures: &[Image<f32>], levels: usize) -> Image<f32> {
     let session = exposures[0].session();
     let qualities: Vec<_> = exposures.iter().map(quality).collect();
-    let total = Image::sum_of(session, &qualities).convert::<f32>();
+    let total = Image::of_all(session, &qualities).sum().convert::<f32>();
     let parts = exposures.iter().zip(qualities).map(|(image, quality)| weighted(image, &(quality / &total), levels));
-    Image::sum_of(session, parts).convert()
+    Image::of_all(session, parts).sum().convert()
 }
 
 /// How well each pixel is exposed: its contrast, times its saturation, times how near its channels are to the middle.

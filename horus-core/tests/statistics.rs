@@ -128,7 +128,7 @@ fn what_is_reduced_along_an_axis_broadcasts_and_carries_errors() {
     assert_eq!(rows.to_vec().unwrap(), centred.convert::<f32>().to_vec().unwrap());
     assert_eq!(planes.pixel(1, 0).unwrap(), 10.0 - 11.5);
     let film = [&floats, &rows];
-    assert_eq!((&floats - Image::mean_of(&s, film)).pixel(2, 1).unwrap(), 21.0 - (21.0 + 10.0) / 2.0);
+    assert_eq!((&floats - Image::of_all(&s, film).mean()).pixel(2, 1).unwrap(), 21.0 - (21.0 + 10.0) / 2.0);
     let bytes: Image<f32> = image.convert::<u8>().over(Axis::Columns).mean();
     assert_eq!(bytes.to_vec().unwrap(), [1.5, 11.5, 21.5]);
     assert_eq!(image.over(Axis::Columns).sum().shape().to_string(), "3x1");
@@ -149,7 +149,7 @@ fn median_of_a_film<T: Pixel + ReadableElement>(film: &str, golden: &str) {
         let frames = colours::<T>(&format!("{film}_{count}"));
         let ours = on_ranks(|s| {
             let frames: Vec<Image<T>> = frames.outer_iter().map(|frame| Image::from_array(s, frame)).collect();
-            Image::median_of(s, &frames).to_array().unwrap()
+            Image::of_all(s, &frames).median().to_array().unwrap()
         });
         let golden = plane::<f64>(&format!("{golden}_{count}"));
         // Of bytes, NumPy's means are not rounded.
@@ -166,7 +166,7 @@ fn medians_of_a_film_are_those_of_numpy() {
     for count in [1, 2, 5, 8] {
         let frames = colours::<f32>(&format!("film_{count}"));
         let frames: Vec<Image<f32>> = frames.outer_iter().map(|frame| Image::from_array(&s, frame)).collect();
-        let ours = Image::median_of(&s, &frames).to_array().unwrap();
+        let ours = Image::of_all(&s, &frames).median().to_array().unwrap();
         assert_eq!(ours, plane::<f32>(&format!("median_{count}")), "{count} frames");
     }
 }
@@ -176,8 +176,8 @@ fn films_are_reduced_frame_by_frame() {
     let frames = colours::<f32>("film_5");
     let (sum, mean, min, max) = on_ranks(|s| {
         let frames: Vec<Image<f32>> = frames.outer_iter().map(|frame| Image::from_array(s, frame)).collect();
-        let (sum, mean) = (Image::sum_of(s, &frames), Image::mean_of(s, frames.iter().cloned()));
-        let (min, max) = (Image::min_of(s, &frames), Image::max_of(s, &frames));
+        let (sum, mean) = (Image::of_all(s, &frames).sum(), Image::of_all(s, frames.iter().cloned()).mean());
+        let (min, max) = (Image::of_all(s, &frames).min(), Image::of_all(s, &frames).max());
         (sum.to_array().unwrap(), mean.to_array().unwrap(), min.to_array().unwrap(), max.to_array().unwrap())
     });
     for ((y, x), sum) in sum.indexed_iter() {
@@ -188,12 +188,12 @@ fn films_are_reduced_frame_by_frame() {
         assert_eq!(max[[y, x]], values.iter().copied().fold(-f32::INFINITY, f32::max));
     }
     let s = session();
-    let none = Image::<u8>::median_of(&s, Vec::<Image<u8>>::new()).check().unwrap_err().to_string();
-    assert!(none.starts_with("median_of: "), "{none}");
+    let none = Image::<u8>::of_all(&s, Vec::<Image<u8>>::new()).median().check().unwrap_err().to_string();
+    assert!(none.starts_with("of_all: "), "{none}");
     let (a, b) = (Image::<u8>::zeros(&s, 2, 3), Image::<u8>::zeros(&s, 3, 3));
-    assert!(Image::max_of(&s, [&a, &b]).check().unwrap_err().to_string().contains("differ in size, 2x3 and 3x3"));
+    assert!(Image::of_all(&s, [&a, &b]).max().check().unwrap_err().to_string().contains("differ in size, 2x3 and 3x3"));
     let other = Image::<u8>::zeros(&session(), 2, 3);
-    assert!(Image::sum_of(&s, [&a, &other]).check().is_err());
+    assert!(Image::of_all(&s, [&a, &other]).sum().check().is_err());
 }
 
 #[test]

@@ -249,83 +249,79 @@ impl<T: Pixel> Over<T> {
     }
 }
 
-/// Reductions of several images pixel by pixel, from the first to the last: of frames of a film, of exposures. Extents of 1
-/// broadcast. It is an error if there is no image, or extents or sessions differ.
-///
-/// ```
-/// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
-/// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-/// let frame = |pixels: [u8; 3]| Image::from_slice(&session, 1, 3, &pixels);
-/// let film = [frame([1, 200, 3]), frame([2, 2, 250]), frame([3, 2, 4])];
-/// assert_eq!(Image::median_of(&session, &film).to_vec()?, [2, 2, 4]); // what passes by is gone
-/// assert_eq!(Image::max_of(&session, &film).to_vec()?, [3, 200, 250]);
-/// assert_eq!(Image::mean_of(&session, &film).to_vec()?, [2.0, 68.0, 257.0 / 3.0]);
-/// # Ok::<(), horus_core::error::Error>(())
-/// ```
+/// Several images that are reduced pixel by pixel, from the first to the last: see [`Image::of_all`].
+#[derive(Clone, Debug)]
+pub struct Several<T: Element> {
+    session: Session,
+    images: Vec<Image<T>>,
+}
+
 impl<T: Pixel> Image<T> {
-    /// The sum of several images, in `f64`.
+    /// Several images, of which a statistic is taken [pixel by pixel](Several): frames of a film, exposures. Extents of 1 broadcast. It is an
+    /// error if there is no image, or extents or sessions differ.
+    ///
+    /// ```
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let frame = |pixels: [u8; 3]| Image::from_slice(&session, 1, 3, &pixels);
+    /// let film = Image::of_all(&session, [frame([1, 200, 3]), frame([2, 2, 250]), frame([3, 2, 4])]);
+    /// assert_eq!(film.median().to_vec()?, [2, 2, 4]); // what passes by is gone
+    /// assert_eq!(film.max().to_vec()?, [3, 200, 250]);
+    /// assert_eq!(film.mean().to_vec()?, [2.0, 68.0, 257.0 / 3.0]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    pub fn of_all<I>(session: &Session, images: I) -> Several<T>
+    where
+        I: IntoIterator,
+        I::Item: Borrow<Image<T>>,
+    {
+        let images = images.into_iter().map(|image| image.borrow().clone()).collect();
+        Several { session: session.clone(), images }
+    }
+}
+
+impl<T: Pixel> Several<T> {
+    /// The sum, in `f64`.
     #[doc(alias = "accumulate")]
     #[track_caller]
-    pub fn sum_of<I>(session: &Session, images: I) -> Image<f64>
-    where
-        I: IntoIterator,
-        I::Item: Borrow<Image<T>>,
-    {
+    pub fn sum(&self) -> Image<f64> {
         let site = Location::caller();
-        let sum = |images: &[Image<T>]| joined(Fold::Sum, &each(images, site), site);
-        of_all(session, "sum_of", images, site, sum)
+        self.reduced(site, |images| joined(Fold::Sum, &each(images, site), site))
     }
 
-    /// The mean of several images, of the type that linear filters yield (see [`Over::mean`]).
+    /// The mean, of the type that linear filters yield (see [`Over::mean`]).
     #[track_caller]
-    pub fn mean_of<I>(session: &Session, images: I) -> Image<T::Linear>
-    where
-        I: IntoIterator,
-        I::Item: Borrow<Image<T>>,
-    {
+    pub fn mean(&self) -> Image<T::Linear> {
         let site = Location::caller();
-        let mean = |images: &[Image<T>]| {
+        self.reduced(site, |images| {
             divided(&joined(Fold::Sum, &each(images, site), site), images.len(), site).converted(site)
-        };
-        of_all(session, "mean_of", images, site, mean)
+        })
     }
 
-    /// The smallest of several images, ignoring NaN (infinity where there is nothing else).
+    /// The smallest pixel, ignoring NaN (infinity where there is nothing else).
     #[doc(alias = "nanmin")]
     #[track_caller]
-    pub fn min_of<I>(session: &Session, images: I) -> Image<T>
-    where
-        I: IntoIterator,
-        I::Item: Borrow<Image<T>>,
-    {
+    pub fn min(&self) -> Image<T> {
         let site = Location::caller();
-        of_all(session, "min_of", images, site, |images| joined(Fold::Min, images, site))
+        self.reduced(site, |images| joined(Fold::Min, images, site))
     }
 
-    /// The largest of several images, ignoring NaN (minus infinity where there is nothing else).
+    /// The largest pixel, ignoring NaN (minus infinity where there is nothing else).
     #[track_caller]
-    pub fn max_of<I>(session: &Session, images: I) -> Image<T>
-    where
-        I: IntoIterator,
-        I::Item: Borrow<Image<T>>,
-    {
+    pub fn max(&self) -> Image<T> {
         let site = Location::caller();
-        of_all(session, "max_of", images, site, |images| joined(Fold::Max, images, site))
+        self.reduced(site, |images| joined(Fold::Max, images, site))
     }
 
-    /// The median of several images (`numpy.median(axis=0)` of a stack). Of an even number, the mean of the two in the middle,
-    /// rounded to the type of the images (to even). Where an image has a NaN, other pixels take its place, some of them twice.
+    /// The median (`numpy.median(axis=0)` of a stack). Of an even number, the mean of the two in the middle, rounded to the type of the
+    /// images (to even). Where an image has a NaN, other pixels take its place, some of them twice.
     ///
     /// Images are compared pairwise, as Batcher's sorting network does, in one launch: about `n log2(n)^2 / 4` comparisons for
     /// `n` images.
     #[track_caller]
-    pub fn median_of<I>(session: &Session, images: I) -> Image<T>
-    where
-        I: IntoIterator,
-        I::Item: Borrow<Image<T>>,
-    {
+    pub fn median(&self) -> Image<T> {
         let site = Location::caller();
-        of_all(session, "median_of", images, site, |images| {
+        self.reduced(site, |images| {
             let mut sorted = images.to_vec();
             let op = |op, a: &Image<T>, b: &Image<T>| pixel::<T>(op, vec![Term::image(a), Term::image(b)], site);
             for (i, j) in network(images.len()) {
@@ -340,6 +336,18 @@ impl<T: Pixel> Image<T> {
             let sum = pixel::<f64>(PixelOp::Add, vec![Term::image(&a), Term::image(&b)], site);
             divided(&sum, 2, site).converted(site)
         })
+    }
+
+    /// What `make` makes of the images; an error without any.
+    fn reduced<R: Pixel>(&self, site: Site, make: impl FnOnce(&[Image<T>]) -> Image<R>) -> Image<R> {
+        let op = "of_all";
+        let shape = self.images.first().map_or(Shape::new(0, 0, 0), Image::shape);
+        let made = match self.images.iter().any(|image| !self.session.same(image.session())) {
+            true => Err(Error::ForeignImage { op, site }),
+            false if self.images.is_empty() => Err(Error::Empty { op, shape, site }),
+            false => Ok(make(&self.images)),
+        };
+        carry(&self.session, shape, made)
     }
 }
 
@@ -359,28 +367,6 @@ fn network(n: usize) -> Vec<(usize, usize)> {
         p *= 2;
     }
     pairs
-}
-
-/// What `make` makes of some images; an error without any.
-fn of_all<T: Pixel, R: Pixel, I>(
-    session: &Session,
-    op: &'static str,
-    images: I,
-    site: Site,
-    make: impl FnOnce(&[Image<T>]) -> Image<R>,
-) -> Image<R>
-where
-    I: IntoIterator,
-    I::Item: Borrow<Image<T>>,
-{
-    let images: Vec<Image<T>> = images.into_iter().map(|image| image.borrow().clone()).collect();
-    let shape = images.first().map_or(Shape::new(0, 0, 0), Image::shape);
-    let made = match images.iter().any(|image| !session.same(image.session())) {
-        true => Err(Error::ForeignImage { op, site }),
-        false if images.is_empty() => Err(Error::Empty { op, shape, site }),
-        false => Ok(make(&images)),
-    };
-    carry(session, shape, made)
 }
 
 fn each<T: Pixel, R: Pixel>(images: &[Image<T>], site: Site) -> Vec<Image<R>> {

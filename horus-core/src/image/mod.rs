@@ -83,7 +83,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 pub use argument::Argument;
-pub use axis::{Axes, Grouping, Over};
+pub use axis::{Axes, Grouping, Over, Several};
 pub use iterate::{Ending, Iterated, Norm, Until};
 pub use labels::{ByLabel, LabelShape};
 pub use loop_state::LoopState;
