@@ -17,7 +17,7 @@ fn main() -> Result<()> {
 
     let (mask, seeds) = (mask(&image), seeds(&image, 2.0, 0.05));
     let count = seeds.max_value().get()? as usize;
-    let (area, brightness) = session.get_all((mask.count(), image.mean_where(&mask)))?;
+    let (area, brightness) = session.get_all((mask.count(), image.over(&mask).mean()))?;
     if session.rank() == 0 {
         println!("{count} cells of {:.1} pixels, {brightness:.3} on average", area as f64 / count as f64);
     }

@@ -28,7 +28,7 @@ fn main() -> Result<()> {
 /// How much the rows of the page differ when it is turned by each of the angles, in degrees: the most where its lines lie along rows.
 pub(crate) fn profiles(page: &Image<f32>, angles: &[f64]) -> Result<Vec<f64>> {
     let ink = 1.0 - page;
-    let variances = angles.iter().map(|angle| ink.rotate(*angle).row_sums().variance());
+    let variances = angles.iter().map(|angle| ink.rotate(*angle).over(Axis::Columns).sum().variance());
     // All angles in one evaluation.
     page.session().get_all(variances.collect::<Vec<_>>())
 }

@@ -18,14 +18,14 @@ fn main() -> Result<()> {
 pub(crate) fn fuse(exposures: &[Image<f32>], levels: usize) -> Image<f32> {
     let session = exposures[0].session();
     let qualities: Vec<_> = exposures.iter().map(quality).collect();
-    let total = Image::sum_of(session, &qualities).convert::<f32>();
+    let total = Image::of_all(session, &qualities).sum().convert::<f32>();
     let parts = exposures.iter().zip(qualities).map(|(image, quality)| weighted(image, &(quality / &total), levels));
-    Image::sum_of(session, parts).convert()
+    Image::of_all(session, parts).sum().convert()
 }
 
 /// How well each pixel is exposed: its contrast, times its saturation, times how near its channels are to the middle.
 fn quality(image: &Image<f32>) -> Image<f32> {
-    let over_channels = |image: Image<f32>| image.sum_axis(Axis::Channels).convert::<f32>();
+    let over_channels = |image: Image<f32>| image.over(Axis::Channels).sum().convert::<f32>();
     let grey = over_channels(image / 3.0);
     let saturation = over_channels((image - grey).square()).sqrt();
     let exposed = (over_channels((image - 0.5).square()) / -0.08).exp();

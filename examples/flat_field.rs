@@ -30,7 +30,7 @@ fn main() -> Result<()> {
 /// The frame without its dark current, as under even light: divided by the flat field, whose mean becomes 1.
 pub(crate) fn correct(raw: &Image<u16>, darks: &[Image<u16>], flats: &[Image<u16>]) -> Image<f32> {
     // Of several frames the median, without the noise of one. Differences of `u16` would saturate at 0.
-    let master = |frames: &[Image<u16>]| Image::median_of(raw.session(), frames).convert::<f32>();
+    let master = |frames: &[Image<u16>]| Image::of_all(raw.session(), frames).median().convert::<f32>();
     let dark = master(darks);
     let flat = master(flats) - &dark;
     let even = (raw.convert::<f32>() - dark) * flat.mean() / flat.max(1.0);

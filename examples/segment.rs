@@ -8,7 +8,7 @@ fn main() -> Result<()> {
     let labels = segment(&grey);
     let parts = grey.by_label(&labels, 2);
     let (means, variances) = session.get_all((parts.mean(), parts.variance()))?;
-    for (label, shape) in labels.label_shapes(2).get()?.iter().enumerate() {
+    for (label, shape) in labels.by_label(&labels, 2).shapes().get()?.iter().enumerate() {
         let ((y, x), pixels, deviation) = (shape.centre, shape.pixels, variances[label].sqrt());
         println!("{label}: {pixels} pixels around ({y:.1}, {x:.1}), {:.3} +- {deviation:.3}", means[label]);
     }

@@ -31,7 +31,7 @@ pub(crate) fn without_sky(image: &Image<f32>, radius: usize) -> Image<f32> {
 pub(crate) fn stars(light: &Image<f32>, sigmas: f64) -> Image<i32> {
     let smooth = light.gauss(1.5);
     // The deviation of a normal distribution from the median of distances: stars hardly change it.
-    let noise = (&smooth - smooth.median_value()).abs().median_value() * 1.4826;
+    let noise = (&smooth - smooth.percentile(50.0)).abs().percentile(50.0) * 1.4826;
     smooth.gt(noise * sigmas).label(Connectivity::CORNERS)
 }
 

@@ -62,7 +62,7 @@
 //! # let image = Image::worms(&session, 64, 96);
 //! let unit = (&image - image.min_value()) / (image.max_value() - image.min_value());
 //! let worms = unit.gt(0.5).opening(&Footprint::disc(1)); // morphology takes masks, too
-//! let (pixels, mean) = session.get_all((worms.count(), unit.mean_where(&worms)))?; // computed together
+//! let (pixels, mean) = session.get_all((worms.count(), unit.over(&worms).mean()))?; // computed together
 //! assert!(pixels > 0 && mean > 0.5);
 //! let marked = worms.select([1.0, 0.0, 0.0], &unit); // red where the mask holds: three channels
 //! assert_eq!(marked.to_string(), "64x96x3 f32 image");
@@ -250,7 +250,10 @@ pub mod types {
     #[doc(inline)]
     pub use horus_core::host::external::{DeviceArray, External};
     #[doc(inline)]
-    pub use horus_core::image::{Argument, ByLabel, LabelShape, LoopState, ReadTarget, Reads, Tiles, Values};
+    pub use horus_core::image::{
+        Argument, Axes, ByLabel, Grouping, Inside, LabelShape, LoopState, Over, ReadTarget, Reads, Several, Tiles,
+        Values,
+    };
     #[doc(inline)]
     pub use horus_core::session::{Canceller, MemoryInUse, MemoryUse, Pending, SessionBuilder};
 }

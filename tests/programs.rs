@@ -138,7 +138,7 @@ fn run_segment(s: &Session) -> Result<Vec<Output>> {
     let parts = grey(s).by_label(&labels, 2);
     let (mean, variance) = s.get_all((parts.mean(), parts.variance()))?;
     let mut values = Vec::new();
-    for (k, shape) in labels.label_shapes(2).get()?.iter().enumerate() {
+    for (k, shape) in labels.by_label(&labels, 2).shapes().get()?.iter().enumerate() {
         let (yy, yx, xx) = shape.covariance;
         values.extend([shape.pixels as f64, shape.centre.0, shape.centre.1, yy, yx, xx, mean[k], variance[k]]);
     }

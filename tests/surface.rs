@@ -1,6 +1,8 @@
-//! What users need is in the facade: no signature asks them to depend on another crate, and hidden parts are not told of.
+//! What users need is in the facade: no signature asks them to depend on another crate, and hidden parts are not told of. The
+//! algebra stays small.
 
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use horus::prelude::*;
@@ -20,6 +22,52 @@ fn signatures_need_no_other_crate() -> Result<()> {
     let wrong = image.gauss(-1.0).check();
     assert!(matches!(wrong, Err(horus::error::Error::Parameter { .. })));
     Ok(())
+}
+
+/// The most public methods of an image.
+const METHODS: usize = 193;
+
+/// The names of public methods of images in the files at or under `path`, without hidden ones.
+fn methods(path: &Path) -> BTreeSet<String> {
+    if path.is_dir() {
+        let files = std::fs::read_dir(path).expect("a folder").map(|f| f.expect("a file").path());
+        return files.flat_map(|file| methods(&file)).collect();
+    }
+    let text = std::fs::read_to_string(path).expect("a file");
+    let (mut found, mut inside, mut hidden) = (BTreeSet::new(), false, false);
+    for line in text.lines() {
+        let code = line.trim_start();
+        let name = |rest: &str| rest.split(|c: char| !(c.is_alphanumeric() || c == '_')).next().map(str::to_owned);
+        if code.starts_with("impl") {
+            inside = code.contains(" Image<") && !code.contains(" for ");
+        } else if code.starts_with("unary! {") || code.starts_with("binary! {") {
+            inside = true;
+        } else if line.starts_with('}') {
+            inside = false;
+        } else if code.starts_with("#[doc(hidden)]") {
+            hidden = true;
+        } else if let Some(rest) = code.strip_prefix("pub fn ") {
+            found.extend(name(rest).filter(|name| inside && !hidden && !name.is_empty()));
+            hidden = false;
+        } else if let Some((row, op)) = code.strip_suffix(';').and_then(|row| row.split_once(' ')) {
+            // A row of the macros that define methods: a name and a pixel operation.
+            let word = |text: &str| text.chars().all(|c| c.is_alphanumeric() || c == '_');
+            let row = Some(row.to_owned()).filter(|_| word(row) && word(op) && op.starts_with(char::is_uppercase));
+            found.extend(row.filter(|_| inside && !hidden));
+            hidden = false;
+        }
+    }
+    found
+}
+
+#[test]
+fn the_algebra_is_small() {
+    let core = Path::new(env!("CARGO_MANIFEST_DIR")).join("horus-core/src");
+    let found: BTreeSet<String> = ["image", "io"].iter().flat_map(|folder| methods(&core.join(folder))).collect();
+    for known in ["add", "abs", "lt", "gauss", "lookup", "save", "rotate", "label", "over", "height"] {
+        assert!(found.contains(known), "{known} is not counted: {found:?}");
+    }
+    assert!(found.len() <= METHODS, "an image has {} methods; the limit is {METHODS}: {found:?}", found.len());
 }
 
 /// Generic code names its bounds.

@@ -42,7 +42,7 @@ fn tutorial() -> Result<()> {
     let dark = image.black_hat(&Footprint::disc(6));
     let vessels = dark.gt(dark.otsu()).opening(&Footprint::cross(1));
 
-    let (count, mean) = session.get_all((vessels.count(), image.mean_where(&vessels)))?;
+    let (count, mean) = session.get_all((vessels.count(), image.over(&vessels).mean()))?;
     println!("{count} pixels, {mean:.3} on average");
     assert!(count > 5000 && mean < 0.5);
 
@@ -72,7 +72,7 @@ fn twelve_lines() -> Result<()> {
     let bright = unit.gt(0.5) & !unit.sobel_x().abs().lt(0.1);  // masks are images of bool
     let mut shown = bright.select(&unit, 0.0);                  // images and scalars
     shown *= [1.0, 0.8, 0.6];                                   // a value per channel; extents of 1 are repeated
-    let (count, mean) = session.get_all((bright.count(), unit.mean_where(&bright)))?;   // one evaluation
+    let (count, mean) = session.get_all((bright.count(), unit.over(&bright).mean()))?;   // one evaluation
     if session.rank() == 0 {
         println!("{count} pixels, {mean:.3} on average");       // get on every rank, print on one
     }

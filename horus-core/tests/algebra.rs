@@ -258,10 +258,10 @@ fn masks_combine_choose_and_are_saved_in_black_and_white() -> Result<()> {
     all &= !&low;
     all ^= &odd;
     check(all, |l, o| (!l && o) != o)?;
-    assert_eq!((odd.count().get()?, a.sum_where(&odd).get()?, a.mean_where(&odd).get()?), (4, 16.0, 4.0));
-    assert!(a.mean_where(&a.lt(-1.0)).get()?.is_nan());
+    assert_eq!((odd.count().get()?, a.over(&odd).sum().get()?, a.over(&odd).mean().get()?), (4, 16.0, 4.0));
+    assert!(a.over(&a.lt(-1.0)).mean().get()?.is_nan());
     let colour = Image::stack(&s, [&a, &a]);
-    assert_eq!(colour.mean_where(&odd).get()?, 4.0, "one channel of a mask stands for all");
+    assert_eq!(colour.over(&odd).mean().get()?, 4.0, "one channel of a mask stands for all");
     assert_eq!(odd.select(&colour, [7.0, 8.0]).to_array3()?[[0, 0, 1]], 8.0);
     assert_eq!(odd.convert::<i32>().to_vec()?, [0, 1, 0, 1, 0, 1, 0, 1]);
     assert_eq!(low.erode(&Footprint::rectangle(3, 1)).count().get()?, 0);

@@ -13,7 +13,7 @@ use horus_core::io::{AnyImage, Depth, SaveOptions, Scaling};
 use horus_core::ops::geometric::{Flip, Interpolation};
 use horus_core::ops::neighbourhood::{Filter, MedianSize};
 use horus_core::session::Session;
-use horus_core::shape::{Border, Shape};
+use horus_core::shape::{Axis, Border, Shape};
 use ndarray::{Array2, array};
 
 fn session() -> Session {
@@ -190,8 +190,8 @@ fn operations_know_the_type_and_the_size_of_their_result() {
     assert_eq!(bytes.transpose().shape(), Shape::new(9, 6, 1));
     assert_eq!(bytes.flip(Flip::Both).shape(), bytes.shape());
     assert_eq!(bytes.resize(3, 30, Interpolation::Bicubic).shape(), Shape::new(3, 30, 1));
-    assert_eq!(bytes.row_sums().shape(), Shape::new(6, 1, 1));
-    assert_eq!(bytes.column_sums().shape(), Shape::new(1, 9, 1));
+    assert_eq!(bytes.over(Axis::Columns).sum().shape(), Shape::new(6, 1, 1));
+    assert_eq!(bytes.over(Axis::Rows).sum().shape(), Shape::new(1, 9, 1));
     let colour = Image::stack(&s, [&bytes, &bytes, &bytes]);
     assert_eq!((colour.channels(), colour.luminance().channels()), (3, 1));
 }

@@ -131,7 +131,7 @@ fn labels_have_the_statistics_of_their_pixels_in_any_order() {
         let (image, labels) = (Image::from_fn(s, H, W, value), Image::from_fn(s, H, W, label));
         let parts = image.by_label(&labels, LABELS);
         let f64s = |v: Vec<f32>| v.into_iter().map(f64::from).collect::<Vec<_>>();
-        let counts = labels.label_counts(LABELS).get().unwrap().into_iter().map(|n| n as f64).collect();
+        let counts = labels.by_label(&labels, LABELS).counts().get().unwrap().into_iter().map(|n| n as f64).collect();
         let (sum, mean, variance) = s.get_all((parts.sum(), parts.mean(), parts.variance())).unwrap();
         let (least, most) = (f64s(parts.min().get().unwrap()), f64s(parts.max().get().unwrap()));
         [counts, sum, mean, variance, least, most].concat()
@@ -182,7 +182,7 @@ fn sums_of_labels_are_exact() {
 fn shapes_of_labels_are_those_of_their_pixels() {
     let ours = everywhere(|s| {
         let labels = Image::from_fn(s, H, W, label);
-        let shapes = labels.label_shapes(4).get().unwrap();
+        let shapes = labels.by_label(&labels, 4).shapes().get().unwrap();
         let all = shapes.into_iter().map(|s| {
             let (yy, yx, xx) = s.covariance;
             [s.pixels as f64, s.centre.0, s.centre.1, yy, yx, xx]
@@ -218,7 +218,7 @@ fn there_may_be_as_many_labels_as_pixels() {
             let (image, labels) = (Image::from_fn(&s, h, w, value), Image::from_fn(&s, h, w, of));
             let parts = image.by_label(&labels, MANY);
             let (variance, max) = s.get_all((parts.variance(), parts.max())).unwrap();
-            (parts.sum().get().unwrap(), variance, max, labels.label_shapes(MANY).get().unwrap())
+            (parts.sum().get().unwrap(), variance, max, labels.by_label(&labels, MANY).shapes().get().unwrap())
         });
         for (sums, variances, most, shapes) in told {
             let mut want = vec![(0.0, 0.0, 0u8, 0u64, 0.0); MANY];
@@ -265,7 +265,8 @@ fn labels_that_do_not_fit_are_errors() {
     assert!(message(image.by_label(&labels, 2).sum()).starts_with("by_label: labels of 4x4 for an image of 4x5"));
     assert!(message(image.by_label(&image, 2).mean()).contains("labels are integers, not f32"));
     assert!(message(image.by_label(&Image::<u8>::zeros(&s, 4, 5), 0).variance()).contains("0 labels"));
-    let most = Image::<u8>::zeros(&s, 4, 5).label_shapes((1 << 28) + 1).check().unwrap_err().to_string();
-    assert!(most.starts_with("label_shapes: 268435457 labels; the range is 1 to 2^28"), "{most}");
+    let zeros = Image::<u8>::zeros(&s, 4, 5);
+    let most = zeros.by_label(&zeros, (1 << 28) + 1).shapes().check().unwrap_err().to_string();
+    assert!(most.starts_with("by_label: 268435457 labels; the range is 1 to 2^28"), "{most}");
     assert!(image.by_label(&Image::<u8>::zeros(&s, 4, 5), 2).histogram(0, 0.0, 1.0).check().is_err());
 }

@@ -253,7 +253,7 @@ fn labels_of<L: Pixel>(name: &str) {
         let image = Image::from_slice(s, 2, 4, &[1u32, 20, 30, 400, 5000, 6, u32::MAX, u32::MAX]);
         let parts = image.by_label(&labels, 3);
         let (sums, least) = s.get_all((parts.sum(), parts.min())).unwrap();
-        (sums, least, labels.label_counts(3).get().unwrap())
+        (sums, least, labels.by_label(&labels, 3).counts().get().unwrap())
     });
     // A label below 0 is 0 where there are no signs.
     let first = if L::LOWEST == L::ZERO { (407.0, 3) } else { (7.0, 2) };

@@ -7,10 +7,10 @@ use horus_core::comm::threads::ThreadComm;
 use horus_core::cpu::device::CpuDevice;
 use horus_core::error::Result;
 use horus_core::image::{Image, LoopState};
-use horus_core::session::{Handle, Replay, Session, StandIns};
-use horus_testing::simulated::Simulated;
 use horus_core::ops::neighbourhood::Filter;
+use horus_core::session::{Handle, Replay, Session, StandIns};
 use horus_core::shape::Border;
+use horus_testing::simulated::Simulated;
 
 fn session() -> Session {
     let device = CpuDevice::new(Some(2)).expect("a CPU");

@@ -15,6 +15,9 @@ const AXES: [(Axis, &str); 3] = [(Axis::Rows, "rows"), (Axis::Columns, "columns"
 /// Relative to the sum of magnitudes: numpy adds in another order.
 const SUMMATION: f64 = 16.0 * f64::EPSILON;
 
+/// The axes of a channel.
+const CHANNEL: [Axis; 3] = [Axis::Rows, Axis::Columns, Axis::Depth];
+
 fn path(name: &str) -> String {
     format!("{}/../tests/goldens/statistics/{name}.npy", env!("CARGO_MANIFEST_DIR"))
 }
@@ -83,10 +86,10 @@ fn sums_means_and_extremes_along_axes_are_those_of_numpy() {
             let image = Image::from_array3(s, colour.view());
             let exact = |image: Image<f32>| bits(image.convert::<f64>().to_vec().unwrap());
             [
-                bits(image.sum_axis(axis).to_vec().unwrap()),
-                exact(image.mean_axis(axis)),
-                exact(image.min_axis(axis)),
-                exact(image.max_axis(axis)),
+                bits(image.over(axis).sum().to_vec().unwrap()),
+                exact(image.over(axis).mean()),
+                exact(image.over(axis).min()),
+                exact(image.over(axis).max()),
             ]
         })
         .map(numbers);
@@ -99,13 +102,14 @@ fn sums_means_and_extremes_along_axes_are_those_of_numpy() {
     }
     let channels = on_ranks(|s| {
         let image = Image::from_array3(s, colour.view());
-        let (sums, means) = (image.channel_sums(), image.channel_means());
+        let channels = image.over(CHANNEL);
+        let (sums, means) = (channels.sum(), channels.mean());
         for c in 0..3 {
             let alone = image.channel(c).sum().get().unwrap();
             assert_eq!(sums.pixel_at(0, 0, c).unwrap().to_bits(), alone.to_bits(), "channel {c}");
         }
         let exact = |image: Image<f32>| image.convert::<f64>().to_vec().unwrap();
-        let all = [sums.to_vec().unwrap(), exact(means), exact(image.channel_min()), exact(image.channel_max())];
+        let all = [sums.to_vec().unwrap(), exact(means), exact(channels.min()), exact(channels.max())];
         bits(all.concat())
     });
     let once = most + f64::from(colour.fold(0.0f32, |most, v| most.max(v.abs())) * (f32::EPSILON / 2.0));
@@ -116,28 +120,28 @@ fn sums_means_and_extremes_along_axes_are_those_of_numpy() {
 fn what_is_reduced_along_an_axis_broadcasts_and_carries_errors() {
     let s = session();
     let image = Image::from_fn(&s, 3, 4, |y, x| (y * 10 + x) as f64);
-    let centred = &image - image.mean_axis(Axis::Rows);
-    assert_eq!(centred.mean_axis(Axis::Rows).to_vec().unwrap(), [0.0; 4]);
+    let centred = &image - image.over(Axis::Rows).mean();
+    assert_eq!(centred.over(Axis::Rows).mean().to_vec().unwrap(), [0.0; 4]);
     // What a mean is taken of takes it: no conversion stands in between.
     let floats = image.convert::<f32>();
-    let (rows, planes) = (&floats - floats.mean_axis(Axis::Rows), &floats - floats.channel_means());
+    let (rows, planes) = (&floats - floats.over(Axis::Rows).mean(), &floats - floats.over(CHANNEL).mean());
     assert_eq!(rows.to_vec().unwrap(), centred.convert::<f32>().to_vec().unwrap());
     assert_eq!(planes.pixel(1, 0).unwrap(), 10.0 - 11.5);
     let film = [&floats, &rows];
-    assert_eq!((&floats - Image::mean_of(&s, film)).pixel(2, 1).unwrap(), 21.0 - (21.0 + 10.0) / 2.0);
-    let bytes: Image<f32> = image.convert::<u8>().mean_axis(Axis::Columns);
+    assert_eq!((&floats - Image::of_all(&s, film).mean()).pixel(2, 1).unwrap(), 21.0 - (21.0 + 10.0) / 2.0);
+    let bytes: Image<f32> = image.convert::<u8>().over(Axis::Columns).mean();
     assert_eq!(bytes.to_vec().unwrap(), [1.5, 11.5, 21.5]);
-    assert_eq!(image.sum_axis(Axis::Columns).shape().to_string(), "3x1");
-    assert_eq!(image.max_axis(Axis::Channels).to_vec().unwrap(), image.to_vec().unwrap());
+    assert_eq!(image.over(Axis::Columns).sum().shape().to_string(), "3x1");
+    assert_eq!(image.over(Axis::Channels).max().to_vec().unwrap(), image.to_vec().unwrap());
     let nothing = Image::<f32>::zeros(&s, 0, 3);
     for axis in AXES.map(|(axis, _)| axis) {
-        let told = nothing.mean_axis(axis).check().unwrap_err().to_string();
+        let told = nothing.over(axis).mean().check().unwrap_err().to_string();
         assert!(told.starts_with("zeros: "), "{told}");
     }
     let nan = Image::from_slice(&s, 2, 2, &[f32::NAN, 1.0, f32::NAN, -2.0]);
-    assert_eq!(nan.max_axis(Axis::Rows).to_vec().unwrap(), [f32::NEG_INFINITY, 1.0]);
+    assert_eq!(nan.over(Axis::Rows).max().to_vec().unwrap(), [f32::NEG_INFINITY, 1.0]);
     let planes = Image::from_planes(&s, 1, 2, &[&[f32::NAN, 1.0], &[f32::NAN, -2.0]]);
-    assert_eq!(planes.min_axis(Axis::Channels).to_vec().unwrap(), [f32::INFINITY, -2.0]);
+    assert_eq!(planes.over(Axis::Channels).min().to_vec().unwrap(), [f32::INFINITY, -2.0]);
 }
 
 fn median_of_a_film<T: Pixel + ReadableElement>(film: &str, golden: &str) {
@@ -145,7 +149,7 @@ fn median_of_a_film<T: Pixel + ReadableElement>(film: &str, golden: &str) {
         let frames = colours::<T>(&format!("{film}_{count}"));
         let ours = on_ranks(|s| {
             let frames: Vec<Image<T>> = frames.outer_iter().map(|frame| Image::from_array(s, frame)).collect();
-            Image::median_of(s, &frames).to_array().unwrap()
+            Image::of_all(s, &frames).median().to_array().unwrap()
         });
         let golden = plane::<f64>(&format!("{golden}_{count}"));
         // Of bytes, NumPy's means are not rounded.
@@ -162,7 +166,7 @@ fn medians_of_a_film_are_those_of_numpy() {
     for count in [1, 2, 5, 8] {
         let frames = colours::<f32>(&format!("film_{count}"));
         let frames: Vec<Image<f32>> = frames.outer_iter().map(|frame| Image::from_array(&s, frame)).collect();
-        let ours = Image::median_of(&s, &frames).to_array().unwrap();
+        let ours = Image::of_all(&s, &frames).median().to_array().unwrap();
         assert_eq!(ours, plane::<f32>(&format!("median_{count}")), "{count} frames");
     }
 }
@@ -172,8 +176,8 @@ fn films_are_reduced_frame_by_frame() {
     let frames = colours::<f32>("film_5");
     let (sum, mean, min, max) = on_ranks(|s| {
         let frames: Vec<Image<f32>> = frames.outer_iter().map(|frame| Image::from_array(s, frame)).collect();
-        let (sum, mean) = (Image::sum_of(s, &frames), Image::mean_of(s, frames.iter().cloned()));
-        let (min, max) = (Image::min_of(s, &frames), Image::max_of(s, &frames));
+        let (sum, mean) = (Image::of_all(s, &frames).sum(), Image::of_all(s, frames.iter().cloned()).mean());
+        let (min, max) = (Image::of_all(s, &frames).min(), Image::of_all(s, &frames).max());
         (sum.to_array().unwrap(), mean.to_array().unwrap(), min.to_array().unwrap(), max.to_array().unwrap())
     });
     for ((y, x), sum) in sum.indexed_iter() {
@@ -184,12 +188,12 @@ fn films_are_reduced_frame_by_frame() {
         assert_eq!(max[[y, x]], values.iter().copied().fold(-f32::INFINITY, f32::max));
     }
     let s = session();
-    let none = Image::<u8>::median_of(&s, Vec::<Image<u8>>::new()).check().unwrap_err().to_string();
-    assert!(none.starts_with("median_of: "), "{none}");
+    let none = Image::<u8>::of_all(&s, Vec::<Image<u8>>::new()).median().check().unwrap_err().to_string();
+    assert!(none.starts_with("of_all: "), "{none}");
     let (a, b) = (Image::<u8>::zeros(&s, 2, 3), Image::<u8>::zeros(&s, 3, 3));
-    assert!(Image::max_of(&s, [&a, &b]).check().unwrap_err().to_string().contains("differ in size, 2x3 and 3x3"));
+    assert!(Image::of_all(&s, [&a, &b]).max().check().unwrap_err().to_string().contains("differ in size, 2x3 and 3x3"));
     let other = Image::<u8>::zeros(&session(), 2, 3);
-    assert!(Image::sum_of(&s, [&a, &other]).check().is_err());
+    assert!(Image::of_all(&s, [&a, &other]).sum().check().is_err());
 }
 
 #[test]
@@ -215,7 +219,7 @@ fn order_of<T: Pixel + ReadableElement>(name: &str) {
         (places, bits(s.get_all(&all[..]).unwrap()))
     });
     let golden = plane::<i64>(&format!("{name}_arg"));
-    let place = |i: usize| Some([golden[[i, 0]] as usize, golden[[i, 1]] as usize, 0]);
+    let place = |i: usize| Some([0, golden[[i, 0]] as usize, golden[[i, 1]] as usize, 0]);
     assert_eq!(places, (place(0), place(1)), "{name}");
     // Interpolated in f64, by the same steps.
     let goldens = line::<f64>(&format!("{name}_percentiles"));
@@ -251,12 +255,12 @@ fn percentiles_of_whatever_pixels_there_are() {
     assert_eq!(of(&[f32::NAN, 4.0, f32::NAN, 2.0], 50.0), 3.0, "NaN are ignored");
     assert_eq!(of(&[f32::MAX, f32::MIN_POSITIVE], 0.0), f64::from(f32::MIN_POSITIVE));
     let channels = Image::from_planes(&s, 1, 2, &[&[9i32, -70_000], &[i32::MAX, 3]]);
-    assert_eq!(channels.median_value().get().unwrap(), 6.0);
-    assert_eq!(channels.argmax().get().unwrap(), Some([0, 0, 1]));
+    assert_eq!(channels.percentile(50.0).get().unwrap(), 6.0);
+    assert_eq!(channels.argmax().get().unwrap(), Some([0, 0, 0, 1]));
     let nan = Image::from_slice(&s, 1, 2, &[f64::NAN; 2]);
     assert_eq!((nan.argmin().get().unwrap(), nan.argmax().get().unwrap()), (None, None));
     // As `numpy.nanmedian` and `nanpercentile`.
-    assert!(nan.median_value().get().unwrap().is_nan() && of(&[f32::NAN; 3], 20.0).is_nan());
+    assert!(nan.percentile(50.0).get().unwrap().is_nan() && of(&[f32::NAN; 3], 20.0).is_nan());
     assert_eq!(of(&[-f32::INFINITY, f32::NAN], 80.0), f64::NEG_INFINITY);
     for wrong in [-1.0, 100.5, f64::NAN] {
         let told = channels.percentile(wrong).check().unwrap_err().to_string();
@@ -305,9 +309,9 @@ fn masked_statistics_are_those_of_numpy() {
     let (image, mask) = (plane::<u16>("u16"), plane::<u8>("mask"));
     let ours = on_ranks(|s| {
         let (image, mask) = (Image::from_array(s, image.view()), Image::from_array(s, mask.view()).gt(0));
-        let floats = (image.sum_where(&mask), image.mean_where(&mask), image.variance_where(&mask));
+        let floats = (image.over(&mask).sum(), image.over(&mask).mean(), image.over(&mask).variance());
         let (sum, mean, variance) = s.get_all(floats).unwrap();
-        let (min, max) = s.get_all((image.min_where(&mask), image.max_where(&mask))).unwrap();
+        let (min, max) = s.get_all((image.over(&mask).min(), image.over(&mask).max())).unwrap();
         [sum, mean, variance, f64::from(min), f64::from(max)]
     });
     let golden = line::<f64>("masked");
@@ -317,8 +321,8 @@ fn masked_statistics_are_those_of_numpy() {
     let s = session();
     let colour = Image::from_planes(&s, 1, 2, &[&[1.0f32, 50.0], &[3.0, 60.0]]);
     let first = Image::from_slice(&s, 1, 2, &[1u8, 0]).gt(0);
-    assert_eq!(colour.variance_where(&first).get().unwrap(), 1.0, "a mask of one channel holds for all");
-    assert_eq!(colour.min_where(&(&first & !&first)).get().unwrap(), f32::INFINITY);
+    assert_eq!(colour.over(&first).variance().get().unwrap(), 1.0, "a mask of one channel holds for all");
+    assert_eq!(colour.over(&(&first & !&first)).min().get().unwrap(), f32::INFINITY);
 }
 
 #[test]

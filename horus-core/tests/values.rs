@@ -8,7 +8,7 @@ use horus_core::io::AnyImage;
 use horus_core::ops::geometric::{Flip, Interpolation};
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, Reduce};
 use horus_core::session::Session;
-use horus_core::shape::Border;
+use horus_core::shape::{Axis, Border};
 use ndarray::{Array2, array};
 
 fn session() -> Session {
@@ -212,12 +212,12 @@ fn reductions_cover_the_whole_image() -> Result<()> {
     assert!((a.variance().get()? - 35.0 / 12.0).abs() < 1e-12);
     assert_eq!((a.min_value().get()?, a.max_value().get()?), (1, 6));
     assert_eq!(a.histogram(3, 1.0, 4.0).get()?, [1, 1, 2]);
-    assert_eq!(a.row_sums().to_vec()?, [6.0, 15.0]);
-    assert_eq!(a.column_sums().to_vec()?, [5.0, 7.0, 9.0]);
+    assert_eq!(a.over(Axis::Columns).sum().to_vec()?, [6.0, 15.0]);
+    assert_eq!(a.over(Axis::Rows).sum().to_vec()?, [5.0, 7.0, 9.0]);
     let two = Image::stack(&s, [&a, &(&a * 2)]);
     assert_eq!(two.sum().get()?, 63.0);
     assert_eq!(two.mean().get()?, 5.25);
-    assert_eq!(two.row_sums().to_vec()?, [6.0, 15.0, 12.0, 30.0]);
+    assert_eq!(two.over(Axis::Columns).sum().to_vec()?, [6.0, 15.0, 12.0, 30.0]);
     let gaps = Image::from_slice(&s, 1, 3, &[f32::NAN, 2.0, -1.0]);
     assert_eq!((gaps.min_value().get()?, gaps.max_value().get()?), (-1.0, 2.0));
     Ok(())

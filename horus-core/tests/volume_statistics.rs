@@ -52,7 +52,7 @@ fn extremes_are_where_loops_find_them_first() {
         let [d, h, w] = size;
         let found = everywhere(|s| {
             let volume = Image::from_volume_fn(s, d, h, w, value);
-            s.get_all((volume.argmin_3d(), volume.argmax_3d())).unwrap()
+            s.get_all((volume.argmin(), volume.argmax())).unwrap()
         });
         let first = |better: fn(f32, f32) -> bool| {
             let mut at: Option<(f32, [usize; 4])> = None;
@@ -76,27 +76,15 @@ fn ties_channels_and_nan() {
         ndarray::Array4::from_shape_fn((3, 2, 2, 2), |(z, y, x, c)| if c == 0 { 9 } else { f(z, y, x) })
     };
     let two = Image::from_array4(&s, array(&|z, y, x| levels[z][y][x]).view());
-    assert_eq!(two.argmin_3d().get().unwrap(), Some([0, 0, 1, 1]));
-    assert_eq!(two.argmax_3d().get().unwrap(), Some([0, 0, 0, 0]));
+    assert_eq!(two.argmin().get().unwrap(), Some([0, 0, 1, 1]));
+    assert_eq!(two.argmax().get().unwrap(), Some([0, 0, 0, 0]));
     let later = Image::from_volume(&s, 2, 2, 2, &[5, 5, 5, 5, 5, 5, 3, 3]);
-    assert_eq!(later.argmin_3d().get().unwrap(), Some([1, 1, 0, 0]));
+    assert_eq!(later.argmin().get().unwrap(), Some([1, 1, 0, 0]));
     let nan = f32::NAN;
     let some = Image::from_volume(&s, 3, 1, 2, &[nan, nan, -0.0, nan, 0.0, nan]);
-    assert_eq!(
-        (some.argmin_3d().get().unwrap(), some.argmax_3d().get().unwrap()),
-        (Some([1, 0, 0, 0]), Some([1, 0, 0, 0]))
-    );
+    assert_eq!((some.argmin().get().unwrap(), some.argmax().get().unwrap()), (Some([1, 0, 0, 0]), Some([1, 0, 0, 0])));
     let none = Image::from_volume(&s, 2, 1, 1, &[nan; 2]);
-    assert_eq!((none.argmin_3d().get().unwrap(), none.argmax_3d().get().unwrap()), (None, None));
-    // Of an image it is that of the image.
-    let image = Image::from_fn(&s, 5, 7, |y, x| value(3, y, x));
-    let (flat, deep) = (image.argmax().get().unwrap().unwrap(), image.argmax_3d().get().unwrap().unwrap());
-    assert_eq!(deep, [0, flat[0], flat[1], flat[2]]);
-    let told = later.argmax().get().unwrap_err().to_string();
-    assert!(
-        told.contains("argmax: the image has 2 levels; use argmax_3d") && told.contains("volume_statistics.rs:"),
-        "{told}"
-    );
+    assert_eq!((none.argmin().get().unwrap(), none.argmax().get().unwrap()), (None, None));
 }
 
 #[test]
@@ -112,7 +100,7 @@ fn labels_of_volumes_are_reduced_over_all_levels() {
             let bits = |v: Vec<f64>| v.into_iter().map(f64::to_bits).collect::<Vec<_>>();
             let histogram = parts.histogram(4, -4.0, 4.0).get().unwrap();
             let floats = (bits(sum), bits(mean), bits(variance));
-            (floats, (min, max), histogram, labels.label_counts(LABELS).get().unwrap())
+            (floats, (min, max), histogram, labels.by_label(&labels, LABELS).counts().get().unwrap())
         });
         let ((sums, means, variances), (mins, maxs), histograms, counts) = found;
         for k in 0..LABELS {
@@ -150,6 +138,6 @@ fn labels_that_do_not_fit_a_volume_are_errors() {
         told(&Image::stack(&s, [Image::constant_volume(&s, 3, 4, 5, 1), Image::constant_volume(&s, 3, 4, 5, 0)]));
     assert!(said.starts_with("by_label: labels of 3x4x5x2 for an image of 3x4x5"), "{said}");
     let labels = Image::constant_volume(&s, 3, 4, 5, 1u8);
-    let said = labels.label_shapes(2).get().unwrap_err().to_string();
-    assert!(said.starts_with("label_shapes: the label image has 3 levels; look at each slice"), "{said}");
+    let said = labels.by_label(&labels, 2).shapes().get().unwrap_err().to_string();
+    assert!(said.starts_with("shapes: the label image has 3 levels; look at each slice"), "{said}");
 }

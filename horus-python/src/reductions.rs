@@ -76,7 +76,7 @@ fn labelled<L: Pixel>(py: Python<'_>, a: &Image, labels: &Typed<L>, count: usize
 /// Number of pixels of each label from 0 to `count - 1`.
 #[pyfunction]
 pub(crate) fn label_counts<'py>(py: Python<'py>, labels: &Image, count: usize) -> PyResult<Bound<'py, PyArray1<u64>>> {
-    let counts = numbers!(&labels.any, "label_counts", image => labels.looked(py, || image.label_counts(count).get()))?;
+    let counts = numbers!(&labels.any, "label_counts", image => labels.looked(py, || image.by_label(image, count).counts().get()))?;
     Ok(PyArray1::from_vec(py, counts))
 }
 

@@ -21,7 +21,7 @@ pub(crate) fn counts(levels: &Image<u8>) -> Image<f64> {
 /// Running sums of a row of [`LEVELS`], inclusive.
 pub(crate) fn running(row: &Image<f64>) -> Image<f64> {
     let up_to = Image::from_fn(row.session(), LEVELS, LEVELS, |y, x| if x <= y { 1.0 } else { 0.0 });
-    (up_to * row).row_sums().transpose()
+    (up_to * row).over(Axis::Columns).sum().transpose()
 }
 
 /// Otsu's threshold (1979): of all divisions of the levels into two classes, the one with the

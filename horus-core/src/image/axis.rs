@@ -1,11 +1,11 @@
-//! Reductions along one axis, and of several images pixel by pixel.
+//! Reductions along axes, and of several images pixel by pixel.
 
 use std::borrow::Borrow;
 use std::panic::Location;
 
 use super::argument::{Term, pixel};
 use super::{Image, carry};
-use crate::dtype::{Pixel, Scalar};
+use crate::dtype::{Element, Pixel, Scalar};
 use crate::error::{Error, Site};
 use crate::ir::graph::{Op, Operand};
 use crate::ops::pixel::PixelOp;
@@ -14,58 +14,91 @@ use crate::ops::reduce::{Fold, RowReduce};
 use crate::session::Session;
 use crate::shape::{Axis, Shape};
 
-/// Reductions along one axis. What is left broadcasts against the image: `image - image.mean_axis(Axis::Rows)` takes the mean of
-/// each column away. Sums run in `f64`, in the [fixed order](Image::sum) of all reductions: along rows and columns in
-/// segments of 1024, over channels and levels from the first to the last.
-///
-/// Sums and running sums are images of `f64`. Means are of the type that linear filters yield, into which the `f64` is rounded once:
-/// `f32`, of images of `f64` that.
-///
-/// ```
-/// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
-/// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-/// let image = Image::from_slice(&session, 2, 3, &[1u8, 2, 3, 10, 20, 30]);
-/// assert_eq!(image.sum_axis(Axis::Rows).to_vec()?, [11.0, 22.0, 33.0]); // over the rows: one row is left
-/// assert_eq!(image.mean_axis(Axis::Columns).to_vec()?, [2.0, 20.0]);
-/// assert_eq!(image.max_axis(Axis::Rows).to_vec()?, [10, 20, 30]);
-/// let floats = image.to_unit();
-/// let centred: Image<f32> = &floats - floats.mean_axis(Axis::Rows);
-/// assert!(centred.mean_axis(Axis::Rows).abs().max_value().get()? < 1e-6);
-/// # Ok::<(), horus_core::error::Error>(())
-/// ```
+/// Axes that are reduced together: one, or an array of several in any order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Axes {
+    columns: bool,
+    rows: bool,
+    channels: bool,
+    depth: bool,
+}
+
+impl Axes {
+    /// Those of them, in the order in which they are reduced.
+    fn in_order(self) -> impl Iterator<Item = Axis> {
+        let all = [Axis::Columns, Axis::Rows, Axis::Channels, Axis::Depth];
+        all.into_iter().filter(move |axis| self.has(*axis))
+    }
+
+    pub(super) const fn has(self, axis: Axis) -> bool {
+        match axis {
+            Axis::Columns => self.columns,
+            Axis::Rows => self.rows,
+            Axis::Channels => self.channels,
+            Axis::Depth => self.depth,
+        }
+    }
+}
+
+impl From<Axis> for Axes {
+    fn from(axis: Axis) -> Axes {
+        Axes::from([axis])
+    }
+}
+
+impl<const N: usize> From<[Axis; N]> for Axes {
+    fn from(axes: [Axis; N]) -> Axes {
+        let has = |axis| axes.contains(&axis);
+        Axes {
+            columns: has(Axis::Columns),
+            rows: has(Axis::Rows),
+            channels: has(Axis::Channels),
+            depth: has(Axis::Depth),
+        }
+    }
+}
+
+/// The pixels that a statistic is taken over: see [`Image::over`]. Axes ([`Axis`], or an array of several) and masks (`Image<bool>`).
+pub trait Grouping<T: Pixel> {
+    /// The groups, whose methods are the statistics.
+    type Groups;
+
+    #[doc(hidden)]
+    fn groups(self, image: &Image<T>) -> Self::Groups;
+}
+
+impl<T: Pixel, A: Into<Axes>> Grouping<T> for A {
+    type Groups = Over<T>;
+
+    fn groups(self, image: &Image<T>) -> Over<T> {
+        Over { image: image.clone(), axes: self.into() }
+    }
+}
+
 impl<T: Pixel> Image<T> {
-    /// The sum over an axis, whose extent becomes 1 (`numpy.sum(axis=..., keepdims=True)` in `f64`).
-    #[doc(alias = "reduce")]
-    #[track_caller]
-    pub fn sum_axis(&self, axis: Axis) -> Image<f64> {
-        self.along(axis, RowReduce::Sum, Location::caller())
-    }
-
-    /// The mean over an axis, whose extent becomes 1: the [sum](Image::sum_axis), divided by their number.
-    #[track_caller]
-    pub fn mean_axis(&self, axis: Axis) -> Image<T::Linear> {
-        let site = Location::caller();
-        let count = self.shape().extent(axis);
-        divided(&self.along(axis, RowReduce::Sum, site), count, site).converted(site)
-    }
-
-    /// The smallest pixel along an axis, whose extent becomes 1; ignores NaN (infinity where there is nothing else).
-    #[doc(alias("nanmin", "reduce"))]
-    #[track_caller]
-    pub fn min_axis(&self, axis: Axis) -> Image<T> {
-        self.along(axis, RowReduce::Min, Location::caller())
-    }
-
-    /// The largest pixel along an axis, whose extent becomes 1; ignores NaN (minus infinity where there is nothing else).
-    #[track_caller]
-    pub fn max_axis(&self, axis: Axis) -> Image<T> {
-        self.along(axis, RowReduce::Max, Location::caller())
+    /// The pixels that a statistic is taken over: [those along axes](Over), of which an image is left, or [those of a mask](Inside), of
+    /// which a number is. For parts of an image see [`Image::tiles`], [`Image::windows`] and [`Image::by_label`], for several images
+    /// [`Image::of_all`]; statistics of all pixels are [`Image::sum`], [`Image::mean`] and others.
+    ///
+    /// ```
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let image = Image::from_slice(&session, 2, 3, &[1u8, 2, 3, 10, 20, 30]);
+    /// assert_eq!(image.over(Axis::Rows).sum().to_vec()?, [11.0, 22.0, 33.0]); // over the rows: one row is left
+    /// assert_eq!(image.over(Axis::Columns).mean().to_vec()?, [2.0, 20.0]);
+    /// assert_eq!(image.over([Axis::Rows, Axis::Columns]).max().to_vec()?, [30]); // of each channel
+    /// assert_eq!(image.over(image.gt(5)).mean().get()?, 20.0);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[doc(alias("reduce", "sumElems"))]
+    pub fn over<G: Grouping<T>>(&self, pixels: G) -> G::Groups {
+        pixels.groups(self)
     }
 
     /// The running sums along an axis: of each pixel and all before it, in `f64` (`numpy.cumsum`), whatever the type of the
     /// pixels. Sums of integers are exact below 2^53. Along rows and columns they run in chunks of 32 pixels, then of 1024
     /// ([`ops::reduce::running`](crate::ops::reduce::running)), along channels and levels from the first to the last; no number of ranks
-    /// or threads changes a bit. The last one is the [sum](Image::sum_axis) of all up to how it is rounded.
+    /// or threads changes a bit. The last one is the [sum](Over::sum) of all up to how it is rounded.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -103,46 +136,6 @@ impl<T: Pixel> Image<T> {
         self.node(Op::Running, site)
     }
 
-    /// The sum of each channel, over all levels: one pixel, which broadcasts. Bits are those of [`Image::sum`] of the channel alone.
-    ///
-    /// ```
-    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
-    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::from_planes(&session, 1, 2, &[&[1.0f64, 2.0], &[10.0, 30.0]]);
-    /// assert_eq!(image.channel_sums().to_vec()?, [3.0, 40.0]);
-    /// let balanced = &image / image.channel_means();
-    /// assert_eq!(balanced.channel_means().to_vec()?, [1.0, 1.0]);
-    /// assert_eq!((image.channel_min().to_vec()?, image.channel_max().to_vec()?), (vec![1.0, 10.0], vec![2.0, 30.0]));
-    /// # Ok::<(), horus_core::error::Error>(())
-    /// ```
-    #[doc(alias = "sumElems")]
-    #[track_caller]
-    pub fn channel_sums(&self) -> Image<f64> {
-        self.per_channel(RowReduce::Sum, Location::caller())
-    }
-
-    /// The mean of each channel: one pixel, which broadcasts. See [`Image::channel_sums`] for an example.
-    #[track_caller]
-    pub fn channel_means(&self) -> Image<T::Linear> {
-        let site = Location::caller();
-        divided(&self.per_channel(RowReduce::Sum, site), self.shape().area() * self.depth(), site).converted(site)
-    }
-
-    /// The smallest pixel of each channel, ignoring NaN: one pixel, which broadcasts. See [`Image::channel_sums`] for an
-    /// example.
-    #[doc(alias = "nanmin")]
-    #[track_caller]
-    pub fn channel_min(&self) -> Image<T> {
-        self.per_channel(RowReduce::Min, Location::caller())
-    }
-
-    /// The largest pixel of each channel, ignoring NaN: one pixel, which broadcasts. See [`Image::channel_sums`] for an
-    /// example.
-    #[track_caller]
-    pub fn channel_max(&self) -> Image<T> {
-        self.per_channel(RowReduce::Max, Location::caller())
-    }
-
     pub(super) fn turned(&self, site: Site) -> Image<T> {
         let Shape { height, width, .. } = self.shape();
         self.node_of_shape(Op::Transpose, Shape { height: width, width: height, ..self.shape() }, site)
@@ -164,11 +157,22 @@ impl<T: Pixel> Image<T> {
         }
     }
 
-    fn per_channel<R: Pixel>(&self, how: RowReduce, site: Site) -> Image<R> {
-        // A plane is the fold of the sums of its rows: what a row of them all is reduced to.
-        let rows = self.reduce_rows::<R>(how, site).turned(site);
-        let planes = rows.reduce_rows::<R>(how, site);
-        if planes.depth() == 1 { planes } else { planes.along(Axis::Depth, how, site) }
+    /// Reduced along axes, one after the other. What one pixel along an axis was reduced to before stays as it is.
+    fn along_all<R: Pixel>(&self, axes: Axes, how: RowReduce, site: Site) -> Image<R> {
+        let mut rest = axes.in_order().peekable();
+        let Some(first) = rest.next() else { return self.converted(site) };
+        let mut reduced: Image<R> = if first == Axis::Columns && rest.next_if_eq(&Axis::Rows).is_some() {
+            // Of planes the sums of rows, then what a row of them all is reduced to.
+            self.reduce_rows::<R>(how, site).turned(site).reduce_rows(how, site)
+        } else {
+            self.along(first, how, site)
+        };
+        for axis in rest {
+            if reduced.shape().extent(axis) > 1 {
+                reduced = reduced.along(axis, how, site);
+            }
+        }
+        reduced
     }
 
     /// The channels, converted.
@@ -190,83 +194,134 @@ impl<T: Pixel> Image<T> {
     }
 }
 
-/// Reductions of several images pixel by pixel, from the first to the last: of frames of a film, of exposures. Extents of 1
-/// broadcast. It is an error if there is no image, or extents or sessions differ.
+/// Pixels along axes: see [`Image::over`]. Each statistic is an image whose extent along the axes is 1, which broadcasts against
+/// the image: `&image - image.over(Axis::Rows).mean()` takes the mean of each column away. [`Axis::Rows`] and [`Axis::Columns`] together
+/// are planes; with [`Axis::Depth`] as well, all pixels of each channel.
+///
+/// Sums run in `f64`, in the [fixed order](Image::sum) of all reductions: along columns, then rows, in segments of 1024, then over
+/// channels and levels from the first to the last.
 ///
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-/// let frame = |pixels: [u8; 3]| Image::from_slice(&session, 1, 3, &pixels);
-/// let film = [frame([1, 200, 3]), frame([2, 2, 250]), frame([3, 2, 4])];
-/// assert_eq!(Image::median_of(&session, &film).to_vec()?, [2, 2, 4]); // what passes by is gone
-/// assert_eq!(Image::max_of(&session, &film).to_vec()?, [3, 200, 250]);
-/// assert_eq!(Image::mean_of(&session, &film).to_vec()?, [2.0, 68.0, 257.0 / 3.0]);
+/// let image = Image::from_planes(&session, 1, 2, &[&[1.0f64, 2.0], &[10.0, 30.0]]);
+/// let planes = image.over([Axis::Rows, Axis::Columns]);
+/// assert_eq!(planes.sum().to_vec()?, [3.0, 40.0]);
+/// assert_eq!((planes.min().to_vec()?, planes.max().to_vec()?), (vec![1.0, 10.0], vec![2.0, 30.0]));
+/// let balanced = &image / planes.mean();
+/// assert_eq!(balanced.over([Axis::Rows, Axis::Columns]).mean().to_vec()?, [1.0, 1.0]);
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
+#[derive(Clone, Debug)]
+pub struct Over<T: Element> {
+    image: Image<T>,
+    axes: Axes,
+}
+
+impl<T: Pixel> Over<T> {
+    /// The sum, in `f64` (`numpy.sum(axis=..., keepdims=True)`).
+    #[doc(alias("reduce", "sumElems"))]
+    #[track_caller]
+    pub fn sum(&self) -> Image<f64> {
+        self.image.along_all(self.axes, RowReduce::Sum, Location::caller())
+    }
+
+    /// The mean: the sum, divided by the number of pixels, and rounded once to the type that linear filters yield: `f32`, of images of
+    /// `f64` that.
+    #[track_caller]
+    pub fn mean(&self) -> Image<T::Linear> {
+        let site = Location::caller();
+        let count = self.axes.in_order().map(|axis| self.image.shape().extent(axis)).product();
+        divided(&self.image.along_all(self.axes, RowReduce::Sum, site), count, site).converted(site)
+    }
+
+    /// The smallest pixel, ignoring NaN (infinity where there is nothing else).
+    #[doc(alias("nanmin", "reduce"))]
+    #[track_caller]
+    pub fn min(&self) -> Image<T> {
+        self.image.along_all(self.axes, RowReduce::Min, Location::caller())
+    }
+
+    /// The largest pixel, ignoring NaN (minus infinity where there is nothing else).
+    #[track_caller]
+    pub fn max(&self) -> Image<T> {
+        self.image.along_all(self.axes, RowReduce::Max, Location::caller())
+    }
+}
+
+/// Several images that are reduced pixel by pixel, from the first to the last: see [`Image::of_all`].
+#[derive(Clone, Debug)]
+pub struct Several<T: Element> {
+    session: Session,
+    images: Vec<Image<T>>,
+}
+
 impl<T: Pixel> Image<T> {
-    /// The sum of several images, in `f64`.
+    /// Several images, of which a statistic is taken [pixel by pixel](Several): frames of a film, exposures. Extents of 1 broadcast. It is an
+    /// error if there is no image, or extents or sessions differ.
+    ///
+    /// ```
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let frame = |pixels: [u8; 3]| Image::from_slice(&session, 1, 3, &pixels);
+    /// let film = Image::of_all(&session, [frame([1, 200, 3]), frame([2, 2, 250]), frame([3, 2, 4])]);
+    /// assert_eq!(film.median().to_vec()?, [2, 2, 4]); // what passes by is gone
+    /// assert_eq!(film.max().to_vec()?, [3, 200, 250]);
+    /// assert_eq!(film.mean().to_vec()?, [2.0, 68.0, 257.0 / 3.0]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    pub fn of_all<I>(session: &Session, images: I) -> Several<T>
+    where
+        I: IntoIterator,
+        I::Item: Borrow<Image<T>>,
+    {
+        let images = images.into_iter().map(|image| image.borrow().clone()).collect();
+        Several { session: session.clone(), images }
+    }
+}
+
+impl<T: Pixel> Several<T> {
+    /// The sum, in `f64`.
     #[doc(alias = "accumulate")]
     #[track_caller]
-    pub fn sum_of<I>(session: &Session, images: I) -> Image<f64>
-    where
-        I: IntoIterator,
-        I::Item: Borrow<Image<T>>,
-    {
+    pub fn sum(&self) -> Image<f64> {
         let site = Location::caller();
-        let sum = |images: &[Image<T>]| joined(Fold::Sum, &each(images, site), site);
-        of_all(session, "sum_of", images, site, sum)
+        self.reduced(site, |images| joined(Fold::Sum, &each(images, site), site))
     }
 
-    /// The mean of several images, of the type that linear filters yield (see [`Image::mean_axis`]).
+    /// The mean, of the type that linear filters yield (see [`Over::mean`]).
     #[track_caller]
-    pub fn mean_of<I>(session: &Session, images: I) -> Image<T::Linear>
-    where
-        I: IntoIterator,
-        I::Item: Borrow<Image<T>>,
-    {
+    pub fn mean(&self) -> Image<T::Linear> {
         let site = Location::caller();
-        let mean = |images: &[Image<T>]| {
+        self.reduced(site, |images| {
             divided(&joined(Fold::Sum, &each(images, site), site), images.len(), site).converted(site)
-        };
-        of_all(session, "mean_of", images, site, mean)
+        })
     }
 
-    /// The smallest of several images, ignoring NaN (infinity where there is nothing else).
+    /// The smallest pixel, ignoring NaN (infinity where there is nothing else).
     #[doc(alias = "nanmin")]
     #[track_caller]
-    pub fn min_of<I>(session: &Session, images: I) -> Image<T>
-    where
-        I: IntoIterator,
-        I::Item: Borrow<Image<T>>,
-    {
+    pub fn min(&self) -> Image<T> {
         let site = Location::caller();
-        of_all(session, "min_of", images, site, |images| joined(Fold::Min, images, site))
+        self.reduced(site, |images| joined(Fold::Min, images, site))
     }
 
-    /// The largest of several images, ignoring NaN (minus infinity where there is nothing else).
+    /// The largest pixel, ignoring NaN (minus infinity where there is nothing else).
     #[track_caller]
-    pub fn max_of<I>(session: &Session, images: I) -> Image<T>
-    where
-        I: IntoIterator,
-        I::Item: Borrow<Image<T>>,
-    {
+    pub fn max(&self) -> Image<T> {
         let site = Location::caller();
-        of_all(session, "max_of", images, site, |images| joined(Fold::Max, images, site))
+        self.reduced(site, |images| joined(Fold::Max, images, site))
     }
 
-    /// The median of several images (`numpy.median(axis=0)` of a stack). Of an even number, the mean of the two in the middle,
-    /// rounded to the type of the images (to even). Where an image has a NaN, other pixels take its place, some of them twice.
+    /// The median (`numpy.median(axis=0)` of a stack). Of an even number, the mean of the two in the middle, rounded to the type of the
+    /// images (to even). Where an image has a NaN, other pixels take its place, some of them twice.
     ///
     /// Images are compared pairwise, as Batcher's sorting network does, in one launch: about `n log2(n)^2 / 4` comparisons for
     /// `n` images.
     #[track_caller]
-    pub fn median_of<I>(session: &Session, images: I) -> Image<T>
-    where
-        I: IntoIterator,
-        I::Item: Borrow<Image<T>>,
-    {
+    pub fn median(&self) -> Image<T> {
         let site = Location::caller();
-        of_all(session, "median_of", images, site, |images| {
+        self.reduced(site, |images| {
             let mut sorted = images.to_vec();
             let op = |op, a: &Image<T>, b: &Image<T>| pixel::<T>(op, vec![Term::image(a), Term::image(b)], site);
             for (i, j) in network(images.len()) {
@@ -281,6 +336,18 @@ impl<T: Pixel> Image<T> {
             let sum = pixel::<f64>(PixelOp::Add, vec![Term::image(&a), Term::image(&b)], site);
             divided(&sum, 2, site).converted(site)
         })
+    }
+
+    /// What `make` makes of the images; an error without any.
+    fn reduced<R: Pixel>(&self, site: Site, make: impl FnOnce(&[Image<T>]) -> Image<R>) -> Image<R> {
+        let op = "of_all";
+        let shape = self.images.first().map_or(Shape::new(0, 0, 0), Image::shape);
+        let made = match self.images.iter().any(|image| !self.session.same(image.session())) {
+            true => Err(Error::ForeignImage { op, site }),
+            false if self.images.is_empty() => Err(Error::Empty { op, shape, site }),
+            false => Ok(make(&self.images)),
+        };
+        carry(&self.session, shape, made)
     }
 }
 
@@ -300,28 +367,6 @@ fn network(n: usize) -> Vec<(usize, usize)> {
         p *= 2;
     }
     pairs
-}
-
-/// What `make` makes of some images; an error without any.
-fn of_all<T: Pixel, R: Pixel, I>(
-    session: &Session,
-    op: &'static str,
-    images: I,
-    site: Site,
-    make: impl FnOnce(&[Image<T>]) -> Image<R>,
-) -> Image<R>
-where
-    I: IntoIterator,
-    I::Item: Borrow<Image<T>>,
-{
-    let images: Vec<Image<T>> = images.into_iter().map(|image| image.borrow().clone()).collect();
-    let shape = images.first().map_or(Shape::new(0, 0, 0), Image::shape);
-    let made = match images.iter().any(|image| !session.same(image.session())) {
-        true => Err(Error::ForeignImage { op, site }),
-        false if images.is_empty() => Err(Error::Empty { op, shape, site }),
-        false => Ok(make(&images)),
-    };
-    carry(session, shape, made)
 }
 
 fn each<T: Pixel, R: Pixel>(images: &[Image<T>], site: Site) -> Vec<Image<R>> {

@@ -21,7 +21,7 @@ pub struct ByLabel<T: Element, L: Element> {
     count: usize,
 }
 
-/// Where the pixels of a label lie: see [`Image::label_shapes`].
+/// Where the pixels of a label lie: see [`ByLabel::shapes`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LabelShape {
     /// How many there are.
@@ -47,7 +47,7 @@ impl<T: Pixel> Image<T> {
     /// assert_eq!(parts.sum().get()?, [6.0, 30.0, 0.0]);
     /// assert_eq!(parts.mean().get()?[..2], [2.0, 15.0]);
     /// assert_eq!(parts.max().get()?[..2], [3.0, 20.0]);
-    /// assert_eq!(labels.label_counts(3).get()?, [3, 2, 0]);
+    /// assert_eq!(labels.by_label(&labels, 3).counts().get()?, [3, 2, 0]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     #[track_caller]
@@ -55,55 +55,6 @@ impl<T: Pixel> Image<T> {
         let site = Location::caller();
         let image = self.attempt(self.shape(), || fits("by_label", self, labels, count, site).map(|()| self.clone()));
         ByLabel { image, labels: labels.clone(), count }
-    }
-
-    /// The number of pixels of each label `0..count` of this label image.
-    #[doc(alias = "bincount")]
-    #[track_caller]
-    pub fn label_counts(&self, count: usize) -> Value<Vec<u64>> {
-        self.histogram(count, -0.5, count as f64 - 0.5)
-    }
-
-    /// Number, centre and second moments of the pixels of each label `0..count` of this label image (as scikit-image's
-    /// `regionprops`). Sums are exact, and made in one pass over the labels and a table of 112 bytes for each. A volume is an error: its
-    /// levels are [slices](Image::slice).
-    ///
-    /// ```
-    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
-    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let labels = Image::from_slice(&session, 2, 4, &[1u8, 1, 0, 0, 1, 1, 0, 0]);
-    /// let square = labels.label_shapes(2).get()?[1];
-    /// assert_eq!((square.pixels, square.centre, square.covariance), (4, (0.5, 0.5), (0.25, 0.0, 0.25)));
-    /// # Ok::<(), horus_core::error::Error>(())
-    /// ```
-    #[doc(alias("connectedComponentsWithStats", "regionprops"))]
-    #[track_caller]
-    pub fn label_shapes(&self, count: usize) -> Value<Vec<LabelShape>> {
-        let site = Location::caller();
-        let how = LabelReduce::Shape { count, origin: [0, 0] };
-        let (rows, columns) = how.extent(0);
-        let shape = Shape::new(rows.max(1), columns, 1);
-        let sums = self.attempt::<f64>(shape, || {
-            fits("label_shapes", self, self, count, site)?;
-            if self.depth() != 1 {
-                let message = format!("the label image has {} levels; look at each slice", self.depth());
-                return Err(Error::parameter("label_shapes", message, site));
-            }
-            Ok(record(self.session(), Op::Labels(how), &[self.handle()], shape, site))
-        });
-        Value::of(&sums, move |b| {
-            let of = |row: &[f64]| {
-                // Whole numbers: digits from that of 1 on.
-                let (n, mut at) = (row[0], 1);
-                let [y, x, yy, yx, xx] = [PLACE, PLACE, PRODUCT, PRODUCT, PRODUCT].map(|digits| {
-                    at += digits;
-                    whole(&row[at - digits..at])
-                });
-                let [yy, yx, xx] = [(yy, y, y), (yx, y, x), (xx, x, x)].map(|(ab, a, b)| central(n, ab, a, b));
-                LabelShape { pixels: n as u64, centre: (y.0 / n, x.0 / n), covariance: (yy, yx, xx) }
-            };
-            b.as_slice::<f64>().chunks(columns).map(of).collect()
-        })
     }
 }
 
@@ -151,7 +102,7 @@ impl<T: Pixel, L: Pixel> ByLabel<T, L> {
     #[track_caller]
     pub fn min(&self) -> Value<Vec<T>> {
         let blocks = self.reduced(LabelReduce::Min { count: self.count, block: self.block() }, Location::caller());
-        let found = blocks.min_axis(Axis::Rows);
+        let found = blocks.over(Axis::Rows).min();
         Value::of(&found, |b| b.as_slice::<f64>().iter().map(|v| T::from_f64(*v)).collect())
     }
 
@@ -159,7 +110,7 @@ impl<T: Pixel, L: Pixel> ByLabel<T, L> {
     #[track_caller]
     pub fn max(&self) -> Value<Vec<T>> {
         let blocks = self.reduced(LabelReduce::Max { count: self.count, block: self.block() }, Location::caller());
-        let found = blocks.max_axis(Axis::Rows);
+        let found = blocks.over(Axis::Rows).max();
         Value::of(&found, |b| b.as_slice::<f64>().iter().map(|v| T::from_f64(*v)).collect())
     }
 
@@ -192,6 +143,65 @@ impl<T: Pixel, L: Pixel> ByLabel<T, L> {
         Value::of(&counts, move |b| {
             let label = |row: &[f64]| row.iter().map(|v| *v as u64).collect();
             b.as_slice::<f64>().chunks(bins.max(1)).map(label).collect()
+        })
+    }
+
+    /// The number of pixels of each label.
+    ///
+    /// ```
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let labels = Image::from_slice(&session, 1, 5, &[0u8, 1, 1, 1, 4]);
+    /// assert_eq!(labels.by_label(&labels, 3).counts().get()?, [1, 3, 0]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[doc(alias = "bincount")]
+    #[track_caller]
+    pub fn counts(&self) -> Value<Vec<u64>> {
+        match self.image.check() {
+            Ok(()) => self.labels.histogram(self.count, -0.5, self.count as f64 - 0.5),
+            Err(_) => self.image.histogram(self.count, -0.5, self.count as f64 - 0.5),
+        }
+    }
+
+    /// Number, centre and second moments of the pixels of each label (as scikit-image's `regionprops`), whatever their values. Sums are
+    /// exact, and made in one pass over the labels and a table of 112 bytes for each. A volume is an error: its levels are
+    /// [slices](Image::slice).
+    ///
+    /// ```
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let labels = Image::from_slice(&session, 2, 4, &[1u8, 1, 0, 0, 1, 1, 0, 0]);
+    /// let square = labels.by_label(&labels, 2).shapes().get()?[1];
+    /// assert_eq!((square.pixels, square.centre, square.covariance), (4, (0.5, 0.5), (0.25, 0.0, 0.25)));
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[doc(alias("connectedComponentsWithStats", "regionprops"))]
+    #[track_caller]
+    pub fn shapes(&self) -> Value<Vec<LabelShape>> {
+        let site = Location::caller();
+        let how = LabelReduce::Shape { count: self.count, origin: [0, 0] };
+        let (rows, columns) = how.extent(0);
+        let shape = Shape::new(rows.max(1), columns, 1);
+        let sums = self.image.attempt::<f64>(shape, || {
+            if self.labels.depth() != 1 {
+                let message = format!("the label image has {} levels; look at each slice", self.labels.depth());
+                return Err(Error::parameter("shapes", message, site));
+            }
+            Ok(record(self.labels.session(), Op::Labels(how), &[self.labels.handle()], shape, site))
+        });
+        Value::of(&sums, move |b| {
+            let of = |row: &[f64]| {
+                // Whole numbers: digits from that of 1 on.
+                let (n, mut at) = (row[0], 1);
+                let [y, x, yy, yx, xx] = [PLACE, PLACE, PRODUCT, PRODUCT, PRODUCT].map(|digits| {
+                    at += digits;
+                    whole(&row[at - digits..at])
+                });
+                let [yy, yx, xx] = [(yy, y, y), (yx, y, x), (xx, x, x)].map(|(ab, a, b)| central(n, ab, a, b));
+                LabelShape { pixels: n as u64, centre: (y.0 / n, x.0 / n), covariance: (yy, yx, xx) }
+            };
+            b.as_slice::<f64>().chunks(columns).map(of).collect()
         })
     }
 

@@ -8,8 +8,8 @@ use std::ops::{BitAnd, BitAndAssign, BitOr, BitOrAssign, BitXor, BitXorAssign, N
 use std::panic::Location;
 
 use super::argument::{Term, pixel};
-use super::{Argument, Image, Value};
-use crate::dtype::{Pixel, Scalar};
+use super::{Argument, Grouping, Image, Value};
+use crate::dtype::{Element, Pixel, Scalar};
 use crate::error::Site;
 use crate::ops::pixel::PixelOp;
 use crate::ops::reduce::RowReduce;
@@ -23,8 +23,8 @@ use crate::ops::reduce::RowReduce;
 /// let image = Image::from_fn(&session, 2, 3, |y, x| (3 * y + x) as f32);
 /// let middle = image.gt(1.0) & image.lt(4.0);
 /// assert_eq!(middle.to_vec()?, [false, false, true, true, false, false]);
-/// assert_eq!((middle.count().get()?, image.sum_where(&middle).get()?), (2, 5.0));
-/// assert_eq!(image.mean_where(&middle).get()?, 2.5);
+/// assert_eq!((middle.count().get()?, image.over(&middle).sum().get()?), (2, 5.0));
+/// assert_eq!(image.over(&middle).mean().get()?, 2.5);
 /// assert_eq!((!middle).select(&image, 9.0).to_vec()?, [0.0, 1.0, 9.0, 9.0, 4.0, 5.0]);
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
@@ -50,62 +50,84 @@ impl Image<bool> {
     }
 }
 
-impl<T: Pixel> Image<T> {
-    /// The sum of the pixels where `mask` is true.
+impl<T: Pixel> Grouping<T> for Image<bool> {
+    type Groups = Inside<T>;
+
+    fn groups(self, image: &Image<T>) -> Inside<T> {
+        Inside { image: image.clone(), mask: self }
+    }
+}
+
+impl<T: Pixel> Grouping<T> for &Image<bool> {
+    type Groups = Inside<T>;
+
+    fn groups(self, image: &Image<T>) -> Inside<T> {
+        Grouping::groups(self.clone(), image)
+    }
+}
+
+/// The pixels where a mask is true: see [`Image::over`]. A mask of one channel holds for all.
+///
+/// ```
+/// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+/// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+/// let image = Image::from_slice(&session, 1, 5, &[1.0f32, 1.0, 5.0, 5.0, 100.0]);
+/// let most = image.over(image.lt(50.0));
+/// assert_eq!((most.mean().get()?, most.variance().get()?), (3.0, 4.0));
+/// assert_eq!((most.min().get()?, most.max().get()?), (1.0, 5.0));
+/// # Ok::<(), horus_core::error::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Inside<T: Element> {
+    image: Image<T>,
+    mask: Image<bool>,
+}
+
+impl<T: Pixel> Inside<T> {
+    /// The sum.
     #[track_caller]
-    pub fn sum_where(&self, mask: &Image<bool>) -> Value<f64> {
-        Value::single(&mask.select(self, T::ZERO).total(Location::caller()))
+    pub fn sum(&self) -> Value<f64> {
+        Value::single(&self.mask.select(&self.image, T::ZERO).total(Location::caller()))
     }
 
-    /// The mean of the pixels where `mask` is true; NaN if it is true nowhere. A mask of one channel applies to all.
+    /// The mean; NaN if the mask is true nowhere.
     #[track_caller]
-    pub fn mean_where(&self, mask: &Image<bool>) -> Value<f64> {
+    pub fn mean(&self) -> Value<f64> {
         let site = Location::caller();
-        Value::single(&(mask.select(self, T::ZERO).total(site) / self.count_where(mask, site)))
+        Value::single(&(self.mask.select(&self.image, T::ZERO).total(site) / self.count(site)))
     }
 
-    /// The population variance of the pixels where `mask` is true, in two passes; NaN if it is true nowhere.
-    ///
-    /// ```
-    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
-    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::from_slice(&session, 1, 5, &[1.0f32, 1.0, 5.0, 5.0, 100.0]);
-    /// let most = image.lt(50.0);
-    /// assert_eq!(image.variance_where(&most).get()?, 4.0);
-    /// assert_eq!((image.min_where(&most).get()?, image.max_where(&most).get()?), (1.0, 5.0));
-    /// # Ok::<(), horus_core::error::Error>(())
-    /// ```
+    /// The population variance, in two passes; NaN if the mask is true nowhere.
     #[track_caller]
-    pub fn variance_where(&self, mask: &Image<bool>) -> Value<f64> {
+    pub fn variance(&self) -> Value<f64> {
         let site = Location::caller();
-        let count = self.count_where(mask, site);
-        let mean = mask.select(self, T::ZERO).total(site) / &count;
-        let apart = self.converted::<f64>(site) - mean;
-        let squares = mask.select(&apart * &apart, 0.0);
+        let count = self.count(site);
+        let mean = self.mask.select(&self.image, T::ZERO).total(site) / &count;
+        let apart = self.image.converted::<f64>(site) - mean;
+        let squares = self.mask.select(&apart * &apart, 0.0);
         Value::single(&(squares.total(site) / count))
     }
 
-    /// The smallest pixel where `mask` is true, ignoring NaN; the largest number of the type if it is true nowhere (infinity
-    /// of floats).
+    /// The smallest pixel, ignoring NaN; the largest number of the type if the mask is true nowhere (infinity of floats).
     #[doc(alias("minMaxLoc", "minimum"))]
     #[track_caller]
-    pub fn min_where(&self, mask: &Image<bool>) -> Value<T> {
-        Value::single(&mask.select(self, T::HIGHEST).reduced(RowReduce::Min, Location::caller()))
+    pub fn min(&self) -> Value<T> {
+        Value::single(&self.mask.select(&self.image, T::HIGHEST).reduced(RowReduce::Min, Location::caller()))
     }
 
-    /// The largest pixel where `mask` is true, ignoring NaN; the smallest number of the type if it is true nowhere (minus
-    /// infinity of floats).
+    /// The largest pixel, ignoring NaN; the smallest number of the type if the mask is true nowhere (minus infinity of floats).
     #[track_caller]
-    pub fn max_where(&self, mask: &Image<bool>) -> Value<T> {
-        Value::single(&mask.select(self, T::LOWEST).reduced(RowReduce::Max, Location::caller()))
+    pub fn max(&self) -> Value<T> {
+        Value::single(&self.mask.select(&self.image, T::LOWEST).reduced(RowReduce::Max, Location::caller()))
     }
 
-    /// How many pixels a mask holds for, which counts once for each that it is repeated over.
-    fn count_where(&self, mask: &Image<bool>, site: Site) -> Image<f64> {
+    /// How many pixels the mask holds for, which counts once for each that it is repeated over.
+    fn count(&self, site: Site) -> Image<f64> {
         // What broadcasts counts as often as it is repeated.
-        let together = self.shape().meet(mask.shape()).unwrap_or(mask.shape()).len();
-        let repeated = together as f64 / mask.shape().len().max(1) as f64;
-        mask.convert::<u8>().total(site) * repeated
+        let (image, mask) = (self.image.shape(), self.mask.shape());
+        let together = image.meet(mask).unwrap_or(mask).len();
+        let repeated = together as f64 / mask.len().max(1) as f64;
+        self.mask.convert::<u8>().total(site) * repeated
     }
 }
 

@@ -83,9 +83,11 @@ use std::fmt;
 use std::marker::PhantomData;
 
 pub use argument::Argument;
+pub use axis::{Axes, Grouping, Over, Several};
 pub use iterate::{Ending, Iterated, Norm, Until};
 pub use labels::{ByLabel, LabelShape};
 pub use loop_state::LoopState;
+pub use mask::Inside;
 pub use pixels::Pixels;
 #[doc(hidden)]
 pub use read::Place;

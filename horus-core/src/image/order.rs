@@ -21,63 +21,38 @@ const LEVELS: usize = 256;
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
 /// let image = Image::from_slice(&session, 2, 3, &[7u8, 1, 9, 2, 1, 200]);
-/// assert_eq!(image.argmin().get()?, Some([0, 1, 0])); // row, column, channel
-/// assert_eq!(image.argmax().get()?, Some([1, 2, 0]));
-/// assert_eq!(image.median_value().get()?, 4.5);
+/// assert_eq!(image.argmin().get()?, Some([0, 0, 1, 0])); // level, row, column, channel
+/// assert_eq!(image.argmax().get()?, Some([0, 1, 2, 0]));
+/// assert_eq!(image.percentile(50.0).get()?, 4.5);
 /// assert_eq!(image.percentile(20.0).get()?, 1.0);
 /// assert_eq!(image.gt(image.otsu()).count().get()?, 1);
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
 impl<T: Pixel> Image<T> {
-    /// Row, column and channel of the smallest pixel, of several the first: channel by channel, each row by row. NaN are
-    /// ignored; `None` where there is nothing else. Two passes. A volume is an error: see [`Image::argmin_3d`].
-    #[doc(alias = "minMaxLoc")]
-    #[track_caller]
-    pub fn argmin(&self) -> Value<Option<[usize; 3]>> {
-        self.place_of(RowReduce::Min, "argmin", Location::caller())
-    }
-
-    /// Row, column and channel of the largest pixel, of several the first; see [`Image::argmin`].
-    #[track_caller]
-    pub fn argmax(&self) -> Value<Option<[usize; 3]>> {
-        self.place_of(RowReduce::Max, "argmax", Location::caller())
-    }
-
-    /// Level, row, column and channel of the smallest pixel of a volume or an image, of several the first: level by level, in each channel
-    /// by channel, in each row by row. NaN are ignored; `None` where there is nothing else. Two passes.
+    /// Level, row, column and channel of the smallest pixel, of several the first: level by level, in each channel by channel, in each
+    /// row by row. NaN are ignored; `None` where there is nothing else. Two passes.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let volume = Image::from_volume(&session, 3, 1, 2, &[7u8, 2, 1, 9, 9, 1]);
-    /// assert_eq!(volume.argmin_3d().get()?, Some([1, 0, 0, 0])); // level, row, column, channel
-    /// assert_eq!(volume.argmax_3d().get()?, Some([1, 0, 1, 0]));
+    /// assert_eq!(volume.argmin().get()?, Some([1, 0, 0, 0]));
+    /// assert_eq!(volume.argmax().get()?, Some([1, 0, 1, 0]));
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
+    #[doc(alias = "minMaxLoc")]
     #[track_caller]
-    pub fn argmin_3d(&self) -> Value<Option<[usize; 4]>> {
-        self.voxel_of(RowReduce::Min, Location::caller())
+    pub fn argmin(&self) -> Value<Option<[usize; 4]>> {
+        self.place_of(RowReduce::Min, Location::caller())
     }
 
-    /// Level, row, column and channel of the largest pixel, of several the first; see [`Image::argmin_3d`].
+    /// Level, row, column and channel of the largest pixel, of several the first; see [`Image::argmin`].
     #[track_caller]
-    pub fn argmax_3d(&self) -> Value<Option<[usize; 4]>> {
-        self.voxel_of(RowReduce::Max, Location::caller())
+    pub fn argmax(&self) -> Value<Option<[usize; 4]>> {
+        self.place_of(RowReduce::Max, Location::caller())
     }
 
-    fn place_of(&self, how: RowReduce, op: &'static str, site: Site) -> Value<Option<[usize; 3]>> {
-        let columns = self.attempt(Shape { width: 1, ..self.shape() }, || {
-            if self.depth() != 1 {
-                let message = format!("the image has {} levels; use {op}_3d, or a slice", self.depth());
-                return Err(Error::parameter(op, message, site));
-            }
-            Ok(self.columns_of(how, site))
-        });
-        let shape = self.shape();
-        Value::of(&columns, move |b: &HostBuffer| first(b, shape).map(|[_, y, x, c]| [y, x, c]))
-    }
-
-    fn voxel_of(&self, how: RowReduce, site: Site) -> Value<Option<[usize; 4]>> {
+    fn place_of(&self, how: RowReduce, site: Site) -> Value<Option<[usize; 4]>> {
         let shape = self.shape();
         let columns = self.attempt(Shape { width: 1, ..shape }, || Ok(self.columns_of(how, site)));
         Value::of(&columns, move |b: &HostBuffer| first(b, shape))
@@ -91,30 +66,20 @@ impl<T: Pixel> Image<T> {
         record(self.session(), Op::RowReduce(RowReduce::First), &inputs, shape, site)
     }
 
-    /// The median of all pixels: their 50th [percentile](Image::percentile), NaN if all are NaN. ([`Image::median`] is the filter.)
-    #[doc(alias = "nanmedian")]
-    #[track_caller]
-    pub fn median_value(&self) -> Value<f64> {
-        self.percentile_at(50.0, "median_value", Location::caller())
-    }
-
-    /// The `percent`-th percentile of all pixels, 0 to 100, exactly: of the two pixels in order between which it lies, the
+    /// The `percent`-th percentile of all pixels, 0 to 100 (50 is the median), exactly: of the two pixels in order between which it lies, the
     /// linear interpolation (`numpy.nanpercentile`). NaN are ignored; of nothing but NaN it is NaN. It is an error if `percent` is not in
     /// 0 to 100.
     ///
     /// The place in the order is found 16 bits at a time, by as many counts: one pass for integers of 8 and 16 bits; two for
     /// `u32`, `i32` and `f32`, four for `f64`, and two more for the pixel that follows.
-    #[doc(alias = "nanpercentile")]
+    #[doc(alias("nanmedian", "nanpercentile"))]
     #[track_caller]
     pub fn percentile(&self, percent: f64) -> Value<f64> {
-        self.percentile_at(percent, "percentile", Location::caller())
-    }
-
-    fn percentile_at(&self, percent: f64, name: &'static str, site: Site) -> Value<f64> {
+        let site = Location::caller();
         let found = self.attempt(Shape::new(1, 1, 1), || {
             if !(0.0..=100.0).contains(&percent) {
                 let message = format!("requested the percentile {percent}; the range is 0 to 100");
-                return Err(Error::parameter(name, message, site));
+                return Err(Error::parameter("percentile", message, site));
             }
             let share = percent / 100.0;
             Ok(if has_levels::<T>() {

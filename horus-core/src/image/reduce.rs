@@ -1,4 +1,4 @@
-//! Reductions of whole images, rows and columns.
+//! Reductions of whole images.
 
 use std::panic::Location;
 
@@ -14,7 +14,7 @@ use crate::shape::Shape;
 /// The largest number of bins of a histogram.
 const MAX_BINS: usize = 1 << 24;
 
-/// Reductions, over all channels together unless said otherwise. Sums run in `f64` and in one fixed order, so that they
+/// Reductions of all pixels, over all channels together; for those of parts see [`Image::over`]. Sums run in `f64` and in one fixed order, so that they
 /// do not depend on the device, on ranks or threads: each row in segments of 1024 columns, counted from column 0, then the
 /// sums of rows in blocks of 1024 rows, then channels. A segment and a block are each added up by 64 lanes and a fixed tree
 /// ([`ops::reduce`](crate::ops::reduce) has the definition); segments, blocks and channels from the first to the last.
@@ -147,37 +147,6 @@ impl<T: Pixel> Image<T> {
         // Counts below 2^53 are exact in f64.
         let read = |b: &HostBuffer| b.as_slice::<f64>().iter().map(|v| *v as u64).collect();
         Value::of(&counts, read)
-    }
-
-    /// The sum of each row, channel by channel: an image of `height x 1` pixels.
-    ///
-    /// ```
-    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
-    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::from_slice(&session, 2, 3, &[1u8, 2, 3, 10, 20, 30]);
-    /// assert_eq!(image.row_sums().to_vec()?, [6.0, 60.0]);
-    /// let parts = image.convert::<f64>() / image.row_sums(); // of each row, the sums repeated along it
-    /// assert_eq!(parts.row_sums().to_vec()?, [1.0, 1.0]);
-    /// # Ok::<(), horus_core::error::Error>(())
-    /// ```
-    #[doc(alias = "reduce")]
-    #[track_caller]
-    pub fn row_sums(&self) -> Image<f64> {
-        self.reduce_rows(RowReduce::Sum, Location::caller())
-    }
-
-    /// The sum of each column, channel by channel: an image of `1 x width` pixels.
-    ///
-    /// ```
-    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
-    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::from_slice(&session, 2, 3, &[1u8, 2, 3, 10, 20, 30]);
-    /// assert_eq!(image.column_sums().to_vec()?, [11.0, 22.0, 33.0]);
-    /// # Ok::<(), horus_core::error::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn column_sums(&self) -> Image<f64> {
-        self.transpose().row_sums().transpose()
     }
 
     pub(super) fn reduce_rows<R: Pixel>(&self, how: RowReduce, site: Site) -> Image<R> {

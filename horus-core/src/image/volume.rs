@@ -38,7 +38,7 @@ const FARTHEST: isize = 1 << 28;
 /// let weights = Image::from_volume(&session, 3, 1, 1, &[1.0, 10.0, 0.1]);
 /// let slopes = (&volume - above) * weights;
 /// assert_eq!(slopes.slice(1).to_vec()?, [1000.0; 4]);
-/// assert_eq!(volume.mean_axis(Axis::Depth).to_vec()?, volume.slice(1).to_vec()?);
+/// assert_eq!(volume.over(Axis::Depth).mean().to_vec()?, volume.slice(1).to_vec()?);
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
 impl<T: Element> Image<T> {

@@ -114,7 +114,7 @@ impl<T: Pixel> Image<T> {
         self.attempt(self.shape(), || {
             let offsets = (0..27).map(|i: isize| [i / 9 - 1, i / 3 % 3 - 1, i % 3 - 1]);
             let around = offsets.map(|by| self.shifted(by, border, site)).collect::<Result<Vec<_>>>()?;
-            Ok(Image::median_of(self.session(), around))
+            Ok(Image::of_all(self.session(), around).median())
         })
     }
 

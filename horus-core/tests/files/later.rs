@@ -11,6 +11,7 @@ use horus_core::image::{Image, Until};
 use horus_core::io::{AnyImage, OpenOptions};
 use horus_core::ops::geometric::Interpolation;
 use horus_core::session::{Session, SessionBuilder};
+use horus_core::shape::Axis;
 use horus_testing::simulated::Simulated;
 
 use super::Folder;
@@ -100,13 +101,14 @@ const PROGRAMS: [(&str, Compute); 9] = [
         let labels = (&image * 5.0).convert::<u8>();
         let parts = image.by_label(&labels, 6);
         let (sums, low) = picture.convert::<u8>().session().get_all((parts.sum(), parts.min()))?;
-        let shapes = labels.label_shapes(6).get()?.into_iter();
+        let shapes = labels.by_label(&labels, 6).shapes().get()?.into_iter();
         let shapes = shapes.flat_map(|s| [s.centre.0, s.centre.1, s.covariance.0, s.covariance.1, s.covariance.2]);
         Ok(bits(sums.into_iter().chain(low.into_iter().map(f64::from)).chain(shapes)))
     }),
     ("rows and columns", |picture| {
         let image = picture.to_unit();
-        let (rows, columns) = (image.row_sums().to_vec()?, image.gauss(1.0).column_sums().to_vec()?);
+        let (rows, columns) =
+            (image.over(Axis::Columns).sum().to_vec()?, image.gauss(1.0).over(Axis::Rows).sum().to_vec()?);
         Ok(bits(rows.into_iter().chain(columns)))
     }),
     ("an order", |picture| Ok(bits([picture.to_unit().percentile(30.0).get()?]))),

@@ -55,8 +55,8 @@ fn program(s: &Session, height: usize) -> Result<Vec<Vec<u8>>> {
     all.push(turned.histogram(13, -20.0, 20.0).get()?.iter().flat_map(|n| n.to_le_bytes()).collect());
     let colours = mask.select([1.0, 0.0, 0.25], &turned); // three channels
     all.push(bits(&colours)?);
-    all.push(bits(&colours.gauss(0.8).row_sums())?);
-    all.push(bits(&turned.column_sums())?);
+    all.push(bits(&colours.gauss(0.8).over(Axis::Columns).sum())?);
+    all.push(bits(&turned.over(Axis::Rows).sum())?);
     all.push(bits(&(&turned - turned.mean()))?);
     all.push(bits(&a)?); // as given
     Ok(all)
@@ -163,7 +163,7 @@ fn results_go_where_the_program_wants_them() {
 /// Two results of one launch that both read rows of other strips.
 fn two_that_read_elsewhere(s: &Session, axis: Axis) -> Result<Vec<Vec<u8>>> {
     let x = given(s, 32, 32);
-    let reciprocal = (&x * x.max_axis(axis)).recip();
+    let reciprocal = (&x * x.over(axis).max()).recip();
     let chosen = reciprocal.gt(0.3).select(reciprocal.absdiff(&x), &reciprocal);
     let median = chosen.median3();
     s.evaluate()?;

@@ -8,7 +8,7 @@ use horus_core::error::Result;
 use horus_core::image::{Image, Until};
 use horus_core::ops::geometric::Interpolation;
 use horus_core::session::Session;
-use horus_core::shape::Border;
+use horus_core::shape::{Axis, Border};
 use horus_testing::simulated::Simulated;
 
 use crate::{KINDS, Kind, ROOM, cpu, device, lanes, one};
@@ -119,7 +119,7 @@ fn a_device_on_the_hosts_memory_beside_one_with_its_own() {
         Ok(vec![
             bits(&(&smooth * &image))?,
             bytemuck::cast_slice(&into).to_vec(),
-            bits(&smooth.median3().column_sums())?,
+            bits(&smooth.median3().over(Axis::Rows).sum())?,
         ])
     };
     let mixed: Vec<Arc<dyn Device>> = vec![Arc::new(Simulated::new(cpu(), ROOM)), Arc::new(cpu()), Arc::new(cpu())];

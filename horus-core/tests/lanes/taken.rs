@@ -5,6 +5,7 @@ use std::sync::Arc;
 use horus_core::device::Device;
 use horus_core::image::Image;
 use horus_core::session::Session;
+use horus_core::shape::Axis;
 
 use crate::{ROOM, cpu, one};
 
@@ -25,7 +26,7 @@ fn each_lane_takes_its_strip_of_a_slice() {
         let pixels = pixels();
         let image = Image::<f32>::from_slice(s, SIDE.0, SIDE.1, &pixels);
         drop(pixels); // the devices have them
-        (image.gauss(1.0) + &image).column_sums().to_vec().unwrap()
+        (image.gauss(1.0) + &image).over(Axis::Rows).sum().to_vec().unwrap()
     };
     assert!(of(&s) == of(&one()));
     let taken: Vec<usize> = taking.iter().map(|d| d.taken()).collect();

@@ -54,7 +54,11 @@ impl Record {
 impl Recording {
     /// Every pending value that somebody can observe, but for those of steps.
     pub fn observable(&self) -> Vec<RecordId> {
-        self.records.iter().filter(|(_, r)| r.handles > 0 && r.is_work() && r.steps.is_empty()).map(|(id, _)| *id).collect()
+        self.records
+            .iter()
+            .filter(|(_, r)| r.handles > 0 && r.is_work() && r.steps.is_empty())
+            .map(|(id, _)| *id)
+            .collect()
     }
 
     /// The operations that an evaluation of `targets` takes. At most `room` bytes are kept of values that the user does not

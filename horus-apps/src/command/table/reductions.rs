@@ -53,17 +53,10 @@ pub(super) const ROWS: &[Operation] = &[
         |v, _| numbers!(counted(v), image => two(image.mean_and_variance())),
     ),
     row(
-        "median_value",
-        &[],
-        "The median of all pixels",
-        "luminance median_value",
-        |v, _| numbers!(v, image => one(image.median_value())),
-    ),
-    row(
         "percentile",
         &[required("percent", Kind::Number, "0 to 100")],
         "The value below which so many percent of all pixels lie, interpolated",
-        "luminance percentile 95",
+        "luminance percentile 50",
         |v, a| {
             let value = numbers!(v, image => image.percentile(a.number("percent")))?;
             value.check()?;
@@ -75,14 +68,14 @@ pub(super) const ROWS: &[Operation] = &[
         &[],
         "Row, column and channel of the smallest pixel, the first of several; its level first in a volume",
         "argmin",
-        |v, _| numbers!(v, image => if image.depth() == 1 { place(image.argmin()) } else { place(image.argmin_3d()) }),
+        |v, _| numbers!(v, image => place(image.argmin(), image.depth() > 1)),
     ),
     row(
         "argmax",
         &[],
         "Row, column and channel of the largest pixel, the first of several; its level first in a volume",
         "argmax",
-        |v, _| numbers!(v, image => if image.depth() == 1 { place(image.argmax()) } else { place(image.argmax_3d()) }),
+        |v, _| numbers!(v, image => place(image.argmax(), image.depth() > 1)),
     ),
     row("count", &[], "The number of true pixels of a mask", "otsu count", |v, _| match &v.pixels {
         Response::Mask(mask) => Ok(one(mask.count())),
@@ -131,8 +124,15 @@ fn two<V: std::fmt::Display + 'static>(value: Value<(V, V)>) -> Answer {
     answer(value, |(a, b)| vec![format!("{a}\t{b}")])
 }
 
-fn place<const N: usize>(value: Value<Option<[usize; N]>>) -> Answer {
-    answer(value, |found| vec![found.map_or_else(|| "none".into(), |at| at.map(|i| i.to_string()).join("\t"))])
+fn place(value: Value<Option<[usize; 4]>>, levels: bool) -> Answer {
+    fn told(place: Option<&[usize]>) -> Vec<String> {
+        let tabs = |at: &[usize]| at.iter().map(usize::to_string).collect::<Vec<_>>().join("\t");
+        vec![place.map_or_else(|| "none".into(), tabs)]
+    }
+    match levels {
+        true => answer(value, |at| told(at.as_ref().map(|at| &at[..]))),
+        false => answer(value, |at| told(at.as_ref().map(|at| &at[1..]))),
+    }
 }
 
 fn stats<T: Pixel>(image: &Image<T>) -> Answer {

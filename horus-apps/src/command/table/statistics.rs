@@ -1,7 +1,7 @@
-//! Statistics along an axis, of tiles and of windows, each as a picture.
+//! Statistics over an axis, of tiles and of windows: pictures of their own.
 
 use horus::prelude::*;
-use horus::types::Tiles;
+use horus::types::{Over, Tiles};
 
 use super::{Family, Operation, Record};
 use crate::batch::Response;
@@ -31,6 +31,12 @@ fn statistics() -> Vec<String> {
     STATISTICS.map(str::to_owned).to_vec()
 }
 
+const REDUCTIONS: [&str; 4] = ["sum", "mean", "min", "max"];
+
+fn reductions() -> Vec<String> {
+    REDUCTIONS.map(str::to_owned).to_vec()
+}
+
 /// A row whose function takes the picture and the arguments.
 const fn row(
     name: &'static str,
@@ -45,32 +51,11 @@ const fn row(
 
 pub(super) const ROWS: &[Operation] = &[
     row(
-        "sum_axis",
-        &[AXIS],
-        "The sum over an axis, whose extent becomes 1",
-        "luminance sum_axis rows",
-        |v, a| numbers!(v, image => v.becomes(image.sum_axis(axis(a)))),
-    ),
-    row(
-        "mean_axis",
-        &[AXIS],
-        "The mean over an axis, whose extent becomes 1",
-        "mean_axis channels",
-        |v, a| numbers!(v, image => v.becomes(image.mean_axis(axis(a)))),
-    ),
-    row(
-        "min_axis",
-        &[AXIS],
-        "The smallest pixel along an axis, whose extent becomes 1",
-        "min_axis columns",
-        |v, a| numbers!(v, image => v.becomes(image.min_axis(axis(a)))),
-    ),
-    row(
-        "max_axis",
-        &[AXIS],
-        "The largest pixel along an axis, whose extent becomes 1",
-        "max_axis channels",
-        |v, a| numbers!(v, image => v.becomes(image.max_axis(axis(a)))),
+        "over",
+        &[AXIS, optional("how", Kind::Choice(reductions), "mean", "what is computed along it")],
+        "The sum, mean, smallest or largest pixel over an axis, whose extent becomes 1",
+        "over channels mean",
+        |v, a| numbers!(v, image => over(v, a, &image.over(axis(a)))),
     ),
     row(
         "cumsum",
@@ -78,20 +63,6 @@ pub(super) const ROWS: &[Operation] = &[
         "The running sums along an axis",
         "luminance cumsum rows cumsum columns",
         |v, a| numbers!(v, image => v.becomes(image.cumsum(axis(a)))),
-    ),
-    row(
-        "row_sums",
-        &[],
-        "The sum of each row: a picture of one column of `f64`",
-        "row_sums",
-        |v, _| numbers!(v, image => v.becomes(image.row_sums())),
-    ),
-    row(
-        "column_sums",
-        &[],
-        "The sum of each column: a picture of one row of `f64`",
-        "column_sums",
-        |v, _| numbers!(v, image => v.becomes(image.column_sums())),
     ),
     row(
         "tiles",
@@ -111,6 +82,18 @@ pub(super) const ROWS: &[Operation] = &[
         },
     ),
 ];
+
+fn over<T: Pixel>(v: &Current, a: &Arguments<'_>, pixels: &Over<T>) -> Current
+where
+    Response: From<Image<T>> + From<Image<T::Linear>> + From<Image<f64>>,
+{
+    match REDUCTIONS[a.choice("how")] {
+        "sum" => v.becomes(pixels.sum()),
+        "mean" => v.becomes(pixels.mean()),
+        "min" => v.becomes(pixels.min()),
+        _ => v.becomes(pixels.max()),
+    }
+}
 
 fn of_each<T: Pixel>(v: &Current, a: &Arguments<'_>, parts: &Tiles<T>) -> Current
 where
