@@ -98,7 +98,6 @@ pub(crate) fn in_place(array: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Optio
         DType::I32 => of::<i32>(array),
         DType::F32 => of::<f32>(array),
         DType::F64 => of::<f64>(array),
-        _ => Ok(None),
     }?;
     Ok(pixels.filter(|pixels| dtype != DType::Bool || truths(pixels)))
 }

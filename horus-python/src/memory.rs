@@ -31,7 +31,6 @@ fn kind(dtype: DType) -> &'static str {
         DType::F32 => "f4",
         DType::F64 => "f8",
         DType::Bool => "b1",
-        _ => "V1",
     }
 }
 

@@ -52,7 +52,7 @@ pub(super) fn adopted(array: &DeviceArray) -> Result<HostBuffer, DeviceError> {
 }
 
 /// An array that shares a buffer.
-pub fn lent(buffer: &HostBuffer) -> DeviceArray {
+pub(super) fn lent(buffer: &HostBuffer) -> DeviceArray {
     let address = buffer.bytes().as_ptr() as usize as u64;
     DeviceArray::ours(address, buffer.len(), Arc::new(buffer.clone()))
 }
