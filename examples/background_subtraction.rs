@@ -1,4 +1,4 @@
-//! What moves in front of a running mean: `cargo run --release --example background_subtraction`.
+//! Moving objects in front of a running mean: `cargo run --release --example background_subtraction`.
 
 use horus::prelude::*;
 
@@ -14,13 +14,13 @@ fn main() -> Result<()> {
         if time == 40 {
             moving.select([0.0, 1.0, 0.0], frame).save("background_subtraction.png")?;
         }
-        // A frame is done with before the next: no more than the background is kept.
+        // Each frame is evaluated before the next: only the background is kept.
         session.evaluate()?;
     }
     Ok(())
 }
 
-/// Where a frame differs by more than `threshold` from the background, which then takes it in at `rate`.
+/// Pixels of a frame that differ by more than `threshold` from the background, which is then updated at `rate`.
 pub(crate) fn foreground(background: &mut Image<f32>, frame: &Image<f32>, threshold: f32, rate: f32) -> Image<bool> {
     let moving = frame.absdiff(&*background).gt(threshold).opening(&Footprint::cross(1));
     *background = &*background * (1.0 - rate) + frame * rate;

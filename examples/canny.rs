@@ -9,14 +9,14 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Where the gradient of the smoothed image is largest along its own direction, more than `low`, and connected to such a
-/// pixel of more than `high`.
+/// Pixels where the gradient of the smoothed image is a maximum along its own direction and exceeds `low`, connected to
+/// such a pixel that exceeds `high`.
 pub(crate) fn canny(image: &Image<f32>, sigma: f64, low: f32, high: f32) -> Result<Image<bool>> {
     let smooth = image.gauss(sigma);
     let (gx, gy) = (smooth.sobel_x(), smooth.sobel_y());
     let magnitude = gx.hypot(&gy);
 
-    // The magnitude one step up or down the gradient lies between a straight and a diagonal neighbour.
+    // The magnitude one step along the gradient is interpolated between a straight and a diagonal neighbour.
     let (ax, ay) = (gx.abs(), gy.abs());
     let (steep, same) = (ay.gt(&ax), (gx * gy).ge(0.0));
     let weight = ax.min(&ay).absdiv(ax.max(&ay), f32::MIN_POSITIVE);
@@ -27,10 +27,10 @@ pub(crate) fn canny(image: &Image<f32>, sigma: f64, low: f32, high: f32) -> Resu
         &weight * diagonal + (1.0 - &weight) * straight
     };
     let thin = magnitude.ge(low) & magnitude.ge(beside(1.0)) & magnitude.ge(beside(-1.0));
-    // Pixels of the frame lack neighbours.
+    // Border pixels lack neighbours.
     let thin = thin.crop(1, 1, image.height() - 2, image.width() - 2).pad(1, 1, 1, 1, Border::Constant(0.0));
 
-    // Grown until nothing changes.
+    // Grows until nothing changes.
     let grow = |edges: &Image<bool>| edges.dilate(&Footprint::rectangle(3, 3)) & &thin;
     let strong = &thin & magnitude.ge(high);
     Ok(image.session().iterate(strong, Until::below(1.0, usize::MAX), grow)?.state)

@@ -1,10 +1,10 @@
-//! Cells counted and measured: `cargo run --release --example cells`.
+//! Counts and measures cells: `cargo run --release --example cells`.
 
 use horus::prelude::*;
 
 fn main() -> Result<()> {
     let session = Session::new()?;
-    // Bright, round, on a ground that is brighter at the right; some of them touch.
+    // Bright round cells, some of which touch, on a background that is brighter at the right.
     let cell = |i: usize| (i * i * 71 % 144, (i * 37 + i * i * i) % 192, 7 + i % 4);
     let image = Image::from_fn(&session, 144, 192, |y, x| {
         let bright = |(cy, cx, radius): (usize, usize, usize)| {
@@ -27,14 +27,14 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Where cells are: above Otsu's threshold, once the uneven ground is taken away; without specks.
+/// The mask of cells: Otsu's threshold after subtraction of the uneven background, without specks.
 pub(crate) fn mask(image: &Image<f32>) -> Image<bool> {
     let bright = image.gauss(1.0).top_hat(&Footprint::disc(12));
     bright.gt(bright.otsu()).opening(&Footprint::disc(2))
 }
 
-/// The tops of the smoothed picture that rise by `contrast` above the saddles to higher ones, numbered: one for each cell, although it
-/// touches others.
+/// Numbered maxima of the smoothed picture that rise by `contrast` above the saddles to higher ones: one for each cell,
+/// even if cells touch.
 pub(crate) fn seeds(image: &Image<f32>, sigma: f64, contrast: f32) -> Image<i32> {
     let smooth = image.gauss(sigma);
     let rise = &smooth - (&smooth - contrast).reconstruct(&smooth, Connectivity::CORNERS);

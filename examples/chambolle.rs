@@ -1,4 +1,4 @@
-//! Noise removed by the least total variation, Chambolle (2004): `cargo run --release --example chambolle`.
+//! Noise removal by minimal total variation, Chambolle (2004): `cargo run --release --example chambolle`.
 
 use horus::prelude::*;
 
@@ -11,10 +11,11 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Slopes down and to the right, times minus the weight: the dual variable, of length 1 at most.
+/// Downward and rightward gradients, times minus the weight: the dual variable, of length 1 at most.
 type Dual = (Image<f32>, Image<f32>);
 
-/// About the image u of the least `|u - image|^2 / 2 + weight * (sum of the lengths of its gradients)`, after so many steps.
+/// Approximates by so many steps the image u that minimises
+/// `|u - image|^2 / 2 + weight * (sum of the lengths of its gradients)`.
 pub(crate) fn chambolle(image: &Image<f32>, weight: f32, steps: usize) -> Result<Image<f32>> {
     let difference = |to, from| Filter::sparse([to, from], [1.0, -1.0]);
     let (south, east) = (difference((1, 0), (0, 0)), difference((0, 1), (0, 0)));
@@ -23,7 +24,7 @@ pub(crate) fn chambolle(image: &Image<f32>, weight: f32, steps: usize) -> Result
         let divergence = py.correlate(&north, Border::Constant(0.0)) + px.correlate(&west, Border::Constant(0.0));
         image + divergence
     };
-    let rate = 0.25; // the largest that is stable
+    let rate = 0.25; // the largest stable rate
     let step = |dual: &Dual| {
         let u = primal(dual);
         let (gy, gx) = (u.correlate(&south, Border::Replicate), u.correlate(&east, Border::Replicate));

@@ -1,4 +1,4 @@
-//! A scanned page turned upright: `cargo run --release --example deskew`.
+//! Rotates a scanned page upright: `cargo run --release --example deskew`.
 
 use horus::prelude::*;
 
@@ -20,12 +20,13 @@ fn main() -> Result<()> {
         println!("turned by {} degrees", angles[best]);
     }
     let upright = scan.rotate_with(angles[best], Interpolation::Bicubic, Border::Constant(0.9));
-    // As it was scanned on the left, upright on the right.
+    // The scan on the left, upright on the right.
     upright.paste(&scan.crop(0, 0, 144, 96), 0, 0).save("deskew.png")?;
     Ok(())
 }
 
-/// How much the rows of the page differ when it is turned by each of the angles, in degrees: the most where its lines lie along rows.
+/// The variance of row sums of the page rotated by each of the angles, in degrees: largest where its lines lie along
+/// rows.
 pub(crate) fn profiles(page: &Image<f32>, angles: &[f64]) -> Result<Vec<f64>> {
     let ink = 1.0 - page;
     let variances = angles.iter().map(|angle| ink.rotate(*angle).over(Axis::Columns).sum().variance());

@@ -1,4 +1,5 @@
-//! Exposures of one scene fused (Mertens, Kautz and Van Reeth 2007): `cargo run --release --example exposure_fusion`.
+//! Fusion of exposures of one scene (Mertens, Kautz and Van Reeth 2007):
+//! `cargo run --release --example exposure_fusion`.
 
 use horus::prelude::*;
 
@@ -14,7 +15,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Each pixel from the exposures where it is best, blended over as many levels of pyramids: no seams.
+/// Takes each pixel from its best exposures, blended over pyramids of so many levels to avoid seams.
 pub(crate) fn fuse(exposures: &[Image<f32>], levels: usize) -> Image<f32> {
     let session = exposures[0].session();
     let qualities: Vec<_> = exposures.iter().map(quality).collect();
@@ -23,7 +24,8 @@ pub(crate) fn fuse(exposures: &[Image<f32>], levels: usize) -> Image<f32> {
     Image::of_all(session, parts).sum().convert()
 }
 
-/// How well each pixel is exposed: its contrast, times its saturation, times how near its channels are to the middle.
+/// Quality of the exposure of each pixel: its contrast, times its saturation, times the closeness of its channels to
+/// mid-grey.
 fn quality(image: &Image<f32>) -> Image<f32> {
     let over_channels = |image: Image<f32>| image.over(Axis::Channels).sum().convert::<f32>();
     let grey = over_channels(image / 3.0);
@@ -32,7 +34,7 @@ fn quality(image: &Image<f32>) -> Image<f32> {
     image.luminance().laplace().abs() * saturation * exposed + 1e-12
 }
 
-/// The image times the weight, detail by detail: each fades over as many pixels as it is large.
+/// The image times the weight, blended by pyramids: each detail fades over a distance of its own size.
 fn weighted(image: &Image<f32>, weight: &Image<f32>, levels: usize) -> Image<f32> {
     if levels == 0 {
         return image * weight;

@@ -1,11 +1,11 @@
-//! Dark frames and a flat field, for any camera: `cargo run --release --example flat_field`.
+//! Dark-frame and flat-field correction, for any camera: `cargo run --release --example flat_field`.
 
 use horus::prelude::*;
 
 fn main() -> Result<()> {
     let session = Session::new()?;
     let scene = session.open("assets/vessels.png")?.luminance().crop(60, 200, 144, 192);
-    // A camera whose light falls off towards the corners, with dust, a dead column, and some dark current.
+    // A camera with vignetting, dust, a dead column, and some dark current.
     let falloff = Image::from_index(&session, 144, 192, |y, x: Image<f32>| {
         let dust = (&y - 40.0).hypot(&x - 130.0).lt(7.0) | (&y - 100.0).hypot(&x - 40.0).lt(4.0);
         let light = 1.0 - (&y - 72.0).hypot(&x - 96.0).square() / 24_000.0;
@@ -21,19 +21,19 @@ fn main() -> Result<()> {
     let flats: Vec<_> = (5..10).map(|i| frame(&falloff, 30_000 * i)).collect();
     let raw = frame(&(scene * falloff), 300_000);
     let even = correct(&raw, &darks, &flats) / 20_000.0;
-    // As it was taken on the left, corrected on the right.
+    // The raw frame on the left, corrected on the right.
     let taken = raw.convert::<f32>() / 20_000.0;
     even.paste(&taken.crop(0, 0, 144, 96), 0, 0).save("flat_field.png")?;
     Ok(())
 }
 
-/// The frame without its dark current, as under even light: divided by the flat field, whose mean becomes 1.
+/// Subtracts the dark current and divides by the flat field, whose mean becomes 1, as if the light were even.
 pub(crate) fn correct(raw: &Image<u16>, darks: &[Image<u16>], flats: &[Image<u16>]) -> Image<f32> {
-    // Of several frames the median, without the noise of one. Differences of `u16` would saturate at 0.
+    // The median of several frames is less noisy than one. Differences of `u16` would saturate at 0.
     let master = |frames: &[Image<u16>]| Image::of_all(raw.session(), frames).median().convert::<f32>();
     let dark = master(darks);
     let flat = master(flats) - &dark;
     let even = (raw.convert::<f32>() - dark) * flat.mean() / flat.max(1.0);
-    // Pixels that see next to nothing take the median of those around them.
+    // Nearly blind pixels take the median of their neighbourhood.
     flat.lt(flat.mean() * 0.1).select(even.median3(), &even)
 }

@@ -1,11 +1,11 @@
-//! One sharp picture from several, each in focus at another depth: `cargo run --release --example focus_stack`.
+//! One sharp picture from several with different focus: `cargo run --release --example focus_stack`.
 
 use horus::prelude::*;
 
 fn main() -> Result<()> {
     let session = Session::new()?;
     let scene = session.open("assets/vessels.png")?.to_unit().crop(60, 220, 144, 192);
-    // The further from the plane in focus, the more blurred.
+    // Blur grows with the distance from the plane in focus.
     let depth = Image::<f32>::index(&session, Shape::new(144, 192, 1), Axis::Columns) / 64.0;
     let frames = [0.5, 1.5, 2.5].map(|focus| {
         let away = depth.absdiff(focus);
@@ -17,8 +17,8 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Each pixel of the frame that is sharpest there, and the number of that frame: the depth. Sharpness is the square of the
-/// Laplacian, under a Gaussian of `sigma`.
+/// Each pixel of the frame that is sharpest there, and the number of that frame: the depth. Sharpness is the square of
+/// the Laplacian, smoothed by a Gaussian of `sigma`.
 pub(crate) fn focus_stack(frames: &[Image<f32>], sigma: f64) -> (Image<f32>, Image<f32>) {
     let sharpness = |frame: &Image<f32>| frame.luminance().laplace().square().gauss(sigma);
     let (mut stack, mut sharpest) = (frames[0].clone(), sharpness(&frames[0]));

@@ -9,12 +9,12 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// How much each pixel looks like part of a dark line at the most fitting of the scales `sigmas`: equation 15, with
-/// `beta` and, at each scale, half the largest norm of a Hessian as `c`.
+/// The likelihood that each pixel belongs to a dark line, at the best of the scales `sigmas`: equation 15, with `beta`
+/// and, at each scale, half the largest norm of a Hessian as `c`.
 pub(crate) fn frangi(image: &Image<f32>, sigmas: &[f64], beta: f32) -> Image<f32> {
     let mut lines = image.zeros_like();
     for &sigma in sigmas {
-        // The Hessian on the scale of the image, and its eigenvalues: `large` has the larger magnitude inside dark lines.
+        // The Hessian at the scale, and its eigenvalues: `large` has the larger magnitude inside dark lines.
         let second = |y, x| image.gauss_derivative(sigma, y, x) * (sigma * sigma) as f32;
         let (yy, xy, xx) = (second(2, 0), second(1, 1), second(0, 2));
         let mean = (&xx + &yy) * 0.5;

@@ -1,10 +1,10 @@
-//! How large things are, by sieves (Matheron 1975): `cargo run --release --example granulometry`.
+//! Size distribution by openings (Matheron 1975): `cargo run --release --example granulometry`.
 
 use horus::prelude::*;
 
 fn main() -> Result<()> {
     let session = Session::new()?;
-    // Grains of radius 2 to 7, strewn about.
+    // Scattered grains of radius 2 to 7.
     let grain = |i: usize| (i * i * 71 % 144, i * i * i * 113 % 192, 2 + i % 6);
     let grains = Image::from_fn(&session, 144, 192, |y, x| {
         let covers =
@@ -15,13 +15,13 @@ fn main() -> Result<()> {
     if session.rank() == 0 {
         shares.iter().enumerate().for_each(|(i, share)| println!("radius {}: {:.2} %", i + 1, share * 100.0));
     }
-    // The larger, the brighter.
+    // Larger grains are brighter.
     (sizes / 8.0).save("granulometry.png")?;
     Ok(())
 }
 
-/// The share of the brightness that is lost from each disc of radius 1, 2, and so on to the next, and the radius at which each pixel
-/// loses the most.
+/// The share of brightness lost between successive openings by discs of radius 1, 2, and so on, and for each pixel the
+/// radius of the largest loss.
 pub(crate) fn granulometry(image: &Image<f32>, largest: usize) -> Result<(Vec<f64>, Image<f32>)> {
     let openings = (1..=largest).map(|radius| image.opening(&Footprint::disc(radius)));
     let sieved: Vec<_> = std::iter::once(image.clone()).chain(openings).collect();

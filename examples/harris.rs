@@ -11,14 +11,15 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// The determinant less `k` times the squared trace of the gradient's second moments under a Gaussian of `sigma`.
+/// The determinant less `k` times the squared trace of the second-moment matrix of the gradient, under a Gaussian of
+/// `sigma`.
 pub(crate) fn harris(image: &Image<f32>, sigma: f64, k: f32) -> Image<f32> {
     let (gx, gy) = (image.sobel_x(), image.sobel_y());
     let (xx, xy, yy) = (gx.square().gauss(sigma), (&gx * &gy).gauss(sigma), gy.square().gauss(sigma));
     &xx * &yy - xy.square() - (xx + yy).square() * k
 }
 
-/// The largest responses among `size x size` pixels, if they are more than a hundredth of the largest of all.
+/// Maxima of the response among `size x size` pixels that exceed a hundredth of the global maximum.
 pub(crate) fn corners(response: &Image<f32>, size: usize) -> Image<bool> {
     response.eq(response.dilate(&Footprint::rectangle(size, size))) & response.gt(response.max_value() * 0.01)
 }

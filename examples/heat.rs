@@ -1,4 +1,4 @@
-//! Heat that spreads in a plate: `cargo run --release --example heat`.
+//! Diffusion of heat in a plate: `cargo run --release --example heat`.
 
 use std::ops::ControlFlow::Continue;
 
@@ -7,7 +7,7 @@ use horus::prelude::*;
 fn main() -> Result<()> {
     let session = Session::new()?;
     let wires = Image::worms(&session, 192, 256).crop(0, 110, 192, 64);
-    // Side by side: at first, and after 16, 32 and 48 steps.
+    // Side by side: the initial state, and after 16, 32 and 48 steps.
     let mut times = Image::zeros(&session, 192, 256).paste(&wires, 0, 0);
     session.iterate_watched(
         wires,
@@ -23,7 +23,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// A step of the equation of heat: a `rate` of up to 0.25 is stable. No heat leaves the plate.
+/// A step of the heat equation, stable for a `rate` of up to 0.25. No heat leaves the plate.
 pub(crate) fn heat(u: &Image<f32>, rate: f32) -> Image<f32> {
     let laplacian = Filter::sparse([(-1, 0), (0, -1), (0, 0), (0, 1), (1, 0)], [1.0, 1.0, -4.0, 1.0, 1.0]);
     u + u.correlate(&laplacian, Border::Replicate) * rate

@@ -1,4 +1,4 @@
-//! Holes filled by Jacobi's iteration for the equation of Laplace: `cargo run --release --example jacobi`.
+//! Fills holes by Jacobi's iteration for Laplace's equation: `cargo run --release --example jacobi`.
 
 use horus::prelude::*;
 
@@ -13,7 +13,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// The image with each pixel of the holes the mean of its four neighbours, until a step changes none by `tolerance`.
+/// Replaces each pixel of the holes by the mean of its four neighbours, until a step changes none by `tolerance`.
 pub(crate) fn jacobi(image: &Image<f32>, holes: &Image<bool>, tolerance: f64) -> Result<Image<f32>> {
     let neighbours = Filter::sparse([(-1, 0), (0, -1), (0, 1), (1, 0)], [0.25; 4]);
     let begin = holes.select(image.over(&!holes).mean(), image);

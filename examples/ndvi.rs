@@ -1,10 +1,10 @@
-//! The vegetation index of two bands of a satellite (Rouse et al. 1974): `cargo run --release --example ndvi`.
+//! The vegetation index of two satellite bands (Rouse et al. 1974): `cargo run --release --example ndvi`.
 
 use horus::prelude::*;
 
 fn main() -> Result<()> {
     let session = Session::new()?;
-    // What grows, from nothing to a forest, and the counts of the two bands; a strip was not seen.
+    // Vegetation cover from nothing to forest, and the counts of the two bands; a strip was not seen.
     let cover = 1.0 - session.open("assets/vessels.png")?.to_unit().channel(1).crop(60, 200, 144, 192);
     let cover = (cover.gauss(1.0) - 0.35) * 2.0;
     let seen = Image::from_index(&session, 144, 192, |y, x: Image<f32>| (y - x * 0.2).absdiff(70.0).gt(3.0));
@@ -30,7 +30,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// The difference of near infrared and red by their sum, in -1..=1; 0 where neither was seen.
+/// The difference of near infrared and red divided by their sum, in -1..=1; 0 where neither was seen.
 pub(crate) fn ndvi(red: &Image<u16>, near: &Image<u16>) -> Image<f32> {
     // Differences of `u16` would saturate at 0.
     let (red, near) = (red.convert::<f32>(), near.convert::<f32>());
@@ -38,7 +38,7 @@ pub(crate) fn ndvi(red: &Image<u16>, near: &Image<u16>) -> Image<f32> {
     sum.gt(0.0).select((near - red) / &sum, 0.0)
 }
 
-/// The mean of what was seen of each field `0..count`.
+/// The mean of the visible part of each field `0..count`.
 pub(crate) fn by_field(index: &Image<f32>, seen: &Image<bool>, fields: &Image<u8>, count: usize) -> Value<Vec<f64>> {
     index.by_label(&seen.select(fields, u8::MAX), count).mean()
 }

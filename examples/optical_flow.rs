@@ -1,11 +1,11 @@
-//! Where each pixel moves (Lucas and Kanade 1981, from coarse to fine): `cargo run --release --example optical_flow`.
+//! Motion of each pixel (Lucas and Kanade 1981, from coarse to fine): `cargo run --release --example optical_flow`.
 
 use horus::prelude::*;
 
 fn main() -> Result<()> {
     let session = Session::new()?;
     let image = session.open("assets/vessels.png")?.luminance();
-    // The second picture is turned about a point, and so every pixel moves in another direction.
+    // The second picture is rotated, so that every pixel moves in another direction.
     let turned = image.rotate_with(2.0, Interpolation::Bicubic, Border::Reflect101);
     let [first, second] = [image, turned].map(|i| i.crop(120, 160, 144, 192));
     let (down, right) = flow(&first, &second, 15, 4);
@@ -20,8 +20,8 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// How far down and to the right each pixel of `first` lies in `second`, if the `size x size` pixels around it move alike; by so many
-/// levels of pyramids.
+/// Displacement of each pixel from `first` to `second`, down and to the right, assuming that the `size x size` pixels
+/// around it move alike; computed over pyramids of so many levels.
 pub(crate) fn flow(first: &Image<f32>, second: &Image<f32>, size: usize, levels: usize) -> (Image<f32>, Image<f32>) {
     let (mut down, mut right) = (first.zeros_like(), first.zeros_like());
     if levels > 1 {

@@ -1,4 +1,4 @@
-//! The threshold of Otsu (1979), with morphology before and after it: `cargo run --release --example otsu`.
+//! Otsu's threshold (1979), with morphology before and after it: `cargo run --release --example otsu`.
 
 use horus::prelude::*;
 
@@ -9,14 +9,14 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// What is dark and narrow, by Otsu's threshold, without specks.
+/// Dark and narrow parts by Otsu's threshold, without specks.
 pub(crate) fn vessels(image: &Image<f32>) -> Result<Image<bool>> {
     let dark = image.black_hat(&Footprint::disc(6));
     let threshold = otsu(&dark, 256)?;
     Ok(dark.gt(threshold).opening(&Footprint::cross(1)))
 }
 
-/// The middle of the bin of the histogram that divides the pixels into two classes of the largest variance between them.
+/// The middle of the histogram bin that divides the pixels into two classes with the largest variance between them.
 pub(crate) fn otsu(image: &Image<f32>, bins: usize) -> Result<f32> {
     let (low, high) = image.session().get_all((image.min_value(), image.max_value()))?;
     let counts = image.histogram(bins, low.into(), high.into()).get()?;

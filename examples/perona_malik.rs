@@ -11,8 +11,8 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Diffusion that differences much larger than `kappa` hinder; a `rate` of up to 0.25 is stable. Nothing flows through the
-/// frame.
+/// Diffusion hindered by differences much larger than `kappa`, stable for a `rate` of up to 0.25. Nothing flows across
+/// the border.
 pub(crate) fn perona_malik(image: &Image<f32>, kappa: f32, rate: f32, steps: usize) -> Result<Image<f32>> {
     let towards = |dy, dx| Filter::sparse([(dy, dx), (0, 0)], [1.0, -1.0]);
     let (north, south, west, east) = (towards(-1, 0), towards(1, 0), towards(0, -1), towards(0, 1));

@@ -11,7 +11,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// `a` where `mask` is 1, `b` where it is 0: each detail fades over as many pixels as it is large.
+/// `a` where `mask` is 1, `b` where it is 0: each detail fades over a distance of its own size.
 pub(crate) fn blend(a: &Image<f32>, b: &Image<f32>, mask: &Image<f32>, levels: usize) -> Image<f32> {
     let mix = |a: &Image<f32>, b: &Image<f32>| b + (a - b) * mask;
     if levels == 0 {

@@ -1,4 +1,4 @@
-//! A picture turned and shifted onto another (Lucas and Kanade 1981): `cargo run --release --example registration`.
+//! Rotates and shifts a picture onto another (Lucas and Kanade 1981): `cargo run --release --example registration`.
 
 use horus::prelude::*;
 
@@ -8,19 +8,19 @@ fn main() -> Result<()> {
     let fixed = image.crop(60, 200, 144, 192);
     let moving = image.rotate_with(3.0, Interpolation::Bicubic, Border::Reflect101).crop(56, 207, 144, 192);
     let motion = register(&fixed, &moving, &[6.0, 3.0, 1.0])?;
-    // Red and cyan where they differ: as taken on the left, registered on the right.
+    // Red and cyan where they differ: unregistered on the left, registered on the right.
     let both = |other: &Image<f32>| Image::stack(&session, [&fixed, other, other]);
     both(&moved(&moving, motion)).paste(&both(&moving).crop(0, 0, 144, 96), 0, 0).save("registration.png")?;
     Ok(())
 }
 
-/// The picture read at positions that are turned about the upper left corner, in radians, then shifted down and right.
+/// The picture sampled at positions rotated about the upper left corner, in radians, then shifted down and right.
 pub(crate) fn moved(image: &Image<f32>, [turn, down, right]: [f64; 3]) -> Image<f32> {
     let map = [[turn.cos(), -turn.sin(), right], [turn.sin(), turn.cos(), down]];
     image.affine(map, (image.height(), image.width()), Interpolation::Bilinear, Border::Constant(-1.0))
 }
 
-/// The motion of `moving` onto `fixed`, of the least squares of differences: Newton's steps, under ever narrower Gaussians.
+/// The motion of `moving` onto `fixed` with the least squared differences: Newton's steps, under ever narrower Gaussians.
 pub(crate) fn register(fixed: &Image<f32>, moving: &Image<f32>, sigmas: &[f64]) -> Result<[f64; 3]> {
     let [mut turn, mut down, mut right] = [0.0; 3];
     let [y, x] = [Axis::Rows, Axis::Columns].map(|axis| Image::index(fixed.session(), fixed.shape(), axis));

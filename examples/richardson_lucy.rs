@@ -14,7 +14,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// What most likely became `blurred` by convolution with `psf`, after so many steps. Nothing shines beyond the frame.
+/// The most likely source of `blurred` under convolution with `psf`, after so many steps. It is dark beyond the frame.
 pub(crate) fn richardson_lucy(blurred: &Image<f32>, psf: &Filter, steps: usize) -> Result<Image<f32>> {
     let border = Border::Constant(0.0);
     let grey = Image::constant(blurred.session(), blurred.height(), blurred.width(), 0.5);

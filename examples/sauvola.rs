@@ -9,7 +9,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// A threshold for each pixel, `m (1 + k (s / r - 1))`, of the mean `m` and the standard deviation `s` of the
+/// The threshold `m (1 + k (s / r - 1))` for each pixel, with the mean `m` and the standard deviation `s` of the
 /// `size x size` pixels around it.
 pub(crate) fn sauvola(image: &Image<f32>, size: usize, k: f64, r: f64) -> Image<f32> {
     // The mean of squares less the square of the mean needs the digits of f64.

@@ -1,4 +1,4 @@
-//! Vessels cut out and measured, without a watershed: `cargo run --release --example segment`.
+//! Segments and measures vessels, without a watershed: `cargo run --release --example segment`.
 
 use horus::prelude::*;
 
@@ -18,14 +18,15 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// 1 on vessels, 0 elsewhere: what is dark and narrow in the smoothed picture, by Otsu's threshold, without specks and gaps.
+/// 1 on vessels, 0 elsewhere: dark and narrow parts of the smoothed picture by Otsu's threshold, without specks and
+/// gaps.
 pub(crate) fn segment(image: &Image<f32>) -> Image<u8> {
     let dark = image.gauss(1.0).black_hat(&Footprint::disc(6));
     let cross = Footprint::cross(1);
     dark.gt(dark.otsu()).opening(&cross).closing(&cross).convert()
 }
 
-/// The share of each tile that is vessels.
+/// The share of vessels in each tile.
 pub(crate) fn density(labels: &Image<u8>, size: usize) -> Image<f64> {
     labels.tiles(size, size).mean()
 }

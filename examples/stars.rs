@@ -1,10 +1,10 @@
-//! Stars found, placed and measured: `cargo run --release --example stars`.
+//! Finds, locates and measures stars: `cargo run --release --example stars`.
 
 use horus::prelude::*;
 
 fn main() -> Result<()> {
     let session = Session::new()?;
-    // Points of light, spread by the air, and a sky that is brighter below.
+    // Points of light, blurred by the air, and a sky that is brighter below.
     let star = |i: usize| (i * i * 711 % 1439, i * i * i * 389 % 1919, 3.0 / i as f32);
     let image = Image::from_fn(&session, 144, 192, |y, x| {
         let distance = |cy: usize, cx: usize| (y as f32 - cy as f32 / 10.0).hypot(x as f32 - cx as f32 / 10.0);
@@ -27,7 +27,8 @@ pub(crate) fn without_sky(image: &Image<f32>, radius: usize) -> Image<f32> {
     image - image.median_under(&Footprint::disc(radius), Border::Reflect101)
 }
 
-/// The pixels, numbered star by star, that rise `sigmas` deviations above the noise once each is smoothed as a star is spread.
+/// The pixels, numbered star by star, that exceed the noise by `sigmas` deviations after smoothing with the width of a
+/// star.
 pub(crate) fn stars(light: &Image<f32>, sigmas: f64) -> Image<i32> {
     let smooth = light.gauss(1.5);
     // The deviation of a normal distribution from the median of distances: stars hardly change it.
@@ -35,7 +36,7 @@ pub(crate) fn stars(light: &Image<f32>, sigmas: f64) -> Image<i32> {
     smooth.gt(noise * sigmas).label(Connectivity::CORNERS)
 }
 
-/// The light of each star, and the row and the column of its centre.
+/// The brightness of each star, and the row and column of its centre.
 pub(crate) fn measure(light: &Image<f32>, labels: &Image<i32>) -> Result<Vec<[f64; 3]>> {
     let count = labels.max_value().get()? as usize + 1;
     let [y, x] = [Axis::Rows, Axis::Columns].map(|axis| light * Image::index(light.session(), light.shape(), axis));

@@ -1,4 +1,4 @@
-//! Which way fibres lie, and how much they agree: `cargo run --release --example structure_tensor`.
+//! Direction and coherence of fibres: `cargo run --release --example structure_tensor`.
 
 use std::f32::consts::{FRAC_PI_2, PI};
 
@@ -8,18 +8,18 @@ fn main() -> Result<()> {
     let session = Session::new()?;
     let image = Image::worms(&session, 144, 192);
     let (angle, coherence) = orientation(&image, 2.0);
-    // The hue is the direction, the saturation how much gradients agree.
+    // The hue is the direction, the saturation the coherence of gradients.
     Image::stack(&session, [angle / PI, coherence, image]).hsv_to_rgb().save("structure_tensor.png")?;
     Ok(())
 }
 
-/// The direction of lines, anti-clockwise from 0 to pi, and how much the gradients around each pixel agree about it, from 0 to 1: by
-/// their second moments under a Gaussian of `sigma`.
+/// The direction of lines, anti-clockwise from 0 to pi, and the coherence of the gradients around each pixel, from 0 to
+/// 1: from their second moments under a Gaussian of `sigma`.
 pub(crate) fn orientation(image: &Image<f32>, sigma: f64) -> (Image<f32>, Image<f32>) {
     let (gy, gx) = (image.sobel_y(), image.sobel_x());
     let (yy, yx, xx) = (gy.square().gauss(sigma), (&gy * &gx).gauss(sigma), gx.square().gauss(sigma));
     let (cos, sin) = (&xx - &yy, yx * 2.0);
-    // Gradients lie across lines.
+    // Gradients are perpendicular to lines.
     let angle = FRAC_PI_2 - sin.atan2(&cos) * 0.5;
     (angle, cos.hypot(sin).absdiv(xx + yy, f32::MIN_POSITIVE))
 }

@@ -6,11 +6,11 @@ fn main() -> Result<()> {
     let session = Session::new()?;
     let image = session.open("assets/vessels.png")?.luminance();
     let template = image.crop(120, 370, 41, 51);
-    // Brighter, of less contrast and blurred, it is found again.
+    // The template is found in a brighter, blurred image with less contrast.
     let image = (image * 0.7 + 0.2).gauss(1.0);
     let score = match_template(&image, &template)?;
 
-    // The score belongs to the template's centre; a frame of its size shows where it lies.
+    // The score belongs to the template's centre; a frame of its size marks the position.
     let best = score.eq(score.max_value()).pad(20, 20, 25, 25, Border::Constant(0.0));
     let frame = best.dilate(&Footprint::rectangle(41, 51)).morphological_gradient(&Footprint::rectangle(3, 3));
     frame.select(1.0, image).crop(60, 256, 192, 256).save("template_matching.png")?;

@@ -1,4 +1,4 @@
-//! A picture worked on tile by tile: `cargo run --release --example tiling`.
+//! Processes a picture tile by tile: `cargo run --release --example tiling`.
 
 use horus::prelude::*;
 
@@ -16,7 +16,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// What `work`, which looks no further than `margin` pixels, makes of the image, by tiles of `size x size` pixels.
+/// The result of `work`, which reads at most `margin` pixels around each pixel, by tiles of `size x size` pixels.
 pub(crate) fn tiled(
     image: &Image<f32>,
     size: usize,
@@ -27,7 +27,7 @@ pub(crate) fn tiled(
     let mut whole = image.zeros_like();
     for top in (0..height).step_by(size) {
         for left in (0..width).step_by(size) {
-            // The tile, and around it what its pixels depend on.
+            // The tile with the margin that its pixels depend on.
             let (bottom, right) = ((top + size).min(height), (left + size).min(width));
             let (y, x) = (top.saturating_sub(margin), left.saturating_sub(margin));
             let (below, beyond) = ((bottom + margin).min(height), (right + margin).min(width));

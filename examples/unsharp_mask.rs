@@ -9,7 +9,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// The image with what a Gaussian of `sigma` takes away from it added `amount` times.
+/// Adds `amount` times the detail that a Gaussian of `sigma` removes.
 pub(crate) fn unsharp_mask(image: &Image<f32>, sigma: f64, amount: f32) -> Image<f32> {
     (image + (image - image.gauss(sigma)) * amount).clamp(0.0, 1.0)
 }

@@ -1,4 +1,4 @@
-//! Which device a session computes on, and when it is opened.
+//! Choice of a session's device, and the time of opening it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -38,8 +38,8 @@ pub(crate) fn open(choice: &DeviceChoice, threads: Option<usize>, local: Local) 
     Ok(device)
 }
 
-/// Opens several devices of this process, all at once, and logs them. The host's threads are divided among GPUs for their copies; those
-/// of a CPU compute meanwhile.
+/// Opens several devices of this process at the same time, and logs them. The host's threads are
+/// divided among GPUs for their copies; those of a CPU compute meanwhile.
 pub(crate) fn open_lanes(lanes: &[LaneChoice], threads: Option<usize>) -> Result<Vec<Arc<dyn Device>>> {
     let mut named = Vec::new();
     for lane in lanes {
@@ -78,18 +78,18 @@ mod gpu {
 
     use super::{Device, Local, OPENED, Ordering, Result};
 
-    /// Fails immediately where there can be no GPU.
+    /// Fails immediately if there can be no GPU.
     pub(super) fn look() -> Result<()> {
         CudaDevice::look()
     }
 
-    /// How many there are.
+    /// Number of GPUs.
     pub(super) fn count() -> Result<usize> {
         CudaDevice::count()
     }
 
-    /// The GPU of number `ordinal`, which then all ranks of this node share, or one for this rank of them: for the only
-    /// one, that with most free memory.
+    /// The GPU of number `ordinal`, shared by all ranks of this node; by default one for this rank,
+    /// or, for a single rank, the one with the most free memory.
     pub(super) fn open(
         ordinal: Option<usize>,
         threads: Option<usize>,
@@ -130,10 +130,10 @@ mod gpu {
     }
 }
 
-/// Whether this process has opened a GPU: the next session has its context at once.
+/// `true` once this process has opened a GPU: the next session then has its context at once.
 static OPENED: AtomicBool = AtomicBool::new(false);
 
-/// Where a session's device comes from.
+/// The source of a session's device.
 pub(crate) enum Origin {
     Open(Box<dyn Device>),
     Later(Devices),
@@ -150,7 +150,8 @@ pub(crate) struct Devices {
     opening: Mutex<Option<Opening>>,
 }
 
-/// A GPU that is being opened. Its thread is waited for: a process must not end in the middle of what the driver does.
+/// A GPU that is being opened. Its thread is joined: the process must not end inside a call of the
+/// driver.
 struct Opening(Option<JoinHandle<Result<Box<dyn Device>>>>);
 
 impl Opening {
@@ -179,7 +180,7 @@ impl Drop for Opening {
 }
 
 impl Devices {
-    /// What was chosen: open if it takes no time, if `eager`, or if there is but one answer.
+    /// The chosen device: open if that takes no time, if `eager`, or if there is no choice.
     pub(crate) fn begin(
         choice: DeviceChoice,
         threads: Option<usize>,
@@ -227,8 +228,8 @@ impl Devices {
         Ok(Box::new(CpuDevice::sharing(Arc::clone(&self.workers), Arc::clone(&self.pool))?))
     }
 
-    /// What was asked for, or what is predicted to finish first: the device and why. A GPU that `auto` finds and cannot
-    /// use is none.
+    /// The requested device, or the one predicted to finish first, with the reason. A GPU that
+    /// `auto` finds but cannot use is ignored.
     fn take(&self, gpu: bool, why: String) -> Result<(Box<dyn Device>, String)> {
         match self.choice {
             DeviceChoice::Cuda(_) => Ok((self.gpu()?, "as requested".into())),
@@ -246,7 +247,7 @@ impl Chooser for Devices {
         let failed = |e: horus_core::comm::CommError| e.during(comm.rank(), "choosing a device");
         let begun = OPENED.load(Ordering::Relaxed) || self.opening().is_some();
         let forecast = Prediction::of(work, &here::candidates(self.workers.threads()), comm.size(), begun);
-        // Where a GPU is on its way or there, may differ from rank to rank.
+        // The state of opening a GPU may differ between ranks.
         let mut gpu = vec![u8::from(forecast.gpu < forecast.cpu)];
         comm.broadcast(0, &mut gpu).map_err(failed)?;
         let taken = self.take(gpu == [1], forecast.to_string());
@@ -263,25 +264,26 @@ impl Chooser for Devices {
         if self.choice != DeviceChoice::Auto || OPENED.load(Ordering::Relaxed) {
             return;
         }
-        // A byte is about a pixel, or less than one.
+        // A byte of a file is a pixel at most, roughly.
         let work = Work { filtering: bytes as f64 * self.steps_per_pixel, ..Work::default() };
         let forecast = Prediction::of(&work, &here::candidates(self.workers.threads()), 1, false);
         let mut opening = self.opening();
         if forecast.gpu < forecast.cpu && opening.is_none() {
-            // A thread that cannot be had now is asked for again when the device is chosen.
+            // If no thread starts now, the GPU is opened when the device is chosen.
             *opening = Opening::begin(&self.choice, self.threads, self.local).ok();
         }
     }
 }
 
-/// Seconds that a program of this work is predicted to take on the CPU with so many threads and on a GPU, its start included: what a
-/// session without other ranks chooses its device by.
+/// Predicted seconds of a program of this work on the CPU with so many threads, and on a GPU
+/// including its start: the criterion by which a session without other ranks chooses its device.
 pub fn predicted(work: &Work, threads: usize) -> (f64, f64) {
     let Prediction { cpu, gpu } = Prediction::of(work, &here::candidates(threads), 1, false);
     (cpu.as_secs_f64(), gpu.as_secs_f64())
 }
 
-/// How long a program is predicted to take on each device, good for the choice between seconds and milliseconds.
+/// Predicted time of a program on each device, accurate enough to distinguish seconds from
+/// milliseconds.
 #[derive(Clone, Copy, Debug)]
 struct Prediction {
     cpu: Duration,
@@ -289,9 +291,10 @@ struct Prediction {
 }
 
 impl Prediction {
-    /// `begun` says whether a GPU is open, or is being opened.
+    /// `begun` is `true` if a GPU is open, or is being opened.
     fn of(work: &Work, (cpu, gpu): &(Profile, Profile), ranks: usize, begun: bool) -> Prediction {
-        /// Seconds for a program, and for a GPU to start and to be let go (16 cores of a server, an H100).
+        /// Seconds of a program's overhead, and of a GPU's start and release (16 cores of a server,
+        /// an H100).
         const PROGRAM: f64 = 1e-3;
         const START: f64 = 0.3;
         let seconds = |s: f64| Duration::try_from_secs_f64(s).unwrap_or(Duration::MAX);

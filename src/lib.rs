@@ -1,8 +1,8 @@
 //! Image programs written sequentially, run in parallel on anything.
 //!
-//! A program over images mentions no device, copy, rank or halo exchange. Each call records an operation; when a value
-//! is looked at, the recorded program is optimised and runs on the CPU's cores, a GPU, or many processes. The same
-//! program gives the same bits everywhere.
+//! A program over images mentions no device, copy, rank or halo exchange. Each call records an
+//! operation; when a value is read, the recorded program is optimised and runs on the CPU's cores,
+//! a GPU, or many processes. The same program gives the same bits everywhere.
 //!
 //! # Open, filter, save
 //! ```
@@ -19,20 +19,22 @@
 //! # Ok(())
 //! # }
 //! ```
-//! [`Session::new`] chooses the GPU or the CPU, whichever is predicted to finish the first evaluation sooner;
-//! [`Session::builder`] and the environment override it. `open` reads PNG, JPEG, TIFF, PNM, BMP and npy as
-//! [`AnyImage`], whose pixels have the file's type. Most programs continue with `luminance`, one channel of `f32` in
-//! `0..=1`, or `to_unit`, all channels so; `save` takes `0..=1` back to the full range of the file. Pixels also come
-//! from slices and arrays ([`Image::from_slice`], [`Image::from_array`]) and go there ([`Image::to_vec`],
-//! [`Image::to_array`], [`Image::read_into`]); fastest from and to memory that a GPU reads and writes by itself
-//! ([`Pixels`](prelude::Pixels)).
+//! [`Session::new`] chooses the GPU or the CPU, whichever is predicted to finish the first
+//! evaluation sooner; [`Session::builder`] and the environment override it. `open` reads PNG, JPEG,
+//! TIFF, PNM, BMP and npy as [`AnyImage`], whose pixels have the file's type. Most programs
+//! continue with `luminance`, one channel of `f32` in `0..=1`, or `to_unit`, all channels so;
+//! `save` takes `0..=1` back to the full range of the file. Pixels also come from slices and arrays
+//! ([`Image::from_slice`], [`Image::from_array`]) and go there ([`Image::to_vec`],
+//! [`Image::to_array`], [`Image::read_into`]); fastest from and to memory that a GPU reads and
+//! writes by itself ([`Pixels`](prelude::Pixels)).
 //!
-//! # What recording means
-//! An [`Image`] is a handle on a value that has not been computed yet. Operators and methods only append to the
-//! session's program, take no time and leave their operands as they are, so `&image` lends an operand and `image` gives
-//! it away. Looking at a value computes what it needs, once: [`Image::save`], [`Image::to_vec`], [`Image::to_array`],
-//! [`Image::pixel`], [`Value::get`]. Because it sees the whole program by then, it fuses operations, shares what is
-//! computed twice, and moves only the pixels that have to move.
+//! # Recording
+//! An [`Image`] is a handle on a value that has not been computed yet. Operators and methods only
+//! append to the session's program, take no time and leave their operands as they are, so `&image`
+//! lends an operand and `image` gives it away. Reading a value computes its dependencies, once:
+//! [`Image::save`], [`Image::to_vec`], [`Image::to_array`], [`Image::pixel`], [`Value::get`]. As
+//! the whole program is known by then, Horus fuses operations, shares common parts, and moves only
+//! the pixels that must move.
 //! ```
 //! # use horus::prelude::*;
 //! # fn main() -> Result<()> {
@@ -51,10 +53,11 @@
 //! ```
 //!
 //! # Scalars, reductions, masks
-//! The other operand of a pixel operation is an image, a scalar, an array of one value per channel, or a reduction (a
-//! [`Value`]), which need not be evaluated first ([`Argument`](horus_core::image::Argument)). Extents of 1 broadcast:
-//! one channel combines with many, a row or a column with an image. Comparisons yield masks, `Image<bool>`, which
-//! combine by `& | ^ !`.
+//! The other operand of a pixel operation is an image, a scalar, an array of one value per channel,
+//! or a reduction (a [`Value`]), which need not be evaluated first
+//! ([`Argument`](horus_core::image::Argument)). Extents of 1 broadcast: one channel combines with
+//! many, a row or a column with an image. Comparisons yield masks, `Image<bool>`, which combine by
+//! `& | ^ !`.
 //! ```
 //! # use horus::prelude::*;
 //! # fn main() -> Result<()> {
@@ -71,11 +74,12 @@
 //! ```
 //!
 //! # Borders
-//! Filters read beyond the edge of an image; the edge mode ([`Border`]) says what they find there. Named filters
-//! (`gauss`, `sobel_x`, `erode`, ...) mirror the image about its edge pixels ([`Border::Reflect101`]). For another edge
-//! mode take the taps from [`filters`] and pass them to [`Image::correlate`] or [`Image::separable`]. `rotate` and
-//! `translate` leave 0 where there is no source; [`Image::rotate_with`] and [`Image::affine`] take an edge mode, and
-//! [`Image::pad`] applies one.
+//! Filters read beyond the edge of an image; the border mode ([`Border`]) defines the values there.
+//! Named filters (`gauss`, `sobel_x`, `erode`, ...) mirror the image about its edge pixels
+//! ([`Border::Reflect101`]). For another border mode take the taps from [`filters`] and pass them
+//! to [`Image::correlate`] or [`Image::separable`]. `rotate` and `translate` leave 0 where there is
+//! no source; [`Image::rotate_with`] and [`Image::affine`] take a border mode, and [`Image::pad`]
+//! applies one.
 //! ```
 //! # use horus::prelude::*;
 //! # fn main() -> Result<()> {
@@ -90,11 +94,12 @@
 //! ```
 //!
 //! # Errors
-//! Recording never fails. An invalid call, such as sizes that differ or a negative sigma, yields an image that carries
-//! its error, with the line of *your* program, and so does everything computed from it. Whatever looks at such an image
-//! returns that first error; [`Image::check`] returns it at any time. Only opening and looking return a
-//! [`Result`], so a program needs `?` there alone. An error that nobody looked at is a warning. Warnings go to the
-//! program's logger (of the crate `log`), or to standard error where it has installed none.
+//! Recording never fails. An invalid call, such as sizes that differ or a negative sigma, yields an
+//! image that carries its error, with the line of *your* program, and so does everything computed
+//! from it. Reading such an image returns that first error; [`Image::check`] returns it at any
+//! time. Only opening and reading return a [`Result`], so a program needs `?` only there. An error
+//! that is never read is logged as a warning. Warnings go to the program's logger (of the crate
+//! `log`), or to standard error if there is none.
 //! ```
 //! # use horus::prelude::*;
 //! # fn main() -> Result<()> {
@@ -108,19 +113,21 @@
 //! ```
 //!
 //! # When to evaluate
-//! [`Session::evaluate`](horus_core::session::Session::evaluate) computes every image that the program still holds. No result
-//! depends on it, and most programs never call it. Call it
-//! - at the end of each iteration of a long loop that carries images on (`state = f(state, frame)`) and saves or gets
-//!   nothing in that iteration: pending operations keep the images alive that they read;
-//! - before and after what you measure;
-//! - to get the errors of images that nothing looks at.
+//! [`Session::evaluate`](horus_core::session::Session::evaluate) computes every image that the
+//! program still holds. No result depends on it, and most programs never call it. Call it
+//! - at the end of each iteration of a long loop that carries images on (`state = f(state, frame)`)
+//!   and saves or gets nothing in that iteration: pending operations keep the images alive that
+//!   they read;
+//! - before and after the code that you measure;
+//! - to get the errors of images that are never read.
 //!
-//! Drop images that are no longer needed before, to save their computation.
+//! Drop unneeded images before, to save their computation.
 //!
 //! # On many ranks
-//! With the feature `mpi`, `mpirun -n 4 program` runs the program on four ranks, each of which computes some rows of
-//! every image. All run the same program on the same values, so everything that looks at a value is collective: every
-//! rank calls it and gets the same result. Rank 0 alone reads and writes files; prints are up to the program:
+//! With the feature `mpi`, `mpirun -n 4 program` runs the program on four ranks, each of which
+//! computes some rows of every image. All run the same program on the same values, so reading a
+//! value is collective: every rank calls it and gets the same result. Only rank 0 reads and writes
+//! files; printing is up to the program:
 //! ```
 //! # use horus::prelude::*;
 //! # fn main() -> Result<()> {
@@ -139,23 +146,25 @@
 //! [dependencies]
 //! horus-image = { path = "../horus" } # where you cloned the repository
 //! ```
-//! - `cuda` (default): NVIDIA GPUs. Nothing is needed to build it; driver and NVRTC are loaded at run time, and without
-//!   them the CPU computes.
+//! - `cuda` (default): NVIDIA GPUs. It builds without CUDA; driver and NVRTC are loaded at run
+//!   time, and without them the CPU computes.
 //! - `mpi`: ranks under `mpirun`. Needs an MPI library and libclang to build.
 //!
-//! Build with `--release`: without optimisation the kernels of the CPU are some 75 times slower. To debug your own crate at
-//! full speed, let its `Cargo.toml` optimise those that it depends on, without their debug information:
+//! Build with `--release`: without optimisation the kernels of the CPU are some 75 times slower. To
+//! debug your own crate at full speed, let its `Cargo.toml` optimise its dependencies, without
+//! their debug information:
 //! ```toml
 //! [profile.dev.package."*"]
 //! opt-level = 3
 //! debug = false
 //! ```
 //!
-//! # Where to look
-//! [`Image`] and [`Value`] have all operations, with examples; [`filters`] the taps and footprints; [`Builder`] and
-//! [`settings`] what can be set; [`Session`] what can be asked (`stats`, `times`, `rank`). `examples/` in the
-//! repository has programs with their pictures, `docs/names.md` what functions of SciPy, OpenCV and imageproc are
-//! called here, and `ARCHITECTURE.md` explains how it works.
+//! # Further reading
+//! [`Image`] and [`Value`] have all operations, with examples; [`filters`] the taps and footprints;
+//! [`Builder`] and [`settings`] the settings; [`Session`] the state of a session (`stats`, `times`,
+//! `rank`). `examples/` in the repository has programs with their pictures, `docs/names.md` maps
+//! names of SciPy, OpenCV and imageproc to those of Horus, and `ARCHITECTURE.md` explains how it
+//! works.
 //!
 //! [`AnyImage`]: prelude::AnyImage
 //! [`Border`]: prelude::Border
@@ -195,19 +204,19 @@ pub use horus_core::error::{Error, Result};
 pub use horus_core::image::Image;
 #[doc(inline)]
 pub use horus_core::io::AnyImage;
-/// The crate ndarray, whose types are in signatures ([`Image::to_array`](prelude::Image::to_array)), in the version
-/// that Horus uses.
+/// The crate ndarray, whose types appear in signatures
+/// ([`Image::to_array`](prelude::Image::to_array)), in the version that Horus uses.
 pub use horus_core::ndarray;
 pub use ranks::ranks;
 pub use session::{Builder, Session};
 
-/// What can go wrong, down to the device.
+/// Errors, down to those of the device.
 pub mod error {
     #[doc(inline)]
     pub use horus_core::error::{Cause, DeviceError, Error, MemoryBound, Recorded, Result, Site, SourceLine};
 }
 
-/// Pictures in files and in memory, and where they go, beyond the prelude.
+/// Pictures in files and in memory, and their targets, beyond the prelude.
 pub mod io {
     #[doc(inline)]
     pub use horus_core::host::workers::Workers;
@@ -221,7 +230,8 @@ pub mod io {
     pub use horus_core::session::PixelsRead;
 }
 
-/// Many pictures, one after the other: what [`Session::series`](horus_core::session::Session::series) takes and yields.
+/// Many pictures in sequence: arguments and results of
+/// [`Session::series`](horus_core::session::Session::series).
 pub mod series {
     #[doc(inline)]
     pub use horus_core::image::Pixels;
@@ -229,7 +239,8 @@ pub mod series {
     pub use horus_core::series::{Frames, Input, Item, Savable, Saved, Saves, Series};
 }
 
-/// Operations on pixels by name, for [`Image::unary`](prelude::Image::unary), `binary` and `compare`.
+/// Operations on pixels by name, for [`Image::unary`](prelude::Image::unary), `binary` and
+/// `compare`.
 pub mod ops {
     #[doc(inline)]
     pub use horus_core::ops::pixel::{PixelInfo, PixelKind, PixelOp, TABLE};
@@ -243,7 +254,7 @@ pub mod comm {
     pub use horus_core::comm::{Alone, Begun, CommError, Communicator, Parcel};
 }
 
-/// Traits that bound methods, for generic code, and what sessions hand out.
+/// Traits that bound methods, for generic code, and types that sessions return.
 pub mod types {
     #[doc(inline)]
     pub use horus_core::dtype::{Arithmetic, Element};
@@ -258,7 +269,7 @@ pub mod types {
     pub use horus_core::session::{Canceller, MemoryInUse, MemoryUse, Pending, SessionBuilder};
 }
 
-/// What a program needs: `use horus::prelude::*`.
+/// The names that programs need: `use horus::prelude::*`.
 pub mod prelude {
     #[doc(inline)]
     pub use crate::session::{Builder, Session};

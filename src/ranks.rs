@@ -1,4 +1,4 @@
-//! The ranks that run a program together: who they are, and how cores are divided among them.
+//! The ranks that run a program together, and the division of cores among them.
 
 use std::num::NonZero;
 use std::sync::Arc;
@@ -6,14 +6,15 @@ use std::sync::Arc;
 use horus_core::comm::{Alone, Communicator};
 use horus_core::error::Result;
 
-/// Variables that launchers set: Open MPI and PRRTE, PMI-1 and PMI-2 (MPICH, Slurm), Intel MPI, MVAPICH.
+/// Variables set by launchers: Open MPI and PRRTE, PMI-1 and PMI-2 (MPICH, Slurm), Intel MPI,
+/// MVAPICH.
 const LAUNCHERS: [&str; 6] =
     ["OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", "MV2_COMM_WORLD_SIZE"];
 
-/// The ranks that this process belongs to: those of MPI, if a launcher such as `mpirun` started the process (and Horus
-/// was built with its feature `mpi`); else this process alone.
+/// The ranks that this process belongs to: those of MPI, if a launcher such as `mpirun` started the
+/// process (and Horus was built with its feature `mpi`); else this process alone.
 ///
-/// Sessions call this themselves. A program calls it if it must know its rank before it opens a session.
+/// Sessions call this themselves. A program calls it to know its rank before it opens a session.
 ///
 /// # Errors
 /// [`Error::Config`](horus_core::error::Error::Config) if MPI cannot be used.
@@ -24,7 +25,7 @@ pub fn ranks() -> Result<Arc<dyn Communicator>> {
     under_launcher()
 }
 
-/// Whether a launcher started this process and expects it to finalise MPI.
+/// Returns `true` if a launcher started this process and expects it to finalise MPI.
 pub(crate) fn launched() -> bool {
     LAUNCHERS.iter().any(|name| std::env::var_os(name).is_some())
 }

@@ -1,4 +1,4 @@
-//! The session that users open: it chooses the device.
+//! The session type for users, which chooses the device.
 
 use std::io::Write as _;
 use std::ops::Deref;
@@ -14,21 +14,22 @@ use crate::devices::{Devices, Origin, open, open_lanes};
 use crate::{ranks, weights};
 
 /// An open session: it owns images and runs programs on its device. Cheap to clone.
-// Called as the core's, which it is with a choice among this machine's devices; users see only this one.
+// Named like the core's session, to which it adds the choice among this machine's devices; users
+// see only this one.
 #[derive(Clone, Debug)]
 pub struct Session(CoreSession);
 
 impl Session {
-    /// Opens a session on the best available device: the GPU or the CPU, whichever is predicted to finish the first
-    /// evaluated program sooner, the start of a GPU included. The choice is made at the first evaluation, for the whole
-    /// session and all ranks, and logged.
+    /// Opens a session on the best available device: the GPU or the CPU, whichever is predicted to
+    /// finish the first evaluated program sooner, including the start of a GPU. The choice is made
+    /// at the first evaluation, for the whole session and all ranks, and logged.
     ///
-    /// Environment variables override it ([`settings`](crate::settings)). Collective: all ranks must open sessions
-    /// together.
+    /// Environment variables override it ([`settings`](crate::settings)). Collective: all ranks
+    /// must open sessions together.
     ///
     /// # Errors
-    /// [`Error::Config`] if the environment requests a device that does not exist. That a GPU is not usable may only be
-    /// reported by the first evaluation.
+    /// [`Error::Config`] if the environment requests a device that does not exist. An unusable GPU
+    /// may be reported only by the first evaluation.
     pub fn new() -> Result<Session> {
         Session::builder().build()
     }
@@ -38,10 +39,10 @@ impl Session {
         Builder::default()
     }
 
-    /// Ends the process with this status, as the last thing that a program does: device memory, kernels and the
-    /// driver's context are left to the system, which frees them faster than destructors would. Destructors do not run,
-    /// and other threads end where they are, so everything must have been written before. Standard output is flushed;
-    /// if that fails, the status is at least 1.
+    /// Ends the process with this status, as the last action of a program: device memory, kernels
+    /// and the driver's context are left to the system, which frees them faster than destructors
+    /// would. Destructors do not run, and other threads are stopped, so everything must have been
+    /// written before. Standard output is flushed; if that fails, the status is at least 1.
     ///
     /// Under a launcher such as `mpirun` the session is closed first, and the process ends as with
     /// [`std::process::exit`], which finalises MPI.
@@ -70,7 +71,7 @@ impl Deref for Session {
 
 type Configure = Box<dyn FnOnce(SessionBuilder) -> SessionBuilder>;
 
-/// Settings of a [`Session`]. What is not set comes from the environment, then from a default.
+/// Settings of a [`Session`]. The environment sets the defaults.
 #[must_use]
 #[derive(Default)]
 pub struct Builder {
@@ -86,22 +87,23 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Sets the device: `auto` (the GPU or the CPU, whichever is predicted to finish the first evaluated program
-    /// sooner), `cpu`, `cuda` or `cuda:N`; or several devices, as [`Builder::devices`] takes them: `cuda:all`, `cuda:0,1`,
-    /// `cuda:0+cpu`.
+    /// Sets the device: `auto` (the GPU or the CPU, whichever is predicted to finish the first
+    /// evaluated program sooner), `cpu`, `cuda` or `cuda:N`; or several devices, as
+    /// [`Builder::devices`] takes them: `cuda:all`, `cuda:0,1`, `cuda:0+cpu`.
     pub fn device(mut self, name: impl Into<String>) -> Self {
         self.device = Some(name.into());
         self
     }
 
-    /// Sets several devices of this process, each of which computes a strip of every image: `cpu`, `cuda:N` or `cuda:all`. They share
-    /// the host's memory, so that each copies its strip from and to the program's arrays. Rows are divided by what is
-    /// predicted of each device, or by [`Builder::weights`], one per device. A program that is predicted to take less time on the first
-    /// device alone runs there. Not under `mpirun`.
+    /// Sets several devices of this process, each of which computes a strip of every image: `cpu`,
+    /// `cuda:N` or `cuda:all`. They share the host's memory, so each copies its strip from and to
+    /// the program's arrays. Rows are divided by the predicted speed of each device, or by
+    /// [`Builder::weights`], one per device. A program that is predicted to take less time on the
+    /// first device alone runs there. Not under `mpirun`.
     ///
     /// ```
     /// # use horus::prelude::*;
-    /// let session = Session::builder().devices(["cpu", "cpu"]).threads(2).build()?; // more than one needs a GPU to be of use
+    /// let session = Session::builder().devices(["cpu", "cpu"]).threads(2).build()?; // several are useful only with a GPU
     /// let image = Image::from_slice(&session, 2, 2, &[1.0f32, 2.0, 3.0, 4.0]);
     /// assert_eq!((image + 1.0).to_vec()?, [2.0, 3.0, 4.0, 5.0]);
     /// # Ok::<(), Error>(())
@@ -111,35 +113,37 @@ impl Builder {
         self.device(names.join("+"))
     }
 
-    /// Has every program take all of several devices, whatever is predicted; see
+    /// Uses all of several devices for every program, regardless of predictions; see
     /// [`SessionBuilder::all_lanes`](horus_core::session::SessionBuilder::all_lanes).
     pub fn all_lanes(self, on: bool) -> Self {
         self.with(move |b| b.all_lanes(on))
     }
 
-    /// Sets the number of threads of the CPU device, or of copies to and from a GPU (at most 16). Default: one per
-    /// core, divided among the ranks that share the cores. Results do not depend on it.
+    /// Sets the number of threads of the CPU device, or of copies to and from a GPU (at most 16).
+    /// Default: one per core, divided among the ranks that share the cores. Results do not depend
+    /// on it.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads);
         self
     }
 
-    /// Opens the device immediately, and with `auto` a GPU if there is one: for measurements, and for programs that do
-    /// little at first and much later. Otherwise a GPU is opened in the background until the first evaluation, which
-    /// waits for it and reports errors.
+    /// Opens the device immediately, and with `auto` a GPU if there is one: for measurements, and
+    /// for programs that do little at first and much later. Otherwise a GPU is opened in the
+    /// background until the first evaluation, which waits for it and reports errors.
     pub fn eager(mut self, on: bool) -> Self {
         self.eager = on;
         self
     }
 
-    /// Hints how many multiply-adds the program does, roughly, for each pixel of the pictures that it opens. If these
-    /// are many, `auto` starts to open a GPU while the first picture is read. Results do not depend on it.
+    /// Hints at the approximate number of multiply-adds per pixel of the pictures that the program
+    /// opens. If there are many, `auto` starts to open a GPU while the first picture is read.
+    /// Results do not depend on it.
     pub fn steps_per_pixel(mut self, steps: f64) -> Self {
         self.steps_per_pixel = steps;
         self
     }
 
-    /// How much is optimised.
+    /// Sets the optimisation mode.
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = Some(mode);
         self
@@ -151,21 +155,22 @@ impl Builder {
         self
     }
 
-    /// Sets the local rank, this rank's index among the ranks of its node, by which a GPU is chosen if none is named
-    /// (default: as the communicator says).
+    /// Sets the local rank, this rank's index among the ranks of its node, by which a GPU is chosen
+    /// if none is named (default: that of the communicator).
     pub fn rank_on_node(mut self, rank: usize) -> Self {
         self.rank_on_node = Some(rank);
         self
     }
 
-    /// Divides rows among ranks in proportion to `weights`, one per rank; or among several devices of this process, one per device.
+    /// Divides rows among ranks in proportion to `weights`, one per rank; or among several devices
+    /// of this process, one per device.
     pub fn weights(mut self, weights: Vec<f64>) -> Self {
         self.weights = Some(weights);
         self
     }
 
-    /// Calls `observer` before each step of each evaluation. It may drop, copy and record images of the session, which takes
-    /// effect when the evaluation is over; looking at values is [`Error::Reentry`].
+    /// Calls `observer` before each step of each evaluation. It may drop, copy and record images of
+    /// the session, which takes effect after the evaluation; reading values is [`Error::Reentry`].
     pub fn observer(self, observer: impl Fn(Progress<'_>) + Send + Sync + 'static) -> Self {
         self.with(move |b| b.observer(observer))
     }
@@ -175,8 +180,8 @@ impl Builder {
         self.with(move |b| b.explain(sink))
     }
 
-    /// Also passes the text of the recorded graph, of the graph after each pass of optimizing, and of what there is of the plan
-    /// after each pass of planning, to the sink of [`Builder::explain`].
+    /// Also passes the text of the recorded graph, of the graph after each optimisation pass, and
+    /// of the unfinished plan after each planning pass, to the sink of [`Builder::explain`].
     pub fn explain_passes(self, on: bool) -> Self {
         self.with(move |b| b.explain_passes(on))
     }
@@ -186,44 +191,48 @@ impl Builder {
         self.with(move |b| b.compare_naive(on))
     }
 
-    /// Records when each step ran; see [`CoreSession::trace_json`].
+    /// Records the time of each step; see [`CoreSession::trace_json`].
     pub fn trace(self, on: bool) -> Self {
         self.with(move |b| b.trace(on))
     }
 
-    /// Asks the device when it copies and computes, by its own clock; see [`CoreSession::measured`].
+    /// Measures copies and kernels by the device's own clock; see [`CoreSession::measured`].
     pub fn measure(self, on: bool) -> Self {
         self.with(move |b| b.measure(on))
     }
 
-    /// Overlaps halo exchanges with the rows of a strip that do not need the halo, whatever `HORUS_OVERLAP` says; see
-    /// [`SessionBuilder::overlap`].
+    /// Overlaps halo exchanges with the rows of a strip that do not need the halo; overrides
+    /// `HORUS_OVERLAP`. See [`SessionBuilder::overlap`].
     pub fn overlap(self, on: bool) -> Self {
         self.with(move |b| b.overlap(on))
     }
 
-    /// How images get to a GPU and back, whatever `HORUS_TRANSFER` says; see [`SessionBuilder::transfer`].
+    /// Sets the transfer strategy of images between host and GPU; overrides `HORUS_TRANSFER`. See
+    /// [`SessionBuilder::transfer`].
     pub fn transfer(self, transfer: Transfer) -> Self {
         self.with(move |b| b.transfer(transfer))
     }
 
-    /// What becomes of what filters read, whatever `HORUS_STENCIL` says; see [`SessionBuilder::stencil`].
+    /// Sets the treatment of filter inputs; overrides `HORUS_STENCIL`. See
+    /// [`SessionBuilder::stencil`].
     pub fn stencil(self, stencil: Stencil) -> Self {
         self.with(move |b| b.stencil(stencil))
     }
 
-    /// How many steps of a loop one launch makes, whatever `HORUS_STEPS` says; see [`SessionBuilder::steps_per_launch`].
+    /// Sets the number of loop steps per launch; overrides `HORUS_STEPS`. See
+    /// [`SessionBuilder::steps_per_launch`].
     pub fn steps_per_launch(self, steps: Steps) -> Self {
         self.with(move |b| b.steps_per_launch(steps))
     }
 
-    /// Bounds the memory for images on the host, whatever `HORUS_HOST_MEMORY` says; see [`SessionBuilder::host_memory`].
+    /// Bounds the memory for images on the host; overrides `HORUS_HOST_MEMORY`. See
+    /// [`SessionBuilder::host_memory`].
     pub fn host_memory(self, bytes: usize) -> Self {
         self.with(move |b| b.host_memory(bytes))
     }
 
-    /// Evaluates automatically once so many operations are pending, or so many bytes of images are alive only because
-    /// pending operations read them.
+    /// Evaluates automatically once so many operations are pending, or so many bytes of images are
+    /// alive only because pending operations read them.
     pub fn flush_limits(self, operations: usize, bytes: usize) -> Self {
         self.with(move |b| b.flush_limits(operations, bytes))
     }
@@ -236,8 +245,8 @@ impl Builder {
     /// Opens the session.
     ///
     /// # Errors
-    /// [`Error::Config`] if a setting cannot be honoured, or a variable of the environment ([`VARIABLES`](crate::settings::VARIABLES)) has a
-    /// value that no device takes, needed or not.
+    /// [`Error::Config`] if a setting cannot be honoured, or a variable of the environment
+    /// ([`VARIABLES`](crate::settings::VARIABLES)) has an invalid value, even if it is not used.
     pub fn build(self) -> Result<Session> {
         settings::check()?;
         let choice = match self.device {

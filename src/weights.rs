@@ -1,4 +1,4 @@
-//! How rows are divided among ranks of unequal speed: what `HORUS_WEIGHTS` says.
+//! Division of rows among ranks of unequal speed, according to `HORUS_WEIGHTS`.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,7 +11,7 @@ use horus_core::image::Image;
 use horus_core::session::Session;
 use horus_core::settings::{NodeWeights, WEIGHTS, Weights};
 
-/// The weight of each rank as `given`: nodes are divided among their ranks in rank order.
+/// The weight of each rank according to `given`: nodes are divided among their ranks in rank order.
 pub(crate) fn weights(
     given: &Weights,
     comm: &dyn Communicator,
@@ -28,7 +28,7 @@ pub(crate) fn weights(
     }
 }
 
-/// The weight of each rank, which is on node `node_of[rank]`.
+/// The weight of each rank; rank `r` is on node `node_of[r]`.
 fn divide(given: &[NodeWeights], node_of: &[usize]) -> Result<Vec<f64>, String> {
     let count = node_of.iter().max().map_or(0, |n| n + 1);
     if given.len() != count {
@@ -58,7 +58,7 @@ fn nodes_of_ranks(comm: &dyn Communicator) -> Result<Vec<usize>> {
     Ok(nodes.into_iter().map(|n| n as usize).collect())
 }
 
-/// The weight of each device of this process as `given`.
+/// The weight of each device of this process according to `given`.
 pub(crate) fn of_lanes(given: &Weights, devices: &[Arc<dyn Device>]) -> Result<Vec<f64>> {
     let failed = |why: String| WEIGHTS.refused(&given.to_string(), &why);
     match given {
@@ -76,7 +76,7 @@ pub(crate) fn of_lanes(given: &Weights, devices: &[Arc<dyn Device>]) -> Result<V
     }
 }
 
-/// Seconds that a fixed filter takes, at best of several rounds; the first begins after `ready`.
+/// Least seconds of a fixed filter over several rounds, the first of which begins after `ready`.
 fn fastest(session: &Session, ready: impl FnOnce() -> Result<()>) -> Result<f64> {
     const SIZE: usize = 512;
     const ROUNDS: usize = 4;
@@ -92,7 +92,7 @@ fn fastest(session: &Session, ready: impl FnOnce() -> Result<()>) -> Result<f64>
     Ok(best)
 }
 
-/// The speed of each rank in a fixed filter, all measuring at once as they will compute at once.
+/// The speed of each rank in a fixed filter; all measure at once because they will compute at once.
 fn measured(comm: &dyn Communicator, open: &dyn Fn() -> Result<Box<dyn Device>>) -> Result<Vec<f64>> {
     if comm.size() == 1 {
         return Ok(vec![1.0]);
@@ -117,13 +117,13 @@ mod tests {
         Ok(Box::new(CpuDevice::new(Some(1))?))
     }
 
-    /// What the text asks for.
+    /// The weights for this text.
     fn asked(text: &str, comm: &dyn Communicator) -> Result<Vec<f64>> {
         let given: Weights = text.parse().map_err(|why: String| WEIGHTS.refused(text, &why))?;
         weights(&given, comm, &cpu)
     }
 
-    /// On three ranks of one node.
+    /// The weights on three ranks of one node.
     fn on_three(text: &str) -> Vec<f64> {
         let all = ThreadComm::run(3, |c| asked(text, &c).unwrap());
         assert!(all.iter().all(|w| *w == all[0]), "{text}: {all:?}");
@@ -134,7 +134,7 @@ mod tests {
         asked(text, &Alone).unwrap_err().to_string()
     }
 
-    /// On ranks of the nodes given.
+    /// The weights on ranks of the given nodes.
     fn divided(text: &str, node_of: &[usize]) -> Result<Vec<f64>, String> {
         match format!("node:{text}").parse()? {
             Weights::Nodes(nodes) => divide(&nodes, node_of),
@@ -155,7 +155,7 @@ mod tests {
     fn a_node_is_divided_among_its_ranks_in_their_order_wherever_they_are() {
         assert_eq!(divided("2,1", &[0, 0, 1]).unwrap(), [1.0, 1.0, 1.0]);
         assert_eq!(divided("2(1,3),1", &[0, 0, 1, 1]).unwrap(), [0.5, 1.5, 0.5, 0.5]);
-        // As `mpirun --map-by node` places them.
+        // As placed by `mpirun --map-by node`.
         assert_eq!(divided("2(1,3),1", &[0, 1, 0, 1]).unwrap(), [0.5, 0.5, 1.5, 0.5]);
         assert_eq!(divided("6(1,1,4),8(3,1),5", &[0, 1, 2, 0, 1, 0]).unwrap(), [1.0, 6.0, 5.0, 1.0, 2.0, 4.0]);
         assert_eq!(divided("1,4(1,0),0(2,1)", &[0, 1, 2, 2, 1]).unwrap(), [1.0, 4.0, 0.0, 0.0, 0.0]);
@@ -168,7 +168,7 @@ mod tests {
             let weights = divided(text, &node_of).unwrap();
             for (node, expected) in [3.0, 6.0, 1.0].into_iter().enumerate() {
                 let sum: f64 = (0..6).filter(|r| node_of[*r] == node).map(|r| weights[r]).sum();
-                assert!((sum - expected).abs() < 1e-15 * 6.0, "{text}: {weights:?}"); // a rounding of each rank
+                assert!((sum - expected).abs() < 1e-15 * 6.0, "{text}: {weights:?}"); // one rounding per rank
             }
         }
     }

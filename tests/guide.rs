@@ -1,4 +1,4 @@
-//! The gallery of examples, the table of names and the book are complete and true.
+//! Completeness and accuracy of the gallery of examples, the table of names and the book.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -49,7 +49,7 @@ fn each_example_is_short_and_has_its_place_in_the_gallery() {
     }
 }
 
-/// Runs each example as a user does, and looks at what it writes.
+/// Runs each example as a user does, and compares its output.
 #[test]
 fn the_gallery_shows_what_the_examples_write() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -57,7 +57,8 @@ fn the_gallery_shows_what_the_examples_write() {
     fs::copy(root().join("assets/vessels.png"), folder.path().join("assets/vessels.png")).expect("a copy");
     // `cargo test` has built them; `cargo test --test guide` has not.
     let mut build = Command::new(env!("CARGO"));
-    // Of the whole workspace, as the test command does: packages alone have other features, and all would be compiled again.
+    // Built for the whole workspace, like the test: single packages have other features, and
+    // everything would be compiled again.
     build.args(["build", "--quiet", "--workspace", "--examples"]).current_dir(root());
     if !cfg!(feature = "cuda") {
         build.arg("--no-default-features");
@@ -75,15 +76,15 @@ fn the_gallery_shows_what_the_examples_write() {
         let written = open(folder.path().join(format!("{name}.png")));
         let shown = open(root().join(format!("assets/gallery/{name}.png")));
         let difference = written.absdiff(shown).max_value().get().unwrap_or_else(|e| panic!("{name}: {e}"));
-        // A function of the platform's library may round a pixel the other way.
+        // The platform's mathematical functions may round a pixel the other way.
         assert!(difference <= 1, "{name} writes another picture than the gallery shows, by {difference} levels");
     }
 }
 
-/// The names in the first column of the tables of Rust, but the first.
+/// The names in the first column of the Rust tables, except the first table.
 fn named() -> BTreeSet<String> {
     let (_, tables) = NAMES.split_once("## In and out").expect("the tables");
-    // The names of Python are tested there, in test_book.py.
+    // The names of Python are tested in test_book.py.
     let (tables, _) = tables.split_once("## From CuPy").expect("the names in Python");
     let cells = tables.lines().filter_map(|l| l.strip_prefix('|')?.split('|').next());
     let code = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>());
@@ -130,7 +131,7 @@ fn the_table_of_names_names_what_there_is() {
 
 #[test]
 fn the_table_of_names_is_complete() {
-    // What is no operation on pixels, or no other library has.
+    // Not pixel operations, or without counterparts in other libraries.
     let others = [
         "binary",
         "channels",
@@ -157,7 +158,7 @@ fn the_table_of_names_is_complete() {
     }
 }
 
-/// Methods stand in the documentation in the order of modules.
+/// The documentation lists methods in the order of modules.
 #[test]
 fn the_page_of_images_begins_with_what_everybody_needs() {
     let at = |file: &str, modules: &[&str]| -> Vec<usize> {
@@ -172,7 +173,7 @@ fn the_page_of_images_begins_with_what_everybody_needs() {
     assert!(at("image/mod.rs", &order).is_sorted(), "arithmetic, filters, geometry");
 }
 
-/// The other names under which functions in the files at or under `path` are found.
+/// The aliases of functions in the files at or under `path`.
 fn aliases(path: PathBuf) -> BTreeSet<String> {
     if path.is_dir() {
         return fs::read_dir(path).expect("a folder").flat_map(|f| aliases(f.expect("a file").path())).collect();
@@ -182,7 +183,8 @@ fn aliases(path: PathBuf) -> BTreeSet<String> {
     lines.flat_map(|l| l.split('"').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>()).collect()
 }
 
-/// Who searches the documentation for a function of SciPy or OpenCV finds what the table of names names first beside it.
+/// Searching the documentation for a function of SciPy or OpenCV finds the name that the table of
+/// names lists first.
 #[test]
 fn the_documentation_is_searched_by_the_names_of_scipy_and_opencv() {
     let mut found = operations();
@@ -206,8 +208,8 @@ fn the_documentation_is_searched_by_the_names_of_scipy_and_opencv() {
     assert!(count > 70, "{count} names");
 }
 
-/// Examples compile for those who depend on `horus` and import its prelude: the core has the same one, under the same name in hidden
-/// lines.
+/// Examples compile for users of `horus` who import its prelude: the core has the same prelude,
+/// under the same name in hidden lines.
 #[test]
 fn examples_of_the_documentation_are_those_of_a_user() {
     let (mut blocks, mut wrong) = (0, Vec::new());
@@ -239,7 +241,8 @@ fn examples_of_the_documentation_are_those_of_a_user() {
     assert!(wrong.is_empty(), "these lines are no user's: {wrong:#?}");
 }
 
-/// What programs call in other libraries, to be found in the table of names or among what there is not (yet).
+/// Functions called in other libraries, each of which must be in the table of names or in the list
+/// of missing ones.
 const LOOKED_FOR: &str = include_str!("looked_for.txt");
 const MISSING: &str = include_str!("../docs/missing.md");
 
@@ -274,7 +277,7 @@ fn what_is_said_to_be_missing_is() {
     }
 }
 
-/// Markdown files: those of the book, and those that lead to it or that it includes.
+/// Markdown files: those of the book, those that link to it, and those that it includes.
 fn pages() -> Vec<(PathBuf, String)> {
     let chapters = fs::read_dir(root().join("docs/book/src")).expect("the book").map(|f| f.expect("a file").path());
     let mut pages: Vec<PathBuf> = chapters.filter(|path| path.extension().is_some_and(|e| e == "md")).collect();
@@ -324,7 +327,7 @@ fn the_rust_code_of_the_book_is_code_that_runs() {
     for name in ["vessels.png", "small.png"] {
         fs::copy(root().join("assets").join(name), folder.path().join("assets").join(name)).expect("a copy");
     }
-    // No other test here looks for files from the working directory on.
+    // No other test here uses the working directory.
     std::env::set_current_dir(folder.path()).expect("the folder");
     for (chapter, run) in book::CHAPTERS {
         run().unwrap_or_else(|e| panic!("{chapter}: {e}"));
@@ -337,14 +340,16 @@ fn links_of_the_book_lead_somewhere() {
     let mut count = 0;
     for (path, page) in pages() {
         let folder = path.parent().expect("a folder");
-        // A directive of the book's program is no text where the repository is read; `scripts/book.sh` replaces links.
+        // A directive of the book's program is not text when the repository is browsed;
+        // `scripts/book.sh` replaces links.
         assert!(!page.contains("{{#"), "{} has a directive", path.display());
         for link in page.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
             let target = link.split('#').next().unwrap_or_default();
             if target.is_empty() || target.contains("://") {
                 continue;
             }
-            // A reference stands elsewhere in the book; its links lead to chapters there, and to pages beside it here.
+            // A reference is included elsewhere in the book; its links lead to chapters there, and
+            // to pages beside it here.
             let there = folder.join(target).exists();
             assert!(there, "{} leads to {link}, which there is not", path.display());
             count += 1;

@@ -1,4 +1,4 @@
-//! A program that leaves its session ends at once, with its status and all that it has said.
+//! A program that leaves its session ends at once, with its status and all its output.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};

@@ -1,6 +1,6 @@
-//! `use horus::prelude::*` leaves the methods of numbers what they are.
+//! `use horus::prelude::*` does not change the methods of numbers.
 
-// The calls are made to be resolved, not for their values.
+// The calls test resolution; their values do not matter.
 #![allow(clippy::unnecessary_min_or_max)]
 
 use horus::prelude::*;
@@ -27,7 +27,7 @@ fn operator_methods_mean_the_operators() {
     assert_eq!((2u8.add(3), 5i32.sub(7), 2.0f32.mul(4.0), 1.0f64.div(4.0), 3i32.neg()), (5, -2, 8.0, 0.25, -3));
 }
 
-/// What saturates is the pixel's own arithmetic, which generic code has without naming its trait.
+/// Saturating arithmetic of pixels is available to generic code without naming its trait.
 fn brighten<T: Pixel>(v: T, by: T) -> T {
     v.add(by).max(T::ONE)
 }

@@ -1,10 +1,12 @@
-//! The programs of `examples/` against arrays that NumPy, SciPy, scikit-image and OpenCV computed (`goldens/programs.py`), and
-//! against themselves on other numbers of ranks and in other modes, to the bit.
+//! The programs of `examples/` compared with arrays computed by NumPy, SciPy, scikit-image and
+//! OpenCV (`goldens/programs.py`), and bit by bit with themselves on other numbers of ranks and in
+//! other modes.
 //!
-//! The arrays were computed in f64 from images that are exactly f32 numbers, and are stored as f32: a relative 6e-8.
-//! Masks are compared exactly: the script refuses inputs whose masks hang on roundings.
+//! The arrays were computed in f64 from images that are exactly f32 numbers, and are stored as f32:
+//! a relative error of 6e-8. Masks are compared exactly: the script refuses inputs whose masks
+//! depend on rounding.
 
-// Each has a main, which nobody calls here.
+// Each has a `main`, which is not called here.
 #![allow(dead_code)]
 
 use std::path::PathBuf;
@@ -92,7 +94,7 @@ fn unit(session: &Session) -> Image<f32> {
     Image::from_array3(session, golden::<u8, ndarray::Ix3>("colour").view()).to_unit()
 }
 
-/// What a program computes, in row-major order and channels last, as the goldens are.
+/// The result of a program, in row-major order and channels last, as in the goldens.
 struct Output {
     golden: &'static str,
     values: Vec<f64>,
@@ -217,7 +219,7 @@ fn planes<T: Pixel + ReadableElement>(s: &Session, name: &str) -> Vec<Image<T>> 
     golden::<T, ndarray::Ix3>(name).outer_iter().map(|plane| Image::from_array(s, plane)).collect()
 }
 
-/// Several images as one array, whose first axis tells them apart.
+/// Several images as one array, with an index of images as its first axis.
 fn stacked(golden: &'static str, images: &[Image<f32>]) -> Result<Output> {
     let outputs = images.iter().map(|image| output(golden, image)).collect::<Result<Vec<_>>>()?;
     Ok(Output { golden, values: outputs.into_iter().flat_map(|o| o.values).collect() })
@@ -297,16 +299,17 @@ fn bits(output: &Output) -> Vec<u64> {
 
 type Run = fn(&Session) -> Result<Vec<Output>>;
 
-/// Every program, and its largest difference from its goldens, masks apart, relative to their largest value. Where nothing
-/// else is said it makes some ten roundings of f32, 6e-8 each.
+/// Every program, and its largest difference from its goldens relative to their largest value;
+/// masks must be equal. Unless noted, it allows some ten roundings of f32, 6e-8 each.
 const PROGRAMS: [(&str, f64, Run); 29] = [
     ("unsharp_mask", 1e-6, run_unsharp_mask),
     ("canny", 0.0, run_canny),
     // A difference of sums of products, each ten times as large.
     ("harris", 1e-5, run_harris),
-    // The middle of a bin, from extremes that are roundings of f32 themselves.
+    // The middle of a bin, from extremes that are themselves rounded to f32.
     ("otsu", 1e-7, run_otsu),
-    // The smaller eigenvalue is a difference of larger numbers, and its ratio to the other enters an exponential.
+    // The smaller eigenvalue is a difference of larger numbers, and its ratio to the other enters
+    // an exponential.
     ("frangi", 1e-5, run_frangi),
     // Computed in f64, stored in f32.
     ("sauvola", 1e-7, run_sauvola),
@@ -316,15 +319,15 @@ const PROGRAMS: [(&str, f64, Run); 29] = [
     // Each of 12 steps multiplies by a quotient of sums of 81 products.
     ("richardson_lucy", 1e-5, run_richardson_lucy),
     ("perona_malik", 1e-6, run_perona_malik),
-    // Iterated until a step changes less than 1e-7, held against the solution.
+    // Iterated until a step changes less than 1e-7, compared with the solution.
     ("jacobi", 1e-5, run_jacobi),
     ("chambolle", 1e-6, run_chambolle),
     ("hysteresis", 0.0, run_hysteresis),
-    // Fifty steps, held against all of them at once.
+    // Fifty steps, compared with all of them at once.
     ("heat", 2e-6, run_heat),
     // Hues are quotients of differences.
     ("colour", 1e-6, run_colour),
-    // Computed in f64, scikit-image by Fourier transforms, stored in f32.
+    // Computed in f64, by scikit-image with Fourier transforms, stored in f32.
     ("template_matching", 1e-6, run_template_matching),
     ("pyramids", 1e-6, run_pyramids),
     // Second derivatives: small differences of pixels some fifty times as large.
@@ -335,15 +338,16 @@ const PROGRAMS: [(&str, f64, Run); 29] = [
     ("deskew", 1e-6, run_deskew),
     // A difference of bands of up to ten times its size.
     ("ndvi", 1e-6, run_ndvi),
-    // Pixels of the frames as they are.
+    // Pixels of the frames, unchanged.
     ("focus_stack", 1e-7, run_focus_stack),
     // Sums of products over thousands of pixels.
     ("registration", 1e-6, run_registration),
-    // Where a picture is nearly flat, the contrast that weighs it is a small difference of pixels some fifty times as large.
+    // In nearly flat parts, the contrast that weighs the picture is a small difference of pixels
+    // some fifty times as large.
     ("exposure_fusion", 3e-5, run_exposure_fusion),
-    // Whole numbers, sums of them in f64.
+    // Integers, summed in f64.
     ("stars", 1e-7, run_stars),
-    // Quotients of small differences of products, where all slopes around a pixel go one way.
+    // Quotients of small differences of products, where all gradients around a pixel are parallel.
     ("optical_flow", 2e-5, run_optical_flow),
     // Exact differences, summed in f64.
     ("granulometry", 1e-7, run_granulometry),

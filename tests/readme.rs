@@ -1,4 +1,4 @@
-//! The README and the book's pages of operations and settings are true.
+//! Accuracy of the README and the book's pages of operations and settings.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -47,7 +47,7 @@ fn the_table_of_operations_is_that_of_the_code() {
     let pixel: BTreeSet<String> = TABLE.iter().map(|row| row.name.to_owned()).collect();
     let images = functions(&["image"]);
     assert!(images.len() > 80 && named.len() > 100, "{} methods, {} names", images.len(), named.len());
-    // What is no operation on pixels.
+    // Not pixel operations.
     let others = ["dtype", "get", "height", "width", "shape", "session", "forecast", "forecast_on", "forecast_memory"];
     for name in pixel.iter().chain(&images).filter(|n| !others.contains(&n.as_str())) {
         assert!(named.contains(name), "operations.md does not name `{name}`");
@@ -73,8 +73,8 @@ fn a_turn_of_its_loop_is_two_kernels() {
     }
     drop(image);
     lines.to_vec().unwrap();
-    // The maxima with their rotations are read off two responses at a time.
-    // Nothing is turned by 0 degrees.
+    // Maxima with their rotations are computed two responses at a time. The rotation by 0 degrees
+    // is omitted.
     assert_eq!(session.stats().made.launches, 4 * 2 + 2 - 1);
 }
 
@@ -101,7 +101,7 @@ fn sources() -> Vec<(PathBuf, String)> {
     all
 }
 
-/// What stands before the unit tests of a file, without comments.
+/// The part of a file before the unit tests, without comments.
 fn code(text: &str) -> String {
     let text = text.split("#[cfg(test)]").next().unwrap_or_default();
     text.lines().filter(|l| !l.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")

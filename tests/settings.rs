@@ -1,18 +1,19 @@
-//! What the environment says when a session opens, each time in a process of its own: errors are the same on every device.
+//! Environment variables at the opening of a session, each in a process of its own: errors are the
+//! same on every device.
 
 use std::ffi::OsStr;
 use std::process::Command;
 
 use horus::prelude::*;
 
-/// Tells a process that it is one of those started here.
+/// Marks a process that was started by these tests.
 const OPENS: &str = "SETTINGS_TEST_OPENS";
 
-/// Opens a session and makes two images of 4 MiB; prints what went wrong.
+/// Opens a session and makes two images of 4 MiB; prints any error.
 #[test]
 fn a_session_opens() {
     if std::env::var_os(OPENS).is_none() {
-        return; // in the other processes
+        return; // set only in the started processes
     }
     let work = || -> Result<()> {
         let session = Session::new()?;
@@ -76,7 +77,7 @@ fn a_value_that_cannot_be_used_is_an_error_on_every_device() {
         let said = outcome(&[("HORUS_DEVICE", OsStr::new(device))]);
         assert!(said.starts_with(&format!("HORUS_DEVICE={device}: {why}")), "{said}");
     }
-    // A GPU that is not there, or none that is.
+    // A missing GPU, or missing GPUs only.
     for device in ["cuda:99+cpu", "cuda:98,99"] {
         let said = outcome(&[("HORUS_DEVICE", OsStr::new(device))]);
         assert!(said.contains("no CUDA device"), "{said}");
@@ -103,7 +104,7 @@ fn host_memory_bounds_the_images_of_the_cpu() {
     let cpu = ("HORUS_DEVICE", OsStr::new("cpu"));
     let bounded = |bytes: &str| outcome(&[cpu, ("HORUS_HOST_MEMORY", OsStr::new(bytes))]);
     assert_eq!(bounded("64M"), "done");
-    // At the first image, and before the second is computed: both are there then.
+    // At the first image, and before the second is computed, when both exist.
     for (bytes, words) in [
         (
             "1M",

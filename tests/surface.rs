@@ -1,5 +1,5 @@
-//! What users need is in the facade: no signature asks them to depend on another crate, and hidden parts are not told of. The
-//! algebra stays small.
+//! Completeness of the facade: no signature requires another crate, and hidden parts are not
+//! mentioned. The algebra stays small.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::Command;
 
 use horus::prelude::*;
 
-/// A program in which everything comes from `horus`, the types of the crates in its signatures too.
+/// A program that takes everything from `horus`, including the types of crates in its signatures.
 #[test]
 fn signatures_need_no_other_crate() -> Result<()> {
     let session = Session::builder().device("cpu").communicator(std::sync::Arc::new(horus::comm::Alone)).build()?;
@@ -82,7 +82,7 @@ fn bounds_have_names() -> Result<()> {
     Ok(())
 }
 
-/// Who begins does not need the prelude.
+/// The first steps need no prelude.
 #[test]
 fn the_first_names_are_at_the_root() -> horus::Result<()> {
     let session = horus::Session::builder().device("cpu").build()?;
@@ -92,7 +92,8 @@ fn the_first_names_are_at_the_root() -> horus::Result<()> {
     Ok(())
 }
 
-/// The process that [`without_a_logger_warnings_go_to_standard_error`] looks at. Tests install no logger here.
+/// The process examined by [`without_a_logger_warnings_go_to_standard_error`]. Tests install no
+/// logger here.
 #[test]
 fn a_program_of_mistakes() -> Result<()> {
     let Some(folder) = std::env::var_os("SURFACE_FOLDER").map(PathBuf::from) else { return Ok(()) };
@@ -121,7 +122,7 @@ fn without_a_logger_warnings_go_to_standard_error() {
     assert!(place.contains("(at tests/surface.rs:"), "{place}");
 }
 
-/// What the compiler says of a program that is wrong.
+/// The compiler's message for an invalid program.
 fn compiled(body: &str) -> String {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("wrong.rs");
@@ -149,7 +150,7 @@ fn the_compiler_explains_frequent_mistakes() {
         ("&image * image.convert::<f64>();", "Image<f64>` is no operand of an image of `f32`"),
         ("let by: f64 = 2.0; image * by;", "scalars by `as f32`"),
         ("image - mask;", "Image<bool>` is no operand of an image of `f32`"),
-        // The compiler has words of its own for operators and methods that a type has not.
+        // The compiler has its own wording for missing operators and methods.
         ("mask + 1.0;", "Image<bool>`"),
         ("mask.sum();", "Pixel`"),
         ("println!(\"{}\", image.mean());", "Value<f64>` doesn't implement `std::fmt::Display`"),

@@ -1,4 +1,4 @@
-//! The detectors as a user meets them: the command line.
+//! The command line of the detectors.
 
 mod files;
 
@@ -101,7 +101,7 @@ fn bad_input_fails_with_one_line_and_leaves_nothing_behind() {
 fn a_gpu_that_cannot_be_used_is_an_error_when_asked_for_and_a_line_when_not() {
     let dir = tempfile::tempdir().unwrap();
     let (good, out) = (SMALL.to_owned(), dir.path().join("out.png").to_str().unwrap().to_owned());
-    // Whatever the machine has, it has no GPU of this number.
+    // No machine has a GPU of this number.
     fails(&[&good, &out, "--device", "cuda:999"], dir.path(), "no CUDA device: ");
     fails(&[&good, &out, "--device", "cuda:first"], dir.path(), "cuda:N");
     let args = [&good, &out, "-v", "--theta-step", "90", "--sigma-u", "2", "--sigma-v", "1"];
@@ -146,7 +146,7 @@ fn a_dry_run_tells_memory_and_time_and_writes_nothing() {
     assert!(entries(dir.path()).is_empty());
 }
 
-/// A run that is short, with more options.
+/// A short run with additional options.
 fn brief(input: &Path, output: &Path, options: &[&str]) -> Output {
     let mut args = vec![input.to_str().unwrap(), output.to_str().unwrap()];
     args.extend(["--theta-step", "90", "--sigma-u", "2", "--sigma-v", "1"]);
@@ -216,7 +216,7 @@ fn results_and_traces_go_into_pipes_and_devices() {
     for pipe in ["result.png", "trace"] {
         assert!(fs::symlink_metadata(at(pipe)).unwrap().file_type().is_fifo(), "{pipe} was replaced");
     }
-    // Among what is printed, in its turn.
+    // The trace is part of the output, in order.
     let out = brief(Path::new(SMALL), &at("o.png"), &["--quiet", "--trace", "/dev/stdout"]);
     assert!(out.status.success() && out.stdout.starts_with(b"{"), "{}", text(&out.stderr));
     let file = fs::File::create(at("log")).unwrap();
@@ -244,7 +244,7 @@ fn a_plan_that_cannot_be_printed_is_a_failure_and_a_closed_pipe_is_none() {
         assert_eq!(out.status.code(), Some(1), "{options:?}");
         assert_eq!(text(&out.stderr), "error: cannot print to stdout: No space left on device (os error 28)\n");
     }
-    // The end that is read is closed.
+    // The reading end is closed.
     let (read, write) = std::io::pipe().unwrap();
     drop(read);
     let out = command(&["--explain"]).stdout(write).output().unwrap();

@@ -1,5 +1,5 @@
-//! The detectors on a real picture: the same bits in every mode, on every number of ranks, on shared and on separate
-//! memory, and no more copies and exchanges than they need.
+//! The detectors on a real picture: the same bits in every mode, on every number of ranks, on
+//! shared and separate memory, with the minimal copies and exchanges.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -81,7 +81,7 @@ fn conv_rot_holds_fewer_than_eight_images() {
     assert_eq!(log.get().bytes, 0, "nothing stays on the device when nobody can observe it");
 }
 
-/// What the first command of the README shows: vessels, not the frame of the picture.
+/// The result of the README's first command: vessels, not the frame of the picture.
 #[test]
 fn conv_rot_sees_what_conv_2d_sees() {
     let session = CoreSession::on(Box::new(CpuDevice::new(None).unwrap())).build().unwrap();
@@ -93,7 +93,7 @@ fn conv_rot_sees_what_conv_2d_sees() {
     let together = ((&da * &db).mean(), a.variance(), b.variance(), a.max_value());
     let (covariance, va, vb, strongest) = session.get_all(together).unwrap();
     let correlation = covariance / (va * vb).sqrt();
-    // Measured: 0.97; with 0 outside on the way there 0.37, and the strongest line is the frame.
+    // Measured: 0.97; with 0 outside during rotation 0.37, and the strongest line is the frame.
     assert!(correlation > 0.95, "{correlation}");
     let (height, width) = (image.height(), image.width());
     let inside = a.crop(20, 20, height - 40, width - 40).max_value().get().unwrap();

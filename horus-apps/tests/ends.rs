@@ -1,4 +1,4 @@
-//! Ends of runs that come from outside, and inputs and outputs that are not what they seem.
+//! Interrupted runs, and unusual inputs and outputs.
 #![cfg(target_os = "linux")]
 
 mod files;
@@ -38,7 +38,7 @@ fn a_run_that_waits_for_its_picture_can_be_interrupted() {
             // It stays open: the picture never ends.
             let stdin = child.stdin.take().unwrap();
             listens(&child);
-            // What is read next may not have begun.
+            // The read may not have begun.
             std::thread::sleep(Duration::from_millis(200));
             signal(&child, name);
             let run = child.wait_with_output().unwrap();
@@ -96,7 +96,7 @@ fn names_in_a_list_end_with_zero_bytes_and_nothing_is_mistaken_for_another() {
     assert!(run.status.success(), "{}", text(&run.stderr));
     assert_eq!(entries(&out), ["a.png", "b c.png", "line\nbreak.png"]);
     assert!(names.iter().map(|path| fs::read(path).unwrap()).eq(before), "no picture was written over");
-    // Numbers take a line for each.
+    // One line per picture.
     let run = horus().arg("--files-from").arg(&list).arg("mean").output().unwrap();
     let told = text(&run.stdout);
     assert!(run.status.success() && told.lines().count() == 3 && told.contains("line\\nbreak.pgm\t"), "{told}");
@@ -123,7 +123,7 @@ fn numbers_of_many_pictures_come_in_order_beside_errors_and_are_traced() {
     assert!(said.contains("05.pgm") && said.ends_with("error: 1 of 12 pictures failed\n"), "{said}");
     let traced: serde_json::Value = serde_json::from_slice(&fs::read(trace).unwrap()).unwrap();
     assert!(traced["traceEvents"].as_array().unwrap().len() >= 11);
-    // Of each channel a line.
+    // One line per channel.
     let small = Path::new(env!("CARGO_MANIFEST_DIR")).join("../assets/small.png");
     let run = horus().arg(small).arg("stats").output().unwrap();
     assert_eq!(text(&run.stdout).lines().count(), 3);
@@ -232,7 +232,7 @@ fn what_is_measured_is_told_beside_what_was_predicted() {
     let names: Vec<&str> = parts.iter().map(|p| p.0).collect();
     assert_eq!(names, ["upload", "kernels", "download", "between ranks", "in all"]);
     let [upload, kernels, download, between, all] = parts[..] else { panic!("{line}") };
-    // The CPU computes where the picture is, alone.
+    // The CPU computes in place, alone.
     assert_eq!((upload.1, download.1, between.1, between.2), (0.0, 0.0, 0.0, 0.0), "{line}");
     assert!(kernels.1 > 0.0 && kernels.2 > 0.0 && all.1 >= kernels.1 && all.2 >= kernels.2, "{line}");
 }

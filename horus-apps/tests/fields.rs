@@ -1,4 +1,5 @@
-//! Programs over volumes, against NumPy (`tests/goldens/fields.py`, from the published equations).
+//! Programs over volumes, compared with NumPy (`tests/goldens/fields.py`, from the published
+//! equations).
 
 use std::path::Path;
 use std::process::Command;
@@ -20,13 +21,14 @@ fn depths() -> Vec<f64> {
     (0..D).map(|z| 5.0 + 40.0 * (z * z) as f64).collect()
 }
 
-/// Temperature and salinity of a point; somewhere salt fingers, somewhere convection, somewhere neither.
+/// Temperature and salinity of a point, with regions of salt fingers, of convection, and of
+/// neither.
 fn tracers(z: usize, y: usize, x: usize) -> (f64, f64) {
     let (z, y, x) = (z as f64, y as f64, x as f64);
     (16.0 + (y - 3.0) * 0.7 * z + 0.3 * (x * 1.7).sin(), 34.5 + (x - 4.0) * 0.15 * z + 0.05 * (y * 2.3).cos())
 }
 
-/// Everything that is computed, plane by plane.
+/// All computed fields, plane by plane.
 fn all(session: &Session) -> [Vec<f64>; 7] {
     let pressures: Vec<f64> = depths().into_iter().map(pressure).collect();
     let water = SeaWater::at(&Image::from_volume(session, D, 1, 1, &pressures));
@@ -83,7 +85,7 @@ fn results_of_state_share_launches() {
 fn state_and_mixing_are_those_of_numpy() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/goldens/fields");
     let session = alone(Mode::Fused);
-    // Densities of 1000 kg/m^3 have 13 digits in f64; buoyancy is a difference of two that are nearly alike.
+    // Densities of 1000 kg/m^3 have 13 digits in f64; buoyancy is a difference of two similar ones.
     let fields = [
         ("density", 1e-9),
         ("by_temperature", 1e-12),

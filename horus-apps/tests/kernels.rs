@@ -1,5 +1,6 @@
-//! What the detectors' kernels cost to compile: how many there are, how large their sources and their machine code. A first
-//! run waits for them, so that is bounded; times are not, as they depend on the machine.
+//! Compilation cost of the detectors' kernels: their number, and the size of their sources and
+//! machine code. A first run waits for them, so these are bounded; times depend on the machine and
+//! are not.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,8 @@ use horus_cuda::shipped::limits;
 
 const ARCH: u32 = 90;
 
-/// The programs of a detector's run on a picture of this size, from file to file, each once by its source.
+/// The distinct programs of a detector's run on a picture of this size, from file to file, by
+/// source.
 fn programs(detector: &'static str, size: usize) -> BTreeMap<String, Generated> {
     let launches = FileRun::of(detector, (size, size)).launches().unwrap();
     let kernels = distinct(&launches, ARCH, limits(ARCH).unwrap()).unwrap();
@@ -33,7 +35,7 @@ fn few_kernels_serve_every_orientation_and_size_and_all_compile() {
         let bytes: usize = together.keys().map(String::len).sum();
         assert!(bytes <= (most * 46) << 10, "{name}: {bytes} bytes of source");
         for program in together.values() {
-            // None takes longer than four fifths of what any kernel may: what a first run waits for is the slowest.
+            // None exceeds four fifths of the general limit, as a first run waits for the slowest.
             let most = MOST_COST * 4 / 5;
             assert!(program.cost <= most, "{name}: about {} instructions\n{}", program.cost, program.source);
         }
@@ -42,7 +44,7 @@ fn few_kernels_serve_every_orientation_and_size_and_all_compile() {
     let mut total = 0;
     for program in all.values() {
         let cubin = nvrtc.compile(&program.source, ARCH).unwrap();
-        // What the estimate leaves out is small.
+        // The code not covered by the estimate is small.
         let most = 24 * program.cost + (32 << 10);
         assert!(cubin.len() <= most, "{} bytes of code for a cost of {}", cubin.len(), program.cost);
         total += cubin.len();

@@ -1,4 +1,5 @@
-//! What goes wrong on the way with a picture that is computed region by region: it is named, and what was there stays.
+//! Failures during region-by-region computation of a picture: they are reported, and existing files
+//! stay.
 #![cfg(target_os = "linux")]
 
 mod files;
@@ -11,9 +12,9 @@ use std::time::Duration;
 
 use files::{entries, listens, signal, text};
 
-/// A side of the picture, which takes as much as one that is read when it is needed.
+/// Side of the picture, which is large enough to be read on demand.
 const SIDE: usize = 8192;
-/// What was there before.
+/// Existing content of the output.
 const OLD: &[u8] = b"the result of another day";
 
 struct Case {
@@ -22,7 +23,7 @@ struct Case {
     output: PathBuf,
 }
 
-/// A large picture in a folder, and a file where the result goes.
+/// A large picture in a folder, and an output file.
 fn case(name: &str) -> Case {
     let folder = tempfile::tempdir().unwrap();
     let (input, output) = (folder.path().join("in.pgm"), folder.path().join(name));
@@ -37,7 +38,7 @@ fn case(name: &str) -> Case {
     Case { _folder: folder, input, output }
 }
 
-/// `horus`, with room for a part of the picture.
+/// `horus`, with memory for a part of the picture.
 fn bounded(mut command: Command) -> Command {
     command.env_remove("HORUS_MODE").env("HORUS_DEVICE", "cpu").env("HORUS_HOST_MEMORY", "48M");
     command
@@ -74,7 +75,8 @@ fn an_interrupted_run_leaves_what_was_there() {
 
 #[test]
 fn a_full_disk_is_told_and_leaves_what_was_there() {
-    // Files of a third of the picture; who ignores the signal is told by an error, as of a disk that is full.
+    // Limits files to a third of the picture; a process that ignores the signal gets an error, as
+    // from a full disk.
     let limited = |words: &[&str], input: &Path, output: &Path| {
         let mut command = bounded(Command::new("sh"));
         command.args(["-c", "trap '' XFSZ; ulimit -f 44000; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_horus")]);
@@ -111,29 +113,29 @@ fn a_file_that_ends_in_the_middle_of_its_pixels_is_told() {
     nothing_changed(output);
 }
 
-/// A small picture's worth of limits: what a program may take, and what it took.
+/// Promised and measured memory with a small picture.
 struct Promise {
     folder: tempfile::TempDir,
-    /// What each program takes that only tells its version.
+    /// Memory of each program when it only prints its version.
     empty: usize,
 }
 
-/// How a program ends that may take so much.
+/// Expected end of a program with such a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ends {
     Done,
-    /// Before anything is read or computed: nothing near the picture is in memory.
+    /// Before anything is read or computed: memory stays far below the picture's size.
     Refused,
 }
 
 const MIB: usize = 1 << 20;
 
 impl Promise {
-    /// Runs a program, `input` on its stdin; its largest resident bytes.
+    /// Runs a program with `input` on its stdin; returns its largest resident bytes.
     fn run(&self, program: &str, limit: Option<&str>, words: &[&str], input: Option<&str>) -> (usize, Output) {
         let mut command = Command::new(program);
         command.args(words).current_dir(self.folder.path()).env_remove("HORUS_MODE").env("HORUS_DEVICE", "cpu");
-        // Scratch memory is each thread's.
+        // Each thread has its own scratch memory.
         command.env("HORUS_THREADS", "2").env_remove("HORUS_HOST_MEMORY");
         if let Some(limit) = limit {
             command.env("HORUS_HOST_MEMORY", limit);
@@ -218,7 +220,8 @@ fn programs_take_no_more_memory_than_they_are_allowed() {
         if ends == Ends::Done {
             continue;
         }
-        // What the error says would do does, or is an error that says more: of what comes after opening a file.
+        // The advice in the error message works, or leads to a more specific error after the file
+        // is opened.
         let said = text(&run.stderr);
         assert!(said.contains("out of memory") && said.contains("HORUS_HOST_MEMORY allows"), "{case}");
         let enough = said.split("in use; ").nth(1).and_then(|rest| rest.split("M would do").next());

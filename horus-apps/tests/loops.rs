@@ -1,5 +1,5 @@
-//! The programs that repeat a step, against NumPy (`tests/goldens/loops.py`), and against themselves in other modes and on
-//! other numbers of ranks, to the bit.
+//! The programs that repeat a step, compared with NumPy (`tests/goldens/loops.py`), and bit by bit
+//! with themselves in other modes and on other numbers of ranks.
 
 mod files;
 
@@ -22,7 +22,7 @@ fn run(program: &str, args: &[&str]) -> Output {
     Command::new(path).args(args).env_remove("HORUS_MODE").env("HORUS_DEVICE", "cpu").output().unwrap()
 }
 
-/// A run that succeeds: what it prints to stdout and to stderr.
+/// Runs a program that must succeed; returns its stdout and stderr.
 fn runs(program: &str, args: &[&str]) -> (String, String) {
     let out = run(program, args);
     assert!(out.status.success(), "{}", text(&out.stderr));
@@ -92,7 +92,7 @@ fn jacobi_approaches_the_solution() {
     assert_eq!(done.ending, Ending::Converged);
     let wave = |i: usize| (std::f64::consts::PI * (i + 1) as f64 / 16.0).sin();
     let solution: Vec<f64> = (0..225).map(|p| wave(p / 15) * wave(p % 15)).collect();
-    // What five points leave of the equation: h^2 pi^2 / 12.
+    // Discretisation error of five points: h^2 pi^2 / 12.
     let error = differ(&done.state.to_vec().unwrap(), &solution);
     assert!(error > 1e-3 && error < 4e-3, "{error}");
 }
@@ -115,7 +115,7 @@ fn a_tolerance_ends_a_loop_where_numpy_does() {
         assert!((told / change - 1.0).abs() < 1e-3, "{said} does not say {change}");
         assert!(said.contains(", less than ") && !said.contains("not less"), "{said}");
         assert!(log.is_empty(), "{log}");
-        // One that is not reached is no failure.
+        // An unreached tolerance is not a failure.
         let (said, log) = runs(program, &[args, &["--steps", "13"]].concat());
         assert!(said.contains(", 13 steps,") && said.contains(", not less than "), "{said}");
         assert!(log.contains("did not converge in 13 steps"), "{log}");

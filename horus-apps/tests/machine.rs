@@ -1,5 +1,5 @@
-//! Profiles of the machine that are kept: what is measured is found again, and what is damaged, of other hardware or of another
-//! version is told in one line and not used.
+//! Stored machine profiles: measured ones are found again; damaged ones, and those of other
+//! hardware or another version, are reported in one line and ignored.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-/// Runs `horus-machine` on two threads with a folder of its own; measures unless `--show` is asked for.
+/// Runs `horus-machine` on two threads with its own folder; measures unless `--show` is given.
 fn machine(cache: &Path, options: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_horus-machine"));
     command.env_remove("HORUS_PROFILE").env_remove("RUST_LOG").env("HORUS_CACHE", cache);

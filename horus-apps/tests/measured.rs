@@ -1,4 +1,4 @@
-//! What is measured beside times: loops leave nothing in memory, and a crossover is told.
+//! Measurements besides times: loops retain no memory, and a crossover is printed.
 
 use std::process::Command;
 
@@ -13,7 +13,7 @@ fn runs(words: &[&str]) -> String {
 fn many_steps_take_no_more_memory_than_a_few() {
     let said = runs(&["--measure", "memory", "--device", "cpu", "--steps", "500,20000"]);
     let grown = said.split(": ").last().and_then(|end| end.trim().strip_suffix(" kB")?.parse::<i64>().ok());
-    // A page for each hundred steps would be 780.
+    // One page per hundred steps would be 780.
     assert!(grown.is_some_and(|kb| kb < 600), "{said}");
 }
 

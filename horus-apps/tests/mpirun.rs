@@ -14,7 +14,7 @@ use files::{SMALL, text};
 
 const CONVROT: &str = env!("CARGO_BIN_EXE_convrot");
 
-/// One job at a time: they have more ranks than most machines have cores.
+/// Serialises jobs: they have more ranks than most machines have cores.
 static TURN: Mutex<()> = Mutex::new(());
 
 /// `mpirun` with `words` and some variables, one thread per rank. `MPIRUN` names another launcher.
@@ -23,7 +23,7 @@ fn mpirun(words: &[&str], variables: &[(&str, &str)]) -> Output {
     launcher::mpirun().args(words).envs(variables.iter().copied()).output().unwrap()
 }
 
-/// The one line about an error, of a job that fails and ends soon.
+/// The single error line of a job that must fail and end soon.
 fn error(words: &[&str], variables: &[(&str, &str)]) -> String {
     let start = Instant::now();
     let out = mpirun(words, variables);

@@ -12,7 +12,7 @@ fn python(script: &str, args: &[&Path]) -> Output {
     Command::new("python3").arg(script).args(args).output().unwrap()
 }
 
-/// The script's output for `files`: a text for each of its files, in the order of their names.
+/// The script's output for `files`: the text of each of its files, ordered by name.
 fn plotted(dir: &Path, files: &[&Path]) -> Vec<String> {
     let out = dir.join("plots");
     fs::create_dir_all(&out).unwrap();

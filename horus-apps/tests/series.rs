@@ -1,4 +1,4 @@
-//! Series of pictures as a user meets them: the command line.
+//! Series of pictures on the command line.
 
 mod files;
 
@@ -23,7 +23,7 @@ fn run(words: &[&str]) -> Output {
     command(words).output().unwrap()
 }
 
-/// Pictures `0.pgm`, `1.pgm`, ..., none like another.
+/// Distinct pictures `0.pgm`, `1.pgm`, ...
 fn pictures(dir: &Path, sizes: &[(usize, usize)]) {
     for (i, size) in sizes.iter().enumerate() {
         picture(&dir.join(format!("{i}.pgm")), *size, i);
@@ -75,7 +75,7 @@ fn lists_name_pictures_and_formats_are_chosen() {
     assert!(out.status.success() && out.stdout.is_empty(), "{}", text(&out.stderr));
     assert_eq!(entries(&output), ["0.npy", "2.npy"]);
     fs::remove_dir_all(&output).unwrap();
-    // The list from stdin, beside a picture.
+    // The list from stdin, in addition to a picture.
     let mut child = command(&[&[str(&input.join("1.pgm")), "--files-from", "-"][..], &words].concat())
         .stdin(Stdio::piped())
         .spawn()
@@ -135,7 +135,7 @@ fn what_is_there_is_skipped_if_asked() {
     assert_eq!(fs::read(output.join("1.png")).unwrap(), b"old");
     assert!(run(&[str(&input), "--out-dir", str(&output)]).status.success());
     assert!(fs::read(output.join("1.png")).unwrap().starts_with(b"\x89PNG"));
-    // Nothing is left to be done.
+    // Nothing is left to do.
     let again = run(&[str(&input), "--out-dir", str(&output), "--skip-existing"]);
     assert!(again.status.success() && text(&again.stdout).contains("0 pictures, 0 failures, 4 that"), "{again:?}");
 }
@@ -170,7 +170,7 @@ fn names_that_collide_and_wrong_usage_are_told_before_anything_is_done() {
         assert!(said.starts_with("error: ") && said.contains(cause), "{words:?}: {said}");
         assert!(!output.exists());
     }
-    // A folder that cannot be made.
+    // A folder that cannot be created.
     let file = input.join("1.png/deep");
     let out = run(&[str(&one), "--out-dir", str(&file)]);
     assert_eq!(out.status.code(), Some(1), "{}", text(&out.stderr));
@@ -186,7 +186,7 @@ fn one_picture_goes_from_stdin_to_stdout() {
     assert!(out.status.success(), "{}", text(&out.stderr));
     assert!(out.stdout == fs::read(&file).unwrap(), "the same bytes");
     assert!(text(&out.stderr).contains("wrote -"), "the summary goes elsewhere: {}", text(&out.stderr));
-    // A name whose extension says something else.
+    // A name with another extension.
     let odd = dir.path().join("o.tmp");
     assert!(run(&[SMALL, str(&odd), "--format", "png"]).status.success());
     assert_eq!(fs::read(odd).unwrap(), fs::read(&file).unwrap());
@@ -232,7 +232,7 @@ fn a_deadline_ends_a_run_with_an_error() {
     assert!(run(&[SMALL, str(&single), "--deadline", "1e9"]).status.success());
 }
 
-/// A run that takes long, and the folder that it writes to.
+/// A long run, and its output folder.
 #[cfg(unix)]
 fn long(input: &Path, output: &Path) -> std::process::Child {
     let mut command = Command::new(CONVROT);
@@ -265,7 +265,7 @@ fn an_interrupted_series_leaves_whole_files_and_can_be_resumed() {
         assert!(files.len() >= 2 && files.len() < 60, "{files:?}");
         for file in &files {
             assert!(!file.starts_with('.'), "{file} is left");
-            // The last chunk of a PNG file is there.
+            // The last chunk of a PNG file is present.
             assert!(fs::read(output.join(file)).unwrap().ends_with(b"IEND\xaeB`\x82"), "{file}");
         }
         fs::remove_dir_all(&output).unwrap();
@@ -281,7 +281,8 @@ fn an_interrupted_picture_leaves_nothing() {
     let mut command = Command::new(CONVROT);
     command.args([str(&vessels), str(&file), "--theta-step", "0.1", "--threads", "1", "--device", "cpu"]);
     let child = command.stderr(Stdio::piped()).spawn().unwrap();
-    // It listens once the picture is read; before that the signal ends it at once, too.
+    // The picture is read by then, so the signal cancels the run; earlier it would also end it at
+    // once.
     std::thread::sleep(Duration::from_millis(1500));
     signal(&child, "INT");
     let start = Instant::now();

@@ -1,4 +1,4 @@
-//! Series of pictures under `mpirun`, with 1 to 5 ranks: dealt, and in strips.
+//! Series of pictures under `mpirun`, with 1 to 5 ranks: distributed by picture, and in strips.
 #![cfg(feature = "mpi")]
 
 mod files;
@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 
 use files::{picture, text};
 
-/// One job at a time: they have more ranks than most machines have cores.
+/// Serialises jobs: they have more ranks than most machines have cores.
 static TURN: Mutex<()> = Mutex::new(());
 
 /// `convrot` on so many ranks, one thread each. `MPIRUN` names another launcher.
@@ -30,7 +30,7 @@ fn contents(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 
 #[test]
 fn every_number_of_ranks_writes_the_same_files() {
-    // The first picture says whether they are dealt.
+    // The first picture decides whether pictures are distributed.
     for (first, dealt) in [((40, 50), true), ((horus::core::series::DEALT / 1024, 1024), false)] {
         let dir = tempfile::tempdir().unwrap();
         let input = dir.path().join("in");

@@ -1,4 +1,4 @@
-//! The package of machine code has what the programs launch, whatever the size of the picture.
+//! The package of machine code contains the kernels of the programs for every size of picture.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -8,7 +8,7 @@ use horus_cuda::nvrtc::{Nvrtc, OPTIONS};
 use horus_cuda::recorder::Launched;
 use horus_cuda::shipped::{Package, Packing, limits};
 
-/// The runs of the package that are a detector's.
+/// The detectors' runs of the package.
 fn of_detectors() -> Vec<Vec<Launched>> {
     recorded(&shipped().into_iter().filter(|run| run.program != "horus").collect::<Vec<_>>()).unwrap()
 }
@@ -52,7 +52,8 @@ fn every_operation_of_the_command_is_recorded_and_kernels_are_bounded() {
     assert!((100..600).contains(&kernels.len()), "{} kernels", kernels.len());
 }
 
-/// What is found in a package is what the compiler makes, bit for bit, and nothing is found for another architecture.
+/// Code from a package equals the compiler's, bit for bit, and nothing is found for another
+/// architecture.
 #[test]
 fn a_package_has_the_code_that_the_compiler_makes() {
     let nvrtc = match Nvrtc::load() {

@@ -1,5 +1,6 @@
-//! Tendencies of the weather: against NumPy (`tests/goldens/fields.py`), against the conservation of energy, and against themselves in
-//! other modes and on other numbers of ranks, to the bit.
+//! Tendencies of the weather, compared with NumPy (`tests/goldens/fields.py`), with the
+//! conservation of energy, and bit by bit with themselves in other modes and on other numbers of
+//! ranks.
 
 use std::path::Path;
 use std::process::Command;
@@ -28,7 +29,7 @@ fn pixels<T: Float>(tendencies: Tendencies<T>) -> [Vec<T>; 5] {
     [surface_pressure, temperature, u, v, humidity].map(|image| image.to_vec().unwrap())
 }
 
-/// Everything that is computed of waves, level by level.
+/// All tendencies of wave weather, level by level.
 fn all<T: Float>(session: &Session) -> [Vec<T>; 5] {
     let dynamics = dynamics::<T>(session);
     pixels(dynamics.tendencies(&dynamics.waves(session)))
@@ -42,7 +43,7 @@ fn file(path: &Path) -> Vec<f64> {
     AnyImage::open_volume(&alone(Mode::Fused), path).unwrap().convert::<f64>().to_vec().unwrap()
 }
 
-/// The largest difference as a part of the largest number that is wanted.
+/// The largest difference relative to the largest expected number.
 fn differ(ours: impl IntoIterator<Item = f64>, want: &[f64]) -> f64 {
     let ours: Vec<f64> = ours.into_iter().collect();
     assert_eq!(ours.len(), want.len());
@@ -67,7 +68,7 @@ fn tendencies_are_those_of_numpy() {
 
 #[test]
 fn energy_is_conserved() {
-    // Calm at the frame, where what is beyond it would count.
+    // Calm at the frame, where values beyond it would contribute.
     let session = alone(Mode::Fused);
     let dynamics = dynamics::<f64>(&session);
     let inside = |y: usize, x: usize| if (2..H - 3).contains(&y) && (2..W - 3).contains(&x) { 1.0 } else { 0.0 };
@@ -93,7 +94,8 @@ fn energy_is_conserved() {
     let (u, v) = (read(&weather.u), read(&weather.v));
     let (rows, step) = latitudes(H);
     let (halves, cos) = (half_levels(D), |at: f64| at.cos());
-    // Energy without latent heat, and mass of vapour: what they change by in a second, and the largest part of that.
+    // Energy without latent heat, and mass of vapour: changes per second, and the largest part of
+    // them.
     let (mut energy, mut vapour, mut mass, mut most) = (0.0, 0.0, 0.0, 0.0f64);
     for (z, y, x) in (0..D).flat_map(|z| (0..H).flat_map(move |y| (0..W).map(move |x| (z, y, x)))) {
         let (area, north) = (cos(rows[y]), cos(rows[y] + step / 2.0));

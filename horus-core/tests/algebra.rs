@@ -1,4 +1,5 @@
-//! Recording never fails: errors are carried to whoever looks. What arguments may be, how extents meet, masks.
+//! Recording never fails: errors are carried to the reader of a value. Argument types,
+//! broadcasting, masks.
 
 use std::sync::{Arc, Mutex};
 
@@ -51,7 +52,7 @@ fn an_error_travels_through_every_operation_and_nothing_is_executed() {
     }
     assert!(!std::path::Path::new("never.png").exists());
     assert_eq!(s.stats().evaluations, 0, "nothing was executed for it");
-    // What is known is told; nothing else is harmed.
+    // Known properties are reported; nothing else is affected.
     assert_eq!((after.shape(), after.dtype()), (Shape::new(5, 4, 1), DType::F32));
     assert_eq!(after.to_string(), "5x4 f32 image that failed");
     assert_eq!(
@@ -72,7 +73,7 @@ fn the_first_error_is_the_one_that_is_told() {
     let told = |image: Image<f32>| image.check().unwrap_err().to_string();
     assert!(told(&first + &second).starts_with("gauss"));
     assert!(told(&second + &first).starts_with("rotate"));
-    // An image of unknown size meets any other: its own error is the cause.
+    // An image of unknown size combines with any other: its own error is the cause.
     assert!(told(a.crop(0, 0, 9, 9) + &a).starts_with("crop"));
     assert!(told(second.clamp(1.0, 0.0)).starts_with("rotate"));
     assert!(told(a.correlate(&Filter::dense(2, 2, vec![0.0]), Border::Wrap)).starts_with("Filter::dense: 1 taps"));
@@ -138,7 +139,7 @@ fn an_error_that_nobody_looked_at_is_logged_once() {
     let unseen = of(&s);
     let more = unseen.abs() + 1.0;
     drop((unseen, more));
-    // Of two errors that meet, the first is carried on and the second is no news.
+    // Of two errors that meet, the first is carried on and the second is dropped.
     let sum = of(&s) + of(&s);
     sum.check().unwrap_err();
     drop(sum);
@@ -155,7 +156,7 @@ fn operands_are_images_scalars_reductions_and_a_value_per_channel() -> Result<()
     assert_eq!((&a * &a + &a * &b).to_vec()?, want);
     assert_eq!((a.clone() * &a + a.clone() * &mut b).to_vec()?, want);
     assert_eq!(a.max(&mut b).to_vec()?, b.to_vec()?);
-    // Reductions, on either side, rounded to the image's type.
+    // Reductions on either side, rounded to the image's type.
     assert_eq!((&a / a.max_value()).to_vec()?, [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]);
     assert_eq!((&a - a.mean()).to_vec()?, [-2.5, -1.5, -0.5, 0.5, 1.5, 2.5]);
     assert_eq!((a.max_value() - &a).to_vec()?, [5.0, 4.0, 3.0, 2.0, 1.0, 0.0]);
@@ -163,7 +164,7 @@ fn operands_are_images_scalars_reductions_and_a_value_per_channel() -> Result<()
     assert_eq!(unit.to_vec()?, [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]);
     assert_eq!((1.0 / (a.max_value() * 2.0)).get()?, 0.1);
     assert_eq!(a.clamp(1.0, 4.0).absdiv(a.max_value(), 1e-3).max_value().get()?, 0.8);
-    // Assigning forms.
+    // Assignment operators.
     let mut c = a.clone();
     c += &b;
     c -= 1.0;
@@ -171,7 +172,7 @@ fn operands_are_images_scalars_reductions_and_a_value_per_channel() -> Result<()
     c /= b.max_value();
     let want: Vec<f32> = (0..6).map(|v| (4 * v * v) as f32 / 6.0).collect();
     assert_eq!(c.to_vec()?, want);
-    // A value per channel.
+    // One value per channel.
     let colour = Image::stack(&s, [&a, &b]) * [10.0, 100.0];
     assert_eq!(colour.channel(1).to_vec()?, (&b * 100.0).to_vec()?);
     assert_eq!((&a + [0.0, 1.0]).to_vec()?, Image::stack(&s, [&a, &b]).to_vec()?);
@@ -195,7 +196,7 @@ fn several_values_take_one_evaluation() -> Result<()> {
     Ok(())
 }
 
-/// Extents, the last of channels.
+/// An array with these extents, channels last.
 fn array(shape: [usize; 3], seed: usize) -> Array3<f32> {
     Array3::from_shape_fn(shape, |(y, x, c)| ((y * 31 + x * 17 + c * 7 + seed) % 23) as f32 - 5.0)
 }
@@ -214,7 +215,7 @@ fn extents_of_one_are_repeated_as_numpy_does_on_any_number_of_ranks() {
                 let got = ThreadComm::run(ranks, |comm| {
                     let s = on(comm);
                     let image = |a: &Array3<f32>| Image::from_array3(&s, a.view());
-                    // A computed image is repeated as well as a given one.
+                    // A computed image is broadcast like a given one.
                     (image(&a) * 2.0 - (image(&b) + 1.0)).to_array3().unwrap() + 1.0
                 });
                 for got in got {

@@ -1,4 +1,5 @@
-//! What the public algebra accepts and refuses when it records, and files in and out. Values are in `values.rs`.
+//! Arguments that the public algebra accepts and refuses when recording, and files in and out.
+//! Values are in `values.rs`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,7 +26,7 @@ fn ramp(s: &Session, height: usize, width: usize) -> Image<f32> {
     Image::from_fn(s, height, width, |y, x| (y * width + x) as f32)
 }
 
-/// What carries an error.
+/// A value that may carry an error.
 trait Carries {
     fn error(&self) -> Option<Error>;
 }
@@ -48,7 +49,7 @@ impl<T> Carries for Result<T> {
     }
 }
 
-/// The operation that an error names, after checking that it names a line of this file.
+/// The operation that an error names, after a check that it names a line of this file.
 fn op(result: impl Carries) -> &'static str {
     let (op, site) = match result.error().expect("an error") {
         Error::ShapeMismatch { op, site, .. }
@@ -98,7 +99,7 @@ fn images_larger_than_the_memory_are_errors() {
     assert!(message.starts_with("from_fn (at ") && message.contains("140737488355328 bytes"), "{message}");
     let zeros = Image::<u8>::zeros(&s, 1 << 23, 1 << 24);
     let message = zeros.sum().get().unwrap_err().to_string();
-    // The image and what is known of its rows.
+    // The image and the known part of its rows.
     assert!(message.contains("out of memory: 140737555464320 bytes needed"), "{message}");
     let message = Image::<u8>::zeros(&s, 1 << 30, 1 << 30).check().unwrap_err().to_string();
     assert!(message.starts_with("zeros: an image of 1073741824x1073741824 u8 pixels is too large (at "), "{message}");
@@ -300,7 +301,7 @@ fn an_output_that_cannot_be_made_costs_no_computation_on_any_rank() {
         let error = image.save(&missing).expect_err("there is no such folder").to_string();
         assert!(error.contains("missing/a.png: cannot create a file in ") && !error.contains(".horus-"), "{error}");
         assert_eq!(s.stats().evaluations, 0);
-        // And the ranks still agree on what comes next.
+        // The ranks still agree on the next operation.
         assert!(image.save(&there).expect("a folder").is_some());
     });
     assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 1);

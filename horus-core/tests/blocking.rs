@@ -1,4 +1,5 @@
-//! Several steps of a loop in one launch: the bits of one step at a time, on every device and number of ranks; and what is spared.
+//! Several steps of a loop in one launch: the bits of single steps, on every device and number of
+//! ranks, and the launches and exchanges saved.
 
 use std::collections::BTreeSet;
 use std::panic::Location;
@@ -53,7 +54,7 @@ fn given(s: &Session, height: usize, width: usize) -> Image<f32> {
     Image::from_fn(s, height, width, |y, x| ((y * 31 + x * 17) % 101) as f32 * 0.125)
 }
 
-/// The bits of what a loop over each of many programs leaves.
+/// The bits of the results of a loop over many programs.
 fn results(s: &Session, steps: usize, height: usize, width: usize) -> Result<Vec<(String, Vec<u64>)>> {
     let u = given(s, height, width);
     let doubles = u.convert::<f64>();
@@ -104,7 +105,7 @@ fn results(s: &Session, steps: usize, height: usize, width: usize) -> Result<Vec
         let grown = s.iterate(seed.clone(), steps, |m| m.dilate_with(&Footprint::cross(1), border).min(&within))?.state;
         all.push((format!("grown {border}"), grown.to_vec()?.into_iter().map(u64::from).collect()));
     }
-    // What is measured on the way, and what escapes.
+    // Measured during the loop, and used outside it.
     let until = Until::below(1e-6, steps).every(5);
     let measured = s.iterate(u.clone(), until, |u| u.correlate(&cross(), Border::Constant(0.0)))?;
     all.push(("measured".into(), single(measured.state.to_vec()?)));
@@ -141,7 +142,7 @@ fn several_steps_give_the_bits_of_one_at_a_time() {
 
 #[test]
 fn on_any_number_of_ranks() {
-    // The last are strips thinner than what a launch reads around them.
+    // The last are strips thinner than the halo of a launch.
     for (height, width) in [(41, 12), (6, 9), (3, 4)] {
         let one = results(&builder(false, 1).mode(Mode::Lazy).build().unwrap(), 9, height, width).unwrap();
         for ranks in 1..=5 {
@@ -170,7 +171,7 @@ fn what_is_empty_stays_empty() {
     }
 }
 
-/// Jacobi's relaxation, in plain loops: multiply-adds in the order of the taps.
+/// Jacobi's relaxation in plain loops, with multiply-adds in the order of the taps.
 #[test]
 fn a_relaxation_is_what_plain_loops_make_of_it() {
     let (h, w, steps) = (37, 29, 21);
@@ -197,7 +198,7 @@ fn a_relaxation_is_what_plain_loops_make_of_it() {
     assert_eq!(got, a.iter().map(|v| v.to_bits()).collect::<Vec<_>>());
 }
 
-/// Launches and exchanges of a loop of 16 steps, once its images are in their places.
+/// Launches and exchanges of a loop of 16 steps, once its images are in place.
 fn counted(ranks: usize, most: u8, step: impl Fn(&Image<f32>) -> Image<f32> + Sync) -> (usize, usize) {
     let counts = ThreadComm::run(ranks, |comm| {
         let s = builder(true, most).communicator(Arc::new(comm)).build().unwrap();
@@ -219,7 +220,7 @@ fn launches_and_exchanges_become_fewer() {
         assert_eq!(counted(1, most, step), (launches, 0), "{most}");
         assert_eq!(counted(3, most, step), (launches, launches), "{most}");
     }
-    // The image cannot be wrapped within a launch, and 16 rows around are as many as there may be.
+    // The image cannot be wrapped within a launch, and 16 rows is the largest halo.
     assert_eq!(counted(3, 4, |u| u.correlate(&Filter::sparse([(0, 1), (1, 0)], [0.5; 2]), Border::Wrap)), (16, 16));
     assert_eq!(counted(1, 16, |u| u.correlate(&Filter::sparse([(0, 0), (5, 0)], [0.5; 2]), Border::Reflect)), (6, 0));
     assert_eq!(counted(1, 16, |u| u * 0.5 + 1.0), (1, 0), "pixel operations are one kernel anyway");
@@ -257,7 +258,7 @@ fn steps_of_many_kinds_are_put_together() {
     assert_eq!(launches(&grown), 1, "masks that grow");
 }
 
-/// As many steps of the relaxation as a plan takes, recorded by hand, with an image that stays.
+/// The given number of steps of the relaxation, recorded by hand, with a constant image.
 fn recorded(steps: usize, height: usize, width: usize) -> Graph<Op> {
     let mut g = Graph::default();
     let shape = Shape::new(height, width, 1);
@@ -327,7 +328,7 @@ fn strips_that_are_thin_are_not_computed_twice() {
     assert!(!kernels.nodes.iter().any(|n| matches!(n.op, Kernel::Repeat(_))));
 }
 
-/// How many launches are predicted to be fastest for 12 steps.
+/// Number of launches predicted to be fastest for 12 steps.
 fn launches_on(machine: &Machine, size: usize) -> usize {
     let aim = Aim { steps: Steps::Auto, ..Aim::of(machine) };
     let kernels = optimize_for(recorded(12, size, size), true, &aim, &mut |_, _| ()).unwrap();
@@ -337,7 +338,7 @@ fn launches_on(machine: &Machine, size: usize) -> usize {
 #[test]
 fn as_many_steps_are_put_together_as_pay() {
     let gpu = Machine::alike(Profile::shipped("NVIDIA H200").unwrap());
-    // On a GPU, the more steps, the less of a tile is of use.
+    // On a GPU, more steps leave less of a tile valid.
     let launches = launches_on(&gpu, 4096);
     assert!((2..=4).contains(&launches), "{launches}");
     assert!(launches_on(&gpu, 16384) <= 4);
@@ -388,7 +389,7 @@ fn repeats(dtype: DType, border: Border, steps: usize) -> Vec<Repeat> {
     all
 }
 
-/// Launches on strips, with windows as small as they may be, compared with the definition.
+/// Launches on strips with minimal windows, compared with the definition.
 #[test]
 fn launches_compute_their_rows_from_what_they_say_they_read() {
     let devices: Vec<CpuDevice> = [1, 2].map(cpu).into();
@@ -445,7 +446,8 @@ fn launches_compute_their_rows_from_what_they_say_they_read() {
     }
 }
 
-/// A state of several images is not put together, nor is one that is read elsewhere; they are right all the same.
+/// Loops over a state of several images, or one that is read elsewhere, are not combined, and still
+/// correct.
 #[test]
 fn loops_of_several_images_stay_as_they_are() {
     type Two = (Image<f32>, Image<f32>);

@@ -1,4 +1,4 @@
-//! An image that could not be made tells why, whatever is asked of it.
+//! A failed image reports its own error to every operation.
 
 use horus_core::cpu::device::CpuDevice;
 use horus_core::error::{Error, Result};
@@ -6,7 +6,7 @@ use horus_core::image::Image;
 use horus_core::plan::movement::Link;
 use horus_core::session::Session;
 
-/// Of a size, channels and an extension that would be complained of themselves.
+/// With a size, channels and an extension that would be errors themselves.
 #[test]
 fn the_first_error_comes_before_what_follows_from_it() -> Result<()> {
     let session = Session::on(Box::new(CpuDevice::new(Some(1))?)).build()?;

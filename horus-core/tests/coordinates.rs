@@ -1,4 +1,4 @@
-//! Images that know where their pixels are: on any number of ranks, read by everything, stored by nothing.
+//! Images of pixel positions: on any number of ranks, read by everything, never stored.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ fn session(mode: Mode) -> Session {
     Session::on(Box::new(CpuDevice::new(Some(2)).unwrap())).mode(mode).build().unwrap()
 }
 
-/// What `compute` gives in every mode on one rank, and fused on up to four: the same bits.
+/// The result of `compute` in every mode on one rank, and fused on up to four: the same bits.
 fn everywhere(compute: impl Fn(&Session) -> Vec<f64> + Sync) -> Vec<f64> {
     let alone = compute(&session(Mode::Fused));
     let bits = |v: &[f64]| v.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
@@ -67,14 +67,14 @@ fn levels_and_their_channels_are_told_apart() {
     let shape = Shape::volume(4, 5, 3, 2);
     for axis in [Axis::Depth, Axis::Channels] {
         let at = |plane: usize| if axis == Axis::Depth { plane / 2 } else { plane % 2 } as f64;
-        // Planes one after the other: levels, then channels.
+        // Planes in order: levels, then channels.
         let held = everywhere(|s| {
             let index = Image::<f64>::index(s, shape, axis);
             let levels = (0..4).flat_map(|z| (0..2).map(move |c| (z, c)));
             levels.flat_map(|(z, c)| index.slice(z).channel(c).to_vec().unwrap()).collect()
         });
         assert_eq!(held, (0..8).flat_map(|plane| [at(plane); 15]).collect::<Vec<_>>(), "{axis}");
-        // Beyond the last level there is what the border says.
+        // Beyond the last level the border applies.
         for (border, beyond) in [(Border::Constant(9.0), 9.0), (Border::Replicate, 3.0)] {
             let sum =
                 everywhere(|s| vec![Image::<f64>::index(s, shape, axis).shift(-1, 0, 0, border).sum().get().unwrap()]);
@@ -95,7 +95,7 @@ fn filters_of_coordinates_see_the_border_of_the_whole_image() {
     let shape = Shape { channels: 1, ..SHAPE };
     let (h, w) = (shape.height as isize, shape.width as isize);
     for border in [Border::Wrap, Border::Reflect101, Border::Replicate, Border::Constant(7.0)] {
-        // Sums of whole numbers: exact in any order.
+        // Sums of integers: exact in any order.
         let ours = everywhere(|s| {
             let place = Image::<f64>::index(s, shape, Axis::Rows) * 100.0 + Image::index(s, shape, Axis::Columns);
             place.correlate(&Filter::dense(7, 5, vec![1.0; 35]), border).to_vec().unwrap()

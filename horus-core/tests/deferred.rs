@@ -1,4 +1,4 @@
-//! Sessions that get their device when there is something to compute.
+//! Sessions that get their device at the first computation.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,7 @@ use horus_core::plan::work::Work;
 use horus_core::session::{Chooser, Session};
 use horus_testing::simulated::Simulated;
 
-/// Chooses a device of one kind, and remembers what for.
+/// Chooses a device of one kind, and records the work that it was chosen for.
 #[derive(Default)]
 struct Chosen {
     separate: bool,
@@ -64,7 +64,7 @@ fn a_device_is_chosen_at_the_first_evaluation_and_kept() {
                 assert_eq!(image.to_vec().unwrap(), want);
                 let name = s.device_name();
                 assert_eq!(name.contains("simulated"), separate, "{name}");
-                // What was given before is where the device finds it, and what comes after is, too.
+                // Earlier and later data are where the device finds them.
                 assert_eq!(other.to_vec().unwrap(), want);
                 assert_eq!(program(&s).to_vec().unwrap(), want);
                 assert_eq!(chosen.asked.load(Ordering::Relaxed), 1);
@@ -82,7 +82,7 @@ fn the_work_is_told() {
     image.gauss(1.0).to_vec().unwrap();
     let work = chosen.work.lock().unwrap().unwrap();
     assert_eq!((work.operations, work.bytes), (1, 2.0 * 800.0));
-    // Taps within three sigma, each way.
+    // Taps within three sigma on each side.
     assert_eq!(work.filtering, 200.0 * 14.0);
 }
 
@@ -108,7 +108,7 @@ fn a_rank_may_compute_alone_beside_the_others() {
             let want = if first { program(&s).to_vec().unwrap() } else { Vec::new() };
             let alone = s.alone().unwrap();
             assert_eq!((alone.rank(), alone.ranks()), (0, 1));
-            // As often as nobody else.
+            // A different number of evaluations on each rank.
             for _ in 0..rank {
                 let got = program(&alone).to_vec().unwrap();
                 assert!(!first || got == want);

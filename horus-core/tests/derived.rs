@@ -1,4 +1,5 @@
-//! Statistics of tiles, windows and labels against their definitions, with the same bits in every mode and on any number of ranks.
+//! Statistics of tiles, windows and labels compared with their definitions, with the same bits in
+//! every mode and on any number of ranks.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ fn session(mode: Mode) -> Session {
     Session::on(Box::new(CpuDevice::new(Some(2)).unwrap())).mode(mode).build().unwrap()
 }
 
-/// What `compute` gives in every mode on one rank, and fused on up to four: the same bits.
+/// The result of `compute` in every mode on one rank, and fused on up to four: the same bits.
 fn everywhere(compute: impl Fn(&Session) -> Vec<f64> + Sync) -> Vec<f64> {
     let alone = compute(&session(Mode::Fused));
     let bits = |v: &[f64]| v.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
@@ -36,13 +37,13 @@ fn everywhere(compute: impl Fn(&Session) -> Vec<f64> + Sync) -> Vec<f64> {
 const H: usize = 29;
 const W: usize = 150;
 
-/// Numbers of every size, none of which is simple.
+/// Numbers of every size without simple values.
 fn value(y: usize, x: usize) -> f32 {
     let n = (y * 7919 + x * 104_729) % 1009;
     (n as f32 - 400.0) / 3.0 + if x > 60 { 1000.0 } else { 0.0 }
 }
 
-/// Number, sum, squared deviation, smallest and largest of some pixels, added up one by one in `f64`.
+/// Number, sum, squared deviation, minimum and maximum of some pixels, added one by one in `f64`.
 fn plain(pixels: impl Iterator<Item = f64> + Clone) -> [f64; 5] {
     let (n, sum) = pixels.clone().fold((0.0, 0.0), |(n, s), v| (n + 1.0, s + v));
     let squares = pixels.clone().map(|v| (v - sum / n).powi(2)).sum();
@@ -113,7 +114,7 @@ fn parts_that_are_none_are_errors() {
     assert!(image.windows((2, 2), (0, 1)).min().check().is_err());
 }
 
-/// The labels of the tests: patches and single pixels, some of no label.
+/// The labels of the tests: patches and single pixels, some without a label.
 fn label(y: usize, x: usize) -> i32 {
     match (y / 7 + 3 * (x / 40), (y * 31 + x * 17) % 23) {
         (_, 0) => -1,
@@ -154,7 +155,8 @@ fn labels_have_the_statistics_of_their_pixels_in_any_order() {
 
 #[test]
 fn sums_of_labels_are_exact() {
-    // Sums that no order of adding up in `f64` gives: what is large cancels, 300 times 2^-60 is left.
+    // Sums that no order of addition in `f64` gives: large values cancel, and 300 times 2^-60 is
+    // left.
     let pixel = |y: usize, x: usize| match (y + x) % 3 {
         0 => 1e30,
         1 => -1e30,
@@ -204,7 +206,7 @@ fn shapes_of_labels_are_those_of_their_pixels() {
     }
 }
 
-/// More labels than pixels in 32 rows, of which few are those of neighbours.
+/// More labels than pixels in 32 rows, few of which are those of neighbours.
 #[test]
 fn there_may_be_as_many_labels_as_pixels() {
     const MANY: usize = 200_000;

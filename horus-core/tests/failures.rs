@@ -1,4 +1,4 @@
-//! What an evaluation that fails leaves: everything it did not need, and a message that helps.
+//! State after a failed evaluation: everything it did not need is intact, and the message helps.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ fn bits(image: &Image<f32>) -> Result<Vec<u32>> {
     Ok(image.to_vec()?.into_iter().map(f32::to_bits).collect())
 }
 
-/// Images that are held and images that are not, some evaluated before, read by what is evaluated now.
+/// Held and dropped images, some evaluated before, read by the present evaluation.
 struct Program {
     held: Image<f32>,
     before: Image<f32>,
@@ -55,7 +55,7 @@ fn everything(p: &Program) -> Result<Vec<Vec<u32>>> {
     [&p.result, &p.state, &p.before, &p.held].map(bits).into_iter().collect()
 }
 
-/// Lets each call of the evaluation fail in turn; afterwards all must be as without.
+/// Makes each call of the evaluation fail in turn; afterwards all must be as without failure.
 fn survives(session: impl Fn() -> (Session, Fault)) {
     let (s, _) = session();
     let want = everything(&program(&s).unwrap()).unwrap();
@@ -71,7 +71,7 @@ fn survives(session: impl Fn() -> (Session, Fault)) {
             return;
         }
         match met {
-            // What it takes was to be had after all.
+            // The memory was available after all.
             Ok(got) => assert_eq!(got, want[0], "call {n}"),
             Err(e) => {
                 failures += 1;
@@ -93,7 +93,7 @@ fn after_any_failure_the_session_computes_the_right_bits() {
         let (device, fault) = Faulty::new(cpu());
         (on(device), fault)
     });
-    // With memory for everything, and so little that images come and go.
+    // With memory for everything, and so little that images are evicted.
     for images in [100, 4] {
         survives(|| {
             let (device, fault) = Faulty::new(Simulated::new(cpu(), images * IMAGE));
@@ -117,7 +117,7 @@ fn a_session_without_memory_for_one_thing_goes_on_with_another() {
             let message = huge.to_vec().unwrap_err().to_string();
             assert!(message.contains("out of memory") && message.contains("bytes needed"), "{message}");
             assert!(message.contains(&format!("failures.rs:{line}:")), "{message}");
-            // The result, or all that is in use when it is computed.
+            // The result, or everything in use when it is computed.
             let needed = message.split(" bytes needed").next().and_then(|m| m.rsplit(' ').next()).unwrap();
             assert!((16 * IMAGE..18 * IMAGE).contains(&needed.parse().unwrap()), "{message}");
             assert!(

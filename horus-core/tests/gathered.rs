@@ -1,4 +1,5 @@
-//! Results that rank 0 alone wants: strips meet on its device, in bands or at once, and only it copies to its host.
+//! Results for rank 0 only: strips meet on its device, in bands or at once, and only it copies to
+//! its host.
 
 #[path = "conformance/harness.rs"]
 #[allow(dead_code, reason = "shared with the conformance tests, which use all of it")]
@@ -30,7 +31,7 @@ use horus_testing::faulty::Faulty;
 use horus_testing::reference;
 use horus_testing::simulated::Simulated;
 
-/// The device that `with_device` of the harness would open.
+/// The device for the `with_device` of the harness.
 fn with_device<R>(_: Place, f: impl FnOnce(&dyn Device) -> R) -> R {
     f(&Simulated::new(CpuDevice::new(Some(1)).unwrap(), usize::MAX / 2).demanding().with_fabric())
 }
@@ -39,7 +40,7 @@ fn taps(n: usize) -> Vec<f64> {
     (0..n).map(|i| ((i * 29 % 13) as f64 - 5.0) / 9.0).collect()
 }
 
-/// Filters of what is given, turned upside down, and a result on the way.
+/// Filters of sources, a vertical flip, and an intermediate result.
 fn program(shape: Shape, dtype: DType) -> Program {
     let mut p = Program::default();
     let a = p.source(image(shape, dtype, 3));
@@ -54,7 +55,8 @@ fn program(shape: Shape, dtype: DType) -> Program {
     p.wanted(&[e, d])
 }
 
-/// A plan that brings all roots to rank 0, between devices that are near each other: also few pixels meet there.
+/// A plan that brings all roots to rank 0, between devices with fast links, where even small images
+/// meet.
 fn planned(p: &Program, weights: &[f64], transfer: Transfer, from_root: bool, capacity: Option<usize>) -> Plan {
     let mut profile = Profile::shipped("NVIDIA H200").unwrap();
     profile.links.peers.latency = 1e-6;
@@ -80,7 +82,7 @@ fn place(ranks: usize) -> Place {
     Place { ranks, mode, separate: true, direct: ranks > 1, overlap: false, from_root: true, bands: None }
 }
 
-/// Rank 0 gets what the reference computes, and the others nothing.
+/// Asserts that rank 0 gets the reference's results, and the others nothing.
 fn conforms(p: &Program, plan: &Plan, capacity: usize) {
     let ranks = plan.setting.partition.ranks();
     let want = reference::evaluate(&p.graph, &|v| p.sources[v.0 as usize].clone());
@@ -210,7 +212,7 @@ fn a_device_that_fails_on_the_way_ends_all_ranks() {
                 let first = smooth.gather().map(drop);
                 let failed = rank == failing && fault.stop();
                 assert!(!failed || first.is_err(), "a failure on rank {rank} is not told");
-                // Who had nothing to wait for is told by what comes next.
+                // A rank that had nothing to wait for learns of the failure by the next call.
                 let all = first.and_then(|()| (smooth + 1.0).gather().map(drop));
                 (failed, all.is_ok())
             });

@@ -1,5 +1,6 @@
-//! Writes the sources and machine code of the benchmark's kernels, to be looked at without a GPU:
-//! `cargo run -p horus-cuda --example dump -- DIRECTORY [ARCH]`, then `cuobjdump -res-usage` or `nvdisasm` a file.
+//! Writes the sources and machine code of the benchmark's kernels for inspection without a GPU:
+//! `cargo run -p horus-cuda --example dump -- DIRECTORY [ARCH]`, then `cuobjdump -res-usage` or
+//! `nvdisasm` a file.
 
 use std::path::PathBuf;
 
@@ -18,7 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let directory = PathBuf::from(arguments.next().ok_or("a directory is needed")?);
     let arch = arguments.next().map_or(Ok(90), |a| a.parse())?;
-    // A tuning as JSON replaces the tables'.
+    // A tuning as JSON replaces that of the tables.
     let tuning: Option<Tuning> = arguments.next().map(|t| serde_json::from_str(&t)).transpose()?;
     let only = arguments.next().unwrap_or_default();
     std::fs::create_dir_all(&directory)?;

@@ -1,6 +1,7 @@
-//! The generated kernels run on the host, one fibre per GPU thread, and give the definitions' results to the bit.
+//! Runs the generated kernels on the host, one fibre per GPU thread, and compares them with the
+//! definitions bit by bit.
 //!
-//! The host's C++ compiler takes the place of NVRTC: the sources are the very ones that a GPU runs, between
+//! The host's C++ compiler replaces NVRTC: it compiles the same sources as a GPU runs, between
 //! `kernels/emulate.h` and `kernels/emulate_main.h`.
 #![allow(unsafe_code, reason = "loads the kernels that the host's compiler made")]
 
@@ -34,7 +35,7 @@ const MAIN: &str = include_str!("../kernels/emulate_main.h");
 
 type Run = unsafe extern "C" fn(*const u8, u32, u32, u32, u32);
 
-/// Compiles programs into one library: a namespace each, their entry points numbered.
+/// Compiles programs into one library, with a namespace each and numbered entry points.
 fn compile(programs: &[Generated], dir: &Path, name: &str) -> libloading::Library {
     let mut text = String::from(HEAD);
     for (i, p) in programs.iter().enumerate() {
@@ -47,9 +48,9 @@ fn compile(programs: &[Generated], dir: &Path, name: &str) -> libloading::Librar
     let compiler = std::env::var("CXX").unwrap_or_else(|_| "g++".into());
     let out = Command::new(&compiler)
         .args(["-std=c++17", "-O1", "-w", "-mfma", "-ffp-contract=off", "-fno-builtin-fma", "-shared", "-fPIC"])
-        // Fibres jump between stacks, which a checked longjmp takes for an error.
+        // Fibres jump between stacks, which a checked longjmp reports as an error.
         .arg("-U_FORTIFY_SOURCE")
-        // A GPU does not read what lies across its words.
+        // A GPU cannot read across word boundaries.
         .args(["-fsanitize=alignment", "-fno-sanitize-recover=alignment"])
         .arg("-o")
         .arg(&library)
@@ -66,7 +67,8 @@ fn compile(programs: &[Generated], dir: &Path, name: &str) -> libloading::Librar
             .collect::<Vec<_>>()
             .join("\n")
     );
-    // SAFETY: the library was just built from sources of this repository; it has no initialisers of note.
+    // SAFETY: the library was just built from sources of this repository; it has no initialisers of
+    // note.
     unsafe { libloading::Library::new(library) }.unwrap()
 }
 
@@ -92,8 +94,8 @@ fn run(library: &libloading::Library, index: usize, p: &Generated, inputs: &[Hos
     }
     // SAFETY: the symbol is the function that `emulate_main.h` defines for this program.
     let run = unsafe { library.get::<Run>(format!("hs_run{index}").as_bytes()) }.unwrap();
-    // SAFETY: the parameters are the program's own struct, whose pointers lead to live buffers of the sizes that the
-    // case's geometries say.
+    // SAFETY: the parameters are the program's own struct, whose pointers lead to live buffers of
+    // the sizes that the case's geometries say.
     let launch = |params: &[u8]| unsafe { run(params.as_ptr(), p.grid[0], p.grid[1], p.block, p.shared) };
     match p.passes {
         None => launch(&params),
@@ -113,7 +115,8 @@ fn run(library: &libloading::Library, index: usize, p: &Generated, inputs: &[Hos
     }
 }
 
-/// Runs cases, each with its own tuning, and compares with the host's evaluation: batches on all cores, as some take minutes.
+/// Runs cases, each with its own tuning, and compares with the host's evaluation, in batches on all
+/// cores, as some take minutes.
 fn check(jobs: Vec<(Case, Tuning, Limits)>, name: &str) {
     let dir = tempfile::tempdir().unwrap();
     let (next, failures) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
@@ -204,7 +207,7 @@ fn kernels_follow_the_definitions_to_the_bit() {
     check(jobs.collect(), "default");
 }
 
-/// The launches of line detectors as they come out of a session, on a small picture.
+/// The launches of line detectors recorded from a session, on a small picture.
 fn detectors() -> Vec<Case> {
     const H: usize = 64;
     const W: usize = 256;
@@ -230,7 +233,7 @@ fn detectors() -> Vec<Case> {
         }
         results.extend([of_image.rotate(-theta), of_filters, of_directions]);
     }
-    // One result over all orientations, as the detectors have it.
+    // One result over all orientations, as in the detectors.
     for scales in [&scales[..], &scales[6..]] {
         let mut result = image.zeros_like();
         for theta in [0.0, 90.0] {
@@ -261,7 +264,7 @@ fn kernels_of_the_detectors_follow_the_definitions() {
         (c, t, Limits { shared: 227 << 10 })
     });
     let jobs: Vec<_> = jobs.collect();
-    // What is large is among them in both of its forms.
+    // Large templates occur in both of their forms.
     for form in ["hs_stage_any<", "hs_stage_called<", "hs_column_called<"] {
         let has =
             |(case, tuning, limits): &(Case, Tuning, Limits)| program(case, tuning, *limits).source.contains(form);
@@ -276,9 +279,9 @@ fn repeated_dense_filters_are_called() {
     let image = Geometry { shape, dtype: DType::F32, window: rows };
     let mut kernel = conv2d(2, 25);
     let Kernel::Map(map) = &mut kernel else { panic!("the pairs are one map") };
-    // Of one size, and each in another place.
+    // Equal sizes in different positions.
     (map.leaves[0], map.leaves[1]) = (map.leaves[3].clone(), map.leaves[2].clone());
-    // Much at once, and loops: two bodies of the loop over rows, for each pair of filters.
+    // Many filters at once, and loops: two bodies of the loop over rows, for each pair of filters.
     let tuning = Tuning { rows: 4, cols: 4, group: 2, unroll: 0, piece: 0, ..lookup(&kernel, DType::F32, 90) };
     let case = Case { name: "two pairs".into(), kernel, inputs: vec![image], output: image, rows, fill: Fill::Random };
     let limits = Limits { shared: 227 << 10 };
@@ -358,7 +361,7 @@ fn filters_beyond_shared_memory_are_cut_or_read_directly() {
         {
             jobs.extend([4 << 10, 256].map(|shared| (case.clone(), tuned(&case), Limits { shared })));
         }
-        // Row passes that are read in turn have room together, one after the other, or not at all.
+        // Row passes that are read in turn fit together, one after the other, or not at all.
         if ["convrot nested", "convrot by turns", "sums of columns of two stages"].contains(&name) {
             let t = Tuning { unroll: 0, group: 2, ..tuned(&case) };
             jobs.extend(

@@ -1,6 +1,7 @@
-//! Every generated kernel of the representative set compiles for an architecture, on machines without a GPU.
+//! Compiles every generated kernel of the representative set for an architecture, without a GPU.
 //!
-//! Needs the run-time compiler: `pip install nvidia-cuda-nvrtc`, and `HORUS_NVRTC` set to its `libnvrtc.so`.
+//! Needs the run-time compiler: `pip install nvidia-cuda-nvrtc`, and `HORUS_NVRTC` set to its
+//! `libnvrtc.so`.
 
 #[allow(dead_code, reason = "shared with tests that run the cases")]
 mod conformance;
@@ -16,10 +17,10 @@ use horus_cuda::tuning::lookup;
 
 use conformance::cases::cases;
 
-/// Which of how many parts a process compiles.
+/// The part that a process compiles, and the number of parts.
 const SHARD: &str = "HORUS_TEST_SHARD";
 
-/// A failure in the compiler ends one process only, and each core gets one.
+/// A failure in the compiler ends only one process, and each core gets one.
 #[test]
 fn every_kernel_compiles() {
     if let Ok(text) = std::env::var(SHARD) {
@@ -51,9 +52,10 @@ fn compile_shard(shard: usize, of: usize) {
         if matches!(case.kernel, Kernel::Merge | Kernel::Source(_)) {
             continue;
         }
-        // Architectures differ in little that these sources see: each kernel is compiled for one of them, in turn. The host's compiler has all
-        // kernels, and a GPU's tests have: of sweeps a part is compiled here, of stencils of stencils, which take long, a few, and of the
-        // rest every other one.
+        // Architectures differ little for these sources, so each kernel is compiled for one of
+        // them, in turn. The host's compiler compiles all kernels, and so do the GPU tests: here a
+        // part of the sweeps, a few of the nested stencils, which take long, and every other one of
+        // the rest.
         let sweep = !["correlate", "separable", "conv", "mixed", "row_"].iter().any(|n| case.name.contains(n));
         let part = match case.name.contains("stencil of stencils") {
             true => 11,
@@ -89,7 +91,7 @@ fn compile_shard(shard: usize, of: usize) {
             failed.map(|e| format!("{name}: {e}"))
         })
         .collect();
-    // For whoever finds that this takes too long.
+    // Shows the slowest kernels.
     let all: Duration = took.iter().map(|(took, _)| *took).sum();
     took.sort();
     println!("{} of {total} compiled in {all:.0?}, the longest:", took.len());

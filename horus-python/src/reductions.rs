@@ -80,7 +80,7 @@ pub(crate) fn label_counts<'py>(py: Python<'py>, labels: &Image, count: usize) -
     Ok(PyArray1::from_vec(py, counts))
 }
 
-/// The histogram of the pixels of each label from 0 to `count - 1`, a row each.
+/// The histogram of the pixels of each label from 0 to `count - 1`, one row each.
 #[pyfunction]
 pub(crate) fn histogram_by_label<'py>(
     py: Python<'py>,

@@ -1,4 +1,4 @@
-//! Samples at positions that images hold, connected components, and reconstruction.
+//! Samples at positions given by images, connected components, and reconstruction.
 
 use horus::prelude::{Axis, Border, Connectivity, Float, Image as Typed, Pixel, Sampling};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -8,8 +8,8 @@ use crate::any::{Any, Held, each, numbers};
 use crate::filters::border;
 use crate::image::Image;
 
-/// Samples by a B-spline of an order from 0 to 5, of whose coefficients the image is, at positions along levels, rows and columns, or
-/// along rows and columns of each level.
+/// Samples a B-spline of order 0 to 5, whose coefficients are the image, at positions along levels,
+/// rows and columns, or along rows and columns of each level.
 #[pyfunction]
 pub(crate) fn remap(a: &Image, at: Vec<PyRef<'_, Image>>, order: usize, mode: &str, cval: f64) -> PyResult<Image> {
     let border = border(mode, cval)?;
@@ -32,8 +32,8 @@ fn spline(order: usize) -> PyResult<Sampling> {
     Sampling::spline(order).ok_or_else(none)
 }
 
-/// The coefficients of splines of an order from 0 to 5 along some axes (0: levels, 1: rows, 2: columns); images of `f64` have some of
-/// `f64`, all others of `f32`.
+/// The coefficients of splines of order 0 to 5 along some axes (0: levels, 1: rows, 2: columns);
+/// images of `f64` yield `f64`, all others `f32`.
 #[pyfunction]
 pub(crate) fn spline_coefficients(a: &Image, order: usize, axes: Vec<usize>, mode: &str) -> PyResult<Image> {
     let (how, border) = (spline(order)?, border(mode, 0.0)?);
@@ -53,7 +53,7 @@ fn unfit() -> PyErr {
     PyTypeError::new_err("remap: positions are two or three images of one type, f32 or f64")
 }
 
-/// Two or three images of positions of a type.
+/// Two or three images of positions with the same type.
 fn positions<'a, C: Held>(at: &'a [PyRef<'_, Image>]) -> PyResult<Vec<&'a Typed<C>>> {
     let all: Option<Vec<_>> = at.iter().map(|image| C::of(&image.any)).collect();
     all.filter(|all| matches!(all.len(), 2 | 3)).ok_or_else(unfit)
@@ -67,8 +67,8 @@ fn sampled<T: Pixel, C: Float>(image: &Typed<T>, at: &[&Typed<C>], how: Sampling
     }
 }
 
-/// The connected components of what is not 0, or true: `structure` says of 27 pixels, by level, row and column, whether they are
-/// neighbours of the one in their middle.
+/// The connected components of non-zero or true pixels. `structure` marks the neighbours of the
+/// centre among 27 pixels, by level, row and column.
 #[pyfunction]
 pub(crate) fn label(a: &Image, structure: [bool; 27]) -> PyResult<Image> {
     let neighbours = connectivity(&structure);
@@ -81,7 +81,8 @@ fn connectivity(structure: &[bool; 27]) -> Connectivity {
     Connectivity::new([0, 1, 2].map(level))
 }
 
-/// A marker grown within a mask of its type, by dilation below it or by erosion above it, until nothing changes: `structure` as in `label`.
+/// A marker grown within a mask of its type, by dilation below it or by erosion above it, until
+/// nothing changes; `structure` as in `label`.
 #[pyfunction]
 pub(crate) fn reconstruct(a: &Image, mask: &Image, structure: [bool; 27], erosion: bool) -> PyResult<Image> {
     fn like<'a, T: Held>(mask: &'a Image, _marker: &Typed<T>) -> PyResult<&'a Typed<T>> {

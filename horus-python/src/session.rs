@@ -14,12 +14,12 @@ use crate::errors::detached;
 use crate::files;
 use crate::image::Image;
 
-/// How often an evaluation looks whether the user wants to end it: rarely enough to cost nothing.
+/// Interval at which an evaluation checks for interrupts: long enough to cost nothing.
 const LOOK: Duration = Duration::from_millis(20);
-/// Plans that are kept for whoever asks.
+/// Most plans that are kept.
 const PLANS: usize = 64;
 
-/// What an evaluation tells while it runs.
+/// Reports of a running evaluation.
 #[derive(Default)]
 pub(crate) struct Watch {
     canceller: OnceLock<Canceller>,
@@ -30,8 +30,8 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Runs the signal handlers of Python, if it is time to, and cancels the evaluation if one raised. Handlers run in Python's main thread
-    /// alone; elsewhere this does nothing.
+    /// Runs Python's signal handlers, if it is time to, and cancels the evaluation if one raised an
+    /// exception. Handlers run only in Python's main thread; elsewhere this does nothing.
     fn look(&self) {
         let now = Instant::now();
         {
@@ -47,7 +47,7 @@ impl Watch {
         }
     }
 
-    /// What came of an evaluation, or the exception that ended it.
+    /// The result of an evaluation, or the exception that ended it.
     pub(crate) fn after<R>(&self, came: PyResult<R>) -> PyResult<R> {
         let raised = lock(&self.raised).take();
         match raised {
@@ -60,7 +60,7 @@ impl Watch {
     }
 }
 
-/// What sessions that are open tell.
+/// Watches of the open sessions.
 static OPEN: Mutex<Vec<Weak<Watch>>> = Mutex::new(Vec::new());
 
 fn open() -> Vec<Arc<Watch>> {
@@ -90,8 +90,8 @@ pub(crate) struct Session {
 
 #[pymethods]
 impl Session {
-    /// Opens a session on a device, with so many threads and bytes of memory; what is not said comes from the environment. One that
-    /// explains keeps the text of its plans.
+    /// Opens a session on a device, with so many threads and bytes of memory; the environment sets
+    /// the defaults. With `explain` it keeps the text of its plans.
     #[new]
     #[pyo3(signature = (device=None, threads=None, memory=None, explain=false))]
     fn new(
@@ -161,7 +161,7 @@ impl Session {
         detached(py, || Ok(format!("{:?}", self.open.stats())))
     }
 
-    /// The number of the GPU, chosen now if it has not been.
+    /// The number of the GPU; chooses the device if that has not been done.
     fn gpu(&self, py: Python<'_>) -> PyResult<Option<usize>> {
         if self.open.device().is_none() {
             detached(py, || self.open.settle_device())?;
@@ -169,14 +169,14 @@ impl Session {
         Ok(self.open.gpu())
     }
 
-    /// Current, largest and kept bytes of the host, and of each device.
+    /// Current, largest and cached bytes on the host, and on each device.
     fn memory(&self, py: Python<'_>) -> PyResult<Vec<(usize, usize, usize)>> {
         let used = detached(py, || Ok(self.open.memory()))?;
         let all = std::iter::once(&used.host).chain(&used.devices);
         Ok(all.map(|memory| (memory.current, memory.peak, memory.kept)).collect())
     }
 
-    /// Gives memory that is kept for reuse back to the system.
+    /// Returns cached memory to the system.
     fn trim(&self, py: Python<'_>) -> PyResult<()> {
         detached(py, || self.open.trim())
     }

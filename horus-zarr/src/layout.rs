@@ -1,13 +1,14 @@
-//! Where the samples of an array lie in an image.
+//! Position of an array's samples in an image.
 //!
-//! An image has levels, rows, columns and channels, in memory plane by plane: channel `c` of level `z` is plane `z * channels + c`. An
-//! array has axes in any order, some of them missing, and maybe one of times, of which one is taken.
+//! An image has levels, rows, columns and channels, in memory plane by plane: channel `c` of level
+//! `z` is plane `z * channels + c`. An array has axes in any order, some of which may be missing,
+//! and possibly one of times, of which one is selected.
 
 use std::ops::Range;
 
 use horus_core::shape::{Region, Shape};
 
-/// What an axis of an array is of an image.
+/// The role of an array's axis in an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     Time,
@@ -18,7 +19,7 @@ pub(crate) enum Role {
 }
 
 impl Role {
-    /// By the name of an axis, as OME-Zarr has them.
+    /// The role for the name of an axis in OME-Zarr.
     pub(crate) fn named(name: &str) -> Option<Role> {
         match name.to_ascii_lowercase().as_str() {
             "t" | "time" => Some(Role::Time),
@@ -30,7 +31,7 @@ impl Role {
         }
     }
 
-    /// The name that OME-Zarr gives it.
+    /// Its name in OME-Zarr.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Role::Time => "t",
@@ -41,7 +42,7 @@ impl Role {
         }
     }
 
-    /// The kind of axis, in the words of OME-Zarr.
+    /// The kind of axis in OME-Zarr.
     pub(crate) fn kind(self) -> &'static str {
         match self {
             Role::Time => "time",
@@ -51,12 +52,12 @@ impl Role {
     }
 }
 
-/// The axes of an array of which an image is made.
+/// The axes of an array that form an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     roles: Vec<Role>,
     extents: Vec<u64>,
-    /// The time that is taken.
+    /// The selected time.
     time: u64,
 }
 
@@ -64,7 +65,8 @@ impl Layout {
     /// The layout of an array of these extents.
     ///
     /// # Errors
-    /// A message: axes that are no image, several times of which none is chosen, no such time, an extent that no memory has.
+    /// A message: axes that do not form an image, several times of which none is selected, no such
+    /// time, an extent beyond any memory.
     pub(crate) fn new(roles: Vec<Role>, extents: Vec<u64>, time: Option<usize>) -> Result<Layout, String> {
         let (axes, n) = (listed(&roles), extents.len());
         if roles.len() != n {
@@ -94,7 +96,7 @@ impl Layout {
         Ok(layout)
     }
 
-    /// The layout of an image that is written: channels and levels if there are several, rows, columns.
+    /// The layout of a written image: channels and levels if there are several, rows, columns.
     pub(crate) fn of(shape: Shape) -> Layout {
         let all = [
             (Role::Channel, shape.channels),
@@ -108,7 +110,7 @@ impl Layout {
         Layout { roles, extents, time: 0 }
     }
 
-    /// What its axes are, from the slowest to the fastest.
+    /// The roles of its axes, from the slowest to the fastest.
     pub(crate) fn roles(&self) -> &[Role] {
         &self.roles
     }
@@ -121,13 +123,13 @@ impl Layout {
         of(&self.roles, &self.extents, role).unwrap_or(1) as usize
     }
 
-    /// The image.
+    /// The shape of the image.
     pub(crate) fn shape(&self) -> Shape {
         let extent = |role| self.extent(role);
         Shape::volume(extent(Role::Level), extent(Role::Row), extent(Role::Column), extent(Role::Channel))
     }
 
-    /// What of the array a region of the image is: of each axis the indices.
+    /// The part of the array that holds a region of the image: the indices of each axis.
     pub(crate) fn part(&self, region: Region) -> Vec<Range<u64>> {
         let range = |(role, extent): (&Role, &u64)| match role {
             Role::Time => self.time..self.time + 1,
@@ -138,13 +140,14 @@ impl Layout {
         self.roles.iter().zip(&self.extents).map(range).collect()
     }
 
-    /// Of one value for each axis those of rows and columns.
+    /// The values of rows and columns among one value for each axis.
     pub(crate) fn rows_and_columns(&self, of_axes: &[u64]) -> (u64, u64) {
         let of = |role| of(&self.roles, of_axes, role).unwrap_or(1);
         (of(Role::Row), of(Role::Column))
     }
 
-    /// A block of the array in memory, its last axis the fastest: `ranges` says of which indices.
+    /// A block of the array in memory, with the last axis the fastest and these `ranges` of
+    /// indices.
     pub(crate) fn block<'a>(&'a self, ranges: &'a [Range<u64>]) -> Block<'a> {
         let mut strides = vec![1; ranges.len()];
         for axis in (1..ranges.len()).rev() {
@@ -163,7 +166,7 @@ pub(crate) struct Block<'a> {
 }
 
 impl Block<'_> {
-    /// The indices of an axis; 0 alone of one that the array does not have.
+    /// The indices of an axis; only 0 for one that the array lacks.
     pub(crate) fn range(&self, role: Role) -> Range<usize> {
         of(&self.layout.roles, self.ranges, role).map_or(0..1, |r| r.start as usize..r.end as usize)
     }
@@ -172,13 +175,13 @@ impl Block<'_> {
         of(&self.layout.roles, &self.strides, role).unwrap_or(0)
     }
 
-    /// Its planes, by their numbers in the image: whatever it holds of each.
+    /// Numbers of the image's planes of which it holds any part.
     pub(crate) fn planes(&self) -> impl Iterator<Item = usize> {
         let channels = self.layout.extent(Role::Channel);
         self.range(Role::Level).flat_map(move |z| self.range(Role::Channel).map(move |c| z * channels + c))
     }
 
-    /// Where the sample of this plane, row and column is, and how far it is from one to the next.
+    /// Position of the sample of this plane, row and column, and strides from there.
     pub(crate) fn place(&self, plane: usize, row: usize, column: usize) -> Place {
         let channels = self.layout.extent(Role::Channel);
         let at = |role: Role, i: usize| i.saturating_sub(self.range(role).start) * self.stride(role);
@@ -189,7 +192,7 @@ impl Block<'_> {
     }
 }
 
-/// Where rows of samples lie.
+/// Positions of samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     /// The first sample.
@@ -233,12 +236,12 @@ fn samples<const N: usize>(
     }
 }
 
-/// How many indices a range has.
+/// Number of indices in a range.
 pub(crate) fn count(range: &Range<u64>) -> usize {
     (range.end - range.start) as usize
 }
 
-/// Of one value for each axis that of a role.
+/// The value of a role among one value for each axis.
 fn of<T: Clone>(roles: &[Role], values: &[T], role: Role) -> Option<T> {
     roles.iter().position(|r| *r == role).and_then(|axis| values.get(axis)).cloned()
 }

@@ -1,9 +1,11 @@
-//! Zarr arrays and OME-Zarr images for Horus: chunks and shards, read and written in parallel, region by region.
+//! Zarr arrays and OME-Zarr images for Horus: chunks and shards, read and written in parallel,
+//! region by region.
 //!
-//! A store is a folder on this machine. [`open`] reads its metadata and returns an image whose pixels are read when an evaluation
-//! asks for them: of a region no more than the chunks that hold it. [`save`] writes an OME-Zarr image, and if it is computed from
-//! what is read later and needs more memory than there is, region by region, with the same bits. That is what Horus does with large
-//! TIFF files: this crate is one [`RegionSource`] and one [`RegionSink`].
+//! A store is a local folder. [`open`] reads its metadata and returns an image whose pixels are
+//! read on evaluation: for a region, only the chunks that hold it. [`save`] writes an OME-Zarr
+//! image; if the result and its lazily read inputs exceed the memory, it works region by region,
+//! with the same bits. Horus treats large TIFF files in the same way: this crate is one
+//! [`RegionSource`] and one [`RegionSink`].
 //!
 //! ```
 //! # use horus_core::{cpu::device::CpuDevice, image::Image, session::Session};
@@ -20,12 +22,13 @@
 //! | | read | written |
 //! | --- | --- | --- |
 //! | images | OME-Zarr 0.1 to 0.5: a level, a time; axes t, c, z, y, x in any order; channels are channels, z is the depth | OME-Zarr 0.5, one level or several |
-//! | arrays | of version 3 by the names of their axes, else and of version 2 as npy files: (y, x), (y, x, c) or, as a volume, (z, y, x), (z, y, x, c) | |
-//! | types | those of Horus, and bool, as 0 and 1 | those of Horus, and bool |
+//! | arrays | version 3 by the names of axes; without names, and version 2, as npy files: (y, x), (y, x, c) or, as a volume, (z, y, x), (z, y, x, c) | |
+//! | types | those of Horus, and bool as 0 and 1 | those of Horus, and bool |
 //! | codecs | bytes of both orders, transpose, gzip, zlib, zstd, crc32c, shards | none, gzip or zstd, in shards or not |
 //!
-//! A chunk that is absent holds the fill value, as the specification says; one that is truncated or cannot be decoded is an error that
-//! names its file. Rank 0 alone reads and writes, and all ranks return the same.
+//! An absent chunk holds the fill value, as specified; one that is truncated or cannot be decoded
+//! is an error that names its file. Only rank 0 reads and writes, and all ranks return the same
+//! result.
 
 mod layout;
 mod place;
@@ -50,14 +53,15 @@ use crate::sink::{ArraySink, write_json};
 use crate::source::ArraySource;
 use crate::store::{Multiscale, Node, names_of, no_image};
 
-/// What of a store is read.
+/// Options for reading a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ZarrOptions {
-    /// The size of an OME-Zarr image, counted from 0, the largest; an array has one.
+    /// The size of an OME-Zarr image, counted from 0, the largest; an array has one size.
     pub level: usize,
-    /// The time, counted from 0. It must be given where there are several.
+    /// The time, counted from 0; required if there are several.
     pub time: Option<usize>,
-    /// Whether the first of three axes that have no names is the depth; by default the last is the channels, as of an npy file.
+    /// `true` if the first of three unnamed axes is the depth; by default the last is the channels,
+    /// as in an npy file.
     pub volume: bool,
     /// The most pixels (rows times columns, times levels) that the image may have; 2^32 by default.
     pub max_pixels: u64,
@@ -69,17 +73,18 @@ impl Default for ZarrOptions {
     }
 }
 
-/// How a store is written.
+/// Options for writing a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ZarrSaveOptions {
-    /// Levels, rows and columns of a chunk, of one channel; 1, 512 and 512 by default. Those of a smaller image are as large as it.
+    /// Levels, rows and columns of a chunk, which holds one channel; 1, 512 and 512 by default.
+    /// Chunks are clipped to smaller images.
     pub chunk: [usize; 3],
-    /// Levels, rows and columns of a shard, multiples of the chunk's: a file that holds many chunks, of which each can be read alone.
-    /// Without, each chunk is a file of its own.
+    /// Levels, rows and columns of a shard, multiples of the chunk's: a file with many chunks that
+    /// can be read separately. Without shards, each chunk is a file.
     pub shard: Option<[usize; 3]>,
-    /// How chunks are compressed.
+    /// Compression of chunks.
     pub codec: ZarrCodec,
-    /// How many sizes there are; 1 by default. Each is half as high and wide as the one before
+    /// Number of sizes; 1 by default. Each is half as high and wide as the one before
     /// ([`Image::pyramid_down`], rounded to the type of the image), and as deep.
     pub sizes: usize,
 }
@@ -90,31 +95,32 @@ impl Default for ZarrSaveOptions {
     }
 }
 
-/// How chunks are compressed.
+/// Compression of chunks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ZarrCodec {
-    /// Not at all.
+    /// None.
     None,
-    /// By gzip, as everything reads it.
+    /// gzip, which every reader supports.
     Gzip,
-    /// By zstd, with a checksum. The default.
+    /// zstd, with a checksum. The default.
     #[default]
     Zstd,
 }
 
-/// Whether there is a store at a path: a folder with metadata of Zarr.
+/// Returns `true` if there is a store at a path: a folder with Zarr metadata.
 pub fn is_store(path: impl AsRef<Path>) -> bool {
     path.as_ref().is_dir() && Node::at(path.as_ref()).is_ok()
 }
 
-/// Opens an OME-Zarr image or an array: its metadata is read now, its pixels when they are needed. A store must not be changed until
-/// then; one that is replaced meanwhile is told of.
+/// Opens an OME-Zarr image or an array: its metadata is read now, its pixels on demand. The store
+/// must not be changed until then; a replaced one is detected.
 ///
 /// # Errors
-/// [`Error::File`] on every rank: there is no store or no image in it, its metadata cannot be understood, its axes, types or codecs are
-/// not supported, it has several times and none is chosen, or there is no such level or time. Whoever looks at the pixels gets one
-/// that names the file of a chunk that cannot be read.
+/// [`Error::File`] on every rank: there is no store or no image in it, its metadata is invalid, its
+/// axes, types or codecs are not supported, it has several times and none is selected, or there is
+/// no such level or time. Evaluations report a chunk that cannot be read, with the name of its
+/// file.
 #[track_caller]
 pub fn open(session: &Session, path: impl AsRef<Path>, options: &ZarrOptions) -> Result<AnyImage> {
     let path = path.as_ref();
@@ -154,7 +160,7 @@ fn source(path: &Path, options: &ZarrOptions) -> Result<ArraySource, String> {
     Ok(found)
 }
 
-/// What the axes of an array are.
+/// The roles of an array's axes.
 fn of_array(axes: usize, names: Option<&[String]>, volume: bool) -> Result<Vec<Role>, String> {
     use Role::{Channel, Column, Level, Row};
     if let Some(roles) = names.and_then(|names| names.iter().map(|name| Role::named(name)).collect()) {
@@ -171,15 +177,18 @@ fn of_array(axes: usize, names: Option<&[String]>, volume: bool) -> Result<Vec<R
     }
 }
 
-/// Evaluates an image and writes it as an OME-Zarr image of version 0.5, exactly, in the type that it has. It is written beside
-/// its place, metadata last, and moved there when it is complete: neither a failure nor a kill leaves a store that opens in part, and
-/// one that is there is replaced in one step (by a system that can exchange folders, as Linux).
+/// Evaluates an image and writes it as an OME-Zarr image of version 0.5, exactly, in its own type.
+/// It is written to a temporary folder beside its place, metadata last, and renamed when complete:
+/// neither a failure nor a kill leaves a partial store that opens, and an existing one is replaced
+/// atomically (on systems that can exchange folders, such as Linux).
 ///
-/// Axes are c, z, y and x, without c or z where there is one channel or level. Chunks of nothing but 0 are not stored.
+/// Axes are c, z, y and x, without c or z for a single channel or level. Chunks of zeros only are
+/// not stored.
 ///
 /// # Errors
-/// The error that the image carries; [`Error::File`] if something that is no image is at the path, no folder can be made beside it,
-/// chunks have no pixels, shards are not made of whole chunks, or writing fails; if the program fails. What was there stays then.
+/// The error that the image carries; [`Error::File`] if the path holds something other than an
+/// image, no folder can be made beside it, chunks have no pixels, shards do not consist of whole
+/// chunks, or writing fails; if the program fails. An existing store is then kept.
 #[track_caller]
 pub fn save<T: Element>(image: &Image<T>, path: impl AsRef<Path>, options: &ZarrSaveOptions) -> Result<()> {
     let path = path.as_ref();
@@ -210,7 +219,7 @@ pub fn save<T: Element>(image: &Image<T>, path: impl AsRef<Path>, options: &Zarr
     moved.map(drop).map_err(failed)
 }
 
-/// Writes the next size of an image that is being written, from the one before, and returns its extent.
+/// Computes and writes the next smaller size of an image that is being written; returns its shape.
 #[track_caller]
 fn smaller(
     session: &Session,

@@ -1,4 +1,4 @@
-//! Where a store goes: complete, or not at all.
+//! The target of a store: written completely, or not at all.
 
 use std::fs;
 use std::io;
@@ -11,8 +11,8 @@ use crate::store::{Multiscale, Node};
 /// Prefix of temporary names.
 const PREFIX: &str = ".horus-";
 
-/// A store in the making, in a folder beside its own: complete it is moved into place, dropped it is gone. (A process that is killed
-/// leaves that folder, `.horus-*`.)
+/// A store being written, in a folder beside its place: renamed when complete, removed when
+/// dropped. (A killed process leaves that folder, `.horus-*`.)
 #[derive(Debug)]
 pub(crate) struct Begun {
     path: PathBuf,
@@ -20,12 +20,13 @@ pub(crate) struct Begun {
 }
 
 impl Begun {
-    /// Begins a store at a path where there is nothing, or a store of an image or an array, which will be replaced.
+    /// Begins a store at a path where there is nothing, or a store of an image or an array, which
+    /// will be replaced.
     ///
     /// # Errors
     /// A message, if something else is there or no folder can be made beside it.
     pub(crate) fn at(path: &Path) -> Result<Begun, String> {
-        // Of a link, what it leads to.
+        // A link is followed.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         if path.file_name().is_none() {
             return Err("it has no name".into());
@@ -36,7 +37,7 @@ impl Begun {
         let beside = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let mut builder = tempfile::Builder::new();
         builder.prefix(PREFIX);
-        // Temporary folders are private by default; a store is as readable as any other.
+        // Temporary folders are private by default; a store has default permissions.
         #[cfg(unix)]
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o777));
         let folder = builder.tempdir_in(beside);
@@ -44,18 +45,18 @@ impl Begun {
         Ok(Begun { path, folder })
     }
 
-    /// The folder that it is written in.
+    /// The folder in which it is written.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Moves it into place. What was there goes.
+    /// Moves it into place and removes the former store.
     pub(crate) fn put(self) -> Result<(), String> {
-        // Someone may have put something else there meanwhile.
+        // Another process may have put something else there meanwhile.
         if fs::symlink_metadata(&self.path).is_ok() {
             replaceable(&self.path)?;
             if exchange(self.folder.path(), &self.path).map_err(|e| told(&e))? {
-                return Ok(()); // the old one is where the new one was
+                return Ok(()); // the temporary folder holds the old store
             }
             let aside =
                 tempfile::Builder::new().prefix(PREFIX).tempdir_in(self.folder.path().parent().unwrap_or(&self.path));
@@ -71,7 +72,7 @@ impl Begun {
     }
 }
 
-/// Whether a store may take the place of what is there.
+/// Fails unless the existing content is a store that may be replaced.
 fn replaceable(path: &Path) -> Result<(), String> {
     if !path.is_dir() {
         return Err("it is no folder, and is not overwritten by one".into());
@@ -86,7 +87,7 @@ fn replaceable(path: &Path) -> Result<(), String> {
     }
 }
 
-/// Exchanges two folders in one step, where the system can: `false` where it cannot.
+/// Exchanges two folders atomically; `false` if the system cannot.
 #[cfg(target_os = "linux")]
 fn exchange(a: &Path, b: &Path) -> io::Result<bool> {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -103,7 +104,7 @@ fn exchange(_: &Path, _: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
-/// An error without the name of a temporary folder, which means nothing to the user.
+/// An error without the name of a temporary folder, which would mean nothing to the user.
 pub(crate) fn told(e: &io::Error) -> String {
     if e.raw_os_error().is_some() { e.to_string() } else { e.kind().to_string() }
 }

@@ -1,4 +1,4 @@
-//! Arrays that are written chunk by chunk.
+//! Arrays written chunk by chunk.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,23 +18,23 @@ use crate::place::told;
 use crate::types::name_of;
 use crate::{ZarrCodec, ZarrSaveOptions};
 
-/// An array in the making: chunks are written as regions come, its metadata at the end.
+/// An array being written: chunks as regions arrive, its metadata at the end.
 pub(crate) struct ArraySink {
     folder: PathBuf,
     metadata: Value,
-    /// What encodes chunks, and knows the names of their files.
+    /// Encodes chunks and names their files.
     array: Array<FilesystemStore>,
     layout: Layout,
     size: usize,
-    /// Extents of what is a file of its own, a chunk or a shard.
+    /// Extents of a file: a chunk or a shard.
     file: Vec<u64>,
 }
 
 impl ArraySink {
-    /// Begins an array in a folder, which is made.
+    /// Begins an array in a new folder.
     ///
     /// # Errors
-    /// A message: chunks or shards that cannot be, no folder.
+    /// A message: impossible chunks or shards, or no folder.
     pub(crate) fn begin(
         folder: &Path,
         shape: Shape,
@@ -50,7 +50,7 @@ impl ArraySink {
                     let (shard, chunk) = (text(wanted), text(options.chunk));
                     return Err(format!("shards of {shard} are not made of whole chunks of {chunk}"));
                 }
-                // No larger than the image, in whole chunks.
+                // Clipped to the image, in whole chunks.
                 let all = extents(&layout, shape, wanted).ok_or("a shard has no samples")?;
                 all.iter().zip(&chunk).map(|(shard, chunk)| shard.next_multiple_of(*chunk)).collect()
             }
@@ -64,7 +64,8 @@ impl ArraySink {
         Ok(ArraySink { folder: folder.to_owned(), metadata, array, layout, size: dtype.size(), file })
     }
 
-    /// Writes the chunk or the shard at this place of the grid, unless all of it is 0, which is what is read where there is none.
+    /// Writes the chunk or shard at this place of the grid, unless it is all 0, the value of absent
+    /// chunks.
     fn write(&self, at: &[u64], region: Region, pixels: &[u8]) -> Result<(), String> {
         let ranges: Vec<_> = at.iter().zip(&self.file).map(|(i, n)| i * n..(i + 1) * n).collect();
         let inside: Vec<_> =
@@ -85,7 +86,7 @@ impl ArraySink {
         let key = self.array.chunk_key(at);
         let failed = |e: &dyn std::fmt::Display| format!("chunk {key}: {e}");
         let shape = self.array.chunk_shape(at).map_err(|e| failed(&e))?;
-        // Chunks are what is parallel here.
+        // Chunks are the unit of parallelism.
         let options = CodecOptions::default().with_concurrent_target(1);
         let (dtype, fill) = (self.array.data_type(), self.array.fill_value());
         let encoded = self.array.codecs().encode(ArrayBytes::new_flen(bytes), &shape, dtype, fill, &options);
@@ -138,7 +139,8 @@ pub(crate) fn write_json(path: &Path, value: &Value) -> Result<(), String> {
     fs::write(path, format!("{value:#}\n")).map_err(|e| told(&e))
 }
 
-/// Of levels, rows and columns the extents of a chunk of one channel, no larger than the image; `None` if one is 0.
+/// The extents of a chunk of one channel from levels, rows and columns, clipped to the image;
+/// `None` if one is 0.
 fn extents(layout: &Layout, shape: Shape, [levels, rows, columns]: [usize; 3]) -> Option<Vec<u64>> {
     let extent = |role: &Role| match role {
         Role::Time | Role::Channel => 1,
@@ -150,7 +152,7 @@ fn extents(layout: &Layout, shape: Shape, [levels, rows, columns]: [usize; 3]) -
     (levels > 0 && !extents.contains(&0)).then_some(extents)
 }
 
-/// The metadata of an array, of version 3.
+/// The metadata of an array, version 3.
 fn metadata(layout: &Layout, dtype: DType, chunk: &[u64], file: &[u64], codec: ZarrCodec) -> Value {
     let mut codecs = vec![json!({"name": "bytes", "configuration": {"endian": "little"}})];
     if dtype.size() == 1 {

@@ -1,4 +1,4 @@
-//! Arrays that are read chunk by chunk.
+//! Arrays read chunk by chunk.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -25,43 +25,44 @@ use crate::layout::{Layout, Place, Role, copy, count};
 use crate::store::metadata_of;
 use crate::types::{dtype_named, supported};
 
-/// The most bytes of a decoded chunk: room for any that is used, but not for whatever metadata claims.
+/// The most bytes of a decoded chunk: enough for any in use, but a limit on false metadata.
 const LARGEST: u64 = 8 << 30;
-/// Larger chunks are read in part, where their codecs permit it, although then checksums are not looked at.
+/// Larger chunks are read in part if their codecs permit it, although checksums are then ignored.
 const WHOLE: usize = 256 << 20;
 
 type Storage = PerformanceMetricsStorageAdapter<FilesystemStore>;
 type Shards = HashMap<Vec<u64>, Arc<dyn ArrayPartialDecoderTraits>>;
 
-/// An array in a folder, of which regions are read as those of an image.
+/// An array in a folder whose regions are read as those of an image.
 pub(crate) struct ArraySource {
     folder: PathBuf,
     array: Array<Storage>,
     storage: Arc<Storage>,
     layout: Layout,
     dtype: DType,
-    /// Extents of what is stored in a file of its own: a chunk or a shard of chunks.
+    /// Extents of a file: a chunk, or a shard of chunks.
     file: Vec<u64>,
-    /// Extents of what is decoded at once.
+    /// Extents of the unit of decoding.
     chunk: Vec<u64>,
     opened: Stamp,
     chunks: AtomicU64,
 }
 
-/// A chunk that is decoded, and what of it is read.
+/// A chunk to decode, and the requested part of it.
 struct Wanted {
-    /// The chunk or the shard that it lies in, in the grid of those.
+    /// Position of its chunk or shard file in the grid of files.
     file: Vec<u64>,
-    /// Its indices in the array; beyond the last, too.
+    /// Its indices in the array, which may exceed the extent.
     chunk: Vec<Range<u64>>,
     part: Vec<Range<u64>>,
 }
 
 impl ArraySource {
-    /// Opens an array and reads its metadata; `roles` says what its axes are, given how many there are.
+    /// Opens an array and reads its metadata; `roles` returns the roles of its axes, given their
+    /// number.
     ///
     /// # Errors
-    /// A message about what cannot be read.
+    /// A message about metadata that cannot be read.
     pub(crate) fn open(
         folder: &Path,
         roles: impl FnOnce(usize) -> Result<Vec<Role>, String>,
@@ -120,9 +121,10 @@ impl ArraySource {
         self.file != self.chunk
     }
 
-    /// Decodes a chunk, or what is read of it if it is large. Returns which indices of the array it got.
+    /// Decodes a chunk, or only its requested part if it is large. Returns the decoded indices of
+    /// the array.
     fn decode(&self, wanted: &Wanted, shards: &Shards) -> Result<(Vec<Range<u64>>, ArrayBytes<'static>), String> {
-        // Chunks are what is parallel here.
+        // Chunks are the unit of parallelism.
         let options = CodecOptions::default().with_concurrent_target(1);
         let samples: usize = wanted.chunk.iter().map(count).product();
         let whole = samples.saturating_mul(self.dtype.size()) <= WHOLE;
@@ -140,7 +142,7 @@ impl ArraySource {
         decoded.map(|bytes| (got.clone(), bytes)).map_err(|cause| self.broken(&wanted.file, cause))
     }
 
-    /// What reads chunks of these shards.
+    /// Makes the decoders of these chunks' shards.
     fn shards(&self, wanted: &[Wanted], known: &mut Shards) -> Result<(), String> {
         if !self.is_sharded() {
             return Ok(());
@@ -156,14 +158,14 @@ impl ArraySource {
         Ok(())
     }
 
-    /// Why a chunk cannot be read, with the path of its file.
+    /// The error for a chunk that cannot be read, with the path of its file.
     fn broken(&self, file: &[u64], cause: impl std::fmt::Display) -> String {
         let key = self.array.chunk_key(file);
         let kind = if self.is_sharded() { "shard" } else { "chunk" };
         format!("{kind} {}: {cause}", self.folder.join(key.as_str()).display())
     }
 
-    /// Reads rows of a region into the parts of its planes that they are.
+    /// Copies rows of a region into their place in its planes.
     fn rows(
         &self,
         region: Region,
@@ -246,7 +248,7 @@ impl RegionSource for ArraySource {
             }
             Ok(())
         })?;
-        // An absent chunk is no error, so that what was removed meanwhile would be read as the fill value.
+        // Absent chunks are no error, so chunks removed meanwhile would be read as the fill value.
         if Stamp::of(&self.folder).is_ok_and(|now| now == self.opened) {
             Ok(())
         } else {
@@ -259,12 +261,12 @@ impl RegionSource for ArraySource {
     }
 }
 
-/// Tells the metadata of an array from that of another one at the same path.
+/// Identifies the metadata of an array, to detect a replacement at the same path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     length: u64,
     modified: Option<SystemTime>,
-    /// Of the file, where it has a number.
+    /// Number of the file, where it has one.
     number: [u64; 2],
 }
 
@@ -282,13 +284,13 @@ impl Stamp {
     }
 }
 
-/// Why an array is not understood, with what would help.
+/// The error for an unsupported array, with a hint.
 fn named(cause: &str) -> String {
     let lacking = cause.contains("blosc") && !cfg!(feature = "blosc");
     format!("{cause}{}", if lacking { " (horus-zarr has it with its feature `blosc`)" } else { "" })
 }
 
-/// A panic of a codec over what a file holds is an error of the file, not of the program: nothing outlives it but its result.
+/// Converts a panic of a codec into an error of the file: nothing outlives the call but its result.
 fn guarded<R>(read: impl FnOnce() -> Result<R, String>) -> Result<R, String> {
     let said = |panic: Box<dyn Any + Send>| match panic.downcast::<String>() {
         Ok(text) => *text,

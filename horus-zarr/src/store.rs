@@ -1,4 +1,5 @@
-//! What a folder holds: an array, an OME-Zarr image, or a group of others; told by its metadata alone.
+//! Content of a folder according to its metadata: an array, an OME-Zarr image, or a group of
+//! others.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -8,10 +9,10 @@ use serde_json::{Map, Value, json};
 
 use crate::layout::{Layout, Role};
 
-/// Metadata of a node is no longer than this: it is text.
+/// Most bytes of a node's metadata, which is text.
 const LONGEST: u64 = 64 << 20;
 
-/// A folder with metadata of Zarr.
+/// A folder with Zarr metadata.
 #[derive(Debug)]
 pub(crate) enum Node {
     Array,
@@ -20,10 +21,10 @@ pub(crate) enum Node {
 }
 
 impl Node {
-    /// What is in a folder.
+    /// Reads the node in a folder.
     ///
     /// # Errors
-    /// A message, if it is no folder, or holds no metadata that can be read.
+    /// A message, if it is not a folder, or holds no readable metadata.
     pub(crate) fn at(folder: &Path) -> Result<Node, String> {
         let found = fs::metadata(folder).map_err(|e| e.to_string())?;
         if !found.is_dir() {
@@ -59,7 +60,7 @@ pub(crate) fn names_of(array: &Path) -> Result<Option<Vec<String>>, String> {
     Ok(names.and_then(|names| names.iter().map(|n| n.as_str().map(str::to_owned)).collect()))
 }
 
-/// An object of JSON in a file; `None` if there is no file.
+/// The JSON object in a file; `None` if there is no file.
 fn read(path: &Path) -> Result<Option<Map<String, Value>>, String> {
     let name = path.file_name().unwrap_or_default().display();
     let found = match fs::metadata(path) {
@@ -79,10 +80,10 @@ fn object(value: Option<&Value>) -> Map<String, Value> {
     value.and_then(Value::as_object).cloned().unwrap_or_default()
 }
 
-/// An OME-Zarr image: the same picture in several sizes.
+/// An OME-Zarr image: one picture in several sizes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Multiscale {
-    /// `None` if the metadata has none, as that of versions before 0.3.
+    /// `None` if the metadata has none, as in versions before 0.3.
     pub(crate) axes: Option<Vec<Role>>,
     /// Folders of the sizes, the largest first.
     pub(crate) levels: Vec<PathBuf>,
@@ -92,9 +93,9 @@ impl Multiscale {
     /// The image in the attributes of a group, if there is one.
     ///
     /// # Errors
-    /// A message, if what is there cannot be understood.
+    /// A message, if the attributes are invalid.
     pub(crate) fn of(attributes: &Map<String, Value>) -> Result<Option<Multiscale>, String> {
-        // Below `ome` from version 0.5 on.
+        // Below `ome` from version 0.5.
         let ome = attributes.get("ome").and_then(Value::as_object).unwrap_or(attributes);
         let Some(all) = ome.get("multiscales") else { return Ok(None) };
         let all = all.as_array().map_or(&[][..], Vec::as_slice);
@@ -117,7 +118,7 @@ impl Multiscale {
     }
 }
 
-/// What axes are, by their kind and name, or by their name alone (version 0.3).
+/// The roles of axes, by kind and name, or by name alone (version 0.3).
 fn roles(axes: &[Value]) -> Result<Vec<Role>, String> {
     let role = |axis: &Value| {
         let name = axis.get("name").unwrap_or(axis).as_str().unwrap_or_default();
@@ -131,14 +132,15 @@ fn roles(axes: &[Value]) -> Result<Vec<Role>, String> {
     axes.iter().map(role).collect()
 }
 
-/// A path that stays inside of where it begins.
+/// A path that stays inside its root.
 fn inside(path: &str) -> Option<PathBuf> {
     let path = Path::new(path);
     let stays = |c: Component<'_>| matches!(c, Component::Normal(_) | Component::CurDir);
     path.components().all(stays).then(|| path.to_owned())
 }
 
-/// The metadata of an OME-Zarr image of this name in these sizes, which are its arrays `0`, `1` and so on.
+/// The metadata of an OME-Zarr image of this name in these sizes, which are its arrays `0`, `1` and
+/// so on.
 pub(crate) fn group(name: &str, sizes: &[Shape]) -> Value {
     let first = sizes.first().copied().unwrap_or(Shape::new(0, 0, 1));
     let layout = Layout::of(first);
@@ -159,7 +161,7 @@ pub(crate) fn group(name: &str, sizes: &[Shape]) -> Value {
     json!({"zarr_format": 3, "node_type": "group", "attributes": attributes})
 }
 
-/// Why a group is no image: what is in it.
+/// The error for a group that is not an image, with its content.
 pub(crate) fn no_image(folder: &Path) -> String {
     let mut below: Vec<String> = fs::read_dir(folder)
         .into_iter()

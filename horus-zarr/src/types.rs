@@ -1,8 +1,8 @@
-//! Types of samples by the names that Zarr gives them.
+//! Zarr's names of sample types.
 
 use horus_core::dtype::DType;
 
-/// The name that version 3 of Zarr gives a type.
+/// The name of a type in version 3 of Zarr.
 pub(crate) fn name_of(dtype: DType) -> String {
     let ours = dtype.name();
     if dtype == DType::Bool {
@@ -17,7 +17,7 @@ pub(crate) fn name_of(dtype: DType) -> String {
     format!("{kind}{bits}")
 }
 
-/// The type of this name, as memory has it: truth values are bytes.
+/// The type of this name in memory, where truth values are bytes.
 pub(crate) fn dtype_named(name: &str) -> Option<DType> {
     if name == name_of(DType::Bool) {
         return Some(DType::Bool.stored());

@@ -44,7 +44,7 @@ fn layer(places: &[&str]) -> Vec<Module> {
     all
 }
 
-/// Whether what follows a module's path is nothing, or the name of one below.
+/// Returns `true` if the text after a module's path is empty, or names a module below.
 fn at_a_name(rest: &str) -> bool {
     rest.is_empty() || rest.starts_with("::")
 }
@@ -111,12 +111,12 @@ fn only_planning_execution_and_the_session_ask_where_an_image_is() {
     }
 }
 
-/// What each room knows, with the files in which it names it.
+/// The rooms that each room names, with the files in which it does.
 fn knowledge(modules: &[Module]) -> BTreeMap<String, BTreeMap<String, BTreeSet<PathBuf>>> {
     let room = |m: &Module| m.path.first().cloned();
     let mut rooms: BTreeMap<String, BTreeMap<String, BTreeSet<PathBuf>>> =
         modules.iter().filter_map(room).map(|r| (r, BTreeMap::new())).collect();
-    // Macros live at the root of the crate wherever they are defined.
+    // Macros are at the root of the crate wherever they are defined.
     let macros: BTreeMap<String, String> =
         modules.iter().flat_map(|m| m.exported_macros().into_iter().map(move |n| (n, m.path[0].clone()))).collect();
     for module in modules {
@@ -135,7 +135,7 @@ fn knowledge(modules: &[Module]) -> BTreeMap<String, BTreeMap<String, BTreeSet<P
     rooms
 }
 
-/// A way from `from` back to it, if there is one: the rooms on it, `from` first.
+/// A cycle through `from`, if there is one: its rooms, beginning with `from`.
 fn circle(from: &str, knows: &BTreeMap<String, BTreeMap<String, BTreeSet<PathBuf>>>) -> Option<Vec<String>> {
     let mut ways = vec![vec![from.to_owned()]];
     let mut seen = BTreeSet::new();
@@ -234,7 +234,7 @@ fn folders() -> Vec<PathBuf> {
 
 #[test]
 fn unsafe_code_stays_where_it_may_be() {
-    // The compiler denies it (`unsafe_code` in Cargo.toml); here is where it is allowed.
+    // The compiler denies unsafe code (`unsafe_code` in Cargo.toml); these places allow it.
     let places = ["horus-cpu/src/cpu", "horus-host/src/host", "horus-cuda", "horus-mpi", "horus-python/src/foreign"]
         .map(|p| root().join(p));
     let mut seen = 0;
@@ -250,7 +250,7 @@ fn unsafe_code_stays_where_it_may_be() {
     assert!(!occurs(tokens(&root().join("horus-core/src/lib.rs")), "unsafe"));
 }
 
-/// Names that two published types have, and why.
+/// Names of two published types each, and the reason.
 const SHARED: &[(&str, &str)] = &[
     ("Image", "the oracle's images are what the engine's compute; both are called what they are"),
     ("Session", "the user's session is the core's with a choice among this machine's devices"),

@@ -1,7 +1,8 @@
-//! Modules of a crate as the compiler finds them, without their unit tests, and the paths that they name.
+//! Modules of a crate as the compiler finds them, without their unit tests, and the paths that they
+//! name.
 //!
-//! Files are parsed, so that comments and strings do not count and no way to write a `use` slips through; paths are read
-//! from tokens, so that those in macros count.
+//! Files are parsed, so that comments and strings do not count and every form of `use` is
+//! recognised; paths are read from tokens, so that those in macros count.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,15 +16,15 @@ use syn::{Attribute, File, ImplItem, Item, Meta, Visibility};
 /// A file of a crate.
 pub(crate) struct Module {
     pub(crate) file: PathBuf,
-    /// Where it is in the crate: empty for `lib.rs`.
+    /// Its path in the crate: empty for `lib.rs`.
     pub(crate) path: Vec<String>,
-    /// Its code without what is compiled for tests alone.
+    /// Its code without parts that are compiled for tests only.
     pub(crate) code: TokenStream,
 }
 
 impl Module {
-    /// Every path that the module names, from the root of its crate or of one below it (`crate::plan::state`) or as it stands (`std::fs`). What a
-    /// `use` takes from a group is a path each; one that takes everything ends in `*`.
+    /// Every path that the module names, from the root of the core's crates (`crate::plan::state`)
+    /// or as written (`std::fs`). Each name in a `use` group is a path; a glob ends in `*`.
     pub(crate) fn paths(&self) -> BTreeSet<String> {
         let mut out = BTreeSet::new();
         walk(self.code.clone(), &self.path, &mut |path| {
@@ -37,7 +38,8 @@ impl Module {
         out
     }
 
-    /// The first of its paths that is, is in, or takes all of what `forbidden` names, or is a module on the way there.
+    /// The first of its paths that equals `forbidden`, is inside it or imports it, or is a module
+    /// above it.
     pub(crate) fn names(&self, forbidden: &str) -> Option<String> {
         let forbidden: Vec<&str> = forbidden.split("::").collect();
         self.paths().into_iter().find(|path| {
@@ -47,7 +49,8 @@ impl Module {
                 path.pop();
             }
             let whole = path.starts_with(&forbidden);
-            // `use std::sync;` or `use std::sync::*;` for `std::sync::Mutex`; `crate` alone is in each `pub(crate)`.
+            // `use std::sync;` or `use std::sync::*;` for `std::sync::Mutex`; `crate` alone is in
+            // each `pub(crate)`.
             whole || (forbidden.starts_with(&path) && (glob || path != ["crate"]))
         })
     }
@@ -60,7 +63,8 @@ impl Module {
         exported.filter_map(|m| m.ident.map(|i| i.to_string())).collect()
     }
 
-    /// The names of the types and traits that the module publishes, those in its public inline modules included.
+    /// The names of the types and traits that the module publishes, including its public inline
+    /// modules.
     pub(crate) fn published_types(&self) -> Vec<String> {
         let file: File = syn::parse2(self.code.clone()).expect("it was parsed before");
         let mut names = Vec::new();
@@ -68,7 +72,7 @@ impl Module {
         names
     }
 
-    /// Whether `word` occurs as a token.
+    /// Returns `true` if `word` occurs as a token.
     pub(crate) fn says(&self, word: &str) -> bool {
         occurs(self.code.clone(), word)
     }
@@ -96,7 +100,7 @@ fn published(items: &[Item], names: &mut Vec<String>) {
     }
 }
 
-/// Whether `word` is a token of `code`.
+/// Returns `true` if `word` is a token of `code`.
 pub(crate) fn occurs(code: TokenStream, word: &str) -> bool {
     code.into_iter().any(|token| match token {
         TokenTree::Group(g) => occurs(g.stream(), word),
@@ -115,7 +119,7 @@ fn parse(file: &Path) -> File {
     syn::parse_file(&text).unwrap_or_else(|e| panic!("{}: {e}", file.display()))
 }
 
-/// The modules of the crate of which `root` is the `lib.rs`.
+/// The modules of the crate whose `lib.rs` is `root`.
 pub(crate) fn modules(root: &Path) -> Vec<Module> {
     let mut out = Vec::new();
     load(root, Vec::new(), root.parent().expect("a file in a folder"), &mut out);
@@ -139,7 +143,7 @@ fn load(file: &Path, path: Vec<String>, folder: &Path, to: &mut Vec<Module>) {
     to.push(Module { file: file.to_owned(), path, code: parsed.into_token_stream() });
 }
 
-/// Whether what has these attributes is compiled for tests alone.
+/// Returns `true` if an item with these attributes is compiled for tests only.
 fn for_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|a| match &a.meta {
         Meta::List(l) if l.path.is_ident("cfg") => {
@@ -192,21 +196,21 @@ fn kept(item: &Item) -> bool {
     !for_tests(attributes)
 }
 
-/// Words that stand before a path and are no part of it.
+/// Words that may precede a path and are not part of it.
 const KEYWORDS: [&str; 14] =
     ["use", "as", "in", "dyn", "impl", "for", "mut", "const", "return", "break", "match", "if", "while", "else"];
 
-/// Tells `found` each path in `tokens`, which stand in the module `here`.
+/// Calls `found` for each path in `tokens`, which are in the module `here`.
 fn walk(tokens: TokenStream, here: &[String], found: &mut impl FnMut(&[String])) {
     let mut rest: &[TokenTree] = &tokens.into_iter().collect::<Vec<_>>();
     while let Some(token) = rest.first() {
         match (token, rest) {
-            // Within an inline module, `super` is the one around.
+            // In an inline module, `super` is the surrounding one.
             (TokenTree::Ident(word), [_, TokenTree::Ident(name), TokenTree::Group(body), ..]) if word == "mod" => {
                 walk(body.stream(), &[here, &[name.to_string()]].concat(), found);
                 rest = &rest[3..];
             }
-            // What comes after these begins anew, with `::` too.
+            // A new path begins after these, possibly with `::`.
             (TokenTree::Ident(word), _) if KEYWORDS.iter().any(|k| word == k) => rest = &rest[1..],
             (TokenTree::Ident(_), _) => rest = path(rest, &[], here, found),
             (TokenTree::Group(group), _) => {
@@ -218,7 +222,8 @@ fn walk(tokens: TokenStream, here: &[String], found: &mut impl FnMut(&[String]))
     }
 }
 
-/// The path, or the paths of the group, with which `rest` begins, after `prefix`; and what comes after it.
+/// The path, or the paths of the group, at the beginning of `rest`, after `prefix`; and the
+/// remaining tokens.
 fn path<'a>(
     mut rest: &'a [TokenTree],
     prefix: &[String],
@@ -268,7 +273,7 @@ fn goes_on(token: &TokenTree) -> bool {
     }
 }
 
-/// The path from the root of the crate where it begins with `self` or `super`.
+/// The path from the root of the crate if it begins with `self` or `super`.
 fn absolute(mut names: Vec<String>, here: &[String]) -> Vec<String> {
     if names.len() > 1 && names.last().is_some_and(|n| n == "self") {
         names.pop();

@@ -1,4 +1,4 @@
-//! Alpha, depth and clipping: what is no operation's business.
+//! Alpha, depth and clipping, which no operation handles itself.
 
 use std::fs;
 
@@ -32,7 +32,8 @@ fn operations_leave_alpha_aside_and_geometry_moves_it() {
     let dir = pictures();
     let dir = dir.path();
     let alpha = with_alpha(dir).channel(3);
-    // The result with alpha is the result without, and alpha as it was, or where its pixels went.
+    // The result with alpha equals the result without, and alpha is unchanged or moved with its
+    // pixels.
     for (chain, moved) in [
         ("invert", alpha.clone()),
         ("median 5", alpha.clone()),
@@ -57,7 +58,7 @@ fn operations_leave_alpha_aside_and_geometry_moves_it() {
     }
     succeeds(dir, &["grey_alpha.png", "o.png", "invert"]);
     same(&open(dir, "o.png").channel(1), &alpha);
-    // 8 bits of alpha beside 16 of colours.
+    // 8 bits of alpha with colours of 16.
     succeeds(dir, &["alpha.png", "o.png", "convert", "u16", "mul", "257"]);
     let wide = Image::<u16>::open(&session(), dir.join("o.png")).unwrap().channel(3);
     assert_eq!(wide.to_vec().unwrap(), (alpha.convert::<u16>() * 257).to_vec().unwrap());
@@ -87,12 +88,12 @@ fn alpha_is_dropped_with_a_word_or_is_a_channel_on_demand() {
     assert_eq!(open(dir, "o.png").channels(), 3);
     succeeds(dir, &["alpha.png", "o.png", "invert", "--alpha", "channel"]);
     same(&open(dir, "o.png").channel(3), &picture.channel(3).absdiff(255));
-    // Arrays have none.
+    // Arrays have no alpha.
     picture.save(dir.join("four.npy")).unwrap();
     assert_eq!(numbers(&["four.npy", "mean"]), picture.mean().get().unwrap().to_string());
     succeeds(dir, &["four.npy", "o.npy", "invert"]);
     same(&open(dir, "o.npy"), &picture.absdiff(255));
-    // In a series, too.
+    // Also in a series.
     succeeds(dir, &["alpha.png", "grey_alpha.png", "--out-dir", "d", "invert"]);
     same(&open(dir, "d/alpha.png").channel(3), &picture.channel(3));
     same(&open(dir, "d/grey_alpha.png").channel(1), &picture.channel(3));

@@ -1,4 +1,4 @@
-//! Chains compute what the library computes.
+//! Chains compute the same as the library.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use horus::prelude::*;
 use super::files::{SMALL, text};
 use super::{bits, bytes, fails, pictures, run, session, succeeds};
 
-/// The chain writes `expected`, to the bit.
+/// Asserts that the chain writes `expected`, to the bit.
 #[track_caller]
 fn writes<T: Pixel>(dir: &Path, input: &str, chain: &str, expected: impl FnOnce(AnyImage) -> Image<T>) {
     let words: Vec<&str> = [input, "out.npy"].into_iter().chain(chain.split(' ')).collect();
@@ -74,7 +74,7 @@ fn chains_compute_what_the_library_computes() {
     writes(dir, "grey.png", "scale 0.5", |p| bytes(p).resize_antialiased(17, 21));
 }
 
-/// Another picture of the session of this one.
+/// Opens another picture in the session of this one.
 trait Beside {
     fn luminance_of(&self, name: &str, dir: &Path) -> AnyImage;
 }
@@ -105,7 +105,7 @@ fn pictures_beside_floats_are_brought_to_their_scale() {
     );
 }
 
-/// A picture of integers is as bright after a filter as before.
+/// A filtered integer picture keeps its brightness.
 #[test]
 fn floats_on_the_scale_of_integers_are_saved_on_it() {
     let dir = pictures();
@@ -114,14 +114,14 @@ fn floats_on_the_scale_of_integers_are_saved_on_it() {
     let open = |name: &str| bytes(session.open(dir.join(name)).unwrap());
     succeeds(dir, &["grey.png", "o.png", "gauss", "1"]);
     let want = open("grey.png").gauss(1.0).convert::<u8>();
-    // Where 255 times a quotient by 255 ends in a half, it may round the other way.
+    // If 255 times a quotient by 255 ends in a half, it may round the other way.
     assert!(open("o.png").absdiff(&want).max_value().get().unwrap() <= 1);
     assert!(open("o.png").ne(&want).count().get().unwrap() < 10);
     succeeds(dir, &["wide.tif", "o16.png", "gauss", "1", "--depth", "16"]);
     let got = Image::<u16>::open(&session, dir.join("o16.png")).unwrap();
     let want = Image::<u16>::open(&session, dir.join("wide.tif")).unwrap().gauss(1.0).convert::<u16>();
     assert!(got.absdiff(want).max_value().get().unwrap() <= 1);
-    // Exact where files hold floats, and stretched on demand.
+    // Exact if files hold floats, and stretched on request.
     succeeds(dir, &["grey.png", "o.tif", "gauss", "1"]);
     assert!(bits(&Image::<f32>::open(&session, dir.join("o.tif")).unwrap()) == bits(&open("grey.png").gauss(1.0)));
     succeeds(dir, &["grey.png", "r.png", "mul", "0", "add", "3", "max", "@grey.png", "--scaling", "range"]);
@@ -159,7 +159,7 @@ fn masks_are_saved_as_black_and_white_and_combine() {
     };
     for input in ["grey.png", "colour.png", "float.npy"] {
         succeeds(dir, &[input, "o.png", "otsu"]);
-        // Each channel has a threshold of its own.
+        // Each channel has its own threshold.
         let planes = session.open(dir.join(input)).unwrap().convert::<f32>().unstack();
         let want: Vec<bool> = planes.iter().flat_map(|plane| otsu(&plane.to_vec().unwrap())).collect();
         assert!(want.iter().any(|v| *v) && want.iter().any(|v| !*v));
@@ -174,7 +174,7 @@ fn masks_are_saved_as_black_and_white_and_combine() {
     succeeds(dir, &["grey.png", "s.png", "threshold", "100", "select", "@in", "7"]);
     let chosen = bytes(session.open(dir.join("s.png")).unwrap()).to_vec().unwrap();
     assert!(chosen.iter().zip(&grey).all(|(s, v)| *s == if *v > 100 { *v } else { 7 }));
-    // A picture of one value is above no threshold.
+    // In a picture of one value no pixel is above the threshold.
     let lines = succeeds(dir, &["grey.png", "mul", "0", "otsu", "count"]);
     assert_eq!(lines, "grey.png\t0\n");
 }

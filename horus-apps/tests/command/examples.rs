@@ -1,4 +1,4 @@
-//! Every example of the documentation, with its output looked at.
+//! Every example of the documentation, with its output checked.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,14 +8,14 @@ use horus::prelude::*;
 
 use super::{fails, pictures, session, succeeds};
 
-/// What NumPy, SciPy and scikit-image make of each (`tests/goldens/command.py`): a line a chain.
+/// Results of NumPy, SciPy and scikit-image (`tests/goldens/command.py`): one line per chain.
 const EXPECTED: &str = include_str!("examples.txt");
 
 fn is_near(got: f64, want: f64, within: f64) -> bool {
     (got - want).abs() <= within * want.abs().max(1.0)
 }
 
-/// What an example gives is what others compute. Of examples without an oracle the size is known.
+/// Examples match other libraries. Without an oracle only the size is checked.
 #[test]
 fn every_example_gives_what_others_compute() {
     let dir = pictures();
@@ -74,13 +74,13 @@ fn picture(dir: &Path, words: &[&str], want: &str) {
         return;
     };
     assert_eq!((&*dtype, &*format!("{height}x{width}x{channels}")), (kind, shape), "{words:?}");
-    // Integers that are interpolated round in f32.
+    // Interpolated integers are rounded in f32.
     let within = if kind == "u8" || kind == "bool" { 1e-3 } else { 2e-5 };
     let near = is_near(mean, a.parse().unwrap(), within) && is_near(square, b.parse().unwrap(), within);
     assert!(near, "{words:?}: mean {mean}, not {a}; of squares {square}, not {b}");
 }
 
-/// The examples of the documentation's page and of the help, word for word, as shells give them.
+/// The examples of the documentation's page and of the help, verbatim, as split by shells.
 #[test]
 fn examples_of_whole_command_lines_run() {
     let dir = pictures();

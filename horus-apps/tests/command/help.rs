@@ -95,7 +95,7 @@ fn help_tells_of_topics_and_info_of_files() {
     assert_eq!(lines[0], "colour.png: 41 x 33 pixels, 3 channels, u8, 0.0 MB decoded");
     assert!(lines[1].starts_with("wide.tif: 41 x 33 pixels, 1 channel, u16"), "{out}");
     fails(dir, &["info", "none.png"], 1, &["cannot read none.png"]);
-    // A volume, its levels pages.
+    // A volume, with levels as pages.
     let volume = Image::from_volume_fn(&session(), 4, 33, 41, |z, y, x| (z * 50 + y + x) as u8);
     volume.save(dir.join("volume.tif")).unwrap();
     let told = |words: &[&str]| text(&run(dir, &[&["info", "volume.tif"], words].concat()).stdout);
@@ -116,7 +116,7 @@ fn runs_say_what_was_asked_for() {
         assert!(out.status.success(), "{words:?}: {}", text(&out.stderr));
         text(&out.stdout)
     };
-    // Counts of copies are for those who ask for them.
+    // Numbers of copies are printed on request only.
     let brief = told(&["grey.png", "o.png", "gauss", "1"]);
     assert!(brief.contains("wrote o.png") && !brief.contains("naive"), "{brief}");
     assert!(told(&["grey.png", "o.png", "gauss", "1", "-v"]).contains("a naive run makes"));

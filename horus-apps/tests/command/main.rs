@@ -1,4 +1,4 @@
-//! The command `horus` as a user meets it, against the same operations recorded here.
+//! The command `horus`, compared with the same operations recorded here.
 
 mod alpha;
 mod chains;
@@ -25,12 +25,12 @@ fn command(words: &[&str]) -> Command {
     command
 }
 
-/// Runs it in the folder.
+/// Runs the command in the folder.
 fn run(dir: &Path, words: &[&str]) -> Output {
     command(words).current_dir(dir).output().unwrap()
 }
 
-/// Runs it, without a summary.
+/// Runs the command without a summary.
 fn quiet(dir: &Path, words: &[&str]) -> Output {
     run(dir, &[words, &["--quiet"]].concat())
 }
@@ -43,7 +43,7 @@ fn succeeds(dir: &Path, words: &[&str]) -> String {
     text(&out.stdout)
 }
 
-/// It fails with this status and one line of an error that has all causes.
+/// Asserts that the command fails with this status and one error line that contains all causes.
 #[track_caller]
 fn fails(dir: &Path, words: &[&str], status: i32, causes: &[&str]) {
     let out = run(dir, words);
@@ -61,7 +61,7 @@ fn session() -> Session {
     Session::builder().device("cpu").threads(1).build().unwrap()
 }
 
-/// A folder with a picture in colour, one in grey, and others to stand beside them.
+/// A folder with a picture in colour, one in grey, and other operands.
 fn pictures() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let session = session();

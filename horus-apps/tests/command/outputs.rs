@@ -1,4 +1,4 @@
-//! What the command prints, writes to folders, and sends through pipes.
+//! Printed output, output folders and pipes of the command.
 
 use std::fs;
 use std::io::Write;
@@ -40,7 +40,7 @@ fn numbers_are_printed_a_line_a_picture() {
     Image::from_array4(&session, levels.view()).save(dir.join("levels.npy")).unwrap();
     assert_eq!(succeeds(dir, &["levels.npy", "argmax"]), "levels.npy\t1\t2\t3\t1\n");
     fs::remove_file(dir.join("levels.npy")).unwrap();
-    // One that fails is named, and the others are told.
+    // A failing picture is named, and the others are printed.
     let out = quiet(dir, &["grey.png", "none.png", "colour.png", "count"]);
     assert_eq!(out.status.code(), Some(1));
     assert!(text(&out.stderr).ends_with("error: 3 of 3 pictures failed\n"), "{}", text(&out.stderr));

@@ -1,8 +1,8 @@
-//! Zarr stores: read and written where the program is built with them, else an error that says so.
+//! Zarr stores: read and written if the program is built with them, else an error that says so.
 
 use super::{fails, pictures, run, text};
 
-/// As stores are recognised, also by a program that does not read them.
+/// A folder recognised as a store, even by a program that does not read stores.
 fn store(dir: &std::path::Path, name: &str) {
     std::fs::create_dir(dir.join(name)).unwrap();
     std::fs::write(dir.join(name).join("zarr.json"), r#"{"zarr_format": 3, "node_type": "group"}"#).unwrap();
@@ -56,7 +56,7 @@ mod with_stores {
         let same = read(dir, "colour.zarr");
         assert_eq!((same.dtype(), same.shape()), (colour.dtype(), colour.shape()));
         assert_eq!(bits(&same.convert::<u8>()), bits(&colour.convert::<u8>()));
-        // As an npy file of it, and as one that was computed from the store.
+        // The same chain on an npy file, and on one that was computed from the store.
         let chain = ["luminance", "gauss", "2"];
         succeeds(dir, &[&["colour.png", "out.npy"], &chain[..]].concat());
         for how in

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// A picture of the repository.
 pub(crate) const SMALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/small.png");
 
-/// What a program said.
+/// Output of a program as text.
 pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
@@ -22,7 +22,7 @@ pub(crate) fn entries(dir: &Path) -> Vec<String> {
     names
 }
 
-/// Writes a grey picture, none like another of another `seed`.
+/// Writes a grey picture, different for each `seed`.
 pub(crate) fn picture(path: &Path, (h, w): (usize, usize), seed: usize) {
     let mut file = format!("P5\n{w} {h}\n255\n").into_bytes();
     file.extend((0..h * w).map(|p| ((p / w * 31 + p % w * 17 + seed * 71) * (p % w + 3 * (p / w) + 1) % 251) as u8));

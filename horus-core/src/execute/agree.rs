@@ -16,7 +16,7 @@ pub(crate) fn agree_on_plan(comm: &dyn Communicator, graph: &Graph<Op>, wants: &
     if comm.size() == 1 {
         return Ok(());
     }
-    let mut all = Digest::new();
+    let mut all = Digest::default();
     each(graph, wants, plan, &mut |digest, _| all.word(digest));
     agree(comm, all.finish(), || {
         let mut claims = vec![claim("an evaluation", &())];
@@ -30,7 +30,7 @@ fn each(graph: &Graph<Op>, wants: &[Want], plan: &Plan, visit: &mut dyn FnMut(u6
     let mut wanted = vec![Vec::new(); graph.nodes.len()];
     graph.roots.iter().zip(wants).for_each(|(root, want)| wanted[root.0].push(*want as u8));
     for (id, node) in graph.iter() {
-        let mut d = Digest::new();
+        let mut d = Digest::default();
         (&node.op, &node.inputs, node.shape, node.dtype, &wanted[id.0]).hash(&mut d);
         visit(d.finish(), &|| {
             let inputs: Vec<String> = node.inputs.iter().map(ToString::to_string).collect();
@@ -40,12 +40,12 @@ fn each(graph: &Graph<Op>, wants: &[Want], plan: &Plan, visit: &mut dyn FnMut(u6
         });
     }
     for step in plan.steps.iter().filter(|s| s.action.activity() == Activity::Communication) {
-        let mut d = Digest::new();
+        let mut d = Digest::default();
         let text = || plan.describe(&step.action).split_whitespace().collect::<Vec<_>>().join(" ");
         text().hash(&mut d);
         visit(d.finish(), &text);
     }
-    let mut d = Digest::new();
+    let mut d = Digest::default();
     plan.setting.partition.hash(&mut d);
     visit(d.finish(), &|| format!("rows divided as {}", plan.setting.partition));
     visit(plan.setting.machine.digest(), &|| format!("machines predicted by {}", plan.setting.machine));

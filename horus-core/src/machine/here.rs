@@ -22,7 +22,7 @@ pub fn hardware(device: &dyn Device) -> Hardware {
 
 /// A number that differs where the hardware does; the same in every process.
 pub fn number(hardware: &Hardware) -> u64 {
-    let mut digest = Digest::new();
+    let mut digest = Digest::default();
     hardware.hash(&mut digest);
     digest.finish()
 }
@@ -197,7 +197,7 @@ pub(crate) fn gather(comm: &dyn Communicator, mine: Profile) -> Result<Machine> 
     }
     let failed = |e: CommError| e.during(comm.rank(), "opening a session");
     let text = serde_json::to_string(&mine).unwrap_or_default();
-    let mut digest = Digest::new();
+    let mut digest = Digest::default();
     text.hash(&mut digest);
     let digests = comm.gather(digest.finish()).map_err(failed)?;
     let hosts = comm.gather(comm.node() as u64).map_err(failed)?;

@@ -1,4 +1,4 @@
-//! A simulated device that reads and writes page-locked memory by itself.
+//! A simulated device that accesses page-locked memory directly.
 
 use std::any::Any;
 use std::ops::Range;
@@ -13,13 +13,13 @@ use horus_core::host::buffer::{HostBuffer, HostMemory};
 use horus_core::host::workers::Workers;
 use horus_testing::simulated::Simulated;
 
-/// Memory that a device reads by itself, and how much of it there is.
+/// Memory that a device reads directly, with a count of its blocks.
 #[derive(Debug)]
 struct Locked(Vec<u64>, Arc<Counts>);
 
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
-    /// Blocks that are alive.
+    /// Live blocks.
     blocks: AtomicUsize,
     /// Uploads from such memory.
     direct: AtomicUsize,
@@ -28,7 +28,7 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// All of them, in this order.
+    /// All counts, in this order.
     pub(crate) fn get(&self) -> [usize; 3] {
         [&self.blocks, &self.direct, &self.taken].map(|count| count.load(Ordering::Relaxed))
     }
@@ -67,7 +67,8 @@ impl Drop for Locked {
     }
 }
 
-/// A simulated device that locks pages, up to `most` bytes at once, and takes images of `take` bytes and more at once.
+/// A simulated device that locks pages, up to `most` bytes at once, and takes images of `take`
+/// bytes and more at once.
 pub(crate) struct Locking {
     inner: Simulated<CpuDevice>,
     most: usize,

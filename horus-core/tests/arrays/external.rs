@@ -1,4 +1,4 @@
-//! Memory that is not Horus's: of others that is read in place, of a device that others are lent, and what is given back.
+//! Memory of other libraries, read in place; device memory lent to others; and its return.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use horus_core::shape::Shape;
 
 use super::{DEVICES, cpu, simulated};
 
-/// An owner that tells when it is let go of.
+/// An owner that reports its release.
 struct Kept {
     values: Vec<f32>,
     _told: Arc<()>,
@@ -107,7 +107,7 @@ fn memory_of_a_device_is_lent_and_taken() {
         drop(lent);
         assert!(owner.upgrade().is_none(), "nobody has it any more");
     }
-    // What is on the host alone is brought there.
+    // An image on the host only is uploaded.
     assert_eq!(image.to_device_array().unwrap().bytes(), 6 * 5 * 4);
     assert_eq!((session.gpu(), session.memory().devices.len()), (Some(0), 1));
     let lent = smooth.to_device_array().unwrap();

@@ -1,5 +1,5 @@
-//! Pixels between the program's memory and images: every way in and out brings the same values, memory that is shared is
-//! never changed under anybody, and what need not be copied is not.
+//! Pixels between the program's memory and images: every path preserves the values, shared memory
+//! never changes, and unnecessary copies are avoided.
 
 mod device;
 mod external;
@@ -43,7 +43,7 @@ fn taking() -> Box<dyn Device> {
 
 const DEVICES: [fn() -> Box<dyn Device>; 4] = [cpu, simulated, locking, taking];
 
-/// Every way in and every way out of a session.
+/// Tests every way into and out of a session.
 fn everywhere<T: Pixel>(session: &Session, shape: Shape, value: impl Fn(usize) -> T) {
     let Shape { height, width, channels, .. } = shape;
     let values: Vec<T> = (0..shape.len()).map(&value).collect();
@@ -88,7 +88,7 @@ fn everywhere<T: Pixel>(session: &Session, shape: Shape, value: impl Fn(usize) -
         assert_eq!(result.gather_into(if first { &mut vec[..] } else { &mut [] }).unwrap(), first);
         let there = if first { want.clone() } else { vec![T::ZERO; want.len()] };
         assert_eq!((&kept[..], &vec), (&there[..], &there));
-        // What nothing is done to comes back as well.
+        // An image without operations also comes back.
         assert_eq!(image.to_pixels().unwrap()[..], values);
         image.read_into(&mut kept).unwrap();
         assert_eq!(kept[..], values);
@@ -155,7 +155,7 @@ fn whoever_writes_changes_nothing_that_others_have() {
         let shared = result.clone();
         result.view_mut()[[9, 9, 0]] = 0;
         assert_eq!((result[99], shared[99], twice.pixel(9, 9).unwrap()), (0, 6, 6));
-        // Kept memory that an image was made of, and that is written by another.
+        // Reused memory that became an image, and is then written by another.
         let kept = Image::from_pixels(&session, result.clone());
         (&image + 10).read_into(&mut result).unwrap();
         assert_eq!((result[99], kept.pixel(9, 9).unwrap(), kept.pixel(0, 0).unwrap()), (13, 0, 6));
@@ -186,7 +186,7 @@ fn memory_stays_where_it_is_and_is_page_locked_where_that_is_of_use() {
     assert_eq!(counts.get(), [2, 4, 0], "the device read the frames by itself");
     let fresh = Image::from_pixels(&session, frame.clone()).gauss(1.0).to_pixels().unwrap();
     assert!(fresh.is_page_locked());
-    // What is copied because it is shared is of the same kind.
+    // A copy made because of sharing is of the same kind.
     let shared = frame.clone();
     frame[0] = 1.0;
     assert!(frame.is_page_locked() && frame.as_ptr() != shared.as_ptr());
@@ -276,7 +276,7 @@ fn slices_go_to_a_device_that_takes_them_at_once() {
     assert_eq!((image.to_vec().unwrap(), small.to_vec().unwrap()), (want.clone(), want[..3].to_vec()));
     assert_eq!((&image - 1).sum().get().unwrap(), want.iter().map(|v| f64::from(v.saturating_sub(1))).sum::<f64>());
     assert_eq!(session.stats().made.uploads, 1, "only that at the beginning");
-    // In naive mode copies stand around operations.
+    // In naive mode copies surround operations.
     let (device, counts) = Locking::new(0, 1000);
     let session = Session::on(Box::new(device)).mode(Mode::Naive).build().unwrap();
     assert_eq!(Image::from_slice(&session, 30, 40, &want).to_vec().unwrap(), want);

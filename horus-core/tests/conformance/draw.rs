@@ -1,9 +1,9 @@
-//! What random programs are drawn from: numbers that proptest makes and shrinks.
+//! Choices for random programs: numbers that proptest makes and shrinks.
 
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::shape::Border;
 
-/// How many cases a test of random programs tries: `HORUS_CASES`, or `default`.
+/// Number of cases of a test of random programs: `HORUS_CASES`, or `default`.
 pub(crate) fn cases(default: u32) -> u32 {
     match std::env::var_os("HORUS_CASES").filter(|v| !v.is_empty()) {
         None => default,
@@ -11,7 +11,7 @@ pub(crate) fn cases(default: u32) -> u32 {
     }
 }
 
-/// Numbers from which a step is made, used up one by one.
+/// Numbers that define a step, used up one by one.
 pub(crate) struct Draw<'a>(std::slice::Iter<'a, u8>);
 
 impl<'a> Draw<'a> {
@@ -19,7 +19,7 @@ impl<'a> Draw<'a> {
         Draw(numbers.iter())
     }
 
-    /// Less than `n`.
+    /// A number less than `n`.
     pub(crate) fn below(&mut self, n: usize) -> usize {
         usize::from(self.0.next().copied().unwrap_or(0)) % n.max(1)
     }

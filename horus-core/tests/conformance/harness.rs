@@ -1,4 +1,4 @@
-//! Records programs by hand, and evaluates them everywhere.
+//! Records programs by hand, and evaluates them at every place.
 
 use std::collections::HashMap;
 use std::io::Write as _;
@@ -77,7 +77,8 @@ impl Program {
     }
 }
 
-/// A reproducible image with values that provoke saturation, rounding, and (floats) signs and infinities.
+/// A reproducible image with values that provoke saturation, rounding, and (floats) signs and
+/// infinities.
 pub(crate) fn image(shape: Shape, dtype: DType, seed: u64) -> Image {
     dispatch!(dtype, T => Image::from_fn::<T>(shape, |c, y, x| {
         let h = hash(seed, [c, y, x]);
@@ -88,7 +89,7 @@ pub(crate) fn image(shape: Shape, dtype: DType, seed: u64) -> Image {
             3 => ((h >> 8) % 300) as f64,
             _ => ((h >> 8) % 4096) as f64 / 16.0,
         };
-        // Signs, and values beyond what other types hold.
+        // Signs, and values beyond the range of other types.
         T::from_f64(match T::DTYPE {
             DType::I8 => v - 100.0,
             DType::I16 => v * 200.0 - 20_000.0,
@@ -108,19 +109,19 @@ fn hash(seed: u64, at: [usize; 3]) -> u64 {
     h
 }
 
-/// Where a program runs; `crate::with_device` opens the device.
+/// A configuration of a run; `crate::with_device` opens the device.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     pub(crate) ranks: usize,
     pub(crate) mode: Mode,
     pub(crate) separate: bool,
-    /// Whether the devices of the ranks exchange memory without the host.
+    /// `true` if the devices of the ranks exchange memory peer to peer.
     pub(crate) direct: bool,
-    /// Whether launches compute what they can while border rows travel.
+    /// `true` if launches overlap with halo exchanges.
     pub(crate) overlap: bool,
-    /// Whether sources start on rank 0 alone.
+    /// `true` if sources start on rank 0 only.
     pub(crate) from_root: bool,
-    /// Into how many bands images are cut on their way to a device and back, if that is not left to predictions.
+    /// Number of bands for transfers to a device and back; `None` leaves it to predictions.
     pub(crate) bands: Option<u8>,
 }
 
@@ -138,7 +139,7 @@ pub(crate) fn run(program: &Program, place: Place) -> Vec<Image> {
     first
 }
 
-/// The program's roots, evaluated on the devices of one process: lanes, whose host is one.
+/// The program's roots, evaluated on the devices of one process: lanes, which share a host.
 pub(crate) fn run_in_lanes(program: &Program, place: Place, partition: &Partition) -> Vec<Image> {
     let lanes = ThreadComm::run(place.ranks, |comm| {
         crate::with_device(place, |device| {
@@ -150,7 +151,7 @@ pub(crate) fn run_in_lanes(program: &Program, place: Place, partition: &Partitio
             let plan = planned_for(program, place, &Setting { hosts: Hosts::Shared, ..setting });
             verify(&plan).unwrap_or_else(|e| panic!("{e}\n{plan}"));
             let outcome = outcome(program, &plan, &comm, device);
-            // On the host before its device goes.
+            // Moves it to the host before its device is dropped.
             let here = |mut p: Portion| {
                 if let PortionOrigin::Coming(landing) = p.from {
                     p.from = PortionOrigin::Here(landing.land().unwrap(), 0);
@@ -183,7 +184,8 @@ pub(crate) fn on_rank(program: &Program, place: Place, comm: &dyn Communicator) 
     crate::with_device(place, |device| on_device(program, place, comm, device))
 }
 
-/// The program's roots, evaluated at `place` with rows divided by `partition`; the same on every rank.
+/// The program's roots, evaluated at `place` with rows divided by `partition`; the same on every
+/// rank.
 pub(crate) fn run_divided(program: &Program, place: Place, partition: &Partition) -> Vec<Image> {
     let on_rank = |comm: &dyn Communicator| {
         crate::with_device(place, |device| {
@@ -209,7 +211,7 @@ fn on_device(program: &Program, place: Place, comm: &dyn Communicator, device: &
     carry_out(program, &plan, comm, device).0
 }
 
-/// Connects the devices of all ranks where the place says so.
+/// Connects the devices of all ranks if the place requires it.
 pub(crate) fn connect(place: Place, comm: &dyn Communicator, device: &dyn Device) {
     let addresses = comm.gather(device.address()).unwrap();
     let wanted = place.direct && place.ranks > 1;
@@ -238,14 +240,14 @@ pub(crate) fn planned_for(program: &Program, place: Place, setting: &Setting) ->
         residency: if separate { Residency::Host } else { Residency::Both },
         placement: if from_root && ranks > 1 { Placement::Root } else { Placement::Replicated },
     };
-    // Only what somebody waits for leaves in bands.
+    // Only awaited results are downloaded in bands.
     let lanes = setting.in_lanes();
     let want = if lanes || (separate && ranks == 1 && bands.is_some()) { Want::Handed } else { Want::Everyone };
     let wants = vec![want; kernels.roots.len()];
     plan(kernels, &wants, setting, |_| state, |_| true, &mut |_, _| ()).unwrap()
 }
 
-/// The host's memory that a program would give to a device: page-locked, if it has any.
+/// Host memory of a program that gives pixels to a device: page-locked, if there is any.
 fn given_to(device: &dyn Device, bytes: &[u8]) -> HostBuffer {
     match device.page_locked(bytes.len()).unwrap() {
         Some(memory) => {
@@ -257,7 +259,7 @@ fn given_to(device: &dyn Device, bytes: &[u8]) -> HostBuffer {
     }
 }
 
-/// Executes a plan on one rank: the program's roots, and what the rank sent.
+/// Executes a plan on one rank; returns the program's roots and the bytes that the rank sent.
 pub(crate) fn carry_out(
     program: &Program,
     plan: &Plan,
@@ -268,7 +270,7 @@ pub(crate) fn carry_out(
     (images.into_iter().map(|image| image.expect("a root that every rank wants")).collect(), sent)
 }
 
-/// Executes a plan on one rank: those of the program's roots that come to it, and what it sent.
+/// Executes a plan on one rank; returns the roots that it receives and the bytes that it sent.
 pub(crate) fn delivered(
     program: &Program,
     plan: &Plan,
@@ -341,17 +343,18 @@ pub(crate) fn conforms(program: &Program, places: &[Place], what: &str) {
     }
 }
 
-/// Appends a line on what a program computes to the file that `HORUS_DIGESTS` names, if it does. Machines of two kinds compute
-/// the same bits if they write the same lines, in whatever order (`scripts/aarch64.sh`).
+/// Appends a line on the results of a program to the file that `HORUS_DIGESTS` names, if set. Two
+/// kinds of machines compute the same bits if they write the same lines in any order
+/// (`scripts/aarch64.sh`).
 fn note(what: &str, images: &[Image]) {
     let Some(path) = std::env::var_os("HORUS_DIGESTS") else { return };
     let digests: Vec<String> = images.iter().map(|i| format!("{:016x}", digest(i))).collect();
     let mut file = std::fs::OpenOptions::new().create(true).append(true).open(path).unwrap();
-    // One write, so that lines of tests that run at the same time stay whole.
+    // A single write, so that lines of concurrent tests stay whole.
     file.write_all(format!("{} {what}\n", digests.join(" ")).as_bytes()).unwrap();
 }
 
-/// FNV-1a over the bits of all pixels; not-a-numbers count as one number, as in comparisons of images.
+/// FNV-1a over the bits of all pixels; NaNs count as one number, as in comparisons of images.
 fn digest(image: &Image) -> u64 {
     dispatch!(image.dtype(), T => image.as_slice::<T>().iter().fold(0xcbf2_9ce4_8422_2325, |h: u64, v| {
         let bits = if v.is_nan() { u64::MAX } else { v.scalar().bits() };

@@ -1,7 +1,8 @@
-//! Launches and copies that are not what they say: errors on every device, never a read or a write outside a buffer.
+//! Launches and copies with false descriptions: an error on every device, never an access outside a
+//! buffer.
 //!
-//! Each begins with a launch that is right, and changes one thing. Whatever comes of it, the bytes around stay as they
-//! were, and the launch that is right still works.
+//! Each case begins with a valid launch, and changes one property. In any case the surrounding
+//! bytes stay unchanged, and the valid launch still works.
 
 use horus_core::device::{Device, Geometry, Launch, LaunchInput, Memory};
 use horus_core::dtype::{DType, Scalar};
@@ -43,7 +44,7 @@ fn one(op: LeafOp) -> Kernel {
     Kernel::Map(of(vec![leaf(op)]))
 }
 
-/// What a launch is made of, without its memory: that has `bytes` of each input and of the output.
+/// A launch without its memory, which has `bytes` of each input and of the output.
 #[derive(Clone, Debug)]
 struct Case {
     kernel: Kernel,
@@ -186,7 +187,7 @@ fn rank(offsets: &[(i32, i32)], place: usize) -> Windowed {
     Windowed::Rank(Ranked::new(offsets, place))
 }
 
-/// Changes that make any launch wrong.
+/// Changes that make any launch invalid.
 fn wrongs(good: &Case) -> Vec<(String, Case)> {
     let mut all: Vec<(String, Case)> = Vec::new();
     let mut add = |what: &str, case: Case| all.push((what.to_owned(), case));
@@ -225,7 +226,7 @@ fn wrongs(good: &Case) -> Vec<(String, Case)> {
         add(what, good.with(|c| c.rows = window));
         add(&format!("{what} in an endless output"), good.with(|c| (c.rows, c.output.window) = (window, window)));
     }
-    // Enough rows for what is wanted are named, but memory has only some.
+    // Windows name enough rows, but memory has only some.
     for window in [Window::new(0, isize::MAX), Window::new(isize::MIN, isize::MAX), Window::new(-1, 100)] {
         add("an output window beyond its memory", good.with(|c| c.output.window = window));
         add("an input window beyond its memory", good.with(|c| c.inputs[0].window = window));
@@ -265,7 +266,7 @@ fn wrongs(good: &Case) -> Vec<(String, Case)> {
                     | Kernel::Components(_)
                     | Kernel::Windowed(Windowed::Mean(_), _)
             );
-        // Labels are of one of several types, and what has them is of any.
+        // Labels have one of several types, and labelled images any.
         if (typed || i > 0) && !matches!(good.kernel, Kernel::Labels(_)) {
             add(
                 "an input of another type",
@@ -378,7 +379,7 @@ fn wrongs(good: &Case) -> Vec<(String, Case)> {
     all
 }
 
-/// Devices of a rank that is alone.
+/// Devices of a single rank.
 fn places() -> impl Iterator<Item = Place> {
     Place::some().into_iter().filter(|p| p.ranks == 1)
 }
@@ -403,7 +404,7 @@ fn launches_that_are_wrong_are_errors() {
     }
 }
 
-/// A number that is small, or just about anything.
+/// A small number, or an arbitrary one.
 fn number(state: &mut u64, most: usize) -> usize {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     let r = (*state >> 33) as usize;
@@ -421,7 +422,7 @@ fn launches_of_any_extents_are_done_or_refused() {
         crate::with_device(place, |device| {
             for good in cases() {
                 for _ in 0..n / 10 {
-                    // Small numbers at a few places: many of these launches are right.
+                    // Small numbers at a few places: many of these launches are valid.
                     let mut case = good.clone();
                     for _ in 0..1 + number(&mut state, 2) % 3 {
                         let v = number(&mut state, 9);

@@ -1,6 +1,7 @@
-//! The oracle of kernels against that of operations: random programs, lowered and fused, give the same bits kernel by kernel.
+//! The oracle of kernels compared with that of operations: random programs, lowered and fused, give
+//! the same bits kernel by kernel.
 //!
-//! Devices are compared with the first launch by launch, and with the second program by program.
+//! Devices are compared with the former launch by launch, and with the latter program by program.
 
 use horus_core::device::Geometry;
 use horus_core::ir::kernel::Kernel;
@@ -15,7 +16,7 @@ use crate::draw;
 use crate::harness::Program;
 use crate::wide::{program, steps};
 
-/// The program's roots, one kernel after the other.
+/// The program's roots, evaluated kernel by kernel.
 fn by_kernels(program: &Program, fused: bool) -> Vec<HostImage> {
     let kernels = optimize(program.graph.clone(), fused, &Machine::of_default(false), &mut |_, _| ()).unwrap();
     let mut values: Vec<HostImage> = Vec::new();
@@ -25,7 +26,7 @@ fn by_kernels(program: &Program, fused: bool) -> Vec<HostImage> {
         let inputs: Vec<HostImage> = node.inputs.iter().map(|i| values[i.0].clone()).collect();
         match &node.op {
             Kernel::Source(v) => value.bytes = program.sources[v.0 as usize].bytes().to_vec(),
-            // Some go over the rows of their input.
+            // Some iterate over the rows of their input.
             kernel if kernel.goes_over_input() => {
                 evaluate(kernel, &inputs, &mut value, Window::whole(inputs[0].geometry.shape.height));
             }

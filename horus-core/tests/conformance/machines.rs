@@ -1,4 +1,4 @@
-//! Machines of every kind, ranks on different ones: they change plans, and no bit of a result.
+//! Machines of every kind, and ranks on different ones: they change plans, but no bit of a result.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use proptest::prelude::*;
 use crate::harness::{Place, Program, carry_out, connect, image, planned_for};
 use crate::random::{Choice, program};
 
-/// A profile whose numbers are those of a usual machine times powers of ten, drawn from `powers`.
+/// A profile with the numbers of a usual machine times powers of ten, drawn from `powers`.
 pub(crate) fn drawn(powers: &[i8]) -> Profile {
     let mut profile = Profile::of_default(powers.len().is_multiple_of(2));
     let mut at = 0;
@@ -106,7 +106,8 @@ proptest! {
     }
 }
 
-/// Found at random: launches that are made together, of which the first reads the rows that were exchanged for the second.
+/// Found at random: kernels made together, of which the first reads the rows that were exchanged
+/// for the second.
 #[test]
 fn rows_that_another_launch_reads_first_are_waited_for() {
     let choice = |kind, param, reads| Choice { kind, param, reads };
@@ -156,7 +157,7 @@ fn profiles_decide_what_plans_do() {
         profile.links.peers = Link { latency, bandwidth };
         profile.upload.staged.bandwidth = bus;
         let (_, plan) = run(&program, place, &Arc::new(Machine::alike(profile)));
-        // What is predicted is told with the reasons.
+        // Predictions are printed with the reasons.
         plan.lines().map(|line| line.split('[').next().unwrap_or_default().trim().to_owned()).collect::<Vec<_>>()
     };
     let slow_bus = plan_by(1e-9, 1e12, 1e6);

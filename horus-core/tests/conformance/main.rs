@@ -1,7 +1,8 @@
-//! Every operation, type and border, on every device that needs no hardware, every mode and 1 to 5 ranks: the same bits
-//! as the sequential reference.
+//! Every operation, type and border, on every device that needs no hardware, in every mode and on 1
+//! to 5 ranks: the same bits as the sequential reference.
 //!
-//! The GPU's conformance test (`horus-cuda/tests/gpu/`) runs the same programs: it differs in this file only.
+//! The GPU's conformance test (`horus-cuda/tests/gpu/`) runs the same programs: it differs in this
+//! file only.
 
 mod draw;
 mod harness;
@@ -24,7 +25,7 @@ use horus_core::device::Device;
 use horus_core::plan::Mode;
 use horus_testing::simulated::Simulated;
 
-/// Random programs tried.
+/// Number of random programs.
 pub(crate) const RANDOM_PROGRAMS: u32 = 150;
 
 /// Calls `f` with the device of a place.
@@ -47,7 +48,7 @@ impl Place {
                         continue;
                     }
                     let from_root = (ranks + usize::from(separate && !direct)) % 2 == 0;
-                    // One rank of each mode, and of several those that go through the host.
+                    // One rank in each mode, and those of several ranks that go through the host.
                     let bands = (separate && !direct && mode != Mode::Naive).then_some([2, 3, 7, 16, 64][ranks - 1]);
                     out.push(Place { ranks, mode, separate, direct, overlap: mode == Mode::Fused, from_root, bands });
                 }
@@ -56,7 +57,7 @@ impl Place {
         out
     }
 
-    /// A few places that differ in everything.
+    /// A few places that differ in every respect.
     pub(crate) fn some() -> Vec<Place> {
         vec![
             Place {

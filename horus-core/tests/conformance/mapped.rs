@@ -1,4 +1,4 @@
-//! Launches that use the host's memory in place of the device's: the same bits.
+//! Launches that use host memory directly: the same bits.
 
 use horus_core::comm::Alone;
 use horus_core::dtype::DType;
@@ -21,7 +21,7 @@ use crate::random::{Choice, program};
 const PLACE: Place =
     Place { ranks: 1, mode: Mode::Fused, separate: true, direct: false, overlap: false, from_root: false, bands: None };
 
-/// A plan in which launches use the host's memory for all that they can.
+/// A plan in which launches use host memory wherever they can.
 fn planned(program: &Program, transfer: Transfer, mode: Mode) -> Plan {
     let sources = (0..program.sources.len()).map(|v| ValueId(v as u64)).collect();
     let mappable = Mappable { sources, results: true };
@@ -42,7 +42,8 @@ fn maps(plan: &Plan) -> usize {
     count(plan, |a| matches!(a, Action::Map(_)))
 }
 
-/// Compares the roots with the reference in every strategy that uses the host's memory; the plans.
+/// Compares the roots with the reference in every strategy that uses host memory; returns the
+/// plans.
 fn conforms_mapped(program: &Program, what: &str) -> Vec<Plan> {
     let want = reference::evaluate(&program.graph, &|v| program.sources[v.0 as usize].clone());
     let strategies =

@@ -30,7 +30,7 @@ fn borders() -> [Border; 5] {
     [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(3.25)]
 }
 
-/// Fewer of types whose kernels differ from those of others in arithmetic and conversions only.
+/// Fewer borders for types whose kernels differ from others only in arithmetic and conversions.
 fn borders_of(dtype: DType) -> impl Iterator<Item = Border> {
     let few = matches!(dtype, DType::U32 | DType::I8 | DType::I16);
     borders().into_iter().rev().take(if few { 2 } else { 5 })
@@ -144,7 +144,8 @@ fn separable_filters() {
     }
 }
 
-/// All of a type: one test for each, since a GPU compiles a kernel for every combination, one at a time in a process.
+/// All cases of a type, in one test each: a GPU compiles a kernel for every combination, one at a
+/// time in a process.
 fn generalized_convolutions(dtype: DType) {
     let window = Filter::dense(3, 4, [1.0, -2.0, 3.0, 0.5, 0.0, 1.0, 2.0, -1.0, 1.0, 4.0, 1.0, 2.0]);
     for combine in Combine::ALL {
@@ -225,7 +226,8 @@ fn erosions_dilations_and_medians() {
     }
 }
 
-/// Windows of every kind: one side or both, beyond the image, and so large that rows and columns are added up by two kernels.
+/// Windows of every kind: on one side or both, beyond the image, and so large that rows and columns
+/// are added by two kernels.
 fn windows() -> Vec<Windowed> {
     let mean = |up, down, left, right| Windowed::Mean(BoxMean::over(Reach { up, down, left, right }));
     let rectangle = |h: i32, w: i32, place| {
@@ -300,7 +302,7 @@ fn connected_components() {
             let a = p.source(image(shape, DType::F32, 14));
             let there = p.pixel_const(PixelOp::Lt, a, &[20.0]);
             let labels = p.op(Op::Components(how), &[there], shape, DType::I32);
-            // What reads them has its own rows of labels that every rank has whole.
+            // A reader of labels has its own rows of them; every rank has the labels whole.
             let shifted = p.pixel_const(PixelOp::Add, labels, &[7.0]);
             conforms(&p.wanted(&[labels, shifted]), &Place::some(), &format!("components of {shape} {how:?}"));
         }
@@ -361,7 +363,7 @@ fn reconstruction_along_a_winding_way() {
     }
 }
 
-/// Positions in an image of so many pixels along an axis, up to a few beyond its edges.
+/// Positions in an image with so many pixels along an axis, up to a few beyond its edges.
 fn positions(shape: Shape, dtype: DType, seed: u64, n: usize) -> Image {
     let noise = image(shape, DType::F64, seed);
     let at = |p, y, x| noise.at::<f64>(p, y, x).rem_euclid(n as f64 + 6.0) - 3.0;
@@ -387,7 +389,7 @@ fn samples_at_positions() {
         let a = p.source(image(shape, DType::F32, 16));
         let of = [(3, 4), (4, 7), (5, 5)];
         let [z, y, x] = of.map(|(seed, n)| p.source(positions(at, DType::F32, seed, n)));
-        // What is sampled and where is computed, too.
+        // Both the sampled image and the positions are computed.
         let (a, y) = (p.pixel_const(PixelOp::Mul, a, &[0.5]), p.pixel_const(PixelOp::Add, y, &[0.25]));
         let out = p.op(Op::Remap(how, Border::Reflect), &[a, z, y, x], Shape { channels: 2, ..at }, DType::F32);
         conforms(&p.wanted(&[out]), &Place::some(), &format!("remap of a volume {}", how.name()));

@@ -10,7 +10,7 @@ use horus_core::shape::{Border, Shape};
 
 use crate::harness::{Program, image};
 
-/// One step of a random program: what to do, and which earlier values to read.
+/// One step of a random program: its operation, and the earlier values that it reads.
 #[derive(Clone, Debug)]
 pub(crate) struct Choice {
     pub(crate) kind: u8,
@@ -85,7 +85,8 @@ fn step(p: &mut Program, values: &[NodeId], c: &Choice, shape: Shape) -> NodeId 
     }
 }
 
-/// A program of one step per choice, over two images; its last value and one in the middle are wanted.
+/// A program of one step per choice, over two images; its roots are the last value and one in the
+/// middle.
 pub(crate) fn program(shape: Shape, choices: &[Choice], seed: u64) -> Program {
     let mut p = Program::default();
     let mut values = vec![p.source(image(shape, DType::F32, seed)), p.source(image(shape, DType::F32, seed ^ 1))];

@@ -1,4 +1,5 @@
-//! Regions of random programs: every pixel has the bits that it has in the whole, on every number of ranks.
+//! Regions of random programs: every pixel has the same bits as in the whole, on every number of
+//! ranks.
 
 use horus_core::dispatch;
 use horus_core::dtype::DType;
@@ -17,7 +18,7 @@ use crate::draw::{self, Draw};
 use crate::harness::{Place, Program, image, run_divided};
 use crate::wide::{program, steps};
 
-/// Rect `region` of an image.
+/// Region `region` of an image.
 fn cut(image: &Image, region: Rect) -> Image {
     let [top, left] = region.corner().map(isize::cast_unsigned);
     dispatch!(image.dtype(), T => Image::from_fn::<T>(region.shape(image.shape), |p, y, x| {
@@ -25,7 +26,7 @@ fn cut(image: &Image, region: Rect) -> Image {
     }))
 }
 
-/// Regions of sources as images of their own.
+/// Regions of sources as separate images.
 struct Parts<'a> {
     whole: &'a [Image],
     parts: Vec<Image>,
@@ -65,7 +66,7 @@ fn some_region(shape: Shape, d: &mut Draw<'_>) -> Rect {
     Rect::at(top, left, height, width)
 }
 
-/// The regions of a program's roots, by the program that is made for them: computed by `run`.
+/// Checks regions of a program's roots, evaluated by `run` from the program made for them.
 fn holds(p: &Program, regions: &[Rect], run: &mut dyn FnMut(&Program) -> Vec<Image>) {
     let whole = reference::evaluate(&p.graph, &|v| p.sources[v.0 as usize].clone());
     for (cutting, supplied) in [(Cut::Always, false), (Cut::Much, true)] {
@@ -145,7 +146,7 @@ proptest! {
     }
 }
 
-/// Images of all nodes of a program.
+/// Pixels of the largest node of a program.
 fn pixels(p: &Restricted) -> usize {
     p.graph.nodes.iter().map(|n| n.shape.len()).max().unwrap_or(0)
 }
@@ -169,7 +170,8 @@ fn little_is_read_of_what_a_region_does_not_need() {
     let part = restrict(&p.graph, &[region], Cut::Always, &mut supply);
     assert!(pixels(&part) < 45 * 45, "{}", part.graph);
     holds(&p, &[region], &mut by_reference);
-    // A region of the same extent elsewhere is the same program, but for where a rotation begins.
+    // A region of the same extent elsewhere is the same program, except for the origin of a
+    // rotation.
     let other = |top, left| {
         let mut supply = Parts { whole: &p.sources, parts: Vec::new() };
         restrict(&p.graph, &[Rect::at(top, left, 16, 20)], Cut::Always, &mut supply).graph

@@ -1,4 +1,5 @@
-//! Reductions of images that are wider or taller than a segment of the fixed order, or just as wide.
+//! Reductions of images that are wider or taller than a segment of the fixed order, or exactly as
+//! wide.
 
 use horus_core::dispatch;
 use horus_core::dtype::{DType, Pixel};
@@ -26,8 +27,8 @@ const SHAPES: [Shape; 12] = [
     Shape::new(2900, 2, 1),
 ];
 
-/// The order as the documentation of `Image::sum` says it, written without any code of the library: a row or a column of
-/// row results, 1024 elements after the other.
+/// The order documented for `Image::sum`, written without any code of the library: a row, or a
+/// column of row results, 1024 elements at a time.
 fn by_hand(values: &[f64]) -> f64 {
     let mut sum = 0.0;
     for first in (0..values.len()).step_by(1024) {
@@ -54,12 +55,13 @@ fn row_sums(image: &Image, term: impl Fn(f64) -> f64, row_sum: fn(&[f64]) -> f64
     (0..channels).map(|c| (0..height).map(|y| row(c, y)).collect()).collect()
 }
 
-/// The sum of the sums of rows: of each plane, then of planes.
+/// The sum of row sums: of each plane, then over planes.
 fn total(rows: &[Vec<f64>]) -> f64 {
     rows.iter().fold(0.0, |sum, plane| sum + by_hand(plane))
 }
 
-/// Integers as everywhere; floats of magnitudes so different that every order of adding them gives another sum.
+/// Common integers, or floats of such different magnitudes that every order of addition gives
+/// another sum.
 fn picture(shape: Shape, dtype: DType, seed: u64) -> Image {
     if !dtype.is_float() {
         return image(shape, dtype, seed);
@@ -72,14 +74,15 @@ fn picture(shape: Shape, dtype: DType, seed: u64) -> Image {
     }))
 }
 
-/// The results of rows of `a`, and of the whole of it.
+/// The row results of `a`, and the result of the whole.
 fn reduced(p: &mut Program, how: RowReduce, inputs: &[NodeId]) -> [NodeId; 2] {
     let (shape, dtype) = (p.graph.node(inputs[0]).shape, how.result(p.graph.node(inputs[0]).dtype));
     let rows = p.op(Op::RowReduce(how), inputs, Shape { width: how.columns(), ..shape }, dtype);
     [rows, p.op(Op::Fold(how.fold()), &[rows], Shape::new(1, how.columns(), 1), dtype)]
 }
 
-/// Every reduction of a picture: sums, minima and maxima of rows and of all, and the squared deviation from the sum.
+/// Every reduction of a picture: sums, minima and maxima of rows and of all, and the squared
+/// deviation from the sum.
 fn totals(shape: Shape, dtype: DType) -> (Program, Image) {
     let picture = picture(shape, dtype, 41);
     let mut p = Program::default();
@@ -106,7 +109,8 @@ fn bits(values: &[f64]) -> Vec<u64> {
 #[test]
 fn the_reference_sums_segments_then_rows_then_planes() {
     for dtype in DType::ALL {
-        // Whether other orders are told from this one: rows or columns of one tree, planes as one column.
+        // `true` for other orders that differ in some case: rows or columns as one tree, planes as
+        // one column.
         let mut noticed = [false; 3];
         for shape in SHAPES {
             let what = format!("{dtype} {shape}");
@@ -138,7 +142,7 @@ fn the_reference_joins_the_deviations_of_segments_then_of_rows() {
             let count = shape.len() as f64;
             let [sum, squares, number] = [0, 1, 2].map(|x| values[9].at::<f64>(0, 0, x));
             assert_eq!(bits(&[sum, number]), bits(&[values[1].at(0, 0, 0), count]), "{what}: the sum as ever");
-            // As the documentation says it: within a row segments are joined, rows by the distance of their means.
+            // As documented: segments are joined within a row, rows by the distance of their means.
             let Shape { height, width, channels, .. } = shape;
             let row = |c: usize, y: usize| -> (f64, f64) {
                 let pixel = |x| dispatch!(dtype, T => picture.at::<T>(c, y, x).to_f64());
@@ -164,7 +168,7 @@ fn the_reference_joins_the_deviations_of_segments_then_of_rows() {
             };
             let terms: Vec<Vec<f64>> = (0..channels).map(|c| (0..height).map(|y| term(c, y)).collect()).collect();
             assert_eq!(bits(&[squares]), bits(&[total(&terms)]), "{what}");
-            // Far from what rounding does: the definition, with the mean first.
+            // Errors far larger than rounding: the definition, with the mean first.
             let all: Vec<f64> = dispatch!(dtype, T => picture.as_slice::<T>().iter().map(|v| v.to_f64()).collect());
             let mean = all.iter().sum::<f64>() / count;
             let wanted: f64 = all.iter().map(|v| (v - mean) * (v - mean)).sum();

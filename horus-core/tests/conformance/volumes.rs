@@ -1,4 +1,4 @@
-//! Reads of other planes, and images that are put behind each other.
+//! Reads of other planes, and concatenated images.
 
 use horus_core::dtype::DType;
 use horus_core::ir::graph::{NodeId, Op};
@@ -42,7 +42,7 @@ fn levels_of_every_type_through_every_border() {
                 for (depth, step, offset) in [(shape.depth, 1, -1), (shape.depth, 1, 4), (3, -2, 5), (2, 0, -1)] {
                     roots.push(levels(&mut p, a, depth, step, offset, border));
                 }
-                // Read by pixel operations, whose result is no copy of anything.
+                // Read by pixel operations, whose results are not copies.
                 let (up, down) = (levels(&mut p, a, shape.depth, 1, 1, border), roots[0]);
                 let sum = p.pixel(PixelOp::Add, &[up, down]);
                 roots.push(p.pixel(PixelOp::AbsDiff, &[sum, a]));
@@ -87,7 +87,7 @@ fn planes_are_read_beside_and_below_filters() {
             let star = Filter::sparse([(-1, 0), (0, -1), (0, 1), (1, 0)], [1.0; 4]);
             let around = p.like(Op::Correlate(star, border), a);
             let ends = p.pixel(PixelOp::Add, &[up, down]);
-            // Six neighbours; and what filters read is itself a sum of levels.
+            // Six neighbours; and filters of a sum of levels.
             let six = p.pixel(PixelOp::Add, &[around, ends]);
             let smooth =
                 p.like(Op::Correlate(Filter::dense(3, 3, (1..10).map(f64::from).collect::<Vec<_>>()), border), ends);

@@ -1,4 +1,4 @@
-//! No wait of a plan in bands can be left out without the check noticing it, whatever the program and the machine.
+//! The check of plans in bands notices every missing wait, for any program and machine.
 
 use std::cell::Cell;
 use std::num::NonZeroU8;
@@ -17,8 +17,9 @@ use crate::harness::{Place, planned_for};
 use crate::machines::{choice, drawn};
 use crate::random::program;
 
-/// For each step, the steps that are over when it begins, by the plan's order and its waits alone. Copies to the device are in
-/// order with each other, and so are results on their way to the host, and so is everything else.
+/// For each step, the steps that are done when it begins, according to the plan's order and its
+/// waits only. Uploads are in order with each other, and so are results on their way to the host,
+/// and so is everything else.
 fn before(plan: &Plan) -> Vec<Vec<bool>> {
     let line = |step: usize| match plan.steps[step].action.queue() {
         Queue::Upload => 0,
@@ -38,7 +39,7 @@ fn before(plan: &Plan) -> Vec<Vec<bool>> {
     before
 }
 
-/// Whether anything is cut.
+/// Returns `true` if anything is split into bands.
 fn in_bands(plan: &Plan) -> bool {
     plan.steps.iter().any(|s| match s.action {
         Action::Upload { band, .. } | Action::Send { band, .. } => !band.is_whole(),
@@ -47,7 +48,7 @@ fn in_bands(plan: &Plan) -> bool {
     })
 }
 
-/// Leaves out every wait in turn. What is left must be refused, as the planner adds no wait that others imply.
+/// Removes every wait in turn. The rest must be refused, as the planner adds no redundant wait.
 fn each_wait_is_needed(whole: &Plan) -> TestCaseResult {
     verify(whole).unwrap_or_else(|e| panic!("{e}\n{whole}"));
     let mut broken = whole.clone();
@@ -70,7 +71,8 @@ fn each_wait_is_needed(whole: &Plan) -> TestCaseResult {
     Ok(())
 }
 
-/// Where a plan is for: ranks, whether devices are connected, rank 0 has all sources, launches overlap with exchanges.
+/// The place of a plan: ranks, connected devices, sources on rank 0, overlap of launches with
+/// exchanges.
 fn place() -> impl Strategy<Value = Place> {
     let mode = prop_oneof![1 => Just(Mode::Lazy), 2 => Just(Mode::Fused)];
     let ranks = prop_oneof![2 => Just(1usize), 1 => 2usize..=4];
@@ -92,7 +94,7 @@ fn no_wait_of_a_random_plan_in_bands_can_be_left_out() {
     };
     let powers = prop::collection::vec(prop::collection::vec(-4i8..=4, 16..33), 1..4);
     let steps = prop::collection::vec(choice(), 1..16);
-    // Bytes of which a device has so many images' worth, if that is bounded.
+    // Capacity of the device in images, if bounded.
     let capacity = prop::option::weighted(0.3, 4usize..12);
     let (several, waits) = (Cell::new(0), Cell::new(0));
     let (height, width) = (1usize..200, 1usize..6);
@@ -118,7 +120,7 @@ fn no_wait_of_a_random_plan_in_bands_can_be_left_out() {
             each_wait_is_needed(&plan)
         })
         .unwrap_or_else(|e| panic!("{e}"));
-    // Else this test looks at something else than it says.
+    // Otherwise this test does not cover its subject.
     let (several, waits) = (several.get(), waits.get());
     assert!(several >= wanted / 10, "only {several} of {wanted} plans are for several ranks");
     assert!(waits >= 4 * wanted as usize, "{wanted} plans have {waits} waits");

@@ -1,6 +1,7 @@
-//! Random programs of up to 60 operations of every type, shape and border: planes that part and meet, transposes and other
-//! sizes, sparse filters that read one side only, masks, tables, reductions and what is computed from them, repeated over an
-//! image again; on 1 to 5 ranks of unequal shares.
+//! Random programs of up to 60 operations of every type, shape and border: planes that split and
+//! join, transposes and other sizes, sparse filters that read one side only, masks, tables,
+//! reductions and values computed from them, broadcast over an image again; on 1 to 5 ranks with
+//! unequal shares.
 
 use horus_core::dtype::{DType, Scalar};
 use horus_core::ir::graph::{NodeId, Op, Operand};
@@ -23,7 +24,7 @@ use crate::draw::{self, Draw};
 use crate::harness::{Place, Program, image, run_divided};
 
 const TYPES: [DType; 5] = [DType::U8, DType::U16, DType::I32, DType::F32, DType::F64];
-/// A program keeps its images below so many pixels.
+/// Most pixels of the images of a program.
 const PIXELS: usize = 4000;
 
 struct Builder {
@@ -44,7 +45,7 @@ impl Builder {
         self.values[n - 1 - d.below(back)]
     }
 
-    /// A value of this shape, brought to this type.
+    /// A value of this shape, converted to this type.
     fn peer(&mut self, shape: Shape, dtype: DType, d: &mut Draw<'_>) -> NodeId {
         let alike: Vec<NodeId> = self.values.iter().copied().filter(|v| self.of(*v).0 == shape).collect();
         let found = d.one(&alike);
@@ -55,7 +56,7 @@ impl Builder {
         if self.of(a).1 == dtype { a } else { self.p.convert(a, dtype) }
     }
 
-    /// `a` as a float image: those that linear filters take.
+    /// `a` as a float image, as linear filters require.
     fn float(&mut self, a: NodeId, d: &mut Draw<'_>) -> NodeId {
         if self.of(a).1.is_float() {
             return a;
@@ -93,7 +94,7 @@ impl Builder {
         }
     }
 
-    /// An operation of which some operands are constants, but for one at least and the mask of a `select`.
+    /// An operation with some constant operands, except at least one and the mask of a `select`.
     fn with_constants(&mut self, op: PixelOp, a: NodeId, d: &mut Draw<'_>) -> NodeId {
         let (shape, dtype) = self.of(a);
         let masked = op.info().kind == PixelKind::Select;
@@ -118,7 +119,7 @@ impl Builder {
         self.p.op(Op::Pixel(op, operands), &inputs, shape, dtype)
     }
 
-    /// A comparison of `a`, or two of them together.
+    /// A comparison of `a`, or two combined.
     fn mask(&mut self, a: NodeId, d: &mut Draw<'_>) -> NodeId {
         let (shape, dtype) = self.of(a);
         let comparisons: Vec<PixelOp> = TABLE.iter().filter(|r| r.kind == PixelKind::Compare).map(|r| r.op).collect();
@@ -209,7 +210,7 @@ impl Builder {
                 let (matrix, out) = if kind == 3 {
                     (rotation(d.below(256) as f64 * 1.7, shape), shape)
                 } else {
-                    // Larger or smaller, and moved.
+                    // Larger or smaller, and shifted.
                     let (sy, sx) = (d.one(&[0.5, 1.0, 2.25]), d.one(&[0.5, 1.0, 1.5]));
                     let shift = d.below(9) as f64 * 1.5 - 6.0;
                     let size = |n: usize, s: f64| ((n as f64 / s).ceil() as usize).max(1);
@@ -225,7 +226,7 @@ impl Builder {
         }
     }
 
-    /// A row, a column or a pixel repeated to the size of another value, as broadcasting does; other images as they are.
+    /// A row, a column or a pixel broadcast to the size of another value; other images unchanged.
     fn repeated(&mut self, a: NodeId, d: &mut Draw<'_>) -> NodeId {
         let (shape, dtype) = self.of(a);
         let other = self.value(d);
@@ -243,7 +244,7 @@ impl Builder {
         }
     }
 
-    /// An image filled with a constant or with where its pixels are, or the entries of a table at bytes.
+    /// An image filled with a constant or with pixel positions, or the entries of a table at bytes.
     fn made(&mut self, a: NodeId, d: &mut Draw<'_>) -> NodeId {
         let (shape, dtype) = self.of(a);
         if d.below(4) == 0 {
@@ -267,7 +268,7 @@ impl Builder {
         let one = if shape.channels == 1 { a } else { self.p.op(first.clone(), &[a], plane, dtype) };
         let kind = d.below(5);
         if kind == 4 {
-            let levels = Shape { depth: shape.channels, channels: 1, ..shape }; // its planes as such
+            let levels = Shape { depth: shape.channels, channels: 1, ..shape }; // its planes as levels
             let map = PlaneMap::levels(levels, 1, d.below(4) as i32 - 1, d.below(7) as i32 - 3, d.border());
             return self.p.op(Op::Planes(map), &[a], shape, dtype);
         }
@@ -369,7 +370,7 @@ impl Builder {
     }
 }
 
-/// A program of one step for each list of numbers, of which the last value and two others are wanted.
+/// A program of one step per list of numbers; its roots are the last value and two others.
 pub(crate) fn program(shape: Shape, dtypes: [usize; 2], steps: &[Vec<u8>], seed: u64) -> Program {
     let mut b = Builder { p: Program::default(), values: Vec::new() };
     for (i, dtype) in dtypes.into_iter().enumerate() {
@@ -396,7 +397,7 @@ fn holds(program: &Program, places: &[usize], weights: &[u8]) {
     for (i, number) in places.iter().enumerate() {
         let place = all[number % all.len()];
         let shares: Vec<f64> = (0..place.ranks).map(|r| f64::from(weights[(r + i) % weights.len()] % 5)).collect();
-        // All zero is refused; equal shares then.
+        // All-zero weights are refused, and replaced by equal shares.
         let partition = Partition::weighted(&shares).unwrap_or_else(|_| Partition::equal(place.ranks));
         for (k, (g, w)) in run_divided(program, place, &partition).iter().zip(&want).enumerate() {
             assert!(g == w, "root {k} differs from the reference at {place:?}, shares {partition}\n{}", program.graph);
@@ -404,7 +405,7 @@ fn holds(program: &Program, places: &[usize], weights: &[u8]) {
     }
 }
 
-/// Some steps, each of the numbers that it draws from.
+/// Some steps, each with the numbers that it draws from.
 pub(crate) fn steps(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<Vec<u8>>> {
     prop::collection::vec(prop::collection::vec(any::<u8>(), 28), count)
 }

@@ -1,4 +1,4 @@
-//! What formats keep, and what they refuse.
+//! Properties that formats keep, and images that they refuse.
 
 use std::time::Duration;
 
@@ -76,7 +76,7 @@ fn what_a_format_cannot_hold_is_refused_before_anything_is_computed() -> Result<
     let told = cause(wide.convert::<u32>().save(folder.at("a.png")));
     assert!(told.contains("cannot hold 32 bits per sample; save as tif, npy, or "), "{told}");
     assert_eq!((s.stats().evaluations, folder.names().len()), (0, 0));
-    // What the message proposes works.
+    // The advice in the message works.
     let options = SaveOptions { depth: Depth::Eight, scaling: Scaling::Unit, ..SaveOptions::default() };
     wide.save_with(folder.at("a.jpg"), &options)?;
     wide.convert::<i32>().save_with(folder.at("a.png"), &SaveOptions { scaling: Scaling::Range, ..options })?;
@@ -103,7 +103,7 @@ fn floats_between_0_and_1_are_what_pictures_show() -> Result<()> {
     );
     wild.save_with(&path, &range)?;
     assert_eq!(Image::<u8>::open(&s, &path)?.to_vec()?, [0, 0, 106, 255]);
-    // There and back: what is read as floats is saved as it was.
+    // Round trip: pictures read as floats are saved as they were.
     let bytes = Image::from_fn(&s, 16, 16, |y, x| (16 * y + x) as u8);
     bytes.save(&path)?;
     for floats in [Image::<f32>::open(&s, &path)?, s.open(&path)?.to_unit(), s.open(&path)?.luminance()] {
@@ -130,14 +130,14 @@ fn one_rule_scales_pictures_that_become_floats() -> Result<()> {
         assert_eq!(s.open(folder.at(name))?.to_unit().to_vec()?, want, "{name}");
         assert_eq!(s.open(folder.at(name))?.luminance().to_vec()?, want, "{name}");
     }
-    // Double precision from the start, not by way of f32.
+    // Double precision from the start, not via f32.
     assert_eq!(Image::<f64>::open(&s, folder.at("8.png"))?.to_vec()?, [0.0, 51.0 / 255.0, 1.0]);
     for (name, want) in [("f.tif", vec![-3.5f32, 70.0]), ("d.npy", vec![-3.5, 1e-3])] {
         assert_eq!(Image::<f32>::open(&s, folder.at(name))?.to_vec()?, want, "{name}");
         assert_eq!(s.open(folder.at(name))?.to_unit().to_vec()?, want, "{name}");
     }
     assert_eq!(Image::<f64>::open(&s, folder.at("d.npy"))?.to_vec()?, [-3.5, 1e-3]);
-    // And nothing is scaled or cut off where the types differ otherwise.
+    // Other differences of types neither scale nor clip.
     let told = Image::<u8>::open(&s, folder.at("16.png")).expect_err("16 bits are not 8").to_string();
     assert!(
         told.contains("it has u16 pixels, not u8: open it as Image::<u16>") && told.contains("convert::<u8>()"),
@@ -192,12 +192,13 @@ fn pages_are_read_one_by_one_and_told() -> Result<()> {
     Ok(())
 }
 
-/// What a pixel of a test picture is.
+/// The value of a pixel of a test picture.
 fn told_by_place(c: u32, y: u32, x: u32) -> u8 {
     (80 * c + 9 * y + x) as u8
 }
 
-/// A planar page of three channels, in strips of `rows` rows or in tiles; `encode` makes the bytes of a sample.
+/// A planar page of three channels, in strips of `rows` rows or in tiles; `encode` makes the bytes
+/// of a sample.
 fn planes(bits: u32, format: u32, rows: u32, tile: Option<(u32, u32)>, encode: impl Fn(u8) -> Vec<u8>) -> Page {
     let (width, height, samples) = (7, 8, 3);
     let (w, h) = tile.unwrap_or((width, rows));
@@ -235,7 +236,7 @@ fn planes_are_read_whatever_they_are_cut_into() -> Result<()> {
     let (s, folder) = (session(), Folder::new());
     let want: Vec<u8> =
         (0..3).flat_map(|c| (0..8).flat_map(move |y| (0..7).map(move |x| told_by_place(c, y, x)))).collect();
-    // Strips of all rows, of some, and that end beyond the picture; tiles that end beyond it on either side.
+    // Strips of all rows, of some, and beyond the picture; tiles beyond it on either side.
     let cuts = [(8, None), (4, None), (3, None), (0, Some((16, 16))), (0, Some((4, 3))), (0, Some((7, 5)))];
     for (rows, tile) in cuts {
         for big in [false, true] {
@@ -302,7 +303,7 @@ fn arrays_of_numpy_are_pictures() -> Result<()> {
     let (s, folder) = (session(), Folder::new());
     let written = Array3::from_shape_fn((4, 5, 2), |(y, x, c)| (y * 100 + x * 10 + c) as f64 / 7.0);
     ndarray_npy::write_npy(folder.at("c.npy"), &written).expect("an array");
-    // As NumPy writes what was transposed: Fortran's order.
+    // NumPy writes transposed arrays in Fortran order.
     let transposed = written.clone().permuted_axes([1, 0, 2]);
     let mut fortran = Array3::zeros(ndarray::ShapeBuilder::f((5, 4, 2)));
     fortran.assign(&transposed);
@@ -322,5 +323,5 @@ fn arrays_of_numpy_are_pictures() -> Result<()> {
     Ok(())
 }
 
-/// What is done in less time than this has computed nothing of size.
+/// Work done in less time than this has computed nothing large.
 pub(crate) const AT_ONCE: Duration = Duration::from_secs(2);

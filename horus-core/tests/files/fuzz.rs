@@ -1,7 +1,8 @@
-//! Broken files, made by the thousand of whole ones: reading ends, soon, with a picture or with an error.
+//! Thousands of broken files made from valid ones: reading ends soon, with a picture or an error.
 //!
-//! Each decoder gets part of a second; `HORUS_FUZZ_SECONDS=3600` gives it an hour. Mutations follow from a seed that
-//! `HORUS_FUZZ_SEED` changes; what fails is kept in the folder for temporary files and named.
+//! Each decoder gets part of a second; `HORUS_FUZZ_SECONDS=3600` gives it an hour. Mutations follow
+//! from a seed, which `HORUS_FUZZ_SEED` changes; a failing file is kept in the folder for temporary
+//! files, and its path printed.
 
 use std::env::var;
 use std::fs;
@@ -17,10 +18,10 @@ use image::{DynamicImage, GrayImage, ImageFormat, RgbImage, Rgba};
 use crate::tiffs::{self, Page};
 use crate::{Folder, session};
 
-/// More is refused; what is decoded is bounded by it.
+/// Larger pictures are refused, which bounds decoding.
 const MOST_PIXELS: u64 = 1 << 20;
 
-/// No file of a few kilobytes takes as long, not even in a build without optimisation.
+/// No file of a few kilobytes takes longer, even in a build without optimisation.
 const LONGEST: Duration = Duration::from_secs(20);
 
 /// Xorshift, by Marsaglia.
@@ -38,7 +39,7 @@ impl Random {
         (self.next() % n.max(1) as u64) as usize
     }
 
-    /// A number that headers stumble over.
+    /// A number that often breaks headers.
     fn extreme(&mut self) -> u32 {
         const EXTREME: [u32; 12] =
             [0, 1, 2, 7, 255, 256, 0x7fff, 0x8000, 0xffff, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff];
@@ -72,7 +73,7 @@ fn mutated(whole: &[u8], random: &mut Random) -> Vec<u8> {
                 bytes.splice(to..to, piece);
             }
             _ => {
-                // A digit, for formats in letters.
+                // A digit, for text formats.
                 *byte = b'0' + random.below(10) as u8;
             }
         }
@@ -87,7 +88,7 @@ pub(crate) fn crc(bytes: &[u8]) -> u32 {
     })
 }
 
-/// Gives each chunk of a PNG file the right checksum, so that what is in it is looked at.
+/// Corrects the checksum of each chunk of a PNG file, so that its content is decoded.
 fn summed(mut png: Vec<u8>) -> Vec<u8> {
     let mut at = 8;
     while let Some(length) = png.get(at..).and_then(|rest| rest.first_chunk()) {
@@ -137,7 +138,7 @@ fn attack(name: &str, seeds: &[Vec<u8>], mend: impl Fn(Vec<u8>) -> Vec<u8>) {
     eprintln!("{name}: {tried} broken files");
 }
 
-/// Reads a picture; the error is what should not have happened.
+/// Reads a picture; the error describes unexpected behaviour.
 fn read(s: &Session, path: &std::path::Path) -> Result<(), String> {
     let options = OpenOptions { max_pixels: MOST_PIXELS, ..OpenOptions::default() };
     match AnyImage::open_with(s, path, &options) {
@@ -172,7 +173,7 @@ fn broken_png_files_are_errors() {
 fn broken_jpeg_files_are_errors() {
     let mut seeds: Vec<_> = pictures()[..2].iter().map(|p| encoded(p, ImageFormat::Jpeg)).collect();
     seeds.push(include_bytes!("progressive.jpg").to_vec());
-    // Cut off, they would be refused for that alone.
+    // Truncated files would be refused for that alone.
     attack("a.jpg", &seeds, |mut bytes| {
         bytes.extend([0xff, 0xd9]);
         bytes
@@ -216,7 +217,7 @@ fn broken_pnm_files_are_errors() {
 #[test]
 fn broken_bmp_files_are_errors() {
     let mut seeds: Vec<_> = pictures()[..2].iter().map(|p| encoded(p, ImageFormat::Bmp)).collect();
-    // Eight pixels by two of a palette of two, in runs.
+    // Eight by two pixels with a palette of two colours, run-length encoded.
     let mut runs = b"BM\x4c\0\0\0\0\0\0\0\x3e\0\0\0\x28\0\0\0\x08\0\0\0\x02\0\0\0\x01\0\x08\0\x01\0\0\0".to_vec();
     runs.extend([&[0; 12][..], &[2, 0, 0, 0, 0, 0, 0, 0], &[0, 0, 0, 0, 255, 255, 255, 0]].concat());
     runs.extend([8, 1, 0, 0, 4, 0, 4, 1, 0, 0, 0, 1]);

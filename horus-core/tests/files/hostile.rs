@@ -18,7 +18,7 @@ fn encoded(side: u32, format: ImageFormat) -> Vec<u8> {
     bytes.into_inner()
 }
 
-/// JPEG data that declare another size than they have.
+/// JPEG data that declare a wrong size.
 fn jpeg(height: u16, width: u16) -> Vec<u8> {
     let mut bytes = encoded(16, ImageFormat::Jpeg);
     let frame = bytes.windows(2).position(|w| w == [0xff, 0xc0]).expect("a frame");
@@ -27,7 +27,7 @@ fn jpeg(height: u16, width: u16) -> Vec<u8> {
     bytes
 }
 
-/// `bytes` are refused, at once, for what they cannot hold.
+/// Asserts that `bytes` are refused at once for content that they cannot hold.
 fn is_refused(name: &str, bytes: &[u8], cause: &str) {
     let (s, folder) = (session(), Folder::new());
     let started = Instant::now();
@@ -43,7 +43,7 @@ fn what_bytes_cannot_hold_is_refused_at_once() {
     is_refused("a.jpg", &bomb, "declares 65535x32765 pixels, more than its");
     let mut png = encoded(16, ImageFormat::Png);
     png[16..24].copy_from_slice(&[0, 0, 0x70, 0, 0, 0, 0x70, 0]);
-    // With the checksum of the header as it is now.
+    // With the checksum of the changed header.
     let sum = crate::fuzz::crc(&png[12..29]);
     png[29..33].copy_from_slice(&sum.to_be_bytes());
     is_refused("a.png", &png, "declares 28672x28672 pixels, more than its");
@@ -60,7 +60,7 @@ fn what_bytes_cannot_hold_is_refused_at_once() {
     let strip = Page { compression: 7, chunks: vec![jpeg(16000, 16000)], ..Page::grey(16, 16, &[]) };
     let strip = tiffs::file(&[strip], false);
     is_refused("b.tif", &strip, "JPEG data declares more pixels than its strip");
-    // The same, said to be longer than the file. (Tag 279, one value of 32 bits.)
+    // The same with a declared length beyond the file. (Tag 279, one value of 32 bits.)
     let count = strip.windows(8).position(|w| w == [23, 1, 4, 0, 1, 0, 0, 0]).expect("a count") + 8;
     let longer = [&strip[..count], &[255, 255, 0, 0], &strip[count + 4..]].concat();
     is_refused("c.tif", &longer, "JPEG data declares more pixels than its strip");

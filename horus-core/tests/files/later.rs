@@ -1,4 +1,4 @@
-//! Pictures that are read when they are needed: only what is needed, in bounded memory, and the bits of the whole.
+//! Pictures read on demand: only the needed parts, in bounded memory, with the bits of the whole.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -25,7 +25,7 @@ fn sample(y: usize, x: usize) -> u8 {
     ((y * 37 + x * 11 + y * x / 64) % 251) as u8
 }
 
-/// A picture in tiles, and the same as an array and as a map of grey values.
+/// A picture in tiles, and the same as an array and as a grey map.
 fn pictures(folder: &Folder) -> [PathBuf; 3] {
     let corners = (0..HEIGHT).step_by(TILE).flat_map(|y| (0..WIDTH).step_by(TILE).map(move |x| (y, x)));
     let tile = |(top, left): (usize, usize)| {
@@ -75,7 +75,7 @@ fn pixels(image: &Image<f32>) -> Result<Vec<u64>> {
 
 type Compute = fn(&AnyImage) -> Result<Vec<u64>>;
 
-/// What fits into little memory: parts, and what is reduced.
+/// Programs that fit into little memory: parts, and reductions.
 const PROGRAMS: [(&str, Compute); 9] = [
     ("a part of a filter", |picture| pixels(&picture.to_unit().gauss(2.0).crop(100, 203, 40, 51))),
     ("a part by a global range", |picture| {
@@ -117,7 +117,8 @@ const PROGRAMS: [(&str, Compute); 9] = [
     }),
 ];
 
-/// Those that take more: tables for an order of floats, and what lies under a pixel that is made of many.
+/// Programs that need more: tables for an order of floats, and the pixels under one that combines
+/// many.
 const LARGER: [&str; 2] = ["an order", "a smaller picture"];
 
 #[test]
@@ -199,7 +200,7 @@ fn a_file_that_went_bad_is_an_error_of_who_looks_on_every_rank() {
         let errors = on_ranks(ranks, None, |s| {
             let picture = later(s, &bad, true);
             if s.rank() == 0 {
-                // In place: tiles of the end are gone.
+                // In place: the last tiles are missing.
                 std::fs::OpenOptions::new().write(true).open(&bad).unwrap().set_len(70_000).unwrap();
             }
             let part = picture.to_unit().crop(400, 400, 10, 10).to_vec();
@@ -246,7 +247,7 @@ fn a_loop_goes_on_where_others_need_the_memory_of_what_it_reads() -> Result<()> 
     let large = later(&s, &tiff, true);
     let start = Image::constant(&s, SIDE, SIDE, 0f32);
     let mut sums = Vec::new();
-    // What is watched of a step takes all the memory there is.
+    // Watching a step needs all the memory.
     let watch = |_, _: &Image<f32>| {
         sums.push(large.to_unit().gauss(1.0).sum().get()?);
         Ok(std::ops::ControlFlow::Continue(()))
@@ -295,7 +296,7 @@ fn what_is_turned_is_reduced_in_parts_of_rows() -> Result<()> {
             },
             true,
         ),
-        // The first of several pixels that are equal: by whole rows.
+        // The first of several equal pixels, by whole rows.
         (
             "a place",
             |picture| {

@@ -1,4 +1,4 @@
-//! Files in and out: what formats keep and refuse, what lies at a path, files that were made to do harm.
+//! Files in and out: properties that formats keep and refuse, special files, and malicious files.
 
 mod formats;
 mod fuzz;
@@ -52,7 +52,7 @@ impl Folder {
     }
 }
 
-/// Why a file could not be read.
+/// The error of a file that could not be read.
 fn refused(opened: Result<AnyImage>) -> String {
     match opened {
         Err(Error::File { action: "read", cause, .. }) => cause,
@@ -60,7 +60,7 @@ fn refused(opened: Result<AnyImage>) -> String {
     }
 }
 
-/// Keeps the warnings of all tests of this program.
+/// Collects the warnings of all tests of this program.
 struct Warnings(Mutex<Vec<String>>);
 
 static WARNINGS: Warnings = Warnings(Mutex::new(Vec::new()));

@@ -1,4 +1,4 @@
-//! PNM and NumPy files, whose pixels are read straight to where they belong; files in memory.
+//! PNM and NumPy files, whose pixels are read directly into place; files in memory.
 
 use std::io::Cursor;
 use std::sync::Arc;
@@ -22,16 +22,17 @@ fn on_ranks<R: Send>(ranks: usize, threads: usize, program: impl Fn(&Session) ->
     })
 }
 
-/// Bytes that look like nothing.
+/// Unstructured bytes.
 fn noise(n: usize) -> Vec<u8> {
     (0..n as u64).map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 41) as u8).collect()
 }
 
-/// What the `image` crate makes of a PNM file: type, and samples pixel by pixel as numbers; `None` if it refuses.
+/// A PNM file decoded by the `image` crate: type, and samples pixel by pixel as numbers; `None` if
+/// it refuses.
 fn oracle(file: &[u8]) -> Option<(DType, (usize, usize), Vec<f64>)> {
     let read = ImageReader::with_format(Cursor::new(file), ImageFormat::Pnm).decode().ok()?;
     if read.width() == 0 || read.height() == 0 {
-        return None; // no image is empty
+        return None; // images are never empty
     }
     let size = (read.height() as usize, read.width() as usize);
     Some(match read {
@@ -96,7 +97,7 @@ fn pnm_files_are_what_the_image_crate_reads() {
     for header in headers {
         let file = [header.as_bytes(), &body].concat();
         same_as_oracle(&s, &file, header);
-        // Of any length, as files are that break off.
+        // Of any length, as in truncated files.
         for length in 0..file.len() {
             same_as_oracle(&s, &file[..length], &format!("{length} bytes of {header}"));
         }
@@ -107,7 +108,7 @@ fn pnm_files_are_what_the_image_crate_reads() {
 #[test]
 fn large_pictures_are_read_in_parts_by_any_number_of_threads() -> Result<()> {
     let folder = Folder::new();
-    // Parts of 256 KiB, and what is left of them.
+    // Parts of 256 KiB, and remainders.
     for (height, width) in [(1, 1), (1, 262_143), (1, 262_145), (601, 999)] {
         for (magic, channels) in [("P5", 1), ("P6", 3)] {
             for (full, bytes) in [(255, 1), (65535, 2)] {
@@ -120,7 +121,7 @@ fn large_pictures_are_read_in_parts_by_any_number_of_threads() -> Result<()> {
                     for read in on_ranks(ranks, threads, |s| {
                         let images = [s.open(&path).unwrap(), AnyImage::read(s, &file).unwrap()];
                         assert_eq!(images[0].dtype(), dtype);
-                        // And written as it was read.
+                        // It is written as it was read.
                         let again = match &images[0] {
                             AnyImage::U8(image) => image.encode(Format::Pnm, &SaveOptions::default()).unwrap(),
                             AnyImage::U16(image) => image.encode(Format::Pnm, &SaveOptions::default()).unwrap(),
@@ -151,7 +152,7 @@ fn a_pnm_file_that_is_too_short_or_too_large_is_named() {
     let any = OpenOptions::default();
     let short = told(b"P5 3 2 65535 ___________", &any);
     assert_eq!(short, "the file declares 3x2 pixels, more than its 24 bytes can hold");
-    // A claim costs no memory.
+    // A declared size allocates no memory.
     assert!(told(b"P6 65000 65000 255 ______", &any).contains("more than its 25 bytes can hold"));
     assert!(told(b"P6 4000000000 4000000000 65535 ______", &any).contains("exceed the limit of"));
     assert!(

@@ -1,4 +1,5 @@
-//! Parts of files: what is read of a region is what a crop of the whole has, whatever the file is cut into.
+//! Parts of files: a region read from a file equals a crop of the whole, however the file is
+//! divided.
 
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
@@ -23,7 +24,8 @@ fn sample(c: usize, y: usize, x: usize) -> u8 {
     (y * 41 + x * 7 + c * 90) as u8
 }
 
-/// A chunky page of samples, in strips of so many rows or in tiles; `encode` makes the bytes of a sample.
+/// A chunky page of samples, in strips of so many rows or in tiles; `encode` makes the bytes of a
+/// sample.
 fn page(samples: usize, rows: usize, tile: Option<(usize, usize)>, bits: u32, encode: impl Fn(u8) -> Vec<u8>) -> Page {
     let (w, h) = tile.unwrap_or((WIDTH, rows));
     let mut chunks = Vec::new();
@@ -64,7 +66,7 @@ fn part(region: Region) -> OpenOptions {
     OpenOptions { region: Some(region), ..OpenOptions::default() }
 }
 
-/// What the region of a picture of such samples holds.
+/// Expected samples of a region of such a picture.
 fn wanted(samples: usize, Region { top, left, height, width }: Region) -> Vec<u8> {
     let pixels = |c| (top..top + height).flat_map(move |y| (left..left + width).map(move |x| sample(c, y, x)));
     (0..samples).flat_map(pixels).collect()
@@ -179,7 +181,7 @@ fn only_what_holds_the_region_is_read() -> Result<()> {
     // All tiles but one are missing: the file ends after the first.
     let whole = tiffs::file(&[page(1, 0, Some((16, 16)), 8, |v| vec![v])], false);
     let mut broken = page(1, 0, Some((16, 16)), 8, |v| vec![v]);
-    broken.compression = 8; // of which no tile is
+    broken.compression = 8; // no tile is compressed
     let path = folder.put("a.tif", &whole);
     let inside = Region::new(3, 4, 10, 11);
     assert_eq!(AnyImage::open_with(&s, &path, &part(inside))?.convert::<u8>().to_vec()?, wanted(1, inside));
@@ -190,7 +192,7 @@ fn only_what_holds_the_region_is_read() -> Result<()> {
     refused(AnyImage::open_with(&s, &path, &part(Region::new(3, 14, 1, 3))));
     refused(AnyImage::open(&s, &path));
     refused(AnyImage::open(&s, folder.put("broken.tif", &tiffs::file(&[broken], false))));
-    // A region is what is bounded, not the picture.
+    // The limit applies to the region, not the picture.
     let few = OpenOptions { max_pixels: 110, ..part(inside) };
     assert!(AnyImage::open_with(&s, folder.at("a.tif"), &few).is_ok());
     let fewer = OpenOptions { max_pixels: 109, ..few };
@@ -218,7 +220,8 @@ fn regions_outside_of_a_picture_are_refused() -> Result<()> {
 #[test]
 fn a_region_of_a_picture_that_is_turned_is_of_what_is_seen() -> Result<()> {
     let (s, folder) = (super::session(), Folder::new());
-    // Which side of the scene the first row and the first column are: where a pixel that is seen is stored.
+    // The sides of the scene of the first row and the first column, and so the stored place of a
+    // visible pixel.
     let stored = |orientation: u32, y: usize, x: usize| {
         let (up, left) = ((HEIGHT - 1).wrapping_sub(y), (WIDTH - 1).wrapping_sub(x));
         match orientation {
@@ -266,7 +269,8 @@ fn values(session: &Session, picture: Picture) -> Vec<u8> {
     AnyImage::from_picture(session, picture).convert::<u8>().to_vec().expect("its pixels")
 }
 
-/// Files of the same picture, cut into different parts, with the rows and columns that are decoded at once.
+/// Files of the same picture, divided into different parts, with the rows and columns that are
+/// decoded at once.
 fn cut(folder: &Folder) -> Vec<(PathBuf, (usize, usize))> {
     let tiff = |name: &str, rows, tile| folder.put(name, &tiffs::file(&[page(3, rows, tile, 8, |v| vec![v])], false));
     let colours = (0..HEIGHT * WIDTH).flat_map(|i| (0..3).map(move |c| sample(c, i / WIDTH, i % WIDTH)));
@@ -307,7 +311,7 @@ fn an_open_file_is_read_by_several_threads() -> Result<()> {
                 assert_eq!(to, wanted(3, region), "{path:?}, {region}, {} threads", workers.threads());
             }
         }
-        // Of a part, coordinates are its own.
+        // A part has its own coordinates.
         let reader = PictureReader::open(&path, &part(Region::new(5, 14, 12, 20)))?;
         assert_eq!(reader.shape(), Shape::new(12, 20, 3));
         assert_eq!(values(&s, reader.read(Region::new(2, 3, 4, 5))?), wanted(3, Region::new(7, 17, 4, 5)), "{path:?}");
@@ -335,7 +339,7 @@ fn no_more_is_read_than_holds_the_region() -> Result<()> {
     // Rows 2 to 5 of a tile of 16 columns; two rows of three tiles, twice.
     assert_eq!(read(&files[0], &[corner])?, (1, 4 * 16 * 3));
     assert_eq!(read(&files[0], &[wide])?, (6, 4 * 48 * 3));
-    // Of rows of 38 pixels five are less than a quarter; strips begin with rows 0 and 5, 10 and 15.
+    // Five rows of 38 pixels are less than a quarter; strips begin with rows 0 and 5, 10 and 15.
     assert_eq!(read(&files[1], &[corner])?, (2, 4 * 5 * 3));
     assert_eq!(read(&files[1], &[wide])?, (2, 4 * 38 * 3));
     assert_eq!(read(&files[2], &[corner, wide])?, (8, (4 * 5 + 4 * 38) * 3));
@@ -352,7 +356,7 @@ fn a_truncated_file_is_refused_before_it_is_read() -> Result<()> {
     let tiles = page(1, 0, Some((16, 16)), 8, |v| vec![v]);
     let deflated = Page { compression: 8, chunks: tiles.chunks.iter().map(|t| deflate(t)).collect(), ..tiles.clone() };
     for page in [tiles, deflated] {
-        // Directories that come first, as encoders of streams write them.
+        // Directories at the front, as written by streaming encoders.
         let whole = tiffs::directory_first(&page);
         let reader = PictureReader::open(folder.put("a.tif", &whole), &OpenOptions::default())?;
         let mut all = vec![0; HEIGHT * WIDTH];
@@ -361,10 +365,10 @@ fn a_truncated_file_is_refused_before_it_is_read() -> Result<()> {
         let path = folder.put("b.tif", &whole[..whole.len() - 1]);
         let why = cause(&path, &OpenOptions::default());
         assert!(why.contains("tile 5: it ends at byte") && why.contains("b.tif"), "{why}");
-        // What is there can be read.
+        // Present parts can be read.
         let first = PictureReader::open(&path, &part(Region::new(0, 0, HEIGHT, 32)))?;
         assert_eq!(first.read(Region::new(0, 0, HEIGHT, 32))?.shape(), Shape::new(HEIGHT, 32, 1));
-        // A file that is cut while it is read.
+        // A file truncated while it is read.
         std::fs::write(folder.at("a.tif"), &whole[..whole.len() - 200]).expect("a writable folder");
         let why = reader.read(Region::new(0, 0, HEIGHT, WIDTH)).expect_err("it is cut").to_string();
         // (A decoder reads ahead.)

@@ -1,4 +1,4 @@
-//! What lies at a path: pipes, devices, sockets, links, the file that was read.
+//! Special files: pipes, devices, sockets, links, and the input file itself.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
@@ -64,7 +64,8 @@ fn every_rank_is_told_of_what_is_no_file() {
 fn pipes_and_devices_are_written_into_and_stay() -> Result<()> {
     let (s, folder) = (session(), Folder::new());
     let image = Image::from_fn(&s, 9, 8, |y, x| (y * 8 + x) as u8);
-    // The pipe comes first: should it be replaced, the test ends before it comes to the machine's devices.
+    // The pipe comes first: if it is replaced, the test ends before it reaches the machine's
+    // devices.
     fifo(&folder.at("pipe"));
     for name in ["link.png", "link.tif", "link.npy"] {
         symlink("pipe", folder.at(name)).unwrap();
@@ -101,7 +102,7 @@ fn folders_and_sockets_are_not_written() {
 
 #[test]
 fn descriptors_are_written_through() {
-    // Not a file of this name in the folder of descriptors, nor one beside the file behind it.
+    // Neither a file of this name in the folder of descriptors, nor one beside the target file.
     let folder = Folder::new();
     let file = fs::File::create(folder.at("open")).unwrap();
     let path = format!("/dev/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file));
@@ -119,9 +120,9 @@ fn the_file_that_was_read_can_be_written() -> Result<()> {
     let read = Image::<u8>::open(&s, &path)?;
     (&read + 100).save(&path)?;
     assert_eq!(Image::<u8>::open(&s, &path)?.to_vec()?, (100..130).collect::<Vec<u8>>());
-    // What was read stays what it was.
+    // The image read stays unchanged.
     assert_eq!(read.to_vec()?, image.to_vec()?);
-    // A failure while writing leaves the input.
+    // A failure while writing leaves the input unchanged.
     let before = fs::read(&path).unwrap();
     let failed = Target::new(&path).unwrap().fill(|to| {
         to.write_all(b"half").unwrap();
@@ -138,7 +139,7 @@ fn mode_and_owner_stay_and_hard_links_part() -> Result<()> {
     let path = folder.put("a.png", b"old");
     fs::hard_link(&path, folder.at("other.png")).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o604)).unwrap();
-    // Where the test may give files away, it does; else the owner is the one that it has.
+    // The test changes the owner if it is permitted to; otherwise it keeps the present one.
     let _ = std::os::unix::fs::chown(&path, Some(4242), Some(2424));
     let before = fs::metadata(&path).unwrap();
     Image::<u8>::zeros(&s, 3, 3).save(&path)?;

@@ -1,4 +1,4 @@
-//! Pixels that come from anywhere and go anywhere, region by region.
+//! Custom sources and sinks of pixels, region by region.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -20,7 +20,7 @@ fn sample(plane: usize, y: usize, x: usize) -> u16 {
     (plane * 20_011 + y * 97 + x * 13) as u16
 }
 
-/// Samples that are computed, until a row at which there are none.
+/// Computed samples, which fail from a row on.
 struct Computed {
     end: usize,
     read: AtomicU64,
@@ -65,7 +65,7 @@ impl RegionSource for Computed {
     }
 }
 
-/// What came of a sink.
+/// The data received by a sink.
 #[derive(Debug, Default)]
 struct Came {
     regions: Vec<Region>,
@@ -74,7 +74,7 @@ struct Came {
     dropped: bool,
 }
 
-/// A sink that keeps what comes, and fails at a region.
+/// A sink that keeps its data, and fails at a region.
 struct Kept {
     came: Arc<Mutex<Came>>,
     fails_at: usize,

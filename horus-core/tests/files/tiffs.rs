@@ -1,4 +1,4 @@
-//! Writes TIFF files tag by tag, as no encoder at hand writes planes, tiles and pages.
+//! Writes TIFF files tag by tag, as no available encoder writes planes, tiles and pages.
 
 /// A page: its tags and the data of its strips or tiles.
 #[derive(Clone, Default)]
@@ -17,11 +17,11 @@ pub(crate) struct Page {
     pub(crate) tile: Option<(u32, u32)>,
     pub(crate) rows: u32,
     pub(crate) chunks: Vec<Vec<u8>>,
-    /// Whether it is a smaller copy of the page before.
+    /// `true` if it is a smaller copy of the preceding page.
     pub(crate) copy: bool,
-    /// Which sides of the scene the first row and column are, from 1 on; 0 if that is not noted.
+    /// The value of the orientation tag, from 1; 0 if it is absent.
     pub(crate) orientation: u32,
-    /// Others.
+    /// Other tags.
     pub(crate) tags: Vec<(u16, Vec<u32>)>,
 }
 
@@ -113,7 +113,7 @@ pub(crate) fn file(pages: &[Page], big_endian: bool) -> Vec<u8> {
 pub(crate) fn directory_first(page: &Page) -> Vec<u8> {
     let bytes = file(std::slice::from_ref(page), false);
     let number = |at: usize| u32::from_le_bytes(*bytes[at..].first_chunk().expect("four bytes"));
-    // The pixels, all of which come first, move behind the rest.
+    // The pixels, which come first, move behind the rest.
     let header = 8;
     let pixels: usize = page.chunks.iter().map(|chunk| chunk.len().next_multiple_of(2)).sum();
     let rest = (bytes.len() - header - pixels) as u32;
@@ -135,7 +135,7 @@ pub(crate) fn directory_first(page: &Page) -> Vec<u8> {
             }
         }
     }
-    // A byte that fills up to a whole word ends no tile.
+    // A padding byte does not belong to a tile.
     let last = page.chunks.last().map_or(0, Vec::len);
     out.truncate(out.len() - last % 2);
     out

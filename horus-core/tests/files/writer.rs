@@ -1,4 +1,4 @@
-//! Files that are written region by region hold what was put there, and are complete or not there.
+//! Files written region by region hold exactly those regions, and are complete or absent.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -31,7 +31,7 @@ fn planes<T: Pixel>(shape: Shape, Region { top, left, height, width }: Region) -
     (0..shape.planes()).flat_map(plane).collect()
 }
 
-/// Regions that cover a picture, of so many rows and columns each, in another order than they lie in.
+/// Regions that cover a picture, of so many rows and columns each, in an order other than spatial.
 fn regions(shape: Shape, (height, width): (usize, usize)) -> Vec<Region> {
     let tops = (0..shape.height).step_by(height);
     let one = |top, left| Region::new(top, left, height.min(shape.height - top), width.min(shape.width - left));
@@ -48,7 +48,7 @@ fn write<T: Pixel>(path: &Path, writer: &PictureWriter, each: (usize, usize), wo
     regions(shape, each).into_iter().try_for_each(put)
 }
 
-/// The samples of all pages as the `tiff` crate reads them, planes put together.
+/// The samples of all pages as the `tiff` crate reads them, with planes combined.
 fn decoded(path: &Path, shape: Shape) -> Vec<f64> {
     let mut decoder = Decoder::new(BufReader::new(File::open(path).expect("a file"))).expect("a TIFF file");
     let mut all = Vec::new();
@@ -217,7 +217,7 @@ fn nothing_is_there_before_all_is() -> Result<()> {
         let missing = why(writer.finish().expect_err("not complete"));
         let tiles = missing.contains("6 of its 9 tiles are missing");
         assert!(tiles || missing.contains("1120 pixels were written, and it has 3150"), "{missing}");
-        // What does not fit changes nothing.
+        // A region that does not fit changes nothing.
         let writer = begin()?;
         let told = why(writer.put(Region::new(0, 0, 16, WIDTH + 1), &whole, &alone).expect_err("outside"));
         assert!(told.contains("is not inside its 45x70 pixels") && told.contains(name), "{told}");
@@ -241,7 +241,7 @@ fn nothing_is_there_before_all_is() -> Result<()> {
         let told = why(writer.put(part, &planes::<u8>(shape, part), &alone).expect_err("again"));
         assert!(told.contains(twice), "{told}");
         assert!(why(writer.finish().expect_err("it failed")).contains(twice));
-        // As many pixels as it has, but not each.
+        // As many pixels as the picture has, but not all of them.
         let writer = begin()?;
         let top = Region::new(0, 0, 32, WIDTH);
         writer.put(top, &planes::<u8>(shape, top), &alone)?;
@@ -308,7 +308,7 @@ fn whole_images_are_saved_in_tiles() -> Result<()> {
     Ok(())
 }
 
-/// Where a child of this test writes, and how much of a file it may.
+/// The output of this test's child process, and the limit on its file.
 const FULL: &str = "HORUS_TEST_FULL_DISK";
 
 #[cfg(unix)]
@@ -316,7 +316,8 @@ const FULL: &str = "HORUS_TEST_FULL_DISK";
 fn a_full_disk_is_named_and_leaves_what_was_there() -> Result<()> {
     let shape = Shape::new(512, 1024, 1);
     if let Some(folder) = std::env::var_os(FULL) {
-        // Half a MiB of pixels, of which nine tenths can be written: the last tiles, rows or directory cannot.
+        // Half a MiB of pixels, nine tenths of which can be written: the last tiles, rows or
+        // directory cannot.
         for (name, tile, compression) in [
             ("a.tif", Some((64, 64)), Compression::None),
             ("a.npy", None, Compression::None),
@@ -325,7 +326,7 @@ fn a_full_disk_is_named_and_leaves_what_was_there() -> Result<()> {
             let path = Path::new(&folder).join(name);
             let writer = PictureWriter::create(&path, shape, DType::U8, tile, compression)?;
             let noise = |at: Region| -> Vec<u8> {
-                // What no compression makes smaller.
+                // Incompressible pixels.
                 let pixel = |y: usize, x: usize| {
                     let mixed = ((y * 1024 + x) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
                     ((mixed ^ mixed >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93) >> 40) as u8

@@ -1,4 +1,4 @@
-//! The line detectors, as whole programs.
+//! The line detectors as whole programs.
 
 use horus_core::dtype::{DType, Scalar};
 use horus_core::ir::graph::{NodeId, Op};
@@ -25,8 +25,9 @@ fn zero(p: &mut Program, shape: Shape) -> NodeId {
     p.add(Op::Fill(Scalar::F32(0.0)), &[], shape, DType::F32)
 }
 
-/// The quotient magnifies the rounding of the filters, about 1e-7 of the picture's brightness, where the divisor is
-/// darker: ten times is allowed for on average, a hundred times at a pixel (measured: 6e-8 and 5e-7).
+/// The quotient magnifies the rounding of the filters, about 1e-7 of the picture's brightness,
+/// where the divisor is darker. The tolerance is ten times that on average, and a hundred times at
+/// a pixel (measured: 6e-8 and 5e-7).
 #[track_caller]
 fn assert_detector(ours: &Image, golden: &str) {
     let golden = plane(&image::<f32>(golden), 0);

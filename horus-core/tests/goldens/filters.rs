@@ -10,9 +10,9 @@ use horus_testing::reference::{Image, convert};
 use crate::program::{apply, apply_to};
 use crate::{CONSTANT, CONSTANT_U8, assert_close, borders, column, filter, image, load, plane, row, to_f64};
 
-/// Rounding of filters applied one after the other in `dtype`: half a unit per tap, of partial sums that are at most the
-/// sum of |tap| times the largest |pixel|; errors of either sign add up as the root of their number. One more for the
-/// golden, which is stored in f32.
+/// Rounding of successive filters in `dtype`: half a unit per tap, of partial sums that are at most
+/// the sum of |tap| times the largest |pixel|; errors of either sign add up as the root of their
+/// number. One more for the golden, which is stored in f32.
 fn rounding(dtype: DType, filters: &[&Filter], input: &Image) -> f64 {
     let unit = if dtype == DType::F64 { f64::EPSILON } else { f64::from(f32::EPSILON) };
     let taps: usize = filters.iter().map(|f| f.taps().len()).sum();
@@ -21,7 +21,7 @@ fn rounding(dtype: DType, filters: &[&Filter], input: &Image) -> f64 {
     ((taps + 1) as f64).sqrt() * unit / 2.0 * gain * largest
 }
 
-/// `op` under every border against the planes of `golden`.
+/// Compares `op` under every border with the planes of `golden`.
 #[track_caller]
 fn assert_borders(op: impl Fn(Border) -> Op, input: &Image, golden: &Image, tolerance: f64) {
     let constant = if input.dtype() == DType::U8 { CONSTANT_U8 } else { CONSTANT };
@@ -75,7 +75,7 @@ fn separable_gaussian_derivatives_agree() {
         let tolerance = rounding(DType::F32, &[&row, &column], &input);
         let op = |border| Op::Separable { row: row.clone(), column: column.clone(), border };
         assert_borders(op, &input, &golden, tolerance);
-        // In f64 there is nothing but the rounding of the golden to f32.
+        // In f64 only the golden's rounding to f32 remains.
         assert_borders(op, &convert(&input, DType::F64), &golden, f64::from(f32::EPSILON));
     }
 }
@@ -97,7 +97,8 @@ fn two_passes_along_lines_agree_with_bilinear_sampling() {
     let (input, u, v) = (image::<f32>("image"), line("u"), line("v"));
     let first = apply(Op::Correlate(u.clone(), Border::Reflect101), &input);
     let both = apply(Op::Correlate(v.clone(), Border::Reflect101), &first);
-    // Twice: the golden weighs its samples in f64, where the taps of the sparse filters are rounded to f32.
+    // Twice: the golden weights its samples in f64, whereas the taps of the sparse filters are
+    // rounded to f32.
     let tolerance = 2.0 * rounding(DType::F32, &[&u, &v], &input);
     assert_close(&both, &plane(&image::<f64>("gauss_uv_30"), 0), tolerance, "gauss_uv");
 }
@@ -109,7 +110,7 @@ fn flat_erosions_and_dilations_agree_exactly() {
         combine: Combine::Pixel,
         reduce,
     };
-    // scipy reflects the window of a dilation, which shifts one of even size.
+    // SciPy reflects the window of a dilation, which shifts one of even size.
     let reflected = |g: Generalized| Generalized { window: g.window.flipped(), ..g };
     let (floats, bytes) = (image::<f32>("image"), image::<u8>("image_u8"));
     for (name, g) in [
@@ -131,7 +132,8 @@ fn weighted_erosions_and_dilations_agree() {
     let (input, weights) = (image::<f32>("image"), filter("weights_3x4"));
     let erosion = Generalized { window: weights.clone(), combine: Combine::Sub, reduce: Reduce::Min };
     let dilation = Generalized { window: weights.flipped(), combine: Combine::Add, reduce: Reduce::Max };
-    // Rounding is monotone: the extreme of rounded values is the rounded extreme, whichever value attains it.
+    // Rounding is monotone: the extreme of rounded values is the rounded extreme, whichever value
+    // attains it.
     assert_borders(|b| Op::Generalized(erosion.clone(), b), &input, &image::<f32>("erosion_weighted"), 0.0);
     assert_borders(|b| Op::Generalized(dilation.clone(), b), &input, &image::<f32>("dilation_weighted"), 0.0);
 }
@@ -153,7 +155,7 @@ fn means_of_rectangles_agree() {
         let reach = Reach { up, down: height - 1 - up, left, right: width - 1 - left };
         let mean = |b| Op::Windowed(Windowed::Mean(BoxMean::over(reach)), b);
         let golden = |kind: &str| image::<f64>(&format!("mean_{height}x{width}{kind}"));
-        // Sums of 2^k pixels are rounded k times; SciPy's running mean rounds with every pixel it moves by.
+        // Sums of 2^k pixels are rounded k times; SciPy's running mean rounds at every pixel.
         for (input, kind, to, unit) in [
             (&floats, "", DType::F32, f32::EPSILON.into()),
             (&convert(&floats, DType::F64), "", DType::F64, 200.0 * f64::EPSILON),

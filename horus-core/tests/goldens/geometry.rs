@@ -9,12 +9,12 @@ use horus_testing::reference::{Image, convert};
 use crate::program::Program;
 use crate::{CONSTANT, assert_close, borders, image, load, plane, to_f64};
 
-/// Interpolation in `f32` of pixels below 2: positions are cut to 24 fractional bits (a unit of 2^-24 on either axis,
-/// times a slope below 4), and some ten roundings to half a unit.
+/// Interpolation in `f32` of pixels below 2: positions are truncated to 24 fractional bits (a unit
+/// of 2^-24 on either axis, times a slope below 4), and some ten roundings of half a unit.
 const SINGLE: f64 = 2.0 * 4.0 / 16_777_216.0 + 10.0 * 2.0 / 16_777_216.0;
 
-/// In `f64` the position dominates: three coefficients are rounded to 2^-33, two of them times coordinates below 16,
-/// on either axis, times a slope below 4.
+/// In `f64` the position dominates: three coefficients are rounded to 2^-33, two of them times
+/// coordinates below 16, on either axis, times a slope below 4.
 const DOUBLE: f64 = 2.0 * 33.0 * 4.0 / 8_589_934_592.0;
 
 fn warp(input: &Image, out: Shape, matrix: [[f64; 3]; 2], how: Interpolation, border: Border) -> (Image, Affine) {
@@ -24,8 +24,8 @@ fn warp(input: &Image, out: Shape, matrix: [[f64; 3]; 2], how: Interpolation, bo
     (p.value(node), map)
 }
 
-/// Exact agreement, but where a position is a half to the precision of the map: there the f64 positions of scipy may
-/// fall on either side.
+/// Exact agreement, except where a position is a half to the precision of the map: there SciPy's
+/// f64 positions may fall on either side.
 #[track_caller]
 fn assert_nearest(ours: &Image, map: &Affine, golden: &[f64], what: &str) {
     let halfway = |position: i64| (position as u32).abs_diff(1 << 31) < 64;
@@ -75,7 +75,7 @@ fn interpolated_rotations_agree_in_both_precisions() {
 #[test]
 fn affine_maps_agree_for_every_border() {
     let input = image::<f32>("image");
-    // The golden's matrix maps (row, column), ours maps (x, y).
+    // The golden's matrix maps (row, column), ours (x, y).
     let m = load::<f64>("affine_matrix");
     let matrix = [[m[[1, 1]], m[[1, 0]], m[[1, 2]]], [m[[0, 1]], m[[0, 0]], m[[0, 2]]]];
     let (bilinear, nearest) = (image::<f32>("affine_bilinear"), image::<f32>("affine_nearest"));

@@ -1,7 +1,5 @@
-//! The oracle against arrays that numpy and scipy computed: `tests/goldens`, written by `regenerate.py` there.
-//!
-//! scipy worked in f64 on inputs and taps that are exactly f32 numbers. So results in f64 differ by the order of
-//! summation only, and results in f32 by the rounding of ours. Order filters copy pixels and must agree exactly.
+//! The oracle compared with arrays computed by NumPy and SciPy: `tests/goldens`, written by its
+//! `regenerate.py`.
 
 mod detectors;
 mod filters;

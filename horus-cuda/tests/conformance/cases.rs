@@ -27,7 +27,7 @@ use horus_testing::reference::kernel::{HostImage, evaluate};
 /// One launch.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
-    /// What it is about.
+    /// A description.
     pub(crate) name: String,
     /// The kernel.
     pub(crate) kernel: Kernel,
@@ -37,23 +37,24 @@ pub(crate) struct Case {
     pub(crate) output: Geometry,
     /// The rows it computes.
     pub(crate) rows: Window,
-    /// What its inputs hold.
+    /// Content of its inputs.
     pub(crate) fill: Fill,
 }
 
-/// What the inputs of a launch hold.
+/// Content of the inputs of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fill {
     /// [`HostImage::random`].
     Random,
-    /// Any floats at all.
+    /// Arbitrary floats.
     Wild,
-    /// The first pixel of the first input is 1, of the others those on a way through all of them, and what is left 0.
+    /// The first pixel of the first input is 1, those of the others form a path through all pixels,
+    /// and the rest is 0.
     Maze,
 }
 
 impl Case {
-    /// What its inputs hold.
+    /// The images of its inputs.
     pub(crate) fn images(&self) -> Vec<HostImage> {
         let fill = match self.fill {
             Fill::Random => HostImage::random,
@@ -69,7 +70,7 @@ impl Case {
         std::iter::once(self.output).chain(more).map(HostImage::zeroed).collect()
     }
 
-    /// What its outputs are by the definitions: each result by itself.
+    /// Its expected outputs by the definitions, each result separately.
     pub(crate) fn expected(&self, inputs: &[HostImage]) -> Vec<HostImage> {
         let mut outputs = self.outputs();
         for (k, output) in outputs.iter_mut().enumerate() {
@@ -82,7 +83,7 @@ impl Case {
         outputs
     }
 
-    /// The first difference between outputs: the result, if there are several, and where.
+    /// The first difference between outputs, with the result's number if there are several.
     pub(crate) fn difference(&self, ours: &[HostImage], theirs: &[HostImage]) -> Option<String> {
         let each = ours.iter().zip(theirs).enumerate();
         let mut differences = each.filter_map(|(k, (ours, theirs))| ours.difference(theirs).map(|found| (k, found)));
@@ -92,8 +93,8 @@ impl Case {
     }
 }
 
-/// Repeatable floats of any size and sign, subnormal ones, infinities and NaNs, each beside others like it: whole
-/// rows of moderate size, too.
+/// Repeatable floats of any size and sign, subnormal ones, infinities and NaNs, in runs of similar
+/// values and in whole rows of moderate size.
 fn wild(geometry: Geometry, seed: u64) -> HostImage {
     let mut image = HostImage::random(geometry, seed);
     for (i, v) in image.bytes.chunks_exact_mut(4).enumerate() {
@@ -105,7 +106,8 @@ fn wild(geometry: Geometry, seed: u64) -> HostImage {
     image
 }
 
-/// Rows joined at one end and at the other, levels at the first row and at the last, or the pixel where such a way begins.
+/// Rows joined alternately at both ends, levels joined at the first and the last row, or the pixel
+/// where such a path begins.
 fn maze(geometry: Geometry, seed: u64) -> HostImage {
     let mut image = HostImage::zeroed(geometry);
     let Shape { depth, height, width, .. } = geometry.shape;
@@ -126,7 +128,7 @@ fn maze(geometry: Geometry, seed: u64) -> HostImage {
 
 const AXES: [Axis; 3] = [Axis::Rows, Axis::Columns, Axis::Channels];
 
-/// Pixels divided by where they are, and that taken from where they are.
+/// Pixels divided by their position, and subtracted from it.
 fn placed(axis: Axis) -> MapKernel {
     let (f, index) = (DType::F32, Val::Index(axis, DType::F32));
     let code =
@@ -147,7 +149,8 @@ pub(super) fn borders() -> [Border; 5] {
     [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(3.0)]
 }
 
-/// The largest of sums of two filters: of two images, or of one with two borders; steps of two tiles each.
+/// The maximum of sums of two filters: of two images, or of one with two borders; in steps of two
+/// tiles each.
 fn sums(pairs: usize, inputs: usize, border: Border) -> Kernel {
     let f = DType::F32;
     let (mut leaves, mut code, mut best) = (Vec::new(), Vec::new(), Val::Const(Scalar::F32(0.0)));
@@ -165,7 +168,7 @@ fn sums(pairs: usize, inputs: usize, border: Border) -> Kernel {
     Kernel::Map(MapKernel { inputs, leaves, code, result: Some(best), ..MapKernel::default() })
 }
 
-/// The same of two filters with both passes in one launch.
+/// The same with two filters whose two passes are in one launch.
 fn columns_of_two_stages(pairs: usize) -> Kernel {
     let Kernel::Map(mut m) = sums(pairs, 1, Border::Reflect) else { return Kernel::Transpose };
     let stage = |n| Stage { source: Source::Input(0), filter: Filter::row(taps(n)), border: Border::Reflect101 };
@@ -178,7 +181,7 @@ fn columns_of_two_stages(pairs: usize) -> Kernel {
     Kernel::Map(m)
 }
 
-/// The same of a filter with both passes in one launch and a full one, of two images.
+/// The same with a filter whose two passes are in one launch, and a full one, of two images.
 fn column_and_dense(pairs: usize) -> Kernel {
     let Kernel::Map(mut m) = sums(pairs, 2, Border::Reflect) else { return Kernel::Transpose };
     m.stages = vec![Stage { source: Source::Input(0), filter: Filter::row(taps(9)), border: Border::Reflect101 }];
@@ -190,7 +193,8 @@ fn column_and_dense(pairs: usize) -> Kernel {
     Kernel::Map(m)
 }
 
-/// A detector that begins with the result of another, its second input, and scales every response by a third leaf.
+/// A detector that continues from the result of another, its second input, and scales every
+/// response by a third leaf.
 fn continued(kernel: Kernel) -> Kernel {
     let Kernel::Map(mut m) = kernel else { return kernel };
     let load = Val::Leaf(m.leaves.len());
@@ -203,8 +207,8 @@ fn continued(kernel: Kernel) -> Kernel {
     Kernel::Map(m)
 }
 
-/// `kernel`, whose filters read `(a as dtype) * b - 0.25` in the place of their image; `a` is of bytes, `b` of the type
-/// that the filters read.
+/// `kernel` with its filters reading `(a as dtype) * b - 0.25` instead of their image; `a` is of
+/// bytes, `b` of the type that the filters read.
 fn over_chain(kernel: Kernel) -> Kernel {
     let dtype = if let Kernel::Map(m) = &kernel { m.leaves[0].dtype } else { DType::F32 };
     let leaf = |i, dtype| Leaf { op: LeafOp::Load(i), dtype };
@@ -234,7 +238,8 @@ fn pixel_op(op: PixelOp, dtype: DType) -> (Kernel, Vec<DType>, DType) {
 const SMALL: Shape = Shape::new(37, 61, 2);
 const ALIGNED: Shape = Shape::new(70, 272, 1);
 
-/// Reductions of a strip of an image of such rows, on a rank that holds another strip of each operand.
+/// Reductions of a strip of an image with such rows, on a rank that holds another strip of each
+/// operand.
 fn strips(width: usize, chain: &MapKernel) -> Vec<Case> {
     let strip =
         |width, dtype, start, end| Geometry { shape: Shape::new(40, width, 2), dtype, window: Window::new(start, end) };
@@ -264,7 +269,7 @@ fn strips(width: usize, chain: &MapKernel) -> Vec<Case> {
     all
 }
 
-/// Reductions of more than one segment of the fixed order, and of whole ones.
+/// Reductions of more than one segment of the fixed order, and of whole segments.
 fn segments() -> Vec<Case> {
     let mut all = Vec::new();
     let Kernel::Map(chain) = pixel_chain() else { return all };
@@ -285,7 +290,7 @@ fn segments() -> Vec<Case> {
         let kernel = Kernel::MapReduce(chain.clone(), RowReduce::Sum);
         all.push(case(format!("row_sum of a chain {length}"), kernel, images, column));
         all.extend(strips(length, &chain));
-        // The last one is longer than a block has warps.
+        // The last column is longer than a block has warps.
         for height in [length, 9 * length] {
             for how in [Fold::Sum, Fold::Min] {
                 let (rows, one) = (whole(Shape::new(height, 1, 2), DType::F64), whole(Shape::new(1, 1, 1), DType::F64));
@@ -298,8 +303,8 @@ fn segments() -> Vec<Case> {
     all
 }
 
-/// All launches. They are small: an evaluation of all on the host takes seconds.
-/// A row and a column that repeat beside an image: whole, and a strip of it.
+/// All launches with repeated rows and columns, whole and as a strip. They are small: an evaluation
+/// of all on the host takes seconds.
 fn repeated() -> Vec<Case> {
     let one = 1i64 << 32;
     let map = |xx, yy| Affine { xx, yy, ..Affine { xx: 0, xy: 0, x0: 0, yx: 0, yy: 0, y0: 0 } };
@@ -348,7 +353,7 @@ fn pixels() -> Vec<Case> {
             let c = case(format!("{} {dtype}", row.name), kernel, inputs, whole(shape, result));
             debug_assert!(row.kind != PixelKind::Select || types[0] == DType::U8);
             let wild = Case { name: format!("{} {dtype} of any bits", row.name), fill: Fill::Wild, ..c.clone() };
-            // The whole range of a type, where others do not have it in part.
+            // The whole range of a type, for types with fewer cases.
             if few(dtype) {
                 all.push(wild);
                 continue;
@@ -435,7 +440,7 @@ fn filters() -> Vec<Case> {
         let far = Filter::sparse(vec![(-900, 5), (0, 0), (800, -700)], taps(3));
         add("sparse far".into(), single(LeafOp::Correlate(Source::Input(0), far, Border::Reflect), dtype), SMALL);
     }
-    // Strips: the rows that borders need are held, and little else.
+    // Strips: little more than the rows that borders need is held.
     let strip = |name: &str, kernel: Kernel, window: Window, rows: Window| {
         let mut c = case(name, kernel, vec![whole(ALIGNED, DType::F32)], whole(ALIGNED, DType::F32));
         c.inputs[0].window = window;
@@ -450,7 +455,7 @@ fn filters() -> Vec<Case> {
     all.push(strip("wrapped rows", correlate(5, 5, f, Border::Wrap), Window::new(-2, 12), Window::new(0, 10)));
     all.push(strip("separable of a strip", separable(9, f, b), Window::new(16, 54), Window::new(20, 50)));
     all.push(strip("wrapped separable", separable(9, f, Border::Wrap), Window::new(60, 74), Window::new(64, 70)));
-    // Parts of a strip: the output has rows around them that must stay as they are.
+    // Parts of a strip: the surrounding rows of the output must not change.
     for (name, kernel) in
         [("correlate", correlate(7, 7, f, b)), ("separable", separable(9, f, b)), ("convrot", convrot(3, 19, false))]
     {
@@ -525,7 +530,7 @@ fn prologues() -> Vec<Case> {
     for (name, kernel) in [("convrot", convrot(2, 11, false)), ("conv2d", conv2d(4, 11))] {
         all.push(case(format!("{name} of a chain"), over_chain(kernel), inputs(), whole(ALIGNED, f)));
     }
-    // One input holds wrapped rows beyond the image, the other the rows that they are copies of.
+    // One input holds wrapped rows beyond the image, the other the original rows.
     for (name, kernel) in
         [("correlate", correlate(5, 5, f, Border::Wrap)), ("separable", separable(9, f, Border::Wrap))]
     {
@@ -576,7 +581,8 @@ fn prologues() -> Vec<Case> {
     all
 }
 
-/// Means and ranks: of one row, one column and both, beyond the image, of any footprint.
+/// Means and ranks with one row, one column and both, beyond the image, and under arbitrary
+/// footprints.
 fn windows() -> Vec<(Windowed, Border)> {
     let mean = |up, down, left, right| Windowed::Mean(BoxMean::over(Reach { up, down, left, right }));
     let square: Vec<_> = (-3..=3).flat_map(|y| (-2..=2).map(move |x| (y, x))).collect();
@@ -591,8 +597,8 @@ fn windows() -> Vec<(Windowed, Border)> {
     ]
 }
 
-/// Types whose kernels differ from those of others in arithmetic and conversions only, of which there are cases for all: of the
-/// rest they have fewer, as every case is compiled.
+/// Types whose kernels differ from others only in arithmetic and conversions, for which all types
+/// have cases. They have fewer other cases, as every case is compiled.
 fn few(dtype: DType) -> bool {
     matches!(dtype, DType::U32 | DType::I8 | DType::I16)
 }
@@ -724,7 +730,7 @@ fn others() -> Vec<Case> {
         (wild.rows, wild.fill) = (Window::whole(plane.height), Fill::Wild);
         all.push(wild);
     }
-    // In shared memory, and not; in an image that is a part of another.
+    // In shared memory and in global memory; in an image that is a part of another.
     for (count, of, origin) in [(3, DType::U8, [0, 0]), (700, DType::I32, [5000, 9000])] {
         let how = LabelReduce::Shape { count, origin };
         let (height, width) = how.extent(plane.height);

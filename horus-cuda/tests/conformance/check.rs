@@ -1,8 +1,7 @@
 //! Runs the conformance cases on a GPU and compares every bit with the host's evaluation.
 //!
-//! `horus-cuda-check [FILTER] [--tunings N]`: only cases whose name contains FILTER, or one of several separated by
-//! commas; with N tuning candidates each.
-//! Exits with 1 if anything differs.
+//! `horus-cuda-check [FILTER] [--tunings N]`: only cases whose name contains FILTER, or one of
+//! several separated by commas; with N tuning candidates each. Exits with 1 on any difference.
 
 mod cases;
 mod planes;
@@ -27,7 +26,7 @@ fn upload(device: &CudaDevice, image: &HostImage) -> Result<Memory, DeviceError>
 
 fn run(device: &CudaDevice, case: &Case, inputs: &[HostImage]) -> Result<Vec<HostImage>, DeviceError> {
     let memories: Vec<Memory> = inputs.iter().map(|i| upload(device, i)).collect::<Result<_, _>>()?;
-    // What a kernel does not write stays as it was: zero, as in the host's evaluation.
+    // Bytes that a kernel does not write stay as they were: zero, as in the host's evaluation.
     let mut images = case.outputs();
     let mut outputs: Vec<Memory> = images.iter().map(|o| upload(device, o)).collect::<Result<_, _>>()?;
     let inputs: Vec<LaunchInput<'_>> =
@@ -43,7 +42,7 @@ fn run(device: &CudaDevice, case: &Case, inputs: &[HostImage]) -> Result<Vec<Hos
     Ok(images)
 }
 
-/// Uploads and downloads that need several chunks give back what they were given.
+/// Uploads and downloads of several chunks return the original bytes.
 fn transfers(device: &CudaDevice) -> Result<bool, DeviceError> {
     let shape = Shape::new(2111, 10_007, 1);
     let window = Window::whole(shape.height);
@@ -58,7 +57,7 @@ fn transfers(device: &CudaDevice) -> Result<bool, DeviceError> {
     Ok(back == image.bytes && pieces(device, &image, &memory)?)
 }
 
-/// Many rectangles, copied by one kernel: columns of every width and alignment.
+/// Many rectangles copied by one kernel, with columns of every width and alignment.
 fn pieces(device: &CudaDevice, image: &HostImage, memory: &Memory) -> Result<bool, DeviceError> {
     let stride = 4 * 10_007;
     let mut want = vec![0; image.bytes.len()];

@@ -12,10 +12,10 @@ use horus_cuda::workloads::{instr, taps};
 
 use super::cases::{Case, borders, case, whole};
 
-/// Of widths that vectors divide and that they do not; of one channel and of several.
+/// Widths that are and that are not multiples of vectors; one channel and several.
 const VOLUMES: [Shape; 2] = [Shape::volume(5, 9, 64, 1), Shape::volume(3, 11, 37, 2)];
 
-/// The pixel, levels around it through a border, and one level in all: added up.
+/// The sum of the pixel, levels around it with a border, and one fixed level.
 fn around(shape: Shape, dtype: DType, border: Border) -> MapKernel {
     let level = |step, offset| PlaneMap::levels(shape, shape.channels, step, offset, border);
     let maps = [level(1, 1), level(1, -2), level(-1, 4), level(0, 2), PlaneMap::one(1)];
@@ -29,7 +29,7 @@ fn around(shape: Shape, dtype: DType, border: Border) -> MapKernel {
     MapKernel { inputs: 1, leaves, code, result, ..MapKernel::default() }
 }
 
-/// All of them.
+/// All cases.
 pub(crate) fn cases() -> Vec<Case> {
     let mut all = Vec::new();
     for shape in VOLUMES {
@@ -41,7 +41,7 @@ pub(crate) fn cases() -> Vec<Case> {
             }
             let f = DType::F32;
             let (sum, input, output) = (around(shape, f, border), vec![whole(shape, f)], whole(shape, f));
-            // Beside a filter; and what a filter reads.
+            // Beside a filter, and as its input.
             let filter = Filter::dense(3, 5, taps(15));
             let mut beside = sum.clone();
             let last = Val::Instr(beside.code.len() - 1);
@@ -86,7 +86,7 @@ pub(crate) fn cases() -> Vec<Case> {
     strip.output.window = Window::new(3, 11);
     strip.rows = Window::new(4, 9);
     all.push(strip);
-    // A channel of each level, and a level beyond the input alone.
+    // A channel of each level, and only a level beyond the input.
     for (name, map) in [
         ("channel of each level", PlaneMap::channel(shape, 1)),
         ("levels of one channel", PlaneMap { channel: Some(0), ..PlaneMap::levels(shape, 1, 2, -1, Border::Reflect) }),

@@ -1,5 +1,5 @@
-//! Pixels between the program's memory and the GPU's: page-locked memory is read and written where it lies, never while
-//! somebody else may change it, and every way in and out brings the same values.
+//! Pixels between the program's memory and the GPU's: page-locked memory is accessed in place,
+//! never while others may change it, and every path preserves the values.
 
 use std::sync::{Arc, mpsc};
 use std::time::Instant;
@@ -24,7 +24,7 @@ fn session(device: &Arc<CudaDevice>) -> Session {
     Session::sharing(Arc::clone(device) as Arc<dyn Device>).build().unwrap()
 }
 
-/// Bytes that differ for every seed, and everywhere.
+/// Bytes that differ by seed and position.
 fn pattern(seed: usize, bytes: usize) -> Vec<u8> {
     let word = |i: usize| ((i + seed * 0x9e37) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes();
     (0..bytes.div_ceil(8)).flat_map(word).take(bytes).collect()
@@ -41,7 +41,7 @@ fn locked(device: &CudaDevice, bytes: usize, pool: &Arc<Pool>) -> HostBuffer {
     pool.try_adopt(memory, bytes).unwrap()
 }
 
-/// What is held lands in every kind of memory, also when what it was read from is gone, or other.
+/// Held downloads land in every kind of memory, even if their source was freed or overwritten.
 #[test]
 fn what_is_held_lands_wherever_somebody_says() {
     let (device, pool) = (gpu(), Pool::new(0));
@@ -61,13 +61,13 @@ fn what_is_held_lands_wherever_somebody_says() {
         hold(&memory).land_in(&mut ordinary, workers).unwrap();
         assert!(ordinary.bytes() == want, "{bytes} bytes, ordinary");
         assert!(hold(&memory).land().unwrap().bytes() == want, "{bytes} bytes, any");
-        // The memory is written, freed, and used again meanwhile.
+        // The memory is written, freed, and reused meanwhile.
         let (first, second, third) = (hold(&memory), hold(&memory), hold(&memory));
         drop(hold(&memory)); // nobody waits for it
         device.write(&other, &mut memory, 0).unwrap();
         drop(memory);
         let _again = uploaded(&device, &pattern(9, bytes));
-        // A buffer that somebody shares is not written.
+        // A shared buffer is not written.
         let shared = buffer.clone();
         first.land_in(&mut buffer, workers).unwrap();
         second.land_on(&mut Spare::over(&mut slice), workers).unwrap();
@@ -80,7 +80,7 @@ fn what_is_held_lands_wherever_somebody_says() {
     }
 }
 
-/// What is held lands in memory that was made for it while kernels ran: page-locked, lent or ordinary.
+/// Held downloads land in memory allocated while kernels ran: page-locked, lent or ordinary.
 #[test]
 fn what_is_held_lands_in_memory_made_for_it() {
     let (device, pool) = (gpu(), Pool::new(0));
@@ -88,7 +88,7 @@ fn what_is_held_lands_in_memory_made_for_it() {
     for bytes in [1, 64 * K + 1, 5 * M + 3, 66 * M + 5] {
         let want = pattern(bytes, bytes);
         let memory = uploaded(&device, &want);
-        // It is lent once the size has come often.
+        // It is lent once the size is requested often.
         let mut lent = (0..40).find_map(|_| device.lent(bytes)).map(|m| pool.try_adopt(m, bytes).unwrap());
         assert!(lent.is_some(), "{bytes} bytes come often");
         let rooms = [lent.take().unwrap(), locked(&device, bytes, &pool), HostBuffer::try_zeroed(bytes).unwrap()];
@@ -106,12 +106,12 @@ fn what_is_held_lands_in_memory_made_for_it() {
         let landing = device.hold(&memory, 0, bytes, &pool).unwrap();
         assert!(landing.make_room(&mut |n| HostBuffer::try_zeroed(n + 1)).is_err(), "another size");
         assert!(landing.land().unwrap().bytes() == want, "into other memory");
-        // The smallest blocks serve the device's own copies, too.
+        // The smallest blocks also serve the device's own copies.
         assert!(bytes <= 64 * K || device.lent(bytes).is_some(), "{bytes} bytes went back");
     }
 }
 
-/// Downloads of a few threads and of many, while uploads go on.
+/// Downloads with few and many threads, during uploads.
 #[test]
 fn copies_both_ways_at_once_bring_the_same_bytes() {
     for threads in [1, 2, 5, 16] {
@@ -171,7 +171,7 @@ fn a_kept_frame_and_a_kept_result_stay_where_they_are() {
             assert!(result.iter().enumerate().all(right), "{n}, turn {i}");
             assert_eq!((frame.as_ptr(), result.as_ptr()), (from, to), "{n}, turn {i}");
         }
-        // Also when nothing is read back.
+        // Also if nothing is read back.
         let image = Image::from_pixels(&session, frame.clone()).gauss(1.0);
         session.evaluate().unwrap();
         drop(image);
@@ -218,7 +218,7 @@ fn every_way_in_and_out_brings_the_same_pixels() {
 fn several_results_come_at_the_same_time() {
     let device = gpu();
     let session = session(&device);
-    // Sizes of which the largest are computed in bands.
+    // The largest sizes are computed in bands.
     for n in [1, 30, 700, 6000] {
         let mut frame = session.pixels::<f32>(n, n, 1).unwrap();
         frame.iter_mut().enumerate().for_each(|(k, v)| *v = (k % 1000) as f32);
@@ -304,7 +304,8 @@ fn threads_share_a_device_and_their_pixels() {
     });
 }
 
-/// Not a test of correctness: prints what each way takes, for the record of a run (`--nocapture`).
+/// Not a test of correctness: prints the time of each path, for the record of a run
+/// (`--nocapture`).
 #[test]
 fn times_of_every_way() {
     let device = gpu();

@@ -1,7 +1,9 @@
-//! The core's conformance programs on a GPU, through planner and executor: every operation, type and border, random
-//! programs, every mode, and ranks that share the GPU give the bits of the sequential reference.
+//! The core's conformance programs on a GPU, through planner and executor: every operation, type
+//! and border, random programs, every mode, and ranks that share the GPU give the bits of the
+//! sequential reference.
 //!
-//! Needs a GPU and fails without one, so it is run by `scripts/gpu.sh` only and not by `cargo test`.
+//! Needs a GPU and fails without one, so it is run by `scripts/gpu.sh` only and not by
+//! `cargo test`.
 
 #[path = "../../../horus-core/tests/conformance/draw.rs"]
 mod draw;
@@ -25,7 +27,7 @@ mod segments;
 mod volumes;
 #[path = "../../../horus-core/tests/conformance/wide.rs"]
 mod wide;
-// Of this crate.
+// Modules of this crate.
 mod arrays;
 mod strips;
 mod traced;
@@ -39,7 +41,7 @@ use horus_core::plan::{Mode, Transfer};
 use horus_core::session::Session;
 use horus_cuda::CudaDevice;
 
-/// Random programs tried: each is some kernels to compile.
+/// Number of random programs: each compiles several kernels.
 pub(crate) const RANDOM_PROGRAMS: u32 = 60;
 
 /// Calls `f` with the GPU, which all tests share.
@@ -65,7 +67,7 @@ impl Place {
         [1, 2, 3].into_iter().flat_map(|n| [Mode::Naive, Mode::Lazy, Mode::Fused].map(|m| place(n, m))).collect()
     }
 
-    /// A few places that differ in everything.
+    /// A few places that differ in every respect.
     pub(crate) fn some() -> Vec<Place> {
         vec![
             Place {

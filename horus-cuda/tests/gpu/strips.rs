@@ -1,5 +1,5 @@
-//! Strips of an image: they go up from where they lie in a larger buffer, and come back in another order than that of their
-//! bytes, as they do from several ranks.
+//! Strips of an image: uploaded from their place in a larger buffer, and downloaded in an order
+//! other than that of their bytes, as with several ranks.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ fn a_strip_goes_up_in_bands_from_inside_a_larger_buffer() {
             let mut memory = device.allocate_for_upload(2 * strip).unwrap();
             let mut delay = Delay::new(&device);
             delay.run(&device);
-            // Two planes, of which each has its strip at another place, in two bands.
+            // Two planes with strips at different places, in two bands.
             let half = strip / 2;
             let bands = [(0, half), (half, strip - half)].map(|(from, bytes)| {
                 [Piece::run(strip + from, from, bytes), Piece::run(2 * strip + 7 + from, strip + from, bytes)]
@@ -64,7 +64,7 @@ fn a_strip_goes_up_in_bands_from_inside_a_larger_buffer() {
     }
 }
 
-/// Bands of two strips in turns, in the order in which they come.
+/// Bands of two strips alternately, in the order of their arrival.
 fn in_turns(bytes: usize, bands: usize) -> Vec<[Range<usize>; 2]> {
     let half = bytes / 2;
     let band = |k: usize, of: usize| of * k / bands..of * (k + 1) / bands;
@@ -102,7 +102,7 @@ fn bands_of_strips_land_where_they_belong() {
             let mut target = vec![0; bytes];
             coming(&memory, &mut delay).land_on(&mut Spare::over(&mut target), device.workers()).unwrap();
             assert!(target == want, "{bytes} bytes {when:?}");
-            // What is let go of while it comes stays until it has.
+            // A download that is dropped while under way keeps its memory until it is done.
             let landing = coming(&memory, &mut delay);
             drop(memory);
             assert!(landing.land().unwrap().bytes() == want, "{bytes} bytes {when:?}");

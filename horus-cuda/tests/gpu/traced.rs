@@ -1,4 +1,4 @@
-//! When the GPU worked, by its own clock: as traces and measured parts tell it.
+//! Times of GPU work by its own clock, in traces and measured parts.
 
 use std::collections::HashMap;
 use std::num::NonZeroU8;
@@ -19,7 +19,7 @@ fn gpu() -> Arc<dyn Device> {
     Arc::new(CudaDevice::open(0, None).unwrap_or_else(|e| panic!("this test needs a GPU: {e}")))
 }
 
-/// A copy, kernels, and a copy back: what is looked at, of pixels that the GPU reads where they are.
+/// An upload, kernels, and a download, with pixels that the GPU reads in place.
 fn filtered(session: &Session) -> Vec<f32> {
     let mut pixels = session.pixels::<f32>(SIDE, SIDE, 1).unwrap();
     for (i, pixel) in pixels.iter_mut().enumerate() {
@@ -28,7 +28,7 @@ fn filtered(session: &Session) -> Vec<f32> {
     Image::from_pixels(session, pixels).gauss(6.0).to_vec().unwrap()
 }
 
-/// Beginnings and ends in microseconds of what was measured, by queue, in order.
+/// Sorted beginnings and ends of measured spans in microseconds, by queue.
 fn queues(session: &Session) -> HashMap<String, Vec<(f64, f64)>> {
     let trace: Value = serde_json::from_str(&session.trace_json().unwrap().unwrap()).unwrap();
     let events = trace["traceEvents"].as_array().unwrap();
@@ -59,9 +59,9 @@ fn queues_are_in_order_within_the_evaluation_and_uploads_run_beside_kernels() {
     let queues = queues(&session);
     for queue in ["upload", "compute", "download"] {
         let spans = queues.get(queue).unwrap_or_else(|| panic!("no {queue}"));
-        // Bands that are ready together come to the host in one go.
+        // Bands that are ready together are downloaded together.
         assert!(spans.len() >= 2 || queue == "download", "in bands: {spans:?}");
-        // Both clocks are compared to within some microseconds.
+        // The clocks agree to within some microseconds.
         assert!(spans.iter().all(|s| s.0 >= -50.0 && s.1 <= wall + 50.0), "{queue} within {wall}: {spans:?}");
         assert!(spans.windows(2).all(|s| s[0].1 <= s[1].0 + 10.0), "{queue}: {spans:?}");
     }
@@ -75,7 +75,7 @@ fn queues_are_in_order_within_the_evaluation_and_uploads_run_beside_kernels() {
 #[test]
 fn parts_are_as_long_as_the_bus_and_the_clock_allow() {
     let session = bands(4).measure(true).build().unwrap();
-    filtered(&session); // what is made once, is made
+    filtered(&session); // one-time costs are over
     let before = session.measured().unwrap();
     let start = Instant::now();
     filtered(&session);
@@ -93,7 +93,7 @@ fn parts_are_as_long_as_the_bus_and_the_clock_allow() {
     assert_eq!(silent.measured().unwrap(), Parts::default(), "nobody asked");
 }
 
-/// More launches than spans are kept under way: those that are over are read meanwhile, and none is lost.
+/// More launches than spans are kept under way: finished ones are read meanwhile, and none is lost.
 #[test]
 fn every_launch_of_a_long_program_is_told() {
     let session = Session::sharing(gpu()).trace(true).build().unwrap();

@@ -1,5 +1,5 @@
-//! Copies beside kernels: whatever is in flight, and whatever comes after, what arrives is what was there when it was
-//! ordered.
+//! Copies beside kernels: regardless of work in flight or enqueued later, a copy brings the bytes
+//! that were there when it was ordered.
 
 use std::sync::{Arc, mpsc};
 
@@ -19,7 +19,7 @@ fn gpu() -> CudaDevice {
     CudaDevice::open(0, None).unwrap_or_else(|e| panic!("this test needs a GPU: {e}"))
 }
 
-/// Bytes that differ for every seed, and everywhere.
+/// Bytes that differ by seed and position.
 fn pattern(seed: usize, bytes: usize) -> Vec<u8> {
     let word = |i: usize| ((i + seed * 0x9e37) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes();
     (0..bytes.div_ceil(8)).flat_map(word).take(bytes).collect()
@@ -31,7 +31,7 @@ fn uploaded(device: &CudaDevice, bytes: &[u8]) -> Memory {
     memory
 }
 
-/// Keeps the GPU busy for some milliseconds, so that all that follows is under way together.
+/// Keeps the GPU busy for some milliseconds, so that all following work is under way together.
 pub(crate) struct Delay {
     input: Memory,
     output: Memory,
@@ -70,7 +70,8 @@ impl Delay {
     }
 }
 
-/// Sizes around those at which something changes: small ones, chunks, classes, those that come in chunks the first time.
+/// Sizes around thresholds: small ones, chunks, classes, and those that are chunked at their first
+/// request.
 fn sizes() -> Vec<usize> {
     let around = |n: usize| [n - 1, n, n + 1];
     let mut sizes = vec![0, 1, 7, 1000];
@@ -110,7 +111,7 @@ fn reads_of_every_size_land_in_any_order() {
 fn memory_that_is_freed_and_used_again_changes_nothing_that_is_under_way() {
     let (device, pool) = (gpu(), Pool::new(0));
     let mut delay = Delay::new(&device);
-    // The last comes in chunks the first time.
+    // The last one is chunked at its first request.
     for bytes in [5, 64 * K, 3 * M, 16 * M, 16 * M, 40 * M, 40 * M] {
         let want = pattern(bytes, bytes);
         delay.run(&device);
@@ -189,7 +190,7 @@ fn many_pictures_are_in_flight_and_land_on_other_threads() {
                 delay.run(&device);
             }
             let picture = uploaded(&device, &want);
-            // Both halves change places on the GPU.
+            // Exchanges both halves on the GPU.
             let mut swapped = device.allocate(bytes).unwrap();
             let half = bytes / 2;
             let pieces = [Piece::run(0, bytes - half, half), Piece::run(half, 0, bytes - half)];
@@ -212,7 +213,7 @@ fn uploads_beside_kernels_are_there_when_something_reads_them() {
         for bytes in [M - 1, M, 5 * M + 3, 20 * M] {
             let want = pattern(turn, bytes);
             let mut first = uploaded(&device, &want);
-            // Not fresh any more, and in part.
+            // No longer fresh, and in part.
             device.write(&want[..bytes / 2], &mut first, bytes - bytes / 2).unwrap();
             let mut copy = device.allocate(bytes).unwrap();
             device.copy(&first, &mut copy, &[Piece::run(0, 0, bytes)]).unwrap();
@@ -237,11 +238,11 @@ fn buffers_that_are_given_are_read_as_they_were() {
             room.bytes_mut().copy_from_slice(&want);
             let mut memory = device.allocate(bytes).unwrap();
             device.upload_part(&room, 0..room.len(), &mut memory, 0).unwrap();
-            // Whoever writes to it writes to a copy, and whoever takes memory gets other memory.
+            // A write goes to a copy, and an allocation gets other memory.
             room.bytes_mut().fill(0xee);
             drop(room);
             device.room(bytes, &pool).unwrap().bytes_mut().fill(0xdd);
-            // Not fresh any more, and in part.
+            // No longer fresh, and in part.
             let mut part = device.room(bytes.div_ceil(2), &pool).unwrap();
             part.bytes_mut().copy_from_slice(&want[..bytes.div_ceil(2)]);
             device.upload_part(&part, 0..part.len(), &mut memory, bytes / 2).unwrap();
@@ -252,7 +253,7 @@ fn buffers_that_are_given_are_read_as_they_were() {
             assert!(got[bytes / 2..] == want[..bytes.div_ceil(2)], "{bytes} bytes, turn {turn}");
         }
     }
-    // Memory of nobody's goes as it did.
+    // Unpooled memory is copied as before.
     let want = pattern(7, 3 * M);
     let mut memory = device.allocate(3 * M).unwrap();
     device.upload_part(&HostBuffer::from_slice(&want), 0..want.len(), &mut memory, 0).unwrap();

@@ -18,12 +18,14 @@ const LONGEST: usize = 400;
 #[derive(Clone, Copy, Debug)]
 pub struct Digest(u64);
 
-impl Digest {
+impl Default for Digest {
     /// The digest of nothing.
-    pub fn new() -> Digest {
+    fn default() -> Digest {
         Digest(0xcbf2_9ce4_8422_2325)
     }
+}
 
+impl Digest {
     /// Takes in a word.
     pub fn word(&mut self, word: u64) {
         self.0 = (self.0 ^ word).wrapping_mul(0x0000_0100_0000_01b3);
@@ -67,7 +69,7 @@ pub fn agree_on(comm: &dyn Communicator, what: &str) -> Result<()> {
 
 /// A claim whose text does not show its parameters.
 pub fn claim(text: &str, parameters: &impl Hash) -> Claim {
-    let mut d = Digest::new();
+    let mut d = Digest::default();
     text.hash(&mut d);
     parameters.hash(&mut d);
     Claim { digest: d.finish(), text: text.to_owned() }

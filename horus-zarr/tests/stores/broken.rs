@@ -1,4 +1,4 @@
-//! Stores that are incomplete or corrupt: one error that says where.
+//! Incomplete or corrupt stores: one error with the location.
 
 use std::fs;
 use std::path::Path;
@@ -40,7 +40,7 @@ fn a_chunk_that_cannot_be_decoded_is_named() {
                     bytes.len()
                 );
             }
-            // A part that lies elsewhere is read.
+            // Parts stored elsewhere are readable.
             let image = open(&session, &path, &ZarrOptions::default()).unwrap();
             assert!(image.convert::<f64>().crop(0, 20, 10, 10).to_vec().is_ok());
         }
@@ -61,7 +61,7 @@ fn all_ranks_are_told_of_a_broken_chunk() {
     assert!(errors.iter().all(|e| e.contains(&named) && e == &errors[0]), "{errors:?}");
 }
 
-/// Codecs with checksums notice every bit.
+/// Codecs with checksums detect every changed bit.
 #[test]
 fn a_flipped_bit_is_noticed() {
     let (session, folder) = (session(), Folder::new());
@@ -76,7 +76,7 @@ fn a_flipped_bit_is_noticed() {
         let mut bytes = whole.clone();
         bytes[whole.len() / 2] ^= 16;
         fs::write(&chunk, &bytes).unwrap();
-        // All of it, and a part of its chunk.
+        // Both the whole image and a part of the chunk fail.
         assert!(image(&session).convert::<f64>().to_vec().unwrap_err().to_string().contains("chunk "));
         let corner = image(&session).convert::<f64>().crop(21, 21, 2, 2);
         assert!(corner.to_vec().unwrap_err().to_string().contains("chunk "));
@@ -145,7 +145,7 @@ fn metadata_that_makes_no_sense_is_an_error() {
     }
 }
 
-/// An absent chunk is no error, so that the one that replaced a store would be read in part.
+/// Absent chunks are no error, so a store that replaced another would be read in part.
 #[test]
 fn a_store_that_was_replaced_since_it_was_opened_is_told() {
     let (session, folder) = (session(), Folder::new());
@@ -180,7 +180,7 @@ fn a_save_that_fails_leaves_what_was_there() {
     );
     fails(ZarrSaveOptions { sizes: 0, ..ZarrSaveOptions::default() }, "at least one size");
     assert!(save(&image.gauss(-1.0), &path, &ZarrSaveOptions::default()).unwrap_err().to_string().contains("sigma"));
-    // A picture whose pixels cannot be read when it is half written.
+    // A picture whose pixels fail when it is half written.
     let other = folder.at("b.zarr");
     written(&session, &other, &ZarrSaveOptions { chunk: [1, 10, 10], ..ZarrSaveOptions::default() });
     let image = open(&session, &other, &ZarrOptions::default()).unwrap();

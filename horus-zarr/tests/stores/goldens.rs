@@ -1,4 +1,4 @@
-//! Stores that Python's zarr wrote; see `tests/goldens/make.py`.
+//! Stores written by Python's zarr; see `tests/goldens/make.py`.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ fn sample([t, c, z, y, x]: [usize; 5]) -> usize {
     (101 * t + 53 * c + 29 * z + 7 * y + 3 * x) % 251
 }
 
-/// Checks every sample of an image; `stored` says what is stored of a value.
+/// Checks every sample of an image; `stored` maps a value to its stored sample.
 fn check(name: &str, options: &ZarrOptions, dtype: DType, shape: Shape, stored: fn(usize) -> f64) {
     let session = session();
     let read = open(&session, golden(name), options).unwrap_or_else(|e| panic!("{e}"));
@@ -74,7 +74,7 @@ fn an_absent_chunk_is_the_fill_value() {
     }
 }
 
-/// With the codec, which is C, or an error that names it.
+/// Success with the codec, a C library; otherwise an error that names it.
 #[test]
 fn blosc_is_read_where_it_is_compiled_in() {
     for name in ["v2-blosc.zarr", "v3-blosc.zarr"] {

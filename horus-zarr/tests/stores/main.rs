@@ -1,4 +1,4 @@
-//! Stores as files: what is written and read again, what Python's zarr wrote, what is broken.
+//! Stores as files: round trips, stores written by Python's zarr, broken ones.
 
 mod broken;
 mod goldens;
@@ -20,7 +20,7 @@ fn session() -> Session {
     builder(2).build().expect("a session")
 }
 
-/// A folder that goes away.
+/// A temporary folder.
 struct Folder(tempfile::TempDir);
 
 impl Folder {
@@ -32,7 +32,7 @@ impl Folder {
         self.0.path().join(name)
     }
 
-    /// The names of what is in it.
+    /// The names of its entries.
     fn names(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.0.path()).expect("a folder");
         let mut names: Vec<_> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();

@@ -1,4 +1,4 @@
-//! Images larger than memory: the samples that they have in memory, in bounded memory.
+//! Images larger than memory: the same samples as in memory, within bounded memory.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -20,7 +20,7 @@ fn options(shard: bool) -> ZarrSaveOptions {
     }
 }
 
-/// Filters a store in this much memory; returns what was told of regions.
+/// Filters a store within this much memory; returns the reports about regions.
 fn filter(from: &Path, to: &Path, memory: Option<usize>, shard: bool) -> String {
     let told = Arc::new(Mutex::new(String::new()));
     let sink = Arc::clone(&told);
@@ -61,12 +61,12 @@ mod peak {
 
     const HEIGHT: usize = 5000;
     const WIDTH: usize = 4000;
-    /// What images may take: a fifth of the result.
+    /// Memory for images: a fifth of the result.
     const MEMORY: usize = 16 << 20;
-    /// What the process takes beside images: its code, threads, the chunks in the hands of each.
+    /// Memory besides images: code, threads, and the chunks of each thread.
     const BESIDE: usize = 32 << 20;
 
-    /// What a child does; alone, nothing.
+    /// The work of a child process; does nothing otherwise.
     #[test]
     fn child() {
         let Some(folder) = std::env::var_os("HORUS_TEST_FOLDER") else { return };

@@ -1,4 +1,4 @@
-//! Regions read no more than the chunks that hold them.
+//! Regions read only the chunks that hold them.
 
 use horus_core::image::Image;
 use horus_core::session::Session;
@@ -6,7 +6,7 @@ use horus_zarr::{ZarrOptions, ZarrSaveOptions, open, save};
 
 use super::{Folder, session};
 
-/// How many chunks and bytes are read for a part.
+/// Number of chunks and bytes read for a part.
 fn read(session: &Session, image: &Image<u16>) -> (u64, u64) {
     let before = session.stats().read;
     image.to_vec().unwrap();
@@ -36,7 +36,7 @@ fn only_the_chunks_that_hold_a_part_are_read() {
             let (counted, bytes) = read(&session, &part);
             assert_eq!(counted, chunks, "{name}, {region:?}");
             assert!(bytes > 0 && bytes <= total as u64, "{bytes} of {total}");
-            // Of shards their indices, too, which are as long as some chunks here.
+            // Shards add their indices, which are as long as some chunks here.
             let index = if shard.is_some() { 4 * (4 * 16 + 4) * 9 } else { 0 };
             assert!(bytes <= (chunks + 8) * (2 * 16 * 16 * 2) + index, "{name}, {region:?}: {bytes} bytes");
             let expected = slope.crop(top, left, height, width);
@@ -53,7 +53,7 @@ fn a_filter_of_a_part_reads_what_it_reaches() {
     save(&slope, &path, &ZarrSaveOptions { chunk: [1, 20, 20], ..ZarrSaveOptions::default() }).unwrap();
     let image = open(&session, &path, &ZarrOptions::default()).unwrap().convert::<f32>();
     let before = session.stats().read.chunks;
-    // Three pixels beyond 100..110 in each direction.
+    // Three pixels around 100..110 in each direction.
     let part = image.gauss(1.0).crop(105, 105, 10, 10).to_vec().unwrap();
     let chunks = session.stats().read.chunks - before;
     assert!((1..=4).contains(&chunks), "{chunks} of 100 chunks");

@@ -1,4 +1,4 @@
-//! What is written is read again, sample by sample.
+//! Written samples are read again exactly.
 
 use horus_core::dispatch;
 use horus_core::dtype::{DType, Pixel};
@@ -9,7 +9,8 @@ use horus_zarr::{ZarrCodec, ZarrOptions, ZarrSaveOptions, is_store, open, save};
 
 use super::{Folder, files, session};
 
-/// Samples that differ from each other, and every power of two of a type; zeros of both signs and NaN of floats.
+/// Distinct samples, including every power of two of a type, zeros of both signs, and NaN for
+/// floats.
 fn samples<T: Pixel>(shape: Shape) -> Vec<T> {
     let odd = [-0.0, f64::NAN, f64::INFINITY, -1.5, 1e30, 0.0];
     let value = |i: usize| if i % 7 == 3 { odd[i / 7 % odd.len()] } else { (i * i % 509) as f64 * 1.25 };

@@ -15,7 +15,7 @@ pub(super) fn cases() -> Vec<Case> {
     let mut lines = [[[false; 3]; 3]; 3];
     lines[0][2][0] = true;
     lines[1][0][1] = true;
-    // More than a block of pixels, of several levels, and a line.
+    // More than one block of pixels, several levels, and lines.
     let shapes = [Shape::new(67, 131, 1), Shape::volume(5, 23, 41, 1), Shape::new(1, 5000, 1), Shape::new(300, 1, 1)];
     for shape in shapes {
         for how in [Connectivity::FACES, Connectivity::CORNERS, Connectivity::new(lines)] {
@@ -45,7 +45,7 @@ pub(super) fn cases() -> Vec<Case> {
     let (image, at) = (Shape::new(2, 3, 2), Shape::new(19, 37, 1));
     let (volume, places) = (Shape::volume(2, 3, 2, 2), Shape::volume(3, 7, 21, 1));
     for (k, how) in Sampling::ALL.into_iter().enumerate() {
-        // All borders of one with few and of one with many pixels under a sample.
+        // All borders for one sampling with few and one with many pixels.
         let several = matches!(how, Sampling::Linear | Sampling::Spline3);
         for border in borders().into_iter().cycle().skip(k).take(if several { 5 } else { 1 }) {
             let name = format!("remap {} {border}", how.name());
@@ -81,7 +81,7 @@ pub(super) fn cases() -> Vec<Case> {
     all
 }
 
-/// Markers that grow a few rounds, of all types, and ones that grow many.
+/// Markers of all types that grow for a few rounds, and ones that grow for many.
 fn reconstructions(lines: [[[bool; 3]; 3]; 3]) -> Vec<Case> {
     let mut all = Vec::new();
     let mut add = |neighbours, erosion, (shape, dtype): (Shape, DType), fill| {

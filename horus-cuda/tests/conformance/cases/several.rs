@@ -10,14 +10,14 @@ use horus_cuda::workloads::{convrot, correlate, instr, rotate, separable, single
 
 use super::{ALIGNED, Case, SMALL, borders, case, over_chain, pixel_op, whole};
 
-/// The kernels joined: input `i` of each is input `i` of all.
+/// Joins kernels: input `i` of each is input `i` of the whole.
 fn join(kernels: &[Kernel]) -> Kernel {
     let all: Vec<usize> = (0..8).collect();
     join_of(kernels, &vec![&all[..]; kernels.len()])
 }
 
-/// The kernels joined: input `i` of kernel `k` is input `read[k][i]` of all, of which the whole reads as many as it names, from the
-/// first on.
+/// Joins kernels: input `i` of kernel `k` is input `read[k][i]` of the whole, which has as many
+/// inputs as are named.
 fn join_of(kernels: &[Kernel], read: &[&[usize]]) -> Kernel {
     let maps: Vec<&MapKernel> =
         kernels.iter().filter_map(|k| if let Kernel::Map(m) = k { Some(m) } else { None }).collect();
@@ -103,7 +103,7 @@ pub(super) fn cases() -> Vec<Case> {
         let read: [&[usize]; 3] = [&[0, 1], &[0, 1], &[1]];
         push("shifts, of chains and of an image", join_of(&shifts, &read), &[DType::U8, DType::F32]);
     }
-    // Loops over pairs of filters, the result of one of which is stored too.
+    // Loops over pairs of filters, one result of which is also stored.
     let Kernel::Map(mut detector) = convrot(3, 19, false) else { return all };
     detector.more = vec![Val::Instr(detector.code.len() / 2), Val::Leaf(1)];
     let image = whole(ALIGNED, DType::F32);

@@ -1,4 +1,4 @@
-//! Filters and shifts of filters and shifts, in one kernel.
+//! Nested filters and shifts in one kernel.
 
 use horus_core::device::Geometry;
 use horus_core::dtype::{DType, Scalar};
@@ -11,11 +11,12 @@ use horus_cuda::workloads::{dense, instr, taps};
 
 use super::{Case, borders, case, whole};
 
-/// Of widths that vectors do not divide and that they do; small, as the definitions evaluate each filter for each tap of the next.
+/// Widths that are not and that are multiples of vectors; small, as the definitions evaluate each
+/// filter for each tap of the next.
 const ODD: Shape = Shape::new(19, 45, 2);
 const EVEN: Shape = Shape::new(21, 144, 1);
 
-/// The sum of all leaves, and of where the pixel is.
+/// The sum of all leaves and the pixel's position.
 fn summed(mut m: MapKernel, dtype: DType) -> MapKernel {
     let mut last = Val::Index(Axis::Rows, dtype);
     for l in 0..m.leaves.len() {
@@ -38,8 +39,8 @@ fn product(dtype: DType) -> MapKernel {
     MapKernel { inputs: 3, leaves, code, result: Some(Val::Instr(0)), ..MapKernel::default() }
 }
 
-/// Filters, a shift and a row pass over the first input and over a chain, each with one of two borders; the second input itself, and
-/// the third, a row, repeated.
+/// Filters, a shift and a row pass over the first input and over a chain, each with one of two
+/// borders; the second input itself; and the third, a repeated row.
 fn of(chain: MapKernel, dtype: DType, one: Border, other: Border) -> MapKernel {
     let (input, within) = (Source::Input(0), Source::Chain(0));
     let ops = [
@@ -56,7 +57,7 @@ fn of(chain: MapKernel, dtype: DType, one: Border, other: Border) -> MapKernel {
     summed(MapKernel { chains: vec![chain], stages, leaves, ..MapKernel::default() }, dtype)
 }
 
-/// The kernel over inputs that hold what it reads for rows `rows`, and no more.
+/// The kernel on inputs that hold only the rows it reads for rows `rows`.
 fn strip(name: String, m: MapKernel, shape: Shape, rows: Window, dtype: DType) -> Case {
     let kernel = Kernel::Map(m);
     let held = |i: usize| {
@@ -75,7 +76,7 @@ fn row(shape: Shape, dtype: DType) -> Geometry {
     whole(Shape { height: 1, ..shape }, dtype)
 }
 
-/// All of them.
+/// All cases.
 pub(super) fn stencils() -> Vec<Case> {
     let mut all = Vec::new();
     for dtype in [DType::F32, DType::F64] {
@@ -97,7 +98,7 @@ pub(super) fn stencils() -> Vec<Case> {
                     all.push(strip(name, outer.clone(), Shape { channels: 1, ..ODD }, Window::new(start, end), dtype));
                 }
             }
-            // One filter over another, as a hyper-diffusion is: there is nothing but tiles.
+            // One filter over another, as in hyperdiffusion: tiles only.
             let lone = |source| Leaf { op: LeafOp::Correlate(source, cross(), one), dtype };
             let laplace = |chains: Vec<MapKernel>, source| MapKernel {
                 inputs: 2,
@@ -112,7 +113,7 @@ pub(super) fn stencils() -> Vec<Case> {
                 let name = format!("stencil of a filter {one} {dtype}, per pixel: {per_pixel}");
                 all.push(case(name, Kernel::Map(m), vec![whole(EVEN, dtype); 2], whole(EVEN, dtype)));
             }
-            // Row passes alone.
+            // Row passes only.
             let passes = |chains: Vec<MapKernel>, source| MapKernel {
                 inputs: 1,
                 chains,

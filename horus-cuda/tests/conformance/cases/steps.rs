@@ -14,7 +14,7 @@ use super::{Case, Fill};
 
 const BORDERS: [Border; 4] = [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Constant(0.5)];
 
-/// The least of what stays and of what filters make of the state, plus a column times a row.
+/// The minimum of a constant image and filters of the state, plus a column times a row.
 fn kernel(dtype: DType, readings: &[LeafOp], steps: usize) -> Kernel {
     let leaf = |op| Leaf { op, dtype };
     let repeated = |i, map| leaf(LeafOp::Warp(i, map, Interpolation::Nearest, Border::Replicate));
@@ -51,7 +51,7 @@ fn kernel(dtype: DType, readings: &[LeafOp], steps: usize) -> Kernel {
     })
 }
 
-/// A launch on rows of images of which there is no more than it reads.
+/// A launch whose images hold only the rows that it reads.
 fn case(name: String, kernel: Kernel, shape: Shape, rows: Window, dtype: DType) -> Case {
     let shapes = [shape, shape, Shape { height: 1, ..shape }, Shape { width: 1, ..shape }];
     let held = |(i, of): (usize, Shape)| {
@@ -90,7 +90,7 @@ pub(super) fn steps() -> Vec<Case> {
         {
             let g = Generalized { window: cross(), combine: Combine::Pixel, reduce };
             let steps = kernel(dtype, &[LeafOp::Generalized(0, g, border)], 5);
-            // Coordinates have to fit the type.
+            // Coordinates must fit the type.
             let width = if dtype == DType::I8 { 128 } else { 150 };
             all.push(case(format!("5 steps {border}"), steps, Shape::new(90, width, 1), Window::new(20, 90), dtype));
         }
