@@ -214,7 +214,7 @@ fn the_documentation_is_searched_by_the_names_of_scipy_and_opencv() {
 fn examples_of_the_documentation_are_those_of_a_user() {
     let (mut blocks, mut wrong) = (0, Vec::new());
     let mut folders: Vec<PathBuf> =
-        ["dtype", "filters", "host", "image", "io", "series", "session", "settings"].map(|folder| room(folder)).into();
+        ["dtype", "filters", "host", "image", "io", "series", "session", "settings"].map(room).into();
     folders.push(root().join("src"));
     while let Some(path) = folders.pop() {
         if path.is_dir() {

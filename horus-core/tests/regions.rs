@@ -60,7 +60,6 @@ fn padded(mode: Border, i: isize, n: isize) -> Option<usize> {
             }
             inside(at)
         }
-        _ => None,
     }
 }
 

@@ -62,7 +62,7 @@ type Kind = (Shape, DType, OsString);
 enum Known<T> {
     /// How it runs again.
     Program {
-        replay: Replay,
+        replay: Box<Replay>,
         ready: T,
         /// Bytes of a result.
         bytes: usize,
@@ -328,7 +328,8 @@ where
         };
         begun.bytes = handles.iter().map(|h| size(h.shape, h.dtype)).sum();
         if let (Some((kind, _)), Some(replay)) = (repeatable, replay) {
-            self.recorded.insert(kind, Known::Program { replay, ready: ready.clone(), bytes: begun.bytes });
+            self.recorded
+                .insert(kind, Known::Program { replay: Box::new(replay), ready: ready.clone(), bytes: begun.bytes });
         }
         // The session may drop the picture and its results; what is in flight does not belong to them any more.
         Ok((pending, ready))
