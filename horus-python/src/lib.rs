@@ -53,7 +53,7 @@ mod _horus {
     #[pymodule_export]
     use crate::operators::{binary, binary_of_number, clamp, compare, convert, invert, logic, select, unary};
     #[pymodule_export]
-    use crate::program::{ImageProgram, Program, iterate};
+    use crate::program::{ImageProgram, Program, Recording, iterate};
     #[pymodule_export]
     use crate::reductions::{by_label, histogram, histogram_by_label, label_counts, reduce};
     #[pymodule_export]

@@ -1,11 +1,12 @@
 //! Programs that are recorded once: run again on other arrays, or repeated on their own results.
 
 use std::ops::ControlFlow;
+use std::panic::Location;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use horus::core::host::buffer::HostBuffer;
 use horus::core::plan::Want;
-use horus::core::session::{Handle, Pending, Refused, Replay};
+use horus::core::session::{Handle, Pending, Refused, Replay, StandIns};
 use horus::error::Result;
 use horus::prelude::{DType, Ending, Iterated, Norm, Session as Open, Until};
 use horus::types::LoopState;
@@ -19,6 +20,36 @@ use crate::errors::detached;
 use crate::image::Image;
 use crate::memory::{Layout, Memory};
 use crate::session::{Session, Watch};
+
+/// Stand-ins for images, on which a program is recorded that is to be repeated.
+#[pyclass(frozen, module = "horus_image._horus")]
+pub(crate) struct Recording {
+    stand_ins: StandIns,
+    watch: Arc<Watch>,
+    kinds: Vec<(DType, Behind)>,
+}
+
+#[pymethods]
+impl Recording {
+    #[new]
+    fn new(py: Python<'_>, session: &Session, images: Vec<PyRef<'_, Image>>) -> PyResult<Recording> {
+        let given = handles(&images);
+        let stand_ins = detached(py, || Ok(StandIns::new(&session.open, &given, Location::caller())))?;
+        let kinds = images.iter().map(|image| (image.any.dtype(), image.any.behind())).collect();
+        Ok(Recording { stand_ins, watch: Arc::clone(&session.watch), kinds })
+    }
+
+    /// The stand-ins, in the order of the images.
+    fn images(&self) -> Vec<Image> {
+        let all = self.stand_ins.handles().iter().zip(&self.kinds);
+        all.map(|(handle, (_, behind))| Image::new(behind(handle.clone()), Arc::clone(&self.watch))).collect()
+    }
+
+    /// True if somebody has looked at a stand-in, or at an image computed from one.
+    fn looked_into(&self, py: Python<'_>) -> PyResult<bool> {
+        detached(py, || Ok(self.stand_ins.looked_into()))
+    }
+}
 
 /// A program and its plan, ready to run on arrays of the types and shapes that it was recorded for.
 #[pyclass(frozen, module = "horus_image._horus")]
@@ -50,21 +81,22 @@ fn memories(pending: Pending, kinds: &[(DType, Layout)]) -> Result<Vec<Memory>> 
 
 #[pymethods]
 impl Program {
-    /// Evaluates results that were recorded on images of arrays, and keeps how, if that can be repeated.
+    /// Evaluates results that this thread recorded for images of arrays, and keeps how, if that can be repeated.
     #[staticmethod]
     fn of(
         py: Python<'_>,
         session: &Session,
-        inputs: Vec<PyRef<'_, Image>>,
+        recording: &Recording,
         results: Vec<PyRef<'_, Image>>,
         layouts: Vec<Layout>,
     ) -> PyResult<(Option<Program>, Vec<Memory>)> {
-        let kinds: Vec<DType> = inputs.iter().map(|image| image.any.dtype()).collect();
+        let kinds: Vec<DType> = recording.kinds.iter().map(|(dtype, _)| *dtype).collect();
         let made: Vec<_> = results.iter().map(|image| image.any.dtype()).zip(layouts).collect();
-        let (wanted, given) = (handles(&results), handles(&inputs));
+        let (wanted, stand_ins) = (handles(&results), &recording.stand_ins);
+        let looked = stand_ins.looked();
         let evaluated = detached(py, || {
-            let (pending, replay) = session.open.begin_repeatable(&wanted, &given, Want::Everyone)?;
-            Ok((memories(pending, &made)?, replay))
+            let (pending, replay) = session.open.begin_repeatable(&wanted, stand_ins, Want::Everyone)?;
+            Ok((memories(pending, &made)?, replay.filter(|_| !looked)))
         });
         let (memories, replay) = session.watch.after(evaluated)?;
         let (open, watch) = (session.open.clone(), Arc::clone(&session.watch));
@@ -104,20 +136,21 @@ pub(crate) struct ImageProgram {
 
 #[pymethods]
 impl ImageProgram {
-    /// Evaluates results that were recorded on images, where they are, and keeps how, if that can be repeated.
+    /// Evaluates results that this thread recorded for images, where they are, and keeps how, if that can be repeated.
     #[staticmethod]
     fn of(
         py: Python<'_>,
         session: &Session,
-        inputs: Vec<PyRef<'_, Image>>,
+        recording: &Recording,
         results: Vec<PyRef<'_, Image>>,
     ) -> PyResult<Option<ImageProgram>> {
         let kinds = results.iter().map(|image| image.any.behind()).collect();
-        let (wanted, given) = (handles(&results), handles(&inputs));
-        let replay = detached(py, || session.open.keep_repeatable(&wanted, &given));
+        let (wanted, stand_ins) = (handles(&results), &recording.stand_ins);
+        let looked = stand_ins.looked();
+        let replay = detached(py, || session.open.keep_repeatable(&wanted, stand_ins));
         let (open, watch) = (session.open.clone(), Arc::clone(&session.watch));
         let keep = |replay| ImageProgram { session: open, watch, replay: Mutex::new(replay), results: kinds };
-        Ok(session.watch.after(replay)?.map(keep))
+        Ok(session.watch.after(replay)?.filter(|_| !looked).map(keep))
     }
 
     /// Runs the program on images that are evaluated; none if it had better be recorded again.

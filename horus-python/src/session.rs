@@ -161,11 +161,6 @@ impl Session {
         detached(py, || Ok(format!("{:?}", self.open.stats())))
     }
 
-    /// Evaluations so far.
-    fn evaluations(&self, py: Python<'_>) -> PyResult<usize> {
-        detached(py, || Ok(self.open.stats().evaluations))
-    }
-
     /// The number of the GPU, chosen now if it has not been.
     fn gpu(&self, py: Python<'_>) -> PyResult<Option<usize>> {
         if self.open.device().is_none() {

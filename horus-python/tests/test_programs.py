@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +105,60 @@ def test_arguments_that_are_equal_but_not_the_same_have_programs_of_their_own() 
     assert len(calls) == len(numbers) - 1  # a NaN is a NaN
     with pytest.raises(TypeError, match="no argument is an array"):
         signed(np.array(1.0), 2.0)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Settings:
+    offset: float
+    name: str = "offset"
+
+
+def test_parts_of_arguments_that_are_equal_but_not_the_same_have_programs_of_their_own() -> None:
+    calls: list[object] = []
+
+    @hi.jit
+    def signed(image: hi.Image, settings: Any) -> hi.Image:
+        calls.append(settings)
+        (number,) = settings if isinstance(settings, frozenset) else [settings.offset]
+        return image + float(np.copysign(2.0, number))
+
+    frame = np.ones((4, 5), np.float32)
+    for _ in range(2):
+        for number in (0.0, -0.0):
+            expected = frame + np.float32(np.copysign(2.0, number))
+            np.testing.assert_array_equal(signed(frame, _Settings(number)), expected)
+            np.testing.assert_array_equal(signed(frame, frozenset([number])), expected)
+    assert len(calls) == 4
+
+
+def test_what_is_evaluated_while_a_function_is_recorded_leaves_it_alone() -> None:
+    session = hi.asarray(frames(1)[0]).session
+    calls: list[int] = []
+
+    def elsewhere(work: Callable[[], object]) -> None:
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+
+    whiles: list[tuple[Callable[[hi.Image], None], int]] = [
+        (lambda image: elsewhere(session.evaluate), 1),
+        (lambda image: session.start(), 1),
+        (lambda image: image.start(), 1),
+        (lambda image: elsewhere(image.compute), 4),
+    ]
+    for meanwhile, most in whiles:
+
+        @hi.jit
+        def sharp(image: hi.Image) -> hi.Image:
+            calls.append(1)
+            smooth = ndimage.gaussian_filter(image, 1.5)
+            meanwhile(smooth)  # noqa: B023
+            return image - smooth
+
+        for frame in frames(4):
+            np.testing.assert_array_equal(sharp(frame), frame - ndimage.gaussian_filter(frame, 1.5))
+        assert len(calls) == most
+        calls.clear()
 
 
 def test_what_a_program_cannot_be_is_an_error() -> None:

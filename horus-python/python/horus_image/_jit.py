@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import threading
 from collections import OrderedDict
@@ -26,7 +27,8 @@ class _Known(NamedTuple):
     """A program that was recorded, and how its results are handed back."""
 
     session: Session
-    program: _horus.Program | _horus.ImageProgram
+    program: _horus.Program | _horus.ImageProgram | None
+    """None of a function that looks at values, and is called each time."""
     single: bool
     sequence: type
     axes: list[tuple[int, bool]]
@@ -106,6 +108,8 @@ class Jitted(Generic[_P]):
             raise TypeError(f"{self._function.__name__}: arguments other than arrays must have a hash") from None
         if known is None or known.session is not session:
             return self._recorded(call)
+        if known.program is None:
+            return self._recorded(call, looks=True)
         if isinstance(known.program, _horus.ImageProgram):
             images = call.images(in_place=True)
             found = known.program.run([image._core for image in images if isinstance(image, Image)])
@@ -116,31 +120,33 @@ class Jitted(Generic[_P]):
             return self._recorded(call)
         return _handed(memories, known.single, known.sequence)
 
-    def _recorded(self, call: _Call) -> Any:
-        """Records the function on images of the arrays, evaluates it, and keeps its program."""
+    def _recorded(self, call: _Call, looks: bool = False) -> Any:
+        """Records the function on images of the arrays, evaluates it, and keeps its program, unless it looks at values."""
         # A result that stays on a GPU may be one of these images, and must not change with its array. Those of a program are others.
         given = call.images(in_place=not call.on_gpu)
-        before = call.session._core.evaluations()
+        places = [] if looks else [at for at, value in enumerate(given) if isinstance(value, Image)]
+        recording = _horus.Recording(call.session._core, [given[at]._core for at in places])
+        for at, core in zip(places, recording.images(), strict=True):
+            given[at] = made(core, call.session, given[at]._ndim, given[at]._channels)
         keywords = dict(zip(call.names, given[call.positional :], strict=True))
         results = self._function(*given[: call.positional], **keywords)
         single = isinstance(results, Image)
         several = tuple(results) if isinstance(results, (tuple, list)) else (results,)
         if not several or not all(isinstance(result, Image) for result in several):
             raise TypeError(f"{self._function.__name__} must return an image, or a tuple of images")
-        inputs = [image._core for image in given if isinstance(image, Image)]
         cores = [result._core for result in several]
         sequence = list if isinstance(results, list) else tuple
+        looks = looks or recording.looked_into()
         program: _horus.Program | _horus.ImageProgram | None
         if call.on_gpu:
-            program = _horus.ImageProgram.of(call.session._core, inputs, cores)
+            program = _horus.ImageProgram.of(call.session._core, recording, cores)
             _wait(several)
             handed = results
         else:
             layouts = [layout(result) for result in several]
-            program, memories = _horus.Program.of(call.session._core, inputs, cores, layouts)
+            program, memories = _horus.Program.of(call.session._core, recording, cores, layouts)
             handed = _handed(memories, single, sequence)
-        # What looked at values depends on these arrays.
-        if program is not None and call.session._core.evaluations() == before + 1:
+        if program is not None or looks:
             axes = [(result._ndim, result._channels) for result in several]
             with self._lock:
                 self._known[call.key] = _Known(call.session, program, single, sequence, axes)
@@ -176,6 +182,11 @@ def _key(value: Any) -> Hashable:
         return type(value), value.real.hex(), value.imag.hex()
     if isinstance(value, tuple):
         return (type(value), *map(_key, value))
+    if isinstance(value, frozenset):
+        return type(value), frozenset(map(_key, value))
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        parts = [_key(getattr(value, field.name)) for field in dataclasses.fields(value) if field.compare]
+        return (type(value), value, *parts)
     return type(value), value
 
 
