@@ -60,7 +60,7 @@ type Kind = (Shape, DType, OsString);
 
 /// What was recorded for pictures of one kind.
 enum Known<T> {
-    /// How it runs again.
+    /// A program that runs again.
     Program {
         replay: Box<Replay>,
         ready: T,

@@ -289,7 +289,7 @@ impl Session {
     }
 }
 
-/// What images are called, and their kinds, in whose place their stand-ins have been until now; none if one is not evaluated, or values
+/// The names and kinds of images in whose place their stand-ins have been until now; none if one is not evaluated, or values
 /// have taken the place of what was recorded on stand-ins.
 pub(super) fn stood_for(state: &mut Mutable, stand_ins: &StandIns) -> Option<Vec<(ValueId, Shape, DType)>> {
     let whole = !state.program.looked_into(stand_ins.step);

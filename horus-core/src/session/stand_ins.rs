@@ -34,12 +34,12 @@ impl StandIns {
         &self.handles
     }
 
-    /// Whether this thread, which made them, has looked at any value since.
+    /// True if this thread, which made them, has looked at any value since.
     pub fn looked(&self) -> bool {
         Session::looks() != self.looks
     }
 
-    /// Whether somebody has looked at a stand-in or at what is computed from one. Waits for evaluations.
+    /// True if somebody has looked at a stand-in or at a value computed from one. Waits for evaluations.
     pub fn looked_into(&self) -> bool {
         self.session.acquire().program.looked_into(self.step)
     }

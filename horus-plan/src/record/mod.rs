@@ -145,7 +145,7 @@ impl Recording {
         self.records.get(&id).is_some_and(|r| !r.steps.is_empty())
     }
 
-    /// Whether somebody looked into a step, which is then no longer as it was recorded.
+    /// True if somebody looked into a step, which is then no longer as it was recorded.
     pub fn looked_into(&self, step: RecordId) -> bool {
         self.looked_into.contains(&step)
     }
