@@ -76,7 +76,7 @@ impl<T: Pixel, A: Into<Axes>> Grouping<T> for A {
 }
 
 impl<T: Pixel> Image<T> {
-    /// The pixels that a statistic is taken over: [those along axes](Over), of which an image is left, or [those of a mask](Inside), of
+    /// The pixels that a statistic is taken over: [those along axes](Over), of which an image is left, or [those of a mask](super::Inside), of
     /// which a number is. For parts of an image see [`Image::tiles`], [`Image::windows`] and [`Image::by_label`], for several images
     /// [`Image::of_all`]; statistics of all pixels are [`Image::sum`], [`Image::mean`] and others.
     ///

@@ -156,7 +156,8 @@ impl Session {
     ///
     /// ```
     /// # use std::sync::Arc;
-    /// # use horus_core::{cpu::device::CpuDevice, device::{Device, simulated::Simulated}, prelude::*};
+    /// # use horus_core::{cpu::device::CpuDevice, device::Device, prelude::*};
+    /// # use horus_testing::simulated::Simulated;
     /// let lane = || -> Arc<dyn Device> { Arc::new(Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1 << 20)) };
     /// let session = Session::over(vec![lane(), lane()]).build()?;
     /// let image = Image::from_slice(&session, 3, 2, &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0]);
