@@ -7,7 +7,7 @@ import functools
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, Final, Generic, NamedTuple, ParamSpec
+from typing import Any, Final, Generic, NamedTuple, ParamSpec, cast
 
 import numpy as np
 
@@ -186,7 +186,7 @@ def _key(value: Any) -> Hashable:
         return type(value), frozenset(map(_key, value))
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         parts = [_key(getattr(value, field.name)) for field in dataclasses.fields(value) if field.compare]
-        return (type(value), value, *parts)
+        return (type(value), cast(Hashable, value), *parts)
     return type(value), value
 
 
