@@ -15,6 +15,7 @@ __all__ = [
     "Memory",
     "PIXEL_OPERATIONS",
     "Program",
+    "Recording",
     "Session",
     "Tensor",
     "__version__",
