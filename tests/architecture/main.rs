@@ -26,6 +26,10 @@ fn files(path: &Path) -> Vec<PathBuf> {
 /// The crates whose modules are the rooms of the core. Each depends on those before it alone.
 const CORE: [&str; 5] = ["horus-base", "horus-plan", "horus-host", "horus-cpu", "horus-core"];
 
+/// The other crates of the workspace.
+const BESIDE: [&str; 7] =
+    ["horus-testing", "horus-cuda", "horus-mpi", "horus-apps", "horus-partition", "horus-zarr", "horus-python"];
+
 fn core() -> Vec<Module> {
     let all: Vec<Module> = CORE.iter().flat_map(|name| modules(&root().join(name).join("src/lib.rs"))).collect();
     assert!(all.len() > 100, "{} modules", all.len());
@@ -200,35 +204,35 @@ fn the_core_names_no_backend() {
     }
 }
 
+/// The manifest of a crate, up to what only its tests depend on.
+fn shipped(name: &str) -> String {
+    let manifest = fs::read_to_string(root().join(name).join("Cargo.toml")).unwrap();
+    manifest.split("[dev-dependencies]").next().unwrap_or_default().to_owned()
+}
+
 #[test]
 fn backends_know_the_core_alone() {
     for backend in ["horus-cuda", "horus-mpi", "horus-zarr"] {
-        let manifest = fs::read_to_string(root().join(backend).join("Cargo.toml")).unwrap();
+        let manifest = shipped(backend);
         let names = manifest.lines().filter_map(|l| l.split(['.', ' ', '=']).next());
-        let others: Vec<&str> =
-            names.filter(|n| n.starts_with("horus") && !["horus-core", "horus-testing"].contains(n)).collect();
+        let others: Vec<&str> = names.filter(|n| n.starts_with("horus") && *n != "horus-core").collect();
         assert!(others.is_empty(), "{backend} depends on {others:?}");
+    }
+}
+
+#[test]
+fn the_oracle_is_of_tests_alone() {
+    for name in [""].into_iter().chain(CORE).chain(BESIDE).filter(|name| *name != "horus-testing") {
+        let dependencies = shipped(name).split_once("[dependencies]").map(|(_, rest)| rest.to_owned());
+        let all = dependencies.unwrap_or_default();
+        assert!(!all.contains("horus-testing"), "{name} ships the oracle");
     }
 }
 
 /// Folders of the workspace with Rust in them.
 fn folders() -> Vec<PathBuf> {
-    let crates = [
-        "",
-        "horus-base",
-        "horus-plan",
-        "horus-host",
-        "horus-cpu",
-        "horus-core",
-        "horus-testing",
-        "horus-cuda",
-        "horus-mpi",
-        "horus-apps",
-        "horus-partition",
-        "horus-zarr",
-        "horus-python",
-    ];
-    let all = crates.iter().flat_map(|c| ["src", "tests", "examples", "benches"].map(|f| root().join(c).join(f)));
+    let crates = [""].into_iter().chain(CORE).chain(BESIDE);
+    let all = crates.flat_map(|c| ["src", "tests", "examples", "benches"].map(|f| root().join(c).join(f)));
     all.filter(|f| f.exists()).collect()
 }
 
@@ -259,20 +263,7 @@ const SHARED: &[(&str, &str)] = &[
 #[test]
 fn no_two_published_types_share_a_name() {
     let mut types: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
-    for library in [
-        "",
-        "horus-base",
-        "horus-plan",
-        "horus-host",
-        "horus-cpu",
-        "horus-core",
-        "horus-testing",
-        "horus-cuda",
-        "horus-mpi",
-        "horus-apps",
-        "horus-partition",
-        "horus-zarr",
-    ] {
+    for library in [""].into_iter().chain(CORE).chain(BESIDE) {
         for module in modules(&root().join(library).join("src/lib.rs")) {
             for name in module.published_types() {
                 types.entry(name).or_default().push(module.file.clone());

@@ -6,8 +6,7 @@ use super::fit::median;
 use crate::comm::{CommError, Communicator};
 use crate::device::{Device, Exchange, Memory, Message};
 use crate::error::DeviceError;
-use crate::machine::Link;
-use crate::machine::Links;
+use crate::machine::{Link, Links};
 
 /// Measures messages between rank 0 and one other rank of each kind, while the others wait; all ranks get the same numbers. What
 /// there is no pair of ranks for keeps its value.
