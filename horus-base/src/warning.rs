@@ -20,9 +20,15 @@ macro_rules! warn {
 pub fn tell(module: &'static str, message: fmt::Arguments<'_>) {
     match has_logger(log::logger(), log::max_level()) {
         true => log::warn!(target: module, "{message}"),
-        // A closed pipe is no reason to fail.
-        false => drop(writeln!(std::io::stderr(), "horus: warning: {message}")),
+        false => print(format_args!("horus: warning: {message}")),
     }
+}
+
+/// Prints a line to standard error in one write: ranks share it, and `eprintln` writes piece by piece.
+#[doc(hidden)]
+pub fn print(line: fmt::Arguments<'_>) {
+    // A closed pipe is no reason to fail.
+    drop(std::io::stderr().write_all(format!("{line}\n").as_bytes()));
 }
 
 /// Whether the program installed a logger. Until it does, the level is `Off` and the logger is a unit of the crate `log`; one that

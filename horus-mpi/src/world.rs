@@ -163,13 +163,13 @@ impl World {
             std::thread::sleep(HEAD_START);
         }
         let me = format!("rank {}: ", self.rank);
-        eprintln!("error: {me}{}", message.strip_prefix(&me).unwrap_or(message));
+        horus_core::warning::print(format_args!("error: {me}{}", message.strip_prefix(&me).unwrap_or(message)));
         match self.turn_soon() {
             Some(_turn) => {
                 // SAFETY: the communicator is valid: it is freed after the last chance to get here.
                 // It is our turn.
                 let code = unsafe { ffi::MPI_Abort(self.comm, 1) };
-                eprintln!("error: {me}MPI_Abort: {}", crate::codes::text(code));
+                horus_core::warning::print(format_args!("error: {me}MPI_Abort: {}", crate::codes::text(code)));
             }
             None => log::debug!("{me}another thread is inside MPI; exiting without MPI_Abort"),
         }
@@ -275,6 +275,6 @@ extern "C" fn leave() {
             .and_then(|()| check("MPI_Finalize", ffi::MPI_Finalize()))
     };
     if let Err(e) = left {
-        eprintln!("error: rank {}: finalising MPI: {e}", world.rank);
+        horus_core::warning::print(format_args!("error: rank {}: finalising MPI: {e}", world.rank));
     }
 }

@@ -120,7 +120,8 @@ fn rank(name: &str) -> ExitCode {
     match (job.run)(comm) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
-            eprintln!("returned: {e}");
+            // In one write, as the other ranks do: `eprintln` writes piece by piece, and another rank's line may come between.
+            horus_core::warning::print(format_args!("returned: {e}"));
             ExitCode::FAILURE
         }
     }

@@ -78,7 +78,9 @@ pub(super) fn run(job: &Job, inputs: &[PathBuf], out_dir: &Path, comm: &Arc<dyn 
             Err(e) => {
                 tally.failed += 1;
                 if first {
-                    bar.suspend(|| eprintln!("error: {}", told(item.path.as_deref(), &e)));
+                    bar.suspend(|| {
+                        horus_core::warning::print(format_args!("error: {}", told(item.path.as_deref(), &e)))
+                    });
                 }
             }
         }
