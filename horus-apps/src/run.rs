@@ -21,7 +21,7 @@ pub fn exit_code(ended: std::result::Result<(), impl Display>) -> ExitCode {
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
-            horus_core::warning::print(format_args!("error: {e}"));
+            horus::core::warning::print(format_args!("error: {e}"));
             ExitCode::FAILURE
         }
     }

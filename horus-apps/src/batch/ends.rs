@@ -65,7 +65,7 @@ fn end(told: bool) {
         // The phase stays locked, so that nothing starts meanwhile.
         Phase::Early => {
             if told {
-                horus_core::warning::print(format_args!("error: {}", Error::Cancelled(Cause::Asked)));
+                horus::core::warning::print(format_args!("error: {}", Error::Cancelled(Cause::Asked)));
             }
             leave();
         }

@@ -208,7 +208,7 @@ pub(crate) fn framed<J>(
     let comm = match horus::ranks() {
         Ok(comm) => comm,
         Err(e) => {
-            horus_core::warning::print(format_args!("error: {}", one_line(&e.to_string())));
+            horus::core::warning::print(format_args!("error: {}", one_line(&e.to_string())));
             return ExitCode::FAILURE;
         }
     };
@@ -225,13 +225,13 @@ pub(crate) fn framed<J>(
         Ok(End::Done) => ExitCode::SUCCESS,
         Ok(End::Failed(message) | End::Cut(message)) => {
             if first {
-                horus_core::warning::print(format_args!("error: {}", one_line(&message)));
+                horus::core::warning::print(format_args!("error: {}", one_line(&message)));
             }
             if ends::interrupted() { ExitCode::from(ends::INTERRUPTED) } else { ExitCode::FAILURE }
         }
         Ok(End::Usage(message)) => {
             if first {
-                horus_core::warning::print(format_args!("error: {}", one_line(&message)));
+                horus::core::warning::print(format_args!("error: {}", one_line(&message)));
             }
             ExitCode::from(2)
         }
@@ -240,7 +240,7 @@ pub(crate) fn framed<J>(
             // If the other ranks do not fail in the same way, this ends them.
             let alike = agree_on(&*comm, &format!("an end with `error: {message}`")).is_ok();
             if first || !alike {
-                horus_core::warning::print(format_args!("error: {message}"));
+                horus::core::warning::print(format_args!("error: {message}"));
             }
             if ends::interrupted() { ExitCode::from(ends::INTERRUPTED) } else { ExitCode::FAILURE }
         }

@@ -45,7 +45,7 @@ impl Tally<'_> {
             Err(e) => {
                 self.failed += 1;
                 if self.first {
-                    self.bar.suspend(|| horus_core::warning::print(format_args!("error: {}", told(path, &e))));
+                    self.bar.suspend(|| horus::core::warning::print(format_args!("error: {}", told(path, &e))));
                 }
             }
         }

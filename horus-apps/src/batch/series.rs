@@ -79,7 +79,7 @@ pub(super) fn run(job: &Job, inputs: &[PathBuf], out_dir: &Path, comm: &Arc<dyn 
                 tally.failed += 1;
                 if first {
                     bar.suspend(|| {
-                        horus_core::warning::print(format_args!("error: {}", told(item.path.as_deref(), &e)))
+                        horus::core::warning::print(format_args!("error: {}", told(item.path.as_deref(), &e)))
                     });
                 }
             }

@@ -72,7 +72,7 @@ fn told(text: Result<String, String>, status: u8) -> ExitCode {
                 let printed = out.write_all(text.as_bytes()).and_then(|()| out.flush());
                 // A closed pipe means that the reader has read enough.
                 if let Err(e) = printed.or_else(|e| if e.kind() == ErrorKind::BrokenPipe { Ok(()) } else { Err(e) }) {
-                    horus_core::warning::print(format_args!("error: cannot print to stdout: {e}"));
+                    horus::core::warning::print(format_args!("error: cannot print to stdout: {e}"));
                     return ExitCode::FAILURE;
                 }
             }
@@ -80,7 +80,7 @@ fn told(text: Result<String, String>, status: u8) -> ExitCode {
         }
         Err(message) => {
             if first {
-                horus_core::warning::print(format_args!("error: {message}"));
+                horus::core::warning::print(format_args!("error: {message}"));
             }
             ExitCode::from(status)
         }
