@@ -2,10 +2,10 @@
 
 use std::sync::Once;
 
-/// What to tell whoever evaluates in a crate that was compiled at this level.
+/// Advice to a program whose kernels were compiled at this level.
 fn advice(level: &str) -> Option<&'static str> {
     (level == "0").then_some(
-        "horus-core was compiled without optimisation, which makes it some 75 times slower: build with `--release`, or \
+        "horus-cpu was compiled without optimisation, which makes it some 75 times slower: build with `--release`, or \
          add to Cargo.toml: [profile.dev.package.\"*\"] opt-level = 3",
     )
 }
@@ -14,7 +14,7 @@ fn advice(level: &str) -> Option<&'static str> {
 pub(super) fn warn_of_slow_build() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        if let Some(advice) = advice(env!("BUILT_WITH_OPT_LEVEL")) {
+        if let Some(advice) = advice(horus_cpu::OPT_LEVEL) {
             crate::warn!("{advice}");
         }
     });
@@ -30,6 +30,6 @@ mod tests {
         assert!(told.contains("--release") && told.contains("[profile.dev.package.\"*\"] opt-level = 3"));
         assert!(!told.contains('\n') && !told.contains("  "), "one line");
         assert!(["1", "2", "3", "s", "z"].iter().all(|level| advice(level).is_none()));
-        assert!(!env!("BUILT_WITH_OPT_LEVEL").is_empty(), "the build tells");
+        assert!(!horus_cpu::OPT_LEVEL.is_empty(), "the build tells");
     }
 }

@@ -1,4 +1,4 @@
-//! Tells the crate how it is optimised.
+//! Tells the crate how its kernels are optimised.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
