@@ -1,10 +1,10 @@
-//! Validation of launches and copies: whether buffers, rows and types of a launch are what the kernel assumes, and
-//! whether bytes that are copied lie inside their block.
+//! Validation of launches and copies: buffers, rows and types of a launch match the assumptions of
+//! the kernel, and copied bytes lie inside their block.
 //!
-//! Kernels read and write through addresses that follow from the geometry, on the CPU and on a GPU alike. A [`Launch`] is
-//! public, so what it claims is checked here, once, by every device, and trusted from here on. Nothing in a launch can
-//! make the check itself overflow.
-// Long because a check for every kernel is told in one place.
+//! Kernels read and write through addresses that follow from the geometry, on the CPU and on a GPU
+//! alike. A [`Launch`] is public, so every device checks its claims here, once, and trusts them
+//! afterwards. No launch can make the check itself overflow.
+// Long because the checks of all kernels are in one place.
 
 use std::ops::Range;
 
@@ -20,8 +20,8 @@ use horus_plan::ops::planes::stacked;
 use horus_plan::ops::reduce::{Fold, RowReduce};
 use horus_plan::ops::windowed::Windowed;
 
-/// The largest distance of a row, column or plane: sums of a few such numbers do not overflow, and no memory holds as
-/// many.
+/// The largest stride of a row, column or plane: sums of a few such numbers do not overflow, and no
+/// memory holds as many.
 const FAR: usize = 1 << 40;
 /// The largest reach of a filter; kernels count columns of a tile with 32 bits.
 const REACH: usize = 1 << 30;
@@ -29,7 +29,7 @@ const REACH: usize = 1 << 30;
 /// Checks a launch.
 ///
 /// # Errors
-/// [`DeviceError::Argument`], which says what does not fit.
+/// [`DeviceError::Argument`], which names the mismatch.
 pub fn check(launch: &Launch<'_>) -> Result<(), DeviceError> {
     let Launch { kernel, inputs, output, more, geometry, rows } = launch;
     let of_more: Vec<usize> = more.iter().map(|m| m.len()).collect();
@@ -72,7 +72,7 @@ fn fits(
         Kernel::Map(map) => {
             count(inputs, map.inputs)?;
             pixels(map, inputs, output)?;
-            // Every value is there, and of a type, by now.
+            // Every value exists and has a type by now.
             for (room, geometry) in more.iter().zip(more_geometries(kernel, *output)) {
                 holds(*room, &geometry).map_err(|e| format!("output: {e}"))?;
             }
@@ -126,7 +126,7 @@ fn fits(
         }
         Kernel::Histogram { bins, .. } => histogram(*bins, inputs, output)?,
     }
-    // Some write everything, from the rows of their input.
+    // Some kernels write the whole output, from the rows of their input.
     let over_input = kernel.goes_over_input();
     let computed =
         if over_input { inputs.first().is_some_and(|i| counted(&i.geometry, rows)) } else { counted(output, rows) };
@@ -139,7 +139,7 @@ fn fits(
     inputs.iter().enumerate().try_for_each(|(i, input)| rows_are_held(kernel, i, &input.geometry, output, rows))
 }
 
-/// Whether input `i` holds every row that is read for rows `rows`.
+/// Fails unless input `i` holds every row that is read for rows `rows`.
 fn rows_are_held(kernel: &Kernel, i: usize, input: &Geometry, output: &Geometry, rows: Window) -> Result<(), String> {
     let Geometry { shape, window, .. } = *input;
     let need = kernel.footprint(i, rows, output.shape, shape);
@@ -147,7 +147,7 @@ fn rows_are_held(kernel: &Kernel, i: usize, input: &Geometry, output: &Geometry,
         Access::Rows { reach, wrap: true } => {
             let read = rows.grown(reach.up, reach.down);
             let held = |y: isize| window.contains(y) || window.contains(y.rem_euclid(shape.height.cast_signed()));
-            // After a whole period the same rows come again.
+            // The rows repeat after a whole period.
             let period = read.start.saturating_add_unsigned(shape.height.max(window.len()));
             window.covers(read) || (!shape.is_empty() && (read.start..read.end.min(period)).all(held))
         }
@@ -168,11 +168,11 @@ fn near(window: Window) -> Result<(), ()> {
     if near(window.start) && near(window.end) { Ok(()) } else { Err(()) }
 }
 
-/// Whether a buffer of `bytes` bytes has room for its geometry.
+/// Fails unless a buffer of `bytes` bytes can hold its geometry.
 fn holds(bytes: usize, geometry: &Geometry) -> Result<(), String> {
     let Geometry { shape, dtype, window } = *geometry;
     let extents = [shape.depth, shape.height, shape.width, shape.channels];
-    // The whole image as well as the part: sizes of both are computed later on.
+    // The whole image as well as the part: sizes of both are computed later.
     let size = |rows: usize| {
         let planes = [shape.width.max(1), shape.depth.max(1), shape.channels.max(1), dtype.size()];
         planes.iter().try_fold(rows, |n, m| n.checked_mul(*m)).filter(|n| isize::try_from(*n).is_ok())
@@ -191,7 +191,7 @@ fn count(inputs: &[LaunchInput<'_>], wanted: usize) -> Result<(), String> {
     if inputs.len() == wanted { Ok(()) } else { Err(format!("it reads {wanted} images, got {}", inputs.len())) }
 }
 
-/// The images that a row reduction reads, of which there are `images`, before its operand if it takes one.
+/// The images that a row reduction reads, `images` in number, without its operand if it has one.
 fn reduced<'a, 'b>(
     how: RowReduce,
     inputs: &'b [LaunchInput<'a>],
@@ -206,7 +206,7 @@ fn reduced<'a, 'b>(
     Ok(&inputs[..images])
 }
 
-/// Whether `output` has the row results of an image.
+/// Fails unless `output` matches the row results of an image.
 fn column(how: RowReduce, image: Shape, dtype: DType, output: &Geometry) -> Result<(), String> {
     let wanted = (Shape { width: how.columns(), ..image }, how.result(dtype));
     if wanted == (output.shape, output.dtype) {
@@ -235,7 +235,8 @@ fn transpose(inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String
     Err(format!("{shape} {dtype} transposed is not {} {}", output.shape, output.dtype))
 }
 
-/// Whether the table has an entry for every value of the index type, so that no look-up is out of bounds.
+/// Fails unless the table has an entry for every value of the index type, so that no look-up is out
+/// of bounds.
 fn lookup(inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String> {
     count(inputs, 2)?;
     let (image, table) = (inputs[0].geometry, inputs[1].geometry);
@@ -255,7 +256,7 @@ fn lookup(inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether positions are those of the output, and the image that is sampled is all there.
+/// Fails unless the positions have the output's extent and the sampled image is held whole.
 fn sampled(inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String> {
     count(inputs, inputs.len().clamp(3, 4))?;
     let (image, volume) = (inputs[0].geometry, inputs.len() == 4);
@@ -273,7 +274,7 @@ fn sampled(inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String> 
     }
 }
 
-/// Whether labels of a whole image fit into the output, all of which is written.
+/// Fails unless the labels of a whole image fit into the output, which is written whole.
 fn components(inputs: &[LaunchInput<'_>], output: &Geometry, rows: Window) -> Result<(), String> {
     count(inputs, 1)?;
     let Geometry { shape, window, .. } = inputs[0].geometry;
@@ -287,7 +288,7 @@ fn components(inputs: &[LaunchInput<'_>], output: &Geometry, rows: Window) -> Re
     Ok(())
 }
 
-/// Whether marker, mask and output are whole images of one kind.
+/// Fails unless marker, mask and output are whole images of one shape and type.
 fn reconstructed(inputs: &[LaunchInput<'_>], output: &Geometry, rows: Window) -> Result<(), String> {
     count(inputs, 2)?;
     let Geometry { shape, dtype, window } = *output;
@@ -301,9 +302,11 @@ fn reconstructed(inputs: &[LaunchInput<'_>], output: &Geometry, rows: Window) ->
     Ok(())
 }
 
-/// Whether the window is one that kernels can go through, and the output is of what it makes.
+/// Fails unless the kernels support the window, and the output has the extent and type of the
+/// result.
 fn windowed(how: &Windowed, inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String> {
-    /// The largest reach, and the most pixels of a window: sums of pixels stay exact, and tables of spans small.
+    /// Largest reach. With the limit on the pixels of a window, sums of pixels stay exact and
+    /// tables of spans small.
     const FARTHEST: usize = 1 << 16;
     count(inputs, 1)?;
     let reach = how.reach();
@@ -332,7 +335,7 @@ fn fold(how: Fold, inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), 
     if (columns > 1 && shape.width != columns) || (how == Fold::Moments && dtype != DType::F64) {
         return Err(format!("{} of {shape} {dtype}", how.name()));
     }
-    // It reads the buffer from end to end.
+    // The kernel reads the buffer from end to end.
     if window != Window::whole(shape.height) || inputs[0].memory.len() != inputs[0].geometry.bytes() {
         return Err(format!("rows {window} of {shape} in {} bytes are not all of it", inputs[0].memory.len()));
     }
@@ -348,7 +351,7 @@ fn histogram(bins: usize, inputs: &[LaunchInput<'_>], output: &Geometry) -> Resu
     Ok(())
 }
 
-/// Whether labels and image fit each other, and the output what is made of them.
+/// Fails unless labels and image match each other, and the output matches their reduction.
 fn labelled(how: LabelReduce, inputs: &[LaunchInput<'_>], output: &Geometry, rows: Window) -> Result<(), String> {
     count(inputs, how.inputs())?;
     let (labels, image) = (inputs[0].geometry, inputs[how.inputs() - 1].geometry);
@@ -369,13 +372,13 @@ fn labelled(how: LabelReduce, inputs: &[LaunchInput<'_>], output: &Geometry, row
     Ok(())
 }
 
-/// Whether an expression per pixel has the types and extents that it is made of.
+/// Fails unless an expression per pixel matches the types and extents of its operands.
 fn pixels(k: &MapKernel, inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String> {
     types(k, inputs, output)?;
     extents(k, inputs, output)
 }
 
-/// Whether every value of the kernel has the type that it is read as.
+/// Fails unless every value of the kernel has the type that it is read as.
 fn types(k: &MapKernel, inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String> {
     for chain in &k.chains {
         if !chain.more.is_empty() {
@@ -406,7 +409,7 @@ fn types(k: &MapKernel, inputs: &[LaunchInput<'_>], output: &Geometry) -> Result
             return Err(format!("a leaf expects {}, its source is {dtype}", leaf.dtype));
         }
     }
-    // Of what exists, as was found above.
+    // All references are valid, as checked above.
     if let Some(fault) = k.chain_fault() {
         return Err(format!("a chain cannot be evaluated: {fault}"));
     }
@@ -425,7 +428,7 @@ fn image_type(k: &MapKernel, image: Source, inputs: &[LaunchInput<'_>]) -> Resul
     }
 }
 
-/// Whether a leaf's filter can be applied.
+/// Fails unless a leaf's filter can be applied.
 fn filter(k: &MapKernel, leaf: &Leaf) -> Result<(), String> {
     let (filter, linear) = match &leaf.op {
         LeafOp::Correlate(_, f, _) => (f, true),
@@ -447,7 +450,7 @@ fn filter(k: &MapKernel, leaf: &Leaf) -> Result<(), String> {
     Ok(())
 }
 
-/// The type of the value that is stored, if every instruction has the operands that it takes.
+/// The type of the stored value, if every instruction has valid operands.
 fn checked_result(map: &MapKernel) -> Result<DType, String> {
     let mut results: Vec<DType> = Vec::with_capacity(map.code.len());
     let value = |v: Val, results: &[DType]| match v {
@@ -480,7 +483,7 @@ fn checked_result(map: &MapKernel) -> Result<DType, String> {
     map.result.map(|r| value(r, &results)).transpose()?.ok_or_else(|| "the kernel has no result".into())
 }
 
-/// Whether the inputs have the extent of the output, as far as the kernel relies on it.
+/// Fails unless the inputs have the extent of the output, as far as the kernel relies on it.
 fn extents(k: &MapKernel, inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String> {
     k.chains.iter().try_for_each(|c| extents(c, inputs, output))?;
     let read = k.stages.iter().map(|s| (s.source, None)).chain(k.leaves.iter().map(|l| (k.image(l), Some(&l.op))));
@@ -506,7 +509,7 @@ fn extents(k: &MapKernel, inputs: &[LaunchInput<'_>], output: &Geometry) -> Resu
     Ok(())
 }
 
-/// Whether all positions of a map are numbers of 64 bits, with room for the pixels around them.
+/// Fails unless all positions of a map fit 64 bits, with room for the pixels around them.
 fn in_range(map: &Affine, out: Shape) -> Result<(), String> {
     let far = |per_x: i64, per_y: i64, first: i64| {
         let (x, y) = (i128::from(per_x) * out.width as i128, i128::from(per_y) * out.height as i128);
