@@ -349,8 +349,8 @@ impl<'d, 'a> Board<'d, 'a> {
         low
     }
 
-    /// Candidate tails, sets of launches computed band by band at the end: the empty one, and for
-    /// each number of results one that grows from them until the copies to the host are hidden.
+    /// Candidate sets of launches computed band by band at the end: the empty one, and one that
+    /// grows from the results until the copies to the host are hidden.
     fn tails(&self) -> Vec<Vec<usize>> {
         let mut tails = vec![Vec::new()];
         let copied: f64 = self.sends.iter().map(|(_, bytes)| self.download(*bytes)).sum();
