@@ -1,8 +1,8 @@
-//! A word to those who compute with a build that is not optimised.
+//! A warning about builds without optimisation.
 
 use std::sync::Once;
 
-/// What to tell whoever evaluates in a crate that was compiled at this level.
+/// The advice for a crate compiled at this optimisation level.
 fn advice(level: &str) -> Option<&'static str> {
     (level == "0").then_some(
         "horus-core was compiled without optimisation, which makes it some 75 times slower: build with `--release`, or \
