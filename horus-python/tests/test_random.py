@@ -32,7 +32,7 @@ Array = np.ndarray[Any, Any]
 
 
 class Draw:
-    """The random source of a call."""
+    """The random generator of a call."""
 
     def __init__(self, name: str, number: int) -> None:
         self.rng = np.random.default_rng([zlib.crc32(name.encode()), number])

@@ -279,7 +279,7 @@ def label(input: Any, structure: npt.ArrayLike | None = None, output: Any = None
         raise ValueError("output shape not correct")
     found, count = np.zeros(given.shape, np.int32), 0
     if given.size:
-        # Only zero or not counts, whatever the type.
+        # Only the distinction of zero and nonzero counts, whatever the type.
         value, _ = enter(given != 0, "label")
         assert value is not None
         core = _horus.label(value.core, neighbours)

@@ -117,7 +117,7 @@ class Session:
         self._core.evaluate()
 
     def start(self) -> None:
-        """Begin to compute every image that the program still holds, and return; whoever looks at one waits."""
+        """Start to compute every image that the program still holds, and return; reading one waits."""
         self._core.start()
 
     def memory(self) -> MemoryUse:
