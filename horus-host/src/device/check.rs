@@ -4,7 +4,7 @@
 //! Kernels read and write through addresses that follow from the geometry, on the CPU and on a GPU
 //! alike. A [`Launch`] is public, so every device checks its claims here, once, and trusts them
 //! afterwards. No launch can make the check itself overflow.
-// Long because the checks of all kernels are in one place.
+// Long because a check for every kernel is told in one place.
 
 use std::ops::Range;
 
@@ -20,8 +20,8 @@ use horus_plan::ops::planes::stacked;
 use horus_plan::ops::reduce::{Fold, RowReduce};
 use horus_plan::ops::windowed::Windowed;
 
-/// The largest stride of a row, column or plane: sums of a few such numbers do not overflow, and no
-/// memory holds as many.
+/// The largest distance of a row, column or plane: sums of a few such numbers do not overflow, and no memory holds as
+/// many.
 const FAR: usize = 1 << 40;
 /// The largest reach of a filter; kernels count columns of a tile with 32 bits.
 const REACH: usize = 1 << 30;
@@ -126,7 +126,7 @@ fn fits(
         }
         Kernel::Histogram { bins, .. } => histogram(*bins, inputs, output)?,
     }
-    // Some kernels write the whole output, from the rows of their input.
+    // Some write everything, from the rows of their input.
     let over_input = kernel.goes_over_input();
     let computed =
         if over_input { inputs.first().is_some_and(|i| counted(&i.geometry, rows)) } else { counted(output, rows) };
@@ -191,7 +191,7 @@ fn count(inputs: &[LaunchInput<'_>], wanted: usize) -> Result<(), String> {
     if inputs.len() == wanted { Ok(()) } else { Err(format!("it reads {wanted} images, got {}", inputs.len())) }
 }
 
-/// The images that a row reduction reads, `images` in number, without its operand if it has one.
+/// The images that a row reduction reads, of which there are `images`, before its operand if it takes one.
 fn reduced<'a, 'b>(
     how: RowReduce,
     inputs: &'b [LaunchInput<'a>],
@@ -206,7 +206,7 @@ fn reduced<'a, 'b>(
     Ok(&inputs[..images])
 }
 
-/// Fails unless `output` matches the row results of an image.
+/// Whether `output` has the row results of an image.
 fn column(how: RowReduce, image: Shape, dtype: DType, output: &Geometry) -> Result<(), String> {
     let wanted = (Shape { width: how.columns(), ..image }, how.result(dtype));
     if wanted == (output.shape, output.dtype) {
@@ -235,8 +235,7 @@ fn transpose(inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String
     Err(format!("{shape} {dtype} transposed is not {} {}", output.shape, output.dtype))
 }
 
-/// Fails unless the table has an entry for every value of the index type, so that no look-up is out
-/// of bounds.
+/// Whether the table has an entry for every value of the index type, so that no look-up is out of bounds.
 fn lookup(inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String> {
     count(inputs, 2)?;
     let (image, table) = (inputs[0].geometry, inputs[1].geometry);
@@ -256,7 +255,7 @@ fn lookup(inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String> {
     Ok(())
 }
 
-/// Fails unless the positions have the output's extent and the sampled image is held whole.
+/// Whether positions are those of the output, and the image that is sampled is all there.
 fn sampled(inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String> {
     count(inputs, inputs.len().clamp(3, 4))?;
     let (image, volume) = (inputs[0].geometry, inputs.len() == 4);
@@ -274,7 +273,7 @@ fn sampled(inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String> 
     }
 }
 
-/// Fails unless the labels of a whole image fit into the output, which is written whole.
+/// Whether labels of a whole image fit into the output, all of which is written.
 fn components(inputs: &[LaunchInput<'_>], output: &Geometry, rows: Window) -> Result<(), String> {
     count(inputs, 1)?;
     let Geometry { shape, window, .. } = inputs[0].geometry;
@@ -288,7 +287,7 @@ fn components(inputs: &[LaunchInput<'_>], output: &Geometry, rows: Window) -> Re
     Ok(())
 }
 
-/// Fails unless marker, mask and output are whole images of one shape and type.
+/// Whether marker, mask and output are whole images of one kind.
 fn reconstructed(inputs: &[LaunchInput<'_>], output: &Geometry, rows: Window) -> Result<(), String> {
     count(inputs, 2)?;
     let Geometry { shape, dtype, window } = *output;
@@ -302,11 +301,9 @@ fn reconstructed(inputs: &[LaunchInput<'_>], output: &Geometry, rows: Window) ->
     Ok(())
 }
 
-/// Fails unless the kernels support the window, and the output has the extent and type of the
-/// result.
+/// Whether the window is one that kernels can go through, and the output is of what it makes.
 fn windowed(how: &Windowed, inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String> {
-    /// Largest reach. With the limit on the pixels of a window, sums of pixels stay exact and
-    /// tables of spans small.
+    /// The largest reach, and the most pixels of a window: sums of pixels stay exact, and tables of spans small.
     const FARTHEST: usize = 1 << 16;
     count(inputs, 1)?;
     let reach = how.reach();
@@ -335,7 +332,7 @@ fn fold(how: Fold, inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), 
     if (columns > 1 && shape.width != columns) || (how == Fold::Moments && dtype != DType::F64) {
         return Err(format!("{} of {shape} {dtype}", how.name()));
     }
-    // The kernel reads the buffer from end to end.
+    // It reads the buffer from end to end.
     if window != Window::whole(shape.height) || inputs[0].memory.len() != inputs[0].geometry.bytes() {
         return Err(format!("rows {window} of {shape} in {} bytes are not all of it", inputs[0].memory.len()));
     }
@@ -351,7 +348,7 @@ fn histogram(bins: usize, inputs: &[LaunchInput<'_>], output: &Geometry) -> Resu
     Ok(())
 }
 
-/// Fails unless labels and image match each other, and the output matches their reduction.
+/// Whether labels and image fit each other, and the output what is made of them.
 fn labelled(how: LabelReduce, inputs: &[LaunchInput<'_>], output: &Geometry, rows: Window) -> Result<(), String> {
     count(inputs, how.inputs())?;
     let (labels, image) = (inputs[0].geometry, inputs[how.inputs() - 1].geometry);

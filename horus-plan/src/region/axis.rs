@@ -3,7 +3,7 @@
 use horus_base::shape::{Border, Window};
 
 /// The pixels of a line of `n` that must be there so that reading `window` with `border` gives what it gives of the whole line: those
-/// that are read, and the edges beyond which something is read, so that the border mode finds them. All of them where it goes round,
+/// that are read, and the edges beyond which something is read, so that the edge mode finds them. All of them where it goes round,
 /// or back and forth.
 pub(super) fn read(border: Border, window: Window, n: usize) -> Window {
     let (inside, whole) = (window.clipped(n), Window::whole(n));

@@ -6,9 +6,9 @@
 //! Every pixel that is needed is computed from the same operands by the same arithmetic, so that its bits are those that it has in the
 //! whole; and what comes after (fusion, plans, devices, ranks) knows nothing of regions.
 //!
-//! A restricted image has *cut edges*, beyond which the whole image goes on. A border mode makes something up there, and what is
+//! A restricted image has *cut edges*, beyond which the whole image goes on. An edge mode makes something up there, and what is
 //! computed from it is wrong; but regions reach as far as the pixels that are needed, so no needed pixel is computed from
-//! such. At an edge of the whole image, border modes do what they always do: a region whose pixels read beyond it begins at the
+//! such. At an edge of the whole image, edge modes do what they always do: a region whose pixels read beyond it begins at the
 //! edge, and holds all that is mirrored.
 //!
 //! All of it is a pure function of the program.
