@@ -294,7 +294,7 @@ fn thresholds_are_those_of_scikit_image() {
     assert_eq!(Image::constant(&s, 4, 4, 7u8).otsu().get().unwrap(), 7);
     assert_eq!(Image::constant(&s, 4, 4, -7i8).otsu().get().unwrap(), -7);
     assert_eq!(Image::constant(&s, 4, 4, -7.5f64).otsu().get().unwrap(), -7.5);
-    // Infinities and NaNs do not count.
+    // What is no finite number does not count.
     let mut wild: Vec<f32> = smooth.iter().copied().collect();
     wild.extend([f32::INFINITY, f32::NAN, f32::NEG_INFINITY]);
     let threshold = Image::from_slice(&s, 1, wild.len(), &wild).otsu().get().unwrap();

@@ -70,7 +70,7 @@ fn step(r: &mut Random, u: &Image<f32>, other: &Image<f32>) -> Image<f32> {
         }
         7 => (u - u.shift(0, 1, 1, r.border())) * column,
         8 => {
-            // Read both by a neighbourhood operation, and pixel by pixel.
+            // Read by what is read around the pixels, and beside it.
             let slope = u - u.shift(0, 1, 0, r.border());
             (&slope * u).correlate(&Filter::row(r.taps(2)), r.border()) + slope
         }

@@ -1,11 +1,11 @@
 //! Means over large rectangles, by rows and columns: a single kernel would recompute more around
 //! each tile than storing the sums of rows costs.
 //!
-//! Means over rectangles and ranks under footprints (`Kernel::Windowed`) read surrounding rows as
-//! filters do, but no expression absorbs them: their cost hardly grows with the window because
-//! neighbours share sums, histograms or an order. Sums of powers of two of pixels are doubled, and
-//! those that make up the size are added, the smallest first: one order everywhere, independent of
-//! strips and tiles. Rectangles of more than 128 rows or columns are two kernels.
+//! Means over rectangles and ranks under footprints (`Kernel::Windowed`) read rows around their own as filters do,
+//! but no expression takes them in: what they cost hardly grows with the window because neighbours share sums,
+//! histograms or an order. Sums of powers of two of pixels are doubled, and those that make up the size are added,
+//! the smallest first: one order everywhere, which no strip or tile changes. Rectangles of more than 128 rows or
+//! columns are two kernels.
 
 use crate::ir::graph::{Graph, Node, Op};
 use crate::ops::neighbourhood::Reach;

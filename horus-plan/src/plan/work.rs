@@ -69,7 +69,7 @@ impl Work {
     }
 }
 
-/// Steps of filtering and of other work per value.
+/// Steps of filtering and of other work for each value.
 fn cost(node: &Node<Op>) -> (f64, f64) {
     let taps = |n: usize| n as f64;
     match &node.op {
@@ -77,7 +77,7 @@ fn cost(node: &Node<Op>) -> (f64, f64) {
         Op::Correlate(f, _) => (taps(f.taps().len()), 0.0),
         Op::Separable { row, column, .. } => (taps(row.taps().len() + column.taps().len()), 0.0),
         Op::Generalized(g, _) => (taps(g.window.taps().len()), 0.0),
-        // Compare-exchanges of the sorting networks.
+        // Exchanges of the sorting networks.
         Op::Median(MedianSize::Three, _) => (19.0, 0.0),
         Op::Median(MedianSize::Five, _) => (99.0, 0.0),
         Op::Windowed(how, _) => (how.steps(), 0.0),

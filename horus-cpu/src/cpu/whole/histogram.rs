@@ -35,7 +35,7 @@ pub(super) fn count<T: Pixel>(
         a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
         a
     };
-    // One extra counter, for values in no bin.
+    // One counter too many, for what lies in no bin.
     let none = || vec![0u64; bins.bins + 1];
     let part = |mut counts: Vec<u64>, (c, y): (usize, isize)| {
         let plane = input.plane(c);

@@ -212,8 +212,7 @@ fn blocks<T: Pixel>(
     } else {
         out.par_chunks_mut(block * width).enumerate().for_each(passes);
     }
-    // After the second pass a pixel may grow those after it; the first pixels of a block also those
-    // before it, in another block.
+    // After the second pass a pixel may give to those after it; what begins a block also to those before it, of another block.
     let (done, level) = (&*out, if out.len() > height * width { height } else { 1 });
     let mark = |(row, marks): (usize, &mut [bool])| {
         growth.mark(done, row, -1, marks);

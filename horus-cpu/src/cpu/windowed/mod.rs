@@ -75,7 +75,7 @@ struct To {
 }
 
 impl To {
-    /// Calls `compute` with each block of rows: its plane, rows and output.
+    /// Calls `compute` with blocks of rows, each with its plane and where its results go.
     fn each<T: Pixel>(&self, out: &mut [T], compute: impl Fn(usize, Window, &mut [T]) + Sync) {
         let Geometry { shape, window, .. } = self.geometry;
         let (planes, total, width) = (shape.planes(), self.rows.len(), shape.width);
