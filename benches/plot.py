@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What naive, lazy and fused runs take on 1, 2, 4 ... ranks: a table, and a plot for each size of image.
+"""Times of naive, lazy and fused runs on 1, 2, 4 ... ranks: a table, and a plot for each size of image.
 
     benches/plot.py OUT FILE.json...
 
@@ -27,7 +27,7 @@ def fail(why):
 
 
 def read(paths):
-    """What was measured, by (size, detector, ranks, mode), and a sentence on how."""
+    """The measurements, by (size, detector, ranks, mode), and a description of their conditions."""
     results, how, source = {}, set(), {}
     for path in paths:
         try:

@@ -32,7 +32,7 @@ def last_plan(path):
     except (OSError, ValueError, KeyError, TypeError) as error:
         fail(f"{path}: {error}")
     spans = [e for e in events if e.get("ph") == "X"]
-    # What is predicted of a plan is written down before its steps are.
+    # The predictions for a plan precede its steps.
     plans = [i for i, e in enumerate(spans) if e["pid"] == PREDICTED and (i == 0 or spans[i - 1]["pid"] != PREDICTED)]
     if not plans:
         fail(f"{path}: no plan is predicted")

@@ -40,7 +40,7 @@ def program(nd: Any, hypot: Callable[[Any, Any], Any], image: Any) -> Any:
 
 
 def kernels(made: Callable[[np.ndarray], Any]) -> list[Any]:
-    """What `separable` correlates with."""
+    """The taps of `separable`."""
     rows = (taps(2), taps(4), np.array([1, 2, 1], np.float32), np.array([-1, 0, 1], np.float32))
     return [made(row) for row in rows]
 

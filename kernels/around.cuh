@@ -1,7 +1,7 @@
-// Filters that chains have: straight from an image, around the pixels that are asked for. A program without such chains does
-// without this file.
+// Filters inside chains: straight from an image, around the requested pixels. Only programs with
+// such chains include this file.
 
-// A plane of which each row stands for all rows that it is a copy of: what filters of a chain read.
+// A plane whose rows stand for all their copies: the input of a chain's filters.
 template <class T> struct hs_unrolled {
     hs_plane<T> plane;
     int height, width, start, end;
@@ -10,13 +10,14 @@ template <class T> struct hs_unrolled {
     HS_FN_MEMBER T at(int y, int x) const { return plane.row(hs_held(plane, y))[x]; }
 };
 
-// What a shift accumulates: its only pixel.
+// The accumulator of a shift: its only pixel.
 template <class T> struct hs_taken {
     static __device__ __forceinline__ T init() { return (T)0; }
     static __device__ __forceinline__ T step(T, T v, T) { return v; }
 };
 
-// A filter of N taps at offsets that reach so far, for R lines of C pixels, line r from (y[r], x[r]), straight from an image.
+// A filter of N taps with the given reach, for R lines of C pixels, line r from (y[r], x[r]),
+// straight from an image.
 template <class Op, int BORDER, int N, int UP, int DOWN, int LEFT, int RIGHT, int R, int C, class IMAGE, class T>
 HS_FN void hs_around(const IMAGE& in, const int (&y)[R], const int (&x)[R], const int (&dy)[N], const int (&dx)[N],
                      const T* taps, T v, T (&to)[R][C]) {
@@ -36,7 +37,7 @@ HS_FN void hs_around(const IMAGE& in, const int (&y)[R], const int (&x)[R], cons
                 to[r][c] = acc;
             }
     } else {
-        // Few pixels are at an edge: unrolled, this would be compiled slowly for nothing.
+        // Few pixels are at an edge: unrolling would only cost compile time.
 #pragma unroll 1
         for (int i = 0; i < R * C; ++i) {
             const int r = i / C, c = i - r * C;

@@ -1,17 +1,19 @@
-// Connected components, in passes over an image of levels, rows and columns (see horus_core::ops::components). Until the last pass a
-// pixel holds how far before it its parent is, 0 in a root, and HS_BACKGROUND in the background. The root of a component is its first
-// pixel, in whatever order threads come: what they write is always a pixel further before.
+// Connected components, in passes over an image of levels, rows and columns (see
+// horus_core::ops::components). Until the last pass a pixel holds its distance to its parent, which
+// precedes it: 0 in a root, HS_BACKGROUND in the background. The root of a component is its first
+// pixel, whatever the order of threads: they only ever write a parent further ahead.
 
 enum { HS_BACKGROUND = -2147483647 - 1 };
 
 #ifdef HS_EMULATE
 HS_FN int hs_now(const int* p) { return *p; }
 #else
-// As it is now, for all threads, not as it was when a cache read it.
+// The current value, for all threads, not a cached one.
 HS_FN int hs_now(const int* p) { return *(const volatile int*)p; }
 #endif
 
-// The root of pixel i. With SHORTER, ways to it become shorter: what is written may be old, and further from the root than what is there.
+// The root of pixel i. SHORTER compresses the path to it: a stale value may be written, nearer to
+// the pixel than the current one.
 template <bool SHORTER> HS_FN int hs_root(int* away, int i) {
     for (int step = hs_now(away + i); step != 0;) {
         const int further = hs_now(away + i - step);
@@ -23,7 +25,7 @@ template <bool SHORTER> HS_FN int hs_root(int* away, int i) {
     return i;
 }
 
-// Puts both in one component.
+// Joins two components.
 HS_FN void hs_join(int* away, int a, int b) {
     for (;;) {
         a = hs_root<true>(away, a);
@@ -36,12 +38,13 @@ HS_FN void hs_join(int* away, int a, int b) {
         }
         const int before = atomicMax(away + a, a - b);
         if (before == 0) return;
-        // It was a root no longer: what it hangs from belongs to the component, too.
+        // It was no longer a root: the component of its parent is joined, too.
         a -= before;
     }
 }
 
-// The sum of the counts of all threads of a block before this one; `sums` has one for each, and at last the sums up to each.
+// The sum of the counts of the block's threads before this one; `sums` holds one per thread,
+// finally the prefix sums.
 template <int THREADS> HS_FN int hs_before(int count, int* sums) {
     sums[threadIdx.x] = count;
     __syncthreads();
@@ -54,8 +57,9 @@ template <int THREADS> HS_FN int hs_before(int count, int* sums) {
     return sums[threadIdx.x] - count;
 }
 
-// Pass `pass` over `count` pixels, of which a block takes THREADS * EACH, and a thread EACH that follow each other. The bits of
-// `neighbours` say which of the 13 places before a pixel count; `counts` has a number for each block.
+// Pass `pass` over `count` pixels. A block takes THREADS * EACH of them, a thread EACH consecutive
+// ones. The bits of `neighbours` select among the 13 places before a pixel; `counts` has a number
+// for each block.
 template <int THREADS, int EACH, class T>
 HS_FN void hs_components(
     int pass, const T* in, int* away, int* counts, int blocks, int count, int depth, int height, int width, int neighbours, int* sums) {
@@ -63,7 +67,7 @@ HS_FN void hs_components(
     const int last = (int)min((i64)count, (i64)first + EACH);
     const bool left = neighbours >> 12 & 1;
     if (pass == 0) {
-        // Pixels beside each other, as far as a thread has them.
+        // Consecutive pixels of a thread.
         for (int i = first; i < last; ++i) {
             const bool follows = left && i > first && i % width != 0 && away[i - 1] != HS_BACKGROUND;
             away[i] = in[i] != (T)0 ? (follows ? 1 : 0) : HS_BACKGROUND;
@@ -79,13 +83,13 @@ HS_FN void hs_components(
                 if (!(neighbours >> k & 1) || z + dz < 0 || y + dy < 0 || y + dy >= height || x + dx < 0 || x + dx >= width) continue;
                 const int other = i + (dz * height + dy) * width + dx;
                 if (hs_now(away + other) == HS_BACKGROUND) continue;
-                // What lies beside both has joined the neighbours to the left.
+                // The neighbour beside both has joined the left neighbours already.
                 if (follows && x + dx > 0 && hs_now(away + other - 1) != HS_BACKGROUND) continue;
                 hs_join(away, i, other);
             }
         }
     } else if (pass == 2) {
-        // Each thread writes its own pixels alone, and for good.
+        // Each thread writes its own pixels only, and their final values.
         int roots = 0;
         for (int i = first; i < last; ++i) {
             const int step = hs_now(away + i);
@@ -95,7 +99,7 @@ HS_FN void hs_components(
         const int before = hs_before<THREADS>(roots, sums);
         if (threadIdx.x == THREADS - 1) counts[blockIdx.x] = before + roots;
     } else if (pass == 3) {
-        // The roots in all blocks before each, by one block.
+        // One block computes the number of roots in all blocks before each.
         if (blockIdx.x > 0) return;
         int total = 0;
         for (int at = 0; at < blocks; at += THREADS) {
@@ -109,7 +113,7 @@ HS_FN void hs_components(
         int roots = 0;
         for (int i = first; i < last; ++i) roots += away[i] == 0;
         int label = counts[blockIdx.x] + hs_before<THREADS>(roots, sums);
-        // Numbers of roots are below 0, that of the background is none of them.
+        // Numbers of roots are negative; none equals the background's.
         for (int i = first; i < last; ++i)
             if (away[i] == 0) away[i] = -++label;
     } else {
@@ -118,7 +122,7 @@ HS_FN void hs_components(
             if (step == HS_BACKGROUND) {
                 away[i] = 0;
             } else {
-                // Whoever has the root may have been here, or not.
+                // The root's thread may have written its label already, or not.
                 const int label = step > 0 ? hs_now(away + i - step) : step;
                 away[i] = label < 0 ? -label : label;
             }

@@ -1,4 +1,5 @@
-// Leaves that read global memory pixel by pixel: samples of affine maps, and filters too large for any tile.
+// Leaves that read global memory pixel by pixel: samples of affine maps, and filters too large for
+// any tile.
 
 // Positions are fixed point with 32 fractional bits.
 HS_FN int hs_whole(i64 p) { return (int)(p >> 32); }
@@ -10,14 +11,15 @@ template <int BORDER, class T> HS_FN T hs_nearest(const hs_plane<T>& in, i64 py,
     return hs_pixel<BORDER, BORDER>(in, y, x, v);
 }
 
-// Whether the four pixels around a position are all held and inside the image. If it is so for the corners of a block
-// of pixels, it is so for all of them: the map is affine.
+// True if the four pixels around a position are all held and inside the image. If that holds for
+// the corners of a block of pixels, it holds for all of them: the map is affine.
 template <class T> HS_FN bool hs_inside(const hs_plane<T>& in, i64 py, i64 px) {
     const int y = hs_whole(py), x = hs_whole(px);
     return x >= 0 && x < in.width - 1 && y >= max(0, in.start) && y < min(in.height, in.end) - 1;
 }
 
-// INSIDE: the caller knows that hs_inside holds. Without a condition, reads for several pixels are in flight at once.
+// INSIDE promises that hs_inside holds. Without a condition, reads for several pixels are in flight
+// at once.
 template <int BORDER, bool INSIDE, class T> HS_FN T hs_bilinear(const hs_plane<T>& in, i64 py, i64 px, T v) {
     typedef typename hs_interp<T>::type F;
     const int y = hs_whole(py), x = hs_whole(px);
@@ -98,7 +100,7 @@ HS_FN T hs_direct_sparse(const IMAGE& in, int y, int x, const hs_far_tap<T>* tap
     return acc;
 }
 
-// A column pass over a row pass that is evaluated anew for every tap.
+// A column pass over a row pass that is recomputed for every tap.
 template <int BORDER_Y, int BORDER_X, class IMAGE, class T>
 HS_FN T hs_direct_stage(const IMAGE& in, int y, int x, const T* row, int kw, const T* column, int kh, T value_y,
                         T value_x) {

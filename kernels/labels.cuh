@@ -1,14 +1,16 @@
-// Reductions of the pixels of each label; see horus_core::ops::labels. Digits of exact sums are whole numbers, and sums of them stay
-// below 2^53: the order of these additions does not matter.
+// Reductions of the pixels of each label; see horus_core::ops::labels. Digits of exact sums are
+// integers, and their sums stay below 2^53: the order of these additions does not matter.
 
 enum { HS_DIGITS = 88 };
 
-// The digits of a sum: COUNT from FIRST on, and of floats three columns more; `horus_core::ops::labels::Digits`.
+// The digits of a sum: COUNT from FIRST on, and three more columns for floats;
+// `horus_core::ops::labels::Digits`.
 template <int FIRST_DIGIT, int COUNT_DIGITS> struct hs_sum {
     enum { FIRST = FIRST_DIGIT, COUNT = COUNT_DIGITS };
 };
 
-// What a number adds to an exact sum: four whole numbers, to columns from the one that is returned on.
+// The contribution of a number to an exact sum: four integers, for consecutive columns; returns the
+// first.
 HS_FN int hs_digits(f64 v, f64 (&parts)[4]) {
     const u64 bits = (u64)__double_as_longlong(v), fraction = bits & ((1ull << 52) - 1), mask = (1ull << 24) - 1;
     const int exponent = (int)(bits >> 52) & 0x7ff;
@@ -27,7 +29,8 @@ HS_FN int hs_digits(f64 v, f64 (&parts)[4]) {
     return place / 24;
 }
 
-// What a thread adds to the same columns, one pixel after the other: pixels beside each other are often alike.
+// The sum of consecutive contributions of a thread to the same columns: adjacent pixels are often
+// alike.
 struct hs_run {
     i64 at;
     f64 parts[4];
@@ -49,8 +52,9 @@ template <class SUM> HS_FN void hs_enter(hs_run& run, f64* table, i64 at, f64 v)
     for (int k = 0; k < 4; ++k) run.parts[k] = run.parts[k] + parts[k];
 }
 
-// Adds up `count` pixels by labels, of which there are `labels`; a block of THREADS threads takes THREADS * EACH: with SHARED in shared
-// memory first. Of a table of `columns`, squares begin at column `squared`.
+// Adds up `count` pixels by labels, of which there are `labels`. A block of THREADS threads takes
+// THREADS * EACH pixels, with SHARED in shared memory first. In a table of `columns`, squares begin
+// at column `squared`.
 template <int THREADS, int EACH, bool SHARED, bool SQUARES, class SUM, class SQUARED, class L, class T>
 HS_FN void hs_label_sums(const L* label, const T* image, i64 count, int labels, int columns, int squared, f64* out) {
     const i64 first = (i64)blockIdx.x * (THREADS * EACH), last = min(first + THREADS * EACH, count);
@@ -92,7 +96,8 @@ HS_FN void hs_label_sums(const L* label, const T* image, i64 count, int labels, 
     }
 }
 
-// Where the pixels of each label lie: sums of rows, columns and their products, of which a thread keeps those of the label that it met last.
+// Moments of the pixels of each label: sums of rows, columns and their products. A thread
+// accumulates those of its latest label.
 enum { HS_SHAPE_COLUMNS = 14 };
 HS_FN void hs_finish_shape(f64 (&sums)[HS_SHAPE_COLUMNS], f64* row) {
     if (sums[0] == 0.0) return;
@@ -102,7 +107,8 @@ HS_FN void hs_finish_shape(f64 (&sums)[HS_SHAPE_COLUMNS], f64* row) {
     }
 }
 
-// Of `count` pixels, `width` of them a row, the first of which is in row `top` and column `left`; otherwise as the sums.
+// Of `count` pixels in rows of `width`, the first in row `top` and column `left`; otherwise as the
+// sums.
 template <int THREADS, int EACH, bool SHARED, class L>
 HS_FN void hs_label_shapes(const L* label, i64 count, int width, i64 top, i64 left, int labels, f64* out) {
     const int columns = HS_SHAPE_COLUMNS;
@@ -145,7 +151,7 @@ HS_FN void hs_label_shapes(const L* label, i64 count, int width, i64 top, i64 le
     }
 }
 
-// A number whose order among others like it is that of the floats: unsigned, and never the largest.
+// A key in the order of the floats: unsigned, and never the largest.
 HS_FN u64 hs_ordered(f64 v) {
     const u64 bits = (u64)__double_as_longlong(v);
     return bits >> 63 ? ~bits : bits | 1ull << 63;
@@ -154,8 +160,9 @@ HS_FN f64 hs_unordered(u64 key) {
     return __longlong_as_double((i64)(key >> 63 ? key & ~(1ull << 63) : ~key));
 }
 
-// The smallest pixel of each label, or the largest, among `count` of each plane, by a block of THREADS threads. The results are
-// keys until all are found. A plane begins `label_plane` and `image_plane` pixels after the one before.
+// The smallest or the largest pixel of each label among `count` of each plane, by a block of
+// THREADS threads. The results are keys until all are found. A plane begins `label_plane` and
+// `image_plane` pixels after the previous one.
 template <int THREADS, bool LEAST, class L, class T>
 HS_FN void hs_label_extremes(
     const L* label, i64 label_plane, const T* image, i64 image_plane, int planes, i64 count, int labels, f64* out) {
@@ -168,7 +175,7 @@ HS_FN void hs_label_extremes(
             const f64 v = hs_to<f64>(image[i]) + 0.0; // zeros have no sign
             if (l < 0 || l >= labels || v != v) continue;
             const u64 key = hs_ordered(LEAST ? v : -v);
-            // What is read may be old: then it is larger.
+            // A stale value is larger.
             if (key < keys[l]) atomicMin(keys + l, key);
         }
     __syncthreads();

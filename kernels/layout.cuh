@@ -1,14 +1,16 @@
 // Kernels that only move pixels: tables and transposition.
 
-// out[i] = table[in[i] - smallest] for `count` pixels, of which a block of THREADS threads takes THREADS * EACH.
+// out[i] = table[in[i] - smallest] for `count` pixels, of which a block of THREADS threads takes
+// THREADS * EACH.
 template <int THREADS, int EACH, class S, class T> HS_FN void hs_lookup(const S* in, const T* table, i64 count, T* out) {
     const i64 first = (i64)blockIdx.x * (THREADS * EACH), last = min(first + THREADS * EACH, count);
     for (i64 i = first + threadIdx.x; i < last; i += THREADS) out[i] = table[(int)in[i] - (int)hs_limits<S>::lo];
 }
 
-// Rows [row0, row1) of a transposed plane: its pixel (y, x) is pixel (x, y) of `in`. A block of SIDE * DOWN threads turns a
-// square of SIDE rows and columns, `across` of which lie beside each other. The buffers begin at rows `in_start` and
-// `out_start`; `tile` is padded by a column against conflicts of banks.
+// Rows [row0, row1) of a transposed plane: its pixel (y, x) is pixel (x, y) of `in`. A block of
+// SIDE * DOWN threads transposes a square of SIDE rows and columns, `across` of which lie side by
+// side. The buffers begin at rows `in_start` and `out_start`; `tile` is padded by a column against
+// bank conflicts.
 template <int SIDE, int DOWN, class T>
 HS_FN void hs_transpose(const T* in, int in_start, int in_width, T* tile, T* out, int out_start, int width, int row0, int row1,
                         int across) {
@@ -22,7 +24,7 @@ HS_FN void hs_transpose(const T* in, int in_start, int in_width, T* tile, T* out
         if (x0 + a < width && y0 + i < row1) out[(i64)(y0 + i - out_start) * width + x0 + a] = tile[a * PITCH + i];
 }
 
-// Sums along the depth: a thread has one pixel of a channel, and goes from level to level.
+// Running sums along the depth: a thread takes one pixel of a channel, level by level.
 template <int THREADS, class T>
 HS_FN void hs_running_depth(const T* in, i64 in_plane, f64* out, i64 out_plane, i64 count, int levels, int channels) {
     const i64 i = (i64)blockIdx.x * THREADS + threadIdx.x;

@@ -1,5 +1,5 @@
-// Copies many runs of bytes in one launch: packing and unpacking what ranks exchange. A block column (blockIdx.x) per
-// piece; its blocks (blockIdx.y) share the piece's runs, cut into chunks.
+// Copies many runs of bytes in one launch: packing and unpacking of messages between ranks. A block
+// column (blockIdx.x) per piece; its blocks (blockIdx.y) share the piece's runs, cut into chunks.
 
 typedef unsigned char u8;
 typedef unsigned long long u64;
@@ -21,7 +21,7 @@ struct alignas(16) hs_16 {
     unsigned int x, y, z, w;
 };
 
-// Everything is a multiple of sizeof(T).
+// All sizes are multiples of sizeof(T).
 template <class T> static __device__ __forceinline__ void hs_copy(const hs_params& p, const hs_piece& q) {
     const u64 chunks = (q.bytes + HS_CHUNK - 1) / HS_CHUNK;
     for (u64 unit = blockIdx.y; unit < q.rows * chunks; unit += p.split) {
@@ -29,7 +29,7 @@ template <class T> static __device__ __forceinline__ void hs_copy(const hs_param
         const u64 length = (q.bytes - first < HS_CHUNK ? q.bytes - first : HS_CHUNK) / sizeof(T);
         const T* __restrict__ from = (const T*)(p.from + q.from + row * q.from_stride + first);
         T* __restrict__ to = (T*)(p.to + q.to + row * q.to_stride + first);
-        // Several reads before the first write: they are in flight together.
+        // Several reads before the first write are in flight together.
         const unsigned int n = (unsigned int)length;
         unsigned int i = threadIdx.x;
         for (; i + 3 * HS_THREADS < n; i += 4 * HS_THREADS) {

@@ -1,5 +1,6 @@
-// Planes as lines of vectors, whatever their rows are. A block has THREADS * R vectors of C elements, of which `left` are in
-// the plane. A thread takes vectors, R of them THREADS apart; or where these are not possible, single elements likewise.
+// Planes as lines of vectors, independent of their rows. A block has THREADS * R vectors of C
+// elements, of which `left` are in the plane. A thread takes R vectors, THREADS apart; where
+// vectors are not possible, single elements likewise.
 
 template <int THREADS, int R, int C, class T> HS_FN void hs_load_pixels(const T* q, bool vectors, i64 left, T (&v)[R][C]) {
     if (vectors) {

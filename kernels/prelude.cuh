@@ -1,6 +1,7 @@
-// Arithmetic of the eight types of pixels, matching horus_core::dtype::Arithmetic to the bit: integers saturate, x / 0 is 0,
-// float to integer rounds to nearest even and saturates, float min and max ignore a NaN and keep the first on a tie.
-// Everything is compiled with -fmad=false; a fused multiply-add happens only where hs_fma says so.
+// Arithmetic of the eight pixel types, matching horus_core::dtype::Arithmetic to the bit: integers
+// saturate, x / 0 is 0, float to integer rounds to nearest even and saturates, float min and max
+// ignore a NaN and keep the first on a tie. Everything is compiled with -fmad=false; only hs_fma
+// produces a fused multiply-add.
 
 typedef unsigned char u8;
 typedef unsigned short u16;
@@ -15,7 +16,7 @@ typedef unsigned long long u64;
 
 #define HS_FN static __device__ __forceinline__
 #define HS_FN_MEMBER __device__ __forceinline__
-// What a kernel that is large does more than once: a function, compiled once.
+// Code that a large kernel uses more than once: a function, compiled once.
 #define HS_CALLED static __device__ __noinline__
 
 enum { HS_REFLECT101, HS_REFLECT, HS_REPLICATE, HS_WRAP, HS_CONSTANT };
@@ -109,8 +110,9 @@ HS_FLOAT(f32, f)
 HS_FLOAT(f64, )
 #undef HS_FLOAT
 
-// Division of many floats as the processor's own division computes each, without its branch for every one: where an
-// operand may make a step over- or underflow is found out for all of them at the end, and then they are divided again.
+// Division of many floats, step by step like the processor's own, without its branch for each:
+// operands for which a step may over- or underflow are detected for all at the end, and the
+// division is then repeated.
 #ifdef HS_EMULATE
 HS_FN f32 hs_reciprocal(f32 b) { return 1.0f / b; }
 // The host's fmaxf returns a signalling NaN, the GPU's any other operand.
@@ -132,7 +134,8 @@ HS_FN f32 hs_least(f32 a, f32 b) { return fminf(a, b); }
 HS_FN u32 hs_bits(f32 v) { return __float_as_uint(v); }
 #endif
 struct hs_division {
-    // Sizes of operands: the largest of all, the smallest divisor, the bits of the smallest dividend but 0, twice less 1.
+    // Ranges of operands: the largest of all, the smallest divisor, and the bits of the smallest
+    // non-zero dividend, times two minus one.
     f32 most = 1.0f, least = 1.0f;
     u32 bits = ~0u;
     HS_FN_MEMBER f32 quotient(f32 a, f32 b) {
@@ -142,19 +145,19 @@ struct hs_division {
         const f32 q0 = a * y, q1 = fmaf(fmaf(-b, q0, a), y, q0);
         return fmaf(fmaf(-b, q1, a), y, q1);
     }
-    // hs_div; the corrections of a quotient that is 0 lose its sign.
+    // hs_div; the corrections of a zero quotient lose its sign.
     HS_FN_MEMBER f32 div(f32 a, f32 b) {
         least = hs_least(least, fabsf(b));
         const f32 q = quotient(a, b);
         return a == 0.0f ? a * b : q;
     }
-    // hs_absdiv. Divisors of eps or more only count, so it is eps that must not be too small.
+    // hs_absdiv. Only divisors of at least eps count, so eps must not be too small.
     HS_FN_MEMBER f32 absdiv(f32 a, f32 b, f32 eps) {
         least = eps;
         const f32 q = fabsf(quotient(a, b));
         return fabsf(b) < eps ? 0.0f : q;
     }
-    // Whether a result may be wrong. A NaN is none of the extremes and gives a NaN.
+    // True if a result may be wrong. A NaN is none of the extremes and gives a NaN.
     HS_FN_MEMBER bool rare() const {
         const f32 limit = 1LL << 60;
         return !(most <= limit) || !(least >= 1.0f / limit) || bits < 2 * hs_bits(1.0f / limit) - 1;
@@ -193,7 +196,7 @@ template <class T> struct hs_linear {
     static __device__ __forceinline__ T step(T acc, T v, T w) { return hs_fma(w, v, acc); }
 };
 
-// The value that a lowest and a highest element has, the identities of max and min.
+// The lowest and the highest value of an element: the identities of max and min.
 template <class T> HS_FN T hs_lowest() { return (T)hs_limits<T>::lo; }
 template <class T> HS_FN T hs_highest() { return (T)hs_limits<T>::hi; }
 template <> __device__ __forceinline__ f32 hs_lowest<f32>() { return -(f32)HS_INFINITY; }
@@ -202,8 +205,8 @@ template <> __device__ __forceinline__ f64 hs_lowest<f64>() { return -(f64)HS_IN
 template <> __device__ __forceinline__ f64 hs_highest<f64>() { return (f64)HS_INFINITY; }
 
 // ---- planes and borders -----------------------------------------------------------------------------------------
-// One plane of an input: rows start..end of an image of height x width. Rows outside the image are held only for
-// HS_WRAP, which then prefers them.
+// One plane of an input: rows start..end of an image of height x width. Rows outside the image are
+// held only for HS_WRAP, which then prefers them.
 template <class T> struct hs_plane {
     const T* data;
     int height, width, start, end;
@@ -218,7 +221,7 @@ template <int BORDER> HS_FN int hs_map(int i, int n) {
     if (BORDER == HS_REPLICATE) return i < 0 ? 0 : n - 1;
     if (BORDER == HS_REFLECT101 && n == 1) return 0;
     if (BORDER == HS_REFLECT || BORDER == HS_REFLECT101) {
-        // One reflection is mostly enough, and spares the division.
+        // One reflection usually suffices, and avoids the division.
         const int edge = BORDER == HS_REFLECT, once = i < 0 ? -edge - i : 2 * n - 2 + edge - i;
         if ((u32)once < (u32)n) return once;
     }
@@ -228,17 +231,19 @@ template <int BORDER> HS_FN int hs_map(int i, int n) {
     return m < n ? m : (BORDER == HS_REFLECT ? 2 * n - 1 : 2 * n - 2) - m;
 }
 
-// The plane of an input that plane `plane` of the result reads, or -1 where the constant is read. `m` has the channels of the
-// result; depth and channels of the input; the channel that is read, or -1 for the plane's own; levels from level to level.
+// The plane of an input read by plane `plane` of the result, or -1 where the constant is read. `m`
+// has the channels of the result; depth and channels of the input; the channel to read, or -1 for
+// the plane's own; the stride of levels.
 template <int BORDER> HS_FN int hs_plane_read(int plane, const int (&m)[5], int offset) {
     const int z = m[0] == 1 ? plane : plane / m[0];
     const int level = hs_map<BORDER>(m[4] * z + offset, m[1]);
     return level < 0 ? -1 : level * m[2] + (m[3] < 0 ? plane - z * m[0] : m[3]);
 }
 
-// The held row that is read at image row y; `constant` tells that the constant is read instead. A tile may reach over
-// rows that no output pixel needs and that are not held: those are clamped into the window. An image is a plane, or a
-// chain of pixel operations: what has an extent, a window of rows, and pixels `at`.
+// The held row read at image row y; `constant` is set if the constant is read instead. A tile may
+// reach over rows that no output pixel needs and that are not held: those are clamped into the
+// window. An image is a plane, or a chain of pixel operations: anything with an extent, a window of
+// rows, and pixels `at`.
 template <int BORDER, class IMAGE> HS_FN int hs_row(const IMAGE& in, int y, bool& constant) {
     int r = y;
     constant = false;
@@ -250,7 +255,7 @@ template <int BORDER, class IMAGE> HS_FN int hs_row(const IMAGE& in, int y, bool
     return min(max(r, in.start), in.end - 1);
 }
 
-// The pixel read at (y, x): the slow way, for edges.
+// The pixel read at (y, x), without shortcuts: for edges.
 template <int BORDER_Y, int BORDER_X, class IMAGE, class T> HS_FN T hs_pixel(const IMAGE& in, int y, int x, T v) {
     bool constant;
     const int r = hs_row<BORDER_Y>(in, y, constant);
@@ -258,8 +263,8 @@ template <int BORDER_Y, int BORDER_X, class IMAGE, class T> HS_FN T hs_pixel(con
     return constant || c < 0 ? v : in.at(r, c);
 }
 
-// The row of an input of a chain that is row y of the chain: inputs may hold different rows, wrapped ones beyond the image
-// or those that they are copies of.
+// The row of an input of a chain that corresponds to row y of the chain: inputs may hold different
+// rows, wrapped ones beyond the image or those that they copy.
 template <class T> HS_FN int hs_held(const hs_plane<T>& in, int y) {
     if (y < in.start || y >= in.end) {
         y = (y - in.start) % in.height;
@@ -268,7 +273,8 @@ template <class T> HS_FN int hs_held(const hs_plane<T>& in, int y) {
     return min(y, in.end - 1);
 }
 
-// The row of an image of so many rows that row y is: itself, or what a row beyond the image is a copy of.
+// The row of an image of `rows` rows that row y denotes: itself, or the row copied beyond the
+// image.
 HS_FN int hs_row_of(int y, int rows) {
     if (y < 0 || y >= rows) {
         y %= rows;
@@ -321,7 +327,8 @@ HS_FN void hs_load_block(const hs_plane<T>& in, int y, int x, int y1, bool align
     }
 }
 
-// The same of an image whose first row is that of all rows: the edge repeated, where there are fewer columns.
+// The same for an image of a single row, which repeats; the edge is repeated if there are fewer
+// columns.
 template <class T, int R, int C>
 HS_FN void hs_repeat_row(const hs_plane<T>& in, int x, bool aligned, T (&v)[R][C]) {
     constexpr int A = hs_lanes<T>(C);
@@ -342,7 +349,7 @@ HS_FN void hs_repeat_row(const hs_plane<T>& in, int x, bool aligned, T (&v)[R][C
         for (int c = 0; c < C; ++c) v[r][c] = one[c];
 }
 
-// And of one whose first column is that of all columns.
+// The same for an image of a single column, which repeats.
 template <class T, int R, int C> HS_FN void hs_repeat_column(const hs_plane<T>& in, int y, int y1, T (&v)[R][C]) {
     const int last = min(y1, in.height) - 1;
 #pragma unroll

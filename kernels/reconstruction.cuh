@@ -1,25 +1,27 @@
-// Reconstruction by sweeps along lines, until a round of them changes nothing; see horus_core::ops::reconstruction. Pixels only grow, and
-// never beyond what they come to, in whatever order threads come: what is read of other lines may be old, and is read again in the next
-// round. A round in which no thread wrote has read every pixel as it is, and each of its neighbours.
+// Reconstruction by sweeps along lines, until a round changes nothing; see
+// horus_core::ops::reconstruction. Pixels only grow, never beyond their final values, whatever the
+// order of threads: a stale value of another line is read again in the next round. A round without
+// a write has read the current value of every pixel and of each of its neighbours.
 
 #ifdef HS_EMULATE
 template <class T> HS_FN T hs_seen(const T* p) { return *p; }
 #else
-// Of a line that another thread may be writing: not what a cache has kept since the last round.
+// A pixel of a line that another thread may be writing: not a value cached since the last round.
 template <class T> HS_FN T hs_seen(const T* p) { return *(const volatile T*)p; }
 #endif
 
 template <bool EROSION, class T> HS_FN bool hs_further(T a, T b) { return EROSION ? a < b : a > b; }
 
-// In an order of all numbers: a NaN is the lowest, by erosion the highest, and zeros have no sign.
+// A key in a total order: a NaN is the lowest, for erosion the highest, and zeros have no sign.
 template <bool EROSION, class T> HS_FN T hs_ordered(T v) { return v; }
 template <bool EROSION> HS_FN float hs_ordered(float v) { return v != v ? (EROSION ? HS_INFINITY : -HS_INFINITY) : v + 0.0f; }
 template <bool EROSION> HS_FN double hs_ordered(double v) { return v != v ? (double)(EROSION ? HS_INFINITY : -HS_INFINITY) : v + 0.0; }
 
-// Pass 0 begins with what the marker has within the mask; a block takes THREADS * EACH pixels. The passes after it sweep along the axes
-// from `first` on, of levels, rows and columns, each up and down: a thread has a line. A pixel takes what its neighbours behind it have:
-// of the 13 bits of `neighbours` the 9 of the level, the 3 of the row or the 1 of the column before it, and those opposite on the way
-// back. `changed` is set by whoever finds that a round is not the last.
+// Pass 0 starts with the marker within the mask; a block takes THREADS * EACH pixels. The following
+// passes sweep along the axes from `first` on, of levels, rows and columns, each up and down: a
+// thread takes a line. A pixel grows from its neighbours behind it: of the 13 bits of `neighbours`
+// the 9 of the previous level, the 3 of the previous row or the 1 of the previous column, and those
+// opposite on the way back. `changed` is set by any thread that finds another round necessary.
 template <bool EROSION, int THREADS, int EACH, class T>
 HS_FN void hs_reconstruct(
     int pass, const T* marker, const T* mask, T* out, int* changed, int count, int first, int depth, int height, int width, int neighbours) {
@@ -38,10 +40,10 @@ HS_FN void hs_reconstruct(
     const i64 thread = (i64)blockIdx.x * THREADS + threadIdx.x;
     if (length == 1 || thread >= count / length) return;
     const int line = (int)thread, across = axis == 2 ? height : width;
-    // Where it begins: the row or the level, and the place in it.
+    // Its origin: the row or the level, and the place in it.
     const int outer = line / across, inner = line - outer * across;
     const int z = axis == 0 ? 0 : outer, y = axis == 0 ? outer : axis == 1 ? 0 : inner, x = axis == 2 ? 0 : inner;
-    // Which neighbours lie behind, and how far from the pixel straight behind.
+    // The neighbours behind, and their distances from the pixel straight behind.
     const int places = axis == 0 ? 9 : axis == 1 ? 3 : 1, sign = back ? -1 : 1;
     int away[9], found = 0;
     for (int k = 0; k < places; ++k) {
@@ -57,7 +59,7 @@ HS_FN void hs_reconstruct(
     for (int k = 1; k < length; ++k) {
         const int behind = at;
         at += step;
-        // Nobody else writes this line.
+        // No other thread writes this line.
         const T had = out[at], most = hs_ordered<EROSION>(mask[at]);
         T v = had;
         for (int j = 0; j < found; ++j) {

@@ -1,8 +1,9 @@
-// Reductions in the fixed order of horus_core::ops::reduce: segments of 1024 elements, of which element i goes to lane
-// i mod 64; every lane accumulates in order, then lanes are combined in halves, then segments from the first to the last.
+// Reductions in the fixed order of horus_core::ops::reduce: segments of 1024 elements, of which
+// element i goes to lane i mod 64; every lane accumulates in order, then lanes are combined in
+// halves, then segments from the first to the last.
 
-// From compute capability 9.0 on, a kernel can be launched while the one before it runs: that one lets it begin, and it
-// waits for what that one writes.
+// From compute capability 9.0 on, a kernel can be launched while its predecessor runs: the
+// predecessor allows it to begin, and it waits for the predecessor's writes.
 HS_FN void hs_let_next_begin() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
@@ -29,8 +30,9 @@ template <int HOW, class A, class T> HS_FN A hs_value(T v, A mean) {
     return d * d;
 }
 
-// A segment is reduced by a warp, whose threads have two lanes each: thread t has lanes t and t + 32. These combine all
-// lanes in halves; the result is in thread 0. All threads of the warp must come here.
+// A segment is reduced by a warp, whose threads have two lanes each: thread t has lanes t and t +
+// 32. These combine all lanes in halves; the result is in thread 0. All threads of the warp must
+// come here.
 template <int HOW, class A> HS_FN A hs_halves(A low, A high) {
     A v = hs_combine<HOW, A>(low, high);
 #pragma unroll
@@ -38,7 +40,8 @@ template <int HOW, class A> HS_FN A hs_halves(A low, A high) {
     return v;
 }
 
-// A segment of `count` elements from `p`, by the warp's threads 0 <= t < 32; the result is in thread 0.
+// A segment of `count` elements from `p`, by the warp's threads 0 <= t < 32; the result is in
+// thread 0.
 template <int HOW, class A, class T> HS_FN A hs_segment(const T* p, int count, int t, A mean) {
     constexpr int EACH = HS_SEGMENT / 32;
     A low = hs_identity<HOW, A>(), high = low;
@@ -63,7 +66,8 @@ template <int HOW, class A, class T> HS_FN A hs_segment(const T* p, int count, i
     return hs_halves<HOW, A>(low, high);
 }
 
-// A row of `count` elements from `p`, by a warp: its segments from left to right. The result is in thread 0.
+// A row of `count` elements from `p`, by a warp: its segments from left to right. The result is in
+// thread 0.
 template <int HOW, class A, class T> HS_FN A hs_row(const T* p, i64 count, int t, A mean) {
     A total = hs_identity<HOW, A>();
 #pragma unroll 1
@@ -77,7 +81,8 @@ template <int HOW, class A, class T> HS_FN A hs_row(const T* p, i64 count, int t
 // The value of the warp's first thread, in all of them.
 template <class A> HS_FN A hs_from_first(A v) { return (A)__shfl_sync(~0u, v, 0); }
 
-// The smallest element of a row and the largest, as `hs_row` finds them; the results are in thread 0.
+// The smallest element of a row and the largest, as `hs_row` finds them; the results are in thread
+// 0.
 template <class A> HS_FN void hs_row_extremes(const A* p, i64 count, int t, A* found) {
     constexpr int EACH = HS_SEGMENT / 32;
     found[0] = hs_identity<HS_MIN, A>();
@@ -119,7 +124,8 @@ HS_FN void hs_add_moments(f64* all, int count, f64 sum, f64 squares) {
     all[2] = total;
 }
 
-// The moments of a row: each segment is kept in registers until its mean is known. The results are in thread 0.
+// The moments of a row: each segment is kept in registers until its mean is known. The results are
+// in thread 0.
 template <class T> HS_FN void hs_row_moments(const T* p, i64 count, int t, f64* found) {
     constexpr int EACH = HS_SEGMENT / 32;
     hs_no_moments(found);
@@ -142,7 +148,7 @@ template <class T> HS_FN void hs_row_moments(const T* p, i64 count, int t, f64* 
     }
 }
 
-// The column of an element if it is the one that is looked for, else infinity.
+// The column of an element if it equals the wanted value, else infinity.
 template <class T> HS_FN f64 hs_column_of(T v, f64 wanted, i64 column) {
     return hs_to<f64>(v) == wanted ? (f64)column : hs_highest<f64>();
 }
@@ -154,8 +160,8 @@ template <class T> HS_FN f64 hs_row_first(const T* p, i64 count, int t, f64 want
     return hs_halves<HS_MIN, f64>(at, at);
 }
 
-// The running sums of a row, by a warp: each thread runs over a chunk of 32 elements of a segment, which lies in `shared`, with
-// room for 33 of each chunk, so that the threads are at different banks.
+// The running sums of a row, by a warp: each thread runs over a chunk of 32 elements of a segment,
+// which lies in `shared`, with 33 elements per chunk, so that the threads access different banks.
 template <class T> HS_FN void hs_running(const T* p, i64 count, int t, f64* shared, f64* out) {
     f64 before = 0.0;
 #pragma unroll 1
@@ -173,7 +179,7 @@ template <class T> HS_FN void hs_running(const T* p, i64 count, int t, f64* shar
                 shared[33 * t + k] = sum;
             }
         }
-        // What comes after the last chunk adds 0.
+        // Elements after the last chunk add 0.
         f64 offset = 0.0, all = 0.0;
 #pragma unroll 8
         for (int k = 0; k < 32; ++k) {
@@ -193,9 +199,9 @@ template <class T> HS_FN void hs_running(const T* p, i64 count, int t, f64* shar
     }
 }
 
-// `planes` columns of `count` elements each, one after the other from `p`, by a block of WARPS warps: its warps reduce as
-// many segments at once, and thread 0, which has the result, takes them in order. `found` has room for one value of each
-// warp.
+// `planes` columns of `count` elements each, contiguous from `p`, by a block of WARPS warps: each
+// reduces a segment at a time, and thread 0, which has the result, combines them in order. `found`
+// holds one value per warp.
 template <int HOW, class A, int WARPS> HS_FN A hs_columns(const A* p, i64 count, int planes, A* found) {
     const int t = threadIdx.x % 32, warp = threadIdx.x / 32;
     A all = hs_identity<HOW, A>();
@@ -252,7 +258,7 @@ template <int HOW, class A, int WARPS, class F> HS_FN A hs_columns_of(F value, i
     return all;
 }
 
-// The extremes of `rows` rows of each plane, of which each has its smallest and its largest element.
+// The extremes of `rows` rows of each plane, from the smallest and the largest element of each row.
 template <class A, int WARPS> HS_FN void hs_fold_extremes(const A* p, i64 rows, int planes, A* found, A* out) {
     const A low = hs_columns_of<HS_MIN, A, WARPS>([=](i64 i) { return p[2 * i]; }, rows, planes, found);
     const A high = hs_columns_of<HS_MAX, A, WARPS>([=](i64 i) { return p[2 * i + 1]; }, rows, planes, found);
@@ -286,13 +292,14 @@ template <class A, int WARPS> HS_FN void hs_fold_moments(const A* p, i64 rows, i
 HS_FN int hs_bin(f64 v, f64 lo, f64 hi, int bins) {
     if (!(v >= lo && v <= hi)) return -1;
     const f64 at = (v - lo) / (hi - lo) * (f64)bins;
-    // As Rust converts: a NaN (an empty range) is bin 0.
+    // As in Rust's conversion, a NaN (an empty range) is bin 0.
     const int i = at >= (f64)bins ? bins - 1 : at > 0.0 ? (int)at : 0;
     return min(i, bins - 1);
 }
 
-// Counts `count` pixels in bins, of which a block of THREADS threads takes THREADS * EACH: with SHARED in shared memory
-// first. Counts are whole numbers below 2^53: the order of these additions does not matter.
+// Counts `count` pixels in bins. A block of THREADS threads takes THREADS * EACH pixels, with
+// SHARED in shared memory first. Counts are integers below 2^53: the order of these additions does
+// not matter.
 template <int THREADS, int EACH, bool SHARED, class T>
 HS_FN void hs_histogram(const T* in, i64 count, f64 lo, f64 hi, int bins, f64* out) {
     const i64 first = (i64)blockIdx.x * (THREADS * EACH), last = min(first + THREADS * EACH, count);
@@ -316,8 +323,8 @@ HS_FN void hs_histogram(const T* in, i64 count, f64 lo, f64 hi, int bins, f64* o
     }
 }
 
-// The pixels of a rectangle, by a warp: that of column i goes to lane i mod 64, lanes accumulate down the rows, and are then
-// combined in halves; the result is in thread 0. See horus_core::ops::tiles.
+// The pixels of a rectangle, by a warp: column i goes to lane i mod 64, lanes accumulate down the
+// rows, and are then combined in halves; the result is in thread 0. See horus_core::ops::tiles.
 template <int HOW, class A, class T>
 HS_FN A hs_rectangle(const T* p, i64 pitch, int height, int width, int t, A mean) {
     A low = hs_identity<HOW, A>(), high = low;
@@ -331,7 +338,8 @@ HS_FN A hs_rectangle(const T* p, i64 pitch, int height, int width, int t, A mean
     return hs_halves<HOW, A>(low, high);
 }
 
-// Rows p.row0 to p.row1 of a grid of rectangles, of one plane, by blocks of WARPS warps. All threads of a warp must come along.
+// Rows p.row0 to p.row1 of a grid of rectangles, of one plane, by blocks of WARPS warps. All
+// threads of a warp must take part.
 template <int HOW, class A, int WARPS, class P, class T>
 HS_FN void hs_tiles(const P& p, const T* in, A* out) {
     const int t = threadIdx.x % 32;

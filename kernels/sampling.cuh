@@ -1,4 +1,5 @@
-// Samples at positions that are pixels of other images; see horus_core::ops::sampling, whose arithmetic this is.
+// Samples at positions given by the pixels of other images; the arithmetic is that of
+// horus_core::ops::sampling.
 
 enum { HS_NEAREST, HS_LINEAR, HS_CUBIC, HS_SPLINE2, HS_SPLINE3, HS_SPLINE4, HS_SPLINE5 };
 
@@ -23,14 +24,14 @@ template <class F, int N, int M> HS_FN void hs_polynomials(const f64 (&c)[N][M],
     for (int k = 0; k < N; ++k) w[k] = hs_polynomial(c[k], divisor, t);
 }
 
-// The pixels of a line of n that are under a sample, or -1 where the constant is read, and their weights.
+// The pixels under a sample on a line of n, or -1 where the constant is read, and their weights.
 template <int HOW, class F> struct hs_taps {
     static constexpr int N = hs_sampling<HOW>::TAPS;
     int at[N];
     F t;
     F w[N];
 
-    // Whether the position is a number.
+    // Returns true if the position is not a NaN.
     template <int BORDER> HS_FN_MEMBER bool find(f64 position, int n) {
         if (!(position - position == 0.0)) return false;
         const f64 far = 1 << 30;
@@ -68,7 +69,7 @@ template <int HOW, class F> struct hs_taps {
     }
 };
 
-// What is sampled: planes, `plane` pixels from each other.
+// The sampled planes, `plane` pixels apart.
 template <class T> struct hs_sampled {
     const T* data;
     i64 plane;
@@ -78,7 +79,7 @@ template <class T> struct hs_sampled {
     }
 };
 
-// A sample in plane p, before it is rounded.
+// A sample in plane p, unrounded.
 template <int HOW, class T, class F>
 HS_FN F hs_in_plane(const hs_sampled<T>& in, i64 p, const hs_taps<HOW, F>& y, const hs_taps<HOW, F>& x, T v) {
     if constexpr (HOW == HS_LINEAR) {
@@ -103,8 +104,9 @@ HS_FN f32 hs_no_number(f32) { return HS_INFINITY - HS_INFINITY; }
 HS_FN f64 hs_no_number(f64) { return HS_INFINITY - HS_INFINITY; }
 template <class T> HS_FN T hs_no_number(T) { return (T)0; }
 
-// `count` samples of plane `out_plane` of the result, one for each thread: at a row and a column of its own, and with VOLUME at a level.
-// `channels` are those of the image, whose extent is depth x height x width.
+// `count` samples of plane `out_plane` of the result, one per thread: at its own row and column,
+// with VOLUME also at a level. `channels` are those of the image, whose extent is depth x height x
+// width.
 template <int HOW, int BORDER, bool VOLUME, int THREADS, class T, class C>
 HS_FN void hs_remap(const T* data, i64 plane, int depth, int height, int width, int channels, const C* levels, i64 levels_plane,
                     const C* rows, i64 rows_plane, const C* columns, i64 columns_plane, i64 count, T* out, i64 out_plane, T v) {

@@ -1,9 +1,11 @@
-// Steps of a loop over tiles: each thread has a column of R pixels in registers, and all threads what is around theirs in shared memory.
-// Pixels near the edges of a tile are computed as well, from whatever is beyond: step by step, fewer of them are right. Those that the
-// last step leaves right are stored.
+// Steps of a loop over tiles: each thread has a column of R pixels in registers; shared memory
+// holds the surrounding ones. Pixels near the edges of a tile are computed as well, from arbitrary
+// values beyond: each step leaves fewer of them correct. Those that are correct after the last step
+// are stored.
 
-// The columns of a tile whose first pixel of this thread is (y, x): of an image that is read with a border. Pixels that are not held
-// are of no use to anybody: they are any others. `inside` tells that all of the tile is held.
+// The columns of a tile whose first pixel of this thread is (y, x), of an image that is read with a
+// border. Pixels that are not held are never used: their values are arbitrary. `inside` promises
+// that the whole tile is held.
 template <int BORDER, class T, int R>
 HS_FN void hs_load_column(const hs_plane<T>& in, int y, int x, bool inside, T v, T (&u)[R][1]) {
     if (inside) {
@@ -16,19 +18,19 @@ HS_FN void hs_load_column(const hs_plane<T>& in, int y, int x, bool inside, T v,
     }
 }
 
-// Whether ROWS x COLS pixels from (y0, x0) on are inside the image, and held.
+// Returns true if ROWS x COLS pixels from (y0, x0) on are inside the image, and held.
 template <int ROWS, int COLS, class T> HS_FN bool hs_holds(const hs_plane<T>& in, int y0, int x0) {
     return y0 >= max(0, in.start) && y0 + ROWS <= min(in.height, in.end) && x0 >= 0 && x0 + COLS <= in.width;
 }
 
-// Shows the other threads a column.
+// Publishes a column to the other threads.
 template <int PITCH, class T, int R> HS_FN void hs_show_column(T* here, const T (&u)[R][1]) {
 #pragma unroll
     for (int r = 0; r < R; ++r) here[r * PITCH] = u[r][0];
 }
 
-// Pixels beyond the edge of the image follow from those inside, in a tile of ROWS x COLS pixels from (y0, x0) on. What follows from
-// pixels that are not in the tile is read by nobody.
+// Derives pixels beyond the edge of the image from those inside, in a tile of ROWS x COLS pixels
+// from (y0, x0) on. Nothing reads values derived from pixels outside the tile.
 template <int BORDER, int ROWS, int COLS, int PITCH, class T, int R>
 HS_FN void hs_continue_column(const T* tile, T* here, int y0, int x0, int y, int x, int height, int width, T v, T (&u)[R][1]) {
 #pragma unroll

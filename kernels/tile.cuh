@@ -1,4 +1,5 @@
-// Tiles of an input in shared memory, borders resolved, so that everything computed from them knows of no border.
+// Tiles of an input in shared memory, with borders resolved, so that code that reads them needs no
+// border handling.
 
 #ifdef HS_EMULATE
 template <int BYTES> HS_FN void hs_copy_async(void* shared, const void* global) { memcpy(shared, global, BYTES); }
@@ -25,13 +26,14 @@ template <class T> struct hs_element<T, false> {
     static __device__ __forceinline__ void copy(T* s, const T* g) { *s = *g; }
 };
 
-// ROWS x COLS elements inside the image, all of them held, from pixel (y0, x0) on: copied from a plane ...
+// ROWS x COLS elements inside the image, all of them held, from pixel (y0, x0) on: copied from a
+// plane ...
 template <int ROWS, int COLS, int PITCH, int THREADS, class T>
 HS_FN void hs_fill_tile(T* s, const hs_plane<T>& in, int y0, int x0, bool aligned) {
     constexpr int V = 16 / (int)sizeof(T), VECTORS = COLS / V;
     const T* g = in.row(y0) + x0;
     if (aligned) {
-        // No copy waits for another: unrolled, it would be more code, and as many instructions.
+        // No copy waits for another: unrolling would give more code, and as many instructions.
 #pragma unroll 1
         for (int i = threadIdx.x; i < ROWS * VECTORS; i += THREADS) {
             const int r = i / VECTORS, c = (i - r * VECTORS) * V;
@@ -68,9 +70,9 @@ HS_FN void hs_fill_tile(T* s, const CHAIN& in, int y0, int x0, bool aligned) {
     }
 }
 
-// Starts loading ROWS x COLS elements whose first is image pixel (y0, x0) into `s`. The caller commits and waits.
-// `aligned` tells that every row of the image begins at a multiple of 16 bytes; x0, COLS and PITCH are multiples of 16
-// bytes by construction.
+// Starts loading ROWS x COLS elements whose first is image pixel (y0, x0) into `s`. The caller
+// commits and waits. `aligned` promises that every row of the image begins at a multiple of 16
+// bytes; x0, COLS and PITCH are multiples of 16 bytes by construction.
 template <int BORDER_Y, int BORDER_X, int ROWS, int COLS, int PITCH, int THREADS, class IMAGE, class T>
 HS_FN void hs_load_tile(T* s, const IMAGE& in, int y0, int x0, bool aligned, T v) {
     constexpr int V = 16 / (int)sizeof(T);
@@ -79,7 +81,7 @@ HS_FN void hs_load_tile(T* s, const IMAGE& in, int y0, int x0, bool aligned, T v
     if (y0 >= top && y0 + ROWS <= bottom && x0 >= 0 && x0 + COLS <= in.width) {
         hs_fill_tile<ROWS, COLS, PITCH, THREADS>(s, in, y0, x0, aligned);
     } else {
-        // Few blocks touch an edge: unrolled, this would be compiled slowly for nothing.
+        // Few blocks touch an edge: unrolling would only cost compile time.
 #pragma unroll 1
         for (int i = threadIdx.x; i < ROWS * COLS; i += THREADS) {
             const int r = i / COLS, c = i - r * COLS;
@@ -99,14 +101,15 @@ HS_FN u32 hs_upper(u32 a, u32 b) { return (u32)(((u64)a * b) >> 32); }
 HS_FN u32 hs_upper(u32 a, u32 b) { return __umulhi(a, b); }
 #endif
 
-// As hs_load_tile, with a size that is data: filters that reach differently far share a binary.
+// As hs_load_tile, with a run-time size: filters of different reach share a binary.
 template <int BORDER_Y, int BORDER_X, int PITCH, int THREADS, class T>
 HS_FN void hs_load_loose_tile(T* s, const hs_plane<T>& in, int y0, int x0, int rows, int cols, bool aligned, T v) {
     constexpr int V = 16 / (int)sizeof(T);
     const int top = max(0, in.start), bottom = min(in.height, in.end);
     const bool inside = y0 >= top && y0 + rows <= bottom && x0 >= 0 && x0 + cols <= in.width, vectors = inside && aligned;
     const int across = vectors ? cols / V : cols;
-    // i / across is the upper half of i * (2^32 / across, rounded up), exactly for as many elements as a tile has.
+    // i / across is the upper half of i * (2^32 / across, rounded up), exactly for as many elements
+    // as a tile has.
     const u32 factor = 0xffffffffu / (u32)across + 1;
 #pragma unroll 1
     for (int i = threadIdx.x; i < rows * across; i += THREADS) {

@@ -1,13 +1,14 @@
 // Means of rectangles and ranks under footprints; see horus_core::ops::windowed.
 
-// What pixels are added up in, from a pixel; and the mean, or the sum where the count is 0.
+// A pixel as an accumulator; and the mean, or the sum where the count is 0.
 template <class A, class T> HS_FN A hs_total(T v) { return hs_to<A>(v); }
 template <class R> HS_FN R hs_over(f32 sum, i64 count) { return hs_to<R>(count == 0 ? sum : sum / (f32)count); }
 template <class R> HS_FN R hs_over(f64 sum, i64 count) { return hs_to<R>(count == 0 ? sum : sum / (f64)count); }
 template <class R> HS_FN R hs_over(i32 sum, i64 count) { return hs_over<R>((f64)sum, count); }
 
-// Sums of `k` values of each of `lines` lines, which are `apart` from each other, for `n` results of a line: by doubling, in `from` and
-// `other`, lines of `pitch`, which are used up. Each thread of a block of THREADS adds to its own results. All threads come along.
+// Sums of `k` values of each of `lines` lines, which are `apart` from each other, for `n` results
+// per line: by doubling, in `from` and `other`, lines of `pitch`, which are overwritten. Each
+// thread of a block of THREADS adds to its own results. All threads take part.
 template <int THREADS, class A>
 HS_FN void hs_add_up(A* from, A* other, int lines, int pitch, int apart, int k, int n, A* to, int to_pitch) {
     for (int power = 1, done = 0;; power *= 2) {
@@ -37,13 +38,15 @@ struct hs_reach {
     int up, down, left, right;
 };
 
-// The extent of an image, and which rows its buffer holds; rows that are computed, and where those of the result begin.
+// The extent of an image, and the rows held by its buffer; the rows to compute, and the first row
+// of the result.
 struct hs_around_rows {
     int height, width, start, end, row0, row1, out_start;
 };
 
-// The mean of `tall` x `wide` pixels, `up` of them above and `left` to the left, for a tile of HIGH x BROAD pixels of the result, from rows that
-// are added up FLIGHT at a time. Shared memory holds two buffers of these, and two of the sums of rows.
+// The mean of `tall` x `wide` pixels, `up` of them above and `left` to the left, for a tile of HIGH
+// x BROAD pixels of the result, from rows that are added up FLIGHT at a time. Shared memory holds
+// two buffers of these, and two of the sums of rows.
 template <class A, int BORDER, int THREADS, int HIGH, int BROAD, int FLIGHT, class T, class R>
 HS_FN void hs_box(hs_plane<T> in, const hs_around_rows& p, int up, int tall, int left, int wide, T constant, i64 count,
                   int across, R* out) {
@@ -63,7 +66,8 @@ HS_FN void hs_box(hs_plane<T> in, const hs_around_rows& p, int up, int tall, int
         __syncthreads();
         hs_add_up<THREADS>(a, b, flight, line, 1, wide, broad, sums + first * BROAD, BROAD);
     }
-    // Columns are added up as one line, of what is beside the image, too; the sums of rows are used up, so results go where rows were.
+    // Columns are added up as one line, including those beside the image; the row sums are
+    // consumed, so results overwrite the rows.
     for (int i = threadIdx.x; i < rows * (BROAD - broad); i += THREADS) {
         const int l = i / (BROAD - broad), x = i - l * (BROAD - broad);
         sums[l * BROAD + broad + x] = (A)0;
@@ -76,7 +80,8 @@ HS_FN void hs_box(hs_plane<T> in, const hs_around_rows& p, int up, int tall, int
     }
 }
 
-// The sum of `k` values in the same order, by one thread: sums of powers of two wait for their neighbours.
+// The sum of `k` values in the same order, by one thread: sums of powers of two wait for their
+// neighbours.
 template <class A, class F> HS_FN A hs_line_sum(int k, const F& value) {
     A total = (A)0;
     for (int power = 1, done = 0; power <= k && power > 0; power *= 2) {
@@ -94,7 +99,8 @@ template <class A, class F> HS_FN A hs_line_sum(int k, const F& value) {
     return total;
 }
 
-// The same mean where shared memory has no room for a line: a thread adds up all pixels of its rectangle.
+// The same mean where shared memory cannot hold a line: a thread adds up all pixels of its
+// rectangle.
 template <class A, int BORDER, int THREADS, class T, class R>
 HS_FN void hs_box_alone(hs_plane<T> in, const hs_around_rows& p, int up, int tall, int left, int wide, T constant, i64 count,
                         R* out) {
@@ -109,7 +115,7 @@ HS_FN void hs_box_alone(hs_plane<T> in, const hs_around_rows& p, int up, int tal
     out[(i64)(y - p.out_start) * p.width + x] = hs_over<R>(sum, count);
 }
 
-// Numbers in the order of pixels: by value, -0 before +0, NaNs last; and the pixel of one.
+// Keys in the order of pixels: by value, -0 before +0, NaNs last; and the pixel of a key.
 HS_FN u32 hs_key(u8 v) { return v; }
 HS_FN u32 hs_key(u16 v) { return v; }
 HS_FN u32 hs_key(u32 v) { return v; }
@@ -139,8 +145,9 @@ template <> __device__ __forceinline__ f64 hs_of_key<f64, u64>(u64 key) {
     return v;
 }
 
-// The pixel in place `place` of the order of those under a footprint of `count` spans (row, first column, one past the last): two bits
-// of its number at a time, of which a pass over the footprint counts how many pixels have each. A block has HIGH x BROAD pixels.
+// The pixel of rank `place` under a footprint of `count` spans (row, first column, one past the
+// last). Each pass over the footprint counts pixels by two bits of their keys, and so determines
+// two bits of the result. A block has HIGH x BROAD pixels.
 template <int BORDER, int HIGH, int BROAD, class T>
 HS_FN void hs_rank(hs_plane<T> in, const hs_around_rows& p, const int* spans, int count, hs_reach reach, u32 place, T constant,
                    int across, T* out) {
@@ -148,7 +155,7 @@ HS_FN void hs_rank(hs_plane<T> in, const hs_around_rows& p, const int* spans, in
     const int y = p.row0 + (int)(blockIdx.x / across) * HIGH + (int)threadIdx.x / BROAD;
     if (x >= p.width || y >= p.row1) return;
     typedef decltype(hs_key(constant)) K;
-    // Whether all that is read is in the image, and held.
+    // True if all pixels read are in the image, and held.
     const bool inside = x >= reach.left && x + reach.right < p.width && y - reach.up >= max(p.start, 0) &&
                         y + reach.down < min(p.end, p.height);
     K found = 0;
@@ -169,7 +176,7 @@ HS_FN void hs_rank(hs_plane<T> in, const hs_around_rows& p, const int* spans, in
                 for (int dx = from; dx < to; ++dx) counts(hs_pixel<BORDER, BORDER>(in, y + dy, x + dx, constant));
             }
         }
-        // Numbers that are less by the bits before are none of these three.
+        // Keys that are smaller by the preceding bits are none of these three.
         K digit = 0;
         if (place >= with0) {
             place -= with0;

@@ -12,7 +12,7 @@ out=$(realpath -m "${1:-$target/book}")
 mdbook=$(command -v mdbook || true)
 if [ -z "$mdbook" ]; then
   mdbook=$target/mdbook/bin/mdbook
-  # Without optimisation, and without what serves a book: compiling takes longer than building it.
+  # Without optimisation and the server: compiling takes longer than building the book.
   [ -x "$mdbook" ] || CARGO_TARGET_DIR=$target/mdbook cargo install mdbook --quiet --locked --version 0.5.4 --debug \
     --no-default-features --features search --root "$target/mdbook"
 fi
@@ -34,12 +34,12 @@ def beside(match):
     if path.is_relative_to(root / "docs/book"):
         return match[0]
     name = path.relative_to(root)
-    # What is read as it is: mdbook would take other names for those of pages and of programs.
+    # Files served verbatim: mdbook would treat their own names as pages or programs.
     names = {".md": name.with_suffix(".txt"), ".rs": f"{name}.txt"}
     copy = pathlib.Path("repository") / names.get(name.suffix, f"{name}.txt" if path.is_dir() else name)
     (source / copy).parent.mkdir(parents=True, exist_ok=True)
     if path.is_dir():
-        # A folder is what is in it.
+        # A folder becomes a list of its entries.
         (source / copy).write_text("".join(f"{entry.name}\n" for entry in sorted(path.iterdir())))
     else:
         shutil.copy(path, source / copy)
@@ -60,7 +60,7 @@ END
 rm -rf "$out"
 "$mdbook" build --dest-dir "$out" "$stage"
 
-# Every page has what it says it has: links and pictures are files, and no directive is left.
+# Checks every page: links and pictures are files, and no directive is left.
 python3 - "$out" <<'END'
 import html.parser, pathlib, sys, urllib.parse
 

@@ -196,7 +196,7 @@ modes() {
   cat "$out/modes.md"
 }
 
-# As many of 1, 2, 4 (or of GPUS) as there are GPUs for.
+# Those of 1, 2, 4 (or of GPUS) for which there are enough GPUs.
 numbers_of_gpus() {
   local n there
   there=$(nvidia-smi -L | wc -l)
@@ -205,8 +205,8 @@ numbers_of_gpus() {
   done
 }
 
-# Runs a command as so many ranks, for so many seconds at most. NVLink's multicast stays off: it serves NCCL's reductions, which
-# Horus does not use, and where it goes wrong it takes along other users of the host.
+# Runs a command on a number of ranks, with a time limit in seconds. NVLink's multicast stays off: it serves NCCL's reductions,
+# which Horus does not use, and its failures affect other users of the host.
 on_ranks() {
   NCCL_NVLS_ENABLE=0 timeout "$2" mpirun --allow-run-as-root --bind-to none -n "$1" "${@:3}"
 }
@@ -251,7 +251,7 @@ scaling() {
     on_ranks "$n" 600 "$bin/horus-bench" --device cuda --op convrot,conv2d,convuv --size "${SIZES:-1024,4096}" \
       --mode naive,lazy,fused --from-host --runs "${RUNS:-5}" --budget "${BUDGET:-8}" --json "$out/scaling-$n.json" ||
       { echo "no result of $n ranks: failed, or cut off after 600 s"; failed=1; continue; }
-    # Binaries without MPI run as many times over instead.
+    # Binaries without MPI would run that many copies instead.
     grep -q "\"ranks\":$n," "$out/scaling-$n.json" || { echo "these binaries run as one rank (build them with MPI=1)"; return 1; }
   done
   python3 benches/plot.py "$out/scaling" "$out"/scaling-*.json && cat "$out/scaling.md" || failed=1
@@ -307,8 +307,8 @@ process() {
   return $failed
 }
 
-# What a user waits for, from picture to picture, and the floors: a process that makes a context and exits, and the bytes of
-# the result written alone. Warm: kernels are compiled. Binaries of another commit beside these: OLD=folder.
+# Time from picture to picture, and its floors: a process that only creates a context, and one that only writes the bytes of
+# the result. Warm: kernels are compiled. Binaries of another commit beside these: OLD=folder.
 user() {
   local failed=0 size to device name folder out
   local -a with

@@ -35,8 +35,8 @@ done
 export HOME=/tmp HORUS_PROFILE=default HORUS_THREADS=1
 net=10.77.0
 
-# What all hosts share, read-only: programs, pictures to begin with, each other's names, and what elsewhere is ssh: `agent HOST
-# COMMAND` runs a command on another host, with nothing of this one's environment.
+# Files shared by all hosts, read-only: programs, input pictures, host names, and a substitute for ssh: `agent HOST COMMAND`
+# runs a command on another host, without this one's environment.
 share() {
   mkdir /mnt/bin /mnt/assets
   mount --bind "$bin" /mnt/bin
@@ -79,7 +79,7 @@ set_up() {
       [ $tries -lt 100 ] || { echo "h$n does not start"; return 1; }
       init=$(cat "/proc/$!/task/$!/children" 2>/dev/null || true)
       init=${init// /}
-      # Before it has files of its own it sees those of h0.
+      # Before its own files are mounted it sees those of h0.
       [ -n "$init" ] && [ -e "/proc/$init/root/tmp/ready" ] && [ ! "/proc/$init/root/tmp" -ef /tmp ] && break
       sleep 0.05
     done
@@ -120,7 +120,7 @@ said=$(hosted uname -n 2>&1) || untested "a job fails: $(grep -m 1 '[a-z]' <<<"$
 [ "$(grep '^h[0-9]$' <<<"$said" | sort | tr '\n' ' ')" = "h0 h0 h1 h1 h2 " ] || untested "ranks are on other hosts: ${said//$'\n'/ }"
 
 job() { said=$(hosted "$@" 2>&1) || fail "$*: $said"; }
-# A job that is to end with one line about its error: `error ABOUT WORDS`.
+# A job that must end with one line about its error: `error ABOUT WORDS`.
 error() {
   local about=$1 status=0
   shift
@@ -193,7 +193,7 @@ for n in 1 2; do
 done
 passed "an error is told once, and other hosts keep no files"
 
-# Messages cost what they do between hosts only: the fewer hosts, the less.
+# Only messages between hosts have their cost: fewer hosts, lower cost.
 forecast() {
   /mnt/bin/convrot in/small.png x.png --theta-step 45 --dry-run-ranks 4 --ranks-per-host "$1" --latency 10000 |
     sed -n 's/^one after the other \([0-9]*\).*/\1/p'
@@ -230,6 +230,6 @@ dies() {
 }
 dies h2 openly
 hosts=h0:3,h1:2
-# Nothing tells the others but their own questions, which MPICH does not ask.
+# The others notice only by polling, which MPICH does not do.
 if [ "$open_mpi" = 1 ]; then dies h1 silently; fi
 passed "all checks passed in $SECONDS s"

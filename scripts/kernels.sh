@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 out=${1:-target/horus-kernels.bin}
 archs=${2:-80,90,100,120}
-# Nothing of this user's goes into the kernels.
+# The user's settings do not affect the kernels.
 for variable in $(compgen -e HORUS_); do
   [ "$variable" = HORUS_NVRTC ] || unset "$variable"
 done

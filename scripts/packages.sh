@@ -21,7 +21,7 @@ rm -rf "$work"
 mkdir -p "$work/user/src"
 for crate in "${crates[@]}"; do
   archive=$target/package/$crate-$version.crate
-  # Files as new as they are: those in an archive are of 2006, and Cargo would take what it compiled last time for theirs.
+  # Current time stamps: those in an archive are of 2006, and Cargo would reuse the previous build.
   tar -xzmf "$archive" -C "$work"
   size=$(stat -c %s "$archive")
   files=$(find "$work/$crate-$version" -type f | wc -l)

@@ -22,7 +22,7 @@ venv=$target/python-test
 "$venv/bin/pip" install --quiet --disable-pip-version-check -r horus-python/tests/requirements.txt
 "$venv/bin/pip" install --quiet --disable-pip-version-check --force-reinstall --no-deps "$wheels"/*.whl
 
-# Elsewhere, so that `import horus_image` is what was installed.
+# In another folder, so that `import horus_image` finds the installed package.
 here=$PWD/horus-python
 work=$target/python-work
 mkdir -p "$work"

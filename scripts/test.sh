@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# What the tests need beyond Rust: a C linker, a C++ compiler (runs the GPU kernels on the host), MPI and libclang (its
+# Requirements of the tests beyond Rust: a C linker, a C++ compiler (runs the GPU kernels on the host), MPI and libclang (its
 # bindings are generated), and the run-time compiler of CUDA, from PyPI.
 missing=()
 command -v cc >/dev/null || missing+=(gcc libc6-dev)
@@ -25,13 +25,13 @@ if [ -z "${HORUS_NVRTC:-}" ]; then
   export HORUS_NVRTC
 fi
 
-# Plans that tests look at follow from what is assumed of machines, not from what was measured on this one.
+# Tests inspect plans for the assumed machine, not for a measured profile of this one.
 export HORUS_PROFILE=default
 
-# All is compiled once and thrown away: incremental compilation and tables of lines only take time.
+# Everything is compiled once: incremental compilation and line tables only take time.
 export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=false
 
-# Runs a command under a heading, and says how long it took.
+# Runs a command under a heading, and prints its duration.
 step() {
   local begin=$SECONDS
   printf '\n== %s\n' "$*"
@@ -43,7 +43,7 @@ step cargo fmt --all --check
 step cargo clippy --workspace --all-targets --quiet -- -D warnings
 # Compiled here, run on a GPU by scripts/gpu.sh.
 step cargo clippy --workspace --test gpu --quiet -- -D warnings
-# Licences and sources of what Horus depends on, and what is known against it where the database can be had.
+# Licences and sources of the dependencies, and known advisories if the database is reachable.
 if command -v cargo-deny >/dev/null; then
   step cargo deny check licenses bans sources
   if cargo deny fetch db; then
@@ -60,11 +60,11 @@ mpi=(--workspace --features "horus-apps/mpi,horus-mpi/mpi,horus-apps/zarr")
 step cargo clippy "${mpi[@]}" --all-targets --quiet -- -D warnings
 step cargo test "${mpi[@]}" --test ranks --test mpirun \
   --test series_mpirun --test command_mpirun --test loops_mpirun
-# With stores, which programs do without otherwise.
+# With Zarr stores, a feature that is off by default.
 step cargo test "${mpi[@]}" --test command stores
-# The programs that those tests built, on several hosts; says so where this machine or this user cannot have them.
+# The programs that those tests built, on several hosts; reports if this machine or this user cannot run them.
 step scripts/hosts.sh "${CARGO_TARGET_DIR:-target}/debug"
 step scripts/book.sh
-# After all others, whose dependencies these use again.
+# Last, as these reuse the dependencies compiled before.
 step scripts/packages.sh
 step scripts/python_test.sh

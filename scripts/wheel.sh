@@ -31,5 +31,5 @@ if [ "$profile" = release ]; then
   export PATH=$venv/bin:$PATH
 fi
 "$venv/bin/pip" install --quiet --disable-pip-version-check "${packages[@]}"
-# One wheel is for all versions of Python: the interpreter only names it.
+# One wheel serves all versions of Python: the interpreter only names it.
 "$venv/bin/maturin" build --quiet --profile "$profile" --manifest-path horus-python/Cargo.toml --out "$out" "${how[@]}"

@@ -1,4 +1,4 @@
-//! What a detector's kernels cost to compile, without a GPU: plans each detector as a session with a GPU does, and
+//! Compile times of a detector's kernels, without a GPU: plans each detector as a session with a GPU does, and
 //! compiles every distinct kernel, one after the other and in several threads.
 //!
 //! `cargo run -p horus-apps --example cold -- [DETECTOR [SIZE [THREADS]]]`, with `HORUS_NVRTC` naming the compiler and

@@ -1,4 +1,4 @@
-//! Errors: each names the operation, the cause and, for a call of the user, where it was made.
+//! Errors: each names the operation, the cause and, for a call of the user, its source location.
 
 use std::fmt;
 use std::panic::Location;
@@ -8,36 +8,37 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::dtype::DType;
 use crate::shape::Shape;
 
-/// The result of everything that can fail in Horus.
+/// The result of every fallible function of Horus.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// The place in the user's program where an operation was recorded.
 pub type Site = &'static Location<'static>;
 
-/// Who reads messages: a programmer, or the user of a program, to whom a line of its source tells nothing.
+/// The reader of messages: a programmer, or the user of a program, to whom a line of its source
+/// means nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Audience {
-    /// Messages name calls, by their line, and values of Rust (`Depth::Eight`). The default.
+    /// Messages name source lines, and values in Rust (`Depth::Eight`). The default.
     Programmer,
-    /// Messages name no line, and options of the command line (`--depth 8`).
+    /// Messages name no source line, and options of the command line (`--depth 8`).
     User,
 }
 
-/// Whether [`Audience::set`] named users.
+/// Set if [`Audience::set`] named users.
 static USERS: AtomicBool = AtomicBool::new(false);
 
 impl Audience {
-    /// Says who reads the messages of this process.
+    /// Makes this the audience of the process.
     pub fn set(self) {
         USERS.store(self == Audience::User, Ordering::Relaxed);
     }
 
-    /// Who reads the messages of this process.
+    /// The audience of this process.
     pub fn now() -> Audience {
         if USERS.load(Ordering::Relaxed) { Audience::User } else { Audience::Programmer }
     }
 
-    /// What this audience is told, of the same thing in Rust and as options.
+    /// The wording for this audience: in Rust or as options.
     pub fn told<T>(self, rust: T, options: T) -> T {
         match self {
             Audience::Programmer => rust,
@@ -46,7 +47,7 @@ impl Audience {
     }
 }
 
-/// The end of a message: the call, for those who can do something with it.
+/// The end of a message: the call, for an audience that can act on it.
 pub struct At<S>(pub S);
 
 impl<S: fmt::Display> fmt::Display for At<S> {
@@ -58,22 +59,22 @@ impl<S: fmt::Display> fmt::Display for At<S> {
     }
 }
 
-/// Where an operation was recorded, as errors tell it: the line of the program in another language on whose behalf it was called, where
-/// that is known (`Handle::recorded_at`), else the call.
+/// The call that recorded an operation, as errors show it: the line of the program in another
+/// language that made it, if known (`Handle::recorded_at`), else the call in Rust.
 #[derive(Clone, Copy, Debug)]
 pub struct Recorded {
     /// The call in Rust.
     pub site: Site,
-    /// The line of the other program.
+    /// The line of a program in another language.
     pub line: Option<SourceLine>,
 }
 
-/// A line of a program that is not written in Rust.
+/// A source line of a program in another language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SourceLine {
-    /// The name of its file.
+    /// File name.
     pub file: &'static str,
-    /// The line, the first being 1.
+    /// Line number, from 1.
     pub line: u32,
 }
 
@@ -83,7 +84,7 @@ impl From<Site> for Recorded {
     }
 }
 
-/// The same call on behalf of the same line.
+/// Equal if the call and the line are equal.
 impl PartialEq for Recorded {
     fn eq(&self, other: &Recorded) -> bool {
         std::ptr::eq(self.site, other.site) && self.line == other.line
@@ -99,7 +100,7 @@ impl fmt::Display for Recorded {
     }
 }
 
-/// Anything that can go wrong. Its `Debug` is its message, which is what `fn main() -> Result<()>` prints.
+/// All errors of Horus. The `Debug` output is the message, as `fn main() -> Result<()>` prints it.
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -115,7 +116,7 @@ pub enum Error {
         /// The user's call.
         site: Site,
     },
-    /// An image or a filter without a single element.
+    /// An image or a filter without elements.
     #[error("{op}: size {shape} has no pixels{}", At(*site))]
     Empty {
         /// The operation.
@@ -130,12 +131,12 @@ pub enum Error {
     Parameter {
         /// The operation.
         op: &'static str,
-        /// What is wrong with which parameter.
+        /// The parameter and its fault.
         message: String,
         /// The user's call.
         site: Site,
     },
-    /// Images of two sessions met in one operation.
+    /// Images of two sessions in one operation.
     #[error("{op}: the images belong to different sessions{}", At(*site))]
     ForeignImage {
         /// The operation.
@@ -156,35 +157,39 @@ pub enum Error {
     /// A setting (environment variable, builder, command line) that cannot be honoured.
     #[error("{0}")]
     Config(String),
-    /// An earlier evaluation of this session panicked, or failed on one of several ranks: the images that it held are gone.
+    /// An earlier evaluation of this session panicked, or failed on one of several ranks: the
+    /// images that it held are lost.
     #[error("the session is unusable after an earlier error: {0}")]
     Lost(String),
-    /// The evaluation was ended by `Canceller::cancel`, or its deadline passed.
+    /// The evaluation was cancelled by `Canceller::cancel`, or its deadline passed.
     #[error("{0}")]
     Cancelled(Cause),
-    /// An observer or an explain sink asked for something that must wait until the evaluation that calls it is over.
+    /// An observer or an explain sink made a request that cannot be served before the evaluation
+    /// that calls it returns.
     #[error(
         "{what} from within an observer or an explain sink: the session is evaluating; wait until that has returned"
     )]
     Reentry {
-        /// What was asked for.
+        /// The request.
         what: &'static str,
     },
-    /// The session was opened before this process was forked: the threads that compute, and devices, stayed with the parent.
+    /// The session was opened before this process was forked: its threads and devices stayed with
+    /// the parent.
     #[error(
         "{what} after a fork: the image's session belongs to the parent process, whose threads and devices this one does not have; \
          make the image in a session of this process, or start processes by \"spawn\""
     )]
     Forked {
-        /// What was asked for.
+        /// The request.
         what: &'static str,
     },
-    /// An evaluation that failed had let go of an image that nobody held, and that operations recorded still read.
+    /// A failed evaluation had released an image that was no longer held but that recorded
+    /// operations still read.
     #[error("an image was lost in an evaluation that failed: {cause}{}", At(site))]
     ImageLost {
-        /// Where the image was recorded.
+        /// The call that recorded the image.
         site: Recorded,
-        /// What that evaluation met.
+        /// The error of that evaluation.
         cause: String,
     },
     /// The device failed in an operation.
@@ -194,7 +199,7 @@ pub enum Error {
         op: String,
         /// The device.
         device: String,
-        /// What the device said.
+        /// The device's error.
         source: DeviceError,
     },
     /// Communication between ranks failed.
@@ -207,34 +212,34 @@ pub enum Error {
         /// The reason.
         cause: String,
     },
-    /// A pass over a program or its plan left something that must not be: a defect of Horus.
+    /// A pass over a program or its plan violated an invariant: a defect of Horus.
     #[error("internal error: after the pass `{pass}`: {cause}; please report this")]
     Pass {
         /// The name of the pass.
         pass: &'static str,
-        /// What does not hold.
+        /// The violated invariant.
         cause: String,
     },
-    /// A plan that would read stale data was caught before it ran: a defect of Horus.
+    /// A plan that would read stale data, caught before it ran: a defect of Horus.
     #[error("internal error: plan step {step} ({text}): {cause}; please report this")]
     Plan {
         /// Index of the step.
         step: usize,
         /// The step, as `--explain` prints it.
         text: String,
-        /// What is wrong.
+        /// The fault.
         cause: String,
     },
 }
 
-/// Why an evaluation was ended before it was over.
+/// Reason for cancelling an evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Cause {
-    /// Somebody asked for it.
+    /// Requested by the program.
     #[error("cancelled")]
     Asked,
-    /// It would have taken too long.
+    /// The deadline passed.
     #[error("the deadline has passed")]
     Deadline,
 }
@@ -246,7 +251,7 @@ impl fmt::Debug for Error {
 }
 
 impl Error {
-    /// A [`Error::Parameter`].
+    /// An [`Error::Parameter`].
     pub fn parameter(op: &'static str, message: impl Into<String>, site: Site) -> Error {
         Error::Parameter { op, message: message.into(), site }
     }
@@ -262,18 +267,19 @@ impl Error {
     }
 }
 
-/// What a device can say.
+/// Errors of devices.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeviceError {
-    /// There is no room for another buffer.
+    /// Memory for another buffer is exhausted.
     #[error("out of memory: {bytes} bytes needed, {}", bound.beside(*bytes, *used))]
     OutOfMemory {
         /// The requested size.
         bytes: usize,
-        /// Bytes in use by this program, as far as whoever refused counts them; 0 if it does not.
+        /// Bytes in use by this program, as counted by the allocator that refused; 0 if it does not
+        /// count.
         used: usize,
-        /// What bounds the memory.
+        /// The limit of the memory.
         bound: MemoryBound,
     },
     /// The device does not implement a kernel for this type.
@@ -287,14 +293,14 @@ pub enum DeviceError {
     /// The driver, its run-time compiler or a library of its vendor reported an error.
     #[error("{0}")]
     Driver(String),
-    /// The arguments of a call do not fit together: a range outside its buffer, memory of another device, images that a
-    /// kernel cannot read. The call had no effect.
+    /// The arguments of a call do not match: a range outside its buffer, memory of another device,
+    /// images that a kernel cannot read. The call had no effect.
     #[error("invalid argument: {0}")]
     Argument(String),
     /// A size exceeds what the device can address or launch.
     #[error("{0}")]
     Limit(String),
-    /// The device reached a state that it should not be able to reach: a defect of Horus.
+    /// The device reached an impossible state: a defect of Horus.
     #[error("internal error: {0}; please report this")]
     Internal(String),
     /// An exchange with the devices of other ranks failed.
@@ -302,54 +308,55 @@ pub enum DeviceError {
     Communication(#[from] CommError),
 }
 
-/// What bounds a memory.
+/// Limits of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MemoryBound {
-    /// A GPU's memory, which other programs may use too.
+    /// A GPU's memory, possibly shared with other programs.
     Gpu {
-        /// Bytes that are free.
+        /// Free bytes.
         free: usize,
-        /// Bytes that it has.
+        /// Total bytes.
         total: usize,
     },
-    /// A setting of the user.
+    /// A setting.
     Setting {
         /// The environment variable, such as `HORUS_GPU_MEMORY`.
         name: &'static str,
-        /// The bytes that it allows.
+        /// Allowed bytes.
         bytes: usize,
     },
-    /// The memory of the host that the setting `HORUS_HOST_MEMORY` allows.
+    /// Host memory, within the setting `HORUS_HOST_MEMORY`.
     Host {
-        /// The bytes that it allows.
+        /// Allowed bytes.
         bytes: usize,
-        /// Whether that is by default: what was free, for the most part.
+        /// The limit is the default: most of the memory that was free.
         by_default: bool,
     },
-    /// A device that was given so many bytes.
+    /// A device created with a number of bytes.
     Device {
-        /// The bytes that it has.
+        /// The device's bytes.
         bytes: usize,
     },
-    /// What an operation may read and write at once, on the smallest device of all ranks.
+    /// Total bytes that an operation may read and write at once, on the smallest device of all
+    /// ranks.
     Images {
-        /// The bytes that images may take.
+        /// Bytes available for images.
         bytes: usize,
     },
-    /// The memory of this machine: what its system gives to a program.
+    /// This machine's memory, as the operating system grants it.
     Machine,
 }
 
 impl Error {
-    /// Whether there was not enough memory: of what was foreseen, nothing was read or computed.
+    /// Returns `true` if memory ran out. If planning found that out, nothing was read or computed.
     pub fn is_out_of_memory(&self) -> bool {
         matches!(self, Error::Device { source: DeviceError::OutOfMemory { .. }, .. })
     }
 }
 
 impl MemoryBound {
-    /// The bound, and what is in use within it.
+    /// The limit, and the bytes in use within it.
     fn beside(self, needed: usize, used: usize) -> String {
         match self {
             MemoryBound::Gpu { free, total } => {
@@ -382,7 +389,7 @@ impl MemoryBound {
 pub struct CommError(pub String);
 
 impl CommError {
-    /// With the rank and the operation.
+    /// Adds the rank and the operation.
     pub fn during(self, rank: usize, op: impl fmt::Display) -> Error {
         Error::Communication { rank, op: op.to_string(), cause: self.0 }
     }

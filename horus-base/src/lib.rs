@@ -1,5 +1,6 @@
-//! The ground that all crates of Horus stand on: pixel types and their arithmetic ([`dtype`]), sizes and border modes
-//! ([`shape`]), errors ([`error`]), warnings, and settings of the environment ([`settings`]).
+//! The foundation of all crates of Horus: pixel types and their arithmetic ([`dtype`]), sizes and
+//! border modes ([`shape`]), errors ([`error`]), warnings, and settings of the environment
+//! ([`settings`]).
 
 pub mod dtype;
 pub mod error;

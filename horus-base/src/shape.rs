@@ -1,18 +1,18 @@
-//! Extents, edge modes and row windows.
+//! Extents, border modes and row windows.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::mem::discriminant;
 use std::ops::Range;
 
-/// The extent of an image or a volume: levels, rows, columns and channels. In memory it is [planes](Shape::planes) of rows: those
-/// of the channels of level 0, then those of level 1, and so on.
+/// The extent of an image or a volume: levels, rows, columns and channels. In memory it consists of
+/// [planes](Shape::planes) of rows: the channels of level 0, then those of level 1, and so on.
 ///
-/// It is written `height x width`, after the depth if that is not 1, before the channels if these are not 1: `42x480x640` are 42
-/// levels of one channel, `480x640x3` is one level of three.
+/// It is written `height x width`, after the depth if that is not 1, before the channels if these
+/// are not 1: `42x480x640` is 42 levels of one channel, `480x640x3` is one level of three.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
-    /// Number of levels (slices); 1 of an image.
+    /// Number of levels (slices); 1 for an image.
     pub depth: usize,
     /// Number of rows.
     pub height: usize,
@@ -42,7 +42,7 @@ pub struct Region {
 }
 
 impl Region {
-    /// So many rows and columns from this row and column on.
+    /// The rectangle of `height` rows and `width` columns whose first pixel is at (`top`, `left`).
     pub const fn new(top: usize, left: usize, height: usize, width: usize) -> Region {
         Region { top, left, height, width }
     }
@@ -62,7 +62,7 @@ impl Region {
         self.left.saturating_add(self.width)
     }
 
-    /// Whether it has pixels, all of them in an image of this shape.
+    /// Returns `true` if it has pixels, all inside an image of this shape.
     pub const fn is_inside(self, shape: Shape) -> bool {
         self.height > 0 && self.width > 0 && self.bottom() <= shape.height && self.right() <= shape.width
     }
@@ -74,17 +74,20 @@ impl fmt::Display for Region {
     }
 }
 
-/// An axis of an image. What is reduced over an axis has an extent of 1 along it.
+/// An axis of an image. A reduction over an axis leaves an extent of 1 along it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Axis {
-    /// From row to row: over the rows, `height x width x channels` becomes `1 x width x channels` (numpy's axis 0).
+    /// From row to row: over the rows, `height x width x channels` becomes `1 x width x channels`
+    /// (numpy's axis 0).
     Rows,
-    /// From column to column: over the columns, it becomes `height x 1 x channels` (numpy's axis 1).
+    /// From column to column: over the columns, it becomes `height x 1 x channels` (numpy's axis
+    /// 1).
     Columns,
-    /// From channel to channel: over the channels, it becomes `height x width x 1` (numpy's last axis).
+    /// From channel to channel: over the channels, it becomes `height x width x 1` (numpy's last
+    /// axis).
     Channels,
-    /// From level to level of a volume: over the levels, `depth x height x width x channels` becomes
-    /// `1 x height x width x channels` (numpy's axis 0 of four).
+    /// From level to level of a volume: over the levels, `depth x height x width x channels`
+    /// becomes `1 x height x width x channels` (numpy's axis 0 of four).
     Depth,
 }
 
@@ -122,7 +125,7 @@ impl Shape {
         self
     }
 
-    /// The shape of an image: of one level.
+    /// The shape of an image, which has one level.
     pub const fn new(height: usize, width: usize, channels: usize) -> Shape {
         Shape { depth: 1, height, width, channels }
     }
@@ -132,12 +135,13 @@ impl Shape {
         Shape { depth, height, width, channels }
     }
 
-    /// Number of planes: a plane holds the rows of one channel of one level. Plane `z * channels + c` is channel `c` of level `z`.
+    /// Number of planes: a plane holds the rows of one channel of one level. Plane `z * channels +
+    /// c` is channel `c` of level `z`.
     pub const fn planes(self) -> usize {
         self.depth * self.channels
     }
 
-    /// The shape that both broadcast to (an extent of 1 is repeated), if there is one.
+    /// The shape to which both broadcast (an extent of 1 is repeated), if any.
     ///
     /// ```
     /// # use horus_core::{self as horus, prelude::*};
@@ -162,7 +166,7 @@ impl Shape {
         self.area() * self.planes()
     }
 
-    /// Whether any extent is zero.
+    /// Returns `true` if any extent is zero.
     pub const fn is_empty(self) -> bool {
         self.height == 0 || self.width == 0 || self.depth == 0 || self.channels == 0
     }
@@ -181,11 +185,13 @@ impl fmt::Display for Shape {
     }
 }
 
-/// The edge mode (border mode): which pixels an operation reads beyond the edge of an image. Letters show a row `abcd`
-/// and what is read around it. Constants are equal if their bits are, so that NaN equals itself.
+/// The border mode: the pixels that an operation reads beyond the edge of an image. Letters show a
+/// row `abcd` and the pixels read around it. Constants are equal if their bits are, so that NaN
+/// equals itself.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Border {
-    /// `dcb|abcd|cba`: mirrored about the centre of the edge pixel (scipy `mirror`, OpenCV `REFLECT_101`). The default.
+    /// `dcb|abcd|cba`: mirrored about the centre of the edge pixel (scipy `mirror`, OpenCV
+    /// `REFLECT_101`). The default.
     #[default]
     Reflect101,
     /// `cba|abcd|dcb`: mirrored about the edge itself (scipy and OpenCV `reflect`).
@@ -194,7 +200,8 @@ pub enum Border {
     Replicate,
     /// `bcd|abcd|abc`: periodic (scipy `grid-wrap`).
     Wrap,
-    /// `vvv|abcd|vvv`: a constant, converted to the image's type (scipy `grid-constant`). Exact for every element type.
+    /// `vvv|abcd|vvv`: a constant, converted to the image's type (scipy `grid-constant`). Exact for
+    /// every element type.
     Constant(f64),
 }
 
@@ -213,7 +220,7 @@ impl Hash for Border {
 }
 
 impl Border {
-    /// Its name in lower case, of a constant without the value.
+    /// Its name in lower case; for a constant, without the value.
     pub const fn name(self) -> &'static str {
         match self {
             Border::Reflect101 => "reflect101",
@@ -224,7 +231,8 @@ impl Border {
         }
     }
 
-    /// Maps coordinate `i` of a line of `n > 0` pixels to the pixel that is read there, or `None` where the constant is.
+    /// Maps coordinate `i` of a line of `n > 0` pixels to the pixel that is read there, or to
+    /// `None` for the constant.
     #[inline]
     pub fn map(self, i: isize, n: usize) -> Option<usize> {
         let len = n.cast_signed();
@@ -237,7 +245,7 @@ impl Border {
             Border::Wrap => i.rem_euclid(len),
             Border::Reflect101 if n == 1 => 0,
             Border::Reflect | Border::Reflect101 => {
-                // One reflection is mostly enough, and spares the division.
+                // One reflection usually suffices, and avoids the division.
                 let edge = isize::from(self == Border::Reflect);
                 let once = if i < 0 { -edge - i } else { 2 * len - 2 + edge - i };
                 if (0..len).contains(&once) {
@@ -269,8 +277,9 @@ impl fmt::Display for Border {
 
 /// The rows of an image that a local buffer holds, `start..end`.
 ///
-/// Rows `0..height` are the image's own. A window may reach beyond them only to hold *wrapped* rows: virtual row `y`
-/// then holds a copy of row `y mod height`, and is read by operations with [`Border::Wrap`] alone.
+/// Rows `0..height` are the image's own. A window may reach beyond them only to hold *wrapped*
+/// rows: virtual row `y` then holds a copy of row `y mod height`, and is read by operations with
+/// [`Border::Wrap`] alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Window {
     /// First row.
@@ -300,17 +309,17 @@ impl Window {
         if self.end > self.start { self.end.wrapping_sub(self.start).cast_unsigned() } else { 0 }
     }
 
-    /// Whether there are no rows.
+    /// Returns `true` if there are no rows.
     pub const fn is_empty(self) -> bool {
         self.end <= self.start
     }
 
-    /// Whether row `y` is held.
+    /// Returns `true` if row `y` is held.
     pub const fn contains(self, y: isize) -> bool {
         self.start <= y && y < self.end
     }
 
-    /// Whether every row of `other` is held.
+    /// Returns `true` if every row of `other` is held.
     pub const fn covers(self, other: Window) -> bool {
         other.is_empty() || (self.start <= other.start && other.end <= self.end)
     }

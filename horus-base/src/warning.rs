@@ -1,12 +1,13 @@
 //! Warnings: to the program's logger, or to standard error where it has none.
 //!
-//! A library installs no logger, as the program's own could not be installed after it. Without one the crate `log` drops all
-//! messages, an error that was never looked at among them.
+//! A library installs no logger, as the program could then not install its own. Without one the
+//! crate `log` drops all messages, including errors that were never checked.
 
 use std::fmt;
 use std::io::Write;
 
-/// Warns, with the arguments of [`format!`]: `log::warn!` if the program has a logger, else a line on standard error.
+/// Warns, with the arguments of [`format!`]: `log::warn!` if the program has a logger, else a line
+/// on standard error.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! warn {
@@ -15,7 +16,7 @@ macro_rules! warn {
     };
 }
 
-/// What [`warn!`](crate::warn) does on behalf of a module.
+/// Implements [`warn!`](crate::warn) for a module.
 #[doc(hidden)]
 pub fn tell(module: &'static str, message: fmt::Arguments<'_>) {
     match has_logger(log::logger(), log::max_level()) {
@@ -24,15 +25,16 @@ pub fn tell(module: &'static str, message: fmt::Arguments<'_>) {
     }
 }
 
-/// Prints a line to standard error in one write: ranks share it, and `eprintln` writes piece by piece.
+/// Prints a line to standard error in one write: ranks share it, and `eprintln` writes in pieces.
 #[doc(hidden)]
 pub fn print(line: fmt::Arguments<'_>) {
-    // A closed pipe is no reason to fail.
+    // A closed pipe is not an error.
     drop(std::io::stderr().write_all(format!("{line}\n").as_bytes()));
 }
 
-/// Whether the program installed a logger. Until it does, the level is `Off` and the logger is a unit of the crate `log`; one that
-/// was installed and switched off has something to write to.
+/// Returns `true` if the program installed a logger. Until then, the level is `Off` and the logger
+/// is a unit type of the crate `log`; a logger that was installed and then switched off is not a
+/// unit type.
 fn has_logger(logger: &dyn log::Log, level: log::LevelFilter) -> bool {
     level != log::LevelFilter::Off || size_of_val(logger) > 0
 }

@@ -1,4 +1,5 @@
-//! What a program needs. The crate `horus` adds its session, which chooses a device; examples here compile with this one's.
+//! The imports of a program. The crate `horus` adds its session, which chooses a device; examples
+//! here compile with this one's.
 
 pub use crate::dtype::{DType, Float, Pixel, Scalar};
 pub use crate::error::{Error, Result};

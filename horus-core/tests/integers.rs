@@ -1,5 +1,5 @@
-//! The types of integers: filters and statistics against numpy and scipy (`tests/goldens/integers.py`), and what arithmetic,
-//! conversions, tables, labels and coordinates make of their limits.
+//! Integer types: filters and statistics against numpy and scipy (`tests/goldens/integers.py`), and
+//! arithmetic, conversions, tables, labels and coordinates at their limits.
 
 use horus_core::comm::threads::ThreadComm;
 use horus_core::cpu::device::CpuDevice;
@@ -28,7 +28,8 @@ fn session() -> Session {
     Session::on(Box::new(CpuDevice::new(Some(2)).unwrap())).build().unwrap()
 }
 
-/// What `compute` gives on one rank, and that it gives the same on three, whose devices have memory of their own.
+/// The result of `compute` on one rank, checked to be the same on three, whose devices have their
+/// own memory.
 fn on_ranks<R: PartialEq + std::fmt::Debug + Send>(compute: impl Fn(&Session) -> R + Sync) -> R {
     let alone = compute(&session());
     let all = ThreadComm::run(3, |comm| {
@@ -100,7 +101,7 @@ fn filters_and_statistics_are_those_of_scipy() {
     for_each_integer!(filters_and_statistics);
 }
 
-/// The limits of all types, their neighbours, halves between them, and what is beyond.
+/// The limits of all types, their neighbours, halves between them, and values beyond.
 fn edges() -> Vec<f64> {
     let powers = [0, 7, 8, 15, 16, 24, 31, 32, 53].map(|bits| 2f64.powi(bits));
     let around = powers.into_iter().flat_map(|p| [-1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5].map(|d| p + d));
@@ -108,7 +109,7 @@ fn edges() -> Vec<f64> {
     both.chain([0.0, -0.0, 2.5, 1e30, -1e30, f64::INFINITY, f64::NEG_INFINITY, f64::NAN]).collect()
 }
 
-/// The limits of an integer type, by whole numbers.
+/// The limits of an integer type, as integers.
 fn limits(dtype: DType) -> Option<(i128, i128)> {
     let bits = 8 * dtype.size() as u32;
     match dtype {
@@ -118,9 +119,9 @@ fn limits(dtype: DType) -> Option<(i128, i128)> {
     }
 }
 
-/// A number rounded to nearest, of two as near to the even one, and limited, by whole numbers; 0 for a NaN.
+/// A number rounded to nearest, ties to even, and clamped, in integer arithmetic; 0 for a NaN.
 fn rounded(v: f64, (low, high): (i128, i128)) -> i128 {
-    // Twice a number below 2^100 is a whole number and a half.
+    // Twice a number below 2^100 is an integer and a half.
     let v = if v.is_nan() { 0.0 } else { v.clamp(-1e25, 1e25) };
     let below = v.floor() as i128;
     let part = v - v.floor();
@@ -144,7 +145,7 @@ fn conversions_from<S: Pixel>(_: &str) {
             }
         }
     }
-    // Those of the values that the type has, or the nearest to them; longer than any vector.
+    // Values representable in the type, or the nearest ones; longer than any vector.
     let pixels: Vec<S> = edges().into_iter().map(S::from_f64).collect();
     assert!(pixels.len() > 128);
     to::<S, u8>(&pixels);
@@ -162,7 +163,7 @@ fn every_type_converts_to_every_other_at_all_limits() {
     for_each_type!(conversions_from);
 }
 
-/// A function of whole numbers.
+/// A function of integers.
 type Exact = fn(i128, i128) -> i128;
 
 fn arithmetic_at_limits<T: Pixel>(name: &str) {
@@ -255,7 +256,7 @@ fn labels_of<L: Pixel>(name: &str) {
         let (sums, least) = s.get_all((parts.sum(), parts.min())).unwrap();
         (sums, least, labels.by_label(&labels, 3).counts().get().unwrap())
     });
-    // A label below 0 is 0 where there are no signs.
+    // A label below 0 becomes 0 in an unsigned type.
     let first = if L::LOWEST == L::ZERO { (407.0, 3) } else { (7.0, 2) };
     assert_eq!(sums, [first.0, 50.0, 5000.0 + f64::from(u32::MAX)], "{name}");
     assert_eq!((least, counts), (vec![1, 20, 5000], vec![first.1, 2, 2]), "{name}");

@@ -1,4 +1,5 @@
-//! Loops: the same bits as calling the step each time, on every device and number of ranks; and how they end.
+//! Loops: the same bits as calling the step each time, on every device and number of ranks; and how
+//! they end.
 
 use std::cell::Cell;
 use std::ops::ControlFlow;
@@ -50,7 +51,7 @@ fn each<S: LoopState>(mut state: S, steps: usize, step: impl Fn(&S) -> S) -> S {
     state
 }
 
-/// Programs of many kinds, as loops and as what they should be.
+/// Programs of many kinds, as loops and as unrolled references.
 fn programs(s: &Session, steps: usize, height: usize) -> Result<()> {
     let u = given(s, height, 13);
     let row = Image::from_fn(s, 1, 13, |_, x| x as f32);
@@ -77,7 +78,7 @@ fn programs(s: &Session, steps: usize, height: usize) -> Result<()> {
     check("constant", &|_| stored.clone())?;
     check("fill", &|u| u.zeros_like())?;
 
-    // Several images, which change places, and come together.
+    // Several images, which swap places.
     type Two = (Image<f32>, Image<f32>);
     let two = || (u.clone(), stored.clone());
     let swap = |(a, b): &Two| (b * 0.5, a.clone());
@@ -90,7 +91,7 @@ fn programs(s: &Session, steps: usize, height: usize) -> Result<()> {
         let got = s.iterate(two(), steps, step)?.state;
         let want = each(two(), steps, step);
         assert_eq!((bits(&got.0)?, bits(&got.1)?), (bits(&want.0)?, bits(&want.1)?), "{name}, {steps} steps");
-        // Twice the same to begin with.
+        // Equal initial images.
         let got = s.iterate((u.clone(), u.clone()), steps, step)?.state;
         let want = each((u.clone(), u.clone()), steps, step);
         assert_eq!(
@@ -100,7 +101,7 @@ fn programs(s: &Session, steps: usize, height: usize) -> Result<()> {
         );
     }
 
-    // Other types: a mask that grows within another, with a number that counts beside it.
+    // Other types: a mask that grows within another, with a counter.
     let seed = u.gt(12.0);
     let within = u.gt(3.0);
     let dilated = |m: &Image<bool>| m.convert::<f32>().correlate(&cross(), Border::Constant(0.0)).gt(0.2) & &within;
@@ -138,7 +139,7 @@ fn on_any_number_of_ranks() {
     }
 }
 
-/// After how many steps the change of a step falls below `eps`, looked at each time.
+/// The number of steps until the change of a step falls below `eps`, checked each time.
 fn steps_until(s: &Session, u: &Image<f32>, eps: f64, every: usize, most: usize, norm: Norm) -> (usize, f64) {
     let (mut u, mut steps) = (u.clone(), 0);
     loop {
@@ -220,7 +221,7 @@ fn a_state_can_be_watched_and_kept() {
                 }
                 assert_eq!(bits(&done.state).unwrap(), bits(&each(u.clone(), 25, step)).unwrap());
 
-                // Looked at with other operations, let go of, and with measurements under way.
+                // Observed with other operations, dropped, and with measurements in flight.
                 let mut means = Vec::new();
                 let until = Until::below(1e-9, 30).every(4);
                 let watched = s.iterate_watched(u.clone(), until, step, 6, |n, u| {
@@ -338,7 +339,7 @@ fn a_device_that_fails_in_a_loop_leaves_what_was_given() {
     }
 }
 
-/// A step, how the loop ended, and what its state is in the end.
+/// A step, the end of the loop, and its final state.
 fn ended(s: &Session, meanwhile: &dyn Fn(&Image<f32>)) -> (usize, Option<u64>, [Vec<u32>; 2]) {
     let u = given(s, 9, 13);
     let step = |(a, b): &(Image<f32>, Image<f32>)| {

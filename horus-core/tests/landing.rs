@@ -1,4 +1,4 @@
-//! What a device promises of copies to the host that are ordered and land later.
+//! Guarantees of a device about copies to the host that are ordered and land later.
 
 use horus_core::cpu::device::CpuDevice;
 use horus_core::device::Device;

@@ -1,4 +1,4 @@
-//! Operations that are made of others, against scikit-image and scipy (`tests/goldens/operations.py`).
+//! Composite operations, against scikit-image and scipy (`tests/goldens/operations.py`).
 
 use std::sync::Arc;
 
@@ -63,7 +63,7 @@ fn sizes_change_as_in_scikit_image() {
     for (height, width) in [(13, 20), (40, 21), (17, 80)] {
         let ours = grey.resize_antialiased(height, width).to_array().unwrap();
         let golden = plane::<f64>(&format!("resized_{height}x{width}"));
-        // Edges are sampled by other rules: the outermost pixels are left out.
+        // Edges are sampled by other rules: the outermost pixels are excluded.
         let inside = ndarray::s![1..height - 1, 1..width - 1];
         assert_close(ours.slice(inside), golden.slice(inside), 2e-6);
     }
@@ -95,7 +95,8 @@ fn volume_of<T: ndarray_npy::ReadableElement + Clone>(name: &str) -> Vec<T> {
     array.iter().cloned().collect()
 }
 
-/// A session of each kind that evaluates otherwise: whole, every operation by itself, and in strips of three ranks.
+/// A session of each kind of evaluation: whole, every operation by itself, and in strips of three
+/// ranks.
 fn everywhere<R: PartialEq + std::fmt::Debug + Send>(compute: impl Fn(&Session) -> R + Sync) -> R {
     let alone = compute(&session());
     let cpu = || Box::new(CpuDevice::new(Some(1)).unwrap());
@@ -143,7 +144,8 @@ fn labels_of_what_is_there_and_of_part_of_it() {
     assert!(vast.contains("has 2147483648 pixels; labels are i32, the limit is 2147483647"), "{vast}");
 }
 
-/// By `skimage.morphology.reconstruction` 0.26: with 4 neighbours and with 8, by dilation and, of what the marker lacks of 9, by erosion.
+/// By `skimage.morphology.reconstruction` 0.26: with 4 and 8 neighbours, by dilation and, on
+/// complements to 9, by erosion.
 #[test]
 fn reconstructions_are_those_of_scikit_image() {
     const MASK: [u8; 48] = [
@@ -184,7 +186,8 @@ fn reconstructions_are_those_of_scikit_image() {
     }
 }
 
-/// By labels: of the mask the components that the marker has a pixel of; above it, the same of what neither has.
+/// Reconstruction selects the components of the mask with a pixel of the marker; above the mask,
+/// the same on complements.
 #[test]
 fn masks_are_reconstructed() {
     let (h, w) = (40, 53);
@@ -233,7 +236,7 @@ fn what_cannot_be_reconstructed_is_told() {
     assert!(one.reconstruct(&other, Connectivity::FACES).check().is_err());
 }
 
-/// Where the goldens sample: levels, rows and columns.
+/// Sampling positions of the goldens: levels, rows and columns.
 fn places(s: &Session) -> [Image<f64>; 3] {
     let place = |a: f64, b: f64, c: f64| Image::from_fn(s, 17, 19, move |y, x| a * y as f64 - b * x as f64 - c);
     let columns = Image::from_fn(s, 17, 19, |y, x| 2.3 * x as f64 + 0.21 * y as f64 - 2.607);
@@ -291,14 +294,15 @@ fn coefficients_of_splines_are_those_of_scipy() {
                 let back = coefficients.remap::<f64>(&y, &x, how, border) - &image;
                 [coefficients, single.convert(), along, back].map(|image| image.to_vec().unwrap())
             });
-            // Coefficients are up to 11, sums of magnitudes up to 60; poles of SciPy's are differences, good to 2e-15.
+            // Coefficients are up to 11, sums of magnitudes up to 60; poles of SciPy's are
+            // differences, good to 2e-15.
             let [double, single, along] = [&ours[0], &ours[1], &ours[2]].map(|ours| far(ours, golden));
             assert!(double < 3e-13 && along < 3e-13, "{} {border}: {double:e}, {along:e}", how.name());
             assert!(single < 1e-4, "{} {border} in f32: {single:e}", how.name());
             let back = far(&ours[3], &[0.0; 31 * 40]);
             assert!(back < 3e-14, "{} {border} at whole positions: {back:e}", how.name());
         }
-        // Lines of one pixel along an axis are filtered along the other alone.
+        // Lines of one pixel along an axis are filtered along the other only.
         let golden: Vec<f64> = volume_of(&format!("coefficients_row_{order}"));
         let lines = everywhere(|s| {
             let row = Image::from_fn(s, 1, 40, |_, x| value(0, 30, x));
@@ -338,7 +342,7 @@ fn what_has_no_coefficients_of_its_own_keeps_its_pixels() {
 fn samples_at_positions_of_an_affine_map_are_its_samples() {
     let s = session();
     let image = Image::from_fn(&s, 31, 40, |y, x| noise(0, y, x) as u8);
-    // Whole quarters of a pixel, which both hold as they are.
+    // Quarters of a pixel, which both represent exactly.
     let map = [[0.75, -0.25, 3.5], [0.5, 1.25, -2.25]];
     let row = |m: [f64; 3]| Image::from_fn(&s, 20, 24, move |y, x| (m[0] * x as f64 + m[1] * y as f64 + m[2]) as f32);
     let (y, x) = (row(map[1]), row(map[0]));

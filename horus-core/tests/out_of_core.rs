@@ -1,4 +1,5 @@
-//! Pictures larger than memory: computed in bounded memory, by a process of its own that tells what it took at most.
+//! Pictures larger than memory: computed in bounded memory, by a child process that reports its
+//! peak.
 #![cfg(target_os = "linux")]
 
 use std::io::Write;
@@ -12,9 +13,9 @@ use horus_core::session::Session;
 
 const HEIGHT: usize = 10_000;
 const WIDTH: usize = 8_000;
-/// What images may take: a third of the picture, a thirteenth of what is computed of it.
+/// Limit for images: a third of the picture, a thirteenth of its intermediates.
 const MEMORY: usize = 24 << 20;
-/// What the process takes beside images: its code, threads, what decoders and encoders hold.
+/// Memory of the process besides images: its code, threads, decoders and encoders.
 const BESIDE: usize = 24 << 20;
 
 /// A map of grey values, written row by row.
@@ -34,7 +35,7 @@ fn peak() -> usize {
     line.trim().strip_suffix("kB").unwrap().trim().parse::<usize>().unwrap() << 10
 }
 
-/// The program: a filter, scaled by the range of what it makes.
+/// The program: a filter, scaled by the range of its result.
 fn run(input: &Path, output: &Path, memory: Option<usize>) {
     let builder = Session::on(Box::new(CpuDevice::new(Some(2)).unwrap()));
     let builder = memory.into_iter().fold(builder, |b, bytes| b.host_memory(bytes));
@@ -52,7 +53,7 @@ fn run(input: &Path, output: &Path, memory: Option<usize>) {
     println!("\nscale {} {}", scale.low.to_bits(), scale.high.to_bits());
 }
 
-/// What a child does; alone, nothing.
+/// The child process; without its variable, does nothing.
 #[test]
 fn child() {
     let Some(folder) = std::env::var_os("HORUS_TEST_FOLDER") else { return };

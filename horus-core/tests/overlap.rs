@@ -1,5 +1,5 @@
-//! Launches that compute their interior while borders travel: the same bits, the same messages, and plans that are caught
-//! when they are wrong.
+//! Launches that compute their interior during halo exchanges: the same bits, the same messages,
+//! and the detection of wrong plans.
 
 #[path = "conformance/harness.rs"]
 #[allow(dead_code, reason = "shared with the conformance tests, which use all of it")]
@@ -25,7 +25,7 @@ use horus_core::shape::{Border, Shape};
 use horus_testing::reference::{self, Image};
 use horus_testing::simulated::{Log, Simulated};
 
-/// Calls `f` with the device of a place, and what was asked of it if it is a simulated one.
+/// Calls `f` with the device of a place, and with its log if it is a simulated one.
 fn on_device<R>(place: Place, f: impl FnOnce(&dyn Device, &dyn Fn() -> Log) -> R) -> R {
     let cpu = CpuDevice::new(Some(1)).unwrap();
     if !place.separate {
@@ -41,7 +41,7 @@ fn with_device<R>(place: Place, f: impl FnOnce(&dyn Device) -> R) -> R {
     on_device(place, |device, _| f(device))
 }
 
-/// The ways that borders can go: host memory, devices through the host, from device to device.
+/// The paths of halos: host memory, devices through the host, from device to device.
 const WAYS: [(bool, bool); 3] = [(false, false), (true, false), (true, true)];
 
 fn place(ranks: usize, (separate, direct): (bool, bool), overlap: bool) -> Place {
@@ -57,7 +57,8 @@ fn taps(n: usize) -> Vec<f64> {
     (0..n).map(|i| ((i * 29 % 13) as f64 - 5.0) / 9.0).collect()
 }
 
-/// Filters in turn that reach further up than down, and a pixel operation that is computed on halos.
+/// A sequence of filters that reach further up than down, and a pixel operation that is computed on
+/// halos.
 fn chain(shape: Shape, border: Border) -> Program {
     let mut p = Program::default();
     let a = p.source(image(shape, DType::F32, 3));
@@ -66,14 +67,14 @@ fn chain(shape: Shape, border: Border) -> Program {
     let d = p.pixel_const(PixelOp::Mul, c, &[0.5]);
     let (row, column) = (Filter::row(taps(5)), Filter::column(taps(3)));
     let e = p.like(Op::Separable { row, column, border }, d);
-    // Two inputs of one launch, both with borders to come.
+    // Two inputs of one launch, both with pending halos.
     let f = p.like(Op::Correlate(Filter::dense(3, 3, taps(9)), border), e);
     let g = p.like(Op::Correlate(Filter::dense(3, 3, taps(9)), border), c);
     let h = p.pixel(PixelOp::Max, &[f, g]);
     p.wanted(&[h, d])
 }
 
-/// Filters in turn, nothing else.
+/// A sequence of filters, nothing else.
 fn filters(rounds: usize, height: usize, border: Border) -> Program {
     let mut p = Program::default();
     let mut a = p.source(image(Shape::new(height, 20, 1), DType::F32, 5));
@@ -87,7 +88,7 @@ fn reference(p: &Program) -> Vec<Image> {
     reference::evaluate(&p.graph, &|v| p.sources[v.0 as usize].clone())
 }
 
-/// What each rank gets from its plan, what it sent, and what its device was asked.
+/// Results, messages and the device's log of each rank for its plan.
 fn run(p: &Program, place: Place, plan: impl Fn(usize) -> Plan + Sync) -> Vec<(Vec<Image>, Load, Log)> {
     let on_rank = |comm: &dyn Communicator| {
         on_device(place, |device, log| {
@@ -132,7 +133,7 @@ fn the_interior_is_computed_while_borders_travel() {
         ]
     );
     assert_eq!((plan.counts().exchanges, plan.counts().launches), (2, 2), "parts are no launches of their own");
-    // Through the host, a device's first exchange is one of rows that are on the host still.
+    // Through the host, a device's first exchange is one of rows that are still on the host.
     let staged = planned(&p, place(4, (true, false), true), Partition::equal(4));
     assert_eq!((staged.counts().exchanges, begun(&staged)), (2, 1), "{staged}");
 }
@@ -222,7 +223,7 @@ fn a_rank_that_waits_at_once_meets_one_that_does_not() {
     }
 }
 
-/// The plan with an interior that stays less far away from the strip's edges.
+/// The plan with an interior that is closer to the strip's edges.
 fn with_interior(mut plan: Plan, reach: Halo) -> Plan {
     for step in &mut plan.steps {
         if let Action::Launch { part: Part::Interior(r) | Part::Edges(r), .. } = &mut step.action {
@@ -244,7 +245,7 @@ fn an_interior_that_reads_what_is_under_way_is_caught_and_would_be_wrong() {
             let wrong = with_interior(right.clone(), Halo { up, down, wrap: false });
             let caught = verify(&wrong).unwrap_err().to_string();
             assert!(caught.contains("launch     interior") && caught.contains("up to date"), "{caught}");
-            // Host memory is poisoned in debug builds alone.
+            // Host memory is poisoned only in debug builds.
             if way.0 || cfg!(debug_assertions) {
                 let results = run(&p, place, |_| wrong.clone());
                 let poisoned = results.iter().all(|(images, _, _)| *images != want);
@@ -285,7 +286,8 @@ fn a_plan_of_parts_with_a_step_left_out_or_too_early_is_caught() {
 
 #[test]
 fn messages_under_way_take_room_on_the_device() {
-    // Several planes: their borders are packed, and the packed ones stay until the exchange is finished.
+    // Several planes: their halos are packed, and the packed messages stay until the exchange is
+    // finished.
     let p = chain(Shape::new(120, 16, 3), Border::Reflect101);
     let (want, image) = (reference(&p), 120 * 16 * 3 * 4);
     let mut seen = [false; 3];

@@ -1,4 +1,5 @@
-//! One program on several ranks: what they send each other, and what they are told when they run different programs.
+//! One program on several ranks: messages between them, and errors of ranks that run different
+//! programs.
 
 use std::sync::Arc;
 
@@ -81,7 +82,8 @@ fn ranks_that_record_different_operations_are_told_which() {
 
 #[test]
 fn ranks_that_ask_for_different_things_are_told_which() {
-    // Rank 2 ends where the others go on, rank 0 opens a file where the others evaluate, and weights differ.
+    // Rank 2 ends where the others go on, rank 0 opens a file where the others evaluate, and
+    // weights differ.
     let ends = errors(3, |rank, s| if rank == 2 { Ok(()) } else { ramp(s, 4, 4).to_vec().map(drop) });
     assert!(ends[0].contains("rank 2 ended") && ends[1].contains("rank 2 ended"), "{ends:?}");
     let opens = errors(2, |rank, s| match rank {
@@ -111,7 +113,7 @@ fn connected_devices_copy_to_and_from_the_host_once() {
         Ok(image.to_vec()?.into_iter().map(f32::to_bits).collect())
     };
     let want = filtered(&session()).unwrap();
-    // Rooms of different size, in the last case too small to hold every image.
+    // Devices of different capacity, in the last case too small to hold every image.
     for room in [[1 << 20; 3], [1 << 20, 700_000, 1 << 21], [230_000, 240_000, 250_000]] {
         ThreadComm::run(3, |comm| {
             let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), room[comm.rank()]).with_fabric();
@@ -141,7 +143,8 @@ fn one_rank_that_cannot_reach_the_others_makes_all_go_through_the_host() {
     });
 }
 
-/// What programs of each kind leave on a session: filters and rotations, reductions, a loop, labels, a file.
+/// The effect of programs of each kind on a session: filters and rotations, reductions, a loop,
+/// labels, a file.
 fn all_kinds(s: &Session, file: &std::path::Path) -> Result<Vec<u64>> {
     let image = AnyImage::open(s, concat!(env!("CARGO_MANIFEST_DIR"), "/assets/small.png"))?.luminance();
     let mut result = image.zeros_like();
@@ -165,7 +168,7 @@ fn ranks_with_a_gpu_and_ranks_without_give_the_same_bits() {
     let folder = tempfile::tempdir().unwrap();
     let want = all_kinds(&session(), &folder.path().join("alone.npy")).unwrap();
     for ranks in 2..=5 {
-        // Which of the ranks has a device with memory of its own: some of them, others of them, all but one.
+        // The ranks whose devices have their own memory: some, others, all but one.
         for gpu in
             [|rank: usize| rank.is_multiple_of(2), |rank: usize| !rank.is_multiple_of(2), |rank: usize| rank != 1]
         {

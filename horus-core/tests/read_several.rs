@@ -1,4 +1,5 @@
-//! Several images read at once: the pixels of each, whatever device, mode and number of ranks; what is refused, what fails.
+//! Several images read at once: their pixels, for any device, mode and number of ranks; refusals
+//! and failures.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What observers and explain sinks may do with the session that calls them.
+//! Observers and explain sinks may use the session that calls them.
 
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use horus_testing::simulated::{LogHandle, Simulated};
 
 const LINK: Link = Link { latency: 1e-6, bandwidth: 1e9 };
 
-/// Runs `work` on a thread of its own, for at most a minute.
+/// Runs `work` on its own thread, for at most a minute.
 fn in_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let (done, finished) = mpsc::channel();
     std::thread::spawn(move || done.send(work()));
@@ -24,7 +24,7 @@ fn small(s: &Session, seed: usize) -> Image<f32> {
     Image::from_fn(s, 8, 8, |y, x| (y * 8 + x + seed) as f32)
 }
 
-/// What a caller in the middle of an evaluation holds, and what it saw.
+/// The images and observations of a caller during an evaluation.
 #[derive(Default)]
 struct Inside {
     held: Vec<Image<f32>>,
@@ -91,7 +91,7 @@ fn check(comm: Option<ThreadComm>, steps: bool) {
         assert!(matches!(e, Error::Reentry { .. }), "{e}");
         assert!(e.to_string().contains("observer"), "{e}");
     }
-    // What was recorded meanwhile is there, and what was dropped is not.
+    // Records made meanwhile exist, and dropped ones do not.
     for pair in inside.kept.chunks(2) {
         let doubled: Vec<f32> = (0..64).map(|i| 4.0 * ((i + 1) * (i + 1)) as f32).collect();
         assert_eq!(pair[0].to_vec().unwrap(), doubled);

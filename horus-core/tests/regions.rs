@@ -1,4 +1,4 @@
-//! Parts of images: what they are, on any number of ranks, and that only what they need is computed.
+//! Parts of images: their pixels on any number of ranks, without computing more than they need.
 
 use std::sync::{Arc, Mutex};
 
@@ -29,7 +29,7 @@ fn value(y: usize, x: usize) -> f32 {
     ((y * 131 + x * 71) % 257) as f32 * 0.37 - 20.0
 }
 
-/// Where a pixel before the first or after the last of `n` is read, as `numpy.pad` has it.
+/// The position that is read before the first or after the last of `n` pixels, as in `numpy.pad`.
 fn padded(mode: Border, i: isize, n: isize) -> Option<usize> {
     let inside = |i: isize| usize::try_from(i).ok().filter(|i| *i < n as usize);
     match mode {

@@ -1,4 +1,4 @@
-//! What a session keeps for programs that run again, and for images that turn out to be one.
+//! Reuse of plans for repeated programs, and merging of equal images.
 
 use std::panic::Location;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ fn a_program_that_runs_again_is_not_planned_again() {
             let mut kept = Vec::new();
             let mut planned = Vec::new();
             for n in 0..6 {
-                // Two programs in turns, which differ in a number.
+                // Two alternating programs that differ in a number.
                 for degrees in [30.0, 45.0] {
                     let (image, mean) = lines(&frame(&s, n), degrees).unwrap();
                     let (want, sum) = fresh(n, degrees);
@@ -138,7 +138,7 @@ fn handle(image: &Image<f32>) -> &Handle {
     all[0]
 }
 
-/// An image that was computed where the session computes.
+/// An image computed in place.
 fn computed(s: &Session, factor: f32) -> Image<f32> {
     let image = ramp(s, 9, 7) * factor;
     s.evaluate().unwrap();
@@ -149,7 +149,7 @@ fn both(a: &Image<f32>, b: &Image<f32>) -> [Image<f32>; 2] {
     [a.gauss_xy(1.0, 1.0, 0, 0) - b, a.max(b)]
 }
 
-/// Two images made of two others, and what makes them of others.
+/// Two images computed from two others, and the program for other inputs.
 fn repeatable(
     (a, b): (&Image<f32>, &Image<f32>),
     program: impl Fn(&Image<f32>, &Image<f32>) -> [Image<f32>; 2],
@@ -173,7 +173,7 @@ fn a_program_is_replayed_on_images_of_the_device() {
         };
         let mut kept = Vec::new();
         let before = s.stats();
-        // Both ways, one after the other, results of before among the inputs.
+        // Both orders, one after the other, with earlier results among the inputs.
         for (i, j) in [(1, 2), (2, 1), (0, 3), (3, 3), (1, 2)] {
             let found = s.repeat_on(&mut replay, &[handle(&images[i]), handle(&images[j])]).unwrap();
             if i == j {

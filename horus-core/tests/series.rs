@@ -1,4 +1,5 @@
-//! Programs that go round: each frame changes a state that the next one reads, and something small is looked at.
+//! Recurrent programs: each frame changes a state that the next one reads, and a small value is
+//! observed.
 
 use horus_core::comm::threads::ThreadComm;
 use horus_core::cpu::device::CpuDevice;
@@ -21,7 +22,7 @@ fn frame(s: &Session, k: usize) -> Image<f32> {
     Image::from_slice(s, HEIGHT, WIDTH, &pixels(k))
 }
 
-/// What moves in a frame, and the background after it.
+/// The moving pixels of a frame, and the background after it.
 fn step(f: &Image<f32>, background: &Image<f32>) -> Result<(Value<f64>, Image<f32>)> {
     let moving = f.absdiff(background).gt(0.2).convert::<f32>();
     Ok((moving.sum(), ((background * 0.95) + (f * 0.05))))
@@ -103,8 +104,8 @@ fn a_running_state_takes_the_memory_of_a_few_images() {
         let log = device.log();
         let s = Session::on(Box::new(device)).build().unwrap();
         assert_eq!(run(&s, look).unwrap(), expected());
-        // Frames that are collected are given to the session and stay with it on the host; the device has none of them
-        // longer than it reads them, and of the states at most the last.
+        // Collected frames are given to the session and stay on the host; the device holds each of
+        // them only while it is read, and at most the last of the states.
         assert!(log.get().peak <= 12 * BYTES, "{} images at once", log.get().peak / BYTES);
         assert!(log.get().bytes <= 2 * BYTES, "{} bytes left", log.get().bytes);
     }

@@ -1,4 +1,5 @@
-//! Series of pictures on one rank: order, errors of single pictures, the same bytes as picture by picture, bounds, ends.
+//! Series of pictures on one rank: order, errors of single pictures, the same bytes as picture by
+//! picture, bounds, ends.
 
 use std::cell::Cell;
 use std::fs;
@@ -27,7 +28,7 @@ fn sessions() -> Vec<Session> {
     all
 }
 
-/// Pictures `0.pgm`, `1.pgm`, ... of these sizes in `dir`, none like another.
+/// Pictures `0.pgm`, `1.pgm`, ... of these sizes in `dir`, all different.
 fn pictures(dir: &Path, sizes: &[(usize, usize)]) -> Vec<PathBuf> {
     let session = session(1);
     let write = |(i, &(h, w)): (usize, &(usize, usize))| {
@@ -155,7 +156,7 @@ fn a_picture_that_fails_is_told_in_its_place_and_the_others_go_on() {
         assert_eq!(entries(out.path()), ["0.png", "6.png"]);
         assert_eq!(items[1].picture.unwrap().0.width, 21, "it was read");
         assert_eq!(items[3].picture, None);
-        // What failed leaves nothing behind that a later look would meet.
+        // A failure leaves nothing behind that a later read would meet.
         session.evaluate().unwrap();
     }
 }
@@ -202,7 +203,8 @@ fn pictures_under_way_are_bounded_in_number_and_in_bytes() {
             let inputs = paths.iter().inspect(|_| taken.set(taken.get() + 1));
             let mut done = 0;
             let mut peak = 0;
-            // Results are bytes, too: as large as the pictures. Two are read before the size of one is known.
+            // Results are bytes, too: as large as the pictures. Two are read before the size of one
+            // is known.
             let series = session.series(inputs, |p| p.convert::<u8>() / 2).ahead(ahead).memory(memory);
             for item in series {
                 item.result.unwrap();
@@ -255,7 +257,7 @@ fn leaving_early_leaves_whole_files_only() {
         }
         // One that never began reads nothing.
         drop(session.series([dir.path().join("none")], operation).into_iter());
-        // The session lives.
+        // The session remains usable.
         assert!(operation(&AnyImage::open(&session, &paths[0]).unwrap()).sum().get().unwrap() > 0.0);
     }
 }

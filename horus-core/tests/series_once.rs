@@ -1,4 +1,5 @@
-//! An operation that is recorded once does to each picture what it does when it is called for each.
+//! An operation that is recorded once has the same effect on each picture as when it is called for
+//! each.
 
 use std::cell::{Cell, RefCell};
 use std::path::Path;
@@ -15,7 +16,7 @@ use horus_core::session::{Progress, Session};
 use horus_testing::faulty::Faulty;
 use horus_testing::simulated::Simulated;
 
-/// A picture with contents of its own; every third is larger, every fourth has 16 bits.
+/// A distinct picture; every third is larger, every fourth has 16 bits.
 fn picture(i: usize) -> Result<Picture> {
     let (width, height) = if i.is_multiple_of(3) { (40, 30) } else { (31, 17) };
     let deep = i.is_multiple_of(4);
@@ -101,7 +102,7 @@ fn an_operation_that_looks_is_called_for_each() {
     assert!(most.iter().all(|m| (m - 1.0).abs() < 1e-6), "{most:?}");
 }
 
-/// Pictures of one kind, and what becomes of them.
+/// Pictures of one kind.
 const ALIKE: [usize; 4] = [1, 2, 5, 7];
 
 fn sharp(smooth: &Image<f32>, p: &AnyImage) -> Image<f32> {

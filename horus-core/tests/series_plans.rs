@@ -1,4 +1,4 @@
-//! A series plans once for pictures of equal kind, also on a device of its own memory, whose images the planner watches.
+//! A series plans once for pictures of equal kind, even on a device whose own memory is limited.
 
 use horus_core::cpu::device::CpuDevice;
 use horus_core::io::{OpenOptions, Picture, SaveOptions, Scaling};

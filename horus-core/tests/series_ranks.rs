@@ -1,4 +1,4 @@
-//! Series of pictures on several ranks: in strips, and dealt.
+//! Series of pictures on several ranks: in strips, and distributed.
 
 use std::cell::RefCell;
 use std::fs;
@@ -77,7 +77,8 @@ fn pixels_are_the_same_on_any_number_of_ranks() {
             for item in session.series(paths.iter().map(own), operation) {
                 let pixels = item.result.unwrap();
                 results.push(pixels.iter().map(|v| v.to_bits()).collect());
-                // What the program evaluates between the pictures, all ranks evaluate at the same place.
+                // All ranks evaluate the program's own computations between the pictures at the
+                // same place.
                 sums += session.open(&paths[0]).unwrap().luminance().sum().get().unwrap();
             }
             assert!(sums > 0.0);
@@ -87,7 +88,7 @@ fn pixels_are_the_same_on_any_number_of_ranks() {
     }
 }
 
-/// Small pictures, which are dealt, and large ones, which are not.
+/// Small pictures, which are distributed, and large ones, which are not.
 #[test]
 fn files_are_the_same_on_any_number_of_ranks_dealt_or_in_strips() {
     let small = vec![(40, 33), (7, 60), (40, 33), (1, 1), (50, 20), (40, 33), (40, 33)];

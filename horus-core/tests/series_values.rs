@@ -1,4 +1,4 @@
-//! Series of which values are wanted.
+//! Series whose results are values.
 
 use std::path::PathBuf;
 use std::sync::Arc;

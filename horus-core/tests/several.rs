@@ -1,4 +1,5 @@
-//! Several results of one launch: the bits of one launch for each, on every device and number of ranks, and when they are joined.
+//! Several results of one launch: the bits of separate launches, on every device and number of
+//! ranks, and the conditions for joining.
 
 use std::sync::{Arc, Mutex};
 
@@ -51,7 +52,7 @@ fn bits<T: Pixel>(image: &Image<T>) -> Vec<u64> {
     image.to_vec().expect("pixels").into_iter().map(|v| v.to_f64().to_bits()).collect()
 }
 
-/// What some program makes: all of its results are wanted when the first is looked at.
+/// The results of a program: all of them are wanted when the first is read.
 fn program(s: &Session, shape: (usize, usize), which: usize) -> Bits {
     let (a, b) = (given(s, shape, 1), given(s, shape, 2));
     let [x, y] = sobel();
@@ -73,7 +74,7 @@ fn program(s: &Session, shape: (usize, usize), which: usize) -> Bits {
             let chosen = mask.select(&a, &b);
             vec![bits(&wide), bits(&narrow), bits(&mask.select(1.0f32, 0.0)), bits(&sum), bits(&chosen)]
         }
-        // Filters of filters: what one reads the other makes.
+        // Filters of filters: one reads the other's result.
         7 => {
             let once = a.correlate(&x, Border::Reflect);
             let (twice, other) = (once.correlate(&y, Border::Reflect), a.correlate(&y, Border::Reflect));
@@ -95,19 +96,19 @@ fn program(s: &Session, shape: (usize, usize), which: usize) -> Bits {
             let (left, right) = (turned(20.0), turned(-35.0));
             vec![bits(&left), bits(&right)]
         }
-        // A result that is an input, and one that is where the pixels are.
+        // A result that is an input, and one of pixel coordinates.
         11 => {
             let (copy, scaled) = (a.max(-1e9f32), a.max(-1e9f32) * 2.0);
             let smooth = (&a * &b).correlate(&x, Border::Replicate);
             let product = &a * &b;
             vec![bits(&copy), bits(&scaled), bits(&smooth), bits(&product)]
         }
-        // Results that are read by others, and what they all read, which nobody wants.
+        // Results with other readers, and a common input that is not wanted itself.
         12 => {
             let [density, by_a, by_b] = quotients(&a, &b);
             vec![bits(&density), bits(&by_a), bits(&by_b)]
         }
-        // Shifts of what is not stored.
+        // Shifts of a value that is not stored.
         13 => {
             let product = &a * &b;
             let [right, down] = [[0, 1], [1, 0]].map(|[y, x]| product.shift(0, y, x, Border::Wrap));
@@ -115,7 +116,8 @@ fn program(s: &Session, shape: (usize, usize), which: usize) -> Bits {
             drop((product, right, down));
             vec![bits(&sum), bits(&difference)]
         }
-        // Groups that would wait for each other: the second of each reads the first of the other, but for its neighbours.
+        // Groups that would wait for each other: the second of each reads the first of the other,
+        // except for its neighbours.
         _ => {
             let (p, q) = (&a + &b, (&a * 2.0).correlate(&x, Border::Wrap));
             let (u, v) = (q.correlate(&y, Border::Wrap) + &b, p.correlate(&y, Border::Wrap));

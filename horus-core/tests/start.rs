@@ -1,4 +1,4 @@
-//! Evaluations that run beside the program: what goes on meanwhile, and what does not.
+//! Evaluations concurrent with the program: calls that proceed meanwhile, and calls that wait.
 
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::sync::{Arc, Mutex};
@@ -15,10 +15,10 @@ use horus_testing::faulty::Faulty;
 use horus_testing::simulated::Simulated;
 
 const LONG: Duration = Duration::from_secs(60);
-/// Enough for a thread that does not wait to get past.
+/// Long enough for a thread that does not wait to pass.
 const MOMENT: Duration = Duration::from_millis(100);
 
-/// Runs `work` on a thread of its own, for at most a minute.
+/// Runs `work` on its own thread, for at most a minute.
 fn in_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let (done, finished) = channel();
     std::thread::spawn(move || done.send(work()));
@@ -41,7 +41,7 @@ fn pixel(seed: usize, y: usize, x: usize) -> f32 {
     ((y * 31 + x * 17 + seed) % 101) as f32
 }
 
-/// What the picture becomes, computed here.
+/// The expected result, computed here.
 fn want(seed: usize, f: impl Fn(f32) -> f32) -> Vec<f32> {
     (0..24 * 20).map(|i| f(pixel(seed, i / 20, i % 20))).collect()
 }
@@ -85,7 +85,7 @@ fn recording_goes_on_while_it_runs_and_looking_waits() {
         let passing = doubled.square();
         s.start();
         gate.wait_until_inside();
-        // In the middle of it: record, copy, drop, give pixels, ask.
+        // During the evaluation: record, copy, drop, give pixels, query.
         let more = &doubled + given(&s, 2);
         let copy = doubled.clone();
         drop((doubled, passing));
@@ -141,7 +141,7 @@ fn the_same_bits_on_any_number_of_ranks() {
                         false => builder(),
                         true => Session::on(Box::new(Simulated::new(cpu(), 1 << 20))),
                     };
-                    // Also flushes, while something is under way and not.
+                    // With flushes, during an evaluation and outside.
                     let s = builder.communicator(Arc::new(comm)).flush_limits(7, 1 << 20).build().unwrap();
                     assert!(program(&s, |image| image.session().start()).unwrap() == want, "{ranks} ranks");
                     assert!(program(&s, Image::start).unwrap() == want, "{ranks} ranks, single images");
@@ -320,7 +320,7 @@ fn a_panic_on_one_rank_ends_the_others() {
 #[test]
 fn observers_on_its_thread_may_record_and_start_but_not_look() {
     in_time(|| {
-        /// The image, what was made of it, and the errors of looking at it.
+        /// The image, its derivatives, and the errors of reading it.
         type Inside = (Option<Image<f32>>, Vec<Image<f32>>, Vec<Error>);
         let inside: Arc<Mutex<Inside>> = Arc::default();
         let mine = Arc::clone(&inside);
@@ -365,7 +365,7 @@ fn the_last_image_may_go_in_an_observer_on_its_thread() {
     });
 }
 
-/// An observer of which parts may not be shared, called once.
+/// An observer that is not `Sync`, called once.
 fn observer_once(
     f: impl FnOnce(horus_core::session::Progress<'_>) + Send + 'static,
 ) -> impl Fn(horus_core::session::Progress<'_>) + Send + Sync {
@@ -378,7 +378,7 @@ fn observer_once(
     }
 }
 
-/// Ranks of which only one thread may communicate.
+/// Ranks where only one thread may communicate.
 struct OneThread(ThreadComm);
 
 impl Communicator for OneThread {

@@ -1,4 +1,5 @@
-//! Statistics against numpy and scikit-image (`tests/goldens/statistics.py`), and on any number of ranks.
+//! Statistics against numpy and scikit-image (`tests/goldens/statistics.py`), and on any number of
+//! ranks.
 
 use horus_core::comm::threads::ThreadComm;
 use horus_core::cpu::device::CpuDevice;
@@ -38,7 +39,7 @@ fn session() -> Session {
     Session::on(Box::new(CpuDevice::new(Some(2)).unwrap())).build().unwrap()
 }
 
-/// What `compute` gives on one rank, and that it gives the same bits on up to five.
+/// The result of `compute` on one rank, checked to have the same bits on up to five.
 fn on_ranks<R: PartialEq + std::fmt::Debug + Send>(compute: impl Fn(&Session) -> R + Sync) -> R {
     let alone = compute(&session());
     for ranks in 2..=5 {
@@ -122,7 +123,7 @@ fn what_is_reduced_along_an_axis_broadcasts_and_carries_errors() {
     let image = Image::from_fn(&s, 3, 4, |y, x| (y * 10 + x) as f64);
     let centred = &image - image.over(Axis::Rows).mean();
     assert_eq!(centred.over(Axis::Rows).mean().to_vec().unwrap(), [0.0; 4]);
-    // What a mean is taken of takes it: no conversion stands in between.
+    // The reader of a mean converts it: no separate conversion remains.
     let floats = image.convert::<f32>();
     let (rows, planes) = (&floats - floats.over(Axis::Rows).mean(), &floats - floats.over(CHANNEL).mean());
     assert_eq!(rows.to_vec().unwrap(), centred.convert::<f32>().to_vec().unwrap());
@@ -152,7 +153,7 @@ fn median_of_a_film<T: Pixel + ReadableElement>(film: &str, golden: &str) {
             Image::of_all(s, &frames).median().to_array().unwrap()
         });
         let golden = plane::<f64>(&format!("{golden}_{count}"));
-        // Of bytes, NumPy's means are not rounded.
+        // NumPy does not round the means of bytes.
         let want = golden.mapv(T::from_f64);
         assert_eq!(ours, want, "{count} frames of {}", T::DTYPE);
     }
@@ -335,11 +336,12 @@ fn what_is_asked_together_takes_one_pass() {
         s.stats().made.launches - before
     };
     let expression = || &image * &image;
-    // One over the image, one over the results of rows; the product is not stored, because nobody holds it.
+    // One over the image, one over the results of rows; the product is not stored, because it has
+    // no handle.
     let (both, moments) = (expression().min_max(), expression().mean_and_variance());
     assert_eq!(launched(&|| assert_eq!(both.get().unwrap().0, 0.0)), 2);
     assert_eq!(launched(&|| assert!(moments.get().unwrap().1 > 0.0)), 2);
-    // And one for each that is picked out.
+    // And one for each that is selected.
     let extremes = |square: Image<f32>| (square.min_value(), square.max_value());
     let apart = extremes(expression());
     assert_eq!(launched(&|| assert_eq!(s.get_all((&apart.0, &apart.1)).unwrap(), both.get().unwrap())), 4);

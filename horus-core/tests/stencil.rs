@@ -1,5 +1,5 @@
-//! Filters of filters in one kernel: the bits of operations one by one, for every border, choice and number of ranks; and how many
-//! launches there are.
+//! Filters of filters in one kernel: the bits of separate operations, for every border, choice and
+//! number of ranks; and the number of launches.
 
 use std::sync::Arc;
 
@@ -199,7 +199,8 @@ fn what_filters_read_is_stored_or_not_as_requested() {
         assert_eq!(launches(Stencil::Pixel, program), 1, "{name}");
         assert_eq!(launches(Stencil::Tile, program), 1, "{name}");
     }
-    // What others read, and what is no filter of few taps, is stored in any case.
+    // An image with other readers, or read by something other than a filter of few taps, is always
+    // stored.
     let read_twice = |u: &Image<f32>| {
         let v = laplace(u);
         laplace(&v).median(horus_core::ops::neighbourhood::MedianSize::Three, Border::Wrap)

@@ -1,5 +1,5 @@
-//! Which threads a session computes on, that callers of any thread pool can share one, and that no order in which threads go on shows
-//! in a result.
+//! The threads that a session computes on, sharing by callers of any thread pool, and independence
+//! of results from thread scheduling.
 
 use std::cell::Cell;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
@@ -37,7 +37,7 @@ fn program(s: &Session, seed: usize) -> Result<f64> {
     Ok(smooth.sum().get()? + merged.variance().get()? + f64::from(range) + counts[3] as f64 + rows + columns)
 }
 
-/// Runs `work` on a thread of its own, for at most a minute.
+/// Runs `work` on its own thread, for at most a minute.
 fn in_time<T: Send + 'static>(what: &str, work: impl FnOnce() -> T + Send + 'static) -> T {
     let (done, finished) = mpsc::channel();
     std::thread::spawn(move || done.send(work()));
@@ -60,7 +60,7 @@ fn workers_of_another_pool_can_share_a_session() {
     }
 }
 
-/// The global pool can be built once: by whoever uses it first.
+/// The global pool can be built only once: by its first user.
 #[test]
 fn the_global_pool_is_left_alone() {
     for threads in [1, 2] {
@@ -69,7 +69,7 @@ fn the_global_pool_is_left_alone() {
     assert!(rayon::ThreadPoolBuilder::new().num_threads(1).build_global().is_ok(), "the global pool was in use");
 }
 
-/// Floats of magnitudes so different that every order of adding them gives another sum.
+/// Floats of such different magnitudes that every order of summation gives another sum.
 fn uneven(y: usize, x: usize) -> f32 {
     let h = (y * 4099 + x).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
     (h % 4096) as f32 / 3.0 * 2.0f32.powi((h >> 12) as i32 % 48 - 24) - 100.0
@@ -98,7 +98,7 @@ thread_local! {
     static ME: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
-/// Numbers that follow from a seed.
+/// Numbers derived from a seed.
 struct Random(u64);
 
 impl Random {
@@ -111,27 +111,27 @@ impl Random {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum At {
-    /// It goes on when it is its turn.
+    /// Waiting for its turn.
     Waiting,
-    /// It is its turn.
+    /// Running.
     Working,
-    /// In a call that may wait for evaluations, or beyond the program's end.
+    /// In a call that may wait for evaluations, or past the program's end.
     Away,
 }
 
-/// A scheduler: the threads of a program, and evaluations at each of their steps, go on one at a time, the next being whichever a seed
-/// says.
+/// A scheduler: the threads of a program, and evaluations at each of their steps, run one at a
+/// time, in an order derived from a seed.
 struct Turns {
     table: Mutex<(Random, Vec<At>)>,
     changed: Condvar,
-    /// All go on at once instead.
+    /// All run concurrently instead.
     free: bool,
 }
 
 impl Turns {
-    /// For so many threads; evaluations come behind them.
+    /// A scheduler for `threads` threads, followed by evaluations.
     fn new(seed: u64, threads: usize, free: bool) -> Turns {
-        // Nobody goes on before all threads are there.
+        // None runs before all threads have started.
         let mut at = vec![At::Working; threads];
         at.push(At::Away);
         Turns { table: Mutex::new((Random(seed), at)), changed: Condvar::new(), free }
@@ -159,7 +159,7 @@ impl Turns {
         drop(self.set(who, At::Away));
     }
 
-    /// A step of an evaluation, on the session's thread or on one of the program that came first.
+    /// A step of an evaluation, on the session's thread or on one of the program.
     fn evaluating(&self, evaluations: usize) {
         if let Some(me) = ME.get() {
             self.leave(me);
@@ -169,7 +169,7 @@ impl Turns {
     }
 }
 
-/// Leaves for good, also in a panic.
+/// Leaves for good, even in a panic.
 struct Leaving<'a>(&'a Turns, usize);
 
 impl Drop for Leaving<'_> {
@@ -199,7 +199,7 @@ fn paired((a, of_a): &Known, (b, of_b): &Known, how: usize) -> Known {
     }
 }
 
-/// A loop of at most so many steps, which ends when a step changes nothing.
+/// A loop of at most `most` steps, which ends when a step changes nothing.
 fn looped(s: &Session, (a, of_a): &Known, (b, of_b): &Known, most: usize) -> Known {
     let until = Until::below(0.5, most).every(1);
     let done = s.iterate(a.clone(), until, |u| (u - b).max(u.flip(Flip::Vertical))).expect("a loop");
@@ -218,7 +218,8 @@ fn looped(s: &Session, (a, of_a): &Known, (b, of_b): &Known, most: usize) -> Kno
     (done.state, state)
 }
 
-/// One thread: records, gives pixels, starts, copies, drops, loops, looks, and passes images on to others.
+/// One thread: records, gives pixels, starts, copies, drops, loops, reads, and passes images to
+/// others.
 fn steps(s: &Session, (turns, me): (&Turns, usize), mut held: Vec<Known>, passed: &Mutex<Vec<Known>>, seed: u64) {
     let random = &mut Random(seed);
     let passed = || passed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -271,7 +272,8 @@ fn steps(s: &Session, (turns, me): (&Turns, usize), mut held: Vec<Known>, passed
     }
 }
 
-/// Recording, dropping, giving pixels, starting and looking from several threads, and the steps of what they start, in any order.
+/// Recording, dropping, giving pixels, starting and reading from several threads, and the steps of
+/// started evaluations, in any order.
 #[test]
 fn thousands_of_interleavings_give_the_same_bits() {
     in_time("interleavings", || {
@@ -279,7 +281,7 @@ fn thousands_of_interleavings_give_the_same_bits() {
         for seed in 0..3000 {
             let random = &mut Random(seed);
             let threads = 1 + random.below(3);
-            // Some of them at once, as the system has it.
+            // Some of them concurrently, as the system schedules them.
             let turns = Arc::new(Turns::new(seed, threads, random.below(4) == 0));
             let mut builder = Session::sharing(Arc::clone(&device));
             if random.below(2) == 0 {

@@ -1,4 +1,5 @@
-//! Traces: when the device worked, on a row for every queue, beside what was predicted; and the times of each part.
+//! Traces: times of the device, in a row for every queue, beside the predicted ones; and the times
+//! of each part.
 
 use std::collections::HashMap;
 use std::num::NonZeroU8;
@@ -24,7 +25,7 @@ fn simulated() -> Box<dyn Device> {
     Box::new(Simulated::new(cpu(), 1 << 26))
 }
 
-/// A span as the viewers see it.
+/// A span in the viewers' format.
 #[derive(Clone, Debug)]
 struct Span {
     name: String,
@@ -75,7 +76,8 @@ fn blurred(session: &Session) -> Vec<f32> {
     Image::<f32>::worms(session, 128, 96).gauss(2.0).to_vec().unwrap()
 }
 
-/// Runs a program that is traced: the rows of the trace, and the texts of the steps, with how long it took.
+/// Runs a traced program; returns the rows of the trace, the texts of the steps, and the elapsed
+/// time.
 fn traced(builder: SessionBuilder) -> (Session, Rows, Vec<String>, f64) {
     let steps: Arc<Mutex<Vec<String>>> = Arc::default();
     let told = Arc::clone(&steps);
@@ -104,7 +106,7 @@ fn every_copy_and_launch_is_in_the_row_of_its_queue_under_the_text_of_its_step()
             assert!(spans.iter().any(|s| s.name == **step), "{step} is not in {queue}: {spans:?}");
         }
         assert!(spans.iter().all(|s| of_queue.contains(&&s.name)), "{queue}: {spans:?}");
-        // A simulated device does one after the other.
+        // A simulated device runs one operation at a time.
         assert!(spans.windows(2).all(|s| s[0].end <= s[1].start), "{queue}: {spans:?}");
         assert!(spans.iter().all(|s| s.start >= 0.0 && s.end <= wall), "{queue} within {wall}: {spans:?}");
     }
@@ -132,7 +134,7 @@ fn what_is_predicted_stands_beside_it() {
     let all = rows.iter().filter(|((p, _), _)| p == process).flat_map(|(_, row)| row);
     let (begin, end) = all.clone().fold((f64::MAX, f64::MIN), |(begin, end), s| (begin.min(s.start), end.max(s.end)));
     let predicted = session.stats().predicted.as_secs_f64() * 1e6;
-    // The rest is the host's, which begins them.
+    // The rest is the host's time to start them.
     assert!(end - begin > 0.0 && end - begin < predicted + 1.0, "{begin} to {end}: {predicted} us");
     assert!(all.clone().count() > 2 && all.map(|s| &s.name).all(|name| steps.contains(name)));
 }
@@ -191,7 +193,7 @@ fn parts_are_measured_if_somebody_asks() {
     assert!(more.upload > upload && more.kernels > kernels && more.download > download);
 }
 
-/// Two sessions on one device: each is told of its own work.
+/// Two sessions on one device: each sees only its own work.
 #[test]
 fn sessions_that_share_a_device_are_told_of_their_own_work() {
     let device: Arc<dyn Device> = Arc::new(cpu());

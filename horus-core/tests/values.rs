@@ -1,4 +1,4 @@
-//! What the public algebra computes, on images small enough to be checked by hand.
+//! Results of the public algebra, on images small enough to check by hand.
 
 use horus_core::cpu::device::CpuDevice;
 use horus_core::error::Result;

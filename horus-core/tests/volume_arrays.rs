@@ -21,7 +21,7 @@ fn goes_round<T: Element + PartialEq + std::fmt::Debug>(what: &str, array: Array
     let shape = volume.shape();
     assert_eq!((shape.depth, shape.height, shape.width, shape.channels), (d, h, w, 1), "{what}");
     assert_eq!(volume.to_volume_array().unwrap(), array, "{what}");
-    // Level by level in row-major order, which an array of any strides is iterated in.
+    // Level by level in row-major order, the iteration order of an array of any strides.
     assert_eq!(volume.to_vec().unwrap(), array.iter().copied().collect::<Vec<_>>(), "{what}");
     let any = Image::from_array_dyn(&s, array.into_dyn());
     assert_eq!(any.to_volume_array().unwrap(), array, "{what}");

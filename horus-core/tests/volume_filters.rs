@@ -1,4 +1,5 @@
-//! Filters of volumes against scipy (`tests/goldens/volumes.py`), and against the definition bit by bit.
+//! Filters of volumes against scipy (`tests/goldens/volumes.py`), and against the definition bit by
+//! bit.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Where the extremes of volumes are, and statistics of their labels: against plain loops, in every mode and on any number of ranks
-//! with the same bits.
+//! Positions of the extremes of volumes, and statistics of their labels: against plain loops, with
+//! the same bits in every mode and on any number of ranks.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use horus_core::plan::Mode;
 use horus_core::session::{Session, SessionBuilder};
 use horus_testing::simulated::Simulated;
 
-/// Rows enough for several blocks of labels, and not a multiple of them.
+/// Enough rows for several blocks of labels, and not a multiple of them.
 const SIZES: [[usize; 3]; 4] = [[4, 75, 6], [1, 40, 9], [5, 2, 3], [1, 1, 1]];
 
 fn builder(simulated: bool) -> SessionBuilder {
@@ -20,7 +20,7 @@ fn builder(simulated: bool) -> SessionBuilder {
     Session::on(device)
 }
 
-/// What `program` finds, in every mode, on 1 to 3 ranks.
+/// The result of `program`, checked to be the same in every mode, on 1 to 3 ranks.
 fn everywhere<R: PartialEq + std::fmt::Debug + Send>(program: impl Fn(&Session) -> R + Sync) -> R {
     let first = program(&builder(false).build().unwrap());
     for mode in [Mode::Naive, Mode::Lazy, Mode::Fused] {
@@ -70,7 +70,8 @@ fn extremes_are_where_loops_find_them_first() {
 #[test]
 fn ties_channels_and_nan() {
     let s = builder(false).build().unwrap();
-    // The first level that has it, and in it the first channel, though a later one has it in an earlier row.
+    // The first level that has it, and in it the first channel, though a later one has it in an
+    // earlier row.
     let levels = [[[9, 1], [9, 9]], [[9, 9], [1, 9]], [[1, 1], [1, 1]]];
     let array = |f: &dyn Fn(usize, usize, usize) -> u8| {
         ndarray::Array4::from_shape_fn((3, 2, 2, 2), |(z, y, x, c)| if c == 0 { 9 } else { f(z, y, x) })

@@ -1,5 +1,5 @@
-//! Volumes through the public interface: against plain loops over arrays, on any number of ranks and in every mode with the
-//! same bits.
+//! Volumes through the public interface: against plain loops over arrays, on any number of ranks
+//! and in every mode with the same bits.
 
 use std::sync::Arc;
 
@@ -43,7 +43,8 @@ fn volume(s: &Session, [d, h, w]: [usize; 3]) -> Image<f32> {
     Image::from_volume_fn(s, d, h, w, value)
 }
 
-/// The pixels that `program` makes, in every mode and on 1 to 5 ranks: the same bits.
+/// The pixels that `program` computes, checked to have the same bits in every mode and on 1 to 5
+/// ranks.
 fn everywhere(name: &str, program: impl Fn(&Session) -> Result<Vec<f64>> + Sync) -> Vec<f64> {
     let bits = |values: &[f64]| values.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
     let first = program(&session()).unwrap_or_else(|e| panic!("{name}: {e}"));
@@ -291,14 +292,14 @@ fn volumes_go_to_files_and_come_back() {
         let read = AnyImage::open_volume(&s, path).unwrap();
         assert_eq!(read.convert::<u16>().to_array4().unwrap(), three, "{}", path.display());
     }
-    // Four axes are a volume however the file is opened; three only if the program says so.
+    // Four axes are a volume however the file is opened; three only on request.
     Image::from_array4(&s, numbers.view()).save(&npy).unwrap();
     assert_eq!(ndarray_npy::read_npy::<_, Array4<f64>>(&npy).unwrap(), numbers);
     assert_eq!(Image::<f64>::open(&s, &npy).unwrap().to_array4().unwrap(), numbers);
     ndarray_npy::write_npy(&npy, &one.slice(s![.., .., .., 0])).unwrap();
     assert_eq!(AnyImage::open_volume(&s, &npy).unwrap().shape(), Shape::volume(5, 4, 3, 1));
     assert_eq!(AnyImage::open(&s, &npy).unwrap().shape(), Shape::new(5, 4, 3));
-    // In the order of Fortran.
+    // In Fortran order.
     let turned = Array4::from_shape_fn(ndarray::ShapeBuilder::f((4, 6, 5, 3)), |(z, y, x, c)| {
         (1000 * z + 100 * y + 10 * x + c) as i32
     });

@@ -1,4 +1,5 @@
-//! A machine as interfaces: memory and threads of the [`host`], a [`device`] that computes, and ranks that communicate ([`comm`]).
+//! Interfaces of a machine: memory and threads of the [`host`], a [`device`] that computes, and
+//! ranks that communicate ([`comm`]).
 
 pub mod comm;
 pub mod device;

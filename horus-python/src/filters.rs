@@ -47,7 +47,7 @@ pub(crate) fn border(mode: &str, cval: f64) -> PyResult<Border> {
         "nearest" => Ok(Border::Replicate),
         "wrap" => Ok(Border::Wrap),
         "constant" => Ok(Border::Constant(cval)),
-        other => Err(PyValueError::new_err(format!("no edge mode is called {other}"))),
+        other => Err(PyValueError::new_err(format!("no border mode is called {other}"))),
     }
 }
 

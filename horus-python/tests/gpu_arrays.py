@@ -31,7 +31,7 @@ def ramp(shape: tuple[int, ...], dtype: str = "float32") -> np.ndarray[Any, Any]
 
 
 class CuPy:
-    """How this file uses CuPy."""
+    """CuPy, as used here."""
 
     name = "CuPy"
 
@@ -60,7 +60,7 @@ class CuPy:
 
 
 class Torch:
-    """How this file uses PyTorch."""
+    """PyTorch, as used here."""
 
     name = "PyTorch"
 
@@ -89,7 +89,7 @@ class Torch:
 
 
 class Jax:
-    """How this file uses JAX."""
+    """JAX, as used here."""
 
     name = "JAX"
 

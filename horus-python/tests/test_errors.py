@@ -1,4 +1,4 @@
-"""What is wrong raises what fits, and nothing ends the interpreter."""
+"""Errors raise fitting exceptions, and none ends the interpreter."""
 
 from __future__ import annotations
 
@@ -237,7 +237,7 @@ def test_ctrl_c_ends_an_evaluation_and_the_session_goes_on() -> None:
 
 
 def ran(program: str) -> str:
-    """What a program prints that ends by itself."""
+    """The output of a program that exits normally."""
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=120, check=False
     )
@@ -283,7 +283,7 @@ def test_a_child_process_has_a_session_of_its_own_and_tells_what_it_has_not() ->
 
 @pytest.mark.parametrize("call", ["ndimage.gaussian_filter(array, 2.0)", "(image * 2).compute()", "program(array)", "hi.iterate(step, image, 9).state.sum()"])
 def test_a_program_ends_while_threads_are_in_calls(call: str) -> None:
-    # What was registered before the package was imported is called after its own end; by then threads must not be in calls, or begin them.
+    # Exit handlers registered before the package was imported run after its own; by then no thread may be in a call, or begin one.
     program = f"""
         import atexit, threading, time
         done, found = [0] * 4, []

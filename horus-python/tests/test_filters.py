@@ -1,4 +1,4 @@
-"""Each filter against SciPy's, over edge modes, types and shapes."""
+"""Each filter against SciPy's, over border modes, types and shapes."""
 
 from __future__ import annotations
 

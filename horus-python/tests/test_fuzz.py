@@ -29,7 +29,7 @@ from horus_image import filters, ndimage
 
 Strategy = st.SearchStrategy[Any]
 
-# What no function expects.
+# Values that no function expects.
 WILD: Final[list[Any]] = [
     None, True, False, 0, -1, 7, 2**31 - 1, 2**31, -(2**31), 2**40, -(2**40), 2**53 + 1, 2**63 - 1, 2**63, -(2**63), 2**64, 2**70,
     -0.0, 0.5, -1.5, np.nan, np.inf, -np.inf, 5e-324, 1e-30, 1e9, 1e18, 1e19, 1e300, -1e300, 1j, complex(np.nan, 1), np.float32(np.nan),
@@ -152,7 +152,7 @@ STRANGE: Final = st.builds(
 )
 WILDS: Final = st.one_of(ODD, ODD, STRANGE)
 
-# What parameters of a name mostly are.
+# Typical values of parameters, by name.
 FITTING: Final[dict[str, Strategy]] = {
     **dict.fromkeys(("input", "image", "array"), mostly(PICTURES, arrays(), STRANGE)),
     **dict.fromkeys(("size", "origin", "origin1", "origin2", "block_size", "window_size", "shift_by", "output_shape"), ONE_OR_MORE),
@@ -224,7 +224,7 @@ def looked_at(found: Any) -> None:
 
 @functools.cache
 def session() -> hi.Session:
-    """What is too large is refused, rather than had."""
+    """Oversized requests are refused, not allocated."""
     return hi.session(device="cpu", threads=1, memory=64 << 20)
 
 

@@ -49,7 +49,7 @@ def test_rotations_and_zooms(order: int, mode: str) -> None:
             theirs = scipy.ndimage.rotate(image, angle, order=order, mode=mode)
             assert ours.shape == theirs.shape
             near = np.abs(ours.astype(float) - theirs.astype(float)) <= (1e-3 if dtype != np.uint8 else 1)
-            # Where a position lies on an edge or half way between two pixels, sines rounded otherwise decide otherwise.
+            # A position on an edge or half way between two pixels depends on the rounding of sines.
             assert np.count_nonzero(~near) <= 0.05 * near.size
         for factor in (0.5, 1.7, (2, 1.3)):
             for grid in (False, True):

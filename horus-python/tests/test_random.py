@@ -32,7 +32,7 @@ Array = np.ndarray[Any, Any]
 
 
 class Draw:
-    """What a call is drawn from."""
+    """The random generator of a call."""
 
     def __init__(self, name: str, number: int) -> None:
         self.rng = np.random.default_rng([zlib.crc32(name.encode()), number])
@@ -328,7 +328,7 @@ class Call:
         return self.draw.of(0, 3, 9, -1)
 
     def _settle(self) -> None:
-        """What SciPy would never end of, or reads beyond arrays for, is no call."""
+        """Excludes calls for which SciPy would not end, or reads beyond arrays."""
         given = self.arguments
         if "structure" in given and given.get("footprint") is not None and not np.any(given["footprint"]):
             given.pop("structure")
@@ -377,7 +377,7 @@ class Call:
         return formed(output, draw.of(*FORMS[:6]) if draw.chance(0.3) else "plain")
 
     def made_by(self, module: Any) -> Any:
-        """What the function returns, or fills, or the exception that it raises."""
+        """The result that the function returns or stores, or the exception that it raises."""
         given = copy.deepcopy(self.arguments)
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
@@ -405,7 +405,7 @@ ONE_MODE: Final = {
 }  # fmt: skip
 
 
-# What came of both sides.
+# Comparison of both results.
 
 FLOATING: Final = {"sum", "sum_labels", "mean", "variance", "standard_deviation"}
 GEOMETRY: Final = {"affine_transform", "map_coordinates", "rotate", "shift", "zoom", "spline_filter", "spline_filter1d"}
@@ -440,7 +440,7 @@ def gain(call: Call) -> float:
 
 
 def slack(call: Call, expected: Array) -> float:
-    """How far a float may be from SciPy's: roundings of sums in another order, of what they sum."""
+    """Tolerance of a float against SciPy's: rounding of sums in another order, relative to the terms."""
     if call.name not in LINEAR | GEOMETRY | FLOATING:
         return 0.0
     numbers = np.abs(np.concatenate([np.ravel(call.input).astype(np.complex128), np.ravel(call.arguments.get("cval", 0.0))]))
@@ -458,7 +458,7 @@ def slack(call: Call, expected: Array) -> float:
 
 
 def differs(call: Call, found: Any, expected: Any) -> str | None:
-    """How our result, or exception, differs from SciPy's."""
+    """The difference of our result, or exception, from SciPy's."""
     if isinstance(expected, Exception) or isinstance(found, Exception):
         if not isinstance(expected, Exception) or not isinstance(found, Exception):
             return "raised"
@@ -495,7 +495,7 @@ def differs(call: Call, found: Any, expected: Any) -> str | None:
     return f"values, by {int(np.minimum(away, -away).max() if theirs.dtype.kind == 'u' else np.abs(away).max())}"
 
 
-# What is meant to differ.
+# Intended differences.
 
 
 def limits(call: Call) -> tuple[float, bool]:
@@ -642,7 +642,7 @@ MEANT: Final[dict[str, Callable[[Call, Any, Any], bool]]] = {
 
 
 def several_faults(call: Call, found: Any, expected: Any) -> bool:
-    """Whether another fault of the same call is one that raises what we raised: which one is found first does not matter."""
+    """Returns true if another fault of the same call raises our exception: the order of detection does not matter."""
     for name in list(call.arguments)[1:]:
         less = copy.copy(call)
         less.arguments = {key: value for key, value in call.arguments.items() if key != name}

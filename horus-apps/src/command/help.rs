@@ -220,7 +220,7 @@ their order (a line break in a name is written `\\n`).
     (
         &["border", "borders"],
         "\
-**Edge modes,** of a row abcd: `reflect101` (dcb|abcd|cba), `reflect` (cba|abcd|dcb), `replicate` (aaa|abcd|ddd), `wrap` (bcd|abcd|abc), or
+**Border modes,** of a row abcd: `reflect101` (dcb|abcd|cba), `reflect` (cba|abcd|dcb), `replicate` (aaa|abcd|ddd), `wrap` (bcd|abcd|abc), or
 a number, which is all that lies outside.
 ",
     ),

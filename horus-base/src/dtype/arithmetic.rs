@@ -1,17 +1,19 @@
-//! The arithmetic of the eight types of numbers.
+//! The arithmetic of the eight numeric types.
 
 use super::math::{called, double, single};
 use super::pixel::sealed::Sealed;
 use super::{DType, Float, Pixel, Scalar};
 
-/// The arithmetic of pixels: what the table in `ops::pixel` is made of. Every backend must agree with it. Sealed.
+/// The arithmetic of pixels, from which the table in `ops::pixel` is built. Every backend must
+/// agree with it. Sealed.
 ///
-/// Errors of the transcendental functions are in units in the last place (ulp), over the whole range of the type, and
-/// special values are those of Annex F of C99. Of an integer, the function in `f64` is converted back: rounded to nearest
-/// even and saturated, a NaN to 0.
+/// Errors of the transcendental functions are in units in the last place (ulp), over the whole
+/// range of the type, and special values are those of Annex F of C99. For an integer, the result in
+/// `f64` is converted back: rounded to nearest even and saturated, a NaN to 0.
 ///
-/// Generic code over [`Pixel`] has these methods without naming the trait. It is kept out of the prelude, as many of its
-/// methods are named like those of the standard library and mean something else: `5i32.max(3)` is `Ord::max`.
+/// Generic code over [`Pixel`] has these methods without naming the trait. It is kept out of the
+/// prelude, as many of its methods share their names with different ones of the standard library:
+/// `5i32.max(3)` is `Ord::max`.
 pub trait Arithmetic: Sealed + Copy + PartialOrd + Default {
     /// `a + b`; integers saturate.
     fn add(self, b: Self) -> Self;
@@ -23,7 +25,7 @@ pub trait Arithmetic: Sealed + Copy + PartialOrd + Default {
     fn div(self, b: Self) -> Self;
     /// `-a`; integers saturate (0 for unsigned types).
     fn neg(self) -> Self;
-    /// `|a|`; the smallest of a signed integer type saturates.
+    /// `|a|`; integers saturate at the smallest of a signed type.
     fn abs(self) -> Self;
     /// Square root; integers round to nearest even, negative integers give 0.
     fn sqrt(self) -> Self;
@@ -37,19 +39,21 @@ pub trait Arithmetic: Sealed + Copy + PartialOrd + Default {
     fn sin(self) -> Self;
     /// Cosine of an angle in radians. Error: at most 0.51 ulp (`f32`), 1 ulp (`f64`).
     fn cos(self) -> Self;
-    /// Angle of the point with ordinate `a` and abscissa `b`, in `-pi..=pi`. Error: at most 0.51 ulp (`f32`), 1 ulp (`f64`).
+    /// Angle of the point with ordinate `a` and abscissa `b`, in `-pi..=pi`. Error: at most 0.51
+    /// ulp (`f32`), 1 ulp (`f64`).
     fn atan2(self, b: Self) -> Self;
-    /// `sqrt(a * a + b * b)` without over- or underflow on the way. Error: at most 0.51 ulp (`f32`), 1 ulp (`f64`).
+    /// `sqrt(a * a + b * b)` without intermediate over- or underflow. Error: at most 0.51 ulp
+    /// (`f32`), 1 ulp (`f64`).
     fn hypot(self, b: Self) -> Self;
     /// Largest integer not above `a`.
     fn floor(self) -> Self;
     /// Smallest integer not below `a`.
     fn ceil(self) -> Self;
-    /// Nearest integer, the even one of two as near.
+    /// Nearest integer, ties to even.
     fn round(self) -> Self;
     /// -1, 0 or 1 (NaN stays NaN, a signed zero stays).
     fn sign(self) -> Self;
-    /// Whether the value is a NaN.
+    /// Returns `true` if the value is a NaN.
     fn is_nan(self) -> bool;
 
     /// The smaller; ignores a NaN; the first on a tie.
@@ -67,16 +71,17 @@ pub trait Arithmetic: Sealed + Copy + PartialOrd + Default {
     fn absdiff(self, b: Self) -> Self {
         if self > b { self.sub(b) } else { b.sub(self).abs() }
     }
-    /// Bits of the place of `a` in the order of all numbers of its type: the `level`-th 16 of them, from the highest (level 0)
-    /// on. There are 32 in `u32`, `i32` and `f32`, 64 in `f64`; an integer of 8 or 16 bits, which may have a sign, is its own
-    /// only digit. 0 for a level that is not, a NaN for a NaN; zeros of both signs have one place.
+    /// A digit of the rank of `a` among all numbers of its type: 16 bits, from the most significant
+    /// (level 0) on. `u32`, `i32` and `f32` have 32 bits, `f64` has 64; an 8- or 16-bit integer,
+    /// signed or unsigned, is its own only digit. 0 for a level that does not exist, a NaN for a
+    /// NaN; zeros of both signs rank equally.
     fn order_digit(self, level: Self) -> Self;
     /// `|a / b|`, and 0 where `|b| < eps`.
     #[inline(always)]
     fn absdiv(self, b: Self, eps: Self) -> Self {
         if b.abs() < eps { Self::default() } else { self.div(b).abs() }
     }
-    /// `a * b + c`: of floats rounded once, of integers saturated twice.
+    /// `a * b + c`: floats round once, integers saturate twice.
     #[inline(always)]
     fn mul_add(self, b: Self, c: Self) -> Self {
         self.mul(b).add(c)
@@ -338,7 +343,7 @@ macro_rules! float {
             #[inline(always)]
             fn order_digit(self, level: Self) -> Self {
                 const BITS: u32 = <$t>::MAX.to_bits().count_ones().next_power_of_two();
-                // Zeros are equal.
+                // Zeros of both signs are equal.
                 let bits = (self + 0.0).to_bits();
                 let place = if bits >> (BITS - 1) != 0 { !bits } else { bits | 1 << (BITS - 1) };
                 let digit = (0..BITS / 16)

@@ -1,4 +1,4 @@
-//! What images are made of: numbers, and the booleans of masks.
+//! Elements of images: numbers, and the booleans of masks.
 
 use std::fmt;
 
@@ -12,25 +12,26 @@ mod sealed {
     impl Sealed for bool {}
 }
 
-/// An element type of images: the numbers that are [`Pixel`]s, and `bool` for masks, a byte a pixel. Sealed.
+/// An element type of images: the [`Pixel`] types, and `bool` for masks, one byte per pixel.
+/// Sealed.
 pub trait Element:
     sealed::Sealed + NoUninit + CheckedBitPattern + PartialEq + Default + fmt::Debug + fmt::Display + Send + Sync + 'static
 {
     /// The tag of this type.
     const TAG: DType;
 
-    /// The type that memory holds: `u8` for `bool`.
+    /// The type in memory: `u8` for `bool`.
     #[doc(hidden)]
     type Stored: Pixel;
 
-    /// As a constant of the type that memory holds: `u8` 0 or 1 for `bool`.
+    /// The value as a constant of the type in memory: `u8` 0 or 1 for `bool`.
     fn stored(self) -> Scalar;
 
-    /// What is in memory as values of this type.
+    /// Converts values in memory to values of this type.
     #[doc(hidden)]
     fn from_stored(stored: Vec<Self::Stored>) -> Vec<Self>;
 
-    /// The memory of values, if whatever bytes are written there are values again.
+    /// The memory of values, if every bit pattern is a valid value.
     #[doc(hidden)]
     fn bytes_mut(values: &mut [Self]) -> Option<&mut [u8]>;
 }

@@ -1,8 +1,9 @@
-//! Pixel types: the eight types of numbers that pixels may have, and their arithmetic.
+//! Pixel types: the eight numeric types of pixels, and their arithmetic.
 //!
-//! The arithmetic here *is* the semantics. The reference, the CPU kernels and the CUDA kernels all follow these
-//! definitions to the bit: integers saturate, `x / 0` is `0` for integers, float to integer rounds to nearest even and
-//! saturates, float `min`/`max` ignore a NaN and return the first operand on a tie.
+//! The arithmetic here *is* the semantics. The reference, the CPU kernels and the CUDA kernels all
+//! follow these definitions to the bit: integers saturate, `x / 0` is `0` for integers, float to
+//! integer rounds to nearest even and saturates, float `min`/`max` ignore a NaN and return the
+//! first operand on a tie.
 
 mod arithmetic;
 mod element;
@@ -36,12 +37,12 @@ pub enum DType {
     F32,
     /// IEEE double precision.
     F64,
-    /// Truth values of a mask, a byte each: kernels see them as [`DType::U8`], 0 and 1.
+    /// Truth values of a mask, one byte each: kernels see them as [`DType::U8`], 0 and 1.
     Bool,
 }
 
 impl DType {
-    /// All types of numbers, for sweeps.
+    /// All numeric types, for sweeps.
     pub const ALL: [DType; 8] =
         [DType::U8, DType::U16, DType::U32, DType::I8, DType::I16, DType::I32, DType::F32, DType::F64];
 
@@ -55,13 +56,13 @@ impl DType {
         }
     }
 
-    /// Whether the type is a floating-point type.
+    /// Returns `true` for floating-point types.
     pub const fn is_float(self) -> bool {
         matches!(self, DType::F32 | DType::F64)
     }
 
-    /// The type in which linear filters of this type are computed, and the type they yield: `F64` stays, the rest
-    /// becomes `F32`.
+    /// The type in which linear filters of this type are computed, and of their results: `F64`
+    /// stays, all others become `F32`.
     pub const fn linear(self) -> DType {
         match self {
             DType::F64 => DType::F64,
@@ -69,7 +70,8 @@ impl DType {
         }
     }
 
-    /// The type in which geometric operations interpolate before rounding back: wide enough to hold every value.
+    /// The type in which geometric operations interpolate before rounding back: wide enough to hold
+    /// every value.
     pub const fn interpolation(self) -> DType {
         match self {
             DType::F64 | DType::U32 | DType::I32 => DType::F64,
@@ -77,7 +79,7 @@ impl DType {
         }
     }
 
-    /// The type that memory holds and kernels compute with: `U8` for `Bool`, else the type itself.
+    /// The type in memory and in kernels: `U8` for `Bool`, else the type itself.
     pub const fn stored(self) -> DType {
         match self {
             DType::Bool => DType::U8,
@@ -85,7 +87,7 @@ impl DType {
         }
     }
 
-    /// [`DType::stored`], to be matched without a wildcard.
+    /// [`DType::stored`], for matching without a wildcard.
     #[doc(hidden)]
     pub const fn numeric(self) -> Numeric {
         match self {
@@ -116,8 +118,8 @@ impl DType {
     }
 }
 
-/// The types that memory holds and kernels compute with. Exhaustive, so that the crates of Horus need no wildcard, which would
-/// hide a new type from the compiler; users match [`DType`].
+/// The types in memory and in kernels. Exhaustive, so that the crates of Horus need no wildcard,
+/// which would hide a new type from the compiler; users match [`DType`].
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
@@ -138,7 +140,7 @@ impl fmt::Display for DType {
     }
 }
 
-/// A constant of one of the types of numbers. Equality and hashing are by bits, so that NaN equals itself.
+/// A constant of a numeric type. Equality and hashing are by bits, so that NaN equals itself.
 #[derive(Clone, Copy)]
 pub enum Scalar {
     /// A `u8`.
@@ -250,11 +252,12 @@ impl fmt::Display for Scalar {
     }
 }
 
-/// Converts one pixel to another type: exact where it can be, else nearest (floats) or nearest even and saturating
-/// (integers); a NaN becomes 0 in an integer type.
+/// Converts one pixel to another type: exact if possible, else nearest (floats) or nearest even and
+/// saturating (integers); a NaN becomes 0 in an integer type.
 #[inline(always)]
 pub fn convert_pixel<S: Pixel, D: Pixel>(v: S) -> D {
-    // Every element type is exactly representable in f64, so one rounding takes place, in `from_f64`.
+    // Every element type is exactly representable in f64, so one rounding takes place, in
+    // `from_f64`.
     D::from_f64(v.to_f64())
 }
 

@@ -1,4 +1,4 @@
-//! What every element type can do.
+//! Traits of the element types.
 
 use std::fmt;
 
@@ -7,10 +7,11 @@ use super::{Arithmetic, DType, Scalar};
 pub(super) mod sealed {
     use super::super::math::{NEAR, called, double, single};
 
-    /// The element types, and what the engine alone needs of their arithmetic: sines and cosines without a branch, which
-    /// vectors are made of.
+    /// The element types, and the arithmetic that only the engine needs: sines and cosines without
+    /// a branch, which vectorise.
     pub trait Sealed: Sized {
-        /// Whether sine and cosine have to be reduced at length: those without a branch are wrong.
+        /// Returns `true` if sine and cosine need the long argument reduction: the branchless ones
+        /// are wrong here.
         fn far(self) -> bool;
         /// The sine, unless [`Sealed::far`].
         fn sin_near(self) -> Self;
@@ -60,7 +61,7 @@ pub(super) mod sealed {
 
 /// An element type of images: `u8`, `u16`, `u32`, `i8`, `i16`, `i32`, `f32` or `f64`. Sealed.
 ///
-/// Its arithmetic is [`Arithmetic`], which generic code has through this trait.
+/// Its arithmetic is [`Arithmetic`], a supertrait.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no type of numbers that an image holds",
     label = "not `u8`, `u16`, `u32`, `i8`, `i16`, `i32`, `f32` or `f64`",
@@ -82,11 +83,12 @@ pub trait Pixel: Arithmetic + bytemuck::Pod + fmt::Debug + fmt::Display + Send +
     /// The type geometric operations interpolate in; see [`DType::interpolation`].
     type Interp: Float;
 
-    /// As a typed constant.
+    /// The value as a typed constant.
     fn scalar(self) -> Scalar;
     /// The value inside `s`, which must be of this type (it is converted otherwise).
     fn from_scalar(s: Scalar) -> Self;
-    /// Conversion from `f64`: floats round to nearest, integers round to nearest even and saturate, NaN becomes 0.
+    /// Conversion from `f64`: floats round to nearest, integers round to nearest even and saturate,
+    /// NaN becomes 0.
     fn from_f64(v: f64) -> Self;
     /// Exact conversion to `f64`.
     fn to_f64(self) -> f64;
@@ -96,7 +98,8 @@ pub trait Pixel: Arithmetic + bytemuck::Pod + fmt::Debug + fmt::Display + Send +
     fn to_linear(self) -> Self::Linear;
     /// Conversion to the interpolation type (exact).
     fn to_interp(self) -> Self::Interp;
-    /// Conversion back from the interpolation type: rounds to nearest even and saturates for integers.
+    /// Conversion back from the interpolation type: rounds to nearest even and saturates for
+    /// integers.
     fn from_interp(v: Self::Interp) -> Self;
 }
 

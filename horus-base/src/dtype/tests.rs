@@ -1,4 +1,4 @@
-//! Arithmetic, and the places of numbers in the order of their types.
+//! Arithmetic, and the ranks of numbers within their types.
 
 use super::{Arithmetic, Float, Pixel};
 
@@ -53,7 +53,7 @@ fn fraction_weights_are_exact() {
     assert_eq!(f64::from_fraction(1), 2f64.powi(-32));
 }
 
-/// Numbers in order have digits in order, and other numbers others.
+/// Numbers in ascending order have ascending digits; different numbers have different ones.
 fn digits_are_in_order<T: Pixel>(sorted: &[T]) {
     let levels = (T::DTYPE.size() / 2).max(1);
     let digits = |v: &T| -> Vec<u32> {

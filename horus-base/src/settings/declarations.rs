@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::device::{DeviceChoice, lanes};
 use super::{Accepted, BYTES, Declared, PATH, Variable, Weights, word};
 
-/// All variables, in the order in which they are shown and checked.
+/// All variables, in the order of display and checks.
 pub static VARIABLES: [&dyn Declared; 18] = [
     &DEVICE,
     &THREADS,
@@ -28,15 +28,16 @@ pub static VARIABLES: [&dyn Declared; 18] = [
     &STENCIL,
 ];
 
-/// How much of the machinery is used, so that the worth of each idea can be measured on any program.
+/// Degree of optimisation: turns parts of the machinery off, so that the benefit of each can be
+/// measured on any program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Every operation uploads its inputs, runs and downloads its result; on several ranks it scatters and gathers too
-    /// (thesis, Figure 2.4).
+    /// Every operation uploads its inputs, runs and downloads its result; on several ranks it
+    /// scatters and gathers too (thesis, Figure 2.4).
     Naive,
-    /// The state machines decide (thesis, Figure 2.5).
+    /// The state machines decide about transfers (thesis, Figure 2.5).
     Lazy,
-    /// The state machines decide, over the optimised graph.
+    /// As `Lazy`, over the optimised graph.
     #[default]
     Fused,
 }
@@ -48,10 +49,10 @@ impl std::str::FromStr for Mode {
     }
 }
 
-/// The most that the CPU device uses of its instruction set.
+/// Upper limit of the CPU device's instruction set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InstructionSet {
-    /// Whatever the compiler's target guarantees.
+    /// The baseline of the compiler's target.
     Portable,
     /// AVX2 with FMA.
     Avx2,
@@ -59,49 +60,53 @@ pub enum InstructionSet {
     Avx512,
 }
 
-/// How the GPUs of several ranks exchange memory.
+/// Exchange of memory between the GPUs of several ranks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fabric {
-    /// By NCCL where every rank has a GPU of its own and a trial exchange works, else through the host.
+    /// By NCCL if every rank has its own GPU and a trial exchange works, else through the host.
     #[default]
     Auto,
-    /// By NCCL; an error where it does not work.
+    /// By NCCL; an error if it does not work.
     Nccl,
     /// Through the host.
     Host,
 }
 
-/// When a rank computes the rows that need no halo while the halo travels.
+/// Overlap of a halo's transfer with the computation of rows that do not need it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Overlap {
-    /// Where it is predicted to pay.
+    /// If predicted to pay.
     #[default]
     Auto,
     /// Wherever a strip is tall enough, on any device.
     Always,
 }
 
-/// How images get to a device with memory of its own and back: the strategies of chapter 5 of the thesis.
+/// Transfers of images to a device with its own memory and back: the strategies of chapter 5 of the
+/// thesis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Transfer {
-    /// Whatever is predicted to be fastest.
+    /// The strategy predicted to be fastest.
     #[default]
     Auto,
     /// Each image as a whole.
     Explicit,
-    /// In bands, so that copies and kernels run at the same time: so many, or as many as are predicted to be best.
+    /// In bands, so that copies and kernels overlap: a given number, or the number predicted to be
+    /// best.
     Streams(Option<NonZeroU8>),
-    /// Kernels read given images and write the result in the host's page-locked memory by themselves, over the bus.
+    /// Kernels read source images and write results directly in the host's page-locked memory, over
+    /// the bus.
     Implicit,
-    /// Given images in bands, as many as are told or predicted to be best; kernels write the result in the host's memory.
+    /// Source images in bands, a given number or the number predicted to be best; kernels write
+    /// results to host memory.
     Hybrid(Option<NonZeroU8>),
 }
 
 impl Transfer {
-    /// Most bands.
+    /// Maximum number of bands.
     pub const MOST: u8 = 64;
 
-    /// The bands that are forced, if some are.
+    /// The forced number of bands, if any.
     pub const fn bands(self) -> Option<NonZeroU8> {
         match self {
             Transfer::Streams(bands) | Transfer::Hybrid(bands) => bands,
@@ -109,38 +114,38 @@ impl Transfer {
         }
     }
 
-    /// Whether kernels may read and write the host's memory.
+    /// Returns `true` if kernels may access host memory.
     pub const fn may_map(self) -> bool {
         matches!(self, Transfer::Auto | Transfer::Implicit | Transfer::Hybrid(_))
     }
 }
 
-/// How many steps of a loop a launch makes, where they can be put together.
+/// Number of steps of a loop per launch, where steps can be combined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Steps {
-    /// As many as is predicted to be fastest.
+    /// The number predicted to be fastest.
     #[default]
     Auto,
-    /// At most so many; with 1, each step is a launch.
+    /// At most this many; with 1, each step is a launch.
     Most(u8),
 }
 
-/// What becomes of what a filter reads, if that is computed and nobody else reads it.
+/// Storage of a computed intermediate that only a filter reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Stencil {
-    /// What is predicted to be fastest.
+    /// The choice predicted to be fastest.
     #[default]
     Auto,
-    /// It is stored whole.
+    /// Stored whole.
     Stored,
-    /// Where that can be, it is computed anew for each tap that reads it.
+    /// Recomputed for each tap that reads it, where possible.
     Pixel,
-    /// Where that can be, it is computed for each tile of the device, and around it.
+    /// Computed for each tile of the device, and its surroundings, where possible.
     Tile,
 }
 
 impl Stencil {
-    /// All of them.
+    /// All choices.
     pub const ALL: [Stencil; 4] = [Stencil::Auto, Stencil::Stored, Stencil::Pixel, Stencil::Tile];
 
     /// Its name in `HORUS_STENCIL`.
@@ -170,14 +175,14 @@ pub static DEVICE: Variable<DeviceChoice> = Variable {
     },
 };
 
-/// Threads of the host.
+/// Number of host threads.
 pub static THREADS: Variable<usize> = Variable {
     name: "HORUS_THREADS",
     help: "threads of the CPU device, or (up to 16) of copies to and from a GPU",
     values: Accepted::Form { expected: "a number", shown: "", parse: |text| text.parse().map_err(|_| String::new()) },
 };
 
-/// How much is optimised.
+/// Degree of optimisation.
 pub static MODE: Variable<Mode> = Variable {
     name: "HORUS_MODE",
     help: "how much is optimised",
@@ -188,7 +193,7 @@ pub static MODE: Variable<Mode> = Variable {
     ]),
 };
 
-/// The most that the CPU device uses.
+/// Upper limit of the CPU device's instruction set.
 pub static ISA: Variable<InstructionSet> = Variable {
     name: "HORUS_ISA",
     help: "the widest instruction set that the CPU device uses",
@@ -199,21 +204,21 @@ pub static ISA: Variable<InstructionSet> = Variable {
     ]),
 };
 
-/// Where NVRTC is.
+/// Path of NVRTC.
 pub static NVRTC: Variable<PathBuf> = Variable {
     name: "HORUS_NVRTC",
     help: "`libnvrtc.so`, or its directory, if the system does not find it",
     values: PATH,
 };
 
-/// Where NCCL is.
+/// Path of NCCL.
 pub static NCCL: Variable<PathBuf> = Variable {
     name: "HORUS_NCCL",
     help: "`libnccl.so.2`, or its directory, if the system does not find it",
     values: PATH,
 };
 
-/// Where compiled kernels are kept; the path `off` is none.
+/// Directory of compiled kernels; `off` disables the cache.
 pub static CACHE: Variable<PathBuf> = Variable {
     name: "HORUS_CACHE",
     help: "where compiled kernels are kept, up to 256 MiB (default: `horus/cubin` in `XDG_CACHE_HOME` or `~/.cache`; a directory that others \
@@ -221,7 +226,7 @@ pub static CACHE: Variable<PathBuf> = Variable {
     values: PATH,
 };
 
-/// The package of compiled kernels; the path `off` is none.
+/// The package of compiled kernels; `off` disables it.
 pub static KERNELS: Variable<PathBuf> = Variable {
     name: "HORUS_KERNELS",
     help: "the package of compiled kernels that `horus-kernels` writes (default: `horus-kernels.bin` beside the program or in `../lib/horus` \
@@ -236,7 +241,7 @@ pub static TUNING: Variable<PathBuf> = Variable {
     values: PATH,
 };
 
-/// The profile of the machine; the path `default` is the assumed one.
+/// The profile of the machine; `default` selects the assumed one.
 pub static PROFILE: Variable<PathBuf> = Variable {
     name: "HORUS_PROFILE",
     help: "the profile of this machine that `horus-machine --out` writes (default: the one measured on this hardware by `horus-machine`, kept in \
@@ -245,11 +250,11 @@ pub static PROFILE: Variable<PathBuf> = Variable {
     values: PATH,
 };
 
-/// Most memory of a GPU for images.
+/// Maximum memory of a GPU for images.
 pub static GPU_MEMORY: Variable<usize> =
     Variable { name: "HORUS_GPU_MEMORY", help: "memory limit for images on a GPU", values: BYTES };
 
-/// Most memory of the host for images.
+/// Maximum host memory for images.
 pub static HOST_MEMORY: Variable<usize> = Variable {
     name: "HORUS_HOST_MEMORY",
     help: "memory limit for images on the host (all of the CPU device's, copies of a GPU's) and for what decoders and encoders take; a program \
@@ -257,7 +262,7 @@ pub static HOST_MEMORY: Variable<usize> = Variable {
     values: BYTES,
 };
 
-/// How rows are divided among ranks.
+/// Division of rows among ranks.
 pub static WEIGHTS: Variable<Weights> = Variable {
     name: "HORUS_WEIGHTS",
     help: "how rows are divided among ranks",
@@ -269,7 +274,7 @@ pub static WEIGHTS: Variable<Weights> = Variable {
     },
 };
 
-/// How the GPUs of several ranks exchange memory.
+/// Exchange of memory between the GPUs of several ranks.
 pub static FABRIC: Variable<Fabric> = Variable {
     name: "HORUS_FABRIC",
     help: "how GPUs of several ranks exchange memory",
@@ -280,7 +285,7 @@ pub static FABRIC: Variable<Fabric> = Variable {
     ]),
 };
 
-/// When rows that need no halo are computed while the halo travels.
+/// Overlap of a halo's transfer with the computation of rows that do not need it.
 pub static OVERLAP: Variable<Overlap> = Variable {
     name: "HORUS_OVERLAP",
     help: "when a halo exchange overlaps with the rows that do not need it",
@@ -290,7 +295,7 @@ pub static OVERLAP: Variable<Overlap> = Variable {
     ]),
 };
 
-/// How images get to the device and back.
+/// Transfers of images to the device and back.
 pub static TRANSFER: Variable<Transfer> = Variable {
     name: "HORUS_TRANSFER",
     help: "how images get to a GPU and back",
@@ -319,7 +324,7 @@ pub static TRANSFER: Variable<Transfer> = Variable {
     },
 };
 
-/// What becomes of what filters read.
+/// Storage of intermediates that filters read.
 pub static STENCIL: Variable<Stencil> = Variable {
     name: "HORUS_STENCIL",
     help: "what becomes of a computed image that filters of one kernel alone read",
@@ -330,7 +335,7 @@ pub static STENCIL: Variable<Stencil> = Variable {
     },
 };
 
-/// How many steps of a loop a launch makes.
+/// Number of steps of a loop per launch.
 pub static STEPS: Variable<Steps> = Variable {
     name: "HORUS_STEPS",
     help: "how many steps of a loop one launch makes, where a step is one kernel over its own result",

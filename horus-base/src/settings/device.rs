@@ -5,18 +5,18 @@ use super::DEVICE;
 /// The device of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum DeviceChoice {
-    /// The GPU or the CPU, whichever is predicted to finish sooner.
+    /// The GPU or the CPU, whichever is predicted to finish first.
     #[default]
     Auto,
     /// The cores of this machine.
     Cpu,
-    /// The GPU of this index; without, each of several ranks on a node takes another.
+    /// The GPU of this index; without one, each rank on a node takes a different GPU.
     Cuda(Option<usize>),
-    /// Several devices of one process, each a lane; or all of its GPUs, however many they are.
+    /// Several devices of one process, each a lane; possibly all of its GPUs.
     Lanes(Vec<LaneChoice>),
 }
 
-/// A device of several that one process computes on.
+/// One of several devices of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LaneChoice {
     /// The cores of this machine.
@@ -27,7 +27,7 @@ pub enum LaneChoice {
     EveryGpu,
 }
 
-/// Devices joined by `+`; of GPUs, indices joined by commas.
+/// Devices joined by `+`; indices of GPUs joined by commas.
 pub(super) fn lanes(text: &str) -> Result<DeviceChoice, String> {
     let mut lanes = Vec::new();
     for device in text.split('+') {

@@ -1,11 +1,11 @@
 //! The environment variables that Horus reads, each declared once: name, values, meaning, parser.
 //!
-//! [`VARIABLES`] lists all. The book's table ([`table`]), checks and error messages are made from it; whoever needs a
-//! value asks the declaration ([`Variable::get`]), so that no other code reads or parses a variable. Opening a session
-//! checks all of them ([`check`]), whatever device it then runs on: an invalid value is an error immediately, not on
-//! the machine where it first matters.
+//! [`VARIABLES`] lists all. The book's table ([`table`]), checks and error messages are made from
+//! it. Values are read by [`Variable::get`]; no other code reads or parses a variable. Opening a
+//! session checks all of them ([`check`]), whatever device it runs on: an invalid value is an error
+//! immediately, not only on the machine where it matters.
 //!
-//! This module depends on errors alone.
+//! This module depends on errors only.
 
 mod declarations;
 mod device;
@@ -25,13 +25,13 @@ use crate::error::{Error, Result};
 pub struct Variable<T: 'static> {
     /// Its name.
     pub name: &'static str,
-    /// What it sets: one line of Markdown.
+    /// Its meaning: one line of Markdown.
     pub help: &'static str,
-    /// The values that it takes.
+    /// Accepted values.
     pub values: Accepted<T>,
 }
 
-/// The values that a variable takes.
+/// Accepted values of a variable.
 #[derive(Debug)]
 pub enum Accepted<T: 'static> {
     /// One of these words.
@@ -42,27 +42,28 @@ pub enum Accepted<T: 'static> {
         expected: &'static str,
         /// The same in Markdown, for the book; empty where the help says it.
         shown: &'static str,
-        /// Parses a value. The error says what is wrong; it is empty if there is nothing to add to what is expected.
+        /// Parses a value. The error describes the fault; it is empty if it adds nothing to
+        /// `expected`.
         parse: fn(&str) -> Result<T, String>,
     },
 }
 
-/// A word that a variable takes.
+/// A word accepted by a variable.
 #[derive(Debug)]
 pub struct Word<T: 'static> {
-    /// As it is written.
+    /// Its spelling.
     pub text: &'static str,
-    /// What it stands for.
+    /// Its value.
     pub value: T,
-    /// What it means: a few words of Markdown, or none.
+    /// Its meaning: a few words of Markdown, or empty.
     pub help: &'static str,
 }
 
 impl<T: Clone> Accepted<T> {
-    /// The value that `text` stands for.
+    /// The value of `text`.
     ///
     /// # Errors
-    /// What is expected instead.
+    /// The expected values.
     pub fn parse(&self, text: &str) -> Result<T, String> {
         match self {
             Accepted::Words(words) => {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// How rows are divided among ranks of unequal speed.
+/// Division of rows among ranks of unequal speed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Weights {
     /// `1,2,1`: a weight for each rank.
@@ -41,12 +41,12 @@ impl fmt::Display for Weights {
     }
 }
 
-/// What is given for a node.
+/// Weights of a node and its ranks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeWeights {
     /// The weight of the node.
     pub weight: f64,
-    /// Of its ranks, which are equal if nothing is given.
+    /// Weights of its ranks; equal if absent.
     pub within: Option<Vec<f64>>,
 }
 
@@ -90,7 +90,7 @@ fn some_work(mut weights: impl Iterator<Item = f64>) -> Result<(), String> {
     }
 }
 
-/// What stands between the commas that are outside parentheses.
+/// Splits at commas outside parentheses.
 fn split(text: &str) -> Result<Vec<&str>, String> {
     let (mut parts, mut start, mut open) = (Vec::new(), 0, false);
     for (at, c) in text.char_indices() {

@@ -1,4 +1,4 @@
-//! Ranks compare what they are about to evaluate, and how they will communicate.
+//! Ranks compare the evaluation that they are about to make, and its communication.
 
 use std::hash::{Hash, Hasher};
 
@@ -25,7 +25,8 @@ pub(crate) fn agree_on_plan(comm: &dyn Communicator, graph: &Graph<Op>, wants: &
     })
 }
 
-/// Visits what the ranks must agree on: the operations, then the steps in which they communicate.
+/// Visits everything that the ranks must agree on: the operations, then the steps in which they
+/// communicate.
 fn each(graph: &Graph<Op>, wants: &[Want], plan: &Plan, visit: &mut dyn FnMut(u64, &dyn Fn() -> String)) {
     let mut wanted = vec![Vec::new(); graph.nodes.len()];
     graph.roots.iter().zip(wants).for_each(|(root, want)| wanted[root.0].push(*want as u8));

@@ -1,4 +1,5 @@
-//! Announces the launches of a plan before it runs, so that a device that compiles kernels can build them together.
+//! Announces the launches of a plan before it runs, so that a device that compiles kernels can
+//! build them together.
 
 use std::collections::HashMap;
 
@@ -11,10 +12,10 @@ use crate::plan::movement::{rows_of, with_room};
 use crate::plan::{Action, LaunchedNodes, Plan, Rows, Temp};
 use crate::shape::Window;
 
-/// Lets the device of rank `rank` build the kernels of a plan. `images` holds the sources, by node.
+/// Builds the kernels of a plan on the device of rank `rank`. `images` holds the sources, by node.
 ///
 /// # Errors
-/// What the device reports.
+/// Errors of the device.
 pub fn prepare(plan: &Plan, images: &[Option<Stored>], device: &dyn Device, rank: usize) -> Result<()> {
     let windows = images.iter().map(|i| i.as_ref().map(|i| i.geometry.window)).collect();
     device.prepare(&launches(plan, windows, rank)).map_err(|source| match source {
@@ -23,7 +24,8 @@ pub fn prepare(plan: &Plan, images: &[Option<Stored>], device: &dyn Device, rank
     })
 }
 
-/// The launches of rank `rank`, in order. `windows` are the rows of each source that the rank holds, by node.
+/// The launches of rank `rank`, in order. `windows` are the rows of each source that the rank
+/// holds, by node.
 fn launches<'a>(plan: &'a Plan, mut windows: Vec<Option<Window>>, rank: usize) -> Vec<Prepared<'a>> {
     let (graph, partition) = (&plan.graph, &plan.setting.partition);
     let height = |n: NodeId| graph.node(n).shape.height;
@@ -66,7 +68,7 @@ fn launches<'a>(plan: &'a Plan, mut windows: Vec<Option<Window>>, rank: usize) -
                     let of = graph.node(*source);
                     window.map(|window| Geometry { shape: of.shape, dtype: of.dtype, window })
                 });
-                // An image that is nowhere is an error of the launch, and told there.
+                // A missing image is an error of the launch, reported there.
                 let Some(inputs) = inputs.collect::<Option<Vec<Geometry>>>() else { continue };
                 let output = Geometry { shape: node.shape, dtype: node.dtype, window };
                 let each = match part {

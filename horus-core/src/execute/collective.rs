@@ -1,4 +1,4 @@
-//! Images whose parts change ranks, which all ranks do together: scattered, replicated, gathered, summed.
+//! Collective transfers of images: scatter, replication, gather, sum.
 
 use super::transfer::redistribute;
 use super::{Run, Stored, missing, peers};
@@ -12,13 +12,14 @@ use crate::plan::state::{Halo, Placement, Residency, State};
 use crate::shape::Window;
 
 impl Run<'_> {
-    /// What a step on image `n` moves.
+    /// The movement of a step on image `n`.
     pub(super) fn movement(&self, action: Action, n: NodeId) -> Result<Movement> {
         let on_root = self.images.get(n)?.state.placement == Placement::Root;
         movement(&self.plan.graph, &self.plan.setting.partition, action, on_root, BLOCK).ok_or_else(|| missing(n))
     }
 
-    /// Puts host pixels where the image is read from next: into the device's memory if it is the host's.
+    /// Stores host pixels on the side where the image is read next: in host memory if that is the
+    /// device's.
     pub(super) fn place(&mut self, n: NodeId, window: Window, host: Option<HostBuffer>) -> Result<()> {
         let unified = self.unified;
         let node = self.plan.graph.node(n);
@@ -52,13 +53,14 @@ impl Run<'_> {
         Ok(target)
     }
 
-    /// Counts what was sent.
+    /// Counts sent messages.
     pub(super) fn count(&mut self, moved: Load) {
         self.moved.messages += moved.messages;
         self.moved.bytes += moved.bytes;
     }
 
-    /// Begins to bring every rank the pixels it needs from device to device, into new memory that holds `window`.
+    /// Starts to bring every rank the pixels it needs from device to device, into new memory that
+    /// holds `window`.
     pub(super) fn order(
         &mut self,
         action: Action,
@@ -92,7 +94,7 @@ impl Run<'_> {
         self.spread(action, n, "replication", whole, Placement::Replicated, direct)
     }
 
-    /// Brings every rank its part of an image, in place of what it had of it.
+    /// Brings every rank its part of an image, replacing its previous part.
     fn spread(
         &mut self,
         action: Action,
@@ -122,7 +124,7 @@ impl Run<'_> {
         Ok(root.then_some(host))
     }
 
-    /// Adds up what every rank has of an image, element by element.
+    /// Adds up the images of all ranks, element by element.
     pub(super) fn sum(&mut self, n: NodeId) -> Result<()> {
         let label = self.label("sum over ranks", n);
         let rank = self.rank();

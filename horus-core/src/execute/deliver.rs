@@ -1,4 +1,4 @@
-//! Results in flight to whoever requested them.
+//! Results on the way to their requesters.
 
 use super::portions::{Portion, PortionOrigin};
 use super::{Run, Stored};
@@ -9,7 +9,7 @@ use crate::ir::graph::NodeId;
 
 /// A result for the host.
 pub enum Delivered {
-    /// It is there.
+    /// It is on the host.
     Here(HostBuffer),
     /// It is in flight from the device.
     Coming(Box<dyn Landing>),

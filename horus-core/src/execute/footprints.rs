@@ -1,4 +1,5 @@
-//! Footprints: copies of the rows that one launch reads of an image, made before it and gone after it.
+//! Footprints: copies of the rows that one launch reads of an image, made before it and dropped
+//! after it.
 
 use super::routes::rows;
 use super::{Run, peers};
@@ -13,12 +14,12 @@ use crate::plan::{Action, Rows, Temp};
 pub(super) struct Fetched {
     pub(super) geometry: Geometry,
     pub(super) memory: Memory,
-    /// What of it is still under way.
+    /// The pixels in flight.
     arriving: Option<peers::Arriving>,
 }
 
 impl Run<'_> {
-    /// Copies what a launch reads of an image, from whichever ranks have it.
+    /// Copies the pixels that a launch reads of an image, from the ranks that have them.
     pub(super) fn fetch(&mut self, action: Action, n: NodeId, temp: Temp, rows: Rows, direct: bool) -> Result<()> {
         let graph = &self.plan.graph;
         let (consumer, shape) = (graph.node(temp.consumer), graph.node(n).shape);
@@ -57,7 +58,7 @@ impl Run<'_> {
         Ok(host)
     }
 
-    /// Waits for what launch `n` reads of copies made for it.
+    /// Waits for the copies made for launch `n`.
     pub(super) fn await_footprints(&mut self, n: NodeId) -> Result<()> {
         let (node, device) = (self.plan.graph.node(n), self.cx.device);
         for input in 0..node.inputs.len() {

@@ -1,4 +1,4 @@
-//! Strips that meet on rank 0's device, on their way to its host.
+//! Strips gathered on rank 0's device, on the way to its host.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use crate::ir::graph::NodeId;
 use crate::plan::{Action, Band};
 use crate::shape::Window;
 
-/// Memory for all rows of an image on rank 0, for none elsewhere, and what of them is under way.
+/// Memory for all rows of an image on rank 0, empty elsewhere, and the pixels in flight.
 pub(super) struct Gathered {
     pub(super) geometry: Geometry,
     pub(super) memory: Memory,
@@ -17,7 +17,7 @@ pub(super) struct Gathered {
 }
 
 impl Gathered {
-    /// Waits (on the device, which goes on by itself) for what is under way.
+    /// Waits (on the device, asynchronously to the host) for the pixels in flight.
     pub(super) fn arrive(&mut self, device: &dyn Device) -> Result<(), DeviceError> {
         let Gathered { memory, arriving, .. } = self;
         arriving.drain(..).try_for_each(|arriving| arriving.finish(device, memory).map(drop))
@@ -25,7 +25,7 @@ impl Gathered {
 }
 
 impl Run<'_> {
-    /// Begins to bring a band of every strip to rank 0's device.
+    /// Starts to bring a band of every strip to rank 0's device.
     pub(super) fn meet(&mut self, action: Action, n: NodeId, band: Band) -> Result<()> {
         let label = self.label("gather", n);
         let movement = self.movement(action, n)?;
@@ -49,7 +49,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// The bytes of a band of every strip in an image that was gathered.
+    /// The bytes of a band of every strip in a gathered image.
     pub(super) fn bytes_of_strips(&self, geometry: Geometry, band: Band) -> Vec<Range<usize>> {
         let ranks = 0..self.cx.comm.size();
         let strips = ranks.map(|rank| band.of(self.strip(rank, geometry.shape.height)));
@@ -57,8 +57,8 @@ impl Run<'_> {
         strips.flat_map(planes).collect()
     }
 
-    /// On ranks that gave their strips away, waits until they have left: what fails on a device before is met here, as it is
-    /// by rank 0 when the pixels come to its host.
+    /// On ranks that sent their strips, waits until they have been sent: earlier failures of a
+    /// device surface here, as they do on rank 0 when the pixels reach its host.
     pub(super) fn finish_gathers(&mut self) -> Result<()> {
         let device = self.cx.device;
         let gathered: Vec<(NodeId, Gathered)> = self.gathered.drain().collect();

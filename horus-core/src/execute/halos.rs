@@ -1,4 +1,4 @@
-//! Halo exchanges, started and completed, and the memory that halos take.
+//! Halo exchanges, started and completed, and the memory of halos.
 
 use super::{Run, Stored, missing};
 use super::{peers, transfer};
@@ -21,8 +21,8 @@ pub(super) enum Halos<'a> {
 }
 
 impl Run<'_> {
-    /// Starts a halo exchange: sends the rows that others need. Those that this rank needs are valid after
-    /// [`Run::finish_exchange`].
+    /// Starts a halo exchange: sends the rows that others need. The rows that this rank needs are
+    /// valid after [`Run::finish_exchange`].
     pub(super) fn begin_exchange(&mut self, action: Action, n: NodeId, halo: Halo, direct: bool) -> Result<()> {
         let height = self.plan.graph.node(n).shape.height;
         let strip = self.strip(self.rank(), height);

@@ -1,4 +1,4 @@
-//! The images that this rank has while a plan runs.
+//! The images of this rank while a plan runs.
 
 use std::cell::RefCell;
 
@@ -13,9 +13,9 @@ use crate::plan::state::{Placement, Residency, State};
 /// An image in this rank's memory.
 #[derive(Debug)]
 pub struct Stored {
-    /// What the buffers hold.
+    /// Geometry of the buffers.
     pub geometry: Geometry,
-    /// Where the image is.
+    /// State of the image.
     pub state: State,
     /// Host copy. A device with unified memory has none: its memory is the host's.
     pub host: Option<HostBuffer>,
@@ -30,15 +30,15 @@ impl Stored {
     }
 }
 
-/// The images of this rank, by node, and the given ones that the plan let go of and that are kept aside all the same: as long
-/// as nothing else needs their memory, and never more than `keep` bytes of them.
+/// The images of this rank, by node, and released source images that are kept aside: as long as
+/// their memory is not needed, and at most `keep` bytes of them.
 pub(super) struct Images {
     held: Vec<Option<Stored>>,
     aside: RefCell<Aside>,
     keep: usize,
 }
 
-/// Given images that the plan let go of, and that are there still.
+/// Source images that the plan released but that still exist.
 #[derive(Default)]
 struct Aside {
     images: Vec<(NodeId, Stored)>,
@@ -71,7 +71,7 @@ impl Images {
         self.held[n.0].as_mut()
     }
 
-    /// Keeps an image, in place of what there was of it.
+    /// Stores an image, replacing its previous version.
     pub(super) fn put(&mut self, n: NodeId, image: Stored) {
         self.held[n.0] = Some(image);
     }
@@ -81,7 +81,7 @@ impl Images {
         self.held[n.0].take()
     }
 
-    /// Lets go of an image, or keeps it aside if it was `given`.
+    /// Releases an image, or keeps it aside if it was `given`.
     pub(super) fn free(&mut self, n: NodeId, given: bool) {
         let Some(mut image) = self.take(n) else { return };
         let aside = self.aside.get_mut();
@@ -95,7 +95,7 @@ impl Images {
         }
     }
 
-    /// Does what takes memory; once more without the images that are kept aside if there is not enough.
+    /// Runs an allocation; if memory is short, drops the images kept aside and runs it again.
     pub(super) fn with_memory<T>(&self, mut work: impl FnMut() -> Result<T, DeviceError>) -> Result<T, DeviceError> {
         match work() {
             Err(DeviceError::OutOfMemory { .. }) if !self.aside.borrow().images.is_empty() => {
@@ -106,7 +106,7 @@ impl Images {
         }
     }
 
-    /// What a plan that is over leaves, in the states in which it leaves them.
+    /// The images after a completed plan, in their final states.
     pub(super) fn left(mut self, plan: &Plan) -> Vec<Option<Stored>> {
         for (image, state) in self.held.iter_mut().zip(&plan.states) {
             if let (Some(image), Some(state)) = (image, state) {
@@ -116,9 +116,9 @@ impl Images {
         self.held
     }
 
-    /// What a lane has of each image after a plan failed on it or on another lane: given ones, those that were let go of
-    /// included, and roots that were computed. Their states are those of this lane alone. Rows of its strip are what they were:
-    /// no step changes them.
+    /// A lane's images after a plan failed on it or on another lane: sources, including released
+    /// ones, and computed roots. Their states are those of this lane only. Rows of its strip are
+    /// unchanged: no step modifies them.
     pub(super) fn remains(mut self, plan: &Plan) -> Vec<Option<Stored>> {
         for (n, image) in self.aside.take().images {
             self.put(n, image);
@@ -129,7 +129,7 @@ impl Images {
             if stored.host.is_some() && before.is_some_and(|b| !b.residency.device()) {
                 stored.device = None; // an upload may fail after it was begun
             }
-            // What is added up over ranks may not have been.
+            // A sum over ranks may be incomplete.
             let computed = plan.graph.roots.contains(&NodeId(i)) && node.op.all_reduce().is_none();
             if (before.is_none() && !computed) || (stored.host.is_none() && stored.device.is_none()) {
                 *image = None;
@@ -138,9 +138,9 @@ impl Images {
         self.held
     }
 
-    /// What can be kept of a plan that failed on one rank. No step changes the pixels of an image there, and a copy that was
-    /// not completed has been dropped: so an image is wherever a buffer is. What a driver reports late of launches before, it
-    /// reports to whoever reads their results, too.
+    /// The images that survive a failure of a plan on one rank. No step changes the pixels of an
+    /// image there, and an incomplete copy has been dropped: so a buffer that exists is valid. A
+    /// late report of the driver about earlier launches also reaches the readers of their results.
     pub(super) fn intact(mut self, plan: &Plan, unified: bool) -> Vec<Option<Stored>> {
         for (n, image) in self.aside.take().images {
             self.put(n, image);

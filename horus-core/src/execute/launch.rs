@@ -12,8 +12,9 @@ use crate::plan::{Part, Rows, Temp};
 use crate::shape::Window;
 
 impl Run<'_> {
-    /// Computes the rows of one part of a launch: the interior, or the edges after it. Step `i` launches `n` alone, or with the steps
-    /// behind it what [one launch](crate::plan::Plan::launched_at) computes.
+    /// Computes the rows of one part of a launch: the interior, or the edges after it. Step `i`
+    /// launches `n` alone, or the joined nodes of [one launch](crate::plan::Plan::launched_at) with
+    /// the following steps.
     pub(super) fn launch(&mut self, i: usize, n: NodeId, which: Rows, (room, part): (Halo, Part)) -> Result<()> {
         let plan = self.plan;
         let node = plan.graph.node(n);
@@ -67,7 +68,7 @@ impl Run<'_> {
         geometry: Geometry,
         rows: Window,
     ) -> Result<()> {
-        // Counts are cleared by the launch, also where there is nothing to count.
+        // The launch clears the counts, even if there is nothing to count.
         if rows.is_empty() && !kernel.launches_without_rows() {
             return Ok(());
         }
@@ -86,9 +87,9 @@ impl Run<'_> {
         }
         let Some((output, more)) = outputs.split_first_mut() else { return Ok(()) };
         let mut more: Vec<&mut Memory> = more.iter_mut().collect();
-        // Launches take scratch memory.
+        // Launches allocate scratch memory.
         let launched = self.images.with_memory(|| {
-            // What is lent to one attempt comes back for the next.
+            // Reborrowed for each attempt.
             let mut more: Vec<&mut Memory> = more.iter_mut().map(|m| &mut **m).collect();
             self.cx.device.launch(Launch { kernel, inputs: &inputs, output, more: &mut more, geometry, rows })
         });
@@ -97,7 +98,7 @@ impl Run<'_> {
     }
 }
 
-/// An operation in messages.
+/// The name of an operation in messages.
 pub(super) fn launch_of(node: &Node<Kernel>) -> String {
     format!("{} (recorded at {})", node.op.name(), node.site)
 }

@@ -1,5 +1,5 @@
-//! Launches that use the host's memory in place of the device's. Where the device refuses, what the plan leaves out is done: the
-//! image is copied.
+//! Launches that use the host's memory in place of the device's. If the device refuses, the image
+//! is copied instead.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,17 +10,17 @@ use crate::host::buffer::HostBuffer;
 use crate::ir::graph::NodeId;
 use crate::plan::Band;
 
-/// Results that launches write in the host's memory.
+/// Results that launches write to the host's memory.
 #[derive(Default)]
 pub(super) struct Results {
-    /// Where those go that no launch has begun.
+    /// Memory of results whose launches have not begun.
     rooms: HashMap<NodeId, Memory>,
-    /// Those that have begun.
+    /// Results whose launches have begun.
     begun: HashSet<NodeId>,
 }
 
 impl Results {
-    /// Where the launch writes that begins to compute `n`; none for the device's memory.
+    /// The memory for the launch that begins to compute `n`; `None` for the device's memory.
     pub(super) fn room_of(&mut self, n: NodeId) -> Option<Memory> {
         let room = self.rooms.remove(&n)?;
         self.begun.insert(n);
@@ -29,7 +29,7 @@ impl Results {
 }
 
 impl Run<'_> {
-    /// Lets launches use the host's memory: for an image that is there, or a result that is not computed yet.
+    /// Maps host memory for launches: an existing image, or a result that is not computed yet.
     pub(super) fn map(&mut self, step: usize, n: NodeId) -> Result<()> {
         let Some(image) = self.images.find_mut(n) else {
             let node = self.plan.graph.node(n);
@@ -51,7 +51,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Memory of the host for a result, of which nobody else has a share, if there is any that the device writes to.
+    /// Exclusive host memory for a result, if there is any that the device can write to.
     fn room(&mut self, bytes: usize) -> Option<Memory> {
         let fits = |room: &mut HostBuffer| room.len() == bytes && !room.is_shared();
         let room = match self.cx.room.take_if(fits) {
@@ -64,13 +64,14 @@ impl Run<'_> {
         self.cx.device.map(room).map_err(refused).ok()
     }
 
-    /// Page-locked memory, if the device has any.
+    /// Page-locked memory, if the device provides it.
     fn page_locked(&self, bytes: usize) -> Result<Option<HostBuffer>, DeviceError> {
         let memory = self.cx.device.page_locked(bytes)?;
         memory.map(|memory| self.cx.pool.try_adopt(memory, bytes)).transpose()
     }
 
-    /// Ends the use of the host's memory: the host has the result once the launches that write it are over.
+    /// Ends the use of the host's memory: the result is on the host once the launches that write it
+    /// have completed.
     pub(super) fn unmap(&mut self, n: NodeId) -> Result<()> {
         let (label, begun) = (self.label("the wait for the result", n), self.mapped.begun.remove(&n));
         let image = self.images.get_mut(n)?;

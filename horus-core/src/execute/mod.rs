@@ -1,25 +1,27 @@
 //! The executor: carries out the steps of a plan on this rank, and decides nothing.
 //!
-//! Before a new plan runs, the device is told of all its launches (`execute/ahead.rs`, `Device::prepare`), so that
-//! it makes its kernels at once; the simulated device refuses launches that were not prepared. An evaluation may
-//! return while its results are in flight (`Session::begin_all`; in the plan a step `send`, which leaves no copy on
-//! the host): `Pending` waits for them, on any thread. Whether to continue is asked before each step (`Canceller`);
-//! on one rank a cancelled evaluation leaves what any failure leaves.
+//! Before a new plan runs, all its launches are announced to the device (`execute/ahead.rs`,
+//! `Device::prepare`), so that it builds its kernels together; the simulated device refuses
+//! unannounced launches. An evaluation may return while its results are in flight
+//! (`Session::begin_all`; in the plan a step `send`, which leaves no copy on the host): `Pending`
+//! waits for them, on any thread. Cancellation is checked before each step (`Canceller`); on one
+//! rank a cancelled evaluation leaves the same state as any failure.
 //!
-//! **When an evaluation fails.** On one rank nothing changes the pixels of an image, so `execute` gives back what
-//! it was given, in the state that its buffers say, and the roots that were computed; the program stays recorded.
-//! Images that a plan releases before its end are kept aside until it is over, as long as there is memory and at
-//! most as many as may be pinned; what had to go for lack of memory is noted and an error for whoever reads it
-//! (`Error::ImageLost`). On several ranks others may have gone on, so a failure ends all, except what planning
-//! foresees on all alike: an operation that even where strips are thinnest takes more than the smallest device has
-//! (`Plan::lacking`) is an ordinary error. A plan that only estimates do not fit is tried. The device of
-//! `device/faulty.rs` fails each call in turn; the tests compare bits afterwards. A panic makes the session
-//! unusable.
+//! **Failed evaluations.** On one rank no step changes the pixels of an image, so `execute` returns
+//! its source images, in the state given by their buffers, and the computed roots; the program
+//! stays recorded. Images that a plan releases before its end are kept aside until it ends, as long
+//! as memory allows and at most as many as may be pinned; images dropped for lack of memory are
+//! recorded, and reading them is an error (`Error::ImageLost`). On several ranks others may have
+//! gone on, so a failure ends all, except for failures that planning finds on all ranks alike: an
+//! operation that exceeds the smallest device even where strips are thinnest (`Plan::lacking`) is
+//! an ordinary error. A plan that exceeds memory only by estimate is tried. The device of
+//! `device/faulty.rs` fails each call in turn; the tests compare bits afterwards. A panic makes the
+//! session unusable.
 //!
-//! **Where something was recorded.** Errors and plans tell the call in Rust, or the line of the program in another
-//! language that it was made for (`error::Recorded`). That line is noted when Python has made a lazy image of what
-//! was recorded, on all records behind it that have none: a function of Python records several operations, and what
-//! is computed at once needs no line, as the traceback has it.
+//! **Source locations.** Errors and plans name the call in Rust, or the line of the program in
+//! another language behind it (`error::Recorded`). That line is set when Python creates a lazy
+//! image, on the image's record and on all its inputs that have none: a function of Python records
+//! several operations, and eager results need no line, as the traceback has it.
 
 pub(crate) mod agree;
 mod ahead;
@@ -69,7 +71,7 @@ pub use images::Stored;
 /// Called before each step with its index, the number of steps, and its text.
 pub type Observer<'a> = &'a dyn Fn(usize, usize, &dyn Fn() -> String);
 
-/// What an execution runs on.
+/// The environment of an execution.
 pub struct Context<'a> {
     /// Computes.
     pub device: &'a dyn Device,
@@ -77,46 +79,47 @@ pub struct Context<'a> {
     pub comm: &'a dyn Communicator,
     /// Host memory.
     pub pool: &'a Arc<Pool>,
-    /// Told of each step.
+    /// Called before each step.
     pub observer: Observer<'a>,
-    /// Asked before each step whether to go on.
+    /// Called before each step; an error ends the execution.
     pub check: &'a dyn Fn() -> Result<()>,
-    /// Records when each step ran.
+    /// Records the time of each step.
     pub trace: &'a mut Trace,
-    /// Bytes of given images that a plan lets go of and that are kept all the same until it is over, as long as there is
-    /// memory: they are given back should the execution fail.
+    /// Maximum bytes of released source images that are kept until the plan ends, memory
+    /// permitting: they are returned if the execution fails.
     pub keep: usize,
-    /// When copies begin of results that are sent.
+    /// Time at which copies of sent results start.
     pub sending: Sending,
-    /// Where the result goes that is handed over, if that is known and the device may write there.
+    /// Memory for the result that is handed over, if it is known and the device can write to it.
     pub room: &'a mut Option<HostBuffer>,
 }
 
 /// An execution that failed.
 pub struct Failed<I = Stored> {
-    /// Why.
+    /// The error.
     pub error: Error,
-    /// The given images that are intact, by node, as they are now, and the roots that were computed.
+    /// The intact source images, by node, in their current states, and the computed roots.
     pub images: Vec<Option<I>>,
 }
 
-/// What an execution leaves.
+/// The outcome of an execution.
 pub struct Outcome<I = Stored> {
-    /// The images that exist afterwards, by node.
+    /// The remaining images, by node.
     pub images: Vec<Option<I>>,
     /// The results handed over, by node.
     pub delivered: HashMap<NodeId, Delivered>,
-    /// What a lane hands over of results, by node.
+    /// Parts of results handed over by a lane, by node.
     pub portions: HashMap<NodeId, Vec<Portion>>,
-    /// What was sent to other ranks.
+    /// Messages sent to other ranks.
     pub moved: Load,
 }
 
 /// Runs a plan. `images` holds the sources, by node.
 ///
 /// # Errors
-/// When the device or communication fails. On one rank the images are given back; on several, others may have gone on with
-/// theirs, and they are lost. A lane leaves what it has of each, as `Images::remains` says.
+/// If the device or communication fails. On one rank the images are returned; on several they are
+/// lost, as others may have gone on with theirs. A lane returns its parts, as `Images::remains`
+/// describes.
 pub fn execute(plan: &Plan, images: Vec<Option<Stored>>, context: Context<'_>) -> Result<Outcome, Failed> {
     let unified = context.device.memory() == MemoryKind::Unified;
     let (alone, images) = (context.comm.size() == 1, Images::new(images, context.keep));
@@ -168,9 +171,9 @@ struct Run<'a> {
     temps: HashMap<Temp, Fetched>,
     /// Halo exchanges in flight, by image.
     halos: HashMap<NodeId, Halos<'a>>,
-    /// Strips that meet on rank 0's device, by image.
+    /// Strips gathered on rank 0's device, by image.
     gathered: HashMap<NodeId, Gathered>,
-    /// Images of which the first bands of strips are uploaded, as the host has them.
+    /// Images of which only the first bands of strips are uploaded, as on the host.
     giving: HashMap<NodeId, (HostBuffer, Geometry)>,
     delivered: HashMap<NodeId, Delivered>,
     portions: HashMap<NodeId, Vec<Portion>>,
@@ -178,7 +181,7 @@ struct Run<'a> {
     leaving: Leaving<'a>,
     /// Images of which only the first rows were computed.
     incomplete: HashSet<NodeId>,
-    /// Results that launches write in the host's memory.
+    /// Results that launches write to the host's memory.
     mapped: Results,
     moved: Load,
 }
@@ -195,7 +198,8 @@ impl Run<'_> {
                 continue; // by the launch before
             }
             if matches!(step.action, Action::Download(_)) && !self.unified {
-                // The copy would wait for the kernels before it anyway; so their time is told apart from its own.
+                // The copy would wait for the preceding kernels anyway; waiting here separates
+                // their times.
                 let start = Instant::now();
                 self.cx.device.synchronize().map_err(self.failed(|| "waiting for the device".into()))?;
                 self.cx.trace.waited(start);
@@ -293,7 +297,7 @@ impl Run<'_> {
         }
     }
 
-    /// The pixels of an image on whichever side the plan keeps valid, and their geometry.
+    /// The valid pixels of an image, on either side, and their geometry.
     fn source(&self, n: NodeId) -> Result<(Held<'_>, Geometry)> {
         let image = self.images.get(n)?;
         let source = match (image.host(), &image.device) {
@@ -306,7 +310,7 @@ impl Run<'_> {
 }
 
 impl<'a> Run<'a> {
-    /// What a device reported of what `op` names, in words that are made only then.
+    /// Converts a device's error in operation `op`, whose text is made only then.
     fn failed<L: FnOnce() -> String>(&self, op: L) -> impl FnOnce(DeviceError) -> Error + use<'a, L> {
         let (device, rank) = (self.cx.device, self.rank());
         move |source| match source {
@@ -315,7 +319,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// What errors of transfers of node `n` are about.
+    /// The text of transfer errors for node `n`.
     fn label(&self, what: &'static str, n: NodeId) -> impl Fn() -> String + Copy + use<'a> {
         let node = self.plan.graph.node(n);
         move || format!("{what} of {} (recorded at {})", node.op.name(), node.site)

@@ -1,30 +1,33 @@
-//! Moving pixels between the devices of ranks, peer to peer: [`redistribute`](crate::execute::transfer::redistribute)
-//! for device memory.
+//! Moving pixels between the devices of ranks, peer to peer:
+//! [`redistribute`](crate::execute::transfer::redistribute) for device memory.
 //!
-//! There is one message per pair of ranks. A message whose pixels are contiguous in the image is sent from there or
-//! received there; any other is packed into a block of its own by one copy of many pieces, and unpacked by another. The
-//! copies are part of the exchange, so that launches run beside them.
+//! There is one message per pair of ranks. A message whose pixels are contiguous in the image is
+//! sent from there or received there; any other is packed into a block of its own by one copy of
+//! many pieces, and unpacked by another. The copies are part of the exchange, so that launches run
+//! beside them.
 //!
-//! Where the devices of all ranks reach each other, images stay on them. A picture that rank 0 has is uploaded
-//! there; of an image that every rank gave (`from_slice`), each uploads its strip and the halo that filters ask
-//! for, and releases the host's copy, unless the image is read across strips and too small for that to be faster.
-//! From then on, halo exchanges, footprints, replications and the scatter of an uploaded picture go from device to
-//! device, and a plan has no copies to or from the host in between (such steps say so in `--explain`). Where a
-//! device has no room for the image, what the transfer leaves and its packed messages, that transfer goes through
-//! the host; so do sums. A result that rank 0 alone wants meets on its device, where that is predicted to take less
-//! than each device's own copy and messages between hosts: a band of every strip at a time, sent to the host while
-//! the next is computed. Other ranks copy nothing to their hosts. Copies of footprints count against the device's
-//! memory.
+//! Where the devices of all ranks are connected, images stay on them. A picture on rank 0 is
+//! uploaded there; of an image that every rank gave (`from_slice`), each uploads its strip and the
+//! halo that filters need, and releases the host's copy, unless the image is read across strips and
+//! too small for that to be faster. From then on, halo exchanges, footprints, replications and the
+//! scatter of an uploaded picture go from device to device, and a plan has no copies to or from the
+//! host in between (such steps say so in `--explain`). Where a device has no room for the image,
+//! the result of the transfer and its packed messages, that transfer goes through the host; so do
+//! sums. A result that only rank 0 wants is gathered on its device, if that is predicted to take
+//! less than each device's own copy and messages between hosts: a band of every strip at a time,
+//! sent to the host while the next is computed. Other ranks copy nothing to their hosts. Copies of
+//! footprints count against the device's memory.
 //!
-//! `execute/peers.rs` packs: one message per pair of ranks, sent from the image or received into it where its
-//! pixels are contiguous, else by way of a block that one copy of many pieces fills (one kernel,
-//! `kernels/pieces.cuh`) and another empties. Both copies are part of what `Device::exchange` starts and
-//! `Device::arrive` completes, so that launches run beside them. The planner sends footprints before the next
-//! filter, whose arithmetic leaves the memory to the copies, and postpones the launch that reads them as long as
-//! the nodes after it neither read its result nor need another rank: ConvRot filters the next orientations while
-//! the contrast of the last ones travels back. Where memory is short footprints are fetched when they are read. The
-//! simulated device poisons what it will receive and delivers nothing before `arrive`, so that a missing wait
-//! shows.
+//! `execute/peers.rs` packs: one message per pair of ranks, sent from the image or received into it
+//! where its pixels are contiguous, else by way of a block that one copy of many pieces fills (one
+//! kernel, `kernels/pieces.cuh`) and another empties. Both copies are part of what
+//! `Device::exchange` starts and `Device::arrive` completes, so that launches run beside them. The
+//! planner sends footprints before the next filter, whose arithmetic leaves the memory to the
+//! copies, and postpones the launch that reads them as long as the nodes after it neither read its
+//! result nor need another rank: ConvRot filters the next orientations while the contrast of the
+//! last ones travels back. Where memory is short footprints are fetched when they are read. The
+//! simulated device poisons the targets of receives and delivers nothing before `arrive`, which
+//! exposes a missing wait.
 
 use crate::comm::Communicator;
 use crate::device::{BlockCopy, Device, Exchange, Geometry, Memory, Message, Ticket};
@@ -57,15 +60,16 @@ impl Staging {
 pub struct Arriving {
     ticket: Ticket,
     block: Memory,
-    /// What this rank sent.
+    /// Messages sent by this rank.
     pub sent: Load,
 }
 
 impl Arriving {
-    /// Waits for the pixels (on the device, which goes on by itself) in `target`, the memory that they were ordered for.
+    /// Waits (on the device, asynchronously to the host) for the pixels in `target`, the memory
+    /// that they were ordered for.
     ///
     /// # Errors
-    /// When the device fails, or another rank.
+    /// If the device or another rank fails.
     pub fn finish(mut self, device: &dyn Device, target: &mut Memory) -> Result<Load, DeviceError> {
         device.arrive(self.ticket, &mut [&mut *target, &mut self.block])?;
         Ok(self.sent)
@@ -75,7 +79,7 @@ impl Arriving {
 /// [`order`], and waits for the pixels.
 ///
 /// # Errors
-/// When the device fails, or another rank.
+/// If the device or another rank fails.
 pub fn redistribute(
     device: &dyn Device,
     comm: &dyn Communicator,
@@ -87,12 +91,12 @@ pub fn redistribute(
     order(device, comm, movement, source, (memory, geometry))?.finish(device, memory)
 }
 
-/// Begins to bring every rank the pixels it needs from the ranks that have them, on the devices. What this rank has is in
-/// `source`; what it needs goes to `target`. Without a source, the target has both, and the pixels needed are not among
-/// those given.
+/// Starts to bring every rank the pixels it needs from the ranks that have them, on the devices.
+/// This rank's pixels are in `source`; those that it needs go to `target`. Without a source, both
+/// are in the target, and do not overlap.
 ///
 /// # Errors
-/// When the device fails, or another rank.
+/// If the device or another rank fails.
 pub fn order(
     device: &dyn Device,
     comm: &dyn Communicator,
@@ -103,7 +107,7 @@ pub fn order(
     let me = comm.rank();
     let (target, geometry) = target;
     let given = source.map_or(geometry, |(_, g)| g);
-    // Blocks: the source if it is one of its own, the target, the packed messages.
+    // Blocks: the source if separate, the target, the packed messages.
     let (target_block, staging_block) = if source.is_some() { (1, 2) } else { (0, 1) };
     let mut staging = Staging::default();
     let mut local = Vec::new();
@@ -148,7 +152,7 @@ pub fn order(
         }
     }
     let mut block = device.allocate(staging.bytes)?;
-    // Whatever is given is in the first block.
+    // Given pixels are always in the first block.
     let copy = |from, to, pieces: Vec<Piece>| (!pieces.is_empty()).then_some(BlockCopy { from, to, pieces });
     let work = Exchange {
         before: copy(0, staging_block, staging.pack).into_iter().collect(),

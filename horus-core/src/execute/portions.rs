@@ -1,4 +1,4 @@
-//! Results of lanes: what each hands over of its strip, put together on the host that all of them share.
+//! Results of lanes: the strips handed over by the lanes, assembled on their shared host.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,26 +9,26 @@ use crate::host::buffer::{HostBuffer, Pool};
 use crate::host::spare::Spare;
 use crate::host::workers::Workers;
 
-/// Bytes of a result that one lane hands over, and that follow each other in the whole.
+/// Contiguous bytes of a result, handed over by one lane.
 pub struct Portion {
-    /// The first of them in the whole.
+    /// Offset in the whole result.
     pub at: usize,
-    /// How many.
+    /// Length.
     pub bytes: usize,
-    /// Where they are.
+    /// Source.
     pub from: PortionOrigin,
 }
 
-/// Where a lane has what it hands over.
+/// Source of a portion.
 pub enum PortionOrigin {
     /// On the host, from this byte of a buffer on.
     Here(HostBuffer, usize),
-    /// On their way from the device.
+    /// In transfer from the device.
     Coming(Box<dyn Landing>),
 }
 
 impl Portion {
-    /// Waits for the bytes and writes them to `target`, which has room for them and for no others.
+    /// Waits for the bytes and writes them to `target`, whose size they have.
     fn write(self, target: &mut Spare<'_>, workers: &Workers) -> Result<(), DeviceError> {
         match self.from {
             PortionOrigin::Here(buffer, from) => {
@@ -40,10 +40,11 @@ impl Portion {
     }
 }
 
-/// A result of `total` bytes of which each lane hands over portions. If it needs memory of its own, that comes from `pool`.
+/// A result of `total` bytes assembled from the portions of all lanes. If it needs its own memory,
+/// that comes from `pool`.
 ///
 /// # Errors
-/// [`DeviceError::Internal`] if the portions are not the whole.
+/// [`DeviceError::Internal`] if the portions do not cover the whole.
 pub fn assembled(mut lanes: Vec<Vec<Portion>>, total: usize, pool: &Arc<Pool>) -> Result<Delivered, DeviceError> {
     let mut places: Vec<(usize, usize)> = lanes.iter().flatten().map(|p| (p.at, p.bytes)).collect();
     places.sort_unstable();
@@ -68,12 +69,12 @@ pub fn assembled(mut lanes: Vec<Vec<Portion>>, total: usize, pool: &Arc<Pool>) -
     Ok(Delivered::Coming(Box::new(Assembled::new(lanes, pool))))
 }
 
-/// Portions of all lanes on their way to one place.
+/// Portions of all lanes with one target.
 struct Assembled {
     lanes: Vec<Vec<Portion>>,
     total: usize,
     pool: Arc<Pool>,
-    /// Memory that somebody has made for it.
+    /// Memory made for it in advance.
     room: Mutex<Option<HostBuffer>>,
 }
 
@@ -83,17 +84,17 @@ impl Assembled {
         Assembled { lanes, total, pool: Arc::clone(pool), room: Mutex::default() }
     }
 
-    /// Writes all portions to a buffer, which devices may write to by themselves.
+    /// Writes all portions to a buffer, to which devices may write directly.
     fn write_in(self, target: &mut HostBuffer, workers: &Workers) -> Result<(), DeviceError> {
         let written = self.write(&mut Spare::in_buffer(target), workers);
         if written.is_err() && target.adopted().is_some() {
-            // Nobody can tell when a device is done with it that has failed: it stays for good.
+            // A device that has failed may still write to the buffer: it is leaked.
             std::mem::forget(target.clone());
         }
         written
     }
 
-    /// Writes all portions, those of different lanes at the same time.
+    /// Writes all portions, those of different lanes concurrently.
     fn write(self, target: &mut Spare<'_>, workers: &Workers) -> Result<(), DeviceError> {
         let lanes = self.lanes.into_iter().enumerate();
         let mut portions: Vec<(usize, Portion)> =

@@ -1,4 +1,5 @@
-//! Copies between host and device, in bands, beside launches: begun here, and waited for where a step says so.
+//! Copies between host and device, in bands, concurrent with launches: started here, and waited for
+//! where a step says so.
 
 use std::collections::VecDeque;
 
@@ -15,11 +16,11 @@ use crate::plan::movement::with_room;
 use crate::plan::state::{Halo, Placement, Residency, State};
 use crate::shape::Window;
 
-/// Uploads under way, in the order in which they were begun, with their steps.
+/// Uploads in progress, in the order in which they were started, with their steps.
 #[derive(Default)]
 pub(super) struct Uploads(VecDeque<(usize, NodeId, Ticket)>);
 
-/// The bytes of a band of a buffer: one range if that is possible, else one of each plane.
+/// The bytes of a band of a buffer: one range if possible, else one per plane.
 fn bytes(geometry: Geometry, band: Band) -> Vec<std::ops::Range<usize>> {
     let rows = band.of(geometry.window);
     if band.is_whole() {
@@ -29,7 +30,7 @@ fn bytes(geometry: Geometry, band: Band) -> Vec<std::ops::Range<usize>> {
 }
 
 impl<'a> Run<'a> {
-    /// Begins to copy a band of the host's buffer to the device.
+    /// Starts to copy a band of the host's buffer to the device.
     pub(super) fn upload(&mut self, step: usize, n: NodeId, band: Band) -> Result<()> {
         let label = self.label("upload", n);
         let image = self.images.get_mut(n)?;
@@ -57,7 +58,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Begins to copy a band of this rank's strip, and rows around it, to the device.
+    /// Starts to copy a band of this rank's strip, and surrounding rows, to the device.
     pub(super) fn upload_strip(&mut self, step: usize, n: NodeId, halo: Halo, band: Band) -> Result<()> {
         let label = self.label("upload", n);
         if band.begins() {
@@ -84,8 +85,8 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Waits for steps of other queues: what follows sees what they did. Only uploads need it. What is sent to the host comes
-    /// after all launches so far.
+    /// Waits for steps of other queues: later calls see their effects. Only uploads need it. Copies
+    /// to the host are ordered after all launches so far.
     pub(super) fn wait_for(&mut self, steps: &[usize]) -> Result<()> {
         let Some(last) = steps.iter().max() else { return Ok(()) };
         while self.uploads.0.front().is_some_and(|(step, ..)| step <= last) {
@@ -102,8 +103,8 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// After a failure of a lane: waits for uploads under way, and drops what did not arrive. Images of which strips were to be
-    /// uploaded are where the host has them.
+    /// After a failure of a lane: waits for uploads in progress, and drops incomplete ones. Images
+    /// of which strips were to be uploaded are restored on the host.
     pub(super) fn settle_uploads(&mut self) {
         let under_way: Vec<NodeId> = self.uploads.0.iter().map(|(_, n, _)| *n).collect();
         let arrived = self.finish_uploads().is_ok();
@@ -127,7 +128,8 @@ impl<'a> Run<'a> {
         arrived.map_err(self.failed(self.label("upload", n)))
     }
 
-    /// The bytes of what this lane hands over of a result: where they are in memory of geometry `held`, and where in the whole.
+    /// The bytes that this lane hands over of a result: ranges in memory of geometry `held`, and
+    /// offsets in the whole.
     pub(super) fn handed_over(&self, n: NodeId, held: Geometry) -> Vec<(std::ops::Range<usize>, usize)> {
         let rows = self.plan.hands_over(n, self.rank());
         let whole = Geometry { window: Window::whole(held.shape.height), ..held };
@@ -139,7 +141,7 @@ impl<'a> Run<'a> {
         bytes.filter(|(bytes, _)| !bytes.is_empty()).collect()
     }
 
-    /// Sends a band of what this lane hands over.
+    /// Sends a band of this lane's portion.
     fn send_portions(&mut self, n: NodeId, band: Band) -> Result<()> {
         let label = self.label("download", n);
         let (device, pool, sending) = (self.cx.device, self.cx.pool, self.cx.sending);
@@ -163,7 +165,7 @@ impl<'a> Run<'a> {
                         begun.map_err(failed)?
                     }
                 };
-                // Of an image that one lane has, all planes are one portion.
+                // All planes of an image on one lane are one portion.
                 let planes = if len == geometry.bytes() { 0..geometry.shape.planes() } else { number..number + 1 };
                 let pieces = planes.map(|c| geometry.row_bytes(c, band.of(rows))).filter(|bytes| !bytes.is_empty());
                 download.add(memory, &pieces.collect::<Vec<_>>()).map_err(failed)?;
@@ -181,7 +183,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Sends a band of a result to whoever waits for it.
+    /// Sends a band of a result to its requester.
     pub(super) fn send(&mut self, n: NodeId, band: Band) -> Result<()> {
         let label = self.label("download", n);
         let (device, pool) = (self.cx.device, self.cx.pool);
@@ -230,5 +232,5 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Results of which the first bands were sent, by image and number of the portion.
+/// Results whose first bands were sent, by image and number of the portion.
 pub(super) type Leaving<'a> = std::collections::HashMap<(NodeId, usize), Box<dyn Download + 'a>>;

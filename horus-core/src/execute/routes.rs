@@ -1,4 +1,4 @@
-//! Where the pixels of messages lie: runs of bytes in the blocks of the ranks that send and receive them.
+//! Layout of messages: runs of bytes in the blocks of the ranks that send and receive them.
 
 #[cfg(test)]
 pub(crate) mod testing;
@@ -11,18 +11,18 @@ use crate::shape::Window;
 /// Runs of bytes at equal distances in one block of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Runs {
-    /// Where the first begins.
+    /// Start of the first.
     pub(crate) at: usize,
     /// Length of each.
     pub(crate) bytes: usize,
-    /// How many.
+    /// Number of runs.
     pub(crate) rows: usize,
     /// Distance between their starts.
     pub(crate) stride: usize,
 }
 
 impl Runs {
-    /// Bytes of all.
+    /// Total bytes.
     pub(crate) fn total(self) -> usize {
         self.bytes * self.rows
     }
@@ -32,24 +32,24 @@ impl Runs {
         (self.rows - 1) * self.stride + self.bytes
     }
 
-    /// Whether they follow each other.
+    /// Returns `true` if they are contiguous.
     pub(crate) fn together(self) -> bool {
         self.rows == 1 || self.bytes == self.stride
     }
 }
 
-/// What one rank sends to another and receives from it, in the order in which it travels.
+/// The bytes exchanged with one rank, in the order of the messages.
 pub(crate) struct Route {
-    /// The other rank; this one for what it has itself.
+    /// The other rank; this one for its own pixels.
     pub(crate) rank: usize,
-    /// What is sent, in the block that is given.
+    /// Bytes to send, in the given block.
     pub(crate) out: Vec<Runs>,
-    /// What is received, in the block that is wanted.
+    /// Bytes to receive, in the wanted block.
     pub(crate) into: Vec<Runs>,
 }
 
-/// The routes between rank `me`, which has pixels in a block of geometry `given` and wants others in one of geometry
-/// `wanted`, and each rank.
+/// The routes between rank `me`, which has pixels in a block of geometry `given` and wants others
+/// in one of geometry `wanted`, and each rank.
 pub(crate) fn routes(
     movement: &Movement,
     me: usize,
@@ -64,7 +64,7 @@ pub(crate) fn routes(
     })
 }
 
-/// Where the pixels of `needs` lie: row `row(need)` of each need and below.
+/// The runs of the pixels of `needs`: row `row(need)` of each need and below.
 fn runs(needs: &[Need], size: RowSize, geometry: Geometry, row: impl Fn(&Need) -> isize) -> Vec<Runs> {
     let stride = size.width * size.pixel;
     let of = |need: &Need, c| {
@@ -75,13 +75,14 @@ fn runs(needs: &[Need], size: RowSize, geometry: Geometry, row: impl Fn(&Need) -
     some.flat_map(|n| (0..size.planes).map(move |c| of(n, c))).collect()
 }
 
-/// Where the rows of `wanted` lie in a block of geometry `given` of the same image, and in their own.
+/// The runs of the rows of `wanted` in a block of geometry `given` of the same image, and in their
+/// own.
 pub(crate) fn rows(given: Geometry, wanted: Geometry) -> (Vec<Runs>, Vec<Runs>) {
     some_rows(given, wanted, wanted.window)
 }
 
-/// Where rows `window` lie in two blocks of the same image that hold them: in `given` those beyond its edges are taken
-/// periodically.
+/// The runs of rows `window` in two blocks of the same image that hold them: in `given` those
+/// beyond its edges are taken periodically.
 pub(crate) fn some_rows(given: Geometry, wanted: Geometry, window: Window) -> (Vec<Runs>, Vec<Runs>) {
     let Geometry { shape, dtype, .. } = wanted;
     let size = RowSize { width: shape.width, pixel: dtype.size(), planes: shape.planes() };
@@ -94,7 +95,7 @@ pub(crate) fn total(runs: &[Runs]) -> usize {
     runs.iter().map(|r| r.total()).sum()
 }
 
-/// Where the one range begins that runs fill in their order, if they do.
+/// The start of the single range that runs fill in their order, if they do.
 pub(crate) fn together(runs: &[Runs]) -> Option<usize> {
     let first = runs.first()?.at;
     let mut end = first;
@@ -107,7 +108,7 @@ pub(crate) fn together(runs: &[Runs]) -> Option<usize> {
     Some(first)
 }
 
-/// Equal runs that follow each other from byte `at`.
+/// Equal runs, contiguous from byte `at`.
 pub(crate) fn in_turn(runs: &[Runs], mut at: usize) -> Vec<Runs> {
     let next = |r: &Runs| {
         let from = at;
@@ -117,12 +118,12 @@ pub(crate) fn in_turn(runs: &[Runs], mut at: usize) -> Vec<Runs> {
     runs.iter().map(next).collect()
 }
 
-/// The copies from runs to a block where they follow each other from byte `at`.
+/// The copies from runs to a block where they are contiguous from byte `at`.
 pub(crate) fn packed(runs: &[Runs], at: usize) -> Vec<Piece> {
     between(runs, &in_turn(runs, at))
 }
 
-/// The copies to runs from a block where they follow each other from byte `at`.
+/// The copies to runs from a block where they are contiguous from byte `at`.
 pub(crate) fn unpacked(runs: &[Runs], at: usize) -> Vec<Piece> {
     between(&in_turn(runs, at), runs)
 }

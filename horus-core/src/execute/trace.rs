@@ -1,11 +1,11 @@
-//! When each step of each plan ran, on the host and on the device, beside what was predicted: how long in all, and step by step
-//! in the format of Chrome's trace viewer and Perfetto (`rows`).
+//! Times of the steps of each plan, on the host and on the device, beside the predicted ones: in
+//! total, and step by step in the format of Chrome's trace viewer and Perfetto (`rows`).
 //!
-//! Calls that somebody wants to time have a label on their thread (`device/recording.rs`); a device notes when
-//! their work ran, and `Device::recorded` hands it out in the host's time (on a GPU by events in the streams,
-//! `horus-cuda/src/clock.rs`). A trace has a process for each rank and one for what is predicted, with a row for
-//! each queue. `Times` partitions the host's time; `Parts` is how long each part of the machine was busy, and parts
-//! overlap.
+//! Timed calls have a label on their thread (`device/recording.rs`); a device records the span of
+//! their work, and `Device::recorded` returns it in the host's time (on a GPU by events in the
+//! streams, `horus-cuda/src/clock.rs`). A trace has a process for each rank and one for the
+//! predictions, with a row for each queue. `Times` partitions the host's time; `Parts` is the busy
+//! time of each part of the machine, and parts overlap.
 
 mod rows;
 
@@ -21,26 +21,27 @@ use crate::plan::{Action, Activity, Parts, Plan, Queue};
 
 pub use self::rows::json;
 
-/// What the host spent its time on while it evaluated: each moment counts once, so that all of them together are how long
-/// evaluations took.
+/// The host's time during evaluations, by activity: each moment counts once, so that the sum is the
+/// duration of evaluations.
 ///
-/// A device may work by itself meanwhile. Of copies that run beside kernels `upload` and `download` have the time until they
-/// were begun, and for as long as the host waited for nothing else; the rest of them is hidden in `kernels`, which is the
-/// time until kernels had been made and launched and the device was done with all that was before the results. How long each
-/// part of the machine was busy is told by [`Session::measured`](crate::session::Session::measured).
+/// A device works asynchronously. Of copies concurrent with kernels, `upload` and `download`
+/// contain the time to start them, and the time during which the host waited for nothing else; the
+/// rest is hidden in `kernels`, the time until kernels were built and launched and the device had
+/// finished all work before the results. [`Session::measured`](crate::session::Session::measured)
+/// returns the busy time of each part of the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
     /// Choosing and opening a device, where that was deferred until the first evaluation.
     pub start: Duration,
     /// Optimising and planning.
     pub planning: Duration,
-    /// Copies from host to device: beginning them, or all of them where the host does the work.
+    /// Copies from host to device: starting them, or all of their time if the host makes them.
     pub upload: Duration,
-    /// Making, launching and awaiting kernels, and copies beside them.
+    /// Building, launching and awaiting kernels, and copies concurrent with them.
     pub kernels: Duration,
     /// Copies from device to host, as far as the host waited for them.
     pub download: Duration,
-    /// Transfers between ranks: all of those through the host, the beginning of those between devices.
+    /// Transfers between ranks: all of those through the host, the start of those between devices.
     pub communication: Duration,
     /// Everything else: returning results, freeing memory.
     pub rest: Duration,
@@ -58,25 +59,26 @@ impl Times {
         self.rest += *rest;
     }
 
-    /// All of it.
+    /// The sum.
     pub fn total(&self) -> Duration {
         self.start + self.planning + self.upload + self.kernels + self.download + self.communication + self.rest
     }
 }
 
-/// A recording of steps. The host's times are always added up; the device's, and single steps, if asked for.
+/// A recording of steps. The host's times are always added up; the device's, and single steps, on
+/// request.
 #[derive(Debug)]
 pub struct Trace {
     times: Times,
     epoch: Instant,
     rank: usize,
     events: Option<Vec<Event>>,
-    /// What the device was called for, if it is asked when it worked.
+    /// The device's labelled calls, if their times are requested.
     calls: Option<HashMap<Label, Call>>,
     measured: Parts,
 }
 
-/// What a device is called for.
+/// A labelled call of a device.
 #[derive(Clone, Debug)]
 struct Call {
     name: String,
@@ -91,14 +93,14 @@ impl Trace {
         Trace { times: Times::default(), epoch: Instant::now(), rank, events, calls, measured: Parts::default() }
     }
 
-    /// Also asks the device for how long it worked, if `on` or if single steps are recorded.
+    /// Also records the device's busy times, if `on` or if single steps are recorded.
     #[must_use]
     pub fn measuring(mut self, on: bool) -> Trace {
         self.calls = self.calls.or(on.then(HashMap::new));
         self
     }
 
-    /// Adds what is predicted of a plan that begins at `start`. Predictions are those of rank 0.
+    /// Adds the predictions for a plan that begins at `start`. Predictions are those of rank 0.
     pub fn predicted(&mut self, start: Instant, plan: &Plan) {
         if self.rank > 0 || self.events.is_none() {
             return;
@@ -113,7 +115,7 @@ impl Trace {
         }
     }
 
-    /// A label for what a step calls the device for, if the device is asked when it works.
+    /// A label for a step's device calls, if their times are requested.
     pub fn label(&mut self, action: &Action, plan: &Plan) -> Option<Label> {
         let name = if self.is_on() { describe(plan, action) } else { String::new() };
         let call = Call { name, activity: action.activity(), sent: None };
@@ -122,7 +124,8 @@ impl Trace {
         Some(label)
     }
 
-    /// Adds a step that began at `start` and ends now, under its label, and sent so much to other ranks.
+    /// Adds a step that began at `start` and ends now, under its label, with its messages to other
+    /// ranks.
     pub fn add(&mut self, start: Instant, action: &Action, plan: &Plan, label: Option<Label>, sent: Load) {
         let (end, activity) = (Instant::now(), action.activity());
         let took = end - start;
@@ -137,7 +140,7 @@ impl Trace {
         if let Some(call) = label.and_then(|label| self.calls.as_mut()?.get_mut(&label)) {
             call.sent = sent;
         }
-        // Devices tell of their own messages.
+        // Devices report their own messages.
         let by_host = activity == Activity::Communication && !action.is_direct();
         if by_host {
             self.measured.communication += took;
@@ -157,10 +160,10 @@ impl Trace {
         }
     }
 
-    /// Asks a device when it worked for what was recorded here, and waits until it has.
+    /// Collects the device's spans of the calls recorded here, and waits for them.
     ///
     /// # Errors
-    /// What the device reports of earlier calls.
+    /// Errors of the device in earlier calls.
     pub fn collect(&mut self, device: &dyn Device) -> Result<(), DeviceError> {
         let Some(calls) = &self.calls else { return Ok(()) };
         let mut spans = device.recorded(&|label| calls.contains_key(&label))?;
@@ -173,7 +176,7 @@ impl Trace {
                 Lane::Download => (Queue::Download, "copy", Activity::Download),
                 Lane::Network => (Queue::Network, "communication", Activity::Communication),
             };
-            // Of messages through the host the copies are a part, and the host's time is told.
+            // Copies are a part of messages through the host, for which the host's time counts.
             if call.activity != Activity::Rest && (call.activity != Activity::Communication || lane == Lane::Network) {
                 self.measured.spend(activity, end - start);
             }
@@ -198,7 +201,7 @@ impl Trace {
         self.span(start, "planning", "optimise and plan");
     }
 
-    /// Adds the making of a plan's kernels, which began at `start` and ends now.
+    /// Adds the building of a plan's kernels, which began at `start` and ends now.
     pub fn prepared(&mut self, start: Instant) {
         self.times.kernels += start.elapsed();
         self.span(start, "kernel", "building kernels");
@@ -216,8 +219,8 @@ impl Trace {
         self.span(start, "copy", "bring a result");
     }
 
-    /// Adds a copy of the program's pixels to the device, which began at `start` and took so long, under its label. It
-    /// belongs to no plan.
+    /// Adds a copy of the program's pixels to the device, which began at `start` and lasted `took`,
+    /// under its label. It belongs to no plan.
     pub fn taken(&mut self, start: Instant, took: Duration, label: Label) {
         self.times.upload += took;
         if let Some(calls) = &mut self.calls {
@@ -226,12 +229,12 @@ impl Trace {
         self.until(start, start + took, "copy", "take pixels");
     }
 
-    /// How long everything took so far.
+    /// The times so far.
     pub fn times(&self) -> Times {
         self.times
     }
 
-    /// For how long each part of the machine was busy, as far as it has been asked ([`Trace::collect`]).
+    /// Busy time of each part of the machine, as far as it has been collected ([`Trace::collect`]).
     pub fn measured(&self) -> Parts {
         self.measured
     }
@@ -248,9 +251,9 @@ impl Trace {
         }
     }
 
-    /// What the host's thread did.
+    /// An event of the host's thread.
     fn event(&self, start: Instant, end: Instant, cat: &'static str, name: String) -> Event {
-        // What was begun before the trace counts backwards.
+        // Times before the start of the trace are negative.
         let micros = |t: Instant| match t.checked_duration_since(self.epoch) {
             Some(after) => after.as_secs_f64() * 1e6,
             None => self.epoch.duration_since(t).as_secs_f64() * -1e6,
@@ -265,24 +268,24 @@ impl Trace {
         }
     }
 
-    /// Whether single steps are kept.
+    /// Returns `true` if single steps are kept.
     pub fn is_on(&self) -> bool {
         self.events.is_some()
     }
 
-    /// Whether the device is asked when it works.
+    /// Returns `true` if the device's times are requested.
     pub fn is_measuring(&self) -> bool {
         self.calls.is_some()
     }
 
-    /// Takes over what another trace has recorded, as what this rank did.
+    /// Takes over the recording of another trace, as this rank's.
     pub fn absorb(&mut self, other: &mut Trace) {
         self.times.add(&std::mem::take(&mut other.times));
         self.measured.add(&std::mem::take(&mut other.measured));
         if let (Some(calls), Some(others)) = (&mut self.calls, &mut other.calls) {
             calls.extend(others.drain());
         }
-        // Both count from their own beginning.
+        // Each has its own origin.
         let earlier = self.epoch.saturating_duration_since(other.epoch).as_secs_f64();
         let later = (other.epoch.saturating_duration_since(self.epoch).as_secs_f64() - earlier) * 1e6;
         if let (Some(events), Some(others)) = (&mut self.events, &mut other.events) {

@@ -1,8 +1,10 @@
-//! Moving pixels between ranks through the host: every scatter, gather, exchange and footprint is one redistribution.
+//! Moving pixels between ranks through the host: every scatter, gather, exchange and footprint is
+//! one redistribution.
 //!
-//! A [`Movement`] says who sends what to whom; there is one message per pair of ranks. [`redistribute`] sends a message
-//! whose pixels are contiguous in host memory from there, and receives one there; any other is packed and unpacked, and
-//! so are all of a non-blocking exchange ([`order`]).
+//! A [`Movement`] lists senders, receivers and pixels; there is one message per pair of ranks.
+//! [`redistribute`] sends a message whose pixels are contiguous in host memory from there, and
+//! receives one there; any other is packed and unpacked, and so are all of a non-blocking exchange
+//! ([`order`]).
 
 use std::sync::Arc;
 
@@ -14,17 +16,17 @@ use crate::host::buffer::{HostBuffer, Pool};
 use crate::host::workers::Workers;
 use crate::plan::movement::{Load, Movement};
 
-/// Who copies on the host, and where messages have their memory.
+/// The threads that copy on the host, and the pool for messages.
 pub type Host<'a> = (&'a Workers, &'a Arc<Pool>);
 
-/// Where a rank has its pixels.
+/// The pixels of a rank.
 #[derive(Clone, Copy)]
 pub enum Held<'a> {
     /// Host memory.
     Host(&'a [u8]),
     /// A device's own memory.
     Device(&'a dyn Device, &'a Memory),
-    /// It has none.
+    /// None.
     Nowhere,
 }
 
@@ -56,7 +58,7 @@ impl Held<'_> {
         Ok(())
     }
 
-    /// A message of runs, one after the other.
+    /// A message of runs, contiguous.
     fn packed(self, (workers, pool): Host<'_>, runs: &[Runs]) -> Result<HostBuffer, DeviceError> {
         let mut message = pool.try_beyond(total(runs))?;
         self.copy(workers, runs, &in_turn(runs, 0), message.bytes_mut())?;
@@ -64,7 +66,7 @@ impl Held<'_> {
     }
 }
 
-/// Where pixels from other ranks are stored.
+/// Target of pixels from other ranks.
 pub enum Destination<'a> {
     /// Host memory.
     Host(&'a mut [u8]),
@@ -93,11 +95,12 @@ impl Destination<'_> {
     }
 }
 
-/// Brings every rank the pixels it needs from the ranks that have them, into host memory apart from what they have. What
-/// this rank has is in `source`, what it needs goes to `target`. Returns what this rank sent.
+/// Brings every rank the pixels it needs from the ranks that have them, into host memory apart from
+/// what they have. This rank's pixels are in `source`, those that it needs go to `target`. Returns
+/// the messages sent.
 ///
 /// # Errors
-/// When communication fails, or the device.
+/// If communication or the device fails.
 pub fn redistribute(
     comm: &dyn Communicator,
     host: Host<'_>,
@@ -134,7 +137,7 @@ pub fn redistribute(
 
 /// A message to another rank.
 enum Outgoing<'a> {
-    /// Sent from where the pixels are.
+    /// Sent in place.
     InPlace(&'a [u8]),
     /// Packed.
     Packed(HostBuffer),
@@ -156,7 +159,7 @@ impl<'a> Outgoing<'a> {
     }
 }
 
-/// The parts of `target`, given as start, length and the rank that each comes from; they do not overlap.
+/// The parts of `target`, given as start, length and source rank; they do not overlap.
 fn parts(mut target: &mut [u8], mut ranges: Vec<(usize, usize, usize)>) -> Vec<(usize, &mut [u8])> {
     ranges.sort_unstable();
     let mut begin = 0;
@@ -172,19 +175,20 @@ fn parts(mut target: &mut [u8], mut ranges: Vec<(usize, usize, usize)>) -> Vec<(
 /// Pixels in flight from other ranks.
 pub struct Incoming<'a> {
     begun: Box<dyn Begun + 'a>,
-    /// What this rank needs of its own.
+    /// This rank's own pixels, if needed.
     own: Option<Parcel>,
-    /// Where each rank's pixels go.
+    /// Targets of each rank's pixels.
     into: Vec<Vec<Runs>>,
-    /// What this rank sent.
+    /// Messages sent by this rank.
     pub sent: Load,
 }
 
-/// Begins to bring every rank the pixels it needs from the ranks that have them, in one block: what this rank has is in
-/// `source`, and what it needs goes to the same places when it has arrived. What is sent has been read when this returns.
+/// Starts to bring every rank the pixels it needs from the ranks that have them, in one block: this
+/// rank's pixels are in `source`, and those that it needs are stored there on arrival. Sent pixels
+/// have been read when this returns.
 ///
 /// # Errors
-/// When communication fails, or the device.
+/// If communication or the device fails.
 pub fn order<'a>(
     comm: &'a dyn Communicator,
     host: Host<'_>,
@@ -212,7 +216,7 @@ impl Incoming<'_> {
     /// Waits for the pixels and stores them.
     ///
     /// # Errors
-    /// When communication fails, or the device.
+    /// If communication or the device fails.
     pub fn finish(self, workers: &Workers, mut target: Destination<'_>) -> Result<Load, DeviceError> {
         for (rank, message) in self.begun.finish()?.into_iter().chain(self.own) {
             target.unpack(workers, message.bytes(), &self.into[rank])?;

@@ -1,4 +1,4 @@
-//! Pictures of the type that their files have.
+//! Pictures with the pixel type of their files.
 
 use std::panic::Location;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::image::Image;
 use crate::session::{Handle, RegionSource, Session};
 use crate::shape::Shape;
 
-/// A picture of the type that its file has.
+/// A picture with the pixel type of its file.
 ///
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -47,13 +47,13 @@ pub enum AnyImage {
     F64(Image<f64>),
 }
 
-/// A picture whose pixels are there, or are read when they are needed.
+/// A picture with its pixels, or one that is read on demand.
 pub(super) enum Opened {
     Now(Picture),
     Later(Box<PictureReader>),
 }
 
-/// Evaluates `$body` with `$image` bound to the image of whatever type.
+/// Evaluates `$body` with `$image` bound to the image, whatever its type.
 macro_rules! each {
     ($any:expr, $image:ident => $body:expr) => {
         match $any {
@@ -70,15 +70,17 @@ macro_rules! each {
 }
 
 impl AnyImage {
-    /// Reads a picture as it is: PNG, JPEG, TIFF, PNM, BMP or npy, recognised by content, on rank 0. Palettes of PNG
-    /// files are resolved; an orientation noted in the file is applied
-    /// ([`OpenOptions::orientation`](super::OpenOptions::orientation)). Of a TIFF file of several pages the first is
-    /// read, with a warning. Most programs continue with [`AnyImage::luminance`] or [`AnyImage::to_unit`].
+    /// Reads a picture in its own type: PNG, JPEG, TIFF, PNM, BMP or npy, recognised by content, on
+    /// rank 0. Palettes of PNG files are resolved; an orientation stored in the file is applied
+    /// ([`OpenOptions::orientation`](super::OpenOptions::orientation)). Of a TIFF file of several
+    /// pages the first is read, with a warning. Most programs continue with [`AnyImage::luminance`]
+    /// or [`AnyImage::to_unit`].
     ///
     /// # The scale of floats
-    /// There is one rule: integer pictures that become floats, by [`AnyImage::to_unit`], [`AnyImage::luminance`] or
-    /// `Image::<f32>::open`, are scaled so that their full range is `0..=1`; pictures of floats are taken as they are.
-    /// [`Image::save`] takes floats in `0..=1` back to the full range. Only [`AnyImage::convert`] scales nothing.
+    /// There is one rule: integer pictures that become floats, by [`AnyImage::to_unit`],
+    /// [`AnyImage::luminance`] or `Image::<f32>::open`, are scaled so that their full range is
+    /// `0..=1`; float pictures keep their values. [`Image::save`] takes floats in `0..=1` back to
+    /// the full range. Only [`AnyImage::convert`] scales nothing.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -93,8 +95,9 @@ impl AnyImage {
     /// ```
     ///
     /// # Errors
-    /// On every rank, if rank 0 cannot read or decode the file: what is not a regular file is not read, and a file that
-    /// declares more pixels than its bytes can hold, or more than [`OpenOptions::max_pixels`], is rejected immediately.
+    /// On every rank, if rank 0 cannot read or decode the file. Only regular files are read; a file
+    /// that declares more pixels than its bytes can hold, or more than [`OpenOptions::max_pixels`],
+    /// is rejected immediately.
     #[doc(alias = "imread")]
     #[track_caller]
     pub fn open(session: &Session, path: impl AsRef<Path>) -> Result<AnyImage> {
@@ -111,9 +114,10 @@ impl AnyImage {
         AnyImage::open_with(session, path, &OpenOptions { page: Some(page), ..OpenOptions::default() })
     }
 
-    /// Reads a volume: all pages of a TIFF file as levels, or an npy array of shape `(depth, height, width)` or
-    /// `(depth, height, width, channels)`; of any other file one level. ([`AnyImage::open`] takes an array of three axes as
-    /// `(height, width, channels)`, whatever their extents; one of four axes it reads as a volume.)
+    /// Reads a volume: all pages of a TIFF file as levels, or an npy array of shape `(depth,
+    /// height, width)` or `(depth, height, width, channels)`; any other file as one level.
+    /// ([`AnyImage::open`] takes an array of three axes as `(height, width, channels)`, whatever
+    /// their extents; one of four axes it reads as a volume.)
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -166,7 +170,7 @@ impl AnyImage {
     /// An image of the picture that `read` returns; it is called on rank 0 only.
     ///
     /// # Errors
-    /// The same error on every rank, if there is none.
+    /// The error of `read`, on every rank.
     #[track_caller]
     pub(crate) fn from_root(
         session: &Session,
@@ -177,7 +181,8 @@ impl AnyImage {
         AnyImage::decoded(session, path, read, Location::caller())?.map_err(|cause| Error::read(path, cause))
     }
 
-    /// What `open` returns, which is called on rank 0 only, or its error, on every rank. Messages name `path`.
+    /// The result of `open`, which is called on rank 0 only, or its error, on every rank. Messages
+    /// name `path`.
     pub(super) fn decoded(
         session: &Session,
         path: &Path,
@@ -208,8 +213,8 @@ impl AnyImage {
         })))
     }
 
-    /// An image of a decoded picture, which every rank has: each gives the same one. To decode on rank 0 alone see
-    /// [`AnyImage::open_with`].
+    /// An image of a decoded picture that every rank has: each passes the same one.
+    /// [`AnyImage::open_with`] decodes on rank 0 only.
     #[track_caller]
     pub fn from_picture(session: &Session, picture: Picture) -> AnyImage {
         let Picture { shape, dtype, pixels } = picture;
@@ -229,7 +234,7 @@ impl AnyImage {
         }
     }
 
-    /// Fails as the image does, on every rank.
+    /// Returns the image's error, on every rank.
     #[track_caller]
     pub(super) fn look(&self) -> Result<()> {
         each!(self, image => image.look())
@@ -255,7 +260,8 @@ impl AnyImage {
         each!(self, image => image.convert())
     }
 
-    /// The pixels as `f32` in which an integer type's `0..=MAX` spans `0..=1`; floats are taken as they are.
+    /// The pixels as `f32` in which an integer type's `0..=MAX` spans `0..=1`; floats keep their
+    /// values.
     #[track_caller]
     pub fn to_unit(&self) -> Image<f32> {
         match self {
@@ -294,9 +300,9 @@ impl AnyImage {
         if self.has_alpha() { each!(self, image => without_last(image)) } else { self.clone() }
     }
 
-    /// The channel of alpha, by the rule of the whole library: of a picture of two or four channels it is the last one. Files are read
-    /// and written with it as a channel, and operations take all channels alike; [`AnyImage::luminance`] and
-    /// [`AnyImage::colours`] leave it out.
+    /// The alpha channel, by the rule of the whole library: the last of two or four channels. Files
+    /// are read and written with it as a channel, and operations treat all channels alike;
+    /// [`AnyImage::luminance`] and [`AnyImage::colours`] leave it out.
     #[track_caller]
     pub fn alpha(&self) -> Option<AnyImage> {
         let last = self.shape().channels.wrapping_sub(1);
@@ -314,7 +320,8 @@ impl AnyImage {
         each!(self, image => image.luminance())
     }
 
-    /// The picture as an image of type `T`, by the rule of [`AnyImage::open`], or why that is not possible.
+    /// The picture as an image of type `T`, by the rule of [`AnyImage::open`], or the reason why
+    /// that is impossible.
     #[track_caller]
     pub(super) fn typed<T: Pixel>(&self) -> Result<Image<T>, String> {
         let (has, wanted) = (self.dtype(), T::DTYPE);
@@ -364,9 +371,9 @@ impl Session {
 }
 
 impl<T: Pixel> Image<T> {
-    /// Reads a picture as an image of type `T`. As `f32` or `f64`, integer pictures are scaled to `0..=1` and pictures of
-    /// floats are taken as they are (see [`AnyImage::open`] for the rule); as integers, only pictures of that very type
-    /// are read.
+    /// Reads a picture as an image of type `T`. As `f32` or `f64`, integer pictures are scaled to
+    /// `0..=1` and float pictures keep their values (see [`AnyImage::open`] for the rule); as
+    /// integers, only pictures of that very type are read.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -381,7 +388,8 @@ impl<T: Pixel> Image<T> {
     /// ```
     ///
     /// # Errors
-    /// As [`AnyImage::open`]; also if `T` is an integer type and the file has pixels of another type.
+    /// As [`AnyImage::open`]; also if `T` is an integer type and the file has pixels of another
+    /// type.
     #[track_caller]
     pub fn open(session: &Session, path: impl AsRef<Path>) -> Result<Image<T>> {
         let path = path.as_ref();

@@ -1,17 +1,19 @@
-//! How many pixels a file of a given size can hold: one that declares more is corrupt, or made to exhaust memory.
+//! Upper limits of the pixels in a file of a given size: a file that declares more is corrupt, or
+//! made to exhaust memory.
 
 use super::OpenOptions;
 
-/// The most bytes of a file, and of its decoded pixels: room for large scans, but not for whatever a header claims.
+/// Maximum bytes of a file, and of its decoded pixels: enough for large scans, but not for any
+/// claim of a header.
 pub(super) const MEMORY_LIMIT: u64 = 8 << 30;
 
-/// Bytes that a byte of deflated data can stand for: two bits, the shortest codes of a length and a distance, repeat 258
-/// bytes.
+/// Maximum bytes that a byte of deflated data encodes: two bits, the shortest codes of a length and
+/// a distance, repeat 258 bytes.
 pub(super) const DEFLATE: u64 = 1032;
 
-/// Pixels that a byte of JPEG data can stand for. A block has 64 pixels of the component with most of them. In sequential
-/// files it takes two bits, a code for its mean and one for the end of the block; in progressive ones a bit, as the ends
-/// of 32767 blocks are one code.
+/// Maximum pixels that a byte of JPEG data encodes. A block has 64 pixels of the largest component.
+/// In sequential files it takes two bits, a code for its mean and one for the end of the block; in
+/// progressive ones a bit, as the ends of 32767 blocks are one code.
 pub(super) const JPEG: u64 = 512;
 
 /// Rejects pictures larger than the user allows.
@@ -25,7 +27,7 @@ pub(super) fn check_size(height: u64, width: u64, options: &OpenOptions) -> Resu
     Ok(())
 }
 
-/// Rejects files that declare more than their bytes can hold: `most` pixels, `None` if there is no limit.
+/// Rejects files that declare more than their bytes can hold: `most` pixels, `None` for no limit.
 pub(super) fn check_capacity(height: u64, width: u64, most: Option<u64>, size: u64) -> Result<(), String> {
     let claimed = height.checked_mul(width);
     if most.is_some_and(|most| claimed.is_none_or(|pixels| pixels > most)) {
@@ -34,7 +36,7 @@ pub(super) fn check_capacity(height: u64, width: u64, most: Option<u64>, size: u
     Ok(())
 }
 
-/// The most pixels that a PNG file of this width can hold.
+/// Maximum pixels of a PNG file of this width.
 pub(super) fn png(bytes: &[u8], width: u64) -> Option<u64> {
     // After signature and chunk header: width, height, bits per sample, colour type.
     const BITS: usize = 24;
@@ -52,26 +54,28 @@ pub(super) fn png(bytes: &[u8], width: u64) -> Option<u64> {
     Some(rows.saturating_mul(width))
 }
 
-/// The most pixels that a PNM file can hold.
+/// Maximum pixels of a PNM file.
 pub(super) fn pnm(bytes: &[u8]) -> Option<u64> {
     // Only bitmaps have pixels of less than a byte.
     let pixels = if bytes.starts_with(b"P4") { 8 } else { 1 };
     Some(pixels * bytes.len() as u64)
 }
 
-/// The most pixels that a BMP file can hold.
+/// Maximum pixels of a BMP file.
 pub(super) fn bmp(bytes: &[u8]) -> Option<u64> {
     // 16 bits of the second header.
     const COMPRESSION: usize = 30;
     let pixels = match bytes.get(COMPRESSION) {
-        // Two bytes repeat a pixel up to 255 times. (Pixels can also be skipped; no more than these are believed.)
+        // Two bytes repeat a pixel up to 255 times. (Pixels can also be skipped; no more than these
+        // are accepted.)
         Some(1 | 2) => 128,
         _ => 8,
     };
     Some(pixels * bytes.len() as u64)
 }
 
-/// The most pixels that a TIFF file can hold: of so many bits, compressed so, in rows of `width`.
+/// Maximum pixels of a TIFF file with these bits per pixel and this compression, in rows of
+/// `width`.
 pub(super) fn tiff(bytes: u64, compression: u16, bits: u64, width: u64) -> Option<u64> {
     const NONE: u16 = 1;
     const FAX4: u16 = 4;
@@ -91,16 +95,17 @@ pub(super) fn tiff(bytes: u64, compression: u16, bits: u64, width: u64) -> Optio
         // Four bytes repeat one up to 128 KiB times, the longest block.
         ZSTD => 32768,
         NEW_JPEG => return Some(bytes.saturating_mul(JPEG)),
-        // A bit says that a row, of whatever width, is as the one before; no scanner is wider than this.
+        // A bit marks a row, of any width, as equal to the previous one; no scanner is wider than
+        // this.
         FAX4 if width > 1 << 16 => return Some(0),
         FAX4 => return Some(bytes.saturating_mul(8).saturating_mul(width)),
-        // The decoder does not know it.
+        // Unknown to the decoder.
         _ => return None,
     };
     Some(bytes.saturating_mul(8 * expansion) / bits.max(1))
 }
 
-/// The markers of JPEG data up to their end, with what follows each.
+/// The markers of JPEG data, with the bytes that follow each.
 pub(super) fn markers(jpeg: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     const STUFFING: u8 = 0x00;
     const TEMPORARY: u8 = 0x01;
@@ -123,7 +128,7 @@ pub(super) fn markers(jpeg: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
                 (0xff, marker) => {
                     let length = jpeg.get(at + 2..).and_then(|rest| rest.first_chunk());
                     let body = jpeg.get(at + 4..).unwrap_or_default();
-                    // Without a length, there is nothing after it either.
+                    // Without a length, nothing follows.
                     at = length.map_or(jpeg.len(), |l| at + 2 + usize::from(u16::from_be_bytes(*l)));
                     return Some((marker, body));
                 }
@@ -136,7 +141,8 @@ pub(super) fn markers(jpeg: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
 
 const END_OF_IMAGE: u8 = 0xd9;
 
-/// Whether JPEG data has an end marker after the pixels: the decoder fills what is missing with grey.
+/// Returns `true` if JPEG data has an end marker after the pixels: the decoder fills missing pixels
+/// with grey.
 pub(super) fn jpeg_ends(jpeg: &[u8]) -> bool {
     const START_OF_SCAN: u8 = 0xda;
     let mut scanned = false;
@@ -150,9 +156,9 @@ pub(super) fn jpeg_ends(jpeg: &[u8]) -> bool {
     false
 }
 
-/// The most pixels that a frame of these JPEG data declares.
+/// Maximum pixels declared by a frame of these JPEG data.
 pub(super) fn jpeg_frame(jpeg: &[u8]) -> u64 {
-    // Not tables, extensions and conditioning, which are numbered among the frames.
+    // Excludes tables, extensions and conditioning, which are numbered among the frames.
     let frame = |marker: u8| (0xc0..=0xcf).contains(&marker) && ![0xc4, 0xc8, 0xcc].contains(&marker);
     let side = |two: &[u8]| two.first_chunk().map_or(0, |b| u64::from(u16::from_be_bytes(*b)));
     // Bits per sample, height, width.

@@ -1,22 +1,22 @@
-//! How TIFF files are compressed.
+//! Compression of TIFF files.
 
 use tiff::encoder::compression::{CompressionAlgorithm, Deflate, DeflateLevel};
 use tiff::tags::CompressionMethod;
 
 use crate::dtype::DType;
 
-/// How the tiles or strips of a TIFF file are compressed, without loss.
+/// Lossless compression of the tiles or strips of a TIFF file.
 ///
-/// Of integers, the differences of neighbours are (TIFF predictor 2).
+/// For integers, the differences of neighbours are compressed (TIFF predictor 2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Compression {
-    /// Not at all. The default.
+    /// No compression. The default.
     #[default]
     None,
-    /// By deflate (zlib), at its fastest: read by every program.
+    /// Deflate (zlib), at its fastest: supported by all programs.
     Deflate,
-    /// By Zstandard, at its fastest: read by fewer programs (libtiff from 4.0.10 on).
+    /// Zstandard, at its fastest: supported by fewer programs (libtiff from 4.0.10 on).
     Zstd,
 }
 
@@ -29,19 +29,19 @@ impl Compression {
         }
     }
 
-    /// Bytes that so many bytes in so many chunks take at most.
+    /// Maximum compressed size of `raw` bytes in `chunks` chunks.
     pub(super) fn most(self, raw: u64, chunks: u64) -> u64 {
-        // What cannot be compressed takes a little more than it is.
+        // Incompressible data grows slightly.
         let more = if self == Compression::None { return raw } else { raw / 256 };
         raw.saturating_add(more).saturating_add(64 * chunks)
     }
 
-    /// Whether samples are replaced by differences before they are compressed.
+    /// Returns `true` if samples are replaced by differences before compression.
     pub(super) fn predicts(self, dtype: DType) -> bool {
         self != Compression::None && !dtype.is_float()
     }
 
-    /// Makes `to` the bytes that are stored of rows of so many bytes, channels and such samples; the rows are changed.
+    /// Encodes rows to `to`, given their bytes, channels and sample type; overwrites the rows.
     pub(super) fn encode(
         self,
         raw: &mut [u8],
@@ -74,7 +74,7 @@ impl Compression {
     }
 }
 
-/// Puts differences from the pixel before in the place of the samples of a row.
+/// Replaces the samples of a row by differences from the previous pixel.
 fn differences<T: bytemuck::Pod>(row: &mut [u8], channels: usize, minus: impl Fn(T, T) -> T) {
     let size = size_of::<T>();
     let at = |row: &[u8], k: usize| bytemuck::pod_read_unaligned::<T>(&row[k * size..(k + 1) * size]);

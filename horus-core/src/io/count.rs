@@ -1,18 +1,18 @@
-//! How much of a file was read or written.
+//! Amounts read from or written to files.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How much of a file was read or written.
+/// Amount read from or written to a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FileTraffic {
-    /// Strips or tiles decoded or encoded; in files without, rows.
+    /// Strips or tiles decoded or encoded; rows for files without these.
     pub chunks: u64,
     /// Bytes of the file.
     pub bytes: u64,
 }
 
-/// Counts what several threads do.
+/// A counter shared by threads.
 #[derive(Debug, Default)]
 pub(super) struct Count {
     chunks: AtomicU64,

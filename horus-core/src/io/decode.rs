@@ -1,4 +1,4 @@
-//! From a file to pixels.
+//! Decoding of files to pixels.
 
 use std::any::Any;
 use std::fmt::Display;
@@ -23,7 +23,7 @@ pub(super) fn read(path: &Path, options: &OpenOptions, means: Means<'_>) -> Resu
     first(&Source::open(path)?, &path.display(), options, means)
 }
 
-/// Decodes a picture, called `name`; warns of pages that are not read.
+/// Decodes a picture, called `name`; warns of ignored pages.
 pub(super) fn first(
     source: &Source<'_>,
     name: &dyn Display,
@@ -35,7 +35,7 @@ pub(super) fn first(
     Ok(picture)
 }
 
-/// Warns of pages beside the one that is read.
+/// Warns of ignored pages.
 pub(super) fn tell_pages(name: &dyn Display, pages: usize) {
     if pages > 1 {
         crate::warn!(
@@ -52,7 +52,7 @@ pub(super) fn tell_pages(name: &dyn Display, pages: usize) {
 pub(super) fn decode(source: &Source<'_>, options: &OpenOptions, means: Means<'_>) -> Result<(Picture, usize), String> {
     let kind = source.kind();
     one_picture(kind, options)?;
-    // Pixels that are stored uncompressed need not be read twice.
+    // Uncompressed pixels need not be read twice.
     if kind == Kind::Npy {
         return Ok((read_npy::read(source, options, means)?, 1));
     }
@@ -69,14 +69,14 @@ pub(super) fn decode(source: &Source<'_>, options: &OpenOptions, means: Means<'_
         }
         _ => {
             let picture = guarded(|| read_tiff::read(source, options, means))?;
-            // Only for a file that can be read, and only if no page was requested.
+            // Only for a readable file, and only if no page was requested.
             let count = || guarded(|| Ok(read_tiff::pages(source))).unwrap_or(1);
             Ok((picture, if options.page.is_none() && !options.volume { count() } else { 1 }))
         }
     }
 }
 
-/// Refuses other pages and levels than the first of files that have no others.
+/// Refuses pages and levels beyond the first for formats without them.
 pub(super) fn one_picture(kind: Kind, options: &OpenOptions) -> Result<(), String> {
     match (kind, options.page, options.level) {
         (Kind::Tiff, ..) | (_, None | Some(0), 0) => Ok(()),
@@ -91,8 +91,9 @@ pub(super) fn no_page(page: usize, pages: usize) -> String {
     format!("page {page} requested, but it has {pages} (pages start at 0)")
 }
 
-/// Third-party decoders panic on some corrupt files (an index, an assertion). That is an error of the file, not of the
-/// program: nothing outlives the decoder but its result. (A program built with `panic = "abort"` ends, of course.)
+/// Third-party decoders panic on some corrupt files (an index, an assertion). That is an error of
+/// the file, not of the program: only the result outlives the decoder. (A program built with `panic
+/// = "abort"` still ends.)
 pub(super) fn guarded<R>(decode: impl FnOnce() -> Result<R, String>) -> Result<R, String> {
     let said = |panic: Box<dyn Any + Send>| match panic.downcast::<String>() {
         Ok(text) => *text,
@@ -101,7 +102,7 @@ pub(super) fn guarded<R>(decode: impl FnOnce() -> Result<R, String>) -> Result<R
     catch_unwind(AssertUnwindSafe(decode)).unwrap_or_else(|panic| Err(format!("the decoder failed ({})", said(panic))))
 }
 
-/// Extent and type of a picture as it is stored, and the orientation that its file notes.
+/// Extent and type of a picture as stored, and the orientation stored in its file.
 pub(super) fn describe(format: ImageFormat, source: &Source<'_>) -> Result<(Shape, DType, Orientation), String> {
     let reader = ImageReader::with_format(tiff_source::reader(source), format);
     let mut decoder = reader.into_decoder().map_err(|e| e.to_string())?;
@@ -133,7 +134,7 @@ fn image(format: ImageFormat, bytes: &[u8], options: &OpenOptions, means: Means<
     limits.max_alloc = Some(MEMORY_LIMIT);
     let mut reader = ImageReader::with_format(Cursor::new(bytes), format);
     reader.limits(limits);
-    // Which reads the header alone.
+    // This reads only the header.
     let mut decoder = reader.into_decoder().map_err(|e| e.to_string())?;
     let (w, h) = decoder.dimensions();
     let (w, h) = (u64::from(w), u64::from(h));
@@ -149,10 +150,11 @@ fn image(format: ImageFormat, bytes: &[u8], options: &OpenOptions, means: Means<
     if size > MEMORY_LIMIT {
         return Err(format!("{w}x{h} pixels need {size} bytes; the limit is {MEMORY_LIMIT}"));
     }
-    // The decoder holds the data, and of progressive pictures coefficients of all pixels, beside the pixels.
+    // The decoder holds the data, and for progressive pictures the coefficients of all pixels,
+    // besides the pixels.
     let beside = if format == ImageFormat::Jpeg { bytes.len() as u64 + 2 * size } else { 0 };
     let _beside = means.reserve(usize::try_from(beside).map_err(|e| e.to_string())?)?;
-    // Metadata that cannot be read is ignored.
+    // Unreadable metadata is ignored.
     let noted = decoder.orientation().unwrap_or(Orientation::NoTransforms);
     if let Ok(Some(profile)) = decoder.icc_profile() {
         metadata::tell_profile(profile.len());
@@ -180,7 +182,7 @@ fn planar(decoder: impl ImageDecoder, format: ImageFormat, means: Means<'_>) -> 
     }
 }
 
-/// Interleaved pixels, channels put one after the other.
+/// Converts interleaved pixels to planes.
 pub(super) fn planes<T: Pixel>(pixels: &[T], shape: Shape, means: Means<'_>) -> Result<Picture, String> {
     if shape.channels == 1 {
         return in_planes(pixels, shape, means);
@@ -190,14 +192,14 @@ pub(super) fn planes<T: Pixel>(pixels: &[T], shape: Shape, means: Means<'_>) -> 
     Ok(Picture { shape, dtype: T::DTYPE, pixels: buffer })
 }
 
-/// Pixels whose channels are one after the other already.
+/// Pixels in planes already.
 pub(super) fn in_planes<T: Pixel>(pixels: &[T], shape: Shape, means: Means<'_>) -> Result<Picture, String> {
     let mut buffer = checked(pixels, shape, means)?;
     means.workers.copy(bytemuck::cast_slice(pixels), buffer.bytes_mut());
     Ok(Picture { shape, dtype: T::DTYPE, pixels: buffer })
 }
 
-/// Room for as many pixels as there are.
+/// Memory for all pixels.
 fn checked<T: Pixel>(pixels: &[T], shape: Shape, means: Means<'_>) -> Result<HostBuffer, String> {
     if shape.is_empty() {
         return Err("the picture has no pixels".into());
@@ -266,11 +268,11 @@ mod tests {
     fn jpeg_files_may_hold_more_than_the_picture() {
         let bytes = encoded(&gradient(), ImageFormat::Jpeg);
         let want = decode(&bytes).unwrap();
-        // As phones append films: any bytes, even those that begin a scan.
+        // Phones append films: arbitrary bytes, even those of a scan's start.
         let film = [&bytes[..], b"\0\0\0\x18ftypmp42", &[0xff, 0xda, 0xff, 0xd8, 0, 7]].concat();
         let got = decode(&film).unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(got.pixels.bytes(), want.pixels.bytes());
-        // A thumbnail inside a segment has an end, but it is not the picture's.
+        // A thumbnail inside a segment has an end marker, but not the picture's.
         let note = [&bytes[..2], &[0xff, 0xe1, 0, 6, 0xff, 0xda, 0xff, 0xd9], &bytes[2..]].concat();
         assert!(decode(&note).is_ok());
         assert!(decode(&note[..note.len() - 2]).is_err());

@@ -1,4 +1,4 @@
-//! What a picture file holds, told without reading its pixels.
+//! Headers of picture files, read without their pixels.
 
 use std::path::Path;
 
@@ -9,25 +9,26 @@ use crate::error::{Error, Result};
 use crate::session::Session;
 use crate::shape::Shape;
 
-/// What a picture file holds; see [`AnyImage::describe`].
+/// The properties of a picture file; see [`AnyImage::describe`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FileInfo {
-    /// Levels, rows, columns and channels of the picture, as the file has them: no orientation is applied.
+    /// Levels, rows, columns and channels of the picture, as stored: no orientation is applied.
     pub shape: Shape,
     /// The element type.
     pub dtype: DType,
-    /// Rows and columns that are read at once: of a tile, of a strip, of a row, or of the whole picture.
+    /// Rows and columns that are read at once: of a tile, of a strip, of a row, or of the whole
+    /// picture.
     pub tile: (usize, usize),
     /// Number of pages.
     pub pages: usize,
-    /// Rows and columns of the page and of its smaller copies, from the largest on.
+    /// Rows and columns of the page and of its smaller copies, the largest first.
     pub levels: Vec<(usize, usize)>,
 }
 
 impl AnyImage {
-    /// What a picture file holds, without reading its pixels: how large it is, what [`OpenOptions::region`], `level` and `page` can
-    /// ask for. Rank 0 reads, and all ranks return the same.
+    /// The properties of a picture file, without reading its pixels: its size, and valid values of
+    /// [`OpenOptions::region`], `level` and `page`. Rank 0 reads, and all ranks return the same.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -44,7 +45,7 @@ impl AnyImage {
     /// ```
     ///
     /// # Errors
-    /// As [`AnyImage::open_with`], as far as the file's headers tell.
+    /// As [`AnyImage::open_with`], as far as the headers show.
     pub fn describe(session: &Session, path: impl AsRef<Path>, options: &OpenOptions) -> Result<FileInfo> {
         let path = path.as_ref();
         let told =
@@ -54,7 +55,7 @@ impl AnyImage {
 }
 
 impl FileInfo {
-    /// What a picture file holds, read by this process alone; see [`AnyImage::describe`].
+    /// The properties of a picture file, read by this process only; see [`AnyImage::describe`].
     ///
     /// # Errors
     /// As [`AnyImage::describe`].

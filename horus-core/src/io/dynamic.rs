@@ -1,4 +1,4 @@
-//! Pictures as those of the crate `image`.
+//! Conversion from and to pictures of the crate `image`.
 
 use std::panic::Location;
 
@@ -12,8 +12,8 @@ use crate::image::Image;
 use crate::session::Session;
 
 impl AnyImage {
-    /// A picture of the crate `image`, which every rank has: each gives the same one. Its pixels keep their type, 8 or 16 bits or
-    /// `f32`, and their channels.
+    /// A picture of the crate `image` that every rank has: each passes the same one. Its pixels
+    /// keep their type, 8 or 16 bits or `f32`, and their channels.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -38,17 +38,17 @@ impl AnyImage {
             DynamicImage::ImageRgba16(p) => AnyImage::U16(planes(session, p)),
             DynamicImage::ImageRgb32F(p) => AnyImage::F32(planes(session, p)),
             DynamicImage::ImageRgba32F(p) => AnyImage::F32(planes(session, p)),
-            // What that crate may add.
+            // Variants that the crate may add.
             other => AnyImage::F32(planes(session, &other.to_rgba32f())),
         }
     }
 
-    /// The picture as one of the crate `image`, on every rank: pixels of `u8` or `u16` of 1 to 4 channels (grey, colours, each with
-    /// opacity), or of `f32` of 3 or 4, as they are.
+    /// The picture as one of the crate `image`, on every rank: pixels of `u8` or `u16` of 1 to 4
+    /// channels (grey, colours, each with alpha), or of `f32` of 3 or 4, unchanged.
     ///
     /// # Errors
-    /// If that crate has no such pixels, which are brought to others by [`AnyImage::convert`] or [`AnyImage::to_unit`], or no levels; or
-    /// as [`Image::to_vec`].
+    /// If that crate has no such pixels (convert them by [`AnyImage::convert`] or
+    /// [`AnyImage::to_unit`]) or levels; or as [`Image::to_vec`].
     #[track_caller]
     pub fn to_dynamic(&self) -> Result<DynamicImage> {
         let site = Location::caller();
@@ -75,7 +75,7 @@ impl AnyImage {
     }
 }
 
-/// The pixels of a picture, channels one after the other.
+/// The pixels of a picture, in planes.
 #[track_caller]
 fn planes<P>(session: &Session, picture: &ImageBuffer<P, Vec<P::Subpixel>>) -> Image<P::Subpixel>
 where
@@ -89,7 +89,7 @@ where
     Image::from_array3(session, ArrayView3::from_shape(shape, pixels).expect("as many pixels as the shape has"))
 }
 
-/// The pixels of an image of as many channels as `P`, interleaved.
+/// The pixels of an image with as many channels as `P`, interleaved.
 fn interleaved<P>(image: &Image<P::Subpixel>) -> Result<Option<ImageBuffer<P, Vec<P::Subpixel>>>>
 where
     P: image::Pixel,

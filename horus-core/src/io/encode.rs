@@ -1,4 +1,4 @@
-//! From pixels to a file's bytes.
+//! Encoding of pixels to files.
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ use crate::shape::{Region, Shape};
 
 const KNOWN: &str = "png, jpg, tif, pgm, ppm, pnm, bmp or npy";
 
-/// A format to write.
+/// A file format to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Format {
@@ -47,7 +47,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Formats that error messages propose.
+    /// Formats suggested by error messages.
     const ALL: [Format; 7] =
         [Format::Png, Format::Tiff, Format::Pgm, Format::Ppm, Format::Bmp, Format::Jpeg, Format::Npy];
 
@@ -101,7 +101,7 @@ impl Format {
         self.holds().0
     }
 
-    /// The format for so many channels.
+    /// The format for this number of channels.
     pub(super) fn with_channels(self, channels: usize) -> Format {
         match self {
             Format::Pnm if channels == 1 => Format::Pgm,
@@ -110,7 +110,8 @@ impl Format {
         }
     }
 
-    /// The name, and what a file of the format holds: types of samples, numbers of channels (any, if none is listed), rows or columns.
+    /// The name, sample types, numbers of channels (any, if none is listed) and maximum rows or
+    /// columns of a format.
     fn holds(self) -> (&'static str, &'static [DType], &'static [usize], usize) {
         use DType::{Bool, F32, F64, I8, I16, I32, U8, U16, U32};
         const MOST: usize = i32::MAX as usize;
@@ -143,7 +144,7 @@ impl Format {
     /// The type of sample in which an image of `dtype` pixels is stored.
     ///
     /// # Errors
-    /// If the format cannot hold such samples or such a shape, with the formats that can.
+    /// If the format cannot hold such samples or such a shape; names the formats that can.
     pub(super) fn stored(self, dtype: DType, shape: Shape, options: &SaveOptions) -> Result<DType, String> {
         if self == Format::Npy {
             return Ok(dtype);
@@ -227,10 +228,10 @@ pub(super) fn unheld(format: Format) -> String {
     format!("a {} file holds 8 or 16 bits per sample", format.name())
 }
 
-/// How a file is cut and compressed, where the format leaves a choice.
+/// Partitioning and compression of a file, where the format leaves a choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Parts {
-    /// As the format's encoder does it.
+    /// The encoder's default.
     Usual,
     /// A JPEG file of this quality.
     Jpeg(u8),
@@ -239,10 +240,10 @@ pub(super) enum Parts {
 }
 
 impl Parts {
-    /// What the options ask for.
+    /// The parts requested by the options.
     ///
     /// # Errors
-    /// A message, if the format does not have it.
+    /// A message, if the format does not support them.
     pub(super) fn of(format: Format, stored: DType, shape: Shape, options: &SaveOptions) -> Result<Parts, String> {
         match (options.quality, format) {
             (None, _) | (Some(1..=100), Format::Jpeg) => {}
@@ -265,7 +266,7 @@ impl Parts {
     }
 }
 
-/// Writes pixels of type `dtype`, a type that the format holds, channels one after the other.
+/// Writes planes of pixels of type `dtype`, which the format holds.
 pub(super) fn write(
     to: &mut dyn Sink,
     (format, parts): (Format, Parts),
@@ -366,7 +367,7 @@ mod tests {
         for dtype in [DType::F32, DType::F64] {
             assert_eq!(stored(Format::Png, dtype), Ok(DType::U8));
             assert_eq!(stored(Format::Jpeg, dtype), Ok(DType::U8));
-            // Who asks for a scale asks for integers.
+            // A scale requests integers.
             let range = SaveOptions { scaling: Scaling::Range, ..auto };
             assert_eq!(Format::Tiff.stored(dtype, grey, &range), Ok(DType::U8));
         }

@@ -8,10 +8,10 @@ use crate::host::buffer::HostBuffer;
 use crate::host::workers::Workers;
 use crate::shape::Shape;
 
-/// The fewest pixels that are worth another thread.
+/// Minimum number of pixels worth another thread.
 const GRAIN: usize = 1 << 16;
 
-/// Channels one after the other, interleaved; level by level.
+/// Interleaves planes, level by level.
 ///
 /// # Errors
 /// [`DeviceError::OutOfMemory`].
@@ -39,7 +39,7 @@ pub(super) fn interleaved(
     Ok(to)
 }
 
-/// The samples of each pixel, of `size` bytes, put together. What is moved has no type but a size.
+/// Interleaves samples of `size` bytes. Moved samples have no type but a size.
 pub(super) fn join(planes: &[&[u8]], to: &mut [u8], size: usize) {
     match size {
         1 => gather::<1>(planes, to),
@@ -50,7 +50,7 @@ pub(super) fn join(planes: &[&[u8]], to: &mut [u8], size: usize) {
 }
 
 fn gather<const N: usize>(planes: &[&[u8]], to: &mut [u8]) {
-    /// As many channels as are known when this is compiled.
+    /// Specialised for a constant number of channels.
     fn known<const N: usize, const C: usize>(planes: [&[u8]; C], to: &mut [[u8; N]]) {
         let planes = planes.map(|plane| plane.as_chunks::<N>().0);
         for (i, pixel) in to.as_chunks_mut::<C>().0.iter_mut().enumerate() {
@@ -74,7 +74,7 @@ fn gather<const N: usize>(planes: &[&[u8]], to: &mut [u8]) {
     }
 }
 
-/// Pixels whose samples, of `size` bytes, lie together, put into planes one after the other.
+/// Separates interleaved samples of `size` bytes into consecutive planes.
 pub(super) fn separated(from: &[u8], to: &mut [u8], shape: Shape, size: usize, workers: &Workers) {
     let channels = shape.channels;
     let mut parts: Vec<Vec<&mut [u8]>> = Vec::new();
@@ -91,7 +91,7 @@ pub(super) fn separated(from: &[u8], to: &mut [u8], shape: Shape, size: usize, w
     }
 }
 
-/// Pixels whose samples, of `size` bytes, lie together, put into a plane for each channel.
+/// Separates interleaved samples of `size` bytes into a plane for each channel.
 pub(super) fn split(from: &[u8], planes: &mut [&mut [u8]], size: usize) {
     match size {
         1 => scatter::<1>(from, planes),
@@ -102,7 +102,7 @@ pub(super) fn split(from: &[u8], planes: &mut [&mut [u8]], size: usize) {
 }
 
 fn scatter<const N: usize>(from: &[u8], planes: &mut [&mut [u8]]) {
-    /// As many channels as are known when this is compiled.
+    /// Specialised for a constant number of channels.
     fn known<const N: usize, const C: usize>(from: &[[u8; N]], planes: &mut [&mut [u8]]) {
         for (c, plane) in planes.iter_mut().enumerate() {
             plane.as_chunks_mut::<N>().0.iter_mut().zip(from.as_chunks::<C>().0).for_each(|(to, pixel)| *to = pixel[c]);

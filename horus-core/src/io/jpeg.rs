@@ -1,7 +1,8 @@
-//! JPEG files, encoded by all threads in bands of rows that follow from the picture alone.
+//! JPEG files, encoded by all threads in bands of rows that depend only on the picture.
 //!
-//! A band is a restart interval (ITU-T T.81, B.2.4.4): after its marker, differences between blocks begin anew, so that a band can be
-//! encoded without the one before. Decoded, the file has the pixels of one encoded as a whole.
+//! A band is a restart interval (ITU-T T.81, B.2.4.4): after its marker, differences between blocks
+//! restart, so that a band can be encoded without the previous one. The file decodes to the same
+//! pixels as one encoded as a whole.
 
 use std::mem::take;
 use std::ops::Range;
@@ -15,10 +16,10 @@ use crate::shape::Shape;
 /// JPEG is lossy anyway; a loss this small is invisible.
 const QUALITY: u8 = 95;
 
-/// From this quality on, colours have all rows and columns.
+/// Minimum quality at which colours have all rows and columns.
 const FINE: u8 = 90;
 
-/// Pixels of a band, about.
+/// Approximate number of pixels of a band.
 const BAND: usize = 1 << 17;
 
 const SOF: [u8; 2] = [0xff, 0xc0];
@@ -46,7 +47,7 @@ struct Picture<'a> {
 }
 
 impl Picture<'_> {
-    /// The bytes of the file, in bands of about so many pixels.
+    /// The bytes of the file, in bands of about `band` pixels.
     fn encoded(&self, band: usize, workers: &Workers) -> Result<Vec<u8>, String> {
         let Shape { height, width, .. } = self.shape;
         let unit = self.unit();
@@ -93,19 +94,19 @@ impl Picture<'_> {
         if self.shape.channels == 1 || self.quality >= FINE { 8 } else { 16 }
     }
 
-    /// A file of some rows.
+    /// Encodes some rows as a file.
     fn band(&self, rows: Range<usize>, to: &mut Vec<u8>) -> Result<(), jpeg_encoder::EncodingError> {
         let row = self.shape.width * self.shape.channels;
         let colour = if self.shape.channels == 1 { ColorType::Luma } else { ColorType::Rgb };
         let mut encoder = Encoder::new(&mut *to, self.quality);
         encoder.set_sampling_factor(if self.unit() == 8 { SamplingFactor::F_1_1 } else { SamplingFactor::F_2_2 });
-        // The format's limit is that of `Format::stored`.
+        // `Format::stored` has checked the format's limit.
         let (width, height) = (self.shape.width as u16, rows.len() as u16);
         encoder.encode(&self.samples[rows.start * row..rows.end * row], width, height, colour)
     }
 }
 
-/// Where segments of a file begin.
+/// Positions of the segments of a file.
 struct Header {
     frame: usize,
     scan: usize,
@@ -132,7 +133,7 @@ fn parts(file: &[u8]) -> Option<(Header, Range<usize>)> {
 mod tests {
     use super::*;
 
-    /// Files in bands have the pixels of files in one piece, by a decoder that knows nothing of bands.
+    /// Files in bands decode to the same pixels as files in one piece, by an independent decoder.
     #[test]
     fn bands_are_decoded_as_one_picture() {
         for (height, width) in [(1, 1), (8, 8), (7, 130), (61, 83), (200, 33), (97, 16)] {

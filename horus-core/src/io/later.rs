@@ -1,4 +1,4 @@
-//! Large pictures: opened now, read when an evaluation asks for their pixels.
+//! Large pictures: opened now, read on demand.
 
 use std::panic::Location;
 use std::path::Path;
@@ -14,9 +14,9 @@ use crate::host::workers::Workers;
 use crate::session::{Later, PixelsRead, RegionSource, Session};
 use crate::shape::{Region, Shape};
 
-/// A picture of so many bytes is read when it is needed; a smaller one may be needed as a whole, and is read at once.
+/// Minimum bytes of a picture that is read on demand; a smaller one is read at once.
 const LARGE: usize = 64 << 20;
-/// A smaller file is not large, unless it is compressed more than pictures are.
+/// A smaller file is not large, unless its compression is unusually high.
 const FILE: u64 = 1 << 20;
 
 impl RegionSource for PictureReader {
@@ -42,14 +42,14 @@ impl RegionSource for PictureReader {
     }
 }
 
-/// A picture of so many bytes is large where images may take `limit` bytes.
+/// Minimum bytes of a large picture where images may take `limit` bytes.
 pub(super) fn large(limit: usize) -> usize {
-    /// Of little memory, the part that a picture may take which is read at once.
+    /// Maximum fraction of the memory for a picture that is read at once.
     const PART: usize = 8;
     LARGE.min(limit / PART)
 }
 
-/// What reads a picture region by region, if it is to be read when it is needed; images may take `limit` bytes.
+/// The reader of a picture's regions, if it is to be read on demand; images may take `limit` bytes.
 pub(super) fn reader(path: &Path, options: &OpenOptions, limit: usize) -> Option<PictureReader> {
     if options.later == Some(false) {
         return None;
@@ -58,11 +58,11 @@ pub(super) fn reader(path: &Path, options: &OpenOptions, limit: usize) -> Option
     if options.later.is_none() && std::fs::metadata(path).map_or(0, |found| found.len()) < least {
         return None;
     }
-    // What is wrong with it, reading tells.
+    // Reading it reports its faults.
     reader_of(Source::open(path).ok()?, path, options, limit)
 }
 
-/// [`reader`] of a file that is open.
+/// [`reader`] of an open file.
 pub(super) fn reader_of(
     source: Source<'static>,
     path: &Path,
@@ -79,10 +79,10 @@ pub(super) fn reader_of(
     Some(reader)
 }
 
-/// What every rank knows of a picture that rank 0 reads when it is needed.
+/// The header, known to every rank, of a picture that rank 0 reads on demand.
 ///
 /// # Errors
-/// A message, if no memory can be addressed for it.
+/// A message, if its size exceeds the address space.
 pub(super) fn known(source: &dyn RegionSource) -> Result<Vec<u8>, String> {
     let (rows, columns) = source.chunk();
     let mut bytes = opened(source.shape(), source.dtype().stored())?;
@@ -98,9 +98,9 @@ fn chunk_of_bytes(bytes: &[u8]) -> Option<(usize, usize)> {
 }
 
 impl AnyImage {
-    /// An image whose pixels are read region by region when an evaluation asks for them, as those of large pictures are
-    /// ([`OpenOptions::later`]), from what `open` returns: a store of arrays, for example. Rank 0 alone calls it and reads; all
-    /// ranks return the same. Messages name `path`.
+    /// An image whose pixels are read region by region on demand, like those of large pictures
+    /// ([`OpenOptions::later`]), from the source that `open` returns: a store of arrays, for
+    /// example. Only rank 0 calls it and reads; all ranks return the same. Messages name `path`.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -132,7 +132,7 @@ impl AnyImage {
     /// ```
     ///
     /// # Errors
-    /// [`Error::File`] with what `open` says, or if there are no pixels.
+    /// [`Error::File`] with the error of `open`, or if there are no pixels.
     #[track_caller]
     pub fn from_source(
         session: &Session,
@@ -157,7 +157,7 @@ impl AnyImage {
         image.ok_or_else(|| Error::read(path, "rank 0 did not tell its size"))
     }
 
-    /// The image of a picture that is read when it is needed, if rank 0 told so in what follows the header.
+    /// The image of a picture that is read on demand, if rank 0 announced that after the header.
     pub(super) fn later(
         session: &Session,
         path: &Path,

@@ -1,4 +1,4 @@
-//! Where the bytes of a picture file come from.
+//! Sources of the bytes of a picture file.
 
 use std::borrow::Cow;
 use std::fs::{self, File, Metadata};
@@ -55,25 +55,26 @@ impl Kind {
 pub(super) struct Means<'a> {
     pub(super) workers: &'a Workers,
     pub(super) room: Room<'a>,
-    /// The session whose memory is counted.
+    /// The session that accounts for memory.
     pub(super) session: Option<&'a Session>,
 }
 
 impl Means<'_> {
-    /// Refuses a picture that does not fit beside its file before that is read. (Of a JPEG file the header tells nothing before.)
+    /// Refuses a picture that does not fit in memory beside its file before the file is read. (The
+    /// header of a JPEG file does not tell.)
     pub(super) fn expect(&self, format: ImageFormat, source: &Source<'_>) -> Result<(), String> {
         const SMALL: u64 = 1 << 20;
         let Some(session) = self.session.filter(|_| format != ImageFormat::Jpeg && source.size() >= SMALL) else {
             return Ok(());
         };
-        // A byte of the header may stand for any number of pixels.
+        // A byte of the header may encode any number of pixels.
         let Ok((shape, dtype, _)) = guarded(|| describe(format, source)) else { return Ok(()) };
         let pixels = (shape.len() as u64).saturating_mul(dtype.size() as u64 * if shape.channels > 1 { 2 } else { 1 });
         let bytes = usize::try_from(source.size().saturating_add(pixels)).unwrap_or(usize::MAX);
         session.reserve(bytes).map(drop).map_err(|e| e.to_string())
     }
 
-    /// Counts bytes that a decoder takes by itself, for as long as the result lives.
+    /// Counts bytes that a decoder allocates itself, for the lifetime of the result.
     pub(super) fn reserve(&self, bytes: usize) -> Result<Option<Reserved>, String> {
         self.session.map(|session| session.reserve(bytes)).transpose().map_err(|e| e.to_string())
     }
@@ -83,7 +84,7 @@ impl Means<'_> {
 #[derive(Clone, Debug)]
 pub(super) struct Source<'a> {
     kind: Kind,
-    /// The first bytes, all if there are no more.
+    /// The first bytes; all of a short file.
     head: Cow<'a, [u8]>,
     size: u64,
     rest: Rest<'a>,
@@ -96,12 +97,13 @@ enum Rest<'a> {
 }
 
 impl Source<'_> {
-    /// Bytes that tell every format, and that hold the headers of the simple ones.
+    /// Number of bytes that identify every format and contain the headers of simple ones.
     pub(super) const HEAD: usize = 4096;
 
-    /// Opens a regular file that looks like a picture. Anything else may have no end or block, and is not read.
+    /// Opens a regular file that looks like a picture. Anything else may have no end or block, and
+    /// is not read.
     pub(super) fn open(path: &Path) -> Result<Source<'static>, String> {
-        // Checked before it is opened, since opening a device can have side effects.
+        // Checked first, since opening a device can have side effects.
         regular(&fs::metadata(path).map_err(cause)?)?;
         let mut options = File::options();
         options.read(true);
@@ -113,7 +115,7 @@ impl Source<'_> {
         Source::of_file(file)
     }
 
-    /// A regular file that is open.
+    /// An open regular file.
     pub(super) fn of_file(file: File) -> Result<Source<'static>, String> {
         // Bounds reading of a file that grows.
         let size = file.metadata().map_err(cause)?.len();
@@ -184,7 +186,7 @@ impl Source<'_> {
         let mut all = room(size).map_err(|e| e.to_string())?;
         let mut free = all.bytes_mut();
         file.seek(SeekFrom::Start(0)).map_err(cause)?;
-        // One that has shrunk is shorter now.
+        // A file that has shrunk is shorter now.
         while !free.is_empty() {
             match file.read(free) {
                 Ok(0) => break,
@@ -201,7 +203,7 @@ impl Source<'_> {
 /// All bytes of a file.
 pub(super) enum All<'a> {
     Borrowed(&'a [u8]),
-    /// So many of a buffer.
+    /// The first bytes of a buffer.
     Read(HostBuffer, usize),
 }
 

@@ -55,8 +55,8 @@ impl AnyImage {
         AnyImage::decoded(session, Path::new(IN_MEMORY), decode, Location::caller())?.map_err(unreadable)
     }
 
-    /// Reads a picture file to its end, from a pipe or a socket, and decodes it. Rank 0 alone reads. A large one is kept in a temporary
-    /// file without a name (in `TMPDIR`), and then read as any file.
+    /// Reads a picture file to its end, from a pipe or a socket, and decodes it. Only rank 0 reads.
+    /// A large one is kept in an unnamed temporary file (in `TMPDIR`), and then read like any file.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -82,7 +82,7 @@ impl AnyImage {
         let decode = |means: Means<'_>| {
             let limit = session.host_limit();
             let mut from = from.take(MEMORY_LIMIT + 1);
-            // What is no picture is not kept.
+            // A stream that is not a picture is not kept.
             let mut head = Vec::new();
             from.by_ref().take(Source::HEAD as u64).read_to_end(&mut head).map_err(cause)?;
             Source::of(&head)?;
@@ -135,8 +135,8 @@ impl<T: Pixel> Image<T> {
 
 /// Files in memory.
 impl<T: Element> Image<T> {
-    /// Evaluates the image and returns the bytes of a file of it, those that [`Image::save_with`] writes, on every
-    /// rank. [`Image::write_to`] also returns the scale.
+    /// Evaluates the image and encodes it as a file, with the bytes that [`Image::save_with`]
+    /// writes, on every rank. [`Image::write_to`] also returns the scale.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -148,8 +148,8 @@ impl<T: Element> Image<T> {
     /// ```
     ///
     /// # Errors
-    /// The error that the image carries; if the format cannot hold the channels, the size or the depth; if the program
-    /// fails.
+    /// The error that the image carries; if the format cannot hold the channels, the size or the
+    /// depth; if the program fails.
     #[track_caller]
     pub fn encode(&self, format: Format, options: &SaveOptions) -> Result<Vec<u8>> {
         let saving = Saving::of(self, format, options)?;
@@ -163,8 +163,9 @@ impl<T: Element> Image<T> {
         written.map_err(|cause| unwritable(format, cause))
     }
 
-    /// Evaluates the image and writes a file of it, in one piece, when it is complete: to a pipe, a socket, or the standard
-    /// output. Rank 0 alone writes. Returns the scale, on every rank, if values were scaled.
+    /// Evaluates the image and writes a file of it, in one piece, when it is complete: to a pipe, a
+    /// socket, or the standard output. Only rank 0 writes. Returns the scale, on every rank, if
+    /// values were scaled.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};

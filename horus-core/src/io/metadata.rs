@@ -12,11 +12,11 @@ use crate::dtype::Pixel;
 use crate::host::buffer::HostBuffer;
 use crate::shape::{Region, Shape};
 
-/// Whether the orientation stored in a file is applied: how a camera was held (EXIF of JPEG and PNG files), or the
+/// Use of the orientation stored in a file: that of the camera (EXIF of JPEG and PNG files), or the
 /// sides of the first row and column (TIFF).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Orientation {
-    /// The picture is rotated and mirrored as it is meant to be seen, as OpenCV's `imread` does. The default.
+    /// The picture is rotated and mirrored for viewing, as OpenCV's `imread` does. The default.
     #[default]
     Apply,
     /// Rows and columns are those of the file, as scikit-image and Pillow read them.
@@ -24,7 +24,7 @@ pub enum Orientation {
 }
 
 impl Orientation {
-    /// Whether a picture with this orientation noted is turned.
+    /// Returns `true` if a picture with this stored orientation is turned.
     pub(super) fn turns(self, noted: Turned) -> bool {
         self == Orientation::Apply && noted != Turned::NoTransforms
     }
@@ -36,7 +36,7 @@ impl Orientation {
         Shape { height, width, ..stored }
     }
 
-    /// The part of what is stored that becomes a region of the picture.
+    /// The part of the stored picture that becomes a region of the picture.
     pub(super) fn stored(self, region: Region, stored: Shape, noted: Turned) -> Region {
         if !self.turns(noted) {
             return region;
@@ -64,12 +64,12 @@ impl Orientation {
     }
 }
 
-/// Whether rows become columns.
+/// Returns `true` if rows become columns.
 fn is_across(how: Turned) -> bool {
     matches!(how, Turned::Rotate90 | Turned::Rotate270 | Turned::Rotate90FlipH | Turned::Rotate270FlipH)
 }
 
-/// Whether rows, and columns, of the file are counted backwards.
+/// Returns flags for rows and columns of the file that are counted backwards.
 fn backwards(how: Turned) -> (bool, bool) {
     use Turned::{FlipHorizontal, FlipVertical, Rotate90, Rotate180, Rotate270, Rotate270FlipH};
     (
@@ -105,7 +105,7 @@ fn turned<T: Pixel>(
             }
             continue;
         }
-        // In blocks, so that what is read in columns stays near.
+        // In blocks, so that columns being read stay in the cache.
         const BLOCK: usize = 32;
         for (block, to) in to.chunks_mut(BLOCK * height).enumerate() {
             for first in (0..height).step_by(BLOCK) {
@@ -129,20 +129,21 @@ pub(super) fn tell_profile(bytes: usize) {
     log::log!(level, "a colour profile of {bytes} bytes is not applied; samples are used as stored");
 }
 
-/// What TIFF pages say of themselves that no file which is saved says, and the tags that say it.
+/// Metadata of TIFF pages that saved files lack, with their tags.
 const DROPPED: [(&str, &[Tag]); 3] = [
     ("georeference (GeoTIFF)", &[Tag::GeoKeyDirectoryTag, Tag::ModelPixelScaleTag, Tag::ModelTransformationTag]),
     ("resolution", &[Tag::ResolutionUnit]),
     ("description", &[Tag::ImageDescription]),
 ];
 
-/// A bit for each of [`DROPPED`] that was read, and for each that was told of.
+/// A bit for each of [`DROPPED`] that was read, and for each that was reported.
 static READ: AtomicU8 = AtomicU8::new(0);
 static TOLD: AtomicU8 = AtomicU8::new(0);
 
-/// Notes what a page says of itself; `value` is that of a tag, if it has it, and 0 if it is no number.
+/// Records the metadata of a page; `value` returns that of a tag, if present, and 0 if it is not a
+/// number.
 pub(super) fn note_dropped(mut value: impl FnMut(Tag) -> Option<u16>) {
-    // A resolution without a unit is the shape of a pixel, mostly 1:1.
+    // A resolution without a unit is the pixel's aspect ratio, mostly 1:1.
     let mut says = |tag: &Tag| value(*tag).is_some_and(|v| *tag != Tag::ResolutionUnit || v > 1);
     let known = READ.load(Ordering::Relaxed);
     for (i, (_, tags)) in DROPPED.iter().enumerate().filter(|(i, _)| known >> i & 1 == 0) {
@@ -150,7 +151,7 @@ pub(super) fn note_dropped(mut value: impl FnMut(Tag) -> Option<u16>) {
     }
 }
 
-/// Warns, when a picture is saved, of what those that were read said beside their pixels: once per process.
+/// Warns, when a picture is saved, of metadata in the pictures read: once per process.
 pub(super) fn tell_dropped() {
     let read = READ.load(Ordering::Relaxed);
     let news = read & !TOLD.fetch_or(read, Ordering::Relaxed);
@@ -170,8 +171,8 @@ mod tests {
     use super::*;
 
     const SHAPE: (usize, usize) = (2, 3);
-    /// Two rows of three, and what is seen of them with each of the eight orientations, as the definition of EXIF draws
-    /// them: which side of the scene the first row and the first column are.
+    /// Two rows of three, and their display with each of the eight orientations, as defined by
+    /// EXIF: the sides of the scene that the first row and the first column represent.
     const STORED: [u8; 6] = [1, 2, 3, 4, 5, 6];
     const SEEN: [(usize, [u8; 6]); 8] = [
         (2, [1, 2, 3, 4, 5, 6]), // top, left
@@ -209,7 +210,7 @@ mod tests {
     }
 
     fn jpeg(exif: &[u8]) -> Vec<u8> {
-        // Blocks of one colour are kept by the compression, about.
+        // The compression roughly preserves blocks of one colour.
         let bytes = stored(ImageFormat::Jpeg, 8);
         let length = (exif.len() as u16 + 8).to_be_bytes();
         [&bytes[..2], &[0xff, 0xe1], &length, b"Exif\0\0", exif, &bytes[2..]].concat()

@@ -1,19 +1,20 @@
 //! Reading and writing picture files.
 //!
-//! Files are read and written by rank 0 alone; all ranks return the same result or the same error. Formats are
-//! recognised by content when reading, and chosen by extension when writing.
+//! Files are read and written by rank 0 only; all ranks return the same result or the same error.
+//! Formats are recognised by content when reading, and chosen by extension when writing.
 //!
 //! | format | read | write |
 //! | --- | --- | --- |
 //! | PNG | 8 and 16 bit, 1 to 4 channels | 8 and 16 bit, 1 to 4 channels |
 //! | JPEG | 8 bit, grey and colour | 8 bit, grey and colour, of any quality |
-//! | TIFF | 1 to 16 bit and 32 bit, signed integers of 8, 16 and 32 bit, floats; any page and any of its smaller copies, or all pages as a volume; chunky and planar, in strips or tiles | integers of 8, 16 and 32 bit with and without sign, 32-bit and 64-bit floats; up to 65535 channels (3 are colours, 4 with opacity, other numbers bands); a page for each level; in strips or tiles, also compressed by deflate or Zstandard |
+//! | TIFF | 1 to 16 bit and 32 bit, signed integers of 8, 16 and 32 bit, floats; any page and any of its smaller copies, or all pages as a volume; chunky and planar, in strips or tiles | signed and unsigned 8-, 16- and 32-bit integers, 32-bit and 64-bit floats; up to 65535 channels (3 are colours, 4 with alpha, other numbers bands); a page for each level; in strips or tiles, also compressed by deflate or Zstandard |
 //! | PNM | 8 and 16 bit | 8 and 16 bit, grey (`pgm`) and colour (`ppm`) |
 //! | BMP | 8 bit | 8 bit; 1, 3 or 4 channels |
 //! | NumPy `npy` | `u8`, `u16`, `u32`, `i8`, `i16`, `i32`, `f32`, `f64` and `bool`, of 2 dimensions, 3 (the channels last, or of a volume the levels first) or 4 (levels first, channels last) | the exact values, any type, number of levels and channels |
 //!
-//! What a file holds is part of the program: decoded pixels have the file's type, and conversions are recorded like any
-//! operation. So is what saving does to values, on the device, with the operations around it:
+//! The pixel type of a file is part of the program: decoded pixels keep it, and conversions are
+//! recorded like any operation. So are the conversions of saving, on the device, with the
+//! operations around them:
 //!
 //! | step | where |
 //! | --- | --- |
@@ -22,14 +23,15 @@
 //! | one copy to rank 0: 8 or 16 bits per sample, and the scale with it | one evaluation |
 //! | channels interleaved, byte order, compression | rank 0's threads ([`Encoder`]) |
 //!
-//! Files larger than memory are read and written region by region: [`PictureReader`] decodes the strips, tiles or rows that hold a
-//! region, [`PictureWriter`] puts those of TIFF, NumPy and PNM files where they belong; both by any number of threads. What a file
-//! holds is told by [`AnyImage::describe`], a part of it is opened with [`OpenOptions::region`]. Other stores of pixels take the same
-//! way as a [`RegionSource`] and a [`RegionSink`].
+//! Files larger than memory are read and written region by region: [`PictureReader`] decodes the
+//! strips, tiles or rows that hold a region, [`PictureWriter`] writes those of TIFF, NumPy and PNM
+//! files in place; both from any number of threads. [`AnyImage::describe`] returns the properties
+//! of a file, [`OpenOptions::region`] opens a part of it. Other stores of pixels are a
+//! [`RegionSource`] or a [`RegionSink`].
 //!
-//! PNM and NumPy files are read straight into the image's memory and written from there. Pictures in memory
-//! ([`AnyImage::read`], [`Image::encode`]) and streams ([`AnyImage::read_from`], [`Image::write_to`]) hold the same
-//! bytes.
+//! PNM and NumPy files are read directly into the image's memory and written from there. Pictures
+//! in memory ([`AnyImage::read`], [`Image::encode`]) and streams ([`AnyImage::read_from`],
+//! [`Image::write_to`]) hold the same bytes.
 //!
 //! [`Image::encode`]: crate::image::Image::encode
 //! [`Image::write_to`]: crate::image::Image::write_to
@@ -38,16 +40,17 @@
 //!
 //! | | read | written |
 //! | --- | --- | --- |
-//! | orientation (EXIF in JPEG and PNG, TIFF) | applied, or kept with [`Orientation::Keep`] | none: rows are what they are |
-//! | alpha | the last of two or four channels ([`AnyImage::alpha`]); colours that a TIFF file says to be multiplied by it are taken as they are, with a warning | with 2 (PNG) or 4 channels the last is alpha, colours not multiplied |
+//! | orientation (EXIF in JPEG and PNG, TIFF) | applied, or kept with [`Orientation::Keep`] | none: rows stay as they are |
+//! | alpha | the last of two or four channels ([`AnyImage::alpha`]); colours that a TIFF file declares premultiplied are taken unchanged, with a warning | with 2 (PNG) or 4 channels the last is alpha, colours not multiplied |
 //! | colour profile (ICC) | not applied: samples are taken as stored, which is logged | none |
 //! | gamma, primaries (PNG) | not applied | none |
 //! | size of a pixel (PNG, JPEG, TIFF), description, georeference (TIFF) | dropped; of TIFF files with a warning when a picture is saved | none |
 //!
-//! PNG and JPEG files are written by all threads in bands of rows, with bytes that depend on the picture alone.
+//! PNG and JPEG files are written by all threads in bands of rows, with bytes that depend only on
+//! the picture.
 //!
-//! Input files are not trusted: whatever they contain, reading ends with a picture or an error, in time and memory
-//! bounded by their size and [`OpenOptions::max_pixels`].
+//! Input files are not trusted: whatever they contain, reading ends with a picture or an error, in
+//! time and memory bounded by their size and [`OpenOptions::max_pixels`].
 
 // Opening and saving come first in the documentation.
 mod any;
@@ -91,7 +94,7 @@ mod write_npy;
 mod write_tiff;
 mod writer;
 
-/// A picture of the crate image, which is in signatures, of the version that Horus uses.
+/// A picture of the crate `image`, which appears in signatures, of the version that Horus uses.
 pub use ::image::DynamicImage;
 pub use any::AnyImage;
 pub use compression::Compression;
@@ -122,28 +125,31 @@ use crate::image::is_addressable;
 use crate::session::Session;
 use crate::shape::{Region, Shape};
 
-/// How to read a picture.
+/// Options for reading a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenOptions {
     /// The page of a TIFF file, counted from 0. By default the first, with a warning if there are others.
     pub page: Option<usize>,
-    /// The copy of a TIFF page to read, counted from 0, the page itself: pyramids have smaller ones, as pages marked as such or listed
-    /// in the page.
+    /// The copy of a TIFF page to read, counted from 0, the page itself: pyramids have smaller
+    /// copies, as pages marked as such or listed in the page.
     pub level: usize,
-    /// The part of the picture to read; all of it by default. Of TIFF files only the strips or tiles that hold it are read, of npy and
-    /// PNM files only its rows; others are decoded whole.
+    /// The part of the picture to read; all of it by default. Of TIFF files only the strips or
+    /// tiles that contain it are read, of npy and PNM files only its rows; others are decoded
+    /// whole.
     pub region: Option<Region>,
-    /// The most pixels (rows times columns, times levels) that a picture, or the region of it, may have; 2^32 by default. More is an error before memory is
-    /// asked for them.
+    /// Maximum number of pixels (rows times columns, times levels) of a picture, or of the region
+    /// to read; 2^32 by default. More is an error before memory is allocated.
     pub max_pixels: u64,
-    /// Whether the file is a volume: of a TIFF file all pages are levels, of an npy array of three axes the first is the depth.
-    /// By default it is an image, and only an npy array of four axes, `(depth, height, width, channels)`, is a volume.
+    /// The file is a volume: all pages of a TIFF file are levels, the first of three axes of an npy
+    /// array is the depth. By default it is an image, and only an npy array of four axes, `(depth,
+    /// height, width, channels)`, is a volume.
     pub volume: bool,
-    /// What becomes of an orientation that the file notes; by default it is applied.
+    /// Use of the orientation stored in the file; by default it is applied.
     pub orientation: Orientation,
-    /// Whether pixels are read when they are needed, and only the regions that are, instead of now. By default, those of
-    /// TIFF, npy and PNM files are if they have at least 64 MiB. Other files are read at once. A file that is read later must not
-    /// be changed in place until then; it can be replaced, as saving does.
+    /// Pixels are read on demand, and only in the needed regions, instead of now. By default, this
+    /// applies to TIFF, npy and PNM files of at least 64 MiB of pixels. Other files are always read
+    /// at once. A file that is read on demand must not be changed in place until then; it can be
+    /// replaced, as saving does.
     pub later: Option<bool>,
 }
 
@@ -161,11 +167,11 @@ impl Default for OpenOptions {
     }
 }
 
-/// Runs `work` on rank 0 and tells every rank how it went: its answer, or the reason why there is none. `op` says what is
-/// done, for ranks that do something else.
+/// Runs `work` on rank 0 and returns its result or error on every rank. `op` names the call, for
+/// messages if ranks make different ones.
 ///
 /// # Errors
-/// When another rank failed, went away, or does something else.
+/// If another rank failed, left, or makes another call.
 pub fn on_root(
     session: &Session,
     op: &str,
@@ -174,7 +180,7 @@ pub fn on_root(
     on_first(session.comm(), op, work)
 }
 
-/// [`on_root`] where there is no session yet.
+/// [`on_root`] without a session.
 ///
 /// # Errors
 /// As [`on_root`].
@@ -225,10 +231,10 @@ fn cause_of(error: Error) -> String {
     }
 }
 
-/// Numbers of a header.
+/// Number of fields of a header.
 const HEADER_FIELDS: usize = 5;
 
-/// The header of a picture that is opened.
+/// The header of an opened picture.
 fn opened(shape: Shape, dtype: DType) -> Result<Vec<u8>, String> {
     if is_addressable(shape, dtype) {
         Ok(header(shape, dtype))

@@ -1,4 +1,4 @@
-//! Where parts of a file are written: anywhere in it, by any thread.
+//! Random-access output to a file, from any thread.
 
 use std::fs::File;
 use std::io::SeekFrom;
@@ -6,13 +6,13 @@ use std::sync::{Mutex, PoisonError};
 
 use super::target::{Sink, cause};
 
-/// Threads that write to one file at a time. File systems let one do so, while a second one makes its bytes ready; more of them spin in
-/// the kernel (`benches/results/2026-11-23-regions.md`).
+/// Maximum number of threads that write to one file. File systems let one write while another
+/// prepares its bytes; further ones spin in the kernel (`benches/results/2026-11-23-regions.md`).
 pub(super) const WRITERS: usize = 2;
 
-/// A file that is written in parts.
+/// A file written in parts.
 pub(super) trait Output: Sync {
-    /// Writes bytes from this one on.
+    /// Writes bytes from offset `at` on.
     fn write_at(&self, at: u64, bytes: &[u8]) -> Result<(), String>;
 }
 
@@ -34,7 +34,7 @@ impl Output for File {
     }
 }
 
-/// A sink that threads share.
+/// A sink shared by threads.
 pub(super) struct Shared<'a>(Mutex<&'a mut dyn Sink>);
 
 impl<'a> Shared<'a> {

@@ -1,4 +1,4 @@
-//! Decoded pictures that belong to no session yet.
+//! Decoded pictures independent of a session.
 
 use std::path::Path;
 
@@ -13,10 +13,11 @@ use crate::shape::{Region, Shape};
 /// The name in messages of a picture that has no path.
 pub(super) const IN_MEMORY: &str = "a picture in memory";
 
-/// A decoded picture that belongs to no session yet: it may be made on any thread and passed to the one that records.
+/// A decoded picture independent of a session: it can be created on any thread and passed to the
+/// one that records.
 ///
-/// Its pixels have the type that the file has, channels one after the other. [`AnyImage::from_picture`] makes an image
-/// of it, and [`AnyImage::open`] does both on rank 0.
+/// Its pixels have the file's type, in planes. [`AnyImage::from_picture`] creates an image from it,
+/// and [`AnyImage::open`] does both on rank 0.
 ///
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -36,7 +37,7 @@ pub(super) const IN_MEMORY: &str = "a picture in memory";
 pub struct Picture {
     pub(super) shape: Shape,
     pub(super) dtype: DType,
-    /// Channels one after the other, row-major.
+    /// Planes of the channels, row-major.
     pub(super) pixels: HostBuffer,
 }
 
@@ -77,7 +78,7 @@ impl Picture {
         decoded.map_err(|cause| Error::read(Path::new(IN_MEMORY), cause))
     }
 
-    /// A region of it, in memory of its own; all of it if none is requested.
+    /// A region of it, in its own memory; all of it if none is requested.
     pub(super) fn cropped(self, region: Option<Region>, means: Means<'_>) -> Result<Picture, String> {
         let whole = self.shape;
         let region = region_of(whole, region)?;
@@ -116,7 +117,7 @@ impl Picture {
         self.pixels
     }
 
-    /// The picture that [`Picture::into_pixels`] took apart.
+    /// Reassembles the picture that [`Picture::into_pixels`] took apart.
     pub(crate) fn from_pixels(shape: Shape, dtype: DType, pixels: HostBuffer) -> Picture {
         Picture { shape, dtype, pixels }
     }

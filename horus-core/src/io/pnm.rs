@@ -1,4 +1,4 @@
-//! PNM files whose samples need at most their bytes swapped: binary, grey or colour, of 8 or 16 bits.
+//! PNM files whose samples need at most a byte swap: binary, grey or colour, of 8 or 16 bits.
 
 use super::bounds::check_size;
 use super::encode::unheld;
@@ -11,8 +11,8 @@ use crate::host::buffer::HostBuffer;
 use crate::host::workers::Workers;
 use crate::shape::Shape;
 
-/// Where a PNM file has its pixels; `None` for those that the `image` crate reads: in letters, in bits, with other
-/// largest values, and with broken headers.
+/// The layout of the pixels of a PNM file; `None` for files left to the `image` crate: plain text,
+/// bitmaps, other maximum values, and broken headers.
 ///
 /// # Errors
 /// A message, if the picture is larger than the options allow or than the file.
@@ -58,8 +58,9 @@ impl Header {
     }
 }
 
-/// The next number, and one space after it. A comment goes from its mark to the end of its line, the end included, and
-/// may stand anywhere, even in the middle of a number: so the `image` crate reads, and Netpbm.
+/// The next number, and one space after it. A comment extends from its mark to the end of its line,
+/// inclusive, and may stand anywhere, even in the middle of a number, as the `image` crate and
+/// Netpbm read it.
 fn number(bytes: &[u8], at: &mut usize) -> Option<u32> {
     let mut value: Option<u32> = None;
     let mut comment = false;
@@ -81,7 +82,7 @@ fn number(bytes: &[u8], at: &mut usize) -> Option<u32> {
     }
 }
 
-/// Writes binary PGM or PPM; channels one after the other.
+/// Writes planes as binary PGM or PPM.
 pub(super) fn write(
     to: &mut dyn Sink,
     format: Format,
@@ -96,7 +97,7 @@ pub(super) fn write(
     raster::write(to, pixels, dtype, shape, order, workers)
 }
 
-/// What comes before the pixels, and the order of their bytes.
+/// The header, and the byte order of the pixels.
 pub(super) fn header(format: Format, dtype: DType, shape: Shape) -> Result<(Vec<u8>, Order), String> {
     let magic = if shape.channels == 1 { "P5" } else { "P6" };
     let (full, order) = match dtype {

@@ -1,4 +1,4 @@
-//! Uncompressed pixels in a file: read straight into the image's memory, and written from there.
+//! Uncompressed pixels in a file: read directly into the image's memory, and written from there.
 
 use rayon::prelude::*;
 
@@ -11,17 +11,17 @@ use crate::host::buffer::HostBuffer;
 use crate::host::workers::Workers;
 use crate::shape::{Region, Shape};
 
-/// Bytes that are read at a time: they stay in the cache until they are in place.
+/// Bytes read at a time: they stay in the cache until they are in place.
 const CHUNK: usize = 256 << 10;
 
-/// How each sample is converted.
+/// Conversion of each sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
-    /// It stays as it is.
+    /// Unchanged.
     Kept,
     /// Its bytes are reversed.
     Swapped,
-    /// What is not 0 becomes 1.
+    /// Nonzero becomes 1.
     Truth,
 }
 
@@ -40,7 +40,7 @@ impl Order {
     }
 }
 
-/// Where a file holds pixels, row by row, the samples of a pixel together.
+/// Layout of the pixels in a file: row by row, interleaved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Raster {
     /// The first byte.
@@ -78,12 +78,12 @@ impl Raster {
         }
     }
 
-    /// Reads a region: from each row what is inside.
+    /// Reads a region: the part of each row inside it.
     fn part(self, source: &Source<'_>, region: Region, to: &mut [u8], workers: &Workers) -> Result<(), String> {
         let Raster { at, shape: whole, dtype, order } = self;
         let shape = Shape { height: region.height, width: region.width, ..whole };
         let (size, channels) = (dtype.size(), shape.channels);
-        // The parts of all channels that a row of a level has.
+        // The parts of all channels in a row of a level.
         let mut rows: Vec<Vec<&mut [u8]>> = Vec::new();
         rows.resize_with(shape.depth * shape.height, || Vec::with_capacity(channels));
         for (p, plane) in to.chunks_mut(shape.area() * size).enumerate() {
@@ -123,7 +123,7 @@ impl Raster {
             order.apply(to, size);
             Ok(())
         };
-        // Pixels of a chunk, of several channels.
+        // Pixels per chunk, with several channels.
         let n = (CHUNK / (size * channels)).max(1);
         let several = |scratch: &mut Vec<u8>, from: usize, mut planes: Vec<&mut [u8]>| {
             scratch.resize(planes.iter().map(|p| p.len()).sum(), 0);
@@ -161,8 +161,8 @@ impl Raster {
     }
 }
 
-/// Writes pixels row by row, the samples of a pixel together; they come channel by channel. Where they cannot go as they
-/// are, `workers` make ready a part at a time, which stays in their caches.
+/// Writes interleaved pixels row by row, from planes. If they must be converted, `workers` prepare
+/// a part at a time, which stays in their caches.
 ///
 /// (One thread writes: file systems serialise writes to a file, and two threads took longer.)
 pub(super) fn write(

@@ -1,7 +1,7 @@
 //! NumPy arrays as pictures.
 //!
-//! The header is a Python literal. This is a small parser of what NumPy writes: crates that parse any literal do so by
-//! recursion, and nested brackets in a corrupt file would overflow the stack.
+//! The header is a Python literal. This is a small parser of NumPy's own output: crates that parse
+//! any literal do so by recursion, and nested brackets in a corrupt file would overflow the stack.
 
 use super::bounds::check_size;
 use super::load::{Means, Source};
@@ -10,7 +10,7 @@ use super::{OpenOptions, Picture};
 use crate::dtype::DType;
 use crate::shape::Shape;
 
-/// The most channels that pictures have; an array of more may be a volume.
+/// Maximum number of channels of pictures; an array of more may be a volume.
 const MOST_COLOURS: u64 = 4;
 
 /// Decodes an array of shape `(height, width)`, `(height, width, channels)`, of a volume `(depth, height, width)`, or
@@ -20,19 +20,20 @@ pub(super) fn read(source: &Source<'_>, options: &OpenOptions, means: Means<'_>)
     if !fortran {
         return raster.read(source, options.region, means);
     }
-    // Column by column, and channel by channel; of each row all levels.
+    // Column by column, and channel by channel; all levels of each row.
     let shape = raster.shape;
     let turned = Raster { shape: Shape::new(shape.width * shape.channels, shape.height * shape.depth, 1), ..raster };
     transposed(&turned.read(source, None, means)?, shape, means)?.cropped(options.region, means)
 }
 
-/// Extent and type of an array, and how much of it is read at once: a row, or all if it is stored by columns.
+/// Extent and type of an array, and the part that is read at once: a row, or all if it is stored by
+/// columns.
 pub(super) fn describe(source: &Source<'_>, options: &OpenOptions) -> Result<(Shape, DType, (usize, usize)), String> {
     let (Raster { shape, dtype, .. }, fortran) = raster(source, options)?;
     Ok((shape, dtype, (if fortran { shape.height } else { 1 }, shape.width)))
 }
 
-/// Where a file has its pixels, and whether they are stored by columns.
+/// The layout of the pixels in a file; `true` if they are stored by columns.
 pub(super) fn raster(source: &Source<'_>, options: &OpenOptions) -> Result<(Raster, bool), String> {
     let (header, at) = header(source)?;
     let Header { descr, fortran, shape } = Header::parse(&header)?;
@@ -78,7 +79,7 @@ pub(super) fn raster(source: &Source<'_>, options: &OpenOptions) -> Result<(Rast
     if options.region.is_none() {
         check_size(depth.saturating_mul(height), width, options)?;
     }
-    // No memory is allocated before it is known that the file fills it.
+    // No memory is allocated unless the file can fill it.
     let needed = [height, width, channels, dtype.size() as u64].iter().try_fold(depth, |n, m| n.checked_mul(*m));
     if needed.is_none_or(|needed| needed > source.size() - at) {
         return Err(format!("the file is too short for a NumPy array of shape {} and type {descr}", Tuple(&shape)));
@@ -95,7 +96,7 @@ pub(super) fn raster(source: &Source<'_>, options: &OpenOptions) -> Result<(Rast
     Ok((Raster { at, shape, dtype, order }, fortran))
 }
 
-/// Rows of pictures that come column by column.
+/// Transposes pictures stored by columns.
 fn transposed(columns: &Picture, shape: Shape, means: Means<'_>) -> Result<Picture, String> {
     fn turn<const N: usize>(from: &[u8], to: &mut [u8], shape: Shape) {
         let Shape { depth, height, width, channels } = shape;
@@ -126,13 +127,13 @@ fn dimensions(shape: &[u64]) -> String {
     )
 }
 
-/// The text of the header, and where the array begins.
+/// The text of the header, and the offset of the array.
 fn header(source: &Source<'_>) -> Result<(Vec<u8>, u64), String> {
     const MAGIC: usize = 6;
     let too_early = || "the header of the NumPy array is truncated".to_owned();
     let head = source.head();
     let (major, rest) = head.get(MAGIC).zip(head.get(MAGIC + 2..)).ok_or_else(too_early)?;
-    // Two bytes tell the length, and in later versions four.
+    // The length has two bytes, in later versions four.
     let (length, at) = if *major == 1 {
         (rest.first_chunk().map(|b| u32::from(u16::from_le_bytes(*b))), MAGIC + 4)
     } else {
@@ -142,7 +143,7 @@ fn header(source: &Source<'_>) -> Result<(Vec<u8>, u64), String> {
     if length > source.size() - at {
         return Err(too_early());
     }
-    // Longer than what NumPy writes or reads.
+    // Longer than any header that NumPy writes or reads.
     const LONGEST: u64 = 1 << 20;
     if length > LONGEST {
         return Err(format!("the header of the NumPy array has {length} bytes; the limit is {LONGEST}"));
@@ -187,13 +188,13 @@ impl Header {
                 break;
             }
         }
-        // Bytes are looked at one by one, the first being the order.
+        // The bytes are parsed one by one; the first is the byte order.
         let descr = descr.filter(|d| d.is_ascii() && !d.is_empty())?;
         Some(Header { descr, fortran: fortran?, shape: shape? })
     }
 }
 
-/// What is left of a text.
+/// The rest of a text.
 struct Rest<'a>(&'a str);
 
 impl<'a> Rest<'a> {
@@ -243,7 +244,7 @@ impl<'a> Rest<'a> {
     }
 }
 
-/// A shape as Python writes it.
+/// A shape in Python's notation.
 struct Tuple<'a>(&'a [u64]);
 
 impl std::fmt::Display for Tuple<'_> {
@@ -301,7 +302,7 @@ mod tests {
 
     #[test]
     fn both_orders_become_planes() {
-        // Height 2, width 3, 2 channels; the value tells the place: 100 c + 10 y + x.
+        // Height 2, width 3, 2 channels; the value encodes the position: 100 c + 10 y + x.
         let at = |y: u8, x: u8, c: u8| 100 * c + 10 * y + x;
         let each = |f: &mut dyn FnMut(u8, u8, u8), order: [usize; 3]| {
             let extents = [2u8, 3, 2];

@@ -1,4 +1,5 @@
-//! TIFF files: one of their pages or of its smaller copies, whole or a region of it, or all pages as levels of a volume.
+//! TIFF files: one of their pages or of its smaller copies, whole or a region of it, or all pages
+//! as levels of a volume.
 
 use std::collections::HashSet;
 use std::sync::Mutex;
@@ -21,10 +22,10 @@ use crate::host::buffer::HostBuffer;
 use crate::host::workers::Workers;
 use crate::shape::{Region, Shape};
 
-/// The most directories that are followed.
+/// Maximum number of directories that are followed.
 const MOST_PAGES: usize = 1 << 20;
 
-/// Decodes what is requested: a page, its copy of a level, a region; or all pages as the levels of a volume.
+/// Decodes the requested page, its level, its region; or all pages as the levels of a volume.
 pub(super) fn read(source: &Source<'_>, options: &OpenOptions, means: Means<'_>) -> Result<Picture, String> {
     let (pages, _) = open(source, options)?;
     let whole = pages.shape();
@@ -38,7 +39,8 @@ pub(super) fn read(source: &Source<'_>, options: &OpenOptions, means: Means<'_>)
     Ok(Picture { shape, dtype, pixels })
 }
 
-/// The page that is requested, or all as levels of a volume, each at the level that is requested; and what the file holds.
+/// The requested page, or all as levels of a volume, each at the requested level; and the
+/// directories of the file.
 pub(super) fn open<'s>(source: &Source<'s>, options: &OpenOptions) -> Result<(Pages<'s>, Directories), String> {
     let page = options.page.unwrap_or(0);
     let all = options.volume && options.page.is_none();
@@ -67,7 +69,7 @@ pub(super) fn open<'s>(source: &Source<'s>, options: &OpenOptions) -> Result<(Pa
 pub(super) struct Pages<'s>(Vec<Page<'s>>);
 
 impl Pages<'_> {
-    /// The picture's shape, as it is seen.
+    /// The picture's shape, after orientation.
     pub(super) fn shape(&self) -> Shape {
         Shape { depth: self.0.len(), ..self.0[0].shape() }
     }
@@ -76,7 +78,7 @@ impl Pages<'_> {
         self.0[0].chunks.samples.dtype()
     }
 
-    /// Rows and columns of a strip or tile, as they are seen.
+    /// Rows and columns of a strip or tile, after orientation.
     pub(super) fn tile(&self) -> (usize, usize) {
         let Page { orientation, noted, chunks } = &self.0[0];
         let Shape { height, width, .. } = chunks.shape;
@@ -91,12 +93,12 @@ impl Pages<'_> {
         self.0.iter().zip(to.chunks_mut(size)).try_for_each(|(page, to)| page.read(region, to, workers))
     }
 
-    /// Whether the file has all bytes of what holds a region.
+    /// Fails if the file lacks bytes of a region.
     pub(super) fn is_complete(&self, region: Region) -> Result<(), String> {
         self.0.iter().try_for_each(|page| page.chunks.is_complete(page.stored(region)))
     }
 
-    /// What was read of them.
+    /// The amount read from them.
     pub(super) fn counted(&self) -> FileTraffic {
         self.0.iter().map(|page| page.chunks.count.so_far()).fold(FileTraffic::default(), |all, page| FileTraffic {
             chunks: all.chunks + page.chunks,
@@ -105,7 +107,7 @@ impl Pages<'_> {
     }
 }
 
-/// A page whose directory is read.
+/// A page with its directory.
 #[derive(Debug)]
 struct Page<'s> {
     orientation: super::Orientation,
@@ -137,15 +139,15 @@ impl<'s> Page<'s> {
     }
 }
 
-/// Number of pages, as far as they can be read.
+/// Number of readable pages.
 pub(super) fn pages(source: &Source<'_>) -> usize {
     Directories::of(source, MOST_PAGES).map_or(1, |pages| pages.count())
 }
 
-/// Where the directories of pages are, each followed by those of its smaller copies, by size.
+/// Positions of the directories of pages, each followed by those of its smaller copies, by size.
 pub(super) struct Directories(Vec<Vec<Listed>>);
 
-/// A directory, and the rows and columns of its picture, 0 where they cannot be read.
+/// A directory, and the rows and columns of its picture, 0 if they cannot be read.
 #[derive(Clone, Copy)]
 struct Listed {
     pointer: IfdPointer,
@@ -162,7 +164,7 @@ impl Listed {
 }
 
 impl Directories {
-    /// Those up to page `last`, if there are so many.
+    /// The directories up to page `last`, if there are that many.
     fn of(source: &Source<'_>, last: usize) -> Result<Directories, String> {
         let mut file = Decoder::new(reader(source)).map_err(text)?.with_limits(limits());
         let mut next = file.ifd_pointer();
@@ -171,7 +173,7 @@ impl Directories {
         while let Some(pointer) = next.filter(|p| seen.insert(*p) && seen.len() <= MOST_PAGES) {
             let directory = match file.read_directory(pointer) {
                 Ok(directory) => directory,
-                // One that cannot be read counts, but those after it cannot be found.
+                // An unreadable one counts, but those after it cannot be found.
                 Err(_) if !pages.is_empty() => {
                     pages.push(vec![Listed { pointer, height: 0, width: 0 }]);
                     break;
@@ -219,7 +221,7 @@ impl Directories {
     }
 }
 
-/// What a file tells of its pixels, without reading them: the page, its smaller copies, how many pages there are.
+/// The properties of a file, without its pixels: the page, its smaller copies, the number of pages.
 pub(super) fn describe(source: &Source<'_>, options: &OpenOptions) -> Result<super::FileInfo, String> {
     let as_stored = OpenOptions { orientation: super::Orientation::Keep, ..*options };
     let (opened, _) = open(source, &as_stored)?;
@@ -233,7 +235,8 @@ pub(super) fn describe(source: &Source<'_>, options: &OpenOptions) -> Result<sup
     })
 }
 
-/// The orientation stored in a page; warns of other metadata that is ignored. What cannot be read counts as absent.
+/// The orientation stored in a page; warns of other metadata that is ignored. Unreadable metadata
+/// counts as absent.
 fn noted(decoder: &mut Decoder<Reader<'_>>) -> Orientation {
     const MULTIPLIED: u16 = 1;
     let extra = decoder.find_tag_unsigned_vec::<u16>(Tag::ExtraSamples).ok().flatten().unwrap_or_default();
@@ -250,7 +253,7 @@ fn noted(decoder: &mut Decoder<Reader<'_>>) -> Orientation {
 }
 
 impl<'s> Page<'s> {
-    /// What a directory says of its pixels, checked.
+    /// The checked description of pixels in a directory.
     fn of(source: &Source<'s>, directory: IfdPointer, options: &OpenOptions) -> Result<Page<'s>, String> {
         let mut decoder = decoder_at(source, directory)?;
         let noted = noted(&mut decoder);
@@ -261,7 +264,7 @@ impl<'s> Page<'s> {
         let (count, planar) = (tag(Tag::SamplesPerPixel)?.unwrap_or(1), tag(Tag::PlanarConfiguration)?);
         let (photometric, predictor) = (tag(Tag::PhotometricInterpretation)?, tag(Tag::Predictor)?);
         let format = decoder.find_tag_unsigned_vec::<u16>(Tag::SampleFormat).map_err(text)?;
-        // Of a region no more memory is asked for than the region needs.
+        // A region allocates no more memory than it needs.
         if options.region.is_none() {
             check_size(u64::from(h), u64::from(w), options)?;
             let bits = u64::from(color.bit_depth()) * u64::from(count);

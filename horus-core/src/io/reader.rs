@@ -1,4 +1,4 @@
-//! Picture files that are read region by region.
+//! Picture files read region by region.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -17,11 +17,12 @@ use crate::host::buffer::HostBuffer;
 use crate::host::workers::Workers;
 use crate::shape::{Region, Shape};
 
-/// An open picture file, read region by region by any number of threads: its headers are read once, and of its pixels those that a
-/// region asks for.
+/// An open picture file, read region by region from any number of threads: its headers are read
+/// once, its pixels as regions require.
 ///
-/// Of TIFF files the strips or tiles that hold the region are decoded, of npy and PNM files its rows are read. Other files are decoded
-/// as a whole when the first region is asked for, and kept. It belongs to no session: with several ranks, each opens its own.
+/// For TIFF files the strips or tiles that contain the region are decoded, for npy and PNM files
+/// its rows are read. Other files are decoded as a whole for the first region, and kept. It belongs
+/// to no session: with several ranks, each opens its own.
 ///
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -41,14 +42,14 @@ use crate::shape::{Region, Shape};
 pub struct PictureReader {
     path: PathBuf,
     options: OpenOptions,
-    /// What is read of the picture.
+    /// The part of the picture to read.
     within: Region,
-    /// Of that part.
+    /// Shape of that part.
     shape: Shape,
     dtype: DType,
     chunk: (usize, usize),
     levels: Vec<(usize, usize)>,
-    /// Of the file, where the first is read because none was asked for.
+    /// Number of pages of the file, if the first is read by default.
     pages: usize,
     pixels: Pixels,
 }
@@ -57,18 +58,19 @@ pub struct PictureReader {
 enum Pixels {
     Pages(Pages<'static>),
     Raster(Source<'static>, Raster, Count),
-    /// Decoded as a whole when they are asked for.
+    /// Decoded as a whole on demand.
     Whole(Source<'static>, OnceLock<std::result::Result<Picture, String>>, Count),
 }
 
 impl PictureReader {
-    /// Opens a picture file and reads its headers. The options count as in
-    /// [`AnyImage::open_with`](super::AnyImage::open_with); of a region, coordinates are counted from its first pixel.
-    /// [`OpenOptions::max_pixels`] bounds each part that is read, not the picture.
+    /// Opens a picture file and reads its headers. The options are those of
+    /// [`AnyImage::open_with`](super::AnyImage::open_with); with a region, coordinates are relative
+    /// to its first pixel. [`OpenOptions::max_pixels`] bounds each part that is read, not the
+    /// picture.
     ///
     /// # Errors
-    /// As [`AnyImage::open_with`](super::AnyImage::open_with), as far as the headers tell; also if strips, tiles or rows lie beyond the
-    /// end of the file.
+    /// As [`AnyImage::open_with`](super::AnyImage::open_with), as far as the headers show; also if
+    /// strips, tiles or rows lie beyond the end of the file.
     pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<PictureReader> {
         let path = path.as_ref();
         let reader = Source::open(path)
@@ -78,14 +80,14 @@ impl PictureReader {
         Ok(reader)
     }
 
-    /// [`PictureReader::open`] of a file that is open, without its warning.
+    /// [`PictureReader::open`] of an open file, without its warning.
     pub(super) fn of(
         source: Source<'static>,
         path: &Path,
         options: &OpenOptions,
     ) -> std::result::Result<PictureReader, String> {
         decode::one_picture(source.kind(), options)?;
-        // What is decoded as a whole is bounded as a whole.
+        // A file decoded as a whole is bounded as a whole.
         let unbounded = OpenOptions { max_pixels: u64::MAX, region: None, ..*options };
         let raster = match source.kind() {
             Kind::Npy => Some(read_npy::raster(&source, &unbounded)?).filter(|(_, fortran)| !fortran).map(|(r, _)| r),
@@ -94,12 +96,12 @@ impl PictureReader {
         };
         let mut unasked = 1;
         let (shape, dtype, chunk, levels, pixels) = if source.kind() == Kind::Tiff {
-            // That all of it fits into the file is not asked of a region.
+            // A region does not require that the whole fits into the file.
             let within = OpenOptions { region: options.region, ..unbounded };
             let (pages, found) = decode::guarded(|| read_tiff::open(&source, &within))?;
             let levels = found.levels(options.page.unwrap_or(0));
             if options.page.is_none() && !options.volume {
-                // A page that was asked for ends the search for directories; what follows is counted once.
+                // A requested page ends the search for directories; the rest is counted once.
                 unasked = decode::guarded(|| Ok(read_tiff::pages(&source))).unwrap_or(1);
             }
             (pages.shape(), pages.dtype(), pages.tile(), levels, Pixels::Pages(pages))
@@ -128,7 +130,7 @@ impl PictureReader {
         Ok(PictureReader { path, options: *options, within, shape, dtype, chunk, levels, pages: unasked, pixels })
     }
 
-    /// Warns of pages beside the one that is read.
+    /// Warns of ignored pages.
     pub(super) fn tell_pages(&self) {
         decode::tell_pages(&self.path.display(), self.pages);
     }
@@ -138,7 +140,7 @@ impl PictureReader {
         &self.path
     }
 
-    /// Levels, rows, columns and channels, in the orientation that is read.
+    /// Levels, rows, columns and channels, after orientation.
     pub fn shape(&self) -> Shape {
         self.shape
     }
@@ -148,22 +150,24 @@ impl PictureReader {
         self.dtype
     }
 
-    /// Rows and columns that are decoded at once: of a tile, of a strip, of a row, or of the whole picture.
+    /// Rows and columns that are decoded at once: of a tile, of a strip, of a row, or of the whole
+    /// picture.
     pub fn chunk(&self) -> (usize, usize) {
         self.chunk
     }
 
-    /// Rows and columns of the page and of its smaller copies, as the file has them; [`OpenOptions::level`] chooses one.
+    /// Rows and columns of the page and of its smaller copies, as stored; [`OpenOptions::level`]
+    /// selects one.
     pub fn levels(&self) -> &[(usize, usize)] {
         &self.levels
     }
 
-    /// Whether less than the whole picture can be decoded.
+    /// Returns `true` if less than the whole picture can be decoded.
     pub(super) fn by_regions(&self) -> bool {
         !matches!(self.pixels, Pixels::Whole(..))
     }
 
-    /// What was read since the file was opened.
+    /// The amount read since the file was opened.
     pub fn counted(&self) -> FileTraffic {
         match &self.pixels {
             Pixels::Pages(pages) => pages.counted(),
@@ -196,7 +200,7 @@ impl PictureReader {
         self.fill(region, to, workers).map_err(|cause| Error::read(&self.path, cause))
     }
 
-    /// The region of the whole picture that a region of what is read is.
+    /// The region of the whole picture for a region of the part being read.
     fn placed(&self, region: Region) -> std::result::Result<Region, String> {
         let region = region_of(self.shape, Some(region))?;
         check_size((self.shape.depth * region.height) as u64, region.width as u64, &self.options)?;
@@ -221,7 +225,7 @@ impl PictureReader {
             Pixels::Whole(source, decoded, count) => {
                 let decode = || {
                     let whole = OpenOptions { region: None, ..self.options };
-                    // By this thread alone: others wait for it, and they may be all the workers.
+                    // By this thread only: others wait for it, and they may be all the workers.
                     let means = Means { workers: &Workers::alone(), room: &HostBuffer::try_zeroed, session: None };
                     let (picture, _) = decode::decode(source, &whole, means)?;
                     count.chunk();

@@ -21,7 +21,7 @@ pub(super) fn replace(path: &Path, write: impl FnOnce(&mut dyn Sink) -> Result<(
     begun.put()
 }
 
-/// A file in the making: complete it is moved into place, dropped it is gone.
+/// A file being written: it is moved into place when complete, and removed when dropped.
 #[derive(Debug)]
 pub(super) struct Begun {
     path: PathBuf,
@@ -65,7 +65,7 @@ impl Begun {
 /// A file that is not in place yet.
 #[derive(Debug)]
 enum New {
-    /// Gone with the process, however that ends.
+    /// Removed with the process, however that ends.
     Nameless(File),
     Named(NamedTempFile),
 }
@@ -80,7 +80,7 @@ fn named(folder: &Path) -> io::Result<NamedTempFile> {
     builder.tempfile_in(folder)
 }
 
-/// Files that have no name before they are complete.
+/// Files without a name until they are complete.
 #[cfg(target_os = "linux")]
 mod nameless {
     use std::fs::{self, File};
@@ -94,7 +94,7 @@ mod nameless {
 
     /// A new file in a directory, if its file system supports `O_TMPFILE` and linking it later.
     pub(super) fn file(folder: &Path) -> Option<File> {
-        // The mode of any new file: what the umask leaves.
+        // The mode of any new file: subject to the umask.
         let mode = Mode::from_raw_mode(0o666);
         let file = File::from(open(folder, OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, mode).ok()?);
         fs::symlink_metadata(of(&file)).ok()?;
@@ -164,7 +164,7 @@ mod nameless {
             }
         }
 
-        /// Whether the file system has files without names.
+        /// Returns `true` if the file system supports unnamed files.
         fn offered(folder: &Path) -> bool {
             open(folder, OFlags::TMPFILE | OFlags::RDWR, Mode::RUSR).is_ok()
         }
@@ -187,7 +187,7 @@ mod nameless {
     }
 }
 
-/// Gives a new file the owner (as far as permitted) and the mode of the one that it replaces.
+/// Gives a new file the owner (as far as permitted) and the mode of the file that it replaces.
 #[cfg(unix)]
 fn inherit(new: &File, old: &fs::Metadata) -> io::Result<()> {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
@@ -195,11 +195,11 @@ fn inherit(new: &File, old: &fs::Metadata) -> io::Result<()> {
     let mine = new.metadata()?;
     let kept = (mine.uid(), mine.gid()) == (old.uid(), old.gid())
         || fchown(new, Some(old.uid()), Some(old.gid())).is_ok()
-        // Only root can change the owner; the group can be kept by its members.
+        // Only root can change the owner; members can keep the group.
         || (fchown(new, None, Some(old.gid())).is_ok() && mine.uid() == old.uid());
     // A setuid program must not run as another user.
     let mode = if kept { old.mode() } else { old.mode() & PERMISSIONS };
-    // Last, as a change of owner takes bits of the mode away.
+    // Last, as a change of owner clears bits of the mode.
     new.set_permissions(fs::Permissions::from_mode(mode))
 }
 

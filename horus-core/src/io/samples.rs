@@ -1,5 +1,5 @@
-//! From pixels to the samples of a file, as recorded operations: they fuse with their neighbours, run on the device, and
-//! what comes back to the host is as small as the file.
+//! Conversion of pixels to the samples of a file, as recorded operations: they fuse with their
+//! neighbours, run on the device, and leave no more to copy to the host than the file needs.
 
 use super::save::{Scale, Scaling};
 use crate::dtype::{DType, Pixel};
@@ -11,15 +11,15 @@ use crate::session::Handle;
 pub(super) struct Recorded {
     pub(super) pixels: Handle,
     pub(super) scale: Scaled,
-    /// How many values lie outside the range that is stored, where they may.
+    /// Count of values outside the stored range, where there may be some.
     pub(super) outside: Option<Outside>,
 }
 
 /// Values that a file cannot hold.
 pub(super) struct Outside {
-    /// How many there are.
+    /// Their number.
     pub(super) count: Handle,
-    /// What it holds.
+    /// The range of the file.
     pub(super) held: Held,
 }
 
@@ -30,16 +30,17 @@ pub(super) struct Held {
     pub(super) high: f64,
 }
 
-/// How values were scaled.
+/// Scaling of values.
 pub(super) enum Scaled {
     Not,
     By(Scale),
-    /// By a range that the evaluation finds, both of the image's type: smallest and largest, `full`.
+    /// By a range that the evaluation finds, both of the image's type: smallest and largest,
+    /// `full`.
     Range(Handle, Handle, u16),
 }
 
 impl Scaled {
-    /// The smallest and the largest value of an image, of which there may be none that is finite.
+    /// The smallest and the largest value of an image, of which none may be finite.
     pub(super) fn range<T: Pixel>(low: &HostBuffer, high: &HostBuffer, full: u16) -> Scale {
         let (low, high) = (low.as_slice::<T>()[0].to_f64(), high.as_slice::<T>()[0].to_f64());
         if low <= high { Scale { low, high, full } } else { Scale { low: 0.0, high: 0.0, full } }
@@ -47,8 +48,8 @@ impl Scaled {
 }
 
 impl Recorded {
-    /// Records the samples of type `stored` of an image; `mask` says that it is a mask, `counted` that values which are clipped are
-    /// counted.
+    /// Records the samples of type `stored` of an image; `mask`: it is a mask, `counted`: clipped
+    /// values are counted.
     #[track_caller]
     pub(super) fn of<T: Pixel>(
         image: &Image<T>,
@@ -105,13 +106,13 @@ fn scaled<T: Pixel, S: Pixel>(image: &Image<T>, mask: bool, scaling: Scaling) ->
     }
 }
 
-/// How many values are clipped in integers up to `full`, if any can be. One that rounds to what the file holds is not: filters leave
-/// white a few roundings above 1.
+/// Count of values that are clipped in integers up to `full`, if there can be any. A value that
+/// rounds into the range is not: filters leave white slightly above 1.
 #[track_caller]
 fn outside<T: Pixel>(image: &Image<T>, scaling: Scaling, full: f64) -> Option<Outside> {
     let unscaled = matches!(scaling, Scaling::None) || (scaling == Scaling::Auto && !T::DTYPE.is_float());
     let high = match scaling {
-        // All finite values are between.
+        // All finite values are inside.
         Scaling::Range => return None,
         _ if unscaled => full,
         _ if T::DTYPE.is_float() => 1.0,
@@ -130,29 +131,32 @@ fn outside<T: Pixel>(image: &Image<T>, scaling: Scaling, full: f64) -> Option<Ou
     Some(Outside { count: beyond.count().handle().clone(), held: Held { low: 0.0, high } })
 }
 
-/// The smallest and the largest finite value. If there is none, the smallest is not below the largest.
+/// The smallest and the largest finite value. If there is none, the smallest is not below the
+/// largest.
 #[track_caller]
 fn range<T: Pixel>(image: &Image<T>) -> (Image<T>, Image<T>) {
     if !T::DTYPE.is_float() {
         return (image.min_value().to_image(), image.max_value().to_image());
     }
-    // A comparison for each: what is infinite at the other end is no smallest, or largest, unless it is all there is.
+    // A comparison for each: an infinity at the other end is neither smallest nor largest, unless
+    // there is nothing else.
     let low = image.gt(T::LOWEST).select(image, T::HIGHEST).min_value();
     let high = image.lt(T::HIGHEST).select(image, T::LOWEST).max_value();
     (low.to_image(), high.to_image())
 }
 
-/// `low..=high` stretched to `0..=1`; 0 or NaN, which both become 0, where they are one value or no range.
+/// `low..=high` stretched to `0..=1`; 0 or NaN, which both become 0, for a single value or no
+/// range.
 #[track_caller]
 fn stretched<T: Pixel>(image: &Image<T>, low: &Image<T>, high: &Image<T>) -> Image<f64> {
     let ordered = low.lt(high);
     let (mut values, mut low, mut high) = (image.convert::<f64>(), low.convert::<f64>(), high.convert::<f64>());
     if T::DTYPE == DType::F64 {
-        // Halves of the largest numbers have a difference.
+        // Halves of the largest numbers have a finite difference.
         let unit = (&high - &low).lt(f64::INFINITY).select(1.0, 0.5);
         (values, low, high) = (values * &unit, low * &unit, high * &unit);
     }
-    // Nothing divided by infinity is above 0.
+    // A quotient by infinity is not above 0.
     let span = ordered.select(high - &low, f64::INFINITY);
     (values - low) / span
 }

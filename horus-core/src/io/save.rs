@@ -12,13 +12,13 @@ use crate::error::{Error, Result, Site};
 use crate::image::Image;
 use crate::session::Session;
 
-/// The type of a file's samples. NumPy files keep the image's own type, whatever is requested.
+/// The type of a file's samples. NumPy files always keep the image's own type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Depth {
-    /// As the image's type: `u8` in 8 bits, `u16` in 16, `u32`, `i8`, `i16` and `i32` as such (TIFF only). Floats are stored as they are in
-    /// TIFF, in 8 bits elsewhere. Where [`Scaling::Unit`] or [`Scaling::Range`] is requested, these and floats take 8
-    /// bits in every format. The default.
+    /// The image's type: `u8` in 8 bits, `u16` in 16, `u32`, `i8`, `i16` and `i32` unchanged (TIFF
+    /// only). Floats are stored unchanged in TIFF, in 8 bits elsewhere. With [`Scaling::Unit`] or
+    /// [`Scaling::Range`], these and floats take 8 bits in every format. The default.
     #[default]
     Auto,
     /// 8-bit integers.
@@ -29,7 +29,8 @@ pub enum Depth {
     Float,
 }
 
-/// How values become 8-bit or 16-bit integers. Whatever is scaled is then rounded to nearest even and saturated; NaN becomes 0.
+/// Conversion of values to 8-bit or 16-bit integers. After scaling, values are rounded to nearest
+/// even and saturated; NaN becomes 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Scaling {
@@ -38,41 +39,44 @@ pub enum Scaling {
     Auto,
     /// Values are not scaled.
     None,
-    /// `0..=1` becomes the full range of the file, as [`Image::to_unit`] and [`AnyImage::open`](super::AnyImage::open)
-    /// read it: 0.5 is mid-grey. Of integer images, `0..=MAX` becomes the full range.
+    /// `0..=1` becomes the full range of the file, as [`Image::to_unit`] and
+    /// [`AnyImage::open`](super::AnyImage::open) read it: 0.5 is mid-grey. For integer images,
+    /// `0..=MAX` becomes the full range.
     Unit,
-    /// The smallest finite value becomes 0 and the largest the largest integer; an image of one value becomes 0.
+    /// The smallest finite value becomes 0 and the largest the largest integer; an image of one
+    /// value becomes 0.
     Range,
 }
 
-/// What becomes of values beyond those that the file holds, by half a step or more: they are clipped, which loses them.
+/// Treatment of values outside the range of the file, by half a step or more, which clipping loses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Clipping {
-    /// A warning is logged that says how many there were. The default.
+    /// A warning with their number is logged. The default.
     #[default]
     Warn,
     /// Saving fails, and no file is written.
     Refuse,
-    /// Nothing is said, and nothing is counted.
+    /// They are neither counted nor reported.
     Allow,
 }
 
-/// How to save an image.
+/// Options for saving an image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SaveOptions {
-    /// What the file stores.
+    /// Type of the stored samples.
     pub depth: Depth,
-    /// How values become integers.
+    /// Conversion of values to integers.
     pub scaling: Scaling,
-    /// Rows and columns of the tiles of a TIFF file, multiples of 16; without, it is in strips. Programs that show parts of large
-    /// pictures read no more than the tiles they need.
+    /// Rows and columns of the tiles of a TIFF file, multiples of 16; in strips by default.
+    /// Programs that show parts of large pictures read only the tiles they need.
     pub tile: Option<(usize, usize)>,
-    /// How a TIFF file is compressed. (PNG and JPEG files always are.)
+    /// Compression of a TIFF file. (PNG and JPEG files are always compressed.)
     pub compression: Compression,
-    /// The quality of a JPEG file, 1 to 100; 95 by default. Below 90, colours have half the rows and columns of the brightness.
+    /// Quality of a JPEG file, 1 to 100; 95 by default. Below 90, colours have half the rows and
+    /// columns of the brightness.
     pub quality: Option<u8>,
-    /// What becomes of values that the file cannot hold.
+    /// Treatment of values outside the range of the file.
     pub clipping: Clipping,
 }
 
@@ -89,7 +93,7 @@ pub struct Scale {
 
 impl fmt::Display for Scale {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The shortest digits that name the value: most images are f32.
+        // The shortest digits that identify the value: most images are f32.
         let exact = |v: f64| if f64::from(v as f32) == v { (v as f32).to_string() } else { v.to_string() };
         write!(f, "{}..{} -> 0..{}", exact(self.low), exact(self.high), self.full)
     }
@@ -97,8 +101,8 @@ impl fmt::Display for Scale {
 
 /// Saving.
 impl<T: Element> Image<T> {
-    /// Saves with the default [`SaveOptions`]: integers as they are, floats from `0..=1` to the full range of the file, masks
-    /// as 0 and its largest integer; see [`Image::save_with`].
+    /// Saves with the default [`SaveOptions`]: integers unchanged, floats from `0..=1` to the full
+    /// range of the file, masks as 0 and its largest integer; see [`Image::save_with`].
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -118,18 +122,21 @@ impl<T: Element> Image<T> {
         self.save_with(path, &SaveOptions::default())
     }
 
-    /// Evaluates the image and saves it in the format of the path's extension: png, jpg, tif, pgm, ppm, pnm, bmp, or
-    /// npy for the exact values. Returns the scale, where values were scaled. In integer formats NaN becomes 0, and values beyond
-    /// those that the file holds are clipped: a warning says how many ([`SaveOptions::clipping`]).
+    /// Evaluates the image and saves it in the format of the path's extension: png, jpg, tif, pgm,
+    /// ppm, pnm, bmp, or npy for the exact values. Returns the scale, if values were scaled. In
+    /// integer formats NaN becomes 0, and values outside the range of the file are clipped: a
+    /// warning gives their number ([`SaveOptions::clipping`]).
     ///
-    /// When all is computed, rank 0 writes an unnamed file in the target's directory and then links it into place, so
-    /// that neither a failure nor a kill leaves a partial file, and the file that a picture was read from can be
-    /// overwritten. Symbolic links are followed. Devices and pipes are written into; see [`Target`]. All ranks return
-    /// the same.
+    /// After the computation, rank 0 writes an unnamed file in the target's directory and then
+    /// links it into place, so that neither a failure nor a kill leaves a partial file, and the
+    /// source file of a picture can be overwritten. Symbolic links are followed. Devices and pipes
+    /// are written into; see [`Target`]. All ranks return the same.
     ///
-    /// What is computed from pictures that are read later ([`OpenOptions::later`](super::OpenOptions::later)) and needs more memory
-    /// than there is (`HORUS_HOST_MEMORY`, `HORUS_GPU_MEMORY`) is computed region by region, with the same bits, and TIFF, npy and PNM
-    /// files are written as regions come, TIFF files in tiles if what was read is. For other formats the samples must fit.
+    /// An image computed from pictures that are read on demand
+    /// ([`OpenOptions::later`](super::OpenOptions::later)) that exceeds the memory
+    /// (`HORUS_HOST_MEMORY`, `HORUS_GPU_MEMORY`) is computed region by region, with the same bits,
+    /// and TIFF, npy and PNM files are written by regions, TIFF files in tiles if the source is
+    /// tiled. For other formats the samples must fit in memory.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -160,9 +167,11 @@ impl<T: Element> Image<T> {
     /// ```
     ///
     /// # Errors
-    /// The error that the image carries; before anything is computed, if the extension is unknown, the format cannot
-    /// hold the channels, the size, the depth (the message says which formats can), tiles, compression or quality, or no file can be created in the
-    /// directory; later, if the program fails, values are clipped that must not be ([`Clipping::Refuse`]), or the file cannot be written.
+    /// The error that the image carries; before anything is computed, if the extension is unknown,
+    /// the format cannot hold the channels, the size, the depth (the message names the formats that
+    /// can), tiles, compression or quality, or no file can be created in the directory; later, if
+    /// the program fails, values would be clipped despite [`Clipping::Refuse`], or the file cannot
+    /// be written.
     #[doc(alias = "imwrite")]
     #[track_caller]
     pub fn save_with(&self, path: impl AsRef<Path>, options: &SaveOptions) -> Result<Option<Scale>> {

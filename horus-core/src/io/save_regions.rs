@@ -1,4 +1,4 @@
-//! Saving what does not fit into memory: region by region.
+//! Saving of images that do not fit in memory: region by region.
 
 use std::panic::Location;
 use std::path::Path;
@@ -16,11 +16,11 @@ use crate::shape::Region;
 
 /// Rows and columns of tiles of TIFF files are multiples of this.
 const TILE: usize = 16;
-/// A tile has at most so many rows and columns.
+/// Maximum rows and columns of a tile.
 const LARGEST: usize = 4096;
 
-/// Saves an image region by region if it needs more memory than there is and the format can be written so; `None` otherwise. The
-/// inner error is the cause, the same on every rank.
+/// Saves an image region by region if it exceeds the memory and the format supports that; `None`
+/// otherwise. The inner error is the cause, the same on every rank.
 pub(super) fn by_regions(
     path: &Path,
     saving: &Saving,
@@ -38,7 +38,7 @@ pub(super) fn by_regions(
     let whole = |(h, w): &(usize, usize)| h % TILE == 0 && w % TILE == 0 && *h.max(w) <= LARGEST;
     let tile = options.tile.or(large.tile.filter(whole)).filter(|_| format == Format::Tiff);
     let begin = || {
-        // Devices and pipes take files that are complete.
+        // Devices and pipes take only complete files.
         if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
             return Ok(None);
         }
@@ -50,7 +50,7 @@ pub(super) fn by_regions(
         Ok(None) => return Ok(None),
         Ok(Some(begun)) => begun,
     };
-    // The range of the values, and how many are outside, first.
+    // First, the range of the values, and the number of values outside.
     let told: Vec<Option<Arc<HostBuffer>>> =
         if others.is_empty() { Vec::new() } else { session.bring(others, call)? };
     if let Err(cause) = begun.stream(samples)? {
@@ -66,16 +66,16 @@ pub(super) fn by_regions(
     Ok(Some(saved.map(|bytes| unpack(&bytes))))
 }
 
-/// A file that rank 0 has begun.
+/// A file begun by rank 0.
 struct Begun {
     /// On rank 0.
     sink: Option<Box<dyn RegionSink>>,
-    /// Rows and columns that regions are made of.
+    /// Rows and columns of which regions are multiples.
     grain: (usize, usize),
 }
 
 impl Begun {
-    /// What `begin` returns, which rank 0 calls; `Ok(None)` if that is nothing.
+    /// The result of `begin`, which rank 0 calls; `Ok(None)` if that is `None`.
     fn on_root(
         session: &Session,
         begin: impl FnOnce() -> Result<Option<Box<dyn RegionSink>>, String>,
@@ -99,7 +99,7 @@ impl Begun {
         }))
     }
 
-    /// Computes a value region by region and puts them.
+    /// Computes a value region by region and writes the regions.
     fn stream(&mut self, value: &Handle) -> Result<Result<(), String>> {
         let (session, sink) = (&value.session, &mut self.sink);
         let mut put = |region: Rect, pixels: &[u8]| {
@@ -109,7 +109,7 @@ impl Begun {
         session.stream(value, self.grain, &mut put)
     }
 
-    /// Computes a value and puts all of it.
+    /// Computes a value and writes all of it.
     fn put(&mut self, value: &Handle, call: (&'static str, Site)) -> Result<Result<(), String>> {
         let session = &value.session;
         let brought = session.bring(&[value], call)?;
@@ -122,7 +122,8 @@ impl Begun {
         Ok(put.map(drop))
     }
 
-    /// Calls `tell` on rank 0, whose answer every rank gets, and completes the file, which its error prevents.
+    /// Calls `tell` on rank 0, returns its result on every rank, and completes the file unless it
+    /// is an error.
     fn finish(
         self,
         session: &Session,
@@ -137,9 +138,10 @@ impl Begun {
 }
 
 impl<T: Element> Image<T> {
-    /// Evaluates the image and writes it, region by region if it is computed from pictures that are read later and needs more
-    /// memory than there is, into what `begin` returns: see [`Image::save_with`], which does this for picture files. Rank 0 alone
-    /// calls `begin`, before anything is computed, and writes; all ranks return the same. Messages name `path`. Samples
+    /// Evaluates the image and writes it, region by region if it is computed from pictures that are
+    /// read on demand and exceeds the memory, to the sink that `begin` returns: see
+    /// [`Image::save_with`], which does this for picture files. Only rank 0 calls `begin`, before
+    /// anything is computed, and writes; all ranks return the same. Messages name `path`. Samples
     /// are those of the image, truth values bytes 0 and 1.
     ///
     /// ```
@@ -170,8 +172,8 @@ impl<T: Element> Image<T> {
     /// ```
     ///
     /// # Errors
-    /// The error that the image carries; [`Error::File`] with what `begin` or the sink says; if the program fails. The sink is
-    /// dropped unfinished then.
+    /// The error that the image carries; [`Error::File`] with the error of `begin` or the sink; if
+    /// the program fails. The sink is then dropped unfinished.
     #[track_caller]
     pub fn save_to(
         &self,

@@ -1,12 +1,13 @@
 //! Images prepared for files.
 //!
-//! Decoded pixels have the file's type. `Saving` records what a file stores; its handles are fetched in one
-//! evaluation with the scale, and an `Encoder`, which knows no session, writes them. PNM and npy are read by
-//! parallel preads into the buffer that becomes the image (`io/raster.rs`); one thread writes, as file systems
-//! admit one, into blocks reserved before. `io/png.rs` cuts rows into bands that follow from the picture alone;
-//! `cpu/scanlines.rs` filters them, `io/png/deflate.rs` codes them. A file that is being written has no name until
-//! it is complete (`io/replace.rs`, `O_TMPFILE` on Linux), so a killed process leaves nothing; where the file
-//! system does not offer that, it has a temporary name.
+//! Decoded pixels have the file's type. `Saving` records the samples of a file; its handles are
+//! fetched in one evaluation with the scale, and an `Encoder`, which knows no session, writes them.
+//! PNM and npy are read by parallel preads into the buffer that becomes the image (`io/raster.rs`);
+//! one thread writes, as file systems serialise writers, to blocks reserved before. `io/png.rs`
+//! cuts rows into bands that depend only on the picture; `cpu/scanlines.rs` filters them,
+//! `io/png/deflate.rs` encodes them. A file that is being written has no name until it is complete
+//! (`io/replace.rs`, `O_TMPFILE` on Linux), so a killed process leaves nothing; where the file
+//! system does not support that, it has a temporary name.
 
 use std::sync::Arc;
 
@@ -40,11 +41,12 @@ pub struct Saving {
 }
 
 impl Saving {
-    /// Records what a file of `format` stores of an image: values converted, scaled to the file's range and narrowed, so that
-    /// no more comes to the host than goes into the file.
+    /// Records the samples of a file of `format`: values converted, scaled to the file's range and
+    /// narrowed, so that only the file's bytes are copied to the host.
     ///
     /// # Errors
-    /// The error that the image carries, or if the format cannot hold the channels, the size or the depth.
+    /// The error that the image carries, or if the format cannot hold the channels, the size or the
+    /// depth.
     #[track_caller]
     pub fn of<T: Element>(image: &Image<T>, format: Format, options: &SaveOptions) -> Result<Saving> {
         image.look()?;
@@ -84,28 +86,28 @@ impl Saving {
         handles
     }
 
-    /// Bytes that the encoder takes beside the samples.
+    /// Bytes that the encoder takes besides the samples.
     pub(super) fn beside(&self) -> usize {
         let whole = !matches!(self.format, Format::Npy | Format::Pgm | Format::Ppm | Format::Pnm);
         let interleaves = whole && self.parts == Parts::Usual && self.shape.channels > 1;
         if interleaves { self.shape.len() * self.stored.size() } else { 0 }
     }
 
-    /// Encodes what was fetched of [`Saving::handles`], in their order.
+    /// The encoder of the fetched values of [`Saving::handles`], in their order.
     ///
     /// # Panics
-    /// If there is not a buffer for each.
+    /// If a buffer is missing.
     pub(crate) fn encoder(self, fetched: Vec<Arc<HostBuffer>>) -> Encoder {
         self.detached().encoder(fetched)
     }
 
-    /// [`Saving::encoder`] without the handles, so that another thread can make the encoder: it would wait for the session to
-    /// be free if it dropped them.
+    /// [`Saving::encoder`] without the handles, so that another thread can create the encoder:
+    /// dropping handles there would wait for the session.
     pub(crate) fn detached(self) -> Detached {
         self.about()
     }
 
-    /// What is known of the file before its samples.
+    /// The properties of the file, without its samples.
     fn about(&self) -> Detached {
         let &Saving { format, shape, dtype, stored, parts, ref samples, clipping } = self;
         let (known, full) = match samples.scale {
@@ -117,18 +119,19 @@ impl Saving {
         Detached { format, shape, dtype, stored, parts, known, full, counted, clipping }
     }
 
-    /// The format, and shape and type of what it stores.
+    /// The format, and shape and type of the stored samples.
     pub(super) fn stores(&self) -> (Format, Shape, DType) {
         (self.format, self.shape, self.stored)
     }
 
-    /// The scale, and what there is to say about values that were clipped, from what was fetched of all handles but the first.
+    /// The scale, and the report on clipped values, from the fetched values of all handles but the
+    /// first.
     pub(super) fn told(&self, fetched: &mut dyn Iterator<Item = Arc<HostBuffer>>) -> (Option<Scale>, Clipped) {
         self.about().told(fetched)
     }
 }
 
-/// What is known of a file before its samples.
+/// The properties of a file, without its samples.
 #[derive(Clone, Debug)]
 pub(crate) struct Detached {
     format: Format,
@@ -138,18 +141,18 @@ pub(crate) struct Detached {
     parts: Parts,
     /// The scale, if it does not depend on the samples.
     known: Option<Scale>,
-    /// What the range of the values is stretched to, if it is.
+    /// Upper end of the scale of the values' range, if they are scaled by it.
     full: Option<u16>,
-    /// What the file holds, if values beyond it were counted.
+    /// The range of the file, if values outside were counted.
     counted: Option<Held>,
     clipping: Clipping,
 }
 
-/// What there is to say about values that were clipped.
+/// The report on clipped values.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Clipped {
     pub(super) warning: Option<String>,
-    /// Why there must be no file.
+    /// The reason for refusing the file.
     pub(super) error: Option<String>,
 }
 
@@ -213,7 +216,7 @@ pub struct Encoder {
     shape: Shape,
     stored: DType,
     parts: Parts,
-    /// Channels one after the other.
+    /// Planes of the channels.
     pub(super) pixels: Arc<HostBuffer>,
     scale: Option<Scale>,
     clipped: Clipped,
@@ -235,11 +238,11 @@ impl Encoder {
         self.clipped.warning.as_deref()
     }
 
-    /// Writes the file, divided among `workers` as far as the format permits; its bytes do not depend on them. Returns the
-    /// scale.
+    /// Writes the file, divided among `workers` as far as the format permits; its bytes do not
+    /// depend on them. Returns the scale.
     ///
     /// # Errors
-    /// A message, if values were clipped that must not be, the file cannot be written or there is not enough memory.
+    /// A message, if clipped values are refused, the file cannot be written or memory is exhausted.
     pub fn write(self, to: &mut dyn Sink, workers: &Workers) -> Result<Option<Scale>, String> {
         if let Some(refused) = self.clipped.error {
             return Err(refused);

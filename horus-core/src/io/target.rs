@@ -8,9 +8,10 @@ use tempfile::{SpooledTempFile, spooled_tempfile};
 
 use super::replace::{Begun, replace};
 
-/// What an encoder writes to, from any thread.
+/// The output of an encoder, on any thread.
 pub trait Sink: Write + Seek + Send {
-    /// Announces that so many bytes will be written, so that room can be reserved. Fewer may follow.
+    /// Announces the number of bytes to be written, so that space can be reserved. Fewer may
+    /// follow.
     fn expect(&mut self, bytes: u64) {
         let _ = bytes;
     }
@@ -18,7 +19,7 @@ pub trait Sink: Write + Seek + Send {
 
 impl Sink for File {
     fn expect(&mut self, bytes: u64) {
-        // If there is no space, writing will fail.
+        // Without space, writing will fail.
         let _ = reserve(self, bytes);
     }
 }
@@ -31,20 +32,20 @@ impl Sink for BufWriter<&File> {
 
 impl Sink for Cursor<Vec<u8>> {
     fn expect(&mut self, bytes: u64) {
-        // Without the memory, writing fails.
+        // Without memory, writing fails.
         let _ = usize::try_from(bytes).map(|bytes| self.get_mut().try_reserve_exact(bytes));
     }
 }
 
-/// What goes to a stream is in memory up to so many bytes, and in a temporary file beyond.
+/// Output to a stream is buffered in memory up to this size, and in a temporary file beyond.
 pub(super) const SPOOLED: usize = 8 << 20;
 
 impl Sink for SpooledTempFile {}
 
-/// Reserves blocks of a new file: without, writing a large one takes twice as long.
+/// Reserves blocks of a new file, which halves the time of writing a large one.
 ///
 /// # Errors
-/// A message, if the file system says that it has no room. Of one that cannot tell, writing will.
+/// A message, if the file system reports that it is full. If it cannot tell, writing will fail.
 pub(super) fn reserve(file: &File, bytes: u64) -> Result<(), String> {
     #[cfg(target_os = "linux")]
     {
@@ -65,16 +66,17 @@ pub(super) fn reserve(file: &File, bytes: u64) -> Result<(), String> {
 
 /// A file to be written.
 ///
-/// A regular file, or one that does not exist yet, is written as an unnamed file in its directory and linked into place
-/// when it is complete: neither a failure nor a sudden end of the process leaves a partial file, and a program may
-/// overwrite the file that it read. (File systems that have no files without names have it under a temporary one,
-/// `.horus-*`, which only a process that is killed leaves.) The new file keeps the mode of the old one and, where the
-/// system permits, its owner and group. Being a new file, it has one name: other hard links to the old file keep the
-/// old contents. Of a symbolic link, the target is the file it leads to.
+/// A regular file, or one that does not exist yet, is written as an unnamed file in its directory
+/// and linked into place when it is complete: neither a failure nor a sudden end of the process
+/// leaves a partial file, and a program may overwrite the file that it read. (On file systems
+/// without unnamed files it has a temporary name, `.horus-*`, which remains only if the process is
+/// killed.) The new file keeps the mode of the old one and, where the system permits, its owner and
+/// group. Being a new file, it has one name: other hard links to the old file keep the old
+/// contents. Symbolic links are followed.
 ///
-/// What exists and is not a regular file is never replaced: into a character device or a pipe (`/dev/null`,
-/// `/dev/stdout`, a FIFO, which waits for a reader) the bytes are written when they are complete; directories, sockets
-/// and block devices are errors.
+/// An existing file other than a regular one is never replaced: to a character device or a pipe
+/// (`/dev/null`, `/dev/stdout`, a FIFO, which waits for a reader) the bytes are written when they
+/// are complete; directories, sockets and block devices are errors.
 #[derive(Debug)]
 pub struct Target {
     path: PathBuf,
@@ -83,11 +85,11 @@ pub struct Target {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// Replaced, or made.
+    /// Replaced, or created.
     Regular,
-    /// Opened and written into.
+    /// Opened and written to.
     Stream,
-    /// Open already, as one of this process's standard streams.
+    /// Open already: a standard stream of this process.
     #[cfg(unix)]
     Standard(Standard),
 }
@@ -100,7 +102,7 @@ enum Standard {
 }
 
 impl Target {
-    /// Checks that the file can be written, as far as that can be known, without creating it.
+    /// Checks that the file can be written, as far as possible without creating it.
     ///
     /// # Errors
     /// A message, if the file cannot be written.
@@ -108,7 +110,7 @@ impl Target {
         let (path, kind) = resolve(path)?;
         super::metadata::tell_dropped();
         if kind == Kind::Regular {
-            // A file without a name, so that a run that is killed leaves nothing behind.
+            // An unnamed file, so that a killed process leaves nothing behind.
             let folder = folder(&path);
             let made = tempfile::tempfile_in(folder);
             made.map_err(|e| format!("cannot create a file in {}: {}", folder.display(), cause(e)))?;
@@ -116,7 +118,7 @@ impl Target {
         Ok(Target { path, kind })
     }
 
-    /// Whether the target is this process's standard output, by any name (`/dev/stdout`).
+    /// Returns `true` if the target is this process's standard output, by any name (`/dev/stdout`).
     pub fn is_stdout(&self) -> bool {
         #[cfg(unix)]
         return self.kind == Kind::Standard(Standard::Output);
@@ -127,7 +129,7 @@ impl Target {
     /// Begins a file that is written in parts and moved into place when it is complete.
     ///
     /// # Errors
-    /// A message, if it is no regular file: others take bytes in one order only.
+    /// A message, if it is not a regular file: others take bytes sequentially only.
     pub(super) fn begin(self) -> Result<Begun, String> {
         match self.kind {
             Kind::Regular => Begun::at(&self.path),
@@ -148,7 +150,8 @@ impl Target {
         write(&mut bytes)?;
         bytes.rewind().map_err(cause)?;
         let mut stream = match self.kind {
-            // Through the open descriptor, so that the bytes are in order with what is printed, not on top of it.
+            // By the open descriptor, so that the bytes are in order with printed output, and do
+            // not overwrite it.
             #[cfg(unix)]
             Kind::Standard(stream) => stream.file(),
             _ => File::options().append(true).open(&self.path),
@@ -165,11 +168,12 @@ pub(super) fn folder(path: &Path) -> &Path {
 
 /// Follows symbolic links to a file that need not exist; returns its path and metadata.
 fn resolve(path: &Path) -> Result<(PathBuf, Kind), String> {
-    // The limit of systems.
+    // The limit of operating systems.
     const LINKS: usize = 40;
     let mut path = path.to_owned();
     for _ in 0..LINKS {
-        // Links to open files have names that lead nowhere (`pipe:[17]`), or to a file that is being written already.
+        // Links to open files have names that lead nowhere (`pipe:[17]`), or to a file that is
+        // being written already.
         #[cfg(unix)]
         match descriptor(&path) {
             Some(1) => return Ok((path, Kind::Standard(Standard::Output))),
@@ -178,7 +182,7 @@ fn resolve(path: &Path) -> Result<(PathBuf, Kind), String> {
             None => {}
         }
         match fs::read_link(&path) {
-            // A relative link starts from where it is.
+            // A relative link starts from its own folder.
             Ok(to) => path = path.parent().unwrap_or(Path::new("")).join(to),
             Err(_) => return kind(&path).map(|kind| (path, kind)),
         }
@@ -186,7 +190,7 @@ fn resolve(path: &Path) -> Result<(PathBuf, Kind), String> {
     Err("too many links".into())
 }
 
-/// What is at a path that is no link.
+/// The kind of file at a path that is not a link.
 fn kind(path: &Path) -> Result<Kind, String> {
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_file() => Ok(Kind::Regular),
@@ -195,7 +199,7 @@ fn kind(path: &Path) -> Result<Kind, String> {
             Special::CharacterDevice | Special::Fifo => Ok(Kind::Stream),
             other => Err(format!("it is {other}, which is not overwritten")),
         },
-        // What else is wrong with the path shows where a file is made.
+        // Other faults of the path appear when a file is created.
         Err(_) => Ok(Kind::Regular),
     }
 }
@@ -248,7 +252,7 @@ impl std::fmt::Display for Special {
     }
 }
 
-/// Which kind of special file this is.
+/// The kind of a special file.
 pub(super) fn special(found: &fs::Metadata) -> Special {
     let kind = found.file_type();
     if kind.is_dir() {
@@ -270,8 +274,9 @@ pub(super) fn special(found: &fs::Metadata) -> Special {
     Special::Other
 }
 
-/// Whether two paths lead to one file, by whatever names, links and hard links; it need not exist yet. Character devices
-/// (`/dev/null`) hold nothing that could be overwritten and are never the same.
+/// Returns `true` if two paths lead to one file, by any names, links and hard links; it need not
+/// exist yet. Character devices (`/dev/null`) hold nothing that could be overwritten and are never
+/// the same.
 pub fn same_file(a: &Path, b: &Path) -> bool {
     match (fs::metadata(a), fs::metadata(b)) {
         #[cfg(unix)]

@@ -1,4 +1,4 @@
-//! What is stored of every type, depth and scaling, against a plain function over pixels.
+//! Stored samples for every type, depth and scaling, against a plain function over pixels.
 
 use super::*;
 use crate::comm::threads::ThreadComm;
@@ -29,7 +29,7 @@ enum Told {
     F64(Vec<f64>),
 }
 
-/// Channels one after the other, interleaved; each value put through `map`.
+/// Interleaves planes; each value is mapped by `map`.
 fn interleaved<T: Pixel, S>(pixels: &[T], shape: Shape, map: impl Fn(T) -> S) -> Vec<S> {
     let area = shape.area();
     let map = &map;
@@ -66,7 +66,7 @@ fn sample<T: Pixel>(
         Scaling::Range => {
             let finite = pixels.iter().map(|v| v.to_f64()).filter(|v| v.is_finite());
             let (low, high) = finite.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
-            // Without a single finite value there is no range.
+            // Without a finite value there is no range.
             Some(if low <= high { Scale { low, high, full } } else { Scale { low: 0.0, high: 0.0, full } })
         }
     };
@@ -74,7 +74,7 @@ fn sample<T: Pixel>(
         None => v.to_f64(),
         Some(Scale { low, high, .. }) if low == high => 0.0,
         Some(Scale { low, high, full }) => {
-            // Halves of the largest numbers have a difference.
+            // Halves of the largest numbers have a finite difference.
             let unit = if (high - low).is_finite() { 1.0 } else { 0.5 };
             (v.to_f64() * unit - low * unit) / (high * unit - low * unit) * f64::from(full)
         }
@@ -114,7 +114,7 @@ fn floats_are_taken_to_be_in_0_to_1() {
     assert_eq!(v, [128, 0, 255, 0, 255, 0, 255, 0, 26]);
     assert_eq!(scale, Some(Scale { low: 0.0, high: 1.0, full: 255 }));
     assert_eq!(eight(&pixels, Scaling::Unit), (v, scale));
-    // A constant has no range, but it has a grey.
+    // A constant has no range, but a grey value.
     assert_eq!(eight(&[0.5f64; 4], Scaling::Auto).0, [128; 4]);
     let (Told::U16(v), _) = stored(&[0.5f32, 1.0], DType::U16, Scaling::Auto) else { panic!("16 bits") };
     assert_eq!(v, [32768, 65535]);
@@ -165,7 +165,7 @@ fn channels_are_interleaved() {
     assert_eq!(v, [1, 10, 2, 20]);
 }
 
-/// Numbers of every kind, a few of them out of the ordinary.
+/// Numbers of every kind, some of them unusual.
 fn wild<T: Pixel>(shape: Shape, seed: u64) -> Vec<T> {
     let mut state = seed | 1;
     let mut next = || {
@@ -176,7 +176,7 @@ fn wild<T: Pixel>(shape: Shape, seed: u64) -> Vec<T> {
     };
     let odd = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MAX, f64::MIN, -0.0, 1e-320, 1.0, 0.5];
     let value = |r: u64, kind: u64| match (seed % 4, kind % 40) {
-        // Sizes: those of pixels, of the unit, and of anything.
+        // Magnitudes: those of pixels, of the unit interval, and arbitrary ones.
         (0, 0) => T::from_f64(odd[(r % odd.len() as u64) as usize]),
         (1, 0..20) => T::from_f64(f64::from_bits(r)),
         (2, _) => T::from_f64(3.0),
@@ -208,7 +208,7 @@ fn saved<T: crate::dtype::Element>(image: &Image<T>, format: Format, options: &S
     Some((told, encoder))
 }
 
-/// Whether both hold the same numbers, whatever the bits of a NaN.
+/// Returns `true` if both hold the same numbers, ignoring the bits of a NaN.
 fn alike(a: &Told, b: &Told) -> bool {
     fn floats<T: Pixel>(a: &[T], b: &[T]) -> bool {
         a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.scalar() == b.scalar() || (a.is_nan() && b.is_nan()))
@@ -246,12 +246,12 @@ fn compare<T: Pixel>(session: &Session, shape: Shape, seed: u64) {
     assert!(compared >= 8);
 }
 
-/// How many values a warning tells of.
+/// The number of values in a warning.
 fn counted(warning: &str) -> usize {
     warning.split(' ').next().unwrap().parse().unwrap()
 }
 
-/// How many values do not come back from 8 or 16 bits but for rounding; NaN aside.
+/// The number of values that 8 or 16 bits do not preserve up to rounding; NaN aside.
 fn lost<T: Pixel>(pixels: &[T], stored: DType, scaling: Scaling) -> Option<usize> {
     let full = match stored {
         DType::U8 => 255.0,
@@ -324,7 +324,7 @@ fn a_scale_that_was_not_meant_is_told() {
     };
     assert_eq!(told(&[0.0, 1.0, f32::NAN]), None);
     assert!(told(&[0.0, 200.0, 255.0, 1.0]).unwrap().starts_with("2 of 4 values lie outside 0..=1 (50.0 %) and were"));
-    // What rounds to white is white.
+    // Values that round to white are white.
     assert_eq!(told(&[1.001, -0.001]), None);
     let mut odd = vec![0.5; 10_000];
     odd[7] = 1.01;
@@ -354,7 +354,7 @@ fn integers_that_do_not_fit_are_told_of_refused_or_allowed() {
     image.save_with(folder.path().join("a.png"), &unit).unwrap();
 }
 
-/// Pixels of a JPEG file come near those of the image, the nearer the better its quality.
+/// Pixels of a JPEG file approximate those of the image, the better the higher its quality.
 #[test]
 fn jpeg_files_have_the_quality_that_is_asked_for() {
     let session = Session::on(Box::new(CpuDevice::new(Some(2)).unwrap())).build().unwrap();

@@ -1,4 +1,5 @@
-//! Strips and tiles of a TIFF page: those that hold a region are decoded, by all threads, each where it belongs.
+//! Strips and tiles of a TIFF page: those that contain a region are decoded in place, by all
+//! threads.
 
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
@@ -17,7 +18,7 @@ use super::tiff_source::{Reader, decoder_at};
 use crate::host::workers::Workers;
 use crate::shape::{Region, Shape};
 
-/// Where the strips or tiles of a page are in the file.
+/// Positions of the strips or tiles of a page in the file.
 #[derive(Clone, Debug)]
 pub(super) struct Places {
     pub(super) kind: ChunkType,
@@ -37,21 +38,21 @@ impl Places {
         Ok(Places { kind, offsets: tag(offsets)?, counts: tag(counts)? })
     }
 
-    /// The first byte, and how many there are.
+    /// Offset and length in bytes.
     fn at(&self, index: u32) -> Result<(u64, u64), String> {
         let place = self.offsets.get(index as usize).zip(self.counts.get(index as usize));
         place.map(|(at, count)| (*at, *count)).ok_or_else(|| "it is missing".to_owned())
     }
 }
 
-/// How the strips or tiles of a page become pixels.
+/// Coding of the pixels of a page.
 #[derive(Clone, Debug)]
 pub(super) enum Coding {
-    /// The samples as they are, but for the order of their bytes.
+    /// Plain samples, in this byte order.
     Plain(Order),
-    /// JPEG data, with the tables that come before that of each.
+    /// JPEG data, with the tables shared by all strips or tiles.
     Jpeg(Vec<u8>),
-    /// Whatever else the decoder knows.
+    /// Any other coding known to the decoder.
     Other,
 }
 
@@ -59,16 +60,16 @@ pub(super) enum Coding {
 pub(super) struct Chunks<'s> {
     pub(super) source: Source<'s>,
     pub(super) directory: IfdPointer,
-    /// Of the samples as they are stored.
+    /// Shape of the stored samples.
     pub(super) shape: Shape,
     pub(super) samples: Samples,
     pub(super) planar: bool,
     pub(super) coding: Coding,
     pub(super) places: Places,
-    /// Of a strip or tile.
+    /// Rows of a strip or tile.
     pub(super) rows: usize,
     pub(super) columns: usize,
-    /// Those that have read the directory, and that no thread uses now.
+    /// Idle decoders that have read the directory.
     pub(super) decoders: Mutex<Vec<Decoder<Reader<'s>>>>,
     pub(super) count: Count,
 }
@@ -79,7 +80,7 @@ impl fmt::Debug for Chunks<'_> {
     }
 }
 
-/// What a strip or tile has of a region: the rows of each plane, those of the first plane first.
+/// The part of a region in a strip or tile: the rows of each plane, first plane first.
 struct Cell<'a> {
     row: usize,
     column: usize,
@@ -98,7 +99,7 @@ impl Chunks<'_> {
         workers.each(self.cells(region, to), |scratch, cell| self.cell(cell, scratch))
     }
 
-    /// Whether the file has all bytes of what holds a region.
+    /// Fails if the file lacks bytes of a region.
     pub(super) fn is_complete(&self, region: Region) -> Result<(), String> {
         let (rows, columns) = self.of(region);
         for plane in 0..if self.planar { self.shape.channels } else { 1 } {
@@ -115,13 +116,13 @@ impl Chunks<'_> {
         Ok(())
     }
 
-    /// The rows and columns of strips or tiles that hold a region.
+    /// The rows and columns of strips or tiles that contain a region.
     fn of(&self, region: Region) -> (std::ops::Range<usize>, std::ops::Range<usize>) {
         let rows = region.top / self.rows..region.bottom().div_ceil(self.rows);
         (rows, region.left / self.columns..region.right().div_ceil(self.columns))
     }
 
-    /// What a strip or tile has of a region.
+    /// The part of a region in a strip or tile.
     fn part(&self, row: usize, column: usize, region: Region) -> Region {
         let (top, left) = ((row * self.rows).max(region.top), (column * self.columns).max(region.left));
         let bottom = ((row + 1) * self.rows).min(region.bottom());
@@ -166,7 +167,7 @@ impl Chunks<'_> {
         }
     }
 
-    /// Decodes what a strip or tile has of a region.
+    /// Decodes the part of a region in a strip or tile.
     fn cell(&self, cell: Cell<'_>, scratch: &mut Vec<u8>) -> Result<(), String> {
         let Cell { row, column, part, mut lines } = cell;
         let (height, bytes) = (part.height, part.width * self.samples.dtype().size());
@@ -206,7 +207,7 @@ impl Chunks<'_> {
         Ok(())
     }
 
-    /// Puts rows of pixels, of which some begin with column `skip`, into the rows of planes.
+    /// Copies rows of pixels, from column `skip` on, into the rows of planes.
     fn put(&self, rows: &[u8], columns: usize, skip: usize, first: usize, height: usize, lines: &mut [&mut [u8]]) {
         let size = self.samples.dtype().size();
         let together = if self.planar { 1 } else { self.shape.channels };
@@ -223,7 +224,7 @@ impl Chunks<'_> {
         }
     }
 
-    /// Samples that are stored as they are: no more is read than rows of the strip or tile.
+    /// Plain samples: only rows of the strip or tile are read.
     fn plain(
         &self,
         index: u32,
@@ -233,7 +234,7 @@ impl Chunks<'_> {
         order: Order,
         scratch: &mut Vec<u8>,
     ) -> Result<(), String> {
-        /// Bytes that are read at a time: they stay in the cache until they are in place.
+        /// Bytes read at a time: they stay in the cache until they are in place.
         const AT_ONCE: usize = 512 << 10;
         let size = self.samples.dtype().size();
         let pixel = size * if self.planar { 1 } else { self.shape.channels };
@@ -247,14 +248,14 @@ impl Chunks<'_> {
         if at.checked_add(needed as u64).is_none() {
             return Err("it lies beyond the file".into());
         }
-        // Of long rows only the part that is asked for.
+        // Of long rows only the requested part.
         let few = part.width * 4 < self.columns;
         let columns = if few { part.width } else { self.columns };
         let (at, skip) = if few { (at + (skip * pixel) as u64, 0) } else { (at, skip) };
         let rows = if few { 1 } else { (AT_ONCE / (columns * pixel)).max(1) };
         for y in (0..part.height).step_by(rows) {
             let rows = rows.min(part.height - y);
-            // The last row of a strip or tile may end where its last pixel does.
+            // The last row of a strip or tile may end with its last pixel.
             let left = count - ((first + y) * self.columns * pixel) as u64;
             let wanted = rows * columns * pixel;
             let bytes = wanted.min(usize::try_from(left).unwrap_or(usize::MAX));
@@ -268,7 +269,7 @@ impl Chunks<'_> {
         Ok(())
     }
 
-    /// What a decoder makes of a strip or tile.
+    /// The decoded samples of a strip or tile.
     fn coded(
         &self,
         index: u32,
@@ -285,7 +286,7 @@ impl Chunks<'_> {
         let (columns, _) = decoder.chunk_data_dimensions(index);
         let columns = columns as usize;
         let decoded = decoder.read_chunk(index).map_err(text)?;
-        // One that has failed is not used again.
+        // A decoder that has failed is not reused.
         self.decoders.lock().unwrap_or_else(PoisonError::into_inner).push(decoder);
         let bytes = self.samples.bytes(decoded, columns)?;
         let pixel = self.samples.dtype().size() * if self.planar { 1 } else { self.shape.channels };
@@ -298,12 +299,13 @@ impl Chunks<'_> {
         Ok(())
     }
 
-    /// Rejects JPEG data that declares more pixels than its strip or tile has: the decoder trusts it.
+    /// Rejects JPEG data that declares more pixels than its strip or tile has: the decoder trusts
+    /// it.
     fn check(&self, index: u32) -> Result<(), String> {
         let Coding::Jpeg(tables) = &self.coding else { return Ok(()) };
         let (at, count) = self.places.at(index)?;
-        // As the decoder sees them: the end of the file ends what is said to go beyond, and tables that are shared come first,
-        // without their end, in place of the data's first marker.
+        // As the decoder sees them: data ends at the end of the file, and shared tables come first,
+        // without their end marker, in place of the data's first marker.
         const MARKER: usize = 2;
         let count = usize::try_from(count.min(self.source.size().saturating_sub(at))).map_err(|e| e.to_string())?;
         let mut data = vec![0; count];

@@ -1,11 +1,11 @@
 //! Directories of TIFF files, in the machine's byte order.
 
-/// A type of values, by its number and its bytes.
+/// A type of values, with its number and size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Short,
     Long,
-    /// Of large files only.
+    /// In large files only.
     Long8,
 }
 
@@ -26,7 +26,7 @@ impl Entry {
         Entry { tag, kind: Kind::Long, values: vec![u64::from(value)] }
     }
 
-    /// Places in the file, or numbers of its bytes.
+    /// Offsets in the file, or byte counts.
     pub(super) fn places(tag: u16, values: Vec<u64>, big: bool) -> Entry {
         Entry { tag, kind: if big { Kind::Long8 } else { Kind::Long }, values }
     }
@@ -52,10 +52,10 @@ pub(super) fn header(big: bool, directory: u64) -> Vec<u8> {
     }
 }
 
-/// The bytes of directories that follow each other from `at` on, each before the values that do not fit into it; and where the first
-/// begins.
+/// The bytes of consecutive directories from `at` on, each before the values that do not fit into
+/// it; and the offset of the first.
 pub(super) fn directories(pages: Vec<Vec<Entry>>, big: bool, at: u64) -> (Vec<u8>, u64) {
-    // The number of entries, an entry, and its value or where they are.
+    // Sizes of the number of entries, of an entry, and of its value or offset.
     let (counted, entry, inside) = if big { (8, 20, 8) } else { (2, 12, 4) };
     let first = at.next_multiple_of(8);
     let mut out = vec![0; (first - at) as usize];

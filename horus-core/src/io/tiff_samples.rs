@@ -4,23 +4,23 @@ use tiff::decoder::DecodingResult;
 
 use crate::dtype::DType;
 
-/// How samples are stored, and what becomes of them.
+/// Stored samples, and their conversion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Samples {
-    /// The samples of a type that images have.
+    /// Samples of a pixel type.
     Of(DType),
-    /// Floats of 16 bits, as such of 32.
+    /// 16-bit floats, converted to 32 bits.
     Half,
-    /// Cyan, magenta, yellow and black of 8 bits, as red, green and blue.
+    /// 8-bit cyan, magenta, yellow and black, converted to red, green and blue.
     Cmyk8,
-    /// Of 16 bits.
+    /// 16-bit ones.
     Cmyk16,
-    /// Grey of less than a byte, as bytes.
+    /// Grey of less than a byte, converted to bytes.
     Packed(u8),
 }
 
 impl Samples {
-    /// Samples of so many bits in a TIFF sample format.
+    /// Samples of `bits` bits in a TIFF sample format.
     ///
     /// # Errors
     /// A message, if images have no such pixels.
@@ -60,7 +60,7 @@ impl Samples {
         }
     }
 
-    /// Channels of the image, of so many samples for each pixel.
+    /// Channels of the image, from the number of samples per pixel.
     pub(super) fn channels(self, samples: usize) -> usize {
         if self.is_cmyk() { 3 } else { samples }
     }
@@ -69,12 +69,12 @@ impl Samples {
         matches!(self, Samples::Cmyk8 | Samples::Cmyk16)
     }
 
-    /// Whether bytes of a file are pixels, but for their order.
+    /// Returns `true` if the bytes of a file are pixels, up to their byte order.
     pub(super) fn are_pixels(self) -> bool {
         matches!(self, Samples::Of(_) | Samples::Cmyk8 | Samples::Cmyk16)
     }
 
-    /// One row of red, green and blue of one of cyan, magenta, yellow and black, a plane each.
+    /// Converts a row of cyan, magenta, yellow and black to red, green and blue, a plane each.
     pub(super) fn light(self, inks: [&[u8]; 4], to: [&mut [u8]; 3]) {
         let [inks @ .., black] = inks;
         for (ink, to) in inks.into_iter().zip(to) {
@@ -89,7 +89,7 @@ impl Samples {
         }
     }
 
-    /// The bytes of what was decoded, in the type of the image's pixels.
+    /// The decoded bytes, in the type of the image's pixels.
     pub(super) fn bytes(self, decoded: DecodingResult, columns: usize) -> Result<Vec<u8>, String> {
         fn wide<T: bytemuck::NoUninit>(samples: impl IntoIterator<Item = T>) -> Vec<u8> {
             let samples: Vec<T> = samples.into_iter().collect();
@@ -111,7 +111,7 @@ impl Samples {
     }
 }
 
-/// Bytes of samples of fewer bits, each row beginning with a byte.
+/// Unpacks samples of fewer bits to bytes; each row begins on a byte boundary.
 fn unpacked(packed: &[u8], bits: u8, columns: usize) -> Vec<u8> {
     let (per_byte, full) = (8 / usize::from(bits), (1u16 << bits) as u8 - 1);
     let row = |row: &[u8]| -> Vec<u8> {
@@ -124,7 +124,7 @@ fn unpacked(packed: &[u8], bits: u8, columns: usize) -> Vec<u8> {
     packed.chunks_exact(columns.div_ceil(per_byte).max(1)).flat_map(row).collect()
 }
 
-/// Red, green or blue of an ink and black.
+/// Red, green or blue from an ink and black.
 fn lit<T: bytemuck::Pod>(ink: &[u8], black: &[u8], to: &mut [u8], light: impl Fn(T, T) -> T) {
     let pairs = ink.chunks_exact(size_of::<T>()).zip(black.chunks_exact(size_of::<T>()));
     for ((c, k), to) in pairs.zip(to.chunks_exact_mut(size_of::<T>())) {

@@ -1,4 +1,4 @@
-//! TIFF files as their decoder reads them: from any directory, as if it were the first.
+//! TIFF files for their decoder: from any directory, as if it were the first.
 
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 
@@ -9,11 +9,11 @@ use super::bounds::MEMORY_LIMIT;
 use super::load::Source;
 use super::read_tiff::text;
 
-/// The longest header of a TIFF file: that of a large one.
+/// Length of the longest header of a TIFF file: that of a large one.
 const HEADER: usize = 16;
 
-/// A file whose header names another directory than it does: decoders start there, which otherwise read all before it, and cannot
-/// reach the smaller copies that a page refers to.
+/// A file with another first directory in its header: decoders start there. Otherwise they read all
+/// preceding directories, and cannot reach the smaller copies that a page refers to.
 #[derive(Debug)]
 pub(super) struct Header<'a> {
     source: Source<'a>,
@@ -21,7 +21,7 @@ pub(super) struct Header<'a> {
     header: Vec<u8>,
 }
 
-/// Reads of headers and directories are of a few bytes.
+/// Headers and directories are read a few bytes at a time.
 pub(super) type Reader<'a> = BufReader<Header<'a>>;
 
 impl<'a> Header<'a> {
@@ -78,7 +78,7 @@ impl Seek for Header<'_> {
     }
 }
 
-/// Reads a file as it is: from its first directory.
+/// Reads an unchanged file: from its first directory.
 pub(super) fn reader<'a>(source: &Source<'a>) -> Reader<'a> {
     BufReader::new(Header::naming(source, None))
 }
@@ -89,7 +89,7 @@ pub(super) fn decoder_at<'a>(source: &Source<'a>, directory: IfdPointer) -> Resu
     Ok(Decoder::new(reader).map_err(text)?.with_limits(limits()))
 }
 
-/// Room for the strips of large scans, which may be whole pictures, and for tables of many tiles.
+/// Limits for the strips of large scans, which may be whole pictures, and for tables of many tiles.
 pub(super) fn limits() -> Limits {
     let limit = usize::try_from(MEMORY_LIMIT).unwrap_or(usize::MAX);
     let mut limits = Limits::default();

@@ -1,4 +1,5 @@
-//! TIFF files in tiles or strips, written region by region: each encoded by the thread that has it, and put where there is room.
+//! TIFF files in tiles or strips, written region by region: each is encoded by its thread and
+//! appended to the file.
 //!
 //! The `tiff` crate encodes strips, from the first to the last; its compressors are used.
 
@@ -15,7 +16,7 @@ use crate::dtype::DType;
 use crate::host::workers::Workers;
 use crate::shape::{Region, Shape};
 
-/// What a file's tiles or strips are.
+/// The tiles or strips of a file.
 #[derive(Debug)]
 pub(super) struct Tiles {
     shape: Shape,
@@ -26,7 +27,7 @@ pub(super) struct Tiles {
     /// Tiles are whole, strips end with the picture.
     tiled: bool,
     compression: Compression,
-    /// Whether places in the file take 64 bits.
+    /// Offsets in the file take 64 bits.
     big: bool,
     written: Mutex<Written>,
     pub(super) count: Count,
@@ -34,7 +35,7 @@ pub(super) struct Tiles {
 
 #[derive(Debug)]
 struct Written {
-    /// Where each tile or strip is, and its bytes; 0 of those that are missing.
+    /// Offset and length of each tile or strip; 0 for missing ones.
     places: Vec<(u64, u64)>,
     end: u64,
 }
@@ -48,17 +49,17 @@ struct Chunk {
 }
 
 impl Tiles {
-    /// Where the first begins: tiles of powers of two lie in whole pages of memory.
+    /// Offset of the first: tiles of powers of two are aligned to memory pages.
     const FIRST: u64 = 4096;
-    /// Bytes of a strip, about.
+    /// Approximate bytes of a strip.
     const STRIP: usize = 256 << 10;
-    /// Tiles whose sides are not multiples of this are no TIFF tiles.
+    /// The sides of TIFF tiles are multiples of this.
     pub(super) const STEP: usize = 16;
 
     /// Tiles of `tile` rows and columns, else strips.
     ///
     /// # Errors
-    /// A message, if TIFF files have no such tiles.
+    /// A message, if TIFF files do not support such tiles.
     pub(super) fn new(
         shape: Shape,
         dtype: DType,
@@ -107,7 +108,7 @@ impl Tiles {
         (self.rows, self.columns)
     }
 
-    /// The bytes of the file that are known: none, if they are compressed.
+    /// The known bytes of the file: none, if they are compressed.
     pub(super) fn known_bytes(&self) -> u64 {
         if self.compression == Compression::None { Tiles::FIRST + self.raw_bytes() } else { 0 }
     }
@@ -159,7 +160,7 @@ impl Tiles {
             self.raw(*chunk, region, pixels, scratch);
             self.compression.encode(scratch, (row, self.shape.channels, self.dtype), encoded)
         };
-        // Written in their order, so that the file does not depend on the threads.
+        // Written in order, so that the file does not depend on the threads.
         const AT_ONCE: usize = 4;
         let together = if workers.threads() == 1 { 1 } else { AT_ONCE * workers.threads() };
         let mut encoded = vec![Vec::new(); together.min(chunks.len())];
@@ -170,7 +171,7 @@ impl Tiles {
         Ok(())
     }
 
-    /// Whether a region, which lies inside, is made of whole tiles or strips.
+    /// Fails unless a region, which lies inside, consists of whole tiles or strips.
     pub(super) fn is_whole(&self, region: Region) -> Result<(), String> {
         let ends = |at: usize, step: usize, end: usize| at.is_multiple_of(step) || at == end;
         let begins = region.top.is_multiple_of(self.rows) && region.left.is_multiple_of(self.columns);
@@ -182,7 +183,7 @@ impl Tiles {
         Err(format!("a region of {region} is not made of whole {what} of {}x{} pixels", self.rows, self.columns))
     }
 
-    /// The samples of a tile or strip, those of a pixel together.
+    /// The interleaved samples of a tile or strip.
     fn raw(&self, chunk: Chunk, region: Region, pixels: &[u8], to: &mut Vec<u8>) {
         let (size, channels) = (self.dtype.size(), self.shape.channels);
         let (top, left) = (chunk.row * self.rows, chunk.column * self.columns);
@@ -224,7 +225,7 @@ impl Tiles {
                 return Err(format!("{} {index} is written twice", if self.tiled { "tile" } else { "strip" }));
             }
             *place = (at, count);
-            // Each begins with a whole word.
+            // Each begins on a word boundary.
             written.end = written.end.max((at + count).next_multiple_of(2));
             at
         };
@@ -234,7 +235,7 @@ impl Tiles {
         Ok(())
     }
 
-    /// Writes what tells where all is: the directories, and the first bytes last.
+    /// Writes the directories, and the header last.
     ///
     /// # Errors
     /// A message, if a tile or strip is missing, or writing fails.
@@ -258,12 +259,12 @@ impl Tiles {
             DType::I8 | DType::I16 | DType::I32 => (SampleFormat::Int, self.dtype.size() * 8),
             DType::F32 | DType::F64 => (SampleFormat::IEEEFP, self.dtype.size() * 8),
         };
-        // Bands that are no colours are grey and others, of which nothing is said.
+        // Channels other than colours are declared as grey and unspecified extra samples.
         let (colours, more) = match channels {
             3 | 4 => (PhotometricInterpretation::RGB, channels - 3),
             _ => (PhotometricInterpretation::BlackIsZero, channels - 1),
         };
-        // Sizes fit: the format was asked.
+        // Sizes fit, as the format was checked.
         let side = |tag: Tag, n: usize| Entry::long(tag.to_u16(), n as u32);
         let one = |tag: Tag, value: u16| Entry::short(tag.to_u16(), [value]);
         let (offsets, counts) = if self.tiled {

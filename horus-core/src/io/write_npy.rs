@@ -7,8 +7,9 @@ use crate::host::buffer::HostBuffer;
 use crate::host::workers::Workers;
 use crate::shape::Shape;
 
-/// Writes an array of shape `(height, width)`, or `(height, width, channels)` if there are several, or of a volume
-/// `(depth, height, width)` or `(depth, height, width, channels)`, of pixels that come plane by plane.
+/// Writes an array of shape `(height, width)`, or `(height, width, channels)` if there are several,
+/// or of a volume `(depth, height, width)` or `(depth, height, width, channels)`, from planes of
+/// pixels.
 pub(super) fn write(
     to: &mut dyn Sink,
     pixels: &HostBuffer,
@@ -22,8 +23,8 @@ pub(super) fn write(
     raster::write(to, pixels, dtype, shape, Order::Kept, workers)
 }
 
-/// Magic, version, and what the array is, as NumPy writes it: a Python literal, filled with spaces up to a multiple of 64
-/// bytes, and a line's end.
+/// Magic, version, and the description of the array, as NumPy writes it: a Python literal, padded
+/// with spaces to a multiple of 64 bytes, and a line feed.
 pub(super) fn header(dtype: DType, shape: Shape) -> Vec<u8> {
     const MAGIC: &[u8] = b"\x93NUMPY\x01\x00";
     const ALIGNMENT: usize = 64;

@@ -12,7 +12,7 @@ use super::encode::Samples;
 use super::target::Sink;
 use crate::shape::Shape;
 
-/// The samples that TIFF files hold; the `tiff` crate has no colours of signed integers.
+/// Samples of TIFF files; the `tiff` crate has no colours of signed integers.
 trait TiffSample: Copy
 where
     [Self]: TiffValue,
@@ -32,7 +32,7 @@ tiff_samples! {
     u8: 8 Uint, u16: 16 Uint, u32: 32 Uint, i8: 8 Int, i16: 16 Int, i32: 32 Int, f32: 32 IEEEFP, f64: 64 IEEEFP
 }
 
-/// Pixels of `N` samples: grey, or red, green, blue and opacity.
+/// Pixels of `N` samples: grey, or red, green, blue and alpha.
 struct Tiff<S, const N: usize>(PhantomData<S>);
 
 impl<S: TiffSample + TiffValue, const N: usize> ColorType for Tiff<S, N>
@@ -45,7 +45,7 @@ where
     const BITS_PER_SAMPLE: &'static [u16] = &[S::BITS; N];
     const SAMPLE_FORMAT: &'static [SampleFormat] = &[S::FORMAT; N];
 
-    // No predictor is asked for: rows are what they are.
+    // Without a predictor, rows stay unchanged.
     fn horizontal_predict(row: &[S], result: &mut Vec<S>) {
         result.extend_from_slice(row);
     }

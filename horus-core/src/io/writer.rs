@@ -1,4 +1,4 @@
-//! Picture files that are written region by region.
+//! Picture files written region by region.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -17,10 +17,12 @@ use crate::error::{Error, Result};
 use crate::host::workers::Workers;
 use crate::shape::{Region, Shape};
 
-/// A picture file in the making, written region by region by any number of threads: TIFF, npy, PGM and PPM.
+/// A picture file being written, region by region, from any number of threads: TIFF, npy, PGM and
+/// PPM.
 ///
-/// It has no name before [`PictureWriter::finish`]: dropped before, it leaves nothing, and what was at the path stays; see [`Target`].
-/// What is uncompressed goes to its place at once, in any order. It belongs to no session: with several ranks, one writes.
+/// It has no name before [`PictureWriter::finish`]: dropped before, it leaves nothing, and an
+/// existing file at the path stays; see [`Target`]. Uncompressed data is written in place, in any
+/// order. It belongs to no session: with several ranks, one writes.
 ///
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -44,7 +46,7 @@ pub struct PictureWriter {
     dtype: DType,
     begun: Begun,
     parts: Cut,
-    /// The first failure: what was to be written then is missing.
+    /// The first failure: some data is missing then.
     failed: OnceLock<String>,
 }
 
@@ -55,13 +57,14 @@ enum Cut {
 }
 
 impl PictureWriter {
-    /// Begins a file in the format of the path's extension, of samples of type `dtype` as they are stored: `tif`, in tiles of so many
-    /// rows and columns, multiples of 16, or in strips; `npy`, `pgm`, `ppm` or `pnm`, which have neither tiles nor compression. A
-    /// volume has a page for each level, or is an array of three or four axes.
+    /// Begins a file in the format of the path's extension, with samples of type `dtype`, stored
+    /// unchanged: `tif`, in tiles of these rows and columns, multiples of 16, or in strips; `npy`,
+    /// `pgm`, `ppm` or `pnm`, which have neither tiles nor compression. A volume has a page for
+    /// each level, or is an array of three or four axes.
     ///
     /// # Errors
-    /// [`Error::File`] if the format is another one or does not hold such pixels, no file can be made there, or it is known now that
-    /// there is no room for it.
+    /// [`Error::File`] if the format is another one or does not support such pixels, no file can be
+    /// created there, or the file system is known to lack the space.
     pub fn create(
         path: impl AsRef<Path>,
         shape: Shape,
@@ -99,7 +102,8 @@ impl PictureWriter {
         self.dtype
     }
 
-    /// Rows and columns that regions are made of: of a tile, of a strip, or of a pixel. Parts of them end with the picture.
+    /// Rows and columns of which regions are multiples: of a tile, of a strip, or of a pixel. The
+    /// last ones end with the picture.
     pub fn chunk(&self) -> (usize, usize) {
         match &self.parts {
             Cut::Tiles(tiles) => tiles.chunk(),
@@ -107,7 +111,7 @@ impl PictureWriter {
         }
     }
 
-    /// What was written.
+    /// The amount written.
     pub fn counted(&self) -> FileTraffic {
         match &self.parts {
             Cut::Tiles(tiles) => tiles.count.so_far(),
@@ -115,13 +119,15 @@ impl PictureWriter {
         }
     }
 
-    /// Writes a region of all levels and channels, by all workers: the planes of [`Shape`], each of the region's rows and columns,
-    /// without gaps. Each pixel is written once. The bytes of a file follow from the order of its regions, not from the workers.
+    /// Writes a region of all levels and channels, by all workers: the planes of [`Shape`], each of
+    /// the region's rows and columns, without gaps. Each pixel is written once. The bytes of a file
+    /// depend on the order of its regions, not on the workers.
     ///
     /// # Errors
-    /// [`Error::File`] if the region does not lie inside or is not made of whole [chunks](PictureWriter::chunk) or `pixels` is not as
-    /// long: nothing is written. Also if a tile, a strip or, of other formats, a pixel was written before, or writing fails: the file
-    /// cannot be finished then.
+    /// [`Error::File`] if the region does not lie inside, does not consist of whole
+    /// [chunks](PictureWriter::chunk), or differs from `pixels` in size: nothing is written. Also
+    /// if a tile, a strip or, of other formats, a pixel was written before, or writing fails: the
+    /// file cannot be finished then.
     pub fn put(&self, region: Region, pixels: &[u8], workers: &Workers) -> Result<()> {
         let fits = || {
             region_of(self.shape, Some(region))?;
@@ -146,8 +152,8 @@ impl PictureWriter {
     /// Completes the file and moves it into place.
     ///
     /// # Errors
-    /// [`Error::File`] with the cause if a region failed; if pixels are missing; if writing or moving the file fails. What was at the
-    /// path stays then.
+    /// [`Error::File`] with the cause if a region failed; if pixels are missing; if writing or
+    /// moving the file fails. An existing file at the path then stays.
     pub fn finish(self) -> Result<()> {
         let PictureWriter { path, begun, parts, failed, .. } = self;
         let finish = || {
@@ -164,24 +170,27 @@ impl PictureWriter {
     }
 }
 
-/// What an image is written into region by region: what [`Image::save_to`](crate::image::Image::save_to) takes.
+/// A sink to which [`Image::save_to`](crate::image::Image::save_to) writes an image region by
+/// region.
 ///
-/// Nothing of it is to be seen where it goes before it is finished; dropped before, it leaves nothing.
+/// Its output must not be visible before it is finished; dropped before, it leaves nothing.
 pub trait RegionSink: Send {
-    /// Rows and columns that regions are made of, such as those of a tile. Parts of them end with the image.
+    /// Rows and columns of which regions are multiples, such as those of a tile. The last ones end
+    /// with the image.
     fn chunk(&self) -> (usize, usize);
 
-    /// Takes a region of all levels and channels, made of whole [chunks](RegionSink::chunk): the planes of [`Shape`], each of
-    /// the region's rows and columns, without gaps. Each pixel comes once; `workers` may help.
+    /// Takes a region of all levels and channels that consists of whole
+    /// [chunks](RegionSink::chunk): the planes of [`Shape`], each of the region's rows and columns,
+    /// without gaps. Each pixel is passed once; `workers` may help.
     ///
     /// # Errors
-    /// Why it cannot be written, without the path. Nothing follows then.
+    /// The cause, without the path. No further call follows.
     fn put(&mut self, region: Region, pixels: &[u8], workers: &Workers) -> std::result::Result<(), String>;
 
-    /// Completes what was put and moves it into place.
+    /// Completes the output and moves it into place.
     ///
     /// # Errors
-    /// Why that fails, without the path.
+    /// The cause, without the path.
     fn finish(self: Box<Self>) -> std::result::Result<(), String>;
 }
 
@@ -210,7 +219,7 @@ impl Cut {
         let name = format.name();
         let options = SaveOptions { tile, compression, ..SaveOptions::default() };
         let stored = format.stored(dtype, shape, &options)?;
-        // Truth values are bytes wherever they are stored.
+        // Truth values are always stored as bytes.
         if stored.stored() != dtype.stored() {
             return Err(format!("a {name} file cannot hold {dtype} pixels as they are"));
         }
@@ -236,7 +245,7 @@ impl Cut {
     }
 }
 
-/// A file of rows, the samples of a pixel together, level by level.
+/// A file of rows, interleaved, level by level.
 #[derive(Debug)]
 struct Rows {
     header: Vec<u8>,
@@ -244,13 +253,13 @@ struct Rows {
     shape: Shape,
     /// Bytes of a sample.
     size: usize,
-    /// What is written.
+    /// Regions written so far.
     written: Mutex<Vec<Region>>,
     count: Count,
 }
 
 impl Rows {
-    /// Bytes that are written at a time, where rows follow each other: they stay in the cache.
+    /// Bytes written at a time, where rows are contiguous: they stay in the cache.
     const AT_ONCE: usize = 1 << 20;
 
     fn put(
@@ -289,7 +298,7 @@ impl Rows {
         workers.each_by(WRITERS, parts, one)
     }
 
-    /// Notes that a region is written, once.
+    /// Records that a region is written, once.
     fn enter(&self, region: Region) -> std::result::Result<(), String> {
         if region.height * region.width == 0 {
             return Ok(());

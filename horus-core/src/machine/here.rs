@@ -1,5 +1,5 @@
-//! The profile of the machine that this process runs on: which hardware it is, where profiles are kept, and the machines of all
-//! ranks.
+//! The profile of this process's machine: its hardware, the location of profiles, and the machines
+//! of all ranks.
 
 use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
@@ -20,14 +20,14 @@ pub fn hardware(device: &dyn Device) -> Hardware {
     Hardware { device: name, driver, host: processor(), threads: device.workers().threads() }
 }
 
-/// A number that differs where the hardware does; the same in every process.
+/// A hash of the hardware, the same in every process.
 pub fn number(hardware: &Hardware) -> u64 {
     let mut digest = Digest::default();
     hardware.hash(&mut digest);
     digest.finish()
 }
 
-/// The name of the file in which the profile of `hardware` is kept.
+/// The file name of the profile of `hardware`.
 fn file(hardware: &Hardware) -> String {
     let words: String = hardware.device.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
     format!("{}-{:016x}.json", words.trim_matches('-').to_ascii_lowercase(), number(hardware))
@@ -40,7 +40,7 @@ fn processor() -> String {
     model.map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, model)| model.trim().to_owned())
 }
 
-/// Bytes of memory that this machine could give to this process now, as far as its system tells.
+/// Bytes of memory available to this process now, if the system reports it.
 pub fn available_memory() -> Option<usize> {
     let of_machine = || {
         let told = std::fs::read_to_string("/proc/meminfo").ok()?;
@@ -52,15 +52,15 @@ pub fn available_memory() -> Option<usize> {
     [of_machine(), left_in_groups(Path::new("/sys/fs/cgroup"), &groups)].into_iter().flatten().min()
 }
 
-/// Bytes that the groups of a process may still take, if they are bounded, as containers and batch systems do (control groups, version 2);
-/// `told` says in which group it is.
+/// Bytes that a process may still allocate within the limits of its control groups (version 2),
+/// such as those of containers and batch systems; `told` names its group.
 fn left_in_groups(root: &Path, told: &str) -> Option<usize> {
     let path = told.lines().find_map(|line| line.strip_prefix("0::"))?;
     let left = |group: &Path| {
         let read = |file: &str| std::fs::read_to_string(group.join(file)).ok();
         let most: usize = read("memory.max")?.trim().parse().ok()?;
         let used: usize = read("memory.current")?.trim().parse().ok()?;
-        // Pages of files that nobody uses make room.
+        // Clean pages of files can be reclaimed.
         let stat = read("memory.stat").unwrap_or_default();
         let idle = stat.lines().find_map(|line| line.strip_prefix("inactive_file ")?.trim().parse().ok());
         Some(most.saturating_sub(used.saturating_sub(idle.unwrap_or(0))))
@@ -69,8 +69,8 @@ fn left_in_groups(root: &Path, told: &str) -> Option<usize> {
     group.ancestors().take_while(|g| g.starts_with(root)).filter_map(left).min()
 }
 
-/// The folder of profiles, unless nothing is to be kept: `machine` in `HORUS_CACHE`, else `horus/machine` in `XDG_CACHE_HOME` or
-/// `~/.cache`.
+/// The folder of profiles, unless files are disabled: `machine` in `HORUS_CACHE`, else
+/// `horus/machine` in `XDG_CACHE_HOME` or `~/.cache`.
 fn folder() -> Option<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
     match CACHE.path() {
@@ -83,8 +83,8 @@ fn folder() -> Option<PathBuf> {
     }
 }
 
-/// The profile of `device`: the one that `HORUS_PROFILE` names, the one that was measured on this hardware, the one that comes with
-/// Horus, or the default.
+/// The profile of `device`: the one named by `HORUS_PROFILE`, the one measured on this hardware,
+/// the shipped one, or the default.
 ///
 /// # Errors
 /// [`Error::Config`] if `HORUS_PROFILE` names a file that cannot be used.
@@ -112,7 +112,7 @@ pub fn profile(device: &dyn Device) -> Result<Profile> {
     Ok(kept.or_else(shipped).unwrap_or_else(|| assumed(hardware.clone(), unified)))
 }
 
-/// Says that a profile is not used: once, however many sessions the process opens.
+/// Reports that a profile is not used, once per process.
 fn tell(path: &Path, why: &str) {
     static TOLD: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
     let first = TOLD.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned());
@@ -122,14 +122,15 @@ fn tell(path: &Path, why: &str) {
     }
 }
 
-/// The profiles of this host's processor with so many threads and of its GPU, before there is a device: measured ones that are kept,
-/// else what is assumed. (Which GPU there is, is not known yet; a host has GPUs of one kind.)
+/// The profiles of this host's processor with `threads` threads and of its GPU, before a device is
+/// opened: measured ones if kept, else assumed ones. (The kind of GPU is not known yet; a host has
+/// GPUs of one kind.)
 pub fn candidates(threads: usize) -> (Profile, Profile) {
     let asked = PROFILE.path().is_none().then(folder).flatten();
     let files = asked.and_then(|folder| std::fs::read_dir(folder).ok()).into_iter().flatten().flatten();
     let host = processor();
     let mut files: Vec<_> = files.map(|file| (file.metadata().and_then(|m| m.modified()).ok(), file.path())).collect();
-    // Of one device by several drivers that of the last.
+    // Of several drivers of a device, the latest.
     files.sort_by(|a, b| b.cmp(a));
     let mut kept: Vec<Profile> = files.iter().filter_map(|(_, path)| read(path).ok()).collect();
     kept.retain(|p| p.hardware.host == host && p.hardware.threads == threads);
@@ -139,7 +140,7 @@ pub fn candidates(threads: usize) -> (Profile, Profile) {
     (cpu.unwrap_or_else(|| Profile::of_cores(threads)), gpu.unwrap_or_else(|| Profile::of_default(false)))
 }
 
-/// What is assumed of this hardware.
+/// The assumed profile of this hardware.
 pub(super) fn assumed(hardware: Hardware, unified: bool) -> Profile {
     let profile = if unified { Profile::of_cores(hardware.threads) } else { Profile::of_default(false) };
     Profile { hardware, ..profile }
@@ -152,9 +153,9 @@ fn of_hardware(profile: Profile, hardware: &Hardware) -> Result<Profile, String>
     Err(format!("it is of other hardware ({}) than this ({hardware})", profile.hardware))
 }
 
-/// Reads a profile; the error says what is wrong with it.
+/// Reads a profile; the error describes the fault.
 fn read(path: &Path) -> Result<Profile, String> {
-    /// Hundred times what a profile takes.
+    /// A hundred times the size of a profile.
     const MOST: u64 = 1 << 20;
     let mut text = String::new();
     let file = std::fs::File::open(path).map_err(|e| e.to_string())?;
@@ -164,10 +165,12 @@ fn read(path: &Path) -> Result<Profile, String> {
     profile.fault().map_or(Ok(profile), |what| Err(format!("it is damaged, or of another version: {what}")))
 }
 
-/// Keeps a profile where sessions on this hardware find it, or in the file `out`; where.
+/// Stores a profile where sessions on this hardware find it, or in the file `out`; returns the
+/// path.
 ///
 /// # Errors
-/// [`Error::Config`] if nothing is to be kept (`HORUS_CACHE=off`), and an error naming the file if that cannot be written.
+/// [`Error::Config`] if files are disabled (`HORUS_CACHE=off`), and an error naming the file if
+/// that cannot be written.
 pub fn keep(profile: &Profile, out: Option<&Path>) -> Result<PathBuf> {
     let path = match out {
         Some(path) => path.to_owned(),
@@ -179,7 +182,7 @@ pub fn keep(profile: &Profile, out: Option<&Path>) -> Result<PathBuf> {
     };
     let text = serde_json::to_string_pretty(profile).map_err(|e| Error::write(&path, e))?;
     let failed = |e: std::io::Error| Error::write(&path, e);
-    // In one piece: sessions may be reading it.
+    // Atomically: sessions may be reading it.
     let beside = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut file = tempfile::NamedTempFile::new_in(beside).map_err(failed)?;
     std::io::Write::write_all(&mut file, text.as_bytes()).map_err(failed)?;
@@ -190,7 +193,7 @@ pub fn keep(profile: &Profile, out: Option<&Path>) -> Result<PathBuf> {
 /// The machines of all ranks, of which this one's is `mine`. Collective.
 ///
 /// # Errors
-/// [`Error::Communication`] when another rank failed or went away.
+/// [`Error::Communication`] if another rank failed or left.
 pub(crate) fn gather(comm: &dyn Communicator, mine: Profile) -> Result<Machine> {
     if comm.size() == 1 {
         return Ok(Machine::alike(mine));
@@ -208,7 +211,7 @@ pub(crate) fn gather(comm: &dyn Communicator, mine: Profile) -> Result<Machine> 
         }
         let mut bytes = if comm.rank() == rank { text.clone().into_bytes() } else { Vec::new() };
         comm.broadcast(rank, &mut bytes).map_err(failed)?;
-        // Parsed from the same text by all, so that all have the same numbers.
+        // All ranks parse the same text, so that all have the same numbers.
         let profile: Option<Profile> = serde_json::from_slice(&bytes).ok();
         let profile = profile.filter(|p: &Profile| p.fault().is_none());
         known.push((*digest, profile.unwrap_or_else(|| Profile::of_default(true))));
@@ -241,7 +244,7 @@ mod tests {
         assert_eq!(left(), Some(50));
         std::fs::write(job.join("memory.stat"), "anon 50\ninactive_file 400\n").unwrap();
         assert_eq!(left(), Some(450));
-        // More than there may be, for a moment; another version.
+        // More than the limit, for a moment; another version.
         write(&job, "500\n", "1450\n");
         assert_eq!(left(), Some(0));
         assert_eq!(left_in_groups(root.path(), "4:memory:/batch\n"), None);

@@ -1,4 +1,4 @@
-//! Pictures distributed to ranks: who takes which, and how all ranks learn the outcome.
+//! Distribution of pictures to ranks: assignment, and exchange of the outcomes.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -19,14 +19,15 @@ use crate::io::{OpenOptions, Picture, Scale, on_root};
 use crate::session::Session;
 use crate::shape::Shape;
 
-/// Pictures of fewer pixels are distributed whole to the ranks of a series; larger ones are divided among them.
+/// Pictures of fewer pixels are distributed whole to the ranks of a series; larger ones are divided
+/// among them.
 pub const DEALT: usize = 1 << 22;
 
-/// Inputs and their places in the series: all, or those that one of several ranks takes.
+/// Inputs and their places in the series: all, or those of one of several ranks.
 #[derive(Debug)]
 pub(super) struct Numbered<I> {
     inputs: I,
-    /// Inputs that were taken early and are returned first.
+    /// Inputs taken early, returned first.
     peeked: VecDeque<Input>,
     next: usize,
     /// This rank and the number of ranks that take turns.
@@ -82,11 +83,12 @@ where
     }
 }
 
-/// Whether to distribute whole pictures: the first one that rank 0 can read is small and accepted by `free`, and all
-/// ranks see the same files, that picture and the folder of its result `to`, which ranks on several hosts may not.
+/// Returns `true` if whole pictures are distributed: the first one that rank 0 can read is small
+/// and accepted by `free`, and all ranks share the file of that picture and the folder of its
+/// result `to`, which ranks on several hosts may not.
 ///
 /// # Errors
-/// When another rank failed or went away.
+/// If another rank failed or left.
 pub(super) fn decide<I>(
     session: &Session,
     inputs: &mut Numbered<I>,
@@ -125,7 +127,8 @@ where
     let Some(([1, number @ ..], path)) = told.split_first_chunk::<9>() else { return Ok(false) };
     let path = bytes_path(path);
     let folder = folder_of(&path);
-    // Copies of a folder on several hosts may agree in all that `identity` looks at, but not in a file made just now.
+    // Copies of a folder on several hosts may have the same `identity`, but not that of a file made
+    // just now.
     let (word, shared) = if several {
         (identity(&[&path]), Mark::path(&folder, u64::from_le_bytes(*number)).exists())
     } else {
@@ -141,7 +144,8 @@ where
     Ok(alike)
 }
 
-/// An empty file in the folder of the results, by which ranks on other hosts tell that it is theirs, too.
+/// An empty file in the folder of the results, by which ranks on other hosts recognise the folder
+/// as shared.
 #[derive(Debug)]
 struct Mark(PathBuf);
 
@@ -150,7 +154,7 @@ impl Mark {
         folder.join(format!(".horus-{number:016x}"))
     }
 
-    /// Nothing, if the folder takes no files: then rank 0 alone tells why.
+    /// `None` if the folder is not writable: rank 0 reports the reason.
     fn leave(folder: &Path, number: u64) -> Option<Mark> {
         let path = Mark::path(folder, number);
         File::create_new(&path).ok().map(|_| Mark(path))
@@ -165,8 +169,8 @@ impl Drop for Mark {
     }
 }
 
-/// A hash that is equal on all hosts where these paths lead to the same files and folders; what does not exist counts
-/// as equal.
+/// A hash that is equal on all hosts where these paths lead to the same files and folders; a path
+/// that does not exist counts as equal.
 fn identity(paths: &[&Path]) -> u64 {
     let mut hasher = DefaultHasher::new();
     for path in paths {
@@ -185,7 +189,7 @@ fn identity(paths: &[&Path]) -> u64 {
     hasher.finish()
 }
 
-/// The first picture that can be read, and its path; it stays among the inputs.
+/// The first readable picture, and its path; it stays among the inputs.
 fn first<'a, I>(inputs: &'a mut Numbered<I>, options: &OpenOptions) -> Option<(&'a Picture, Option<&'a Path>)>
 where
     I: Iterator,
@@ -196,7 +200,7 @@ where
         let everywhere = matches!(content, Content::Picture(_));
         let picture = Input::open(content, path.as_deref(), options, &HostBuffer::try_zeroed);
         let found = picture.is_ok();
-        // Rank 0 sends the others what it alone has read.
+        // Rank 0 sends the others the picture that only it has read.
         let content = if everywhere { Content::Picture(picture) } else { Content::Read(picture) };
         inputs.peeked.push_back(Input { path, content });
         if found {
@@ -225,10 +229,11 @@ enum Failed {
     Other(String),
 }
 
-/// Exchanges the outcomes of all ranks and returns them in the order of the inputs, whose paths are `paths`.
+/// Exchanges the outcomes of all ranks and returns them in the order of the inputs, whose paths are
+/// `paths`.
 ///
 /// # Errors
-/// When another rank failed or went away.
+/// If another rank failed or left.
 pub(super) fn tell(session: &Session, own: Vec<Item<Saved>>, paths: &[Option<PathBuf>]) -> Result<Vec<Item<Saved>>> {
     let (rank, op) = (session.rank(), "reporting the outcome of a series");
     let told: Vec<Told> = own.iter().map(pack).collect();

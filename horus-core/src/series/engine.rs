@@ -1,13 +1,14 @@
 //! The pictures of a series in progress: read ahead, evaluated in order, finished by other threads.
 //!
-//! The program's thread records and evaluates in order. File threads decode the pictures that come next and encode
-//! those before, finishing before reading because that frees memory; one more thread waits for results in flight
-//! from a device. Pictures under way are bounded in number and bytes. On several ranks the order of evaluations and
-//! reports depends on counts alone, never on what is ready. Small pictures are distributed whole: each rank works
-//! in `Session::alone`, all learn the outcome at the end, and `Session::absorb` adds times, statistics and trace to
-//! the session of all. Before that, ranks compare a hash of the identity of the first picture and of the folder of
-//! results: hosts without shared files do not see the same ones, and then rank 0 reads and writes all and pictures
-//! are divided in strips.
+//! The program's thread records and evaluates in order. File threads decode the pictures that come
+//! next and encode those before, finishing before reading because that frees memory; one more
+//! thread waits for results in flight from a device. Pictures in progress are bounded in number and
+//! bytes. On several ranks the order of evaluations and reports depends on counts only, never on
+//! readiness. Small pictures are distributed whole: each rank works in `Session::alone`, all learn
+//! the outcome at the end, and `Session::absorb` adds times, statistics and trace to the session of
+//! all. Before that, ranks compare a hash of the identity of the first picture and of the folder of
+//! results: hosts without shared files do not see the same ones, and then rank 0 reads and writes
+//! all and pictures are divided in strips.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -29,45 +30,48 @@ use crate::plan::Want;
 use crate::session::{Handle, Pending, Refused, Replay, Session, StandIns};
 use crate::shape::Shape;
 
-/// What is made of each picture.
+/// The processing of a picture.
 pub(super) trait Make {
     type Output: Send + 'static;
-    /// What is known of a result once it is recorded, and is the same for pictures of one kind.
+    /// The metadata of a result that is known once it is recorded, and is the same for pictures of
+    /// one kind.
     type Ready: Clone;
-    /// Who wants the pixels.
+    /// Receivers of the pixels.
     const WANT: Want;
-    /// Whether a result holds pixels.
+    /// A result holds pixels.
     const HELD: bool;
 
-    /// What in a picture's path decides what is recorded.
+    /// The part of a picture's path that influences the recording.
     fn kind(&self, name: &Path) -> OsString;
 
-    /// Records the operation on a picture; returns the values to download, and the rest.
+    /// Records the operation on a picture; returns the values to download, and the metadata.
     fn record(&mut self, picture: &AnyImage, name: &Path) -> Result<(Vec<Handle>, Self::Ready)>;
 
-    /// Makes the result from what was downloaded, on another thread. On several ranks, all prepare it together.
+    /// Creates the result from downloaded values, on another thread. On several ranks, all prepare
+    /// it together.
     fn finish(&self, session: &Session, ready: Self::Ready, name: &Path) -> Result<Finish<Self::Output>>;
 
-    /// On several ranks, shares the outcome of a picture that all evaluated. `own` is the outcome on the rank that has
-    /// the pixels; elsewhere it is ignored.
+    /// On several ranks, shares the outcome of a picture that all evaluated. `own` is the outcome
+    /// on the rank that has the pixels; elsewhere it is ignored.
     fn tell(&self, session: &Session, own: Result<Self::Output>, name: &Path) -> Result<Self::Output>;
 }
 
 pub(super) type Finish<R> = Box<dyn FnOnce(Vec<Arc<HostBuffer>>) -> Result<R> + Send>;
 
-/// Pictures that the same is recorded for: shape, type, and what of the name counts.
+/// The kind of a picture: pictures of equal shape, type and relevant part of the name share a
+/// recording.
 type Kind = (Shape, DType, OsString);
 
-/// What was recorded for pictures of one kind.
+/// The recording for pictures of one kind.
 enum Known<T> {
-    /// A program that runs again.
+    /// A program to replay.
     Program {
         replay: Box<Replay>,
         ready: T,
         /// Bytes of a result.
         bytes: usize,
     },
-    /// It looks at values, so that it depends on the picture.
+    /// The operation reads values, so that it depends on the picture.
     Looks,
 }
 
@@ -75,18 +79,18 @@ enum Known<T> {
 pub(super) struct Pipeline<I, M, R, T> {
     session: Session,
     inputs: I,
-    /// Whether there are no more.
+    /// The inputs are exhausted.
     all_taken: bool,
     make: M,
     options: OpenOptions,
-    /// Whether the operation is recorded once for pictures of one kind.
+    /// The operation is recorded once for pictures of one kind.
     once: bool,
     hands: Option<Hands>,
     events: (Sender<Event<R>>, Receiver<Event<R>>),
     queue: Queue<R>,
     /// Programs that need not be recorded again.
     recorded: HashMap<Kind, Known<T>>,
-    /// After an error that makes the session unusable.
+    /// Set after an error that makes the session unusable.
     ended: bool,
 }
 
@@ -113,7 +117,7 @@ where
         }
     }
 
-    /// The inputs, when all is done.
+    /// The inputs, after the series has ended.
     pub(super) fn into_inputs(self) -> I {
         self.inputs
     }
@@ -127,17 +131,18 @@ where
         self.hands.get_or_insert_with(|| Hands::new(threads))
     }
 
-    /// Whether the device computes on the host's memory, with the host's threads. Asked when it was used.
+    /// Returns `true` if the device computes on the host's memory, with the host's threads. Call it
+    /// after the device was used.
     fn unified(&self) -> bool {
         self.session.device().is_some_and(|device| device.memory() == MemoryKind::Unified)
     }
 
-    /// Whether this rank reads files.
+    /// Returns `true` if this rank reads files.
     fn reads(&self) -> bool {
         self.session.rank() == 0
     }
 
-    /// Starts to read pictures while there is room for them.
+    /// Starts to read pictures while the bounds allow.
     fn read_ahead(&mut self) {
         while !self.ended && !self.all_taken && self.queue.may_read(&self.session) {
             let Some((number, Input { path, content })) = self.inputs.next() else {
@@ -150,7 +155,7 @@ where
             }
             let picture = match content {
                 Content::Picture(picture) | Content::Read(picture) => Some(picture),
-                // Rank 0 sends the others what it read.
+                // Rank 0 sends the others its pictures.
                 _ if !self.reads() => None,
                 content => {
                     let (events, file, options) = (self.events.0.clone(), path.clone(), self.options);
@@ -159,7 +164,7 @@ where
                         let room = |bytes| session.room_ahead(bytes);
                         let read = || Input::open(content, file.as_deref(), &options, &room);
                         let picture = catch_unwind(AssertUnwindSafe(read));
-                        // Nobody receives any more when the series was dropped.
+                        // The receiver is gone if the series was dropped.
                         let _ = events.send(Event::Read(number, picture));
                     });
                     None
@@ -169,7 +174,7 @@ where
         }
     }
 
-    /// Tells the session what to expect, so that a device is chosen for the whole series.
+    /// Gives the session a hint, so that a device is chosen for the whole series.
     fn expect(&self, first: &Content, path: Option<&Path>) {
         self.session.expect_pictures(1 + self.inputs.size_hint().0);
         if let (Content::File, Some(path)) = (first, path) {
@@ -177,9 +182,9 @@ where
         }
     }
 
-    /// Whether the next picture is there.
+    /// Returns `true` if the next picture is available.
     fn is_read(&self) -> bool {
-        // Other ranks than the one that reads are told.
+        // Ranks that do not read receive it.
         self.queue.reading.front().is_some_and(|r| r.picture.is_some() || !self.reads())
     }
 
@@ -189,7 +194,7 @@ where
         }
     }
 
-    /// Waits until another thread has done something.
+    /// Waits for an event of another thread.
     fn wait(&mut self) {
         // There is always a sender: this one.
         if let Ok(event) = self.events.1.recv() {
@@ -198,7 +203,7 @@ where
         self.note_all();
     }
 
-    /// Evaluates the picture that is next, which is there.
+    /// Evaluates the next picture, which is available.
     fn begin(&mut self, reading: Reading) {
         let Reading { number, path, picture, everywhere } = reading;
         let name = name(path.as_deref(), number);
@@ -261,7 +266,7 @@ where
         Ok(())
     }
 
-    /// Starts to compute a picture that every rank has, by replay or as it is recorded now.
+    /// Starts to compute a picture that every rank has, by replay or by recording.
     fn compute(&mut self, name: &Path, picture: Picture, begun: &mut Begun<R>) -> Result<(Pending, T)> {
         let (shape, dtype) = (picture.shape(), picture.dtype());
         let kind = self.once.then(|| (shape, dtype, self.make.kind(name)));
@@ -331,11 +336,12 @@ where
             self.recorded
                 .insert(kind, Known::Program { replay: Box::new(replay), ready: ready.clone(), bytes: begun.bytes });
         }
-        // The session may drop the picture and its results; what is in flight does not belong to them any more.
+        // The session may drop the picture and its results; results in flight no longer belong to
+        // them.
         Ok((pending, ready))
     }
 
-    /// Waits until nothing is in flight and nothing is left to finish; returns whether there was anything.
+    /// Waits until nothing is in flight or left to finish; returns `true` if there was anything.
     fn wait_for_all(&mut self) -> bool {
         if self.session.ranks() > 1 {
             return false;
@@ -378,8 +384,8 @@ where
     type Item = Item<R>;
 
     fn next(&mut self) -> Option<Item<R>> {
-        // Ranks evaluate and yield in one order, whatever is ready. A device that computes asynchronously gets its next
-        // work before the program gets a result.
+        // Ranks evaluate and yield in one order, regardless of readiness. A device that computes
+        // asynchronously gets its next work before the program gets a result.
         let eager = self.session.ranks() > 1 || (!self.queue.begun.is_empty() && !self.unified());
         loop {
             self.note_all();
@@ -415,7 +421,7 @@ pub(super) fn name(path: Option<&Path>, number: usize) -> PathBuf {
     path.map_or_else(|| PathBuf::from(format!("{number:06}")), Path::to_owned)
 }
 
-/// Whether no further picture can be evaluated.
+/// Returns `true` if no further picture can be evaluated.
 fn is_fatal(e: &Error) -> bool {
     matches!(e, Error::Lost(_) | Error::Communication { .. } | Error::Cancelled(_))
 }

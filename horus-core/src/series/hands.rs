@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::{Builder, JoinHandle};
 
 type Job = Box<dyn FnOnce() + Send>;
-/// Waits for something that costs no work, and returns the job that follows.
+/// Blocks without using a processor, and returns the following job.
 type Wait = Box<dyn FnOnce() -> Job + Send>;
 
 /// A few threads that run jobs, each on one of them; one more waits for results in flight.
@@ -25,7 +25,7 @@ struct Shared {
 
 #[derive(Default)]
 struct Queues {
-    /// Jobs that free memory: done first.
+    /// Jobs that free memory: run first.
     finish: VecDeque<Job>,
     /// Jobs that need memory.
     read: VecDeque<Job>,
@@ -63,8 +63,8 @@ impl Shared {
 }
 
 impl Hands {
-    /// Starts up to `threads` threads, as many as the system grants. Without any, the caller does all the work when it
-    /// asks for a result.
+    /// Starts up to `threads` threads, as many as the system allows. Without any, the caller does
+    /// all the work when it requests a result.
     pub(super) fn new(threads: usize) -> Hands {
         let shared = Arc::new(Shared::default());
         let started = (0..threads).map_while(|i| {
@@ -75,7 +75,7 @@ impl Hands {
         Hands { shared, threads, waiting: None }
     }
 
-    /// The waiting thread, if the system grants one.
+    /// The waiting thread, if the system allows one.
     fn waiting(&mut self) -> Option<&mpsc::Sender<Wait>> {
         if self.waiting.is_none() && !self.threads.is_empty() {
             let (sender, waits) = mpsc::channel::<Wait>();
@@ -95,7 +95,7 @@ impl Hands {
         self.waiting.as_ref().map(|(sender, _)| sender)
     }
 
-    /// Reads when there is nothing to finish.
+    /// Queues a read, which runs when there is nothing to finish.
     pub(super) fn read(&self, job: impl FnOnce() + Send + 'static) {
         if self.threads.is_empty() {
             return job();
@@ -103,7 +103,7 @@ impl Hands {
         self.shared.add(|queues| queues.read.push_back(Box::new(job)));
     }
 
-    /// Waits, and then runs the job that follows, before anything is read. `at_once` says that there is nothing to wait
+    /// Waits, and then runs the following job, before any read. `at_once`: there is nothing to wait
     /// for.
     pub(super) fn land<J: FnOnce() + Send + 'static>(
         &mut self,
@@ -111,7 +111,7 @@ impl Hands {
         wait: impl FnOnce() -> J + Send + 'static,
     ) {
         if !at_once && let Some(sender) = self.waiting() {
-            // The other end lives as long as this one.
+            // The receiver lives as long as this sender.
             let _ = sender.send(Box::new(move || Box::new(wait())));
             return;
         }
@@ -174,7 +174,7 @@ mod tests {
             move || sender.send(9).unwrap()
         });
         has_landed.recv().unwrap();
-        // The job is queued right after it said so.
+        // The job is queued right after its message.
         while hands.shared.lock().finish.is_empty() {
             std::thread::yield_now();
         }

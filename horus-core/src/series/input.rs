@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use crate::error::Result;
 use crate::io::{OpenOptions, Picture, Room};
 
-/// An input of a series: a file to read, or a picture that the program made or read itself.
+/// An input of a series: a file to read, or a picture made or read by the program.
 ///
-/// Paths and pictures become inputs where [`Session::series`](crate::session::Session::series) takes them.
+/// Paths and pictures become inputs where [`Session::series`](crate::session::Session::series)
+/// takes them.
 #[derive(Debug)]
 pub struct Input {
     pub(super) path: Option<PathBuf>,

@@ -1,14 +1,17 @@
-//! Many pictures, one after the other, on one session: what is read, computed and written of different pictures overlaps.
+//! Many pictures, one after the other, on one session: reading, computing and writing of different
+//! pictures overlap.
 //!
-//! While the program's thread records and evaluates, other threads read and decode the pictures that come next, and
-//! encode and write the results of those before; on a GPU, a result travels to the host while the next picture is
-//! computed. Each picture is decoded and encoded by one thread, as many at a time as the session has threads. Pictures
-//! of equal kind share a plan. What is in progress is bounded in number and in bytes ([`Series::ahead`],
-//! [`Series::memory`]).
+//! While the program's thread records and evaluates, other threads read and decode the pictures
+//! that come next, and encode and write the results of those before; on a GPU, a result travels to
+//! the host while the next picture is computed. Each picture is decoded and encoded by one thread,
+//! as many at a time as the session has threads. Pictures of equal kind share a plan. Pictures in
+//! progress are bounded in number and in bytes ([`Series::ahead`], [`Series::memory`]).
 //!
-//! Results come in the order of the pictures, each with its own error: a file that cannot be read, a picture that the
-//! operation does not fit, a lack of memory, a full disk; the others continue. Only what makes the session unusable,
-//! and [`Canceller::cancel`](crate::session::Canceller::cancel), ends a series: its error is the last item.
+//! Results come in the order of the pictures, each with its own error: an unreadable file, a
+//! picture unsuited to the operation, a lack of memory, a full disk; the others continue. Only
+//! errors that make the session unusable, and
+//! [`Canceller::cancel`](crate::session::Canceller::cancel), end a series: that error is the last
+//! item.
 //!
 //! ```
 //! # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -31,10 +34,10 @@
 //! ```
 //!
 //! # On several ranks
-//! Every rank runs the same series. Rank 0 reads, and each picture is divided in strips, as any image is. Where
-//! pictures are small, that is slower than one rank alone: [`Series::save`] distributes pictures of fewer than
-//! [`DEALT`] pixels to the ranks, each of which reads, computes and writes its own, and all learn the outcomes at the
-//! end.
+//! Every rank runs the same series. Rank 0 reads, and each picture is divided in strips, as any
+//! image is. Where pictures are small, that is slower than one rank alone: [`Series::save`]
+//! distributes pictures of fewer than [`DEALT`] pixels to the ranks, each of which reads, computes
+//! and writes its own, and all learn the outcomes at the end.
 
 mod deal;
 mod engine;
@@ -81,8 +84,8 @@ pub struct Item<R> {
     pub result: Result<R>,
 }
 
-/// A series of pictures and the operation to apply to each; see [`Session::series`]. Nothing is read before it is
-/// iterated.
+/// A series of pictures and the operation to apply to each; see [`Session::series`]. Nothing is
+/// read before it is iterated.
 #[must_use = "a series does nothing until it is iterated"]
 #[derive(Clone, Debug)]
 pub struct Series<I, F> {
@@ -94,12 +97,13 @@ pub struct Series<I, F> {
 }
 
 impl Session {
-    /// Applies `operation` to each of `inputs`: paths of files, or pictures that the program makes on demand (see
-    /// [`Input`]). The operation records, as any program does, and is called by the thread that iterates, once for each
-    /// picture, in order; state that it keeps from one picture to the next goes into a `RefCell`.
+    /// Applies `operation` to each of `inputs`: paths of files, or pictures that the program makes
+    /// on demand (see [`Input`]). The operation records, as any program does, and is called by the
+    /// thread that iterates, once for each picture, in order; state that it keeps from one picture
+    /// to the next goes into a `RefCell`.
     ///
-    /// Iterating yields the pixels of each result. [`Series::save`] writes a file for each instead, [`Series::values`] yields
-    /// numbers.
+    /// Iterating yields the pixels of each result. [`Series::save`] writes a file for each instead,
+    /// [`Series::values`] yields numbers.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -136,31 +140,32 @@ where
     I: Iterator,
     I::Item: Into<Input>,
 {
-    /// How files are read.
+    /// Sets the options for reading files.
     pub fn open_options(mut self, options: &OpenOptions) -> Self {
         self.options = *options;
         self
     }
 
-    /// Limits the number of pictures in progress, from being taken from the inputs until their results are yielded
-    /// (default: two for each thread of the session, plus three; at least one).
+    /// Limits the number of pictures in progress, from being taken from the inputs until their
+    /// results are yielded (default: two for each thread of the session, plus three; at least one).
     pub fn ahead(mut self, pictures: usize) -> Self {
         self.bounds.pictures = Some(pictures);
         self
     }
 
-    /// Limits the bytes of decoded pictures and results in progress (default: 2 GiB). One picture is processed however
-    /// large it is.
+    /// Limits the bytes of decoded pictures and results in progress (default: 2 GiB). One picture
+    /// is processed however large it is.
     pub fn memory(mut self, bytes: usize) -> Self {
         self.bounds.bytes = bytes;
         self
     }
 
-    /// Declares that the operation does the same to all pictures of one shape and type: it depends on nothing else that
-    /// changes. It is then recorded once for each shape and type and replayed for the other pictures, which saves the
-    /// program's thread most of its work: a series of small pictures can be several times as fast on a GPU. An
-    /// operation that looks at a value (`picture.luminance().mean().get()`) is still called each time, and so is one
-    /// whose picture is divided in strips.
+    /// Declares that the operation does the same to all pictures of one shape and type: it depends
+    /// on nothing else that changes. It is then recorded once for each shape and type and replayed
+    /// for the other pictures, which saves the program's thread most of its work: a series of small
+    /// pictures can be several times as fast on a GPU. An operation that looks at a value
+    /// (`picture.luminance().mean().get()`) is still called each time, and so is one whose picture
+    /// is divided in strips.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -183,9 +188,10 @@ where
         self
     }
 
-    /// Writes each result to the file that `name` makes of the picture's path, as [`Image::save_with`] does, when the
-    /// series is iterated. Pictures without a path are named by their number, `000007`. The result of one picture must
-    /// not depend on others, or on images of the session: on several ranks, each may process pictures of its own.
+    /// Writes each result to the file that `name` makes of the picture's path, as
+    /// [`Image::save_with`] does, when the series is iterated. Pictures without a path are named by
+    /// their number, `000007`. The result of one picture must not depend on others, or on images of
+    /// the session: on several ranks, each may process pictures of its own.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};

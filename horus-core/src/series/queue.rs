@@ -1,4 +1,4 @@
-//! The pictures of a series that are in progress: no more than its bounds allow, in order.
+//! The pictures of a series that are in progress, in order and within its bounds.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -11,11 +11,12 @@ use crate::io::Picture;
 use crate::session::Session;
 use crate::shape::Shape;
 
-/// Evaluations whose results are still on the device: one that is computed, one that is downloaded, one that waits.
+/// Evaluations whose results are still on the device: one computing, one downloading, one waiting.
 const IN_FLIGHT: usize = 3;
-/// On several ranks, pictures whose results are awaited: as many on every rank, at every moment.
+/// On several ranks, pictures whose results are awaited: the same number on every rank, at every
+/// moment.
 const IN_STEP: usize = 4;
-/// Pictures read at once before the size of the first is known.
+/// Pictures read concurrently before the size of the first is known.
 const UNKNOWN: usize = 2;
 
 /// Bounds of a series.
@@ -25,7 +26,7 @@ pub(super) struct Bounds {
     pub(super) pictures: Option<usize>,
     /// Bytes of pictures and results in progress, beyond those of one.
     pub(super) bytes: usize,
-    /// Whether the operation is recorded once for pictures of one kind.
+    /// The operation is recorded once for pictures of one kind.
     pub(super) once: bool,
 }
 
@@ -38,16 +39,16 @@ pub(super) enum Event<R> {
     Done(usize, Caught<Result<R>>),
 }
 
-/// A picture that is being read, or was.
+/// A picture being read, or already read.
 pub(super) struct Reading {
     pub(super) number: usize,
     pub(super) path: Option<PathBuf>,
     pub(super) picture: Option<Result<Picture>>,
-    /// Whether every rank has it.
+    /// Every rank has it.
     pub(super) everywhere: bool,
 }
 
-/// A picture that is being evaluated, or was.
+/// A picture being evaluated, or already evaluated.
 pub(super) struct Begun<R> {
     pub(super) number: usize,
     pub(super) path: Option<PathBuf>,
@@ -55,35 +56,35 @@ pub(super) struct Begun<R> {
     pub(super) bytes: usize,
     pub(super) landed: bool,
     pub(super) result: Option<Result<R>>,
-    /// On several ranks: whether all must learn the outcome.
+    /// On several ranks: all must learn the outcome.
     pub(super) to_tell: bool,
 }
 
 /// The pictures in progress.
 pub(super) struct Queue<R> {
     bounds: Bounds,
-    /// Whether a result holds pixels.
+    /// A result holds pixels.
     held: bool,
     /// In order, before `begun`.
     pub(super) reading: VecDeque<Reading>,
     /// In order.
     pub(super) begun: VecDeque<Begun<R>>,
-    /// The most bytes that a picture of this series took.
+    /// Largest number of bytes of a picture of this series.
     largest: Option<usize>,
 }
 
 impl<R> Queue<R> {
-    /// None yet. `held` says whether a result holds pixels.
+    /// An empty queue. `held`: results hold pixels.
     pub(super) fn new(bounds: Bounds, held: bool) -> Queue<R> {
         Queue { bounds, held, reading: VecDeque::new(), begun: VecDeque::new(), largest: None }
     }
 
-    /// Whether nothing is in progress.
+    /// Returns `true` if no picture is in progress.
     pub(super) fn is_empty(&self) -> bool {
         self.reading.is_empty() && self.begun.is_empty()
     }
 
-    /// Whether there was no picture before.
+    /// Returns `true` before the first picture.
     pub(super) fn is_new(&self) -> bool {
         self.largest.is_none() && self.is_empty()
     }
@@ -93,7 +94,7 @@ impl<R> Queue<R> {
         self.bounds.pictures.unwrap_or(2 * session.workers().threads() + IN_FLIGHT).max(1)
     }
 
-    /// Bytes of pictures and results on the host; those of pictures that are being read as far as can be guessed.
+    /// Bytes of pictures and results on the host; estimated for pictures being read.
     fn bytes(&self) -> usize {
         let size = |r: &Reading| match &r.picture {
             Some(Ok(picture)) => size(picture.shape(), picture.dtype()),
@@ -103,13 +104,13 @@ impl<R> Queue<R> {
         self.reading.iter().map(size).sum::<usize>() + self.begun.iter().map(|b| b.bytes).sum::<usize>()
     }
 
-    /// Whether another picture may be read.
+    /// Returns `true` if another picture may be read.
     pub(super) fn may_read(&self, session: &Session) -> bool {
         let under_way = self.reading.len() + self.begun.len();
         if under_way == 0 {
             return true;
         }
-        // What a rank may start must not depend on what it has read.
+        // The work started by a rank must not depend on the pictures that it has read.
         if session.ranks() > 1 && self.reading.is_empty() && self.begun.len() < IN_STEP {
             return true;
         }
@@ -119,7 +120,7 @@ impl<R> Queue<R> {
             && self.bytes() + self.largest.unwrap_or(0) <= self.bounds.bytes.min(session.host_limit() / 4)
     }
 
-    /// Takes note of what other threads have done.
+    /// Records an event of another thread.
     pub(super) fn note(&mut self, event: Event<R>) {
         match event {
             Event::Read(number, picture) => {
@@ -148,7 +149,7 @@ impl<R> Queue<R> {
         }
     }
 
-    /// Whether the next picture may be evaluated, if it is there.
+    /// Returns `true` if the next picture may be evaluated once it is available.
     pub(super) fn may_begin(&self, session: &Session) -> bool {
         if session.ranks() > 1 {
             return self.begun.len() < IN_STEP;

@@ -16,9 +16,9 @@ use crate::io::{AnyImage, Detached, Format, OpenOptions, SaveOptions, Saving, Sc
 use crate::plan::Want;
 use crate::session::{Handle, Session};
 
-/// What an operation may return for [`Series::save`]: an image of any type, or an error.
+/// Results of an operation for [`Series::save`]: an image of any type, or an error.
 pub trait Savable {
-    /// Records what a file at `path` stores.
+    /// Records the content of a file at `path`.
     ///
     /// # Errors
     /// The error that the image carries; [`Error::File`] if the file cannot hold it.
@@ -57,9 +57,9 @@ impl<S: Savable> Savable for Result<S> {
 /// A file that was written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Saved {
-    /// Where.
+    /// Its path.
     pub path: PathBuf,
-    /// How values were scaled, if they were.
+    /// Scaling of the values, if any.
     pub scale: Option<Scale>,
 }
 
@@ -96,7 +96,7 @@ where
 
     fn finish(&self, session: &Session, ready: Detached, name: &Path) -> Result<Finish<Saved>> {
         let path: PathBuf = (self.name)(name).into();
-        // On one rank, the thread that writes the file finds out whether it can be created.
+        // On one rank, the thread that writes the file checks that it can be created.
         let alone = session.ranks() == 1;
         let mut target = None;
         if !alone {
@@ -112,7 +112,7 @@ where
                 crate::warn!("{}: {warning}", path.display());
             }
             let scale = encoder.scale();
-            // Other pictures take the other threads.
+            // Other pictures use the other threads.
             let write = |target: Target| target.fill(|to| encoder.write(to, &Workers::default()).map(drop));
             let target = match target {
                 None if alone => Target::new(&path),
@@ -151,15 +151,15 @@ type Observer = Option<Box<dyn FnMut(&Item<Saved>)>>;
 type Files<I, F, N> = Pipeline<Numbered<I>, SaveAs<F, N>, Saved, Detached>;
 
 enum State<I, F, N> {
-    /// Nothing has started.
+    /// Not started.
     New(Box<Setup<I, F, N>>),
     /// Each picture is processed by all ranks.
     Together(Box<Files<I, F, N>>),
-    /// All is done, and all ranks know the outcomes.
+    /// All pictures are done, and all ranks know the outcomes.
     Dealt(VecDeque<Item<Saved>>),
 }
 
-/// What a series is started with.
+/// The parameters of a series.
 struct Setup<I, F, N> {
     session: Session,
     inputs: Numbered<I>,
@@ -180,8 +180,8 @@ impl<I, F, N> Saves<I, F, N> {
         Saves { state: State::New(Box::new(Setup { session, inputs, make, open, bounds })), observer: None }
     }
 
-    /// Pictures that are distributed to ranks are yielded when all ranks are done; `observer` is called for each
-    /// picture of this rank as soon as it is finished. For other pictures it is not called.
+    /// Pictures distributed to ranks are yielded when all ranks are done; `observer` is called for
+    /// each picture of this rank as soon as it is finished. It is not called for other pictures.
     pub fn observe(mut self, observer: impl FnMut(&Item<Saved>) + 'static) -> Saves<I, F, N> {
         self.observer = Some(Box::new(observer));
         self
@@ -212,7 +212,7 @@ where
         failed.map_or(Ok(saved), Err)
     }
 
-    /// Decides how pictures are divided, and processes them if each rank has its own.
+    /// Decides on the distribution of pictures, and processes them if each rank has its own.
     fn begin(setup: Setup<I, F, N>, observer: &mut Observer) -> Result<State<I, F, N>> {
         let Setup { session, mut inputs, make, open, bounds } = setup;
         if session.ranks() == 1 {
@@ -222,7 +222,7 @@ where
         let free = |picture| {
             let path = (make.name)(Path::new("000000")).into();
             let made = (make.operation)(&AnyImage::from_picture(&alone, picture));
-            // Images of the session of all ranks cannot be used by one rank alone.
+            // A single rank cannot use images of the session of all ranks.
             !matches!(made.saving(&path, &make.options), Err(Error::ForeignImage { .. }))
         };
         if !deal::decide(&session, &mut inputs, &open, |path| (make.name)(path).into(), free)? {
@@ -236,7 +236,8 @@ where
             }
         };
         let own: Vec<Item<Saved>> = engine.by_ref().inspect(told).collect();
-        // Those of other ranks have names, too, also after the last of this one, or one that ended it.
+        // Pictures of other ranks have names, too, even after the last of this one, or one that
+        // ended it.
         let mut inputs = engine.into_inputs();
         inputs.by_ref().for_each(drop);
         session.absorb(&alone)?;

@@ -14,18 +14,18 @@ use crate::io::AnyImage;
 use crate::plan::Want;
 use crate::session::{Handle, Session};
 
-/// What an operation may return for [`Series::values`]: a [`Value`](crate::image::Value) or several ([`Values`]), or an
-/// error.
+/// Results of an operation for [`Series::values`]: a [`Value`](crate::image::Value) or several
+/// ([`Values`]), or an error.
 pub trait Computable {
-    /// What is yielded.
+    /// Type of the yielded items.
     type Output: Send + 'static;
-    /// The values that make it up.
+    /// Its component values.
     type Values: Values<Output = Self::Output>;
 
     /// The values.
     ///
     /// # Errors
-    /// Why there are none.
+    /// The error of the operation.
     fn values(&self) -> Result<&Self::Values>;
 }
 
@@ -77,7 +77,7 @@ where
         if handles.iter().any(|h| !picture.handle().session.same(&h.session)) {
             return Err(Error::ForeignImage { op: "values", site: std::panic::Location::caller() });
         }
-        // An error of recording is one of this picture.
+        // An error of recording belongs to this picture.
         handles.iter().try_for_each(|h| h.check())?;
         Ok((handles.into_iter().cloned().collect(), values.reader()))
     }
@@ -113,8 +113,8 @@ where
     I: Iterator,
     I::Item: Into<Input>,
 {
-    /// Yields the values of each picture, on every rank: those of one picture are computed together, while the next
-    /// pictures are read.
+    /// Yields the values of each picture, on every rank: those of one picture are computed
+    /// together, while the next pictures are read.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};

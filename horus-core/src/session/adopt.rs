@@ -1,4 +1,4 @@
-//! What an evaluation leaves becomes the session's.
+//! Takes the outcome of an evaluation over into the session.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,8 @@ use crate::plan::Plan;
 use crate::record::RecordId;
 
 impl Session {
-    /// Takes the images of an evaluation over: sources go back under their names, results get names of their own.
+    /// Takes over the images of an evaluation: sources return under their names, results get new
+    /// names.
     pub(super) fn adopt(&self, state: &mut Mutable, plan: &Plan, roots: &[RecordId], images: Vec<Option<Kept>>) {
         let mut names: HashMap<NodeId, ValueId> = HashMap::new();
         for (i, image) in images.into_iter().enumerate() {
@@ -32,14 +33,15 @@ impl Session {
                 freed.extend(state.program.evaluated(*recorded, name));
             }
         }
-        // Two records may have become one value (common subexpressions): it stays while either is alive.
+        // Two records may have become one value (common subexpressions): it stays while either is
+        // alive.
         freed.retain(|v| !state.program.refers_to(*v));
         state.forget(freed);
     }
 }
 
-/// Notes the images that a plan read, that went with it when it failed, and that the program still refers to, unless they can be read
-/// again.
+/// Records the images read by a failed plan that were lost with it and that the program still
+/// refers to, unless they can be read again.
 pub(super) fn note_lost(state: &mut Mutable, plan: &Plan, error: &Error) {
     let read = plan.graph.nodes.iter().filter_map(|n| source_of(&n.op));
     let there = |v: &ValueId| state.images.contains_key(v) || state.later.contains_key(v);
@@ -49,7 +51,7 @@ pub(super) fn note_lost(state: &mut Mutable, plan: &Plan, error: &Error) {
     }
 }
 
-/// Those of these values that no record is.
+/// The values without a record.
 pub(super) fn unreferred(state: &Mutable, mut values: Vec<ValueId>) -> Vec<ValueId> {
     values.retain(|v| !state.program.refers_to(*v));
     values

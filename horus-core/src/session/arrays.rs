@@ -1,19 +1,21 @@
-//! Pixels between the program's memory and the device's: each is copied once.
+//! Copies of pixels between the program's memory and the device's.
 //!
-//! Pixels are copied once between the program's memory and the device's. `Pixels` are page-locked buffers that an
-//! image shares until somebody writes; the GPU reads and writes them in place. A result that is read stays on the
-//! device (`Device::hold`) until its reader says where it goes: into page-locked memory by the GPU, elsewhere
-//! through pinned chunks that all threads copy on, band by band. Memory that is not Horus's (`host/external.rs`) is
-//! a buffer that counts as shared, so that whoever writes to it copies it first: an array or a mapped file is read
-//! where it lies, and its owner is let go of with the last share. On a GPU, `Device::adopt` makes a block of
-//! another library's memory, held until the stream is past what reads it, and `Device::lend` hands a block out.
-//! Several results that are read together (`Session::read_into`) come at the same time, each in a stream of its
-//! own, so that bands of all leave as they are computed. Results for files come in the same way: an encoder's
-//! memory is made while kernels run, its pages faulted by all threads, or is page-locked if the device has some to
-//! lend (`Device::lent`). To lock pages takes longer than some thirty copies save by it, so what passes once is
-//! staged; a size that has come 32 times is locked. A new vector's pages are faulted by all threads while kernels
-//! run. Slices of 1 MiB and more are staged to the only rank's GPU when they are given, as they must be copied
-//! anyway, while at most half of its memory is used: the one thing that moves while a program is recorded.
+//! Pixels are copied once between the program's memory and the device's. `Pixels` are page-locked
+//! buffers that an image shares until one side writes; the GPU reads and writes them in place. A
+//! requested result stays on the device (`Device::hold`) until its reader provides the target:
+//! page-locked memory is written by the GPU, other memory through pinned chunks that all threads
+//! copy, band by band. Memory that is not Horus's (`host/external.rs`) is a buffer that counts as
+//! shared, so that a write copies it first: an array or a mapped file is read in place, and its
+//! owner is released with the last share. On a GPU, `Device::adopt` turns another library's memory
+//! into a block, held until the stream has passed its readers, and `Device::lend` exports a block.
+//! Several results that are read together (`Session::read_into`) are copied concurrently, each in
+//! its own stream, so that bands of all are sent as they are computed. Results for files are copied
+//! in the same way: an encoder's memory is allocated while kernels run, its pages faulted in by all
+//! threads, or is page-locked if the device can lend some (`Device::lent`). Locking pages takes
+//! longer than some thirty copies save by it, so pixels that pass once are staged; a size requested
+//! 32 times is locked. A new vector's pages are faulted in by all threads while kernels run. Slices
+//! of 1 MiB and more are staged to a single rank's GPU when they are given, as they must be copied
+//! anyway, while at most half of its memory is used: the only transfer while a program is recorded.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -32,11 +34,11 @@ use crate::host::workers::Workers;
 use crate::ir::graph::NodeId;
 use crate::plan::{Mode, Want};
 
-/// A value that is read: computed, or about to be, and on its way to memory that its reader names.
+/// A requested value: computed or being computed, to be copied to memory provided by its reader.
 pub(crate) struct Coming<'a> {
     delivered: Delivered,
     workers: &'a Workers,
-    /// None if it comes with others, and one of them tells the times of all.
+    /// `None` if it is read with others, one of which records the times of all.
     trace: Option<&'a mut Trace>,
 }
 
@@ -46,12 +48,12 @@ impl Coming<'_> {
         self.workers
     }
 
-    /// Whether the pixels are in host memory already.
+    /// Returns `true` if the pixels are in host memory already.
     pub(crate) fn is_here(&self) -> bool {
         matches!(self.delivered, Delivered::Here(_))
     }
 
-    /// A buffer with the pixels, which others may share.
+    /// A buffer with the pixels, possibly shared.
     pub(crate) fn shared(mut self) -> Result<HostBuffer, DeviceError> {
         self.computed()?;
         let start = Instant::now();
@@ -63,7 +65,7 @@ impl Coming<'_> {
         landed
     }
 
-    /// A buffer with the pixels for somebody who reads them once; others may share it.
+    /// A buffer with the pixels for a reader who reads them once; possibly shared.
     pub(crate) fn brought(mut self, session: &Session) -> Result<HostBuffer, DeviceError> {
         if let Delivered::Coming(landing) = &self.delivered {
             let start = Instant::now();
@@ -73,7 +75,7 @@ impl Coming<'_> {
         self.shared()
     }
 
-    /// Appends the pixels to `target`, which has room for them.
+    /// Appends the pixels to `target`, whose capacity suffices.
     pub(crate) fn append_to(mut self, target: &mut Spare<'_>) -> Result<(), DeviceError> {
         self.computed()?;
         let start = Instant::now();
@@ -88,7 +90,7 @@ impl Coming<'_> {
         landed
     }
 
-    /// Puts the pixels into `target`, a buffer of as many bytes.
+    /// Copies the pixels to `target`, a buffer of their size.
     pub(crate) fn put_into(mut self, target: &mut HostBuffer) -> Result<(), DeviceError> {
         self.computed()?;
         let start = Instant::now();
@@ -103,7 +105,7 @@ impl Coming<'_> {
         landed
     }
 
-    /// Waits until there is something to copy, so that the time of kernels is told apart.
+    /// Waits until there is something to copy, to separate the time of kernels.
     fn computed(&mut self) -> Result<(), DeviceError> {
         if self.is_here() {
             return Ok(());
@@ -128,18 +130,19 @@ impl Coming<'_> {
     }
 }
 
-/// A session that had not chosen its device when it gave memory.
+/// A session that had not chosen its device when it provided memory.
 #[derive(Clone)]
 pub(crate) struct Undecided(Weak<Held>);
 
 impl Undecided {
-    /// Whether memory may have to be replaced, as the device is known now, or never will be.
+    /// Returns `true` if the device is known now, or never will be: the memory may have to be
+    /// replaced.
     pub(crate) fn is_over(&self) -> bool {
         self.0.upgrade().is_none_or(|session| session.engine.get().is_some())
     }
 
-    /// Memory that the device reads and writes by itself, in place of `buffer`, if it has any; with the contents if they are
-    /// to be `kept`.
+    /// Page-locked memory in place of `buffer`, if the device provides it; with the contents if
+    /// they are to be `kept`.
     pub(crate) fn replaced(&self, buffer: &HostBuffer, kept: bool) -> Option<HostBuffer> {
         let session = Session(self.0.upgrade()?);
         let mut locked = session.page_locked(buffer.len())?;
@@ -151,8 +154,9 @@ impl Undecided {
 }
 
 impl Session {
-    /// Evaluates a value and lets `reader` bring its pixels to this rank's host; on rank 0 alone if only `root` wants them,
-    /// then `None` on the others. Planes one after the other, row-major. `op` names the call at `site` in errors.
+    /// Evaluates a value, whose pixels `reader` copies to this rank's host; with `root` on rank 0
+    /// only, and `None` on the others. Planes are contiguous, row-major. `op` names the call at
+    /// `site` in errors.
     pub(crate) fn read_back<R>(
         &self,
         value: &Handle,
@@ -163,8 +167,8 @@ impl Session {
         self.read_back_into(value, root, call, &mut None, |coming, _| reader(coming))
     }
 
-    /// [`Session::read_back`]; the device may compute into `room`, which nobody else has a share of: then that is what comes,
-    /// else the reader gets it back.
+    /// [`Session::read_back`]; the device may compute into `room`, which must not be shared: then
+    /// it becomes the result, otherwise the reader gets it back.
     pub(crate) fn read_back_into<R>(
         &self,
         value: &Handle,
@@ -184,7 +188,7 @@ impl Session {
         *room = state.room.take();
         let mut pending = looked?;
         let delivered = pending.nodes.first().and_then(|n| pending.delivered.remove(n));
-        // Other ranks may have what rank 0 wants, too.
+        // Other ranks may have the pixels that rank 0 wants, too.
         let delivered = delivered.filter(|_| !root || self.rank() == 0);
         let Some(delivered) = delivered else { return Ok(None) };
         let read = reader(Coming { delivered, workers: self.workers(), trace: Some(&mut state.trace) }, room.take());
@@ -195,7 +199,8 @@ impl Session {
         }
     }
 
-    /// [`Session::read_back`] of several values, in one evaluation, by a reader for each. They come at the same time.
+    /// [`Session::read_back`] of several values, in one evaluation, with a reader for each. They
+    /// are copied concurrently.
     pub(crate) fn read_several<R>(&self, results: Vec<(&Handle, R)>, call: (&'static str, Site)) -> Result<()>
     where
         R: FnOnce(Coming<'_>) -> Result<(), DeviceError> + Send,
@@ -236,17 +241,17 @@ impl Session {
         again.into_iter().try_for_each(|(value, reader)| self.read_back(value, false, call, reader).map(drop))
     }
 
-    /// An error of pixels on their way to this rank's host. What a device meets late, the other ranks would not learn: it ends
-    /// them.
+    /// An error of pixels on their way to this rank's host. The other ranks would not learn of a
+    /// late error of the device: it ends them.
     fn unread(&self, state: &mut Mutable, call: (&'static str, Site), source: DeviceError) -> Error {
         let here = matches!(source, DeviceError::OutOfMemory { .. });
         let error = self.at_host(call, source);
         if self.ranks() > 1 && !here { self.lose(state, error) } else { error }
     }
 
-    /// Evaluates values, in one evaluation, for somebody who reads their pixels once, as an encoder does: on rank 0's host,
-    /// `None` elsewhere. No copies stay with the session, bands come while kernels run, and where page-locked memory is at hand
-    /// the device writes there.
+    /// Evaluates values, in one evaluation, for a caller that reads their pixels once, such as an
+    /// encoder: on rank 0's host, `None` elsewhere. The session keeps no copies, bands arrive while
+    /// kernels run, and the device writes to page-locked memory where that is available.
     pub(crate) fn bring(
         &self,
         values: &[&Handle],
@@ -281,7 +286,8 @@ impl Session {
         Error::Device { op: format!("{op}{}", At(site)), device, source }
     }
 
-    /// An error that this rank meets in a call that all ranks make together: others, which may not meet it, are told.
+    /// An error of this rank in a collective call: other ranks, which may not meet it, are
+    /// informed.
     pub(crate) fn refused<T>(&self, error: Error) -> Result<T> {
         if self.ranks() > 1 {
             agree_on(self.comm(), &format!("a call that was refused: {error}"))?;
@@ -289,8 +295,8 @@ impl Session {
         Err(error)
     }
 
-    /// Host memory that the device reads and writes by itself, with unspecified contents; ordinary memory where there is no
-    /// such device (yet), or its driver has none.
+    /// Page-locked host memory, with unspecified contents; ordinary memory if there is no such
+    /// device (yet), or its driver has none.
     pub(crate) fn locked_room(&self, bytes: usize) -> Result<HostBuffer, DeviceError> {
         match (self.page_locked(bytes), self.engine()) {
             (Some(locked), _) => Ok(locked),
@@ -299,7 +305,7 @@ impl Session {
         }
     }
 
-    /// Host memory that the device reads and writes by itself, with unspecified contents, if it has any.
+    /// Page-locked host memory, with unspecified contents, if the device provides it.
     fn page_locked(&self, bytes: usize) -> Option<HostBuffer> {
         let engine = self.engine().filter(|engine| !engine.unified())?;
         let adopted = engine.device.page_locked(bytes).and_then(|memory| match memory {
@@ -312,18 +318,19 @@ impl Session {
         adopted.inspect_err(slow).ok().flatten()
     }
 
-    /// The session, for memory that it gives before it has chosen a device.
+    /// The session, for memory that it provides before it has chosen a device.
     pub(crate) fn undecided(&self) -> Option<Undecided> {
         self.engine().is_none().then(|| Undecided(Arc::downgrade(&self.0)))
     }
 
-    /// Device memory with a copy of pixels that the program gives, parts of `height` rows one after the other, if the device takes
-    /// them now; it notes when under a label. Of connected lanes each takes its strip, once it is known which rows that is. Empty if
-    /// they stay on the host.
+    /// Device memory with a copy of the program's pixels, parts of `height` rows each, if the
+    /// device takes them now; the device records the time under a label. Each of several connected
+    /// lanes takes its strip, once the division of rows is known. Empty if the pixels stay on the
+    /// host.
     pub(crate) fn taken(&self, parts: &[&[u8]], height: usize, label: Label) -> Result<Vec<Memory>, DeviceError> {
-        /// Bytes from which on lanes take their strips: less may be for a program that one lane takes.
+        /// Minimum bytes for lanes to take their strips: less may belong to a program for one lane.
         const MANY: usize = 64 << 20;
-        // Of several ranks each needs a part, which only a plan knows.
+        // On several ranks each needs a part, which only a plan determines.
         let Some(engine) = self.engine().filter(|e| !e.unified() && self.ranks() == 1 && self.mode() != Mode::Naive)
         else {
             return Ok(Vec::new());

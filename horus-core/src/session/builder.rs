@@ -1,4 +1,4 @@
-//! Settings of a session, and how it is opened.
+//! Settings of a session, and its opening.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::AtomicUsize;
@@ -24,14 +24,15 @@ use crate::settings::{Stencil, Steps};
 
 /// Pending operations at which the program is evaluated automatically.
 const MAX_PENDING: usize = 4096;
-/// Bytes of images kept alive by pending operations alone at which the program is evaluated automatically.
+/// Bytes of images kept alive only by pending operations at which the program is evaluated
+/// automatically.
 const MAX_PINNED: usize = 512 << 20;
 
-/// Where the device of a session comes from.
+/// Origin of a session's device.
 pub(super) enum Origin {
-    /// They are given: one, or several lanes.
+    /// Given devices: one, or several lanes.
     Devices(Vec<Arc<dyn Device>>),
-    /// It is chosen at the first evaluation; images stay in host memory until then.
+    /// Chosen at the first evaluation; images stay in host memory until then.
     Later(Deferred, Arc<Pool>),
 }
 
@@ -101,34 +102,36 @@ impl SessionBuilder {
         self
     }
 
-    /// Sets how much is optimised (default: fused).
+    /// Sets the degree of optimisation (default: fused).
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
         self
     }
 
-    /// Divides rows among ranks in proportion to `weights`, one per rank (default: equally), or among the devices of this process, one
-    /// per lane (default: by what is predicted of each).
+    /// Divides rows among ranks in proportion to `weights`, one per rank (default: equally), or
+    /// among the devices of this process, one per lane (default: by the predicted speed of each).
     pub fn weights(mut self, weights: Vec<f64>) -> Self {
         self.weights = Some(weights);
         self
     }
 
-    /// Calls `observer` before each step of each evaluation. It may drop, copy and record images of the session, which takes
-    /// effect when the evaluation is over, and ask what the session has done; looking at values is [`Error::Reentry`].
+    /// Calls `observer` before each step of each evaluation. It may drop, copy and record images of
+    /// the session, which takes effect when the evaluation ends, and read the session's statistics;
+    /// reading values is [`Error::Reentry`].
     pub fn observer(mut self, observer: impl Fn(Progress<'_>) + Send + Sync + 'static) -> Self {
         self.observer = Some(Arc::new(observer));
         self
     }
 
-    /// Passes the text of each plan to `sink`, which may use the session as an observer may.
+    /// Passes the text of each plan to `sink`, which may use the session like an observer.
     pub fn explain(mut self, sink: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.explain = Some(Arc::new(sink));
         self
     }
 
-    /// Also passes the text of the recorded graph, of the graph after each pass of optimizing, and of what there is of the plan
-    /// after each pass of planning, to the sink of [`SessionBuilder::explain`].
+    /// Also passes the text of the recorded graph, of the graph after each optimisation pass, and
+    /// of the draft of the plan after each planning pass, to the sink of
+    /// [`SessionBuilder::explain`].
     pub fn explain_passes(mut self, on: bool) -> Self {
         self.explain_passes = on;
         self
@@ -140,23 +143,25 @@ impl SessionBuilder {
         self
     }
 
-    /// Records when each step ran; see [`Session::trace_json`].
+    /// Records the time of each step; see [`Session::trace_json`].
     pub fn trace(mut self, on: bool) -> Self {
         self.trace = on;
         self
     }
 
-    /// Asks the device when it copies and computes, by its own clock; see [`Session::measured`]. On a GPU this takes some
-    /// microseconds for each launch and copy. A [`trace`](SessionBuilder::trace) does it, too.
+    /// Records the times of the device's copies and kernels, by its own clock; see
+    /// [`Session::measured`]. On a GPU this takes some microseconds for each launch and copy. A
+    /// [`trace`](SessionBuilder::trace) includes it.
     pub fn measure(mut self, on: bool) -> Self {
         self.measure = on;
         self
     }
 
-    /// Limits the bytes of host memory that images may take: all images on a device that computes on host memory, else
-    /// the host's copies, and what decoders and encoders take beside them (default: 80 % of what is free when
-    /// the first session of a device is opened). A program that needs more is computed region by region, or it is an error before anything
-    /// is read or computed, which says how much would do.
+    /// Limits the bytes of host memory for images: all images on a device that computes on host
+    /// memory, otherwise the host's copies, and the memory of decoders and encoders besides
+    /// (default: 80 % of the memory that is free when the first session of a device is opened). A
+    /// program that needs more is computed region by region, or fails before anything is read or
+    /// computed, with an error that names the required limit.
     pub fn host_memory(mut self, bytes: usize) -> Self {
         self.host_memory = bytes;
         self
@@ -170,36 +175,38 @@ impl SessionBuilder {
         self
     }
 
-    /// How images get to a device with memory of its own and back (default: as is predicted to be fastest; ranks that request
-    /// different things get that). Results do not depend on it.
+    /// Sets the transfer of images to and from a device with its own memory (default: the strategy
+    /// predicted to be fastest; also if ranks request different ones). Results do not depend on it.
     pub fn transfer(mut self, transfer: Transfer) -> Self {
         self.transfer = transfer;
         self
     }
 
-    /// What becomes of a computed image that filters of one kernel alone read (default: what is predicted to be fastest). Results
-    /// are the same in any case. If ranks request different things, all choose.
+    /// Sets the storage of computed images that only filters of one kernel read (default: the
+    /// choice predicted to be fastest). Results do not depend on it. If ranks request different
+    /// choices, the default applies.
     pub fn stencil(mut self, stencil: Stencil) -> Self {
         self.stencil = stencil;
         self
     }
 
-    /// How many steps of a loop one launch makes, where a step is one kernel over its own result (default: as is predicted to be fastest;
-    /// ranks that request different things get that). Results do not depend on it.
+    /// Sets the number of steps of a loop per launch, where a step is one kernel over its own
+    /// result (default: the number predicted to be fastest; also if ranks request different ones).
+    /// Results do not depend on it.
     pub fn steps_per_launch(mut self, steps: Steps) -> Self {
         self.steps = steps;
         self
     }
 
-    /// Evaluates automatically once so many operations are pending, or so many bytes of images are alive only because
-    /// pending operations read them.
+    /// Evaluates automatically once this many operations are pending, or this many bytes of images
+    /// are alive only because pending operations read them.
     pub fn flush_limits(mut self, operations: usize, bytes: usize) -> Self {
         (self.max_pending, self.max_pinned) = (operations.max(1), bytes);
         self
     }
 
-    /// Has every program take all devices of this process (default: those for which it is predicted to take less time on the first
-    /// alone run there). Results do not depend on it.
+    /// Runs every program on all devices of this process (default: only programs predicted to take
+    /// less time than on the first alone). Results do not depend on it.
     pub fn all_lanes(mut self, on: bool) -> Self {
         self.all_lanes = on;
         self
@@ -208,9 +215,9 @@ impl SessionBuilder {
     /// Opens the session. Collective: all ranks open one together, and their devices are connected.
     ///
     /// # Errors
-    /// [`Error::Config`] if there is not one weight per rank, or [`Partition::weighted`] refuses them;
-    /// [`Error::Communication`] when another rank failed, went away or is about to do something else; [`Error::Device`]
-    /// when devices had to be connected (`HORUS_FABRIC=nccl`) and could not be.
+    /// [`Error::Config`] if there is not one weight per rank, or [`Partition::weighted`] refuses
+    /// them; [`Error::Communication`] if another rank failed, left or makes another call;
+    /// [`Error::Device`] if devices must be connected (`HORUS_FABRIC=nccl`) and cannot be.
     pub fn build(self) -> Result<Session> {
         let ranks = self.comm.size();
         let lanes = if let Origin::Devices(devices) = &self.from { devices.len() } else { 1 };
@@ -229,7 +236,7 @@ impl SessionBuilder {
             if let Some(turns) = self.comm.turns() {
                 turns.wait();
             }
-            // Before anything else is exchanged: another rank may be about to do something else, such as exiting.
+            // Before any other exchange: another rank may be making another call, or exiting.
             guarded(&*self.comm, "opening a session", || agree_on(&*self.comm, "opening a session"))?;
         }
         let overlap = agreed_overlap(&*self.comm, self.overlap)?;
@@ -316,13 +323,13 @@ impl SessionBuilder {
     }
 }
 
-/// Whether all ranks request overlap: ranks must make the same plan.
+/// Returns `true` if all ranks request overlap: ranks must make the same plan.
 fn agreed_overlap(comm: &dyn Communicator, mine: bool) -> Result<bool> {
     let all = comm.gather(u64::from(mine)).map_err(|e| e.during(comm.rank(), "opening a session"))?;
     Ok(all.into_iter().all(|wanted| wanted == 1))
 }
 
-/// What all ranks request, if that is the same.
+/// The common request of all ranks, else the default.
 fn agreed_transfer(comm: &dyn Communicator, mine: Transfer) -> Result<Transfer> {
     let word = match mine {
         Transfer::Auto => 0,
@@ -335,13 +342,13 @@ fn agreed_transfer(comm: &dyn Communicator, mine: Transfer) -> Result<Transfer> 
     Ok(if all.iter().all(|other| *other == word) { mine } else { Transfer::Auto })
 }
 
-/// What all ranks request, if that is the same.
+/// The common request of all ranks, else the default.
 fn agreed_stencil(comm: &dyn Communicator, mine: Stencil) -> Result<Stencil> {
     let all = comm.gather(mine as u64).map_err(|e| e.during(comm.rank(), "opening a session"))?;
     Ok(if all.iter().all(|other| *other == mine as u64) { mine } else { Stencil::Auto })
 }
 
-/// What all ranks request, if that is the same.
+/// The common request of all ranks, else the default.
 fn agreed_steps(comm: &dyn Communicator, mine: Steps) -> Result<Steps> {
     let word = match mine {
         Steps::Auto => 0,

@@ -29,13 +29,13 @@ impl Canceller {
         self.0.cancelled.store(false, Ordering::Relaxed);
     }
 
-    /// Whether evaluations are cancelled.
+    /// Returns `true` if evaluations are cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.check().is_err()
     }
 
-    /// Sets a deadline: evaluations that are running at this time, or start later, end with [`Error::Cancelled`].
-    /// `None` removes it.
+    /// Sets a deadline: evaluations that run at this time, or start later, end with
+    /// [`Error::Cancelled`]. `None` removes it.
     pub fn set_deadline(&self, deadline: Option<Instant>) {
         *self.0.deadline.lock().unwrap_or_else(PoisonError::into_inner) = deadline;
     }

@@ -1,4 +1,4 @@
-//! Plans are carried out: on the device of this rank, or on several.
+//! Execution of plans, on the device of this rank or on several.
 
 use std::time::{Duration, Instant};
 
@@ -13,8 +13,9 @@ use crate::execute::{Context, Failed, Outcome, Stored, execute, prepare};
 use crate::plan::Plan;
 
 impl Session {
-    /// Runs a plan, whose kernels were made before unless it is new, and says when copies begin of what it sends. Takes the images
-    /// that it reads out of the session; what is left of them comes back either way.
+    /// Runs a plan, whose kernels are built already unless it is new; `sending` sets the start of
+    /// copies of sent results. Takes its source images out of the session; the remaining images are
+    /// returned in any case.
     pub(super) fn carry_out(
         &self,
         state: &mut Mutable,

@@ -1,12 +1,14 @@
-//! The device of a session: one that it is opened on, or one that is chosen at the first evaluation.
+//! The device of a session: one that it is opened on, or one that is chosen at the first
+//! evaluation.
 //!
-//! A session has an *engine* (`session/engine.rs`): a device, connected to those of the other ranks. `Session::on`
-//! is given one. The facade defers it: `Session::deferred` has a `Chooser`, which is asked at the first evaluation,
-//! with the `Work` of the program, by all ranks together. Until then images that are given stay in host memory,
-//! where a CPU adopts them and a GPU finds them. `src/devices.rs` predicts both times from a few measured rates;
-//! rank 0's prediction holds for all, and a rank whose GPU cannot be used computes on its CPU. A GPU that is
-//! requested by name is opened on a thread of its own from the start; `auto` starts early where the program has
-//! said that it does much for each pixel (`Builder::steps_per_pixel`), when it is about to read its first file.
+//! A session has an *engine* (`session/engine.rs`): a device, connected to those of the other
+//! ranks. `Session::on` takes one. The facade defers it: `Session::deferred` takes a `Chooser`,
+//! which is called at the first evaluation, with the `Work` of the program, by all ranks together.
+//! Until then given images stay in host memory, where a CPU adopts them and a GPU finds them.
+//! `src/devices.rs` predicts both times from a few measured rates; rank 0's prediction holds for
+//! all, and a rank whose GPU cannot be used computes on its CPU. A GPU that is requested by name is
+//! opened on its own thread from the start; `auto` starts early for a program with much work per
+//! pixel (`Builder::steps_per_pixel`), when it is about to read its first file.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -28,7 +30,7 @@ use crate::plan::partition::Partition;
 use crate::plan::state::Residency;
 use crate::plan::work::Work;
 
-/// Chooses a device for a session once it is known what has to be computed.
+/// Chooses a device for a session once its first program is known.
 pub trait Chooser: Send + Sync {
     /// Returns the device for a program that does `work`; it is kept for later programs. Collective among the ranks of
     /// `comm`: all get a device or none does.
@@ -37,27 +39,27 @@ pub trait Chooser: Send + Sync {
     /// If there is no device of the requested kind.
     fn choose(&self, work: &Work, comm: &dyn Communicator) -> Result<Arc<dyn Device>>;
 
-    /// Called when a file of so many bytes is about to be read: a device that takes long to start may start now.
+    /// Called before a file of this size is read: a device that takes long to start may start now.
     fn expect(&self, _bytes: u64) {}
 }
 
 /// A device that a session computes on.
 pub(super) struct Engine {
-    /// The device, of several lanes the first.
+    /// The device; the first of several lanes.
     pub(super) device: Arc<dyn Device>,
     /// The devices of the other lanes.
     others: Vec<Arc<dyn Device>>,
-    /// How rows are divided among lanes, once there are several and something was to be computed.
+    /// Division of rows among lanes, set at the first evaluation on several lanes.
     lanes: OnceLock<Partition>,
-    /// Whether the devices of the ranks exchange memory peer to peer, not through the host.
+    /// The devices of the ranks exchange memory peer to peer, not through the host.
     direct: AtomicBool,
-    /// Whether lanes have given up their connections, after a failure.
+    /// Lanes have given up their connections, after a failure.
     broken: AtomicBool,
-    /// Bytes of device memory that plans count on.
+    /// Bytes of device memory available to plans.
     pub(super) capacity: Option<usize>,
     /// The machines of all ranks.
     pub(super) machine: Arc<Machine>,
-    /// The machine of the first lane by itself.
+    /// The machine of the first lane only.
     pub(super) alone: Arc<Machine>,
 }
 
@@ -74,13 +76,13 @@ impl Engine {
         Ok(Engine { device, others, lanes, direct, broken, capacity, machine, alone })
     }
 
-    /// Connects the devices of this process, of which there is one at least.
+    /// Connects the devices of this process, at least one.
     pub(super) fn over(mut devices: Vec<Arc<dyn Device>>) -> Result<Engine> {
         if devices.is_empty() {
             return Err(Error::Config("a session needs a device".into()));
         }
         if devices.iter().any(|device| device.memory() == MemoryKind::Separate) {
-            // One plan is for all: those that compute on the host's memory have a part of it to themselves.
+            // One plan serves all: devices on the host's memory have a part of it to themselves.
             devices = devices.into_iter().map(Apart::from_unified).collect();
         }
         let direct = meet_all(&devices)?;
@@ -102,7 +104,7 @@ impl Engine {
         std::iter::once(&self.device).chain(&self.others)
     }
 
-    /// The name of the device with least memory.
+    /// The name of the device with the least memory.
     pub(super) fn smallest(&self) -> String {
         let rooms = self.devices().map(|device| device.capacity().unwrap_or(usize::MAX)).enumerate();
         let lane = rooms.min_by_key(|(_, room)| *room).map_or(0, |(lane, _)| lane);
@@ -110,28 +112,31 @@ impl Engine {
         if self.lanes() > 1 { super::lanes::named(&name, lane, self.lanes()) } else { name }
     }
 
-    /// How many lanes there are.
+    /// Number of lanes.
     pub(super) fn lanes(&self) -> usize {
         1 + self.others.len()
     }
 
-    /// How rows are divided among lanes, if they are.
+    /// Division of rows among lanes, if it is set.
     pub(super) fn divided(&self) -> Option<&Partition> {
         self.lanes.get()
     }
 
-    /// How rows had better be divided among lanes: in proportion to what each is predicted to do of this work in a second.
+    /// The best division of rows among lanes: in proportion to the predicted speed of each for this
+    /// work.
     pub(super) fn shares(&self, work: &Work) -> Partition {
         let speeds: Vec<f64> = (0..self.lanes()).map(|lane| 1.0 / work.seconds(self.machine.of(lane), 1)).collect();
         Partition::weighted(&speeds).unwrap_or_else(|_| Partition::equal(self.lanes()))
     }
 
-    /// Whether the devices of the ranks exchange memory peer to peer, not through the host.
+    /// Returns `true` if the devices of the ranks exchange memory peer to peer, not through the
+    /// host.
     pub(super) fn direct(&self) -> bool {
         self.direct.load(Ordering::Relaxed)
     }
 
-    /// Whether the only lane's device has room, on each rank, for these images and those of a plan, which are so many bytes on rank 0.
+    /// Returns `true` if the single lane's device can hold, on each rank, these images and those of
+    /// a plan, which take `bytes` bytes on rank 0.
     pub(super) fn has_room_beside(&self, others: &[Other], bytes: usize) -> bool {
         let taken: usize = others.iter().map(Other::bytes).sum();
         // Twice: strips of other ranks may be larger.
@@ -139,7 +144,8 @@ impl Engine {
             && self.capacity.is_none_or(|capacity| bytes.saturating_mul(2).saturating_add(taken) <= capacity)
     }
 
-    /// Gives up the connections of lanes, after a failure of one: the others do not wait for it for ever.
+    /// Gives up the connections of lanes after a failure of one, so that the others do not wait for
+    /// it forever.
     pub(super) fn disconnect(&self) {
         if self.direct() {
             self.broken.store(true, Ordering::Relaxed);
@@ -147,8 +153,8 @@ impl Engine {
         }
     }
 
-    /// Connects lanes again that have given up their connections; returns whether they are connected no longer, so that plans
-    /// must be made anew.
+    /// Reconnects lanes that have given up their connections; returns `true` if they are no longer
+    /// connected, so that plans must be remade.
     pub(super) fn mended(&self) -> Result<bool> {
         if !self.broken.load(Ordering::Relaxed) {
             return Ok(false);
@@ -160,12 +166,12 @@ impl Engine {
         Ok(!direct)
     }
 
-    /// How rows are divided among lanes.
+    /// Division of rows among lanes.
     pub(super) fn partition(&self) -> &Partition {
         self.lanes.get_or_init(|| Partition::equal(self.lanes()))
     }
 
-    /// Divides rows among lanes, if that has not been done.
+    /// Divides rows among lanes, unless they are divided already.
     pub(super) fn divide(&self, partition: impl FnOnce() -> Partition) -> &Partition {
         self.lanes.get_or_init(partition)
     }
@@ -175,16 +181,16 @@ impl Engine {
     }
 }
 
-/// Where a session gets its device from.
+/// Origin of a deferred device.
 #[derive(Clone)]
 pub(super) struct Deferred {
     pub(super) chooser: Arc<dyn Chooser>,
-    /// For what is to be done before there is a device.
+    /// For work before there is a device.
     pub(super) workers: Arc<Workers>,
 }
 
 impl Session {
-    /// The engine, chosen for `graph` if there is none yet.
+    /// The engine, chosen for `graph` unless chosen before.
     pub(super) fn settled(&self, state: &mut Mutable, graph: &Graph<Op>) -> Result<&Engine> {
         let Inner { engine, deferred, comm, pictures, .. } = &**self.0;
         if let Some(engine) = engine.get() {
@@ -200,7 +206,7 @@ impl Session {
         let chosen = Engine::new(device, &**comm)?;
         if chosen.unified() {
             state.unified = true;
-            // Images that were given have waited in host memory, where they can stay.
+            // Given images have waited in host memory, where they can stay.
             for image in state.images.values_mut() {
                 image.device = image.host.take().map(Memory::Host);
                 image.state.residency = Residency::Both;
@@ -249,12 +255,13 @@ impl Session {
         Ok(())
     }
 
-    /// Hints that the next program will run for so many pictures: a device that takes long to start may pay off.
+    /// Hints that the next program will run for this many pictures: a device that takes long to
+    /// start may pay off.
     pub(crate) fn expect_pictures(&self, pictures: usize) {
         self.0.pictures.store(pictures.max(1), Ordering::Relaxed);
     }
 
-    /// Hints that a file of so many bytes is about to be read.
+    /// Hints that a file of this size is about to be read.
     pub(crate) fn expect_file(&self, bytes: u64) {
         if let (None, Some(deferred)) = (self.engine(), &self.0.deferred) {
             deferred.chooser.expect(bytes);
@@ -271,7 +278,8 @@ pub(super) fn agreed_capacity(comm: &dyn Communicator, mine: Option<usize>) -> R
     Ok(least.map(|bytes| bytes as usize))
 }
 
-/// Connects the devices of all lanes; returns whether that worked. The first error, if there are some, is why others have one.
+/// Connects the devices of all lanes; returns `true` on success. The first error, if any, is the
+/// cause of the others.
 fn meet_all(devices: &[Arc<dyn Device>]) -> Result<bool> {
     let comms = ThreadComm::group(devices.len());
     let first: Mutex<Option<Error>> = Mutex::default();
@@ -296,7 +304,7 @@ fn meet_all(devices: &[Arc<dyn Device>]) -> Result<bool> {
     }
 }
 
-/// Connects the devices of all ranks; returns whether that worked.
+/// Connects the devices of all ranks; returns `true` on success.
 fn meet(device: &dyn Device, comm: &dyn Communicator) -> Result<bool> {
     if comm.size() == 1 {
         return Ok(false);
@@ -310,9 +318,9 @@ fn meet(device: &dyn Device, comm: &dyn Communicator) -> Result<bool> {
     })
 }
 
-/// Host memory for a session on `device`, of which at most `most` bytes may be taken.
+/// Host memory for a session on `device`, of at most `most` bytes.
 pub(super) fn host_pool(device: &dyn Device, most: usize) -> Arc<Pool> {
-    /// Freed host memory kept for reuse.
+    /// Freed host memory kept for reuse, in bytes.
     const KEPT: usize = 1 << 30;
     match device.host_pool() {
         Some(pool) => {

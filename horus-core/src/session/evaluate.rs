@@ -20,7 +20,7 @@ use crate::record::{Extract, RecordId};
 use crate::region::spared;
 
 impl Session {
-    /// Evaluates `targets`; the pixels of those that are wanted on this rank's host.
+    /// Evaluates `targets`; returns the pixels of those wanted on this rank's host.
     pub(super) fn run(
         &self,
         state: &mut Mutable,
@@ -31,7 +31,7 @@ impl Session {
         self.guard(state, |state| self.try_run(state, targets, wants, sending))
     }
 
-    /// Evaluates, unless the session is lost; it is if that fails and other ranks may have gone on.
+    /// Evaluates, unless the session is lost; a failure loses it if other ranks may have gone on.
     pub(super) fn guard<R>(
         &self,
         state: &mut Mutable,
@@ -42,20 +42,20 @@ impl Session {
         }
         self.wait_for_other_sessions();
         let comm = &*self.0.comm;
-        // Stays if the evaluation panics, half of the images in its hands.
+        // Stays if the evaluation panics, with part of the images taken out.
         state.lost = Some("an evaluation panicked".into());
         let result = guarded(comm, "an evaluation", || evaluate(state));
         state.lost = None;
         self.publish(state);
         result.map_err(|failure| match failure {
-            // Everything is as it was, on all ranks alike: they made the same plan.
+            // Everything is unchanged, on all ranks alike: they made the same plan.
             Unevaluated::Foreseen(error) => error,
             Unevaluated::Met(error) if comm.size() == 1 => error,
             Unevaluated::Met(error) => self.lose(state, error),
         })
     }
 
-    /// Ends the session, and all other ranks, which may have gone on: the error that says why.
+    /// Ends the session, and all other ranks, which may have gone on; returns the error.
     pub(super) fn lose(&self, state: &mut Mutable, error: Error) -> Error {
         state.lost = Some(error.to_string());
         state.images.clear();
@@ -116,7 +116,7 @@ impl Session {
                 state.given.retain(|v, _| state.images.contains_key(v) || state.later.contains_key(v));
                 let of_targets = plan.graph.roots[..targets.len()].to_vec();
                 state.plans.put(request, plan);
-                // On several ranks, what fails here must be met within the evaluation.
+                // On several ranks, late failures must surface within the evaluation.
                 let lands = self.ranks() > 1 && sending == Sending::AtOnce;
                 let delivered = if lands { self.landed(state, delivered)? } else { delivered };
                 Ok(Results { of_targets, delivered })
@@ -130,7 +130,8 @@ impl Session {
         }
     }
 
-    /// The plan for a request, what it was made for, and whether it is new: unless it is known and those may be used, it is made.
+    /// The plan for a request, the request that it was made for, and a flag for a new plan; plans
+    /// are reused if allowed.
     pub(super) fn known_or_new(
         &self,
         engine: &Engine,
@@ -146,7 +147,8 @@ impl Session {
             Some(plan) => Ok((plan, false)),
             None => made(state, request).map(|plan| (plan, true)),
         };
-        // With room for all, what else is on the device is nothing to a plan, which then serves whatever that is.
+        // If everything fits, a plan does not depend on the other images on the device, and serves
+        // any of them.
         let others = std::mem::take(&mut request.others);
         if !others.is_empty() && engine.has_room_beside(&others, request.bytes()) && !self.shows_plans() {
             let (plan, new) = look(state, &request)?;
@@ -159,7 +161,7 @@ impl Session {
         Ok((request, plan, new))
     }
 
-    /// Whether somebody looks at plans, who sees how each is made.
+    /// Returns `true` if plans are inspected, with their construction.
     pub(super) fn shows_plans(&self) -> bool {
         self.0.explain.is_some() || self.0.compare_naive
     }
@@ -181,13 +183,13 @@ impl Session {
         landed.map_err(|source| Unevaluated::Met(failed(source)))
     }
 
-    /// Bytes that an evaluation may keep of values that nobody holds but recorded operations read: no more than may be
-    /// pinned without the program being evaluated for it.
+    /// Bytes that an evaluation may keep of values without handles that recorded operations read:
+    /// no more than may be pinned without triggering an evaluation.
     pub(super) fn room_to_keep(&self, state: &Mutable) -> usize {
         self.0.max_pinned.saturating_sub(state.program.pinned_bytes())
     }
 
-    /// What a plan for `graph` follows from.
+    /// Everything that determines a plan for `graph`.
     pub(super) fn request(
         &self,
         engine: &Engine,
@@ -205,7 +207,8 @@ impl Session {
         Request { graph, wants, sources, mappable: Mappable::default(), others, laid }
     }
 
-    /// The images on the device that a program with these sources does not read, if the device's memory must be watched.
+    /// The images on the device that a program with these sources does not read, if the device's
+    /// memory is limited.
     pub(super) fn others(
         &self,
         engine: &Engine,
@@ -227,18 +230,18 @@ impl Session {
     }
 }
 
-/// What an evaluation brought to this rank's host.
+/// The results of an evaluation on this rank's host.
 pub(super) struct Results {
-    /// The node that each target became; two may have become one.
+    /// The node of each target; two may be one.
     pub(super) of_targets: Vec<NodeId>,
     pub(super) delivered: HashMap<NodeId, Delivered>,
 }
 
 /// An evaluation that failed.
 pub(super) enum Unevaluated {
-    /// Before it began, on all ranks alike.
+    /// Before execution, on all ranks alike.
     Foreseen(Error),
-    /// On the way.
+    /// During execution.
     Met(Error),
 }
 
@@ -249,7 +252,7 @@ impl Unevaluated {
     }
 }
 
-/// Whether all images are there that a program reads, or can be read.
+/// Fails unless all source images of a program exist, or can be read.
 pub(super) fn all_there(state: &Mutable, graph: &Graph<Op>) -> Result<()> {
     let lost = |node: &Node<Op>| match node.op {
         Op::Source(v) => Some(Error::ImageLost { site: node.site, cause: state.gone.get(&v)?.clone() }),

@@ -1,4 +1,4 @@
-//! Memory of other libraries, as images, and images as memory of other libraries.
+//! Memory of other libraries as images, and images as memory of other libraries.
 
 use std::panic::Location;
 
@@ -15,21 +15,21 @@ use crate::plan::state::Placement;
 use crate::shape::{Shape, Window};
 
 impl Session {
-    /// Host memory of somebody else, which is read where it lies.
+    /// Host memory outside Horus, read in place.
     #[doc(hidden)]
     pub fn external(&self, pixels: External) -> HostBuffer {
         HostBuffer::external(pixels, &self.0.pool)
     }
 
-    /// The number of the GPU that the session computes on, as CUDA counts those that this process may use: `None` on the CPU, on
-    /// several devices or ranks, and as long as the device is not chosen.
+    /// CUDA's index of the session's GPU among those visible to this process: `None` on the CPU, on
+    /// several devices or ranks, and until the device is chosen.
     pub fn gpu(&self) -> Option<usize> {
         let engine = self.engine().filter(|engine| engine.lanes() == 1 && self.ranks() == 1)?;
         engine.device.ordinal()
     }
 
-    /// Chooses the device now, if that has not been done: for a session of one kind of device, whose memory is needed before the first
-    /// evaluation. Collective.
+    /// Chooses the device now, unless it is chosen already: for a session on a requested kind of
+    /// device whose memory is needed before the first evaluation. Collective.
     ///
     /// # Errors
     /// If the device cannot be opened; [`Error::Reentry`] during an evaluation on this thread.
@@ -38,7 +38,7 @@ impl Session {
         self.settled(&mut state, &Graph::default()).map(drop)
     }
 
-    /// The only device, whose memory other libraries know.
+    /// The single device, whose memory other libraries can access.
     fn known_device(&self, (op, site): (&'static str, Site)) -> Result<&dyn Device> {
         let refused = |message: String| Err(Error::parameter(op, message, site));
         if self.ranks() > 1 {
@@ -56,7 +56,8 @@ impl Session {
         }
     }
 
-    /// Creates an image of pixels in the device's memory: in place, or of a copy that is ordered now.
+    /// Creates an image from pixels in the device's memory: in place, or from a copy that is
+    /// started now.
     pub(crate) fn source_of_device(
         &self,
         shape: Shape,
@@ -86,7 +87,7 @@ impl Session {
         Ok(Handle { session: self.clone(), shape, dtype, record: Ok(id) })
     }
 
-    /// Evaluates a value and lends its pixels where they are on the device, or brings them there.
+    /// Evaluates a value and exports its pixels on the device, uploading them if necessary.
     pub(crate) fn device_array(&self, value: &Handle, call: (&'static str, Site)) -> Result<DeviceArray> {
         let id = value.look()?;
         let mut state = self.lock("evaluating")?;
@@ -116,7 +117,7 @@ impl Session {
         lend().map_err(|source| self.at_host(call, source))
     }
 
-    /// Evaluates a value; its pixels on the host, which it may share.
+    /// Evaluates a value and returns its pixels on the host, possibly shared.
     ///
     /// # Errors
     /// As [`Image::to_vec`](crate::image::Image::to_vec).

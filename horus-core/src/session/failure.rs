@@ -1,12 +1,13 @@
-//! Failed values: they carry their error to whoever looks at them.
+//! Failed values: they carry their error until a value is read.
 //!
-//! A handle (`session::Handle`) holds a record or a *failure* (`session/failure.rs`): the first error, with the
-//! user's call site, and shape and type as far as they are known. `Image::attempt` is how a method validates; what
-//! is recorded on a failure shares it, and no record is made. Filters and footprints that cannot be applied hold
-//! their error likewise. Looking at the value returns the error, `Session::evaluate` returns the first one still
-//! alive, and one that is dropped unseen is a warning. A rank that looks at a failure meets the others by `agree_on`
-//! before it returns, where they would agree on a plan: if all look at the same failure all return it, and if only
-//! some have it all are told and end. `check` alone asks no other rank.
+//! A handle (`session::Handle`) holds a record or a *failure* (`session/failure.rs`): the first
+//! error, with the user's call site, and shape and type as far as they are known. Methods validate
+//! by `Image::attempt`; operations on a failure share it, and make no record. Filters and
+//! footprints that cannot be applied hold their error likewise. Reading the value returns the
+//! error, `Session::evaluate` returns the first one still alive, and one that is dropped unread is
+//! a warning. A rank that reads a failure synchronises with the others by `agree_on` before it
+//! returns, where they would agree on a plan: if all read the same failure all return it, and if
+//! only some have it all learn of it and end. Only `check` involves no other rank.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, MutexGuard, PoisonError, Weak};
@@ -17,8 +18,8 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::Shape;
 
-/// The first error of a value, shared by everything that is computed from it. If nobody ever looked, it becomes a warning when the
-/// last of them goes, unless an earlier error was carried on instead.
+/// The first error of a value, shared by everything computed from it. If it is never read, it
+/// becomes a warning when the last of them is dropped, unless an earlier error took its place.
 #[derive(Debug)]
 pub(super) struct Failure {
     error: Error,
@@ -30,12 +31,12 @@ impl Failure {
         Failure { error, seen: AtomicBool::new(false) }
     }
 
-    /// Another error is carried on in its place.
+    /// Another error takes its place.
     pub(super) fn supersede(&self) {
         self.seen.store(true, Ordering::Relaxed);
     }
 
-    /// The error, for somebody who looks.
+    /// Reads the error.
     pub(super) fn look(&self) -> Error {
         self.seen.store(true, Ordering::Relaxed);
         self.error.clone()
@@ -66,8 +67,8 @@ impl Session {
         self.0.failures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The error of a value that is looked at, after all ranks have synchronized: they look at the same value, and if
-    /// it failed on some ranks only, all end with an error.
+    /// The error of a value that is read, after all ranks have synchronised: they read the same
+    /// value, and if it failed on some ranks only, all end with an error.
     pub(super) fn fail<T>(&self, failure: &Failure) -> Result<T> {
         let error = failure.look();
         if self.ranks() > 1 {

@@ -1,4 +1,4 @@
-//! Forecasts: what a program would take on other ranks.
+//! Forecasts: the cost of a program on other ranks.
 
 use super::evaluate::source_of;
 use super::{Handle, Session};
@@ -15,9 +15,9 @@ use crate::plan::{Mode, Plan, Want, plan};
 use crate::record::Extract;
 
 impl Session {
-    /// Plans for ranks of equal speed what brings a value to rank 0's host, and tells what they would take.
-    /// Images stand where the program left them: what it read from files on rank 0, what it gave everywhere, what was
-    /// computed in strips.
+    /// Plans the delivery of a value to rank 0's host for ranks of equal speed, and forecasts the
+    /// plan. Images are in their present places: pictures read on rank 0, images given everywhere,
+    /// results in strips.
     pub(crate) fn forecast(&self, value: &Handle, cluster: Cluster) -> Result<Forecast> {
         let Cluster { ranks, on_each_host, network } = cluster;
         let id = value.look()?;

@@ -1,4 +1,4 @@
-//! What a value takes of memory and reads of files, told without computing it.
+//! Forecasts of memory and file reads of a value, without computing it.
 
 use std::fmt;
 
@@ -12,22 +12,25 @@ use crate::ir::graph::{Graph, Op};
 use crate::record::Extract;
 use crate::region::Division;
 
-/// What a value takes of memory and reads of files; see [`Image::forecast_memory`](crate::image::Image::forecast_memory).
+/// Memory and file reads of a value; see
+/// [`Image::forecast_memory`](crate::image::Image::forecast_memory).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryForecast {
-    /// Bytes of pixels that are read of files, those that are read for several regions or passes as often.
+    /// Bytes of pixels read from files, counting repeated reads for several regions or passes.
     pub read: usize,
     /// Bytes of the result.
     pub result: usize,
-    /// Bytes of images that are in memory at a time, were it computed as a whole.
+    /// Peak of bytes of images if it were computed as a whole.
     pub whole: usize,
-    /// Bytes that images may take of the host's memory.
+    /// Bytes of host memory available for images.
     pub host: usize,
-    /// Bytes that images may take of the device's memory, if it has its own.
+    /// Bytes of the device's own memory available for images; `None` if it has none.
     pub device: Option<usize>,
-    /// Passes over what is read before the result is computed: for reductions of images that do not fit.
+    /// Passes over the sources before the result is computed: for reductions of images that do not
+    /// fit.
     pub passes: usize,
-    /// The regions that the result is computed in, one after the other; `None` if it is computed as a whole.
+    /// Division of the result into regions, computed one after the other; `None` if it is computed
+    /// as a whole.
     pub division: Option<Division>,
 }
 
@@ -49,7 +52,7 @@ impl fmt::Display for MemoryForecast {
 }
 
 impl Session {
-    /// Tells what a value takes of memory. Collective.
+    /// Forecasts the memory of a value. Collective.
     pub(crate) fn forecast_memory(&self, value: &Handle) -> Result<MemoryForecast> {
         let id = value.look()?;
         self.comm(); // after what was started: ranks communicate in one order

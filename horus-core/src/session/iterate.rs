@@ -1,14 +1,16 @@
-//! Loops: a step is recorded once, and plans of several steps in a row run one after the other, each on what the one before
-//! left. The host neither records nor plans while they run, and waits for nothing but the numbers that end them.
+//! Loops: a step is recorded once, and plans of several consecutive steps run one after the other,
+//! each on the results of the previous one. The host neither records nor plans while they run, and
+//! waits only for the numbers that end them.
 //!
-//! `Session::iterate` calls its step once, on placeholders, and takes the recorded operations as the *body*
-//! (`record/body.rs`): what the step reads beside the state is evaluated before (filters, and what was recorded
-//! earlier) or part of each step (a few pixel operations, what broadcasts). `session/iterate.rs` plans up to 16
-//! steps in a row as one program and runs that plan again and again, each time on what the one before left, whose
-//! memory it frees: nothing is recorded, optimised or planned per step. The change of a state is a reduction at the
-//! end of such a plan; on a device of its own its number travels while the next steps run, and the state that it
-//! belongs to is kept until it is read, so a loop may compute some steps too many and returns the right one. A step
-//! that looks at values (or has a loop in it) is called each time.
+//! `Session::iterate` calls its step once, on placeholders, and takes the recorded operations as
+//! the *body* (`record/body.rs`): inputs of the step other than the state are evaluated before
+//! (filters, and earlier records) or part of each step (a few pixel operations, broadcasts).
+//! `session/iterate.rs` plans up to 16 consecutive steps as one program and runs that plan
+//! repeatedly, each time on the results of the previous run, whose memory it frees: nothing is
+//! recorded, optimised or planned per step. The change of a state is a reduction at the end of such
+//! a plan; on a device with its own memory its number is downloaded while the next steps run, and
+//! its state is kept until it is read, so a loop may compute some steps too many and returns the
+//! right state. A step that reads values (or contains a loop) is called each time.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -28,30 +30,30 @@ use crate::plan::Want;
 use crate::record::{Body, RecordId};
 use crate::shape::Shape;
 
-/// Operations that are planned together.
+/// Maximum number of operations planned together.
 const PLANNED: usize = 256;
-/// Steps that are planned together.
+/// Maximum number of steps planned together.
 const UNROLLED: usize = 16;
 
-/// When a loop ends, and when somebody looks at it.
+/// The end of a loop, and the steps that are measured or watched.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ends {
-    /// The most steps.
+    /// Maximum number of steps.
     pub(crate) steps: usize,
-    /// Steps from one measurement to the next; none if nothing is measured.
+    /// Steps between measurements; `None` if nothing is measured.
     pub(crate) measured: Option<usize>,
-    /// Steps from one look at the state to the next.
+    /// Steps between calls of `watch`.
     pub(crate) watched: Option<usize>,
 }
 
 impl Ends {
-    /// The step after `done` at which something else than a step happens.
+    /// The next step after `done` that is measured, watched or the last.
     fn next(&self, done: usize) -> usize {
         let after = |every: Option<usize>| every.map_or(usize::MAX, |n| (done / n + 1).saturating_mul(n));
         self.steps.min(after(self.measured)).min(after(self.watched))
     }
 
-    /// Whether a step is measured: the last one always, if any is.
+    /// Returns `true` if a step is measured: always the last one, if any.
     fn measures(&self, step: usize) -> bool {
         self.measured.is_some_and(|n| step == self.steps || step.is_multiple_of(n))
     }
@@ -61,54 +63,54 @@ impl Ends {
     }
 }
 
-/// A loop that is recorded.
+/// A recorded loop.
 pub(crate) struct Looped<'a> {
-    /// The state that it begins with, which is let go of after the first steps.
+    /// The initial state, which is released after the first steps.
     pub(crate) initial: Vec<Handle>,
-    /// What stood for the state when a step was recorded.
+    /// The stand-ins for the state in the recorded step.
     pub(crate) stand_ins: &'a StandIns,
-    /// What the step makes of them.
+    /// The results of the step.
     pub(crate) next: &'a [&'a Handle],
-    /// What is measured of a step.
+    /// Measured values of a step.
     pub(crate) measured: &'a [&'a Handle],
-    /// Where the program asks for the loop.
+    /// The program's call.
     pub(crate) site: Site,
 }
 
 /// The outcome of a loop.
 pub(crate) enum Ended {
-    /// The state after so many steps.
+    /// The state after this many steps.
     After(usize, Vec<Handle>),
-    /// The state that it begins with: what was recorded is no longer the step, as somebody has looked into it.
+    /// The initial state: a value of the step was observed, so the recording is no longer the step.
     LookedInto(Vec<Handle>),
 }
 
-/// What a step of a loop led to, when its measurements have been read.
+/// A measured step of a loop, whose numbers are still to be read.
 struct Measuring {
     step: usize,
     state: Vec<ValueId>,
     pending: Pending,
 }
 
-/// A loop that runs.
+/// A running loop.
 struct Running<'a> {
     session: &'a Session,
     body: Body,
-    /// The state, and whether the loop made the images itself.
+    /// The state, and a flag for images made by the loop.
     now: Vec<ValueId>,
     /// The shapes and types of the state.
     kinds: Vec<(Shape, DType)>,
     own: HashSet<ValueId>,
-    /// Values that may yet be the result.
+    /// Values that may be the result.
     pinned: Vec<ValueId>,
-    /// What the program has of the state, too: not to be let go of before the next steps.
+    /// Handles of the state that the program shares: released only after the next steps.
     shared: Vec<Handle>,
-    /// Where the program asks for the loop.
+    /// The program's call.
     site: Site,
 }
 
 impl Session {
-    /// Evaluates values where they are to be found by operations that follow.
+    /// Evaluates values in place, for later operations.
     pub(crate) fn evaluate_these(&self, values: &[&Handle]) -> Result<()> {
         let mut state = self.lock("evaluating")?;
         let state = &mut *state;
@@ -129,7 +131,7 @@ impl Session {
         self.run(state, &ids, &vec![Want::Keep; ids.len()], Sending::AtOnce).map(drop)
     }
 
-    /// Refuses a loop whose state does not fit twice, as a step needs it, before anything is read.
+    /// Refuses a loop whose state does not fit twice, as a step requires, before anything is read.
     pub(crate) fn foresee_loop(&self, given: &[&Handle], site: Site) -> Result<()> {
         let (bound, used) = self.0.pool.bounds();
         let state = self.lock("evaluating")?;
@@ -151,8 +153,8 @@ impl Session {
         ids.or_else(|failure| self.fail(&failure))
     }
 
-    /// Runs a loop. `decide` is given each step that was measured and its numbers, `watch` each that is watched and the state.
-    /// The initial state is evaluated.
+    /// Runs a loop. `decide` receives each measured step and its numbers, `watch` each watched step
+    /// and the state. The initial state is evaluated.
     pub(crate) fn run_loop(
         &self,
         looped: Looped<'_>,
@@ -173,7 +175,7 @@ impl Session {
         ended
     }
 
-    /// The loop, ready to run; or the state that it begins with, if somebody has looked into the step.
+    /// The loop, ready to run; or its initial state, if the step was observed.
     fn loop_of(&self, looped: Looped<'_>) -> Result<std::result::Result<Running<'_>, Vec<Handle>>> {
         let Looped { initial: shared, stand_ins, next, measured, site } = looped;
         let initial = self.records_of(&shared.iter().collect::<Vec<_>>())?;
@@ -205,7 +207,7 @@ impl Session {
 }
 
 impl Running<'_> {
-    /// Runs until the loop ends; returns after how many steps that is.
+    /// Runs until the loop ends; returns the number of steps.
     fn all(
         &mut self,
         ends: Ends,
@@ -223,7 +225,7 @@ impl Running<'_> {
             done += steps;
             let due = done == stop && ends.measures(done);
             let pending = self.run(steps, due)?;
-            // The numbers of an earlier step have travelled meanwhile.
+            // The numbers of an earlier step have arrived meanwhile.
             if let Some(earlier) = measuring.take()
                 && let Some(steps) = self.decided(earlier, decide)?
             {
@@ -254,7 +256,7 @@ impl Running<'_> {
         Ok(done)
     }
 
-    /// Reads the numbers of a step; if they end the loop, the state is that after this step.
+    /// Reads the numbers of a step; if they end the loop, its result is the state after this step.
     fn decided(
         &mut self,
         Measuring { step, state, pending }: Measuring,
@@ -271,7 +273,7 @@ impl Running<'_> {
         Ok(end.then_some(step))
     }
 
-    /// Runs steps in a row; what is measured of the last one if `measured`.
+    /// Runs consecutive steps; `measured` selects the measured values of the last one.
     fn run(&mut self, steps: usize, measured: bool) -> Result<Pending> {
         let session = self.session;
         let mut state = session.lock("evaluating")?;
@@ -280,10 +282,10 @@ impl Running<'_> {
             return Err(e);
         }
         let graph = self.body.unrolled(&self.now, steps, measured);
-        // Evaluations between steps may have let go of what can be read again.
+        // Evaluations between steps may have released images that can be read again.
         session.read_now(state, &graph, &[])?;
         let images = self.now.len();
-        // Several ranks meet for their results.
+        // Several ranks synchronise for their results.
         let number = if session.ranks() == 1 { Want::Handed } else { Want::Everyone };
         let mut wants = vec![Want::Keep; images];
         wants.resize(graph.roots.len(), number);
@@ -346,7 +348,7 @@ impl Running<'_> {
         Ok(pending)
     }
 
-    /// Lets go of what the loop made and needs no longer.
+    /// Releases images made by the loop that are no longer needed.
     fn let_go(&mut self, state: &mut Mutable) {
         let (now, pinned) = (&self.now, &self.pinned);
         let gone: Vec<ValueId> = self.own.extract_if(|v| !now.contains(v) && !pinned.contains(v)).collect();

@@ -1,5 +1,5 @@
-//! The images of a session: what one device has of each, or what each lane has, and how they change from one number of lanes to
-//! another, by way of the host that lanes share.
+//! The images of a session: one device's part of each, or each lane's parts, and their conversion
+//! from one number of lanes to another, by way of the host that lanes share.
 
 use std::ops::{Deref, DerefMut};
 
@@ -15,7 +15,7 @@ use crate::plan::Plan;
 use crate::plan::state::{Halo, Placement, Residency, State};
 use crate::shape::Window;
 
-/// An image of a session: what each lane has of it, or what one has, whose host is that of all.
+/// An image of a session: each lane's part of it, or a single one, whose host is that of all.
 #[derive(Debug)]
 pub(super) struct Kept {
     first: Stored,
@@ -42,22 +42,22 @@ impl DerefMut for Kept {
 }
 
 impl Kept {
-    /// What each lane has, of which there is one at least.
+    /// The parts of all lanes, at least one.
     pub(super) fn of(mut lanes: Vec<Stored>) -> Option<Kept> {
         (!lanes.is_empty()).then(|| Kept { first: lanes.remove(0), others: lanes })
     }
 
-    /// What the only lane has, or the first.
+    /// The part of the first or only lane.
     pub(super) fn into_first(self) -> Stored {
         self.first
     }
 
-    /// How many lanes have parts of it.
+    /// Number of lanes that have parts of it.
     pub(super) fn lanes(&self) -> usize {
         1 + self.others.len()
     }
 
-    /// What each lane has.
+    /// The part of each lane.
     fn each(&self) -> impl Iterator<Item = &Stored> {
         std::iter::once(&self.first).chain(&self.others)
     }
@@ -83,13 +83,14 @@ fn shared(geometry: Geometry, host: &HostBuffer, lanes: usize, unified: bool) ->
     Kept::of((0..lanes).map(share).collect())
 }
 
-/// Whether the buffers of an image hold all of it.
+/// Returns `true` if the buffers of an image hold all of it.
 fn is_whole(image: &Stored) -> bool {
     image.geometry.window.covers(Window::whole(image.geometry.shape.height))
         && !matches!(image.state.placement, Placement::Strips(_))
 }
 
-/// The whole image on the host, if a lane has it there: none if only strips are, or on devices.
+/// The whole image on the host, if a lane has it there: `None` if only strips are on the host, or
+/// it is on devices.
 fn whole_on_host(lanes: &[Option<Stored>]) -> Option<(Geometry, HostBuffer)> {
     let found = lanes.iter().flatten().find(|image| {
         image.geometry.window == Window::whole(image.geometry.shape.height) && is_whole(image) && image.host().is_some()
@@ -110,7 +111,8 @@ fn read(image: &Stored, device: &dyn Device, from: usize, target: &mut [u8]) -> 
 }
 
 impl Session {
-    /// An image as a plan for so many lanes finds it: if it is spread over another number of them, it is brought to the host first.
+    /// An image in the layout of a plan for `lanes` lanes: if it is spread over another number of
+    /// them, it is brought to the host first.
     fn laid(&self, engine: &Engine, image: Kept, lanes: usize) -> Result<Kept, Box<(Error, Kept)>> {
         if image.lanes() == lanes {
             return Ok(image);
@@ -125,7 +127,7 @@ impl Session {
         }
     }
 
-    /// The whole of an image on the host.
+    /// Copies the whole image to the host.
     fn on_host(&self, engine: &Engine, image: &Kept) -> Result<(Geometry, HostBuffer), DeviceError> {
         let height = image.geometry.shape.height;
         let whole = Geometry { window: Window::whole(height), ..image.geometry };
@@ -150,7 +152,7 @@ impl Session {
         Ok((whole, host))
     }
 
-    /// All images as a plan for so many lanes finds them.
+    /// All images in the layout of a plan for `lanes` lanes.
     pub(super) fn laid_out(
         &self,
         engine: &Engine,
@@ -177,8 +179,9 @@ impl Session {
         }
     }
 
-    /// Of what each lane has after a failure, the images of which all is there. Lanes may have come to different steps: one that is
-    /// whole on some host is there for all; else it is in strips.
+    /// The complete images among the parts that lanes have after a failure. Lanes may have reached
+    /// different steps: an image that is whole on some host becomes whole for all; otherwise it is
+    /// in strips.
     pub(super) fn reconciled(
         &self,
         engine: &Engine,
@@ -196,7 +199,7 @@ impl Session {
         all
     }
 
-    /// What lanes have of an image, as one state of all.
+    /// Combines the parts of lanes into one image with one state.
     fn one_of(&self, engine: &Engine, parts: Vec<Option<Stored>>, lanes: usize) -> Option<Kept> {
         let unified = engine.unified();
         if let Some((geometry, host)) = whole_on_host(&parts) {

@@ -1,20 +1,22 @@
-//! Lanes: the devices of one process. To the planner each is a rank whose host the others share; a plan for several runs on a thread
-//! for each.
+//! Lanes: the devices of one process. To the planner each is a rank whose host the others share; a
+//! plan for several runs on a thread for each.
 //!
-//! A *lane* is a device of a process. To the planner it is a rank whose host the others share (`Hosts::Shared`,
-//! `plan/state.rs`): the same plans, steps and checks, the same exchanges between devices. What differs is the
-//! host. An image that the program gives is on every lane's host at once, as one buffer; each lane uploads its
-//! strip and the rows around it. A result that is handed over is sent by each lane, its own strip, band by band,
-//! straight into its rows of the memory that the program names (`execute/portions.rs`): nothing is scattered or
-//! gathered. The session records and plans once and runs the plan on a thread for each lane (`session/lanes.rs`),
-//! the first on the caller's, with a communicator of threads made for each evaluation. Its images are kept as the
-//! parts of all lanes, or as one whose host is that of all (`session/kept.rs`), and change from one to the other by
-//! way of the host. For each program it plans for all lanes and for the first alone, and takes what is predicted to
-//! be faster, moving what lies elsewhere included. Rows are divided by what is predicted of each device for the
-//! first program that all take. A device on the host's memory beside others gets a part of it to itself
-//! (`device/apart.rs`), so that one plan is for all. A lane that fails aborts the others and gives up their
-//! connections; of what each then has, an image that is whole on some host is there for all, and else it stays in
-//! strips; the next evaluation connects the devices again. Under `mpirun` a rank has one device.
+//! A *lane* is a device of a process. To the planner it is a rank whose host the others share
+//! (`Hosts::Shared`, `plan/state.rs`): the same plans, steps and checks, the same exchanges between
+//! devices. Only the host differs. An image given by the program is on every lane's host at once,
+//! as one buffer; each lane uploads its strip and the rows around it. Of a result that is handed
+//! over each lane sends its own strip, band by band, directly to its rows of the program's memory
+//! (`execute/portions.rs`): nothing is scattered or gathered. The session records and plans once
+//! and runs the plan on a thread for each lane (`session/lanes.rs`), the first on the caller's,
+//! with a communicator of threads made for each evaluation. Its images are kept as the parts of all
+//! lanes, or as one whose host is that of all (`session/kept.rs`), and change from one to the other
+//! by way of the host. For each program it plans for all lanes and for the first alone, and takes
+//! the plan predicted to be faster, including the moves of images that lie elsewhere. Rows are
+//! divided by the predicted speed of each device for the first program that runs on all. A device
+//! on the host's memory beside others gets a part of it to itself (`device/apart.rs`), so that one
+//! plan serves all. A lane that fails aborts the others and gives up their connections; an image
+//! that is then whole on some host is whole for all, otherwise it stays in strips; the next
+//! evaluation connects the devices again. Under `mpirun` a rank has one device.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -37,12 +39,12 @@ use crate::plan::work::Work;
 use crate::plan::{Plan, Setting};
 use crate::shape::Window;
 
-/// Seconds that it takes to have a lane begin and to wait for its end, beside what is predicted of its plan: what making and joining a
-/// thread takes, and meeting the others at each exchange. An estimate; a pixel operation on what two H200 held took .14 ms longer than on one
-/// (`benches/results/2026-11-23-lanes.md`).
+/// Seconds to start a lane and to wait for its end, besides its predicted plan: creating and
+/// joining a thread, and synchronising at each exchange. An estimate; a pixel operation on images
+/// held by two H200 took .14 ms longer than on one (`benches/results/2026-11-23-lanes.md`).
 const STARTED: f64 = 50e-6;
 
-/// An error of lane `lane` of `lanes`, which says so.
+/// An error of lane `lane` of `lanes`, with its name.
 fn of_lane(error: Error, lane: usize, lanes: usize) -> Error {
     match error {
         Error::Device { op, device, source } => Error::Device { op, device: named(&device, lane, lanes), source },
@@ -50,12 +52,12 @@ fn of_lane(error: Error, lane: usize, lanes: usize) -> Error {
     }
 }
 
-/// A device and which of the lanes it is.
+/// A device with its number among the lanes.
 pub(super) fn named(device: &str, lane: usize, lanes: usize) -> String {
     format!("{device} (lane {} of {lanes})", lane + 1)
 }
 
-/// A lane at work: if it panics, others do not wait for what it would have sent.
+/// Guard of a running lane: if it panics, others do not wait for its messages.
 struct Leaving<'a>(&'a Engine);
 
 impl Drop for Leaving<'_> {
@@ -72,14 +74,15 @@ impl Session {
         self.engine().map_or(1, Engine::lanes)
     }
 
-    /// The memory of lanes, or of the only one, with the rows of an image of `height` that each has.
+    /// The memory of all lanes, or of the only one, with each one's rows of an image of `height`
+    /// rows.
     pub(super) fn strips_of(&self, pixels: Vec<Memory>, height: usize) -> Vec<(Memory, Window)> {
         let partition = self.engine().filter(|_| pixels.len() > 1).map(Engine::partition);
         let rows = |lane| partition.map_or(Window::whole(height), |partition| partition.strip(lane, height));
         pixels.into_iter().enumerate().map(|(lane, memory)| (memory, rows(lane))).collect()
     }
 
-    /// The plan of several lanes for a request, and what to say of the choice.
+    /// The plan of several lanes for a request, and an explanation of the choice.
     pub(super) fn plan_lanes(&self, engine: &Engine, state: &mut Mutable, request: &Request) -> Result<(Plan, String)> {
         let (lanes, work) = (engine.lanes(), Work::of(&request.graph));
         let partition = engine.divided().cloned().unwrap_or_else(|| engine.shares(&work));
@@ -100,7 +103,7 @@ impl Session {
             ..self.setting(engine, Partition::equal(1))
         };
         let one = self.plan_for(engine, state, request, Setting { direct: false, ..of_one })?;
-        // What is spread otherwise is brought to the host first.
+        // An image spread otherwise is brought to the host first.
         let moved = |to: usize| -> f64 {
             let sources = request.sources.iter().zip(&request.laid);
             let elsewhere =
@@ -122,7 +125,7 @@ impl Session {
         Ok(if first { (one, format!("      {said}\n")) } else { (all, format!("{shares}      {said}\n")) })
     }
 
-    /// Runs a plan on all of its lanes at once: on this thread the first.
+    /// Runs a plan on all of its lanes concurrently, the first on this thread.
     pub(super) fn carry_out_on_lanes(
         &self,
         state: &mut Mutable,
@@ -156,7 +159,7 @@ impl Session {
                 Err(error) => Err(Failed { error, images }),
             });
             ran.map_err(|Failed { error, images }| {
-                // The first error is why all end.
+                // The first error is the cause of all.
                 let error = of_lane(error, lane, lanes);
                 let text = error.to_string();
                 failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
@@ -169,7 +172,7 @@ impl Session {
         let mut others = per_lane.split_off(1).into_iter();
         let first = per_lane.pop().unwrap_or_default();
         if new {
-            // Other lanes find what it compiled.
+            // Other lanes find its compiled kernels.
             let start = std::time::Instant::now();
             let prepared = prepare(plan, &first, &*engine.device, 0);
             trace.prepared(start);
@@ -225,7 +228,7 @@ impl Session {
         }
     }
 
-    /// What the lanes leave, as one.
+    /// Combines the outcomes of all lanes.
     fn together(&self, plan: &Plan, outcomes: Vec<Outcome>) -> Result<Outcome<Kept>, Failed<Kept>> {
         let lanes = outcomes.len();
         let mut images: Vec<Vec<Stored>> = (0..plan.graph.nodes.len()).map(|_| Vec::with_capacity(lanes)).collect();
@@ -253,7 +256,7 @@ impl Session {
     }
 }
 
-/// The names of devices, as one.
+/// Joins the names of devices.
 pub(super) fn names<'a>(devices: impl Iterator<Item = &'a Arc<dyn Device>>) -> String {
     devices.map(|device| device.name()).collect::<Vec<_>>().join(" + ")
 }

@@ -1,4 +1,4 @@
-//! Images whose pixels are read when an evaluation asks for them, and only the regions that it needs.
+//! Images whose pixels are read on demand, and only the regions that an evaluation needs.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -16,8 +16,8 @@ use crate::plan::state::Placement;
 use crate::region::{Cut, Rect, Supply, restrict};
 use crate::shape::{Region, Shape};
 
-/// Pixels that are somewhere else, such as in a file, and are read region by region when an evaluation asks for them:
-/// what [`AnyImage::from_source`](crate::io::AnyImage::from_source) takes.
+/// A source of pixels, such as a file, that is read region by region on demand, for
+/// [`AnyImage::from_source`](crate::io::AnyImage::from_source).
 pub trait RegionSource: Send + Sync {
     /// Levels, rows, columns and channels.
     fn shape(&self) -> Shape;
@@ -25,27 +25,29 @@ pub trait RegionSource: Send + Sync {
     /// The element type; truth values are bytes 0 and 1.
     fn dtype(&self) -> DType;
 
-    /// Rows and columns that are read at once, such as those of a tile: regions are made of them where that costs nothing.
+    /// Rows and columns that are read at once, such as those of a tile: regions are multiples of
+    /// them where that costs nothing.
     fn chunk(&self) -> (usize, usize);
 
-    /// Reads a region, which lies inside, of all levels and channels into memory of its size: the planes of [`Shape`], each of the
-    /// region's rows and columns, without gaps. On any thread, several at a time; `workers` may help.
+    /// Reads a region, which lies inside, of all levels and channels into memory of its size: the
+    /// planes of [`Shape`], each of the region's rows and columns, without gaps. On any thread,
+    /// several at a time; `workers` may help.
     ///
     /// # Errors
-    /// Why it cannot be read, without the path.
+    /// The cause, without the path.
     fn fill(&self, region: Region, to: &mut [u8], workers: &Workers) -> Result<(), String>;
 
-    /// What was read so far.
+    /// Pixels read so far.
     fn counted(&self) -> PixelsRead;
 }
 
-/// Pixels that were read, on the rank that has them.
+/// Pixels read on the rank that has them.
 pub(super) struct Fetched {
     pixels: Option<HostBuffer>,
     read: PixelsRead,
 }
 
-/// An image that has not been read.
+/// An image that has not been read yet.
 #[derive(Clone)]
 pub(crate) struct Later {
     pub(crate) shape: Shape,
@@ -54,11 +56,11 @@ pub(crate) struct Later {
     pub(crate) chunk: (usize, usize),
     /// The file, for messages.
     pub(crate) path: Arc<Path>,
-    /// Where the pixels are, on rank 0.
+    /// The source of the pixels, on rank 0.
     pub(crate) stock: Option<Arc<dyn RegionSource>>,
 }
 
-/// What a program of regions reads beside the images that are there.
+/// An input of a regional program that is not in memory.
 #[derive(Clone)]
 pub(super) struct Part {
     pub(super) value: ValueId,
@@ -69,20 +71,20 @@ pub(super) struct Part {
 
 #[derive(Clone)]
 enum From {
-    /// A region of an image that has not been read, and the name of that.
+    /// A region of an image that has not been read, and the image's name.
     Later(Later, ValueId, Rect),
     /// A number, as an image of one pixel.
     Number(i32),
 }
 
-/// Pixels that could not be read, and why.
+/// Pixels that could not be read, and the cause.
 pub(super) struct Unread {
     path: String,
     cause: String,
 }
 
 impl Unread {
-    /// Between the path and the cause, on their way to other ranks.
+    /// Separates the path and the cause in messages to other ranks.
     const APART: char = '\0';
 
     fn to_bytes(&self) -> Vec<u8> {
@@ -106,7 +108,7 @@ impl Part {
         self.shape.len().saturating_mul(self.dtype.size())
     }
 
-    /// Its pixels, on the rank that has them. On any thread.
+    /// Reads its pixels, on the rank that has them. On any thread.
     pub(super) fn read(&self, session: &Session) -> Result<Fetched, Unread> {
         let nothing = PixelsRead::default();
         let (later, region) = match &self.from {
@@ -124,7 +126,7 @@ impl Part {
         Ok(Fetched { pixels: Some(room), read })
     }
 
-    /// The image of which it is all.
+    /// The image, if the part is all of it.
     fn whole(&self) -> Option<ValueId> {
         match &self.from {
             From::Later(later, of, region) if *region == Rect::whole(later.shape) => Some(*of),
@@ -133,10 +135,10 @@ impl Part {
     }
 }
 
-/// Gives regions of images that have not been read names of their own.
+/// Gives names to regions of images that have not been read.
 pub(super) struct Parts<'a> {
     pub(super) state: &'a Mutable,
-    /// Whether coordinates are numbers that the program reads, so that it is the same for all regions.
+    /// Coordinates are numbers that the program reads, so that it is the same for all regions.
     pub(super) numbers: bool,
     pub(super) parts: Vec<Part>,
     known: HashMap<(ValueId, Rect), ValueId>,
@@ -169,20 +171,20 @@ impl Supply for Parts<'_> {
     }
 }
 
-/// The images that a program reads and that can be read again: they may be in memory or not.
+/// The source images of a program that can be read again, in memory or not.
 pub(super) fn unread<'a>(state: &'a Mutable, graph: &'a Graph<Op>) -> impl Iterator<Item = (ValueId, &'a Later)> {
     let of = |op: &Op| if let Op::Source(v) = op { Some(*v) } else { None };
     graph.nodes.iter().filter_map(move |n| of(&n.op)).filter_map(|v| Some((v, state.later.get(&v)?)))
 }
 
-/// Lets go of all images that can be read again.
+/// Releases all images that can be read again.
 pub(super) fn let_go(state: &mut Mutable) {
     let Mutable { images, later, .. } = state;
     images.retain(|v, _| !later.contains_key(v));
 }
 
 impl Session {
-    /// An image whose pixels rank 0 reads when they are needed; on other ranks there is nothing to read from.
+    /// An image whose pixels rank 0 reads on demand; other ranks have no source.
     pub(crate) fn source_later(&self, later: Later, site: Site) -> Handle {
         let Later { shape, dtype, .. } = later;
         let id = self.0.numbers.record();
@@ -195,9 +197,10 @@ impl Session {
         Handle { session: self.clone(), shape, dtype, record: Ok(id) }
     }
 
-    /// A program whose sources are all there: what it needs of images that have not been read is read now, by regions where it
-    /// needs no more, or where more does not fit; `exceeds` says whether all of it, and what it keeps, did not. Returns the values that are
-    /// there for this program alone, too.
+    /// A program whose sources are all in memory: the needed parts of images that have not been
+    /// read are read now, by regions if it needs no more, or if more does not fit; `exceeds` is set
+    /// if the whole, with the values it keeps, did not fit. Also returns the values that exist only
+    /// for this program.
     pub(super) fn supplied(
         &self,
         state: &mut Mutable,
@@ -216,7 +219,7 @@ impl Session {
         }
     }
 
-    /// As [`Session::supplied`]; `own` gets the values, also those that are there when it fails.
+    /// As [`Session::supplied`]; `own` receives the values, even on failure.
     fn supply(
         &self,
         state: &mut Mutable,
@@ -228,7 +231,7 @@ impl Session {
         if unread(state, &graph).next().is_none() {
             return Ok(graph);
         }
-        // It may have lost results since that were kept along the way.
+        // It may have lost results since that were kept on the way.
         if let Some(gone) = exceeds
             && let Some(limits) = self.exceeds(state, engine, &graph, gone)?
         {
@@ -248,7 +251,7 @@ impl Session {
         for (part, pixels) in parts.iter().zip(read) {
             self.give_part(state, part, pixels);
         }
-        // What was read as a whole stays, as pixels do that were given.
+        // A source that was read as a whole stays, like given pixels.
         for (name, read) in parts.iter().filter_map(|p| Some((p.whole()?, p.value))) {
             if let Some(image) = state.images.remove(&read) {
                 state.images.insert(name, image);
@@ -260,7 +263,7 @@ impl Session {
         Ok(part)
     }
 
-    /// Reads all that has not been read of what a program reads, and of these values.
+    /// Reads all unread sources of a program, and these values.
     pub(super) fn read_now(&self, state: &mut Mutable, graph: &Graph<Op>, values: &[ValueId]) -> Result<()> {
         let mut all: Vec<ValueId> = unread(state, graph).map(|(v, _)| v).collect();
         all.extend(values.iter().filter(|v| state.later.contains_key(v)));
@@ -277,7 +280,7 @@ impl Session {
         Ok(())
     }
 
-    /// Takes the pixels of a part, which rank 0 has.
+    /// Takes the pixels of a part from rank 0.
     pub(super) fn give_part(&self, state: &mut Mutable, part: &Part, fetched: Fetched) {
         state.stats.read.chunks += fetched.read.chunks;
         state.stats.read.bytes += fetched.read.bytes;
@@ -286,7 +289,7 @@ impl Session {
         state.give(part.value, part.shape, part.dtype, fetched.pixels, placement);
     }
 
-    /// What rank 0 read, if it could: all ranks learn whether.
+    /// Rank 0's read, or its error, agreed on by all ranks.
     pub(super) fn agreed_read<R>(&self, read: Result<R, Unread>) -> Result<R> {
         if self.ranks() == 1 {
             return read.map_err(Unread::error);

@@ -1,22 +1,23 @@
 //! The lock of a session's state.
 //!
-//! An evaluation holds the session's state from its beginning to its end, and calls observers and explain sinks in
-//! between. These run on the same thread and would deadlock; other threads would wait. What is dropped, copied and recorded
-//! meanwhile, on whatever thread, is put off until the state is free, and so are evaluations that are to be started: all
-//! of it in the order of the calls, in which every rank does the same. Observers that ask for anything else get an error;
-//! other threads wait.
+//! An evaluation holds the session's state from its beginning to its end, and calls observers and
+//! explain sinks in between. These run on the same thread and would deadlock; other threads would
+//! wait. Drops, copies and records meanwhile, on any thread, are deferred until the state is free,
+//! and so are evaluations to be started: all in the order of the calls, in which every rank does
+//! the same. Observers that make any other request get an error; other threads wait.
 //!
-//! An evaluation holds the session's state (`session/lock.rs`). What is dropped, copied or recorded meanwhile, on
-//! any thread, waits in one queue, and so do evaluations that `Session::start` begins (`session/start.rs`). The
-//! queue is worked off in the order of the calls, so every rank does the same as if each evaluation had run inside
-//! its call. The session's thread works it off, or a look that comes first. `Communicator::turns` says whether more
-//! than one thread of a rank may communicate; if not (an MPI library that grants less than
-//! `MPI_THREAD_SERIALIZED`), `start` evaluates inside the call. Before MPI is finalised, what sessions that nobody
-//! closed were asked to start is done. Observers may drop, copy, record and start; what they ask (`stats`, `times`)
-//! is as of the last evaluation; looking is an error (`Error::Reentry`). Who is so far ahead that the queue is full
-//! waits, and so does who lets go of the last image of a session that was started: that is done as a program in
-//! another language has said (`session/waiting.rs`), in Python without the interpreter's lock, which observers
-//! take.
+//! An evaluation holds the session's state (`session/lock.rs`). Drops, copies and records
+//! meanwhile, on any thread, wait in one queue, and so do evaluations that `Session::start` begins
+//! (`session/start.rs`). The queue is processed in the order of the calls, so every rank does the
+//! same as if each evaluation had run inside its call, by the session's thread, or by the next read
+//! of a value. `Communicator::turns` tells if more than one thread of a rank may communicate; if
+//! not (an MPI library that grants less than `MPI_THREAD_SERIALIZED`), `start` evaluates inside the
+//! call. Before MPI is finalised, the started evaluations of sessions left open are completed.
+//! Observers may drop, copy, record and start; statistics and times are as of the last evaluation;
+//! reading values is an error (`Error::Reentry`). A thread that fills the queue blocks, and so does
+//! one that drops the last image of a session with started evaluations: the wait runs as a program
+//! in another language has set (`session/waiting.rs`), in Python without the interpreter's lock,
+//! which observers take.
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -31,7 +32,7 @@ use super::waiting::waiting;
 use super::{Mutable, Session};
 use crate::error::{Error, Result};
 
-/// Changes that may be put off; who is so far ahead of an evaluation waits for it.
+/// Maximum number of deferred changes; a thread that gets this far ahead of an evaluation blocks.
 const MOST: usize = 1 << 16;
 
 /// This thread's number, from 1.
@@ -42,21 +43,21 @@ fn me() -> u64 {
 }
 
 thread_local! {
-    /// How often this thread has asked for the state of a session.
+    /// Number of times this thread has requested the state of a session.
     static ASKED: Cell<u64> = const { Cell::new(0) };
 }
 
 type Change = Box<dyn FnOnce(&Session, &mut Mutable) + Send>;
 
-/// What is put off.
+/// A deferred action.
 enum Later {
-    /// A change of the state, which has so many bytes of pixels in its hands.
+    /// A change of the state that holds this many bytes of pixels.
     Change(Change, usize),
-    /// An evaluation, for who waits for it or for the session's thread.
+    /// An evaluation, for the next waiter or for the session's thread.
     Start(Start),
 }
 
-/// What is put off, in the order in which it is to be done.
+/// Deferred actions, in order.
 #[derive(Default)]
 struct Queue {
     waiting: VecDeque<Later>,
@@ -71,7 +72,7 @@ impl Queue {
         self.waiting.push_back(later);
     }
 
-    /// What is to be done next, unless that is to start an evaluation and only `changes` are wanted.
+    /// The next action, unless it starts an evaluation and only `changes` are wanted.
     fn next(&mut self, changes: bool) -> Option<Later> {
         if changes && matches!(self.waiting.front(), Some(Later::Start(_))) {
             return None;
@@ -84,12 +85,14 @@ impl Queue {
     }
 }
 
-/// A session's state, the thread that has it, and what is to be done when it is free.
+/// A session's state, the thread that holds it, and the actions deferred until it is free.
 pub(super) struct Owned {
     state: Mutex<Mutable>,
-    /// The thread that has the state; 0 if none has. Only whether it is the asking thread matters, and that thread wrote it.
+    /// The thread that holds the state; 0 if none does. Threads only compare it with themselves,
+    /// and only they write their own number.
     owner: AtomicU64,
-    /// Locked while the state is let go of: what is put off before that is done by who has the state.
+    /// Locked while the state is released: the holder of the state processes everything deferred
+    /// before.
     later: Mutex<Queue>,
 }
 
@@ -114,11 +117,11 @@ impl Drop for Owned {
     }
 }
 
-/// The state, locked. The order of the fields is that in which they are dropped.
+/// The state, locked. Fields are dropped in this order.
 pub(super) struct Locked<'a> {
     session: &'a Session,
     state: MutexGuard<'a, Mutable>,
-    /// While the state is let go of.
+    /// Held while the state is released.
     later: Option<MutexGuard<'a, Queue>>,
     /// Dropped after the locks.
     freed: Vec<Kept>,
@@ -143,8 +146,8 @@ impl<'a> Locked<'a> {
         Locked { session, state, later: None, freed: Vec::new() }
     }
 
-    /// Does what was put off: all, or the changes before the next evaluation. Nothing more can be put off while the result
-    /// lives.
+    /// Processes deferred actions: all, or the changes before the next evaluation. Nothing more can
+    /// be deferred while the result lives.
     fn catch_up(&mut self, changes: bool) -> MutexGuard<'a, Queue> {
         let session = self.session;
         loop {
@@ -152,7 +155,8 @@ impl<'a> Locked<'a> {
             let Some(next) = later.next(changes) else { return later };
             drop(later);
             let state = &mut *self.state;
-            // A panic (of an observer) is not for the thread that happens to do this: it is told as an error.
+            // A panic (of an observer) does not belong to the thread that happens to run this: it
+            // is reported as an error.
             let done = catch_unwind(AssertUnwindSafe(|| match next {
                 Later::Change(change, _) => change(session, state),
                 Later::Start(start) => session.carry_out_start(state, start),
@@ -175,17 +179,17 @@ impl Drop for Locked<'_> {
 }
 
 impl Session {
-    /// The state, after all that was put off.
+    /// The state, after all deferred actions.
     ///
     /// # Errors
-    /// [`Error::Reentry`] if this thread has it: the session evaluates, and what is called in between asks for `what`;
+    /// [`Error::Reentry`] if this thread holds it: a callback of an evaluation requests `what`;
     /// [`Error::Forked`] in a child of the process that opened the session.
     pub(super) fn lock(&self, what: &'static str) -> Result<Locked<'_>> {
         ASKED.set(ASKED.get() + 1);
         self.lock_to_give(what)
     }
 
-    /// [`Session::lock`] for somebody who gives the session pixels and looks at nothing.
+    /// [`Session::lock`] for a caller that gives the session pixels and reads nothing.
     ///
     /// # Errors
     /// As [`Session::lock`].
@@ -200,13 +204,14 @@ impl Session {
         Ok(self.acquire())
     }
 
-    /// How often this thread has looked at values, or asked for anything else that waits for evaluations. What is evaluated beside it, or
-    /// because much is recorded, does not count: that depends on timing.
+    /// Number of times this thread has read values, or made another request that waits for
+    /// evaluations. Concurrent evaluations, and those forced by much recording, do not count: they
+    /// depend on timing.
     pub(crate) fn looks() -> u64 {
         ASKED.get()
     }
 
-    /// The state, which another thread may have, after all that was put off.
+    /// The state, which another thread may hold, after all deferred actions.
     pub(super) fn acquire(&self) -> Locked<'_> {
         let state = self.0.state.state.lock().unwrap_or_else(PoisonError::into_inner);
         let mut locked = Locked::new(self, state);
@@ -214,17 +219,17 @@ impl Session {
         locked
     }
 
-    /// Whether this thread has the state.
+    /// Returns `true` if this thread holds the state.
     pub(super) fn is_mine(&self) -> bool {
         self.0.state.owner.load(Ordering::Relaxed) == me()
     }
 
-    /// Changes the state: now, or after the evaluation that is under way.
+    /// Changes the state: now, or after the current evaluation.
     pub(super) fn change(&self, change: impl FnOnce(&Session, &mut Mutable) + Send + 'static) {
         self.change_with(0, change);
     }
 
-    /// [`Session::change`] by something that has so many bytes of pixels in its hands.
+    /// [`Session::change`] by an action that holds this many bytes of pixels.
     pub(super) fn change_with(&self, bytes: usize, change: impl FnOnce(&Session, &mut Mutable) + Send + 'static) {
         if !self.0.is_here() {
             return;

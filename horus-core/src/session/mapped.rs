@@ -1,4 +1,4 @@
-//! What launches may use in the host's memory, and whether that went well.
+//! The host memory that launches of a plan may use, and the experience with it.
 
 use super::engine::Engine;
 use super::{Mutable, Session};
@@ -8,14 +8,15 @@ use crate::plan::state::{Residency, State};
 use crate::plan::{Mappable, Mode, Transfer};
 
 impl Session {
-    /// Whether launches may use the host's memory at all. Of several ranks each needs a part of an image, which is copied.
+    /// Returns `true` if launches may use the host's memory at all. On several ranks each needs a
+    /// part of an image, which is copied.
     pub(crate) fn may_map(&self) -> bool {
         self.0.transfer.may_map() && self.ranks() == 1 && self.lanes() == 1 && self.mode() != Mode::Naive
     }
 
-    /// What the launches of a plan with these sources may use. Where that is left to predictions, which know one plan, nothing is
-    /// once an image that was used in the host's memory is read by another plan: with a copy on the device it would have gone
-    /// over the bus once.
+    /// The host memory that the launches of a plan with these sources may use. If that is left to
+    /// predictions, which know one plan, none once an image that was used in the host's memory is
+    /// read by another plan: with a copy on the device it would have crossed the bus once.
     pub(super) fn mappable(
         &self,
         engine: &Engine,
@@ -39,7 +40,8 @@ impl Session {
         let on_host = sources.iter().filter(|(_, s, _)| s.is_some_and(|s| s.residency == Residency::Host));
         let results = match &state.room {
             Some(room) => device.maps(room),
-            // Who waits now does not mind where it is computed; pages are locked for it only if that is requested.
+            // A caller that waits now does not care where it is computed; pages are locked for it
+            // only on request.
             None => !foreseen && sending == Sending::WhenLanded,
         };
         Mappable { sources: on_host.map(|(v, ..)| *v).filter(locked).collect(), results }

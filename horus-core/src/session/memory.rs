@@ -1,4 +1,4 @@
-//! What a session has of memory.
+//! Memory use of a session.
 
 use super::engine::Engine;
 use super::plans::Plans;
@@ -8,26 +8,28 @@ use crate::error::{Error, Result};
 /// Bytes of one kind of memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryInUse {
-    /// What images, results and messages take now.
+    /// Bytes of images, results and messages now.
     pub current: usize,
-    /// The most that they took at a time.
+    /// Their peak.
     pub peak: usize,
-    /// What is kept beside that, for images that come: [`Session::trim`] gives it back.
+    /// Bytes kept for later images: [`Session::trim`] releases them.
     pub kept: usize,
 }
 
-/// What a session has of memory; see [`Session::memory`].
+/// Memory use of a session; see [`Session::memory`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MemoryUse {
-    /// The host's: of a session on the CPU, that of all sessions which share its device. What the program gave or took is the program's.
+    /// Host memory; for a session on the CPU, that of all sessions that share its device. Memory of
+    /// the program does not count.
     pub host: MemoryInUse,
-    /// That of each device with memory of its own, tables of filters included; what its driver keeps for reuse is not told.
+    /// Memory of each device with its own, including tables of filters, excluding memory that its
+    /// driver keeps for reuse.
     pub devices: Vec<MemoryInUse>,
 }
 
 impl Session {
-    /// What images take of memory now, and the most that they took at a time.
+    /// Memory taken by images now, and its peak.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -51,11 +53,12 @@ impl Session {
         MemoryUse { host: MemoryInUse { current, peak, kept: pool.kept() }, devices: devices.map(device).collect() }
     }
 
-    /// Gives memory that is kept for images to come back to the system, and forgets kept plans and pixels that can be read again. Images
-    /// stay. A program that goes on takes memory anew, which costs page faults.
+    /// Returns memory kept for later images to the system, and drops cached plans and pixels that
+    /// can be read again. Images stay. A program that continues allocates anew, which costs page
+    /// faults.
     ///
     /// # Errors
-    /// [`Error::Reentry`] during an evaluation on this thread; what a device reports of earlier work.
+    /// [`Error::Reentry`] during an evaluation on this thread; errors of a device in earlier work.
     pub fn trim(&self) -> Result<()> {
         let mut state = self.lock("giving memory back")?;
         state.plans = Plans::default();

@@ -1,4 +1,4 @@
-//! Sessions: where images live, programs are recorded, and the stages are wired together.
+//! Sessions: they own images, record programs, and connect the stages.
 
 mod adopt;
 mod arrays;
@@ -92,38 +92,38 @@ pub struct Session(Arc<Held>);
 struct Inner {
     /// Set once the device is chosen.
     engine: OnceLock<Engine>,
-    /// What chooses it, if that was deferred.
+    /// Chooses the device, if that is deferred.
     deferred: Option<Deferred>,
-    /// How often the first program is expected to run.
+    /// Expected number of runs of the first program.
     pictures: AtomicUsize,
     comm: Arc<dyn Communicator>,
-    /// Whether launches overlap with halo exchanges.
+    /// Launches overlap with halo exchanges.
     overlap: bool,
-    /// How images get to the device and back.
+    /// Transfers of images to the device and back.
     transfer: crate::plan::Transfer,
-    /// How many steps of a loop a launch makes.
+    /// Number of steps of a loop per launch.
     steps: crate::settings::Steps,
-    /// What becomes of what filters read.
+    /// Storage of intermediates that filters read.
     stencil: crate::settings::Stencil,
     mode: Mode,
     partition: Partition,
-    /// Whether programs take all lanes, however little they do.
+    /// Programs run on all lanes, however small.
     all_lanes: bool,
     pool: Arc<Pool>,
     observer: Option<Observer>,
     explain: Option<Sink>,
     explain_passes: bool,
     compare_naive: bool,
-    /// Whether the device is asked when it works.
+    /// The device's times are recorded.
     measuring: bool,
     max_pending: usize,
     max_pinned: usize,
     state: Owned,
     starter: Starter,
     canceller: Canceller,
-    /// Counts records.
+    /// Numbers records.
     numbers: Numbering,
-    /// What it has done, as of the last evaluation: for those who look while another is under way.
+    /// Statistics as of the last evaluation: for readers during another one.
     done: Mutex<(Stats, Times)>,
     /// The process that opened it; see [`fork::generation`].
     process: u32,
@@ -132,8 +132,9 @@ struct Inner {
 }
 
 impl Inner {
-    /// Whether this process opened the session, and is no child of the one that did. Elsewhere its locks may be held for ever, by threads that
-    /// are not there: nothing is recorded, and it is never dropped.
+    /// Returns `true` in the process that opened the session, `false` in its forked children. There
+    /// its locks may be held forever, by threads that do not exist: nothing is recorded, and it is
+    /// never dropped.
     fn is_here(&self) -> bool {
         self.process == fork::generation()
     }
@@ -150,9 +151,10 @@ impl Session {
         SessionBuilder::new(Origin::Devices(vec![device]))
     }
 
-    /// Settings for a session on several devices of this process, its *lanes*: each computes a strip of every image, and all share the
-    /// host's memory. Rows are divided by what is predicted of each device, or by [`SessionBuilder::weights`], one per lane; a program
-    /// that is predicted to take less time on the first device alone runs there.
+    /// Settings for a session on several devices of this process, its *lanes*: each computes a
+    /// strip of every image, and all share the host's memory. Rows are divided by the predicted
+    /// speed of each device, or by [`SessionBuilder::weights`], one per lane; a program that is
+    /// predicted to take less time on the first device alone runs there.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -174,12 +176,13 @@ impl Session {
         SessionBuilder::new(Origin::Later(Deferred { chooser, workers }, pool))
     }
 
-    /// The device's name, or a text that says that none has been chosen yet.
+    /// The device's name, or a text if none has been chosen yet.
     pub fn device_name(&self) -> String {
         self.engine().map_or_else(|| "a device not yet chosen".into(), |engine| lanes::names(engine.devices()))
     }
 
-    /// The device, of several lanes the first; `None` before the first evaluation if it is chosen then.
+    /// The device, the first of several lanes; `None` before the first evaluation if it is chosen
+    /// then.
     pub fn device(&self) -> Option<&dyn Device> {
         self.engine().map(|e| &*e.device)
     }
@@ -194,7 +197,8 @@ impl Session {
         self.0.comm.size()
     }
 
-    /// Whether the devices of the ranks exchange memory peer to peer, not through the host.
+    /// Returns `true` if the devices of the ranks exchange memory peer to peer, not through the
+    /// host.
     pub fn peer_to_peer(&self) -> bool {
         self.engine().is_some_and(Engine::direct)
     }
@@ -212,9 +216,10 @@ impl Session {
         }
     }
 
-    /// Host memory for pixels of the program, with unspecified contents. It is page-locked if the
-    /// device has some to lend. Before there is a device it is ordinary memory: a program of one picture would lock pages for
-    /// one copy, which takes ten times as long as that copy through chunks that are locked already.
+    /// Host memory for pixels of the program, with unspecified contents: page-locked if the device
+    /// can lend some. Before there is a device it is pageable: a program of one picture would lock
+    /// pages for one copy, which takes ten times as long as that copy through chunks that are
+    /// locked already.
     pub(crate) fn room(&self, bytes: usize) -> std::result::Result<HostBuffer, DeviceError> {
         let Some(engine) = self.engine() else { return self.0.pool.try_allocate(bytes) };
         if engine.unified()
@@ -228,8 +233,8 @@ impl Session {
         }
     }
 
-    /// Host memory for a result that is read once, with unspecified contents. Its pages are there: nobody meets their faults
-    /// when it is written, which is to be while kernels run.
+    /// Host memory for a result that is read once, with unspecified contents. Its pages are faulted
+    /// in, so that writing it, while kernels run, causes no page faults.
     pub(crate) fn room_for_result(&self, bytes: usize) -> std::result::Result<HostBuffer, DeviceError> {
         if let Some(memory) = self.engine().and_then(|engine| engine.device.lent(bytes)) {
             return self.0.pool.try_adopt(memory, bytes);
@@ -239,7 +244,7 @@ impl Session {
         Ok(room)
     }
 
-    /// Counts memory that a decoder or an encoder takes beside pixels, while the result lives.
+    /// Counts memory of a decoder or an encoder besides pixels, for the lifetime of the result.
     pub(crate) fn reserve(&self, bytes: usize) -> std::result::Result<Reserved, DeviceError> {
         self.0.pool.reserve(bytes)
     }
@@ -257,7 +262,7 @@ impl Session {
         }
     }
 
-    /// How much is optimised.
+    /// The degree of optimisation.
     pub fn mode(&self) -> Mode {
         self.0.mode
     }
@@ -267,24 +272,26 @@ impl Session {
         self.0.done.lock().unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// How long evaluations took so far, without one in progress.
+    /// Times of evaluations so far, without one in progress.
     pub fn times(&self) -> Times {
         self.0.done.lock().unwrap_or_else(PoisonError::into_inner).1
     }
 
-    /// For how long each part of this rank's machine was busy so far, by the device's own clock, in evaluations; messages that
-    /// go through the host by the host's. To be compared with [`Stats::parts`]. Zero unless the session measures
-    /// ([`SessionBuilder::measure`]) or records a trace. Waits for the device.
+    /// Busy time of each part of this rank's machine so far, in evaluations, by the device's own
+    /// clock; for messages through the host by the host's. For comparison with [`Stats::parts`].
+    /// Zero unless the session measures ([`SessionBuilder::measure`]) or records a trace. Waits for
+    /// the device.
     ///
     /// # Errors
-    /// [`Error::Reentry`] during an evaluation on this thread; what the device reports of earlier work.
+    /// [`Error::Reentry`] during an evaluation on this thread; errors of the device in earlier
+    /// work.
     pub fn measured(&self) -> Result<Parts> {
         let mut state = self.lock("measuring")?;
         self.collect(&mut state)?;
         Ok(state.trace.measured())
     }
 
-    /// Asks the device when it worked.
+    /// Collects the device's times.
     fn collect(&self, state: &mut Mutable) -> Result<()> {
         let Mutable { trace, lane_traces, .. } = state;
         let traces = std::iter::once(trace).chain(lane_traces);
@@ -294,12 +301,13 @@ impl Session {
         collected.map_err(failed)
     }
 
-    /// When each step ran on each rank, and on rank 0 when it was predicted to: a process for each, with a row for every
-    /// [queue](crate::plan::Queue). What ran on a device is told by its own clock, and messages with their bytes. As JSON for Chrome's trace viewer or Perfetto, on rank 0; `None` on other
-    /// ranks. Collective.
+    /// The time of each step on each rank, and the prediction for rank 0: a process for each, with
+    /// a row for every [queue](crate::plan::Queue). Times on a device are those of its own clock;
+    /// messages are shown with their bytes. As JSON for Chrome's trace viewer or Perfetto, on rank
+    /// 0; `None` on other ranks. Collective.
     ///
     /// # Errors
-    /// When another rank failed or went away.
+    /// If another rank failed or left.
     pub fn trace_json(&self) -> Result<Option<String>> {
         let comm = self.comm();
         let mine = {
@@ -317,9 +325,9 @@ impl Session {
         Ok(all.map(|parts| crate::execute::trace::json(&parts)))
     }
 
-    /// Evaluates everything that is recorded and can be observed, and waits until the device is done. Looking at a
-    /// value evaluates what it needs; this is for loops that carry images from one iteration to the next and look at
-    /// nothing, and for measuring.
+    /// Evaluates all recorded values that can be observed, and waits until the device is done.
+    /// Reading a value evaluates everything that it needs; this is for loops that carry images from
+    /// one iteration to the next without reading any, and for measurements.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -334,7 +342,8 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// The first error of a failed image or value that is still alive; else the error of the evaluation.
+    /// The first error of a failed image or value that is still alive; else the error of the
+    /// evaluation.
     pub fn evaluate(&self) -> Result<()> {
         let mut state = self.lock("evaluating")?;
         let state = &mut *state;
@@ -356,12 +365,13 @@ impl Session {
         done.map_err(|source| Error::Device { op: "waiting for the device".into(), device: self.device_name(), source })
     }
 
-    /// Lets others see what has been done.
+    /// Publishes the statistics for other threads.
     fn publish(&self, state: &Mutable) {
         *self.0.done.lock().unwrap_or_else(PoisonError::into_inner) = (state.stats, state.trace.times());
     }
 
-    /// The ranks that run the program together. Waits for what was started: ranks communicate in one order.
+    /// The ranks that run the program together. Waits for started evaluations: ranks communicate in
+    /// one order.
     pub fn comm(&self) -> &dyn Communicator {
         if self.ranks() > 1 {
             self.wait_for_other_sessions();

@@ -1,9 +1,10 @@
 //! Passes over images that do not fit in memory.
 //!
-//! A reduction of the whole image needs all of it before the first region of what reads the reduction can be computed. It
-//! is a pass of its own: bands of rows, or parts of them, are reduced as they come, rows to their results, which is what the canonical
-//! order is made of; histograms and exact sums of parts add up as whole numbers do. The rest of the reduction then reads what the pass
-//! left, in memory. Results that are images are computed region by region.
+//! A reduction of the whole image must be complete before the first region of its readers can be
+//! computed. It is a pass of its own: bands of rows, or parts of them, are reduced as they are
+//! read, rows to their results, on which the canonical order is defined; histograms and exact sums
+//! of parts add up exactly, as integers. The rest of the reduction then reads the results of the
+//! pass, in memory. Results that are images are computed region by region.
 
 use super::engine::Engine;
 use super::evaluate::Unevaluated;
@@ -24,8 +25,8 @@ use crate::region::{Cut, Rect, restrict};
 use crate::shape::{Shape, Window};
 
 impl Session {
-    /// The program in which reductions of images that have not been read are values that are there: a pass for those that
-    /// do not read each other.
+    /// The program with reductions of images that have not been read replaced by computed values: a
+    /// pass for those that do not read each other.
     pub(super) fn reduced(
         &self,
         state: &mut Mutable,
@@ -50,7 +51,7 @@ impl Session {
         }
     }
 
-    /// Reduces images of one extent, part by part; the results on every rank.
+    /// Reduces images of one extent, part by part; returns the results on every rank.
     fn pass(
         &self,
         state: &mut Mutable,
@@ -116,7 +117,8 @@ impl Session {
         Ok(results)
     }
 
-    /// The program in which results that are computed from images that have not been read are there, computed by regions.
+    /// The program with results computed from images that have not been read replaced by values,
+    /// computed by regions.
     pub(super) fn assembled(
         &self,
         state: &mut Mutable,
@@ -135,7 +137,7 @@ impl Session {
             let (shape, dtype) = (graph.node(root).shape, graph.node(root).dtype.stored());
             let room = self.0.pool.try_allocate(shape.len() * dtype.size());
             let lacking = |source| self.at_host(("evaluating by regions", graph.node(root).site.site), source);
-            // Other ranks may have room, and go on.
+            // Other ranks may have enough memory, and go on.
             let mut whole = room.map_err(|e| Unevaluated::Met(lacking(e)))?;
             let mut job = |state: &Mutable, i: usize| Job::of(state, &program, division.region(i));
             let want = if self.ranks() == 1 { Want::Handed } else { Want::Everyone };
@@ -154,14 +156,14 @@ impl Session {
         Ok(graph.without_dead())
     }
 
-    /// Puts the pixels of a region where they belong in an image, by all workers.
+    /// Copies the pixels of a region to their place in an image, by all workers.
     fn place(&self, (to, whole): (&mut [u8], Shape), from: &HostBuffer, region: Rect, element: usize) {
         let pieces: Vec<Piece> = pieces(whole, region, element).into_iter().map(Piece::back).collect();
         self.workers().copy_pieces(from.bytes(), to, &pieces);
     }
 }
 
-/// Results that were put into memory: nothing fails there but a thread that panics.
+/// Results copied to memory: only a panic of a thread can fail there.
 fn done(taken: Result<(), String>) -> Result<(), Unevaluated> {
     let failed = |cause| {
         Unevaluated::Met(Error::Device {
@@ -177,7 +179,7 @@ fn same_rows(a: Shape, b: Shape) -> bool {
     (a.height, a.width) == (b.height, b.width)
 }
 
-/// The reductions of the next pass, which are of images of one extent: none, if none is left.
+/// The reductions of the next pass, over images of one extent; empty if none is left.
 pub(super) fn next_pass(state: &Mutable, graph: &Graph<Op>) -> Vec<NodeId> {
     let mut group = first_reductions(state, graph);
     let of = |n: &NodeId| graph.node(graph.node(*n).inputs[0]).shape;
@@ -186,7 +188,8 @@ pub(super) fn next_pass(state: &Mutable, graph: &Graph<Op>) -> Vec<NodeId> {
     group
 }
 
-/// What a pass reduces, as a program; the rows and columns that it is divided in, and where columns may be divided.
+/// The program of a pass; the rows and columns by which it is divided, and the places where columns
+/// may be divided.
 pub(super) fn pass_of(state: &Mutable, graph: &Graph<Op>, group: &[NodeId]) -> (Graph<Op>, (usize, usize), Divisible) {
     let bands = Graph { roots: banded(graph, group), nodes: graph.nodes.clone(), joined: Vec::new() };
     let (rows, columns) = Session::grain(state, &bands);
@@ -196,7 +199,7 @@ pub(super) fn pass_of(state: &Mutable, graph: &Graph<Op>, group: &[NodeId]) -> (
     (bands, (rows.next_multiple_of(block.flatten().max().unwrap_or(BLOCK)), columns), divisible)
 }
 
-/// What a pass reduces, divided in rows: the second image of labels, too.
+/// The inputs of a pass that are divided in rows, including the second image of labels.
 pub(super) fn banded(graph: &Graph<Op>, group: &[NodeId]) -> Vec<NodeId> {
     let mut banded: Vec<NodeId> = Vec::new();
     for n in group {
@@ -211,7 +214,7 @@ pub(super) fn banded(graph: &Graph<Op>, group: &[NodeId]) -> Vec<NodeId> {
     banded
 }
 
-/// Reductions of what has not been read that read no other such.
+/// Reductions of unread images that read no other such.
 fn first_reductions(state: &Mutable, graph: &Graph<Op>) -> Vec<NodeId> {
     let mut reads = vec![false; graph.nodes.len()];
     let mut after = vec![false; graph.nodes.len()];
@@ -231,7 +234,7 @@ fn first_reductions(state: &Mutable, graph: &Graph<Op>) -> Vec<NodeId> {
     found
 }
 
-/// Where columns may be divided for an operation that reduces.
+/// The places where columns may be divided for a reduction.
 fn divisible(op: &Op) -> Divisible {
     match op {
         Op::RowReduce(how) => how.divisible(),
@@ -241,7 +244,7 @@ fn divisible(op: &Op) -> Divisible {
     }
 }
 
-/// Joins results of rows from `first` on with those of the columns after them.
+/// Joins results of rows from `first` on with those of the following columns.
 fn join_rows(
     how: RowReduce,
     (to, whole): (&mut HostBuffer, Shape),
@@ -255,7 +258,7 @@ fn join_rows(
     });
 }
 
-/// Where the result of a reduction of band `band` goes in the whole result: its first row, if there are rows of its own; and
+/// The place of a band's result in the whole result: its first row, if it has rows of its own; and
 /// its shape.
 fn rows_of(op: &Op, whole: Shape, band: Rect) -> (Option<usize>, Shape) {
     let (start, n) = (band.rows.start.unsigned_abs(), band.rows.len());
@@ -275,7 +278,7 @@ fn rows_from(first: usize, part: Shape) -> Rect {
     Rect { rows, ..Rect::whole(part) }
 }
 
-/// Adds counts, which are whole numbers: in any order the same.
+/// Adds integer counts, in any order.
 fn add(to: &mut HostBuffer, from: &HostBuffer) {
     let from: &[f64] = from.as_slice();
     let to: &mut [f64] = bytemuck::cast_slice_mut(to.bytes_mut());

@@ -1,4 +1,4 @@
-//! Results that are looked at when they are there.
+//! Results that are read when they arrive.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -16,22 +16,22 @@ use crate::plan::Want;
 use crate::plan::state::Placement;
 use crate::record::RecordId;
 
-/// The results of an evaluation that may still be on their way to the host; see [`Session::begin_all`]. May be waited for on
-/// any thread, and dropped.
+/// The results of an evaluation that may still be in transfer to the host; see
+/// [`Session::begin_all`]. Can be awaited on any thread, and dropped.
 #[must_use]
 pub struct Pending {
-    /// The node of each value that was asked for.
+    /// The node of each requested value.
     pub(super) nodes: Vec<NodeId>,
     pub(super) delivered: HashMap<NodeId, Delivered>,
     pub(super) device: String,
 }
 
 impl Pending {
-    /// Waits for the pixels, in the order in which they were asked for: planes one after the other, row-major; `None` where
-    /// another rank has them.
+    /// Waits for the pixels, in the order of the request: planes contiguous, row-major; `None`
+    /// where another rank has them.
     ///
     /// # Errors
-    /// What the device reports of the copies, and of launches before them.
+    /// Errors of the device in the copies, and in launches before them.
     pub fn wait(self) -> Result<Vec<Option<Arc<HostBuffer>>>> {
         let Pending { nodes, delivered, device } = self;
         let land = |(n, result)| match result {
@@ -53,8 +53,8 @@ impl fmt::Debug for Pending {
 }
 
 impl Session {
-    /// Evaluates a value and brings its pixels to the host: on rank 0, or everywhere (then always `Some`). Planes one
-    /// after the other, row-major.
+    /// Evaluates a value and copies its pixels to the host: on rank 0, or everywhere (then always
+    /// `Some`). Planes are contiguous, row-major.
     pub(crate) fn fetch(&self, value: &Handle, want: Want) -> Result<Option<Arc<HostBuffer>>> {
         Ok(self.fetch_all(&[value], want)?.pop().flatten())
     }
@@ -64,18 +64,19 @@ impl Session {
         self.look_at(&mut *self.lock("evaluating")?, values, want, Sending::AtOnce)?.wait()
     }
 
-    /// [`Session::fetch_all`] that does not wait for the last copies to the host: while they travel, and while the kernels
-    /// before them run, the program goes on. On the host's memory, and on several ranks, all is there when this returns.
+    /// [`Session::fetch_all`] without waiting for the last copies to the host: while they and the
+    /// kernels before them run, the program continues. On the host's memory, and on several ranks,
+    /// all pixels are there on return.
     #[doc(hidden)]
     pub fn begin_all(&self, values: &[&Handle], want: Want) -> Result<Pending> {
-        // Several ranks meet for their results.
+        // Several ranks synchronise for their results.
         let want = if self.ranks() == 1 { Want::Handed } else { want };
         self.look_at(&mut *self.lock("evaluating")?, values, want, Sending::AtOnce)
     }
 
-    /// [`Session::begin_all`] of what was recorded on stand-ins for images, and what runs the same program on other pixels in
-    /// the place of those, unless there is more to it than those values and those images: what else the program holds, what other
-    /// ranks do, and values that somebody has looked at since.
+    /// [`Session::begin_all`] of values recorded on stand-ins for images, and a program to replay
+    /// on other pixels in place of those; `None` if it involves more than those values and images:
+    /// other values held by the program, other ranks, and values observed since.
     #[doc(hidden)]
     pub fn begin_repeatable(
         &self,

@@ -20,7 +20,7 @@ use crate::plan::verify::verify;
 use crate::plan::{Mappable, Mode, Plan, Setting, plan};
 
 impl Session {
-    /// What plans for these strips are made for.
+    /// The setting of plans for these strips.
     pub(super) fn setting(&self, engine: &Engine, partition: Partition) -> Setting {
         let (unified, direct, capacity) = (engine.unified(), engine.direct(), engine.capacity);
         let Inner { overlap, transfer, mode, .. } = **self.0;
@@ -30,14 +30,15 @@ impl Session {
         Setting { partition, hosts, unified, direct, overlap, transfer, mappable, mode, capacity, machine }
     }
 
-    /// What programs are optimised for.
+    /// The target of optimisation.
     pub(super) fn aim<'a>(&self, setting: &'a Setting) -> Aim<'a> {
         let Setting { machine, partition, direct, .. } = setting;
         let (steps, stencil) = (self.0.steps, self.0.stencil);
         Aim { machine, ranks: partition.ranks(), direct: *direct, steps, stencil, joined: true }
     }
 
-    /// The plan for a request: of several lanes for all of them, or for the first if that is predicted to be faster.
+    /// The plan for a request: for all of several lanes, or for the first if that is predicted to
+    /// be faster.
     pub(super) fn plan(&self, engine: &Engine, state: &mut Mutable, request: &Request) -> Result<Plan> {
         let (plan, said) = match engine.lanes() {
             1 => {
@@ -72,7 +73,7 @@ impl Session {
     ) -> Result<Plan> {
         let Request { graph, wants, sources, mappable, others, laid } = request;
         let setting = Setting { mappable: mappable.clone(), ..setting };
-        // As this plan finds them; what else is on devices is in its way.
+        // As found by this plan; other images on devices take memory.
         let lanes = if engine.lanes() > 1 { setting.partition.ranks() } else { 1 };
         let found = |(source, laid): (&(ValueId, Option<State>, bool), &usize)| {
             let at = source.1.map(|state| if *laid == lanes { state } else { on_host(engine.unified()) });
@@ -121,7 +122,8 @@ impl Session {
         let fuse = self.0.mode == Mode::Fused;
         let mut plan = with(fuse, true)?.or_apart(|| with(fuse, false))?;
         if fuse && !plan.fits {
-            // A fused kernel may read more images at once than the device holds; one operation reads three at most.
+            // A fused kernel may read more images at once than the device holds; one operation
+            // reads three at most.
             log::info!("fused kernels need more memory than the device has; continuing without fusion");
             plan = with(false, false)?;
         }
@@ -129,14 +131,15 @@ impl Session {
     }
 }
 
-/// An operation takes more than there is, whatever leaves the device before it.
+/// An operation exceeds the device's memory even after all evictions.
 fn too_large(engine: &Engine, node: &Node<Kernel>, bytes: usize, capacity: usize) -> Error {
     let op = format!("{} (recorded at {})", node.op.name(), node.site);
     let bound = MemoryBound::Images { bytes: capacity };
     Error::Device { op, device: engine.smallest(), source: DeviceError::OutOfMemory { bytes, used: 0, bound } }
 }
 
-/// Adds the images that this program does not read but that are on the device: the planner may have to evict them.
+/// Adds the images on the device that this program does not read: the planner may have to evict
+/// them.
 fn add_bystanders(graph: &mut Graph<Kernel>, others: &[Other]) {
     for &Other { value, shape, dtype, .. } in others {
         let site = std::panic::Location::caller().into();

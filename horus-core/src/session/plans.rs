@@ -1,12 +1,13 @@
-//! Plans made before: a program that runs again, on other images of the same kind and in the same places, is not planned
-//! again.
+//! Plan cache: a program that runs again, on other images of the same kind and in the same places,
+//! is not planned again.
 //!
-//! A session keeps its last plans (`session/plans.rs`). A program that is recorded again, in the same lines and of
-//! the same operations, over images of the same kind in the same places, runs the plan of the last time: a frame of
-//! a series is planned once. `session/replay.rs` goes further for a series whose operation does the same to each
-//! picture (`Series::recorded_once`), and for functions of arrays in Python (`jit`): the program is recorded once,
-//! and its plan runs on other pixels in the place of its inputs. A replay is refused where other images of the
-//! program are no longer where they were; then the program is recorded anew.
+//! A session keeps its last plans (`session/plans.rs`). A program that is recorded again, in the
+//! same lines and of the same operations, over images of the same kind in the same places, reuses
+//! the previous plan: a frame of a series is planned once. `session/replay.rs` goes further for a
+//! series whose operation does the same to each picture (`Series::recorded_once`), and for
+//! functions of arrays in Python (`jit`): the program is recorded once, and its plan runs on other
+//! pixels in the place of its inputs. A replay is refused where other images of the program are no
+//! longer where they were; then the program is recorded anew.
 
 use std::collections::HashMap;
 
@@ -17,23 +18,23 @@ use crate::plan::state::State;
 use crate::plan::{Mappable, Plan, Want};
 use crate::shape::Shape;
 
-/// Plans that are kept; the one used least recently goes first.
+/// Maximum number of cached plans; the least recently used is dropped first.
 const MOST: usize = 16;
 
-/// All that a plan follows from, beside the settings of its session.
+/// Everything that determines a plan, besides the settings of its session.
 #[derive(Debug)]
 pub(super) struct Request {
     /// The program as recorded.
     pub(super) graph: Graph<Op>,
-    /// What is wanted of its roots.
+    /// Deliveries of its roots.
     pub(super) wants: Vec<Want>,
-    /// The images that it reads, where they are, and whether nothing will refer to them afterwards.
+    /// Its source images, their states, and a flag for those unreferenced afterwards.
     pub(super) sources: Vec<(ValueId, Option<State>, bool)>,
-    /// What launches may use in the host's memory.
+    /// Host memory that launches may use.
     pub(super) mappable: Mappable,
-    /// The other images on the device, if its memory must be watched and may not hold all.
+    /// The other images on the device, if its memory is limited and may not hold all.
     pub(super) others: Vec<Other>,
-    /// Over how many lanes each source is spread.
+    /// Number of lanes of each source.
     pub(super) laid: Vec<usize>,
 }
 
@@ -44,24 +45,24 @@ pub(super) struct Other {
     pub(super) shape: Shape,
     pub(super) dtype: DType,
     pub(super) state: State,
-    /// Over how many lanes it is spread.
+    /// Number of its lanes.
     pub(super) laid: usize,
 }
 
 impl Other {
-    /// Bytes of all of it.
+    /// Total bytes.
     pub(super) fn bytes(&self) -> usize {
         self.shape.len() * self.dtype.size()
     }
 }
 
 impl Request {
-    /// Bytes of all images that the program speaks of.
+    /// Bytes of all images of the program.
     pub(super) fn bytes(&self) -> usize {
         self.graph.nodes.iter().map(|n| n.shape.len() * n.dtype.size()).sum()
     }
 
-    /// For each image of `known`, the one that is in its place here, if both lead to the same plan.
+    /// Maps each image of `known` to the one in its place here, if both lead to the same plan.
     fn names(&self, known: &Request) -> Option<HashMap<ValueId, ValueId>> {
         let states = |r: &Request| r.sources.iter().map(|&(_, state, gone)| (state, gone)).collect::<Vec<_>>();
         let others = |r: &Request| r.others.iter().map(|o| (o.shape, o.dtype, o.state, o.laid)).collect::<Vec<_>>();
@@ -99,12 +100,12 @@ impl Request {
     }
 }
 
-/// Plans with what they were made for, those used last at the end.
+/// Plans with their requests, the most recently used last.
 #[derive(Debug, Default)]
 pub(super) struct Plans(Vec<(Request, Plan)>);
 
 impl Plans {
-    /// The plan for a request, if one is known; it is no longer kept.
+    /// The plan for a request, if one is known; removes it.
     pub(super) fn take(&mut self, request: &Request) -> Option<Plan> {
         let found = self.0.iter().enumerate().rev().find_map(|(i, (known, _))| Some((i, request.names(known)?)));
         let (i, names) = found?;
@@ -117,7 +118,7 @@ impl Plans {
         Some(plan)
     }
 
-    /// The plan used last and what it was made for; it is no longer kept.
+    /// The last plan used and its request; removes it.
     pub(super) fn take_last(&mut self) -> Option<(Request, Plan)> {
         self.0.pop()
     }

@@ -1,4 +1,4 @@
-//! What a session tells of itself: how far an evaluation has come, and what all of them have done.
+//! Progress of an evaluation, and statistics of all.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::plan::movement::Load;
 use crate::plan::{Counts, Parts};
 
-/// How far an evaluation has come.
+/// Progress of an evaluation.
 #[derive(Clone, Copy)]
 pub struct Progress<'a> {
     /// Index of the step that begins.
@@ -23,10 +23,10 @@ impl fmt::Debug for Progress<'_> {
     }
 }
 
-/// What was read of files when evaluations asked for their pixels.
+/// Amount read from files on demand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PixelsRead {
-    /// Strips, tiles or chunks that were decoded; of files without, rows.
+    /// Strips, tiles or chunks decoded; rows for files without these.
     pub chunks: u64,
     /// Bytes of files.
     pub bytes: u64,
@@ -44,20 +44,21 @@ pub struct Stats {
     /// Transfers and launches that naive mode would have made (counted on request, see
     /// [`SessionBuilder::compare_naive`](crate::session::SessionBuilder::compare_naive)).
     pub naive: Counts,
-    /// What this rank sent to others.
+    /// Messages sent by this rank.
     pub sent: Load,
-    /// What this rank read of files that are read when their pixels are needed.
+    /// Amount read from files on demand by this rank.
     pub read: PixelsRead,
-    /// Time that the plans were predicted to take, from where their images were to where they were wanted.
+    /// Predicted time of the plans, from the placement of their sources to the delivery of results.
     pub predicted: Duration,
-    /// Time that the host was predicted to take for recording what they evaluate, and for finding plans again.
+    /// Predicted time of the host for recording the evaluated operations, and for finding cached
+    /// plans.
     pub recording: Duration,
-    /// For how long each part of the machine of rank 0 was predicted to be busy meanwhile.
+    /// Predicted busy time of each part of rank 0's machine.
     pub parts: Parts,
 }
 
 impl Stats {
-    /// Adds what another session did.
+    /// Adds the statistics of another session.
     pub(super) fn add(&mut self, other: &Stats) {
         let Stats { evaluations, planned, made, naive, sent, read, predicted, recording, parts } = other;
         self.evaluations += evaluations;

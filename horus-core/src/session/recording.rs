@@ -1,4 +1,4 @@
-//! How a program grows: operations and given images, and the evaluation when there are too many.
+//! Recording of operations and given images, and automatic evaluation when there are too many.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -43,7 +43,8 @@ impl Session {
             }
         };
         let id = self.0.numbers.record();
-        // What an observer records at each step would otherwise be evaluated, and observed, without end.
+        // Otherwise records by an observer at each step would be evaluated, and observed, without
+        // end.
         let observer = self.is_mine();
         self.change(move |session, state| {
             state.program.record(id, op, inputs, shape, dtype, site);
@@ -73,19 +74,19 @@ impl Session {
             waiting(|| ran = self.run(state, &targets, &wants, Sending::AtOnce).map(drop));
             if let Err(e) = ran {
                 state.error = Some(e);
-                // What cannot be evaluated now is not tried again at each operation.
+                // After a failure, later operations do not retry at once.
                 state.patience = (2 * pending, 2 * pinned);
             }
         }
     }
 
-    /// Creates an image whose pixels every rank has (planes one after the other, row-major).
+    /// Creates an image whose pixels every rank has (planes contiguous, row-major).
     pub(crate) fn source(&self, shape: Shape, dtype: DType, pixels: HostBuffer, site: Site) -> Handle {
         self.keep(shape, dtype, Some(pixels), Placement::Replicated, site)
     }
 
-    /// Creates an image whose pixels the only rank has on its device, or each lane its strip, where they were copied from `start` to
-    /// now under a label.
+    /// Creates an image whose pixels are on the single rank's device, or in strips on lanes, copied
+    /// there from `start` to now under a label.
     pub(crate) fn source_on_device(
         &self,
         shape: Shape,
@@ -114,7 +115,7 @@ impl Session {
 
     fn keep(&self, shape: Shape, dtype: DType, pixels: Option<HostBuffer>, placement: Placement, site: Site) -> Handle {
         let given = placement;
-        // What the only rank has, every rank has.
+        // On a single rank, rank 0's pixels are everyone's.
         let placement = if self.ranks() == 1 { Placement::Replicated } else { placement };
         let id = self.0.numbers.record();
         let bytes = pixels.as_ref().map_or(0, HostBuffer::len);

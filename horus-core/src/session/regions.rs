@@ -1,4 +1,4 @@
-//! Programs that do not fit in memory: what they take, and how they are divided into regions.
+//! Programs that do not fit in memory: their memory use, and their division into regions.
 
 use std::collections::HashSet;
 
@@ -18,52 +18,54 @@ use crate::plan::Mode;
 use crate::region::{Cut, Division, InPlace, Rect, Supply, restrict};
 use crate::shape::{Shape, Window};
 
-/// Regions that are read ahead.
+/// Maximum number of regions read ahead.
 pub(super) const AHEAD: usize = 2;
-/// Results that wait to be taken, or are being.
+/// Maximum number of results waiting to be taken, or being taken.
 pub(super) const BEHIND: usize = 2;
-/// Of the memory that there is, the part that images may take: the other one is for decoders, encoders and what is kept for reuse.
+/// Fraction of the available memory for images: the rest is for decoders, encoders and reuse.
 const PART: usize = 2;
-/// How often regions may read and compute what the whole does once: where they overlap far more, that would take hours.
+/// Maximum ratio of work by regions to work as a whole: heavily overlapping regions would take
+/// hours.
 const AGAIN: f64 = 32.0;
-/// A result that is kept along the way may take this part of the memory.
+/// Maximum fraction of the memory for a result that is kept on the way.
 const SMALL: usize = 256;
 
-/// Bytes that a program takes.
+/// Memory use of a program in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Need {
-    /// Of what it reads.
+    /// Sources.
     read: usize,
-    /// Of that, what has not been read yet.
+    /// Sources that have not been read yet.
     pub(super) later: usize,
-    /// Of what it reads, computes and leaves, at most at a time.
+    /// Peak of sources, intermediates and results.
     pub(super) peak: usize,
-    /// Of its results.
+    /// Results.
     pub(super) results: usize,
-    /// Where the operation was recorded that needs most.
+    /// The call of the operation that needs most.
     pub(super) at: Option<Recorded>,
 }
 
-/// Memory that there is, on the smallest of all ranks.
+/// Available memory, on the smallest of all ranks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     pub(super) host: usize,
     pub(super) device: Option<usize>,
     unified: bool,
-    /// Bytes of the host that are in use for something else.
+    /// Bytes of the host in use for other purposes.
     beside: usize,
-    /// What bounds the host's memory.
+    /// Limit of the host's memory.
     bound: MemoryBound,
 }
 
 impl Limits {
-    /// Whether a program fits that is evaluated at once.
+    /// Returns `true` if a program fits when evaluated at once.
     pub(super) fn hold(&self, need: Need) -> bool {
         let host = if self.unified { need.peak } else { need.read + need.results };
         host <= self.host && self.device.is_none_or(|most| need.peak <= most)
     }
 
-    /// Whether one region after the other fits into a part of the memory, while others are read and taken.
+    /// Returns `true` if one region after the other fits into a fraction of the memory, while
+    /// others are read and taken.
     fn hold_regions(&self, need: Need, part: usize) -> bool {
         let waiting = need.read.saturating_mul(AHEAD).saturating_add(need.results.saturating_mul(BEHIND));
         let host = if self.unified { need.peak } else { need.read + need.results };
@@ -76,7 +78,8 @@ pub(super) fn bytes<O>(graph: &Graph<O>, n: NodeId) -> usize {
     node.shape.len().saturating_mul(node.dtype.size())
 }
 
-/// A region of an image of shape `of`, whose elements have so many bytes, to memory of its size: plane by plane, rows without gaps.
+/// Copies of a region of an image of shape `of`, with elements of `element` bytes, to memory of its
+/// size: plane by plane, rows without gaps.
 pub(super) fn pieces(of: Shape, region: Rect, element: usize) -> Vec<Piece> {
     let [top, left] = region.corner().map(isize::unsigned_abs);
     let (row, rows) = (region.columns.len() * element, region.rows.len());
@@ -91,10 +94,10 @@ pub(super) fn pieces(of: Shape, region: Rect, element: usize) -> Vec<Piece> {
     (0..of.planes()).map(piece).collect()
 }
 
-/// Names nothing, and notes what regions read of images that have not been read.
+/// Names nothing, and counts the regions read of images that have not been read.
 struct Counting<'a> {
     state: &'a Mutable,
-    /// Bytes of the regions, and of the chunks that they lie in.
+    /// Bytes of the regions, and of the chunks that contain them.
     read: usize,
     decoded: usize,
 }
@@ -118,7 +121,7 @@ impl Supply for Counting<'_> {
     }
 }
 
-/// What regions of a program take, by recorded operations: unfused.
+/// Memory use of regions of a program, by recorded operations: unfused.
 pub(super) struct Counted {
     pub(super) read: usize,
     decoded: usize,
@@ -135,15 +138,16 @@ pub(super) fn counted(state: &Mutable, graph: &Graph<Op>, region: Rect) -> Count
     Counted { read: counting.read, decoded: counting.decoded, computed: computed.sum(), results }
 }
 
-/// Lets go of images that can be read again and that a program does not read.
+/// Releases images that can be read again and that a program does not read.
 fn make_room(state: &mut Mutable, graph: &Graph<Op>) {
     let Mutable { images, later, .. } = state;
     images.retain(|v, _| !later.contains_key(v) || graph.nodes.iter().any(|n| n.op == Op::Source(*v)));
 }
 
 impl Session {
-    /// The memory that there is for a program: what is allowed; by default, no more than most of what is free on this host now, divided
-    /// by the ranks on it. What the program reads and has there already, and what can be read again, makes room.
+    /// The memory available to a program: the limit; by default, at most most of the memory that is
+    /// free on this host now, divided by the ranks on it. Sources of the program that are in memory
+    /// already, and images that can be read again, count as free.
     pub(super) fn limits(&self, state: &Mutable, engine: &Engine, graph: &Graph<Op>) -> Result<Limits> {
         let pool = &self.0.pool;
         let (bound, used) = pool.bounds();
@@ -163,12 +167,13 @@ impl Session {
         Ok(Limits { host, device: engine.capacity, unified: engine.unified(), beside, bound })
     }
 
-    /// What a program takes once it is optimised; these sources go when they have been read.
+    /// Memory use of a program after optimisation; these sources are released when they have been
+    /// read.
     fn need(&self, engine: &Engine, graph: Graph<Op>, gone: &[ValueId]) -> Result<Need> {
         let setting = self.setting(engine, self.0.partition.clone());
         let fuse = self.0.mode == Mode::Fused;
         let kernels = optimize_for(graph, fuse, &self.aim(&setting), &mut |_, _| ())?;
-        // One launch makes all that is joined.
+        // One launch computes all joined nodes.
         let mut first: Vec<usize> = (0..kernels.nodes.len()).collect();
         for joined in &kernels.joined {
             let begin = joined.nodes.iter().map(|n| n.0).min().unwrap_or_default();
@@ -189,7 +194,7 @@ impl Session {
         let all = || (0..kernels.nodes.len()).map(NodeId);
         let read = sum(&mut all().filter(|n| is_source(*n)));
         let results = sum(&mut kernels.roots.iter().copied());
-        // Sources are there from the beginning.
+        // Sources exist from the beginning.
         let there = |n: NodeId, now: usize| (first[n.0] <= now || is_source(n)) && last[n.0] >= now;
         let at = |now: usize| {
             let node = &kernels.nodes[now];
@@ -200,7 +205,8 @@ impl Session {
         Ok(Need { read, later: 0, peak: most.map_or(0, |(peak, _)| peak), results, at: site })
     }
 
-    /// The memory that there is, if a program that reads what has not been read needs more. Any other is an error then.
+    /// The available memory, if a program over unread sources needs more. For any other program
+    /// that is an error.
     pub(super) fn exceeds(
         &self,
         state: &mut Mutable,
@@ -208,14 +214,16 @@ impl Session {
         graph: &Graph<Op>,
         gone: &[ValueId],
     ) -> Result<Option<Limits>, Unevaluated> {
-        // Generous: two images of the widest type for each operation. What fits all the same need not be optimised to know.
+        // Generous: two images of the widest type for each operation. A program that fits even so
+        // need not be optimised to decide.
         const MOST: usize = 2 * size_of::<f64>();
         let all = (0..graph.nodes.len()).map(|n| bytes(graph, NodeId(n)).saturating_mul(MOST));
         let all = all.fold(0, usize::saturating_add);
         if unread(state, graph).next().is_none() {
             let pool = &self.0.pool;
             let room = pool.most().saturating_sub(pool.bounds().1);
-            // What several ranks or lanes need of it each, and what a device with memory of its own leaves there, a plan knows.
+            // Only a plan determines the needs of several ranks or lanes, and the host copies of a
+            // device with its own memory.
             if all <= room || self.ranks() > 1 || engine.lanes() > 1 || !engine.unified() {
                 return Ok(None);
             }
@@ -239,13 +247,13 @@ impl Session {
         Ok((!limits.hold(need)).then_some(limits))
     }
 
-    /// The error of a program that needs so much more than there is.
+    /// The error of a program that needs `bytes` bytes.
     fn lack(&self, graph: &Graph<Op>, bytes: usize, limits: Limits, at: Option<Recorded>) -> Error {
         let root = graph.node(graph.roots[0]);
         let at = at.map(|at| at.to_string());
         let node = graph.nodes.iter().find(|n| Some(n.site.to_string()) == at && !matches!(n.op, Op::Source(_)));
         let found = node.unwrap_or(root);
-        // A program in another language is told of its lines, which what it asks for has not.
+        // For a program in another language the error names its lines; the request itself has none.
         let told = || graph.nodes.iter().rfind(|n| n.site.line.is_some() && !matches!(n.op, Op::Source(_)));
         let node = if found.site.line.is_none() { told().unwrap_or(found) } else { found };
         let op = format!("{} (recorded at {})", node.op.name(), node.site);
@@ -253,7 +261,7 @@ impl Session {
         Error::Device { op, device: "the host".into(), source }
     }
 
-    /// What a program takes that reads of images which have not been read no more than it needs.
+    /// Memory use of a program that reads only the needed parts of unread images.
     pub(super) fn need_of(
         &self,
         state: &Mutable,
@@ -268,8 +276,8 @@ impl Session {
         Ok(Need { later, ..self.need(engine, part, gone)? })
     }
 
-    /// Refuses a program that does not fit and cannot be computed by regions either: before anything is read, with what would do. Its
-    /// results are kept, or are taken as they come.
+    /// Refuses a program that neither fits nor can be computed by regions: before anything is read,
+    /// with the sufficient limit. Its results are kept, or taken as they are computed.
     pub(super) fn foresee_regions(
         &self,
         state: &mut Mutable,
@@ -297,7 +305,7 @@ impl Session {
         Err(Unevaluated::Foreseen(self.lack(graph, host, limits, None)))
     }
 
-    /// Whether a program that does not fit can be computed by regions in so much memory.
+    /// Returns `true` if a program that does not fit can be computed by regions within this memory.
     fn divides(
         &self,
         state: &mut Mutable,
@@ -347,8 +355,9 @@ impl Session {
         Ok(true)
     }
 
-    /// How the roots of a program, which have one extent, are divided into regions of whole chunks of `grain`. Roots that are
-    /// `reduced` next, and how they may be divided then, leave little to be taken.
+    /// The division of a program's roots, which have one extent, into regions of whole chunks of
+    /// `grain`. Roots that are `reduced` next, under the given constraints of division, leave
+    /// little to be taken.
     pub(super) fn divided(
         &self,
         state: &Mutable,
@@ -365,7 +374,7 @@ impl Session {
             let columns = if reduced.is_some() { usize::MAX } else { grain.1 };
             return Ok(Division::smallest(graph.node(graph.roots[0]).shape, (grain.0, columns)));
         }
-        // Chunks of what takes the results may be larger than was foreseen.
+        // Chunks of the sink may be larger than predicted.
         let mut host = limits.host.max(1 << 20);
         while host < usize::MAX / 2 {
             host += host / 4;
@@ -376,7 +385,8 @@ impl Session {
         Err(Unevaluated::Foreseen(self.lack(graph, host, limits, None)))
     }
 
-    /// How the roots of a program are divided into regions that fit, if they do and little is read and computed again.
+    /// The division of a program's roots into regions that fit, if there is one with little
+    /// repeated work.
     fn division(
         &self,
         state: &Mutable,
@@ -398,7 +408,7 @@ impl Session {
             one.saturating_mul(chunks.min(self.workers().threads()))
         };
         let decoders = unread(state, graph).map(|(_, later)| decoder(later)).max().unwrap_or(0);
-        // Fusion stores less than what is recorded, of a region as of the whole.
+        // Fusion stores less than the recorded program, of a region as of the whole.
         let stored = need.peak as f64 / (all.read + all.computed).max(1) as f64;
         let (segment, width) = (SEGMENT.min(of.width), of.width);
         for part in [PART, 1] {
@@ -423,12 +433,13 @@ impl Session {
         Ok(None)
     }
 
-    /// Rows and columns that are read at once of what a program reads: of the largest image.
+    /// Rows and columns read at once of a program's sources: of the largest image.
     pub(super) fn grain(state: &Mutable, graph: &Graph<Op>) -> (usize, usize) {
         let largest = unread(state, graph).max_by_key(|(v, later)| (later.shape.len(), v.0));
         let of = graph.node(graph.roots[0]).shape;
         largest.map_or((1, 1), |(_, later)| {
-            // A picture that is decoded as a whole is not divided along its chunks, nor is a result of another extent.
+            // A picture that is decoded as a whole is not divided along its chunks, nor is a result
+            // of another extent.
             let part = |chunk: usize, n: usize, of: usize| if n == of && chunk * 4 <= n { chunk } else { 1 };
             let rows = part(later.chunk.0, later.shape.height, of.height);
             let columns = if later.chunk.1 < later.shape.width { later.chunk.1 } else { 1 };
@@ -436,7 +447,7 @@ impl Session {
         })
     }
 
-    /// Tells those who want to know how a program is evaluated by regions.
+    /// Passes the explanation of an evaluation by regions to the explain sink.
     pub(super) fn explain_regions(&self, text: &str) {
         log::info!("{text}");
         if let Some(sink) = &self.0.explain {
@@ -444,7 +455,7 @@ impl Session {
         }
     }
 
-    /// Leaves out of the results what is kept along the way for whoever holds it, unless it is small.
+    /// Removes results that are kept only for their handles from the roots, unless they are small.
     pub(super) fn without_kept(graph: &mut Graph<Op>, targets: usize, limits: Limits) {
         let most = limits.device.map_or(limits.host, |device| device.min(limits.host)) / SMALL;
         let small = |n: &NodeId| bytes(graph, *n) <= most;

@@ -1,5 +1,5 @@
-//! Replay: programs that are recorded once and run again on other pixels, or other images, without recording, extracting or
-//! planning anew.
+//! Replay: programs that are recorded once and run again on other pixels, or other images, without
+//! recording, extracting or planning again.
 
 use std::collections::HashMap;
 
@@ -20,27 +20,27 @@ use crate::plan::state::{Placement, State};
 use crate::plan::{Plan, Want};
 use crate::shape::Shape;
 
-/// A program that was evaluated and its plan, ready to run on other pixels in the place of some images.
+/// An evaluated program and its plan, ready to run on other pixels in place of some images.
 #[doc(hidden)]
 pub struct Replay {
     request: Request,
     plan: Plan,
     inputs: Vec<Input>,
-    /// The node of each result, and what it is to whoever asked for it.
+    /// The node of each result, with its shape and type.
     results: Vec<(NodeId, Shape, DType)>,
 }
 
-/// An image in whose place others are put.
+/// An image that is replaced in each run.
 struct Input {
-    /// As it is called now.
+    /// Its current name.
     value: ValueId,
-    /// Where the program reads it; none if it does not.
+    /// Its use in the program; `None` if it is not read.
     read: Option<Read>,
     shape: Shape,
     dtype: DType,
 }
 
-/// Where a program reads an image.
+/// The use of an image in a program.
 struct Read {
     /// Its node in the program.
     recorded: NodeId,
@@ -50,18 +50,18 @@ struct Read {
     source: usize,
 }
 
-/// Why a program was not replayed, and the pixels, if they are still available.
+/// The reason for refusing a replay, and the pixels, if they are still available.
 #[doc(hidden)]
 pub struct Refused {
-    /// The error of the run; `None` if it was not started because other images are not where they were.
+    /// The error of the run; `None` if it was not started because other images have moved.
     pub error: Option<Error>,
-    /// For whoever records the program.
+    /// For recording the program again.
     pub pixels: Option<Vec<HostBuffer>>,
 }
 
 impl Replay {
-    /// Of the evaluation that ran last, which led to `results` and read `inputs` where others will be: anywhere, or `at` the state of
-    /// images that were just given.
+    /// A replay of the last evaluation, which computed `results` and read `inputs` that will be
+    /// replaced: anywhere, or `at` the state of newly given images.
     pub(super) fn of_last(
         session: &Session,
         state: &mut Mutable,
@@ -78,7 +78,7 @@ impl Replay {
             let planned = plan.graph.nodes.iter().position(|n| source_of(&n.op) == Some(value)).map(NodeId);
             let source = request.sources.iter().position(|(v, ..)| *v == value);
             match (recorded, planned, source) {
-                // An image that the program looked at before may be on the device; others will not be.
+                // An image read before may be on the device; its replacements will not be.
                 (_, _, Some(source)) if at.is_some() && request.sources[source].1 != at => None,
                 (Some(recorded), Some(planned), Some(source)) => {
                     Some(Input { value, read: Some(Read { recorded, planned, source }), shape, dtype })
@@ -89,7 +89,7 @@ impl Replay {
         };
         let known: Option<Vec<Input>> = inputs.iter().map(input).collect();
         let all_handed = plan.graph.roots.iter().all(|root| results.iter().any(|(n, ..)| n == root));
-        // What reads none of them follows from something else, which only a call tells.
+        // A result that reads none of them depends on something else, which only a call determines.
         let known = known.filter(|inputs| inputs.iter().any(|input| input.read.is_some()));
         match known {
             Some(inputs) if all_handed && request.others.is_empty() => Some(Replay { request, plan, inputs, results }),
@@ -100,7 +100,8 @@ impl Replay {
         }
     }
 
-    /// Whether the images that it reads, of `whose` inputs, are where its plan finds them, and no others are in the way.
+    /// Returns `true` if its source images, with `whose` inputs, are where its plan expects them,
+    /// and no others are in the way.
     fn fits(&self, session: &Session, engine: &Engine, state: &Mutable, whose: Whose) -> bool {
         let there = |v: &ValueId| state.images.get(v).map(|image| (image.state, image.lanes()));
         let sources = self.request.sources.iter().zip(&self.request.laid);
@@ -114,7 +115,7 @@ impl Replay {
         self.inputs.iter().any(|input| input.value == value)
     }
 
-    /// Reads other images from now on.
+    /// Renames the inputs to other images.
     fn rename(&mut self, values: &[ValueId]) {
         for (input, &now) in self.inputs.iter_mut().zip(values) {
             input.value = now;
@@ -125,7 +126,8 @@ impl Replay {
         }
     }
 
-    /// Gives the images that a run leaves back to the session, all but its inputs, whose pixels are returned if all are there.
+    /// Returns the images left by a run to the session, except its inputs, whose pixels are
+    /// returned if all exist.
     fn give_back(&self, state: &mut Mutable, images: Vec<Option<Kept>>) -> Option<Vec<HostBuffer>> {
         let mut inputs: HashMap<ValueId, Kept> = HashMap::new();
         for (node, image) in self.plan.graph.nodes.iter().zip(images) {
@@ -146,7 +148,8 @@ impl Replay {
         all.into_iter().collect()
     }
 
-    /// Gives the images that a run leaves to the session, its inputs too; those of its results, as far as there are any.
+    /// Gives the images left by a run to the session, including its inputs; returns those of its
+    /// results, as far as they exist.
     fn keep(&self, state: &mut Mutable, images: Vec<Option<Kept>>) -> HashMap<NodeId, Kept> {
         let mut results = HashMap::new();
         for (i, (node, image)) in self.plan.graph.nodes.iter().zip(images).enumerate() {
@@ -163,20 +166,21 @@ impl Replay {
     }
 }
 
-/// What a program is run on.
+/// The inputs of a run.
 #[derive(Clone, Copy)]
 enum Whose {
-    /// Pixels that are given to the session for one run.
+    /// Pixels given to the session for one run.
     Pixels,
     /// Images of the session.
     Images,
 }
 
 impl Session {
-    /// Runs a program again, on other pixels of the same shapes and types, an image's for each input; see [`Session::begin_all`].
+    /// Runs a program again, on other pixels of the same shapes and types, one buffer per input;
+    /// see [`Session::begin_all`].
     ///
     /// # Errors
-    /// The pixels, where the program had better be recorded again.
+    /// The pixels, if the program must be recorded again.
     #[doc(hidden)]
     pub fn repeat(&self, replay: &mut Replay, pixels: Vec<HostBuffer>) -> Result<Pending, Box<Refused>> {
         let refused = |error, pixels| Box::new(Refused { error, pixels });
@@ -222,18 +226,19 @@ impl Session {
         }
     }
 
-    /// Evaluates values, which were recorded on stand-ins for images, where they are, and what runs the same program on other images in
-    /// the place of those, unless there is more to it than those values and those images; see [`Session::repeat_on`].
+    /// Evaluates values recorded on stand-ins for images in place, and returns a program to replay
+    /// on other images instead; `None` if it involves more than those values and images; see
+    /// [`Session::repeat_on`].
     ///
     /// # Errors
-    /// Those of evaluating.
+    /// Those of the evaluation.
     #[doc(hidden)]
     pub fn keep_repeatable(&self, values: &[&Handle], stand_ins: &StandIns) -> Result<Option<Replay>> {
         let mut state = self.lock("evaluating")?;
         let state = &mut *state;
         let inputs = stood_for(state, stand_ins);
         let nodes = self.look_at(state, values, Want::Keep, Sending::AtOnce)?.nodes;
-        // Each result is to be an image of its own.
+        // Each result must be an image of its own.
         let distinct = (1..nodes.len()).all(|i| !nodes[..i].contains(&nodes[i]));
         let inputs = inputs.filter(|_| distinct && self.ranks() == 1);
         let replay = inputs.and_then(|inputs| Replay::of_last(self, state, &inputs, kinds(&nodes, values), None));
@@ -242,11 +247,11 @@ impl Session {
         Ok(replay.filter(computes))
     }
 
-    /// Runs a program again on other images of the same shapes and types, one for each input, each of which is where the input was; the
-    /// results, where the program left them. None if it had better be recorded again.
+    /// Runs a program again on other images of the same shapes and types, one per input and in its
+    /// place; returns the results, in place. `None` if the program must be recorded again.
     ///
     /// # Errors
-    /// Those of evaluating. The images stay.
+    /// Those of the evaluation. The images stay.
     #[doc(hidden)]
     pub fn repeat_on(&self, replay: &mut Replay, inputs: &[&Handle]) -> Result<Option<Vec<Handle>>> {
         let mut state = self.lock("evaluating")?;
@@ -289,20 +294,20 @@ impl Session {
     }
 }
 
-/// The names and kinds of images in whose place their stand-ins have been until now; none if one is not evaluated, or values
-/// have taken the place of what was recorded on stand-ins.
+/// The names and kinds of the images that the stand-ins have represented so far; `None` if one is
+/// not evaluated, or a value recorded on stand-ins was evaluated.
 pub(super) fn stood_for(state: &mut Mutable, stand_ins: &StandIns) -> Option<Vec<(ValueId, Shape, DType)>> {
     let whole = !state.program.looked_into(stand_ins.step);
     stand_ins.end(state);
     named(state, &stand_ins.handles().iter().collect::<Vec<_>>()).filter(|_| whole)
 }
 
-/// What images of the session are called, and their kinds; none if one is not evaluated.
+/// The names and kinds of images of the session; `None` if one is not evaluated.
 fn named(state: &Mutable, images: &[&Handle]) -> Option<Vec<(ValueId, Shape, DType)>> {
     images.iter().map(|image| Some((state.program.value(image.look().ok()?)?, image.shape, image.dtype))).collect()
 }
 
-/// The nodes of results, with what these are.
+/// The nodes of results, with their shapes and types.
 pub(super) fn kinds(nodes: &[NodeId], results: &[&Handle]) -> Vec<(NodeId, Shape, DType)> {
     nodes.iter().zip(results).map(|(n, result)| (*n, result.shape, result.dtype)).collect()
 }

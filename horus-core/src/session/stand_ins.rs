@@ -1,27 +1,30 @@
-//! Stand-ins for images, on which what is recorded once is recorded.
+//! Stand-ins for images, on which a replayed program is recorded.
 //!
-//! A step of a loop, and a program that is replayed on other pixels, are recorded like anything else and run later.
-//! Evaluations come in between: forced by many operations, started beside the program, asked for by another thread. They
-//! leave out what is computed from stand-ins, as far as nobody looks at it; a look puts values in the place of
-//! operations, and is noted under the session's lock: then there is nothing to run again.
+//! A step of a loop, and a program that is replayed on other pixels, are recorded like anything
+//! else and run later. Evaluations come in between: forced by many operations, started
+//! concurrently, requested by another thread. They exclude values computed from stand-ins, unless
+//! one is observed; an observation replaces operations by values, and is recorded under the
+//! session's lock: then there is nothing to replay.
 
 use super::{Handle, Mutable, Session};
 use crate::error::Site;
 use crate::ir::graph::Op;
 use crate::record::RecordId;
 
-/// Images that stand for others, and what is computed from them: a step. It ends when they are dropped.
+/// Images that represent others, and the values computed from them: a step. It ends when they are
+/// dropped.
 #[doc(hidden)]
 pub struct StandIns {
     session: Session,
     pub(super) step: RecordId,
     handles: Vec<Handle>,
-    /// [`Session::looks`] when they were made.
+    /// [`Session::looks`] at their creation.
     looks: u64,
 }
 
 impl StandIns {
-    /// Stand-ins for these images: operations, so that what reads them is told from what reads the images.
+    /// Stand-ins for these images: operations, so that their readers are distinguished from readers
+    /// of the images.
     pub fn new(session: &Session, given: &[&Handle], site: Site) -> StandIns {
         let step = session.0.numbers.record();
         let stand_in = |h: &&Handle| session.append(Op::Convert, &[h], (h.shape, h.dtype, site), Some(step));
@@ -34,17 +37,17 @@ impl StandIns {
         &self.handles
     }
 
-    /// True if this thread, which made them, has looked at any value since.
+    /// True if this thread, which made them, has read any value since.
     pub fn looked(&self) -> bool {
         Session::looks() != self.looks
     }
 
-    /// True if somebody has looked at a stand-in or at a value computed from one. Waits for evaluations.
+    /// True if a stand-in or a value computed from one was observed. Waits for evaluations.
     pub fn looked_into(&self) -> bool {
         self.session.acquire().program.looked_into(self.step)
     }
 
-    /// Makes them the images that they stand for, as far as these are evaluated.
+    /// Makes them aliases of the images that they represent, as far as these are evaluated.
     pub(super) fn end(&self, state: &mut Mutable) {
         let ids = self.handles.iter().filter_map(|h| h.record.as_ref().ok());
         ids.for_each(|id| state.program.end_stand_in(*id));

@@ -1,9 +1,9 @@
-//! Evaluations that run beside the program.
+//! Evaluations concurrent with the program.
 //!
-//! What is started is put off like a change that comes while an evaluation is under way, in the order of the calls (see
-//! [`lock`](super::lock)), and carried out by the session's thread, or by a thread that looks at a value and comes first.
-//! Either way the session does what it would have done, had each evaluation been made inside its call: the plans, and
-//! what ranks agree on, do not depend on timing.
+//! A started evaluation is deferred like a change during an evaluation, in the order of the calls
+//! (see [`lock`](super::lock)), and carried out by the session's thread, or by the next thread that
+//! reads a value. Either way the session does the same as if each evaluation had been made inside
+//! its call: plans, and agreements of ranks, do not depend on timing.
 
 use std::ops::Deref;
 use std::sync::mpsc::{Sender, channel};
@@ -17,16 +17,16 @@ use crate::device::Sending;
 use crate::plan::Want;
 use crate::record::RecordId;
 
-/// An evaluation that is to be started.
+/// A deferred evaluation.
 pub(super) enum Start {
-    /// Of everything that can be observed.
+    /// Of all observable values.
     Everything,
     /// Of one value.
     Value(RecordId),
 }
 
-/// A session as the program has it, or as its thread has it. When the program lets go of it, what was started is finished and
-/// the thread ends.
+/// A session as held by the program, or by its thread. When the program drops it, started
+/// evaluations are completed and the thread ends.
 pub(super) struct Held {
     inner: Arc<Inner>,
     by_program: bool,
@@ -49,23 +49,24 @@ impl Drop for Held {
     }
 }
 
-/// The thread that carries out what is started.
+/// The thread that carries out started evaluations.
 struct Worker {
     wake: Sender<()>,
     thread: JoinHandle<()>,
 }
 
-/// The thread that carries out what is started, once there is one.
+/// The thread that carries out started evaluations, once there is one.
 #[derive(Default)]
 pub(super) struct Starter(Mutex<Option<Worker>>);
 
 impl Starter {
-    /// Lets the thread finish what was started, and ends it.
+    /// Lets the thread complete started evaluations, and ends it.
     fn end(&self) {
         let worker = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(Worker { wake, thread }) = worker else { return };
         drop(wake);
-        // An observer on that thread may have had the last handle: then it ends with its evaluation.
+        // An observer on that thread may have held the last handle: then it ends with its
+        // evaluation.
         if thread.thread().id() != std::thread::current().id() && thread.join().is_err() {
             log::error!("the thread that evaluates what was started panicked");
         }
@@ -77,26 +78,31 @@ impl Session {
         Session(Arc::new(Held { inner: Arc::new(inner), by_program: true }))
     }
 
-    /// Whether both are the same session.
+    /// Returns `true` if both are the same session.
     pub fn same(&self, other: &Session) -> bool {
         Arc::ptr_eq(&self.0.inner, &other.0.inner)
     }
 
-    /// Starts to evaluate everything that is recorded and can be observed, as [`Session::evaluate`] does, and returns: the
-    /// program computes, reads and records beside it. Who looks at a value waits until what was started is done.
+    /// Starts to evaluate all recorded values that can be observed, like [`Session::evaluate`], and
+    /// returns: the program computes, reads and records concurrently. Reading a value waits for
+    /// started evaluations.
     ///
-    /// Results are the same bits as without. What is started while an evaluation is under way comes after it, and after
-    /// what was recorded before. An error, and a panic of an observer, is told by the next look at a value of the session,
-    /// as an error; nothing more is started until then. [`Session::canceller`] ends what was started like any evaluation, and
-    /// when the last handle on the session or one of its images is dropped, that waits for what was started.
+    /// Results have the same bits as without. An evaluation started during another one follows it,
+    /// and everything recorded before. The next read of a value of the session reports an error, or
+    /// a panic of an observer, as an error; nothing more is started until then.
+    /// [`Session::canceller`] ends started evaluations like any other, and dropping the last handle
+    /// on the session or one of its images waits for them.
     ///
-    /// Observers and explain sinks are called on the session's thread. A program that records very far ahead (65536
-    /// operations, or as many bytes of pixels as pending operations may keep alive) waits for the evaluation.
+    /// Observers and explain sinks are called on the session's thread. A program that records very
+    /// far ahead (65536 operations, or as many bytes of pixels as pending operations may keep
+    /// alive) blocks until the evaluation has ended.
     ///
-    /// On several ranks, all start the same evaluations in the same order, and calls in which ranks communicate wait for
-    /// what was started, in other sessions of the process too. A program that itself calls MPI looks at a value, or calls
-    /// [`Session::evaluate`], before it does. Where only one thread may communicate (an MPI library that grants less than
-    /// `MPI_THREAD_SERIALIZED`), and where no thread can be made, the evaluation runs inside this call.
+    /// On several ranks, all start the same evaluations in the same order, and calls in which ranks
+    /// communicate wait for started evaluations, in other sessions of the process too. A program
+    /// that itself calls MPI must read a value, or call [`Session::evaluate`], before it does.
+    /// Where only one thread may communicate (an MPI library that grants less than
+    /// `MPI_THREAD_SERIALIZED`), and if no thread can be created, the evaluation runs inside this
+    /// call.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -114,7 +120,8 @@ impl Session {
         self.begin(Start::Everything);
     }
 
-    /// Starts to evaluate one value; see [`Session::start`]. One that carries an error tells it when it is looked at.
+    /// Starts to evaluate one value; see [`Session::start`]. A failed value reports its error when
+    /// it is read.
     pub(crate) fn start_one(&self, value: &Handle) {
         if let Ok(id) = value.record {
             self.begin(Start::Value(id));
@@ -144,8 +151,8 @@ impl Session {
         }
     }
 
-    /// Has the session's thread, made now if there is none, look for what was started if there is something; whether there is
-    /// such a thread.
+    /// Wakes the session's thread, created now if necessary, if `something` was started; returns
+    /// `true` if there is such a thread.
     fn wake(&self, something: bool) -> bool {
         let mut worker = self.0.starter.0.lock().unwrap_or_else(PoisonError::into_inner);
         if worker.is_none() {
@@ -166,13 +173,14 @@ impl Session {
                 }
             }
         }
-        // The thread receives as long as it is not ended.
+        // The thread receives until it is ended.
         worker.as_ref().is_some_and(|worker| !something || worker.wake.send(()).is_ok())
     }
 
-    /// Carries out an evaluation that was started. What it meets is kept for the next look.
+    /// Carries out a started evaluation. Its error is kept for the next read.
     pub(super) fn carry_out_start(&self, state: &mut Mutable, start: Start) {
-        // One error is told before the next is risked, and what lost the session is told anyway.
+        // One error is reported before the next is risked, and the loss of the session is reported
+        // anyway.
         if state.error.is_some() || state.lost.is_some() {
             return;
         }
@@ -191,7 +199,7 @@ impl Session {
         }
     }
 
-    /// Waits for what was started; within an observer, which is part of it, does nothing.
+    /// Waits for started evaluations; does nothing within an observer, which is part of one.
     #[doc(hidden)]
     pub fn settle(&self) {
         if self.0.is_here() && !self.is_mine() {
@@ -199,14 +207,15 @@ impl Session {
         }
     }
 
-    /// Waits for what other sessions on the same ranks have started: ranks communicate in one order.
+    /// Waits for evaluations started by other sessions on the same ranks: ranks communicate in one
+    /// order.
     pub(super) fn wait_for_other_sessions(&self) {
         if let Some(turns) = self.0.comm.turns().filter(|_| self.ranks() > 1) {
             turns.wait_for_others(self.id());
         }
     }
 
-    /// Tells the sessions of a process apart, as long as they are open.
+    /// Identifies an open session of the process.
     fn id(&self) -> usize {
         Arc::as_ptr(&self.0.inner).addr()
     }

@@ -1,4 +1,5 @@
-//! What a session has behind its lock: the program, the images, and what came of evaluations.
+//! The state of a session behind its lock: the program, the images, and the outcomes of
+//! evaluations.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,39 +18,40 @@ use crate::plan::state::{Halo, Placement, Residency, State};
 use crate::record::{Numbering, Recording};
 use crate::shape::{Shape, Window};
 
-/// What a session has, behind its lock.
+/// The state of a session, behind its lock.
 pub(super) struct Mutable {
-    /// Whether the device is known and computes on the host's memory.
+    /// The device is known and computes on the host's memory.
     pub(super) unified: bool,
     pub(super) program: Recording,
-    /// Counts values: behind the lock, so that all ranks name them alike.
+    /// Numbers values: behind the lock, so that all ranks name them alike.
     pub(super) names: Numbering,
     pub(super) images: HashMap<ValueId, Kept>,
-    /// Images that can be read again: they may be in memory or not.
+    /// Images that can be read again, in memory or not.
     pub(super) later: HashMap<ValueId, Later>,
-    /// Where the result goes that is read now, if that is memory which the device may write to.
+    /// The target of the current read, if the device can write to that memory.
     pub(super) room: Option<HostBuffer>,
     /// Images that launches used in the host's memory.
     pub(super) mapped: HashSet<ValueId>,
-    /// Whether one of them was read again, which a copy on the device would have made faster.
+    /// One of them was read again, which a copy on the device would have made faster.
     pub(super) read_again: bool,
     /// Images that are no longer needed: their memory is freed without the lock.
     pub(super) freed: Vec<Kept>,
-    /// Where images that were given to the session were then.
+    /// Initial placement of given images.
     pub(super) given: HashMap<ValueId, Placement>,
     pub(super) stats: Stats,
     /// Plans of programs that may run again.
     pub(super) plans: Plans,
     pub(super) trace: Trace,
-    /// Those of lanes behind the first.
+    /// Traces of the lanes after the first.
     pub(super) lane_traces: Vec<Trace>,
-    /// Images that operations still read and that went with an evaluation that failed, and what that met.
+    /// Images that operations still read and that were lost in a failed evaluation, with its error.
     pub(super) gone: HashMap<ValueId, String>,
     /// An error that has not been reported yet.
     pub(super) error: Option<Error>,
-    /// Operations and pinned bytes below which the program is not evaluated automatically, after that failed.
+    /// Operations and pinned bytes below which the program is not evaluated automatically, after a
+    /// failure.
     pub(super) patience: (usize, usize),
-    /// Why the session is unusable.
+    /// The reason why the session is unusable.
     pub(super) lost: Option<String>,
 }
 
@@ -71,7 +73,8 @@ impl Mutable {
         self.images.insert(value, Stored { geometry, state, host, device }.into());
     }
 
-    /// Takes the pixels of an image that are on the device of the only rank, or the strips of lanes, with the rows that each has.
+    /// Takes the pixels of an image on the single rank's device, or the strips of lanes, with each
+    /// one's rows.
     pub(super) fn give_device(&mut self, value: ValueId, shape: Shape, dtype: DType, pixels: Vec<(Memory, Window)>) {
         let placement = if pixels.len() > 1 { Placement::Strips(Halo::NONE) } else { Placement::Replicated };
         let state = State { residency: Residency::Device, placement };
@@ -83,12 +86,12 @@ impl Mutable {
         self.images.extend(kept.map(|kept| (value, kept)));
     }
 
-    /// Where an image is that was just given.
+    /// State of a newly given image.
     pub(super) fn given(&self, placement: Placement) -> State {
         State { residency: if self.unified { Residency::Both } else { Residency::Host }, placement }
     }
 
-    /// Lets go of values that nothing refers to any more.
+    /// Drops values that are no longer referenced.
     pub(super) fn forget(&mut self, values: Vec<ValueId>) {
         for v in values {
             self.freed.extend(self.images.remove(&v));

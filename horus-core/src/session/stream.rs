@@ -1,18 +1,21 @@
-//! Regions one after the other: while one is computed, the next are read and the last ones taken, each by a thread of its own.
+//! Regions one after the other: while one is computed, one thread reads the next ones and another
+//! takes the results of the last ones.
 //!
-//! A large picture file is a source without pixels (`session/later.rs`): what an evaluation needs of it is found as
-//! for any region, and read then, by the chunks of the file that hold it. What needs more memory than there is
-//! (predicted from the optimised program; `HORUS_HOST_MEMORY`, the device's capacity, else most of what is free) is
-//! computed in regions, one after the other (`session/stream.rs`): one thread reads the next two, one takes the
-//! results of the last two (lands, cuts, encodes), and the program of each is planned like any other. Sources are
-//! given as images of their own and coordinates begin at a number that is read, so that regions of one extent share
-//! a plan, unless affine maps begin elsewhere. Their shape (`region::Division`) is the cheapest by what is computed
-//! and decoded: strips of whole rows unless tiles read less or strips do not fit. Reductions come first, in passes
-//! of their own over bands of rows (`session/passes.rs`): results of rows are what the canonical order is made of,
-//! histograms and exact sums add up as whole numbers, so the bits are those of the whole. Results that are kept
-//! along the way for whoever holds them are not, but computed again when looked at. On several ranks, rank 0 reads
-//! and writes, each region is divided in strips as any image is, and all ranks learn of a failure before the next
-//! region. `--explain` tells divisions and passes, `Image::forecast_memory` foretells them.
+//! A large picture file is a source without pixels (`session/later.rs`): an evaluation determines
+//! the part that it needs as for any region, and reads the chunks of the file that contain it. A
+//! program that needs more than the available memory (predicted from the optimised program;
+//! `HORUS_HOST_MEMORY`, the device's capacity, else most of the free memory) is computed in
+//! regions, one after the other (`session/stream.rs`): one thread reads the next two, one takes the
+//! results of the last two (lands, cuts, encodes), and the program of each is planned like any
+//! other. Sources are given as images of their own and coordinates begin at a number that is read,
+//! so that regions of one extent share a plan, unless affine maps begin elsewhere. Their shape
+//! (`region::Division`) minimises computed and decoded pixels: strips of whole rows unless tiles
+//! read less or strips do not fit. Reductions come first, in passes of their own over bands of rows
+//! (`session/passes.rs`): the canonical order is defined on results of rows, and histograms and
+//! exact sums add up as integers, so the bits are those of the whole. Intermediate values with
+//! handles are not kept, but recomputed when read. On several ranks, rank 0 reads and writes, each
+//! region is divided in strips as any image is, and all ranks learn of a failure before the next
+//! region. `--explain` prints divisions and passes, `Image::forecast_memory` predicts them.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, mpsc};
@@ -35,9 +38,9 @@ use crate::shape::Shape;
 /// The program of a region.
 pub(super) struct Job {
     pub(super) graph: Graph<Op>,
-    /// What it reads that is not there.
+    /// Its inputs that are not in memory.
     pub(super) parts: Vec<Part>,
-    /// The region that was asked for of its first root, and the one that it computes.
+    /// The requested region of its first root, and the computed one.
     pub(super) asked: Rect,
     pub(super) has: Rect,
 }
@@ -51,7 +54,7 @@ impl Job {
     }
 }
 
-/// The results of a region, on their way to the host.
+/// The results of a region, on the way to the host.
 struct Taken {
     number: usize,
     nodes: Vec<NodeId>,
@@ -62,22 +65,22 @@ struct Taken {
     has: Rect,
 }
 
-/// Why no further results are taken.
+/// The reason why no further results are taken.
 enum Stopped {
-    /// They do not come.
+    /// They do not arrive.
     Device(DeviceError),
-    /// Who takes them says so.
+    /// The taker failed.
     Taking(String),
 }
 
-/// Takes the results of a region, by its number.
+/// Takes the results of a region, given its number.
 pub(super) type Take<'a> = &'a mut (dyn FnMut(usize, &[&HostBuffer]) -> Result<(), String> + Send);
-/// Makes the program of a region.
+/// Creates the program of a region.
 pub(super) type Make<'a> = &'a mut dyn FnMut(&Mutable, usize) -> Job;
 
 impl Session {
-    /// Runs the programs of `count` regions. `take` gets the results of each, in their order, on another thread, on the ranks that
-    /// want them; an error of it on rank 0 ends all, and all ranks return it.
+    /// Runs the programs of `count` regions. `take` gets the results of each, in order, on another
+    /// thread, on the ranks that want them; its error on rank 0 ends all, and all ranks return it.
     pub(super) fn run_jobs(
         &self,
         state: &mut Mutable,
@@ -111,7 +114,7 @@ impl Session {
                 for number in 0..count {
                     while next < count && next <= number + AHEAD {
                         let job = make(state, next);
-                        // Nobody else listens, and who does ends after this.
+                        // The only listener may have ended; the loop ends after this.
                         let _ = ask.send(job.parts.clone());
                         waiting.push_back(job);
                         next += 1;
@@ -120,7 +123,7 @@ impl Session {
                     let died = || Ok(Vec::new());
                     let read = answers.recv().unwrap_or_else(|_| died());
                     let read = self.agreed_read(read).map_err(Unevaluated::Foreseen)?;
-                    // Who takes results may have failed: on rank 0, or on all ranks alike.
+                    // The taker may have failed: on rank 0, or on all ranks alike.
                     let failed = self.agreed_end(taking.is_finished()).map_err(Unevaluated::Foreseen)?;
                     if failed {
                         break;
@@ -150,7 +153,7 @@ impl Session {
         })
     }
 
-    /// Whether rank 0 has come to an end.
+    /// Returns `true` if rank 0 has ended.
     fn agreed_end(&self, ended: bool) -> Result<bool> {
         if self.ranks() == 1 {
             return Ok(ended);
@@ -161,7 +164,7 @@ impl Session {
         Ok(told != [0])
     }
 
-    /// What became of results on rank 0.
+    /// The outcome of taking results on rank 0.
     fn agreed_outcome(&self, outcome: Result<(), String>) -> Result<Result<(), String>> {
         if self.ranks() == 1 {
             return Ok(outcome);
@@ -172,7 +175,7 @@ impl Session {
         Ok(if told.is_empty() { Ok(()) } else { Err(String::from_utf8_lossy(&told).into_owned()) })
     }
 
-    /// Runs the program of a region, whose parts are there.
+    /// Runs the program of a region, whose parts are in memory.
     fn run_job(
         &self,
         state: &mut Mutable,
@@ -193,7 +196,7 @@ impl Session {
         let planned = self.known_or_new(engine, state, request, true);
         let (request, plan, new) = planned.inspect_err(|_| state.forget(own.clone()))?;
         let back = |state: &mut Mutable, images: Vec<Option<_>>| {
-            // What was read for this region, and what it left, goes now.
+            // The parts read for this region, and its intermediates, are dropped now.
             for (node, image) in plan.graph.nodes.iter().zip(images) {
                 if let (Some(v), Some(image)) = (source_of(&node.op).filter(|v| !own.contains(v)), image) {
                     state.images.insert(v, image);
@@ -218,7 +221,7 @@ impl Session {
 }
 
 impl Taken {
-    /// Waits for the results: all that were asked for, cut out of what was computed.
+    /// Waits for the results: all requested ones, cropped to the requested region.
     fn land(self, session: &Session) -> Result<(usize, Vec<Arc<HostBuffer>>), DeviceError> {
         let Taken { number, nodes, delivered, shape, element, asked, has } = self;
         let land = |(n, delivered)| match delivered {

@@ -1,4 +1,4 @@
-//! Values that do not fit in memory, handed over region by region.
+//! Values that do not fit in memory, delivered region by region.
 
 use super::evaluate::{Unevaluated, all_there};
 use super::later::{let_go, unread};
@@ -11,14 +11,15 @@ use crate::plan::Want;
 use crate::record::Extract;
 use crate::region::Rect;
 
-/// A value that is computed by regions, because more does not fit.
+/// A value that is computed by regions, because the whole does not fit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TooLarge {
-    /// Rows and columns of the tiles of the largest image that it is computed from, if that is in tiles.
+    /// Rows and columns of the tiles of its largest source image, if that is tiled.
     pub(crate) tile: Option<(usize, usize)>,
 }
 
-/// Rows, or columns, of regions that are whole chunks both where they are read and where they are put, unless these would be many.
+/// Rows, or columns, of regions that are whole chunks of both the source and the sink, unless these
+/// would be many.
 fn together(put: usize, read: usize) -> usize {
     const MOST: usize = 4096;
     let (mut a, mut b) = (put.max(1), read.max(1));
@@ -30,11 +31,12 @@ fn together(put: usize, read: usize) -> usize {
     if both <= MOST { both } else { put.max(1) }
 }
 
-/// Takes the pixels of a region; what goes wrong there is text.
+/// Takes the pixels of a region; errors are text.
 type Put<'a> = dyn FnMut(Rect, &[u8]) -> Result<(), String> + Send + 'a;
 
 impl Session {
-    /// Whether a value is computed from images that have not been read and needs more memory than there is. Collective.
+    /// Returns the constraints for a value that is computed from unread images and does not fit in
+    /// memory, else `None`. Collective.
     pub(crate) fn does_not_fit(&self, value: &Handle) -> Result<Option<TooLarge>> {
         let id = value.look()?;
         self.comm(); // after what was started: ranks communicate in one order
@@ -60,8 +62,9 @@ impl Session {
         Ok(exceeds.map(|_| TooLarge { tile }))
     }
 
-    /// Computes a value region by region, each of whole chunks of `grain`, and gives `put` their pixels on rank 0: plane by
-    /// plane, rows without gaps. Reductions of what has not been read come first, in passes of their own.
+    /// Computes a value region by region, each of whole chunks of `grain`, and passes their pixels
+    /// to `put` on rank 0: plane by plane, rows without gaps. Reductions of unread images come
+    /// first, in passes of their own.
     ///
     /// # Errors
     /// Those of an evaluation; those of `put` are inside, the same on every rank.
@@ -89,7 +92,7 @@ impl Session {
             let mut own = Vec::new();
             let done = self.reduced(state, engine, graph, &mut own).and_then(|graph| {
                 let read = Session::grain(state, &graph);
-                // Regions of whole rows are divided in rows alone.
+                // Regions of whole rows are divided in rows only.
                 let width = graph.node(graph.roots[0]).shape.width;
                 let columns = if grain.1 >= width { width } else { together(grain.1, read.1) };
                 let division = self.divided(state, engine, &graph, (together(grain.0, read.0), columns), None)?;

@@ -1,4 +1,4 @@
-//! What a session does beyond the results: which evaluations it makes, and what it keeps.
+//! Evaluations of a session, and the values that it keeps.
 
 use super::*;
 use crate::cpu::device::CpuDevice;
@@ -33,10 +33,10 @@ fn results_under_way_arrive_and_their_images_go_on() {
     let s = Session::on(Box::new(device)).build().expect("a session");
     let a = Image::from_slice(&s, 1, 3, &[1.0f32, 2.0, 3.0]);
     let twice = &a * 2.0;
-    // The same value, twice recorded: it becomes one node with two takers.
+    // The same value, recorded twice: it becomes one node with two readers.
     let again = &a * 2.0;
     let pending = s.begin_all(&[twice.handle(), again.handle(), twice.handle()], Want::Root).expect("an evaluation");
-    // What comes after neither waits for the result nor changes it, and finds the image on the device.
+    // Later operations neither wait for the result nor change it, and find the image on the device.
     let sum = (&twice + 1.0).to_vec().expect("pixels");
     assert_eq!(sum, [3.0, 5.0, 7.0]);
     assert_eq!(log.get().writes, 1);
@@ -56,7 +56,7 @@ fn a_cancelled_evaluation_ends_between_steps_and_the_session_lives() {
     let asked: Arc<Mutex<Option<Canceller>>> = Arc::default();
     let own = Arc::clone(&asked);
     let device = CpuDevice::new(Some(1)).expect("a CPU");
-    // Whoever is told of the second step of an evaluation asks for its end, once.
+    // The observer cancels the evaluation at its second step, once.
     let observer = move |p: Progress<'_>| {
         if p.step == 1
             && let Some(canceller) = own.lock().expect("no panic").take()

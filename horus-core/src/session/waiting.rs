@@ -1,21 +1,23 @@
-//! What may take long inside calls that otherwise return at once: recording, copying and dropping images.
+//! Blocking work inside calls that otherwise return at once: recording, copying and dropping
+//! images.
 
 use std::sync::OnceLock;
 
-/// How a thread carries out what may take long.
+/// Runs blocking work on a thread.
 type Wait = fn(&mut (dyn FnMut() + Send));
 
 static WAIT: OnceLock<Wait> = OnceLock::new();
 
-/// For programs in languages with a lock around the interpreter: has every session of the process call `wait` with what may take long
-/// inside calls that otherwise return at once. It lets go of the lock, calls what it was given, once, and takes the lock again: observers
-/// that want the lock would otherwise wait for a thread that waits for their evaluation. The first `wait` stays.
+/// For programs in languages with an interpreter lock: every session of the process passes blocking
+/// work inside calls that otherwise return at once to `wait`. It must release the lock, run the
+/// work once, and take the lock again: observers that need the lock would otherwise wait for a
+/// thread that waits for their evaluation. The first `wait` stays.
 #[doc(hidden)]
 pub fn wait_by(wait: Wait) {
     let _ = WAIT.set(wait);
 }
 
-/// Does what may take long.
+/// Runs blocking work.
 pub(super) fn waiting(mut work: impl FnMut() + Send) {
     match WAIT.get() {
         Some(wait) => wait(&mut work),

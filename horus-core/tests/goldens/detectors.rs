@@ -12,7 +12,7 @@ use crate::program::Program;
 use crate::{column, difference, image, plane, row, to_f64};
 
 const THETAS: [f64; 4] = [0.0, 45.0, 90.0, 135.0];
-/// sv, and su * sv for su = 3.
+/// Each sv, and su * sv for su = 3.
 const SCALES: [(u8, f32); 2] = [(1, 3.0), (2, 6.0)];
 
 /// `k * |f1 / f2|`, and 0 where `|f2|` is small.

@@ -17,7 +17,7 @@ use horus_testing::reference::{Image, convert};
 use ndarray::ArrayD;
 use ndarray_npy::{ReadableElement, read_npy};
 
-/// What lies beyond the edge under a constant border.
+/// The value beyond the edge under a constant border.
 const CONSTANT: f64 = 0.75;
 const CONSTANT_U8: f64 = 77.0;
 

@@ -15,7 +15,7 @@ fn worst(name: &str, operands: usize, function: impl Fn(&[f64]) -> f64) -> f64 {
     for row in rows.rows() {
         let row = row.to_vec();
         let (at, near, rest) = (&row[..operands], row[operands], row[operands + 1]);
-        // The distance of one number to the next of the same exponent, without a logarithm of anyone's making.
+        // The distance to the next number of the same exponent, computed without a logarithm.
         let unit = f64::from_bits(near.to_bits() & 0x7ff0_0000_0000_0000) * f64::EPSILON;
         let ours = function(at);
         let error = ((ours - near) / unit - rest).abs();
@@ -37,6 +37,6 @@ fn functions_keep_their_bounds() {
         worst("atan2", 2, |v| Arithmetic::atan2(v[0], v[1])),
         worst("hypot", 2, |v| Arithmetic::hypot(v[0], v[1])),
     ];
-    // Roundings are there to be seen: no result is compared with itself.
+    // Rounding errors must show: no result is compared with itself.
     assert!(all.iter().all(|&e| e > 0.4));
 }

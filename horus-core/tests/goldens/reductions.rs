@@ -10,8 +10,8 @@ use horus_testing::reference::Image;
 use crate::program::Program;
 use crate::{assert_close, image, load, plane, to_f64};
 
-/// Relative to the sum of magnitudes: numpy and we add at most 96 * 96 values in f64, in different but both nearly
-/// balanced orders, which lose half a unit per level.
+/// Relative to the sum of magnitudes: numpy and we add at most 96 * 96 values in f64, in different
+/// but both nearly balanced orders, which lose half a unit per level.
 const SUMMATION: f64 = 16.0 * f64::EPSILON;
 
 #[test]

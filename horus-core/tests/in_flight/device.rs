@@ -1,4 +1,5 @@
-//! A simulated device that notes in which order it is called, whose results land late, and in memory that is made for them.
+//! A simulated device that records the order of its calls, whose results land late, in memory
+//! allocated for them.
 
 use std::any::Any;
 use std::ops::Range;
@@ -14,34 +15,35 @@ use horus_core::host::buffer::{HostBuffer, HostMemory, Pool};
 use horus_core::host::workers::Workers;
 use horus_testing::simulated::Simulated;
 
-/// Calls of a device, in their order.
+/// Calls of a device, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Call {
     /// The first band of an image is uploaded.
     Upload,
     Launch,
-    /// A result is to be copied to the host: the how-many-th.
+    /// The copy of the i-th result to the host is ordered.
     Order(usize),
-    /// That copy is there.
+    /// That copy has arrived.
     Landed(usize),
-    /// Memory was made for a result.
+    /// Memory was allocated for a result.
     Room,
 }
 
-/// What was called, and what results wait for.
+/// The calls, and the conditions for landing.
 #[derive(Debug, Default)]
 pub(crate) struct Calls {
     made: Mutex<Vec<Call>>,
     changed: Condvar,
-    /// Results land once so many images more have been uploaded than results have landed, or none are left.
+    /// Results land once this many more images have been uploaded than results have landed, or none
+    /// are left.
     ahead: AtomicUsize,
     images: AtomicUsize,
     orders: AtomicUsize,
-    /// Lent blocks that are alive.
+    /// Lent blocks still alive.
     lent: AtomicUsize,
 }
 
-/// No device takes so long.
+/// Longer than any device takes.
 const NEVER: Duration = Duration::from_secs(20);
 
 impl Calls {
@@ -58,7 +60,8 @@ impl Calls {
         self.changed.notify_all();
     }
 
-    /// Waits until the image after the one of result `i` has been uploaded and something computed of it.
+    /// Waits until the image after the one of result `i` has been uploaded and something computed
+    /// of it.
     fn next_is_under_way(&self, i: usize) -> Result<(), DeviceError> {
         let (ahead, images) = (self.ahead.load(Ordering::Relaxed), self.images.load(Ordering::Relaxed));
         let wanted = (i + 1 + ahead).min(images);
@@ -104,7 +107,7 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    /// A device whose results land once `ahead` images more are under way, of `images` in all.
+    /// A device whose results land once `ahead` more images are in progress, of `images` in all.
     pub(crate) fn new(lends: usize, ahead: usize, images: usize) -> (Watched, Arc<Calls>) {
         let calls = Arc::new(Calls { ahead: ahead.into(), images: images.into(), ..Calls::default() });
         let inner = Simulated::new(CpuDevice::new(Some(2)).unwrap(), 1 << 26);
@@ -119,7 +122,7 @@ impl Watched {
     }
 }
 
-/// A result that comes when the next image is under way.
+/// A result that arrives when the next image is in progress.
 struct Late {
     number: usize,
     bytes: Vec<u8>,

@@ -1,5 +1,5 @@
-//! Transfers in time: pictures of a series overlap on the device, and results for files land in memory made for them while
-//! they are computed.
+//! Overlap of transfers: pictures of a series overlap on the device, and results for files land in
+//! memory allocated during the computation.
 
 mod device;
 
@@ -30,8 +30,8 @@ fn transfers() -> [Transfer; 2] {
     [Transfer::Explicit, Transfer::Streams(NonZeroU8::new(3))]
 }
 
-/// Whether the next picture is uploaded and computed before the result of each is there; a device whose results come only
-/// then would otherwise never end.
+/// Checks that the next picture is uploaded and computed before each result arrives; a device whose
+/// results arrive only then would otherwise never end.
 fn overlaps(calls: &[Call]) {
     let place = |call: Call| calls.iter().position(|c| *c == call).unwrap_or_else(|| panic!("no {call:?}: {calls:?}"));
     let uploads: Vec<usize> = (0..calls.len()).filter(|i| calls[*i] == Call::Upload).collect();
@@ -40,7 +40,8 @@ fn overlaps(calls: &[Call]) {
         let (next, landed) = (uploads[i + 1], place(Call::Landed(i)));
         assert!(next < landed, "picture {} is uploaded after result {i} was waited for: {calls:?}", i + 1);
         assert!(calls[next..landed].contains(&Call::Launch), "nothing is computed beside copy {i}: {calls:?}");
-        // And a result is on its way before the picture after the next comes: no picture waits for all others.
+        // And a result is in flight before the picture after the next arrives: no picture waits for
+        // all others.
         assert!(uploads.get(i + 3).is_none_or(|later| place(Call::Order(i)) < *later), "{calls:?}");
     }
 }
@@ -81,7 +82,7 @@ fn two_pictures_are_under_way_beside_one_that_lands() {
     let session = Session::on(Box::new(device)).build().unwrap();
     let series = session.series((0..PICTURES).map(picture), smooth);
     assert!(series.into_iter().all(|item| item.result.is_ok()), "{:?}", calls.made());
-    // No more: results on their way take memory of the device.
+    // No more: results in flight take memory of the device.
     let (mut under_way, mut most) = (0usize, 0);
     for call in calls.made() {
         match call {

@@ -1,4 +1,4 @@
-//! A lane that fails: all end, none hangs, and the session has what it had.
+//! A failing lane: all lanes end, none hangs, and the session keeps its images.
 
 use std::sync::Arc;
 
@@ -87,7 +87,8 @@ fn whatever_fails_on_a_lane_nothing_that_is_held_is_lost() {
 
 #[test]
 fn a_lane_without_memory_fails_the_evaluation_and_is_named() {
-    // Too small for the program, which is known before; and full of what the session does not know of.
+    // Too small for the program, which planning detects; and filled by memory unknown to the
+    // session.
     let small = Arc::new(Simulated::new(cpu(), 8_000));
     let full = Arc::new(Simulated::new(cpu(), 100_000));
     let taken = full.allocate(95_000).unwrap();

@@ -1,4 +1,5 @@
-//! Several devices of one process: the same bits as one, without messages for what is given and read.
+//! Several devices of one process: the same bits as one, without messages for given images and
+//! results.
 
 mod failures;
 mod programs;
@@ -20,14 +21,14 @@ fn cpu() -> CpuDevice {
     CpuDevice::new(Some(1)).expect("a CPU")
 }
 
-/// What lanes compute on.
+/// Devices of lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// The host's memory.
     Unified,
-    /// Memory of their own; what they send each other goes through the host.
+    /// Memory of their own; exchanges go through the host.
     Separate,
-    /// Memory of their own, and they are connected.
+    /// Connected, with memory of their own.
     Connected,
 }
 
@@ -41,7 +42,7 @@ fn device(kind: Kind, room: usize) -> Arc<dyn Device> {
     }
 }
 
-/// A session on so many lanes, all of which every program takes.
+/// A session on `lanes` lanes, where every program runs on all.
 fn lanes(kind: Kind, lanes: usize) -> SessionBuilder {
     Session::over((0..lanes).map(|_| device(kind, ROOM)).collect()).all_lanes(true)
 }

@@ -16,7 +16,7 @@ use horus_testing::simulated::Simulated;
 
 use crate::{KINDS, Kind, ROOM, cpu, device, lanes, one};
 
-/// How rows are divided among so many lanes.
+/// Divisions of rows among this many lanes.
 fn divisions(lanes: usize) -> Vec<Vec<f64>> {
     let equal = vec![1.0; lanes];
     let ascending = (1..=lanes).map(|lane| lane as f64).collect();
@@ -33,7 +33,8 @@ fn bits<T: Element + Pixel>(image: &Image<T>) -> Result<Vec<u8>> {
     Ok(bytemuck::cast_slice(&image.to_vec()?).to_vec())
 }
 
-/// What a program computes, as bytes. Its results are looked at one after the other, and later ones read earlier ones.
+/// The results of a program, as bytes. They are read one after the other, and later ones read
+/// earlier ones.
 fn program(s: &Session, height: usize) -> Result<Vec<Vec<u8>>> {
     let (a, b) = (given(s, height, 23), given(s, height, 23) * 0.5);
     let mut all = Vec::new();

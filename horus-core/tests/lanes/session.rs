@@ -1,4 +1,4 @@
-//! Loops, series, volumes and what a session chooses, on lanes.
+//! Loops, series, volumes and choices of a session, on lanes.
 
 use std::sync::{Arc, Mutex};
 
@@ -28,7 +28,7 @@ fn on_all(program: impl Fn(&Session) -> Result<Vec<Vec<u8>>>) {
         for count in [2, 3, 5] {
             let s = lanes(kind, count).build().unwrap();
             assert!(program(&s).unwrap() == want, "{kind:?}, {count} lanes");
-            // Where each program chooses, images change from one number of lanes to another.
+            // If each program chooses, images change from one number of lanes to another.
             let s = Session::over((0..count).map(|_| device(kind, ROOM)).collect()).build().unwrap();
             assert!(program(&s).unwrap() == want, "{kind:?}, {count} lanes or one");
         }
@@ -70,7 +70,7 @@ fn what_is_started_runs_on_lanes_beside_the_program() {
 
 #[test]
 fn an_image_of_one_lane_and_one_of_all_meet() {
-    // Lanes that take a program only if it does much.
+    // A session that uses its lanes only for large programs.
     let s = Session::over((0..3).map(|_| device(Kind::Connected, ROOM)).collect()).build().unwrap();
     let o = one();
     let program = |s: &Session| -> Result<Vec<Vec<u8>>> {

@@ -1,4 +1,4 @@
-//! Slices that devices take as soon as they are given: each lane its strip.
+//! Slices that devices take immediately: each lane its strip.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use horus_core::shape::Axis;
 
 use crate::{ROOM, cpu, one};
 
-/// Rows and columns of pictures that are large enough.
+/// Rows and columns of sufficiently large pictures.
 const SIDE: (usize, usize) = (4111, 4096);
 
 fn pixels() -> Vec<f32> {

@@ -1,4 +1,4 @@
-//! A simulated device that takes pixels when they are given.
+//! A simulated device that takes given pixels immediately.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -25,7 +25,7 @@ fn program(image: &Image<f32>) -> Image<f32> {
     (image.gauss(2.0) - image).abs().max(image.rotate(20.0))
 }
 
-/// What the program gives where everything is copied.
+/// The result of the program with copies only.
 fn expected(seed: usize) -> Vec<f32> {
     let session = opened(strategy("explicit"));
     program(&Image::from_pixels(&session, filled(&session, seed))).to_vec().unwrap()
@@ -76,7 +76,7 @@ fn whoever_writes_to_pixels_that_images_read_writes_to_their_own() {
     let want = expected(5);
     assert!(result.to_vec().unwrap() == want, "the result is the image's, whatever becomes of the pixels");
     assert!(image.to_vec().unwrap() == filled(&session, 5)[..]);
-    // And what is read next goes elsewhere as long as the image has a share.
+    // And the next result goes elsewhere as long as the image shares the buffer.
     program(&(&image * 2.0)).read_into(&mut to).unwrap();
     assert!(result.to_vec().unwrap() == want);
 }

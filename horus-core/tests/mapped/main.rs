@@ -1,4 +1,5 @@
-//! Images in page-locked memory of the host that launches use in place of the device's: the same pixels, and what is copied.
+//! Images in page-locked host memory that launches use in place of the device's: the same pixels,
+//! and the number of copies.
 //!
 //! `cases.rs` runs on a GPU too (`horus-cuda/tests/gpu`).
 
@@ -29,10 +30,11 @@ fn logged(transfer: Transfer) -> (Session, LogHandle) {
     (Session::on(Box::new(device)).transfer(transfer).build().unwrap(), log)
 }
 
-/// Rows and columns of an image of which copies take much longer than a launch.
+/// Rows and columns of an image whose copies take much longer than a launch.
 const LARGE: usize = 700;
 
-/// Filters pixels of a session into others, so many times; copies to the device, to the host, and buffers mapped.
+/// Filters pixels of a session into others, `times` times; returns the number of copies to the
+/// device, of copies to the host, and of mapped buffers.
 fn filtered(transfer: Transfer, times: usize) -> (usize, usize, usize) {
     let (session, log) = logged(transfer);
     let mut to = session.pixels::<f32>(LARGE, LARGE, 1).unwrap();
@@ -62,7 +64,8 @@ fn a_choice_that_turns_out_badly_is_not_made_again() {
         image.gauss(2.0).read_into(&mut to).unwrap();
     }
     let log = log.get();
-    // The first program reads the image in the host's memory, the second finds that it is read again and copies it.
+    // The first program reads the image in host memory, the second detects a repeated read and
+    // copies it.
     assert_eq!((log.writes, log.reads, log.maps), (1, 4, 2));
 }
 

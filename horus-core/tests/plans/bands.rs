@@ -1,4 +1,4 @@
-//! Plans in bands: what is cut, what waits for what, and that no wait can be left out.
+//! Plans in bands: cuts, waits, and the necessity of each wait.
 
 use std::num::NonZeroU8;
 use std::sync::Arc;
@@ -119,7 +119,7 @@ fn what_does_not_fit_beside_the_rest_is_not_kept_longer() {
             line.split(' ').next().unwrap().parse::<f64>().unwrap() * 1e6
         };
         let whole = held(&made(capacity, Transfer::Explicit));
-        // Told to a tenth of a million.
+        // Printed to a tenth of a million.
         let most = whole.max(capacity as f64) + 1e5;
         assert!(
             plan.fits && held(&plan) <= most,

@@ -1,4 +1,5 @@
-//! Plans for devices with memory of their own: what goes between them, and what is done where memory is short.
+//! Plans for devices with their own memory: exchanges between them, and behaviour when memory is
+//! short.
 
 use horus_core::dtype::DType;
 use horus_core::ir::graph::{Graph, NodeId, Op};
@@ -13,7 +14,7 @@ use horus_core::shape::Border;
 
 use crate::recorder::{Recorder, conv_2d, conv_rot, make, make_direct, make_for, make_given, make_within, steps};
 
-/// Filters in turn, pixel operations between them: borders are exchanged in every round.
+/// A sequence of filters with pixel operations in between: halos are exchanged in every round.
 fn filter_loop(rounds: usize) -> Graph<Op> {
     let mut p = Recorder::new(200, 50);
     let mut a = p.source(DType::F32);
@@ -74,13 +75,14 @@ fn detectors_on_connected_devices_upload_once_and_download_once() {
 #[test]
 fn of_an_image_that_every_rank_gave_each_device_gets_its_strip_and_nothing_is_sent() {
     let plan = make_given(filter_loop(2), 4, None);
-    // The first filter is computed on what the second reads beyond the strip: nothing is exchanged.
+    // The first filter is computed on all rows that the second reads beyond the strip: no exchange
+    // is needed.
     assert_eq!(steps(&plan)[0], "upload each strip of %0 200x50 f32, and 4 rows around it", "{plan}");
     let c = plan.counts();
     assert_eq!((c.uploads, c.scatters, c.exchanges), (1, 0, 0), "{plan}");
     assert_eq!(forecast(&plan, &plan.setting.machine, 1).steps.len(), 1, "a gather: {plan}");
     assert_eq!(make_given(filter_loop(3), 4, None).counts().exchanges, 1);
-    // One rank has no strips, and of an image of fewer rows than ranks not each has one.
+    // One rank has no strips, and with fewer rows than ranks some ranks have none.
     for ranks in [1, 201] {
         assert!(steps(&make_given(filter_loop(2), ranks, None))[0].starts_with("upload %0"), "{ranks} ranks");
     }
@@ -105,7 +107,7 @@ fn a_large_image_that_is_turned_goes_up_in_strips_and_from_device_to_device_a_sm
         let sent = steps.iter().any(|s| s.starts_with("replicate") && s.ends_with("from device to device"));
         assert_eq!((plan.counts().uploads, sent), (1, strips), "{plan}");
     }
-    // Without room for the whole beside the strip, the whole is uploaded in its place.
+    // Without room for the whole beside the strip, the whole is uploaded instead.
     let tight = make_given(turned(2048), 4, Some(2048 * 2048 * 9 / 2));
     assert!(steps(&tight)[0].starts_with("upload %0"), "{tight}");
 }
@@ -113,7 +115,8 @@ fn a_large_image_that_is_turned_goes_up_in_strips_and_from_device_to_device_a_sm
 #[test]
 fn devices_without_room_for_the_whole_image_are_served_by_the_host() {
     let image = 200 * 50 * 4;
-    // Rank 0's device has no room for the image beside its strip, but strips travel between devices still.
+    // Rank 0's device cannot hold the image beside its strip, but strips still travel between
+    // devices.
     let plan = make_direct(filter_loop(3), 4, Some(image));
     let direct = |action: &Action| plan.describe(action).contains("device to device");
     let way = |want: fn(&Action) -> bool| -> Vec<bool> {
@@ -140,7 +143,8 @@ fn copies_of_footprints_take_room_on_the_device() {
             capacity: Some(capacity),
             ..Setting::of(Partition::equal(4), false)
         };
-        // The copy of the image's rows, the result, and the source if its device gives the rows away.
+        // The copy of the image's rows, the result, and the source if its device gives the rows
+        // away.
         assert!(make_for(p.graph.clone(), setting(3 * image)).fits);
         let small = make_for(p.graph.clone(), setting(2 * strip));
         assert!(!small.fits, "{small}");
@@ -196,10 +200,12 @@ fn footprints_travel_between_devices_while_others_compute() {
             _ => {}
         }
     }
-    // A contrast travels back while the next orientations are filtered; the last one while the one before is turned.
+    // A contrast travels back while the next orientations are filtered; the last one while the
+    // previous one is rotated.
     assert_eq!(meanwhile, [5, 3, 6, 3, 2, 1], "{plan}");
     assert!(plan.to_string().contains("what it reads of other ranks travelled during 4 launches"), "{plan}");
-    // In a device with little memory fewer leave before they are read: those that stay would drive others out.
+    // On a device with little memory fewer are sent ahead: waiting footprints would evict other
+    // images.
     let image = 512 * 512 * 4;
     let ahead = |quarters: usize| {
         let plan = make_direct(conv_rot(512, 6), 4, Some(quarters * image / 4));
@@ -222,7 +228,8 @@ fn between_devices_launches_are_divided_where_borders_travel_long() {
         let plan = make_direct(p.graph, 4, None);
         plan.steps.iter().filter(|s| matches!(s.action, Action::Begin { .. })).count()
     };
-    // 21 rows of f32 to each of two neighbours at 150 GB/s: 18 microseconds and 147, and the time of two messages.
+    // 21 rows of f32 to each of two neighbours at 150 GB/s: 18 microseconds and 147, and the time
+    // of two messages.
     assert_eq!((begun(16_384), begun(131_072)), (0, 2));
 }
 
@@ -234,7 +241,7 @@ fn a_footprint_leaves_once() {
     let turned = p.rotate(blurred, 30.0);
     let again = p.rotate(turned, 30.0);
     let other = p.gauss_xy(image, 5, 1, 0);
-    // What is turned is wanted, so that it stays when it has been read, and a filter comes after.
+    // The rotated image is a result, so that it stays after it has been read, and a filter follows.
     p.graph.roots = vec![again, blurred, other];
     for ranks in 2..5 {
         for capacity in [None, Some(10 << 20), Some(3 << 20)] {

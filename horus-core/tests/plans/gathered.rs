@@ -1,4 +1,5 @@
-//! Plans whose results rank 0 alone wants: strips meet on its device, while others are computed.
+//! Plans whose results only rank 0 wants: strips are gathered on its device, while others are
+//! computed.
 
 use std::num::NonZeroU8;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ fn on_h200s(graph: Graph<Op>, ranks: usize, transfer: Transfer) -> Plan {
     make_of(graph, setting, Placement::Replicated)
 }
 
-/// A filter of 64 rows above and below, of an image that is given.
+/// A filter of 64 rows above and below, of a given image.
 fn filtered(size: usize) -> Graph<Op> {
     let mut p = Recorder::new(size, size);
     let a = p.source(DType::F32);
@@ -40,7 +41,8 @@ fn strips_meet_band_by_band_while_others_are_computed() {
         if step.waits.is_empty() { text } else { format!("{text}, waits for {:?}", step.waits) }
     };
     let text: Vec<String> = plan.steps.iter().zip(steps(&plan)).map(line).collect();
-    // What is read 63 rows around a strip is given, so it goes up with the strip; the last rows wait for all of it.
+    // The image is given, so 63 rows around each strip are uploaded with it; the last rows wait for
+    // all of it.
     let want = "upload rows 0 to 1 of 4 of each strip of %0, and 63 rows around it
 launch rows 0 to 1 of 4 of %1, waits for [0]
 upload rows 1 to 2 of 4 of each strip of %0, and 63 rows around it
@@ -79,7 +81,7 @@ fn what_is_gathered_through_devices_is_predicted_to_take_less() {
             assert!(gathers > 0, "{name}\n{plan}");
             let (direct, host) = (predict(&plan).seconds, predict(&by_host).seconds);
             assert!(direct < host, "{name} on {ranks} ranks: {direct} s, by the host {host} s");
-            // What is sent is what other ranks have of the result, in however many messages.
+            // The messages contain the other ranks' parts of the result, whatever their number.
             let told = forecast(&plan, &plan.setting.machine, ranks);
             let met: usize =
                 told.steps.iter().filter(|(s, _)| s.starts_with("gather")).map(|(_, t)| t.total.bytes).sum();

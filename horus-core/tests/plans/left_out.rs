@@ -1,4 +1,4 @@
-//! No step of a plan can be left out, or be repeated, without the check noticing it.
+//! The check detects every step that is left out or repeated.
 
 use horus_core::dtype::{DType, Scalar};
 use horus_core::ir::graph::{Graph, NodeId, Op};
@@ -24,7 +24,7 @@ fn counted() -> Graph<Op> {
     p.graph
 }
 
-/// Images that are computed from one, all read again in the end.
+/// Images computed from one, all read again at the end.
 fn many_images() -> Graph<Op> {
     let mut p = Recorder::new(100, 100);
     let a = p.source(DType::F32);
@@ -35,7 +35,7 @@ fn many_images() -> Graph<Op> {
     p.graph
 }
 
-/// A plan that brings the first result to whoever wants it.
+/// A plan that delivers the first result as wanted.
 fn wanted(graph: Graph<Op>, want: Want, ranks: usize, unified: bool) -> Plan {
     let partition = Partition::equal(ranks);
     let setting = Setting::of(partition, unified);
@@ -80,7 +80,8 @@ fn a_step_left_out_is_caught() {
             assert!(verify(&broken).is_err(), "leaving out step {i}, {:?}, goes unnoticed\n{whole}", step.action);
         }
     }
-    // Begin and finish are left out in `overlap.rs`; collect is a step of naive mode, which transfers what nobody needs.
+    // Begin and finish are left out in `overlap.rs`; collect is a step of naive mode, which makes
+    // redundant transfers.
     let all = 19;
     assert_eq!(kinds.len(), all - 3, "some kind of step is not left out");
 }
@@ -93,10 +94,10 @@ fn what_is_wanted_and_not_brought_is_named() {
     let root = plan.graph.roots[0];
     let caught = verify(&broken).unwrap_err().to_string();
     assert!(caught.contains(&format!("{root} is wanted and not delivered on rank 0")), "{caught}");
-    // The same steps are enough where nobody wants more than that the image stays; it need not come to the host then.
+    // The same steps suffice if the image only has to stay; it need not be copied to the host then.
     broken.wants[0] = Want::Keep;
     verify(&broken).unwrap();
-    // Rows of one rank are not what every rank wants.
+    // Rows of one rank do not satisfy every rank.
     let mut plan = wanted(conv_2d(64, 1), Want::Everyone, 3, true);
     plan.steps.retain(|s| !matches!(s.action, Action::Replicate { node, .. } if node == root));
     let caught = verify(&plan).unwrap_err().to_string();

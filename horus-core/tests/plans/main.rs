@@ -25,7 +25,8 @@ use crate::recorder::{Recorder, conv_2d, conv_rot, make, make_direct, steps};
 fn conv_rot_on_one_gpu_uploads_once_and_downloads_once() {
     let c = make(conv_rot(1024, 12), 1, false, Mode::Fused).counts();
     assert_eq!((c.uploads, c.downloads), (1, 1));
-    // The conversion, and per orientation a rotation, a filter bank, and the way back into the maximum.
+    // The conversion, and per orientation a rotation, a filter bank, and the way back into the
+    // maximum.
     assert!(c.launches <= 1 + 12 * 3, "{c:?}");
 }
 
@@ -53,10 +54,11 @@ fn lazy_mode_copies_no_more_than_fused_mode() {
                 let (lazy, fused) = (counts(Mode::Lazy), counts(Mode::Fused));
                 let what = format!("{name} on {ranks} ranks, unified {unified}: lazy {lazy:?}, fused {fused:?}");
                 assert!(lazy.uploads <= fused.uploads && lazy.downloads <= fused.downloads, "{what}");
-                // Each rank has its share to upload and, where it keeps nothing, rank 0 a picture to give away.
+                // Each rank uploads its share and, where rank 0 keeps nothing, it scatters a
+                // picture.
                 let most = if unified { (0, 0) } else { (1, 1) };
                 assert!(ranks > 1 || (lazy.uploads, lazy.downloads) == most, "{what}");
-                // What fusion saves is launches.
+                // Fusion saves launches.
                 assert!(fused.launches < lazy.launches, "{what}");
             }
         }
@@ -65,8 +67,9 @@ fn lazy_mode_copies_no_more_than_fused_mode() {
 
 #[test]
 fn naive_mode_copies_every_operand_of_every_operation() {
-    // Per orientation: rotate (1 up, 1 down), set (0, 1), 9 x [2 filters (1, 1), absdiv (2, 1), mul (1, 1), max (2, 1)],
-    // rotate back (1, 1), max (2, 1); once: convert (1, 1), divide (1, 1), the zero image (0, 1).
+    // Per orientation: rotate (1 up, 1 down), set (0, 1), 9 x [2 filters (1, 1), absdiv (2, 1), mul
+    // (1, 1), max (2, 1)], rotate back (1, 1), max (2, 1); once: convert (1, 1), divide (1, 1), the
+    // zero image (0, 1).
     let per_orientation = (1 + 9 * (2 + 2 + 1 + 2) + 1 + 2, 1 + 1 + 9 * 5 + 1 + 1);
     let c = make(conv_rot(256, 2), 1, false, Mode::Naive).counts();
     assert_eq!((c.uploads, c.downloads), (2 + 2 * per_orientation.0, 3 + 2 * per_orientation.1));
@@ -138,7 +141,8 @@ fn a_pixel_operation_computes_on_the_halo_instead_of_exchanging() {
 
 #[test]
 fn an_exchange_that_is_due_anyway_comes_early_enough_to_save_another() {
-    // A row pass reads no borders, the column pass after it does; a filter over the image itself will exchange more.
+    // A row pass reads no borders, the column pass after it does; a filter over the image itself
+    // will exchange more.
     let mut p = Recorder::new(100, 10);
     let a = p.source(DType::F32);
     let row = p.correlate(a, Filter::row(vec![1.0; 5]), Border::Reflect101);
@@ -152,7 +156,8 @@ fn an_exchange_that_is_due_anyway_comes_early_enough_to_save_another() {
 
 #[test]
 fn footprints_or_the_whole_image_by_what_they_send() {
-    // One turn reads each pixel once: its footprints are fetched. Twelve turns would fetch the image twelve times.
+    // One rotation reads each pixel once: its footprints are fetched. Twelve would fetch the image
+    // twelve times.
     let turns = |count: usize, ranks: usize| {
         let mut p = Recorder::new(2000, 2000);
         let a = p.source(DType::F32);
@@ -165,7 +170,7 @@ fn footprints_or_the_whole_image_by_what_they_send() {
         assert_eq!((one.counts().footprints, one.counts().replications), (1, 0), "{one}");
         assert_eq!((twelve.counts().footprints, twelve.counts().replications), (0, 1), "{twelve}");
         assert!(twelve.to_string().contains("12 launches read it across strips: "), "{twelve}");
-        // On many ranks, rank 0 alone would send the whole image to each.
+        // On many ranks, rank 0 would otherwise send the whole image to each.
         assert_eq!(twelve.counts().scatters, usize::from(ranks > 2), "{twelve}");
     }
 }
@@ -182,7 +187,7 @@ fn a_turned_strip_fetches_a_band_not_the_image() {
     let fetched = forecast(&plan, &plan.setting.machine, 1);
     let (_, fetch) = fetched.steps.iter().find(|(text, _)| text.starts_with("fetch")).unwrap();
     let image = 1600 * 1600 * 4;
-    // Every pixel of the result comes from somewhere once; what the strips read beyond that are their seams.
+    // Every pixel of the result has one origin; strips read only their seams beyond that.
     assert!(fetch.total.bytes < image * 5 / 4, "{fetched}");
     assert!(fetch.received < image / ranks * 3 / 2, "{fetched}");
 }
@@ -214,7 +219,7 @@ fn a_sum_of_an_expression_stores_no_image() {
     let fused = make(r.graph.clone(), 1, false, Mode::Fused);
     assert_eq!((fused.counts().uploads, fused.counts().launches, fused.counts().downloads), (2, 2, 1), "{fused}");
     assert!(fused.to_string().contains("mul + sub + row_sum"), "{fused}");
-    // Somebody else wants the expression: it is stored, and reduced from there.
+    // The expression has another reader: it is stored, and reduced from there.
     r.graph.roots.push(scaled);
     assert_eq!(make(r.graph, 1, false, Mode::Fused).counts().launches, 3);
 }

@@ -1,4 +1,4 @@
-//! Launches that use the host's memory in place of copies: what a plan says then, and when it says so.
+//! Launches that use the host's memory in place of copies: the text of plans, and the conditions.
 
 use std::num::NonZeroU8;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use horus_core::plan::{Action, Mappable, Mode, Plan, Setting, Transfer, Want, pl
 
 use crate::recorder::{Recorder, conv_2d, conv_rot};
 
-/// What may be used there: everything.
+/// Everything is mappable.
 fn everything(graph: &Graph<Op>) -> Mappable {
     let value = |op: &Op| if let Op::Source(v) = op { Some(*v) } else { None };
     let sources: Vec<ValueId> = graph.nodes.iter().filter_map(|n| value(&n.op)).collect();
@@ -54,7 +54,7 @@ fn filtered(size: usize) -> Graph<Op> {
     p.graph
 }
 
-/// Turns of an image of real numbers, added up.
+/// Rotations of a float image, added up.
 fn turned(size: usize) -> Graph<Op> {
     let mut p = Recorder::new(size, size);
     let a = p.source(DType::F32);
@@ -187,7 +187,7 @@ fn predictions_choose_among_all_strategies() {
             assert!(auto <= 1.03 * doubt * best, "{name} {size}: {auto} s, {best} by {chosen:?}");
         }
     }
-    // A small filter reads its image once; turns do so many times.
+    // A small filter reads its image once; rotations do so many times.
     let implicit = handed(filtered(1024), Transfer::Auto, h200());
     assert_eq!(implicit.counts().copies(), 0, "{implicit}");
     assert_eq!(handed(turned(1024), Transfer::Auto, h200()).counts().uploads, 1);

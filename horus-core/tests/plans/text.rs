@@ -1,4 +1,4 @@
-//! What `--explain` prints.
+//! The output of `--explain`.
 
 use horus_core::dtype::DType;
 use horus_core::ops::neighbourhood::Filter;
@@ -38,7 +38,8 @@ fn between_ranks_the_bytes_are_those_that_all_send() {
     let c = p.correlate(b, Filter::column(vec![2.0; 9]), Border::Replicate);
     p.graph.roots = vec![c];
     let text = make(p.graph, 4, true, Mode::Lazy).to_string();
-    // Three strips of a quarter each leave rank 0, and three come back; borders of 4 rows at three seams, both ways.
+    // Three strips of a quarter each leave rank 0, and three come back; borders of 4 rows at three
+    // seams, both ways.
     assert!(line(&text, "scatter").contains(", 0.8 MB    "), "{text}");
     assert!(line(&text, "gather").contains(", 0.8 MB    "), "{text}");
     assert!(text.contains("exchange") && text.contains("all of them send together"), "{text}");

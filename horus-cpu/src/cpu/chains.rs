@@ -1,8 +1,8 @@
 //! Rows of chains, computed as filters ask for them.
 //!
-//! A chain of pixel operations computes any row from the rows of its inputs. A chain with filters has feeds of its own, of rows of
-//! images or of other chains, which move down with the rows that are asked for; where these go back, at an edge of the image, the
-//! feeds begin anew.
+//! A chain of pixel operations computes any row from the rows of its inputs. A chain with filters
+//! has feeds of its own, of rows of images or of other chains. They move down with the requested
+//! rows; where the requests go back, at an edge of the image, the feeds start again.
 
 use std::ops::Range;
 
@@ -18,29 +18,30 @@ use horus_host::device::{Geometry, LaunchInput};
 use horus_host::host::buffer::HostBuffer;
 use horus_plan::ir::kernel::Source;
 
-/// Elements of a row of a chain that are computed at a time.
+/// Elements of a chain row computed at a time.
 const PIECE: usize = 1024;
 
-/// The rows of a chain, computed when they are asked for.
+/// The rows of a chain, computed on demand.
 pub(super) struct ChainRows<'a> {
     expression: Expression<'a>,
     channel: usize,
-    /// The columns that are asked for.
+    /// Requested columns.
     cols: Range<usize>,
     geometry: Geometry,
-    /// The rows that some of the chain's inputs hold: then the others hold them, or what they are wrapped copies of. None for a chain
-    /// with filters, whose rows are those of the image.
+    /// Rows held by some of the chain's inputs; the other inputs hold them too, or the rows that
+    /// they are wrapped copies of. Empty for a chain with filters, whose rows are those of the
+    /// image.
     window: Window,
-    /// One row of the result, then the slots, then what the feeds need.
+    /// One row of the result, then the slots, then the scratch of the feeds.
     scratch: *mut u8,
     feeds: Vec<(Feed<'a>, Option<ChainRows<'a>>)>,
-    /// The row that the feeds are ready for.
+    /// The next row that the feeds can serve.
     next: Option<isize>,
-    /// Where the rows are that each group of filters reads.
+    /// Row pointers read by each group of filters.
     tables: Vec<Vec<*const u8>>,
 }
 
-/// Brings a feed of the rows of a chain forward so that it serves output rows below `end`.
+/// Advances a feed of chain rows so that it serves output rows below `end`.
 pub(super) fn advance(feed: &mut Feed<'_>, rows: &mut ChainRows<'_>, end: isize, isa: Isa) {
     dispatch_float!(feed.spec().dtype, T => {
         // SAFETY: the rows are of the feed's type; the device checked the instruction set.
@@ -59,8 +60,9 @@ impl<'a> ChainRows<'a> {
         row_bytes(shape.width, dtype) + schedule.slots * slot_bytes(schedule, PIECE) + feeds.sum::<usize>()
     }
 
-    /// The rows of plane `channel` of the image of `schedule` over `inputs`, of which columns `cols` are asked for. `geometry` is the
-    /// image's extent and type (its window does not matter); `scratch` has room as told by [`ChainRows::scratch`].
+    /// The rows of plane `channel` of the image of `schedule` over `inputs`, restricted to columns
+    /// `cols`. `geometry` is the image's extent and type (its window is ignored); `scratch` has the
+    /// size given by [`ChainRows::scratch`].
     pub(super) fn new(
         schedule: &'a Schedule,
         inputs: &'a [LaunchInput<'a>],
@@ -88,12 +90,12 @@ impl<'a> ChainRows<'a> {
         ChainRows { expression, channel, cols, geometry, window, scratch, feeds: Vec::new(), next: None, tables }
     }
 
-    /// The rows beyond the image that can be computed as well as those inside it.
+    /// Rows beyond the image that can be computed like those inside it.
     pub(super) fn window(&self) -> Window {
         self.window
     }
 
-    /// Begins to feed filters at row `y`.
+    /// Starts the feeds at row `y`.
     fn begin(&mut self, y: isize) {
         let Expression { schedule, inputs, slot_bytes, isa, .. } = self.expression;
         let Shape { height, width, .. } = self.geometry.shape;
@@ -118,7 +120,7 @@ impl<'a> ChainRows<'a> {
         }
     }
 
-    /// Sees to what filters read around row `y`.
+    /// Advances the feeds to what the filters read around row `y`.
     fn feed(&mut self, y: isize) {
         if self.next != Some(y) {
             self.begin(y);
@@ -189,7 +191,8 @@ impl<T: Pixel> Rows<T> for ChainRows<'_> {
     fn row(&mut self, y: isize, cols: Range<usize>) -> &[T] {
         debug_assert_eq!(T::DTYPE, self.geometry.dtype);
         self.compute(y, cols);
-        // SAFETY: the scratch begins with a row; bytes of it that have not been computed are initialised memory.
+        // SAFETY: the scratch begins with a row; bytes of it that have not been computed are
+        // initialised memory.
         unsafe { std::slice::from_raw_parts(self.scratch.cast_const().cast::<T>(), self.geometry.shape.width) }
     }
 }

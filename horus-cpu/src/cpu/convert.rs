@@ -6,8 +6,8 @@ use super::simd::Isa;
 use horus_base::dispatch;
 use horus_base::dtype::{DType, Numeric, Pixel};
 
-/// Conversion to one type: a method per source type, so that each pair has the shortest way. Integers of 8 and 16 bits are of
-/// 32 bits with sign on the way.
+/// Conversion to one type: a method per source type, so that each pair takes the shortest path. 8-
+/// and 16-bit integers pass through `i32`.
 trait Target: Pixel {
     fn from_i32(v: i32) -> Self;
     fn from_u32(v: u32) -> Self;
@@ -28,8 +28,8 @@ macro_rules! small {
             }
             #[inline(always)]
             fn from_f32_fast(v: f32) -> Self {
-                // Limits before the conversion (a NaN becomes 0): rounding commutes with them, and a conversion that
-                // cannot overflow is one instruction.
+                // Limits before the conversion (a NaN becomes 0): rounding commutes with them, and
+                // a conversion that cannot overflow is one instruction.
                 let v = if $t::MIN != 0 && v.is_nan() { 0.0 } else { v };
                 let v = if v > f32::from($t::MIN) { v } else { f32::from($t::MIN) };
                 let v = if v < f32::from($t::MAX) { v } else { f32::from($t::MAX) };

@@ -1,12 +1,13 @@
-//! Linear filters over tiles, register-blocked: filters of one geometry form a *bank*, and every pixel vector that is
-//! loaded serves all filters and all output rows that need it.
+//! Linear filters over tiles, register-blocked: filters of one geometry form a *bank*, and every
+//! pixel vector that is loaded serves all filters and all output rows that need it.
 //!
-//! Each output pixel accumulates in the canonical order, `acc = fma(tap, pixel, acc)` from +0, tap by tap: the blocking
-//! decides only which accumulators live in registers together. No tap is skipped and none is added.
+//! Each output pixel accumulates in the canonical order, `acc = fma(tap, pixel, acc)` from +0, tap
+//! by tap: the blocking decides only which accumulators live in registers together. No tap is
+//! skipped and none is added.
 
 use super::simd::{Array, Isa, Simd, Vector};
 
-/// Filters that are evaluated together, at most.
+/// Maximum number of filters evaluated together.
 pub(crate) const GROUP: usize = 6;
 
 /// Sizes of groups that have a kernel: a bank of `n` filters is cut into these, largest first.
@@ -19,7 +20,7 @@ pub(crate) fn group_size(n: usize) -> usize {
     }
 }
 
-/// Where the taps of a group lie, relative to its table of rows.
+/// Tap positions of a group, relative to its table of rows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Taps<'a> {
     /// A rectangle: tap (`i`, `j`) of output row `y` reads row `y + i`, `j` pixels to the right.
@@ -36,12 +37,12 @@ pub(crate) enum Taps<'a> {
 /// A group of filters over a tile.
 #[derive(Debug)]
 pub(crate) struct Bank<'a, T> {
-    /// Where the taps lie.
+    /// Tap positions.
     pub(crate) layout: Taps<'a>,
     /// The weights in order of accumulation, those of all filters for the first tap first.
     pub(crate) weights: &'a [T],
-    /// For every source row that is read, the pixel `along` columns before the one under the first column of taps at
-    /// the tile's first column.
+    /// For every source row that is read, the pixel `along` columns before the one under the first
+    /// column of taps at the tile's first column.
     pub(crate) rows: &'a [*const T],
     /// See `rows`.
     pub(crate) along: usize,
@@ -57,9 +58,9 @@ impl<T: Simd> Bank<'_, T> {
     /// Computes the tile.
     ///
     /// # Safety
-    /// There is a weight per tap and filter; the rows that the taps of the tile reach are in the table and can be read
-    /// over `width` columns and the reach of the taps; the outputs can be written, and overlap nothing that is read;
-    /// the machine has the instruction set.
+    /// There is a weight per tap and filter; the rows that the taps of the tile reach are in the
+    /// table and can be read over `width` columns and the reach of the taps; the outputs can be
+    /// written, and overlap nothing that is read; the machine has the instruction set.
     pub(crate) unsafe fn run(&self, isa: Isa) {
         // SAFETY: vouched for by the caller.
         unsafe {
@@ -74,7 +75,8 @@ impl<T: Simd> Bank<'_, T> {
     }
 }
 
-/// Selects the kernel for the number of filters: `(filters: rows, column vectors of dense; of sparse; of row filters)`.
+/// Selects the kernel for the number of filters: `(filters: rows, column vectors of dense; of
+/// sparse; of row filters)`.
 macro_rules! select {
     ($bank:ident, $v:ty, $row:literal, $($nf:literal: $r:literal $c:literal $s:literal),+) => {
         // SAFETY: vouched for by the caller.
@@ -107,9 +109,9 @@ unsafe fn avx512<T: Simd>(bank: &Bank<'_, T>) {
     select!(bank, T::Avx512, 8, 1: 4 4 8, 2: 4 2 8, 3: 2 4 6, 4: 2 2 5, 6: 2 2 4)
 }
 
-/// Evaluates `$wide` at the starts of blocks of `$c` vectors that cover `$width` columns. The last block overlaps the one
-/// before when the width is no multiple: the same values are computed twice. Narrower tiles take single vectors, or
-/// pixels.
+/// Evaluates `$wide` at the starts of blocks of `$c` vectors that cover `$width` columns. The last
+/// block overlaps the one before when the width is no multiple: the same values are computed twice.
+/// Narrower tiles take single vectors, or pixels.
 macro_rules! columns {
     ($width:expr, $v:ty, $c:expr, |$x:ident| $wide:expr, $single:expr, $pixel:expr) => {
         let lanes = <$v>::LANES;
@@ -178,8 +180,8 @@ unsafe fn dense<V: Vector, const NF: usize, const R: usize, const C: usize>(
 /// Accumulators of a block, by output row, filter and column vector.
 type Block<V, const NF: usize, const R: usize, const C: usize> = [[[V; C]; NF]; R];
 
-/// `NF` filters at `R` rows from `y` and `C` vectors from `x`: source row by source row, as all output rows but the first
-/// and last few need each of them.
+/// `NF` filters at `R` rows from `y` and `C` vectors from `x`: source row by source row, as all
+/// output rows but the first and last few need each of them.
 #[inline(always)]
 unsafe fn dense_block<V: Vector, const NF: usize, const R: usize, const C: usize>(
     bank: &Bank<'_, V::Elem>,
@@ -215,8 +217,8 @@ unsafe fn dense_block<V: Vector, const NF: usize, const R: usize, const C: usize
     }
 }
 
-/// Source row `k` of a block for output rows `FROM..TO`, all of which read it. A constant range keeps the accumulators in
-/// registers.
+/// Source row `k` of a block for output rows `FROM..TO`, all of which read it. A constant range
+/// keeps the accumulators in registers.
 #[inline(always)]
 unsafe fn line<V: Vector, const NF: usize, const R: usize, const C: usize, const FROM: usize, const TO: usize>(
     acc: &mut Block<V, NF, R, C>,
@@ -248,8 +250,8 @@ unsafe fn line<V: Vector, const NF: usize, const R: usize, const C: usize, const
     }
 }
 
-/// Source row `k` of a block for those output rows that read it: near the first and the last row of the filter, not all
-/// of them do.
+/// Source row `k` of a block for those output rows that read it: near the first and the last row of
+/// the filter, not all of them do.
 #[inline(always)]
 unsafe fn edge<V: Vector, const NF: usize, const R: usize, const C: usize>(
     acc: &mut Block<V, NF, R, C>,

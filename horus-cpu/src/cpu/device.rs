@@ -13,9 +13,10 @@ use horus_host::host::buffer::Pool;
 use horus_host::host::workers::Workers;
 use horus_plan::ir::kernel::Kernel;
 
-/// Freed memory kept for reuse.
+/// Freed memory kept for reuse, in bytes.
 const POOL_BYTES: usize = 2 << 30;
-/// Multiply-adds, and bytes, of a launch that one thread is done with about when others have woken up and met: tens of microseconds.
+/// A launch of fewer multiply-adds, or bytes, takes one thread tens of microseconds: it is too
+/// short to be worth waking the pool.
 const SMALL: f64 = 524288.0;
 
 /// The processor of this machine: kernels over host memory on a pool of threads.
@@ -28,16 +29,17 @@ pub struct CpuDevice {
 }
 
 impl CpuDevice {
-    /// A device of `threads` threads; by default one per logical processor. A single thread is the calling one.
+    /// A device of `threads` threads; by default one per logical processor. A single thread is the
+    /// calling one.
     ///
     /// # Errors
-    /// [`Error::Config`] for no threads, more than 4096, or if they cannot be started, and for an unknown instruction set
-    /// in the environment variable `HORUS_ISA`.
+    /// [`Error::Config`] for no threads, more than 4096, or if they cannot be started, and for an
+    /// unknown instruction set in the environment variable `HORUS_ISA`.
     pub fn new(threads: Option<usize>) -> Result<CpuDevice, Error> {
         CpuDevice::sharing(Arc::new(Workers::new(threads)?), Pool::new(POOL_BYTES))
     }
 
-    /// A device whose threads and memory others use, too.
+    /// A device that shares its threads and memory with others.
     ///
     /// # Errors
     /// [`Error::Config`] for an unknown instruction set in the environment variable `HORUS_ISA`.
@@ -63,7 +65,7 @@ impl CpuDevice {
         self
     }
 
-    /// Where buffers come from.
+    /// The pool that buffers are allocated from.
     pub fn pool(&self) -> &Arc<Pool> {
         &self.pool
     }
@@ -73,7 +75,8 @@ impl CpuDevice {
         self.workers.threads()
     }
 
-    /// Runs a launch on so many threads: on the one that calls, or on those of the pool that it is one of.
+    /// Runs a launch on `threads` threads: on the calling thread, or on those of the pool that it
+    /// belongs to.
     fn here(&self, launch: Launch<'_>, threads: usize) -> Result<(), DeviceError> {
         check(&launch)?;
         match launch.kernel {
@@ -87,7 +90,7 @@ impl CpuDevice {
     }
 }
 
-/// Whether a launch is over before other threads have woken up and met.
+/// Returns `true` if a launch is too short to be worth waking the pool.
 fn is_small(launch: &Launch<'_>) -> bool {
     let extent = |g: Geometry| (g.shape, g.dtype);
     let inputs: Vec<_> = launch.inputs.iter().map(|input| extent(input.geometry)).collect();

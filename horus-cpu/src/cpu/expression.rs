@@ -1,5 +1,5 @@
-//! Pixel operations over tiles: the instructions of a compiled kernel, from the places where operands live to the places
-//! where results go.
+//! Pixel operations over tiles: executes the instructions of a compiled kernel on the places of its
+//! operands and results.
 
 use std::ops::Range;
 
@@ -16,20 +16,20 @@ use horus_host::host::buffer::HostBuffer;
 use horus_plan::ir::kernel::InstrOp;
 use horus_plan::ops::neighbourhood::Layout;
 
-/// The rows and columns of a plane that are computed, scratch for intermediates, and where the result goes.
+/// The rows and columns of a plane to compute, scratch for intermediates, and the output.
 #[derive(Clone, Debug)]
 pub(super) struct Spot {
     pub(super) rows: Window,
     pub(super) cols: Range<usize>,
     pub(super) channel: usize,
-    /// Room for the program's slots.
+    /// Storage of the program's slots.
     pub(super) slots: *mut u8,
-    /// Where the first result of the first pixel goes, and elements from row to row there.
+    /// Address of the first pixel of the first result, and its row stride in elements.
     pub(super) out: *mut u8,
     pub(super) stride: usize,
 }
 
-/// Where a result beside the first goes.
+/// Storage of a result beside the first.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Further {
     pub(super) bytes: *mut u8,
@@ -41,7 +41,7 @@ pub(super) struct Further {
 pub(super) struct Expression<'a> {
     pub(super) schedule: &'a Schedule,
     pub(super) inputs: &'a [LaunchInput<'a>],
-    /// Where the results beside the first go.
+    /// Storage of the results beside the first.
     pub(super) more: &'a [Further],
     /// The extent of the image.
     pub(super) shape: Shape,
@@ -55,7 +55,8 @@ pub(super) fn slot_bytes(schedule: &Schedule, pixels: usize) -> usize {
 }
 
 impl Expression<'_> {
-    /// Where a value of type `dtype` starts in the tile, and the distance of its rows in elements (none for a constant).
+    /// First address of a value of type `dtype` in the tile, and its row stride in elements (none
+    /// for a constant).
     pub(super) fn resolve(&self, place: Place, dtype: DType, at: &Spot) -> (*mut u8, Option<usize>) {
         match place {
             Place::Slot(s) => (at.slots.wrapping_add(s * self.slot_bytes), Some(at.cols.len())),
@@ -68,7 +69,8 @@ impl Expression<'_> {
             Place::Plane(i, c) => {
                 let LaunchInput { memory, geometry } = &self.inputs[i];
                 let bytes = memory.host().map_or(&[][..], HostBuffer::bytes);
-                // Of the inputs of a chain, some may hold a wrapped row beyond the image, others the row that it is.
+                // Of the inputs of a chain, some may hold a wrapped row beyond the image, others
+                // the row that it copies.
                 let y = at.rows.start;
                 let y = held(y, geometry.shape.height, geometry.window);
                 let element = geometry.row(c.unwrap_or(at.channel), y) + at.cols.start;
@@ -83,7 +85,8 @@ impl Expression<'_> {
         }
     }
 
-    /// Writes the pixels of an input whose rows or columns, as told, are all the same: one is there.
+    /// Writes the pixels of an input with a single row or column (or both, as told by `still`),
+    /// which repeats.
     pub(super) fn repeat(&self, (input, still, dtype): (usize, [bool; 2], DType), target: Place, at: &Spot) {
         let (out, stride) = self.resolve(target, dtype, at);
         let (stride, n) = (stride.unwrap_or(0), at.cols.len());
@@ -94,21 +97,23 @@ impl Expression<'_> {
                 let y = held(if still[0] { 0 } else { y }, geometry.shape.height, geometry.window);
                 let from = &all[geometry.row(at.channel, y)..];
                 let first = out.cast::<T>().wrapping_add(r * stride);
-                // SAFETY: a row of the tile, in a free slot or in the output, which nothing else refers to now.
+                // SAFETY: a row of the tile, in a free slot or in the output, which nothing else
+                // refers to now.
                 let row = unsafe { std::slice::from_raw_parts_mut(first, n) };
                 if still[1] { row.fill(from[0]) } else { row.copy_from_slice(&from[at.cols.clone()]) }
             }
         });
     }
 
-    /// Writes where the pixels of a tile are.
+    /// Writes the coordinates of a tile's pixels along an axis.
     pub(super) fn index(&self, axis: Axis, dtype: DType, target: Place, at: &Spot) {
         let (out, stride) = self.resolve(target, dtype, at);
         let (stride, n) = (stride.unwrap_or(0), at.cols.len());
         dispatch!(dtype, T => {
             for (r, y) in (at.rows.start..at.rows.end).enumerate() {
                 let first = out.cast::<T>().wrapping_add(r * stride);
-                // SAFETY: a row of the tile, in a free slot or in the output, which nothing else refers to now.
+                // SAFETY: a row of the tile, in a free slot or in the output, which nothing else
+                // refers to now.
                 let row = unsafe { std::slice::from_raw_parts_mut(first, n) };
                 match axis {
                     // A row beyond the image is a copy of another.
@@ -143,8 +148,9 @@ impl Expression<'_> {
             let mut line = operands;
             line.iter_mut().zip(steps).for_each(|(o, s)| o.at = o.at.wrapping_add(y * s));
             let out = out.wrapping_add(y * stride * result.size());
-            // SAFETY: operands and results are rows of the tile, in inputs (the plan holds the rows), slots and the
-            // output, typed by the schedule; a slot is free when it is written, and the output is no input.
+            // SAFETY: operands and results are rows of the tile, in inputs (the plan holds the
+            // rows), slots and the output, typed by the schedule; a slot is free when it is
+            // written, and the output is no input.
             unsafe {
                 match op {
                     InstrOp::Pixel(op) => pixels::apply(op, operand, self.isa, &line, out, n),
@@ -154,7 +160,8 @@ impl Expression<'_> {
         }
     }
 
-    /// Filters of one geometry over the rows of `table`, in which the tile starts `along` columns after the reach.
+    /// Filters of one geometry over the rows of `table`, in which the tile starts `along` columns
+    /// after the reach.
     pub(super) fn group(&self, g: usize, step: &Step, at: &Spot, table: &[*const u8], along: usize) {
         let group = &self.schedule.groups[g];
         let layout = match group.layout {
@@ -172,7 +179,7 @@ impl Expression<'_> {
                 let (down, right) = group.offsets[0];
                 for (r, row) in table[down..].iter().take(at.rows.len()).enumerate() {
                     let (from, to) = (row.cast::<T>().wrapping_add(along + right), out[0].0.wrapping_add(r * out[0].1));
-                    // SAFETY: as below.
+                    // SAFETY: the source row and the target do not overlap, as below.
                     unsafe { std::ptr::copy_nonoverlapping(from, to, at.cols.len()) }
                 }
                 return;
@@ -188,8 +195,9 @@ impl Expression<'_> {
                 height: at.rows.len(),
                 width: at.cols.len(),
             };
-            // SAFETY: the table has the rows from the reach above the tile to the reach below, from the feed, which holds
-            // the chunk's columns and their reach; the targets are free slots and the output.
+            // SAFETY: the table has the rows from the reach above the tile to the reach below, from
+            // the feed, which holds the chunk's columns and their reach; the targets are free slots
+            // and the output.
             unsafe { bank.run(self.isa) }
         });
     }

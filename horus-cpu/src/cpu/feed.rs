@@ -1,9 +1,10 @@
-//! The rows that filters read, ready to be read without a thought of borders.
+//! Rows prepared for filters, with borders applied.
 //!
-//! A feed serves a chunk of columns, moving down a block of rows. Where the filters stay inside the image it hands out
-//! the image's own rows; where they reach beyond its left or right edge, or read a row pass, it keeps a ring of rows
-//! that it pads or filters once each, as they come into reach. Filters that reach beyond a whole image have a ring of
-//! all its rows, to which the rows that continue it lead: their taps cost time, but neither memory nor row passes.
+//! A feed serves a chunk of columns, moving down a block of rows. Where the filters stay inside the
+//! image it hands out the image's own rows; where they reach beyond its left or right edge, or read
+//! a row pass, it keeps a ring of rows that it pads or filters once each, as they come into reach.
+//! Filters that reach beyond a whole image have a ring of all its rows, which also serve as the
+//! rows that continue it: their taps cost time, but neither memory nor row passes.
 
 use std::ops::Range;
 
@@ -16,17 +17,18 @@ use horus_base::shape::{Border, Window};
 use horus_host::host::buffer::HostBuffer;
 use horus_plan::ops::neighbourhood::Reach;
 
-/// Elements between the rows of a ring beyond their length: odd multiples of a cache line, so that the rows of a column
-/// do not compete for the same lines of the cache.
+/// Stride of a ring for rows of `width` elements: an odd multiple of a cache line, so that the rows
+/// of a column do not compete for the same lines of the cache.
 fn ring_stride(width: usize) -> usize {
     let lines = width.div_ceil(16) + 1;
     (lines | 1) * 16
 }
 
-/// Columns at the ends of a row that are filtered from a padded copy, at least: enough for the widest kernel.
+/// Minimum number of columns at each end of a row that are filtered from a padded copy: enough for
+/// the widest kernel.
 pub(super) const END: usize = 128;
 
-/// A row pass: how far it reads to the left, and its taps.
+/// A row pass: its reach to the left, and its taps.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RowPass<'a> {
     left: usize,
@@ -35,38 +37,39 @@ pub(super) struct RowPass<'a> {
 }
 
 impl<'a> RowPass<'a> {
-    /// Of taps that read so far.
+    /// A row pass of `taps`, whose leftmost column is given by `reach`.
     pub(super) fn new(reach: Reach, taps: &'a HostBuffer) -> RowPass<'a> {
         RowPass { left: reach.left, right: reach.right, taps: taps.bytes() }
     }
 }
 
-/// What one feed does for a chunk of columns.
+/// The rows that filters read in a chunk of columns.
 #[derive(Debug)]
 pub(super) struct Feed<'a> {
     spec: &'a FeedSpec,
     passes: Vec<RowPass<'a>>,
-    /// First column that the rows handed out hold.
+    /// First column held by the rows handed out.
     first: isize,
-    /// Their length.
+    /// Length of these rows.
     length: usize,
-    /// Rows of each ring; 0 if the image's own rows do.
+    /// Rows of each ring; 0 if the image's own rows serve.
     capacity: usize,
     /// Rows of the image.
     height: usize,
     /// Columns of the image that are read.
     cols: Range<usize>,
-    /// Which rows of the image are in the rings, if these hold the whole image.
+    /// If the rings hold the whole image, the rows already in them.
     held: Option<Vec<bool>>,
     /// The first row not yet in the rings.
     next: isize,
-    /// A row of the border's constant, a ring for each pass (one without passes), and a padded source row.
+    /// A row of the border's constant, a ring for each pass (one without passes), and a padded
+    /// source row.
     scratch: *mut u8,
 }
 
 impl<'a> Feed<'a> {
-    /// Elements of scratch that a feed needs for chunks of at most `width` columns, tiles of `rows` rows, of an image of
-    /// `height` rows.
+    /// Elements of scratch of a feed for chunks of at most `width` columns, tiles of `rows` rows
+    /// and images of `height` rows.
     pub(super) fn scratch(spec: &FeedSpec, passes: &[RowPass<'_>], width: usize, rows: usize, height: usize) -> usize {
         let Reach { left, right, .. } = spec.reach;
         let (before, after) = Feed::widest(passes);
@@ -84,13 +87,14 @@ impl<'a> Feed<'a> {
         spec.reach.up + spec.reach.down + rows
     }
 
-    /// How far the passes read to the left and to the right.
+    /// Largest reach of the passes to the left and to the right.
     fn widest(passes: &[RowPass<'_>]) -> (usize, usize) {
         passes.iter().fold((0, 0), |(l, r), p| (l.max(p.left), r.max(p.right)))
     }
 
-    /// A feed for columns `cols` of images of `height` rows and `width` columns, from row `y` on; `passes` are the row
-    /// passes that it reads, and `scratch` has room as told by [`Feed::scratch`].
+    /// A feed for columns `cols` of images of `height` rows and `width` columns, from row `y` on;
+    /// `passes` are the row passes that it reads, and `scratch` has room as told by
+    /// [`Feed::scratch`].
     pub(super) fn new(
         spec: &'a FeedSpec,
         passes: Vec<RowPass<'a>>,
@@ -125,20 +129,21 @@ impl<'a> Feed<'a> {
         });
     }
 
-    /// Where the rings hold what is read at row `y` of the continued image, which is row `source` of the image (or a
-    /// copy of one beyond it).
+    /// Slot in the rings of row `y` of the continued image, which is row `source` of the image (or
+    /// a copy of one beyond it).
     fn slot(&self, y: isize, source: isize) -> usize {
         let (row, of) = if self.held.is_some() { (source, self.height) } else { (y, self.capacity) };
         row.rem_euclid(of.cast_signed()).cast_unsigned()
     }
 
-    /// Row `slot` of ring `part`; with a `part` beyond the last, row `slot` of what follows the rings.
+    /// Row `slot` of ring `part`; a `part` beyond the last addresses the memory that follows the
+    /// rings.
     fn ring<T>(&self, part: usize, slot: usize) -> *mut T {
         let row = 1 + part * self.capacity + slot;
         self.scratch.cast::<T>().wrapping_add(row * ring_stride(self.length))
     }
 
-    /// Brings the rings forward so that they serve output rows below `end`.
+    /// Advances the rings so that they serve output rows below `end`.
     ///
     /// # Safety
     /// `rows` are of the feed's type, and the machine has the instruction set.
@@ -166,14 +171,16 @@ impl<'a> Feed<'a> {
         }
     }
 
-    /// Filters one row into row `slot` of the rings: the middle straight from the image, the ends from padded copies.
+    /// Filters one row into row `slot` of the rings: the middle straight from the image, the ends
+    /// from padded copies.
     unsafe fn filter<T: Simd>(&self, row: &[T], slot: usize, isa: Isa) {
         let (before, after) = Feed::widest(&self.passes);
         // Columns of the feed whose filters stay inside the row.
         let from = (before.cast_signed() - self.first).max(0).cast_unsigned();
         let last = row.len().cast_signed() - after.cast_signed() - self.first;
         let to = last.clamp(0, self.length.cast_signed()).cast_unsigned();
-        // SAFETY: vouched for by the caller; the pieces lie within the feed, and those not padded inside the row.
+        // SAFETY: vouched for by the caller; the pieces lie within the feed, and those not padded
+        // inside the row.
         unsafe {
             if from >= to {
                 self.piece(row, slot, 0..self.length, true, isa);
@@ -212,13 +219,14 @@ impl<'a> Feed<'a> {
             }
         };
         let filters: [RowFilter<'_, T>; rows::MOST] = std::array::from_fn(filter);
-        // SAFETY: the source has the columns and the reach of all passes; the rings are apart from it.
+        // SAFETY: the source has the columns and the reach of all passes; the rings are apart from
+        // it.
         unsafe { rows::run(source, &filters[..self.passes.len()], cols.len(), isa) }
     }
 
-    /// The pixel that filters over pass `part` read at row `y` and column `x` of the image continued by the border; `y`
-    /// within reach of the rows that the rings were brought to, `x` within reach of the chunk. `plane` is the image, if it
-    /// is one in memory; `window` the rows of it that are held.
+    /// The pixel read by filters over pass `part` at row `y` and column `x` of the image continued
+    /// by the border; `y` is within reach of the rows in the rings, `x` within reach of the chunk.
+    /// `plane` is the image, if it is in memory; `window` the rows of it that are held.
     pub(super) fn at<T: Pixel>(
         &self,
         plane: Option<&Plane<'_, T>>,
@@ -241,14 +249,14 @@ impl<'a> Feed<'a> {
         self.cols.clone()
     }
 
-    /// What the feed reads and how.
+    /// The geometry and passes of the feed.
     pub(super) fn spec(&self) -> &FeedSpec {
         self.spec
     }
 }
 
-/// The columns of a row of `width` pixels that are read at columns `read` of the row continued by `border`: the smallest
-/// range that holds them, some of which lie inside.
+/// The columns read from a row of `width` pixels for columns `read` of the row continued by
+/// `border`: the smallest range that covers them.
 fn columns(read: Range<isize>, width: usize, border: Border) -> Range<usize> {
     let inside = |x: isize| x.clamp(0, width.cast_signed()).cast_unsigned();
     let (from, to) = (inside(read.start), inside(read.end));
@@ -258,7 +266,8 @@ fn columns(read: Range<isize>, width: usize, border: Border) -> Range<usize> {
         _ if left == 0 && right == 0 => from..to,
         Border::Constant(_) => from..to,
         Border::Wrap => 0..width,
-        // A border turns back as far as it reaches beyond the edge, and no further than to the other edge.
+        // A border turns back as far as the range reaches beyond the edge, at most to the other
+        // edge.
         _ => {
             let from = if right > 0 { from.min(width.saturating_sub(right + 1)) } else { from };
             let to = if left > 0 { to.max(width.min(left + 1)) } else { to };

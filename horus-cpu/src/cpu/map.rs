@@ -1,8 +1,8 @@
 //! The tile executor of [`MapKernel`]s.
 //!
-//! Blocks of rows run in parallel. A block is worked through in chunks of columns, a chunk in groups of a few rows, and
-//! these in tiles: the steps of the schedule run over a tile, whose intermediates stay in the first levels of the
-//! cache. Nothing of this partition shows in the result.
+//! Blocks of rows run in parallel. A block is processed in chunks of columns, a chunk in groups of
+//! a few rows, and these in tiles: the steps of the schedule run over a tile, whose intermediates
+//! stay in the first levels of the cache. The partition does not affect the result.
 
 mod compiled;
 
@@ -28,12 +28,12 @@ use horus_host::device::{Geometry, Launch, LaunchInput};
 use horus_host::host::buffer::HostBuffer;
 use horus_plan::ir::kernel::{Kernel, LeafOp, MapKernel, Source};
 
-/// Bytes of rings that one thread keeps: they stay in the second level of the cache.
+/// Bytes of rings per thread: they stay in the second-level cache.
 const RING_BYTES: usize = 640 << 10;
 /// Elements of a tile row of a pointwise kernel.
 const FLAT: usize = 1024;
 
-/// Extents of the partition of a launch.
+/// Sizes of the partition of a launch.
 #[derive(Clone, Copy, Debug)]
 struct Tiling {
     block_rows: usize,
@@ -42,7 +42,7 @@ struct Tiling {
     tile: usize,
 }
 
-/// Everything that the blocks of a launch share.
+/// State shared by the blocks of a launch.
 struct Job<'a> {
     kernel: &'a MapKernel,
     schedule: &'a Schedule,
@@ -50,10 +50,10 @@ struct Job<'a> {
     /// The output's bytes. Blocks write disjoint rows.
     output: *mut u8,
     geometry: Geometry,
-    /// Those of the results beside the first, in the same way.
+    /// Storage of the results beside the first; blocks write disjoint rows here, too.
     more: Vec<Further>,
     tiling: Tiling,
-    /// Bytes of scratch: of each feed, of the chain that it reads, of one slot, of everything.
+    /// Bytes of scratch: of each feed, of the chain that it reads, of one slot, in total.
     feed_bytes: Vec<usize>,
     chain_bytes: Vec<usize>,
     slot_bytes: usize,
@@ -64,12 +64,14 @@ struct Job<'a> {
 // SAFETY: the pointers are to the exclusively borrowed outputs; every block writes rows of its own.
 unsafe impl Sync for Job<'_> {}
 
-/// Runs `kernel` on the current thread pool (`threads` of it), or on the calling thread alone if `threads` is 1.
+/// Runs `kernel` on the current thread pool (`threads` of it), or on the calling thread alone if
+/// `threads` is 1.
 ///
 /// The launch is one that [`check`](horus_host::device::check::check) accepts.
 ///
 /// # Errors
-/// [`DeviceError::Argument`] if a buffer is not in host memory, [`DeviceError::OutOfMemory`] without room for scratch.
+/// [`DeviceError::Argument`] if a buffer is not in host memory, [`DeviceError::OutOfMemory`] if
+/// scratch cannot be allocated.
 pub(super) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(), DeviceError> {
     let geometries = launch.more_geometries();
     let Launch { kernel: Kernel::Map(kernel), inputs, output, more, geometry, rows } = launch else {
@@ -112,7 +114,7 @@ pub(super) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(),
 }
 
 thread_local! {
-    /// Rings and slots, kept from launch to launch.
+    /// Rings and slots, reused by later launches.
     static SCRATCH: RefCell<HostBuffer> = RefCell::new(HostBuffer::zeroed(0));
 }
 
@@ -125,7 +127,7 @@ fn tiling(kernel: &MapKernel, schedule: &Schedule, geometry: Geometry, rows: Win
         let tile = if schedule.slots > 4 { FLAT / 2 } else { FLAT };
         return Tiling { block_rows, chunk: width, tile_rows: 1, tile };
     }
-    // Rows around them that a window reads; high windows are gone through for many rows at once.
+    // Rows around them that a window reads; tall windows are processed for many rows at once.
     let windows = kernel.leaves.iter().filter_map(|l| match &l.op {
         LeafOp::Generalized(_, g, _) => Some(g.window.reach().up + g.window.reach().down),
         LeafOp::Median(..) => Some(0),
@@ -139,7 +141,8 @@ fn tiling(kernel: &MapKernel, schedule: &Schedule, geometry: Geometry, rows: Win
     let reach = schedule.rows_around();
     let height = geometry.shape.height;
     let per_column: usize = schedule.feeds.iter().map(|f| Feed::bytes_per_column(f, tile_rows, height)).sum();
-    // Blocks restart their rings, so they are several times the reach, unless threads would idle.
+    // Blocks restart their rings, so they are several times as tall as the reach, unless threads
+    // would idle.
     let fair = total.div_ceil(threads);
     let fine = if threads == 1 { fair } else { total.div_ceil(threads * 4) };
     let block_rows = fine.max(reach.saturating_mul(4)).min(fair).next_multiple_of(tile_rows);
@@ -150,7 +153,7 @@ fn tiling(kernel: &MapKernel, schedule: &Schedule, geometry: Geometry, rows: Win
     Tiling { block_rows, chunk, tile_rows, tile }
 }
 
-/// A cut of the scratch into feeds, the rows of chains that they read, and slots.
+/// Scratch divided into feeds, the chain rows that they read, and slots.
 struct Scratch<'a> {
     feeds: Vec<(Feed<'a>, Option<ChainRows<'a>>)>,
     slots: *mut u8,
@@ -182,7 +185,7 @@ impl<'a> Job<'a> {
         job
     }
 
-    /// Computes rows of a plane with the scratch of the calling thread.
+    /// Computes rows of a plane with the calling thread's scratch.
     fn block_in_scratch(&self, channel: usize, rows: Window) -> Result<(), DeviceError> {
         SCRATCH.with_borrow_mut(|scratch| {
             if scratch.len() < self.scratch_bytes {
@@ -199,7 +202,7 @@ impl Job<'_> {
         chains::plane(&self.inputs[input], channel)
     }
 
-    /// Finds out how much scratch a block needs.
+    /// Computes the scratch size of a block.
     fn measure(&mut self) {
         let p = self.tiling;
         let height = self.geometry.shape.height;
@@ -212,7 +215,7 @@ impl Job<'_> {
         self.scratch_bytes = self.slot_bytes * self.schedule.slots + feeds;
     }
 
-    /// Bytes that the rows of the chain of a feed need.
+    /// Bytes of scratch for the chain rows of a feed.
     fn chain_scratch(&self, feed: &FeedSpec) -> usize {
         match feed.source {
             Source::Chain(c) => ChainRows::scratch(&self.schedule.chains[c], self.geometry.shape, feed.dtype),
@@ -220,7 +223,7 @@ impl Job<'_> {
         }
     }
 
-    /// Where the result of the first pixel goes.
+    /// Address of the result at (`y`, `x`) of plane `channel`.
     fn output(&self, channel: usize, y: isize, x: usize) -> *mut u8 {
         self.output.wrapping_add((self.geometry.row(channel, y) + x) * self.geometry.dtype.size())
     }
@@ -272,8 +275,9 @@ impl Job<'_> {
         }
     }
 
-    /// The chunks of columns. Feeds of the image's own rows have to pad them wherever the filters reach beyond an edge:
-    /// narrow chunks at the edges (of the widest kernel's blocks) leave the middle to be read in place.
+    /// The chunks of columns. Feeds of the image's own rows pad them wherever the filters reach
+    /// beyond an edge: narrow chunks at the edges (one block of the widest kernel) let the middle
+    /// be read in place.
     fn chunks(&self) -> Vec<Range<usize>> {
         let (width, chunk) = (self.geometry.shape.width, self.tiling.chunk);
         let feeds = &self.schedule.feeds;
@@ -304,7 +308,8 @@ impl Job<'_> {
                     Some(rows) => chains::advance(feed, rows, end, self.isa),
                     None => dispatch_float!(feed.spec().dtype, T => {
                         if let Source::Input(i) = feed.spec().source {
-                            // SAFETY: the rows are of the feed's type; the device checked the instruction set.
+                            // SAFETY: the rows are of the feed's type; the device checked the
+                            // instruction set.
                             unsafe { feed.advance(&mut self.plane::<T>(i, channel), end, self.isa) }
                         }
                     }),
@@ -362,7 +367,8 @@ impl Job<'_> {
         let isa = self.isa;
         dispatch!(leaf.dtype, T => {
             let length = (at.rows.len() - 1) * stride + at.cols.len();
-            // SAFETY: the tile's rows of a free slot or of the output, which nothing else refers to now.
+            // SAFETY: the tile's rows of a free slot or of the output, which nothing else refers to
+            // now.
             let out = unsafe { std::slice::from_raw_parts_mut(first.cast::<T>(), length) };
             let mut tile = Tile { out, stride, rows: at.rows, cols: at.cols.clone() };
             match &leaf.op {

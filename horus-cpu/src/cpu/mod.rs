@@ -1,21 +1,25 @@
-//! Host kernels: they know slices, planes and tiles, and nothing of images, graphs or states.
+//! Host kernels over slices, planes and tiles; they do not know images, graphs or states.
 //!
-//! [`device`] is the entrance, and `check` guards it: what lies behind trusts the geometry of a launch. A map kernel is compiled to a linear `schedule` of steps and executed tile by tile
-//! (`map`): filters in banks (`correlate`) over rows that are held, padded or filtered once (`feed`), pixel
-//! operations over contiguous runs (`pixels`). Everything is written once and instantiated for each instruction set
-//! of `simd`; all of them give the same bits. `scanlines` are the filters of PNG. `docs/cpu-scratch.md` has pictures of the
-//! memory that a thread keeps for this. [`workers`](horus_host::host::workers) are the threads of any device, and copy what is on the host.
+//! [`device`] is the entry point, guarded by `check`: the code behind it trusts the geometry of a
+//! launch. A map kernel is compiled to a linear `schedule` of steps and executed tile by tile
+//! (`map`): filters in banks (`correlate`) over rows that are held, padded or filtered once
+//! (`feed`), pixel operations over contiguous runs (`pixels`). Everything is written once and
+//! instantiated for each instruction set of `simd`; all of them give the same bits. `scanlines`
+//! implements the filters of PNG. `docs/cpu-scratch.md` illustrates the scratch memory of a thread.
+//! [`workers`](horus_host::host::workers) are the threads shared by all devices, which also copy
+//! host memory.
 //!
-//! `cpu/map.rs` executes a `MapKernel` in tiles that stay in the caches: blocks of rows over threads, chunks of
-//! columns, a few rows at a time. A schedule (made once per launch) orders filter groups and instructions so that
-//! few scratch rows are alive. Filters over one source are evaluated as banks with accumulators for several
-//! filters, rows and vectors in registers; row passes go through a ring of rows so that each is computed once.
-//! Chains are evaluated row by row as rows come into reach, into the same rings (`cpu/expression.rs`). Chains with
-//! filters have feeds of their own, which move down with the rows that are asked for, and begin anew where these go
-//! back at an edge (`cpu/chains.rs`). Kernels exist for AVX-512, AVX2 and portable code, chosen at run time
-//! (`HORUS_ISA` lowers the choice). Affine maps separate runs of pixels whose whole neighbourhood lies inside the
-//! image, in its mirror image (read backwards), or outside; only pixels between these runs apply the edge mode one
-//! by one.
+//! `cpu/map.rs` executes a `MapKernel` in tiles that stay in the caches: blocks of rows over
+//! threads, chunks of columns, a few rows at a time. A schedule (made once per launch) orders
+//! filter groups and instructions so that few scratch rows are alive. Filters over one source are
+//! evaluated as banks with accumulators for several filters, rows and vectors in registers; row
+//! passes go through a ring of rows so that each is computed once. Chains are evaluated row by row
+//! as rows come into reach, into the same rings (`cpu/expression.rs`). Chains with filters have
+//! feeds of their own, which move down with the requested rows and start again where the requests
+//! go back at an edge (`cpu/chains.rs`). Kernels exist for AVX-512, AVX2 and portable code, chosen
+//! at run time (`HORUS_ISA` lowers the choice). Affine maps separate runs of pixels whose whole
+//! neighbourhood lies inside the image, in its mirror image (read backwards), or outside; only
+//! pixels between these runs apply the border mode one by one.
 
 mod chains;
 mod convert;

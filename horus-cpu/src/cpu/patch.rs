@@ -7,13 +7,14 @@ use horus_base::dtype::Pixel;
 use horus_base::shape::{Border, Window};
 use horus_plan::ops::neighbourhood::Reach;
 
-/// Rows of a block: with [`BLOCK_COLS`], what a kernel computes at a time so that few blocks touch a border.
+/// Rows of a block. A kernel computes [`BLOCK_ROWS`] x [`BLOCK_COLS`] pixels at a time so that few
+/// blocks touch a border.
 const BLOCK_ROWS: usize = 64;
 /// Columns of a block.
 pub(super) const BLOCK_COLS: usize = 512;
 
-/// The pixels around a tile as a rectangle in which no border is left: a view of the plane where all of it is inside
-/// the image, else a copy.
+/// The pixels around a tile, as a rectangle that needs no border handling: a view of the plane if
+/// it lies inside the image, otherwise a copy.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Patch<'a, T> {
     data: &'a [T],
@@ -23,7 +24,8 @@ pub(super) struct Patch<'a, T> {
 }
 
 impl<'a, T: Pixel> Patch<'a, T> {
-    /// What is read for `rows` and `cols` by an operation of the given reach. `scratch` holds the copy, if one is made.
+    /// The patch read for `rows` and `cols` by an operation of the given reach. `scratch` holds the
+    /// copy, if one is made.
     pub(super) fn around(
         plane: &Plane<'a, T>,
         rows: Window,
@@ -35,7 +37,7 @@ impl<'a, T: Pixel> Patch<'a, T> {
         let rows = rows.grown(reach.up, reach.down);
         let left = cols.start.cast_signed() - reach.left.cast_signed();
         let stride = cols.len() + reach.left + reach.right;
-        // Held rows beyond the image are wrapped ones: only that border may read them.
+        // Held rows beyond the image are wrapped rows; only that border reads them.
         let held = if border == Border::Wrap { plane.window } else { plane.window.clipped(plane.height) };
         if held.covers(rows) && left >= 0 && cols.end + reach.right <= plane.width {
             return Patch { data: plane.data(), stride: plane.width, top: plane.window.start, left: 0 };
@@ -66,7 +68,7 @@ impl<'a, T: Pixel> Patch<'a, T> {
     }
 }
 
-/// Cuts a tile into blocks, and hands each one on with the patch around it.
+/// Cuts a tile into blocks and calls `f` with each and the patch around it.
 pub(super) fn for_each_block<T: Pixel>(
     plane: &Plane<'_, T>,
     reach: Reach,

@@ -1,5 +1,5 @@
-//! Pixel operations over contiguous runs: the table of [`pixel_ops!`](horus_plan::pixel_ops), instantiated for every
-//! element type and instruction set.
+//! Pixel operations over contiguous runs: the table of [`pixel_ops!`](horus_plan::pixel_ops),
+//! instantiated for every element type and instruction set.
 
 use super::convert;
 use super::simd::Isa;
@@ -9,15 +9,16 @@ use horus_base::dtype::{DType, Pixel};
 use horus_plan::ops::pixel::PixelOp;
 use horus_plan::pixel_ops;
 
-/// Elements that are computed at a time, and the length to which a constant operand is repeated.
+/// Elements computed at a time, and the length to which a constant operand is repeated.
 pub(crate) const RUN: usize = 64;
 
-/// An operand: where it starts, and whether it is a constant repeated [`RUN`] times rather than a run of pixels.
+/// An operand: its address, and a flag for a constant repeated [`RUN`] times instead of a run of
+/// pixels.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lanes {
     /// The first element.
     pub(crate) at: *const u8,
-    /// Whether the same [`RUN`] elements are read again and again.
+    /// The operand is a constant: every run reads the same [`RUN`] elements.
     pub(crate) constant: bool,
 }
 
@@ -28,7 +29,8 @@ impl Lanes {
     /// The operand has elements of type `T` that far (a constant: [`RUN`]).
     #[inline(always)]
     unsafe fn run<'a, T>(self, i: usize) -> &'a [T; RUN] {
-        // SAFETY: vouched for by the caller; memory of images and scratch is aligned for every element type.
+        // SAFETY: vouched for by the caller; memory of images and scratch is aligned for every
+        // element type.
         unsafe { &*self.at.cast::<T>().add(if self.constant { 0 } else { i }).cast() }
     }
 
@@ -43,8 +45,8 @@ impl Lanes {
     }
 }
 
-/// Makes a body of a loop: a type, whose function is always inlined. A closure of many steps is not, and then there are no
-/// vectors.
+/// Defines a loop body as a type whose function is always inlined. A long closure is not inlined,
+/// which prevents vectorisation.
 macro_rules! body {
     ($kind:ident [$($generics:tt)*] |$($arg:ident: $t:ty),+| -> $r:ty { $body:expr }) => {{
         struct Body;
@@ -62,7 +64,7 @@ pub(super) use body;
 /// Generates the loop over operands of one arity, and its instantiation for every instruction set.
 macro_rules! arity {
     ($name:ident, $kind:ident, $body:ident, $avx2:ident, $avx512:ident: $($arg:ident $t:ident $i:literal),+) => {
-        /// What is computed of each element.
+        /// The operation on one element.
         pub(super) trait $kind<$($t,)+ R> {
             fn of($($arg: $t),+) -> R;
         }
@@ -76,7 +78,8 @@ macro_rules! arity {
                 }
             }
             let out = out.cast::<R>();
-            // SAFETY: the caller vouches for n elements of every operand and of the output, which overlaps none.
+            // SAFETY: the caller vouches for n elements of every operand and of the output, which
+            // overlaps none.
             unsafe {
                 if n < RUN {
                     for i in 0..n {
@@ -111,8 +114,8 @@ macro_rules! arity {
         /// Computes `n` elements of `out`.
         ///
         /// # Safety
-        /// The operands have `n` elements of the types of the function's parameters, `out` has room for `n` results and
-        /// overlaps no operand, and the machine has the instruction set.
+        /// The operands have `n` elements of the types of the function's parameters, `out` has room
+        /// for `n` results and overlaps no operand, and the machine has the instruction set.
         pub(super) unsafe fn $name<$($t: Pixel,)+ R: Pixel, F: $kind<$($t,)+ R>>(
             isa: Isa, args: &[Lanes; 3], out: *mut u8, n: usize, _: F
         ) {
@@ -133,7 +136,8 @@ arity!(unary, Unary, unary_body, unary_avx2, unary_avx512: a A 0);
 arity!(binary, Binary, binary_body, binary_avx2, binary_avx512: a A 0, b B 1);
 arity!(ternary, Ternary, ternary_body, ternary_avx2, ternary_avx512: a A 0, b B 1, c C 2);
 
-/// Computes `n` sines or cosines with `near`, in vectors, or, where there is a far angle among them, with `any`.
+/// Computes `n` sines or cosines with `near`, vectorised, or with `any` where a vector has an angle
+/// far from zero.
 ///
 /// # Safety
 /// As for [`unary`].
@@ -177,7 +181,7 @@ macro_rules! interpreter {
         unsafe fn typed<T: Pixel>(op: PixelOp, isa: Isa, args: &[Lanes; 3], out: *mut u8, n: usize) {
             // SAFETY: vouched for by the caller.
             unsafe {
-                // What a loop over the body of the table does more slowly.
+                // Operations that have a faster path than the loop over the table's body.
                 match op {
                     PixelOp::Sin => {
                         let near = body!(Unary [T: Pixel] |a: T| -> T { a.sin_near() });
@@ -187,7 +191,7 @@ macro_rules! interpreter {
                         let near = body!(Unary [T: Pixel] |a: T| -> T { a.cos_near() });
                         return angles::<T>(isa, args, out, n, near, T::cos);
                     }
-                    // What depends on the exponent alone is computed once.
+                    // Terms that depend on the exponent only are computed once.
                     PixelOp::Pow if args[1].constant && !args[0].constant => {
                         let pixels = std::slice::from_raw_parts(args[0].at.cast::<T>(), n);
                         let out = std::slice::from_raw_parts_mut(out.cast::<T>(), n);
@@ -223,7 +227,8 @@ macro_rules! interpreter {
 }
 pixel_ops!(interpreter);
 
-/// [`apply`] for a function that integers have of `f64`: by vectors of those, converted to and fro.
+/// [`apply`] for a function that integers compute in `f64`: by vectors of `f64`, converted in both
+/// directions.
 ///
 /// # Safety
 /// As for [`apply`].
@@ -235,7 +240,7 @@ unsafe fn by_f64(op: PixelOp, dtype: DType, isa: Isa, args: &[Lanes; 3], out: *m
     for i in (0..n).step_by(RUN) {
         let count = RUN.min(n - i);
         for (operand, arg) in operands.iter_mut().zip(&args[..arity]) {
-            // A constant stays what it was at first; what lies beyond the end is computed for nothing.
+            // A constant is converted once; lanes beyond the end are computed in vain.
             if i == 0 || !arg.constant {
                 let count = if arg.constant { RUN } else { count };
                 let from = Lanes { at: arg.at.wrapping_add(if arg.constant { 0 } else { i * dtype.size() }), ..*arg };
@@ -245,7 +250,8 @@ unsafe fn by_f64(op: PixelOp, dtype: DType, isa: Isa, args: &[Lanes; 3], out: *m
         }
         let lanes = [0, 1, 2].map(|k: usize| Lanes { at: operands[k].as_ptr().cast(), constant: args[k].constant });
         let found = Lanes { at: results, constant: false };
-        // SAFETY: operands and results are runs; the output has room for the rest of the caller's elements.
+        // SAFETY: operands and results are runs; the output has room for the rest of the caller's
+        // elements.
         unsafe {
             typed::<f64>(op, isa, &lanes, results, RUN);
             convert::run(DType::F64, dtype, isa, &[found; 3], out.add(i * dtype.size()), count);
@@ -256,8 +262,9 @@ unsafe fn by_f64(op: PixelOp, dtype: DType, isa: Isa, args: &[Lanes; 3], out: *m
 /// Applies `op` to `n` elements of type `dtype` of each operand.
 ///
 /// # Safety
-/// The operands have `n` elements of the type that `op` takes there (constants: [`RUN`]), `out` has room for `n` results
-/// and overlaps no operand, all are aligned for their type, and the machine has the instruction set.
+/// The operands have `n` elements of the type that `op` takes there (constants: [`RUN`]), `out` has
+/// room for `n` results and overlaps no operand, all are aligned for their type, and the machine
+/// has the instruction set.
 pub(crate) unsafe fn apply(op: PixelOp, dtype: DType, isa: Isa, args: &[Lanes; 3], out: *mut u8, n: usize) {
     use PixelOp::{Atan2, Cos, Exp, Hypot, Log, Pow, Sin};
     if !dtype.is_float() && matches!(op, Atan2 | Cos | Exp | Hypot | Log | Pow | Sin) {
@@ -282,7 +289,7 @@ mod tests {
     use super::*;
     use horus_base::dtype::Arithmetic;
 
-    /// Numbers of any bits, and of moderate size.
+    /// Random bit patterns, and moderate values.
     fn wild<T: Pixel>(n: usize, seed: u64) -> Vec<T> {
         let mut state = seed;
         let mut next = || {
@@ -324,7 +331,8 @@ mod tests {
                     let first = Lanes { at: a.as_ptr().cast(), constant: false };
                     let second = Lanes { at: b.as_ptr().cast(), constant: repeated };
                     let mut out = vec![T::ZERO; N];
-                    // SAFETY: both operands have N elements (or a run of constants), and the machine has the set.
+                    // SAFETY: both operands have N elements (or a run of constants), and the
+                    // machine has the set.
                     unsafe { apply(op, T::DTYPE, isa, &[first, second, second], out.as_mut_ptr().cast(), N) };
                     for i in 0..N {
                         let same = out[i].scalar() == want[i].scalar() || (out[i].is_nan() && want[i].is_nan());

@@ -1,4 +1,4 @@
-//! What host kernels read and write: planes of rows, and tiles of them.
+//! Operands of host kernels: planes of rows, and tiles of them.
 
 use std::ops::Range;
 
@@ -24,7 +24,7 @@ impl<'a, T: Pixel> Plane<'a, T> {
         Plane { data, height, width, window }
     }
 
-    /// All rows held, one after the other.
+    /// All held rows, contiguous.
     #[inline]
     pub(crate) fn data(&self) -> &'a [T] {
         self.data
@@ -38,14 +38,14 @@ impl<'a, T: Pixel> Plane<'a, T> {
         &self.data[at..at + self.width]
     }
 
-    /// The held row that is read at image row `y`, or `None` where the border's constant is read. A wrapped row beyond
-    /// the image is read as such when it is held.
+    /// The held row read at image row `y`, or `None` where the border's constant is read. A wrapped
+    /// row beyond the image is returned unchanged if it is held.
     #[inline]
     pub(crate) fn resolve(&self, y: isize, border: Border) -> Option<isize> {
         resolve(y, border, self.height, self.window)
     }
 
-    /// The pixel read at (`y`, `x`): the slow way.
+    /// The pixel read at (`y`, `x`), without shortcuts.
     #[cfg(test)]
     pub(crate) fn pixel(&self, y: isize, x: isize, border: Border) -> T {
         match (self.resolve(y, border), border.map(x, self.width)) {
@@ -65,12 +65,12 @@ pub(super) fn resolve(y: isize, border: Border, height: usize, window: Window) -
     border.map(y, height).map(usize::cast_signed)
 }
 
-/// Rows that filters read, one at a time: of a plane, or computed when they are asked for.
+/// Rows read by filters, one at a time: of a plane, or computed on demand.
 pub(super) trait Rows<T> {
     /// As [`Plane::resolve`].
     fn resolve(&self, y: isize, border: Border) -> Option<isize>;
 
-    /// Row `y`, which must be held; of its pixels, those of columns `cols` are there.
+    /// Row `y`, which must be held; at least the pixels of columns `cols` are valid.
     fn row(&mut self, y: isize, cols: Range<usize>) -> &[T];
 }
 
@@ -84,7 +84,8 @@ impl<T: Pixel> Rows<T> for Plane<'_, T> {
     }
 }
 
-/// A plane of which each row stands for all rows that it is a copy of: what a chain reads, whose rows are those of the image.
+/// A plane whose rows stand for all their copies: the input of a chain, whose rows are those of the
+/// image.
 pub(super) struct Unrolled<'a, T>(pub(super) Plane<'a, T>);
 
 impl<T: Pixel> Rows<T> for Unrolled<'_, T> {
@@ -105,11 +106,11 @@ pub(super) fn held(y: isize, height: usize, window: Window) -> isize {
     window.start + (y - window.start).rem_euclid(height.cast_signed())
 }
 
-/// A rectangle of an output: rows `rows` and columns `cols`, stored in `out` with `stride` elements from row to row.
-/// Element (`y`, `x`) is `out[(y - rows.start) * stride + (x - cols.start)]`.
+/// A rectangle of an output: rows `rows` and columns `cols`, stored in `out` with `stride` elements
+/// from row to row. Element (`y`, `x`) is `out[(y - rows.start) * stride + (x - cols.start)]`.
 #[derive(Debug)]
 pub(crate) struct Tile<'a, T> {
-    /// Where to write.
+    /// Output elements.
     pub(crate) out: &'a mut [T],
     /// Elements from row to row.
     pub(crate) stride: usize,

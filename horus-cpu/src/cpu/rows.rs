@@ -1,15 +1,16 @@
 //! Row passes: up to three filters of one row, of any lengths, over the same source row at once.
 //!
-//! Pixel vectors of a row filter mostly straddle cache lines, and loading them bounds the speed, not multiplying. So a
-//! vector that is loaded serves every filter with a tap there.
+//! Most pixel vectors of a row filter straddle cache lines, so that loads bound the speed, not
+//! multiplications. Every loaded vector therefore serves all filters with a tap there.
 
 use super::correlate::columns;
 use super::simd::{Array, Isa, Simd, Vector};
 
-/// Filters that are evaluated together, at most.
+/// Maximum number of filters evaluated together.
 pub(super) const MOST: usize = 3;
 
-/// One of the filters: output `x` is the sum over `j` of `taps[j]` times source pixel `x + start + j`.
+/// One of the filters: output `x` is the sum over `j` of `taps[j]` times source pixel `x + start +
+/// j`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RowFilter<'a, T> {
     /// Column of the first tap.
@@ -20,11 +21,12 @@ pub(super) struct RowFilter<'a, T> {
     pub(super) out: *mut T,
 }
 
-/// Applies one to [`MOST`] filters to a row, for `width` output pixels, each in the canonical order of its taps.
+/// Applies one to [`MOST`] filters to a row, for `width` output pixels, each in the canonical order
+/// of its taps.
 ///
 /// # Safety
-/// The source can be read as far as the taps reach and the outputs written over `width` pixels, without overlap; the
-/// machine has the instruction set.
+/// The source can be read as far as the taps reach and the outputs written over `width` pixels,
+/// without overlap; the machine has the instruction set.
 pub(super) unsafe fn run<T: Simd>(source: *const T, filters: &[RowFilter<'_, T>], width: usize, isa: Isa) {
     // SAFETY: vouched for by the caller.
     unsafe {

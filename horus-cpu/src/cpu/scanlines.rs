@@ -1,23 +1,24 @@
-//! Filters of PNG: what of a row of bytes is not foreseen by its neighbours.
+//! Filters of PNG: residuals of a row of bytes predicted from neighbouring bytes.
 
 use super::simd::Isa;
 use super::versions::for_each_isa;
 
-/// Filters, by their numbers in the format; without the first, which leaves rows as they are and is never the best here.
+/// Number of filters considered, by their numbers in the format; 0, which leaves rows unchanged, is
+/// excluded as it never wins here.
 const FILTERS: usize = 4;
 const SUB: u8 = 1;
 const UP: u8 = 2;
 const AVERAGE: u8 = 3;
 const PAETH: u8 = 4;
 
-/// Bytes that are looked at in one piece, and the pieces of which one is looked at.
+/// Bytes per sampled piece, and the stride of sampled pieces.
 const PIECE: usize = 64;
 const LOOKED_AT: usize = 4;
 const LANES: usize = 32;
 
 for_each_isa! {
-    /// Writes the number of a filter, and the row filtered so: by the filter that leaves least. `before` is the row
-    /// before, or zeros; pixels have `step` bytes, between 1 and 8.
+    /// Writes the number of the filter with the smallest residual, and the row filtered by it.
+    /// `before` is the previous row, or zeros; pixels have `step` bytes, 1 to 8.
     pub fn filter[][](row: &[u8], before: &[u8], step: usize, to: &mut [u8]) as chosen
 }
 
@@ -28,7 +29,7 @@ fn chosen(_: Isa, row: &[u8], before: &[u8], step: usize, to: &mut [u8]) {
     let (number, to) = to.split_at_mut(1);
     let (to_first, to) = to.split_at_mut(first.len());
     number[0] = filter;
-    // The first pixel has none to its left.
+    // The first pixel has no left neighbour.
     for ((to, x), b) in to_first.iter_mut().zip(first).zip(before) {
         *to = match filter {
             SUB => *x,
@@ -55,14 +56,15 @@ fn each(to: &mut [u8], x: &[u8], a: &[u8], b: &[u8], c: &[u8], foreseen: impl Fn
     }
 }
 
-/// The filter whose bytes, taken as signed, are smallest in sum, in a part of the row.
+/// The filter with the smallest sum of absolute residuals, as signed bytes, over a sample of the
+/// row.
 #[inline(always)]
 fn least(row: &[u8], before: &[u8], step: usize) -> u8 {
     let n = row.len().saturating_sub(step);
     let (x, a, b, c) = (&row[row.len() - n..], &row[..n], &before[row.len() - n..], &before[..n]);
     let stride = if n < 2 * PIECE * LOOKED_AT { PIECE } else { PIECE * LOOKED_AT };
     let mut sums = [0u64; FILTERS];
-    // As many as 16 bits can add up.
+    // As many as a 16-bit sum can hold.
     for few in (0..n).step_by(stride * 256) {
         let mut lanes = [[0u16; LANES]; FILTERS];
         for at in (few..n.min(few + stride * 256)).step_by(stride) {
@@ -71,11 +73,11 @@ fn least(row: &[u8], before: &[u8], step: usize) -> u8 {
         }
         sums.iter_mut().zip(lanes).for_each(|(sum, lanes)| *sum += lanes.into_iter().map(u64::from).sum::<u64>());
     }
-    // Of equals, what is undone fastest.
+    // Ties go to the filter that is fastest to undo.
     [UP, SUB, AVERAGE, PAETH].into_iter().min_by_key(|f| sums[usize::from(*f) - 1]).unwrap_or(UP)
 }
 
-/// Adds what each filter leaves.
+/// Adds the residuals of each filter.
 #[inline(always)]
 fn costs(x: &[u8], a: &[u8], b: &[u8], c: &[u8], lanes: &mut [[u16; LANES]; FILTERS]) {
     let ((x, xs), (a, az)) = (x.as_chunks::<LANES>(), a.as_chunks::<LANES>());
@@ -89,7 +91,7 @@ fn costs(x: &[u8], a: &[u8], b: &[u8], c: &[u8], lanes: &mut [[u16; LANES]; FILT
             all[..rest.len()].copy_from_slice(rest);
             all
         };
-        // Of zeros nothing is left.
+        // Zeros leave no residual.
         add(&whole(xs), &whole(az), &whole(bs), &whole(cs), lanes);
     }
 }
@@ -120,11 +122,11 @@ fn average(a: u8, b: u8) -> u8 {
     (a & b) + ((a ^ b) >> 1)
 }
 
-/// Of left, above and the corner, what is nearest to left + above - corner.
+/// The predictor of Paeth: of left, above and the corner, the one nearest to left + above - corner.
 #[inline(always)]
 fn paeth(a: u8, b: u8, c: u8) -> u8 {
-    // Without wider integers: the distances from a and b are those of b and a from the corner, and the third is their sum
-    // or, if the corner lies between them, not the least.
+    // Without wider integers: the distances from a and b are those of b and a from the corner; the
+    // third is their sum or, if the corner lies between them, not the smallest.
     let (pa, pb) = (b.abs_diff(c), a.abs_diff(c));
     let pc = if (a < c) == (c < b) { pa.abs_diff(pb) } else { u8::MAX };
     let near = if pb <= pc { b } else { c };
@@ -135,7 +137,7 @@ fn paeth(a: u8, b: u8, c: u8) -> u8 {
 mod tests {
     use super::*;
 
-    /// As the format defines it.
+    /// The predictor as the format defines it.
     fn predictor(a: u8, b: u8, c: u8) -> u8 {
         let (a, b, c) = (i32::from(a), i32::from(b), i32::from(c));
         let p = a + b - c;
@@ -185,7 +187,7 @@ mod tests {
                     for i in 0..before.len() {
                         let (a, c) = if i < step { (0, 0) } else { (row[i - step], before[i - step]) };
                         let b = before[i];
-                        // As a filter foresees it, but for a little; or not at all.
+                        // As a filter predicts it, up to noise; or unpredictable.
                         let foreseen = [a, b, average(a, b), predictor(a, b, c), noise(7919 * i)][kind];
                         row.push(foreseen.wrapping_add((i % 3) as u8));
                     }

@@ -1,5 +1,5 @@
-//! From an expression to a linear schedule: which filters are evaluated together, in which order steps run, and in which
-//! scratch slot every intermediate lives.
+//! Compiles an expression to a linear schedule: groups of filters, the order of steps, and the
+//! scratch slot of every intermediate.
 
 mod groups;
 
@@ -17,12 +17,12 @@ use self::groups::{Groups, source_type, weights};
 
 pub(super) use self::groups::{FeedSpec, Group};
 
-/// Where a value lives while a tile is computed.
+/// Storage of a value while a tile is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// A scratch slot.
     Slot(usize),
-    /// An input's pixels: of the plane given, or of the plane that is computed.
+    /// An input's pixels: of the given plane, or of the plane being computed.
     Plane(usize, Option<usize>),
     /// An input's pixels in another plane, or a constant: an index into [`Schedule::levels`].
     Level(usize),
@@ -32,34 +32,34 @@ pub(super) enum Place {
     Output(usize),
 }
 
-/// What a step does.
+/// The action of a step.
 #[derive(Clone, Debug)]
 pub(super) enum Task {
     /// A group of filters: an index into [`Schedule::groups`].
     Group(usize),
-    /// A leaf of the kernel that is no filter and no plain load.
+    /// A leaf of the kernel other than a filter or a plain load.
     Leaf(usize),
-    /// Pixels of an input of one row or one column, or both, that repeat.
+    /// Pixels of an input of one row or one column, or both, which repeat.
     Repeat(usize, [bool; 2], DType),
-    /// Where pixels are along an axis, as numbers of this type.
+    /// Pixel coordinates along an axis, as numbers of this type.
     Index(Axis, DType),
     /// A pixel operation, with the type of its operands and of its result.
     Run(InstrOp, DType, DType, Vec<Place>),
 }
 
-/// A step and where its results go: one, or one for each filter of a group.
+/// A step and the places of its results: one, or one for each filter of a group.
 #[derive(Clone, Debug)]
 pub(super) struct Step {
     pub(super) action: Task,
     pub(super) targets: Vec<Place>,
 }
 
-/// A read of planes that differ from those that are computed.
+/// A read of planes other than those being computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Level {
     pub(super) input: usize,
     pub(super) map: PlaneMap,
-    /// Where the constant is that is read beyond the input, of [`Schedule::constants`].
+    /// Index of the constant read beyond the input, in [`Schedule::constants`].
     pub(super) outside: usize,
 }
 
@@ -68,7 +68,7 @@ pub(super) struct Level {
 pub(super) struct Schedule {
     pub(super) steps: Vec<Step>,
     pub(super) slots: usize,
-    /// Size of the largest element that a slot holds.
+    /// Size in bytes of the largest element held in a slot.
     pub(super) element: usize,
     pub(super) constants: Vec<HostBuffer>,
     pub(super) levels: Vec<Level>,
@@ -76,7 +76,7 @@ pub(super) struct Schedule {
     pub(super) groups: Vec<Group>,
     /// The taps of each stage, rounded to its type.
     pub(super) stages: Vec<HostBuffer>,
-    /// How far each stage reads.
+    /// Reach of each stage.
     reaches: Vec<Reach>,
     /// The kernel's chains.
     pub(super) chains: Vec<Schedule>,
@@ -84,15 +84,15 @@ pub(super) struct Schedule {
 
 struct Compiler<'a> {
     kernel: &'a MapKernel,
-    /// Whether it is a chain.
+    /// The kernel is a chain.
     chain: bool,
     schedule: Schedule,
-    /// For each leaf, its group.
+    /// Group of each leaf.
     group_of: Vec<Option<usize>>,
-    /// For each leaf and each instruction, where its value is.
+    /// Place of the value of each leaf and each instruction.
     leaves: Vec<Option<Place>>,
     results: Vec<Option<Place>>,
-    /// Reads of each value still to come.
+    /// Remaining reads of each value.
     leaf_uses: Vec<usize>,
     result_uses: Vec<usize>,
     free: Vec<usize>,
@@ -138,19 +138,20 @@ impl Schedule {
         c.schedule
     }
 
-    /// Compiles a chain, whose rows are computed one at a time: what its filters read is always kept.
+    /// Compiles a chain, whose rows are computed one at a time: the rows that its filters read are
+    /// always kept.
     fn of_chain(chain: &MapKernel, dtypes: &[DType]) -> Schedule {
         let mut schedule = Schedule::compiled(chain, dtypes, true);
         schedule.feeds.iter_mut().for_each(|f| f.copied = true);
         schedule
     }
 
-    /// The row passes that a feed reads.
+    /// The row passes read by a feed.
     pub(super) fn passes(&self, feed: &FeedSpec) -> Vec<RowPass<'_>> {
         feed.stages.iter().map(|&s| RowPass::new(self.reaches[s], &self.stages[s])).collect()
     }
 
-    /// Rows above and below together that filters read, through chains as well.
+    /// Rows above and below together that filters read, including those of chains.
     pub(super) fn rows_around(&self) -> usize {
         let of_feed = |f: &FeedSpec| {
             let within = if let Source::Chain(c) = f.source { self.chains[c].rows_around() } else { 0 };
@@ -159,7 +160,7 @@ impl Schedule {
         self.feeds.iter().map(of_feed).max().unwrap_or(0)
     }
 
-    /// Whether nothing but pixels themselves is read.
+    /// Returns `true` if the kernel consists of pixel operations only.
     pub(super) fn is_pointwise(&self) -> bool {
         self.steps.iter().all(|s| matches!(s.action, Task::Run(..)))
     }
@@ -201,8 +202,9 @@ impl Compiler<'_> {
         order
     }
 
-    /// Runs every instruction as soon as its operands are there, and evaluates leaves only when no instruction can run:
-    /// the values of a group of filters are used up before the next group is evaluated.
+    /// Runs every instruction as soon as its operands are available, and evaluates leaves only when
+    /// no instruction can run: the values of a group of filters are consumed before the next group
+    /// is evaluated.
     fn emit(&mut self) {
         let kernel = self.kernel;
         loop {
@@ -231,7 +233,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Copies a result that is no step's own to where it is stored.
+    /// Copies a result that no step computes itself to its output.
     fn store(&mut self, value: Val, output: Place) {
         let dtype = self.kernel.type_of(value);
         let at = match value {
@@ -245,7 +247,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Whether a value can be read; a plain load always can.
+    /// Returns `true` if a value is available; a plain load always is.
     fn is_there(&mut self, value: Val) -> bool {
         match value {
             Val::Const(_) | Val::Index(..) => true,
@@ -261,7 +263,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Where planes that a map reads are.
+    /// Place of the planes read through a map.
     fn plane(&mut self, input: usize, map: PlaneMap, dtype: DType) -> Place {
         if let Some(plane) = map.fixed() {
             return Place::Plane(input, Some(plane));
@@ -279,7 +281,7 @@ impl Compiler<'_> {
         self.schedule.steps.push(Step { action, targets });
     }
 
-    /// Where a new value goes.
+    /// Place for a new value.
     fn target(&mut self, value: Val, dtype: DType) -> Place {
         let stored = self.kernel.results().position(|v| v == value);
         stored.map_or_else(|| Place::Slot(self.slot(dtype)), Place::Output)
@@ -321,7 +323,7 @@ impl Compiler<'_> {
     fn instruction(&mut self, i: usize) {
         let instr = &self.kernel.code[i];
         let target = self.target(Val::Instr(i), instr.result);
-        // Where pixels are is written for each reader, while the other operands still have their slots.
+        // Coordinates are written for each reader, while the other operands still have their slots.
         let mut indices = Vec::new();
         for arg in &instr.args {
             indices.push(if let Val::Index(axis, dtype) = *arg {
@@ -340,7 +342,7 @@ impl Compiler<'_> {
         self.push(Task::Run(instr.op, instr.operand, instr.result, args), vec![target]);
     }
 
-    /// Where an operand is; its slot becomes free after the last read.
+    /// Place of an operand; its slot becomes free after the last read.
     fn operand(&mut self, value: Val) -> Option<Place> {
         let (place, uses) = match value {
             Val::Const(c) => return Some(self.operand_of(c)),

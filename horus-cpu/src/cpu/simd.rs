@@ -1,18 +1,18 @@
 //! Instruction sets, and vectors that are written once for all of them.
 //!
-//! A kernel is an `#[inline(always)]` function over `Vector`, instantiated inside functions that enable the features
-//! of an [`Isa`]. All implementations round alike (one rounding per fused multiply-add), so the choice of instruction
-//! set never changes a bit.
+//! A kernel is an `#[inline(always)]` function over `Vector`, instantiated inside functions that
+//! enable the features of an [`Isa`]. All implementations round alike (one rounding per fused
+//! multiply-add), so the choice of instruction set never changes a bit.
 
 use horus_base::dtype::Float;
 use horus_base::error::Error;
 use horus_base::settings::{ISA, InstructionSet};
 
-/// An instruction set that kernels are instantiated for. Kernels are only given one that the machine has: from
-/// [`Isa::detect`], or after asking `Isa::is_supported`.
+/// An instruction set that kernels are instantiated for. Kernels only receive supported ones: from
+/// [`Isa::detect`], or after a check of `Isa::is_supported`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isa {
-    /// Whatever the compiler's target guarantees.
+    /// The baseline of the compiler's target.
     Portable,
     /// AVX2 with FMA.
     Avx2,
@@ -24,8 +24,8 @@ impl Isa {
     /// All instruction sets, least first.
     const ALL: [Isa; 3] = [Isa::Portable, Isa::Avx2, Isa::Avx512];
 
-    /// The best instruction set of this machine. The environment variable `HORUS_ISA` (`portable`, `avx2` or `avx512`)
-    /// lowers it; a value above what the machine has changes nothing.
+    /// The best instruction set of this machine. The environment variable `HORUS_ISA` (`portable`,
+    /// `avx2` or `avx512`) lowers it; a value above the machine's best has no effect.
     ///
     /// # Errors
     /// [`Error::Config`] for another value.
@@ -35,7 +35,7 @@ impl Isa {
         Ok(Isa::ALL.into_iter().rev().find(fits).unwrap_or(Isa::Portable))
     }
 
-    /// The most that a setting allows.
+    /// The best instruction set that a setting allows.
     fn allowed(setting: Option<InstructionSet>) -> Isa {
         match setting {
             Some(InstructionSet::Portable) => Isa::Portable,
@@ -50,7 +50,7 @@ impl Isa {
         Isa::ALL.into_iter().filter(|i| i.is_supported()).collect()
     }
 
-    /// Whether this machine has the instruction set.
+    /// Returns `true` if this machine supports the instruction set.
     pub(crate) fn is_supported(self) -> bool {
         #[cfg(target_arch = "x86_64")]
         {
@@ -73,7 +73,7 @@ impl Isa {
         }
     }
 
-    /// Name for the user.
+    /// Name shown to users.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Isa::Portable => "portable",
@@ -85,7 +85,7 @@ impl Isa {
 
 /// A vector of `LANES` pixels.
 pub(crate) trait Vector: Copy {
-    /// What the lanes hold.
+    /// Type of a lane.
     type Elem: Float;
     /// Number of lanes.
     const LANES: usize;
@@ -115,7 +115,7 @@ pub(crate) trait Vector: Copy {
     unsafe fn fma(self, a: Self, b: Self) -> Self;
 }
 
-/// A vector of the compiler's making, for any machine.
+/// An array that the compiler vectorises, for any machine.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Array<T, const N: usize>([T; N]);
 
@@ -193,12 +193,14 @@ mod x86 {
                 }
                 #[inline(always)]
                 unsafe fn load(at: *const $elem) -> Self {
-                    // SAFETY: the caller vouches for the instruction set and for the readable elements.
+                    // SAFETY: the caller vouches for the instruction set and for the readable
+                    // elements.
                     $name(unsafe { $load(at) })
                 }
                 #[inline(always)]
                 unsafe fn store(self, at: *mut $elem) {
-                    // SAFETY: the caller vouches for the instruction set and for the writable elements.
+                    // SAFETY: the caller vouches for the instruction set and for the writable
+                    // elements.
                     unsafe { $store(at, self.0) }
                 }
                 #[inline(always)]

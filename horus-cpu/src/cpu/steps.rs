@@ -1,10 +1,13 @@
-//! Several steps of a loop in one launch ([`Repeat`]): blocks of rows go through all steps while they are in the cache.
+//! Several steps of a loop in one launch ([`Repeat`]): blocks of rows go through all steps while
+//! they are in the cache.
 //!
-//! Each thread has blocks of rows of its own. Within a block the steps follow each other as a wave: a few rows of the first, then as
-//! many of the second as have around them what they read, and so on. Of each result but the last a few rows are kept, in a buffer
-//! whose window moves down the image. At the ends of a block, steps compute rows that the neighbouring blocks compute as well.
+//! Each thread processes its own blocks of rows. Within a block the steps follow each other as a
+//! wave: a few rows of the first step, then the rows of the second whose surroundings are complete,
+//! and so on. A few rows of every result but the last are kept, in a buffer whose window moves down
+//! the image. At the ends of a block, steps also compute rows that the neighbouring blocks compute.
 //!
-//! Every row of every step is computed by the executor of single steps, from a window of an image: so are the bits.
+//! The executor of single steps computes every row, from a window of an image: the bits are the
+//! same.
 
 mod hoisted;
 
@@ -23,19 +26,21 @@ use horus_host::host::buffer::HostBuffer;
 use horus_plan::ir::kernel::Repeat;
 use horus_plan::ops::neighbourhood::Reach;
 
-/// Bytes of all buffers of a thread: they stay in the second level of the cache.
+/// Bytes of all buffers of a thread: they stay in the second-level cache.
 const CACHED: usize = 1 << 20;
-/// The fewest and the most rows of a step that are computed at a time.
+/// Smallest and largest number of rows of a step computed at a time.
 const BAND: (usize, usize) = (4, 64);
-/// A block is at least so many times as tall as the rows around it that are computed twice.
+/// Minimum height of a block, as a multiple of the surrounding rows that are computed twice.
 const TALL: usize = 8;
 
-/// Runs `repeat` on the current thread pool (`threads` of it), or on the calling thread alone if `threads` is 1.
+/// Runs `repeat` on the current thread pool (`threads` of it), or on the calling thread alone if
+/// `threads` is 1.
 ///
 /// The launch is one that [`check`](horus_host::device::check::check) accepts.
 ///
 /// # Errors
-/// [`DeviceError::Argument`] if a buffer is not in host memory, [`DeviceError::OutOfMemory`] without room for what is kept.
+/// [`DeviceError::Argument`] if a buffer is not in host memory, [`DeviceError::OutOfMemory`] if the
+/// kept rows cannot be allocated.
 pub(super) fn launch(launch: Launch<'_>, repeat: &Repeat, isa: Isa, threads: usize) -> Result<(), DeviceError> {
     let Launch { inputs, output, geometry, rows, .. } = launch;
     let foreign = || DeviceError::Argument("a buffer is not in host memory".into());
@@ -73,12 +78,12 @@ pub(super) fn launch(launch: Launch<'_>, repeat: &Repeat, isa: Isa, threads: usi
     }
 }
 
-/// What all blocks share.
+/// State shared by all blocks.
 struct Wave<'a> {
     repeat: &'a Repeat,
-    /// A step, which reads what is computed before all steps after its inputs.
+    /// A step, which reads the values hoisted out of the steps after its inputs.
     step: Compiled,
-    /// What does not differ from step to step, with its types.
+    /// Values that are the same in all steps, with their types.
     before: Vec<(Compiled, DType)>,
     inputs: &'a [LaunchInput<'a>],
     /// The output's bytes. Blocks write disjoint rows.
@@ -91,11 +96,11 @@ struct Wave<'a> {
 unsafe impl Sync for Wave<'_> {}
 
 thread_local! {
-    /// Buffers that launches before had.
+    /// Buffers of previous launches.
     static SPARE: RefCell<Vec<HostBuffer>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The rows of a result on the way that are there: those of a window of an image.
+/// Available rows of an intermediate result: a window of an image.
 struct Kept {
     memory: Memory,
     geometry: Geometry,
@@ -113,8 +118,8 @@ impl Kept {
         LaunchInput { memory: &self.memory, geometry: self.geometry }
     }
 
-    /// Moves the window down to `first`, if rows below `end` are not in it; what is there of the rows from `first` to `done` of a plane
-    /// stays.
+    /// Moves the window down to `first` unless it already holds the rows below `end`; rows `first`
+    /// to `done` of a plane are kept.
     fn make_room(&mut self, channel: usize, first: isize, done: isize, end: isize) {
         let window = self.geometry.window;
         if end <= window.end {
@@ -148,7 +153,7 @@ impl Wave<'_> {
         let Reach { up, down, .. } = self.reach;
         let last = windows.len() - 1;
         let row = shape.width * self.geometry.dtype.size();
-        // As many rows as all steps together are apart are kept of what is computed before.
+        // Hoisted values keep as many rows as the first and the last step are apart.
         let apart = last * (up + down);
         let around = apart * (1 + self.before.len());
         let buffers = last + self.before.len();
@@ -164,7 +169,7 @@ impl Wave<'_> {
         let mut done: Vec<isize> = windows.iter().map(|w| w.start).collect();
         while done[last] < windows[last].end {
             for step in 0..=last {
-                // The rows around which what they read is there.
+                // Rows whose surroundings are complete.
                 let there = match step.checked_sub(1) {
                     Some(before) if done[before] < windows[before].end => done[before].saturating_sub_unsigned(down),
                     _ => windows[step].end,
@@ -197,7 +202,7 @@ impl Wave<'_> {
         Ok(())
     }
 
-    /// Computes rows of a plane, into the output or what is kept of it.
+    /// Computes rows of a plane into the output or a kept buffer.
     fn compute(
         &self,
         compiled: &Compiled,
@@ -213,8 +218,9 @@ impl Wave<'_> {
         let Some(to) = to else {
             return Err(DeviceError::Internal("a buffer of a step is not in host memory".into()));
         };
-        // SAFETY: a launch of one step has the types of the whole one, which was checked; `windows` are the rows that steps read of each
-        // other. Rows of the output are of this block alone, and what is kept is of this thread.
+        // SAFETY: a launch of one step has the types of the whole one, which was checked; `windows`
+        // are the rows that steps read of each other. This block alone writes its rows of the
+        // output, and this thread owns the kept rows.
         unsafe { compiled.rows(inputs, (to, geometry), channel, rows) }
     }
 }

@@ -1,12 +1,12 @@
-//! What the tests of the host kernels share: pseudo-random pixels, sweeps, and comparison by bits.
+//! Helpers for tests of the host kernels: pseudo-random pixels, sweeps, and comparison by bits.
 
 use horus_base::dtype::{DType, Pixel};
 use horus_base::shape::{Border, Window};
 
 use super::plane::Plane;
 
-/// Pseudo-random pixels over the whole range of an integer type. Floats lie in about -8..8, and one in eight is special:
-/// a signed zero, an infinity or a NaN (if `special`).
+/// Pseudo-random pixels over the whole range of an integer type. Floats lie in about -8..8, and one
+/// in eight is special: a signed zero, an infinity or a NaN (if `special`).
 pub(crate) fn noise<T: Pixel>(n: usize, seed: u64, special: bool) -> Vec<T> {
     let mut s = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut next = move || {
@@ -41,7 +41,7 @@ pub(crate) fn borders() -> Vec<Border> {
     [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap].into_iter().chain(constants).collect()
 }
 
-/// Extents with everything odd about them.
+/// Odd extents.
 pub(crate) const SIZES: [(usize, usize); 6] = [(1, 1), (1, 37), (41, 1), (2, 3), (13, 17), (23, 150)];
 
 /// A plane that holds rows `window` of `image`, virtual rows being wrapped.
@@ -59,8 +59,8 @@ pub(crate) fn whole<T: Pixel>(image: &[T], height: usize, width: usize) -> Plane
     Plane::new(image, height, width, Window::whole(height))
 }
 
-/// Asserts equal bits, except that any NaN equals any other: which payload survives an addition of two NaN is not
-/// defined by any of the operations.
+/// Asserts equal bits, except that any NaN equals any other: which payload survives an addition of
+/// two NaN is not defined by any of the operations.
 #[track_caller]
 pub(crate) fn assert_same<T: Pixel>(got: &[T], want: &[T], what: &str) {
     assert_eq!(got.len(), want.len(), "{what}");

@@ -1,4 +1,5 @@
-//! Values that meet an image: one pixel, repeated everywhere, is a constant of the kernel once it is known.
+//! Uniform images: an image of one pixel, repeated everywhere, becomes a constant of the kernel
+//! once its value is known.
 
 use horus_base::dispatch;
 use horus_base::dtype::{Pixel, Scalar};
@@ -7,7 +8,8 @@ use horus_host::device::LaunchInput;
 use horus_plan::ir::kernel::{LeafOp, MapKernel, Val};
 use horus_plan::ops::geometric::Interpolation;
 
-/// The kernel with what it samples of images of one value written into it; `None` if there is no such sample.
+/// The kernel with its samples of uniform images replaced by constants; `None` if there is no such
+/// sample.
 pub(super) fn with_constants(kernel: &MapKernel, inputs: &[LaunchInput<'_>]) -> Option<MapKernel> {
     let known: Vec<Option<Val>> = kernel.leaves.iter().map(|leaf| constant(&leaf.op, inputs).map(Val::Const)).collect();
     if known.iter().all(Option::is_none) {
@@ -26,7 +28,8 @@ pub(super) fn with_constants(kernel: &MapKernel, inputs: &[LaunchInput<'_>]) -> 
     Some(kernel)
 }
 
-/// What a leaf yields everywhere, if it samples an image of one pixel, alike in all channels, that goes on outside.
+/// The value of a leaf that samples an image of one pixel, alike in all channels, which continues
+/// outside.
 fn constant(leaf: &LeafOp, inputs: &[LaunchInput<'_>]) -> Option<Scalar> {
     let LeafOp::Warp(i, map, Interpolation::Nearest, border) = leaf else { return None };
     let LaunchInput { memory, geometry } = inputs.get(*i)?;

@@ -6,8 +6,9 @@
 /// for_each_isa! { fn name[T: Pixel][T](plane: &Plane<'_, T>) -> u32 as body }
 /// ```
 ///
-/// defines `fn name<T: Pixel>(isa: Isa, plane: &Plane<'_, T>) -> u32`, which calls `body(isa, plane)`. The body has to
-/// be `#[inline(always)]`: only so does it take on the features of the function it is compiled into.
+/// defines `fn name<T: Pixel>(isa: Isa, plane: &Plane<'_, T>) -> u32`, which calls `body(isa,
+/// plane)`. The body has to be `#[inline(always)]`: only so does it take on the features of the
+/// function it is compiled into.
 macro_rules! for_each_isa {
     ($(#[$doc:meta])* $vis:vis fn $name:ident[$($generics:tt)*][$($used:tt)*]($($arg:ident: $ty:ty),* $(,)?)
      $(-> $ret:ty)? as $body:ident) => {
@@ -24,7 +25,8 @@ macro_rules! for_each_isa {
                 $body::<$($used)*>($crate::cpu::simd::Isa::Avx2, $($arg),*)
             }
             match isa {
-                // SAFETY: an instruction set is only named after it was detected (`Isa::available`).
+                // SAFETY: an instruction set is only named after it was detected
+                // (`Isa::available`).
                 #[cfg(target_arch = "x86_64")]
                 $crate::cpu::simd::Isa::Avx512 => unsafe { avx512::<$($used)*>($($arg),*) },
                 // SAFETY: as above.

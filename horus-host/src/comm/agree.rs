@@ -1,9 +1,9 @@
-//! Agreement: before ranks communicate, they check that they are about to do the same.
+//! Agreement: before ranks communicate, they check that they make the same call.
 //!
-//! A program that branches on its rank may record other operations on one rank than on another. The ranks would then wait
-//! for messages that nobody sends. So every evaluation, every file and the end of the program begin with an exchange of
-//! one word per rank, a digest of what is to be done; if the words differ, all ranks stop, and rank 0 names the first
-//! difference.
+//! A program that branches on its rank may record different operations on different ranks. The
+//! ranks would then wait for messages that are never sent. So every evaluation, every file and the
+//! end of the program begin with an exchange of one word per rank, a digest of the call; if the
+//! words differ, all ranks stop, and rank 0 names the first difference.
 
 use std::fmt::Write;
 use std::hash::{Hash, Hasher};
@@ -11,7 +11,7 @@ use std::hash::{Hash, Hasher};
 use crate::comm::{CommError, Communicator};
 use horus_base::error::Result;
 
-/// Characters of an operation that are shown.
+/// Maximum number of characters shown of an operation.
 const LONGEST: usize = 400;
 
 /// A hash that is the same in every process (FNV-1a over words).
@@ -26,7 +26,7 @@ impl Default for Digest {
 }
 
 impl Digest {
-    /// Takes in a word.
+    /// Adds a word.
     pub fn word(&mut self, word: u64) {
         self.0 = (self.0 ^ word).wrapping_mul(0x0000_0100_0000_01b3);
         self.0 ^= self.0 >> 32; // words are wider than FNV's bytes: let their upper halves reach the lower
@@ -49,7 +49,7 @@ impl Hasher for Digest {
     }
 }
 
-/// One part of what a rank is about to do.
+/// Part of the call that a rank is about to make.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
     /// Digest of the call and its arguments.
@@ -58,11 +58,11 @@ pub struct Claim {
     pub text: String,
 }
 
-/// Checks that every rank is about to do `what`.
+/// Checks that `what` is the same on every rank.
 ///
 /// # Errors
-/// [`Error::Communication`](horus_base::error::Error::Communication) on every rank if they are not, naming what two ranks are
-/// about to do (ranks other than 0 may be ended by the communicator instead).
+/// [`Error::Communication`](horus_base::error::Error::Communication) on every rank if it is not,
+/// naming the calls of two ranks (the communicator may end ranks other than 0 instead).
 pub fn agree_on(comm: &dyn Communicator, what: &str) -> Result<()> {
     agree(comm, claim(what, &()).digest, || vec![claim(what, &())])
 }
@@ -75,7 +75,8 @@ pub fn claim(text: &str, parameters: &impl Hash) -> Claim {
     Claim { digest: d.finish(), text: text.to_owned() }
 }
 
-/// Checks that the digests of all ranks are the same; else rank 0 compares `claims`, whose digest it is.
+/// Checks that the digests of all ranks are equal; otherwise rank 0 compares `claims`, of which
+/// `digest` is the digest.
 pub fn agree(comm: &dyn Communicator, digest: u64, claims: impl FnOnce() -> Vec<Claim>) -> Result<()> {
     let met = || -> Result<(), CommError> {
         let digests = comm.gather(digest)?;
@@ -87,7 +88,7 @@ pub fn agree(comm: &dyn Communicator, digest: u64, claims: impl FnOnce() -> Vec<
     met().map_err(|e| e.during(comm.rank(), "synchronizing with the other ranks"))
 }
 
-/// Rank 0 and the first rank that differs from it compare what they are about to do; rank 0 stops all ranks.
+/// Rank 0 and the first rank that differs from it compare their claims; rank 0 stops all ranks.
 fn tell(comm: &dyn Communicator, other: usize, claims: &[Claim]) -> CommError {
     let mut message = if comm.rank() == other { pack(claims) } else { Vec::new() };
     let told = match comm.rank() {
@@ -100,7 +101,7 @@ fn tell(comm: &dyn Communicator, other: usize, claims: &[Claim]) -> CommError {
             comm.abort(&difference);
             CommError(difference)
         }
-        // Rank 0 reports the difference and stops everybody: wait for that.
+        // Rank 0 reports the difference and stops all ranks: wait for that.
         Ok(_) => match comm.broadcast(0, &mut message) {
             Ok(()) => CommError("the ranks run different programs".into()),
             Err(e) => e,

@@ -1,4 +1,4 @@
-//! Communication between ranks, by which the executor carries out the planner's transfers.
+//! Communication between ranks, used by the executor for the planner's transfers.
 
 pub mod agree;
 pub mod threads;
@@ -13,15 +13,15 @@ pub type Parcel = (usize, HostBuffer);
 
 /// An exchange in progress; see [`Communicator::begin`].
 pub trait Begun {
-    /// Waits until all messages are sent and received; returns those received, in the order in which they were
-    /// requested.
+    /// Waits until all messages are sent and received; returns those received, in the order in
+    /// which they were requested.
     ///
     /// # Errors
-    /// When another rank failed or went away.
+    /// If another rank failed or left.
     fn finish(self: Box<Self>) -> Result<Vec<Parcel>, CommError>;
 }
 
-/// An exchange that was complete when it was started.
+/// An exchange that completed when it was started.
 struct Done(Vec<Parcel>);
 
 impl Begun for Done {
@@ -30,7 +30,8 @@ impl Begun for Done {
     }
 }
 
-/// The ranks that run one program together. Every call is collective: all ranks make the same calls in the same order.
+/// The ranks of one program. Every call is collective: all ranks make the same calls in the same
+/// order.
 pub trait Communicator: Send + Sync {
     /// This rank, `0..size`.
     fn rank(&self) -> usize;
@@ -38,8 +39,8 @@ pub trait Communicator: Send + Sync {
     /// Number of ranks.
     fn size(&self) -> usize;
 
-    /// The local rank: this rank's index among those of its node, `0..local_size`, by which it chooses a GPU. By
-    /// default all ranks are on one node.
+    /// The local rank: this rank's index among those of its node, `0..local_size`, which selects
+    /// its GPU. By default all ranks are on one node.
     fn local_rank(&self) -> usize {
         self.rank()
     }
@@ -54,34 +55,36 @@ pub trait Communicator: Send + Sync {
         0
     }
 
-    /// Number of ranks that share this rank's cores, including itself: those of its node, unless the launcher bound
-    /// each to its own cores.
+    /// Number of ranks that share this rank's cores, including itself: those of its node, unless
+    /// the launcher binds each to its own cores.
     fn sharers(&self) -> usize {
         self.local_size()
     }
 
-    /// What keeps the threads of this rank in order, if any of them may communicate, one at a time: evaluations then run
-    /// beside the program (`Session::start`). `None`, the default, if only one thread may;
-    /// what is started is then evaluated inside the call. The same for all communicators on the same ranks.
+    /// Serialises the threads of this rank that communicate, if the communicator can be used from
+    /// any thread, one at a time: evaluations then run concurrently with the program
+    /// (`Session::start`). `None`, the default, restricts communication to one thread;
+    /// `Session::start` then evaluates inside the call. All communicators on the same ranks return
+    /// the same.
     fn turns(&self) -> Option<&Turns> {
         None
     }
 
-    /// Sends one message to each listed rank and receives one from each listed rank; returns when all are complete. A
-    /// rank appears at most once in each list, and never this rank itself. Messages are not empty, and a receive buffer
-    /// has exactly the length of the message sent.
+    /// Sends one message to each rank in `sends` and receives one from each in `receives`; returns
+    /// when all are complete. A rank appears at most once in each list, and never this rank itself.
+    /// Messages are not empty, and a receive buffer has exactly the length of the message sent.
     ///
     /// # Errors
-    /// When another rank failed or went away.
+    /// If another rank failed or left.
     fn exchange(&self, sends: &[(usize, &[u8])], receives: &mut [(usize, &mut [u8])]) -> Result<(), CommError>;
 
-    /// Starts a non-blocking exchange, otherwise as [`Communicator::exchange`]; `receives` are buffers of the lengths
-    /// sent. Other calls may come before [`Begun::finish`]. Messages between two ranks are matched in the order in
-    /// which their exchanges were started; a started exchange matches a blocking one. The default implementation is
-    /// blocking.
+    /// Starts a non-blocking exchange, otherwise like [`Communicator::exchange`]; `receives` are
+    /// buffers of the lengths sent. Other calls may be made before [`Begun::finish`]. Messages
+    /// between two ranks are matched in the order in which their exchanges were started; a started
+    /// exchange matches a blocking one. The default implementation is blocking.
     ///
     /// # Errors
-    /// When another rank failed or went away.
+    /// If another rank failed or left.
     fn begin(&self, sends: Vec<Parcel>, mut receives: Vec<Parcel>) -> Result<Box<dyn Begun + '_>, CommError> {
         let out: Vec<(usize, &[u8])> = sends.iter().map(|(rank, b)| (*rank, b.bytes())).collect();
         let mut into: Vec<(usize, &mut [u8])> = receives.iter_mut().map(|(rank, b)| (*rank, b.bytes_mut())).collect();
@@ -89,22 +92,24 @@ pub trait Communicator: Send + Sync {
         Ok(Box::new(Done(receives)))
     }
 
-    /// Copies the root's bytes to every rank; the lengths may differ before the call and are equal after it.
+    /// Copies the root's bytes to every rank; lengths may differ before the call and are equal
+    /// afterwards.
     ///
     /// # Errors
-    /// When another rank failed or went away.
+    /// If another rank failed or left.
     fn broadcast(&self, root: usize, bytes: &mut Vec<u8>) -> Result<(), CommError>;
 
-    /// Replaces `values` on every rank by their sum over ranks, added in rank order (an allreduce of fixed order).
+    /// Replaces `values` on every rank by their sum over ranks, added in rank order (an allreduce
+    /// of fixed order).
     ///
     /// # Errors
-    /// When another rank failed or went away.
+    /// If another rank failed or left.
     fn sum(&self, values: &mut [f64]) -> Result<(), CommError>;
 
     /// Every rank's value, in rank order, on every rank (an allgather of one word).
     ///
     /// # Errors
-    /// When another rank failed or went away.
+    /// If another rank failed or left.
     fn gather(&self, value: u64) -> Result<Vec<u64>, CommError>;
 
     /// Aborts all ranks: their pending and later calls fail with `message`, or their processes end.
@@ -141,7 +146,7 @@ impl Communicator for Alone {
 /// Gathers every rank's bytes, in rank order, on rank 0; `None` on other ranks.
 ///
 /// # Errors
-/// When another rank failed or went away.
+/// If another rank failed or left.
 pub fn gather_bytes(comm: &dyn Communicator, mine: &[u8]) -> Result<Option<Vec<Vec<u8>>>, CommError> {
     let lengths = comm.gather(mine.len() as u64)?;
     if comm.rank() > 0 {
@@ -156,7 +161,7 @@ pub fn gather_bytes(comm: &dyn Communicator, mine: &[u8]) -> Result<Option<Vec<V
     Ok(Some(all))
 }
 
-/// Runs `work`, in which other ranks may wait for this one; if it panics, they are aborted.
+/// Runs `work`, during which other ranks may wait for this one; if it panics, aborts them.
 pub fn guarded<R>(comm: &dyn Communicator, what: &str, work: impl FnOnce() -> R) -> R {
     struct Guard<'a>(&'a dyn Communicator, &'a str);
     impl Drop for Guard<'_> {

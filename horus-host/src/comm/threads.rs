@@ -24,12 +24,13 @@ struct Shared {
 struct Meeting {
     /// Messages in flight, by sender and receiver.
     mail: HashMap<(usize, usize), Mail>,
-    /// Ranks that have returned.
+    /// Ranks that have left.
     left: Vec<usize>,
     aborted: Option<String>,
 }
 
-/// Messages from one rank to another, numbered in the order sent, which is the order in which they are received.
+/// Messages from one rank to another, numbered in the order sent, which is also the order of
+/// receipt.
 #[derive(Debug, Default)]
 struct Mail {
     messages: BTreeMap<u64, Vec<u8>>,
@@ -52,7 +53,8 @@ impl Drop for Leave {
 }
 
 impl ThreadComm {
-    /// Runs `program` on `ranks` ranks, each in a thread of its own, and returns their results in rank order.
+    /// Runs `program` on `ranks` ranks, each in its own thread, and returns their results in rank
+    /// order.
     ///
     /// # Panics
     /// If the program panics on a rank (the other ranks then fail with an error and do not hang).
@@ -74,7 +76,8 @@ impl ThreadComm {
         })
     }
 
-    /// All ranks of a group, for threads that the caller makes. One that fails aborts the others; nobody notes that one has left.
+    /// All ranks of a group, for threads started by the caller. A rank that fails aborts the
+    /// others; leaving is not tracked.
     pub fn group(ranks: usize) -> Vec<ThreadComm> {
         let size = ranks.max(1);
         let shared = Arc::new(Shared { size, state: Mutex::default(), changed: Condvar::new() });
@@ -101,7 +104,7 @@ impl ThreadComm {
         self.take(from, self.ask(from))
     }
 
-    /// Takes the number of the next message from rank `from`.
+    /// Reserves the number of the next message from rank `from`.
     fn ask(&self, from: usize) -> u64 {
         let mut state = self.lock();
         let mail = state.mail.entry((from, self.rank)).or_default();
@@ -141,7 +144,7 @@ impl ThreadComm {
     }
 }
 
-/// Messages that were requested.
+/// Requested messages.
 struct Waiting<'a> {
     comm: &'a ThreadComm,
     receives: Vec<Parcel>,

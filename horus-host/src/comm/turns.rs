@@ -1,28 +1,30 @@
-//! Turns: which session of a rank communicates, where several share the rank's communicator.
+//! Turns: the order of communication among sessions that share a rank's communicator.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 type Settle = Arc<dyn Fn() + Send + Sync>;
 
-/// The session of this rank that may be evaluating on a thread of its own. All ranks make the same calls in the same order, so
-/// who communicates next waits for it: no two threads of a rank communicate at a time.
+/// The session of this rank that may be evaluating on its own thread. All ranks make the same calls
+/// in the same order, so the next session to communicate waits for it: no two threads of a rank
+/// communicate at a time.
 #[derive(Default)]
 pub struct Turns(Mutex<Option<(usize, Settle)>>);
 
 impl Turns {
-    /// Nobody has the turn.
+    /// No session has the turn.
     pub const fn new() -> Turns {
         Turns(Mutex::new(None))
     }
 
-    /// Session `who` evaluates on a thread of its own from now on, once all others are done; `settle` waits for it.
+    /// Session `who` evaluates on its own thread from now on, once all others are done; `settle`
+    /// waits for it.
     pub fn claim(&self, who: usize, settle: impl Fn() + Send + Sync + 'static) {
         self.wait_for_others(who);
         *self.lock() = Some((who, Arc::new(settle)));
     }
 
-    /// Waits for what sessions other than `who` have started.
+    /// Waits for work started by sessions other than `who`.
     pub fn wait_for_others(&self, who: usize) {
         // The turn stays with the other: it may start something again before this one does.
         let other = self.lock().as_ref().filter(|(id, _)| *id != who).map(|(_, settle)| Arc::clone(settle));
@@ -31,7 +33,7 @@ impl Turns {
         }
     }
 
-    /// Waits for all that sessions have started.
+    /// Waits for work started by any session.
     pub fn wait(&self) {
         let settle = self.lock().as_ref().map(|(_, settle)| Arc::clone(settle));
         if let Some(settle) = settle {

@@ -1,4 +1,5 @@
-//! A device that computes on the host's memory, with a part of it to itself: as a lane beside devices with memory of their own.
+//! A device on the host's memory with a part of it to itself, used as a lane beside devices with
+//! their own memory.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -13,7 +14,8 @@ use crate::host::buffer::{HostBuffer, Pool};
 use crate::host::workers::Workers;
 use horus_base::error::DeviceError;
 
-/// A device whose memory is apart from the host's, though it is the same: what is copied whole between both is shared instead.
+/// A device on host memory that is treated as separate memory: copies of whole buffers between both
+/// share the buffer instead.
 pub struct Apart(Arc<dyn Device>);
 
 /// A block of the host's memory.
@@ -59,7 +61,7 @@ fn host_mut(memory: &mut Memory) -> Result<&mut HostBuffer, DeviceError> {
 }
 
 impl Apart {
-    /// The device, so that its memory is not the host's.
+    /// Wraps a device so that its memory counts as separate from the host's.
     pub fn from_unified(device: Arc<dyn Device>) -> Arc<dyn Device> {
         match device.memory() {
             MemoryKind::Unified => Arc::new(Apart(device)),

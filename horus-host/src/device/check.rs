@@ -1,9 +1,9 @@
-//! Validation of launches and copies: whether buffers, rows and types of a launch are what the kernel assumes, and
-//! whether bytes that are copied lie inside their block.
+//! Validation of launches and copies: buffers, rows and types of a launch match the assumptions of
+//! the kernel, and copied bytes lie inside their block.
 //!
-//! Kernels read and write through addresses that follow from the geometry, on the CPU and on a GPU alike. A [`Launch`] is
-//! public, so what it claims is checked here, once, by every device, and trusted from here on. Nothing in a launch can
-//! make the check itself overflow.
+//! Kernels read and write through addresses that follow from the geometry, on the CPU and on a GPU
+//! alike. A [`Launch`] is public, so every device checks its claims here, once, and trusts them
+//! afterwards. No launch can make the check itself overflow.
 // Long because a check for every kernel is told in one place.
 
 use std::ops::Range;
@@ -29,7 +29,7 @@ const REACH: usize = 1 << 30;
 /// Checks a launch.
 ///
 /// # Errors
-/// [`DeviceError::Argument`], which says what does not fit.
+/// [`DeviceError::Argument`], which names the mismatch.
 pub fn check(launch: &Launch<'_>) -> Result<(), DeviceError> {
     let Launch { kernel, inputs, output, more, geometry, rows } = launch;
     let of_more: Vec<usize> = more.iter().map(|m| m.len()).collect();
@@ -72,7 +72,7 @@ fn fits(
         Kernel::Map(map) => {
             count(inputs, map.inputs)?;
             pixels(map, inputs, output)?;
-            // Every value is there, and of a type, by now.
+            // Every value exists and has a type by now.
             for (room, geometry) in more.iter().zip(more_geometries(kernel, *output)) {
                 holds(*room, &geometry).map_err(|e| format!("output: {e}"))?;
             }
@@ -139,7 +139,7 @@ fn fits(
     inputs.iter().enumerate().try_for_each(|(i, input)| rows_are_held(kernel, i, &input.geometry, output, rows))
 }
 
-/// Whether input `i` holds every row that is read for rows `rows`.
+/// Fails unless input `i` holds every row that is read for rows `rows`.
 fn rows_are_held(kernel: &Kernel, i: usize, input: &Geometry, output: &Geometry, rows: Window) -> Result<(), String> {
     let Geometry { shape, window, .. } = *input;
     let need = kernel.footprint(i, rows, output.shape, shape);
@@ -147,7 +147,7 @@ fn rows_are_held(kernel: &Kernel, i: usize, input: &Geometry, output: &Geometry,
         Access::Rows { reach, wrap: true } => {
             let read = rows.grown(reach.up, reach.down);
             let held = |y: isize| window.contains(y) || window.contains(y.rem_euclid(shape.height.cast_signed()));
-            // After a whole period the same rows come again.
+            // The rows repeat after a whole period.
             let period = read.start.saturating_add_unsigned(shape.height.max(window.len()));
             window.covers(read) || (!shape.is_empty() && (read.start..read.end.min(period)).all(held))
         }
@@ -168,11 +168,11 @@ fn near(window: Window) -> Result<(), ()> {
     if near(window.start) && near(window.end) { Ok(()) } else { Err(()) }
 }
 
-/// Whether a buffer of `bytes` bytes has room for its geometry.
+/// Fails unless a buffer of `bytes` bytes can hold its geometry.
 fn holds(bytes: usize, geometry: &Geometry) -> Result<(), String> {
     let Geometry { shape, dtype, window } = *geometry;
     let extents = [shape.depth, shape.height, shape.width, shape.channels];
-    // The whole image as well as the part: sizes of both are computed later on.
+    // The whole image as well as the part: sizes of both are computed later.
     let size = |rows: usize| {
         let planes = [shape.width.max(1), shape.depth.max(1), shape.channels.max(1), dtype.size()];
         planes.iter().try_fold(rows, |n, m| n.checked_mul(*m)).filter(|n| isize::try_from(*n).is_ok())
@@ -369,13 +369,13 @@ fn labelled(how: LabelReduce, inputs: &[LaunchInput<'_>], output: &Geometry, row
     Ok(())
 }
 
-/// Whether an expression per pixel has the types and extents that it is made of.
+/// Fails unless an expression per pixel matches the types and extents of its operands.
 fn pixels(k: &MapKernel, inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String> {
     types(k, inputs, output)?;
     extents(k, inputs, output)
 }
 
-/// Whether every value of the kernel has the type that it is read as.
+/// Fails unless every value of the kernel has the type that it is read as.
 fn types(k: &MapKernel, inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String> {
     for chain in &k.chains {
         if !chain.more.is_empty() {
@@ -406,7 +406,7 @@ fn types(k: &MapKernel, inputs: &[LaunchInput<'_>], output: &Geometry) -> Result
             return Err(format!("a leaf expects {}, its source is {dtype}", leaf.dtype));
         }
     }
-    // Of what exists, as was found above.
+    // All references are valid, as checked above.
     if let Some(fault) = k.chain_fault() {
         return Err(format!("a chain cannot be evaluated: {fault}"));
     }
@@ -425,7 +425,7 @@ fn image_type(k: &MapKernel, image: Source, inputs: &[LaunchInput<'_>]) -> Resul
     }
 }
 
-/// Whether a leaf's filter can be applied.
+/// Fails unless a leaf's filter can be applied.
 fn filter(k: &MapKernel, leaf: &Leaf) -> Result<(), String> {
     let (filter, linear) = match &leaf.op {
         LeafOp::Correlate(_, f, _) => (f, true),
@@ -447,7 +447,7 @@ fn filter(k: &MapKernel, leaf: &Leaf) -> Result<(), String> {
     Ok(())
 }
 
-/// The type of the value that is stored, if every instruction has the operands that it takes.
+/// The type of the stored value, if every instruction has valid operands.
 fn checked_result(map: &MapKernel) -> Result<DType, String> {
     let mut results: Vec<DType> = Vec::with_capacity(map.code.len());
     let value = |v: Val, results: &[DType]| match v {
@@ -480,7 +480,7 @@ fn checked_result(map: &MapKernel) -> Result<DType, String> {
     map.result.map(|r| value(r, &results)).transpose()?.ok_or_else(|| "the kernel has no result".into())
 }
 
-/// Whether the inputs have the extent of the output, as far as the kernel relies on it.
+/// Fails unless the inputs have the extent of the output, as far as the kernel relies on it.
 fn extents(k: &MapKernel, inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String> {
     k.chains.iter().try_for_each(|c| extents(c, inputs, output))?;
     let read = k.stages.iter().map(|s| (s.source, None)).chain(k.leaves.iter().map(|l| (k.image(l), Some(&l.op))));
@@ -506,7 +506,7 @@ fn extents(k: &MapKernel, inputs: &[LaunchInput<'_>], output: &Geometry) -> Resu
     Ok(())
 }
 
-/// Whether all positions of a map are numbers of 64 bits, with room for the pixels around them.
+/// Fails unless all positions of a map fit 64 bits, with room for the pixels around them.
 fn in_range(map: &Affine, out: Shape) -> Result<(), String> {
     let far = |per_x: i64, per_y: i64, first: i64| {
         let (x, y) = (i128::from(per_x) * out.width as i128, i128::from(per_y) * out.height as i128);

@@ -1,4 +1,4 @@
-//! Results on their way from a device to the host.
+//! Downloads: results in transfer from a device to the host.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use crate::host::spare::Spare;
 use crate::host::workers::Workers;
 use horus_base::error::DeviceError;
 
-/// Makes host memory of so many bytes, with unspecified contents.
+/// Allocates host memory of a number of bytes, with unspecified contents.
 pub type Room<'a> = dyn FnMut(usize) -> Result<HostBuffer, DeviceError> + 'a;
 
 /// A download in flight; see [`Device::order_read`].
@@ -16,10 +16,10 @@ pub trait Landing: Send {
     /// Waits for the bytes, on any thread.
     ///
     /// # Errors
-    /// What the driver reports, including errors of earlier launches.
+    /// Driver errors, including those of earlier launches.
     fn land(self: Box<Self>) -> Result<HostBuffer, DeviceError>;
 
-    /// Waits until the first of the bytes can be copied; others may have to be computed still.
+    /// Waits until the first bytes can be copied; others may still be being computed.
     ///
     /// # Errors
     /// As [`Landing::land`].
@@ -27,8 +27,8 @@ pub trait Landing: Send {
         Ok(())
     }
 
-    /// Has memory for the bytes made by `room`, unless they have some: while they are still computed. What
-    /// [`Landing::land`] returns then lies there.
+    /// Allocates memory for the bytes by `room`, while they are still being computed, unless they
+    /// have some. [`Landing::land`] then returns that memory.
     ///
     /// # Errors
     /// Those of `room`.
@@ -36,7 +36,7 @@ pub trait Landing: Send {
         Ok(())
     }
 
-    /// Waits for the bytes, on any thread, and appends them to `target`, which has room for them.
+    /// Waits for the bytes, on any thread, and appends them to `target`, whose capacity suffices.
     ///
     /// # Errors
     /// As [`Landing::land`].
@@ -45,8 +45,8 @@ pub trait Landing: Send {
         Ok(())
     }
 
-    /// Waits for the bytes, on any thread, and puts them into `target`, a buffer of as many; its contents are unspecified
-    /// after an error.
+    /// Waits for the bytes, on any thread, and stores them in `target`, a buffer of their size; its
+    /// contents are unspecified after an error.
     ///
     /// # Errors
     /// As [`Landing::land`].
@@ -55,40 +55,40 @@ pub trait Landing: Send {
     }
 }
 
-/// When the copy of a result begins that is sent to somebody who waits for it.
+/// Time at which the copy of a requested result starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sending {
-    /// Behind the launches before it, into memory of the session's pool.
+    /// Immediately after the preceding launches, into memory of the session's pool.
     AtOnce,
-    /// When somebody says where it goes: by [`Landing::land_on`] or [`Landing::land_in`].
+    /// When its target is known: by [`Landing::land_on`] or [`Landing::land_in`].
     WhenLanded,
 }
 
-/// A download that is begun piece by piece; see [`Device::begin_download`].
+/// A download in pieces; see [`Device::begin_download`].
 pub trait Download: Send {
-    /// Starts to copy these bytes of the block, all in the range that the download is of, to the host, where the range begins
-    /// at byte 0; ordered after all launches so far. Until the
-    /// download has landed, nobody writes to these bytes; launches may write to others of the block.
+    /// Starts to copy these bytes of the block, all within the download's range, to the host, where
+    /// the range begins at byte 0; ordered after all launches so far. Until the download has
+    /// landed, these bytes must not be written; launches may write to others of the block.
     ///
     /// # Errors
-    /// What the driver reports; [`DeviceError::Argument`] if the bytes are not inside both blocks.
+    /// Driver errors; [`DeviceError::Argument`] if the bytes are not inside both blocks.
     fn add(&mut self, source: &Memory, bytes: &[Range<usize>]) -> Result<(), DeviceError>;
 
-    /// Nothing more is added: dropping the block does not change what arrives.
+    /// Ends the download: the block may be dropped without changing the result.
     ///
     /// # Errors
-    /// What the driver reports.
+    /// Driver errors.
     fn finish(self: Box<Self>) -> Result<Box<dyn Landing>, DeviceError>;
 }
 
-/// A download that was complete immediately.
+/// A download that completed immediately.
 impl Landing for HostBuffer {
     fn land(self: Box<Self>) -> Result<HostBuffer, DeviceError> {
         Ok(*self)
     }
 }
 
-/// Bytes that lie before those that a download is of.
+/// The error for bytes outside the download's range.
 fn before() -> DeviceError {
     DeviceError::Argument("bytes outside of what a download is of".into())
 }
@@ -96,7 +96,7 @@ fn before() -> DeviceError {
 /// A download whose pieces are complete as soon as they are added.
 pub(super) struct Blocking<'a, D: ?Sized> {
     pub(super) device: &'a D,
-    /// The first byte of the block that it is of.
+    /// First byte of the downloaded range of the block.
     pub(super) at: usize,
     pub(super) host: HostBuffer,
 }

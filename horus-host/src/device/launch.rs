@@ -1,4 +1,4 @@
-//! What a device is asked to compute.
+//! Requests to a device: kernel launches.
 
 use std::ops::Range;
 
@@ -11,26 +11,28 @@ use horus_plan::ir::kernel::{Distribution, Kernel};
 pub struct LaunchInput<'a> {
     /// Its memory.
     pub memory: &'a Memory,
-    /// What is in it.
+    /// Its geometry.
     pub geometry: Geometry,
 }
 
 /// One kernel launch: computes `rows` of the output from the inputs.
 ///
-/// Every row that the kernel reads for these rows is held by the inputs' windows (after the edge mode is applied; for
-/// [`Border::Wrap`](horus_base::shape::Border::Wrap) possibly as a virtual row, which is preferred when held).
+/// Every row that the kernel reads for these rows is held by the inputs' windows (after the border
+/// mode is applied; for [`Border::Wrap`](horus_base::shape::Border::Wrap) possibly as a virtual
+/// row, which is preferred when held).
 #[derive(Debug)]
 pub struct Launch<'a> {
     /// The kernel.
     pub kernel: &'a Kernel,
-    /// From what.
+    /// The inputs.
     pub inputs: &'a [LaunchInput<'a>],
     /// The output: memory of this device.
     pub output: &'a mut Memory,
-    /// The outputs of the other results of a kernel that has [several](horus_plan::ir::kernel::MapKernel::more), in their order; none
-    /// otherwise.
+    /// The outputs of the other results of a kernel that has
+    /// [several](horus_plan::ir::kernel::MapKernel::more), in their order; none otherwise.
     pub more: &'a mut [&'a mut Memory],
-    /// The geometry of the output. Those of the others are the same, but for the type of the result.
+    /// The geometry of the output. Those of the others are the same, but for the type of the
+    /// result.
     pub geometry: Geometry,
     /// The output rows to compute: inside the image and inside the output's window. For a
     /// kernel that [goes over its input](Kernel::goes_over_input), the rows of the *input*; for [`Kernel::Fold`], `0..1`.
@@ -38,7 +40,7 @@ pub struct Launch<'a> {
 }
 
 impl Launch<'_> {
-    /// The bytes of an output of this geometry that are written; none if that may be all.
+    /// The written bytes of an output of this geometry; `None` if that may be all.
     pub fn written(&self, geometry: &Geometry) -> Option<Vec<Range<usize>>> {
         let rows = self.kernel.distribution() == Distribution::Rows;
         let of_plane = |c| geometry.row_bytes(c, self.rows);
@@ -64,9 +66,9 @@ pub fn more_geometries(kernel: &Kernel, output: Geometry) -> Vec<Geometry> {
 pub struct Prepared<'a> {
     /// The kernel.
     pub kernel: &'a Kernel,
-    /// From what.
+    /// Geometries of the inputs.
     pub inputs: Vec<Geometry>,
-    /// The geometry of the output.
+    /// Geometry of the output.
     pub output: Geometry,
     /// The rows, as in [`Launch::rows`].
     pub rows: Window,

@@ -1,6 +1,6 @@
-//! What a device is: memory and launches. A device decides nothing; it does what a plan says.
+//! The interface of a device: memory and launches. A device decides nothing; it executes a plan.
 
-// Long because the contract of a device is told in full beside its methods.
+// Long because the contract of a device is specified in full beside its methods.
 
 pub mod apart;
 pub mod check;
@@ -30,11 +30,11 @@ pub use self::landing::{Download, Landing, Room, Sending};
 pub use self::launch::{Launch, LaunchInput, Prepared, more_geometries};
 pub use self::recording::{DeviceSpan, Label, Lane};
 
-/// Memory of a device that is not the host's. Only the device that allocated it knows what is inside.
+/// Memory of a device other than the host. Only the device that allocated it knows its contents.
 pub trait DeviceMemory: Any + Send + Sync + fmt::Debug {
     /// Size in bytes.
     fn len(&self) -> usize;
-    /// Whether there are no bytes.
+    /// Returns `true` if there are no bytes.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -47,7 +47,7 @@ pub trait DeviceMemory: Any + Send + Sync + fmt::Debug {
 /// A block of memory that a device computes on.
 #[derive(Debug)]
 pub enum Memory {
-    /// Host memory: what a device with unified memory computes on.
+    /// Host memory, for a device with unified memory.
     Host(HostBuffer),
     /// Memory of a separate device.
     Device(Box<dyn DeviceMemory>),
@@ -62,12 +62,12 @@ impl Memory {
         }
     }
 
-    /// Whether there are no bytes.
+    /// Returns `true` if there are no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The host buffer, if it is one.
+    /// The host buffer, if the block is one.
     pub fn host(&self) -> Option<&HostBuffer> {
         match self {
             Memory::Host(b) => Some(b),
@@ -75,7 +75,7 @@ impl Memory {
         }
     }
 
-    /// The host buffer, if it is one.
+    /// The host buffer, if the block is one.
     pub fn into_host(self) -> Option<HostBuffer> {
         match self {
             Memory::Host(buffer) => Some(buffer),
@@ -83,7 +83,7 @@ impl Memory {
         }
     }
 
-    /// The host buffer, if it is one.
+    /// The host buffer, if the block is one.
     pub fn host_mut(&mut self) -> Option<&mut HostBuffer> {
         match self {
             Memory::Host(b) => Some(b),
@@ -92,7 +92,7 @@ impl Memory {
     }
 }
 
-/// The geometry of an image's local buffer: rows `window` of each plane, planes one after the other.
+/// The geometry of an image's local buffer: rows `window` of each plane, planes contiguous.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Geometry {
     /// Extent of the whole image.
@@ -130,12 +130,12 @@ impl Geometry {
     }
 }
 
-/// Whether a device computes on the host's memory.
+/// Memory kinds of devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryKind {
-    /// The device computes on host memory: nothing is ever copied.
+    /// The device computes on host memory: no copies are made.
     Unified,
-    /// The device has memory of its own.
+    /// The device has its own memory.
     Separate,
 }
 
@@ -144,171 +144,182 @@ pub enum MemoryKind {
 pub struct Ticket(pub u64);
 
 impl Ticket {
-    /// Of what was over when it was begun.
+    /// The ticket of an operation that completed immediately.
     pub const OVER: Ticket = Ticket(u64::MAX);
 }
 
-/// What building kernels has cost.
+/// Statistics of kernel compilation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Compilation {
     /// Time spent generating, compiling and loading.
     pub time: Duration,
     /// Kernels compiled.
     pub compiled: usize,
-    /// Kernels that an earlier run compiled, found on disk.
+    /// Kernels compiled by an earlier run, found on disk.
     pub from_disk: usize,
-    /// Kernels that came compiled with the program.
+    /// Kernels shipped compiled with the program.
     pub shipped: usize,
 }
 
 /// A compute device.
 ///
-/// Calls are ordered: a launch sees the effect of all calls before it. Launches and uploads may return before they are
-/// done; [`Device::read`] returns when the data is there.
+/// Calls are ordered: a launch sees the effect of all calls before it. Launches and uploads may
+/// return before they complete; [`Device::read`] returns when the data has arrived.
 pub trait Device: Send + Sync {
-    /// Name for the user, such as "CPU (2 threads, AVX-512)".
+    /// Name shown to users, such as "CPU (2 threads, AVX-512)".
     fn name(&self) -> String;
 
-    /// Name of the hardware: the same for devices that are as fast, wherever they are.
+    /// Name of the hardware: equal for devices of equal speed, wherever they are.
     fn hardware(&self) -> String {
         self.name()
     }
 
-    /// Version of the software that drives the device, for which what was measured of it holds; empty if there is none apart
-    /// from Horus.
+    /// Version of the software that drives the device, for which measurements of it are valid;
+    /// empty if there is none besides Horus.
     fn driver(&self) -> String {
         String::new()
     }
 
-    /// Whether the device computes on host memory.
+    /// The kind of the device's memory.
     fn memory(&self) -> MemoryKind;
 
-    /// The host's threads for work of this device: kernels if it is the CPU, copies of pixels otherwise.
+    /// The host's threads for work of this device: kernels for the CPU, copies of pixels otherwise.
     fn workers(&self) -> &Workers;
 
-    /// Bytes that images may take on a device with separate memory; `None` if there is no limit to observe.
+    /// Bytes available for images on a device with separate memory; `None` if unlimited.
     fn capacity(&self) -> Option<usize> {
         None
     }
 
-    /// The pool that a device with unified memory allocates from: the session allocates host memory from it too, so
-    /// that one limit holds for both.
+    /// The pool from which a device with unified memory allocates. The session allocates host
+    /// memory from it too, so that one limit applies to both.
     fn host_pool(&self) -> Option<&Arc<Pool>> {
         None
     }
 
-    /// What building kernels has cost so far, on a device that compiles kernels.
+    /// Statistics of kernel compilation so far, for a device that compiles kernels.
     fn compilation(&self) -> Compilation {
         Compilation::default()
     }
 
-    /// Allocates memory with unspecified contents. A device with unified memory returns [`Memory::Host`].
+    /// Allocates memory with unspecified contents. A device with unified memory returns
+    /// [`Memory::Host`].
     ///
     /// # Errors
     /// [`DeviceError::OutOfMemory`].
     fn allocate(&self, bytes: usize) -> Result<Memory, DeviceError>;
 
-    /// Copies host bytes into device memory at byte `at`. Never called on a device with unified memory.
+    /// Copies host bytes into device memory at byte `at`. Never called on a device with unified
+    /// memory.
     ///
     /// # Errors
-    /// What the driver reports.
+    /// Driver errors.
     fn write(&self, source: &[u8], target: &mut Memory, at: usize) -> Result<(), DeviceError>;
 
-    /// Host memory from `pool` for pixels that other threads read ahead, with unspecified contents: where the device fetches
-    /// them fastest, if there is room there. May be called on any thread.
+    /// Host memory for pixels that other threads read ahead, with unspecified contents: the memory
+    /// from which the device uploads fastest, if available, else from `pool`. May be called on any
+    /// thread.
     ///
     /// # Errors
-    /// [`DeviceError::OutOfMemory`] if the host's memory does not allow it.
+    /// [`DeviceError::OutOfMemory`] if host memory is exhausted.
     fn room(&self, bytes: usize, pool: &Arc<Pool>) -> Result<HostBuffer, DeviceError> {
         pool.try_allocate(bytes)
     }
 
-    /// Host memory of this size that the device reads and writes by itself, with unspecified contents, as much as the
-    /// machine allows; `None` where that is of no use. May be called on any thread.
+    /// Page-locked host memory of this size, which the device accesses directly, with unspecified
+    /// contents, as much as the machine allows; `None` if the device has no use for it. May be
+    /// called on any thread.
     ///
     /// # Errors
-    /// What the driver reports where pages cannot be locked.
+    /// Driver errors if pages cannot be locked.
     fn page_locked(&self, _bytes: usize) -> Result<Option<Box<dyn HostMemory>>, DeviceError> {
         Ok(None)
     }
 
-    /// Whether launches can use this memory of the host in place of the device's: whether [`Device::map`] takes it.
+    /// Returns `true` if launches can use this host memory in place of the device's, that is, if
+    /// [`Device::map`] accepts it.
     fn maps(&self, _buffer: &HostBuffer) -> bool {
         false
     }
 
-    /// Memory that is the buffer's: launches read and write it where the host has it, over the bus. Nobody else writes to the
-    /// buffer meanwhile; if launches write to it, nobody else has a share of it. The device holds it as long as launches under
-    /// way use it, also if the memory is dropped. The buffer comes back where that is not possible.
+    /// Maps the buffer: launches read and write it in host memory, over the bus. Nothing else may
+    /// write to the buffer meanwhile; if launches write to it, it must not be shared. The device
+    /// keeps it alive for pending launches, even if the memory is dropped.
     ///
     /// # Errors
-    /// The buffer.
+    /// The buffer itself if it cannot be mapped.
     fn map(&self, buffer: HostBuffer) -> Result<Memory, HostBuffer> {
         Err(buffer)
     }
 
-    /// Waits for everything that was launched so far, and gives back the buffer of memory that [`Device::map`] made.
+    /// Waits for all launches so far, and returns the buffer of memory that [`Device::map`] made.
     ///
     /// # Errors
-    /// What the driver reports of earlier calls; [`DeviceError::Argument`] if the memory is other memory.
+    /// Driver errors of earlier calls; [`DeviceError::Argument`] for any other memory.
     fn unmap(&self, _memory: Memory) -> Result<HostBuffer, DeviceError> {
         Err(DeviceError::Argument("memory that is not the host's cannot be given back to it".into()))
     }
 
-    /// Host memory of this size that the device reads and writes by itself, with unspecified contents, for pixels that pass
-    /// once: if such memory lies unused, or so many bytes have come so often that locking pages pays. Otherwise ordinary
-    /// memory is faster, whatever its copies take. May be called on any thread.
+    /// Page-locked host memory of this size, which the device accesses directly, with unspecified
+    /// contents, for pixels that are transferred once. Returned if such memory is unused, or this
+    /// size has been requested so often that locking pages pays; otherwise pageable memory is
+    /// faster, including its slower copies. May be called on any thread.
     fn lent(&self, _bytes: usize) -> Option<Box<dyn HostMemory>> {
         None
     }
 
-    /// The number of the GPU, as CUDA counts those that this process may use, if it is one: by which other libraries know it.
+    /// CUDA's index of the GPU among those visible to this process, by which other libraries know
+    /// it; `None` for other devices.
     fn ordinal(&self) -> Option<usize> {
         None
     }
 
-    /// Memory of this device that another library keeps: launches read it where it lies, after what it must be waited for. The
-    /// device holds its owner as long as launches under way read it, also if the memory is dropped. Nobody writes to it.
+    /// Imports memory of this device owned by another library: launches read it in place, ordered
+    /// after its stream. The device holds its owner for pending launches, even if the memory is
+    /// dropped. It must not be written.
     ///
     /// # Errors
-    /// [`DeviceError::Argument`] if it is not this device's; what the driver reports.
+    /// [`DeviceError::Argument`] if it is not this device's; driver errors.
     fn adopt(&self, array: &DeviceArray) -> Result<Memory, DeviceError> {
         Err(DeviceError::Argument(format!("{} has no memory that other libraries know: {array:?}", self.name())))
     }
 
-    /// A share of the memory for another library, once everything that was launched so far is done. Whoever holds its owner keeps
-    /// it; nobody writes to it.
+    /// Exports a share of the memory to another library, once all launches so far have completed.
+    /// Its owner keeps it alive; it must not be written.
     ///
     /// # Errors
-    /// [`DeviceError::Argument`] if other libraries do not know this device's memory; what the driver reports.
+    /// [`DeviceError::Argument`] if other libraries cannot access this device's memory; driver
+    /// errors.
     fn lend(&self, _memory: &Memory) -> Result<DeviceArray, DeviceError> {
         Err(DeviceError::Argument(format!("{} has no memory that other libraries know", self.name())))
     }
 
-    /// Bytes of its own memory that are allocated now, and the most at a time so far; `None` of a device that does not count.
+    /// Bytes of its own memory currently allocated, and their peak; `None` if the device does not
+    /// count.
     fn used(&self) -> Option<(usize, usize)> {
         None
     }
 
-    /// Gives memory that is kept for reuse back to the system.
+    /// Returns memory kept for reuse to the system.
     ///
     /// # Errors
-    /// What the driver reports of earlier calls.
+    /// Driver errors of earlier calls.
     fn trim(&self) -> Result<(), DeviceError> {
         Ok(())
     }
 
-    /// New device memory with a copy of the pixels that the program gives, its parts one after the other; returns when they
-    /// may change. `None` where they had better wait in host memory until a plan needs them. May be called on any thread.
+    /// Copies the program's pixels, the concatenated parts, to new device memory; returns when the
+    /// parts may be changed. `None` if they are better kept in host memory until a plan needs them.
+    /// May be called on any thread.
     ///
     /// # Errors
-    /// What the driver reports.
+    /// Driver errors.
     fn take(&self, _parts: &[&[u8]]) -> Result<Option<Memory>, DeviceError> {
         Ok(None)
     }
 
-    /// [`Device::write`] of a range of a buffer's bytes that may still be read when this returns: the device holds a share of
-    /// the buffer until they have been, so that whoever writes to it writes to a copy.
+    /// [`Device::write`] of a range of a buffer's bytes that may return before they are read: the
+    /// device holds a share of the buffer until then, so that later writes go to a copy.
     ///
     /// # Errors
     /// As [`Device::write`].
@@ -322,8 +333,8 @@ pub trait Device: Send + Sync {
         self.write(&source.bytes()[range], target, at)
     }
 
-    /// [`Device::allocate`] of a block that [`Device::begin_upload`] will fill, all of it, before anything else uses it: the
-    /// copies need not come after what the device does now.
+    /// [`Device::allocate`] of a block that [`Device::begin_upload`] fills completely before
+    /// anything else uses it: the copies need not be ordered after the device's current work.
     ///
     /// # Errors
     /// As [`Device::allocate`].
@@ -331,10 +342,11 @@ pub trait Device: Send + Sync {
         self.allocate(bytes)
     }
 
-    /// Starts to copy pieces of a buffer to a block, beside launches: only what follows [`Device::arrive`],
-    /// called with the ticket and the block, sees them. Uploads are carried out in the order in which they are begun. The
-    /// device holds a share of the buffer, and the block's memory, as long as it needs them. Until the upload has arrived
-    /// nobody reads or writes these bytes of the block; launches may read others. The default implementation is blocking.
+    /// Starts to copy pieces of a buffer to a block, concurrently with launches: only calls after
+    /// [`Device::arrive`] with the ticket and the block see them. Uploads execute in the order in
+    /// which they are started. The device holds a share of the buffer, and the block's memory, as
+    /// long as it needs them. Until the upload has arrived, these bytes of the block must not be
+    /// read or written; launches may read others. The default implementation is blocking.
     ///
     /// # Errors
     /// As [`Device::write`].
@@ -348,11 +360,12 @@ pub trait Device: Send + Sync {
         Ok(Ticket::OVER)
     }
 
-    /// Begins to copy `range`, some bytes of a block, to the host, piece by piece: to memory from `pool`, if nobody says where they go.
-    /// Never called on a device with unified memory. The default implementation is blocking.
+    /// Starts a download of `range`, bytes of a block, in pieces: to memory from `pool` unless a
+    /// target is given when it lands. Never called on a device with unified memory. The default
+    /// implementation is blocking.
     ///
     /// # Errors
-    /// [`DeviceError::OutOfMemory`] if the pool has no room.
+    /// [`DeviceError::OutOfMemory`] if the pool is exhausted.
     fn begin_download<'a>(
         &'a self,
         range: Range<usize>,
@@ -362,19 +375,20 @@ pub trait Device: Send + Sync {
         Ok(Box::new(Blocking { device: self, at: range.start, host: pool.try_allocate(range.len())? }))
     }
 
-    /// Copies device memory from byte `at` into host bytes, and waits for it. Never called on a device with unified
-    /// memory.
+    /// Copies device memory from byte `at` to host bytes, and waits for completion. Never called on
+    /// a device with unified memory.
     ///
     /// # Errors
-    /// What the driver reports, including errors of earlier launches.
+    /// Driver errors, including those of earlier launches.
     fn read(&self, source: &Memory, at: usize, target: &mut [u8]) -> Result<(), DeviceError>;
 
-    /// Starts to copy `bytes` bytes of device memory from byte `at` to host memory from `pool`, ordered after all
-    /// launches so far. Later calls, and dropping the memory, do not change what arrives. Never called on a device with
-    /// unified memory. The default implementation is blocking.
+    /// Starts to copy `bytes` bytes of device memory from byte `at` to host memory from `pool`,
+    /// ordered after all launches so far. Later calls, and dropping the memory, do not change the
+    /// result. Never called on a device with unified memory. The default implementation is
+    /// blocking.
     ///
     /// # Errors
-    /// What the driver reports; [`DeviceError::OutOfMemory`] if the pool has no room.
+    /// Driver errors; [`DeviceError::OutOfMemory`] if the pool is exhausted.
     fn order_read(
         &self,
         source: &Memory,
@@ -387,8 +401,7 @@ pub trait Device: Send + Sync {
         Ok(Box::new(host))
     }
 
-    /// [`Device::order_read`] for somebody who will have the bytes in memory of their own, by [`Landing::land_on`] or
-    /// [`Landing::land_in`]: nothing need be copied before.
+    /// [`Device::order_read`] for a caller that provides the target, by [`Landing::land_on`] or [`Landing::land_in`]: the copy may wait until then.
     ///
     /// # Errors
     /// As [`Device::order_read`].
@@ -402,69 +415,77 @@ pub trait Device: Send + Sync {
         self.order_read(source, at, bytes, pool)
     }
 
-    /// Builds the kernels of future launches together, on a device that compiles kernels: compiles those that are in no
-    /// cache, loads those that are not loaded. A launch that was not prepared builds its own.
+    /// Builds the kernels of future launches together, on a device that compiles kernels: compiles
+    /// those not in a cache and loads those not yet loaded. A launch without preparation builds its
+    /// own.
     ///
     /// # Errors
-    /// What the compiler reports.
+    /// Compiler errors.
     fn prepare(&self, _launches: &[Prepared<'_>]) -> Result<(), DeviceError> {
         Ok(())
     }
 
-    /// Copies bytes between two blocks of this device's memory. The pieces do not overlap in the target.
+    /// Copies bytes between two blocks of this device's memory. The pieces do not overlap in the
+    /// target.
     ///
     /// # Errors
-    /// What the driver reports; [`DeviceError::Argument`] if a piece reaches beyond its block.
+    /// Driver errors; [`DeviceError::Argument`] if a piece reaches beyond its block.
     fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[Piece]) -> Result<(), DeviceError>;
 
-    /// An identifier of this device, unique among all ranks, if it can exchange memory with other devices peer to peer (not
-    /// through the host); 0 if it cannot.
+    /// An identifier of this device, unique among all ranks, if it can exchange memory with other
+    /// devices peer to peer (not through the host); 0 if it cannot.
     fn address(&self) -> u64 {
         0
     }
 
-    /// Connects the devices of all ranks of `comm` peer to peer, if that is possible; returns whether [`Device::exchange`]
-    /// works from now on. `addresses` are the [`Device::address`]es of all ranks. Collective: all ranks call it and get the
-    /// same answer. If an address is 0 or occurs twice the answer is `false` without communication.
+    /// Connects the devices of all ranks of `comm` peer to peer, if possible; returns `true` if
+    /// [`Device::exchange`] works from now on. `addresses` are the [`Device::address`]es of all
+    /// ranks. Collective: all ranks call it and get the same answer. If an address is 0 or occurs
+    /// twice the answer is `false` without communication.
     ///
     /// # Errors
-    /// When peer-to-peer exchange was required (`HORUS_FABRIC=nccl`) and is not possible; when another rank failed or went
-    /// away.
+    /// If peer-to-peer exchange is required (`HORUS_FABRIC=nccl`) and not possible, or another rank
+    /// failed or left.
     fn connect(&self, _comm: &dyn Communicator, _addresses: &[u64]) -> Result<bool, DeviceError> {
         Ok(false)
     }
 
-    /// Gives up exchanges with other devices after a failure: those under way end, here and, if all devices do so, elsewhere; later
-    /// ones are refused until the devices are connected again. May be called on any thread.
+    /// Aborts exchanges with other devices after a failure: pending ones end, here and, if all
+    /// devices call this, elsewhere; later ones are refused until the devices are connected again.
+    /// May be called on any thread.
     fn disconnect(&self) {}
 
-    /// Starts a non-blocking exchange with the devices of other ranks, as `MPI_Isend` and `MPI_Irecv` do for host memory,
-    /// and returns a ticket with which [`Device::arrive`] completes it. Ranks whose `work` names each other must call this
-    /// in the same order (pairwise collective), after [`Device::connect`] returned `true` on the same communicator.
+    /// Starts a non-blocking exchange with the devices of other ranks, as `MPI_Isend` and
+    /// `MPI_Irecv` do for host memory, and returns a ticket with which [`Device::arrive`] completes
+    /// it. Ranks whose `work` names each other must call this in the same order (pairwise
+    /// collective), after [`Device::connect`] returned `true` on the same communicator.
     ///
-    /// `reads` and `writes` are blocks of this device, numbered through: [`Message::block`] and [`BlockCopy`] count `reads`
-    /// first, then `writes`.
+    /// `reads` and `writes` are blocks of this device, numbered through: [`Message::block`] and
+    /// [`BlockCopy`] count `reads` first, then `writes`.
     ///
-    /// What an implementation guarantees:
-    /// - Order with earlier calls: what is sent or copied has the contents that all earlier calls (launches, writes, copies,
-    ///   exchanges that have arrived) leave.
-    /// - Order within: all of `work.before`, then `work.sends` and `work.receives` together in any order, then all of
-    ///   `work.after`. The k-th message from one rank to another matches the k-th that the other receives from it; both
-    ///   have the same number of bytes.
-    /// - Lifetime: it keeps the memory of `reads` and `writes` until the exchange is done, also if the blocks are dropped
-    ///   before, or the exchange never arrives.
-    /// - Progress: it may return before anything was sent, and may wait until the other ranks have started theirs, but not for
-    ///   anything that they do after that.
+    /// An implementation guarantees:
+    /// - Order with earlier calls: sent and copied bytes are those left by all earlier calls
+    ///   (launches, writes, copies, exchanges that have arrived).
+    /// - Order within: all of `work.before`, then `work.sends` and `work.receives` together in any
+    ///   order, then all of `work.after`. The k-th message from one rank to another matches the
+    ///   k-th that the other receives from it; both have the same number of bytes.
+    /// - Lifetime: it keeps the memory of `reads` and `writes` until the exchange completes, even
+    ///   if the blocks are dropped before, or the exchange never arrives.
+    /// - Progress: it may return before anything is sent, and may wait until the other ranks have
+    ///   started theirs, but not for any of their later calls.
     ///
-    /// What a caller guarantees:
-    /// - Targets of receives and of copies lie in `writes`. Within `work.receives`, and within each list of copies, targets
-    ///   do not overlap each other, nor what is sent; a copy of `after` may read what `before` or a message brought.
-    /// - Until [`Device::arrive`], nobody reads or writes the targets, and nobody writes the bytes that are sent or copied.
-    ///   Launches may read those, and read and write everything else in the blocks. Blocks of `reads` may be dropped.
+    /// A caller guarantees:
+    /// - Targets of receives and of copies lie in `writes`. Within `work.receives`, and within each
+    ///   list of copies, targets overlap neither each other nor sent bytes; a copy of `after` may
+    ///   read results of `before` and received bytes.
+    /// - Until [`Device::arrive`], targets are neither read nor written, and sent or copied bytes
+    ///   are not written. Launches may read those, and read and write everything else in the
+    ///   blocks. Blocks of `reads` may be dropped.
     ///
     /// # Errors
-    /// [`DeviceError::Argument`] if a copy or a message reaches beyond its block, names no block, or the device is not
-    /// connected; what the driver reports; [`DeviceError::Communication`] when another rank failed or went away.
+    /// [`DeviceError::Argument`] if a copy or a message reaches beyond its block, names no block,
+    /// or the device is not connected; driver errors; [`DeviceError::Communication`] if another
+    /// rank failed or left.
     fn exchange(
         &self,
         _comm: &dyn Communicator,
@@ -475,12 +496,13 @@ pub trait Device: Send + Sync {
         Err(CommError(format!("{} is not connected to other devices", self.name())).into())
     }
 
-    /// Completes an upload or an exchange: calls that follow see what it wrote to `writes`, which are the blocks that it was started
-    /// with, in the same order. It need not block the host: an order between queues is enough. Exchanges are completed in
-    /// any order, each once. One that is never completed does no harm (see the lifetime of [`Device::exchange`]).
+    /// Completes an upload or an exchange: later calls see its writes to `writes`, the blocks that
+    /// it was started with, in the same order. It need not block the host: an order between queues
+    /// suffices. Exchanges are completed in any order, each once. One that is never completed is
+    /// harmless (see the lifetime of [`Device::exchange`]).
     ///
     /// # Errors
-    /// As [`Device::exchange`]; [`DeviceError::Argument`] if `writes` are other blocks.
+    /// As [`Device::exchange`]; [`DeviceError::Argument`] if `writes` differ from those blocks.
     fn arrive(&self, _ticket: Ticket, _writes: &mut [&mut Memory]) -> Result<(), DeviceError> {
         Ok(())
     }
@@ -488,20 +510,21 @@ pub trait Device: Send + Sync {
     /// Runs a kernel.
     ///
     /// # Errors
-    /// What the driver reports.
+    /// Driver errors.
     fn launch(&self, launch: Launch<'_>) -> Result<(), DeviceError>;
 
-    /// Waits until everything is done.
+    /// Waits for all calls so far.
     ///
     /// # Errors
-    /// What the driver reports of earlier calls.
+    /// Driver errors of earlier calls.
     fn synchronize(&self) -> Result<(), DeviceError>;
 
-    /// Waits for what was done so far under labels (see [`recording`]), and takes when it ran, of those labels that are
-    /// `own`. A copy that is made when it lands is told once it has. The default is a device that does not tell.
+    /// Waits for the work recorded so far under labels (see [`recording`]), and takes the spans of
+    /// labels that are `own`. A copy made on landing is reported once it has landed. The default
+    /// implementation records nothing.
     ///
     /// # Errors
-    /// What the driver reports of earlier calls.
+    /// Driver errors of earlier calls.
     fn recorded(&self, _own: &dyn Fn(Label) -> bool) -> Result<Vec<DeviceSpan>, DeviceError> {
         Ok(Vec::new())
     }

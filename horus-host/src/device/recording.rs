@@ -1,9 +1,10 @@
-//! When copies and kernels run by a device's own clock, for traces and for what is told beside predictions.
+//! Times of copies and kernels by a device's own clock, for traces and for comparison with
+//! predictions.
 //!
-//! Whoever wants to know gives the calling thread a [`Label`] while it calls the device ([`Label::enter`]). A device that
-//! finds one ([`Label::current`]) notes when the work of the call begins and ends, and hands that out later
-//! ([`Device::recorded`](super::Device::recorded)). Without a label nothing is noted, which costs one look at a variable of
-//! the thread.
+//! A caller that wants them gives the calling thread a [`Label`] while it calls the device
+//! ([`Label::enter`]). A device that finds one ([`Label::current`]) records the start and the end
+//! of the call's work, and returns them later ([`Device::recorded`](super::Device::recorded)).
+//! Without a label nothing is recorded, at the cost of reading one thread-local variable.
 
 use std::cell::Cell;
 use std::fmt;
@@ -17,30 +18,30 @@ thread_local! {
     static CURRENT: Cell<Option<Label>> = const { Cell::new(None) };
 }
 
-/// What work of a device belongs to, different from all others of the process.
+/// Identifies the origin of a device's work; unique in the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Label(NonZeroU64);
 
 impl Label {
-    /// A label that nothing has yet.
+    /// A new label.
     #[expect(clippy::new_without_default, reason = "no two are equal")]
     pub fn new() -> Label {
         static LAST: AtomicU64 = AtomicU64::new(0);
         Label(NonZeroU64::MIN.saturating_add(LAST.fetch_add(1, Ordering::Relaxed)))
     }
 
-    /// The label of what this thread calls a device for; `None` if nobody wants to know.
+    /// The label of this thread's device calls; `None` if they are not recorded.
     pub fn current() -> Option<Label> {
         CURRENT.get()
     }
 
-    /// Gives this thread's calls the label, until what is returned goes.
+    /// Labels this thread's calls until the returned guard is dropped.
     pub fn enter(self) -> Entered {
         Entered { before: CURRENT.replace(Some(self)), of_this_thread: PhantomData }
     }
 }
 
-/// While it lives, calls of this thread have a [`Label`].
+/// Guard during whose lifetime calls of this thread have a [`Label`].
 #[must_use]
 #[derive(Debug)]
 pub struct Entered {
@@ -54,7 +55,7 @@ impl Drop for Entered {
     }
 }
 
-/// What a device does one after the other.
+/// Queues of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Lane {
     /// Copies from the host.
@@ -67,25 +68,25 @@ pub enum Lane {
     Network,
 }
 
-/// When a device worked for a call, by its own clock, told in the host's time.
+/// The span of a device's work for a call, by its own clock, in the host's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceSpan {
-    /// What the call was made for.
+    /// The label of the call.
     pub label: Label,
-    /// Where it was done.
+    /// The queue.
     pub lane: Lane,
-    /// When it began.
+    /// Start.
     pub start: Instant,
-    /// When it was over.
+    /// End.
     pub end: Instant,
 }
 
-/// The spans of a device that has done its work when its calls return: by the host's clock.
+/// The spans of a device whose calls return when their work is done: by the host's clock.
 #[derive(Default)]
 pub struct HostSpans(Mutex<Vec<DeviceSpan>>);
 
 impl HostSpans {
-    /// Does work, and notes when if this thread has a label.
+    /// Does work, and records its span if this thread has a label.
     pub fn note<R>(&self, lane: Lane, work: impl FnOnce() -> R) -> R {
         let Some(label) = Label::current() else { return work() };
         let start = Instant::now();
@@ -95,7 +96,7 @@ impl HostSpans {
         result
     }
 
-    /// Takes those with a label that is `own`.
+    /// Takes the spans with a label that is `own`.
     pub fn take(&self, own: &dyn Fn(Label) -> bool) -> Vec<DeviceSpan> {
         self.spans().extract_if(.., |span| own(span.label)).collect()
     }

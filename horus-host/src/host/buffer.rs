@@ -1,4 +1,4 @@
-//! Host memory: aligned, typed by view, shared until written, and recycled.
+//! Host memory: aligned, viewed as a type, copied on write, and recycled.
 
 mod pool;
 
@@ -17,17 +17,17 @@ pub use pool::{Pool, Reserved};
 pub const ALIGN: usize = 64;
 const WORD: usize = size_of::<u64>();
 
-/// Words of a block that holds `bytes` aligned bytes.
+/// Words of a block for `bytes` aligned bytes.
 fn words(bytes: usize) -> usize {
     bytes.div_ceil(WORD) + ALIGN / WORD
 }
 
-/// Bytes that a buffer of `bytes` counts in a pool.
+/// Bytes that a buffer of `bytes` occupies in a pool.
 pub fn block_bytes(bytes: usize) -> usize {
     words(bytes).saturating_mul(WORD)
 }
 
-/// A zeroed block for `bytes` bytes. Its pages come from the system when they are first touched.
+/// A zeroed block for `bytes` bytes. The system provides its pages when they are first touched.
 fn zeros(bytes: usize) -> Result<Vec<u64>, DeviceError> {
     let block: Result<Box<[u64]>, ()> = bytemuck::allocation::try_zeroed_slice_box(words(bytes));
     let lacking = |()| DeviceError::OutOfMemory { bytes, used: 0, bound: MemoryBound::Machine };
@@ -36,15 +36,16 @@ fn zeros(bytes: usize) -> Result<Vec<u64>, DeviceError> {
     Ok(block)
 }
 
-/// Foreign host memory that returns to its owner when it is dropped: pinned memory of a device, for example.
+/// Foreign host memory that returns to its owner when it is dropped: pinned memory of a device, for
+/// example.
 pub trait HostMemory: Send + Sync + fmt::Debug {
-    /// The bytes, always the same number at the same place.
+    /// The bytes; address and length never change.
     fn bytes(&self) -> &[u8];
     /// The bytes, mutable.
     fn bytes_mut(&mut self) -> &mut [u8];
-    /// For downcasting by whoever gave it.
+    /// For downcasting by its provider.
     fn as_any(&self) -> &dyn Any;
-    /// Other memory of the same kind and size, with unspecified contents, if there is any.
+    /// Other memory of the same kind and size, with unspecified contents, if available.
     fn alike(&self) -> Option<Box<dyn HostMemory>> {
         None
     }
@@ -52,7 +53,7 @@ pub trait HostMemory: Send + Sync + fmt::Debug {
 
 #[derive(Debug)]
 enum Storage {
-    /// Words, of which the first aligned one has this index.
+    /// Words, and the index of the first aligned one.
     Own(Vec<u64>, usize),
     Adopted(Box<dyn HostMemory>),
     /// Never written.
@@ -76,10 +77,10 @@ impl Drop for Block {
     }
 }
 
-/// A block of host memory, aligned to [`ALIGN`] bytes, or as its elements must be if it is somebody else's. Its elements have whatever
-/// type it is viewed as.
+/// A block of host memory, aligned to [`ALIGN`] bytes, or to its elements if it is external. The
+/// type of its elements is that of the view.
 ///
-/// A clone shares the block; writing to a shared block copies it first, and so does writing to one of somebody else.
+/// A clone shares the block; writing to a shared or external block copies it first.
 #[derive(Clone, Debug)]
 pub struct HostBuffer {
     block: Arc<Block>,
@@ -92,7 +93,7 @@ impl HostBuffer {
         HostBuffer { block: Arc::new(Block { storage: Storage::Own(words, offset), pool }), bytes }
     }
 
-    /// A zeroed buffer that belongs to no pool.
+    /// A zeroed buffer outside any pool.
     ///
     /// # Errors
     /// [`DeviceError::OutOfMemory`].
@@ -120,12 +121,12 @@ impl HostBuffer {
         self.bytes
     }
 
-    /// Whether the buffer has no bytes.
+    /// Returns `true` if the buffer has no bytes.
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
     }
 
-    /// Somebody else's memory, which is read where it lies. What is written instead comes from `pool`.
+    /// External memory, read in place. Memory for writing instead comes from `pool`.
     pub fn external(memory: External, pool: &Arc<Pool>) -> HostBuffer {
         let bytes = memory.bytes().len();
         HostBuffer {
@@ -134,13 +135,13 @@ impl HostBuffer {
         }
     }
 
-    /// Whether somebody else has a share of the block.
+    /// Returns `true` if the block has other owners.
     pub fn is_shared(&self) -> bool {
         Arc::strong_count(&self.block) > 1 || matches!(self.block.storage, Storage::External(_))
     }
 
-    /// The memory is the program's from now on: it counts against the bound of its pool no longer. Whether it is: not if somebody else
-    /// has a share of it.
+    /// Hands the memory over to the program: it no longer counts against the bound of its pool.
+    /// Returns `false`, and does nothing, if the memory is shared.
     pub fn hand_over(&mut self) -> bool {
         if self.is_shared() {
             return false;
@@ -152,12 +153,12 @@ impl HostBuffer {
         true
     }
 
-    /// Bytes that count against the bound of its pool.
+    /// Bytes counted against the bound of its pool.
     pub fn counted(&self) -> usize {
         self.block.pool.as_ref().map_or(0, |(_, counted)| *counted)
     }
 
-    /// The memory that it was made over, if that is somebody else's; see [`Pool::try_adopt`].
+    /// The foreign memory under the buffer, if any; see [`Pool::try_adopt`].
     pub fn adopted(&self) -> Option<&dyn HostMemory> {
         match &self.block.storage {
             Storage::Adopted(memory) => Some(&**memory),
@@ -189,8 +190,8 @@ impl HostBuffer {
         }
     }
 
-    /// The bytes, for somebody who writes all of them: instead of a shared block there is another, whose contents are
-    /// unspecified.
+    /// The bytes, for a caller that overwrites all of them: a shared block is replaced by another,
+    /// whose contents are unspecified.
     pub fn overwritten(&mut self) -> &mut [u8] {
         if self.is_shared() {
             *self = self.another();
@@ -198,7 +199,7 @@ impl HostBuffer {
         self.bytes_mut()
     }
 
-    /// A buffer of the same size, of the same kind of memory if there is any.
+    /// A buffer of the same size, of the same kind of memory if available.
     fn another(&self) -> HostBuffer {
         let alike = self.adopted().and_then(HostMemory::alike);
         match (alike.filter(|memory| memory.bytes().len() >= self.bytes), &self.block.pool) {
@@ -206,7 +207,7 @@ impl HostBuffer {
                 let pool = pool.as_ref().map(|(pool, _)| (Arc::clone(pool), 0));
                 HostBuffer { block: Arc::new(Block { storage: Storage::Adopted(memory), pool }), bytes: self.bytes }
             }
-            // A limit is no reason to fail here.
+            // The bound must not make this fail.
             (None, Some((pool, _))) => pool.try_allocate(self.bytes).unwrap_or_else(|_| pool.beyond(self.bytes)),
             (None, None) => HostBuffer::zeroed(self.bytes),
         }

@@ -1,4 +1,4 @@
-//! Memory that is not Horus's: read where it lies, and never written.
+//! External memory: read in place, and never written.
 
 use std::any::Any;
 use std::fmt;
@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use horus_base::dtype::Pixel;
 
-/// Whoever keeps memory alive. Dropped, on any thread, once nothing reads the memory any more.
+/// Keeps memory alive. Dropped, on any thread, once nothing reads the memory any more.
 pub type Owner = Arc<dyn Any + Send + Sync>;
 
-/// Pixels in host memory of somebody else, who keeps them there, unchanged, as long as its owner lives: a vector, a mapped file, an
-/// array of another language. `Image::from_external` reads them where they lie. Nobody writes to
-/// them: what is to be changed is copied first.
+/// Pixels in host memory outside Horus, valid and unchanged as long as its owner lives: a vector, a
+/// mapped file, an array of another language. `Image::from_external` reads them in place. They are
+/// never written: writes go to a copy.
 ///
 /// ```
 /// # mod horus { pub use horus_core::host::external as types; }
@@ -26,13 +26,13 @@ pub struct External {
     owner: Owner,
 }
 
-// SAFETY: nobody writes to the memory, and the owner may be sent.
+// SAFETY: the memory is never written, and the owner may be sent.
 unsafe impl Send for External {}
 // SAFETY: as above.
 unsafe impl Sync for External {}
 
 impl External {
-    /// The pixels that `owner` holds, as it shows them now; it is kept.
+    /// The pixels of `owner`, as its `AsRef` returns them now; keeps `owner`.
     pub fn of<T: Pixel, O: AsRef<[T]> + Send + Sync + 'static>(owner: O) -> External {
         let owner = Arc::new(owner);
         let pixels: &[T] = (*owner).as_ref();
@@ -40,22 +40,24 @@ impl External {
         External { at, bytes, owner }
     }
 
-    /// The `bytes` bytes from `at` on, which `owner` keeps.
+    /// The `bytes` bytes from `at` on, kept alive by `owner`.
     ///
     /// # Safety
-    /// From now until `owner` is dropped, the bytes may be read on any thread and have values, and nobody writes to them while
-    /// Horus reads: from when the image is made until everything recorded on it has been evaluated, or is gone. `at` is not null.
+    /// Until `owner` is dropped, the bytes are initialised and may be read on any thread, and
+    /// nothing writes to them while Horus reads: from the creation of the image until everything
+    /// recorded on it has been evaluated or dropped. `at` is not null.
     pub unsafe fn new(at: *const u8, bytes: usize, owner: Owner) -> External {
         External { at, bytes, owner }
     }
 
     /// The bytes.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: what `new` requires; of a slice that the owner has shown, its borrow of the owner, which is held.
+        // SAFETY: as `new` requires; a slice borrowed from the owner lives as long as the owner,
+        // which is held.
         unsafe { std::slice::from_raw_parts(self.at, self.bytes) }
     }
 
-    /// Who keeps the memory.
+    /// The owner, which keeps the memory alive.
     pub fn owner(&self) -> &Owner {
         &self.owner
     }
@@ -67,8 +69,8 @@ impl fmt::Debug for External {
     }
 }
 
-/// Pixels in the memory of a GPU that another library of this process has allocated there, or that it is given to read: an address that
-/// kernels in the device's primary context find.
+/// Pixels in GPU memory allocated by, or made available to, another library of this process: an
+/// address valid for kernels in the device's primary context.
 #[derive(Clone)]
 pub struct DeviceArray {
     address: u64,
@@ -78,37 +80,37 @@ pub struct DeviceArray {
 }
 
 impl DeviceArray {
-    /// The `bytes` bytes from `address` on, which `owner` keeps; what was put into `stream` before this is used (a stream of CUDA, 1 and
-    /// 2 for the default ones) comes first.
+    /// The `bytes` bytes from `address` on, kept alive by `owner`; work enqueued in `stream` (a
+    /// CUDA stream; 1 and 2 denote the default streams) before this is used completes first.
     ///
     /// # Safety
-    /// As [`External::new`], of memory of the device that it is given to; of a stream that lives as long as the call that is given
-    /// this. Memory that was written by a stream that is not told must be there already.
+    /// As for [`External::new`], with memory of the device that receives it, and a stream that
+    /// outlives the receiving call. Writes by any other stream must have completed.
     pub unsafe fn new(address: u64, bytes: usize, stream: Option<u64>, owner: Owner) -> DeviceArray {
         DeviceArray { address, bytes, stream, owner }
     }
 
-    /// Memory of a device of our own, which knows its owner.
+    /// Memory of one of Horus's devices, which knows its owner.
     pub fn ours(address: u64, bytes: usize, owner: Owner) -> DeviceArray {
         DeviceArray { address, bytes, stream: None, owner }
     }
 
-    /// Where it begins.
+    /// Device address of the first byte.
     pub fn address(&self) -> u64 {
         self.address
     }
 
-    /// Its length.
+    /// Size in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// What it must be waited for.
+    /// The stream to wait for.
     pub fn stream(&self) -> Option<u64> {
         self.stream
     }
 
-    /// Who keeps the memory.
+    /// The owner, which keeps the memory alive.
     pub fn owner(&self) -> &Owner {
         &self.owner
     }

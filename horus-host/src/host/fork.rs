@@ -1,12 +1,13 @@
-//! Forks of the process. Of its threads a child has the one that forked, and no device: nothing of its parent's sessions works there.
+//! Forks of the process. A child has only the thread that forked, and no device: the sessions of
+//! its parent do not work there.
 
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
-/// A number that a child does not share with its parent: how often both, and those before them, were forked. It is read at each
-/// operation, for which a process id, a call of the system, would cost too much.
+/// A number that a child does not share with its parent: the count of forks so far. It is read at
+/// each operation, where a system call for the process id would cost too much.
 pub fn generation() -> u32 {
     #[cfg(unix)]
     {
@@ -15,7 +16,7 @@ pub fn generation() -> u32 {
             FORKS.fetch_add(1, Ordering::Relaxed);
         }
         ONCE.call_once(|| {
-            // SAFETY: The handler adds to an atomic number, which is all that it does and may be done after a fork.
+            // SAFETY: the handler only increments an atomic, which is allowed after a fork.
             if unsafe { libc::pthread_atfork(None, None, Some(forked)) } != 0 {
                 horus_base::warn!("no memory to notice forks of this process");
             }

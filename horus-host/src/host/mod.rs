@@ -1,4 +1,4 @@
-//! The host: its memory, from pools, and its threads.
+//! The host: pooled memory, and threads.
 
 pub mod buffer;
 pub mod external;
@@ -11,9 +11,9 @@ pub mod workers;
 /// Bytes to copy: `rows` runs of `bytes` each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Where the first run begins in the source.
+    /// Start of the first run in the source.
     pub from: usize,
-    /// Where the first run begins in the target.
+    /// Start of the first run in the target.
     pub to: usize,
     /// Length of a run.
     pub bytes: usize,
@@ -31,7 +31,7 @@ impl Piece {
         Piece { from, to, bytes, rows: 1, from_stride: bytes, to_stride: bytes }
     }
 
-    /// The copy back.
+    /// The reverse copy.
     #[must_use]
     pub const fn back(self) -> Piece {
         let Piece { from, to, bytes, rows, from_stride, to_stride } = self;
@@ -44,7 +44,8 @@ impl Piece {
             .map(move |r| (self.from + r * self.from_stride, self.to + r * self.to_stride, self.bytes))
     }
 
-    /// Whether the copy stays inside a source and a target of these lengths, and writes no byte twice.
+    /// Returns `true` if the copy stays inside a source and a target of these lengths, and writes
+    /// no byte twice.
     pub fn fits(self, source: usize, target: usize) -> bool {
         let end = |at: usize, stride: usize| {
             stride.checked_mul(self.rows.saturating_sub(1))?.checked_add(at)?.checked_add(self.bytes)

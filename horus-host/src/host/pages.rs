@@ -1,13 +1,14 @@
 //! Large pages for large memory.
 
-/// A block of less than two large pages has little to gain.
+/// Minimum size of a block that gains from large pages: two of them.
 const LARGE: usize = 4 << 20;
 /// Alignment of the call's addresses, on every processor.
 #[cfg(target_os = "linux")]
 const PAGE: usize = 64 << 10;
 
-/// Asks the system for large pages under a block that has not been touched yet: a page fault for every 2 MiB instead of
-/// every 4 KiB makes the first write to an image three times faster. Systems that do not know the request ignore it.
+/// Requests large pages for a block that has not been touched yet: a page fault for every 2 MiB
+/// instead of every 4 KiB makes the first write to an image three times faster. Systems that do not
+/// know the request ignore it.
 pub(crate) fn prefer_large(memory: *const u8, bytes: usize) {
     if bytes < LARGE {
         return;
@@ -16,8 +17,8 @@ pub(crate) fn prefer_large(memory: *const u8, bytes: usize) {
     {
         let skipped = memory.align_offset(PAGE);
         let whole = bytes.saturating_sub(skipped) / PAGE * PAGE;
-        // SAFETY: the advice changes neither contents nor validity of any memory, whoever's it is; a range that is not
-        // mapped is refused. A refusal costs speed only.
+        // SAFETY: the advice changes neither contents nor validity of any memory, whoever owns it;
+        // a range that is not mapped is refused. A refusal costs speed only.
         unsafe { libc::madvise(memory.wrapping_add(skipped).cast_mut().cast(), whole, libc::MADV_HUGEPAGE) };
     }
     #[cfg(not(target_os = "linux"))]

@@ -1,4 +1,4 @@
-//! Memory that is to be written, byte after byte: a vector's spare capacity, or what a program keeps for results.
+//! Memory to be written sequentially: a vector's spare capacity, or a program's buffer for results.
 
 use std::any::TypeId;
 use std::collections::TryReserveError;
@@ -13,65 +13,69 @@ use super::workers::{SHARE, Workers};
 use horus_base::dtype::Pixel;
 use horus_base::error::{DeviceError, MemoryBound};
 
-/// The smallest pages of any system: a byte in each meets all faults of a block.
+/// The smallest page size of any system: touching a byte in each page faults in the whole block.
 const PAGE: usize = 4 << 10;
-/// Bytes whose faults one thread meets at a time: a large page. Smaller blocks are not worth a second thread.
+/// Bytes faulted in by one thread at a time: a large page. Smaller blocks are not worth a second
+/// thread.
 const LARGE: usize = 2 << 20;
 
-/// Bytes that are written in order, and may be uninitialised before.
+/// Bytes written in order, possibly uninitialised before.
 #[derive(Debug)]
 pub struct Spare<'a> {
     at: *mut u8,
     len: usize,
     written: usize,
-    /// What kind of foreign memory it lies in, if it does.
+    /// Type of the foreign memory that holds it, if any.
     kind: Option<TypeId>,
     memory: PhantomData<&'a mut [u8]>,
 }
 
-// SAFETY: it stands for a `&mut [u8]`, or for one of `MaybeUninit<u8>`, which are `Send`.
+// SAFETY: it stands for a `&mut [u8]`, or a `&mut [MaybeUninit<u8>]`; both are `Send`.
 unsafe impl Send for Spare<'_> {}
-// SAFETY: shared, it gives its length, and its place to those who know that nobody else writes there.
+// SAFETY: a shared reference gives its length, and its address to code that knows it to be the only
+// writer.
 unsafe impl Sync for Spare<'_> {}
 
 impl<'a> Spare<'a> {
-    /// Over bytes that have values.
+    /// Over initialised bytes.
     pub fn over(bytes: &'a mut [u8]) -> Spare<'a> {
         Spare { at: bytes.as_mut_ptr(), len: bytes.len(), written: 0, kind: None, memory: PhantomData }
     }
 
-    /// Over a buffer that nobody else has a share of any more: if it is shared, over another.
+    /// Over a buffer, made exclusive: if it is shared, over a replacement.
     pub fn in_buffer(buffer: &'a mut HostBuffer) -> Spare<'a> {
         buffer.overwritten();
         let kind = buffer.adopted().map(|memory| memory.as_any().type_id());
         Spare { kind, ..Spare::over(buffer.bytes_mut()) }
     }
 
-    /// Whether it lies in foreign memory of this kind, which its owner gave as a buffer.
+    /// Returns `true` if it lies in foreign memory of type `M`, which its owner provided as a
+    /// buffer.
     pub fn lies_in<M: HostMemory + 'static>(&self) -> bool {
         self.kind == Some(TypeId::of::<M>())
     }
 
-    /// Over pixels that need not have values.
+    /// Over pixels that may be uninitialised.
     fn of<T: Pixel>(room: &'a mut [MaybeUninit<T>]) -> Spare<'a> {
         Spare { at: room.as_mut_ptr().cast(), len: size_of_val(room), written: 0, kind: None, memory: PhantomData }
     }
 
-    /// Bytes that are still to be written.
+    /// Bytes still to be written.
     pub fn left(&self) -> usize {
         self.len - self.written
     }
 
-    /// The next `bytes` bytes, to be written apart; they count here once [`Spare::wrote`] says so.
+    /// The next `bytes` bytes, to be written separately; they count here after a call of
+    /// [`Spare::wrote`].
     ///
     /// # Panics
-    /// If there is no room for so many.
+    /// If fewer bytes are left.
     pub fn part(&mut self, bytes: usize) -> Spare<'_> {
         assert!(bytes <= self.left(), "{bytes} bytes where {} are left", self.left());
         Spare { at: self.as_mut_ptr(), len: bytes, written: 0, kind: self.kind, memory: PhantomData }
     }
 
-    /// What is still to be written, cut into parts of `bytes` bytes and a last one.
+    /// The remaining bytes, cut into parts of `bytes` bytes and a last one.
     pub fn into_parts(self, bytes: usize) -> Vec<Spare<'a>> {
         let bytes = bytes.max(1);
         let part = |k: usize| {
@@ -81,14 +85,14 @@ impl<'a> Spare<'a> {
         (0..self.left().div_ceil(bytes)).map(part).collect()
     }
 
-    /// Writes the next bytes in parts of these lengths, one behind the other: `write` is given all parts, for several threads, and
-    /// writes each of them whole.
+    /// Writes the next bytes in consecutive parts of these lengths: `write` receives all parts,
+    /// possibly for several threads, and fills each of them.
     ///
     /// # Errors
-    /// What `write` returns; [`DeviceError::Internal`] if it has not written all.
+    /// Those of `write`; [`DeviceError::Internal`] if a part is not full.
     ///
     /// # Panics
-    /// If there is no room for so many.
+    /// If fewer bytes are left.
     pub fn in_parts(
         &mut self,
         lengths: &[usize],
@@ -105,7 +109,7 @@ impl<'a> Spare<'a> {
         let mut parts: Vec<Spare<'_>> = lengths.iter().map(part).collect();
         let places: Vec<*mut u8> = parts.iter().map(|p| p.at).collect();
         write(&mut parts)?;
-        // Each is the part that it was.
+        // Each part is the original one, not a replacement.
         if parts.iter().zip(places).any(|(part, place)| part.left() > 0 || part.at != place) {
             return Err(DeviceError::Internal("a part of what is to be written is missing".into()));
         }
@@ -113,20 +117,21 @@ impl<'a> Spare<'a> {
         Ok(())
     }
 
-    /// Where the next byte goes, for somebody who knows that nobody else writes there.
+    /// Address of the next byte, for code that knows it to be the only writer.
     pub(super) fn as_ptr(&self) -> *mut u8 {
         self.at.wrapping_add(self.written)
     }
 
-    /// Where the next byte goes. Up to [`Spare::left`] bytes may be written there, but none may be read.
+    /// Address of the next byte. Up to [`Spare::left`] bytes may be written there, but none may be
+    /// read.
     pub fn as_mut_ptr(&mut self) -> *mut u8 {
         self.at.wrapping_add(self.written)
     }
 
-    /// Says that somebody has written the next `bytes` bytes.
+    /// Marks the next `bytes` bytes as written.
     ///
     /// # Safety
-    /// They have been written at [`Spare::as_mut_ptr`], and there is room for so many.
+    /// They have been written at [`Spare::as_mut_ptr`], and at least as many were left.
     pub unsafe fn wrote(&mut self, bytes: usize) {
         debug_assert!(bytes <= self.left());
         self.written += bytes;
@@ -135,13 +140,13 @@ impl<'a> Spare<'a> {
     /// Writes the next bytes, by all workers.
     ///
     /// # Panics
-    /// If there is no room for so many.
+    /// If fewer bytes are left.
     pub fn append(&mut self, workers: &Workers, bytes: &[u8]) {
         assert!(bytes.len() <= self.left(), "{} bytes where {} are left", bytes.len(), self.left());
         let to = self.ahead(bytes.len());
         let copy = |(to, from): (&mut [MaybeUninit<u8>], &[u8])| {
-            // SAFETY: any byte may be stored where none need be; both parts are as long, and lie apart: one is borrowed
-            // mutably.
+            // SAFETY: any byte may be stored in possibly uninitialised memory; both parts have the
+            // same length and do not overlap: one is borrowed mutably.
             unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to.as_mut_ptr().cast(), from.len()) };
         };
         if workers.threads() > 1 && bytes.len() >= 2 * SHARE {
@@ -153,8 +158,8 @@ impl<'a> Spare<'a> {
         self.written += bytes.len();
     }
 
-    /// Meets the page faults of what is still to be written, by all workers: for fresh memory, while its contents are on
-    /// their way. What was there may be overwritten.
+    /// Faults in the remaining memory, by all workers: for fresh memory, while its contents are
+    /// being computed. May overwrite previous contents.
     pub fn fault(&mut self, workers: &Workers) {
         let left = self.left();
         if left < 2 * LARGE || workers.threads() == 1 {
@@ -162,7 +167,8 @@ impl<'a> Spare<'a> {
         }
         let touch = |part: &mut [MaybeUninit<u8>]| {
             for byte in part.iter_mut().step_by(PAGE) {
-                // SAFETY: a valid place to write to. Volatile, as nobody seems to need it.
+                // SAFETY: a valid place to write to. Volatile, as the store would otherwise be
+                // removed.
                 unsafe { byte.as_mut_ptr().write_volatile(0) };
             }
         };
@@ -173,12 +179,13 @@ impl<'a> Spare<'a> {
     /// The next `bytes` bytes.
     fn ahead(&mut self, bytes: usize) -> &mut [MaybeUninit<u8>] {
         debug_assert!(bytes <= self.left());
-        // SAFETY: inside the memory that this was made over, which is borrowed mutably as long as `self`.
+        // SAFETY: inside the memory that this was made over, which is borrowed mutably as long as
+        // `self`.
         unsafe { std::slice::from_raw_parts_mut(self.as_mut_ptr().cast(), bytes) }
     }
 }
 
-/// A vector whose pixels have no values yet.
+/// A vector whose pixels are still uninitialised.
 #[derive(Debug)]
 pub struct Unwritten<T> {
     values: Vec<T>,
@@ -186,7 +193,7 @@ pub struct Unwritten<T> {
 }
 
 impl<T: Pixel> Unwritten<T> {
-    /// Room for `len` pixels, in large pages where there are any.
+    /// Capacity for `len` pixels, in large pages where available.
     ///
     /// # Errors
     /// [`DeviceError::OutOfMemory`].
@@ -199,15 +206,15 @@ impl<T: Pixel> Unwritten<T> {
         Ok(Unwritten { values, len })
     }
 
-    /// Meets the page faults by all workers.
+    /// Faults in the memory by all workers.
     pub fn fault(&mut self, workers: &Workers) {
         Spare::of(&mut self.values.spare_capacity_mut()[..self.len]).fault(workers);
     }
 
-    /// The vector, after `write` has written all of it.
+    /// The vector, filled by `write`.
     ///
     /// # Errors
-    /// What `write` returns; [`DeviceError::Internal`] if it has not written all.
+    /// Those of `write`; [`DeviceError::Internal`] if it has not written all bytes.
     pub fn written(
         mut self,
         write: impl FnOnce(&mut Spare<'_>) -> Result<(), DeviceError>,
@@ -217,7 +224,7 @@ impl<T: Pixel> Unwritten<T> {
         if spare.left() > 0 {
             return Err(DeviceError::Internal(format!("{} bytes of pixels are missing", spare.left())));
         }
-        // SAFETY: all bytes have been written, and any bytes are numbers.
+        // SAFETY: all bytes have been written, and any bit pattern is a valid number.
         unsafe { self.values.set_len(self.len) };
         Ok(self.values)
     }

@@ -1,12 +1,14 @@
-//! Copies that leave the caches alone.
+//! Copies that bypass the caches.
 
-/// How copied bytes are stored.
+/// Store instructions of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stores {
-    /// As usual: the target's lines are read into a cache and written there. For what is read again soon.
+    /// Ordinary stores: the target's lines are read into a cache and written there. For data that
+    /// is read again soon.
     Cached,
-    /// Past the caches: the target's lines are not read first, which saves a third of what a large copy moves. For memory
-    /// that is larger than the caches. Processors without such stores do as usual.
+    /// Non-temporal stores: the target's lines are not read first, which saves a third of the
+    /// traffic of a large copy. For memory larger than the caches. Processors without such stores
+    /// use ordinary ones.
     Streamed,
 }
 
@@ -26,14 +28,15 @@ pub(super) unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize, stores: St
 #[cfg(target_arch = "x86_64")]
 unsafe fn streamed(from: *const u8, to: *mut u8, bytes: usize) {
     use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
-    /// A line of the caches, and the words it is stored in: whole lines leave the processor at once.
+    /// A cache line, stored in whole words: full lines leave the processor at once.
     const LINE: usize = 64;
     const WORDS: usize = LINE / size_of::<__m128i>();
     let head = to.align_offset(LINE).min(bytes);
     let lines = (bytes - head) / LINE;
     let tail = head + lines * LINE;
-    // SAFETY: the caller's promise, of parts of both; every processor of this kind has SSE2. Lines are aligned in the target.
-    // The fence comes before anybody is told that the bytes are there, as the usual order does not hold for these stores.
+    // SAFETY: the caller's promise, of parts of both; every processor of this kind has SSE2. Lines
+    // are aligned in the target. The fence precedes any notification that the bytes have arrived,
+    // as these stores are weakly ordered.
     unsafe {
         std::ptr::copy_nonoverlapping(from, to, head);
         let (source, target): (*const __m128i, *mut __m128i) = (from.add(head).cast(), to.add(head).cast());

@@ -1,4 +1,4 @@
-//! Threads for the work of one device on the host, and copies that they share.
+//! Host threads for the work of one device, and parallel copies.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,20 +12,21 @@ use super::spare::Spare;
 use super::stores::{self, Stores};
 use horus_base::error::Error;
 
-/// More threads than any machine has processors: a request beyond is a mistake and would exhaust the system.
+/// Upper limit of threads, above the processor count of any machine: a larger request is a mistake
+/// and would exhaust the system.
 const MOST_THREADS: usize = 4096;
-/// The fewest bytes that one thread copies: with 1 and 4 MiB, images took longer from host to GPU and back (16
-/// threads).
+/// Minimum bytes copied by one thread: with 1 and 4 MiB, transfers of images from host to GPU and
+/// back took longer (16 threads).
 pub(super) const SHARE: usize = 256 << 10;
-/// The fewest bytes of a chunk that one thread copies, once the threads have met.
+/// Minimum bytes of a chunk copied by one thread, once the threads are awake.
 const LEAST: usize = 64 << 10;
 
-/// A pool of its own threads; a single thread is the caller's.
+/// A pool of threads; a single thread is the caller's.
 #[derive(Debug, Default)]
 pub struct Workers(Option<ThreadPool>);
 
 impl Workers {
-    /// The calling thread.
+    /// Workers of the calling thread only.
     pub const fn alone() -> Workers {
         Workers(None)
     }
@@ -61,7 +62,7 @@ impl Workers {
         }
     }
 
-    /// Sets all bytes to 0, by all threads: of fresh memory, each meets page faults.
+    /// Sets all bytes to 0, by all threads: for fresh memory, each takes its share of page faults.
     pub fn clear(&self, bytes: &mut [u8]) {
         let share = (bytes.len() / self.threads()).max(SHARE);
         if self.threads() > 1 && bytes.len() >= 2 * SHARE {
@@ -71,7 +72,8 @@ impl Workers {
         }
     }
 
-    /// Calls `work` with each number of `0..parts`, begun in this order, on as many threads as are free.
+    /// Calls `work` with each number of `0..parts`, started in this order, on as many threads as
+    /// are free.
     pub fn in_order(&self, parts: usize, work: impl Fn(usize) + Sync) {
         let next = AtomicUsize::new(0);
         let some = || {
@@ -84,12 +86,12 @@ impl Workers {
         if threads < 2 {
             return some();
         }
-        // A thread that is busy comes too late, and finds nothing left.
+        // A busy thread comes late and finds no work left.
         self.run(|| rayon::scope(|scope| (0..threads).for_each(|_| scope.spawn(|_| some()))));
     }
 
-    /// Calls `work` with each item until one fails, begun in their order, on as many threads as are free. A thread has one state for
-    /// all items that it takes, such as memory that is used again.
+    /// Calls `work` with each item until one fails, started in order, on as many threads as are
+    /// free. A thread keeps one state for all its items, such as a reused buffer.
     ///
     /// # Errors
     /// One of those that `work` returned.
@@ -101,7 +103,8 @@ impl Workers {
         self.each_by(usize::MAX, items, work)
     }
 
-    /// [`Workers::each`] on at most `most` threads, for work of which the system does not do more at a time.
+    /// [`Workers::each`] on at most `most` threads, for work with limited concurrency in the
+    /// system.
     ///
     /// # Errors
     /// As [`Workers::each`].
@@ -134,31 +137,33 @@ impl Workers {
         left.into_inner().unwrap_or_else(PoisonError::into_inner).1.map_or(Ok(()), Err)
     }
 
-    /// Copies chunks, all threads together one after the other, so that the first are there early: `done` is called with the
-    /// index of each that is, by the thread that was last.
+    /// Copies chunks in order, each by all threads together, so that the first are complete early:
+    /// the last thread of each calls `done` with its index.
     ///
-    /// That costs the threads one meeting for all chunks, where a copy of each costs one of each: tens of microseconds, in
-    /// which they would copy a megabyte.
+    /// The threads synchronise once for all chunks instead of once per chunk: tens of microseconds,
+    /// the time to copy a megabyte.
     ///
     /// # Panics
-    /// If a source and its target are not as long.
+    /// If the lengths of a source and its target differ.
     pub fn copy_in_turn(&self, chunks: Vec<(&[u8], Spare<'_>)>, stores: Stores, done: impl Fn(usize) + Sync) {
         let raw = |(from, to): &(&[u8], Spare<'_>)| {
             assert_eq!(from.len(), to.left(), "a chunk is as long as what is copied");
             Chunk { from: from.as_ptr(), to: to.as_ptr(), bytes: from.len() }
         };
         let raw: Vec<Chunk> = chunks.iter().map(raw).collect();
-        // SAFETY: the chunks are there, and targets are borrowed mutably: nobody else writes there.
+        // SAFETY: the chunks are complete, and targets are borrowed mutably, so that nothing else
+        // writes there.
         unsafe { self.copy_arriving(&raw, stores, |_| true, done) };
     }
 
-    /// [`Workers::copy_in_turn`] of chunks that may still be on their way: `arrived` waits for the one of this index and says
-    /// whether it is there; what is not, is not copied, nor told of. It is asked by all threads, for each chunk after those
-    /// before it.
+    /// [`Workers::copy_in_turn`] of chunks that may still be in transfer: `arrived` waits for the
+    /// chunk of this index and returns `true` if it has arrived; otherwise the chunk is neither
+    /// copied nor reported. All threads call it, for the chunks in order.
     ///
     /// # Safety
-    /// Where `arrived` says so, a chunk may be read until `done` is called for it, and nobody writes there. Targets may be
-    /// written, do not overlap, and nobody else reads or writes them.
+    /// After `arrived` returned `true`, a chunk may be read until `done` is called for it, and
+    /// nothing writes to it. Targets are writable, do not overlap, and nothing else reads or writes
+    /// them.
     pub unsafe fn copy_arriving(
         &self,
         chunks: &[Chunk],
@@ -192,7 +197,7 @@ impl Workers {
         });
     }
 
-    /// Copies bytes, after what other threads have submitted to these workers.
+    /// Copies bytes, after the jobs that other threads have submitted to these workers.
     ///
     /// # Panics
     /// If the lengths differ.
@@ -218,18 +223,18 @@ impl Workers {
     }
 }
 
-/// Bytes that are copied, and where to; see [`Workers::copy_arriving`].
+/// Source and target of a copy; see [`Workers::copy_arriving`].
 #[derive(Clone, Copy, Debug)]
 pub struct Chunk {
-    /// Where they are.
+    /// Source address.
     pub from: *const u8,
-    /// Where they go.
+    /// Target address.
     pub to: *mut u8,
-    /// How many.
+    /// Length in bytes.
     pub bytes: usize,
 }
 
-// SAFETY: plain addresses; whoever uses them promises what is needed.
+// SAFETY: plain addresses; their users promise the conditions of access.
 unsafe impl Send for Chunk {}
 // SAFETY: as above.
 unsafe impl Sync for Chunk {}
@@ -244,7 +249,7 @@ fn copy_rows(from: &[u8], to: &mut [u8], piece: Piece) {
 /// A piece in parts of about `share` bytes.
 fn shares(piece: Piece, share: usize) -> impl Iterator<Item = Piece> {
     let together = piece.rows > 0 && piece.bytes == piece.from_stride && piece.bytes == piece.to_stride;
-    // Rows that follow each other on both sides may be cut anywhere.
+    // Rows that are contiguous on both sides may be cut anywhere.
     let (bytes, rows) = if together { (1, piece.bytes * piece.rows) } else { (piece.bytes, piece.rows) };
     let (from_stride, to_stride) = if together { (1, 1) } else { (piece.from_stride, piece.to_stride) };
     let at_once = share.div_ceil(bytes.max(1));
@@ -255,7 +260,7 @@ fn shares(piece: Piece, share: usize) -> impl Iterator<Item = Piece> {
     })
 }
 
-/// The target cut up, a part for each piece; `None` if pieces interlace.
+/// Divides the target, a part for each piece; `None` if pieces interlace.
 fn divided(mut target: &mut [u8], mut pieces: Vec<Piece>) -> Option<Vec<(&mut [u8], Piece)>> {
     pieces.retain(|p| p.bytes > 0 && p.rows > 0);
     pieces.sort_unstable_by_key(|p| p.to);
@@ -272,8 +277,9 @@ fn divided(mut target: &mut [u8], mut pieces: Vec<Piece>) -> Option<Vec<(&mut [u
 
 /// Runs `work` on a worker of `pool` and waits for it.
 ///
-/// [`ThreadPool::install`] would do, but for a caller that is a worker of another pool: while it waits it takes up
-/// other jobs of its own pool, and those may want the session that this one keeps locked.
+/// [`ThreadPool::install`] does not suffice for a caller that is a worker of another pool: while it
+/// waits, it runs other jobs of its own pool, which may wait for the session that this one keeps
+/// locked.
 fn run_on<R: Send>(pool: &ThreadPool, work: impl FnOnce() -> R + Send) -> R {
     if rayon::current_thread_index().is_none() || pool.current_thread_index().is_some() {
         return pool.install(work);
@@ -281,14 +287,14 @@ fn run_on<R: Send>(pool: &ThreadPool, work: impl FnOnce() -> R + Send) -> R {
     let mut result = None;
     let (done, finished) = mpsc::sync_channel::<()>(1);
     let job: Box<dyn FnOnce() + Send + '_> = Box::new(|| result = Some(catch_unwind(AssertUnwindSafe(work))));
-    // SAFETY: the job is over, and its box with what it borrows gone, before the message arrives or the channel closes;
-    // this function neither returns nor unwinds before that.
+    // SAFETY: the job has ended, and its box with its borrows has been dropped, before the message
+    // arrives or the channel closes; this function neither returns nor unwinds before that.
     let job: Box<dyn FnOnce() + Send + 'static> = unsafe { std::mem::transmute(job) };
     pool.spawn(move || {
         job();
         drop(done);
     });
-    // Nothing is ever sent: the channel closes.
+    // No message is ever sent: the channel closes.
     let _ = finished.recv();
     match result {
         Some(Ok(result)) => result,

@@ -7,9 +7,11 @@ use super::{MAX_DENSE_TAPS, check_size, check_taps};
 use crate::ops::neighbourhood::Filter;
 use horus_base::error::{Error, Result, Site};
 
-/// The pixels around a pixel that an erosion or a dilation reads: SciPy's footprint, OpenCV's structuring element.
+/// The pixels read by an erosion or a dilation around each pixel: SciPy's footprint, OpenCV's
+/// structuring element.
 ///
-/// Creating one never fails: with an invalid size, the image that it is applied to carries the error.
+/// Construction never fails: with an invalid size, the image that it is applied to carries the
+/// error.
 ///
 /// ```
 /// # use horus_core::{self as horus, prelude::*};
@@ -19,13 +21,13 @@ use horus_base::error::{Error, Result, Site};
 #[derive(Clone, Debug)]
 pub struct Footprint {
     pixels: Pixels,
-    /// Why it cannot be applied.
+    /// The reason why it cannot be applied.
     fault: Option<Arc<Error>>,
 }
 
 #[derive(Clone, Debug)]
 enum Pixels {
-    /// All of `height x width`: rows and columns can be looked at one after the other.
+    /// All of `height x width`: rows and columns can be processed one after the other.
     Rectangle(usize, usize),
     /// Offsets `(dy, dx)` in row-major order.
     Any(Arc<[(i32, i32)]>),
@@ -59,8 +61,8 @@ impl Footprint {
         Footprint::square("Footprint::disc", radius, |y, x| y.unsigned_abs().pow(2) + x.unsigned_abs().pow(2) <= r * r)
     }
 
-    /// The pixels at most `radius` away in the centre's row and in its column. Of radius 1: the four neighbours and the
-    /// centre.
+    /// The pixels at most `radius` away in the centre's row and in its column. Of radius 1: the
+    /// four neighbours and the centre.
     ///
     /// ```
     /// # use horus_core::{self as horus, prelude::*};
@@ -71,8 +73,8 @@ impl Footprint {
         Footprint::square("Footprint::cross", radius, |y, x| y == 0 || x == 0)
     }
 
-    /// The pixels where `mask`, `height x width` values in row-major order, is true. Both sizes must be odd, and at
-    /// least one value true.
+    /// The pixels where `mask`, `height x width` values in row-major order, is true. Both sizes
+    /// must be odd, and at least one value true.
     ///
     /// ```
     /// # use horus_core::{self as horus, prelude::*};
@@ -112,7 +114,7 @@ impl Footprint {
         }
     }
 
-    /// Number of pixels; 0 of a footprint that cannot be applied.
+    /// Number of pixels; 0 for a footprint that cannot be applied.
     pub fn len(&self) -> usize {
         match (&self.pixels, &self.fault) {
             (_, Some(_)) => 0,
@@ -121,12 +123,12 @@ impl Footprint {
         }
     }
 
-    /// Whether there are no pixels: the footprint cannot be applied then.
+    /// Returns `true` if there are no pixels: the footprint cannot be applied then.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The windows to look at one after the other, those of a dilation turned by 180 degrees.
+    /// The windows to apply in succession; for a dilation, turned by 180 degrees.
     pub fn windows(&self, turned: bool) -> Result<Vec<Filter>> {
         if let Some(fault) = &self.fault {
             return Err((**fault).clone());

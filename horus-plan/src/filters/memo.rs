@@ -1,5 +1,6 @@
-//! Filters made before: a program that is recorded again asks for the same ones, and their taps take longer to compute than the
-//! recording. Filters share their taps, so that a filter that is kept is also soon found to be equal to itself.
+//! A cache of filters: a program that is recorded again asks for the same ones, and their taps take
+//! longer to compute than the recording. Filters share their taps, so that a cached filter also
+//! quickly compares equal to itself.
 
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
@@ -7,10 +8,10 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 use crate::ops::neighbourhood::Filter;
 use horus_base::error::Result;
 
-/// Taps that all filters have together that are kept: 16 MiB with their offsets.
+/// Maximum number of cached taps: 16 MiB with their offsets.
 const MOST: usize = 1 << 20;
 
-/// Which filters: the function, its real parameters by their bits, its orders.
+/// The key of a filter: the function, the bits of its real parameters, and its orders.
 pub(super) type Key = (&'static str, [u64; 3], [u32; 2]);
 
 #[derive(Default)]
@@ -24,7 +25,7 @@ pub(super) fn key(op: &'static str, (theta, u, v): (f64, f64, f64), orders: [u32
     (op, [theta, u, v].map(f64::to_bits), orders)
 }
 
-/// The two filters of this key, made if they are not kept. Failures are not.
+/// The two filters of this key, made unless cached. Failures are not cached.
 pub(super) fn kept(key: Key, make: impl FnOnce() -> Result<(Filter, Filter)>) -> Result<(Filter, Filter)> {
     static KEPT: LazyLock<Mutex<Kept>> = LazyLock::new(Mutex::default);
     let lock = || KEPT.lock().unwrap_or_else(PoisonError::into_inner);
@@ -56,7 +57,8 @@ mod tests {
                 for (u, v, orders) in [(3.0, 1.0, (0, 2)), (1.0, 3.0, (0, 2)), (3.0, 1.0, (2, 0)), (3.0, 1.0, (0, 0))] {
                     let (along, across) = gauss_uv(theta, u, v, orders.0, orders.1);
                     let dense = gauss_2d(theta, u, v, orders.0, orders.1);
-                    // Taps of other parameters differ in number or in value; the sums are those of the kernels.
+                    // Taps of other parameters differ in number or in value; the sums are those of
+                    // the kernels.
                     let sum = |f: &Filter| f.taps().iter().sum::<f64>();
                     let smooth = orders == (0, 0);
                     assert_eq!(smooth, (sum(&along) * sum(&across) - 1.0).abs() < 0.05, "{theta} {u} {v} {orders:?}");

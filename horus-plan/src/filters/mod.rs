@@ -1,14 +1,17 @@
-//! The taps of named linear filters: Gaussian derivatives along the axes or oriented, box, Sobel, Laplace.
+//! The taps of named linear filters: Gaussian derivatives along the axes or oriented, box, Sobel,
+//! Laplace.
 //!
-//! These are plain functions from parameters to [`Filter`]s that, except for [`gauss_1d`], never fail: with an invalid
-//! parameter, the image that the filter is applied to carries the error. The methods of `Image`
-//! of the same names apply them with [`Border::Reflect101`](horus_base::shape::Border); with another edge mode, pass the
-//! filter from here to `correlate` or `separable`.
+//! These are plain functions from parameters to [`Filter`]s that, except for [`gauss_1d`], never
+//! fail: with an invalid parameter, the image that the filter is applied to carries the error. The
+//! methods of `Image` of the same names apply them with
+//! [`Border::Reflect101`](horus_base::shape::Border); for another border mode, pass the filter to
+//! `correlate` or `separable`.
 //!
-//! Gaussian taps are evaluated for `x` in `-r..=r` in `f64`, normalised so that the smoothing kernel sums to 1 over its
-//! support and multiplied by the factor of the derivative's order. Images of `f64` are filtered by these taps, all others by
-//! the taps rounded to `f32`. Taps below 2^-64 of the largest are 0: they would only be slow. Filters along one
-//! axis end where only such taps would follow, ten sigma from the centre.
+//! Gaussian taps are evaluated for `x` in `-r..=r` in `f64`, normalised so that the smoothing
+//! kernel sums to 1 over its support and multiplied by the factor of the derivative's order. Images
+//! of `f64` are filtered by these taps, all others by the taps rounded to `f32`. Taps below 2^-64
+//! of the largest are set to 0: they would only cost time. Filters along one axis end where only
+//! such taps would follow, ten sigma from the centre.
 
 mod footprint;
 mod memo;
@@ -31,7 +34,8 @@ pub const MAX_RADIUS: usize = 1 << 15;
 pub const MAX_DENSE_TAPS: usize = 1 << 24;
 
 /// Taps of a Gaussian derivative for `x` in `-radius..=radius`: with `g = exp(-x^2 / 2 sigma^2)`
-/// normalised to sum 1, order 0 is `g`, order 1 is `-x / sigma^2 g`, order 2 is `(x^2 / sigma^4 - 1 / sigma^2) g`.
+/// normalised to sum 1, order 0 is `g`, order 1 is `-x / sigma^2 g`, order 2 is `(x^2 / sigma^4 - 1
+/// / sigma^2) g`.
 ///
 /// ```
 /// # use horus_core::{self as horus, prelude::*};
@@ -55,11 +59,12 @@ pub fn gauss_1d(sigma: f64, order: u32, radius: usize) -> Result<Vec<f64>> {
     finite("gauss_1d", gauss_taps(sigma, order, radius), site)
 }
 
-/// The row filter (along x, `sigma_u`, `order_u`) and the column filter (along y, `sigma_v`, `order_v`) of an
-/// axis-aligned anisotropic Gaussian. Both have radius `ceil(3 max(sigma_u, sigma_v))`, or the largest below ten times
-/// their own sigma if all taps further out are 0.
+/// The row filter (along x, `sigma_u`, `order_u`) and the column filter (along y, `sigma_v`,
+/// `order_v`) of an axis-aligned anisotropic Gaussian. Both have radius `ceil(3 max(sigma_u,
+/// sigma_v))`, or the largest below ten times their own sigma if all taps further out are 0.
 ///
-/// They cannot be applied if a sigma is not positive and finite, an order exceeds 2, or the radius exceeds [`MAX_RADIUS`].
+/// They cannot be applied if a sigma is not positive and finite, an order exceeds 2, or the radius
+/// exceeds [`MAX_RADIUS`].
 ///
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -83,11 +88,12 @@ pub fn gauss_xy(sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32) -> (Filt
     })
 }
 
-/// The row and the column filter of the derivative of order `order_y` along y and `order_x` along x of an isotropic
-/// Gaussian, of radius `ceil(3 sigma)`.
+/// The row and the column filter of the derivative of order `order_y` along y and `order_x` along x
+/// of an isotropic Gaussian, of radius `ceil(3 sigma)`.
 ///
-/// Correlating with them gives the derivative itself, as `scipy.ndimage.gaussian_filter(order=(order_y, order_x))`
-/// does: taps of order 1 are those of [`gauss_1d`] reversed. They cannot be applied where those of [`gauss_xy`] cannot.
+/// Correlating with them gives the derivative itself, as
+/// `scipy.ndimage.gaussian_filter(order=(order_y, order_x))` does: taps of order 1 are those of
+/// [`gauss_1d`] reversed. They cannot be applied where those of [`gauss_xy`] cannot.
 ///
 /// ```
 /// # use horus_core::{self as horus, prelude::*};
@@ -105,13 +111,14 @@ pub fn gauss(sigma: f64, order_y: u32, order_x: u32) -> (Filter, Filter) {
     })
 }
 
-/// Both filters, or two that cannot be applied.
+/// Both filters; on failure, two that cannot be applied.
 fn pair(make: impl FnOnce() -> Result<(Filter, Filter)>) -> (Filter, Filter) {
     make().unwrap_or_else(|error| (Filter::faulty(error.clone()), Filter::faulty(error)))
 }
 
-/// The row and the column filter of the mean over `size x size` pixels. An even size anchors at `size / 2`: it reads
-/// one pixel more above and to the left. They cannot be applied if `size` is zero or the radius exceeds [`MAX_RADIUS`].
+/// The row and the column filter of the mean over `size x size` pixels. An even size anchors at
+/// `size / 2`: it reads one pixel more above and to the left. They cannot be applied if `size` is
+/// zero or the radius exceeds [`MAX_RADIUS`].
 ///
 /// ```
 /// # use horus_core::{self as horus, prelude::*};
@@ -129,7 +136,8 @@ pub fn box_filter(size: usize) -> (Filter, Filter) {
     })
 }
 
-/// The row and the column filter of OpenCV's 3x3 `Sobel(dx = 1, dy = 0)`: the derivative along x, 8 times the slope.
+/// The row and the column filter of OpenCV's 3x3 `Sobel(dx = 1, dy = 0)`: the derivative along x, 8
+/// times the slope.
 ///
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -144,12 +152,14 @@ pub fn sobel_x() -> (Filter, Filter) {
     (Filter::row([-1.0, 0.0, 1.0]), Filter::column([1.0, 2.0, 1.0]))
 }
 
-/// The row and the column filter of OpenCV's 3x3 `Sobel(dx = 0, dy = 1)`: the derivative along y, 8 times the slope.
+/// The row and the column filter of OpenCV's 3x3 `Sobel(dx = 0, dy = 1)`: the derivative along y, 8
+/// times the slope.
 pub fn sobel_y() -> (Filter, Filter) {
     (Filter::row([1.0, 2.0, 1.0]), Filter::column([-1.0, 0.0, 1.0]))
 }
 
-/// OpenCV's 3x3 `Laplacian` (`ksize = 1`): the sum of the four neighbours minus four times the pixel.
+/// OpenCV's 3x3 `Laplacian` (`ksize = 1`): the sum of the four neighbours minus four times the
+/// pixel.
 ///
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -163,7 +173,7 @@ pub fn laplace() -> Filter {
     Filter::dense(3, 3, [0.0, 1.0, 0.0, 1.0, -4.0, 1.0, 0.0, 1.0, 0.0])
 }
 
-/// An error of `op` unless a filter may have this size in pixels.
+/// Returns an error of `op` if a filter of this size in pixels is too large.
 pub fn check_size(op: &'static str, height: usize, width: usize, site: Site) -> Result<()> {
     if height == 0 || width == 0 {
         return Err(Error::Empty { op, shape: Shape::new(height, width, 1), site });
@@ -171,7 +181,7 @@ pub fn check_size(op: &'static str, height: usize, width: usize, site: Site) -> 
     check_radius(op, (height.max(width) / 2) as f64, site)
 }
 
-/// An error of `op` unless a filter may have so many taps.
+/// Returns an error of `op` if a filter has too many taps.
 pub fn check_taps(op: &'static str, height: usize, width: usize, site: Site) -> Result<()> {
     if height * width <= MAX_DENSE_TAPS {
         return Ok(());
@@ -216,7 +226,7 @@ struct Pair {
 }
 
 impl Pair {
-    /// Along and across a line.
+    /// Parameters along and across a line.
     fn of_line(op: &'static str, su: f64, sv: f64, ou: u32, ov: u32, site: Site) -> Result<Pair> {
         let u = Axis { name: "sigma_u", sigma: su, order: ou };
         let v = Axis { name: "sigma_v", sigma: sv, order: ov };
@@ -237,7 +247,7 @@ impl Pair {
         (taps(self.u), taps(self.v))
     }
 
-    /// The taps along u and along v, each without the outer ones that are 0.
+    /// The taps along u and along v, without outer zeros.
     fn near_taps(&self, site: Site) -> Result<(Vec<f64>, Vec<f64>)> {
         let (u, v) = self.taps();
         let near = |taps, axis: Axis| Ok(near(finite(self.op, taps, site)?, axis.sigma));
@@ -245,9 +255,10 @@ impl Pair {
     }
 }
 
-/// The taps less than ten sigma from the centre, if the others are 0. There a smoothing kernel has fallen to `exp(-50)` of
-/// its peak and its second derivative to 99 times that, less than 2^-64; all orders end at the same place, so that filters
-/// of one scale are computed together. Kernels narrower than a pixel may have no larger taps.
+/// The taps less than ten sigma from the centre, if the others are 0. There a smoothing kernel has
+/// fallen to `exp(-50)` of its peak and its second derivative to 99 times that, less than 2^-64;
+/// all orders end at the same place, so that filters of one scale are computed together. Kernels
+/// narrower than a pixel may have no larger taps.
 fn near(mut taps: Vec<f64>, sigma: f64) -> Vec<f64> {
     let radius = taps.len() / 2;
     // A radius is at most 2^15, and no sigma makes it negative.
@@ -275,7 +286,7 @@ fn weight(sigma: f64, radius: usize) -> f64 {
     positions(radius).map(|x| bell(x, sigma)).sum()
 }
 
-/// What a smoothing kernel is multiplied by at `x` to become a derivative.
+/// The factor that turns a smoothing kernel into a derivative at `x`.
 fn factor(x: f64, sigma: f64, order: u32) -> f64 {
     let s2 = sigma * sigma;
     match order {
@@ -290,11 +301,12 @@ fn gauss_taps(sigma: f64, order: u32, radius: usize) -> Vec<f64> {
     positions(radius).map(|x| bell(x, sigma) / sum * factor(x, sigma, order)).collect()
 }
 
-/// A tap this much smaller than the largest is 0. Beside pixels of like size it could not change a sum even in `f64`,
-/// but it makes subnormal products, for each of which a processor stops for a hundred cycles or more.
+/// A tap smaller than the largest by this factor is set to 0. Beside pixels of similar magnitude it
+/// could not change a sum even in `f64`, but it causes subnormal products, each of which stalls a
+/// processor for a hundred cycles or more.
 const NEGLIGIBLE: f64 = 1.0 / (1u128 << 64) as f64;
 
-/// The taps, those that are negligible 0; fails where they are too large for `f32`.
+/// The taps, with negligible ones set to 0; fails if they are too large for `f32`.
 fn finite(op: &'static str, mut taps: Vec<f64>, site: Site) -> Result<Vec<f64>> {
     let least = NEGLIGIBLE * taps.iter().fold(0.0, |m: f64, t| m.max(t.abs()));
     taps.iter_mut().filter(|t| t.abs() < least).for_each(|t| *t = 0.0);

@@ -1,7 +1,7 @@
 //! Anisotropic Gaussians at any angle: dense kernels, and decomposed along and across the line.
 //!
-//! The frame is that of a picture, y pointing down: `u = x cos t - y sin t` runs along the line, `v = x sin t + y cos t`
-//! across it.
+//! The frame is that of a picture, y pointing down: `u = x cos t - y sin t` runs along the line, `v
+//! = x sin t + y cos t` across it.
 
 use std::collections::BTreeMap;
 use std::panic::Location;
@@ -11,12 +11,13 @@ use crate::ops::geometric::exact_sin_cos;
 use crate::ops::neighbourhood::Filter;
 use horus_base::error::{Error, Result, Site};
 
-/// The dense kernel of an anisotropic Gaussian at `theta` degrees, with derivatives of order `order_u` along the line
-/// and `order_v` across it. A square of radius `ceil(3 max(sigma_u, sigma_v))`, normalised by the product of the sums of
-/// the two one-dimensional kernels, so that at 0 degrees it is their outer product.
+/// The dense kernel of an anisotropic Gaussian at `theta` degrees, with derivatives of order
+/// `order_u` along the line and `order_v` across it. A square of radius `ceil(3 max(sigma_u,
+/// sigma_v))`, normalised by the product of the sums of the two one-dimensional kernels, so that at
+/// 0 degrees it is their outer product.
 ///
-/// It cannot be applied if `theta` is not finite, a sigma is not positive and finite, an order exceeds 2, or it would have
-/// more than [`MAX_DENSE_TAPS`](super::MAX_DENSE_TAPS) taps.
+/// It cannot be applied if `theta` is not finite, a sigma is not positive and finite, an order
+/// exceeds 2, or it has more than [`MAX_DENSE_TAPS`](super::MAX_DENSE_TAPS) taps.
 ///
 /// ```
 /// # use horus_core::{self as horus, prelude::*};
@@ -53,17 +54,18 @@ fn dense(theta: f64, sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32, sit
     Ok(Filter::dense(size, size, finite(op, taps, site)?))
 }
 
-/// An anisotropic Gaussian at `theta` degrees as two filters applied one after the other: along the line, sampling the
-/// image at `p + i (cos t, -sin t)` (in x, y), then across it, at `p + j (sin t, cos t)`.
+/// An anisotropic Gaussian at `theta` degrees as two filters applied one after the other: along the
+/// line, sampling the image at `p + i (cos t, -sin t)` (in x, y), then across it, at `p + j (sin t,
+/// cos t)`.
 ///
-/// Samples between pixels are bilinear. Their offsets are the same for every pixel, so each pass is a sparse filter of
-/// at most `4 (2 r + 1)` taps in row-major order, `r = ceil(3 max(sigma_u, sigma_v))`: taps that fall on the same pixel
-/// are added, and those that vanish are left out. Positions are rounded to 2^-32 pixel,
-/// as in the geometric operations. At multiples of 90 degrees the filters are a dense row and column: at 0 exactly those
-/// of [`gauss_xy`](super::gauss_xy).
+/// Samples between pixels are bilinear. Their offsets are the same for every pixel, so each pass is
+/// a sparse filter of at most `4 (2 r + 1)` taps in row-major order, `r = ceil(3 max(sigma_u,
+/// sigma_v))`: taps that fall on the same pixel are added, and those that vanish are left out.
+/// Positions are rounded to 2^-32 pixel, as in the geometric operations. At multiples of 90 degrees
+/// the filters are a dense row and column: at 0 exactly those of [`gauss_xy`](super::gauss_xy).
 ///
-/// They cannot be applied if `theta` is not finite, a sigma is not positive and finite, an order exceeds 2, or the radius
-/// exceeds [`MAX_RADIUS`](super::MAX_RADIUS).
+/// They cannot be applied if `theta` is not finite, a sigma is not positive and finite, an order
+/// exceeds 2, or the radius exceeds [`MAX_RADIUS`](super::MAX_RADIUS).
 ///
 /// ```
 /// # use horus_core::{self as horus, prelude::*};
@@ -87,8 +89,8 @@ pub fn gauss_uv(theta: f64, sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u
     pair(|| memo::kept(key, made))
 }
 
-/// The row and the column filter whose product is the kernel of [`gauss_2d`], at multiples of 90 degrees; `None` at
-/// other angles.
+/// The row and the column filter whose product is the kernel of [`gauss_2d`], at multiples of 90
+/// degrees; `None` at other angles.
 pub fn axis_aligned(
     theta: f64,
     sigma_u: f64,
@@ -104,7 +106,7 @@ pub fn axis_aligned(
 struct Aligned {
     row: Filter,
     column: Filter,
-    /// Whether the line runs along the columns.
+    /// The line runs along the columns.
     turned: bool,
 }
 
@@ -116,7 +118,8 @@ fn aligned(op: &'static str, theta: f64, su: f64, sv: f64, ou: u32, ov: u32, sit
         return Ok(None);
     }
     let (u, v) = pair.near_taps(site)?;
-    // u = x cos t - y sin t and v = x sin t + y cos t leave one term each; a negative one mirrors the taps.
+    // u = x cos t - y sin t and v = x sin t + y cos t leave one term each; a negative one mirrors
+    // the taps.
     let turned = cos == 0.0;
     let (row, row_sign, column, column_sign) = if turned { (v, sin, u, -sin) } else { (u, cos, v, cos) };
     let mirrored = |mut taps: Vec<f64>, sign: f64| {
@@ -151,7 +154,8 @@ fn sampled(op: &'static str, taps: &[f64], (dy, dx): (f64, f64), site: Site) -> 
     let kept = offsets.into_iter().zip(finite(op, taps, site)?).filter(|&(_, t)| t != 0.0);
     let (mut offsets, mut taps): (Vec<_>, Vec<_>) = kept.unzip();
     if taps.is_empty() {
-        // The odd derivative of a kernel narrower than a pixel is zero everywhere; a filter has at least one tap.
+        // The odd derivative of a kernel narrower than a pixel is zero everywhere; a filter has at
+        // least one tap.
         (offsets, taps) = (vec![(0, 0)], vec![0.0]);
     }
     Ok(Filter::sparse(offsets, taps))

@@ -1,12 +1,12 @@
 use super::*;
 use crate::ops::neighbourhood::Layout;
 
-/// Whether taps are those computed by hand, within rounding.
+/// Returns `true` if the taps equal those computed by hand, within rounding.
 fn close(taps: &[f64], by_hand: &[f64]) -> bool {
     taps.len() == by_hand.len() && taps.iter().zip(by_hand).all(|(t, h)| (t - h).abs() < 1e-15)
 }
 
-/// Why neither filter of a pair can be applied.
+/// The reason why neither filter of a pair can be applied.
 fn fault((row, column): &(Filter, Filter)) -> Option<String> {
     let [row, column] = [row, column].map(|f| f.fault().map(ToString::to_string));
     assert_eq!(row, column);
@@ -111,7 +111,8 @@ fn quarter_turns_agree_with_the_dense_kernel() {
 
 #[test]
 fn a_turned_kernel_responds_to_lines_along_u() {
-    // At 30 degrees with y down, u points to (cos, -sin): the kernel is elongated towards the upper right.
+    // At 30 degrees with y down, u points to (cos, -sin): the kernel is elongated towards the upper
+    // right.
     let k = map(&gauss_2d(30.0, 5.0, 1.0, 0, 0));
     assert!(k[&(-3, 5)] > 100.0 * k[&(3, 5)]);
     // Its moments of inertia have the axis at 30 degrees.
@@ -159,7 +160,8 @@ fn decomposed_filters_are_sparse_ordered_and_bounded() {
             assert!(f.taps().iter().all(|t| *t != 0.0));
         }
     }
-    // cos 60 is not exactly a half in floating point: without snapping, stray taps of weight 1e-17 would appear.
+    // cos 60 is not exactly a half in floating point: without snapping, stray taps of weight 1e-17
+    // would appear.
     let (u, _) = gauss_uv(60.0, 1.0, 1.0, 0, 0);
     assert!(u.taps().iter().all(|t| *t > 1e-6));
 }

@@ -1,68 +1,72 @@
-//! What things cost on a machine: predicted seconds.
+//! Cost model: predicted seconds on a machine.
 
 use super::link::Link;
 use super::profile::{Copies, HostSide, Line, Profile};
 use crate::ir::kernel::KernelWork;
 use horus_base::dtype::DType;
 
-/// How much of an image is read from memory by each evaluation of a chain after the first: an estimate, between what it takes for
-/// three row passes over one image, which pay, and for two over two images, which do not.
+/// Fraction of an image read from memory by each evaluation of a chain after the first: an
+/// estimate, between the values for three row passes over one image, which pay, and for two over
+/// two images, which do not.
 pub(crate) const CACHED: f64 = 0.45;
 
-/// Rows and columns of the tiles in which a GPU makes several steps of a loop.
+/// Rows and columns of the tiles in which a GPU executes several steps of a loop.
 const TILE: [f64; 2] = [64.0, 128.0];
-/// Tiles of several steps that a GPU computes at a time: one on each multiprocessor of an H100 or an H200, as a tile has all of its
-/// registers. Arithmetic waits for the last of them: at 1024 x 1024 a step of Perona-Malik takes .0233 ms in tiles and .0178 one by one
+/// Tiles of several steps that a GPU computes concurrently: one per multiprocessor of an H100 or an
+/// H200, as a tile takes all of its registers. Arithmetic waits for the last of them: at 1024 x
+/// 1024 a step of Perona-Malik takes .0233 ms in tiles and .0178 one by one
 /// (`benches/results/2026-11-22-blocking.md`).
 const AT_ONCE: f64 = 132.0;
-/// How many times as fast as steps one by one a GPU reads neighbours for steps in tiles, from registers and shared memory: an estimate. With
-/// it the choice at 4096 is within a tenth of 6, 8 and 10 steps, all that were measured beside it
-/// (`benches/results/2026-11-22-blocking.md`).
+/// Speed of neighbour reads for steps in tiles, from registers and shared memory, relative to
+/// single steps: an estimate. With it the choice at 4096 is within a tenth of 6, 8 and 10 steps,
+/// the alternatives measured (`benches/results/2026-11-22-blocking.md`).
 const IN_TILES: f64 = 1.8;
 
-/// What bounds a launch.
+/// The bottleneck of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Bound {
-    /// The launch itself.
+    /// The launch overhead.
     Launch,
     /// The device's memory.
     Memory,
     /// Multiply-adds.
     Arithmetic,
-    /// What it reads and writes in the host's memory.
+    /// Traffic to and from the host's memory.
     Bus,
 }
 
-/// Bytes that a launch itself moves between the host's memory and the device.
+/// Bytes that a launch itself transfers between the host's memory and the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct OverBus {
-    /// Read, each byte as often as it comes over the bus.
+    /// Bytes read, counted once per transfer over the bus.
     pub read: f64,
-    /// Written.
+    /// Bytes written.
     pub written: f64,
 }
 
 impl OverBus {
-    /// Nothing.
+    /// No traffic.
     pub const NONE: OverBus = OverBus { read: 0.0, written: 0.0 };
 }
 
-/// What a launch takes.
+/// The cost of a launch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
-    /// Predicted seconds of the device, from the end of the launch before to the end of this one.
+    /// Predicted device time in seconds, from the end of the previous launch to the end of this
+    /// one.
     pub seconds: f64,
-    /// What most of them go into.
+    /// The dominant term.
     pub bound: Bound,
 }
 
 impl Line {
-    /// Seconds until `bytes` have arrived. Nothing takes no time.
+    /// Seconds until `bytes` have arrived; 0 for none.
     pub fn time(self, bytes: usize) -> f64 {
         self.in_turn(bytes, 1)
     }
 
-    /// Seconds until `bytes` have arrived in `copies` copies that follow each other (thesis, section 5.4: `L + o + kG + g(n - 1)`).
+    /// Seconds until `bytes` have arrived in `copies` consecutive copies (thesis, section 5.4: `L +
+    /// o + kG + g(n - 1)`).
     pub fn in_turn(self, bytes: usize, copies: usize) -> f64 {
         if bytes == 0 {
             return 0.0;
@@ -73,7 +77,7 @@ impl Line {
 }
 
 impl Copies {
-    /// Of this memory of the host.
+    /// The line for this kind of host memory.
     pub fn of(&self, side: HostSide) -> Line {
         match side {
             HostSide::Pinned => self.pinned,
@@ -84,18 +88,19 @@ impl Copies {
 }
 
 impl Profile {
-    /// What a launch takes: its fixed time, then memory and arithmetic, which overlap the more the less they are alike: the root of
-    /// the sum of their squares.
+    /// The cost of a launch: its fixed time, then memory and arithmetic, which overlap the more the
+    /// less balanced they are: the root of the sum of their squares.
     ///
-    /// Filters work in tiles that hold the rows around them too ([`Profile::tile_rows`]). Row passes, and pixel operations that filters
-    /// read, are computed for those as well. A launch of few pixels leaves some of the device idle.
+    /// Filters work in tiles that include the surrounding rows ([`Profile::tile_rows`]). Row
+    /// passes, and pixel operations that filters read, are computed for those as well. A launch of
+    /// few pixels leaves part of the device idle.
     pub fn launch(&self, work: &KernelWork) -> Cost {
         if work.bytes() == 0 {
             return Cost { seconds: 0.0, bound: Bound::Launch };
         }
         let of = self.efficiency(work.family);
         let around = self.around(work.reach);
-        // Every further evaluation of a chain finds most of what it reads in a cache.
+        // Every further evaluation of a chain finds most of its inputs in a cache.
         let again = work.evaluations.saturating_sub(1) as f64 * CACHED;
         let chained = if work.evaluations > 0 { (1.0 + again) * (1.0 + around) } else { 1.0 };
         let tiles = self.in_tiles(work);
@@ -111,7 +116,8 @@ impl Profile {
         };
         let spared = if tiles > 1.0 { work.taps * (1.0 - 1.0 / IN_TILES) } else { 0.0 };
         let computed = (work.multiply_adds - spared + work.staged * around) * tiles;
-        // What chains read straight from caches does not depend on how well a kind of filters uses shared memory.
+        // Reads of chains straight from caches do not depend on how well a family of filters uses
+        // shared memory.
         let straight = if self.is_unified() { 0.0 } else { work.straight };
         let arithmetic = (computed / of.arithmetic + straight) * idle / rate;
         let bound = match self.launch.device {
@@ -122,8 +128,9 @@ impl Profile {
         Cost { seconds: self.launch.device + memory.hypot(arithmetic), bound }
     }
 
-    /// [`Profile::launch`], where some of what is read and written lies in the host's memory (thesis, section 5.2.3): the bus
-    /// works in both directions beside memory and arithmetic. Rows around tiles come over the bus once for each tile.
+    /// [`Profile::launch`] with part of its traffic in the host's memory (thesis, section 5.2.3):
+    /// the bus works in both directions, concurrently with memory and arithmetic. Rows around tiles
+    /// cross the bus once for each tile.
     pub fn launch_over(&self, work: &KernelWork, bus: OverBus) -> Cost {
         let here = self.launch(work);
         if bus == OverBus::NONE || work.bytes() == 0 {
@@ -140,10 +147,11 @@ impl Profile {
         Cost { seconds: self.launch.device + over.hypot(here_alone), bound }
     }
 
-    /// How many times as many pixels several steps compute as a launch stores: on a GPU, all of each tile in all steps. On a processor
-    /// blocks are as tall as its threads leave them.
+    /// Ratio of pixels computed by several steps to pixels stored: on a GPU, all pixels of each
+    /// tile are computed in all steps. On a processor, the number of threads determines the height
+    /// of blocks.
     fn in_tiles(&self, work: &KernelWork) -> f64 {
-        /// Of a tile at least so much is stored.
+        /// Minimum fraction of a tile that is stored.
         const LEAST: f64 = 0.1;
         if work.steps == 1 || self.is_unified() {
             return 1.0;
@@ -152,45 +160,46 @@ impl Profile {
         1.0 / (stored[0] * stored[1])
     }
 
-    /// How many rows around each row of a tile there are for a filter that reads `reach` of them: few for small filters, as tiles
-    /// are as large as fits, and the more the fewer of its own fit.
+    /// Number of surrounding rows per row of a tile for a filter of reach `reach`: few for small
+    /// filters, as tiles are as large as possible, and growing as fewer of the tile's own rows fit.
     fn around(&self, reach: usize) -> f64 {
-        /// Tiles never are thinner than that.
+        /// Tiles are never thinner than this.
         const MOST: f64 = 4.0;
         (reach as f64 / self.tile_rows).powi(3).min(MOST)
     }
 
-    /// Seconds in which `bytes` get from the host to the device.
+    /// Seconds to upload `bytes` from the host to the device.
     pub fn upload(&self, bytes: usize, side: HostSide) -> f64 {
         self.upload.of(side).time(bytes)
     }
 
-    /// Seconds in which `bytes` get from the device to the host.
+    /// Seconds to download `bytes` from the device to the host.
     pub fn download(&self, bytes: usize, side: HostSide) -> f64 {
         self.download.of(side).time(bytes)
     }
 
-    /// Seconds in which all of the host's threads copy `bytes`.
+    /// Seconds for all of the host's threads to copy `bytes`.
     pub fn host_copy(&self, bytes: usize) -> f64 {
         bytes as f64 / self.host_copy.at(self.hardware.threads.max(1) as f64)
     }
 
-    /// Seconds in which a device copies `bytes` within its memory, beside the launch.
+    /// Seconds for a device to copy `bytes` within its memory, without the launch.
     pub fn device_copy(&self, bytes: usize) -> f64 {
         2.0 * bytes as f64 / self.memory.at(2.0 * bytes as f64)
     }
 
-    /// How long messages between ranks take: from device to device, or through hosts, of which the network is assumed.
+    /// The link between ranks: from device to device, or through hosts, with an assumed network.
     pub fn link(&self, direct: bool) -> Link {
         if direct { self.links.peers } else { self.links.network }
     }
 
-    /// How many times as long copies in both directions take when both run at once.
+    /// Slowdown of copies in both directions when both run concurrently.
     pub fn slowdown_of_both_ways(&self) -> f64 {
         self.both_ways
     }
 
-    /// Seconds that a launch takes longer if it is made in two parts more, beside the pixels computed: launches of the host and the device.
+    /// Additional seconds of a launch split by two more parts, without the pixels: launch overhead
+    /// of the host and the device.
     pub fn division(&self) -> f64 {
         2.0 * (self.launch.host + self.launch.device)
     }

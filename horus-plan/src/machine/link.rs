@@ -1,4 +1,4 @@
-//! How long messages between ranks take.
+//! Times of messages between ranks.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 pub struct Load {
     /// Number of messages.
     pub messages: usize,
-    /// Their bytes.
+    /// Their total bytes.
     pub bytes: usize,
 }
 
-/// How long a message takes.
+/// The speed of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Link {
     /// Seconds before the first byte.
@@ -28,17 +28,17 @@ impl Default for Link {
 }
 
 impl Link {
-    /// Seconds that one rank takes to send or receive `load`.
+    /// Seconds for one rank to send or receive `load`.
     pub fn time(self, load: Load) -> f64 {
         self.latency * load.messages as f64 + load.bytes as f64 / self.bandwidth
     }
 
-    /// Seconds of one round in which all of `ranks` tell each other a word: a tree up and down.
+    /// Seconds of one allreduce of a word among `ranks`: a tree up and down.
     pub fn round(self, ranks: usize) -> f64 {
         2.0 * self.latency * f64::from(ranks.max(1).next_power_of_two().trailing_zeros())
     }
 
-    /// The slower of both in each respect.
+    /// The slower of both in latency and in bandwidth.
     #[must_use]
     pub fn worse(self, other: Link) -> Link {
         Link { latency: self.latency.max(other.latency), bandwidth: self.bandwidth.min(other.bandwidth) }

@@ -8,35 +8,37 @@ use serde::{Deserialize, Serialize};
 use super::link::Link;
 use crate::ir::kernel::Family;
 
-/// What the machine of one rank does in a second.
+/// The speed of the machine of one rank.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Profile {
-    /// Version of what the numbers mean: [`Profile::VERSION`], or they are of no use.
+    /// Version of the format and its meaning: [`Profile::VERSION`], otherwise the profile is
+    /// ignored.
     pub version: u32,
     /// The machine.
     pub hardware: Hardware,
-    /// Where the numbers come from.
+    /// The origin of the numbers.
     pub origin: Origin,
     /// Copies from the host to the device.
     pub upload: Copies,
     /// Copies from the device to the host.
     pub download: Copies,
-    /// How many times as long copies in both directions take when both run at once.
+    /// Slowdown of copies in both directions when both run concurrently.
     pub both_ways: f64,
-    /// What a launch costs, whatever it does.
+    /// Fixed cost of a launch.
     pub launch: Launching,
-    /// Seconds that the host spends on a recorded operation beside its launches: to record it, to find its plan again, to let
-    /// go of it.
+    /// Host seconds per recorded operation besides its launches: to record it, to look up its plan,
+    /// to release it.
     pub recording: f64,
-    /// Bytes per second, read and written together, that a copy within the device's memory moves, by the bytes that it goes through.
+    /// Bytes per second, read and written together, of a copy within the device's memory, by its
+    /// total bytes.
     pub memory: Rates,
     /// Multiply-adds per second.
     pub arithmetic: ArithmeticRates,
-    /// Rows that filters may read around a pixel until a tile has as many rows around it as of its own.
+    /// Reach in rows at which a tile of a filter has as many surrounding rows as its own.
     pub tile_rows: f64,
-    /// How kernels use memory and arithmetic.
+    /// Efficiency of kernels in memory and arithmetic.
     pub families: BTreeMap<Family, Efficiency>,
-    /// Bytes per second that the host copies, by the number of threads.
+    /// Bytes per second copied by the host, by number of threads.
     pub host_copy: Rates,
     /// Files.
     pub files: Files,
@@ -44,12 +46,13 @@ pub struct Profile {
     pub links: Links,
 }
 
-/// What a profile is of, without the name of a host: what was measured of another, or by another driver, is of no use.
+/// Identifies the hardware of a profile, without a host name: measurements of other hardware or
+/// another driver do not apply.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Hardware {
-    /// The device, as it calls itself.
+    /// The device's name for itself.
     pub device: String,
-    /// Version of its driver; empty if it has none.
+    /// Version of its driver; empty if there is none.
     pub driver: String,
     /// Model of the host's processor.
     pub host: String,
@@ -57,26 +60,26 @@ pub struct Hardware {
     pub threads: usize,
 }
 
-/// Where a profile comes from.
+/// Origin of a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
     /// Measured on this machine.
     Measured,
-    /// Measured on a machine with this device, and part of Horus.
+    /// Measured on a machine with this device, and shipped with Horus.
     Shipped,
     /// Assumed.
     Default,
 }
 
-/// Which memory of the host a copy reads or writes.
+/// The kind of host memory that a copy reads or writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HostSide {
-    /// Page-locked: the device copies by itself.
+    /// Page-locked: the device copies directly.
     Pinned,
     /// Pageable: the host's threads copy through page-locked buffers.
     Staged,
-    /// Page-locked and mapped: kernels read and write it themselves.
+    /// Page-locked and mapped: kernels access it directly.
     Mapped,
 }
 
@@ -87,7 +90,7 @@ pub struct Copies {
     pub pinned: Line,
     /// From or to pageable memory.
     pub staged: Line,
-    /// By kernels that go through images pixel by pixel.
+    /// By kernels that access images pixel by pixel.
     pub mapped: Line,
     /// By kernels that work in tiles.
     pub tiled: Line,
@@ -98,20 +101,20 @@ pub struct Copies {
 pub struct Line {
     /// Seconds before the first byte (L).
     pub latency: f64,
-    /// Seconds that the host spends on it (o).
+    /// Host seconds per copy (o).
     pub overhead: f64,
-    /// Seconds between copies that follow each other (g).
+    /// Seconds between consecutive copies (g).
     pub gap: f64,
     /// Bytes per second (1 / G).
     pub bandwidth: f64,
 }
 
-/// What a launch costs, whatever it does.
+/// Fixed cost of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Launching {
-    /// Seconds of the host.
+    /// Host seconds.
     pub host: f64,
-    /// Seconds of the device between launches that depend on each other.
+    /// Device seconds between dependent launches.
     pub device: f64,
 }
 
@@ -122,23 +125,23 @@ pub struct ArithmeticRates {
     pub f32: f64,
     /// In `f64`.
     pub f64: f64,
-    /// Pixels of a launch that keep all of the device busy: one of fewer takes as long.
+    /// Minimum number of pixels that occupies the whole device: a smaller launch takes as long.
     pub fill: f64,
 }
 
-/// How kernels of a family use a machine.
+/// Efficiency of a family of kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Efficiency {
-    /// Share of the bandwidth of a copy; above 1 if they do better.
+    /// Fraction of a copy's bandwidth; above 1 if they exceed it.
     pub memory: f64,
-    /// Share of the multiply-adds.
+    /// Fraction of the peak multiply-adds.
     pub arithmetic: f64,
 }
 
 /// Bytes per second of files.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Files {
-    /// Read, from the system's cache.
+    /// Read from the system's cache.
     pub read: f64,
     /// Written.
     pub write: f64,
@@ -155,12 +158,12 @@ pub struct Links {
     pub network: Link,
 }
 
-/// Rates at some sizes, ascending; interpolated in between by the logarithm of the size.
+/// Rates at some sizes, ascending; interpolated by the logarithm of the size.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rates(pub Vec<(f64, f64)>);
 
 impl Rates {
-    /// The rate at `size`; outside the table, that of its nearest end.
+    /// The rate at `size`; outside the table, the rate at its nearest end.
     pub fn at(&self, size: f64) -> f64 {
         let after = self.0.iter().position(|(s, _)| *s >= size).unwrap_or(self.0.len());
         match (after.checked_sub(1).map(|i| self.0[i]), self.0.get(after)) {
@@ -176,12 +179,12 @@ impl Rates {
     }
 }
 
-/// Whether a number can be divided by.
+/// Returns `true` for a valid divisor.
 fn useful(rate: f64) -> bool {
     rate.is_finite() && rate > 0.0
 }
 
-/// Whether a number can be a time.
+/// Returns `true` for a valid time.
 fn time(seconds: f64) -> bool {
     seconds.is_finite() && seconds >= 0.0
 }
@@ -190,19 +193,20 @@ impl Profile {
     /// The version that this Horus writes and reads.
     pub const VERSION: u32 = 4;
 
-    /// Bytes per second between a host and a device that computes on the host's memory: nothing is copied.
+    /// Bytes per second between a host and a device that computes on the host's memory: no copies
+    /// are made.
     pub(super) const NO_COPY: f64 = 1e18;
 
-    /// Whether the device computes on the host's memory: nothing is copied between them.
+    /// Returns `true` if the device computes on the host's memory: no copies are made.
     pub fn is_unified(&self) -> bool {
         self.upload.pinned.bandwidth >= Profile::NO_COPY
     }
 
-    /// The same device as one of several that copy at the same time. Each has a link of its own to the host; copies from and to pageable
-    /// memory go through the host's processors and memory, which they share.
+    /// The device as one of several that copy concurrently. Each has its own link to the host;
+    /// copies of pageable memory share the host's processors and memory.
     #[must_use]
     pub fn beside(mut self, devices: usize) -> Profile {
-        /// A copy that no cache holds.
+        /// A copy larger than any cache.
         const LARGE: f64 = 256e6;
         if !self.is_unified() {
             let share = self.host_copy.at(LARGE) / devices.max(1) as f64;
@@ -213,13 +217,13 @@ impl Profile {
         self
     }
 
-    /// How kernels of `family` use the machine.
+    /// Efficiency of kernels of `family`.
     pub fn efficiency(&self, family: Family) -> Efficiency {
         const ALL: Efficiency = Efficiency { memory: 1.0, arithmetic: 1.0 };
         self.families.get(&family).copied().unwrap_or(ALL)
     }
 
-    /// The first thing about the profile that cannot be, if any: it was made by something else, or damaged.
+    /// The first invalid number of the profile, if any: the profile is foreign or damaged.
     pub fn fault(&self) -> Option<&'static str> {
         let Profile { upload, download, launch, arithmetic, files, links, .. } = self;
         let lines = [upload, download].into_iter().flat_map(|c| [c.pinned, c.staged, c.mapped, c.tiled]);

@@ -1,4 +1,4 @@
-//! The machines of all ranks, which every rank knows alike: what plans are made with.
+//! The machines of all ranks, the same set on each rank: the input of planning.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -8,41 +8,41 @@ use super::profile::Profile;
 /// The machines that the ranks of a session run on. The same on every rank.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Machine {
-    /// Profiles that differ, at least one.
+    /// Distinct profiles, at least one.
     profiles: Vec<Profile>,
-    /// Of each rank, which; of ranks beyond, as if they began anew.
+    /// Index of each rank's profile; further ranks repeat the list.
     of: Vec<usize>,
-    /// Of each rank, its host.
+    /// Host of each rank.
     hosts: Vec<usize>,
-    /// Of all of it.
+    /// Digest of the other fields.
     digest: u64,
 }
 
 impl Machine {
     fn new(profiles: Vec<Profile>, of: Vec<usize>, hosts: Vec<usize>) -> Machine {
         let mut digest = DefaultHasher::new();
-        // Numbers have no hash but their text has.
+        // Numbers have no hash, but their text has.
         serde_json::to_string(&profiles).unwrap_or_default().hash(&mut digest);
         (&of, &hosts).hash(&mut digest);
         Machine { profiles, of, hosts, digest: digest.finish() }
     }
 
-    /// Ranks that are all on a machine like this, each on a host of its own.
+    /// Ranks on equal machines, each on its own host.
     pub fn alike(profile: Profile) -> Machine {
         Machine::new(vec![profile], vec![0], vec![0])
     }
 
-    /// A number that differs where the machines do: ranks compare it.
+    /// A digest of the machines, by which ranks compare them.
     pub fn digest(&self) -> u64 {
         self.digest
     }
 
-    /// What is assumed where nothing is known: see [`Profile::of_default`].
+    /// The assumed machine, if nothing is known: see [`Profile::of_default`].
     pub fn of_default(unified: bool) -> Machine {
         Machine::alike(Profile::of_default(unified))
     }
 
-    /// A profile and the number of a host for each rank, of which there is at least one.
+    /// A profile and a host number per rank, at least one.
     pub fn of_ranks(ranks: Vec<(Profile, usize)>) -> Machine {
         let mut profiles: Vec<Profile> = Vec::new();
         let (mut of, mut hosts) = (Vec::new(), Vec::new());
@@ -60,30 +60,30 @@ impl Machine {
         Machine::new(profiles, of, hosts)
     }
 
-    /// The profiles that differ.
+    /// The distinct profiles.
     pub fn profiles(&self) -> &[Profile] {
         &self.profiles
     }
 
-    /// The profile of rank `rank`. Ranks that the session does not have are like those that it has, in turn.
+    /// The profile of rank `rank`. Ranks beyond those of the session repeat them in turn.
     pub fn of(&self, rank: usize) -> &Profile {
         &self.profiles[self.of[rank % self.of.len()]]
     }
 
-    /// The most that something costs on any of the machines.
+    /// The highest cost on any of the machines.
     pub fn slowest(&self, cost: impl Fn(&Profile) -> f64) -> f64 {
         self.profiles.iter().map(cost).fold(0.0, f64::max)
     }
 
-    /// How long messages take where most of them go: see [`Profile::link`].
+    /// The slowest link for messages: see [`Profile::link`].
     pub fn link(&self, direct: bool) -> Link {
         let mut links = self.profiles.iter().map(|p| p.link(direct));
         let first = links.next().unwrap_or_default();
         links.fold(first, Link::worse)
     }
 
-    /// How long messages take between two ranks: from device to device (`direct`) within a host, through its memory, or over the
-    /// network.
+    /// The link between two ranks: from device to device (`direct`) within a host, through its
+    /// memory, or over the network.
     pub fn link_between(&self, a: usize, b: usize, direct: bool) -> Link {
         let link = |p: &Profile| match (self.host(a) == self.host(b), direct) {
             (true, true) => p.links.peers,
@@ -93,13 +93,13 @@ impl Machine {
         link(self.of(a)).worse(link(self.of(b)))
     }
 
-    /// The host of rank `rank`. Ranks that the session does not have fill as many hosts more.
+    /// The host of rank `rank`. Ranks beyond those of the session occupy further hosts.
     pub fn host(&self, rank: usize) -> usize {
         let hosts = 1 + self.hosts.iter().max().copied().unwrap_or(0);
         rank / self.hosts.len() * hosts + self.hosts[rank % self.hosts.len()]
     }
 
-    /// The same machines with `ranks` ranks, so many of which are on each host.
+    /// The same machines with `ranks` ranks, `on_each_host` of them on each host.
     #[must_use]
     pub fn packed(&self, ranks: usize, on_each_host: usize) -> Machine {
         let of = (0..ranks.max(1)).map(|rank| self.of[rank % self.of.len()]).collect();

@@ -1,4 +1,4 @@
-//! Profiles that come with Horus: assumptions where nothing is known, and devices that were measured.
+//! Shipped profiles: defaults for unknown hardware, and measured devices.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +16,8 @@ const fn family(memory: f64, arithmetic: f64) -> Efficiency {
     Efficiency { memory, arithmetic }
 }
 
-/// Fitted to kernels of one H200 at 4096x4096 (`benches/results/2026-11-21-h200.md`; the test of this module repeats the comparison).
-/// Rank filters, histograms and transpositions are estimates.
+/// Fitted to kernels of one H200 at 4096x4096 (`benches/results/2026-11-21-h200.md`; the test of
+/// this module repeats the comparison). Rank filters, histograms and transpositions are estimates.
 const GPU: [(Family, Efficiency); 10] = [
     (Family::Pixel, family(1.25, 0.5)),
     (Family::CorrelateSmall, family(1.0, 0.7)),
@@ -31,7 +31,8 @@ const GPU: [(Family, Efficiency); 10] = [
     (Family::Transpose, family(0.8, 1.0)),
 ];
 
-/// Fitted to kernels on 2 cores of a Xeon with AVX-512 (`benches/results/2026-11-21-cpu.md`); the same are estimates.
+/// Fitted to kernels on 2 cores of a Xeon with AVX-512 (`benches/results/2026-11-21-cpu.md`); the
+/// same are estimates.
 const CPU: [(Family, Efficiency); 10] = [
     (Family::Pixel, family(1.35, 0.25)),
     (Family::CorrelateSmall, family(1.2, 0.95)),
@@ -50,17 +51,18 @@ const fn line(latency: f64, bandwidth: f64) -> Line {
 }
 
 impl Profile {
-    /// What is assumed of a machine of which nothing is known: of a device with memory of its own, or of one that computes on the
-    /// host's memory (`unified`). Links and the bus are those of a good machine of 2020 and later.
+    /// The assumed profile of unknown hardware: of a device with its own memory, or of one that
+    /// computes on the host's memory (`unified`). Links and the bus are those of a good machine of
+    /// 2020 and later.
     pub fn of_default(unified: bool) -> Profile {
         if unified { Profile::of_cores(4) } else { gpu() }
     }
 
-    /// What is assumed of so many threads of a processor.
+    /// The assumed profile of a processor with `threads` threads.
     pub fn of_cores(threads: usize) -> Profile {
         let threads = threads.max(1);
         let most = threads.min(8) as f64;
-        // Nothing is copied between a host and itself.
+        // No copies are made between a host and itself.
         let here = line(0.0, Profile::NO_COPY);
         let here = Copies { pinned: here, staged: here, mapped: here, tiled: here };
         Profile {
@@ -76,7 +78,7 @@ impl Profile {
         }
     }
 
-    /// The profile that comes with Horus for a device of this name.
+    /// The shipped profile of a device of this name.
     pub fn shipped(device: &str) -> Option<Profile> {
         match device {
             name if name.contains("H200") => Some(h200()),
@@ -86,7 +88,7 @@ impl Profile {
     }
 }
 
-/// A GPU of which nothing is known.
+/// An unknown GPU.
 fn gpu() -> Profile {
     let bus = line(0.0, 20.0 * GB);
     let bus = Copies { pinned: bus, staged: bus, mapped: bus, tiled: bus };
@@ -97,7 +99,7 @@ fn gpu() -> Profile {
         upload: bus,
         download: bus,
         both_ways: 1.0,
-        // Two launches more take 50 us: those of one host, some 30 us, and a margin.
+        // Two further launches take 50 us: about 30 us on one host, and a margin.
         launch: Launching { host: 20e-6, device: 5e-6 },
         recording: 2e-6,
         memory: Rates(vec![(128.0 * MIB, 1.5 * TB)]),
@@ -107,7 +109,8 @@ fn gpu() -> Profile {
         host_copy: Rates(vec![(1.0, 20.0 * GB)]),
         files: Files { read: 2.0 * GB, write: 1.0 * GB },
         links: Links {
-            // 1.4 MB to one neighbour take 17 microseconds between two H200s by NVLink (horus-fabric-bench).
+            // 1.4 MB to one neighbour take 17 microseconds between two H200s by NVLink
+            // (horus-fabric-bench).
             peers: Link { latency: 10e-6, bandwidth: 150.0 * GB },
             host: Link::default(),
             network: Link::default(),
@@ -130,7 +133,7 @@ fn h200() -> Profile {
         download: copies,
         both_ways: 1.15,
         launch: Launching { host: 5e-6, device: 2.5e-6 },
-        // Without the launch: 64 MiB are copied in 45 us, of which 5.5 are around an empty kernel too.
+        // Without the launch: 64 MiB are copied in 45 us, of which an empty kernel takes 5.5.
         memory: Rates(vec![(8.0 * MIB, 3.2 * TB), (128.0 * MIB, 3.4 * TB), (4096.0 * MIB, 4.2 * TB)]),
         arithmetic: ArithmeticRates { f32: 30.5 * TB, f64: 15.0 * TB, fill: 0.0 },
         host_copy: Rates(vec![(1.0, 6.0 * GB), (16.0, 45.0 * GB)]),

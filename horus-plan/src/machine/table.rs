@@ -1,4 +1,4 @@
-//! A profile as a table for people.
+//! A profile as a readable table.
 
 use std::fmt;
 
@@ -28,7 +28,7 @@ fn copies(f: &mut fmt::Formatter<'_>, direction: &str, copies: &Copies) -> fmt::
     Ok(())
 }
 
-/// Rates by what they depend on.
+/// Rates with their sizes.
 fn rates<'a>(of: &'a [(f64, f64)], size: impl Fn(f64) -> String + 'a) -> String {
     of.iter().map(|(s, rate)| format!("{} {}", size(*s), giga(*rate))).collect::<Vec<_>>().join(", ")
 }

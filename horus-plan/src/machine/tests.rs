@@ -1,4 +1,4 @@
-//! Predictions beside what was measured (`benches/results`), and what a profile must keep.
+//! Predictions against measurements (`benches/results`), and invariants of profiles.
 
 use super::*;
 use crate::filters;
@@ -77,7 +77,7 @@ fn pixel_chain() -> MapKernel {
     MapKernel { inputs: 3, leaves, code, result: Some(Val::Instr(3)), ..MapKernel::default() }
 }
 
-/// Pairs of filters, `|a / b|` scaled, the largest kept: an orientation of a detector.
+/// Pairs of filters, `|a / b|` scaled, reduced by the maximum: one orientation of a detector.
 fn orientation(leaves: Vec<Leaf>, stages: Vec<Stage>) -> MapKernel {
     let constant = |v| Val::Const(Scalar::F32(v));
     let (mut code, mut best): (Vec<Instr>, Val) = (Vec::new(), constant(0.0));
@@ -111,8 +111,8 @@ fn conv2d() -> MapKernel {
     orientation(sizes.map(|n| correlate(n, n, Source::Input(0))).collect(), Vec::new())
 }
 
-/// One orientation of ConvUV that is oblique, about as it is fused: along the line for each scale, then across it for each scale
-/// and order, the second of which takes the contrast and the largest so far in.
+/// One oblique orientation of ConvUV, roughly as fused: along the line for each scale, then across
+/// it for each scale and order, the second of which takes the contrast and the running maximum.
 fn convuv(theta: f64) -> Vec<Kernel> {
     let correlated = |filter| LeafOp::Correlate(Source::Input(0), filter, Border::Reflect101);
     let mut kernels: Vec<Kernel> = Vec::new();
@@ -134,7 +134,7 @@ fn convuv(theta: f64) -> Vec<Kernel> {
     kernels
 }
 
-/// The ten orientations of ConvUV of which none is along an axis.
+/// The ten orientations of ConvUV that are not along an axis.
 fn oblique() -> Vec<Kernel> {
     (0..12).map(|i| 15.0 * f64::from(i)).filter(|theta| theta % 90.0 != 0.0).flat_map(convuv).collect()
 }
@@ -148,7 +148,7 @@ fn turned_back() -> MapKernel {
     MapKernel { inputs: 3, leaves, code, result: Some(Val::Instr(1)), ..MapKernel::default() }
 }
 
-/// Predicted seconds of kernels one after the other, each of which reads as many images as it has inputs.
+/// Predicted seconds of kernels in sequence, each reading as many images as it has inputs.
 fn predicted(profile: &Profile, kernels: &[Kernel]) -> f64 {
     kernels.iter().map(|k| profile.launch(&work_of(k)).seconds).sum()
 }
@@ -164,7 +164,7 @@ fn work_of(kernel: &Kernel) -> crate::ir::kernel::KernelWork {
     kernel.work(&inputs, output, Window::whole(output.0.height))
 }
 
-/// Kernels that run one after the other, and what was measured of them on an H200 and on two cores: milliseconds.
+/// Kernels in sequence, and their measured milliseconds on an H200 and on two cores.
 type Row = (&'static str, Vec<Kernel>, Option<f64>, Option<f64>);
 
 fn rows() -> Vec<Row> {
@@ -184,7 +184,7 @@ fn rows() -> Vec<Row> {
         ("sum", vec![Kernel::RowReduce(RowReduce::Sum), Kernel::Fold(Fold::Sum)], Some(0.0257), Some(1.21)),
         ("ConvRot, one orientation", map(convrot()), Some(0.7014), None),
         ("ConvRot, two turned back", map(turned_back()), Some(0.1291), None),
-        // Of 42.2 ms two orientations, which are separable, take 1.4.
+        // Of 42.2 ms, two separable orientations take 1.4.
         ("ConvUV, ten orientations", oblique(), Some(40.8), None),
         ("Conv2D, one orientation", map(conv2d()), Some(13.55), None),
         ("correlate 3 of a product", map(over_product(dense(3))), Some(0.0624), None),
@@ -196,7 +196,7 @@ fn rows() -> Vec<Row> {
     ]
 }
 
-/// Prints predicted beside measured milliseconds; fails where the errors are larger than they were.
+/// Prints predicted beside measured milliseconds; fails if the errors exceed the bounds.
 fn compare(name: &str, table: Vec<(&'static str, f64, f64)>, median: f64, worst: f64) {
     let mut errors = Vec::new();
     println!("{name:28} predicted  measured  error");
@@ -259,9 +259,9 @@ fn what_goes_over_the_bus_takes_its_time_there() {
     let (reads, writes, both) = (over(&chain, bytes, 0.0), over(&chain, 0.0, bytes), over(&chain, bytes, bytes));
     assert_eq!([reads, writes, both].map(|c| c.bound), [Bound::Bus; 3]);
     assert!((reads.seconds / (bytes / up) - 1.0).abs() < 0.05 && (writes.seconds / (bytes / down) - 1.0).abs() < 0.05);
-    // Both ways take as long as the longer, and somewhat more as they meet.
+    // Both ways take as long as the slower one, and somewhat more as they interfere.
     assert!(both.seconds > 1.1 * reads.seconds && both.seconds < 1.25 * reads.seconds);
-    // Rows around the tiles of a large filter come over the bus more than once.
+    // Rows around the tiles of a large filter cross the bus more than once.
     assert!(over(&large, bytes, 0.0).seconds > 2.0 * bytes / up);
 }
 
@@ -348,7 +348,7 @@ fn profiles_that_cannot_be_are_refused() {
     assert_eq!(serde_json::from_str::<Profile>(&text).ok(), Profile::shipped("H100"));
 }
 
-/// Seconds for each step of an anisotropic diffusion on an H200, so many in a launch.
+/// Seconds per step of an anisotropic diffusion on an H200, with `steps` steps per launch.
 fn seconds_per_step(size: usize, steps: usize) -> f64 {
     let pixels = size * size;
     let work = KernelWork {
@@ -370,7 +370,7 @@ fn steps_in_tiles_that_leave_multiprocessors_idle_take_longer() {
     for steps in 2..16 {
         assert!(seconds_per_step(1024, steps) > seconds_per_step(1024, 1), "{steps} steps");
     }
-    // Where there are many tiles, what is computed twice is all that counts: measured 1.33.
+    // With many tiles, only redundant computation counts: measured 1.33.
     let times = seconds_per_step(4096, 8) / seconds_per_step(4096, 1);
     assert!((1.1..1.6).contains(&times), "{times}");
 }

@@ -8,7 +8,7 @@ use horus_base::shape::{Border, Shape};
 const FAR: i64 = 1 << 30;
 
 /// Reading of whole planes, each pixel from its own place: level `z` and channel `c` of the result are level
-/// `step * z + offset` of the input, brought into its depth by an edge mode, and its channel `c` or a fixed one.
+/// `step * z + offset` of the input, brought into its depth by a border mode, and its channel `c` or a fixed one.
 ///
 /// Steps of 1 shift along the depth, of -1 mirror it, of 0 repeat a level.
 ///
@@ -79,7 +79,7 @@ impl PlaneMap {
         }
     }
 
-    /// The plane of the input that plane `plane` of the result reads; `None` where the constant of the edge mode is read.
+    /// The plane of the input that plane `plane` of the result reads; `None` where the constant of the border mode is read.
     pub fn at(&self, plane: usize) -> Option<usize> {
         let (z, c) = (plane / self.channels, plane % self.channels);
         let level = z.cast_signed() * self.step as isize + self.offset as isize;

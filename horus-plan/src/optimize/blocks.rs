@@ -1,18 +1,19 @@
-//! Temporal blocking: steps of a loop that are one expression per pixel over their own result become launches of several steps,
-//! whose results on the way stay in a cache.
+//! Temporal blocking: steps of a loop that are one expression per pixel over their own result
+//! become launches of several steps, whose intermediate results stay in a cache.
 //!
-//! What is saved is a passage through memory for each step, and on several ranks an exchange of borders; what it costs is to compute
-//! rows twice, around what each rank and each tile of a device computes. How many steps there are in a launch is the cheapest
-//! prediction, one included.
+//! This saves a round trip to memory per step, and on several ranks an exchange of halos; it costs
+//! redundant rows around the part of each rank and each tile of a device. The number of steps per
+//! launch is the one predicted to be cheapest, possibly one.
 //!
-//! Where a step is one expression over its own result, `optimize/blocks.rs` puts steps that follow each other
-//! together (`Kernel::Repeat`): each result on the way is an image of its own with its own border, and none is
-//! stored whole. The launch reads the state as far as all steps reach, and what stays one step less, so ranks
-//! exchange borders once for all of them. On a CPU a block of rows goes through the steps as a wave, over windows
-//! of a few rows in the cache, by the executor of single steps (`cpu/steps.rs`). On a GPU a thread keeps a column
-//! of a tile in registers, shared memory has what its neighbours read, and the rim of a tile is computed by its
-//! neighbours as well (`codegen/steps.rs`, `kernels/steps.cuh`). How many steps is the cheapest prediction: memory
-//! and messages saved against pixels computed twice. `HORUS_STEPS` forces it.
+//! Where a step is one expression over its own result, `optimize/blocks.rs` combines consecutive
+//! steps (`Kernel::Repeat`): each intermediate result is an image of its own with its own border,
+//! and none is stored whole. The launch reads the state to the reach of all steps, and constant
+//! inputs to that of one step less, so ranks exchange halos once for all of them. On a CPU a block
+//! of rows goes through the steps as a wave, over windows of a few rows in the cache, by the
+//! executor of single steps (`cpu/steps.rs`). On a GPU a thread keeps a column of a tile in
+//! registers, shared memory holds the pixels that its neighbours read, and neighbouring tiles
+//! compute the rim redundantly (`codegen/steps.rs`, `kernels/steps.cuh`). The prediction weighs
+//! memory and messages saved against pixels computed twice. `HORUS_STEPS` forces it.
 
 use super::Aim;
 use crate::ir::graph::{Graph, NodeId};
@@ -21,10 +22,11 @@ use crate::machine::Load;
 use horus_base::settings::Steps;
 use horus_base::shape::Window;
 
-/// Strips are at least so many times as tall as the rows around them that a launch reads: thinner ones compute most rows twice.
+/// Minimum height of a strip, as a multiple of the surrounding rows that a launch reads: thinner
+/// ones compute most rows twice.
 const TALL: usize = 4;
 
-/// Puts steps that follow each other together. What they were stays in the graph, dead.
+/// Combines consecutive steps. The replaced nodes stay in the graph, dead.
 pub fn block(mut graph: Graph<Kernel>, aim: &Aim<'_>) -> Graph<Kernel> {
     if aim.steps == Steps::Most(1) {
         return graph;
@@ -46,21 +48,21 @@ pub fn block(mut graph: Graph<Kernel>, aim: &Aim<'_>) -> Graph<Kernel> {
     graph
 }
 
-/// Steps that follow each other.
+/// Consecutive steps.
 struct Chain<'a> {
     nodes: Vec<NodeId>,
-    /// Each of them, and what the first reads.
+    /// The expression of each step, and the inputs of the first.
     body: &'a MapKernel,
     inputs: &'a [NodeId],
-    /// Which input of each is what the one before made.
+    /// The input of each step that is the previous step's result.
     state: usize,
 }
 
-/// What chains follow from.
+/// Facts from which chains are found.
 struct Chains {
     readers: Vec<Vec<NodeId>>,
     wanted: Vec<bool>,
-    /// Expressions, in an order in which equal ones are alike.
+    /// Expressions in a canonical order, so that equal ones compare equal.
     ordered: Vec<Option<(MapKernel, Vec<NodeId>)>>,
 }
 
@@ -75,7 +77,7 @@ impl Chains {
         Chains { readers: graph.consumers(), wanted, ordered: ordered.collect() }
     }
 
-    /// The longest chain of steps from a node on, if there are two.
+    /// The longest chain of steps from a node on, if there are at least two.
     fn from(&self, graph: &Graph<Kernel>, first: NodeId) -> Option<Chain<'_>> {
         let (body, inputs) = self.ordered[first.0].as_ref()?;
         let (_, of_second) = self.ordered[self.next(first)?.0].as_ref()?;
@@ -100,7 +102,7 @@ impl Chains {
         (nodes.len() > 1).then_some(Chain { nodes, body, inputs, state })
     }
 
-    /// The only reader of a node, if nobody wants it otherwise.
+    /// The only reader of a node that has no other use.
     fn next(&self, node: NodeId) -> Option<NodeId> {
         match self.readers[node.0][..] {
             [reader] if !self.wanted[node.0] => Some(reader),
@@ -109,13 +111,14 @@ impl Chains {
     }
 }
 
-/// The same expression with leaves, instructions and inputs in the order in which the result needs them: fusion numbers what one step
-/// shares with the others as it meets it.
+/// The same expression with leaves, instructions and inputs in the order in which the result needs
+/// them: fusion numbers values shared between steps in the order in which it meets them.
 pub(super) fn ordered(m: &MapKernel, inputs: &[NodeId]) -> (MapKernel, Vec<NodeId>) {
     let mut leaves: Vec<Option<usize>> = vec![None; m.leaves.len()];
     let mut code: Vec<Option<usize>> = vec![None; m.code.len()];
     let (mut out, mut read) = (MapKernel::default(), Vec::new());
-    // An explicit stack: long expressions are legal. An instruction comes twice, before its operands and after them.
+    // An explicit stack: long expressions are legal. An instruction is visited twice, before its
+    // operands and after them.
     let mut stack: Vec<(Val, bool)> = m.result.into_iter().map(|v| (v, false)).collect();
     while let Some((value, operands_are_there)) = stack.pop() {
         match value {
@@ -156,14 +159,14 @@ fn renamed(value: Val, leaves: &[Option<usize>], code: &[Option<usize>]) -> Val 
     }
 }
 
-/// So many steps in one launch, if they can be put together.
+/// `steps` steps in one launch, if they can be combined.
 fn repeat(body: &MapKernel, state: usize, steps: usize) -> Option<Repeat> {
     let repeat = Repeat { body: body.clone(), state, steps };
     repeat.fault().is_none().then_some(repeat)
 }
 
 impl Chain<'_> {
-    /// The steps of each launch, where one has as many as `steps` and as can be put together.
+    /// The number of steps of each launch, for at most `steps` per launch.
     fn sizes(&self, steps: usize) -> Vec<usize> {
         let all = self.nodes.len();
         let can = |n: &usize| *n == 1 || repeat(self.body, self.state, *n).is_some();
@@ -171,11 +174,11 @@ impl Chain<'_> {
         (0..all).step_by(most).map(|at| most.min(all - at)).collect()
     }
 
-    /// How many steps there are in a launch, as predicted to be fastest.
+    /// The number of steps per launch predicted to be fastest.
     fn cheapest(&self, graph: &Graph<Kernel>, aim: &Aim<'_>) -> usize {
         let node = graph.node(self.nodes[0]);
         let inputs: Vec<Extent> = self.inputs.iter().map(|i| (graph.node(*i).shape, graph.node(*i).dtype)).collect();
-        // A strip in the middle: there are rows around it on both sides.
+        // A strip in the middle, with surrounding rows on both sides.
         let height = node.shape.height;
         let strip = height.div_ceil(aim.ranks.max(1));
         let above = (height - strip) / 2;
@@ -205,7 +208,7 @@ impl Chain<'_> {
         best.0
     }
 
-    /// Makes launches of so many steps.
+    /// Creates launches of `steps` steps.
     fn join(&self, graph: &mut Graph<Kernel>, steps: usize) {
         let (mut done, mut before) = (0, self.inputs[self.state]);
         for steps in self.sizes(steps) {

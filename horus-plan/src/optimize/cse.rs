@@ -1,4 +1,4 @@
-//! Common-subexpression elimination: nodes that compute the same thing from the same inputs become one.
+//! Common-subexpression elimination: merges nodes that compute the same from the same inputs.
 
 use std::collections::HashMap;
 

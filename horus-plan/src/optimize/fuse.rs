@@ -1,17 +1,20 @@
 //! Fusion: kernels that feed each other pixel by pixel become one kernel.
 //!
-//! A *region* grows backwards from a node whose value must be stored. It takes in a producer when all readers of the
-//! producer are inside and read it pixel by pixel (the producer becomes part of the expression), or when the producer
-//! is a row pass that only column passes inside read (it becomes a stage, never stored whole).
+//! A *region* grows backwards from a node whose value must be stored. It takes in a producer when
+//! all readers of the producer are inside and read it pixel by pixel (the producer becomes part of
+//! the expression), or when the producer is a row pass that only column passes inside read (it
+//! becomes a stage, never stored whole).
 //!
 //! Growth is refused where it would cost more than it saves:
-//! - a region holds filters of one kind, and 2-D filters of one geometry, so that a device can evaluate them as a bank;
-//! - taking in a producer must not leave *more* values to be stored than before: if its own producers cannot follow, it
-//!   stays outside (cutting a chain of maxima between two filter sizes costs one image, cutting inside costs three);
+//! - a region holds filters of one kind, and 2-D filters of one geometry, so that a device can
+//!   evaluate them as a bank;
+//! - taking in a producer must not leave *more* values to be stored than before: if its own
+//!   producers cannot follow, it stays outside (cutting a chain of maxima between two filter sizes
+//!   costs one image, cutting inside costs three);
 //! - the number of computed images read stays small, so that they need not all be alive at once.
 //!
-//! A few pixel operations on rows, columns and pixels that are repeated cost less than reading their result: each reader
-//! computes them for itself.
+//! A few pixel operations on rows, columns and pixels that repeat cost less than reading their
+//! result: each reader recomputes them.
 
 mod build;
 mod region;
@@ -21,12 +24,12 @@ use crate::ir::kernel::{Kernel, Leaf, LeafOp, MapKernel, Source, Stage};
 use region::Region;
 pub(super) use region::{MAX_FILTERS, MAX_MEMBERS, MAX_PLANES, MAX_STAGES, SMALL_FILTER};
 
-/// Most images that one kernel reads.
+/// Maximum number of images that one kernel reads.
 pub(super) const MAX_INPUTS: usize = 12;
-/// Most operations that each reader computes for itself.
+/// Maximum number of operations that each reader recomputes.
 const MAX_REPEATED: usize = 8;
 
-/// Fuses what can be fused. Absorbed nodes stay in the graph, dead.
+/// Fuses kernels where possible. Absorbed nodes stay in the graph, dead.
 pub fn fuse(graph: Graph<Kernel>) -> Graph<Kernel> {
     let facts = Facts::of(&graph);
     let mut absorbed = vec![false; graph.nodes.len()];
@@ -34,7 +37,7 @@ pub fn fuse(graph: Graph<Kernel>) -> Graph<Kernel> {
     let mut region = Region::new(&graph, &facts);
     for id in (0..graph.nodes.len()).rev().map(NodeId) {
         if facts.repeated[id.0] {
-            // Until somebody reads it all the same.
+            // Unless another node still reads it.
             let reads = |r: &NodeId| !absorbed[r.0] && out.node(*r).inputs.contains(&id);
             absorbed[id.0] = !facts.wanted[id.0] && !facts.readers[id.0].iter().any(reads);
         }
@@ -51,21 +54,21 @@ pub fn fuse(graph: Graph<Kernel>) -> Graph<Kernel> {
     out
 }
 
-/// What does not depend on the region.
+/// Facts that do not depend on the region.
 struct Facts {
     /// The distinct readers of each node.
     readers: Vec<Vec<NodeId>>,
-    /// Whether the node's value must exist as such.
+    /// The node's value must be stored.
     wanted: Vec<bool>,
-    /// Whether all readers read the node pixel by pixel.
+    /// All readers read the node pixel by pixel.
     read_by_pixel: Vec<bool>,
-    /// Whether the node is nothing but a row pass.
+    /// The node is only a row pass.
     row_pass: Vec<bool>,
-    /// Whether the node is a row pass that column passes alone read.
+    /// The node is a row pass that only column passes read.
     stage: Vec<bool>,
-    /// Whether the node is a constant.
+    /// The node is a constant.
     fill: Vec<bool>,
-    /// Whether the node is a few pixel operations on what is repeated, so that each reader computes it for itself.
+    /// The node is a few pixel operations on repeated pixels, which each reader recomputes.
     repeated: Vec<bool>,
 }
 
@@ -102,7 +105,7 @@ fn map(node: &Node<Kernel>) -> Option<&MapKernel> {
     }
 }
 
-/// The row filter of a kernel that is nothing but a row pass.
+/// The row filter of a kernel that is only a row pass.
 fn row_pass(node: &Node<Kernel>) -> Option<Stage> {
     let m = map(node)?;
     match (m.leaves.as_slice(), m.code.is_empty()) {
@@ -117,12 +120,13 @@ fn is_column_pass(leaf: &Leaf) -> bool {
     matches!(&leaf.op, LeafOp::Correlate(Source::Input(_), f, _) if f.is_column())
 }
 
-/// For each node, whether it is at most [`MAX_REPEATED`] pixel operations on rows, columns and pixels that are repeated.
+/// Marks nodes of at most [`MAX_REPEATED`] pixel operations on rows, columns and pixels that
+/// repeat.
 fn repeated(graph: &Graph<Kernel>) -> Vec<bool> {
     let mut operations: Vec<Option<usize>> = Vec::with_capacity(graph.nodes.len());
     for node in &graph.nodes {
         let input = |leaf: &Leaf| match leaf.op {
-            // Constants are part of whoever reads them anyway.
+            // Constants are part of their readers anyway.
             LeafOp::Load(i) if is_fill(graph.node(node.inputs[i])) => Some(0),
             LeafOp::Load(i) => operations[node.inputs[i].0],
             _ if leaf.repeats() => Some(0),
@@ -139,7 +143,7 @@ fn is_fill(node: &Node<Kernel>) -> bool {
     matches!(map(node), Some(m) if m.inputs == 0)
 }
 
-/// The nodes of a short list, each once.
+/// The distinct nodes of a short list.
 pub(super) fn distinct(inputs: &[NodeId]) -> impl Iterator<Item = NodeId> {
     inputs.iter().enumerate().filter(|(i, p)| !inputs[..*i].contains(p)).map(|(_, p)| *p)
 }

@@ -4,7 +4,8 @@ use crate::ir::graph::{Graph, Node, Op, Operand};
 use crate::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Stage, Val};
 use horus_base::dtype::DType;
 
-/// Lowers every node; the graph keeps its shape. Kernels compute with what memory holds: masks are `u8`.
+/// Lowers every node; the graph keeps its shape. Kernels compute with the types in memory: masks
+/// are `u8`.
 pub fn lower(graph: Graph<Op>) -> Graph<Kernel> {
     let kernels: Vec<Kernel> = graph.nodes.iter().map(|n| kernel(&graph, n)).collect();
     let nodes = graph.nodes.into_iter().zip(kernels).map(|(n, op)| Node {
@@ -34,7 +35,7 @@ fn kernel(graph: &Graph<Op>, node: &Node<Op>) -> Kernel {
                 Operand::Input(i) => Val::Leaf(*i),
                 Operand::Const(c) => Val::Const(*c),
             });
-            // The last operand has the operand type of every operation: a mask only ever comes first.
+            // The last operand has the operation's operand type: only the first can be a mask.
             let operand = match operands.last() {
                 Some(Operand::Input(i)) => input(*i),
                 Some(Operand::Const(c)) => c.dtype(),

@@ -1,22 +1,25 @@
-//! Graph passes: what turns a recorded program into kernels.
+//! Graph passes: they turn a recorded program into kernels.
 //!
-//! [`PASSES`] is the list: named passes, each a function from graph to graph, in the order in which they run. After each, the
-//! graph can be dumped, and is checked ([`check`]): a pass that breaks what must hold is named.
+//! [`PASSES`] is the list: named passes, each a function from graph to graph, in the order in which
+//! they run. After each, the graph can be dumped, and is checked ([`check`]): a pass that breaks an
+//! invariant is named.
 //!
-//! `optimize::PASSES` is the whole list, lowering included; after each pass `optimize/check.rs` holds that inputs
-//! come first, results are kept, and shapes and types fit. Separable filters are split into row and column passes;
-//! common subexpressions merge (by bits of parameters), so the row pass of `gauss_xy` is shared by derivative
-//! orders; dead code goes. Then every operation is lowered to a kernel, and *fusion* merges kernels.
+//! `optimize::PASSES` is the whole list, lowering included; after each pass `optimize/check.rs`
+//! checks that inputs come first, results are kept, and shapes and types match. Separable filters
+//! are split into row and column passes; common subexpressions merge (by bits of parameters), so
+//! the row pass of `gauss_xy` is shared by derivative orders; dead code goes. Then every operation
+//! is lowered to a kernel, and *fusion* merges kernels.
 //!
-//! Almost every kernel is a `MapKernel`: an expression evaluated per pixel. Its *leaves* read inputs (the pixel, a
-//! filter response, a sample of an affine map), its *code* combines them with pixel operations, and its *stages*
-//! are row passes read by column-filter leaves only. Fusion is substitution: a producer that is read pixel by pixel
-//! becomes part of the expression; a row pass that only column passes read becomes a stage. One orientation of
-//! ConvRot becomes one kernel: 3 row passes, 18 column passes, 9 x (absdiv, mul, max). What bounds a region is said
-//! at the top of `optimize/fuse.rs`.
+//! Almost every kernel is a `MapKernel`: an expression evaluated per pixel. Its *leaves* read
+//! inputs (the pixel, a filter response, a sample of an affine map), its *code* combines them with
+//! pixel operations, and its *stages* are row passes read by column-filter leaves only. Fusion is
+//! substitution: a producer that is read pixel by pixel becomes part of the expression; a row pass
+//! that only column passes read becomes a stage. One orientation of ConvRot becomes one kernel: 3
+//! row passes, 18 column passes, 9 x (absdiv, mul, max). The top of `optimize/fuse.rs` describes
+//! the limits of a region.
 //!
-//! A few pixel operations on rows, columns and pixels that repeat cost less than reading their result: every kernel
-//! that reads them computes them for itself, filters or not.
+//! A few pixel operations on rows, columns and pixels that repeat cost less than reading their
+//! result: every kernel that reads them recomputes them, filters or not.
 
 pub mod blocks;
 pub mod check;
@@ -44,13 +47,13 @@ use horus_base::settings::{Stencil, Steps};
 pub struct Pass {
     /// Its name in dumps and errors.
     pub name: &'static str,
-    /// Whether it is left out where operations run one by one, as recorded.
+    /// The pass is skipped where operations run one by one, as recorded.
     pub fusing: bool,
-    /// What it does.
+    /// Its function.
     pub run: Run,
 }
 
-/// What a pass does, and to what.
+/// The function of a pass, by its domain.
 #[derive(Clone, Copy, Debug)]
 pub enum Run {
     /// Changes recorded operations.
@@ -59,24 +62,24 @@ pub enum Run {
     Lower(fn(Graph<Op>) -> Graph<Kernel>),
     /// Changes kernels.
     Kernels(fn(Graph<Kernel>) -> Graph<Kernel>),
-    /// Changes kernels where that is predicted to be faster on the ranks that there are.
+    /// Changes kernels where that is predicted to be faster on the given ranks.
     Divided(fn(Graph<Kernel>, &Aim<'_>) -> Graph<Kernel>),
 }
 
-/// What a program is optimised for. The same on every rank.
+/// The target of optimisation. The same on every rank.
 #[derive(Clone, Copy, Debug)]
 pub struct Aim<'a> {
-    /// Tells what is faster.
+    /// Predicts times.
     pub machine: &'a Machine,
-    /// Among how many ranks rows are divided.
+    /// Number of ranks among which rows are divided.
     pub ranks: usize,
-    /// Whether the devices of the ranks exchange memory without the host.
+    /// The devices of the ranks exchange memory without the host.
     pub direct: bool,
-    /// How many steps of a loop a launch makes.
+    /// Number of steps of a loop per launch.
     pub steps: Steps,
-    /// What becomes of what filters read.
+    /// Storage of intermediates that filters read.
     pub stencil: Stencil,
-    /// Whether one launch may have several results.
+    /// A launch may have several results.
     pub joined: bool,
 }
 
@@ -106,7 +109,7 @@ pub const PASSES: &[Pass] = &[
     Pass { name: "several results", fusing: true, run: Run::Divided(several::join) },
 ];
 
-/// A graph on its way through the passes.
+/// A program between passes.
 #[derive(Clone, Debug)]
 enum Program {
     Recorded(Graph<Op>),
@@ -122,7 +125,7 @@ impl fmt::Display for Program {
     }
 }
 
-/// [`optimize_for`] [one rank](Aim::of), by what `machine` tells to be faster.
+/// [`optimize_for`] [one rank](Aim::of), with the predictions of `machine`.
 ///
 /// # Errors
 /// See [`optimize_for`].
@@ -135,11 +138,11 @@ pub fn optimize(
     optimize_for(graph, fuse, &Aim::of(machine), dump)
 }
 
-/// Runs the passes; without `fuse`, operations are lowered one by one as recorded. `dump` is given the name and the text of the graph after
-/// each pass.
+/// Runs the passes; without `fuse`, operations are lowered one by one as recorded. `dump` receives
+/// the name of each pass and the text of the graph after it.
 ///
 /// # Errors
-/// [`Error::Pass`] naming the pass after which something does not hold that must: a defect of Horus.
+/// [`Error::Pass`] naming the pass that broke an invariant: a defect of Horus.
 pub fn optimize_for(
     graph: Graph<Op>,
     fuse: bool,

@@ -1,17 +1,21 @@
-//! Prologues: what only the filters and shifts of one kernel read becomes a *chain* of that kernel, evaluated around the pixels that
-//! it computes, so that it is never stored: pixel operations, or filters of a few taps, which may read chains themselves.
+//! Prologues: nodes read only by the filters and shifts of one kernel become *chains* of that
+//! kernel, evaluated around the pixels that it computes and never stored: pixel operations, or
+//! filters of a few taps, which may read chains themselves.
 //!
-//! A pixel is then evaluated more than once: by each row pass over the chain, and wherever two blocks of a device's work
-//! reach it, or on a GPU for each tap that reads it. That pays while the filters are short or the operations read few images, which
-//! the profile of the machine predicts; beyond, the chain is a kernel of its own. [`Stencil`] forces the choice.
+//! A pixel is then evaluated more than once: by each row pass over the chain, and wherever two
+//! blocks of a device's work overlap, or on a GPU for each tap that reads it. That pays while the
+//! filters are short or the operations read few images, which the profile of the machine predicts;
+//! otherwise, the chain is a kernel of its own. [`Stencil`] forces the choice.
 //!
-//! What only the filters and shifts of one kernel read becomes a *chain* of that kernel (`optimize/prologue.rs`):
-//! pixel operations, or linear filters, row passes and shifts of few taps, which may read chains themselves. Its
-//! result is an image of its own that is never stored; what is read beyond its edges follows from its reader's
-//! border. A chain is evaluated once for each pixel of a tile and around it, or anew for each tap; the cost model
-//! decides between both and storing, and `HORUS_STENCIL` forces it. Ranks exchange as many rows as all filters
-//! together read. Equal steps of a loop stay apart: temporal blocking decides. Long separable filters of several
-//! images are the exception: their tiles overlap so much that storing is faster.
+//! Nodes read only by the filters and shifts of one kernel become *chains* of that kernel
+//! (`optimize/prologue.rs`): pixel operations, or linear filters, row passes and shifts of few
+//! taps, which may read chains themselves. The result of a chain is an image that is never stored;
+//! its reader's border defines the values beyond its edges. A chain is evaluated once for each
+//! pixel of a tile and its surroundings, or recomputed for each tap; the cost model decides between
+//! both and storing, and `HORUS_STENCIL` forces the choice. Ranks exchange as many rows as all
+//! filters together read. Equal steps of a loop stay separate: temporal blocking decides. Long
+//! separable filters of several images are the exception: their tiles overlap so much that storing
+//! is faster.
 
 use super::Aim;
 use super::blocks::ordered;
@@ -23,21 +27,24 @@ use crate::ops::neighbourhood::Reach;
 use horus_base::settings::Stencil;
 use horus_base::shape::Window;
 
-/// Most images that filters may read through a chain, each counted as often as the chain is evaluated for a pixel: each
-/// evaluation is code of its own.
+/// Maximum number of images that filters read through a chain, counted once per evaluation of the
+/// chain for a pixel: each evaluation is code of its own.
 const MAX_READS: usize = 8;
-/// The furthest that filters over a chain reach, in rows or columns on both sides together: there is room in a tile.
+/// Maximum reach of filters over a chain, in rows or columns on both sides together, so that a tile
+/// fits.
 const MAX_REACH: usize = 64;
-/// Most constants of a chain: on a GPU they are parameters of the kernel, which has room for taps in between.
+/// Maximum number of constants of a chain: on a GPU they are kernel parameters, whose space taps
+/// share.
 const MAX_CONSTANTS: usize = 32;
 
-/// Most chains of a kernel, if any has filters.
+/// Maximum number of chains of a kernel if any has filters.
 const MAX_CHAINS: usize = 6;
-/// How long a kernel takes, of what its parts take one after the other, that is worth it if a chain has filters: what such chains take is
-/// an estimate.
+/// A kernel whose chains have filters must take at most this fraction of the time of its separate
+/// parts: the cost of such chains is an estimate.
 const GAIN: f64 = 0.9;
 
-/// Moves what filters read into the kernels that read it. The absorbed nodes stay in the graph, dead.
+/// Moves nodes that filters read into the reading kernels. The absorbed nodes stay in the graph,
+/// dead.
 ///
 /// All nodes of the graph are needed by its roots.
 pub fn absorb(mut graph: Graph<Kernel>, aim: &Aim<'_>) -> Graph<Kernel> {
@@ -47,7 +54,7 @@ pub fn absorb(mut graph: Graph<Kernel>, aim: &Aim<'_>) -> Graph<Kernel> {
     let mut readers = graph.consumers();
     readers.iter_mut().for_each(|r| r.dedup());
     for id in (0..graph.nodes.len()).map(NodeId) {
-        // What others read may be left to this one when they have become chains of it.
+        // Nodes with other readers may become eligible once those readers have become chains.
         let mut refused: Vec<NodeId> = Vec::new();
         loop {
             let sole = |p: &&NodeId| readers[p.0] == [id] && !graph.roots.contains(p) && !refused.contains(p);
@@ -71,11 +78,11 @@ pub fn absorb(mut graph: Graph<Kernel>, aim: &Aim<'_>) -> Graph<Kernel> {
     graph
 }
 
-/// The kernel of node `id`, and its inputs, with node `p` as a chain; `None` if that cannot be.
+/// The kernel and the inputs of node `id` with node `p` as a chain; `None` if that is impossible.
 fn joined(graph: &Graph<Kernel>, id: NodeId, p: NodeId) -> Option<(MapKernel, Vec<NodeId>)> {
     let (node, producer) = (graph.node(id), graph.node(p));
     let (Kernel::Map(reader), Kernel::Map(chain)) = (&node.op, &producer.op) else { return None };
-    // A step of a loop reads the one before: how many of them there are in a launch is decided elsewhere.
+    // A step of a loop reads the previous one: the number of steps per launch is decided elsewhere.
     let bare = |m: &MapKernel| m.stages.is_empty() && m.chains.is_empty() && !m.is_pointwise();
     if bare(reader) && bare(chain) && ordered(reader, &node.inputs).0 == ordered(chain, &producer.inputs).0 {
         return None;
@@ -94,7 +101,7 @@ fn joined(graph: &Graph<Kernel>, id: NodeId, p: NodeId) -> Option<(MapKernel, Ve
     if inputs.len() > MAX_INPUTS {
         return None;
     }
-    // The producer itself has no place any more; what reads it is changed below.
+    // The producer itself has no place any more; its readers are changed below.
     let to = |id: NodeId| inputs.iter().position(|i| *i == id).unwrap_or(usize::MAX);
     let chain = renumbered(&chain, inputs.len(), &|i| to(producer.inputs[i]));
     let kernel = renumbered(&reader, inputs.len(), &|i| to(node.inputs[i]));
@@ -106,10 +113,10 @@ fn joined(graph: &Graph<Kernel>, id: NodeId, p: NodeId) -> Option<(MapKernel, Ve
     ((plain || kernel.chains.len() <= MAX_CHAINS) && kernel.chain_fault().is_none()).then_some((kernel, inputs))
 }
 
-/// What stands for the producer in a kernel that is about to have it as a chain.
+/// Placeholder for the producer in a kernel that takes it as a chain.
 const GONE: Source = Source::Input(usize::MAX);
 
-/// The kernel with `chain` in the place of the image that is gone, in chains that read it as well.
+/// The kernel with `chain` in place of the producer, also in its chains that read it.
 fn substituted(mut kernel: MapKernel, chain: &MapKernel) -> MapKernel {
     kernel.chains = kernel.chains.into_iter().map(|c| substituted(c, chain)).collect();
     let source = Source::Chain(kernel.chains.len());
@@ -134,7 +141,7 @@ fn substituted(mut kernel: MapKernel, chain: &MapKernel) -> MapKernel {
     kernel
 }
 
-/// A kernel in which samples at whole pixels are shifts, if they are of an image of its extent.
+/// The kernel with samples at whole pixels replaced by shifts, if their image has its extent.
 fn shifting(graph: &Graph<Kernel>, node: &Node<Kernel>, m: &MapKernel) -> MapKernel {
     let mut m = m.clone();
     for Leaf { op, dtype } in &mut m.leaves {
@@ -149,7 +156,7 @@ fn shifting(graph: &Graph<Kernel>, node: &Node<Kernel>, m: &MapKernel) -> MapKer
     m
 }
 
-/// The same kernel over so many inputs, of which each has the number that `to` says.
+/// The same kernel over `inputs` inputs, renumbered by `to`.
 fn renumbered(m: &MapKernel, inputs: usize, to: &dyn Fn(usize) -> usize) -> MapKernel {
     let mut m = MapKernel { inputs, per_pixel: false, ..m.clone() };
     m.leaves.iter_mut().for_each(|l| l.map_input(to));
@@ -162,9 +169,10 @@ fn renumbered(m: &MapKernel, inputs: usize, to: &dyn Fn(usize) -> usize) -> MapK
     m
 }
 
-/// The kernel as it is predicted to be fastest, or as is requested; `None` if it is not predicted to be faster than the kernels of nodes
-/// `apart` one after the other. On an H200, at 4096 x 4096 f32, filters of a product of two images take, against product and filter one
-/// after the other: 3 x 3 taps 0.66, 17 x 17 0.87, 5 + 5 0.80, 19 + 19 0.83, but 43 + 43 1.07 of the time.
+/// The kernel predicted to be fastest, or the requested one; `None` if it is not predicted to be
+/// faster than the kernels of nodes `apart` in sequence. On an H200, at 4096 x 4096 f32, filters of
+/// a product of two images take, relative to product and filter in sequence: 3 x 3 taps 0.66, 17 x
+/// 17 0.87, 5 + 5 0.80, 19 + 19 0.83, but 43 + 43 1.07 of the time.
 fn chosen(
     graph: &Graph<Kernel>,
     aim: &Aim<'_>,
@@ -199,8 +207,9 @@ fn chosen(
     (best.0 < GAIN * parts).then_some(best.1)
 }
 
-/// Whether filters or shifts of `reader`, or chains of it, read what is gone, all of them in a way that can be substituted by `chain`, and
-/// the code and the tiles of the joined kernel are of moderate size.
+/// Returns `true` if only filters or shifts of `reader` or its chains read the producer, all in a
+/// way that allows substituting `chain`, and the code and the tiles of the joined kernel have
+/// moderate size.
 fn fits(reader: &MapKernel, chain: &MapKernel) -> bool {
     let Some((reach, evaluations)) = readings(reader) else { return false };
     let small = (reach.up + reach.down).max(reach.left + reach.right) <= MAX_REACH;
@@ -208,7 +217,8 @@ fn fits(reader: &MapKernel, chain: &MapKernel) -> bool {
     small && constants <= MAX_CONSTANTS && (1..=MAX_READS).contains(&(chain.leaves.len() * evaluations))
 }
 
-/// How far filters read what is gone, and how often it is evaluated where it is a chain; `None` if it is read in another way.
+/// The reach of filters over the producer, and the number of its evaluations as a chain; `None` if
+/// it is read in another way.
 fn readings(reader: &MapKernel) -> Option<(Reach, usize)> {
     let mut reach = Reach::NONE;
     let mut sources: Vec<Source> = Vec::new();
@@ -232,10 +242,10 @@ fn readings(reader: &MapKernel) -> Option<(Reach, usize)> {
     Some((reach, evaluations))
 }
 
-/// `kernel` with the code of `chain` in the place of the leaf that reads its result pixel by pixel.
+/// `kernel` with the code of `chain` in place of the leaf that reads its result pixel by pixel.
 fn inlined(kernel: MapKernel, mut chain: MapKernel) -> MapKernel {
     let mut out = MapKernel { leaves: Vec::new(), code: Vec::new(), ..kernel.clone() };
-    // What the chain reads through chains and row passes of its own are chains and row passes of the kernel.
+    // Chains and row passes of the chain become chains and row passes of the kernel.
     let (chains, stages) = (out.chains.len(), out.stages.len());
     let moved = |s: &mut Source| match s {
         Source::Chain(c) => *c += chains,

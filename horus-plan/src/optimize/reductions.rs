@@ -1,10 +1,10 @@
-//! Reductions along rows take in the expression that they alone read, so that it is never stored.
+//! Reductions along rows absorb an expression that only they read, so that it is never stored.
 
 use crate::ir::graph::{Graph, NodeId};
 use crate::ir::kernel::Kernel;
 
-/// A row reduction evaluates what it reduces, if that is an expression of pixels and nobody else reads it. The expression
-/// stays in the graph, dead.
+/// A row reduction evaluates its operand, if that is an expression of pixels without other readers.
+/// The expression stays in the graph, dead.
 pub fn feed(mut graph: Graph<Kernel>) -> Graph<Kernel> {
     let mut readers = graph.consumers();
     readers.iter_mut().for_each(|r| r.dedup());

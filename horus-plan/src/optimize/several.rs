@@ -1,16 +1,18 @@
-//! Several results of one launch: kernels of one extent that read, filter or compute the same are joined, where that is predicted to be
-//! faster. Of pixel operations, one may read what another makes: what only those of a group read is not stored.
+//! Several results of one launch: kernels of one extent that read, filter or compute the same are
+//! joined, where that is predicted to be faster. Among pixel operations, one may read the result of
+//! another: values read only within a group are not stored.
 //!
-//! The graph keeps a node for each result; what is joined is a note beside them ([`Graph::joined`]), and the nodes are moved next to
-//! each other. So whoever asks what a node is, what it reads and where it goes need not know. Each node is an expression of what the
-//! group reads from outside, so a plan whose launches do not follow each other in the end computes each by itself.
+//! The graph keeps a node for each result and records groups beside them ([`Graph::joined`]); the
+//! nodes are moved next to each other. So the operation, inputs and readers of a node are found as
+//! before. Each node is an expression of the group's outside inputs, so a plan whose launches end
+//! up apart computes each by itself.
 //!
-//! Kernels of one extent that read, filter or compute the same are joined where that is predicted to be faster
-//! (`optimize/several.rs`); what only the results of one launch read is not stored. The graph keeps a node for each
-//! result, each a complete expression, and notes what can be computed together (`Graph::joined`). A plan has a
-//! launch for each node; those that follow each other with the same rows are one launch (`Plan::launched_at`),
-//! others are computed apart. Where bands or copies tear a group apart, the plan without joins is taken if it is
-//! predicted to be as fast.
+//! Kernels of one extent that read, filter or compute the same are joined where that is predicted
+//! to be faster (`optimize/several.rs`); values read only by the results of one launch are not
+//! stored. The graph keeps a node for each result, each a complete expression, and records groups
+//! that can be computed together (`Graph::joined`). A plan has a launch for each node; consecutive
+//! ones with the same rows are one launch (`Plan::launched_at`), others are computed apart. Where
+//! bands or copies split a group, the plan without joins is taken if it is predicted to be as fast.
 
 mod runs;
 
@@ -23,14 +25,16 @@ use crate::ir::kernel::{Extent, JoinPart, Kernel, KernelWork, Leaf, LeafOp, MapK
 use horus_base::shape::Window;
 use runs::{AHEAD, JOINED};
 
-/// Most results of one launch: each takes registers of every thread of a GPU until it is stored.
+/// Maximum number of results of a launch: each takes registers of every GPU thread until it is
+/// stored.
 const MOST: usize = 8;
-/// Most kernels that one is tried with, which bounds the time of planning.
+/// Maximum number of kernels that one is tried with, which bounds the time of planning.
 const TRIED: usize = 8;
-/// What is spared is at least such a part of what a launch moves or computes: a row that two kernels read is no reason to join them.
+/// Minimum saving, as a fraction of the work of a launch: a row that two kernels read is no reason
+/// to join them.
 const PART: f64 = 1.0 / 16.0;
 
-/// Joins what shares inputs.
+/// Joins kernels that share inputs.
 pub fn join(graph: Graph<Kernel>, aim: &Aim<'_>) -> Graph<Kernel> {
     if !aim.joined {
         return graph;
@@ -52,12 +56,12 @@ fn map(node: &Node<Kernel>) -> Option<&MapKernel> {
     }
 }
 
-/// Kernels that are computed together.
+/// Kernels computed together.
 #[derive(Clone)]
 struct Group {
     /// In the order of the graph.
     nodes: Vec<NodeId>,
-    /// Those whose results are stored: the others are read by these alone.
+    /// Nodes whose results are stored; the others are read by these only.
     stored: Vec<NodeId>,
     whole: MapKernel,
     inputs: Vec<NodeId>,
@@ -70,7 +74,7 @@ impl Group {
     }
 }
 
-/// What a launch does, and the time that it takes.
+/// The work and the time of a launch.
 #[derive(Clone, Copy)]
 struct Cost {
     work: KernelWork,
@@ -82,12 +86,12 @@ struct Groups<'a> {
     aim: &'a Aim<'a>,
     readers: Vec<Vec<NodeId>>,
     wanted: Vec<bool>,
-    /// Whether a node reads nothing but the pixel, of whatever level.
+    /// Nodes that read only the pixel, of any level.
     pixelwise: Vec<bool>,
     groups: Vec<Group>,
-    /// For each node, its group.
+    /// Group of each node.
     of: Vec<Option<usize>>,
-    /// What has been looked at and joined so far.
+    /// Effort spent so far on searching and joining.
     effort: Cell<usize>,
 }
 
@@ -105,7 +109,7 @@ impl<'a> Groups<'a> {
         self.effort.set(self.effort.get() + effort);
     }
 
-    /// Puts all nodes that are in none yet into groups.
+    /// Puts all remaining nodes into groups.
     fn enter_all(&mut self) {
         for id in (0..self.graph.nodes.len()).map(NodeId) {
             let node = self.graph.node(id);
@@ -115,12 +119,12 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// What all launches take.
+    /// Total time of all launches.
     fn seconds(&self) -> f64 {
         self.groups.iter().map(|g| g.cost.seconds).sum()
     }
 
-    /// Puts a node into the group with which it spares most, or into one of its own.
+    /// Puts a node into the group with the largest saving, or into one of its own.
     fn enter(&mut self, id: NodeId) {
         let best = self.candidates(id).into_iter().filter_map(|g| Some((g, self.joined(g, id)?)));
         let spared = |(g, joined): &(usize, Group)| self.groups[*g].cost.seconds - joined.cost.seconds;
@@ -138,7 +142,7 @@ impl<'a> Groups<'a> {
         self.of[id.0] = Some(at);
     }
 
-    /// Groups of what `id` reads, and of what reads the same images before it, the last first.
+    /// Groups of the inputs of `id`, and of earlier readers of the same images, the last first.
     fn candidates(&self, id: NodeId) -> Vec<usize> {
         let of_input = |input: &'a NodeId| {
             let readers = &self.readers[input.0];
@@ -159,7 +163,7 @@ impl<'a> Groups<'a> {
         Some(Group { nodes: vec![id], stored: vec![id], whole, inputs: node.inputs.clone(), cost })
     }
 
-    /// The kernel of those of `nodes` that are `stored`.
+    /// The kernel of the nodes in `nodes` that are `stored`.
     fn kernel(&self, nodes: &[NodeId], stored: impl Fn(NodeId) -> bool) -> Option<(MapKernel, Vec<NodeId>)> {
         let part = |id: &NodeId| {
             let node = self.graph.node(*id);
@@ -170,7 +174,8 @@ impl<'a> Groups<'a> {
         MapKernel::join(&parts, stored)
     }
 
-    /// A group with one node more, if that can be computed and is predicted to be faster than both by themselves.
+    /// A group with one more node, if that can be computed and is predicted to be faster than both
+    /// separately.
     fn joined(&self, group: usize, id: NodeId) -> Option<Group> {
         let (group, node) = (&self.groups[group], self.graph.node(id));
         let first = self.graph.node(group.nodes[0]);
@@ -184,7 +189,7 @@ impl<'a> Groups<'a> {
         }
         let alone = self.alone(id)?;
         let joined = self.group(nodes)?;
-        // What is one kernel in the end is for fusion to decide, as is what filters read.
+        // Fusion decides about nodes that become one kernel, and about inputs of filters.
         let reads = node.inputs.iter().any(|i| group.nodes.contains(i));
         if reads && joined.whole.leaves.iter().any(|l| kind(l).is_some()) {
             return None;
@@ -199,7 +204,8 @@ impl<'a> Groups<'a> {
         (shares && faster).then_some(joined)
     }
 
-    /// Nodes of one extent as a group, if a device has room for them and none has to wait for others between them.
+    /// Nodes of one extent as a group, if a device can hold them and none has to wait for others
+    /// between them.
     fn group(&self, mut nodes: Vec<NodeId>) -> Option<Group> {
         nodes.sort_unstable();
         let stored = self.stored(&nodes);
@@ -211,19 +217,20 @@ impl<'a> Groups<'a> {
         Some(Group { nodes, stored, whole, inputs, cost })
     }
 
-    /// Those of nodes that are computed together which others read, or which are wanted.
+    /// The nodes of a group that are wanted or read by others.
     fn stored(&self, nodes: &[NodeId]) -> Vec<NodeId> {
         let is_stored = |n: &NodeId| self.wanted[n.0] || self.readers[n.0].iter().any(|r| !nodes.contains(r));
         nodes.iter().copied().filter(is_stored).collect()
     }
 
-    /// Whether what is stored may be the results of one launch.
+    /// Returns `true` if the stored nodes can be the results of one launch.
     fn is_launch(&self, stored: &[NodeId]) -> bool {
         (2..=MOST).contains(&stored.len()) && self.is_read_together(stored)
     }
 
-    /// Whether what is not wanted for itself is read by one node: else, what the others wait for would take memory, and have left the
-    /// caches when it is read.
+    /// Returns `true` if one node reads all stored values that are not wanted themselves: otherwise
+    /// the values that the others wait for would occupy memory, and leave the caches before they
+    /// are read.
     fn is_read_together(&self, stored: &[NodeId]) -> bool {
         let mut passing = stored.iter().filter(|n| !self.wanted[n.0]).map(|n| &self.readers[n.0]);
         let Some(first) = passing.next() else { return true };
@@ -231,11 +238,11 @@ impl<'a> Groups<'a> {
         first.iter().any(|reader| others.iter().all(|readers| readers.contains(reader)))
     }
 
-    /// What a launch takes on the rank that has most to do.
+    /// The cost of a launch on the rank with the most work.
     fn cost(&self, kernel: &MapKernel, inputs: &[NodeId], like: &Node<Kernel>) -> Cost {
         let extent = |i: &NodeId| -> Extent { (self.graph.node(*i).shape, self.graph.node(*i).dtype) };
         let inputs: Vec<Extent> = inputs.iter().map(extent).collect();
-        // A strip in the middle: there are rows around it on both sides.
+        // A strip in the middle, with surrounding rows on both sides.
         let height = like.shape.height;
         let strip = height.div_ceil(self.aim.ranks.max(1));
         let above = (height - strip) / 2;
@@ -244,11 +251,11 @@ impl<'a> Groups<'a> {
         Cost { work, seconds: self.aim.machine.slowest(|p| p.launch(&work).seconds) }
     }
 
-    /// Whether these nodes, in order, can be computed at once: none waits for another by way of one that is not among them, nor of
-    /// groups that were joined before.
+    /// Returns `true` if these nodes, in order, can be computed together: none waits for another
+    /// through a node outside, nor through groups joined before.
     fn is_free(&self, nodes: &[NodeId]) -> bool {
         let floor = self.floor(nodes);
-        // What all of them wait for, and what those wait for.
+        // The transitive inputs of the nodes.
         let mut seen = vec![false; self.graph.nodes.len()];
         let mut stack: Vec<NodeId> = Vec::new();
         let wait = |n: NodeId, stack: &mut Vec<NodeId>| stack.extend(&self.graph.node(n).inputs);
@@ -272,11 +279,11 @@ impl<'a> Groups<'a> {
         true
     }
 
-    /// What lies before this node waits for none of `nodes`, nor by way of groups.
+    /// Nodes before this one do not depend on `nodes`, not even through groups.
     fn floor(&self, nodes: &[NodeId]) -> NodeId {
         let mut floor = nodes.iter().copied().min().unwrap_or(NodeId(0));
         loop {
-            // Groups of which some nodes lie before, and others do not.
+            // Groups that extend across this position.
             let across = self.groups.iter().filter(|g| g.nodes.last().is_some_and(|n| *n >= floor));
             match across.filter_map(|g| g.nodes.first()).min() {
                 Some(first) if *first < floor => floor = *first,
@@ -285,7 +292,7 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// The kernel that computes a node of a group by itself, from what the group reads.
+    /// The kernel that computes a node of a group by itself, from the group's inputs.
     fn apart(&self, group: &Group, id: NodeId) -> Option<(MapKernel, Vec<NodeId>)> {
         let mut needed = vec![id];
         for n in group.nodes.iter().rev().filter(|n| **n <= id) {
@@ -308,7 +315,8 @@ impl<'a> Groups<'a> {
         self.groups.iter().for_each(|group| group.nodes.iter().for_each(|m| of[m.0] = Some(group)));
         let (mut order, mut begun) = (Vec::with_capacity(n), vec![false; n]);
         for first in (0..n).map(NodeId) {
-            // An explicit stack: long programs are legal. A node comes twice, before its inputs and after them.
+            // An explicit stack: long programs are legal. A node is visited twice, before its
+            // inputs and after them.
             let mut stack = vec![(first, false)];
             while let Some((id, inputs_are_there)) = stack.pop() {
                 let (group, alone) = (of[id.0], [id]);
@@ -353,7 +361,7 @@ enum Kind {
     Geometric,
 }
 
-/// The kind of filter that a leaf is; filters of one kind are computed together.
+/// The kind of a leaf's filter; filters of one kind are computed together.
 fn kind(leaf: &Leaf) -> Option<Kind> {
     match &leaf.op {
         LeafOp::Load(_) | LeafOp::LoadPlane(..) => None,
@@ -364,8 +372,9 @@ fn kind(leaf: &Leaf) -> Option<Kind> {
     }
 }
 
-/// Whether devices have room for a kernel: the bounds within which fusion keeps one, and filters of one kind. What maps of one image
-/// read of it lies apart: nothing is spared. Nor much by filters of many taps, which wait for their arithmetic.
+/// Returns `true` if devices can hold a kernel, within the limits of fusion, with filters of one
+/// kind. Warps of one image read it at separate places, so joining saves nothing; it saves little
+/// for filters of many taps, which are bound by arithmetic.
 fn is_sound(m: &MapKernel) -> bool {
     let filters = m.leaves.iter().filter_map(|l| match &l.op {
         LeafOp::Correlate(_, f, _) => Some(f),
@@ -374,7 +383,7 @@ fn is_sound(m: &MapKernel) -> bool {
     let large = filters.chain(m.stages.iter().map(|s| &s.filter)).any(|f| f.taps().len() > SMALL_FILTER);
     let filters = m.leaves.iter().filter(|l| kind(l).is_some()).count();
     let planes = m.leaves.iter().filter(|l| matches!(l.op, LeafOp::LoadPlane(..))).count();
-    // What filters chains have, a launch of several results would compute for each of them.
+    // A launch of several results would recompute the filters of chains for each of them.
     let plain = !m.per_pixel && m.chains.iter().all(|c| c.is_pointwise() && c.chains.is_empty());
     plain
         && alike(m.leaves.iter().filter_map(kind))
@@ -387,7 +396,7 @@ fn is_sound(m: &MapKernel) -> bool {
         && m.code.len() <= MAX_MEMBERS
 }
 
-/// Whether all are the same.
+/// Returns `true` if all are equal.
 fn alike<T: PartialEq>(mut all: impl Iterator<Item = T>) -> bool {
     all.next().is_none_or(|first| all.all(|other| other == first))
 }

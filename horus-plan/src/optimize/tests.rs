@@ -28,7 +28,7 @@ fn program() -> Graph<Op> {
     g
 }
 
-/// What a list with `broken` after the pass `after` fails with.
+/// The error of a list of passes with `broken` after the pass `after`.
 fn caught(after: &str, broken: Run) -> String {
     let mut passes = PASSES.to_vec();
     let at = passes.iter().position(|p| p.name == after).expect("a pass of the list") + 1;

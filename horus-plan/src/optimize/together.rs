@@ -1,8 +1,10 @@
-//! Reductions of one image that go over it together: its smallest and its largest pixel, its sum and its variance.
+//! Reductions of one image computed together: its smallest and its largest pixel, its sum and its
+//! variance.
 //!
-//! Reductions of one image that one evaluation asks for (smallest and largest, mean and variance) become columns of
-//! one (`optimize/together.rs`): `RowReduce::Extremes` and `Moments` leave two and three columns, which one fold
-//! reduces. Moments are of each segment about its own mean, joined in order.
+//! Reductions of one image in one evaluation (smallest and largest, mean and variance) become
+//! columns of one (`optimize/together.rs`): `RowReduce::Extremes` and `Moments` have two and three
+//! columns, which one fold reduces. Moments are of each segment about its own mean, joined in
+//! order.
 
 use std::collections::HashMap;
 
@@ -10,8 +12,8 @@ use crate::ir::graph::{Graph, Node, NodeId, Op};
 use crate::ops::reduce::RowReduce;
 use horus_base::shape::Shape;
 
-/// Two reductions of one image to one value each become columns of one reduction, where one of its columns is that value, by
-/// bits. What they were stays in the graph, dead.
+/// Two reductions of one image to one value each become columns of one reduction whose columns
+/// equal these values by bits. The replaced nodes stay in the graph, dead.
 pub fn reduce(graph: Graph<Op>) -> Graph<Op> {
     let shared = shared(&graph);
     if shared.is_empty() {
@@ -37,7 +39,7 @@ pub fn reduce(graph: Graph<Op>) -> Graph<Op> {
     })
 }
 
-/// A fold that takes part: of which image, in which reduction, and as which of its columns.
+/// A participating fold: its image, its reduction, and its column.
 #[derive(Clone, Copy)]
 struct Shared {
     image: NodeId,
@@ -45,10 +47,10 @@ struct Shared {
     column: usize,
 }
 
-/// The folds that take part.
+/// The participating folds.
 fn shared(graph: &Graph<Op>) -> HashMap<NodeId, Shared> {
     let readers = graph.consumers();
-    // By image and reduction: the folds, if that is all that its row results are for.
+    // By image and reduction: the folds, if the row results have no other readers.
     let mut totals: HashMap<(NodeId, RowReduce), Vec<NodeId>> = HashMap::new();
     for (id, node) in graph.iter() {
         let Op::RowReduce(how) = node.op else { continue };
@@ -96,7 +98,7 @@ mod tests {
         g
     }
 
-    /// The reductions along rows that are left.
+    /// The remaining reductions along rows.
     fn left(of: &[RowReduce]) -> Vec<RowReduce> {
         let graph = reduce(program(of)).without_dead();
         graph.nodes.iter().filter_map(|n| if let Op::RowReduce(how) = n.op { Some(how) } else { None }).collect()

@@ -1,5 +1,5 @@
-//! Means over large rectangles by rows and columns: what one kernel would compute again around each tile is then more than storing
-//! the sums of rows.
+//! Means over large rectangles, by rows and columns: a single kernel would recompute more around
+//! each tile than storing the sums of rows costs.
 //!
 //! Means over rectangles and ranks under footprints (`Kernel::Windowed`) read rows around their own as filters do,
 //! but no expression takes them in: what they cost hardly grows with the window because neighbours share sums,
@@ -13,7 +13,7 @@ use crate::ops::windowed::{BoxMean, Windowed, line_sum, summed};
 use horus_base::dtype::{DType, Pixel};
 use horus_base::shape::Border;
 
-/// Rows and columns up to which one kernel adds up a rectangle.
+/// Maximum rows and columns of a rectangle summed by one kernel.
 pub const TOGETHER: usize = 128;
 
 /// Replaces each mean over a larger rectangle by sums of rows, and the mean over columns of these.

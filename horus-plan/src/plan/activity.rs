@@ -1,11 +1,11 @@
-//! What steps are about, by which their times are told, predicted and measured.
+//! Kinds of activity by which the times of steps are predicted, measured and reported.
 
 use std::time::Duration;
 
 use super::predict::Prediction;
 use super::step::Action;
 
-/// What a step is about.
+/// The activity of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Activity {
     /// A copy from the host to the device.
@@ -16,12 +16,12 @@ pub enum Activity {
     Download,
     /// Messages between ranks.
     Communication,
-    /// Memory that changes hands.
+    /// Bookkeeping of memory.
     Rest,
 }
 
 impl Action {
-    /// What the step is about.
+    /// The activity of the step.
     pub const fn activity(&self) -> Activity {
         match self {
             Action::Upload { .. } | Action::UploadStrip { .. } => Activity::Upload,
@@ -42,7 +42,7 @@ impl Action {
         }
     }
 
-    /// Whether devices exchange messages in this step themselves, not through the host.
+    /// Returns `true` if devices exchange messages in this step directly, not through the host.
     pub const fn is_direct(&self) -> bool {
         matches!(
             self,
@@ -56,7 +56,8 @@ impl Action {
     }
 }
 
-/// For how long each part of a machine is busy. Parts work at the same time, so that their sum may be more than passes.
+/// Busy time of each part of a machine. Parts work concurrently, so that their sum may exceed the
+/// elapsed time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Parts {
     /// Copies from the host to the device.
@@ -70,7 +71,7 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// Adds time for an activity; none is told of [`Activity::Rest`].
+    /// Adds time for an activity; that of [`Activity::Rest`] is not counted.
     pub fn spend(&mut self, activity: Activity, time: Duration) {
         match activity {
             Activity::Upload => self.upload += time,
@@ -81,7 +82,7 @@ impl Parts {
         }
     }
 
-    /// Adds others.
+    /// Adds other times.
     pub fn add(&mut self, other: &Parts) {
         let Parts { upload, kernels, download, communication } = other;
         self.upload += *upload;
@@ -92,7 +93,7 @@ impl Parts {
 }
 
 impl Prediction<'_> {
-    /// For how long each part of the machine is predicted to be busy.
+    /// Predicted busy time of each part of the machine.
     pub fn parts(&self) -> Parts {
         let mut parts = Parts::default();
         for (step, timing) in self.plan().steps.iter().zip(&self.steps) {

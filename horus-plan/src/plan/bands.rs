@@ -1,31 +1,36 @@
-//! Bands: images cut in time, so that rows are copied, computed and sent at the same time.
+//! Bands: images cut in time, so that rows are copied, computed and sent concurrently.
 //!
-//! Within a run of steps in which no rank waits for another before it computes, an upload is cut into bands, launches compute
-//! what the bands that are there allow, and a result leaves band by band; on several ranks, a band of every strip at once. Two things come into other places than the walk gave them:
+//! Within a run of steps in which no rank waits for another before it computes, an upload is cut
+//! into bands, launches compute the rows allowed by the bands that have arrived, and a result
+//! leaves band by band; on several ranks, a band of every strip at once. Two things are reordered:
 //!
-//! - While bands arrive, the first launch (in the order of the plan) goes on of which rows can be computed.
-//! - The last launches of a result that is sent (its *tail*) are computed band by band, all of them for one band before
-//!   the next, so that the copy of the first bands to the host goes on beside the others. What they read that is not made
-//!   band by band is complete before them. The tail is as long as it takes to hide the copy.
+//! - While bands arrive, the first launch (in the order of the plan) with computable rows proceeds.
+//! - The last launches of a result that is sent (its *tail*) are computed band by band, all of them
+//!   for one band before the next, so that the copy of the first bands to the host overlaps with
+//!   the others. Their inputs that are not computed band by band are complete before them. The tail
+//!   is as long as it takes to hide the copy.
 //!
-//! No pixel is computed twice, and each by the same kernel as ever: bands change when, not what. How many there are is the
-//! cheapest prediction; one (the steps as they are) is always a possible answer. So are launches that use the host's memory in
-//! place of copies ([`mapped`](super::mapped)).
+//! No pixel is computed twice, and each by the same kernel as without bands: bands change the
+//! order, not the result. The number of bands is the one predicted to be cheapest, possibly one
+//! (the steps unchanged). The alternatives include launches that use the host's memory in place of
+//! copies ([`mapped`](super::mapped)).
 //!
-//! Each step belongs to a queue (`plan/queue.rs`): host, upload, compute, download, network. Uploads and results on
-//! their way to the host run beside everything else, and a step names the steps of other queues that it *waits* for
-//! (`plan/waits.rs`): a launch the upload of the rows that it reads, a result the launch that computes it. *Bands*
-//! (`plan/bands.rs`) cut images in time: an upload in pieces, launches that compute what the pieces allow, results
-//! that leave piece by piece. Two things move: while bands arrive, the first launch goes on of which rows can be
-//! computed; and the last launches of a result (its tail, as long as it takes to hide the copy) are made band by
-//! band. No pixel is computed twice, and each by the same kernel, so the bits stay. Which rows a band needs follows
-//! from the functions that give halos and footprints. How many bands there are is the cheapest prediction, one
-//! included, among those that fit in memory; `HORUS_TRANSFER` forces it. An image in page-locked memory can also be
-//! *mapped*: launches read it, or write a result, where the host has it, over the bus. That lasts for one plan, on
-//! one rank. On several ranks own strips go up in bands, and the tail ends in gathers band by band. These are the
-//! strategies Explicit, Streams, Implicit and Hybrid (which maps results only) of chapter 5 of the thesis, and what
-//! its chapter 6 leaves open: *whether* something is copied is decided lazily, *when* by the queue, as early as its
-//! rows allow.
+//! Each step belongs to a queue (`plan/queue.rs`): host, upload, compute, download, network.
+//! Uploads and results in transfer to the host run concurrently with everything else, and a step
+//! names the steps of other queues that it *waits* for (`plan/waits.rs`): a launch the upload of
+//! the rows that it reads, a result the launch that computes it. *Bands* (`plan/bands.rs`) cut
+//! images in time: an upload in pieces, launches of the rows that the pieces allow, results that
+//! leave piece by piece. Two things are reordered: while bands arrive, the first launch with
+//! computable rows proceeds; and the last launches of a result (its tail, as long as it takes to
+//! hide the copy) run band by band. No pixel is computed twice, and each by the same kernel, so the
+//! bits stay. The rows needed by a band follow from the functions that give halos and footprints.
+//! The number of bands is the one predicted to be cheapest, possibly one, among those that fit in
+//! memory; `HORUS_TRANSFER` forces it. An image in page-locked memory can also be *mapped*:
+//! launches read it, or write a result, in host memory, over the bus. That lasts for one plan, on
+//! one rank. On several ranks own strips are uploaded in bands, and the tail ends in gathers band
+//! by band. These are the strategies Explicit, Streams, Implicit and Hybrid (which maps results
+//! only) of chapter 5 of the thesis, and the answer to the question left open by its chapter 6:
+//! *if* an image is copied is decided lazily, *when* by the queue, as early as its rows allow.
 
 mod choice;
 mod schedule;
@@ -48,10 +53,10 @@ use crate::plan::movement::{over_bus, rows_of, with_room, work_of};
 use crate::plan::state::{Event, Halo, Placement, State};
 use horus_base::shape::Window;
 
-/// Copies that take less than so many divisions of launches are not worth looking at: a guess.
+/// Minimum time of copies, in divisions of launches, that is worth considering: a guess.
 const WORTHWHILE: f64 = 8.0;
 
-/// The pass: cuts each run of steps without communication into bands where that is predicted to gain.
+/// The pass: cuts each run of steps without communication into bands where a gain is predicted.
 pub(super) fn cut(draft: &mut Draft<'_>) {
     let setting = draft.setting;
     if setting.unified || setting.mode == Mode::Naive || setting.transfer == Transfer::Explicit {
@@ -67,13 +72,13 @@ pub(super) fn cut(draft: &mut Draft<'_>) {
     }
 }
 
-/// The longest runs of steps that may change places.
+/// The longest runs of reorderable steps.
 fn runs(draft: &Draft<'_>) -> Vec<Range<usize>> {
     let movable = |step: &Step| match step.action {
         Action::Upload { .. } | Action::UploadStrip { .. } | Action::Send { .. } | Action::Free(_) => true,
-        // What was fetched for it came before the run.
+        // Its fetched inputs precede the run.
         Action::Launch { part, .. } => part == Part::Whole,
-        // In as many bands on every rank: each waits for the others at every one.
+        // Every rank uses the same number of bands: each waits for the others at every one.
         Action::Gather { direct, .. } => direct,
         _ => false,
     };
@@ -93,38 +98,38 @@ struct Job {
     node: NodeId,
     rows: Rows,
     room: Halo,
-    /// Whether it can be computed in bands.
+    /// The launch can be computed in bands.
     divisible: bool,
-    /// What of its inputs is uploaded or computed in the same run: input and image.
+    /// Its inputs uploaded or computed in the same run: input and image.
     inputs: Vec<(usize, NodeId)>,
 }
 
-/// A run of steps, taken apart.
+/// A run of steps, analysed.
 struct Board<'d, 'a> {
     draft: &'d Draft<'a>,
     machine: &'d Machine,
     jobs: Vec<Job>,
-    /// What is uploaded, with its bytes, in the order in which it is read.
+    /// Uploaded images with their bytes, in the order in which they are read.
     uploads: Vec<(NodeId, usize)>,
-    /// How many rows around its strip each rank uploads of those of which it uploads no more.
+    /// For images uploaded in strips, the rows that each rank uploads around its strip.
     strips: HashMap<NodeId, Halo>,
-    /// What is sent, with its bytes.
+    /// Images sent, with their bytes.
     sends: Vec<(NodeId, usize)>,
-    /// What of that is gathered from other ranks before.
+    /// Images gathered from other ranks before they are sent.
     gathered: HashSet<NodeId>,
-    /// What of it each lane sends its strip of.
+    /// Images of which each lane sends its strip.
     by_lane: HashSet<NodeId>,
     frees: Vec<NodeId>,
-    /// What launches use in the host's memory.
+    /// Images that launches use in the host's memory.
     mapped: Mapped,
     /// Predicted seconds of all copies.
     copied: f64,
     reasons: HashMap<(u8, NodeId), String>,
-    /// What was found out: schedules ask the same again.
+    /// Memoised results, as schedules repeat the questions.
     found: RefCell<Found>,
 }
 
-/// What follows from bands of launches.
+/// Memoised properties of bands of launches.
 #[derive(Default)]
 struct Found {
     seconds: HashMap<(NodeId, Band), f64>,
@@ -144,7 +149,7 @@ fn key(action: Action) -> (u8, NodeId) {
 }
 
 impl<'d, 'a> Board<'d, 'a> {
-    /// None if nothing is computed or copied, or it cannot change places.
+    /// `None` if nothing is computed or copied, or the steps cannot be reordered.
     fn new(draft: &'d Draft<'a>, run: Range<usize>, mapped: Mapped) -> Option<Board<'d, 'a>> {
         let mut board = Board {
             draft,
@@ -167,7 +172,8 @@ impl<'d, 'a> Board<'d, 'a> {
             match step.action {
                 Action::Upload { node, .. } | Action::Send { node, .. } if board.mapped.holds(node) => {}
                 Action::Upload { node, .. } => {
-                    // Strips are cut where they lie, which is not where the rows of a whole image are.
+                    // Strips are cut at their position, which differs from that of the rows of a
+                    // whole image.
                     let whole = |s: State| s.placement == Placement::Replicated;
                     if draft.ranks() > 1 && !draft.initial[node.0].is_some_and(whole) {
                         return None;
@@ -210,7 +216,7 @@ impl<'d, 'a> Board<'d, 'a> {
         (!board.jobs.is_empty() && something).then_some(board)
     }
 
-    /// Whether copies take long enough to be looked at.
+    /// Returns `true` if copies take long enough to be considered.
     fn is_worthwhile(&self) -> bool {
         self.copied > WORTHWHILE * self.machine.slowest(Profile::division)
     }
@@ -223,7 +229,8 @@ impl<'d, 'a> Board<'d, 'a> {
         self.machine.slowest(|p| p.download(bytes, HostSide::Pinned))
     }
 
-    /// Predicted seconds in which a share of an image of so many bytes gets to rank 0 from the others, if it has to.
+    /// Predicted seconds for the other ranks' share of an image of `bytes` bytes to reach rank 0,
+    /// if it must.
     fn meeting(&self, node: NodeId, bytes: usize) -> f64 {
         if !self.gathered.contains(&node) {
             return 0.0;
@@ -236,7 +243,7 @@ impl<'d, 'a> Board<'d, 'a> {
         self.draft.ranks()
     }
 
-    /// All rows that rank `rank` computes in a launch, or has of an image that is uploaded.
+    /// All rows that rank `rank` computes in a launch, or holds of an uploaded image.
     fn all(&self, node: NodeId, rank: usize) -> Window {
         let (partition, height) = (&self.draft.setting.partition, self.draft.graph.node(node).shape.height);
         match (self.jobs.iter().find(|job| job.node == node), self.strips.get(&node)) {
@@ -254,19 +261,21 @@ impl<'d, 'a> Board<'d, 'a> {
         }
     }
 
-    /// The strips of ranks that have one, with all rows that they compute: those around the strip do not leave.
+    /// The non-empty strips of ranks, with all rows that they compute: those around the strip are
+    /// not sent.
     fn strips(&self, node: NodeId) -> impl Iterator<Item = (Window, Window)> {
         let height = self.draft.graph.node(node).shape.height;
         let strip = move |rank| (self.draft.setting.partition.strip(rank, height), self.all(node, rank));
         (0..self.ranks()).map(strip).filter(|(strip, _)| !strip.is_empty())
     }
 
-    /// Whether what leaves of a result are bands of every strip, not of all rows that ranks compute.
+    /// Returns `true` if bands of every strip of a result are sent, not of all rows that ranks
+    /// compute.
     fn leaves_in_strips(&self, node: NodeId) -> bool {
         self.gathered.contains(&node) || self.by_lane.contains(&node)
     }
 
-    /// Up to which cut a result can leave that is computed up to `cut`.
+    /// The cut up to which a result computed up to `cut` can be sent.
     fn leaves(&self, node: NodeId, cut: u8) -> u8 {
         if cut == Band::PARTS || !self.leaves_in_strips(node) {
             return cut;
@@ -278,7 +287,7 @@ impl<'d, 'a> Board<'d, 'a> {
         self.strips(node).map(last).min().unwrap_or(cut)
     }
 
-    /// Up to which cut a result must be computed to leave up to `cut`.
+    /// The cut up to which a result must be computed to be sent up to `cut`.
     fn comes(&self, node: NodeId, cut: u8) -> u8 {
         if cut == Band::PARTS || !self.leaves_in_strips(node) {
             return cut;
@@ -286,7 +295,7 @@ impl<'d, 'a> Board<'d, 'a> {
         self.strips(node).map(|(strip, all)| Band::cut_behind(Band::row(cut, strip), all)).max().unwrap_or(cut)
     }
 
-    /// Predicted seconds of a band of a launch, on the rank that takes longest.
+    /// Predicted seconds of a band of a launch, on the slowest rank.
     fn seconds(&self, job: &Job, band: Band) -> f64 {
         if let Some(known) = self.found.borrow().seconds.get(&(job.node, band)) {
             return *known;
@@ -303,7 +312,8 @@ impl<'d, 'a> Board<'d, 'a> {
         longest
     }
 
-    /// Up to which cut image `source` must be there for the rows of `job` up to `cut`, which it reads as its input `input`.
+    /// The cut up to which image `source` must be available for the rows of `job` up to `cut`;
+    /// `input` is its input number.
     fn needed(&self, job: &Job, (input, source): (usize, NodeId), cut: u8) -> u8 {
         if let Some(known) = self.found.borrow().needed.get(&(job.node, input, cut)) {
             return *known;
@@ -313,7 +323,7 @@ impl<'d, 'a> Board<'d, 'a> {
         let needed = |rank| {
             let rows = Band { from: 0, to: cut }.of(self.all(job.node, rank));
             let read = node.op.footprint(input, rows, node.shape, shape);
-            // Also who reads nothing of an image needs it to be there.
+            // A rank that reads none of the image needs it to exist as well.
             if read.is_empty() { u8::from(cut > 0) } else { Band::cut_behind(read.end, self.all(source, rank)).max(1) }
         };
         let most = (0..self.ranks()).map(needed).max().unwrap_or(0);
@@ -321,7 +331,8 @@ impl<'d, 'a> Board<'d, 'a> {
         most
     }
 
-    /// Up to which cut `job` can be computed if its inputs are there as far as `there` says.
+    /// The cut up to which `job` can be computed if its inputs are available up to the cuts
+    /// `there`.
     fn possible(&self, job: &Job, from: u8, there: impl Fn(NodeId) -> u8) -> u8 {
         let is_possible = |cut: u8| job.inputs.iter().all(|input| self.needed(job, *input, cut) <= there(input.1));
         if is_possible(Band::PARTS) {
@@ -338,8 +349,8 @@ impl<'d, 'a> Board<'d, 'a> {
         low
     }
 
-    /// The sets of launches that may be made band by band at the end: none, and for each number of them one that grows from the
-    /// results until the copies to the host are hidden.
+    /// Candidate sets of launches computed band by band at the end: the empty one, and one that
+    /// grows from the results until the copies to the host are hidden.
     fn tails(&self) -> Vec<Vec<usize>> {
         let mut tails = vec![Vec::new()];
         let copied: f64 = self.sends.iter().map(|(_, bytes)| self.download(*bytes)).sum();
@@ -371,19 +382,21 @@ impl<'d, 'a> Board<'d, 'a> {
         self.jobs.iter().enumerate().filter(move |(_, job)| job.inputs.iter().any(|(_, read)| *read == source))
     }
 
-    /// Whether the upper half of a launch needs no more than some rows beyond the upper half of what it reads.
+    /// Returns `true` if the upper half of a launch needs only some rows beyond the upper half of
+    /// its input.
     fn follows(&self, job: &Job, source: NodeId) -> bool {
         let half = Band::PARTS / 2;
         let of_it = job.inputs.iter().filter(|(_, read)| *read == source);
         of_it.map(|input| self.needed(job, *input, half)).all(|cut| cut <= half + half / 2)
     }
 
-    /// The steps in `count` bands, those of `tail` band by band at the end, and when they are predicted to be over.
+    /// The steps in `count` bands, those of `tail` band by band at the end, and their predicted
+    /// end.
     fn schedule(&self, count: u8, tail: &[usize]) -> Schedule {
         Line::new(self, count).run(tail)
     }
 
-    /// Most bytes on the device at once, beside what is there from before.
+    /// Peak of bytes on the device, besides those present before.
     fn peak(&self, actions: impl Iterator<Item = Action>) -> usize {
         let made = |n: &NodeId| self.uploads.iter().any(|(u, _)| u == n) || self.jobs.iter().any(|job| job.node == *n);
         let given = self.frees.iter().filter(|n| !made(n)).map(|n| (*n, self.draft.bytes_as(*n, Rows::All)));

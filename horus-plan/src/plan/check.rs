@@ -1,7 +1,7 @@
-//! What holds after each pass of planning.
+//! Invariants after each pass of planning.
 //!
-//! Cheap checks in every build; where assertions are checked, each pass is also followed by the replay of all steps on all
-//! ranks ([`verify`]), which the session asks for once, of the finished plan.
+//! Cheap checks run in every build; with debug assertions, each pass is also followed by the replay
+//! of all steps on all ranks ([`verify`]), which the session requests once, for the finished plan.
 
 use super::draft::Draft;
 use super::passes::Stage;
@@ -13,7 +13,7 @@ use crate::ir::graph::NodeId;
 use crate::ir::kernel::Kernel;
 use horus_base::error::Error;
 
-/// Checks what a pass leaves.
+/// Checks the draft after a pass.
 pub(super) fn check(draft: &Draft<'_>, stage: Stage) -> Result<(), String> {
     facts(draft)?;
     if stage == Stage::Facts {
@@ -23,7 +23,7 @@ pub(super) fn check(draft: &Draft<'_>, stage: Stage) -> Result<(), String> {
     if cfg!(debug_assertions) { replay(draft, stage) } else { Ok(()) }
 }
 
-/// What is known of each image, and of each step.
+/// Checks the facts about each image and each step.
 fn facts(draft: &Draft<'_>) -> Result<(), String> {
     let nodes = draft.graph.nodes.len();
     if draft.states.len() != nodes || draft.wants.len() != draft.graph.roots.len() {
@@ -44,7 +44,7 @@ fn facts(draft: &Draft<'_>) -> Result<(), String> {
     }
 }
 
-/// Every node is computed once, after its inputs and before they go.
+/// Every node is computed once, after its inputs and before they are released.
 fn order(draft: &Draft<'_>) -> Result<(), String> {
     let mut there: Vec<bool> = draft.initial.iter().map(Option::is_some).collect();
     let mut computed = vec![false; there.len()];
@@ -54,7 +54,7 @@ fn order(draft: &Draft<'_>) -> Result<(), String> {
                 if let Some(missing) = draft.graph.node(node).inputs.iter().find(|i| !there[i.0]) {
                     return Err(format!("{node} is computed where {missing} is not there"));
                 }
-                // Of bands, readers find as many as they wait for; `verify` counts them.
+                // Readers wait for the bands that they need; `verify` counts them.
                 there[node.0] |= matches!(part, Part::Band(_));
                 if !part.ends() {
                     continue;
@@ -77,7 +77,7 @@ fn order(draft: &Draft<'_>) -> Result<(), String> {
     }
 }
 
-/// All steps on all ranks; what is wanted counts once it is delivered.
+/// Replays all steps on all ranks; results are required once they are delivered.
 fn replay(draft: &Draft<'_>, stage: Stage) -> Result<(), String> {
     let delivered = stage >= Stage::Delivered;
     let wants = draft.wants.iter().map(|want| if delivered { *want } else { Want::Keep }).collect();

@@ -1,4 +1,4 @@
-//! What transfers cost: predicted seconds, and bytes in between.
+//! Costs of transfers: predicted seconds, and bytes of temporary memory.
 
 use std::collections::HashMap;
 
@@ -9,10 +9,10 @@ use super::step::{Action, Rows, Temp};
 use crate::ir::graph::NodeId;
 use crate::ir::kernel::Access;
 
-/// How an image gets to launches that read it across strips.
+/// A transfer of an image to launches that read it across strips.
 pub(super) struct Choice {
     pub(super) replicate: bool,
-    /// Whether rank 0 first gives each rank its strip, so that all send.
+    /// Rank 0 first gives each rank its strip, so that all send.
     pub(super) scatter: bool,
     /// Predicted seconds.
     pub(super) seconds: f64,
@@ -23,16 +23,16 @@ fn microseconds(seconds: f64) -> String {
     format!("{:.0} us", seconds * 1e6)
 }
 
-/// Predicted seconds of footprints, each predicted once.
+/// Predicted seconds of footprints, memoised.
 #[derive(Debug, Default)]
 pub(super) struct Costs {
-    /// From rank 0 alone, or from all.
+    /// From rank 0 only, or from all.
     fetches: HashMap<(Temp, bool), f64>,
 }
 
 impl Costs {
-    /// Chooses between fetching footprints launch by launch and giving every rank the whole image, by predicted time:
-    /// what is sent, and the copies that each rank then makes of what it got.
+    /// Chooses between fetching footprints launch by launch and replicating the image, by predicted
+    /// time: messages, and the copies that each rank then makes of received rows.
     pub(super) fn choose(
         &mut self,
         draft: &Draft<'_>,
@@ -45,7 +45,7 @@ impl Costs {
         let room = Halo::NONE;
         let direct = draft.setting.direct;
         let time = |p: &Draft<'_>, action, on_root| p.traffic(action, on_root).time;
-        // Between devices, what arrives is where the launch reads it.
+        // Between devices, rows arrive in their final place.
         let copy = |bytes: usize| if direct { 0.0 } else { machine.slowest(|m| m.host_copy(bytes)) };
         let whole = copy(draft.graph.node(source).shape.len() * draft.graph.node(source).dtype.size());
         let scatter = if on_root { time(draft, Action::Scatter { node: source, room, direct }, true) } else { 0.0 };
@@ -71,7 +71,8 @@ impl Costs {
         }
     }
 
-    /// Predicted seconds to fetch what one launch reads of one input, and to copy it where the launch reads it.
+    /// Predicted seconds to fetch the rows that one launch reads of one input, and to copy them
+    /// into place.
     fn of_fetching(&mut self, draft: &Draft<'_>, node: NodeId, temp: Temp, on_root: bool) -> f64 {
         if let Some(cost) = self.fetches.get(&(temp, on_root)) {
             return *cost;
@@ -104,7 +105,7 @@ impl Draft<'_> {
         if packs { traffic.sent + traffic.received } else { 0 }
     }
 
-    /// The reads of `source` from `reader` on that leave the strip, and whether some do not.
+    /// The reads of `source` from `reader` on that leave the strip, and whether there are others.
     pub(super) fn readers(&self, source: NodeId, reader: NodeId) -> (Vec<Temp>, bool) {
         let mut elsewhere = Vec::new();
         let mut in_strips = false;
@@ -123,7 +124,7 @@ impl Draft<'_> {
         (elsewhere, in_strips)
     }
 
-    /// How long messages take where most of them go.
+    /// The slowest link for messages.
     pub(super) fn link(&self) -> Link {
         self.setting.machine.link(self.setting.direct)
     }
@@ -132,7 +133,7 @@ impl Draft<'_> {
         self.traffic_over(self.link(), action, on_root)
     }
 
-    /// What a step sends over links like this one.
+    /// The traffic of a step over links of this speed.
     pub(super) fn traffic_over(&self, link: Link, action: Action, on_root: bool) -> Traffic {
         let (Action::Scatter { node, .. }
         | Action::Replicate { node, .. }

@@ -1,4 +1,4 @@
-//! Results: what brings them to those who want them.
+//! Delivery: brings results to their requesters.
 
 use super::draft::Draft;
 use super::setting::Want;
@@ -7,7 +7,7 @@ use super::step::{Action, Band, Rows};
 use crate::ir::graph::NodeId;
 use crate::machine::HostSide;
 
-/// The pass: brings each result to where it is wanted.
+/// The pass: delivers each result as wanted.
 pub(super) fn deliver(draft: &mut Draft<'_>) {
     let (graph, wants) = (draft.graph, draft.wants);
     graph.roots.iter().zip(wants).for_each(|(root, want)| bring(draft, *root, *want));
@@ -20,7 +20,7 @@ fn bring(draft: &mut Draft<'_>, root: NodeId, want: Want) {
     let State { residency, placement } = draft.state(root);
     if want == Want::Handed && !residency.host() {
         let sent = Action::Send { node: root, band: Band::WHOLE };
-        // Two results may have become one.
+        // Two results may be one node.
         if !draft.steps.iter().any(|s| s.action == sent) {
             draft.step(sent, "the result is wanted by somebody who waits for it");
         }
@@ -30,7 +30,7 @@ fn bring(draft: &mut Draft<'_>, root: NodeId, want: Want) {
     if want == Want::Root && in_strips && !residency.host() && meets_on_device(draft, root) {
         let gathered = Action::Gather { node: root, band: Band::WHOLE, direct: true };
         if !draft.steps.iter().any(|s| s.action == gathered) {
-            // What meets there stays until it has been sent, beside the packed messages.
+            // The gathered image stays until it has been sent, along with the packed messages.
             let bytes = draft.bytes_as(root, Rows::All) + draft.scratch(root, gathered);
             draft.hold_temp(bytes, root, root);
             draft.step(gathered, "rank 0 wants the result, and devices are connected");
@@ -62,9 +62,9 @@ fn bring(draft: &mut Draft<'_>, root: NodeId, want: Want) {
     }
 }
 
-/// Whether the strips of a result, which are on the devices alone, had better meet on rank 0's device than on its host, by
-/// predicted time: one copy to the host then, not one of each rank and messages between hosts. Nothing has to leave the device
-/// for it.
+/// Returns `true` if the strips of a result, which are on the devices only, should be gathered on
+/// rank 0's device rather than on its host, by predicted time: one copy to the host, instead of one
+/// per rank and messages between hosts. No image may have to leave the device for it.
 fn meets_on_device(draft: &Draft<'_>, root: NodeId) -> bool {
     let setting = draft.setting;
     if !setting.direct || setting.unified || draft.naive() {
@@ -74,7 +74,7 @@ fn meets_on_device(draft: &Draft<'_>, root: NodeId) -> bool {
     let (whole, strip) = (draft.bytes_as(root, Rows::All), draft.bytes_as(root, Rows::Strip(Halo::NONE)));
     let meeting = |direct| draft.traffic_over(setting.machine.link(direct), gathered(direct), false).time;
     let by_device = meeting(true) + setting.machine.of(0).download(whole, HostSide::Pinned);
-    // What meets on the host is copied once more, to where the program wants it.
+    // A result gathered on the host is copied once more, to its final place.
     let copied = setting.machine.of(0).host_copy(whole);
     let by_host = setting.machine.slowest(|m| m.download(strip, HostSide::Staged)) + meeting(false) + copied;
     by_device < by_host && draft.fits_now(whole + draft.scratch(root, gathered(true)))

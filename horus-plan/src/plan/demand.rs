@@ -1,4 +1,4 @@
-//! How far around its strip each image will be read: known before anything is placed.
+//! Demand: the rows around its strip that will be read of each image, known before placement.
 
 use super::draft::Draft;
 use super::setting::Mode;
@@ -9,26 +9,28 @@ use crate::ir::kernel::{Access, Kernel};
 /// For each node, rows around its strips.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Demand {
-    /// What its readers will ask for, those that compute on rows around their own strips included.
+    /// Rows that its readers will ask for, including readers that compute rows around their own
+    /// strips.
     pub(super) asked: Vec<Halo>,
-    /// What filters over it need themselves: it will be exchanged in any case.
+    /// Rows that filters over it need themselves: they will be exchanged in any case.
     pub(super) filtered: Vec<Halo>,
 }
 
-/// How far beyond the rows that it computes a kernel reads, for one input; `None` if it reads elsewhere.
+/// Reach of a kernel beyond the rows that it computes, for one input; `None` if it reads elsewhere.
 pub(super) fn needed(access: Access) -> Option<Halo> {
     let Access::Rows { reach, wrap } = access else { return None };
     Some(Halo { up: reach.up, down: reach.down, wrap: wrap && reach.up + reach.down > 0 })
 }
 
 impl Demand {
-    /// Of images that nobody reads around strips.
+    /// No reads around strips.
     fn nothing(nodes: usize) -> Demand {
         Demand { asked: vec![Halo::NONE; nodes], filtered: vec![Halo::NONE; nodes] }
     }
 
-    /// Walks the graph backwards, so that an exchange can be made once, at the widest radius anybody will ask for, and a
-    /// pixel operation can be computed on the rows that a later filter needs.
+    /// Walks the graph backwards, so that an exchange can be made once, at the widest radius that
+    /// will be requested, and a pixel operation can be computed on the rows that a later filter
+    /// needs.
     fn of(graph: &Graph<Kernel>) -> Demand {
         let mut demand = Demand::nothing(graph.nodes.len());
         for (id, node) in graph.iter().rev() {
@@ -44,7 +46,8 @@ impl Demand {
     }
 }
 
-/// The pass: looks ahead where there are strips, but in naive mode, which transfers for every operation anew.
+/// The pass: computes the demand where there are strips, except in naive mode, which transfers for
+/// every operation.
 pub(super) fn look_ahead(draft: &mut Draft<'_>) {
     draft.demand = if draft.ranks() > 1 && draft.setting.mode != Mode::Naive {
         Demand::of(draft.graph)

@@ -1,4 +1,4 @@
-//! A plan in the making: what the passes hand to each other.
+//! A draft of a plan, passed from pass to pass.
 
 use std::fmt;
 
@@ -13,44 +13,44 @@ use super::step::{Action, Band, Rows, Step, Temp};
 use crate::ir::graph::{Graph, NodeId};
 use crate::ir::kernel::Kernel;
 
-/// A plan in the making. Each pass reads what those before it left, and adds its own.
+/// A draft of a plan. Each pass reads the results of the previous ones, and adds its own.
 pub(super) struct Draft<'a> {
     pub(super) graph: &'a Graph<Kernel>,
     pub(super) setting: &'a Setting,
     pub(super) wants: &'a [Want],
-    /// Where the sources are at first.
+    /// Initial states of the sources.
     pub(super) initial: Vec<Option<State>>,
-    /// Which sources nobody needs once this plan has read them.
+    /// Returns `true` for sources that are not needed after this plan has read them.
     pub(super) disposable: &'a dyn Fn(NodeId) -> bool,
-    /// How long each image is needed.
+    /// Lifetime of each image.
     pub(super) lifetimes: Lifetimes,
-    /// How far around strips each image will be read.
+    /// Rows that will be read around the strips of each image.
     pub(super) demand: Demand,
-    /// What is in the device's memory after the steps, if that must be watched.
+    /// The contents of the device's memory after the steps, if it is limited.
     pub(super) memory: Option<Ledger>,
     /// The steps so far.
     pub(super) steps: Vec<Step>,
-    /// For each step, the bytes that are in use on a watched device when it is taken.
+    /// Bytes in use on a limited device when each step begins.
     pub(super) used: Vec<usize>,
-    /// Where each image is after the steps.
+    /// State of each image after the steps.
     pub(super) states: Vec<Option<State>>,
     /// The exchanges among the steps.
     pub(super) exchanges: Vec<Exchanged>,
 }
 
-/// An exchange, made for a launch.
+/// An exchange for a launch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Exchanged {
-    /// Which step it is.
+    /// Index of its step.
     pub(super) step: usize,
     /// The launch that reads the rows.
     pub(super) reader: NodeId,
-    /// Whether the rows arrive on the device.
+    /// The rows arrive on the device.
     pub(super) on_device: bool,
 }
 
 impl<'a> Draft<'a> {
-    /// No step yet.
+    /// A draft without steps.
     pub(super) fn new(
         graph: &'a Graph<Kernel>,
         wants: &'a [Want],
@@ -127,23 +127,23 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Drops an image that nobody needs any more.
+    /// Drops an image that is no longer needed.
     pub(super) fn free(&mut self, id: NodeId) {
         self.step(Action::Free(id), "");
         self.states[id.0] = None;
         self.left_device(id);
     }
 
-    /// Whether every rank computes the whole (small) result.
+    /// Returns `true` if every rank computes the whole (small) result.
     pub(super) fn is_global(&self, id: NodeId) -> bool {
         let node = self.graph.node(id);
         let whole = |i: &NodeId| self.state(*i).placement == Placement::Replicated;
         node.op.is_on_every_rank(node.shape, || node.inputs.iter().all(whole))
     }
 
-    /// Whether a transfer of `source` goes from device to device: the devices are connected, and there is room for the
-    /// image, for what the transfer leaves beside it (`bytes`) and for its packed messages. If so, the image is on the
-    /// device and the room is there.
+    /// Returns `true` if a transfer of `source` goes from device to device: the devices are
+    /// connected, and there is room for the image, for the memory left by the transfer (`bytes`)
+    /// and for its packed messages. If so, the image is on the device and the room has been made.
     pub(super) fn between_devices(&mut self, source: NodeId, reader: NodeId, bytes: usize, sent: Action) -> bool {
         if !self.setting.direct || self.setting.unified || self.naive() {
             return false;
@@ -157,7 +157,7 @@ impl<'a> Draft<'a> {
         true
     }
 
-    /// Copies that `id` reads in place of its inputs, made for it alone: their bytes on the rank that needs most.
+    /// Bytes of the copies that `id` reads in place of its inputs, on the rank that needs most.
     pub(super) fn bytes_fetched(&self, node: NodeId, temp: Temp, rows: Rows) -> usize {
         let (consumer, shape) = (self.graph.node(temp.consumer), self.graph.node(node).shape);
         let partition = &self.setting.partition;
@@ -168,7 +168,7 @@ impl<'a> Draft<'a> {
         held.max().unwrap_or_default() * shape.width * shape.planes() * self.graph.node(node).dtype.size()
     }
 
-    /// The plan as far as it is made.
+    /// The plan so far.
     pub(super) fn so_far(&self, wants: Vec<Want>) -> Plan {
         Plan {
             graph: self.graph.clone(),
@@ -186,7 +186,7 @@ impl<'a> Draft<'a> {
 }
 
 impl fmt::Display for Draft<'_> {
-    /// The steps, if there are some; else what is known of each image.
+    /// The steps, if any; otherwise the facts about each image.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.steps.is_empty() {
             return self.so_far(self.wants.to_vec()).fmt(f);

@@ -1,4 +1,5 @@
-//! Follows a plan step by step, as rank 0 does: what it has of each image, what its device holds, what steps move.
+//! Follows a plan step by step on rank 0: its part of each image, the contents of its device, the
+//! bytes moved by steps.
 
 use super::finished::Plan;
 use super::movement::{BLOCK, Link, movement, with_room};
@@ -7,26 +8,27 @@ use super::step::{Action, Band, Part, Rows};
 use crate::ir::graph::NodeId;
 use horus_base::shape::Window;
 
-/// Follows a plan: which rows of each image rank 0 has, and what lies in its device's memory.
+/// Follows a plan: the rows of each image on rank 0, and the contents of its device's memory.
 pub(super) struct Follower<'a> {
     plan: &'a Plan,
     rows: Vec<usize>,
     on_device: Vec<bool>,
-    /// Images that rank 0 alone has.
+    /// Images that only rank 0 has.
     on_root: Vec<bool>,
     /// Images that launches use in the host's memory.
     mapped: Vec<bool>,
     /// Bytes of copies that launches read, with the launch.
     copies: Vec<(NodeId, usize)>,
-    /// Bytes on the device now, and most at any time.
+    /// Bytes on the device now, and their peak.
     held: usize,
     pub(super) most: usize,
-    /// Whether it is told what ranks send each other.
+    /// Messages between ranks are computed.
     sent: bool,
 }
 
 impl<'a> Follower<'a> {
-    /// At the beginning of a plan. What ranks send each other takes long to find out: it is told if it is asked for.
+    /// At the beginning of a plan. Messages between ranks take long to compute: they are only if
+    /// `sent`.
     pub(super) fn new(plan: &'a Plan, sent: bool) -> Follower<'a> {
         let mut follower = Follower {
             plan,
@@ -57,13 +59,13 @@ impl<'a> Follower<'a> {
         self.plan.setting.partition.strip(0, height)
     }
 
-    /// Bytes of what rank 0 has of an image.
+    /// Bytes of rank 0's part of an image.
     fn bytes(&self, n: NodeId) -> usize {
         let node = self.plan.graph.node(n);
         self.rows[n.0] * node.shape.width * node.shape.planes() * node.dtype.size()
     }
 
-    /// Bytes of a band of so many rows of an image.
+    /// Bytes of a band of `rows` rows of an image.
     fn bytes_of(&self, n: NodeId, band: Band, rows: usize) -> usize {
         let node = self.plan.graph.node(n);
         let rows = band.of(Window::whole(rows)).len();
@@ -75,12 +77,12 @@ impl<'a> Follower<'a> {
         if self.on_device[n.0] { self.bytes(n) } else { 0 }
     }
 
-    /// Whether rank 0 alone has the image of a step.
+    /// Returns `true` if only rank 0 has the image of a step.
     pub(super) fn on_root(&self, action: Action) -> bool {
         self.on_root[action.node().0]
     }
 
-    /// Whether launches use an image in the host's memory.
+    /// Returns `true` if launches use an image in the host's memory.
     pub(super) fn is_mapped(&self, n: NodeId) -> bool {
         self.mapped[n.0]
     }
@@ -94,7 +96,7 @@ impl<'a> Follower<'a> {
         moved.map(|m| m.traffic(Link::default()).total.bytes)
     }
 
-    /// Carries a step out; the bytes that it moves, makes or gives up.
+    /// Executes a step; returns the bytes that it moves, creates or releases.
     pub(super) fn step(&mut self, action: Action) -> Option<usize> {
         let before = self.on_device_of(action.node());
         let bytes = self.carry_out(action);

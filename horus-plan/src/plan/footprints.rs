@@ -1,4 +1,4 @@
-//! Footprints: when the rows that a launch reads elsewhere leave for it.
+//! Footprints: scheduling of the rows that a launch reads from other ranks.
 
 use std::fmt::Write as _;
 
@@ -9,18 +9,18 @@ use super::transfers::Transfers;
 use crate::ir::graph::NodeId;
 use crate::ir::kernel::{Kernel, LeafOp, Repeat};
 
-/// Whether a kernel has linear filters.
+/// Returns `true` if a kernel has linear filters.
 pub(super) fn is_filter(kernel: &Kernel) -> bool {
     let (Kernel::Map(m) | Kernel::Repeat(Repeat { body: m, .. })) = kernel else { return false };
     m.leaves.iter().any(|l| matches!(l.op, LeafOp::Correlate(..)))
 }
 
-/// What leaves before it is read, and who waits for it.
+/// Footprints sent before they are read, and the launch that waits for them.
 #[derive(Debug, Default)]
 pub(super) struct Early {
-    /// What was computed since footprints were last fetched ahead.
+    /// Nodes computed since footprints were last fetched ahead.
     pub(super) computed: Vec<NodeId>,
-    /// Footprints that were fetched for launches to come, and whether they travel between devices.
+    /// Footprints fetched for later launches; `true` if they travel between devices.
     pub(super) fetched: Vec<(Temp, bool)>,
     /// A launch that waits for its footprints while others go on.
     pub(super) pending: Option<Pending>,
@@ -36,8 +36,9 @@ pub(super) struct Pending {
 }
 
 impl Transfers<'_, '_> {
-    /// Before a filter, sends footprints of what was computed, if that is what its only reader will want of it: between
-    /// devices they travel beside the filter, whose arithmetic leaves the memory to the copies.
+    /// Before a filter, sends footprints of computed images whose only reader will need them:
+    /// between devices they travel while the filter runs, whose arithmetic leaves the memory to the
+    /// copies.
     pub(super) fn fetch_ahead(&mut self) {
         for id in std::mem::take(&mut self.early.computed) {
             if let Some((temp, why)) = self.leaves_early(id) {
@@ -47,8 +48,8 @@ impl Transfers<'_, '_> {
         }
     }
 
-    /// The only read of `id`, if it wants footprints that can leave before, and why footprints. Not where memory is short:
-    /// they stay while other launches compute.
+    /// The only read of `id`, if it needs footprints that can be sent ahead, and the reason for
+    /// footprints. `None` if memory is short: footprints occupy it while other launches compute.
     pub(super) fn leaves_early(&mut self, id: NodeId) -> Option<(Temp, String)> {
         let in_strips = self.draft.states[id.0].is_some_and(|s| matches!(s.placement, Placement::Strips(_)));
         if !self.draft.setting.direct
@@ -60,7 +61,8 @@ impl Transfers<'_, '_> {
         }
         let (elsewhere, also_in_strips) = self.draft.readers(id, id);
         let [temp] = elsewhere[..] else { return None };
-        // A launch that others read beyond its strip may compute more rows than its own; which, is decided then.
+        // A launch that others read beyond its strip may compute more rows than its own; they are
+        // determined then.
         let known = self.draft.demand.asked[temp.consumer.0] == Halo::NONE && !self.draft.is_global(temp.consumer);
         if !known || self.is_sent(temp) {
             return None;
@@ -68,13 +70,13 @@ impl Transfers<'_, '_> {
         let rows = Rows::Strip(Halo::NONE);
         let sent = Action::Fetch { node: id, temp, rows, direct: true };
         let bytes = self.draft.bytes_fetched(id, temp, rows) + self.draft.scratch(id, sent);
-        // A guess of what other footprints and launches on the way will take.
+        // A guess of the memory of other footprints and launches in between.
         let room = 2 * bytes + 4 * self.draft.bytes_as(id, rows);
         let choice = self.costs.choose(self.draft, id, &elsewhere, false, also_in_strips);
         (!choice.replicate && self.draft.fits_now(room)).then_some((temp, choice.why))
     }
 
-    /// Brings the rows that one launch reads of one input.
+    /// Fetches the rows that one launch reads of one input.
     pub(super) fn fetch(&mut self, source: NodeId, temp: Temp, rows: Rows, why: String) {
         let held = self.draft.bytes_fetched(source, temp, rows);
         let sent = Action::Fetch { node: source, temp, rows, direct: true };
@@ -87,12 +89,12 @@ impl Transfers<'_, '_> {
         self.early.computed.retain(|c| *c != source); // it has left
     }
 
-    /// Whether a footprint was fetched already.
+    /// Returns `true` if a footprint was fetched already.
     pub(super) fn is_sent(&self, temp: Temp) -> bool {
         self.early.fetched.iter().any(|(t, _)| *t == temp)
     }
 
-    /// Brings the rows that `id` reads of an input, unless they have been sent.
+    /// Fetches the rows that `id` reads of an input, unless they have been sent.
     pub(super) fn fetch_for(&mut self, id: NodeId, input: usize, rows: Rows) {
         let temp = Temp { consumer: id, input };
         if self.is_sent(temp) {
@@ -107,7 +109,7 @@ impl Transfers<'_, '_> {
         self.fetch(source, temp, rows, why);
     }
 
-    /// Makes the launch that waits for footprints, before node `next` is computed.
+    /// Emits the launch that waits for footprints, before node `next` is computed.
     pub(super) fn launch_pending(&mut self, next: NodeId) {
         let Some(Pending { node: id, rows, since }) = self.early.pending.take() else { return };
         let graph = self.draft.graph;
@@ -128,8 +130,8 @@ impl Transfers<'_, '_> {
         self.free_read_for_the_last_time(id, last);
     }
 
-    /// Whether node `id` can be computed while footprints travel: it neither reads what waits for them nor anything that
-    /// is not here.
+    /// Returns `true` if node `id` can be computed while footprints travel: it reads neither the
+    /// result of the waiting launch nor anything from other ranks.
     pub(super) fn needs_nobody(&self, id: NodeId) -> bool {
         let node = self.draft.graph.node(id);
         let waiting = |n: &NodeId| self.early.pending.as_ref().is_some_and(|p| p.node == *n);

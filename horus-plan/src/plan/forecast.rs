@@ -1,4 +1,5 @@
-//! What a plan would take on any number of ranks, told without running it: messages between ranks, launches, copies.
+//! The forecast of a plan on any number of ranks, without running it: messages between ranks,
+//! launches, copies.
 
 use std::fmt;
 
@@ -9,55 +10,55 @@ use super::state::Placement;
 use super::step::Action;
 use crate::machine::{Bound, HostSide, Machine};
 
-/// Ranks that a forecast is for: machines like those of the session.
+/// The ranks of a forecast, on machines like those of the session.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cluster {
     /// Number of ranks.
     pub ranks: usize,
-    /// How many of them are on each host, at least 1.
+    /// Ranks on each host, at least 1.
     pub on_each_host: usize,
-    /// How long messages take from host to host; `None` for what the profiles of the machines say.
+    /// Speed of messages between hosts; `None` for the profiles of the machines.
     pub network: Option<Link>,
 }
 
-/// What launches take: seconds of the rank that takes longest for each.
+/// Times of launches: seconds of the slowest rank for each.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Computing {
     /// Number of launches.
     pub launches: usize,
-    /// All of them.
+    /// Total seconds.
     pub seconds: f64,
-    /// Of these, what is spent in launches that the device's memory bounds.
+    /// Of these, seconds in memory-bound launches.
     pub memory: f64,
-    /// In launches that multiply-adds bound.
+    /// Seconds in compute-bound launches.
     pub arithmetic: f64,
 }
 
-/// What copies between host and device take on rank 0, which has most to copy.
+/// Copies between host and device on rank 0, which copies most.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Copying {
     /// Number of copies.
     pub copies: usize,
-    /// Their bytes.
+    /// Total bytes.
     pub bytes: usize,
-    /// All of them.
+    /// Total seconds.
     pub seconds: f64,
 }
 
-/// What a plan takes, each step waiting for the one before.
+/// The times of a plan whose steps run one after the other.
 #[derive(Clone, Debug)]
 pub struct Forecast {
     /// Number of ranks.
     pub ranks: usize,
-    /// How many of them are on each host.
+    /// Ranks on each host.
     pub on_each_host: usize,
-    /// How long messages take from host to host.
+    /// Speed of messages between hosts.
     pub link: Link,
-    /// The profiles by which it is predicted.
+    /// The profiles behind the predictions.
     pub machine: String,
-    /// The steps that communicate, and what they send.
+    /// The steps that communicate, and their messages.
     pub steps: Vec<(String, Traffic)>,
-    /// All steps that communicate; the times include the round in which ranks agree on what to do.
+    /// All steps that communicate; times include the round in which ranks agree on the evaluation.
     pub total: Traffic,
     /// Launches.
     pub computing: Computing,
@@ -66,13 +67,13 @@ pub struct Forecast {
 }
 
 impl Forecast {
-    /// Predicted seconds of everything, one after the other.
+    /// Predicted seconds of everything in sequence.
     pub fn seconds(&self) -> f64 {
         self.total.time + self.computing.seconds + self.copying.seconds
     }
 }
 
-/// Tells what `plan` takes on its ranks, so many of which are `on_each_host`.
+/// Forecasts `plan` on its ranks, `on_each_host` of them per host.
 pub fn forecast(plan: &Plan, machine: &Machine, on_each_host: usize) -> Forecast {
     let ranks = plan.setting.partition.ranks();
     let machine = machine.packed(ranks, on_each_host);
@@ -126,7 +127,7 @@ pub fn forecast(plan: &Plan, machine: &Machine, on_each_host: usize) -> Forecast
 
 impl Computing {
     fn add(&mut self, plan: &Plan, machine: &Machine, action: Action, launched: &LaunchedNodes<'_>) {
-        /// Ranks that are looked at: the first, the last, and some in between.
+        /// Number of ranks to sample: the first, the last, and some in between.
         const SAMPLES: usize = 33;
         let Action::Launch { node: id, rows, part, .. } = action else { return };
         let ranks = plan.setting.partition.ranks();
@@ -144,7 +145,7 @@ impl Computing {
             match cost.bound {
                 Bound::Memory => self.memory += cost.seconds,
                 Bound::Arithmetic => self.arithmetic += cost.seconds,
-                // Of forecasts, which are of what ranks copy.
+                // Only in forecasts of launches that access host memory.
                 Bound::Launch | Bound::Bus => {}
             }
         }
@@ -152,7 +153,8 @@ impl Computing {
 }
 
 impl Copying {
-    /// `bytes` of rank 0; `traffic` of a step that communicates goes through the host unless it is direct.
+    /// Adds a step: `bytes` of rank 0; `traffic` of a step that communicates goes through the host
+    /// unless it is direct.
     fn add(&mut self, machine: &Machine, action: Action, bytes: Option<usize>, traffic: Option<Traffic>) {
         let (up, down) = match action {
             Action::Upload { .. } | Action::UploadStrip { .. } => (bytes.unwrap_or_default(), 0),
@@ -169,7 +171,7 @@ impl Copying {
     }
 }
 
-/// Gathered on rank 0, added up there, and sent back.
+/// Gathered on rank 0, summed there, and sent back.
 fn sum(ranks: usize, bytes: usize, link: Link) -> Traffic {
     let others = ranks - 1;
     let one_way = Load { messages: others, bytes: others * bytes };

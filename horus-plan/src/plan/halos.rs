@@ -1,4 +1,4 @@
-//! Borders of what a launch reads: which are not deep enough, and are exchanged before it.
+//! Halos of the inputs of a launch: those not deep enough are exchanged before it.
 
 use super::demand::needed;
 use super::draft::Exchanged;
@@ -7,7 +7,7 @@ use super::step::Action;
 use super::transfers::Transfers;
 use crate::ir::graph::NodeId;
 
-/// An input whose borders are not valid as deep as a launch reads them.
+/// An input whose halo is shallower than a launch reads.
 pub(super) struct Due {
     source: NodeId,
     /// Depth to exchange.
@@ -16,8 +16,9 @@ pub(super) struct Due {
 }
 
 impl Transfers<'_, '_> {
-    /// The borders that must be exchanged before `id` is computed, each to the widest depth anybody will ask for; and how
-    /// far around the strip, at most `extend`, the result can be computed then.
+    /// The halos to exchange before `id` is computed, each to the largest depth that will be
+    /// requested; and the rows around the strip, at most `extend`, for which the result can be
+    /// computed then.
     pub(super) fn borders(&self, id: NodeId, mut extend: Halo) -> (Vec<Due>, Halo) {
         let graph = self.draft.graph;
         let node = graph.node(id);
@@ -39,21 +40,23 @@ impl Transfers<'_, '_> {
                     None => due.push(Due { source, halo: have, why }),
                 }
             }
-            // What is left of the input's halo bounds how far beyond the strip the result can be computed.
+            // The rest of the input's halo bounds the rows beyond the strip for which the result
+            // can be computed.
             extend.up = extend.up.min(have.up - need.up);
             extend.down = extend.down.min(have.down - need.down);
         }
         (due, extend)
     }
 
-    /// How deep the borders of `source` must be to compute a strip and, if it is worth it, `extend` around it: what will
-    /// be exchanged in any case is exchanged now, if the result's halo can then be computed.
+    /// Depth of the halo of `source` for computing a strip and, if worthwhile, `extend` around it:
+    /// rows that will be exchanged in any case are exchanged now, if that makes the result's halo
+    /// computable.
     pub(super) fn wanted(&self, source: NodeId, need: Halo, extend: Halo) -> Halo {
         let deeper = Halo { up: need.up + extend.up, down: need.down + extend.down, ..need };
         if self.draft.demand.filtered[source.0].covers(deeper) { deeper } else { need }
     }
 
-    /// Exchanges the borders that are due for the launch of `id`.
+    /// Exchanges the halos due for the launch of `id`.
     pub(super) fn exchange(&mut self, due: Vec<Due>, id: NodeId) {
         for Due { source: node, halo, why } in due {
             let sent = Action::Exchange { node, halo, direct: true };

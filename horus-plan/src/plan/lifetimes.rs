@@ -1,20 +1,20 @@
-//! How long each image is needed: who reads it, and whether it outlives the plan.
+//! Lifetimes of images: their readers, and images that outlive the plan.
 
 use super::draft::Draft;
 use crate::ir::graph::NodeId;
 use crate::ir::kernel::Kernel;
 
-/// For each node, who needs it.
+/// Uses of each node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Lifetimes {
     /// The nodes that read it, once per read, in order.
     pub(super) readers: Vec<Vec<NodeId>>,
-    /// Whether it outlives the plan: a result, or a source that somebody still refers to.
+    /// The node outlives the plan: a result, or a source that is still referenced.
     pub(super) kept: Vec<bool>,
 }
 
 impl Lifetimes {
-    /// Whether some node after `last` reads an image, or it is kept.
+    /// Returns `true` if a node after `last` reads an image, or it is kept.
     pub(super) fn needed_after(&self, id: NodeId, last: NodeId) -> bool {
         self.kept[id.0] || self.readers[id.0].last().is_some_and(|reader| *reader > last)
     }

@@ -1,9 +1,10 @@
-//! Launches that use the host's memory in place of copies: the strategies Implicit and Hybrid of the thesis (sections 5.2.3 and
-//! 5.2.4).
+//! Launches that use the host's memory in place of copies: the strategies Implicit and Hybrid of
+//! the thesis (sections 5.2.3 and 5.2.4).
 //!
-//! An image that the host has in page-locked memory is read there, and a result is written where whoever waits for it has it.
-//! That lasts for one plan: between plans such an image is on the host, and nowhere else. Only where one rank does it all, in
-//! one run of launches between which nothing leaves the device to make room; anything else is copied.
+//! An image in the host's page-locked memory is read there, and a result is written to its
+//! requester's memory. That lasts for one plan: between plans such an image is on the host, and
+//! nowhere else. It requires a single rank and one run of launches during which no image is
+//! evicted; anything else is copied.
 
 use std::ops::Range;
 
@@ -14,19 +15,19 @@ use super::step::{Action, Step};
 use crate::ir::graph::NodeId;
 use crate::ir::kernel::{Distribution, Kernel};
 
-/// What is not copied.
+/// The images that are not copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     /// Everything is copied: Explicit and Streams.
     Copied,
-    /// Results are not: Hybrid.
+    /// Results are mapped: Hybrid.
     Results,
-    /// Neither results nor what is read: Implicit.
+    /// Results and sources are mapped: Implicit.
     Both,
 }
 
 impl Way {
-    /// The ways that a setting leaves open.
+    /// The ways that a setting allows.
     pub(super) const fn considered(transfer: Transfer) -> &'static [Way] {
         match transfer {
             Transfer::Auto => &[Way::Copied, Way::Both, Way::Results],
@@ -50,7 +51,7 @@ impl Mapped {
         Mapped::default()
     }
 
-    /// Those that there can be in a run.
+    /// The mappable images of a run.
     pub(super) fn found(draft: &Draft<'_>, run: &Range<usize>, way: Way) -> Mapped {
         let launches = |steps: &[Step]| steps.iter().filter(|s| matches!(s.action, Action::Launch { .. })).count();
         let whole = launches(&draft.steps) == launches(&draft.steps[run.clone()]);
@@ -75,17 +76,18 @@ impl Mapped {
         Mapped { sources: sources.collect(), results: results.filter(written).collect() }
     }
 
-    /// Whether there are none.
+    /// Returns `true` if there are none.
     pub(super) fn is_none(&self) -> bool {
         self.sources.is_empty() && self.results.is_empty()
     }
 
-    /// Whether an image is one of them.
+    /// Returns `true` if an image is one of them.
     pub(super) fn holds(&self, n: NodeId) -> bool {
         self.sources.contains(&n) || self.results.contains(&n)
     }
 
-    /// The steps of a run with what begins and ends the use of the host's memory; of an image that is freed, the end is that.
+    /// The steps of a run with those that begin and end the use of the host's memory; freeing an
+    /// image ends its use.
     pub(super) fn around(&self, steps: impl Iterator<Item = Step>, freed: &[NodeId]) -> Vec<Step> {
         let step = |action, why: &str| Step { action, why: why.to_owned(), waits: Vec::new() };
         let mut all = Vec::new();
@@ -102,7 +104,8 @@ impl Mapped {
     }
 }
 
-/// Whether an image is in page-locked memory of the host when the plan begins, and read from there once.
+/// Returns `true` if an image is in page-locked host memory when the plan begins, and is read from
+/// there once.
 fn is_locked(draft: &Draft<'_>, n: NodeId) -> bool {
     let Kernel::Source(value) = &draft.graph.node(n).op else { return false };
     let given = draft.initial[n.0].is_some_and(|s| s.residency == Residency::Host);
@@ -111,7 +114,7 @@ fn is_locked(draft: &Draft<'_>, n: NodeId) -> bool {
 }
 
 impl Action {
-    /// The image that a step ends to use in the host's memory.
+    /// The image whose use of the host's memory a step ends.
     pub const fn unmaps(&self) -> Option<NodeId> {
         match self {
             Action::Unmap(n) => Some(*n),

@@ -1,26 +1,26 @@
-//! Room on the device: which images leave it when it is full.
+//! Device memory: eviction of images when it is full.
 //!
-//! The planner knows the rest of the program, so the image that is read again last (or never) leaves first; among equals,
-//! the one used least recently. What leaves is copied to the host if the device's copy is the only one, and comes back by
-//! an ordinary upload when it is read again.
+//! The planner knows the rest of the program, so the image that is read again last (or never)
+//! leaves first; among equals, the one used least recently. An evicted image is copied to the host
+//! if the device's copy is the only one, and returns by an ordinary upload when it is read again.
 
 use super::draft::Draft;
 use super::state::{Event, Halo, Placement};
 use super::step::{Action, Rows};
 use crate::ir::graph::NodeId;
 
-/// What is in the device's memory.
+/// The contents of the device's memory.
 pub(super) struct Ledger {
     capacity: usize,
     used: usize,
-    /// Bytes and time of last use of what is held.
+    /// Bytes and time of last use of each image.
     held: std::collections::BTreeMap<NodeId, (usize, usize)>,
     clock: usize,
-    /// Bytes of the copies that launches to come read.
+    /// Bytes of the copies that later launches read.
     temps: Vec<(NodeId, usize)>,
-    /// Whether some launch is estimated to need more than there is.
+    /// Some launch is estimated to exceed the capacity.
     pub(super) overflown: bool,
-    /// The first launch that needs more than there is beyond doubt, and how much.
+    /// The first launch that certainly exceeds the capacity, and its bytes.
     pub(super) lacking: Option<(NodeId, usize)>,
 }
 
@@ -42,7 +42,7 @@ impl Ledger {
         self.used
     }
 
-    /// Whether there is room for so many bytes in all.
+    /// Returns `true` if `bytes` bytes in total fit.
     pub(super) fn holds(&self, bytes: usize) -> bool {
         bytes <= self.capacity
     }
@@ -54,7 +54,7 @@ impl Ledger {
         self.overflown |= self.used > self.capacity;
     }
 
-    /// Notes that launch `reader` needs at least so many bytes at once.
+    /// Records that launch `reader` needs at least `bytes` bytes at once.
     fn needs(&mut self, reader: NodeId, bytes: usize) {
         let most = match self.lacking {
             None => self.capacity,
@@ -73,7 +73,7 @@ impl Ledger {
     }
 }
 
-/// The pass: begins to watch the device's memory, if it must be watched, with the images that are there from the start.
+/// The pass: begins to track the device's memory, if it is limited, with the initial images.
 pub(super) fn watch(draft: &mut Draft<'_>) {
     draft.memory = draft.setting.capacity.filter(|_| !draft.setting.unified).map(Ledger::new);
     let there = |id: &NodeId| draft.states[id.0].is_some_and(|s| s.residency.device());
@@ -98,7 +98,7 @@ impl Draft<'_> {
         height * node.shape.width * node.shape.planes() * node.dtype.size()
     }
 
-    /// Evicts images until `id` fits. What `reader` reads stays.
+    /// Evicts images until `id` fits. The inputs of `reader` stay.
     pub(super) fn make_room(&mut self, id: NodeId, rows: Option<Rows>, reader: NodeId) {
         if self.memory.is_none() {
             return;
@@ -116,8 +116,8 @@ impl Draft<'_> {
         self.look_for_lack(id, rows, reader);
     }
 
-    /// Notes whether what `reader` reads, as far as it is there, and `id` take more than there is even where strips are
-    /// thinnest, which may be where the device is smallest; without what estimates add.
+    /// Checks if the available inputs of `reader` and `id` exceed the capacity even where strips
+    /// are thinnest, which may be where the device is smallest; without the margins of estimates.
     fn look_for_lack(&mut self, id: NodeId, rows: Option<Rows>, reader: NodeId) {
         let Some(ledger) = self.memory.as_ref().filter(|l| l.overflown) else { return };
         let mut needed = self.graph.node(reader).inputs.clone();
@@ -146,7 +146,7 @@ impl Draft<'_> {
         height * node.shape.width * node.shape.planes() * node.dtype.size()
     }
 
-    /// Enters what `id` takes in its new placement.
+    /// Updates the bytes of `id` for its new placement.
     pub(super) fn resized(&mut self, id: NodeId) {
         let bytes = self.bytes(id, None);
         if let Some(ledger) = &mut self.memory {
@@ -154,7 +154,8 @@ impl Draft<'_> {
         }
     }
 
-    /// Whether `bytes` fit beside image `id`, everything else that `reader` does not read gone.
+    /// Returns `true` if `bytes` fit beside image `id` after evicting everything that `reader` does
+    /// not read.
     pub(super) fn fits_beside(&self, id: NodeId, bytes: usize, reader: NodeId) -> bool {
         let Some(ledger) = &self.memory else { return true };
         let others = self.graph.node(reader).inputs.iter().filter(|i| **i != id);
@@ -162,7 +163,7 @@ impl Draft<'_> {
         self.bytes(id, None) + others + ledger.temps.iter().map(|(_, b)| b).sum::<usize>() + bytes <= ledger.capacity
     }
 
-    /// Whether so many bytes more are free.
+    /// Returns `true` if `bytes` more bytes are free.
     pub(super) fn fits_now(&self, bytes: usize) -> bool {
         self.memory.as_ref().is_none_or(|l| l.used + bytes <= l.capacity)
     }
@@ -177,7 +178,7 @@ impl Draft<'_> {
         }
     }
 
-    /// Notes that the copies that launch `reader` read are gone.
+    /// Removes the copies read by launch `reader`.
     pub(super) fn drop_temps(&mut self, reader: NodeId) {
         if let Some(ledger) = &mut self.memory {
             let used = &mut ledger.used;
@@ -188,12 +189,13 @@ impl Draft<'_> {
         }
     }
 
-    /// Bytes of an image on the rank that holds most of it, once it is placed as `rows` says.
+    /// Bytes of an image placed by `rows`, on the rank that holds most of it.
     pub(super) fn bytes_as(&self, id: NodeId, rows: Rows) -> usize {
         self.bytes(id, Some(rows))
     }
 
-    /// Evicts images until `bytes` fit, for the sake of `id`. What `reader` reads stays: those are returned.
+    /// Evicts images until `bytes` fit, on behalf of `id`. The inputs of `reader` stay: they are
+    /// returned.
     pub(super) fn make_room_for(&mut self, bytes: usize, id: NodeId, reader: NodeId) -> Vec<NodeId> {
         let mut needed: Vec<NodeId> = self.graph.node(reader).inputs.clone();
         needed.push(reader);
@@ -210,7 +212,7 @@ impl Draft<'_> {
         needed
     }
 
-    /// The image to evict, if `bytes` more do not fit and something can go.
+    /// The image to evict, if `bytes` more do not fit and an image can be evicted.
     fn victim(&self, bytes: usize, needed: &[NodeId]) -> Option<NodeId> {
         let ledger = self.memory.as_ref()?;
         if ledger.used + bytes <= ledger.capacity {
@@ -224,7 +226,7 @@ impl Draft<'_> {
         candidates.first().map(|(id, _)| **id)
     }
 
-    /// Notes that an image is no longer on the device.
+    /// Removes an image that is no longer on the device.
     pub(super) fn left_device(&mut self, id: NodeId) {
         if let Some(ledger) = &mut self.memory {
             ledger.drop(id);

@@ -1,26 +1,30 @@
-//! The planner: what must happen, and in which order, so that no operation reads stale data.
+//! The planner: the steps, and their order, by which no operation reads stale data.
 //!
-//! Every transfer is presumed redundant. It enters the plan only if an operation would otherwise read something that is
-//! not there (lazy parallelization, thesis section 2.3). The planner is a pure function of graph, states and setting.
+//! Every transfer is presumed redundant. It enters the plan only if an operation would otherwise
+//! read data that is missing (lazy parallelization, thesis section 2.3). The planner is a pure
+//! function of graph, states and setting.
 //!
-//! In the order in which they are used: [`state`] and [`partition`] are what an image's place is told in, `step` is what a plan
-//! is made of, [`movement`] which pixels a step moves. `passes` is the list of passes over a `draft` of the plan, [`verify`]
-//! replays what they made, `text` prints it, [`forecast`] tells what it sends.
+//! In the order of use: [`state`] and [`partition`] describe the placement of images, `step` the
+//! elements of a plan, [`movement`] the pixels that a step moves. `passes` is the list of passes
+//! over a `draft` of the plan, [`verify`] replays the result, `text` prints it, [`forecast`]
+//! predicts its messages.
 //!
-//! The state of an image is the product of three machines (`plan/state.rs`): *residency* of each local buffer
-//! (q0..q3 of the thesis, Table 2.1), *placement* (rank 0, replicated, strips of rows), and *halo validity* (rows
-//! around the strip that are up to date). The planner walks the graph in order and asks of each input: is it on the
-//! device, is the strip there, is the halo deep enough? Only when the answer is no does a step enter the plan, with
-//! the reason that `--explain` prints.
+//! The state of an image is the product of three machines (`plan/state.rs`): *residency* of each
+//! local buffer (q0..q3 of the thesis, Table 2.1), *placement* (rank 0, replicated, strips of
+//! rows), and *halo validity* (rows around the strip that are up to date). The planner walks the
+//! graph in order and asks of each input: is it on the device, is the strip there, is the halo deep
+//! enough? Only when the answer is no does a step enter the plan, with the reason that `--explain`
+//! prints.
 //!
-//! - A backward pass finds how deep a halo later filters will ask for: one halo exchange at the widest radius
-//!   serves a filter bank, and a pixel operation or a rotation is computed on the halo rows too instead of
-//!   exchanging them.
-//! - A geometric operation reads a *footprint*. Each rank fetches what it samples, or every rank gets the whole
-//!   image: the planner predicts the time of both from what they send and copy, for all launches that still read
-//!   the image, and `--explain` prints both numbers. From rank 0, an image is scattered first where that lets all
-//!   ranks send.
-//! - `naive` mode transfers around every operation, `lazy` uses the state machines, `fused` adds the graph passes.
+//! - A backward pass finds the depth of the halo that later filters will need: one halo exchange at
+//!   the widest radius serves a filter bank, and a pixel operation or a rotation is computed on the
+//!   halo rows too instead of exchanging them.
+//! - A geometric operation reads a *footprint*. Each rank fetches the pixels that it samples, or
+//!   every rank gets the whole image: the planner predicts the time of both from their messages and
+//!   copies, for all launches that still read the image, and `--explain` prints both numbers. From
+//!   rank 0, an image is scattered first where that lets all ranks send.
+//! - `naive` mode transfers around every operation, `lazy` uses the state machines, `fused` adds
+//!   the graph passes.
 
 mod activity;
 mod bands;

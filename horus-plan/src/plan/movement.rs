@@ -1,15 +1,17 @@
-//! Which pixels move between ranks in each step: pure data, from the plan alone.
+//! The pixels that move between ranks in each step: pure data, derived from the plan.
 //!
-//! Each rank *has* a range of rows and *needs* others. Both follow from the step on every rank alike, so messages carry
-//! nothing but pixels; and what a plan moves on any number of ranks can be told without running it.
+//! Each rank *has* a range of rows and *needs* others. Every rank derives both from the step, so
+//! messages carry only pixels; and the movements of a plan on any number of ranks are known without
+//! running it.
 //!
-//! Every scatter, gather, halo exchange and footprint is one *redistribution*: each rank has rows, each needs
-//! rectangles, both lists follow from the plan (`plan/movement.rs`), and there is one message per pair of ranks
-//! (`execute/routes.rs`). A message is sent from where its pixels lie and received where they belong if they are
-//! contiguous there, packed and unpacked otherwise (halos always). Strips thinner than the halo, ranks without rows
-//! and periodic images (rows beyond the image held as copies) need no special case. The source of a rotated strip
-//! is a band across the image: its bounding rows are most of the image, so a footprint lists the columns of every
-//! 16 rows (`Affine::columns`, in whole vectors), and what is sent is about the area of the strip.
+//! Every scatter, gather, halo exchange and footprint is one *redistribution*: each rank has rows,
+//! each needs rectangles, both lists follow from the plan (`plan/movement.rs`), and there is one
+//! message per pair of ranks (`execute/routes.rs`). A message is sent from and received into the
+//! image if its pixels are contiguous there, and packed and unpacked otherwise (halos always).
+//! Strips thinner than the halo, ranks without rows and periodic images (rows beyond the image held
+//! as copies) need no special case. The source of a rotated strip is a band across the image: its
+//! bounding rows are most of the image, so a footprint lists the columns of every 16 rows
+//! (`Affine::columns`, in whole vectors), and the messages have about the area of the strip.
 
 use super::finished::LaunchedNodes;
 use super::partition::Partition;
@@ -21,18 +23,20 @@ use crate::machine::{CACHED, OverBus};
 pub use crate::machine::{Link, Load};
 use horus_base::shape::Window;
 
-/// Rows that share one range of columns in a footprint: more would fetch pixels that nobody reads, fewer make more copies.
+/// Rows that share one range of columns in a footprint: more would fetch unused pixels, fewer make
+/// more copies.
 pub const BLOCK: usize = 16;
 
-/// Bytes at whose multiples columns of a footprint begin and end, so that whole vectors are copied.
+/// Alignment in bytes of the columns of a footprint, so that whole vectors are copied.
 const VECTOR: usize = 16;
 
-/// Pixels that a rank needs: columns `left..right` of image rows `rows`, to be stored from (possibly virtual) row `at`.
+/// Pixels that a rank needs: columns `left..right` of image rows `rows`, to be stored from
+/// (possibly virtual) row `at`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Need {
-    /// Where the first row goes.
+    /// Target of the first row.
     pub at: isize,
-    /// Which rows of the image.
+    /// Rows of the image.
     pub rows: Window,
     /// First column.
     pub left: usize,
@@ -41,7 +45,7 @@ pub struct Need {
 }
 
 impl Need {
-    /// Columns.
+    /// Number of columns.
     pub fn width(&self) -> usize {
         self.right - self.left
     }
@@ -69,18 +73,19 @@ pub struct RowSize {
     pub planes: usize,
 }
 
-/// What one step moves: which rows each rank has to give, and which pixels each needs.
+/// The pixels moved by one step: the rows that each rank has to give, and the pixels that each
+/// needs.
 #[derive(Clone, Debug)]
 pub struct Movement {
     /// The extent of rows.
     pub size: RowSize,
-    /// By rank, in the order of rows; a row that several ranks have is listed by one of them.
+    /// By rank, in the order of rows; a row on several ranks is listed by one of them.
     pub have: Vec<Window>,
     /// By rank.
     pub needs: Vec<Vec<Need>>,
 }
 
-/// What a step sends, all ranks together and on those that send and receive most.
+/// The messages of a step, in total and on the ranks that send and receive most.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Traffic {
     /// All ranks together.
@@ -89,17 +94,17 @@ pub struct Traffic {
     pub sent: usize,
     /// Most bytes that one rank receives.
     pub received: usize,
-    /// Predicted seconds: of the rank that is busy longest.
+    /// Predicted seconds, of the rank that is busy longest.
     pub time: f64,
 }
 
 impl Movement {
-    /// What the movement sends, over links that are all alike.
+    /// The traffic of the movement, over equal links.
     pub fn traffic(&self, link: Link) -> Traffic {
         self.traffic_by(|_, _| link)
     }
 
-    /// What the movement sends; `link` tells how a message gets from one rank to another.
+    /// The traffic of the movement; `link` gives the link from one rank to another.
     pub fn traffic_by(&self, link: impl Fn(usize, usize) -> Link) -> Traffic {
         let ranks = self.have.len();
         let (mut sending, mut receiving) = (vec![0.0; ranks], vec![0.0; ranks]);
@@ -145,8 +150,8 @@ impl Movement {
     }
 }
 
-/// The rows that rank `rank` launches `n` for: those of `n` that it computes (for a histogram, those of its input that it
-/// counts).
+/// The rows for which rank `rank` launches `n`: those of `n` that it computes (for a histogram,
+/// those of its input that it counts).
 pub fn rows_of(graph: &Graph<Kernel>, partition: &Partition, n: NodeId, rank: usize, rows: Rows) -> Window {
     let node = graph.node(n);
     match node.op.distribution() {
@@ -170,15 +175,15 @@ pub fn windows_of(
     }
 }
 
-/// What a launch of `n` for these rows does.
+/// The work of a launch of `n` for these rows.
 pub fn work_of(graph: &Graph<Kernel>, launched: &LaunchedNodes<'_>, rows: Window) -> KernelWork {
     let extent = |n: NodeId| (graph.node(n).shape, graph.node(n).dtype);
     let inputs: Vec<Extent> = launched.inputs.iter().map(|i| extent(*i)).collect();
     launched.kernel.work(&inputs, extent(launched.nodes[0]), rows)
 }
 
-/// What a launch for these rows reads and writes in the host's memory, where the images are that are `mapped`. What it
-/// reads again comes in part from a cache.
+/// The traffic of a launch for these rows with the host's memory, which holds the `mapped` images.
+/// Repeated reads come in part from a cache.
 pub fn over_bus(
     graph: &Graph<Kernel>,
     launched: &LaunchedNodes<'_>,
@@ -199,15 +204,15 @@ pub fn over_bus(
     bus
 }
 
-/// `strip` with room for a halo around it; beyond the image only for a wrapped one.
+/// `strip` with room for a halo around it; beyond the image only for a wrapped halo.
 pub fn with_room(strip: Window, room: Halo, height: usize) -> Window {
     let grown = strip.grown(room.up, room.down);
     if room.wrap { grown } else { grown.intersect(Window::whole(height)).union(strip) }
 }
 
-/// What `action` moves; `None` for one that needs no other rank, or adds up. `on_root` says whether rank 0 alone has the
-/// image before; `block` is the number of rows that share one range of columns in a footprint ([`BLOCK`], or more for an
-/// estimate).
+/// The movement of `action`; `None` for one that involves no other rank, or a sum. `on_root`: only
+/// rank 0 has the image before; `block` is the number of rows that share one range of columns in a
+/// footprint ([`BLOCK`], or more for an estimate).
 pub fn movement(
     graph: &Graph<Kernel>,
     partition: &Partition,
@@ -288,8 +293,8 @@ pub fn needs_around(strip: Window, window: Window, height: usize, width: usize) 
     out
 }
 
-/// The needs cut down to the columns that are read: `columns` tells them for a block of rows, `None` if all are. Ranges of
-/// columns begin and end at multiples of `grain`.
+/// The needs restricted to the columns that are read: `columns` returns them for a block of rows,
+/// `None` for all. Ranges of columns are aligned to `grain`.
 fn narrowed(
     needs: &[Need],
     block: usize,

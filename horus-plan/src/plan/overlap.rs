@@ -1,12 +1,14 @@
-//! What launches compute while border rows travel: the interior of each strip, which no awaited row reaches.
+//! Overlap of halo exchanges with computation: the interior of each strip, which no awaited row
+//! reaches, is computed meanwhile.
 //!
-//! Where a launch reads an image whose halo is exchanged right before it, the exchange can be started, the
-//! *interior* of the launch computed (the rows of the strip that no awaited row reaches), the exchange completed,
-//! and the *edges* computed (`plan/part.rs`, `plan/overlap.rs`). Each rank divides its own strip, and only one at
-//! least 8 times as tall as the halo; a thinner strip is computed whole after the exchange. What is sent is the
-//! same either way, so ranks need not agree on it. It is done between devices where the exchange is predicted to
-//! take longer than two more launches cost. `HORUS_OVERLAP=always` (`Setting::overlap`) does it always, also
-//! through the host, except for an image that is on the host only.
+//! Where a launch reads an image whose halo is exchanged right before it, the exchange can be
+//! started, the *interior* of the launch computed (the rows of the strip that no awaited row
+//! reaches), the exchange completed, and the *edges* computed (`plan/part.rs`, `plan/overlap.rs`).
+//! Each rank divides its own strip, and only one at least 8 times as tall as the halo; a thinner
+//! strip is computed whole after the exchange. The messages are the same either way, so ranks need
+//! not agree on it. It is done between devices where the exchange is predicted to take longer than
+//! two more launches cost. `HORUS_OVERLAP=always` (`Setting::overlap`) does it always, also through
+//! the host, except for an image that is on the host only.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,8 +19,8 @@ use super::step::{Action, Part, Rows, Step};
 use crate::ir::graph::NodeId;
 use crate::machine::Profile;
 
-/// The pass: begins exchanges where some rank can compute rows meanwhile, computes the interior, finishes them, and computes
-/// the edges. Nothing else moves.
+/// The pass: begins exchanges where some rank can compute rows meanwhile, computes the interior,
+/// finishes them, and computes the edges. Nothing else moves.
 pub(super) fn divide(draft: &mut Draft<'_>) {
     if draft.exchanges.is_empty() {
         return;
@@ -45,11 +47,11 @@ pub(super) fn divide(draft: &mut Draft<'_>) {
             (action, _) => push(action, step.why),
         }
     }
-    // They were of steps that have other places now.
+    // They refer to steps that have moved.
     draft.exchanges.clear();
 }
 
-/// A launch for which borders are exchanged.
+/// A launch whose halos are exchanged.
 struct Awaiting {
     id: NodeId,
     /// The step that launches it.
@@ -58,19 +60,19 @@ struct Awaiting {
     exchanges: Vec<Exchanged>,
 }
 
-/// A launch that is made in two parts.
+/// A launch in two parts.
 struct Divided {
     /// The step that launches it.
     launch: usize,
     /// The steps that exchange what arrives meanwhile.
     begun: Vec<usize>,
-    /// What these exchange.
+    /// The images of these exchanges.
     sources: Vec<NodeId>,
-    /// How far the interior stays away from the edges.
+    /// Distance of the interior from the edges.
     reach: Halo,
 }
 
-/// The launches for which borders are exchanged, in order, but for those that also read footprints.
+/// The launches with halo exchanges, in order, except those that also read footprints.
 fn launches(draft: &Draft<'_>) -> Vec<Awaiting> {
     let mut out: Vec<Awaiting> = Vec::new();
     for exchange in &draft.exchanges {
@@ -94,7 +96,7 @@ fn launches(draft: &Draft<'_>) -> Vec<Awaiting> {
 }
 
 impl Awaiting {
-    /// How the launch is divided, if that is worth it and there is room for the messages.
+    /// The division of the launch, if it is worthwhile and there is room for the messages.
     fn divided(&self, draft: &Draft<'_>) -> Option<Divided> {
         let exchanged = |e: &Exchanged| match draft.steps[e.step].action {
             Action::Exchange { node, halo, direct } => Some((node, halo, direct)),
@@ -103,7 +105,7 @@ impl Awaiting {
         let all: Vec<_> = self.exchanges.iter().filter_map(|e| Some((e, exchanged(e)?))).collect();
         let time = |node, halo| draft.traffic(Action::Exchange { node, halo, direct: true }, false).time;
         let travel: f64 = all.iter().map(|(_, (node, halo, _))| time(*node, *halo)).sum();
-        // Two launches more, which also read the rows around the edges once more.
+        // Two additional launches, which also read the rows around the edges once more.
         let worthwhile = draft.setting.machine.slowest(Profile::division);
         let long = draft.setting.overlap || (draft.setting.direct && travel > worthwhile);
         let awaited: Vec<NodeId> = all.iter().map(|(_, (node, ..))| *node).collect();
@@ -112,10 +114,11 @@ impl Awaiting {
         }
         let mut packed = 0;
         let begun = all.iter().filter(|(exchange, (node, halo, direct))| {
-            // Rows arrive where the launch reads them, and between devices packed messages stay until it is over.
+            // Rows arrive in place, and between devices packed messages stay until the exchange
+            // ends.
             let sent = Action::Exchange { node: *node, halo: *halo, direct: true };
             let bytes = if *direct { draft.scratch(*node, sent) } else { 0 };
-            // Launches that are made together follow each other: one before this may read the rows as well.
+            // Joined launches follow each other: an earlier one may read the rows as well.
             let read = draft.steps[exchange.step..self.launch].iter().any(|s| match s.action {
                 Action::Launch { node: before, .. } => draft.graph.node(before).inputs.contains(node),
                 _ => false,
@@ -131,21 +134,22 @@ impl Awaiting {
 }
 
 impl Draft<'_> {
-    /// Whether so many bytes are free on the device from step `from` to step `to`.
+    /// Returns `true` if `bytes` bytes are free on the device from step `from` to step `to`.
     fn stay_free(&self, bytes: usize, from: usize, to: usize) -> bool {
         let most = self.used[from..=to].iter().copied().max().unwrap_or_default();
         self.memory.as_ref().is_none_or(|memory| memory.holds(most + bytes))
     }
 }
 
-/// Whether some rank computes rows of `id` that stay `reach` away from the edges of its strip.
+/// Returns `true` if some rank computes rows of `id` at a distance of `reach` from the edges of its
+/// strip.
 fn has_interior(draft: &Draft<'_>, id: NodeId, rows: Rows, reach: Halo) -> bool {
     let (part, partition) = (Part::Interior(reach), &draft.setting.partition);
     let height = draft.graph.node(id).shape.height;
     (0..partition.ranks()).any(|rank| !part.windows(rows, partition, rank, height)[0].is_empty())
 }
 
-/// How far `id` reads beyond its rows in any of `sources`.
+/// Reach of `id` beyond its rows in any of `sources`.
 fn reach(draft: &Draft<'_>, id: NodeId, sources: &[NodeId]) -> Halo {
     let node = draft.graph.node(id);
     let inputs = node.inputs.iter().enumerate().filter(|(_, source)| sources.contains(source));

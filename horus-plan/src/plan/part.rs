@@ -1,16 +1,19 @@
-//! Launches in two parts: what needs no row of other ranks is computed while border rows travel, the edges after that.
+//! Launches in two parts: rows that need none of other ranks are computed during the halo exchange,
+//! the edges afterwards.
 
 use super::partition::Partition;
 use super::state::Halo;
 use super::step::{Part, Rows};
 use horus_base::shape::Window;
 
-/// A strip is computed in parts if it has this many times the rows that its edges wait for: a guess, no strip so thin has
-/// been measured. In a thinner one, the rows around the edges, which are read once more, weigh more against the wait.
+/// Minimum height of a strip that is computed in parts, as a multiple of the rows that its edges
+/// wait for: a guess, as no thinner strip has been measured. In a thinner one, re-reading the rows
+/// around the edges weighs more against the wait.
 const TALL: usize = 8;
 
 impl Part {
-    /// The rows that rank `rank` computes now, of a result of `height` rows. Edges are two windows, and any may be empty.
+    /// The rows that rank `rank` computes now, of a result of `height` rows. Edges are two windows,
+    /// and any may be empty.
     pub fn windows(self, rows: Rows, partition: &Partition, rank: usize, height: usize) -> [Window; 2] {
         let all = rows.window(partition, rank, height);
         let none = Window::new(all.start, all.start);
@@ -30,8 +33,9 @@ impl Part {
     }
 }
 
-/// The rows of `strip` further than `reach` from its edges, if the strip is tall enough to gain: rows around it are read to
-/// the depth of `reach` beyond what is computed, which is the strip and `extend`.
+/// The rows of `strip` further than `reach` from its edges, if the strip is tall enough to gain:
+/// surrounding rows are read to the depth of `reach` beyond the computed rows, which are the strip
+/// and `extend`.
 fn interior(strip: Window, height: usize, reach: Halo, extend: Halo) -> Option<Window> {
     let awaited = (reach.up + extend.up).max(reach.down + extend.down);
     let above = reach.wrap || strip.start > 0;

@@ -1,4 +1,4 @@
-//! How the rows of an image are divided among ranks.
+//! Division of the rows of an image among ranks.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -7,7 +7,7 @@ use horus_base::shape::Window;
 
 /// A division of images into strips of rows, one strip per rank, in rank order.
 ///
-/// The same weights divide every image, each by its own height. A strip may be empty.
+/// The same weights divide every image, whatever its height. A strip may be empty.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Partition {
     /// Ascending from 0 to 1: rank `r` has the share `bounds[r]..bounds[r + 1]`.

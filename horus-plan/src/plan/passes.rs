@@ -1,11 +1,12 @@
 //! The passes of planning, in one list.
 //!
-//! `plan/passes.rs` lists the passes, all over one draft: lifetimes, demand for halos, memory in use, transfers and
-//! launches, delivery, overlap, bands, waits; docs/plan.md follows one ConvRot plan through them. `verify` also
-//! fails if a result is not delivered as wanted, an image does not end where the plan says, or something is copied
-//! that is there already; and if some order that queues and waits allow would let a step read rows that are not
-//! written yet (`plan/verify/order.rs`). No wait of a plan can be left out (tests try each). The simulated device
-//! keeps back uploads until somebody waits for them, over poisoned memory.
+//! `plan/passes.rs` lists the passes, all over one draft: lifetimes, demand for halos, memory in
+//! use, transfers and launches, delivery, overlap, bands, waits; docs/plan.md follows one ConvRot
+//! plan through them. `verify` also fails if a result is not delivered as wanted, an image does not
+//! end in the state of the plan, or a copy is redundant; and if some order that queues and waits
+//! allow would let a step read rows that are not written yet (`plan/verify/order.rs`). No wait of a
+//! plan can be left out (tests try each). The simulated device delays uploads, over poisoned
+//! memory, until they are waited for.
 
 use std::fmt;
 
@@ -21,25 +22,25 @@ use crate::ir::graph::{Graph, NodeId};
 use crate::ir::kernel::Kernel;
 use horus_base::error::{Error, Result};
 
-/// A pass over a plan in the making.
+/// A pass over a draft of a plan.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pass {
     /// Its name in dumps and errors.
     pub(super) name: &'static str,
-    /// What it adds.
+    /// Its function.
     pub(super) run: fn(&mut Draft<'_>),
-    /// How much there is after it.
+    /// The stage after it.
     pub(super) leaves: Stage,
 }
 
-/// How much of a plan there is.
+/// Stages of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Stage {
-    /// What is known of each image; no step.
+    /// Facts about each image; no steps.
     Facts,
     /// Steps that compute every node.
     Computed,
-    /// Steps that also bring results to where they are wanted.
+    /// Steps that also deliver results.
     Delivered,
     /// Steps that wait for each other.
     Ordered,
@@ -57,12 +58,13 @@ pub(super) const PASSES: &[Pass] = &[
     Pass { name: "waits", run: waits::find, leaves: Stage::Ordered },
 ];
 
-/// Makes a plan that computes the graph's roots. `wants` has one entry per root. `state` gives the state of each source
-/// node, `disposable` tells which sources nobody needs once this plan has read them. `dump` is given the name and the text
-/// of what there is after each pass.
+/// Makes a plan that computes the graph's roots. `wants` has one entry per root. `state` gives the
+/// state of each source node, `disposable` returns `true` for sources that are not needed after
+/// this plan has read them. `dump` receives the name of each pass and the text of the draft after
+/// it.
 ///
 /// # Errors
-/// [`Error::Pass`] naming the pass after which something does not hold that must: a defect of Horus.
+/// [`Error::Pass`] naming the pass that broke an invariant: a defect of Horus.
 pub fn plan(
     graph: Graph<Kernel>,
     wants: &[Want],

@@ -1,5 +1,5 @@
-//! When each step of a plan is predicted to begin and to end, on rank 0: queues work at the same time, steps wait for what the
-//! plan says.
+//! Predicted start and end of each step of a plan on rank 0: queues work concurrently, steps wait
+//! as the plan says.
 
 use std::fmt;
 
@@ -11,21 +11,21 @@ use super::step::Action;
 use crate::ir::graph::NodeId;
 use crate::machine::{Bound, HostSide, Profile};
 
-/// What a step takes most of its time for.
+/// The bottleneck of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bounded {
-    /// Next to no time.
+    /// A negligible step.
     Nothing,
     /// A copy between host and device.
     Bus,
     /// Messages between ranks.
     Network,
-    /// The kernel, by what bounds it.
+    /// The kernel, with its bottleneck.
     Kernel(Bound),
 }
 
 impl Bounded {
-    /// A word for it.
+    /// A word for the bottleneck.
     pub const fn name(self) -> &'static str {
         match self {
             Bounded::Nothing => "",
@@ -39,14 +39,14 @@ impl Bounded {
     }
 }
 
-/// When a step runs, in seconds from the beginning of the plan.
+/// The time of a step, in seconds from the beginning of the plan.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Timing {
-    /// When it begins.
+    /// Start.
     pub start: f64,
-    /// When it is over.
+    /// End.
     pub end: f64,
-    /// What takes its time.
+    /// The bottleneck.
     pub bounded: Bounded,
 }
 
@@ -54,14 +54,14 @@ pub struct Timing {
 #[derive(Clone, Debug)]
 pub struct Prediction<'a> {
     plan: &'a Plan,
-    /// When each step runs.
+    /// Time of each step.
     pub steps: Vec<Timing>,
-    /// Seconds until the last is over.
+    /// Seconds until the last step has ended.
     pub seconds: f64,
 }
 
 impl Prediction<'_> {
-    /// The plan that it is about.
+    /// The predicted plan.
     pub const fn plan(&self) -> &Plan {
         self.plan
     }
@@ -81,7 +81,7 @@ impl fmt::Display for Prediction<'_> {
     }
 }
 
-/// Predicts when each step of `plan` runs, and when the last is over.
+/// Predicts the times of the steps of `plan`, and its end.
 pub fn predict(plan: &Plan) -> Prediction<'_> {
     let mut clock = Clock { plan, profile: plan.setting.machine.of(0), host: 0.0, free: [0.0; 5], timings: Vec::new() };
     let mut follower = Follower::new(plan, false);
@@ -100,15 +100,15 @@ pub fn predict(plan: &Plan) -> Prediction<'_> {
 struct Clock<'a> {
     plan: &'a Plan,
     profile: &'a Profile,
-    /// When the host is free to begin the next step.
+    /// Time when the host can begin the next step.
     host: f64,
-    /// When each queue is free.
+    /// Time when each queue is free.
     free: [f64; 5],
     timings: Vec<Timing>,
 }
 
 impl Clock<'_> {
-    /// Seconds that a step takes by itself.
+    /// Seconds of a step by itself.
     fn takes(
         &self,
         (action, launched): (Action, Option<LaunchedNodes<'_>>),
@@ -122,7 +122,7 @@ impl Clock<'_> {
             Action::Send { .. } => bus(self.profile.download(bytes, HostSide::Pinned)),
             Action::Download(_) => bus(self.profile.download(bytes, HostSide::Staged)),
             Action::Launch { node: id, rows, part, .. } => {
-                // What the launch before computed takes no time.
+                // A result of the previous launch takes no time.
                 let Some(launched) = launched else { return (0.0, Bounded::Nothing) };
                 let (graph, partition) = (&self.plan.graph, &self.plan.setting.partition);
                 let windows = windows_of(graph, partition, id, 0, (rows, part));
@@ -171,7 +171,8 @@ impl Clock<'_> {
         let free = match queue {
             Queue::Upload | Queue::Download => self.free[queue as usize],
             Queue::Network if begun => self.free[Queue::Network as usize].max(self.free[Queue::Compute as usize]),
-            // What the host and the network do comes after what kernels left, and before the next.
+            // Steps of the host and the network follow the kernels before them, and precede the
+            // next.
             Queue::Host | Queue::Compute | Queue::Network => {
                 let network = if queue == Queue::Compute { 0.0 } else { self.free[Queue::Network as usize] };
                 self.free[Queue::Compute as usize].max(network)
@@ -180,7 +181,8 @@ impl Clock<'_> {
         let start = self.host.max(free).max(waited);
         let end = start + seconds;
         self.free[queue as usize] = end;
-        // Through the host, it is the host's thread that does it; the device begins other things when it is told to.
+        // Transfers through the host occupy its thread; the device begins other work only when told
+        // to.
         let by_host = match step.action {
             Action::Unmap(_) | Action::Download(_) | Action::Sum(_) | Action::Collect(_) => true,
             Action::Scatter { direct, .. }

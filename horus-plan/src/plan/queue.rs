@@ -1,32 +1,34 @@
-//! Queues: what a step works with, and so which steps go on at the same time.
+//! Queues: the resources that steps occupy, which determine the steps that run concurrently.
 
 use std::fmt;
 
 use super::step::Action;
 use crate::ir::graph::NodeId;
 
-/// Where a step is carried out. Steps of one queue run in the order of the plan. Those of [`Queue::Upload`] and
-/// [`Queue::Download`] run beside all others, and are ordered with them by [waits](super::Step::waits) alone; the others
-/// run in the order of the plan, because the host issues them, and what the device does for them, in this order.
+/// The resource of a step. Steps of one queue run in the order of the plan. Those of
+/// [`Queue::Upload`] and [`Queue::Download`] run concurrently with all others, ordered by
+/// [waits](super::Step::waits) only; the others run in the order of the plan, because the host
+/// issues them, and the device's work for them, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Queue {
     /// The host's thread.
     Host,
     /// Copies to the device.
     Upload,
-    /// The device's kernels, and what happens to its memory.
+    /// The device's kernels, and changes of its memory.
     Compute,
-    /// Copies to the host that nobody waits for.
+    /// Copies to the host that run in the background.
     Download,
     /// Messages between ranks.
     Network,
 }
 
 impl Queue {
-    /// All of them.
+    /// All queues.
     pub const ALL: [Queue; 5] = [Queue::Host, Queue::Upload, Queue::Compute, Queue::Download, Queue::Network];
 
-    /// Whether steps of this queue are ordered with those of `other` by their places in the plan.
+    /// Returns `true` if steps of this queue and of `other` are ordered by their places in the
+    /// plan.
     pub fn in_order_with(self, other: Queue) -> bool {
         let beside = |queue| matches!(queue, Queue::Upload | Queue::Download);
         self == other || !(beside(self) || beside(other))
@@ -54,7 +56,7 @@ impl Action {
         }
     }
 
-    /// The image that the step is about.
+    /// The image of the step.
     pub const fn node(&self) -> NodeId {
         match *self {
             Action::Upload { node, .. }

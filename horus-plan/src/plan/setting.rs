@@ -1,4 +1,4 @@
-//! What a plan is made for.
+//! The setting of a plan.
 
 use std::sync::Arc;
 
@@ -8,62 +8,62 @@ use crate::ir::graph::ValueId;
 use crate::machine::Machine;
 pub use horus_base::settings::{Mode, Transfer};
 
-/// What is wanted of a root once it is computed.
+/// The delivery of a computed root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Want {
-    /// Nothing more: it stays where it is.
+    /// None: it stays in place.
     Keep,
     /// The pixels on rank 0's host.
     Root,
     /// The pixels on every rank's host.
     Everyone,
-    /// Of the only rank, or of lanes: the pixels for whoever asked, who waits for them. No copy of a device's image stays on the
-    /// host. Each lane hands over its strip.
+    /// On a single rank, or on lanes: the pixels for the requester, who waits for them. The host
+    /// keeps no copy of a device's image. Each lane hands over its strip.
     Handed,
 }
 
-/// What launches may read and write in the host's memory: what is page-locked there, for the device to use by itself.
+/// Page-locked host memory that launches may access directly.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mappable {
-    /// Images that the host has there.
+    /// Images in such memory.
     pub sources: Vec<ValueId>,
-    /// Whether there is such memory for a result that is handed over.
+    /// Such memory is available for a result that is handed over.
     pub results: bool,
 }
 
-/// What a plan is made for.
+/// The setting of a plan.
 #[derive(Clone, Debug)]
 pub struct Setting {
-    /// How rows are divided, and among how many ranks.
+    /// Division of rows among ranks.
     pub partition: Partition,
-    /// Whose memory their hosts are.
+    /// Sharing of host memory.
     pub hosts: Hosts,
-    /// Whether the device has memory of its own.
+    /// The device computes on host memory.
     pub unified: bool,
-    /// Whether the devices of the ranks exchange memory without the host.
+    /// The devices of the ranks exchange memory without the host.
     pub direct: bool,
-    /// Whether launches compute what they can while border rows travel in every case, not only where that is predicted to
-    /// gain.
+    /// Launches overlap with halo exchanges in every case, not only where a gain is predicted.
     pub overlap: bool,
-    /// How much of the machinery is used.
+    /// Degree of optimisation.
     pub mode: Mode,
-    /// How images get to the device and back.
+    /// Transfers of images to the device and back.
     pub transfer: Transfer,
-    /// What may be used in the host's memory, where `transfer` allows it.
+    /// Host memory that may be mapped, where `transfer` allows it.
     pub mappable: Mappable,
-    /// Bytes that a device with memory of its own can hold; `None` if it need not be watched.
+    /// Bytes that a device with its own memory can hold; `None` if unlimited.
     pub capacity: Option<usize>,
-    /// The machines of all ranks, by which costs are predicted. Plans are the same on every rank because it is.
+    /// The machines of all ranks, by which costs are predicted; equal on all ranks, and therefore
+    /// plans are, too.
     pub machine: Arc<Machine>,
 }
 
 impl Setting {
-    /// Whether the ranks are several lanes of one process.
+    /// Returns `true` if the ranks are several lanes of one process.
     pub fn in_lanes(&self) -> bool {
         self.hosts == Hosts::Shared && self.partition.ranks() > 1
     }
 
-    /// What is usual: fused, memory that need not be watched, transfers through the host, a machine of which nothing is known.
+    /// The usual setting: fused, unlimited memory, transfers through the host, the default machine.
     pub fn of(partition: Partition, unified: bool) -> Setting {
         Setting {
             partition,

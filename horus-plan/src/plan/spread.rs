@@ -1,5 +1,5 @@
-//! How images get to where launches read them: scattered, uploaded in strips, fetched launch by launch or given to every
-//! rank, by predicted time.
+//! Distribution of images to launches: scattered, uploaded in strips, fetched launch by launch or
+//! replicated, by predicted time.
 
 use super::demand::needed;
 use super::state::{Event, Halo, Placement};
@@ -9,8 +9,9 @@ use crate::ir::graph::NodeId;
 use crate::machine::HostSide;
 
 impl Transfers<'_, '_> {
-    /// Takes an image away from rank 0 alone, or of one that every host has brings the strips to the devices; and gives it
-    /// to all if that is cheaper than what the remaining launches that read it out of their strip would fetch.
+    /// Distributes an image that only rank 0 has, or uploads strips of one that every host has; and
+    /// replicates it if that is cheaper than the footprints of the remaining launches that read it
+    /// outside their strips.
     pub(super) fn spread(&mut self, source: NodeId, reader: NodeId) {
         if self.draft.state(source).placement == Placement::Replicated && !self.upload_strips(source, reader) {
             return;
@@ -41,13 +42,13 @@ impl Transfers<'_, '_> {
         }
     }
 
-    /// Uploads of an image that every host has only the strips, and rows around them, where that takes less time than the
-    /// whole image, and than what devices then send each other. Whether it did. The host's copy goes then: what wants it
-    /// back gathers it.
+    /// Uploads only strips, and surrounding rows, of an image that every host has, if that takes
+    /// less time than the whole image, and than later messages between devices. Returns `true` if
+    /// it did. The host's copy is released then: a later use on the host gathers it.
     fn upload_strips(&mut self, source: NodeId, reader: NodeId) -> bool {
         let residency = self.draft.state(source).residency;
         let divisible = self.draft.graph.node(source).shape.height >= self.draft.ranks();
-        // Every rank computes a single pixel, for which it needs all that it reads.
+        // Every rank computes a single pixel, for which it needs all of its inputs.
         let for_all =
             self.draft.lifetimes.readers[source.0].iter().any(|c| self.draft.graph.node(*c).shape.area() == 1);
         let strips = self.draft.setting.direct || self.draft.setting.in_lanes();
@@ -64,7 +65,7 @@ impl Transfers<'_, '_> {
         let (elsewhere, in_strips) = self.draft.readers(source, reader);
         let sent = match elsewhere.len() {
             0 => 0.0,
-            // What is fetched or given to all then, and its messages, are no larger than the image, either of them.
+            // Footprints or replicas, and their messages, are each no larger than the image.
             _ if !self.draft.fits_beside(source, strip + whole, reader) => return false,
             _ => self.costs.choose(self.draft, source, &elsewhere, false, in_strips).seconds,
         };
@@ -78,8 +79,8 @@ impl Transfers<'_, '_> {
         true
     }
 
-    /// How far around the strips `source` is read from `reader` on, if results are computed on all rows that filters ask
-    /// for around theirs instead of exchanging them.
+    /// Rows around the strips that are read of `source` from `reader` on, if results are computed
+    /// on all surrounding rows that filters ask for instead of exchanging them.
     fn read_around(&self, source: NodeId, reader: NodeId) -> Halo {
         let later = self.draft.lifetimes.readers[source.0].iter().filter(|c| **c >= reader);
         let halos = later.flat_map(|&consumer| {

@@ -1,11 +1,12 @@
 //! The finite state machines of an image: residency, placement and border validity.
 //!
-//! This module and the planner are the only places that know where an image is. A state is the same on every rank: the
-//! ranks run one program, so where an image is can differ from rank to rank only in what the state itself says.
+//! Only this module and the planner know the placement of an image. A state is the same on every
+//! rank: the ranks run one program, so placements differ between ranks only as the state itself
+//! describes.
 
 use std::fmt;
 
-/// Which copies of a local buffer are up to date (thesis, Table 2.1).
+/// The valid copies of a local buffer (thesis, Table 2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Residency {
     /// q0: nothing valid yet.
@@ -14,17 +15,17 @@ pub enum Residency {
     Host,
     /// q2: the device copy, after a kernel.
     Device,
-    /// q3: both, after a synchronisation; always so on a device that computes on host memory.
+    /// q3: both, after a synchronisation; always on a device that computes on host memory.
     Both,
 }
 
 impl Residency {
-    /// Whether the host copy may be read.
+    /// Returns `true` if the host copy is valid.
     pub const fn host(self) -> bool {
         matches!(self, Residency::Host | Residency::Both)
     }
 
-    /// Whether the device copy may be read.
+    /// Returns `true` if the device copy is valid.
     pub const fn device(self) -> bool {
         matches!(self, Residency::Device | Residency::Both)
     }
@@ -41,14 +42,14 @@ impl fmt::Display for Residency {
     }
 }
 
-/// Rows around a strip that are up to date.
+/// Valid rows around a strip.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Halo {
     /// Rows above the strip.
     pub up: usize,
     /// Rows below the strip.
     pub down: usize,
-    /// Whether rows beyond the image's own edges are held too, as periodic copies.
+    /// Rows beyond the image's own edges are held too, as periodic copies.
     pub wrap: bool,
 }
 
@@ -61,7 +62,7 @@ impl Halo {
         Halo { up: depth, down: depth, wrap: false }
     }
 
-    /// Whether every row of `other` is up to date.
+    /// Returns `true` if every row of `other` is valid.
     pub const fn covers(self, other: Halo) -> bool {
         self.up >= other.up
             && self.down >= other.down
@@ -78,7 +79,7 @@ impl Halo {
         Halo { up: self.up.min(other.up), down: self.down.min(other.down), wrap: self.wrap && other.wrap }
     }
 
-    /// Whether there are no rows.
+    /// Returns `true` if there are no rows.
     pub const fn is_none(self) -> bool {
         self.up == 0 && self.down == 0
     }
@@ -95,14 +96,14 @@ impl fmt::Display for Halo {
     }
 }
 
-/// Where the rows of an image are.
+/// Placement of the rows of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Placement {
     /// Whole on rank 0, nothing elsewhere.
     Root,
     /// Whole on every rank (also: on the only rank).
     Replicated,
-    /// Each rank has its strip, and `halo` rows around it.
+    /// Each rank has its strip, and the `halo` rows around it.
     Strips(Halo),
 }
 
@@ -117,23 +118,24 @@ impl fmt::Display for Placement {
     }
 }
 
-/// Whose memory the hosts of the ranks are.
+/// Sharing of host memory among ranks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Hosts {
-    /// Each rank has its own: processes. What one rank has on its host gets to another in messages.
+    /// Each rank has its own: processes. Ranks exchange host data in messages.
     #[default]
     Apart,
-    /// All are one: the ranks are *lanes*, the devices of one process. An image that the program gives is on every lane's host at
-    /// once, and a result that is handed over is put together there of what each lane sends: nothing is scattered, nothing gathered.
+    /// All share one: the ranks are *lanes*, the devices of one process. An image given by the
+    /// program is on every lane's host at once, and a result that is handed over is assembled there
+    /// from the lanes' parts: no scatter, no gather.
     Shared,
 }
 
 /// The state of an image: the product of the machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct State {
-    /// Which copies of the local buffer are up to date.
+    /// Valid copies of the local buffer.
     pub residency: Residency,
-    /// Where the rows are, and how deep borders are valid.
+    /// Placement of the rows, and depth of valid halos.
     pub placement: Placement,
 }
 
@@ -143,7 +145,7 @@ impl fmt::Display for State {
     }
 }
 
-/// What happens to an image. Every change of a state is one of these transitions.
+/// Events of an image. Every change of a state is one of these transitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A kernel wrote the image.
@@ -154,16 +156,17 @@ pub enum Event {
     Downloaded,
     /// Communication left the host copy in a new placement.
     Placed(Placement),
-    /// Communication between devices, or an upload of strips, left the device copy alone, in a new placement.
+    /// Communication between devices, or an upload of strips, left only the device copy, in a new
+    /// placement.
     PlacedOnDevice(Placement),
-    /// Communication brought border rows, on whichever side the image was valid.
+    /// Communication brought halo rows, to the side on which the image was valid.
     Exchanged(Halo),
 }
 
-/// The transition rules, for a device with memory of its own or one that computes on the host's.
+/// The transition rules, for a device with its own memory or one that computes on the host's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transitions {
-    /// Whether host and device memory are the same.
+    /// Host and device memory are the same.
     pub unified: bool,
 }
 
@@ -179,7 +182,8 @@ impl Transitions {
             Event::Placed(placement) => s = State { residency: Residency::Host, placement },
             Event::Exchanged(halo) => {
                 s.placement = Placement::Strips(halo);
-                // Rows arrive on the side that computes next, if it was valid; the other side's borders are stale.
+                // Rows arrive on the side that computes next, if it was valid; the other side's
+                // halos are stale.
                 s.residency = if s.residency.device() { Residency::Device } else { Residency::Host };
             }
         }

@@ -1,4 +1,4 @@
-//! The steps of a plan: pure data, which everything else about plans is written in.
+//! The steps of a plan: pure data, the vocabulary of plans.
 
 use std::fmt;
 
@@ -16,17 +16,17 @@ pub struct Temp {
     pub input: usize,
 }
 
-/// Which rows of a result a rank computes.
+/// The rows of a result that a rank computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rows {
-    /// All of them; every rank does the same.
+    /// All rows; every rank computes the same.
     All,
-    /// The rank's strip and so many rows around it.
+    /// The rank's strip and these rows around it.
     Strip(Halo),
 }
 
 impl Rows {
-    /// Where the result is afterwards.
+    /// Placement of the result.
     pub const fn placement(self) -> Placement {
         match self {
             Rows::All => Placement::Replicated,
@@ -43,18 +43,18 @@ impl Rows {
     }
 }
 
-/// Rows of an image in time: of those that a rank holds or computes, the ones between two cuts. Cuts are in parts of
-/// [`Band::PARTS`], so that a band means the same on every rank.
+/// A range of rows in time: of the rows that a rank holds or computes, those between two cuts. Cuts
+/// count parts of [`Band::PARTS`], so that a band means the same on every rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Band {
     /// The first part.
     pub from: u8,
-    /// Behind the last part.
+    /// One past the last part.
     pub to: u8,
 }
 
 impl Band {
-    /// Parts that the rows of a rank are cut into.
+    /// Number of parts of a rank's rows.
     pub const PARTS: u8 = 64;
     /// All rows.
     pub const WHOLE: Band = Band { from: 0, to: Band::PARTS };
@@ -64,27 +64,27 @@ impl Band {
         rows.start + (rows.len() * usize::from(cut.min(Band::PARTS)) / usize::from(Band::PARTS)).cast_signed()
     }
 
-    /// The first cut of `rows` that row `end` does not lie behind.
+    /// The first cut of `rows` at or beyond row `end`.
     pub fn cut_behind(end: isize, rows: Window) -> u8 {
         (0..Band::PARTS).find(|cut| Band::row(*cut, rows) >= end).unwrap_or(Band::PARTS)
     }
 
-    /// Those of `rows`.
+    /// The band's part of `rows`.
     pub fn of(self, rows: Window) -> Window {
         Window::new(Band::row(self.from, rows), Band::row(self.to, rows))
     }
 
-    /// Whether these are the first rows.
+    /// Returns `true` if these are the first rows.
     pub const fn begins(self) -> bool {
         self.from == 0
     }
 
-    /// Whether these are the last rows.
+    /// Returns `true` if these are the last rows.
     pub const fn ends(self) -> bool {
         self.to == Band::PARTS
     }
 
-    /// Whether these are all rows.
+    /// Returns `true` if these are all rows.
     pub const fn is_whole(self) -> bool {
         self.begins() && self.ends()
     }
@@ -97,23 +97,24 @@ impl fmt::Display for Band {
     }
 }
 
-/// Which of its rows a launch computes.
+/// The part of its rows that a launch computes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Part {
     /// All of them.
     #[default]
     Whole,
-    /// Those of the strip that no row around it reaches: further from its edges than the depth given. The image's own
-    /// edges count only if the depth is wrapped. A strip that is too thin to gain has no such rows.
+    /// Rows of the strip that no surrounding row reaches: further from its edges than the given
+    /// depth. The image's own edges count only if the depth is wrapped. A strip too thin to gain
+    /// has no such rows.
     Interior(Halo),
-    /// The others.
+    /// The remaining rows.
     Edges(Halo),
-    /// A band of them: bands of one launch come in the order of rows, and other steps may come between.
+    /// A band: bands of one launch come in the order of rows, and other steps may come in between.
     Band(Band),
 }
 
 impl Part {
-    /// Whether this is the first part of a launch.
+    /// Returns `true` if this is the first part of a launch.
     pub const fn begins(self) -> bool {
         match self {
             Part::Whole | Part::Interior(_) => true,
@@ -122,7 +123,7 @@ impl Part {
         }
     }
 
-    /// Whether the result is complete after it.
+    /// Returns `true` if the result is complete after it.
     pub const fn ends(self) -> bool {
         match self {
             Part::Whole | Part::Edges(_) => true,
@@ -132,35 +133,37 @@ impl Part {
     }
 }
 
-/// One thing to do.
+/// The action of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Copy a band of the host's buffer to the device. Bands of an image come in the order of rows.
     Upload {
         /// The image.
         node: NodeId,
-        /// Which of its rows.
+        /// Its rows.
         band: Band,
     },
-    /// Copy a band of this rank's strip, and rows around it, of an image that every host has whole to the device. Bands come
-    /// in the order of rows; after the last, the host's buffer goes.
+    /// Copy a band of this rank's strip, and rows around it, of an image that every host has whole
+    /// to the device. Bands come in the order of rows; after the last, the host's buffer is
+    /// released.
     UploadStrip {
         /// The image.
         node: NodeId,
         /// Rows around the strip.
         halo: Halo,
-        /// Which of all these rows.
+        /// The band of all these rows.
         band: Band,
     },
-    /// Let launches of the only rank use the host's page-locked memory in place of the device's: read an image there that the
-    /// host has, or write a result there that is not computed yet. Nothing is copied: what launches read and write goes over
-    /// the bus.
+    /// Let launches of a single rank use the host's page-locked memory in place of the device's:
+    /// read an image there, or write a result there that is not computed yet. No copies are made:
+    /// launches access it over the bus.
     Map(NodeId),
-    /// End that. A result is the host's when the launches that write it are over.
+    /// End that use. A result is on the host when the launches that write it have completed.
     Unmap(NodeId),
     /// Copy the device's buffer to the host.
     Download(NodeId),
-    /// Send each rank its strip of an image that rank 0 has; `room` rows of halo are reserved around it.
+    /// Send each rank its strip of an image that rank 0 has; `room` rows of halo are reserved
+    /// around it.
     Scatter {
         /// The image.
         node: NodeId,
@@ -176,7 +179,7 @@ pub enum Action {
         /// From device to device.
         direct: bool,
     },
-    /// Bring the border rows up to date, to the depth given.
+    /// Bring the halo rows up to date, to the given depth.
     Exchange {
         /// The image.
         node: NodeId,
@@ -185,7 +188,8 @@ pub enum Action {
         /// From device to device; else through the host, wherever the image is.
         direct: bool,
     },
-    /// Begin an exchange: until it is finished, only the rows of the strip are valid, and nothing may write them.
+    /// Begin an exchange: until it is finished, only the rows of the strip are valid, and nothing
+    /// may write them.
     Begin {
         /// The image.
         node: NodeId,
@@ -200,7 +204,7 @@ pub enum Action {
     Fetch {
         /// The image.
         node: NodeId,
-        /// For whom.
+        /// The temporary copy.
         temp: Temp,
         /// The rows that the launch computes.
         rows: Rows,
@@ -215,7 +219,7 @@ pub enum Action {
         rows: Rows,
         /// Rows reserved around the strip.
         room: Halo,
-        /// Which of these rows: the interior comes first, the edges complete the result.
+        /// The part of these rows: the interior comes first, the edges complete the result.
         part: Part,
     },
     /// Drop the device's copy, to make room.
@@ -226,37 +230,39 @@ pub enum Action {
     Gather {
         /// The image.
         node: NodeId,
-        /// Which rows of every strip. Bands come in the order of rows; through the host there is one.
+        /// Rows of every strip. Bands come in the order of rows; through the host there is one.
         band: Band,
-        /// From device to device: the strips meet in memory of rank 0's device, apart from its own strip, and are sent to
-        /// the host from there. Else they meet on rank 0's host, as the result.
+        /// From device to device: the strips are gathered in memory of rank 0's device, apart from
+        /// its own strip, and sent to the host from there. Otherwise they are gathered on rank 0's
+        /// host, as the result.
         direct: bool,
     },
     /// Collect the whole image on rank 0, and drop the strips (naive mode).
     Collect(NodeId),
     /// Hand the host's buffer over, as the result.
     Deliver(NodeId),
-    /// Send a band of the device's buffer to whoever asked for the result and waits for it; no copy stays on the host. Bands
-    /// come in the order of rows. On several ranks, rank 0 sends what was gathered on its device, a band of every strip; the
-    /// others do nothing. Of lanes each sends its own strip, or the first the image that all have.
+    /// Send a band of the device's buffer to the requester of the result, who waits for it; no copy
+    /// stays on the host. Bands come in the order of rows. On several ranks, rank 0 sends the image
+    /// gathered on its device, a band of every strip; the others do nothing. Of lanes, each sends
+    /// its own strip, or the first sends an image that all have.
     Send {
         /// The image.
         node: NodeId,
-        /// Which of its rows.
+        /// Its rows.
         band: Band,
     },
-    /// Drop an image that nobody needs any more.
+    /// Drop an image that is no longer needed.
     Free(NodeId),
 }
 
-/// One step of a plan: what to do, and why leaving it out would be wrong.
+/// One step of a plan: its action, and the reason for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// What to do.
+    /// The action.
     pub action: Action,
-    /// Why.
+    /// The reason.
     pub why: String,
-    /// The steps before that it waits for: those of other queues whose work it needs, as far as no step before it in its
-    /// own queue has waited for them.
+    /// The earlier steps that it waits for: those of other queues whose results it needs, unless an
+    /// earlier step of its own queue has waited for them.
     pub waits: Vec<usize>,
 }

@@ -42,7 +42,8 @@ fn setting(ranks: usize) -> Setting {
     Setting { direct: true, overlap: true, capacity: Some(1 << 20), ..Setting::of(partition, false) }
 }
 
-/// What `look` sees of a plan for `filters` after the passes up to the one named `last`, and then `extra`.
+/// Applies `look` to the draft of a plan for `filters` after the passes up to the one named `last`,
+/// and then `extra`.
 fn after<R>(last: &str, ranks: usize, extra: Option<Pass>, look: impl FnOnce(&Draft<'_>, Result<(), Error>) -> R) -> R {
     let (graph, setting) = (filters(), setting(ranks));
     let root = State { residency: Residency::Host, placement: Placement::Root };
@@ -54,7 +55,7 @@ fn after<R>(last: &str, ranks: usize, extra: Option<Pass>, look: impl FnOnce(&Dr
     look(&draft, result)
 }
 
-/// What a pass that does harm after the one named `last` is told.
+/// The error of a harmful pass after the one named `last`.
 fn caught(last: &str, harm: fn(&mut Draft<'_>)) -> String {
     let leaves = PASSES.iter().find(|p| p.name == last).expect("a pass of the list").leaves;
     after(last, 3, Some(Pass { name: "harm", run: harm, leaves }), |_, result| match result {
@@ -115,7 +116,8 @@ fn halos_are_asked_for_through_what_is_computed_pixel_by_pixel() {
     let deep = Halo { wrap: true, ..Halo::even(4) };
     after("demand for halos", 2, None, |draft, result| {
         result.unwrap();
-        // The copy is computed on what the second filter reads, so that the first is asked for it, without wrapped rows.
+        // The copy is computed on all rows read by the second filter, so that the first must
+        // provide them, without wrapped rows.
         assert_eq!(draft.demand.asked, [Halo::even(1), Halo::even(4), deep, Halo::NONE]);
         assert_eq!(draft.demand.filtered, [Halo::even(1), Halo::NONE, deep, Halo::NONE]);
     });

@@ -1,4 +1,4 @@
-//! Plans as text: what `--explain` prints.
+//! Plans as text, as printed by `--explain`.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use super::step::{Action, Band, Part, Rows};
 use crate::ir::graph::NodeId;
 use horus_base::error::Audience;
 
-/// What the words of a plan mean; those that it uses end its text.
+/// The meaning of the words of a plan; those used are explained at its end.
 const LEGEND: [(&str, &str); 18] = [
     ("upload", "copy from the host's memory to the device's"),
     ("map", "kernels read or write the image in the host's memory, over the bus"),
@@ -34,7 +34,7 @@ const LEGEND: [(&str, &str); 18] = [
     ("[...]", "why the step cannot be left out, or the line of the program that asked for it"),
 ];
 
-/// Bytes for people: in millions, or as they are if they are few.
+/// Readable bytes: in millions, or exact if they are few.
 fn size(bytes: usize) -> String {
     match bytes {
         0..1000 => format!("{bytes} bytes"),
@@ -44,7 +44,7 @@ fn size(bytes: usize) -> String {
 }
 
 impl Plan {
-    /// The launch of several nodes that `action` is a part of, and whether it is the first.
+    /// The launch of several nodes that `action` is a part of; `true` for its first node.
     fn together(&self, action: &Action) -> Option<(bool, LaunchedNodes<'_>)> {
         let Action::Launch { node, .. } = action else { return None };
         let joined = self.graph.joined.iter().find(|j| j.nodes.contains(node))?;

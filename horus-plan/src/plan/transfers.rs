@@ -1,9 +1,11 @@
-//! Transfers and launches: walks the graph in order and asks of each input whether it is where it is read.
+//! Transfers and launches: walks the graph in order and checks that each input is available in
+//! place.
 //!
-//! One pass, and not one for placement, one for halos, one for footprints and one for memory: what must leave a full device
-//! decides where an image is, and so on which way the next transfer goes. Its parts are told apart by what they know:
-//! `spread` and `cost` choose how an image gets to those that read it, `halos` and `footprints` what is read of others'
-//! strips, `memory` what leaves a full device.
+//! One pass, and not one each for placement, halos, footprints and memory: evictions from a full
+//! device decide on the place of an image, and so on the direction of the next transfer. Its parts
+//! differ by their knowledge: `spread` and `cost` choose the transfer of an image to its readers,
+//! `halos` and `footprints` the rows read of others' strips, `memory` the evictions from a full
+//! device.
 
 use std::collections::HashMap;
 
@@ -16,7 +18,8 @@ use super::step::{Action, Part, Rows, Temp};
 use crate::ir::graph::{Graph, Joined, NodeId};
 use crate::ir::kernel::{AllReduce, Kernel};
 
-/// The pass: the launches of all nodes, in order, and the transfers without which one would read what is not there.
+/// The pass: the launches of all nodes, in order, and the transfers without which one would read
+/// missing data.
 pub(super) fn walk(draft: &mut Draft<'_>) {
     let graph = draft.graph;
     let fetched_because = vec![String::new(); graph.nodes.len()];
@@ -63,13 +66,13 @@ pub(super) struct Transfers<'d, 'a> {
     pub(super) draft: &'d mut Draft<'a>,
     pub(super) costs: Costs,
     pub(super) early: Early,
-    /// For each node, why its footprints are fetched.
+    /// For each node, the reason for fetching its footprints.
     pub(super) fetched_because: Vec<String>,
-    /// For the first of nodes that are computed together, whether what all of them read was brought before.
+    /// For the first of nodes that are computed together: the inputs of all of them are in place.
     brought: HashMap<NodeId, bool>,
 }
 
-/// The nodes that are computed together, by node.
+/// The groups of nodes computed together, by node.
 struct Groups<'a>(HashMap<NodeId, &'a Joined<Kernel>>);
 
 impl<'a> Groups<'a> {
@@ -83,9 +86,10 @@ impl<'a> Groups<'a> {
 }
 
 impl Transfers<'_, '_> {
-    /// Whether what all nodes of a group read is where they read it before the first is computed, so that their launches follow each
-    /// other. With the first, it is brought there: if there is room for all of it and for the results, and nobody reads rows that
-    /// are fetched for it alone.
+    /// Returns `true` if the inputs of all nodes of a group are in place before the first is
+    /// computed, so that their launches follow each other. The first node brings them there, if
+    /// there is room for all of them and for the results, and no node reads rows fetched for it
+    /// alone.
     fn brings(&mut self, group: &Joined<Kernel>, id: NodeId) -> bool {
         let first = group.nodes[0];
         if id != first {
@@ -122,7 +126,7 @@ impl Transfers<'_, '_> {
         brings
     }
 
-    /// Whether [`Transfers::brings`] brought what all nodes of a group read.
+    /// Returns `true` if [`Transfers::brings`] brought the inputs of all nodes of a group.
     fn is_brought(&self, group: &Joined<Kernel>) -> bool {
         self.brought.get(&group.nodes[0]) == Some(&true)
     }
@@ -143,7 +147,7 @@ impl Transfers<'_, '_> {
         }
     }
 
-    /// Ends an operation of naive mode: the result is on rank 0's host, and nothing is on the device any more.
+    /// Ends an operation of naive mode: the result is on rank 0's host, and the device is empty.
     fn return_to_host(&mut self, id: NodeId) {
         self.draft.bring_to_host(id, "naive mode downloads every result");
         let placement = self.draft.state(id).placement;
@@ -183,7 +187,7 @@ impl Transfers<'_, '_> {
         self.all_reduce(id);
     }
 
-    /// Makes one result of those of all ranks, where a launch yields a part of it.
+    /// Combines the partial results of all ranks, where a launch yields one.
     fn all_reduce(&mut self, id: NodeId) {
         match self.draft.graph.node(id).op.all_reduce() {
             Some(AllReduce::Sum) => {
@@ -231,14 +235,15 @@ impl Transfers<'_, '_> {
         }
     }
 
-    /// Whether the rows that `id` reads of an input are fetched for it alone.
+    /// Returns `true` if the rows that `id` reads of an input are fetched for it alone.
     pub(super) fn is_fetched(&self, id: NodeId, input: usize) -> bool {
         let node = self.draft.graph.node(id);
         needed(node.op.access(input)).is_none()
             && self.draft.state(node.inputs[input]).placement != Placement::Replicated
     }
 
-    /// Drops the inputs of `id` (and `id` itself, if nobody reads it) that no node after `last` reads and nobody wants.
+    /// Drops the inputs of `id` (and `id` itself, if it has no readers) that no node after `last`
+    /// reads and that are not wanted.
     pub(super) fn free_read_for_the_last_time(&mut self, id: NodeId, last: NodeId) {
         let mut done: Vec<NodeId> = self.draft.graph.node(id).inputs.clone();
         done.push(id);
@@ -251,7 +256,7 @@ impl Transfers<'_, '_> {
         }
     }
 
-    /// Whether a launch that waits for footprints makes or reads an image.
+    /// Returns `true` if a launch that waits for footprints writes or reads an image.
     fn waits_for(&self, id: NodeId) -> bool {
         let reads = |waiting: NodeId| waiting == id || self.draft.graph.node(waiting).inputs.contains(&id);
         self.early.pending.as_ref().is_some_and(|p| reads(p.node))

@@ -1,8 +1,8 @@
-//! Waits: what each step needs of other queues.
+//! Waits: dependencies of steps on other queues.
 //!
-//! A launch waits for the uploads of the rows that it reads, a result on its way to the host for the launches that compute
-//! it. One wait for the last of them is enough, because a queue works in order; and what a step before it in its own queue
-//! has waited for, it need not wait for again.
+//! A launch waits for the uploads of the rows that it reads, a result sent to the host for the
+//! launches that compute it. One wait for the last of them suffices, because a queue works in
+//! order; and a step need not repeat a wait of an earlier step of its own queue.
 
 use std::collections::HashMap;
 
@@ -14,13 +14,13 @@ use super::step::{Action, Band, Part, Rows};
 use crate::ir::graph::NodeId;
 use horus_base::shape::Window;
 
-/// The pass: tells each step what it waits for.
+/// The pass: sets the waits of each step.
 pub(super) fn find(draft: &mut Draft<'_>) {
     let found = of(draft);
     draft.steps.iter_mut().zip(found).for_each(|(step, waits)| step.waits = waits);
 }
 
-/// For each step, what it waits for.
+/// The waits of each step.
 pub(super) fn of(draft: &Draft<'_>) -> Vec<Vec<usize>> {
     let mut waits = Waits { draft, writers: HashMap::new(), seen: HashMap::new() };
     (0..draft.steps.len()).map(|step| waits.of(step)).collect()
@@ -29,8 +29,8 @@ pub(super) fn of(draft: &Draft<'_>) -> Vec<Vec<usize>> {
 /// Rows of an image on each rank.
 type Windows = Vec<Window>;
 
-/// A copy on a device: of what a rank has of an image, or of what rank 0 gathered of it, of which rows are told in parts of
-/// every strip.
+/// A copy on a device: of a rank's part of an image, or of the parts gathered by rank 0, whose rows
+/// are given in parts of every strip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Copied {
     Own(NodeId),
@@ -46,11 +46,11 @@ struct Waits<'d, 'a> {
     draft: &'d Draft<'a>,
     /// The steps that wrote rows of the device's copies.
     writers: HashMap<Copied, Vec<(usize, Windows)>>,
-    /// The last step of one queue that another queue knows to be over.
+    /// The last step of one queue that another queue has waited for.
     seen: HashMap<(Line, Line), usize>,
 }
 
-/// The queues as far as order goes.
+/// The queues that are in order among themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Line {
     Up,
@@ -71,7 +71,7 @@ impl Waits<'_, '_> {
         line(self.draft.steps[step].action.queue())
     }
 
-    /// What step `step` waits for; notes what it writes.
+    /// The waits of step `step`; records its writes.
     fn of(&mut self, step: usize) -> Vec<usize> {
         let action = self.draft.steps[step].action;
         let mut needed: HashMap<Line, usize> = HashMap::new();
@@ -106,7 +106,8 @@ impl Waits<'_, '_> {
         (0..self.draft.ranks()).map(rows).collect()
     }
 
-    /// All that there may be of an image: rows beyond its edges included, and one even of an image that has none.
+    /// All possible rows of an image: rows beyond its edges included, and one even for an empty
+    /// image.
     fn all(&self, n: NodeId) -> Windows {
         let height = self.height(n).max(1).cast_signed();
         self.everywhere(|_| Window::new(-height, 2 * height))
@@ -117,7 +118,7 @@ impl Waits<'_, '_> {
         part.windows(rows, &self.draft.setting.partition, rank, self.height(node)).to_vec()
     }
 
-    /// The rows of device copies that a step reads or takes away.
+    /// The rows of device copies that a step reads or removes.
     fn reads(&self, action: Action) -> Vec<(Copied, Windows)> {
         match action {
             Action::Launch { node, rows, part, .. } => {
@@ -182,7 +183,7 @@ impl Waits<'_, '_> {
             Action::Launch { node, rows, part, .. } => {
                 let all =
                     |rank| self.computed(node, rows, part, rank).into_iter().fold(Window::new(0, 0), Window::union);
-                // With its edges a result is complete, also where there are none.
+                // The edges complete a result, even if they are empty.
                 let whole = self.draft.graph.node(node).op.goes_over_input() || matches!(part, Part::Edges(_));
                 let written = if whole { self.all(node) } else { self.everywhere(all) };
                 (Copied::Own(node), written, part.begins())
@@ -193,7 +194,7 @@ impl Waits<'_, '_> {
                 let all = band.is_whole() || self.height(node) == 0;
                 (Copied::Own(node), if all { self.all(node) } else { self.everywhere(rows) }, band.begins())
             }
-            // These are in order with all that reads a device's copy, but for what is sent to the host.
+            // These are in order with all reads of a device's copy, except downloads.
             Action::Scatter { node, .. }
             | Action::Replicate { node, .. }
             | Action::Exchange { node, .. }
@@ -219,7 +220,7 @@ impl Waits<'_, '_> {
         writers.push((step, written));
     }
 
-    /// The rows of a band on each rank, of an image of which each uploads all that its host has.
+    /// The rows of a band on each rank, of an image that each uploads as far as its host has it.
     fn uploaded(&self, node: NodeId, band: Band) -> Windows {
         if band.is_whole() || self.height(node) == 0 {
             self.all(node)

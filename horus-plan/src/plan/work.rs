@@ -1,4 +1,4 @@
-//! How much a program has to do: enough to choose a device for it before there is one.
+//! The amount of work of a program: enough to choose a device before one is opened.
 
 use crate::ir::graph::{Graph, Node, Op};
 use crate::ir::kernel::Family;
@@ -6,16 +6,16 @@ use crate::machine::{HostSide, Profile};
 use crate::ops::geometric::Interpolation;
 use crate::ops::neighbourhood::MedianSize;
 
-/// What a recorded program will do once. A sketch: it knows nothing of fusion, borders or memory.
+/// The work of a recorded program. A sketch: it ignores fusion, borders and memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Work {
-    /// Operations.
+    /// Number of operations.
     pub operations: usize,
     /// Multiply-adds of filters, interpolations and sorting, over all pixels.
     pub filtering: f64,
     /// Results of all other operations, over all pixels.
     pub pointwise: f64,
-    /// Bytes of the images that are read and of the results.
+    /// Bytes of the images read and of the results.
     pub bytes: f64,
 }
 
@@ -40,7 +40,7 @@ impl Work {
         work
     }
 
-    /// The same work so many times.
+    /// The same work `n` times.
     #[must_use]
     pub fn times(self, n: usize) -> Work {
         let f = n as f64;
@@ -54,10 +54,10 @@ impl Work {
 }
 
 impl Work {
-    /// About how many seconds one of `ranks` ranks with such a machine works for it, good for the choice between seconds and
-    /// milliseconds.
+    /// Approximate seconds of one of `ranks` ranks with such a machine, accurate enough to choose
+    /// between seconds and milliseconds.
     pub fn seconds(&self, machine: &Profile, ranks: usize) -> f64 {
-        /// Bytes of two pixels that are read and one that is written.
+        /// Bytes of two pixels read and one written.
         const PIXEL: f64 = 12.0;
         let share = 1.0 / ranks.max(1) as f64;
         let Work { operations, filtering, pointwise, bytes } = *self;

@@ -1,4 +1,5 @@
-//! The body of a loop: what one step does to the state, recorded once, and as many steps in a row as wanted.
+//! The body of a loop: the effect of one step on the state, recorded once, unrolled to any number
+//! of steps.
 
 use std::collections::HashMap;
 
@@ -6,21 +7,22 @@ use super::{Extract, RecordId};
 use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use crate::ops::geometric::Interpolation;
 
-/// One step of a loop. The state is a list of images; what else the step reads stays as it is.
+/// One step of a loop. The state is a list of images; other inputs of the step are constant.
 #[derive(Debug)]
 pub struct Body {
     graph: Graph<Op>,
-    /// For each node, whether it differs from step to step.
+    /// Nodes that differ from step to step.
     depends: Vec<bool>,
-    /// For each image of the state, the node that stands for it; `None` if the step does not read it.
+    /// The node that stands for each image of the state; `None` if the step does not read it.
     before: Vec<Option<NodeId>>,
-    /// For each image of the state, the node that computes the next.
+    /// The node that computes the next value of each image of the state.
     after: Vec<NodeId>,
-    /// What is measured of a step.
+    /// Measured values of a step.
     measured: Vec<NodeId>,
 }
 
-/// Whether an operation costs so little that its result is computed again in each step rather than stored and read.
+/// Returns `true` for an operation so cheap that its result is recomputed in each step rather than
+/// stored and read.
 fn is_cheap(op: &Op) -> bool {
     match op {
         Op::Source(_) | Op::Fill(_) | Op::Index(_) | Op::Pixel(..) | Op::Convert | Op::Planes(_) => true,
@@ -30,8 +32,9 @@ fn is_cheap(op: &Op) -> bool {
 }
 
 impl Body {
-    /// The records that a step reads, that do not depend on the state, and that are computed once, before the loop: those that
-    /// were recorded `before` it, and those that are more than a few pixel operations on such.
+    /// The records that a step reads, that do not depend on the state, and that are computed once,
+    /// before the loop: those recorded `before` it, and those of more than a few pixel operations
+    /// on such.
     pub fn invariants(extract: &Extract, placeholders: &[RecordId], before: RecordId) -> Vec<RecordId> {
         let Extract { graph, records } = extract;
         let depends = depending(graph, records, placeholders);
@@ -56,10 +59,11 @@ impl Body {
         out
     }
 
-    /// The step that was extracted for so many `targets`: the next image for each of the `placeholders`, and what is measured.
+    /// The step extracted for `targets` targets: the next image for each of the `placeholders`, and
+    /// the measured values.
     pub fn of(extract: Extract, targets: usize, placeholders: &[RecordId]) -> Body {
         let Extract { mut graph, records } = extract;
-        // What is kept on the way is no result of a step.
+        // Values kept on the way are not results of a step.
         graph.roots.truncate(targets);
         let depends = depending(&graph, &records, placeholders);
         let before = placeholders.iter().map(|p| records.iter().position(|r| r == p).map(NodeId)).collect();
@@ -72,11 +76,11 @@ impl Body {
         self.graph.nodes.len()
     }
 
-    /// `steps` steps from a state of these values. The roots are the state after the last step, then what is measured of it if
-    /// `measured`.
+    /// `steps` steps from a state of these values. The roots are the state after the last step,
+    /// followed by its measured values if `measured`.
     pub fn unrolled(&self, state: &[ValueId], steps: usize, measured: bool) -> Graph<Op> {
         let mut graph = Graph::default();
-        // Images that are one value are one node.
+        // Images with one value are one node.
         let mut sources: HashMap<ValueId, NodeId> = HashMap::new();
         let mut source = |graph: &mut Graph<Op>, v: ValueId, like: &Node<Op>| {
             let node = || Node { op: Op::Source(v), inputs: Vec::new(), ..like.clone() };
@@ -100,7 +104,7 @@ impl Body {
                 }
                 let new = match node.op {
                     Op::Source(v) => source(&mut graph, v, node),
-                    // What placeholders stand for comes first, so inputs are there.
+                    // The values of placeholders come first, so inputs exist.
                     _ => {
                         let inputs = node.inputs.iter().filter_map(|i| made[i.0]).collect();
                         graph.push(Node { inputs, ..node.clone() })
@@ -124,7 +128,7 @@ impl Body {
     }
 }
 
-/// For each node, whether it depends on a placeholder.
+/// Nodes that depend on a placeholder.
 fn depending(graph: &Graph<Op>, records: &[RecordId], placeholders: &[RecordId]) -> Vec<bool> {
     let mut depends = vec![false; graph.nodes.len()];
     for (id, node) in graph.iter() {

@@ -1,17 +1,20 @@
-//! Which operations an evaluation includes, and which of their values it keeps.
+//! Selection of the operations of an evaluation, and of the values that it keeps.
 //!
-//! An evaluation includes what its targets need, and keeps every value on the way that the user holds: it would
-//! otherwise be computed again later. So would a value that nobody holds but that operations recorded and not taken
-//! still read, and a running state (`state = f(state, frame)`, a value of it looked at now and then) would be computed
-//! from its beginning each time, as each state is read by the next. Such a value *escapes*, and one of three things
+//! An evaluation includes everything that its targets need, and keeps every intermediate value that
+//! the user holds: it would otherwise be recomputed later. The same applies to a value without a
+//! handle that is read by recorded operations outside the evaluation: a running state (`state =
+//! f(state, frame)`, one of its values inspected now and then) would be recomputed from the start
+//! each time, as each state is read by the next. Such a value *escapes*, and one of three things
 //! happens:
 //!
-//! - Where everything that reads it ends in small values that the user holds (`counts.push(mask.sum())`), these are computed
-//!   along with the targets, and the value is needed no longer. Values collected and looked at in the end, even the last one
-//!   first, then need not have all images in memory at once.
-//! - Else it is kept, as if the user held it, as long as its readers are recorded. Those recorded last come first, since all
-//!   that follows is computed from them, and only as much as the bound on memory that recorded operations pin leaves.
-//! - Beyond that, and where it is as quickly computed from a source as read, it is computed again.
+//! - If everything that reads it ends in small values that the user holds
+//!   (`counts.push(mask.sum())`), these are computed along with the targets, and the value is no
+//!   longer needed. Values that are collected and inspected at the end, even in reverse order, then
+//!   do not keep all images in memory at once.
+//! - Otherwise it is kept, as if the user held it, as long as its readers are recorded. The latest
+//!   come first, since all later values are computed from them, within the remaining bound on
+//!   memory pinned by recorded operations.
+//! - Beyond that bound, or if it is as quickly computed from a source as read, it is recomputed.
 //!
 //! All of it takes time linear in the number of operations taken.
 
@@ -20,39 +23,41 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use super::{Record, RecordId, Recording};
 use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
 
-/// A value is small beside another that has so many times its bytes.
+/// A value is small relative to another that has this many times its bytes.
 const SMALL: usize = 16;
-/// Operations, and reads, looked at around one value that escapes: what ends in small values within fewer hangs off it.
+/// Maximum number of operations, and of reads, inspected around an escaping value: its readers must
+/// end in small values within fewer.
 const AROUND: usize = 64;
-/// Pixel operations on one image that cost no more than reading their result: a conversion, a scale.
+/// Maximum number of pixel operations on one image that cost no more than reading their result: a
+/// conversion, a scale.
 const QUICK: usize = 4;
 
 /// A part of the program, ready to be planned.
 #[derive(Debug)]
 pub struct Extract {
-    /// The operations; its roots are the targets, then what else is kept.
+    /// The operations; its roots are the targets, then the other kept values.
     pub graph: Graph<Op>,
     /// The record of each node.
     pub records: Vec<RecordId>,
 }
 
-/// Records that an evaluation takes, with all that they need.
+/// Records of an evaluation, including all inputs.
 #[derive(Default)]
 struct Taken {
     records: BTreeSet<RecordId>,
-    /// How often they read a record.
+    /// Number of their reads of each record.
     reads: HashMap<RecordId, usize>,
 }
 
 impl Record {
-    /// Whether it is recorded and not evaluated, and worth keeping.
+    /// Returns `true` if the record is not evaluated yet, and worth keeping.
     fn is_work(&self) -> bool {
         !matches!(self.op, Op::Source(_) | Op::Fill(_) | Op::Index(_))
     }
 }
 
 impl Recording {
-    /// Every pending value that somebody can observe, but for those of steps.
+    /// Every pending value with a handle, except those of steps.
     pub fn observable(&self) -> Vec<RecordId> {
         self.records
             .iter()
@@ -61,8 +66,8 @@ impl Recording {
             .collect()
     }
 
-    /// The operations that an evaluation of `targets` takes. At most `room` bytes are kept of values that the user does not
-    /// hold.
+    /// The operations of an evaluation of `targets`. At most `room` bytes are kept of values that
+    /// the user does not hold.
     pub fn extract(&self, targets: &[RecordId], mut room: usize) -> Extract {
         let mut taken = Taken::default();
         let mut open = self.take(&mut taken, targets);
@@ -98,7 +103,7 @@ impl Recording {
         let mut records = Vec::new();
         for id in taken {
             let r = &self.records[&id];
-            // Records that are one value are one node.
+            // Records with one value are one node.
             if let Op::Source(v) = r.op
                 && let Some(&node) = sources.get(&v)
             {
@@ -119,7 +124,7 @@ impl Recording {
         Extract { graph, records }
     }
 
-    /// Takes `wanted` and what they need; what was not taken before.
+    /// Takes `wanted` and their inputs; returns those not taken before.
     fn take(&self, taken: &mut Taken, wanted: &[RecordId]) -> Vec<RecordId> {
         let (mut open, mut new) = (wanted.to_vec(), Vec::new());
         while let Some(id) = open.pop() {
@@ -134,19 +139,20 @@ impl Recording {
         new
     }
 
-    /// Whether a value that is taken will be read afterwards, and nobody holds it.
+    /// Returns `true` if a taken value will be read afterwards but has no handle.
     fn escapes(&self, taken: &Taken, id: RecordId) -> bool {
         let read = taken.reads.get(&id).copied().unwrap_or(0);
         self.records.get(&id).is_some_and(|r| r.is_work() && r.handles == 0 && r.readers > read)
     }
 
-    /// The readers of a record that are not taken, in the order in which they were recorded.
+    /// The readers of a record that are not taken, in the order of recording.
     fn others(&self, taken: &Taken, id: RecordId) -> impl Iterator<Item = RecordId> {
         let all = self.reads.range((id, RecordId(0))..=(id, RecordId(u64::MAX))).map(|(_, reader)| *reader);
         all.filter(|reader| !taken.records.contains(reader))
     }
 
-    /// The small values that the user holds, if all that reads `id` and is not taken ends in such, and takes little else.
+    /// The small values held by the user in which all readers of `id` that are not taken end, if
+    /// that takes little else.
     fn hanging_off(&self, taken: &Taken, id: RecordId) -> Option<Vec<RecordId>> {
         let most = Self::bytes(self.records.get(&id)?) / SMALL;
         let mut looked_at = 0;
@@ -177,7 +183,8 @@ impl Recording {
         inputs.take(2 * AROUND + 1).enumerate().all(|(i, input)| i < 2 * AROUND && known(input)).then_some(small)
     }
 
-    /// Whether a value is as quickly computed as read: by a few pixel operations on one source that is not larger.
+    /// Returns `true` if a value is as quickly computed as read: by a few pixel operations on one
+    /// source that is not larger.
     fn is_quick(&self, id: RecordId) -> bool {
         let Some(mut r) = self.records.get(&id) else { return false };
         let most = Self::bytes(r);
@@ -195,7 +202,7 @@ impl Recording {
         false
     }
 
-    /// The sources of an extract that nothing will refer to once its roots are evaluated.
+    /// The sources of an extract that are unreferenced once its roots are evaluated.
     pub fn disposable(&self, graph: &Graph<Op>, records: &[RecordId]) -> Vec<ValueId> {
         let consumers = graph.consumers();
         let mut lets_go = vec![false; graph.nodes.len()];

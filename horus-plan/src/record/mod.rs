@@ -1,20 +1,23 @@
-//! The recorded program of a session: what was recorded, what of it can still be observed, and nothing else.
+//! The recorded program of a session: the operations whose results can still be observed, and
+//! nothing else.
 //!
-//! `Image<T>` is a handle to a *record* (operation, inputs, shape, type, call site). `record::Program` counts, for
-//! each record, the handles that can observe it and the records that read it; a record that has neither is dropped
-//! at once, so a loop that overwrites `result = result.max(&x)` keeps alive only what the last `result` needs. A
-//! program that is never looked at is evaluated anyway once 4096 operations are pending or 512 MiB of images are
-//! alive only because pending operations read them.
+//! `Image<T>` is a handle to a *record* (operation, inputs, shape, type, call site).
+//! `record::Program` counts, for each record, the handles that can observe it and the records that
+//! read it; a record that has neither is dropped at once, so a loop that overwrites `result =
+//! result.max(&x)` keeps alive only what the last `result` needs. A program that is never observed
+//! is evaluated anyway once 4096 operations are pending or 512 MiB of images are alive only because
+//! pending operations read them.
 //!
-//! An evaluation computes its target and every *observable* value on the way; a value the user still holds would
-//! otherwise be computed again later. So would a value that nobody holds but that operations outside the evaluation
-//! still read: each state of `state = f(state, frame)` is read by the next, and looking at a sum of each would
-//! compute all states from the first. Such a value *escapes* (`record/extract.rs`). If all its other readers end,
-//! within 64 operations and without much else, in small values that the user holds (at most 1/16 of its bytes),
-//! these are computed along with it, and it need not be kept: sums collected and looked at in the end take one pass
-//! and no stored image. Otherwise it is kept, those recorded last first, within what the bound on pinned memory
-//! leaves; beyond that, or where it is a few pixel operations on one source that is not larger, it is computed
-//! again. Everything else may be fused away.
+//! An evaluation computes its target and every *observable* value on the way; a value the user
+//! still holds would otherwise be recomputed later. The same applies to a value without a handle
+//! that operations outside the evaluation still read: each state of `state = f(state, frame)` is
+//! read by the next, and inspecting a sum of each would compute all states from the first. Such a
+//! value *escapes* (`record/extract.rs`). If all its other readers end, within 64 operations and
+//! without much else, in small values that the user holds (at most 1/16 of its bytes), these are
+//! computed along with it, and it need not be kept: sums collected and inspected at the end take
+//! one pass and no stored image. Otherwise it is kept, the latest recorded first, within the
+//! remaining bound on pinned memory; beyond that, or if it is a few pixel operations on one source
+//! that is not larger, it is recomputed. Everything else may be fused away.
 
 mod body;
 mod extract;
@@ -41,7 +44,7 @@ struct Record {
     shape: Shape,
     dtype: DType,
     site: Recorded,
-    /// Handles through which the user can observe the value.
+    /// Handles that can observe the value.
     handles: usize,
     /// Reads by other records.
     readers: usize,
@@ -49,19 +52,19 @@ struct Record {
     steps: Vec<RecordId>,
 }
 
-/// Recorded operations. What neither a handle nor a record refers to is dropped at once.
+/// Recorded operations. Records without handles and readers are dropped at once.
 #[derive(Debug, Default)]
 pub struct Recording {
     records: BTreeMap<RecordId, Record>,
-    /// Who reads what: a record, and another that reads it.
+    /// Pairs of a record and another that reads it.
     reads: BTreeSet<(RecordId, RecordId)>,
-    /// For each value, the records that are it: several, where operations that compute the same were merged.
+    /// Number of records with each value: several, where equal operations were merged.
     values: HashMap<ValueId, usize>,
-    /// Operations that are recorded and not evaluated, without those of steps.
+    /// Number of operations recorded and not evaluated, without those of steps.
     pending: usize,
-    /// Steps of which something was evaluated.
+    /// Steps with an evaluated record.
     looked_into: BTreeSet<RecordId>,
-    /// Sources that nobody observes any more but pending operations read.
+    /// Sources without handles that pending operations read.
     pinned: BTreeSet<RecordId>,
     pinned_bytes: usize,
 }
@@ -108,9 +111,10 @@ impl Recording {
         self.records.insert(id, Record { op, inputs, shape, dtype, site, handles: 1, readers: 0, steps });
     }
 
-    /// Makes an operation, which nothing reads yet, a stand-in of a step: of what is recorded once and run again, as the body of a loop.
-    /// It and what is computed from it are evaluated only if somebody looks at them: they are needed as they were recorded, whatever is
-    /// evaluated meanwhile. The number of the step is smaller than those of its records.
+    /// Makes an operation without readers a stand-in of a step, which is recorded once and run
+    /// repeatedly, such as the body of a loop. The stand-in and everything computed from it are
+    /// evaluated only on observation: they are needed as recorded, whatever is evaluated meanwhile.
+    /// The number of the step is smaller than those of its records.
     pub fn begin_step(&mut self, step: RecordId, id: RecordId) {
         if let Some(r) = self.records.get_mut(&id) {
             self.pending -= usize::from(r.steps.is_empty());
@@ -118,7 +122,7 @@ impl Recording {
         }
     }
 
-    /// Makes a stand-in, which converts nothing, the value that it reads.
+    /// Makes a stand-in, which converts nothing, an alias of the value that it reads.
     pub fn end_stand_in(&mut self, id: RecordId) {
         let input = self.records.get(&id).and_then(|r| r.inputs.first()).and_then(|i| self.records.get(i));
         let Some((Op::Source(v), site)) = input.map(|input| (input.op.clone(), input.site)) else { return };
@@ -130,7 +134,7 @@ impl Recording {
         self.drop_unreferenced(check, &mut Vec::new()); // no value goes: this record is it
     }
 
-    /// Ends a step: what is left of it is like anything else that is recorded.
+    /// Ends a step: its remaining records become ordinary ones.
     pub fn end_step(&mut self, step: RecordId) {
         self.looked_into.remove(&step);
         for r in self.records.range_mut(step..).map(|(_, r)| r) {
@@ -145,12 +149,13 @@ impl Recording {
         self.records.get(&id).is_some_and(|r| !r.steps.is_empty())
     }
 
-    /// True if somebody looked into a step, which is then no longer as it was recorded.
+    /// True if a record of the step was observed, so that the step is no longer as recorded.
     pub fn looked_into(&self, step: RecordId) -> bool {
         self.looked_into.contains(&step)
     }
 
-    /// Notes on behalf of which line a value was recorded, and all that it is computed from, as far as no line is known of that.
+    /// Sets the source line of a record, and of all records that it is computed from and that have
+    /// none.
     pub fn recorded_at(&mut self, id: RecordId, line: SourceLine) {
         let mut open = vec![id];
         while let Some(id) = open.pop() {
@@ -173,7 +178,7 @@ impl Recording {
         self.pinned_bytes
     }
 
-    /// The value of a record that is evaluated.
+    /// The value of an evaluated record.
     pub fn value(&self, id: RecordId) -> Option<ValueId> {
         match self.records.get(&id)?.op {
             Op::Source(v) => Some(v),
@@ -188,7 +193,7 @@ impl Recording {
         }
     }
 
-    /// Drops a handle. Returns the values that nothing refers to any more.
+    /// Drops a handle. Returns the values that became unreferenced.
     pub fn release(&mut self, id: RecordId) -> Vec<ValueId> {
         if let Some(r) = self.records.get_mut(&id) {
             r.handles -= 1;
@@ -248,13 +253,13 @@ impl Recording {
         }
     }
 
-    /// Whether some record is this value.
+    /// Returns `true` if some record has this value.
     pub fn refers_to(&self, value: ValueId) -> bool {
         self.values.contains_key(&value)
     }
 
-    /// Notes that a record has been evaluated as `value`; it reads nothing any more. Returns the values that nothing
-    /// refers to any more.
+    /// Marks a record as evaluated to `value`; it has no inputs any more. Returns the values that
+    /// became unreferenced.
     pub fn evaluated(&mut self, id: RecordId, value: ValueId) -> Vec<ValueId> {
         let mut check = vec![id];
         let mut dropped = Vec::new();

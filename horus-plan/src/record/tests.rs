@@ -1,11 +1,11 @@
-//! What stays recorded, and what an evaluation takes of it.
+//! Lifetimes of records, and extracts of evaluations.
 
 use std::panic::Location;
 
 use super::*;
 use crate::ir::graph::NodeId;
 
-/// Bytes that an extract may store of what nobody holds.
+/// Bytes that an extract may store of values without handles.
 const ROOM: usize = 1 << 20;
 
 /// A program that numbers its records.
@@ -121,7 +121,7 @@ fn a_value_of_two_records_stays_while_either_does() {
     assert_eq!(p.release(c), [w]);
 }
 
-/// A program of 64x64 images: a state that goes round twice, of which a sum is looked at each time.
+/// A program of 64x64 images: a running state, and a sum of each of its values.
 struct Rounds {
     p: Numbered,
     states: Vec<RecordId>,
@@ -158,7 +158,7 @@ fn a_state_that_the_next_one_reads_is_kept() {
     let Rounds { mut p, states, sums } = rounds(3);
     let e = p.extract(&[sums[0]], ROOM);
     assert_eq!(kept(&e), [sums[0]], "a source need not be");
-    // The second state is looked at, and read by the third.
+    // The second state is observed, and read by the third.
     let e = p.extract(&[sums[1]], ROOM);
     assert_eq!(kept(&e), [sums[1], states[1]]);
     assert!(p.disposable(&e.graph, &e.records).is_empty(), "the first sum is to come");
@@ -181,7 +181,7 @@ fn what_ends_in_small_values_is_computed_at_once_and_not_kept() {
 #[test]
 fn what_is_kept_is_bounded_and_the_last_comes_first() {
     let Rounds { mut p, states, sums } = rounds(5);
-    // Images that read each state and are held: nothing hangs off any more.
+    // Images that read each state and are held: no small values are left.
     let images: Vec<RecordId> = states[..5]
         .iter()
         .map(|s| p.record(Op::Transpose, vec![*s], Shape::new(64, 64, 1), DType::F32, Location::caller()))
@@ -239,7 +239,7 @@ fn steps_are_taken_for_those_who_look_into_them_alone() {
     let step = p.numbers.record();
     let stand_in = record(&mut p, Op::Convert, &[source]);
     p.begin_step(step, stand_in);
-    // It hangs off what the program computes, but belongs to the step.
+    // It ends in small values of the program, but belongs to the step.
     let inputs = vec![passing, stand_in];
     let small = p.record(Op::Transpose, inputs, Shape::new(1, 1, 1), DType::F32, Location::caller());
     let result = record(&mut p, Op::Transpose, &[passing]);

@@ -1,7 +1,7 @@
 """Image programs written sequentially, run in parallel on the CPU and on GPUs with the same bits.
 
 `asarray` makes a lazy `Image` of an array, `open` of a file; operators and `horus_image.ndimage`, which has the names and rules of
-``scipy.ndimage``, record what is to be done with it, and looking at it computes that at once. Given NumPy arrays, the functions of
+``scipy.ndimage``, record operations on it, and reading it computes them at once. Given NumPy arrays, the functions of
 `horus_image.ndimage` compute and return NumPy arrays. `horus_image.filters` has filters and thresholds under scikit-image's names.
 
 >>> import numpy as np

@@ -91,7 +91,7 @@ class _Step:
         if self.offsets:
             found = extreme_under(value, self.offsets, "constant", self.beyond, self.which).core
         else:
-            # Of no pixels all hold, and none does.
+            # Of no pixels, all are true, and none is.
             nothing = _horus.compare("lt", value.numbers(), 0.0)
             found = nothing if self.which == "max" else _horus.invert(nothing)
         if self.mask is not None:
@@ -100,7 +100,7 @@ class _Step:
         return value.like(found)
 
     def repeat(self, value: Value, iterations: int) -> Value:
-        """So many steps; below 1, until nothing changes. Of very many, those that change nothing are left out."""
+        """Repeats the step `count` times; below 1, until nothing changes. Steps that would change nothing are skipped."""
         if 1 <= iterations <= _MOST_RECORDED:
             for _ in range(iterations):
                 value = self.apply(value)
@@ -127,7 +127,7 @@ class _Step:
         return value
 
     def _settled(self, value: Value, around: list[bool]) -> Value:
-        """What all steps lead to: reconstruction within what may change, from what is there, also beyond the edges."""
+        """The fixed point of the steps: reconstruction from the set pixels, within those that may change, with values beyond the edges."""
         grows, given = self.which == "max", value.core
         start = self.apply(value) if (self.beyond == 1.0) == grows else value
         changing = _horus.logic("or", given, _horus.invert(given)) if self.mask is None else self.mask.core
@@ -140,7 +140,7 @@ class _Step:
 
 
 def neighbours_of(offsets: Iterable[tuple[int, int, int]]) -> list[bool] | None:
-    """Of the 27 pixels around one whether they are among offsets, if these are not further away and lie opposite to each other."""
+    """Flags for the 27 pixels around one that are among offsets, if these are symmetric and not further away."""
     found = set(offsets)
     if any(max(map(abs, by)) > 1 or (-by[0], -by[1], -by[2]) not in found for by in found):
         return None
@@ -159,7 +159,7 @@ def _mask_of(mask: Any, given: Any, output: Array | None, name: str) -> Value | 
         return None
     if not isinstance(mask, Image):
         mask = np.asarray(mask)
-        # What is read where it lies must not be written to meanwhile.
+        # An array that is read in place must not be written to meanwhile.
         mask = mask.copy() if output is not None and np.may_share_memory(mask, output) else mask
     if tuple(mask.shape) != tuple(given.shape):
         raise RuntimeError("mask and input must have equal sizes")
@@ -184,7 +184,7 @@ def _steps(
         raise TypeError("iterations parameter should be an integer") from error
     if np.iscomplexobj(output):
         raise TypeError("Complex output type not supported")
-    # As in SciPy, a type that is asked for is not heeded: the result is a mask, or what an array takes of it.
+    # As in SciPy, a requested type is ignored: the result is a mask, converted only to the type of an array.
     kept = output if isinstance(output, np.ndarray) else None
     value, given = enter(_truths(input), name)
     within = _mask_of(mask, given, kept, name)
@@ -209,7 +209,7 @@ def binary_erosion(
     origin: Any = 0,
     brute_force: bool = False,
 ) -> Any:
-    """Where a mask holds under all of an element (``scipy.ndimage.binary_erosion``).
+    """True where a mask is true under all of an element (``scipy.ndimage.binary_erosion``).
 
     Examples
     --------
@@ -233,7 +233,7 @@ def binary_dilation(
     origin: Any = 0,
     brute_force: bool = False,
 ) -> Any:
-    """Where a mask holds somewhere under an element (``scipy.ndimage.binary_dilation``)."""
+    """True where a mask is true somewhere under an element (``scipy.ndimage.binary_dilation``)."""
     return _steps("binary_dilation", input, structure, iterations, mask, output, border_value, origin, (True,))
 
 
@@ -314,7 +314,7 @@ def binary_fill_holes(
 
 
 def _neighbours(value: Value, structure: Any, origin: Any) -> list[bool] | None:
-    """Of the 27 pixels around one whether a structure joins them with it, if it joins what shares a face, and nothing further away."""
+    """Flags for the 27 pixels around one that a structure joins, if it joins those that share a face, and none further away."""
     faces = generate_binary_structure(value.ndim, 1)
     element = faces if structure is None else np.asarray(structure, dtype=bool)
     if value.ndim < 2 or value.channels or element.shape != faces.shape or any(for_each(origin, value.ndim)):
@@ -327,7 +327,7 @@ def _neighbours(value: Value, structure: Any, origin: Any) -> list[bool] | None:
 
 
 def _outside(background: Value, around: list[bool]) -> _horus.Image:
-    """What of a background is connected with what lies around it: the first of all components, since it has the first pixel."""
+    """The part of the background connected with the outside: the first of all components, since it has the first pixel."""
     wide = padded(background.like(background.numbers(), NATIVE["u8"]), 1, "constant", 1.0)
     first = _horus.compare("eq", _horus.label(wide.core, around), 1.0)
     depth, height, width, _ = background.core.shape
@@ -342,7 +342,7 @@ def binary_hit_or_miss(
     origin1: Any = 0,
     origin2: Any = None,
 ) -> Any:
-    """Where one element fits into a mask and another into what is around it (``scipy.ndimage.binary_hit_or_miss``)."""
+    """True where one element fits into a mask and another into its complement (``scipy.ndimage.binary_hit_or_miss``)."""
 
     def record(value: Value, _dtype: DType) -> Value:
         mask = value.cast(_BOOL)

@@ -1,6 +1,6 @@
 """Types of pixels: NumPy's, those that Horus stores, and the conversions of SciPy between them.
 
-Horus stores integers of up to 32 bits, `f32`, `f64` and masks. What NumPy has beside them, integers of 64 bits, is carried in `f64`, which
+Horus stores integers of up to 32 bits, `f32`, `f64` and masks. NumPy's 64-bit integers are held in `f64`, which
 holds those up to 2^53, and becomes itself again when a result is given back.
 """
 
@@ -58,7 +58,7 @@ def stored(dtype: np.dtype[Any]) -> str:
 
 
 def is_native(dtype: np.dtype[Any]) -> bool:
-    """Whether Horus stores the type as it is."""
+    """Returns true if Horus stores the type unchanged."""
     code = STORED.get(dtype)
     return code is not None and NATIVE[code] == dtype
 
@@ -101,7 +101,7 @@ def truncated(core: _horus.Image, dtype: np.dtype[Any], bounded: bool = False, w
 
 
 def truth(core: _horus.Image) -> _horus.Image:
-    """Where numbers are not 0: what NumPy converts to truth values."""
+    """True where numbers are not 0, as NumPy converts them to truth values."""
     return core if core.dtype == "bool" else _horus.invert(_horus.compare("eq", core, 0.0))
 
 

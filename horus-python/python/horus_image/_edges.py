@@ -69,7 +69,7 @@ def canny(
     use_quantiles : bool, optional
         Take the thresholds for quantiles of the magnitude, from 0 to 1.
     mode, cval : optional
-        What the Gaussian finds beyond the edges.
+        Border mode of the Gaussian.
 
     Returns
     -------
@@ -141,7 +141,7 @@ def _inside(image: Image) -> Image:
 
 
 def _largest(down: Image, right: Image, magnitude: Image) -> Image:
-    """Where the magnitude is not below what lies one step up and one step down the gradient, between two neighbours each."""
+    """True where the magnitude is not below its interpolation one step up and one step down the gradient."""
     ay, ax = abs(down), abs(right)
     steep, same = ay > ax, (down > 0.0) ^ ~(right > 0.0)
     weight = minimum(ay, ax) / maximum(ay, ax)

@@ -49,7 +49,7 @@ def _of_three(elements: list[Image]) -> list[Image]:
     z, y, x = zz - mean, yy - mean, xx - mean
     beside = zy * zy + zx * zx + yx * yx
     spread = applied("sqrt", (z * z + y * y + x * x + beside * 2.0) * (1.0 / 6.0))
-    # Where all three are equal there is no angle.
+    # Three equal eigenvalues have no angle.
     scale = where(spread > 0.0, spread, 1.0)
     z, y, x, zy, zx, yx = (element / scale for element in (z, y, x, zy, zx, yx))
     half = (z * (y * x - yx * yx) - zy * (zy * x - yx * zx) + zx * (zy * yx - y * zx)) * 0.5
@@ -74,7 +74,7 @@ def by_magnitude(values: list[Image]) -> list[Image]:
 
 
 def of_largest_magnitude(values: list[Image]) -> Image:
-    """Of numbers the one of the largest magnitude, of several the first."""
+    """The number of the largest magnitude; the first on a tie."""
     return functools.reduce(lambda a, b: where(abs(a) >= abs(b), a, b), values)
 
 

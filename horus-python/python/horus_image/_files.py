@@ -19,7 +19,7 @@ def open(
 ) -> Image:
     """Read a picture: PNG, JPEG, TIFF, PNM, BMP or npy, recognised by content, or a folder that is a Zarr store.
 
-    Of TIFF files, npy files and stores the pixels are read when they are needed, and no more of them than that.
+    Pixels of TIFF files, npy files and stores are read on demand, and only in the needed regions.
 
     Parameters
     ----------
@@ -69,10 +69,10 @@ def save(
     compression: str | None = None,
     tile: tuple[int, int] | None = None,
 ) -> None:
-    """Write an image, or an array, to a file of the format that its name says, or to a Zarr store (``.zarr``).
+    """Write an image, or an array, to a file in the format of its extension, or to a Zarr store (``.zarr``).
 
-    Integers are written as they are, floats from 0 to 1 to the full range of the file, masks as 0 and its largest number; ``.npy``,
-    float TIFF and stores keep values. The file gets its name when it is complete. What is computed from a file, and needs more memory than
+    Integers are written unchanged, floats from 0 to 1 to the full range of the file, masks as 0 and its largest number; ``.npy``,
+    float TIFF and stores keep values. The file gets its name when it is complete. An image computed from a file that needs more memory than
     there is, is written region by region.
 
     Parameters
@@ -80,9 +80,9 @@ def save(
     path : path_like
         The file, or the folder of the store: OME-Zarr 0.5.
     image : Image or array_like
-        What is written.
+        The image to write.
     compression : {"none", "deflate", "zstd"}, optional
-        How a TIFF file (by default not at all) or a store (by default ``"zstd"``) is compressed.
+        Compression of a TIFF file (default ``"none"``) or a store (default ``"zstd"``).
     tile : (int, int), optional
         Rows and columns of the tiles of a TIFF file (multiples of 16; by default it is in strips), or of the chunks of a store (by
         default 512 each).

@@ -1,4 +1,4 @@
-"""What the functions of `horus_image.filters` work on: lazy images of floats, with scikit-image's rules of types."""
+"""Operands of the functions of `horus_image.filters`: lazy images of floats, with scikit-image's rules of types."""
 
 from __future__ import annotations
 

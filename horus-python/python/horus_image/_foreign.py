@@ -1,4 +1,4 @@
-"""Arrays of other libraries, by DLPack and CUDA's array interface, where they lie."""
+"""Arrays of other libraries, by DLPack and CUDA's array interface, in place."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class DeviceArray:
         return math.prod(self.shape)
 
     def is_contiguous(self) -> bool:
-        """Whether the elements lie one after the other, in C order."""
+        """Returns true if the elements are contiguous, in C order."""
         expected = self.dtype.itemsize
         for extent, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
             if extent > 1 and stride != expected:
@@ -64,7 +64,7 @@ class DeviceArray:
 
 
 def read(array: Any) -> np.ndarray[Any, Any] | DeviceArray:
-    """An array of NumPy, or one on a GPU, of whatever object; memory of the host is shared where the object lets it be."""
+    """A NumPy array, or an array on a GPU, from any object; host memory is shared if the object allows it."""
     if isinstance(array, np.ndarray):
         return np.asarray(array)
     if isinstance(array, DeviceArray):
@@ -87,7 +87,7 @@ def read(array: Any) -> np.ndarray[Any, Any] | DeviceArray:
 
 
 def _tensor(array: Any, stream: int | None) -> _horus.Tensor:
-    """What the object's capsule holds."""
+    """The contents of the object's capsule."""
     asked = {} if stream is None else {"stream": stream}
     try:
         capsule = array.__dlpack__(max_version=VERSION, **asked)

@@ -18,7 +18,7 @@ DType = np.dtype[Any]
 
 
 class _Element:
-    """What pixels are looked at: a size, a footprint or a structure, at an origin, beyond edges of a mode."""
+    """The pixels that are read: a size, a footprint or a structure, at an origin, with a border mode."""
 
     def __init__(self, size: Any, footprint: Any, structure: Any, mode: Any, cval: Any, origin: Any) -> None:
         if size is None and footprint is None and structure is None:

@@ -68,7 +68,7 @@ __version__: Final[str]
 PIXEL_OPERATIONS: Final[list[tuple[str, str]]]
 
 class HorusError(Exception):
-    """What Horus met that no exception of Python's own names."""
+    """An error of Horus without a matching built-in exception."""
 
 @final
 class Session:

@@ -20,7 +20,7 @@ Array = np.ndarray[Any, Any]
 
 
 class Image(Operators):
-    """An image, or a volume, that is computed when somebody looks at it.
+    """An image, or a volume, that is computed on demand.
 
     Operators and functions record; `compute`, ``numpy.asarray``, `save` and reductions such as `mean` compute everything that they need
     at once, fused, on the device of the image's session. Made by `asarray`, `open` and the functions of `horus_image.ndimage`.
@@ -61,7 +61,7 @@ class Image(Operators):
         return array
 
     def start(self) -> None:
-        """Begin to evaluate the image, and return; whoever looks at it waits."""
+        """Start to evaluate the image, and return; reading it waits."""
         self._core.start()
 
     def save(
@@ -192,7 +192,7 @@ class Image(Operators):
         return f"<horus_image.Image {'x'.join(map(str, self.shape))} {self.dtype.name}>"
 
     def _repr_png_(self) -> bytes | None:
-        """What notebooks show: of one, three or four channels; floats from 0 to 1."""
+        """The PNG shown by notebooks, for one, three or four channels; floats from 0 to 1."""
         channels = self._core.shape[3]
         if self._ndim != 2 or channels not in (1, 3, 4):
             return None
@@ -207,7 +207,7 @@ class Image(Operators):
 
 
 def made(core: _horus.Image, session: Session, ndim: int, channels: bool = False) -> Image:
-    """An image of what Horus recorded."""
+    """An image of recorded operations."""
     return _made(Image, core, session, ndim, channels)
 
 
@@ -221,7 +221,7 @@ def asarray(array: Any, *, channels: bool = False, session: Session | None = Non
         and channels. Arrays on a GPU (with ``__dlpack__`` or ``__cuda_array_interface__``) stay there, and the session computes on that
         GPU. An image is returned as it is.
     channels : bool, optional
-        Whether the last of three axes is that of channels, which filters treat one by one.
+        The last of three axes is that of channels, which filters treat separately.
     session : Session, optional
         The session of the image; by default that of the ``with`` statement around, else one opened at first use: for an array on a
         GPU, one on that GPU.

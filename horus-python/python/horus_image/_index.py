@@ -43,7 +43,7 @@ def indexed(image: Image, key: Any) -> Image:
         core = _horus.step(core, (steps[0], steps[1], steps[2]))
         extents = list(core.shape[:3])
     left = [axis for axis in range(first, 3) if axis not in gone]
-    # What is left must be the last axes: a column becomes a row; other axes would have to change places with levels.
+    # Only the last axes may remain: a column becomes a row; other axes would have to be swapped with levels.
     if left == [1] and extents[0] == 1:
         core = _horus.transpose(core)
     elif left and left != list(range(3 - len(left), 3)):

@@ -61,7 +61,7 @@ def shift(
             moved = coefficients(value, degree, tuple(range(value.ndim)), spline_mode(mode))
         else:
             moved = value.like(value.floats(), NATIVE["f64"])
-        # What lies beyond the edges is not looked at in this mode, but by splines, which SciPy mirrors there.
+        # Only splines read beyond the edges in this mode, where SciPy mirrors.
         beyond = "mirror" if mode == "constant" else border
         for axis, step in enumerate(by):
             whole = math.floor(step)
@@ -92,7 +92,7 @@ def _gathered(value: Value, axis: int, first: int, taps: list[float], mode: str,
 
 
 def _far(value: Value, axis: int, first: int, taps: tuple[float, ...], mode: str, cval: float) -> _horus.Image:
-    """Weighed pixels far away: each shifted, so that all follow from the edge mode."""
+    """Weighted distant pixels: each is shifted, so that all follow the border mode."""
     total = None
     for k, tap in enumerate(taps):
         part = _horus.binary("mul", _moved(value, value.core, axis, first + k, mode, cval), tap)
@@ -108,7 +108,7 @@ def _moved(value: Value, core: _horus.Image, axis: int, first: int, mode: str, c
 
 
 def _inside(value: Value, core: _horus.Image, maps: list[tuple[float, float]], fill: float) -> _horus.Image:
-    """What lies at positions ``(i + shift) * scale`` of an axis of the input, and a constant at those beyond its edges."""
+    """Samples at positions ``(i + shift) * scale`` of an axis of the input, and a constant beyond its edges."""
     depth, height, width, _ = core.shape
     inside = None
     lead = 3 - len(maps)
@@ -183,7 +183,7 @@ def affine(
 def _in_planes(
     value: Value, matrix: np.ndarray[Any, Any], offset: np.ndarray[Any, Any], shape: tuple[int, ...]
 ) -> bool:
-    """Whether each level of the result comes from one level of the input."""
+    """Returns true if each level of the result comes from one level of the input."""
     if value.ndim != len(shape):
         return False
     if value.ndim < 3:
@@ -199,7 +199,7 @@ def _affine_positions(
     shape: tuple[int, ...],
     scaled: list[tuple[float, float]] | None,
 ) -> list[_horus.Image]:
-    """Where pixels of the result come from, along each axis of the input."""
+    """Source positions of the result's pixels, along each axis of the input."""
     lead = 3 - len(shape)
     extents = (1,) * lead + tuple(shape)
     at = [_horus.index(value.session._core, (extents[0], extents[1], extents[2]), axis + lead) for axis in range(len(shape))]

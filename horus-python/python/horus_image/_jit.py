@@ -35,7 +35,7 @@ class _Known(NamedTuple):
     """Of each result: how many axes an image has, and whether channels are one more."""
 
     def images(self, cores: Sequence[_horus.Image]) -> Any:
-        """What the function returns of these results, which stay on a GPU."""
+        """The function's return value for these results, which stay on a GPU."""
         found = [made(core, self.session, *axes) for core, axes in zip(cores, self.axes, strict=True)]
         _wait(found)
         return found[0] if self.single else self.sequence(found)
@@ -51,10 +51,10 @@ class _Call(NamedTuple):
     positional: int
     names: list[str]
     on_gpu: bool
-    """Whether an array is on a GPU, where results then stay."""
+    """An array is on a GPU; results stay there, too."""
 
     def images(self, in_place: bool) -> list[Any]:
-        """What the function is given: images of the arrays where they lie, as far as possible, or of copies."""
+        """The function's arguments: images of the arrays in place, as far as possible, or of copies."""
 
         def image(array: Array | DeviceArray) -> Image:
             copy = not in_place or (isinstance(array, np.ndarray) and _must_copy(array))
@@ -173,7 +173,7 @@ def _is_foreign(value: Any) -> bool:
 
 
 def _key(value: Any) -> Hashable:
-    """What tells an argument from others: 0.0 from -0.0 and 1 from 1.0, which are equal, and a NaN from nothing else."""
+    """The cache key of an argument: distinguishes 0.0 from -0.0 and 1 from 1.0, and identifies all NaNs."""
     if isinstance(value, (np.ndarray, np.generic)) and not value.dtype.hasobject:
         return type(value), value.dtype.str, value.tobytes()
     if isinstance(value, float):

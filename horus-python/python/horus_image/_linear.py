@@ -279,7 +279,7 @@ number below that, and half of the distance between two numbers of `float32` is 
 
 
 def _is_whole(value: Value, size: int, dtype: DType, mode: str, cval: float) -> bool:
-    """Whether means of the integers themselves, in `float32`, have the whole parts that SciPy's, in `float64`, have."""
+    """Returns true if means of integers in `float32` have the integer parts of SciPy's, in `float64`."""
     kinds = value.dtype.kind in "iu" and dtype.kind in "iu"
     if not kinds or size > SINGLE.get(value.dtype.itemsize, 0):
         return False

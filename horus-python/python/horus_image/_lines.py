@@ -13,7 +13,7 @@ from ._floats import Given
 from ._image import Image
 
 _DARK: Final = 1e-3
-"""Where the smoothed image is darker than this, there is no contrast to measure."""
+"""Brightness of the smoothed image below which no contrast is measured."""
 
 _MOST_DIRECTIONS: Final = 3600
 

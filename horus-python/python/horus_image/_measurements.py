@@ -52,7 +52,7 @@ class _Groups:
             self._number(labels, index)
 
     def _number(self, given: Array, index: Any) -> None:
-        """Labels from 0 on, and where those that are asked for are among them, -1 of one that no pixel has."""
+        """Labels from 0 on, and the indices of the requested ones among them, -1 for a label without pixels."""
         assert self.value is not None
         if given.shape != self.value.shape:
             given = np.broadcast_to(given, self.value.shape)
@@ -83,14 +83,14 @@ class _Groups:
         return self.value
 
     def of(self, name: str) -> Array:
-        """A measure of each label that is asked for, NaN of those that no pixel has."""
+        """A measure of each requested label, NaN for labels without pixels."""
         core = self.pixels.numbers()
         if self.labels is None:
             return np.array([_horus.reduce(core, name)])
         return self._picked(_horus.by_label(core, self.labels, self.count, name))
 
     def counts(self) -> Array:
-        """How many pixels each label that is asked for has."""
+        """The number of pixels of each requested label."""
         if self.labels is None:
             return np.array([self.given.size])
         return np.nan_to_num(self._picked(_horus.label_counts(self.labels, self.count).astype(np.float64))).astype(np.int64)
@@ -99,7 +99,7 @@ class _Groups:
         return np.where(self.places >= 0, values[self.places], np.nan)
 
     def shaped(self, values: Array) -> Any:
-        """One number, or as many as labels are asked for."""
+        """One number, or one per requested label."""
         return values.reshape(-1)[0] if self.single else values.reshape(self.shape)
 
 
@@ -187,7 +187,7 @@ def _extreme(name: str, input: Any, labels: Any, index: Any) -> Any:
 def histogram(
     input: Any, min: float, max: float, bins: int, labels: Any = None, index: Any = None
 ) -> Any:
-    """How many pixels of each label lie in each of equal parts of a range (``scipy.ndimage.histogram``).
+    """The number of pixels of each label in equal parts of a range (``scipy.ndimage.histogram``).
 
     Examples
     --------
@@ -250,7 +250,7 @@ def find_objects(input: Any, max_label: int = 0) -> list[tuple[slice, ...] | Non
 
 
 def label(input: Any, structure: npt.ArrayLike | None = None, output: Any = None) -> Any:
-    """The connected components of what is not 0 (``scipy.ndimage.label``): their labels, and how many there are.
+    """The connected components of nonzero pixels (``scipy.ndimage.label``): their labels, and their number.
 
     Labels of an image, or of an array on a GPU, are an image of ``int32``; to count them evaluates it.
 
@@ -279,7 +279,7 @@ def label(input: Any, structure: npt.ArrayLike | None = None, output: Any = None
         raise ValueError("output shape not correct")
     found, count = np.zeros(given.shape, np.int32), 0
     if given.size:
-        # What is there is all that counts, whatever the type.
+        # Only the distinction of zero and nonzero counts, whatever the type.
         value, _ = enter(given != 0, "label")
         assert value is not None
         core = _horus.label(value.core, neighbours)
@@ -307,7 +307,7 @@ def _lazy_labels(image: Image, structure: npt.ArrayLike | None, output: Any) -> 
 
 
 def _structure(structure: npt.ArrayLike | None, ndim: int) -> list[bool]:
-    """Of the 27 pixels around one whether they are its neighbours."""
+    """Flags for the 27 pixels around one that are its neighbours."""
     given = generate_binary_structure(ndim, 1) if structure is None else np.asarray(structure, dtype=bool)
     if given.ndim != ndim:
         raise RuntimeError("structure and input must have equal rank")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Operators:
-    """What is recorded of an image and how it is shown as an array, with the operators of Python; `Image` is the rest."""
+    """The record of an image, its array-like properties, and the operators of Python; `Image` adds the rest."""
 
     __slots__ = ("_channels", "_core", "_ndim", "_session")
 
@@ -52,7 +52,7 @@ class Operators:
 
     @property
     def channels(self) -> bool:
-        """Whether the last axis is that of channels, which filters treat one by one."""
+        """The last axis is that of channels, which filters treat separately."""
         return self._channels
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -167,7 +167,7 @@ class Operators:
 
 
 def _made(kind: Any, core: _horus.Image, session: Session, ndim: int, channels: bool) -> Image:
-    """An image of what Horus recorded."""
+    """An image of recorded operations."""
     image: Image = object.__new__(kind)
     image._core = core
     image._session = session
@@ -184,7 +184,7 @@ _lines: dict[tuple[int, int], tuple[CodeType, int]] = {}
 
 
 def _tell_line(core: _horus.Image) -> None:
-    """Notes the line of the user's program that records an image: errors are found when it is computed, at another line."""
+    """Sets the user's source line on an image: errors occur when it is computed, at another line."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and frame.f_globals.get("__package__") == _PACKAGE:
         frame = frame.f_back
@@ -239,7 +239,7 @@ def _as(value: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def _like(core: _horus.Image, a: Any, b: Any) -> Image:
-    """What was recorded of two operands, with the axes of the larger."""
+    """An image of a record of two operands, with the axes of the larger."""
     images = [value for value in (a, b) if isinstance(value, Operators)]
     largest = max(images, key=lambda image: image.ndim)
     channels = any(image._channels for image in images)

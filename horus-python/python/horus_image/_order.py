@@ -58,7 +58,7 @@ def extreme_along(value: Value, size: int, axis: int, mode: Any, cval: float, or
 
 
 def _again(value: Value, core: _horus.Image) -> _horus.Image:
-    """What was computed of a mask's numbers, as a mask."""
+    """Converts a result computed from a mask's numbers back to a mask."""
     return _horus.convert(core, "bool") if value.core.dtype == "bool" else core
 
 

@@ -17,12 +17,12 @@ _R = TypeVar("_R")
 
 
 class Iterated(NamedTuple):
-    """What a loop led to; see `iterate`."""
+    """The outcome of a loop; see `iterate`."""
 
     state: Any
     """The state after the last step: an image, or a tuple of images, as it was given."""
     steps: int
-    """How many steps were made."""
+    """Number of steps made."""
     change: float | None
     """The change of the state in the last step that was measured."""
     ending: str
@@ -49,13 +49,13 @@ def iterate(
     step : callable
         Takes the images of the state, and returns as many, of the same shapes and types.
     state : Image, array_like or sequence of these
-        What the loop begins with.
+        The initial state.
     steps : int
-        The most steps.
+        Maximum number of steps.
     below : float, optional
         End when a step changes the state by less than this.
     norm : {"max", "rms", "l2"}, optional
-        What the change is: the largest difference of a pixel, the root of the mean of squares, or of their sum.
+        The measure of change: the largest difference of a pixel, the root of the mean of squares, or of their sum.
     every : int, optional
         The change is measured after so many steps.
     watch : callable, optional
@@ -135,7 +135,7 @@ def series(
     save : callable, optional
         The name of the file for the result of an input, written by another thread. Without it results are arrays.
     ahead : int, optional
-        How many inputs are read ahead, and how many files are written behind.
+        Number of inputs that are read ahead, and of files that are written behind.
     threads : int, optional
         Threads that read and write.
     session : Session, optional

@@ -55,14 +55,14 @@ def reconstruction(
     Parameters
     ----------
     seed : array_like or Image
-        Where it starts: below the mask, or by erosion above it. Of arrays a seed beyond the mask is an error, as in scikit-image; of lazy
-        images, which are not looked at, it starts from the mask there.
+        The initial image: below the mask, or for erosion above it. For arrays a seed beyond the mask is an error, as in scikit-image; for lazy
+        images, whose values are not read, it is clipped to the mask.
     mask : array_like or Image
-        How far it grows, of the seed's shape.
+        The bound of its growth, in the seed's shape.
     method : {'dilation', 'erosion'}, optional
-        Whether large numbers spread below the mask, or small ones above it.
+        Large numbers spread below the mask, or small ones above it.
     footprint : array_like, optional
-        Which pixels are neighbours; by default all that touch. It is symmetric, and of the 3x3x.. pixels around its centre
+        The neighbours of a pixel; by default all that touch it. It is symmetric, and of the 3x3x.. pixels around its centre
         (`horus_image.ndimage.generate_binary_structure`); anything else raises `NotImplementedError`.
     offset : array_like, optional
         The centre of the footprint, by default the middle.

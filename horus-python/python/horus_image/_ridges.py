@@ -49,7 +49,7 @@ def frangi(
     mode: str = "reflect",
     cval: float = 0,
 ) -> Any:
-    """How much each pixel looks like part of a vessel (``skimage.filters.frangi``).
+    """The vesselness of each pixel (``skimage.filters.frangi``).
 
     Parameters
     ----------
@@ -60,15 +60,15 @@ def frangi(
     scale_range, scale_step : None
         Deprecated in scikit-image, and not taken: give `sigmas`.
     alpha : float, optional
-        Of volumes: how much a pixel may look like part of a plate.
+        Tolerance for plates, in volumes.
     beta : float, optional
-        How much a pixel may look like part of a blob.
+        Tolerance for blobs.
     gamma : float, optional
-        From which norm of the Hessian on there is structure; by default half the largest norm at the *first* scale.
+        Norm of the Hessian above which there is structure; by default half the largest norm at the *first* scale.
     black_ridges : bool, optional
         Dark vessels, else bright ones.
     mode, cval : optional
-        What lies beyond the edges, as in `horus_image.ndimage`.
+        Border mode, as in `horus_image.ndimage`.
 
     Returns
     -------
@@ -115,7 +115,7 @@ def frangi(
 def sato(
     image: Any, sigmas: Iterable[float] = range(1, 10, 2), black_ridges: bool = True, mode: str = "reflect", cval: float = 0
 ) -> Any:
-    """How much each pixel looks like part of a tube (``skimage.filters.sato``): the larger eigenvalue of the Hessian times
+    """The tubeness of each pixel (``skimage.filters.sato``): the larger eigenvalue of the Hessian times
     ``sigma**2`` where it is positive (of volumes, the root of the product of the two larger), the largest of all scales. Arguments are those of `frangi`.
 
     Examples
@@ -144,7 +144,7 @@ def meijering(
     mode: str = "reflect",
     cval: float = 0,
 ) -> Any:
-    """How much each pixel looks like part of a neurite (``skimage.filters.meijering``): the eigenvalues of the Hessian mixed by `alpha`
+    """The neuriteness of each pixel (``skimage.filters.meijering``): the eigenvalues of the Hessian mixed by `alpha`
     (by default 1/3, of volumes 1/4), divided by the largest response at each scale. Other arguments are those of `frangi`.
 
     Examples

@@ -141,7 +141,7 @@ def map_coordinates(
         raise RuntimeError("invalid shape for coordinate array")
 
     def record(value: Value, dtype: DType, extents: tuple[int, ...]) -> Value:
-        # What has more axes than an image is sampled as rows.
+        # Positions with more axes than an image are sampled as rows.
         flat = extents if len(extents) <= 3 else (math.prod(extents[:-1]), extents[-1])
         keeps = not isinstance(input, (np.ndarray, list, tuple))
         at = [_positions(axis, flat, value.session, keeps) for axis in coordinates]

@@ -27,28 +27,28 @@ class MemoryInUse(NamedTuple):
     """Bytes of one kind of memory."""
 
     current: int
-    """What images take now; what arrays took over is theirs."""
+    """Bytes of images now; memory handed over to arrays does not count."""
     peak: int
     """The most that they took at a time."""
     kept: int
-    """What is kept beside that for images to come, on the host."""
+    """Bytes kept for later images, on the host."""
 
 
 class MemoryUse(NamedTuple):
-    """What a session has of memory: the host's, and that of each GPU."""
+    """Memory use of a session: of the host, and of each GPU."""
 
     host: MemoryInUse
     devices: list[MemoryInUse]
 
 
 class Session:
-    """Where images are computed. Use it in a ``with`` statement: images made inside belong to it.
+    """A device and the images computed on it. Use it in a ``with`` statement: images made inside belong to it.
 
     Parameters
     ----------
     device : str, optional
         ``"cpu"``, ``"cuda"``, ``"cuda:1"``, several devices such as ``"cuda:all"`` and ``"cuda:0+cpu"``, or ``"auto"``: the GPU or the
-        CPU, whichever is predicted to finish the first evaluation sooner. The default is what ``HORUS_DEVICE`` says, else ``"auto"``.
+        CPU, whichever is predicted to finish the first evaluation sooner. The default is the value of ``HORUS_DEVICE``, else ``"auto"``.
     threads : int, optional
         Threads of the CPU; by default one per core.
     memory : int or str, optional
@@ -117,7 +117,7 @@ class Session:
         self._core.evaluate()
 
     def start(self) -> None:
-        """Begin to compute every image that the program still holds, and return; whoever looks at one waits."""
+        """Start to compute every image that the program still holds, and return; reading one waits."""
         self._core.start()
 
     def memory(self) -> MemoryUse:
@@ -137,7 +137,7 @@ class Session:
         return MemoryUse(host, devices)
 
     def trim(self) -> None:
-        """Give memory that is kept for images to come back to the system. Images stay."""
+        """Return memory kept for later images to the system. Images stay."""
         self._core.trim()
 
     def explain(self) -> str:

@@ -13,7 +13,7 @@ from ._image import Image, maximum, minimum, where
 def unsharp_mask(
     image: Any, radius: Any = 1.0, amount: float = 1.0, preserve_range: bool = False, *, channel_axis: int | None = None
 ) -> Any:
-    """A picture sharpened by what a Gaussian takes away from it (``skimage.filters.unsharp_mask``).
+    """A picture sharpened by its difference from its Gaussian (``skimage.filters.unsharp_mask``).
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def difference_of_gaussians(
     channel_axis: int | None = None,
     truncate: float = 4.0,
 ) -> Any:
-    """What is between two sigmas in size (``skimage.filters.difference_of_gaussians``): the image smoothed by the smaller less the image
+    """Features of a size between two sigmas (``skimage.filters.difference_of_gaussians``): the image smoothed by the smaller less the image
     smoothed by the larger, 1.6 times the smaller by default. Integers become floats from 0 to 1, or -1 to 1.
 
     Examples

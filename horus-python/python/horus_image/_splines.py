@@ -25,7 +25,7 @@ def spline_order(order: Any, least: int = 0) -> int:
 
 
 def spline_mode(mode: Any) -> str:
-    """How the prefilter extends an image in this mode."""
+    """Border mode of the prefilter for this mode."""
     edge(mode)
     if mode == "grid-wrap":
         return "wrap"

@@ -131,9 +131,9 @@ def threshold_li(
     image : array_like or Image
         It is computed at the call. Pixels that are no finite numbers are ignored. Floats are sorted by the host.
     tolerance : float, optional
-        How little the threshold changes in the last step; by default half the smallest difference of two pixels.
+        Change of the threshold that ends the iteration; by default half the smallest difference of two pixels.
     initial_guess : float or callable, optional
-        Where to begin, or a function that tells it of all pixels less the smallest; by default their mean.
+        The initial threshold, or a function of all pixels minus the smallest that returns it; by default their mean.
     iter_callback : callable, optional
         Is called with the threshold at each step.
 
@@ -201,7 +201,7 @@ def _least_entropy(
         if not abs(following - threshold) > tolerance:
             return following
         threshold = following
-        # How many values are not above the threshold.
+        # Number of values not above the threshold.
         at = int(np.searchsorted(values, threshold, side="right"))
         if not 0 < at < len(values):
             return following
@@ -238,7 +238,7 @@ def _moments(given: Given, window: Any) -> tuple[Image, Image]:
 
 
 def threshold_niblack(image: Any, window_size: Any = 15, k: float = 0.2) -> Any:
-    """Of each pixel the mean around it less `k` times the deviation (``skimage.filters.threshold_niblack``).
+    """The local mean minus `k` times the local deviation (``skimage.filters.threshold_niblack``).
 
     Parameters
     ----------
@@ -265,7 +265,7 @@ def threshold_niblack(image: Any, window_size: Any = 15, k: float = 0.2) -> Any:
 
 
 def threshold_sauvola(image: Any, window_size: Any = 15, k: float = 0.2, r: float | None = None) -> Any:
-    """Of each pixel the mean around it, lower where the deviation is small (``skimage.filters.threshold_sauvola``).
+    """The local mean, lowered where the deviation is small (``skimage.filters.threshold_sauvola``).
 
     Arguments and result are those of `threshold_niblack`; `r` is the largest deviation, by default half the range of the image's type
     (of floats, 1).
@@ -300,7 +300,7 @@ def threshold_local(
     param: Any = None,
     cval: float = 0,
 ) -> Any:
-    """Of each pixel a mean, or the median, of what is around it, less `offset` (``skimage.filters.threshold_local``).
+    """A local mean or median, minus `offset` (``skimage.filters.threshold_local``).
 
     Parameters
     ----------
@@ -312,7 +312,7 @@ def threshold_local(
         `horus_image.ndimage` do.
     offset : float, optional
     mode, cval : optional
-        What lies beyond the edges, as in `horus_image.ndimage`.
+        Border mode, as in `horus_image.ndimage`.
     param : float, optional
         The sigma of ``'gaussian'``, by default a sixth of the block.
 

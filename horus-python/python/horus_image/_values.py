@@ -1,4 +1,4 @@
-"""What the functions of `horus_image.ndimage` work on: a recorded image beside the type and shape that SciPy would give it.
+"""Operands of the functions of `horus_image.ndimage`: a recorded image with the type and shape that SciPy would give it.
 
 A function *enters* its input, records, and *leaves*: an array gives an evaluated array, an image a lazy image.
 """
@@ -140,7 +140,7 @@ def output_type(output: Any, dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def leave(value: Value, output: Any, given: Any) -> Any:
-    """What the caller gets: into `output` if that is an array."""
+    """The result for the caller, stored in `output` if that is an array."""
     dtype = value.dtype
     if isinstance(given, (Image, DeviceArray)):
         if isinstance(output, np.ndarray):
@@ -154,7 +154,7 @@ def leave(value: Value, output: Any, given: Any) -> Any:
     if isinstance(output, np.ndarray):
         _check_shape(output, value.shape)
         flags = output.flags
-        # What is read where it lies must not be written to meanwhile.
+        # An array that is read in place must not be written to meanwhile.
         apart = not np.may_share_memory(output, given)
         if apart and is_native(output.dtype) and output.dtype == dtype and flags.carray and output.ndim > 0:
             value.core.read_into(output)
@@ -170,7 +170,7 @@ _SHARED: Final = 1 << 16
 
 
 def evaluated(value: Value) -> Array:
-    """The pixels of a value that nobody looks at again."""
+    """The pixels of a value that is not read again."""
     shape = list(value.shape)
     if value.channels or math.prod(shape) < _SHARED:
         array: Array = value.core.to_array(shape)
@@ -201,7 +201,7 @@ def filtered(
 
 
 def edge(mode: Any) -> str:
-    """The edge mode of a name."""
+    """The border mode of a name."""
     try:
         return MODES[mode]
     except (KeyError, TypeError):
@@ -209,7 +209,7 @@ def edge(mode: Any) -> str:
 
 
 def one_mode(mode: Any, what: str) -> str:
-    """The edge mode where one is for all axes."""
+    """The border mode, if all axes have the same."""
     if not isinstance(mode, str) and isinstance(mode, Iterable):
         raise RuntimeError(f"A sequence of modes is not supported{what}")
     return edge(mode)
@@ -343,7 +343,7 @@ def correlated(
 
 
 def is_single(value: Value, dtype: np.dtype[Any]) -> bool:
-    """Whether a linear filter is computed in `float32`: of such an image, if the result is one."""
+    """Returns true if a linear filter is computed in `float32`: input and result have that type."""
     return value.core.dtype == "f32" and dtype == NATIVE["f32"]
 
 

@@ -1,4 +1,4 @@
-"""The functions of ``scipy.ndimage`` that Horus has, with their names, arguments, edge modes and types.
+"""The functions of ``scipy.ndimage`` that Horus has, with their names, arguments, border modes and types.
 
 Given a NumPy array (or what becomes one) a function computes and returns a NumPy array, or fills `output`; given a `horus_image.Image` it
 returns a lazy one, and nothing is computed. What Horus cannot do yet raises `NotImplementedError`; nothing is handed on to SciPy.

@@ -8,7 +8,7 @@ use crate::command::chain::Fault;
 use crate::command::parameter::{Kind, Parameter, names, optional, required};
 use crate::command::value::{Current, numbers};
 
-const BORDER: Parameter = optional("border", Kind::Border, "reflect101", "edge mode");
+const BORDER: Parameter = optional("border", Kind::Border, "reflect101", "border mode");
 const THETA: Parameter = required("theta", Kind::Number, "degrees, anti-clockwise");
 const SIGMA_U: Parameter = required("sigma_u", Kind::Number, "along the line, in pixels");
 const SIGMA_V: Parameter = required("sigma_v", Kind::Number, "across the line, in pixels");
@@ -65,7 +65,7 @@ pub(super) const ROWS: &[Operation] = &[
         "gauss_2d",
         &[],
         &[THETA, SIGMA_U, SIGMA_V, ORDER_U, ORDER_V],
-        "Anisotropic Gaussian, rotated, as one kernel; the edge mode is reflect101",
+        "Anisotropic Gaussian, rotated, as one kernel; the border mode is reflect101",
         "gauss_2d 30 3 1 0 2",
         |v, a| {
             let (t, su, sv) = (a.number("theta"), a.number("sigma_u"), a.number("sigma_v"));
@@ -76,7 +76,7 @@ pub(super) const ROWS: &[Operation] = &[
         "gauss_uv",
         &[],
         &[THETA, SIGMA_U, SIGMA_V, ORDER_U, ORDER_V],
-        "Anisotropic Gaussian, rotated, first along u and then along v; the edge mode is reflect101",
+        "Anisotropic Gaussian, rotated, first along u and then along v; the border mode is reflect101",
         "gauss_uv 30 3 1 0 2",
         |v, a| {
             let (t, su, sv) = (a.number("theta"), a.number("sigma_u"), a.number("sigma_v"));

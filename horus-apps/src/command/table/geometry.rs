@@ -16,7 +16,7 @@ const NEW_WIDTH: Parameter = optional("width", Kind::Extent, "auto", "");
 const TOP: Parameter = required("top", Kind::Count, "rows");
 const LEFT: Parameter = required("left", Kind::Count, "columns");
 const INTERPOLATION: Parameter = optional("interpolation", Kind::Choice(interpolations), "bilinear", "");
-const OUTSIDE: Parameter = optional("border", Kind::Border, "0", "edge mode");
+const OUTSIDE: Parameter = optional("border", Kind::Border, "0", "border mode");
 
 /// A row whose function takes the picture and the arguments.
 const fn row(
@@ -115,7 +115,7 @@ pub(super) const ROWS: &[Operation] = &[
             required("bottom", Kind::Count, "rows"),
             LEFT,
             required("right", Kind::Count, "columns"),
-            optional("border", Kind::Border, "reflect101", "edge mode"),
+            optional("border", Kind::Border, "reflect101", "border mode"),
         ],
         "Adds rows and columns on each side",
         "pad 1 2 3 4 wrap",

@@ -7,7 +7,7 @@ use crate::command::parameter::{Kind, Parameter, optional, required};
 use crate::command::value::pixels;
 
 const FOOTPRINT: Parameter = optional("footprint", Kind::Footprint, "3", "");
-const BORDER: Parameter = optional("border", Kind::Border, "reflect101", "edge mode");
+const BORDER: Parameter = optional("border", Kind::Border, "reflect101", "border mode");
 
 fn neighbours() -> Vec<String> {
     ["4", "8"].map(str::to_owned).to_vec()

@@ -1,4 +1,4 @@
-//! The functions of `f64` for integers: not compiled once more for each of their types.
+//! The functions of `f64` for integers, not inlined: they are compiled once for all integer types.
 
 use super::double;
 

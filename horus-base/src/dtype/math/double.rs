@@ -5,7 +5,7 @@ use super::{
     signed_power, split, two_sum,
 };
 
-/// The logarithm of 2 in two parts; multiples of the first by an exponent are exact.
+/// The logarithm of 2 in two parts; products of the first and an exponent are exact.
 const LN_2_SHORT: f64 = 0.6931471803691238;
 const LN_2_REST: f64 = 1.9082149292705877e-10;
 
@@ -18,7 +18,7 @@ pub(crate) fn exp(x: f64) -> f64 {
 /// The exponential of `x + low`.
 #[inline(always)]
 fn exponential(x: f64, low: f64) -> f64 {
-    // Beyond these limits nothing changes; a NaN stays.
+    // Beyond these limits the result is constant; a NaN stays.
     let within = x.abs() < 750.0;
     let x = if x > 710.0 { 710.0 } else { x };
     let x = if x < -746.0 { -746.0 } else { x };
@@ -46,7 +46,8 @@ fn exponential(x: f64, low: f64) -> f64 {
     scale(high + (rest + fma(r * r, q, fma(lost, r, lost))), rounded)
 }
 
-/// `x` (not negative) with its exponent in the range of [`split`], and what is to be taken off that of the result.
+/// `x` (not negative), scaled so that its exponent is in the range of [`split`], and the correction
+/// of the result's exponent.
 #[inline(always)]
 fn normal(x: f64) -> (f64, f64) {
     if x < f64::MIN_POSITIVE { (x * 18_014_398_509_481_984.0, 54.0) } else { (x, 0.0) }
@@ -131,7 +132,7 @@ fn long_log(x: f64) -> (f64, f64) {
     fast_two_sum(high, lost + fma(e, LN_2_REST, l_low))
 }
 
-/// What a third is more than its nearest number.
+/// The exact third minus its nearest number.
 const THIRD_LOW: f64 = 1.850371707708594e-17;
 
 /// `x` to the power `y`. Error: at most 1 ulp.
@@ -145,7 +146,8 @@ pub(crate) fn pow(x: f64, y: f64) -> f64 {
     signed_power(x, y, exponential(product, fma(y, low, fma(y, log, -product))))
 }
 
-/// The quadrant of `x`, below [`NEAR`](super::NEAR) in size, in the low bits, and the angle to its middle in two parts.
+/// The quadrant of `x`, `|x|` below [`NEAR`](super::NEAR), in the low bits, and the angle to its
+/// middle in two parts.
 #[inline(always)]
 fn reduce(x: f64) -> (u64, f64, f64) {
     let rounded = fma(x, TWO_OVER_PI, ROUND);
@@ -192,7 +194,7 @@ fn sine(quadrant: u64, r: f64, low: f64) -> f64 {
     f64::from_bits(v.to_bits() ^ (quadrant << 62 & SIGN))
 }
 
-/// The sine of `x`, below [`NEAR`](super::NEAR) in size. Error: at most 1 ulp.
+/// The sine of `x`, `|x|` below [`NEAR`](super::NEAR). Error: at most 1 ulp.
 #[inline(always)]
 pub(crate) fn sin_near(x: f64) -> f64 {
     let (quadrant, r, low) = reduce(x);
@@ -200,7 +202,7 @@ pub(crate) fn sin_near(x: f64) -> f64 {
     if x == 0.0 { x } else { sine(quadrant, r, low) }
 }
 
-/// The cosine of `x`, below [`NEAR`](super::NEAR) in size. Error: at most 1 ulp.
+/// The cosine of `x`, `|x|` below [`NEAR`](super::NEAR). Error: at most 1 ulp.
 #[inline(always)]
 pub(crate) fn cos_near(x: f64) -> f64 {
     let (quadrant, r, low) = reduce(x);
@@ -223,15 +225,15 @@ pub(crate) fn cos_far(x: f64) -> f64 {
 #[inline(always)]
 pub(crate) fn atan2(y: f64, x: f64) -> f64 {
     let (small, large) = if y.abs() > x.abs() { (x.abs(), y.abs()) } else { (y.abs(), x.abs()) };
-    // Of an infinite coordinate 1 is left, of a finite one beside it 0.
+    // An infinite coordinate becomes 1, a finite one beside it 0.
     let infinite = large == f64::INFINITY;
     let small = if infinite { if small == large { 1.0 } else { 0.0 } } else { small };
     let large = if infinite || large == 0.0 { 1.0 } else { large };
-    // So that sums do not overflow, and products keep their low parts.
+    // Scales so that sums do not overflow, and products keep their low parts.
     let by = if large > LARGE { 1.0 / SMALL_FACTOR } else { 1.0 };
     let by = if large < 1.0 / LARGE { FACTOR } else { by };
     let (a, b) = (small * by, large * by);
-    // The tangent of the angle, or of what it is less than an eighth of a turn.
+    // The tangent of the angle, or of its difference from an eighth of a turn.
     let diagonal = a > 0.41421356237309503 * b;
     let (n, n_low) = if diagonal { two_sum(a, -b) } else { (a, 0.0) };
     let (d, d_low) = if diagonal { two_sum(b, a) } else { (b, 0.0) };
@@ -261,11 +263,11 @@ pub(crate) fn atan2(y: f64, x: f64) -> f64 {
     octants(y, x, high, rest)
 }
 
-/// `sqrt(x^2 + y^2)` without over- or underflow on the way. Error: at most 1 ulp.
+/// `sqrt(x^2 + y^2)` without intermediate over- or underflow. Error: at most 1 ulp.
 #[inline(always)]
 pub(crate) fn hypot(x: f64, y: f64) -> f64 {
     let (small, large) = if y.abs() > x.abs() { (x.abs(), y.abs()) } else { (y.abs(), x.abs()) };
-    // Powers of 2, with which squares neither overflow nor lose bits that count.
+    // Powers of 2 by which squares neither overflow nor lose significant bits.
     let (by, back) = if large > LARGE { (1.0 / FACTOR, FACTOR) } else { (1.0, 1.0) };
     let (by, back) = if large < 1.0 / LARGE { (FACTOR, 1.0 / FACTOR) } else { (by, back) };
     let (a, b) = (small * by, large * by);
@@ -273,7 +275,8 @@ pub(crate) fn hypot(x: f64, y: f64) -> f64 {
     if x.abs() == f64::INFINITY || y.abs() == f64::INFINITY { f64::INFINITY } else { h }
 }
 
-/// 2^500, 2^100 and 2^700. What the second takes from a small coordinate beside a large one has no quotient but 0.
+/// 2^500, 2^100 and 2^700. Where the second flushes a small coordinate beside a large one to 0, the
+/// quotient is 0.
 const LARGE: f64 = f64::from_bits((1023 + 500) << 52);
 const SMALL_FACTOR: f64 = f64::from_bits((1023 + 100) << 52);
 const FACTOR: f64 = f64::from_bits((1023 + 700) << 52);

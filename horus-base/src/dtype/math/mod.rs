@@ -1,12 +1,14 @@
 //! The transcendental functions of pixels, one implementation for all machines.
 //!
-//! Every step is an operation of IEEE 754, a fused multiply-add where it is written, or one on bits, so the results have
-//! the same bits on every instruction set. `kernels/math.cuh` takes the same steps in the same order on a GPU. Polynomials
-//! have fixed degrees, and instead of branches and tables there are choices between values, so that loops over pixels
-//! become vectors. Only sines of arguments of 2^30 and more leave that path; see [`far`].
+//! Every step is an operation of IEEE 754, a fused multiply-add where it is written, or a bit
+//! operation, so the results have the same bits on every instruction set. `kernels/math.cuh` takes
+//! the same steps in the same order on a GPU. Polynomials have fixed degrees, and selections
+//! replace branches and tables, so that loops over pixels vectorise. Only sines of arguments of
+//! 2^30 and more leave that path; see [`far`].
 //!
-//! Special values are those of Annex F of C99. Bounds of errors are in units in the last place (ulp) of the result,
-//! against the exact result; the tests measure them. Coefficients are made by `tests/goldens/mathematics.py`.
+//! Special values are those of Annex F of C99. Bounds of errors are in units in the last place
+//! (ulp) of the result, against the exact result; the tests measure them.
+//! `tests/goldens/mathematics.py` computes the coefficients.
 
 pub(crate) mod called;
 pub(crate) mod double;
@@ -15,7 +17,7 @@ pub(crate) mod single;
 #[cfg(test)]
 mod tests;
 
-/// Sines and cosines of arguments of this size and more are reduced by [`far::reduce`].
+/// Smallest `|x|` whose sine and cosine are reduced by [`far::reduce`].
 pub(crate) const NEAR: f64 = 1_073_741_824.0;
 
 /// `a * b + c` with one rounding.
@@ -24,7 +26,7 @@ fn fma(a: f64, b: f64, c: f64) -> f64 {
     a.mul_add(b, c)
 }
 
-/// `a + b`, and what its rounding took away.
+/// `a + b`, and its rounding error.
 #[inline(always)]
 fn two_sum(a: f64, b: f64) -> (f64, f64) {
     let s = a + b;
@@ -32,14 +34,14 @@ fn two_sum(a: f64, b: f64) -> (f64, f64) {
     (s, (a - (s - t)) + (b - t))
 }
 
-/// `a + b` for `|a| >= |b|`, and what its rounding took away.
+/// `a + b` for `|a| >= |b|`, and its rounding error.
 #[inline(always)]
 fn fast_two_sum(a: f64, b: f64) -> (f64, f64) {
     let s = a + b;
     (s, (a - s) + b)
 }
 
-/// The polynomial with these coefficients, that of the highest power first.
+/// The polynomial with these coefficients, highest power first.
 #[inline(always)]
 fn polynomial<const N: usize>(x: f64, coefficients: [f64; N]) -> f64 {
     let mut p = coefficients[0];
@@ -51,9 +53,10 @@ fn polynomial<const N: usize>(x: f64, coefficients: [f64; N]) -> f64 {
     p
 }
 
-/// Added to a number below 2^51 in size, rounds it to the nearest integer, which is then in the low bits.
+/// Added to a number below 2^51 in magnitude, rounds it to the nearest integer, which is then in
+/// the low bits.
 const ROUND: f64 = 6_755_399_441_055_744.0;
-/// Bits of the square root of one half: mantissas are taken from there on, around 1.
+/// Bits of the square root of one half, where the range of mantissas starts; it contains 1.
 const SQRT_HALF: u64 = 0x3fe6_a09e_667f_3bcd;
 
 /// `x > 0`, normal and finite, as `2^e * m` with `m` in `sqrt(1/2)..sqrt(2)`.
@@ -74,14 +77,14 @@ fn scale(p: f64, rounded: f64) -> f64 {
     p * f64::from_bits((half.wrapping_sub(1)) << 52) * f64::from_bits((n.wrapping_sub(half).wrapping_sub(1)) << 52)
 }
 
-/// What a power's sign and special values depend on, beside the size of its base: whether `y` is an integer, and odd.
+/// Determines the sign and the special cases of a power: `y` is an integer, and it is odd.
 #[inline(always)]
 fn integer(y: f64) -> (bool, bool) {
     let half = 0.5 * y;
     (y.floor() == y, y.floor() == y && half.floor() != half)
 }
 
-/// `x` to the power `y` by the power `p` of `|x|`.
+/// `x` to the power `y`, from the power `p` of `|x|`.
 #[inline(always)]
 fn signed_power(x: f64, y: f64, p: f64) -> f64 {
     let (whole, odd) = integer(y);
@@ -91,11 +94,11 @@ fn signed_power(x: f64, y: f64, p: f64) -> f64 {
     if x == 1.0 || y == 0.0 { 1.0 } else { p }
 }
 
-/// The angle of the octants, from that of the first: `high + rest` is the arc tangent of the smaller over the larger
-/// coordinate.
+/// The angle in all octants from the angle in the first: `high + rest` is the arc tangent of the
+/// smaller over the larger coordinate.
 #[inline(always)]
 fn octants(y: f64, x: f64, high: f64, rest: f64) -> f64 {
-    // By right angles from the axis that is nearer: 0, half a turn, or a quarter.
+    // Right angles from the nearer axis: 0, half a turn, or a quarter.
     let steep = y.abs() > x.abs();
     let left = x.to_bits() >> 63 != 0;
     let base = if steep {
@@ -121,7 +124,7 @@ fn octants(y: f64, x: f64, high: f64, rest: f64) -> f64 {
 }
 
 const SIGN: u64 = 1 << 63;
-/// What a quarter turn is more than its nearest number.
+/// The exact quarter turn minus its nearest number.
 const PI_2_LOW: f64 = 6.123233995736766e-17;
 const PI_2_LOWEST: f64 = -1.4973849048591698e-33;
 const TWO_OVER_PI: f64 = std::f64::consts::FRAC_2_PI;

@@ -1,17 +1,18 @@
-//! Functions of `f32`. `exp` and `log` are computed in `f32`, the others in `f64` and rounded once more.
+//! Functions of `f32`. `exp` and `log` are computed in `f32`, the others in `f64`, then rounded.
 
 use super::{PI_2_LOW, ROUND, SIGN, TWO_OVER_PI, fma, octants, polynomial, split};
 
-/// Added to a number below 2^22 in size, rounds it to the nearest integer, which is then in the low bits.
+/// Added to a number below 2^22 in magnitude, rounds it to the nearest integer, which is then in
+/// the low bits.
 const ROUND_32: f32 = 12_582_912.0;
-/// Bits of two thirds: mantissas are taken from there on, around 1.
+/// Bits of two thirds, where the range of mantissas starts; it contains 1.
 const TWO_THIRDS: u32 = 0x3f2a_aaab;
 const LN_2_LOW_32: f32 = -1.9046542e-9;
 
 /// The natural exponential. Error: at most 1 ulp.
 #[inline(always)]
 pub(crate) fn exp(x: f32) -> f32 {
-    // Beyond these limits nothing changes; a NaN stays.
+    // Beyond these limits the result is constant; a NaN stays.
     let x = if x > 89.0 { 89.0 } else { x };
     let x = if x < -104.0 { -104.0 } else { x };
     let rounded = x.mul_add(std::f32::consts::LOG2_E, ROUND_32);
@@ -19,7 +20,7 @@ pub(crate) fn exp(x: f32) -> f32 {
     let r = (-n).mul_add(LN_2_LOW_32, (-n).mul_add(std::f32::consts::LN_2, x));
     let q = 0.0013926184f32.mul_add(r, 0.008363179);
     let q = q.mul_add(r, 0.041666556).mul_add(r, 0.16666576).mul_add(r, 0.5);
-    // The sum of 1 and r, and what its rounding took away.
+    // The sum of 1 and r, and its rounding error.
     let high = 1.0 + r;
     let lost = (1.0 - high) + r;
     let p = high + (r * r).mul_add(q, lost);
@@ -32,7 +33,7 @@ pub(crate) fn exp(x: f32) -> f32 {
 /// The natural logarithm. Error: at most 1 ulp.
 #[inline(always)]
 pub(crate) fn log(x: f32) -> f32 {
-    // The exponent is read as a number above 2^23, from which this is taken off.
+    // The exponent is read as a number above 2^23; this offset is subtracted.
     let (normal, offset) =
         if x < f32::MIN_POSITIVE { (x * 16_777_216.0, 8_388_608.0 + 128.0 + 24.0) } else { (x, 8_388_608.0 + 128.0) };
     let t = normal.to_bits().wrapping_sub(TWO_THIRDS).wrapping_add(128 << 23);
@@ -41,7 +42,8 @@ pub(crate) fn log(x: f32) -> f32 {
     let z = f * f;
     let q = (-0.13347776f32).mul_add(f, 0.14155632).mul_add(f, -0.1207369).mul_add(f, 0.13967459);
     let q = q.mul_add(f, -0.16689016).mul_add(f, 0.20013064).mul_add(f, -0.24999592).mul_add(f, 0.3333316);
-    // e times the logarithm of 2, and f - f^2 / 2 + f^3 q. What the first sum loses is exact.
+    // e times the logarithm of 2, and f - f^2 / 2 + f^3 q. The rounding error of the first sum is
+    // exact.
     let high = e.mul_add(std::f32::consts::LN_2, f);
     let lost = e.mul_add(std::f32::consts::LN_2, -high) + f;
     let log = high + z.mul_add(f.mul_add(q, -0.5), lost);
@@ -67,7 +69,7 @@ pub(crate) fn pow(x: f32, y: f32) -> f32 {
         [0.09681388418373767, 0.11095697246587528, 0.1428587731786638, 0.19999999398424337, 0.33333333333687726],
     );
     let log = fma(e, std::f64::consts::LN_2, fma(2.0 * s * z, t, 2.0 * s));
-    // Numbers in the place of infinities, whose products with 0 are 0.
+    // Finite numbers replace infinities, so that their products with 0 are 0.
     let log = if size == 0.0 { -1e300 } else { log };
     let log = if size == f32::INFINITY { 1e300 } else { log };
     let exponent = if y > f32::MAX { f32::MAX } else { y };
@@ -81,7 +83,7 @@ pub(crate) fn pow(x: f32, y: f32) -> f32 {
     if x == 1.0 || y == 0.0 { 1.0 } else { p }
 }
 
-/// The exponential, for results of `f32`; any number for a NaN.
+/// The exponential, for results of `f32`; arbitrary for a NaN.
 #[inline(always)]
 fn exponential(x: f64) -> f64 {
     let x = if x > 90.0 { 90.0 } else { x };
@@ -95,7 +97,8 @@ fn exponential(x: f64) -> f64 {
     f64::from_bits(p.to_bits().wrapping_add(rounded.to_bits() << 52))
 }
 
-/// The quadrant of `x`, below [`NEAR`](super::NEAR) in size, in the low bits, and the angle to its middle.
+/// The quadrant of `x`, `|x|` below [`NEAR`](super::NEAR), in the low bits, and the angle to its
+/// middle.
 #[inline(always)]
 fn reduce(x: f64) -> (u64, f64) {
     let rounded = fma(x, TWO_OVER_PI, ROUND);
@@ -115,14 +118,14 @@ fn sine(quadrant: u64, r: f64) -> f64 {
     f64::from_bits(v.to_bits() ^ (quadrant << 62 & SIGN))
 }
 
-/// The sine of `x`, below [`NEAR`](super::NEAR) in size. Error: at most 0.51 ulp.
+/// The sine of `x`, `|x|` below [`NEAR`](super::NEAR). Error: at most 0.51 ulp.
 #[inline(always)]
 pub(crate) fn sin_near(x: f32) -> f32 {
     let (quadrant, r) = reduce(f64::from(x));
     sine(quadrant, r) as f32
 }
 
-/// The cosine of `x`, below [`NEAR`](super::NEAR) in size. Error: at most 0.51 ulp.
+/// The cosine of `x`, `|x|` below [`NEAR`](super::NEAR). Error: at most 0.51 ulp.
 #[inline(always)]
 pub(crate) fn cos_near(x: f32) -> f32 {
     let (quadrant, r) = reduce(f64::from(x));
@@ -158,7 +161,7 @@ pub(crate) fn atan2(y: f32, x: f32) -> f32 {
     octants(y, x, u, u * z * p) as f32
 }
 
-/// `sqrt(x^2 + y^2)` without over- or underflow on the way. Error: at most 0.51 ulp.
+/// `sqrt(x^2 + y^2)` without intermediate over- or underflow. Error: at most 0.51 ulp.
 #[inline(always)]
 pub(crate) fn hypot(x: f32, y: f32) -> f32 {
     let (x, y) = (f64::from(x), f64::from(y));
@@ -166,12 +169,12 @@ pub(crate) fn hypot(x: f32, y: f32) -> f32 {
     if x.abs() == f64::INFINITY || y.abs() == f64::INFINITY { f32::INFINITY } else { h }
 }
 
-/// The sine of any `x`, reduced at length.
+/// The sine of any `x`, by [`far::reduce`].
 pub(crate) fn sin_far(x: f32) -> f32 {
     super::double::sin_far(f64::from(x)) as f32
 }
 
-/// The cosine of any `x`, reduced at length.
+/// The cosine of any `x`, by [`far::reduce`].
 pub(crate) fn cos_far(x: f32) -> f32 {
     super::double::cos_far(f64::from(x)) as f32
 }

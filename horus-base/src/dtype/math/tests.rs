@@ -1,5 +1,6 @@
-//! Errors of the functions in f32 against those of the standard library in f64, whose own errors are some 1e-9 of an ulp
-//! of f32, and special values. Errors in f64 are measured against the goldens (`tests/goldens`).
+//! Errors of the functions in f32 against those of the standard library in f64, whose own errors
+//! are some 1e-9 of an ulp of f32, and special values. Errors in f64 are measured against the
+//! goldens (`tests/goldens`).
 
 use crate::dtype::Arithmetic;
 
@@ -9,7 +10,8 @@ fn ulp(v: f64) -> f64 {
     2f64.powi(exponent as i32 - 23)
 }
 
-/// The error in ulp of a result in f32; infinite where one is a NaN, an infinity or a zero of some sign, the other not.
+/// The error in ulp of a result in f32; infinite if exactly one of both is a NaN or an infinity, or
+/// a zero has the wrong sign.
 fn error(got: f32, exact: f64) -> f64 {
     let want = exact as f32;
     if got.is_nan() || exact.is_nan() {
@@ -26,7 +28,7 @@ type Exact = fn(f64) -> f64;
 type Function2 = fn(f32, f32) -> f32;
 type Exact2 = fn(f64, f64) -> f64;
 
-/// The functions of one argument with the bounds that they state.
+/// The functions of one argument with their stated bounds.
 const UNARY: [(&str, Function, Exact, f64); 4] = [
     ("exp", Arithmetic::exp, f64::exp, 1.0),
     ("log", Arithmetic::ln, f64::ln, 1.0),
@@ -53,14 +55,14 @@ fn errors_of_f32_stay_within_their_bounds() {
     sweep(7, 4099);
 }
 
-/// Every number there is: some minutes with `cargo test --release -p horus-core --lib math:: -- --ignored`.
+/// Every f32: some minutes with `cargo test --release -p horus-base --lib math:: -- --ignored`.
 #[test]
 #[ignore = "minutes"]
 fn errors_of_every_f32_stay_within_their_bounds() {
     sweep(0, 1);
 }
 
-/// Numbers of any bits, and of sizes that occur.
+/// Random bit patterns, and numbers of common magnitudes.
 fn numbers() -> impl Iterator<Item = f32> {
     let mut state = 1u64;
     std::iter::repeat_with(move || {
@@ -92,7 +94,7 @@ fn errors_of_two_f32_stay_within_their_bounds() {
     }
 }
 
-/// Special values of C99's Annex F. A NaN is any NaN.
+/// Special values of C99's Annex F. A NaN matches any NaN.
 #[test]
 fn special_values_are_those_of_annex_f() {
     const INF: f64 = f64::INFINITY;

@@ -1,4 +1,4 @@
-//! Small images whose pixels tell where they are from, for tests of transfers.
+//! Small images whose pixels encode their origin, for tests of transfers.
 
 use crate::device::Geometry;
 use crate::dtype::DType;
@@ -13,7 +13,7 @@ pub(crate) fn geometry(channels: usize, window: Window) -> Geometry {
     Geometry { shape: Shape::new(HEIGHT, WIDTH, channels), dtype: DType::U8, window }
 }
 
-/// A byte for each pixel that tells where it is from; 0xff where `known` says no.
+/// A byte for each pixel that encodes its origin; 0xff where `known` returns `false`.
 pub(crate) fn pixels(geometry: Geometry, known: impl Fn(isize, usize) -> bool) -> Vec<u8> {
     let mut bytes = vec![0xff; geometry.bytes()];
     for c in 0..geometry.shape.planes() {

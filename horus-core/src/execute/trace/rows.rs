@@ -1,6 +1,6 @@
-//! The file of a trace, in the format of Chrome's trace viewer and Perfetto: a process for each rank and for what is predicted of
-//! it, in each a row for every queue. The host's row has all that its thread did; the others have when the device, or a message,
-//! was busy.
+//! The file of a trace, in the format of Chrome's trace viewer and Perfetto: a process for each
+//! rank and for its predictions, in each a row for every queue. The host's row has all events of
+//! its thread; the others have the busy times of the device, or of messages.
 
 use serde::Serialize;
 use serde_json::{Value, json as value};
@@ -8,7 +8,7 @@ use serde_json::{Value, json as value};
 use crate::machine::Load;
 use crate::plan::Queue;
 
-/// The process of what is predicted of rank 0; that of others follows.
+/// The process of rank 0's predictions; those of other ranks follow.
 const PREDICTED: usize = 1_000_000;
 
 /// A span.
@@ -22,13 +22,13 @@ pub(super) struct Event {
     pub(super) dur: f64,
     /// The row: a [`Queue`].
     pub(super) tid: usize,
-    /// Whether it is only predicted.
+    /// The event is only predicted.
     pub(super) predicted: bool,
-    /// What was sent to other ranks.
+    /// Messages to other ranks.
     pub(super) args: Option<Load>,
 }
 
-/// How the viewers want it.
+/// An event in the viewers' format.
 #[derive(Serialize)]
 struct Span<'a> {
     name: &'a str,
@@ -73,7 +73,8 @@ fn names(pid: usize, place: usize, name: &str) -> Vec<Value> {
     all
 }
 
-/// A trace from the events of all ranks ([`Trace::json_events`](super::Trace::json_events)): `{"traceEvents": [...]}`.
+/// A trace from the events of all ranks ([`Trace::json_events`](super::Trace::json_events)):
+/// `{"traceEvents": [...]}`.
 pub fn json(ranks: &[Vec<u8>]) -> String {
     let parts: Vec<_> = ranks.iter().filter(|p| !p.is_empty()).map(|p| String::from_utf8_lossy(p)).collect();
     format!("{{\"traceEvents\":[{}],\"displayTimeUnit\":\"ms\"}}", parts.join(","))

@@ -1,8 +1,8 @@
-//! A deflater for filtered rows of pictures: Huffman codes made for the data, and runs of zeros. What else deflate could
-//! find in them, repeated strings, costs ten times the time and saves a few percent.
+//! A deflater for filtered rows of pictures: Huffman codes fitted to the data, and runs of zeros. A
+//! search for repeated strings would take ten times as long and save a few percent.
 //!
-//! As the `fdeflate` crate, but the codes follow the data (it has one set for all pictures), blocks can be joined, and it
-//! takes less time.
+//! Like the `fdeflate` crate, but with codes fitted to the data (that crate has one set for all
+//! pictures), joinable blocks, and in less time.
 
 mod codes;
 
@@ -18,18 +18,19 @@ const SHORTEST_RUN: usize = 3;
 /// Of longer data, one chunk of `SAMPLE` bytes in `SAMPLED` is counted.
 const SAMPLE: usize = 512;
 const SAMPLED: usize = 4;
-/// Where less than one byte in so many repeats a zero, runs are not looked for: the processor guesses wrongly where they
-/// begin and end, and a literal zero has a short code.
+/// Minimum number of bytes per repeated zero below which runs are searched: for rarer runs the
+/// processor mispredicts their ends, and a literal zero has a short code.
 const WORTH_RUNS: usize = 6;
 
-/// Appends blocks of deflated `data`, none of them the last, up to a byte's end. `scratch` is memory to be used again.
+/// Appends blocks of deflated `data`, none of them final, up to a byte boundary. `scratch` is a
+/// reusable buffer.
 pub(super) fn deflate(data: &[u8], scratch: &mut Vec<u8>, out: &mut Vec<u8>) {
     if data.is_empty() {
         return;
     }
     let counts = Counts::of(data);
     let codes = Codes::new(&counts.symbols);
-    // Not worth the time of who reads it.
+    // Not worth the reader's time.
     if counts.bits(&codes) / 8 * data.len() as u64 >= (data.len() - data.len() / 64) as u64 * counts.bytes {
         return store(data, out);
     }
@@ -42,7 +43,7 @@ pub(super) fn deflate(data: &[u8], scratch: &mut Vec<u8>, out: &mut Vec<u8>) {
     codes.describe(&mut bits);
     let mut bits = if counts.runs { with_runs(data, &codes, bits) } else { literally(data, &codes, bits) };
     bits.put(codes.literals[END]);
-    // An empty block of stored bytes begins on a byte.
+    // An empty stored block begins on a byte boundary.
     bits.put_bits(0, 3);
     let end = bits.finish();
     if end >= data.len() {
@@ -52,7 +53,7 @@ pub(super) fn deflate(data: &[u8], scratch: &mut Vec<u8>, out: &mut Vec<u8>) {
     out.extend_from_slice(&[0, 0, 0xff, 0xff]);
 }
 
-/// Appends blocks of the data as they are.
+/// Appends stored blocks of the data.
 fn store(data: &[u8], out: &mut Vec<u8>) {
     for block in data.chunks(usize::from(u16::MAX)) {
         let length = block.len() as u16;
@@ -63,7 +64,7 @@ fn store(data: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// What is done with literals and runs of zeros.
+/// Consumer of literals and runs of zeros.
 trait Tokens {
     fn eight(&mut self, bytes: [u8; 8]);
     fn literal(&mut self, byte: u8);
@@ -72,8 +73,8 @@ trait Tokens {
     fn run(&mut self, length: usize);
 }
 
-/// Cuts data into literals and runs. Only eight zeros at once begin a run: what is decided for each byte costs more than
-/// it saves.
+/// Cuts data into literals and runs. Only eight zeros at once begin a run: a decision per byte
+/// costs more than it saves.
 #[inline(always)]
 fn tokens(data: &[u8], to: &mut impl Tokens) {
     let (chunks, rest) = data.as_chunks::<8>();
@@ -111,7 +112,7 @@ fn tokens(data: &[u8], to: &mut impl Tokens) {
     }
 }
 
-// The writer of bits goes in and out by value: only so is it kept in registers.
+// The bit writer is passed by value: only so does it stay in registers.
 
 fn with_runs<'a>(data: &[u8], codes: &Codes, bits: Bits<'a>) -> Bits<'a> {
     let mut writer = Writer { bits, codes };
@@ -119,7 +120,7 @@ fn with_runs<'a>(data: &[u8], codes: &Codes, bits: Bits<'a>) -> Bits<'a> {
     writer.bits
 }
 
-/// All data as literals, without a decision.
+/// All data as literals, without decisions.
 fn literally<'a>(data: &[u8], codes: &Codes, bits: Bits<'a>) -> Bits<'a> {
     let mut writer = Writer { bits, codes };
     let (chunks, rest) = data.as_chunks::<8>();
@@ -144,7 +145,7 @@ fn zeros(count: usize, to: &mut impl Tokens) {
     }
 }
 
-/// The symbol of each length, and the bits that follow it.
+/// The symbol and the extra bits of each length.
 const RUNS: [(u16, u8, u8); LONGEST_RUN + 1] = {
     let mut runs = [(0, 0, 0); LONGEST_RUN + 1];
     let mut length = SHORTEST_RUN;
@@ -163,20 +164,20 @@ const RUNS: [(u16, u8, u8); LONGEST_RUN + 1] = {
     runs
 };
 
-/// How often symbols occur.
+/// Frequencies of symbols.
 struct Counts {
     symbols: [u32; SYMBOLS],
-    /// Of so many bytes.
+    /// Number of counted bytes.
     bytes: u64,
-    /// Whether runs are looked for.
+    /// Runs are searched.
     runs: bool,
 }
 
-/// Counts literals in four tables: what has just been counted is not waited for.
+/// Counts literals in four tables, so that an increment does not wait for the previous one.
 struct Counter {
     literals: [[u32; 256]; 4],
     lengths: [u32; SYMBOLS],
-    /// Bytes that lengths stand for.
+    /// Bytes encoded as lengths.
     repeated: usize,
     bytes: usize,
 }
@@ -211,11 +212,11 @@ impl Counts {
         }
         let counter = Counter::over(data.chunks(SAMPLE * SAMPLED).map(|chunk| &chunk[..chunk.len().min(SAMPLE)]));
         let mut counts = counter.counts();
-        // Long runs are counted fast, and need codes for few symbols.
+        // Long runs are counted fast, and need few symbols.
         if counter.repeated as u64 > counts.bytes / 8 * 7 {
             return Counter::over([data]).counts();
         }
-        // All may occur.
+        // All symbols may occur.
         let may = if counts.runs { SYMBOLS } else { END };
         counts.symbols[..may].iter_mut().for_each(|count| *count = *count * SAMPLED as u32 + 1);
         counts.symbols[END] = 1;
@@ -223,7 +224,7 @@ impl Counts {
         counts
     }
 
-    /// Bits that the counted symbols take.
+    /// Encoded bits of the counted symbols.
     fn bits(&self, codes: &Codes) -> u64 {
         let bits = |(count, code): (&u32, &Code)| u64::from(*count) * u64::from(code.bits);
         self.symbols.iter().zip(&codes.literals).map(bits).sum()
@@ -280,7 +281,7 @@ impl Tokens for Writer<'_, '_> {
     #[inline(always)]
     fn long_runs(&mut self, times: usize) {
         let Code { code, bits } = self.codes.literals[SYMBOLS - 1];
-        // The distance's code is a zero.
+        // The distance's code is a zero bit.
         for _ in 0..times {
             self.bits.put_bits(u64::from(code), u32::from(bits) + 1);
         }

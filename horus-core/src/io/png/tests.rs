@@ -13,9 +13,9 @@ fn encoded(samples: Samples<'_>, shape: Shape, band: usize, threads: usize) -> V
     bytes
 }
 
-/// What the decoder of others makes of a file.
+/// A file decoded by an independent decoder.
 fn decoded(bytes: &[u8]) -> DynamicImage {
-    // Unless it is asked, it does not check the sum over all.
+    // By default it does not verify the overall checksum.
     let mut options = png::DecodeOptions::default();
     options.set_ignore_adler32(false);
     let mut reader = png::Decoder::new_with_options(Cursor::new(bytes), options).read_info().unwrap();
@@ -37,7 +37,7 @@ fn check(samples: Samples<'_>, shape: Shape, band: usize) -> Vec<u8> {
     bytes
 }
 
-/// The same numbers wherever it runs.
+/// Reproducible numbers.
 fn random(seed: u64) -> impl FnMut() -> u64 {
     let mut state = seed | 1;
     move || {
@@ -57,7 +57,7 @@ proptest! {
     ) {
         let shape = Shape::new(height, width, channels);
         let mut next = random(seed);
-        // Of few values or many, and with runs.
+        // Few or many distinct values, and runs.
         let mut sample = || if next() % 4 < zeros { 0 } else { (next() >> 11 & ((1 << bits) - 1)) as u16 };
         let wide: Vec<u16> = (0..shape.len()).map(|_| sample()).collect();
         let narrow: Vec<u8> = wide.iter().map(|v| *v as u8).collect();
@@ -105,7 +105,7 @@ fn other_shapes_and_sizes_are_refused() {
     assert!(refused(3, Shape::new(2, 2, 1)).contains("3 samples"));
 }
 
-/// Names, samples and shapes of pictures of many kinds; each is of 8 or 16 bits.
+/// Names, samples and shapes of many kinds of pictures; 8 or 16 bits.
 fn pictures() -> Vec<(String, Vec<u16>, Shape, bool)> {
     let mut pictures = Vec::new();
     let assets = concat!(env!("CARGO_MANIFEST_DIR"), "/assets");
@@ -138,7 +138,7 @@ fn pictures() -> Vec<(String, Vec<u16>, Shape, bool)> {
     pictures
 }
 
-/// What the series of files would cost more, if it did: the encoder that was used before is the measure.
+/// Guards against a regression in size; the previous encoder is the reference.
 #[test]
 fn files_are_at_most_a_tenth_larger_than_those_of_the_image_crate() {
     for (name, samples, shape, wide) in pictures() {

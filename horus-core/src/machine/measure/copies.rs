@@ -14,13 +14,14 @@ use crate::ir::kernel::Kernel;
 use crate::machine::{Line, Profile};
 use crate::shape::{Shape, Window};
 
-/// Columns of the images by which kernels' own copies are measured.
+/// Width of the images for measuring copies by kernels.
 const WIDTH: usize = 4096;
 
-/// A copy of so many bytes.
+/// A copy of a number of bytes.
 type Copy<'a> = dyn FnMut(usize) -> Result<(), DeviceError> + 'a;
 
-/// Lines of both directions for page-locked and pageable memory and for kernels that use the host's, and what both at once take.
+/// Fits lines for both directions with page-locked and pageable memory and with kernels on the
+/// host's, and measures concurrent copies.
 pub(super) fn measure(device: &dyn Device, effort: Effort, profile: &mut Profile) -> Result<(), DeviceError> {
     let pool = Pool::new(effort.bytes);
     let most = effort.bytes;
@@ -48,12 +49,12 @@ pub(super) fn measure(device: &dyn Device, effort: Effort, profile: &mut Profile
     profile.download.pinned = lines(effort, device, &mut down)?.unwrap_or(profile.download.pinned);
     let staged = lines(effort, device, &mut |bytes| device.read(&back, 0, &mut pageable[..bytes]))?;
     profile.download.staged = staged.unwrap_or(profile.download.staged);
-    // Both ways at once, against the slower of them alone.
+    // Both directions concurrently, relative to the slower one.
     let alone = timed(effort.runs, || upload(&pinned, &mut there, most).and_then(|()| device.synchronize()))?;
     let alone = alone.max(timed(effort.runs, || down(most))?);
     let mut target = locked(device, &pool, most)?;
     let both = timed(effort.runs, || {
-        // What is held waits for no upload that begins later.
+        // A held download does not wait for later uploads.
         let landing = device.hold(&back, 0, most, &pool)?;
         upload(&pinned, &mut there, most)?;
         landing.land_in(&mut target, workers)?;
@@ -64,7 +65,7 @@ pub(super) fn measure(device: &dyn Device, effort: Effort, profile: &mut Profile
     mapped(device, effort, pinned, profile)
 }
 
-/// Lines of kernels that read and write the host's memory themselves, if they can.
+/// Lines of kernels that access the host's memory directly, if they can.
 fn mapped(device: &dyn Device, effort: Effort, pinned: HostBuffer, profile: &mut Profile) -> Result<(), DeviceError> {
     let most = pinned.len();
     let Ok(host) = device.map(pinned) else { return Ok(()) };
@@ -78,7 +79,7 @@ fn mapped(device: &dyn Device, effort: Effort, pinned: HostBuffer, profile: &mut
     Ok(())
 }
 
-/// The lines of a kernel that reads the host's memory, and that writes it.
+/// The lines of a kernel that reads the host's memory, and of one that writes it.
 fn over_bus(
     device: &dyn Device,
     effort: Effort,
@@ -113,7 +114,7 @@ fn over_bus(
         points[1].push((geometry.bytes(), run(there, host)?));
         points[2].push((geometry.bytes(), run(there, &mut other)?));
     }
-    // What waiting for a launch takes is no part of the bus.
+    // Waiting for a launch is not part of the bus.
     let around = points[2][0].1;
     for (points, line_of) in points.iter().zip(lines) {
         if let Some(found) = line(points, 0.0) {
@@ -123,8 +124,8 @@ fn over_bus(
     Ok(())
 }
 
-/// Page-locked memory, if the device has any. Its pages are touched: they would otherwise be made in the middle of the first
-/// copy.
+/// Page-locked memory, if the device provides it. Its pages are touched, as they would otherwise be
+/// allocated during the first copy.
 fn locked(device: &dyn Device, pool: &Arc<Pool>, bytes: usize) -> Result<HostBuffer, DeviceError> {
     let mut buffer = match device.page_locked(bytes)? {
         Some(memory) => pool.try_adopt(memory, bytes)?,
@@ -134,13 +135,14 @@ fn locked(device: &dyn Device, pool: &Arc<Pool>, bytes: usize) -> Result<HostBuf
     Ok(buffer)
 }
 
-/// Few bytes, then more and more.
+/// Ascending sizes.
 fn sizes(most: usize) -> Vec<usize> {
     let all = [64, 64 << 10, 1 << 20, 16 << 20];
     all.into_iter().filter(|b| *b < most).chain([most]).collect()
 }
 
-/// The line of a copy and the gap between copies in turn; none if longer copies do not take longer.
+/// The line of a copy and the gap between consecutive copies; `None` if longer copies do not take
+/// longer.
 fn lines(effort: Effort, device: &dyn Device, copy: &mut Copy<'_>) -> Result<Option<Line>, DeviceError> {
     const IN_TURN: usize = 16;
     let mut points = Vec::new();

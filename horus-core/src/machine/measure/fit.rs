@@ -1,17 +1,18 @@
-//! Numbers from measured times.
+//! Models fitted to measured times.
 
 use super::super::{Efficiency, Line, Profile};
 use crate::ir::kernel::{Family, KernelWork};
 
-/// The median; of none, nothing.
+/// The median; `None` of an empty list.
 pub(super) fn median(mut times: Vec<f64>) -> Option<f64> {
     times.retain(|t| t.is_finite());
     times.sort_by(f64::total_cmp);
     times.get(times.len() / 2).copied()
 }
 
-/// A line through `(bytes, seconds)` of single copies, as the thesis fits it (section 5.4.1): the shortest copy gives latency and
-/// overhead, of which `overhead` is the host's, all of them the time of a byte.
+/// A line through `(bytes, seconds)` of single copies, as the thesis fits it (section 5.4.1): the
+/// shortest copy gives latency and overhead, of which `overhead` is the host's; all of them give
+/// the time per byte.
 pub(super) fn line(copies: &[(usize, f64)], overhead: f64) -> Option<Line> {
     let (&(few, fixed), longer) = copies.split_first()?;
     let bytes: f64 = longer.iter().map(|(bytes, _)| (bytes - few) as f64).sum();
@@ -21,10 +22,10 @@ pub(super) fn line(copies: &[(usize, f64)], overhead: f64) -> Option<Line> {
     sound.then(|| Line { latency: fixed - overhead, overhead, gap: 0.0, bandwidth: bytes / seconds })
 }
 
-/// How kernels of `family` use memory and arithmetic, so that `profile` predicts what was measured of them as well as it can: the
-/// sum of the squares of the logarithms of its errors is the smallest.
+/// The efficiency of `family` with which `profile` best predicts the measured times: the least
+/// squares of the logarithms of the errors.
 pub(super) fn efficiency(profile: &Profile, family: Family, measured: &[(KernelWork, f64)]) -> Option<Efficiency> {
-    /// Factors between neighbours of the grid, coarse and fine, and how many there are on each side.
+    /// Ratios of neighbouring grid points, coarse to fine, and their number on each side.
     const GRIDS: [(f64, i32); 3] = [(1.6, 8), (1.15, 4), (1.03, 5)];
     if measured.is_empty() || measured.iter().any(|(work, seconds)| *seconds <= 0.0 || work.bytes() == 0) {
         return None;
@@ -44,7 +45,7 @@ pub(super) fn efficiency(profile: &Profile, family: Family, measured: &[(KernelW
             let at =
                 Efficiency { memory: centre.memory * factor.powi(m), arithmetic: centre.arithmetic * factor.powi(a) };
             let found = error(at);
-            // What makes no difference stays as it was.
+            // Parameters without influence stay unchanged.
             if found < least * 0.999 {
                 (best, least) = (at, found);
             }

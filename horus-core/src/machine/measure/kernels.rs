@@ -1,4 +1,4 @@
-//! Kernels by which a machine is measured: some of each family.
+//! Kernels that measure a machine: some of each family.
 
 use crate::dtype::{DType, Scalar};
 use crate::filters;
@@ -20,7 +20,7 @@ fn one(op: LeafOp, dtype: DType) -> Kernel {
     Kernel::Map(MapKernel { inputs: 1, leaves, result: Some(Val::Leaf(0)), ..MapKernel::default() })
 }
 
-/// Pixel operations in a row over `inputs` images.
+/// A sequence of pixel operations over `inputs` images.
 fn pixels(inputs: usize, ops: &[PixelOp], dtype: DType) -> Kernel {
     let leaves = (0..inputs).map(|i| Leaf { op: LeafOp::Load(i), dtype }).collect();
     let mut code: Vec<Instr> = Vec::new();
@@ -43,7 +43,7 @@ fn separable(n: usize, dtype: DType) -> Kernel {
     Kernel::Map(MapKernel { inputs: 1, stages, leaves, result: Some(Val::Leaf(0)), ..MapKernel::default() })
 }
 
-/// Row passes that several column passes read each, as in a detector.
+/// Row passes, each read by several column passes, as in a detector.
 fn bank(dtype: DType) -> Kernel {
     let sizes = [19, 31, 43];
     let row = |n: &usize| Stage { source: Source::Input(0), filter: Filter::row(taps(*n)), border: EDGE };
@@ -67,7 +67,7 @@ fn oblique(sigma: f64, dtype: DType) -> [Kernel; 2] {
     [along, across].map(|filter| one(LeafOp::Correlate(Source::Input(0), filter, EDGE), dtype))
 }
 
-/// Filters across a line, of which the largest response is kept, as in a detector.
+/// Filters across a line, reduced to the largest response, as in a detector.
 fn oblique_bank(dtype: DType) -> Kernel {
     let across = [1.0, 2.0, 3.0]
         .into_iter()
@@ -116,7 +116,7 @@ pub(super) fn small_filter(dtype: DType) -> Kernel {
     correlate(3, dtype)
 }
 
-/// The filter that shows how many multiply-adds there are in a second.
+/// The filter that measures the rate of multiply-adds.
 pub(super) fn arithmetic(dtype: DType) -> Kernel {
     correlate(31, dtype)
 }

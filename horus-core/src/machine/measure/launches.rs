@@ -12,7 +12,7 @@ use crate::ir::kernel::{Extent, Family, Kernel, KernelWork};
 use crate::machine::{Profile, Rates};
 use crate::shape::{Shape, Window};
 
-/// Most launches whose time is taken together.
+/// Maximum number of launches timed together.
 const MANY: usize = 512;
 
 /// A kernel with images to launch it on.
@@ -28,7 +28,7 @@ fn whole(shape: Shape, dtype: DType) -> Geometry {
     Geometry { shape, dtype, window: Window::whole(shape.height) }
 }
 
-/// What `kernel` is launched with.
+/// The announcement of a launch of `kernel`.
 fn announced(kernel: &Kernel, shape: Shape, dtype: DType) -> Prepared<'_> {
     let (count, out) = match kernel {
         Kernel::Map(m) => (m.inputs, whole(shape, dtype)),
@@ -61,7 +61,7 @@ impl<'a> Bench<'a> {
         self.kernel.work(&inputs, (self.output.shape, self.output.dtype), self.rows)
     }
 
-    /// Seconds of one launch among many.
+    /// Seconds per launch, among many.
     fn seconds(&mut self, device: &dyn Device, images: &[Memory], effort: Effort) -> Result<f64, DeviceError> {
         let mut several = |n: usize| -> Result<f64, DeviceError> {
             let start = Instant::now();
@@ -107,7 +107,7 @@ fn noise(device: &dyn Device, shape: Shape, dtype: DType, count: usize) -> Resul
     (0..count).map(one).collect()
 }
 
-/// Copies within the device's memory, by the bytes that they go through.
+/// Copies within the device's memory, by total bytes.
 pub(super) fn memory(device: &dyn Device, effort: Effort, profile: &mut Profile) -> Result<(), DeviceError> {
     let mut rates = Vec::new();
     let most = device.capacity().map_or(effort.bytes * 4, |c| (c / 4).min(effort.bytes * 8));
@@ -123,7 +123,8 @@ pub(super) fn memory(device: &dyn Device, effort: Effort, profile: &mut Profile)
                 device.synchronize()
             })
         };
-        // The difference leaves out what waiting costs, and where launches are slower than copies they hide them.
+        // The difference excludes the wait; where launches are slower than copies, copies hide
+        // them.
         let (few, many) = (2, if bytes < 64 << 20 { 34 } else { 6 });
         let seconds = (several(many)? - several(few)?) / (many - few) as f64 - profile.launch.device;
         if seconds > 0.0 {
@@ -136,7 +137,7 @@ pub(super) fn memory(device: &dyn Device, effort: Effort, profile: &mut Profile)
     Ok(())
 }
 
-/// What the smallest launches take of the host, and of the device where one waits for another.
+/// Times of the smallest launches: of the host, and of the device between dependent ones.
 pub(super) fn empty(device: &dyn Device, effort: Effort, profile: &mut Profile) -> Result<(), DeviceError> {
     const LAUNCHES: usize = 64;
     let (dtype, tiny, large) = (DType::F32, Shape::new(16, 16, 1), Shape::new(effort.side, effort.side, 1));
@@ -147,7 +148,7 @@ pub(super) fn empty(device: &dyn Device, effort: Effort, profile: &mut Profile) 
     let (mut calls, mut gaps) = (Vec::new(), Vec::new());
     let long = filter.seconds(device, &images, effort)?;
     for run in 0..=effort.runs {
-        // Behind a long kernel launches queue up, so that the host's time for them is hidden.
+        // Behind a long kernel launches queue up, which hides the host's time.
         let separate = device.memory() == MemoryKind::Separate;
         let ahead = if separate { (1e-3 / long).ceil().clamp(1.0, 64.0) as usize } else { 0 };
         let begun = Instant::now();
@@ -164,7 +165,7 @@ pub(super) fn empty(device: &dyn Device, effort: Effort, profile: &mut Profile) 
     }
     let (call, gap) = (median(calls).unwrap_or_default(), median(gaps).unwrap_or_default());
     if device.memory() == MemoryKind::Unified {
-        // The host computes in the call.
+        // The host computes within the call.
         (profile.launch.host, profile.launch.device) = (0.0, call);
     } else {
         (profile.launch.host, profile.launch.device) = (call, gap.clamp(0.5e-6, call.max(20e-6)));
@@ -172,7 +173,7 @@ pub(super) fn empty(device: &dyn Device, effort: Effort, profile: &mut Profile) 
     Ok(())
 }
 
-/// Rows of a launch that leaves much of a GPU idle.
+/// Rows of a launch that leaves most of a GPU idle.
 const FEW: usize = 16;
 
 /// Multiply-adds in `f32` and `f64`, then the efficiency of each family.
@@ -191,7 +192,7 @@ pub(super) fn families(device: &dyn Device, effort: Effort, profile: &mut Profil
             profile.arithmetic.f32 = rate
         }
         if dtype == DType::F32 && device.memory() == MemoryKind::Separate {
-            // Few rows, which take as long as more: those that the device has time for.
+            // Few rows take as long as more, up to the number that fills the device.
             let strip = Shape::new(FEW, side, 1);
             let images = noise(device, strip, dtype, 1)?;
             let few = Bench::new(device, &kernel, strip, dtype)?.seconds(device, &images, effort)?;
@@ -204,7 +205,7 @@ pub(super) fn families(device: &dyn Device, effort: Effort, profile: &mut Profil
     let images = noise(device, shape, dtype, 3)?;
     let mut measured: Vec<(KernelWork, f64)> = Vec::new();
     let kernels = kernels::all(shape, dtype);
-    // Compiled together; one that cannot be is told of below.
+    // Compiled together; failures are reported below.
     let ahead: Vec<Prepared<'_>> = kernels.iter().map(|k| announced(k, shape, dtype)).collect();
     if let Err(why) = device.prepare(&ahead) {
         log::debug!("kernels are made one by one: {why}");

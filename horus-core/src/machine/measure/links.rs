@@ -8,8 +8,8 @@ use crate::device::{Device, Exchange, Memory, Message};
 use crate::error::DeviceError;
 use crate::machine::{Link, Links};
 
-/// Measures messages between rank 0 and one other rank of each kind, while the others wait; all ranks get the same numbers. What
-/// there is no pair of ranks for keeps its value.
+/// Measures messages between rank 0 and one other rank of each kind, while the others wait; all
+/// ranks get the same numbers. Links without a pair of ranks keep their values.
 pub(super) fn measure(
     device: &dyn Device,
     comm: &dyn Communicator,
@@ -51,16 +51,16 @@ fn agreed(comm: &dyn Communicator, mine: Link) -> Result<Link, CommError> {
     Ok(Link { latency: number(0), bandwidth: number(8) })
 }
 
-/// The line through two sizes of messages; none if the longer took no longer.
+/// The line through two sizes of messages; `None` if the longer took no longer.
 fn line(sizes: [usize; 2], [short, long]: [f64; 2]) -> Option<Link> {
     let (bytes, seconds) = ((sizes[1] - sizes[0]) as f64, long - short);
     (seconds > 0.0).then(|| Link { latency: short, bandwidth: bytes / seconds })
 }
 
-/// Runs of which the median counts.
+/// Number of runs, of which the median counts.
 const RUNS: usize = 9;
 
-/// Seconds in which ranks 0 and `other` send each other `bytes` at once.
+/// Seconds for ranks 0 and `other` to send each other `bytes` concurrently.
 fn through_hosts(comm: &dyn Communicator, other: usize, bytes: usize) -> Result<f64, CommError> {
     let (sent, mut received) = (vec![1u8; bytes], vec![0u8; bytes]);
     let mut times = Vec::new();
@@ -80,7 +80,7 @@ fn through_hosts(comm: &dyn Communicator, other: usize, bytes: usize) -> Result<
     Ok(median(times).unwrap_or_default())
 }
 
-/// Seconds in which the devices of ranks 0 and 1 send each other so many bytes at once.
+/// Seconds for the devices of ranks 0 and 1 to send each other these bytes concurrently.
 fn between_devices(device: &dyn Device, comm: &dyn Communicator, sizes: [usize; 2]) -> Result<[f64; 2], DeviceError> {
     let (from, mut to): (Memory, Memory) = (device.allocate(sizes[1])?, device.allocate(sizes[1])?);
     let mut seconds = |bytes: usize| -> Result<f64, DeviceError> {

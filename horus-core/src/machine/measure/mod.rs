@@ -1,7 +1,8 @@
-//! Measures the machine: fills a [`Profile`] by what a [`Device`] does, with the device's own methods.
+//! Measures the machine: fills a [`Profile`] by timing the methods of a [`Device`].
 //!
-//! Every number is a median of repeated runs. What cannot be measured keeps the value that it had, with a line in the log. Ranks
-//! measure one after the other, one for each kind of hardware; then messages between ranks.
+//! Every number is a median of repeated runs. Quantities that cannot be measured keep their values,
+//! with a line in the log. Ranks measure one after the other, one for each kind of hardware; then
+//! messages between ranks.
 
 mod copies;
 mod fit;
@@ -20,21 +21,22 @@ use crate::error::{DeviceError, Result};
 use crate::host::buffer::Pool;
 use crate::host::workers::Workers;
 
-/// How much is measured.
+/// The extent of measurements.
 #[derive(Clone, Copy, Debug)]
 struct Effort {
-    /// Runs of which the median counts.
+    /// Number of runs, of which the median counts.
     runs: usize,
-    /// Seconds that are spent on a run of short launches.
+    /// Seconds per run of short launches.
     run: f64,
-    /// Most bytes of a copy.
+    /// Largest copy in bytes.
     bytes: usize,
-    /// Rows and columns of images.
+    /// Side of images.
     side: usize,
 }
 
-/// Measures the machines of all ranks and the links between them; this rank's profile. It takes about ten seconds for each kind of
-/// hardware, or, `quick`, a second, with small images and coarse numbers. Collective.
+/// Measures the machines of all ranks and the links between them; this rank's profile. It takes
+/// about ten seconds for each kind of hardware, or, `quick`, a second, with small images and coarse
+/// numbers. Collective.
 ///
 /// ```no_run
 /// # use horus_core::{comm::Alone, cpu::device::CpuDevice, machine::{here, measure::measure}};
@@ -45,8 +47,8 @@ struct Effort {
 /// ```
 ///
 /// # Errors
-/// [`Error::Communication`](crate::error::Error::Communication) when another rank failed or went away. What a device refuses is no
-/// error: what depends on it is assumed.
+/// [`Error::Communication`](crate::error::Error::Communication) when another rank failed or went
+/// away. What a device refuses is no error: what depends on it is assumed.
 pub fn measure(device: &dyn Device, comm: &dyn Communicator, quick: bool) -> Result<Profile> {
     let failed = |e: CommError| e.during(comm.rank(), "measuring the machine");
     let hardware = here::hardware(device);
@@ -69,7 +71,7 @@ pub fn measure(device: &dyn Device, comm: &dyn Communicator, quick: bool) -> Res
     Ok(profile)
 }
 
-/// What can be measured without other ranks.
+/// Measures everything that needs no other ranks.
 fn alone(device: &dyn Device, hardware: Hardware, quick: bool) -> Profile {
     let unified = device.memory() == MemoryKind::Unified;
     let effort = match (quick, unified) {
@@ -102,14 +104,14 @@ fn alone(device: &dyn Device, hardware: Hardware, quick: bool) -> Profile {
     }
 }
 
-/// Says what could not be measured.
+/// Logs quantities that could not be measured.
 fn told(what: &str, done: Result<(), DeviceError>) {
     if let Err(why) = done {
         crate::warn!("{what} could not be measured and are assumed: {why}");
     }
 }
 
-/// The median seconds of `work` after one run that does not count.
+/// The median seconds of `work` after a warm-up run.
 fn timed(runs: usize, mut work: impl FnMut() -> Result<(), DeviceError>) -> Result<f64, DeviceError> {
     work()?;
     let mut times = Vec::new();

@@ -1,4 +1,4 @@
-//! A quick measurement of what there is on any machine: numbers that make sense, the same on all ranks.
+//! A quick measurement on any machine: plausible numbers, the same on all ranks.
 
 use super::*;
 use crate::comm::Alone;
@@ -20,7 +20,7 @@ fn a_processor_is_measured() {
     assert!(Family::ALL.iter().all(|f| profile.families.contains_key(f)));
     let threads: Vec<f64> = profile.host_copy.0.iter().map(|(n, _)| *n).collect();
     assert_eq!(threads[0], 1.0);
-    // Numbers of any machine since 1995 and until further notice.
+    // Bounds for any machine since 1995.
     assert!(profile.host_copy.0.iter().all(|(_, rate)| (1e7..1e13).contains(rate)), "{:?}", profile.host_copy);
     assert!((1e6..1e13).contains(&profile.arithmetic.f32), "{:?}", profile.arithmetic);
     assert!((1e7..1e13).contains(&profile.memory.at(1e6)), "{:?}", profile.memory);

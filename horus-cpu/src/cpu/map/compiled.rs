@@ -1,4 +1,4 @@
-//! Kernels that compute a few rows at a time.
+//! Kernels compiled once that compute a few rows at a time.
 
 use super::{Job, tiling};
 use crate::cpu::schedule::Schedule;
@@ -10,7 +10,7 @@ use horus_base::shape::Window;
 use horus_host::device::{Geometry, LaunchInput};
 use horus_plan::ir::kernel::MapKernel;
 
-/// A kernel that is compiled once and computes some rows of a plane at a time, on the calling thread.
+/// A compiled kernel that computes rows of a plane on the calling thread.
 pub(in crate::cpu) struct Compiled {
     kernel: MapKernel,
     schedule: Schedule,
@@ -18,8 +18,8 @@ pub(in crate::cpu) struct Compiled {
 }
 
 impl Compiled {
-    /// `kernel` over inputs of the types of `inputs`, and `more` of these types. What is one pixel, repeated everywhere, is a constant
-    /// from here on.
+    /// Compiles `kernel` over inputs of the types of `inputs`, with further inputs of types `more`.
+    /// Inputs of a single pixel become constants.
     pub(in crate::cpu) fn new(kernel: &MapKernel, inputs: &[LaunchInput<'_>], more: &[DType], isa: Isa) -> Compiled {
         let dtypes: Vec<DType> = inputs.iter().map(|i| i.geometry.dtype).chain(more.iter().copied()).collect();
         let kernel = uniform::with_constants(kernel, inputs).unwrap_or_else(|| kernel.clone());
@@ -30,8 +30,9 @@ impl Compiled {
     /// Computes rows of one plane.
     ///
     /// # Safety
-    /// As a launch that [`check`](horus_host::device::check::check) accepts, of memory of the host; `output` can be written as far as its
-    /// geometry says in these rows of this plane, and nothing else refers to them.
+    /// The arguments form a launch that [`check`](horus_host::device::check::check) accepts, in
+    /// host memory. These rows of this plane of `output` are writable, as far as its geometry says,
+    /// and nothing else refers to them.
     pub(in crate::cpu) unsafe fn rows(
         &self,
         inputs: &[LaunchInput<'_>],

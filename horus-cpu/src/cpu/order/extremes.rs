@@ -1,8 +1,10 @@
-//! Smallest and largest pixels under rectangles of any size: the extreme of four pixels, of sixteen and so on, of which up to four that
-//! overlap cover any number. Four at a time, because lines come and go through the cache once for each step.
+//! Smallest and largest pixels under rectangles of any size: extremes of four pixels, of sixteen
+//! and so on, of which up to four that overlap cover any window. Steps of four take fewer passes
+//! through the cache than steps of two.
 //!
-//! An extreme is the first in row-major order, and of windows that overlap, from the first on, the first of all is that of the whole: the
-//! same bits as by one pixel after the other. NaNs count as the identity, which every extreme begins with.
+//! An extreme is the first in row-major order. The first extreme of windows that overlap, compared
+//! in order, is that of their union: the bits equal those of a pixel-by-pixel scan. NaNs count as
+//! the identity, with which every extreme starts.
 
 use crate::cpu::patch::Patch;
 use crate::cpu::plane::Tile;
@@ -11,10 +13,10 @@ use crate::cpu::versions::for_each_isa;
 use horus_base::dtype::Pixel;
 use horus_plan::ops::neighbourhood::{Combine, Generalized, Layout, Reach, Reduce};
 
-/// Pixels of a single row or column from which on this is faster than looking at each of them.
+/// Length of a single row or column from which this is faster than visiting each pixel.
 const LONG: usize = 5;
 
-/// Whether the window is a rectangle whose extreme is looked for here.
+/// Returns `true` if the window is a rectangle that [`extremes`] handles.
 pub(super) fn is_rectangle(g: &Generalized) -> bool {
     let rectangle = matches!(
         g.window.layout(),
@@ -23,14 +25,14 @@ pub(super) fn is_rectangle(g: &Generalized) -> bool {
     rectangle && g.combine == Combine::Pixel && matches!(g.reduce, Reduce::Min | Reduce::Max)
 }
 
-/// What is kept from block to block: rows, and a line, twice.
+/// Buffers reused from block to block: two of rows, two of a line.
 #[derive(Default)]
 pub(super) struct Scratch<T> {
     rows: [Vec<T>; 2],
     line: [Vec<T>; 2],
 }
 
-/// The extremes under a rectangle of reach `reach`.
+/// Extremes under a rectangle of reach `reach`.
 pub(super) fn extremes<T: Pixel>(
     isa: Isa,
     patch: &Patch<'_, T>,
@@ -103,7 +105,8 @@ fn under<T: Pixel>(
     }
 }
 
-/// Windows of `of` values each, `apart` from each other in a line, of which some cover `k`.
+/// Windows of `of` values each, `apart` from each other in a line; several of them cover `k`
+/// values.
 struct Windows<'a, T> {
     line: &'a [T],
     of: usize,
@@ -112,11 +115,12 @@ struct Windows<'a, T> {
 }
 
 impl<T: Pixel> Windows<'_, T> {
-    /// The extremes of `k` values from place `at` on: those of the two first windows by `begin`, then by `first`.
+    /// Extremes of `k` values from place `at` on: the first two windows are combined by `begin`,
+    /// the others by `first`.
     #[inline(always)]
     fn join(&self, at: usize, out: &mut [T], begin: impl Fn(T, T) -> T, first: impl Fn(T, T) -> T) {
         let n = out.len();
-        // The last ends where all do.
+        // The last window ends with the `k` values.
         let window = |i: usize| &self.line[at + (i * self.of).min(self.k - self.of) * self.apart..][..n];
         let pairs = window(0).iter().zip(window(1));
         match self.k.div_ceil(self.of) {
@@ -131,7 +135,8 @@ impl<T: Pixel> Windows<'_, T> {
     }
 }
 
-/// Windows of which at most four cover `k` values that are `apart` in a line of windows of `of`, for `n` extremes; in one of both lines.
+/// Grows the windows of a line for `n` outputs until at most four cover `k` values that are
+/// `apart`; the result is in either of the two lines.
 #[inline(always)]
 fn grown<'a, T: Pixel>(
     mut line: &'a mut [T],
@@ -156,7 +161,7 @@ mod tests {
     use crate::cpu::testing::{assert_same, borders, for_each_type, noise, whole};
     use horus_base::shape::Window;
 
-    /// Where steps of four begin and end, and on both sides.
+    /// Lengths around the boundaries of steps of four.
     const LENGTHS: [usize; 14] = [1, 2, 3, 4, 5, 8, 9, 13, 16, 17, 48, 63, 65, 80];
 
     fn extremes_follow_the_definition<T: Pixel>() {

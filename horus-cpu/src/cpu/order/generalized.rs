@@ -1,4 +1,4 @@
-//! Generalized convolutions: any combination of pixel and weight, reduced in any way.
+//! Generalized convolutions: any combination of pixel and weight under any reduction.
 
 use super::extremes::{self, Scratch};
 use crate::cpu::patch::{BLOCK_COLS, Patch, for_each_block};
@@ -9,8 +9,8 @@ use horus_base::dtype::Pixel;
 use horus_base::shape::Border;
 use horus_plan::ops::neighbourhood::{Combine, Generalized, Reduce};
 
-/// Computes a generalized convolution: per pixel, the values of the window combined with the weights and reduced in
-/// the order of the offsets, in the arithmetic of `T`.
+/// Computes a generalized convolution: per pixel, the values of the window combined with the
+/// weights and reduced in the order of the offsets, in the arithmetic of `T`.
 pub(crate) fn generalized<T: Pixel>(
     plane: &Plane<'_, T>,
     g: &Generalized,
@@ -99,8 +99,8 @@ fn accumulate<T: Pixel>(how: Reduce, acc: &mut [T], values: &[T]) {
     match how {
         Reduce::Sum => each(acc, values, |a, v| a.add(v)),
         Reduce::Product => each(acc, values, |a, v| a.mul(v)),
-        // `Arithmetic::min` without its question whether `a` is a NaN, which an accumulator that starts at a number never
-        // is: one vector instruction is left.
+        // `Arithmetic::min` without the NaN test of `a`: an accumulator that starts at a number
+        // never is a NaN. One vector instruction remains.
         Reduce::Min => each(acc, values, |a, v| if v < a { v } else { a }),
         Reduce::Max => each(acc, values, |a, v| if v > a { v } else { a }),
     }
@@ -209,7 +209,8 @@ mod tests {
                 generalized(&whole(&image, h, w), &g, border, &mut tile, Isa::detect().unwrap());
                 for (rows, cols) in [(Window::new(60, 140), 0..700), (Window::new(0, 3), 690..700)] {
                     let reach = g.window.reach();
-                    // Wrapped rows are held as such; mirrored ones lie on the other side of the tile.
+                    // Wrapped rows are held as such; mirrored ones lie on the other side of the
+                    // tile.
                     let both = reach.up + reach.down;
                     let mirrored = rows.grown(both, both).clipped(h);
                     let window = if border == Border::Wrap { rows.grown(reach.up, reach.down) } else { mirrored };

@@ -8,13 +8,13 @@ use horus_base::dtype::Pixel;
 use horus_base::shape::Border;
 use horus_plan::ops::neighbourhood::{MedianSize, median_network};
 
-/// Pixels that pass through the network together.
+/// Pixels processed by the network together.
 const LANES: usize = 64;
 /// Values of the largest window.
 const WIRES: usize = 25;
 
-/// Computes the median of the window around each pixel of `tile`: its values in row-major order, passed through
-/// [`median_network`].
+/// Computes the median of the window around each pixel of `tile`: its values in row-major order,
+/// passed through [`median_network`].
 pub(crate) fn median<T: Pixel>(
     plane: &Plane<'_, T>,
     size: MedianSize,
@@ -37,7 +37,7 @@ pub(crate) fn median<T: Pixel>(
 }
 
 for_each_isa! {
-    /// Medians of the pixels from column `x` of row `y` on, whatever they are.
+    /// Medians of the pixels from column `x` of row `y` on, NaNs included.
     fn exchange[T: Pixel][T](
         patch: &Patch<'_, T>, radius: usize, network: &[(usize, usize)], y: isize, x: usize, out: &mut [T]
     ) as exchange_lanes

@@ -13,8 +13,8 @@ use super::plane::{Plane, Tile};
 use horus_base::dtype::Pixel;
 use horus_plan::ops::geometric::Flip;
 
-/// Writes the mirror image: output (`y`, `x`) is the input at (`h - 1 - y` if rows are reversed, `w - 1 - x` if columns
-/// are). The plane holds those rows.
+/// Writes the mirror image: output (`y`, `x`) is the input at (`h - 1 - y` if rows are reversed, `w
+/// - 1 - x` if columns are). The plane holds those rows.
 pub(crate) fn flip<T: Pixel>(plane: &Plane<'_, T>, flip: Flip, tile: &mut Tile<'_, T>) {
     let cols = tile.cols.clone();
     for y in tile.rows.start..tile.rows.end {
@@ -48,7 +48,7 @@ mod tests {
                 flip(&whole(&image, h, w), how, &mut Tile { out: &mut out, stride: w, rows: all, cols: 0..w });
                 assert_same(&out, &want, &format!("{how:?}"));
 
-                // One row and the right half, from the one row that it needs.
+                // One row and its right half only, computed from the mirrored row.
                 let y = h / 2;
                 let need = if ry { h - 1 - y } else { y } as isize;
                 let held = rows_of(&image, h, w, Window::new(need, need + 1));

@@ -1,7 +1,8 @@
 //! The compare-exchange networks of medians as straight-line code over vector registers.
 //!
-//! A loop over [`median_network`](horus_plan::ops::neighbourhood::median_network) has to keep its values in memory, as
-//! registers have no index, and waits for every store to come back. Written out, most values never leave the registers.
+//! A loop over [`median_network`](horus_plan::ops::neighbourhood::median_network) keeps its values
+//! in memory, as registers cannot be indexed, and waits for every store. Unrolled, most values stay
+//! in registers.
 
 use std::arch::x86_64::*;
 
@@ -14,18 +15,19 @@ use horus_plan::ops::neighbourhood::MedianSize;
 /// A vector register of pixels.
 ///
 /// # Safety
-/// Methods may only be called where the vector's instruction set was detected, in a function compiled for it.
+/// Methods may only be called where the vector's instruction set was detected, in a function
+/// compiled for it.
 trait Vector: Copy {
     const LANES: usize;
-    /// Reads as many pixels as there are lanes.
+    /// Reads one pixel per lane.
     unsafe fn load(from: *const u8) -> Self;
-    /// Writes as many pixels as there are lanes.
+    /// Writes one pixel per lane.
     unsafe fn store(self, to: *mut u8);
     /// `b < a ? b : a`, lane by lane.
     unsafe fn min(a: Self, b: Self) -> Self;
     /// `b > a ? b : a`, lane by lane.
     unsafe fn max(a: Self, b: Self) -> Self;
-    /// Whether a lane of either is a NaN.
+    /// Returns `true` if a lane of either is a NaN.
     unsafe fn any_nan(a: Self, b: Self) -> bool;
 }
 
@@ -98,7 +100,7 @@ trait Network<const N: usize> {
     unsafe fn median<V: Vector>(v: [V; N]) -> V;
 }
 
-/// Defines a network as code, and for the test as data.
+/// Defines a network as code, and as data for the test.
 macro_rules! networks {
     ($($name:ident $n:literal: $(($i:literal $j:literal))*;)*) => {$(
         struct $name;
@@ -137,8 +139,9 @@ networks! {
         (3 18) (5 20) (7 22) (9 24) (5 12) (7 14) (9 16) (11 18) (9 12) (11 14) (11 12);
 }
 
-/// Computes the medians of a tile, if `isa` has vectors and the tile is as wide as one; whether it did. Vectors with a
-/// NaN are left to `slow(y, x, out)`: medians of the pixels from column `x` of row `y` on.
+/// Computes the medians of a tile. Returns `false` if `isa` has no vectors or the tile is narrower
+/// than one. Vectors with a NaN are left to `slow(y, x, out)`: medians of the pixels from column
+/// `x` of row `y` on.
 pub(super) fn medians<T: Pixel>(
     isa: Isa,
     patch: &Patch<'_, T>,
@@ -151,7 +154,8 @@ pub(super) fn medians<T: Pixel>(
             if tile.cols.len() < $v::LANES {
                 return false;
             }
-            // SAFETY: an instruction set is only named after it was detected; the vectors are of it, and of `T`.
+            // SAFETY: an instruction set is only named after it was detected; the vectors are of
+            // it, and of `T`.
             unsafe {
                 match size {
                     MedianSize::Three => $compiled::<T, $v, Three, 9>(patch, 1, tile, slow),
@@ -185,7 +189,8 @@ pub(super) fn medians<T: Pixel>(
 macro_rules! compiled {
     ($name:ident, $features:literal) => {
         /// # Safety
-        /// `V` holds pixels of type `T`, belongs to this instruction set, and is no wider than the tile.
+        /// `V` holds pixels of type `T`, belongs to this instruction set, and is no wider than the
+        /// tile.
         #[target_feature(enable = $features)]
         unsafe fn $name<T: Pixel, V: Vector, S: Network<N>, const N: usize>(
             patch: &Patch<'_, T>,
@@ -215,12 +220,13 @@ unsafe fn rows<T: Pixel, V: Vector, S: Network<N>, const N: usize>(
         let out = tile.row_mut(y);
         let n = out.len();
         for at in (0..n).step_by(V::LANES) {
-            // The last vector may overlap the one before: the same values once more.
+            // The last vector may overlap the previous one and repeats its values.
             let at = at.min(n - V::LANES);
             let out = &mut out[at..at + V::LANES];
             let left = (first + at).cast_signed() - radius;
             let line = |i: isize| patch.line(y - radius + i / side, left + i % side, V::LANES).as_ptr().cast::<u8>();
-            // SAFETY: lines and output have as many pixels as the vector lanes, the rest is the caller's.
+            // SAFETY: lines and output have as many pixels as the vector lanes, the rest is the
+            // caller's.
             unsafe {
                 let mut wires = [V::load(line(0)); N];
                 for (i, wire) in wires.iter_mut().enumerate().skip(1) {
@@ -230,7 +236,8 @@ unsafe fn rows<T: Pixel, V: Vector, S: Network<N>, const N: usize>(
                 for i in (1..N).step_by(2) {
                     nan |= V::any_nan(wires[i - 1], wires[i]);
                 }
-                // Of a number and a NaN, a comparator keeps the number twice, which the instructions do not.
+                // For a number and a NaN, a comparator yields the number twice; the instructions do
+                // not.
                 if nan {
                     slow(y, first + at, out);
                 } else {

@@ -1,4 +1,4 @@
-//! Which filters are evaluated together: groups of one geometry over one feed of rows.
+//! Grouping of filters: groups share one geometry over one feed of rows.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,8 @@ use horus_host::host::buffer::HostBuffer;
 use horus_plan::ir::kernel::{LeafOp, MapKernel, Source};
 use horus_plan::ops::neighbourhood::{Filter, Layout, Reach};
 
-/// Rows that filters read: of an input, or of up to [`rows::MOST`] row passes over one, continued by a border.
+/// Rows read by filters: of an input, or of up to [`rows::MOST`] row passes over one, continued by
+/// a border.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::cpu) struct FeedSpec {
     /// An input or a chain.
@@ -22,8 +23,9 @@ pub(in crate::cpu) struct FeedSpec {
     pub(in crate::cpu) border: Border,
     pub(in crate::cpu) dtype: DType,
     pub(in crate::cpu) reach: Reach,
-    /// Whether rows are kept in a ring even where no border is needed: those of a chain have to be. A tall sparse filter reads many rows per
-    /// output row, and those of an image whose row length is a power of two compete for the same lines of the cache.
+    /// Rows are kept in a ring even where no border is needed. Rows of a chain have to be; a tall
+    /// sparse filter reads many rows per output row, and those of an image whose row length is a
+    /// power of two compete for the same lines of the cache.
     pub(in crate::cpu) copied: bool,
 }
 
@@ -31,7 +33,7 @@ pub(in crate::cpu) struct FeedSpec {
 #[derive(Debug)]
 pub(in crate::cpu) struct Group {
     pub(in crate::cpu) feed: usize,
-    /// Which of the feed's row passes.
+    /// Index of the feed's row pass.
     pub(in crate::cpu) part: usize,
     pub(in crate::cpu) reach: Reach,
     pub(in crate::cpu) layout: Layout,
@@ -40,7 +42,7 @@ pub(in crate::cpu) struct Group {
     /// Weights of all filters, tap by tap.
     pub(in crate::cpu) weights: HostBuffer,
     pub(in crate::cpu) leaves: Vec<usize>,
-    /// Whether pixels are copied, not filtered: the group is a shift.
+    /// Pixels are copied, not filtered: the group is a shift.
     pub(in crate::cpu) moved: bool,
 }
 
@@ -74,7 +76,7 @@ fn corner_offsets(filter: &Filter) -> Vec<(usize, usize)> {
     }
 }
 
-/// What a leaf reads around each pixel, with which border; `None` for a leaf that is neither a filter nor a shift.
+/// The source, taps and border of a leaf; `None` for a leaf that is neither a filter nor a shift.
 fn around(op: &LeafOp) -> Option<(Source, Cow<'_, Filter>, Border)> {
     match op {
         LeafOp::Correlate(source, filter, border) => Some((*source, Cow::Borrowed(filter), *border)),
@@ -86,13 +88,14 @@ fn around(op: &LeafOp) -> Option<(Source, Cow<'_, Filter>, Border)> {
     }
 }
 
-/// The filters of a kernel, put together. Every filter is in one group, and every group reads one row pass of one feed.
+/// The grouped filters of a kernel. Every filter is in one group, and every group reads one row
+/// pass of one feed.
 pub(super) struct Groups<'a> {
     kernel: &'a MapKernel,
     dtypes: &'a [DType],
     pub(super) feeds: Vec<FeedSpec>,
     pub(super) groups: Vec<Group>,
-    /// For each leaf, its group.
+    /// Group of each leaf.
     pub(super) of_leaf: Vec<Option<usize>>,
 }
 
@@ -105,7 +108,7 @@ impl<'a> Groups<'a> {
         all
     }
 
-    /// Puts filters of one geometry over one feed together, then cuts these banks into groups.
+    /// Collects filters of one geometry over one feed, then cuts these banks into groups.
     fn form(&mut self, filters: Vec<usize>) {
         let mut banks: Vec<((usize, usize), Vec<usize>)> = Vec::new();
         for l in filters {
@@ -144,7 +147,7 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// The feed for a filter, widened to its reach, and which of the feed's row passes is meant.
+    /// The feed for a filter, widened to its reach, and the index of the filter's row pass.
     fn feed(&mut self, source: Source, border: Border, filter: &Filter) -> (usize, usize) {
         let reach = filter.reach();
         let scattered = matches!(filter.layout(), Layout::Sparse(_)) && reach.up + reach.down >= 8;

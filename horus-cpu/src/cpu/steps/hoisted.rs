@@ -1,11 +1,12 @@
-//! What does not differ from step to step is computed once for all steps of a launch, row by row, and read from the cache.
+//! Values that are the same in all steps are computed once for all steps of a launch, row by row,
+//! and read from the cache.
 
 use horus_plan::ir::kernel::{Leaf, LeafOp, MapKernel, Repeat, Source, Val};
 
-/// Most values that are computed before the steps: each takes rows of the cache.
+/// Maximum number of hoisted values: each occupies rows of the cache.
 const MOST: usize = 2;
 
-/// The step, which reads what is computed before after its own inputs, and what that is.
+/// The step, which reads the hoisted values after its own inputs, and the kernels of these values.
 pub(super) fn hoisted(repeat: &Repeat) -> (MapKernel, Vec<MapKernel>) {
     let body = &repeat.body;
     let of_state = |l: usize| body.leaves[l].source() == Source::Input(repeat.state);
@@ -17,7 +18,7 @@ pub(super) fn hoisted(repeat: &Repeat) -> (MapKernel, Vec<MapKernel>) {
             Val::Const(_) | Val::Index(..) => false,
         });
     }
-    // Those that what differs reads.
+    // Invariant values read by values that vary.
     let mut found: Vec<usize> = Vec::new();
     for instr in body.code.iter().enumerate().filter(|(i, _)| differs[*i]).map(|(_, instr)| instr) {
         for arg in &instr.args {

@@ -159,7 +159,7 @@ fn filters_larger_than_the_image_match_the_definition() {
     }
 }
 
-/// Its cost once grew with the square of the number of taps: to minutes.
+/// The cost once grew with the square of the number of taps, to minutes.
 #[test]
 fn a_filter_larger_than_the_image_costs_its_taps() {
     let mut r = Random(6);

@@ -55,7 +55,7 @@ impl Picture {
         }
     }
 
-    /// What the oracle reads.
+    /// The input of the oracle.
     fn held(&self) -> HostImage {
         HostImage { geometry: self.geometry, bytes: self.memory.host().unwrap().bytes().to_vec() }
     }
@@ -86,7 +86,8 @@ fn run(d: &CpuDevice, k: &Kernel, inputs: &[Picture], shape: Shape, dtype: DType
     Picture { memory: output, geometry }
 }
 
-/// Checks `k` for every instruction set, on one and three threads, over whole images and over strips.
+/// Checks `k` for every instruction set, on one and three threads, over whole images and over
+/// strips.
 fn check(k: &MapKernel, inputs: &[Picture], dtype: DType, what: &str) {
     let shape = inputs[0].geometry.shape;
     let whole = Window::whole(shape.height);

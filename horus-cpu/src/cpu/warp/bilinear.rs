@@ -1,15 +1,15 @@
 //! Bilinear samples of `f32` images with gathers.
 //!
-//! The two pixels of a row that a sample needs lie side by side, so one 64-bit gather fetches both: half as many loads
-//! as one gather per corner.
+//! The two pixels of a row that a sample needs lie side by side, so one 64-bit gather fetches both:
+//! half as many loads as one gather per corner.
 
 use super::Held;
 use super::line::Line;
 use crate::cpu::simd::Isa;
 use horus_base::dtype::Pixel;
 
-/// Computes the samples at `line`, whose 2x2 neighbourhoods all lie inside the held rows of the image. Whether it did:
-/// only for `f32`, and where the instruction set has gathers.
+/// Computes the samples at `line`, whose 2x2 neighbourhoods all lie inside the held rows of the
+/// image. Returns `false` except for `f32` on an instruction set with gathers.
 #[inline(always)]
 pub(super) fn run<T: Pixel>(isa: Isa, held: &Held<'_, T>, line: &Line, out: &mut [T]) -> bool {
     #[cfg(target_arch = "x86_64")]
@@ -23,8 +23,8 @@ pub(super) fn run<T: Pixel>(isa: Isa, held: &Held<'_, T>, line: &Line, out: &mut
             (0..rows - 1).contains(&(y >> 32)) && (0..width - 1).contains(&(x >> 32))
         }));
         match isa {
-            // SAFETY: detected, and the neighbourhoods lie inside: those of the first and the last sample do, and
-            // positions are monotone. Indices fit 32 bits as the length does.
+            // SAFETY: detected, and the neighbourhoods lie inside: those of the first and the last
+            // sample do, and positions are monotone. Indices fit 32 bits as the length does.
             Isa::Avx512 => unsafe { x86::avx512(data, held.width, &line, out) },
             // SAFETY: as above; samples are at least 8.
             Isa::Avx2 if out.len() >= 8 => unsafe { x86::avx2(data, held.width, &line, out) },
@@ -65,7 +65,8 @@ mod x86 {
                 let zero = _mm512_setzero_si512();
                 let data = data.cast::<i64>();
                 let (lower, upper) = (_mm512_castsi512_si256(at), _mm512_extracti64x4_epi64::<1>(at));
-                // SAFETY: lanes beyond the run are masked out, and the pairs of the others lie in the data.
+                // SAFETY: lanes beyond the run are masked out, and the pairs of the others lie in
+                // the data.
                 let (a, b) = unsafe {
                     (
                         _mm512_mask_i32gather_epi64::<4>(zero, lanes as u8, lower, data),
@@ -101,18 +102,20 @@ mod x86 {
     }
 
     /// # Safety
-    /// The neighbourhoods of all samples lie in `data`, whose length fits an `i32`; there are at least 8 samples.
+    /// The neighbourhoods of all samples lie in `data`, whose length fits an `i32`; there are at
+    /// least 8 samples.
     #[inline]
     #[target_feature(enable = "avx2,fma")]
     pub(super) unsafe fn avx2(data: &[f32], width: usize, line: &Line, out: &mut [f32]) {
         let (x, y) = (lanes8(line.x.step), lanes8(line.y.step));
         let stride = _mm256_set1_epi32(width as i32);
         for i in (0..out.len()).step_by(8) {
-            // The last eight may overlap those before: they are the same values once more.
+            // The last eight may overlap the previous ones and repeat their values.
             let i = i.min(out.len() - 8);
             let ((xi, fx), (yi, fy)) = (split8(line.x, x, i), split8(line.y, y, i));
             let at = _mm256_add_epi32(_mm256_mullo_epi32(yi, stride), xi);
-            // In the order 0, 1, 4, 5, 2, 3, 6, 7, so that the shuffles below restore the order of the samples.
+            // In the order 0, 1, 4, 5, 2, 3, 6, 7, so that the shuffles below restore the order of
+            // the samples.
             let at = _mm256_permute4x64_epi64::<0b11_01_10_00>(at);
             let row = |data: *const f32| {
                 let data = data.cast::<i64>();

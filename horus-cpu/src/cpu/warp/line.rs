@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use horus_plan::ops::geometric::Affine;
 
-/// Input coordinates of a row of output pixels along one axis, with 32 fractional bits: pixel `i` is at
-/// `start + step * i`.
+/// Input coordinates of a row of output pixels along one axis, with 32 fractional bits: pixel `i`
+/// is at `start + step * i`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Axis {
     pub(super) start: i64,
@@ -18,7 +18,8 @@ impl Axis {
         self.start + self.step * i as i64
     }
 
-    /// The pixels among `0..n` whose integer coordinate is in `range`. They are one run, as coordinates are monotone.
+    /// The pixels among `0..n` whose integer coordinate is in `range`. They are one run, as
+    /// coordinates are monotone.
     #[inline(always)]
     fn run(&self, n: usize, range: &Range<i64>) -> Range<usize> {
         if n == 0 || range.is_empty() {
@@ -34,8 +35,9 @@ impl Axis {
         self.crossing(n, range)
     }
 
-    /// [`Axis::run`] where the line enters or leaves the range, so that the step is not zero. Rare, and hence exact in
-    /// the simplest way: by division in 128 bits, which no position overflows.
+    /// [`Axis::run`] where the line enters or leaves the range, so that the step is not zero. The
+    /// case is rare, and computed exactly in the simplest way: by division in 128 bits, which no
+    /// position overflows.
     #[cold]
     fn crossing(&self, n: usize, range: &Range<i64>) -> Range<usize> {
         let (lo, hi) = ((i128::from(range.start) << 32), (i128::from(range.end) << 32));

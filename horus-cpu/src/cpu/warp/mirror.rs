@@ -1,5 +1,5 @@
-//! Samples of an image mirrored beyond its edges, where the whole neighbourhood lies in one mirror image: it is read
-//! backwards, without asking the border about every pixel.
+//! Samples of an image mirrored beyond its edges, where the whole neighbourhood lies in one mirror
+//! image: it is read backwards, without asking the border about every pixel.
 
 use std::ops::Range;
 
@@ -9,14 +9,14 @@ use super::sample::Sampler;
 use horus_base::dtype::Pixel;
 use horus_base::shape::Border;
 
-/// Samples that are computed together.
+/// Samples computed together.
 const LANES: usize = 8;
 
-/// One way in which an axis is read: pixel `i` at `origin + sign * i`.
+/// A direction in which an axis is read: pixel `i` at `origin + sign * i`.
 struct Fold {
     origin: i64,
     sign: i64,
-    /// First pixels of the neighbourhoods that are read so as a whole.
+    /// First pixels of the neighbourhoods that lie in this mirror image as a whole.
     firsts: Range<i64>,
 }
 
@@ -27,10 +27,10 @@ pub(super) struct Mirrors {
 }
 
 impl Mirrors {
-    /// Of a border that mirrors, for neighbourhoods of `n x n` pixels.
+    /// The mirror images of a mirroring border, for neighbourhoods of `n x n` pixels.
     #[inline(always)]
     pub(super) fn of<T: Pixel>(border: Border, plane: &Plane<'_, T>, n: i64) -> Option<Mirrors> {
-        // Whether the edge pixel is repeated.
+        // 1 if the edge pixel is repeated, else 0.
         let edge = match border {
             Border::Reflect101 => 0,
             Border::Reflect => 1,
@@ -48,8 +48,8 @@ impl Mirrors {
         Some(Mirrors { rows: folds(plane.height), cols: folds(plane.width) })
     }
 
-    /// Computes the samples from the start of `line` on that lie in the mirror image of the first; returns how many they
-    /// are.
+    /// Computes the samples at the start of `line` that lie in the same mirror image as the first;
+    /// returns their number.
     #[inline(always)]
     pub(super) fn sample<T: Pixel, S: Sampler<N>, const N: usize>(
         &self,
@@ -98,8 +98,8 @@ impl Mirrors {
                 for l in 0..LANES {
                     let at = (first[l] + k as i64 * down + j as i64 * right) as usize;
                     debug_assert!(at < data.len());
-                    // SAFETY: `positions` holds neighbourhoods whose mirrored columns lie in the image, and their rows
-                    // are among those held, as was checked for the outermost.
+                    // SAFETY: `positions` holds neighbourhoods whose mirrored columns lie in the
+                    // image, and their rows are among those held, as was checked for the outermost.
                     pixels[l] = unsafe { *data.get_unchecked(at) };
                 }
                 pixels

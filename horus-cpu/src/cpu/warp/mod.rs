@@ -1,8 +1,9 @@
 //! Affine maps: each output pixel is a sample of the input at a fixed-point position.
 //!
-//! A row of the output is three kinds of runs, told apart by integer arithmetic on the positions (`line`): pixels
-//! whose whole neighbourhood lies inside the image, pixels that see nothing but a constant border or the image mirrored
-//! once, and the edges between. Only edges ask the border about every pixel they read.
+//! A row of the output is three kinds of runs, told apart by integer arithmetic on the positions
+//! (`line`): pixels whose whole neighbourhood lies inside the image, pixels that see nothing but a
+//! constant border or the image mirrored once, and the edges between. Only edges ask the border
+//! about every pixel they read.
 
 mod bilinear;
 mod line;
@@ -26,8 +27,9 @@ use horus_plan::ops::geometric::{Affine, Interpolation};
 
 /// Samples `plane` at the input position of every pixel of `tile`.
 ///
-/// The plane holds every row that is read (see [`Affine::footprint`]). A constant border takes part in the
-/// interpolation. Tiles of some 64 columns keep the input lines of neighbouring output rows in the first-level cache.
+/// The plane holds every row that is read (see [`Affine::footprint`]). A constant border takes part
+/// in the interpolation. Tiles of some 64 columns keep the input lines of neighbouring output rows
+/// in the first-level cache.
 pub(crate) fn warp<T: Pixel>(
     plane: &Plane<'_, T>,
     map: &Affine,
@@ -99,20 +101,21 @@ fn rows<T: Pixel, S: Sampler<N>, const N: usize>(
     }
 }
 
-/// The rows of a plane, as what positions are turned into indices of.
+/// The rows of a plane, indexed by positions.
 struct Held<'a, T> {
     data: &'a [T],
     width: usize,
     window: Window,
 }
 
-/// Samples that are computed together where neighbourhoods lie inside the image.
+/// Samples computed together where neighbourhoods lie inside the image.
 const LANES: usize = 16;
 
 /// Samples whose neighbourhoods lie inside the image.
 #[inline(always)]
 fn interior<T: Pixel, S: Sampler<N>, const N: usize>(isa: Isa, held: &Held<'_, T>, line: &Line, out: &mut [T]) {
-    // Where the baseline has no fused multiply-add, each one is a call, and lanes only wait in memory for it.
+    // Without fused multiply-add in the baseline, each one is a call, and lanes would only wait in
+    // memory for it.
     let together = if cfg!(target_arch = "x86_64") && isa == Isa::Portable { 0 } else { out.len() };
     let (groups, rest) = out.split_at_mut(together);
     let (groups, tail) = groups.as_chunks_mut::<LANES>();
@@ -187,8 +190,9 @@ fn edge<T: Pixel, S: Sampler<N>, const N: usize>(
 /// Samples that see nothing but the constant.
 #[inline(always)]
 fn outside<T: Pixel, S: Sampler<N>, const N: usize>(constant: T, line: &Line, run: Range<usize>, out: &mut [T]) {
-    // Between equal pixels, `lerp` gives the same whatever the fraction, and weighted zeros sum to +0 whatever the
-    // weights. Other constants come out of cubic weights with a rounding that depends on the fraction.
+    // Between equal pixels, `lerp` gives the same whatever the fraction, and weighted zeros sum to
+    // +0 whatever the weights. Other constants come out of cubic weights with a rounding that
+    // depends on the fraction.
     if N <= 2 || constant == T::ZERO {
         let [value] = S::sample(&[0], &[0], |_, _| [constant]);
         out[run].fill(value);

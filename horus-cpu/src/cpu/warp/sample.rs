@@ -1,4 +1,4 @@
-//! How samples are made of the pixels around their positions.
+//! Interpolation of samples from the pixels around their positions.
 
 use super::Held;
 use super::bilinear;
@@ -15,13 +15,15 @@ pub(super) trait Sampler<const N: usize> {
     /// Coordinate of the first pixel, relative to the integer part of the position.
     const FIRST: i64;
 
-    /// `L` samples at fractions `fy`, `fx` (of 2^32); `pixel(k, j)` yields pixel `j` of row `k` of each neighbourhood.
+    /// `L` samples at fractions `fy`, `fx` (of 2^32); `pixel(k, j)` yields pixel `j` of row `k` of
+    /// each neighbourhood.
     ///
     /// Written in lanes, so that one definition serves single samples and vectors of them.
     fn sample<T: Pixel, const L: usize>(fy: &[u32; L], fx: &[u32; L], pixel: impl Fn(usize, usize) -> [T; L])
     -> [T; L];
 
-    /// Computes a run of samples inside the image by other means, if there are any; whether it did.
+    /// Computes a run of samples inside the image by a faster method; returns `false` if there is
+    /// none.
     #[inline(always)]
     fn accelerated<T: Pixel>(_isa: Isa, _held: &Held<'_, T>, _line: &Line, _out: &mut [T]) -> bool {
         false

@@ -1,7 +1,8 @@
 //! Connected components: a forest of pixels whose roots are the first of each component.
 //!
-//! Blocks of rows, or of levels, are joined within by all threads, then with each other along their first rows. The root of a component is
-//! its first pixel whatever the blocks are.
+//! Threads join the pixels within blocks of rows, or of levels; the blocks are then joined with
+//! each other along their first rows. The root of a component is its first pixel, whatever the
+//! blocks.
 
 use rayon::prelude::*;
 
@@ -9,10 +10,11 @@ use super::{GRAIN, View, each_chunk};
 use horus_base::dtype::Pixel;
 use horus_plan::ops::components::Connectivity;
 
-/// What a pixel of the background has in place of a parent. What is below numbers a root.
+/// Parent of background pixels. Values below it number a root.
 const BACKGROUND: i32 = -1;
 
-/// Parents of pixels, from a pixel on: the index of a pixel before it in its component, or its own.
+/// Parents of a range of pixels: the index of an earlier pixel of the same component, or the
+/// pixel's own.
 struct Forest<'a> {
     parents: &'a mut [i32],
     base: usize,
@@ -23,7 +25,7 @@ impl Forest<'_> {
         self.parents[i - self.base] != BACKGROUND
     }
 
-    /// The root of pixel `i`; the ways to it become shorter.
+    /// The root of pixel `i`; compresses the path to it.
     fn root(&mut self, mut i: usize) -> usize {
         loop {
             let up = self.parents[i - self.base];
@@ -44,22 +46,22 @@ impl Forest<'_> {
     }
 }
 
-/// Neighbours that come before a pixel, of an image of an extent.
+/// Neighbours that precede a pixel in raster order.
 struct Neighbours {
     offsets: Vec<[isize; 3]>,
-    /// Whether the pixel to the left is one.
+    /// The pixel to the left is a neighbour.
     left: bool,
     height: usize,
     width: usize,
 }
 
 impl Neighbours {
-    /// Joins the pixels of row `row`, of all rows of all levels, with their neighbours before them among the pixels of a forest: with those
-    /// in front of pixel `end` alone.
+    /// Joins the pixels of row `row` (of all rows of all levels) with their preceding neighbours
+    /// among the pixels of a forest; only those before pixel `end`.
     fn join_row(&self, forest: &mut Forest<'_>, row: usize, end: usize) {
         let (width, first) = (self.width, row * self.width);
         let (z, y) = (row / self.height, row % self.height);
-        // Where the row of each neighbour begins, and its column from the pixel's.
+        // First pixel of the row of each neighbour, and its column offset.
         let above = self.offsets.iter().filter_map(|&[dz, dy, dx]| {
             let (z, y) = (z.checked_add_signed(dz)?, y.checked_add_signed(dy).filter(|y| *y < self.height)?);
             let start = (z * self.height + y) * width;
@@ -80,7 +82,7 @@ impl Neighbours {
             for &(start, dx) in &above {
                 let Some(column) = x.checked_add_signed(dx).filter(|column| *column < width) else { continue };
                 let other = start + column;
-                // What lies beside both has joined the neighbours to the left.
+                // The neighbour beside both has joined the left neighbours already.
                 let joined = left && self.left && column > 0 && forest.there(other - 1);
                 if forest.there(other) && !joined {
                     forest.join(i, other);
@@ -105,14 +107,15 @@ pub(super) fn label<T: Pixel>(image: View<'_, T>, how: Connectivity, out: &mut [
     let offsets: Vec<[isize; 3]> = how.before().collect();
     let left = offsets.contains(&[0, 0, -1]);
     let neighbours = Neighbours { offsets, left, height: shape.height, width: shape.width };
-    // Neighbours are at most so many rows away.
+    // Neighbours are at most this many rows away.
     let unit = if shape.depth > 1 { shape.height } else { 1 };
     let rows = shape.depth * shape.height;
     let block = rows.div_ceil(threads.max(1)).max(GRAIN.div_ceil(shape.width)).next_multiple_of(unit);
     number(&neighbours, &mut parents, out, (unit, block), threads);
 }
 
-/// Joins the pixels of a forest, in blocks of so many rows, a multiple of a unit, and numbers its roots.
+/// Joins the pixels of a forest, in blocks of a number of rows that is a multiple of a unit, and
+/// numbers its roots.
 fn number(
     neighbours: &Neighbours,
     parents: &mut [i32],
@@ -133,7 +136,7 @@ fn number(
         (first..(first + unit).min(rows))
             .for_each(|row| neighbours.join_row(&mut forest, row, first * neighbours.width));
     }
-    // Roots become numbers, below that of the background.
+    // Roots become numbers below that of the background.
     let roots = |(k, block): (usize, &[i32])| {
         let own = (k * GRAIN..).zip(block);
         own.filter(|(i, parent)| **parent == *i as i32).count()
@@ -168,7 +171,7 @@ mod tests {
     use super::*;
     use horus_testing::reference::components::components;
 
-    /// Structures of patches, threads and noise: of each pixel whether it is there.
+    /// Masks of patches, threads and noise.
     fn pictures(count: usize, width: usize) -> Vec<Vec<bool>> {
         let noise = |i: usize| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) % 100;
         let stripe = |i: usize| (i % width).is_multiple_of(2) || (i / width) % 7 == 6;

@@ -1,4 +1,5 @@
-//! Row reductions of an expression: blocks of rows are evaluated into a buffer that stays in the cache, and reduced.
+//! Row reductions of an expression: blocks of rows are evaluated into a buffer that stays in the
+//! cache, and reduced.
 
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use horus_host::host::buffer::Pool;
 use horus_plan::ir::kernel::{Kernel, MapKernel};
 use horus_plan::ops::reduce::RowReduce;
 
-/// Pixels of a block: with their operands they fit the second level of the cache.
+/// Pixels of a block: with their operands they fit the second-level cache.
 const BLOCK: usize = 1 << 15;
 
 /// Runs a [`Kernel::MapReduce`] on the current thread pool (`threads` of it).

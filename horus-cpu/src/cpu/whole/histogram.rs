@@ -1,4 +1,4 @@
-//! Histograms: exact counts, in whatever order.
+//! Histograms: exact counts, independent of the order.
 
 use rayon::prelude::*;
 
@@ -17,8 +17,8 @@ pub(super) struct Bins {
     pub(super) bins: usize,
 }
 
-/// Counts the pixels of rows `rows` of all planes of `input` into `out`, which has one element per bin, on a number of
-/// threads.
+/// Counts the pixels of rows `rows` of all planes of `input` into `out`, which has one element per
+/// bin, on `threads` threads.
 pub(super) fn count<T: Pixel>(
     (isa, threads): (Isa, usize),
     input: View<'_, T>,
@@ -59,9 +59,9 @@ fn count_pixels<T: Pixel>(pixels: &[T], bins: Bins, counts: &mut [u64], isa: Isa
     }
 }
 
-/// Counts values first, and then asks for the bin of each of the 256.
+/// Counts values first, then finds the bin of each of the 256.
 fn count_bytes(pixels: &[u8], bins: Bins, counts: &mut [u64]) {
-    // Equal neighbours are common; four tables spare each increment the wait for the one before.
+    // Equal neighbours are common; with four tables an increment rarely waits for the previous one.
     let mut tables = [[0u32; 256]; 4];
     for part in pixels.chunks(1 << 30) {
         let (eights, rest) = part.as_chunks::<8>();
@@ -98,7 +98,7 @@ fn indexed_body<T: Pixel>(_: Isa, pixels: &[T], bins: Bins, counts: &mut [u64]) 
     for part in pixels.chunks(256) {
         for (index, v) in index.iter_mut().zip(part) {
             let v = v.to_f64();
-            // `bin_of`, with the spare counter for what lies outside.
+            // `bin_of`, with the extra counter for values outside.
             let bin = ((v - lo) / (hi - lo) * bins as f64) as i32;
             *index = if v >= lo && v <= hi { Ord::min(bin, last - 1) } else { last };
         }

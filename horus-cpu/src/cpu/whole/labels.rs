@@ -1,4 +1,5 @@
-//! Reductions of the pixels of each label: exact sums, in any order, and extremes of blocks of rows. Sums are whole numbers below 2^53, in `f64`.
+//! Reductions of the pixels of each label: exact sums, in any order, and extremes of blocks of
+//! rows. Sums are integers below 2^53, in `f64`.
 
 use super::{View, each_chunk, view};
 use horus_base::dispatch;
@@ -8,11 +9,11 @@ use horus_base::shape::Window;
 use horus_host::device::{Geometry, LaunchInput};
 use horus_plan::ops::labels::{DIGIT_BITS, Digits, LabelReduce, MASK, identity, square};
 
-/// Elements of all tables that threads add up in, and those of a piece in which they are merged.
+/// Elements of all per-thread tables together, and elements of a piece in which they are merged.
 const ROOM: usize = 1 << 24;
 const MERGED: usize = 1 << 14;
 
-/// Where results go, and on what they are computed.
+/// Output geometry and threads.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct To {
     pub(super) geometry: Geometry,
@@ -20,7 +21,8 @@ pub(super) struct To {
     pub(super) threads: usize,
 }
 
-/// Labels of any integer type, which are read row by row: else every kernel here would be compiled for each pair of types.
+/// Labels of any integer type, read row by row, so that kernels are not compiled for each pair of
+/// types.
 pub(super) struct Labels<'a> {
     row: Box<Row<'a>>,
 }
@@ -29,14 +31,14 @@ pub(super) struct Labels<'a> {
 type Row<'a> = dyn Fn(usize, isize, &mut Vec<usize>) + Sync + 'a;
 
 impl<'a> Labels<'a> {
-    /// Those of the first input.
+    /// The labels in the first input.
     pub(super) fn of(inputs: &[LaunchInput<'a>]) -> Result<Labels<'a>, DeviceError> {
         let dtype = inputs.first().map_or(horus_base::dtype::DType::U8, |input| input.geometry.dtype);
         dispatch!(dtype, L => {
             let view = view::<L>(inputs, 0)?;
             let row = move |plane: usize, y: isize, to: &mut Vec<usize>| {
                 to.clear();
-                // A negative label is a large number.
+                // A negative label becomes a large number.
                 to.extend(view.plane(plane).row(y).iter().map(|label| label.to_f64() as i64 as usize));
             };
             Ok(Labels { row: Box::new(row) })
@@ -59,7 +61,7 @@ pub(super) fn reduce<T: Pixel>(how: LabelReduce, labels: &Labels<'_>, image: Vie
                 found.fill(identity(how));
                 let least = matches!(how, LabelReduce::Min { .. });
                 each_pixel(labels, image, count, rows, |label, v| {
-                    // Zeros have no sign.
+                    // Normalises the sign of zeros.
                     let (v, found) = (v + 0.0, &mut found[label]);
                     if if least { v < *found } else { v > *found } {
                         *found = v;
@@ -119,7 +121,8 @@ pub(super) fn shapes(how: LabelReduce, labels: &Labels<'_>, width: usize, out: &
     let LabelReduce::Shape { origin: [first_row, first_column], .. } = how else { return };
     let (count, columns) = how.extent(0);
     let digit = |v: u64, k: usize| v >> (k * DIGIT_BITS) & MASK;
-    // Digits of columns and of their squares, summed up to each column: pixels of one label beside each other are one difference.
+    // Prefix sums of the digits of columns and of their squares: a run of pixels of one label is
+    // one difference.
     let mut up_to = vec![[0u64; 5]; width + 1];
     for x in 0..width {
         let at = (first_column + x) as u64;
@@ -158,7 +161,8 @@ pub(super) fn shapes(how: LabelReduce, labels: &Labels<'_>, width: usize, out: &
     });
 }
 
-/// Adds up tables of `elements` whole numbers, to which `part` adds what it finds in its rows: one for each thread, if there is room.
+/// Adds up tables of `elements` integers, to which `part` adds its rows: one table per thread, if
+/// memory allows.
 fn summed(elements: usize, out: &mut [f64], to: &To, part: impl Fn(Window, &mut [f64]) + Sync) {
     let out = &mut out[..elements];
     let parts = to.threads.min(ROOM / elements.max(1)).clamp(1, to.rows.len().max(1));

@@ -1,4 +1,4 @@
-//! Kernels that move pixels: merging planes, transposition, tables; and sums from level to level.
+//! Kernels that move pixels: merging planes, transposition, tables; and running sums over levels.
 
 use super::{GRAIN, View, each_chunk, grain};
 use horus_base::dtype::Pixel;
@@ -6,13 +6,13 @@ use horus_base::shape::Window;
 use horus_host::device::Geometry;
 use horus_plan::ops::planes::stacked;
 
-/// Side of the squares that are transposed at once, through the stack: no two lines of a column of pixels need to stay
-/// in the same set of the cache.
+/// Side of the squares that are transposed at once, through the stack, so that the lines of a
+/// column of pixels need not stay in the same set of the cache.
 const SQUARE: usize = 16;
-/// Side of the blocks of squares: both sides of a block take few enough pages for the translation buffer.
+/// Side of the blocks of squares: both sides of a block fit the translation buffer.
 const BLOCK: usize = 64;
 
-/// Rows `rows` of the planes of the inputs, one behind the other.
+/// Concatenates rows `rows` of the planes of the inputs.
 pub(super) fn merge<T: Pixel>(
     inputs: &[View<'_, T>],
     out: &mut [T],
@@ -34,7 +34,7 @@ pub(super) fn merge<T: Pixel>(
     }
 }
 
-/// Of each pixel of rows `rows`, the sums along the depth: level after level, on which nothing waits but the next.
+/// Running sums along the depth of the pixels of rows `rows`, level after level.
 pub(super) fn running_depth<T: Pixel>(
     input: View<'_, T>,
     out: &mut [f64],
@@ -63,8 +63,8 @@ pub(super) fn running_depth<T: Pixel>(
     }
 }
 
-/// The entries of `table` whose indices are the pixels of rows `rows`, counted from the smallest there can be. The table has an
-/// entry for every pixel there can be.
+/// The entries of `table` indexed by the pixels of rows `rows`, counted from the smallest pixel
+/// value. The table has an entry for every pixel value.
 pub(super) fn lookup<S: Pixel + Into<i32>, T: Pixel>(
     input: View<'_, S>,
     table: &[T],
@@ -90,7 +90,8 @@ pub(super) fn lookup<S: Pixel + Into<i32>, T: Pixel>(
     }
 }
 
-/// Output (`y`, `x`) is input (`x`, `y`), for output rows `rows` of every plane. The input holds all its rows.
+/// Output (`y`, `x`) is input (`x`, `y`), for output rows `rows` of every plane. The input holds
+/// all its rows.
 pub(super) fn transpose<T: Pixel>(
     input: View<'_, T>,
     out: &mut [T],
@@ -123,7 +124,8 @@ pub(super) fn transpose<T: Pixel>(
     }
 }
 
-/// The square of `pixels` whose corner is row `x`, column `y`, to column `x` of the rows `band` of the output.
+/// The square of `pixels` whose corner is row `x`, column `y`, to column `x` of the rows `band` of
+/// the output.
 #[inline(always)]
 fn transpose_square<T: Pixel>(pixels: &[T], stride: usize, (y, x): (usize, usize), band: &mut [T], width: usize) {
     let n = SQUARE.min(width - x);

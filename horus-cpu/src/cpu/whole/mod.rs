@@ -1,6 +1,8 @@
-//! Kernels that are more than a map over pixels: merging planes, transposition, tables, reductions and histograms.
+//! Kernels other than maps over pixels: merging planes, transposition, tables, reductions and
+//! histograms.
 //!
-//! They divide their rows among the threads of the device's pool where that pays. No result depends on the division.
+//! They divide their rows among the threads of the device's pool where that pays. The division does
+//! not affect the result.
 
 mod components;
 pub(crate) mod fused;
@@ -22,10 +24,10 @@ use horus_base::error::DeviceError;
 use horus_host::device::{Geometry, Launch, LaunchInput, Memory};
 use horus_plan::ir::kernel::Kernel;
 
-/// Pixels that one task should have at least, so that handing it to another thread is worth it.
+/// Minimum number of pixels of a task that is worth handing to another thread.
 const GRAIN: usize = 1 << 15;
 
-/// [`dispatch!`] for kernels that only move pixels: one type for each size that pixels have.
+/// [`dispatch!`] for kernels that only move pixels: one type per pixel size.
 macro_rules! moved {
     ($dtype:expr, $t:ident => $body:expr) => {
         match $dtype.size() {
@@ -155,12 +157,13 @@ fn foreign() -> DeviceError {
     DeviceError::Argument("a host kernel was given memory of another device".into())
 }
 
-/// Rows that one task should have at least.
+/// Minimum number of rows of a task.
 fn grain(width: usize) -> usize {
     GRAIN.div_ceil(width.max(1))
 }
 
-/// Calls `f` with every chunk of `n` elements of `out` and its index: on the threads of the pool, or for one thread here.
+/// Calls `f` with every chunk of `n` elements of `out` and its index: on the threads of the pool,
+/// or for one thread here.
 fn each_chunk<T: Send>(threads: usize, out: &mut [T], n: usize, f: impl Fn(usize, &mut [T]) + Sync) {
     if threads <= 1 {
         out.chunks_mut(n).enumerate().for_each(|(k, out)| f(k, out));

@@ -1,7 +1,8 @@
-//! Reconstruction by Vincent's hybrid algorithm: a pass in raster order, one against it, and a queue of what these leave to be done.
+//! Reconstruction by Vincent's hybrid algorithm: a pass in raster order, one against it, and a
+//! queue of the remaining pixels.
 //!
-//! Blocks of rows, or of levels, run the passes by themselves, on all threads; one queue then carries on across them. The image in the end
-//! is the same whatever the blocks are.
+//! All threads run the passes over blocks of rows, or of levels; one queue then continues across
+//! them. The result does not depend on the blocks.
 
 use std::collections::VecDeque;
 
@@ -11,11 +12,11 @@ use super::{GRAIN, View};
 use horus_base::dtype::Pixel;
 use horus_plan::ops::reconstruction::Reconstruction;
 
-/// What pixels grow by, of an image of an extent.
+/// The reconstruction step of an image.
 struct Growth<'a, T> {
     how: Reconstruction,
     mask: &'a [T],
-    /// Neighbours that come before a pixel: in other rows, and whether the one to the left is.
+    /// Preceding neighbours in other rows, and a flag for the left one.
     before: Vec<[isize; 3]>,
     left: bool,
     height: usize,
@@ -23,8 +24,8 @@ struct Growth<'a, T> {
 }
 
 impl<T: Pixel> Growth<'_, T> {
-    /// The rows of neighbours of row `row` of all rows of all levels, among rows `rows`, and their columns from a pixel's. Neighbours are
-    /// those before it, times `sign`.
+    /// Neighbouring rows of row `row` (of all rows of all levels) among rows `rows`, and the column
+    /// offsets of the neighbours: those before a pixel, times `sign`.
     fn beside(&self, row: usize, sign: isize, rows: [usize; 2]) -> Vec<(usize, isize)> {
         let (z, y) = (row / self.height, row % self.height);
         let places = self.before.iter().filter_map(|&[dz, dy, dx]| {
@@ -35,7 +36,8 @@ impl<T: Pixel> Growth<'_, T> {
         places.collect()
     }
 
-    /// A pass over `out`, the rows `rows`: in raster order by `sign` 1, against it by -1. Each pixel takes what those before it have.
+    /// A pass over rows `rows` in `out`: in raster order for `sign` 1, against it for -1. Each
+    /// pixel grows from those before it.
     fn pass(&self, out: &mut [T], rows: [usize; 2], sign: isize) {
         let order = |k: usize| if sign > 0 { rows[0] + k } else { rows[1] - 1 - k };
         for row in (0..rows[1] - rows[0]).map(order) {
@@ -83,7 +85,7 @@ impl<T: Pixel> Growth<'_, T> {
         }
     }
 
-    /// Marks the pixels of row `row` whose neighbours of one side, by `sign`, may take something of them.
+    /// Marks the pixels of row `row` whose neighbours on the side `sign` may grow from them.
     fn mark(&self, out: &[T], row: usize, sign: isize, marks: &mut [bool]) {
         let (how, width) = (self.how, self.width);
         let rows = out.len() / width;
@@ -99,7 +101,7 @@ impl<T: Pixel> Growth<'_, T> {
         }
     }
 
-    /// Grows pixels from those in `queue` on until nothing changes.
+    /// Grows pixels from those in `queue` until nothing changes.
     fn flood(&self, out: &mut [T], mut queue: Queue) {
         let width = self.width;
         let rows = out.len() / width;
@@ -132,7 +134,7 @@ impl<T: Pixel> Growth<'_, T> {
     }
 }
 
-/// Pixels beside pixels `dx` columns further, as far as both are there.
+/// The overlap of two rows, one shifted by `dx` columns.
 fn shifted<'a, 'b, S, T>(row: &'a mut [S], other: &'b [T], dx: isize) -> (&'a mut [S], &'b [T]) {
     match dx {
         0 => (row, other),
@@ -141,7 +143,7 @@ fn shifted<'a, 'b, S, T>(row: &'a mut [S], other: &'b [T], dx: isize) -> (&'a mu
     }
 }
 
-/// Pixels to look at, each of them once: no more than there are.
+/// Pixels to visit, each at most once.
 struct Queue {
     pixels: VecDeque<u32>,
     waiting: Vec<bool>,
@@ -166,7 +168,7 @@ impl Queue {
     }
 }
 
-/// Reconstructs in `mask` what `marker` has, both whole images of one channel that are not empty.
+/// Reconstructs `marker` under `mask`, both whole, non-empty images of one channel.
 pub(super) fn reconstruct<T: Pixel>(
     marker: View<'_, T>,
     mask: View<'_, T>,
@@ -175,14 +177,14 @@ pub(super) fn reconstruct<T: Pixel>(
     threads: usize,
 ) {
     let shape = mask.geometry.shape;
-    // Neighbours are at most so many rows away.
+    // Neighbours are at most this many rows away.
     let unit = if shape.depth > 1 { shape.height } else { 1 };
     let rows = shape.depth * shape.height;
     let block = rows.div_ceil(threads.max(1)).max(GRAIN.div_ceil(shape.width)).next_multiple_of(unit);
     blocks(how, (marker.data, mask.data), &mut out[..shape.len()], ([shape.height, shape.width], block), threads);
 }
 
-/// The same in blocks of so many rows.
+/// [`reconstruct`] in blocks of a given number of rows.
 fn blocks<T: Pixel>(
     how: Reconstruction,
     (marker, mask): (&[T], &[T]),
@@ -233,7 +235,8 @@ mod tests {
     use horus_plan::ops::components::Connectivity;
     use horus_testing::reference::reconstruction::reconstruction;
 
-    /// Masks and markers within them: noise, walls of a maze that a single pixel fills, a spiral, and what is flat.
+    /// Masks and markers within them: noise, walls of a maze filled from a single pixel, a spiral,
+    /// and flat images.
     fn pictures(count: usize, width: usize) -> Vec<[Vec<i16>; 2]> {
         let noise = |i: usize, seed: usize| ((i + seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) % 100;
         let one = |i: usize| if i == 0 { 90 } else { -5 };

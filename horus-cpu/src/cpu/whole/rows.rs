@@ -1,4 +1,5 @@
-//! Reductions along rows and over columns of row results, in the fixed order of [`horus_plan::ops::reduce`].
+//! Reductions along rows and over columns of row results, in the fixed order of
+//! [`horus_plan::ops::reduce`].
 
 use super::{View, each_chunk, grain, out};
 use crate::cpu::simd::Isa;
@@ -9,7 +10,7 @@ use horus_base::shape::Window;
 use horus_host::device::{Geometry, Memory};
 use horus_plan::ops::reduce::{CHUNK, Fold, LANES, Moments, RowReduce, SEGMENT};
 
-/// What to reduce rows to, and on what.
+/// A row reduction and its threads.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct How {
     pub(super) reduce: RowReduce,
@@ -17,8 +18,8 @@ pub(super) struct How {
     pub(super) threads: usize,
 }
 
-/// Reduces rows `rows` of every plane of `input` to one element each, or as many as there are columns. `operand` is asked for
-/// by those that [have one](RowReduce::has_operand) alone.
+/// Reduces rows `rows` of every plane of `input` to one element each, or to one per column.
+/// `operand` is called only by reductions that [have one](RowReduce::has_operand).
 pub(super) fn reduce<T: Pixel>(
     how: How,
     input: View<'_, T>,
@@ -94,8 +95,8 @@ fn each_row<T: Pixel, R: Pixel, const N: usize>(
     }
 }
 
-/// [`horus_plan::ops::reduce::fold_planes`] of an image that is held whole, into as many pixels as it has columns, if there are
-/// several.
+/// [`horus_plan::ops::reduce::fold_planes`] of an image held whole, into one pixel per column, if
+/// there are several.
 pub(super) fn fold<T: Pixel>(isa: Isa, how: Fold, input: View<'_, T>, out: &mut [T]) {
     let planes = input.data.chunks(input.geometry.plane().max(1));
     match how {
@@ -162,7 +163,7 @@ fn running_sums_body<T: Pixel>(_: Isa, row: &[T], out: &mut [f64]) {
     for (row, out) in row.chunks(SEGMENT).zip(out.chunks_mut(SEGMENT)) {
         let mut offset = 0.0;
         for (row, out) in row.chunks(CHUNK).zip(out.chunks_mut(CHUNK)) {
-            // Sums of a chunk wait for each other, but not for those of the chunk before.
+            // Sums within a chunk depend on each other, but not on those of the previous chunk.
             let mut sum = 0.0;
             for (v, out) in row.iter().zip(&mut *out) {
                 sum += v.to_f64();
@@ -184,7 +185,8 @@ fn column<T: Pixel>(isa: Isa, how: Fold, values: &[T]) -> T {
     })
 }
 
-/// The smallest pixel of a row and the largest: by segments, or at once where every order gives the same bits.
+/// The smallest and the largest pixel of a row: by segments, or at once where every order gives the
+/// same bits.
 fn extremes<T: Pixel>(isa: Isa, row: &[T]) -> [T; 2] {
     let part = if T::DTYPE.is_float() { SEGMENT } else { row.len().max(1) };
     row.chunks(part).fold([T::HIGHEST, T::LOWEST], |[low, high], part| {
@@ -193,8 +195,9 @@ fn extremes<T: Pixel>(isa: Isa, row: &[T]) -> [T; 2] {
     })
 }
 
-/// A row of pixels: by its [`segments`], or at once where every order gives the same bits. So it is with extremes of integers,
-/// and with sums of integers of 16 bits, of which all partial sums are exact in `f64` (a row has less than 2^37 pixels).
+/// Reduces a row of pixels: by its [`segments`], or at once where every order gives the same bits:
+/// extremes of integers, and sums of 16-bit integers, whose partial sums are all exact in `f64` (a
+/// row has less than 2^37 pixels).
 #[inline(always)]
 fn pixels<T: Pixel, A: Pixel>(how: Fold, row: &[T], reduce: impl Fn(&[T]) -> A) -> A {
     let exact = !T::DTYPE.is_float() && (how != Fold::Sum || T::DTYPE.size() <= 2);
@@ -205,13 +208,13 @@ fn pixels<T: Pixel, A: Pixel>(how: Fold, row: &[T], reduce: impl Fn(&[T]) -> A) 
 #[inline(always)]
 fn segments<T, A: Pixel>(how: Fold, values: &[T], reduce: impl Fn(&[T]) -> A) -> A {
     if values.len() <= SEGMENT {
-        // Its lanes began with the identity: to combine it with that once more changes no bit.
+        // Its lanes started with the identity: combining once more changes no bit.
         return reduce(values);
     }
     values.chunks(SEGMENT).fold(how.identity(), |all, segment| how.combine(all, reduce(segment)))
 }
 
-// Each of these reduces one segment. (A loop over segments inside of them takes the lanes out of the registers: it doubles
+// Each of these reduces one segment. (A loop over segments inside would spill the lanes and double
 // the time.)
 for_each_isa! { fn sum[T: Pixel][T](row: &[T]) -> f64 as sum_body }
 for_each_isa! { fn squared_deviation[T: Pixel][T](row: &[T], mean: f64) -> f64 as squared_deviation_body }
@@ -240,7 +243,8 @@ fn total_body<T: Pixel>(_: Isa, values: &[T]) -> T {
     lanes(Fold::Sum, values, T::add, T::add)
 }
 
-// Extremes start from a number, and so never hold a NaN that `Arithmetic::min` would have to ask for.
+// Extremes start from a number, so the accumulator is never the NaN that `Arithmetic::min` tests
+// for.
 #[inline(always)]
 fn smallest_body<T: Pixel>(_: Isa, values: &[T]) -> T {
     let min = |acc: T, v: T| if v < acc { v } else { acc };
@@ -253,7 +257,7 @@ fn largest_body<T: Pixel>(_: Isa, values: &[T]) -> T {
     lanes(Fold::Max, values, max, max)
 }
 
-/// Both extremes: reading memory, or the cache, takes longer than comparing twice.
+/// Both extremes: reading memory, or the cache, takes longer than two comparisons.
 #[inline(always)]
 fn smallest_and_largest_body<T: Pixel>(_: Isa, values: &[T]) -> [T; 2] {
     let min = |acc: T, v: T| if v < acc { v } else { acc };
@@ -275,7 +279,7 @@ fn smallest_and_largest_body<T: Pixel>(_: Isa, values: &[T]) -> [T; 2] {
 #[inline(always)]
 fn first_body<T: Pixel>(_: Isa, row: &[T], wanted: f64) -> f64 {
     for (k, part) in row.chunks(LANES).enumerate() {
-        // Whether it is there at all is asked of many at a time.
+        // Tests many pixels at a time before searching for the position.
         if part.iter().fold(false, |any, v| any | (v.to_f64() == wanted))
             && let Some(at) = part.iter().position(|v| v.to_f64() == wanted)
         {
@@ -285,8 +289,9 @@ fn first_body<T: Pixel>(_: Isa, row: &[T], wanted: f64) -> f64 {
     f64::INFINITY
 }
 
-/// A segment: element `i` into lane `i mod 64` by `step`, then lanes combined in halves by `join`. As
-/// [`combine_lanes`](horus_plan::ops::reduce::combine_lanes), but compiled for the instruction set: rows may be short.
+/// A segment: element `i` goes into lane `i mod 64` by `step`, then lanes are combined in halves by
+/// `join`. Equals [`combine_lanes`](horus_plan::ops::reduce::combine_lanes), but compiled for the
+/// instruction set: rows may be short.
 #[inline(always)]
 fn lanes<T: Pixel, A: Pixel>(how: Fold, values: &[T], step: impl Fn(A, T) -> A, join: impl Fn(A, A) -> A) -> A {
     let mut lanes = [how.identity::<A>(); LANES];

@@ -1,4 +1,4 @@
-//! Samples at positions that are pixels of other images.
+//! Samples at positions given by the pixels of other images.
 
 use super::{View, each_chunk, grain, view};
 use crate::cpu::simd::Isa;
@@ -9,7 +9,7 @@ use horus_base::shape::{Border, Shape, Window};
 use horus_host::device::{Geometry, LaunchInput};
 use horus_plan::ops::sampling::Sampling;
 
-/// Where results go, and what computes them.
+/// Output geometry, instruction set and threads.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct To {
     pub(super) geometry: Geometry,
@@ -18,7 +18,8 @@ pub(super) struct To {
     pub(super) isa: Isa,
 }
 
-/// Positions of either type, read row by row: else every kernel here would be compiled for each pair of types.
+/// Positions of either type, read row by row, so that kernels are not compiled for each pair of
+/// types.
 pub(super) struct Positions<'a> {
     axes: Vec<Box<Line<'a>>>,
 }
@@ -27,7 +28,7 @@ pub(super) struct Positions<'a> {
 type Line<'a> = dyn Fn(usize, isize, &mut Vec<f64>) + Sync + 'a;
 
 impl<'a> Positions<'a> {
-    /// Those of the inputs after the first.
+    /// The positions in the inputs after the first.
     pub(super) fn of(inputs: &[LaunchInput<'a>]) -> Result<Positions<'a>, DeviceError> {
         let axis = |i: usize| -> Result<Box<Line<'a>>, DeviceError> {
             if inputs[i].geometry.dtype == DType::F32 {
@@ -47,12 +48,12 @@ impl<'a> Positions<'a> {
     }
 }
 
-/// Positions that are looked at together.
+/// Positions processed together.
 const BLOCK: usize = 64;
-/// The first pixel under a sample at a position that is no number: further away than any other.
+/// First pixel of a sample at a NaN position: further away than any other.
 const NOWHERE: i32 = i32::MIN;
 
-/// The pixels under samples along an axis, and what they count there.
+/// First pixels and fractions of samples along an axis.
 struct Taps<F, const N: usize> {
     first: [i32; BLOCK],
     t: [F; BLOCK],
@@ -62,26 +63,26 @@ struct Taps<F, const N: usize> {
 impl<F: Float, const N: usize> Taps<F, N> {
     const NONE: Taps<F, N> = Taps { first: [NOWHERE; BLOCK], t: [F::ZERO; BLOCK], weights: [[F::ZERO; BLOCK]; N] };
 
-    /// Whether all pixels under sample `i` are in an image of so many.
+    /// Returns `true` if all pixels of sample `i` lie in an image of `n` pixels.
     #[inline(always)]
     fn inside(&self, i: usize, n: usize) -> bool {
         // Fewer than 2^31 pixels along an axis.
         n >= N && self.first[i].cast_unsigned() <= (n - N) as u32
     }
 
-    /// The first pixel under sample `i`, which is in the image.
+    /// The first pixel of sample `i`, which lies in the image.
     #[inline(always)]
     fn start(&self, i: usize) -> usize {
         self.first[i].cast_unsigned() as usize
     }
 
-    /// The pixels under sample `i`, `None` where the constant is read.
+    /// The pixels of sample `i`, `None` where the constant is read.
     #[inline(always)]
     fn at(&self, i: usize, border: Border, n: usize) -> [Option<usize>; N] {
         std::array::from_fn(|k| border.map(self.first[i] as isize + k.cast_signed(), n))
     }
 
-    /// What sample `i` is of the values of its pixels.
+    /// Interpolates sample `i` from the values of its pixels.
     #[inline(always)]
     fn between(&self, i: usize, value: impl Fn(usize) -> F) -> F {
         if N == 1 {
@@ -100,13 +101,13 @@ impl<F: Float, const N: usize> Taps<F, N> {
 }
 
 for_each_isa! {
-    /// The pixels under samples at up to a block of positions.
+    /// The pixels of samples at up to a block of positions.
     fn split[F: Float, const N: usize][F, N](how: Sampling, positions: &[f64], to: &mut Taps<F, N>) as split_of
 }
 
 #[inline(always)]
 fn split_of<F: Float, const N: usize>(_: Isa, how: Sampling, positions: &[f64], to: &mut Taps<F, N>) {
-    // A loop for each way, in which it is a constant.
+    // A loop for each interpolation, in which it is a constant.
     match how {
         Sampling::Nearest => split_by(Sampling::Nearest, positions, to),
         Sampling::Linear => split_by(Sampling::Linear, positions, to),
@@ -125,7 +126,7 @@ fn split_by<F: Float, const N: usize>(how: Sampling, positions: &[f64], to: &mut
     }
     let Taps { first, t, weights } = to;
     for ((position, first), t) in positions.iter().zip(first).zip(t.iter_mut()) {
-        // Positions are held within 2^30 pixels.
+        // Positions are clamped to within 2^30 pixels.
         (*first, *t) = how.split::<F>(*position).map_or((NOWHERE, F::ZERO), |(first, t)| (first as i32, t));
     }
     if N > 2 {
@@ -191,7 +192,7 @@ fn remap_by<T: Pixel, const N: usize>(
     }
 }
 
-/// What is sampled: the plane, or that channel of all levels.
+/// The sampled pixels: a plane, or that channel of all levels.
 #[derive(Clone, Copy)]
 struct Sampled<'a, T> {
     image: View<'a, T>,
@@ -244,7 +245,7 @@ fn samples_of<T: Pixel, const N: usize>(
     }
 }
 
-/// A sample of which not all pixels are in the image.
+/// A sample whose pixels are not all in the image.
 #[inline(always)]
 fn at_edge<T: Pixel, const N: usize>(
     from: &Sampled<'_, T>,
@@ -288,7 +289,7 @@ mod tests {
 
     const AT: Shape = Shape::new(4, 2 * BLOCK + 9, 1);
 
-    /// Positions in an image of so many pixels, and up to 5 beyond it; now and then one that is whole, half or no number.
+    /// Positions in an image of `n` pixels and up to 5 beyond it; some are integers, halves or NaN.
     fn positions(seed: u64, n: usize) -> Vec<f64> {
         let special = |i: usize, v: f64| match i % 19 {
             3 => v.round(),

@@ -11,7 +11,7 @@ fn geometry(h: usize, w: usize, channels: usize, dtype: DType, window: Window) -
     Geometry { shape: Shape::new(h, w, channels), dtype, window }
 }
 
-/// Runs a kernel over rows `rows`; the output holds `window` and was all ones before.
+/// Runs a kernel over rows `rows`; the output holds `window` and is initialised to all ones.
 fn run<T: Pixel, R: Pixel>(
     kernel: &Kernel,
     inputs: &[(Vec<T>, Geometry)],
@@ -92,14 +92,14 @@ fn row_reductions_follow_the_fixed_order_for_every_type() {
     for_each_type!(row_reductions_follow_the_fixed_order);
 }
 
-/// Those with several results, and where a pixel is, on every instruction set.
+/// Reductions with several results, and with positions, on every instruction set.
 fn columns_of_rows_follow_their_definitions<T: Pixel>() {
     for (h, w) in SIZES.into_iter().chain([(2, 1023), (2, 1024), (3, 2049), (1, 20_000)]) {
         for (window, rows) in windows(h) {
             let (all, held) = image::<T>(h, w, window);
             let input = [(held, geometry(h, w, CHANNELS, T::DTYPE, window))];
             let row = |c: usize, y: isize| &all[(c * h + y as usize) * w..][..w];
-            // The last one of the middle row.
+            // The last pixel of the middle row.
             let wanted = row(1, rows.start)[w - 1].to_f64();
             for isa in Isa::available() {
                 let out = |how: RowReduce| geometry(h, how.columns(), CHANNELS, how.result(T::DTYPE), window);

@@ -13,7 +13,7 @@ use horus_host::device::{Geometry, Memory};
 use horus_plan::ops::reduce::{Fold, LANES};
 use horus_plan::ops::tiles::{Grid, TileReduce};
 
-/// Where results go, and on what they are computed.
+/// Output geometry, instruction set and threads.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct To {
     pub(super) geometry: Geometry,
@@ -39,7 +39,7 @@ impl<T: Pixel> Rectangle<'_, T> {
     }
 }
 
-/// Reduces each rectangle of the rows of the grid that are asked for.
+/// Reduces each rectangle of the requested rows of the grid.
 pub(super) fn reduce<T: Pixel>(
     input: View<'_, T>,
     grid: Grid,
@@ -54,7 +54,7 @@ pub(super) fn reduce<T: Pixel>(
     match how {
         TileReduce::Sum => each(input, grid, out::<f64>(output)?, to, |r| added(isa, &r)),
         TileReduce::SquaredDeviation => each(input, grid, out::<f64>(output)?, to, |r| {
-            // It is in the cache when it is read again, unless it is large.
+            // The second read hits the cache unless the rectangle is large.
             let mean = added(isa, &r) / r.count() as f64;
             squared(isa, &r, mean)
         }),
@@ -63,7 +63,7 @@ pub(super) fn reduce<T: Pixel>(
     Ok(())
 }
 
-/// Stores what `value` yields for each rectangle.
+/// Stores `value` of each rectangle.
 fn each<T: Pixel, R: Pixel>(
     input: View<'_, T>,
     grid: Grid,
@@ -76,7 +76,7 @@ fn each<T: Pixel, R: Pixel>(
         let plane = input.plane(c);
         let at = to.geometry.row(c, to.rows.start);
         let line = &mut results[at..at + to.rows.len() * width];
-        // Rectangles are tasks where they are large, rows of the grid where they are small.
+        // Large rectangles are tasks; of small ones, rows of the grid are.
         let n = super::GRAIN.div_ceil((grid.height * grid.width).max(1)).min(line.len()).max(1);
         each_chunk(to.threads, line, n, |k, part| {
             for (i, result) in part.iter_mut().enumerate() {
@@ -120,7 +120,7 @@ fn lanes<T: Pixel, R: Pixel>(r: &Rectangle<'_, T>, how: Fold, value: impl Fn(T) 
         }
         lanes.iter_mut().zip(rest).for_each(|(lane, v)| *lane = how.combine(*lane, value(*v)));
     }
-    // Lanes that no column has are the identity, which changes nothing.
+    // Lanes without a column hold the identity, which changes nothing.
     let mut half = r.columns.len().next_power_of_two().min(LANES) / 2;
     while half > 0 {
         for i in 0..half {

@@ -1,8 +1,10 @@
-//! Ranks under a rectangle of pixels of 8 bits, at a cost that does not depend on its size: histograms of columns, which a step to the
-//! right adds and subtracts (S. Perreault and P. Hebert, *Median filtering in constant time*, 2007).
+//! Ranks of 8-bit pixels under a rectangle, at a cost that does not depend on its size: column
+//! histograms, added and subtracted with each step to the right (S. Perreault and P. Hebert,
+//! *Median filtering in constant time*, 2007).
 //!
-//! Histograms have two levels, sixteen segments and the sixteen values of each, and hold running counts, so that the place that is
-//! looked for is how many of sixteen counts do not exceed it. Counts of a segment are brought up to date where they are looked at.
+//! Histograms have two levels, sixteen segments and the sixteen values of each, and hold running
+//! counts: the wanted bin is the number of counts that do not exceed the rank. The counts of a
+//! segment are updated when they are read.
 
 use crate::cpu::plane::Plane;
 use crate::cpu::simd::Isa;
@@ -13,12 +15,12 @@ use horus_plan::ops::windowed::Ranked;
 
 /// Running counts of sixteen bins.
 type Counts = [u16; 16];
-/// Pixels of the largest rectangle.
+/// Pixels of the largest supported rectangle.
 pub(super) const MOST: usize = u16::MAX as usize;
-/// Columns of a block, besides those around it: their histograms stay in the cache of a core.
+/// Columns of a block, besides those around it: their histograms stay in a core's cache.
 const COLUMNS: usize = 1024;
 
-/// What a pixel adds to running counts: one from its bin on.
+/// Contribution of a pixel to running counts: one from its bin on.
 const FROM: [Counts; 16] = {
     let mut all = [[0; 16]; 16];
     let mut i = 0;
@@ -39,16 +41,18 @@ fn subtract(to: &mut Counts, by: &Counts) {
     to.iter_mut().zip(by).for_each(|(t, b)| *t = t.wrapping_sub(*b));
 }
 
-/// The bin of the pixel in place `place`.
+/// The bin of the pixel of rank `place`.
 #[inline(always)]
 fn bin(counts: &Counts, place: u16) -> usize {
     counts.iter().map(|c| u16::from(*c <= place)).sum::<u16>() as usize
 }
 
 for_each_isa! {
-    /// Computes the pixels of `rows`, all columns, under a rectangle of at most [`MOST`] pixels: `out` has these rows.
+    /// Computes all columns of `rows` under a rectangle of at most [`MOST`] pixels; `out` holds
+    /// these rows.
     ///
-    /// Beside the border is the number of its constant, and that of 0: by this bit pixels with a sign differ from their numbers.
+    /// Beside the border is its constant as an unsigned number, and that of 0: the bit by which
+    /// signed pixels differ from their unsigned numbers.
     pub(super) fn ranks[][](
         plane: &Plane<'_, u8>, rank: &Ranked, border: (Border, u8, u8), rows: Window, out: &mut [u8]
     ) as ranks_of
@@ -60,7 +64,7 @@ fn ranks_of(_: Isa, plane: &Plane<'_, u8>, rank: &Ranked, border: (Border, u8, u
     let (width, wide, place) = (plane.width, left + right + 1, rank.place as u16);
     let chunk = COLUMNS.max(2 * wide).min(width);
     let lines = chunk + wide - 1;
-    // Of each column: counts of segments, and of the values of each, those of a segment beside each other.
+    // Per column: counts of segments, and counts of values, grouped by segment.
     let mut segments = vec![[0; 16]; lines];
     let mut values = vec![[0; 16]; 16 * lines];
     let mut line = Vec::with_capacity(lines);
@@ -94,7 +98,7 @@ fn go(segments: &[Counts], values: &[Counts], lines: usize, (wide, place, sign):
     let mut coarse = [0; 16];
     segments[..wide - 1].iter().for_each(|s| add(&mut coarse, s));
     let mut fine = [[0; 16]; 16];
-    // The first column that the counts of each segment hold; those of none hold nothing.
+    // First column included in the counts of each segment; none for empty counts.
     let mut at = [usize::MAX; 16];
     for (x, out) in out.iter_mut().enumerate() {
         add(&mut coarse, &segments[x + wide - 1]);
@@ -136,7 +140,7 @@ fn leave(line: &[u8], segments: &mut [Counts], values: &mut [Counts], lines: usi
     }
 }
 
-/// The numbers of `n` pixels of row `y` from column `x` on, with what lies beyond the edges.
+/// The unsigned numbers of `n` pixels of row `y` from column `x` on, continued by the border.
 #[inline(always)]
 fn extend(
     plane: &Plane<'_, u8>,

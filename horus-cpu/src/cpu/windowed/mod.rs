@@ -1,6 +1,6 @@
 //! Operations over windows of any size: means of rectangles and ranks under footprints.
 //!
-//! A launch is cut into blocks of rows for the threads, and no result depends on the cut.
+//! A launch is cut into blocks of rows for the threads; the cut does not affect the result.
 
 mod columns;
 mod ranks;
@@ -18,8 +18,9 @@ use horus_base::shape::{Border, Window};
 use horus_host::device::{Geometry, Launch};
 use horus_plan::ops::windowed::{BoxMean, Ranked, Windowed, ordered};
 
-/// Runs a kernel over windows on host memory: inside the thread pool (`threads` of it), or on the calling thread alone if `threads`
-/// is 1. The launch is one that [`check`](horus_host::device::check::check) accepts.
+/// Runs a kernel over windows on host memory: inside the thread pool (`threads` of it), or on the
+/// calling thread alone if `threads` is 1. The launch is one that
+/// [`check`](horus_host::device::check::check) accepts.
 ///
 /// # Errors
 /// [`DeviceError::Argument`] for memory that is not the host's.
@@ -64,12 +65,12 @@ pub(crate) fn launch(
     Ok(())
 }
 
-/// Where results go.
+/// Output geometry and threads.
 struct To {
     geometry: Geometry,
     rows: Window,
     threads: usize,
-    /// Rows of the window: blocks are higher, as what lies around them is looked at again.
+    /// Rows of the window: blocks are taller, as the rows around them are read again.
     reach: usize,
 }
 
@@ -97,7 +98,7 @@ impl To {
     }
 }
 
-/// Ranks of pixels of 8 bits under a rectangle: those with a sign as numbers in their order.
+/// Ranks of 8-bit pixels under a rectangle; signed ones as unsigned numbers in the same order.
 fn by_histograms<T: Pixel>(
     isa: Isa,
     plane: &Plane<'_, T>,
@@ -113,7 +114,7 @@ fn by_histograms<T: Pixel>(
     }
 }
 
-/// Means in the type that holds sums of these pixels: whole numbers of few bits fit into 32.
+/// Means in the accumulator type of these pixels: `i32` for integers of few bits.
 fn means<S: Pixel, R: Pixel>(
     isa: Isa,
     plane: &Plane<'_, S>,
@@ -122,7 +123,7 @@ fn means<S: Pixel, R: Pixel>(
     out: &mut [R],
 ) {
     let area = mean.height().saturating_mul(mean.width());
-    // Each body is compiled for each instruction set: those that are few are told by name.
+    // Each body is compiled for each instruction set; the few bodies are named.
     macro_rules! by {
         ($pixel:ident, $sum:ident) => {
             if let Ok(data) = bytemuck::try_cast_slice::<S, $pixel>(plane.data()) {

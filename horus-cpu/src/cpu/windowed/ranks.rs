@@ -1,8 +1,10 @@
-//! Ranks under any footprint, of any type: the pixels of a tile and around it are sorted once, and a window is a set of their places in
-//! that order, as bits (J. Suomela, *Median filtering is equivalent to sorting*, 2014).
+//! Ranks under any footprint, of any type: the pixels of a tile and around it are sorted once, and
+//! a window is the set of their places in that order, as bits (J. Suomela, *Median filtering is
+//! equivalent to sorting*, 2014).
 //!
-//! The window goes through the tile row by row, there and back. With each step some bits are set and others cleared, and the word that
-//! has the bit wanted is looked for from where it was. What a pixel costs grows with the edge of the footprint, not with its area.
+//! The window traverses the tile row by row, there and back. Each step sets some bits and clears
+//! others; the search for the word with the wanted bit starts at its previous position. The cost
+//! per pixel grows with the edge of the footprint, not with its area.
 
 use crate::cpu::patch::Patch;
 use crate::cpu::plane::Plane;
@@ -10,11 +12,11 @@ use horus_base::dtype::Pixel;
 use horus_base::shape::{Border, Window};
 use horus_plan::ops::windowed::{Ranked, ordered};
 
-/// Computes the pixels of `rows`, all columns: `out` has these rows.
+/// Computes all columns of `rows`; `out` holds these rows.
 pub(super) fn ranks<T: Pixel>(plane: &Plane<'_, T>, rank: &Ranked, border: Border, rows: Window, out: &mut [T]) {
     let (width, reach) = (plane.width, rank.reach());
     let steps = Steps::of(rank);
-    // Tiles several times the window, so that little is sorted more than once, but not so large that words are empty.
+    // Tiles span several windows, so that few pixels are sorted twice, but few words are empty.
     let side = |n: usize| (2 * n).clamp(64, 512);
     let (tall, wide) = (side(reach.up + reach.down), side(reach.left + reach.right));
     let mut scratch = Vec::new();
@@ -40,21 +42,21 @@ pub(super) fn ranks<T: Pixel>(plane: &Plane<'_, T>, rank: &Ranked, border: Borde
     }
 }
 
-/// The rectangle around a tile: what is sorted.
+/// The rectangle around a tile whose pixels are sorted.
 struct Around {
     rows: Window,
     left: isize,
     width: usize,
 }
 
-/// Offsets `(dy, dx)` that leave a window and come into it.
+/// Offsets `(dy, dx)` that leave and enter a window.
 #[derive(Default)]
 struct Step<T> {
     leave: Vec<T>,
     enter: Vec<T>,
 }
 
-/// What changes with each step, and what is under the footprint, counted from the centre that was.
+/// Offsets of each kind of step, and of the whole footprint, relative to the previous centre.
 struct Steps<T> {
     all: Vec<T>,
     right: Step<T>,
@@ -74,7 +76,7 @@ impl Steps<Offset> {
             steps.left.leave.push((s.y, s.to - 1));
             steps.left.enter.push((s.y, s.from - 1));
         }
-        // Columns of the footprint, of which the top leaves and the pixel below the bottom comes in.
+        // Of each column of the footprint, the top leaves and the pixel below the bottom enters.
         let mut columns = steps.all.clone();
         columns.sort_unstable_by_key(|&(y, x)| (x, y));
         for (i, &(y, x)) in columns.iter().enumerate() {
@@ -88,7 +90,7 @@ impl Steps<Offset> {
         steps
     }
 
-    /// The same in an image of so many columns, as distances in memory.
+    /// The steps as distances in memory, for an image of a given number of columns.
     fn at(&self, width: usize) -> Steps<isize> {
         let all = |list: &[Offset]| {
             list.iter().map(|&(y, x)| y as isize * width.cast_signed() + x as isize).collect::<Vec<_>>()
@@ -98,23 +100,23 @@ impl Steps<Offset> {
     }
 }
 
-/// A window as a set of places in the order of all pixels around a tile.
+/// A window as a set of places in the sorted order of the pixels around a tile.
 #[derive(Default)]
 struct Set {
     /// The place of each pixel.
     places: Vec<u32>,
-    /// Whether the pixel of each place is in the window.
+    /// One bit per place: the pixel is in the window.
     words: Vec<u64>,
-    /// The word that was looked at last, and the pixels of the window in those before.
+    /// The current word, and the number of window pixels in the words before it.
     word: usize,
     before: usize,
-    /// Pixels with their order, sorted.
+    /// Sort keys of the pixels.
     sorted: Vec<u64>,
     long: Vec<(u64, u32)>,
 }
 
 impl Set {
-    /// Sorts the pixels around a tile; what tells the pixel of each place.
+    /// Sorts the pixels around a tile; returns a function from place to pixel.
     fn sort<'p, T: Pixel>(&mut self, patch: &'p Patch<'p, T>, around: &'p Around) -> impl Fn(usize) -> T + use<'p, T> {
         let Around { rows, left, width } = *around;
         let count = rows.len() * width;
@@ -161,7 +163,7 @@ impl Set {
         }
     }
 
-    /// The place, among all, of the pixel that is in place `rank` of the window.
+    /// The place of the pixel of rank `rank` in the window.
     fn select(&mut self, rank: usize) -> usize {
         while self.before > rank {
             self.word -= 1;
@@ -182,8 +184,8 @@ impl Set {
         64 * self.word + bits.trailing_zeros() as usize
     }
 
-    /// Goes through a tile of `extent` whose first pixel is `first`, in an image of `width` columns, and tells what is found for each row
-    /// and column.
+    /// Traverses a tile of `extent` whose first pixel is `first`, in an image of `width` columns,
+    /// and reports the place found at each row and column.
     fn go(
         &mut self,
         steps: &Steps<isize>,

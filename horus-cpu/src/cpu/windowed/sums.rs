@@ -1,7 +1,8 @@
-//! Sums over rectangles by doubling: sums of two pixels, of four and so on, of which the powers of two in the size are added up.
+//! Sums over rectangles by doubling: sums of two pixels, of four and so on, of which those for the
+//! binary digits of the size are added up.
 //!
-//! For each size of sums a line is gone through once, whatever its pixels: rows of pixels, and columns of sums of rows, sixteen of
-//! them beside each other as one line, in which neighbours are sixteen apart.
+//! Each power of two takes one pass over a line, whatever its pixels: rows of pixels, and columns
+//! of row sums, of which sixteen adjacent ones form one line in which neighbours are sixteen apart.
 
 use crate::cpu::plane::Plane;
 use crate::cpu::simd::Isa;
@@ -10,20 +11,20 @@ use horus_base::dtype::{Pixel, Scalar};
 use horus_base::shape::{Border, Window};
 use horus_plan::ops::windowed::BoxMean;
 
-/// Columns that are added up beside each other.
+/// Columns added up side by side.
 const STRIP: usize = 16;
-/// Bytes of sums of rows that a block keeps: they stay in the cache of a core.
+/// Bytes of row sums kept per block: they stay in a core's cache.
 const KEPT: usize = 1 << 20;
-/// Rows of a block at least; columns are added up from that many results and the window.
+/// Minimum rows of a block; a column is added up over these results and the window.
 const ROWS: usize = 128;
 
-/// What pixels are added up in.
+/// Accumulator type of a sum.
 pub(super) trait Total: Copy + Default {
     /// A pixel.
     fn of<T: Pixel>(pixel: T) -> Self;
     /// The sum of both.
     fn plus(self, other: Self) -> Self;
-    /// Divided by `count`, or as it is if that is 0.
+    /// Divided by `count`, or unchanged if that is 0.
     fn over<R: Pixel>(self, count: usize) -> R;
 }
 
@@ -49,7 +50,7 @@ macro_rules! float {
 float!(f32);
 float!(f64);
 
-/// Whole numbers, whose sums are those of `f64`.
+/// Integers, whose sums equal those in `f64`.
 impl Total for i32 {
     #[inline(always)]
     fn of<T: Pixel>(pixel: T) -> i32 {
@@ -63,7 +64,7 @@ impl Total for i32 {
     }
     #[inline(always)]
     fn plus(self, other: i32) -> i32 {
-        // What is beyond a line is added, too, and used by nobody.
+        // Sums that run beyond a line may wrap; nothing reads them.
         self.wrapping_add(other)
     }
     #[inline(always)]
@@ -73,7 +74,7 @@ impl Total for i32 {
 }
 
 for_each_isa! {
-    /// Means over a rectangle for `rows`, all columns: `out` has these rows.
+    /// Means over a rectangle for all columns of `rows`; `out` holds these rows.
     pub(super) fn means[S: Pixel, A: Total, R: Pixel][S, A, R](
         plane: &Plane<'_, S>, mean: &BoxMean, border: Border, rows: Window, out: &mut [R]
     ) as means_of
@@ -90,13 +91,14 @@ fn means_of<S: Pixel, A: Total, R: Pixel>(
 ) {
     let (width, tall, wide) = (plane.width, mean.height(), mean.width());
     let (up, left) = (mean.reach.up.cast_signed(), mean.reach.left.cast_signed());
-    // As many rows at once as the window has, twice, so that less than half of all is computed again.
+    // At least twice as many rows at once as the window has, so that less than half is computed
+    // twice.
     let most = (2 * tall).max(ROWS).min(rows.len());
     let held = if tall == 1 { 1 } else { most + tall - 1 };
     let chunk = (KEPT / (held * size_of::<A>())).max(2 * wide).max(4 * STRIP).min(width).next_multiple_of(STRIP);
     let zeros = |n: usize| vec![A::default(); n];
     let (mut line, mut other, mut row) = (zeros(chunk + wide), zeros(chunk + wide), zeros(chunk));
-    // Where columns are added up: sums of rows, those of a strip, twice, and the sums of these.
+    // Buffers for sums of columns: row sums, those of a strip (two), and their sums.
     let columns = if tall == 1 { 0 } else { 1 };
     let mut kept = zeros(columns * held * chunk);
     let (mut strip, mut doubled) = (zeros(columns * held * STRIP), zeros(columns * held * STRIP));
@@ -122,7 +124,7 @@ fn means_of<S: Pixel, A: Total, R: Pixel>(
                 sum_row(first + i.cast_signed(), &mut kept[i * chunk..][..n]);
             }
             for at in (0..n).step_by(STRIP) {
-                // Sums beyond the chunk are of what was there before: nobody reads them.
+                // Sums beyond the chunk cover stale values: nothing reads them.
                 for (to, from) in strip.chunks_exact_mut(STRIP).zip(kept.chunks_exact(chunk)).take(height + tall - 1) {
                     to.copy_from_slice(&from[at..at + STRIP]);
                 }
@@ -133,14 +135,14 @@ fn means_of<S: Pixel, A: Total, R: Pixel>(
                     out.iter_mut().zip(sums).for_each(|(o, v)| *o = v.over(mean.count));
                 }
             }
-            // What the next rows read, too.
+            // Row sums that the next rows read, too.
             kept.copy_within(height * chunk..(height + tall - 1) * chunk, 0);
             have = tall - 1;
         }
     }
 }
 
-/// Fills a line with the pixels of row `y` from column `x` on, and with what lies beyond the edges.
+/// Fills a line with the pixels of row `y` from column `x` on, continued by the border.
 #[inline(always)]
 fn extend<S: Pixel, A: Total>(plane: &Plane<'_, S>, (y, x): (isize, isize), border: Border, line: &mut [A]) {
     let constant = A::of(border.constant().map_or(S::ZERO, S::from_f64));
@@ -163,8 +165,8 @@ fn extend<S: Pixel, A: Total>(plane: &Plane<'_, S>, (y, x): (isize, isize), bord
     }
 }
 
-/// `to[i]` becomes the sum of the `k` values `line[i + j * apart]`, in the order of [`BoxMean`]. The line and the other one, which is as
-/// long, are used up.
+/// `to[i]` becomes the sum of the `k` values `line[i + j * apart]`, in the order of [`BoxMean`].
+/// Overwrites the line and the other one, which has the same length.
 #[inline(always)]
 fn add_up<'a, A: Total>(mut line: &'a mut [A], mut other: &'a mut [A], apart: usize, k: usize, to: &mut [A]) {
     let n = to.len();

@@ -104,7 +104,7 @@ fn ranks_follow_the_definition_for_every_type() {
     for_each_type!(ranks_follow_the_definition);
 }
 
-/// A launch over rows `rows`, from the rows that it needs, with so many threads.
+/// A launch over rows `rows`, holding only the rows that it reads, on a number of threads.
 fn part(
     how: &Windowed,
     border: Border,

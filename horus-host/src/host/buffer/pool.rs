@@ -1,4 +1,4 @@
-//! Pools of host memory: what buffers give back is used again, and what they take together stays within a bound.
+//! Pools of host memory: freed blocks are reused, and the bytes in use stay within a bound.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,15 +6,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::{ALIGN, Block, HostBuffer, HostMemory, Storage, WORD, words, zeros};
 use horus_base::error::{DeviceError, MemoryBound};
 
-/// Keeps freed buffers for reuse, so that a fresh image costs no page faults. What is kept and what is in use stay within three quarters
-/// of the limit of bytes in use together, as far as what is in use alone does: the process has other memory than images.
+/// Keeps freed buffers for reuse, so that a fresh image causes no page faults. Kept and used memory
+/// together stay within three quarters of the limit of bytes in use, unless used memory alone
+/// exceeds that: the process needs memory for more than images.
 #[derive(Debug)]
 pub struct Pool {
     free: Mutex<Free>,
     limit: usize,
     /// Limit of bytes in use.
     most: AtomicUsize,
-    /// Whether the limit is nobody's setting.
+    /// The limit is the default, not a setting.
     by_default: AtomicBool,
 }
 
@@ -22,16 +23,16 @@ pub struct Pool {
 struct Free {
     bytes: usize,
     blocks: Vec<Vec<u64>>,
-    /// Bytes in use, somebody else's memory and reservations included.
+    /// Bytes in use, including foreign memory and reservations.
     used: usize,
     /// Bytes of the pool's own blocks in use.
     out: usize,
-    /// The most of these at a time.
+    /// Peak of these.
     peak: usize,
 }
 
 impl Free {
-    /// Lets go of blocks, the oldest first, until they and `more` bytes take at most `most`.
+    /// Releases blocks, the oldest first, until they and `more` bytes take at most `most`.
     fn trim(&mut self, most: usize, more: usize) -> Vec<Vec<u64>> {
         let mut dropped = Vec::new();
         while !self.blocks.is_empty() && self.bytes.saturating_add(more) > most {
@@ -55,7 +56,8 @@ impl Pool {
         Arc::new(Pool { free: Mutex::default(), limit: limit.min(most.load(Ordering::Relaxed)), most, by_default })
     }
 
-    /// Lowers the limit of bytes in use to `most`, in addition to the limit that the pool was created with.
+    /// Lowers the limit of bytes in use to `most`, in addition to the limit that the pool was
+    /// created with.
     pub fn bound(&self, most: usize) {
         if most == usize::MAX {
             return;
@@ -66,7 +68,7 @@ impl Pool {
         self.most.fetch_min(most, Ordering::Relaxed);
     }
 
-    /// Limits the bytes in use if nothing else does.
+    /// Limits the bytes in use if no limit is set.
     pub fn bound_by_default(&self, most: usize) {
         let unbounded = self.most.compare_exchange(usize::MAX, most, Ordering::Relaxed, Ordering::Relaxed);
         if unbounded.is_ok() {
@@ -84,12 +86,12 @@ impl Pool {
         MemoryBound::Host { bytes, by_default: self.by_default.load(Ordering::Relaxed) }
     }
 
-    /// The limit of bytes in use, if there is one.
+    /// The limit of bytes in use, if any.
     pub fn most(&self) -> usize {
         self.most.load(Ordering::Relaxed)
     }
 
-    /// Counts memory that somebody takes elsewhere, for as long as the result lives.
+    /// Counts memory allocated elsewhere, for the lifetime of the result.
     ///
     /// # Errors
     /// [`DeviceError::OutOfMemory`] if the pool's bound does not allow it.
@@ -98,18 +100,18 @@ impl Pool {
         Ok(Reserved { pool: Arc::clone(self), bytes })
     }
 
-    /// Bytes that are kept for reuse.
+    /// Bytes kept for reuse.
     pub fn kept(&self) -> usize {
         self.free().bytes
     }
 
-    /// Bytes of its own that buffers take now, and the most that they took at a time.
+    /// The pool's own bytes that buffers use now, and their peak.
     pub fn in_use(&self) -> (usize, usize) {
         let free = self.free();
         (free.out, free.peak)
     }
 
-    /// Gives what is kept for reuse back to the system.
+    /// Returns memory kept for reuse to the system.
     pub fn trim(&self) {
         let dropped = self.free().trim(0, 0);
         drop(dropped);
@@ -123,8 +125,8 @@ impl Pool {
         self.take(bytes, true)
     }
 
-    /// [`Pool::try_allocate`] for what must not fail on the way, as messages between ranks: it counts, but the bound is no reason to
-    /// refuse it.
+    /// [`Pool::try_allocate`] for memory that must not be refused, such as messages between ranks:
+    /// it is counted, but the bound does not apply.
     ///
     /// # Errors
     /// [`DeviceError::OutOfMemory`] if the host's memory does not allow it.
@@ -132,7 +134,7 @@ impl Pool {
         self.take(bytes, false)
     }
 
-    /// A buffer, which the bound may refuse if it is to be `bounded`.
+    /// A buffer, which the bound may refuse if `bounded`.
     fn take(self: &Arc<Pool>, bytes: usize, bounded: bool) -> Result<HostBuffer, DeviceError> {
         let words = words(bytes);
         let counted = super::block_bytes(bytes);
@@ -144,7 +146,7 @@ impl Pool {
                 free.bytes -= block.len() * WORD;
                 block
             });
-            // More than there can be is refused below, and taken back.
+            // An impossible size is refused below, and subtracted again.
             free.out = free.out.wrapping_add(recycled.as_ref().map_or(words, Vec::len).wrapping_mul(WORD));
             let out = free.out;
             free.peak = free.peak.max(out);
@@ -162,12 +164,12 @@ impl Pool {
         Ok(HostBuffer::over(block, bytes, Some((Arc::clone(self), counted))))
     }
 
-    /// A buffer over the first `bytes` bytes of somebody else's memory, which count against the bound as if they were the
-    /// pool's.
+    /// A buffer over the first `bytes` bytes of foreign memory, which count against the bound like
+    /// the pool's own.
     ///
     /// # Errors
-    /// [`DeviceError::OutOfMemory`] if the pool's bound does not allow it; [`DeviceError::Argument`] if the memory is too
-    /// short, or not aligned to [`ALIGN`] bytes.
+    /// [`DeviceError::OutOfMemory`] if the pool's bound does not allow it;
+    /// [`DeviceError::Argument`] if the memory is too short, or not aligned to [`ALIGN`] bytes.
     pub fn try_adopt(self: &Arc<Pool>, memory: Box<dyn HostMemory>, bytes: usize) -> Result<HostBuffer, DeviceError> {
         let whole = memory.bytes();
         if whole.len() < bytes || whole.as_ptr().align_offset(ALIGN) != 0 {
@@ -190,14 +192,14 @@ impl Pool {
         Ok(free)
     }
 
-    /// Counts so many bytes, whatever the bound.
+    /// Counts bytes regardless of the bound.
     fn counted(&self, counted: usize) -> MutexGuard<'_, Free> {
         let mut free = self.free();
         free.used = free.used.wrapping_add(counted); // taken back where there is not so much memory
         free
     }
 
-    /// Bytes that are in use or kept at most, unless more are in use.
+    /// Bytes in use or kept at most, unless more are in use.
     fn with_kept(&self) -> usize {
         let most = self.most.load(Ordering::Relaxed);
         most - most / 4
@@ -215,7 +217,7 @@ impl Pool {
         self.try_allocate(bytes).unwrap_or_else(|e| panic!("{e}"))
     }
 
-    /// [`Pool::try_beyond`] for a copy that is made on writing.
+    /// [`Pool::try_beyond`] for a copy on write.
     ///
     /// # Panics
     /// If there is no memory.
@@ -223,12 +225,12 @@ impl Pool {
         self.try_beyond(bytes).unwrap_or_else(|e| panic!("{e}"))
     }
 
-    /// Takes back what a buffer counted.
+    /// Subtracts the bytes counted for a buffer.
     pub(super) fn uncount(&self, counted: usize) {
         self.free().used -= counted;
     }
 
-    /// Takes a block back, and what it counted.
+    /// Takes a block back and subtracts its counted bytes.
     pub(super) fn recycle(&self, block: Vec<u64>, counted: usize) {
         let size = block.len() * WORD;
         let mut free = self.free();
@@ -246,7 +248,7 @@ impl Pool {
     }
 }
 
-/// Memory elsewhere that counts against the bound of a pool.
+/// Memory elsewhere, counted against the bound of a pool.
 #[derive(Debug)]
 pub struct Reserved {
     pool: Arc<Pool>,
@@ -322,7 +324,7 @@ mod tests {
         assert_eq!(shared.bytes_mut().len(), 6000, "a copy on writing is made all the same");
     }
 
-    /// Memory that tells when it is given back.
+    /// Memory that signals its release.
     #[derive(Debug)]
     struct Lent(Vec<u64>, Arc<AtomicUsize>);
 

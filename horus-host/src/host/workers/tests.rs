@@ -1,4 +1,4 @@
-//! Any number of threads copies the same bytes.
+//! Copies by any number of threads give the same bytes.
 
 use std::sync::atomic::AtomicBool;
 
@@ -44,7 +44,7 @@ fn chunks_are_copied_and_told_of_once_they_are_there() {
         let targets = Spare::over(&mut to).into_parts(size);
         let check = |k: usize| {
             let want = from.chunks(size).nth(k).unwrap();
-            // SAFETY: inside `to`, and nobody writes there any more.
+            // SAFETY: inside `to`, and nothing writes there any more.
             let got = unsafe { std::slice::from_raw_parts((at + k * size) as *const u8, want.len()) };
             assert!(got == want, "chunk {k} is told of and not there");
             told[k].fetch_add(1, Ordering::Relaxed);
@@ -65,7 +65,7 @@ fn chunks_that_arrive_late_are_waited_for_and_those_that_never_do_are_left() {
     let from: Vec<u8> = (0..3_000_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     for (threads, comes) in [(1, 9), (2, 9), (4, 9), (3, 5), (1, 0)] {
         let size = from.len() / 9 + 1;
-        // Two buffers in turn: the next chunk comes when the one before it has gone.
+        // Two alternating buffers: the next chunk comes when the previous one has gone.
         let mut buffers = vec![vec![0u8; size]; 2];
         let places: Vec<usize> = buffers.iter_mut().map(|b| b.as_mut_ptr() as usize).collect();
         let mut to = vec![0; from.len()];
@@ -80,7 +80,7 @@ fn chunks_that_arrive_late_are_waited_for_and_those_that_never_do_are_left() {
         let there: Vec<AtomicBool> = (0..9).map(|_| AtomicBool::new(false)).collect();
         let gone = AtomicUsize::new(0);
         let arrive = |k: usize| {
-            // SAFETY: the buffer is as long, and nobody reads it before it is told to be there.
+            // SAFETY: the buffer has this length, and nothing reads it before it is reported.
             unsafe { std::ptr::copy_nonoverlapping(part(k).as_ptr(), places[k % 2] as *mut u8, part(k).len()) };
             there[k].store(true, Ordering::Release);
         };
@@ -101,7 +101,8 @@ fn chunks_that_arrive_late_are_waited_for_and_those_that_never_do_are_left() {
             }
         };
         let workers = Workers::new(Some(threads)).unwrap();
-        // SAFETY: a chunk is written again once it is done, and the targets lie apart in `to`.
+        // SAFETY: a chunk is overwritten only once it is done, and the targets in `to` do not
+        // overlap.
         unsafe { workers.copy_arriving(&chunks, Stores::Streamed, arrived, done) };
         let whole = from.len().min(comes * size);
         assert!(to[..whole] == from[..whole] && to[whole..].iter().all(|b| *b == 0), "{threads} threads, {comes}");
@@ -114,7 +115,7 @@ fn parts_begin_in_order_and_each_is_done_once() {
     for (threads, parts) in [(1, 5), (3, 0), (3, 1), (3, 1000)] {
         let (seen, begun) = (std::sync::Mutex::new(Vec::new()), AtomicUsize::new(0));
         Workers::new(Some(threads)).unwrap().in_order(parts, |i| {
-            // Those before have begun, though others may be quicker to say so.
+            // Earlier ones have started, though others may signal first.
             assert!(begun.fetch_add(1, Ordering::Relaxed) + threads > i);
             seen.lock().unwrap().push(i);
         });

@@ -1,4 +1,4 @@
-//! The kernel of a region: the kernels of its members, put into each other.
+//! The kernel of a region: the kernels of its members, composed.
 
 use std::collections::HashMap;
 
@@ -110,12 +110,12 @@ impl Builder {
     }
 }
 
-/// The pixel that a leaf reads of an image that each reader knows without reading it.
+/// The pixel read by a leaf from an image that need not be stored, as its readers know it.
 fn stored_nowhere(leaf: &Leaf, producer: &Node<Kernel>) -> Option<Val> {
     let value = map(producer).filter(|_| is_fill(producer))?.result?;
     match (&leaf.op, value) {
         (LeafOp::Load(_), Val::Const(_) | Val::Index(..)) => Some(value),
-        // Beyond the levels of the image there is something else.
+        // Beyond the levels of the image the value differs.
         (LeafOp::LoadPlane(_, map), _) if matches!(map.border, Border::Constant(_)) => None,
         (LeafOp::LoadPlane(..), Val::Const(_) | Val::Index(Axis::Rows | Axis::Columns, _)) => Some(value),
         (LeafOp::LoadPlane(_, map), Val::Index(axis, dtype)) => {

@@ -1,39 +1,42 @@
-//! Regions: what becomes one kernel, and what bounds it.
+//! Regions: sets of nodes that become one kernel, and their limits.
 
 use super::{Facts, MAX_INPUTS, distinct, map};
 use crate::ir::graph::{Graph, NodeId};
 use crate::ir::kernel::{Kernel, LeafOp, Source};
 use crate::ops::neighbourhood::Layout;
 
-/// Most nodes of one region, which bounds the time of planning.
+/// Maximum number of nodes of a region, which bounds the time of planning.
 pub(in crate::optimize) const MAX_MEMBERS: usize = 192;
-/// Most filter leaves of one kernel.
+/// Maximum number of filter leaves of a kernel.
 pub(in crate::optimize) const MAX_FILTERS: usize = 64;
-/// Most row passes of one kernel: each is code of its own, and what the next kernel reads again is one image.
+/// Maximum number of row passes of a kernel: each is code of its own, and beyond them the next
+/// kernel re-reads only one image.
 pub(in crate::optimize) const MAX_STAGES: usize = 4;
-/// Most reads of other planes in one kernel: a thread of a GPU has all of them in registers at once.
+/// Maximum number of reads of other planes in a kernel: a GPU thread holds all of them in registers
+/// at once.
 pub(in crate::optimize) const MAX_PLANES: usize = 32;
-/// Most computed (not user-given) images that fusion makes a kernel read.
+/// Maximum number of computed (not user-given) images that fusion lets a kernel read.
 const MAX_COMPUTED: usize = 3;
 /// 2-D filters up to this many taps may meet others of a different geometry.
 pub(in crate::optimize) const SMALL_FILTER: usize = 25;
 
-/// A region that grows, with its cost kept up to date as members come and go. One serves all regions of a graph in turn.
+/// A growing region, with its cost updated as members come and go. One serves all regions of a
+/// graph in turn.
 pub(super) struct Region<'a> {
     pub(super) graph: &'a Graph<Kernel>,
     pub(super) facts: &'a Facts,
     pub(super) root: NodeId,
     pub(super) members: Vec<NodeId>,
     member: Vec<bool>,
-    /// For each node, how many of its readers are members.
+    /// Number of each node's readers that are members.
     inside: Vec<usize>,
-    /// For each image, how many values that members read are it, or wait for it as its row pass.
+    /// Number of reads of each image by members, directly or through its row pass.
     reads: Vec<usize>,
     cost: Cost,
     bank: Bank<'a>,
 }
 
-/// What the filters of the members have in common.
+/// The common properties of the members' filters.
 #[derive(Clone, Copy, Default)]
 struct Bank<'a> {
     family: Option<Family>,
@@ -52,7 +55,7 @@ enum Family {
     Geometric,
 }
 
-/// What a region leaves to others.
+/// The cost that a region leaves to others.
 #[derive(Clone, Copy, Default)]
 struct Cost {
     /// Values that must be stored only because the region refused them.
@@ -79,7 +82,7 @@ impl<'a> Region<'a> {
         }
     }
 
-    /// The region of `root`, instead of what it was.
+    /// Replaces the region by that of `root`.
     pub(super) fn grow_from(&mut self, root: NodeId) {
         self.truncate(0);
         self.root = root;
@@ -130,7 +133,7 @@ impl<'a> Region<'a> {
         }
     }
 
-    /// Adds what it costs that members read `p` from outside, or takes it back.
+    /// Adds the cost of members reading `p` from outside, or subtracts it.
     fn account(&mut self, p: NodeId, add: bool) {
         if self.facts.fill[p.0] {
             return;
@@ -139,7 +142,7 @@ impl<'a> Region<'a> {
         if self.can_absorb(p) {
             change(&mut self.cost.stored);
         }
-        // A row pass waits for its other readers: count the image it reads.
+        // A row pass waits for its other readers: count its image.
         let image = if self.facts.row_pass[p.0] { self.graph.node(p).inputs[0] } else { p };
         let before = self.reads[image.0];
         change(&mut self.reads[image.0]);
@@ -151,8 +154,8 @@ impl<'a> Region<'a> {
         }
     }
 
-    /// Whether `p` could be a member: it is computed by a map, nobody outside needs it (unless all can compute it for
-    /// themselves), and members read it in a way that can be substituted.
+    /// Returns `true` if `p` can be a member: it is computed by a map, no node outside needs it
+    /// (unless all can recompute it), and members read it in a way that can be substituted.
     fn can_absorb(&self, p: NodeId) -> bool {
         let node = self.graph.node(p);
         map(node).is_some()
@@ -162,8 +165,9 @@ impl<'a> Region<'a> {
             && node.shape == self.graph.node(self.root).shape
     }
 
-    /// Takes in producers of `id`, the most recently recorded first: along a chain `acc = max(acc, new)` the region then
-    /// meets the filters of `new` before those of older terms, and ends where the filter size changes.
+    /// Absorbs producers of `id`, the most recently recorded first: along a chain `acc = max(acc,
+    /// new)` the region then meets the filters of `new` before those of older terms, and ends where
+    /// the filter size changes.
     fn grow_inputs_of(&mut self, id: NodeId) {
         let mut inputs = self.graph.node(id).inputs.clone();
         inputs.sort_unstable();
@@ -174,7 +178,7 @@ impl<'a> Region<'a> {
         }
     }
 
-    /// Takes in `p` and what of its producers can follow, or nothing.
+    /// Absorbs `p` and those of its producers that can follow, or nothing.
     fn absorb(&mut self, p: NodeId) {
         if self.members.len() >= MAX_MEMBERS || !self.can_absorb(p) {
             return;
@@ -207,7 +211,7 @@ impl<'a> Region<'a> {
                     continue;
                 }
                 LeafOp::Correlate(Source::Stage(_), ..) => Family::Columns,
-                // Made when kernels are fused already.
+                // Created only after fusion.
                 LeafOp::Shift(..) => Family::Filters,
                 LeafOp::Correlate(_, f, _) => {
                     let of_stage = f.is_column() && self.facts.row_pass[node.inputs[0].0];

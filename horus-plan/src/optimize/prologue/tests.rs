@@ -140,7 +140,8 @@ fn constants_are_no_chains() {
     assert_eq!(chains(g, r), 0);
 }
 
-/// A filter of a filter of an image, and what becomes of it on this machine.
+/// Absorbs a filter into a filter that reads it: whether the chain is evaluated per pixel, or
+/// `None` if it is stored.
 fn filter_of_filter(taps: [usize; 2], aim: &Aim<'_>) -> Option<bool> {
     let mut g = Graph::default();
     let image = push(&mut g, Kernel::Source(ValueId(0)), &[]);

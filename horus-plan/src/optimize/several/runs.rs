@@ -1,22 +1,25 @@
-//! Runs: pixel operations that read each other or the same images, followed node by node, as a launch of several results may pay only
-//! with the last of them.
+//! Runs: pixel operations that read each other or the same images, collected node by node, as a
+//! launch of several results may pay only with the last of them.
 
 use super::{Group, Groups, MOST, kind, map};
 use crate::ir::graph::{Node, NodeId};
 use crate::ir::kernel::{Kernel, MapKernel};
 use crate::optimize::fuse::{MAX_INPUTS, distinct};
 
-/// How far a run looks for another node, and a node for groups of what reads the same, which bounds the time of planning.
+/// Search distance of a run for another node, and of a node for groups with the same inputs, which
+/// bounds the time of planning.
 pub(super) const AHEAD: usize = 64;
-/// What looking for runs may take: so much for each node of the graph, and so much besides. Beyond, nodes are entered one by one.
+/// Effort of the search for runs: per node of the graph, and in addition. Beyond, nodes are entered
+/// one by one.
 const EFFORT: [usize; 2] = [1 << 12, 1 << 20];
-/// Of it, what a part of a kernel takes that is joined; a node that is looked at takes 1.
+/// Effort per joined part of a kernel; visiting a node takes 1.
 pub(super) const JOINED: usize = 16;
 
 impl Groups<'_> {
-    /// Forms groups of pixel operations that read each other or the same images, as many as a launch has room for; returns whether there
-    /// are any. On the way a group may store more than a launch can: an expression of several results comes together node by node, and
-    /// what it has to store is known with the last.
+    /// Forms groups of pixel operations that read each other or the same images, as many as a
+    /// launch can hold; returns `true` if there are any. On the way a group may store more than a
+    /// launch can: an expression of several results is collected node by node, and the number of
+    /// stored results is known only with the last.
     pub(super) fn enter_runs(&mut self) -> bool {
         let [each, besides] = EFFORT;
         let most = each * self.graph.nodes.len() + besides;
@@ -32,7 +35,7 @@ impl Groups<'_> {
         !self.groups.is_empty()
     }
 
-    /// The run from a node on that spares most, as far as `most` effort finds it.
+    /// The run from a node on with the largest saving, found with at most `most` effort.
     fn run_from(&self, first: NodeId, most: usize) -> Option<Group> {
         let mut run = self.alone(first)?;
         let mut apart = run.cost.seconds;
@@ -64,14 +67,15 @@ impl Groups<'_> {
         best.map(|(_, group)| group)
     }
 
-    /// Whether whatever run a node is in stores it: it is wanted, or somebody reads it who is in no run.
+    /// Returns `true` if every run with this node stores it: it is wanted, or read by a node that
+    /// is in no run.
     fn is_kept(&self, id: NodeId) -> bool {
         let shape = self.graph.node(id).shape;
         let joins = |r: &NodeId| self.pixelwise[r.0] && self.of[r.0].is_none() && self.graph.node(*r).shape == shape;
         self.wanted[id.0] || !self.readers[id.0].iter().all(joins)
     }
 
-    /// Whether a run with one node more reads no more images than a launch can.
+    /// Returns `true` if a run with one more node stays within the limit of inputs.
     fn has_room(&self, run: &Group, next: NodeId) -> bool {
         let node = self.graph.node(next);
         let known = run.inputs.iter().filter(|i| **i != next).count();
@@ -79,8 +83,9 @@ impl Groups<'_> {
         known + distinct(&node.inputs).filter(is_new).count() <= MAX_INPUTS
     }
 
-    /// The next node of pixel operations on the same extent that a run reads, that reads it or reads what it reads. Those on the way
-    /// with which it reads too many images are refused.
+    /// The next node of pixel operations on the same extent that a run reads, that reads the run,
+    /// or that reads the same images. Nodes met on the way that would exceed the limit of inputs
+    /// are refused.
     fn next_of(&self, run: &Group, refused: &mut Vec<NodeId>) -> Option<NodeId> {
         let shape = self.graph.node(run.nodes[0]).shape;
         let from = run.nodes[0].0.saturating_sub(AHEAD);
@@ -106,7 +111,7 @@ impl Groups<'_> {
     }
 }
 
-/// Whether a node reads nothing but the pixel, of whatever level.
+/// Returns `true` if a node reads only the pixel, of any level.
 pub(super) fn is_pixelwise(node: &Node<Kernel>) -> bool {
     let pixelwise = |m: &MapKernel| m.stages.is_empty() && m.leaves.iter().all(|l| kind(l).is_none());
     !node.shape.is_empty() && map(node).is_some_and(pixelwise)
@@ -134,7 +139,7 @@ mod tests {
         push(graph, Op::Pixel(op, operands), inputs, 1)
     }
 
-    /// Neighbours of so many images exchanged in turn, as often as there are images: all sorted.
+    /// An odd-even transposition sort of `images` images, with as many rounds.
     fn sorted(images: u64) -> Graph<Op> {
         let mut g = Graph::default();
         let mut all: Vec<NodeId> = (0..images).map(|i| push(&mut g, Op::Source(ValueId(i)), &[], 1)).collect();
@@ -149,7 +154,7 @@ mod tests {
         g
     }
 
-    /// Planes that are computed from one image, of one image.
+    /// Planes computed from one image, merged into one image.
     fn stacked(planes: usize) -> Graph<Op> {
         let mut g = Graph::default();
         let image = push(&mut g, Op::Source(ValueId(0)), &[], 1);
@@ -174,11 +179,11 @@ mod tests {
             one_by_one.enter_all();
             let mut runs = Groups::new(&graph, &aim);
             runs.enter_runs();
-            // The last attempt looks at each node, and joins no more than a launch has room for.
+            // The last attempt visits each node, and joins no more than a launch can hold.
             let most = EFFORT[0] * n + EFFORT[1] + n + 4096 * JOINED;
             let efforts = [&one_by_one, &runs].map(|g| g.effort.get());
             assert!(efforts.iter().all(|effort| *effort < most), "{efforts:?} of {n} nodes");
-            // What is read by one that can take part in no launch of several results is known to be stored.
+            // An input of a node that cannot be part of a joined launch is known to be stored.
             let few = efforts[1] < 1024 * n;
             assert!(few || graph.nodes.iter().all(|node| node.op != Kernel::Merge), "{efforts:?} of {n} nodes");
         }

@@ -1,4 +1,4 @@
-//! The choice of a strategy: what is copied, and in how many bands.
+//! The choice of a strategy: the copied images, and the number of bands.
 
 use std::ops::Range;
 
@@ -8,18 +8,19 @@ use crate::plan::mapped::{Mapped, Way};
 use crate::plan::setting::Transfer;
 use crate::plan::step::Step;
 
-/// Numbers of bands that are considered.
+/// Numbers of bands to consider.
 const COUNTS: [u8; 4] = [2, 4, 8, 16];
-/// A plan in bands replaces the one without if it is predicted to take at most this share of its time: a guess,
-/// about what predictions of copies are off by.
+/// A plan in bands replaces the one without if it is predicted to take at most this share of its
+/// time: a guess, about the error of predicted copy times.
 const GAIN: f64 = 0.98;
-/// Launches that use the host's memory are chosen if they are predicted to take at most this share of copies' time: predictions of
-/// them are off by more. Of 54 programs and sizes on an H200 it would have picked one within 3 % of the fastest in 44, and 1 did in 37
+/// Launches that use the host's memory are chosen if they are predicted to take at most this share
+/// of the time with copies, as their predictions are less accurate. Of 54 programs and sizes on an
+/// H200 this picks one within 3 % of the fastest in 44; a share of 1 did in 37
 /// (`benches/results/2026-11-22-strategies.md`).
 const MAPPED_GAIN: f64 = 0.9;
 
-/// The steps of a run in as many bands as are predicted to be best, and a bound of the bytes in use at each; none if they stay
-/// as they are.
+/// The steps of a run in the number of bands predicted to be best, and a bound of the bytes in use
+/// at each; `None` if they stay unchanged.
 pub(super) fn cheapest(draft: &Draft<'_>, run: Range<usize>) -> Option<(Vec<Step>, usize)> {
     let transfer = draft.setting.transfer;
     let counts = transfer.bands().map_or(COUNTS.to_vec(), |n| vec![n.get()]);
@@ -29,7 +30,7 @@ pub(super) fn cheapest(draft: &Draft<'_>, run: Range<usize>) -> Option<(Vec<Step
     let mut best: Option<(Vec<Step>, usize, f64)> = None;
     for way in Way::considered(transfer) {
         let mapped = Mapped::found(draft, &run, *way);
-        // Where nothing can be mapped, what is left of a strategy is that of copies.
+        // If nothing can be mapped, the strategy reduces to copies.
         let board = match (*way, mapped.is_none()) {
             (Way::Copied, _) => Board::new(draft, run.clone(), mapped)?,
             (_, true) if transfer == Transfer::Auto => continue,
@@ -47,7 +48,7 @@ pub(super) fn cheapest(draft: &Draft<'_>, run: Range<usize>) -> Option<(Vec<Step
         };
         let mut tails = if in_bands { board.tails() } else { vec![Vec::new()] };
         if transfer != Transfer::Auto && !board.gathered.is_empty() {
-            // What comes from other ranks leaves in bands, too.
+            // Images from other ranks are sent in bands, too.
             tails.sort_by_key(Vec::is_empty);
             tails.truncate(tails.iter().filter(|tail| !tail.is_empty()).count().max(1));
         }

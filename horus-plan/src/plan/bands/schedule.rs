@@ -1,4 +1,4 @@
-//! The making of a schedule: a run of steps in so many bands, and when it is predicted to be over.
+//! Construction of a schedule: a run of steps in a number of bands, and its predicted end.
 
 use std::collections::HashMap;
 
@@ -6,24 +6,24 @@ use super::{Board, Job};
 use crate::ir::graph::NodeId;
 use crate::plan::step::{Action, Band, Part};
 
-/// Steps with the time that they are predicted to take.
+/// Steps with their predicted total time.
 pub(super) struct Schedule {
     pub(super) actions: Vec<Action>,
     pub(super) seconds: f64,
 }
 
-/// The making of a schedule: what is done so far, and when it is predicted to be over.
+/// A schedule under construction: the steps so far, and their predicted end.
 pub(super) struct Line<'b, 'd, 'a> {
     board: &'b Board<'d, 'a>,
     count: u8,
     actions: Vec<Action>,
-    /// Bands that are uploaded, in order, and when each is there.
+    /// Bands to upload, in order, with their times of arrival.
     bands: Vec<(NodeId, Band, f64)>,
-    /// How many of them are among the actions.
+    /// The number of them among the actions.
     uploaded: usize,
-    /// Up to which cut each image is there.
+    /// The cut up to which each image is available.
     there: HashMap<NodeId, u8>,
-    /// Up to which cut each result was sent.
+    /// The cut up to which each result was sent.
     sent: HashMap<NodeId, u8>,
     compute: f64,
     down: f64,
@@ -43,7 +43,7 @@ impl<'b, 'd, 'a> Line<'b, 'd, 'a> {
             down: 0.0,
         };
         line.bands = line.upload_bands();
-        // What was computed before the run is there.
+        // Images computed before the run are available.
         let made = |node: NodeId| {
             board.jobs.iter().any(|job| job.node == node) || board.uploads.iter().any(|(uploaded, _)| *uploaded == node)
         };
@@ -56,7 +56,7 @@ impl<'b, 'd, 'a> Line<'b, 'd, 'a> {
         (usize::from(Band::PARTS) * usize::from(k) / usize::from(self.count)) as u8
     }
 
-    /// What is uploaded, in order: images that are first read by one launch in turns.
+    /// Bands to upload, in order: images first read by the same launch alternate.
     fn upload_bands(&self) -> Vec<(NodeId, Band, f64)> {
         let first_reader = |n: NodeId| self.board.readers(n).next().map_or(usize::MAX, |(at, _)| at);
         let mut order: Vec<(usize, u8, usize)> = Vec::new();
@@ -86,7 +86,7 @@ impl<'b, 'd, 'a> Line<'b, 'd, 'a> {
         self.there.get(&node).copied().unwrap_or(0)
     }
 
-    /// Computes a launch up to a cut, and sends what can be.
+    /// Computes a launch up to a cut, and sends the available parts of results.
     fn launch(&mut self, job: &Job, to: u8) {
         let band = Band { from: self.done(job.node), to };
         if band.from >= to {
@@ -102,7 +102,7 @@ impl<'b, 'd, 'a> Line<'b, 'd, 'a> {
         }
     }
 
-    /// Sends what of a result is there, if it is not too little.
+    /// Sends the available part of a result, unless it is too small.
     fn send(&mut self, node: NodeId, bytes: usize) {
         let band =
             Band { from: self.sent.get(&node).copied().unwrap_or(0), to: self.board.leaves(node, self.done(node)) };
@@ -120,11 +120,11 @@ impl<'b, 'd, 'a> Line<'b, 'd, 'a> {
         self.down = self.down.max(self.compute) + self.board.download(share);
     }
 
-    /// Does what can be done while bands arrive.
+    /// Schedules work that is possible while bands arrive.
     fn while_uploading(&mut self, order: &[usize]) {
         let board = self.board;
         let least = Band::PARTS / self.count;
-        // With one band, nothing begins before all is there.
+        // With one band, no launch begins before all uploads have arrived.
         while self.count > 1 && self.uploaded < self.bands.len() {
             let arrived = self.bands.iter().take_while(|(.., over)| *over <= self.compute).count();
             self.upload(arrived);
@@ -138,7 +138,7 @@ impl<'b, 'd, 'a> Line<'b, 'd, 'a> {
             });
             match chunk {
                 Some((job, to)) => self.launch(job, to),
-                // The next band, and what it allows.
+                // The next band, and the launches that it allows.
                 None => self.compute = self.compute.max(self.bands[self.uploaded].2),
             }
         }
@@ -153,7 +153,7 @@ impl<'b, 'd, 'a> Line<'b, 'd, 'a> {
         before.into_iter().for_each(|(node, bytes)| self.send(node, bytes));
         self.while_uploading(&order);
         for j in &order[..order.len() - tail.len()] {
-            // What is uploaded for later launches arrives beside the earlier ones.
+            // Inputs of later launches arrive while the earlier ones run.
             self.upload_for(&board.jobs[*j]);
             self.launch(&board.jobs[*j], Band::PARTS);
         }
@@ -172,7 +172,7 @@ impl<'b, 'd, 'a> Line<'b, 'd, 'a> {
         Schedule { actions: with_frees(self.actions, board), seconds }
     }
 
-    /// Uploads what a launch reads, and all that comes before.
+    /// Uploads the inputs of a launch, and everything before them.
     fn upload_for(&mut self, job: &Job) {
         let read = |(node, ..): &(NodeId, Band, f64)| job.inputs.iter().any(|(_, source)| source == node);
         if let Some(last) = self.bands.iter().rposition(read) {
@@ -180,7 +180,7 @@ impl<'b, 'd, 'a> Line<'b, 'd, 'a> {
         }
     }
 
-    /// Up to which cut each launch of the tail must come so that the results come up to `cut`.
+    /// The cut that each launch of the tail must reach for the results to reach `cut`.
     fn targets(&self, tail: &[usize], cut: u8) -> Vec<(&'b Job, u8)> {
         let board = self.board;
         let mut targets: HashMap<usize, u8> = HashMap::new();
@@ -199,7 +199,8 @@ impl<'b, 'd, 'a> Line<'b, 'd, 'a> {
     }
 }
 
-/// The steps, and behind the last that touches it, the end of each image that nobody needs any more.
+/// The steps, with the release of each image that is no longer needed after the last step that uses
+/// it.
 fn with_frees(actions: Vec<Action>, board: &Board<'_, '_>) -> Vec<Action> {
     let mut last: HashMap<NodeId, usize> = HashMap::new();
     for (i, action) in actions.iter().enumerate() {

@@ -1,8 +1,8 @@
-//! Huffman codes made for the data, and the bits that they are written to.
+//! Huffman codes fitted to the data, and the bit writer.
 
 use super::SYMBOLS;
 
-/// Bits of a code at most: four of them, behind less than a byte, fit 64 bits.
+/// Maximum bits of a code: four of them, after less than a byte, fit 64 bits.
 pub(super) const LIMIT: usize = 14;
 
 /// A code, its first bit lowest.
@@ -18,7 +18,7 @@ pub(super) struct Codes {
 }
 
 impl Codes {
-    /// The codes that are shortest for symbols that occur so often, at least two of which do.
+    /// The shortest codes for symbols of these frequencies, at least two of which occur.
     pub(super) fn new(counts: &[u32; SYMBOLS]) -> Codes {
         let lengths = code_lengths(counts);
         let mut literals = [Code::default(); SYMBOLS];
@@ -33,7 +33,7 @@ impl Codes {
         Codes { literals }
     }
 
-    /// The head of the block: lengths of codes, in codes of their own, which are always the same.
+    /// The head of the block: lengths of codes, in fixed codes of their own.
     pub(super) fn describe(&self, to: &mut Bits<'_>) {
         // In the order of the format; all but the last four, 16 and 17 have 4 bits.
         const ORDER: [usize; 19] = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
@@ -52,7 +52,7 @@ impl Codes {
         to.put_bits(1, 5); // two distances
         to.put_bits(ORDER.len() as u64 - 4, 4);
         ORDER.iter().for_each(|symbol| to.put_bits(u64::from(BITS[*symbol]), 3));
-        // Of the distances only the first is used; a set of one code is not every decoder's.
+        // Only the first distance is used; not every decoder accepts a set of one code.
         let lengths: Vec<u16> = self.literals.iter().map(|c| c.bits).chain([1, 1]).collect();
         for same in lengths.chunk_by(|a, b| a == b) {
             let (length, mut left) = (usize::from(same[0]), same.len());
@@ -80,13 +80,15 @@ impl Codes {
     }
 }
 
-/// Lengths of a Huffman code, none above [`LIMIT`] nor, of a symbol that occurs, 0. At least two symbols occur.
+/// Lengths of a Huffman code, at most [`LIMIT`], and positive for symbols that occur. At least two
+/// symbols occur.
 fn code_lengths(counts: &[u32; SYMBOLS]) -> [u8; SYMBOLS] {
-    // By falling counts, so that the rest follows from how many codes each length has.
+    // By falling counts, so that the number of codes of each length determines the rest.
     let mut used: Vec<(u32, u16)> = (0..).zip(counts).filter(|(_, n)| **n > 0).map(|(s, n)| (*n, s)).collect();
     used.sort_unstable();
     let n = used.len();
-    // The lightest two trees become one, until one is left. Trees are made by rising weights: two queues are enough.
+    // Repeatedly merges the two lightest trees. Merged trees have rising weights: two queues
+    // suffice.
     let mut weights: Vec<u64> = used.iter().map(|(count, _)| u64::from(*count)).collect();
     let mut parents = vec![0; 2 * n];
     let (mut leaf, mut tree) = (0, n);
@@ -109,7 +111,8 @@ fn code_lengths(counts: &[u32; SYMBOLS]) -> [u8; SYMBOLS] {
             of_length[depths[node].min(LIMIT)] += 1;
         }
     }
-    // Codes that were cut take room of others: a shorter one grows by a bit and leaves half of its room to one of them.
+    // Truncated codes take space from others: a shorter one grows by a bit and frees half of its
+    // space for one of them.
     let mut room: u32 = (1..=LIMIT).map(|l| of_length[l] << (LIMIT - l)).sum();
     while room > 1 << LIMIT {
         let Some(shorter) = (1..LIMIT).rev().find(|l| of_length[*l] > 0) else { break };
@@ -124,7 +127,7 @@ fn code_lengths(counts: &[u32; SYMBOLS]) -> [u8; SYMBOLS] {
     lengths
 }
 
-/// Bits on their way to bytes, the lowest first.
+/// A bit writer, lowest bits first.
 pub(super) struct Bits<'a> {
     pending: u64,
     count: u32,
@@ -133,12 +136,12 @@ pub(super) struct Bits<'a> {
 }
 
 impl<'a> Bits<'a> {
-    /// None yet. The last eight bytes of `to` are room that is not filled.
+    /// An empty writer. The last eight bytes of `to` are padding.
     pub(super) fn new(to: &'a mut [u8]) -> Bits<'a> {
         Bits { pending: 0, count: 0, at: 0, to }
     }
 
-    /// Whole bytes leave; less than one stays.
+    /// Writes whole bytes; less than one stays.
     #[inline(always)]
     fn flush(&mut self) {
         self.to[self.at..self.at + 8].copy_from_slice(&self.pending.to_le_bytes());
@@ -160,7 +163,7 @@ impl<'a> Bits<'a> {
         self.put_bits(u64::from(code.code), u32::from(code.bits));
     }
 
-    /// How many bytes there are, the last one filled up.
+    /// Number of bytes, including the padded last one.
     pub(super) fn finish(self) -> usize {
         self.at + usize::from(self.count > 0)
     }
