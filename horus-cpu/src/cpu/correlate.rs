@@ -152,14 +152,15 @@ unsafe fn dense<V: Vector, const NF: usize, const R: usize, const C: usize>(
     let mut y = 0;
     // SAFETY: vouched for by the caller; a block stays inside the tile.
     unsafe {
-        while y + R <= bank.height {
+        // Tiles narrower than a vector take single rows, as they take single pixels.
+        while bank.width >= V::LANES && y + R <= bank.height {
             columns!(
                 bank.width,
                 V,
                 C,
                 |x| dense_block::<V, NF, R, C>(bank, height, width, y, x),
                 dense_block::<V, NF, R, 1>(bank, height, width, y, x),
-                dense_block::<Array<V::Elem, 1>, NF, R, 1>(bank, height, width, y, x)
+                ()
             );
             y += R;
         }

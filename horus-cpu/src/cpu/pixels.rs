@@ -172,6 +172,12 @@ fn powers_body<T: Pixel>(_: Isa, pixels: &[T], exponent: T, out: &mut [T]) {
     }
 }
 
+/// Returns `true` for a function of floats: integers have it by way of `f64` ([`by_f64`]) and no loop of their own.
+const fn of_floats(op: PixelOp) -> bool {
+    use PixelOp::{Atan2, Cos, Exp, Hypot, Log, Pow, Sin};
+    matches!(op, Atan2 | Cos | Exp | Hypot | Log | Pow | Sin)
+}
+
 macro_rules! interpreter {
     (unary { $($u:ident $un:literal |$ua:ident| $ub:expr, $uc:literal, $ud:literal;)* }
      binary { $($b:ident $bn:literal |$ba:ident, $bb:ident| $bx:expr, $bc:literal, $bd:literal;)* }
@@ -179,10 +185,12 @@ macro_rules! interpreter {
      ternary { $($t:ident $tn:literal |$ta:ident, $tb:ident, $tc:ident| $tx:expr, $tcu:literal, $td:literal;)* }
      select { $($s:ident $sn:literal $sc:literal, $sd:literal;)* }) => {
         unsafe fn typed<T: Pixel>(op: PixelOp, isa: Isa, args: &[Lanes; 3], out: *mut u8, n: usize) {
+            debug_assert!(T::DTYPE.is_float() || !of_floats(op), "{op:?} of integers has no loop");
             // SAFETY: vouched for by the caller.
             unsafe {
                 // Operations that have a faster path than the loop over the table's body.
                 match op {
+                    _ if const { !T::DTYPE.is_float() } => {}
                     PixelOp::Sin => {
                         let near = body!(Unary [T: Pixel] |a: T| -> T { a.sin_near() });
                         return angles::<T>(isa, args, out, n, near, T::sin);
@@ -202,11 +210,15 @@ macro_rules! interpreter {
                 match op {
                     $(PixelOp::$u => {
                         let body = body!(Unary [T: Pixel] |$ua: T| -> T { $ub });
-                        unary::<T, T, _>(isa, args, out, n, body)
+                        if const { T::DTYPE.is_float() || !of_floats(PixelOp::$u) } {
+                            unary::<T, T, _>(isa, args, out, n, body)
+                        }
                     })*
                     $(PixelOp::$b => {
                         let body = body!(Binary [T: Pixel] |$ba: T, $bb: T| -> T { $bx });
-                        binary::<T, T, T, _>(isa, args, out, n, body)
+                        if const { T::DTYPE.is_float() || !of_floats(PixelOp::$b) } {
+                            binary::<T, T, T, _>(isa, args, out, n, body)
+                        }
                     })*
                     $(PixelOp::$c => {
                         let body = body!(Binary [T: Pixel] |$ca: T, $cb: T| -> u8 { u8::from($cx) });
@@ -266,8 +278,7 @@ unsafe fn by_f64(op: PixelOp, dtype: DType, isa: Isa, args: &[Lanes; 3], out: *m
 /// room for `n` results and overlaps no operand, all are aligned for their type, and the machine
 /// has the instruction set.
 pub(crate) unsafe fn apply(op: PixelOp, dtype: DType, isa: Isa, args: &[Lanes; 3], out: *mut u8, n: usize) {
-    use PixelOp::{Atan2, Cos, Exp, Hypot, Log, Pow, Sin};
-    if !dtype.is_float() && matches!(op, Atan2 | Cos | Exp | Hypot | Log | Pow | Sin) {
+    if !dtype.is_float() && of_floats(op) {
         // SAFETY: vouched for by the caller.
         return unsafe { by_f64(op, dtype, isa, args, out, n) };
     }

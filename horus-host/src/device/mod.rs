@@ -105,6 +105,7 @@ pub struct Geometry {
 
 impl Geometry {
     /// Elements of one plane of the buffer.
+    #[inline]
     pub fn plane(&self) -> usize {
         self.window.len() * self.shape.width
     }
@@ -115,6 +116,7 @@ impl Geometry {
     }
 
     /// Index of the first element of row `y` (which must be held) of plane `c`.
+    #[inline]
     pub fn row(&self, c: usize, y: isize) -> usize {
         debug_assert!(self.window.contains(y), "row {y} is not in {}", self.window);
         c * self.plane() + (y - self.window.start).cast_unsigned() * self.shape.width

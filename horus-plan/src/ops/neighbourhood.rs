@@ -150,6 +150,7 @@ impl Filter {
     }
 
     /// `(dy, dx)` of each tap, in order of accumulation.
+    #[inline]
     pub fn offsets(&self) -> Vec<(isize, isize)> {
         match &self.layout {
             &Layout::Dense { height, width, anchor_y, anchor_x } => {

@@ -85,11 +85,13 @@ fn rows<T: Pixel, S: Sampler<N>, const N: usize>(
         };
         let inside = if inside.is_empty() { touching.start..touching.start } else { inside };
         if let Some(c) = constant {
-            outside::<T, S, N>(c, &line, 0..touching.start, out);
-            outside::<T, S, N>(c, &line, touching.end..out.len(), out);
+            for run in [0..touching.start, touching.end..out.len()] {
+                outside::<T, S, N>(c, &line, run, out);
+            }
         }
-        edge::<T, S, N>(plane, border, &line, touching.start..inside.start, out);
-        edge::<T, S, N>(plane, border, &line, inside.end..touching.end, out);
+        for run in [touching.start..inside.start, inside.end..touching.end] {
+            edge::<T, S, N>(plane, border, &line, run, out);
+        }
         if !inside.is_empty() {
             let line = line.from(inside.start);
             let out = &mut out[inside];

@@ -31,12 +31,7 @@ pub(super) fn count<T: Pixel>(
     let tasks: Vec<(usize, isize)> = (0..input.geometry.shape.planes())
         .flat_map(|c| (rows.start..rows.end).step_by(n).map(move |y| (c, y)))
         .collect();
-    let add = |mut a: Vec<u64>, b: Vec<u64>| {
-        a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
-        a
-    };
     // One counter too many, for what lies in no bin.
-    let none = || vec![0u64; bins.bins + 1];
     let part = |mut counts: Vec<u64>, (c, y): (usize, isize)| {
         let plane = input.plane(c);
         for y in y..rows.end.min(y + n.cast_signed()) {
@@ -44,11 +39,26 @@ pub(super) fn count<T: Pixel>(
         }
         counts
     };
-    let counted = match threads {
+    let counted = sums(threads, bins.bins + 1, tasks, &part);
+    out[..bins.bins].iter_mut().zip(counted).for_each(|(o, n)| *o = n as f64);
+}
+
+/// Counts all tasks with `part`, and adds the counters up.
+fn sums(
+    threads: usize,
+    counters: usize,
+    tasks: Vec<(usize, isize)>,
+    part: &(dyn Fn(Vec<u64>, (usize, isize)) -> Vec<u64> + Sync),
+) -> Vec<u64> {
+    let none = || vec![0u64; counters];
+    let add = |mut a: Vec<u64>, b: Vec<u64>| {
+        a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
+        a
+    };
+    match threads {
         0 | 1 => tasks.into_iter().fold(none(), part),
         _ => tasks.into_par_iter().fold(none, part).reduce(none, add),
-    };
-    out[..bins.bins].iter_mut().zip(counted).for_each(|(o, n)| *o = n as f64);
+    }
 }
 
 fn count_pixels<T: Pixel>(pixels: &[T], bins: Bins, counts: &mut [u64], isa: Isa) {

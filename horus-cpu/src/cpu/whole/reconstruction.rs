@@ -6,9 +6,7 @@
 
 use std::collections::VecDeque;
 
-use rayon::prelude::*;
-
-use super::{GRAIN, View};
+use super::{GRAIN, View, each_chunk, grain};
 use horus_base::dtype::Pixel;
 use horus_plan::ops::reconstruction::Reconstruction;
 
@@ -196,7 +194,7 @@ fn blocks<T: Pixel>(
     let left = all.contains(&[0, 0, -1]);
     let before = all.into_iter().filter(|by| *by != [0, 0, -1]).collect();
     let growth = Growth { how, mask, before, left, height, width };
-    let passes = |(k, out): (usize, &mut [T])| {
+    let passes = |k: usize, out: &mut [T]| {
         let (first, count) = (k * block, out.len() / width);
         let at = first * width;
         for ((out, marker), mask) in out.iter_mut().zip(&marker[at..]).zip(&mask[at..]) {
@@ -207,11 +205,7 @@ fn blocks<T: Pixel>(
         }
     };
     let mut waiting = vec![false; out.len()];
-    if threads <= 1 {
-        out.chunks_mut(block * width).enumerate().for_each(passes);
-    } else {
-        out.par_chunks_mut(block * width).enumerate().for_each(passes);
-    }
+    each_chunk(threads, out, block * width, passes);
     // After the second pass a pixel may give to those after it; what begins a block also to those before it, of another block.
     let (done, level) = (&*out, if out.len() > height * width { height } else { 1 });
     let mark = |(row, marks): (usize, &mut [bool])| {
@@ -220,12 +214,10 @@ fn blocks<T: Pixel>(
             growth.mark(done, row, 1, marks);
         }
     };
-    if threads <= 1 {
-        waiting.chunks_mut(width).enumerate().for_each(mark);
-    } else {
-        let grain = super::grain(width);
-        waiting.par_chunks_mut(width).enumerate().with_min_len(grain).for_each(mark);
-    }
+    let lines = grain(width);
+    each_chunk(threads, &mut waiting, lines * width, |k, marks| {
+        (k * lines..).zip(marks.chunks_mut(width)).for_each(mark);
+    });
     growth.flood(out, Queue::of(waiting));
 }
 

@@ -40,10 +40,10 @@ pub(crate) fn launch(
             let input = view::<S>(inputs, 0)?;
             let to = To { geometry, rows, threads, reach: mean.height() };
             match geometry.dtype {
-                DType::F64 => to.each(out::<f64>(output)?, |c, rows, out| {
+                DType::F64 => to.each(out::<f64>(output)?, &|c, rows, out| {
                     means(isa, &input.plane(c), (mean, border), rows, out);
                 }),
-                _ => to.each(out::<f32>(output)?, |c, rows, out| {
+                _ => to.each(out::<f32>(output)?, &|c, rows, out| {
                     means(isa, &input.plane(c), (mean, border), rows, out);
                 }),
             }
@@ -53,7 +53,7 @@ pub(crate) fn launch(
             let reach = rank.reach();
             let to = To { geometry, rows, threads, reach: reach.up + reach.down + 1 };
             let by_columns = size_of::<T>() == 1 && rank.is_rectangle() && rank.count() <= columns::MOST;
-            to.each(out::<T>(output)?, |c, rows, out| {
+            to.each(out::<T>(output)?, &|c, rows, out| {
                 let plane = input.plane(c);
                 match by_columns {
                     true => by_histograms(isa, &plane, (rank, border), rows, out),
@@ -76,7 +76,7 @@ struct To {
 
 impl To {
     /// Calls `compute` with blocks of rows, each with its plane and where its results go.
-    fn each<T: Pixel>(&self, out: &mut [T], compute: impl Fn(usize, Window, &mut [T]) + Sync) {
+    fn each<T: Pixel>(&self, out: &mut [T], compute: &(dyn Fn(usize, Window, &mut [T]) + Sync)) {
         let Geometry { shape, window, .. } = self.geometry;
         let (planes, total, width) = (shape.planes(), self.rows.len(), shape.width);
         let fair = total.div_ceil(self.threads);

@@ -58,7 +58,7 @@ fn op(result: impl Carries) -> &'static str {
         | Error::ForeignImage { op, site } => (op, site),
         other => panic!("{other}"),
     };
-    assert!(site.file().ends_with("tests/api.rs"), "{op} blames {site}");
+    assert!(site.file().ends_with("tests/it/api.rs"), "{op} blames {site}");
     op
 }
 
