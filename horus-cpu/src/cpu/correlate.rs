@@ -160,7 +160,7 @@ unsafe fn dense<V: Vector, const NF: usize, const R: usize, const C: usize>(
                 C,
                 |x| dense_block::<V, NF, R, C>(bank, height, width, y, x),
                 dense_block::<V, NF, R, 1>(bank, height, width, y, x),
-                ()
+                unreachable!("the tile is as wide as a vector")
             );
             y += R;
         }
