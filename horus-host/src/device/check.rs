@@ -4,7 +4,7 @@
 //! Kernels read and write through addresses that follow from the geometry, on the CPU and on a GPU
 //! alike. A [`Launch`] is public, so every device checks its claims here, once, and trusts them
 //! afterwards. No launch can make the check itself overflow.
-// Long because a check for every kernel is told in one place.
+// Long because the checks of all kernels are in one place.
 
 use std::ops::Range;
 
@@ -20,8 +20,8 @@ use horus_plan::ops::planes::stacked;
 use horus_plan::ops::reduce::{Fold, RowReduce};
 use horus_plan::ops::windowed::Windowed;
 
-/// The largest distance of a row, column or plane: sums of a few such numbers do not overflow, and no memory holds as
-/// many.
+/// The largest distance of a row, column or plane: sums of a few such numbers do not overflow, and
+/// no memory holds as many.
 const FAR: usize = 1 << 40;
 /// The largest reach of a filter; kernels count columns of a tile with 32 bits.
 const REACH: usize = 1 << 30;
@@ -191,7 +191,8 @@ fn count(inputs: &[LaunchInput<'_>], wanted: usize) -> Result<(), String> {
     if inputs.len() == wanted { Ok(()) } else { Err(format!("it reads {wanted} images, got {}", inputs.len())) }
 }
 
-/// The images that a row reduction reads, of which there are `images`, before its operand if it takes one.
+/// The images that a row reduction reads, of which there are `images`, before its operand if it
+/// takes one.
 fn reduced<'a, 'b>(
     how: RowReduce,
     inputs: &'b [LaunchInput<'a>],
@@ -235,7 +236,8 @@ fn transpose(inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String
     Err(format!("{shape} {dtype} transposed is not {} {}", output.shape, output.dtype))
 }
 
-/// Whether the table has an entry for every value of the index type, so that no look-up is out of bounds.
+/// Whether the table has an entry for every value of the index type, so that no look-up is out of
+/// bounds.
 fn lookup(inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String> {
     count(inputs, 2)?;
     let (image, table) = (inputs[0].geometry, inputs[1].geometry);
@@ -303,7 +305,8 @@ fn reconstructed(inputs: &[LaunchInput<'_>], output: &Geometry, rows: Window) ->
 
 /// Whether the window is one that kernels can go through, and the output is of what it makes.
 fn windowed(how: &Windowed, inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String> {
-    /// The largest reach, and the most pixels of a window: sums of pixels stay exact, and tables of spans small.
+    /// The largest reach, and the most pixels of a window: sums of pixels stay exact, and tables of
+    /// spans small.
     const FARTHEST: usize = 1 << 16;
     count(inputs, 1)?;
     let reach = how.reach();
