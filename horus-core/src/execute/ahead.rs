@@ -60,7 +60,7 @@ fn launches<'a>(plan: &'a Plan, mut windows: Vec<Option<Window>>, rank: usize) -
                 };
                 windows[n.0] = Some(window);
                 if computed[i] {
-                    continue; // by the previous launch
+                    continue; // by the launch before
                 }
                 let Some(LaunchedNodes { kernel, inputs: sources, .. }) = plan.launched_at(i) else { continue };
                 let inputs = sources.iter().enumerate().map(|(input, source)| {

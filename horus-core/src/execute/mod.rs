@@ -195,7 +195,7 @@ impl Run<'_> {
             (self.cx.observer)(i, plan.steps.len(), &|| plan.describe(&step.action));
             (self.cx.check)()?;
             if computed[i] {
-                continue; // by the previous launch
+                continue; // by the launch before
             }
             if matches!(step.action, Action::Download(_)) && !self.unified {
                 // The copy would wait for the preceding kernels anyway; waiting here separates
