@@ -191,8 +191,7 @@ fn count(inputs: &[LaunchInput<'_>], wanted: usize) -> Result<(), String> {
     if inputs.len() == wanted { Ok(()) } else { Err(format!("it reads {wanted} images, got {}", inputs.len())) }
 }
 
-/// The images that a row reduction reads, of which there are `images`, before its operand if it
-/// takes one.
+/// The images that a row reduction reads, of which there are `images`, before its operand if it takes one.
 fn reduced<'a, 'b>(
     how: RowReduce,
     inputs: &'b [LaunchInput<'a>],
@@ -236,8 +235,7 @@ fn transpose(inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String
     Err(format!("{shape} {dtype} transposed is not {} {}", output.shape, output.dtype))
 }
 
-/// Whether the table has an entry for every value of the index type, so that no look-up is out of
-/// bounds.
+/// Whether the table has an entry for every value of the index type, so that no look-up is out of bounds.
 fn lookup(inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String> {
     count(inputs, 2)?;
     let (image, table) = (inputs[0].geometry, inputs[1].geometry);
@@ -305,8 +303,7 @@ fn reconstructed(inputs: &[LaunchInput<'_>], output: &Geometry, rows: Window) ->
 
 /// Whether the window is one that kernels can go through, and the output is of what it makes.
 fn windowed(how: &Windowed, inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String> {
-    /// The largest reach, and the most pixels of a window: sums of pixels stay exact, and tables of
-    /// spans small.
+    /// The largest reach, and the most pixels of a window: sums of pixels stay exact, and tables of spans small.
     const FARTHEST: usize = 1 << 16;
     count(inputs, 1)?;
     let reach = how.reach();

@@ -51,14 +51,12 @@ macro_rules! moved {
     };
 }
 
-/// Runs a [`Kernel::Merge`], [`Kernel::Transpose`], [`Kernel::Lookup`], [`Kernel::RowReduce`],
-/// [`Kernel::Running`], [`Kernel::RunningDepth`], [`Kernel::Fold`] or [`Kernel::Histogram`] on host
-/// memory: inside the thread pool (`threads` of it), or on the calling thread alone if `threads` is
-/// 1.
+/// Runs a [`Kernel::Merge`], [`Kernel::Transpose`], [`Kernel::Lookup`], [`Kernel::RowReduce`], [`Kernel::Running`],
+/// [`Kernel::RunningDepth`],
+/// [`Kernel::Fold`] or [`Kernel::Histogram`] on host memory: inside the thread pool (`threads` of it), or on the calling thread alone if `threads` is 1.
 ///
 /// # Errors
-/// [`DeviceError::Unsupported`] for any other kernel, [`DeviceError::Argument`] for memory that is
-/// not the host's.
+/// [`DeviceError::Unsupported`] for any other kernel, [`DeviceError::Argument`] for memory that is not the host's.
 pub(crate) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(), DeviceError> {
     let Launch { kernel, inputs, output, geometry, rows, .. } = launch;
     let dtype = inputs.first().map_or(geometry.dtype, |i| i.geometry.dtype);
