@@ -150,7 +150,7 @@ pub(super) fn note_dropped(mut value: impl FnMut(Tag) -> Option<u16>) {
     }
 }
 
-/// Warns, when a picture is saved, of metadata in the pictures read: once per process.
+/// Warns, when a picture is saved, of what those that were read said beside their pixels: once per process.
 pub(super) fn tell_dropped() {
     let read = READ.load(Ordering::Relaxed);
     let news = read & !TOLD.fetch_or(read, Ordering::Relaxed);

@@ -167,7 +167,7 @@ fn sessions_on_the_same_ranks_take_turns() {
                 }
                 let late = open(); // during an evaluation
                 let all = [&states[0], &states[1], &given(&late, 6).gauss(1.0)].map(|i| i.to_vec().unwrap());
-                states[0].median3().start(); // and closed during another
+                states[0].median3().start(); // and closing one beside it
                 drop((states, a));
                 assert_eq!(given(&b, 7).mean().get().unwrap(), given(&late, 7).mean().get().unwrap());
                 all

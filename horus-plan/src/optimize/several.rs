@@ -292,7 +292,7 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// The kernel that computes a node of a group by itself, from the group's inputs.
+    /// The kernel that computes a node of a group by itself, from what the group reads.
     fn apart(&self, group: &Group, id: NodeId) -> Option<(MapKernel, Vec<NodeId>)> {
         let mut needed = vec![id];
         for n in group.nodes.iter().rev().filter(|n| **n <= id) {
