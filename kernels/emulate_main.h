@@ -30,7 +30,7 @@ extern "C" void hs_run(const void* arguments, unsigned grid, unsigned grid_y, un
     bool entered = false;
     for (unsigned by = 0; by < grid_y; ++by)
         for (unsigned b = 0; b < grid; ++b) {
-            // Poison, so that reading what nobody wrote shows.
+            // Poison, so that reads of unwritten memory show.
             memset(memory.data(), 0xff, memory.size());
             blockIdx = {(int)b, (int)by, 0};
             std::fill_n(hs_done, block, false);

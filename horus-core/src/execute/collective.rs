@@ -44,7 +44,7 @@ impl Run<'_> {
         let label = self.label(what, n);
         let mut target = self.host_memory(label, geometry.bytes())?;
         if cfg!(debug_assertions) {
-            target.bytes_mut().fill(0xff); // not a number, where nobody may look
+            target.bytes_mut().fill(0xff); // NaN, where nothing may read
         }
         let movement = self.movement(action, n)?;
         let (comm, host) = (self.cx.comm, (self.cx.device.workers(), self.cx.pool));

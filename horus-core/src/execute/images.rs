@@ -88,7 +88,7 @@ impl Images {
         let bytes = aside.bytes + image.geometry.bytes();
         if given && bytes <= self.keep {
             if image.host.is_some() {
-                image.device = None; // which is scarcer
+                image.device = None; // the scarcer memory
             }
             aside.images.push((n, image));
             aside.bytes = bytes;

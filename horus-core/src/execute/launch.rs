@@ -12,9 +12,8 @@ use crate::plan::{Part, Rows, Temp};
 use crate::shape::Window;
 
 impl Run<'_> {
-    /// Computes the rows of one part of a launch: the interior, or the edges after it. Step `i`
-    /// launches `n` alone, or the joined nodes of [one launch](crate::plan::Plan::launched_at) with
-    /// the following steps.
+    /// Computes the rows of one part of a launch: the interior, or the edges after it. Step `i` launches `n` alone, or with the steps
+    /// behind it what [one launch](crate::plan::Plan::launched_at) computes.
     pub(super) fn launch(&mut self, i: usize, n: NodeId, which: Rows, (room, part): (Halo, Part)) -> Result<()> {
         let plan = self.plan;
         let node = plan.graph.node(n);

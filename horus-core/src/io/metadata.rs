@@ -129,19 +129,18 @@ pub(super) fn tell_profile(bytes: usize) {
     log::log!(level, "a colour profile of {bytes} bytes is not applied; samples are used as stored");
 }
 
-/// Metadata of TIFF pages that saved files lack, with their tags.
+/// What TIFF pages say of themselves that no file which is saved says, and the tags that say it.
 const DROPPED: [(&str, &[Tag]); 3] = [
     ("georeference (GeoTIFF)", &[Tag::GeoKeyDirectoryTag, Tag::ModelPixelScaleTag, Tag::ModelTransformationTag]),
     ("resolution", &[Tag::ResolutionUnit]),
     ("description", &[Tag::ImageDescription]),
 ];
 
-/// A bit for each of [`DROPPED`] that was read, and for each that was reported.
+/// A bit for each of [`DROPPED`] that was read, and for each that was told of.
 static READ: AtomicU8 = AtomicU8::new(0);
 static TOLD: AtomicU8 = AtomicU8::new(0);
 
-/// Records the metadata of a page; `value` returns that of a tag, if present, and 0 if it is not a
-/// number.
+/// Notes what a page says of itself; `value` is that of a tag, if it has it, and 0 if it is no number.
 pub(super) fn note_dropped(mut value: impl FnMut(Tag) -> Option<u16>) {
     // A resolution without a unit is the pixel's aspect ratio, mostly 1:1.
     let mut says = |tag: &Tag| value(*tag).is_some_and(|v| *tag != Tag::ResolutionUnit || v > 1);
@@ -151,7 +150,7 @@ pub(super) fn note_dropped(mut value: impl FnMut(Tag) -> Option<u16>) {
     }
 }
 
-/// Warns, when a picture is saved, of metadata in the pictures read: once per process.
+/// Warns, when a picture is saved, of what those that were read said beside their pixels: once per process.
 pub(super) fn tell_dropped() {
     let read = READ.load(Ordering::Relaxed);
     let news = read & !TOLD.fetch_or(read, Ordering::Relaxed);

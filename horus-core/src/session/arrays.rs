@@ -261,7 +261,7 @@ impl Session {
         let mut state = self.lock("evaluating")?;
         let mut pending = self.look_at(&mut state, values, want, Sending::WhenLanded)?;
         if self.rank() > 0 {
-            return Ok(vec![None; values.len()]); // which other ranks may have, too
+            return Ok(vec![None; values.len()]); // other ranks may have it, too
         }
         let mut brought: HashMap<NodeId, Arc<HostBuffer>> = HashMap::new();
         for node in &pending.nodes {

@@ -58,7 +58,7 @@ impl Session {
     /// A handle that cancels evaluations from elsewhere: another thread, an observer, a signal handler.
     ///
     /// A cancelled evaluation ends between two steps. On one rank the session remains usable: images that were given or
-    /// computed are kept as after any failure, and can be looked at once the handle is cleared. With several ranks the
+    /// computed are kept as after any failure, and can be read once the handle is cleared. With several ranks the
     /// evaluation fails on all of them, as the others would wait, and the session is unusable.
     ///
     /// ```

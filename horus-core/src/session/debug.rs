@@ -1,4 +1,4 @@
-//! A word to those who compute with a build that is not optimised.
+//! A warning about builds without optimisation.
 
 use std::sync::Once;
 

@@ -197,7 +197,7 @@ impl Session {
             return Ok(engine);
         }
         let Some(deferred) = deferred else {
-            return Err(Error::Config("the session has no device".into())); // as long as sessions are built as they are, it has
+            return Err(Error::Config("the session has no device".into())); // unreachable: every session has one
         };
         let start = Instant::now();
         let work = Work::of(graph).times(pictures.load(Ordering::Relaxed));
@@ -221,7 +221,7 @@ impl Session {
         self.0.engine.get()
     }
 
-    /// Opens a session of this rank alone, on the same device: other ranks neither see nor wait for what it evaluates.
+    /// Opens a session of this rank only, on the same device: other ranks neither see nor wait for its evaluations.
     /// The two sessions share no images, and neither knows how much device memory the other's images take.
     ///
     /// # Errors

@@ -93,7 +93,7 @@ impl Session {
         wants.resize(graph.roots.len(), Want::Keep);
         let kept: Vec<RecordId> = graph.roots.iter().map(|r| records[r.0]).collect();
         let (graph, own) = self.supplied(state, engine, graph, exceeds.is_some(), &disposable)?;
-        let start = Instant::now(); // to extract took nothing worth telling
+        let start = Instant::now(); // the time of extraction is negligible
         let gone = [disposable, own.clone()].concat();
         if engine.lanes() > 1 {
             // The host of one lane is that of all.

@@ -55,7 +55,7 @@ impl Session {
     /// Forecasts the memory of a value. Collective.
     pub(crate) fn forecast_memory(&self, value: &Handle) -> Result<MemoryForecast> {
         let id = value.look()?;
-        self.comm(); // after what was started: ranks communicate in one order
+        self.comm(); // after started evaluations: ranks communicate in one order
         let mut state = self.lock("forecasting")?;
         let state = &mut *state;
         let Extract { mut graph, records } = state.program.extract(&[id], 0);

@@ -316,7 +316,7 @@ impl Running<'_> {
                             Some(v) => v,
                             None if next_state.contains(&NodeId(i)) => state.names.value(),
                             None => {
-                                state.freed.push(image); // a number that was handed over, on the device
+                                state.freed.push(image); // the device copy of a delivered number
                                 continue;
                             }
                         };

@@ -54,7 +54,7 @@ impl Session {
     }
 
     /// Returns memory kept for later images to the system, and drops cached plans and pixels that
-    /// can be read again. Images stay. A program that continues allocates anew, which costs page
+    /// can be read again. Images stay. A program that continues allocates again, which costs page
     /// faults.
     ///
     /// # Errors

@@ -225,7 +225,7 @@ impl Session {
         if engine.unified()
             && let Memory::Host(room) = engine.device.allocate(bytes)?
         {
-            return Ok(room); // where results can take it over
+            return Ok(room); // results can take it over
         }
         match engine.device.lent(bytes) {
             Some(memory) => self.0.pool.try_adopt(memory, bytes),
@@ -335,7 +335,7 @@ impl Session {
     /// let mut state = Image::worms(&session, 32, 32);
     /// for _ in 0..3 {
     ///     state = &state * 0.5 + state.gauss(1.0) * 0.5;
-    ///     session.evaluate()?; // a step at a time: the images of the last one are let go
+    ///     session.evaluate()?; // one step at a time: images of the previous one are dropped
     /// }
     /// assert_eq!(session.stats().evaluations, 3);
     /// # Ok::<(), horus_core::error::Error>(())

@@ -85,7 +85,7 @@ impl Session {
                 let inputs = node.inputs.iter().map(at).collect();
                 let shape = rows_of(&node.op, node.shape, band).1;
                 let op = match &node.op {
-                    // Coordinates count from the first pixel of all.
+                    // Coordinates count from the first pixel of the image.
                     Op::Labels(how) => {
                         Op::Labels(how.moved(band.rows.start.unsigned_abs(), band.columns.start.unsigned_abs()))
                     }
@@ -101,7 +101,7 @@ impl Session {
             let band = division.region(i);
             for ((node, result), part) in nodes.iter().zip(&mut results).zip(taken) {
                 match (&node.op, rows_of(&node.op, node.shape, band)) {
-                    // The columns before came before.
+                    // The preceding columns were processed before.
                     (Op::RowReduce(how), (Some(first), shape)) if band.columns.start > 0 => {
                         join_rows(*how, (result, node.shape), (part, shape), (first, node.dtype));
                     }

@@ -7,7 +7,7 @@
 //! series whose operation does the same to each picture (`Series::recorded_once`), and for
 //! functions of arrays in Python (`jit`): the program is recorded once, and its plan runs on other
 //! pixels in the place of its inputs. A replay is refused where other images of the program are no
-//! longer where they were; then the program is recorded anew.
+//! longer where they were; then the program is recorded again.
 
 use std::collections::HashMap;
 

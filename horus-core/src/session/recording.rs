@@ -66,7 +66,7 @@ impl Session {
         if full && state.error.is_none() && state.lost.is_none() && !std::thread::panicking() {
             let targets = state.program.observable();
             if targets.is_empty() {
-                return; // steps, which are evaluated by whoever recorded them
+                return; // steps are evaluated by their recorder
             }
             let wants = vec![Want::Keep; targets.len()];
             state.patience = (0, 0);

@@ -70,7 +70,7 @@ impl Replay {
         at: Option<State>,
     ) -> Option<Replay> {
         if session.shows_plans() {
-            return None; // who looks at plans sees one for each picture
+            return None; // explained plans are made for each picture
         }
         let (request, plan) = state.plans.take_last()?;
         let input = |&(value, shape, dtype): &(ValueId, Shape, DType)| {

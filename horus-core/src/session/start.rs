@@ -130,7 +130,7 @@ impl Session {
 
     fn begin(&self, start: Start) {
         if !self.0.is_here() {
-            return; // who looks at a value is told
+            return; // the next read reports it
         }
         let turns = self.0.comm.turns();
         if (self.ranks() == 1 || turns.is_some()) && self.wake(false) {
@@ -186,7 +186,7 @@ impl Session {
         }
         let targets = match start {
             Start::Everything => state.program.observable(),
-            Start::Value(id) if state.program.value(id).is_some() => Vec::new(), // it is there
+            Start::Value(id) if state.program.value(id).is_some() => Vec::new(), // already evaluated
             Start::Value(id) if state.program.in_step(id) => Vec::new(),         // its loop evaluates it
             Start::Value(id) => vec![id],
         };

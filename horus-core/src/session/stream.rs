@@ -131,7 +131,7 @@ impl Session {
                     job.parts.iter().zip(read).for_each(|(part, pixels)| self.give_part(state, part, pixels));
                     let taken = self.run_job(state, engine, number, job, want)?;
                     if hand.send(taken).is_err() {
-                        continue; // the next region is told
+                        continue; // reported with the next region
                     }
                 }
                 Ok(())

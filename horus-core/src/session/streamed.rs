@@ -39,7 +39,7 @@ impl Session {
     /// memory, else `None`. Collective.
     pub(crate) fn does_not_fit(&self, value: &Handle) -> Result<Option<TooLarge>> {
         let id = value.look()?;
-        self.comm(); // after what was started: ranks communicate in one order
+        self.comm(); // after started evaluations: ranks communicate in one order
         let mut state = self.lock("evaluating")?;
         let state = &mut *state;
         let Extract { mut graph, records } = state.program.extract(&[id], 0);

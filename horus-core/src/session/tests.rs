@@ -44,7 +44,7 @@ fn results_under_way_arrive_and_their_images_go_on() {
     let got = std::thread::spawn(move || pending.wait()).join().expect("no panic").expect("pixels");
     let got: Vec<&[f32]> = got.iter().flatten().map(|b| b.as_slice()).collect();
     assert_eq!(got, [[2.0, 4.0, 6.0]; 3]);
-    // An image whose pixels went straight to whoever asked is downloaded again for the next.
+    // An image whose pixels went directly to a reader is downloaded again for the next.
     let b = Image::from_slice(&s, 1, 1, &[5.0f32]).sqrt();
     let first = s.begin_all(&[b.handle()], Want::Root).expect("an evaluation");
     assert_eq!(b.to_vec().expect("pixels"), [5.0f32.sqrt()]);

@@ -133,7 +133,7 @@ fn on_any_number_of_ranks() {
                 for steps in [1, 3, 19] {
                     programs(&s, steps, 12).unwrap();
                 }
-                programs(&s, 3, 3).unwrap(); // strips thinner than what a step reads
+                programs(&s, 3, 3).unwrap(); // strips thinner than the reach of a step
             });
         }
     }

@@ -182,7 +182,7 @@ fn a_program_is_replayed_on_images_of_the_device() {
             }
             let Some(found) = found else {
                 assert_eq!(room, 3 << 10, "there is room for images {i} and {j}");
-                continue; // results of before are in the way
+                continue; // earlier results are in the way
             };
             kept.push((i, j, found.into_iter().map(Image::from).collect::<Vec<Image<f32>>>()));
         }

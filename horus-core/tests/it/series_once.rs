@@ -123,7 +123,7 @@ fn what_is_evaluated_while_the_operation_is_recorded_leaves_it_alone() {
     let much: Meanwhile = |image| drop((0..9u8).map(|i| image + f32::from(i)).collect::<Vec<_>>());
     let cases: [(&str, bool, Meanwhile, usize); 9] = [
         ("evaluated", true, evaluate, 1),
-        ("evaluated", false, evaluate, 4), // for all that the series knows, it depends on what comes of that
+        ("evaluated", false, evaluate, 4), // the series cannot know that nothing depends on the value
         ("started", true, |image| image.session().start(), 1),
         ("started", false, |image| image.session().start(), 1),
         ("started alone", false, Image::start, 1),
@@ -160,7 +160,7 @@ fn what_is_started_before_the_picture_is_evaluated_is_no_part_of_the_operation()
     let observer = move |_: Progress<'_>| {
         if let Some(begin) = begin.lock().unwrap().take() {
             begin.send(()).unwrap();
-            std::thread::sleep(Duration::from_millis(200)); // what is recorded and started waits
+            std::thread::sleep(Duration::from_millis(200)); // recorded and started work waits
         }
     };
     let session = Session::on(Box::new(CpuDevice::new(Some(1)).unwrap())).observer(observer).build().unwrap();

@@ -61,7 +61,7 @@ impl Gate {
             let first = once.lock().unwrap().take();
             if let Some((entered, going)) = first {
                 entered.send(()).unwrap();
-                let _ = going.recv(); // a test that fails lets go
+                let _ = going.recv(); // a failing test drops it
             }
         };
         (builder.observer(observer).build().unwrap(), Gate { inside, go })
@@ -165,7 +165,7 @@ fn sessions_on_the_same_ranks_take_turns() {
                         state.session().start();
                     }
                 }
-                let late = open(); // beside what is under way
+                let late = open(); // during an evaluation
                 let all = [&states[0], &states[1], &given(&late, 6).gauss(1.0)].map(|i| i.to_vec().unwrap());
                 states[0].median3().start(); // and closing one beside it
                 drop((states, a));
@@ -188,7 +188,7 @@ fn nothing_is_computed_twice() {
             let smooth = given(&s, 8).gauss(2.0);
             start(&s);
             start(&s);
-            smooth.start(); // it is there by then
+            smooth.start(); // evaluated by then
             assert_eq!(smooth.to_vec().unwrap().len(), 480);
             s.stats().made.launches
         };
@@ -240,7 +240,7 @@ fn an_error_is_told_by_the_next_look_with_its_line() {
         s.start();
         s.settle();
         assert!(fault.stop(), "it was met beside the program");
-        s.start(); // not before the error is told
+        s.start(); // not before the error is reported
         let after = &other + 1.0;
         let message = after.to_vec().unwrap_err().to_string();
         assert!(message.contains("on purpose") && message.contains(&format!("start.rs:{line}:")), "{message}");
@@ -351,7 +351,7 @@ fn the_last_image_may_go_in_an_observer_on_its_thread() {
         let (tell, told) = channel();
         let mine = Arc::clone(&last);
         let observer = move |_: horus_core::session::Progress<'_>| {
-            let _ = told.recv(); // until nobody else has one
+            let _ = told.recv(); // until all others are dropped
             drop(mine.lock().unwrap().take());
         };
         let s = builder().observer(observer_once(observer)).build().unwrap();

@@ -292,7 +292,7 @@ fn volumes_go_to_files_and_come_back() {
         let read = AnyImage::open_volume(&s, path).unwrap();
         assert_eq!(read.convert::<u16>().to_array4().unwrap(), three, "{}", path.display());
     }
-    // Four axes are a volume however the file is opened; three only on request.
+    // Four axes are a volume however the file is opened; three only if the program says so.
     Image::from_array4(&s, numbers.view()).save(&npy).unwrap();
     assert_eq!(ndarray_npy::read_npy::<_, Array4<f64>>(&npy).unwrap(), numbers);
     assert_eq!(Image::<f64>::open(&s, &npy).unwrap().to_array4().unwrap(), numbers);

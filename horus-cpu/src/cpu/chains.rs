@@ -120,7 +120,7 @@ impl<'a> ChainRows<'a> {
         }
     }
 
-    /// Advances the feeds to what the filters read around row `y`.
+    /// Advances the feeds to the rows that the filters read around row `y`.
     fn feed(&mut self, y: isize) {
         if self.next != Some(y) {
             self.begin(y);

@@ -85,7 +85,7 @@ impl Expression<'_> {
         }
     }
 
-    /// Writes the pixels of an input with a single row or column (or both, as told by `still`),
+    /// Writes the pixels of an input with a single row or column (or both, as in `still`),
     /// which repeats.
     pub(super) fn repeat(&self, (input, still, dtype): (usize, [bool; 2], DType), target: Place, at: &Spot) {
         let (out, stride) = self.resolve(target, dtype, at);

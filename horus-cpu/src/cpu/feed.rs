@@ -93,7 +93,7 @@ impl<'a> Feed<'a> {
     }
 
     /// A feed for columns `cols` of images of `height` rows and `width` columns, from row `y` on;
-    /// `passes` are the row passes that it reads, and `scratch` has room as told by
+    /// `passes` are the row passes that it reads, and `scratch` has the size given by
     /// [`Feed::scratch`].
     pub(super) fn new(
         spec: &'a FeedSpec,

@@ -4,7 +4,7 @@
 //! Kernels read and write through addresses that follow from the geometry, on the CPU and on a GPU
 //! alike. A [`Launch`] is public, so every device checks its claims here, once, and trusts them
 //! afterwards. No launch can make the check itself overflow.
-// Long because a check for every kernel is told in one place.
+// Long because the checks of all kernels are in one place.
 
 use std::ops::Range;
 
@@ -20,8 +20,8 @@ use horus_plan::ops::planes::stacked;
 use horus_plan::ops::reduce::{Fold, RowReduce};
 use horus_plan::ops::windowed::Windowed;
 
-/// The largest distance of a row, column or plane: sums of a few such numbers do not overflow, and no memory holds as
-/// many.
+/// The largest distance of a row, column or plane: sums of a few such numbers do not overflow, and
+/// no memory holds as many.
 const FAR: usize = 1 << 40;
 /// The largest reach of a filter; kernels count columns of a tile with 32 bits.
 const REACH: usize = 1 << 30;

@@ -241,7 +241,7 @@ unsafe impl Sync for Chunk {}
 
 fn copy_rows(from: &[u8], to: &mut [u8], piece: Piece) {
     if piece.bytes == 0 {
-        return; // wherever it lies
+        return; // nothing to copy
     }
     piece.runs().for_each(|(a, b, bytes)| to[b..b + bytes].copy_from_slice(&from[a..a + bytes]));
 }

@@ -45,7 +45,7 @@ fn kernel(graph: &Graph<Op>, node: &Node<Op>) -> Kernel {
         }
         Op::Convert => {
             if input(0) == dtype {
-                return leaf(LeafOp::Load(0)); // a mask whose truth values are read as numbers
+                return leaf(LeafOp::Load(0)); // truth values of a mask, read as numbers
             }
             let leaves = vec![Leaf { op: LeafOp::Load(0), dtype: input(0) }];
             single(1, leaves, InstrOp::Convert, input(0), dtype, vec![Val::Leaf(0)])

@@ -54,7 +54,7 @@ pub fn absorb(mut graph: Graph<Kernel>, aim: &Aim<'_>) -> Graph<Kernel> {
     let mut readers = graph.consumers();
     readers.iter_mut().for_each(|r| r.dedup());
     for id in (0..graph.nodes.len()).map(NodeId) {
-        // Nodes with other readers may become eligible once those readers have become chains.
+        // What others read may be left to this one when they have become chains of it.
         let mut refused: Vec<NodeId> = Vec::new();
         loop {
             let sole = |p: &&NodeId| readers[p.0] == [id] && !graph.roots.contains(p) && !refused.contains(p);

@@ -7,12 +7,12 @@
 //! before. Each node is an expression of the group's outside inputs, so a plan whose launches end
 //! up apart computes each by itself.
 //!
-//! Kernels of one extent that read, filter or compute the same are joined where that is predicted
-//! to be faster (`optimize/several.rs`); values read only by the results of one launch are not
-//! stored. The graph keeps a node for each result, each a complete expression, and records groups
-//! that can be computed together (`Graph::joined`). A plan has a launch for each node; consecutive
-//! ones with the same rows are one launch (`Plan::launched_at`), others are computed apart. Where
-//! bands or copies split a group, the plan without joins is taken if it is predicted to be as fast.
+//! Kernels of one extent that read, filter or compute the same are joined where that is predicted to be faster
+//! (`optimize/several.rs`); what only the results of one launch read is not stored. The graph keeps a node for each
+//! result, each a complete expression, and notes what can be computed together (`Graph::joined`). A plan has a
+//! launch for each node; those that follow each other with the same rows are one launch (`Plan::launched_at`),
+//! others are computed apart. Where bands or copies tear a group apart, the plan without joins is taken if it is
+//! predicted to be as fast.
 
 mod runs;
 
@@ -91,7 +91,7 @@ struct Groups<'a> {
     groups: Vec<Group>,
     /// Group of each node.
     of: Vec<Option<usize>>,
-    /// Effort spent so far on searching and joining.
+    /// What has been looked at and joined so far.
     effort: Cell<usize>,
 }
 
@@ -255,7 +255,7 @@ impl<'a> Groups<'a> {
     /// through a node outside, nor through groups joined before.
     fn is_free(&self, nodes: &[NodeId]) -> bool {
         let floor = self.floor(nodes);
-        // The transitive inputs of the nodes.
+        // What all of them wait for, and what those wait for.
         let mut seen = vec![false; self.graph.nodes.len()];
         let mut stack: Vec<NodeId> = Vec::new();
         let wait = |n: NodeId, stack: &mut Vec<NodeId>| stack.extend(&self.graph.node(n).inputs);
@@ -279,11 +279,11 @@ impl<'a> Groups<'a> {
         true
     }
 
-    /// Nodes before this one do not depend on `nodes`, not even through groups.
+    /// What lies before this node waits for none of `nodes`, nor by way of groups.
     fn floor(&self, nodes: &[NodeId]) -> NodeId {
         let mut floor = nodes.iter().copied().min().unwrap_or(NodeId(0));
         loop {
-            // Groups that extend across this position.
+            // Groups of which some nodes lie before, and others do not.
             let across = self.groups.iter().filter(|g| g.nodes.last().is_some_and(|n| *n >= floor));
             match across.filter_map(|g| g.nodes.first()).min() {
                 Some(first) if *first < floor => floor = *first,
@@ -292,7 +292,7 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// The kernel that computes a node of a group by itself, from the group's inputs.
+    /// The kernel that computes a node of a group by itself, from what the group reads.
     fn apart(&self, group: &Group, id: NodeId) -> Option<(MapKernel, Vec<NodeId>)> {
         let mut needed = vec![id];
         for n in group.nodes.iter().rev().filter(|n| **n <= id) {

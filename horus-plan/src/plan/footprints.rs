@@ -86,7 +86,7 @@ impl Transfers<'_, '_> {
         self.draft.hold_temp(held + packed, source, temp.consumer);
         self.draft.step(Action::Fetch { node: source, temp, rows, direct }, why);
         self.early.fetched.push((temp, direct));
-        self.early.computed.retain(|c| *c != source); // it has left
+        self.early.computed.retain(|c| *c != source); // already sent
     }
 
     /// Returns `true` if a footprint was fetched already.
@@ -117,7 +117,7 @@ impl Transfers<'_, '_> {
             if self.is_fetched(id, input) {
                 self.fetch_for(id, input, rows);
             } else {
-                self.draft.on_device(source, id); // it may have had to leave meanwhile
+                self.draft.on_device(source, id); // it may have been evicted meanwhile
             }
         }
         let others = self.draft.steps[since..].iter().filter(|s| matches!(s.action, Action::Launch { .. })).count();

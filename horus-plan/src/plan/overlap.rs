@@ -64,7 +64,7 @@ struct Awaiting {
 struct Divided {
     /// The step that launches it.
     launch: usize,
-    /// The steps that exchange what arrives meanwhile.
+    /// The steps that exchange the halos.
     begun: Vec<usize>,
     /// The images of these exchanges.
     sources: Vec<NodeId>,

@@ -44,7 +44,7 @@ fn size(bytes: usize) -> String {
 }
 
 impl Plan {
-    /// The launch of several nodes that `action` is a part of; `true` for its first node.
+    /// The launch of several nodes that `action` is a part of, and whether it is the first.
     fn together(&self, action: &Action) -> Option<(bool, LaunchedNodes<'_>)> {
         let Action::Launch { node, .. } = action else { return None };
         let joined = self.graph.joined.iter().find(|j| j.nodes.contains(node))?;

@@ -223,7 +223,7 @@ impl Transfers<'_, '_> {
             if !self.is_fetched(id, input) {
                 self.draft.on_device(source, id);
             } else if self.early.computed.contains(&source) && self.leaves_early(source).is_some() {
-                later = true; // before the next filter, or when this launch cannot wait any longer
+                later = true; // before the next filter, or at the latest for this launch
             } else {
                 self.fetch_for(id, input, rows);
             }

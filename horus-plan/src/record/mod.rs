@@ -131,7 +131,7 @@ impl Recording {
         (r.op, r.site) = (Op::Source(v), site);
         let (inputs, mut check) = (std::mem::take(&mut r.inputs), Vec::new());
         self.unread(id, &inputs, &mut check);
-        self.drop_unreferenced(check, &mut Vec::new()); // no value goes: this record is it
+        self.drop_unreferenced(check, &mut Vec::new()); // no value is dropped: this record is its holder
     }
 
     /// Ends a step: its remaining records become ordinary ones.

@@ -48,7 +48,7 @@ struct Effort {
 ///
 /// # Errors
 /// [`Error::Communication`](crate::error::Error::Communication) when another rank failed or went
-/// away. What a device refuses is no error: what depends on it is assumed.
+/// away. A refusal of the device is not an error: quantities that depend on it are assumed.
 pub fn measure(device: &dyn Device, comm: &dyn Communicator, quick: bool) -> Result<Profile> {
     let failed = |e: CommError| e.during(comm.rank(), "measuring the machine");
     let hardware = here::hardware(device);

@@ -1,6 +1,6 @@
 //! Affine maps: each output pixel is a sample of the input at a fixed-point position.
 //!
-//! A row of the output is three kinds of runs, told apart by integer arithmetic on the positions
+//! A row of the output is three kinds of runs, distinguished by integer arithmetic on the positions
 //! (`line`): pixels whose whole neighbourhood lies inside the image, pixels that see nothing but a
 //! constant border or the image mirrored once, and the edges between. Only edges ask the border
 //! about every pixel they read.

@@ -152,7 +152,7 @@ impl Pool {
             free.peak = free.peak.max(out);
             (recycled, free.trim(self.with_kept(), out))
         };
-        drop(dropped); // before other memory is asked for
+        drop(dropped); // before more memory is allocated
         let block = match recycled {
             Some(block) => block,
             None => zeros(bytes).inspect_err(|_| {
@@ -195,7 +195,7 @@ impl Pool {
     /// Counts bytes regardless of the bound.
     fn counted(&self, counted: usize) -> MutexGuard<'_, Free> {
         let mut free = self.free();
-        free.used = free.used.wrapping_add(counted); // taken back where there is not so much memory
+        free.used = free.used.wrapping_add(counted); // subtracted if memory is short
         free
     }
 
@@ -238,7 +238,7 @@ impl Pool {
         free.out -= size;
         let room = self.with_kept().saturating_sub(free.out).min(self.limit);
         if size > room {
-            return; // there is no room to keep it
+            return; // the limit of kept memory is reached
         }
         let dropped = free.trim(room, size);
         free.bytes += size;
