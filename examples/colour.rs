@@ -11,8 +11,8 @@ fn main() -> Result<()> {
 
 /// Scales the channels to equal means: the grey-world assumption.
 pub(crate) fn grey_world(image: &Image<f32>) -> Image<f32> {
-    let balanced = image.unstack().into_iter().map(|channel| &channel * (image.mean() / channel.mean()));
-    Image::stack(image.session(), balanced).clamp(0.0, 1.0)
+    let balanced = image.unstack(Axis::Channels).into_iter().map(|channel| &channel * (image.mean() / channel.mean()));
+    Image::stack(image.session(), balanced, Axis::Channels).clamp(0.0, 1.0)
 }
 
 /// Multiplies the saturation of colours by `factor`.

@@ -14,7 +14,7 @@ fn main() -> Result<()> {
     let hue = hue.lt(0.0).select(&hue + 1.0, &hue);
     let length = down.hypot(right);
     let value = &length / length.max_value();
-    Image::stack(&session, [hue, Image::constant(&session, 144, 192, 1.0), value])
+    Image::stack(&session, [hue, Image::constant(&session, (144, 192), 1.0), value], Axis::Channels)
         .hsv_to_rgb()
         .save("optical_flow.png")?;
     Ok(())
@@ -32,7 +32,7 @@ pub(crate) fn flow(first: &Image<f32>, second: &Image<f32>, size: usize, levels:
     let [y, x] = [Axis::Rows, Axis::Columns].map(|axis| Image::<f32>::index(first.session(), first.shape(), axis));
     let mean = |image: Image<f32>| image.box_filter(size);
     for _ in 0..3 {
-        let there = second.remap(&(&y + &down), &(&x + &right), Interpolation::Bilinear, Border::Replicate);
+        let there = second.remap([&(&y + &down), &(&x + &right)], Interpolation::Bilinear, Border::Replicate);
         let (gy, gx) = (there.sobel_y() / 8.0, there.sobel_x() / 8.0);
         let change = first - there + &gy * &down + &gx * &right;
         let (yy, yx, xx) = (mean(gy.square()), mean(&gy * &gx), mean(gx.square()));

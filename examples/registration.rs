@@ -9,7 +9,7 @@ fn main() -> Result<()> {
     let moving = image.rotate_with(3.0, Interpolation::Bicubic, Border::Reflect101).crop(56, 207, 144, 192);
     let motion = register(&fixed, &moving, &[6.0, 3.0, 1.0])?;
     // Red and cyan where they differ: unregistered on the left, registered on the right.
-    let both = |other: &Image<f32>| Image::stack(&session, [&fixed, other, other]);
+    let both = |other: &Image<f32>| Image::stack(&session, [&fixed, other, other], Axis::Channels);
     both(&moved(&moving, motion)).paste(&both(&moving).crop(0, 0, 144, 96), 0, 0).save("registration.png")?;
     Ok(())
 }

@@ -17,7 +17,7 @@ fn main() -> Result<()> {
 /// The most likely source of `blurred` under convolution with `psf`, after so many steps. It is dark beyond the frame.
 pub(crate) fn richardson_lucy(blurred: &Image<f32>, psf: &Filter, steps: usize) -> Result<Image<f32>> {
     let border = Border::Constant(0.0);
-    let grey = Image::constant(blurred.session(), blurred.height(), blurred.width(), 0.5);
+    let grey = Image::constant(blurred.session(), (blurred.height(), blurred.width()), 0.5);
     let step = |estimate: &Image<f32>| {
         let ratio = blurred / (estimate.convolve(psf, border) + 1e-12);
         estimate * ratio.correlate(psf, border)

@@ -262,8 +262,8 @@ pub mod types {
     pub use horus_core::host::external::{DeviceArray, External};
     #[doc(inline)]
     pub use horus_core::image::{
-        Argument, Axes, ByLabel, Grouping, Inside, LabelShape, LoopState, Over, ReadTarget, Reads, Several, Tiles,
-        Values,
+        Argument, Axes, ByLabel, Footprints, Grouping, Inside, LabelShape, Levels, LoopState, Over, PerAxis, Positions,
+        ReadTarget, Reads, Several, Tiles, Values,
     };
     #[doc(inline)]
     pub use horus_core::session::{Canceller, MemoryInUse, MemoryUse, Pending, SessionBuilder};

@@ -77,7 +77,7 @@ fn bounds_have_names() -> Result<()> {
         image.add(by)
     }
     let session = Session::builder().device("cpu").build()?;
-    let image = Image::<u8>::constant(&session, 2, 2, 250);
+    let image = Image::<u8>::constant(&session, (2, 2), 250);
     assert_eq!(brighter(&image, 10).to_vec()?, [255; 4]);
     Ok(())
 }

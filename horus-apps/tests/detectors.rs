@@ -107,7 +107,7 @@ fn a_long_loop_runs_in_bounded_memory() {
     let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1 << 30);
     let log = device.log();
     let session = CoreSession::on(Box::new(device)).flush_limits(200, 10 * bytes).build().unwrap();
-    let mut result = Image::<f32>::zeros(&session, height, width);
+    let mut result = Image::<f32>::zeros(&session, (height, width));
     for i in 0..1000 {
         let next = Image::from_fn(&session, height, width, |y, x| ((y * x + i) % 97) as f32);
         result = result.max(&next);

@@ -61,7 +61,7 @@ fn results(s: &Session, steps: usize, height: usize, width: usize) -> Result<Vec
     let row = Image::from_fn(s, 1, width, |_, x| x as f32);
     let column = Image::from_fn(s, height, 1, |y, _| 1.0 / (1 + y) as f32);
     let stored = &u * 0.5 + 1.0;
-    let planes = Image::stack(s, [u.clone(), stored.clone(), &u * 0.25]);
+    let planes = Image::stack(s, [u.clone(), stored.clone(), &u * 0.25], Axis::Channels);
     let seed = u.gt(11.0).convert::<u8>();
     let within = u.gt(3.0).convert::<u8>();
     s.evaluate()?;
@@ -94,7 +94,7 @@ fn results(s: &Session, steps: usize, height: usize, width: usize) -> Result<Vec
     check("two borders".into(), &u, &|u| {
         u.correlate(&cross(), Border::Reflect) * 0.5 + u.correlate(&cross(), Border::Replicate) * 0.5
     })?;
-    check("median".into(), &u, &|u| u.median(MedianSize::Three, Border::Reflect) * 0.5 + u * 0.5)?;
+    check("median".into(), &u, &|u| u.median(3, Border::Reflect) * 0.5 + u * 0.5)?;
     check("separable".into(), &u, &|u| u.gauss(1.0) * 0.5 + u)?;
     check("itself".into(), &u, &|v| v.correlate(&cross(), Border::Reflect) + &u)?;
     check("turned".into(), &u, &|v| v.correlate(&cross(), Border::Reflect).max(v.rotate(5.0)))?;
@@ -163,7 +163,7 @@ fn on_any_number_of_ranks() {
 fn what_is_empty_stays_empty() {
     for (height, width) in [(0, 5), (5, 0)] {
         let s = builder(false, 4).build().unwrap();
-        let u = Image::<f32>::zeros(&s, height, width);
+        let u = Image::<f32>::zeros(&s, (height, width));
         let done = s.iterate(u, 9, |u| u.correlate(&cross(), Border::Constant(1.0)));
         if let Ok(done) = done {
             assert!(done.state.to_vec().unwrap().is_empty());
@@ -232,7 +232,7 @@ fn steps_of_many_kinds_are_put_together() {
     let u = given(&s, 50, 20);
     let (row, column) = (Image::from_fn(&s, 1, 20, |_, x| x as f32), Image::from_fn(&s, 50, 1, |y, _| y as f32));
     let (stored, seed) = (given(&s, 50, 20) * 0.5, u.gt(11.0).convert::<u8>());
-    let planes = Image::stack(&s, [u.clone(), stored.clone()]);
+    let planes = Image::stack(&s, [u.clone(), stored.clone()], Axis::Channels);
     s.evaluate().unwrap();
     let launches = |run: &dyn Fn() -> Result<()>| {
         let before = s.stats().made.launches;

@@ -144,7 +144,7 @@ fn reading_coordinates_adds_no_launch() {
         image.to_vec().unwrap();
         s.stats().made.launches - before
     };
-    let image = Image::from_slice(&s, 8, 8, &[1.0f32; 64]);
+    let image = Image::from_slice(&s, (8, 8), &[1.0f32; 64]);
     let shape = image.shape();
     let rows = Image::<f32>::index(&s, shape, Axis::Rows);
     let columns = Image::<f32>::index(&s, shape, Axis::Columns);

@@ -10,7 +10,7 @@ use horus_core::error::{Error, Result};
 use horus_core::image::{Ending, Image, LoopState, Norm, Until};
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::session::{Session, SessionBuilder};
-use horus_core::shape::Border;
+use horus_core::shape::{Axis, Border};
 use horus_testing::faulty::Faulty;
 use horus_testing::simulated::Simulated;
 
@@ -71,7 +71,7 @@ fn programs(s: &Session, steps: usize, height: usize) -> Result<()> {
     check("itself", &|v| v + &u)?;
     check("reduced", &|u| u / u.max_value() + u.mean() * 0.1)?;
     check("rotated", &|u| u.rotate(10.0).max(u * 0.5))?;
-    check("transposed", &|u| u.flip(horus_core::ops::geometric::Flip::Vertical) * 0.75)?;
+    check("transposed", &|u| u.flip(Axis::Rows) * 0.75)?;
     check("separable", &|u| u.gauss_xy(1.0, 2.0, 0, 0))?;
     check("nothing", &Image::clone)?;
     check("constant", &|_| stored.clone())?;
@@ -104,7 +104,7 @@ fn programs(s: &Session, steps: usize, height: usize) -> Result<()> {
     let seed = u.gt(12.0);
     let within = u.gt(3.0);
     let dilated = |m: &Image<bool>| m.convert::<f32>().correlate(&cross(), Border::Constant(0.0)).gt(0.2) & &within;
-    let count = Image::<i32>::zeros(s, 1, 1);
+    let count = Image::<i32>::zeros(s, (1, 1));
     let step = |(m, n): &(Image<bool>, Image<i32>)| (dilated(m), n + 1);
     let (mask, n) = s.iterate((seed.clone(), count.clone()), steps, step)?.state;
     let want = each((seed, count), steps, step);

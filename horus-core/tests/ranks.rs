@@ -12,6 +12,7 @@ use horus_core::io::AnyImage;
 use horus_core::ops::geometric::Flip;
 use horus_core::plan::movement::{Link, Load};
 use horus_core::session::Session;
+use horus_core::shape::{Axis, Border};
 use horus_testing::simulated::Simulated;
 
 fn session() -> Session {
@@ -70,7 +71,7 @@ fn errors(ranks: usize, program: impl Fn(usize, &Session) -> Result<()> + Sync) 
 fn ranks_that_record_different_operations_are_told_which() {
     let told = errors(3, |rank, session| {
         let image = ramp(session, 8, 8).gauss_xy(1.0, 1.0, 0, 0);
-        let turned = if rank == 1 { image.flip(Flip::Both) } else { image.rotate(180.0) };
+        let turned = if rank == 1 { image.flip([Axis::Rows, Axis::Columns]) } else { image.rotate(180.0) };
         turned.to_vec().map(drop)
     });
     for message in told {
@@ -151,7 +152,7 @@ fn all_kinds(s: &Session, file: &std::path::Path) -> Result<Vec<u64>> {
     let range = result.max_value() - result.min_value();
     let scaled = (&result - result.min_value()) / range;
     let labels = (&scaled * 3.0).convert::<u8>();
-    let (sums, mean) = s.get_all((result.by_label(&labels, 4).sum(), scaled.median3().mean()))?;
+    let (sums, mean) = s.get_all((result.by_label(&labels, 4).sum(), scaled.median(3, Border::Reflect101).mean()))?;
     let looped = s.iterate(scaled.gauss(1.0), 5, |u| u.laplace() * 0.1 + u)?.state;
     scaled.save(file)?;
     let again = Image::<f32>::open(s, file)?.transpose();

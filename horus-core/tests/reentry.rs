@@ -9,6 +9,7 @@ use horus_core::error::{Error, Result};
 use horus_core::image::{Image, Value};
 use horus_core::plan::movement::Link;
 use horus_core::session::{Session, Stats};
+use horus_core::shape::Border;
 use horus_testing::simulated::{LogHandle, Simulated};
 
 const LINK: Link = Link { latency: 1e-6, bandwidth: 1e9 };
@@ -81,7 +82,7 @@ fn check(comm: Option<ThreadComm>, steps: bool) {
         inside.held.push(image.clone());
         inside.dropped.push(dropped);
     }
-    let result = image.median3();
+    let result = image.median(3, Border::Reflect101);
     assert_eq!(result.to_vec().unwrap().len(), 64);
     let after = s.stats();
     assert_eq!(after.evaluations, before.evaluations + 1);

@@ -73,7 +73,7 @@ fn files_are_the_same_bytes() {
 fn images_of_the_session_take_part() {
     for device in devices() {
         let session = Session::on(device).build().unwrap();
-        let dark = Image::from_slice(&session, 17, 31, &(0..17 * 31).map(|i| i as f32 * 1e-4).collect::<Vec<_>>());
+        let dark = Image::from_slice(&session, (17, 31), &(0..17 * 31).map(|i| i as f32 * 1e-4).collect::<Vec<_>>());
         let flat = dark.gauss(2.0); // not computed yet
         let of = |i: usize| picture([1, 2, 5, 7, 10, 11][i]);
         let operation = |p: &AnyImage| (p.luminance() - &dark).absdiff(&flat);
@@ -185,7 +185,7 @@ fn an_operation_that_ignores_the_picture_is_called_for_each() {
     let calls = Cell::new(0);
     let series = session.series((0..4).map(|_| picture(1)), |_| {
         calls.set(calls.get() + 1);
-        Image::constant(&session, 2, 2, calls.get() as f32)
+        Image::constant(&session, (2, 2), calls.get() as f32)
     });
     let values: Vec<f32> = series.recorded_once().into_iter().map(|i| i.result.unwrap()[0]).collect();
     assert_eq!(values, [1.0, 2.0, 3.0, 4.0]);

@@ -26,7 +26,7 @@ fn builder(separate: bool, threads: usize) -> SessionBuilder {
 
 fn given(s: &Session, (height, width): (usize, usize), seed: usize) -> Image<f32> {
     let pixel = |i: usize| ((i / width * 31 + i % width * 17 + seed * 7) % 101) as f32 * 0.125 - 4.0;
-    Image::from_slice(s, height, width, &(0..height * width).map(pixel).collect::<Vec<f32>>())
+    Image::from_slice(s, (height, width), &(0..height * width).map(pixel).collect::<Vec<f32>>())
 }
 
 fn sobel() -> [Filter; 2] {
@@ -87,7 +87,7 @@ fn program(s: &Session, shape: (usize, usize), which: usize) -> Bits {
             vec![bits(&xx), bits(&yy), bits(&xy), vec![sum.get().expect("a sum").to_bits()]]
         }
         9 => {
-            let (up, down) = (a.median3(), a.median5() - &b);
+            let (up, down) = (a.median(3, Border::Reflect101), a.median(5, Border::Reflect101) - &b);
             vec![bits(&up), bits(&down)]
         }
         10 => {
@@ -184,7 +184,8 @@ fn what_shares_inputs_is_one_launch() {
     assert_eq!(launches(Mode::Fused, quotients), 1, "what all of them read is not stored");
     let turned = |a: &Image<f32>, _: &Image<f32>| [10.0, 20.0].map(|degrees| a.rotate(degrees));
     assert_eq!(launches(Mode::Fused, turned), 2, "what maps read lies apart");
-    let passing = |a: &Image<f32>, b: &Image<f32>| [(a + b).median3(), (a - b).median5()];
+    let passing =
+        |a: &Image<f32>, b: &Image<f32>| [(a + b).median(3, Border::Reflect101), (a - b).median(5, Border::Reflect101)];
     assert_eq!(launches(Mode::Fused, passing), 4, "one would wait for the reader of the other");
     assert_eq!(launches(Mode::Fused, |a, b| (a * 2.0, b * 2.0)), 2, "nothing is shared");
     assert_eq!(launches(Mode::Fused, |a, _| (a * 2.0, a.crop(0, 0, 200, 400) * 2.0)), 2, "not of one extent");

@@ -202,8 +202,7 @@ fn what_filters_read_is_stored_or_not_as_requested() {
     // What others read, and what is no filter of few taps, is stored in any case.
     let read_twice = |u: &Image<f32>| {
         let v = laplace(u);
-        laplace(&v).median(horus_core::ops::neighbourhood::MedianSize::Three, Border::Wrap)
-            + laplace(&v).transpose().transpose()
+        laplace(&v).median(3, Border::Wrap) + laplace(&v).transpose().transpose()
     };
     assert!(launches(Stencil::Tile, read_twice) >= 3);
     let far = |u: &Image<f32>| laplace(&u.correlate(&Filter::dense(11, 11, vec![0.01; 121]), Border::Wrap));

@@ -7,7 +7,7 @@ use horus_core::cpu::device::CpuDevice;
 use horus_core::dtype::Element;
 use horus_core::error::Result;
 use horus_core::filters::Footprint;
-use horus_core::image::Image;
+use horus_core::image::{Image, Taps};
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::plan::Mode;
 use horus_core::session::{Session, SessionBuilder};
@@ -64,10 +64,10 @@ fn linear_filters_are_those_of_scipy_for_every_border() {
     for (k, border) in BORDERS.into_iter().enumerate() {
         // Sums of 27 products of numbers up to 4, each rounded at 6e-8 of its size.
         let results = [
-            ("correlate_cube", v.correlate_3d(&parts("taps_cube"), border)),
-            ("convolve_cube", v.convolve_3d(&parts("taps_cube"), border)),
-            ("correlate_even", v.correlate_3d(&parts("taps_even"), border)),
-            ("correlate_line", v.correlate_depth(&line, border)),
+            ("correlate_cube", v.correlate(&parts("taps_cube"), border)),
+            ("convolve_cube", v.convolve(&parts("taps_cube"), border)),
+            ("correlate_even", v.correlate(&parts("taps_even"), border)),
+            ("correlate_line", v.correlate(Taps::Depth(&line), border)),
         ];
         for (name, ours) in results {
             close(&format!("{name}, {border}"), &ours, want(name).index_axis(ndarray::Axis(0), k), 1e-5);
@@ -75,11 +75,11 @@ fn linear_filters_are_those_of_scipy_for_every_border() {
     }
     // Three passes with taps rounded to f32.
     for (name, ours) in [
-        ("gauss", v.gauss_3d(1.0)),
-        ("gauss_aniso", v.gauss_derivative_3d([0.7, 1.0, 1.4], [0; 3])),
-        ("gauss_z", v.gauss_derivative_3d([1.0, 0.8, 1.2], [1, 0, 0])),
-        ("gauss_zzx", v.gauss_derivative_3d([1.1, 0.8, 1.2], [2, 0, 1])),
-        ("laplace", v.laplace_3d()),
+        ("gauss", v.gauss(1.0)),
+        ("gauss_aniso", v.gauss((0.7, 1.0, 1.4))),
+        ("gauss_z", v.gauss_derivative((1.0, 0.8, 1.2), (1, 0, 0))),
+        ("gauss_zzx", v.gauss_derivative((1.1, 0.8, 1.2), (2, 0, 1))),
+        ("laplace", v.laplace()),
     ] {
         close(name, &ours, golden::<f64, ndarray::Ix3>(name).view(), 3e-6);
     }
@@ -98,11 +98,11 @@ fn order_filters_and_shifts_are_exactly_those_of_scipy() {
     for (k, border) in BORDERS.into_iter().enumerate() {
         let by = [[1, 0, 0], [-3, 2, 0], [0, -1, 4], [2, 1, -2]];
         let mut results: Vec<(String, Image<f32>)> = vec![
-            ("median".into(), v.median_3d(border)),
-            ("erosion_odd".into(), v.erode_3d(&odd, border)),
-            ("dilation_odd".into(), v.dilate_3d(&odd, border)),
-            ("erosion_box".into(), v.erode_3d(&wide, border)),
-            ("dilation_box".into(), v.dilate_3d(&wide, border)),
+            ("median".into(), v.median((3, 3, 3), border)),
+            ("erosion_odd".into(), v.erode_with(&odd, border)),
+            ("dilation_odd".into(), v.dilate_with(&odd, border)),
+            ("erosion_box".into(), v.erode_with(&wide, border)),
+            ("dilation_box".into(), v.dilate_with(&wide, border)),
         ];
         results.extend(by.iter().enumerate().map(|(i, d)| (format!("shift_{i}"), v.shift(d[0], d[1], d[2], border))));
         for (name, ours) in results {
@@ -116,7 +116,7 @@ fn order_filters_and_shifts_are_exactly_those_of_scipy() {
 #[test]
 fn sums_along_the_depth_have_the_documented_order() {
     let (taps, given): (Array1<f32>, Array3<f32>) = (golden("taps_line"), golden("image"));
-    let ours = image(&session()).correlate_depth(&taps.mapv(f64::from).to_vec(), Border::Replicate);
+    let ours = image(&session()).correlate(Taps::Depth(&taps.mapv(f64::from).to_vec()), Border::Replicate);
     let (d, h, w) = given.dim();
     let want = Array3::from_shape_fn((d, h, w), |(z, y, x)| {
         (0..9).fold(0.0f32, |sum, k| {
@@ -134,11 +134,11 @@ fn every_mode_and_number_of_ranks_has_the_same_bits() {
         Ok(image.to_vec()?.iter().map(|v| v.to_bits()).collect())
     }
     let steps: [(&str, Step); 6] = [
-        ("gauss", |v| bits(&v.gauss_derivative_3d([1.0, 2.0, 0.8], [1, 0, 2]))),
-        ("laplace", |v| bits(&v.laplace_3d())),
-        ("dilation", |v| bits(&v.dilate_3d(&[(); 3].map(|()| Footprint::cross(1)), Border::Wrap))),
-        ("median", |v| bits(&v.median_3d(Border::Constant(1.0)))),
-        ("line", |v| bits(&v.correlate_depth(&[0.1; 81], Border::Reflect))),
+        ("gauss", |v| bits(&v.gauss_derivative((1.0, 2.0, 0.8), (1, 0, 2)))),
+        ("laplace", |v| bits(&v.laplace())),
+        ("dilation", |v| bits(&v.dilate_with(&[(); 3].map(|()| Footprint::cross(1)), Border::Wrap))),
+        ("median", |v| bits(&v.median((3, 3, 3), Border::Constant(1.0)))),
+        ("line", |v| bits(&v.correlate(Taps::Depth(&[0.1; 81]), Border::Reflect))),
         ("loop", |v| {
             let star = Filter::sparse([(-1, 0), (0, -1), (0, 1), (1, 0)], [1.0; 4]);
             let outside = Border::Constant(0.0);
@@ -181,11 +181,11 @@ fn what_cannot_be_applied_is_named() {
     let s = session();
     let v = image(&s);
     let told = |image: Image<f32>| image.check().unwrap_err().to_string();
-    assert!(told(v.gauss_3d(-1.0)).contains("sigma is -1"));
-    assert!(told(v.gauss_derivative_3d([1.0; 3], [0, 3, 0])).contains("order"));
-    assert!(told(v.correlate_depth(&[], Border::Wrap)).starts_with("correlate_depth"));
-    assert!(told(v.correlate_3d(&[], Border::Wrap)).starts_with("correlate_3d"));
+    assert!(told(v.gauss(-1.0)).contains("sigma is -1"));
+    assert!(told(v.gauss_derivative((1.0; 3), (0, 3, 0))).contains("order"));
+    assert!(told(v.correlate(Taps::Depth(&[]), Border::Wrap)).starts_with("correlate_depth"));
+    assert!(told(v.correlate(&[], Border::Wrap)).starts_with("correlate_3d"));
     let two = [Footprint::cross(1), Footprint::cross(1)];
-    assert!(told(v.erode_3d(&two, Border::Wrap)).contains("erode_3d: the footprint has 2 levels"));
-    assert!(told(v.dilate_3d(&[Footprint::rectangle(2, 2)], Border::Wrap)).contains("both sizes must be odd"));
+    assert!(told(v.erode_with(&two, Border::Wrap)).contains("erode_3d: the footprint has 2 levels"));
+    assert!(told(v.dilate_with(&[Footprint::rectangle(2, 2)], Border::Wrap)).contains("both sizes must be odd"));
 }

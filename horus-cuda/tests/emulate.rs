@@ -214,7 +214,7 @@ fn detectors() -> Vec<Case> {
     let device = Recorder::new().unwrap();
     let launches = device.launches();
     let session = Session::on(Box::new(device)).build().unwrap();
-    let image = Image::from_slice(&session, H, W, &vec![7u8; H * W]).convert::<f32>() / 255.0;
+    let image = Image::from_slice(&session, (H, W), &vec![7u8; H * W]).convert::<f32>() / 255.0;
     let scales: Vec<(f64, f64)> = [3.0, 5.0, 7.0].iter().flat_map(|su| [1.0, 2.0, 3.0].map(|sv| (*su, sv))).collect();
     let contrast =
         |across: Image<f32>, smooth: Image<f32>, su: f64, sv: f64| across.absdiv(smooth, 1e-3) * (su * sv) as f32;

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 
 use crate::any::{Any, Held, each, numbers};
 use crate::errors::{caught, exception};
-use crate::image::Image;
+use crate::image::{Image, Taps};
 use crate::session::Session;
 
 /// The taps of a filter, made once: dense ones of so many rows and columns, or one for each offset
@@ -63,7 +63,7 @@ pub(crate) fn correlate(a: &Image, filter: &Filter, mode: &str, cval: f64) -> Py
 pub(crate) fn correlate_depth(a: &Image, filter: &Filter, mode: &str, cval: f64) -> PyResult<Image> {
     let border = border(mode, cval)?;
     let taps = filter.0.taps();
-    numbers!(&a.any, "correlate_depth", image => a.recorded(|| image.correlate_depth(taps, border)))
+    numbers!(&a.any, "correlate_depth", image => a.recorded(|| image.correlate(Taps::Depth(taps), border)))
 }
 
 /// The smallest or largest (`min`, `max`) pixel under the window. A weight is added to or
@@ -236,7 +236,7 @@ pub(crate) fn flip(a: &Image, depth: bool, rows: bool, columns: bool) -> PyResul
     };
     each!(&a.any, image => a.recorded(|| {
         let turned = how.map_or_else(|| image.clone(), |how| image.flip(how));
-        if depth { turned.flip_depth() } else { turned }
+        if depth { turned.flip(Axis::Depth) } else { turned }
     }))
 }
 
@@ -252,7 +252,7 @@ pub(crate) fn crop(a: &Image, from_: (usize, usize, usize), size: (usize, usize,
     let ((z, top, left), (depth, height, width)) = (from_, size);
     let whole = a.any.shape();
     each!(&a.any, image => a.recorded(|| {
-        let levels = if (z, depth) == (0, whole.depth) { image.clone() } else { image.crop_depth(z, depth) };
+        let levels = if (z, depth) == (0, whole.depth) { image.clone() } else { image.slice(z..z + depth) };
         if (top, left, height, width) == (0, 0, whole.height, whole.width) {
             return levels;
         }
@@ -265,8 +265,8 @@ pub(crate) fn crop(a: &Image, from_: (usize, usize, usize), size: (usize, usize,
 pub(crate) fn step(a: &Image, by: (usize, usize, usize)) -> PyResult<Image> {
     let (levels, rows, columns) = by;
     each!(&a.any, image => a.recorded(|| {
-        let image = if levels == 1 { image.clone() } else { image.step_depth(levels) };
-        if (rows, columns) == (1, 1) { image } else { image.step(rows, columns) }
+        let image = if levels == 1 { image.clone() } else { image.step((levels, 1, 1)) };
+        if (rows, columns) == (1, 1) { image } else { image.step((rows, columns)) }
     }))
 }
 
@@ -286,8 +286,8 @@ pub(crate) fn stack(images: Vec<PyRef<'_, Image>>, channels: bool) -> PyResult<I
             return Err(PyValueError::new_err("stack: images of different types; convert them"));
         };
         images[0].recorded(|| match channels {
-            true => Typed::stack(typed[0].session(), typed.iter().copied()),
-            false => Typed::stack_depth(typed[0].session(), typed.iter().copied()),
+            true => Typed::stack(typed[0].session(), typed.iter().copied(), Axis::Channels),
+            false => Typed::stack(typed[0].session(), typed.iter().copied(), Axis::Depth),
         })
     }
     let Some(first) = images.first() else {

@@ -196,7 +196,7 @@ impl Bench {
         let from = image.to_vec()?;
         let mut to = vec![0.0; if arrays == Arrays::Kept { from.len() } else { 0 }];
         Ok(Box::new(move || {
-            let result = result(Image::from_slice(&session, size, size, &from));
+            let result = result(Image::from_slice(&session, (size, size), &from));
             match (arrays, once) {
                 (Arrays::Kept, true) => result.gather_into(&mut to).map(drop),
                 (Arrays::Kept, false) => result.read_into(&mut to),

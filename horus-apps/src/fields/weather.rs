@@ -116,12 +116,12 @@ impl<T: Float> Dynamics<T> {
         let levels = halves.len().saturating_sub(1);
         let level = |of: fn([(f64, f64); 2]) -> f64| {
             let each: Vec<f64> = halves.windows(2).map(|w| of([w[0], w[1]])).collect();
-            Image::from_volume(session, levels, 1, 1, &each)
+            Image::from_slice(session, (levels, 1, 1), &each)
         };
         let ((latitudes, step), (radius, rotation)) = (rows, EARTH);
         let row = |of: &dyn Fn(f64) -> f64| {
             let each: Vec<f64> = latitudes.iter().map(|at| of(*at)).collect();
-            Image::from_slice(session, each.len(), 1, &each).convert::<T>()
+            Image::from_slice(session, (each.len(), 1), &each).convert::<T>()
         };
         Dynamics {
             shape: Shape::volume(levels, latitudes.len(), columns, 1),

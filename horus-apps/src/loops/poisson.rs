@@ -116,7 +116,7 @@ impl<T: Float> Poisson<T> {
 /// 0 at every point.
 fn zeros<T: Pixel>(session: &CoreSession, depth: Option<usize>, size: usize) -> Image<T> {
     match depth {
-        None => Image::zeros(session, size, size),
-        Some(depth) => Image::constant_volume(session, depth, size, size, T::ZERO),
+        None => Image::zeros(session, (size, size)),
+        Some(depth) => Image::constant(session, (depth, size, size), T::ZERO),
     }
 }

@@ -4,6 +4,7 @@ use std::panic::Location;
 
 use super::Image;
 use crate::error::{Error, Site};
+use crate::shape::Axis;
 
 /// Red, green and blue of sRGB to X, Y and Z, and the white of D65 (IEC 61966-2-1; the numbers of scikit-image).
 const TO_XYZ: [[f32; 3]; 3] =
@@ -27,7 +28,7 @@ const LINE: (f32, f32) = (7.787, 16.0 / 116.0);
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-/// let orange = Image::stack(&session, [1.0, 0.5, 0.0].map(|v| Image::constant(&session, 1, 1, v)));
+/// let orange = Image::stack(&session, [1.0, 0.5, 0.0].map(|v| Image::constant(&session, (1, 1), v)), Axis::Channels);
 /// let hsv = orange.rgb_to_hsv();
 /// assert_eq!(hsv.to_vec()?, [30.0 / 360.0, 1.0, 1.0]);
 /// // Half as saturated:
@@ -74,9 +75,9 @@ impl Image<f32> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let black_and_white = Image::stack(&session, [0, 1, 2].map(|_| Image::from_slice(&session, 1, 2, &[0.0, 1.0])));
+    /// let black_and_white = Image::stack(&session, [0, 1, 2].map(|_| Image::from_slice(&session, (1, 2), &[0.0, 1.0])), Axis::Channels);
     /// let lab = black_and_white.rgb_to_lab();
-    /// assert!((lab.channel(0) - Image::from_slice(&session, 1, 2, &[0.0, 100.0])).abs().max_value().get()? < 0.01);
+    /// assert!((lab.channel(0) - Image::from_slice(&session, (1, 2), &[0.0, 100.0])).abs().max_value().get()? < 0.01);
     /// assert!(lab.channel(1).abs().max_value().get()? < 0.01, "grey is neither red nor green");
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
@@ -116,8 +117,8 @@ impl Image<f32> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let white = Image::stack(&session, [1.0, 1.0, 1.0].map(|v| Image::constant(&session, 1, 1, v)));
-    /// let grey = Image::stack(&session, [1.0, 0.5, 0.5].map(|v| Image::constant(&session, 1, 1, v)));
+    /// let white = Image::stack(&session, [1.0, 1.0, 1.0].map(|v| Image::constant(&session, (1, 1), v)), Axis::Channels);
+    /// let grey = Image::stack(&session, [1.0, 0.5, 0.5].map(|v| Image::constant(&session, (1, 1), v)), Axis::Channels);
     /// assert!((white.rgb_to_ycbcr() - grey).abs().max_value().get()? < 1e-6);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
@@ -143,8 +144,8 @@ impl Image<f32> {
 
     /// Three channels made of three.
     fn mixed(&self, op: &'static str, site: Site, mix: impl FnOnce([Image<f32>; 3]) -> [Image<f32>; 3]) -> Image<f32> {
-        self.attempt(self.shape(), || match <[Image<f32>; 3]>::try_from(self.unstack()) {
-            Ok(channels) => Ok(Image::stack(self.session(), mix(channels))),
+        self.attempt(self.shape(), || match <[Image<f32>; 3]>::try_from(self.unstack(Axis::Channels)) {
+            Ok(channels) => Ok(Image::stack(self.session(), mix(channels), Axis::Channels)),
             Err(_) => {
                 Err(Error::parameter(op, format!("the image has {} channels; it must have 3", self.channels()), site))
             }

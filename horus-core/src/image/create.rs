@@ -21,17 +21,25 @@ use crate::shape::Shape;
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-/// let image = Image::from_slice(&session, 2, 2, &[0u8, 1, 10, 11]);
+/// let image = Image::from_slice(&session, (2, 2), &[0u8, 1, 10, 11]);
 /// assert_eq!(image.to_vec()?, Image::from_fn(&session, 2, 2, |y, x| (10 * y + x) as u8).to_vec()?);
-/// let wrong = Image::from_slice(&session, 2, 3, &[0u8; 5]);
+/// let wrong = Image::from_slice(&session, (2, 3), &[0u8; 5]);
 /// assert!(wrong.check().unwrap_err().to_string().contains("5 values for 2x3 pixels"));
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
 impl<T: Element> Image<T> {
-    /// An image of one channel from its pixels in row-major order.
+    /// An image of `(height, width)` pixels, or a volume of `(depth, height, width)`, of one channel from its pixels in row-major order,
+    /// level by level. Of a [`Shape`] of several channels: in the order of [`Image::to_vec`].
     #[track_caller]
-    pub fn from_slice(session: &Session, height: usize, width: usize, pixels: &[T]) -> Image<T> {
-        planes("from_slice", session, height, width, &[pixels], Location::caller())
+    pub fn from_slice(session: &Session, extent: impl Into<Shape>, pixels: &[T]) -> Image<T> {
+        let (op, site, shape) = ("from_slice", Location::caller(), extent.into());
+        let made = check_shape(op, shape, T::TAG, site).and_then(|()| {
+            if pixels.len() != shape.len() {
+                return Err(Error::parameter(op, format!("{} values for {shape} pixels", pixels.len()), site));
+            }
+            copied(op, session, shape, &pixels.chunks_exact(shape.area()).collect::<Vec<_>>(), site)
+        });
+        carry(session, shape, made)
     }
 
     /// An image from its channels, each in row-major order.
@@ -87,17 +95,17 @@ impl<T: Element> Image<T> {
         carry(session, shape, source("from_fn", session, shape, fill, site))
     }
 
-    /// An image of one channel, all zero (of a mask, all false).
+    /// An image of `(height, width)` pixels, or a volume of `(depth, height, width)`, all zero (of a mask, all false).
     #[track_caller]
-    pub fn zeros(session: &Session, height: usize, width: usize) -> Image<T> {
-        filled("zeros", session, Shape::new(height, width, 1), T::default(), Location::caller())
+    pub fn zeros(session: &Session, extent: impl Into<Shape>) -> Image<T> {
+        filled("zeros", session, extent.into(), T::default(), Location::caller())
     }
 
-    /// An image of one channel, all `value`.
+    /// An image of `(height, width)` pixels, or a volume of `(depth, height, width)`, all `value`.
     #[doc(alias = "full")]
     #[track_caller]
-    pub fn constant(session: &Session, height: usize, width: usize, value: T) -> Image<T> {
-        filled("constant", session, Shape::new(height, width, 1), value, Location::caller())
+    pub fn constant(session: &Session, extent: impl Into<Shape>, value: T) -> Image<T> {
+        filled("constant", session, extent.into(), value, Location::caller())
     }
 
     /// An image of this one's size and channels, all zero.
@@ -108,7 +116,7 @@ impl<T: Element> Image<T> {
     }
 }
 
-pub(super) fn filled<T: Element>(op: &'static str, session: &Session, shape: Shape, value: T, site: Site) -> Image<T> {
+fn filled<T: Element>(op: &'static str, session: &Session, shape: Shape, value: T, site: Site) -> Image<T> {
     let made =
         check_shape(op, shape, T::TAG, site).map(|()| record(session, Op::Fill(value.stored()), &[], shape, site));
     carry(session, shape, made)
@@ -137,7 +145,7 @@ fn planes<T: Element>(
 }
 
 /// An image of planes of as many pixels as they should have: on the device, if it takes them now.
-pub(super) fn copied<T: Element>(
+fn copied<T: Element>(
     op: &'static str,
     session: &Session,
     shape: Shape,

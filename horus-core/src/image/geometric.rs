@@ -3,13 +3,13 @@
 use std::panic::Location;
 
 use super::argument::{Term, pixel};
-use super::{Image, check_shape, record};
+use super::{Axes, Image, PerAxis, check_shape, record};
 use crate::dtype::{Element, Pixel};
 use crate::error::{Error, Result, Site};
 use crate::ir::graph::Op;
 use crate::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use crate::ops::pixel::PixelOp;
-use crate::shape::{Border, Shape};
+use crate::shape::{Axis, Border, Shape};
 
 /// The edge mode of rotations and translations.
 const OUTSIDE: Border = Border::Constant(0.0);
@@ -23,7 +23,7 @@ impl<T: Pixel> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::from_slice(&session, 3, 3, &[1u8, 2, 3, 4, 5, 6, 7, 8, 9]);
+    /// let image = Image::from_slice(&session, (3, 3), &[1u8, 2, 3, 4, 5, 6, 7, 8, 9]);
     /// assert_eq!(image.rotate(90.0).to_vec()?, [3, 6, 9, 2, 5, 8, 1, 4, 7]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
@@ -38,7 +38,7 @@ impl<T: Pixel> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let white = Image::constant(&session, 9, 9, 255u8);
+    /// let white = Image::constant(&session, (9, 9), 255u8);
     /// assert_eq!(white.rotate(45.0).pixel(0, 0)?, 0); // a corner that came from outside
     /// assert_eq!(white.rotate_with(45.0, Interpolation::Bilinear, Border::Reflect101).pixel(0, 0)?, 255);
     /// # Ok::<(), horus_core::error::Error>(())
@@ -61,7 +61,7 @@ impl<T: Pixel> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::from_slice(&session, 1, 2, &[10u8, 20]);
+    /// let image = Image::from_slice(&session, (1, 2), &[10u8, 20]);
     /// assert_eq!(image.resize(1, 4, Interpolation::Nearest).to_vec()?, [10, 10, 20, 20]);
     /// assert_eq!(image.resize(1, 4, Interpolation::Bilinear).to_vec()?, [10, 12, 18, 20]);
     /// # Ok::<(), horus_core::error::Error>(())
@@ -81,7 +81,7 @@ impl<T: Pixel> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let line = Image::from_slice(&session, 1, 4, &[2.0f32, 4.0, 6.0, 8.0]);
+    /// let line = Image::from_slice(&session, (1, 4), &[2.0f32, 4.0, 6.0, 8.0]);
     /// assert_eq!(line.translate(0.0, 1.0).to_vec()?, [0.0, 2.0, 4.0, 6.0]);
     /// assert_eq!(line.translate(0.0, -0.5).to_vec()?, [3.0, 5.0, 7.0, 4.0]);
     /// # Ok::<(), horus_core::error::Error>(())
@@ -100,7 +100,7 @@ impl<T: Pixel> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::from_slice(&session, 2, 3, &[1u8, 2, 3, 4, 5, 6]);
+    /// let image = Image::from_slice(&session, (2, 3), &[1u8, 2, 3, 4, 5, 6]);
     /// let shear = [[1.0, 1.0, 0.0], [0.0, 1.0, 0.0]]; // pixel (x, y) is read at (x + y, y)
     /// let sheared = image.affine(shear, (2, 3), Interpolation::Nearest, Border::Constant(0.0));
     /// assert_eq!(sheared.to_vec()?, [1, 2, 3, 5, 6, 0]);
@@ -122,20 +122,36 @@ impl<T: Pixel> Image<T> {
 
 /// Geometric operations that move whole pixels.
 impl<T: Element> Image<T> {
-    /// Mirrored.
+    /// Mirrored along axes, one or an array of several: over [`Axis::Columns`] left and right are exchanged, over [`Axis::Rows`] top and
+    /// bottom, over both it is a half turn; over [`Axis::Depth`] and [`Axis::Channels`] levels or channels are reversed (`numpy.flip`).
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::from_slice(&session, 2, 2, &[1u8, 2, 3, 4]);
-    /// assert_eq!(image.flip(Flip::Horizontal).to_vec()?, [2, 1, 4, 3]);
-    /// assert_eq!(image.flip(Flip::Vertical).to_vec()?, [3, 4, 1, 2]);
+    /// let image = Image::from_slice(&session, (2, 2), &[1u8, 2, 3, 4]);
+    /// assert_eq!(image.flip(Axis::Columns).to_vec()?, [2, 1, 4, 3]);
+    /// assert_eq!(image.flip(Axis::Rows).to_vec()?, [3, 4, 1, 2]);
+    /// assert_eq!(image.flip([Axis::Rows, Axis::Columns]).to_vec()?, [4, 3, 2, 1]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     #[doc(alias = "fliplr")]
     #[track_caller]
-    pub fn flip(&self, how: Flip) -> Image<T> {
-        self.node(Op::Flip(how), Location::caller())
+    pub fn flip(&self, axes: impl Into<Axes>) -> Image<T> {
+        let (site, axes) = (Location::caller(), axes.into());
+        let plane = match (axes.has(Axis::Rows), axes.has(Axis::Columns)) {
+            (true, true) => self.node(Op::Flip(Flip::Both), site),
+            (true, false) => self.node(Op::Flip(Flip::Vertical), site),
+            (false, true) => self.node(Op::Flip(Flip::Horizontal), site),
+            (false, false) => self.clone(),
+        };
+        let levels = match axes.has(Axis::Depth) {
+            true => plane.levels(self.depth(), -1, self.depth() as isize - 1, Border::Replicate, site),
+            false => plane,
+        };
+        match axes.has(Axis::Channels) && self.channels() > 1 {
+            true => Image::stack(self.session(), levels.unstack(Axis::Channels).into_iter().rev(), Axis::Channels),
+            false => levels,
+        }
     }
 
     /// Transposes: an image of `width x height` pixels.
@@ -143,7 +159,7 @@ impl<T: Element> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::from_slice(&session, 2, 3, &[1u8, 2, 3, 4, 5, 6]);
+    /// let image = Image::from_slice(&session, (2, 3), &[1u8, 2, 3, 4, 5, 6]);
     /// assert_eq!(image.transpose().to_vec()?, [1, 4, 2, 5, 3, 6]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
@@ -180,33 +196,41 @@ impl<T: Element> Image<T> {
         })
     }
 
-    /// Every `rows`-th row and every `columns`-th column, the first ones included (`a[::rows, ::columns]` of NumPy), of all levels;
-    /// steps beyond the edge leave the first. Pixels are moved, not smoothed: see [`Image::pyramid_down`] and
+    /// Every so many rows and columns, `(y, x)`, or levels, rows and columns, `(z, y, x)`, the first ones included (`a[::y, ::x]` of NumPy);
+    /// a number holds for all axes. Steps beyond the edge leave the first. Pixels are moved, not smoothed: see [`Image::pyramid_down`] and
     /// [`Image::resize_antialiased`] for smaller pictures. A step of 0 is an error. Others begin elsewhere after a
-    /// [crop](Image::crop); for levels see [`Image::step_depth`].
+    /// [crop](Image::crop).
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let image = Image::from_fn(&session, 3, 5, |y, x| (10 * y + x) as u8);
-    /// assert_eq!(image.step(2, 2).to_vec()?, [0, 2, 4, 20, 22, 24]);
-    /// assert_eq!(image.crop(0, 1, 3, 4).step(9, 3).to_vec()?, [1, 4]);
-    /// assert!(image.step(0, 1).check().is_err());
+    /// assert_eq!(image.step(2).to_vec()?, [0, 2, 4, 20, 22, 24]);
+    /// assert_eq!(image.crop(0, 1, 3, 4).step((9, 3)).to_vec()?, [1, 4]);
+    /// assert!(image.step((0, 1)).check().is_err());
+    /// let volume = Image::from_volume_fn(&session, 5, 1, 2, |z, _, x| (10 * z + x) as u8);
+    /// assert_eq!(volume.step((2, 1, 2)).to_vec()?, [0, 20, 40]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     #[track_caller]
-    pub fn step(&self, rows: usize, columns: usize) -> Image<T> {
+    pub fn step(&self, by: impl Into<PerAxis<usize>>) -> Image<T> {
         let site = Location::caller();
+        let [levels, rows, columns] = by.into().zyx(self.depth(), 1);
         let extent = |n: usize, step: usize| n.div_ceil(step.max(1));
         let (height, width) = (extent(self.height(), rows), extent(self.width(), columns));
-        let shape = Shape { height, width, ..self.shape() };
+        let depth = extent(self.depth(), levels);
+        let shape = Shape { depth, height, width, ..self.shape() };
         self.attempt(shape, || {
-            if rows == 0 || columns == 0 {
-                let message = format!("requested every {rows}-th row and every {columns}-th column; steps begin at 1");
+            if levels == 0 || rows == 0 || columns == 0 {
+                let message = format!(
+                    "requested every {levels}-th level, {rows}-th row and {columns}-th column; steps begin at 1"
+                );
                 return Err(Error::parameter("step", message, site));
             }
-            if shape == self.shape() {
-                return Ok(self.clone());
+            // An image has fewer than 2^31 levels.
+            let kept = self.levels(depth, levels.min(self.depth().max(1)) as i32, 0, Border::Replicate, site);
+            if (height, width) == (self.height(), self.width()) {
+                return Ok(kept);
             }
             // Of an axis that a step leaves one pixel of, only position 0 is read.
             let fixed = |step: usize, n: usize| (step.min(n) as i64) << 32;
@@ -215,7 +239,7 @@ impl<T: Element> Image<T> {
                 yy: fixed(rows, self.height()),
                 ..Affine { xx: 0, xy: 0, x0: 0, yx: 0, yy: 0, y0: 0 }
             };
-            Ok(self.node_of_shape(Op::Warp(map, Interpolation::Nearest, Border::Replicate), shape, site))
+            Ok(kept.node_of_shape(Op::Warp(map, Interpolation::Nearest, Border::Replicate), shape, site))
         })
     }
 
@@ -225,7 +249,7 @@ impl<T: Element> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let line = Image::from_slice(&session, 1, 3, &[1u8, 2, 3]);
+    /// let line = Image::from_slice(&session, (1, 3), &[1u8, 2, 3]);
     /// assert_eq!(line.pad(0, 0, 2, 1, Border::Reflect101).to_vec()?, [3, 2, 1, 2, 3, 2]);
     /// assert_eq!(line.pad(0, 0, 1, 1, Border::Constant(9.0)).to_vec()?, [9, 1, 2, 3, 9]);
     /// # Ok::<(), horus_core::error::Error>(())
@@ -249,8 +273,8 @@ impl<T: Element> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let canvas = Image::<u8>::zeros(&session, 2, 4);
-    /// let stamp = Image::constant(&session, 1, 2, 7u8);
+    /// let canvas = Image::<u8>::zeros(&session, (2, 4));
+    /// let stamp = Image::constant(&session, (1, 2), 7u8);
     /// assert_eq!(canvas.paste(&stamp, 1, -1).to_vec()?, [0, 0, 0, 0, 7, 0, 0, 0]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```

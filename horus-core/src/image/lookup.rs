@@ -16,7 +16,7 @@ macro_rules! lookup {
             /// ```
             /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
             /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-            #[doc = concat!("let image = Image::from_slice(&session, 1, 3, &[", stringify!($t), "::MIN, 7, 127]);")]
+            #[doc = concat!("let image = Image::from_slice(&session, (1, 3), &[", stringify!($t), "::MIN, 7, 127]);")]
             #[doc = concat!("let half: Vec<f32> = (0..", $entries, ").map(|v| (v + ", $lowest, ") as f32 / 2.0).collect();")]
             #[doc = concat!("assert_eq!(image.lookup(&half).to_vec()?, [", stringify!($t), "::MIN as f32 / 2.0, 3.5, 63.5]);")]
             /// # Ok::<(), horus_core::error::Error>(())
@@ -33,7 +33,7 @@ macro_rules! lookup {
             /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
             /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
             #[doc = concat!("let table = Image::from_fn(&session, 1, ", $entries, ", |_, v| v as f32 + ", $lowest, " as f32 + 0.5);")]
-            #[doc = concat!("let image = Image::from_slice(&session, 1, 3, &[0, 7, 127 as ", stringify!($t), "]);")]
+            #[doc = concat!("let image = Image::from_slice(&session, (1, 3), &[0, 7, 127 as ", stringify!($t), "]);")]
             /// assert_eq!(image.lookup_in(&table).to_vec()?, [0.5, 7.5, 127.5]);
             /// # Ok::<(), horus_core::error::Error>(())
             /// ```
@@ -58,7 +58,7 @@ impl<T: Element> Image<T> {
                 let message = format!("the table has {} entries; it must have {entries}", table.len());
                 return Err(Error::parameter("lookup", message, site));
             }
-            let table = Image::from_slice(self.session(), 1, entries, table);
+            let table = Image::from_slice(self.session(), (1, entries), table);
             Ok(self.looked_up(&table, entries, site))
         })
     }

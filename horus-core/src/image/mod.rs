@@ -20,7 +20,7 @@
 //! let unit = (&a - a.min_value()) / (a.max_value() - a.min_value());
 //! assert_eq!(unit.max_value().get()?, 1.0);
 //!
-//! let wrong = &a + Image::<f32>::zeros(&session, 5, 5);
+//! let wrong = &a + Image::<f32>::zeros(&session, (5, 5));
 //! let message = (wrong * 2.0).sum().get().unwrap_err().to_string();
 //! assert!(message.starts_with("add: images differ in size, 3x4 and 5x5 (at "));
 //! # Ok::<(), horus_core::error::Error>(())
@@ -75,6 +75,7 @@ mod iterate;
 mod loop_state;
 
 mod external;
+mod form;
 mod memory;
 mod pixels;
 mod worms;
@@ -84,6 +85,7 @@ use std::marker::PhantomData;
 
 pub use argument::Argument;
 pub use axis::{Axes, Grouping, Over, Several};
+pub use form::{Footprints, Levels, PerAxis, Positions, Taps};
 pub use iterate::{Ending, Iterated, Norm, Until};
 pub use labels::{ByLabel, LabelShape};
 pub use loop_state::LoopState;
@@ -107,8 +109,9 @@ use crate::shape::Shape;
 /// An image of `height x width` pixels with one or more channels of type `T`, or a volume of several such levels (its
 /// [depth](Image::depth)): a handle on a recorded value.
 ///
-/// Filters, resampling and other operations in the plane work on each level of a volume as on an image of its own; what goes
-/// across levels says so.
+/// Resampling, filters by one filter or footprint of the plane, and other operations in the plane work on each level of a volume as on an
+/// image of its own. What has a number for each axis, as [`Image::gauss`], goes across levels where the image is a volume, unless it is
+/// given a pair `(y, x)`; filters and footprints do where there is one for each of several levels.
 ///
 /// Cloning copies the handle, not the pixels. Images are values: no operation changes its operands.
 #[doc(alias("Mat", "ndarray"))]
@@ -180,7 +183,7 @@ impl<T: Element> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let blurred = Image::<f32>::zeros(&session, 4, 4).gauss(-1.0);
+    /// let blurred = Image::<f32>::zeros(&session, (4, 4)).gauss(-1.0);
     /// assert!(blurred.check().unwrap_err().to_string().contains("sigma is -1; it must be positive"));
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```

@@ -2,39 +2,47 @@
 
 use std::panic::Location;
 
-use super::Image;
+use super::{Image, PerAxis, Taps};
 use crate::dtype::{Element, Pixel};
 use crate::error::{Error, Result, Site};
 use crate::filters::{self, MAX_RADIUS};
 use crate::ir::graph::Op;
-use crate::ops::neighbourhood::{Filter, Generalized, Layout, MedianSize};
+use crate::ops::neighbourhood::{Filter, Generalized, Layout};
 use crate::shape::{Border, Shape};
 
 /// Filters of any taps, with any edge mode. Linear filters of integer images yield `f32`.
 impl<T: Pixel> Image<T> {
     /// Correlation: `out(p) = sum over offsets o of tap(o) * in(p + o)`, the filter not flipped. A filter of even size
-    /// anchors at half its size; it may be larger than the image.
+    /// anchors at half its size; it may be larger than the image. Each level of a volume is filtered by itself, unless there is a filter for
+    /// each of several levels, or [`Taps::Depth`]: then responses of the levels are added from the first to the last, along the depth each
+    /// by a fused multiply-add. All levels beyond those of the image follow from the edge mode.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let line = Image::from_slice(&session, 1, 4, &[1.0f32, 2.0, 4.0, 8.0]);
+    /// let line = Image::from_slice(&session, (1, 4), &[1.0f32, 2.0, 4.0, 8.0]);
     /// let right = Filter::row([0.0, 0.0, 1.0]); // the pixel to the right
     /// assert_eq!(line.correlate(&right, Border::Constant(0.0)).to_vec()?, [2.0, 4.0, 8.0, 0.0]);
+    /// let slope = Image::from_volume_fn(&session, 4, 5, 6, |z, y, x| (z * z + 2 * y + 3 * x) as f32);
+    /// let rise = slope.correlate(Taps::Depth(&[-1.0, 1.0]), Border::Replicate); // from the level above
+    /// assert_eq!(rise.slice(3).pixel(2, 2)?, 5.0);
+    /// let (dot, middle) = (Filter::row([1.0]), Filter::dense(3, 3, [0.0, 1.0, 0.0, 1.0, -6.0, 1.0, 0.0, 1.0, 0.0]));
+    /// let curved = slope.correlate(&[dot.clone(), middle, dot], Border::Reflect101);
+    /// assert_eq!(curved.voxel(1, 2, 2, 0)?, 2.0);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     #[doc(alias = "filter2D")]
     #[track_caller]
-    pub fn correlate(&self, filter: &Filter, border: Border) -> Image<T::Linear> {
-        self.filtered("correlate", filter, || filter.clone(), border, Location::caller())
+    pub fn correlate<'a>(&self, taps: impl Into<Taps<'a>>, border: Border) -> Image<T::Linear> {
+        self.filtered("correlate", taps.into(), border, false, Location::caller())
     }
 
-    /// Convolution: correlation with the filter turned by 180 degrees about its anchor.
+    /// Convolution: correlation with the filter turned by 180 degrees about its anchor; across levels, along all three axes.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let dot = Image::from_slice(&session, 1, 5, &[0u8, 0, 1, 0, 0]);
+    /// let dot = Image::from_slice(&session, (1, 5), &[0u8, 0, 1, 0, 0]);
     /// let taps = Filter::row([1.0, 2.0, 3.0]);
     /// assert_eq!(dot.convolve(&taps, Border::Reflect101).to_vec()?, [0.0, 1.0, 2.0, 3.0, 0.0]);
     /// assert_eq!(dot.correlate(&taps, Border::Reflect101).to_vec()?, [0.0, 3.0, 2.0, 1.0, 0.0]);
@@ -42,8 +50,8 @@ impl<T: Pixel> Image<T> {
     /// ```
     #[doc(alias = "filter2D")]
     #[track_caller]
-    pub fn convolve(&self, filter: &Filter, border: Border) -> Image<T::Linear> {
-        self.filtered("convolve", filter, || filter.flipped(), border, Location::caller())
+    pub fn convolve<'a>(&self, taps: impl Into<Taps<'a>>, border: Border) -> Image<T::Linear> {
+        self.filtered("convolve", taps.into(), border, true, Location::caller())
     }
 
     /// Correlation with a filter of one row, then with a filter of one column.
@@ -51,7 +59,7 @@ impl<T: Pixel> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let ones = Image::constant(&session, 3, 3, 1.0f32);
+    /// let ones = Image::constant(&session, (3, 3), 1.0f32);
     /// let (row, column) = (Filter::row([1.0, 1.0, 1.0]), Filter::column([1.0, 1.0, 1.0]));
     /// let neighbours = ones.separable(&row, &column, Border::Constant(0.0));
     /// assert_eq!(neighbours.to_vec()?, [4.0, 6.0, 4.0, 6.0, 9.0, 6.0, 4.0, 6.0, 4.0]);
@@ -78,7 +86,7 @@ impl<T: Pixel> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let far = Image::from_slice(&session, 1, 5, &[9, 9, 0, 9, 9]);
+    /// let far = Image::from_slice(&session, (1, 5), &[9, 9, 0, 9, 9]);
     /// // The least of the pixel and of its neighbours plus 1: a step of a distance transform.
     /// let nearer = Generalized { window: Filter::row([1.0, 0.0, 1.0]), combine: Combine::Add, reduce: Reduce::Min };
     /// assert_eq!(far.generalized(&nearer, Border::Reflect101).to_vec()?, [9, 1, 0, 1, 9]);
@@ -94,21 +102,6 @@ impl<T: Pixel> Image<T> {
         })
     }
 
-    /// The median of 3x3 or 5x5 pixels; of others, and of any footprint: [`Image::median_under`].
-    ///
-    /// ```
-    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
-    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let grain = Image::from_slice(&session, 3, 3, &[5u8, 5, 5, 5, 255, 5, 5, 5, 5]);
-    /// assert_eq!(grain.median(MedianSize::Three, Border::Replicate).to_vec()?, [5; 9]);
-    /// # Ok::<(), horus_core::error::Error>(())
-    /// ```
-    #[doc(alias("medianBlur", "median_filter"))]
-    #[track_caller]
-    pub fn median(&self, size: MedianSize, border: Border) -> Image<T> {
-        self.node(Op::Median(size, border), Location::caller())
-    }
-
     /// The image in the type of linear filters.
     pub(super) fn linear(&self, site: Site) -> Image<T::Linear> {
         match T::TAG == T::Linear::TAG {
@@ -117,19 +110,17 @@ impl<T: Pixel> Image<T> {
         }
     }
 
-    /// Correlates with what `taps` makes of a filter that can be applied.
-    fn filtered(
-        &self,
-        op: &'static str,
-        filter: &Filter,
-        taps: impl FnOnce() -> Filter,
-        border: Border,
-        site: Site,
-    ) -> Image<T::Linear> {
-        self.attempt(self.shape(), || {
-            check_filter(op, filter, site)?;
-            Ok(self.linear(site).node(Op::Correlate(taps(), border), site))
-        })
+    /// Correlates, with taps turned about their anchor or as they are.
+    fn filtered(&self, op: &'static str, taps: Taps<'_>, border: Border, turned: bool, site: Site) -> Image<T::Linear> {
+        match taps {
+            Taps::Plane(filter) => self.attempt(self.shape(), || {
+                check_filter(op, filter, site)?;
+                let filter = if turned { filter.flipped() } else { filter.clone() };
+                Ok(self.linear(site).node(Op::Correlate(filter, border), site))
+            }),
+            Taps::Levels(filters) => self.parts(op, filters, border, turned, site),
+            Taps::Depth(taps) => self.along_depth(op, &Filter::column(taps), border, turned, site),
+        }
     }
 }
 
@@ -212,7 +203,7 @@ impl<T: Pixel> Image<T> {
         self.correlate(&u, Border::Reflect101).correlate(&v, Border::Reflect101)
     }
 
-    /// Isotropic Gaussian smoothing of radius `ceil(3 sigma)`.
+    /// Gaussian smoothing of radius `ceil(3 sigma)` along each axis: of a volume along all three, unless sigma is a pair `(y, x)`.
     ///
     /// With another edge mode: [`filters::gauss`]`(sigma, 0, 0)` and [`Image::separable`].
     ///
@@ -223,16 +214,20 @@ impl<T: Pixel> Image<T> {
     /// let smooth = dot.gauss(1.0);
     /// assert!((smooth.sum().get()? - 1.0).abs() < 1e-6, "as bright as before");
     /// assert_eq!(smooth.pixel(4, 2)?, smooth.pixel(6, 4)?); // and alike in all directions
+    /// let dot = Image::from_volume_fn(&session, 9, 9, 9, |z, y, x| if (z, y, x) == (4, 4, 4) { 1.0f32 } else { 0.0 });
+    /// let ball = dot.gauss(1.0);
+    /// assert!((ball.voxel(2, 4, 4, 0)? - ball.voxel(4, 4, 6, 0)?).abs() < 1e-7, "those of a volume");
+    /// assert_eq!(dot.gauss((1.0, 1.0)).voxel(2, 4, 4, 0)?, 0.0, "in the plane alone");
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     #[doc(alias("GaussianBlur", "gaussian", "gaussian_filter"))]
     #[track_caller]
-    pub fn gauss(&self, sigma: f64) -> Image<T::Linear> {
-        self.gauss_derivative(sigma, 0, 0)
+    pub fn gauss(&self, sigma: impl Into<PerAxis<f64>>) -> Image<T::Linear> {
+        self.gauss_zyx("gauss", sigma.into(), PerAxis::All(0))
     }
 
-    /// The derivative, of order `order_y` along y and `order_x` along x, of the image smoothed by [`Image::gauss`]
-    /// (`scipy.ndimage.gaussian_filter`, sign included).
+    /// The derivative of the image smoothed by [`Image::gauss`], of order `(y, x)` or `(z, y, x)`, or of one along all axes
+    /// (`scipy.ndimage.gaussian_filter`, sign included). It is in the plane if one of both arguments is a pair.
     ///
     /// With another edge mode: [`filters::gauss`] and [`Image::separable`].
     ///
@@ -240,16 +235,18 @@ impl<T: Pixel> Image<T> {
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let slope = Image::from_fn(&session, 9, 9, |y, x| (5 * y + x) as f32);
-    /// let along_x = slope.gauss_derivative(1.0, 0, 1).pixel(4, 4)?;
-    /// let along_y = slope.gauss_derivative(1.0, 1, 0).pixel(4, 4)?;
+    /// let along_x = slope.gauss_derivative(1.0, (0, 1)).pixel(4, 4)?;
+    /// let along_y = slope.gauss_derivative(1.0, (1, 0)).pixel(4, 4)?;
     /// assert!((along_x - 1.0).abs() < 0.01 && (along_y - 5.0).abs() < 0.05);
+    /// let slope = Image::from_volume_fn(&session, 9, 9, 9, |z, y, x| (7 * z + 5 * y + x) as f32);
+    /// let rises = slope.gauss_derivative(1.0, (1, 0, 0)).voxel(4, 4, 4, 0)?;
+    /// assert!((rises - 7.0).abs() < 0.07);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     #[doc(alias = "gaussian_filter1d")]
     #[track_caller]
-    pub fn gauss_derivative(&self, sigma: f64, order_y: u32, order_x: u32) -> Image<T::Linear> {
-        let (row, column) = filters::gauss(sigma, order_y, order_x);
-        self.separable(&row, &column, Border::Reflect101)
+    pub fn gauss_derivative(&self, sigma: impl Into<PerAxis<f64>>, order: impl Into<PerAxis<u32>>) -> Image<T::Linear> {
+        self.gauss_zyx("gauss_derivative", sigma.into(), order.into())
     }
 
     /// The mean over `size x size` pixels; an even size reads one pixel more above and to the left.
@@ -260,7 +257,7 @@ impl<T: Pixel> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let dot = Image::from_slice(&session, 1, 5, &[0.0f32, 0.0, 9.0, 0.0, 0.0]);
+    /// let dot = Image::from_slice(&session, (1, 5), &[0.0f32, 0.0, 9.0, 0.0, 0.0]);
     /// assert_eq!(dot.box_filter(3).to_vec()?, [0.0, 3.0, 3.0, 3.0, 0.0]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
@@ -298,7 +295,8 @@ impl<T: Pixel> Image<T> {
         self.sobel(filters::sobel_y(), Location::caller())
     }
 
-    /// OpenCV's 3x3 `Laplacian` (`ksize = 1`): the four neighbours minus four times the pixel.
+    /// OpenCV's 3x3 `Laplacian` (`ksize = 1`): the four neighbours minus four times the pixel; of a volume, the six neighbours minus six
+    /// times the pixel.
     ///
     /// With another edge mode: [`filters::laplace`] and [`Image::correlate`].
     ///
@@ -312,23 +310,12 @@ impl<T: Pixel> Image<T> {
     #[doc(alias = "Laplacian")]
     #[track_caller]
     pub fn laplace(&self) -> Image<T::Linear> {
-        self.correlate(&filters::laplace(), Border::Reflect101)
-    }
-
-    /// The median of 3x3 pixels.
-    ///
-    /// With another edge mode: [`Image::median`].
-    #[track_caller]
-    pub fn median3(&self) -> Image<T> {
-        self.median(MedianSize::Three, Border::Reflect101)
-    }
-
-    /// The median of 5x5 pixels.
-    ///
-    /// With another edge mode: [`Image::median`].
-    #[track_caller]
-    pub fn median5(&self) -> Image<T> {
-        self.median(MedianSize::Five, Border::Reflect101)
+        if self.depth() == 1 {
+            return self.correlate(&filters::laplace(), Border::Reflect101);
+        }
+        let middle = Filter::sparse([(-1, 0), (0, -1), (0, 0), (0, 1), (1, 0)], [1.0, 1.0, -6.0, 1.0, 1.0]);
+        let dot = Filter::row([1.0]);
+        self.parts("laplace", &[dot.clone(), middle, dot], Border::Reflect101, false, Location::caller())
     }
 
     fn sobel(&self, (row, column): (Filter, Filter), site: Site) -> Image<T::Linear> {

@@ -16,7 +16,7 @@ macro_rules! unary {
         /// ```
         /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
         /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-        /// let image = Image::from_slice(&session, 1, 3, &[-4.0f32, 0.5, 2.5]);
+        /// let image = Image::from_slice(&session, (1, 3), &[-4.0f32, 0.5, 2.5]);
         /// assert_eq!(image.abs().sqrt().pixel(0, 0)?, 2.0);
         /// assert_eq!(image.round().to_vec()?, [-4.0, 0.0, 2.0]);
         /// assert_eq!((-image).sign().to_vec()?, [1.0, -1.0, -1.0]);
@@ -81,7 +81,7 @@ macro_rules! binary {
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-/// let image = Image::from_slice(&session, 1, 3, &[10u8, 100, 200]);
+/// let image = Image::from_slice(&session, (1, 3), &[10u8, 100, 200]);
 /// assert_eq!((&image + &image).to_vec()?, [20, 200, 255]); // integers saturate
 /// assert_eq!(image.absdiff(100).to_vec()?, [90, 0, 100]);
 /// assert_eq!(image.min(image.max_value() / 2).to_vec()?, [10, 100, 100]); // no look in between
@@ -128,7 +128,7 @@ impl<T: Pixel> Image<T> {
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-/// let image = Image::from_slice(&session, 1, 3, &[1.0, 2.0, f32::NAN]);
+/// let image = Image::from_slice(&session, (1, 3), &[1.0, 2.0, f32::NAN]);
 /// assert_eq!(image.lt(2.0).to_vec()?, [true, false, false]);
 /// assert_eq!((image.ge(1.0) & image.ne(2.0)).select(&image, 0.0).to_vec()?, [1.0, 0.0, 0.0]);
 /// # Ok::<(), horus_core::error::Error>(())
@@ -158,7 +158,7 @@ impl<T: Pixel> Image<T> {
 /// # mod horus { pub use horus_core::ops::pixel as ops; }
 /// use horus::ops::TABLE;
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-/// let image = Image::from_slice(&session, 1, 3, &[-4.0f32, 0.5, 2.5]);
+/// let image = Image::from_slice(&session, (1, 3), &[-4.0f32, 0.5, 2.5]);
 /// let named = |name| TABLE.iter().find(|row| row.name == name).expect("a row").op;
 /// assert_eq!(image.unary(named("abs")).to_vec()?, [4.0, 0.5, 2.5]);
 /// assert_eq!(image.binary(named("add"), 1.0).to_vec()?, [-3.0, 1.5, 3.5]);
@@ -209,8 +209,8 @@ impl<T: Pixel> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let a = Image::from_slice(&session, 1, 3, &[-6.0f32, 6.0, 6.0]);
-    /// let b = Image::from_slice(&session, 1, 3, &[2.0f32, -3.0, 0.0]);
+    /// let a = Image::from_slice(&session, (1, 3), &[-6.0f32, 6.0, 6.0]);
+    /// let b = Image::from_slice(&session, (1, 3), &[2.0f32, -3.0, 0.0]);
     /// assert_eq!(a.absdiv(b, 1e-3).to_vec()?, [3.0, 2.0, 0.0]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
@@ -229,7 +229,7 @@ impl<T: Pixel> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let a = Image::from_slice(&session, 1, 3, &[1.0f32, 2.0, 3.0]);
+    /// let a = Image::from_slice(&session, (1, 3), &[1.0f32, 2.0, 3.0]);
     /// assert_eq!(a.mul_add(2.0, &a).to_vec()?, [3.0, 6.0, 9.0]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
@@ -245,7 +245,7 @@ impl<T: Pixel> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::from_slice(&session, 1, 4, &[-1.0f32, 0.5, 7.0, f32::NAN]);
+    /// let image = Image::from_slice(&session, (1, 4), &[-1.0f32, 0.5, 7.0, f32::NAN]);
     /// assert_eq!(image.clamp(0.0, 1.0).to_vec()?, [0.0, 0.5, 1.0, 0.0]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
@@ -266,7 +266,7 @@ impl<T: Pixel> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::from_slice(&session, 1, 3, &[99u8, 100, 101]);
+    /// let image = Image::from_slice(&session, (1, 3), &[99u8, 100, 101]);
     /// assert_eq!(image.threshold(100).to_vec()?, [0, 0, 1]);
     /// assert_eq!(image.gt(100).to_vec()?, [false, false, true]);
     /// # Ok::<(), horus_core::error::Error>(())
@@ -282,7 +282,7 @@ impl<T: Pixel> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::from_slice(&session, 1, 3, &[0u8, 51, 255]);
+    /// let image = Image::from_slice(&session, (1, 3), &[0u8, 51, 255]);
     /// assert_eq!(image.to_unit().to_vec()?, [0.0, 0.2, 1.0]);
     /// assert_eq!(image.convert::<f32>().to_vec()?, [0.0, 51.0, 255.0]);
     /// # Ok::<(), horus_core::error::Error>(())
@@ -305,7 +305,7 @@ impl<T: Element> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::from_slice(&session, 1, 5, &[-3.0f32, 1.5, 2.5, 300.0, f32::NAN]);
+    /// let image = Image::from_slice(&session, (1, 5), &[-3.0f32, 1.5, 2.5, 300.0, f32::NAN]);
     /// assert_eq!(image.convert::<u8>().to_vec()?, [0, 2, 2, 255, 0]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```

@@ -2,12 +2,13 @@
 
 use std::panic::Location;
 
-use super::Image;
-use crate::dtype::{Element, Pixel};
-use crate::error::{Error, Site};
-use crate::filters::{Footprint, check_size, check_taps};
+use super::axis::sorted;
+use super::{Footprints, Image};
+use crate::dtype::{DType, Element, Pixel};
+use crate::error::{Error, Result, Site};
+use crate::filters::{check_size, check_taps};
 use crate::ir::graph::Op;
-use crate::ops::neighbourhood::Reach;
+use crate::ops::neighbourhood::{MedianSize, Reach};
 use crate::ops::windowed::{BoxMean, Ranked, Windowed};
 use crate::shape::Border;
 
@@ -23,7 +24,7 @@ impl<T: Pixel> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let line = Image::from_slice(&session, 1, 5, &[0u8, 0, 9, 0, 6]);
+    /// let line = Image::from_slice(&session, (1, 5), &[0u8, 0, 9, 0, 6]);
     /// assert_eq!(line.box_mean(1, 3, Border::Constant(0.0)).to_vec()?, [0.0, 3.0, 3.0, 5.0, 2.0]);
     /// let rows = Image::from_fn(&session, 500, 2, |y, _| y as f32);
     /// assert_eq!(rows.box_mean(101, 1, Border::Reflect101).pixel(250, 0)?, 250.0);
@@ -41,7 +42,7 @@ impl<T: Pixel> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let line = Image::from_slice(&session, 1, 4, &[2.0f32, 4.0, 6.0, 8.0]);
+    /// let line = Image::from_slice(&session, (1, 4), &[2.0f32, 4.0, 6.0, 8.0]);
     /// // The pixel and those before it.
     /// assert_eq!(line.box_mean_at([1, 2], [0, 1], Border::Replicate).to_vec()?, [2.0, 3.0, 5.0, 7.0]);
     /// # Ok::<(), horus_core::error::Error>(())
@@ -78,9 +79,9 @@ impl<T: Pixel> Image<T> {
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-/// let line = Image::from_slice(&session, 1, 5, &[9u8, 1, 8, 2, 7]);
+/// let line = Image::from_slice(&session, (1, 5), &[9u8, 1, 8, 2, 7]);
 /// let three = Footprint::rectangle(1, 3);
-/// assert_eq!(line.median_under(&three, Border::Replicate).to_vec()?, [9, 8, 2, 7, 7]);
+/// assert_eq!(line.median(&three, Border::Replicate).to_vec()?, [9, 8, 2, 7, 7]);
 /// let eroded = line.erode_with(&three, Border::Replicate);
 /// assert_eq!(line.rank_under(&three, 0, Border::Replicate).to_vec()?, eroded.to_vec()?);
 /// assert_eq!(line.percentile_under(&three, 100.0, Border::Replicate).to_vec()?, [9, 9, 8, 8, 7]);
@@ -91,42 +92,76 @@ impl<T: Element> Image<T> {
     /// error.
     #[doc(alias = "rank_filter")]
     #[track_caller]
-    pub fn rank_under(&self, footprint: &Footprint, place: usize, border: Border) -> Image<T> {
+    pub fn rank_under<'a>(&self, footprint: impl Into<Footprints<'a>>, place: usize, border: Border) -> Image<T> {
         let (op, site) = ("rank_under", Location::caller());
-        self.ranked(footprint, border, site, |count| match place < count {
+        self.ranked(op, footprint.into(), border, site, |count| match place < count {
             true => Ok(place),
             false => Err(Error::parameter(op, format!("place {place} of {count} pixels"), site)),
         })
     }
 
-    /// The median: the pixel in place `n / 2` of the order of `n`. See [`Image::median`] for squares of 3x3 and 5x5 pixels, which are
-    /// computed together with what they are read by.
+    /// The median: the pixel in place `n / 2` of the order of `n`. Of 3x3 and 5x5 pixels, `3` and `5`, it is computed together with what
+    /// it reads and what reads it, and ignores how NaNs are ordered. Across the levels of a volume it is of 3x3x3 pixels: `3`, or `(3, 3, 3)`.
+    ///
+    /// ```
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let grain = Image::from_slice(&session, (3, 3), &[5u8, 5, 5, 5, 255, 5, 5, 5, 5]);
+    /// assert_eq!(grain.median(3, Border::Replicate).to_vec()?, [5; 9]);
+    /// let grain = Image::from_volume_fn(&session, 3, 3, 3, |z, y, x| if (z, y, x) == (1, 1, 1) { 255u8 } else { 5 });
+    /// assert_eq!(grain.median(3, Border::Replicate).max_value().get()?, 5);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
     #[doc(alias("medianBlur", "median_filter"))]
     #[track_caller]
-    pub fn median_under(&self, footprint: &Footprint, border: Border) -> Image<T> {
-        self.ranked(footprint, border, Location::caller(), |count| Ok(count / 2))
+    pub fn median<'a>(&self, footprint: impl Into<Footprints<'a>>, border: Border) -> Image<T> {
+        let (site, footprint) = (Location::caller(), footprint.into());
+        let size = match footprint {
+            Footprints::Size(size) if T::TAG != DType::Bool => size.zyx(self.depth(), 1),
+            _ => [0; 3],
+        };
+        match size {
+            [1, 3, 3] => self.node(Op::Median(MedianSize::Three, border), site),
+            [1, 5, 5] => self.node(Op::Median(MedianSize::Five, border), site),
+            [3, 3, 3] => self.attempt(self.shape(), || {
+                let offsets = (0..27).map(|i: isize| [i / 9 - 1, i / 3 % 3 - 1, i % 3 - 1]);
+                let around = offsets.map(|by| self.shifted(by, border, site)).collect::<Result<Vec<_>>>()?;
+                Ok(sorted(&around, site).swap_remove(13))
+            }),
+            _ => self.ranked("median", footprint, border, site, |count| Ok(count / 2)),
+        }
     }
 
     /// The percentile: the pixel in place `n * percent / 100`, rounded down, of the order of `n`, and at 100 the last one (as
     /// `scipy.ndimage.percentile_filter`). A percentage outside of 0 to 100 is an error.
     #[doc(alias = "percentile_filter")]
     #[track_caller]
-    pub fn percentile_under(&self, footprint: &Footprint, percent: f64, border: Border) -> Image<T> {
+    pub fn percentile_under<'a>(&self, footprint: impl Into<Footprints<'a>>, percent: f64, border: Border) -> Image<T> {
         let (op, site) = ("percentile_under", Location::caller());
-        self.ranked(footprint, border, site, |count| match (0.0..=100.0).contains(&percent) {
+        self.ranked(op, footprint.into(), border, site, |count| match (0.0..=100.0).contains(&percent) {
             true => Ok(((count as f64 * percent / 100.0) as usize).min(count - 1)),
             false => Err(Error::parameter(op, format!("{percent} per cent"), site)),
         })
     }
 
+    #[track_caller]
     fn ranked(
         &self,
-        footprint: &Footprint,
+        op: &'static str,
+        footprint: Footprints<'_>,
         border: Border,
         site: Site,
-        place: impl FnOnce(usize) -> crate::error::Result<usize>,
+        place: impl FnOnce(usize) -> Result<usize>,
     ) -> Image<T> {
+        let footprints = footprint.of(self.depth());
         self.attempt(self.shape(), || {
+            let [footprint] = &footprints[..] else {
+                let message = format!(
+                    "the footprint has {} levels; across levels there is the median of 3x3x3 pixels",
+                    footprints.len()
+                );
+                return Err(Error::parameter(op, message, site));
+            };
             let offsets = footprint.applied()?;
             let rank = Ranked::new(&offsets, place(offsets.len())?);
             Ok(self.node(Op::Windowed(Windowed::Rank(rank), border), site))

@@ -245,7 +245,7 @@ fn a_loop_goes_on_where_others_need_the_memory_of_what_it_reads() -> Result<()> 
     let s = builder(Some(900_000)).build()?;
     let AnyImage::F32(by) = later(&s, &file, true) else { panic!("another type") };
     let large = later(&s, &tiff, true);
-    let start = Image::constant(&s, SIDE, SIDE, 0f32);
+    let start = Image::constant(&s, (SIDE, SIDE), 0f32);
     let mut sums = Vec::new();
     // Watching a step needs all the memory.
     let watch = |_, _: &Image<f32>| {

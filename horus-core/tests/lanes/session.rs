@@ -15,7 +15,7 @@ use crate::{KINDS, Kind, ROOM, cpu, device, lanes, one};
 
 fn given(s: &Session, height: usize, width: usize) -> Image<f32> {
     let pixels: Vec<f32> = (0..height * width).map(|i| ((i * 31 + i / width * 17) % 101) as f32 * 0.37 - 9.0).collect();
-    Image::from_slice(s, height, width, &pixels)
+    Image::from_slice(s, (height, width), &pixels)
 }
 
 fn bits<T: Element + Pixel>(image: &Image<T>) -> Result<Vec<u8>> {
@@ -49,7 +49,7 @@ fn loops_run_on_lanes() {
 fn volumes_run_on_lanes() {
     on_all(|s| {
         let pixels: Vec<f32> = (0..4 * 15 * 9).map(|i| ((i * 37) % 113) as f32).collect();
-        let volume = Image::<f32>::from_volume(s, 4, 15, 9, &pixels);
+        let volume = Image::<f32>::from_slice(s, (4, 15, 9), &pixels);
         let smooth = volume.gauss(1.0);
         Ok(vec![bits(&(&smooth - &volume))?, bits(&smooth.rotate(10.0))?, smooth.sum().get()?.to_le_bytes().to_vec()])
     });
@@ -119,7 +119,7 @@ fn a_device_on_the_hosts_memory_beside_one_with_its_own() {
         Ok(vec![
             bits(&(&smooth * &image))?,
             bytemuck::cast_slice(&into).to_vec(),
-            bits(&smooth.median3().over(Axis::Rows).sum())?,
+            bits(&smooth.median(3, Border::Reflect101).over(Axis::Rows).sum())?,
         ])
     };
     let mixed: Vec<Arc<dyn Device>> = vec![Arc::new(Simulated::new(cpu(), ROOM)), Arc::new(cpu()), Arc::new(cpu())];

@@ -14,7 +14,7 @@ use horus_core::ops::geometric::Flip;
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::plan::{Counts, Mode};
 use horus_core::session::Session;
-use horus_core::shape::{Border, Shape};
+use horus_core::shape::{Axis, Border, Shape};
 use horus_mpi::MpiComm;
 use horus_testing::faulty::Faulty;
 use horus_testing::reference;
@@ -254,7 +254,7 @@ pub(crate) fn branching(comm: MpiComm) -> Outcome {
     let branch = comm.rank() == 2;
     let session = session(comm);
     let image = Image::<f32>::worms(&session, 16, 16);
-    let turned = if branch { image.flip(Flip::Vertical) } else { image.transpose() };
+    let turned = if branch { image.flip(Axis::Rows) } else { image.transpose() };
     turned.to_vec().map(drop).map_err(text)
 }
 

@@ -64,7 +64,7 @@ pub fn gauss_1d(sigma: f64, order: u32, radius: usize) -> Result<Vec<f64>> {
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-/// let image = Image::constant(&session, 9, 9, 1.0f32);
+/// let image = Image::constant(&session, (9, 9), 1.0f32);
 /// let (row, column) = filters::gauss_xy(1.0, 1.0, 0, 0);
 /// let darker = image.separable(&row, &column, Border::Constant(0.0)); // dark around the image
 /// assert!(darker.pixel(0, 0)? < 0.5 && (darker.pixel(4, 4)? - 1.0).abs() < 1e-6);
@@ -154,7 +154,7 @@ pub fn sobel_y() -> (Filter, Filter) {
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-/// let dot = Image::from_slice(&session, 3, 3, &[0u8, 0, 0, 0, 1, 0, 0, 0, 0]);
+/// let dot = Image::from_slice(&session, (3, 3), &[0u8, 0, 0, 0, 1, 0, 0, 0, 0]);
 /// let curved = dot.correlate(&filters::laplace(), Border::Replicate);
 /// assert_eq!(curved.to_vec()?, [0.0, 1.0, 0.0, 1.0, -4.0, 1.0, 0.0, 1.0, 0.0]);
 /// # Ok::<(), horus_core::error::Error>(())

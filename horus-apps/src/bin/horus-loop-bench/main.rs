@@ -157,7 +157,7 @@ fn richardson_lucy(session: &Session, size: usize) -> Result<Loop> {
     let sum: f64 = taps.iter().sum();
     let (psf, border) = (Filter::dense(9, 9, taps.iter().map(|t| t / sum).collect::<Vec<_>>()), Border::Constant(0.0));
     let blurred = noise(session, size).convolve(&psf, border);
-    let begin = Image::constant(session, size, size, 0.5);
+    let begin = Image::constant(session, (size, size), 0.5);
     session.evaluate()?;
     repeated(session, begin, move |u| {
         let ratio = &blurred / (u.convolve(&psf, border) + 1e-12);

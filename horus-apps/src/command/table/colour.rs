@@ -112,7 +112,7 @@ pub(super) const ROWS: &[Operation] = &[
         record: Record::Picture(|v, a| {
             numbers!(v, image => {
                 let other = a.image("other", v.white())?;
-                v.becomes(Image::stack(image.session(), [image, &other]))
+                v.becomes(Image::stack(image.session(), [image, &other], Axis::Channels))
             })
         }),
     },

@@ -105,7 +105,7 @@ pub(super) const ROWS: &[Operation] = &[
         "step 2 3",
         |v, a| {
             let (rows, columns) = (a.count("rows"), a.count("columns"));
-            pixels!(v, image => v.becomes(image.step(rows, columns)))
+            pixels!(v, image => v.becomes(image.step((rows, columns))))
         },
     ),
     row(

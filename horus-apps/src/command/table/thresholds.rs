@@ -31,9 +31,9 @@ pub(super) const ROWS: &[Operation] = &[
         example: "luminance gauss 1 otsu",
         record: Record::Picture(|v, _| {
             numbers!(v, image => {
-                let channels = image.convert::<f32>().unstack();
+                let channels = image.convert::<f32>().unstack(Axis::Channels);
                 let masks: Vec<Image<bool>> = channels.iter().map(|channel| channel.gt(otsu(channel))).collect();
-                v.becomes(Image::stack(image.session(), &masks))
+                v.becomes(Image::stack(image.session(), &masks, Axis::Channels))
             })
         }),
     },
