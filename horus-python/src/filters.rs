@@ -2,21 +2,22 @@
 
 use horus::core::ops::neighbourhood::Layout;
 use horus::prelude::{
-    Axis, Border, Combine, Filter as Taps, Flip, Footprint, Generalized, Image as Typed, Interpolation, MedianSize,
-    Pixel, Reduce, Shape,
+    Axis, Border, Combine, Filter as Weights, Footprint, Generalized, Image as Typed, Interpolation, Pixel, Reduce,
+    Shape, Taps,
 };
+use horus::types::Axes;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::any::{Any, Held, each, numbers};
 use crate::errors::{caught, exception};
-use crate::image::{Image, Taps};
+use crate::image::Image;
 use crate::session::Session;
 
 /// The taps of a filter, made once: dense ones of so many rows and columns, or one for each offset
 /// (row, column).
 #[pyclass(frozen, module = "horus_image._horus")]
-pub(crate) struct Filter(Taps);
+pub(crate) struct Filter(Weights);
 
 #[pymethods]
 impl Filter {
@@ -24,8 +25,8 @@ impl Filter {
     #[pyo3(signature = (taps, height, width, offsets=None))]
     fn new(taps: Vec<f64>, height: usize, width: usize, offsets: Option<Vec<(i32, i32)>>) -> PyResult<Filter> {
         let filter = match offsets {
-            Some(offsets) => Taps::sparse(offsets, taps),
-            None => Taps::dense(height, width, taps),
+            Some(offsets) => Weights::sparse(offsets, taps),
+            None => Weights::dense(height, width, taps),
         };
         match filter.fault() {
             Some(fault) => Err(exception(fault)),
@@ -97,12 +98,10 @@ pub(crate) fn extreme(
 #[pyfunction]
 pub(crate) fn median(a: &Image, size: usize, mode: &str, cval: f64) -> PyResult<Image> {
     let border = border(mode, cval)?;
-    let size = match size {
-        3 => MedianSize::Three,
-        5 => MedianSize::Five,
-        other => return Err(PyValueError::new_err(format!("a median of {other}x{other} pixels; sizes are 3 and 5"))),
-    };
-    numbers!(&a.any, "median", image => a.recorded(|| image.median(size, border)))
+    if !matches!(size, 3 | 5) {
+        return Err(PyValueError::new_err(format!("a median of {size}x{size} pixels; sizes are 3 and 5")));
+    }
+    numbers!(&a.any, "median", image => a.recorded(|| image.median((size, size), border)))
 }
 
 /// The mean over a rectangle of rows and columns whose anchor (row, column) is placed on the pixel.
@@ -228,16 +227,9 @@ pub(crate) fn shift(a: &Image, by: (isize, isize, isize), mode: &str, cval: f64)
 /// Reverses levels, rows and columns.
 #[pyfunction]
 pub(crate) fn flip(a: &Image, depth: bool, rows: bool, columns: bool) -> PyResult<Image> {
-    let how = match (rows, columns) {
-        (true, true) => Some(Flip::Both),
-        (true, false) => Some(Flip::Vertical),
-        (false, true) => Some(Flip::Horizontal),
-        (false, false) => None,
-    };
-    each!(&a.any, image => a.recorded(|| {
-        let turned = how.map_or_else(|| image.clone(), |how| image.flip(how));
-        if depth { turned.flip(Axis::Depth) } else { turned }
-    }))
+    let all = [(depth, Axis::Depth), (rows, Axis::Rows), (columns, Axis::Columns)];
+    let axes: Axes = all.into_iter().filter_map(|(turned, axis)| turned.then_some(axis)).collect();
+    each!(&a.any, image => a.recorded(|| image.flip(axes)))
 }
 
 /// Exchanges rows and columns.

@@ -14,7 +14,7 @@ use crate::ops::reduce::{Fold, RowReduce};
 use crate::session::Session;
 use crate::shape::{Axis, Shape};
 
-/// Axes that are reduced together: one, or an array of several in any order.
+/// Axes that an operation goes along: one, or several in any order, as an array or collected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Axes {
     columns: bool,
@@ -48,13 +48,22 @@ impl From<Axis> for Axes {
 
 impl<const N: usize> From<[Axis; N]> for Axes {
     fn from(axes: [Axis; N]) -> Axes {
-        let has = |axis| axes.contains(&axis);
-        Axes {
-            columns: has(Axis::Columns),
-            rows: has(Axis::Rows),
-            channels: has(Axis::Channels),
-            depth: has(Axis::Depth),
+        axes.into_iter().collect()
+    }
+}
+
+impl FromIterator<Axis> for Axes {
+    fn from_iter<I: IntoIterator<Item = Axis>>(axes: I) -> Axes {
+        let mut all = Axes { columns: false, rows: false, channels: false, depth: false };
+        for axis in axes {
+            match axis {
+                Axis::Columns => all.columns = true,
+                Axis::Rows => all.rows = true,
+                Axis::Channels => all.channels = true,
+                Axis::Depth => all.depth = true,
+            }
         }
+        all
     }
 }
 

@@ -139,7 +139,8 @@ pub(super) const ROWS: &[Operation] = &[
         "unsharp 2 1.5",
         |v, a| {
             let image = v.to_unit();
-            let detail = &image - image.gauss(a.number("sigma"));
+            let sigma = a.number("sigma");
+            let detail = &image - image.gauss((sigma, sigma)); // in each level of a volume
             Ok(Current::unit((image + detail * a.number("amount") as f32).clamp(0.0, 1.0)))
         },
     ),
@@ -150,8 +151,8 @@ pub(super) const ROWS: &[Operation] = &[
         "Median of 3x3 or 5x5 pixels",
         "median 5",
         |v, a| {
-            let size = MEDIANS[a.choice("size")];
-            numbers!(v, image => v.becomes(image.median(size, a.border("border"))))
+            let side = MEDIANS[a.choice("size")];
+            numbers!(v, image => v.becomes(image.median((side, side), a.border("border"))))
         },
     ),
     row(
@@ -192,10 +193,10 @@ pub(super) const ROWS: &[Operation] = &[
     ),
 ];
 
-const MEDIANS: [MedianSize; 2] = [MedianSize::Three, MedianSize::Five];
+const MEDIANS: [usize; 2] = [3, 5];
 
 fn sizes() -> Vec<String> {
-    MEDIANS.iter().map(|size| (2 * size.radius() + 1).to_string()).collect()
+    MEDIANS.map(|side| side.to_string()).to_vec()
 }
 
 fn combinations() -> Vec<String> {

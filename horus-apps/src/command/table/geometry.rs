@@ -2,6 +2,7 @@
 
 use horus::core::ops::geometric::{exact_sin_cos, rotation};
 use horus::prelude::*;
+use horus::types::Axes;
 
 use super::{Family, Operation, Record};
 use crate::command::arguments::Arguments;
@@ -79,7 +80,7 @@ pub(super) const ROWS: &[Operation] = &[
         &[required("how", Kind::Choice(flips), "horizontal swaps left and right")],
         "Mirrored",
         "flip horizontal",
-        |v, a| pixels!(v, image => v.becomes(image.flip(FLIPS[a.choice("how")].1))),
+        |v, a| pixels!(v, image => v.becomes(image.flip(FLIPS[a.choice("how")].1()))),
     ),
     row(
         "transpose",
@@ -172,7 +173,11 @@ pub(super) const ROWS: &[Operation] = &[
     }),
 ];
 
-const FLIPS: [(&str, Flip); 3] = [("horizontal", Flip::Horizontal), ("vertical", Flip::Vertical), ("both", Flip::Both)];
+const FLIPS: [(&str, fn() -> Axes); 3] = [
+    ("horizontal", || Axis::Columns.into()),
+    ("vertical", || Axis::Rows.into()),
+    ("both", || [Axis::Rows, Axis::Columns].into()),
+];
 
 fn flips() -> Vec<String> {
     FLIPS.map(|(name, _)| name.to_owned()).to_vec()

@@ -70,7 +70,7 @@ macro_rules! ranked {
 pub(super) const ROWS: &[Operation] = &[
     extreme!("erode", erode_with, "The smallest pixel under the footprint", "erode disc 2"),
     extreme!("dilate", dilate_with, "The largest pixel under the footprint", "dilate cross 1"),
-    extreme!("median_under", median_under, "The median of the pixels under the footprint", "median_under disc 7"),
+    extreme!("median_under", median, "The median of the pixels under the footprint", "median_under disc 7"),
     ranked!(
         "percentile_under",
         required("percent", Kind::Number, "0 to 100"),
