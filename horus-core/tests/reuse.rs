@@ -98,13 +98,13 @@ fn numbers_that_are_equal_but_not_the_same_bits_have_plans_of_their_own() {
     assert!(tap(0.0) != tap(-0.0));
     let programs: [(&str, Program); 3] = [
         ("an operand", |image, zero| image / zero),
-        ("a filled image", |image, zero| image / Image::constant(image.session(), 4, 4, zero)),
+        ("a filled image", |image, zero| image / Image::constant(image.session(), (4, 4), zero)),
         ("what is beyond the edge", |image, zero| image / image.shift(0, 0, 4, Border::Constant(zero.into()))),
     ];
     for (what, program) in programs {
         let s = session();
         for (zero, planned) in [(0.0f32, 1), (-0.0, 2), (0.0, 2), (-0.0, 2)] {
-            let image = Image::constant(&s, 4, 4, 1.0f32).max(ramp(&s, 4, 4));
+            let image = Image::constant(&s, (4, 4), 1.0f32).max(ramp(&s, 4, 4));
             let found = program(&image, zero).to_vec().unwrap();
             assert!(found.iter().all(|v| *v == 1.0 / zero), "{what} {zero:?}: {found:?}");
             assert_eq!(s.stats().planned, planned, "{what} {zero:?}");

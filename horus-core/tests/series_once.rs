@@ -166,7 +166,7 @@ fn what_is_started_before_the_picture_is_evaluated_is_no_part_of_the_operation()
     let (begun, held) = (Cell::new(Some(begun)), RefCell::default());
     let series = session.series(ALIKE.map(picture), |p| {
         if let Some(begun) = begun.take() {
-            let other = Image::constant(&session, 3, 3, 1.0f32) + 1.0;
+            let other = Image::constant(&session, (3, 3), 1.0f32) + 1.0;
             std::thread::spawn(move || other.to_vec());
             begun.recv().unwrap();
         }

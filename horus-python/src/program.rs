@@ -259,7 +259,7 @@ pub(crate) fn iterate(
     drop(state);
     let caller = Caller { watch: &session.watch, raised: Mutex::default() };
     let run = || {
-        let step = |state: &State| caller.step((&step, state));
+        let step = |state: &State| caller.step(&step, state);
         match &look {
             None => session.open.iterate(initial, until, step),
             Some((look, watched)) => {

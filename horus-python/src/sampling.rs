@@ -61,8 +61,8 @@ fn positions<'a, C: Held>(at: &'a [PyRef<'_, Image>]) -> PyResult<Vec<&'a Typed<
 
 fn sampled<T: Pixel, C: Float>(image: &Typed<T>, at: &[&Typed<C>], how: Sampling, border: Border) -> Typed<T> {
     match at {
-        [rows, columns] => image.remap([rows, columns], how, border),
-        [levels, rows, columns, ..] => image.remap([levels, rows, columns], how, border),
+        &[rows, columns] => image.remap([rows, columns], how, border),
+        &[levels, rows, columns, ..] => image.remap([levels, rows, columns], how, border),
         _ => image.clone(),
     }
 }
