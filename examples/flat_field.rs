@@ -35,5 +35,5 @@ pub(crate) fn correct(raw: &Image<u16>, darks: &[Image<u16>], flats: &[Image<u16
     let flat = master(flats) - &dark;
     let even = (raw.convert::<f32>() - dark) * flat.mean() / flat.max(1.0);
     // Nearly blind pixels take the median of their neighbourhood.
-    flat.lt(flat.mean() * 0.1).select(even.median(3, Border::Reflect101), &even)
+    flat.lt(flat.mean() * 0.1).select(even.median(3), &even)
 }

@@ -26,5 +26,5 @@ fn main() -> Result<()> {
 /// A step of the heat equation, stable for a `rate` of up to 0.25. No heat leaves the plate.
 pub(crate) fn heat(u: &Image<f32>, rate: f32) -> Image<f32> {
     let laplacian = Filter::sparse([(-1, 0), (0, -1), (0, 0), (0, 1), (1, 0)], [1.0, 1.0, -4.0, 1.0, 1.0]);
-    u + u.correlate(&laplacian, Border::Replicate) * rate
+    u + u.with_border(Border::Replicate).correlate(&laplacian) * rate
 }

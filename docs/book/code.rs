@@ -107,15 +107,14 @@ fn lazy() -> Result<()> {
 fn borders() -> Result<()> {
     let session = Session::new()?;
     let image = Image::from_slice(&session, (1, 4), &[1.0f32, 2.0, 3.0, 4.0]);
-    let (row, column) = filters::box_filter(3);
     let mirrored = image.box_filter(3);
-    let repeated = image.separable(&row, &column, Border::Replicate);
+    let repeated = image.with_border(Border::Replicate).box_filter(3);
     assert!((mirrored.pixel(0, 0)? - 5.0 / 3.0).abs() < 1e-6);
     assert!((repeated.pixel(0, 0)? - 4.0 / 3.0).abs() < 1e-6);
 
     let white = Image::constant(&session, (9, 9), 1.0f32);
-    assert_eq!(white.rotate(45.0).pixel(0, 0)?, 0.0);
-    let mirrored = white.rotate_with(45.0, Interpolation::Bilinear, Border::Reflect101);
+    assert_eq!(white.rotate(45.0, Interpolation::Bilinear).pixel(0, 0)?, 0.0);
+    let mirrored = white.with_border(Border::Reflect101).rotate(45.0, Interpolation::Bilinear);
     assert!((mirrored.pixel(0, 0)? - 1.0).abs() < 1e-6);
     Ok(())
 }

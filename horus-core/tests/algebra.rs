@@ -33,7 +33,8 @@ fn an_error_travels_through_every_operation_and_nothing_is_executed() {
     let a = ramp(&s, 4, 5);
     let line = line!() + 1;
     let bad = a.gauss(-1.0);
-    let after = bad.sobel_x().max(&a).rotate(10.0).gt(2.0).select(&a, 0.0).transpose().median(3, Border::Reflect101);
+    let after =
+        bad.sobel_x().max(&a).rotate(10.0, Interpolation::Bilinear).gt(2.0).select(&a, 0.0).transpose().median(3);
     let both = Image::stack(&s, [&after.transpose(), &bad], Axis::Channels).luminance().opening(&Footprint::disc(1));
     let value = both.crop(1, 1, 2, 2).mean() * 2.0;
     let wants = format!("gauss: sigma is -1; it must be positive and finite (at horus-core/tests/algebra.rs:{line}:");
@@ -69,14 +70,17 @@ fn an_error_travels_through_every_operation_and_nothing_is_executed() {
 fn the_first_error_is_the_one_that_is_told() {
     let s = session();
     let a = ramp(&s, 3, 3);
-    let (first, second) = (a.gauss(0.0), a.rotate(f64::NAN));
+    let (first, second) = (a.gauss(0.0), a.rotate(f64::NAN, Interpolation::Bilinear));
     let told = |image: Image<f32>| image.check().unwrap_err().to_string();
     assert!(told(&first + &second).starts_with("gauss"));
     assert!(told(&second + &first).starts_with("rotate"));
     // An image of unknown size combines with any other: its own error is the cause.
     assert!(told(a.crop(0, 0, 9, 9) + &a).starts_with("crop"));
     assert!(told(second.clamp(1.0, 0.0)).starts_with("rotate"));
-    assert!(told(a.correlate(&Filter::dense(2, 2, vec![0.0]), Border::Wrap)).starts_with("Filter::dense: 1 taps"));
+    assert!(
+        told(a.with_border(Border::Wrap).correlate(&Filter::dense(2, 2, vec![0.0])))
+            .starts_with("Filter::dense: 1 taps")
+    );
 }
 
 #[test]
@@ -132,7 +136,8 @@ fn an_error_that_nobody_looked_at_is_logged_once() {
     log::set_logger(&LOG).unwrap();
     log::set_max_level(log::LevelFilter::Warn);
     let s = session();
-    let of = |s: &Session| ramp(s, 2, 2).affine([[f64::NAN; 3]; 2], (31, 41), Default::default(), Border::Wrap);
+    let of =
+        |s: &Session| ramp(s, 2, 2).with_border(Border::Wrap).affine([[f64::NAN; 3]; 2], (31, 41), Default::default());
     let seen = of(&s);
     seen.check().unwrap_err();
     drop(seen);
@@ -236,10 +241,7 @@ fn repeated_images_are_filtered_and_reduced_like_whole_ones() -> Result<()> {
     assert_eq!((&colour * &grey).gauss(1.0).to_vec()?, want.to_vec()?);
     assert_eq!((&colour * &grey).sum().get()?, (&colour * &whole).sum().get()?);
     let tall = Image::from_fn(&s, 8, 9, |_, x| x as f32);
-    assert_eq!(
-        (&grey + &row).median(3, Border::Reflect101).to_vec()?,
-        (&grey + &tall).median(3, Border::Reflect101).to_vec()?
-    );
+    assert_eq!((&grey + &row).median(3).to_vec()?, (&grey + &tall).median(3).to_vec()?);
     Ok(())
 }
 
@@ -270,7 +272,7 @@ fn masks_combine_choose_and_are_saved_in_black_and_white() -> Result<()> {
     assert_eq!(odd.convert::<i32>().to_vec()?, [0, 1, 0, 1, 0, 1, 0, 1]);
     assert_eq!(low.erode(&Footprint::rectangle(3, 1)).count().get()?, 0);
     assert_eq!(low.dilate(&Footprint::cross(1)).transpose().crop(1, 0, 2, 2).count().get()?, 4);
-    assert!(low.pad(1, 0, 0, 0, Border::Constant(1.0)).pixel(0, 3)?);
+    assert!(low.with_border(Border::Constant(1.0)).pad(1, 0, 0, 0).pixel(0, 3)?);
     let folder = tempfile::tempdir().unwrap();
     let (picture, exact) = (folder.path().join("m.png"), folder.path().join("m.npy"));
     odd.save(&picture)?;
@@ -299,23 +301,20 @@ fn crops_pads_and_pastes_are_numpys_on_any_number_of_ranks() {
             let image = Image::from_array3(&s, source.view());
             let cropped = image.crop(2, 1, 6, 5).to_array3().unwrap();
             assert_eq!(cropped, source.slice(ndarray::s![2..8, 1..6, ..]));
-            let smooth = image.median(3, Border::Reflect101);
+            let smooth = image.median(3);
             let whole = smooth.to_array3().unwrap();
             for (rows, columns) in [(1, 1), (2, 2), (3, 1), (1, 5), (4, 7), (11, 8), (50, usize::MAX)] {
                 let [down, across] = [rows, columns].map(|step| step.min(99) as isize);
                 let every = ndarray::s![..;down, ..;across, ..];
                 assert_eq!(image.step((rows, columns)).to_array3().unwrap(), source.slice(every), "{rows} {columns}");
-                assert_eq!(
-                    image.median(3, Border::Reflect101).step((rows, columns)).to_array3().unwrap(),
-                    whole.slice(every)
-                );
+                assert_eq!(image.median(3).step((rows, columns)).to_array3().unwrap(), whole.slice(every));
                 let mask = image.gt(100).step((rows, columns)).to_array3().unwrap();
                 assert_eq!(mask, source.slice(every).mapv(|v| v > 100));
             }
             assert_eq!(image.paste(&Image::from_array3(&s, stamp.view()), 9, -2).to_array3().unwrap(), pasted);
             for border in [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(-7.0)]
             {
-                let padded = image.pad(13, 2, 1, 30, border).to_array3().unwrap();
+                let padded = image.with_border(border).pad(13, 2, 1, 30).to_array3().unwrap();
                 assert_eq!(padded.dim(), (26, 39, 2));
                 for ((y, x, c), v) in padded.indexed_iter() {
                     let at = (border.map(y as isize - 13, 11), border.map(x as isize - 1, 8));

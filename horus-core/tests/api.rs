@@ -135,32 +135,35 @@ fn parameters_outside_their_domain_are_refused() {
     assert_eq!(op(a.gauss_2d(f64::NAN, 1.0, 1.0, 0, 0)), "gauss_2d");
     assert_eq!(op(a.box_filter(0)), "box_filter");
     for (height, width) in [(0, 3), (3, 0), (usize::MAX, 1), (1 << 13, 1 << 12)] {
-        assert_eq!(op(a.box_mean(height, width, Border::Wrap)), "box_mean");
+        assert_eq!(op(a.with_border(Border::Wrap).box_mean(height, width)), "box_mean");
     }
-    assert_eq!(op(a.box_mean_at([2, 2], [0, 2], Border::Wrap)), "box_mean_at");
+    assert_eq!(op(a.with_border(Border::Wrap).box_mean_at([2, 2], [0, 2])), "box_mean_at");
     let cross = Footprint::cross(1);
-    assert_eq!(op(a.rank_under(&cross, 5, Border::Wrap)), "rank_under");
-    assert_eq!(op(a.percentile_under(&cross, 100.5, Border::Wrap)), "percentile_under");
-    assert_eq!(op(a.percentile_under(&cross, f64::NAN, Border::Wrap)), "percentile_under");
-    assert_eq!(op(a.median(&Footprint::rectangle(2, 3), Border::Wrap)), "Footprint::rectangle");
+    assert_eq!(op(a.with_border(Border::Wrap).rank_under(&cross, 5)), "rank_under");
+    assert_eq!(op(a.with_border(Border::Wrap).percentile_under(&cross, 100.5)), "percentile_under");
+    assert_eq!(op(a.with_border(Border::Wrap).percentile_under(&cross, f64::NAN)), "percentile_under");
+    assert_eq!(op(a.with_border(Border::Wrap).median(&Footprint::rectangle(2, 3))), "Footprint::rectangle");
     assert_eq!(op(a.erode(&Footprint::rectangle(2, 3))), "Footprint::rectangle");
     assert_eq!(op(a.dilate(&Footprint::rectangle(3, 0))), "Footprint::rectangle");
     assert_eq!(op(a.opening(&Footprint::from_mask(1, 1, &[false]))), "Footprint::from_mask");
-    assert_eq!(op(a.correlate(&Filter::dense(2, 2, vec![1.0; 3]), Border::Wrap)), "Filter::dense");
-    assert_eq!(op(a.convolve(&Filter::sparse([(0, 0)], [1.0, 2.0]), Border::Wrap)), "Filter::sparse");
+    assert_eq!(op(a.with_border(Border::Wrap).correlate(&Filter::dense(2, 2, vec![1.0; 3]))), "Filter::dense");
+    assert_eq!(op(a.with_border(Border::Wrap).convolve(&Filter::sparse([(0, 0)], [1.0, 2.0]))), "Filter::sparse");
     assert_eq!(op(a.crop(0, 1, 8, 8)), "crop");
     assert_eq!(op(a.crop(usize::MAX, 0, 2, 2)), "crop");
     assert_eq!(op(a.crop(0, 0, 0, 2)), "crop");
-    assert_eq!(op(a.pad(usize::MAX, 0, 0, 1, Border::Wrap)), "pad");
+    assert_eq!(op(a.with_border(Border::Wrap).pad(usize::MAX, 0, 0, 1)), "pad");
     assert_eq!(op(a.paste(&Image::stack(&s, [&a, &a], Axis::Channels), 0, 0)), "paste");
-    assert_eq!(op(a.correlate(&Filter::row(Vec::new()), Border::Wrap)), "correlate");
-    assert_eq!(op(a.convolve(&Filter::dense(0, 0, Vec::new()), Border::Wrap)), "convolve");
-    assert_eq!(op(a.convolve(&Filter::row(Vec::new()), Border::Wrap)), "convolve");
-    assert_eq!(op(a.convolve(&Filter::sparse([(0, i32::MIN)], [1.0]), Border::Wrap)), "convolve");
-    assert_eq!(op(a.separable(&Filter::column([1.0, 2.0]), &Filter::column([1.0]), Border::Wrap)), "separable");
-    assert_eq!(op(a.rotate(f64::NAN)), "rotate");
+    assert_eq!(op(a.with_border(Border::Wrap).correlate(&Filter::row(Vec::new()))), "correlate");
+    assert_eq!(op(a.with_border(Border::Wrap).convolve(&Filter::dense(0, 0, Vec::new()))), "convolve");
+    assert_eq!(op(a.with_border(Border::Wrap).convolve(&Filter::row(Vec::new()))), "convolve");
+    assert_eq!(op(a.with_border(Border::Wrap).convolve(&Filter::sparse([(0, i32::MIN)], [1.0]))), "convolve");
+    assert_eq!(
+        op(a.with_border(Border::Wrap).separable(&Filter::column([1.0, 2.0]), &Filter::column([1.0]))),
+        "separable"
+    );
+    assert_eq!(op(a.rotate(f64::NAN, Interpolation::Bilinear)), "rotate");
     assert_eq!(op(a.translate(f64::INFINITY, 0.0)), "translate");
-    assert_eq!(op(a.affine([[f64::NAN; 3]; 2], (4, 4), Interpolation::Nearest, Border::Wrap)), "affine");
+    assert_eq!(op(a.with_border(Border::Wrap).affine([[f64::NAN; 3]; 2], (4, 4), Interpolation::Nearest)), "affine");
     assert_eq!(op(a.clamp(1.0, 0.0)), "clamp");
     assert_eq!(op(a.clamp(f32::NAN, 0.0)), "clamp");
     assert_eq!(op(a.absdiv(&a, -1.0)), "absdiv");
@@ -182,10 +185,10 @@ fn operations_know_the_type_and_the_size_of_their_result() {
     assert_eq!(bytes.gauss(1.0).dtype(), DType::F32);
     assert_eq!(bytes.convert::<f64>().sobel_x().dtype(), DType::F64);
     assert_eq!(bytes.erode(&Footprint::rectangle(3, 3)).dtype(), DType::U8);
-    assert_eq!(bytes.box_mean(3, 300, Border::Wrap).dtype(), DType::F32);
-    assert_eq!(bytes.convert::<f64>().box_mean(3, 3, Border::Wrap).dtype(), DType::F64);
-    assert_eq!(bytes.lt(3).median(&Footprint::disc(2), Border::Wrap).dtype(), DType::Bool);
-    assert_eq!(bytes.convert::<i32>().rotate(20.0).dtype(), DType::I32);
+    assert_eq!(bytes.with_border(Border::Wrap).box_mean(3, 300).dtype(), DType::F32);
+    assert_eq!(bytes.convert::<f64>().with_border(Border::Wrap).box_mean(3, 3).dtype(), DType::F64);
+    assert_eq!(bytes.lt(3).with_border(Border::Wrap).median(&Footprint::disc(2)).dtype(), DType::Bool);
+    assert_eq!(bytes.convert::<i32>().rotate(20.0, Interpolation::Bilinear).dtype(), DType::I32);
     assert_eq!(bytes.to_unit().dtype(), DType::F32);
     assert_eq!(bytes.convert::<f64>().lt(3.0).dtype(), DType::Bool);
     assert_eq!(bytes.transpose().shape(), Shape::new(9, 6, 1));
@@ -313,7 +316,7 @@ fn border_constants_and_named_filters_combine_with_every_border() -> Result<()> 
     let a = ramp(&s, 4, 4);
     let (row, column) = filters::gauss_xy(2.0, 1.0, 0, 2);
     for border in [Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(3.0)] {
-        assert_eq!(a.separable(&row, &column, border).shape(), a.shape());
+        assert_eq!(a.with_border(border).separable(&row, &column).shape(), a.shape());
     }
     Ok(())
 }
@@ -323,22 +326,22 @@ fn named_operations_are_their_recipes_with_the_default_border() -> Result<()> {
     let s = session();
     let a = Image::from_fn(&s, 9, 7, |y, x| ((y * 31 + x * 17) % 23) as f32);
     let border = Border::default();
-    let separable = |(row, column): (Filter, Filter)| a.separable(&row, &column, border);
+    let separable = |(row, column): (Filter, Filter)| a.with_border(border).separable(&row, &column);
     let (u, v) = filters::gauss_uv(20.0, 2.0, 1.0, 0, 1);
     let pairs = [
         (a.gauss(1.5), separable(filters::gauss(1.5, 0, 0))),
         (a.gauss_derivative(1.5, (1, 2)), separable(filters::gauss(1.5, 1, 2))),
         (a.gauss_xy(1.0, 2.0, 0, 1), separable(filters::gauss_xy(1.0, 2.0, 0, 1))),
-        (a.gauss_2d(20.0, 2.0, 1.0, 0, 1), a.correlate(&filters::gauss_2d(20.0, 2.0, 1.0, 0, 1), border)),
-        (a.gauss_uv(20.0, 2.0, 1.0, 0, 1), a.correlate(&u, border).correlate(&v, border)),
+        (a.gauss_2d(20.0, 2.0, 1.0, 0, 1), a.with_border(border).correlate(&filters::gauss_2d(20.0, 2.0, 1.0, 0, 1))),
+        (a.gauss_uv(20.0, 2.0, 1.0, 0, 1), a.with_border(border).correlate(&u).with_border(border).correlate(&v)),
         (a.box_filter(4), separable(filters::box_filter(4))),
         (a.sobel_x(), separable(filters::sobel_x())),
         (a.sobel_y(), separable(filters::sobel_y())),
-        (a.laplace(), a.correlate(&filters::laplace(), border)),
-        (a.erode(&Footprint::rectangle(3, 5)), a.erode_with(&Footprint::rectangle(3, 5), border)),
-        (a.dilate(&Footprint::disc(2)), a.dilate_with(&Footprint::disc(2), border)),
-        (a.median(3, Border::Reflect101), a.median(3, border)),
-        (a.median(5, Border::Reflect101), a.median(5, border)),
+        (a.laplace(), a.with_border(border).correlate(&filters::laplace())),
+        (a.erode(&Footprint::rectangle(3, 5)), a.with_border(border).erode(&Footprint::rectangle(3, 5))),
+        (a.dilate(&Footprint::disc(2)), a.with_border(border).dilate(&Footprint::disc(2))),
+        (a.median(3), a.with_border(border).median(3)),
+        (a.median(5), a.with_border(border).median(5)),
     ];
     for (i, (named, recipe)) in pairs.iter().enumerate() {
         assert_eq!(named.to_vec()?, recipe.to_vec()?, "pair {i}");

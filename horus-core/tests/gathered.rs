@@ -172,7 +172,7 @@ fn programs_get_the_same_pixels_in_every_way_of_gathering() {
     let result = |session: &Session| {
         let picture: Handle<f32> = Handle::worms(session, 900, 700);
         let smooth = picture.gauss(2.0);
-        smooth.rotate(30.0).max(&smooth)
+        smooth.rotate(30.0, Interpolation::Bilinear).max(&smooth)
     };
     let alone = Session::on(Box::new(CpuDevice::new(Some(1)).unwrap())).build().unwrap();
     let want = result(&alone).to_vec().unwrap();

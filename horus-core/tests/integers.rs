@@ -66,13 +66,13 @@ fn filters_and_statistics<T: Pixel + ReadableElement>(name: &str) {
     let ours = on_ranks(|s| {
         let image = Image::from_array(s, array.view());
         let filters = [
-            image.erode_with(&Footprint::rectangle(3, 5), Border::Reflect101),
-            image.dilate_with(&Footprint::rectangle(5, 3), Border::Replicate),
-            image.median(3, Border::Reflect101),
-            image.median(5, Border::Reflect101),
+            image.erode(&Footprint::rectangle(3, 5)),
+            image.with_border(Border::Replicate).dilate(&Footprint::rectangle(5, 3)),
+            image.median(3),
+            image.median(5),
         ];
         let filtered = filters.map(|image| image.to_array().unwrap());
-        let correlated = image.correlate(&Filter::dense(3, 3, taps.clone()), Border::Reflect101);
+        let correlated = image.correlate(&Filter::dense(3, 3, taps.clone()));
         let correlated: Vec<f64> = correlated.convert::<f64>().to_vec().unwrap();
         let (sum, (mean, variance)) = s.get_all((image.sum(), image.mean_and_variance())).unwrap();
         let (min, max) = image.min_max().get().unwrap();

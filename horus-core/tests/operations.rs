@@ -251,7 +251,7 @@ fn samples_are_those_of_scipy() {
         for (border, golden) in borders.into_iter().zip(golden.chunks(17 * 19)) {
             let ours = everywhere(|s| {
                 let (image, [_, y, x]) = (Image::from_fn(s, 31, 40, |y, x| value(0, y, x)), places(s));
-                image.remap([&y, &x], how, border).to_vec().unwrap()
+                image.with_border(border).remap([&y, &x], how).to_vec().unwrap()
             });
             let worst = ours.iter().zip(golden).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
             // Sums of 36 products of numbers below 1, in another order.
@@ -259,7 +259,7 @@ fn samples_are_those_of_scipy() {
         }
         let ours = everywhere(|s| {
             let (image, [z, y, x]) = (Image::from_volume_fn(s, 6, 31, 40, value), places(s));
-            image.remap([&z, &y, &x], how, Border::Reflect101).to_vec().unwrap()
+            image.with_border(Border::Reflect101).remap([&z, &y, &x], how).to_vec().unwrap()
         });
         let golden: Vec<f64> = volume_of(&format!("sampled_volume_{order}"));
         let worst = ours.iter().zip(golden).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
@@ -282,12 +282,13 @@ fn coefficients_of_splines_are_those_of_scipy() {
             // Strips of ten rows, and filters that reach up to 49.
             let ours = everywhere(|s| {
                 let image = Image::from_fn(s, 31, 40, |y, x| value(0, y, x));
-                let single = image.convert::<f32>().spline_coefficients([Axis::Rows, Axis::Columns], how, border);
-                let along = image.spline_coefficients(Axis::Columns, how, border);
-                let along = along.spline_coefficients(Axis::Rows, how, border);
+                let single =
+                    image.convert::<f32>().with_border(border).spline_coefficients([Axis::Rows, Axis::Columns], how);
+                let along = image.with_border(border).spline_coefficients(Axis::Columns, how);
+                let along = along.with_border(border).spline_coefficients(Axis::Rows, how);
                 let (y, x) =
                     (Image::index(s, image.shape(), Axis::Rows), Image::index(s, image.shape(), Axis::Columns));
-                let coefficients = image.spline_coefficients([Axis::Rows, Axis::Columns], how, border);
+                let coefficients = image.with_border(border).spline_coefficients([Axis::Rows, Axis::Columns], how);
                 let back = coefficients.remap::<f64>([&y, &x], how, border) - &image;
                 [coefficients, single.convert(), along, back].map(|image| image.to_vec().unwrap())
             });
@@ -304,7 +305,8 @@ fn coefficients_of_splines_are_those_of_scipy() {
             let row = Image::from_fn(s, 1, 40, |_, x| value(0, 30, x));
             let lines = [row.clone(), row.transpose()];
             lines.map(|line| {
-                line.spline_coefficients([Axis::Depth, Axis::Rows, Axis::Columns], how, Border::Constant(7.0))
+                line.with_border(Border::Constant(7.0))
+                    .spline_coefficients([Axis::Depth, Axis::Rows, Axis::Columns], how)
                     .to_vec()
                     .unwrap()
             })
@@ -317,7 +319,8 @@ fn coefficients_of_splines_are_those_of_scipy() {
         let volume = Image::from_volume_fn(s, 6, 31, 40, value);
         let of = |border| {
             volume
-                .spline_coefficients([Axis::Depth, Axis::Rows, Axis::Columns], Sampling::Spline3, border)
+                .with_border(border)
+                .spline_coefficients([Axis::Depth, Axis::Rows, Axis::Columns], Sampling::Spline3)
                 .to_vec()
                 .unwrap()
         };
@@ -334,17 +337,24 @@ fn what_has_no_coefficients_of_its_own_keeps_its_pixels() {
     for how in [Sampling::Nearest, Sampling::Linear, Sampling::Cubic] {
         let same = image.convert::<f32>().to_vec().unwrap();
         assert_eq!(
-            image.spline_coefficients([Axis::Depth, Axis::Rows, Axis::Columns], how, Border::Wrap).to_vec().unwrap(),
+            image
+                .with_border(Border::Wrap)
+                .spline_coefficients([Axis::Depth, Axis::Rows, Axis::Columns], how)
+                .to_vec()
+                .unwrap(),
             same,
             "{how:?}"
         );
     }
     let dot = Image::from_slice(&s, (1, 1), &[0.3f64]);
     assert_eq!(
-        dot.spline_coefficients([Axis::Rows, Axis::Columns], Sampling::Spline5, Border::Wrap).to_vec().unwrap(),
+        dot.with_border(Border::Wrap)
+            .spline_coefficients([Axis::Rows, Axis::Columns], Sampling::Spline5)
+            .to_vec()
+            .unwrap(),
         [0.3]
     );
-    let none = image.spline_coefficients(Axis::Channels, Sampling::Spline3, Border::Wrap);
+    let none = image.with_border(Border::Wrap).spline_coefficients(Axis::Channels, Sampling::Spline3);
     let told = none.check().unwrap_err().to_string();
     let want = "spline_coefficients_along: no splines go along the channels; axes are levels, rows and columns (at ";
     assert!(told.starts_with(want), "{told}");
@@ -360,8 +370,8 @@ fn samples_at_positions_of_an_affine_map_are_its_samples() {
     let (y, x) = (row(map[1]), row(map[0]));
     for how in Interpolation::ALL {
         for border in [Border::Reflect, Border::Constant(9.0)] {
-            let same = image.affine(map, (20, 24), how, border).to_vec().unwrap();
-            assert_eq!(image.remap([&y, &x], how, border).to_vec().unwrap(), same, "{how:?} {border}");
+            let same = image.with_border(border).affine(map, (20, 24), how).to_vec().unwrap();
+            assert_eq!(image.with_border(border).remap([&y, &x], how).to_vec().unwrap(), same, "{how:?} {border}");
         }
     }
 }
@@ -387,18 +397,18 @@ fn interpolation_keeps_polynomials() {
             assert!(seen > 400, "{what} looks at {seen} pixels");
         };
         let map = [[0.9, 0.2, -1.3], [-0.15, 1.1, 0.342]];
-        let affine = image.affine(map, (h, w), how, Border::Reflect101);
+        let affine = image.with_border(Border::Reflect101).affine(map, (h, w), how);
         let at = |y: f64, x: f64, row: [f64; 3]| row[0] * x + row[1] * y + row[2];
         keeps(&affine, &|y, x| (at(y, x, map[1]), at(y, x, map[0])), "affine");
         let shift = [[1.0, 0.0, -0.3], [0.0, 1.0, -0.342]];
-        keeps(&image.affine(shift, (h, w), how, Border::Replicate), &|y, x| (y - 0.342, x - 0.3), "shift");
+        keeps(&image.with_border(Border::Replicate).affine(shift, (h, w), how), &|y, x| (y - 0.342, x - 0.3), "shift");
         let (sin, cos) = 20f64.to_radians().sin_cos();
         let about = ((h - 1) as f64 / 2.0, (w - 1) as f64 / 2.0);
         let turned = |y: f64, x: f64| {
             let (y, x) = (y - about.0, x - about.1);
             (about.0 + cos * y + sin * x, about.1 + cos * x - sin * y)
         };
-        keeps(&image.rotate_with(20.0, how, Border::Constant(0.0)), &turned, "rotate_with");
+        keeps(&image.rotate(20.0, how), &turned, "rotate_with");
         let larger = image.resize(50, 80, how);
         let scaled = |to: f64, from: usize, of: f64| (to + 0.5) * from as f64 / of - 0.5;
         keeps(&larger, &|y, x| (scaled(y, h, 50.0), scaled(x, w, 80.0)), "resize");
@@ -414,15 +424,15 @@ fn positions_that_do_not_fit_are_errors() {
     let image = Image::<u8>::zeros(&s, (4, 5));
     let told = |found: Image<u8>| found.check().unwrap_err().to_string();
     let (y, x) = (Image::<f32>::zeros(&s, (3, 3)), Image::<f32>::zeros(&s, (3, 2)));
-    let said = told(image.remap([&y, &x], Interpolation::Nearest, Border::Wrap));
+    let said = told(image.with_border(Border::Wrap).remap([&y, &x], Interpolation::Nearest));
     assert!(said.starts_with("remap: positions of 3x3 and 3x2 differ in size (at "), "{said}");
     let levels = Image::constant(&s, (2, 3, 3), 0.0f32);
-    let said = told(image.remap([&levels, &levels], Interpolation::Nearest, Border::Wrap));
+    let said = told(image.with_border(Border::Wrap).remap([&levels, &levels], Interpolation::Nearest));
     assert!(said.starts_with("remap: positions are images of one channel and one level, not 2x3x3 (at "), "{said}");
     let pairs = Image::stack(&s, [&y, &y], Axis::Channels);
-    let said = told(image.remap([&pairs, &pairs, &pairs], Interpolation::Nearest, Border::Wrap));
+    let said = told(image.with_border(Border::Wrap).remap([&pairs, &pairs, &pairs], Interpolation::Nearest));
     assert!(said.starts_with("remap_3d: positions are images of one channel, not 3x3x2 (at "), "{said}");
     let other = Image::<f32>::zeros(&session(), (3, 3));
-    let said = told(image.remap([&y, &other], Interpolation::Nearest, Border::Wrap));
+    let said = told(image.with_border(Border::Wrap).remap([&y, &other], Interpolation::Nearest));
     assert!(said.starts_with("remap: "), "{said}");
 }

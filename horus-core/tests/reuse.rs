@@ -23,9 +23,9 @@ fn ramp(s: &Session, height: usize, width: usize) -> Image<f32> {
 
 /// A program of filters, rotations and a reduction.
 fn lines(image: &Image<f32>, degrees: f64) -> Result<(Image<f32>, f64)> {
-    let turned = image.rotate(degrees);
+    let turned = image.rotate(degrees, Interpolation::Bilinear);
     let contrast = turned.gauss_xy(1.0, 2.0, 0, 2).absdiv(turned.gauss_xy(1.0, 2.0, 0, 0), 1e-3);
-    let back = contrast.rotate(-degrees);
+    let back = contrast.rotate(-degrees, Interpolation::Bilinear);
     let mean = (&back * &back).mean().get()?;
     Ok((back.max(image), mean))
 }
@@ -99,7 +99,7 @@ fn numbers_that_are_equal_but_not_the_same_bits_have_plans_of_their_own() {
     let programs: [(&str, Program); 3] = [
         ("an operand", |image, zero| image / zero),
         ("a filled image", |image, zero| image / Image::constant(image.session(), (4, 4), zero)),
-        ("what is beyond the edge", |image, zero| image / image.shift(0, 0, 4, Border::Constant(zero.into()))),
+        ("what is beyond the edge", |image, zero| image / image.with_border(Border::Constant(zero.into())).shift(0, 0, 4)),
     ];
     for (what, program) in programs {
         let s = session();

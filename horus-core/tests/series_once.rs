@@ -32,7 +32,11 @@ fn devices() -> [Box<dyn Device>; 3] {
 
 fn lines(picture: &AnyImage) -> Image<f32> {
     let image = picture.luminance();
-    image.rotate(30.0).gauss(1.5).max(image.gauss_xy(2.0, 1.0, 0, 2)).rotate(-30.0)
+    image
+        .rotate(30.0, Interpolation::Bilinear)
+        .gauss(1.5)
+        .max(image.gauss_xy(2.0, 1.0, 0, 2))
+        .rotate(-30.0, Interpolation::Bilinear)
 }
 
 #[test]

@@ -25,7 +25,7 @@ fn session(threads: usize) -> Session {
 fn program(s: &Session, seed: usize) -> Result<f64> {
     let image = Image::from_fn(s, 300, 200, |y, x| ((y * 31 + x * 17 + seed) % 101) as f32);
     let smooth = image.gauss(1.5).transpose().flip(Axis::Rows);
-    let turned = image.rotate_with(30.0, Interpolation::Bilinear, Border::Reflect).median(3, Border::Reflect101);
+    let turned = image.with_border(Border::Reflect).rotate(30.0, Interpolation::Bilinear).median(3);
     let merged = Image::stack(s, [&image, &turned], Axis::Channels);
     let range = merged.max_value().get()? - merged.min_value().get()?;
     let counts = merged.histogram(10, 0.0, 101.0).get()?;

@@ -94,11 +94,11 @@ fn correlation_does_not_flip_and_convolution_does() -> Result<()> {
     let dot = Image::from_slice(&s, (1, 5), &[0.0f32, 0.0, 1.0, 0.0, 0.0]);
     let filter = Filter::row([1.0, 2.0, 3.0]);
     let zero = Border::Constant(0.0);
-    assert_eq!(dot.correlate(&filter, zero).to_vec()?, [0.0, 3.0, 2.0, 1.0, 0.0]);
-    assert_eq!(dot.convolve(&filter, zero).to_vec()?, [0.0, 1.0, 2.0, 3.0, 0.0]);
+    assert_eq!(dot.with_border(zero).correlate(&filter).to_vec()?, [0.0, 3.0, 2.0, 1.0, 0.0]);
+    assert_eq!(dot.with_border(zero).convolve(&filter).to_vec()?, [0.0, 1.0, 2.0, 3.0, 0.0]);
     let even = Filter::row([1.0, 2.0]);
-    assert_eq!(dot.correlate(&even, zero).to_vec()?, [0.0, 0.0, 2.0, 1.0, 0.0]);
-    assert_eq!(dot.convolve(&even, zero).to_vec()?, [0.0, 1.0, 2.0, 0.0, 0.0]);
+    assert_eq!(dot.with_border(zero).correlate(&even).to_vec()?, [0.0, 0.0, 2.0, 1.0, 0.0]);
+    assert_eq!(dot.with_border(zero).convolve(&even).to_vec()?, [0.0, 1.0, 2.0, 0.0, 0.0]);
     Ok(())
 }
 
@@ -106,7 +106,7 @@ fn correlation_does_not_flip_and_convolution_does() -> Result<()> {
 fn filters_of_integers_are_computed_in_floats() -> Result<()> {
     let s = session();
     let a = six::<u8>(&s);
-    let mean = a.separable(&Filter::row([0.5, 0.5]), &Filter::column([1.0]), Border::Replicate);
+    let mean = a.with_border(Border::Replicate).separable(&Filter::row([0.5, 0.5]), &Filter::column([1.0]));
     assert_eq!(mean.to_vec()?, [1.0, 1.5, 2.5, 4.0, 4.5, 5.5]);
     Ok(())
 }
@@ -153,9 +153,9 @@ fn erosion_in_two_passes_is_erosion_in_one() -> Result<()> {
         let rectangle = Footprint::rectangle(h, w);
         let window = Filter::dense(h, w, vec![0.0; h * w]);
         let extreme = |reduce| Generalized { window: window.clone(), combine: Combine::Pixel, reduce };
-        let one = a.generalized(&extreme(Reduce::Min), Border::Reflect101);
+        let one = a.generalized(&extreme(Reduce::Min));
         assert_eq!(a.erode(&rectangle).to_vec()?, one.to_vec()?);
-        let one = a.generalized(&extreme(Reduce::Max), Border::Reflect101);
+        let one = a.generalized(&extreme(Reduce::Max));
         assert_eq!(a.dilate(&rectangle).to_vec()?, one.to_vec()?);
     }
     Ok(())
@@ -167,7 +167,7 @@ fn a_generalized_convolution_combines_and_reduces() -> Result<()> {
     let a = six::<i32>(&s);
     let window = Filter::row([10.0, 0.0, 20.0]);
     let highest = Generalized { window, combine: Combine::Add, reduce: Reduce::Max };
-    assert_eq!(a.generalized(&highest, Border::Replicate).to_vec()?, [22, 23, 23, 25, 26, 26]);
+    assert_eq!(a.with_border(Border::Replicate).generalized(&highest).to_vec()?, [22, 23, 23, 25, 26, 26]);
     Ok(())
 }
 
@@ -175,8 +175,8 @@ fn a_generalized_convolution_combines_and_reduces() -> Result<()> {
 fn a_median_removes_a_dot() -> Result<()> {
     let s = session();
     let dot = Image::from_fn(&s, 7, 7, |y, x| if (y, x) == (3, 3) { 200u8 } else { 9 });
-    assert_eq!(dot.median(3, Border::Reflect101).to_vec()?, [9; 49]);
-    assert_eq!(dot.median(5, Border::Reflect101).to_vec()?, [9; 49]);
+    assert_eq!(dot.median(3).to_vec()?, [9; 49]);
+    assert_eq!(dot.median(5).to_vec()?, [9; 49]);
     Ok(())
 }
 
@@ -190,16 +190,16 @@ fn geometric_operations_move_pixels() -> Result<()> {
     assert_eq!(a.flip([Axis::Rows, Axis::Columns]).to_array()?, array![[6, 5, 4], [3, 2, 1]]);
     assert_eq!(a.translate(1.0, 1.0).to_array()?, array![[0, 0, 0], [0, 1, 2]]);
     assert_eq!(a.translate(0.0, -0.5).to_array()?, array![[2, 2, 2], [4, 6, 3]]);
-    assert_eq!(a.rotate(0.0).to_array()?, a.to_array()?);
-    assert_eq!(a.rotate(180.0).to_array()?, array![[6, 5, 4], [3, 2, 1]]);
+    assert_eq!(a.rotate(0.0, Interpolation::Bilinear).to_array()?, a.to_array()?);
+    assert_eq!(a.rotate(180.0, Interpolation::Bilinear).to_array()?, array![[6, 5, 4], [3, 2, 1]]);
     assert_eq!(
         a.resize(4, 6, Interpolation::Nearest).to_array()?,
         Array2::from_shape_fn((4, 6), |(y, x)| (3 * (y / 2) + x / 2 + 1) as u8)
     );
     let corner = Image::from_slice(&s, (3, 3), &[0.0f32, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
-    assert_eq!(corner.rotate(90.0).pixel(0, 0)?, 1.0, "anti-clockwise");
+    assert_eq!(corner.rotate(90.0, Interpolation::Bilinear).pixel(0, 0)?, 1.0, "anti-clockwise");
     let shifted = [[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]];
-    assert_eq!(a.affine(shifted, (1, 4), Interpolation::Bilinear, Border::Wrap).to_vec()?, [2, 3, 1, 2]);
+    assert_eq!(a.with_border(Border::Wrap).affine(shifted, (1, 4), Interpolation::Bilinear).to_vec()?, [2, 3, 1, 2]);
     Ok(())
 }
 

@@ -87,7 +87,8 @@ fn shifts_read_neighbours_through_every_border() {
         for border in borders() {
             for by in [[1, 0, 0], [-2, 0, 0], [0, 3, -1], [2, -1, 2], [-9, 0, 11]] {
                 let name = format!("shift {by:?} of {size:?}, {border}");
-                let ours = everywhere(&name, |s| numbers(&volume(s, size).shift(by[0], by[1], by[2], border)));
+                let ours =
+                    everywhere(&name, |s| numbers(&volume(s, size).with_border(border).shift(by[0], by[1], by[2])));
                 let from = given(size);
                 let at = |i: usize, k: usize| read(border, i as isize - by[k], size[k]);
                 let want = Array3::from_shape_fn((size[0], size[1], size[2]), |(z, y, x)| {
@@ -138,7 +139,7 @@ fn coordinates_know_levels_and_channels() {
         for axis in [Axis::Depth, Axis::Channels, Axis::Rows, Axis::Columns] {
             let ours = everywhere(&format!("{axis} of {shape}"), |s| {
                 let index = Image::<f32>::index(s, shape, axis);
-                numbers(&(&index * 2.0 + index.shift(1, 0, 0, Border::Constant(-1.0))))
+                numbers(&(&index * 2.0 + index.with_border(Border::Constant(-1.0)).shift(1, 0, 0)))
             });
             let mut want = Vec::new();
             for (z, c, y, x) in (0..shape.len()).map(|i| {
@@ -203,11 +204,11 @@ fn an_operation_in_the_plane_works_level_by_level() {
         let steps: [(&str, Step); 8] = [
             ("tiles", |i| i.tiles(2, 3).max()),
             ("gauss", |i| i.gauss(1.2)),
-            ("rotate", |i| i.rotate(31.0)),
+            ("rotate", |i| i.rotate(31.0, Interpolation::Bilinear)),
             ("resize", |i| i.resize(9, 4, Interpolation::Bilinear)),
-            ("median", |i| i.median(3, Border::Reflect)),
+            ("median", |i| i.with_border(Border::Reflect).median(3)),
             ("flip", |i| i.flip([Axis::Rows, Axis::Columns])),
-            ("pad", |i| i.pad(1, 2, 3, 0, Border::Reflect)),
+            ("pad", |i| i.with_border(Border::Reflect).pad(1, 2, 3, 0)),
             ("paste", |i| i.paste(&Image::constant(i.session(), (2, 2), 5.0), 1, -1)),
         ];
         for (name, step) in steps {
@@ -341,7 +342,7 @@ fn what_does_not_fit_is_one_error_with_its_line() {
         (told(v.step((0, 1, 1))), ["step_depth: requested every 0-th level; steps begin at 1", here]),
         (told(v.step((2, 0))), ["step: requested every 2-th row and every 0-th column; steps begin at 1", here]),
         (told(&v + volume(&s, [4, 4, 3])), ["add: images differ in size, 5x4x3 and 4x4x3", here]),
-        (told(v.shift(1 << 28, 0, 0, Border::Wrap)), ["shift: requested a shift by 268435456", here]),
+        (told(v.with_border(Border::Wrap).shift(1 << 28, 0, 0)), ["shift: requested a shift by 268435456", here]),
         (told(v.paste(&volume(&s, [2, 1, 1]), 0, 0)), ["paste", "2x1x1"]),
         (
             told(Image::stack(&s, [v.clone(), volume(&s, [1, 4, 4])], Axis::Depth)),

@@ -220,7 +220,7 @@ fn detectors() -> Vec<Case> {
         |across: Image<f32>, smooth: Image<f32>, su: f64, sv: f64| across.absdiv(smooth, 1e-3) * (su * sv) as f32;
     let mut results = Vec::new();
     for theta in [0.0, 15.0, 90.0, 135.0] {
-        let turned = image.rotate_with(theta, Interpolation::Bilinear, Border::Reflect101);
+        let turned = image.with_border(Border::Reflect101).rotate(theta, Interpolation::Bilinear);
         let mut of_image = image.zeros_like();
         let (mut of_filters, mut of_directions) = (image.zeros_like(), image.zeros_like());
         for &(su, sv) in &scales {
@@ -231,7 +231,7 @@ fn detectors() -> Vec<Case> {
             let [across, smooth] = [2, 0].map(|order| image.gauss_uv(theta, su, sv, 0, order));
             of_directions = of_directions.max(contrast(across, smooth, su, sv));
         }
-        results.extend([of_image.rotate(-theta), of_filters, of_directions]);
+        results.extend([of_image.rotate(-theta, Interpolation::Bilinear), of_filters, of_directions]);
     }
     // One result over all orientations, as in the detectors.
     for scales in [&scales[..], &scales[6..]] {

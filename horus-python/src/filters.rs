@@ -56,7 +56,7 @@ pub(crate) fn border(mode: &str, cval: f64) -> PyResult<Border> {
 #[pyfunction]
 pub(crate) fn correlate(a: &Image, filter: &Filter, mode: &str, cval: f64) -> PyResult<Image> {
     let border = border(mode, cval)?;
-    numbers!(&a.any, "correlate", image => a.recorded(|| image.correlate(&filter.0, border)))
+    numbers!(&a.any, "correlate", image => a.recorded(|| image.with_border(border).correlate(&filter.0)))
 }
 
 /// Correlation along the levels, with the anchor at half the number of taps.
@@ -64,7 +64,7 @@ pub(crate) fn correlate(a: &Image, filter: &Filter, mode: &str, cval: f64) -> Py
 pub(crate) fn correlate_depth(a: &Image, filter: &Filter, mode: &str, cval: f64) -> PyResult<Image> {
     let border = border(mode, cval)?;
     let taps = filter.0.taps();
-    numbers!(&a.any, "correlate_depth", image => a.recorded(|| image.correlate(Taps::Depth(taps), border)))
+    numbers!(&a.any, "correlate_depth", image => a.recorded(|| image.with_border(border).correlate(Taps::Depth(taps))))
 }
 
 /// The smallest or largest (`min`, `max`) pixel under the window. A weight is added to or
@@ -91,7 +91,7 @@ pub(crate) fn extreme(
         other => return Err(PyValueError::new_err(format!("no extreme is called {other}"))),
     };
     let operation = Generalized { window: window.0.clone(), combine, reduce };
-    numbers!(&a.any, "extreme", image => a.recorded(|| image.generalized(&operation, border)))
+    numbers!(&a.any, "extreme", image => a.recorded(|| image.with_border(border).generalized(&operation)))
 }
 
 /// The median of 3x3 or 5x5 pixels.
@@ -101,7 +101,7 @@ pub(crate) fn median(a: &Image, size: usize, mode: &str, cval: f64) -> PyResult<
     if !matches!(size, 3 | 5) {
         return Err(PyValueError::new_err(format!("a median of {size}x{size} pixels; sizes are 3 and 5")));
     }
-    numbers!(&a.any, "median", image => a.recorded(|| image.median((size, size), border)))
+    numbers!(&a.any, "median", image => a.recorded(|| image.with_border(border).median((size, size))))
 }
 
 /// The mean over a rectangle of rows and columns whose anchor (row, column) is placed on the pixel.
@@ -115,7 +115,7 @@ pub(crate) fn box_mean(
 ) -> PyResult<Image> {
     let border = border(mode, cval)?;
     let (size, anchor): ([usize; 2], [usize; 2]) = (size.into(), anchor.into());
-    numbers!(&a.any, "box_mean", image => a.recorded(|| image.box_mean_at(size, anchor, border)))
+    numbers!(&a.any, "box_mean", image => a.recorded(|| image.with_border(border).box_mean_at(size, anchor)))
 }
 
 /// Offsets in a plane as a footprint around the pixel; `None` for several levels, or if there are
@@ -152,10 +152,10 @@ pub(crate) fn rank(
     }
     let border = border(mode, cval)?;
     if let Some(footprint) = in_plane(&offsets) {
-        return numbers!(&a.any, "rank", image => a.recorded(|| image.rank_under(&footprint, rank, border)));
+        return numbers!(&a.any, "rank", image => a.recorded(|| image.with_border(border).rank_under(&footprint, rank)));
     }
     numbers!(&a.any, "rank", image => a.recorded(|| {
-        let mut sorted: Vec<_> = offsets.iter().map(|&(z, y, x)| image.shift(-z, -y, -x, border)).collect();
+        let mut sorted: Vec<_> = offsets.iter().map(|&(z, y, x)| image.with_border(border).shift(-z, -y, -x)).collect();
         for (i, j) in network(offsets.len(), rank) {
             let (low, high) = (sorted[i].min(&sorted[j]), sorted[j].max(&sorted[i]));
             (sorted[i], sorted[j]) = (low, high);
@@ -213,7 +213,7 @@ pub(crate) fn affine(
     };
     let [xx, xy, x0, yx, yy, y0] = matrix;
     let map = [[xx, xy, x0], [yx, yy, y0]];
-    numbers!(&a.any, "affine", image => a.recorded(|| image.affine(map, size, interpolation, border)))
+    numbers!(&a.any, "affine", image => a.recorded(|| image.with_border(border).affine(map, size, interpolation)))
 }
 
 /// Shifts the image by whole pixels along levels, rows and columns.
@@ -221,7 +221,7 @@ pub(crate) fn affine(
 pub(crate) fn shift(a: &Image, by: (isize, isize, isize), mode: &str, cval: f64) -> PyResult<Image> {
     let border = border(mode, cval)?;
     let (dz, dy, dx) = by;
-    each!(&a.any, image => a.recorded(|| image.shift(dz, dy, dx, border)))
+    each!(&a.any, image => a.recorded(|| image.with_border(border).shift(dz, dy, dx)))
 }
 
 /// Reverses levels, rows and columns.
@@ -266,7 +266,7 @@ pub(crate) fn step(a: &Image, by: (usize, usize, usize)) -> PyResult<Image> {
 #[pyfunction]
 pub(crate) fn pad(a: &Image, rows: (usize, usize), columns: (usize, usize), mode: &str, cval: f64) -> PyResult<Image> {
     let border = border(mode, cval)?;
-    each!(&a.any, image => a.recorded(|| image.pad(rows.0, rows.1, columns.0, columns.1, border)))
+    each!(&a.any, image => a.recorded(|| image.with_border(border).pad(rows.0, rows.1, columns.0, columns.1)))
 }
 
 /// Stacks images of one type as the levels of a volume, or as channels.

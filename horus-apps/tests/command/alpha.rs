@@ -42,7 +42,7 @@ fn operations_leave_alpha_aside_and_geometry_moves_it() {
         ("add @alpha.png absdiff @in", alpha.clone()),
         ("flip both invert", alpha.flip([Axis::Rows, Axis::Columns])),
         ("crop 2 3 8 9", alpha.crop(2, 3, 8, 9)),
-        ("rotate 30", alpha.rotate(30.0)),
+        ("rotate 30", alpha.rotate(30.0, Interpolation::Bilinear)),
         ("resize 50% nearest", alpha.resize(17, 21, Interpolation::Nearest)),
     ] {
         let words: Vec<&str> = chain.split(' ').chain(["--clipping", "allow"]).collect();

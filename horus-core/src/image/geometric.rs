@@ -11,47 +11,42 @@ use crate::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use crate::ops::pixel::PixelOp;
 use crate::shape::{Axis, Border, Shape};
 
-/// The edge mode of rotations and translations.
+/// The edge mode of what moves pixels.
 const OUTSIDE: Border = Border::Constant(0.0);
+
+impl<T: Element> Image<T> {
+    /// The edge mode of what moves pixels.
+    pub(super) fn outside(&self) -> Border {
+        self.border.unwrap_or(OUTSIDE)
+    }
+}
 
 /// Geometric operations that interpolate. They keep the pixel type; integers are rounded to nearest even.
 impl<T: Pixel> Image<T> {
     /// Rotates about the centre by `degrees`, anti-clockwise as seen on the screen, into an image of the same size
-    /// (OpenCV's `getRotationMatrix2D` about `((w - 1) / 2, (h - 1) / 2)`). Bilinear; outside is 0 and takes part in
-    /// the interpolation (scipy `grid-constant`). An angle that is not finite is an error.
+    /// (OpenCV's `getRotationMatrix2D` about `((w - 1) / 2, (h - 1) / 2)`). What is kept, the [`Interpolation`] says; outside is 0, or what
+    /// [`Image::with_border`] says, and takes part in the interpolation (scipy `grid-constant`). An angle that is not finite is an error.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let image = Image::from_slice(&session, (3, 3), &[1u8, 2, 3, 4, 5, 6, 7, 8, 9]);
-    /// assert_eq!(image.rotate(90.0).to_vec()?, [3, 6, 9, 2, 5, 8, 1, 4, 7]);
+    /// assert_eq!(image.rotate(90.0, Interpolation::Bilinear).to_vec()?, [3, 6, 9, 2, 5, 8, 1, 4, 7]);
+    /// let white = Image::constant(&session, (9, 9), 255u8);
+    /// assert_eq!(white.rotate(45.0, Interpolation::Bilinear).pixel(0, 0)?, 0); // a corner that came from outside
+    /// let mirrored = white.with_border(Border::Reflect101).rotate(45.0, Interpolation::Bilinear);
+    /// assert_eq!(mirrored.pixel(0, 0)?, 255);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     #[doc(alias("getRotationMatrix2D", "warpAffine"))]
     #[track_caller]
-    pub fn rotate(&self, degrees: f64) -> Image<T> {
-        self.rotate_with(degrees, Interpolation::Bilinear, OUTSIDE)
-    }
-
-    /// [`Image::rotate`] with the given interpolation, which says what is kept (see [`Interpolation`]), and edge mode.
-    ///
-    /// ```
-    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
-    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let white = Image::constant(&session, (9, 9), 255u8);
-    /// assert_eq!(white.rotate(45.0).pixel(0, 0)?, 0); // a corner that came from outside
-    /// assert_eq!(white.rotate_with(45.0, Interpolation::Bilinear, Border::Reflect101).pixel(0, 0)?, 255);
-    /// # Ok::<(), horus_core::error::Error>(())
-    /// ```
-    #[doc(alias = "getRotationMatrix2D")]
-    #[track_caller]
-    pub fn rotate_with(&self, degrees: f64, interpolation: Interpolation, border: Border) -> Image<T> {
+    pub fn rotate(&self, degrees: f64, interpolation: Interpolation) -> Image<T> {
         let site = Location::caller();
         if !degrees.is_finite() {
             let error = Error::parameter("rotate", format!("the angle is {degrees}; it must be finite"), site);
             return self.attempt(self.shape(), || Err(error));
         }
-        self.warp("rotate", rotation(degrees, self.shape()), self.shape(), interpolation, border, site)
+        self.warp("rotate", rotation(degrees, self.shape()), self.shape(), interpolation, self.outside(), site)
     }
 
     /// Resizes to `height x width` pixels, pixel centres aligned: `source = (target + 0.5) * scale - 0.5` on each axis,
@@ -75,8 +70,8 @@ impl<T: Pixel> Image<T> {
         self.warp("resize", map, shape, interpolation, Border::Replicate, Location::caller())
     }
 
-    /// Translates by `dy` pixels down and `dx` to the right, bilinearly where these are not whole, so that ramps are kept; outside is 0. An
-    /// offset that is not finite, or larger than about 2^30, is an error.
+    /// Translates by `dy` pixels down and `dx` to the right, bilinearly where these are not whole, so that ramps are kept; outside is 0, or what
+    /// [`Image::with_border`] says. An offset that is not finite, or larger than about 2^30, is an error.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -90,7 +85,7 @@ impl<T: Pixel> Image<T> {
     #[track_caller]
     pub fn translate(&self, dy: f64, dx: f64) -> Image<T> {
         let map = [[1.0, 0.0, -dx], [0.0, 1.0, -dy]];
-        self.warp("translate", map, self.shape(), Interpolation::Bilinear, OUTSIDE, Location::caller())
+        self.warp("translate", map, self.shape(), Interpolation::Bilinear, self.outside(), Location::caller())
     }
 
     /// The general affine map. `matrix` takes positions `(x, y, 1)` of the *output*, an image of `height x width` pixels,
@@ -102,7 +97,7 @@ impl<T: Pixel> Image<T> {
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let image = Image::from_slice(&session, (2, 3), &[1u8, 2, 3, 4, 5, 6]);
     /// let shear = [[1.0, 1.0, 0.0], [0.0, 1.0, 0.0]]; // pixel (x, y) is read at (x + y, y)
-    /// let sheared = image.affine(shear, (2, 3), Interpolation::Nearest, Border::Constant(0.0));
+    /// let sheared = image.affine(shear, (2, 3), Interpolation::Nearest);
     /// assert_eq!(sheared.to_vec()?, [1, 2, 3, 5, 6, 0]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
@@ -113,10 +108,9 @@ impl<T: Pixel> Image<T> {
         matrix: [[f64; 3]; 2],
         (height, width): (usize, usize),
         interpolation: Interpolation,
-        border: Border,
     ) -> Image<T> {
         let shape = Shape { height, width, ..self.shape() };
-        self.warp("affine", matrix, shape, interpolation, border, Location::caller())
+        self.warp("affine", matrix, shape, interpolation, self.outside(), Location::caller())
     }
 }
 
@@ -142,7 +136,7 @@ impl<T: Element> Image<T> {
             (true, true) => self.node(Op::Flip(Flip::Both), site),
             (true, false) => self.node(Op::Flip(Flip::Vertical), site),
             (false, true) => self.node(Op::Flip(Flip::Horizontal), site),
-            (false, false) => self.clone(),
+            (false, false) => self.plain(),
         };
         let levels = match axes.has(Axis::Depth) {
             true => plane.levels(self.depth(), -1, self.depth() as isize - 1, Border::Replicate, site),
@@ -243,27 +237,27 @@ impl<T: Element> Image<T> {
         })
     }
 
-    /// Pads each side by the given number of rows and columns, filled by the edge mode `border` (OpenCV's
+    /// Pads each side by the given number of rows and columns, filled by the edge mode, [`Border::Reflect101`] or that of [`Image::with_border`] (OpenCV's
     /// `copyMakeBorder`).
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let line = Image::from_slice(&session, (1, 3), &[1u8, 2, 3]);
-    /// assert_eq!(line.pad(0, 0, 2, 1, Border::Reflect101).to_vec()?, [3, 2, 1, 2, 3, 2]);
-    /// assert_eq!(line.pad(0, 0, 1, 1, Border::Constant(9.0)).to_vec()?, [9, 1, 2, 3, 9]);
+    /// assert_eq!(line.pad(0, 0, 2, 1).to_vec()?, [3, 2, 1, 2, 3, 2]);
+    /// assert_eq!(line.with_border(Border::Constant(9.0)).pad(0, 0, 1, 1).to_vec()?, [9, 1, 2, 3, 9]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     #[doc(alias = "copyMakeBorder")]
     #[track_caller]
-    pub fn pad(&self, top: usize, bottom: usize, left: usize, right: usize, border: Border) -> Image<T> {
+    pub fn pad(&self, top: usize, bottom: usize, left: usize, right: usize) -> Image<T> {
         let site = Location::caller();
         let height = self.height().saturating_add(top).saturating_add(bottom);
         let width = self.width().saturating_add(left).saturating_add(right);
         let shape = Shape { height, width, ..self.shape() };
         self.attempt(shape, || {
             check_shape("pad", shape, T::TAG, site)?;
-            self.window("pad", [-(top as isize), -(left as isize)], shape, border, site)
+            self.window("pad", [-(top as isize), -(left as isize)], shape, self.border(), site)
         })
     }
 
@@ -341,7 +335,7 @@ impl<T: Element> Image<T> {
             return Err(Error::parameter(op, format!("the map {matrix:?} is not finite or reaches too far"), site));
         };
         if map == Affine::IDENTITY && shape == self.shape() {
-            return Ok(self.clone());
+            return Ok(self.plain());
         }
         Ok(self.node_of_shape(Op::Warp(map, interpolation, border), shape, site))
     }

@@ -104,7 +104,7 @@ use crate::dtype::{DType, Element};
 use crate::error::{Error, Result, Site};
 use crate::ir::graph::Op;
 use crate::session::{Handle, Session};
-use crate::shape::Shape;
+use crate::shape::{Border, Shape};
 
 /// An image of `height x width` pixels with one or more channels of type `T`, or a volume of several such levels (its
 /// [depth](Image::depth)): a handle on a recorded value.
@@ -118,6 +118,8 @@ use crate::shape::Shape;
 #[derive(Clone)]
 pub struct Image<T: Element> {
     handle: Handle,
+    /// The edge mode of the next operation; without one each takes its own default.
+    border: Option<Border>,
     pixel: PhantomData<T>,
 }
 
@@ -133,11 +135,41 @@ impl<T: Element> Image<T> {
     /// The image behind a handle of type `T`.
     pub(crate) fn from_handle(handle: Handle) -> Image<T> {
         debug_assert_eq!(handle.dtype, T::TAG);
-        Image { handle, pixel: PhantomData }
+        Image { handle, border: None, pixel: PhantomData }
     }
 
     pub(crate) fn handle(&self) -> &Handle {
         &self.handle
+    }
+
+    /// The same image, whose edge mode is `border` in the operation that is called on it next: in filters and morphology, whose default is
+    /// [`Border::Reflect101`], in [`Image::pad`], and in what moves pixels ([`Image::shift`], [`Image::rotate`], [`Image::affine`],
+    /// [`Image::remap`]), whose default is [`Border::Constant`]`(0.0)`. Results have no edge mode of their own: each operation of a chain
+    /// that should have one is told.
+    ///
+    /// ```
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let line = Image::from_slice(&session, (1, 4), &[1.0f32, 2.0, 3.0, 4.0]);
+    /// let right = Filter::row([0.0, 0.0, 1.0]); // the pixel to the right
+    /// assert_eq!(line.correlate(&right).to_vec()?, [2.0, 3.0, 4.0, 3.0]);
+    /// assert_eq!(line.with_border(Border::Wrap).correlate(&right).to_vec()?, [2.0, 3.0, 4.0, 1.0]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[doc(alias("mode", "borderType"))]
+    #[must_use]
+    pub fn with_border(&self, border: Border) -> Image<T> {
+        Image { border: Some(border), ..self.clone() }
+    }
+
+    /// The edge mode of filters.
+    fn border(&self) -> Border {
+        self.border.unwrap_or(Border::Reflect101)
+    }
+
+    /// The image without an edge mode, as a result.
+    fn plain(&self) -> Image<T> {
+        Image::from_handle(self.handle.clone())
     }
 
     /// Number of rows.

@@ -12,8 +12,7 @@ use crate::ops::neighbourhood::{Combine, Generalized, Reduce};
 use crate::ops::pixel::PixelOp;
 use crate::shape::Border;
 
-/// Morphology, of images and masks. The edge mode is [`Border::Reflect101`], unlike OpenCV's; [`Image::erode_with`] and
-/// [`Image::dilate_with`] take others. A footprint that cannot be applied is an error. What it may be, in the plane and across the
+/// Morphology, of images and masks. The edge mode is [`Border::Reflect101`], unlike OpenCV's, or that of [`Image::with_border`]. A footprint that cannot be applied is an error. What it may be, in the plane and across the
 /// levels of a volume, [`Footprints`] tells.
 ///
 /// ```
@@ -35,23 +34,7 @@ impl<T: Element> Image<T> {
     #[doc(alias("binary_erosion", "grey_erosion", "minimum_filter"))]
     #[track_caller]
     pub fn erode<'a>(&self, footprint: impl Into<Footprints<'a>>) -> Image<T> {
-        self.extreme("erode", footprint.into(), Border::Reflect101, Reduce::Min)
-    }
-
-    /// [`Image::erode`] with the given edge mode.
-    ///
-    /// ```
-    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
-    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let line = Image::from_slice(&session, (1, 4), &[7u8, 8, 9, 9]);
-    /// let three = Footprint::rectangle(1, 3);
-    /// assert_eq!(line.erode_with(&three, Border::Constant(0.0)).to_vec()?, [0, 7, 8, 0]);
-    /// assert_eq!(line.erode(&three).to_vec()?, [7, 7, 8, 9]);
-    /// # Ok::<(), horus_core::error::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn erode_with<'a>(&self, footprint: impl Into<Footprints<'a>>, border: Border) -> Image<T> {
-        self.extreme("erode", footprint.into(), border, Reduce::Min)
+        self.extreme("erode", footprint.into(), Reduce::Min)
     }
 
     /// Dilation: the largest pixel under the footprint rotated by 180 degrees (as `scipy.ndimage.grey_dilation`); of a
@@ -68,14 +51,7 @@ impl<T: Element> Image<T> {
     #[doc(alias("binary_dilation", "grey_dilation", "maximum_filter"))]
     #[track_caller]
     pub fn dilate<'a>(&self, footprint: impl Into<Footprints<'a>>) -> Image<T> {
-        self.extreme("dilate", footprint.into(), Border::Reflect101, Reduce::Max)
-    }
-
-    /// [`Image::dilate`] with the given edge mode.
-    #[doc(alias = "binary_dilation")]
-    #[track_caller]
-    pub fn dilate_with<'a>(&self, footprint: impl Into<Footprints<'a>>, border: Border) -> Image<T> {
-        self.extreme("dilate", footprint.into(), border, Reduce::Max)
+        self.extreme("dilate", footprint.into(), Reduce::Max)
     }
 
     /// Opening: erosion, then dilation. Removes bright details smaller than the footprint.
@@ -83,7 +59,7 @@ impl<T: Element> Image<T> {
     #[track_caller]
     pub fn opening<'a>(&self, footprint: impl Into<Footprints<'a>>) -> Image<T> {
         let footprint = footprint.into();
-        self.erode(footprint).dilate(footprint)
+        self.erode(footprint).with_border(self.border()).dilate(footprint)
     }
 
     /// Closing: dilation, then erosion. Removes dark details smaller than the footprint.
@@ -91,7 +67,7 @@ impl<T: Element> Image<T> {
     #[track_caller]
     pub fn closing<'a>(&self, footprint: impl Into<Footprints<'a>>) -> Image<T> {
         let footprint = footprint.into();
-        self.dilate(footprint).erode(footprint)
+        self.dilate(footprint).with_border(self.border()).erode(footprint)
     }
 
     /// The white top-hat: what an opening removes.
@@ -130,8 +106,8 @@ impl<T: Element> Image<T> {
     }
 
     #[track_caller]
-    fn extreme(&self, op: &'static str, footprint: Footprints<'_>, border: Border, reduce: Reduce) -> Image<T> {
-        let site = Location::caller();
+    fn extreme(&self, op: &'static str, footprint: Footprints<'_>, reduce: Reduce) -> Image<T> {
+        let (site, border) = (Location::caller(), self.border());
         match footprint {
             Footprints::Plane(footprint) => self.extreme_under(footprint, border, reduce, site),
             _ => self.extreme_across(op, &footprint.of(self.depth()), border, reduce, site),

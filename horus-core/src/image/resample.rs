@@ -43,7 +43,7 @@ impl<T: Pixel> Image<T> {
             };
             let row = Filter::row(smoothing(self.width(), width)?);
             let column = Filter::column(smoothing(self.height(), height)?);
-            Ok(self.separable(&row, &column, Border::Reflect101).resize(height, width, Interpolation::Bilinear))
+            Ok(self.separable(&row, &column).resize(height, width, Interpolation::Bilinear))
         })
     }
 
@@ -65,7 +65,7 @@ impl<T: Pixel> Image<T> {
     pub fn pyramid_down(&self) -> Image<T::Linear> {
         let site = Location::caller();
         let shape = Shape { height: self.height().div_ceil(2), width: self.width().div_ceil(2), ..self.shape() };
-        let smooth = self.separable(&Filter::row(BINOMIAL), &Filter::column(BINOMIAL), Border::Reflect101);
+        let smooth = self.separable(&Filter::row(BINOMIAL), &Filter::column(BINOMIAL));
         smooth.stepped(2 << 32, shape, site)
     }
 
@@ -101,7 +101,7 @@ impl<T: Pixel> Image<T> {
             );
             let spread = even.select(self.stepped(1 << 31, shape, site), T::ZERO);
             let taps = BINOMIAL.map(|t| 2.0 * t);
-            Ok(spread.separable(&Filter::row(taps), &Filter::column(taps), Border::Reflect101))
+            Ok(spread.separable(&Filter::row(taps), &Filter::column(taps)))
         })
     }
 }

@@ -27,22 +27,17 @@ impl<T: Pixel> Image<T> {
     /// let image = Image::from_fn(&session, 8, 8, |y, x| (10 * y + x) as f32);
     /// let shape = Shape::new(4, 4, 1);
     /// let (y, x) = (Image::<f64>::index(&session, shape, Axis::Rows), Image::index(&session, shape, Axis::Columns));
-    /// let swirled = image.remap([&(&y * 0.5 + 1.0), &(&x + &y)], Interpolation::Bilinear, Border::Replicate);
+    /// let swirled = image.with_border(Border::Replicate).remap([&(&y * 0.5 + 1.0), &(&x + &y)], Interpolation::Bilinear);
     /// assert_eq!(swirled.pixel(3, 2)?, 10.0 * 2.5 + 5.0);
     /// let volume = Image::from_volume_fn(&session, 4, 4, 4, |z, y, x| (100 * z + 10 * y + x) as f64);
-    /// let oblique = volume.remap([&(&x * 0.5 + 1.0), &y, &x], Sampling::Linear, Border::Reflect101);
+    /// let oblique = volume.with_border(Border::Reflect101).remap([&(&x * 0.5 + 1.0), &y, &x], Sampling::Linear);
     /// assert_eq!(oblique.pixel(2, 1)?, 150.0 + 20.0 + 1.0);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     #[doc(alias = "map_coordinates")]
     #[track_caller]
-    pub fn remap<'a, C: Float>(
-        &self,
-        positions: impl Into<Positions<'a, C>>,
-        how: impl Into<Sampling>,
-        border: Border,
-    ) -> Image<T> {
-        let (how, site) = (how.into(), Location::caller());
+    pub fn remap<'a, C: Float>(&self, positions: impl Into<Positions<'a, C>>, how: impl Into<Sampling>) -> Image<T> {
+        let (how, border, site) = (how.into(), self.outside(), Location::caller());
         match positions.into() {
             Positions::Plane(at) => {
                 let shape = Shape { depth: self.depth(), channels: self.channels(), ..at[0].shape() };

@@ -36,30 +36,25 @@ impl<T: Pixel> Image<T> {
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let image = Image::from_fn(&session, 16, 16, |y, x| ((7 * y + 3 * x) % 11) as f64);
     /// let (cubic, border) = (Sampling::Spline3, Border::Reflect101);
-    /// let coefficients = image.spline_coefficients([Axis::Rows, Axis::Columns], cubic, border);
+    /// let coefficients = image.with_border(border).spline_coefficients([Axis::Rows, Axis::Columns], cubic);
     /// let shape = Shape::new(16, 16, 1);
     /// let (y, x) = (Image::<f64>::index(&session, shape, Axis::Rows), Image::index(&session, shape, Axis::Columns));
     /// // At whole positions the spline goes through the pixels; without coefficients they are smoothed.
-    /// let back = coefficients.remap([&y, &x], cubic, border);
+    /// let back = coefficients.with_border(border).remap([&y, &x], cubic);
     /// assert!((back - &image).abs().max_value().get()? < 1e-13);
-    /// assert!((image.remap([&y, &x], cubic, border) - &image).abs().max_value().get()? > 1.0);
+    /// assert!((image.with_border(border).remap([&y, &x], cubic) - &image).abs().max_value().get()? > 1.0);
     /// // And between them it is smooth.
-    /// let half = coefficients.remap([&(&y + 0.5), &(&x * 0.25)], cubic, border);
+    /// let half = coefficients.with_border(border).remap([&(&y + 0.5), &(&x * 0.25)], cubic);
     /// # assert!(half.pixel(8, 8)?.is_finite());
     /// let line = Image::from_slice(&session, (1, 5), &[0.0f64, 0.0, 1.0, 0.0, 0.0]);
-    /// let found = line.spline_coefficients(Axis::Columns, Sampling::Spline3, Border::Reflect101).to_vec()?;
+    /// let found = line.spline_coefficients(Axis::Columns, Sampling::Spline3).to_vec()?;
     /// assert!(found.iter().zip([0.25, -0.5, 1.75, -0.5, 0.25]).all(|(a, b)| (a - b).abs() < 1e-15));
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     #[doc(alias("spline_filter", "spline_filter1d"))]
     #[track_caller]
-    pub fn spline_coefficients(
-        &self,
-        axes: impl Into<Axes>,
-        how: impl Into<Sampling>,
-        border: Border,
-    ) -> Image<T::Linear> {
-        let (axes, how, site) = (axes.into(), how.into(), Location::caller());
+    pub fn spline_coefficients(&self, axes: impl Into<Axes>, how: impl Into<Sampling>) -> Image<T::Linear> {
+        let (axes, how, border, site) = (axes.into(), how.into(), self.border(), Location::caller());
         self.attempt(self.shape(), || {
             if axes.has(Axis::Channels) {
                 let message = "no splines go along the channels; axes are levels, rows and columns";

@@ -32,7 +32,7 @@ const FARTHEST: isize = 1 << 28;
 /// let volume = Image::from_volume_fn(&session, 3, 2, 2, |z, y, x| (100 * z + 10 * y + x) as f32);
 /// assert_eq!((volume.depth(), volume.to_string().as_str()), (3, "3x2x2 f32 image"));
 /// // The difference from the level above, and a coefficient for each level.
-/// let above = volume.shift(1, 0, 0, Border::Replicate);
+/// let above = volume.with_border(Border::Replicate).shift(1, 0, 0);
 /// let weights = Image::from_slice(&session, (3, 1, 1), &[1.0, 10.0, 0.1]);
 /// let slopes = (&volume - above) * weights;
 /// assert_eq!(slopes.slice(1).to_vec()?, [1000.0; 4]);
@@ -168,8 +168,8 @@ impl<T: Element> Image<T> {
     }
 
     /// Shifted by whole pixels: `dz` levels on, `dy` rows down, `dx` columns to the right. Pixel `(z, y, x)` of the result is
-    /// pixel `(z - dz, y - dy, x - dx)`, beyond the edges as `border` says (`scipy.ndimage.shift` of order 0 with the border's
-    /// mode; `numpy.roll` with [`Border::Wrap`]). Exact for every type. An image has one level; a shift by 2^28 pixels or more
+    /// pixel `(z - dz, y - dy, x - dx)`, 0 beyond the edges or what [`Image::with_border`] says (`scipy.ndimage.shift` of
+    /// order 0; `numpy.roll` with [`Border::Wrap`]). Exact for every type. An image has one level; a shift by 2^28 pixels or more
     /// is an error.
     ///
     /// A shift by levels alone costs no launch of its own.
@@ -178,16 +178,16 @@ impl<T: Element> Image<T> {
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let volume = Image::from_slice(&session, (2, 1, 3), &[1, 2, 3, 4, 5, 6]);
-    /// assert_eq!(volume.shift(0, 0, 1, Border::Constant(0.0)).to_vec()?, [0, 1, 2, 0, 4, 5]);
-    /// assert_eq!(volume.shift(1, 0, 0, Border::Replicate).to_vec()?, [1, 2, 3, 1, 2, 3]);
-    /// assert_eq!(volume.shift(-1, 0, 1, Border::Wrap).to_vec()?, [6, 4, 5, 3, 1, 2]);
+    /// assert_eq!(volume.shift(0, 0, 1).to_vec()?, [0, 1, 2, 0, 4, 5]);
+    /// assert_eq!(volume.with_border(Border::Replicate).shift(1, 0, 0).to_vec()?, [1, 2, 3, 1, 2, 3]);
+    /// assert_eq!(volume.with_border(Border::Wrap).shift(-1, 0, 1).to_vec()?, [6, 4, 5, 3, 1, 2]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     #[doc(alias = "roll")]
     #[track_caller]
-    pub fn shift(&self, dz: isize, dy: isize, dx: isize, border: Border) -> Image<T> {
+    pub fn shift(&self, dz: isize, dy: isize, dx: isize) -> Image<T> {
         let site = Location::caller();
-        self.attempt(self.shape(), || self.shifted([dz, dy, dx], border, site))
+        self.attempt(self.shape(), || self.shifted([dz, dy, dx], self.outside(), site))
     }
 
     pub(super) fn shifted(&self, by: [isize; 3], border: Border, site: Site) -> Result<Image<T>> {
@@ -208,7 +208,7 @@ impl<T: Element> Image<T> {
     pub(super) fn levels(&self, depth: usize, step: i32, offset: isize, border: Border, site: Site) -> Image<T> {
         let shape = Shape { depth, ..self.shape() };
         if shape == self.shape() && (step, offset) == (1, 0) || (self.depth(), depth, offset) == (1, 1, 0) {
-            return self.clone();
+            return self.plain();
         }
         let map = PlaneMap::levels(self.shape(), self.channels(), step, offset as i32, border);
         self.node_of_shape(Op::Planes(map), shape, site)

@@ -32,9 +32,9 @@ impl<T: Pixel> Image<T> {
             true => filters::gauss(sx, oy, ox),
             false => (filters::gauss(sx, 0, ox).0, filters::gauss(sy, oy, 0).1),
         };
-        let flat = self.separable(&row, &column, Border::Reflect101);
+        let flat = self.separable(&row, &column);
         match deep {
-            true => flat.along_depth(op, &filters::gauss(sz, oz, 0).1, Border::Reflect101, false, site),
+            true => flat.along_depth(op, &filters::gauss(sz, oz, 0).1, self.border(), false, site),
             false => flat,
         }
     }

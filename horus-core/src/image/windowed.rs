@@ -10,7 +10,6 @@ use crate::filters::{check_size, check_taps};
 use crate::ir::graph::Op;
 use crate::ops::neighbourhood::{MedianSize, Reach};
 use crate::ops::windowed::{BoxMean, Ranked, Windowed};
-use crate::shape::Border;
 
 /// Means of rectangles. What one costs hardly grows with its size.
 impl<T: Pixel> Image<T> {
@@ -25,15 +24,15 @@ impl<T: Pixel> Image<T> {
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let line = Image::from_slice(&session, (1, 5), &[0u8, 0, 9, 0, 6]);
-    /// assert_eq!(line.box_mean(1, 3, Border::Constant(0.0)).to_vec()?, [0.0, 3.0, 3.0, 5.0, 2.0]);
+    /// assert_eq!(line.with_border(Border::Constant(0.0)).box_mean(1, 3).to_vec()?, [0.0, 3.0, 3.0, 5.0, 2.0]);
     /// let rows = Image::from_fn(&session, 500, 2, |y, _| y as f32);
-    /// assert_eq!(rows.box_mean(101, 1, Border::Reflect101).pixel(250, 0)?, 250.0);
+    /// assert_eq!(rows.box_mean(101, 1).pixel(250, 0)?, 250.0);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     #[doc(alias("blur", "uniform_filter"))]
     #[track_caller]
-    pub fn box_mean(&self, height: usize, width: usize, border: Border) -> Image<T::Linear> {
-        self.mean_under("box_mean", [height, width], [height / 2, width / 2], border, Location::caller())
+    pub fn box_mean(&self, height: usize, width: usize) -> Image<T::Linear> {
+        self.mean_under("box_mean", [height, width], [height / 2, width / 2], Location::caller())
     }
 
     /// [`Image::box_mean`] of a rectangle `[height, width]` whose pixel `[row, column]` falls on the pixel that is computed. An
@@ -44,12 +43,12 @@ impl<T: Pixel> Image<T> {
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let line = Image::from_slice(&session, (1, 4), &[2.0f32, 4.0, 6.0, 8.0]);
     /// // The pixel and those before it.
-    /// assert_eq!(line.box_mean_at([1, 2], [0, 1], Border::Replicate).to_vec()?, [2.0, 3.0, 5.0, 7.0]);
+    /// assert_eq!(line.with_border(Border::Replicate).box_mean_at([1, 2], [0, 1]).to_vec()?, [2.0, 3.0, 5.0, 7.0]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     #[track_caller]
-    pub fn box_mean_at(&self, size: [usize; 2], anchor: [usize; 2], border: Border) -> Image<T::Linear> {
-        self.mean_under("box_mean_at", size, anchor, border, Location::caller())
+    pub fn box_mean_at(&self, size: [usize; 2], anchor: [usize; 2]) -> Image<T::Linear> {
+        self.mean_under("box_mean_at", size, anchor, Location::caller())
     }
 
     fn mean_under(
@@ -57,7 +56,6 @@ impl<T: Pixel> Image<T> {
         op: &'static str,
         [height, width]: [usize; 2],
         [y, x]: [usize; 2],
-        border: Border,
         site: Site,
     ) -> Image<T::Linear> {
         self.attempt(self.shape(), || {
@@ -68,7 +66,7 @@ impl<T: Pixel> Image<T> {
                 return Err(Error::parameter(op, message, site));
             }
             let reach = Reach { up: y, down: height - 1 - y, left: x, right: width - 1 - x };
-            Ok(self.node(Op::Windowed(Windowed::Mean(BoxMean::over(reach)), border), site))
+            Ok(self.node(Op::Windowed(Windowed::Mean(BoxMean::over(reach)), self.border()), site))
         })
     }
 }
@@ -81,10 +79,10 @@ impl<T: Pixel> Image<T> {
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
 /// let line = Image::from_slice(&session, (1, 5), &[9u8, 1, 8, 2, 7]);
 /// let three = Footprint::rectangle(1, 3);
-/// assert_eq!(line.median(&three, Border::Replicate).to_vec()?, [9, 8, 2, 7, 7]);
-/// let eroded = line.erode_with(&three, Border::Replicate);
-/// assert_eq!(line.rank_under(&three, 0, Border::Replicate).to_vec()?, eroded.to_vec()?);
-/// assert_eq!(line.percentile_under(&three, 100.0, Border::Replicate).to_vec()?, [9, 9, 8, 8, 7]);
+/// assert_eq!(line.with_border(Border::Replicate).median(&three).to_vec()?, [9, 8, 2, 7, 7]);
+/// let eroded = line.with_border(Border::Replicate).erode(&three);
+/// assert_eq!(line.with_border(Border::Replicate).rank_under(&three, 0).to_vec()?, eroded.to_vec()?);
+/// assert_eq!(line.with_border(Border::Replicate).percentile_under(&three, 100.0).to_vec()?, [9, 9, 8, 8, 7]);
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
 impl<T: Element> Image<T> {
@@ -92,9 +90,9 @@ impl<T: Element> Image<T> {
     /// error.
     #[doc(alias = "rank_filter")]
     #[track_caller]
-    pub fn rank_under<'a>(&self, footprint: impl Into<Footprints<'a>>, place: usize, border: Border) -> Image<T> {
+    pub fn rank_under<'a>(&self, footprint: impl Into<Footprints<'a>>, place: usize) -> Image<T> {
         let (op, site) = ("rank_under", Location::caller());
-        self.ranked(op, footprint.into(), border, site, |count| match place < count {
+        self.ranked(op, footprint.into(), site, |count| match place < count {
             true => Ok(place),
             false => Err(Error::parameter(op, format!("place {place} of {count} pixels"), site)),
         })
@@ -107,15 +105,15 @@ impl<T: Element> Image<T> {
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let grain = Image::from_slice(&session, (3, 3), &[5u8, 5, 5, 5, 255, 5, 5, 5, 5]);
-    /// assert_eq!(grain.median(3, Border::Replicate).to_vec()?, [5; 9]);
+    /// assert_eq!(grain.with_border(Border::Replicate).median(3).to_vec()?, [5; 9]);
     /// let grain = Image::from_volume_fn(&session, 3, 3, 3, |z, y, x| if (z, y, x) == (1, 1, 1) { 255u8 } else { 5 });
-    /// assert_eq!(grain.median(3, Border::Replicate).max_value().get()?, 5);
+    /// assert_eq!(grain.with_border(Border::Replicate).median(3).max_value().get()?, 5);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     #[doc(alias("medianBlur", "median_filter"))]
     #[track_caller]
-    pub fn median<'a>(&self, footprint: impl Into<Footprints<'a>>, border: Border) -> Image<T> {
-        let (site, footprint) = (Location::caller(), footprint.into());
+    pub fn median<'a>(&self, footprint: impl Into<Footprints<'a>>) -> Image<T> {
+        let (site, footprint, border) = (Location::caller(), footprint.into(), self.border());
         let size = match footprint {
             Footprints::Size(size) if T::TAG != DType::Bool => size.zyx(self.depth(), 1),
             _ => [0; 3],
@@ -128,7 +126,7 @@ impl<T: Element> Image<T> {
                 let around = offsets.map(|by| self.shifted(by, border, site)).collect::<Result<Vec<_>>>()?;
                 Ok(sorted(&around, site).swap_remove(13))
             }),
-            _ => self.ranked("median", footprint, border, site, |count| Ok(count / 2)),
+            _ => self.ranked("median", footprint, site, |count| Ok(count / 2)),
         }
     }
 
@@ -136,9 +134,9 @@ impl<T: Element> Image<T> {
     /// `scipy.ndimage.percentile_filter`). A percentage outside of 0 to 100 is an error.
     #[doc(alias = "percentile_filter")]
     #[track_caller]
-    pub fn percentile_under<'a>(&self, footprint: impl Into<Footprints<'a>>, percent: f64, border: Border) -> Image<T> {
+    pub fn percentile_under<'a>(&self, footprint: impl Into<Footprints<'a>>, percent: f64) -> Image<T> {
         let (op, site) = ("percentile_under", Location::caller());
-        self.ranked(op, footprint.into(), border, site, |count| match (0.0..=100.0).contains(&percent) {
+        self.ranked(op, footprint.into(), site, |count| match (0.0..=100.0).contains(&percent) {
             true => Ok(((count as f64 * percent / 100.0) as usize).min(count - 1)),
             false => Err(Error::parameter(op, format!("{percent} per cent"), site)),
         })
@@ -149,7 +147,6 @@ impl<T: Element> Image<T> {
         &self,
         op: &'static str,
         footprint: Footprints<'_>,
-        border: Border,
         site: Site,
         place: impl FnOnce(usize) -> Result<usize>,
     ) -> Image<T> {
@@ -164,7 +161,7 @@ impl<T: Element> Image<T> {
             };
             let offsets = footprint.applied()?;
             let rank = Ranked::new(&offsets, place(offsets.len())?);
-            Ok(self.node(Op::Windowed(Windowed::Rank(rank), border), site))
+            Ok(self.node(Op::Windowed(Windowed::Rank(rank), self.border()), site))
         })
     }
 }

@@ -22,7 +22,7 @@ fn filled(session: &Session, seed: usize) -> Pixels<f32> {
 }
 
 fn program(image: &Image<f32>) -> Image<f32> {
-    (image.gauss(2.0) - image).abs().max(image.rotate(20.0))
+    (image.gauss(2.0) - image).abs().max(image.rotate(20.0, Interpolation::Bilinear))
 }
 
 /// What the program gives where everything is copied.

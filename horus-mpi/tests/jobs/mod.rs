@@ -178,7 +178,7 @@ pub(crate) fn weights(comm: MpiComm) -> Outcome {
         let cpu = Box::new(CpuDevice::new(Some(1)).unwrap());
         let session = Session::on(cpu).communicator(comm.clone()).weights(weights).build().map_err(text)?;
         let image = Image::<f32>::worms(&session, 37, 29);
-        let turned = image.gauss_xy(2.0, 1.0, 0, 2).rotate(30.0);
+        let turned = image.gauss_xy(2.0, 1.0, 0, 2).rotate(30.0, Interpolation::Bilinear);
         let (sum, pixels) = (turned.sum().get().map_err(text)?, turned.to_vec().map_err(text)?);
         results.push((sum.to_bits(), pixels.iter().map(|p| p.to_bits()).collect::<Vec<_>>()));
     }
@@ -263,7 +263,7 @@ pub(crate) fn other_taps(comm: MpiComm) -> Outcome {
     let tap = if comm.rank() == 2 { 2.0 } else { 1.0 };
     let session = session(comm);
     let image = Image::<f32>::worms(&session, 16, 16);
-    let filtered = image.correlate(&Filter::row([1.0, tap, 1.0]), Border::Reflect);
+    let filtered = image.with_border(Border::Reflect).correlate(&Filter::row([1.0, tap, 1.0]));
     filtered.to_vec().map(drop).map_err(text)
 }
 

@@ -46,9 +46,9 @@ pub(super) const ROWS: &[Operation] = &[
             let (degrees, how) = (a.number("degrees"), interpolation(a));
             if CANVASES[a.choice("canvas")] == "grow" && degrees.is_finite() {
                 let (matrix, size) = grown(degrees, v.shape());
-                return numbers!(v, image => v.becomes(image.affine(matrix, size, how, a.border("border"))));
+                return numbers!(v, image => v.becomes(image.with_border(a.border("border")).affine(matrix, size, how)));
             }
-            numbers!(v, image => v.becomes(image.rotate_with(degrees, how, a.border("border"))))
+            numbers!(v, image => v.becomes(image.with_border(a.border("border")).rotate(degrees, how)))
         },
     ),
     row(
@@ -72,7 +72,7 @@ pub(super) const ROWS: &[Operation] = &[
                 return Err(Fault::Said("MATRIX has 6 numbers".into()));
             };
             let (matrix, size) = ([[xx, xy, x0], [yx, yy, y0]], (v.shape().height, v.shape().width));
-            numbers!(v, image => v.becomes(image.affine(matrix, size, interpolation(a), a.border("border"))))
+            numbers!(v, image => v.becomes(image.with_border(a.border("border")).affine(matrix, size, interpolation(a))))
         },
     ),
     row(
@@ -122,7 +122,7 @@ pub(super) const ROWS: &[Operation] = &[
         "pad 1 2 3 4 wrap",
         |v, a| {
             let [top, bottom, left, right] = ["top", "bottom", "left", "right"].map(|name| a.count(name));
-            pixels!(v, image => v.becomes(image.pad(top, bottom, left, right, a.border("border"))))
+            pixels!(v, image => v.becomes(image.with_border(a.border("border")).pad(top, bottom, left, right)))
         },
     ),
     row(
