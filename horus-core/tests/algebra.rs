@@ -10,6 +10,7 @@ use horus_core::dtype::DType;
 use horus_core::error::{Error, Result};
 use horus_core::filters::Footprint;
 use horus_core::image::Image;
+use horus_core::ops::geometric::Interpolation;
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::session::Session;
 use horus_core::shape::{Axis, Border, Shape};

@@ -8,8 +8,9 @@ use horus_core::cpu::device::CpuDevice;
 use horus_core::device::Device;
 use horus_core::error::{Error, Result};
 use horus_core::image::Image;
+use horus_core::ops::geometric::Interpolation;
 use horus_core::session::Session;
-use horus_core::shape::{Axis, Border};
+use horus_core::shape::Axis;
 use horus_testing::faulty::{Fault, Faulty};
 use horus_testing::simulated::Simulated;
 

@@ -18,6 +18,7 @@ use horus_core::image::Image as Handle;
 use horus_core::ir::graph::Op;
 use horus_core::machine::{Machine, Profile};
 use horus_core::ops::geometric::Flip;
+use horus_core::ops::geometric::Interpolation;
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::ops::pixel::PixelOp;
 use horus_core::optimize::optimize;

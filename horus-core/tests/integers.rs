@@ -7,7 +7,7 @@ use horus_core::device::Device;
 use horus_core::dtype::{DType, Pixel};
 use horus_core::filters::Footprint;
 use horus_core::image::Image;
-use horus_core::ops::geometric::{Flip, Interpolation};
+use horus_core::ops::geometric::Interpolation;
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::session::Session;
 use horus_core::shape::{Axis, Border, Shape};

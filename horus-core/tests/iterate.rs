@@ -8,6 +8,7 @@ use horus_core::comm::threads::ThreadComm;
 use horus_core::cpu::device::CpuDevice;
 use horus_core::error::{Error, Result};
 use horus_core::image::{Ending, Image, LoopState, Norm, Until};
+use horus_core::ops::geometric::Interpolation;
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::session::{Session, SessionBuilder};
 use horus_core::shape::{Axis, Border};

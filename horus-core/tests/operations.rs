@@ -289,7 +289,7 @@ fn coefficients_of_splines_are_those_of_scipy() {
                 let (y, x) =
                     (Image::index(s, image.shape(), Axis::Rows), Image::index(s, image.shape(), Axis::Columns));
                 let coefficients = image.with_border(border).spline_coefficients([Axis::Rows, Axis::Columns], how);
-                let back = coefficients.remap::<f64>([&y, &x], how, border) - &image;
+                let back = coefficients.with_border(border).remap::<f64>([&y, &x], how) - &image;
                 [coefficients, single.convert(), along, back].map(|image| image.to_vec().unwrap())
             });
             // Coefficients are up to 11, sums of magnitudes up to 60; poles of SciPy's are differences, good to 2e-15.

@@ -9,10 +9,10 @@ use horus_core::device::Device;
 use horus_core::error::Result;
 use horus_core::image::Image;
 use horus_core::io::AnyImage;
-use horus_core::ops::geometric::Flip;
+use horus_core::ops::geometric::Interpolation;
 use horus_core::plan::movement::{Link, Load};
 use horus_core::session::Session;
-use horus_core::shape::{Axis, Border};
+use horus_core::shape::Axis;
 use horus_testing::simulated::Simulated;
 
 fn session() -> Session {

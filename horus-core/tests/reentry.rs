@@ -9,7 +9,6 @@ use horus_core::error::{Error, Result};
 use horus_core::image::{Image, Value};
 use horus_core::plan::movement::Link;
 use horus_core::session::{Session, Stats};
-use horus_core::shape::Border;
 use horus_testing::simulated::{LogHandle, Simulated};
 
 const LINK: Link = Link { latency: 1e-6, bandwidth: 1e9 };

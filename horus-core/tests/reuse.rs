@@ -7,6 +7,7 @@ use horus_core::comm::threads::ThreadComm;
 use horus_core::cpu::device::CpuDevice;
 use horus_core::error::Result;
 use horus_core::image::{Image, LoopState};
+use horus_core::ops::geometric::Interpolation;
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::session::{Handle, Replay, Session, StandIns};
 use horus_core::shape::Border;
@@ -99,7 +100,9 @@ fn numbers_that_are_equal_but_not_the_same_bits_have_plans_of_their_own() {
     let programs: [(&str, Program); 3] = [
         ("an operand", |image, zero| image / zero),
         ("a filled image", |image, zero| image / Image::constant(image.session(), (4, 4), zero)),
-        ("what is beyond the edge", |image, zero| image / image.with_border(Border::Constant(zero.into())).shift(0, 0, 4)),
+        ("what is beyond the edge", |image, zero| {
+            image / image.with_border(Border::Constant(zero.into())).shift(0, 0, 4)
+        }),
     ];
     for (what, program) in programs {
         let s = session();

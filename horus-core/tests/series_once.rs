@@ -11,6 +11,7 @@ use horus_core::device::Device;
 use horus_core::error::Result;
 use horus_core::image::Image;
 use horus_core::io::{AnyImage, OpenOptions, Picture, SaveOptions, Scaling};
+use horus_core::ops::geometric::Interpolation;
 use horus_core::session::{Progress, Session};
 use horus_testing::faulty::Faulty;
 use horus_testing::simulated::Simulated;

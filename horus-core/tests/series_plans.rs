@@ -2,6 +2,7 @@
 
 use horus_core::cpu::device::CpuDevice;
 use horus_core::io::{OpenOptions, Picture, SaveOptions, Scaling};
+use horus_core::ops::geometric::Interpolation;
 use horus_core::session::Session;
 use horus_testing::simulated::Simulated;
 

@@ -10,8 +10,8 @@ use horus_core::comm::{CommError, Communicator};
 use horus_core::cpu::device::CpuDevice;
 use horus_core::error::{Error, Result};
 use horus_core::image::Image;
+use horus_core::ops::geometric::Interpolation;
 use horus_core::session::{Session, SessionBuilder};
-use horus_core::shape::Border;
 use horus_testing::faulty::Faulty;
 use horus_testing::simulated::Simulated;
 

@@ -4,7 +4,6 @@ use super::*;
 use crate::cpu::device::CpuDevice;
 use crate::error::Cause;
 use crate::image::Image;
-use crate::shape::Border;
 use horus_testing::simulated::Simulated;
 
 fn session() -> Session {

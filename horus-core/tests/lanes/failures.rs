@@ -5,6 +5,7 @@ use std::sync::Arc;
 use horus_core::device::Device;
 use horus_core::error::Result;
 use horus_core::image::Image;
+use horus_core::ops::geometric::Interpolation;
 use horus_core::session::Session;
 use horus_testing::faulty::{Fault, Faulty};
 use horus_testing::simulated::Simulated;

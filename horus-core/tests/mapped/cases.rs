@@ -1,6 +1,7 @@
 //! Programs whose images lie in page-locked memory, on any device that has some.
 
 use horus_core::image::{Image, Pixels};
+use horus_core::ops::geometric::Interpolation;
 use horus_core::plan::Transfer;
 use horus_core::session::Session;
 
