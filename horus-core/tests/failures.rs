@@ -8,7 +8,6 @@ use horus_core::cpu::device::CpuDevice;
 use horus_core::device::Device;
 use horus_core::error::{Error, Result};
 use horus_core::image::Image;
-use horus_core::ops::geometric::Interpolation;
 use horus_core::session::Session;
 use horus_core::shape::Axis;
 use horus_testing::faulty::{Fault, Faulty};
