@@ -17,5 +17,7 @@ pub(crate) fn grey_world(image: &Image<f32>) -> Image<f32> {
 
 /// Multiplies the saturation of colours by `factor`.
 pub(crate) fn saturate(image: &Image<f32>, factor: f32) -> Image<f32> {
-    (image.rgb_to_hsv() * [1.0, factor, 1.0]).min(1.0).hsv_to_rgb()
+    (image.convert_colour(Colour::Rgb, Colour::Hsv) * [1.0, factor, 1.0])
+        .min(1.0)
+        .convert_colour(Colour::Hsv, Colour::Rgb)
 }

@@ -10,7 +10,8 @@ fn main() -> Result<()> {
         let turned = image.with_border(Border::Reflect101).rotate(theta, Interpolation::Bilinear);
         let across = turned.gauss_xy(5.0, 2.0, 0, 2);
         let smooth = turned.gauss_xy(5.0, 2.0, 0, 0);
-        lines = lines.max(across.absdiv(smooth, 1e-3).mul(40.0).rotate(-theta, Interpolation::Bilinear));
+        let contrast = across.absdiv(smooth, 1e-3) * 40.0;
+        lines = lines.max(contrast.rotate(-theta, Interpolation::Bilinear));
     }
     println!("strongest response: {}", lines.max_value().get()?);
     lines.save("lines.png")?;

@@ -15,7 +15,7 @@ fn main() -> Result<()> {
     let length = down.hypot(right);
     let value = &length / length.max_value();
     Image::stack(&session, [hue, Image::constant(&session, (144, 192), 1.0), value], Axis::Channels)
-        .hsv_to_rgb()
+        .convert_colour(Colour::Hsv, Colour::Rgb)
         .save("optical_flow.png")?;
     Ok(())
 }
@@ -30,7 +30,7 @@ pub(crate) fn flow(first: &Image<f32>, second: &Image<f32>, size: usize, levels:
         (down, right) = (up(coarse.0), up(coarse.1));
     }
     let [y, x] = [Axis::Rows, Axis::Columns].map(|axis| Image::<f32>::index(first.session(), first.shape(), axis));
-    let mean = |image: Image<f32>| image.box_filter(size);
+    let mean = |image: Image<f32>| image.box_mean(size);
     for _ in 0..3 {
         let there =
             second.with_border(Border::Replicate).remap([&(&y + &down), &(&x + &right)], Interpolation::Bilinear);

@@ -107,8 +107,8 @@ fn lazy() -> Result<()> {
 fn borders() -> Result<()> {
     let session = Session::new()?;
     let image = Image::from_slice(&session, (1, 4), &[1.0f32, 2.0, 3.0, 4.0]);
-    let mirrored = image.box_filter(3);
-    let repeated = image.with_border(Border::Replicate).box_filter(3);
+    let mirrored = image.box_mean(3);
+    let repeated = image.with_border(Border::Replicate).box_mean(3);
     assert!((mirrored.pixel(0, 0)? - 5.0 / 3.0).abs() < 1e-6);
     assert!((repeated.pixel(0, 0)? - 4.0 / 3.0).abs() < 1e-6);
 
@@ -123,7 +123,7 @@ fn types() -> Result<()> {
     let session = Session::new()?;
     let image = Image::from_slice(&session, (1, 3), &[10u8, 200, 250]);
     assert_eq!((&image + 100u8).to_vec()?, [110, 255, 255]);
-    let smooth: Image<f32> = image.box_filter(3);
+    let smooth: Image<f32> = image.box_mean(3);
     assert_eq!(image.mean().get()?, 460.0 / 3.0);
     drop(smooth);
 

@@ -102,12 +102,12 @@ fn results_too_large_by_type_or_channels_are_errors_where_they_are_recorded() {
 fn ranks_that_all_failed_go_on_and_one_that_failed_alone_is_told() {
     let alike = ThreadComm::run(3, |comm| {
         let s = on(comm);
-        let bad = ramp(&s, 6, 4).box_filter(0);
+        let bad = ramp(&s, 6, 4).box_mean(0);
         let told = bad.sum().get().unwrap_err().to_string();
         (told, s.evaluate().is_err(), ramp(&s, 6, 4).sum().get().unwrap())
     });
     for (told, all, sum) in alike {
-        assert!(told.starts_with("box_filter: size 0x0") && all, "{told}");
+        assert!(told.starts_with("box_mean: size 0x0") && all, "{told}");
         assert_eq!(sum, 276.0, "the session lives");
     }
     let unlike = ThreadComm::run(3, |comm| {

@@ -133,15 +133,15 @@ fn parameters_outside_their_domain_are_refused() {
     }
     assert_eq!(op(a.gauss_derivative(1.0, (3, 0))), "gauss");
     assert_eq!(op(a.gauss_2d(f64::NAN, 1.0, 1.0, 0, 0)), "gauss_2d");
-    assert_eq!(op(a.box_filter(0)), "box_filter");
+    assert_eq!(op(a.box_mean(0)), "box_mean");
     for (height, width) in [(0, 3), (3, 0), (usize::MAX, 1), (1 << 13, 1 << 12)] {
-        assert_eq!(op(a.with_border(Border::Wrap).box_mean(height, width)), "box_mean");
+        assert_eq!(op(a.with_border(Border::Wrap).box_mean((height, width))), "box_mean");
     }
-    assert_eq!(op(a.with_border(Border::Wrap).box_mean_at([2, 2], [0, 2])), "box_mean_at");
+    assert_eq!(op(a.with_border(Border::Wrap).box_mean(Window::at((2, 2), (0, 2)))), "box_mean");
     let cross = Footprint::cross(1);
-    assert_eq!(op(a.with_border(Border::Wrap).rank_under(&cross, 5)), "rank_under");
-    assert_eq!(op(a.with_border(Border::Wrap).percentile_under(&cross, 100.5)), "percentile_under");
-    assert_eq!(op(a.with_border(Border::Wrap).percentile_under(&cross, f64::NAN)), "percentile_under");
+    assert_eq!(op(a.with_border(Border::Wrap).rank(&cross, Rank::Place(5))), "rank");
+    assert_eq!(op(a.with_border(Border::Wrap).rank(&cross, Rank::Percent(100.5))), "rank");
+    assert_eq!(op(a.with_border(Border::Wrap).rank(&cross, Rank::Percent(f64::NAN))), "rank");
     assert_eq!(op(a.with_border(Border::Wrap).median(&Footprint::rectangle(2, 3))), "Footprint::rectangle");
     assert_eq!(op(a.erode(&Footprint::rectangle(2, 3))), "Footprint::rectangle");
     assert_eq!(op(a.dilate(&Footprint::rectangle(3, 0))), "Footprint::rectangle");
@@ -185,8 +185,8 @@ fn operations_know_the_type_and_the_size_of_their_result() {
     assert_eq!(bytes.gauss(1.0).dtype(), DType::F32);
     assert_eq!(bytes.convert::<f64>().sobel_x().dtype(), DType::F64);
     assert_eq!(bytes.erode(&Footprint::rectangle(3, 3)).dtype(), DType::U8);
-    assert_eq!(bytes.with_border(Border::Wrap).box_mean(3, 300).dtype(), DType::F32);
-    assert_eq!(bytes.convert::<f64>().with_border(Border::Wrap).box_mean(3, 3).dtype(), DType::F64);
+    assert_eq!(bytes.with_border(Border::Wrap).box_mean((3, 300)).dtype(), DType::F32);
+    assert_eq!(bytes.convert::<f64>().with_border(Border::Wrap).box_mean((3, 3)).dtype(), DType::F64);
     assert_eq!(bytes.lt(3).with_border(Border::Wrap).median(&Footprint::disc(2)).dtype(), DType::Bool);
     assert_eq!(bytes.convert::<i32>().rotate(20.0, Interpolation::Bilinear).dtype(), DType::I32);
     assert_eq!(bytes.to_unit().dtype(), DType::F32);
@@ -334,7 +334,6 @@ fn named_operations_are_their_recipes_with_the_default_border() -> Result<()> {
         (a.gauss_xy(1.0, 2.0, 0, 1), separable(filters::gauss_xy(1.0, 2.0, 0, 1))),
         (a.gauss_2d(20.0, 2.0, 1.0, 0, 1), a.with_border(border).correlate(&filters::gauss_2d(20.0, 2.0, 1.0, 0, 1))),
         (a.gauss_uv(20.0, 2.0, 1.0, 0, 1), a.with_border(border).correlate(&u).with_border(border).correlate(&v)),
-        (a.box_filter(4), separable(filters::box_filter(4))),
         (a.sobel_x(), separable(filters::sobel_x())),
         (a.sobel_y(), separable(filters::sobel_y())),
         (a.laplace(), a.with_border(border).correlate(&filters::laplace())),

@@ -43,16 +43,32 @@ fn colours_are_those_of_scikit_image_and_come_back() {
     let rgb = colours::<f32>("rgb");
     let image = Image::from_array3(&s, rgb.view());
     // f32 rounds at 6e-8; Lab multiplies by up to 500 and takes cube roots of values near 0.
-    assert_close(&image.rgb_to_hsv().to_array3().unwrap(), &colours("hsv"), 1e-6);
-    assert_close(&image.rgb_to_ycbcr().to_array3().unwrap(), &colours("ycbcr"), 1e-6);
-    assert_close(&image.rgb_to_lab().to_array3().unwrap(), &colours("lab"), 2e-3);
+    assert_close(&image.convert_colour(Colour::Rgb, Colour::Hsv).to_array3().unwrap(), &colours("hsv"), 1e-6);
+    assert_close(&image.convert_colour(Colour::Rgb, Colour::YCbCr).to_array3().unwrap(), &colours("ycbcr"), 1e-6);
+    assert_close(&image.convert_colour(Colour::Rgb, Colour::Lab).to_array3().unwrap(), &colours("lab"), 2e-3);
     let want = rgb.mapv(f64::from);
-    assert_close(&image.rgb_to_hsv().hsv_to_rgb().to_array3().unwrap(), &want, 1e-6);
-    assert_close(&image.rgb_to_ycbcr().ycbcr_to_rgb().to_array3().unwrap(), &want, 1e-6);
+    assert_close(
+        &image.convert_colour(Colour::Rgb, Colour::Hsv).convert_colour(Colour::Hsv, Colour::Rgb).to_array3().unwrap(),
+        &want,
+        1e-6,
+    );
+    assert_close(
+        &image
+            .convert_colour(Colour::Rgb, Colour::YCbCr)
+            .convert_colour(Colour::YCbCr, Colour::Rgb)
+            .to_array3()
+            .unwrap(),
+        &want,
+        1e-6,
+    );
     // The inverse matrix has seven digits.
-    assert_close(&image.rgb_to_lab().lab_to_rgb().to_array3().unwrap(), &want, 1e-4);
+    assert_close(
+        &image.convert_colour(Colour::Rgb, Colour::Lab).convert_colour(Colour::Lab, Colour::Rgb).to_array3().unwrap(),
+        &want,
+        1e-4,
+    );
     let two = Image::stack(&s, [image.channel(0), image.channel(1)], Axis::Channels);
-    let told = two.rgb_to_lab().check().unwrap_err().to_string();
+    let told = two.convert_colour(Colour::Rgb, Colour::Lab).check().unwrap_err().to_string();
     assert!(told.starts_with("rgb_to_lab: the image has 2 channels; it must have 3 (at "), "{told}");
 }
 

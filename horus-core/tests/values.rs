@@ -141,7 +141,7 @@ fn derivatives_have_the_sign_of_the_slope() -> Result<()> {
     close(ramp.sobel_x(), 16.0)?;
     close(ramp.sobel_y(), 24.0)?;
     close(ramp.laplace(), 0.0)?;
-    close(ramp.box_filter(5), ramp.pixel(15, 16)?)?;
+    close(ramp.box_mean(5), ramp.pixel(15, 16)?)?;
     Ok(())
 }
 

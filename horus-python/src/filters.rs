@@ -2,8 +2,8 @@
 
 use horus::core::ops::neighbourhood::Layout;
 use horus::prelude::{
-    Axis, Border, Combine, Filter as Weights, Footprint, Generalized, Image as Typed, Interpolation, Pixel, Reduce,
-    Shape, Taps,
+    Axis, Border, Combine, Filter as Weights, Footprint, Generalized, Image as Typed, Interpolation, Pixel, Rank,
+    Reduce, Shape, Taps, Window,
 };
 use horus::types::Axes;
 use pyo3::exceptions::PyValueError;
@@ -114,8 +114,7 @@ pub(crate) fn box_mean(
     cval: f64,
 ) -> PyResult<Image> {
     let border = border(mode, cval)?;
-    let (size, anchor): ([usize; 2], [usize; 2]) = (size.into(), anchor.into());
-    numbers!(&a.any, "box_mean", image => a.recorded(|| image.with_border(border).box_mean_at(size, anchor)))
+    numbers!(&a.any, "box_mean", image => a.recorded(|| image.with_border(border).box_mean(Window::at(size, anchor))))
 }
 
 /// Offsets in a plane as a footprint around the pixel; `None` for several levels, or if there are
@@ -152,7 +151,7 @@ pub(crate) fn rank(
     }
     let border = border(mode, cval)?;
     if let Some(footprint) = in_plane(&offsets) {
-        return numbers!(&a.any, "rank", image => a.recorded(|| image.with_border(border).rank_under(&footprint, rank)));
+        return numbers!(&a.any, "rank", image => a.recorded(|| image.with_border(border).rank(&footprint, Rank::Place(rank))));
     }
     numbers!(&a.any, "rank", image => a.recorded(|| {
         let mut sorted: Vec<_> = offsets.iter().map(|&(z, y, x)| image.with_border(border).shift(-z, -y, -x)).collect();

@@ -190,3 +190,40 @@ impl<'a, C: Element> From<[&'a Image<C>; 3]> for Positions<'a, C> {
         Positions::Volume(positions)
     }
 }
+
+/// The rectangle that a mean is taken over: a size of all axes, `(height, width)` or `(depth, height, width)`, around the pixel, or
+/// with the pixel elsewhere ([`Window::at`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    size: PerAxis<usize>,
+    anchor: Option<[usize; 2]>,
+}
+
+impl Window {
+    /// A rectangle of `(height, width)` pixels whose pixel `(row, column)` falls on the pixel that is computed (SciPy's `origin`,
+    /// OpenCV's `anchor`). An anchor outside of the rectangle is an error.
+    pub fn at((height, width): (usize, usize), (row, column): (usize, usize)) -> Window {
+        Window { size: PerAxis::Plane(height, width), anchor: Some([row, column]) }
+    }
+
+    /// Levels, rows and columns, and the anchor's row and column.
+    pub(super) fn of(self, depth: usize) -> ([usize; 3], [usize; 2]) {
+        let [levels, height, width] = self.size.zyx(depth, 1);
+        ([levels, height, width], self.anchor.unwrap_or([height / 2, width / 2]))
+    }
+}
+
+impl<N: Into<PerAxis<usize>>> From<N> for Window {
+    fn from(size: N) -> Window {
+        Window { size: size.into(), anchor: None }
+    }
+}
+
+/// A place in the order of pixels.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Rank {
+    /// The smallest is in place 0.
+    Place(usize),
+    /// Of `n` pixels the one in place `n * percent / 100`, rounded down, and at 100 the last one (as `scipy.ndimage.percentile_filter`).
+    Percent(f64),
+}

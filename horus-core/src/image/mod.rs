@@ -85,7 +85,8 @@ use std::marker::PhantomData;
 
 pub use argument::Argument;
 pub use axis::{Axes, Grouping, Over, Several};
-pub use form::{Footprints, Levels, PerAxis, Positions, Taps};
+pub use colour::Colour;
+pub use form::{Footprints, Levels, PerAxis, Positions, Rank, Taps, Window};
 pub use iterate::{Ending, Iterated, Norm, Until};
 pub use labels::{ByLabel, LabelShape};
 pub use loop_state::LoopState;

@@ -239,25 +239,6 @@ impl<T: Pixel> Image<T> {
         self.gauss_zyx("gauss_derivative", sigma.into(), order.into())
     }
 
-    /// The mean over `size x size` pixels; an even size reads one pixel more above and to the left.
-    ///
-    /// It is a linear filter, which is computed together with what it reads and what reads it, and whose cost grows with the size; that of
-    /// [`Image::box_mean`] hardly does.
-    ///
-    /// ```
-    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
-    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let dot = Image::from_slice(&session, (1, 5), &[0.0f32, 0.0, 9.0, 0.0, 0.0]);
-    /// assert_eq!(dot.box_filter(3).to_vec()?, [0.0, 3.0, 3.0, 3.0, 0.0]);
-    /// # Ok::<(), horus_core::error::Error>(())
-    /// ```
-    #[doc(alias("blur", "boxFilter", "uniform_filter"))]
-    #[track_caller]
-    pub fn box_filter(&self, size: usize) -> Image<T::Linear> {
-        let (row, column) = filters::box_filter(size);
-        self.separable(&row, &column)
-    }
-
     /// OpenCV's 3x3 `Sobel(dx = 1, dy = 0)`: 8 times the slope along x.
     ///
     /// ```

@@ -33,9 +33,6 @@ macro_rules! unary {
 }
 
 unary! {
-    /// `-a`; integers saturate (0 for unsigned types).
-    #[doc(alias = "negative")]
-    neg Neg;
     /// `|a|`; `i32::MIN` saturates.
     abs Abs;
     /// Square root; integers round to nearest even, negative integers give 0, negative floats NaN.
@@ -75,7 +72,7 @@ macro_rules! binary {
     };
 }
 
-/// Operations on each pixel of an image and of an [`Argument`]: another image, a scalar, a reduction, a value per channel.
+/// Operations on each pixel of an image and of an [`Argument`], beside the operators `+ - * /`, which integers saturate: another image, a scalar, a reduction, a value per channel.
 /// Sizes that do not meet are an error.
 ///
 /// ```
@@ -89,17 +86,6 @@ macro_rules! binary {
 /// ```
 impl<T: Pixel> Image<T> {
     binary! { T;
-        /// `a + b`; integers saturate. Also written `&a + &b`.
-        add Add;
-        /// `a - b`; integers saturate. Also written `&a - &b`.
-        #[doc(alias = "subtract")]
-        sub Sub;
-        /// `a * b`; integers saturate. Also written `&a * &b`.
-        #[doc(alias = "multiply")]
-        mul Mul;
-        /// `a / b`; integers truncate and give 0 for `b == 0`. Also written `&a / &b`.
-        #[doc(alias = "divide")]
-        div Div;
         /// The smaller of both; a NaN is ignored.
         #[doc(alias = "fmin")]
         min Min;
@@ -119,6 +105,7 @@ impl<T: Pixel> Image<T> {
         hypot Hypot;
         /// Bits of the place of `a` in the order of all numbers of its type: the `b`-th 16, from the highest (0) on. What is
         /// counted to find an order statistic ([`Image::percentile`]). 0 for a `b` that is not, NaN for NaN.
+        #[doc(hidden)]
         order_digit OrderDigit;
     }
 }

@@ -3,62 +3,59 @@
 use std::panic::Location;
 
 use super::axis::sorted;
-use super::{Footprints, Image};
+use super::{Footprints, Image, Rank, Window};
 use crate::dtype::{DType, Element, Pixel};
 use crate::error::{Error, Result, Site};
-use crate::filters::{check_size, check_taps};
+use crate::filters::{self, check_size, check_taps};
 use crate::ir::graph::Op;
 use crate::ops::neighbourhood::{MedianSize, Reach};
 use crate::ops::windowed::{BoxMean, Ranked, Windowed};
 
-/// Means of rectangles. What one costs hardly grows with its size.
+/// Means of rectangles.
 impl<T: Pixel> Image<T> {
-    /// The mean over `height x width` pixels; an even size reads one pixel more above, or to the left. Images of `f64` yield `f64`,
-    /// all others `f32`.
+    /// The mean over a [`Window`]: of `size x size` pixels (of a volume a cube), `(height, width)` or `(depth, height, width)`; an even
+    /// size reads one pixel more above, or to the left. Images of `f64` yield `f64`, all others `f32`. What it costs hardly grows with the
+    /// size; a small one that is to be computed together with other filters is [`Image::separable`] of [`filters::box_filter`].
     ///
     /// Sums of integers of 8 and 16 bits are exact, and the mean is rounded once more to `f32`. Floats are added pairwise, of `f32`
-    /// in `f32`, so that the error of a sum grows with the logarithm of the number of pixels; integers of 32 bits so in `f64`. A size of
-    /// zero, beyond 65537, or of more than 2^24 pixels in all is an error.
+    /// in `f32`, so that the error of a sum grows with the logarithm of the number of pixels; integers of 32 bits so in `f64`. Along the
+    /// depth, means of levels are added in order. A size of zero, beyond 65537, or of more than 2^24 pixels in all is an error.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let line = Image::from_slice(&session, (1, 5), &[0u8, 0, 9, 0, 6]);
-    /// assert_eq!(line.with_border(Border::Constant(0.0)).box_mean(1, 3).to_vec()?, [0.0, 3.0, 3.0, 5.0, 2.0]);
+    /// assert_eq!(line.with_border(Border::Constant(0.0)).box_mean((1, 3)).to_vec()?, [0.0, 3.0, 3.0, 5.0, 2.0]);
     /// let rows = Image::from_fn(&session, 500, 2, |y, _| y as f32);
-    /// assert_eq!(rows.box_mean(101, 1).pixel(250, 0)?, 250.0);
+    /// assert_eq!(rows.box_mean((101, 1)).pixel(250, 0)?, 250.0);
+    /// // The pixel and the one before it.
+    /// let before = line.with_border(Border::Replicate).box_mean(Window::at((1, 2), (0, 1)));
+    /// assert_eq!(before.to_vec()?, [0.0, 0.0, 4.5, 4.5, 3.0]);
+    /// let dot = Image::from_volume_fn(&session, 3, 3, 3, |z, y, x| if (z, y, x) == (1, 1, 1) { 27u8 } else { 0 });
+    /// assert_eq!((dot.box_mean(3).voxel(1, 1, 1, 0)?, dot.box_mean((3, 3)).voxel(1, 1, 1, 0)?), (1.0, 3.0));
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
-    #[doc(alias("blur", "uniform_filter"))]
+    #[doc(alias("blur", "boxFilter", "uniform_filter"))]
     #[track_caller]
-    pub fn box_mean(&self, height: usize, width: usize) -> Image<T::Linear> {
-        self.mean_under("box_mean", [height, width], [height / 2, width / 2], Location::caller())
-    }
-
-    /// [`Image::box_mean`] of a rectangle `[height, width]` whose pixel `[row, column]` falls on the pixel that is computed. An
-    /// anchor outside of the rectangle is an error.
-    ///
-    /// ```
-    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
-    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let line = Image::from_slice(&session, (1, 4), &[2.0f32, 4.0, 6.0, 8.0]);
-    /// // The pixel and those before it.
-    /// assert_eq!(line.with_border(Border::Replicate).box_mean_at([1, 2], [0, 1]).to_vec()?, [2.0, 3.0, 5.0, 7.0]);
-    /// # Ok::<(), horus_core::error::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn box_mean_at(&self, size: [usize; 2], anchor: [usize; 2]) -> Image<T::Linear> {
-        self.mean_under("box_mean_at", size, anchor, Location::caller())
+    pub fn box_mean(&self, window: impl Into<Window>) -> Image<T::Linear> {
+        let (op, site, window) = ("box_mean", Location::caller(), window.into());
+        let ([levels, height, width], anchor) = window.of(self.depth());
+        let plane = self.mean_under(op, [levels, height, width], anchor, site);
+        match levels {
+            1 => plane,
+            _ => plane.along_depth(op, &filters::box_filter(levels).1, self.border(), false, site),
+        }
     }
 
     fn mean_under(
         &self,
         op: &'static str,
-        [height, width]: [usize; 2],
+        [levels, height, width]: [usize; 3],
         [y, x]: [usize; 2],
         site: Site,
     ) -> Image<T::Linear> {
         self.attempt(self.shape(), || {
+            check_size(op, levels, levels, site)?;
             check_size(op, height, width, site)?;
             check_taps(op, height, width, site)?;
             if y >= height || x >= width {
@@ -81,20 +78,23 @@ impl<T: Pixel> Image<T> {
 /// let three = Footprint::rectangle(1, 3);
 /// assert_eq!(line.with_border(Border::Replicate).median(&three).to_vec()?, [9, 8, 2, 7, 7]);
 /// let eroded = line.with_border(Border::Replicate).erode(&three);
-/// assert_eq!(line.with_border(Border::Replicate).rank_under(&three, 0).to_vec()?, eroded.to_vec()?);
-/// assert_eq!(line.with_border(Border::Replicate).percentile_under(&three, 100.0).to_vec()?, [9, 9, 8, 8, 7]);
+/// assert_eq!(line.with_border(Border::Replicate).rank(&three, Rank::Place(0)).to_vec()?, eroded.to_vec()?);
+/// assert_eq!(line.with_border(Border::Replicate).rank(&three, Rank::Percent(100.0)).to_vec()?, [9, 9, 8, 8, 7]);
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
 impl<T: Element> Image<T> {
-    /// The pixel in place `place` of the order of those under the footprint, the smallest being 0. A place beyond their number is an
-    /// error.
-    #[doc(alias = "rank_filter")]
+    /// The pixel of some [`Rank`]: in a place, from 0 on, the smallest, to the number of pixels less 1, or a percentile.
+    #[doc(alias("rank_filter", "percentile_filter"))]
     #[track_caller]
-    pub fn rank_under<'a>(&self, footprint: impl Into<Footprints<'a>>, place: usize) -> Image<T> {
-        let (op, site) = ("rank_under", Location::caller());
-        self.ranked(op, footprint.into(), site, |count| match place < count {
-            true => Ok(place),
-            false => Err(Error::parameter(op, format!("place {place} of {count} pixels"), site)),
+    pub fn rank<'a>(&self, footprint: impl Into<Footprints<'a>>, rank: Rank) -> Image<T> {
+        let (op, site) = ("rank", Location::caller());
+        self.ranked(op, footprint.into(), site, |count| match rank {
+            Rank::Place(place) if place < count => Ok(place),
+            Rank::Place(place) => Err(Error::parameter(op, format!("place {place} of {count} pixels"), site)),
+            Rank::Percent(percent) if (0.0..=100.0).contains(&percent) => {
+                Ok(((count as f64 * percent / 100.0) as usize).min(count - 1))
+            }
+            Rank::Percent(percent) => Err(Error::parameter(op, format!("{percent} per cent"), site)),
         })
     }
 
@@ -128,18 +128,6 @@ impl<T: Element> Image<T> {
             }),
             _ => self.ranked("median", footprint, site, |count| Ok(count / 2)),
         }
-    }
-
-    /// The percentile: the pixel in place `n * percent / 100`, rounded down, of the order of `n`, and at 100 the last one (as
-    /// `scipy.ndimage.percentile_filter`). A percentage outside of 0 to 100 is an error.
-    #[doc(alias = "percentile_filter")]
-    #[track_caller]
-    pub fn percentile_under<'a>(&self, footprint: impl Into<Footprints<'a>>, percent: f64) -> Image<T> {
-        let (op, site) = ("percentile_under", Location::caller());
-        self.ranked(op, footprint.into(), site, |count| match (0.0..=100.0).contains(&percent) {
-            true => Ok(((count as f64 * percent / 100.0) as usize).min(count - 1)),
-            false => Err(Error::parameter(op, format!("{percent} per cent"), site)),
-        })
     }
 
     #[track_caller]

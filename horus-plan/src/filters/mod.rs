@@ -66,7 +66,7 @@ pub fn gauss_1d(sigma: f64, order: u32, radius: usize) -> Result<Vec<f64>> {
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
 /// let image = Image::constant(&session, (9, 9), 1.0f32);
 /// let (row, column) = filters::gauss_xy(1.0, 1.0, 0, 0);
-/// let darker = image.separable(&row, &column, Border::Constant(0.0)); // dark around the image
+/// let darker = image.with_border(Border::Constant(0.0)).separable(&row, &column); // dark around the image
 /// assert!(darker.pixel(0, 0)? < 0.5 && (darker.pixel(4, 4)? - 1.0).abs() < 1e-6);
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
@@ -136,7 +136,7 @@ pub fn box_filter(size: usize) -> (Filter, Filter) {
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
 /// let edge = Image::from_fn(&session, 3, 4, |_, x| if x < 2 { 0u8 } else { 1 });
 /// let (row, column) = filters::sobel_x();
-/// let across = edge.separable(&row, &column, Border::Replicate);
+/// let across = edge.with_border(Border::Replicate).separable(&row, &column);
 /// assert_eq!(across.crop(0, 0, 1, 4).to_vec()?, [0.0, 4.0, 4.0, 0.0]);
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
@@ -155,7 +155,7 @@ pub fn sobel_y() -> (Filter, Filter) {
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
 /// let dot = Image::from_slice(&session, (3, 3), &[0u8, 0, 0, 0, 1, 0, 0, 0, 0]);
-/// let curved = dot.correlate(&filters::laplace(), Border::Replicate);
+/// let curved = dot.with_border(Border::Replicate).correlate(&filters::laplace());
 /// assert_eq!(curved.to_vec()?, [0.0, 1.0, 0.0, 1.0, -4.0, 1.0, 0.0, 1.0, 0.0]);
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```

@@ -103,7 +103,7 @@ pub(super) const ROWS: &[Operation] = &[
         "box_mean 101 51",
         |v, a| {
             let (height, width) = (a.count("height"), a.count("width"));
-            numbers!(v, image => v.becomes(image.with_border(a.border("border")).box_mean(height, width)))
+            numbers!(v, image => v.becomes(image.with_border(a.border("border")).box_mean((height, width))))
         },
     ),
     row("sobel", &[], &[BORDER], "Magnitude of the gradient by Sobel: 8 times the slope", "gauss 2 sobel", |v, a| {

@@ -1,6 +1,6 @@
 //! Morphology of pictures and masks.
 
-use horus::prelude::Connectivity;
+use horus::prelude::{Connectivity, Rank};
 
 use super::{Family, Operation, Record};
 use crate::command::parameter::{Kind, Parameter, optional, required};
@@ -76,14 +76,16 @@ pub(super) const ROWS: &[Operation] = &[
         required("percent", Kind::Number, "0 to 100"),
         "A percentile of the pixels under the footprint",
         "percentile_under 90 15",
-        |image, a, footprint| image.with_border(a.border("border")).percentile_under(&footprint, a.number("percent"))
+        |image, a, footprint| image
+            .with_border(a.border("border"))
+            .rank(&footprint, Rank::Percent(a.number("percent")))
     ),
     ranked!(
         "rank_under",
         required("place", Kind::Count, "in the order of the pixels; the smallest is 0"),
         "The pixel in a place of the order of those under the footprint",
         "rank_under 3 cross 2",
-        |image, a, footprint| image.with_border(a.border("border")).rank_under(&footprint, a.count("place"))
+        |image, a, footprint| image.with_border(a.border("border")).rank(&footprint, Rank::Place(a.count("place")))
     ),
     under!(opening, &["open"], "Removes bright details smaller than the footprint", "opening 3"),
     under!(closing, &["close"], "Removes dark details smaller than the footprint", "closing rectangle 3 5"),
