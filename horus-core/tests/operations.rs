@@ -5,7 +5,7 @@ use std::sync::Arc;
 use horus_core::comm::threads::ThreadComm;
 use horus_core::cpu::device::CpuDevice;
 use horus_core::filters::Footprint;
-use horus_core::image::Image;
+use horus_core::image::{Colour, Image};
 use horus_core::ops::components::Connectivity;
 use horus_core::ops::geometric::Interpolation;
 use horus_core::ops::sampling::Sampling;

@@ -64,7 +64,7 @@ fn everywhere<T: Pixel>(session: &Session, shape: Shape, value: impl Fn(usize) -
     let mut kept = session.pixels::<T>(height, width, channels).unwrap();
     let mut vec = vec![T::ZERO; shape.len()];
     for image in ways_in {
-        let result = image.max(T::ONE).add(T::ONE);
+        let result = image.max(T::ONE) + T::ONE;
         assert_eq!(result.to_vec().unwrap(), want);
         assert_eq!(result.to_pixels().unwrap()[..], want);
         kept.fill(T::ZERO);
