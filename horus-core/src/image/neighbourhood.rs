@@ -128,8 +128,7 @@ impl<T: Pixel> Image<T> {
 /// Named filters, whose taps [`filters`] has.
 ///
 /// Gaussians of two scales have `sigma_u` and `order_u` along the line and `sigma_v` and `order_v` across it; sigmas are
-/// in pixels, derivative orders 0, 1 or 2. They *correlate* with the taps of [`filters::gauss_1d`], so that an odd order
-/// has the opposite sign of the derivative.
+/// in pixels, derivative orders 0, 1 or 2. An odd order has the sign of the derivative, as in SciPy.
 impl<T: Pixel> Image<T> {
     /// Axis-aligned anisotropic Gaussian: u along x, v along y. Both supports are `ceil(3 max(sigma_u, sigma_v))`.
     ///

@@ -31,7 +31,7 @@ pub const MAX_RADIUS: usize = 1 << 15;
 pub const MAX_DENSE_TAPS: usize = 1 << 24;
 
 /// Taps of a Gaussian derivative for `x` in `-radius..=radius`: with `g = exp(-x^2 / 2 sigma^2)`
-/// normalised to sum 1, order 0 is `g`, order 1 is `-x / sigma^2 g`, order 2 is `(x^2 / sigma^4 - 1 / sigma^2) g`.
+/// normalised to sum 1, order 0 is `g`, order 1 is `x / sigma^2 g`, whose correlation is the derivative, order 2 is `(x^2 / sigma^4 - 1 / sigma^2) g`.
 ///
 /// ```
 /// # use horus_core::{self as horus, prelude::*};
@@ -86,8 +86,7 @@ pub fn gauss_xy(sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32) -> (Filt
 /// The row and the column filter of the derivative of order `order_y` along y and `order_x` along x of an isotropic
 /// Gaussian, of radius `ceil(3 sigma)`.
 ///
-/// Correlating with them gives the derivative itself, as `scipy.ndimage.gaussian_filter(order=(order_y, order_x))`
-/// does: taps of order 1 are those of [`gauss_1d`] reversed. They cannot be applied where those of [`gauss_xy`] cannot.
+/// Correlating with them gives the derivative, as `scipy.ndimage.gaussian_filter(order=(order_y, order_x))` does. They cannot be applied where those of [`gauss_xy`] cannot.
 ///
 /// ```
 /// # use horus_core::{self as horus, prelude::*};
@@ -101,7 +100,7 @@ pub fn gauss(sigma: f64, order_y: u32, order_x: u32) -> (Filter, Filter) {
     pair(|| {
         let along = |order| Axis { name: "sigma", sigma, order };
         let (row, column) = Pair::new("gauss", along(order_x), along(order_y), site)?.near_taps(site)?;
-        Ok((Filter::row(row).flipped(), Filter::column(column).flipped()))
+        Ok((Filter::row(row), Filter::column(column)))
     })
 }
 
@@ -275,12 +274,12 @@ fn weight(sigma: f64, radius: usize) -> f64 {
     positions(radius).map(|x| bell(x, sigma)).sum()
 }
 
-/// What a smoothing kernel is multiplied by at `x` to become a derivative.
+/// The factor at `x` that turns a smoothing kernel into one whose correlation is the derivative.
 fn factor(x: f64, sigma: f64, order: u32) -> f64 {
     let s2 = sigma * sigma;
     match order {
         0 => 1.0,
-        1 => -x / s2,
+        1 => x / s2,
         _ => x * x / (s2 * s2) - 1.0 / s2,
     }
 }
