@@ -256,8 +256,8 @@ pub mod types {
     pub use horus_core::host::external::{DeviceArray, External};
     #[doc(inline)]
     pub use horus_core::image::{
-        Argument, Axes, ByLabel, Footprints, Grouping, Inside, LabelShape, Levels, LoopState, Over, PerAxis, Positions,
-        ReadTarget, Reads, Several, Tiles, Values,
+        Argument, Axes, ByLabel, Footprints, Grouping, Inside, LabelShape, Levels, LoopState, Over, PerAxis,
+        PlaneArray, Positions, ReadTarget, Reads, Several, Table, Tiles, Values, VolumeArray,
     };
     #[doc(inline)]
     pub use horus_core::session::{Canceller, MemoryInUse, MemoryUse, Pending, SessionBuilder};

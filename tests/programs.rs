@@ -91,7 +91,7 @@ fn grey(session: &Session) -> Image<f32> {
 }
 
 fn unit(session: &Session) -> Image<f32> {
-    Image::from_array3(session, golden::<u8, ndarray::Ix3>("colour").view()).to_unit()
+    Image::from_array(session, golden::<u8, ndarray::Ix3>("colour").view()).to_unit()
 }
 
 /// The result of a program, in row-major order and channels last, as in the goldens.
@@ -264,7 +264,7 @@ fn run_registration(s: &Session) -> Result<Vec<Output>> {
 
 fn run_exposure_fusion(s: &Session) -> Result<Vec<Output>> {
     let exposures: ndarray::Array4<u8> = golden("exposures");
-    let exposures: Vec<_> = exposures.outer_iter().map(|e| Image::from_array3(s, e).to_unit()).collect();
+    let exposures: Vec<_> = exposures.outer_iter().map(|e| Image::from_array(s, e).to_unit()).collect();
     Ok(vec![output("exposure_fusion", &exposure_fusion::fuse(&exposures, 4))?])
 }
 

@@ -220,7 +220,7 @@ fn extents_of_one_are_repeated_as_numpy_does_on_any_number_of_ranks() {
             for ranks in [1, 2, 4] {
                 let got = ThreadComm::run(ranks, |comm| {
                     let s = on(comm);
-                    let image = |a: &Array3<f32>| Image::from_array3(&s, a.view());
+                    let image = |a: &Array3<f32>| Image::from_array(&s, a.view());
                     // A computed image is broadcast like a given one.
                     (image(&a) * 2.0 - (image(&b) + 1.0)).to_array3().unwrap() + 1.0
                 });
@@ -299,7 +299,7 @@ fn crops_pads_and_pastes_are_numpys_on_any_number_of_ranks() {
     for ranks in [1, 2, 3, 5] {
         ThreadComm::run(ranks, |comm| {
             let s = on(comm);
-            let image = Image::from_array3(&s, source.view());
+            let image = Image::from_array(&s, source.view());
             let cropped = image.crop(2, 1, 6, 5).to_array3().unwrap();
             assert_eq!(cropped, source.slice(ndarray::s![2..8, 1..6, ..]));
             let smooth = image.median(3);
@@ -312,7 +312,7 @@ fn crops_pads_and_pastes_are_numpys_on_any_number_of_ranks() {
                 let mask = image.gt(100).step((rows, columns)).to_array3().unwrap();
                 assert_eq!(mask, source.slice(every).mapv(|v| v > 100));
             }
-            assert_eq!(image.paste(&Image::from_array3(&s, stamp.view()), 9, -2).to_array3().unwrap(), pasted);
+            assert_eq!(image.paste(&Image::from_array(&s, stamp.view()), 9, -2).to_array3().unwrap(), pasted);
             for border in [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(-7.0)]
             {
                 let padded = image.with_border(border).pad(13, 2, 1, 30).to_array3().unwrap();

@@ -219,10 +219,8 @@ fn operators_take_images_and_scalars_owned_or_borrowed() -> Result<()> {
 fn pictures_survive_a_round_trip() -> Result<()> {
     let s = session();
     let folder = tempfile::tempdir().expect("a folder for pictures");
-    let colour = Image::from_array3(
-        &s,
-        ndarray::Array3::from_shape_fn((5, 7, 3), |(y, x, c)| (40 * y + 5 * x + c) as u8).view(),
-    );
+    let colour =
+        Image::from_array(&s, ndarray::Array3::from_shape_fn((5, 7, 3), |(y, x, c)| (40 * y + 5 * x + c) as u8).view());
     let grey = Image::from_fn(&s, 5, 7, |y, x| (9000 * y + x) as u16);
     let floats = Image::from_fn(&s, 5, 7, |y, x| y as f32 - 0.1 * x as f32);
     let at = |name: &str| folder.path().join(name);

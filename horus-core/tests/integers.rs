@@ -237,7 +237,7 @@ fn tables_are_indexed_from_the_smallest_value_on() {
         let all: Vec<i8> = (-128..=127).collect();
         let bytes = Image::from_slice(s, (16, 16), &all).lookup(&table).to_vec().unwrap();
         let table = Image::from_fn(s, 1, 1 << 16, |_, k| k as u32 * 60_000);
-        let words = Image::from_slice(s, (1, 5), &[i16::MIN, -1, 0, 1, i16::MAX]).lookup_in(&table).to_vec().unwrap();
+        let words = Image::from_slice(s, (1, 5), &[i16::MIN, -1, 0, 1, i16::MAX]).lookup(&table).to_vec().unwrap();
         let short = Image::from_slice(s, (1, 1), &[0i8]).lookup(&[0u8; 255]).check().unwrap_err().to_string();
         (bytes, words, short.split(" (at").next().unwrap().to_owned())
     });

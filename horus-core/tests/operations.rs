@@ -41,7 +41,7 @@ fn assert_close<'a>(ours: impl IntoIterator<Item = &'a f32>, golden: impl IntoIt
 fn colours_are_those_of_scikit_image_and_come_back() {
     let s = session();
     let rgb = colours::<f32>("rgb");
-    let image = Image::from_array3(&s, rgb.view());
+    let image = Image::from_array(&s, rgb.view());
     // f32 rounds at 6e-8; Lab multiplies by up to 500 and takes cube roots of values near 0.
     assert_close(&image.convert_colour(Colour::Rgb, Colour::Hsv).to_array3().unwrap(), &colours("hsv"), 1e-6);
     assert_close(&image.convert_colour(Colour::Rgb, Colour::YCbCr).to_array3().unwrap(), &colours("ycbcr"), 1e-6);

@@ -83,7 +83,7 @@ fn sums_means_and_extremes_along_axes_are_those_of_numpy() {
     let most = colour.iter().map(|v| f64::from(v.abs())).sum::<f64>() * SUMMATION;
     for (axis, name) in AXES {
         let [sum, mean, min, max] = on_ranks(|s| {
-            let image = Image::from_array3(s, colour.view());
+            let image = Image::from_array(s, colour.view());
             let exact = |image: Image<f32>| bits(image.convert::<f64>().to_vec().unwrap());
             [
                 bits(image.over(axis).sum().to_vec().unwrap()),
@@ -101,7 +101,7 @@ fn sums_means_and_extremes_along_axes_are_those_of_numpy() {
         }
     }
     let channels = on_ranks(|s| {
-        let image = Image::from_array3(s, colour.view());
+        let image = Image::from_array(s, colour.view());
         let channels = image.over(CHANNEL);
         let (sums, means) = (channels.sum(), channels.mean());
         for c in 0..3 {
@@ -201,7 +201,7 @@ fn running_sums_are_those_of_numpy() {
     let colour = colours::<f32>("colour");
     let most = colour.iter().map(|v| f64::from(v.abs())).sum::<f64>() * SUMMATION;
     for (axis, name) in AXES {
-        let sums = on_ranks(|s| bits(Image::from_array3(s, colour.view()).cumsum(axis).to_vec().unwrap()));
+        let sums = on_ranks(|s| bits(Image::from_array(s, colour.view()).cumsum(axis).to_vec().unwrap()));
         assert_close(&numbers(sums), &pixels(&colours::<f64>(&format!("cumsum_{name}"))), most, name);
     }
     let s = session();

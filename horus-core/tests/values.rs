@@ -232,7 +232,7 @@ fn constructors_lay_out_pixels_alike() -> Result<()> {
     assert_eq!(Image::from_array(&s, want.t()).to_array()?, want.t(), "a strided view");
     let planes = Image::from_planes(&s, 1, 2, &[&[1i32, 2], &[3, 4]]);
     assert_eq!(planes.to_array3()?, array![[[1, 3], [2, 4]]]);
-    assert_eq!(Image::from_array3(&s, planes.to_array3()?.view()).to_vec()?, [1, 2, 3, 4]);
+    assert_eq!(Image::from_array(&s, planes.to_array3()?.view()).to_vec()?, [1, 2, 3, 4]);
     assert_eq!(Image::<u16>::zeros(&s, (2, 2)).to_vec()?, [0; 4]);
     assert_eq!(planes.zeros_like().to_vec()?, [0; 4]);
     Ok(())

@@ -76,7 +76,7 @@ fn ties_channels_and_nan() {
     let array = |f: &dyn Fn(usize, usize, usize) -> u8| {
         ndarray::Array4::from_shape_fn((3, 2, 2, 2), |(z, y, x, c)| if c == 0 { 9 } else { f(z, y, x) })
     };
-    let two = Image::from_array4(&s, array(&|z, y, x| levels[z][y][x]).view());
+    let two = Image::from_volume_array(&s, array(&|z, y, x| levels[z][y][x]).view());
     assert_eq!(two.argmin().get().unwrap(), Some([0, 0, 1, 1]));
     assert_eq!(two.argmax().get().unwrap(), Some([0, 0, 0, 0]));
     let later = Image::from_slice(&s, (2, 2, 2), &[5, 5, 5, 5, 5, 5, 3, 3]);

@@ -165,7 +165,7 @@ fn slices_channels_and_stacks_keep_their_places() {
     for ranks in 1..=3 {
         ThreadComm::run(ranks, |comm| {
             let s = builder().communicator(Arc::new(comm)).build().unwrap();
-            let v = Image::from_array4(&s, pixels.view());
+            let v = Image::from_volume_array(&s, pixels.view());
             assert_eq!(v.to_array4().unwrap(), pixels);
             assert_eq!(v.slice(2).to_array3().unwrap(), pixels.slice(s![2, .., .., ..]));
             assert_eq!(v.channel(1).to_array4().unwrap(), pixels.slice(s![.., .., .., 1..2]));
@@ -187,12 +187,12 @@ fn slices_channels_and_stacks_keep_their_places() {
     }
     // Any strides, any source.
     let turned = pixels.view().permuted_axes([1, 0, 3, 2]);
-    assert_eq!(Image::from_array4(&s, turned).to_array4().unwrap(), turned);
+    assert_eq!(Image::from_volume_array(&s, turned).to_array4().unwrap(), turned);
     let levels = pixels.slice(s![.., ..;-1, ..;2, 0]);
     let read = Image::from_volume_array(&s, levels).to_array4().unwrap();
     assert_eq!(read.index_axis_move(ndarray::Axis(3), 0), levels);
     let mut kept = s.pixels_of::<u16>(Shape::volume(3, 4, 5, 2)).unwrap();
-    Image::from_array4(&s, pixels.view()).read_into(&mut kept).unwrap();
+    Image::from_volume_array(&s, pixels.view()).read_into(&mut kept).unwrap();
     assert_eq!(kept.view4(), pixels);
 }
 
@@ -284,15 +284,15 @@ fn volumes_go_to_files_and_come_back() {
     let numbers = Array4::from_shape_fn((2, 3, 4, 5), |(z, y, x, c)| (z + y) as f64 / (1 + x + c) as f64);
     let (npy, tif) = (folder.path().join("v.npy"), folder.path().join("v.tif"));
     for path in [&npy, &tif] {
-        Image::from_array4(&s, one.view()).save(path).unwrap();
+        Image::from_volume_array(&s, one.view()).save(path).unwrap();
         let read = AnyImage::open_volume(&s, path).unwrap();
         assert_eq!(read.convert::<u8>().to_array4().unwrap(), one, "{}", path.display());
-        Image::from_array4(&s, three.view()).save(path).unwrap();
+        Image::from_volume_array(&s, three.view()).save(path).unwrap();
         let read = AnyImage::open_volume(&s, path).unwrap();
         assert_eq!(read.convert::<u16>().to_array4().unwrap(), three, "{}", path.display());
     }
     // Four axes are a volume however the file is opened; three only if the program says so.
-    Image::from_array4(&s, numbers.view()).save(&npy).unwrap();
+    Image::from_volume_array(&s, numbers.view()).save(&npy).unwrap();
     assert_eq!(ndarray_npy::read_npy::<_, Array4<f64>>(&npy).unwrap(), numbers);
     assert_eq!(Image::<f64>::open(&s, &npy).unwrap().to_array4().unwrap(), numbers);
     ndarray_npy::write_npy(&npy, &one.slice(s![.., .., .., 0])).unwrap();
@@ -311,7 +311,7 @@ fn volumes_go_to_files_and_come_back() {
     Image::from_slice(&s, (2, 2), &[1u8, 2, 3, 4]).save(&npy).unwrap();
     assert_eq!(AnyImage::open_volume(&s, &npy).unwrap().shape(), Shape::new(2, 2, 1));
     for name in ["v.png", "v.pgm", "v.jpg", "v.bmp"] {
-        let told = Image::from_array4(&s, one.view()).save(folder.path().join(name)).unwrap_err().to_string();
+        let told = Image::from_volume_array(&s, one.view()).save(folder.path().join(name)).unwrap_err().to_string();
         assert!(told.contains("cannot hold 5 levels of 3x4 pixels") && told.contains("save as tif, npy"), "{told}");
     }
 }

@@ -4,7 +4,7 @@ use std::panic::Location;
 use std::time::Instant;
 
 use bytemuck::{bytes_of, cast_slice};
-use ndarray::{ArrayView2, ArrayView3, ArrayView4, Axis};
+use ndarray::{ArrayView2, ArrayView3, ArrayView4, ArrayViewD, Axis};
 
 use super::{Image, Pixels, carry, check_shape, record};
 use crate::device::Label;
@@ -68,17 +68,21 @@ impl<T: Element> Image<T> {
         Image::from_handle(session.source(shape, T::TAG, pixels.into_buffer(), Location::caller()))
     }
 
-    /// An image of one channel from an array of shape `(height, width)`.
+    /// An image from an array of any strides, of shape `(height, width)` or `(height, width, channels)`.
+    ///
+    /// ```
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let grey = ndarray::array![[1u8, 2], [3, 4]];
+    /// assert_eq!(Image::from_array(&session, grey.t()).to_vec()?, [1, 3, 2, 4]);
+    /// let colour = ndarray::Array3::from_shape_fn((2, 2, 3), |(y, x, c)| (y + x + c) as u8);
+    /// assert_eq!(Image::from_array(&session, colour.view()).to_array3()?, colour);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
     #[doc(alias = "asarray")]
     #[track_caller]
-    pub fn from_array(session: &Session, pixels: ArrayView2<'_, T>) -> Image<T> {
-        array("from_array", session, pixels.insert_axis(Axis(2)), Location::caller())
-    }
-
-    /// An image from an array of shape `(height, width, channels)`.
-    #[track_caller]
-    pub fn from_array3(session: &Session, pixels: ArrayView3<'_, T>) -> Image<T> {
-        array("from_array3", session, pixels, Location::caller())
+    pub fn from_array<'a>(session: &Session, pixels: impl PlaneArray<'a, T>) -> Image<T> {
+        array4("from_array", session, pixels.channels_last(), Location::caller())
     }
 
     /// An image of one channel whose pixel in row `y` and column `x` is `f(y, x)`.
@@ -166,8 +170,54 @@ fn copied<T: Element>(
     source(op, session, shape, fill, site)
 }
 
-fn array<T: Element>(op: &'static str, session: &Session, a: ArrayView3<'_, T>, site: Site) -> Image<T> {
-    array4(op, session, a.insert_axis(Axis(0)), site)
+/// Arrays that are images: of `(height, width)` or `(height, width, channels)`.
+pub trait PlaneArray<'a, T> {
+    #[doc(hidden)]
+    fn channels_last(self) -> ArrayView4<'a, T>;
+}
+
+impl<'a, T> PlaneArray<'a, T> for ArrayView2<'a, T> {
+    fn channels_last(self) -> ArrayView4<'a, T> {
+        self.insert_axis(Axis(0)).insert_axis(Axis(3))
+    }
+}
+
+impl<'a, T> PlaneArray<'a, T> for ArrayView3<'a, T> {
+    fn channels_last(self) -> ArrayView4<'a, T> {
+        self.insert_axis(Axis(0))
+    }
+}
+
+/// Arrays that are volumes: of `(depth, height, width)` or `(depth, height, width, channels)`; of a number of axes that is known when the
+/// program runs also `(height, width)`.
+pub trait VolumeArray<'a, T> {
+    /// Levels, rows, columns and channels, or the number of axes if it fits none of them.
+    #[doc(hidden)]
+    fn channels_last(self) -> std::result::Result<ArrayView4<'a, T>, usize>;
+}
+
+impl<'a, T> VolumeArray<'a, T> for ArrayView3<'a, T> {
+    fn channels_last(self) -> std::result::Result<ArrayView4<'a, T>, usize> {
+        Ok(self.insert_axis(Axis(3)))
+    }
+}
+
+impl<'a, T> VolumeArray<'a, T> for ArrayView4<'a, T> {
+    fn channels_last(self) -> std::result::Result<ArrayView4<'a, T>, usize> {
+        Ok(self)
+    }
+}
+
+impl<'a, T> VolumeArray<'a, T> for ArrayViewD<'a, T> {
+    fn channels_last(self) -> std::result::Result<ArrayView4<'a, T>, usize> {
+        let axes = self.ndim();
+        let array = match axes {
+            2 => self.insert_axis(Axis(0)).insert_axis(Axis(3)),
+            3 => self.insert_axis(Axis(3)),
+            _ => self,
+        };
+        array.into_dimensionality().map_err(|_| axes)
+    }
 }
 
 /// An image of an array of shape `(depth, height, width, channels)`.

@@ -9,9 +9,9 @@
 
 use std::panic::Location;
 
-use ndarray::{Array3, Array4, ArrayD, ArrayView3, ArrayView4, ArrayViewD, Axis as ArrayAxis};
+use ndarray::{Array3, Array4, ArrayD, ArrayView4, Axis as ArrayAxis};
 
-use super::create::{array4, source, write};
+use super::create::{VolumeArray, array4, source, write};
 use super::read::{elements, everyone, fetch};
 use super::{Image, Levels, carry, check_shape};
 use crate::dtype::Element;
@@ -59,8 +59,9 @@ impl<T: Element> Image<T> {
         carry(session, shape, source("from_volume_fn", session, shape, fill, Location::caller()))
     }
 
-    /// A volume of one channel from an array of shape `(depth, height, width)` of any strides. ([`Image::from_array3`] takes the
-    /// last axis as channels.)
+    /// A volume from an array of any strides, of shape `(depth, height, width)` or `(depth, height, width, channels)`; if its number of axes
+    /// is known when the program runs, also an image of `(height, width)`. Another number of axes is an error. ([`Image::from_array`] takes
+    /// the last of three axes as channels.)
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -69,54 +70,21 @@ impl<T: Element> Image<T> {
     /// let odd = array.slice(ndarray::s![1..;2, ..;-1, ..]); // every other level, rows upside down
     /// let volume = Image::from_volume_array(&session, odd);
     /// assert_eq!((&volume * 2.0).to_volume_array()?, &odd * 2.0);
-    /// # Ok::<(), horus_core::error::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn from_volume_array(session: &Session, pixels: ArrayView3<'_, T>) -> Image<T> {
-        array4("from_volume_array", session, pixels.insert_axis(ArrayAxis(3)), Location::caller())
-    }
-
-    /// A volume from an array of shape `(depth, height, width, channels)` of any strides.
-    ///
-    /// ```
-    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
-    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let array = ndarray::Array4::from_shape_fn((2, 3, 4, 2), |(z, y, x, c)| (z + y + x + c) as u16);
-    /// let volume = Image::from_array4(&session, array.view());
-    /// assert_eq!(volume.to_array4()?, array);
-    /// # Ok::<(), horus_core::error::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn from_array4(session: &Session, pixels: ArrayView4<'_, T>) -> Image<T> {
-        array4("from_array4", session, pixels, Location::caller())
-    }
-
-    /// An image or a volume from an array of any strides whose number of axes is known when the program runs: `(height, width)`,
-    /// `(depth, height, width)` or `(depth, height, width, channels)`. Another number of axes is an error.
-    ///
-    /// ```
-    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
-    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// for extents in [&[3, 4][..], &[2, 3, 4], &[2, 3, 4, 2]] {
     ///     let array = ndarray::ArrayD::from_elem(extents, 7u8);
-    ///     assert_eq!(Image::from_array_dyn(&session, array.view()).to_array_dyn()?, array);
+    ///     assert_eq!(Image::from_volume_array(&session, array.view()).to_array_dyn()?, array);
     /// }
     /// let line = ndarray::ArrayD::from_elem(&[5][..], 7u8);
-    /// let told = Image::from_array_dyn(&session, line.view()).check().unwrap_err().to_string();
-    /// assert!(told.starts_with("from_array_dyn: an array of 1 axis; images have 2, volumes 3"), "{told}");
+    /// let told = Image::from_volume_array(&session, line.view()).check().unwrap_err().to_string();
+    /// assert!(told.starts_with("from_volume_array: an array of 1 axis; images have 2, volumes 3"), "{told}");
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     #[track_caller]
-    pub fn from_array_dyn(session: &Session, pixels: ArrayViewD<'_, T>) -> Image<T> {
-        let (op, site, axes) = ("from_array_dyn", Location::caller(), pixels.ndim());
-        let pixels = match axes {
-            2 => pixels.insert_axis(ArrayAxis(0)).insert_axis(ArrayAxis(3)),
-            3 => pixels.insert_axis(ArrayAxis(3)),
-            _ => pixels,
-        };
-        match pixels.into_dimensionality() {
+    pub fn from_volume_array<'a>(session: &Session, pixels: impl VolumeArray<'a, T>) -> Image<T> {
+        let (op, site) = ("from_volume_array", Location::caller());
+        match pixels.channels_last() {
             Ok(pixels) => array4(op, session, pixels, site),
-            Err(_) => {
+            Err(axes) => {
                 let axes = if axes == 1 { "1 axis".into() } else { format!("{axes} axes") };
                 let message = format!("an array of {axes}; images have 2, volumes 3, and 4 where they have channels");
                 carry(session, Shape::new(0, 0, 0), Err(Error::parameter(op, message, site)))
@@ -257,7 +225,7 @@ impl<T: Element> Image<T> {
         Ok(self.array4(call)?.index_axis_move(ArrayAxis(3), 0))
     }
 
-    /// The pixels as an array of as few axes as [`Image::from_array_dyn`] takes: `(height, width)` of an image of one channel,
+    /// The pixels as an array of as few axes as [`Image::from_volume_array`] takes: `(height, width)` of an image of one channel,
     /// `(depth, height, width)` of a volume of one, else `(depth, height, width, channels)`.
     ///
     /// # Errors

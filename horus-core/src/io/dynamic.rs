@@ -86,7 +86,7 @@ where
     let shape = (height as usize, width as usize, usize::from(P::CHANNEL_COUNT));
     // A buffer may be larger than its picture.
     let pixels = &picture.as_raw()[..shape.0 * shape.1 * shape.2];
-    Image::from_array3(session, ArrayView3::from_shape(shape, pixels).expect("as many pixels as the shape has"))
+    Image::from_array(session, ArrayView3::from_shape(shape, pixels).expect("as many pixels as the shape has"))
 }
 
 /// The pixels of an image of as many channels as `P`, interleaved.

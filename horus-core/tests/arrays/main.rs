@@ -58,8 +58,8 @@ fn everywhere<T: Pixel>(session: &Session, shape: Shape, value: impl Fn(usize) -
     let ways_in = [
         Image::from_pixels(session, pixels.clone()),
         Image::from_planes(session, height, width, &planes),
-        Image::from_array3(session, array.view()),
-        Image::from_array3(session, pixels.view()),
+        Image::from_array(session, array.view()),
+        Image::from_array(session, pixels.view()),
     ];
     let mut kept = session.pixels::<T>(height, width, channels).unwrap();
     let mut vec = vec![T::ZERO; shape.len()];

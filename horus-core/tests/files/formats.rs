@@ -30,7 +30,7 @@ fn a_16_bit_picture_stays_one() -> Result<()> {
 fn wide_types_survive_tiff_and_npy() -> Result<()> {
     fn round<T: Pixel>(s: &Session, folder: &Folder, pixels: &Array3<T>) -> Result<()> {
         for channels in [1, 2, 3, 4, 5, 12] {
-            let image = Image::from_array3(s, pixels.slice(ndarray::s![.., .., ..channels]));
+            let image = Image::from_array(s, pixels.slice(ndarray::s![.., .., ..channels]));
             for name in ["a.tif", "a.npy"] {
                 assert_eq!(image.save(folder.at(name))?, None);
                 let read = s.open(folder.at(name))?;

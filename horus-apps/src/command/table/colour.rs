@@ -90,7 +90,7 @@ pub(super) const ROWS: &[Operation] = &[
             let image = v.to_unit();
             let levels = levels(&image, &image.min_value(), &image.max_value());
             let share = running(&counts(&levels)) / image.shape().len() as f64;
-            Ok(Current::unit(levels.lookup_in(&share.convert::<f32>())))
+            Ok(Current::unit(levels.lookup(&share.convert::<f32>())))
         }),
     },
     Operation {
