@@ -372,7 +372,7 @@ fn what_has_no_coefficients_of_its_own_keeps_its_pixels() {
     );
     let none = image.with_border(Border::Wrap).spline_coefficients(Axis::Channels, Sampling::Spline3);
     let told = none.check().unwrap_err().to_string();
-    let want = "spline_coefficients_along: no splines go along the channels; axes are levels, rows and columns (at ";
+    let want = "spline_coefficients: no splines go along the channels; axes are levels, rows and columns (at ";
     assert!(told.starts_with(want), "{told}");
 }
 
@@ -424,7 +424,7 @@ fn interpolation_keeps_polynomials() {
             let (y, x) = (y - about.0, x - about.1);
             (about.0 + cos * y + sin * x, about.1 + cos * x - sin * y)
         };
-        keeps(&image.rotate(20.0, how), &turned, "rotate_with");
+        keeps(&image.rotate(20.0, how), &turned, "rotate");
         let larger = image.resize(50, 80, how);
         let scaled = |to: f64, from: usize, of: f64| (to + 0.5) * from as f64 / of - 0.5;
         keeps(&larger, &|y, x| (scaled(y, h, 50.0), scaled(x, w, 80.0)), "resize");
@@ -447,7 +447,7 @@ fn positions_that_do_not_fit_are_errors() {
     assert!(said.starts_with("remap: positions are images of one channel and one level, not 2x3x3 (at "), "{said}");
     let pairs = Image::stack(&s, [&y, &y], Axis::Channels);
     let said = told(image.with_border(Border::Wrap).remap([&pairs, &pairs, &pairs], Interpolation::Nearest));
-    assert!(said.starts_with("remap_3d: positions are images of one channel, not 3x3x2 (at "), "{said}");
+    assert!(said.starts_with("remap: positions are images of one channel, not 3x3x2 (at "), "{said}");
     let other = Image::<f32>::zeros(&session(), (3, 3));
     let said = told(image.with_border(Border::Wrap).remap([&y, &other], Interpolation::Nearest));
     assert!(said.starts_with("remap: "), "{said}");
