@@ -338,7 +338,10 @@ fn what_does_not_fit_is_one_error_with_its_line() {
         (told(v.slice(5)), ["slice: level 5 requested, but there are only 5", here]),
         (told(v.slice(4..6)), ["slice: 2 levels from level 4 lie outside 5x4x3", here]),
         (told(v.slice(1..1)), ["slice", "0x4x3"]),
-        (told(v.step((0, 1, 1))), ["step: requested every 0-th level, 1-th row and 1-th column; steps begin at 1", here]),
+        (
+            told(v.step((0, 1, 1))),
+            ["step: requested every 0-th level, 1-th row and 1-th column; steps begin at 1", here],
+        ),
         (told(v.step((2, 0))), ["step: requested every 1-th level, 2-th row and 0-th column; steps begin at 1", here]),
         (told(&v + volume(&s, [4, 4, 3])), ["add: images differ in size, 5x4x3 and 4x4x3", here]),
         (told(v.with_border(Border::Wrap).shift(1 << 28, 0, 0)), ["shift: requested a shift by 268435456", here]),

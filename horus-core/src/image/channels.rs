@@ -31,7 +31,7 @@ impl<T: Element> Image<T> {
                 ));
             }
             if self.channels() == 1 {
-                return Ok(self.clone());
+                return Ok(self.plain());
             }
             Ok(self.node_of_shape(Op::Planes(PlaneMap::channel(self.shape(), i)), shape, site))
         })

@@ -83,7 +83,7 @@ impl<F: Float> Image<F> {
 
     fn splined_along(&self, axis: Axis, how: Sampling, border: Border, site: Site) -> Image<F> {
         match prefilter(how, F::DTYPE).filter(|_| self.shape().extent(axis) > 1) {
-            None => self.clone(),
+            None => self.plain(),
             Some((_, column)) if axis == Axis::Depth => {
                 self.along_depth("spline_coefficients", &column, extended(border), false, site)
             }
