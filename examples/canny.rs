@@ -28,7 +28,8 @@ pub(crate) fn canny(image: &Image<f32>, sigma: f64, low: f32, high: f32) -> Resu
     };
     let thin = magnitude.ge(low) & magnitude.ge(beside(1.0)) & magnitude.ge(beside(-1.0));
     // Border pixels lack neighbours.
-    let thin = thin.crop(1, 1, image.height() - 2, image.width() - 2).pad(1, 1, 1, 1, Border::Constant(0.0));
+    let thin =
+        thin.crop(1, 1, image.height() - 2, image.width() - 2).with_border(Border::Constant(0.0)).pad(1, 1, 1, 1);
 
     // Grows until nothing changes.
     let grow = |edges: &Image<bool>| edges.dilate(&Footprint::rectangle(3, 3)) & &thin;

@@ -21,13 +21,15 @@ pub(crate) fn chambolle(image: &Image<f32>, weight: f32, steps: usize) -> Result
     let (south, east) = (difference((1, 0), (0, 0)), difference((0, 1), (0, 0)));
     let (north, west) = (difference((-1, 0), (0, 0)), difference((0, -1), (0, 0)));
     let primal = |(py, px): &Dual| {
-        let divergence = py.correlate(&north, Border::Constant(0.0)) + px.correlate(&west, Border::Constant(0.0));
+        let divergence = py.with_border(Border::Constant(0.0)).correlate(&north)
+            + px.with_border(Border::Constant(0.0)).correlate(&west);
         image + divergence
     };
     let rate = 0.25; // the largest stable rate
     let step = |dual: &Dual| {
         let u = primal(dual);
-        let (gy, gx) = (u.correlate(&south, Border::Replicate), u.correlate(&east, Border::Replicate));
+        let (gy, gx) =
+            (u.with_border(Border::Replicate).correlate(&south), u.with_border(Border::Replicate).correlate(&east));
         let length = gy.hypot(&gx) * (rate / weight) + 1.0;
         ((&dual.0 - gy * rate) / &length, (&dual.1 - gx * rate) / length)
     };

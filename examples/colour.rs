@@ -11,11 +11,13 @@ fn main() -> Result<()> {
 
 /// Scales the channels to equal means: the grey-world assumption.
 pub(crate) fn grey_world(image: &Image<f32>) -> Image<f32> {
-    let balanced = image.unstack().into_iter().map(|channel| &channel * (image.mean() / channel.mean()));
-    Image::stack(image.session(), balanced).clamp(0.0, 1.0)
+    let balanced = image.unstack(Axis::Channels).into_iter().map(|channel| &channel * (image.mean() / channel.mean()));
+    Image::stack(image.session(), balanced, Axis::Channels).clamp(0.0, 1.0)
 }
 
 /// Multiplies the saturation of colours by `factor`.
 pub(crate) fn saturate(image: &Image<f32>, factor: f32) -> Image<f32> {
-    (image.rgb_to_hsv() * [1.0, factor, 1.0]).min(1.0).hsv_to_rgb()
+    (image.convert_colour(Colour::Rgb, Colour::Hsv) * [1.0, factor, 1.0])
+        .min(1.0)
+        .convert_colour(Colour::Hsv, Colour::Rgb)
 }

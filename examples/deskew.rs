@@ -11,7 +11,7 @@ fn main() -> Result<()> {
         let inside = (12..132).contains(&y) && (16..176).contains(&x);
         if inside && y % 12 < 6 && (word * 31 + line * 17) % 6 > 0 && letter { 0.1 } else { 0.9 }
     });
-    let scan = page.rotate_with(-4.25, Interpolation::Bilinear, Border::Constant(0.9));
+    let scan = page.with_border(Border::Constant(0.9)).rotate(-4.25, Interpolation::Bilinear);
 
     let angles: Vec<f64> = (-32..=32).map(|step| f64::from(step) * 0.25).collect();
     let sharpness = profiles(&scan, &angles)?;
@@ -19,7 +19,7 @@ fn main() -> Result<()> {
     if session.rank() == 0 {
         println!("turned by {} degrees", angles[best]);
     }
-    let upright = scan.rotate_with(angles[best], Interpolation::Bicubic, Border::Constant(0.9));
+    let upright = scan.with_border(Border::Constant(0.9)).rotate(angles[best], Interpolation::Bicubic);
     // The scan on the left, upright on the right.
     upright.paste(&scan.crop(0, 0, 144, 96), 0, 0).save("deskew.png")?;
     Ok(())
@@ -29,7 +29,8 @@ fn main() -> Result<()> {
 /// rows.
 pub(crate) fn profiles(page: &Image<f32>, angles: &[f64]) -> Result<Vec<f64>> {
     let ink = 1.0 - page;
-    let variances = angles.iter().map(|angle| ink.rotate(*angle).over(Axis::Columns).sum().variance());
+    let variances =
+        angles.iter().map(|angle| ink.rotate(*angle, Interpolation::Bilinear).over(Axis::Columns).sum().variance());
     // All angles in one evaluation.
     page.session().get_all(variances.collect::<Vec<_>>())
 }

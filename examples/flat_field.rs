@@ -16,7 +16,7 @@ fn main() -> Result<()> {
         let current = Image::from_fn(&session, 144, 192, |y, x| (300 + (y * x) % 200 + hash(y, x)) as f32);
         (light * 20_000.0 + current).convert::<u16>()
     };
-    let black = Image::zeros(&session, 144, 192);
+    let black = Image::zeros(&session, (144, 192));
     let darks: Vec<_> = (0..5).map(|i| frame(&black, 30_000 * i)).collect();
     let flats: Vec<_> = (5..10).map(|i| frame(&falloff, 30_000 * i)).collect();
     let raw = frame(&(scene * falloff), 300_000);
@@ -35,5 +35,5 @@ pub(crate) fn correct(raw: &Image<u16>, darks: &[Image<u16>], flats: &[Image<u16
     let flat = master(flats) - &dark;
     let even = (raw.convert::<f32>() - dark) * flat.mean() / flat.max(1.0);
     // Nearly blind pixels take the median of their neighbourhood.
-    flat.lt(flat.mean() * 0.1).select(even.median3(), &even)
+    flat.lt(flat.mean() * 0.1).select(even.median(3), &even)
 }

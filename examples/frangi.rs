@@ -15,7 +15,7 @@ pub(crate) fn frangi(image: &Image<f32>, sigmas: &[f64], beta: f32) -> Image<f32
     let mut lines = image.zeros_like();
     for &sigma in sigmas {
         // The Hessian at the scale, and its eigenvalues: `large` has the larger magnitude inside dark lines.
-        let second = |y, x| image.gauss_derivative(sigma, y, x) * (sigma * sigma) as f32;
+        let second = |y, x| image.gauss_derivative(sigma, (y, x)) * (sigma * sigma) as f32;
         let (yy, xy, xx) = (second(2, 0), second(1, 1), second(0, 2));
         let mean = (&xx + &yy) * 0.5;
         let spread = ((xx - yy) * 0.5).hypot(xy);

@@ -8,7 +8,7 @@ fn main() -> Result<()> {
     let session = Session::new()?;
     let wires = Image::worms(&session, 192, 256).crop(0, 110, 192, 64);
     // Side by side: the initial state, and after 16, 32 and 48 steps.
-    let mut times = Image::zeros(&session, 192, 256).paste(&wires, 0, 0);
+    let mut times = Image::zeros(&session, (192, 256)).paste(&wires, 0, 0);
     session.iterate_watched(
         wires,
         48,
@@ -26,5 +26,5 @@ fn main() -> Result<()> {
 /// A step of the heat equation, stable for a `rate` of up to 0.25. No heat leaves the plate.
 pub(crate) fn heat(u: &Image<f32>, rate: f32) -> Image<f32> {
     let laplacian = Filter::sparse([(-1, 0), (0, -1), (0, 0), (0, 1), (1, 0)], [1.0, 1.0, -4.0, 1.0, 1.0]);
-    u + u.correlate(&laplacian, Border::Replicate) * rate
+    u + u.with_border(Border::Replicate).correlate(&laplacian) * rate
 }

@@ -17,7 +17,7 @@ fn main() -> Result<()> {
 pub(crate) fn jacobi(image: &Image<f32>, holes: &Image<bool>, tolerance: f64) -> Result<Image<f32>> {
     let neighbours = Filter::sparse([(-1, 0), (0, -1), (0, 1), (1, 0)], [0.25; 4]);
     let begin = holes.select(image.over(&!holes).mean(), image);
-    let step = |u: &Image<f32>| holes.select(u.correlate(&neighbours, Border::Reflect101), u);
+    let step = |u: &Image<f32>| holes.select(u.correlate(&neighbours), u);
     let filled = image.session().iterate(begin, Until::below(tolerance, 100_000), step)?;
     Ok(filled.state)
 }

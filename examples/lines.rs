@@ -7,10 +7,11 @@ fn main() -> Result<()> {
     let image = session.open("assets/vessels.png")?.luminance();
     let mut lines = image.zeros_like();
     for theta in [0.0, 45.0, 90.0, 135.0] {
-        let turned = image.rotate_with(theta, Interpolation::Bilinear, Border::Reflect101);
+        let turned = image.with_border(Border::Reflect101).rotate(theta, Interpolation::Bilinear);
         let across = turned.gauss_xy(5.0, 2.0, 0, 2);
         let smooth = turned.gauss_xy(5.0, 2.0, 0, 0);
-        lines = lines.max(across.absdiv(smooth, 1e-3).mul(40.0).rotate(-theta));
+        let contrast = across.absdiv(smooth, 1e-3) * 40.0;
+        lines = lines.max(contrast.rotate(-theta, Interpolation::Bilinear));
     }
     println!("strongest response: {}", lines.max_value().get()?);
     lines.save("lines.png")?;

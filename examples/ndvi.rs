@@ -26,7 +26,7 @@ fn main() -> Result<()> {
         };
         level.lookup(&(0..256).map(|i| ramp(i as f32 / 255.0)).collect::<Vec<_>>())
     });
-    seen.select(Image::stack(&session, colour), 0.0).save("ndvi.png")?;
+    seen.select(Image::stack(&session, colour, Axis::Channels), 0.0).save("ndvi.png")?;
     Ok(())
 }
 

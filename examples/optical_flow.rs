@@ -6,7 +6,7 @@ fn main() -> Result<()> {
     let session = Session::new()?;
     let image = session.open("assets/vessels.png")?.luminance();
     // The second picture is rotated, so that every pixel moves in another direction.
-    let turned = image.rotate_with(2.0, Interpolation::Bicubic, Border::Reflect101);
+    let turned = image.with_border(Border::Reflect101).rotate(2.0, Interpolation::Bicubic);
     let [first, second] = [image, turned].map(|i| i.crop(120, 160, 144, 192));
     let (down, right) = flow(&first, &second, 15, 4);
     // The hue is the direction, the brightness the length.
@@ -14,8 +14,8 @@ fn main() -> Result<()> {
     let hue = hue.lt(0.0).select(&hue + 1.0, &hue);
     let length = down.hypot(right);
     let value = &length / length.max_value();
-    Image::stack(&session, [hue, Image::constant(&session, 144, 192, 1.0), value])
-        .hsv_to_rgb()
+    Image::stack(&session, [hue, Image::constant(&session, (144, 192), 1.0), value], Axis::Channels)
+        .convert_colour(Colour::Hsv, Colour::Rgb)
         .save("optical_flow.png")?;
     Ok(())
 }
@@ -30,9 +30,10 @@ pub(crate) fn flow(first: &Image<f32>, second: &Image<f32>, size: usize, levels:
         (down, right) = (up(coarse.0), up(coarse.1));
     }
     let [y, x] = [Axis::Rows, Axis::Columns].map(|axis| Image::<f32>::index(first.session(), first.shape(), axis));
-    let mean = |image: Image<f32>| image.box_filter(size);
+    let mean = |image: Image<f32>| image.box_mean(size);
     for _ in 0..3 {
-        let there = second.remap(&(&y + &down), &(&x + &right), Interpolation::Bilinear, Border::Replicate);
+        let there =
+            second.with_border(Border::Replicate).remap([&(&y + &down), &(&x + &right)], Interpolation::Bilinear);
         let (gy, gx) = (there.sobel_y() / 8.0, there.sobel_x() / 8.0);
         let change = first - there + &gy * &down + &gx * &right;
         let (yy, yx, xx) = (mean(gy.square()), mean(&gy * &gx), mean(gx.square()));

@@ -18,7 +18,7 @@ pub(crate) fn perona_malik(image: &Image<f32>, kappa: f32, rate: f32, steps: usi
     let (north, south, west, east) = (towards(-1, 0), towards(1, 0), towards(0, -1), towards(0, 1));
     let step = |u: &Image<f32>| {
         let flow = |to: &Filter| {
-            let slope = u.correlate(to, Border::Replicate);
+            let slope = u.with_border(Border::Replicate).correlate(to);
             (-(&slope / kappa).square()).exp() * slope
         };
         u + (flow(&north) + flow(&south) + flow(&west) + flow(&east)) * rate

@@ -6,10 +6,10 @@ fn main() -> Result<()> {
     let session = Session::new()?;
     let image = session.open("assets/vessels.png")?.luminance();
     let fixed = image.crop(60, 200, 144, 192);
-    let moving = image.rotate_with(3.0, Interpolation::Bicubic, Border::Reflect101).crop(56, 207, 144, 192);
+    let moving = image.with_border(Border::Reflect101).rotate(3.0, Interpolation::Bicubic).crop(56, 207, 144, 192);
     let motion = register(&fixed, &moving, &[6.0, 3.0, 1.0])?;
     // Red and cyan where they differ: unregistered on the left, registered on the right.
-    let both = |other: &Image<f32>| Image::stack(&session, [&fixed, other, other]);
+    let both = |other: &Image<f32>| Image::stack(&session, [&fixed, other, other], Axis::Channels);
     both(&moved(&moving, motion)).paste(&both(&moving).crop(0, 0, 144, 96), 0, 0).save("registration.png")?;
     Ok(())
 }
@@ -17,7 +17,7 @@ fn main() -> Result<()> {
 /// The picture sampled at positions rotated about the upper left corner, in radians, then shifted down and right.
 pub(crate) fn moved(image: &Image<f32>, [turn, down, right]: [f64; 3]) -> Image<f32> {
     let map = [[turn.cos(), -turn.sin(), right], [turn.sin(), turn.cos(), down]];
-    image.affine(map, (image.height(), image.width()), Interpolation::Bilinear, Border::Constant(-1.0))
+    image.with_border(Border::Constant(-1.0)).affine(map, (image.height(), image.width()), Interpolation::Bilinear)
 }
 
 /// The motion of `moving` onto `fixed` with the least squared differences: Newton's steps, under ever narrower Gaussians.

@@ -14,8 +14,8 @@ fn main() -> Result<()> {
 pub(crate) fn sauvola(image: &Image<f32>, size: usize, k: f64, r: f64) -> Image<f32> {
     // The mean of squares less the square of the mean needs the digits of f64.
     let image = image.convert::<f64>();
-    let mean = image.box_filter(size);
-    let variance = image.square().box_filter(size) - mean.square();
+    let mean = image.box_mean(size);
+    let variance = image.square().box_mean(size) - mean.square();
     let deviation = variance.max(0.0).sqrt();
     (mean * ((deviation / r - 1.0) * k + 1.0)).convert()
 }

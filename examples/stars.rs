@@ -24,7 +24,7 @@ fn main() -> Result<()> {
 
 /// The image less its sky: the median around each pixel, which small stars do not change.
 pub(crate) fn without_sky(image: &Image<f32>, radius: usize) -> Image<f32> {
-    image - image.median_under(&Footprint::disc(radius), Border::Reflect101)
+    image - image.median(&Footprint::disc(radius))
 }
 
 /// The pixels, numbered star by star, that exceed the noise by `sigmas` deviations after smoothing with the width of a

@@ -9,7 +9,9 @@ fn main() -> Result<()> {
     let image = Image::worms(&session, 144, 192);
     let (angle, coherence) = orientation(&image, 2.0);
     // The hue is the direction, the saturation the coherence of gradients.
-    Image::stack(&session, [angle / PI, coherence, image]).hsv_to_rgb().save("structure_tensor.png")?;
+    Image::stack(&session, [angle / PI, coherence, image], Axis::Channels)
+        .convert_colour(Colour::Hsv, Colour::Rgb)
+        .save("structure_tensor.png")?;
     Ok(())
 }
 

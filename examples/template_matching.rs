@@ -11,7 +11,7 @@ fn main() -> Result<()> {
     let score = match_template(&image, &template)?;
 
     // The score belongs to the template's centre; a frame of its size marks the position.
-    let best = score.eq(score.max_value()).pad(20, 20, 25, 25, Border::Constant(0.0));
+    let best = score.eq(score.max_value()).with_border(Border::Constant(0.0)).pad(20, 20, 25, 25);
     let frame = best.dilate(&Footprint::rectangle(41, 51)).morphological_gradient(&Footprint::rectangle(3, 3));
     frame.select(1.0, image).crop(60, 256, 192, 256).save("template_matching.png")?;
     Ok(())
@@ -25,11 +25,11 @@ pub(crate) fn match_template(image: &Image<f32>, template: &Image<f32>) -> Resul
     let template = &template - template.mean();
     let taps = Filter::dense(height, width, template.to_vec()?);
     let (row, column) = (Filter::row(vec![1.0; width]), Filter::column(vec![1.0; height]));
-    let sum = |image: &Image<f64>| image.separable(&row, &column, Border::Replicate);
+    let sum = |image: &Image<f64>| image.with_border(Border::Replicate).separable(&row, &column);
 
     let deviation = sum(&image.square()) - sum(&image).square() / (height * width) as f64;
     let norm = (deviation.max(0.0) * template.square().sum()).sqrt();
-    let score = norm.gt(1e-9).select(image.correlate(&taps, Border::Replicate) / &norm, 0.0);
+    let score = norm.gt(1e-9).select(image.with_border(Border::Replicate).correlate(&taps) / &norm, 0.0);
     let inside = (image.height() - height + 1, image.width() - width + 1);
     Ok(score.crop(height / 2, width / 2, inside.0, inside.1).convert())
 }

@@ -5,7 +5,7 @@ use horus::prelude::*;
 fn main() -> Result<()> {
     let session = Session::new()?;
     let image = session.open("assets/vessels.png")?.luminance();
-    let lines = |part: &Image<f32>| part.gauss_derivative(3.0, 0, 2).max(part.gauss_derivative(3.0, 2, 0)) * 300.0;
+    let lines = |part: &Image<f32>| part.gauss_derivative(3.0, (0, 2)).max(part.gauss_derivative(3.0, (2, 0))) * 300.0;
     let in_tiles = tiled(&image, 100, 9, lines);
     let difference = in_tiles.absdiff(lines(&image)).max_value().get()?;
     // All ranks compute it, one prints it.

@@ -75,19 +75,17 @@
 //!
 //! # Borders
 //! Filters read beyond the edge of an image; the border mode ([`Border`]) defines the values there.
-//! Named filters (`gauss`, `sobel_x`, `erode`, ...) mirror the image about its edge pixels
-//! ([`Border::Reflect101`]). For another border mode take the taps from [`filters`] and pass them
-//! to [`Image::correlate`] or [`Image::separable`]. `rotate` and `translate` leave 0 where there is
-//! no source; [`Image::rotate_with`] and [`Image::affine`] take a border mode, and [`Image::pad`]
-//! applies one.
+//! Filters (`gauss`, `sobel_x`, `erode`, ...) mirror the image about its edge pixels
+//! ([`Border::Reflect101`]); what moves pixels (`rotate`, `translate`, `shift`, ...) leaves 0 where
+//! there is no source. [`Image::with_border`] chooses another border mode for the operation that
+//! is called on its result.
 //! ```
 //! # use horus::prelude::*;
 //! # fn main() -> Result<()> {
 //! # let session = Session::new()?;
 //! # let image = Image::worms(&session, 64, 96);
 //! let mirrored = image.gauss(2.0);
-//! let (row, column) = filters::gauss(2.0, 0, 0);
-//! let on_black = image.separable(&row, &column, Border::Constant(0.0));
+//! let on_black = image.with_border(Border::Constant(0.0)).gauss(2.0);
 //! assert!(on_black.pixel(0, 0)? < mirrored.pixel(0, 0)?);
 //! # Ok(())
 //! # }
@@ -170,19 +168,15 @@
 //! [`Border`]: prelude::Border
 //! [`Border::Reflect101`]: prelude::Border::Reflect101
 //! [`Image`]: prelude::Image
-//! [`Image::affine`]: prelude::Image::affine
 //! [`Image::check`]: prelude::Image::check
-//! [`Image::correlate`]: prelude::Image::correlate
 //! [`Image::from_array`]: prelude::Image::from_array
 //! [`Image::from_slice`]: prelude::Image::from_slice
-//! [`Image::pad`]: prelude::Image::pad
 //! [`Image::pixel`]: prelude::Image::pixel
 //! [`Image::read_into`]: prelude::Image::read_into
-//! [`Image::rotate_with`]: prelude::Image::rotate_with
 //! [`Image::save`]: prelude::Image::save
-//! [`Image::separable`]: prelude::Image::separable
 //! [`Image::to_array`]: prelude::Image::to_array
 //! [`Image::to_vec`]: prelude::Image::to_vec
+//! [`Image::with_border`]: prelude::Image::with_border
 //! [`Value`]: prelude::Value
 //! [`Value::get`]: prelude::Value::get
 //! [`filters`]: prelude::filters
@@ -262,8 +256,8 @@ pub mod types {
     pub use horus_core::host::external::{DeviceArray, External};
     #[doc(inline)]
     pub use horus_core::image::{
-        Argument, Axes, ByLabel, Grouping, Inside, LabelShape, LoopState, Over, ReadTarget, Reads, Several, Tiles,
-        Values,
+        Argument, Axes, ByLabel, Footprints, Grouping, Inside, LabelShape, Levels, LoopState, Over, PerAxis,
+        PlaneArray, Positions, ReadTarget, Reads, Several, Table, Tiles, Values, VolumeArray,
     };
     #[doc(inline)]
     pub use horus_core::session::{Canceller, MemoryInUse, MemoryUse, Pending, SessionBuilder};

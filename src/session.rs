@@ -104,7 +104,7 @@ impl Builder {
     /// ```
     /// # use horus::prelude::*;
     /// let session = Session::builder().devices(["cpu", "cpu"]).threads(2).build()?; // several are useful only with a GPU
-    /// let image = Image::from_slice(&session, 2, 2, &[1.0f32, 2.0, 3.0, 4.0]);
+    /// let image = Image::from_slice(&session, (2, 2), &[1.0f32, 2.0, 3.0, 4.0]);
     /// assert_eq!((image + 1.0).to_vec()?, [2.0, 3.0, 4.0, 5.0]);
     /// # Ok::<(), Error>(())
     /// ```

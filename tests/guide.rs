@@ -131,8 +131,9 @@ fn the_table_of_names_names_what_there_is() {
 
 #[test]
 fn the_table_of_names_is_complete() {
-    // Not pixel operations, or without counterparts in other libraries.
+    // Not pixel operations, hidden, or without counterparts in other libraries.
     let others = [
+        "at",
         "binary",
         "channels",
         "check",
@@ -145,11 +146,13 @@ fn the_table_of_names_is_complete() {
         "get",
         "get_all",
         "height",
+        "order_digit",
         "session",
         "shape",
         "to_image",
         "unary",
         "width",
+        "worms",
     ];
     let named = named();
     for name in operations() {

@@ -21,7 +21,7 @@ fn what_was_said_is_there_and_nothing_else_runs() {
     if std::env::var_os(LEAVES).is_some() {
         let session = Session::builder().device("cpu").threads(2).build().unwrap();
         let _told = Told;
-        let sum = Image::from_slice(&session, 1, 3, &[1.0f32, 2.0, 3.0]).sum().get().unwrap();
+        let sum = Image::from_slice(&session, (1, 3), &[1.0f32, 2.0, 3.0]).sum().get().unwrap();
         print!("the sum is {sum}, without an end of line");
         std::io::stdout().lock().write_all(b"!").unwrap();
         session.leave(7);

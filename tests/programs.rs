@@ -91,7 +91,7 @@ fn grey(session: &Session) -> Image<f32> {
 }
 
 fn unit(session: &Session) -> Image<f32> {
-    Image::from_array3(session, golden::<u8, ndarray::Ix3>("colour").view()).to_unit()
+    Image::from_array(session, golden::<u8, ndarray::Ix3>("colour").view()).to_unit()
 }
 
 /// The result of a program, in row-major order and channels last, as in the goldens.
@@ -201,13 +201,13 @@ fn run_template_matching(s: &Session) -> Result<Vec<Output>> {
 }
 
 fn run_pyramids(s: &Session) -> Result<Vec<Output>> {
-    let (a, b) = (grey(s).crop(0, 0, 93, 117), grey(s).crop(0, 11, 93, 117).flip(Flip::Horizontal));
+    let (a, b) = (grey(s).crop(0, 0, 93, 117), grey(s).crop(0, 11, 93, 117).flip(Axis::Columns));
     let mask = Image::from_fn(s, 93, 117, |y, x| if y + x < 100 { 1.0 } else { 0.0 });
     Ok(vec![output("pyramids", &pyramids::blend(&a, &b, &mask, 4))?])
 }
 
 fn run_tiling(s: &Session) -> Result<Vec<Output>> {
-    let work = |part: &Image<f32>| part.gauss_derivative(2.0, 0, 2).max(part.gauss_derivative(2.0, 2, 0));
+    let work = |part: &Image<f32>| part.gauss_derivative(2.0, (0, 2)).max(part.gauss_derivative(2.0, (2, 0)));
     let tiles = output("tiling", &tiling::tiled(&grey(s), 40, 6, work))?;
     let whole = output("tiling", &work(&grey(s)))?;
     assert_eq!(bits(&tiles), bits(&whole), "tiles and the whole differ");
@@ -264,7 +264,7 @@ fn run_registration(s: &Session) -> Result<Vec<Output>> {
 
 fn run_exposure_fusion(s: &Session) -> Result<Vec<Output>> {
     let exposures: ndarray::Array4<u8> = golden("exposures");
-    let exposures: Vec<_> = exposures.outer_iter().map(|e| Image::from_array3(s, e).to_unit()).collect();
+    let exposures: Vec<_> = exposures.outer_iter().map(|e| Image::from_array(s, e).to_unit()).collect();
     Ok(vec![output("exposure_fusion", &exposure_fusion::fuse(&exposures, 4))?])
 }
 

@@ -106,29 +106,28 @@ fn lazy() -> Result<()> {
 
 fn borders() -> Result<()> {
     let session = Session::new()?;
-    let image = Image::from_slice(&session, 1, 4, &[1.0f32, 2.0, 3.0, 4.0]);
-    let (row, column) = filters::box_filter(3);
-    let mirrored = image.box_filter(3);
-    let repeated = image.separable(&row, &column, Border::Replicate);
+    let image = Image::from_slice(&session, (1, 4), &[1.0f32, 2.0, 3.0, 4.0]);
+    let mirrored = image.box_mean(3);
+    let repeated = image.with_border(Border::Replicate).box_mean(3);
     assert!((mirrored.pixel(0, 0)? - 5.0 / 3.0).abs() < 1e-6);
     assert!((repeated.pixel(0, 0)? - 4.0 / 3.0).abs() < 1e-6);
 
-    let white = Image::constant(&session, 9, 9, 1.0f32);
-    assert_eq!(white.rotate(45.0).pixel(0, 0)?, 0.0);
-    let mirrored = white.rotate_with(45.0, Interpolation::Bilinear, Border::Reflect101);
+    let white = Image::constant(&session, (9, 9), 1.0f32);
+    assert_eq!(white.rotate(45.0, Interpolation::Bilinear).pixel(0, 0)?, 0.0);
+    let mirrored = white.with_border(Border::Reflect101).rotate(45.0, Interpolation::Bilinear);
     assert!((mirrored.pixel(0, 0)? - 1.0).abs() < 1e-6);
     Ok(())
 }
 
 fn types() -> Result<()> {
     let session = Session::new()?;
-    let image = Image::from_slice(&session, 1, 3, &[10u8, 200, 250]);
+    let image = Image::from_slice(&session, (1, 3), &[10u8, 200, 250]);
     assert_eq!((&image + 100u8).to_vec()?, [110, 255, 255]);
-    let smooth: Image<f32> = image.box_filter(3);
+    let smooth: Image<f32> = image.box_mean(3);
     assert_eq!(image.mean().get()?, 460.0 / 3.0);
     drop(smooth);
 
-    assert_eq!(Image::from_slice(&session, 1, 3, &[0.5f32, 2.5, 300.0]).convert::<u8>().to_vec()?, [0, 2, 255]);
+    assert_eq!(Image::from_slice(&session, (1, 3), &[0.5f32, 2.5, 300.0]).convert::<u8>().to_vec()?, [0, 2, 255]);
     assert!((image.to_unit().pixel(0, 2)? - 250.0 / 255.0).abs() < 1e-6);
 
     let bright = image.gt(100u8) & image.lt(220u8);

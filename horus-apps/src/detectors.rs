@@ -57,7 +57,7 @@ pub fn convrot(image: &Image<f32>, params: &Params) -> Image<f32> {
     let mut result = image.zeros_like();
     for theta in params.orientations() {
         // With another border the frame of the picture would be its strongest line.
-        let rotated = image.rotate_with(theta, Interpolation::Bilinear, Border::Reflect101);
+        let rotated = image.with_border(Border::Reflect101).rotate(theta, Interpolation::Bilinear);
         let mut contrast = image.zeros_like();
         for (su, sv) in params.scales() {
             let filtered1 = rotated.gauss_xy(su, sv, 0, 2);
@@ -65,7 +65,7 @@ pub fn convrot(image: &Image<f32>, params: &Params) -> Image<f32> {
             let detected = filtered1.absdiv(filtered2, DARK) * (su * sv) as f32;
             contrast = contrast.max(detected);
         }
-        let back_rotated = contrast.rotate(-theta);
+        let back_rotated = contrast.rotate(-theta, Interpolation::Bilinear);
         result = result.max(back_rotated);
     }
     result

@@ -107,7 +107,7 @@ fn a_long_loop_runs_in_bounded_memory() {
     let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1 << 30);
     let log = device.log();
     let session = CoreSession::on(Box::new(device)).flush_limits(200, 10 * bytes).build().unwrap();
-    let mut result = Image::<f32>::zeros(&session, height, width);
+    let mut result = Image::<f32>::zeros(&session, (height, width));
     for i in 0..1000 {
         let next = Image::from_fn(&session, height, width, |y, x| ((y * x + i) % 97) as f32);
         result = result.max(&next);
@@ -125,7 +125,7 @@ fn an_image_set_larger_than_the_device_spills_and_goes_on() {
     let log = device.log();
     let session = CoreSession::on(Box::new(device)).build().unwrap();
     let image = Image::worms(&session, height, width);
-    let turned: Vec<_> = (0..12).map(|i| image.rotate(f64::from(i) * 7.0)).collect();
+    let turned: Vec<_> = (0..12).map(|i| image.rotate(f64::from(i) * 7.0, Interpolation::Bilinear)).collect();
     session.evaluate().unwrap();
     let mut total = image.zeros_like();
     for t in &turned {
@@ -138,7 +138,7 @@ fn an_image_set_larger_than_the_device_spills_and_goes_on() {
     let image = Image::worms(&roomy, height, width);
     let mut total = image.zeros_like();
     for i in 0..12 {
-        total += image.rotate(f64::from(i) * 7.0);
+        total += image.rotate(f64::from(i) * 7.0, Interpolation::Bilinear);
     }
     assert_eq!(got, total.to_vec().unwrap());
 }
@@ -168,7 +168,7 @@ fn a_device_without_room_for_one_operation_says_so() {
     let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1000);
     let session = CoreSession::on(Box::new(device)).build().unwrap();
     let image = Image::worms(&session, 64, 64);
-    let message = image.rotate(10.0).to_vec().unwrap_err().to_string();
+    let message = image.rotate(10.0, Interpolation::Bilinear).to_vec().unwrap_err().to_string();
     assert!(message.contains("out of memory: 32768 bytes needed"), "{message}");
     assert!(message.contains("detectors.rs:") && message.contains("1000 bytes"), "{message}");
 }

@@ -31,7 +31,7 @@ fn tracers(z: usize, y: usize, x: usize) -> (f64, f64) {
 /// All computed fields, plane by plane.
 fn all(session: &Session) -> [Vec<f64>; 7] {
     let pressures: Vec<f64> = depths().into_iter().map(pressure).collect();
-    let water = SeaWater::at(&Image::from_volume(session, D, 1, 1, &pressures));
+    let water = SeaWater::at(&Image::from_slice(session, (D, 1, 1), &pressures));
     let t = Image::from_volume_fn(session, D, H, W, |z, y, x| tracers(z, y, x).0);
     let s = Image::from_volume_fn(session, D, H, W, |z, y, x| tracers(z, y, x).1);
     let (state, mixing) = (water.state(&t, &s), water.mixing(&t, &s));
@@ -57,7 +57,7 @@ fn published_values_of_density_are_met() {
         [(35.0, 25.0, 2000.0, 1031.654229), (20.0, 20.0, 1000.0, 1017.726743), (40.0, 12.0, 8000.0, 1062.928258)]
     {
         let session = alone(Mode::Fused);
-        let one = |v: f64| Image::from_volume(&session, 1, 1, 1, &[v]);
+        let one = |v: f64| Image::from_slice(&session, (1, 1, 1), &[v]);
         let ours = SeaWater::at(&one(p)).density(&one(t), &one(s)).to_vec().unwrap()[0];
         assert!((ours - rho).abs() < 5e-7, "{ours}, published {rho}");
     }
@@ -70,7 +70,7 @@ fn results_of_state_share_launches() {
     let cpu = Box::new(CpuDevice::new(Some(2)).unwrap());
     let session = Session::on(cpu).explain(move |text| sink.lock().unwrap().push_str(text)).build().unwrap();
     let pressures: Vec<f64> = depths().into_iter().map(pressure).collect();
-    let water = SeaWater::at(&Image::from_volume(&session, D, 1, 1, &pressures));
+    let water = SeaWater::at(&Image::from_slice(&session, (D, 1, 1), &pressures));
     let t = Image::from_volume_fn(&session, D, H, W, |z, y, x| tracers(z, y, x).0);
     let s = Image::from_volume_fn(&session, D, H, W, |z, y, x| tracers(z, y, x).1);
     session.evaluate().unwrap();

@@ -132,7 +132,7 @@ fn energy_is_conserved() {
 #[test]
 fn air_at_rest_stays_so() {
     let session = alone(Mode::Fused);
-    let (flat, none) = (|v: f64| Image::constant(&session, H, W, v), Image::constant_volume(&session, D, H, W, 0.0));
+    let (flat, none) = (|v: f64| Image::constant(&session, (H, W), v), Image::constant(&session, (D, H, W), 0.0));
     let weather = Weather {
         surface_pressure: flat(1e5),
         surface_geopotential: flat(800.0),

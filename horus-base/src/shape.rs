@@ -102,6 +102,20 @@ impl fmt::Display for Axis {
     }
 }
 
+/// Of one channel: height and width.
+impl From<(usize, usize)> for Shape {
+    fn from((height, width): (usize, usize)) -> Shape {
+        Shape::new(height, width, 1)
+    }
+}
+
+/// Of one channel: depth, height and width.
+impl From<(usize, usize, usize)> for Shape {
+    fn from((depth, height, width): (usize, usize, usize)) -> Shape {
+        Shape::volume(depth, height, width, 1)
+    }
+}
+
 impl Shape {
     /// The extent along an axis.
     pub const fn extent(self, axis: Axis) -> usize {

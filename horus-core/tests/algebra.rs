@@ -10,10 +10,11 @@ use horus_core::dtype::DType;
 use horus_core::error::{Error, Result};
 use horus_core::filters::Footprint;
 use horus_core::image::Image;
+use horus_core::ops::geometric::Interpolation;
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::session::Session;
-use horus_core::shape::{Border, Shape};
-use ndarray::{Array2, Array3, Axis, Zip};
+use horus_core::shape::{Axis, Border, Shape};
+use ndarray::{Array2, Array3, Axis as ArrayAxis, Zip};
 
 fn session() -> Session {
     Session::on(Box::new(CpuDevice::new(Some(2)).unwrap())).build().unwrap()
@@ -33,8 +34,9 @@ fn an_error_travels_through_every_operation_and_nothing_is_executed() {
     let a = ramp(&s, 4, 5);
     let line = line!() + 1;
     let bad = a.gauss(-1.0);
-    let after = bad.sobel_x().max(&a).rotate(10.0).gt(2.0).select(&a, 0.0).transpose().median3();
-    let both = Image::stack(&s, [&after.transpose(), &bad]).luminance().opening(&Footprint::disc(1));
+    let after =
+        bad.sobel_x().max(&a).rotate(10.0, Interpolation::Bilinear).gt(2.0).select(&a, 0.0).transpose().median(3);
+    let both = Image::stack(&s, [&after.transpose(), &bad], Axis::Channels).luminance().opening(&Footprint::disc(1));
     let value = both.crop(1, 1, 2, 2).mean() * 2.0;
     let wants = format!("gauss: sigma is -1; it must be positive and finite (at horus-core/tests/algebra.rs:{line}:");
     let told = [
@@ -69,27 +71,30 @@ fn an_error_travels_through_every_operation_and_nothing_is_executed() {
 fn the_first_error_is_the_one_that_is_told() {
     let s = session();
     let a = ramp(&s, 3, 3);
-    let (first, second) = (a.gauss(0.0), a.rotate(f64::NAN));
+    let (first, second) = (a.gauss(0.0), a.rotate(f64::NAN, Interpolation::Bilinear));
     let told = |image: Image<f32>| image.check().unwrap_err().to_string();
     assert!(told(&first + &second).starts_with("gauss"));
     assert!(told(&second + &first).starts_with("rotate"));
     // An image of unknown size combines with any other: its own error is the cause.
     assert!(told(a.crop(0, 0, 9, 9) + &a).starts_with("crop"));
     assert!(told(second.clamp(1.0, 0.0)).starts_with("rotate"));
-    assert!(told(a.correlate(&Filter::dense(2, 2, vec![0.0]), Border::Wrap)).starts_with("Filter::dense: 1 taps"));
+    assert!(
+        told(a.with_border(Border::Wrap).correlate(&Filter::dense(2, 2, vec![0.0])))
+            .starts_with("Filter::dense: 1 taps")
+    );
 }
 
 #[test]
 fn results_too_large_by_type_or_channels_are_errors_where_they_are_recorded() {
     let s = session();
-    let huge = Image::<u8>::zeros(&s, 1 << 23, 1 << 22);
-    let four = Image::stack(&s, [&huge, &huge, &huge, &huge]);
+    let huge = Image::<u8>::zeros(&s, (1 << 23, 1 << 22));
+    let four = Image::stack(&s, [&huge, &huge, &huge, &huge], Axis::Channels);
     four.check().unwrap();
     let told = four.convert::<f64>().check().unwrap_err().to_string();
     assert!(told.contains("too large") && told.contains(file!()), "{told}");
     assert!(four.gauss(1.0).check().is_err());
-    let line = Image::<f32>::zeros(&s, 1, 1 << 30);
-    let column = Image::<f64>::zeros(&s, 1 << 30, 1);
+    let line = Image::<f32>::zeros(&s, (1, 1 << 30));
+    let column = Image::<f64>::zeros(&s, (1 << 30, 1));
     assert!((line.convert::<f64>() + column).check().is_err());
 }
 
@@ -97,12 +102,12 @@ fn results_too_large_by_type_or_channels_are_errors_where_they_are_recorded() {
 fn ranks_that_all_failed_go_on_and_one_that_failed_alone_is_told() {
     let alike = ThreadComm::run(3, |comm| {
         let s = on(comm);
-        let bad = ramp(&s, 6, 4).box_filter(0);
+        let bad = ramp(&s, 6, 4).box_mean(0);
         let told = bad.sum().get().unwrap_err().to_string();
         (told, s.evaluate().is_err(), ramp(&s, 6, 4).sum().get().unwrap())
     });
     for (told, all, sum) in alike {
-        assert!(told.starts_with("box_filter: size 0x0") && all, "{told}");
+        assert!(told.starts_with("box_mean: size 0x0") && all, "{told}");
         assert_eq!(sum, 276.0, "the session lives");
     }
     let unlike = ThreadComm::run(3, |comm| {
@@ -132,7 +137,8 @@ fn an_error_that_nobody_looked_at_is_logged_once() {
     log::set_logger(&LOG).unwrap();
     log::set_max_level(log::LevelFilter::Warn);
     let s = session();
-    let of = |s: &Session| ramp(s, 2, 2).affine([[f64::NAN; 3]; 2], (31, 41), Default::default(), Border::Wrap);
+    let of =
+        |s: &Session| ramp(s, 2, 2).with_border(Border::Wrap).affine([[f64::NAN; 3]; 2], (31, 41), Default::default());
     let seen = of(&s);
     seen.check().unwrap_err();
     drop(seen);
@@ -173,9 +179,9 @@ fn operands_are_images_scalars_reductions_and_a_value_per_channel() -> Result<()
     let want: Vec<f32> = (0..6).map(|v| (4 * v * v) as f32 / 6.0).collect();
     assert_eq!(c.to_vec()?, want);
     // One value per channel.
-    let colour = Image::stack(&s, [&a, &b]) * [10.0, 100.0];
+    let colour = Image::stack(&s, [&a, &b], Axis::Channels) * [10.0, 100.0];
     assert_eq!(colour.channel(1).to_vec()?, (&b * 100.0).to_vec()?);
-    assert_eq!((&a + [0.0, 1.0]).to_vec()?, Image::stack(&s, [&a, &b]).to_vec()?);
+    assert_eq!((&a + [0.0, 1.0]).to_vec()?, Image::stack(&s, [&a, &b], Axis::Channels).to_vec()?);
     assert!(matches!((colour * [1.0, 2.0, 3.0]).check(), Err(Error::ShapeMismatch { op: "mul", .. })));
     Ok(())
 }
@@ -214,7 +220,7 @@ fn extents_of_one_are_repeated_as_numpy_does_on_any_number_of_ranks() {
             for ranks in [1, 2, 4] {
                 let got = ThreadComm::run(ranks, |comm| {
                     let s = on(comm);
-                    let image = |a: &Array3<f32>| Image::from_array3(&s, a.view());
+                    let image = |a: &Array3<f32>| Image::from_array(&s, a.view());
                     // A computed image is broadcast like a given one.
                     (image(&a) * 2.0 - (image(&b) + 1.0)).to_array3().unwrap() + 1.0
                 });
@@ -230,13 +236,13 @@ fn extents_of_one_are_repeated_as_numpy_does_on_any_number_of_ranks() {
 fn repeated_images_are_filtered_and_reduced_like_whole_ones() -> Result<()> {
     let s = session();
     let (grey, row) = (ramp(&s, 8, 9), ramp(&s, 1, 9));
-    let colour = Image::stack(&s, [&grey, &(&grey * 2.0), &(&grey * 3.0)]);
-    let whole = Image::stack(&s, [&grey, &grey, &grey]);
+    let colour = Image::stack(&s, [&grey, &(&grey * 2.0), &(&grey * 3.0)], Axis::Channels);
+    let whole = Image::stack(&s, [&grey, &grey, &grey], Axis::Channels);
     let want = (&colour * &whole).gauss(1.0);
     assert_eq!((&colour * &grey).gauss(1.0).to_vec()?, want.to_vec()?);
     assert_eq!((&colour * &grey).sum().get()?, (&colour * &whole).sum().get()?);
     let tall = Image::from_fn(&s, 8, 9, |_, x| x as f32);
-    assert_eq!((&grey + &row).median3().to_vec()?, (&grey + &tall).median3().to_vec()?);
+    assert_eq!((&grey + &row).median(3).to_vec()?, (&grey + &tall).median(3).to_vec()?);
     Ok(())
 }
 
@@ -261,13 +267,13 @@ fn masks_combine_choose_and_are_saved_in_black_and_white() -> Result<()> {
     check(all, |l, o| (!l && o) != o)?;
     assert_eq!((odd.count().get()?, a.over(&odd).sum().get()?, a.over(&odd).mean().get()?), (4, 16.0, 4.0));
     assert!(a.over(&a.lt(-1.0)).mean().get()?.is_nan());
-    let colour = Image::stack(&s, [&a, &a]);
+    let colour = Image::stack(&s, [&a, &a], Axis::Channels);
     assert_eq!(colour.over(&odd).mean().get()?, 4.0, "one channel of a mask stands for all");
     assert_eq!(odd.select(&colour, [7.0, 8.0]).to_array3()?[[0, 0, 1]], 8.0);
     assert_eq!(odd.convert::<i32>().to_vec()?, [0, 1, 0, 1, 0, 1, 0, 1]);
     assert_eq!(low.erode(&Footprint::rectangle(3, 1)).count().get()?, 0);
     assert_eq!(low.dilate(&Footprint::cross(1)).transpose().crop(1, 0, 2, 2).count().get()?, 4);
-    assert!(low.pad(1, 0, 0, 0, Border::Constant(1.0)).pixel(0, 3)?);
+    assert!(low.with_border(Border::Constant(1.0)).pad(1, 0, 0, 0).pixel(0, 3)?);
     let folder = tempfile::tempdir().unwrap();
     let (picture, exact) = (folder.path().join("m.png"), folder.path().join("m.npy"));
     odd.save(&picture)?;
@@ -293,23 +299,23 @@ fn crops_pads_and_pastes_are_numpys_on_any_number_of_ranks() {
     for ranks in [1, 2, 3, 5] {
         ThreadComm::run(ranks, |comm| {
             let s = on(comm);
-            let image = Image::from_array3(&s, source.view());
+            let image = Image::from_array(&s, source.view());
             let cropped = image.crop(2, 1, 6, 5).to_array3().unwrap();
             assert_eq!(cropped, source.slice(ndarray::s![2..8, 1..6, ..]));
-            let smooth = image.median3();
+            let smooth = image.median(3);
             let whole = smooth.to_array3().unwrap();
             for (rows, columns) in [(1, 1), (2, 2), (3, 1), (1, 5), (4, 7), (11, 8), (50, usize::MAX)] {
                 let [down, across] = [rows, columns].map(|step| step.min(99) as isize);
                 let every = ndarray::s![..;down, ..;across, ..];
-                assert_eq!(image.step(rows, columns).to_array3().unwrap(), source.slice(every), "{rows} {columns}");
-                assert_eq!(image.median3().step(rows, columns).to_array3().unwrap(), whole.slice(every));
-                let mask = image.gt(100).step(rows, columns).to_array3().unwrap();
+                assert_eq!(image.step((rows, columns)).to_array3().unwrap(), source.slice(every), "{rows} {columns}");
+                assert_eq!(image.median(3).step((rows, columns)).to_array3().unwrap(), whole.slice(every));
+                let mask = image.gt(100).step((rows, columns)).to_array3().unwrap();
                 assert_eq!(mask, source.slice(every).mapv(|v| v > 100));
             }
-            assert_eq!(image.paste(&Image::from_array3(&s, stamp.view()), 9, -2).to_array3().unwrap(), pasted);
+            assert_eq!(image.paste(&Image::from_array(&s, stamp.view()), 9, -2).to_array3().unwrap(), pasted);
             for border in [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(-7.0)]
             {
-                let padded = image.pad(13, 2, 1, 30, border).to_array3().unwrap();
+                let padded = image.with_border(border).pad(13, 2, 1, 30).to_array3().unwrap();
                 assert_eq!(padded.dim(), (26, 39, 2));
                 for ((y, x, c), v) in padded.indexed_iter() {
                     let at = (border.map(y as isize - 13, 11), border.map(x as isize - 1, 8));
@@ -321,11 +327,11 @@ fn crops_pads_and_pastes_are_numpys_on_any_number_of_ranks() {
             let bytes = image.clamp(0, 255).convert::<u8>();
             let halves = bytes.lookup(&tables).to_array3().unwrap();
             assert_eq!(halves, source.map(|v| f64::from((*v).max(0)) * 0.5), "on {ranks} ranks");
-            let parts = image.unstack();
-            assert_eq!(parts[1].to_array().unwrap(), source.index_axis(Axis(2), 1));
+            let parts = image.unstack(Axis::Channels);
+            assert_eq!(parts[1].to_array().unwrap(), source.index_axis(ArrayAxis(2), 1));
         });
     }
     let s = session();
-    let short = Image::<u16>::zeros(&s, 2, 2).lookup(&[0u8; 256]).check().unwrap_err().to_string();
+    let short = Image::<u16>::zeros(&s, (2, 2)).lookup(&[0u8; 256]).check().unwrap_err().to_string();
     assert!(short.starts_with("lookup: the table has 256 entries; it must have 65536 (at "), "{short}");
 }

@@ -18,6 +18,7 @@ use horus_core::image::Image as Handle;
 use horus_core::ir::graph::Op;
 use horus_core::machine::{Machine, Profile};
 use horus_core::ops::geometric::Flip;
+use horus_core::ops::geometric::Interpolation;
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::ops::pixel::PixelOp;
 use horus_core::optimize::optimize;
@@ -172,7 +173,7 @@ fn programs_get_the_same_pixels_in_every_way_of_gathering() {
     let result = |session: &Session| {
         let picture: Handle<f32> = Handle::worms(session, 900, 700);
         let smooth = picture.gauss(2.0);
-        smooth.rotate(30.0).max(&smooth)
+        smooth.rotate(30.0, Interpolation::Bilinear).max(&smooth)
     };
     let alone = Session::on(Box::new(CpuDevice::new(Some(1)).unwrap())).build().unwrap();
     let want = result(&alone).to_vec().unwrap();

@@ -114,7 +114,7 @@ fn what_no_machine_has_is_refused_before_anything_is_computed() {
     const SIDE: usize = 600_000;
     let folder = tempfile::tempdir().unwrap();
     let session = Session::on(Box::new(CpuDevice::new(Some(2)).unwrap())).build().unwrap();
-    let flat = Image::<f32>::constant(&session, SIDE, SIDE, 1.0);
+    let flat = Image::<f32>::constant(&session, (SIDE, SIDE), 1.0);
     let (one, other) = (flat.gauss(2.0), flat.transpose().gauss(3.0));
     for error in [session.evaluate().unwrap_err(), (&one + &other).save(folder.path().join("never.npy")).unwrap_err()] {
         let text = error.to_string();

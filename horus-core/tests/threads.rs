@@ -9,7 +9,7 @@ use horus_core::cpu::device::CpuDevice;
 use horus_core::device::Device;
 use horus_core::error::Result;
 use horus_core::image::{Image, Until};
-use horus_core::ops::geometric::{Flip, Interpolation};
+use horus_core::ops::geometric::Interpolation;
 use horus_core::ops::reduce::{Fold, RowReduce};
 use horus_core::session::Session;
 use horus_core::shape::{Axis, Border, Shape};
@@ -24,13 +24,13 @@ fn session(threads: usize) -> Session {
 /// A program with kernels of every kind; a number that depends on all of them.
 fn program(s: &Session, seed: usize) -> Result<f64> {
     let image = Image::from_fn(s, 300, 200, |y, x| ((y * 31 + x * 17 + seed) % 101) as f32);
-    let smooth = image.gauss(1.5).transpose().flip(Flip::Vertical);
-    let turned = image.rotate_with(30.0, Interpolation::Bilinear, Border::Reflect).median3();
-    let merged = Image::stack(s, [&image, &turned]);
+    let smooth = image.gauss(1.5).transpose().flip(Axis::Rows);
+    let turned = image.with_border(Border::Reflect).rotate(30.0, Interpolation::Bilinear).median(3);
+    let merged = Image::stack(s, [&image, &turned], Axis::Channels);
     let range = merged.max_value().get()? - merged.min_value().get()?;
     let counts = merged.histogram(10, 0.0, 101.0).get()?;
     let large: Vec<f32> = (0..1 << 18).map(|i| ((i * 7 + seed) % 103) as f32).collect();
-    let copied = Image::from_slice(s, 512, 512, &large).to_vec()?;
+    let copied = Image::from_slice(s, (512, 512), &large).to_vec()?;
     assert!(copied == large, "pixels given and read back");
     let rows: f64 = merged.over(Axis::Columns).sum().to_array3()?.iter().sum();
     let columns: f64 = merged.over(Axis::Rows).sum().to_array3()?.iter().sum();
@@ -185,7 +185,7 @@ const EXTENT: (usize, usize) = (5, 67);
 
 fn known(s: &Session, random: &mut Random) -> Known {
     let pixels: Vec<u8> = (0..EXTENT.0 * EXTENT.1).map(|_| random.below(256) as u8).collect();
-    (Image::from_slice(s, EXTENT.0, EXTENT.1, &pixels), pixels)
+    (Image::from_slice(s, (EXTENT.0, EXTENT.1), &pixels), pixels)
 }
 
 fn paired((a, of_a): &Known, (b, of_b): &Known, how: usize) -> Known {
@@ -195,14 +195,14 @@ fn paired((a, of_a): &Known, (b, of_b): &Known, how: usize) -> Known {
         1 => (a - b, each(u8::saturating_sub)),
         2 => (a.max(b), each(Ord::max)),
         3 => (a.min(b), each(Ord::min)),
-        _ => (a.flip(Flip::Both), of_a.iter().rev().copied().collect()),
+        _ => (a.flip([Axis::Rows, Axis::Columns]), of_a.iter().rev().copied().collect()),
     }
 }
 
 /// A loop of at most `most` steps, which ends when a step changes nothing.
 fn looped(s: &Session, (a, of_a): &Known, (b, of_b): &Known, most: usize) -> Known {
     let until = Until::below(0.5, most).every(1);
-    let done = s.iterate(a.clone(), until, |u| (u - b).max(u.flip(Flip::Vertical))).expect("a loop");
+    let done = s.iterate(a.clone(), until, |u| (u - b).max(u.flip(Axis::Rows))).expect("a loop");
     let mut state = of_a.clone();
     for step in 1..=most {
         let turned = state.chunks(EXTENT.1).rev().flatten();

@@ -248,13 +248,13 @@ fn detectors() -> Vec<Case> {
     let device = Recorder::new().unwrap();
     let launches = device.launches();
     let session = Session::on(Box::new(device)).build().unwrap();
-    let image = Image::from_slice(&session, H, W, &vec![7u8; H * W]).convert::<f32>() / 255.0;
+    let image = Image::from_slice(&session, (H, W), &vec![7u8; H * W]).convert::<f32>() / 255.0;
     let scales: Vec<(f64, f64)> = [3.0, 5.0, 7.0].iter().flat_map(|su| [1.0, 2.0, 3.0].map(|sv| (*su, sv))).collect();
     let contrast =
         |across: Image<f32>, smooth: Image<f32>, su: f64, sv: f64| across.absdiv(smooth, 1e-3) * (su * sv) as f32;
     let mut results = Vec::new();
     for theta in [0.0, 15.0, 90.0, 135.0] {
-        let turned = image.rotate_with(theta, Interpolation::Bilinear, Border::Reflect101);
+        let turned = image.with_border(Border::Reflect101).rotate(theta, Interpolation::Bilinear);
         let mut of_image = image.zeros_like();
         let (mut of_filters, mut of_directions) = (image.zeros_like(), image.zeros_like());
         for &(su, sv) in &scales {
@@ -265,7 +265,7 @@ fn detectors() -> Vec<Case> {
             let [across, smooth] = [2, 0].map(|order| image.gauss_uv(theta, su, sv, 0, order));
             of_directions = of_directions.max(contrast(across, smooth, su, sv));
         }
-        results.extend([of_image.rotate(-theta), of_filters, of_directions]);
+        results.extend([of_image.rotate(-theta, Interpolation::Bilinear), of_filters, of_directions]);
     }
     // One result over all orientations, as in the detectors.
     for scales in [&scales[..], &scales[6..]] {

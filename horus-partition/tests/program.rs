@@ -99,8 +99,8 @@ fn what_cannot_be_done_is_said_in_one_error() {
     let folder = tempfile::tempdir().unwrap();
     let session = session();
     let file = |name: &str| folder.path().join(name);
-    Image::from_slice(&session, 4, 4, &[0u8; 16]).save(file("land.png")).unwrap();
-    Image::from_slice(&session, 4, 4, &[9u8; 16]).save(file("sea.png")).unwrap();
+    Image::from_slice(&session, (4, 4), &[0u8; 16]).save(file("land.png")).unwrap();
+    Image::from_slice(&session, (4, 4), &[9u8; 16]).save(file("sea.png")).unwrap();
     std::fs::write(file("no.png"), "no picture").unwrap();
     let (land, sea, no, none) = (file("land.png"), file("sea.png"), file("no.png"), file("none.png"));
     let fails = |arguments: &[&str], status: i32, cause: &str| {

@@ -39,7 +39,7 @@ pub(crate) fn taken<T: Held + Element>(
     let array: PyReadonlyArrayDyn<'_, T> = array.try_readonly()?;
     let view = array.as_array();
     let view = with_axes(view, channels)?;
-    finished(py, session, || Typed::from_array4(&session.open, view))
+    finished(py, session, || Typed::from_volume_array(&session.open, view))
 }
 
 /// [`taken`] for truth values, given as bytes: a NumPy array may contain others than 0 and 1.
@@ -66,10 +66,10 @@ pub(crate) fn taken_mask(
     let extents = (shape.depth, shape.height, shape.width, shape.channels);
     if let Some(truths) = truths {
         let view = ArrayView4::from_shape(extents, truths).map_err(|e| PyValueError::new_err(e.to_string()))?;
-        return finished(py, session, || Typed::from_array4(&session.open, view));
+        return finished(py, session, || Typed::from_volume_array(&session.open, view));
     }
     let view = with_axes(view, channels)?;
-    finished(py, session, || Typed::from_array4(&session.open, view.mapv(|byte| byte != 0).view()))
+    finished(py, session, || Typed::from_volume_array(&session.open, view.mapv(|byte| byte != 0).view()))
 }
 
 /// Accesses so many bytes; other Python threads run meanwhile if there are many.

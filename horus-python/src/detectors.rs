@@ -28,7 +28,7 @@ pub(crate) fn oriented(a: &Image, how: &str, theta: f64, sigmas: (f64, f64), ord
 #[pyfunction]
 pub(crate) fn rotate(a: &Image, degrees: f64, mode: &str, cval: f64) -> PyResult<Image> {
     let border = border(mode, cval)?;
-    numbers!(&a.any, "rotate", image => a.recorded(|| image.rotate_with(degrees, Interpolation::Bilinear, border)))
+    numbers!(&a.any, "rotate", image => a.recorded(|| image.with_border(border).rotate(degrees, Interpolation::Bilinear)))
 }
 
 /// `|a / b|`, 0 where the magnitude of `b` is below `eps`, for images of one type.

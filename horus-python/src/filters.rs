@@ -2,9 +2,10 @@
 
 use horus::core::ops::neighbourhood::Layout;
 use horus::prelude::{
-    Axis, Border, Combine, Filter as Taps, Flip, Footprint, Generalized, Image as Typed, Interpolation, MedianSize,
-    Pixel, Reduce, Shape,
+    Axis, Border, Combine, Filter as Weights, Footprint, Generalized, Image as Typed, Interpolation, Pixel, Rank,
+    Reduce, Shape, Taps, Window,
 };
+use horus::types::Axes;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -16,7 +17,7 @@ use crate::session::Session;
 /// The taps of a filter, made once: dense ones of so many rows and columns, or one for each offset
 /// (row, column).
 #[pyclass(frozen, module = "horus_image._horus")]
-pub(crate) struct Filter(Taps);
+pub(crate) struct Filter(Weights);
 
 #[pymethods]
 impl Filter {
@@ -24,8 +25,8 @@ impl Filter {
     #[pyo3(signature = (taps, height, width, offsets=None))]
     fn new(taps: Vec<f64>, height: usize, width: usize, offsets: Option<Vec<(i32, i32)>>) -> PyResult<Filter> {
         let filter = match offsets {
-            Some(offsets) => Taps::sparse(offsets, taps),
-            None => Taps::dense(height, width, taps),
+            Some(offsets) => Weights::sparse(offsets, taps),
+            None => Weights::dense(height, width, taps),
         };
         match filter.fault() {
             Some(fault) => Err(exception(fault)),
@@ -55,7 +56,7 @@ pub(crate) fn border(mode: &str, cval: f64) -> PyResult<Border> {
 #[pyfunction]
 pub(crate) fn correlate(a: &Image, filter: &Filter, mode: &str, cval: f64) -> PyResult<Image> {
     let border = border(mode, cval)?;
-    numbers!(&a.any, "correlate", image => a.recorded(|| image.correlate(&filter.0, border)))
+    numbers!(&a.any, "correlate", image => a.recorded(|| image.with_border(border).correlate(&filter.0)))
 }
 
 /// Correlation along the levels, with the anchor at half the number of taps.
@@ -63,7 +64,7 @@ pub(crate) fn correlate(a: &Image, filter: &Filter, mode: &str, cval: f64) -> Py
 pub(crate) fn correlate_depth(a: &Image, filter: &Filter, mode: &str, cval: f64) -> PyResult<Image> {
     let border = border(mode, cval)?;
     let taps = filter.0.taps();
-    numbers!(&a.any, "correlate_depth", image => a.recorded(|| image.correlate_depth(taps, border)))
+    numbers!(&a.any, "correlate_depth", image => a.recorded(|| image.with_border(border).correlate(Taps::Depth(taps))))
 }
 
 /// The smallest or largest (`min`, `max`) pixel under the window. A weight is added to or
@@ -90,19 +91,17 @@ pub(crate) fn extreme(
         other => return Err(PyValueError::new_err(format!("no extreme is called {other}"))),
     };
     let operation = Generalized { window: window.0.clone(), combine, reduce };
-    numbers!(&a.any, "extreme", image => a.recorded(|| image.generalized(&operation, border)))
+    numbers!(&a.any, "extreme", image => a.recorded(|| image.with_border(border).generalized(&operation)))
 }
 
 /// The median of 3x3 or 5x5 pixels.
 #[pyfunction]
 pub(crate) fn median(a: &Image, size: usize, mode: &str, cval: f64) -> PyResult<Image> {
     let border = border(mode, cval)?;
-    let size = match size {
-        3 => MedianSize::Three,
-        5 => MedianSize::Five,
-        other => return Err(PyValueError::new_err(format!("a median of {other}x{other} pixels; sizes are 3 and 5"))),
-    };
-    numbers!(&a.any, "median", image => a.recorded(|| image.median(size, border)))
+    if !matches!(size, 3 | 5) {
+        return Err(PyValueError::new_err(format!("a median of {size}x{size} pixels; sizes are 3 and 5")));
+    }
+    numbers!(&a.any, "median", image => a.recorded(|| image.with_border(border).median((size, size))))
 }
 
 /// The mean over a rectangle of rows and columns whose anchor (row, column) is placed on the pixel.
@@ -115,8 +114,7 @@ pub(crate) fn box_mean(
     cval: f64,
 ) -> PyResult<Image> {
     let border = border(mode, cval)?;
-    let (size, anchor): ([usize; 2], [usize; 2]) = (size.into(), anchor.into());
-    numbers!(&a.any, "box_mean", image => a.recorded(|| image.box_mean_at(size, anchor, border)))
+    numbers!(&a.any, "box_mean", image => a.recorded(|| image.with_border(border).box_mean(Window::at(size, anchor))))
 }
 
 /// Offsets in a plane as a footprint around the pixel; `None` for several levels, or if there are
@@ -153,10 +151,10 @@ pub(crate) fn rank(
     }
     let border = border(mode, cval)?;
     if let Some(footprint) = in_plane(&offsets) {
-        return numbers!(&a.any, "rank", image => a.recorded(|| image.rank_under(&footprint, rank, border)));
+        return numbers!(&a.any, "rank", image => a.recorded(|| image.with_border(border).rank(&footprint, Rank::Place(rank))));
     }
     numbers!(&a.any, "rank", image => a.recorded(|| {
-        let mut sorted: Vec<_> = offsets.iter().map(|&(z, y, x)| image.shift(-z, -y, -x, border)).collect();
+        let mut sorted: Vec<_> = offsets.iter().map(|&(z, y, x)| image.with_border(border).shift(-z, -y, -x)).collect();
         for (i, j) in network(offsets.len(), rank) {
             let (low, high) = (sorted[i].min(&sorted[j]), sorted[j].max(&sorted[i]));
             (sorted[i], sorted[j]) = (low, high);
@@ -214,7 +212,7 @@ pub(crate) fn affine(
     };
     let [xx, xy, x0, yx, yy, y0] = matrix;
     let map = [[xx, xy, x0], [yx, yy, y0]];
-    numbers!(&a.any, "affine", image => a.recorded(|| image.affine(map, size, interpolation, border)))
+    numbers!(&a.any, "affine", image => a.recorded(|| image.with_border(border).affine(map, size, interpolation)))
 }
 
 /// Shifts the image by whole pixels along levels, rows and columns.
@@ -222,22 +220,15 @@ pub(crate) fn affine(
 pub(crate) fn shift(a: &Image, by: (isize, isize, isize), mode: &str, cval: f64) -> PyResult<Image> {
     let border = border(mode, cval)?;
     let (dz, dy, dx) = by;
-    each!(&a.any, image => a.recorded(|| image.shift(dz, dy, dx, border)))
+    each!(&a.any, image => a.recorded(|| image.with_border(border).shift(dz, dy, dx)))
 }
 
 /// Reverses levels, rows and columns.
 #[pyfunction]
 pub(crate) fn flip(a: &Image, depth: bool, rows: bool, columns: bool) -> PyResult<Image> {
-    let how = match (rows, columns) {
-        (true, true) => Some(Flip::Both),
-        (true, false) => Some(Flip::Vertical),
-        (false, true) => Some(Flip::Horizontal),
-        (false, false) => None,
-    };
-    each!(&a.any, image => a.recorded(|| {
-        let turned = how.map_or_else(|| image.clone(), |how| image.flip(how));
-        if depth { turned.flip_depth() } else { turned }
-    }))
+    let all = [(depth, Axis::Depth), (rows, Axis::Rows), (columns, Axis::Columns)];
+    let axes: Axes = all.into_iter().filter_map(|(turned, axis)| turned.then_some(axis)).collect();
+    each!(&a.any, image => a.recorded(|| image.flip(axes)))
 }
 
 /// Exchanges rows and columns.
@@ -252,7 +243,7 @@ pub(crate) fn crop(a: &Image, from_: (usize, usize, usize), size: (usize, usize,
     let ((z, top, left), (depth, height, width)) = (from_, size);
     let whole = a.any.shape();
     each!(&a.any, image => a.recorded(|| {
-        let levels = if (z, depth) == (0, whole.depth) { image.clone() } else { image.crop_depth(z, depth) };
+        let levels = if (z, depth) == (0, whole.depth) { image.clone() } else { image.slice(z..z + depth) };
         if (top, left, height, width) == (0, 0, whole.height, whole.width) {
             return levels;
         }
@@ -265,8 +256,8 @@ pub(crate) fn crop(a: &Image, from_: (usize, usize, usize), size: (usize, usize,
 pub(crate) fn step(a: &Image, by: (usize, usize, usize)) -> PyResult<Image> {
     let (levels, rows, columns) = by;
     each!(&a.any, image => a.recorded(|| {
-        let image = if levels == 1 { image.clone() } else { image.step_depth(levels) };
-        if (rows, columns) == (1, 1) { image } else { image.step(rows, columns) }
+        let image = if levels == 1 { image.clone() } else { image.step((levels, 1, 1)) };
+        if (rows, columns) == (1, 1) { image } else { image.step((rows, columns)) }
     }))
 }
 
@@ -274,7 +265,7 @@ pub(crate) fn step(a: &Image, by: (usize, usize, usize)) -> PyResult<Image> {
 #[pyfunction]
 pub(crate) fn pad(a: &Image, rows: (usize, usize), columns: (usize, usize), mode: &str, cval: f64) -> PyResult<Image> {
     let border = border(mode, cval)?;
-    each!(&a.any, image => a.recorded(|| image.pad(rows.0, rows.1, columns.0, columns.1, border)))
+    each!(&a.any, image => a.recorded(|| image.with_border(border).pad(rows.0, rows.1, columns.0, columns.1)))
 }
 
 /// Stacks images of one type as the levels of a volume, or as channels.
@@ -286,8 +277,8 @@ pub(crate) fn stack(images: Vec<PyRef<'_, Image>>, channels: bool) -> PyResult<I
             return Err(PyValueError::new_err("stack: images of different types; convert them"));
         };
         images[0].recorded(|| match channels {
-            true => Typed::stack(typed[0].session(), typed.iter().copied()),
-            false => Typed::stack_depth(typed[0].session(), typed.iter().copied()),
+            true => Typed::stack(typed[0].session(), typed.iter().copied(), Axis::Channels),
+            false => Typed::stack(typed[0].session(), typed.iter().copied(), Axis::Depth),
         })
     }
     let Some(first) = images.first() else {

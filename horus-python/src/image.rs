@@ -119,7 +119,7 @@ impl Image {
         typed!(dtype, T => {
             let value = <T as Pixel>::from_f64(value);
             let any = caught(|| {
-                let image = Typed::constant_volume(&session.open, depth, height, width, value);
+                let image = Typed::constant(&session.open, (depth, height, width), value);
                 image.check().map(|()| <T as Held>::held(image))
             })?;
             Ok(session.image(any))

@@ -82,7 +82,7 @@ pub(crate) fn binary_of_number(name: &str, a: f64, b: &Image) -> PyResult<Image>
 
 /// An image of one pixel, which is repeated.
 fn of_number<T: Pixel>(number: f64, beside: &Typed<T>) -> Typed<T> {
-    Typed::constant(beside.session(), 1, 1, T::from_f64(number))
+    Typed::constant(beside.session(), (1, 1), T::from_f64(number))
 }
 
 /// The mask of pixels for which a comparison holds.

@@ -40,12 +40,12 @@ pub(crate) fn spline_coefficients(a: &Image, order: usize, axes: Vec<usize>, mod
     let along = |axis: usize| axes.contains(&axis);
     numbers!(&a.any, "spline_coefficients", image => a.recorded(|| {
         let in_plane = match (along(1), along(2)) {
-            (true, true) => image.spline_coefficients(how, border),
-            (true, false) => image.spline_coefficients_along(Axis::Rows, how, border),
-            (false, true) => image.spline_coefficients_along(Axis::Columns, how, border),
+            (true, true) => image.with_border(border).spline_coefficients([Axis::Rows, Axis::Columns], how),
+            (true, false) => image.with_border(border).spline_coefficients(Axis::Rows, how),
+            (false, true) => image.with_border(border).spline_coefficients(Axis::Columns, how),
             (false, false) => image.convert(),
         };
-        if along(0) { in_plane.spline_coefficients_along(Axis::Depth, how, border) } else { in_plane }
+        if along(0) { in_plane.with_border(border).spline_coefficients(Axis::Depth, how) } else { in_plane }
     }))
 }
 
@@ -61,8 +61,8 @@ fn positions<'a, C: Held>(at: &'a [PyRef<'_, Image>]) -> PyResult<Vec<&'a Typed<
 
 fn sampled<T: Pixel, C: Float>(image: &Typed<T>, at: &[&Typed<C>], how: Sampling, border: Border) -> Typed<T> {
     match at {
-        [rows, columns] => image.remap(rows, columns, how, border),
-        [levels, rows, columns, ..] => image.remap_3d(levels, rows, columns, how, border),
+        &[rows, columns] => image.with_border(border).remap([rows, columns], how),
+        &[levels, rows, columns, ..] => image.with_border(border).remap([levels, rows, columns], how),
         _ => image.clone(),
     }
 }

@@ -135,12 +135,12 @@ impl Bench {
     fn dense(&self, n: usize) -> Result<Work> {
         let taps: Vec<f64> = (0..n * n).map(|i| ((i * 7919 % 101) as f64 - 50.0) / (25.0 * (n * n) as f64)).collect();
         let (image, filter) = (self.image.clone(), Filter::dense(n, n, taps));
-        self.evaluated(move || image.correlate(&filter, Border::Reflect101))
+        self.evaluated(move || image.correlate(&filter))
     }
 
     fn rotate(&self) -> Result<Work> {
         let image = self.image.clone();
-        self.evaluated(move || image.rotate(30.0))
+        self.evaluated(move || image.rotate(30.0, Interpolation::Bilinear))
     }
 
     fn pixel(&self) -> Result<Work> {
@@ -196,7 +196,7 @@ impl Bench {
         let from = image.to_vec()?;
         let mut to = vec![0.0; if arrays == Arrays::Kept { from.len() } else { 0 }];
         Ok(Box::new(move || {
-            let result = result(Image::from_slice(&session, size, size, &from));
+            let result = result(Image::from_slice(&session, (size, size), &from));
             match (arrays, once) {
                 (Arrays::Kept, true) => result.gather_into(&mut to).map(drop),
                 (Arrays::Kept, false) => result.read_into(&mut to),

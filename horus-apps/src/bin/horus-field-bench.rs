@@ -94,7 +94,7 @@ impl<'a> Bench<'a> {
     fn new(options: &'a Options, session: Session) -> Bench<'a> {
         let [depth, height, width] = options.size;
         let pressures: Vec<f64> = (0..depth).map(|z| pressure(5.0 + 100.0 * z as f64)).collect();
-        let water = SeaWater::at(&Image::from_volume(&session, depth, 1, 1, &pressures));
+        let water = SeaWater::at(&Image::from_slice(&session, (depth, 1, 1), &pressures));
         let wave: Vec<f64> = (0..height.max(width)).map(|i| (i as f64 / 37.0).sin()).collect();
         let field = |level: fn(f64) -> f64, change: f64| {
             let levels = (0..depth).map(|z| level(z as f64 / depth as f64));
@@ -108,7 +108,7 @@ impl<'a> Bench<'a> {
 
     fn given(&self) -> [Field; 2] {
         let Shape { depth, height, width, .. } = self.shape;
-        self.tracers.each_ref().map(|f| Image::from_volume(&self.session, depth, height, width, f))
+        self.tracers.each_ref().map(|f| Image::from_slice(&self.session, (depth, height, width), f))
     }
 
     /// Median seconds of the runs but the first, and the launches of each.

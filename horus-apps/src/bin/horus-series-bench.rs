@@ -184,7 +184,7 @@ fn pictures(args: &Args, folder: &Path) -> Result<Vec<PathBuf>> {
     let make = |i: usize| {
         let path = folder.join(format!("{i:04}.pgm"));
         if !path.exists() {
-            worms.rotate_with(i as f64 * 7.0, Interpolation::Bilinear, Border::Reflect101).save(&path)?;
+            worms.with_border(Border::Reflect101).rotate(i as f64 * 7.0, Interpolation::Bilinear).save(&path)?;
         }
         Ok(path)
     };

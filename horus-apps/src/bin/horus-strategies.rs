@@ -44,7 +44,7 @@ type Program = fn(&Image<f32>) -> Image<f32>;
 
 fn correlate(image: &Image<f32>, n: usize) -> Image<f32> {
     let taps: Vec<f64> = (0..n * n).map(|i| ((i * 7919 % 101) as f64 - 50.0) / (25.0 * (n * n) as f64)).collect();
-    image.correlate(&Filter::dense(n, n, taps), Border::Reflect101)
+    image.correlate(&Filter::dense(n, n, taps))
 }
 
 /// The programs, by name.

@@ -34,9 +34,9 @@ pub(crate) fn otsu(image: &Image<f32>) -> Image<f32> {
     let level = Image::from_fn(image.session(), 1, LEVELS, |_, x| x as f64);
     let (weight, moment) = (running(&counts), running(&(&counts * &level)));
     let (all, total) = (counts.sum(), (&counts * &level).sum());
-    let above = (-&weight).add(&all);
+    let above = -&weight + &all;
     // w0 w1 (s0 / w0 - s1 / w1)^2, which is 0 / 0 where a class is empty.
-    let difference = &moment / &weight - (-&moment).add(&total) / &above;
+    let difference = &moment / &weight - (-&moment + &total) / &above;
     let between = weight * above * difference.square();
     let inside = &level.lt(LEVELS as f64 - 1.0) & &between.gt(0.0);
     let between = inside.select(&between, -1.0);

@@ -236,7 +236,7 @@ impl Current {
                 1.0 => image.convert(),
                 _ => (image.convert::<f64>() * factor).convert(),
             })?;
-            Ok(Image::stack(colours.session(), [colours, &alpha]).into())
+            Ok(Image::stack(colours.session(), [colours, &alpha], Axis::Channels).into())
         }
         let colours = Current::unit(colours);
         let made = numbers!(colours, image => joined(self, image, white)).and_then(|made| made);

@@ -66,7 +66,7 @@ pub fn run() -> ExitCode {
 fn compute<T: Float>(args: &Args, session: &Session) -> Result<()> {
     let shape = Shape::volume(args.levels.get(), args.rows.get(), args.columns.get(), 1);
     // Fails on too large an extent before the coordinates are made.
-    Image::<T>::constant_volume(session, shape.depth, shape.height, shape.width, T::ZERO).check()?;
+    Image::<T>::constant(session, (shape.depth, shape.height, shape.width), T::ZERO).check()?;
     let (rows, step) = latitudes(shape.height);
     let dynamics = Dynamics::<T>::new(session, &half_levels(shape.depth), shape.width, (&rows, step));
     let weather = dynamics.waves(session);

@@ -115,11 +115,11 @@ impl SeaWater {
     pub fn mixing(&self, t: &Field, s: &Field) -> Mixing {
         let state = self.state(t, s);
         let buoyancy = |other: Field| (other / &state.density * -1.0 + 1.0) * GRAVITY;
-        let above = |f: &Field| f.shift(1, 0, 0, Border::Replicate);
-        let below = |f: &Field| f.shift(-1, 0, 0, Border::Replicate);
+        let above = |f: &Field| f.with_border(Border::Replicate).shift(1, 0, 0);
+        let below = |f: &Field| f.with_border(Border::Replicate).shift(-1, 0, 0);
         let from_surface = buoyancy(self.density(&t.slice(0), &s.slice(0)));
         // The difference of a level from the one above, stored at the one above.
-        let from_below = buoyancy(self.density(&above(t), &above(s))).shift(-1, 0, 0, Border::Constant(0.0));
+        let from_below = buoyancy(self.density(&above(t), &above(s))).shift(-1, 0, 0);
 
         let mean = |f: &Field| (f + below(f)) * 0.5;
         let by_heat = mean(&state.by_temperature) * (t - below(t)) * -1.0;

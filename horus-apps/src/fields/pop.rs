@@ -68,7 +68,7 @@ fn compute(args: &Args, session: &Session) -> Result<()> {
         return Err(Error::Config(format!("--depths has {given} numbers for {levels} levels")));
     }
     let pressures: Vec<f64> = args.depths.iter().map(|d| pressure(*d)).collect();
-    let water = SeaWater::at(&Image::from_volume(session, pressures.len(), 1, 1, &pressures));
+    let water = SeaWater::at(&Image::from_slice(session, (pressures.len(), 1, 1), &pressures));
     let results = match args.task {
         Task::State => {
             let d = water.state(&t, &s);

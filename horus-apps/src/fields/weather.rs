@@ -116,12 +116,12 @@ impl<T: Float> Dynamics<T> {
         let levels = halves.len().saturating_sub(1);
         let level = |of: fn([(f64, f64); 2]) -> f64| {
             let each: Vec<f64> = halves.windows(2).map(|w| of([w[0], w[1]])).collect();
-            Image::from_volume(session, levels, 1, 1, &each)
+            Image::from_slice(session, (levels, 1, 1), &each)
         };
         let ((latitudes, step), (radius, rotation)) = (rows, EARTH);
         let row = |of: &dyn Fn(f64) -> f64| {
             let each: Vec<f64> = latitudes.iter().map(|at| of(*at)).collect();
-            Image::from_slice(session, each.len(), 1, &each).convert::<T>()
+            Image::from_slice(session, (each.len(), 1), &each).convert::<T>()
         };
         Dynamics {
             shape: Shape::volume(levels, latitudes.len(), columns, 1),
@@ -170,7 +170,7 @@ impl<T: Float> Dynamics<T> {
         let carried =
             |x: Image<T>, y: Image<T>| (mean(&(x * &east), WEST) + mean(&(y * &north), SOUTH)) / (&dp * (dx * dy));
         let sunk = |of: &Image<T>, by: &Image<T>, dp: &Image<T>| {
-            let through = (of.shift(-1, 0, 0, Border::Replicate) - of) * by;
+            let through = (of.with_border(Border::Replicate).shift(-1, 0, 0) - of) * by;
             (from_above(&through) + through) / dp * n(0.5)
         };
         let turned_u = mean(&(&turns * mean(&north, EAST)), SOUTH) - slope(&head, EAST).convert::<T>();
@@ -211,7 +211,7 @@ impl<T: Float> Dynamics<T> {
 
 /// A weighted sum of two neighbours.
 fn pair<T: Float>(f: &Image<T>, to: To, taps: [f64; 2]) -> Image<T> {
-    f.correlate(&Filter::sparse([(0, 0), to], taps), Border::Replicate)
+    f.with_border(Border::Replicate).correlate(&Filter::sparse([(0, 0), to], taps))
 }
 
 /// Mean of a point and a neighbour.
@@ -227,5 +227,5 @@ fn slope<T: Float>(f: &Image<T>, to: To) -> Image<T> {
 
 /// Values at the half level above each level: 0 at the top.
 fn from_above<T: Float>(f: &Image<T>) -> Image<T> {
-    f.shift(1, 0, 0, Border::Constant(0.0))
+    f.shift(1, 0, 0)
 }

@@ -36,7 +36,7 @@ impl Diffusion {
     pub fn step(&self, u: &Image<f32>) -> Image<f32> {
         let [north, south, west, east] = &self.towards;
         let flow = |to: &Filter| {
-            let slope = u.correlate(to, Border::Replicate);
+            let slope = u.with_border(Border::Replicate).correlate(to);
             (-(&slope / self.kappa).square()).exp() * slope
         };
         u + (flow(north) + flow(south) + flow(west) + flow(east)) * self.lambda

@@ -90,7 +90,7 @@ impl<T: Float> Poisson<T> {
     /// its six `+ h^2 f`) / 6.
     pub fn step(&self, u: &Image<T>) -> Image<T> {
         let outside = Border::Constant(0.0);
-        let around = u.correlate(&self.neighbours, outside);
+        let around = u.with_border(outside).correlate(&self.neighbours);
         let source = match &self.source {
             Source::Factors(column, row) => &(column * row),
             Source::Image(image) => image,
@@ -98,7 +98,7 @@ impl<T: Float> Poisson<T> {
         match self.depth {
             None => around + source,
             Some(_) => {
-                let ends = u.shift(1, 0, 0, outside) + u.shift(-1, 0, 0, outside);
+                let ends = u.with_border(outside).shift(1, 0, 0) + u.with_border(outside).shift(-1, 0, 0);
                 (around + ends).mul_add(T::from_f64(1.0 / 6.0), source)
             }
         }
@@ -116,7 +116,7 @@ impl<T: Float> Poisson<T> {
 /// 0 at every point.
 fn zeros<T: Pixel>(session: &CoreSession, depth: Option<usize>, size: usize) -> Image<T> {
     match depth {
-        None => Image::zeros(session, size, size),
-        Some(depth) => Image::constant_volume(session, depth, size, size, T::ZERO),
+        None => Image::zeros(session, (size, size)),
+        Some(depth) => Image::constant(session, (depth, size, size), T::ZERO),
     }
 }

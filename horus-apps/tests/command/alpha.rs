@@ -12,9 +12,9 @@ fn with_alpha(dir: &std::path::Path) -> Image<u8> {
     let session = session();
     let colours = bytes(session.open(dir.join("colour.png")).unwrap());
     let alpha = Image::from_fn(&session, 33, 41, |y, x| (255 - 3 * y - 2 * x) as u8);
-    let picture = Image::stack(&session, [&colours, &alpha]);
+    let picture = Image::stack(&session, [&colours, &alpha], Axis::Channels);
     picture.save(dir.join("alpha.png")).unwrap();
-    Image::stack(&session, [&colours.channel(0), &alpha]).save(dir.join("grey_alpha.png")).unwrap();
+    Image::stack(&session, [&colours.channel(0), &alpha], Axis::Channels).save(dir.join("grey_alpha.png")).unwrap();
     picture
 }
 
@@ -40,9 +40,9 @@ fn operations_leave_alpha_aside_and_geometry_moves_it() {
         ("gauss 1.5 mul 0.5", alpha.clone()),
         ("luminance sobel", alpha.clone()),
         ("add @alpha.png absdiff @in", alpha.clone()),
-        ("flip both invert", alpha.flip(Flip::Both)),
+        ("flip both invert", alpha.flip([Axis::Rows, Axis::Columns])),
         ("crop 2 3 8 9", alpha.crop(2, 3, 8, 9)),
-        ("rotate 30", alpha.rotate(30.0)),
+        ("rotate 30", alpha.rotate(30.0, Interpolation::Bilinear)),
         ("resize 50% nearest", alpha.resize(17, 21, Interpolation::Nearest)),
     ] {
         let words: Vec<&str> = chain.split(' ').chain(["--clipping", "allow"]).collect();
@@ -53,7 +53,7 @@ fn operations_leave_alpha_aside_and_geometry_moves_it() {
         let (with, without) = (open(dir, "with.png"), open(dir, "without.png"));
         assert_eq!(with.channels(), without.channels() + 1, "{chain}");
         let colours: Vec<_> = (0..without.channels()).map(|i| with.channel(i)).collect();
-        same(&Image::stack(with.session(), &colours), &without);
+        same(&Image::stack(with.session(), &colours, Axis::Channels), &without);
         same(&with.channel(without.channels()), &moved);
     }
     succeeds(dir, &["grey_alpha.png", "o.png", "invert"]);

@@ -31,30 +31,35 @@ fn chains_compute_what_the_library_computes() {
     });
     writes(dir, "grey.png", "gauss 1.5 border=wrap", |p| {
         let (row, column) = filters::gauss(1.5, 0, 0);
-        bytes(p).separable(&row, &column, Border::Wrap)
+        bytes(p).with_border(Border::Wrap).separable(&row, &column)
     });
     writes(dir, "grey.png", "add 10 median 5 absdiff @dark.png", |p| {
         let dark = bytes(p.luminance_of("dark.png", dir));
-        (bytes(p) + 10).median(MedianSize::Five, mirrored).absdiff(dark)
+        (bytes(p) + 10).with_border(mirrored).median(5).absdiff(dark)
     });
     writes(dir, "colour.png", "to_unit mul 1,0.5,0.25 clamp 0.1 0.4", |p| {
         (p.to_unit() * [1.0, 0.5, 0.25]).clamp(0.1, 0.4)
     });
     writes(dir, "grey.png", "erode disc 2 dilate rectangle 3 5 border=0 top_hat 3", |p| {
         let image = bytes(p).erode(&Footprint::disc(2));
-        let image = image.dilate_with(&Footprint::rectangle(3, 5), Border::Constant(0.0));
+        let image = image.with_border(Border::Constant(0.0)).dilate(&Footprint::rectangle(3, 5));
         image.top_hat(&Footprint::rectangle(3, 3))
     });
     writes(dir, "colour.png", "rotate -30 bicubic 7 flip both transpose crop 1 2 20 10 pad 1 0 0 3 replicate", |p| {
-        let turned = bytes(p).rotate_with(-30.0, Interpolation::Bicubic, Border::Constant(7.0));
-        turned.flip(Flip::Both).transpose().crop(1, 2, 20, 10).pad(1, 0, 0, 3, Border::Replicate)
+        let turned = bytes(p).with_border(Border::Constant(7.0)).rotate(-30.0, Interpolation::Bicubic);
+        turned
+            .flip([Axis::Rows, Axis::Columns])
+            .transpose()
+            .crop(1, 2, 20, 10)
+            .with_border(Border::Replicate)
+            .pad(1, 0, 0, 3)
     });
     writes(dir, "grey.png", "correlate -1,0,1/-2,0,2/-1,0,1 replicate convert i32", |p| {
         let taps = Filter::dense(3, 3, [-1.0, 0.0, 1.0, -2.0, 0.0, 2.0, -1.0, 0.0, 1.0]);
-        bytes(p).correlate(&taps, Border::Replicate).convert::<i32>()
+        bytes(p).with_border(Border::Replicate).correlate(&taps).convert::<i32>()
     });
     writes(dir, "grey.png", "convert i16 mul -200 median 5 convert i8", |p| {
-        (bytes(p).convert::<i16>() * -200).median5().convert::<i8>()
+        (bytes(p).convert::<i16>() * -200).median(5).convert::<i8>()
     });
     writes(dir, "grey.png", "convert u32 mul 20000000 dilate disc 1", |p| {
         (bytes(p).convert::<u32>() * 20_000_000).dilate(&Footprint::disc(1))
@@ -160,7 +165,7 @@ fn masks_are_saved_as_black_and_white_and_combine() {
     for input in ["grey.png", "colour.png", "float.npy"] {
         succeeds(dir, &[input, "o.png", "otsu"]);
         // Each channel has its own threshold.
-        let planes = session.open(dir.join(input)).unwrap().convert::<f32>().unstack();
+        let planes = session.open(dir.join(input)).unwrap().convert::<f32>().unstack(Axis::Channels);
         let want: Vec<bool> = planes.iter().flat_map(|plane| otsu(&plane.to_vec().unwrap())).collect();
         assert!(want.iter().any(|v| *v) && want.iter().any(|v| !*v));
         let wrong = holds("o.png").iter().zip(&want).filter(|(a, b)| a != b).count();

@@ -67,7 +67,7 @@ fn pictures() -> tempfile::TempDir {
     let session = session();
     let at = |name: &str| dir.path().join(name);
     let plane = |a: usize| Image::from_fn(&session, 33, 41, move |y, x| ((y * y + a * x + x * y / 3) % 251) as u8);
-    Image::stack(&session, [plane(3), plane(7), plane(11)]).save(at("colour.png")).unwrap();
+    Image::stack(&session, [plane(3), plane(7), plane(11)], Axis::Channels).save(at("colour.png")).unwrap();
     plane(5).save(at("grey.png")).unwrap();
     Image::from_fn(&session, 33, 41, |y, x| ((y + 2 * x) % 20) as u8).save(at("dark.png")).unwrap();
     Image::from_fn(&session, 33, 41, |y, x| (y * 41 + x) as u16 * 40).save(at("wide.tif")).unwrap();

@@ -37,7 +37,7 @@ fn numbers_are_printed_a_line_a_picture() {
     assert_eq!(succeeds(dir, &["colour.png", "argmax"]), format!("colour.png\t{place}\n"));
     let mut levels = horus::ndarray::Array4::<u8>::zeros((2, 3, 4, 2));
     levels[[1, 2, 3, 1]] = 9;
-    Image::from_array4(&session, levels.view()).save(dir.join("levels.npy")).unwrap();
+    Image::from_volume_array(&session, levels.view()).save(dir.join("levels.npy")).unwrap();
     assert_eq!(succeeds(dir, &["levels.npy", "argmax"]), "levels.npy\t1\t2\t3\t1\n");
     fs::remove_file(dir.join("levels.npy")).unwrap();
     // A failing picture is named, and the others are printed.

@@ -14,7 +14,7 @@ use crate::ops::reduce::{Fold, RowReduce};
 use crate::session::Session;
 use crate::shape::{Axis, Shape};
 
-/// Axes that are reduced together: one, or an array of several in any order.
+/// Axes that an operation goes along: one, or several in any order, as an array or collected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Axes {
     columns: bool,
@@ -48,13 +48,22 @@ impl From<Axis> for Axes {
 
 impl<const N: usize> From<[Axis; N]> for Axes {
     fn from(axes: [Axis; N]) -> Axes {
-        let has = |axis| axes.contains(&axis);
-        Axes {
-            columns: has(Axis::Columns),
-            rows: has(Axis::Rows),
-            channels: has(Axis::Channels),
-            depth: has(Axis::Depth),
+        axes.into_iter().collect()
+    }
+}
+
+impl FromIterator<Axis> for Axes {
+    fn from_iter<I: IntoIterator<Item = Axis>>(axes: I) -> Axes {
+        let mut all = Axes { columns: false, rows: false, channels: false, depth: false };
+        for axis in axes {
+            match axis {
+                Axis::Columns => all.columns = true,
+                Axis::Rows => all.rows = true,
+                Axis::Channels => all.channels = true,
+                Axis::Depth => all.depth = true,
+            }
         }
+        all
     }
 }
 
@@ -83,7 +92,7 @@ impl<T: Pixel> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::from_slice(&session, 2, 3, &[1u8, 2, 3, 10, 20, 30]);
+    /// let image = Image::from_slice(&session, (2, 3), &[1u8, 2, 3, 10, 20, 30]);
     /// assert_eq!(image.over(Axis::Rows).sum().to_vec()?, [11.0, 22.0, 33.0]); // over the rows: one row is left
     /// assert_eq!(image.over(Axis::Columns).mean().to_vec()?, [2.0, 20.0]);
     /// assert_eq!(image.over([Axis::Rows, Axis::Columns]).max().to_vec()?, [30]); // of each channel
@@ -103,7 +112,7 @@ impl<T: Pixel> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::from_slice(&session, 2, 3, &[1u8, 2, 3, 200, 200, 200]);
+    /// let image = Image::from_slice(&session, (2, 3), &[1u8, 2, 3, 200, 200, 200]);
     /// assert_eq!(image.cumsum(Axis::Columns).to_vec()?, [1.0, 3.0, 6.0, 200.0, 400.0, 600.0]);
     /// let integral = image.cumsum(Axis::Rows).cumsum(Axis::Columns); // the sum of any rectangle by four pixels
     /// assert_eq!(integral.pixel(1, 2)?, 606.0);
@@ -123,7 +132,7 @@ impl<T: Pixel> Image<T> {
                     let terms = vec![Term::image(&planes[c - 1]), Term::image(&planes[c])];
                     planes[c] = pixel(PixelOp::Add, terms, site);
                 }
-                Ok(Image::stack(self.session(), planes))
+                Ok(Image::stack(self.session(), planes, Axis::Channels))
             }),
         }
     }
@@ -263,7 +272,7 @@ impl<T: Pixel> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let frame = |pixels: [u8; 3]| Image::from_slice(&session, 1, 3, &pixels);
+    /// let frame = |pixels: [u8; 3]| Image::from_slice(&session, (1, 3), &pixels);
     /// let film = Image::of_all(&session, [frame([1, 200, 3]), frame([2, 2, 250]), frame([3, 2, 4])]);
     /// assert_eq!(film.median().to_vec()?, [2, 2, 4]); // what passes by is gone
     /// assert_eq!(film.max().to_vec()?, [3, 200, 250]);
@@ -322,12 +331,7 @@ impl<T: Pixel> Several<T> {
     pub fn median(&self) -> Image<T> {
         let site = Location::caller();
         self.reduced(site, |images| {
-            let mut sorted = images.to_vec();
-            let op = |op, a: &Image<T>, b: &Image<T>| pixel::<T>(op, vec![Term::image(a), Term::image(b)], site);
-            for (i, j) in network(images.len()) {
-                let (low, high) = (op(PixelOp::Min, &sorted[i], &sorted[j]), op(PixelOp::Max, &sorted[i], &sorted[j]));
-                (sorted[i], sorted[j]) = (low, high);
-            }
+            let mut sorted = sorted(images, site);
             let middle = images.len() / 2;
             if images.len() % 2 == 1 {
                 return sorted.swap_remove(middle);
@@ -349,6 +353,17 @@ impl<T: Pixel> Several<T> {
         };
         carry(&self.session, shape, made)
     }
+}
+
+/// Pixel by pixel the images in order, the smallest first.
+pub(super) fn sorted<T: Element>(images: &[Image<T>], site: Site) -> Vec<Image<T>> {
+    let mut sorted = images.to_vec();
+    let op = |op, a: &Image<T>, b: &Image<T>| pixel::<T>(op, vec![Term::image(a), Term::image(b)], site);
+    for (i, j) in network(images.len()) {
+        let (low, high) = (op(PixelOp::Min, &sorted[i], &sorted[j]), op(PixelOp::Max, &sorted[i], &sorted[j]));
+        (sorted[i], sorted[j]) = (low, high);
+    }
+    sorted
 }
 
 /// The comparisons of Batcher's odd-even merge sort of `n` values, in order: the smaller comes first.

@@ -3,7 +3,7 @@
 use std::borrow::Borrow;
 use std::panic::Location;
 
-use super::{Image, carry, record};
+use super::{Image, carry, check_shape, record};
 use crate::dtype::{Element, Pixel};
 use crate::error::{Error, Result, Site};
 use crate::ir::graph::Op;
@@ -31,38 +31,43 @@ impl<T: Element> Image<T> {
                 ));
             }
             if self.channels() == 1 {
-                return Ok(self.clone());
+                return Ok(self.plain());
             }
             Ok(self.node_of_shape(Op::Planes(PlaneMap::channel(self.shape(), i)), shape, site))
         })
     }
 
-    /// All channels, each as an image of one channel.
+    /// The parts along an axis: all channels, each as an image of one channel, all levels, rows or columns.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let colour = Image::from_planes(&session, 1, 2, &[&[1u8, 2], &[3, 4], &[5, 6]]);
-    /// let [red, green, blue] = &colour.unstack()[..] else { panic!("three channels") };
-    /// let swapped = Image::stack(&session, [blue, green, red]);
+    /// let [red, green, blue] = &colour.unstack(Axis::Channels)[..] else { panic!("three channels") };
+    /// let swapped = Image::stack(&session, [blue, green, red], Axis::Channels);
     /// assert_eq!(swapped.to_vec()?, [5, 6, 3, 4, 1, 2]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     #[doc(alias = "split")]
     #[track_caller]
-    pub fn unstack(&self) -> Vec<Image<T>> {
-        let mut channels = Vec::with_capacity(self.channels());
-        for i in 0..self.channels() {
-            channels.push(self.channel(i));
+    pub fn unstack(&self, axis: Axis) -> Vec<Image<T>> {
+        let mut parts = Vec::with_capacity(self.shape().extent(axis));
+        for i in 0..self.shape().extent(axis) {
+            parts.push(match axis {
+                Axis::Channels => self.channel(i),
+                Axis::Depth => self.slice(i),
+                Axis::Rows => self.crop(i, 0, 1, self.width()),
+                Axis::Columns => self.crop(0, i, self.height(), 1),
+            });
         }
-        channels
+        parts
     }
 
-    /// The channels of `images`, one after the other, as the channels of one image (OpenCV's `merge`); an error if there is
-    /// none, or depths, heights, widths or sessions differ. Volumes stay volumes: [`Image::stack_depth`] makes one of slices. See [`Image::unstack`] for an example.
+    /// The channels, or the levels, of `images`, one after the other, in one image (OpenCV's `merge`): an error if there is none, other
+    /// extents or sessions differ, or the axis is neither [`Axis::Channels`] nor [`Axis::Depth`]. See [`Image::unstack`] for an example.
     #[doc(alias = "merge")]
     #[track_caller]
-    pub fn stack<I>(session: &Session, images: I) -> Image<T>
+    pub fn stack<I>(session: &Session, images: I, axis: Axis) -> Image<T>
     where
         I: IntoIterator,
         I::Item: Borrow<Image<T>>,
@@ -70,22 +75,29 @@ impl<T: Element> Image<T> {
         let site = Location::caller();
         let images: Vec<I::Item> = images.into_iter().collect();
         let images: Vec<&Image<T>> = images.iter().map(Borrow::borrow).collect();
-        let channels = images.iter().map(|i| i.channels()).sum();
-        let shape = images.first().map_or(Shape::new(0, 0, 0), |i| Shape { channels, ..i.shape() });
-        carry(session, shape, stacked(("stack", Axis::Channels), session, &images, shape, site))
+        let extent = images.iter().map(|i| i.shape().extent(axis)).sum();
+        let shape = images.first().map_or(Shape::new(0, 0, 0), |i| i.shape().with_extent(axis, extent));
+        carry(session, shape, stacked(axis, session, &images, shape, site))
     }
 }
 
 /// Images one after the other along an axis, in an image of shape `shape`.
-pub(super) fn stacked<T: Element>(
-    (op, axis): (&'static str, Axis),
+fn stacked<T: Element>(
+    axis: Axis,
     session: &Session,
     images: &[&Image<T>],
     shape: Shape,
     site: Site,
 ) -> Result<Image<T>> {
+    let op = "stack";
     if images.is_empty() {
         return Err(Error::Empty { op, shape, site });
+    }
+    if matches!(axis, Axis::Rows | Axis::Columns) {
+        return Err(Error::parameter(op, format!("images are stacked along channels or levels, not {axis}"), site));
+    }
+    if axis == Axis::Depth {
+        check_shape(op, shape, T::TAG, site)?;
     }
     for image in images {
         image.check()?;

@@ -4,6 +4,7 @@ use std::panic::Location;
 
 use super::Image;
 use crate::error::{Error, Site};
+use crate::shape::Axis;
 
 /// Red, green and blue of sRGB to X, Y and Z, and the white of D65 (IEC 61966-2-1; the numbers of scikit-image).
 const TO_XYZ: [[f32; 3]; 3] =
@@ -21,25 +22,56 @@ const DARK: f32 = 0.008856;
 /// That line: slope and intercept.
 const LINE: (f32, f32) = (7.787, 16.0 / 116.0);
 
-/// Colour spaces. All take and yield three channels; red, green, blue, hue, saturation and value are in `0..=1`. Another
-/// number of channels is an error.
-///
-/// ```
-/// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
-/// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-/// let orange = Image::stack(&session, [1.0, 0.5, 0.0].map(|v| Image::constant(&session, 1, 1, v)));
-/// let hsv = orange.rgb_to_hsv();
-/// assert_eq!(hsv.to_vec()?, [30.0 / 360.0, 1.0, 1.0]);
-/// // Half as saturated:
-/// assert_eq!((hsv * [1.0, 0.5, 1.0]).hsv_to_rgb().to_vec()?, [1.0, 0.75, 0.5]);
-/// # Ok::<(), horus_core::error::Error>(())
-/// ```
+/// Colour spaces of three channels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Colour {
+    /// Red, green and blue of sRGB, in `0..=1`.
+    Rgb,
+    /// Hue (of 360 degrees), saturation and value, in `0..=1`. Hues outside wrap around.
+    Hsv,
+    /// CIE L*a*b* of sRGB under D65 (2 degrees): L in `0..=100`, a and b around 0.
+    Lab,
+    /// Luma and colour differences of JPEG (JFIF; the full range of ITU-R BT.601): Y in `0..=1`, Cb and Cr around 0.5.
+    YCbCr,
+}
+
 impl Image<f32> {
-    /// Hue (of 360 degrees), saturation and value.
-    #[doc(alias = "rgb2hsv")]
+    /// The colours of one space in another. sRGB of L*a*b* is limited to `0..=1`. An image that has not three channels is an error.
+    ///
+    /// ```
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let orange = Image::stack(&session, [1.0, 0.5, 0.0].map(|v| Image::constant(&session, (1, 1), v)), Axis::Channels);
+    /// let hsv = orange.convert_colour(Colour::Rgb, Colour::Hsv);
+    /// assert_eq!(hsv.to_vec()?, [30.0 / 360.0, 1.0, 1.0]);
+    /// // Half as saturated:
+    /// let paler = (hsv * [1.0, 0.5, 1.0]).convert_colour(Colour::Hsv, Colour::Rgb);
+    /// assert_eq!(paler.to_vec()?, [1.0, 0.75, 0.5]);
+    /// let lab = orange.over(Axis::Channels).max().convert_colour(Colour::Rgb, Colour::Lab);
+    /// assert!(lab.check().is_err(), "one channel");
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[doc(alias("cvtColor", "convert_colorspace", "rgb2hsv", "hsv2rgb", "rgb2lab", "lab2rgb", "rgb2ycbcr"))]
     #[track_caller]
-    pub fn rgb_to_hsv(&self) -> Image<f32> {
-        self.mixed("rgb_to_hsv", Location::caller(), |[r, g, b]| {
+    pub fn convert_colour(&self, from: Colour, to: Colour) -> Image<f32> {
+        let site = Location::caller();
+        let rgb = match from {
+            Colour::Rgb => self.plain(),
+            Colour::Hsv => self.hsv_to_rgb(site),
+            Colour::Lab => self.lab_to_rgb(site),
+            Colour::YCbCr => self.ycbcr_to_rgb(site),
+        };
+        match to {
+            _ if from == to => self.plain(),
+            Colour::Rgb => rgb,
+            Colour::Hsv => rgb.rgb_to_hsv(site),
+            Colour::Lab => rgb.rgb_to_lab(site),
+            Colour::YCbCr => rgb.rgb_to_ycbcr(site),
+        }
+    }
+
+    fn rgb_to_hsv(&self, site: Site) -> Image<f32> {
+        self.mixed(site, |[r, g, b]| {
             let (value, least) = (r.max(&g).max(&b), r.min(&g).min(&b));
             let chroma = &value - least;
             // Of grey the hue is 0: nothing is divided by 0.
@@ -53,11 +85,8 @@ impl Image<f32> {
         })
     }
 
-    /// Red, green and blue of hue, saturation and value. Hues outside `0..=1` wrap around.
-    #[doc(alias = "hsv2rgb")]
-    #[track_caller]
-    pub fn hsv_to_rgb(&self) -> Image<f32> {
-        self.mixed("hsv_to_rgb", Location::caller(), |[h, s, v]| {
+    fn hsv_to_rgb(&self, site: Site) -> Image<f32> {
+        self.mixed(site, |[h, s, v]| {
             let sixths = (&h - h.floor()) * 6.0;
             // Each is full around its own hue, and falls and rises in lines.
             let part = |offset: f32| {
@@ -69,21 +98,8 @@ impl Image<f32> {
         })
     }
 
-    /// CIE L*a*b* of sRGB under D65 (2 degrees): L in `0..=100`, a and b around 0.
-    ///
-    /// ```
-    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
-    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let black_and_white = Image::stack(&session, [0, 1, 2].map(|_| Image::from_slice(&session, 1, 2, &[0.0, 1.0])));
-    /// let lab = black_and_white.rgb_to_lab();
-    /// assert!((lab.channel(0) - Image::from_slice(&session, 1, 2, &[0.0, 100.0])).abs().max_value().get()? < 0.01);
-    /// assert!(lab.channel(1).abs().max_value().get()? < 0.01, "grey is neither red nor green");
-    /// # Ok::<(), horus_core::error::Error>(())
-    /// ```
-    #[doc(alias = "rgb2lab")]
-    #[track_caller]
-    pub fn rgb_to_lab(&self) -> Image<f32> {
-        self.mixed("rgb_to_lab", Location::caller(), |rgb| {
+    fn rgb_to_lab(&self, site: Site) -> Image<f32> {
+        self.mixed(site, |rgb| {
             let linear = rgb.map(|c| c.gt(0.04045).select(((&c + 0.055) / 1.055).pow(2.4), &c / 12.92));
             let xyz = matrix(&TO_XYZ, &linear);
             let f = |c: &Image<f32>, white: f32| {
@@ -95,11 +111,8 @@ impl Image<f32> {
         })
     }
 
-    /// sRGB of CIE L*a*b* under D65 (2 degrees), limited to `0..=1`.
-    #[doc(alias = "lab2rgb")]
-    #[track_caller]
-    pub fn lab_to_rgb(&self) -> Image<f32> {
-        self.mixed("lab_to_rgb", Location::caller(), |[l, a, b]| {
+    fn lab_to_rgb(&self, site: Site) -> Image<f32> {
+        self.mixed(site, |[l, a, b]| {
             let y = (l + 16.0) / 116.0;
             let (x, z) = (a / 500.0 + &y, (&y - b / 200.0).max(0.0));
             let cube = |c: &Image<f32>, white: f32| {
@@ -111,30 +124,16 @@ impl Image<f32> {
         })
     }
 
-    /// Luma and colour differences of JPEG (JFIF; the full range of ITU-R BT.601): Y in `0..=1`, Cb and Cr around 0.5.
-    ///
-    /// ```
-    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
-    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let white = Image::stack(&session, [1.0, 1.0, 1.0].map(|v| Image::constant(&session, 1, 1, v)));
-    /// let grey = Image::stack(&session, [1.0, 0.5, 0.5].map(|v| Image::constant(&session, 1, 1, v)));
-    /// assert!((white.rgb_to_ycbcr() - grey).abs().max_value().get()? < 1e-6);
-    /// # Ok::<(), horus_core::error::Error>(())
-    /// ```
-    #[doc(alias = "rgb2ycbcr")]
-    #[track_caller]
-    pub fn rgb_to_ycbcr(&self) -> Image<f32> {
-        self.mixed("rgb_to_ycbcr", Location::caller(), |rgb| {
+    fn rgb_to_ycbcr(&self, site: Site) -> Image<f32> {
+        self.mixed(site, |rgb| {
             let y = &rgb[0] * 0.299 + &rgb[1] * 0.587 + &rgb[2] * 0.114;
             let [r, _, b] = rgb;
             [y.clone(), (b - &y) * (0.5 / 0.886) + 0.5, (r - y) * (0.5 / 0.701) + 0.5]
         })
     }
 
-    /// Red, green and blue of [`Image::rgb_to_ycbcr`].
-    #[track_caller]
-    pub fn ycbcr_to_rgb(&self) -> Image<f32> {
-        self.mixed("ycbcr_to_rgb", Location::caller(), |[y, cb, cr]| {
+    fn ycbcr_to_rgb(&self, site: Site) -> Image<f32> {
+        self.mixed(site, |[y, cb, cr]| {
             let (b, r) = ((cb - 0.5) * 1.772, (cr - 0.5) * 1.402);
             let green = &y - &b * (0.114 / 0.587) - &r * (0.299 / 0.587);
             [&y + r, green, y + b]
@@ -142,12 +141,14 @@ impl Image<f32> {
     }
 
     /// Three channels made of three.
-    fn mixed(&self, op: &'static str, site: Site, mix: impl FnOnce([Image<f32>; 3]) -> [Image<f32>; 3]) -> Image<f32> {
-        self.attempt(self.shape(), || match <[Image<f32>; 3]>::try_from(self.unstack()) {
-            Ok(channels) => Ok(Image::stack(self.session(), mix(channels))),
-            Err(_) => {
-                Err(Error::parameter(op, format!("the image has {} channels; it must have 3", self.channels()), site))
-            }
+    fn mixed(&self, site: Site, mix: impl FnOnce([Image<f32>; 3]) -> [Image<f32>; 3]) -> Image<f32> {
+        self.attempt(self.shape(), || match <[Image<f32>; 3]>::try_from(self.unstack(Axis::Channels)) {
+            Ok(channels) => Ok(Image::stack(self.session(), mix(channels), Axis::Channels)),
+            Err(_) => Err(Error::parameter(
+                "convert_colour",
+                format!("the image has {} channels; it must have 3", self.channels()),
+                site,
+            )),
         })
     }
 }

@@ -20,7 +20,7 @@ impl<T: Element> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::from_slice(&session, 3, 4, &[0u8, 9, 0, 7, 9, 0, 0, 7, 0, 0, 7, 0]).gt(5);
+    /// let image = Image::from_slice(&session, (3, 4), &[0u8, 9, 0, 7, 9, 0, 0, 7, 0, 0, 7, 0]).gt(5);
     /// let apart = image.label(Connectivity::FACES);
     /// assert_eq!(apart.to_vec()?, [0, 1, 0, 2, 3, 0, 0, 2, 0, 0, 4, 0]);
     /// let touching = image.label(Connectivity::CORNERS);

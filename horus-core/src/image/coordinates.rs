@@ -24,7 +24,7 @@ impl<T: Pixel> Image<T> {
     /// let shape = Shape::new(2, 3, 1);
     /// assert_eq!(Image::<u8>::index(&session, shape, Axis::Rows).to_vec()?, [0, 0, 0, 1, 1, 1]);
     /// assert_eq!(Image::<f32>::index(&session, shape, Axis::Columns).to_vec()?, [0.0, 1.0, 2.0, 0.0, 1.0, 2.0]);
-    /// let ramp = Image::from_slice(&session, 2, 3, &[1.0f32; 6]) * Image::index(&session, shape, Axis::Columns);
+    /// let ramp = Image::from_slice(&session, (2, 3), &[1.0f32; 6]) * Image::index(&session, shape, Axis::Columns);
     /// assert_eq!(ramp.sum().get()?, 6.0);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```

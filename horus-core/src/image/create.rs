@@ -4,7 +4,7 @@ use std::panic::Location;
 use std::time::Instant;
 
 use bytemuck::{bytes_of, cast_slice};
-use ndarray::{ArrayView2, ArrayView3, ArrayView4, Axis};
+use ndarray::{ArrayView2, ArrayView3, ArrayView4, ArrayViewD, Axis};
 
 use super::{Image, Pixels, carry, check_shape, record};
 use crate::device::Label;
@@ -21,17 +21,25 @@ use crate::shape::Shape;
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-/// let image = Image::from_slice(&session, 2, 2, &[0u8, 1, 10, 11]);
+/// let image = Image::from_slice(&session, (2, 2), &[0u8, 1, 10, 11]);
 /// assert_eq!(image.to_vec()?, Image::from_fn(&session, 2, 2, |y, x| (10 * y + x) as u8).to_vec()?);
-/// let wrong = Image::from_slice(&session, 2, 3, &[0u8; 5]);
+/// let wrong = Image::from_slice(&session, (2, 3), &[0u8; 5]);
 /// assert!(wrong.check().unwrap_err().to_string().contains("5 values for 2x3 pixels"));
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
 impl<T: Element> Image<T> {
-    /// An image of one channel from its pixels in row-major order.
+    /// An image of `(height, width)` pixels, or a volume of `(depth, height, width)`, of one channel from its pixels in row-major order,
+    /// level by level. Of a [`Shape`] of several channels: in the order of [`Image::to_vec`].
     #[track_caller]
-    pub fn from_slice(session: &Session, height: usize, width: usize, pixels: &[T]) -> Image<T> {
-        planes("from_slice", session, height, width, &[pixels], Location::caller())
+    pub fn from_slice(session: &Session, extent: impl Into<Shape>, pixels: &[T]) -> Image<T> {
+        let (op, site, shape) = ("from_slice", Location::caller(), extent.into());
+        let made = check_shape(op, shape, T::TAG, site).and_then(|()| {
+            if pixels.len() != shape.len() {
+                return Err(Error::parameter(op, format!("{} values for {shape} pixels", pixels.len()), site));
+            }
+            copied(op, session, shape, &pixels.chunks_exact(shape.area()).collect::<Vec<_>>(), site)
+        });
+        carry(session, shape, made)
     }
 
     /// An image from its channels, each in row-major order.
@@ -60,17 +68,21 @@ impl<T: Element> Image<T> {
         Image::from_handle(session.source(shape, T::TAG, pixels.into_buffer(), Location::caller()))
     }
 
-    /// An image of one channel from an array of shape `(height, width)`.
+    /// An image from an array of any strides, of shape `(height, width)` or `(height, width, channels)`.
+    ///
+    /// ```
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let grey = ndarray::array![[1u8, 2], [3, 4]];
+    /// assert_eq!(Image::from_array(&session, grey.t()).to_vec()?, [1, 3, 2, 4]);
+    /// let colour = ndarray::Array3::from_shape_fn((2, 2, 3), |(y, x, c)| (y + x + c) as u8);
+    /// assert_eq!(Image::from_array(&session, colour.view()).to_array3()?, colour);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
     #[doc(alias = "asarray")]
     #[track_caller]
-    pub fn from_array(session: &Session, pixels: ArrayView2<'_, T>) -> Image<T> {
-        array("from_array", session, pixels.insert_axis(Axis(2)), Location::caller())
-    }
-
-    /// An image from an array of shape `(height, width, channels)`.
-    #[track_caller]
-    pub fn from_array3(session: &Session, pixels: ArrayView3<'_, T>) -> Image<T> {
-        array("from_array3", session, pixels, Location::caller())
+    pub fn from_array<'a>(session: &Session, pixels: impl PlaneArray<'a, T>) -> Image<T> {
+        array4("from_array", session, pixels.channels_last(), Location::caller())
     }
 
     /// An image of one channel whose pixel in row `y` and column `x` is `f(y, x)`.
@@ -87,17 +99,17 @@ impl<T: Element> Image<T> {
         carry(session, shape, source("from_fn", session, shape, fill, site))
     }
 
-    /// An image of one channel, all zero (of a mask, all false).
+    /// An image of `(height, width)` pixels, or a volume of `(depth, height, width)`, all zero (of a mask, all false).
     #[track_caller]
-    pub fn zeros(session: &Session, height: usize, width: usize) -> Image<T> {
-        filled("zeros", session, Shape::new(height, width, 1), T::default(), Location::caller())
+    pub fn zeros(session: &Session, extent: impl Into<Shape>) -> Image<T> {
+        filled("zeros", session, extent.into(), T::default(), Location::caller())
     }
 
-    /// An image of one channel, all `value`.
+    /// An image of `(height, width)` pixels, or a volume of `(depth, height, width)`, all `value`.
     #[doc(alias = "full")]
     #[track_caller]
-    pub fn constant(session: &Session, height: usize, width: usize, value: T) -> Image<T> {
-        filled("constant", session, Shape::new(height, width, 1), value, Location::caller())
+    pub fn constant(session: &Session, extent: impl Into<Shape>, value: T) -> Image<T> {
+        filled("constant", session, extent.into(), value, Location::caller())
     }
 
     /// An image of this one's size and channels, all zero.
@@ -108,7 +120,7 @@ impl<T: Element> Image<T> {
     }
 }
 
-pub(super) fn filled<T: Element>(op: &'static str, session: &Session, shape: Shape, value: T, site: Site) -> Image<T> {
+fn filled<T: Element>(op: &'static str, session: &Session, shape: Shape, value: T, site: Site) -> Image<T> {
     let made =
         check_shape(op, shape, T::TAG, site).map(|()| record(session, Op::Fill(value.stored()), &[], shape, site));
     carry(session, shape, made)
@@ -137,7 +149,7 @@ fn planes<T: Element>(
 }
 
 /// An image of planes of as many pixels as they should have: on the device, if it takes them now.
-pub(super) fn copied<T: Element>(
+fn copied<T: Element>(
     op: &'static str,
     session: &Session,
     shape: Shape,
@@ -158,8 +170,54 @@ pub(super) fn copied<T: Element>(
     source(op, session, shape, fill, site)
 }
 
-fn array<T: Element>(op: &'static str, session: &Session, a: ArrayView3<'_, T>, site: Site) -> Image<T> {
-    array4(op, session, a.insert_axis(Axis(0)), site)
+/// Arrays that are images: of `(height, width)` or `(height, width, channels)`.
+pub trait PlaneArray<'a, T> {
+    #[doc(hidden)]
+    fn channels_last(self) -> ArrayView4<'a, T>;
+}
+
+impl<'a, T> PlaneArray<'a, T> for ArrayView2<'a, T> {
+    fn channels_last(self) -> ArrayView4<'a, T> {
+        self.insert_axis(Axis(0)).insert_axis(Axis(3))
+    }
+}
+
+impl<'a, T> PlaneArray<'a, T> for ArrayView3<'a, T> {
+    fn channels_last(self) -> ArrayView4<'a, T> {
+        self.insert_axis(Axis(0))
+    }
+}
+
+/// Arrays that are volumes: of `(depth, height, width)` or `(depth, height, width, channels)`; of a number of axes that is known when the
+/// program runs also `(height, width)`.
+pub trait VolumeArray<'a, T> {
+    /// Levels, rows, columns and channels, or the number of axes if it fits none of them.
+    #[doc(hidden)]
+    fn channels_last(self) -> std::result::Result<ArrayView4<'a, T>, usize>;
+}
+
+impl<'a, T> VolumeArray<'a, T> for ArrayView3<'a, T> {
+    fn channels_last(self) -> std::result::Result<ArrayView4<'a, T>, usize> {
+        Ok(self.insert_axis(Axis(3)))
+    }
+}
+
+impl<'a, T> VolumeArray<'a, T> for ArrayView4<'a, T> {
+    fn channels_last(self) -> std::result::Result<ArrayView4<'a, T>, usize> {
+        Ok(self)
+    }
+}
+
+impl<'a, T> VolumeArray<'a, T> for ArrayViewD<'a, T> {
+    fn channels_last(self) -> std::result::Result<ArrayView4<'a, T>, usize> {
+        let axes = self.ndim();
+        let array = match axes {
+            2 => self.insert_axis(Axis(0)).insert_axis(Axis(3)),
+            3 => self.insert_axis(Axis(3)),
+            _ => self,
+        };
+        array.into_dimensionality().map_err(|_| axes)
+    }
 }
 
 /// An image of an array of shape `(depth, height, width, channels)`.

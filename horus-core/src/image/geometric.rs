@@ -3,55 +3,50 @@
 use std::panic::Location;
 
 use super::argument::{Term, pixel};
-use super::{Image, check_shape, record};
+use super::{Axes, Image, PerAxis, check_shape, record};
 use crate::dtype::{Element, Pixel};
 use crate::error::{Error, Result, Site};
 use crate::ir::graph::Op;
 use crate::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use crate::ops::pixel::PixelOp;
-use crate::shape::{Border, Shape};
+use crate::shape::{Axis, Border, Shape};
 
-/// The edge mode of rotations and translations.
+/// The edge mode of what moves pixels.
 const OUTSIDE: Border = Border::Constant(0.0);
+
+impl<T: Element> Image<T> {
+    /// The edge mode of what moves pixels.
+    pub(super) fn outside(&self) -> Border {
+        self.border.unwrap_or(OUTSIDE)
+    }
+}
 
 /// Geometric operations that interpolate. They keep the pixel type; integers are rounded to nearest even.
 impl<T: Pixel> Image<T> {
     /// Rotates about the centre by `degrees`, anti-clockwise as seen on the screen, into an image of the same size
-    /// (OpenCV's `getRotationMatrix2D` about `((w - 1) / 2, (h - 1) / 2)`). Bilinear; outside is 0 and takes part in
-    /// the interpolation (scipy `grid-constant`). An angle that is not finite is an error.
+    /// (OpenCV's `getRotationMatrix2D` about `((w - 1) / 2, (h - 1) / 2)`). What is kept, the [`Interpolation`] says; outside is 0, or what
+    /// [`Image::with_border`] says, and takes part in the interpolation (scipy `grid-constant`). An angle that is not finite is an error.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::from_slice(&session, 3, 3, &[1u8, 2, 3, 4, 5, 6, 7, 8, 9]);
-    /// assert_eq!(image.rotate(90.0).to_vec()?, [3, 6, 9, 2, 5, 8, 1, 4, 7]);
+    /// let image = Image::from_slice(&session, (3, 3), &[1u8, 2, 3, 4, 5, 6, 7, 8, 9]);
+    /// assert_eq!(image.rotate(90.0, Interpolation::Bilinear).to_vec()?, [3, 6, 9, 2, 5, 8, 1, 4, 7]);
+    /// let white = Image::constant(&session, (9, 9), 255u8);
+    /// assert_eq!(white.rotate(45.0, Interpolation::Bilinear).pixel(0, 0)?, 0); // a corner that came from outside
+    /// let mirrored = white.with_border(Border::Reflect101).rotate(45.0, Interpolation::Bilinear);
+    /// assert_eq!(mirrored.pixel(0, 0)?, 255);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     #[doc(alias("getRotationMatrix2D", "warpAffine"))]
     #[track_caller]
-    pub fn rotate(&self, degrees: f64) -> Image<T> {
-        self.rotate_with(degrees, Interpolation::Bilinear, OUTSIDE)
-    }
-
-    /// [`Image::rotate`] with the given interpolation, which says what is kept (see [`Interpolation`]), and edge mode.
-    ///
-    /// ```
-    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
-    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let white = Image::constant(&session, 9, 9, 255u8);
-    /// assert_eq!(white.rotate(45.0).pixel(0, 0)?, 0); // a corner that came from outside
-    /// assert_eq!(white.rotate_with(45.0, Interpolation::Bilinear, Border::Reflect101).pixel(0, 0)?, 255);
-    /// # Ok::<(), horus_core::error::Error>(())
-    /// ```
-    #[doc(alias = "getRotationMatrix2D")]
-    #[track_caller]
-    pub fn rotate_with(&self, degrees: f64, interpolation: Interpolation, border: Border) -> Image<T> {
+    pub fn rotate(&self, degrees: f64, interpolation: Interpolation) -> Image<T> {
         let site = Location::caller();
         if !degrees.is_finite() {
             let error = Error::parameter("rotate", format!("the angle is {degrees}; it must be finite"), site);
             return self.attempt(self.shape(), || Err(error));
         }
-        self.warp("rotate", rotation(degrees, self.shape()), self.shape(), interpolation, border, site)
+        self.warp("rotate", rotation(degrees, self.shape()), self.shape(), interpolation, self.outside(), site)
     }
 
     /// Resizes to `height x width` pixels, pixel centres aligned: `source = (target + 0.5) * scale - 0.5` on each axis,
@@ -61,7 +56,7 @@ impl<T: Pixel> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::from_slice(&session, 1, 2, &[10u8, 20]);
+    /// let image = Image::from_slice(&session, (1, 2), &[10u8, 20]);
     /// assert_eq!(image.resize(1, 4, Interpolation::Nearest).to_vec()?, [10, 10, 20, 20]);
     /// assert_eq!(image.resize(1, 4, Interpolation::Bilinear).to_vec()?, [10, 12, 18, 20]);
     /// # Ok::<(), horus_core::error::Error>(())
@@ -75,13 +70,13 @@ impl<T: Pixel> Image<T> {
         self.warp("resize", map, shape, interpolation, Border::Replicate, Location::caller())
     }
 
-    /// Translates by `dy` pixels down and `dx` to the right, bilinearly where these are not whole, so that ramps are kept; outside is 0. An
-    /// offset that is not finite, or larger than about 2^30, is an error.
+    /// Translates by `dy` pixels down and `dx` to the right, bilinearly where these are not whole, so that ramps are kept; outside is 0, or what
+    /// [`Image::with_border`] says. An offset that is not finite, or larger than about 2^30, is an error.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let line = Image::from_slice(&session, 1, 4, &[2.0f32, 4.0, 6.0, 8.0]);
+    /// let line = Image::from_slice(&session, (1, 4), &[2.0f32, 4.0, 6.0, 8.0]);
     /// assert_eq!(line.translate(0.0, 1.0).to_vec()?, [0.0, 2.0, 4.0, 6.0]);
     /// assert_eq!(line.translate(0.0, -0.5).to_vec()?, [3.0, 5.0, 7.0, 4.0]);
     /// # Ok::<(), horus_core::error::Error>(())
@@ -90,7 +85,7 @@ impl<T: Pixel> Image<T> {
     #[track_caller]
     pub fn translate(&self, dy: f64, dx: f64) -> Image<T> {
         let map = [[1.0, 0.0, -dx], [0.0, 1.0, -dy]];
-        self.warp("translate", map, self.shape(), Interpolation::Bilinear, OUTSIDE, Location::caller())
+        self.warp("translate", map, self.shape(), Interpolation::Bilinear, self.outside(), Location::caller())
     }
 
     /// The general affine map. `matrix` takes positions `(x, y, 1)` of the *output*, an image of `height x width` pixels,
@@ -100,9 +95,9 @@ impl<T: Pixel> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::from_slice(&session, 2, 3, &[1u8, 2, 3, 4, 5, 6]);
+    /// let image = Image::from_slice(&session, (2, 3), &[1u8, 2, 3, 4, 5, 6]);
     /// let shear = [[1.0, 1.0, 0.0], [0.0, 1.0, 0.0]]; // pixel (x, y) is read at (x + y, y)
-    /// let sheared = image.affine(shear, (2, 3), Interpolation::Nearest, Border::Constant(0.0));
+    /// let sheared = image.affine(shear, (2, 3), Interpolation::Nearest);
     /// assert_eq!(sheared.to_vec()?, [1, 2, 3, 5, 6, 0]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
@@ -113,29 +108,44 @@ impl<T: Pixel> Image<T> {
         matrix: [[f64; 3]; 2],
         (height, width): (usize, usize),
         interpolation: Interpolation,
-        border: Border,
     ) -> Image<T> {
         let shape = Shape { height, width, ..self.shape() };
-        self.warp("affine", matrix, shape, interpolation, border, Location::caller())
+        self.warp("affine", matrix, shape, interpolation, self.outside(), Location::caller())
     }
 }
 
 /// Geometric operations that move whole pixels.
 impl<T: Element> Image<T> {
-    /// Mirrored.
+    /// Mirrored along axes, one or an array of several: over [`Axis::Columns`] left and right are exchanged, over [`Axis::Rows`] top and
+    /// bottom, over both it is a half turn; over [`Axis::Depth`] and [`Axis::Channels`] levels or channels are reversed (`numpy.flip`).
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::from_slice(&session, 2, 2, &[1u8, 2, 3, 4]);
-    /// assert_eq!(image.flip(Flip::Horizontal).to_vec()?, [2, 1, 4, 3]);
-    /// assert_eq!(image.flip(Flip::Vertical).to_vec()?, [3, 4, 1, 2]);
+    /// let image = Image::from_slice(&session, (2, 2), &[1u8, 2, 3, 4]);
+    /// assert_eq!(image.flip(Axis::Columns).to_vec()?, [2, 1, 4, 3]);
+    /// assert_eq!(image.flip(Axis::Rows).to_vec()?, [3, 4, 1, 2]);
+    /// assert_eq!(image.flip([Axis::Rows, Axis::Columns]).to_vec()?, [4, 3, 2, 1]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     #[doc(alias = "fliplr")]
     #[track_caller]
-    pub fn flip(&self, how: Flip) -> Image<T> {
-        self.node(Op::Flip(how), Location::caller())
+    pub fn flip(&self, axes: impl Into<Axes>) -> Image<T> {
+        let (site, axes) = (Location::caller(), axes.into());
+        let plane = match (axes.has(Axis::Rows), axes.has(Axis::Columns)) {
+            (true, true) => self.node(Op::Flip(Flip::Both), site),
+            (true, false) => self.node(Op::Flip(Flip::Vertical), site),
+            (false, true) => self.node(Op::Flip(Flip::Horizontal), site),
+            (false, false) => self.plain(),
+        };
+        let levels = match axes.has(Axis::Depth) {
+            true => plane.levels(self.depth(), -1, self.depth() as isize - 1, Border::Replicate, site),
+            false => plane,
+        };
+        match axes.has(Axis::Channels) && self.channels() > 1 {
+            true => Image::stack(self.session(), levels.unstack(Axis::Channels).into_iter().rev(), Axis::Channels),
+            false => levels,
+        }
     }
 
     /// Transposes: an image of `width x height` pixels.
@@ -143,7 +153,7 @@ impl<T: Element> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::from_slice(&session, 2, 3, &[1u8, 2, 3, 4, 5, 6]);
+    /// let image = Image::from_slice(&session, (2, 3), &[1u8, 2, 3, 4, 5, 6]);
     /// assert_eq!(image.transpose().to_vec()?, [1, 4, 2, 5, 3, 6]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
@@ -180,33 +190,41 @@ impl<T: Element> Image<T> {
         })
     }
 
-    /// Every `rows`-th row and every `columns`-th column, the first ones included (`a[::rows, ::columns]` of NumPy), of all levels;
-    /// steps beyond the edge leave the first. Pixels are moved, not smoothed: see [`Image::pyramid_down`] and
+    /// Every so many rows and columns, `(y, x)`, or levels, rows and columns, `(z, y, x)`, the first ones included (`a[::y, ::x]` of NumPy);
+    /// a number holds for all axes. Steps beyond the edge leave the first. Pixels are moved, not smoothed: see [`Image::pyramid_down`] and
     /// [`Image::resize_antialiased`] for smaller pictures. A step of 0 is an error. Others begin elsewhere after a
-    /// [crop](Image::crop); for levels see [`Image::step_depth`].
+    /// [crop](Image::crop).
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let image = Image::from_fn(&session, 3, 5, |y, x| (10 * y + x) as u8);
-    /// assert_eq!(image.step(2, 2).to_vec()?, [0, 2, 4, 20, 22, 24]);
-    /// assert_eq!(image.crop(0, 1, 3, 4).step(9, 3).to_vec()?, [1, 4]);
-    /// assert!(image.step(0, 1).check().is_err());
+    /// assert_eq!(image.step(2).to_vec()?, [0, 2, 4, 20, 22, 24]);
+    /// assert_eq!(image.crop(0, 1, 3, 4).step((9, 3)).to_vec()?, [1, 4]);
+    /// assert!(image.step((0, 1)).check().is_err());
+    /// let volume = Image::from_volume_fn(&session, 5, 1, 2, |z, _, x| (10 * z + x) as u8);
+    /// assert_eq!(volume.step((2, 1, 2)).to_vec()?, [0, 20, 40]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     #[track_caller]
-    pub fn step(&self, rows: usize, columns: usize) -> Image<T> {
+    pub fn step(&self, by: impl Into<PerAxis<usize>>) -> Image<T> {
         let site = Location::caller();
+        let [levels, rows, columns] = by.into().zyx(self.depth(), 1);
         let extent = |n: usize, step: usize| n.div_ceil(step.max(1));
         let (height, width) = (extent(self.height(), rows), extent(self.width(), columns));
-        let shape = Shape { height, width, ..self.shape() };
+        let depth = extent(self.depth(), levels);
+        let shape = Shape { depth, height, width, ..self.shape() };
         self.attempt(shape, || {
-            if rows == 0 || columns == 0 {
-                let message = format!("requested every {rows}-th row and every {columns}-th column; steps begin at 1");
+            if levels == 0 || rows == 0 || columns == 0 {
+                let message = format!(
+                    "requested every {levels}-th level, {rows}-th row and {columns}-th column; steps begin at 1"
+                );
                 return Err(Error::parameter("step", message, site));
             }
-            if shape == self.shape() {
-                return Ok(self.clone());
+            // An image has fewer than 2^31 levels.
+            let kept = self.levels(depth, levels.min(self.depth().max(1)) as i32, 0, Border::Replicate, site);
+            if (height, width) == (self.height(), self.width()) {
+                return Ok(kept);
             }
             // Of an axis that a step leaves one pixel of, only position 0 is read.
             let fixed = |step: usize, n: usize| (step.min(n) as i64) << 32;
@@ -215,31 +233,31 @@ impl<T: Element> Image<T> {
                 yy: fixed(rows, self.height()),
                 ..Affine { xx: 0, xy: 0, x0: 0, yx: 0, yy: 0, y0: 0 }
             };
-            Ok(self.node_of_shape(Op::Warp(map, Interpolation::Nearest, Border::Replicate), shape, site))
+            Ok(kept.node_of_shape(Op::Warp(map, Interpolation::Nearest, Border::Replicate), shape, site))
         })
     }
 
-    /// Pads each side by the given number of rows and columns, filled by the edge mode `border` (OpenCV's
+    /// Pads each side by the given number of rows and columns, filled by the edge mode, [`Border::Reflect101`] or that of [`Image::with_border`] (OpenCV's
     /// `copyMakeBorder`).
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let line = Image::from_slice(&session, 1, 3, &[1u8, 2, 3]);
-    /// assert_eq!(line.pad(0, 0, 2, 1, Border::Reflect101).to_vec()?, [3, 2, 1, 2, 3, 2]);
-    /// assert_eq!(line.pad(0, 0, 1, 1, Border::Constant(9.0)).to_vec()?, [9, 1, 2, 3, 9]);
+    /// let line = Image::from_slice(&session, (1, 3), &[1u8, 2, 3]);
+    /// assert_eq!(line.pad(0, 0, 2, 1).to_vec()?, [3, 2, 1, 2, 3, 2]);
+    /// assert_eq!(line.with_border(Border::Constant(9.0)).pad(0, 0, 1, 1).to_vec()?, [9, 1, 2, 3, 9]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     #[doc(alias = "copyMakeBorder")]
     #[track_caller]
-    pub fn pad(&self, top: usize, bottom: usize, left: usize, right: usize, border: Border) -> Image<T> {
+    pub fn pad(&self, top: usize, bottom: usize, left: usize, right: usize) -> Image<T> {
         let site = Location::caller();
         let height = self.height().saturating_add(top).saturating_add(bottom);
         let width = self.width().saturating_add(left).saturating_add(right);
         let shape = Shape { height, width, ..self.shape() };
         self.attempt(shape, || {
             check_shape("pad", shape, T::TAG, site)?;
-            self.window("pad", [-(top as isize), -(left as isize)], shape, border, site)
+            self.window("pad", [-(top as isize), -(left as isize)], shape, self.border(), site)
         })
     }
 
@@ -249,8 +267,8 @@ impl<T: Element> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let canvas = Image::<u8>::zeros(&session, 2, 4);
-    /// let stamp = Image::constant(&session, 1, 2, 7u8);
+    /// let canvas = Image::<u8>::zeros(&session, (2, 4));
+    /// let stamp = Image::constant(&session, (1, 2), 7u8);
     /// assert_eq!(canvas.paste(&stamp, 1, -1).to_vec()?, [0, 0, 0, 0, 7, 0, 0, 0]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
@@ -317,7 +335,7 @@ impl<T: Element> Image<T> {
             return Err(Error::parameter(op, format!("the map {matrix:?} is not finite or reaches too far"), site));
         };
         if map == Affine::IDENTITY && shape == self.shape() {
-            return Ok(self.clone());
+            return Ok(self.plain());
         }
         Ok(self.node_of_shape(Op::Warp(map, interpolation, border), shape, site))
     }

@@ -172,11 +172,11 @@ impl Session {
     /// // Heat in a plate whose edges are kept at 0: each pixel becomes the mean of its four neighbours.
     /// let cross = Filter::dense(3, 3, vec![0.0, 0.25, 0.0, 0.25, 0.0, 0.25, 0.0, 0.25, 0.0]);
     /// let hot = Image::from_fn(&session, 16, 16, |y, x| if (y, x) == (8, 8) { 100.0f32 } else { 0.0 });
-    /// let done = session.iterate(hot, 50, |u| u.correlate(&cross, Border::Constant(0.0)))?;
+    /// let done = session.iterate(hot, 50, |u| u.with_border(Border::Constant(0.0)).correlate(&cross))?;
     /// assert_eq!(done.steps, 50);
     /// assert!(done.state.max_value().get()? < 5.0);
     ///
-    /// let done = session.iterate(done.state, Until::below(1e-3, 10_000), |u| u.correlate(&cross, Border::Constant(0.0)))?;
+    /// let done = session.iterate(done.state, Until::below(1e-3, 10_000), |u| u.with_border(Border::Constant(0.0)).correlate(&cross))?;
     /// assert!(done.steps < 1000 && done.change < Some(1e-3));
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```

@@ -41,8 +41,8 @@ impl<T: Pixel> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::from_slice(&session, 2, 3, &[1.0f32, 2.0, 10.0, 3.0, 20.0, 30.0]);
-    /// let labels = Image::from_slice(&session, 2, 3, &[0u8, 0, 1, 0, 1, 7]);
+    /// let image = Image::from_slice(&session, (2, 3), &[1.0f32, 2.0, 10.0, 3.0, 20.0, 30.0]);
+    /// let labels = Image::from_slice(&session, (2, 3), &[0u8, 0, 1, 0, 1, 7]);
     /// let parts = image.by_label(&labels, 3);
     /// assert_eq!(parts.sum().get()?, [6.0, 30.0, 0.0]);
     /// assert_eq!(parts.mean().get()?[..2], [2.0, 15.0]);
@@ -83,8 +83,8 @@ impl<T: Pixel, L: Pixel> ByLabel<T, L> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::from_slice(&session, 1, 5, &[1e8f64 + 1.0, 1e8 + 3.0, 5.0, 5.0, 5.0]);
-    /// let labels = Image::from_slice(&session, 1, 5, &[0i32, 0, 1, 1, -1]);
+    /// let image = Image::from_slice(&session, (1, 5), &[1e8f64 + 1.0, 1e8 + 3.0, 5.0, 5.0, 5.0]);
+    /// let labels = Image::from_slice(&session, (1, 5), &[0i32, 0, 1, 1, -1]);
     /// assert_eq!(image.by_label(&labels, 2).variance().get()?, [1.0, 0.0]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
@@ -120,8 +120,8 @@ impl<T: Pixel, L: Pixel> ByLabel<T, L> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::from_slice(&session, 1, 5, &[0u8, 10, 20, 30, 200]);
-    /// let labels = Image::from_slice(&session, 1, 5, &[0u8, 1, 1, 1, 1]);
+    /// let image = Image::from_slice(&session, (1, 5), &[0u8, 10, 20, 30, 200]);
+    /// let labels = Image::from_slice(&session, (1, 5), &[0u8, 1, 1, 1, 1]);
     /// assert_eq!(image.by_label(&labels, 2).histogram(2, 0.0, 30.0).get()?, [[1, 0], [1, 2]]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
@@ -151,7 +151,7 @@ impl<T: Pixel, L: Pixel> ByLabel<T, L> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let labels = Image::from_slice(&session, 1, 5, &[0u8, 1, 1, 1, 4]);
+    /// let labels = Image::from_slice(&session, (1, 5), &[0u8, 1, 1, 1, 4]);
     /// assert_eq!(labels.by_label(&labels, 3).counts().get()?, [1, 3, 0]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
@@ -171,7 +171,7 @@ impl<T: Pixel, L: Pixel> ByLabel<T, L> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let labels = Image::from_slice(&session, 2, 4, &[1u8, 1, 0, 0, 1, 1, 0, 0]);
+    /// let labels = Image::from_slice(&session, (2, 4), &[1u8, 1, 0, 0, 1, 1, 0, 0]);
     /// let square = labels.by_label(&labels, 2).shapes().get()?[1];
     /// assert_eq!((square.pixels, square.centre, square.covariance), (4, (0.5, 0.5), (0.25, 0.0, 0.25)));
     /// # Ok::<(), horus_core::error::Error>(())

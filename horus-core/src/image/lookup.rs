@@ -8,38 +8,62 @@ use crate::error::{Error, Site};
 use crate::ir::graph::Op;
 use crate::shape::Shape;
 
+/// The entries of a look-up table: a slice, an array or a vector of them, or an image of one row.
+#[derive(Clone, Copy, Debug)]
+pub enum Table<'a, U: Pixel> {
+    /// Entries that the program has.
+    Entries(&'a [U]),
+    /// Entries that are computed.
+    Image(&'a Image<U>),
+}
+
+impl<'a, U: Pixel> From<&'a [U]> for Table<'a, U> {
+    fn from(entries: &'a [U]) -> Self {
+        Table::Entries(entries)
+    }
+}
+
+impl<'a, U: Pixel, const N: usize> From<&'a [U; N]> for Table<'a, U> {
+    fn from(entries: &'a [U; N]) -> Self {
+        Table::Entries(entries)
+    }
+}
+
+impl<'a, U: Pixel> From<&'a Vec<U>> for Table<'a, U> {
+    fn from(entries: &'a Vec<U>) -> Self {
+        Table::Entries(entries)
+    }
+}
+
+impl<'a, U: Pixel> From<&'a Image<U>> for Table<'a, U> {
+    fn from(entries: &'a Image<U>) -> Self {
+        Table::Image(entries)
+    }
+}
+
 macro_rules! lookup {
     ($($t:ty, $entries:literal, $lowest:literal, $entry:literal;)*) => {$(
         impl Image<$t> {
-            #[doc = concat!("Each pixel `v` becomes `", $entry, "` (OpenCV's `LUT`): the entries are in the order of the values that a pixel may have. A table without ", $entries, " entries is an error.")]
+            #[doc = concat!("Each pixel `v` becomes `", $entry, "` (OpenCV's `LUT`): the entries are in the order of the values that a pixel may have. A table without ", $entries, " entries is an error; an image of 1x", $entries, " pixels may be yet to be computed.")]
             ///
             /// ```
             /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
             /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-            #[doc = concat!("let image = Image::from_slice(&session, 1, 3, &[", stringify!($t), "::MIN, 7, 127]);")]
+            #[doc = concat!("let image = Image::from_slice(&session, (1, 3), &[", stringify!($t), "::MIN, 7, 127]);")]
             #[doc = concat!("let half: Vec<f32> = (0..", $entries, ").map(|v| (v + ", $lowest, ") as f32 / 2.0).collect();")]
             #[doc = concat!("assert_eq!(image.lookup(&half).to_vec()?, [", stringify!($t), "::MIN as f32 / 2.0, 3.5, 63.5]);")]
+            #[doc = concat!("let later = Image::from_fn(&session, 1, ", $entries, ", |_, v| v as f32 + ", $lowest, " as f32 + 0.5);")]
+            #[doc = concat!("assert_eq!(image.lookup(&later).to_vec()?, [", stringify!($t), "::MIN as f32 + 0.5, 7.5, 127.5]);")]
             /// # Ok::<(), horus_core::error::Error>(())
             /// ```
             #[doc(alias = "LUT")]
             #[track_caller]
-            pub fn lookup<U: Pixel>(&self, table: &[U]) -> Image<U> {
-                self.entries(table, $entries, Location::caller())
-            }
-
-            #[doc = concat!("[`Image::lookup`] in a table that is an image of 1x", $entries, " pixels, which may be yet to be computed.")]
-            ///
-            /// ```
-            /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
-            /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-            #[doc = concat!("let table = Image::from_fn(&session, 1, ", $entries, ", |_, v| v as f32 + ", $lowest, " as f32 + 0.5);")]
-            #[doc = concat!("let image = Image::from_slice(&session, 1, 3, &[0, 7, 127 as ", stringify!($t), "]);")]
-            /// assert_eq!(image.lookup_in(&table).to_vec()?, [0.5, 7.5, 127.5]);
-            /// # Ok::<(), horus_core::error::Error>(())
-            /// ```
-            #[track_caller]
-            pub fn lookup_in<U: Pixel>(&self, table: &Image<U>) -> Image<U> {
-                self.looked_up(table, $entries, Location::caller())
+            pub fn lookup<'a, U: Pixel>(&self, table: impl Into<Table<'a, U>>) -> Image<U> {
+                let site = Location::caller();
+                match table.into() {
+                    Table::Entries(table) => self.entries(table, $entries, site),
+                    Table::Image(table) => self.looked_up(table, $entries, site),
+                }
             }
         }
     )*};
@@ -58,7 +82,7 @@ impl<T: Element> Image<T> {
                 let message = format!("the table has {} entries; it must have {entries}", table.len());
                 return Err(Error::parameter("lookup", message, site));
             }
-            let table = Image::from_slice(self.session(), 1, entries, table);
+            let table = Image::from_slice(self.session(), (1, entries), table);
             Ok(self.looked_up(&table, entries, site))
         })
     }
@@ -67,11 +91,11 @@ impl<T: Element> Image<T> {
         self.attempt(self.shape(), || {
             table.check()?;
             if !self.session().same(table.session()) {
-                return Err(Error::ForeignImage { op: "lookup_in", site });
+                return Err(Error::ForeignImage { op: "lookup", site });
             }
             if table.shape() != Shape::new(1, entries, 1) {
                 let message = format!("the table has {} pixels; it must have 1x{entries}", table.shape());
-                return Err(Error::parameter("lookup_in", message, site));
+                return Err(Error::parameter("lookup", message, site));
             }
             Ok(record(self.session(), Op::Lookup, &[self.handle(), table.handle()], self.shape(), site))
         })

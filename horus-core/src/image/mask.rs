@@ -71,7 +71,7 @@ impl<T: Pixel> Grouping<T> for &Image<bool> {
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-/// let image = Image::from_slice(&session, 1, 5, &[1.0f32, 1.0, 5.0, 5.0, 100.0]);
+/// let image = Image::from_slice(&session, (1, 5), &[1.0f32, 1.0, 5.0, 5.0, 100.0]);
 /// let most = image.over(image.lt(50.0));
 /// assert_eq!((most.mean().get()?, most.variance().get()?), (3.0, 4.0));
 /// assert_eq!((most.min().get()?, most.max().get()?), (1.0, 5.0));

@@ -20,7 +20,7 @@
 //! let unit = (&a - a.min_value()) / (a.max_value() - a.min_value());
 //! assert_eq!(unit.max_value().get()?, 1.0);
 //!
-//! let wrong = &a + Image::<f32>::zeros(&session, 5, 5);
+//! let wrong = &a + Image::<f32>::zeros(&session, (5, 5));
 //! let message = (wrong * 2.0).sum().get().unwrap_err().to_string();
 //! assert!(message.starts_with("add: images differ in size, 3x4 and 5x5 (at "));
 //! # Ok::<(), horus_core::error::Error>(())
@@ -75,6 +75,7 @@ mod iterate;
 mod loop_state;
 
 mod external;
+mod form;
 mod memory;
 mod pixels;
 mod worms;
@@ -84,8 +85,12 @@ use std::marker::PhantomData;
 
 pub use argument::Argument;
 pub use axis::{Axes, Grouping, Over, Several};
+pub use colour::Colour;
+pub use create::{PlaneArray, VolumeArray};
+pub use form::{Footprints, Levels, PerAxis, Positions, Rank, Taps, Window};
 pub use iterate::{Ending, Iterated, Norm, Until};
 pub use labels::{ByLabel, LabelShape};
+pub use lookup::Table;
 pub use loop_state::LoopState;
 pub use mask::Inside;
 pub use pixels::Pixels;
@@ -102,19 +107,22 @@ use crate::dtype::{DType, Element};
 use crate::error::{Error, Result, Site};
 use crate::ir::graph::Op;
 use crate::session::{Handle, Session};
-use crate::shape::Shape;
+use crate::shape::{Border, Shape};
 
 /// An image of `height x width` pixels with one or more channels of type `T`, or a volume of several such levels (its
 /// [depth](Image::depth)): a handle on a recorded value.
 ///
-/// Filters, resampling and other operations in the plane work on each level of a volume as on an image of its own; what goes
-/// across levels says so.
+/// Resampling, filters by one filter or footprint of the plane, and other operations in the plane work on each level of a volume as on an
+/// image of its own. What has a number for each axis, as [`Image::gauss`], goes across levels where the image is a volume, unless it is
+/// given a pair `(y, x)`; filters and footprints do where there is one for each of several levels.
 ///
 /// Cloning copies the handle, not the pixels. Images are values: no operation changes its operands.
 #[doc(alias("Mat", "ndarray"))]
 #[derive(Clone)]
 pub struct Image<T: Element> {
     handle: Handle,
+    /// The edge mode of the next operation; without one each takes its own default.
+    border: Option<Border>,
     pixel: PhantomData<T>,
 }
 
@@ -130,11 +138,41 @@ impl<T: Element> Image<T> {
     /// The image behind a handle of type `T`.
     pub(crate) fn from_handle(handle: Handle) -> Image<T> {
         debug_assert_eq!(handle.dtype, T::TAG);
-        Image { handle, pixel: PhantomData }
+        Image { handle, border: None, pixel: PhantomData }
     }
 
     pub(crate) fn handle(&self) -> &Handle {
         &self.handle
+    }
+
+    /// The same image, whose edge mode is `border` in the operation that is called on it next: in filters and morphology, whose default is
+    /// [`Border::Reflect101`], in [`Image::pad`], and in what moves pixels ([`Image::shift`], [`Image::rotate`], [`Image::affine`],
+    /// [`Image::remap`]), whose default is [`Border::Constant`]`(0.0)`. Results have no edge mode of their own: each operation of a chain
+    /// that should have one is told.
+    ///
+    /// ```
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let line = Image::from_slice(&session, (1, 4), &[1.0f32, 2.0, 3.0, 4.0]);
+    /// let right = Filter::row([0.0, 0.0, 1.0]); // the pixel to the right
+    /// assert_eq!(line.correlate(&right).to_vec()?, [2.0, 3.0, 4.0, 3.0]);
+    /// assert_eq!(line.with_border(Border::Wrap).correlate(&right).to_vec()?, [2.0, 3.0, 4.0, 1.0]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[doc(alias("mode", "borderType"))]
+    #[must_use]
+    pub fn with_border(&self, border: Border) -> Image<T> {
+        Image { border: Some(border), ..self.clone() }
+    }
+
+    /// The edge mode of filters.
+    fn border(&self) -> Border {
+        self.border.unwrap_or(Border::Reflect101)
+    }
+
+    /// The image without an edge mode, as a result.
+    fn plain(&self) -> Image<T> {
+        Image::from_handle(self.handle.clone())
     }
 
     /// Number of rows.
@@ -180,7 +218,7 @@ impl<T: Element> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let blurred = Image::<f32>::zeros(&session, 4, 4).gauss(-1.0);
+    /// let blurred = Image::<f32>::zeros(&session, (4, 4)).gauss(-1.0);
     /// assert!(blurred.check().unwrap_err().to_string().contains("sigma is -1; it must be positive"));
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```

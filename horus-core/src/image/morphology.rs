@@ -2,8 +2,8 @@
 
 use std::panic::Location;
 
-use super::Image;
 use super::argument::{Term, pixel};
+use super::{Footprints, Image};
 use crate::dtype::Element;
 use crate::error::Site;
 use crate::filters::Footprint;
@@ -12,40 +12,29 @@ use crate::ops::neighbourhood::{Combine, Generalized, Reduce};
 use crate::ops::pixel::PixelOp;
 use crate::shape::Border;
 
-/// Morphology, of images and masks. The edge mode is [`Border::Reflect101`], unlike OpenCV's; [`Image::erode_with`] and
-/// [`Image::dilate_with`] take others. A footprint that cannot be applied is an error.
+/// Morphology, of images and masks. The edge mode is [`Border::Reflect101`], unlike OpenCV's, or that of [`Image::with_border`]. A footprint that cannot be applied is an error. What it may be, in the plane and across the
+/// levels of a volume, [`Footprints`] tells.
 ///
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-/// let dots = Image::from_slice(&session, 1, 7, &[0u8, 9, 0, 0, 5, 5, 5]);
+/// let dots = Image::from_slice(&session, (1, 7), &[0u8, 9, 0, 0, 5, 5, 5]);
 /// assert_eq!(dots.opening(&Footprint::rectangle(1, 3)).to_vec()?, [0, 0, 0, 0, 5, 5, 5]);
 /// assert_eq!(dots.top_hat(&Footprint::rectangle(1, 3)).to_vec()?, [0, 9, 0, 0, 0, 0, 0]);
 /// assert_eq!(dots.gt(4).dilate(&Footprint::cross(1)).count().get()?, 7);
+/// let dot = Image::from_volume_fn(&session, 5, 5, 5, |z, y, x| (z, y, x) == (2, 2, 2));
+/// let one = Footprint::rectangle(1, 1);
+/// assert_eq!(dot.dilate(&[one.clone(), Footprint::cross(1), one]).count().get()?, 7); // the six neighbours and the centre
+/// assert_eq!(dot.dilate(3).count().get()?, 27); // a cube
+/// assert_eq!(dot.dilate((3, 3)).count().get()?, 9);
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
 impl<T: Element> Image<T> {
     /// Erosion: the smallest pixel under the footprint; of a mask, whether it is true under all of it.
     #[doc(alias("binary_erosion", "grey_erosion", "minimum_filter"))]
     #[track_caller]
-    pub fn erode(&self, footprint: &Footprint) -> Image<T> {
-        self.extreme_under(footprint, Border::Reflect101, Reduce::Min, Location::caller())
-    }
-
-    /// [`Image::erode`] with the given edge mode.
-    ///
-    /// ```
-    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
-    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let line = Image::from_slice(&session, 1, 4, &[7u8, 8, 9, 9]);
-    /// let three = Footprint::rectangle(1, 3);
-    /// assert_eq!(line.erode_with(&three, Border::Constant(0.0)).to_vec()?, [0, 7, 8, 0]);
-    /// assert_eq!(line.erode(&three).to_vec()?, [7, 7, 8, 9]);
-    /// # Ok::<(), horus_core::error::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn erode_with(&self, footprint: &Footprint, border: Border) -> Image<T> {
-        self.extreme_under(footprint, border, Reduce::Min, Location::caller())
+    pub fn erode<'a>(&self, footprint: impl Into<Footprints<'a>>) -> Image<T> {
+        self.extreme("erode", footprint.into(), Reduce::Min)
     }
 
     /// Dilation: the largest pixel under the footprint rotated by 180 degrees (as `scipy.ndimage.grey_dilation`); of a
@@ -54,49 +43,44 @@ impl<T: Element> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let dot = Image::from_slice(&session, 1, 5, &[0u8, 0, 1, 0, 0]);
+    /// let dot = Image::from_slice(&session, (1, 5), &[0u8, 0, 1, 0, 0]);
     /// let right = Footprint::from_mask(1, 3, &[false, true, true]);
     /// assert_eq!(dot.dilate(&right).to_vec()?, [0, 0, 1, 1, 0]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     #[doc(alias("binary_dilation", "grey_dilation", "maximum_filter"))]
     #[track_caller]
-    pub fn dilate(&self, footprint: &Footprint) -> Image<T> {
-        self.extreme_under(footprint, Border::Reflect101, Reduce::Max, Location::caller())
-    }
-
-    /// [`Image::dilate`] with the given edge mode.
-    #[doc(alias = "binary_dilation")]
-    #[track_caller]
-    pub fn dilate_with(&self, footprint: &Footprint, border: Border) -> Image<T> {
-        self.extreme_under(footprint, border, Reduce::Max, Location::caller())
+    pub fn dilate<'a>(&self, footprint: impl Into<Footprints<'a>>) -> Image<T> {
+        self.extreme("dilate", footprint.into(), Reduce::Max)
     }
 
     /// Opening: erosion, then dilation. Removes bright details smaller than the footprint.
     #[doc(alias("MORPH_OPEN", "grey_opening"))]
     #[track_caller]
-    pub fn opening(&self, footprint: &Footprint) -> Image<T> {
-        self.erode(footprint).dilate(footprint)
+    pub fn opening<'a>(&self, footprint: impl Into<Footprints<'a>>) -> Image<T> {
+        let footprint = footprint.into();
+        self.erode(footprint).with_border(self.border()).dilate(footprint)
     }
 
     /// Closing: dilation, then erosion. Removes dark details smaller than the footprint.
     #[doc(alias("MORPH_CLOSE", "grey_closing"))]
     #[track_caller]
-    pub fn closing(&self, footprint: &Footprint) -> Image<T> {
-        self.dilate(footprint).erode(footprint)
+    pub fn closing<'a>(&self, footprint: impl Into<Footprints<'a>>) -> Image<T> {
+        let footprint = footprint.into();
+        self.dilate(footprint).with_border(self.border()).erode(footprint)
     }
 
     /// The white top-hat: what an opening removes.
     #[doc(alias("MORPH_TOPHAT", "white_tophat"))]
     #[track_caller]
-    pub fn top_hat(&self, footprint: &Footprint) -> Image<T> {
+    pub fn top_hat<'a>(&self, footprint: impl Into<Footprints<'a>>) -> Image<T> {
         self.minus(&self.opening(footprint), Location::caller())
     }
 
     /// The black top-hat: what a closing adds.
     #[doc(alias("MORPH_BLACKHAT", "black_tophat"))]
     #[track_caller]
-    pub fn black_hat(&self, footprint: &Footprint) -> Image<T> {
+    pub fn black_hat<'a>(&self, footprint: impl Into<Footprints<'a>>) -> Image<T> {
         self.closing(footprint).minus(self, Location::caller())
     }
 
@@ -105,19 +89,29 @@ impl<T: Element> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let step = Image::from_slice(&session, 1, 6, &[1u8, 1, 1, 5, 5, 5]);
+    /// let step = Image::from_slice(&session, (1, 6), &[1u8, 1, 1, 5, 5, 5]);
     /// assert_eq!(step.morphological_gradient(&Footprint::rectangle(1, 3)).to_vec()?, [0, 0, 4, 4, 0, 0]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     #[doc(alias = "MORPH_GRADIENT")]
     #[track_caller]
-    pub fn morphological_gradient(&self, footprint: &Footprint) -> Image<T> {
+    pub fn morphological_gradient<'a>(&self, footprint: impl Into<Footprints<'a>>) -> Image<T> {
+        let footprint = footprint.into();
         self.dilate(footprint).minus(&self.erode(footprint), Location::caller())
     }
 
     /// The difference; of masks, where this one holds and the other does not.
     fn minus(&self, other: &Image<T>, site: Site) -> Image<T> {
         pixel(PixelOp::Sub, vec![Term::image(self), Term::image(other)], site)
+    }
+
+    #[track_caller]
+    fn extreme(&self, op: &'static str, footprint: Footprints<'_>, reduce: Reduce) -> Image<T> {
+        let (site, border) = (Location::caller(), self.border());
+        match footprint {
+            Footprints::Plane(footprint) => self.extreme_under(footprint, border, reduce, site),
+            _ => self.extreme_across(op, &footprint.of(self.depth()), border, reduce, site),
+        }
     }
 
     /// The extreme under a footprint. A rectangle is looked at row by row and then column by column: the same bits as in one

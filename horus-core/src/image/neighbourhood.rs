@@ -2,48 +2,56 @@
 
 use std::panic::Location;
 
-use super::Image;
+use super::{Image, PerAxis, Taps};
 use crate::dtype::{Element, Pixel};
 use crate::error::{Error, Result, Site};
 use crate::filters::{self, MAX_RADIUS};
 use crate::ir::graph::Op;
-use crate::ops::neighbourhood::{Filter, Generalized, Layout, MedianSize};
-use crate::shape::{Border, Shape};
+use crate::ops::neighbourhood::{Filter, Generalized, Layout};
+use crate::shape::Shape;
 
-/// Filters of any taps, with any edge mode. Linear filters of integer images yield `f32`.
+/// Filters of any taps. Linear filters of integer images yield `f32`.
 impl<T: Pixel> Image<T> {
     /// Correlation: `out(p) = sum over offsets o of tap(o) * in(p + o)`, the filter not flipped. A filter of even size
-    /// anchors at half its size; it may be larger than the image.
+    /// anchors at half its size; it may be larger than the image. Each level of a volume is filtered by itself, unless there is a filter for
+    /// each of several levels, or [`Taps::Depth`]: then responses of the levels are added from the first to the last, along the depth each
+    /// by a fused multiply-add. All levels beyond those of the image follow from the edge mode.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let line = Image::from_slice(&session, 1, 4, &[1.0f32, 2.0, 4.0, 8.0]);
+    /// let line = Image::from_slice(&session, (1, 4), &[1.0f32, 2.0, 4.0, 8.0]);
     /// let right = Filter::row([0.0, 0.0, 1.0]); // the pixel to the right
-    /// assert_eq!(line.correlate(&right, Border::Constant(0.0)).to_vec()?, [2.0, 4.0, 8.0, 0.0]);
+    /// assert_eq!(line.with_border(Border::Constant(0.0)).correlate(&right).to_vec()?, [2.0, 4.0, 8.0, 0.0]);
+    /// let slope = Image::from_volume_fn(&session, 4, 5, 6, |z, y, x| (z * z + 2 * y + 3 * x) as f32);
+    /// let rise = slope.with_border(Border::Replicate).correlate(Taps::Depth(&[-1.0, 1.0])); // from the level above
+    /// assert_eq!(rise.slice(3).pixel(2, 2)?, 5.0);
+    /// let (dot, middle) = (Filter::row([1.0]), Filter::dense(3, 3, [0.0, 1.0, 0.0, 1.0, -6.0, 1.0, 0.0, 1.0, 0.0]));
+    /// let curved = slope.correlate(&[dot.clone(), middle, dot]);
+    /// assert_eq!(curved.voxel(1, 2, 2, 0)?, 2.0);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     #[doc(alias = "filter2D")]
     #[track_caller]
-    pub fn correlate(&self, filter: &Filter, border: Border) -> Image<T::Linear> {
-        self.filtered("correlate", filter, || filter.clone(), border, Location::caller())
+    pub fn correlate<'a>(&self, taps: impl Into<Taps<'a>>) -> Image<T::Linear> {
+        self.filtered("correlate", taps.into(), false, Location::caller())
     }
 
-    /// Convolution: correlation with the filter turned by 180 degrees about its anchor.
+    /// Convolution: correlation with the filter turned by 180 degrees about its anchor; across levels, along all three axes.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let dot = Image::from_slice(&session, 1, 5, &[0u8, 0, 1, 0, 0]);
+    /// let dot = Image::from_slice(&session, (1, 5), &[0u8, 0, 1, 0, 0]);
     /// let taps = Filter::row([1.0, 2.0, 3.0]);
-    /// assert_eq!(dot.convolve(&taps, Border::Reflect101).to_vec()?, [0.0, 1.0, 2.0, 3.0, 0.0]);
-    /// assert_eq!(dot.correlate(&taps, Border::Reflect101).to_vec()?, [0.0, 3.0, 2.0, 1.0, 0.0]);
+    /// assert_eq!(dot.convolve(&taps).to_vec()?, [0.0, 1.0, 2.0, 3.0, 0.0]);
+    /// assert_eq!(dot.correlate(&taps).to_vec()?, [0.0, 3.0, 2.0, 1.0, 0.0]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     #[doc(alias = "filter2D")]
     #[track_caller]
-    pub fn convolve(&self, filter: &Filter, border: Border) -> Image<T::Linear> {
-        self.filtered("convolve", filter, || filter.flipped(), border, Location::caller())
+    pub fn convolve<'a>(&self, taps: impl Into<Taps<'a>>) -> Image<T::Linear> {
+        self.filtered("convolve", taps.into(), true, Location::caller())
     }
 
     /// Correlation with a filter of one row, then with a filter of one column.
@@ -51,15 +59,15 @@ impl<T: Pixel> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let ones = Image::constant(&session, 3, 3, 1.0f32);
+    /// let ones = Image::constant(&session, (3, 3), 1.0f32);
     /// let (row, column) = (Filter::row([1.0, 1.0, 1.0]), Filter::column([1.0, 1.0, 1.0]));
-    /// let neighbours = ones.separable(&row, &column, Border::Constant(0.0));
+    /// let neighbours = ones.with_border(Border::Constant(0.0)).separable(&row, &column);
     /// assert_eq!(neighbours.to_vec()?, [4.0, 6.0, 4.0, 6.0, 9.0, 6.0, 4.0, 6.0, 4.0]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     #[doc(alias("correlate1d", "sepFilter2D"))]
     #[track_caller]
-    pub fn separable(&self, row: &Filter, column: &Filter, border: Border) -> Image<T::Linear> {
+    pub fn separable(&self, row: &Filter, column: &Filter) -> Image<T::Linear> {
         let (op, site) = ("separable", Location::caller());
         self.attempt(self.shape(), || {
             check_filter(op, row, site)?;
@@ -67,7 +75,7 @@ impl<T: Pixel> Image<T> {
             if !row.is_row() || !column.is_column() {
                 return Err(Error::parameter(op, format!("expected a row and a column, got {row} and {column}"), site));
             }
-            let (row, column) = (row.clone(), column.clone());
+            let (row, column, border) = (row.clone(), column.clone(), self.border());
             Ok(self.linear(site).node(Op::Separable { row, column, border }, site))
         })
     }
@@ -78,35 +86,20 @@ impl<T: Pixel> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let far = Image::from_slice(&session, 1, 5, &[9, 9, 0, 9, 9]);
+    /// let far = Image::from_slice(&session, (1, 5), &[9, 9, 0, 9, 9]);
     /// // The least of the pixel and of its neighbours plus 1: a step of a distance transform.
     /// let nearer = Generalized { window: Filter::row([1.0, 0.0, 1.0]), combine: Combine::Add, reduce: Reduce::Min };
-    /// assert_eq!(far.generalized(&nearer, Border::Reflect101).to_vec()?, [9, 1, 0, 1, 9]);
+    /// assert_eq!(far.generalized(&nearer).to_vec()?, [9, 1, 0, 1, 9]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     #[doc(alias = "generic_filter")]
     #[track_caller]
-    pub fn generalized(&self, operation: &Generalized, border: Border) -> Image<T> {
+    pub fn generalized(&self, operation: &Generalized) -> Image<T> {
         let site = Location::caller();
         self.attempt(self.shape(), || {
             check_filter("generalized", &operation.window, site)?;
-            Ok(self.node(Op::Generalized(operation.clone(), border), site))
+            Ok(self.node(Op::Generalized(operation.clone(), self.border()), site))
         })
-    }
-
-    /// The median of 3x3 or 5x5 pixels; of others, and of any footprint: [`Image::median_under`].
-    ///
-    /// ```
-    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
-    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let grain = Image::from_slice(&session, 3, 3, &[5u8, 5, 5, 5, 255, 5, 5, 5, 5]);
-    /// assert_eq!(grain.median(MedianSize::Three, Border::Replicate).to_vec()?, [5; 9]);
-    /// # Ok::<(), horus_core::error::Error>(())
-    /// ```
-    #[doc(alias("medianBlur", "median_filter"))]
-    #[track_caller]
-    pub fn median(&self, size: MedianSize, border: Border) -> Image<T> {
-        self.node(Op::Median(size, border), Location::caller())
     }
 
     /// The image in the type of linear filters.
@@ -117,32 +110,27 @@ impl<T: Pixel> Image<T> {
         }
     }
 
-    /// Correlates with what `taps` makes of a filter that can be applied.
-    fn filtered(
-        &self,
-        op: &'static str,
-        filter: &Filter,
-        taps: impl FnOnce() -> Filter,
-        border: Border,
-        site: Site,
-    ) -> Image<T::Linear> {
-        self.attempt(self.shape(), || {
-            check_filter(op, filter, site)?;
-            Ok(self.linear(site).node(Op::Correlate(taps(), border), site))
-        })
+    /// Correlates, with taps turned about their anchor or as they are.
+    fn filtered(&self, op: &'static str, taps: Taps<'_>, turned: bool, site: Site) -> Image<T::Linear> {
+        let border = self.border();
+        match taps {
+            Taps::Plane(filter) => self.attempt(self.shape(), || {
+                check_filter(op, filter, site)?;
+                let filter = if turned { filter.flipped() } else { filter.clone() };
+                Ok(self.linear(site).node(Op::Correlate(filter, border), site))
+            }),
+            Taps::Levels(filters) => self.parts(op, filters, border, turned, site),
+            Taps::Depth(taps) => self.along_depth(op, &Filter::column(taps), border, turned, site),
+        }
     }
 }
 
-/// Named filters, with the edge mode [`Border::Reflect101`]. For another edge mode take the filter from [`filters`], as
-/// each method shows.
+/// Named filters, whose taps [`filters`] has.
 ///
 /// Gaussians of two scales have `sigma_u` and `order_u` along the line and `sigma_v` and `order_v` across it; sigmas are
-/// in pixels, derivative orders 0, 1 or 2. They *correlate* with the taps of [`filters::gauss_1d`], so that an odd order
-/// has the opposite sign of the derivative.
+/// in pixels, derivative orders 0, 1 or 2. An odd order has the sign of the derivative, as in SciPy.
 impl<T: Pixel> Image<T> {
     /// Axis-aligned anisotropic Gaussian: u along x, v along y. Both supports are `ceil(3 max(sigma_u, sigma_v))`.
-    ///
-    /// With another edge mode: [`filters::gauss_xy`] and [`Image::separable`].
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -158,13 +146,11 @@ impl<T: Pixel> Image<T> {
     #[track_caller]
     pub fn gauss_xy(&self, sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32) -> Image<T::Linear> {
         let (row, column) = filters::gauss_xy(sigma_u, sigma_v, order_u, order_v);
-        self.separable(&row, &column, Border::Reflect101)
+        self.separable(&row, &column)
     }
 
     /// Anisotropic Gaussian rotated by `theta` degrees, as one dense kernel; at multiples of 90 degrees it is separable
     /// and computed as such. `u = x cos t - y sin t` and `v = x sin t + y cos t`, y pointing down.
-    ///
-    /// With another edge mode: [`filters::gauss_2d`] and [`Image::correlate`].
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -180,19 +166,17 @@ impl<T: Pixel> Image<T> {
     pub fn gauss_2d(&self, theta: f64, sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32) -> Image<T::Linear> {
         let aligned = filters::axis_aligned(theta, sigma_u, sigma_v, order_u, order_v, Location::caller());
         match aligned.unwrap_or_default() {
-            Some((row, column)) => self.separable(&row, &column, Border::Reflect101),
+            Some((row, column)) => self.separable(&row, &column),
             // Where a parameter is wrong, the filter says so.
             None => {
                 let kernel = filters::gauss_2d(theta, sigma_u, sigma_v, order_u, order_v);
-                self.correlate(&kernel, Border::Reflect101)
+                self.correlate(&kernel)
             }
         }
     }
 
     /// Anisotropic Gaussian rotated by `theta` degrees, decomposed: first along u, then along v, sampling bilinearly.
     /// At 0 degrees it is [`Image::gauss_xy`].
-    ///
-    /// With another edge mode: [`filters::gauss_uv`] and [`Image::correlate`] twice.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -207,14 +191,12 @@ impl<T: Pixel> Image<T> {
     pub fn gauss_uv(&self, theta: f64, sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32) -> Image<T::Linear> {
         let (u, v) = filters::gauss_uv(theta, sigma_u, sigma_v, order_u, order_v);
         if u.is_row() && v.is_column() {
-            return self.separable(&u, &v, Border::Reflect101);
+            return self.separable(&u, &v);
         }
-        self.correlate(&u, Border::Reflect101).correlate(&v, Border::Reflect101)
+        self.correlate(&u).with_border(self.border()).correlate(&v)
     }
 
-    /// Isotropic Gaussian smoothing of radius `ceil(3 sigma)`.
-    ///
-    /// With another edge mode: [`filters::gauss`]`(sigma, 0, 0)` and [`Image::separable`].
+    /// Gaussian smoothing of radius `ceil(3 sigma)` along each axis: of a volume along all three, unless sigma is a pair `(y, x)`.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -223,57 +205,40 @@ impl<T: Pixel> Image<T> {
     /// let smooth = dot.gauss(1.0);
     /// assert!((smooth.sum().get()? - 1.0).abs() < 1e-6, "as bright as before");
     /// assert_eq!(smooth.pixel(4, 2)?, smooth.pixel(6, 4)?); // and alike in all directions
+    /// let dot = Image::from_volume_fn(&session, 9, 9, 9, |z, y, x| if (z, y, x) == (4, 4, 4) { 1.0f32 } else { 0.0 });
+    /// let ball = dot.gauss(1.0);
+    /// assert!((ball.voxel(2, 4, 4, 0)? - ball.voxel(4, 4, 6, 0)?).abs() < 1e-7, "those of a volume");
+    /// assert_eq!(dot.gauss((1.0, 1.0)).voxel(2, 4, 4, 0)?, 0.0, "in the plane alone");
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     #[doc(alias("GaussianBlur", "gaussian", "gaussian_filter"))]
     #[track_caller]
-    pub fn gauss(&self, sigma: f64) -> Image<T::Linear> {
-        self.gauss_derivative(sigma, 0, 0)
+    pub fn gauss(&self, sigma: impl Into<PerAxis<f64>>) -> Image<T::Linear> {
+        self.gauss_zyx("gauss", sigma.into(), PerAxis::All(0))
     }
 
-    /// The derivative, of order `order_y` along y and `order_x` along x, of the image smoothed by [`Image::gauss`]
-    /// (`scipy.ndimage.gaussian_filter`, sign included).
-    ///
-    /// With another edge mode: [`filters::gauss`] and [`Image::separable`].
+    /// The derivative of the image smoothed by [`Image::gauss`], of order `(y, x)` or `(z, y, x)`, or of one along all axes
+    /// (`scipy.ndimage.gaussian_filter`, sign included). It is in the plane if one of both arguments is a pair.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let slope = Image::from_fn(&session, 9, 9, |y, x| (5 * y + x) as f32);
-    /// let along_x = slope.gauss_derivative(1.0, 0, 1).pixel(4, 4)?;
-    /// let along_y = slope.gauss_derivative(1.0, 1, 0).pixel(4, 4)?;
+    /// let along_x = slope.gauss_derivative(1.0, (0, 1)).pixel(4, 4)?;
+    /// let along_y = slope.gauss_derivative(1.0, (1, 0)).pixel(4, 4)?;
     /// assert!((along_x - 1.0).abs() < 0.01 && (along_y - 5.0).abs() < 0.05);
+    /// let slope = Image::from_volume_fn(&session, 9, 9, 9, |z, y, x| (7 * z + 5 * y + x) as f32);
+    /// let rises = slope.gauss_derivative(1.0, (1, 0, 0)).voxel(4, 4, 4, 0)?;
+    /// assert!((rises - 7.0).abs() < 0.07);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     #[doc(alias = "gaussian_filter1d")]
     #[track_caller]
-    pub fn gauss_derivative(&self, sigma: f64, order_y: u32, order_x: u32) -> Image<T::Linear> {
-        let (row, column) = filters::gauss(sigma, order_y, order_x);
-        self.separable(&row, &column, Border::Reflect101)
-    }
-
-    /// The mean over `size x size` pixels; an even size reads one pixel more above and to the left.
-    ///
-    /// It is a linear filter, which is computed together with what it reads and what reads it, and whose cost grows with the size; that of
-    /// [`Image::box_mean`] hardly does. With another edge mode: [`filters::box_filter`] and [`Image::separable`].
-    ///
-    /// ```
-    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
-    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let dot = Image::from_slice(&session, 1, 5, &[0.0f32, 0.0, 9.0, 0.0, 0.0]);
-    /// assert_eq!(dot.box_filter(3).to_vec()?, [0.0, 3.0, 3.0, 3.0, 0.0]);
-    /// # Ok::<(), horus_core::error::Error>(())
-    /// ```
-    #[doc(alias("blur", "boxFilter", "uniform_filter"))]
-    #[track_caller]
-    pub fn box_filter(&self, size: usize) -> Image<T::Linear> {
-        let (row, column) = filters::box_filter(size);
-        self.separable(&row, &column, Border::Reflect101)
+    pub fn gauss_derivative(&self, sigma: impl Into<PerAxis<f64>>, order: impl Into<PerAxis<u32>>) -> Image<T::Linear> {
+        self.gauss_zyx("gauss_derivative", sigma.into(), order.into())
     }
 
     /// OpenCV's 3x3 `Sobel(dx = 1, dy = 0)`: 8 times the slope along x.
-    ///
-    /// With another edge mode: [`filters::sobel_x`] and [`Image::separable`].
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -290,17 +255,14 @@ impl<T: Pixel> Image<T> {
 
     /// OpenCV's 3x3 `Sobel(dx = 0, dy = 1)`: 8 times the slope along y. See
     /// [`Image::sobel_x`] for an example.
-    ///
-    /// With another edge mode: [`filters::sobel_y`] and [`Image::separable`].
     #[doc(alias("Sobel", "sobel"))]
     #[track_caller]
     pub fn sobel_y(&self) -> Image<T::Linear> {
         self.sobel(filters::sobel_y(), Location::caller())
     }
 
-    /// OpenCV's 3x3 `Laplacian` (`ksize = 1`): the four neighbours minus four times the pixel.
-    ///
-    /// With another edge mode: [`filters::laplace`] and [`Image::correlate`].
+    /// OpenCV's 3x3 `Laplacian` (`ksize = 1`): the four neighbours minus four times the pixel; of a volume, the six neighbours minus six
+    /// times the pixel.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -312,27 +274,16 @@ impl<T: Pixel> Image<T> {
     #[doc(alias = "Laplacian")]
     #[track_caller]
     pub fn laplace(&self) -> Image<T::Linear> {
-        self.correlate(&filters::laplace(), Border::Reflect101)
-    }
-
-    /// The median of 3x3 pixels.
-    ///
-    /// With another edge mode: [`Image::median`].
-    #[track_caller]
-    pub fn median3(&self) -> Image<T> {
-        self.median(MedianSize::Three, Border::Reflect101)
-    }
-
-    /// The median of 5x5 pixels.
-    ///
-    /// With another edge mode: [`Image::median`].
-    #[track_caller]
-    pub fn median5(&self) -> Image<T> {
-        self.median(MedianSize::Five, Border::Reflect101)
+        if self.depth() == 1 {
+            return self.correlate(&filters::laplace());
+        }
+        let middle = Filter::sparse([(-1, 0), (0, -1), (0, 0), (0, 1), (1, 0)], [1.0, 1.0, -6.0, 1.0, 1.0]);
+        let dot = Filter::row([1.0]);
+        self.parts("laplace", &[dot.clone(), middle, dot], self.border(), false, Location::caller())
     }
 
     fn sobel(&self, (row, column): (Filter, Filter), site: Site) -> Image<T::Linear> {
-        self.linear(site).node(Op::Separable { row, column, border: Border::Reflect101 }, site)
+        self.linear(site).node(Op::Separable { row, column, border: self.border() }, site)
     }
 }
 

@@ -20,7 +20,7 @@ const LEVELS: usize = 256;
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-/// let image = Image::from_slice(&session, 2, 3, &[7u8, 1, 9, 2, 1, 200]);
+/// let image = Image::from_slice(&session, (2, 3), &[7u8, 1, 9, 2, 1, 200]);
 /// assert_eq!(image.argmin().get()?, Some([0, 0, 1, 0])); // level, row, column, channel
 /// assert_eq!(image.argmax().get()?, Some([0, 1, 2, 0]));
 /// assert_eq!(image.percentile(50.0).get()?, 4.5);
@@ -35,7 +35,7 @@ impl<T: Pixel> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let volume = Image::from_volume(&session, 3, 1, 2, &[7u8, 2, 1, 9, 9, 1]);
+    /// let volume = Image::from_slice(&session, (3, 1, 2), &[7u8, 2, 1, 9, 9, 1]);
     /// assert_eq!(volume.argmin().get()?, Some([1, 0, 0, 0]));
     /// assert_eq!(volume.argmax().get()?, Some([1, 0, 1, 0]));
     /// # Ok::<(), horus_core::error::Error>(())

@@ -16,7 +16,7 @@ macro_rules! unary {
         /// ```
         /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
         /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-        /// let image = Image::from_slice(&session, 1, 3, &[-4.0f32, 0.5, 2.5]);
+        /// let image = Image::from_slice(&session, (1, 3), &[-4.0f32, 0.5, 2.5]);
         /// assert_eq!(image.abs().sqrt().pixel(0, 0)?, 2.0);
         /// assert_eq!(image.round().to_vec()?, [-4.0, 0.0, 2.0]);
         /// assert_eq!((-image).sign().to_vec()?, [1.0, -1.0, -1.0]);
@@ -33,9 +33,6 @@ macro_rules! unary {
 }
 
 unary! {
-    /// `-a`; integers saturate (0 for unsigned types).
-    #[doc(alias = "negative")]
-    neg Neg;
     /// `|a|`; `i32::MIN` saturates.
     abs Abs;
     /// Square root; integers round to nearest even, negative integers give 0, negative floats NaN.
@@ -75,13 +72,13 @@ macro_rules! binary {
     };
 }
 
-/// Operations on each pixel of an image and of an [`Argument`]: another image, a scalar, a reduction, a value per channel.
+/// Operations on each pixel of an image and of an [`Argument`], beside the operators `+ - * /`, which integers saturate: another image, a scalar, a reduction, a value per channel.
 /// Sizes that do not meet are an error.
 ///
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-/// let image = Image::from_slice(&session, 1, 3, &[10u8, 100, 200]);
+/// let image = Image::from_slice(&session, (1, 3), &[10u8, 100, 200]);
 /// assert_eq!((&image + &image).to_vec()?, [20, 200, 255]); // integers saturate
 /// assert_eq!(image.absdiff(100).to_vec()?, [90, 0, 100]);
 /// assert_eq!(image.min(image.max_value() / 2).to_vec()?, [10, 100, 100]); // no look in between
@@ -89,17 +86,6 @@ macro_rules! binary {
 /// ```
 impl<T: Pixel> Image<T> {
     binary! { T;
-        /// `a + b`; integers saturate. Also written `&a + &b`.
-        add Add;
-        /// `a - b`; integers saturate. Also written `&a - &b`.
-        #[doc(alias = "subtract")]
-        sub Sub;
-        /// `a * b`; integers saturate. Also written `&a * &b`.
-        #[doc(alias = "multiply")]
-        mul Mul;
-        /// `a / b`; integers truncate and give 0 for `b == 0`. Also written `&a / &b`.
-        #[doc(alias = "divide")]
-        div Div;
         /// The smaller of both; a NaN is ignored.
         #[doc(alias = "fmin")]
         min Min;
@@ -119,6 +105,7 @@ impl<T: Pixel> Image<T> {
         hypot Hypot;
         /// Bits of the place of `a` in the order of all numbers of its type: the `b`-th 16, from the highest (0) on. What is
         /// counted to find an order statistic ([`Image::percentile`]). 0 for a `b` that is not, NaN for NaN.
+        #[doc(hidden)]
         order_digit OrderDigit;
     }
 }
@@ -128,7 +115,7 @@ impl<T: Pixel> Image<T> {
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-/// let image = Image::from_slice(&session, 1, 3, &[1.0, 2.0, f32::NAN]);
+/// let image = Image::from_slice(&session, (1, 3), &[1.0, 2.0, f32::NAN]);
 /// assert_eq!(image.lt(2.0).to_vec()?, [true, false, false]);
 /// assert_eq!((image.ge(1.0) & image.ne(2.0)).select(&image, 0.0).to_vec()?, [1.0, 0.0, 0.0]);
 /// # Ok::<(), horus_core::error::Error>(())
@@ -158,7 +145,7 @@ impl<T: Pixel> Image<T> {
 /// # mod horus { pub use horus_core::ops::pixel as ops; }
 /// use horus::ops::TABLE;
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-/// let image = Image::from_slice(&session, 1, 3, &[-4.0f32, 0.5, 2.5]);
+/// let image = Image::from_slice(&session, (1, 3), &[-4.0f32, 0.5, 2.5]);
 /// let named = |name| TABLE.iter().find(|row| row.name == name).expect("a row").op;
 /// assert_eq!(image.unary(named("abs")).to_vec()?, [4.0, 0.5, 2.5]);
 /// assert_eq!(image.binary(named("add"), 1.0).to_vec()?, [-3.0, 1.5, 3.5]);
@@ -209,8 +196,8 @@ impl<T: Pixel> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let a = Image::from_slice(&session, 1, 3, &[-6.0f32, 6.0, 6.0]);
-    /// let b = Image::from_slice(&session, 1, 3, &[2.0f32, -3.0, 0.0]);
+    /// let a = Image::from_slice(&session, (1, 3), &[-6.0f32, 6.0, 6.0]);
+    /// let b = Image::from_slice(&session, (1, 3), &[2.0f32, -3.0, 0.0]);
     /// assert_eq!(a.absdiv(b, 1e-3).to_vec()?, [3.0, 2.0, 0.0]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
@@ -229,7 +216,7 @@ impl<T: Pixel> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let a = Image::from_slice(&session, 1, 3, &[1.0f32, 2.0, 3.0]);
+    /// let a = Image::from_slice(&session, (1, 3), &[1.0f32, 2.0, 3.0]);
     /// assert_eq!(a.mul_add(2.0, &a).to_vec()?, [3.0, 6.0, 9.0]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
@@ -245,7 +232,7 @@ impl<T: Pixel> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::from_slice(&session, 1, 4, &[-1.0f32, 0.5, 7.0, f32::NAN]);
+    /// let image = Image::from_slice(&session, (1, 4), &[-1.0f32, 0.5, 7.0, f32::NAN]);
     /// assert_eq!(image.clamp(0.0, 1.0).to_vec()?, [0.0, 0.5, 1.0, 0.0]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
@@ -266,7 +253,7 @@ impl<T: Pixel> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::from_slice(&session, 1, 3, &[99u8, 100, 101]);
+    /// let image = Image::from_slice(&session, (1, 3), &[99u8, 100, 101]);
     /// assert_eq!(image.threshold(100).to_vec()?, [0, 0, 1]);
     /// assert_eq!(image.gt(100).to_vec()?, [false, false, true]);
     /// # Ok::<(), horus_core::error::Error>(())
@@ -282,7 +269,7 @@ impl<T: Pixel> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::from_slice(&session, 1, 3, &[0u8, 51, 255]);
+    /// let image = Image::from_slice(&session, (1, 3), &[0u8, 51, 255]);
     /// assert_eq!(image.to_unit().to_vec()?, [0.0, 0.2, 1.0]);
     /// assert_eq!(image.convert::<f32>().to_vec()?, [0.0, 51.0, 255.0]);
     /// # Ok::<(), horus_core::error::Error>(())
@@ -305,7 +292,7 @@ impl<T: Element> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::from_slice(&session, 1, 5, &[-3.0f32, 1.5, 2.5, 300.0, f32::NAN]);
+    /// let image = Image::from_slice(&session, (1, 5), &[-3.0f32, 1.5, 2.5, 300.0, f32::NAN]);
     /// assert_eq!(image.convert::<u8>().to_vec()?, [0, 2, 2, 255, 0]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```

@@ -27,8 +27,8 @@ use crate::session::{Coming, Handle};
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-/// let image = Image::from_slice(&session, 2, 2, &[1u8, 2, 3, 4]);
-/// let colour = Image::stack(&session, [&image, &(&image * 10)]);
+/// let image = Image::from_slice(&session, (2, 2), &[1u8, 2, 3, 4]);
+/// let colour = Image::stack(&session, [&image, &(&image * 10)], Axis::Channels);
 /// assert_eq!(image.to_array()?[[1, 0]], 3);
 /// assert_eq!(colour.to_array3()?[[1, 0, 1]], 30); // row, column, channel
 /// assert_eq!(colour.to_vec()?, [1, 2, 3, 4, 10, 20, 30, 40]);
@@ -130,7 +130,7 @@ impl<T: Element> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::from_slice(&session, 2, 2, &[1.0f32, 2.0, 3.0, 4.0]);
+    /// let image = Image::from_slice(&session, (2, 2), &[1.0f32, 2.0, 3.0, 4.0]);
     /// let (mut kept, mut pixels) = (vec![0.0; 4], session.pixels(2, 2, 1)?);
     /// for i in 1..4 {
     ///     (&image * i as f32).read_into(&mut kept)?;
@@ -282,29 +282,17 @@ impl<T: Element> Image<T> {
     /// If it lies outside, or as [`Image::to_vec`].
     #[track_caller]
     pub fn pixel(&self, y: usize, x: usize) -> Result<T> {
-        self.pixel_at(y, x, 0)
-    }
-
-    /// The pixel in row `y` and column `x` of channel `channel`.
-    ///
-    /// Copies the whole image to the host each time: for many pixels call [`Image::to_vec`] once.
-    ///
-    /// # Errors
-    /// If it lies outside, or as [`Image::to_vec`].
-    #[track_caller]
-    pub fn pixel_at(&self, y: usize, x: usize, channel: usize) -> Result<T> {
         self.look()?;
         let shape = self.shape();
-        if y >= shape.height || x >= shape.width || channel >= shape.channels {
-            let message = format!("row {y}, column {x}, channel {channel} is outside {shape}");
-            return Err(Error::parameter("pixel", message, Location::caller()));
-        }
         if shape.depth != 1 {
             let message = format!("the image has {} levels; use voxel", shape.depth);
             return Err(Error::parameter("pixel", message, Location::caller()));
         }
-        let pixels = fetch(self.handle())?;
-        Ok(elements(&pixels)[channel * shape.area() + y * shape.width + x])
+        if y >= shape.height || x >= shape.width {
+            let message = format!("row {y}, column {x} is outside {shape}");
+            return Err(Error::parameter("pixel", message, Location::caller()));
+        }
+        self.voxel(0, y, x, 0)
     }
 
     /// The error that the image carries, which comes before any other.

@@ -77,7 +77,7 @@ impl Session {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::from_slice(&session, 1, 3, &[1.0f32, 2.0, 3.0]);
+    /// let image = Image::from_slice(&session, (1, 3), &[1.0f32, 2.0, 3.0]);
     /// let (twice, above) = (&image * 2.0, image.gt(1.5));
     /// let (mut kept, mut mask) = (session.pixels(1, 3, 1)?, vec![false; 3]);
     /// session.read_into(((&twice, &mut kept), (&above, &mut mask)))?;

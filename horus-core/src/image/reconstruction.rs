@@ -19,7 +19,7 @@ impl<T: Element> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let mask = Image::from_slice(&session, 1, 7, &[1.0f32, 5.0, 3.0, 0.0, 4.0, 6.0, 4.0]);
+    /// let mask = Image::from_slice(&session, (1, 7), &[1.0f32, 5.0, 3.0, 0.0, 4.0, 6.0, 4.0]);
     /// let domes = &mask - (&mask - 2.0).reconstruct(&mask, Connectivity::FACES); // what rises by at most 2
     /// assert_eq!(domes.to_vec()?, [0.0, 2.0, 0.0, 0.0, 0.0, 2.0, 0.0]);
     /// # Ok::<(), horus_core::error::Error>(())
@@ -35,8 +35,8 @@ impl<T: Element> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let mask = Image::from_slice(&session, 1, 6, &[2u8, 7, 1, 3, 9, 0]);
-    /// let edges = Image::from_slice(&session, 1, 6, &[2u8, 9, 9, 9, 9, 0]);
+    /// let mask = Image::from_slice(&session, (1, 6), &[2u8, 7, 1, 3, 9, 0]);
+    /// let edges = Image::from_slice(&session, (1, 6), &[2u8, 9, 9, 9, 9, 0]);
     /// assert_eq!(edges.reconstruct_above(&mask, Connectivity::FACES).to_vec()?, [2, 7, 7, 7, 9, 0]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```

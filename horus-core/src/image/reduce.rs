@@ -22,7 +22,7 @@ const MAX_BINS: usize = 1 << 24;
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-/// let image = Image::from_slice(&session, 2, 2, &[1u8, 2, 3, 254]);
+/// let image = Image::from_slice(&session, (2, 2), &[1u8, 2, 3, 254]);
 /// assert_eq!((image.sum().get()?, image.mean().get()?), (260.0, 65.0));
 /// assert_eq!(session.get_all((image.min_value(), image.max_value()))?, (1, 254)); // in one pass
 /// assert_eq!(image.min_max().get()?, (1, 254));
@@ -49,7 +49,7 @@ impl<T: Pixel> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::from_slice(&session, 1, 4, &[1.0f32, 1.0, 5.0, 5.0]);
+    /// let image = Image::from_slice(&session, (1, 4), &[1.0f32, 1.0, 5.0, 5.0]);
     /// assert_eq!(image.variance().get()?, 4.0);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
@@ -66,7 +66,7 @@ impl<T: Pixel> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::from_slice(&session, 1, 4, &[1u8, 1, 5, 5]);
+    /// let image = Image::from_slice(&session, (1, 4), &[1u8, 1, 5, 5]);
     /// assert_eq!(image.mean_and_variance().get()?, (3.0, 4.0));
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
@@ -98,7 +98,7 @@ impl<T: Pixel> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::from_slice(&session, 1, 4, &[3.0f32, f32::NAN, -1.0, 2.0]);
+    /// let image = Image::from_slice(&session, (1, 4), &[3.0f32, f32::NAN, -1.0, 2.0]);
     /// assert_eq!(image.min_max().get()?, (-1.0, 3.0));
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
@@ -119,7 +119,7 @@ impl<T: Pixel> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::from_slice(&session, 1, 6, &[0.0f32, 0.1, 0.5, 0.6, 1.0, 7.0]);
+    /// let image = Image::from_slice(&session, (1, 6), &[0.0f32, 0.1, 0.5, 0.6, 1.0, 7.0]);
     /// assert_eq!(image.histogram(2, 0.0, 1.0).get()?, [2, 3]); // 7 lies outside
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```

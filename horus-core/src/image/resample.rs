@@ -23,7 +23,7 @@ impl<T: Pixel> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let stripes = Image::from_slice(&session, 1, 9, &[0.0f32, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0]);
+    /// let stripes = Image::from_slice(&session, (1, 9), &[0.0f32, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0]);
     /// let wrong = stripes.resize(1, 3, Interpolation::Bilinear); // stripes three times as wide
     /// assert_eq!(wrong.to_vec()?, [1.0, 0.0, 1.0]);
     /// let grey = stripes.resize_antialiased(1, 3);
@@ -43,7 +43,7 @@ impl<T: Pixel> Image<T> {
             };
             let row = Filter::row(smoothing(self.width(), width)?);
             let column = Filter::column(smoothing(self.height(), height)?);
-            Ok(self.separable(&row, &column, Border::Reflect101).resize(height, width, Interpolation::Bilinear))
+            Ok(self.separable(&row, &column).resize(height, width, Interpolation::Bilinear))
         })
     }
 
@@ -65,7 +65,7 @@ impl<T: Pixel> Image<T> {
     pub fn pyramid_down(&self) -> Image<T::Linear> {
         let site = Location::caller();
         let shape = Shape { height: self.height().div_ceil(2), width: self.width().div_ceil(2), ..self.shape() };
-        let smooth = self.separable(&Filter::row(BINOMIAL), &Filter::column(BINOMIAL), Border::Reflect101);
+        let smooth = self.separable(&Filter::row(BINOMIAL), &Filter::column(BINOMIAL));
         smooth.stepped(2 << 32, shape, site)
     }
 
@@ -76,7 +76,7 @@ impl<T: Pixel> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let level = Image::constant(&session, 2, 2, 3.0f32);
+    /// let level = Image::constant(&session, (2, 2), 3.0f32);
     /// assert_eq!(level.pyramid_up(4, 3).to_vec()?, [3.0; 12]);
     /// assert!(level.pyramid_up(5, 3).check().is_err(), "5 is not about twice 2");
     /// # Ok::<(), horus_core::error::Error>(())
@@ -93,7 +93,7 @@ impl<T: Pixel> Image<T> {
                 return Err(crate::error::Error::parameter("pyramid_up", message, site));
             }
             // One pixel in four, repeated over the image, holds.
-            let corner = Image::from_slice(self.session(), 2, 2, &[true, false, false, false]);
+            let corner = Image::from_slice(self.session(), (2, 2), &[true, false, false, false]);
             let even = corner.node_of_shape::<bool>(
                 Op::Warp(Affine::IDENTITY, Interpolation::Nearest, Border::Wrap),
                 Shape::new(height, width, 1),
@@ -101,7 +101,7 @@ impl<T: Pixel> Image<T> {
             );
             let spread = even.select(self.stepped(1 << 31, shape, site), T::ZERO);
             let taps = BINOMIAL.map(|t| 2.0 * t);
-            Ok(spread.separable(&Filter::row(taps), &Filter::column(taps), Border::Reflect101))
+            Ok(spread.separable(&Filter::row(taps), &Filter::column(taps)))
         })
     }
 }

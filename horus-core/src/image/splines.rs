@@ -3,7 +3,7 @@
 use std::panic::Location;
 use std::sync::OnceLock;
 
-use super::Image;
+use super::{Axes, Image};
 use crate::dtype::{DType, Float, Pixel};
 use crate::error::{Error, Site};
 use crate::ir::graph::Op;
@@ -28,72 +28,46 @@ const BITS: [u16; 2] = [60, 30];
 /// pixels are: [`Border::Replicate`] is taken as `Reflect`, and [`Border::Constant`] as `Reflect101`. As in SciPy, pixels stay as they are
 /// along an axis of extent 1.
 impl<T: Pixel> Image<T> {
-    /// The coefficients of splines along rows and columns, for [`Image::remap`].
+    /// The coefficients of splines along axes: along rows and columns for [`Image::remap`] in the plane, along the depth as well for samples
+    /// of volumes (`scipy.ndimage.spline_filter`), along one of them (`spline_filter1d`). Along the channels there are none: an error.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let image = Image::from_fn(&session, 16, 16, |y, x| ((7 * y + 3 * x) % 11) as f64);
     /// let (cubic, border) = (Sampling::Spline3, Border::Reflect101);
-    /// let coefficients = image.spline_coefficients(cubic, border);
+    /// let coefficients = image.with_border(border).spline_coefficients([Axis::Rows, Axis::Columns], cubic);
     /// let shape = Shape::new(16, 16, 1);
     /// let (y, x) = (Image::<f64>::index(&session, shape, Axis::Rows), Image::index(&session, shape, Axis::Columns));
     /// // At whole positions the spline goes through the pixels; without coefficients they are smoothed.
-    /// let back = coefficients.remap(&y, &x, cubic, border);
+    /// let back = coefficients.with_border(border).remap([&y, &x], cubic);
     /// assert!((back - &image).abs().max_value().get()? < 1e-13);
-    /// assert!((image.remap(&y, &x, cubic, border) - &image).abs().max_value().get()? > 1.0);
+    /// assert!((image.with_border(border).remap([&y, &x], cubic) - &image).abs().max_value().get()? > 1.0);
     /// // And between them it is smooth.
-    /// let half = coefficients.remap(&(&y + 0.5), &(&x * 0.25), cubic, border);
+    /// let half = coefficients.with_border(border).remap([&(&y + 0.5), &(&x * 0.25)], cubic);
     /// # assert!(half.pixel(8, 8)?.is_finite());
+    /// let line = Image::from_slice(&session, (1, 5), &[0.0f64, 0.0, 1.0, 0.0, 0.0]);
+    /// let found = line.spline_coefficients(Axis::Columns, Sampling::Spline3).to_vec()?;
+    /// assert!(found.iter().zip([0.25, -0.5, 1.75, -0.5, 0.25]).all(|(a, b)| (a - b).abs() < 1e-15));
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
-    #[doc(alias = "spline_filter")]
+    #[doc(alias("spline_filter", "spline_filter1d"))]
     #[track_caller]
-    pub fn spline_coefficients(&self, how: impl Into<Sampling>, border: Border) -> Image<T::Linear> {
-        let (how, site) = (how.into(), Location::caller());
-        self.attempt(self.shape(), || Ok(self.linear(site).splined(how, border, site)))
-    }
-
-    /// The coefficients of splines along rows, columns and levels, for [`Image::remap_3d`].
-    ///
-    /// ```
-    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
-    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let dot = Image::from_volume_fn(&session, 5, 5, 5, |z, y, x| if (z, y, x) == (2, 2, 2) { 1.0f32 } else { 0.0 });
-    /// let coefficients = dot.spline_coefficients_3d(Sampling::Spline3, Border::Reflect101);
-    /// assert!((coefficients.voxel(2, 2, 2, 0)? - 1.75f32.powi(3)).abs() < 1e-5);
-    /// # Ok::<(), horus_core::error::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn spline_coefficients_3d(&self, how: impl Into<Sampling>, border: Border) -> Image<T::Linear> {
-        let (how, site) = (how.into(), Location::caller());
+    pub fn spline_coefficients(&self, axes: impl Into<Axes>, how: impl Into<Sampling>) -> Image<T::Linear> {
+        let (axes, how, border, site) = (axes.into(), how.into(), self.border(), Location::caller());
         self.attempt(self.shape(), || {
-            let planes = self.linear(site).splined(how, border, site);
-            Ok(planes.splined_along(Axis::Depth, how, border, site))
-        })
-    }
-
-    /// The coefficients of splines along one axis (`scipy.ndimage.spline_filter1d`). Along the channels there are none: an error.
-    ///
-    /// ```
-    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
-    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let line = Image::from_slice(&session, 1, 5, &[0.0f64, 0.0, 1.0, 0.0, 0.0]);
-    /// let found = line.spline_coefficients_along(Axis::Columns, Sampling::Spline3, Border::Reflect101).to_vec()?;
-    /// let want = [0.25, -0.5, 1.75, -0.5, 0.25];
-    /// assert!(found.iter().zip(want).all(|(a, b)| (a - b).abs() < 1e-15));
-    /// # Ok::<(), horus_core::error::Error>(())
-    /// ```
-    #[doc(alias = "spline_filter1d")]
-    #[track_caller]
-    pub fn spline_coefficients_along(&self, axis: Axis, how: impl Into<Sampling>, border: Border) -> Image<T::Linear> {
-        let (how, site) = (how.into(), Location::caller());
-        self.attempt(self.shape(), || match axis {
-            Axis::Channels => {
+            if axes.has(Axis::Channels) {
                 let message = "no splines go along the channels; axes are levels, rows and columns";
-                Err(Error::parameter("spline_coefficients_along", message, site))
+                return Err(Error::parameter("spline_coefficients", message, site));
             }
-            _ => Ok(self.linear(site).splined_along(axis, how, border, site)),
+            let linear = self.linear(site);
+            let plane = match (axes.has(Axis::Rows), axes.has(Axis::Columns)) {
+                (true, true) => linear.splined(how, border, site),
+                (true, false) => linear.splined_along(Axis::Rows, how, border, site),
+                (false, true) => linear.splined_along(Axis::Columns, how, border, site),
+                (false, false) => linear,
+            };
+            Ok(if axes.has(Axis::Depth) { plane.splined_along(Axis::Depth, how, border, site) } else { plane })
         })
     }
 }
@@ -109,9 +83,9 @@ impl<F: Float> Image<F> {
 
     fn splined_along(&self, axis: Axis, how: Sampling, border: Border, site: Site) -> Image<F> {
         match prefilter(how, F::DTYPE).filter(|_| self.shape().extent(axis) > 1) {
-            None => self.clone(),
+            None => self.plain(),
             Some((_, column)) if axis == Axis::Depth => {
-                self.along_depth("spline_coefficients", &column, extended(border), site)
+                self.along_depth("spline_coefficients", &column, extended(border), false, site)
             }
             Some((row, column)) => {
                 let filter = if axis == Axis::Rows { column } else { row };

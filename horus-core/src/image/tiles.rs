@@ -26,7 +26,7 @@ impl<T: Pixel> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::from_slice(&session, 2, 5, &[1u8, 3, 5, 7, 20, 2, 4, 6, 8, 22]);
+    /// let image = Image::from_slice(&session, (2, 5), &[1u8, 3, 5, 7, 20, 2, 4, 6, 8, 22]);
     /// let tiles = image.tiles(2, 2);
     /// assert_eq!(tiles.mean().to_vec()?, [2.5, 6.5, 21.0]);
     /// assert_eq!(tiles.max().to_vec()?, [4, 8, 22]);
@@ -49,7 +49,7 @@ impl<T: Pixel> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::from_slice(&session, 1, 6, &[1.0f32, 2.0, 3.0, 4.0, 5.0, 60.0]);
+    /// let image = Image::from_slice(&session, (1, 6), &[1.0f32, 2.0, 3.0, 4.0, 5.0, 60.0]);
     /// assert_eq!(image.windows((1, 3), (1, 2)).sum().to_vec()?, [6.0, 12.0]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
@@ -108,7 +108,7 @@ impl<T: Pixel> Tiles<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::from_slice(&session, 1, 5, &[1.0f32, 3.0, 10.0, 10.0, 7.0]);
+    /// let image = Image::from_slice(&session, (1, 5), &[1.0f32, 3.0, 10.0, 10.0, 7.0]);
     /// assert_eq!(image.tiles(1, 2).variance().to_vec()?, [1.0, 0.0, 0.0]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```

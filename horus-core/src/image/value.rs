@@ -34,7 +34,7 @@ use crate::session::{Handle, Session};
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-/// let image = Image::from_slice(&session, 1, 3, &[2.0f32, 4.0, 10.0]);
+/// let image = Image::from_slice(&session, (1, 3), &[2.0f32, 4.0, 10.0]);
 /// let range = image.max_value() - image.min_value();
 /// assert_eq!(range.get()?, 8.0);
 /// assert_eq!((&image / range).to_vec()?, [0.25, 0.5, 1.25]);
@@ -65,7 +65,7 @@ impl<V> Value<V> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::from_slice(&session, 1, 3, &[1u8, 2, 3]);
+    /// let image = Image::from_slice(&session, (1, 3), &[1u8, 2, 3]);
     /// assert_eq!(image.mean().get()?, 2.0);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
@@ -96,7 +96,7 @@ impl<V> Value<V> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let empty = Image::<f32>::zeros(&session, 0, 8);
+    /// let empty = Image::<f32>::zeros(&session, (0, 8));
     /// let message = empty.mean().check().unwrap_err().to_string();
     /// assert!(message.starts_with("zeros: "), "{message}");
     /// # Ok::<(), horus_core::error::Error>(())
@@ -120,7 +120,7 @@ impl<T: Pixel> Value<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::from_slice(&session, 1, 4, &[1.0, 1.0, 5.0, 5.0]);
+    /// let image = Image::from_slice(&session, (1, 4), &[1.0, 1.0, 5.0, 5.0]);
     /// let deviation = image.variance().to_image().sqrt();
     /// let standard = (&image - image.mean()) / deviation;
     /// assert_eq!(standard.to_vec()?, [-1.0, -1.0, 1.0, 1.0]);
@@ -137,7 +137,7 @@ impl Value<Vec<u64>> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::from_slice(&session, 1, 5, &[0.0f32, 0.1, 0.5, 0.6, 1.0]);
+    /// let image = Image::from_slice(&session, (1, 5), &[0.0f32, 0.1, 0.5, 0.6, 1.0]);
     /// let share = image.histogram(2, 0.0, 1.0).counts() / 5.0;
     /// assert_eq!(share.to_vec()?, [0.4, 0.6]);
     /// # Ok::<(), horus_core::error::Error>(())

@@ -7,21 +7,19 @@
 //! depth is multiply-adds of such reads, from +0 and in the order of the taps. A filter with a part for each level
 //! is the sum of the parts' responses, from the first to the last. Distribution stays in strips of rows.
 
-use std::borrow::Borrow;
 use std::panic::Location;
 
-use ndarray::{Array3, Array4, ArrayD, ArrayView3, ArrayView4, ArrayViewD, Axis as ArrayAxis};
+use ndarray::{Array3, Array4, ArrayD, ArrayView4, Axis as ArrayAxis};
 
-use super::channels::stacked;
-use super::create::{array4, copied, filled, source, write};
+use super::create::{VolumeArray, array4, source, write};
 use super::read::{elements, everyone, fetch};
-use super::{Image, carry, check_shape};
+use super::{Image, Levels, carry, check_shape};
 use crate::dtype::Element;
 use crate::error::{Error, Result, Site};
 use crate::ir::graph::Op;
 use crate::ops::planes::PlaneMap;
 use crate::session::Session;
-use crate::shape::{Axis, Border, Shape};
+use crate::shape::{Border, Shape};
 
 /// The farthest shift, so that positions stay in the range of kernels.
 const FARTHEST: isize = 1 << 28;
@@ -34,28 +32,14 @@ const FARTHEST: isize = 1 << 28;
 /// let volume = Image::from_volume_fn(&session, 3, 2, 2, |z, y, x| (100 * z + 10 * y + x) as f32);
 /// assert_eq!((volume.depth(), volume.to_string().as_str()), (3, "3x2x2 f32 image"));
 /// // The difference from the level above, and a coefficient for each level.
-/// let above = volume.shift(1, 0, 0, Border::Replicate);
-/// let weights = Image::from_volume(&session, 3, 1, 1, &[1.0, 10.0, 0.1]);
+/// let above = volume.with_border(Border::Replicate).shift(1, 0, 0);
+/// let weights = Image::from_slice(&session, (3, 1, 1), &[1.0, 10.0, 0.1]);
 /// let slopes = (&volume - above) * weights;
 /// assert_eq!(slopes.slice(1).to_vec()?, [1000.0; 4]);
 /// assert_eq!(volume.over(Axis::Depth).mean().to_vec()?, volume.slice(1).to_vec()?);
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
 impl<T: Element> Image<T> {
-    /// A volume of one channel from its pixels: level by level, each in row-major order.
-    #[doc(alias = "asarray")]
-    #[track_caller]
-    pub fn from_volume(session: &Session, depth: usize, height: usize, width: usize, pixels: &[T]) -> Image<T> {
-        let (op, site, shape) = ("from_volume", Location::caller(), Shape::volume(depth, height, width, 1));
-        let made = check_shape(op, shape, T::TAG, site).and_then(|()| {
-            if pixels.len() != shape.len() {
-                return Err(Error::parameter(op, format!("{} values for {shape} pixels", pixels.len()), site));
-            }
-            copied(op, session, shape, &pixels.chunks_exact(shape.area()).collect::<Vec<_>>(), site)
-        });
-        carry(session, shape, made)
-    }
-
     /// A volume of one channel whose pixel of level `z` in row `y` and column `x` is `f(z, y, x)`.
     #[doc(alias = "fromfunction")]
     #[track_caller]
@@ -75,8 +59,9 @@ impl<T: Element> Image<T> {
         carry(session, shape, source("from_volume_fn", session, shape, fill, Location::caller()))
     }
 
-    /// A volume of one channel from an array of shape `(depth, height, width)` of any strides. ([`Image::from_array3`] takes the
-    /// last axis as channels.)
+    /// A volume from an array of any strides, of shape `(depth, height, width)` or `(depth, height, width, channels)`; if its number of axes
+    /// is known when the program runs, also an image of `(height, width)`. Another number of axes is an error. ([`Image::from_array`] takes
+    /// the last of three axes as channels.)
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -85,65 +70,26 @@ impl<T: Element> Image<T> {
     /// let odd = array.slice(ndarray::s![1..;2, ..;-1, ..]); // every other level, rows upside down
     /// let volume = Image::from_volume_array(&session, odd);
     /// assert_eq!((&volume * 2.0).to_volume_array()?, &odd * 2.0);
-    /// # Ok::<(), horus_core::error::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn from_volume_array(session: &Session, pixels: ArrayView3<'_, T>) -> Image<T> {
-        array4("from_volume_array", session, pixels.insert_axis(ArrayAxis(3)), Location::caller())
-    }
-
-    /// A volume from an array of shape `(depth, height, width, channels)` of any strides.
-    ///
-    /// ```
-    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
-    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let array = ndarray::Array4::from_shape_fn((2, 3, 4, 2), |(z, y, x, c)| (z + y + x + c) as u16);
-    /// let volume = Image::from_array4(&session, array.view());
-    /// assert_eq!(volume.to_array4()?, array);
-    /// # Ok::<(), horus_core::error::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn from_array4(session: &Session, pixels: ArrayView4<'_, T>) -> Image<T> {
-        array4("from_array4", session, pixels, Location::caller())
-    }
-
-    /// An image or a volume from an array of any strides whose number of axes is known when the program runs: `(height, width)`,
-    /// `(depth, height, width)` or `(depth, height, width, channels)`. Another number of axes is an error.
-    ///
-    /// ```
-    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
-    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// for extents in [&[3, 4][..], &[2, 3, 4], &[2, 3, 4, 2]] {
     ///     let array = ndarray::ArrayD::from_elem(extents, 7u8);
-    ///     assert_eq!(Image::from_array_dyn(&session, array.view()).to_array_dyn()?, array);
+    ///     assert_eq!(Image::from_volume_array(&session, array.view()).to_array_dyn()?, array);
     /// }
     /// let line = ndarray::ArrayD::from_elem(&[5][..], 7u8);
-    /// let told = Image::from_array_dyn(&session, line.view()).check().unwrap_err().to_string();
-    /// assert!(told.starts_with("from_array_dyn: an array of 1 axis; images have 2, volumes 3"), "{told}");
+    /// let told = Image::from_volume_array(&session, line.view()).check().unwrap_err().to_string();
+    /// assert!(told.starts_with("from_volume_array: an array of 1 axis; images have 2, volumes 3"), "{told}");
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     #[track_caller]
-    pub fn from_array_dyn(session: &Session, pixels: ArrayViewD<'_, T>) -> Image<T> {
-        let (op, site, axes) = ("from_array_dyn", Location::caller(), pixels.ndim());
-        let pixels = match axes {
-            2 => pixels.insert_axis(ArrayAxis(0)).insert_axis(ArrayAxis(3)),
-            3 => pixels.insert_axis(ArrayAxis(3)),
-            _ => pixels,
-        };
-        match pixels.into_dimensionality() {
+    pub fn from_volume_array<'a>(session: &Session, pixels: impl VolumeArray<'a, T>) -> Image<T> {
+        let (op, site) = ("from_volume_array", Location::caller());
+        match pixels.channels_last() {
             Ok(pixels) => array4(op, session, pixels, site),
-            Err(_) => {
+            Err(axes) => {
                 let axes = if axes == 1 { "1 axis".into() } else { format!("{axes} axes") };
                 let message = format!("an array of {axes}; images have 2, volumes 3, and 4 where they have channels");
                 carry(session, Shape::new(0, 0, 0), Err(Error::parameter(op, message, site)))
             }
         }
-    }
-
-    /// A volume of one channel, all `value`.
-    #[track_caller]
-    pub fn constant_volume(session: &Session, depth: usize, height: usize, width: usize, value: T) -> Image<T> {
-        filled("constant_volume", session, Shape::volume(depth, height, width, 1), value, Location::caller())
     }
 }
 
@@ -153,99 +99,45 @@ impl<T: Element> Image<T> {
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-/// let volume = Image::from_volume(&session, 4, 1, 2, &[0u8, 1, 10, 11, 20, 21, 30, 31]);
+/// let volume = Image::from_slice(&session, (4, 1, 2), &[0u8, 1, 10, 11, 20, 21, 30, 31]);
 /// assert_eq!(volume.slice(2).to_vec()?, [20, 21]);
-/// assert_eq!(volume.crop_depth(1, 2).to_vec()?, [10, 11, 20, 21]);
-/// assert_eq!(volume.flip_depth().slice(0).to_vec()?, [30, 31]);
-/// let odd = volume.slices().into_iter().skip(1).step_by(2);
-/// assert_eq!(Image::stack_depth(&session, odd).to_vec()?, [10, 11, 30, 31]);
+/// assert_eq!(volume.slice(1..3).to_vec()?, [10, 11, 20, 21]);
+/// assert_eq!(volume.flip(Axis::Depth).slice(0).to_vec()?, [30, 31]);
+/// let odd = volume.unstack(Axis::Depth).into_iter().skip(1).step_by(2);
+/// assert_eq!(Image::stack(&session, odd, Axis::Depth).to_vec()?, [10, 11, 30, 31]);
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
 impl<T: Element> Image<T> {
-    /// Level `z` as an image; an error if there is no such level.
+    /// Level `z` as an image, or the levels of a range, `from..to`, as a volume; an error if there is none, or one lies outside.
     #[track_caller]
-    pub fn slice(&self, z: usize) -> Image<T> {
-        let site = Location::caller();
-        self.attempt(Shape { depth: 1, ..self.shape() }, || {
-            if z >= self.depth() {
-                let message = format!("level {z} requested, but there are only {} (indices start at 0)", self.depth());
-                return Err(Error::parameter("slice", message, site));
-            }
-            Ok(self.level(z, site))
-        })
-    }
-
-    /// All levels, each as an image.
-    #[track_caller]
-    pub fn slices(&self) -> Vec<Image<T>> {
-        let mut slices = Vec::with_capacity(self.depth());
-        for z in 0..self.depth() {
-            slices.push(self.slice(z));
-        }
-        slices
-    }
-
-    /// The levels of `images`, one after the other, as the levels of one volume; an error if there is none, or heights, widths,
-    /// channels or sessions differ.
-    #[track_caller]
-    pub fn stack_depth<I>(session: &Session, images: I) -> Image<T>
-    where
-        I: IntoIterator,
-        I::Item: Borrow<Image<T>>,
-    {
-        let site = Location::caller();
-        let images: Vec<I::Item> = images.into_iter().collect();
-        let images: Vec<&Image<T>> = images.iter().map(Borrow::borrow).collect();
-        let depth = images.iter().map(|i| i.depth()).sum();
-        let shape = images.first().map_or(Shape::volume(0, 0, 0, 0), |i| Shape { depth, ..i.shape() });
-        let made = check_shape("stack_depth", shape, T::TAG, site);
-        carry(session, shape, made.and_then(|()| stacked(("stack_depth", Axis::Depth), session, &images, shape, site)))
-    }
-
-    /// The `depth` levels from level `from` on; an error if some lie outside.
-    #[track_caller]
-    pub fn crop_depth(&self, from: usize, depth: usize) -> Image<T> {
-        let site = Location::caller();
+    pub fn slice(&self, levels: impl Into<Levels>) -> Image<T> {
+        let (site, levels) = (Location::caller(), levels.into());
+        let (from, depth) = match &levels {
+            Levels::One(z) => (*z, 1),
+            Levels::Range(levels) => (levels.start, levels.len()),
+        };
         let shape = Shape { depth, ..self.shape() };
         self.attempt(shape, || {
-            check_shape("crop_depth", shape, T::TAG, site)?;
+            check_shape("slice", shape, T::TAG, site)?;
             if from.checked_add(depth).is_none_or(|end| end > self.depth()) {
-                let message = format!("{depth} levels from level {from} lie outside {}", self.shape());
-                return Err(Error::parameter("crop_depth", message, site));
+                let message = match levels {
+                    Levels::One(z) => {
+                        format!("level {z} requested, but there are only {} (indices start at 0)", self.depth())
+                    }
+                    Levels::Range(_) => format!("{depth} levels from level {from} lie outside {}", self.shape()),
+                };
+                return Err(Error::parameter("slice", message, site));
             }
-            Ok(self.levels(depth, 1, from as isize, Border::Replicate, site))
+            Ok(match levels {
+                Levels::One(z) => self.level(z, site),
+                Levels::Range(_) => self.levels(depth, 1, from as isize, Border::Replicate, site),
+            })
         })
-    }
-
-    /// Every `levels`-th level, the first included; see [`Image::step`]. Costs no launch of its own. A step of 0 is an error.
-    ///
-    /// ```
-    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
-    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let volume = Image::from_volume_fn(&session, 5, 1, 2, |z, _, x| (10 * z + x) as u8);
-    /// assert_eq!(volume.step_depth(2).step(1, 2).to_vec()?, [0, 20, 40]);
-    /// # Ok::<(), horus_core::error::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn step_depth(&self, levels: usize) -> Image<T> {
-        let (site, all) = (Location::caller(), self.depth());
-        let shape = Shape { depth: all.div_ceil(levels.max(1)), ..self.shape() };
-        self.attempt(shape, || match levels {
-            0 => Err(Error::parameter("step_depth", "requested every 0-th level; steps begin at 1", site)),
-            // An image has fewer than 2^31 levels.
-            _ => Ok(self.levels(shape.depth, levels.min(all.max(1)) as i32, 0, Border::Replicate, site)),
-        })
-    }
-
-    /// The levels in reverse order.
-    #[track_caller]
-    pub fn flip_depth(&self) -> Image<T> {
-        self.levels(self.depth(), -1, self.depth() as isize - 1, Border::Replicate, Location::caller())
     }
 
     /// Shifted by whole pixels: `dz` levels on, `dy` rows down, `dx` columns to the right. Pixel `(z, y, x)` of the result is
-    /// pixel `(z - dz, y - dy, x - dx)`, beyond the edges as `border` says (`scipy.ndimage.shift` of order 0 with the border's
-    /// mode; `numpy.roll` with [`Border::Wrap`]). Exact for every type. An image has one level; a shift by 2^28 pixels or more
+    /// pixel `(z - dz, y - dy, x - dx)`, 0 beyond the edges or what [`Image::with_border`] says (`scipy.ndimage.shift` of
+    /// order 0; `numpy.roll` with [`Border::Wrap`]). Exact for every type. An image has one level; a shift by 2^28 pixels or more
     /// is an error.
     ///
     /// A shift by levels alone costs no launch of its own.
@@ -253,17 +145,17 @@ impl<T: Element> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let volume = Image::from_volume(&session, 2, 1, 3, &[1, 2, 3, 4, 5, 6]);
-    /// assert_eq!(volume.shift(0, 0, 1, Border::Constant(0.0)).to_vec()?, [0, 1, 2, 0, 4, 5]);
-    /// assert_eq!(volume.shift(1, 0, 0, Border::Replicate).to_vec()?, [1, 2, 3, 1, 2, 3]);
-    /// assert_eq!(volume.shift(-1, 0, 1, Border::Wrap).to_vec()?, [6, 4, 5, 3, 1, 2]);
+    /// let volume = Image::from_slice(&session, (2, 1, 3), &[1, 2, 3, 4, 5, 6]);
+    /// assert_eq!(volume.shift(0, 0, 1).to_vec()?, [0, 1, 2, 0, 4, 5]);
+    /// assert_eq!(volume.with_border(Border::Replicate).shift(1, 0, 0).to_vec()?, [1, 2, 3, 1, 2, 3]);
+    /// assert_eq!(volume.with_border(Border::Wrap).shift(-1, 0, 1).to_vec()?, [6, 4, 5, 3, 1, 2]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     #[doc(alias = "roll")]
     #[track_caller]
-    pub fn shift(&self, dz: isize, dy: isize, dx: isize, border: Border) -> Image<T> {
+    pub fn shift(&self, dz: isize, dy: isize, dx: isize) -> Image<T> {
         let site = Location::caller();
-        self.attempt(self.shape(), || self.shifted([dz, dy, dx], border, site))
+        self.attempt(self.shape(), || self.shifted([dz, dy, dx], self.outside(), site))
     }
 
     pub(super) fn shifted(&self, by: [isize; 3], border: Border, site: Site) -> Result<Image<T>> {
@@ -284,7 +176,7 @@ impl<T: Element> Image<T> {
     pub(super) fn levels(&self, depth: usize, step: i32, offset: isize, border: Border, site: Site) -> Image<T> {
         let shape = Shape { depth, ..self.shape() };
         if shape == self.shape() && (step, offset) == (1, 0) || (self.depth(), depth, offset) == (1, 1, 0) {
-            return self.clone();
+            return self.plain();
         }
         let map = PlaneMap::levels(self.shape(), self.channels(), step, offset as i32, border);
         self.node_of_shape(Op::Planes(map), shape, site)
@@ -333,7 +225,7 @@ impl<T: Element> Image<T> {
         Ok(self.array4(call)?.index_axis_move(ArrayAxis(3), 0))
     }
 
-    /// The pixels as an array of as few axes as [`Image::from_array_dyn`] takes: `(height, width)` of an image of one channel,
+    /// The pixels as an array of as few axes as [`Image::from_volume_array`] takes: `(height, width)` of an image of one channel,
     /// `(depth, height, width)` of a volume of one, else `(depth, height, width, channels)`.
     ///
     /// # Errors
@@ -382,7 +274,7 @@ impl<T: Element> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let volume = Image::from_volume(&session, 2, 1, 3, &[1u8, 2, 3, 4, 5, 6]);
+    /// let volume = Image::from_slice(&session, (2, 1, 3), &[1u8, 2, 3, 4, 5, 6]);
     /// assert_eq!(volume.voxel(1, 0, 2, 0)?, 6);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```

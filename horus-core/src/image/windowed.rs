@@ -2,64 +2,60 @@
 
 use std::panic::Location;
 
-use super::Image;
-use crate::dtype::{Element, Pixel};
-use crate::error::{Error, Site};
-use crate::filters::{Footprint, check_size, check_taps};
+use super::axis::sorted;
+use super::{Footprints, Image, Rank, Window};
+use crate::dtype::{DType, Element, Pixel};
+use crate::error::{Error, Result, Site};
+use crate::filters::{self, check_size, check_taps};
 use crate::ir::graph::Op;
-use crate::ops::neighbourhood::Reach;
+use crate::ops::neighbourhood::{MedianSize, Reach};
 use crate::ops::windowed::{BoxMean, Ranked, Windowed};
-use crate::shape::Border;
 
-/// Means of rectangles. What one costs hardly grows with its size.
+/// Means of rectangles.
 impl<T: Pixel> Image<T> {
-    /// The mean over `height x width` pixels; an even size reads one pixel more above, or to the left. Images of `f64` yield `f64`,
-    /// all others `f32`.
+    /// The mean over a [`Window`]: of `size x size` pixels (of a volume a cube), `(height, width)` or `(depth, height, width)`; an even
+    /// size reads one pixel more above, or to the left. Images of `f64` yield `f64`, all others `f32`. What it costs hardly grows with the
+    /// size; a small one that is to be computed together with other filters is [`Image::separable`] of [`filters::box_filter`].
     ///
     /// Sums of integers of 8 and 16 bits are exact, and the mean is rounded once more to `f32`. Floats are added pairwise, of `f32`
-    /// in `f32`, so that the error of a sum grows with the logarithm of the number of pixels; integers of 32 bits so in `f64`. A size of
-    /// zero, beyond 65537, or of more than 2^24 pixels in all is an error.
+    /// in `f32`, so that the error of a sum grows with the logarithm of the number of pixels; integers of 32 bits so in `f64`. Along the
+    /// depth, means of levels are added in order. A size of zero, beyond 65537, or of more than 2^24 pixels in all is an error.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let line = Image::from_slice(&session, 1, 5, &[0u8, 0, 9, 0, 6]);
-    /// assert_eq!(line.box_mean(1, 3, Border::Constant(0.0)).to_vec()?, [0.0, 3.0, 3.0, 5.0, 2.0]);
+    /// let line = Image::from_slice(&session, (1, 5), &[0u8, 0, 9, 0, 6]);
+    /// assert_eq!(line.with_border(Border::Constant(0.0)).box_mean((1, 3)).to_vec()?, [0.0, 3.0, 3.0, 5.0, 2.0]);
     /// let rows = Image::from_fn(&session, 500, 2, |y, _| y as f32);
-    /// assert_eq!(rows.box_mean(101, 1, Border::Reflect101).pixel(250, 0)?, 250.0);
+    /// assert_eq!(rows.box_mean((101, 1)).pixel(250, 0)?, 250.0);
+    /// // The pixel and the one before it.
+    /// let before = line.with_border(Border::Replicate).box_mean(Window::at((1, 2), (0, 1)));
+    /// assert_eq!(before.to_vec()?, [0.0, 0.0, 4.5, 4.5, 3.0]);
+    /// let dot = Image::from_volume_fn(&session, 3, 3, 3, |z, y, x| if (z, y, x) == (1, 1, 1) { 27u8 } else { 0 });
+    /// assert_eq!((dot.box_mean(3).voxel(1, 1, 1, 0)?, dot.box_mean((3, 3)).voxel(1, 1, 1, 0)?), (1.0, 3.0));
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
-    #[doc(alias("blur", "uniform_filter"))]
+    #[doc(alias("blur", "boxFilter", "uniform_filter"))]
     #[track_caller]
-    pub fn box_mean(&self, height: usize, width: usize, border: Border) -> Image<T::Linear> {
-        self.mean_under("box_mean", [height, width], [height / 2, width / 2], border, Location::caller())
-    }
-
-    /// [`Image::box_mean`] of a rectangle `[height, width]` whose pixel `[row, column]` falls on the pixel that is computed. An
-    /// anchor outside of the rectangle is an error.
-    ///
-    /// ```
-    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
-    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let line = Image::from_slice(&session, 1, 4, &[2.0f32, 4.0, 6.0, 8.0]);
-    /// // The pixel and those before it.
-    /// assert_eq!(line.box_mean_at([1, 2], [0, 1], Border::Replicate).to_vec()?, [2.0, 3.0, 5.0, 7.0]);
-    /// # Ok::<(), horus_core::error::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn box_mean_at(&self, size: [usize; 2], anchor: [usize; 2], border: Border) -> Image<T::Linear> {
-        self.mean_under("box_mean_at", size, anchor, border, Location::caller())
+    pub fn box_mean(&self, window: impl Into<Window>) -> Image<T::Linear> {
+        let (op, site, window) = ("box_mean", Location::caller(), window.into());
+        let ([levels, height, width], anchor) = window.of(self.depth());
+        let plane = self.mean_under(op, [levels, height, width], anchor, site);
+        match levels {
+            1 => plane,
+            _ => plane.along_depth(op, &filters::box_filter(levels).1, self.border(), false, site),
+        }
     }
 
     fn mean_under(
         &self,
         op: &'static str,
-        [height, width]: [usize; 2],
+        [levels, height, width]: [usize; 3],
         [y, x]: [usize; 2],
-        border: Border,
         site: Site,
     ) -> Image<T::Linear> {
         self.attempt(self.shape(), || {
+            check_size(op, levels, levels, site)?;
             check_size(op, height, width, site)?;
             check_taps(op, height, width, site)?;
             if y >= height || x >= width {
@@ -67,7 +63,7 @@ impl<T: Pixel> Image<T> {
                 return Err(Error::parameter(op, message, site));
             }
             let reach = Reach { up: y, down: height - 1 - y, left: x, right: width - 1 - x };
-            Ok(self.node(Op::Windowed(Windowed::Mean(BoxMean::over(reach)), border), site))
+            Ok(self.node(Op::Windowed(Windowed::Mean(BoxMean::over(reach)), self.border()), site))
         })
     }
 }
@@ -78,58 +74,82 @@ impl<T: Pixel> Image<T> {
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-/// let line = Image::from_slice(&session, 1, 5, &[9u8, 1, 8, 2, 7]);
+/// let line = Image::from_slice(&session, (1, 5), &[9u8, 1, 8, 2, 7]);
 /// let three = Footprint::rectangle(1, 3);
-/// assert_eq!(line.median_under(&three, Border::Replicate).to_vec()?, [9, 8, 2, 7, 7]);
-/// let eroded = line.erode_with(&three, Border::Replicate);
-/// assert_eq!(line.rank_under(&three, 0, Border::Replicate).to_vec()?, eroded.to_vec()?);
-/// assert_eq!(line.percentile_under(&three, 100.0, Border::Replicate).to_vec()?, [9, 9, 8, 8, 7]);
+/// assert_eq!(line.with_border(Border::Replicate).median(&three).to_vec()?, [9, 8, 2, 7, 7]);
+/// let eroded = line.with_border(Border::Replicate).erode(&three);
+/// assert_eq!(line.with_border(Border::Replicate).rank(&three, Rank::Place(0)).to_vec()?, eroded.to_vec()?);
+/// assert_eq!(line.with_border(Border::Replicate).rank(&three, Rank::Percent(100.0)).to_vec()?, [9, 9, 8, 8, 7]);
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
 impl<T: Element> Image<T> {
-    /// The pixel in place `place` of the order of those under the footprint, the smallest being 0. A place beyond their number is an
-    /// error.
-    #[doc(alias = "rank_filter")]
+    /// The pixel of some [`Rank`]: in a place, from 0 on, the smallest, to the number of pixels less 1, or a percentile.
+    #[doc(alias("rank_filter", "percentile_filter"))]
     #[track_caller]
-    pub fn rank_under(&self, footprint: &Footprint, place: usize, border: Border) -> Image<T> {
-        let (op, site) = ("rank_under", Location::caller());
-        self.ranked(footprint, border, site, |count| match place < count {
-            true => Ok(place),
-            false => Err(Error::parameter(op, format!("place {place} of {count} pixels"), site)),
+    pub fn rank<'a>(&self, footprint: impl Into<Footprints<'a>>, rank: Rank) -> Image<T> {
+        let (op, site) = ("rank", Location::caller());
+        self.ranked(op, footprint.into(), site, |count| match rank {
+            Rank::Place(place) if place < count => Ok(place),
+            Rank::Place(place) => Err(Error::parameter(op, format!("place {place} of {count} pixels"), site)),
+            Rank::Percent(percent) if (0.0..=100.0).contains(&percent) => {
+                Ok(((count as f64 * percent / 100.0) as usize).min(count - 1))
+            }
+            Rank::Percent(percent) => Err(Error::parameter(op, format!("{percent} per cent"), site)),
         })
     }
 
-    /// The median: the pixel in place `n / 2` of the order of `n`. See [`Image::median`] for squares of 3x3 and 5x5 pixels, which are
-    /// computed together with what they are read by.
+    /// The median: the pixel in place `n / 2` of the order of `n`. Of 3x3 and 5x5 pixels, `3` and `5`, it is computed together with what
+    /// it reads and what reads it, and ignores how NaNs are ordered. Across the levels of a volume it is of 3x3x3 pixels: `3`, or `(3, 3, 3)`.
+    ///
+    /// ```
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let grain = Image::from_slice(&session, (3, 3), &[5u8, 5, 5, 5, 255, 5, 5, 5, 5]);
+    /// assert_eq!(grain.with_border(Border::Replicate).median(3).to_vec()?, [5; 9]);
+    /// let grain = Image::from_volume_fn(&session, 3, 3, 3, |z, y, x| if (z, y, x) == (1, 1, 1) { 255u8 } else { 5 });
+    /// assert_eq!(grain.with_border(Border::Replicate).median(3).max_value().get()?, 5);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
     #[doc(alias("medianBlur", "median_filter"))]
     #[track_caller]
-    pub fn median_under(&self, footprint: &Footprint, border: Border) -> Image<T> {
-        self.ranked(footprint, border, Location::caller(), |count| Ok(count / 2))
+    pub fn median<'a>(&self, footprint: impl Into<Footprints<'a>>) -> Image<T> {
+        let (site, footprint, border) = (Location::caller(), footprint.into(), self.border());
+        let size = match footprint {
+            Footprints::Size(size) if T::TAG != DType::Bool => size.zyx(self.depth(), 1),
+            _ => [0; 3],
+        };
+        match size {
+            [1, 3, 3] => self.node(Op::Median(MedianSize::Three, border), site),
+            [1, 5, 5] => self.node(Op::Median(MedianSize::Five, border), site),
+            [3, 3, 3] => self.attempt(self.shape(), || {
+                let offsets = (0..27).map(|i: isize| [i / 9 - 1, i / 3 % 3 - 1, i % 3 - 1]);
+                let around = offsets.map(|by| self.shifted(by, border, site)).collect::<Result<Vec<_>>>()?;
+                Ok(sorted(&around, site).swap_remove(13))
+            }),
+            _ => self.ranked("median", footprint, site, |count| Ok(count / 2)),
+        }
     }
 
-    /// The percentile: the pixel in place `n * percent / 100`, rounded down, of the order of `n`, and at 100 the last one (as
-    /// `scipy.ndimage.percentile_filter`). A percentage outside of 0 to 100 is an error.
-    #[doc(alias = "percentile_filter")]
     #[track_caller]
-    pub fn percentile_under(&self, footprint: &Footprint, percent: f64, border: Border) -> Image<T> {
-        let (op, site) = ("percentile_under", Location::caller());
-        self.ranked(footprint, border, site, |count| match (0.0..=100.0).contains(&percent) {
-            true => Ok(((count as f64 * percent / 100.0) as usize).min(count - 1)),
-            false => Err(Error::parameter(op, format!("{percent} per cent"), site)),
-        })
-    }
-
     fn ranked(
         &self,
-        footprint: &Footprint,
-        border: Border,
+        op: &'static str,
+        footprint: Footprints<'_>,
         site: Site,
-        place: impl FnOnce(usize) -> crate::error::Result<usize>,
+        place: impl FnOnce(usize) -> Result<usize>,
     ) -> Image<T> {
+        let footprints = footprint.of(self.depth());
         self.attempt(self.shape(), || {
+            let [footprint] = &footprints[..] else {
+                let message = format!(
+                    "the footprint has {} levels; across levels there is the median of 3x3x3 pixels",
+                    footprints.len()
+                );
+                return Err(Error::parameter(op, message, site));
+            };
             let offsets = footprint.applied()?;
             let rank = Ranked::new(&offsets, place(offsets.len())?);
-            Ok(self.node(Op::Windowed(Windowed::Rank(rank), border), site))
+            Ok(self.node(Op::Windowed(Windowed::Rank(rank), self.border()), site))
         })
     }
 }

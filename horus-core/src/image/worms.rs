@@ -20,6 +20,7 @@ impl Image<f32> {
     /// A picture for demonstrations and tests: thin, curved, bright worms on a darker, slightly uneven and noisy
     /// background, with values in `0..=1`. A size always gives the same picture, to the bit and on every machine: it is
     /// made of sums, products, quotients and square roots alone.
+    #[doc(hidden)]
     #[track_caller]
     pub fn worms(session: &Session, height: usize, width: usize) -> Image<f32> {
         let shape = Shape::new(height, width, 1);

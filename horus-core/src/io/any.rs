@@ -10,7 +10,7 @@ use crate::dtype::{DType, Pixel};
 use crate::error::{Error, Result, Site};
 use crate::image::Image;
 use crate::session::{Handle, RegionSource, Session};
-use crate::shape::Shape;
+use crate::shape::{Axis, Shape};
 
 /// A picture with the pixel type of its file.
 ///
@@ -87,7 +87,7 @@ impl AnyImage {
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// # let folder = tempfile::tempdir().expect("a folder");
     /// # let file = folder.path().join("steps.png");
-    /// Image::from_slice(&session, 1, 3, &[0u8, 51, 255]).save(&file)?;
+    /// Image::from_slice(&session, (1, 3), &[0u8, 51, 255]).save(&file)?;
     /// let picture = AnyImage::open(&session, &file)?;
     /// assert_eq!(picture.to_unit().to_vec()?, [0.0, 0.2, 1.0]);
     /// assert_eq!(picture.convert::<f32>().to_vec()?, [0.0, 51.0, 255.0]);
@@ -293,7 +293,7 @@ impl AnyImage {
         fn without_last<T: Pixel>(image: &Image<T>) -> AnyImage {
             let colours: Vec<Image<T>> = (0..image.channels() - 1).map(|i| image.channel(i)).collect();
             let [grey] = &colours[..] else {
-                return AnyImage::from_handle(Image::stack(image.session(), &colours).handle().clone());
+                return AnyImage::from_handle(Image::stack(image.session(), &colours, Axis::Channels).handle().clone());
             };
             AnyImage::from_handle(grey.handle().clone())
         }
@@ -380,7 +380,7 @@ impl<T: Pixel> Image<T> {
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// # let folder = tempfile::tempdir().expect("a folder");
     /// # let file = folder.path().join("steps.png");
-    /// Image::from_slice(&session, 1, 3, &[0u16, 13107, 65535]).save(&file)?;
+    /// Image::from_slice(&session, (1, 3), &[0u16, 13107, 65535]).save(&file)?;
     /// assert_eq!(Image::<u16>::open(&session, &file)?.to_vec()?, [0, 13107, 65535]);
     /// assert_eq!(Image::<f32>::open(&session, &file)?.to_vec()?, [0.0, 0.2, 1.0]);
     /// assert!(Image::<u8>::open(&session, &file).is_err(), "8 bits do not hold it");

@@ -86,7 +86,7 @@ where
     let shape = (height as usize, width as usize, usize::from(P::CHANNEL_COUNT));
     // A buffer may be larger than its picture.
     let pixels = &picture.as_raw()[..shape.0 * shape.1 * shape.2];
-    Image::from_array3(session, ArrayView3::from_shape(shape, pixels).expect("as many pixels as the shape has"))
+    Image::from_array(session, ArrayView3::from_shape(shape, pixels).expect("as many pixels as the shape has"))
 }
 
 /// The pixels of an image with as many channels as `P`, interleaved.
@@ -124,7 +124,7 @@ mod tests {
         let picture = wrapped(picture);
         let ours = AnyImage::from_dynamic(&session(), &picture);
         assert_eq!((ours.dtype(), ours.shape().channels), (P::Subpixel::DTYPE, channels));
-        assert_eq!(ours.convert::<P::Subpixel>().pixel_at(2, 4, channels - 1).unwrap(), last);
+        assert_eq!(ours.convert::<P::Subpixel>().voxel(0, 2, 4, channels - 1).unwrap(), last);
         assert_eq!(ours.to_dynamic().unwrap(), picture);
     }
 
@@ -146,14 +146,14 @@ mod tests {
     fn what_that_crate_does_not_have_is_an_error() {
         let s = session();
         let told = |image: AnyImage| image.to_dynamic().unwrap_err().to_string();
-        let wide = told(AnyImage::U32(Image::zeros(&s, 2, 3)));
+        let wide = told(AnyImage::U32(Image::zeros(&s, (2, 3))));
         assert!(
             wide.starts_with("to_dynamic: a DynamicImage has pixels of u8 or u16") && wide.contains("2x3 u32 (at "),
             "{wide}"
         );
-        assert!(told(AnyImage::I8(Image::zeros(&s, 2, 3))).contains("2x3 i8"));
-        assert!(told(AnyImage::F32(Image::zeros(&s, 2, 3))).contains("2x3 f32"), "grey is of integers");
-        assert!(told(AnyImage::U8(Image::constant_volume(&s, 2, 3, 4, 1))).contains("2x3x4"));
-        assert!(told(AnyImage::U8(Image::zeros(&s, 2, 3).crop(0, 0, 9, 9))).starts_with("crop: "), "the first error");
+        assert!(told(AnyImage::I8(Image::zeros(&s, (2, 3)))).contains("2x3 i8"));
+        assert!(told(AnyImage::F32(Image::zeros(&s, (2, 3)))).contains("2x3 f32"), "grey is of integers");
+        assert!(told(AnyImage::U8(Image::constant(&s, (2, 3, 4), 1))).contains("2x3x4"));
+        assert!(told(AnyImage::U8(Image::zeros(&s, (2, 3)).crop(0, 0, 9, 9))).starts_with("crop: "), "the first error");
     }
 }

@@ -32,7 +32,7 @@ impl AnyImage {
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// use horus::io::Format;
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::from_slice(&session, 1, 3, &[0u8, 51, 255]);
+    /// let image = Image::from_slice(&session, (1, 3), &[0u8, 51, 255]);
     /// let file: Vec<u8> = image.encode(Format::Png, &SaveOptions::default())?;
     /// assert_eq!(AnyImage::read(&session, &file)?.to_unit().to_vec()?, [0.0, 0.2, 1.0]);
     /// # Ok::<(), horus_core::error::Error>(())
@@ -142,7 +142,7 @@ impl<T: Element> Image<T> {
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// use horus::io::Format;
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::from_slice(&session, 1, 3, &[0.0f32, 0.2, 1.0]);
+    /// let image = Image::from_slice(&session, (1, 3), &[0.0f32, 0.2, 1.0]);
     /// assert_eq!(image.encode(Format::Pgm, &SaveOptions::default())?, b"P5\n3 1\n255\n\x00\x33\xff");
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
@@ -171,7 +171,7 @@ impl<T: Element> Image<T> {
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// use horus::io::Format;
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::from_slice(&session, 1, 3, &[-2.0f32, 0.0, 2.0]);
+    /// let image = Image::from_slice(&session, (1, 3), &[-2.0f32, 0.0, 2.0]);
     /// let mut sent = Vec::new(); // or std::io::stdout()
     /// let range = SaveOptions { scaling: Scaling::Range, ..SaveOptions::default() };
     /// let scale = image.write_to(&mut sent, Format::Pgm, &range)?.expect("floats are scaled");

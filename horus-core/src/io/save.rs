@@ -109,7 +109,7 @@ impl<T: Element> Image<T> {
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// # let folder = tempfile::tempdir().expect("a folder");
     /// # let file = folder.path().join("steps.png");
-    /// Image::from_slice(&session, 1, 3, &[0.0f32, 0.5, 1.0]).save(&file)?;
+    /// Image::from_slice(&session, (1, 3), &[0.0f32, 0.5, 1.0]).save(&file)?;
     /// assert_eq!(Image::<u8>::open(&session, &file)?.to_vec()?, [0, 128, 255]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
@@ -143,7 +143,7 @@ impl<T: Element> Image<T> {
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// # let folder = tempfile::tempdir().expect("a folder");
     /// # let file = folder.path().join("steps.png");
-    /// let image = Image::from_slice(&session, 1, 3, &[-2.0f32, 0.0, 2.0]);
+    /// let image = Image::from_slice(&session, (1, 3), &[-2.0f32, 0.0, 2.0]);
     /// let range = SaveOptions { scaling: Scaling::Range, ..SaveOptions::default() };
     /// let scale = image.save_with(&file, &range)?.expect("floats are scaled");
     /// assert_eq!(scale.to_string(), "-2..2 -> 0..255");

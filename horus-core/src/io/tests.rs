@@ -7,6 +7,7 @@ use crate::dispatch;
 use crate::dtype::Pixel;
 use crate::image::Image;
 use crate::plan::Want;
+use crate::shape::Axis;
 
 #[test]
 fn headers_survive_the_journey() {
@@ -225,10 +226,10 @@ fn compare<T: Pixel>(session: &Session, shape: Shape, seed: u64) {
     let planes: Vec<Image<T>> = (0..shape.channels)
         .map(|c| {
             let plane = pixels[c * shape.area()..(c + 1) * shape.area()].to_vec();
-            Image::from_slice(session, shape.height, shape.width, &plane)
+            Image::from_slice(session, (shape.height, shape.width), &plane)
         })
         .collect();
-    let image = if planes.len() == 1 { planes[0].clone() } else { Image::stack(session, &planes) };
+    let image = if planes.len() == 1 { planes[0].clone() } else { Image::stack(session, &planes, Axis::Channels) };
     let mut compared = 0;
     for depth in [Depth::Auto, Depth::Eight, Depth::Sixteen, Depth::Float] {
         for scaling in SCALINGS {
@@ -302,7 +303,7 @@ fn what_is_stored_is_what_a_plain_function_stores() {
 fn masks_are_black_and_white_unless_told_otherwise() {
     let session = Session::on(Box::new(CpuDevice::new(Some(1)).unwrap())).build().unwrap();
     for pixels in [vec![true, false, true], vec![true; 3], vec![false; 3]] {
-        let image = Image::from_slice(&session, 1, 3, &pixels);
+        let image = Image::from_slice(&session, (1, 3), &pixels);
         let numbers: Vec<u8> = pixels.iter().map(|v| u8::from(*v)).collect();
         for (depth, stored) in [(Depth::Eight, DType::U8), (Depth::Sixteen, DType::U16)] {
             for scaling in SCALINGS {
@@ -319,7 +320,7 @@ fn masks_are_black_and_white_unless_told_otherwise() {
 fn a_scale_that_was_not_meant_is_told() {
     let session = Session::on(Box::new(CpuDevice::new(Some(1)).unwrap())).build().unwrap();
     let told = |pixels: &[f32]| {
-        let image = Image::from_slice(&session, 1, pixels.len(), pixels);
+        let image = Image::from_slice(&session, (1, pixels.len()), pixels);
         saved(&image, Format::Png, &SaveOptions::default()).unwrap().1.warning().map(str::to_owned)
     };
     assert_eq!(told(&[0.0, 1.0, f32::NAN]), None);
@@ -334,7 +335,7 @@ fn a_scale_that_was_not_meant_is_told() {
 #[test]
 fn integers_that_do_not_fit_are_told_of_refused_or_allowed() {
     let session = Session::on(Box::new(CpuDevice::new(Some(1)).unwrap())).build().unwrap();
-    let image = Image::from_slice(&session, 1, 4, &[0u16, 255, 256, 65535]);
+    let image = Image::from_slice(&session, (1, 4), &[0u16, 255, 256, 65535]);
     let options = SaveOptions { depth: Depth::Eight, ..SaveOptions::default() };
     let told = saved(&image, Format::Png, &options).unwrap().1.warning().unwrap().to_owned();
     assert!(
@@ -367,7 +368,7 @@ fn jpeg_files_have_the_quality_that_is_asked_for() {
         assert_eq!(back.shape(), image.shape());
         (bytes, back.absdiff(image).mean().get().unwrap())
     };
-    for image in [plane(2), Image::stack(&session, [plane(1), plane(2), plane(3)])] {
+    for image in [plane(2), Image::stack(&session, [plane(1), plane(2), plane(3)], Axis::Channels)] {
         let (usual, error) = encode(&image, None);
         assert!(error < 1.5, "{error}");
         assert_eq!(encode(&image, Some(95)).0, usual);

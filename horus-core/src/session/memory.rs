@@ -34,7 +34,7 @@ impl Session {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let smooth = Image::<f32>::constant(&session, 100, 100, 1.0).gauss(1.0);
+    /// let smooth = Image::<f32>::constant(&session, (100, 100), 1.0).gauss(1.0);
     /// assert_eq!(session.memory().host.current, 0); // nothing has been computed
     /// smooth.to_vec()?;
     /// assert!(session.memory().host.current >= 40_000);

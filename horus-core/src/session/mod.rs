@@ -162,7 +162,7 @@ impl Session {
     /// # use horus_testing::simulated::Simulated;
     /// let lane = || -> Arc<dyn Device> { Arc::new(Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1 << 20)) };
     /// let session = Session::over(vec![lane(), lane()]).build()?;
-    /// let image = Image::from_slice(&session, 3, 2, &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    /// let image = Image::from_slice(&session, (3, 2), &[1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0]);
     /// assert_eq!((image * 2.0).to_vec()?, [2.0, 4.0, 6.0, 8.0, 10.0, 12.0]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```

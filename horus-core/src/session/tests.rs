@@ -4,8 +4,6 @@ use super::*;
 use crate::cpu::device::CpuDevice;
 use crate::error::Cause;
 use crate::image::Image;
-use crate::ops::neighbourhood::MedianSize;
-use crate::shape::Border;
 use horus_testing::simulated::Simulated;
 
 fn session() -> Session {
@@ -16,7 +14,7 @@ fn session() -> Session {
 #[test]
 fn several_values_are_fetched_in_one_evaluation() {
     let s = session();
-    let a = Image::from_slice(&s, 1, 3, &[1.0f32, 2.0, 3.0]);
+    let a = Image::from_slice(&s, (1, 3), &[1.0f32, 2.0, 3.0]);
     let (twice, squares) = (&a * 2.0, a.square());
     let asked = [squares.handle(), twice.handle(), squares.handle()];
     let got = s.fetch_all(&asked, Want::Everyone).expect("values");
@@ -31,7 +29,7 @@ fn results_under_way_arrive_and_their_images_go_on() {
     let device = Simulated::new(CpuDevice::new(Some(1)).expect("a CPU"), 1 << 20);
     let log = device.log();
     let s = Session::on(Box::new(device)).build().expect("a session");
-    let a = Image::from_slice(&s, 1, 3, &[1.0f32, 2.0, 3.0]);
+    let a = Image::from_slice(&s, (1, 3), &[1.0f32, 2.0, 3.0]);
     let twice = &a * 2.0;
     // The same value, recorded twice: it becomes one node with two readers.
     let again = &a * 2.0;
@@ -45,7 +43,7 @@ fn results_under_way_arrive_and_their_images_go_on() {
     let got: Vec<&[f32]> = got.iter().flatten().map(|b| b.as_slice()).collect();
     assert_eq!(got, [[2.0, 4.0, 6.0]; 3]);
     // An image whose pixels went directly to a reader is downloaded again for the next.
-    let b = Image::from_slice(&s, 1, 1, &[5.0f32]).sqrt();
+    let b = Image::from_slice(&s, (1, 1), &[5.0f32]).sqrt();
     let first = s.begin_all(&[b.handle()], Want::Root).expect("an evaluation");
     assert_eq!(b.to_vec().expect("pixels"), [5.0f32.sqrt()]);
     drop(first);
@@ -69,7 +67,7 @@ fn a_cancelled_evaluation_ends_between_steps_and_the_session_lives() {
     let before = image.to_vec().expect("nobody asks yet");
     let canceller = s.canceller();
     *asked.lock().expect("no panic") = Some(canceller.clone());
-    let sum = image.gauss(2.0).median(MedianSize::Three, Border::Reflect101);
+    let sum = image.gauss(2.0).median(3);
     assert!(matches!(sum.to_vec(), Err(Error::Cancelled(Cause::Asked))));
     assert!(matches!(image.mean().get(), Err(Error::Cancelled(Cause::Asked))), "until it is cleared");
     canceller.clear();

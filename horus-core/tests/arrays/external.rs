@@ -41,7 +41,7 @@ fn memory_of_somebody_else_is_read_in_place_kept_and_never_written() {
                 let image = Image::<f32>::from_external(&session, shape, kept.clone());
                 assert_eq!(image.to_vec().unwrap(), values);
                 let smooth = image.gauss(1.0);
-                let plain = Image::from_volume(&session, 2, 7, 5, &values).gauss(1.0);
+                let plain = Image::from_slice(&session, (2, 7, 5), &values).gauss(1.0);
                 let bits = |image: &Image<f32>| image.to_vec().unwrap().iter().map(|v| v.to_bits()).collect::<Vec<_>>();
                 assert_eq!(bits(&smooth), bits(&plain));
                 let mut pixels = image.to_pixels().unwrap();
@@ -116,10 +116,10 @@ fn memory_of_a_device_is_lent_and_taken() {
     let host = Session::on(cpu()).build().unwrap();
     let refused = Image::<f32>::from_device_array(&host, Shape::new(6, 5, 1), &lent, false).unwrap_err().to_string();
     assert!(refused.contains("not on a GPU"), "{refused}");
-    assert!(Image::<f32>::zeros(&host, 2, 2).to_device_array().is_err() && host.gpu().is_none());
+    assert!(Image::<f32>::zeros(&host, (2, 2)).to_device_array().is_err() && host.gpu().is_none());
     ThreadComm::run(2, |comm| {
         let session = Session::on(simulated()).communicator(Arc::new(comm)).build().unwrap();
-        let refused = Image::<f32>::zeros(&session, 4, 4).to_device_array().unwrap_err().to_string();
+        let refused = Image::<f32>::zeros(&session, (4, 4)).to_device_array().unwrap_err().to_string();
         assert!(refused.contains("2 ranks"), "{refused}");
     });
 }

@@ -58,13 +58,13 @@ fn everywhere<T: Pixel>(session: &Session, shape: Shape, value: impl Fn(usize) -
     let ways_in = [
         Image::from_pixels(session, pixels.clone()),
         Image::from_planes(session, height, width, &planes),
-        Image::from_array3(session, array.view()),
-        Image::from_array3(session, pixels.view()),
+        Image::from_array(session, array.view()),
+        Image::from_array(session, pixels.view()),
     ];
     let mut kept = session.pixels::<T>(height, width, channels).unwrap();
     let mut vec = vec![T::ZERO; shape.len()];
     for image in ways_in {
-        let result = image.max(T::ONE).add(T::ONE);
+        let result = image.max(T::ONE) + T::ONE;
         assert_eq!(result.to_vec().unwrap(), want);
         assert_eq!(result.to_pixels().unwrap()[..], want);
         kept.fill(T::ZERO);
@@ -268,8 +268,8 @@ fn slices_go_to_a_device_that_takes_them_at_once() {
     let (device, counts) = Locking::new(0, 1000);
     let session = Session::on(Box::new(device)).build().unwrap();
     let mut values: Vec<u8> = (0..1200).map(|i| (i % 251) as u8).collect();
-    let image = Image::from_slice(&session, 30, 40, &values);
-    let small = Image::from_slice(&session, 1, 3, &values[..3]);
+    let image = Image::from_slice(&session, (30, 40), &values);
+    let small = Image::from_slice(&session, (1, 3), &values[..3]);
     let want = values.clone();
     values.fill(0);
     assert_eq!((counts.get()[2], session.stats().made.uploads), (1, 0));
@@ -279,7 +279,7 @@ fn slices_go_to_a_device_that_takes_them_at_once() {
     // In naive mode copies surround operations.
     let (device, counts) = Locking::new(0, 1000);
     let session = Session::on(Box::new(device)).mode(Mode::Naive).build().unwrap();
-    assert_eq!(Image::from_slice(&session, 30, 40, &want).to_vec().unwrap(), want);
+    assert_eq!(Image::from_slice(&session, (30, 40), &want).to_vec().unwrap(), want);
     assert_eq!(counts.get()[2], 0);
 }
 
@@ -315,7 +315,7 @@ fn line(error: &str) -> u32 {
 fn wrong_sizes_are_errors_that_name_the_call() {
     for device in DEVICES {
         let session = Session::on(device()).build().unwrap();
-        let image = Image::<f32>::zeros(&session, 3, 4);
+        let image = Image::<f32>::zeros(&session, (3, 4));
         let first = line!();
         let errors = [
             session.pixels::<u8>(0, 4, 1).unwrap_err(),
@@ -344,7 +344,7 @@ fn a_rank_whose_memory_does_not_fit_ends_all_with_an_error() {
     let errors = ThreadComm::run(3, |comm| {
         let rank = comm.rank();
         let session = Session::on(simulated()).communicator(Arc::new(comm)).build().unwrap();
-        let image = Image::<f32>::zeros(&session, 3, 4);
+        let image = Image::<f32>::zeros(&session, (3, 4));
         image.read_into(&mut vec![0.0; if rank == 1 { 11 } else { 12 }]).unwrap_err().to_string()
     });
     assert!(errors.iter().any(|e| e.contains("11 values")), "{errors:?}");

@@ -7,6 +7,7 @@ use horus_core::error::{Error, Result};
 use horus_core::image::Image;
 use horus_core::io::{AnyImage, Depth, OpenOptions, PictureReader, SaveOptions, Scaling};
 use horus_core::session::Session;
+use horus_core::shape::Axis;
 use ndarray::{Array3, array};
 
 use crate::tiffs::{self, Page};
@@ -29,7 +30,7 @@ fn a_16_bit_picture_stays_one() -> Result<()> {
 fn wide_types_survive_tiff_and_npy() -> Result<()> {
     fn round<T: Pixel>(s: &Session, folder: &Folder, pixels: &Array3<T>) -> Result<()> {
         for channels in [1, 2, 3, 4, 5, 12] {
-            let image = Image::from_array3(s, pixels.slice(ndarray::s![.., .., ..channels]));
+            let image = Image::from_array(s, pixels.slice(ndarray::s![.., .., ..channels]));
             for name in ["a.tif", "a.npy"] {
                 assert_eq!(image.save(folder.at(name))?, None);
                 let read = s.open(folder.at(name))?;
@@ -55,7 +56,7 @@ fn wide_types_survive_tiff_and_npy() -> Result<()> {
 #[test]
 fn what_a_format_cannot_hold_is_refused_before_anything_is_computed() -> Result<()> {
     let (s, folder) = (session(), Folder::new());
-    let wide = Image::from_fn(&s, 4, 4, |y, x| (9000 * y + x) as u16).flip(horus_core::ops::geometric::Flip::Both);
+    let wide = Image::from_fn(&s, 4, 4, |y, x| (9000 * y + x) as u16).flip([Axis::Rows, Axis::Columns]);
     let cause = |saved: Result<_>| match saved.map(|_| ()) {
         Err(Error::File { action: "write", cause, .. }) => cause,
         other => panic!("{other:?}"),
@@ -88,7 +89,7 @@ fn what_a_format_cannot_hold_is_refused_before_anything_is_computed() -> Result<
 fn floats_between_0_and_1_are_what_pictures_show() -> Result<()> {
     let (s, folder) = (session(), Folder::new());
     let (path, range) = (folder.at("a.png"), SaveOptions { scaling: Scaling::Range, ..SaveOptions::default() });
-    let grey = Image::<f32>::constant(&s, 2, 2, 0.5);
+    let grey = Image::<f32>::constant(&s, (2, 2), 0.5);
     let scale = grey.save(&path)?.expect("floats are scaled");
     assert_eq!((scale.low, scale.high, scale.full), (0.0, 1.0, 255));
     assert_eq!(Image::<u8>::open(&s, &path)?.to_vec()?, [128; 4]);
@@ -186,7 +187,7 @@ fn pages_are_read_one_by_one_and_told() -> Result<()> {
     }
     let path = folder.put("one.tif", &tiffs::file(&pages[..1], false));
     assert!(warnings(&path, || assert!(s.open(&path).is_ok())).is_empty());
-    Image::<u8>::zeros(&s, 2, 2).save(folder.at("a.png"))?;
+    Image::<u8>::zeros(&s, (2, 2)).save(folder.at("a.png"))?;
     assert_eq!(AnyImage::open_page(&s, folder.at("a.png"), 0)?.dtype(), DType::U8);
     assert!(refused(AnyImage::open_page(&s, folder.at("a.png"), 1)).contains("page 1 requested"));
     Ok(())

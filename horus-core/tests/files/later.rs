@@ -93,7 +93,7 @@ const PROGRAMS: [(&str, Compute); 9] = [
         Ok(bits([scaled.sum().get()?, image.sqrt().sum().get()?]))
     }),
     ("a histogram", |picture| {
-        let counts = picture.to_unit().rotate(10.0).histogram(17, 0.0, 1.0).get()?;
+        let counts = picture.to_unit().rotate(10.0, Interpolation::Bilinear).histogram(17, 0.0, 1.0).get()?;
         Ok(counts)
     }),
     ("labels", |picture| {
@@ -113,7 +113,11 @@ const PROGRAMS: [(&str, Compute); 9] = [
     }),
     ("an order", |picture| Ok(bits([picture.to_unit().percentile(30.0).get()?]))),
     ("a smaller picture", |picture| {
-        pixels(&picture.to_unit().gauss(3.0).rotate(30.0).resize(37, 41, Interpolation::Bilinear))
+        pixels(&picture.to_unit().gauss(3.0).rotate(30.0, Interpolation::Bilinear).resize(
+            37,
+            41,
+            Interpolation::Bilinear,
+        ))
     }),
 ];
 
@@ -245,7 +249,7 @@ fn a_loop_goes_on_where_others_need_the_memory_of_what_it_reads() -> Result<()> 
     let s = builder(Some(900_000)).build()?;
     let AnyImage::F32(by) = later(&s, &file, true) else { panic!("another type") };
     let large = later(&s, &tiff, true);
-    let start = Image::constant(&s, SIDE, SIDE, 0f32);
+    let start = Image::constant(&s, (SIDE, SIDE), 0f32);
     let mut sums = Vec::new();
     // Watching a step needs all the memory.
     let watch = |_, _: &Image<f32>| {
@@ -278,11 +282,12 @@ fn what_is_turned_is_reduced_in_parts_of_rows() -> Result<()> {
     let file = folder.at("wide.npy");
     Image::from_fn(&super::session(), 300, 2600, sample).save(&file)?;
     let reductions: [(&str, Compute, bool); 4] = [
-        ("a sum", |picture| Ok(bits([picture.to_unit().rotate(45.0).sum().get()?])), true),
+        ("a sum", |picture| Ok(bits([picture.to_unit().rotate(45.0, Interpolation::Bilinear).sum().get()?])), true),
         (
             "moments",
             |picture| {
-                let (mean, variance) = picture.to_unit().rotate(45.0).mean_and_variance().get()?;
+                let (mean, variance) =
+                    picture.to_unit().rotate(45.0, Interpolation::Bilinear).mean_and_variance().get()?;
                 Ok(bits([mean, variance]))
             },
             true,
@@ -290,7 +295,7 @@ fn what_is_turned_is_reduced_in_parts_of_rows() -> Result<()> {
         (
             "a range",
             |picture| {
-                let turned = picture.to_unit().rotate(45.0) - 0.25;
+                let turned = picture.to_unit().rotate(45.0, Interpolation::Bilinear) - 0.25;
                 let (low, high) = turned.min_max().get()?;
                 Ok(bits([low, high].map(f64::from)))
             },

@@ -10,6 +10,7 @@ use horus_core::error::Result;
 use horus_core::image::Image;
 use horus_core::io::{AnyImage, Depth, Format, OpenOptions, Picture, SaveOptions, Scaling};
 use horus_core::session::Session;
+use horus_core::shape::Axis;
 use image::{DynamicImage, ImageFormat, ImageReader};
 use ndarray::Array3;
 
@@ -198,7 +199,7 @@ fn files_have_the_same_bytes_for_any_number_of_ranks_and_threads() {
     let folder = Folder::new();
     let program = |s: &Session, channels: usize| {
         let planes = (0..channels).map(|c| Image::<f32>::worms(s, 61, 83).gauss(1.0 + c as f64) * 1.5 - 0.1);
-        Image::stack(s, planes.collect::<Vec<_>>())
+        Image::stack(s, planes.collect::<Vec<_>>(), Axis::Channels)
     };
     for channels in [1, 3, 4, 6] {
         for format in ["png", "tif", "npy", "pnm", "jpg", "bmp"].map(|f| Format::named(f).unwrap()) {
@@ -270,7 +271,7 @@ fn pictures_are_decoded_on_other_threads_and_belong_to_nobody() -> Result<()> {
 #[test]
 fn what_memory_and_streams_refuse_is_named() {
     let s = session();
-    let floats = Image::from_slice(&s, 1, 2, &[0.0f32, 1.0]);
+    let floats = Image::from_slice(&s, (1, 2), &[0.0f32, 1.0]);
     let told = |e: horus_core::error::Error| e.to_string();
     let float = SaveOptions { depth: Depth::Float, ..SaveOptions::default() };
     let refused = told(floats.encode(Format::Png, &float).unwrap_err());
@@ -288,7 +289,7 @@ fn what_memory_and_streams_refuse_is_named() {
     assert!(full.starts_with("cannot write a pgm picture: no storage space"), "{full}");
     assert!(told(AnyImage::read(&s, b"").unwrap_err()).contains("the file is empty"));
     assert!(told(AnyImage::read_from(&s, std::io::empty()).unwrap_err()).contains("the file is empty"));
-    let wide = Image::from_slice(&s, 1, 1, &[300u16]).encode(Format::Png, &SaveOptions::default()).unwrap();
+    let wide = Image::from_slice(&s, (1, 1), &[300u16]).encode(Format::Png, &SaveOptions::default()).unwrap();
     assert!(told(Image::<u8>::read(&s, &wide).unwrap_err()).contains("it has u16 pixels, not u8"));
     assert!(Format::named("gif").unwrap_err().starts_with("unknown format gif; use png"));
 }

@@ -203,9 +203,9 @@ fn only_what_holds_the_region_is_read() -> Result<()> {
 #[test]
 fn regions_outside_of_a_picture_are_refused() -> Result<()> {
     let (s, folder) = (super::session(), Folder::new());
-    Image::<u8>::zeros(&s, 5, 6).save(folder.at("a.npy"))?;
-    Image::<u8>::zeros(&s, 5, 6).save(folder.at("a.tif"))?;
-    Image::<u8>::zeros(&s, 5, 6).save(folder.at("a.png"))?;
+    Image::<u8>::zeros(&s, (5, 6)).save(folder.at("a.npy"))?;
+    Image::<u8>::zeros(&s, (5, 6)).save(folder.at("a.tif"))?;
+    Image::<u8>::zeros(&s, (5, 6)).save(folder.at("a.png"))?;
     for name in ["a.npy", "a.tif", "a.png"] {
         for (top, left, height, width) in
             [(0, 0, 6, 6), (5, 0, 1, 1), (0, 6, 1, 1), (0, 0, 0, 3), (usize::MAX, 0, 2, 1)]

@@ -89,7 +89,7 @@ fn pipes_and_devices_are_written_into_and_stay() -> Result<()> {
 #[test]
 fn folders_and_sockets_are_not_written() {
     let (s, folder) = (session(), Folder::new());
-    let image = Image::<u8>::zeros(&s, 3, 3);
+    let image = Image::<u8>::zeros(&s, (3, 3));
     fs::create_dir(folder.at("folder.png")).unwrap();
     let _socket = std::os::unix::net::UnixListener::bind(folder.at("socket.png")).unwrap();
     for (name, cause) in [("folder.png", "it is a folder"), ("socket.png", "it is a socket, which is not overwritten")]
@@ -142,7 +142,7 @@ fn mode_and_owner_stay_and_hard_links_part() -> Result<()> {
     // The test changes the owner if it is permitted to; otherwise it keeps the present one.
     let _ = std::os::unix::fs::chown(&path, Some(4242), Some(2424));
     let before = fs::metadata(&path).unwrap();
-    Image::<u8>::zeros(&s, 3, 3).save(&path)?;
+    Image::<u8>::zeros(&s, (3, 3)).save(&path)?;
     let after = fs::metadata(&path).unwrap();
     assert_eq!((after.mode(), after.uid(), after.gid()), (before.mode(), before.uid(), before.gid()));
     assert_ne!((after.ino(), after.len()), (before.ino(), before.len()));

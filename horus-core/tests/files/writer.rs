@@ -10,7 +10,7 @@ use horus_core::error::{Error, Result};
 use horus_core::host::workers::Workers;
 use horus_core::image::Image;
 use horus_core::io::{AnyImage, Compression, Format, OpenOptions, PictureReader, PictureWriter, SaveOptions};
-use horus_core::shape::{Region, Shape};
+use horus_core::shape::{Axis, Region, Shape};
 use tiff::decoder::{Decoder, DecodingResult};
 use tiff::tags::Tag;
 
@@ -123,7 +123,7 @@ fn arrays_and_rasters_are_those_that_are_saved_as_a_whole() -> Result<()> {
             Image::from_volume_fn(&s, shape.depth, HEIGHT, WIDTH, sample::<T>)
         } else {
             let channel = |c| Image::from_fn(&s, HEIGHT, WIDTH, move |y, x| sample::<T>(c, y, x));
-            Image::stack(&s, (0..shape.channels).map(channel))
+            Image::stack(&s, (0..shape.channels).map(channel), Axis::Channels)
         };
         image.save(&whole)?;
         for each in [(HEIGHT, WIDTH), (7, WIDTH), (10, 9)] {

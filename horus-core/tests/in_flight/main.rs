@@ -11,6 +11,7 @@ use horus_core::image::Image;
 use horus_core::io::{AnyImage, Format, OpenOptions, Picture, SaveOptions};
 use horus_core::plan::Transfer;
 use horus_core::session::Session;
+use horus_core::shape::Axis;
 
 use device::{Call, Watched};
 
@@ -100,7 +101,7 @@ fn results_for_files_land_in_memory_that_the_device_lends_while_they_are_compute
     let cpu = Session::on(Box::new(CpuDevice::new(Some(2)).unwrap())).build().unwrap();
     let colours = |session: &Session| {
         let planes: Vec<Image<f32>> = (0..3).map(|c| Image::worms(session, 40, 30) + c as f32 * 0.1).collect();
-        Image::stack(session, &planes).gauss(1.0)
+        Image::stack(session, &planes, Axis::Channels).gauss(1.0)
     };
     let options = SaveOptions::default();
     for (transfer, lends) in transfers().into_iter().flat_map(|t| [(t, 0), (t, 1 << 20)]) {
@@ -129,7 +130,7 @@ fn pictures_are_decoded_into_memory_that_the_device_lends() {
     for channels in [1, 3] {
         let planes: Vec<Image<u8>> =
             (0..channels).map(|c| Image::from_fn(&cpu, 40, 30, |y, x| (y * 7 + x * 3 + c * 50) as u8)).collect();
-        let image = Image::stack(&cpu, &planes);
+        let image = Image::stack(&cpu, &planes, Axis::Channels);
         for format in [Format::Png, Format::Tiff, Format::Pnm, Format::Bmp, Format::Npy] {
             let file = image.encode(format, &SaveOptions::default()).unwrap();
             let read = AnyImage::read(&session, &file).unwrap();

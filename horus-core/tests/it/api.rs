@@ -9,10 +9,10 @@ use horus_core::cpu::device::CpuDevice;
 use horus_core::dtype::{DType, Element};
 use horus_core::error::{Error, Result};
 use horus_core::filters::{self, Footprint};
-use horus_core::image::{Image, Value};
+use horus_core::image::{Image, Rank, Value, Window};
 use horus_core::io::{AnyImage, Depth, SaveOptions, Scaling};
-use horus_core::ops::geometric::{Flip, Interpolation};
-use horus_core::ops::neighbourhood::{Filter, MedianSize};
+use horus_core::ops::geometric::Interpolation;
+use horus_core::ops::neighbourhood::Filter;
 use horus_core::session::Session;
 use horus_core::shape::{Axis, Border, Shape};
 use ndarray::{Array2, array};
@@ -73,7 +73,7 @@ fn images_of_different_sizes_do_not_meet() {
     assert_eq!(op(a.absdiv(&b, 1e-3)), "absdiv");
     assert_eq!(op(a.gt(0.5).select(&b, 0.0)), "select");
     assert_eq!(op(a.gt(0.5).select(&a, &b)), "select");
-    assert_eq!(op(Image::stack(&s, [&a, &b])), "stack");
+    assert_eq!(op(Image::stack(&s, [&a, &b], Axis::Channels)), "stack");
     let message = (&a + &b).check().unwrap_err().to_string();
     assert!(message.starts_with("add: images differ in size, 3x4 and 4x3 (at "), "{message}");
 }
@@ -87,7 +87,7 @@ fn images_of_different_sessions_do_not_meet() {
         other => panic!("{other:?}"),
     };
     assert_eq!(foreign(&a + &b), "add");
-    assert_eq!(foreign(Image::stack(&s, [&a, &b])), "stack");
+    assert_eq!(foreign(Image::stack(&s, [&a, &b], Axis::Channels)), "stack");
     assert_eq!(foreign(a.paste(&b, 0, 0)), "paste");
     assert!(matches!(s.get_all((a.sum(), b.sum())), Err(Error::ForeignImage { op: "get_all", .. })));
 }
@@ -97,28 +97,28 @@ fn images_larger_than_the_memory_are_errors() {
     let s = session();
     let message = Image::<u8>::from_fn(&s, 1 << 23, 1 << 24, |_, _| 0).check().unwrap_err().to_string();
     assert!(message.starts_with("from_fn (at ") && message.contains("140737488355328 bytes"), "{message}");
-    let zeros = Image::<u8>::zeros(&s, 1 << 23, 1 << 24);
+    let zeros = Image::<u8>::zeros(&s, (1 << 23, 1 << 24));
     let message = zeros.sum().get().unwrap_err().to_string();
     // The image and the known part of its rows.
     assert!(message.contains("out of memory: 140737555464320 bytes needed"), "{message}");
-    let message = Image::<u8>::zeros(&s, 1 << 30, 1 << 30).check().unwrap_err().to_string();
+    let message = Image::<u8>::zeros(&s, (1 << 30, 1 << 30)).check().unwrap_err().to_string();
     assert!(message.starts_with("zeros: an image of 1073741824x1073741824 u8 pixels is too large (at "), "{message}");
 }
 
 #[test]
 fn images_without_pixels_cannot_be_made() {
     let s = session();
-    assert_eq!(op(Image::<u8>::zeros(&s, 0, 4)), "zeros");
-    assert_eq!(op(Image::constant(&s, 4, 0, 1.0f32)), "constant");
+    assert_eq!(op(Image::<u8>::zeros(&s, (0, 4))), "zeros");
+    assert_eq!(op(Image::constant(&s, (4, 0), 1.0f32)), "constant");
     assert_eq!(op(Image::from_fn(&s, 0, 0, |_, _| 0u8)), "from_fn");
-    assert_eq!(op(Image::<f32>::from_slice(&s, 0, 5, &[])), "from_slice");
+    assert_eq!(op(Image::<f32>::from_slice(&s, (0, 5), &[])), "from_slice");
     assert_eq!(op(Image::<f32>::from_planes(&s, 2, 2, &[])), "from_planes");
     assert_eq!(op(Image::from_array(&s, Array2::<i32>::zeros((0, 3)).view())), "from_array");
     assert_eq!(op(Image::worms(&s, 3, 0)), "worms");
-    assert_eq!(op(Image::<u8>::stack(&s, Vec::<Image<u8>>::new())), "stack");
+    assert_eq!(op(Image::<u8>::stack(&s, Vec::<Image<u8>>::new(), Axis::Channels)), "stack");
     assert_eq!(op(ramp(&s, 3, 3).resize(0, 3, Interpolation::Bilinear)), "resize");
-    assert_eq!(op(Image::<f64>::zeros(&s, usize::MAX, 2)), "zeros");
-    assert_eq!(op(Image::from_slice(&s, 2, 2, &[1u8, 2, 3])), "from_slice");
+    assert_eq!(op(Image::<f64>::zeros(&s, (usize::MAX, 2))), "zeros");
+    assert_eq!(op(Image::from_slice(&s, (2, 2), &[1u8, 2, 3])), "from_slice");
 }
 
 #[test]
@@ -131,36 +131,39 @@ fn parameters_outside_their_domain_are_refused() {
         assert_eq!(op(a.gauss_2d(30.0, sigma, 1.0, 0, 0)), "gauss_2d");
         assert_eq!(op(a.gauss_uv(30.0, sigma, 1.0, 0, 0)), "gauss_uv");
     }
-    assert_eq!(op(a.gauss_derivative(1.0, 3, 0)), "gauss");
+    assert_eq!(op(a.gauss_derivative(1.0, (3, 0))), "gauss");
     assert_eq!(op(a.gauss_2d(f64::NAN, 1.0, 1.0, 0, 0)), "gauss_2d");
-    assert_eq!(op(a.box_filter(0)), "box_filter");
+    assert_eq!(op(a.box_mean(0)), "box_mean");
     for (height, width) in [(0, 3), (3, 0), (usize::MAX, 1), (1 << 13, 1 << 12)] {
-        assert_eq!(op(a.box_mean(height, width, Border::Wrap)), "box_mean");
+        assert_eq!(op(a.with_border(Border::Wrap).box_mean((height, width))), "box_mean");
     }
-    assert_eq!(op(a.box_mean_at([2, 2], [0, 2], Border::Wrap)), "box_mean_at");
+    assert_eq!(op(a.with_border(Border::Wrap).box_mean(Window::at((2, 2), (0, 2)))), "box_mean");
     let cross = Footprint::cross(1);
-    assert_eq!(op(a.rank_under(&cross, 5, Border::Wrap)), "rank_under");
-    assert_eq!(op(a.percentile_under(&cross, 100.5, Border::Wrap)), "percentile_under");
-    assert_eq!(op(a.percentile_under(&cross, f64::NAN, Border::Wrap)), "percentile_under");
-    assert_eq!(op(a.median_under(&Footprint::rectangle(2, 3), Border::Wrap)), "Footprint::rectangle");
+    assert_eq!(op(a.with_border(Border::Wrap).rank(&cross, Rank::Place(5))), "rank");
+    assert_eq!(op(a.with_border(Border::Wrap).rank(&cross, Rank::Percent(100.5))), "rank");
+    assert_eq!(op(a.with_border(Border::Wrap).rank(&cross, Rank::Percent(f64::NAN))), "rank");
+    assert_eq!(op(a.with_border(Border::Wrap).median(&Footprint::rectangle(2, 3))), "Footprint::rectangle");
     assert_eq!(op(a.erode(&Footprint::rectangle(2, 3))), "Footprint::rectangle");
     assert_eq!(op(a.dilate(&Footprint::rectangle(3, 0))), "Footprint::rectangle");
     assert_eq!(op(a.opening(&Footprint::from_mask(1, 1, &[false]))), "Footprint::from_mask");
-    assert_eq!(op(a.correlate(&Filter::dense(2, 2, vec![1.0; 3]), Border::Wrap)), "Filter::dense");
-    assert_eq!(op(a.convolve(&Filter::sparse([(0, 0)], [1.0, 2.0]), Border::Wrap)), "Filter::sparse");
+    assert_eq!(op(a.with_border(Border::Wrap).correlate(&Filter::dense(2, 2, vec![1.0; 3]))), "Filter::dense");
+    assert_eq!(op(a.with_border(Border::Wrap).convolve(&Filter::sparse([(0, 0)], [1.0, 2.0]))), "Filter::sparse");
     assert_eq!(op(a.crop(0, 1, 8, 8)), "crop");
     assert_eq!(op(a.crop(usize::MAX, 0, 2, 2)), "crop");
     assert_eq!(op(a.crop(0, 0, 0, 2)), "crop");
-    assert_eq!(op(a.pad(usize::MAX, 0, 0, 1, Border::Wrap)), "pad");
-    assert_eq!(op(a.paste(&Image::stack(&s, [&a, &a]), 0, 0)), "paste");
-    assert_eq!(op(a.correlate(&Filter::row(Vec::new()), Border::Wrap)), "correlate");
-    assert_eq!(op(a.convolve(&Filter::dense(0, 0, Vec::new()), Border::Wrap)), "convolve");
-    assert_eq!(op(a.convolve(&Filter::row(Vec::new()), Border::Wrap)), "convolve");
-    assert_eq!(op(a.convolve(&Filter::sparse([(0, i32::MIN)], [1.0]), Border::Wrap)), "convolve");
-    assert_eq!(op(a.separable(&Filter::column([1.0, 2.0]), &Filter::column([1.0]), Border::Wrap)), "separable");
-    assert_eq!(op(a.rotate(f64::NAN)), "rotate");
+    assert_eq!(op(a.with_border(Border::Wrap).pad(usize::MAX, 0, 0, 1)), "pad");
+    assert_eq!(op(a.paste(&Image::stack(&s, [&a, &a], Axis::Channels), 0, 0)), "paste");
+    assert_eq!(op(a.with_border(Border::Wrap).correlate(&Filter::row(Vec::new()))), "correlate");
+    assert_eq!(op(a.with_border(Border::Wrap).convolve(&Filter::dense(0, 0, Vec::new()))), "convolve");
+    assert_eq!(op(a.with_border(Border::Wrap).convolve(&Filter::row(Vec::new()))), "convolve");
+    assert_eq!(op(a.with_border(Border::Wrap).convolve(&Filter::sparse([(0, i32::MIN)], [1.0]))), "convolve");
+    assert_eq!(
+        op(a.with_border(Border::Wrap).separable(&Filter::column([1.0, 2.0]), &Filter::column([1.0]))),
+        "separable"
+    );
+    assert_eq!(op(a.rotate(f64::NAN, Interpolation::Bilinear)), "rotate");
     assert_eq!(op(a.translate(f64::INFINITY, 0.0)), "translate");
-    assert_eq!(op(a.affine([[f64::NAN; 3]; 2], (4, 4), Interpolation::Nearest, Border::Wrap)), "affine");
+    assert_eq!(op(a.with_border(Border::Wrap).affine([[f64::NAN; 3]; 2], (4, 4), Interpolation::Nearest)), "affine");
     assert_eq!(op(a.clamp(1.0, 0.0)), "clamp");
     assert_eq!(op(a.clamp(f32::NAN, 0.0)), "clamp");
     assert_eq!(op(a.absdiv(&a, -1.0)), "absdiv");
@@ -170,7 +173,7 @@ fn parameters_outside_their_domain_are_refused() {
     assert_eq!(op(a.histogram(4, 1.0, 1.0)), "histogram");
     assert_eq!(op(a.histogram(4, 0.0, f64::NAN)), "histogram");
     assert_eq!(op(a.pixel(8, 0)), "pixel");
-    let five = Image::stack(&s, [&a; 5]);
+    let five = Image::stack(&s, [&a; 5], Axis::Channels);
     assert_eq!(op(five.luminance()), "luminance");
     assert_eq!(op(five.to_array()), "to_array");
 }
@@ -182,18 +185,18 @@ fn operations_know_the_type_and_the_size_of_their_result() {
     assert_eq!(bytes.gauss(1.0).dtype(), DType::F32);
     assert_eq!(bytes.convert::<f64>().sobel_x().dtype(), DType::F64);
     assert_eq!(bytes.erode(&Footprint::rectangle(3, 3)).dtype(), DType::U8);
-    assert_eq!(bytes.box_mean(3, 300, Border::Wrap).dtype(), DType::F32);
-    assert_eq!(bytes.convert::<f64>().box_mean(3, 3, Border::Wrap).dtype(), DType::F64);
-    assert_eq!(bytes.lt(3).median_under(&Footprint::disc(2), Border::Wrap).dtype(), DType::Bool);
-    assert_eq!(bytes.convert::<i32>().rotate(20.0).dtype(), DType::I32);
+    assert_eq!(bytes.with_border(Border::Wrap).box_mean((3, 300)).dtype(), DType::F32);
+    assert_eq!(bytes.convert::<f64>().with_border(Border::Wrap).box_mean((3, 3)).dtype(), DType::F64);
+    assert_eq!(bytes.lt(3).with_border(Border::Wrap).median(&Footprint::disc(2)).dtype(), DType::Bool);
+    assert_eq!(bytes.convert::<i32>().rotate(20.0, Interpolation::Bilinear).dtype(), DType::I32);
     assert_eq!(bytes.to_unit().dtype(), DType::F32);
     assert_eq!(bytes.convert::<f64>().lt(3.0).dtype(), DType::Bool);
     assert_eq!(bytes.transpose().shape(), Shape::new(9, 6, 1));
-    assert_eq!(bytes.flip(Flip::Both).shape(), bytes.shape());
+    assert_eq!(bytes.flip([Axis::Rows, Axis::Columns]).shape(), bytes.shape());
     assert_eq!(bytes.resize(3, 30, Interpolation::Bicubic).shape(), Shape::new(3, 30, 1));
     assert_eq!(bytes.over(Axis::Columns).sum().shape(), Shape::new(6, 1, 1));
     assert_eq!(bytes.over(Axis::Rows).sum().shape(), Shape::new(1, 9, 1));
-    let colour = Image::stack(&s, [&bytes, &bytes, &bytes]);
+    let colour = Image::stack(&s, [&bytes, &bytes, &bytes], Axis::Channels);
     assert_eq!((colour.channels(), colour.luminance().channels()), (3, 1));
 }
 
@@ -206,7 +209,7 @@ fn operators_take_images_and_scalars_owned_or_borrowed() -> Result<()> {
     let _: Image<f32> = 1.0 - &(&a * 3.0);
     let _: Image<f32> = -&a + 0.5;
     let _: Image<f32> = -(2.0 / a.clone());
-    let n = Image::constant(&s, 2, 2, 7u8);
+    let n = Image::constant(&s, (2, 2), 7u8);
     let _: Image<u8> = 3 + &n * 2;
     let _: Image<f32> = a.max(&b).min(1.0).pow(2.0).absdiff(&b);
     Ok(())
@@ -216,10 +219,8 @@ fn operators_take_images_and_scalars_owned_or_borrowed() -> Result<()> {
 fn pictures_survive_a_round_trip() -> Result<()> {
     let s = session();
     let folder = tempfile::tempdir().expect("a folder for pictures");
-    let colour = Image::from_array3(
-        &s,
-        ndarray::Array3::from_shape_fn((5, 7, 3), |(y, x, c)| (40 * y + 5 * x + c) as u8).view(),
-    );
+    let colour =
+        Image::from_array(&s, ndarray::Array3::from_shape_fn((5, 7, 3), |(y, x, c)| (40 * y + 5 * x + c) as u8).view());
     let grey = Image::from_fn(&s, 5, 7, |y, x| (9000 * y + x) as u16);
     let floats = Image::from_fn(&s, 5, 7, |y, x| y as f32 - 0.1 * x as f32);
     let at = |name: &str| folder.path().join(name);
@@ -285,7 +286,7 @@ fn files_that_cannot_be_written_say_why_and_leave_nothing() -> Result<()> {
     }
     let sixteen = SaveOptions { depth: Depth::Sixteen, ..SaveOptions::default() };
     assert!(image.save_with(folder.path().join("a.jpg"), &sixteen).is_err());
-    assert!(Image::stack(&s, [&image, &image]).save(folder.path().join("a.bmp")).is_err());
+    assert!(Image::stack(&s, [&image, &image], Axis::Channels).save(folder.path().join("a.bmp")).is_err());
     assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0);
     Ok(())
 }
@@ -313,35 +314,41 @@ fn border_constants_and_named_filters_combine_with_every_border() -> Result<()> 
     let a = ramp(&s, 4, 4);
     let (row, column) = filters::gauss_xy(2.0, 1.0, 0, 2);
     for border in [Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(3.0)] {
-        assert_eq!(a.separable(&row, &column, border).shape(), a.shape());
+        assert_eq!(a.with_border(border).separable(&row, &column).shape(), a.shape());
     }
     Ok(())
 }
 
 #[test]
-fn named_operations_are_their_recipes_with_the_default_border() -> Result<()> {
+fn named_operations_are_their_recipes_with_any_border() -> Result<()> {
     let s = session();
     let a = Image::from_fn(&s, 9, 7, |y, x| ((y * 31 + x * 17) % 23) as f32);
-    let border = Border::default();
-    let separable = |(row, column): (Filter, Filter)| a.separable(&row, &column, border);
-    let (u, v) = filters::gauss_uv(20.0, 2.0, 1.0, 0, 1);
-    let pairs = [
-        (a.gauss(1.5), separable(filters::gauss(1.5, 0, 0))),
-        (a.gauss_derivative(1.5, 1, 2), separable(filters::gauss(1.5, 1, 2))),
-        (a.gauss_xy(1.0, 2.0, 0, 1), separable(filters::gauss_xy(1.0, 2.0, 0, 1))),
-        (a.gauss_2d(20.0, 2.0, 1.0, 0, 1), a.correlate(&filters::gauss_2d(20.0, 2.0, 1.0, 0, 1), border)),
-        (a.gauss_uv(20.0, 2.0, 1.0, 0, 1), a.correlate(&u, border).correlate(&v, border)),
-        (a.box_filter(4), separable(filters::box_filter(4))),
-        (a.sobel_x(), separable(filters::sobel_x())),
-        (a.sobel_y(), separable(filters::sobel_y())),
-        (a.laplace(), a.correlate(&filters::laplace(), border)),
-        (a.erode(&Footprint::rectangle(3, 5)), a.erode_with(&Footprint::rectangle(3, 5), border)),
-        (a.dilate(&Footprint::disc(2)), a.dilate_with(&Footprint::disc(2), border)),
-        (a.median3(), a.median(MedianSize::Three, border)),
-        (a.median5(), a.median(MedianSize::Five, border)),
-    ];
-    for (i, (named, recipe)) in pairs.iter().enumerate() {
-        assert_eq!(named.to_vec()?, recipe.to_vec()?, "pair {i}");
+    for border in [Border::Reflect101, Border::Wrap, Border::Constant(7.0)] {
+        let named = a.with_border(border);
+        let separable = |(row, column): (Filter, Filter)| named.separable(&row, &column);
+        let (u, v) = filters::gauss_uv(20.0, 2.0, 1.0, 0, 1);
+        let pairs = [
+            (named.gauss(1.5), separable(filters::gauss(1.5, 0, 0))),
+            (named.gauss_derivative(1.5, (1, 2)), separable(filters::gauss(1.5, 1, 2))),
+            (named.gauss_xy(1.0, 2.0, 0, 1), separable(filters::gauss_xy(1.0, 2.0, 0, 1))),
+            (named.gauss_2d(20.0, 2.0, 1.0, 0, 1), named.correlate(&filters::gauss_2d(20.0, 2.0, 1.0, 0, 1))),
+            (named.gauss_uv(20.0, 2.0, 1.0, 0, 1), named.correlate(&u).with_border(border).correlate(&v)),
+            (named.sobel_x(), separable(filters::sobel_x())),
+            (named.sobel_y(), separable(filters::sobel_y())),
+            (named.laplace(), named.correlate(&filters::laplace())),
+        ];
+        for (i, (named, recipe)) in pairs.iter().enumerate() {
+            assert_eq!(named.to_vec()?, recipe.to_vec()?, "pair {i}, {border}");
+        }
+        let (cross, line) = (Footprint::cross(1), Footprint::rectangle(1, 3));
+        let opened = named.erode(&cross).with_border(border).dilate(&cross);
+        assert_eq!(named.opening(&cross).to_vec()?, opened.to_vec()?, "{border}");
+        // What is made of an image has no border of its own, even where it is the image itself.
+        for result in
+            [named.channel(0), named.flip([]), named.shift(0, 0, 0), named.slice(0..1), named.crop(0, 0, 9, 7)]
+        {
+            assert_eq!(result.erode(&line).to_vec()?, a.erode(&line).to_vec()?, "{border}");
+        }
     }
     Ok(())
 }

@@ -17,7 +17,7 @@ use horus_core::ir::graph::{Graph, Node, NodeId, Op, Operand, ValueId};
 use horus_core::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Repeat, Source, Val};
 use horus_core::machine::{Machine, Profile};
 use horus_core::ops::geometric::{Affine, Interpolation};
-use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
+use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, Reduce};
 use horus_core::ops::pixel::PixelOp;
 use horus_core::ops::planes::PlaneMap;
 use horus_core::optimize::{Aim, optimize_for};
@@ -61,7 +61,7 @@ fn results(s: &Session, steps: usize, height: usize, width: usize) -> Result<Vec
     let row = Image::from_fn(s, 1, width, |_, x| x as f32);
     let column = Image::from_fn(s, height, 1, |y, _| 1.0 / (1 + y) as f32);
     let stored = &u * 0.5 + 1.0;
-    let planes = Image::stack(s, [u.clone(), stored.clone(), &u * 0.25]);
+    let planes = Image::stack(s, [u.clone(), stored.clone(), &u * 0.25], Axis::Channels);
     let seed = u.gt(11.0).convert::<u8>();
     let within = u.gt(3.0).convert::<u8>();
     s.evaluate()?;
@@ -72,47 +72,51 @@ fn results(s: &Session, steps: usize, height: usize, width: usize) -> Result<Vec
         Ok(())
     };
     for border in BORDERS {
-        check(format!("cross {border}"), &u, &|u| u.correlate(&cross(), border))?;
+        check(format!("cross {border}"), &u, &|u| u.with_border(border).correlate(&cross()))?;
         let square = Filter::dense(3, 3, (1..10).map(|v| f64::from(v) / 45.0).collect::<Vec<_>>());
-        check(format!("square {border}"), &u, &|u| u.correlate(&square, border))?;
+        check(format!("square {border}"), &u, &|u| u.with_border(border).correlate(&square))?;
         let one_sided = Filter::sparse([(0, 0), (2, 1), (1, -1)], [0.5, 0.25, 0.25]);
-        check(format!("one-sided {border}"), &u, &|u| u.correlate(&one_sided, border))?;
-        check(format!("factors {border}"), &u, &|u| u.correlate(&cross(), border) + &column * &row)?;
-        check(format!("image {border}"), &u, &|u| u.correlate(&cross(), border) * 0.5 + &stored)?;
+        check(format!("one-sided {border}"), &u, &|u| u.with_border(border).correlate(&one_sided))?;
+        check(format!("factors {border}"), &u, &|u| u.with_border(border).correlate(&cross()) + &column * &row)?;
+        check(format!("image {border}"), &u, &|u| u.with_border(border).correlate(&cross()) * 0.5 + &stored)?;
         check(format!("flow {border}"), &u, &|u| {
-            let [north, west] =
-                [(-1, 0), (0, -1)].map(|to| u.correlate(&Filter::sparse([to, (0, 0)], [1.0, -1.0]), border));
+            let [north, west] = [(-1, 0), (0, -1)]
+                .map(|to| u.with_border(border).correlate(&Filter::sparse([to, (0, 0)], [1.0, -1.0])));
             u + ((-north.square()).exp() * &north + (-west.square()).exp() * &west) * 0.2
         })?;
-        check(format!("planes {border}"), &planes, &|u| u.correlate(&cross(), border) + &row)?;
+        check(format!("planes {border}"), &planes, &|u| u.with_border(border).correlate(&cross()) + &row)?;
     }
     check("places".into(), &u, &|u| {
-        u.correlate(&cross(), Border::Reflect) + Image::<f32>::index(s, u.shape(), Axis::Rows) * 0.25
+        u.with_border(Border::Reflect).correlate(&cross()) + Image::<f32>::index(s, u.shape(), Axis::Rows) * 0.25
             - Image::<f32>::index(s, u.shape(), Axis::Columns)
     })?;
     check("pixels".into(), &u, &|u| u * u * 0.01 + &stored)?;
     check("two borders".into(), &u, &|u| {
-        u.correlate(&cross(), Border::Reflect) * 0.5 + u.correlate(&cross(), Border::Replicate) * 0.5
+        u.with_border(Border::Reflect).correlate(&cross()) * 0.5
+            + u.with_border(Border::Replicate).correlate(&cross()) * 0.5
     })?;
-    check("median".into(), &u, &|u| u.median(MedianSize::Three, Border::Reflect) * 0.5 + u * 0.5)?;
+    check("median".into(), &u, &|u| u.with_border(Border::Reflect).median(3) * 0.5 + u * 0.5)?;
     check("separable".into(), &u, &|u| u.gauss(1.0) * 0.5 + u)?;
-    check("itself".into(), &u, &|v| v.correlate(&cross(), Border::Reflect) + &u)?;
-    check("turned".into(), &u, &|v| v.correlate(&cross(), Border::Reflect).max(v.rotate(5.0)))?;
-    let step = |u: &Image<f64>| u.correlate(&cross(), Border::Constant(-1.0)) + u * 1e-3;
+    check("itself".into(), &u, &|v| v.with_border(Border::Reflect).correlate(&cross()) + &u)?;
+    check("turned".into(), &u, &|v| {
+        v.with_border(Border::Reflect).correlate(&cross()).max(v.rotate(5.0, Interpolation::Bilinear))
+    })?;
+    let step = |u: &Image<f64>| u.with_border(Border::Constant(-1.0)).correlate(&cross()) + u * 1e-3;
     let of_doubles = s.iterate(doubles, steps, step)?.state.to_vec()?;
     all.push(("f64".into(), of_doubles.into_iter().map(f64::to_bits).collect()));
     for border in BORDERS {
-        let grown = s.iterate(seed.clone(), steps, |m| m.dilate_with(&Footprint::cross(1), border).min(&within))?.state;
+        let grown =
+            s.iterate(seed.clone(), steps, |m| m.with_border(border).dilate(&Footprint::cross(1)).min(&within))?.state;
         all.push((format!("grown {border}"), grown.to_vec()?.into_iter().map(u64::from).collect()));
     }
     // Measured during the loop, and used outside it.
     let until = Until::below(1e-6, steps).every(5);
-    let measured = s.iterate(u.clone(), until, |u| u.correlate(&cross(), Border::Constant(0.0)))?;
+    let measured = s.iterate(u.clone(), until, |u| u.with_border(Border::Constant(0.0)).correlate(&cross()))?;
     all.push(("measured".into(), single(measured.state.to_vec()?)));
     all.push(("steps".into(), vec![measured.steps as u64, measured.change.unwrap_or(0.0).to_bits()]));
     let states: Vec<Image<f32>> = (0..steps.min(6))
         .scan(u.clone(), |u, _| {
-            *u = u.correlate(&cross(), Border::Reflect);
+            *u = u.with_border(Border::Reflect).correlate(&cross());
             Some(u.clone())
         })
         .collect();
@@ -163,8 +167,8 @@ fn on_any_number_of_ranks() {
 fn what_is_empty_stays_empty() {
     for (height, width) in [(0, 5), (5, 0)] {
         let s = builder(false, 4).build().unwrap();
-        let u = Image::<f32>::zeros(&s, height, width);
-        let done = s.iterate(u, 9, |u| u.correlate(&cross(), Border::Constant(1.0)));
+        let u = Image::<f32>::zeros(&s, (height, width));
+        let done = s.iterate(u, 9, |u| u.with_border(Border::Constant(1.0)).correlate(&cross()));
         if let Ok(done) = done {
             assert!(done.state.to_vec().unwrap().is_empty());
         }
@@ -193,7 +197,7 @@ fn a_relaxation_is_what_plain_loops_make_of_it() {
         };
         a = (0..h * w).map(pixel).collect();
     }
-    let done = s.iterate(u, steps, |u| u.correlate(&cross(), Border::Constant(2.0)) + &f).unwrap();
+    let done = s.iterate(u, steps, |u| u.with_border(Border::Constant(2.0)).correlate(&cross()) + &f).unwrap();
     let got: Vec<u32> = done.state.to_vec().unwrap().iter().map(|v| v.to_bits()).collect();
     assert_eq!(got, a.iter().map(|v| v.to_bits()).collect::<Vec<_>>());
 }
@@ -215,14 +219,20 @@ fn counted(ranks: usize, most: u8, step: impl Fn(&Image<f32>) -> Image<f32> + Sy
 
 #[test]
 fn launches_and_exchanges_become_fewer() {
-    let step = |u: &Image<f32>| u.correlate(&cross(), Border::Reflect);
+    let step = |u: &Image<f32>| u.with_border(Border::Reflect).correlate(&cross());
     for (most, launches) in [(1, 16), (2, 8), (4, 4), (5, 4), (8, 2), (16, 1)] {
         assert_eq!(counted(1, most, step), (launches, 0), "{most}");
         assert_eq!(counted(3, most, step), (launches, launches), "{most}");
     }
     // The image cannot be wrapped within a launch, and 16 rows is the largest halo.
-    assert_eq!(counted(3, 4, |u| u.correlate(&Filter::sparse([(0, 1), (1, 0)], [0.5; 2]), Border::Wrap)), (16, 16));
-    assert_eq!(counted(1, 16, |u| u.correlate(&Filter::sparse([(0, 0), (5, 0)], [0.5; 2]), Border::Reflect)), (6, 0));
+    assert_eq!(
+        counted(3, 4, |u| u.with_border(Border::Wrap).correlate(&Filter::sparse([(0, 1), (1, 0)], [0.5; 2]))),
+        (16, 16)
+    );
+    assert_eq!(
+        counted(1, 16, |u| u.with_border(Border::Reflect).correlate(&Filter::sparse([(0, 0), (5, 0)], [0.5; 2]))),
+        (6, 0)
+    );
     assert_eq!(counted(1, 16, |u| u * 0.5 + 1.0), (1, 0), "pixel operations are one kernel anyway");
 }
 
@@ -232,7 +242,7 @@ fn steps_of_many_kinds_are_put_together() {
     let u = given(&s, 50, 20);
     let (row, column) = (Image::from_fn(&s, 1, 20, |_, x| x as f32), Image::from_fn(&s, 50, 1, |y, _| y as f32));
     let (stored, seed) = (given(&s, 50, 20) * 0.5, u.gt(11.0).convert::<u8>());
-    let planes = Image::stack(&s, [u.clone(), stored.clone()]);
+    let planes = Image::stack(&s, [u.clone(), stored.clone()], Axis::Channels);
     s.evaluate().unwrap();
     let launches = |run: &dyn Fn() -> Result<()>| {
         let before = s.stats().made.launches;
@@ -241,12 +251,12 @@ fn steps_of_many_kinds_are_put_together() {
     };
     type Step<'a> = &'a dyn Fn(&Image<f32>) -> Image<f32>;
     let flow = |u: &Image<f32>| {
-        let [north, west] =
-            [(-1, 0), (0, -1)].map(|to| u.correlate(&Filter::sparse([to, (0, 0)], [1.0, -1.0]), Border::Replicate));
+        let [north, west] = [(-1, 0), (0, -1)]
+            .map(|to| u.with_border(Border::Replicate).correlate(&Filter::sparse([to, (0, 0)], [1.0, -1.0])));
         u + ((-north.square()).exp() * &north + (-west.square()).exp() * &west) * 0.2
     };
-    let factors = |u: &Image<f32>| u.correlate(&cross(), Border::Constant(0.0)) + &column * &row;
-    let image = |u: &Image<f32>| u.correlate(&cross(), Border::Constant(0.0)) + &stored;
+    let factors = |u: &Image<f32>| u.with_border(Border::Constant(0.0)).correlate(&cross()) + &column * &row;
+    let image = |u: &Image<f32>| u.with_border(Border::Constant(0.0)).correlate(&cross()) + &stored;
     let steps: [(&str, &Image<f32>, Step<'_>); 4] =
         [("flow", &u, &flow), ("factors", &u, &factors), ("image", &u, &image), ("planes", &planes, &flow)];
     for (name, begin, step) in steps {
@@ -451,7 +461,7 @@ fn launches_compute_their_rows_from_what_they_say_they_read() {
 #[test]
 fn loops_of_several_images_stay_as_they_are() {
     type Two = (Image<f32>, Image<f32>);
-    let step = |(a, b): &Two| (b.correlate(&cross(), Border::Reflect), a * 0.25 + b);
+    let step = |(a, b): &Two| (b.with_border(Border::Reflect).correlate(&cross()), a * 0.25 + b);
     let [one, many] = [1, 8].map(|most| {
         let s = builder(false, most).build().unwrap();
         let u = given(&s, 12, 10);

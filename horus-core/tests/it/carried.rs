@@ -5,13 +5,14 @@ use horus_core::error::{Error, Result};
 use horus_core::image::Image;
 use horus_core::plan::movement::Link;
 use horus_core::session::Session;
+use horus_core::shape::Axis;
 
 /// With a size, channels and an extension that would be errors themselves.
 #[test]
 fn the_first_error_comes_before_what_follows_from_it() -> Result<()> {
     let session = Session::on(Box::new(CpuDevice::new(Some(1))?)).build()?;
-    let none = Image::<f32>::stack(&session, Vec::<Image<f32>>::new());
-    let empty = Image::<f32>::zeros(&session, 0, 8);
+    let none = Image::<f32>::stack(&session, Vec::<Image<f32>>::new(), Axis::Channels);
+    let empty = Image::<f32>::zeros(&session, (0, 8));
     let told = |e: Option<Error>, op: &str| {
         let told = e.expect("an error").to_string();
         assert!(told.starts_with(op) && told.contains("has no pixels"), "{told}");

@@ -76,8 +76,9 @@ fn levels_and_their_channels_are_told_apart() {
         assert_eq!(held, (0..8).flat_map(|plane| [at(plane); 15]).collect::<Vec<_>>(), "{axis}");
         // Beyond the last level the border applies.
         for (border, beyond) in [(Border::Constant(9.0), 9.0), (Border::Replicate, 3.0)] {
-            let sum =
-                everywhere(|s| vec![Image::<f64>::index(s, shape, axis).shift(-1, 0, 0, border).sum().get().unwrap()]);
+            let sum = everywhere(|s| {
+                vec![Image::<f64>::index(s, shape, axis).with_border(border).shift(-1, 0, 0).sum().get().unwrap()]
+            });
             let next = |z: usize, c: usize| match (z < 4, axis) {
                 (true, _) => at(2 * z + c),
                 (false, Axis::Depth) => beyond,
@@ -98,7 +99,7 @@ fn filters_of_coordinates_see_the_border_of_the_whole_image() {
         // Sums of integers: exact in any order.
         let ours = everywhere(|s| {
             let place = Image::<f64>::index(s, shape, Axis::Rows) * 100.0 + Image::index(s, shape, Axis::Columns);
-            place.correlate(&Filter::dense(7, 5, vec![1.0; 35]), border).to_vec().unwrap()
+            place.with_border(border).correlate(&Filter::dense(7, 5, vec![1.0; 35])).to_vec().unwrap()
         });
         let value = |y: isize, x: isize| match (border.map(y, shape.height), border.map(x, shape.width)) {
             (Some(y), Some(x)) => (100 * y + x) as f64,
@@ -144,7 +145,7 @@ fn reading_coordinates_adds_no_launch() {
         image.to_vec().unwrap();
         s.stats().made.launches - before
     };
-    let image = Image::from_slice(&s, 8, 8, &[1.0f32; 64]);
+    let image = Image::from_slice(&s, (8, 8), &[1.0f32; 64]);
     let shape = image.shape();
     let rows = Image::<f32>::index(&s, shape, Axis::Rows);
     let columns = Image::<f32>::index(&s, shape, Axis::Columns);

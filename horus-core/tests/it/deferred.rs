@@ -45,7 +45,7 @@ fn session(chosen: &Arc<Chosen>, comm: impl Communicator + 'static) -> Session {
 
 fn program(s: &Session) -> Image<f32> {
     let pixels: Vec<f32> = (0..35 * 9).map(|i| (i * 37 % 101) as f32).collect();
-    let given = Image::from_slice(s, 35, 9, &pixels);
+    let given = Image::from_slice(s, (35, 9), &pixels);
     (given.gauss(1.5) - Image::worms(s, 35, 9)).abs()
 }
 
@@ -78,7 +78,7 @@ fn a_device_is_chosen_at_the_first_evaluation_and_kept() {
 fn the_work_is_told() {
     let chosen = Arc::new(Chosen::default());
     let s = session(&chosen, Alone);
-    let image = Image::from_slice(&s, 10, 20, &[1.0f32; 200]);
+    let image = Image::from_slice(&s, (10, 20), &[1.0f32; 200]);
     image.gauss(1.0).to_vec().unwrap();
     let work = chosen.work.lock().unwrap().unwrap();
     assert_eq!((work.operations, work.bytes), (1, 2.0 * 800.0));

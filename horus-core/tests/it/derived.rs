@@ -169,8 +169,8 @@ fn sums_of_labels_are_exact() {
     });
     assert_eq!(ours, [300.0 * 2f64.powi(-60)]);
     let wild = everywhere(|s| {
-        let image = Image::from_slice(s, 1, 6, &[f32::INFINITY, 1.0, f32::NAN, 2.0, -0.0, f32::NEG_INFINITY]);
-        let labels = Image::from_slice(s, 1, 6, &[0u16, 0, 1, 1, 2, 3]);
+        let image = Image::from_slice(s, (1, 6), &[f32::INFINITY, 1.0, f32::NAN, 2.0, -0.0, f32::NEG_INFINITY]);
+        let labels = Image::from_slice(s, (1, 6), &[0u16, 0, 1, 1, 2, 3]);
         let parts = image.by_label(&labels, 4);
         let mut all = parts.sum().get().unwrap();
         all.extend(parts.min().get().unwrap().into_iter().chain(parts.max().get().unwrap()).map(f64::from));
@@ -263,12 +263,12 @@ fn labels_that_do_not_fit_are_errors() {
     let s = session(Mode::Fused);
     let image = Image::from_fn(&s, 4, 5, value);
     let message = |sum: horus_core::image::Value<Vec<f64>>| sum.check().unwrap_err().to_string();
-    let labels = Image::<u8>::zeros(&s, 4, 4);
+    let labels = Image::<u8>::zeros(&s, (4, 4));
     assert!(message(image.by_label(&labels, 2).sum()).starts_with("by_label: labels of 4x4 for an image of 4x5"));
     assert!(message(image.by_label(&image, 2).mean()).contains("labels are integers, not f32"));
-    assert!(message(image.by_label(&Image::<u8>::zeros(&s, 4, 5), 0).variance()).contains("0 labels"));
-    let zeros = Image::<u8>::zeros(&s, 4, 5);
+    assert!(message(image.by_label(&Image::<u8>::zeros(&s, (4, 5)), 0).variance()).contains("0 labels"));
+    let zeros = Image::<u8>::zeros(&s, (4, 5));
     let most = zeros.by_label(&zeros, (1 << 28) + 1).shapes().check().unwrap_err().to_string();
     assert!(most.starts_with("by_label: 268435457 labels; the range is 1 to 2^28"), "{most}");
-    assert!(image.by_label(&Image::<u8>::zeros(&s, 4, 5), 2).histogram(0, 0.0, 1.0).check().is_err());
+    assert!(image.by_label(&Image::<u8>::zeros(&s, (4, 5)), 2).histogram(0, 0.0, 1.0).check().is_err());
 }

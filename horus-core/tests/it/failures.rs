@@ -9,6 +9,7 @@ use horus_core::device::Device;
 use horus_core::error::{Error, Result};
 use horus_core::image::Image;
 use horus_core::session::Session;
+use horus_core::shape::Axis;
 use horus_testing::faulty::{Fault, Faulty};
 use horus_testing::simulated::Simulated;
 
@@ -44,9 +45,9 @@ fn program(s: &Session) -> Result<Program> {
     let passing = given(s, 2);
     let before = held.gauss(1.0) + &passing;
     before.sum().get()?;
-    let state = passing.median3() * 0.5 + held.transpose();
+    let state = passing.median(3) * 0.5 + held.transpose();
     state.sum().get()?;
-    let next = state * 0.75 + before.flip(horus_core::ops::geometric::Flip::Both);
+    let next = state * 0.75 + before.flip([Axis::Rows, Axis::Columns]);
     let result = next.gauss(2.0) - given(s, 3);
     Ok(Program { held, before, state: next, result })
 }
@@ -139,12 +140,12 @@ fn what_is_foreseen_not_to_fit_is_refused_and_nothing_is_lost() {
     let s = on(cpu().bounded(7 * IMAGE));
     let passing = Image::from_fn(&s, SIDE, SIDE, |y, x| (y ^ x) as f32);
     let other = given(&s, 1);
-    let huge = passing.median3().resize(4 * SIDE, 4 * SIDE, horus_core::ops::geometric::Interpolation::Nearest);
+    let huge = passing.median(3).resize(4 * SIDE, 4 * SIDE, horus_core::ops::geometric::Interpolation::Nearest);
     drop(passing);
     let first = huge.to_vec().unwrap_err().to_string();
     assert!(first.contains("out of memory") && first.contains("would do"), "{first}");
     assert_eq!(huge.to_vec().unwrap_err().to_string(), first);
-    assert!(other.median3().to_vec().is_ok(), "what has nothing to do with it goes on");
+    assert!(other.median(3).to_vec().is_ok(), "what has nothing to do with it goes on");
 }
 
 #[test]
@@ -180,7 +181,7 @@ fn ranks_end_together_after_what_one_of_them_meets() {
         }
         let image = given(&s, 5);
         let first = bits(&image.gauss(1.0)).unwrap_err().to_string();
-        (first, bits(&image.median3()).unwrap_err().to_string())
+        (first, bits(&image.median(3)).unwrap_err().to_string())
     });
     for (first, then) in messages {
         assert!(first.contains("on purpose"), "{first}");

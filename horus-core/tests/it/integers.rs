@@ -7,7 +7,7 @@ use horus_core::device::Device;
 use horus_core::dtype::{DType, Pixel};
 use horus_core::filters::Footprint;
 use horus_core::image::Image;
-use horus_core::ops::geometric::{Flip, Interpolation};
+use horus_core::ops::geometric::Interpolation;
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::session::Session;
 use horus_core::shape::{Axis, Border, Shape};
@@ -67,13 +67,13 @@ fn filters_and_statistics<T: Pixel + ReadableElement>(name: &str) {
     let ours = on_ranks(|s| {
         let image = Image::from_array(s, array.view());
         let filters = [
-            image.erode_with(&Footprint::rectangle(3, 5), Border::Reflect101),
-            image.dilate_with(&Footprint::rectangle(5, 3), Border::Replicate),
-            image.median3(),
-            image.median5(),
+            image.erode(&Footprint::rectangle(3, 5)),
+            image.with_border(Border::Replicate).dilate(&Footprint::rectangle(5, 3)),
+            image.median(3),
+            image.median(5),
         ];
         let filtered = filters.map(|image| image.to_array().unwrap());
-        let correlated = image.correlate(&Filter::dense(3, 3, taps.clone()), Border::Reflect101);
+        let correlated = image.correlate(&Filter::dense(3, 3, taps.clone()));
         let correlated: Vec<f64> = correlated.convert::<f64>().to_vec().unwrap();
         let (sum, (mean, variance)) = s.get_all((image.sum(), image.mean_and_variance())).unwrap();
         let (min, max) = image.min_max().get().unwrap();
@@ -132,7 +132,7 @@ fn rounded(v: f64, (low, high): (i128, i128)) -> i128 {
 fn conversions_from<S: Pixel>(_: &str) {
     fn to<S: Pixel, D: Pixel>(pixels: &[S]) {
         let ours = on_ranks(|s| {
-            let image = Image::from_slice(s, 1, pixels.len(), pixels);
+            let image = Image::from_slice(s, (1, pixels.len()), pixels);
             image.convert::<D>().convert::<f64>().to_vec().unwrap().into_iter().map(f64::to_bits).collect::<Vec<_>>()
         });
         for (&from, bits) in pixels.iter().zip(ours) {
@@ -176,7 +176,7 @@ fn arithmetic_at_limits<T: Pixel>(name: &str) {
         |of: fn(&(i128, i128)) -> i128| -> Vec<T> { pairs.iter().map(|p| T::from_f64(of(p) as f64)).collect() };
     let (a, b) = (pixels(|p| p.0), pixels(|p| p.1));
     let ours = on_ranks(|s| {
-        let image = |v: &[T]| Image::from_slice(s, 1, v.len(), v);
+        let image = |v: &[T]| Image::from_slice(s, (1, v.len()), v);
         let (a, b) = (image(&a), image(&b));
         let all = [
             &a + &b,
@@ -190,7 +190,7 @@ fn arithmetic_at_limits<T: Pixel>(name: &str) {
             a.max(&b),
             a.mul_add(&b, &a),
             a.sign(),
-            a.flip(Flip::Horizontal).flip(Flip::Horizontal),
+            a.flip(Axis::Columns).flip(Axis::Columns),
         ];
         all.map(|image| image.to_vec().unwrap())
     });
@@ -223,10 +223,10 @@ fn arithmetic_at_limits<T: Pixel>(name: &str) {
 fn arithmetic_saturates_at_the_limits_of_each_type() {
     for_each_integer!(arithmetic_at_limits);
     let s = session();
-    let image = Image::from_slice(&s, 1, 3, &[0u32, 7, u32::MAX]);
+    let image = Image::from_slice(&s, (1, 3), &[0u32, 7, u32::MAX]);
     assert_eq!((5u32 - &image).to_vec().unwrap(), [5, 0, 0]);
     assert_eq!((&image + 1).to_vec().unwrap(), [1, 8, u32::MAX]);
-    let image = Image::from_slice(&s, 1, 3, &[-128i8, -1, 127]);
+    let image = Image::from_slice(&s, (1, 3), &[-128i8, -1, 127]);
     assert_eq!((-100i8 - &image).to_vec().unwrap(), [28, -99, -128]);
     assert_eq!((image.to_unit() * 127.0).to_vec().unwrap(), [-128.0, -1.0, 127.0], "the largest is 1");
 }
@@ -236,10 +236,10 @@ fn tables_are_indexed_from_the_smallest_value_on() {
     let ours = on_ranks(|s| {
         let table: Vec<i32> = (0..256).map(|k| (k - 128) * 1000).collect();
         let all: Vec<i8> = (-128..=127).collect();
-        let bytes = Image::from_slice(s, 16, 16, &all).lookup(&table).to_vec().unwrap();
+        let bytes = Image::from_slice(s, (16, 16), &all).lookup(&table).to_vec().unwrap();
         let table = Image::from_fn(s, 1, 1 << 16, |_, k| k as u32 * 60_000);
-        let words = Image::from_slice(s, 1, 5, &[i16::MIN, -1, 0, 1, i16::MAX]).lookup_in(&table).to_vec().unwrap();
-        let short = Image::from_slice(s, 1, 1, &[0i8]).lookup(&[0u8; 255]).check().unwrap_err().to_string();
+        let words = Image::from_slice(s, (1, 5), &[i16::MIN, -1, 0, 1, i16::MAX]).lookup(&table).to_vec().unwrap();
+        let short = Image::from_slice(s, (1, 1), &[0i8]).lookup(&[0u8; 255]).check().unwrap_err().to_string();
         (bytes, words, short.split(" (at").next().unwrap().to_owned())
     });
     assert_eq!(ours.0, (-128..=127).map(|v| v * 1000).collect::<Vec<i32>>());
@@ -250,8 +250,8 @@ fn tables_are_indexed_from_the_smallest_value_on() {
 fn labels_of<L: Pixel>(name: &str) {
     let labels: Vec<L> = [0.0, 1.0, 1.0, -1.0, 2.0, 0.0, 1e12, 2.0].map(L::from_f64).to_vec();
     let (sums, least, counts) = on_ranks(|s| {
-        let labels = Image::from_slice(s, 2, 4, &labels);
-        let image = Image::from_slice(s, 2, 4, &[1u32, 20, 30, 400, 5000, 6, u32::MAX, u32::MAX]);
+        let labels = Image::from_slice(s, (2, 4), &labels);
+        let image = Image::from_slice(s, (2, 4), &[1u32, 20, 30, 400, 5000, 6, u32::MAX, u32::MAX]);
         let parts = image.by_label(&labels, 3);
         let (sums, least) = s.get_all((parts.sum(), parts.min())).unwrap();
         (sums, least, labels.by_label(&labels, 3).counts().get().unwrap())
@@ -275,9 +275,9 @@ fn coordinates_fit_their_type_and_large_numbers_are_interpolated_exactly() {
         assert!(wide.check().unwrap_err().to_string().starts_with("index: i8 cannot hold the columns"));
         assert_eq!(Image::<i8>::index(s, Shape::new(1, 128, 1), Axis::Columns).pixel(0, 127).unwrap(), 127);
         // In f32 these would be one number.
-        let image = Image::from_slice(s, 1, 2, &[u32::MAX, u32::MAX - 2]);
+        let image = Image::from_slice(s, (1, 2), &[u32::MAX, u32::MAX - 2]);
         let near = image.resize(1, 3, Interpolation::Bilinear).to_vec().unwrap();
-        let half = Image::from_slice(s, 1, 2, &[-5i16, 10]).resize(1, 4, Interpolation::Bilinear).to_vec().unwrap();
+        let half = Image::from_slice(s, (1, 2), &[-5i16, 10]).resize(1, 4, Interpolation::Bilinear).to_vec().unwrap();
         (x, near, half)
     });
     assert_eq!((x[128], x[299], x[300]), (128, 299, 0));

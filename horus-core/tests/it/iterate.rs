@@ -9,9 +9,10 @@ use horus_core::comm::threads::ThreadComm;
 use horus_core::cpu::device::CpuDevice;
 use horus_core::error::{Error, Result};
 use horus_core::image::{Ending, Image, LoopState, Norm, Until};
+use horus_core::ops::geometric::Interpolation;
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::session::{Session, SessionBuilder};
-use horus_core::shape::Border;
+use horus_core::shape::{Axis, Border};
 use horus_testing::faulty::Faulty;
 use horus_testing::simulated::Simulated;
 
@@ -64,15 +65,17 @@ fn programs(s: &Session, steps: usize, height: usize) -> Result<()> {
         Ok(())
     };
     for border in [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(0.5)] {
-        check("cross", &|u| u.correlate(&cross(), border))?;
+        check("cross", &|u| u.with_border(border).correlate(&cross()))?;
     }
     check("pixels", &|u| u * u * 0.01 + 0.5)?;
-    check("sources", &|u| (u.correlate(&cross(), Border::Constant(0.0)) + &row * &column + &stored) * 0.25)?;
+    check("sources", &|u| {
+        (u.with_border(Border::Constant(0.0)).correlate(&cross()) + &row * &column + &stored) * 0.25
+    })?;
     check("invariants", &|v| v * 0.5 + u.gauss(1.0) * (1.0 - u.gauss(1.0).mean()))?;
     check("itself", &|v| v + &u)?;
     check("reduced", &|u| u / u.max_value() + u.mean() * 0.1)?;
-    check("rotated", &|u| u.rotate(10.0).max(u * 0.5))?;
-    check("transposed", &|u| u.flip(horus_core::ops::geometric::Flip::Vertical) * 0.75)?;
+    check("rotated", &|u| u.rotate(10.0, Interpolation::Bilinear).max(u * 0.5))?;
+    check("transposed", &|u| u.flip(Axis::Rows) * 0.75)?;
     check("separable", &|u| u.gauss_xy(1.0, 2.0, 0, 0))?;
     check("nothing", &Image::clone)?;
     check("constant", &|_| stored.clone())?;
@@ -104,8 +107,9 @@ fn programs(s: &Session, steps: usize, height: usize) -> Result<()> {
     // Other types: a mask that grows within another, with a counter.
     let seed = u.gt(12.0);
     let within = u.gt(3.0);
-    let dilated = |m: &Image<bool>| m.convert::<f32>().correlate(&cross(), Border::Constant(0.0)).gt(0.2) & &within;
-    let count = Image::<i32>::zeros(s, 1, 1);
+    let dilated =
+        |m: &Image<bool>| m.convert::<f32>().with_border(Border::Constant(0.0)).correlate(&cross()).gt(0.2) & &within;
+    let count = Image::<i32>::zeros(s, (1, 1));
     let step = |(m, n): &(Image<bool>, Image<i32>)| (dilated(m), n + 1);
     let (mask, n) = s.iterate((seed.clone(), count.clone()), steps, step)?.state;
     let want = each((seed, count), steps, step);
@@ -143,7 +147,7 @@ fn on_any_number_of_ranks() {
 fn steps_until(s: &Session, u: &Image<f32>, eps: f64, every: usize, most: usize, norm: Norm) -> (usize, f64) {
     let (mut u, mut steps) = (u.clone(), 0);
     loop {
-        let next = u.correlate(&cross(), Border::Constant(0.0));
+        let next = u.with_border(Border::Constant(0.0)).correlate(&cross());
         steps += 1;
         let (a, b) = (u.to_vec().unwrap(), next.to_vec().unwrap());
         let d = a.iter().zip(&b).map(|(a, b)| (f64::from(*b) - f64::from(*a)).abs());
@@ -170,15 +174,16 @@ fn a_loop_ends_when_its_state_changes_little() {
                 for (norm, eps) in [(Norm::Max, 1e-2), (Norm::Rms, 1e-2), (Norm::L2, 1e-1), (Norm::Max, 0.0)] {
                     for every in [1, 4, 10, 50] {
                         let until = Until::below(eps, 120).norm(norm).every(every);
-                        let done =
-                            s.iterate(u.clone(), until, |u| u.correlate(&cross(), Border::Constant(0.0))).unwrap();
+                        let done = s
+                            .iterate(u.clone(), until, |u| u.with_border(Border::Constant(0.0)).correlate(&cross()))
+                            .unwrap();
                         let (steps, change) = steps_until(&s, &u, eps, every, 120, norm);
                         assert_eq!(done.steps, steps, "{norm:?} below {eps} every {every}, {ranks} ranks");
                         let told = done.change.unwrap();
                         assert!((told - change).abs() <= 1e-12 * change, "{told} for {change}");
                         let ending = if change < eps { Ending::Converged } else { Ending::Steps };
                         assert_eq!(done.ending, ending);
-                        let want = each(u.clone(), steps, |u| u.correlate(&cross(), Border::Constant(0.0)));
+                        let want = each(u.clone(), steps, |u| u.with_border(Border::Constant(0.0)).correlate(&cross()));
                         assert_eq!(bits(&done.state).unwrap(), bits(&want).unwrap());
                     }
                 }
@@ -208,7 +213,7 @@ fn a_state_can_be_watched_and_kept() {
             ThreadComm::run(ranks, |comm| {
                 let s = builder(separate).communicator(Arc::new(comm)).build().unwrap();
                 let u = given(&s, 8, 9);
-                let step = |u: &Image<f32>| u.correlate(&cross(), Border::Reflect);
+                let step = |u: &Image<f32>| u.with_border(Border::Reflect).correlate(&cross());
                 let mut seen = Vec::new();
                 let watched = s.iterate_watched(u.clone(), 25, step, 10, |n, u| {
                     seen.push((n, u.clone()));
@@ -250,8 +255,9 @@ fn a_step_that_looks_is_called_each_time() {
             let calls = Cell::new(0);
             let outer = |u: &Image<f32>| {
                 calls.set(calls.get() + 1);
-                let inner =
-                    s.iterate(u.clone(), Until::below(0.5, 9).every(2), |v| v.correlate(&cross(), Border::Reflect));
+                let inner = s.iterate(u.clone(), Until::below(0.5, 9).every(2), |v| {
+                    v.with_border(Border::Reflect).correlate(&cross())
+                });
                 inner.unwrap().state + 1.0
             };
             let done = s.iterate(u.clone(), 4, outer).unwrap();
@@ -306,7 +312,7 @@ fn nothing_is_planned_and_no_memory_taken_per_step() {
     for separate in [false, true] {
         let s = builder(separate).build().unwrap();
         let u = given(&s, 64, 64);
-        let step = |u: &Image<f32>| u.correlate(&cross(), Border::Reflect);
+        let step = |u: &Image<f32>| u.with_border(Border::Reflect).correlate(&cross());
         let planned = |steps: usize| {
             let before = s.stats().planned;
             drop(s.iterate(u.clone(), steps, step).unwrap());
@@ -319,7 +325,8 @@ fn nothing_is_planned_and_no_memory_taken_per_step() {
     let device = Simulated::new(cpu(), 4 * 64 * 64 * 4);
     let s = Session::on(Box::new(device)).build().unwrap();
     let u = given(&s, 64, 64);
-    let done = s.iterate(u, Until::below(0.0, 500).every(9), |u| u.correlate(&cross(), Border::Reflect)).unwrap();
+    let done =
+        s.iterate(u, Until::below(0.0, 500).every(9), |u| u.with_border(Border::Reflect).correlate(&cross())).unwrap();
     assert_eq!(done.steps, 500);
 }
 
@@ -329,12 +336,13 @@ fn a_device_that_fails_in_a_loop_leaves_what_was_given() {
         let (device, fault) = Faulty::new(Simulated::new(cpu(), 1 << 20));
         let s = Session::on(Box::new(device)).build().unwrap();
         let u = given(&s, 16, 16);
-        let loop_from = |u: Image<f32>| s.iterate(u, 500, |u| u.correlate(&cross(), Border::Reflect)).map(|l| l.state);
+        let loop_from =
+            |u: Image<f32>| s.iterate(u, 500, |u| u.with_border(Border::Reflect).correlate(&cross())).map(|l| l.state);
         fault.after(after);
         let e = loop_from(u.clone()).expect_err(&format!("call {after} fails")).to_string();
         assert!(e.contains("iterate.rs"), "{e}");
         assert!(fault.stop());
-        let want = each(u.clone(), 500, |u| u.correlate(&cross(), Border::Reflect));
+        let want = each(u.clone(), 500, |u| u.with_border(Border::Reflect).correlate(&cross()));
         assert_eq!(bits(&loop_from(u).unwrap()).unwrap(), bits(&want).unwrap(), "what was given is still there");
     }
 }
@@ -343,7 +351,7 @@ fn a_device_that_fails_in_a_loop_leaves_what_was_given() {
 fn ended(s: &Session, meanwhile: &dyn Fn(&Image<f32>)) -> (usize, Option<u64>, [Vec<u32>; 2]) {
     let u = given(s, 9, 13);
     let step = |(a, b): &(Image<f32>, Image<f32>)| {
-        let next = a.correlate(&cross(), Border::Wrap) * 0.5 + b * 0.25;
+        let next = a.with_border(Border::Wrap).correlate(&cross()) * 0.5 + b * 0.25;
         meanwhile(&next);
         let other = next.max(b);
         (next, other)

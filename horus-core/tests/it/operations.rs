@@ -5,7 +5,7 @@ use std::sync::Arc;
 use horus_core::comm::threads::ThreadComm;
 use horus_core::cpu::device::CpuDevice;
 use horus_core::filters::Footprint;
-use horus_core::image::Image;
+use horus_core::image::{Colour, Image};
 use horus_core::ops::components::Connectivity;
 use horus_core::ops::geometric::Interpolation;
 use horus_core::ops::sampling::Sampling;
@@ -41,18 +41,34 @@ fn assert_close<'a>(ours: impl IntoIterator<Item = &'a f32>, golden: impl IntoIt
 fn colours_are_those_of_scikit_image_and_come_back() {
     let s = session();
     let rgb = colours::<f32>("rgb");
-    let image = Image::from_array3(&s, rgb.view());
+    let image = Image::from_array(&s, rgb.view());
     // f32 rounds at 6e-8; Lab multiplies by up to 500 and takes cube roots of values near 0.
-    assert_close(&image.rgb_to_hsv().to_array3().unwrap(), &colours("hsv"), 1e-6);
-    assert_close(&image.rgb_to_ycbcr().to_array3().unwrap(), &colours("ycbcr"), 1e-6);
-    assert_close(&image.rgb_to_lab().to_array3().unwrap(), &colours("lab"), 2e-3);
+    assert_close(&image.convert_colour(Colour::Rgb, Colour::Hsv).to_array3().unwrap(), &colours("hsv"), 1e-6);
+    assert_close(&image.convert_colour(Colour::Rgb, Colour::YCbCr).to_array3().unwrap(), &colours("ycbcr"), 1e-6);
+    assert_close(&image.convert_colour(Colour::Rgb, Colour::Lab).to_array3().unwrap(), &colours("lab"), 2e-3);
     let want = rgb.mapv(f64::from);
-    assert_close(&image.rgb_to_hsv().hsv_to_rgb().to_array3().unwrap(), &want, 1e-6);
-    assert_close(&image.rgb_to_ycbcr().ycbcr_to_rgb().to_array3().unwrap(), &want, 1e-6);
+    assert_close(
+        &image.convert_colour(Colour::Rgb, Colour::Hsv).convert_colour(Colour::Hsv, Colour::Rgb).to_array3().unwrap(),
+        &want,
+        1e-6,
+    );
+    assert_close(
+        &image
+            .convert_colour(Colour::Rgb, Colour::YCbCr)
+            .convert_colour(Colour::YCbCr, Colour::Rgb)
+            .to_array3()
+            .unwrap(),
+        &want,
+        1e-6,
+    );
     // The inverse matrix has seven digits.
-    assert_close(&image.rgb_to_lab().lab_to_rgb().to_array3().unwrap(), &want, 1e-4);
-    let two = Image::stack(&s, [image.channel(0), image.channel(1)]);
-    let told = two.rgb_to_lab().check().unwrap_err().to_string();
+    assert_close(
+        &image.convert_colour(Colour::Rgb, Colour::Lab).convert_colour(Colour::Lab, Colour::Rgb).to_array3().unwrap(),
+        &want,
+        1e-4,
+    );
+    let two = Image::stack(&s, [image.channel(0), image.channel(1)], Axis::Channels);
+    let told = two.convert_colour(Colour::Rgb, Colour::Lab).check().unwrap_err().to_string();
     assert!(told.starts_with("rgb_to_lab: the image has 2 channels; it must have 3 (at "), "{told}");
 }
 
@@ -130,17 +146,17 @@ fn labels_are_those_of_scipy() {
 #[test]
 fn labels_of_what_is_there_and_of_part_of_it() {
     let s = session();
-    let image = Image::from_slice(&s, 2, 4, &[f32::NAN, 0.0, -1.0, -0.0, 0.0, 3.0, 0.0, f32::MIN_POSITIVE]);
+    let image = Image::from_slice(&s, (2, 4), &[f32::NAN, 0.0, -1.0, -0.0, 0.0, 3.0, 0.0, f32::MIN_POSITIVE]);
     let labels = image.label(Connectivity::default());
     assert_eq!(labels.to_vec().unwrap(), [1, 0, 2, 0, 0, 3, 0, 4]);
     // A crop is a part of the labels of the whole.
     assert_eq!(labels.crop(1, 1, 1, 3).to_vec().unwrap(), [3, 0, 4]);
-    assert_eq!(Image::<bool>::constant(&s, 3, 3, false).label(Connectivity::CORNERS).max_value().get().unwrap(), 0);
-    let two = Image::stack(&s, [&image, &image]);
+    assert_eq!(Image::<bool>::constant(&s, (3, 3), false).label(Connectivity::CORNERS).max_value().get().unwrap(), 0);
+    let two = Image::stack(&s, [&image, &image], Axis::Channels);
     let told = two.label(Connectivity::FACES).check().unwrap_err().to_string();
     assert!(told.starts_with("label: the image has 2 channels; take one (`channel`) (at "), "{told}");
     let vast =
-        Image::<u8>::constant(&s, 1 << 16, 1 << 15, 1).label(Connectivity::FACES).check().unwrap_err().to_string();
+        Image::<u8>::constant(&s, (1 << 16, 1 << 15), 1).label(Connectivity::FACES).check().unwrap_err().to_string();
     assert!(vast.contains("has 2147483648 pixels; labels are i32, the limit is 2147483647"), "{vast}");
 }
 
@@ -178,7 +194,7 @@ fn reconstructions_are_those_of_scikit_image() {
     ];
     for (k, how) in [Connectivity::FACES, Connectivity::CORNERS].into_iter().enumerate() {
         let found = everywhere(|s| {
-            let [mask, marker] = [MASK, MARKER].map(|pixels| Image::from_slice(s, 6, 8, &pixels).convert::<f32>());
+            let [mask, marker] = [MASK, MARKER].map(|pixels| Image::from_slice(s, (6, 8), &pixels).convert::<f32>());
             let eroded = (9.0 - &marker).reconstruct_above(&mask, how).to_vec().unwrap();
             [marker.reconstruct(&mask, how).to_vec().unwrap(), eroded]
         });
@@ -223,16 +239,16 @@ fn masks_are_reconstructed() {
 #[test]
 fn what_cannot_be_reconstructed_is_told() {
     let s = session();
-    let [one, wide] = [3, 4].map(|width| Image::<u8>::constant(&s, 3, width, 1));
+    let [one, wide] = [3, 4].map(|width| Image::<u8>::constant(&s, (3, width), 1));
     let told = one.reconstruct(&wide, Connectivity::FACES).check().unwrap_err().to_string();
     assert!(told.starts_with("reconstruct: a marker of 3x3 for a mask of 3x4 (at "), "{told}");
-    let two = Image::stack(&s, [&one, &one]);
+    let two = Image::stack(&s, [&one, &one], Axis::Channels);
     let told = two.reconstruct_above(&two, Connectivity::FACES).check().unwrap_err().to_string();
     assert!(told.starts_with("reconstruct: the image has 2 channels; take one (`channel`) (at "), "{told}");
-    let vast = Image::<u8>::constant(&s, 1 << 16, 1 << 15, 1);
+    let vast = Image::<u8>::constant(&s, (1 << 16, 1 << 15), 1);
     let told = vast.reconstruct(&vast, Connectivity::FACES).check().unwrap_err().to_string();
     assert!(told.contains("has 2147483648 pixels; the limit is 2147483647"), "{told}");
-    let other = Image::<u8>::constant(&session(), 3, 3, 1);
+    let other = Image::<u8>::constant(&session(), (3, 3), 1);
     assert!(one.reconstruct(&other, Connectivity::FACES).check().is_err());
 }
 
@@ -254,7 +270,7 @@ fn samples_are_those_of_scipy() {
         for (border, golden) in borders.into_iter().zip(golden.chunks(17 * 19)) {
             let ours = everywhere(|s| {
                 let (image, [_, y, x]) = (Image::from_fn(s, 31, 40, |y, x| value(0, y, x)), places(s));
-                image.remap(&y, &x, how, border).to_vec().unwrap()
+                image.with_border(border).remap([&y, &x], how).to_vec().unwrap()
             });
             let worst = ours.iter().zip(golden).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
             // Sums of 36 products of numbers below 1, in another order.
@@ -262,7 +278,7 @@ fn samples_are_those_of_scipy() {
         }
         let ours = everywhere(|s| {
             let (image, [z, y, x]) = (Image::from_volume_fn(s, 6, 31, 40, value), places(s));
-            image.remap_3d(&z, &y, &x, how, Border::Reflect101).to_vec().unwrap()
+            image.with_border(Border::Reflect101).remap([&z, &y, &x], how).to_vec().unwrap()
         });
         let golden: Vec<f64> = volume_of(&format!("sampled_volume_{order}"));
         let worst = ours.iter().zip(golden).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
@@ -285,13 +301,14 @@ fn coefficients_of_splines_are_those_of_scipy() {
             // Strips of ten rows, and filters that reach up to 49.
             let ours = everywhere(|s| {
                 let image = Image::from_fn(s, 31, 40, |y, x| value(0, y, x));
-                let single = image.convert::<f32>().spline_coefficients(how, border);
-                let along = image.spline_coefficients_along(Axis::Columns, how, border);
-                let along = along.spline_coefficients_along(Axis::Rows, how, border);
+                let single =
+                    image.convert::<f32>().with_border(border).spline_coefficients([Axis::Rows, Axis::Columns], how);
+                let along = image.with_border(border).spline_coefficients(Axis::Columns, how);
+                let along = along.with_border(border).spline_coefficients(Axis::Rows, how);
                 let (y, x) =
                     (Image::index(s, image.shape(), Axis::Rows), Image::index(s, image.shape(), Axis::Columns));
-                let coefficients = image.spline_coefficients(how, border);
-                let back = coefficients.remap::<f64>(&y, &x, how, border) - &image;
+                let coefficients = image.with_border(border).spline_coefficients([Axis::Rows, Axis::Columns], how);
+                let back = coefficients.with_border(border).remap::<f64>([&y, &x], how) - &image;
                 [coefficients, single.convert(), along, back].map(|image| image.to_vec().unwrap())
             });
             // Coefficients are up to 11, sums of magnitudes up to 60; poles of SciPy's are
@@ -307,7 +324,12 @@ fn coefficients_of_splines_are_those_of_scipy() {
         let lines = everywhere(|s| {
             let row = Image::from_fn(s, 1, 40, |_, x| value(0, 30, x));
             let lines = [row.clone(), row.transpose()];
-            lines.map(|line| line.spline_coefficients_3d(how, Border::Constant(7.0)).to_vec().unwrap())
+            lines.map(|line| {
+                line.with_border(Border::Constant(7.0))
+                    .spline_coefficients([Axis::Depth, Axis::Rows, Axis::Columns], how)
+                    .to_vec()
+                    .unwrap()
+            })
         });
         for line in lines {
             assert!(far(&line, &golden) < 1e-13, "{} of a line", how.name());
@@ -315,7 +337,13 @@ fn coefficients_of_splines_are_those_of_scipy() {
     }
     let ours = everywhere(|s| {
         let volume = Image::from_volume_fn(s, 6, 31, 40, value);
-        let of = |border| volume.spline_coefficients_3d(Sampling::Spline3, border).to_vec().unwrap();
+        let of = |border| {
+            volume
+                .with_border(border)
+                .spline_coefficients([Axis::Depth, Axis::Rows, Axis::Columns], Sampling::Spline3)
+                .to_vec()
+                .unwrap()
+        };
         assert_eq!(of(Border::Replicate), of(Border::Reflect));
         of(Border::Constant(7.0))
     });
@@ -328,13 +356,27 @@ fn what_has_no_coefficients_of_its_own_keeps_its_pixels() {
     let image = Image::from_fn(&s, 4, 5, |y, x| (5 * y + x) as u8);
     for how in [Sampling::Nearest, Sampling::Linear, Sampling::Cubic] {
         let same = image.convert::<f32>().to_vec().unwrap();
-        assert_eq!(image.spline_coefficients_3d(how, Border::Wrap).to_vec().unwrap(), same, "{how:?}");
+        assert_eq!(
+            image
+                .with_border(Border::Wrap)
+                .spline_coefficients([Axis::Depth, Axis::Rows, Axis::Columns], how)
+                .to_vec()
+                .unwrap(),
+            same,
+            "{how:?}"
+        );
     }
-    let dot = Image::from_slice(&s, 1, 1, &[0.3f64]);
-    assert_eq!(dot.spline_coefficients(Sampling::Spline5, Border::Wrap).to_vec().unwrap(), [0.3]);
-    let none = image.spline_coefficients_along(Axis::Channels, Sampling::Spline3, Border::Wrap);
+    let dot = Image::from_slice(&s, (1, 1), &[0.3f64]);
+    assert_eq!(
+        dot.with_border(Border::Wrap)
+            .spline_coefficients([Axis::Rows, Axis::Columns], Sampling::Spline5)
+            .to_vec()
+            .unwrap(),
+        [0.3]
+    );
+    let none = image.with_border(Border::Wrap).spline_coefficients(Axis::Channels, Sampling::Spline3);
     let told = none.check().unwrap_err().to_string();
-    let want = "spline_coefficients_along: no splines go along the channels; axes are levels, rows and columns (at ";
+    let want = "spline_coefficients: no splines go along the channels; axes are levels, rows and columns (at ";
     assert!(told.starts_with(want), "{told}");
 }
 
@@ -348,8 +390,8 @@ fn samples_at_positions_of_an_affine_map_are_its_samples() {
     let (y, x) = (row(map[1]), row(map[0]));
     for how in Interpolation::ALL {
         for border in [Border::Reflect, Border::Constant(9.0)] {
-            let same = image.affine(map, (20, 24), how, border).to_vec().unwrap();
-            assert_eq!(image.remap(&y, &x, how, border).to_vec().unwrap(), same, "{how:?} {border}");
+            let same = image.with_border(border).affine(map, (20, 24), how).to_vec().unwrap();
+            assert_eq!(image.with_border(border).remap([&y, &x], how).to_vec().unwrap(), same, "{how:?} {border}");
         }
     }
 }
@@ -375,18 +417,18 @@ fn interpolation_keeps_polynomials() {
             assert!(seen > 400, "{what} looks at {seen} pixels");
         };
         let map = [[0.9, 0.2, -1.3], [-0.15, 1.1, 0.342]];
-        let affine = image.affine(map, (h, w), how, Border::Reflect101);
+        let affine = image.with_border(Border::Reflect101).affine(map, (h, w), how);
         let at = |y: f64, x: f64, row: [f64; 3]| row[0] * x + row[1] * y + row[2];
         keeps(&affine, &|y, x| (at(y, x, map[1]), at(y, x, map[0])), "affine");
         let shift = [[1.0, 0.0, -0.3], [0.0, 1.0, -0.342]];
-        keeps(&image.affine(shift, (h, w), how, Border::Replicate), &|y, x| (y - 0.342, x - 0.3), "shift");
+        keeps(&image.with_border(Border::Replicate).affine(shift, (h, w), how), &|y, x| (y - 0.342, x - 0.3), "shift");
         let (sin, cos) = 20f64.to_radians().sin_cos();
         let about = ((h - 1) as f64 / 2.0, (w - 1) as f64 / 2.0);
         let turned = |y: f64, x: f64| {
             let (y, x) = (y - about.0, x - about.1);
             (about.0 + cos * y + sin * x, about.1 + cos * x - sin * y)
         };
-        keeps(&image.rotate_with(20.0, how, Border::Constant(0.0)), &turned, "rotate_with");
+        keeps(&image.rotate(20.0, how), &turned, "rotate");
         let larger = image.resize(50, 80, how);
         let scaled = |to: f64, from: usize, of: f64| (to + 0.5) * from as f64 / of - 0.5;
         keeps(&larger, &|y, x| (scaled(y, h, 50.0), scaled(x, w, 80.0)), "resize");
@@ -399,18 +441,18 @@ fn interpolation_keeps_polynomials() {
 #[test]
 fn positions_that_do_not_fit_are_errors() {
     let s = session();
-    let image = Image::<u8>::zeros(&s, 4, 5);
+    let image = Image::<u8>::zeros(&s, (4, 5));
     let told = |found: Image<u8>| found.check().unwrap_err().to_string();
-    let (y, x) = (Image::<f32>::zeros(&s, 3, 3), Image::<f32>::zeros(&s, 3, 2));
-    let said = told(image.remap(&y, &x, Interpolation::Nearest, Border::Wrap));
+    let (y, x) = (Image::<f32>::zeros(&s, (3, 3)), Image::<f32>::zeros(&s, (3, 2)));
+    let said = told(image.with_border(Border::Wrap).remap([&y, &x], Interpolation::Nearest));
     assert!(said.starts_with("remap: positions of 3x3 and 3x2 differ in size (at "), "{said}");
-    let levels = Image::constant_volume(&s, 2, 3, 3, 0.0f32);
-    let said = told(image.remap(&levels, &levels, Interpolation::Nearest, Border::Wrap));
+    let levels = Image::constant(&s, (2, 3, 3), 0.0f32);
+    let said = told(image.with_border(Border::Wrap).remap([&levels, &levels], Interpolation::Nearest));
     assert!(said.starts_with("remap: positions are images of one channel and one level, not 2x3x3 (at "), "{said}");
-    let pairs = Image::stack(&s, [&y, &y]);
-    let said = told(image.remap_3d(&pairs, &pairs, &pairs, Interpolation::Nearest, Border::Wrap));
-    assert!(said.starts_with("remap_3d: positions are images of one channel, not 3x3x2 (at "), "{said}");
-    let other = Image::<f32>::zeros(&session(), 3, 3);
-    let said = told(image.remap(&y, &other, Interpolation::Nearest, Border::Wrap));
+    let pairs = Image::stack(&s, [&y, &y], Axis::Channels);
+    let said = told(image.with_border(Border::Wrap).remap([&pairs, &pairs, &pairs], Interpolation::Nearest));
+    assert!(said.starts_with("remap: positions are images of one channel, not 3x3x2 (at "), "{said}");
+    let other = Image::<f32>::zeros(&session(), (3, 3));
+    let said = told(image.with_border(Border::Wrap).remap([&y, &other], Interpolation::Nearest));
     assert!(said.starts_with("remap: "), "{said}");
 }

@@ -10,9 +10,10 @@ use horus_core::device::Device;
 use horus_core::error::Result;
 use horus_core::image::Image;
 use horus_core::io::AnyImage;
-use horus_core::ops::geometric::Flip;
+use horus_core::ops::geometric::Interpolation;
 use horus_core::plan::movement::{Link, Load};
 use horus_core::session::Session;
+use horus_core::shape::Axis;
 use horus_testing::simulated::Simulated;
 
 fn session() -> Session {
@@ -34,8 +35,8 @@ fn a_forecast_tells_what_is_then_sent() {
         let image = Image::<f32>::open(session, &path).unwrap();
         let mut result = image.zeros_like();
         for degrees in [0.0, 30.0, 60.0] {
-            let filtered = image.rotate(degrees).gauss_xy(2.0, 1.0, 0, 2);
-            result = result.max(filtered.rotate(-degrees));
+            let filtered = image.rotate(degrees, Interpolation::Bilinear).gauss_xy(2.0, 1.0, 0, 2);
+            result = result.max(filtered.rotate(-degrees, Interpolation::Bilinear));
         }
         result
     };
@@ -71,7 +72,11 @@ fn errors(ranks: usize, program: impl Fn(usize, &Session) -> Result<()> + Sync) 
 fn ranks_that_record_different_operations_are_told_which() {
     let told = errors(3, |rank, session| {
         let image = ramp(session, 8, 8).gauss_xy(1.0, 1.0, 0, 0);
-        let turned = if rank == 1 { image.flip(Flip::Both) } else { image.rotate(180.0) };
+        let turned = if rank == 1 {
+            image.flip([Axis::Rows, Axis::Columns])
+        } else {
+            image.rotate(180.0, Interpolation::Bilinear)
+        };
         turned.to_vec().map(drop)
     });
     for message in told {
@@ -110,7 +115,7 @@ fn connected_devices_copy_to_and_from_the_host_once() {
         for round in 0..3 {
             image = image.gauss_xy(2.0, 1.0, 0, 1) * 3.0;
             if round == 1 {
-                image = image.rotate(40.0);
+                image = image.rotate(40.0, Interpolation::Bilinear);
             }
         }
         Ok(image.to_vec()?.into_iter().map(f32::to_bits).collect())
@@ -152,12 +157,17 @@ fn all_kinds(s: &Session, file: &std::path::Path) -> Result<Vec<u64>> {
     let image = AnyImage::open(s, concat!(env!("CARGO_MANIFEST_DIR"), "/assets/small.png"))?.luminance();
     let mut result = image.zeros_like();
     for degrees in [0.0, 35.0, 70.0] {
-        result = result.max(image.rotate(degrees).gauss_xy(2.0, 1.0, 0, 2).rotate(-degrees));
+        result = result.max(
+            image
+                .rotate(degrees, Interpolation::Bilinear)
+                .gauss_xy(2.0, 1.0, 0, 2)
+                .rotate(-degrees, Interpolation::Bilinear),
+        );
     }
     let range = result.max_value() - result.min_value();
     let scaled = (&result - result.min_value()) / range;
     let labels = (&scaled * 3.0).convert::<u8>();
-    let (sums, mean) = s.get_all((result.by_label(&labels, 4).sum(), scaled.median3().mean()))?;
+    let (sums, mean) = s.get_all((result.by_label(&labels, 4).sum(), scaled.median(3).mean()))?;
     let looped = s.iterate(scaled.gauss(1.0), 5, |u| u.laplace() * 0.1 + u)?.state;
     scaled.save(file)?;
     let again = Image::<f32>::open(s, file)?.transpose();

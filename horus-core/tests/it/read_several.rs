@@ -9,6 +9,7 @@ use horus_core::error::Result;
 use horus_core::image::Image;
 use horus_core::plan::Mode;
 use horus_core::session::Session;
+use horus_core::shape::Axis;
 use horus_testing::faulty::Faulty;
 use horus_testing::simulated::Simulated;
 
@@ -20,7 +21,7 @@ fn cpu() -> CpuDevice {
 fn read(session: &Session, height: usize, width: usize) -> Result<(Vec<f32>, Vec<bool>, Vec<f32>)> {
     let image = Image::from_fn(session, height, width, |y, x| ((y * 31 + x * 7) % 23) as f32);
     let (smooth, mask) = (image.gauss(1.0), image.gt(11.0));
-    let volume = Image::stack_depth(session, [&image, &smooth]);
+    let volume = Image::stack(session, [&image, &smooth], Axis::Depth);
     let (mut pixels, mut marks) = (session.pixels(height, width, 1)?, vec![false; height * width]);
     let mut levels = vec![-1.0; 2 * height * width];
     session.read_into(((&smooth, &mut pixels), (&mask, &mut marks), (&volume, &mut levels)))?;
@@ -54,7 +55,7 @@ fn each_has_the_pixels_that_it_has_alone() {
 #[test]
 fn one_image_may_be_read_twice_and_any_number_may() {
     let session = Session::on(Box::new(Simulated::new(cpu(), 1 << 30))).build().unwrap();
-    let image = Image::from_slice(&session, 1, 3, &[1u8, 2, 3]);
+    let image = Image::from_slice(&session, (1, 3), &[1u8, 2, 3]);
     // The first two become one value.
     let images = [&image + 1, &image + 1, &image * 2];
     let mut kept = vec![vec![0; 3]; 3];
@@ -71,7 +72,7 @@ fn what_does_not_fit_is_refused_before_anything_is_computed() {
     let session = Session::on(Box::new(cpu())).build().unwrap();
     let other = Session::on(Box::new(cpu())).build().unwrap();
     let (image, foreign) =
-        (Image::from_slice(&session, 1, 3, &[1u8, 2, 3]) + 1, Image::from_slice(&other, 1, 1, &[1u8]));
+        (Image::from_slice(&session, (1, 3), &[1u8, 2, 3]) + 1, Image::from_slice(&other, (1, 1), &[1u8]));
     let (mut right, mut wrong) = ([0; 3], [0; 2]);
     let error = session.read_into(((&image, &mut right), (&image, &mut wrong[..]))).unwrap_err().to_string();
     assert!(error.contains("read_into") && error.contains("room for 2 values"), "{error}");
@@ -79,7 +80,7 @@ fn what_does_not_fit_is_refused_before_anything_is_computed() {
     let error = session.read_into(((&image, &mut right), (&foreign, &mut wrong[..1]))).unwrap_err().to_string();
     assert!(error.contains("different sessions"), "{error}");
     assert_eq!((right, session.stats().evaluations), ([0; 3], 0));
-    let failed = Image::from_slice(&session, 1, 3, &[1u8, 2]);
+    let failed = Image::from_slice(&session, (1, 3), &[1u8, 2]);
     let error = session.read_into(((&image, &mut right), (&failed, &mut [0; 3]))).unwrap_err().to_string();
     assert!(error.contains("from_slice"), "{error}");
 }

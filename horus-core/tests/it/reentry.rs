@@ -81,7 +81,7 @@ fn check(comm: Option<ThreadComm>, steps: bool) {
         inside.held.push(image.clone());
         inside.dropped.push(dropped);
     }
-    let result = image.median3();
+    let result = image.median(3);
     assert_eq!(result.to_vec().unwrap().len(), 64);
     let after = s.stats();
     assert_eq!(after.evaluations, before.evaluations + 1);

@@ -73,7 +73,7 @@ fn pads_crops_and_pastes_are_those_of_arrays_on_any_number_of_ranks() {
             let a = Image::from_fn(s, h, w, value);
             for mode in MODES {
                 let (top, bottom, left, right) = (5, 13, 8, 2);
-                let got = a.pad(top, bottom, left, right, mode).to_vec().unwrap();
+                let got = a.with_border(mode).pad(top, bottom, left, right).to_vec().unwrap();
                 let width = w + left + right;
                 for (i, v) in got.iter().enumerate() {
                     let (y, x) = ((i / width) as isize - top as isize, (i % width) as isize - left as isize);
@@ -82,7 +82,7 @@ fn pads_crops_and_pastes_are_those_of_arrays_on_any_number_of_ranks() {
                     assert_eq!(v.to_bits(), want.to_bits(), "{mode} at {y}, {x} on {ranks} ranks");
                 }
                 // A part of what is padded, over its edge.
-                let part = a.pad(top, bottom, left, right, mode).crop(3, 6, 9, 5).to_vec().unwrap();
+                let part = a.with_border(mode).pad(top, bottom, left, right).crop(3, 6, 9, 5).to_vec().unwrap();
                 let want: Vec<f32> = (3..12).flat_map(|y| got[y * width + 6..y * width + 11].to_vec()).collect();
                 assert_eq!(part, want, "{mode} on {ranks} ranks");
             }
@@ -116,7 +116,7 @@ fn a_part_of_a_result_is_computed_from_a_part_of_its_source() -> Result<()> {
     let a = Image::from_fn(&s, h, w, value);
     // Held, but not computed for it.
     let smooth = a.gauss(2.0);
-    let turned = smooth.rotate_with(20.0, Interpolation::Bicubic, Border::Reflect101).sobel_x();
+    let turned = smooth.with_border(Border::Reflect101).rotate(20.0, Interpolation::Bicubic).sobel_x();
     let part = turned.crop(300, 400, 32, 40).to_vec()?;
     let text = std::mem::take(&mut *told.lock().unwrap());
     let launches: Vec<&str> = text.lines().filter(|l| l.contains("launch")).collect();

@@ -19,7 +19,7 @@ fn pixels(k: usize) -> Vec<f32> {
 }
 
 fn frame(s: &Session, k: usize) -> Image<f32> {
-    Image::from_slice(s, HEIGHT, WIDTH, &pixels(k))
+    Image::from_slice(s, (HEIGHT, WIDTH), &pixels(k))
 }
 
 /// The moving pixels of a frame, and the background after it.
@@ -48,7 +48,7 @@ enum Look {
 }
 
 fn run(s: &Session, look: Look) -> Result<Vec<f64>> {
-    let mut background = Image::constant(s, HEIGHT, WIDTH, 0.5f32);
+    let mut background = Image::constant(s, (HEIGHT, WIDTH), 0.5f32);
     let (mut counts, mut values) = (Vec::new(), Vec::new());
     for k in 0..FRAMES {
         let f = frame(s, k);

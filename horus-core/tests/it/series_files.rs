@@ -136,7 +136,7 @@ fn a_picture_that_fails_is_told_in_its_place_and_the_others_go_on() {
         // One does not fit the operation, one the format.
         let background = |p: &AnyImage| {
             let image = p.luminance();
-            let mask = Image::<f32>::zeros(image.session(), 20, 20);
+            let mask = Image::<f32>::zeros(image.session(), (20, 20));
             image - mask
         };
         let name = |path: &Path| {

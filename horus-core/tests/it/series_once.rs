@@ -12,6 +12,7 @@ use horus_core::device::Device;
 use horus_core::error::Result;
 use horus_core::image::Image;
 use horus_core::io::{AnyImage, OpenOptions, Picture, SaveOptions, Scaling};
+use horus_core::ops::geometric::Interpolation;
 use horus_core::session::{Progress, Session};
 use horus_testing::faulty::Faulty;
 use horus_testing::simulated::Simulated;
@@ -33,7 +34,11 @@ fn devices() -> [Box<dyn Device>; 3] {
 
 fn lines(picture: &AnyImage) -> Image<f32> {
     let image = picture.luminance();
-    image.rotate(30.0).gauss(1.5).max(image.gauss_xy(2.0, 1.0, 0, 2)).rotate(-30.0)
+    image
+        .rotate(30.0, Interpolation::Bilinear)
+        .gauss(1.5)
+        .max(image.gauss_xy(2.0, 1.0, 0, 2))
+        .rotate(-30.0, Interpolation::Bilinear)
 }
 
 #[test]
@@ -74,7 +79,7 @@ fn files_are_the_same_bytes() {
 fn images_of_the_session_take_part() {
     for device in devices() {
         let session = Session::on(device).build().unwrap();
-        let dark = Image::from_slice(&session, 17, 31, &(0..17 * 31).map(|i| i as f32 * 1e-4).collect::<Vec<_>>());
+        let dark = Image::from_slice(&session, (17, 31), &(0..17 * 31).map(|i| i as f32 * 1e-4).collect::<Vec<_>>());
         let flat = dark.gauss(2.0); // not computed yet
         let of = |i: usize| picture([1, 2, 5, 7, 10, 11][i]);
         let operation = |p: &AnyImage| (p.luminance() - &dark).absdiff(&flat);
@@ -167,7 +172,7 @@ fn what_is_started_before_the_picture_is_evaluated_is_no_part_of_the_operation()
     let (begun, held) = (Cell::new(Some(begun)), RefCell::default());
     let series = session.series(ALIKE.map(picture), |p| {
         if let Some(begun) = begun.take() {
-            let other = Image::constant(&session, 3, 3, 1.0f32) + 1.0;
+            let other = Image::constant(&session, (3, 3), 1.0f32) + 1.0;
             std::thread::spawn(move || other.to_vec());
             begun.recv().unwrap();
         }
@@ -186,7 +191,7 @@ fn an_operation_that_ignores_the_picture_is_called_for_each() {
     let calls = Cell::new(0);
     let series = session.series((0..4).map(|_| picture(1)), |_| {
         calls.set(calls.get() + 1);
-        Image::constant(&session, 2, 2, calls.get() as f32)
+        Image::constant(&session, (2, 2), calls.get() as f32)
     });
     let values: Vec<f32> = series.recorded_once().into_iter().map(|i| i.result.unwrap()[0]).collect();
     assert_eq!(values, [1.0, 2.0, 3.0, 4.0]);

@@ -2,6 +2,7 @@
 
 use horus_core::cpu::device::CpuDevice;
 use horus_core::io::{OpenOptions, Picture, SaveOptions, Scaling};
+use horus_core::ops::geometric::Interpolation;
 use horus_core::session::Session;
 use horus_testing::simulated::Simulated;
 
@@ -19,8 +20,8 @@ fn pictures_of_equal_kind_share_a_plan() {
     let name = |number: &std::path::Path| folder.path().join(number).with_extension("png");
     let series = session.series((0..12).map(picture), |p| {
         let image = p.luminance();
-        let turned = image.rotate(30.0).gauss(1.5);
-        turned.max(image.gauss_xy(2.0, 1.0, 0, 2)).rotate(-30.0)
+        let turned = image.rotate(30.0, Interpolation::Bilinear).gauss(1.5);
+        turned.max(image.gauss_xy(2.0, 1.0, 0, 2)).rotate(-30.0, Interpolation::Bilinear)
     });
     let saved = series.save(name, &options).all().unwrap();
     assert_eq!(saved.len(), 12);

@@ -163,7 +163,7 @@ fn what_needs_an_image_of_all_ranks_is_not_dealt() {
     let out = tempfile::tempdir().unwrap();
     ThreadComm::run(3, |comm| {
         let session = session(comm);
-        let background = Image::<f32>::constant(&session, 20, 20, 0.25);
+        let background = Image::<f32>::constant(&session, (20, 20), 0.25);
         let operation = |picture: &AnyImage| picture.luminance().absdiff(&background);
         let saved = session.series(&paths, operation).save(named(out.path()), &range()).all().unwrap();
         assert_eq!((saved.len(), session.stats().evaluations), (4, 4));

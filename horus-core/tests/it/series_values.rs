@@ -63,7 +63,7 @@ fn values_that_cannot_be_recorded_and_those_of_others_are_errors_of_their_pictur
     let empty = |picture: &AnyImage| picture.convert::<f32>().crop(0, 0, 5, 5).mean();
     let items: Vec<_> = session.series([picture(0)], empty).values().collect();
     assert!(items[0].result.as_ref().unwrap_err().to_string().contains("crop"), "{:?}", items[0]);
-    let foreign = Image::<f32>::zeros(&other, 2, 2);
+    let foreign = Image::<f32>::zeros(&other, (2, 2));
     let items: Vec<_> = session.series([picture(0)], |_: &AnyImage| foreign.sum()).values().collect();
     assert!(matches!(items[0].result, Err(Error::ForeignImage { .. })), "{:?}", items[0]);
 }

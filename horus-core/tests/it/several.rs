@@ -27,7 +27,7 @@ fn builder(separate: bool, threads: usize) -> SessionBuilder {
 
 fn given(s: &Session, (height, width): (usize, usize), seed: usize) -> Image<f32> {
     let pixel = |i: usize| ((i / width * 31 + i % width * 17 + seed * 7) % 101) as f32 * 0.125 - 4.0;
-    Image::from_slice(s, height, width, &(0..height * width).map(pixel).collect::<Vec<f32>>())
+    Image::from_slice(s, (height, width), &(0..height * width).map(pixel).collect::<Vec<f32>>())
 }
 
 fn sobel() -> [Filter; 2] {
@@ -63,7 +63,7 @@ fn program(s: &Session, shape: (usize, usize), which: usize) -> Bits {
         }
         1..=5 => {
             let border = BORDERS[which - 1];
-            let (dx, dy) = (a.correlate(&x, border), a.correlate(&y, border));
+            let (dx, dy) = (a.with_border(border).correlate(&x), a.with_border(border).correlate(&y));
             vec![bits(&dx), bits(&dy)]
         }
         // Of several types, some of them read by others.
@@ -76,8 +76,9 @@ fn program(s: &Session, shape: (usize, usize), which: usize) -> Bits {
         }
         // Filters of filters: one reads the other's result.
         7 => {
-            let once = a.correlate(&x, Border::Reflect);
-            let (twice, other) = (once.correlate(&y, Border::Reflect), a.correlate(&y, Border::Reflect));
+            let once = a.with_border(Border::Reflect).correlate(&x);
+            let (twice, other) =
+                (once.with_border(Border::Reflect).correlate(&y), a.with_border(Border::Reflect).correlate(&y));
             vec![bits(&once), bits(&twice), bits(&other)]
         }
         // Row passes and columns, with a reader between them.
@@ -88,18 +89,18 @@ fn program(s: &Session, shape: (usize, usize), which: usize) -> Bits {
             vec![bits(&xx), bits(&yy), bits(&xy), vec![sum.get().expect("a sum").to_bits()]]
         }
         9 => {
-            let (up, down) = (a.median3(), a.median5() - &b);
+            let (up, down) = (a.median(3), a.median(5) - &b);
             vec![bits(&up), bits(&down)]
         }
         10 => {
-            let turned = |degrees| a.rotate_with(degrees, Interpolation::Bilinear, Border::Constant(0.0));
+            let turned = |degrees| a.rotate(degrees, Interpolation::Bilinear);
             let (left, right) = (turned(20.0), turned(-35.0));
             vec![bits(&left), bits(&right)]
         }
         // A result that is an input, and one of pixel coordinates.
         11 => {
             let (copy, scaled) = (a.max(-1e9f32), a.max(-1e9f32) * 2.0);
-            let smooth = (&a * &b).correlate(&x, Border::Replicate);
+            let smooth = (&a * &b).with_border(Border::Replicate).correlate(&x);
             let product = &a * &b;
             vec![bits(&copy), bits(&scaled), bits(&smooth), bits(&product)]
         }
@@ -111,7 +112,7 @@ fn program(s: &Session, shape: (usize, usize), which: usize) -> Bits {
         // Shifts of a value that is not stored.
         13 => {
             let product = &a * &b;
-            let [right, down] = [[0, 1], [1, 0]].map(|[y, x]| product.shift(0, y, x, Border::Wrap));
+            let [right, down] = [[0, 1], [1, 0]].map(|[y, x]| product.with_border(Border::Wrap).shift(0, y, x));
             let (sum, difference) = (&right + &down, &down - &right * 2.0);
             drop((product, right, down));
             vec![bits(&sum), bits(&difference)]
@@ -119,8 +120,8 @@ fn program(s: &Session, shape: (usize, usize), which: usize) -> Bits {
         // Groups that would wait for each other: the second of each reads the first of the other,
         // except for its neighbours.
         _ => {
-            let (p, q) = (&a + &b, (&a * 2.0).correlate(&x, Border::Wrap));
-            let (u, v) = (q.correlate(&y, Border::Wrap) + &b, p.correlate(&y, Border::Wrap));
+            let (p, q) = (&a + &b, (&a * 2.0).with_border(Border::Wrap).correlate(&x));
+            let (u, v) = (q.with_border(Border::Wrap).correlate(&y) + &b, p.with_border(Border::Wrap).correlate(&y));
             vec![bits(&p), bits(&q), bits(&u), bits(&v)]
         }
     }
@@ -182,11 +183,12 @@ fn what_shares_inputs_is_one_launch() {
     let [x, y] = sobel();
     assert_eq!(launches(Mode::Fused, |a, b| (a + b, a - b)), 1);
     assert_eq!(launches(Mode::Lazy, |a, b| (a + b, a - b)), 2);
-    assert_eq!(launches(Mode::Fused, |a, _| [&x, &y].map(|f| a.correlate(f, Border::Reflect))), 1);
+    assert_eq!(launches(Mode::Fused, |a, _| [&x, &y].map(|f| a.with_border(Border::Reflect).correlate(f))), 1);
     assert_eq!(launches(Mode::Fused, quotients), 1, "what all of them read is not stored");
-    let turned = |a: &Image<f32>, _: &Image<f32>| [10.0, 20.0].map(|degrees| a.rotate(degrees));
+    let turned =
+        |a: &Image<f32>, _: &Image<f32>| [10.0, 20.0].map(|degrees| a.rotate(degrees, Interpolation::Bilinear));
     assert_eq!(launches(Mode::Fused, turned), 2, "what maps read lies apart");
-    let passing = |a: &Image<f32>, b: &Image<f32>| [(a + b).median3(), (a - b).median5()];
+    let passing = |a: &Image<f32>, b: &Image<f32>| [(a + b).median(3), (a - b).median(5)];
     assert_eq!(launches(Mode::Fused, passing), 4, "one would wait for the reader of the other");
     assert_eq!(launches(Mode::Fused, |a, b| (a * 2.0, b * 2.0)), 2, "nothing is shared");
     assert_eq!(launches(Mode::Fused, |a, _| (a * 2.0, a.crop(0, 0, 200, 400) * 2.0)), 2, "not of one extent");

@@ -10,6 +10,7 @@ use horus_core::comm::{CommError, Communicator};
 use horus_core::cpu::device::CpuDevice;
 use horus_core::error::{Error, Result};
 use horus_core::image::Image;
+use horus_core::ops::geometric::Interpolation;
 use horus_core::session::{Session, SessionBuilder};
 use horus_testing::faulty::Faulty;
 use horus_testing::simulated::Simulated;
@@ -108,13 +109,13 @@ fn program(s: &Session, start: impl Fn(&Image<f32>)) -> Result<Vec<u32>> {
     let image = given(s, 3);
     let smooth = image.gauss(1.5);
     start(&smooth);
-    let turned = smooth.rotate(30.0).median3();
+    let turned = smooth.rotate(30.0, Interpolation::Bilinear).median(3);
     let mean = turned.mean();
     let passing = (&turned - &image).abs();
     start(&passing);
     drop(passing);
     let state = (0..12).fold(turned, |state, i| {
-        let next = (state * 0.75 + &smooth).median3();
+        let next = (state * 0.75 + &smooth).median(3);
         start(&next);
         if i % 5 == 4 {
             next.max_value().start();
@@ -167,7 +168,7 @@ fn sessions_on_the_same_ranks_take_turns() {
                 }
                 let late = open(); // during an evaluation
                 let all = [&states[0], &states[1], &given(&late, 6).gauss(1.0)].map(|i| i.to_vec().unwrap());
-                states[0].median3().start(); // and closing one beside it
+                states[0].median(3).start(); // and closing one beside it
                 drop((states, a));
                 assert_eq!(given(&b, 7).mean().get().unwrap(), given(&late, 7).mean().get().unwrap());
                 all
@@ -235,7 +236,7 @@ fn an_error_is_told_by_the_next_look_with_its_line() {
         let (image, other) = (given(&s, 11), given(&s, 12) * 3.0);
         other.sum().get().unwrap();
         fault.after(0);
-        let median = image.median3();
+        let median = image.median(3);
         let line = line!() - 1;
         s.start();
         s.settle();
@@ -245,7 +246,7 @@ fn an_error_is_told_by_the_next_look_with_its_line() {
         let message = after.to_vec().unwrap_err().to_string();
         assert!(message.contains("on purpose") && message.contains(&format!("start.rs:{line}:")), "{message}");
         assert_eq!(after.to_vec().unwrap(), want(12, |v| v * 3.0 + 1.0));
-        assert_eq!(median.to_vec().unwrap(), given(&builder().build().unwrap(), 11).median3().to_vec().unwrap());
+        assert_eq!(median.to_vec().unwrap(), given(&builder().build().unwrap(), 11).median(3).to_vec().unwrap());
         s.evaluate().unwrap();
     });
 }
@@ -254,7 +255,7 @@ fn an_error_is_told_by_the_next_look_with_its_line() {
 fn letting_go_of_the_session_waits_for_what_was_started() {
     in_time(|| {
         let (s, gate) = Gate::on(builder());
-        let image = given(&s, 13).median3();
+        let image = given(&s, 13).median(3);
         s.start();
         (image + 1.0).start();
         gate.wait_until_inside();
@@ -356,7 +357,7 @@ fn the_last_image_may_go_in_an_observer_on_its_thread() {
         };
         let s = builder().observer(observer_once(observer)).build().unwrap();
         *last.lock().unwrap() = Some(given(&s, 18));
-        given(&s, 19).median3().start();
+        given(&s, 19).median(3).start();
         drop(s);
         tell.send(()).unwrap();
         while last.lock().unwrap().is_some() {

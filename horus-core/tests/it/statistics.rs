@@ -84,7 +84,7 @@ fn sums_means_and_extremes_along_axes_are_those_of_numpy() {
     let most = colour.iter().map(|v| f64::from(v.abs())).sum::<f64>() * SUMMATION;
     for (axis, name) in AXES {
         let [sum, mean, min, max] = on_ranks(|s| {
-            let image = Image::from_array3(s, colour.view());
+            let image = Image::from_array(s, colour.view());
             let exact = |image: Image<f32>| bits(image.convert::<f64>().to_vec().unwrap());
             [
                 bits(image.over(axis).sum().to_vec().unwrap()),
@@ -102,12 +102,12 @@ fn sums_means_and_extremes_along_axes_are_those_of_numpy() {
         }
     }
     let channels = on_ranks(|s| {
-        let image = Image::from_array3(s, colour.view());
+        let image = Image::from_array(s, colour.view());
         let channels = image.over(CHANNEL);
         let (sums, means) = (channels.sum(), channels.mean());
         for c in 0..3 {
             let alone = image.channel(c).sum().get().unwrap();
-            assert_eq!(sums.pixel_at(0, 0, c).unwrap().to_bits(), alone.to_bits(), "channel {c}");
+            assert_eq!(sums.voxel(0, 0, 0, c).unwrap().to_bits(), alone.to_bits(), "channel {c}");
         }
         let exact = |image: Image<f32>| image.convert::<f64>().to_vec().unwrap();
         let all = [sums.to_vec().unwrap(), exact(means), exact(channels.min()), exact(channels.max())];
@@ -134,12 +134,12 @@ fn what_is_reduced_along_an_axis_broadcasts_and_carries_errors() {
     assert_eq!(bytes.to_vec().unwrap(), [1.5, 11.5, 21.5]);
     assert_eq!(image.over(Axis::Columns).sum().shape().to_string(), "3x1");
     assert_eq!(image.over(Axis::Channels).max().to_vec().unwrap(), image.to_vec().unwrap());
-    let nothing = Image::<f32>::zeros(&s, 0, 3);
+    let nothing = Image::<f32>::zeros(&s, (0, 3));
     for axis in AXES.map(|(axis, _)| axis) {
         let told = nothing.over(axis).mean().check().unwrap_err().to_string();
         assert!(told.starts_with("zeros: "), "{told}");
     }
-    let nan = Image::from_slice(&s, 2, 2, &[f32::NAN, 1.0, f32::NAN, -2.0]);
+    let nan = Image::from_slice(&s, (2, 2), &[f32::NAN, 1.0, f32::NAN, -2.0]);
     assert_eq!(nan.over(Axis::Rows).max().to_vec().unwrap(), [f32::NEG_INFINITY, 1.0]);
     let planes = Image::from_planes(&s, 1, 2, &[&[f32::NAN, 1.0], &[f32::NAN, -2.0]]);
     assert_eq!(planes.over(Axis::Channels).min().to_vec().unwrap(), [f32::INFINITY, -2.0]);
@@ -191,9 +191,9 @@ fn films_are_reduced_frame_by_frame() {
     let s = session();
     let none = Image::<u8>::of_all(&s, Vec::<Image<u8>>::new()).median().check().unwrap_err().to_string();
     assert!(none.starts_with("of_all: "), "{none}");
-    let (a, b) = (Image::<u8>::zeros(&s, 2, 3), Image::<u8>::zeros(&s, 3, 3));
+    let (a, b) = (Image::<u8>::zeros(&s, (2, 3)), Image::<u8>::zeros(&s, (3, 3)));
     assert!(Image::of_all(&s, [&a, &b]).max().check().unwrap_err().to_string().contains("differ in size, 2x3 and 3x3"));
-    let other = Image::<u8>::zeros(&session(), 2, 3);
+    let other = Image::<u8>::zeros(&session(), (2, 3));
     assert!(Image::of_all(&s, [&a, &other]).sum().check().is_err());
 }
 
@@ -202,11 +202,11 @@ fn running_sums_are_those_of_numpy() {
     let colour = colours::<f32>("colour");
     let most = colour.iter().map(|v| f64::from(v.abs())).sum::<f64>() * SUMMATION;
     for (axis, name) in AXES {
-        let sums = on_ranks(|s| bits(Image::from_array3(s, colour.view()).cumsum(axis).to_vec().unwrap()));
+        let sums = on_ranks(|s| bits(Image::from_array(s, colour.view()).cumsum(axis).to_vec().unwrap()));
         assert_close(&numbers(sums), &pixels(&colours::<f64>(&format!("cumsum_{name}"))), most, name);
     }
     let s = session();
-    let large = Image::from_slice(&s, 1, 3, &[i32::MAX; 3]);
+    let large = Image::from_slice(&s, (1, 3), &[i32::MAX; 3]);
     assert_eq!(large.cumsum(Axis::Columns).to_vec().unwrap()[2], 3.0 * f64::from(i32::MAX), "they do not saturate");
 }
 
@@ -246,7 +246,7 @@ fn places_and_percentiles_are_those_of_numpy() {
 fn percentiles_of_whatever_pixels_there_are() {
     let s = session();
     let of =
-        |values: &[f32], percent| Image::from_slice(&s, 1, values.len(), values).percentile(percent).get().unwrap();
+        |values: &[f32], percent| Image::from_slice(&s, (1, values.len()), values).percentile(percent).get().unwrap();
     assert_eq!(of(&[5.0], 30.0), 5.0);
     // Both zeros are one number, and neighbours are found among equals.
     assert_eq!(of(&[0.0, -0.0, 5.0], 50.0), 0.0);
@@ -258,7 +258,7 @@ fn percentiles_of_whatever_pixels_there_are() {
     let channels = Image::from_planes(&s, 1, 2, &[&[9i32, -70_000], &[i32::MAX, 3]]);
     assert_eq!(channels.percentile(50.0).get().unwrap(), 6.0);
     assert_eq!(channels.argmax().get().unwrap(), Some([0, 0, 0, 1]));
-    let nan = Image::from_slice(&s, 1, 2, &[f64::NAN; 2]);
+    let nan = Image::from_slice(&s, (1, 2), &[f64::NAN; 2]);
     assert_eq!((nan.argmin().get().unwrap(), nan.argmax().get().unwrap()), (None, None));
     // As `numpy.nanmedian` and `nanpercentile`.
     assert!(nan.percentile(50.0).get().unwrap().is_nan() && of(&[f32::NAN; 3], 20.0).is_nan());
@@ -291,18 +291,18 @@ fn thresholds_are_those_of_scikit_image() {
     });
     assert_eq!(ours.as_slice(), line::<f64>("otsu_signed").as_slice().unwrap());
     let s = session();
-    assert_eq!(Image::constant(&s, 4, 4, 7u8).otsu().get().unwrap(), 7);
-    assert_eq!(Image::constant(&s, 4, 4, -7i8).otsu().get().unwrap(), -7);
-    assert_eq!(Image::constant(&s, 4, 4, -7.5f64).otsu().get().unwrap(), -7.5);
+    assert_eq!(Image::constant(&s, (4, 4), 7u8).otsu().get().unwrap(), 7);
+    assert_eq!(Image::constant(&s, (4, 4), -7i8).otsu().get().unwrap(), -7);
+    assert_eq!(Image::constant(&s, (4, 4), -7.5f64).otsu().get().unwrap(), -7.5);
     // What is no finite number does not count.
     let mut wild: Vec<f32> = smooth.iter().copied().collect();
     wild.extend([f32::INFINITY, f32::NAN, f32::NEG_INFINITY]);
-    let threshold = Image::from_slice(&s, 1, wild.len(), &wild).otsu().get().unwrap();
+    let threshold = Image::from_slice(&s, (1, wild.len()), &wild).otsu().get().unwrap();
     assert_eq!(threshold, Image::from_array(&s, smooth.view()).otsu().get().unwrap());
-    let nothing = Image::from_slice(&s, 1, 3, &[f64::NAN, f64::INFINITY, f64::NEG_INFINITY]);
+    let nothing = Image::from_slice(&s, (1, 3), &[f64::NAN, f64::INFINITY, f64::NEG_INFINITY]);
     assert!(nothing.otsu().get().unwrap().is_nan());
-    assert!(Image::from_slice(&s, 1, 2, &[f32::NAN; 2]).otsu().get().unwrap().is_nan());
-    assert_eq!(Image::from_slice(&s, 1, 3, &[f32::INFINITY, 3.0, 3.0]).otsu().get().unwrap(), 3.0);
+    assert!(Image::from_slice(&s, (1, 2), &[f32::NAN; 2]).otsu().get().unwrap().is_nan());
+    assert_eq!(Image::from_slice(&s, (1, 3), &[f32::INFINITY, 3.0, 3.0]).otsu().get().unwrap(), 3.0);
 }
 
 #[test]
@@ -321,7 +321,7 @@ fn masked_statistics_are_those_of_numpy() {
     }
     let s = session();
     let colour = Image::from_planes(&s, 1, 2, &[&[1.0f32, 50.0], &[3.0, 60.0]]);
-    let first = Image::from_slice(&s, 1, 2, &[1u8, 0]).gt(0);
+    let first = Image::from_slice(&s, (1, 2), &[1u8, 0]).gt(0);
     assert_eq!(colour.over(&first).variance().get().unwrap(), 1.0, "a mask of one channel holds for all");
     assert_eq!(colour.over(&(&first & !&first)).min().get().unwrap(), f32::INFINITY);
 }

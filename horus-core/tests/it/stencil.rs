@@ -53,32 +53,35 @@ fn step(r: &mut Random, u: &Image<f32>, other: &Image<f32>) -> Image<f32> {
     let column =
         Image::from_volume_fn(u.session(), u.shape().depth, u.shape().height, 1, |_, y, _| 1.0 / (1 + y) as f32);
     match r.below(10) {
-        0 => u.correlate(&Filter::sparse([(-1, 0), (0, -1), (0, 0), (0, 1), (1, 0)], r.taps(5)), r.border()),
+        0 => {
+            u.with_border(r.border()).correlate(&Filter::sparse([(-1, 0), (0, -1), (0, 0), (0, 1), (1, 0)], r.taps(5)))
+        }
         1 => {
             let (h, w) = (1 + r.below(3), 1 + r.below(4));
-            u.correlate(&Filter::dense(h, w, r.taps(h * w)), r.border())
+            u.with_border(r.border()).correlate(&Filter::dense(h, w, r.taps(h * w)))
         }
-        2 => u.shift(0, r.below(3) as isize - 1, r.below(5) as isize - 2, r.border()) * 0.5,
+        2 => u.with_border(r.border()).shift(0, r.below(3) as isize - 1, r.below(5) as isize - 2) * 0.5,
         3 => {
             let border = r.border();
-            (u - u.shift(0, 0, 1, border)) + (u - u.shift(0, 1, 0, border)) * other
+            (u - u.with_border(border).shift(0, 0, 1)) + (u - u.with_border(border).shift(0, 1, 0)) * other
         }
-        4 => u.separable(&Filter::row(r.taps(3)), &Filter::column(r.taps(3)), r.border()).abs(),
+        4 => u.with_border(r.border()).separable(&Filter::row(r.taps(3)), &Filter::column(r.taps(3))).abs(),
         5 => {
             let at = [(r.offset(), r.offset()), (r.offset(), r.offset())];
-            u.correlate(&Filter::sparse(at, r.taps(2)), r.border()) * u
+            u.with_border(r.border()).correlate(&Filter::sparse(at, r.taps(2))) * u
         }
-        7 => (u - u.shift(0, 1, 1, r.border())) * column,
+        7 => (u - u.with_border(r.border()).shift(0, 1, 1)) * column,
         8 => {
             // Read by what is read around the pixels, and beside it.
-            let slope = u - u.shift(0, 1, 0, r.border());
-            (&slope * u).correlate(&Filter::row(r.taps(2)), r.border()) + slope
+            let slope = u - u.with_border(r.border()).shift(0, 1, 0);
+            (&slope * u).with_border(r.border()).correlate(&Filter::row(r.taps(2))) + slope
         }
-        6 => (u * other).correlate(&Filter::row(r.taps(3)), r.border()) + other,
+        6 => (u * other).with_border(r.border()).correlate(&Filter::row(r.taps(3))) + other,
         _ => {
             let border = r.border();
-            u.correlate(&Filter::row([-1.0, 0.0, 1.0]), border)
-                .hypot(u.correlate(&Filter::column([-1.0, 0.0, 1.0]), border))
+            u.with_border(border)
+                .correlate(&Filter::row([-1.0, 0.0, 1.0]))
+                .hypot(u.with_border(border).correlate(&Filter::column([-1.0, 0.0, 1.0])))
         }
     }
 }
@@ -162,30 +165,30 @@ fn launches(stencil: Stencil, program: impl Fn(&Image<f32>) -> Image<f32>) -> us
 #[test]
 fn what_filters_read_is_stored_or_not_as_requested() {
     let laplace = |u: &Image<f32>| {
-        u.correlate(
-            &Filter::sparse([(-1, 0), (0, -1), (0, 1), (1, 0), (0, 0)], [1.0, 1.0, 1.0, 1.0, -4.0]),
-            Border::Replicate,
-        )
+        u.with_border(Border::Replicate)
+            .correlate(&Filter::sparse([(-1, 0), (0, -1), (0, 1), (1, 0), (0, 0)], [1.0, 1.0, 1.0, 1.0, -4.0]))
     };
     type Program<'a> = &'a dyn Fn(&Image<f32>) -> Image<f32>;
     let hyper = |u: &Image<f32>| u - laplace(&laplace(u)) * 0.01;
     let divergence = |u: &Image<f32>| {
         let flux = |dy: isize, dx: isize| {
-            let d = u.shift(0, -dy, -dx, Border::Replicate) - u;
+            let d = u.with_border(Border::Replicate).shift(0, -dy, -dx) - u;
             (-d.square()).exp() * d
         };
         let (down, right) = (flux(1, 0), flux(0, 1));
-        let back = |f: &Image<f32>, dy: isize, dx: isize| f - f.shift(0, dy, dx, Border::Constant(0.0));
+        let back = |f: &Image<f32>, dy: isize, dx: isize| f - f.shift(0, dy, dx);
         u + (back(&down, 1, 0) + back(&right, 0, 1)) * 0.2
     };
     let magnitude = |u: &Image<f32>| {
-        let slope =
-            |dy: i32, dx: i32| u.correlate(&Filter::sparse([(-dy, -dx), (dy, dx)], [-1.0, 1.0]), Border::Reflect);
-        slope(0, 1).hypot(slope(1, 0)).correlate(&Filter::dense(3, 3, [1.0 / 9.0; 9]), Border::Reflect)
+        let slope = |dy: i32, dx: i32| {
+            u.with_border(Border::Reflect).correlate(&Filter::sparse([(-dy, -dx), (dy, dx)], [-1.0, 1.0]))
+        };
+        slope(0, 1).hypot(slope(1, 0)).with_border(Border::Reflect).correlate(&Filter::dense(3, 3, [1.0 / 9.0; 9]))
     };
     let diamond = |u: &Image<f32>| {
-        let slope = u - u.shift(0, 1, 0, Border::Wrap);
-        let mean = |v: &Image<f32>, to| v.correlate(&Filter::sparse([(0, 0), to], [0.5, 0.5]), Border::Wrap);
+        let slope = u - u.with_border(Border::Wrap).shift(0, 1, 0);
+        let mean =
+            |v: &Image<f32>, to| v.with_border(Border::Wrap).correlate(&Filter::sparse([(0, 0), to], [0.5, 0.5]));
         mean(&(&slope * u), (0, 1)) + mean(&slope, (1, 0))
     };
     let programs: [(&str, Program<'_>, usize); 4] = [
@@ -203,12 +206,11 @@ fn what_filters_read_is_stored_or_not_as_requested() {
     // stored.
     let read_twice = |u: &Image<f32>| {
         let v = laplace(u);
-        laplace(&v).median(horus_core::ops::neighbourhood::MedianSize::Three, Border::Wrap)
-            + laplace(&v).transpose().transpose()
+        laplace(&v).with_border(Border::Wrap).median(3) + laplace(&v).transpose().transpose()
     };
     assert!(launches(Stencil::Tile, read_twice) >= 3);
-    let far = |u: &Image<f32>| laplace(&u.correlate(&Filter::dense(11, 11, vec![0.01; 121]), Border::Wrap));
+    let far = |u: &Image<f32>| laplace(&u.with_border(Border::Wrap).correlate(&Filter::dense(11, 11, vec![0.01; 121])));
     assert_eq!(launches(Stencil::Tile, far), 2);
-    let deep = |u: &Image<f32>| (1..6).fold(u.clone(), |v, by| v.shift(0, 0, by, Border::Wrap).max(&v));
+    let deep = |u: &Image<f32>| (1..6).fold(u.clone(), |v, by| v.with_border(Border::Wrap).shift(0, 0, by).max(&v));
     assert_eq!(launches(Stencil::Tile, deep), 2, "chains within chains are bounded");
 }

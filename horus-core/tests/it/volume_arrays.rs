@@ -23,7 +23,7 @@ fn goes_round<T: Element + PartialEq + std::fmt::Debug>(what: &str, array: Array
     assert_eq!(volume.to_volume_array().unwrap(), array, "{what}");
     // Level by level in row-major order, the iteration order of an array of any strides.
     assert_eq!(volume.to_vec().unwrap(), array.iter().copied().collect::<Vec<_>>(), "{what}");
-    let any = Image::from_array_dyn(&s, array.into_dyn());
+    let any = Image::from_volume_array(&s, array.into_dyn());
     assert_eq!(any.to_volume_array().unwrap(), array, "{what}");
 }
 
@@ -52,7 +52,7 @@ fn volumes_of_any_strides_go_round() {
 #[test]
 fn levels_are_not_channels() {
     let (s, all) = (session(), numbered(|i| i as i32));
-    let (volume, colours) = (Image::from_volume_array(&s, all.view()), Image::from_array3(&s, all.view()));
+    let (volume, colours) = (Image::from_volume_array(&s, all.view()), Image::from_array(&s, all.view()));
     assert_eq!((volume.to_string(), colours.to_string()), ("5x6x7 i32 image".into(), "5x6x7 i32 image".into()));
     assert_eq!((volume.depth(), colours.depth(), colours.channels()), (5, 1, 7));
     assert_eq!(volume.slice(4).to_array().unwrap(), all.slice(s![4, .., ..]));
@@ -66,16 +66,16 @@ fn levels_are_not_channels() {
 fn as_many_axes_as_there_are() {
     let s = session();
     let plane = Array2::from_shape_fn((3, 4), |(y, x)| (10 * y + x) as u16);
-    let image = Image::from_array_dyn(&s, plane.t().into_dyn());
+    let image = Image::from_volume_array(&s, plane.t().into_dyn());
     assert_eq!(image.to_array().unwrap(), plane.t());
     assert_eq!(image.to_array_dyn().unwrap(), plane.t().into_dyn());
     let all = Array4::from_shape_fn((2, 3, 4, 5), |(z, y, x, c)| (1000 * z + 100 * y + 10 * x + c) as u16);
     let part = all.slice(s![.., ..;-1, 1..3, ..;2]);
-    let image = Image::from_array_dyn(&s, part.into_dyn());
+    let image = Image::from_volume_array(&s, part.into_dyn());
     assert_eq!(image.to_array4().unwrap(), part);
     assert_eq!(image.to_array_dyn().unwrap(), part.into_dyn());
     // Channels of one level stay the last of four axes.
-    let colours = Image::from_array3(&s, all.slice(s![1, .., .., ..]));
+    let colours = Image::from_array(&s, all.slice(s![1, .., .., ..]));
     assert_eq!(colours.to_array_dyn().unwrap(), all.slice(s![1..2, .., .., ..]).into_dyn());
     // A level of a volume is an image.
     let one = Image::from_volume_array(&s, all.slice(s![..1, .., .., 2]));
@@ -92,7 +92,7 @@ fn arrays_that_are_no_images_are_errors() {
         for (op, image) in [
             ("from_volume_array", Image::from_volume_array(&s, empty.view())),
             ("from_volume_array", Image::from_volume_array(&s, empty.slice(s![..;-1, .., ..;-1]))),
-            ("from_array_dyn", Image::from_array_dyn(&s, empty.view().into_dyn())),
+            ("from_volume_array", Image::from_volume_array(&s, empty.view().into_dyn())),
         ] {
             let said = told(image);
             assert!(
@@ -102,9 +102,9 @@ fn arrays_that_are_no_images_are_errors() {
         }
     }
     for (axes, words) in [(0, "0 axes"), (1, "1 axis"), (5, "5 axes")] {
-        let said = told(Image::from_array_dyn(&s, ArrayD::zeros(vec![2; axes]).view()));
+        let said = told(Image::from_volume_array(&s, ArrayD::zeros(vec![2; axes]).view()));
         let want =
-            format!("from_array_dyn: an array of {words}; images have 2, volumes 3, and 4 where they have channels");
+            format!("from_volume_array: an array of {words}; images have 2, volumes 3, and 4 where they have channels");
         assert!(said.starts_with(&want) && said.contains("volume_arrays.rs:"), "{said}");
     }
 }

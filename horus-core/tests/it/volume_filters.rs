@@ -8,7 +8,7 @@ use horus_core::cpu::device::CpuDevice;
 use horus_core::dtype::Element;
 use horus_core::error::Result;
 use horus_core::filters::Footprint;
-use horus_core::image::Image;
+use horus_core::image::{Image, Taps};
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::plan::Mode;
 use horus_core::session::{Session, SessionBuilder};
@@ -65,10 +65,10 @@ fn linear_filters_are_those_of_scipy_for_every_border() {
     for (k, border) in BORDERS.into_iter().enumerate() {
         // Sums of 27 products of numbers up to 4, each rounded at 6e-8 of its size.
         let results = [
-            ("correlate_cube", v.correlate_3d(&parts("taps_cube"), border)),
-            ("convolve_cube", v.convolve_3d(&parts("taps_cube"), border)),
-            ("correlate_even", v.correlate_3d(&parts("taps_even"), border)),
-            ("correlate_line", v.correlate_depth(&line, border)),
+            ("correlate_cube", v.with_border(border).correlate(&parts("taps_cube"))),
+            ("convolve_cube", v.with_border(border).convolve(&parts("taps_cube"))),
+            ("correlate_even", v.with_border(border).correlate(&parts("taps_even"))),
+            ("correlate_line", v.with_border(border).correlate(Taps::Depth(&line))),
         ];
         for (name, ours) in results {
             close(&format!("{name}, {border}"), &ours, want(name).index_axis(ndarray::Axis(0), k), 1e-5);
@@ -76,11 +76,11 @@ fn linear_filters_are_those_of_scipy_for_every_border() {
     }
     // Three passes with taps rounded to f32.
     for (name, ours) in [
-        ("gauss", v.gauss_3d(1.0)),
-        ("gauss_aniso", v.gauss_derivative_3d([0.7, 1.0, 1.4], [0; 3])),
-        ("gauss_z", v.gauss_derivative_3d([1.0, 0.8, 1.2], [1, 0, 0])),
-        ("gauss_zzx", v.gauss_derivative_3d([1.1, 0.8, 1.2], [2, 0, 1])),
-        ("laplace", v.laplace_3d()),
+        ("gauss", v.gauss(1.0)),
+        ("gauss_aniso", v.gauss((0.7, 1.0, 1.4))),
+        ("gauss_z", v.gauss_derivative((1.0, 0.8, 1.2), (1, 0, 0))),
+        ("gauss_zzx", v.gauss_derivative((1.1, 0.8, 1.2), (2, 0, 1))),
+        ("laplace", v.laplace()),
     ] {
         close(name, &ours, golden::<f64, ndarray::Ix3>(name).view(), 3e-6);
     }
@@ -99,13 +99,15 @@ fn order_filters_and_shifts_are_exactly_those_of_scipy() {
     for (k, border) in BORDERS.into_iter().enumerate() {
         let by = [[1, 0, 0], [-3, 2, 0], [0, -1, 4], [2, 1, -2]];
         let mut results: Vec<(String, Image<f32>)> = vec![
-            ("median".into(), v.median_3d(border)),
-            ("erosion_odd".into(), v.erode_3d(&odd, border)),
-            ("dilation_odd".into(), v.dilate_3d(&odd, border)),
-            ("erosion_box".into(), v.erode_3d(&wide, border)),
-            ("dilation_box".into(), v.dilate_3d(&wide, border)),
+            ("median".into(), v.with_border(border).median((3, 3, 3))),
+            ("erosion_odd".into(), v.with_border(border).erode(&odd)),
+            ("dilation_odd".into(), v.with_border(border).dilate(&odd)),
+            ("erosion_box".into(), v.with_border(border).erode(&wide)),
+            ("dilation_box".into(), v.with_border(border).dilate(&wide)),
         ];
-        results.extend(by.iter().enumerate().map(|(i, d)| (format!("shift_{i}"), v.shift(d[0], d[1], d[2], border))));
+        results.extend(
+            by.iter().enumerate().map(|(i, d)| (format!("shift_{i}"), v.with_border(border).shift(d[0], d[1], d[2]))),
+        );
         for (name, ours) in results {
             let want: Array4<f32> = golden(&name);
             assert_eq!(pixels(&ours), want.index_axis(ndarray::Axis(0), k), "{name}, {border}");
@@ -117,7 +119,7 @@ fn order_filters_and_shifts_are_exactly_those_of_scipy() {
 #[test]
 fn sums_along_the_depth_have_the_documented_order() {
     let (taps, given): (Array1<f32>, Array3<f32>) = (golden("taps_line"), golden("image"));
-    let ours = image(&session()).correlate_depth(&taps.mapv(f64::from).to_vec(), Border::Replicate);
+    let ours = image(&session()).with_border(Border::Replicate).correlate(Taps::Depth(&taps.mapv(f64::from).to_vec()));
     let (d, h, w) = given.dim();
     let want = Array3::from_shape_fn((d, h, w), |(z, y, x)| {
         (0..9).fold(0.0f32, |sum, k| {
@@ -135,17 +137,17 @@ fn every_mode_and_number_of_ranks_has_the_same_bits() {
         Ok(image.to_vec()?.iter().map(|v| v.to_bits()).collect())
     }
     let steps: [(&str, Step); 6] = [
-        ("gauss", |v| bits(&v.gauss_derivative_3d([1.0, 2.0, 0.8], [1, 0, 2]))),
-        ("laplace", |v| bits(&v.laplace_3d())),
-        ("dilation", |v| bits(&v.dilate_3d(&[(); 3].map(|()| Footprint::cross(1)), Border::Wrap))),
-        ("median", |v| bits(&v.median_3d(Border::Constant(1.0)))),
-        ("line", |v| bits(&v.correlate_depth(&[0.1; 81], Border::Reflect))),
+        ("gauss", |v| bits(&v.gauss_derivative((1.0, 2.0, 0.8), (1, 0, 2)))),
+        ("laplace", |v| bits(&v.laplace())),
+        ("dilation", |v| bits(&v.with_border(Border::Wrap).dilate(&[(); 3].map(|()| Footprint::cross(1))))),
+        ("median", |v| bits(&v.with_border(Border::Constant(1.0)).median((3, 3, 3)))),
+        ("line", |v| bits(&v.with_border(Border::Reflect).correlate(Taps::Depth(&[0.1; 81])))),
         ("loop", |v| {
             let star = Filter::sparse([(-1, 0), (0, -1), (0, 1), (1, 0)], [1.0; 4]);
             let outside = Border::Constant(0.0);
             let step = |u: &Image<f32>| {
-                let ends = u.shift(1, 0, 0, outside) + u.shift(-1, 0, 0, outside);
-                (u.correlate(&star, outside) + ends) * (1.0 / 6.0)
+                let ends = u.with_border(outside).shift(1, 0, 0) + u.with_border(outside).shift(-1, 0, 0);
+                (u.with_border(outside).correlate(&star) + ends) * (1.0 / 6.0)
             };
             bits(&v.session().iterate(v.clone(), 7, step)?.state)
         }),
@@ -171,8 +173,8 @@ fn six_neighbours_are_one_launch() {
     let star = Filter::sparse([(-1, 0), (0, -1), (0, 1), (1, 0)], [1.0; 4]);
     let outside = Border::Constant(0.0);
     let u = image(&s);
-    let ends = u.shift(1, 0, 0, outside) + u.shift(-1, 0, 0, outside);
-    let next = (u.correlate(&star, outside) + ends) * (1.0 / 6.0);
+    let ends = u.with_border(outside).shift(1, 0, 0) + u.with_border(outside).shift(-1, 0, 0);
+    let next = (u.with_border(outside).correlate(&star) + ends) * (1.0 / 6.0);
     next.to_vec().unwrap();
     assert_eq!(s.stats().made.launches, 1);
 }
@@ -182,11 +184,11 @@ fn what_cannot_be_applied_is_named() {
     let s = session();
     let v = image(&s);
     let told = |image: Image<f32>| image.check().unwrap_err().to_string();
-    assert!(told(v.gauss_3d(-1.0)).contains("sigma is -1"));
-    assert!(told(v.gauss_derivative_3d([1.0; 3], [0, 3, 0])).contains("order"));
-    assert!(told(v.correlate_depth(&[], Border::Wrap)).starts_with("correlate_depth"));
-    assert!(told(v.correlate_3d(&[], Border::Wrap)).starts_with("correlate_3d"));
+    assert!(told(v.gauss(-1.0)).contains("sigma is -1"));
+    assert!(told(v.gauss_derivative((1.0, 1.0, 1.0), (0, 3, 0))).contains("order"));
+    assert!(told(v.with_border(Border::Wrap).correlate(Taps::Depth(&[]))).starts_with("correlate: "));
+    assert!(told(v.with_border(Border::Wrap).correlate(&[])).starts_with("correlate: "));
     let two = [Footprint::cross(1), Footprint::cross(1)];
-    assert!(told(v.erode_3d(&two, Border::Wrap)).contains("erode_3d: the footprint has 2 levels"));
-    assert!(told(v.dilate_3d(&[Footprint::rectangle(2, 2)], Border::Wrap)).contains("both sizes must be odd"));
+    assert!(told(v.with_border(Border::Wrap).erode(&two)).contains("erode: the footprint has 2 levels"));
+    assert!(told(v.with_border(Border::Wrap).dilate(&[Footprint::rectangle(2, 2)])).contains("both sizes must be odd"));
 }

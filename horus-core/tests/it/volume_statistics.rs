@@ -9,6 +9,7 @@ use horus_core::device::Device;
 use horus_core::image::Image;
 use horus_core::plan::Mode;
 use horus_core::session::{Session, SessionBuilder};
+use horus_core::shape::Axis;
 use horus_testing::simulated::Simulated;
 
 /// Enough rows for several blocks of labels, and not a multiple of them.
@@ -76,15 +77,15 @@ fn ties_channels_and_nan() {
     let array = |f: &dyn Fn(usize, usize, usize) -> u8| {
         ndarray::Array4::from_shape_fn((3, 2, 2, 2), |(z, y, x, c)| if c == 0 { 9 } else { f(z, y, x) })
     };
-    let two = Image::from_array4(&s, array(&|z, y, x| levels[z][y][x]).view());
+    let two = Image::from_volume_array(&s, array(&|z, y, x| levels[z][y][x]).view());
     assert_eq!(two.argmin().get().unwrap(), Some([0, 0, 1, 1]));
     assert_eq!(two.argmax().get().unwrap(), Some([0, 0, 0, 0]));
-    let later = Image::from_volume(&s, 2, 2, 2, &[5, 5, 5, 5, 5, 5, 3, 3]);
+    let later = Image::from_slice(&s, (2, 2, 2), &[5, 5, 5, 5, 5, 5, 3, 3]);
     assert_eq!(later.argmin().get().unwrap(), Some([1, 1, 0, 0]));
     let nan = f32::NAN;
-    let some = Image::from_volume(&s, 3, 1, 2, &[nan, nan, -0.0, nan, 0.0, nan]);
+    let some = Image::from_slice(&s, (3, 1, 2), &[nan, nan, -0.0, nan, 0.0, nan]);
     assert_eq!((some.argmin().get().unwrap(), some.argmax().get().unwrap()), (Some([1, 0, 0, 0]), Some([1, 0, 0, 0])));
-    let none = Image::from_volume(&s, 2, 1, 1, &[nan; 2]);
+    let none = Image::from_slice(&s, (2, 1, 1), &[nan; 2]);
     assert_eq!((none.argmin().get().unwrap(), none.argmax().get().unwrap()), (None, None));
 }
 
@@ -133,12 +134,12 @@ fn labels_that_do_not_fit_a_volume_are_errors() {
     let s = builder(false).build().unwrap();
     let volume = Image::from_volume_fn(&s, 3, 4, 5, value);
     let told = |labels: &Image<u8>| volume.by_label(labels, 2).sum().get().unwrap_err().to_string();
-    let said = told(&Image::zeros(&s, 4, 5));
+    let said = told(&Image::zeros(&s, (4, 5)));
     assert!(said.starts_with("by_label: labels of 4x5 for an image of 3x4x5") && said.contains(".rs:"), "{said}");
     let said =
-        told(&Image::stack(&s, [Image::constant_volume(&s, 3, 4, 5, 1), Image::constant_volume(&s, 3, 4, 5, 0)]));
+        told(&Image::stack(&s, [Image::constant(&s, (3, 4, 5), 1), Image::constant(&s, (3, 4, 5), 0)], Axis::Channels));
     assert!(said.starts_with("by_label: labels of 3x4x5x2 for an image of 3x4x5"), "{said}");
-    let labels = Image::constant_volume(&s, 3, 4, 5, 1u8);
+    let labels = Image::constant(&s, (3, 4, 5), 1u8);
     let said = labels.by_label(&labels, 2).shapes().get().unwrap_err().to_string();
     assert!(said.starts_with("shapes: the label image has 3 levels; look at each slice"), "{said}");
 }

@@ -9,8 +9,7 @@ use horus_core::dtype::Element;
 use horus_core::error::Result;
 use horus_core::image::Image;
 use horus_core::io::AnyImage;
-use horus_core::ops::geometric::{Flip, Interpolation};
-use horus_core::ops::neighbourhood::MedianSize;
+use horus_core::ops::geometric::Interpolation;
 use horus_core::plan::Mode;
 use horus_core::session::{Session, SessionBuilder};
 use horus_core::shape::{Axis, Border, Shape};
@@ -88,7 +87,8 @@ fn shifts_read_neighbours_through_every_border() {
         for border in borders() {
             for by in [[1, 0, 0], [-2, 0, 0], [0, 3, -1], [2, -1, 2], [-9, 0, 11]] {
                 let name = format!("shift {by:?} of {size:?}, {border}");
-                let ours = everywhere(&name, |s| numbers(&volume(s, size).shift(by[0], by[1], by[2], border)));
+                let ours =
+                    everywhere(&name, |s| numbers(&volume(s, size).with_border(border).shift(by[0], by[1], by[2])));
                 let from = given(size);
                 let at = |i: usize, k: usize| read(border, i as isize - by[k], size[k]);
                 let want = Array3::from_shape_fn((size[0], size[1], size[2]), |(z, y, x)| {
@@ -119,7 +119,7 @@ fn extents_of_one_are_repeated_along_every_axis() {
     }
     // Channels, too: one value for each, and a mask of one level.
     let s = session();
-    let two = Image::stack(&s, [volume(&s, size), volume(&s, size) + 1.0]) * [1.0, 10.0];
+    let two = Image::stack(&s, [volume(&s, size), volume(&s, size) + 1.0], Axis::Channels) * [1.0, 10.0];
     assert_eq!(two.shape(), Shape::volume(5, 4, 6, 2));
     assert_eq!(two.voxel(3, 2, 1, 1).unwrap(), (value(3, 2, 1) + 1.0) * 10.0);
     let level = Image::from_fn(&s, 4, 6, |y, x| value(0, y, x));
@@ -139,7 +139,7 @@ fn coordinates_know_levels_and_channels() {
         for axis in [Axis::Depth, Axis::Channels, Axis::Rows, Axis::Columns] {
             let ours = everywhere(&format!("{axis} of {shape}"), |s| {
                 let index = Image::<f32>::index(s, shape, axis);
-                numbers(&(&index * 2.0 + index.shift(1, 0, 0, Border::Constant(-1.0))))
+                numbers(&(&index * 2.0 + index.with_border(Border::Constant(-1.0)).shift(1, 0, 0)))
             });
             let mut want = Vec::new();
             for (z, c, y, x) in (0..shape.len()).map(|i| {
@@ -166,34 +166,34 @@ fn slices_channels_and_stacks_keep_their_places() {
     for ranks in 1..=3 {
         ThreadComm::run(ranks, |comm| {
             let s = builder().communicator(Arc::new(comm)).build().unwrap();
-            let v = Image::from_array4(&s, pixels.view());
+            let v = Image::from_volume_array(&s, pixels.view());
             assert_eq!(v.to_array4().unwrap(), pixels);
             assert_eq!(v.slice(2).to_array3().unwrap(), pixels.slice(s![2, .., .., ..]));
             assert_eq!(v.channel(1).to_array4().unwrap(), pixels.slice(s![.., .., .., 1..2]));
-            assert_eq!(v.crop_depth(1, 2).to_array4().unwrap(), pixels.slice(s![1..3, .., .., ..]));
-            assert_eq!(v.flip_depth().to_array4().unwrap(), pixels.slice(s![..;-1, .., .., ..]));
+            assert_eq!(v.slice(1..3).to_array4().unwrap(), pixels.slice(s![1..3, .., .., ..]));
+            assert_eq!(v.flip(Axis::Depth).to_array4().unwrap(), pixels.slice(s![..;-1, .., .., ..]));
             for step in [1, 2, 3, 9] {
                 let every = pixels.slice(s![..;step as isize, ..;2, ..;3, ..]);
-                assert_eq!(v.step_depth(step).step(2, 3).to_array4().unwrap(), every);
+                assert_eq!(v.step((step, 1, 1)).step((2, 3)).to_array4().unwrap(), every);
             }
             assert_eq!(v.crop(1, 2, 3, 3).to_array4().unwrap(), pixels.slice(s![.., 1..4, 2..5, ..]));
             assert_eq!(v.transpose().to_array4().unwrap(), pixels.view().permuted_axes([0, 2, 1, 3]));
-            assert_eq!(Image::stack_depth(&s, v.slices()).to_array4().unwrap(), pixels);
-            assert_eq!(Image::stack(&s, v.unstack()).to_array4().unwrap(), pixels);
-            let twice = Image::stack(&s, [&v, &v.channel(0)]).channel(2).to_array4().unwrap();
+            assert_eq!(Image::stack(&s, v.unstack(Axis::Depth), Axis::Depth).to_array4().unwrap(), pixels);
+            assert_eq!(Image::stack(&s, v.unstack(Axis::Channels), Axis::Channels).to_array4().unwrap(), pixels);
+            let twice = Image::stack(&s, [&v, &v.channel(0)], Axis::Channels).channel(2).to_array4().unwrap();
             assert_eq!(twice, pixels.slice(s![.., .., .., 0..1]));
-            let deep = Image::stack_depth(&s, [&v, &v.slice(0)]);
+            let deep = Image::stack(&s, [&v, &v.slice(0)], Axis::Depth);
             assert_eq!(deep.slice(3).to_array3().unwrap(), pixels.slice(s![0, .., .., ..]));
         });
     }
     // Any strides, any source.
     let turned = pixels.view().permuted_axes([1, 0, 3, 2]);
-    assert_eq!(Image::from_array4(&s, turned).to_array4().unwrap(), turned);
+    assert_eq!(Image::from_volume_array(&s, turned).to_array4().unwrap(), turned);
     let levels = pixels.slice(s![.., ..;-1, ..;2, 0]);
     let read = Image::from_volume_array(&s, levels).to_array4().unwrap();
     assert_eq!(read.index_axis_move(ndarray::Axis(3), 0), levels);
     let mut kept = s.pixels_of::<u16>(Shape::volume(3, 4, 5, 2)).unwrap();
-    Image::from_array4(&s, pixels.view()).read_into(&mut kept).unwrap();
+    Image::from_volume_array(&s, pixels.view()).read_into(&mut kept).unwrap();
     assert_eq!(kept.view4(), pixels);
 }
 
@@ -203,18 +203,18 @@ fn an_operation_in_the_plane_works_level_by_level() {
         type Step = fn(&Image<f32>) -> Image<f32>;
         let steps: [(&str, Step); 8] = [
             ("tiles", |i| i.tiles(2, 3).max()),
-            ("gauss", |i| i.gauss(1.2)),
-            ("rotate", |i| i.rotate(31.0)),
+            ("gauss", |i| i.gauss((1.2, 1.2))),
+            ("rotate", |i| i.rotate(31.0, Interpolation::Bilinear)),
             ("resize", |i| i.resize(9, 4, Interpolation::Bilinear)),
-            ("median", |i| i.median(MedianSize::Three, Border::Reflect)),
-            ("flip", |i| i.flip(Flip::Both)),
-            ("pad", |i| i.pad(1, 2, 3, 0, Border::Reflect)),
-            ("paste", |i| i.paste(&Image::constant(i.session(), 2, 2, 5.0), 1, -1)),
+            ("median", |i| i.with_border(Border::Reflect).median((3, 3))),
+            ("flip", |i| i.flip([Axis::Rows, Axis::Columns])),
+            ("pad", |i| i.with_border(Border::Reflect).pad(1, 2, 3, 0)),
+            ("paste", |i| i.paste(&Image::constant(i.session(), (2, 2), 5.0), 1, -1)),
         ];
         for (name, step) in steps {
             let whole = everywhere(&format!("{name} {size:?}"), |s| numbers(&step(&volume(s, size))));
             let s = session();
-            let levels = volume(&s, size).slices();
+            let levels = volume(&s, size).unstack(Axis::Depth);
             let want: Vec<f64> = levels.iter().flat_map(|level| numbers(&step(level)).unwrap()).collect();
             assert_eq!(whole, want, "{name} {size:?}");
         }
@@ -236,7 +236,7 @@ fn everything_is_reduced_over_all_levels() {
         ours.iter().zip(want).for_each(|(a, b)| assert!((a - b).abs() < 1e-9, "{size:?}: {a} for {b}"));
     }
     let s = session();
-    let two = Image::stack(&s, [volume(&s, [4, 3, 2]), volume(&s, [4, 3, 2]) * 2.0]);
+    let two = Image::stack(&s, [volume(&s, [4, 3, 2]), volume(&s, [4, 3, 2]) * 2.0], Axis::Channels);
     let sum = given([4, 3, 2]).mapv(f64::from).sum();
     let channels = two.over([Axis::Rows, Axis::Columns, Axis::Depth]);
     let (sums, means) = (channels.sum(), channels.mean());
@@ -285,15 +285,15 @@ fn volumes_go_to_files_and_come_back() {
     let numbers = Array4::from_shape_fn((2, 3, 4, 5), |(z, y, x, c)| (z + y) as f64 / (1 + x + c) as f64);
     let (npy, tif) = (folder.path().join("v.npy"), folder.path().join("v.tif"));
     for path in [&npy, &tif] {
-        Image::from_array4(&s, one.view()).save(path).unwrap();
+        Image::from_volume_array(&s, one.view()).save(path).unwrap();
         let read = AnyImage::open_volume(&s, path).unwrap();
         assert_eq!(read.convert::<u8>().to_array4().unwrap(), one, "{}", path.display());
-        Image::from_array4(&s, three.view()).save(path).unwrap();
+        Image::from_volume_array(&s, three.view()).save(path).unwrap();
         let read = AnyImage::open_volume(&s, path).unwrap();
         assert_eq!(read.convert::<u16>().to_array4().unwrap(), three, "{}", path.display());
     }
     // Four axes are a volume however the file is opened; three only if the program says so.
-    Image::from_array4(&s, numbers.view()).save(&npy).unwrap();
+    Image::from_volume_array(&s, numbers.view()).save(&npy).unwrap();
     assert_eq!(ndarray_npy::read_npy::<_, Array4<f64>>(&npy).unwrap(), numbers);
     assert_eq!(Image::<f64>::open(&s, &npy).unwrap().to_array4().unwrap(), numbers);
     ndarray_npy::write_npy(&npy, &one.slice(s![.., .., .., 0])).unwrap();
@@ -309,10 +309,10 @@ fn volumes_go_to_files_and_come_back() {
     let page = AnyImage::open_page(&s, &tif, 2).unwrap();
     assert_eq!(page.convert::<u16>().to_array3().unwrap(), three.slice(s![2, .., .., ..]));
     assert_eq!(AnyImage::open(&s, &tif).unwrap().shape(), Shape::new(70, 41, 3));
-    Image::from_slice(&s, 2, 2, &[1u8, 2, 3, 4]).save(&npy).unwrap();
+    Image::from_slice(&s, (2, 2), &[1u8, 2, 3, 4]).save(&npy).unwrap();
     assert_eq!(AnyImage::open_volume(&s, &npy).unwrap().shape(), Shape::new(2, 2, 1));
     for name in ["v.png", "v.pgm", "v.jpg", "v.bmp"] {
-        let told = Image::from_array4(&s, one.view()).save(folder.path().join(name)).unwrap_err().to_string();
+        let told = Image::from_volume_array(&s, one.view()).save(folder.path().join(name)).unwrap_err().to_string();
         assert!(told.contains("cannot hold 5 levels of 3x4 pixels") && told.contains("save as tif, npy"), "{told}");
     }
 }
@@ -337,24 +337,30 @@ fn what_does_not_fit_is_one_error_with_its_line() {
     let here = "volumes.rs:";
     for (error, parts) in [
         (told(v.slice(5)), ["slice: level 5 requested, but there are only 5", here]),
-        (told(v.crop_depth(4, 2)), ["crop_depth: 2 levels from level 4 lie outside 5x4x3", here]),
-        (told(v.crop_depth(1, 0)), ["crop_depth", "0x4x3"]),
-        (told(v.step_depth(0)), ["step_depth: requested every 0-th level; steps begin at 1", here]),
-        (told(v.step(2, 0)), ["step: requested every 2-th row and every 0-th column; steps begin at 1", here]),
+        (told(v.slice(4..6)), ["slice: 2 levels from level 4 lie outside 5x4x3", here]),
+        (told(v.slice(1..1)), ["slice", "0x4x3"]),
+        (
+            told(v.step((0, 1, 1))),
+            ["step: requested every 0-th level, 1-th row and 1-th column; steps begin at 1", here],
+        ),
+        (told(v.step((2, 0))), ["step: requested every 1-th level, 2-th row and 0-th column; steps begin at 1", here]),
         (told(&v + volume(&s, [4, 4, 3])), ["add: images differ in size, 5x4x3 and 4x4x3", here]),
-        (told(v.shift(1 << 28, 0, 0, Border::Wrap)), ["shift: requested a shift by 268435456", here]),
+        (told(v.with_border(Border::Wrap).shift(1 << 28, 0, 0)), ["shift: requested a shift by 268435456", here]),
         (told(v.paste(&volume(&s, [2, 1, 1]), 0, 0)), ["paste", "2x1x1"]),
         (
-            told(Image::stack_depth(&s, [v.clone(), volume(&s, [1, 4, 4])])),
-            ["stack_depth: images differ in size, 5x4x3 and 4x4", here],
+            told(Image::stack(&s, [v.clone(), volume(&s, [1, 4, 4])], Axis::Depth)),
+            ["stack: images differ in size, 5x4x3 and 4x4", here],
         ),
-        (told(Image::stack_depth(&s, Vec::<Image<f32>>::new())), ["stack_depth", here]),
-        (told(Image::from_volume(&s, 2, 2, 2, &[0.0; 7])), ["from_volume: 7 values for 2x2x2 pixels", here]),
-        (told(Image::from_volume(&s, 0, 2, 2, &[])), ["from_volume", here]),
-        (told(Image::constant_volume(&s, 70_000, 1, 1, 0.0)), ["70000x1x1 f32 pixels is too large", here]),
-        (told(Image::constant_volume(&s, 1 << 40, 1 << 29, 1 << 29, 0.0)), ["is too large", here]),
-        (told(Image::constant_volume(&s, 4, 1 << 30, 1 << 28, 0.0)), ["is too large", here]),
-        (told(Image::stack(&s, [&v, &v.slice(0)])), ["stack: images differ in size, 5x4x3 and 4x3", here]),
+        (told(Image::stack(&s, Vec::<Image<f32>>::new(), Axis::Depth)), ["stack", here]),
+        (told(Image::from_slice(&s, (2, 2, 2), &[0.0; 7])), ["from_slice: 7 values for 2x2x2 pixels", here]),
+        (told(Image::from_slice(&s, (0, 2, 2), &[])), ["from_slice", here]),
+        (told(Image::constant(&s, (70_000, 1, 1), 0.0)), ["70000x1x1 f32 pixels is too large", here]),
+        (told(Image::constant(&s, (1 << 40, 1 << 29, 1 << 29), 0.0)), ["is too large", here]),
+        (told(Image::constant(&s, (4, 1 << 30, 1 << 28), 0.0)), ["is too large", here]),
+        (
+            told(Image::stack(&s, [&v, &v.slice(0)], Axis::Channels)),
+            ["stack: images differ in size, 5x4x3 and 4x3", here],
+        ),
         (v.to_array().unwrap_err().to_string(), ["to_array: the image has 5 levels", here]),
         (v.to_array3().unwrap_err().to_string(), ["to_array3: the image has 5 levels", here]),
         (v.pixel(0, 0).unwrap_err().to_string(), ["pixel: the image has 5 levels; use voxel", here]),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use horus_core::device::Device;
 use horus_core::error::Result;
 use horus_core::image::Image;
+use horus_core::ops::geometric::Interpolation;
 use horus_core::session::Session;
 use horus_testing::faulty::{Fault, Faulty};
 use horus_testing::simulated::Simulated;
@@ -31,7 +32,7 @@ fn program(s: &Session) -> Result<Program> {
     let held = given(s, 1);
     let before = held.gauss(1.0) + given(s, 2);
     before.sum().get()?;
-    let result = (before.rotate(30.0) * 0.75 + &held).gauss(2.0);
+    let result = (before.rotate(30.0, Interpolation::Bilinear) * 0.75 + &held).gauss(2.0);
     Ok(Program { held, before, result })
 }
 
@@ -96,7 +97,7 @@ fn a_lane_without_memory_fails_the_evaluation_and_is_named() {
         let devices = vec![device(Kind::Separate, ROOM), second, device(Kind::Separate, ROOM)];
         let s = Session::over(devices).all_lanes(true).build().unwrap();
         let image = given(&s, 1);
-        let e = image.rotate(45.0).to_vec().map(drop).unwrap_err().to_string();
+        let e = image.rotate(45.0, Interpolation::Bilinear).to_vec().map(drop).unwrap_err().to_string();
         assert!(e.contains("lane 2 of 3") && e.contains("memory"), "{e}");
         assert!(bits(&image).unwrap() == bits(&given(&one(), 1)).unwrap(), "what was given is there");
     }

@@ -7,7 +7,7 @@ use horus_core::device::Device;
 use horus_core::dtype::{Element, Pixel};
 use horus_core::error::Result;
 use horus_core::image::Image;
-use horus_core::ops::geometric::{Flip, Interpolation};
+use horus_core::ops::geometric::Interpolation;
 use horus_core::plan::movement::Load;
 use horus_core::plan::{Mode, Transfer};
 use horus_core::session::Session;
@@ -26,7 +26,7 @@ fn divisions(lanes: usize) -> Vec<Vec<f64>> {
 
 fn given(s: &Session, height: usize, width: usize) -> Image<f32> {
     let pixels: Vec<f32> = (0..height * width).map(|i| ((i * 31 + i / width * 17) % 101) as f32 * 0.37 - 9.0).collect();
-    Image::from_slice(s, height, width, &pixels)
+    Image::from_slice(s, (height, width), &pixels)
 }
 
 fn bits<T: Element + Pixel>(image: &Image<T>) -> Result<Vec<u8>> {
@@ -40,15 +40,14 @@ fn program(s: &Session, height: usize) -> Result<Vec<Vec<u8>>> {
     let mut all = Vec::new();
     let smooth = a.gauss(1.3) - &b;
     all.push(bits(&smooth)?);
-    let wrapped = smooth.separable(
+    let wrapped = smooth.with_border(Border::Wrap).separable(
         &horus_core::ops::neighbourhood::Filter::row(vec![0.25, 0.5, 0.25]),
         &horus_core::ops::neighbourhood::Filter::column(vec![0.1, 0.2, 0.4, 0.2, 0.1]),
-        Border::Wrap,
     );
     all.push(bits(&wrapped)?);
-    let turned = wrapped.rotate_with(33.0, Interpolation::Bilinear, Border::Reflect).median3();
+    let turned = wrapped.with_border(Border::Reflect).rotate(33.0, Interpolation::Bilinear).median(3);
     all.push(turned.max_value().get()?.to_bits().to_le_bytes().to_vec());
-    all.push(bits(&(turned.flip(Flip::Both) + turned.transpose().transpose()))?);
+    all.push(bits(&(turned.flip([Axis::Rows, Axis::Columns]) + turned.transpose().transpose()))?);
     let (mean, variance) = s.get_all((turned.mean(), turned.variance()))?;
     all.extend([mean, variance].map(|v| v.to_bits().to_le_bytes().to_vec()));
     let mask = turned.gt(0.5).opening(&horus_core::filters::Footprint::disc(1));
@@ -131,7 +130,11 @@ fn bands_of_any_number_leave_each_lane() {
             let s = lanes(kind, 3).transfer(Transfer::Streams(bands.try_into().ok())).build().unwrap();
             let of = |s: &Session| -> Result<(Vec<u8>, Vec<u8>)> {
                 let image = given(s, 61, 19);
-                let colours = Image::stack(s, [&image, &image.gauss(1.0), &image.rotate(20.0)]);
+                let colours = Image::stack(
+                    s,
+                    [&image, &image.gauss(1.0), &image.rotate(20.0, Interpolation::Bilinear)],
+                    Axis::Channels,
+                );
                 Ok((bits(&(image.gauss(2.0) - 1.0))?, bits(&colours.gauss(1.5))?))
             };
             assert!(of(&s).unwrap() == of(&one()).unwrap(), "{kind:?}, {bands} bands");
@@ -166,7 +169,7 @@ fn two_that_read_elsewhere(s: &Session, axis: Axis) -> Result<Vec<Vec<u8>>> {
     let x = given(s, 32, 32);
     let reciprocal = (&x * x.over(axis).max()).recip();
     let chosen = reciprocal.gt(0.3).select(reciprocal.absdiff(&x), &reciprocal);
-    let median = chosen.median3();
+    let median = chosen.median(3);
     s.evaluate()?;
     [reciprocal, chosen, median].iter().map(bits).collect()
 }

@@ -15,7 +15,7 @@ use crate::{KINDS, Kind, ROOM, cpu, device, lanes, one};
 
 fn given(s: &Session, height: usize, width: usize) -> Image<f32> {
     let pixels: Vec<f32> = (0..height * width).map(|i| ((i * 31 + i / width * 17) % 101) as f32 * 0.37 - 9.0).collect();
-    Image::from_slice(s, height, width, &pixels)
+    Image::from_slice(s, (height, width), &pixels)
 }
 
 fn bits<T: Element + Pixel>(image: &Image<T>) -> Result<Vec<u8>> {
@@ -49,9 +49,13 @@ fn loops_run_on_lanes() {
 fn volumes_run_on_lanes() {
     on_all(|s| {
         let pixels: Vec<f32> = (0..4 * 15 * 9).map(|i| ((i * 37) % 113) as f32).collect();
-        let volume = Image::<f32>::from_volume(s, 4, 15, 9, &pixels);
+        let volume = Image::<f32>::from_slice(s, (4, 15, 9), &pixels);
         let smooth = volume.gauss(1.0);
-        Ok(vec![bits(&(&smooth - &volume))?, bits(&smooth.rotate(10.0))?, smooth.sum().get()?.to_le_bytes().to_vec()])
+        Ok(vec![
+            bits(&(&smooth - &volume))?,
+            bits(&smooth.rotate(10.0, Interpolation::Bilinear))?,
+            smooth.sum().get()?.to_le_bytes().to_vec(),
+        ])
     });
 }
 
@@ -113,13 +117,13 @@ fn small_programs_take_one_lane_and_large_ones_all_and_explain_says_so() {
 fn a_device_on_the_hosts_memory_beside_one_with_its_own() {
     let want = |s: &Session| -> Result<Vec<Vec<u8>>> {
         let image = given(s, 50, 21);
-        let smooth = image.gauss(1.5).rotate_with(20.0, Interpolation::Bilinear, Border::Wrap);
+        let smooth = image.gauss(1.5).with_border(Border::Wrap).rotate(20.0, Interpolation::Bilinear);
         let mut into = vec![0.0f32; 50 * 21];
         smooth.read_into(&mut into)?;
         Ok(vec![
             bits(&(&smooth * &image))?,
             bytemuck::cast_slice(&into).to_vec(),
-            bits(&smooth.median3().over(Axis::Rows).sum())?,
+            bits(&smooth.median(3).over(Axis::Rows).sum())?,
         ])
     };
     let mixed: Vec<Arc<dyn Device>> = vec![Arc::new(Simulated::new(cpu(), ROOM)), Arc::new(cpu()), Arc::new(cpu())];

@@ -24,7 +24,7 @@ fn each_lane_takes_its_strip_of_a_slice() {
     let s = Session::over(devices).all_lanes(true).weights(vec![1.0, 2.0, 1.0]).build().unwrap();
     let of = |s: &Session| {
         let pixels = pixels();
-        let image = Image::<f32>::from_slice(s, SIDE.0, SIDE.1, &pixels);
+        let image = Image::<f32>::from_slice(s, (SIDE.0, SIDE.1), &pixels);
         drop(pixels); // the devices have them
         (image.gauss(1.0) + &image).over(Axis::Rows).sum().to_vec().unwrap()
     };

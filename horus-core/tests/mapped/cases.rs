@@ -1,6 +1,7 @@
 //! Programs whose images lie in page-locked memory, on any device that has some.
 
 use horus_core::image::{Image, Pixels};
+use horus_core::ops::geometric::Interpolation;
 use horus_core::plan::Transfer;
 use horus_core::session::Session;
 
@@ -22,7 +23,7 @@ fn filled(session: &Session, seed: usize) -> Pixels<f32> {
 }
 
 fn program(image: &Image<f32>) -> Image<f32> {
-    (image.gauss(2.0) - image).abs().max(image.rotate(20.0))
+    (image.gauss(2.0) - image).abs().max(image.rotate(20.0, Interpolation::Bilinear))
 }
 
 /// The result of the program with copies only.

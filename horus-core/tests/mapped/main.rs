@@ -75,21 +75,21 @@ fn ordinary_memory_is_copied_whatever_is_requested() {
     let values: Vec<f32> = (0..64 * 48).map(|i| (i % 97) as f32).collect();
     let want = {
         let session = Session::on(Box::new(cpu())).build().unwrap();
-        Image::from_slice(&session, 64, 48, &values).gauss(2.0).to_vec().unwrap()
+        Image::from_slice(&session, (64, 48), &values).gauss(2.0).to_vec().unwrap()
     };
     for transfer in [Transfer::Implicit, Transfer::Hybrid(None)] {
         let device = plain();
         let log = device.log();
         let session = Session::on(Box::new(device)).transfer(transfer).build().unwrap();
-        assert!(Image::from_slice(&session, 64, 48, &values).gauss(2.0).to_vec().unwrap() == want);
+        assert!(Image::from_slice(&session, (64, 48), &values).gauss(2.0).to_vec().unwrap() == want);
         assert_eq!((log.get().maps, log.get().reads), (0, 1), "{transfer:?}");
         let session = Session::on(Box::new(cpu())).transfer(transfer).build().unwrap();
-        assert!(Image::from_slice(&session, 64, 48, &values).gauss(2.0).to_vec().unwrap() == want);
+        assert!(Image::from_slice(&session, (64, 48), &values).gauss(2.0).to_vec().unwrap() == want);
         let all = ThreadComm::run(3, |comm| {
             let device = Simulated::new(cpu(), 1 << 28).with_mapping();
             let session =
                 Session::on(Box::new(device)).communicator(Arc::new(comm)).transfer(transfer).build().unwrap();
-            Image::from_slice(&session, 64, 48, &values).gauss(2.0).to_vec().unwrap()
+            Image::from_slice(&session, (64, 48), &values).gauss(2.0).to_vec().unwrap()
         });
         assert!(all.iter().all(|got| *got == want), "{transfer:?}");
     }

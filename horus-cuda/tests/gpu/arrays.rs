@@ -249,11 +249,11 @@ fn slices_are_taken_at_once_and_beside_kernels() {
         values.fill(i as f32);
         let planes = [&values[..2_000_000], &values[2_000_000..]];
         let (one, two) =
-            (Image::from_slice(&session, 2000, 2000, &values), Image::from_planes(&session, 2000, 1000, &planes));
+            (Image::from_slice(&session, (2000, 2000), &values), Image::from_planes(&session, 2000, 1000, &planes));
         values.fill(-1.0); // it was copied
         assert_eq!(one.sum().get().unwrap() + two.sum().get().unwrap(), 8e6 * f64::from(i));
     }
-    let small = Image::from_slice(&session, 10, 10, &values[..100]);
+    let small = Image::from_slice(&session, (10, 10), &values[..100]);
     assert_eq!(small.sum().get().unwrap(), -100.0);
     assert_eq!(session.stats().made.uploads, 13, "each once");
 }
@@ -331,7 +331,7 @@ fn times_of_every_way() {
             session.evaluate().unwrap();
         });
         ms("from_slice", &mut || {
-            let _image = Image::from_slice(&session, n, n, &values);
+            let _image = Image::from_slice(&session, (n, n), &values);
             device.synchronize().unwrap();
         });
         let result = Image::from_pixels(&session, frame.clone()) + 1.0;

@@ -11,10 +11,11 @@ use horus_core::host::buffer::HostBuffer;
 use horus_core::image::Image;
 use horus_core::io::AnyImage;
 use horus_core::ops::geometric::Flip;
+use horus_core::ops::geometric::Interpolation;
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::plan::{Counts, Mode};
 use horus_core::session::Session;
-use horus_core::shape::{Border, Shape};
+use horus_core::shape::{Axis, Border, Shape};
 use horus_mpi::MpiComm;
 use horus_testing::faulty::Faulty;
 use horus_testing::reference;
@@ -178,7 +179,7 @@ pub(crate) fn weights(comm: MpiComm) -> Outcome {
         let cpu = Box::new(CpuDevice::new(Some(1)).unwrap());
         let session = Session::on(cpu).communicator(comm.clone()).weights(weights).build().map_err(text)?;
         let image = Image::<f32>::worms(&session, 37, 29);
-        let turned = image.gauss_xy(2.0, 1.0, 0, 2).rotate(30.0);
+        let turned = image.gauss_xy(2.0, 1.0, 0, 2).rotate(30.0, Interpolation::Bilinear);
         let (sum, pixels) = (turned.sum().get().map_err(text)?, turned.to_vec().map_err(text)?);
         results.push((sum.to_bits(), pixels.iter().map(|p| p.to_bits()).collect::<Vec<_>>()));
     }
@@ -254,7 +255,7 @@ pub(crate) fn branching(comm: MpiComm) -> Outcome {
     let branch = comm.rank() == 2;
     let session = session(comm);
     let image = Image::<f32>::worms(&session, 16, 16);
-    let turned = if branch { image.flip(Flip::Vertical) } else { image.transpose() };
+    let turned = if branch { image.flip(Axis::Rows) } else { image.transpose() };
     turned.to_vec().map(drop).map_err(text)
 }
 
@@ -263,7 +264,7 @@ pub(crate) fn other_taps(comm: MpiComm) -> Outcome {
     let tap = if comm.rank() == 2 { 2.0 } else { 1.0 };
     let session = session(comm);
     let image = Image::<f32>::worms(&session, 16, 16);
-    let filtered = image.correlate(&Filter::row([1.0, tap, 1.0]), Border::Reflect);
+    let filtered = image.with_border(Border::Reflect).correlate(&Filter::row([1.0, tap, 1.0]));
     filtered.to_vec().map(drop).map_err(text)
 }
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use horus_core::comm::Communicator;
 use horus_core::cpu::device::CpuDevice;
 use horus_core::image::Image;
+use horus_core::ops::geometric::Interpolation;
 use horus_core::session::Session;
 use horus_mpi::MpiComm;
 
@@ -35,7 +36,7 @@ fn alone() -> Result<Session, String> {
 
 /// Steps with communication, whose state is carried on.
 fn step(state: &Image<f32>, i: usize) -> Image<f32> {
-    state.gauss(1.0 + (i % 3) as f64).max(&(state.rotate(15.0 * i as f64) * 0.5))
+    state.gauss(1.0 + (i % 3) as f64).max(&(state.rotate(15.0 * i as f64, Interpolation::Bilinear) * 0.5))
 }
 
 /// A started evaluation runs on its own thread if MPI allows it, and gives the bits of a single
@@ -110,7 +111,7 @@ pub(crate) fn otherwise(comm: MpiComm) -> Outcome {
     let comm = Arc::new(comm);
     let (session, _) = session(&comm)?;
     let state = Image::<f32>::worms(&session, 20, 30);
-    let state = if comm.rank() == 1 { state.rotate(10.0) } else { state.gauss(1.0) };
+    let state = if comm.rank() == 1 { state.rotate(10.0, Interpolation::Bilinear) } else { state.gauss(1.0) };
     session.start();
     state.to_vec().map(drop).map_err(text)
 }

@@ -34,7 +34,7 @@ pub const MAX_RADIUS: usize = 1 << 15;
 pub const MAX_DENSE_TAPS: usize = 1 << 24;
 
 /// Taps of a Gaussian derivative for `x` in `-radius..=radius`: with `g = exp(-x^2 / 2 sigma^2)`
-/// normalised to sum 1, order 0 is `g`, order 1 is `-x / sigma^2 g`, order 2 is `(x^2 / sigma^4 - 1 / sigma^2) g`.
+/// normalised to sum 1, order 0 is `g`, order 1 is `x / sigma^2 g`, whose correlation is the derivative, order 2 is `(x^2 / sigma^4 - 1 / sigma^2) g`.
 ///
 /// ```
 /// # use horus_core::{self as horus, prelude::*};
@@ -68,9 +68,9 @@ pub fn gauss_1d(sigma: f64, order: u32, radius: usize) -> Result<Vec<f64>> {
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-/// let image = Image::constant(&session, 9, 9, 1.0f32);
+/// let image = Image::constant(&session, (9, 9), 1.0f32);
 /// let (row, column) = filters::gauss_xy(1.0, 1.0, 0, 0);
-/// let darker = image.separable(&row, &column, Border::Constant(0.0)); // dark around the image
+/// let darker = image.with_border(Border::Constant(0.0)).separable(&row, &column); // dark around the image
 /// assert!(darker.pixel(0, 0)? < 0.5 && (darker.pixel(4, 4)? - 1.0).abs() < 1e-6);
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
@@ -90,8 +90,7 @@ pub fn gauss_xy(sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32) -> (Filt
 /// The row and the column filter of the derivative of order `order_y` along y and `order_x` along x
 /// of an isotropic Gaussian, of radius `ceil(3 sigma)`.
 ///
-/// Correlating with them gives the derivative itself, as `scipy.ndimage.gaussian_filter(order=(order_y, order_x))`
-/// does: taps of order 1 are those of [`gauss_1d`] reversed. They cannot be applied where those of [`gauss_xy`] cannot.
+/// Correlating with them gives the derivative, as `scipy.ndimage.gaussian_filter(order=(order_y, order_x))` does. They cannot be applied where those of [`gauss_xy`] cannot.
 ///
 /// ```
 /// # use horus_core::{self as horus, prelude::*};
@@ -105,7 +104,7 @@ pub fn gauss(sigma: f64, order_y: u32, order_x: u32) -> (Filter, Filter) {
     pair(|| {
         let along = |order| Axis { name: "sigma", sigma, order };
         let (row, column) = Pair::new("gauss", along(order_x), along(order_y), site)?.near_taps(site)?;
-        Ok((Filter::row(row).flipped(), Filter::column(column).flipped()))
+        Ok((Filter::row(row), Filter::column(column)))
     })
 }
 
@@ -142,7 +141,7 @@ pub fn box_filter(size: usize) -> (Filter, Filter) {
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
 /// let edge = Image::from_fn(&session, 3, 4, |_, x| if x < 2 { 0u8 } else { 1 });
 /// let (row, column) = filters::sobel_x();
-/// let across = edge.separable(&row, &column, Border::Replicate);
+/// let across = edge.with_border(Border::Replicate).separable(&row, &column);
 /// assert_eq!(across.crop(0, 0, 1, 4).to_vec()?, [0.0, 4.0, 4.0, 0.0]);
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
@@ -162,8 +161,8 @@ pub fn sobel_y() -> (Filter, Filter) {
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-/// let dot = Image::from_slice(&session, 3, 3, &[0u8, 0, 0, 0, 1, 0, 0, 0, 0]);
-/// let curved = dot.correlate(&filters::laplace(), Border::Replicate);
+/// let dot = Image::from_slice(&session, (3, 3), &[0u8, 0, 0, 0, 1, 0, 0, 0, 0]);
+/// let curved = dot.with_border(Border::Replicate).correlate(&filters::laplace());
 /// assert_eq!(curved.to_vec()?, [0.0, 1.0, 0.0, 1.0, -4.0, 1.0, 0.0, 1.0, 0.0]);
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
@@ -284,12 +283,12 @@ fn weight(sigma: f64, radius: usize) -> f64 {
     positions(radius).map(|x| bell(x, sigma)).sum()
 }
 
-/// What a smoothing kernel is multiplied by at `x` to become a derivative.
+/// The factor at `x` that turns a smoothing kernel into one whose correlation is the derivative.
 fn factor(x: f64, sigma: f64, order: u32) -> f64 {
     let s2 = sigma * sigma;
     match order {
         0 => 1.0,
-        1 => -x / s2,
+        1 => x / s2,
         _ => x * x / (s2 * s2) - 1.0 / s2,
     }
 }

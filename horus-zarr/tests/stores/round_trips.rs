@@ -24,7 +24,7 @@ fn image<T: Pixel>(session: &Session, shape: Shape) -> Image<T> {
     let array = horus_core::ndarray::Array4::from_shape_fn((depth, height, width, channels), |(z, y, x, c)| {
         values[at(z, y, x, c)]
     });
-    Image::from_array4(session, array.view())
+    Image::from_volume_array(session, array.view())
 }
 
 fn bits<T: Pixel>(image: &Image<T>) -> Vec<u64> {

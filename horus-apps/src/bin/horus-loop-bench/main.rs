@@ -156,12 +156,12 @@ fn richardson_lucy(session: &Session, size: usize) -> Result<Loop> {
     let taps: Vec<f64> = (0..81).map(|i| spread((at(i / 9), at(i % 9)))).collect();
     let sum: f64 = taps.iter().sum();
     let (psf, border) = (Filter::dense(9, 9, taps.iter().map(|t| t / sum).collect::<Vec<_>>()), Border::Constant(0.0));
-    let blurred = noise(session, size).convolve(&psf, border);
-    let begin = Image::constant(session, size, size, 0.5);
+    let blurred = noise(session, size).with_border(border).convolve(&psf);
+    let begin = Image::constant(session, (size, size), 0.5);
     session.evaluate()?;
     repeated(session, begin, move |u| {
-        let ratio = &blurred / (u.convolve(&psf, border) + 1e-12);
-        u * ratio.correlate(&psf, border)
+        let ratio = &blurred / (u.with_border(border).convolve(&psf) + 1e-12);
+        u * ratio.with_border(border).correlate(&psf)
     })
 }
 

@@ -53,7 +53,7 @@ const OWN: &[Operation] = &[
             Response::Mask(mask) => Ok(v.becomes(!mask)),
             // If white is the maximum, inversion is the difference from white, in every type.
             _ if !v.dtype().is_float() => numbers!(v, image => v.becomes(image.absdiff(exact(image, v.white())?))),
-            _ => numbers!(v, image => v.becomes((-image).add(exact(image, v.white())?))),
+            _ => numbers!(v, image => v.becomes(-image + exact(image, v.white())?)),
         }),
     },
     Operation {

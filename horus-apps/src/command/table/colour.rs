@@ -12,15 +12,15 @@ use crate::command::value::{Current, numbers, pixels};
 
 /// A colour space; a picture that does not have three channels is an error of the library.
 macro_rules! space {
-    ($method:ident, $help:literal) => {
+    ($name:literal, $from:ident, $to:ident, $help:literal) => {
         Operation {
-            name: stringify!($method),
+            name: $name,
             aliases: &[],
             family: Family::Types,
             parameters: &[],
             help: $help,
-            example: concat!("to_unit ", stringify!($method)),
-            record: Record::Picture(|v, _| Ok(Current::unit(v.to_unit().$method()))),
+            example: concat!("to_unit ", $name),
+            record: Record::Picture(|v, _| Ok(Current::unit(v.to_unit().convert_colour(Colour::$from, Colour::$to)))),
         }
     };
 }
@@ -90,7 +90,7 @@ pub(super) const ROWS: &[Operation] = &[
             let image = v.to_unit();
             let levels = levels(&image, &image.min_value(), &image.max_value());
             let share = running(&counts(&levels)) / image.shape().len() as f64;
-            Ok(Current::unit(levels.lookup_in(&share.convert::<f32>())))
+            Ok(Current::unit(levels.lookup(&share.convert::<f32>())))
         }),
     },
     Operation {
@@ -112,7 +112,7 @@ pub(super) const ROWS: &[Operation] = &[
         record: Record::Picture(|v, a| {
             numbers!(v, image => {
                 let other = a.image("other", v.white())?;
-                v.becomes(Image::stack(image.session(), [image, &other]))
+                v.becomes(Image::stack(image.session(), [image, &other], Axis::Channels))
             })
         }),
     },
@@ -134,12 +134,12 @@ pub(super) const ROWS: &[Operation] = &[
             })
         }),
     },
-    space!(rgb_to_hsv, "Hue, saturation and value in 0..=1 of red, green and blue"),
-    space!(hsv_to_rgb, "Red, green and blue of hue, saturation and value in 0..=1"),
-    space!(rgb_to_lab, "CIE L*a*b* (D65), L in 0..=100, of red, green and blue"),
-    space!(lab_to_rgb, "Red, green and blue of CIE L*a*b* (D65)"),
-    space!(rgb_to_ycbcr, "Luma and colour differences (JPEG's) of red, green and blue"),
-    space!(ycbcr_to_rgb, "Red, green and blue of luma and colour differences"),
+    space!("rgb_to_hsv", Rgb, Hsv, "Hue, saturation and value in 0..=1 of red, green and blue"),
+    space!("hsv_to_rgb", Hsv, Rgb, "Red, green and blue of hue, saturation and value in 0..=1"),
+    space!("rgb_to_lab", Rgb, Lab, "CIE L*a*b* (D65), L in 0..=100, of red, green and blue"),
+    space!("lab_to_rgb", Lab, Rgb, "Red, green and blue of CIE L*a*b* (D65)"),
+    space!("rgb_to_ycbcr", Rgb, YCbCr, "Luma and colour differences (JPEG's) of red, green and blue"),
+    space!("ycbcr_to_rgb", YCbCr, Rgb, "Red, green and blue of luma and colour differences"),
 ];
 
 fn converted<T: Pixel>(v: &Current) -> Result<Current, Fault>

@@ -103,15 +103,15 @@ pub(super) const ROWS: &[Operation] = &[
         "box_mean 101 51",
         |v, a| {
             let (height, width) = (a.count("height"), a.count("width"));
-            numbers!(v, image => v.becomes(image.box_mean(height, width, a.border("border"))))
+            numbers!(v, image => v.becomes(image.with_border(a.border("border")).box_mean((height, width))))
         },
     ),
     row("sobel", &[], &[BORDER], "Magnitude of the gradient by Sobel: 8 times the slope", "gauss 2 sobel", |v, a| {
         let border = a.border("border");
         let ((row_x, column_x), (row_y, column_y)) = (filters::sobel_x(), filters::sobel_y());
         numbers!(v, image => {
-            let x = image.separable(&row_x, &column_x, border);
-            v.becomes(x.hypot(image.separable(&row_y, &column_y, border)))
+            let x = image.with_border(border).separable(&row_x, &column_x);
+            v.becomes(x.hypot(image.with_border(border).separable(&row_y, &column_y)))
         })
     }),
     row("sobel_x", &[], &[BORDER], "8 times the slope along x by Sobel", "sobel_x", |v, a| {
@@ -126,7 +126,7 @@ pub(super) const ROWS: &[Operation] = &[
         &[BORDER],
         "The four neighbours minus four times the pixel",
         "laplace",
-        |v, a| numbers!(v, image => v.becomes(image.correlate(&filters::laplace(), a.border("border")))),
+        |v, a| numbers!(v, image => v.becomes(image.with_border(a.border("border")).correlate(&filters::laplace()))),
     ),
     row(
         "unsharp",
@@ -139,7 +139,8 @@ pub(super) const ROWS: &[Operation] = &[
         "unsharp 2 1.5",
         |v, a| {
             let image = v.to_unit();
-            let detail = &image - image.gauss(a.number("sigma"));
+            let sigma = a.number("sigma");
+            let detail = &image - image.gauss((sigma, sigma)); // in each level of a volume
             Ok(Current::unit((image + detail * a.number("amount") as f32).clamp(0.0, 1.0)))
         },
     ),
@@ -150,8 +151,8 @@ pub(super) const ROWS: &[Operation] = &[
         "Median of 3x3 or 5x5 pixels",
         "median 5",
         |v, a| {
-            let size = MEDIANS[a.choice("size")];
-            numbers!(v, image => v.becomes(image.median(size, a.border("border"))))
+            let side = MEDIANS[a.choice("size")];
+            numbers!(v, image => v.becomes(image.with_border(a.border("border")).median((side, side))))
         },
     ),
     row(
@@ -160,7 +161,7 @@ pub(super) const ROWS: &[Operation] = &[
         &[required("taps", Kind::Taps, "anchored at the centre"), BORDER],
         "Correlation with a filter",
         "correlate 1,0,-1/2,0,-2/1,0,-1",
-        |v, a| numbers!(v, image => v.becomes(image.correlate(&a.taps("taps"), a.border("border")))),
+        |v, a| numbers!(v, image => v.becomes(image.with_border(a.border("border")).correlate(&a.taps("taps")))),
     ),
     row(
         "convolve",
@@ -168,7 +169,7 @@ pub(super) const ROWS: &[Operation] = &[
         &[required("taps", Kind::Taps, "anchored at the centre"), BORDER],
         "Convolution: correlation with the filter rotated by 180 degrees",
         "convolve 1,2,3",
-        |v, a| numbers!(v, image => v.becomes(image.convolve(&a.taps("taps"), a.border("border")))),
+        |v, a| numbers!(v, image => v.becomes(image.with_border(a.border("border")).convolve(&a.taps("taps")))),
     ),
     row(
         "generalized",
@@ -187,15 +188,15 @@ pub(super) const ROWS: &[Operation] = &[
                 combine: Combine::ALL[a.choice("combine")],
                 reduce: Reduce::ALL[a.choice("reduce")],
             };
-            numbers!(v, image => v.becomes(image.generalized(&operation, a.border("border"))))
+            numbers!(v, image => v.becomes(image.with_border(a.border("border")).generalized(&operation)))
         },
     ),
 ];
 
-const MEDIANS: [MedianSize; 2] = [MedianSize::Three, MedianSize::Five];
+const MEDIANS: [usize; 2] = [3, 5];
 
 fn sizes() -> Vec<String> {
-    MEDIANS.iter().map(|size| (2 * size.radius() + 1).to_string()).collect()
+    MEDIANS.map(|side| side.to_string()).to_vec()
 }
 
 fn combinations() -> Vec<String> {
@@ -207,5 +208,5 @@ fn reductions() -> Vec<String> {
 }
 
 fn separable(v: &Current, a: &Arguments<'_>, (row, column): (Filter, Filter)) -> Result<Current, Fault> {
-    numbers!(v, image => v.becomes(image.separable(&row, &column, a.border("border"))))
+    numbers!(v, image => v.becomes(image.with_border(a.border("border")).separable(&row, &column)))
 }

@@ -2,6 +2,7 @@
 
 use horus::core::ops::geometric::{exact_sin_cos, rotation};
 use horus::prelude::*;
+use horus::types::Axes;
 
 use super::{Family, Operation, Record};
 use crate::command::arguments::Arguments;
@@ -45,9 +46,9 @@ pub(super) const ROWS: &[Operation] = &[
             let (degrees, how) = (a.number("degrees"), interpolation(a));
             if CANVASES[a.choice("canvas")] == "grow" && degrees.is_finite() {
                 let (matrix, size) = grown(degrees, v.shape());
-                return numbers!(v, image => v.becomes(image.affine(matrix, size, how, a.border("border"))));
+                return numbers!(v, image => v.becomes(image.with_border(a.border("border")).affine(matrix, size, how)));
             }
-            numbers!(v, image => v.becomes(image.rotate_with(degrees, how, a.border("border"))))
+            numbers!(v, image => v.becomes(image.with_border(a.border("border")).rotate(degrees, how)))
         },
     ),
     row(
@@ -71,7 +72,7 @@ pub(super) const ROWS: &[Operation] = &[
                 return Err(Fault::Said("MATRIX has 6 numbers".into()));
             };
             let (matrix, size) = ([[xx, xy, x0], [yx, yy, y0]], (v.shape().height, v.shape().width));
-            numbers!(v, image => v.becomes(image.affine(matrix, size, interpolation(a), a.border("border"))))
+            numbers!(v, image => v.becomes(image.with_border(a.border("border")).affine(matrix, size, interpolation(a))))
         },
     ),
     row(
@@ -79,7 +80,7 @@ pub(super) const ROWS: &[Operation] = &[
         &[required("how", Kind::Choice(flips), "horizontal swaps left and right")],
         "Mirrored",
         "flip horizontal",
-        |v, a| pixels!(v, image => v.becomes(image.flip(FLIPS[a.choice("how")].1))),
+        |v, a| pixels!(v, image => v.becomes(image.flip(FLIPS[a.choice("how")].1()))),
     ),
     row(
         "transpose",
@@ -105,7 +106,7 @@ pub(super) const ROWS: &[Operation] = &[
         "step 2 3",
         |v, a| {
             let (rows, columns) = (a.count("rows"), a.count("columns"));
-            pixels!(v, image => v.becomes(image.step(rows, columns)))
+            pixels!(v, image => v.becomes(image.step((rows, columns))))
         },
     ),
     row(
@@ -121,7 +122,7 @@ pub(super) const ROWS: &[Operation] = &[
         "pad 1 2 3 4 wrap",
         |v, a| {
             let [top, bottom, left, right] = ["top", "bottom", "left", "right"].map(|name| a.count(name));
-            pixels!(v, image => v.becomes(image.pad(top, bottom, left, right, a.border("border"))))
+            pixels!(v, image => v.becomes(image.with_border(a.border("border")).pad(top, bottom, left, right)))
         },
     ),
     row(
@@ -172,7 +173,11 @@ pub(super) const ROWS: &[Operation] = &[
     }),
 ];
 
-const FLIPS: [(&str, Flip); 3] = [("horizontal", Flip::Horizontal), ("vertical", Flip::Vertical), ("both", Flip::Both)];
+const FLIPS: [(&str, fn() -> Axes); 3] = [
+    ("horizontal", || Axis::Columns.into()),
+    ("vertical", || Axis::Rows.into()),
+    ("both", || [Axis::Rows, Axis::Columns].into()),
+];
 
 fn flips() -> Vec<String> {
     FLIPS.map(|(name, _)| name.to_owned()).to_vec()

@@ -1,6 +1,6 @@
 //! Morphology of pictures and masks.
 
-use horus::prelude::Connectivity;
+use horus::prelude::{Connectivity, Rank};
 
 use super::{Family, Operation, Record};
 use crate::command::parameter::{Kind, Parameter, optional, required};
@@ -43,7 +43,7 @@ macro_rules! extreme {
             example: $example,
             record: Record::Picture(|v, a| {
                 let footprint = a.footprint("footprint");
-                pixels!(v, image => v.becomes(image.$method(&footprint, a.border("border"))))
+                pixels!(v, image => v.becomes(image.with_border(a.border("border")).$method(&footprint)))
             }),
         }
     };
@@ -68,22 +68,24 @@ macro_rules! ranked {
 }
 
 pub(super) const ROWS: &[Operation] = &[
-    extreme!("erode", erode_with, "The smallest pixel under the footprint", "erode disc 2"),
-    extreme!("dilate", dilate_with, "The largest pixel under the footprint", "dilate cross 1"),
-    extreme!("median_under", median_under, "The median of the pixels under the footprint", "median_under disc 7"),
+    extreme!("erode", erode, "The smallest pixel under the footprint", "erode disc 2"),
+    extreme!("dilate", dilate, "The largest pixel under the footprint", "dilate cross 1"),
+    extreme!("median_under", median, "The median of the pixels under the footprint", "median_under disc 7"),
     ranked!(
         "percentile_under",
         required("percent", Kind::Number, "0 to 100"),
         "A percentile of the pixels under the footprint",
         "percentile_under 90 15",
-        |image, a, footprint| image.percentile_under(&footprint, a.number("percent"), a.border("border"))
+        |image, a, footprint| image
+            .with_border(a.border("border"))
+            .rank(&footprint, Rank::Percent(a.number("percent")))
     ),
     ranked!(
         "rank_under",
         required("place", Kind::Count, "in the order of the pixels; the smallest is 0"),
         "The pixel in a place of the order of those under the footprint",
         "rank_under 3 cross 2",
-        |image, a, footprint| image.rank_under(&footprint, a.count("place"), a.border("border"))
+        |image, a, footprint| image.with_border(a.border("border")).rank(&footprint, Rank::Place(a.count("place")))
     ),
     under!(opening, &["open"], "Removes bright details smaller than the footprint", "opening 3"),
     under!(closing, &["close"], "Removes dark details smaller than the footprint", "closing rectangle 3 5"),

@@ -136,7 +136,7 @@ fn place(value: Value<Option<[usize; 4]>>, levels: bool) -> Answer {
 }
 
 fn stats<T: Pixel>(image: &Image<T>) -> Answer {
-    let channels = image.unstack();
+    let channels = image.unstack(Axis::Channels);
     let values: Vec<_> =
         channels.iter().map(|c| (c.min_value(), c.max_value(), c.mean(), c.variance(), c.sum())).collect();
     answer(values, |values| {

@@ -31,9 +31,9 @@ pub(super) const ROWS: &[Operation] = &[
         example: "luminance gauss 1 otsu",
         record: Record::Picture(|v, _| {
             numbers!(v, image => {
-                let channels = image.convert::<f32>().unstack();
+                let channels = image.convert::<f32>().unstack(Axis::Channels);
                 let masks: Vec<Image<bool>> = channels.iter().map(|channel| channel.gt(otsu(channel))).collect();
-                v.becomes(Image::stack(image.session(), &masks))
+                v.becomes(Image::stack(image.session(), &masks, Axis::Channels))
             })
         }),
     },
@@ -52,8 +52,9 @@ pub(super) const ROWS: &[Operation] = &[
             // The mean of squares less the square of the mean needs the digits of f64.
             let image = v.to_unit();
             let wide = image.convert::<f64>();
-            let mean = wide.box_filter(a.count("size"));
-            let variance = wide.square().box_filter(a.count("size")) - mean.square();
+            let (row, column) = filters::box_filter(a.count("size"));
+            let mean = wide.separable(&row, &column);
+            let variance = wide.square().separable(&row, &column) - mean.square();
             let deviation = variance.max(0.0).sqrt();
             let threshold = mean * ((deviation / a.number("r") - 1.0) * a.number("k") + 1.0);
             Ok(v.becomes(image.gt(threshold.convert::<f32>())))

@@ -40,7 +40,7 @@ pub(crate) fn write(path: &Path, mask: &Mask, blocks: &Blocks, levels: &Levels, 
         let (rows, columns) = (blocks.rows(), blocks.columns());
         let part = |i: usize| blocks.at(i % columns, i / columns).map_or(-1, |block| parts[block] as i32);
         let all: Vec<i32> = (0..rows * columns).map(part).collect();
-        Image::from_slice(&session, rows, columns, &all).save(path)
+        Image::from_slice(&session, (rows, columns), &all).save(path)
     } else {
         let planes = paint(mask, blocks, levels, parts);
         let planes: Vec<&[u8]> = planes.iter().map(Vec::as_slice).collect();

@@ -1,0 +1,229 @@
+//! Arguments whose form says whether a filter goes across the levels of a volume.
+
+use std::ops::Range;
+
+use super::Image;
+use crate::dtype::Element;
+use crate::filters::Footprint;
+use crate::ops::neighbourhood::Filter;
+
+/// A number for each axis: one for all, which are two of an image and three of a volume; a pair `(y, x)` for those of the plane; or a
+/// triple `(z, y, x)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PerAxis<N> {
+    /// Along all axes.
+    All(N),
+    /// Along rows and columns (y and x); along the depth nothing happens.
+    Plane(N, N),
+    /// Along the depth, rows and columns (z, y and x).
+    Volume(N, N, N),
+}
+
+impl<N> From<N> for PerAxis<N> {
+    fn from(all: N) -> PerAxis<N> {
+        PerAxis::All(all)
+    }
+}
+
+impl<N> From<(N, N)> for PerAxis<N> {
+    fn from((y, x): (N, N)) -> PerAxis<N> {
+        PerAxis::Plane(y, x)
+    }
+}
+
+impl<N> From<(N, N, N)> for PerAxis<N> {
+    fn from((z, y, x): (N, N, N)) -> PerAxis<N> {
+        PerAxis::Volume(z, y, x)
+    }
+}
+
+impl<N: Copy> PerAxis<N> {
+    /// The numbers for the depth, for rows and for columns of an image of some depth; `still` where nothing happens.
+    pub(super) fn zyx(self, depth: usize, still: N) -> [N; 3] {
+        match self {
+            PerAxis::All(n) if depth > 1 => [n; 3],
+            PerAxis::All(n) => [still, n, n],
+            PerAxis::Plane(y, x) => [still, y, x],
+            PerAxis::Volume(z, y, x) => [z, y, x],
+        }
+    }
+}
+
+/// The taps of a linear filter: of the plane (`&Filter`), or a filter for each of several levels (a slice, an array or a vector of
+/// filters), or along the depth alone.
+#[derive(Clone, Copy, Debug)]
+pub enum Taps<'a> {
+    /// A filter of the plane, which is applied to each level.
+    Plane(&'a Filter),
+    /// The part of a filter in the plane `k - n / 2` levels on is the `k`-th of `n`.
+    Levels(&'a [Filter]),
+    /// Along the depth.
+    Depth(&'a [f64]),
+}
+
+impl<'a> From<&'a Filter> for Taps<'a> {
+    fn from(filter: &'a Filter) -> Taps<'a> {
+        Taps::Plane(filter)
+    }
+}
+
+/// The pixels that an order filter or morphology reads: a footprint in the plane (`&Footprint`), a footprint for each of several levels,
+/// whose number is odd (a slice, an array or a vector of them; the `k`-th of `n` is `k - n / 2` levels on), or all pixels of a size: `3`
+/// (of a volume a cube), `(height, width)` or `(depth, height, width)`. Sizes are odd.
+#[derive(Clone, Copy, Debug)]
+pub enum Footprints<'a> {
+    /// All pixels of a size.
+    Size(PerAxis<usize>),
+    /// A footprint in the plane.
+    Plane(&'a Footprint),
+    /// A footprint for each level.
+    Levels(&'a [Footprint]),
+}
+
+impl From<usize> for Footprints<'_> {
+    fn from(size: usize) -> Self {
+        Footprints::Size(size.into())
+    }
+}
+
+impl From<(usize, usize)> for Footprints<'_> {
+    fn from(size: (usize, usize)) -> Self {
+        Footprints::Size(size.into())
+    }
+}
+
+impl From<(usize, usize, usize)> for Footprints<'_> {
+    fn from(size: (usize, usize, usize)) -> Self {
+        Footprints::Size(size.into())
+    }
+}
+
+impl<'a> From<&'a Footprint> for Footprints<'a> {
+    fn from(footprint: &'a Footprint) -> Self {
+        Footprints::Plane(footprint)
+    }
+}
+
+macro_rules! levels {
+    ($($to:ident $of:ident;)*) => {$(
+        impl<'a> From<&'a [$of]> for $to<'a> {
+            fn from(levels: &'a [$of]) -> Self {
+                $to::Levels(levels)
+            }
+        }
+
+        impl<'a, const N: usize> From<&'a [$of; N]> for $to<'a> {
+            fn from(levels: &'a [$of; N]) -> Self {
+                $to::Levels(levels)
+            }
+        }
+
+        impl<'a> From<&'a Vec<$of>> for $to<'a> {
+            fn from(levels: &'a Vec<$of>) -> Self {
+                $to::Levels(levels)
+            }
+        }
+    )*};
+}
+levels! {
+    Taps Filter;
+    Footprints Footprint;
+}
+
+impl Footprints<'_> {
+    /// A footprint for each level that is read of an image of some depth: one in the plane.
+    #[track_caller]
+    pub(super) fn of(self, depth: usize) -> Vec<Footprint> {
+        match self {
+            Footprints::Size(size) => {
+                let [levels, height, width] = size.zyx(depth, 1);
+                // More levels than an image has add nothing but time; an even number is refused as it is.
+                vec![Footprint::rectangle(height, width); levels.min(MOST_LEVELS)]
+            }
+            Footprints::Plane(footprint) => vec![footprint.clone()],
+            Footprints::Levels(levels) => levels.to_vec(),
+        }
+    }
+}
+
+/// Levels beyond what any footprint has.
+const MOST_LEVELS: usize = (1 << 16) + 1;
+
+/// Levels of a volume: one, or a range.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Levels {
+    /// One level.
+    One(usize),
+    /// Those of a range.
+    Range(Range<usize>),
+}
+
+impl From<usize> for Levels {
+    fn from(level: usize) -> Levels {
+        Levels::One(level)
+    }
+}
+
+impl From<Range<usize>> for Levels {
+    fn from(levels: Range<usize>) -> Levels {
+        Levels::Range(levels)
+    }
+}
+
+/// Positions of samples: images of rows and columns, `[&y, &x]`, or of levels, rows and columns, `[&z, &y, &x]`.
+#[derive(Clone, Copy, Debug)]
+pub enum Positions<'a, C: Element> {
+    /// Rows and columns; each level is sampled alike.
+    Plane([&'a Image<C>; 2]),
+    /// Levels, rows and columns.
+    Volume([&'a Image<C>; 3]),
+}
+
+impl<'a, C: Element> From<[&'a Image<C>; 2]> for Positions<'a, C> {
+    fn from(positions: [&'a Image<C>; 2]) -> Self {
+        Positions::Plane(positions)
+    }
+}
+
+impl<'a, C: Element> From<[&'a Image<C>; 3]> for Positions<'a, C> {
+    fn from(positions: [&'a Image<C>; 3]) -> Self {
+        Positions::Volume(positions)
+    }
+}
+
+/// The rectangle that a mean is taken over: a size of all axes, `(height, width)` or `(depth, height, width)`, around the pixel, or
+/// with the pixel elsewhere ([`Window::at`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    size: PerAxis<usize>,
+    anchor: Option<[usize; 2]>,
+}
+
+impl Window {
+    /// A rectangle of `(height, width)` pixels whose pixel `(row, column)` falls on the pixel that is computed (SciPy's `origin`,
+    /// OpenCV's `anchor`). An anchor outside of the rectangle is an error.
+    pub fn at((height, width): (usize, usize), (row, column): (usize, usize)) -> Window {
+        Window { size: PerAxis::Plane(height, width), anchor: Some([row, column]) }
+    }
+
+    /// Levels, rows and columns, and the anchor's row and column.
+    pub(super) fn of(self, depth: usize) -> ([usize; 3], [usize; 2]) {
+        let [levels, height, width] = self.size.zyx(depth, 1);
+        ([levels, height, width], self.anchor.unwrap_or([height / 2, width / 2]))
+    }
+}
+
+impl<N: Into<PerAxis<usize>>> From<N> for Window {
+    fn from(size: N) -> Window {
+        Window { size: size.into(), anchor: None }
+    }
+}
+
+/// A place in the order of pixels.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Rank {
+    /// The smallest is in place 0.
+    Place(usize),
+    /// Of `n` pixels the one in place `n * percent / 100`, rounded down, and at 100 the last one (as `scipy.ndimage.percentile_filter`).
+    Percent(f64),
+}
