@@ -60,9 +60,9 @@ fn positions<'a, C: Held>(at: &'a [PyRef<'_, Image>]) -> PyResult<Vec<&'a Typed<
 }
 
 fn sampled<T: Pixel, C: Float>(image: &Typed<T>, at: &[&Typed<C>], how: Sampling, border: Border) -> Typed<T> {
-    match at {
-        &[rows, columns] => image.with_border(border).remap([rows, columns], how),
-        &[levels, rows, columns, ..] => image.with_border(border).remap([levels, rows, columns], how),
+    match *at {
+        [rows, columns] => image.with_border(border).remap([rows, columns], how),
+        [levels, rows, columns, ..] => image.with_border(border).remap([levels, rows, columns], how),
         _ => image.clone(),
     }
 }

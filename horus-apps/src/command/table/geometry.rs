@@ -173,7 +173,10 @@ pub(super) const ROWS: &[Operation] = &[
     }),
 ];
 
-const FLIPS: [(&str, fn() -> Axes); 3] = [
+/// The name of a mirror image and the axes that it turns round.
+type Flip = (&'static str, fn() -> Axes);
+
+const FLIPS: [Flip; 3] = [
     ("horizontal", || Axis::Columns.into()),
     ("vertical", || Axis::Rows.into()),
     ("both", || [Axis::Rows, Axis::Columns].into()),
