@@ -41,6 +41,9 @@ fn every_file_is_a_module() {
     for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it")).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_stem().unwrap().to_str().unwrap();
-        assert!(name == "main" || include_str!("main.rs").contains(&format!("\nmod {name};")), "{name}.rs is not tested");
+        assert!(
+            name == "main" || include_str!("main.rs").contains(&format!("\nmod {name};")),
+            "{name}.rs is not tested"
+        );
     }
 }

@@ -75,7 +75,10 @@ fn ranks_that_record_different_operations_are_told_which() {
     });
     for message in told {
         assert!(message.contains("rank 0 reached `%2 = warp bilinear (%1) : 8x8 f32, a result,"), "{message}");
-        assert!(message.contains("rank 1 reached `%2 = flip both") && message.contains("tests/it/ranks.rs:"), "{message}");
+        assert!(
+            message.contains("rank 1 reached `%2 = flip both") && message.contains("tests/it/ranks.rs:"),
+            "{message}"
+        );
     }
 }
 
