@@ -71,7 +71,7 @@ fn compile(programs: &[Generated], dir: &Path, name: &str) -> libloading::Librar
     std::fs::write(&source, text).unwrap();
     let compiler = std::env::var("CXX").unwrap_or_else(|_| "g++".into());
     let out = Command::new(&compiler)
-        .args(["-std=c++17", "-O0", "-w", "-mfma", "-ffp-contract=off", "-fno-builtin-fma", "-shared", "-fPIC"])
+        .args(["-std=c++17", "-Og", "-w", "-mfma", "-ffp-contract=off", "-fno-builtin-fma", "-shared", "-fPIC"])
         // Fibres jump between stacks, which a checked longjmp reports as an error.
         .arg("-U_FORTIFY_SOURCE")
         // A GPU cannot read across word boundaries.
