@@ -344,9 +344,13 @@ fn named_operations_are_their_recipes_with_any_border() -> Result<()> {
         let opened = named.erode(&cross).with_border(border).dilate(&cross);
         assert_eq!(named.opening(&cross).to_vec()?, opened.to_vec()?, "{border}");
         // What is made of an image has no border of its own, even where it is the image itself.
-        for result in
-            [named.channel(0), named.flip([]), named.shift(0, 0, 0), named.slice(0..1), named.crop(0, 0, 9, 7)]
-        {
+        for result in [
+            named.channel(0),
+            named.flip(Axis::Channels),
+            named.shift(0, 0, 0),
+            named.slice(0..1),
+            named.crop(0, 0, 9, 7),
+        ] {
             assert_eq!(result.erode(&line).to_vec()?, a.erode(&line).to_vec()?, "{border}");
         }
     }
