@@ -69,7 +69,7 @@ fn colours_are_those_of_scikit_image_and_come_back() {
     );
     let two = Image::stack(&s, [image.channel(0), image.channel(1)], Axis::Channels);
     let told = two.convert_colour(Colour::Rgb, Colour::Lab).check().unwrap_err().to_string();
-    assert!(told.starts_with("rgb_to_lab: the image has 2 channels; it must have 3 (at "), "{told}");
+    assert!(told.starts_with("convert_colour: the image has 2 channels; it must have 3 (at "), "{told}");
 }
 
 #[test]
