@@ -1,9 +1,11 @@
-//! Operands of pixel operations: images, scalars, reductions, one value per channel; and broadcasting.
+//! Operands of pixel operations: images, scalars, reductions, one value per channel; and
+//! broadcasting.
 //!
-//! Broadcasting (`image/argument.rs`) needs no operation of its own. One channel that meets several is `Op::Planes`
-//! with several planes, each of which reads the one; a row, a column or a pixel (as a reduction is) is repeated by
-//! `Op::Warp` with a step of 0 along that axis, nearest. Fusion makes both leaves of the pixel operation that reads
-//! them, so that nothing repeated is stored.
+//! Broadcasting (`image/argument.rs`) needs no operation of its own. One channel combined with
+//! several is `Op::Planes` with several planes, each of which reads the one; a row, a column or a
+//! pixel (as a reduction is) is repeated by `Op::Warp` with a step of 0 along that axis, nearest.
+//! Fusion makes both leaves of the pixel operation that reads them, so that nothing repeated is
+//! stored.
 
 use super::{Image, Value, record, record_as};
 use crate::dtype::{Element, Pixel, Scalar};
@@ -99,7 +101,7 @@ impl<T: Pixel> Argument<T> for &Value<T> {
     }
 }
 
-/// A sum or a mean beside an image of `f32`, rounded to its type.
+/// A sum or a mean combined with an image of `f32`, rounded to its type.
 impl Argument<f32> for Value<f64> {
     #[track_caller]
     fn term(self) -> Term {
@@ -107,7 +109,7 @@ impl Argument<f32> for Value<f64> {
     }
 }
 
-/// A sum or a mean beside an image of `f32`, rounded to its type.
+/// A sum or a mean combined with an image of `f32`, rounded to its type.
 impl Argument<f32> for &Value<f64> {
     #[track_caller]
     fn term(self) -> Term {
@@ -150,7 +152,7 @@ impl Term {
         }
     }
 
-    /// The extent, which an array knows in part.
+    /// The extent; of an array only the channels are known.
     fn shape(&self) -> Option<Shape> {
         match &self.0 {
             Kind::Image(handle) => Some(handle.shape),
@@ -225,7 +227,7 @@ fn spread(image: Handle, shape: Shape, site: Site) -> Handle {
     let session = &image.session.clone();
     let mut spread = image;
     if (from.depth, from.channels) != (shape.depth, shape.channels) {
-        // Every level, or channel, of the result reads the only one that there is.
+        // Every level, or channel, of the result reads the only one.
         let planes = Shape { height: from.height, width: from.width, ..shape };
         let step = i32::from(from.depth == shape.depth);
         let map = PlaneMap::levels(from, shape.channels, step, 0, Border::Replicate);

@@ -14,7 +14,7 @@ use crate::ops::reduce::{Fold, RowReduce};
 use crate::session::Session;
 use crate::shape::{Axis, Shape};
 
-/// Axes that an operation goes along: one, or several in any order, as an array or collected.
+/// The axes of an operation: one, or several in any order, as an array or collected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Axes {
     columns: bool,
@@ -24,7 +24,7 @@ pub struct Axes {
 }
 
 impl Axes {
-    /// Those of them, in the order in which they are reduced.
+    /// The axes, in the order of reduction.
     fn in_order(self) -> impl Iterator<Item = Axis> {
         let all = [Axis::Columns, Axis::Rows, Axis::Channels, Axis::Depth];
         all.into_iter().filter(move |axis| self.has(*axis))
@@ -67,7 +67,8 @@ impl FromIterator<Axis> for Axes {
     }
 }
 
-/// The pixels that a statistic is taken over: see [`Image::over`]. Axes ([`Axis`], or an array of several) and masks (`Image<bool>`).
+/// The pixels of a statistic: see [`Image::over`]. Axes ([`Axis`], or an array of several) and
+/// masks (`Image<bool>`).
 pub trait Grouping<T: Pixel> {
     /// The groups, whose methods are the statistics.
     type Groups;
@@ -85,9 +86,10 @@ impl<T: Pixel, A: Into<Axes>> Grouping<T> for A {
 }
 
 impl<T: Pixel> Image<T> {
-    /// The pixels that a statistic is taken over: [those along axes](Over), of which an image is left, or [those of a mask](super::Inside), of
-    /// which a number is. For parts of an image see [`Image::tiles`], [`Image::windows`] and [`Image::by_label`], for several images
-    /// [`Image::of_all`]; statistics of all pixels are [`Image::sum`], [`Image::mean`] and others.
+    /// Selects the pixels of a statistic: [those along axes](Over), which yield an image, or [those
+    /// of a mask](super::Inside), which yield a number. For parts of an image see [`Image::tiles`],
+    /// [`Image::windows`] and [`Image::by_label`], for several images [`Image::of_all`]; statistics
+    /// of all pixels are [`Image::sum`], [`Image::mean`] and others.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -104,10 +106,12 @@ impl<T: Pixel> Image<T> {
         pixels.groups(self)
     }
 
-    /// The running sums along an axis: of each pixel and all before it, in `f64` (`numpy.cumsum`), whatever the type of the
-    /// pixels. Sums of integers are exact below 2^53. Along rows and columns they run in chunks of 32 pixels, then of 1024
-    /// ([`ops::reduce::running`](crate::ops::reduce::running)), along channels and levels from the first to the last; no number of ranks
-    /// or threads changes a bit. The last one is the [sum](Over::sum) of all up to how it is rounded.
+    /// The running sums along an axis: of each pixel and all before it, in `f64` (`numpy.cumsum`),
+    /// whatever the type of the pixels. Sums of integers are exact below 2^53. Along rows and
+    /// columns they run in chunks of 32 pixels, then of 1024
+    /// ([`ops::reduce::running`](crate::ops::reduce::running)), along channels and levels from the
+    /// first to the last; the number of ranks or threads does not change a bit. The last one is the
+    /// [sum](Over::sum) of all, up to rounding.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -166,12 +170,12 @@ impl<T: Pixel> Image<T> {
         }
     }
 
-    /// Reduced along axes, one after the other. What one pixel along an axis was reduced to before stays as it is.
+    /// Reduced along axes, one after the other. Extents of 1 stay unchanged.
     fn along_all<R: Pixel>(&self, axes: Axes, how: RowReduce, site: Site) -> Image<R> {
         let mut rest = axes.in_order().peekable();
         let Some(first) = rest.next() else { return self.converted(site) };
         let mut reduced: Image<R> = if first == Axis::Columns && rest.next_if_eq(&Axis::Rows).is_some() {
-            // Of planes the sums of rows, then what a row of them all is reduced to.
+            // Sums of the rows of each plane, then of the row results.
             self.reduce_rows::<R>(how, site).turned(site).reduce_rows(how, site)
         } else {
             self.along(first, how, site)
@@ -194,7 +198,7 @@ impl<T: Pixel> Image<T> {
         (0..self.channels()).map(|c| plane(c).converted(site)).collect()
     }
 
-    /// As another type; itself if it is of that type.
+    /// Converted to another type, unless it has that type.
     pub(super) fn converted<R: Pixel>(&self, site: Site) -> Image<R> {
         match R::DTYPE == T::DTYPE {
             true => Image::from_handle(self.handle().clone()),
@@ -342,7 +346,7 @@ impl<T: Pixel> Several<T> {
         })
     }
 
-    /// What `make` makes of the images; an error without any.
+    /// The result of `make` on the images; an error if there are none.
     fn reduced<R: Pixel>(&self, site: Site, make: impl FnOnce(&[Image<T>]) -> Image<R>) -> Image<R> {
         let op = "of_all";
         let shape = self.images.first().map_or(Shape::new(0, 0, 0), Image::shape);
@@ -355,7 +359,7 @@ impl<T: Pixel> Several<T> {
     }
 }
 
-/// Pixel by pixel the images in order, the smallest first.
+/// The images sorted pixel by pixel, the smallest first.
 pub(super) fn sorted<T: Element>(images: &[Image<T>], site: Site) -> Vec<Image<T>> {
     let mut sorted = images.to_vec();
     let op = |op, a: &Image<T>, b: &Image<T>| pixel::<T>(op, vec![Term::image(a), Term::image(b)], site);
@@ -388,7 +392,7 @@ fn each<T: Pixel, R: Pixel>(images: &[Image<T>], site: Site) -> Vec<Image<R>> {
     images.iter().map(|image| image.converted(site)).collect()
 }
 
-/// Images combined from the first to the last, beginning with the value that changes nothing.
+/// The images combined from the first to the last, starting with the identity.
 fn joined<T: Pixel>(how: Fold, images: &[Image<T>], site: Site) -> Image<T> {
     let op = match how {
         Fold::Sum | Fold::Moments => PixelOp::Add,

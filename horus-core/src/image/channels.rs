@@ -63,8 +63,9 @@ impl<T: Element> Image<T> {
         parts
     }
 
-    /// The channels, or the levels, of `images`, one after the other, in one image (OpenCV's `merge`): an error if there is none, other
-    /// extents or sessions differ, or the axis is neither [`Axis::Channels`] nor [`Axis::Depth`]. See [`Image::unstack`] for an example.
+    /// The channels, or the levels, of `images`, concatenated in one image (OpenCV's `merge`): an
+    /// error if there is none, the other extents or sessions differ, or the axis is neither
+    /// [`Axis::Channels`] nor [`Axis::Depth`]. See [`Image::unstack`] for an example.
     #[doc(alias = "merge")]
     #[track_caller]
     pub fn stack<I>(session: &Session, images: I, axis: Axis) -> Image<T>
@@ -81,7 +82,7 @@ impl<T: Element> Image<T> {
     }
 }
 
-/// Images one after the other along an axis, in an image of shape `shape`.
+/// Images concatenated along an axis, in an image of shape `shape`.
 fn stacked<T: Element>(
     axis: Axis,
     session: &Session,

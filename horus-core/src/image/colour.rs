@@ -36,7 +36,8 @@ pub enum Colour {
 }
 
 impl Image<f32> {
-    /// The colours of one space in another. sRGB of L*a*b* is limited to `0..=1`. An image that has not three channels is an error.
+    /// The colours of one space in another. sRGB of L*a*b* is limited to `0..=1`. An image without
+    /// exactly three channels is an error.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -74,7 +75,7 @@ impl Image<f32> {
         self.mixed(site, |[r, g, b]| {
             let (value, least) = (r.max(&g).max(&b), r.min(&g).min(&b));
             let chroma = &value - least;
-            // Of grey the hue is 0: nothing is divided by 0.
+            // Grey has hue 0: nothing is divided by 0.
             let divisor = chroma.eq(0.0).select(1.0, &chroma);
             let turned = |a: &Image<f32>, b: &Image<f32>, turn: f32| (a - b) / &divisor + turn;
             let hue = g.eq(&value).select(turned(&b, &r, 2.0), turned(&r, &g, 4.0));
@@ -88,7 +89,7 @@ impl Image<f32> {
     fn hsv_to_rgb(&self, site: Site) -> Image<f32> {
         self.mixed(site, |[h, s, v]| {
             let sixths = (&h - h.floor()) * 6.0;
-            // Each is full around its own hue, and falls and rises in lines.
+            // Each channel is full around its own hue, and falls and rises linearly.
             let part = |offset: f32| {
                 let k = &sixths + offset;
                 let k = k.ge(6.0).select(&k - 6.0, &k);
@@ -140,7 +141,7 @@ impl Image<f32> {
         })
     }
 
-    /// Three channels made of three.
+    /// Three channels computed from three.
     fn mixed(&self, site: Site, mix: impl FnOnce([Image<f32>; 3]) -> [Image<f32>; 3]) -> Image<f32> {
         self.attempt(self.shape(), || match <[Image<f32>; 3]>::try_from(self.unstack(Axis::Channels)) {
             Ok(channels) => Ok(Image::stack(self.session(), mix(channels), Axis::Channels)),

@@ -9,13 +9,15 @@ use crate::ir::graph::Op;
 use crate::ops::components::{Connectivity, MOST_PIXELS};
 
 impl<T: Element> Image<T> {
-    /// The connected components of the pixels that are not 0, or true (`scipy.ndimage.label`): each becomes the number of its component,
-    /// 1, 2, and so on in the raster order of each component's first pixel, and the background 0. There are as many as the largest number
-    /// says ([`max_value`](Image::max_value)). A NaN is not 0.
+    /// The connected components of the pixels that are not 0, or true (`scipy.ndimage.label`): each
+    /// becomes the number of its component, 1, 2, and so on in the raster order of each component's
+    /// first pixel, and the background 0. The largest number is the number of components
+    /// ([`max_value`](Image::max_value)). A NaN is not 0.
     ///
-    /// Which pixels are `neighbours` holds across the levels of a volume, too: with [`Connectivity::FACES`] a pixel has 4 in an image and 6
-    /// in a volume. Every rank finds the components of the whole image, so that several take as long as one. Several channels are an error
-    /// (see [`channel`](Image::channel)), as are more than 2^31 - 1 pixels.
+    /// `neighbours` applies across the levels of a volume, too: with [`Connectivity::FACES`] a
+    /// pixel has 4 in an image and 6 in a volume. Every rank finds the components of the whole
+    /// image, so that several take as long as one. Several channels are an error (see
+    /// [`channel`](Image::channel)), as are more than 2^31 - 1 pixels.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};

@@ -1,7 +1,8 @@
-//! Images that know where their pixels are.
+//! Images of pixel coordinates.
 //!
-//! Coordinates are values of an expression (`Val::Index`), as constants are: nothing is read or stored, a strip
-//! counts from the image's first row, and a copy of a row beyond the image counts as that row.
+//! Coordinates are values of an expression (`Val::Index`), as constants are: nothing is read or
+//! stored, a strip counts from the image's first row, and a copy of a row beyond the image counts
+//! as that row.
 
 use std::panic::Location;
 
@@ -12,11 +13,12 @@ use crate::ir::graph::Op;
 use crate::session::Session;
 use crate::shape::{Axis, Shape};
 
-/// Coordinates. They cost no memory and no launch: whatever operation reads them computes them for each pixel. On several ranks they
-/// are those of the whole image.
+/// Coordinates. They cost no memory and no launch: the operations that read them compute them for
+/// each pixel. On several ranks they are those of the whole image.
 impl<T: Pixel> Image<T> {
-    /// An image whose pixels are their own row, column, channel or level, from 0 on. An extent of which `T` cannot hold every number
-    /// (beyond 256 in `u8`, beyond 2^24 + 1 in `f32`) is an error.
+    /// An image whose pixels are their own row, column, channel or level, from 0 on. An extent
+    /// whose numbers `T` cannot all hold (beyond 256 in `u8`, beyond 2^24 + 1 in `f32`) is an
+    /// error.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -76,7 +78,8 @@ impl<T: Pixel> Image<T> {
 fn index<T: Pixel>(op: &'static str, session: &Session, shape: Shape, axis: Axis, site: Site) -> Result<Image<T>> {
     check_shape(op, shape, T::TAG, site)?;
     let last = (shape.extent(axis) - 1) as f64;
-    // If a type cannot hold some whole number, it cannot hold the largest, or the next smaller one.
+    // If a type cannot hold some integer of the range, it cannot hold the largest, or the next
+    // smaller one.
     if [last, last - 1.0].into_iter().any(|v| v > 0.0 && T::from_f64(v).to_f64() != v) {
         let message = format!("{} cannot hold the {axis} of an image of {shape}", T::TAG);
         return Err(Error::parameter(op, message, site));

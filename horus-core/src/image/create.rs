@@ -48,8 +48,8 @@ impl<T: Element> Image<T> {
         planes("from_planes", session, height, width, channels, Location::caller())
     }
 
-    /// An image from pixels in memory of their own, which is not copied: the device reads it where it is. Pixels that the
-    /// program keeps a clone of, and writes to before they have been read, are copied then.
+    /// An image from [`Pixels`] without a copy: the device reads them in place. If the program
+    /// keeps a clone and writes to it before they have been read, they are copied then.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -148,7 +148,7 @@ fn planes<T: Element>(
     carry(session, shape, fits().and_then(|()| copied(op, session, shape, channels, site)))
 }
 
-/// An image of planes of as many pixels as they should have: on the device, if it takes them now.
+/// An image of complete planes: on the device, if it takes them now.
 fn copied<T: Element>(
     op: &'static str,
     session: &Session,
@@ -188,10 +188,10 @@ impl<'a, T> PlaneArray<'a, T> for ArrayView3<'a, T> {
     }
 }
 
-/// Arrays that are volumes: of `(depth, height, width)` or `(depth, height, width, channels)`; of a number of axes that is known when the
-/// program runs also `(height, width)`.
+/// Arrays that are volumes: of `(depth, height, width)` or `(depth, height, width, channels)`; with
+/// a dynamic number of axes also `(height, width)`.
 pub trait VolumeArray<'a, T> {
-    /// Levels, rows, columns and channels, or the number of axes if it fits none of them.
+    /// Levels, rows, columns and channels; the number of axes if it does not match.
     #[doc(hidden)]
     fn channels_last(self) -> std::result::Result<ArrayView4<'a, T>, usize>;
 }
@@ -248,12 +248,12 @@ pub(super) fn array4<'a, T: Element>(
     carry(session, shape, source(op, session, shape, fill, site))
 }
 
-/// Puts values where their bytes belong.
+/// Writes values as bytes.
 pub(super) fn write<T: Element>(to: &mut [u8], from: impl Iterator<Item = T>) {
     to.chunks_exact_mut(size_of::<T>()).zip(from).for_each(|(to, from)| to.copy_from_slice(bytes_of(&from)));
 }
 
-/// An image whose host pixels `fill` writes as bytes, all of them, planes one after the other.
+/// An image whose host pixels `fill` writes as bytes, all of them, in planes.
 pub(super) fn source<T: Element>(
     op: &'static str,
     session: &Session,
@@ -264,7 +264,7 @@ pub(super) fn source<T: Element>(
     check_shape(op, shape, T::TAG, site)?;
     let mut pixels = session.room(shape.len() * size_of::<T>()).map_err(|source| {
         let error = Error::Device { op: format!("{op}{}", At(site)), device: session.device_name(), source };
-        // Other ranks may have had the memory, and would wait for this one.
+        // Other ranks may have enough memory, and would wait for this one.
         if session.ranks() > 1 {
             session.comm().abort(&error.to_string());
         }

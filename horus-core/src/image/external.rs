@@ -1,4 +1,4 @@
-//! Images of memory that is not Horus's, and memory of images for others.
+//! Images in external memory, and memory of images for other libraries.
 
 use std::panic::Location;
 use std::time::Instant;
@@ -11,11 +11,11 @@ use crate::host::external::{DeviceArray, External};
 use crate::session::Session;
 use crate::shape::Shape;
 
-/// Memory that other libraries have, or are given.
+/// Memory of other libraries, or for them.
 impl<T: Element> Image<T> {
-    /// An image of pixels that somebody else keeps, which are not copied on the host: the CPU reads them where they are, and a GPU fetches
-    /// them there. Planes one after the other, row-major; of a mask, bytes 0 and 1. They are let go of when nothing reads them
-    /// any more.
+    /// An image of external pixels, without a copy on the host: the CPU reads them in place, and a
+    /// GPU uploads them from there. Contiguous planes, row-major; for a mask, bytes 0 and 1. They
+    /// are released when nothing reads them any more.
     ///
     /// ```
     /// # use horus_core::{cpu::device::CpuDevice, prelude::*};
@@ -30,7 +30,7 @@ impl<T: Element> Image<T> {
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     ///
-    /// Bytes that do not fit, are not aligned for `T`, or are no truth values are an error.
+    /// Bytes of another length, misaligned for `T`, or not truth values are an error.
     #[doc(alias = "from_dlpack")]
     #[track_caller]
     pub fn from_external(session: &Session, shape: Shape, pixels: External) -> Image<T> {
@@ -38,11 +38,13 @@ impl<T: Element> Image<T> {
         carry(session, shape, external(session, shape, pixels, ("from_external", site)))
     }
 
-    /// An image of pixels in the memory of the session's GPU that another library keeps: of a copy, which is ordered now, or in place.
-    /// As [`Image::from_external`] otherwise; of a mask, all bytes are 0 or 1. The device is chosen now, if it has not been.
+    /// An image of pixels in the memory of the session's GPU owned by another library: from a copy,
+    /// which is started now, or in place. Otherwise as [`Image::from_external`]; for a mask, all
+    /// bytes are 0 or 1. The device is chosen now, unless chosen already.
     ///
     /// # Errors
-    /// If the session does not compute on one GPU, or the memory is not that GPU's, too short or too long.
+    /// If the session does not compute on one GPU, or the memory is not that GPU's, too short or
+    /// too long.
     #[track_caller]
     pub fn from_device_array(session: &Session, shape: Shape, pixels: &DeviceArray, copied: bool) -> Result<Image<T>> {
         let call = ("from_device_array", Location::caller());
@@ -54,9 +56,9 @@ impl<T: Element> Image<T> {
         Ok(Image::from_handle(session.source_of_device(shape, T::TAG, pixels, copied, call)?))
     }
 
-    /// Evaluates the image and lends its pixels to another library where they are on the session's GPU; all that leads there is done
-    /// when this returns. They are there as long as the array's owner is held, and must not be written: the image has them, too. Planes
-    /// one after the other, row-major; of a mask, bytes 0 and 1.
+    /// Evaluates the image and exports its pixels on the session's GPU to another library; they are
+    /// complete on return. They stay as long as the array's owner is held, and must not be written:
+    /// the image shares them. Contiguous planes, row-major; for a mask, bytes 0 and 1.
     ///
     /// # Errors
     /// If the session does not compute on one GPU, else as [`Image::to_vec`].

@@ -1,4 +1,4 @@
-//! Arguments whose form says whether a filter goes across the levels of a volume.
+//! Arguments whose form selects if a filter extends across the levels of a volume.
 
 use std::ops::Range;
 
@@ -7,13 +7,13 @@ use crate::dtype::Element;
 use crate::filters::Footprint;
 use crate::ops::neighbourhood::Filter;
 
-/// A number for each axis: one for all, which are two of an image and three of a volume; a pair `(y, x)` for those of the plane; or a
-/// triple `(z, y, x)`.
+/// A number for each axis: one for all, which are two for an image and three for a volume; a pair
+/// `(y, x)` for those of the plane; or a triple `(z, y, x)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PerAxis<N> {
     /// Along all axes.
     All(N),
-    /// Along rows and columns (y and x); along the depth nothing happens.
+    /// Along rows and columns (y and x), not along the depth.
     Plane(N, N),
     /// Along the depth, rows and columns (z, y and x).
     Volume(N, N, N),
@@ -38,7 +38,8 @@ impl<N> From<(N, N, N)> for PerAxis<N> {
 }
 
 impl<N: Copy> PerAxis<N> {
-    /// The numbers for the depth, for rows and for columns of an image of some depth; `still` where nothing happens.
+    /// The numbers for the depth, for rows and for columns of an image of some depth; `still` for
+    /// axes without effect.
     pub(super) fn zyx(self, depth: usize, still: N) -> [N; 3] {
         match self {
             PerAxis::All(n) if depth > 1 => [n; 3],
@@ -49,13 +50,13 @@ impl<N: Copy> PerAxis<N> {
     }
 }
 
-/// The taps of a linear filter: of the plane (`&Filter`), or a filter for each of several levels (a slice, an array or a vector of
-/// filters), or along the depth alone.
+/// The taps of a linear filter: in the plane (`&Filter`), a filter for each of several levels (a
+/// slice, an array or a vector of filters), or along the depth only.
 #[derive(Clone, Copy, Debug)]
 pub enum Taps<'a> {
     /// A filter of the plane, which is applied to each level.
     Plane(&'a Filter),
-    /// The part of a filter in the plane `k - n / 2` levels on is the `k`-th of `n`.
+    /// A filter for each of `n` levels: the `k`-th applies `k - n / 2` levels further on.
     Levels(&'a [Filter]),
     /// Along the depth.
     Depth(&'a [f64]),
@@ -137,7 +138,8 @@ impl Footprints<'_> {
         match self {
             Footprints::Size(size) => {
                 let [levels, height, width] = size.zyx(depth, 1);
-                // More levels than an image has add nothing but time; an even number is refused as it is.
+                // More levels than an image has would only cost time; an even number is refused by
+                // the footprint.
                 vec![Footprint::rectangle(height, width); levels.min(MOST_LEVELS)]
             }
             Footprints::Plane(footprint) => vec![footprint.clone()],
@@ -146,7 +148,7 @@ impl Footprints<'_> {
     }
 }
 
-/// Levels beyond what any footprint has.
+/// More levels than any footprint has.
 const MOST_LEVELS: usize = (1 << 16) + 1;
 
 /// Levels of a volume: one, or a range.
@@ -191,8 +193,8 @@ impl<'a, C: Element> From<[&'a Image<C>; 3]> for Positions<'a, C> {
     }
 }
 
-/// The rectangle that a mean is taken over: a size of all axes, `(height, width)` or `(depth, height, width)`, around the pixel, or
-/// with the pixel elsewhere ([`Window::at`]).
+/// The rectangle of a mean: a size of all axes, `(height, width)` or `(depth, height, width)`,
+/// centred on the pixel, or anchored elsewhere ([`Window::at`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     size: PerAxis<usize>,
@@ -219,10 +221,10 @@ impl<N: Into<PerAxis<usize>>> From<N> for Window {
     }
 }
 
-/// A place in the order of pixels.
+/// A rank: a place in the order of pixels.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rank {
-    /// The smallest is in place 0.
+    /// A place; the smallest is in place 0.
     Place(usize),
     /// Of `n` pixels the one in place `n * percent / 100`, rounded down, and at 100 the last one (as `scipy.ndimage.percentile_filter`).
     Percent(f64),

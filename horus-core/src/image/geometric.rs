@@ -11,11 +11,11 @@ use crate::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use crate::ops::pixel::PixelOp;
 use crate::shape::{Axis, Border, Shape};
 
-/// The edge mode of what moves pixels.
+/// The default border mode of operations that move pixels.
 const OUTSIDE: Border = Border::Constant(0.0);
 
 impl<T: Element> Image<T> {
-    /// The edge mode of what moves pixels.
+    /// The border mode of operations that move pixels.
     pub(super) fn outside(&self) -> Border {
         self.border.unwrap_or(OUTSIDE)
     }
@@ -23,9 +23,11 @@ impl<T: Element> Image<T> {
 
 /// Geometric operations that interpolate. They keep the pixel type; integers are rounded to nearest even.
 impl<T: Pixel> Image<T> {
-    /// Rotates about the centre by `degrees`, anti-clockwise as seen on the screen, into an image of the same size
-    /// (OpenCV's `getRotationMatrix2D` about `((w - 1) / 2, (h - 1) / 2)`). What is kept, the [`Interpolation`] says; outside is 0, or what
-    /// [`Image::with_border`] says, and takes part in the interpolation (scipy `grid-constant`). An angle that is not finite is an error.
+    /// Rotates about the centre by `degrees`, anti-clockwise as seen on the screen, into an image
+    /// of the same size (OpenCV's `getRotationMatrix2D` about `((w - 1) / 2, (h - 1) / 2)`).
+    /// [`Interpolation`] documents which images are reproduced exactly; outside pixels are 0, or
+    /// follow [`Image::with_border`], and take part in the interpolation (scipy `grid-constant`).
+    /// An angle that is not finite is an error.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -49,9 +51,10 @@ impl<T: Pixel> Image<T> {
         self.warp("rotate", rotation(degrees, self.shape()), self.shape(), interpolation, self.outside(), site)
     }
 
-    /// Resizes to `height x width` pixels, pixel centres aligned: `source = (target + 0.5) * scale - 0.5` on each axis,
-    /// edge pixels repeated outside. Downscaling samples and does not average: see [`Image::resize_antialiased`]. What is kept away from the
-    /// edges, [`Interpolation`] says. A size of zero or too large is an error.
+    /// Resizes to `height x width` pixels, pixel centres aligned: `source = (target + 0.5) * scale
+    /// - 0.5` on each axis, edge pixels repeated outside. Downscaling samples and does not average:
+    /// see [`Image::resize_antialiased`]. [`Interpolation`] documents which images are reproduced
+    /// exactly away from the edges. A size of zero or too large is an error.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -70,8 +73,9 @@ impl<T: Pixel> Image<T> {
         self.warp("resize", map, shape, interpolation, Border::Replicate, Location::caller())
     }
 
-    /// Translates by `dy` pixels down and `dx` to the right, bilinearly where these are not whole, so that ramps are kept; outside is 0, or what
-    /// [`Image::with_border`] says. An offset that is not finite, or larger than about 2^30, is an error.
+    /// Translates by `dy` pixels down and `dx` to the right, bilinearly where these are not whole,
+    /// so that ramps are kept; outside pixels are 0, or follow [`Image::with_border`]. An offset
+    /// that is not finite, or larger than about 2^30, is an error.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -190,10 +194,11 @@ impl<T: Element> Image<T> {
         })
     }
 
-    /// Every so many rows and columns, `(y, x)`, or levels, rows and columns, `(z, y, x)`, the first ones included (`a[::y, ::x]` of NumPy);
-    /// a number holds for all axes. Steps beyond the edge leave the first. Pixels are moved, not smoothed: see [`Image::pyramid_down`] and
-    /// [`Image::resize_antialiased`] for smaller pictures. A step of 0 is an error. Others begin elsewhere after a
-    /// [crop](Image::crop).
+    /// Every `y`-th row and `x`-th column, `(y, x)`, or level, row and column, `(z, y, x)`, from
+    /// the first on (`a[::y, ::x]` of NumPy); a number applies to all axes. Steps beyond the edge
+    /// leave the first. Pixels are moved, not smoothed: see [`Image::pyramid_down`] and
+    /// [`Image::resize_antialiased`] for smaller pictures. A step of 0 is an error. To start
+    /// elsewhere, [crop](Image::crop) first.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -226,7 +231,7 @@ impl<T: Element> Image<T> {
             if (height, width) == (self.height(), self.width()) {
                 return Ok(kept);
             }
-            // Of an axis that a step leaves one pixel of, only position 0 is read.
+            // Of an axis with a single remaining pixel, only position 0 is read.
             let fixed = |step: usize, n: usize| (step.min(n) as i64) << 32;
             let map = Affine {
                 xx: fixed(columns, self.width()),
@@ -237,8 +242,8 @@ impl<T: Element> Image<T> {
         })
     }
 
-    /// Pads each side by the given number of rows and columns, filled by the edge mode, [`Border::Reflect101`] or that of [`Image::with_border`] (OpenCV's
-    /// `copyMakeBorder`).
+    /// Pads each side by the given number of rows and columns, filled by the border mode,
+    /// [`Border::Reflect101`] or that of [`Image::with_border`] (OpenCV's `copyMakeBorder`).
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -277,7 +282,7 @@ impl<T: Element> Image<T> {
         let site = Location::caller();
         self.attempt(self.shape(), || {
             other.check()?;
-            // As many levels and channels as a part of it has.
+            // As many levels and channels as its part has.
             let shape = |part: Shape| Shape { depth: part.depth, channels: part.channels, ..self.shape() };
             if !self.session().same(other.session()) {
                 return Err(Error::ForeignImage { op: "paste", site });

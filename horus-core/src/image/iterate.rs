@@ -1,4 +1,4 @@
-//! Loops over images: a step is recorded once and made as often as wanted.
+//! Loops over images: a step is recorded once and repeated.
 
 use std::ops::ControlFlow;
 use std::panic::Location;
@@ -8,7 +8,8 @@ use crate::error::{Error, Result, Site};
 use crate::ir::graph::Op;
 use crate::session::{Ended, Ends, Handle, Looped, Session, StandIns};
 
-/// How large the change of a state in one step is: one number for all pixels of all its images, in `f64`.
+/// A measure of the change of a state in one step: one number for all pixels of all its images, in
+/// `f64`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Norm {
     /// The largest difference of a pixel.
@@ -20,7 +21,7 @@ pub enum Norm {
     L2,
 }
 
-/// When a loop ends; see [`Session::iterate`].
+/// The end of a loop; see [`Session::iterate`].
 ///
 /// ```
 /// # use horus_core::{self as horus, prelude::*};
@@ -37,7 +38,7 @@ pub struct Until {
 }
 
 impl Until {
-    /// After so many steps.
+    /// Ends after this many steps.
     pub fn steps(steps: usize) -> Until {
         Until { steps, below: None, norm: Norm::Max, every: 1 }
     }
@@ -48,12 +49,12 @@ impl Until {
         Until { steps: most, below: Some(eps), norm: Norm::Max, every: 10 }
     }
 
-    /// How the change of a step is measured; [`Norm::Max`] if not said.
+    /// Sets the measure of change (default: [`Norm::Max`]).
     pub fn norm(self, norm: Norm) -> Until {
         Until { norm, ..self }
     }
 
-    /// Measures the change of every so many steps: to measure reads the state once more.
+    /// Measures the change after every `steps` steps: a measurement reads the state once more.
     pub fn every(self, steps: usize) -> Until {
         Until { every: steps, ..self }
     }
@@ -76,7 +77,7 @@ impl From<usize> for Until {
     }
 }
 
-/// Why a loop ended.
+/// The reason for the end of a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[must_use]
 pub enum Ending {
@@ -84,13 +85,13 @@ pub enum Ending {
     Steps,
     /// The change of a step was below the bound.
     Converged,
-    /// The change of a step was no finite number.
+    /// The change of a step was not a finite number.
     Diverged,
-    /// Who watches wanted no more.
+    /// `watch` ended the loop.
     Stopped,
 }
 
-/// What a loop led to.
+/// The outcome of a loop.
 #[derive(Clone, Debug)]
 pub struct Iterated<S> {
     /// The state after the last step.
@@ -99,17 +100,17 @@ pub struct Iterated<S> {
     pub steps: usize,
     /// The change of the state in the last step that was measured.
     pub change: Option<f64>,
-    /// Why the loop ended.
+    /// The reason for its end.
     pub ending: Ending,
 }
 
-/// Numbers from which the change of a state follows, for each of its images.
+/// Numbers that determine the change of a state, for each of its images.
 fn changes(before: &[&Handle], after: &[&Handle], norm: Norm, site: Site) -> Vec<Value<f64>> {
     let wide = |h: &Handle| -> Image<f64> { super::record(&h.session, Op::Convert, &[h], h.shape, site) };
     let change = |(before, after): (&&Handle, &&Handle)| {
         let d = wide(after).absdiff(wide(before));
         match norm {
-            // What is no number must not be overlooked.
+            // A NaN must not be ignored.
             Norm::Max => d.le(f64::MAX).select(&d, f64::INFINITY).max_value(),
             Norm::Rms | Norm::L2 => (&d * &d).sum(),
         }
@@ -118,7 +119,7 @@ fn changes(before: &[&Handle], after: &[&Handle], norm: Norm, site: Site) -> Vec
 }
 
 impl Norm {
-    /// One number from those of each image, of a state of so many pixels.
+    /// Combines the numbers of each image, for a state of `pixels` pixels.
     fn of(self, numbers: &[f64], pixels: usize) -> f64 {
         let sum: f64 = numbers.iter().sum();
         match self {
@@ -140,7 +141,7 @@ fn kinds(handles: &[&Handle]) -> String {
     if text.is_empty() { "no image".into() } else { text.join(", ") }
 }
 
-/// Whether a step leads from a state to one of the same kind.
+/// Fails unless a step keeps the number, shapes and types of a state's images.
 fn same_kind(before: &[&Handle], after: &[&Handle], session: &Session, site: Site) -> Result<()> {
     for h in after {
         h.check()?;
@@ -155,16 +156,18 @@ fn same_kind(before: &[&Handle], after: &[&Handle], session: &Session, site: Sit
 }
 
 impl Session {
-    /// Repeats a step: `state = step(state)`, until `until` says so. The state is an image, or a tuple, array or `Vec` of images.
+    /// Repeats a step: `state = step(state)`, until `until` says so. The state is an image, or a
+    /// tuple, array or `Vec` of images.
     ///
-    /// `step` is called once, records what a step computes, and that program is then run as often as needed, several steps
-    /// planned together: nothing is recorded or planned per step, memory does not grow with the number of steps, and on a GPU
-    /// the host runs ahead. What `step` computes without the state is computed once, and so is what was recorded before
-    /// the call; a few pixel operations on such images, and what broadcasts, are evaluated in each step rather than
-    /// stored. Results are the same bits as those of a loop that calls `step` each time.
+    /// `step` is called once, records what a step computes, and that program is then run as often
+    /// as needed, several steps planned together: nothing is recorded or planned per step, memory
+    /// does not grow with the number of steps, and on a GPU the host runs ahead. Values that do not
+    /// depend on the state are computed once, as are values recorded before the call; a few pixel
+    /// operations on such images, and broadcasts, are evaluated in each step rather than stored.
+    /// Results are the same bits as those of a loop that calls `step` each time.
     ///
-    /// A `step` that looks at a value ([`Image::to_vec`], [`Value::get`], a loop of its own) is called for each step instead.
-    /// Other evaluations meanwhile, whoever asks for them, leave out what a step computes.
+    /// A `step` that reads a value ([`Image::to_vec`], [`Value::get`], a nested loop) is called for
+    /// each step instead. Other evaluations meanwhile exclude the images of a step.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -181,12 +184,12 @@ impl Session {
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     ///
-    /// A loop that meets no bound within its steps, or a change that is not a finite number, ends with what it reached:
-    /// [`Iterated::ending`] tells, and so does the log.
+    /// A loop that does not converge within its steps, or whose change is not finite, ends with its
+    /// current state: [`Iterated::ending`] and the log report it.
     ///
     /// # Errors
-    /// If the state carries an error, a step makes one, or changes number, shape or type of its images; if the bound is
-    /// negative or not a number; else the error of the evaluation.
+    /// If the state carries an error, a step makes one, or changes number, shape or type of its
+    /// images; if the bound is negative or not a number; else the error of the evaluation.
     #[track_caller]
     pub fn iterate<S: LoopState>(
         &self,
@@ -197,8 +200,8 @@ impl Session {
         self.looped(state, until.into(), step, None, Location::caller())
     }
 
-    /// [`Session::iterate`] that shows the state to `watch` after every `every` steps, with their number: to save or print it, or
-    /// to end the loop.
+    /// [`Session::iterate`] that shows the state to `watch` after every `every` steps, with their
+    /// number: to save or print it, or to end the loop.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -216,7 +219,7 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// As [`Session::iterate`], if `every` is 0, and what `watch` returns.
+    /// As [`Session::iterate`], if `every` is 0, and the errors of `watch`.
     #[track_caller]
     pub fn iterate_watched<S: LoopState>(
         &self,
@@ -309,7 +312,7 @@ impl Session {
         }
     }
 
-    /// A loop whose step looks at values: it is called each time.
+    /// A loop whose step reads values: it is called each time.
     fn repeat_each<S: LoopState>(
         &self,
         mut state: S,
@@ -343,7 +346,7 @@ impl Session {
     }
 }
 
-/// A step as it was recorded. The order of the fields is that in which they are dropped.
+/// A recorded step. Fields are dropped in this order.
 struct Recorded<S> {
     next: S,
     stand_ins: StandIns,
@@ -351,7 +354,7 @@ struct Recorded<S> {
 
 type Watch<'a, S> = &'a mut dyn FnMut(usize, &S) -> Result<ControlFlow<()>>;
 
-/// What is known of the end of a loop.
+/// The bookkeeping of a loop's end.
 struct Told {
     until: Until,
     pixels: usize,
@@ -360,7 +363,7 @@ struct Told {
 }
 
 impl Told {
-    /// Whether a change ends the loop.
+    /// Ends the loop if the change requires it.
     fn decide(&mut self, numbers: &[f64]) -> ControlFlow<()> {
         let change = self.until.norm.of(numbers, self.pixels);
         self.change = Some(change);

@@ -10,7 +10,7 @@ use crate::ir::graph::Op;
 use crate::ops::labels::{DIGIT_BITS, Digits, LabelReduce, MOST_PIXELS, PLACE, PRODUCT, block};
 use crate::shape::{Axis, Shape};
 
-/// The most bins of a histogram of labels.
+/// Maximum number of bins of a histogram of labels.
 const MOST: usize = 1 << 24;
 
 /// The pixels of each label of an image: see [`Image::by_label`].
@@ -21,10 +21,10 @@ pub struct ByLabel<T: Element, L: Element> {
     count: usize,
 }
 
-/// Where the pixels of a label lie: see [`ByLabel::shapes`].
+/// The position and extent of a label's pixels: see [`ByLabel::shapes`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LabelShape {
-    /// How many there are.
+    /// Number of pixels.
     pub pixels: u64,
     /// The mean of their rows and that of their columns; NaN without pixels.
     pub centre: (f64, f64),
@@ -34,9 +34,9 @@ pub struct LabelShape {
 }
 
 impl<T: Pixel> Image<T> {
-    /// The pixels of this image, or volume, of one channel by their labels, `0..count`: `labels` has the same extent and pixels of
-    /// any integer type; pixels of other labels do not count. There are at most 2^28 labels, and memory for the table of what each has:
-    /// [`ByLabel`] says how much.
+    /// The pixels of this image, or volume, of one channel by their labels, `0..count`: `labels`
+    /// has the same extent and pixels of any integer type; pixels of other labels do not count.
+    /// There are at most 2^28 labels; [`ByLabel`] documents the memory per label.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -58,12 +58,14 @@ impl<T: Pixel> Image<T> {
     }
 }
 
-/// Sums of each label are exact, and rounded once: they depend neither on an order nor on devices and ranks. What each needs is computed
-/// in one pass; several that are looked at together ([`Session::get_all`](crate::session::Session::get_all)) share it.
+/// Sums of each label are exact, and rounded once: they depend neither on an order nor on devices
+/// and ranks. Each statistic takes one pass; several that are read together
+/// ([`Session::get_all`](crate::session::Session::get_all)) share it.
 ///
-/// Sums take a table of 24 to 32 bytes for each label where pixels are integers, 136 of `f32` and 736 of `f64`; with squares (the variance)
-/// 40 to 64, 352 and 1464. Extremes take 8 bytes for each label and every 32 rows, or as many more rows as there are more labels than pixels
-/// in them: never more numbers than the image has pixels, but for the last rows.
+/// Sums take a table of 24 to 32 bytes for each label where pixels are integers, 136 of `f32` and
+/// 736 of `f64`; with squares (the variance) 40 to 64, 352 and 1464. Extremes take 8 bytes for each
+/// label and every 32 rows, or as many more rows as there are more labels than pixels in them:
+/// never more numbers than the image has pixels, except for the last rows.
 impl<T: Pixel, L: Pixel> ByLabel<T, L> {
     /// The sum of the pixels of each label: the number nearest to it.
     #[track_caller]
@@ -77,8 +79,8 @@ impl<T: Pixel, L: Pixel> ByLabel<T, L> {
         self.of_sums(false, |row| Digits::of(T::TAG).rounded(&row[1..]).0 / row[0], Location::caller())
     }
 
-    /// The population variance of the pixels of each label, from exact sums of pixels and squares, so that nothing is lost where the mean
-    /// is large; NaN without pixels.
+    /// The population variance of the pixels of each label, from exact sums of pixels and squares,
+    /// so that a large mean costs no precision; NaN without pixels.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -192,7 +194,7 @@ impl<T: Pixel, L: Pixel> ByLabel<T, L> {
         });
         Value::of(&sums, move |b| {
             let of = |row: &[f64]| {
-                // Whole numbers: digits from that of 1 on.
+                // Integers: digits from that of 1 on.
                 let (n, mut at) = (row[0], 1);
                 let [y, x, yy, yx, xx] = [PLACE, PLACE, PRODUCT, PRODUCT, PRODUCT].map(|digits| {
                     at += digits;
@@ -215,7 +217,7 @@ impl<T: Pixel, L: Pixel> ByLabel<T, L> {
         self.image.attempt(shape, || Ok(table(&self.image, &self.labels, how, site)))
     }
 
-    /// What `value` makes of the row of each label.
+    /// Applies `value` to the row of each label.
     fn of_sums(
         &self,
         squares: bool,
@@ -229,14 +231,14 @@ impl<T: Pixel, L: Pixel> ByLabel<T, L> {
     }
 }
 
-/// The reduction of an image by labels that fit it.
+/// The reduction of an image by labels of its extent.
 fn table<T: Pixel, L: Pixel>(image: &Image<T>, labels: &Image<L>, how: LabelReduce, site: Site) -> Image<f64> {
     let (rows, columns) = how.extent(image.height());
     let shape = Shape::new(rows, columns, 1);
     record(image.session(), Op::Labels(how), &[labels.handle(), image.handle()], shape, site)
 }
 
-/// Checks labels, and that they fit an image.
+/// Checks labels, and that they have the extent of an image.
 fn fits<T: Pixel, L: Pixel>(
     op: &'static str,
     image: &Image<T>,
@@ -265,7 +267,7 @@ fn fits<T: Pixel, L: Pixel>(
     Ok(())
 }
 
-/// A whole number of digits.
+/// The integer given by digits.
 fn whole(digits: &[f64]) -> (f64, f64) {
     let of = digits.iter().rev().fold(0i128, |v, digit| (v << DIGIT_BITS) + i128::from(*digit as i64));
     let high = of as f64;

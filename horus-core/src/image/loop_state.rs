@@ -1,10 +1,10 @@
-//! What loops carry from step to step.
+//! States of loops.
 
 use super::Image;
 use crate::dtype::Element;
 use crate::session::Handle;
 
-/// What a loop carries from step to step: an image, or a tuple, array or `Vec` of such.
+/// The state of a loop: an image, or a tuple, array or `Vec` of states.
 pub trait LoopState: Sized {
     /// The images, in a fixed order.
     #[doc(hidden)]

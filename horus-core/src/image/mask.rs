@@ -1,8 +1,9 @@
 //! Masks: images of truth values.
 //!
-//! Masks are `Image<bool>`: `DType::Bool` while recorded, so that types tell them from numbers; `lower` turns it
-//! into `DType::stored`, `u8` 0 and 1, and kernels, planner and devices know numbers only. Conjunction, disjunction
-//! and difference are therefore `Min`, `Max` and `AbsDiff`, and `convert` to `u8` is a load.
+//! Masks are `Image<bool>`: `DType::Bool` while recorded, so that types distinguish them from
+//! numbers; `lower` turns it into `DType::stored`, `u8` 0 and 1, and kernels, planner and devices
+//! handle numbers only. Conjunction, disjunction and difference are therefore `Min`, `Max` and
+//! `AbsDiff`, and `convert` to `u8` is a load.
 
 use std::ops::{BitAnd, BitAndAssign, BitOr, BitOrAssign, BitXor, BitXorAssign, Not};
 use std::panic::Location;
@@ -121,9 +122,9 @@ impl<T: Pixel> Inside<T> {
         Value::single(&self.mask.select(&self.image, T::LOWEST).reduced(RowReduce::Max, Location::caller()))
     }
 
-    /// How many pixels the mask holds for, which counts once for each that it is repeated over.
+    /// The number of pixels where the mask is true; a broadcast mask counts once per repetition.
     fn count(&self, site: Site) -> Image<f64> {
-        // What broadcasts counts as often as it is repeated.
+        // A broadcast mask counts as often as it is repeated.
         let (image, mask) = (self.image.shape(), self.mask.shape());
         let together = image.meet(mask).unwrap_or(mask).len();
         let repeated = together as f64 / mask.len().max(1) as f64;
@@ -161,7 +162,8 @@ macro_rules! operator {
     };
 }
 
-// Of 0 and 1, the smaller is the conjunction, the larger the disjunction, and the difference says whether they differ.
+// For 0 and 1, the minimum is the conjunction, the maximum the disjunction, and the difference the
+// exclusive or.
 operator!(BitAnd, bitand, BitAndAssign, bitand_assign, Min, "Where both hold.");
 operator!(BitOr, bitor, BitOrAssign, bitor_assign, Max, "Where one holds, or both do.");
 operator!(BitXor, bitxor, BitXorAssign, bitxor_assign, AbsDiff, "Where one holds and the other does not.");

@@ -1,4 +1,4 @@
-//! What images take of memory.
+//! Memory forecasts of images.
 
 use super::Image;
 use crate::dtype::Element;
@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::session::MemoryForecast;
 
 impl<T: Element> Image<T> {
-    /// Tells what computing the image takes of memory and reads of files, and in which regions it would be computed if it does not
+    /// Forecasts the memory and file reads of computing the image, and its regions if it does not
     /// fit (`HORUS_HOST_MEMORY`, `HORUS_GPU_MEMORY`); nothing is computed. Collective.
     ///
     /// ```

@@ -1,17 +1,18 @@
 //! Images: the public algebra.
 //!
-//! An [`Image`] is a cheap handle on a recorded value. Its methods and operators append to the program of its session;
-//! nothing is computed until a value is looked at ([`Image::to_vec`], [`Image::to_array`], [`Image::pixel`],
-//! [`Image::save`], [`Value::get`]).
+//! An [`Image`] is a cheap handle on a recorded value. Its methods and operators append to the
+//! program of its session; nothing is computed until a value is read ([`Image::to_vec`],
+//! [`Image::to_array`], [`Image::pixel`], [`Image::save`], [`Value::get`]).
 //!
-//! **Recording never fails.** An invalid call (sizes that differ, a parameter outside its domain, an image without
-//! pixels) yields an image that carries its error: the operation, what is wrong, and the line of the program.
-//! Everything computed from it carries the error on, and looking at it returns the error, as does [`Image::check`] at
-//! any time. Nothing is executed for it, and other images are unaffected. An error that is dropped without a look is
-//! logged.
+//! **Recording never fails.** An invalid call (sizes that differ, a parameter outside its domain,
+//! an image without pixels) yields an image that carries its error: the operation, the fault, and
+//! the line of the program. Everything computed from it carries the error on, and reading it
+//! returns the error, as does [`Image::check`] at any time. Nothing is executed for it, and other
+//! images are unaffected. An error that is dropped unread is logged.
 //!
-//! Operations of two images take images owned or borrowed, scalars, reductions, and one value per channel (see
-//! [`Argument`]). Images of different extents broadcast if each extent is the same or 1.
+//! Operations of two images take images owned or borrowed, scalars, reductions, and one value per
+//! channel (see [`Argument`]). Images of different extents broadcast if each extent is the same or
+//! 1.
 //!
 //! ```
 //! # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -26,10 +27,11 @@
 //! # Ok::<(), horus_core::error::Error>(())
 //! ```
 //!
-//! Every rank runs the same program, so all methods that read values back are collective: every rank calls them and
-//! gets the same result.
+//! Every rank runs the same program, so all methods that read values back are collective: every
+//! rank calls them and gets the same result.
 
-// Methods stand in the documentation in this order: in and out, arithmetic, filters, geometry, colour, reductions, volumes, loops.
+// The documentation lists methods in this order: in and out, arithmetic, filters, geometry, colour,
+// reductions, volumes, loops.
 mod create;
 
 mod read;
@@ -109,19 +111,20 @@ use crate::ir::graph::Op;
 use crate::session::{Handle, Session};
 use crate::shape::{Border, Shape};
 
-/// An image of `height x width` pixels with one or more channels of type `T`, or a volume of several such levels (its
-/// [depth](Image::depth)): a handle on a recorded value.
+/// An image of `height x width` pixels with one or more channels of type `T`, or a volume of
+/// several such levels (its [depth](Image::depth)): a handle on a recorded value.
 ///
-/// Resampling, filters by one filter or footprint of the plane, and other operations in the plane work on each level of a volume as on an
-/// image of its own. What has a number for each axis, as [`Image::gauss`], goes across levels where the image is a volume, unless it is
-/// given a pair `(y, x)`; filters and footprints do where there is one for each of several levels.
+/// Resampling, filters by one filter or footprint of the plane, and other operations in the plane
+/// process each level of a volume separately. Operations with a number for each axis, such as
+/// [`Image::gauss`], extend across levels of a volume, unless given a pair `(y, x)`; filters and
+/// footprints do if there is one for each of several levels.
 ///
 /// Cloning copies the handle, not the pixels. Images are values: no operation changes its operands.
 #[doc(alias("Mat", "ndarray"))]
 #[derive(Clone)]
 pub struct Image<T: Element> {
     handle: Handle,
-    /// The edge mode of the next operation; without one each takes its own default.
+    /// The border mode of the next operation; `None` for its own default.
     border: Option<Border>,
     pixel: PhantomData<T>,
 }
@@ -145,10 +148,11 @@ impl<T: Element> Image<T> {
         &self.handle
     }
 
-    /// The same image, whose edge mode is `border` in the operation that is called on it next: in filters and morphology, whose default is
-    /// [`Border::Reflect101`], in [`Image::pad`], and in what moves pixels ([`Image::shift`], [`Image::rotate`], [`Image::affine`],
-    /// [`Image::remap`]), whose default is [`Border::Constant`]`(0.0)`. Results have no edge mode of their own: each operation of a chain
-    /// that should have one is told.
+    /// The same image, with border mode `border` for the operation called on it next: in filters
+    /// and morphology, whose default is [`Border::Reflect101`], in [`Image::pad`], and in
+    /// operations that move pixels ([`Image::shift`], [`Image::rotate`], [`Image::affine`],
+    /// [`Image::remap`]), whose default is [`Border::Constant`]`(0.0)`. Results have no border
+    /// mode: set it for each operation of a chain.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -165,12 +169,12 @@ impl<T: Element> Image<T> {
         Image { border: Some(border), ..self.clone() }
     }
 
-    /// The edge mode of filters.
+    /// The border mode of filters.
     fn border(&self) -> Border {
         self.border.unwrap_or(Border::Reflect101)
     }
 
-    /// The image without an edge mode, as a result.
+    /// The image without a border mode, as a result.
     fn plain(&self) -> Image<T> {
         Image::from_handle(self.handle.clone())
     }
@@ -190,12 +194,12 @@ impl<T: Element> Image<T> {
         self.shape().channels
     }
 
-    /// Number of levels (slices): 1 of an image, more of a volume.
+    /// Number of levels (slices): 1 for an image, more for a volume.
     pub fn depth(&self) -> usize {
         self.shape().depth
     }
 
-    /// Levels, rows, columns and channels; of an image that carries an error, as far as they are known.
+    /// Levels, rows, columns and channels; of a failed image, as far as they are known.
     pub fn shape(&self) -> Shape {
         self.handle.shape
     }
@@ -226,8 +230,8 @@ impl<T: Element> Image<T> {
         self.handle.check()
     }
 
-    /// Starts to evaluate the image, and returns; whoever looks at it waits. See [`Session::start`], which starts everything
-    /// that is recorded.
+    /// Starts to evaluate the image, and returns; reading it waits. See [`Session::start`], which
+    /// starts all recorded values.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -243,18 +247,18 @@ impl<T: Element> Image<T> {
         self.session().start_one(&self.handle);
     }
 
-    /// Records an operation on this image alone that keeps its extent.
+    /// Records an operation on this image only that keeps its extent.
     fn node<R: Element>(&self, op: Op, site: Site) -> Image<R> {
         self.node_of_shape(op, self.shape(), site)
     }
 
-    /// Records an operation on this image alone.
+    /// Records an operation on this image only.
     fn node_of_shape<R: Element>(&self, op: Op, shape: Shape, site: Site) -> Image<R> {
         record(self.session(), op, &[&self.handle], shape, site)
     }
 
-    /// What `make` records, if this image carries no error and `make` meets none; else an image of `shape` that carries the
-    /// error.
+    /// The image recorded by `make`, if neither this image nor `make` fails; otherwise an image of
+    /// `shape` that carries the error.
     fn attempt<R: Element>(&self, shape: Shape, make: impl FnOnce() -> Result<Image<R>>) -> Image<R> {
         match self.handle.carried(shape, R::TAG) {
             Some(handle) => Image::from_handle(handle),
@@ -264,7 +268,7 @@ impl<T: Element> Image<T> {
 }
 
 impl<T: Element> fmt::Display for Image<T> {
-    /// Extent and type, and whether it carries an error; not its pixels.
+    /// Extent and type, and its failure if any; not its pixels.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} image", self.shape(), T::TAG)?;
         if self.handle.failed() { f.write_str(" that failed") } else { Ok(()) }
@@ -277,7 +281,7 @@ impl<T: Element> fmt::Debug for Image<T> {
     }
 }
 
-/// What was made, or an image of `shape` that carries the error.
+/// The image made, or an image of `shape` that carries the error.
 fn carry<T: Element>(session: &Session, shape: Shape, made: Result<Image<T>>) -> Image<T> {
     made.unwrap_or_else(|error| Image::from_handle(session.failed(shape, T::TAG, error)))
 }
@@ -307,11 +311,12 @@ fn check_shape(op: &'static str, shape: Shape, dtype: DType, site: Site) -> Resu
     Ok(())
 }
 
-/// Whether an image is not too large for kernels and memory.
+/// Returns `true` if an image is not too large for kernels and memory.
 pub(crate) fn is_addressable(shape: Shape, dtype: DType) -> bool {
     // The limit keeps every position within the integer range of kernels; see `Affine`.
     const LONGEST: usize = 1 << 30;
-    // More than the memory of any machine, and little enough that what many images take together is counted without overflow.
+    // More than the memory of any machine, and small enough that sums over many images do not
+    // overflow.
     const MOST_BYTES: usize = 1 << 48;
     let bytes = shape
         .height

@@ -12,8 +12,9 @@ use crate::ops::neighbourhood::{Combine, Generalized, Reduce};
 use crate::ops::pixel::PixelOp;
 use crate::shape::Border;
 
-/// Morphology, of images and masks. The edge mode is [`Border::Reflect101`], unlike OpenCV's, or that of [`Image::with_border`]. A footprint that cannot be applied is an error. What it may be, in the plane and across the
-/// levels of a volume, [`Footprints`] tells.
+/// Morphology, of images and masks. The border mode is [`Border::Reflect101`], unlike OpenCV's, or
+/// that of [`Image::with_border`]. A footprint that cannot be applied is an error. [`Footprints`]
+/// lists its forms, in the plane and across the levels of a volume.
 ///
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -30,15 +31,16 @@ use crate::shape::Border;
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
 impl<T: Element> Image<T> {
-    /// Erosion: the smallest pixel under the footprint; of a mask, whether it is true under all of it.
+    /// Erosion: the smallest pixel under the footprint; of a mask, true if it is true under all of
+    /// it.
     #[doc(alias("binary_erosion", "grey_erosion", "minimum_filter"))]
     #[track_caller]
     pub fn erode<'a>(&self, footprint: impl Into<Footprints<'a>>) -> Image<T> {
         self.extreme("erode", footprint.into(), Reduce::Min)
     }
 
-    /// Dilation: the largest pixel under the footprint rotated by 180 degrees (as `scipy.ndimage.grey_dilation`); of a
-    /// mask, whether it is true somewhere under it.
+    /// Dilation: the largest pixel under the footprint rotated by 180 degrees (as
+    /// `scipy.ndimage.grey_dilation`); of a mask, true if it is true somewhere under it.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -70,14 +72,14 @@ impl<T: Element> Image<T> {
         self.dilate(footprint).with_border(self.border()).erode(footprint)
     }
 
-    /// The white top-hat: what an opening removes.
+    /// The white top-hat: the details removed by an opening.
     #[doc(alias("MORPH_TOPHAT", "white_tophat"))]
     #[track_caller]
     pub fn top_hat<'a>(&self, footprint: impl Into<Footprints<'a>>) -> Image<T> {
         self.minus(&self.opening(footprint), Location::caller())
     }
 
-    /// The black top-hat: what a closing adds.
+    /// The black top-hat: the details added by a closing.
     #[doc(alias("MORPH_BLACKHAT", "black_tophat"))]
     #[track_caller]
     pub fn black_hat<'a>(&self, footprint: impl Into<Footprints<'a>>) -> Image<T> {
@@ -100,7 +102,7 @@ impl<T: Element> Image<T> {
         self.dilate(footprint).minus(&self.erode(footprint), Location::caller())
     }
 
-    /// The difference; of masks, where this one holds and the other does not.
+    /// The difference; of masks, true where this one is and the other is not.
     fn minus(&self, other: &Image<T>, site: Site) -> Image<T> {
         pixel(PixelOp::Sub, vec![Term::image(self), Term::image(other)], site)
     }
@@ -114,8 +116,9 @@ impl<T: Element> Image<T> {
         }
     }
 
-    /// The extreme under a footprint. A rectangle is looked at row by row and then column by column: the same bits as in one
-    /// pass, ties and NaN included, because both orders keep the first extreme in row-major order.
+    /// The extreme under a footprint. A rectangle is reduced by rows and then by columns: the same
+    /// bits as in one pass, ties and NaN included, because both orders keep the first extreme in
+    /// row-major order.
     pub(super) fn extreme_under(&self, footprint: &Footprint, border: Border, reduce: Reduce, site: Site) -> Image<T> {
         self.attempt(self.shape(), || {
             let windows = footprint.windows(reduce == Reduce::Max)?.into_iter();

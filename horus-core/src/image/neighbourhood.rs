@@ -12,10 +12,12 @@ use crate::shape::Shape;
 
 /// Filters of any taps. Linear filters of integer images yield `f32`.
 impl<T: Pixel> Image<T> {
-    /// Correlation: `out(p) = sum over offsets o of tap(o) * in(p + o)`, the filter not flipped. A filter of even size
-    /// anchors at half its size; it may be larger than the image. Each level of a volume is filtered by itself, unless there is a filter for
-    /// each of several levels, or [`Taps::Depth`]: then responses of the levels are added from the first to the last, along the depth each
-    /// by a fused multiply-add. All levels beyond those of the image follow from the edge mode.
+    /// Correlation: `out(p) = sum over offsets o of tap(o) * in(p + o)`, the filter not flipped. A
+    /// filter of even size anchors at half its size; it may be larger than the image. Each level of
+    /// a volume is filtered separately, unless there is a filter for each of several levels, or
+    /// [`Taps::Depth`]: then responses of the levels are added from the first to the last, along
+    /// the depth each by a fused multiply-add. The border mode supplies the levels beyond those of
+    /// the image.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -110,7 +112,7 @@ impl<T: Pixel> Image<T> {
         }
     }
 
-    /// Correlates, with taps turned about their anchor or as they are.
+    /// Correlates, with taps turned about their anchor or unchanged.
     fn filtered(&self, op: &'static str, taps: Taps<'_>, turned: bool, site: Site) -> Image<T::Linear> {
         let border = self.border();
         match taps {
@@ -125,10 +127,11 @@ impl<T: Pixel> Image<T> {
     }
 }
 
-/// Named filters, whose taps [`filters`] has.
+/// Named filters; [`filters`] returns their taps.
 ///
-/// Gaussians of two scales have `sigma_u` and `order_u` along the line and `sigma_v` and `order_v` across it; sigmas are
-/// in pixels, derivative orders 0, 1 or 2. An odd order has the sign of the derivative, as in SciPy.
+/// Gaussians of two scales have `sigma_u` and `order_u` along the line and `sigma_v` and `order_v`
+/// across it; sigmas are in pixels, derivative orders 0, 1 or 2. An odd order has the sign of the
+/// derivative, as in SciPy.
 impl<T: Pixel> Image<T> {
     /// Axis-aligned anisotropic Gaussian: u along x, v along y. Both supports are `ceil(3 max(sigma_u, sigma_v))`.
     ///
@@ -167,7 +170,7 @@ impl<T: Pixel> Image<T> {
         let aligned = filters::axis_aligned(theta, sigma_u, sigma_v, order_u, order_v, Location::caller());
         match aligned.unwrap_or_default() {
             Some((row, column)) => self.separable(&row, &column),
-            // Where a parameter is wrong, the filter says so.
+            // The filter reports invalid parameters.
             None => {
                 let kernel = filters::gauss_2d(theta, sigma_u, sigma_v, order_u, order_v);
                 self.correlate(&kernel)

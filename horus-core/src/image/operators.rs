@@ -66,7 +66,7 @@ macro_rules! operator {
     };
 }
 
-/// What may stand on the right of a scalar.
+/// Right operands of a scalar.
 trait Reverse<T: Pixel> {
     fn reverse(&self, op: PixelOp, left: T, site: crate::error::Site) -> Self;
 }

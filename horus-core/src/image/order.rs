@@ -1,4 +1,4 @@
-//! Where the extremes are, order statistics, thresholds.
+//! Positions of extremes, order statistics, thresholds.
 
 use std::panic::Location;
 
@@ -12,10 +12,10 @@ use crate::shape::{Axis, Shape};
 
 /// Values of 16 bits.
 const DIGITS: usize = 1 << 16;
-/// Bins of a threshold where levels are not counted one by one.
+/// Bins of a threshold if levels are not counted separately.
 const LEVELS: usize = 256;
 
-/// Where the extremes are, order statistics, thresholds: over all channels together.
+/// Positions of extremes, order statistics, thresholds: over all channels together.
 ///
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -29,8 +29,9 @@ const LEVELS: usize = 256;
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
 impl<T: Pixel> Image<T> {
-    /// Level, row, column and channel of the smallest pixel, of several the first: level by level, in each channel by channel, in each
-    /// row by row. NaN are ignored; `None` where there is nothing else. Two passes.
+    /// Level, row, column and channel of the smallest pixel, the first on a tie: level by level, in
+    /// each channel by channel, in each row by row. NaN are ignored; `None` if there is nothing
+    /// else. Two passes.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -46,7 +47,8 @@ impl<T: Pixel> Image<T> {
         self.place_of(RowReduce::Min, Location::caller())
     }
 
-    /// Level, row, column and channel of the largest pixel, of several the first; see [`Image::argmin`].
+    /// Level, row, column and channel of the largest pixel, the first on a tie; see
+    /// [`Image::argmin`].
     #[track_caller]
     pub fn argmax(&self) -> Value<Option<[usize; 4]>> {
         self.place_of(RowReduce::Max, Location::caller())
@@ -58,7 +60,8 @@ impl<T: Pixel> Image<T> {
         Value::of(&columns, move |b: &HostBuffer| first(b, shape))
     }
 
-    /// Of each row the first column that has what all pixels are reduced to, infinity where none has.
+    /// For each row, the first column equal to the reduction of all pixels, infinity if there is
+    /// none.
     fn columns_of(&self, how: RowReduce, site: Site) -> Image<f64> {
         let wanted = self.reduced::<T>(how, site).converted::<f64>(site);
         let inputs = [self.handle(), wanted.handle()];
@@ -66,12 +69,12 @@ impl<T: Pixel> Image<T> {
         record(self.session(), Op::RowReduce(RowReduce::First), &inputs, shape, site)
     }
 
-    /// The `percent`-th percentile of all pixels, 0 to 100 (50 is the median), exactly: of the two pixels in order between which it lies, the
-    /// linear interpolation (`numpy.nanpercentile`). NaN are ignored; of nothing but NaN it is NaN. It is an error if `percent` is not in
-    /// 0 to 100.
+    /// The `percent`-th percentile of all pixels, 0 to 100 (50 is the median), exactly: of the two
+    /// pixels in order between which it lies, the linear interpolation (`numpy.nanpercentile`). NaN
+    /// are ignored; of nothing but NaN it is NaN. It is an error if `percent` is not in 0 to 100.
     ///
-    /// The place in the order is found 16 bits at a time, by as many counts: one pass for integers of 8 and 16 bits; two for
-    /// `u32`, `i32` and `f32`, four for `f64`, and two more for the pixel that follows.
+    /// The rank is found 16 bits at a time, by counting: one pass for integers of 8 and 16 bits;
+    /// two for `u32`, `i32` and `f32`, four for `f64`, and two more for the pixel that follows.
     #[doc(alias("nanmedian", "nanpercentile"))]
     #[track_caller]
     pub fn percentile(&self, percent: f64) -> Value<f64> {
@@ -91,13 +94,13 @@ impl<T: Pixel> Image<T> {
         Value::single(&found)
     }
 
-    /// How many pixels lie in each of `bins` between two bounds: a row.
+    /// The number of pixels in each of `bins` between two bounds: a row.
     fn counts(&self, bins: usize, (lo, hi): (f64, f64), site: Site) -> Image<f64> {
         let op = Op::Histogram { bins, lo: Scalar::F64(lo), hi: Scalar::F64(hi) };
         self.node_of_shape(op, Shape::new(1, bins, 1), site)
     }
 
-    /// How many pixels each level of a narrow type has, from the lowest on: a row.
+    /// The number of pixels of each level of a narrow type, from the lowest on: a row.
     fn counts_of_levels(&self, site: Site) -> Image<f64> {
         let (levels, lowest) = (1 << (8 * T::DTYPE.size()), T::LOWEST.to_f64());
         self.counts(levels, (lowest, lowest + levels as f64), site)
@@ -107,7 +110,7 @@ impl<T: Pixel> Image<T> {
         let up_to = self.counts_of_levels(site).running(site);
         let last = (self.shape().len() - 1) as f64;
         let at = last * share;
-        // As many levels as have all their pixels before the one in this place.
+        // The number of levels whose pixels all precede this rank.
         let level = |place: f64| value_of::<T>(up_to.le(place.min(last)).convert::<u8>().total(site));
         let (value, part) = (level(at.floor()), at.fract());
         if part == 0.0 {
@@ -121,13 +124,14 @@ impl<T: Pixel> Image<T> {
 
     fn percentile_of_digits(&self, share: f64, site: Site) -> Image<f64> {
         let mut inside = None;
-        // Place in the order among the pixels that are left, part of the way to the next, whether that has the same value.
+        // Rank among the remaining pixels, fraction of the way to the next, and a flag for equal
+        // values.
         let (mut place, mut part, mut same, mut some) = (None, None, None, None);
         for level in 0..T::DTYPE.size() / 2 {
             let digit = self.order_digit(T::from_f64(level as f64));
             let shown = match &inside {
                 None => digit.clone(),
-                // No digit, and in no bin.
+                // No digit: in no bin.
                 Some(mask) => Image::select(mask, &digit, T::from_f64(2.0 * DIGITS as f64)),
             };
             let up_to = shown.counts(DIGITS, (0.0, DIGITS as f64), site).running(site);
@@ -160,10 +164,11 @@ impl<T: Pixel> Image<T> {
         if T::DTYPE.is_float() { some.select(found, f64::NAN) } else { found }
     }
 
-    /// Otsu's threshold (1979): where the pixels divide into two classes of the largest variance between them, those above it
-    /// and the others (`skimage.filters.threshold_otsu`). Of integers of 8 and 16 bits each level is counted; of other types 256 bins from
-    /// the smallest pixel to the largest, of which the threshold is a centre. The smallest pixel if all are equal. NaN and infinities
-    /// do not count (scikit-image refuses them); NaN if there is nothing else.
+    /// Otsu's threshold (1979): where the pixels divide into two classes of the largest variance
+    /// between them, those above it and the others (`skimage.filters.threshold_otsu`). For 8- and
+    /// 16-bit integers each level is counted; for other types 256 bins from the smallest pixel to
+    /// the largest, one of whose centres is the threshold. The smallest pixel if all are equal. NaN
+    /// and infinities do not count (scikit-image refuses them); NaN if there is nothing else.
     #[doc(alias("THRESH_OTSU", "threshold_otsu"))]
     #[track_caller]
     pub fn otsu(&self) -> Value<T> {
@@ -189,7 +194,7 @@ impl<T: Pixel> Image<T> {
                     let centre = from + range * ((&level + 0.5) / LEVELS as f64);
                     let threshold = level.lt(f64::INFINITY).select(centre.converted::<T>(site), &low);
                     match T::DTYPE.is_float() {
-                        // Infinite is the smallest of nothing.
+                        // Infinity is the smallest of an empty set.
                         true => low.lt(T::from_f64(f64::INFINITY)).select(threshold, T::from_f64(f64::NAN)),
                         false => threshold,
                     }
@@ -200,7 +205,7 @@ impl<T: Pixel> Image<T> {
     }
 }
 
-/// Whether a type has so few values that each can be counted.
+/// Returns `true` if a type has so few values that each can be counted.
 fn has_levels<T: Pixel>() -> bool {
     !T::DTYPE.is_float() && T::DTYPE.size() <= 2
 }
@@ -210,7 +215,7 @@ fn value_of<T: Pixel>(level: Image<f64>) -> Image<f64> {
     if T::LOWEST == T::ZERO { level } else { level + T::LOWEST.to_f64() }
 }
 
-/// Level, row, column and channel of the first column that is one, of an image of this shape: a row is found among few.
+/// Level, row, column and channel of the first column that is one, of an image of this shape.
 fn first(columns: &HostBuffer, shape: Shape) -> Option<[usize; 4]> {
     let columns: &[f64] = columns.as_slice();
     let at = columns.iter().position(|column| column.is_finite())?;
@@ -225,7 +230,7 @@ fn best_level(counts: &Image<f64>, site: Site) -> Image<f64> {
     let moments = counts * level;
     let (weight, moment) = (counts.cumsum(Axis::Columns), moments.cumsum(Axis::Columns));
     let (above, rest) = (-(&weight - counts.total(site)), -(&moment - moments.total(site)));
-    // Not a number where a class is empty, which the maximum ignores.
+    // NaN for an empty class, which the maximum ignores.
     let apart = &moment / &weight - rest / &above;
     let variance = weight * above * apart.square();
     let best = variance.reduced::<f64>(RowReduce::Max, site);
@@ -233,7 +238,7 @@ fn best_level(counts: &Image<f64>, site: Site) -> Image<f64> {
     record(counts.session(), Op::RowReduce(RowReduce::First), &inputs, Shape::new(1, 1, 1), site)
 }
 
-/// Part of the way from one value to the next, as numpy goes it.
+/// Interpolates between two values, as numpy does.
 fn between(value: &Image<f64>, next: &Image<f64>, part: &Image<f64>) -> Image<f64> {
     let apart = next - value;
     let (up, down) = (value + &apart * part, next - apart * (1.0 - part));

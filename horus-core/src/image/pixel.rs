@@ -52,7 +52,7 @@ unary! {
     floor Floor;
     /// Smallest integer not below `a`.
     ceil Ceil;
-    /// Nearest integer, the even one of two as near (as numpy rounds).
+    /// Nearest integer, ties to even (as in numpy).
     #[doc(alias = "rint")]
     round Round;
     /// Sine of an angle in radians.
@@ -72,8 +72,9 @@ macro_rules! binary {
     };
 }
 
-/// Operations on each pixel of an image and of an [`Argument`], beside the operators `+ - * /`, which integers saturate: another image, a scalar, a reduction, a value per channel.
-/// Sizes that do not meet are an error.
+/// Operations on each pixel of an image and of an [`Argument`], besides the operators `+ - * /`, by
+/// which integers saturate: another image, a scalar, a reduction, a value per channel. Sizes that
+/// do not broadcast are an error.
 ///
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -100,11 +101,12 @@ impl<T: Pixel> Image<T> {
         /// Angle of the point with ordinate `a` and abscissa `b`, in radians: `-pi..=pi`.
         #[doc(alias("arctan2", "phase"))]
         atan2 Atan2;
-        /// `sqrt(a * a + b * b)`, which neither over- nor underflows on the way: the length of a gradient.
+        /// `sqrt(a * a + b * b)` without intermediate over- or underflow: the length of a gradient.
         #[doc(alias = "magnitude")]
         hypot Hypot;
-        /// Bits of the place of `a` in the order of all numbers of its type: the `b`-th 16, from the highest (0) on. What is
-        /// counted to find an order statistic ([`Image::percentile`]). 0 for a `b` that is not, NaN for NaN.
+        /// A digit of the rank of `a` among all numbers of its type: the `b`-th 16 bits, from the
+        /// most significant (0) on. [`Image::percentile`] counts them. 0 for a `b` that does not
+        /// exist, NaN for NaN.
         #[doc(hidden)]
         order_digit OrderDigit;
     }
@@ -122,17 +124,17 @@ impl<T: Pixel> Image<T> {
 /// ```
 impl<T: Pixel> Image<T> {
     binary! { bool;
-        /// Where `a < b`.
+        /// True where `a < b`.
         lt Lt;
-        /// Where `a <= b`.
+        /// True where `a <= b`.
         le Le;
-        /// Where `a > b`.
+        /// True where `a > b`.
         gt Gt;
-        /// Where `a >= b`.
+        /// True where `a >= b`.
         ge Ge;
-        /// Where `a == b`.
+        /// True where `a == b`.
         eq Eq;
-        /// Where `a != b`.
+        /// True where `a != b`.
         ne Ne;
     }
 }
@@ -191,7 +193,7 @@ fn unlike(method: &'static str, op: PixelOp, what: &str, site: Site) -> Error {
 
 /// Operations with further parameters, and conversions.
 impl<T: Pixel> Image<T> {
-    /// `|a / b|`, and 0 where `|b| < eps`. A negative `eps` or one that is NaN is an error.
+    /// `|a / b|`, and 0 where `|b| < eps`. A negative or NaN `eps` is an error.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};

@@ -1,4 +1,4 @@
-//! Memory for pixels that the program owns, and that the device reads and writes by itself where it can.
+//! Pixel memory owned by the program, which the device accesses directly if possible.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -14,17 +14,18 @@ use crate::host::buffer::HostBuffer;
 use crate::session::{Session, Undecided};
 use crate::shape::Shape;
 
-/// Memory for the pixels of an image, owned by the program: channels one after the other, each in row-major order; a
-/// slice of all of them.
+/// Memory for the pixels of an image, owned by the program: planes of the channels, each in
+/// row-major order; derefs to a slice of all of them.
 ///
-/// [`Session::pixels`] gives page-locked memory if the session computes on a GPU, which copies from there and to there at
-/// the full speed of its bus, without another copy on the host: [`Image::from_pixels`](super::Image::from_pixels),
-/// [`Image::read_into`](super::Image::read_into), [`Image::to_pixels`](super::Image::to_pixels). On the CPU images and
-/// `Pixels` share memory.
+/// [`Session::pixels`] returns page-locked memory if the session computes on a GPU, which transfers
+/// it at the full speed of the bus, without another copy on the host:
+/// [`Image::from_pixels`](super::Image::from_pixels),
+/// [`Image::read_into`](super::Image::read_into), [`Image::to_pixels`](super::Image::to_pixels). On
+/// the CPU images and `Pixels` share memory.
 ///
-/// A clone shares the memory, and so does an image made from it. Whoever writes writes to pixels of their own: they are
-/// copied first if anybody else still needs them. A loop that lets go of its image before it writes the next pixels copies
-/// nothing. Pixels outlive their session, and other sessions take them, too.
+/// A clone shares the memory, and so does an image made from it. A write to shared pixels copies
+/// them first. A loop that drops its image before it writes the next pixels copies nothing. Pixels
+/// outlive their session, and other sessions accept them, too.
 ///
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -45,7 +46,7 @@ use crate::shape::Shape;
 pub struct Pixels<T: Element> {
     shape: Shape,
     buffer: HostBuffer,
-    /// Who gave the memory, without knowing yet which is best.
+    /// The session that provided the memory before its device was known.
     undecided: Option<Undecided>,
     pixel: PhantomData<T>,
 }
@@ -61,13 +62,13 @@ impl<T: Element> Pixels<T> {
         self.buffer
     }
 
-    /// The memory, for somebody who puts the pixels of another image of this shape there.
+    /// The memory, to be overwritten with the pixels of another image of this shape.
     pub(super) fn overwritten(&mut self) -> &mut HostBuffer {
         self.decide(false);
         &mut self.buffer
     }
 
-    /// The memory, for a device that may compute there, if there is such a device; it comes back by [`Pixels::restore`].
+    /// The memory, for a device that can compute there, if any; [`Pixels::restore`] returns it.
     pub(super) fn lend(&mut self, session: &Session) -> Option<HostBuffer> {
         if self.undecided.is_some() || !self.is_page_locked() || !session.may_map() {
             return None;
@@ -76,14 +77,14 @@ impl<T: Element> Pixels<T> {
         Some(std::mem::replace(&mut self.buffer, HostBuffer::zeroed(0)))
     }
 
-    /// Has memory again that was lent.
+    /// Takes back lent memory.
     pub(super) fn restore(&mut self, lent: Option<HostBuffer>) {
         if let Some(buffer) = lent {
             self.buffer = buffer;
         }
     }
 
-    /// Has other memory in place of what went with an evaluation that failed.
+    /// Replaces memory that was lost in a failed evaluation.
     pub(super) fn repair(&mut self, session: &Session) -> Result<(), DeviceError> {
         let bytes = self.shape.len() * size_of::<T>();
         if self.buffer.len() != bytes {
@@ -93,7 +94,7 @@ impl<T: Element> Pixels<T> {
         Ok(())
     }
 
-    /// Takes other memory once the session has chosen a device that has better.
+    /// Replaces the memory once the session has chosen a device with better memory.
     fn decide(&mut self, kept: bool) {
         if let Some(undecided) = self.undecided.take_if(|undecided| undecided.is_over())
             && let Some(better) = undecided.replaced(&self.buffer, kept)
@@ -107,7 +108,7 @@ impl<T: Element> Pixels<T> {
         self.shape
     }
 
-    /// Whether a GPU reads and writes the memory by itself; see [`Session::pixels`].
+    /// Returns `true` if a GPU accesses the memory directly; see [`Session::pixels`].
     pub fn is_page_locked(&self) -> bool {
         self.buffer.adopted().is_some()
     }
@@ -122,7 +123,7 @@ impl<T: Element> Pixels<T> {
         &self[self.range(channel)]
     }
 
-    /// The pixels of a channel, in row-major order, to be changed.
+    /// The pixels of a channel, in row-major order, mutable.
     ///
     /// # Panics
     /// If there is no such channel.
@@ -146,7 +147,7 @@ impl<T: Element> Pixels<T> {
         self.view4().index_axis_move(Axis(0), 0)
     }
 
-    /// The pixels as an array of shape `(height, width, channels)`, to be changed.
+    /// The pixels as a mutable array of shape `(height, width, channels)`.
     ///
     /// # Panics
     /// If they are those of a volume, which [`Pixels::view4_mut`] shows.
@@ -166,7 +167,7 @@ impl<T: Element> Pixels<T> {
         planes.expect("pixels fill their shape").permuted_axes([0, 2, 3, 1])
     }
 
-    /// The pixels as an array of shape `(depth, height, width, channels)`, to be changed.
+    /// The pixels as a mutable array of shape `(depth, height, width, channels)`.
     pub fn view4_mut(&mut self) -> ArrayViewMut4<'_, T> {
         let Shape { depth, height, width, channels } = self.shape;
         let planes = ArrayViewMut4::from_shape((depth, channels, height, width), self);
@@ -207,16 +208,16 @@ impl<T: Element> fmt::Debug for Pixels<T> {
 impl Session {
     /// Memory for the pixels of an image of this size, all zero (of a mask, all false).
     ///
-    /// It is page-locked if the session computes on a GPU, as much as the machine allows; where its pages cannot be locked
-    /// it is ordinary memory, and the log says so once. A session that has not chosen its device yet
-    /// (`Builder::eager` lets it choose at once) gives ordinary memory, too; who writes to it after the first evaluation has
-    /// page-locked memory instead from then on.
+    /// It is page-locked if the session computes on a GPU, as much as the machine allows; if its
+    /// pages cannot be locked it is pageable, which is logged once. A session that has not chosen
+    /// its device yet (`Builder::eager` makes it choose immediately) returns pageable memory, too;
+    /// the first write after the first evaluation replaces it by page-locked memory.
     ///
-    /// To lock pages takes longer than to copy them: keep `Pixels` for many images. What is let go of is kept for the
-    /// next of the same size, up to 2 GiB.
+    /// Locking pages takes longer than copying them: reuse `Pixels` for many images. Dropped ones
+    /// are kept for the next of the same size, up to 2 GiB.
     ///
     /// # Errors
-    /// If there are no pixels, or not so much memory.
+    /// If there are no pixels, or not enough memory.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};

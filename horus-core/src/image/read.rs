@@ -15,14 +15,15 @@ use crate::plan::forecast::{Cluster, Forecast};
 use crate::plan::movement::Link;
 use crate::session::{Coming, Handle};
 
-/// Reading pixels back. These methods, [`Value::get`](super::Value::get) and saving trigger evaluation.
+/// Reading pixels back. These methods, [`Value::get`](super::Value::get) and saving trigger
+/// evaluation.
 ///
 /// | | new memory | kept memory |
 /// | --- | --- | --- |
 /// | on every rank | `to_vec`, `to_array`, `to_array3`, `to_array4`, `to_volume_array`, `to_array_dyn`, `to_pixels` | `read_into`, several at once by `Session::read_into` |
 /// | on rank 0 alone | `gather`, `gather_pixels` | `gather_into` |
 ///
-/// Kept memory is fastest, if it is [`Pixels`] above all: new memory has its pages mapped by the system first.
+/// Kept memory is fastest, above all [`Pixels`]: the system must first map the pages of new memory.
 ///
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -35,18 +36,18 @@ use crate::session::{Coming, Handle};
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
 impl<T: Element> Image<T> {
-    /// All pixels, channels one after the other, each in row-major order; of a volume, those of the first level, then those of
-    /// the second, and so on.
+    /// All pixels, in planes of the channels, each in row-major order; of a volume, level by level.
     ///
     /// # Errors
-    /// The error that the image carries; also if the evaluation fails on the device or between ranks, or there is not
-    /// enough memory.
+    /// The error that the image carries; also if the evaluation fails on the device or between
+    /// ranks, or there is not enough memory.
     #[track_caller]
     pub fn to_vec(&self) -> Result<Vec<T>> {
         everyone(self.vec(false, ("to_vec", Location::caller())))
     }
 
-    /// [`Image::to_vec`] on rank 0 alone: `None` on other ranks, to which nothing is copied. All ranks call it.
+    /// [`Image::to_vec`] on rank 0 only: `None` on other ranks, to which nothing is copied. All
+    /// ranks call it.
     ///
     /// # Errors
     /// As [`Image::to_vec`].
@@ -76,8 +77,8 @@ impl<T: Element> Image<T> {
         })
     }
 
-    /// All pixels in memory that the device writes by itself, if it can; see [`Pixels`]. On the CPU, pixels that the image
-    /// shares until somebody writes to them.
+    /// All pixels in memory that the device writes directly, if it can; see [`Pixels`]. On the CPU,
+    /// pixels that the image shares until they are written to.
     ///
     /// # Errors
     /// As [`Image::to_vec`].
@@ -98,7 +99,8 @@ impl<T: Element> Image<T> {
         everyone(self.new_pixels(false, ("to_pixels", Location::caller())))
     }
 
-    /// [`Image::to_pixels`] on rank 0 alone: `None` on other ranks, to which nothing is copied. All ranks call it.
+    /// [`Image::to_pixels`] on rank 0 only: `None` on other ranks, to which nothing is copied. All
+    /// ranks call it.
     ///
     /// # Errors
     /// As [`Image::to_vec`].
@@ -121,8 +123,9 @@ impl<T: Element> Image<T> {
         })
     }
 
-    /// Brings all pixels into memory that the program keeps: [`Pixels`] of the image's shape, or a slice or vector of as
-    /// many values. No memory is allocated for them. After an error the contents are unspecified.
+    /// Copies all pixels to existing memory: [`Pixels`] of the image's shape, or a slice or vector
+    /// of as many values. No memory is allocated for them. After an error the contents are
+    /// unspecified.
     ///
     /// # Errors
     /// If the image does not fit exactly, or as [`Image::to_vec`].
@@ -148,8 +151,8 @@ impl<T: Element> Image<T> {
         everyone(self.put(false, call, Some(self.fitting(call, target.place())?)))
     }
 
-    /// [`Image::read_into`] on rank 0 alone; returns whether this is rank 0. On other ranks the target is not looked at, and
-    /// may be an empty slice. All ranks call it.
+    /// [`Image::read_into`] on rank 0 only; returns `true` on rank 0. On other ranks the target is
+    /// ignored, and may be an empty slice. All ranks call it.
     ///
     /// # Errors
     /// As [`Image::read_into`].
@@ -171,7 +174,7 @@ impl<T: Element> Image<T> {
         self.put(true, call, place).map(|put| put.is_some())
     }
 
-    /// The place, if it is as large as the image.
+    /// The target, if it is as large as the image.
     pub(super) fn fitting<'a>(&self, (op, site): (&'static str, Site), place: Place<'a, T>) -> Result<Place<'a, T>> {
         let shape = self.shape();
         let room = match &place {
@@ -231,9 +234,9 @@ impl<T: Element> Image<T> {
         Ok(self.array4(call)?.index_axis_move(Axis(0), 0))
     }
 
-    /// What `ranks` ranks, each on a host of its own, would exchange to compute this image and gather it on rank 0, as a
-    /// program that saves it does, and how long it takes them; nothing is computed. The number of ranks is independent of
-    /// the session's, their machines are like the session's.
+    /// Forecasts the messages, and their time, of `ranks` ranks, each on its own host, that compute
+    /// this image and gather it on rank 0, as a program that saves it does; nothing is computed.
+    /// The number of ranks is independent of the session's, their machines are like the session's.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -252,7 +255,8 @@ impl<T: Element> Image<T> {
         self.forecast_on(Cluster { ranks, on_each_host: 1, network: Some(link) })
     }
 
-    /// [`Image::forecast`] on several ranks of each host, and with what their machines tell of the network.
+    /// [`Image::forecast`] with several ranks on each host, and the network of their machines'
+    /// profiles.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -306,26 +310,26 @@ pub(super) fn elements<T: Element>(buffer: &HostBuffer) -> &[T] {
     bytemuck::checked::cast_slice(buffer.bytes())
 }
 
-/// Evaluates a value and brings it to every rank.
+/// Evaluates a value and copies it to every rank.
 pub(super) fn fetch(handle: &Handle) -> Result<Arc<HostBuffer>> {
     let pixels = handle.session.fetch(handle, Want::Everyone)?;
     Ok(pixels.expect("a value fetched for everyone is everywhere"))
 }
 
-/// What every rank reads.
+/// Unwraps a value read by every rank.
 pub(super) fn everyone<R>(read: Result<Option<R>>) -> Result<R> {
     Ok(read?.expect("a value read by everyone is everywhere"))
 }
 
 pub(super) fn put_pixels<T: Element>(coming: Coming<'_>, pixels: &mut Pixels<T>) -> Result<(), DeviceError> {
     let buffer = pixels.overwritten();
-    // Of memory that was lent nothing is left but what comes.
+    // Lent memory is lost: only the new pixels remain.
     if coming.is_here() && (buffer.adopted().is_none() || buffer.is_empty()) {
         *buffer = coming.shared()?;
         return Ok(());
     }
     coming.put_into(buffer).inspect_err(|_| {
-        // Whatever is there now may be no pixels of this type.
+        // The present contents may not be valid pixels of this type.
         if T::bytes_mut(&mut []).is_none() {
             buffer.overwritten().fill(0);
         }
@@ -341,19 +345,19 @@ pub(super) fn put_values<T: Element>(coming: Coming<'_>, values: &mut [T]) -> Re
     Ok(())
 }
 
-/// What [`Image::read_into`] writes to: [`Pixels`], slices and vectors.
+/// Targets of [`Image::read_into`]: [`Pixels`], slices and vectors.
 pub trait ReadTarget<T: Element> {
     #[doc(hidden)]
     fn place(&mut self) -> Place<'_, T>;
 }
 
-/// Where pixels are put.
+/// The target of pixels.
 #[doc(hidden)]
 #[derive(Debug)]
 pub enum Place<'a, T: Element> {
-    /// Memory that the device may write by itself.
+    /// Memory that the device can write directly.
     Pixels(&'a mut Pixels<T>),
-    /// Any other.
+    /// Any other memory.
     Values(&'a mut [T]),
 }
 

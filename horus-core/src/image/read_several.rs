@@ -8,14 +8,14 @@ use crate::dtype::Element;
 use crate::error::{DeviceError, Error, Result, Site};
 use crate::session::{Coming, Handle, Session};
 
-/// Images, each with the memory that it is read into, for [`Session::read_into`]: a pair, a tuple of pairs, an array or a vector of
-/// pairs. A pair is `(&image, &mut target)`, its target what [`Image::read_into`] takes.
+/// Images with their targets, for [`Session::read_into`]: a pair, a tuple of pairs, an array or a
+/// vector of pairs. A pair is `(&image, &mut target)`, with a target as in [`Image::read_into`].
 pub trait Reads<'a> {
     #[doc(hidden)]
     fn add_to(self, reads: &mut Vec<Read<'a>>, call: (&'static str, Site)) -> Result<()>;
 }
 
-/// An image and where it is put.
+/// An image and its target.
 #[doc(hidden)]
 #[expect(missing_debug_implementations, reason = "nobody has one")]
 pub struct Read<'a> {
@@ -71,8 +71,9 @@ tuples!(A B C D E);
 tuples!(A B C D E F);
 
 impl Session {
-    /// Evaluates several images together and brings their pixels into memory that the program keeps, as [`Image::read_into`] brings
-    /// those of one: what they share is computed once, and all of them come from a GPU at the same time.
+    /// Evaluates several images together and copies their pixels to existing memory, as
+    /// [`Image::read_into`] does for one: shared operations are computed once, and all of them are
+    /// downloaded from a GPU concurrently.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -87,7 +88,8 @@ impl Session {
     /// ```
     ///
     /// # Errors
-    /// If an image belongs to another session, or as [`Image::read_into`]; then the contents of all memory are unspecified.
+    /// If an image belongs to another session, or as [`Image::read_into`]; then the contents of all
+    /// memory are unspecified.
     #[track_caller]
     pub fn read_into<'a>(&self, reads: impl Reads<'a>) -> Result<()> {
         let call = ("read_into", Location::caller());

@@ -9,12 +9,14 @@ use crate::ir::graph::Op;
 use crate::ops::components::{Connectivity, MOST_PIXELS};
 use crate::ops::reconstruction::Reconstruction;
 
-/// Reconstruction: a marker grows within a mask, step by step from neighbour to neighbour, until nothing changes (scikit-image's
-/// `morphology.reconstruction`). Every rank computes all of it. A NaN is the lowest number there is, by erosion the highest, and zeros
-/// have no sign. Of masks it is what of `mask` hangs together with the marker (SciPy's `binary_propagation`). Several channels are an error, as are more than 2^31 - 1 pixels.
+/// Reconstruction: a marker grows within a mask, step by step from neighbour to neighbour, until
+/// nothing changes (scikit-image's `morphology.reconstruction`). Every rank computes all of it. A
+/// NaN is the lowest number, for erosion the highest, and zeros have no sign. For masks it is the
+/// part of `mask` connected to the marker (SciPy's `binary_propagation`). Several channels are an
+/// error, as are more than 2^31 - 1 pixels.
 impl<T: Element> Image<T> {
-    /// This image, the marker, dilated below `mask` until nothing changes: peaks of the mask that the marker does not reach are cut off.
-    /// Where the marker is above the mask, it begins at the mask.
+    /// This image, the marker, dilated below `mask` until nothing changes: peaks of the mask that
+    /// the marker does not reach are cut off. A marker above the mask is clipped to it.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};

@@ -14,10 +14,12 @@ use crate::shape::Shape;
 /// The largest number of bins of a histogram.
 const MAX_BINS: usize = 1 << 24;
 
-/// Reductions of all pixels, over all channels together; for those of parts see [`Image::over`]. Sums run in `f64` and in one fixed order, so that they
-/// do not depend on the device, on ranks or threads: each row in segments of 1024 columns, counted from column 0, then the
-/// sums of rows in blocks of 1024 rows, then channels. A segment and a block are each added up by 64 lanes and a fixed tree
-/// ([`ops::reduce`](crate::ops::reduce) has the definition); segments, blocks and channels from the first to the last.
+/// Reductions of all pixels, over all channels together; for parts see [`Image::over`]. Sums run in
+/// `f64` and in one fixed order, so that they do not depend on the device, on ranks or threads:
+/// each row in segments of 1024 columns, counted from column 0, then the sums of rows in blocks of
+/// 1024 rows, then channels. A segment and a block are each added up by 64 lanes and a fixed tree
+/// ([`ops::reduce`](crate::ops::reduce) has the definition); segments, blocks and channels from the
+/// first to the last.
 ///
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -42,9 +44,10 @@ impl<T: Pixel> Image<T> {
         Value::single(&self.average(Location::caller()))
     }
 
-    /// The population variance of all pixels: the mean of the squared deviation from the mean, in one pass. Deviations are from
-    /// the mean of each segment of 1024 pixels, and then joined ([`ops::reduce::Moments`](crate::ops::reduce::Moments)), so that
-    /// nothing is lost where the mean is large.
+    /// The population variance of all pixels: the mean of the squared deviation from the mean, in
+    /// one pass. Deviations are from the mean of each segment of 1024 pixels, and then joined
+    /// ([`ops::reduce::Moments`](crate::ops::reduce::Moments)), so that a large mean costs no
+    /// precision.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -153,7 +156,7 @@ impl<T: Pixel> Image<T> {
         self.node_of_shape(Op::RowReduce(how), Shape { width: how.columns(), ..self.shape() }, site)
     }
 
-    /// Everything reduced to one pixel, or as many as there are columns.
+    /// Everything reduced to one pixel, or to one per column of the reduction.
     pub(super) fn reduced<R: Pixel>(&self, how: RowReduce, site: Site) -> Image<R> {
         let rows = self.reduce_rows::<R>(how, site);
         rows.node_of_shape(Op::Fold(how.fold()), Shape::new(1, how.columns(), 1), site)

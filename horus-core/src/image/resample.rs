@@ -38,7 +38,7 @@ impl<T: Pixel> Image<T> {
             check_shape("resize_antialiased", shape, T::Linear::TAG, site)?;
             let smoothing = |from: usize, to: usize| {
                 let sigma = (from as f64 / to as f64 - 1.0) / 2.0;
-                // Taps of a narrower Gaussian than this are one tap.
+                // A narrower Gaussian has a single tap.
                 if sigma > 0.1 { gauss_1d(sigma, 0, (4.0 * sigma + 0.5) as usize) } else { Ok(vec![1.0]) }
             };
             let row = Filter::row(smoothing(self.width(), width)?);
@@ -92,7 +92,7 @@ impl<T: Pixel> Image<T> {
                 let message = format!("{height}x{width} pixels is neither twice {} nor one less", self.shape());
                 return Err(crate::error::Error::parameter("pyramid_up", message, site));
             }
-            // One pixel in four, repeated over the image, holds.
+            // One pixel in four, repeated over the image, is true.
             let corner = Image::from_slice(self.session(), (2, 2), &[true, false, false, false]);
             let even = corner.node_of_shape::<bool>(
                 Op::Warp(Affine::IDENTITY, Interpolation::Nearest, Border::Wrap),

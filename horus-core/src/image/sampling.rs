@@ -1,4 +1,4 @@
-//! Samples at positions that are pixels of other images.
+//! Samples at positions given by the pixels of other images.
 
 use std::panic::Location;
 
@@ -9,17 +9,21 @@ use crate::ir::graph::Op;
 use crate::ops::sampling::Sampling;
 use crate::shape::{Border, Shape};
 
-/// Positions are pixels of two or three images, `f32` or `f64`, which may be computed (see [`index`](Image::index)). Each sample is
-/// interpolated in `f32`, of `f64`, `i32` and `u32` in `f64`, as by an affine map, and rounded to the image's type. Positions are split
-/// into pixels and fractions in `f64`; where one is infinite or no number, the sample is a NaN, of integers 0. Beyond 2^30 pixels they are
-/// held there. Every rank needs all of the image, and its rows of the positions.
+/// Positions are pixels of two or three images, `f32` or `f64`, which may be computed (see
+/// [`index`](Image::index)). Each sample is interpolated in `f32`, for `f64`, `i32` and `u32` in
+/// `f64`, as by an affine map, and rounded to the image's type. Positions are split into pixels and
+/// fractions in `f64`; for an infinite or NaN position, the sample is NaN, for integers 0.
+/// Positions are clamped to 2^30 pixels. Every rank needs all of the image, and its rows of the
+/// positions.
 impl<T: Pixel> Image<T> {
-    /// At each pixel of the result the sample at the position that images of rows and columns have there, `[&y, &x]`, of one extent, one
-    /// channel and one level (OpenCV's `remap`, SciPy's `map_coordinates`). Each level of a volume is sampled alike, as is each channel.
-    /// Three images or volumes, `[&z, &y, &x]`, are positions in a volume; beyond the first and the last level the border is that of the
-    /// plane.
+    /// At each pixel of the result the sample at the position that images of rows and columns have
+    /// there, `[&y, &x]`, of one extent, one channel and one level (OpenCV's `remap`, SciPy's
+    /// `map_coordinates`). Each level of a volume is sampled alike, as is each channel. Three
+    /// images or volumes, `[&z, &y, &x]`, are positions in a volume; beyond the first and the last
+    /// level the border is that of the plane.
     ///
-    /// `how` is an [`Interpolation`](crate::ops::geometric::Interpolation) or a [`Sampling`], which has B-splines, too.
+    /// `how` is an [`Interpolation`](crate::ops::geometric::Interpolation) or a [`Sampling`], which
+    /// has B-splines, too.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -67,7 +71,7 @@ impl<T: Pixel> Image<T> {
         })
     }
 
-    /// Checks one of several images of positions of the extent of the first.
+    /// Checks that an image of positions has the extent of the first.
     fn holds_positions<C: Float>(&self, plane: bool, image: &Image<C>, first: Shape, site: Site) -> Result<()> {
         let op = "remap";
         image.check()?;

@@ -14,19 +14,22 @@ use crate::shape::{Axis, Border};
 /// Bits below the largest tap that a prefilter keeps: of images of `f64`, and of `f32`, which hold 53 and 24.
 const BITS: [u16; 2] = [60, 30];
 
-/// The B-splines through the pixels, which [`Image::remap`] samples: of a [`Sampling`] of order 2 to 5 the weights of its pieces, its
-/// coefficients. What interpolates as it is, nearest, linear or bicubic, has the pixels as its coefficients. Images of `f64` have
-/// coefficients of `f64`, all others of `f32`.
+/// The B-splines through the pixels, which [`Image::remap`] samples: of a [`Sampling`] of order 2
+/// to 5 the weights of its pieces, its coefficients. Nearest, linear and bicubic interpolation have
+/// the pixels as coefficients. Images of `f64` have coefficients of `f64`, all others of `f32`.
 ///
-/// The filter (Unser's recursion, 1999) is one of finite length here, a correlation along each axis: taps below 2^-60 of the largest are
-/// left out, of `f32` below 2^-30. Along an axis a coefficient so differs from the exact one by less than 2^-56 of the largest magnitude of
-/// what is filtered, of `f32` by less than 2^-26, which is less than a rounding. It reaches 31 pixels (`f32`: 15) for a cubic spline and at
-/// most 49 (24), for one of order 5. Ranks exchange as many rows, and bits depend on no number of ranks or threads.
+/// The filter (Unser's recursion, 1999) is one of finite length here, a correlation along each
+/// axis: taps below 2^-60 of the largest are left out, of `f32` below 2^-30. Along an axis a
+/// coefficient so differs from the exact one by less than 2^-56 of the largest magnitude of what is
+/// filtered, of `f32` by less than 2^-26, which is less than a rounding. It reaches 31 pixels
+/// (`f32`: 15) for a cubic spline and at most 49 (24), for one of order 5. Ranks exchange as many
+/// rows, and bits do not depend on the number of ranks or threads.
 ///
-/// Edges are those of `scipy.ndimage.spline_filter`: with [`Border::Reflect101`], [`Border::Reflect`] and [`Border::Wrap`] samples with the
-/// same border give back the pixels at whole positions. Coefficients beyond the edges are no repetition and no constant where the
-/// pixels are: [`Border::Replicate`] is taken as `Reflect`, and [`Border::Constant`] as `Reflect101`. As in SciPy, pixels stay as they are
-/// along an axis of extent 1.
+/// Edges are those of `scipy.ndimage.spline_filter`: with [`Border::Reflect101`],
+/// [`Border::Reflect`] and [`Border::Wrap`] samples with the same border give back the pixels at
+/// whole positions. Coefficients beyond the edges are no repetition and no constant where the
+/// pixels are: [`Border::Replicate`] is taken as `Reflect`, and [`Border::Constant`] as
+/// `Reflect101`. As in SciPy, pixels stay as they are along an axis of extent 1.
 impl<T: Pixel> Image<T> {
     /// The coefficients of splines along axes: along rows and columns for [`Image::remap`] in the plane, along the depth as well for samples
     /// of volumes (`scipy.ndimage.spline_filter`), along one of them (`spline_filter1d`). Along the channels there are none: an error.
@@ -75,7 +78,7 @@ impl<T: Pixel> Image<T> {
 impl<F: Float> Image<F> {
     fn splined(&self, how: Sampling, border: Border, site: Site) -> Image<F> {
         let Some((row, column)) = prefilter(how, F::DTYPE).filter(|_| self.height() > 1 && self.width() > 1) else {
-            // One of the two does nothing, or both.
+            // Either has no effect, or both have one.
             return self.splined_along(Axis::Columns, how, border, site).splined_along(Axis::Rows, how, border, site);
         };
         self.node(Op::Separable { row, column, border: extended(border) }, site)
@@ -95,7 +98,7 @@ impl<F: Float> Image<F> {
     }
 }
 
-/// What lies beyond the edges of pixels whose coefficients have this border.
+/// The border mode for filtering pixels whose coefficients have this border.
 fn extended(border: Border) -> Border {
     match border {
         Border::Replicate => Border::Reflect,

@@ -1,4 +1,4 @@
-//! Reductions of tiles and of windows: images of what their parts have in common.
+//! Reductions of tiles and of windows, as images.
 
 use std::panic::Location;
 
@@ -18,7 +18,7 @@ pub struct Tiles<T: Element> {
     shape: Shape,
 }
 
-/// Parts of an image that are reduced one by one.
+/// Parts of an image that are reduced separately.
 impl<T: Pixel> Image<T> {
     /// The image in tiles of `height x width` pixels side by side, from the upper left corner on; those at the lower and the right
     /// edge may be smaller. Tiles without pixels are an error, those larger than the image are the image.
@@ -67,7 +67,7 @@ impl<T: Pixel> Image<T> {
     }
 
     fn partial(&self, op: &'static str, grid: Grid, shape: Shape, site: Site) -> Tiles<T> {
-        // What comes of an error is an image of one pixel.
+        // A failed image has a result of one pixel.
         let none = shape.is_empty();
         let shape = if none { Shape { height: 1, width: 1, ..shape } } else { shape };
         let image = self.attempt(self.shape(), || {
@@ -83,8 +83,9 @@ impl<T: Pixel> Image<T> {
     }
 }
 
-/// Each is computed from its own pixels, in an order that depends on nothing else ([`ops::tiles`](crate::ops::tiles)): the bits are the
-/// same on any device and any number of ranks. A rank computes those that begin in its rows.
+/// Each is computed from its own pixels, in a fixed order ([`ops::tiles`](crate::ops::tiles)): the
+/// bits are the same on any device and any number of ranks. A rank computes those that begin in its
+/// rows.
 impl<T: Pixel> Tiles<T> {
     fn reduced<R: Pixel>(&self, how: TileReduce, site: Site) -> Image<R> {
         record(self.image.session(), Op::Tiles(self.grid, how), &[self.image.handle()], self.shape, site)
@@ -103,7 +104,8 @@ impl<T: Pixel> Tiles<T> {
         self.per_pixel(self.reduced(TileReduce::Sum, site))
     }
 
-    /// The population variance of each: the mean of the squared deviation from its own mean, which is found first.
+    /// The population variance of each: the mean of the squared deviation from its own mean, which
+    /// is computed first.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -130,7 +132,7 @@ impl<T: Pixel> Tiles<T> {
         self.reduced(TileReduce::Max, Location::caller())
     }
 
-    /// Totals divided by the numbers of pixels, which follow from where each is.
+    /// Totals divided by the numbers of pixels, which depend on the position.
     #[track_caller]
     fn per_pixel(&self, total: Image<f64>) -> Image<f64> {
         let (image, grid) = (self.image.shape(), self.grid);

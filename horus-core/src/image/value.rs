@@ -11,13 +11,14 @@ use crate::host::buffer::HostBuffer;
 use crate::plan::Want;
 use crate::session::{Handle, Session};
 
-/// A recorded value that is not an image: a sum, an extreme, a histogram. [`Value::get`] computes it.
+/// A recorded value that is not an image: a sum, an extreme, a histogram. [`Value::get`] computes
+/// it.
 ///
-/// A value of one number may be used without being evaluated first: as an operand of pixel operations (see
-/// [`Argument`](super::Argument)), and in `+ - * /` with values and scalars.
+/// A value of one number may be used without being evaluated first: as an operand of pixel
+/// operations (see [`Argument`](super::Argument)), and in `+ - * /` with values and scalars.
 ///
-/// A value is not printed as it is: `{}` could not return the error of its evaluation, and where one of several ranks prints, it
-/// would wait for the others. Print what [`Value::get`] returns.
+/// A value has no `Display`: `{}` could not return the error of its evaluation, and if only one of
+/// several ranks prints, it would wait for the others. Print the result of [`Value::get`].
 ///
 /// ```compile_fail,E0277
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -47,7 +48,7 @@ pub struct Value<V> {
 }
 
 impl<V> Value<V> {
-    /// A value that `read` finds in the pixels of an image.
+    /// A value that `read` extracts from the pixels of an image.
     pub(super) fn of<T: Element>(
         image: &Image<T>,
         read: impl Fn(&HostBuffer) -> V + Send + Sync + 'static,
@@ -76,8 +77,8 @@ impl<V> Value<V> {
         Ok((self.read)(&*fetch(&self.handle)?))
     }
 
-    /// Starts to compute the value, and returns; [`Value::get`] waits. See [`Session::start`], which starts everything that
-    /// is recorded.
+    /// Starts to compute the value, and returns; [`Value::get`] waits. See [`Session::start`],
+    /// which starts all recorded values.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -148,7 +149,7 @@ impl Value<Vec<u64>> {
 }
 
 impl<V> fmt::Debug for Value<V> {
-    /// How to get the value, or that it carries an error; nothing is computed.
+    /// Its state, recorded or failed; nothing is computed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let told = if self.handle.failed() { "failed: check() tells why" } else { "recorded: get() computes it" };
         write!(f, "Value({}, {told})", self.handle.dtype)
@@ -157,19 +158,19 @@ impl<V> fmt::Debug for Value<V> {
 
 /// Several [`Value`]s, for [`Session::get_all`]: a value, a reference to one, or a tuple, array, slice or `Vec` of such.
 pub trait Values {
-    /// What is returned for them.
+    /// The result.
     type Output: 'static;
 
-    /// The values that are to be computed.
+    /// The values to compute.
     #[doc(hidden)]
     fn handles<'a>(&'a self, to: &mut Vec<&'a Handle>);
 
-    /// Reads what was computed for [`Values::handles`], in their order; on any thread.
+    /// A reader of the computed [`Values::handles`], in their order; on any thread.
     #[doc(hidden)]
     fn reader(&self) -> Reader<Self::Output>;
 }
 
-/// Assembles the result of [`Values`] from what was computed.
+/// Assembles the result of [`Values`] from the computed pixels.
 #[doc(hidden)]
 pub type Reader<R> = Arc<dyn Fn(&mut dyn Iterator<Item = Arc<HostBuffer>>) -> R + Send + Sync>;
 
@@ -276,7 +277,8 @@ tuples!(A B C D E);
 tuples!(A B C D E F);
 
 impl Session {
-    /// Evaluates several values together and returns them, on every rank: what they share is computed once.
+    /// Evaluates several values together and returns them, on every rank: shared operations are
+    /// computed once.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};

@@ -1,11 +1,12 @@
-//! Volumes: levels of an image, and what goes across them.
+//! Volumes: levels of an image, and operations across them.
 //!
-//! A field has depth, height, width and channels; below the algebra it is planes, channel `c` of level `z` being
-//! plane `z * channels + c`. One leaf, `LoadPlane`, reads another plane of the same pixel through a `PlaneMap`
-//! (step and offset along the depth under an edge mode, or a fixed channel), the same for all threads of a block.
-//! Slices, shifts along the depth, repeated levels and channels are this leaf and cost no launch. A sum along the
-//! depth is multiply-adds of such reads, from +0 and in the order of the taps. A filter with a part for each level
-//! is the sum of the parts' responses, from the first to the last. Distribution stays in strips of rows.
+//! A field has depth, height, width and channels; below the algebra it is planes, channel `c` of
+//! level `z` being plane `z * channels + c`. One leaf, `LoadPlane`, reads another plane of the same
+//! pixel through a `PlaneMap` (step and offset along the depth under a border mode, or a fixed
+//! channel), the same for all threads of a block. Slices, shifts along the depth, repeated levels
+//! and channels are this leaf and cost no launch. A sum along the depth is multiply-adds of such
+//! reads, from +0 and in the order of the taps. A filter with a part for each level is the sum of
+//! the parts' responses, from the first to the last. Distribution stays in strips of rows.
 
 use std::panic::Location;
 
@@ -93,8 +94,8 @@ impl<T: Element> Image<T> {
     }
 }
 
-/// Levels of a volume. None of these moves a pixel within its level, and none computes anything by itself: what reads their
-/// result reads the level itself, in the same launch.
+/// Levels of a volume. None of these moves a pixel within its level, and none computes anything by
+/// itself: readers of the result read the level itself, in the same launch.
 ///
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -135,12 +136,13 @@ impl<T: Element> Image<T> {
         })
     }
 
-    /// Shifted by whole pixels: `dz` levels on, `dy` rows down, `dx` columns to the right. Pixel `(z, y, x)` of the result is
-    /// pixel `(z - dz, y - dy, x - dx)`, 0 beyond the edges or what [`Image::with_border`] says (`scipy.ndimage.shift` of
-    /// order 0; `numpy.roll` with [`Border::Wrap`]). Exact for every type. An image has one level; a shift by 2^28 pixels or more
-    /// is an error.
+    /// Shifted by whole pixels: `dz` levels on, `dy` rows down, `dx` columns to the right. Pixel
+    /// `(z, y, x)` of the result is pixel `(z - dz, y - dy, x - dx)`, 0 beyond the edges or as set
+    /// by [`Image::with_border`] (`scipy.ndimage.shift` of order 0; `numpy.roll` with
+    /// [`Border::Wrap`]). Exact for every type. An image has one level; a shift by 2^28 pixels or
+    /// more is an error.
     ///
-    /// A shift by levels alone costs no launch of its own.
+    /// A shift by levels only costs no launch of its own.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -172,7 +174,7 @@ impl<T: Element> Image<T> {
         self.levels(1, 0, z as isize, Border::Replicate, site)
     }
 
-    /// Levels `step * z + offset`, `depth` of them. Of an image that carries an error, an image that carries it.
+    /// Levels `step * z + offset`, `depth` of them. A failed image stays failed.
     pub(super) fn levels(&self, depth: usize, step: i32, offset: isize, border: Border, site: Site) -> Image<T> {
         let shape = Shape { depth, ..self.shape() };
         if shape == self.shape() && (step, offset) == (1, 0) || (self.depth(), depth, offset) == (1, 1, 0) {
@@ -202,7 +204,8 @@ impl<T: Element> Image<T> {
         self.array4(("to_array4", Location::caller()))
     }
 
-    /// The pixels of a volume or an image of one channel, of shape `(depth, height, width)`: what [`Image::from_volume_array`] takes.
+    /// The pixels of a volume or an image of one channel, of shape `(depth, height, width)`: the
+    /// form that [`Image::from_volume_array`] accepts.
     ///
     /// # Errors
     /// If there are several channels, or as [`Image::to_vec`].
@@ -290,7 +293,7 @@ impl<T: Element> Image<T> {
         Ok(elements(&pixels)[(z * shape.channels + channel) * shape.area() + y * shape.width + x])
     }
 
-    /// Fails if this is a volume: what `op` gives has no place for levels.
+    /// Fails if this is a volume, for which the result of `op` has no place.
     pub(super) fn one_level(&self, (op, site): (&'static str, Site)) -> Result<()> {
         self.look()?;
         if self.depth() == 1 {

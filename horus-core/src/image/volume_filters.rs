@@ -1,5 +1,6 @@
-//! Filters that go across the levels of a volume. The order of summation is fixed: in the plane that of [`Image::correlate`]; along the
-//! depth, from the first tap to the last. Of an image, all levels beyond its only one follow from the edge mode.
+//! Filters that go across the levels of a volume. The order of summation is fixed: in the plane
+//! that of [`Image::correlate`]; along the depth, from the first tap to the last. For an image, the
+//! border mode supplies all levels beyond its only one.
 
 use std::panic::Location;
 
@@ -85,7 +86,8 @@ impl<T: Pixel> Image<T> {
 }
 
 impl<T: Element> Image<T> {
-    /// The extreme under a footprint for each level; where all are alike, the plane and the depth are looked at one after the other.
+    /// The extreme under a footprint for each level; if all are equal, the plane and the depth are
+    /// reduced one after the other.
     pub(super) fn extreme_across(
         &self,
         name: &'static str,

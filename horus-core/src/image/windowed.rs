@@ -13,13 +13,15 @@ use crate::ops::windowed::{BoxMean, Ranked, Windowed};
 
 /// Means of rectangles.
 impl<T: Pixel> Image<T> {
-    /// The mean over a [`Window`]: of `size x size` pixels (of a volume a cube), `(height, width)` or `(depth, height, width)`; an even
-    /// size reads one pixel more above, or to the left. Images of `f64` yield `f64`, all others `f32`. What it costs hardly grows with the
-    /// size; a small one that is to be computed together with other filters is [`Image::separable`] of [`filters::box_filter`].
+    /// The mean over a [`Window`]: of `size x size` pixels (of a volume a cube), `(height, width)`
+    /// or `(depth, height, width)`; an even size reads one pixel more above, or to the left. Images
+    /// of `f64` yield `f64`, all others `f32`. The cost hardly grows with the size; to fuse a small
+    /// one with other filters, use [`Image::separable`] with [`filters::box_filter`].
     ///
-    /// Sums of integers of 8 and 16 bits are exact, and the mean is rounded once more to `f32`. Floats are added pairwise, of `f32`
-    /// in `f32`, so that the error of a sum grows with the logarithm of the number of pixels; integers of 32 bits so in `f64`. Along the
-    /// depth, means of levels are added in order. A size of zero, beyond 65537, or of more than 2^24 pixels in all is an error.
+    /// Sums of 8- and 16-bit integers are exact, and the mean is rounded to `f32`. Floats are added
+    /// pairwise, `f32` in `f32`, so that the error of a sum grows with the logarithm of the number
+    /// of pixels; 32-bit integers likewise in `f64`. Along the depth, means of levels are added in
+    /// order. A size of zero, beyond 65537, or of more than 2^24 pixels in all is an error.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -68,8 +70,9 @@ impl<T: Pixel> Image<T> {
     }
 }
 
-/// Ranks under a footprint of any size and form, of images and masks: the pixel in some place of the order of those under it. Pixels are
-/// ordered by value, -0 before +0, and NaNs after all numbers. The footprint is not rotated. One that cannot be applied is an error.
+/// Ranks under a footprint of any size and form, of images and masks: a pixel selected by its place
+/// in the order of those under it. Pixels are ordered by value, -0 before +0, and NaNs after all
+/// numbers. The footprint is not rotated. One that cannot be applied is an error.
 ///
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -83,7 +86,8 @@ impl<T: Pixel> Image<T> {
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
 impl<T: Element> Image<T> {
-    /// The pixel of some [`Rank`]: in a place, from 0 on, the smallest, to the number of pixels less 1, or a percentile.
+    /// The pixel of a [`Rank`]: a place, from 0, the smallest, to the number of pixels less 1, or a
+    /// percentile.
     #[doc(alias("rank_filter", "percentile_filter"))]
     #[track_caller]
     pub fn rank<'a>(&self, footprint: impl Into<Footprints<'a>>, rank: Rank) -> Image<T> {
@@ -98,8 +102,9 @@ impl<T: Element> Image<T> {
         })
     }
 
-    /// The median: the pixel in place `n / 2` of the order of `n`. Of 3x3 and 5x5 pixels, `3` and `5`, it is computed together with what
-    /// it reads and what reads it, and ignores how NaNs are ordered. Across the levels of a volume it is of 3x3x3 pixels: `3`, or `(3, 3, 3)`.
+    /// The median: the pixel in place `n / 2` of the order of `n`. Of 3x3 and 5x5 pixels, `3` and
+    /// `5`, it is fused with its neighbours, and does not order NaNs. Across the levels of a volume
+    /// it covers 3x3x3 pixels: `3`, or `(3, 3, 3)`.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};

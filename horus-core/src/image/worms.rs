@@ -9,7 +9,7 @@ use crate::shape::Shape;
 
 /// Pixels of picture per worm.
 const AREA_PER_WORM: usize = 2600;
-/// Where the random numbers start.
+/// Seed of the random numbers.
 const SEED: u64 = 7;
 /// Distance between the points of a worm, in pixels.
 const STEP: f64 = 0.5;
@@ -17,9 +17,9 @@ const STEP: f64 = 0.5;
 const SHADING: f64 = 96.0;
 
 impl Image<f32> {
-    /// A picture for demonstrations and tests: thin, curved, bright worms on a darker, slightly uneven and noisy
-    /// background, with values in `0..=1`. A size always gives the same picture, to the bit and on every machine: it is
-    /// made of sums, products, quotients and square roots alone.
+    /// A picture for demonstrations and tests: thin, curved, bright worms on a darker, slightly
+    /// uneven and noisy background, with values in `0..=1`. A size always gives the same picture,
+    /// to the bit and on every machine: it uses only sums, products, quotients and square roots.
     #[doc(hidden)]
     #[track_caller]
     pub fn worms(session: &Session, height: usize, width: usize) -> Image<f32> {
@@ -66,7 +66,7 @@ fn draw_worm(cover: &mut [f32], (height, width): (usize, usize), random: &mut Ra
     }
 }
 
-/// A soft disc, the maximum of what is there and `brightness * (1 - (distance / radius)^2)`.
+/// A soft disc: the maximum of the present value and `brightness * (1 - (distance / radius)^2)`.
 fn stamp(cover: &mut [f32], (height, width): (usize, usize), [cy, cx]: [f64; 2], radius: f64, brightness: f64) {
     let range = |c: f64, n: usize| (c - radius).max(0.0) as usize..((c + radius + 1.0).max(0.0) as usize).min(n);
     for y in range(cy, height) {
