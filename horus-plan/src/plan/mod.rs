@@ -34,6 +34,7 @@ mod follow;
 mod footprints;
 pub mod forecast;
 mod halos;
+mod launches;
 mod lifetimes;
 mod mapped;
 mod memory;
@@ -55,7 +56,8 @@ mod waits;
 pub mod work;
 
 pub use activity::{Activity, Parts};
-pub use finished::{Counts, LaunchedNodes, Plan};
+pub use finished::{Counts, Plan};
+pub use launches::{LaunchedNodes, Launches};
 pub use passes::plan;
 pub use queue::Queue;
 pub use setting::{Mappable, Mode, Setting, Transfer, Want};

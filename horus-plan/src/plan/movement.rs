@@ -11,7 +11,7 @@
 //! is a band across the image: its bounding rows are most of the image, so a footprint lists the columns of every
 //! 16 rows (`Affine::columns`, in whole vectors), and what is sent is about the area of the strip.
 
-use super::finished::LaunchedNodes;
+use super::launches::LaunchedNodes;
 use super::partition::Partition;
 use super::state::Halo;
 use super::step::{Action, Part, Rows};
