@@ -32,7 +32,7 @@ fn launches<'a>(plan: &'a Plan, mut windows: Vec<Option<Window>>, rank: usize) -
     let strip = |n: NodeId| partition.strip(rank, height(n));
     let mut temps: HashMap<Temp, Window> = HashMap::new();
     let mut found = Vec::new();
-    let computed = plan.computed_before();
+    let launches = plan.launches();
     for (i, step) in plan.steps.iter().enumerate() {
         match step.action {
             Action::UploadStrip { node, halo: room, .. } | Action::Scatter { node, room, .. } => {
@@ -59,10 +59,8 @@ fn launches<'a>(plan: &'a Plan, mut windows: Vec<Option<Window>>, rank: usize) -
                     Rows::Strip(extend) => with_room(strip(n), room.max(extend), height(n)),
                 };
                 windows[n.0] = Some(window);
-                if computed[i] {
-                    continue; // by the launch before
-                }
-                let Some(LaunchedNodes { kernel, inputs: sources, .. }) = plan.launched_at(i) else { continue };
+                // The launch before computes it.
+                let Some(LaunchedNodes { kernel, inputs: sources, .. }) = launches.at(i) else { continue };
                 let inputs = sources.iter().enumerate().map(|(input, source)| {
                     let window = temps.get(&Temp { consumer: n, input }).copied().or(windows[source.0]);
                     let of = graph.node(*source);

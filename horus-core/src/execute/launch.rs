@@ -12,17 +12,20 @@ use crate::plan::{Part, Rows, Temp};
 use crate::shape::Window;
 
 impl Run<'_> {
-    /// Computes the rows of one part of a launch: the interior, or the edges after it. Step `i` launches `n` alone, or with the steps
-    /// behind it what [one launch](crate::plan::Plan::launched_at) computes.
-    pub(super) fn launch(&mut self, i: usize, n: NodeId, which: Rows, (room, part): (Halo, Part)) -> Result<()> {
-        let plan = self.plan;
+    /// Computes the rows of one part of a launch: the interior, or the edges after it.
+    pub(super) fn launch(
+        &mut self,
+        launched: &LaunchedNodes<'_>,
+        which: Rows,
+        (room, part): (Halo, Part),
+    ) -> Result<()> {
+        let (plan, n) = (self.plan, launched.nodes[0]);
         let node = plan.graph.node(n);
         let height = node.shape.height;
         let window = match which {
             Rows::All => Window::whole(height),
             Rows::Strip(extend) => with_room(self.strip(self.rank(), height), room.max(extend), height),
         };
-        let Some(launched) = plan.launched_at(i) else { return Ok(()) };
         let geometry = |n: NodeId| Geometry { dtype: plan.graph.node(n).dtype, shape: node.shape, window };
         self.await_footprints(n)?;
         let mut outputs = Vec::with_capacity(launched.nodes.len());
@@ -37,11 +40,11 @@ impl Run<'_> {
         }
         match part {
             Part::Whole => {
-                self.launch_on(&launched, &mut outputs, geometry(n), self.rows_of(n, which))?;
+                self.launch_on(launched, &mut outputs, geometry(n), self.rows_of(n, which))?;
             }
             _ => {
                 for rows in part.windows(which, &plan.setting.partition, self.rank(), height) {
-                    self.launch_on(&launched, &mut outputs, geometry(n), rows)?;
+                    self.launch_on(launched, &mut outputs, geometry(n), rows)?;
                 }
             }
         }

@@ -51,7 +51,7 @@ use crate::host::buffer::{HostBuffer, Pool};
 use crate::ir::graph::NodeId;
 use crate::plan::movement::{Load, rows_of};
 use crate::plan::state::Placement;
-use crate::plan::{Action, Plan, Rows, Temp};
+use crate::plan::{Action, LaunchedNodes, Plan, Rows, Temp};
 use crate::shape::Window;
 
 use self::footprints::Fetched;
@@ -190,12 +190,12 @@ impl Run<'_> {
     fn all(&mut self) -> Result<()> {
         let plan = self.plan;
         self.cx.trace.predicted(Instant::now(), plan);
-        let computed = plan.computed_before();
+        let launches = plan.launches();
         for (i, step) in plan.steps.iter().enumerate() {
             (self.cx.observer)(i, plan.steps.len(), &|| plan.describe(&step.action));
             (self.cx.check)()?;
-            if computed[i] {
-                continue; // by the launch before
+            if launches.computes_before(i) {
+                continue;
             }
             if matches!(step.action, Action::Download(_)) && !self.unified {
                 // The copy would wait for the preceding kernels anyway; waiting here separates
@@ -208,9 +208,9 @@ impl Run<'_> {
             let entered = label.map(Label::enter);
             let (start, sent) = (Instant::now(), self.moved);
             self.wait_for(&step.waits)?;
-            let followers = plan.steps.iter().zip(&computed).skip(i + 1).take_while(|(_, computed)| **computed);
-            followers.map(|(step, _)| step).try_for_each(|step| self.wait_for(&step.waits))?;
-            self.step(i, step.action)?;
+            let followers = (i + 1..).take_while(|k| launches.computes_before(*k));
+            followers.map(|k| &plan.steps[k]).try_for_each(|step| self.wait_for(&step.waits))?;
+            self.step(i, step.action, launches.at(i))?;
             let sent = Load { messages: self.moved.messages - sent.messages, bytes: self.moved.bytes - sent.bytes };
             drop(entered);
             self.cx.trace.add(start, &step.action, plan, label, sent);
@@ -219,7 +219,7 @@ impl Run<'_> {
         self.finish_gathers()
     }
 
-    fn step(&mut self, i: usize, action: Action) -> Result<()> {
+    fn step(&mut self, i: usize, action: Action, launched: Option<LaunchedNodes<'_>>) -> Result<()> {
         match action {
             Action::Upload { node, band } => self.upload(i, node, band),
             Action::UploadStrip { node, halo, band } => self.upload_strip(i, node, halo, band),
@@ -241,7 +241,9 @@ impl Run<'_> {
             Action::Begin { node, halo, direct } => self.begin_exchange(action, node, halo, direct),
             Action::Finish(n) => self.finish_exchange(n),
             Action::Fetch { node, temp, rows, direct } => self.fetch(action, node, temp, rows, direct),
-            Action::Launch { node, rows, room, part } => self.launch(i, node, rows, (room, part)),
+            Action::Launch { rows, room, part, .. } => {
+                launched.map_or(Ok(()), |launched| self.launch(&launched, rows, (room, part)))
+            }
             Action::Sum(n) => self.sum(n),
             Action::Gather { node, band, direct: true } => self.meet(action, node, band),
             Action::Gather { node, .. } => {

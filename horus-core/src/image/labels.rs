@@ -3,7 +3,7 @@
 use std::panic::Location;
 
 use super::{Image, Value, record};
-use crate::dtype::{Element, Pixel};
+use crate::dtype::{Element, Pixel, Scalar};
 use crate::error::{Error, Result, Site};
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::Op;
@@ -36,7 +36,8 @@ pub struct LabelShape {
 impl<T: Pixel> Image<T> {
     /// The pixels of this image, or volume, of one channel by their labels, `0..count`: `labels`
     /// has the same extent and pixels of any integer type; pixels of other labels do not count.
-    /// There are at most 2^28 labels; [`ByLabel`] documents the memory per label.
+    /// There are at most 2^28 labels (2^24 for [counts](ByLabel::counts) and
+    /// [histograms](ByLabel::histogram)); [`ByLabel`] documents the memory per label.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -148,7 +149,7 @@ impl<T: Pixel, L: Pixel> ByLabel<T, L> {
         })
     }
 
-    /// The number of pixels of each label.
+    /// The number of pixels of each label, of at most 2^24.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -160,10 +161,15 @@ impl<T: Pixel, L: Pixel> ByLabel<T, L> {
     #[doc(alias = "bincount")]
     #[track_caller]
     pub fn counts(&self) -> Value<Vec<u64>> {
-        match self.image.check() {
-            Ok(()) => self.labels.histogram(self.count, -0.5, self.count as f64 - 0.5),
-            Err(_) => self.image.histogram(self.count, -0.5, self.count as f64 - 0.5),
-        }
+        let (site, shape) = (Location::caller(), Shape::new(1, self.count, 1));
+        let counts = self.image.attempt::<f64>(shape, || {
+            if self.count > MOST {
+                return Err(Error::parameter("counts", format!("{} labels; the range is 1 to 2^24", self.count), site));
+            }
+            let (lo, hi) = (Scalar::F64(-0.5), Scalar::F64(self.count as f64 - 0.5));
+            Ok(self.labels.node_of_shape(Op::Histogram { bins: self.count, lo, hi }, shape, site))
+        });
+        Value::of(&counts, |b| b.as_slice::<f64>().iter().map(|v| *v as u64).collect())
     }
 
     /// Number, centre and second moments of the pixels of each label (as scikit-image's `regionprops`), whatever their values. Sums are

@@ -159,6 +159,7 @@ fn image(format: ImageFormat, bytes: &[u8], options: &OpenOptions, means: Means<
     if let Ok(Some(profile)) = decoder.icc_profile() {
         metadata::tell_profile(profile.len());
     }
+    metadata::note_file(format, bytes);
     options.orientation.of(planar(decoder, format, means)?, noted, means)
 }
 

@@ -2,9 +2,11 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
+use image::ImageFormat;
 use image::metadata::Orientation as Turned;
 use tiff::tags::Tag;
 
+use super::bounds::markers;
 use super::load::Means;
 use super::{Picture, Room};
 use crate::dispatch;
@@ -129,32 +131,124 @@ pub(super) fn tell_profile(bytes: usize) {
     log::log!(level, "a colour profile of {bytes} bytes is not applied; samples are used as stored");
 }
 
-/// What TIFF pages say of themselves that no file which is saved says, and the tags that say it.
-const DROPPED: [(&str, &[Tag]); 3] = [
-    ("georeference (GeoTIFF)", &[Tag::GeoKeyDirectoryTag, Tag::ModelPixelScaleTag, Tag::ModelTransformationTag]),
-    ("resolution", &[Tag::ResolutionUnit]),
-    ("description", &[Tag::ImageDescription]),
-];
+/// What files say beside their pixels, that no file which is saved says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Said {
+    Georeference,
+    Resolution,
+    Description,
+    Exif,
+    Profile,
+}
 
-/// A bit for each of [`DROPPED`] that was read, and for each that was told of.
+impl Said {
+    const ALL: [Said; 5] = [Said::Georeference, Said::Resolution, Said::Description, Said::Exif, Said::Profile];
+
+    fn name(self) -> &'static str {
+        match self {
+            Said::Georeference => "georeference (GeoTIFF)",
+            Said::Resolution => "resolution",
+            Said::Description => "description",
+            Said::Exif => "EXIF",
+            Said::Profile => "colour profile",
+        }
+    }
+
+    /// The tags of a TIFF page that say it.
+    fn tags(self) -> &'static [Tag] {
+        match self {
+            Said::Georeference => &[Tag::GeoKeyDirectoryTag, Tag::ModelPixelScaleTag, Tag::ModelTransformationTag],
+            Said::Resolution => &[Tag::ResolutionUnit],
+            Said::Description => &[Tag::ImageDescription],
+            Said::Exif => &[Tag::ExifDirectory],
+            Said::Profile => &[Tag::IccProfile],
+        }
+    }
+}
+
+/// A bit for each of [`Said`] that was read, and for each that was told of.
 static READ: AtomicU8 = AtomicU8::new(0);
 static TOLD: AtomicU8 = AtomicU8::new(0);
 
-/// Notes what a page says of itself; `value` is that of a tag, if it has it, and 0 if it is no number.
+/// Notes what a TIFF page says of itself; `value` is that of a tag, if it has it, and 0 if it is no number.
 pub(super) fn note_dropped(mut value: impl FnMut(Tag) -> Option<u16>) {
     // A resolution without a unit is the pixel's aspect ratio, mostly 1:1.
     let mut says = |tag: &Tag| value(*tag).is_some_and(|v| *tag != Tag::ResolutionUnit || v > 1);
     let known = READ.load(Ordering::Relaxed);
-    for (i, (_, tags)) in DROPPED.iter().enumerate().filter(|(i, _)| known >> i & 1 == 0) {
-        READ.fetch_or(u8::from(tags.iter().any(&mut says)) << i, Ordering::Relaxed);
+    for said in Said::ALL.into_iter().filter(|said| known >> *said as u8 & 1 == 0) {
+        READ.fetch_or(u8::from(said.tags().iter().any(&mut says)) << said as u8, Ordering::Relaxed);
     }
+}
+
+/// Notes what a file of another format says of itself.
+pub(super) fn note_file(format: ImageFormat, bytes: &[u8]) {
+    let said = match format {
+        ImageFormat::Png => png_says(bytes),
+        ImageFormat::Jpeg => jpeg_says(bytes),
+        _ => Vec::new(),
+    };
+    READ.fetch_or(said.into_iter().fold(0, |bits, said| bits | 1 << said as u8), Ordering::Relaxed);
+}
+
+/// What the chunks of a PNG file say.
+fn png_says(bytes: &[u8]) -> Vec<Said> {
+    const SIGNATURE: usize = 8;
+    // Length before and checksum after name and body.
+    const AROUND: usize = 12;
+    let mut rest = bytes.get(SIGNATURE..).unwrap_or_default();
+    let mut said = Vec::new();
+    while let Some(([length, name], after)) = rest.as_chunks().0.first_chunk::<2>().zip(rest.get(8..)) {
+        let length = u32::from_be_bytes(*length) as usize;
+        let body = after.get(..length).unwrap_or_default();
+        said.extend(match name {
+            b"pHYs" if body.last() == Some(&1) => Some(Said::Resolution),
+            b"tEXt" | b"zTXt" | b"iTXt" => Some(Said::Description),
+            b"eXIf" if is_more_than_turned(body) => Some(Said::Exif),
+            b"iCCP" => Some(Said::Profile),
+            _ => None,
+        });
+        rest = rest.get(length.saturating_add(AROUND)..).unwrap_or_default();
+    }
+    said
+}
+
+/// What the segments of a JPEG file say.
+fn jpeg_says(bytes: &[u8]) -> Vec<Said> {
+    const APP0: u8 = 0xe0;
+    const APP1: u8 = 0xe1;
+    const APP2: u8 = 0xe2;
+    const COMMENT: u8 = 0xfe;
+    const SCAN: u8 = 0xda;
+    // The unit of JFIF's density follows its version; without a unit it is the shape of a pixel.
+    let unit = |body: &[u8]| body.get(7).is_some_and(|unit| *unit > 0);
+    let segments = markers(bytes).take_while(|(marker, _)| *marker != SCAN);
+    let said = segments.filter_map(|(marker, body)| match marker {
+        APP0 if body.starts_with(b"JFIF\0") && unit(body) => Some(Said::Resolution),
+        APP1 if body.starts_with(b"Exif\0\0") && is_more_than_turned(&body[6..]) => Some(Said::Exif),
+        APP1 if body.starts_with(b"http://ns.adobe.com/xap/") => Some(Said::Description),
+        APP2 if body.starts_with(b"ICC_PROFILE\0") => Some(Said::Profile),
+        COMMENT => Some(Said::Description),
+        _ => None,
+    });
+    said.collect()
+}
+
+/// Whether EXIF data says more than how the camera was held, which is applied.
+fn is_more_than_turned(exif: &[u8]) -> bool {
+    const ORIENTATION: u16 = 0x112;
+    const FIRST: usize = 8;
+    let number = |at: usize| {
+        let two = *exif.get(at..)?.first_chunk()?;
+        Some(if exif.starts_with(b"II") { u16::from_le_bytes(two) } else { u16::from_be_bytes(two) })
+    };
+    number(FIRST) != Some(1) || number(FIRST + 2) != Some(ORIENTATION)
 }
 
 /// Warns, when a picture is saved, of what those that were read said beside their pixels: once per process.
 pub(super) fn tell_dropped() {
     let read = READ.load(Ordering::Relaxed);
     let news = read & !TOLD.fetch_or(read, Ordering::Relaxed);
-    let names: Vec<&str> = (0..DROPPED.len()).filter(|i| news >> i & 1 == 1).map(|i| DROPPED[i].0).collect();
+    let names: Vec<&str> = Said::ALL.into_iter().filter(|s| news >> *s as u8 & 1 == 1).map(Said::name).collect();
     if !names.is_empty() {
         crate::warn!("files that were read have metadata that files saved from them do not have: {}", names.join(", "));
     }
@@ -164,7 +258,7 @@ pub(super) fn tell_dropped() {
 mod tests {
     use std::io::Cursor;
 
-    use image::{DynamicImage, GrayImage, ImageFormat};
+    use image::{DynamicImage, GrayImage};
 
     use super::super::OpenOptions;
     use super::*;
@@ -258,6 +352,39 @@ mod tests {
                 assert_eq!(seen(&bytes, Orientation::Apply, scale), want, "{name}, orientation {number}");
                 assert_eq!(seen(&bytes, Orientation::Keep, scale), (2, STORED.to_vec()), "{name}, kept");
             }
+        }
+    }
+
+    #[test]
+    fn what_files_say_beside_their_pixels_is_found() {
+        let chunk = |name: &[u8], body: &[u8]| {
+            let bytes = stored(ImageFormat::Png, 1);
+            let named = [name, body].concat();
+            let length = (body.len() as u32).to_be_bytes();
+            png_says(&[&bytes[..33], &length, &named, &crc32fast::hash(&named).to_be_bytes(), &bytes[33..]].concat())
+        };
+        let camera = [&b"II*\0\x08\0\0\0\x01\0\x0f\x01"[..], &[2, 0, 4, 0, 0, 0], b"Ours\0\0\0\0"].concat();
+        let metres = [&[0, 0, 11, 19, 0, 0, 11, 19][..], &[1]].concat();
+        assert_eq!(chunk(b"pHYs", &metres), [Said::Resolution]);
+        assert!(chunk(b"pHYs", &[0, 0, 0, 1, 0, 0, 0, 1, 0]).is_empty(), "the shape of a pixel");
+        assert_eq!(chunk(b"tEXt", b"Author\0somebody"), [Said::Description]);
+        assert_eq!(chunk(b"iCCP", b"sRGB\0\0"), [Said::Profile]);
+        assert_eq!((chunk(b"eXIf", &camera), chunk(b"eXIf", &exif(6))), (vec![Said::Exif], vec![]));
+        let segment = |marker: u8, body: &[u8]| {
+            let bytes = stored(ImageFormat::Jpeg, 8);
+            let length = (body.len() as u16 + 2).to_be_bytes();
+            jpeg_says(&[&bytes[..2], &[0xff, marker], &length, body, &bytes[2..]].concat())
+        };
+        let density = |unit| [&b"JFIF\0\x01\x02"[..], &[unit, 0, 72, 0, 72, 0, 0][..]].concat();
+        assert_eq!(segment(0xe0, &density(1)), [Said::Resolution]);
+        assert!(segment(0xe0, &density(0)).is_empty(), "the shape of a pixel");
+        assert_eq!(segment(0xe1, &[&b"Exif\0\0"[..], &camera].concat()), [Said::Exif]);
+        assert!(segment(0xe1, &[&b"Exif\0\0"[..], &exif(6)].concat()).is_empty());
+        assert_eq!(segment(0xe2, b"ICC_PROFILE\0\x01\x01"), [Said::Profile]);
+        assert_eq!(segment(0xfe, b"by hand"), [Said::Description]);
+        for cut in 0..60 {
+            let (png, jpeg) = (png(&camera), jpeg(&camera));
+            let _ends = (png_says(&png[..cut]), jpeg_says(&jpeg[..cut]));
         }
     }
 

@@ -270,5 +270,9 @@ fn labels_that_do_not_fit_are_errors() {
     let zeros = Image::<u8>::zeros(&s, (4, 5));
     let most = zeros.by_label(&zeros, (1 << 28) + 1).shapes().check().unwrap_err().to_string();
     assert!(most.starts_with("by_label: 268435457 labels; the range is 1 to 2^28"), "{most}");
+    let most = zeros.by_label(&zeros, (1 << 24) + 1).counts().check().unwrap_err().to_string();
+    assert!(most.starts_with("counts: 16777217 labels; the range is 1 to 2^24"), "{most}");
+    let unfit = image.by_label(&labels, 2).counts().check().unwrap_err().to_string();
+    assert!(unfit.starts_with("by_label: labels of 4x4 for an image of 4x5"), "{unfit}");
     assert!(image.by_label(&Image::<u8>::zeros(&s, (4, 5)), 2).histogram(0, 0.0, 1.0).check().is_err());
 }

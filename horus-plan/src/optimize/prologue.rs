@@ -53,11 +53,17 @@ pub fn absorb(mut graph: Graph<Kernel>, aim: &Aim<'_>) -> Graph<Kernel> {
     }
     let mut readers = graph.consumers();
     readers.iter_mut().for_each(|r| r.dedup());
+    let mut wanted = vec![false; graph.nodes.len()];
+    graph.roots.iter().for_each(|r| wanted[r.0] = true);
     for id in (0..graph.nodes.len()).map(NodeId) {
+        // Others have no chains, and may read any number of images.
+        if !matches!(graph.node(id).op, Kernel::Map(_)) {
+            continue;
+        }
         // What others read may be left to this one when they have become chains of it.
         let mut refused: Vec<NodeId> = Vec::new();
         loop {
-            let sole = |p: &&NodeId| readers[p.0] == [id] && !graph.roots.contains(p) && !refused.contains(p);
+            let sole = |p: &&NodeId| readers[p.0] == [id] && !wanted[p.0] && !refused.contains(p);
             let Some(&p) = graph.node(id).inputs.iter().filter(sole).min() else { break };
             let found = joined(&graph, id, p).and_then(|(kernel, inputs)| {
                 let kernel = chosen(&graph, aim, kernel, &inputs, [p, id])?;

@@ -10,7 +10,7 @@
 //! Kernels of one extent that read, filter or compute the same are joined where that is predicted to be faster
 //! (`optimize/several.rs`); what only the results of one launch read is not stored. The graph keeps a node for each
 //! result, each a complete expression, and notes what can be computed together (`Graph::joined`). A plan has a
-//! launch for each node; those that follow each other with the same rows are one launch (`Plan::launched_at`),
+//! launch for each node; those that follow each other with the same rows are one launch (`Plan::launches`),
 //! others are computed apart. Where bands or copies tear a group apart, the plan without joins is taken if it is
 //! predicted to be as fast.
 
@@ -81,6 +81,37 @@ struct Cost {
     seconds: f64,
 }
 
+/// The nodes before which no group begins that others of its nodes lie behind: for each node, one at or before it from which to look
+/// on; itself if it is one of them. As groups grow there are ever fewer, so that looking takes next to no time.
+struct Floors(Vec<Cell<NodeId>>);
+
+impl Floors {
+    fn new(nodes: usize) -> Floors {
+        Floors((0..nodes).map(|n| Cell::new(NodeId(n))).collect())
+    }
+
+    /// The last of them that is not behind `n`: what lies before it waits for nothing from there on, nor by way of groups.
+    fn below(&self, n: NodeId) -> NodeId {
+        let mut at = n;
+        while self.0[at.0].get() != at {
+            let next = self.0[at.0].get();
+            self.0[at.0].set(self.0[next.0].get());
+            at = next;
+        }
+        at
+    }
+
+    /// Takes out those that a group of these nodes, in order, lies across.
+    fn cover(&self, nodes: &[NodeId]) {
+        let Some((first, last)) = nodes.first().zip(nodes.last()) else { return };
+        let mut at = self.below(*last);
+        while at > *first {
+            self.0[at.0].set(NodeId(at.0 - 1));
+            at = self.below(at);
+        }
+    }
+}
+
 struct Groups<'a> {
     graph: &'a Graph<Kernel>,
     aim: &'a Aim<'a>,
@@ -91,6 +122,11 @@ struct Groups<'a> {
     groups: Vec<Group>,
     /// Group of each node.
     of: Vec<Option<usize>>,
+    /// The places between nodes that no group lies across.
+    floors: Floors,
+    /// For each node, the last search that came by it, and how many there were.
+    seen: Vec<Cell<usize>>,
+    searches: Cell<usize>,
     /// What has been looked at and joined so far.
     effort: Cell<usize>,
 }
@@ -102,7 +138,8 @@ impl<'a> Groups<'a> {
         graph.roots.iter().for_each(|r| wanted[r.0] = true);
         let pixelwise = graph.nodes.iter().map(runs::is_pixelwise).collect();
         let (readers, groups, of) = (graph.consumers(), Vec::new(), vec![None; n]);
-        Groups { graph, aim, readers, wanted, pixelwise, groups, of, effort: Cell::new(0) }
+        let (floors, seen, searches) = (Floors::new(n), vec![Cell::new(0); n], Cell::new(0));
+        Groups { graph, aim, readers, wanted, pixelwise, groups, of, floors, seen, searches, effort: Cell::new(0) }
     }
 
     fn takes(&self, effort: usize) {
@@ -131,6 +168,7 @@ impl<'a> Groups<'a> {
         let best = best.max_by(|a, b| spared(a).total_cmp(&spared(b)).then(b.0.cmp(&a.0)));
         let at = match best {
             Some((g, joined)) => {
+                self.floors.cover(&joined.nodes);
                 self.groups[g] = joined;
                 g
             }
@@ -254,9 +292,10 @@ impl<'a> Groups<'a> {
     /// Returns `true` if these nodes, in order, can be computed together: none waits for another
     /// through a node outside, nor through groups joined before.
     fn is_free(&self, nodes: &[NodeId]) -> bool {
-        let floor = self.floor(nodes);
+        let Some(first) = nodes.first() else { return true };
+        let floor = self.floors.below(*first);
         // What all of them wait for, and what those wait for.
-        let mut seen = vec![false; self.graph.nodes.len()];
+        self.searches.set(self.searches.get() + 1);
         let mut stack: Vec<NodeId> = Vec::new();
         let wait = |n: NodeId, stack: &mut Vec<NodeId>| stack.extend(&self.graph.node(n).inputs);
         nodes.iter().for_each(|n| wait(*n, &mut stack));
@@ -268,7 +307,7 @@ impl<'a> Groups<'a> {
             if nodes.binary_search(&n).is_ok() {
                 return false;
             }
-            if !std::mem::replace(&mut seen[n.0], true) {
+            if self.seen[n.0].replace(self.searches.get()) != self.searches.get() {
                 self.takes(1);
                 match self.of[n.0].map(|g| &self.groups[g].nodes) {
                     Some(group) => group.iter().for_each(|m| wait(*m, &mut stack)),
@@ -277,19 +316,6 @@ impl<'a> Groups<'a> {
             }
         }
         true
-    }
-
-    /// What lies before this node waits for none of `nodes`, nor by way of groups.
-    fn floor(&self, nodes: &[NodeId]) -> NodeId {
-        let mut floor = nodes.iter().copied().min().unwrap_or(NodeId(0));
-        loop {
-            // Groups of which some nodes lie before, and others do not.
-            let across = self.groups.iter().filter(|g| g.nodes.last().is_some_and(|n| *n >= floor));
-            match across.filter_map(|g| g.nodes.first()).min() {
-                Some(first) if *first < floor => floor = *first,
-                _ => return floor,
-            }
-        }
     }
 
     /// The kernel that computes a node of a group by itself, from what the group reads.

@@ -48,7 +48,7 @@ use super::step::{Action, Band, Part, Rows, Step};
 use crate::ir::graph::NodeId;
 use crate::ir::kernel::Distribution;
 use crate::machine::{HostSide, Load, Machine, Profile};
-use crate::plan::finished::LaunchedNodes;
+use crate::plan::launches::LaunchedNodes;
 use crate::plan::movement::{over_bus, rows_of, with_room, work_of};
 use crate::plan::state::{Event, Halo, Placement, State};
 use horus_base::shape::Window;

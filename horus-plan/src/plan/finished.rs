@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use super::activity::Parts;
 use super::follow::Follower;
+use super::launches::Launches;
 use super::setting::{Mode, Setting, Want};
 use super::state::{Placement, State};
 use super::step::{Action, Step};
@@ -69,25 +70,6 @@ pub(super) fn handed_over(setting: &Setting, state: Option<State>, height: usize
 /// two programs over volumes from arrays to arrays took 1.09 and 1.26 times as long with joins torn apart.
 const TORN: f64 = 1.02;
 
-/// What one launch computes.
-#[derive(Clone, Copy, Debug)]
-pub struct LaunchedNodes<'a> {
-    /// The nodes, of one extent; more than one if the kernel has several results.
-    pub nodes: &'a [NodeId],
-    /// The kernel.
-    pub kernel: &'a Kernel,
-    /// What it reads.
-    pub inputs: &'a [NodeId],
-}
-
-impl<'a> LaunchedNodes<'a> {
-    /// One node by itself.
-    pub(super) fn alone(graph: &'a Graph<Kernel>, id: &'a NodeId) -> LaunchedNodes<'a> {
-        let node = graph.node(*id);
-        LaunchedNodes { nodes: std::slice::from_ref(id), kernel: &node.op, inputs: &node.inputs }
-    }
-}
-
 /// What to do, in order. The same on every rank.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -133,47 +115,22 @@ impl Plan {
         plan
     }
 
-    /// What step `i` launches, if it is a launch: one kernel, for its node and for those of steps behind it that the same launch
-    /// computes. These are the nodes that the graph [joins](Graph::joined), where they are launched for the same rows, nothing comes
-    /// between them, and all read what is in place.
-    pub fn launched_at(&self, i: usize) -> Option<LaunchedNodes<'_>> {
-        let Action::Launch { node: first, rows, room, part } = &self.steps[i].action else { return None };
-        let alone = LaunchedNodes::alone(&self.graph, first);
-        let Some(joined) = self.graph.joined.iter().find(|j| j.nodes.first() == Some(first)) else {
-            return Some(alone);
-        };
-        let steps = self.steps.get(i..i + joined.nodes.len()).unwrap_or_default();
-        let same = |(node, step): (&NodeId, &Step)| {
-            step.action == Action::Launch { node: *node, rows: *rows, room: *room, part: *part }
-        };
-        let follow = !steps.is_empty() && joined.nodes.iter().zip(steps).all(same);
-        let fetched = |s: &Step| s.action.fetches_for().is_some_and(|n| joined.nodes.contains(&n));
-        if !follow || self.steps.iter().any(fetched) {
-            return Some(alone);
-        }
-        Some(LaunchedNodes { nodes: &joined.nodes, kernel: &joined.op, inputs: &joined.inputs })
+    /// What each step launches.
+    pub fn launches(&self) -> Launches<'_> {
+        Launches::of(self)
     }
 
     /// This plan, or one `without` joined kernels where this computes apart what was joined, because of what is copied in between or of
     /// bands: what they share is computed twice.
     pub fn or_apart<E>(self, without: impl FnOnce() -> Result<Plan, E>) -> Result<Plan, E> {
-        let together = (0..self.steps.len()).filter_map(|i| self.launched_at(i)).filter(|l| l.nodes.len() > 1);
+        let launches = self.launches();
+        let together = (0..self.steps.len()).filter_map(|i| launches.at(i)).filter(|l| l.nodes.len() > 1);
         let whole = together.map(|l| l.nodes[0]).collect::<HashSet<NodeId>>().len();
         if whole == self.graph.joined.len() || !self.fits {
             return Ok(self);
         }
         let apart = without()?;
         Ok(if apart.fits && apart.predicted <= TORN * self.predicted { apart } else { self })
-    }
-
-    /// For each step, whether the launch of one before it computes what it does.
-    pub fn computed_before(&self) -> Vec<bool> {
-        let mut computed = vec![false; self.steps.len()];
-        for i in 0..self.steps.len() {
-            let launched = self.launched_at(i).map_or(1, |l| l.nodes.len());
-            computed[i + 1..i + launched].fill(true);
-        }
-        computed
     }
 
     /// Bytes of images that are in the memory of the device of rank 0 at most at once.
@@ -188,9 +145,10 @@ impl Plan {
     /// How often each kind of transfer happens.
     pub fn counts(&self) -> Counts {
         let mut c = Counts::default();
-        for (s, computed) in self.steps.iter().zip(self.computed_before()) {
+        let launches = self.launches();
+        for (i, s) in self.steps.iter().enumerate() {
             match s.action {
-                Action::Launch { .. } if computed => {}
+                Action::Launch { .. } if launches.computes_before(i) => {}
                 Action::Upload { band, .. } | Action::UploadStrip { band, .. } => {
                     c.uploads += usize::from(band.ends());
                 }

@@ -3,8 +3,9 @@
 
 use std::fmt;
 
-use super::finished::{LaunchedNodes, Plan};
+use super::finished::Plan;
 use super::follow::Follower;
+use super::launches::LaunchedNodes;
 use super::movement::{BLOCK, Link, Load, Traffic, movement, windows_of, work_of};
 use super::state::Placement;
 use super::step::Action;
@@ -84,7 +85,7 @@ pub fn forecast(plan: &Plan, machine: &Machine, on_each_host: usize) -> Forecast
     let (mut computing, mut copying) = (Computing::default(), Copying::default());
     let mut follower = Follower::new(plan, false);
     let mut steps = Vec::new();
-    let computed = plan.computed_before();
+    let launches = plan.launches();
     for (i, step) in plan.steps.iter().enumerate() {
         let traffic = match step.action {
             Action::Sum(n) => {
@@ -103,7 +104,7 @@ pub fn forecast(plan: &Plan, machine: &Machine, on_each_host: usize) -> Forecast
             Action::Collect(node) => on_root[node.0] = true,
             _ => {}
         }
-        if let Some(launched) = plan.launched_at(i).filter(|_| !computed[i]) {
+        if let Some(launched) = launches.at(i) {
             computing.add(plan, &machine, step.action, &launched);
         }
         let bytes = follower.step(step.action);

@@ -38,6 +38,7 @@ mod follow;
 mod footprints;
 pub mod forecast;
 mod halos;
+mod launches;
 mod lifetimes;
 mod mapped;
 mod memory;
@@ -59,7 +60,8 @@ mod waits;
 pub mod work;
 
 pub use activity::{Activity, Parts};
-pub use finished::{Counts, LaunchedNodes, Plan};
+pub use finished::{Counts, Plan};
+pub use launches::{LaunchedNodes, Launches};
 pub use passes::plan;
 pub use queue::Queue;
 pub use setting::{Mappable, Mode, Setting, Transfer, Want};

@@ -13,7 +13,7 @@
 //! bounding rows are most of the image, so a footprint lists the columns of every 16 rows
 //! (`Affine::columns`, in whole vectors), and the messages have about the area of the strip.
 
-use super::finished::LaunchedNodes;
+use super::launches::LaunchedNodes;
 use super::partition::Partition;
 use super::state::Halo;
 use super::step::{Action, Part, Rows};

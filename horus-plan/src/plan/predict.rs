@@ -3,8 +3,9 @@
 
 use std::fmt;
 
-use super::finished::{LaunchedNodes, Plan};
+use super::finished::Plan;
 use super::follow::Follower;
+use super::launches::LaunchedNodes;
 use super::movement::{BLOCK, movement, over_bus, windows_of, work_of};
 use super::queue::Queue;
 use super::step::Action;
@@ -85,12 +86,11 @@ impl fmt::Display for Prediction<'_> {
 pub fn predict(plan: &Plan) -> Prediction<'_> {
     let mut clock = Clock { plan, profile: plan.setting.machine.of(0), host: 0.0, free: [0.0; 5], timings: Vec::new() };
     let mut follower = Follower::new(plan, false);
-    let computed = plan.computed_before();
+    let launches = plan.launches();
     for (i, step) in plan.steps.iter().enumerate() {
         let on_root = follower.on_root(step.action);
         let bytes = follower.step(step.action).unwrap_or(0);
-        let launched = plan.launched_at(i).filter(|_| !computed[i]);
-        let (seconds, bounded) = clock.takes((step.action, launched), bytes, on_root, &|n| follower.is_mapped(n));
+        let (seconds, bounded) = clock.takes((step.action, launches.at(i)), bytes, on_root, &|n| follower.is_mapped(n));
         clock.step(i, seconds, bounded);
     }
     let end = clock.timings.iter().map(|t| t.end).fold(clock.host, f64::max);

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use super::finished::{LaunchedNodes, Plan};
+use super::finished::Plan;
 use super::follow::Follower;
+use super::launches::{LaunchedNodes, Launches};
 use super::setting::Want;
 use super::step::{Action, Band, Part, Rows};
 use crate::ir::graph::NodeId;
@@ -43,19 +44,22 @@ fn size(bytes: usize) -> String {
     }
 }
 
-impl Plan {
-    /// The launch of several nodes that `action` is a part of, and whether it is the first.
-    fn together(&self, action: &Action) -> Option<(bool, LaunchedNodes<'_>)> {
-        let Action::Launch { node, .. } = action else { return None };
-        let joined = self.graph.joined.iter().find(|j| j.nodes.contains(node))?;
-        let at = self.steps.iter().position(|s| s.action == *action)?;
-        let first = at.checked_sub(joined.nodes.iter().position(|n| n == node)?)?;
-        let launched = self.launched_at(first).filter(|l| l.nodes.len() > 1)?;
-        Some((first == at, launched))
-    }
+/// The launch of several nodes that step `i` is a part of, and whether it is the first.
+fn together<'a>(launches: &Launches<'a>, i: usize) -> Option<(bool, LaunchedNodes<'a>)> {
+    let first = (0..=i).rev().find(|i| !launches.computes_before(*i))?;
+    Some((first == i, launches.at(first).filter(|l| l.nodes.len() > 1)?))
+}
 
+impl Plan {
     /// The text of one action, as in the plan's display.
     pub fn describe(&self, action: &Action) -> String {
+        let joins = !self.graph.joined.is_empty() && matches!(action, Action::Launch { .. });
+        let at = joins.then(|| self.steps.iter().position(|s| s.action == *action)).flatten();
+        self.told(action, at.and_then(|i| together(&self.launches(), i)))
+    }
+
+    /// The text of an action; of a launch of several nodes with all of these, and whether it is the first.
+    fn told(&self, action: &Action, together: Option<(bool, LaunchedNodes<'_>)>) -> String {
         let what = |id: NodeId| {
             let n = self.graph.node(id);
             format!("{id} {} {}", n.shape, n.dtype)
@@ -96,7 +100,7 @@ impl Plan {
                     Part::Band(band) => of(band),
                 };
                 let list = |all: &[NodeId]| all.iter().map(NodeId::to_string).collect::<Vec<_>>().join(", ");
-                match self.together(action) {
+                match together {
                     Some((true, launched)) => {
                         let others: String =
                             launched.nodes[1..].iter().map(|n| format!(" with {}", what(*n))).collect();
@@ -125,10 +129,10 @@ impl Plan {
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut follower = Follower::new(self, true);
+        let (mut follower, launches) = (Follower::new(self, true), self.launches());
         let mut used = vec!["[...]"];
         for (i, s) in self.steps.iter().enumerate() {
-            let text = self.describe(&s.action);
+            let text = self.told(&s.action, together(&launches, i));
             write!(f, "{i:4}  {text}")?;
             if let Some(bytes) = follower.step(s.action) {
                 write!(f, ", {}", size(bytes))?;

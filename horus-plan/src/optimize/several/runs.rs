@@ -29,6 +29,7 @@ impl Groups<'_> {
                 && let Some(group) = self.run_from(first, most)
             {
                 group.nodes.iter().for_each(|n| self.of[n.0] = Some(self.groups.len()));
+                self.floors.cover(&group.nodes);
                 self.groups.push(group);
             }
         }
