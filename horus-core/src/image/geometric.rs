@@ -51,9 +51,9 @@ impl<T: Pixel> Image<T> {
         self.warp("rotate", rotation(degrees, self.shape()), self.shape(), interpolation, self.outside(), site)
     }
 
-    /// Resizes to `height x width` pixels, pixel centres aligned: `source = (target + 0.5) * scale
-    /// - 0.5` on each axis, edge pixels repeated outside. Downscaling samples and does not average:
-    /// see [`Image::resize_antialiased`]. [`Interpolation`] documents which images are reproduced
+    /// Resizes to `height x width` pixels, pixel centres aligned
+    /// (`source = (target + 0.5) * scale - 0.5` on each axis), edge pixels repeated outside.
+    /// Downscaling samples and does not average: see [`Image::resize_antialiased`]. [`Interpolation`] documents which images are reproduced
     /// exactly away from the edges. A size of zero or too large is an error.
     ///
     /// ```
