@@ -256,7 +256,7 @@ pub mod types {
     pub use horus_core::host::external::{DeviceArray, External};
     #[doc(inline)]
     pub use horus_core::image::{
-        Argument, Axes, ByLabel, Footprints, Grouping, Inside, LabelShape, Levels, LoopState, Over, PerAxis,
+        Argument, Axes, ByLabel, Footprints, Grouping, Inside, LabelShape, LevelRange, LoopState, Over, PerAxis,
         PlaneArray, Positions, ReadTarget, Reads, Several, Table, Tiles, Values, VolumeArray,
     };
     #[doc(inline)]

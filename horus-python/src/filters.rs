@@ -2,8 +2,8 @@
 
 use horus::core::ops::neighbourhood::Layout;
 use horus::prelude::{
-    Axis, Border, Combine, Filter as Weights, Footprint, Generalized, Image as Typed, Interpolation, Pixel, Rank,
-    Reduce, Shape, Taps, Window,
+    Axis, Border, Combine, Filter as Weights, Footprint, Generalized, Image as Typed, Interpolation, MovingWindow,
+    Pixel, Rank, Reduce, Shape, Taps,
 };
 use horus::types::Axes;
 use pyo3::exceptions::PyValueError;
@@ -114,7 +114,7 @@ pub(crate) fn box_mean(
     cval: f64,
 ) -> PyResult<Image> {
     let border = border(mode, cval)?;
-    numbers!(&a.any, "box_mean", image => a.recorded(|| image.with_border(border).box_mean(Window::at(size, anchor))))
+    numbers!(&a.any, "box_mean", image => a.recorded(|| image.with_border(border).box_mean(MovingWindow::at(size, anchor))))
 }
 
 /// Offsets in a plane as a footprint around the pixel; `None` for several levels, or if there are

@@ -153,22 +153,22 @@ const MOST_LEVELS: usize = (1 << 16) + 1;
 
 /// Levels of a volume: one, or a range.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Levels {
+pub enum LevelRange {
     /// One level.
     One(usize),
     /// Those of a range.
     Range(Range<usize>),
 }
 
-impl From<usize> for Levels {
-    fn from(level: usize) -> Levels {
-        Levels::One(level)
+impl From<usize> for LevelRange {
+    fn from(level: usize) -> LevelRange {
+        LevelRange::One(level)
     }
 }
 
-impl From<Range<usize>> for Levels {
-    fn from(levels: Range<usize>) -> Levels {
-        Levels::Range(levels)
+impl From<Range<usize>> for LevelRange {
+    fn from(levels: Range<usize>) -> LevelRange {
+        LevelRange::Range(levels)
     }
 }
 
@@ -194,18 +194,18 @@ impl<'a, C: Element> From<[&'a Image<C>; 3]> for Positions<'a, C> {
 }
 
 /// The rectangle of a mean: a size of all axes, `(height, width)` or `(depth, height, width)`,
-/// centred on the pixel, or anchored elsewhere ([`Window::at`]).
+/// centred on the pixel, or anchored elsewhere ([`MovingWindow::at`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Window {
+pub struct MovingWindow {
     size: PerAxis<usize>,
     anchor: Option<[usize; 2]>,
 }
 
-impl Window {
+impl MovingWindow {
     /// A rectangle of `(height, width)` pixels whose pixel `(row, column)` falls on the pixel that is computed (SciPy's `origin`,
     /// OpenCV's `anchor`). An anchor outside of the rectangle is an error.
-    pub fn at((height, width): (usize, usize), (row, column): (usize, usize)) -> Window {
-        Window { size: PerAxis::Plane(height, width), anchor: Some([row, column]) }
+    pub fn at((height, width): (usize, usize), (row, column): (usize, usize)) -> MovingWindow {
+        MovingWindow { size: PerAxis::Plane(height, width), anchor: Some([row, column]) }
     }
 
     /// Levels, rows and columns, and the anchor's row and column.
@@ -215,9 +215,9 @@ impl Window {
     }
 }
 
-impl<N: Into<PerAxis<usize>>> From<N> for Window {
-    fn from(size: N) -> Window {
-        Window { size: size.into(), anchor: None }
+impl<N: Into<PerAxis<usize>>> From<N> for MovingWindow {
+    fn from(size: N) -> MovingWindow {
+        MovingWindow { size: size.into(), anchor: None }
     }
 }
 

@@ -89,7 +89,7 @@ pub use argument::Argument;
 pub use axis::{Axes, Grouping, Over, Several};
 pub use colour::Colour;
 pub use create::{PlaneArray, VolumeArray};
-pub use form::{Footprints, Levels, PerAxis, Positions, Rank, Taps, Window};
+pub use form::{Footprints, LevelRange, MovingWindow, PerAxis, Positions, Rank, Taps};
 pub use iterate::{Ending, Iterated, Norm, Until};
 pub use labels::{ByLabel, LabelShape};
 pub use lookup::Table;
@@ -199,7 +199,7 @@ impl<T: Element> Image<T> {
         self.shape().depth
     }
 
-    /// Levels, rows, columns and channels; of a failed image, as far as they are known.
+    /// LevelRange, rows, columns and channels; of a failed image, as far as they are known.
     pub fn shape(&self) -> Shape {
         self.handle.shape
     }

@@ -14,7 +14,7 @@ use ndarray::{Array3, Array4, ArrayD, ArrayView4, Axis as ArrayAxis};
 
 use super::create::{VolumeArray, array4, source, write};
 use super::read::{elements, everyone, fetch};
-use super::{Image, Levels, carry, check_shape};
+use super::{Image, LevelRange, carry, check_shape};
 use crate::dtype::Element;
 use crate::error::{Error, Result, Site};
 use crate::ir::graph::Op;
@@ -111,27 +111,27 @@ impl<T: Element> Image<T> {
 impl<T: Element> Image<T> {
     /// Level `z` as an image, or the levels of a range, `from..to`, as a volume; an error if there is none, or one lies outside.
     #[track_caller]
-    pub fn slice(&self, levels: impl Into<Levels>) -> Image<T> {
+    pub fn slice(&self, levels: impl Into<LevelRange>) -> Image<T> {
         let (site, levels) = (Location::caller(), levels.into());
         let (from, depth) = match &levels {
-            Levels::One(z) => (*z, 1),
-            Levels::Range(levels) => (levels.start, levels.len()),
+            LevelRange::One(z) => (*z, 1),
+            LevelRange::Range(levels) => (levels.start, levels.len()),
         };
         let shape = Shape { depth, ..self.shape() };
         self.attempt(shape, || {
             check_shape("slice", shape, T::TAG, site)?;
             if from.checked_add(depth).is_none_or(|end| end > self.depth()) {
                 let message = match levels {
-                    Levels::One(z) => {
+                    LevelRange::One(z) => {
                         format!("level {z} requested, but there are only {} (indices start at 0)", self.depth())
                     }
-                    Levels::Range(_) => format!("{depth} levels from level {from} lie outside {}", self.shape()),
+                    LevelRange::Range(_) => format!("{depth} levels from level {from} lie outside {}", self.shape()),
                 };
                 return Err(Error::parameter("slice", message, site));
             }
             Ok(match levels {
-                Levels::One(z) => self.level(z, site),
-                Levels::Range(_) => self.levels(depth, 1, from as isize, Border::Replicate, site),
+                LevelRange::One(z) => self.level(z, site),
+                LevelRange::Range(_) => self.levels(depth, 1, from as isize, Border::Replicate, site),
             })
         })
     }

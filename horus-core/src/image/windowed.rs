@@ -3,7 +3,7 @@
 use std::panic::Location;
 
 use super::axis::sorted;
-use super::{Footprints, Image, Rank, Window};
+use super::{Footprints, Image, MovingWindow, Rank};
 use crate::dtype::{DType, Element, Pixel};
 use crate::error::{Error, Result, Site};
 use crate::filters::{self, check_size, check_taps};
@@ -13,7 +13,7 @@ use crate::ops::windowed::{BoxMean, Ranked, Windowed};
 
 /// Means of rectangles.
 impl<T: Pixel> Image<T> {
-    /// The mean over a [`Window`]: of `size x size` pixels (of a volume a cube), `(height, width)`
+    /// The mean over a [`MovingWindow`]: of `size x size` pixels (of a volume a cube), `(height, width)`
     /// or `(depth, height, width)`; an even size reads one pixel more above, or to the left. Images
     /// of `f64` yield `f64`, all others `f32`. The cost hardly grows with the size; to fuse a small
     /// one with other filters, use [`Image::separable`] with [`filters::box_filter`].
@@ -31,7 +31,7 @@ impl<T: Pixel> Image<T> {
     /// let rows = Image::from_fn(&session, 500, 2, |y, _| y as f32);
     /// assert_eq!(rows.box_mean((101, 1)).pixel(250, 0)?, 250.0);
     /// // The pixel and the one before it.
-    /// let before = line.with_border(Border::Replicate).box_mean(Window::at((1, 2), (0, 1)));
+    /// let before = line.with_border(Border::Replicate).box_mean(MovingWindow::at((1, 2), (0, 1)));
     /// assert_eq!(before.to_vec()?, [0.0, 0.0, 4.5, 4.5, 3.0]);
     /// let dot = Image::from_volume_fn(&session, 3, 3, 3, |z, y, x| if (z, y, x) == (1, 1, 1) { 27u8 } else { 0 });
     /// assert_eq!((dot.box_mean(3).voxel(1, 1, 1, 0)?, dot.box_mean((3, 3)).voxel(1, 1, 1, 0)?), (1.0, 3.0));
@@ -39,7 +39,7 @@ impl<T: Pixel> Image<T> {
     /// ```
     #[doc(alias("blur", "boxFilter", "uniform_filter"))]
     #[track_caller]
-    pub fn box_mean(&self, window: impl Into<Window>) -> Image<T::Linear> {
+    pub fn box_mean(&self, window: impl Into<MovingWindow>) -> Image<T::Linear> {
         let (op, site, window) = ("box_mean", Location::caller(), window.into());
         let ([levels, height, width], anchor) = window.of(self.depth());
         let plane = self.mean_under(op, [levels, height, width], anchor, site);

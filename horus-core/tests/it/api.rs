@@ -9,7 +9,7 @@ use horus_core::cpu::device::CpuDevice;
 use horus_core::dtype::{DType, Element};
 use horus_core::error::{Error, Result};
 use horus_core::filters::{self, Footprint};
-use horus_core::image::{Image, Rank, Value, Window};
+use horus_core::image::{Image, MovingWindow, Rank, Value};
 use horus_core::io::{AnyImage, Depth, SaveOptions, Scaling};
 use horus_core::ops::geometric::Interpolation;
 use horus_core::ops::neighbourhood::Filter;
@@ -137,7 +137,7 @@ fn parameters_outside_their_domain_are_refused() {
     for (height, width) in [(0, 3), (3, 0), (usize::MAX, 1), (1 << 13, 1 << 12)] {
         assert_eq!(op(a.with_border(Border::Wrap).box_mean((height, width))), "box_mean");
     }
-    assert_eq!(op(a.with_border(Border::Wrap).box_mean(Window::at((2, 2), (0, 2)))), "box_mean");
+    assert_eq!(op(a.with_border(Border::Wrap).box_mean(MovingWindow::at((2, 2), (0, 2)))), "box_mean");
     let cross = Footprint::cross(1);
     assert_eq!(op(a.with_border(Border::Wrap).rank(&cross, Rank::Place(5))), "rank");
     assert_eq!(op(a.with_border(Border::Wrap).rank(&cross, Rank::Percent(100.5))), "rank");

@@ -21,6 +21,10 @@
 //! neighbourhood lies inside the image, in its mirror image (read backwards), or outside; only
 //! pixels between these runs apply the border mode one by one.
 
+/// The level at which the kernels of this build are optimised, as Cargo names it: `0` to `3`, `s`
+/// or `z`.
+pub const OPT_LEVEL: &str = env!("BUILT_WITH_OPT_LEVEL");
+
 mod chains;
 mod convert;
 #[allow(clippy::needless_range_loop, reason = "constant indices into accumulators that shall become registers")]

@@ -10,7 +10,6 @@ use horus_core::cpu::device::CpuDevice;
 use horus_core::host::buffer::HostBuffer;
 use horus_core::image::Image;
 use horus_core::io::AnyImage;
-use horus_core::ops::geometric::Flip;
 use horus_core::ops::geometric::Interpolation;
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::plan::{Counts, Mode};

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::activity::Parts;
 use super::follow::Follower;
-use super::launches::Launches;
+use super::launches::PlannedLaunches;
 use super::setting::{Mode, Setting, Want};
 use super::state::{Placement, State};
 use super::step::{Action, Step};
@@ -116,8 +116,8 @@ impl Plan {
     }
 
     /// What each step launches.
-    pub fn launches(&self) -> Launches<'_> {
-        Launches::of(self)
+    pub fn launches(&self) -> PlannedLaunches<'_> {
+        PlannedLaunches::of(self)
     }
 
     /// This plan, or one `without` joined kernels where this computes apart what was joined, because of what is copied in between or of

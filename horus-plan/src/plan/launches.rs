@@ -30,15 +30,15 @@ impl<'a> LaunchedNodes<'a> {
 /// it that the same launch computes. These are the nodes that the graph [joins](Graph::joined), where they are launched for the same rows,
 /// nothing comes between them, and all read what is in place.
 #[derive(Clone, Debug)]
-pub struct Launches<'a> {
+pub struct PlannedLaunches<'a> {
     /// By step; `None` where nothing is launched.
     at: Vec<Option<LaunchedNodes<'a>>>,
     /// By step: whether the launch of one before it computes what it does.
     before: Vec<bool>,
 }
 
-impl<'a> Launches<'a> {
-    pub(super) fn of(plan: &'a Plan) -> Launches<'a> {
+impl<'a> PlannedLaunches<'a> {
+    pub(super) fn of(plan: &'a Plan) -> PlannedLaunches<'a> {
         let (graph, steps) = (&plan.graph, &plan.steps);
         let of_joined = |j: &'a Joined<Kernel>| j.nodes.iter().map(move |n| (*n, j));
         let mut joined: HashMap<NodeId, &Joined<Kernel>> = graph.joined.iter().flat_map(of_joined).collect();
@@ -50,7 +50,7 @@ impl<'a> Launches<'a> {
                 }
             }
         }
-        let mut launches = Launches { at: vec![None; steps.len()], before: vec![false; steps.len()] };
+        let mut launches = PlannedLaunches { at: vec![None; steps.len()], before: vec![false; steps.len()] };
         for (i, step) in steps.iter().enumerate() {
             let Action::Launch { node, .. } = &step.action else { continue };
             if launches.before[i] {

@@ -61,7 +61,7 @@ pub mod work;
 
 pub use activity::{Activity, Parts};
 pub use finished::{Counts, Plan};
-pub use launches::{LaunchedNodes, Launches};
+pub use launches::{LaunchedNodes, PlannedLaunches};
 pub use passes::plan;
 pub use queue::Queue;
 pub use setting::{Mappable, Mode, Setting, Transfer, Want};

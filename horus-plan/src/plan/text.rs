@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::finished::Plan;
 use super::follow::Follower;
-use super::launches::{LaunchedNodes, Launches};
+use super::launches::{LaunchedNodes, PlannedLaunches};
 use super::setting::Want;
 use super::step::{Action, Band, Part, Rows};
 use crate::ir::graph::NodeId;
@@ -45,7 +45,7 @@ fn size(bytes: usize) -> String {
 }
 
 /// The launch of several nodes that step `i` is a part of, and whether it is the first.
-fn together<'a>(launches: &Launches<'a>, i: usize) -> Option<(bool, LaunchedNodes<'a>)> {
+fn together<'a>(launches: &PlannedLaunches<'a>, i: usize) -> Option<(bool, LaunchedNodes<'a>)> {
     let first = (0..=i).rev().find(|i| !launches.computes_before(*i))?;
     Some((first == i, launches.at(first).filter(|l| l.nodes.len() > 1)?))
 }
