@@ -6,6 +6,7 @@
 #[allow(dead_code, reason = "shared with tests that run the cases")]
 mod conformance;
 
+use horus_core::ops::Whole;
 use std::collections::BTreeMap;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
@@ -49,7 +50,7 @@ fn compile_shard(shard: usize, of: usize) {
     let newest = *nvrtc.architectures().last().unwrap();
     let mut sources: BTreeMap<(u32, String), String> = BTreeMap::new();
     for (number, case) in cases().into_iter().enumerate() {
-        if matches!(case.kernel, Kernel::Merge | Kernel::Source(_)) {
+        if matches!(case.kernel, Kernel::Whole(Whole::Merge(_)) | Kernel::Source(_)) {
             continue;
         }
         // Architectures differ little for these sources, so each kernel is compiled for one of

@@ -1,5 +1,6 @@
 //! Look-up tables.
 
+use crate::ops::Lookup;
 use std::panic::Location;
 
 use super::{Image, record};
@@ -73,7 +74,7 @@ impl<T: Element> Image<T> {
                 let message = format!("the table has {} pixels; it must have 1x{entries}", table.shape());
                 return Err(Error::parameter("lookup_in", message, site));
             }
-            Ok(record(self.session(), Op::Lookup, &[self.handle(), table.handle()], self.shape(), site))
+            Ok(record(self.session(), Op::from(Lookup), &[self.handle(), table.handle()], self.shape(), site))
         })
     }
 }

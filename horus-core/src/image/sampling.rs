@@ -1,5 +1,6 @@
 //! Samples at positions that are pixels of other images.
 
+use crate::ops::Remap;
 use std::panic::Location;
 
 use super::{Image, check_shape, record};
@@ -82,7 +83,7 @@ impl<T: Pixel> Image<T> {
             check_shape(op, shape, T::DTYPE, site)?;
             let mut handles = vec![self.handle()];
             handles.extend(coordinates.iter().map(|c| c.handle()));
-            Ok(record(self.session(), Op::Remap(how, border), &handles, shape, site))
+            Ok(record(self.session(), Op::from(Remap { sampling: how, border }), &handles, shape, site))
         })
     }
 

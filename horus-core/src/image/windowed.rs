@@ -1,5 +1,6 @@
 //! Operations over windows of any size: means of rectangles, and ranks under footprints.
 
+use crate::ops::Sliding;
 use std::panic::Location;
 
 use super::Image;
@@ -67,7 +68,7 @@ impl<T: Pixel> Image<T> {
                 return Err(Error::parameter(op, message, site));
             }
             let reach = Reach { up: y, down: height - 1 - y, left: x, right: width - 1 - x };
-            Ok(self.node(Op::Windowed(Windowed::Mean(BoxMean::over(reach)), border), site))
+            Ok(self.node(Op::from(Sliding { how: Windowed::Mean(BoxMean::over(reach)), border }), site))
         })
     }
 }
@@ -129,7 +130,7 @@ impl<T: Element> Image<T> {
         self.attempt(self.shape(), || {
             let offsets = footprint.applied()?;
             let rank = Ranked::new(&offsets, place(offsets.len())?);
-            Ok(self.node(Op::Windowed(Windowed::Rank(rank), border), site))
+            Ok(self.node(Op::from(Sliding { how: Windowed::Rank(rank), border }), site))
         })
     }
 }

@@ -22,8 +22,7 @@ use super::finished::Plan;
 use super::state::{Halo, Placement};
 use super::step::{Action, Band, Part, Rows, Temp};
 use crate::ir::graph::NodeId;
-use crate::ir::kernel::{Access, Kernel};
-use crate::ops::labels::LabelReduce;
+use crate::ir::kernel::{Access, Distribution};
 use horus_base::error::{Error, Result};
 use horus_base::shape::Window;
 
@@ -350,11 +349,8 @@ impl<'a> Check<'a> {
         };
         self.set(node, None, Some(held));
         let several = self.plan.setting.partition.ranks() > 1;
-        self.partial[node.0] = several
-            && matches!(
-                self.plan.graph.node(node).op,
-                Kernel::Histogram { .. } | Kernel::Labels(LabelReduce::Sum { .. } | LabelReduce::Shape { .. })
-            );
+        self.partial[node.0] =
+            several && matches!(self.plan.graph.node(node).op.distribution(), Distribution::Partial(_));
         if part.ends() {
             self.temps.retain(|t, _| t.consumer != node);
         }
@@ -364,12 +360,10 @@ impl<'a> Check<'a> {
     /// The rows that a launch computes (for counts and sums over all rows, the rows that it goes over).
     fn rows(&self, n: NodeId, rows: Rows) -> Window {
         let node = self.plan.graph.node(n);
-        match node.op {
-            Kernel::Histogram { .. } | Kernel::Labels(LabelReduce::Sum { .. } | LabelReduce::Shape { .. }) => {
-                self.strip(self.height(node.inputs[0]))
-            }
-            Kernel::Fold(_) | Kernel::Components(_) | Kernel::Reconstruct(_) => Window::whole(node.shape.height),
-            _ => rows.window(&self.plan.setting.partition, self.rank, node.shape.height),
+        match node.op.distribution() {
+            Distribution::Partial(_) => self.strip(self.height(node.inputs[0])),
+            Distribution::Whole => Window::whole(node.shape.height),
+            Distribution::Rows => rows.window(&self.plan.setting.partition, self.rank, node.shape.height),
         }
     }
 
