@@ -129,8 +129,8 @@ mod tests {
     use horus_core::shape::{Border, Shape};
 
     use super::*;
-    use horus_core::ops::Transpose;
     use crate::workloads::{convrot, correlate};
+    use horus_core::ops::Transpose;
 
     #[test]
     fn launches_are_told_apart_by_all_they_depend_on() {

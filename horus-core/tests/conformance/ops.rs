@@ -12,7 +12,7 @@ use horus_core::ops::reconstruction::Reconstruction;
 use horus_core::ops::reduce::RowReduce;
 use horus_core::ops::sampling::Sampling;
 use horus_core::ops::windowed::{BoxMean, Ranked, Windowed};
-use horus_core::ops::{ImageOperation as _, Components, Histogram, Merge, Remap, Running, Sliding, Transpose};
+use horus_core::ops::{Components, Histogram, ImageOperation as _, Merge, Remap, Running, Sliding, Transpose};
 use horus_core::shape::{Border, Shape};
 use horus_testing::reference::Image;
 

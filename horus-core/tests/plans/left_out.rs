@@ -1,6 +1,6 @@
 //! No step of a plan can be left out, or be repeated, without the check noticing it.
 
-use horus_core::dtype::{DType, Scalar};
+use horus_core::dtype::DType;
 use horus_core::ir::graph::{Graph, NodeId, Op};
 use horus_core::ops::Histogram;
 use horus_core::ops::pixel::PixelOp;
