@@ -5,6 +5,7 @@ use super::components::components;
 use super::geometric::sample;
 use super::neighbourhood::{correlate_at, generalized_at, median_at};
 use super::pixel::{body, holds};
+use super::reads;
 use super::reconstruction::reconstruction;
 use super::sampling;
 use super::windowed;
@@ -106,11 +107,13 @@ impl HostImage {
 
     /// The pixel of row `y`, which is held, and column `x` of plane `c`.
     pub fn get<T: Pixel>(&self, c: usize, y: isize, x: usize) -> T {
+        reads::read(self, [y, x.cast_signed()]);
         let at = self.at(c, y, x);
         element(&self.bytes[at..at + size_of::<T>()])
     }
 
     fn put<T: Pixel>(&mut self, c: usize, y: isize, x: usize, v: T) {
+        reads::wrote([y, x.cast_signed()]);
         let at = self.at(c, y, x);
         self.bytes[at..at + size_of::<T>()].copy_from_slice(&bytes_of(v.scalar()));
     }

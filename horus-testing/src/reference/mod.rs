@@ -20,6 +20,7 @@ pub mod geometric;
 pub mod kernel;
 pub mod neighbourhood;
 pub mod pixel;
+pub mod reads;
 pub mod reconstruction;
 pub mod reduce;
 pub mod sampling;
