@@ -1,6 +1,6 @@
 //! Connected components: which pixels of an image are neighbours.
 
-use super::footprint::{Access, Footprint, Rect};
+use super::footprint::{Access, Reading, Rect};
 use super::operation::{Distribution, Effort, Extent, Family, ImageOperation, hold, images, makes};
 use horus_base::dtype::DType;
 use horus_base::shape::Shape;
@@ -109,8 +109,8 @@ impl ImageOperation for Components {
         hold(shape.channels == 1 && shape.len() <= MOST_PIXELS, || format!("labels of {shape}"))
     }
 
-    fn reads(&self, _: usize, _: Rect, of: Shape) -> Footprint {
-        Footprint::whole(of)
+    fn reads(&self, _: usize, _: Rect, of: Shape) -> Reading {
+        Reading::whole(of)
     }
 
     fn access(&self, _: usize) -> Access {

@@ -87,28 +87,28 @@ impl fmt::Display for Rect {
 
 /// The pixels that an operation asks for, and how those beyond the edges of the image are made up.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Footprint {
+pub struct Reading {
     /// Rows and columns; with a border, also beyond the image.
     pub rect: Rect,
     /// Border mode of a filter; `None` of an operation that reads inside its image.
     pub border: Option<Border>,
 }
 
-impl Footprint {
+impl Reading {
     /// The pixels of a rectangle, as far as the image has them.
-    pub const fn inside(rect: Rect) -> Footprint {
-        Footprint { rect, border: None }
+    pub const fn inside(rect: Rect) -> Reading {
+        Reading { rect, border: None }
     }
 
     /// All pixels.
-    pub const fn whole(of: Shape) -> Footprint {
-        Footprint::inside(Rect::whole(of))
+    pub const fn whole(of: Shape) -> Reading {
+        Reading::inside(Rect::whole(of))
     }
 
     /// The pixels of `need` and those around them.
-    pub fn around(need: Rect, reach: Reach, border: Border) -> Footprint {
+    pub fn around(need: Rect, reach: Reach, border: Border) -> Reading {
         let rows = need.rows.grown(reach.up, reach.down);
-        Footprint { rect: Rect { rows, columns: need.columns.grown(reach.left, reach.right) }, border: Some(border) }
+        Reading { rect: Rect { rows, columns: need.columns.grown(reach.left, reach.right) }, border: Some(border) }
     }
 
     /// The smallest range of rows that holds those read of an image of `height` rows.
@@ -134,7 +134,7 @@ pub enum Access {
         /// Whether some filter has [`Border::Wrap`].
         wrap: bool,
     },
-    /// Rows that depend on where the output row is: see [`Footprint`].
+    /// Rows that depend on where the output row is: see [`Reading`].
     Footprint,
     /// All rows, everywhere.
     Whole,

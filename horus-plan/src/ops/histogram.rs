@@ -1,6 +1,6 @@
 //! Histograms.
 
-use super::footprint::{Access, Footprint, Rect};
+use super::footprint::{Access, Reading, Rect};
 use super::operation::{AllReduce, Distribution, Effort, Extent, Family, ImageOperation, hold, images};
 use horus_base::dtype::{DType, Scalar};
 use horus_base::shape::Shape;
@@ -46,8 +46,8 @@ impl ImageOperation for Histogram {
         hold(fits, || format!("{} bins in {} {}", self.bins, output.0, output.1))
     }
 
-    fn reads(&self, _: usize, _: Rect, of: Shape) -> Footprint {
-        Footprint::whole(of)
+    fn reads(&self, _: usize, _: Rect, of: Shape) -> Reading {
+        Reading::whole(of)
     }
 
     fn access(&self, _: usize) -> Access {

@@ -5,7 +5,7 @@
 //! up as whole numbers below 2^53, in whatever order, and the sum is rounded once (Kulisch; Collange, Defour, Graillat and
 //! Iakymchuk 2015). Squares enter as two numbers each, as they have up to 106 bits. Extremes are found for each block of rows.
 
-use super::footprint::{Access, Footprint, Rect};
+use super::footprint::{Access, Reading, Rect};
 use super::operation::{AllReduce, Distribution, Effort, Extent, Family, ImageOperation, hold};
 use horus_base::dtype::DType;
 use horus_base::shape::{Shape, Window};
@@ -395,11 +395,11 @@ impl ImageOperation for LabelReduce {
         hold(fits, || format!("{self:?} of {} in {} {}", image.0, output.0, output.1))
     }
 
-    fn reads(&self, _: usize, need: Rect, of: Shape) -> Footprint {
+    fn reads(&self, _: usize, need: Rect, of: Shape) -> Reading {
         if self.adds_up() {
-            return Footprint::whole(of);
+            return Reading::whole(of);
         }
-        Footprint::inside(Rect { rows: self.rows(need.rows).clipped(of.height), ..Rect::whole(of) })
+        Reading::inside(Rect { rows: self.rows(need.rows).clipped(of.height), ..Rect::whole(of) })
     }
 
     fn access(&self, _: usize) -> Access {

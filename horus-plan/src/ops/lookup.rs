@@ -1,6 +1,6 @@
 //! Tables.
 
-use super::footprint::{Access, Footprint, Rect};
+use super::footprint::{Access, Reading, Rect};
 use super::operation::{Effort, Extent, Family, ImageOperation, hold, images};
 use horus_base::dtype::DType;
 use horus_base::shape::Shape;
@@ -33,8 +33,8 @@ impl ImageOperation for Lookup {
         })
     }
 
-    fn reads(&self, input: usize, need: Rect, of: Shape) -> Footprint {
-        if input == TABLE { Footprint::whole(of) } else { Footprint::inside(need) }
+    fn reads(&self, input: usize, need: Rect, of: Shape) -> Reading {
+        if input == TABLE { Reading::whole(of) } else { Reading::inside(need) }
     }
 
     fn access(&self, input: usize) -> Access {

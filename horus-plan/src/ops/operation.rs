@@ -1,6 +1,6 @@
 //! The facts of an operation that planner, checks and devices ask for.
 
-use super::footprint::{Access, Footprint, Rect};
+use super::footprint::{Access, Reading, Rect};
 use horus_base::dtype::DType;
 use horus_base::shape::Shape;
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,7 @@ pub trait ImageOperation {
     fn check(&self, inputs: &[Extent], output: Extent) -> Result<(), String>;
 
     /// The pixels of input `input`, of shape `of`, that `need` of the result is computed from.
-    fn reads(&self, input: usize, need: Rect, of: Shape) -> Footprint;
+    fn reads(&self, input: usize, need: Rect, of: Shape) -> Reading;
 
     /// How the rows of an input follow from those of the result.
     fn access(&self, input: usize) -> Access;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::footprint::{Access, Footprint, Rect};
+use super::footprint::{Access, Reading, Rect};
 use super::operation::{Effort, Extent, Family, ImageOperation, hold};
 use horus_base::shape::{Border, Shape};
 
@@ -170,8 +170,8 @@ impl ImageOperation for Merge {
         hold(fits, || format!("{} images are not the planes of {}", inputs.len(), output.0))
     }
 
-    fn reads(&self, _: usize, need: Rect, _: Shape) -> Footprint {
-        Footprint::inside(need)
+    fn reads(&self, _: usize, need: Rect, _: Shape) -> Reading {
+        Reading::inside(need)
     }
 
     fn access(&self, _: usize) -> Access {

@@ -1,7 +1,7 @@
 //! Reconstruction: what of a mask a marker reaches.
 
 use super::components::{Connectivity, MOST_PIXELS};
-use super::footprint::{Access, Footprint, Rect};
+use super::footprint::{Access, Reading, Rect};
 use super::operation::{Distribution, Effort, Extent, Family, ImageOperation, hold, images, makes};
 use horus_base::dtype::Pixel;
 use horus_base::shape::Shape;
@@ -61,8 +61,8 @@ impl ImageOperation for Reconstruction {
         hold(shape.channels == 1 && shape.len() <= MOST_PIXELS, || format!("{shape} is not of one channel"))
     }
 
-    fn reads(&self, _: usize, _: Rect, of: Shape) -> Footprint {
-        Footprint::whole(of)
+    fn reads(&self, _: usize, _: Rect, of: Shape) -> Reading {
+        Reading::whole(of)
     }
 
     fn access(&self, _: usize) -> Access {

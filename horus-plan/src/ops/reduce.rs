@@ -11,7 +11,7 @@
 //!
 //! So whoever holds a segment (a tile, a block of rows) can reduce it by itself, and up to 1024 elements are one tree.
 
-use super::footprint::{Access, Footprint, Rect};
+use super::footprint::{Access, Reading, Rect};
 use super::operation::{Distribution, Effort, Extent, Family, ImageOperation, hold, images};
 use horus_base::dtype::{DType, Pixel};
 use horus_base::shape::Shape;
@@ -367,9 +367,9 @@ impl ImageOperation for RowReduce {
         self.fits(*image, operand, output)
     }
 
-    fn reads(&self, input: usize, need: Rect, of: Shape) -> Footprint {
+    fn reads(&self, input: usize, need: Rect, of: Shape) -> Reading {
         let whole = Rect::whole(of);
-        Footprint::inside(if input == OPERAND { whole } else { Rect { rows: need.rows, ..whole } })
+        Reading::inside(if input == OPERAND { whole } else { Rect { rows: need.rows, ..whole } })
     }
 
     fn access(&self, input: usize) -> Access {
@@ -404,8 +404,8 @@ impl ImageOperation for Fold {
         hold(wide && (*self != Fold::Moments || dtype == DType::F64), || format!("{} of {shape} {dtype}", self.kind()))
     }
 
-    fn reads(&self, _: usize, _: Rect, of: Shape) -> Footprint {
-        Footprint::whole(of)
+    fn reads(&self, _: usize, _: Rect, of: Shape) -> Reading {
+        Reading::whole(of)
     }
 
     fn access(&self, _: usize) -> Access {

@@ -1,6 +1,6 @@
 //! Running sums.
 
-use super::footprint::{Access, Footprint, Rect};
+use super::footprint::{Access, Reading, Rect};
 use super::operation::{Effort, Extent, Family, ImageOperation, hold, images};
 use horus_base::dtype::DType;
 use horus_base::shape::{Shape, Window};
@@ -33,8 +33,8 @@ impl ImageOperation for Running {
         sums(inputs, output)
     }
 
-    fn reads(&self, _: usize, need: Rect, _: Shape) -> Footprint {
-        Footprint::inside(up_to(need))
+    fn reads(&self, _: usize, need: Rect, _: Shape) -> Reading {
+        Reading::inside(up_to(need))
     }
 
     fn access(&self, _: usize) -> Access {
@@ -63,8 +63,8 @@ impl ImageOperation for RunningDepth {
         sums(inputs, output)
     }
 
-    fn reads(&self, _: usize, need: Rect, _: Shape) -> Footprint {
-        Footprint::inside(need)
+    fn reads(&self, _: usize, need: Rect, _: Shape) -> Reading {
+        Reading::inside(need)
     }
 
     fn access(&self, _: usize) -> Access {

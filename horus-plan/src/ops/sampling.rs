@@ -1,6 +1,6 @@
 //! Samples at positions that are pixels of other images.
 
-use super::footprint::{Access, Footprint, Rect};
+use super::footprint::{Access, Reading, Rect};
 use super::geometric::{Interpolation, cubic_weights};
 use super::operation::{Effort, Extent, Family, ImageOperation, hold};
 use horus_base::dtype::Float;
@@ -255,8 +255,8 @@ impl ImageOperation for Remap {
         })
     }
 
-    fn reads(&self, input: usize, need: Rect, of: Shape) -> Footprint {
-        if input == IMAGE { Footprint::whole(of) } else { Footprint::inside(need) }
+    fn reads(&self, input: usize, need: Rect, of: Shape) -> Reading {
+        if input == IMAGE { Reading::whole(of) } else { Reading::inside(need) }
     }
 
     fn access(&self, input: usize) -> Access {

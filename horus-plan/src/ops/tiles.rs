@@ -4,7 +4,7 @@
 //! accumulate down the rows, and are combined in halves, as those of a segment are ([`combine_lanes`]). So no rank, device or
 //! number of threads shows in the result.
 
-use super::footprint::{Access, Footprint, Rect};
+use super::footprint::{Access, Reading, Rect};
 use super::operation::{Effort, Extent, Family, ImageOperation, hold, images};
 use super::reduce::{Fold, LANES, combine_lanes};
 use horus_base::dtype::{DType, Pixel};
@@ -132,13 +132,13 @@ impl ImageOperation for Tiled {
         hold(fits, || format!("{:?} of {shape} {dtype} is not {} {}", self.grid, output.0, output.1))
     }
 
-    fn reads(&self, _: usize, need: Rect, of: Shape) -> Footprint {
+    fn reads(&self, _: usize, need: Rect, of: Shape) -> Reading {
         let Grid { height, width, down, across } = self.grid;
         let line = |w: Window, step: usize, extent: usize, n: usize| {
             let at = |i: isize| i.saturating_mul(step.cast_signed());
             Window::new(at(w.start), at(w.end - 1).saturating_add_unsigned(extent)).clipped(n)
         };
-        Footprint::inside(Rect {
+        Reading::inside(Rect {
             rows: line(need.rows, down, height, of.height),
             columns: line(need.columns, across, width, of.width),
         })

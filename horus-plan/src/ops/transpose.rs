@@ -1,6 +1,6 @@
 //! Transposition.
 
-use super::footprint::{Access, Footprint, Rect};
+use super::footprint::{Access, Reading, Rect};
 use super::operation::{Effort, Extent, Family, ImageOperation, hold, images};
 use horus_base::shape::Shape;
 
@@ -19,8 +19,8 @@ impl ImageOperation for Transpose {
         hold((turned, dtype) == output, || format!("{shape} {dtype} transposed is not {} {}", output.0, output.1))
     }
 
-    fn reads(&self, _: usize, need: Rect, _: Shape) -> Footprint {
-        Footprint::inside(Rect { rows: need.columns, columns: need.rows })
+    fn reads(&self, _: usize, need: Rect, _: Shape) -> Reading {
+        Reading::inside(Rect { rows: need.columns, columns: need.rows })
     }
 
     fn access(&self, _: usize) -> Access {

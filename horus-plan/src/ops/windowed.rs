@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::footprint::{Access, Footprint, Rect};
+use super::footprint::{Access, Reading, Rect};
 use super::neighbourhood::Reach;
 use super::operation::{Effort, Extent, Family, ImageOperation, hold, images, same_places};
 use horus_base::dtype::{DType, Float, Scalar};
@@ -255,8 +255,8 @@ impl ImageOperation for Sliding {
         hold(self.how.yields(dtype, output.1), || format!("{} of {dtype} is not {}", self.kind(), output.1))
     }
 
-    fn reads(&self, _: usize, need: Rect, _: Shape) -> Footprint {
-        Footprint::around(need, self.how.reach(), self.border)
+    fn reads(&self, _: usize, need: Rect, _: Shape) -> Reading {
+        Reading::around(need, self.how.reach(), self.border)
     }
 
     fn access(&self, _: usize) -> Access {

@@ -1,6 +1,7 @@
 //! Checks a plan before it runs: every step finds what it reads, on every rank.
 //!
-//! The check shares nothing with the planner but the steps. It follows, rank by rank, which rows of which copy are up to
+//! The check shares with the planner the steps, and what operations tell of themselves: rows read and distribution, which a test holds
+//! against the definitions (`horus_testing::reference::reads`). It follows, rank by rank, which rows of which copy are up to
 //! date, where the planner reasons in states that are the same on all ranks. In the end, what was wanted has been handed
 //! over, and everything is where the plan says that it is (`ends`). And each step waits for what it reads: whatever order
 //! the queues and the waits leave open, it finds the same rows (`order`).

@@ -2,7 +2,7 @@
 
 use super::Rect;
 use crate::ir::graph::{Graph, Node, NodeId, Op};
-use crate::ops::footprint::Footprint;
+use crate::ops::footprint::Reading;
 use crate::ops::geometric::{Affine, Interpolation};
 use crate::ops::neighbourhood::Reach;
 use horus_base::shape::{Border, Shape, Window};
@@ -41,7 +41,7 @@ pub(super) fn read(node: &Node<Op>, k: usize, need: Rect, input: Shape) -> Rect 
             Rect { rows, columns }
         }
         Op::Whole(operation) => match operation.reads(k, need, input) {
-            read @ Footprint { border: Some(_), .. } => read.kept(input).hull(need),
+            read @ Reading { border: Some(_), .. } => read.kept(input).hull(need),
             read => read.rect,
         },
     }
@@ -56,13 +56,13 @@ pub(super) fn around(op: &Op, need: Rect, input: Shape) -> Option<Rect> {
         Op::Median(s, b) => (s.reach(), *b),
         _ => return None,
     };
-    Some(Footprint::around(need, reach, border).kept(input).hull(need))
+    Some(Reading::around(need, reach, border).kept(input).hull(need))
 }
 
 /// The region that an affine map samples; one pixel if all positions lie outside, where the constant is.
 fn sampled(map: &Affine, how: Interpolation, border: Border, need: Rect, input: Shape) -> Rect {
     let [rows, columns] = positions(map, how, need);
-    let Rect { rows, columns } = Footprint { rect: Rect { rows, columns }, border: Some(border) }.kept(input);
+    let Rect { rows, columns } = Reading { rect: Rect { rows, columns }, border: Some(border) }.kept(input);
     // Positions outside of the whole are outside of any pixel of it.
     let some = |w: Window, at: isize, n: usize| {
         if !w.is_empty() {

@@ -1,25 +1,23 @@
 //! The pixels that the definitions of kernels read, one by one: what footprints are held against.
 
 use std::cell::RefCell;
-use std::rc::Rc;
 
 use super::kernel::{HostImage, evaluate};
 use horus_base::shape::Window;
 use horus_plan::ir::kernel::Kernel;
 
 /// A pixel of an input: the index of the input, row and column.
-pub type Pixel = (usize, [isize; 2]);
+pub type PixelRead = (usize, [isize; 2]);
 
-/// A pixel of the result, by row and column, and the pixels read for it. Pixels written after the same reads share them.
-pub type Written = ([isize; 2], Rc<Vec<Pixel>>);
+/// A pixel of the result, by row and column, and the pixels read since the one before was written.
+pub type Written = ([isize; 2], Vec<PixelRead>);
 
 #[derive(Default)]
 struct Record {
     /// Where the pixels of each input are.
     inputs: Vec<*const u8>,
     /// What has been read since the last pixel was written.
-    read: Option<Vec<Pixel>>,
-    last: Rc<Vec<Pixel>>,
+    read: Vec<PixelRead>,
     written: Vec<Written>,
 }
 
@@ -32,7 +30,7 @@ pub(super) fn read(image: &HostImage, at: [isize; 2]) {
     RECORD.with_borrow_mut(|record| {
         let Some(record) = record else { return };
         if let Some(input) = record.inputs.iter().position(|bytes| *bytes == image.bytes.as_ptr()) {
-            record.read.get_or_insert_default().push((input, at));
+            record.read.push((input, at));
         }
     });
 }
@@ -41,10 +39,7 @@ pub(super) fn read(image: &HostImage, at: [isize; 2]) {
 pub(super) fn wrote(at: [isize; 2]) {
     RECORD.with_borrow_mut(|record| {
         let Some(record) = record else { return };
-        if let Some(read) = record.read.take() {
-            record.last = Rc::new(read);
-        }
-        record.written.push((at, Rc::clone(&record.last)));
+        record.written.push((at, std::mem::take(&mut record.read)));
     });
 }
 
@@ -84,7 +79,7 @@ mod tests {
 
     const BORDERS: [Border; 5] =
         [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(1.0)];
-    const SHAPES: [(usize, usize); 6] = [(1, 1), (1, 7), (6, 1), (5, 4), (9, 7), (13, 11)];
+    const SHAPES: [(usize, usize); 5] = [(1, 1), (1, 7), (6, 1), (5, 4), (9, 7)];
 
     /// An operation on images of these extents.
     struct Case {
@@ -105,7 +100,7 @@ mod tests {
         }
     }
 
-    /// Every operation that reads around its pixels, or elsewhere. Without a wildcard: a new one is a compile error here.
+    /// Operations that read around their pixels, or elsewhere: of those on whole images the compiler asks for each.
     fn cases(height: usize, width: usize, border: Border) -> Vec<Case> {
         let shape = Shape::volume(2, height, width, 2);
         let (image, plane) = ((shape, DType::F32), (Shape::new(height, width, 1), DType::F32));
@@ -142,6 +137,8 @@ mod tests {
                     of(&[(shape, DType::U8), table], image).at_most()
                 }
                 Whole::Remap(_) => of(&[image, plane, plane], image).at_most(),
+                // Nothing is read between the rows of a footprint.
+                Whole::Windowed(Sliding { how: Windowed::Rank(_), .. }) => of(&[image], image).at_most(),
                 Whole::Windowed(_) => of(&[image], image),
                 Whole::RowReduce(how) => {
                     let operand = (one, DType::F64);
@@ -213,7 +210,6 @@ mod tests {
             (0..n).flat_map(move |a| (a + 1..=n).map(move |b| Window::new(a, b)))
         };
         for rows in parts(launched).filter(|w| kernel.distribution() != Distribution::Whole || w.len() == launched) {
-            // A launch of these rows reads its footprint, and what is there of the inputs is enough.
             let mut part = HostImage::zeroed(geometry(case.output));
             for (k, (shape, _)) in case.inputs.iter().enumerate() {
                 let footprint = kernel.footprint(k, rows, out, *shape);
@@ -232,17 +228,22 @@ mod tests {
                 }
             }
         }
-        // The definition of running sums adds a row up as a whole.
-        if over_input || matches!(case.op, Op::Whole(Whole::Running(_))) {
+        // These definitions read rows, and all labels, before they write the first pixel.
+        if over_input || matches!(case.op, Op::Whole(Whole::Running(_) | Whole::Labels(_))) {
             return;
         }
+        let of_pixel = |k: usize| -> Vec<([isize; 2], Rect)> {
+            let read = |r: &[PixelRead]| hull(r.iter().filter(|p| p.0 == k).map(|p| p.1));
+            written.iter().map(|(at, r)| (*at, read(r))).collect()
+        };
+        let hulls: Vec<_> = (0..sources.len()).map(of_pixel).collect();
         for rows in parts(out.height) {
             for columns in parts(out.width) {
                 let need = Rect { rows, columns };
                 let needed = needs(&graph, &[need]);
                 for (k, source) in sources.iter().enumerate() {
-                    let inside = written.iter().filter(|(at, _)| rows.contains(at[0]) && columns.contains(at[1]));
-                    let read = hull(inside.flat_map(|(_, r)| r.iter()).filter(|p| p.0 == k).map(|p| p.1));
+                    let inside = hulls[k].iter().filter(|(at, _)| rows.contains(at[0]) && columns.contains(at[1]));
+                    let read = inside.fold(hull(std::iter::empty()), |all, (_, one)| all.hull(*one));
                     let told = needed[source.0].unwrap();
                     assert!(told.covers(read), "{name}: {need} reads {read} of input {k}, told is {told}");
                 }

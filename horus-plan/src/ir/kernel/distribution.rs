@@ -1,8 +1,7 @@
 //! How kernels are distributed over ranks: what every rank computes, from which rows, and how the results of ranks make
 //! the whole result.
 //!
-//! Planner, movement, executor and devices ask here, so that a new kernel says it once. (The checker of plans,
-//! `plan::verify`, asks nobody: it has its own view.)
+//! Planner, movement, executor, devices and the check of plans ask here, so that a new kernel says it once.
 
 use super::{AllReduce, Distribution, Kernel};
 use horus_base::shape::Shape;

@@ -1,7 +1,7 @@
 //! What kernels read of their inputs: which rows and columns must be there before a launch.
 
 use super::{Access, Distribution, Kernel, Leaf, LeafOp, MapKernel, Source, Stage};
-use crate::ops::footprint::{Footprint, Rect, both_ways};
+use crate::ops::footprint::{Reading, Rect, both_ways};
 use crate::ops::neighbourhood::Reach;
 use horus_base::shape::{Border, Shape, Window};
 
@@ -64,17 +64,17 @@ impl MapKernel {
         for leaf in self.leaves.iter().filter(|l| self.reads(l, i)) {
             let block = Rect { rows, columns: Window::whole(out.width) };
             let read = match (&leaf.op, leaf.around(&self.stages)) {
-                (LeafOp::Warp(_, map, how, border), _) => Footprint {
+                (LeafOp::Warp(_, map, how, border), _) => Reading {
                     rect: Rect { rows: map.footprint(rows, out.width, *how), ..block },
                     border: Some(*border),
                 },
                 (LeafOp::Flip(_, flip), _) if flip.rows() => {
                     let h = input.height.cast_signed();
                     let rows = Window::new(h.saturating_sub(rows.end), h.saturating_sub(rows.start));
-                    Footprint::inside(Rect { rows, ..block })
+                    Reading::inside(Rect { rows, ..block })
                 }
-                (_, Some((reach, border))) => Footprint::around(block, reach, border),
-                _ => Footprint::inside(block),
+                (_, Some((reach, border))) => Reading::around(block, reach, border),
+                _ => Reading::inside(block),
             };
             let window = match self.image(leaf) {
                 // A chain has the extent of the result.
