@@ -177,7 +177,7 @@ fn whole(operation: &Whole, inputs: &[LaunchInput<'_>], output: &Geometry, rows:
         }
         Err(format!("rows {rows} of {shape}, the {name}, are not all of it"))
     };
-    for (k, input) in inputs.iter().enumerate().filter(|(k, _)| operation.from_end_to_end(*k)) {
+    for (k, input) in inputs.iter().enumerate().filter(|(k, _)| operation.end_to_end(*k)) {
         all(&format!("input {k}"), &input.geometry, input.geometry.window)?;
     }
     match operation.distribution() {

@@ -45,7 +45,7 @@ impl ImageOperation for Lookup {
         input != TABLE
     }
 
-    fn from_end_to_end(&self, input: usize) -> bool {
+    fn end_to_end(&self, input: usize) -> bool {
         input == TABLE
     }
 

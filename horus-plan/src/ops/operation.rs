@@ -49,7 +49,7 @@ pub trait ImageOperation {
     }
 
     /// Returns `true` if devices take input `input` as memory that begins with the first row of the image and ends with its last.
-    fn from_end_to_end(&self, _input: usize) -> bool {
+    fn end_to_end(&self, _input: usize) -> bool {
         self.distribution() == Distribution::Whole
     }
 

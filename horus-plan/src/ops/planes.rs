@@ -163,7 +163,7 @@ impl ImageOperation for Merge {
     }
 
     fn check(&self, inputs: &[Extent], output: Extent) -> Result<(), String> {
-        for (shape, dtype) in inputs.iter().filter(|i| i.1 != output.1) {
+        if let Some((shape, dtype)) = inputs.iter().find(|i| i.1 != output.1) {
             return Err(format!("planes of {shape} {dtype} for {} {}", output.0, output.1));
         }
         let fits = stacked(inputs.iter().map(|i| i.0), output.0).is_some();
