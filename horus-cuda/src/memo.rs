@@ -1,5 +1,6 @@
 //! Kernels and parameters of earlier launches: a program that runs again generates no source.
 
+use horus_core::ops::{Sliding, Whole};
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, Hash as _, Hasher as _, RandomState};
 use std::sync::Arc;
@@ -53,7 +54,7 @@ impl<M> Default for Memo<M> {
 
 /// Bytes of the filters of a kernel.
 fn bytes(kernel: &Kernel) -> usize {
-    if let Kernel::Windowed(Windowed::Rank(rank), _) = kernel {
+    if let Kernel::Whole(Whole::Windowed(Sliding { how: Windowed::Rank(rank), .. })) = kernel {
         return size_of_val(&rank.spans[..]);
     }
     let (Kernel::Map(map) | Kernel::MapReduce(map, _) | Kernel::Repeat(Repeat { body: map, .. })) = kernel else {
@@ -82,21 +83,8 @@ impl<M> Memo<M> {
             Kernel::Map(map) => map.hash(&mut state),
             Kernel::Repeat(repeat) => repeat.hash(&mut state),
             Kernel::MapReduce(map, how) => (map, how).hash(&mut state),
-            Kernel::RowReduce(how) => how.hash(&mut state),
-            Kernel::Fold(how) => how.hash(&mut state),
-            Kernel::Labels(how) => how.hash(&mut state),
-            Kernel::Components(how) => how.hash(&mut state),
-            Kernel::Reconstruct(how) => how.hash(&mut state),
-            Kernel::Remap(how, border) => (how, border).hash(&mut state),
-            Kernel::Windowed(how, border) => (how, border).hash(&mut state),
-            Kernel::Tiles(grid, how) => (grid, how).hash(&mut state),
-            Kernel::Histogram { bins, lo, hi } => (bins, lo.to_bits(), hi.to_bits()).hash(&mut state),
-            Kernel::Source(_)
-            | Kernel::Merge
-            | Kernel::Transpose
-            | Kernel::Lookup
-            | Kernel::Running
-            | Kernel::RunningDepth => {}
+            Kernel::Whole(operation) => operation.hash(&mut state),
+            Kernel::Source(_) => {}
         }
         (shapes.inputs, shapes.output, shapes.rows, tuning).hash(&mut state);
         state.finish()
@@ -142,6 +130,7 @@ mod tests {
 
     use super::*;
     use crate::workloads::{convrot, correlate};
+    use horus_core::ops::Transpose;
 
     #[test]
     fn launches_are_told_apart_by_all_they_depend_on() {
@@ -159,7 +148,7 @@ mod tests {
         assert!(memo.get(&kernel, &Shapes { inputs: &[strip], ..shapes }, None).is_none());
         assert!(memo.get(&kernel, &Shapes { output: strip, ..shapes }, None).is_none());
         assert!(memo.get(&border, &shapes, None).is_none());
-        assert!(memo.get(&Kernel::Transpose, &shapes, None).is_none());
+        assert!(memo.get(&Kernel::from(Transpose), &shapes, None).is_none());
         let tuning = crate::tuning::lookup(&kernel, DType::F32, 90);
         assert!(memo.get(&kernel, &shapes, Some(tuning)).is_none());
     }

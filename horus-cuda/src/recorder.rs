@@ -1,6 +1,7 @@
 //! A device that computes nothing and records its launches, to inspect a program's kernels without
 //! a GPU.
 
+use horus_core::ops::Whole;
 use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -33,7 +34,7 @@ impl Launched {
     /// # Errors
     /// As [`generate_bounded`].
     pub fn program(&self, arch: u32, limits: Limits) -> Result<Option<Generated>, DeviceError> {
-        if matches!(self.kernel, Kernel::Merge | Kernel::Source(_)) {
+        if matches!(self.kernel, Kernel::Whole(Whole::Merge(_)) | Kernel::Source(_)) {
             return Ok(None);
         }
         let dtype = self.inputs.first().map_or(self.output.dtype, |g| g.dtype);

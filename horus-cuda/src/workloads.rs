@@ -4,6 +4,7 @@ use horus_core::dtype::{DType, Scalar};
 use horus_core::error::Error;
 use horus_core::filters;
 use horus_core::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Repeat, Source, Stage, Val};
+use horus_core::ops::Transpose;
 use horus_core::ops::geometric::{Affine, Interpolation, rotation};
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::ops::pixel::PixelOp;
@@ -54,7 +55,7 @@ pub fn product() -> Kernel {
 
 /// `kernel` with its filters reading the result of `chain` instead of their image.
 pub fn over(chain: Kernel, kernel: Kernel) -> Kernel {
-    let (Kernel::Map(chain), Kernel::Map(mut m)) = (chain, kernel) else { return Kernel::Transpose };
+    let (Kernel::Map(chain), Kernel::Map(mut m)) = (chain, kernel) else { return Kernel::from(Transpose) };
     m.inputs = chain.inputs;
     m.chains = vec![chain];
     m.stages.iter_mut().for_each(|s| s.source = Source::Chain(0));

@@ -20,6 +20,7 @@ use horus_core::host::Piece;
 use horus_core::host::buffer::HostBuffer;
 use horus_core::image::Image;
 use horus_core::ir::kernel::{Kernel, LeafOp, Source};
+use horus_core::ops::Whole;
 use horus_core::ops::geometric::Interpolation;
 use horus_core::session::Session;
 use horus_core::shape::{Border, Shape, Window};
@@ -224,7 +225,7 @@ fn runnable() -> impl Iterator<Item = Case> {
     let only = std::env::var("HORUS_CASE").unwrap_or_default();
     cases()
         .into_iter()
-        .filter(|c| !matches!(c.kernel, Kernel::Merge | Kernel::Source(_)))
+        .filter(|c| !matches!(c.kernel, Kernel::Whole(Whole::Merge(_)) | Kernel::Source(_)))
         .filter(move |c| c.name.contains(&only))
 }
 
@@ -283,7 +284,7 @@ fn detectors() -> Vec<Case> {
     let mut cases: Vec<Case> = Vec::new();
     for (i, Launched { kernel, inputs, output, rows }) in launches.get().into_iter().enumerate() {
         let known = cases.iter().any(|c| (&c.kernel, &c.inputs, c.output) == (&kernel, &inputs, output));
-        if !known && !matches!(kernel, Kernel::Merge | Kernel::Source(_)) {
+        if !known && !matches!(kernel, Kernel::Whole(Whole::Merge(_)) | Kernel::Source(_)) {
             let name = format!("launch {i} of the detectors, {}", kernel.name());
             cases.push(Case { name, kernel, inputs, output, rows, fill: Fill::Random });
         }

@@ -8,6 +8,7 @@ mod log;
 mod mapped;
 mod memory;
 
+use horus_plan::ops::Whole;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -248,7 +249,7 @@ impl<D: Device> Device for Simulated<D> {
 
     fn launch(&self, launch: Launch<'_>) -> Result<(), DeviceError> {
         if let Some(announced) = &self.announced
-            && !matches!(launch.kernel, Kernel::Merge)
+            && !matches!(launch.kernel, Kernel::Whole(Whole::Merge(_)))
             && !launch.rows.is_empty()
         {
             let inputs: Vec<Geometry> = launch.inputs.iter().map(|i| i.geometry).collect();

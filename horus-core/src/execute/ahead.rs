@@ -1,6 +1,7 @@
 //! Announces the launches of a plan before it runs, so that a device that compiles kernels can
 //! build them together.
 
+use crate::ops::Whole;
 use std::collections::HashMap;
 
 use super::Stored;
@@ -74,7 +75,7 @@ fn launches<'a>(plan: &'a Plan, mut windows: Vec<Option<Window>>, rank: usize) -
                     part => part.windows(rows, partition, rank, height(n)).to_vec(),
                 };
                 for rows in each.into_iter().filter(|rows| !rows.is_empty()) {
-                    if !matches!(kernel, Kernel::Source(_) | Kernel::Merge) {
+                    if !matches!(kernel, Kernel::Source(_) | Kernel::Whole(Whole::Merge(_))) {
                         found.push(Prepared { kernel, inputs: inputs.clone(), output, rows });
                     }
                 }

@@ -11,6 +11,7 @@ use super::{Image, Value, record, record_as};
 use crate::dtype::{Element, Pixel, Scalar};
 use crate::error::{Error, Result, Site};
 use crate::ir::graph::{Op, Operand};
+use crate::ops::Merge;
 use crate::ops::geometric::{Affine, Interpolation};
 use crate::ops::pixel::PixelOp;
 use crate::ops::planes::PlaneMap;
@@ -215,7 +216,7 @@ fn channels(session: &Session, values: &[Scalar], site: Site) -> Handle {
     let planes: Vec<Handle> = values.iter().map(fill).collect();
     let dtype = planes.first().map_or(crate::dtype::DType::U8, |p| p.dtype);
     let shape = Shape::new(1, 1, planes.len());
-    record_as(session, Op::Merge, &planes.iter().collect::<Vec<_>>(), shape, dtype, site)
+    record_as(session, Op::from(Merge), &planes.iter().collect::<Vec<_>>(), shape, dtype, site)
 }
 
 /// The image with its extents of 1 repeated up to `shape`.

@@ -1,5 +1,6 @@
 //! Reductions along axes, and of several images pixel by pixel.
 
+use crate::ops::{Running, RunningDepth, Transpose};
 use std::borrow::Borrow;
 use std::panic::Location;
 
@@ -142,16 +143,16 @@ impl<T: Pixel> Image<T> {
     }
 
     fn running_depth(&self, site: Site) -> Image<f64> {
-        self.node(Op::RunningDepth, site)
+        self.node(Op::from(RunningDepth), site)
     }
 
     pub(super) fn running(&self, site: Site) -> Image<f64> {
-        self.node(Op::Running, site)
+        self.node(Op::from(Running), site)
     }
 
     pub(super) fn turned(&self, site: Site) -> Image<T> {
         let Shape { height, width, .. } = self.shape();
-        self.node_of_shape(Op::Transpose, Shape { height: width, width: height, ..self.shape() }, site)
+        self.node_of_shape(Op::from(Transpose), Shape { height: width, width: height, ..self.shape() }, site)
     }
 
     fn along<R: Pixel>(&self, axis: Axis, how: RowReduce, site: Site) -> Image<R> {

@@ -1,5 +1,6 @@
 //! Splitting and merging channels.
 
+use crate::ops::Merge;
 use std::borrow::Borrow;
 use std::panic::Location;
 
@@ -114,7 +115,7 @@ fn stacked<T: Element>(
         return Ok((*image).clone());
     }
     let inputs: Vec<_> = images.iter().map(|image| image.handle()).collect();
-    Ok(record(session, Op::Merge, &inputs, shape, site))
+    Ok(record(session, Op::from(Merge), &inputs, shape, site))
 }
 
 impl<T: Pixel> Image<T> {

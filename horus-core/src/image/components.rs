@@ -1,5 +1,6 @@
 //! Connected components.
 
+use crate::ops::Components;
 use std::panic::Location;
 
 use super::{Image, record};
@@ -46,7 +47,7 @@ impl<T: Element> Image<T> {
                     "an image of {shape} has {pixels} pixels; labels are i32, the limit is {MOST_PIXELS}"
                 ));
             }
-            Ok(record(self.session(), Op::Components(neighbours), &[self.handle()], shape, site))
+            Ok(record(self.session(), Op::from(Components { neighbours }), &[self.handle()], shape, site))
         })
     }
 }

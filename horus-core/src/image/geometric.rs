@@ -1,5 +1,6 @@
 //! Geometric operations.
 
+use crate::ops::Transpose;
 use std::panic::Location;
 
 use super::argument::{Term, pixel};
@@ -165,7 +166,7 @@ impl<T: Element> Image<T> {
     pub fn transpose(&self) -> Image<T> {
         let Shape { height, width, .. } = self.shape();
         let turned = Shape { height: width, width: height, ..self.shape() };
-        self.node_of_shape(Op::Transpose, turned, Location::caller())
+        self.node_of_shape(Op::from(Transpose), turned, Location::caller())
     }
 
     /// The `height x width` pixels whose upper left is in row `top` and column `left`; an error if some lie outside.

@@ -196,7 +196,7 @@ impl<T: Pixel, L: Pixel> ByLabel<T, L> {
                 let message = format!("the label image has {} levels; look at each slice", self.labels.depth());
                 return Err(Error::parameter("shapes", message, site));
             }
-            Ok(record(self.labels.session(), Op::Labels(how), &[self.labels.handle()], shape, site))
+            Ok(record(self.labels.session(), Op::from(how), &[self.labels.handle()], shape, site))
         });
         Value::of(&sums, move |b| {
             let of = |row: &[f64]| {
@@ -241,7 +241,7 @@ impl<T: Pixel, L: Pixel> ByLabel<T, L> {
 fn table<T: Pixel, L: Pixel>(image: &Image<T>, labels: &Image<L>, how: LabelReduce, site: Site) -> Image<f64> {
     let (rows, columns) = how.extent(image.height());
     let shape = Shape::new(rows, columns, 1);
-    record(image.session(), Op::Labels(how), &[labels.handle(), image.handle()], shape, site)
+    record(image.session(), Op::from(how), &[labels.handle(), image.handle()], shape, site)
 }
 
 /// Checks labels, and that they have the extent of an image.

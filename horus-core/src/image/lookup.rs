@@ -1,5 +1,6 @@
 //! Look-up tables.
 
+use crate::ops::Lookup;
 use std::panic::Location;
 
 use super::{Image, record};
@@ -97,7 +98,7 @@ impl<T: Element> Image<T> {
                 let message = format!("the table has {} pixels; it must have 1x{entries}", table.shape());
                 return Err(Error::parameter("lookup", message, site));
             }
-            Ok(record(self.session(), Op::Lookup, &[self.handle(), table.handle()], self.shape(), site))
+            Ok(record(self.session(), Op::from(Lookup), &[self.handle(), table.handle()], self.shape(), site))
         })
     }
 }

@@ -1,9 +1,10 @@
 //! Positions of extremes, order statistics, thresholds.
 
+use crate::ops::Histogram;
 use std::panic::Location;
 
 use super::{Image, Value, record};
-use crate::dtype::{Pixel, Scalar};
+use crate::dtype::Pixel;
 use crate::error::{Error, Site};
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::Op;
@@ -66,7 +67,7 @@ impl<T: Pixel> Image<T> {
         let wanted = self.reduced::<T>(how, site).converted::<f64>(site);
         let inputs = [self.handle(), wanted.handle()];
         let shape = Shape { width: 1, ..self.shape() };
-        record(self.session(), Op::RowReduce(RowReduce::First), &inputs, shape, site)
+        record(self.session(), Op::from(RowReduce::First), &inputs, shape, site)
     }
 
     /// The `percent`-th percentile of all pixels, 0 to 100 (50 is the median), exactly: of the two
@@ -96,7 +97,7 @@ impl<T: Pixel> Image<T> {
 
     /// The number of pixels in each of `bins` between two bounds: a row.
     fn counts(&self, bins: usize, (lo, hi): (f64, f64), site: Site) -> Image<f64> {
-        let op = Op::Histogram { bins, lo: Scalar::F64(lo), hi: Scalar::F64(hi) };
+        let op = Op::from(Histogram::new(bins, lo, hi));
         self.node_of_shape(op, Shape::new(1, bins, 1), site)
     }
 
@@ -235,7 +236,7 @@ fn best_level(counts: &Image<f64>, site: Site) -> Image<f64> {
     let variance = weight * above * apart.square();
     let best = variance.reduced::<f64>(RowReduce::Max, site);
     let inputs = [variance.handle(), best.handle()];
-    record(counts.session(), Op::RowReduce(RowReduce::First), &inputs, Shape::new(1, 1, 1), site)
+    record(counts.session(), Op::from(RowReduce::First), &inputs, Shape::new(1, 1, 1), site)
 }
 
 /// Interpolates between two values, as numpy does.

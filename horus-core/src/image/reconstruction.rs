@@ -65,7 +65,7 @@ impl<T: Element> Image<T> {
             if shape.len() > MOST_PIXELS {
                 return wrong(format!("an image of {shape} has {} pixels; the limit is {MOST_PIXELS}", shape.len()));
             }
-            Ok(record(self.session(), Op::Reconstruct(how), &[self.handle(), mask.handle()], shape, site))
+            Ok(record(self.session(), Op::from(how), &[self.handle(), mask.handle()], shape, site))
         })
     }
 }

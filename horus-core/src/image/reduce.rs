@@ -1,5 +1,6 @@
 //! Reductions of whole images.
 
+use crate::ops::Histogram;
 use std::panic::Location;
 
 use super::{Image, Value};
@@ -144,7 +145,7 @@ impl<T: Pixel> Image<T> {
                 let message = format!("the range {lo} to {hi} is not an interval of finite width");
                 return Err(Error::parameter("histogram", message, site));
             }
-            let op = Op::Histogram { bins, lo: Scalar::F64(lo), hi: Scalar::F64(hi) };
+            let op = Op::from(Histogram::new(bins, lo, hi));
             Ok(self.node_of_shape(op, shape, site))
         });
         // Counts below 2^53 are exact in f64.
@@ -153,13 +154,13 @@ impl<T: Pixel> Image<T> {
     }
 
     pub(super) fn reduce_rows<R: Pixel>(&self, how: RowReduce, site: Site) -> Image<R> {
-        self.node_of_shape(Op::RowReduce(how), Shape { width: how.columns(), ..self.shape() }, site)
+        self.node_of_shape(Op::from(how), Shape { width: how.columns(), ..self.shape() }, site)
     }
 
     /// Everything reduced to one pixel, or to one per column of the reduction.
     pub(super) fn reduced<R: Pixel>(&self, how: RowReduce, site: Site) -> Image<R> {
         let rows = self.reduce_rows::<R>(how, site);
-        rows.node_of_shape(Op::Fold(how.fold()), Shape::new(1, how.columns(), 1), site)
+        rows.node_of_shape(Op::from(how.fold()), Shape::new(1, how.columns(), 1), site)
     }
 
     pub(super) fn total(&self, site: Site) -> Image<f64> {

@@ -1,5 +1,6 @@
 //! Samples at positions given by the pixels of other images.
 
+use crate::ops::Remap;
 use std::panic::Location;
 
 use super::{Image, Positions, check_shape, record};
@@ -67,7 +68,7 @@ impl<T: Pixel> Image<T> {
             check_shape("remap", shape, T::DTYPE, site)?;
             let mut handles = vec![self.handle()];
             handles.extend(coordinates.iter().map(|c| c.handle()));
-            Ok(record(self.session(), Op::Remap(how, border), &handles, shape, site))
+            Ok(record(self.session(), Op::from(Remap { sampling: how, border }), &handles, shape, site))
         })
     }
 

@@ -1,5 +1,6 @@
 //! Reductions of tiles and of windows, as images.
 
+use crate::ops::Tiled;
 use std::panic::Location;
 
 use super::{Image, record};
@@ -88,7 +89,13 @@ impl<T: Pixel> Image<T> {
 /// rows.
 impl<T: Pixel> Tiles<T> {
     fn reduced<R: Pixel>(&self, how: TileReduce, site: Site) -> Image<R> {
-        record(self.image.session(), Op::Tiles(self.grid, how), &[self.image.handle()], self.shape, site)
+        record(
+            self.image.session(),
+            Op::from(Tiled { grid: self.grid, reduce: how }),
+            &[self.image.handle()],
+            self.shape,
+            site,
+        )
     }
 
     /// The sum of each, in `f64`.

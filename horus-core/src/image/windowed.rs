@@ -8,6 +8,7 @@ use crate::dtype::{DType, Element, Pixel};
 use crate::error::{Error, Result, Site};
 use crate::filters::{self, check_size, check_taps};
 use crate::ir::graph::Op;
+use crate::ops::Sliding;
 use crate::ops::neighbourhood::{MedianSize, Reach};
 use crate::ops::windowed::{BoxMean, Ranked, Windowed};
 
@@ -65,7 +66,7 @@ impl<T: Pixel> Image<T> {
                 return Err(Error::parameter(op, message, site));
             }
             let reach = Reach { up: y, down: height - 1 - y, left: x, right: width - 1 - x };
-            Ok(self.node(Op::Windowed(Windowed::Mean(BoxMean::over(reach)), self.border()), site))
+            Ok(self.node(Op::from(Sliding { how: Windowed::Mean(BoxMean::over(reach)), border: self.border() }), site))
         })
     }
 }
@@ -154,7 +155,7 @@ impl<T: Element> Image<T> {
             };
             let offsets = footprint.applied()?;
             let rank = Ranked::new(&offsets, place(offsets.len())?);
-            Ok(self.node(Op::Windowed(Windowed::Rank(rank), self.border()), site))
+            Ok(self.node(Op::from(Sliding { how: Windowed::Rank(rank), border: self.border() }), site))
         })
     }
 }

@@ -17,6 +17,7 @@ use crate::error::{DeviceError, Error};
 use crate::host::Piece;
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
+use crate::ops::Whole;
 use crate::ops::labels::BLOCK;
 use crate::ops::reduce::{Divisible, RowReduce};
 use crate::plan::Want;
@@ -62,7 +63,7 @@ impl Session {
         let banded = banded(graph, group);
         let other = |n: &NodeId| {
             let node = graph.node(*n);
-            if matches!(node.op, Op::Labels(_)) { None } else { node.inputs.get(1).copied() }
+            if matches!(node.op, Op::Whole(Whole::Labels(_))) { None } else { node.inputs.get(1).copied() }
         };
         let (bands, grain, divisible) = pass_of(state, graph, group);
         let division = self.divided(state, engine, &bands, grain, Some(divisible))?;
@@ -86,8 +87,8 @@ impl Session {
                 let shape = rows_of(&node.op, node.shape, band).1;
                 let op = match &node.op {
                     // Coordinates count from the first pixel of the image.
-                    Op::Labels(how) => {
-                        Op::Labels(how.moved(band.rows.start.unsigned_abs(), band.columns.start.unsigned_abs()))
+                    Op::Whole(Whole::Labels(how)) => {
+                        Op::from(how.moved(band.rows.start.unsigned_abs(), band.columns.start.unsigned_abs()))
                     }
                     op => op.clone(),
                 };
@@ -102,7 +103,7 @@ impl Session {
             for ((node, result), part) in nodes.iter().zip(&mut results).zip(taken) {
                 match (&node.op, rows_of(&node.op, node.shape, band)) {
                     // The preceding columns were processed before.
-                    (Op::RowReduce(how), (Some(first), shape)) if band.columns.start > 0 => {
+                    (Op::Whole(Whole::RowReduce(how)), (Some(first), shape)) if band.columns.start > 0 => {
                         join_rows(*how, (result, node.shape), (part, shape), (first, node.dtype));
                     }
                     (_, (Some(first), shape)) => {
@@ -195,7 +196,8 @@ pub(super) fn pass_of(state: &Mutable, graph: &Graph<Op>, group: &[NodeId]) -> (
     let (rows, columns) = Session::grain(state, &bands);
     let divisible = group.iter().map(|n| divisible(&graph.node(*n).op)).max().unwrap_or(Divisible::Nowhere);
     // Powers of two.
-    let block = group.iter().map(|n| if let Op::Labels(how) = graph.node(*n).op { how.block() } else { None });
+    let block =
+        group.iter().map(|n| if let Op::Whole(Whole::Labels(how)) = graph.node(*n).op { how.block() } else { None });
     (bands, (rows.next_multiple_of(block.flatten().max().unwrap_or(BLOCK)), columns), divisible)
 }
 
@@ -204,7 +206,7 @@ pub(super) fn banded(graph: &Graph<Op>, group: &[NodeId]) -> Vec<NodeId> {
     let mut banded: Vec<NodeId> = Vec::new();
     for n in group {
         let node = graph.node(*n);
-        let both = if matches!(node.op, Op::Labels(_)) { 2 } else { 1 };
+        let both = if matches!(node.op, Op::Whole(Whole::Labels(_))) { 2 } else { 1 };
         for input in node.inputs.iter().take(both) {
             if !banded.contains(input) {
                 banded.push(*input);
@@ -225,7 +227,7 @@ fn first_reductions(state: &Mutable, graph: &Graph<Op>) -> Vec<NodeId> {
             _ => node.inputs.iter().any(|i| reads[i.0]),
         };
         after[id.0] = node.inputs.iter().any(|i| after[i.0]);
-        let reduces = matches!(node.op, Op::RowReduce(_) | Op::Histogram { .. } | Op::Labels(_));
+        let reduces = matches!(node.op, Op::Whole(Whole::RowReduce(_) | Whole::Histogram(_) | Whole::Labels(_)));
         if reduces && reads[id.0] && !after[id.0] {
             found.push(id);
             after[id.0] = true;
@@ -237,9 +239,9 @@ fn first_reductions(state: &Mutable, graph: &Graph<Op>) -> Vec<NodeId> {
 /// The places where columns may be divided for a reduction.
 fn divisible(op: &Op) -> Divisible {
     match op {
-        Op::RowReduce(how) => how.divisible(),
-        Op::Histogram { .. } => Divisible::Anywhere,
-        Op::Labels(how) if how.adds_up() => Divisible::Anywhere,
+        Op::Whole(Whole::RowReduce(how)) => how.divisible(),
+        Op::Whole(Whole::Histogram(_)) => Divisible::Anywhere,
+        Op::Whole(Whole::Labels(how)) if how.adds_up() => Divisible::Anywhere,
         _ => Divisible::Nowhere,
     }
 }
@@ -263,8 +265,8 @@ fn join_rows(
 fn rows_of(op: &Op, whole: Shape, band: Rect) -> (Option<usize>, Shape) {
     let (start, n) = (band.rows.start.unsigned_abs(), band.rows.len());
     match op {
-        Op::RowReduce(_) => (Some(start), Shape { height: n, ..whole }),
-        Op::Labels(how) => match how.block() {
+        Op::Whole(Whole::RowReduce(_)) => (Some(start), Shape { height: n, ..whole }),
+        Op::Whole(Whole::Labels(how)) => match how.block() {
             Some(block) => (Some(start / block), Shape { height: n.div_ceil(block), ..whole }),
             None => (None, whole),
         },

@@ -20,6 +20,7 @@ use horus_core::ops::reduce::{Fold, RowReduce};
 use horus_core::ops::sampling::Sampling;
 use horus_core::ops::tiles::{Grid, TileReduce};
 use horus_core::ops::windowed::{BoxMean, Ranked, Windowed};
+use horus_core::ops::{Components, Histogram, Merge, Remap, Running, RunningDepth, Sliding, Tiled, Transpose, Whole};
 use horus_core::shape::{Border, Shape, Window};
 
 use crate::harness::Place;
@@ -140,41 +141,49 @@ fn cases() -> Vec<Case> {
     let (pairs, moments) = (Shape { width: 2, ..column }, Shape { width: 3, ..column });
     all.extend([
         Case::new(one(LeafOp::LoadPlane(0, PlaneMap::one(1))), &[image], plane),
-        Case::new(Kernel::Merge, &[plane; 2], image),
-        Case::new(Kernel::Transpose, &[image], (Shape::new(9, 8, 2), F32)),
-        Case::new(Kernel::Windowed(mean(Reach { up: 1, down: 2, left: 9, right: 0 }), Border::Wrap), &[image], image),
-        Case::new(Kernel::Windowed(rank(&[(-1, 0), (0, -1), (0, 0), (2, 3)], 2), border), &[image], image),
-        Case::new(Kernel::RowReduce(RowReduce::Max), &[image], (column, F32)),
-        Case::new(Kernel::RowReduce(RowReduce::Sum), &[image], sum),
-        Case::new(Kernel::RowReduce(RowReduce::SquaredDeviation), &[image, (single, DType::F64)], sum),
-        Case::new(Kernel::RowReduce(RowReduce::First), &[image, (single, DType::F64)], sum),
-        Case::new(Kernel::RowReduce(RowReduce::Extremes), &[image], (pairs, F32)),
-        Case::new(Kernel::RowReduce(RowReduce::Moments), &[image], (moments, DType::F64)),
+        Case::new(Kernel::from(Merge), &[plane; 2], image),
+        Case::new(Kernel::from(Transpose), &[image], (Shape::new(9, 8, 2), F32)),
+        Case::new(
+            Kernel::from(Sliding { how: mean(Reach { up: 1, down: 2, left: 9, right: 0 }), border: Border::Wrap }),
+            &[image],
+            image,
+        ),
+        Case::new(Kernel::from(Sliding { how: rank(&[(-1, 0), (0, -1), (0, 0), (2, 3)], 2), border }), &[image], image),
+        Case::new(Kernel::from(RowReduce::Max), &[image], (column, F32)),
+        Case::new(Kernel::from(RowReduce::Sum), &[image], sum),
+        Case::new(Kernel::from(RowReduce::SquaredDeviation), &[image, (single, DType::F64)], sum),
+        Case::new(Kernel::from(RowReduce::First), &[image, (single, DType::F64)], sum),
+        Case::new(Kernel::from(RowReduce::Extremes), &[image], (pairs, F32)),
+        Case::new(Kernel::from(RowReduce::Moments), &[image], (moments, DType::F64)),
         Case::new(Kernel::MapReduce(square(loads.clone()), RowReduce::Moments), &[image], (moments, DType::F64)),
         Case::new(Kernel::MapReduce(square(loads), RowReduce::Sum), &[image], sum),
-        Case::new(Kernel::Fold(Fold::Max), &[image], (single, F32)),
-        Case::new(Kernel::Running, &[image], (shape, DType::F64)),
-        Case::new(Kernel::Labels(sums), &[labels, single_plane], (Shape::new(5, 44, 1), DType::F64)),
-        Case::new(Kernel::Labels(shapes), &[labels], (Shape::new(5, 14, 1), DType::F64)),
+        Case::new(Kernel::from(Fold::Max), &[image], (single, F32)),
+        Case::new(Kernel::from(Running), &[image], (shape, DType::F64)),
+        Case::new(Kernel::from(sums), &[labels, single_plane], (Shape::new(5, 44, 1), DType::F64)),
+        Case::new(Kernel::from(shapes), &[labels], (Shape::new(5, 14, 1), DType::F64)),
         Case::new(
-            Kernel::Labels(LabelReduce::Min { count: 5, block: 32 }),
+            Kernel::from(LabelReduce::Min { count: 5, block: 32 }),
             &[labels, single_plane],
             (Shape::new(2, 5, 1), DType::F64),
         ),
-        Case::new(Kernel::Tiles(grid, TileReduce::Sum), &[image], (Shape::new(3, 2, 2), DType::F64)),
-        Case::new(Kernel::Tiles(grid, TileReduce::Max), &[image], (Shape::new(3, 2, 2), F32)),
-        Case::new(Kernel::Components(Connectivity::EDGES), &[single_plane], (tall, DType::I32)),
-        Case::new(Kernel::Reconstruct(growth), &[single_plane; 2], single_plane),
-        Case::new(Kernel::Remap(Sampling::Linear, Border::Wrap), &[image, positions, positions], (at, F32)),
+        Case::new(Kernel::from(Tiled { grid, reduce: TileReduce::Sum }), &[image], (Shape::new(3, 2, 2), DType::F64)),
+        Case::new(Kernel::from(Tiled { grid, reduce: TileReduce::Max }), &[image], (Shape::new(3, 2, 2), F32)),
+        Case::new(Kernel::from(Components { neighbours: Connectivity::EDGES }), &[single_plane], (tall, DType::I32)),
+        Case::new(Kernel::from(growth), &[single_plane; 2], single_plane),
         Case::new(
-            Kernel::Remap(Sampling::Spline3, Border::Constant(1.0)),
+            Kernel::from(Remap { sampling: Sampling::Linear, border: Border::Wrap }),
+            &[image, positions, positions],
+            (at, F32),
+        ),
+        Case::new(
+            Kernel::from(Remap { sampling: Sampling::Spline3, border: Border::Constant(1.0) }),
             &[image, positions_3d, positions_3d, positions_3d],
             (Shape { depth: 3, ..at }, F32),
         ),
-        Case::new(Kernel::RunningDepth, &[image], (shape, DType::F64)),
-        Case::new(Kernel::Fold(Fold::Extremes), &[(pairs, F32)], (Shape::new(1, 2, 1), F32)),
-        Case::new(Kernel::Fold(Fold::Moments), &[(moments, DType::F64)], (Shape::new(1, 3, 1), DType::F64)),
-        Case::new(Kernel::Histogram { bins: 7, lo: 0.0, hi: 1.0 }, &[image], (Shape::new(1, 7, 1), DType::F64)),
+        Case::new(Kernel::from(RunningDepth), &[image], (shape, DType::F64)),
+        Case::new(Kernel::from(Fold::Extremes), &[(pairs, F32)], (Shape::new(1, 2, 1), F32)),
+        Case::new(Kernel::from(Fold::Moments), &[(moments, DType::F64)], (Shape::new(1, 3, 1), DType::F64)),
+        Case::new(Kernel::from(Histogram::new(7, 0.0, 1.0)), &[image], (Shape::new(1, 7, 1), DType::F64)),
     ]);
     all
 }
@@ -257,17 +266,18 @@ fn wrongs(good: &Case) -> Vec<(String, Case)> {
     for i in 0..good.inputs.len() {
         add("a small input", good.with(|c| c.bytes[i] -= c.inputs[i].dtype.size()));
         add("an input of nothing", good.with(|c| c.bytes[i] = 0));
-        let typed = !matches!(good.kernel, Kernel::Running | Kernel::RunningDepth)
+        let typed = !matches!(good.kernel, Kernel::Whole(Whole::Running(_)) | Kernel::Whole(Whole::RunningDepth(_)))
             && !matches!(
                 good.kernel,
-                Kernel::RowReduce(RowReduce::Sum | RowReduce::SquaredDeviation | RowReduce::Moments | RowReduce::First)
-                    | Kernel::Tiles(_, TileReduce::Sum)
-                    | Kernel::Histogram { .. }
-                    | Kernel::Components(_)
-                    | Kernel::Windowed(Windowed::Mean(_), _)
+                Kernel::Whole(Whole::RowReduce(
+                    RowReduce::Sum | RowReduce::SquaredDeviation | RowReduce::Moments | RowReduce::First
+                )) | Kernel::Whole(Whole::Tiles(Tiled { reduce: TileReduce::Sum, .. }))
+                    | Kernel::Whole(Whole::Histogram(_))
+                    | Kernel::Whole(Whole::Components(_))
+                    | Kernel::Whole(Whole::Windowed(Sliding { how: Windowed::Mean(_), .. }))
             );
         // Labels have one of several types, and labelled images any.
-        if (typed || i > 0) && !matches!(good.kernel, Kernel::Labels(_)) {
+        if (typed || i > 0) && !matches!(good.kernel, Kernel::Whole(Whole::Labels(_))) {
             add(
                 "an input of another type",
                 good.with(|c| {
@@ -286,26 +296,29 @@ fn wrongs(good: &Case) -> Vec<(String, Case)> {
         // Rows of any length are reduced and counted.
         let any = matches!(
             good.kernel,
-            Kernel::RowReduce(_)
+            Kernel::Whole(Whole::RowReduce(_))
                 | Kernel::MapReduce(..)
-                | Kernel::Histogram { .. }
-                | Kernel::Labels(LabelReduce::Shape { .. })
+                | Kernel::Whole(Whole::Histogram(_))
+                | Kernel::Whole(Whole::Labels(LabelReduce::Shape { .. }))
         );
         if !any || i > 0 {
             add("a narrow input", good.with(|c| c.inputs[i].shape.width = 0));
         }
-        if !matches!(good.kernel, Kernel::Histogram { .. } | Kernel::Fold(_)) {
+        if !matches!(good.kernel, Kernel::Whole(Whole::Histogram(_)) | Kernel::Whole(Whole::Fold(_))) {
             add("an input of fewer planes", good.with(|c| c.inputs[i].shape.channels -= 1));
         }
     }
-    if let Kernel::Windowed(how, border) = &good.kernel {
+    if let Kernel::Whole(Whole::Windowed(Sliding { how, border })) = &good.kernel {
         let far = Reach { up: usize::MAX, down: usize::MAX, left: usize::MAX, right: usize::MAX };
         let ends = [(i32::MIN, 0), (0, i32::MAX)];
         let overlapping = rank(&[(0, 0), (0, 1), (0, 0)], 0);
         let others =
             [mean(far), rank(&ends, 0), rank(&[], 0), rank(&[(0, 0)], 1), rank(&[(1, 0), (0, 0)], 0), overlapping];
         for other in others {
-            add("a window that cannot be", good.with(|c| c.kernel = Kernel::Windowed(other, *border)));
+            add(
+                "a window that cannot be",
+                good.with(|c| c.kernel = Kernel::from(Sliding { how: other, border: *border })),
+            );
         }
         let of = if matches!(how, Windowed::Mean(_)) { DType::U8 } else { DType::F64 };
         add("a result of another type", good.with(|c| (c.output.dtype, c.room) = (of, 2 * c.room)));

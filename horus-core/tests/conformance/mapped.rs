@@ -3,6 +3,7 @@
 use horus_core::comm::Alone;
 use horus_core::dtype::DType;
 use horus_core::ir::graph::{Op, ValueId};
+use horus_core::ops::Histogram;
 use horus_core::ops::geometric::{Affine, Interpolation, rotation};
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::ops::pixel::PixelOp;
@@ -91,8 +92,7 @@ fn a_result_that_is_read_again_and_one_of_no_rows_of_its_own() {
     let a = p.source(image(shape, DType::F32, 5));
     let blurred = p.like(Op::Correlate(Filter::dense(3, 3, vec![0.125; 9]), Border::Wrap), a);
     let sharp = p.pixel(PixelOp::Sub, &[a, blurred]);
-    let bins =
-        Op::Histogram { bins: 16, lo: horus_core::dtype::Scalar::F64(0.0), hi: horus_core::dtype::Scalar::F64(300.0) };
+    let bins = Op::from(Histogram::new(16, 0.0, 300.0));
     let bins = p.op(bins, &[blurred], Shape::new(1, 16, 1), DType::F64);
     conforms_mapped(&p.wanted(&[sharp, blurred, bins]), "a histogram of a result");
 }

@@ -1,7 +1,7 @@
 //! Each operation by itself.
 
 use horus_core::dispatch;
-use horus_core::dtype::{DType, Pixel, Scalar};
+use horus_core::dtype::{DType, Pixel};
 use horus_core::ir::graph::Op;
 use horus_core::ops::components::Connectivity;
 use horus_core::ops::geometric::{Affine, Flip, Interpolation, rotation};
@@ -12,6 +12,7 @@ use horus_core::ops::reconstruction::Reconstruction;
 use horus_core::ops::reduce::RowReduce;
 use horus_core::ops::sampling::Sampling;
 use horus_core::ops::windowed::{BoxMean, Ranked, Windowed};
+use horus_core::ops::{Components, Histogram, ImageOperation as _, Merge, Remap, Running, Sliding, Transpose};
 use horus_core::shape::{Border, Shape};
 use horus_testing::reference::Image;
 
@@ -257,7 +258,7 @@ fn means_and_ranks() {
                     .into_iter()
                     .map(|how| {
                         let out = if matches!(how, Windowed::Mean(_)) { dtype.linear() } else { dtype };
-                        p.op(Op::Windowed(how, border), &[a], shape, out)
+                        p.op(Op::from(Sliding { how, border }), &[a], shape, out)
                     })
                     .collect();
                 conforms(&p.wanted(&roots), &Place::some(), &format!("windows {dtype} {border} {shape}"));
@@ -301,7 +302,7 @@ fn connected_components() {
             let mut p = Program::default();
             let a = p.source(image(shape, DType::F32, 14));
             let there = p.pixel_const(PixelOp::Lt, a, &[20.0]);
-            let labels = p.op(Op::Components(how), &[there], shape, DType::I32);
+            let labels = p.op(Op::from(Components { neighbours: how }), &[there], shape, DType::I32);
             // A reader of labels has its own rows of them; every rank has the labels whole.
             let shifted = p.pixel_const(PixelOp::Add, labels, &[7.0]);
             conforms(&p.wanted(&[labels, shifted]), &Place::some(), &format!("components of {shape} {how:?}"));
@@ -310,7 +311,7 @@ fn connected_components() {
     for dtype in DType::ALL {
         let mut p = Program::default();
         let a = p.source(image(SHAPES[4], dtype, 14));
-        let labels = p.op(Op::Components(Connectivity::FACES), &[a], SHAPES[4], DType::I32);
+        let labels = p.op(Op::from(Components { neighbours: Connectivity::FACES }), &[a], SHAPES[4], DType::I32);
         conforms(&p.wanted(&[labels]), &Place::some(), &format!("components of {dtype}"));
     }
 }
@@ -326,7 +327,7 @@ fn reconstruction() {
                 let mask = p.source(image(shape, DType::F32, 14));
                 let by = if erosion { 40.0 } else { -40.0 };
                 let marker = p.pixel_const(PixelOp::Add, mask, &[by]);
-                let grown = p.op(Op::Reconstruct(how), &[marker, mask], shape, DType::F32);
+                let grown = p.op(Op::from(how), &[marker, mask], shape, DType::F32);
                 let rises = p.pixel(PixelOp::Sub, &[mask, grown]);
                 conforms(
                     &p.wanted(&[grown, rises]),
@@ -340,7 +341,7 @@ fn reconstruction() {
         let mut p = Program::default();
         let [marker, mask] = [15, 16].map(|seed| p.source(image(SHAPES[4], dtype, seed)));
         let how = Reconstruction { erosion: dtype.size() == 2, neighbours: Connectivity::CORNERS };
-        let grown = p.op(Op::Reconstruct(how), &[marker, mask], SHAPES[4], dtype);
+        let grown = p.op(Op::from(how), &[marker, mask], SHAPES[4], dtype);
         conforms(&p.wanted(&[grown]), &Place::some(), &format!("{} of {dtype}", how.name()));
     }
 }
@@ -358,7 +359,7 @@ fn reconstruction_along_a_winding_way() {
         let marker = p.source(Image::from_fn::<u8>(shape, |_, y, x| one(y, x)));
         let mask = p.source(Image::from_fn::<u8>(shape, |_, y, x| way(y, x)));
         let how = Reconstruction { erosion: false, neighbours };
-        let grown = p.op(Op::Reconstruct(how), &[marker, mask], shape, DType::U8);
+        let grown = p.op(Op::from(how), &[marker, mask], shape, DType::U8);
         conforms(&p.wanted(&[grown]), &Place::some(), &format!("a way by {neighbours:?}"));
     }
 }
@@ -380,7 +381,12 @@ fn samples_at_positions() {
                 let mut p = Program::default();
                 let a = p.source(image(shape, dtype, 15));
                 let [y, x] = [(1, 7), (2, 5)].map(|(seed, n)| p.source(positions(at, of, seed, n)));
-                let out = p.op(Op::Remap(how, border), &[a, y, x], Shape { depth: 2, channels: 2, ..at }, dtype);
+                let out = p.op(
+                    Op::from(Remap { sampling: how, border }),
+                    &[a, y, x],
+                    Shape { depth: 2, channels: 2, ..at },
+                    dtype,
+                );
                 conforms(&p.wanted(&[out]), &Place::some(), &format!("remap {} {border} {dtype}", how.name()));
             }
         }
@@ -391,7 +397,12 @@ fn samples_at_positions() {
         let [z, y, x] = of.map(|(seed, n)| p.source(positions(at, DType::F32, seed, n)));
         // Both the sampled image and the positions are computed.
         let (a, y) = (p.pixel_const(PixelOp::Mul, a, &[0.5]), p.pixel_const(PixelOp::Add, y, &[0.25]));
-        let out = p.op(Op::Remap(how, Border::Reflect), &[a, z, y, x], Shape { channels: 2, ..at }, DType::F32);
+        let out = p.op(
+            Op::from(Remap { sampling: how, border: Border::Reflect }),
+            &[a, z, y, x],
+            Shape { channels: 2, ..at },
+            DType::F32,
+        );
         conforms(&p.wanted(&[out]), &Place::some(), &format!("remap of a volume {}", how.name()));
     }
 }
@@ -403,14 +414,14 @@ fn flips_transposes_and_channels() {
             let mut p = Program::default();
             let a = p.source(image(shape, dtype, 12));
             let turned = Shape::new(shape.width, shape.height, shape.channels);
-            let mut roots = vec![p.op(Op::Transpose, &[a], turned, dtype)];
+            let mut roots = vec![p.op(Op::from(Transpose), &[a], turned, dtype)];
             for flip in [Flip::Horizontal, Flip::Vertical, Flip::Both] {
                 roots.push(p.like(Op::Flip(flip), a));
             }
             let plane = Shape::new(shape.height, shape.width, 1);
             let last = p.op(Op::Planes(PlaneMap::one(shape.channels - 1)), &[a], plane, dtype);
             let first = p.op(Op::Planes(PlaneMap::one(0)), &[a], plane, dtype);
-            let merged = p.op(Op::Merge, &[last, first, last], Shape { channels: 3, ..plane }, dtype);
+            let merged = p.op(Op::from(Merge), &[last, first, last], Shape { channels: 3, ..plane }, dtype);
             roots.extend([last, merged]);
             conforms(&p.wanted(&roots), &Place::some(), &format!("layout {dtype} {shape}"));
         }
@@ -425,22 +436,22 @@ fn reductions_on_every_number_of_ranks() {
             let a = p.source(image(shape, dtype, 13));
             let mut reduce = |how: RowReduce| {
                 let column = Shape::new(shape.height, how.columns(), shape.channels);
-                let rows = p.op(Op::RowReduce(how), &[a], column, how.result(dtype));
+                let rows = p.op(Op::from(how), &[a], column, how.result(dtype));
                 let one = Shape::new(1, how.columns(), 1);
-                [rows, p.op(Op::Fold(how.fold()), &[rows], one, how.result(dtype))]
+                [rows, p.op(Op::from(how.fold()), &[rows], one, how.result(dtype))]
             };
             let alone = RowReduce::ALL.into_iter().filter(|how| !how.has_operand());
             let mut roots: Vec<_> = alone.flat_map(&mut reduce).collect();
-            roots.push(p.op(Op::Running, &[a], shape, DType::F64));
+            roots.push(p.op(Op::from(Running), &[a], shape, DType::F64));
             let mean = p.pixel_const(PixelOp::Div, roots[1], &[shape.len() as f64]);
             let largest = p.convert(roots[5], DType::F64);
             for (how, operand) in [(RowReduce::SquaredDeviation, mean), (RowReduce::First, largest)] {
                 let column = Shape::new(shape.height, 1, shape.channels);
-                let rows = p.op(Op::RowReduce(how), &[a, operand], column, DType::F64);
-                roots.push(p.op(Op::Fold(how.fold()), &[rows], Shape::new(1, 1, 1), DType::F64));
+                let rows = p.op(Op::from(how), &[a, operand], column, DType::F64);
+                roots.push(p.op(Op::from(how.fold()), &[rows], Shape::new(1, 1, 1), DType::F64));
             }
-            let (lo, hi) = (Scalar::F64(0.0), Scalar::F64(250.0));
-            roots.push(p.op(Op::Histogram { bins: 16, lo, hi }, &[a], Shape::new(1, 16, 1), DType::F64));
+            let (lo, hi) = (0.0, 250.0);
+            roots.push(p.op(Op::from(Histogram::new(16, lo, hi)), &[a], Shape::new(1, 16, 1), DType::F64));
             conforms(&p.wanted(&roots), &Place::all(), &format!("reductions {dtype} {shape}"));
         }
     }
@@ -458,8 +469,8 @@ fn reductions_of_expressions_on_every_number_of_ranks() {
                 let scaled = p.pixel_const(PixelOp::Sub, product, &[1.5]);
                 let inputs = if how.has_operand() { vec![scaled, mean] } else { vec![scaled] };
                 let column = Shape::new(shape.height, how.columns(), shape.channels);
-                let rows = p.op(Op::RowReduce(how), &inputs, column, how.result(dtype));
-                let all = p.op(Op::Fold(how.fold()), &[rows], Shape::new(1, how.columns(), 1), how.result(dtype));
+                let rows = p.op(Op::from(how), &inputs, column, how.result(dtype));
+                let all = p.op(Op::from(how.fold()), &[rows], Shape::new(1, how.columns(), 1), how.result(dtype));
                 conforms(&p.wanted(&[all]), &Place::all(), &format!("{} of {dtype} {shape}", how.name()));
             }
         }

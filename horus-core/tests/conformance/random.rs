@@ -2,6 +2,7 @@
 
 use horus_core::dtype::DType;
 use horus_core::ir::graph::{NodeId, Op};
+use horus_core::ops::Sliding;
 use horus_core::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reach, Reduce};
 use horus_core::ops::pixel::{PixelKind, PixelOp, TABLE};
@@ -73,13 +74,13 @@ fn step(p: &mut Program, values: &[NodeId], c: &Choice, shape: Shape) -> NodeId 
         14 => p.like(Op::Median(if param % 2 == 0 { MedianSize::Three } else { MedianSize::Five }, border(param)), a),
         15 => {
             let reach = Reach { up: n / 2, down: n, left: 2 * n, right: n / 3 };
-            p.like(Op::Windowed(Windowed::Mean(BoxMean::over(reach)), border(param)), a)
+            p.like(Op::from(Sliding { how: Windowed::Mean(BoxMean::over(reach)), border: border(param) }), a)
         }
         16 => {
             let half = n as i32 / 2;
             let all: Vec<_> = (-half..=half).flat_map(|y| (-1..=half).map(move |x| (y, x))).collect();
             let rank = Ranked::new(&all, usize::from(param) % all.len());
-            p.like(Op::Windowed(Windowed::Rank(rank), border(param)), a)
+            p.like(Op::from(Sliding { how: Windowed::Rank(rank), border: border(param) }), a)
         }
         _ => p.like(Op::Flip([Flip::Horizontal, Flip::Vertical, Flip::Both][usize::from(param) % 3]), a),
     }

@@ -186,8 +186,8 @@ fn what_a_sum_reads_is_not_computed_again_for_a_region() {
     let mut p = Program::default();
     let a = p.source(image(shape, DType::F64, 1));
     let smooth = p.like(Op::Correlate(Filter::dense(3, 3, vec![0.2; 9]), Border::Wrap), a);
-    let rows = p.op(Op::RowReduce(RowReduce::Max), &[smooth], Shape::new(64, 1, 1), DType::F64);
-    let most = p.op(Op::Fold(Fold::Max), &[rows], Shape::new(1, 1, 1), DType::F64);
+    let rows = p.op(Op::from(RowReduce::Max), &[smooth], Shape::new(64, 1, 1), DType::F64);
+    let most = p.op(Op::from(Fold::Max), &[rows], Shape::new(1, 1, 1), DType::F64);
     let still = Affine { xx: 0, xy: 0, x0: 0, yx: 0, yy: 0, y0: 0 };
     let most = p.op(Op::Warp(still, Interpolation::Nearest, Border::Replicate), &[most], shape, DType::F64);
     let unit = p.pixel(PixelOp::Div, &[smooth, most]);

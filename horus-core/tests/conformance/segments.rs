@@ -4,6 +4,7 @@
 use horus_core::dispatch;
 use horus_core::dtype::{DType, Pixel};
 use horus_core::ir::graph::{NodeId, Op};
+use horus_core::ops::Running;
 use horus_core::ops::pixel::PixelOp;
 use horus_core::ops::reduce::RowReduce;
 use horus_core::plan::partition::Partition;
@@ -77,8 +78,8 @@ fn picture(shape: Shape, dtype: DType, seed: u64) -> Image {
 /// The row results of `a`, and the result of the whole.
 fn reduced(p: &mut Program, how: RowReduce, inputs: &[NodeId]) -> [NodeId; 2] {
     let (shape, dtype) = (p.graph.node(inputs[0]).shape, how.result(p.graph.node(inputs[0]).dtype));
-    let rows = p.op(Op::RowReduce(how), inputs, Shape { width: how.columns(), ..shape }, dtype);
-    [rows, p.op(Op::Fold(how.fold()), &[rows], Shape::new(1, how.columns(), 1), dtype)]
+    let rows = p.op(Op::from(how), inputs, Shape { width: how.columns(), ..shape }, dtype);
+    [rows, p.op(Op::from(how.fold()), &[rows], Shape::new(1, how.columns(), 1), dtype)]
 }
 
 /// Every reduction of a picture: sums, minima and maxima of rows and of all, and the squared
@@ -98,7 +99,7 @@ fn totals(shape: Shape, dtype: DType) -> (Program, Image) {
     }
     let largest = p.convert(roots[5], DType::F64);
     roots.extend(reduced(&mut p, RowReduce::First, &[a, largest]));
-    roots.push(p.op(Op::Running, &[a], shape, DType::F64));
+    roots.push(p.op(Op::from(Running), &[a], shape, DType::F64));
     (p.wanted(&roots), picture)
 }
 

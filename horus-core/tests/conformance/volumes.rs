@@ -7,6 +7,7 @@ use horus_core::ops::neighbourhood::Filter;
 use horus_core::ops::pixel::PixelOp;
 use horus_core::ops::planes::PlaneMap;
 use horus_core::ops::reduce::RowReduce;
+use horus_core::ops::{Merge, RunningDepth};
 use horus_core::shape::{Axis, Border, Shape};
 
 use crate::harness::{Place, Program, conforms, image};
@@ -66,10 +67,10 @@ fn channels_slices_and_stacks() {
             let repeated = levels(&mut p, slice, 3, 0, 0, Border::Replicate);
             let mut roots = vec![channel, slice, repeated];
             let channels = shape.with_extent(Axis::Channels, 2 * shape.channels + 1);
-            roots.push(p.op(Op::Merge, &[a, channel, b], channels, dtype));
+            roots.push(p.op(Op::from(Merge), &[a, channel, b], channels, dtype));
             let deep = shape.with_extent(Axis::Depth, 2 * shape.depth + 1);
-            roots.push(p.op(Op::Merge, &[a, slice, b], deep, dtype));
-            roots.push(p.op(Op::RunningDepth, &[a], shape, DType::F64));
+            roots.push(p.op(Op::from(Merge), &[a, slice, b], deep, dtype));
+            roots.push(p.op(Op::from(RunningDepth), &[a], shape, DType::F64));
             conforms(&p.wanted(&roots), &Place::some(), &format!("stacks {dtype} {shape}"));
         }
     }
@@ -94,7 +95,7 @@ fn planes_are_read_beside_and_below_filters() {
             let turned = p.like(Op::Flip(Flip::Both), up);
             let apart = p.pixel(PixelOp::Sub, &[up, a]);
             let rows = Shape { width: RowReduce::Sum.columns(), ..shape };
-            let sums = p.op(Op::RowReduce(RowReduce::Sum), &[apart], rows, DType::F64);
+            let sums = p.op(Op::from(RowReduce::Sum), &[apart], rows, DType::F64);
             let roots = p.wanted(&[six, smooth, turned, sums]);
             conforms(&roots, &Place::some(), &format!("stencils {border} {shape}"));
         }

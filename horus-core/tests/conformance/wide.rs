@@ -15,6 +15,7 @@ use horus_core::ops::reconstruction::Reconstruction;
 use horus_core::ops::reduce::RowReduce;
 use horus_core::ops::tiles::{Grid, TileReduce};
 use horus_core::ops::windowed::{BoxMean, Ranked, Windowed};
+use horus_core::ops::{Components, Histogram, Lookup, Merge, Running, Sliding, Tiled, Transpose};
 use horus_core::plan::partition::Partition;
 use horus_core::shape::{Axis, Border, Shape};
 use horus_testing::reference;
@@ -186,19 +187,26 @@ impl Builder {
         let mut side = || d.below(most);
         let reach = Reach { up: side(), down: side(), left: side(), right: side() };
         if d.below(2) == 0 {
-            return self.p.op(Op::Windowed(Windowed::Mean(BoxMean::over(reach)), border), &[a], shape, dtype.linear());
+            return self.p.op(
+                Op::from(Sliding { how: Windowed::Mean(BoxMean::over(reach)), border }),
+                &[a],
+                shape,
+                dtype.linear(),
+            );
         }
         let (h, w) = ((reach.up % 5) as i32, (reach.left % 5) as i32);
         let all: Vec<_> = (-h..=h).flat_map(|y| (-w..=w).map(move |x| (y, x))).collect();
         let some: Vec<_> = if d.below(2) == 0 { all } else { all.into_iter().step_by(2).collect() };
         let rank = Ranked::new(&some, d.below(some.len()));
-        self.p.like(Op::Windowed(Windowed::Rank(rank), border), a)
+        self.p.like(Op::from(Sliding { how: Windowed::Rank(rank), border }), a)
     }
 
     fn geometry(&mut self, a: NodeId, d: &mut Draw<'_>) -> NodeId {
         let (shape, dtype) = self.of(a);
         match d.below(5) {
-            0 => self.p.op(Op::Transpose, &[a], Shape { height: shape.width, width: shape.height, ..shape }, dtype),
+            0 => {
+                self.p.op(Op::from(Transpose), &[a], Shape { height: shape.width, width: shape.height, ..shape }, dtype)
+            }
             1 => {
                 let flip = d.one(&[Flip::Horizontal, Flip::Vertical, Flip::Both]);
                 self.p.like(Op::Flip(flip), a)
@@ -258,7 +266,7 @@ impl Builder {
         let bytes = if dtype == DType::U8 { a } else { self.p.convert(a, DType::U8) };
         let to = d.one(&TYPES);
         let table = self.p.source(image(Shape::new(1, 256, 1), to, d.below(256) as u64));
-        self.p.op(Op::Lookup, &[bytes, table], shape, to)
+        self.p.op(Op::from(Lookup), &[bytes, table], shape, to)
     }
 
     fn planes(&mut self, a: NodeId, d: &mut Draw<'_>) -> NodeId {
@@ -286,15 +294,15 @@ impl Builder {
             parts.push(self.typed(next, dtype));
         }
         let channels = parts.len();
-        self.p.op(Op::Merge, &parts, Shape { channels, ..shape }, dtype)
+        self.p.op(Op::from(Merge), &parts, Shape { channels, ..shape }, dtype)
     }
 
     fn reduction(&mut self, a: NodeId, d: &mut Draw<'_>) -> NodeId {
         let (shape, dtype) = self.of(a);
         if d.below(5) == 0 {
             let bins = 1 + d.below(20);
-            let (lo, hi) = (Scalar::F64(-10.0), Scalar::F64(200.0));
-            return self.p.op(Op::Histogram { bins, lo, hi }, &[a], Shape::new(1, bins, 1), DType::F64);
+            let (lo, hi) = (-10.0, 200.0);
+            return self.p.op(Op::from(Histogram::new(bins, lo, hi)), &[a], Shape::new(1, bins, 1), DType::F64);
         }
         if d.below(5) == 0 {
             let grid =
@@ -302,7 +310,7 @@ impl Builder {
             let how = d.one(&TileReduce::ALL);
             let count = |extent: usize, step: usize| extent.div_ceil(step);
             let out = Shape { height: count(shape.height, grid.down), width: count(shape.width, grid.across), ..shape };
-            return self.p.op(Op::Tiles(grid, how), &[a], out, how.result(dtype));
+            return self.p.op(Op::from(Tiled { grid, reduce: how }), &[a], out, how.result(dtype));
         }
         if d.below(6) == 0 {
             let types = [DType::U8, DType::U16, DType::I32];
@@ -317,7 +325,7 @@ impl Builder {
             let how = d.one(&[sum, least, most, if shape.planes() == 1 { where_they_are } else { sum }]);
             let (height, width) = how.extent(shape.height);
             let inputs = [labels, pixels];
-            return self.p.op(Op::Labels(how), &inputs[..how.inputs()], Shape::new(height, width, 1), DType::F64);
+            return self.p.op(Op::from(how), &inputs[..how.inputs()], Shape::new(height, width, 1), DType::F64);
         }
         if d.below(6) == 0 {
             let plane = Shape { channels: 1, ..shape };
@@ -328,25 +336,25 @@ impl Builder {
                 let map = PlaneMap::one(d.below(shape.channels));
                 let marker = self.p.op(Op::Planes(map), &[other], plane, dtype);
                 let how = Reconstruction { erosion: d.below(2) == 0, neighbours: how };
-                return self.p.op(Op::Reconstruct(how), &[marker, one], plane, dtype);
+                return self.p.op(Op::from(how), &[marker, one], plane, dtype);
             }
-            return self.p.op(Op::Components(how), &[one], plane, DType::I32);
+            return self.p.op(Op::from(Components { neighbours: how }), &[one], plane, DType::I32);
         }
         if d.below(6) == 0 {
-            return self.p.op(Op::Running, &[a], shape, DType::F64);
+            return self.p.op(Op::from(Running), &[a], shape, DType::F64);
         }
         let how = d.one(&RowReduce::ALL);
         let column = Shape { width: how.columns(), ..shape };
         let one = Shape::new(1, how.columns(), 1);
         let mut inputs = vec![a];
         if how.has_operand() {
-            let rows = self.p.op(Op::RowReduce(RowReduce::Sum), &[a], column, DType::F64);
-            let sum = self.p.op(Op::Fold(RowReduce::Sum.fold()), &[rows], one, DType::F64);
+            let rows = self.p.op(Op::from(RowReduce::Sum), &[a], column, DType::F64);
+            let sum = self.p.op(Op::from(RowReduce::Sum.fold()), &[rows], one, DType::F64);
             inputs.push(self.p.pixel_const(PixelOp::Div, sum, &[shape.len() as f64]));
         }
         let dtype = how.result(dtype);
-        let rows = self.p.op(Op::RowReduce(how), &inputs, column, dtype);
-        if d.below(3) == 0 { rows } else { self.p.op(Op::Fold(how.fold()), &[rows], one, dtype) }
+        let rows = self.p.op(Op::from(how), &inputs, column, dtype);
+        if d.below(3) == 0 { rows } else { self.p.op(Op::from(how.fold()), &[rows], one, dtype) }
     }
 
     fn step(&mut self, numbers: &[u8]) {

@@ -2,6 +2,7 @@
 
 use horus_core::dtype::DType;
 use horus_core::ir::graph::Op;
+use horus_core::ops::Sliding;
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reach, Reduce};
 use horus_core::ops::windowed::{BoxMean, Ranked, Windowed};
 use horus_core::shape::Border;
@@ -153,7 +154,7 @@ fn means_of_rectangles_agree() {
     for (height, width) in [(5, 4), (1, 9), (40, 3)] {
         let (up, left) = (height / 2, width / 2);
         let reach = Reach { up, down: height - 1 - up, left, right: width - 1 - left };
-        let mean = |b| Op::Windowed(Windowed::Mean(BoxMean::over(reach)), b);
+        let mean = |b| Op::from(Sliding { how: Windowed::Mean(BoxMean::over(reach)), border: b });
         let golden = |kind: &str| image::<f64>(&format!("mean_{height}x{width}{kind}"));
         // Sums of 2^k pixels are rounded k times; SciPy's running mean rounds at every pixel.
         for (input, kind, to, unit) in [
@@ -182,7 +183,7 @@ fn ranks_agree_exactly() {
     };
     for (name, offsets) in [("square_7", all(|_, _| true)), ("disc_3", all(|y, x| y * y + x * x <= 9))] {
         for place in [5, 20] {
-            let rank = |b| Op::Windowed(Windowed::Rank(Ranked::new(&offsets, place)), b);
+            let rank = |b| Op::from(Sliding { how: Windowed::Rank(Ranked::new(&offsets, place)), border: b });
             assert_borders(rank, &floats, &image::<f32>(&format!("rank_{place}_{name}")), 0.0);
             assert_borders(rank, &bytes, &image::<u8>(&format!("rank_{place}_{name}_u8")), 0.0);
         }

@@ -45,8 +45,8 @@ impl Program {
     pub(crate) fn reduce(&mut self, how: RowReduce, inputs: &[NodeId]) -> NodeId {
         let column = Shape { width: how.columns(), ..self.input.shape };
         let dtype = how.result(self.input.dtype());
-        let rows = self.add(Op::RowReduce(how), inputs, column, dtype);
-        self.add(Op::Fold(how.fold()), &[rows], Shape::new(1, how.columns(), 1), dtype)
+        let rows = self.add(Op::from(how), inputs, column, dtype);
+        self.add(Op::from(how.fold()), &[rows], Shape::new(1, how.columns(), 1), dtype)
     }
 
     /// The values of some nodes.

@@ -4,6 +4,7 @@ use horus_core::dtype::{DType, Scalar};
 use horus_core::ir::graph::Op;
 use horus_core::ops::pixel::PixelOp;
 use horus_core::ops::reduce::RowReduce;
+use horus_core::ops::{Histogram, Transpose};
 use horus_core::shape::Shape;
 use horus_testing::reference::Image;
 
@@ -52,9 +53,9 @@ fn sums_of_rows_and_columns_agree() {
     let input = image::<f32>("image");
     let Shape { height, width, .. } = input.shape;
     let (mut p, source) = Program::over(&input);
-    let rows = p.add(Op::RowReduce(RowReduce::Sum), &[source], Shape::new(height, 1, 1), DType::F64);
-    let turned = p.add(Op::Transpose, &[source], Shape::new(width, height, 1), DType::F32);
-    let columns = p.add(Op::RowReduce(RowReduce::Sum), &[turned], Shape::new(width, 1, 1), DType::F64);
+    let rows = p.add(Op::from(RowReduce::Sum), &[source], Shape::new(height, 1, 1), DType::F64);
+    let turned = p.add(Op::from(Transpose), &[source], Shape::new(width, height, 1), DType::F32);
+    let columns = p.add(Op::from(RowReduce::Sum), &[turned], Shape::new(width, 1, 1), DType::F64);
     let ours = p.values(&[rows, columns]);
     // At most 15 values below 2.
     for (ours, name) in ours.iter().zip(["row_sums", "column_sums"]) {
@@ -73,7 +74,7 @@ fn histograms_agree_exactly() {
     ] {
         let golden = image::<f64>(name);
         let (mut p, source) = Program::over(&input);
-        let op = Op::Histogram { bins: golden.shape.width, lo: Scalar::F64(lo), hi: Scalar::F64(hi) };
+        let op = Op::from(Histogram::new(golden.shape.width, lo, hi));
         let counts = p.add(op, &[source], golden.shape, DType::F64);
         assert_eq!(p.value(counts), golden, "{name}");
     }

@@ -1,7 +1,8 @@
 //! The check detects every step that is left out or repeated.
 
-use horus_core::dtype::{DType, Scalar};
+use horus_core::dtype::DType;
 use horus_core::ir::graph::{Graph, NodeId, Op};
+use horus_core::ops::Histogram;
 use horus_core::ops::pixel::PixelOp;
 use horus_core::optimize::optimize;
 use horus_core::plan::partition::Partition;
@@ -18,7 +19,7 @@ fn counted() -> Graph<Op> {
     let a = p.source(DType::F32);
     let b = p.constant(PixelOp::Mul, a, 2.0);
     p.shape = Shape::new(1, 16, 1);
-    let op = Op::Histogram { bins: 16, lo: Scalar::F64(0.0), hi: Scalar::F64(1.0) };
+    let op = Op::from(Histogram::new(16, 0.0, 1.0));
     let bins = p.op(op, &[b], DType::F64);
     p.graph.roots = vec![bins, b];
     p.graph

@@ -211,9 +211,9 @@ fn a_sum_of_an_expression_stores_no_image() {
     let scaled = r.constant(PixelOp::Sub, product, 0.5);
     let rows = Shape { width: 1, ..r.shape };
     let (site, f) = (Location::caller().into(), DType::F64);
-    let op = Op::RowReduce(RowReduce::Sum);
+    let op = Op::from(RowReduce::Sum);
     let column = r.graph.push(Node { op, inputs: vec![scaled], shape: rows, dtype: f, site });
-    let (op, shape) = (Op::Fold(Fold::Sum), Shape::new(1, 1, 1));
+    let (op, shape) = (Op::from(Fold::Sum), Shape::new(1, 1, 1));
     let total = r.graph.push(Node { op, inputs: vec![column], shape, dtype: f, site });
     r.graph.roots = vec![total];
     let fused = make(r.graph.clone(), 1, false, Mode::Fused);
@@ -229,9 +229,9 @@ fn a_sum_moves_one_value_per_row() {
     let mut p = Recorder::new(1000, 1000);
     let a = p.source(DType::F32);
     p.shape = Shape::new(1000, 1, 1);
-    let rows = p.op(Op::RowReduce(RowReduce::Sum), &[a], DType::F64);
+    let rows = p.op(Op::from(RowReduce::Sum), &[a], DType::F64);
     p.shape = Shape::new(1, 1, 1);
-    let sum = p.op(Op::Fold(Fold::Sum), &[rows], DType::F64);
+    let sum = p.op(Op::from(Fold::Sum), &[rows], DType::F64);
     p.graph.roots = vec![sum];
     let plan = make(p.graph, 4, false, Mode::Fused);
     assert_eq!(

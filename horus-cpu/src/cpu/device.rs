@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::simd::Isa;
-use super::{map, steps, whole, windowed};
+use super::{map, steps, whole};
 use horus_base::error::{DeviceError, Error};
 use horus_host::device::check::{check, part};
 use horus_host::device::recording::HostSpans;
@@ -83,9 +83,8 @@ impl CpuDevice {
             Kernel::Map(_) => map::launch(launch, self.isa, threads),
             Kernel::Repeat(repeat) => steps::launch(launch, repeat, self.isa, threads),
             Kernel::MapReduce(map, how) => whole::fused::launch(launch, (map, *how), self.isa, threads, &self.pool),
-            Kernel::Windowed(how, border) => windowed::launch(launch, (how, *border), self.isa, threads),
             Kernel::Source(_) => Ok(()),
-            _ => whole::launch(launch, self.isa, threads),
+            Kernel::Whole(operation) => whole::launch(launch, operation, self.isa, threads),
         }
     }
 }

@@ -54,7 +54,7 @@ fn rows() -> Result<Vec<Row>, Error> {
         row("turn back 60 75", turned_back([-60.0, -75.0], SHAPE), None),
         row("turn back 90 105", turned_back([-90.0, -105.0], SHAPE), None),
         row("pixel chain", pixel_chain(), Some(0.075)),
-        row("row sum", Kernel::RowReduce(RowReduce::Sum), None),
+        row("row sum", Kernel::from(RowReduce::Sum), None),
         row("convrot orientation", convrot_default()?, None),
         row("conv2d orientation", conv2d(9, 43), Some(13.7)),
     ];
@@ -143,7 +143,7 @@ fn sum(device: &CudaDevice) -> Result<(), DeviceError> {
         totals.push(device.timed(|| {
             let input = [LaunchInput { memory: &images[i % 4], geometry: image }];
             let rows = Window::whole(SHAPE.height);
-            let kernel = &Kernel::RowReduce(RowReduce::Sum);
+            let kernel = &Kernel::from(RowReduce::Sum);
             device.launch(Launch {
                 kernel,
                 inputs: &input,
@@ -153,7 +153,7 @@ fn sum(device: &CudaDevice) -> Result<(), DeviceError> {
                 rows,
             })?;
             let input = [LaunchInput { memory: &partial, geometry: column }];
-            let (kernel, rows) = (&Kernel::Fold(Fold::Sum), Window::new(0, 1));
+            let (kernel, rows) = (&Kernel::from(Fold::Sum), Window::new(0, 1));
             device.launch(Launch { kernel, inputs: &input, output: &mut result, more: &mut [], geometry: one, rows })
         })?);
     }

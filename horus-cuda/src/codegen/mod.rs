@@ -29,6 +29,7 @@ mod similar;
 mod steps;
 mod windowed;
 
+use horus_core::ops::{Components, Remap, Sliding, Tiled, Whole};
 use std::fmt::Display;
 
 use horus_core::device::Geometry;
@@ -168,7 +169,7 @@ enum Repeats {
     Called,
 }
 
-/// Generates the program of a launch. [`Kernel::Merge`] and [`Kernel::Source`] are copies, not
+/// Generates the program of a launch. [`Whole::Merge`] and [`Kernel::Source`] are copies, not
 /// programs.
 ///
 /// # Errors
@@ -196,23 +197,32 @@ fn generate_with(
         Kernel::Map(m) if m.is_pointwise() && !m.has_index() => pointwise::generate(m, shapes, tuning),
         Kernel::Map(m) => map::generate(m, shapes, tuning, limits, repeats),
         Kernel::Repeat(repeat) => steps::generate(repeat, shapes, tuning, limits),
-        Kernel::Transpose => fixed::transpose(shapes),
-        Kernel::Lookup => fixed::lookup(shapes),
-        Kernel::Remap(how, border) => components::remap(*how, *border, shapes),
-        Kernel::Components(how) => components::components(*how, shapes),
-        Kernel::Reconstruct(how) => reconstruction::reconstruct(*how, shapes),
-        Kernel::Windowed(how, border) => windowed::generate(how, *border, shapes, limits),
-        Kernel::RowReduce(how) => reduced::image(*how, shapes),
         Kernel::MapReduce(map, how) => reduced::expression(map, *how, shapes),
-        Kernel::Running => reduced::running(shapes),
-        Kernel::RunningDepth => fixed::running_depth(shapes),
-        Kernel::Fold(how) => fixed::fold(*how, shapes),
-        Kernel::Labels(how) => labels::generate(*how, shapes),
-        Kernel::Tiles(grid, how) => fixed::tiles(*grid, *how, shapes),
-        &Kernel::Histogram { bins, lo, hi } => fixed::histogram(bins, lo, hi, shapes),
-        Kernel::Source(_) | Kernel::Merge => {
-            Err(DeviceError::Unsupported { kernel: kernel.name(), dtype: shapes.output.dtype })
-        }
+        Kernel::Whole(operation) => generate_whole(operation, shapes, limits),
+        Kernel::Source(_) => Err(unsupported(shapes, kernel.name())),
+    }
+}
+
+fn unsupported(shapes: &Shapes<'_>, kernel: String) -> DeviceError {
+    DeviceError::Unsupported { kernel, dtype: shapes.output.dtype }
+}
+
+fn generate_whole(operation: &Whole, shapes: &Shapes<'_>, limits: Limits) -> Result<Generated, DeviceError> {
+    match operation {
+        Whole::Transpose(_) => fixed::transpose(shapes),
+        Whole::Lookup(_) => fixed::lookup(shapes),
+        Whole::Remap(Remap { sampling: how, border }) => components::remap(*how, *border, shapes),
+        Whole::Components(Components { neighbours: how }) => components::components(*how, shapes),
+        Whole::Reconstruct(how) => reconstruction::reconstruct(*how, shapes),
+        Whole::Windowed(Sliding { how, border }) => windowed::generate(how, *border, shapes, limits),
+        Whole::RowReduce(how) => reduced::image(*how, shapes),
+        Whole::Running(_) => reduced::running(shapes),
+        Whole::RunningDepth(_) => fixed::running_depth(shapes),
+        Whole::Fold(how) => fixed::fold(*how, shapes),
+        Whole::Labels(how) => labels::generate(*how, shapes),
+        Whole::Tiles(Tiled { grid, reduce: how }) => fixed::tiles(*grid, *how, shapes),
+        Whole::Histogram(how) => fixed::histogram(how.bins, how.lo(), how.hi(), shapes),
+        Whole::Merge(_) => Err(unsupported(shapes, operation.name())),
     }
 }
 

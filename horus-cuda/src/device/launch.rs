@@ -1,5 +1,6 @@
 //! Launches: a kernel's arguments, its tables and its place in the stream.
 
+use horus_core::ops::Whole;
 use std::time::Instant;
 
 use cudarc::driver::sys;
@@ -32,7 +33,7 @@ impl CudaDevice {
         let read = launch.inputs.first().map(|input| input.geometry.shape);
         let counts_nothing = launch.kernel.goes_over_input() && read.is_some_and(Shape::is_empty);
         let nothing = launch.rows.is_empty() || launch.geometry.shape.is_empty() || counts_nothing;
-        if matches!(launch.kernel, Kernel::Merge) {
+        if matches!(launch.kernel, Kernel::Whole(Whole::Merge(_))) {
             return self.merge(launch);
         }
         let output = self.own(launch.output)?;

@@ -16,6 +16,7 @@ use horus_core::ops::planes::PlaneMap;
 use horus_core::ops::reduce::{Fold, RowReduce};
 use horus_core::ops::tiles::{Grid, TileReduce};
 use horus_core::ops::windowed::{BoxMean, Ranked, Windowed, summed};
+use horus_core::ops::{Histogram, ImageOperation as _, Lookup, Running, Sliding, Tiled, Transpose, Whole};
 use horus_core::shape::{Axis, Border, Shape, Window};
 
 use horus_cuda::workloads::{
@@ -170,7 +171,7 @@ fn sums(pairs: usize, inputs: usize, border: Border) -> Kernel {
 
 /// The same with two filters whose two passes are in one launch.
 fn columns_of_two_stages(pairs: usize) -> Kernel {
-    let Kernel::Map(mut m) = sums(pairs, 1, Border::Reflect) else { return Kernel::Transpose };
+    let Kernel::Map(mut m) = sums(pairs, 1, Border::Reflect) else { return Kernel::from(Transpose) };
     let stage = |n| Stage { source: Source::Input(0), filter: Filter::row(taps(n)), border: Border::Reflect101 };
     m.stages = vec![stage(9), stage(15)];
     for (k, leaf) in m.leaves.iter_mut().enumerate() {
@@ -183,7 +184,7 @@ fn columns_of_two_stages(pairs: usize) -> Kernel {
 
 /// The same with a filter whose two passes are in one launch, and a full one, of two images.
 fn column_and_dense(pairs: usize) -> Kernel {
-    let Kernel::Map(mut m) = sums(pairs, 2, Border::Reflect) else { return Kernel::Transpose };
+    let Kernel::Map(mut m) = sums(pairs, 2, Border::Reflect) else { return Kernel::from(Transpose) };
     m.stages = vec![Stage { source: Source::Input(0), filter: Filter::row(taps(9)), border: Border::Reflect101 }];
     for (k, leaf) in m.leaves.iter_mut().enumerate().step_by(2) {
         let mut t = taps(9);
@@ -248,7 +249,7 @@ fn strips(width: usize, chain: &MapKernel) -> Vec<Case> {
     let mean = whole(Shape::new(1, 1, 1), DType::F64);
     let expression = |how| Kernel::MapReduce(chain.clone(), how);
     let mut all = vec![
-        case("row_sum", Kernel::RowReduce(RowReduce::Sum), vec![image(10, 36)], column),
+        case("row_sum", Kernel::from(RowReduce::Sum), vec![image(10, 36)], column),
         case(
             "row_sum of a chain",
             expression(RowReduce::Sum),
@@ -277,12 +278,12 @@ fn segments() -> Vec<Case> {
         for dtype in [DType::F32, DType::F64, DType::U8] {
             let (image, column) = (whole(Shape::new(3, length, 2), dtype), Shape::new(3, 1, 2));
             for how in [RowReduce::Sum, RowReduce::Max, RowReduce::Extremes, RowReduce::Moments] {
-                let (kernel, name) = (Kernel::RowReduce(how), format!("{} {dtype} {length}", how.name()));
+                let (kernel, name) = (Kernel::from(how), format!("{} {dtype} {length}", how.name()));
                 let columns = Shape { width: how.columns(), ..column };
                 all.push(case(name, kernel, vec![image], whole(columns, how.result(dtype))));
             }
             let inputs = vec![image, whole(Shape::new(1, 1, 1), DType::F64)];
-            let (kernel, name) = (Kernel::RowReduce(RowReduce::First), format!("row_first {dtype} {length}"));
+            let (kernel, name) = (Kernel::from(RowReduce::First), format!("row_first {dtype} {length}"));
             all.push(case(name, kernel, inputs, whole(column, DType::F64)));
         }
         let column = whole(Shape::new(3, 1, 2), DType::F64);
@@ -294,10 +295,10 @@ fn segments() -> Vec<Case> {
         for height in [length, 9 * length] {
             for how in [Fold::Sum, Fold::Min] {
                 let (rows, one) = (whole(Shape::new(height, 1, 2), DType::F64), whole(Shape::new(1, 1, 1), DType::F64));
-                all.push(case(format!("{} {height}", how.name()), Kernel::Fold(how), vec![rows], one));
+                all.push(case(format!("{} {height}", how.name()), Kernel::from(how), vec![rows], one));
             }
             let (rows, one) = (whole(Shape::new(height, 3, 2), DType::F64), whole(Shape::new(1, 3, 1), DType::F64));
-            all.push(case(format!("fold_moments {height}"), Kernel::Fold(Fold::Moments), vec![rows], one));
+            all.push(case(format!("fold_moments {height}"), Kernel::from(Fold::Moments), vec![rows], one));
         }
     }
     all
@@ -650,21 +651,21 @@ fn others() -> Vec<Case> {
                 Windowed::Mean(_) => dtype.linear(),
                 Windowed::Rank(_) => dtype,
             };
-            add(format!("{} {border}", how.name()), Kernel::Windowed(how, border), SMALL, SMALL, out);
+            add(format!("{} {border}", how.name()), Kernel::from(Sliding { how, border }), SMALL, SMALL, out);
         }
-        add("transpose".into(), Kernel::Transpose, SMALL, Shape::new(61, 37, 2), dtype);
+        add("transpose".into(), Kernel::from(Transpose), SMALL, Shape::new(61, 37, 2), dtype);
         let indices = [(DType::U8, 1 << 8), (DType::U16, 1 << 16), (DType::I8, 1 << 8), (DType::I16, 1 << 16)];
         for (of, entries) in indices.into_iter().filter(|(of, _)| !few(*of) || matches!(dtype, DType::U8 | DType::I16))
         {
             let inputs = vec![whole(SMALL, of), whole(Shape::new(1, entries, 1), dtype)];
-            tables.push(case(format!("lookup {of} {dtype}"), Kernel::Lookup, inputs, whole(SMALL, dtype)));
+            tables.push(case(format!("lookup {of} {dtype}"), Kernel::from(Lookup), inputs, whole(SMALL, dtype)));
         }
         for how in RowReduce::ALL.into_iter().filter(|how| !how.has_operand()) {
             let column = Shape { width: how.columns(), ..ALIGNED };
-            add(how.name().into(), Kernel::RowReduce(how), ALIGNED, column, how.result(dtype));
+            add(how.name().into(), Kernel::from(how), ALIGNED, column, how.result(dtype));
         }
         for shape in [SMALL, Shape::new(5, 2100, 2)] {
-            add(format!("running_sum {}", shape.width), Kernel::Running, shape, shape, DType::F64);
+            add(format!("running_sum {}", shape.width), Kernel::from(Running), shape, shape, DType::F64);
         }
         for how in TileReduce::ALL {
             let grids =
@@ -674,21 +675,21 @@ fn others() -> Vec<Case> {
                 let out = Shape { height: shape.height.div_ceil(down), width: shape.width.div_ceil(across), ..shape };
                 add(
                     format!("{} {height}x{width}", how.name()),
-                    Kernel::Tiles(grid, how),
+                    Kernel::from(Tiled { grid, reduce: how }),
                     shape,
                     out,
                     how.result(dtype),
                 );
             }
         }
-        add("fold_extremes".into(), Kernel::Fold(Fold::Extremes), Shape::new(2500, 2, 3), Shape::new(1, 2, 1), dtype);
+        add("fold_extremes".into(), Kernel::from(Fold::Extremes), Shape::new(2500, 2, 3), Shape::new(1, 2, 1), dtype);
         for how in [Fold::Min, Fold::Max] {
-            add(how.name().into(), Kernel::Fold(how), SMALL, Shape::new(1, 1, 1), dtype);
+            add(how.name().into(), Kernel::from(how), SMALL, Shape::new(1, 1, 1), dtype);
         }
-        let histogram = Kernel::Histogram { bins: 17, lo: -0.5, hi: 200.0 };
+        let histogram = Kernel::from(Histogram::new(17, -0.5, 200.0));
         add("histogram".into(), histogram, SMALL, Shape::new(1, 17, 1), DType::F64);
         all.iter_mut()
-            .filter(|c| matches!(c.kernel, Kernel::Histogram { .. }))
+            .filter(|c| matches!(c.kernel, Kernel::Whole(Whole::Histogram(_))))
             .for_each(|c| c.rows = Window::new(2, 30));
     }
     all.append(&mut tables);
@@ -706,8 +707,8 @@ fn others() -> Vec<Case> {
                 {
                     let (height, width) = how.extent(plane.height);
                     let output = whole(Shape::new(height, width, 1), DType::F64);
-                    let name = format!("{} {count} {of} {dtype}", how.name());
-                    let mut c = case(name, Kernel::Labels(how), vec![whole(plane, of), whole(plane, dtype)], output);
+                    let name = format!("{} {count} {of} {dtype}", how.kind());
+                    let mut c = case(name, Kernel::from(how), vec![whole(plane, of), whole(plane, dtype)], output);
                     if how.adds_up() {
                         c.inputs[1].window = Window::new(1, 37);
                         c.rows = Window::new(2, 36);
@@ -726,7 +727,7 @@ fn others() -> Vec<Case> {
         let (height, width) = how.extent(plane.height);
         let output = whole(Shape::new(height, width, 1), DType::F64);
         let inputs = vec![whole(plane, DType::U8), whole(plane, of)];
-        let mut wild = case(format!("sums of any floats {of}"), Kernel::Labels(how), inputs, output);
+        let mut wild = case(format!("sums of any floats {of}"), Kernel::from(how), inputs, output);
         (wild.rows, wild.fill) = (Window::whole(plane.height), Fill::Wild);
         all.push(wild);
     }
@@ -735,16 +736,16 @@ fn others() -> Vec<Case> {
         let how = LabelReduce::Shape { count, origin };
         let (height, width) = how.extent(plane.height);
         let output = whole(Shape::new(height, width, 1), DType::F64);
-        let mut c = case(format!("{} {count}", how.name()), Kernel::Labels(how), vec![whole(plane, of)], output);
+        let mut c = case(format!("{} {count}", how.kind()), Kernel::from(how), vec![whole(plane, of)], output);
         c.inputs[0].window = Window::new(1, 37);
         c.rows = Window::new(2, 36);
         all.push(c);
     }
     let one = Shape::new(1, 1, 1);
     let f64s = |s| whole(s, DType::F64);
-    all.push(case("fold_sum", Kernel::Fold(Fold::Sum), vec![f64s(SMALL)], f64s(one)));
+    all.push(case("fold_sum", Kernel::from(Fold::Sum), vec![f64s(SMALL)], f64s(one)));
     let grid = Grid { height: 6, width: 70, down: 3, across: 64 };
-    let tiles = Kernel::Tiles(grid, TileReduce::SquaredDeviation);
+    let tiles = Kernel::from(Tiled { grid, reduce: TileReduce::SquaredDeviation });
     let out = Shape { height: ALIGNED.height.div_ceil(3), width: ALIGNED.width.div_ceil(64), ..ALIGNED };
     let mut strip = case("tiles of a strip", tiles, vec![whole(ALIGNED, DType::F32)], f64s(out));
     strip.inputs[0].window = Window::new(9, 60);
@@ -752,7 +753,7 @@ fn others() -> Vec<Case> {
     strip.rows = Window::new(3, 14);
     all.push(strip);
     let column = Shape { width: 1, ..ALIGNED };
-    let deviation = Kernel::RowReduce(RowReduce::SquaredDeviation);
+    let deviation = Kernel::from(RowReduce::SquaredDeviation);
     all.push(case("row_squared_deviation", deviation, vec![whole(ALIGNED, DType::F32), f64s(one)], f64s(column)));
     all.extend(segments());
     let Kernel::Map(chain) = pixel_chain() else { return all };

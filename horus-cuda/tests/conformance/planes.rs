@@ -2,6 +2,7 @@
 
 use horus_core::dtype::DType;
 use horus_core::ir::kernel::{Kernel, Leaf, LeafOp, MapKernel, Source, Val};
+use horus_core::ops::RunningDepth;
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::ops::pixel::PixelOp;
 use horus_core::ops::planes::PlaneMap;
@@ -66,7 +67,7 @@ pub(crate) fn cases() -> Vec<Case> {
         for shape in VOLUMES {
             let mut c = case(
                 format!("running sums of levels {dtype} {shape}"),
-                Kernel::RunningDepth,
+                Kernel::from(RunningDepth),
                 vec![whole(shape, dtype)],
                 whole(shape, DType::F64),
             );

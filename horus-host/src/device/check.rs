@@ -12,13 +12,9 @@ use crate::device::{Geometry, Launch, LaunchInput, more_geometries};
 use horus_base::dtype::DType;
 use horus_base::error::DeviceError;
 use horus_base::shape::{Shape, Window};
-use horus_plan::ir::kernel::{Access, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
-use horus_plan::ops::components::MOST_PIXELS as MOST_LABELLED;
+use horus_plan::ir::kernel::{Access, Distribution, Extent, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
+use horus_plan::ops::Whole;
 use horus_plan::ops::geometric::Affine;
-use horus_plan::ops::labels::{LabelReduce, MOST_PIXELS};
-use horus_plan::ops::planes::stacked;
-use horus_plan::ops::reduce::{Fold, RowReduce};
-use horus_plan::ops::windowed::Windowed;
 
 /// The largest distance of a row, column or plane: sums of a few such numbers do not overflow, and
 /// no memory holds as many.
@@ -86,19 +82,11 @@ fn fits(
                 .or_else(|| other(inputs[r.state].geometry).then_some("a state of another kind"));
             fault.map_or(Ok(()), |what| Err(format!("steps that cannot be put together: {what}")))?;
         }
-        Kernel::Merge => merge(inputs, output)?,
-        Kernel::Transpose => transpose(inputs, output)?,
-        Kernel::Lookup => lookup(inputs, output)?,
-        Kernel::Remap(..) => sampled(inputs, output)?,
-        Kernel::Components(_) => components(inputs, output, rows)?,
-        Kernel::Reconstruct(_) => reconstructed(inputs, output, rows)?,
-        Kernel::Windowed(how, _) => windowed(how, inputs, output)?,
-        Kernel::RowReduce(how) => {
-            let image = reduced(*how, inputs, 1)?[0].geometry;
-            column(*how, image.shape, image.dtype, output)?;
-        }
+        Kernel::Whole(operation) => whole(operation, inputs, output, rows)?,
         Kernel::MapReduce(map, how) => {
-            let images = reduced(*how, inputs, map.inputs)?;
+            let Some((images, operand)) = inputs.split_at_checked(map.inputs) else {
+                return Err(format!("it reads {} images, got {}", map.inputs, inputs.len()));
+            };
             let one = map.is_pointwise() && map.chains.is_empty() && map.more.is_empty();
             let (Some(first), true) = (images.first(), one) else {
                 return Err("only pixel operations on images are reduced as they are computed".into());
@@ -106,30 +94,13 @@ fn fits(
             let shape = Shape { width: first.geometry.shape.width, ..output.shape };
             let dtype = checked_result(map)?;
             pixels(map, images, &Geometry { shape, dtype, ..*output })?;
-            column(*how, shape, dtype, output)?;
+            let operand: Vec<Extent> = operand.iter().map(|i| extent(&i.geometry)).collect();
+            how.fits((shape, dtype), &operand, extent(output))?;
         }
-        Kernel::Running | Kernel::RunningDepth => {
-            count(inputs, 1)?;
-            if (inputs[0].geometry.shape, DType::F64) != (output.shape, output.dtype) {
-                let Geometry { shape, dtype, .. } = inputs[0].geometry;
-                return Err(format!("sums along {shape} {dtype} in {} {}", output.shape, output.dtype));
-            }
-        }
-        Kernel::Fold(how) => fold(*how, inputs, output)?,
-        Kernel::Labels(how) => labelled(*how, inputs, output, rows)?,
-        Kernel::Tiles(grid, how) => {
-            count(inputs, 1)?;
-            let Geometry { shape, dtype, .. } = inputs[0].geometry;
-            if !grid.covers(shape, output.shape) || output.dtype != how.result(dtype) {
-                return Err(format!("{grid:?} of {shape} {dtype} is not {} {}", output.shape, output.dtype));
-            }
-        }
-        Kernel::Histogram { bins, .. } => histogram(*bins, inputs, output)?,
     }
     // Some write everything, from the rows of their input.
     let over_input = kernel.goes_over_input();
-    let computed =
-        if over_input { inputs.first().is_some_and(|i| counted(&i.geometry, rows)) } else { counted(output, rows) };
+    let computed = if over_input { inputs.iter().all(|i| counted(&i.geometry, rows)) } else { counted(output, rows) };
     if !computed {
         return Err(format!("rows {rows} of {} cannot be computed in rows {}", output.shape, output.window));
     }
@@ -191,182 +162,29 @@ fn count(inputs: &[LaunchInput<'_>], wanted: usize) -> Result<(), String> {
     if inputs.len() == wanted { Ok(()) } else { Err(format!("it reads {wanted} images, got {}", inputs.len())) }
 }
 
-/// The images that a row reduction reads, of which there are `images`, before its operand if it takes one.
-fn reduced<'a, 'b>(
-    how: RowReduce,
-    inputs: &'b [LaunchInput<'a>],
-    images: usize,
-) -> Result<&'b [LaunchInput<'a>], String> {
-    count(inputs, images.saturating_add(usize::from(how.has_operand())))?;
-    if let [operand] = &inputs[images..]
-        && (operand.geometry.shape, operand.geometry.dtype) != (Shape::new(1, 1, 1), DType::F64)
-    {
-        return Err(format!("an operand of {} {}", operand.geometry.shape, operand.geometry.dtype));
-    }
-    Ok(&inputs[..images])
+const fn extent(geometry: &Geometry) -> Extent {
+    (geometry.shape, geometry.dtype)
 }
 
-/// Whether `output` has the row results of an image.
-fn column(how: RowReduce, image: Shape, dtype: DType, output: &Geometry) -> Result<(), String> {
-    let wanted = (Shape { width: how.columns(), ..image }, how.result(dtype));
-    if wanted == (output.shape, output.dtype) {
-        return Ok(());
-    }
-    Err(format!("{image} {dtype} has row results of {} {}, not {} {}", wanted.0, wanted.1, output.shape, output.dtype))
-}
-
-fn merge(inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String> {
-    if let Some(other) = inputs.iter().map(|i| i.geometry).find(|g| g.dtype != output.dtype) {
-        return Err(format!("planes of {} {} for {} {}", other.shape, other.dtype, output.shape, output.dtype));
-    }
-    match stacked(inputs.iter().map(|i| i.geometry.shape), output.shape) {
-        Some(_) => Ok(()),
-        None => Err(format!("{} images are not the planes of {}", inputs.len(), output.shape)),
-    }
-}
-
-fn transpose(inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String> {
-    count(inputs, 1)?;
-    let Geometry { shape, dtype, .. } = inputs[0].geometry;
-    let turned = Shape { height: shape.width, width: shape.height, ..shape };
-    if (turned, dtype) == (output.shape, output.dtype) {
-        return Ok(());
-    }
-    Err(format!("{shape} {dtype} transposed is not {} {}", output.shape, output.dtype))
-}
-
-/// Whether the table has an entry for every value of the index type, so that no look-up is out of bounds.
-fn lookup(inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String> {
-    count(inputs, 2)?;
-    let (image, table) = (inputs[0].geometry, inputs[1].geometry);
-    let entries = match image.dtype {
-        DType::U8 | DType::I8 => 1 << 8,
-        DType::U16 | DType::I16 => 1 << 16,
-        other => return Err(format!("a table for pixels of {other}")),
+/// Whether an operation fits its images, and those that are read or written as a whole are there as a whole.
+fn whole(operation: &Whole, inputs: &[LaunchInput<'_>], output: &Geometry, rows: Window) -> Result<(), String> {
+    let extents: Vec<Extent> = inputs.iter().map(|i| extent(&i.geometry)).collect();
+    operation.check(&extents, extent(output))?;
+    let all = |name: &str, geometry: &Geometry, rows: Window| {
+        let shape = geometry.shape;
+        if rows == Window::whole(shape.height) {
+            return Ok(());
+        }
+        Err(format!("rows {rows} of {shape}, the {name}, are not all of it"))
     };
-    let whole = (Shape::new(1, entries, 1), Window::whole(1));
-    if (table.shape, table.window) != whole || (image.shape, table.dtype) != (output.shape, output.dtype) {
-        let (shape, dtype) = (output.shape, output.dtype);
-        return Err(format!(
-            "a table of {} {} for {} {}, into {shape} {dtype}",
-            table.shape, table.dtype, image.shape, image.dtype
-        ));
+    for (k, input) in inputs.iter().enumerate().filter(|(k, _)| operation.end_to_end(*k)) {
+        all(&format!("input {k}"), &input.geometry, input.geometry.window)?;
     }
-    Ok(())
-}
-
-/// Whether positions are those of the output, and the image that is sampled is all there.
-fn sampled(inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String> {
-    count(inputs, inputs.len().clamp(3, 4))?;
-    let (image, volume) = (inputs[0].geometry, inputs.len() == 4);
-    let depth = if volume { output.shape.depth } else { image.shape.depth };
-    let wanted = Shape { depth, channels: image.shape.channels, ..output.shape };
-    if (wanted, image.dtype) != (output.shape, output.dtype) || image.shape.is_empty() {
-        let Geometry { shape, dtype, .. } = image;
-        return Err(format!("samples of {shape} {dtype} in {} {}", output.shape, output.dtype));
+    match operation.distribution() {
+        Distribution::Rows => Ok(()),
+        Distribution::Partial(_) => all("output", output, output.window),
+        Distribution::Whole => all("output", output, output.window).and_then(|()| all("output", output, rows)),
     }
-    let at = Shape { depth: if volume { output.shape.depth } else { 1 }, channels: 1, ..output.shape };
-    let dtype = inputs[1].geometry.dtype;
-    match inputs[1..].iter().map(|i| i.geometry).find(|g| (g.shape, g.dtype) != (at, dtype) || !dtype.is_float()) {
-        Some(other) => Err(format!("positions of {} {} for {} {dtype}", other.shape, other.dtype, output.shape)),
-        None => Ok(()),
-    }
-}
-
-/// Whether labels of a whole image fit into the output, all of which is written.
-fn components(inputs: &[LaunchInput<'_>], output: &Geometry, rows: Window) -> Result<(), String> {
-    count(inputs, 1)?;
-    let Geometry { shape, window, .. } = inputs[0].geometry;
-    let whole = Window::whole(shape.height);
-    if (output.shape, output.dtype) != (shape, DType::I32) || shape.channels != 1 || shape.len() > MOST_LABELLED {
-        return Err(format!("labels of {shape} in {} {}", output.shape, output.dtype));
-    }
-    if [window, output.window, rows] != [whole; 3] {
-        return Err(format!("rows {rows} of {shape}, of which {window} are read, are not all of it"));
-    }
-    Ok(())
-}
-
-/// Whether marker, mask and output are whole images of one kind.
-fn reconstructed(inputs: &[LaunchInput<'_>], output: &Geometry, rows: Window) -> Result<(), String> {
-    count(inputs, 2)?;
-    let Geometry { shape, dtype, window } = *output;
-    if let Some(other) = inputs.iter().map(|i| i.geometry).find(|g| g != output) {
-        let Geometry { shape: of, dtype: with, window: held } = other;
-        return Err(format!("rows {held} of {of} {with} for rows {window} of {shape} {dtype}"));
-    }
-    if shape.channels != 1 || shape.len() > MOST_LABELLED || [window, rows] != [Window::whole(shape.height); 2] {
-        return Err(format!("rows {rows} of {shape}, of which {window} are there, are not all of one channel"));
-    }
-    Ok(())
-}
-
-/// Whether the window is one that kernels can go through, and the output is of what it makes.
-fn windowed(how: &Windowed, inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String> {
-    /// The largest reach, and the most pixels of a window: sums of pixels stay exact, and tables of spans small.
-    const FARTHEST: usize = 1 << 16;
-    count(inputs, 1)?;
-    let reach = how.reach();
-    if [reach.up, reach.down, reach.left, reach.right].into_iter().any(|r| r > FARTHEST) {
-        return Err(format!("a window that reaches more than {FARTHEST} pixels"));
-    }
-    if let Windowed::Rank(rank) = how
-        && let Some(fault) = rank.fault()
-    {
-        return Err(fault.into());
-    }
-    let Geometry { shape, dtype, .. } = inputs[0].geometry;
-    if shape == output.shape && how.yields(dtype, output.dtype) {
-        return Ok(());
-    }
-    Err(format!("{} of {shape} {dtype} is not {} {}", how.kind(), output.shape, output.dtype))
-}
-
-fn fold(how: Fold, inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String> {
-    count(inputs, 1)?;
-    let Geometry { shape, dtype, window } = inputs[0].geometry;
-    let columns = how.columns();
-    if (output.shape, output.dtype) != (Shape::new(1, columns, 1), dtype) {
-        return Err(format!("{shape} {dtype} is folded to {columns} pixels, not to {} {}", output.shape, output.dtype));
-    }
-    if (columns > 1 && shape.width != columns) || (how == Fold::Moments && dtype != DType::F64) {
-        return Err(format!("{} of {shape} {dtype}", how.name()));
-    }
-    // It reads the buffer from end to end.
-    if window != Window::whole(shape.height) || inputs[0].memory.len() != inputs[0].geometry.bytes() {
-        return Err(format!("rows {window} of {shape} in {} bytes are not all of it", inputs[0].memory.len()));
-    }
-    Ok(())
-}
-
-fn histogram(bins: usize, inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String> {
-    count(inputs, 1)?;
-    let wanted = (Shape::new(1, bins, 1), DType::F64, Window::whole(1));
-    if bins == 0 || wanted != (output.shape, output.dtype, output.window) {
-        return Err(format!("{bins} bins in {} {}", output.shape, output.dtype));
-    }
-    Ok(())
-}
-
-/// Whether labels and image fit each other, and the output what is made of them.
-fn labelled(how: LabelReduce, inputs: &[LaunchInput<'_>], output: &Geometry, rows: Window) -> Result<(), String> {
-    count(inputs, how.inputs())?;
-    let (labels, image) = (inputs[0].geometry, inputs[how.inputs() - 1].geometry);
-    if !LabelReduce::labels(labels.dtype) || labels.shape != image.shape {
-        return Err(format!("{} {} are no labels of {}", labels.shape, labels.dtype, image.shape));
-    }
-    if !how.suits(labels.shape, image.dtype) {
-        return Err(format!("{how:?} of {} {}", labels.shape, image.dtype));
-    }
-    let (height, width) = how.extent(labels.shape.height);
-    let whole = !how.adds_up() || (output.window == Window::whole(height) && labels.shape.len() <= MOST_PIXELS);
-    if how.count() == 0 || (output.shape, output.dtype) != (Shape::new(height, width, 1), DType::F64) || !whole {
-        return Err(format!("{how:?} of {} in {} {}", image.shape, output.shape, output.dtype));
-    }
-    if how.adds_up() && !counted(&image, rows) {
-        return Err(format!("rows {rows} are read, of which the image holds {}", image.window));
-    }
-    Ok(())
 }
 
 /// Fails unless an expression per pixel matches the types and extents of its operands.

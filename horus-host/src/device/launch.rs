@@ -35,7 +35,7 @@ pub struct Launch<'a> {
     /// result.
     pub geometry: Geometry,
     /// The output rows to compute: inside the image and inside the output's window. For a
-    /// kernel that [goes over its input](Kernel::goes_over_input), the rows of the *input*; for [`Kernel::Fold`], `0..1`.
+    /// kernel that [goes over its input](Kernel::goes_over_input), the rows of the *input*; for [`Fold`](horus_plan::ops::Fold), `0..1`.
     pub rows: Window,
 }
 

@@ -5,17 +5,11 @@
 
 use std::fmt;
 
-use crate::ops::components::Connectivity;
+use crate::ops::Whole;
 use crate::ops::geometric::{Affine, Flip, Interpolation};
-use crate::ops::labels::LabelReduce;
 use crate::ops::neighbourhood::{Filter, Generalized, MedianSize};
 use crate::ops::pixel::PixelOp;
 use crate::ops::planes::PlaneMap;
-use crate::ops::reconstruction::Reconstruction;
-use crate::ops::reduce::{Fold, RowReduce};
-use crate::ops::sampling::Sampling;
-use crate::ops::tiles::{Grid, TileReduce};
-use crate::ops::windowed::Windowed;
 use horus_base::dtype::{DType, Scalar};
 use horus_base::error::Recorded;
 use horus_base::shape::{Axis, Border, Shape};
@@ -58,8 +52,6 @@ pub enum Op {
     Convert,
     /// Planes of the input, each pixel from its own place: of another level or channel, or one plane in all of the result.
     Planes(PlaneMap),
-    /// The inputs behind each other along the channels, or along the depth: see [`stacked`](crate::ops::planes::stacked).
-    Merge,
     /// Linear filter, as correlation. Input and output are of one float type.
     Correlate(Filter, Border),
     /// Correlation with a row filter, then with a column filter.
@@ -75,48 +67,18 @@ pub enum Op {
     Generalized(Generalized, Border),
     /// Median in the image's own type.
     Median(MedianSize, Border),
-    /// An operation over a window of any size: ranks in the image's own type, means in that of linear filters.
-    Windowed(Windowed, Border),
     /// Affine map with interpolation; the node's shape is the output's.
     Warp(Affine, Interpolation, Border),
-    /// The entry of the second input, `1 x n x 1`, whose index is the pixel of the first, counted from the smallest of its type: `n` is
-    /// 256 for types of 8 bits, 65536 for those of 16.
-    Lookup,
-    /// Samples of the first input at the positions that the others hold, each of one channel and of the node's extent: of rows and
-    /// columns in every plane, or of levels, rows and columns.
-    Remap(Sampling, Border),
     /// Mirror image.
     Flip(Flip),
-    /// Rows and columns exchanged.
-    Transpose,
-    /// Each row reduced to one value, `h x w x c` to `h x 1 x c`, or to as many as there are
-    /// [columns](RowReduce::columns). Some have an [operand](RowReduce::has_operand) as second input.
-    RowReduce(RowReduce),
-    /// Along each row, the sums of the pixels up to and with each, in `f64`.
-    Running,
-    /// Along the depth, the sums of the pixels of each channel up to and with each level, in `f64`: the first as it is, then one
-    /// after the other.
-    RunningDepth,
-    /// Everything reduced to one value, plane by plane in the fixed order: to `1 x 1 x 1`; or each of several
-    /// [columns](Fold::columns).
-    Fold(Fold),
-    /// Each rectangle of a grid, of each plane, reduced to one value: the node's shape is that of the grid.
-    Tiles(Grid, TileReduce),
-    /// The pixels of each label: the inputs are labels and an image, of one channel each.
-    Labels(LabelReduce),
-    /// The connected components of the pixels that are not 0, of one channel: `i32` labels in raster order.
-    Components(Connectivity),
-    /// A marker, the first input, grown within a mask, the second, until nothing changes: of one channel, of the node's extent and type.
-    Reconstruct(Reconstruction),
-    /// Counts in `bins` equal bins over `lo..=hi`, over all planes: to `1 x bins x 1`, `f64`.
-    Histogram {
-        /// Number of bins.
-        bins: usize,
-        /// Lower end of the first bin, as bits of an `f64`.
-        lo: Scalar,
-        /// Upper end of the last bin.
-        hi: Scalar,
-    },
+    /// An operation on whole images.
+    Whole(Whole),
+}
+
+impl<T: Into<Whole>> From<T> for Op {
+    fn from(operation: T) -> Op {
+        Op::Whole(operation.into())
+    }
 }
 
 impl Op {
@@ -135,26 +97,13 @@ impl Op {
             Op::Pixel(op, _) => op.info().name,
             Op::Convert => "convert",
             Op::Planes(_) => "planes",
-            Op::Merge => "stack",
             Op::Correlate(..) => "correlate",
             Op::Separable { .. } => "separable",
             Op::Generalized(..) => "generalized",
             Op::Median(..) => "median",
-            Op::Windowed(how, _) => how.kind(),
             Op::Warp(..) => "warp",
-            Op::Lookup => "lookup",
-            Op::Remap(..) => "remap",
             Op::Flip(_) => "flip",
-            Op::Transpose => "transpose",
-            Op::RowReduce(r) => r.name(),
-            Op::Running => "running_sum",
-            Op::RunningDepth => "running_sum of levels",
-            Op::Fold(f) => f.name(),
-            Op::Tiles(_, how) => how.name(),
-            Op::Labels(how) => how.name(),
-            Op::Components(_) => "label",
-            Op::Reconstruct(_) => "reconstruct",
-            Op::Histogram { .. } => "histogram",
+            Op::Whole(operation) => operation.kind(),
         }
     }
 
@@ -176,26 +125,13 @@ impl Op {
             }
             Op::Convert => "convert".into(),
             Op::Planes(map) => map.to_string(),
-            Op::Merge => "stack".into(),
             Op::Correlate(f, _) => format!("correlate {f}"),
             Op::Separable { row, column, .. } => format!("separable {row} {column}"),
             Op::Generalized(g, _) => format!("generalized {:?}/{:?} {}", g.combine, g.reduce, g.window),
             Op::Median(s, _) => format!("median {0}x{0}", 2 * s.radius() + 1),
-            Op::Windowed(how, _) => how.name(),
             Op::Warp(_, i, _) => format!("warp {i:?}").to_lowercase(),
             Op::Flip(x) => format!("flip {x:?}").to_lowercase(),
-            Op::Lookup => "lookup".into(),
-            Op::Remap(how, _) => format!("remap {}", how.name()),
-            Op::Transpose => "transpose".into(),
-            Op::RowReduce(r) => r.name().into(),
-            Op::Running => "running_sum".into(),
-            Op::RunningDepth => "running_sum of levels".into(),
-            Op::Fold(f) => f.name().into(),
-            Op::Labels(how) => format!("{} {}", how.name(), how.count()),
-            Op::Tiles(grid, how) => format!("{} {}x{}", how.name(), grid.height, grid.width),
-            Op::Components(_) => "label".into(),
-            Op::Reconstruct(how) => how.name().into(),
-            Op::Histogram { bins, .. } => format!("histogram {bins}"),
+            Op::Whole(operation) => operation.name(),
         }
     }
 }

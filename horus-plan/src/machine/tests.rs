@@ -10,6 +10,7 @@ use crate::ops::neighbourhood::Filter;
 use crate::ops::pixel::PixelOp;
 use crate::ops::planes::PlaneMap;
 use crate::ops::reduce::{Fold, RowReduce};
+use crate::ops::{Histogram, Whole};
 use horus_base::dtype::{DType, Scalar};
 use horus_base::shape::{Border, Shape, Window};
 
@@ -157,8 +158,8 @@ fn work_of(kernel: &Kernel) -> crate::ir::kernel::KernelWork {
     let column = Shape::new(SIZE.height, 1, 1);
     let (inputs, output): (Vec<Extent>, Extent) = match kernel {
         Kernel::Map(m) => (vec![(SIZE, F); m.inputs], (SIZE, F)),
-        Kernel::RowReduce(r) => (vec![(SIZE, F)], (column, r.result(F))),
-        Kernel::Fold(_) => (vec![(column, DType::F64)], (Shape::new(1, 1, 1), DType::F64)),
+        Kernel::Whole(Whole::RowReduce(r)) => (vec![(SIZE, F)], (column, r.result(F))),
+        Kernel::Whole(Whole::Fold(_)) => (vec![(column, DType::F64)], (Shape::new(1, 1, 1), DType::F64)),
         _ => (vec![(SIZE, F)], (SIZE, F)),
     };
     kernel.work(&inputs, output, Window::whole(output.0.height))
@@ -181,7 +182,7 @@ fn rows() -> Vec<Row> {
         ("rotate 30", map(MapKernel { leaves: vec![turned(0, 30.0)], ..dense(1) }), Some(0.0624), Some(19.9)),
         ("max(acc, abs(a/b)*k)", map(pixel_chain()), Some(0.0658), Some(10.1)),
         ("product", map(product()), Some(0.0498), None),
-        ("sum", vec![Kernel::RowReduce(RowReduce::Sum), Kernel::Fold(Fold::Sum)], Some(0.0257), Some(1.21)),
+        ("sum", vec![RowReduce::Sum.into(), Fold::Sum.into()], Some(0.0257), Some(1.21)),
         ("ConvRot, one orientation", map(convrot()), Some(0.7014), None),
         ("ConvRot, two turned back", map(turned_back()), Some(0.1291), None),
         // Of 42.2 ms, two separable orientations take 1.4.
@@ -302,7 +303,7 @@ fn work_counts_each_pixel_once() {
     assert_eq!((part.read, part.written), (16 * 150, 10 * 150 * 4), "3 rows above and below are read too");
     let plane = Kernel::Map(one(LeafOp::LoadPlane(0, PlaneMap::one(2))));
     assert_eq!(plane.work(&[(size, F)], (Shape::new(100, 50, 1), F), Window::whole(100)).read, 100 * 50 * 4);
-    let counted = Kernel::Histogram { bins: 256, lo: 0.0, hi: 1.0 };
+    let counted = Kernel::from(Histogram::new(256, 0.0, 1.0));
     let counted = counted.work(&[(size, DType::U8)], (Shape::new(1, 256, 3), DType::F64), Window::new(0, 10));
     assert_eq!((counted.read, counted.written, counted.pixels), (1500, 256 * 3 * 8, 1500));
 }

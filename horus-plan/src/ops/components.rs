@@ -1,5 +1,10 @@
 //! Connected components: which pixels of an image are neighbours.
 
+use super::footprint::{Access, Reading, Rect};
+use super::operation::{Distribution, Effort, Extent, Family, ImageOperation, hold, images, makes};
+use horus_base::dtype::DType;
+use horus_base::shape::Shape;
+
 /// The most pixels that labels of `i32` can tell apart.
 pub const MOST_PIXELS: usize = i32::MAX as usize;
 
@@ -83,6 +88,50 @@ impl Connectivity {
 impl Default for Connectivity {
     fn default() -> Connectivity {
         Connectivity::FACES
+    }
+}
+
+/// The connected components of the pixels that are not 0, of one channel: `i32` labels in raster order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Components {
+    /// Which pixels are neighbours.
+    pub neighbours: Connectivity,
+}
+
+impl ImageOperation for Components {
+    fn kind(&self) -> &'static str {
+        "label"
+    }
+
+    fn check(&self, inputs: &[Extent], output: Extent) -> Result<(), String> {
+        let [(shape, _)] = images(inputs)?;
+        makes((shape, DType::I32), output)?;
+        hold(shape.channels == 1 && shape.len() <= MOST_PIXELS, || format!("labels of {shape}"))
+    }
+
+    fn reads(&self, _: usize, _: Rect, of: Shape) -> Reading {
+        Reading::whole(of)
+    }
+
+    fn access(&self, _: usize) -> Access {
+        Access::Whole
+    }
+
+    fn in_place(&self, _: usize) -> bool {
+        false
+    }
+
+    fn distribution(&self) -> Distribution {
+        Distribution::Whole
+    }
+
+    fn effort(&self, _: &[Extent], output: Extent, rows: usize) -> Effort {
+        // Each pixel looks for its root several times.
+        Effort::of_rows(Family::Histogram, output.0, rows, 8.0 + self.neighbours.before().count() as f64)
+    }
+
+    fn scratch(&self, shape: Shape) -> usize {
+        shape.len().saturating_mul(size_of::<i32>())
     }
 }
 

@@ -32,6 +32,15 @@ impl Interpolation {
         }
     }
 
+    /// Steps for each pixel, counted as multiply-adds: positions are whole numbers of 64 bits.
+    pub const fn steps(self) -> f64 {
+        match self {
+            Interpolation::Nearest => 6.0,
+            Interpolation::Bilinear => 14.0,
+            Interpolation::Bicubic => 50.0,
+        }
+    }
+
     /// Pixels read before and after the integer part of a position.
     pub const fn support(self) -> (isize, isize) {
         match self {

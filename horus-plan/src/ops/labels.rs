@@ -5,6 +5,8 @@
 //! up as whole numbers below 2^53, in whatever order, and the sum is rounded once (Kulisch; Collange, Defour, Graillat and
 //! Iakymchuk 2015). Squares enter as two numbers each, as they have up to 106 bits. Extremes are found for each block of rows.
 
+use super::footprint::{Access, Reading, Rect};
+use super::operation::{AllReduce, Distribution, Effort, Extent, Family, ImageOperation, hold};
 use horus_base::dtype::DType;
 use horus_base::shape::{Shape, Window};
 
@@ -203,16 +205,6 @@ impl LabelReduce {
         self.block().is_none()
     }
 
-    /// Name in plans.
-    pub const fn name(self) -> &'static str {
-        match self {
-            LabelReduce::Sum { .. } => "label_sum",
-            LabelReduce::Shape { .. } => "label_shape",
-            LabelReduce::Min { .. } => "label_min",
-            LabelReduce::Max { .. } => "label_max",
-        }
-    }
-
     /// Whether labels of this shape, and pixels of this type, can be reduced.
     pub fn suits(self, labels: Shape, pixels: DType) -> bool {
         match self {
@@ -374,6 +366,62 @@ fn assembled(digits: &[i64]) -> f64 {
         place -= step;
     }
     v
+}
+
+impl ImageOperation for LabelReduce {
+    fn kind(&self) -> &'static str {
+        match self {
+            LabelReduce::Sum { .. } => "label_sum",
+            LabelReduce::Shape { .. } => "label_shape",
+            LabelReduce::Min { .. } => "label_min",
+            LabelReduce::Max { .. } => "label_max",
+        }
+    }
+
+    fn name(&self) -> String {
+        format!("{} {}", self.kind(), self.count())
+    }
+
+    fn check(&self, inputs: &[Extent], output: Extent) -> Result<(), String> {
+        hold(inputs.len() == self.inputs(), || format!("it reads {} images, got {}", self.inputs(), inputs.len()))?;
+        let (labels, image) = (inputs[0], inputs[self.inputs() - 1]);
+        hold(LabelReduce::labels(labels.1) && labels.0 == image.0, || {
+            format!("{} {} are no labels of {}", labels.0, labels.1, image.0)
+        })?;
+        hold(self.suits(labels.0, image.1), || format!("{self:?} of {} {}", labels.0, image.1))?;
+        let (height, width) = self.extent(labels.0.height);
+        let few = !self.adds_up() || labels.0.len() <= MOST_PIXELS;
+        let fits = self.count() > 0 && (Shape::new(height, width, 1), DType::F64) == output && few;
+        hold(fits, || format!("{self:?} of {} in {} {}", image.0, output.0, output.1))
+    }
+
+    fn reads(&self, _: usize, need: Rect, of: Shape) -> Reading {
+        if self.adds_up() {
+            return Reading::whole(of);
+        }
+        Reading::inside(Rect { rows: self.rows(need.rows).clipped(of.height), ..Rect::whole(of) })
+    }
+
+    fn access(&self, _: usize) -> Access {
+        if self.adds_up() { Access::IN_PLACE } else { Access::Footprint }
+    }
+
+    fn in_place(&self, _: usize) -> bool {
+        false
+    }
+
+    fn computed(&self, need: Rect, of: Shape) -> Rect {
+        if self.adds_up() { Rect::whole(of) } else { Rect { rows: need.rows, ..Rect::whole(of) } }
+    }
+
+    fn distribution(&self) -> Distribution {
+        if self.adds_up() { Distribution::Partial(AllReduce::Sum) } else { Distribution::Rows }
+    }
+
+    fn effort(&self, inputs: &[Extent], output: Extent, rows: usize) -> Effort {
+        let of = inputs.first().unwrap_or(&output).0;
+        Effort::of_rows(Family::Histogram, of, rows * self.block().unwrap_or(1), 1.0)
+    }
 }
 
 #[cfg(test)]

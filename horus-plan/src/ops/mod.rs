@@ -2,15 +2,98 @@
 //!
 //! Each family is a table or a small parameter type: what the operation is called, what it computes, and which rows
 //! and columns of its input it reads. Recording, planning, tests, documentation and every backend derive from these.
+//!
+//! An operation on whole images, which no expression per pixel can be, is a variant of [`Whole`]. Its module has its
+//! parameters and their [`ImageOperation`]: all that planner and checks know of it.
 
 pub mod components;
+pub mod footprint;
 pub mod geometric;
+pub mod histogram;
 pub mod labels;
+pub mod lookup;
 pub mod neighbourhood;
+pub mod operation;
 pub mod pixel;
 pub mod planes;
 pub mod reconstruction;
 pub mod reduce;
+pub mod running;
 pub mod sampling;
 pub mod tiles;
+pub mod transpose;
 pub mod windowed;
+
+use std::ops::Deref;
+
+pub use components::Components;
+pub use histogram::Histogram;
+pub use labels::LabelReduce;
+pub use lookup::Lookup;
+pub use operation::ImageOperation;
+pub use planes::Merge;
+pub use reconstruction::Reconstruction;
+pub use reduce::{Fold, RowReduce};
+pub use running::{Running, RunningDepth};
+pub use sampling::Remap;
+pub use tiles::Tiled;
+pub use transpose::Transpose;
+pub use windowed::Sliding;
+
+/// The closed list of operations on whole images, each with its parameters.
+macro_rules! whole {
+    ($($(#[$doc:meta])* $variant:ident($parameters:ty),)*) => {
+        /// An operation on whole images, the same recorded and as a kernel.
+        #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+        pub enum Whole {
+            $($(#[$doc])* $variant($parameters),)*
+        }
+
+        impl Deref for Whole {
+            type Target = dyn ImageOperation;
+
+            fn deref(&self) -> &Self::Target {
+                match self {
+                    $(Whole::$variant(operation) => operation,)*
+                }
+            }
+        }
+
+        $(impl From<$parameters> for Whole {
+            fn from(operation: $parameters) -> Whole {
+                Whole::$variant(operation)
+            }
+        })*
+    };
+}
+
+whole! {
+    /// The inputs behind each other along the channels, or along the depth.
+    Merge(Merge),
+    /// Rows and columns exchanged, per plane.
+    Transpose(Transpose),
+    /// Entries of a table.
+    Lookup(Lookup),
+    /// Samples at positions that are images.
+    Remap(Remap),
+    /// An operation over a window of any size.
+    Windowed(Sliding),
+    /// Each row reduced to one value, or to as many as there are [columns](RowReduce::columns).
+    RowReduce(RowReduce),
+    /// Sums along each row.
+    Running(Running),
+    /// Sums along the depth.
+    RunningDepth(RunningDepth),
+    /// Everything reduced to one value, or each of several [columns](Fold::columns).
+    Fold(Fold),
+    /// Each rectangle of a grid reduced to one value.
+    Tiles(Tiled),
+    /// The pixels of each label.
+    Labels(LabelReduce),
+    /// Connected components.
+    Components(Components),
+    /// A marker grown within a mask.
+    Reconstruct(Reconstruction),
+    /// Counts in equal bins.
+    Histogram(Histogram),
+}

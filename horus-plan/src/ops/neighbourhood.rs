@@ -74,6 +74,11 @@ pub struct Filter {
 }
 
 impl Filter {
+    /// Multiply-adds for each pixel.
+    pub fn steps(&self) -> f64 {
+        self.taps().len() as f64
+    }
+
     /// A dense filter from `height * width` taps in row-major order, anchored at (`height / 2`, `width / 2`). With another
     /// number of taps it cannot be applied.
     #[track_caller]
@@ -270,6 +275,13 @@ pub struct Generalized {
     pub reduce: Reduce,
 }
 
+impl Generalized {
+    /// Steps for each pixel: each tap is combined and reduced.
+    pub fn steps(&self) -> f64 {
+        2.0 * self.window.steps()
+    }
+}
+
 /// The windows a median is defined on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MedianSize {
@@ -286,6 +298,12 @@ impl MedianSize {
             MedianSize::Three => 1,
             MedianSize::Five => 2,
         }
+    }
+
+    /// Steps for each pixel: each exchange takes a minimum and a maximum.
+    pub fn steps(self) -> f64 {
+        let pixels = (2 * self.radius() + 1).pow(2);
+        2.0 * median_network(pixels).len() as f64
     }
 
     /// How far the median reads.

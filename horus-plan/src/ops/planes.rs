@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::footprint::{Access, Reading, Rect};
+use super::operation::{Effort, Extent, Family, ImageOperation, hold};
 use horus_base::shape::{Border, Shape};
 
 /// Positions along the depth stay below this, so that kernels count them with 32 bits.
@@ -149,6 +151,40 @@ pub fn stacked(inputs: impl Iterator<Item = Shape> + Clone, output: Shape) -> Op
     }
     let along = inputs.clone().all(|s| s.channels == output.channels) && total(|s| s.depth)? == output.depth;
     along.then(|| inputs.enumerate().flat_map(|(i, s)| (0..s.planes()).map(move |p| (i, p))).collect())
+}
+
+/// The inputs behind each other along the channels, or along the depth: see [`stacked`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Merge;
+
+impl ImageOperation for Merge {
+    fn kind(&self) -> &'static str {
+        "stack"
+    }
+
+    fn check(&self, inputs: &[Extent], output: Extent) -> Result<(), String> {
+        if let Some((shape, dtype)) = inputs.iter().find(|i| i.1 != output.1) {
+            return Err(format!("planes of {shape} {dtype} for {} {}", output.0, output.1));
+        }
+        let fits = stacked(inputs.iter().map(|i| i.0), output.0).is_some();
+        hold(fits, || format!("{} images are not the planes of {}", inputs.len(), output.0))
+    }
+
+    fn reads(&self, _: usize, need: Rect, _: Shape) -> Reading {
+        Reading::inside(need)
+    }
+
+    fn access(&self, _: usize) -> Access {
+        Access::IN_PLACE
+    }
+
+    fn in_place(&self, _: usize) -> bool {
+        true
+    }
+
+    fn effort(&self, _: &[Extent], output: Extent, rows: usize) -> Effort {
+        Effort::of_rows(Family::Pixel, output.0, rows, 0.0)
+    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,10 @@
 //! Reconstruction: what of a mask a marker reaches.
 
-use super::components::Connectivity;
+use super::components::{Connectivity, MOST_PIXELS};
+use super::footprint::{Access, Reading, Rect};
+use super::operation::{Distribution, Effort, Extent, Family, ImageOperation, hold, images, makes};
 use horus_base::dtype::Pixel;
+use horus_base::shape::Shape;
 
 /// How a marker grows within a mask until nothing changes: the largest image below both that has no pixel above its neighbours and its
 /// own pixel of the marker, or the reverse. Whatever the steps are, they lead to the same image. Pixels of both are taken as
@@ -40,9 +43,47 @@ impl Reconstruction {
     pub fn may_grow<T: Pixel>(self, v: T, neighbour: T, mask: T) -> bool {
         if self.erosion { v > neighbour && v > mask } else { v < neighbour && v < mask }
     }
+}
 
-    /// Its name in plans.
-    pub const fn name(self) -> &'static str {
-        if self.erosion { "reconstruct by erosion" } else { "reconstruct" }
+impl ImageOperation for Reconstruction {
+    fn kind(&self) -> &'static str {
+        "reconstruct"
+    }
+
+    fn name(&self) -> String {
+        if self.erosion { "reconstruct by erosion".into() } else { "reconstruct".into() }
+    }
+
+    fn check(&self, inputs: &[Extent], output: Extent) -> Result<(), String> {
+        let both: [Extent; 2] = images(inputs)?;
+        both.into_iter().try_for_each(|image| makes(image, output))?;
+        let shape = output.0;
+        hold(shape.channels == 1 && shape.len() <= MOST_PIXELS, || format!("{shape} is not of one channel"))
+    }
+
+    fn reads(&self, _: usize, _: Rect, of: Shape) -> Reading {
+        Reading::whole(of)
+    }
+
+    fn access(&self, _: usize) -> Access {
+        Access::Whole
+    }
+
+    fn in_place(&self, _: usize) -> bool {
+        false
+    }
+
+    fn distribution(&self) -> Distribution {
+        Distribution::Whole
+    }
+
+    fn effort(&self, _: &[Extent], output: Extent, rows: usize) -> Effort {
+        // How often depends on the pixels.
+        let steps = 16.0 * self.neighbours.neighbours().count() as f64;
+        Effort::of_rows(Family::Histogram, output.0, rows, steps)
+    }
+
+    fn scratch(&self, shape: Shape) -> usize {
+        shape.len().saturating_mul(size_of::<bool>())
     }
 }

@@ -11,7 +11,10 @@
 //!
 //! So whoever holds a segment (a tile, a block of rows) can reduce it by itself, and up to 1024 elements are one tree.
 
+use super::footprint::{Access, Reading, Rect};
+use super::operation::{Distribution, Effort, Extent, Family, ImageOperation, hold, images};
 use horus_base::dtype::{DType, Pixel};
+use horus_base::shape::Shape;
 
 /// Number of lanes of the fixed order.
 pub const LANES: usize = 64;
@@ -330,6 +333,96 @@ pub fn bin_of(v: f64, lo: f64, hi: f64, bins: usize) -> Option<usize> {
     }
     let i = ((v - lo) / (hi - lo) * bins as f64) as usize;
     Some(i.min(bins - 1))
+}
+
+/// Index of the second operand of a row reduction among its inputs.
+const OPERAND: usize = 1;
+
+impl RowReduce {
+    /// Fails unless `output` has the row results of an image, and the operand is there that some take.
+    ///
+    /// # Errors
+    /// What does not hold.
+    pub fn fits(self, image: Extent, operand: &[Extent], output: Extent) -> Result<(), String> {
+        let count = usize::from(self.has_operand());
+        hold(operand.len() == count, || format!("it reads {count} operands, got {}", operand.len()))?;
+        for (shape, dtype) in operand {
+            let one = (*shape, *dtype) == (Shape::new(1, 1, 1), DType::F64);
+            hold(one, || format!("an operand of {shape} {dtype}"))?;
+        }
+        let (shape, dtype) = (Shape { width: self.columns(), ..image.0 }, self.result(image.1));
+        hold((shape, dtype) == output, || {
+            format!("{} {} has row results of {shape} {dtype}, not {} {}", image.0, image.1, output.0, output.1)
+        })
+    }
+}
+
+impl ImageOperation for RowReduce {
+    fn kind(&self) -> &'static str {
+        RowReduce::name(*self)
+    }
+
+    fn check(&self, inputs: &[Extent], output: Extent) -> Result<(), String> {
+        let (image, operand) = inputs.split_first().ok_or("it reads no image")?;
+        self.fits(*image, operand, output)
+    }
+
+    fn reads(&self, input: usize, need: Rect, of: Shape) -> Reading {
+        let whole = Rect::whole(of);
+        Reading::inside(if input == OPERAND { whole } else { Rect { rows: need.rows, ..whole } })
+    }
+
+    fn access(&self, input: usize) -> Access {
+        if input == OPERAND { Access::Whole } else { Access::IN_PLACE }
+    }
+
+    fn in_place(&self, _: usize) -> bool {
+        false
+    }
+
+    fn computed(&self, need: Rect, of: Shape) -> Rect {
+        Rect { rows: need.rows, ..Rect::whole(of) }
+    }
+
+    fn effort(&self, inputs: &[Extent], output: Extent, rows: usize) -> Effort {
+        Effort::of_rows(Family::Reduction, inputs.first().unwrap_or(&output).0, rows, 1.0)
+    }
+}
+
+impl ImageOperation for Fold {
+    fn kind(&self) -> &'static str {
+        Fold::name(*self)
+    }
+
+    fn check(&self, inputs: &[Extent], output: Extent) -> Result<(), String> {
+        let [(shape, dtype)] = images(inputs)?;
+        let columns = self.columns();
+        hold((Shape::new(1, columns, 1), dtype) == output, || {
+            format!("{shape} {dtype} is folded to {columns} pixels, not to {} {}", output.0, output.1)
+        })?;
+        let wide = columns == 1 || shape.width == columns;
+        hold(wide && (*self != Fold::Moments || dtype == DType::F64), || format!("{} of {shape} {dtype}", self.kind()))
+    }
+
+    fn reads(&self, _: usize, _: Rect, of: Shape) -> Reading {
+        Reading::whole(of)
+    }
+
+    fn access(&self, _: usize) -> Access {
+        Access::Whole
+    }
+
+    fn in_place(&self, _: usize) -> bool {
+        false
+    }
+
+    fn distribution(&self) -> Distribution {
+        Distribution::Whole
+    }
+
+    fn effort(&self, inputs: &[Extent], output: Extent, _: usize) -> Effort {
+        Effort { family: Family::Reduction, pixels: inputs.first().unwrap_or(&output).0.len(), steps: 1.0, reach: 0 }
+    }
 }
 
 #[cfg(test)]

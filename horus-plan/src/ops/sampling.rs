@@ -1,7 +1,10 @@
 //! Samples at positions that are pixels of other images.
 
+use super::footprint::{Access, Reading, Rect};
 use super::geometric::{Interpolation, cubic_weights};
+use super::operation::{Effort, Extent, Family, ImageOperation, hold};
 use horus_base::dtype::Float;
+use horus_base::shape::{Border, Shape};
 
 /// How an image is sampled at positions of its own for each pixel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -210,6 +213,64 @@ impl Sampling {
             *out = sum;
         }
         out
+    }
+}
+
+/// Samples of the first input at the positions that the others hold, each of one channel and of the extent of the result: of rows and
+/// columns in every plane, or of levels, rows and columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Remap {
+    /// How pixels are weighted.
+    pub sampling: Sampling,
+    /// Pixels beyond the edges.
+    pub border: Border,
+}
+
+/// Index of the image that is sampled among the inputs.
+const IMAGE: usize = 0;
+
+impl ImageOperation for Remap {
+    fn kind(&self) -> &'static str {
+        "remap"
+    }
+
+    fn name(&self) -> String {
+        format!("remap {}", self.sampling.name())
+    }
+
+    fn check(&self, inputs: &[Extent], output: Extent) -> Result<(), String> {
+        let ([image, first, _] | [image, first, _, _]) = inputs else {
+            return Err(format!("it reads 3 or 4 images, got {}", inputs.len()));
+        };
+        let volume = inputs.len() == 4;
+        let depth = if volume { output.0.depth } else { image.0.depth };
+        let made = (Shape { depth, channels: image.0.channels, ..output.0 }, image.1);
+        let there = !image.0.is_empty() || output.0.is_empty();
+        hold(made == output && there, || format!("samples of {} {} in {} {}", image.0, image.1, output.0, output.1))?;
+        let at = (Shape { depth: if volume { output.0.depth } else { 1 }, channels: 1, ..output.0 }, first.1);
+        inputs[1..].iter().try_for_each(|positions| {
+            hold(*positions == at && at.1.is_float(), || {
+                format!("positions of {} {} for {} {}", positions.0, positions.1, output.0, at.1)
+            })
+        })
+    }
+
+    fn reads(&self, input: usize, need: Rect, of: Shape) -> Reading {
+        if input == IMAGE { Reading::whole(of) } else { Reading::inside(need) }
+    }
+
+    fn access(&self, input: usize) -> Access {
+        if input == IMAGE { Access::Whole } else { Access::IN_PLACE }
+    }
+
+    fn in_place(&self, input: usize) -> bool {
+        input != IMAGE
+    }
+
+    fn effort(&self, inputs: &[Extent], output: Extent, rows: usize) -> Effort {
+        let taps = self.sampling.taps();
+        let levels = if inputs.len() > 3 { taps } else { 1 };
+        Effort::of_rows(Family::Warp, output.0, rows, (taps * taps * levels) as f64)
     }
 }
 

@@ -4,6 +4,8 @@
 //! accumulate down the rows, and are combined in halves, as those of a segment are ([`combine_lanes`]). So no rank, device or
 //! number of threads shows in the result.
 
+use super::footprint::{Access, Reading, Rect};
+use super::operation::{Effort, Extent, Family, ImageOperation, hold, images};
 use super::reduce::{Fold, LANES, combine_lanes};
 use horus_base::dtype::{DType, Pixel};
 use horus_base::shape::{Shape, Window};
@@ -29,17 +31,6 @@ impl Grid {
             first..first.saturating_add(extent).min(end)
         };
         (cut(y, self.down, self.height, image.height), cut(x, self.across, self.width, image.width))
-    }
-
-    /// The rows of an image that rows `rows` of the grid are computed from.
-    pub fn rows(&self, image: Shape, rows: Window) -> Window {
-        let rows = rows.clipped(usize::MAX >> 1);
-        if rows.is_empty() {
-            return Window::new(0, 0);
-        }
-        let (first, last) = (rows.start.cast_unsigned(), rows.end.cast_unsigned() - 1);
-        let (start, end) = (self.rectangle(image, first, 0).0.start, self.rectangle(image, last, 0).0.end);
-        Window::new(start.cast_signed(), end.cast_signed())
     }
 
     /// Whether every rectangle of a grid of extent `grid` has pixels of `image`.
@@ -117,6 +108,58 @@ pub fn squared_deviation<R: IntoIterator<Item = f64>>(count: usize, rows: impl C
     rectangle(Fold::Sum, rows.into_iter().map(|row| row.into_iter().map(move |v| (v - mean) * (v - mean))))
 }
 
+/// Each rectangle of a grid, of each plane, reduced to one value: the result has the extent of the grid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Tiled {
+    /// The rectangles.
+    pub grid: Grid,
+    /// What becomes of their pixels.
+    pub reduce: TileReduce,
+}
+
+impl ImageOperation for Tiled {
+    fn kind(&self) -> &'static str {
+        self.reduce.name()
+    }
+
+    fn name(&self) -> String {
+        format!("{} {}x{}", self.reduce.name(), self.grid.height, self.grid.width)
+    }
+
+    fn check(&self, inputs: &[Extent], output: Extent) -> Result<(), String> {
+        let [(shape, dtype)] = images(inputs)?;
+        let fits = self.grid.covers(shape, output.0) && output.1 == self.reduce.result(dtype);
+        hold(fits, || format!("{:?} of {shape} {dtype} is not {} {}", self.grid, output.0, output.1))
+    }
+
+    fn reads(&self, _: usize, need: Rect, of: Shape) -> Reading {
+        let Grid { height, width, down, across } = self.grid;
+        let line = |w: Window, step: usize, extent: usize, n: usize| {
+            let at = |i: isize| i.saturating_mul(step.cast_signed());
+            Window::new(at(w.start), at(w.end - 1).saturating_add_unsigned(extent)).clipped(n)
+        };
+        Reading::inside(Rect {
+            rows: line(need.rows, down, height, of.height),
+            columns: line(need.columns, across, width, of.width),
+        })
+    }
+
+    fn access(&self, _: usize) -> Access {
+        Access::Footprint
+    }
+
+    fn in_place(&self, _: usize) -> bool {
+        false
+    }
+
+    fn effort(&self, inputs: &[Extent], output: Extent, rows: usize) -> Effort {
+        let image = inputs.first().unwrap_or(&output).0;
+        let each = (self.grid.height * self.grid.width).min(image.area());
+        let pixels = rows * output.0.width * output.0.planes() * each;
+        Effort { family: Family::Reduction, pixels, steps: 1.0, reach: 0 }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -127,7 +170,9 @@ mod tests {
         let image = Shape::new(7, 10, 1);
         assert_eq!(grid.rectangle(image, 0, 0), (0..3, 0..4));
         assert_eq!(grid.rectangle(image, 2, 2), (6..7, 8..10));
-        assert_eq!(grid.rows(image, Window::new(1, 3)), Window::new(3, 7));
+        let need = Rect { rows: Window::new(1, 3), columns: Window::new(0, 3) };
+        let read = Tiled { grid, reduce: TileReduce::Sum }.reads(0, need, image).rows(image.height);
+        assert_eq!(read, Window::new(3, 7));
         assert!(grid.covers(image, Shape::new(3, 3, 1)));
         assert!(!grid.covers(image, Shape::new(4, 3, 1)), "a row of the grid without pixels");
     }

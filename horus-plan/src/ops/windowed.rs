@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
+use super::footprint::{Access, Reading, Rect};
 use super::neighbourhood::Reach;
+use super::operation::{Effort, Extent, Family, ImageOperation, hold, images, same_places};
 use horus_base::dtype::{DType, Float, Scalar};
+use horus_base::shape::{Border, Shape};
 
 /// An operation over the pixels of a window around each pixel.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -214,6 +217,67 @@ pub fn ordered(pixel: Scalar) -> u64 {
             let key = if bits >> 63 == 0 { bits | 1 << 63 } else { !bits };
             if v.is_nan() { u64::MAX } else { key }
         }
+    }
+}
+
+/// An operation over the window around each pixel: ranks in the image's own type, means in that of linear filters.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Sliding {
+    /// The window, and what becomes of its pixels.
+    pub how: Windowed,
+    /// Pixels beyond the edges.
+    pub border: Border,
+}
+
+/// The largest reach: sums of pixels stay exact, and tables of spans small.
+const FARTHEST: usize = 1 << 16;
+
+impl ImageOperation for Sliding {
+    fn kind(&self) -> &'static str {
+        self.how.kind()
+    }
+
+    fn name(&self) -> String {
+        self.how.name()
+    }
+
+    fn check(&self, inputs: &[Extent], output: Extent) -> Result<(), String> {
+        let [(shape, dtype)] = images(inputs)?;
+        same_places(shape, output.0)?;
+        let reach = self.how.reach();
+        let near = [reach.up, reach.down, reach.left, reach.right].into_iter().all(|r| r <= FARTHEST);
+        hold(near, || format!("a window that reaches more than {FARTHEST} pixels"))?;
+        if let Windowed::Rank(rank) = &self.how
+            && let Some(fault) = rank.fault()
+        {
+            return Err(fault.into());
+        }
+        hold(self.how.yields(dtype, output.1), || format!("{} of {dtype} is not {}", self.kind(), output.1))
+    }
+
+    fn reads(&self, _: usize, need: Rect, _: Shape) -> Reading {
+        Reading::around(need, self.how.reach(), self.border)
+    }
+
+    fn access(&self, _: usize) -> Access {
+        Access::around(self.how.reach(), self.border)
+    }
+
+    fn in_place(&self, _: usize) -> bool {
+        true
+    }
+
+    fn computed(&self, need: Rect, of: Shape) -> Rect {
+        self.reads(0, need, of).kept(of).hull(need)
+    }
+
+    fn effort(&self, _: &[Extent], output: Extent, rows: usize) -> Effort {
+        let family = match self.how {
+            Windowed::Mean(_) => Family::Separable,
+            Windowed::Rank(_) => Family::Rank,
+        };
+        let Reach { up, down, .. } = self.how.reach();
+        Effort { reach: up + down, ..Effort::of_rows(family, output.0, rows, self.how.steps()) }
     }
 }
 

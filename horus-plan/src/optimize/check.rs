@@ -1,11 +1,8 @@
 //! What holds between passes: inputs come first, results are kept, and shapes and types fit each other.
 
-use crate::ir::graph::{Graph, Joined, Node, Op, Operand};
+use crate::ir::graph::{Graph, Joined, Node, NodeId, Op, Operand};
 use crate::ir::kernel::{InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
-use crate::ops::labels::LabelReduce;
-use crate::ops::planes::stacked;
-use crate::ops::reduce::RowReduce;
-use crate::ops::windowed::Windowed;
+use crate::ops::operation::{Extent, hold, same_places as fits};
 use horus_base::dtype::DType;
 use horus_base::shape::Shape;
 
@@ -19,11 +16,6 @@ impl Wanted {
         let known = graph.roots.iter().filter_map(|r| graph.nodes.get(r.0));
         Wanted(known.map(|n| (n.shape, n.dtype.stored())).collect())
     }
-}
-
-/// Fails unless `condition`; the text is made only then.
-fn hold(condition: bool, text: impl FnOnce() -> String) -> Result<(), String> {
-    if condition { Ok(()) } else { Err(text()) }
 }
 
 /// What holds in every graph.
@@ -89,11 +81,6 @@ fn has_inputs<O>(node: &Node<O>, count: usize) -> Result<(), String> {
     hold(node.inputs.len() == count, || format!("it has {} inputs instead of {count}", node.inputs.len()))
 }
 
-/// How many images a reduction along rows reads.
-fn operands_of(how: RowReduce) -> usize {
-    1 + usize::from(how.has_operand())
-}
-
 fn operation(program: &Graph<Op>, node: &Node<Op>) -> Result<(), String> {
     let input = |i: usize| program.node(node.inputs[i]);
     let count = match &node.op {
@@ -106,11 +93,11 @@ fn operation(program: &Graph<Op>, node: &Node<Op>) -> Result<(), String> {
             hold(operands.iter().all(known), || "an operand is no input".into())?;
             node.inputs.len()
         }
-        Op::Merge => node.inputs.len(),
-        Op::Labels(how) => how.inputs(),
-        Op::Lookup | Op::Reconstruct(_) => 2,
-        Op::Remap(..) => node.inputs.len().clamp(3, 4),
-        Op::RowReduce(how) => operands_of(*how),
+        Op::Whole(operation) => {
+            let inputs: Vec<Extent> =
+                (0..node.inputs.len()).map(|i| (input(i).shape, input(i).dtype.stored())).collect();
+            return operation.check(&inputs, (node.shape, node.dtype.stored()));
+        }
         _ => 1,
     };
     has_inputs(node, count)?;
@@ -121,45 +108,30 @@ fn operation(program: &Graph<Op>, node: &Node<Op>) -> Result<(), String> {
         | Op::Separable { .. }
         | Op::Generalized(..)
         | Op::Median(..)
-        | Op::Windowed(..)
-        | Op::Running
-        | Op::RunningDepth
         | Op::Flip(_) => node.inputs.len(),
         _ => 0,
     };
     (0..same_shape).try_for_each(|i| fits(input(i).shape, node.shape))?;
-    if let Op::Windowed(how, _) = &node.op {
-        windowed(how, input(0).dtype.stored(), node.dtype.stored())?;
-    }
     let keeps_type = matches!(
         node.op,
         Op::Planes(_)
-            | Op::Merge
             | Op::Correlate(..)
             | Op::Separable { .. }
             | Op::Generalized(..)
             | Op::Median(..)
             | Op::Warp(..)
             | Op::Flip(_)
-            | Op::Transpose
     );
     let mut types = (0..node.inputs.len()).filter(|_| keeps_type).map(|i| input(i).dtype.stored());
     types.try_for_each(|t| typed(t, node.dtype.stored()))
-}
-
-fn fits(input: Shape, result: Shape) -> Result<(), String> {
-    hold(input == result, || format!("it reads {input} pixel by pixel and is {result}"))
 }
 
 fn typed(is: DType, wanted: DType) -> Result<(), String> {
     hold(is == wanted, || format!("it makes {is}, wanted is {wanted}"))
 }
 
-fn windowed(how: &Windowed, input: DType, output: DType) -> Result<(), String> {
-    hold(how.yields(input, output), || format!("{} of {input} is not {output}", how.kind()))
-}
-
 fn kernel(program: &Graph<Kernel>, node: &Node<Kernel>) -> Result<(), String> {
+    let of = |i: &NodeId| (program.node(*i).shape, program.node(*i).dtype);
     match &node.op {
         Kernel::Source(_) => has_inputs(node, 0),
         Kernel::Map(m) => {
@@ -169,9 +141,13 @@ fn kernel(program: &Graph<Kernel>, node: &Node<Kernel>) -> Result<(), String> {
             typed(m.result_type(), node.dtype)
         }
         Kernel::MapReduce(m, how) => {
-            has_inputs(node, m.inputs + operands_of(*how) - 1)?;
+            hold(node.inputs.len() >= m.inputs, || format!("it has {} inputs", node.inputs.len()))?;
             expression(m, program, node)?;
-            hold(m.is_pointwise(), || "it reduces what it must store".into())
+            hold(m.is_pointwise(), || "it reduces what it must store".into())?;
+            let first = node.inputs.first().ok_or("it reads no image")?;
+            let reduced = Shape { width: program.node(*first).shape.width, ..node.shape };
+            let operand: Vec<Extent> = node.inputs[m.inputs..].iter().map(of).collect();
+            how.fits((reduced, m.result_type()), &operand, (node.shape, node.dtype))
         }
         Kernel::Repeat(r) => {
             has_inputs(node, r.body.inputs)?;
@@ -181,66 +157,11 @@ fn kernel(program: &Graph<Kernel>, node: &Node<Kernel>) -> Result<(), String> {
             hold(r.fault().is_none(), || format!("it cannot make so many steps: {}", r.fault().unwrap_or_default()))?;
             fits(program.node(node.inputs[r.state]).shape, node.shape)
         }
-        Kernel::Merge => {
-            let shapes = node.inputs.iter().map(|i| program.node(*i).shape);
-            hold(stacked(shapes, node.shape).is_some(), || format!("its inputs do not make up {}", node.shape))
-        }
-        Kernel::Lookup => has_inputs(node, 2),
-        Kernel::Remap(..) => {
-            has_inputs(node, node.inputs.len().clamp(3, 4))?;
-            positions(program, node)
-        }
-        Kernel::Reconstruct(_) => {
-            has_inputs(node, 2)?;
-            [0, 1].map(|k| program.node(node.inputs[k])).iter().try_for_each(|input| {
-                fits(input.shape, node.shape)?;
-                typed(input.dtype, node.dtype)
-            })
-        }
-        Kernel::Components(_) => {
-            has_inputs(node, 1)?;
-            fits(program.node(node.inputs[0]).shape, node.shape)?;
-            typed(DType::I32, node.dtype)
-        }
-        Kernel::Windowed(how, _) => {
-            has_inputs(node, 1)?;
-            let image = program.node(node.inputs[0]);
-            fits(image.shape, node.shape)?;
-            windowed(how, image.dtype, node.dtype)
-        }
-        Kernel::RowReduce(how) => has_inputs(node, operands_of(*how)),
-        Kernel::Transpose | Kernel::Running | Kernel::RunningDepth | Kernel::Fold(_) | Kernel::Histogram { .. } => {
-            has_inputs(node, 1)
-        }
-        Kernel::Labels(how) => {
-            has_inputs(node, how.inputs())?;
-            let [labels, image] = [0, how.inputs() - 1].map(|i| program.node(node.inputs[i]));
-            hold(how.suits(labels.shape, image.dtype), || format!("{how:?} of {} {}", labels.shape, image.dtype))?;
-            fits(image.shape, labels.shape)?;
-            hold(LabelReduce::labels(labels.dtype), || format!("labels of {} {}", labels.shape, labels.dtype))?;
-            let (height, width) = how.extent(labels.shape.height);
-            fits(Shape::new(height, width, 1), node.shape)
-        }
-        Kernel::Tiles(grid, _) => {
-            has_inputs(node, 1)?;
-            let image = program.node(node.inputs[0]).shape;
-            hold(grid.covers(image, node.shape), || format!("{grid:?} of {image} is not {}", node.shape))
+        Kernel::Whole(operation) => {
+            let inputs: Vec<Extent> = node.inputs.iter().map(of).collect();
+            operation.check(&inputs, (node.shape, node.dtype))
         }
     }
-}
-
-/// Fails unless the images of positions have the extent of the result, and the image that is sampled has its other extents.
-fn positions(program: &Graph<Kernel>, node: &Node<Kernel>) -> Result<(), String> {
-    let of = |k: usize| program.node(node.inputs[k]);
-    let volume = node.inputs.len() == 4;
-    let Shape { depth, channels, .. } = of(0).shape;
-    let at = Shape { depth: if volume { node.shape.depth } else { 1 }, channels: 1, ..node.shape };
-    (1..node.inputs.len()).try_for_each(|k| {
-        fits(of(k).shape, at)?;
-        hold(of(k).dtype.is_float() && of(k).dtype == of(1).dtype, || format!("positions of {}", of(k).dtype))
-    })?;
-    typed(of(0).dtype, node.dtype)?;
-    fits(Shape { depth: if volume { node.shape.depth } else { depth }, channels, ..node.shape }, node.shape)
 }
 
 /// Fails unless what reads in place, or around it, reads images of the result's extent.

@@ -63,20 +63,7 @@ fn kernel(graph: &Graph<Op>, node: &Node<Op>) -> Kernel {
         Op::Median(s, b) => leaf(LeafOp::Median(0, *s, *b)),
         Op::Warp(a, i, b) => leaf(LeafOp::Warp(0, *a, *i, *b)),
         Op::Flip(f) => leaf(LeafOp::Flip(0, *f)),
-        Op::Merge => Kernel::Merge,
-        Op::Windowed(how, b) => Kernel::Windowed(how.clone(), *b),
-        Op::Lookup => Kernel::Lookup,
-        Op::Remap(how, border) => Kernel::Remap(*how, *border),
-        Op::Transpose => Kernel::Transpose,
-        Op::RowReduce(r) => Kernel::RowReduce(*r),
-        Op::Running => Kernel::Running,
-        Op::RunningDepth => Kernel::RunningDepth,
-        Op::Fold(f) => Kernel::Fold(*f),
-        Op::Labels(how) => Kernel::Labels(*how),
-        Op::Components(how) => Kernel::Components(*how),
-        Op::Reconstruct(how) => Kernel::Reconstruct(*how),
-        Op::Tiles(grid, how) => Kernel::Tiles(*grid, *how),
-        Op::Histogram { bins, lo, hi } => Kernel::Histogram { bins: *bins, lo: lo.to_f64(), hi: hi.to_f64() },
+        Op::Whole(operation) => Kernel::Whole(operation.clone()),
     }
 }
 

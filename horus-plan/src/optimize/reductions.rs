@@ -2,6 +2,7 @@
 
 use crate::ir::graph::{Graph, NodeId};
 use crate::ir::kernel::Kernel;
+use crate::ops::Whole;
 
 /// A row reduction evaluates its operand, if that is an expression of pixels without other readers.
 /// The expression stays in the graph, dead.
@@ -10,7 +11,7 @@ pub fn feed(mut graph: Graph<Kernel>) -> Graph<Kernel> {
     readers.iter_mut().for_each(|r| r.dedup());
     for id in (0..graph.nodes.len()).map(NodeId) {
         let node = graph.node(id);
-        let Kernel::RowReduce(how) = node.op else { continue };
+        let Kernel::Whole(Whole::RowReduce(how)) = node.op else { continue };
         let p = node.inputs[0];
         let Kernel::Map(map) = &graph.node(p).op else { continue };
         if graph.roots.contains(&p) || readers[p.0] != [id] || !map.is_pointwise() || map.inputs == 0 {

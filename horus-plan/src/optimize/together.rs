@@ -9,6 +9,7 @@
 use std::collections::HashMap;
 
 use crate::ir::graph::{Graph, Node, NodeId, Op};
+use crate::ops::Whole;
 use crate::ops::reduce::RowReduce;
 use horus_base::shape::Shape;
 
@@ -26,11 +27,11 @@ pub fn reduce(graph: Graph<Op>) -> Graph<Op> {
             let all = *folded.entry((image, how)).or_insert_with(|| {
                 let (dtype, site) = (node.dtype, node.site);
                 let shape = Shape { width: how.columns(), ..out.node(image).shape };
-                let rows = out.push(Node { op: Op::RowReduce(how), inputs: vec![image], shape, dtype, site });
+                let rows = out.push(Node { op: Op::from(how), inputs: vec![image], shape, dtype, site });
                 let shape = Shape::new(1, how.columns(), 1);
-                out.push(Node { op: Op::Fold(how.fold()), inputs: vec![rows], shape, dtype, site })
+                out.push(Node { op: Op::from(how.fold()), inputs: vec![rows], shape, dtype, site })
             });
-            if node.op == Op::Fold(how.fold()) {
+            if node.op == Op::from(how.fold()) {
                 return all;
             }
             (node.op, node.inputs) = (Op::column(column), vec![all]);
@@ -53,8 +54,8 @@ fn shared(graph: &Graph<Op>) -> HashMap<NodeId, Shared> {
     // By image and reduction: the folds, if the row results have no other readers.
     let mut totals: HashMap<(NodeId, RowReduce), Vec<NodeId>> = HashMap::new();
     for (id, node) in graph.iter() {
-        let Op::RowReduce(how) = node.op else { continue };
-        let of_all = |reader: &NodeId| graph.node(*reader).op == Op::Fold(how.fold());
+        let Op::Whole(Whole::RowReduce(how)) = node.op else { continue };
+        let of_all = |reader: &NodeId| graph.node(*reader).op == Op::from(how.fold());
         if !how.has_operand() && !graph.roots.contains(&id) && readers[id.0].iter().all(of_all) {
             totals.entry((node.inputs[0], how)).or_default().extend(&readers[id.0]);
         }
@@ -91,8 +92,8 @@ mod tests {
         };
         let image = push(Op::Source(ValueId(0)), vec![], Shape::new(9, 7, 2), DType::F64);
         let roots = of.iter().map(|how| {
-            let rows = push(Op::RowReduce(*how), vec![image], Shape::new(9, how.columns(), 2), DType::F64);
-            push(Op::Fold(how.fold()), vec![rows], Shape::new(1, how.columns(), 1), DType::F64)
+            let rows = push(Op::from(*how), vec![image], Shape::new(9, how.columns(), 2), DType::F64);
+            push(Op::from(how.fold()), vec![rows], Shape::new(1, how.columns(), 1), DType::F64)
         });
         g.roots = roots.collect();
         g
@@ -101,7 +102,11 @@ mod tests {
     /// The remaining reductions along rows.
     fn left(of: &[RowReduce]) -> Vec<RowReduce> {
         let graph = reduce(program(of)).without_dead();
-        graph.nodes.iter().filter_map(|n| if let Op::RowReduce(how) = n.op { Some(how) } else { None }).collect()
+        graph
+            .nodes
+            .iter()
+            .filter_map(|n| if let Op::Whole(Whole::RowReduce(how)) = n.op { Some(how) } else { None })
+            .collect()
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Means over large rectangles, by rows and columns: a single kernel would recompute more around
 //! each tile than storing the sums of rows costs.
 //!
-//! Means over rectangles and ranks under footprints (`Kernel::Windowed`) read rows around their own as filters do,
+//! Means over rectangles and ranks under footprints (`Sliding`) read rows around their own as filters do,
 //! but no expression takes them in: what they cost hardly grows with the window because neighbours share sums,
 //! histograms or an order. Sums of powers of two of pixels are doubled, and those that make up the size are added,
 //! the smallest first: one order everywhere, which no strip or tile changes. Rectangles of more than 128 rows or
@@ -10,6 +10,7 @@
 use crate::ir::graph::{Graph, Node, Op};
 use crate::ops::neighbourhood::Reach;
 use crate::ops::windowed::{BoxMean, Windowed, line_sum, summed};
+use crate::ops::{Sliding, Whole};
 use horus_base::dtype::{DType, Pixel};
 use horus_base::shape::Border;
 
@@ -19,14 +20,16 @@ pub const TOGETHER: usize = 128;
 /// Replaces each mean over a larger rectangle by sums of rows, and the mean over columns of these.
 pub fn split(graph: Graph<Op>) -> Graph<Op> {
     graph.rebuilt(|out, _, n| match n.op {
-        Op::Windowed(Windowed::Mean(mean), border) if is_large(&mean) => {
+        Op::Whole(Whole::Windowed(Sliding { how: Windowed::Mean(mean), border })) if is_large(&mean) => {
             let Reach { up, down, left, right } = mean.reach;
             let of = out.node(n.inputs[0]).dtype.stored();
             let rows = BoxMean { reach: Reach { up: 0, down: 0, left, right }, count: 0 };
             let columns = BoxMean { reach: Reach { up, down, left: 0, right: 0 }, count: mean.count };
             let (shape, dtype, site) = (n.shape, n.dtype, n.site);
-            let first = out.push(Node { op: Op::Windowed(Windowed::Mean(rows), border), dtype: summed(of), ..n });
-            let op = Op::Windowed(Windowed::Mean(columns), sum_of_constant(border, of, rows.width()));
+            let first =
+                out.push(Node { op: Sliding { how: Windowed::Mean(rows), border }.into(), dtype: summed(of), ..n });
+            let op =
+                Op::from(Sliding { how: Windowed::Mean(columns), border: sum_of_constant(border, of, rows.width()) });
             out.push(Node { op, inputs: vec![first], shape, dtype, site })
         }
         _ => out.push(n),
@@ -61,7 +64,7 @@ mod tests {
             let mut graph = Graph::default();
             let source = Op::Source(ValueId(0));
             let image = graph.push(Node { op: source, inputs: vec![], shape, dtype: DType::U8, site });
-            let op = Op::Windowed(Windowed::Mean(BoxMean::over(reach)), Border::Constant(300.0));
+            let op = Op::from(Sliding { how: Windowed::Mean(BoxMean::over(reach)), border: Border::Constant(300.0) });
             let mean = graph.push(Node { op, inputs: vec![image], shape, dtype: DType::F32, site });
             graph.roots = vec![mean];
             let graph = split(graph);
@@ -70,7 +73,7 @@ mod tests {
             if nodes == 3 {
                 let border = Border::Constant(255.0 * width as f64);
                 assert!(
-                    matches!(&last.op, Op::Windowed(Windowed::Mean(m), b) if m.count == height * width && *b == border)
+                    matches!(&last.op, Op::Whole(Whole::Windowed(Sliding { how: Windowed::Mean(m), border: b })) if m.count == height * width && *b == border)
                 );
                 assert_eq!(graph.node(last.inputs[0]).dtype, DType::F64);
             }

@@ -1,6 +1,7 @@
 //! Checks a plan before it runs: every step finds what it reads, on every rank.
 //!
-//! The check shares nothing with the planner but the steps. It follows, rank by rank, which rows of which copy are up to
+//! The check shares with the planner the steps, and what operations tell of themselves: rows read and distribution, which a test holds
+//! against the definitions (`horus_testing::reference::reads`). It follows, rank by rank, which rows of which copy are up to
 //! date, where the planner reasons in states that are the same on all ranks. In the end, what was wanted has been handed
 //! over, and everything is where the plan says that it is (`ends`). And each step waits for what it reads: whatever order
 //! the queues and the waits leave open, it finds the same rows (`order`).
@@ -22,8 +23,7 @@ use super::finished::Plan;
 use super::state::{Halo, Placement};
 use super::step::{Action, Band, Part, Rows, Temp};
 use crate::ir::graph::NodeId;
-use crate::ir::kernel::{Access, Kernel};
-use crate::ops::labels::LabelReduce;
+use crate::ir::kernel::{Access, Distribution};
 use horus_base::error::{Error, Result};
 use horus_base::shape::Window;
 
@@ -350,11 +350,8 @@ impl<'a> Check<'a> {
         };
         self.set(node, None, Some(held));
         let several = self.plan.setting.partition.ranks() > 1;
-        self.partial[node.0] = several
-            && matches!(
-                self.plan.graph.node(node).op,
-                Kernel::Histogram { .. } | Kernel::Labels(LabelReduce::Sum { .. } | LabelReduce::Shape { .. })
-            );
+        self.partial[node.0] =
+            several && matches!(self.plan.graph.node(node).op.distribution(), Distribution::Partial(_));
         if part.ends() {
             self.temps.retain(|t, _| t.consumer != node);
         }
@@ -364,12 +361,10 @@ impl<'a> Check<'a> {
     /// The rows that a launch computes (for counts and sums over all rows, the rows that it goes over).
     fn rows(&self, n: NodeId, rows: Rows) -> Window {
         let node = self.plan.graph.node(n);
-        match node.op {
-            Kernel::Histogram { .. } | Kernel::Labels(LabelReduce::Sum { .. } | LabelReduce::Shape { .. }) => {
-                self.strip(self.height(node.inputs[0]))
-            }
-            Kernel::Fold(_) | Kernel::Components(_) | Kernel::Reconstruct(_) => Window::whole(node.shape.height),
-            _ => rows.window(&self.plan.setting.partition, self.rank, node.shape.height),
+        match node.op.distribution() {
+            Distribution::Partial(_) => self.strip(self.height(node.inputs[0])),
+            Distribution::Whole => Window::whole(node.shape.height),
+            Distribution::Rows => rows.window(&self.plan.setting.partition, self.rank, node.shape.height),
         }
     }
 

@@ -1,10 +1,8 @@
 //! The amount of work of a program: enough to choose a device before one is opened.
 
 use crate::ir::graph::{Graph, Node, Op};
-use crate::ir::kernel::Family;
+use crate::ir::kernel::{Distribution, Family};
 use crate::machine::{HostSide, Profile};
-use crate::ops::geometric::Interpolation;
-use crate::ops::neighbourhood::MedianSize;
 
 /// The work of a recorded program. A sketch: it ignores fusion, borders and memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -24,16 +22,14 @@ impl Work {
     pub fn of(graph: &Graph<Op>) -> Work {
         let mut work = Work::default();
         for (_, node) in graph.iter() {
-            let values = node.shape.len() as f64;
             match node.op {
-                Op::Source(_) => work.bytes += values * node.dtype.size() as f64,
+                Op::Source(_) => work.bytes += (node.shape.len() * node.dtype.size()) as f64,
                 Op::Fill(_) | Op::Index(_) => {}
                 _ => work.operations += 1,
             }
-            let read = node.inputs.first().map_or(0.0, |i| graph.node(*i).shape.len() as f64);
-            let (filtering, pointwise) = cost(node);
-            work.filtering += filtering * values;
-            work.pointwise += pointwise * values.max(read);
+            let (filtering, pointwise) = cost(graph, node);
+            work.filtering += filtering;
+            work.pointwise += pointwise;
         }
         let roots = graph.roots.iter().map(|r| graph.node(*r));
         work.bytes += roots.map(|n| (n.shape.len() * n.dtype.size()) as f64).sum::<f64>();
@@ -69,37 +65,29 @@ impl Work {
     }
 }
 
-/// Steps of filtering and of other work for each value.
-fn cost(node: &Node<Op>) -> (f64, f64) {
-    let taps = |n: usize| n as f64;
+/// Steps of filtering of a node, and values by which other work moves memory.
+fn cost(graph: &Graph<Op>, node: &Node<Op>) -> (f64, f64) {
+    let values = node.shape.len() as f64;
+    let read = node.inputs.first().map_or(0.0, |i| graph.node(*i).shape.len() as f64);
+    let moved = values.max(read);
+    let filtered = |steps: f64| (steps * values, 0.0);
     match &node.op {
         Op::Source(_) | Op::Fill(_) | Op::Index(_) => (0.0, 0.0),
-        Op::Correlate(f, _) => (taps(f.taps().len()), 0.0),
-        Op::Separable { row, column, .. } => (taps(row.taps().len() + column.taps().len()), 0.0),
-        Op::Generalized(g, _) => (taps(g.window.taps().len()), 0.0),
-        // Exchanges of the sorting networks.
-        Op::Median(MedianSize::Three, _) => (19.0, 0.0),
-        Op::Median(MedianSize::Five, _) => (99.0, 0.0),
-        Op::Windowed(how, _) => (how.steps(), 0.0),
-        Op::Warp(_, Interpolation::Nearest, _) => (2.0, 1.0),
-        Op::Warp(_, Interpolation::Bilinear, _) => (8.0, 1.0),
-        Op::Warp(_, Interpolation::Bicubic, _) => (32.0, 1.0),
-        Op::Remap(how, _) => ((how.taps() * how.taps()) as f64, 1.0),
-        Op::Pixel(..)
-        | Op::Convert
-        | Op::Planes(_)
-        | Op::Merge
-        | Op::Lookup
-        | Op::Flip(_)
-        | Op::Transpose
-        | Op::RowReduce(_)
-        | Op::Running
-        | Op::RunningDepth
-        | Op::Fold(_)
-        | Op::Tiles(..)
-        | Op::Labels(_)
-        | Op::Components(_)
-        | Op::Reconstruct(_)
-        | Op::Histogram { .. } => (0.0, 1.0),
+        Op::Correlate(f, _) => filtered(f.steps()),
+        Op::Separable { row, column, .. } => filtered(row.steps() + column.steps()),
+        Op::Generalized(g, _) => filtered(g.steps()),
+        Op::Median(size, _) => filtered(size.steps()),
+        Op::Warp(_, how, _) => (how.steps() * values, moved),
+        Op::Pixel(..) | Op::Convert | Op::Planes(_) | Op::Flip(_) => (0.0, moved),
+        Op::Whole(operation) => {
+            let extent = |node: &Node<Op>| (node.shape, node.dtype.stored());
+            let inputs: Vec<_> = node.inputs.iter().map(|i| extent(graph.node(*i))).collect();
+            let rows = match operation.distribution() {
+                Distribution::Partial(_) => inputs.first().map_or(0, |i| i.0.height),
+                Distribution::Rows | Distribution::Whole => node.shape.height,
+            };
+            let effort = operation.effort(&inputs, extent(node), rows);
+            (effort.steps * effort.pixels as f64, if effort.family.is_tiled() { 0.0 } else { moved })
+        }
     }
 }

@@ -4,6 +4,7 @@ use std::panic::Location;
 
 use super::*;
 use crate::ir::graph::NodeId;
+use crate::ops::{Merge, Transpose};
 
 /// Bytes that an extract may store of values without handles.
 const ROOM: usize = 1 << 20;
@@ -49,8 +50,8 @@ fn what_nobody_can_observe_is_dropped_at_once() {
     let mut p = Numbered::default();
     let v = p.new_value();
     let a = record(&mut p, Op::Source(v), &[]);
-    let b = record(&mut p, Op::Transpose, &[a]);
-    let c = record(&mut p, Op::Transpose, &[b]);
+    let b = record(&mut p, Op::from(Transpose), &[a]);
+    let c = record(&mut p, Op::from(Transpose), &[b]);
     assert!(p.release(b).is_empty());
     assert_eq!(p.pending(), 2);
     assert!(p.release(a).is_empty());
@@ -64,7 +65,7 @@ fn an_evaluated_record_lets_go_of_what_it_was_computed_from() {
     let mut p = Numbered::default();
     let v = p.new_value();
     let a = record(&mut p, Op::Source(v), &[]);
-    let b = record(&mut p, Op::Transpose, &[a]);
+    let b = record(&mut p, Op::from(Transpose), &[a]);
     p.release(a);
     let e = p.extract(&[b], ROOM);
     assert_eq!((e.graph.nodes.len(), e.graph.roots.as_slice()), (2, [NodeId(1)].as_slice()));
@@ -79,9 +80,9 @@ fn a_source_that_a_later_program_needs_is_not_disposable() {
     let mut p = Numbered::default();
     let v = p.new_value();
     let a = record(&mut p, Op::Source(v), &[]);
-    let b = record(&mut p, Op::Transpose, &[a]);
-    let c = record(&mut p, Op::Transpose, &[b]);
-    let _later = record(&mut p, Op::Transpose, &[b]);
+    let b = record(&mut p, Op::from(Transpose), &[a]);
+    let c = record(&mut p, Op::from(Transpose), &[b]);
+    let _later = record(&mut p, Op::from(Transpose), &[b]);
     p.release(a);
     p.release(b);
     let e = p.extract(&[c], 0);
@@ -95,8 +96,8 @@ fn an_observable_value_on_the_way_is_a_root() {
     let mut p = Numbered::default();
     let v = p.new_value();
     let a = record(&mut p, Op::Source(v), &[]);
-    let b = record(&mut p, Op::Transpose, &[a]);
-    let c = record(&mut p, Op::Transpose, &[b]);
+    let b = record(&mut p, Op::from(Transpose), &[a]);
+    let c = record(&mut p, Op::from(Transpose), &[b]);
     assert_eq!(p.extract(&[c], ROOM).graph.roots, [NodeId(2), NodeId(1)]);
     p.release(b);
     assert_eq!(p.extract(&[c], ROOM).graph.roots, [NodeId(2)]);
@@ -106,13 +107,13 @@ fn a_value_of_two_records_stays_while_either_does() {
     let mut p = Numbered::default();
     let v = p.new_value();
     let a = record(&mut p, Op::Source(v), &[]);
-    let (b, c) = (record(&mut p, Op::Transpose, &[a]), record(&mut p, Op::Transpose, &[a]));
+    let (b, c) = (record(&mut p, Op::from(Transpose), &[a]), record(&mut p, Op::from(Transpose), &[a]));
     let w = p.new_value();
     assert!(p.evaluated(b, w).is_empty() && p.evaluated(c, w).is_empty());
-    let both = record(&mut p, Op::Merge, &[b, c]);
+    let both = record(&mut p, Op::from(Merge), &[b, c]);
     let e = p.extract(&[both], ROOM);
     assert_eq!((e.graph.nodes.len(), &e.graph.nodes[1].inputs[..]), (2, &[NodeId(0); 2][..]), "one node for both");
-    let d = record(&mut p, Op::Transpose, &[b]);
+    let d = record(&mut p, Op::from(Transpose), &[b]);
     assert!(p.release(b).is_empty(), "it is read");
     let e = p.extract(&[d], ROOM);
     assert!(p.disposable(&e.graph, &e.records).is_empty(), "the other record is the same value");
@@ -140,9 +141,9 @@ fn rounds(n: usize) -> Rounds {
     let mut states = vec![record(&mut p, Op::Source(v), &[], image)];
     let mut sums = Vec::new();
     for k in 0..n {
-        let looked = record(&mut p, Op::Transpose, &[states[k]], image);
-        sums.push(record(&mut p, Op::Transpose, &[looked], Shape::new(1, 1, 1)));
-        states.push(record(&mut p, Op::Transpose, &[states[k]], image));
+        let looked = record(&mut p, Op::from(Transpose), &[states[k]], image);
+        sums.push(record(&mut p, Op::from(Transpose), &[looked], Shape::new(1, 1, 1)));
+        states.push(record(&mut p, Op::from(Transpose), &[states[k]], image));
         p.release(looked);
         p.release(states[k]);
     }
@@ -184,7 +185,7 @@ fn what_is_kept_is_bounded_and_the_last_comes_first() {
     // Images that read each state and are held: no small values are left.
     let images: Vec<RecordId> = states[..5]
         .iter()
-        .map(|s| p.record(Op::Transpose, vec![*s], Shape::new(64, 64, 1), DType::F32, Location::caller()))
+        .map(|s| p.record(Op::from(Transpose), vec![*s], Shape::new(64, 64, 1), DType::F32, Location::caller()))
         .collect();
     let e = p.extract(&[images[4]], 2 * IMAGE + IMAGE / 2);
     assert_eq!(kept(&e), [images[4], states[3], states[4]]);
@@ -202,7 +203,7 @@ fn what_is_as_quickly_computed_as_read_is_not_kept() {
     for _ in 0..6 {
         chain.push(of(Op::Convert, &[chain[chain.len() - 1]]));
     }
-    let others: Vec<RecordId> = chain[1..].iter().map(|c| of(Op::Transpose, &[*c])).collect();
+    let others: Vec<RecordId> = chain[1..].iter().map(|c| of(Op::from(Transpose), &[*c])).collect();
     chain.iter().for_each(|c| assert!(p.release(*c).is_empty()));
     assert_eq!(
         kept(&p.extract(&[others[5]], ROOM)),
@@ -217,10 +218,10 @@ fn a_line_is_that_of_what_no_line_is_known_of() {
     let v = p.new_value();
     let given = record(&mut p, Op::Source(v), &[]);
     let (first, second) = (SourceLine { file: "a.py", line: 3 }, SourceLine { file: "a.py", line: 4 });
-    let a = record(&mut p, Op::Transpose, &[given]);
+    let a = record(&mut p, Op::from(Transpose), &[given]);
     p.recorded_at(a, first);
-    let b = record(&mut p, Op::Transpose, &[a]);
-    let c = record(&mut p, Op::Transpose, &[b]);
+    let b = record(&mut p, Op::from(Transpose), &[a]);
+    let c = record(&mut p, Op::from(Transpose), &[b]);
     p.recorded_at(c, second);
     let e = p.extract(&[c], ROOM);
     let lines: Vec<String> = e.graph.nodes.iter().map(|node| node.site.to_string()).collect();
@@ -235,14 +236,14 @@ fn steps_are_taken_for_those_who_look_into_them_alone() {
     let mut p = Numbered::default();
     let v = p.new_value();
     let source = record(&mut p, Op::Source(v), &[]);
-    let passing = record(&mut p, Op::Transpose, &[source]);
+    let passing = record(&mut p, Op::from(Transpose), &[source]);
     let step = p.numbers.record();
     let stand_in = record(&mut p, Op::Convert, &[source]);
     p.begin_step(step, stand_in);
     // It ends in small values of the program, but belongs to the step.
     let inputs = vec![passing, stand_in];
-    let small = p.record(Op::Transpose, inputs, Shape::new(1, 1, 1), DType::F32, Location::caller());
-    let result = record(&mut p, Op::Transpose, &[passing]);
+    let small = p.record(Op::from(Transpose), inputs, Shape::new(1, 1, 1), DType::F32, Location::caller());
+    let result = record(&mut p, Op::from(Transpose), &[passing]);
     p.release(passing);
     assert_eq!((p.pending(), p.observable()), (2, vec![result]));
     let taken = p.extract(&[result], ROOM);
@@ -270,9 +271,9 @@ fn what_is_left_of_a_step_is_like_anything_else() {
     p.begin_step(outer, first);
     let second = record(&mut p, Op::Convert, &[first]);
     p.begin_step(inner, second);
-    let both = record(&mut p, Op::Transpose, &[second]);
-    let looked_at = record(&mut p, Op::Transpose, &[first]);
-    let after = record(&mut p, Op::Transpose, &[looked_at]);
+    let both = record(&mut p, Op::from(Transpose), &[second]);
+    let looked_at = record(&mut p, Op::from(Transpose), &[first]);
+    let after = record(&mut p, Op::from(Transpose), &[looked_at]);
     let value = p.new_value();
     p.evaluated(looked_at, value);
     assert!(p.looked_into(outer) && !p.looked_into(inner));
@@ -295,7 +296,7 @@ fn a_stand_in_becomes_its_image() {
     let step = p.numbers.record();
     let stand_in = record(&mut p, Op::Convert, &[source]);
     p.begin_step(step, stand_in);
-    let result = record(&mut p, Op::Transpose, &[stand_in]);
+    let result = record(&mut p, Op::from(Transpose), &[stand_in]);
     p.end_stand_in(stand_in);
     let Extract { graph, records } = p.extract(&[result], ROOM);
     assert_eq!((graph.nodes[0].op.clone(), records), (Op::Source(v), vec![stand_in, result]));

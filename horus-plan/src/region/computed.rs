@@ -13,32 +13,15 @@ const MOST: usize = 2;
 /// Whether input `k` has the pixels of the result, at the same places.
 pub(super) fn in_place(op: &Op, k: usize) -> bool {
     match op {
-        Op::Lookup => k == 0,
-        Op::Remap(..) => k > 0,
+        Op::Whole(operation) => operation.in_place(k),
         Op::Pixel(..)
         | Op::Convert
         | Op::Planes(_)
-        | Op::Merge
         | Op::Correlate(..)
         | Op::Separable { .. }
         | Op::Generalized(..)
-        | Op::Median(..)
-        | Op::Windowed(..)
-        | Op::Running
-        | Op::RunningDepth => true,
-        Op::Source(_)
-        | Op::Fill(_)
-        | Op::Index(_)
-        | Op::Warp(..)
-        | Op::Flip(_)
-        | Op::Transpose
-        | Op::RowReduce(_)
-        | Op::Fold(_)
-        | Op::Tiles(..)
-        | Op::Labels(_)
-        | Op::Components(_)
-        | Op::Reconstruct(_)
-        | Op::Histogram { .. } => false,
+        | Op::Median(..) => true,
+        Op::Source(_) | Op::Fill(_) | Op::Index(_) | Op::Warp(..) | Op::Flip(_) => false,
     }
 }
 
@@ -46,12 +29,8 @@ pub(super) fn in_place(op: &Op, k: usize) -> bool {
 pub(super) fn regions(graph: &Graph<Op>, needed: &[Option<Rect>]) -> Vec<Option<Rect>> {
     let least = graph.iter().map(|(id, node)| {
         let need = needed[id.0]?;
-        let whole = Rect::whole(node.shape);
         Some(match &node.op {
-            Op::Fold(_) | Op::Histogram { .. } | Op::Components(_) | Op::Reconstruct(_) => whole,
-            Op::Labels(how) if how.adds_up() => whole,
-            Op::RowReduce(_) | Op::Labels(_) => Rect { rows: need.rows, ..whole },
-            Op::Running => Rect { columns: horus_base::shape::Window::new(0, need.columns.end), ..need },
+            Op::Whole(operation) => operation.computed(need, node.shape),
             op => reads::around(op, need, node.shape).unwrap_or(need),
         })
     });

@@ -25,98 +25,14 @@
 //! what lies around it; a value that the user holds is not computed whole for it where computing the part again
 //! costs little beside it (`region::spared`).
 
-mod axis;
 mod computed;
 mod divide;
 mod narrow;
 mod reads;
 mod restrict;
 
-use std::fmt;
-
-use horus_base::shape::{Region, Shape, Window};
-
+pub use crate::ops::footprint::Rect;
 pub use divide::Division;
 pub use narrow::{narrow, spared};
 pub use reads::needs;
 pub use restrict::{Cut, InPlace, Restricted, Supply, restrict};
-
-/// A rectangle of an image: rows and columns, of all its planes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Rect {
-    /// Its rows.
-    pub rows: Window,
-    /// Its columns.
-    pub columns: Window,
-}
-
-impl Rect {
-    /// All of an image.
-    pub const fn whole(shape: Shape) -> Rect {
-        Rect { rows: Window::whole(shape.height), columns: Window::whole(shape.width) }
-    }
-
-    /// `height` rows from `top` on and `width` columns from `left` on.
-    pub const fn at(top: usize, left: usize, height: usize, width: usize) -> Rect {
-        Rect {
-            rows: Window::new(top.cast_signed(), (top + height).cast_signed()),
-            columns: Window::new(left.cast_signed(), (left + width).cast_signed()),
-        }
-    }
-
-    /// Its first row and its first column.
-    pub const fn corner(self) -> [isize; 2] {
-        [self.rows.start, self.columns.start]
-    }
-
-    /// The same of one that begins inside its image.
-    pub const fn inside(self) -> Region {
-        let [top, left] = self.corner();
-        Region::new(top.unsigned_abs(), left.unsigned_abs(), self.rows.len(), self.columns.len())
-    }
-
-    /// The same, its rows and columns counted from the corner of another.
-    #[must_use]
-    pub fn seen_from(self, other: Rect) -> Rect {
-        let from = |w: Window, start: isize| Window::new(w.start - start, w.end - start);
-        Rect { rows: from(self.rows, other.rows.start), columns: from(self.columns, other.columns.start) }
-    }
-
-    /// Number of pixels of a plane of it.
-    pub const fn area(self) -> usize {
-        self.rows.len().saturating_mul(self.columns.len())
-    }
-
-    /// Whether it has no pixels.
-    pub const fn is_empty(self) -> bool {
-        self.rows.is_empty() || self.columns.is_empty()
-    }
-
-    /// The smallest region that holds both.
-    #[must_use]
-    pub fn hull(self, other: Rect) -> Rect {
-        if self.is_empty() {
-            return other;
-        }
-        if other.is_empty() {
-            return self;
-        }
-        Rect { rows: self.rows.union(other.rows), columns: self.columns.union(other.columns) }
-    }
-
-    /// Whether every pixel of `other` is in it.
-    pub const fn covers(self, other: Rect) -> bool {
-        other.is_empty() || (self.rows.covers(other.rows) && self.columns.covers(other.columns))
-    }
-
-    /// The shape of an image of this region of an image of shape `of`.
-    pub const fn shape(self, of: Shape) -> Shape {
-        Shape { height: self.rows.len(), width: self.columns.len(), ..of }
-    }
-}
-
-impl fmt::Display for Rect {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "rows {}, columns {}", self.rows, self.columns)
-    }
-}

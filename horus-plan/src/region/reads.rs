@@ -1,7 +1,8 @@
 //! Which regions operations read: from the results of a program backwards to its sources.
 
-use super::{Rect, axis};
+use super::Rect;
 use crate::ir::graph::{Graph, Node, NodeId, Op};
+use crate::ops::footprint::Reading;
 use crate::ops::geometric::{Affine, Interpolation};
 use crate::ops::neighbourhood::Reach;
 use horus_base::shape::{Border, Shape, Window};
@@ -27,12 +28,9 @@ pub fn needs(graph: &Graph<Op>, roots: &[Rect]) -> Vec<Option<Rect>> {
 
 /// The region of input `k`, of shape `input`, that region `need` of a node is computed from: one pixel if it is none.
 pub(super) fn read(node: &Node<Op>, k: usize, need: Rect, input: Shape) -> Rect {
-    let whole = Rect::whole(input);
     match &node.op {
-        Op::Lookup if k == 1 => whole,
-        Op::Remap(..) if k == 0 => whole,
-        Op::Pixel(..) | Op::Convert | Op::Planes(_) | Op::Merge | Op::Lookup | Op::Remap(..) | Op::RunningDepth => need,
-        Op::Correlate(..) | Op::Separable { .. } | Op::Generalized(..) | Op::Median(..) | Op::Windowed(..) => {
+        Op::Source(_) | Op::Fill(_) | Op::Index(_) | Op::Pixel(..) | Op::Convert | Op::Planes(_) => need,
+        Op::Correlate(..) | Op::Separable { .. } | Op::Generalized(..) | Op::Median(..) => {
             around(&node.op, need, input).unwrap_or(need)
         }
         Op::Warp(map, how, border) => sampled(map, *how, *border, need, input),
@@ -42,27 +40,10 @@ pub(super) fn read(node: &Node<Op>, k: usize, need: Rect, input: Shape) -> Rect 
             let columns = if flip.columns() { turned(need.columns, input.width) } else { need.columns };
             Rect { rows, columns }
         }
-        Op::Transpose => Rect { rows: need.columns, columns: need.rows },
-        Op::RowReduce(_) if k == 0 => Rect { rows: need.rows, ..whole },
-        Op::Running => Rect { rows: need.rows, columns: Window::new(0, need.columns.end) },
-        Op::Tiles(grid, _) => {
-            let line = |w: Window, step: usize, extent: usize, n: usize| {
-                let at = |i: isize| i.saturating_mul(step.cast_signed());
-                Window::new(at(w.start), at(w.end - 1).saturating_add_unsigned(extent)).clipped(n)
-            };
-            Rect {
-                rows: line(need.rows, grid.down, grid.height, input.height),
-                columns: line(need.columns, grid.across, grid.width, input.width),
-            }
-        }
-        Op::Labels(how) if !how.adds_up() => Rect { rows: how.rows(need.rows).clipped(input.height), ..whole },
-        Op::RowReduce(_)
-        | Op::Fold(_)
-        | Op::Histogram { .. }
-        | Op::Labels(_)
-        | Op::Components(_)
-        | Op::Reconstruct(_) => whole,
-        Op::Source(_) | Op::Fill(_) | Op::Index(_) => need,
+        Op::Whole(operation) => match operation.reads(k, need, input) {
+            read @ Reading { border: Some(_), .. } => read.kept(input).hull(need),
+            read => read.rect,
+        },
     }
 }
 
@@ -73,21 +54,15 @@ pub(super) fn around(op: &Op, need: Rect, input: Shape) -> Option<Rect> {
         Op::Separable { row, column, border } => (row.reach().then(column.reach()), *border),
         Op::Generalized(g, b) => (g.window.reach(), *b),
         Op::Median(s, b) => (s.reach(), *b),
-        Op::Windowed(how, b) => (how.reach(), *b),
         _ => return None,
     };
-    let read = Rect {
-        rows: axis::read(border, need.rows.grown(reach.up, reach.down), input.height),
-        columns: axis::read(border, need.columns.grown(reach.left, reach.right), input.width),
-    };
-    Some(read.hull(need))
+    Some(Reading::around(need, reach, border).kept(input).hull(need))
 }
 
 /// The region that an affine map samples; one pixel if all positions lie outside, where the constant is.
 fn sampled(map: &Affine, how: Interpolation, border: Border, need: Rect, input: Shape) -> Rect {
     let [rows, columns] = positions(map, how, need);
-    let rows = axis::read(border, rows, input.height);
-    let columns = axis::read(border, columns, input.width);
+    let Rect { rows, columns } = Reading { rect: Rect { rows, columns }, border: Some(border) }.kept(input);
     // Positions outside of the whole are outside of any pixel of it.
     let some = |w: Window, at: isize, n: usize| {
         if !w.is_empty() {

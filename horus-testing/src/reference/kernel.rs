@@ -5,6 +5,7 @@ use super::components::components;
 use super::geometric::sample;
 use super::neighbourhood::{correlate_at, generalized_at, median_at};
 use super::pixel::{body, holds};
+use super::reads;
 use super::reconstruction::reconstruction;
 use super::sampling;
 use super::windowed;
@@ -20,6 +21,7 @@ use horus_plan::ops::planes::stacked;
 use horus_plan::ops::reduce::{Fold, Moments, RowReduce, bin_of, fold, fold_moments, fold_planes, moments, running};
 use horus_plan::ops::tiles::{TileReduce, rectangle, squared_deviation};
 use horus_plan::ops::windowed::Windowed;
+use horus_plan::ops::{Components, Remap, Sliding, Tiled, Whole};
 
 /// An image on the host: the rows of its window.
 #[derive(Clone, Debug)]
@@ -105,11 +107,13 @@ impl HostImage {
 
     /// The pixel of row `y`, which is held, and column `x` of plane `c`.
     pub fn get<T: Pixel>(&self, c: usize, y: isize, x: usize) -> T {
+        reads::read(self, [y, x.cast_signed()]);
         let at = self.at(c, y, x);
         element(&self.bytes[at..at + size_of::<T>()])
     }
 
     fn put<T: Pixel>(&mut self, c: usize, y: isize, x: usize, v: T) {
+        reads::wrote([y, x.cast_signed()]);
         let at = self.at(c, y, x);
         self.bytes[at..at + size_of::<T>()].copy_from_slice(&bytes_of(v.scalar()));
     }
@@ -195,7 +199,24 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
                 }
             }
         }
-        Kernel::Merge => dispatch!(out.dtype, T => {
+        Kernel::MapReduce(map, how) => {
+            let shape = Shape { width: inputs[0].geometry.shape.width, ..out.shape };
+            let geometry = Geometry { shape, dtype: map.result_type(), window: rows };
+            let mut values = HostImage::zeroed(geometry);
+            evaluate(&Kernel::Map(map.clone()), &inputs[..map.inputs], &mut values, rows);
+            let all: Vec<HostImage> = std::iter::once(values).chain(inputs[map.inputs..].iter().cloned()).collect();
+            evaluate(&Kernel::from(*how), &all, output, rows);
+        }
+        Kernel::Whole(operation) => evaluate_whole(operation, inputs, output, rows),
+        Kernel::Source(_) => {}
+    }
+}
+
+/// Evaluates an operation on whole images.
+fn evaluate_whole(operation: &Whole, inputs: &[HostImage], output: &mut HostImage, rows: Window) {
+    let out = output.geometry;
+    match operation {
+        Whole::Merge(_) => dispatch!(out.dtype, T => {
             let from = stacked(inputs.iter().map(|i| i.geometry.shape), out.shape).expect("a launch that fits");
             for (p, (i, plane)) in from.into_iter().enumerate() {
                 for y in rows.start..rows.end {
@@ -203,7 +224,7 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
                 }
             }
         }),
-        Kernel::Lookup => dispatch!(out.dtype, T => dispatch!(inputs[0].geometry.dtype, S => {
+        Whole::Lookup(_) => dispatch!(out.dtype, T => dispatch!(inputs[0].geometry.dtype, S => {
             for c in 0..out.shape.planes() {
                 for y in rows.start..rows.end {
                     for x in 0..out.shape.width {
@@ -213,7 +234,7 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
                 }
             }
         })),
-        Kernel::Remap(how, border) => dispatch!(out.dtype, T => {
+        Whole::Remap(Remap { sampling: how, border }) => dispatch!(out.dtype, T => {
             let (of, volume) = (inputs[0].geometry.shape, inputs.len() == 4);
             for p in 0..out.shape.planes() {
                 let (level, channel) = (p / out.shape.channels, p % out.shape.channels);
@@ -236,7 +257,7 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
                 }
             }
         }),
-        Kernel::Windowed(how, border) => dispatch!(inputs[0].geometry.dtype, S => {
+        Whole::Windowed(Sliding { how, border }) => dispatch!(inputs[0].geometry.dtype, S => {
             for c in 0..out.shape.planes() {
                 for y in rows.start..rows.end {
                     for x in 0..out.shape.width {
@@ -252,7 +273,7 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
                 }
             }
         }),
-        Kernel::Reconstruct(how) => dispatch!(out.dtype, T => {
+        Whole::Reconstruct(how) => dispatch!(out.dtype, T => {
             let Shape { depth, height, width, .. } = out.shape;
             let pixel = |i: usize| (i / width / height, (i / width % height).cast_signed(), i % width);
             let all = |image: &HostImage| (0..out.shape.len()).map(pixel).map(|(z, y, x)| image.get::<T>(z, y, x)).collect();
@@ -262,7 +283,7 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
                 output.put(z, y, x, v);
             }
         }),
-        Kernel::Components(how) => {
+        Whole::Components(Components { neighbours: how }) => {
             let Shape { depth, height, width, .. } = out.shape;
             let pixel = |i: usize| (i / width / height, (i / width % height).cast_signed(), i % width);
             let there: Vec<bool> = dispatch!(inputs[0].geometry.dtype, T => {
@@ -274,7 +295,7 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
                 output.put(z, y, x, label);
             }
         }
-        Kernel::Transpose => dispatch!(out.dtype, T => {
+        Whole::Transpose(_) => dispatch!(out.dtype, T => {
             for c in 0..out.shape.planes() {
                 for y in rows.start..rows.end {
                     for x in 0..out.shape.width {
@@ -283,7 +304,7 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
                 }
             }
         }),
-        Kernel::RowReduce(how) => dispatch!(inputs[0].geometry.dtype, T => {
+        Whole::RowReduce(how) => dispatch!(inputs[0].geometry.dtype, T => {
             let operand = inputs.get(1).map_or(0.0, |m| m.get::<f64>(0, 0, 0));
             let width = inputs[0].geometry.shape.width;
             for c in 0..out.shape.planes() {
@@ -315,7 +336,7 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
                 }
             }
         }),
-        Kernel::Running => dispatch!(inputs[0].geometry.dtype, T => {
+        Whole::Running(_) => dispatch!(inputs[0].geometry.dtype, T => {
             for c in 0..out.shape.planes() {
                 for y in rows.start..rows.end {
                     let line: Vec<f64> = (0..out.shape.width).map(|x| inputs[0].get::<T>(c, y, x).to_f64()).collect();
@@ -323,7 +344,7 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
                 }
             }
         }),
-        Kernel::RunningDepth => dispatch!(inputs[0].geometry.dtype, T => {
+        Whole::RunningDepth(_) => dispatch!(inputs[0].geometry.dtype, T => {
             for c in 0..out.shape.channels {
                 for y in rows.start..rows.end {
                     for x in 0..out.shape.width {
@@ -338,15 +359,7 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
                 }
             }
         }),
-        Kernel::MapReduce(map, how) => {
-            let shape = Shape { width: inputs[0].geometry.shape.width, ..out.shape };
-            let geometry = Geometry { shape, dtype: map.result_type(), window: rows };
-            let mut values = HostImage::zeroed(geometry);
-            evaluate(&Kernel::Map(map.clone()), &inputs[..map.inputs], &mut values, rows);
-            let all: Vec<HostImage> = std::iter::once(values).chain(inputs[map.inputs..].iter().cloned()).collect();
-            evaluate(&Kernel::RowReduce(*how), &all, output, rows);
-        }
-        Kernel::Fold(how) => dispatch!(out.dtype, T => {
+        Whole::Fold(how) => dispatch!(out.dtype, T => {
             let g = inputs[0].geometry;
             let plane = |c| (0..g.shape.height).flat_map(move |y| (0..g.shape.width).map(move |x| (c, y, x)));
             let value = |(c, y, x): (usize, usize, usize)| inputs[0].get::<T>(c, y.cast_signed(), x);
@@ -369,7 +382,7 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
                 }
             }
         }),
-        Kernel::Labels(how) => {
+        Whole::Labels(how) => {
             let over_input = if how.adds_up() { rows } else { how.rows(rows).clipped(inputs[0].geometry.shape.height) };
             let first = if how.adds_up() { 0 } else { out.window.start.cast_unsigned() };
             let mut table = vec![labels::identity(*how); out.window.len() * out.shape.width];
@@ -394,7 +407,7 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
                 }
             }
         }
-        Kernel::Tiles(grid, how) => dispatch!(inputs[0].geometry.dtype, T => {
+        Whole::Tiles(Tiled { grid, reduce: how }) => dispatch!(inputs[0].geometry.dtype, T => {
             for c in 0..out.shape.planes() {
                 for y in rows.start..rows.end {
                     for x in 0..out.shape.width {
@@ -412,12 +425,12 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
                 }
             }
         }),
-        &Kernel::Histogram { bins, lo, hi } => dispatch!(inputs[0].geometry.dtype, T => {
-            let mut counts = vec![0.0; bins];
+        Whole::Histogram(how) => dispatch!(inputs[0].geometry.dtype, T => {
+            let mut counts = vec![0.0; how.bins];
             for c in 0..inputs[0].geometry.shape.planes() {
                 for y in rows.start..rows.end {
                     for x in 0..inputs[0].geometry.shape.width {
-                        if let Some(b) = bin_of(inputs[0].get::<T>(c, y, x).to_f64(), lo, hi, bins) {
+                        if let Some(b) = bin_of(inputs[0].get::<T>(c, y, x).to_f64(), how.lo(), how.hi(), how.bins) {
                             counts[b] += 1.0;
                         }
                     }
@@ -425,7 +438,6 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
             }
             counts.into_iter().enumerate().for_each(|(b, n)| output.put::<f64>(0, 0, b, n));
         }),
-        Kernel::Source(_) => {}
     }
 }
 

@@ -13,12 +13,14 @@ use horus_plan::ir::graph::{Graph, Node, Op, Operand, ValueId};
 use horus_plan::ops::components::Connectivity;
 use horus_plan::ops::planes::PlaneMap;
 use horus_plan::ops::reconstruction::Reconstruction;
+use horus_plan::ops::{Components, Remap, Sliding, Tiled, Whole};
 
 pub mod components;
 pub mod geometric;
 pub mod kernel;
 pub mod neighbourhood;
 pub mod pixel;
+pub mod reads;
 pub mod reconstruction;
 pub mod reduce;
 pub mod sampling;
@@ -67,26 +69,32 @@ fn apply(node: &Node<Op>, inputs: &[&Image], source: &dyn Fn(ValueId) -> Image) 
         }
         Op::Convert => convert(inputs[0], node.dtype.stored()),
         Op::Planes(map) => planes(inputs[0], map, node.shape),
-        Op::Lookup => lookup(inputs[0], inputs[1]),
-        Op::Remap(how, border) => sampling::remap(inputs[0], &inputs[1..], *how, *border),
-        Op::Merge => merge(inputs, node.shape),
         Op::Correlate(filter, border) => neighbourhood::correlate(inputs[0], filter, *border),
         Op::Separable { row, column, border } => neighbourhood::separable(inputs[0], row, column, *border),
         Op::Generalized(g, border) => neighbourhood::generalized(inputs[0], g, *border),
         Op::Median(size, border) => neighbourhood::median(inputs[0], *size, *border),
-        Op::Windowed(how, border) => windowed::windowed(inputs[0], how, *border, node.dtype.stored()),
         Op::Warp(map, interpolation, border) => geometric::warp(inputs[0], node.shape, map, *interpolation, *border),
         Op::Flip(flip) => geometric::flip(inputs[0], *flip),
-        Op::Transpose => geometric::transpose(inputs[0]),
-        Op::RowReduce(how) => reduce::rows(inputs[0], *how, inputs.get(1).copied()),
-        Op::Running => reduce::running(inputs[0]),
-        Op::RunningDepth => reduce::running_depth(inputs[0]),
-        Op::Fold(how) => reduce::fold(inputs[0], *how),
-        Op::Labels(how) => reduce::labels(inputs[0], inputs.get(1).copied(), *how),
-        Op::Components(how) => label(inputs[0], *how),
-        Op::Reconstruct(how) => reconstruct(inputs[0], inputs[1], *how),
-        Op::Tiles(grid, how) => reduce::tiles(inputs[0], *grid, *how, node.shape),
-        Op::Histogram { bins, lo, hi } => reduce::histogram(inputs[0], *bins, lo.to_f64(), hi.to_f64()),
+        Op::Whole(operation) => apply_whole(operation, node, inputs),
+    }
+}
+
+fn apply_whole(operation: &Whole, node: &Node<Op>, inputs: &[&Image]) -> Image {
+    match operation {
+        Whole::Lookup(_) => lookup(inputs[0], inputs[1]),
+        Whole::Remap(Remap { sampling: how, border }) => sampling::remap(inputs[0], &inputs[1..], *how, *border),
+        Whole::Merge(_) => merge(inputs, node.shape),
+        Whole::Windowed(Sliding { how, border }) => windowed::windowed(inputs[0], how, *border, node.dtype.stored()),
+        Whole::Transpose(_) => geometric::transpose(inputs[0]),
+        Whole::RowReduce(how) => reduce::rows(inputs[0], *how, inputs.get(1).copied()),
+        Whole::Running(_) => reduce::running(inputs[0]),
+        Whole::RunningDepth(_) => reduce::running_depth(inputs[0]),
+        Whole::Fold(how) => reduce::fold(inputs[0], *how),
+        Whole::Labels(how) => reduce::labels(inputs[0], inputs.get(1).copied(), *how),
+        Whole::Components(Components { neighbours: how }) => label(inputs[0], *how),
+        Whole::Reconstruct(how) => reconstruct(inputs[0], inputs[1], *how),
+        Whole::Tiles(Tiled { grid, reduce: how }) => reduce::tiles(inputs[0], *grid, *how, node.shape),
+        Whole::Histogram(how) => reduce::histogram(inputs[0], how.bins, how.lo(), how.hi()),
     }
 }
 
@@ -175,6 +183,7 @@ pub fn merge(images: &[&Image], shape: Shape) -> Image {
 mod tests {
     use super::*;
     use horus_plan::ir::graph::NodeId;
+    use horus_plan::ops::Transpose;
     use horus_plan::ops::pixel::PixelOp;
     use std::panic::Location;
 
@@ -206,7 +215,7 @@ mod tests {
     fn a_node_must_be_what_it_says() {
         let mut g = Graph::default();
         g.push(node(Op::Fill(Scalar::F32(0.0)), &[], Shape::new(2, 2, 1), DType::F32));
-        g.push(node(Op::Transpose, &[0], Shape::new(2, 2, 1), DType::F64));
+        g.push(node(Op::from(Transpose), &[0], Shape::new(2, 2, 1), DType::F64));
         evaluate(&g, &|_| unreachable!("no sources"));
     }
 

@@ -7,6 +7,7 @@ use crate::ops::geometric::{Affine, Interpolation, rotation};
 use crate::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
 use crate::ops::pixel::PixelOp;
 use crate::ops::reduce::RowReduce;
+use crate::ops::{Histogram, Transpose};
 use crate::shape::{Border, Shape};
 
 const EDGE: Border = Border::Reflect101;
@@ -142,10 +143,10 @@ pub(super) fn all(shape: Shape, dtype: DType) -> Vec<Kernel> {
         one(LeafOp::Median(0, MedianSize::Three, EDGE), dtype),
         erode(5, dtype),
         erode(11, dtype),
-        Kernel::RowReduce(RowReduce::Sum),
-        Kernel::RowReduce(RowReduce::Max),
-        Kernel::Histogram { bins: 256, lo: 0.0, hi: 1.0 },
-        Kernel::Transpose,
+        Kernel::from(RowReduce::Sum),
+        Kernel::from(RowReduce::Max),
+        Kernel::from(Histogram::new(256, 0.0, 1.0)),
+        Kernel::from(Transpose),
     ];
     kernels.extend([3.0, 7.0].into_iter().flat_map(|sigma| oblique(sigma, dtype)));
     kernels.extend(rotate(30.0, Interpolation::Bilinear, shape, dtype));

@@ -1,5 +1,6 @@
 //! Launches: the smallest, copies within the device's memory, kernels of all families.
 
+use crate::ops::Whole;
 use std::time::Instant;
 
 use super::fit::{efficiency, median};
@@ -32,9 +33,11 @@ fn whole(shape: Shape, dtype: DType) -> Geometry {
 fn announced(kernel: &Kernel, shape: Shape, dtype: DType) -> Prepared<'_> {
     let (count, out) = match kernel {
         Kernel::Map(m) => (m.inputs, whole(shape, dtype)),
-        Kernel::RowReduce(r) => (1, whole(Shape { width: r.columns(), ..shape }, r.result(dtype))),
-        Kernel::Histogram { bins, .. } => (1, whole(Shape { height: 1, width: *bins, ..shape }, DType::F64)),
-        Kernel::Transpose => (1, whole(Shape { height: shape.width, width: shape.height, ..shape }, dtype)),
+        Kernel::Whole(Whole::RowReduce(r)) => (1, whole(Shape { width: r.columns(), ..shape }, r.result(dtype))),
+        Kernel::Whole(Whole::Histogram(how)) => (1, whole(Shape { height: 1, width: how.bins, ..shape }, DType::F64)),
+        Kernel::Whole(Whole::Transpose(_)) => {
+            (1, whole(Shape { height: shape.width, width: shape.height, ..shape }, dtype))
+        }
         _ => (1, whole(shape, dtype)),
     };
     let rows = if kernel.goes_over_input() { Window::whole(shape.height) } else { out.window };

@@ -14,15 +14,16 @@ mod rows;
 mod sampling;
 mod tiles;
 
+use horus_plan::ops::{Components, Remap, Sliding, Tiled, Whole};
 use rayon::prelude::*;
 
 use super::plane::Plane;
 use super::simd::Isa;
+use super::windowed;
 use horus_base::dispatch;
 use horus_base::dtype::{DType, Pixel};
 use horus_base::error::DeviceError;
 use horus_host::device::{Geometry, Launch, LaunchInput, Memory};
-use horus_plan::ir::kernel::Kernel;
 
 /// Minimum number of pixels of a task that is worth handing to another thread.
 const GRAIN: usize = 1 << 15;
@@ -51,23 +52,24 @@ macro_rules! moved {
     };
 }
 
-/// Runs a [`Kernel::Merge`], [`Kernel::Transpose`], [`Kernel::Lookup`], [`Kernel::RowReduce`], [`Kernel::Running`],
-/// [`Kernel::RunningDepth`],
-/// [`Kernel::Fold`] or [`Kernel::Histogram`] on host memory: inside the thread pool (`threads` of it), or on the calling thread alone if `threads` is 1.
+/// Runs an operation on host memory: inside the thread pool (`threads` of it), or on the calling thread alone if `threads` is 1.
 ///
 /// # Errors
-/// [`DeviceError::Unsupported`] for any other kernel, [`DeviceError::Argument`] for memory that is not the host's.
-pub(crate) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(), DeviceError> {
-    let Launch { kernel, inputs, output, geometry, rows, .. } = launch;
+/// [`DeviceError::Argument`] for memory that is not the host's.
+pub(crate) fn launch(launch: Launch<'_>, operation: &Whole, isa: Isa, threads: usize) -> Result<(), DeviceError> {
+    if let Whole::Windowed(Sliding { how, border }) = operation {
+        return windowed::launch(launch, (how, *border), isa, threads);
+    }
+    let Launch { inputs, output, geometry, rows, .. } = launch;
     let dtype = inputs.first().map_or(geometry.dtype, |i| i.geometry.dtype);
-    match kernel {
-        Kernel::Merge => {
+    match operation {
+        Whole::Merge(_) => {
             moved!(dtype, T => layout::merge(&views::<T>(inputs)?, out(output)?, &geometry, rows, threads))
         }
-        Kernel::Transpose => {
+        Whole::Transpose(_) => {
             moved!(dtype, T => layout::transpose(view::<T>(inputs, 0)?, out(output)?, &geometry, rows, threads))
         }
-        Kernel::Lookup => moved!(geometry.dtype, T => {
+        Whole::Lookup(_) => moved!(geometry.dtype, T => {
             let table = view::<T>(inputs, 1)?.data;
             let out = out(output)?;
             match dtype {
@@ -77,30 +79,30 @@ pub(crate) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(),
                 _ => layout::lookup(view::<u16>(inputs, 0)?, table, out, &geometry, rows, threads),
             }
         }),
-        Kernel::Remap(how, border) => {
+        Whole::Remap(Remap { sampling: how, border }) => {
             let positions = sampling::Positions::of(inputs)?;
             let to = sampling::To { geometry, rows, threads, isa };
             dispatch!(dtype, T => sampling::remap(view::<T>(inputs, 0)?, &positions, (*how, *border), out(output)?, &to));
         }
-        Kernel::RowReduce(how) => {
+        Whole::RowReduce(how) => {
             let operand = || Ok(view::<f64>(inputs, 1)?.data.first().copied().unwrap_or(0.0));
             let how = rows::How { reduce: *how, isa, threads };
             dispatch!(dtype, T => rows::reduce(how, view::<T>(inputs, 0)?, operand, output, &geometry, rows)?);
         }
-        Kernel::Running => {
+        Whole::Running(_) => {
             dispatch!(dtype, T => rows::running(view::<T>(inputs, 0)?, out(output)?, &geometry, rows, (isa, threads)));
         }
-        Kernel::RunningDepth => {
+        Whole::RunningDepth(_) => {
             dispatch!(dtype, T => layout::running_depth(view::<T>(inputs, 0)?, out(output)?, &geometry, rows, threads));
         }
-        Kernel::Fold(how) => dispatch!(dtype, T => {
+        Whole::Fold(how) => dispatch!(dtype, T => {
             rows::fold(isa, *how, view::<T>(inputs, 0)?, out(output)?);
         }),
-        &Kernel::Histogram { bins, lo, hi } => {
-            let bins = histogram::Bins { lo, hi, bins };
+        Whole::Histogram(how) => {
+            let bins = histogram::Bins { lo: how.lo(), hi: how.hi(), bins: how.bins };
             dispatch!(dtype, T => histogram::count((isa, threads), view::<T>(inputs, 0)?, bins, out(output)?, rows));
         }
-        Kernel::Labels(how) => {
+        Whole::Labels(how) => {
             let (out, to) = (out::<f64>(output)?, labels::To { geometry, rows, threads });
             let labels = labels::Labels::of(inputs)?;
             match inputs.get(1).map(|i| i.geometry.dtype) {
@@ -108,19 +110,17 @@ pub(crate) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(),
                 Some(image) => dispatch!(image, T => labels::reduce(*how, &labels, view::<T>(inputs, 1)?, out, &to)),
             }
         }
-        Kernel::Components(how) => {
+        Whole::Components(Components { neighbours: how }) => {
             dispatch!(dtype, T => components::label(view::<T>(inputs, 0)?, *how, out(output)?, threads));
         }
-        Kernel::Reconstruct(how) => dispatch!(dtype, T => {
+        Whole::Reconstruct(how) => dispatch!(dtype, T => {
             reconstruction::reconstruct(view::<T>(inputs, 0)?, view::<T>(inputs, 1)?, *how, out(output)?, threads);
         }),
-        Kernel::Tiles(grid, how) => {
+        Whole::Tiles(Tiled { grid, reduce: how }) => {
             let to = tiles::To { geometry, rows, threads, isa };
             dispatch!(dtype, T => tiles::reduce(view::<T>(inputs, 0)?, *grid, *how, output, &to)?);
         }
-        Kernel::Source(_) | Kernel::Map(_) | Kernel::Repeat(_) | Kernel::MapReduce(..) | Kernel::Windowed(..) => {
-            return Err(DeviceError::Unsupported { kernel: kernel.name(), dtype });
-        }
+        Whole::Windowed(_) => {} // launched above
     }
     Ok(())
 }

@@ -98,7 +98,8 @@ fn each_row<T: Pixel, R: Pixel, const N: usize>(
 /// [`horus_plan::ops::reduce::fold_planes`] of an image held whole, into one pixel per column, if
 /// there are several.
 pub(super) fn fold<T: Pixel>(isa: Isa, how: Fold, input: View<'_, T>, out: &mut [T]) {
-    let planes = input.data.chunks(input.geometry.plane().max(1));
+    let plane = input.geometry.plane();
+    let planes = input.data[..plane * input.geometry.shape.planes()].chunks(plane.max(1));
     match how {
         Fold::Sum | Fold::Min | Fold::Max => {
             out[0] = planes.fold(how.identity(), |all, plane| how.combine(all, column(isa, how, plane)));

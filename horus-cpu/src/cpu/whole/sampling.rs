@@ -285,6 +285,7 @@ mod tests {
     use horus_host::device::{Launch, Memory};
     use horus_host::host::buffer::HostBuffer;
     use horus_plan::ir::kernel::Kernel;
+    use horus_plan::ops::Remap;
     use horus_testing::reference::{Image, sampling as definition};
 
     const AT: Shape = Shape::new(4, 2 * BLOCK + 9, 1);
@@ -319,16 +320,16 @@ mod tests {
                     held.iter().map(|(memory, geometry)| LaunchInput { memory, geometry: *geometry }).collect();
                 for isa in Isa::available() {
                     let mut out = Memory::Host(HostBuffer::from_slice(&vec![T::ONE; shape.len()]));
-                    let (kernel, geometry) = (Kernel::Remap(how, border), whole(shape, T::DTYPE));
+                    let (operation, geometry) = (Remap { sampling: how, border }.into(), whole(shape, T::DTYPE));
                     let launch = Launch {
-                        kernel: &kernel,
+                        kernel: &Kernel::Whole(Remap { sampling: how, border }.into()),
                         inputs: &inputs,
                         output: &mut out,
                         more: &mut [],
                         geometry,
                         rows: geometry.window,
                     };
-                    super::super::launch(launch, isa, 1).unwrap();
+                    super::super::launch(launch, &operation, isa, 1).unwrap();
                     let what = format!("{} {border} {} axes {isa:?} {}", how.name(), axes, T::DTYPE);
                     assert_same(out.host().unwrap().as_slice::<T>(), want.as_slice::<T>(), &what);
                 }

@@ -3,7 +3,9 @@ use crate::cpu::testing::{SIZES, assert_same, for_each_type, noise, rows_of};
 use horus_base::dtype::DType;
 use horus_base::shape::{Shape, Window};
 use horus_host::host::buffer::HostBuffer;
+use horus_plan::ir::kernel::Kernel;
 use horus_plan::ops::reduce::{Fold, RowReduce, bin_of, fold, fold_planes};
+use horus_plan::ops::{Histogram, Merge, Running, Transpose};
 
 const CHANNELS: usize = 3;
 
@@ -13,7 +15,7 @@ fn geometry(h: usize, w: usize, channels: usize, dtype: DType, window: Window) -
 
 /// Runs a kernel over rows `rows`; the output holds `window` and is initialised to all ones.
 fn run<T: Pixel, R: Pixel>(
-    kernel: &Kernel,
+    operation: impl Into<Whole>,
     inputs: &[(Vec<T>, Geometry)],
     mean: Option<f64>,
     output: Geometry,
@@ -30,8 +32,10 @@ fn run<T: Pixel, R: Pixel>(
         memory.iter().map(|(memory, geometry)| LaunchInput { memory, geometry: *geometry }).collect();
     let ones = vec![R::ONE; output.bytes() / R::DTYPE.size()];
     let mut out = Memory::Host(HostBuffer::from_slice(&ones));
-    launch(Launch { kernel, inputs: &inputs, output: &mut out, more: &mut [], geometry: output, rows }, isa, 1)
-        .unwrap();
+    let operation = operation.into();
+    let kernel = &Kernel::Whole(operation.clone());
+    let launched = Launch { kernel, inputs: &inputs, output: &mut out, more: &mut [], geometry: output, rows };
+    launch(launched, &operation, isa, 1).unwrap();
     out.host().unwrap().as_slice::<R>().to_vec()
 }
 
@@ -59,21 +63,20 @@ fn row_reductions_follow_the_fixed_order<T: Pixel>() {
                 let check = |how: RowReduce| {
                     let result = how.result(T::DTYPE);
                     let out = geometry(h, 1, CHANNELS, result, window);
-                    let kernel = Kernel::RowReduce(how);
                     let at = |c: usize, y: isize| out.row(c, y);
                     for c in 0..CHANNELS {
                         for y in rows.start..rows.end {
                             let what = format!("{how:?} {h}x{w} {} {isa:?} row {y}", T::DTYPE);
                             let values = row(c, y).iter();
                             if result == DType::F64 && how.fold() == Fold::Sum {
-                                let got = run::<T, f64>(&kernel, &input, Some(mean), out, rows, isa);
+                                let got = run::<T, f64>(how, &input, Some(mean), out, rows, isa);
                                 let term = |v: &T| match how {
                                     RowReduce::Sum => v.to_f64(),
                                     _ => (v.to_f64() - mean) * (v.to_f64() - mean),
                                 };
                                 assert_same(&got[at(c, y)..][..1], &[fold(Fold::Sum, values.map(term))], &what);
                             } else {
-                                let got = run::<T, T>(&kernel, &input, None, out, rows, isa);
+                                let got = run::<T, T>(how, &input, None, out, rows, isa);
                                 assert_same(&got[at(c, y)..][..1], &[fold(how.fold(), values.copied())], &what);
                             }
                         }
@@ -104,11 +107,11 @@ fn columns_of_rows_follow_their_definitions<T: Pixel>() {
             for isa in Isa::available() {
                 let out = |how: RowReduce| geometry(h, how.columns(), CHANNELS, how.result(T::DTYPE), window);
                 let (pairs, of) = (out(RowReduce::Extremes), out(RowReduce::Moments));
-                let extremes = run::<T, T>(&Kernel::RowReduce(RowReduce::Extremes), &input, None, pairs, rows, isa);
-                let found = run::<T, f64>(&Kernel::RowReduce(RowReduce::Moments), &input, None, of, rows, isa);
+                let extremes = run::<T, T>(RowReduce::Extremes, &input, None, pairs, rows, isa);
+                let found = run::<T, f64>(RowReduce::Moments, &input, None, of, rows, isa);
                 let column = out(RowReduce::First);
-                let first = Kernel::RowReduce(RowReduce::First);
-                let first = run::<T, f64>(&first, &input, Some(wanted), column, rows, isa);
+                let first = RowReduce::First;
+                let first = run::<T, f64>(first, &input, Some(wanted), column, rows, isa);
                 for (c, y) in (0..CHANNELS).flat_map(|c| (rows.start..rows.end).map(move |y| (c, y))) {
                     let what = format!("{h}x{w} {} {isa:?} row {y}", T::DTYPE);
                     let values = || row(c, y).iter().copied();
@@ -131,7 +134,7 @@ fn running_sums_follow_their_definition<T: Pixel>() {
             let input = [(held, geometry(h, w, CHANNELS, T::DTYPE, window))];
             let out = geometry(h, w, CHANNELS, DType::F64, window);
             for isa in Isa::available() {
-                let got = run::<T, f64>(&Kernel::Running, &input, None, out, rows, isa);
+                let got = run::<T, f64>(Running, &input, None, out, rows, isa);
                 for (c, y) in (0..CHANNELS).flat_map(|c| (rows.start..rows.end).map(move |y| (c, y))) {
                     let row: Vec<f64> = all[(c * h + y as usize) * w..][..w].iter().map(|v| v.to_f64()).collect();
                     let want = horus_plan::ops::reduce::running(&row);
@@ -160,7 +163,7 @@ fn folds_run_over_all_planes() {
         for how in [Fold::Sum, Fold::Min, Fold::Max] {
             for isa in Isa::available() {
                 let out = geometry(1, 1, 1, DType::F64, Window::whole(1));
-                let got = run::<f64, f64>(&Kernel::Fold(how), &[(values.clone(), g)], None, out, Window::whole(1), isa);
+                let got = run::<f64, f64>(how, &[(values.clone(), g)], None, out, Window::whole(1), isa);
                 let planes = values.chunks(h * w).map(|p| p.iter().copied());
                 assert_same(&got, &[fold_planes(how, planes)], &format!("{how:?} {h}x{w} {isa:?}"));
             }
@@ -176,7 +179,7 @@ fn merging_and_transposing_move_pixels<T: Pixel>() {
             let inputs: Vec<_> =
                 held.chunks(plane).map(|p| (p.to_vec(), geometry(h, w, 1, T::DTYPE, window))).collect();
             let out = geometry(h, w, CHANNELS, T::DTYPE, rows);
-            let got = run::<T, T>(&Kernel::Merge, &inputs, None, out, rows, Isa::Portable);
+            let got = run::<T, T>(Merge, &inputs, None, out, rows, Isa::Portable);
             let want: Vec<T> = all.chunks(h * w).flat_map(|p| rows_of(p, h, w, rows)).collect();
             assert_same(&got, &want, "merge");
         }
@@ -184,7 +187,7 @@ fn merging_and_transposing_move_pixels<T: Pixel>() {
             let (all, _) = image::<T>(h, w, Window::whole(h));
             let out = geometry(w, h, CHANNELS, T::DTYPE, window);
             let input = [(all.clone(), geometry(h, w, CHANNELS, T::DTYPE, Window::whole(h)))];
-            let got = run::<T, T>(&Kernel::Transpose, &input, None, out, rows, Isa::Portable);
+            let got = run::<T, T>(Transpose, &input, None, out, rows, Isa::Portable);
             for c in 0..CHANNELS {
                 for y in rows.start..rows.end {
                     let want: Vec<T> = (0..h).map(|x| all[(c * h + x) * w + y as usize]).collect();
@@ -217,7 +220,7 @@ fn histograms_count_what_bin_of_says<T: Pixel>() {
                 let input = [(held.clone(), geometry(h, w, CHANNELS, T::DTYPE, window))];
                 let out = geometry(1, bins, 1, DType::F64, Window::whole(1));
                 for isa in Isa::available() {
-                    let got = run::<T, f64>(&Kernel::Histogram { bins, lo, hi }, &input, None, out, rows, isa);
+                    let got = run::<T, f64>(Histogram::new(bins, lo, hi), &input, None, out, rows, isa);
                     assert_same(&got, &want, &format!("{} {bins} {lo}..{hi} {isa:?}", T::DTYPE));
                 }
             }
@@ -228,24 +231,4 @@ fn histograms_count_what_bin_of_says<T: Pixel>() {
 #[test]
 fn histograms_count_what_bin_of_says_for_every_type() {
     for_each_type!(histograms_count_what_bin_of_says);
-}
-
-#[test]
-fn other_kernels_are_refused() {
-    let out = geometry(1, 1, 1, DType::F32, Window::whole(1));
-    let mut memory = Memory::Host(HostBuffer::zeroed(4));
-    let kernel = Kernel::Map(horus_plan::ir::kernel::MapKernel::default());
-    let launched = launch(
-        Launch {
-            kernel: &kernel,
-            inputs: &[],
-            output: &mut memory,
-            more: &mut [],
-            geometry: out,
-            rows: Window::whole(1),
-        },
-        Isa::Portable,
-        1,
-    );
-    assert!(matches!(launched, Err(DeviceError::Unsupported { .. })));
 }

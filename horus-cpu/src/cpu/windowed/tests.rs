@@ -2,6 +2,7 @@ use super::*;
 use crate::cpu::testing::{SIZES, assert_same, borders, for_each_type, noise, rows_of, whole};
 use horus_base::dtype::Float;
 use horus_host::device::LaunchInput;
+use horus_plan::ops::Sliding;
 use horus_plan::ops::neighbourhood::Reach;
 use horus_plan::ops::windowed::{Ranked, line_sum};
 
@@ -116,7 +117,7 @@ fn part(
     use horus_host::device::Memory;
     use horus_host::host::buffer::HostBuffer;
     let shape = horus_base::shape::Shape::new(h, w, 1);
-    let kernel = horus_plan::ir::kernel::Kernel::Windowed(how.clone(), border);
+    let kernel = horus_plan::ir::kernel::Kernel::from(Sliding { how: how.clone(), border });
     let reach = how.reach();
     let window =
         if border == Border::Wrap { rows.grown(reach.up, reach.down) } else { kernel.footprint(0, rows, shape, shape) };

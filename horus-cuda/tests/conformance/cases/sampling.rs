@@ -6,6 +6,7 @@ use horus_core::ir::kernel::Kernel;
 use horus_core::ops::components::Connectivity;
 use horus_core::ops::reconstruction::Reconstruction;
 use horus_core::ops::sampling::Sampling;
+use horus_core::ops::{Components, ImageOperation as _, Remap};
 use horus_core::shape::{Border, Shape, Window};
 
 use super::{Case, Fill, borders, case, whole};
@@ -20,11 +21,16 @@ pub(super) fn cases() -> Vec<Case> {
     for shape in shapes {
         for how in [Connectivity::FACES, Connectivity::CORNERS, Connectivity::new(lines)] {
             let name = format!("components of {shape} {how:?}");
-            all.push(case(name, Kernel::Components(how), vec![whole(shape, DType::U8)], whole(shape, DType::I32)));
+            all.push(case(
+                name,
+                Kernel::from(Components { neighbours: how }),
+                vec![whole(shape, DType::U8)],
+                whole(shape, DType::I32),
+            ));
         }
     }
     for dtype in DType::ALL {
-        let kernel = Kernel::Components(Connectivity::FACES);
+        let kernel = Kernel::from(Components { neighbours: Connectivity::FACES });
         all.push(case(
             format!("components of {dtype}"),
             kernel,
@@ -39,7 +45,7 @@ pub(super) fn cases() -> Vec<Case> {
         let positions = whole(at, of);
         let mut inputs: Vec<Geometry> = vec![whole(image, dtype)];
         inputs.extend(std::iter::repeat_n(positions, if volume { 3 } else { 2 }));
-        all.push(case(name, Kernel::Remap(how, border), inputs, output));
+        all.push(case(name, Kernel::from(Remap { sampling: how, border }), inputs, output));
     };
     // Positions are mostly between -0.6 and 1.4.
     let (image, at) = (Shape::new(2, 3, 2), Shape::new(19, 37, 1));
@@ -73,7 +79,7 @@ pub(super) fn cases() -> Vec<Case> {
     let levels = Shape { depth: 3, ..image };
     let positions = whole(at, DType::F32);
     let output = whole(Shape { depth: 3, channels: 2, ..at }, DType::F32);
-    let kernel = Kernel::Remap(Sampling::Cubic, Border::Reflect);
+    let kernel = Kernel::from(Remap { sampling: Sampling::Cubic, border: Border::Reflect });
     let mut wild =
         case("remap to any floats of levels", kernel, vec![whole(levels, DType::F32), positions, positions], output);
     wild.fill = Fill::Wild;
@@ -88,7 +94,7 @@ fn reconstructions(lines: [[[bool; 3]; 3]; 3]) -> Vec<Case> {
         let how = Reconstruction { erosion, neighbours };
         let image = whole(shape, dtype);
         let name = format!("{} of {fill:?} {shape} {dtype} {neighbours:?}", how.name());
-        all.push(Case { fill, ..case(name, Kernel::Reconstruct(how), vec![image; 2], image) });
+        all.push(Case { fill, ..case(name, Kernel::from(how), vec![image; 2], image) });
     };
     let shapes = [Shape::new(67, 131, 1), Shape::volume(5, 23, 41, 1), Shape::volume(2, 90, 90, 1)];
     for (k, neighbours) in [Connectivity::FACES, Connectivity::EDGES, Connectivity::CORNERS, Connectivity::new(lines)]

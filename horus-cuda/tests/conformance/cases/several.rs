@@ -2,6 +2,7 @@
 
 use horus_core::dtype::{DType, Scalar};
 use horus_core::ir::kernel::{Instr, InstrOp, JoinPart, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
+use horus_core::ops::Transpose;
 use horus_core::ops::geometric::Interpolation;
 use horus_core::ops::neighbourhood::{Filter, MedianSize};
 use horus_core::ops::pixel::PixelOp;
@@ -54,7 +55,9 @@ fn quotients(dtype: DType) -> Kernel {
         instr(PixelOp::Div, dtype, vec![Val::Leaf(1), Val::Instr(0)]),
         instr(PixelOp::Mul, dtype, vec![Val::Instr(0), Val::Instr(1)]),
     ];
-    let Kernel::Map(mut m) = mapped(vec![leaf(0), leaf(1)], code, Val::Instr(1)) else { return Kernel::Transpose };
+    let Kernel::Map(mut m) = mapped(vec![leaf(0), leaf(1)], code, Val::Instr(1)) else {
+        return Kernel::from(Transpose);
+    };
     m.more = vec![Val::Instr(0), Val::Instr(2), Val::Leaf(1), Val::Const(Scalar::from_f64(dtype, 2.5))];
     Kernel::Map(m)
 }

@@ -1,24 +1,9 @@
 //! What kernels read of their inputs: which rows and columns must be there before a launch.
 
-use super::{Kernel, Leaf, LeafOp, MapKernel, Source, Stage};
+use super::{Access, Distribution, Kernel, Leaf, LeafOp, MapKernel, Source, Stage};
+use crate::ops::footprint::{Reading, Rect, both_ways};
 use crate::ops::neighbourhood::Reach;
 use horus_base::shape::{Border, Shape, Window};
-
-/// How a kernel reads one of its inputs: what the planner must make valid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
-    /// The rows it computes, and `reach` beyond; `wrap` if rows beyond the image are read periodically.
-    Rows {
-        /// Rows beyond those computed.
-        reach: Reach,
-        /// Whether some filter has [`Border::Wrap`].
-        wrap: bool,
-    },
-    /// Rows that depend on where the output row is: see [`Kernel::footprint`].
-    Footprint,
-    /// All rows, everywhere.
-    Whole,
-}
 
 impl Leaf {
     /// How far beyond its own rows a strip must reach for the leaf, and whether the leaf has [`Border::Wrap`]; `None` for
@@ -44,15 +29,6 @@ impl Leaf {
             LeafOp::Shift(_, by, b) => Some((shifted(*by), *b)),
             LeafOp::Load(_) | LeafOp::LoadPlane(..) | LeafOp::Warp(..) | LeafOp::Flip(..) => None,
         }
-    }
-}
-
-/// How far a strip must reach: what is read above an image that is mirrored lies below its first row.
-fn both_ways(reach: Reach, border: Border) -> Reach {
-    let rows = reach.up.max(reach.down);
-    match border {
-        Border::Reflect | Border::Reflect101 => Reach { up: rows, down: rows, ..reach },
-        _ => reach,
     }
 }
 
@@ -86,20 +62,24 @@ impl MapKernel {
             return need;
         }
         for leaf in self.leaves.iter().filter(|l| self.reads(l, i)) {
-            let window = match (&leaf.op, leaf.around(&self.stages)) {
-                (LeafOp::Warp(_, map, how, border), _) => {
-                    mapped_rows(*border, map.footprint(rows, out.width, *how), input.height)
-                }
+            let block = Rect { rows, columns: Window::whole(out.width) };
+            let read = match (&leaf.op, leaf.around(&self.stages)) {
+                (LeafOp::Warp(_, map, how, border), _) => Reading {
+                    rect: Rect { rows: map.footprint(rows, out.width, *how), ..block },
+                    border: Some(*border),
+                },
                 (LeafOp::Flip(_, flip), _) if flip.rows() => {
                     let h = input.height.cast_signed();
-                    Window::new(h.saturating_sub(rows.end), h.saturating_sub(rows.start))
+                    let rows = Window::new(h.saturating_sub(rows.end), h.saturating_sub(rows.start));
+                    Reading::inside(Rect { rows, ..block })
                 }
-                (_, Some((r, border))) => mapped_rows(border, rows.grown(r.up, r.down), input.height),
-                _ => rows,
+                (_, Some((reach, border))) => Reading::around(block, reach, border),
+                _ => Reading::inside(block),
             };
             let window = match self.image(leaf) {
-                Source::Chain(c) => self.chains[c].footprint(i, window.clipped(out.height), out, input),
-                _ => window.clipped(input.height),
+                // A chain has the extent of the result.
+                Source::Chain(c) => self.chains[c].footprint(i, read.rows(out.height), out, input),
+                _ => read.rows(input.height),
             };
             need = need.union(window);
         }
@@ -130,59 +110,16 @@ fn map_columns(
     Some(need.unwrap_or((0, 0)))
 }
 
-/// The image rows that a window, read with `border`, touches: the smallest range that holds them.
-fn mapped_rows(border: Border, window: Window, height: usize) -> Window {
-    let inside = window.clipped(height);
-    if inside == window || matches!(border, Border::Constant(_)) || height == 0 {
-        return inside;
-    }
-    // What is read goes up and down through the image, or begins anew, at multiples of `turn`, and is monotonic between
-    // them (everywhere, where the edge is repeated). So the ends and the first turns tell all: two turns are a passage
-    // through the whole image.
-    let turn = match border {
-        Border::Reflect101 => height - 1,
-        _ => height,
-    };
-    let turn = turn.max(1).cast_signed();
-    let Window { start, end } = window;
-    let last = end - 1;
-    // From the start to the first turn at or after it.
-    let ahead = (turn - start.rem_euclid(turn)) % turn;
-    let first = start.checked_add(ahead).filter(|t| *t < end);
-    let second = first.and_then(|t| t.checked_add(turn)).filter(|t| *t < end);
-    let turns = [first, second].into_iter().flatten().flat_map(|t| [t.saturating_sub(1), t]);
-    let read = turns.filter(|y| window.contains(*y)).chain([start, last]).filter_map(|y| border.map(y, height));
-    read.fold(inside, |w, y| w.union(Window::new(y.cast_signed(), y.cast_signed() + 1)))
-}
-
 impl Kernel {
     /// How input `i` is read.
     pub fn access(&self, i: usize) -> Access {
         match self {
             Kernel::Map(m) => m.access(i),
             Kernel::Repeat(r) => r.access(i),
-            Kernel::RowReduce(_) | Kernel::Lookup if i == 1 => Access::Whole,
-            Kernel::Remap(..) if i == 0 => Access::Whole,
             Kernel::MapReduce(m, _) if i < m.inputs => m.access(i),
             Kernel::MapReduce(..) => Access::Whole,
-            Kernel::Source(_)
-            | Kernel::Merge
-            | Kernel::Lookup
-            | Kernel::Remap(..)
-            | Kernel::RowReduce(_)
-            | Kernel::Running
-            | Kernel::RunningDepth
-            | Kernel::Histogram { .. } => Access::Rows { reach: Reach::NONE, wrap: false },
-            Kernel::Windowed(how, border) => {
-                Access::Rows { reach: both_ways(how.reach(), *border), wrap: *border == Border::Wrap }
-            }
-            Kernel::Tiles(..) => Access::Footprint,
-            Kernel::Labels(how) => match how.block() {
-                None => Access::Rows { reach: Reach::NONE, wrap: false },
-                Some(_) => Access::Footprint,
-            },
-            Kernel::Transpose => Access::Whole,
-            Kernel::Fold(_) | Kernel::Components(_) | Kernel::Reconstruct(_) => Access::Whole,
+            Kernel::Source(_) => Access::IN_PLACE,
+            Kernel::Whole(operation) => operation.access(i),
         }
     }
 
@@ -192,17 +129,15 @@ impl Kernel {
         if rows.is_empty() {
             return Window::new(0, 0);
         }
-        match (self, self.access(i)) {
-            (Kernel::Map(m), _) => m.footprint(i, rows, out, input),
-            (Kernel::Repeat(r), _) => r.footprint(i, rows, out, input),
-            (Kernel::Tiles(grid, _), _) => grid.rows(input, rows),
-            (Kernel::Windowed(how, border), _) => {
-                let reach = how.reach();
-                mapped_rows(*border, rows.grown(reach.up, reach.down), input.height).clipped(input.height)
+        match self {
+            Kernel::Map(m) => m.footprint(i, rows, out, input),
+            Kernel::Repeat(r) => r.footprint(i, rows, out, input),
+            Kernel::Whole(operation) if !matches!(operation.distribution(), Distribution::Partial(_)) => {
+                operation.reads(i, Rect { rows, columns: Window::whole(out.width) }, input).rows(input.height)
             }
-            (Kernel::Labels(how), Access::Footprint) => how.rows(rows).clipped(input.height),
-            (_, Access::Rows { .. }) => rows.clipped(input.height),
-            _ => Window::whole(input.height),
+            Kernel::MapReduce(..) if self.access(i) == Access::Whole => Window::whole(input.height),
+            // A launch goes over these rows.
+            Kernel::Source(_) | Kernel::MapReduce(..) | Kernel::Whole(_) => rows.clipped(input.height),
         }
     }
 
@@ -230,22 +165,6 @@ mod tests {
     /// The smallest range of rows that holds all of `read`.
     fn hull(read: impl Iterator<Item = usize>) -> Window {
         read.fold(Window::new(0, 0), |w, y| w.union(Window::new(y.cast_signed(), y.cast_signed() + 1)))
-    }
-
-    #[test]
-    fn mapped_rows_are_the_smallest_range_of_all_that_is_read() {
-        for border in BORDERS {
-            for h in 1..7usize {
-                for start in -20..20isize {
-                    for end in start + 1..21 {
-                        let got = mapped_rows(border, Window::new(start, end), h);
-                        let want = hull((start..end).filter_map(|y| border.map(y, h)));
-                        let same = got == want || (got.is_empty() && want.is_empty());
-                        assert!(same, "{border}, height {h}, rows {start}..{end}: {got} instead of {want}");
-                    }
-                }
-            }
-        }
     }
 
     #[test]

@@ -1,83 +1,14 @@
 //! How much a launch has to do: bytes, multiply-adds and pixels, from which a machine profile predicts its time.
 
-use serde::{Deserialize, Serialize};
-
-use super::{InstrOp, Kernel, Leaf, LeafOp, MapKernel, Repeat, Source};
-use crate::ops::geometric::Interpolation;
-use crate::ops::neighbourhood::{Filter, Layout, MedianSize, median_network};
+use super::{Extent, Family, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Repeat, Source};
+use crate::ops::neighbourhood::{Filter, Layout};
+use crate::ops::operation::Effort;
 use crate::ops::pixel::PixelOp;
-use crate::ops::windowed::Windowed;
 use horus_base::dtype::DType;
 use horus_base::shape::{Shape, Window};
 
 /// Taps from which on a dense filter counts as large.
 const LARGE: usize = 100;
-
-/// Kinds of kernels that use a machine alike.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Family {
-    /// Pixel operations, copies of planes, tables.
-    Pixel,
-    /// Linear filters of fewer than 100 taps.
-    CorrelateSmall,
-    /// Linear filters of 100 taps and more.
-    CorrelateLarge,
-    /// Linear filters with taps wherever they are told, as those along oblique lines.
-    Sparse,
-    /// Row and column passes in one kernel.
-    Separable,
-    /// Samples of affine maps, mirror images.
-    Warp,
-    /// Medians and generalized convolutions.
-    Rank,
-    /// Reductions, with the expression that is reduced.
-    Reduction,
-    /// Histograms.
-    Histogram,
-    /// Transpositions.
-    Transpose,
-}
-
-impl Family {
-    /// All families.
-    pub const ALL: [Family; 10] = [
-        Family::Pixel,
-        Family::CorrelateSmall,
-        Family::CorrelateLarge,
-        Family::Sparse,
-        Family::Separable,
-        Family::Warp,
-        Family::Rank,
-        Family::Reduction,
-        Family::Histogram,
-        Family::Transpose,
-    ];
-
-    /// Whether its kernels read and write images tile by tile.
-    pub const fn is_tiled(self) -> bool {
-        match self {
-            Family::CorrelateSmall | Family::CorrelateLarge | Family::Sparse | Family::Separable | Family::Rank => true,
-            Family::Pixel | Family::Warp | Family::Reduction | Family::Histogram | Family::Transpose => false,
-        }
-    }
-
-    /// Its name in words.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Family::Pixel => "pixel operations",
-            Family::CorrelateSmall => "small filters",
-            Family::CorrelateLarge => "large filters",
-            Family::Sparse => "filters with scattered taps",
-            Family::Separable => "separable filters",
-            Family::Warp => "affine maps",
-            Family::Rank => "rank filters",
-            Family::Reduction => "reductions",
-            Family::Histogram => "histograms",
-            Family::Transpose => "transpositions",
-        }
-    }
-}
 
 /// What one launch does. Nothing in it depends on a machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -134,9 +65,6 @@ impl KernelWork {
     }
 }
 
-/// Extent and type of an image.
-pub type Extent = (Shape, DType);
-
 impl Kernel {
     /// What a launch of the kernel does that computes rows `rows` of `output` (as in a launch: for a kernel that
     /// [goes over its input](Kernel::goes_over_input) the rows of the input) from images like `inputs`.
@@ -155,43 +83,19 @@ impl Kernel {
         };
         let sizes = out_type.size() + more.iter().map(|t| t.size()).sum::<usize>();
         let written = if over_input { out.len() } else { rows.clipped(out.height).len() * wide(out) } * sizes;
-        let (family, map) = match self {
-            Kernel::Map(m) => (m.family(), Some(m)),
-            Kernel::Repeat(r) => (r.body.family(), Some(&r.body)),
-            Kernel::MapReduce(m, _) => (Family::Reduction, Some(m)),
-            Kernel::RowReduce(_) | Kernel::Running | Kernel::RunningDepth | Kernel::Fold(_) | Kernel::Tiles(..) => {
-                (Family::Reduction, None)
-            }
-            Kernel::Histogram { .. } | Kernel::Labels(_) => (Family::Histogram, None),
-            Kernel::Windowed(Windowed::Mean(_), _) => (Family::Separable, None),
-            Kernel::Windowed(Windowed::Rank(_), _) => (Family::Rank, None),
-            Kernel::Transpose => (Family::Transpose, None),
-            Kernel::Remap(..) => (Family::Warp, None),
-            Kernel::Components(_) | Kernel::Reconstruct(_) => (Family::Histogram, None),
-            Kernel::Source(_) | Kernel::Merge | Kernel::Lookup => (Family::Pixel, None),
+        // Each pixel that is reduced is added once.
+        let reduced = Effort::of_rows(Family::Reduction, first, rows.len(), 1.0);
+        let computed = |m: &MapKernel| Effort::of_rows(m.family(), out, rows.len(), 0.0);
+        let (effort, map) = match self {
+            Kernel::Map(m) => (computed(m), Some(m)),
+            Kernel::Repeat(r) => (computed(&r.body), Some(&r.body)),
+            Kernel::MapReduce(m, _) => (reduced, Some(m)),
+            Kernel::Source(_) => (Effort::of_rows(Family::Pixel, out, rows.len(), 0.0), None),
+            Kernel::Whole(operation) => (operation.effort(inputs, output, rows.len()), None),
         };
-        let pixels = match self {
-            Kernel::RowReduce(_) | Kernel::MapReduce(..) | Kernel::Histogram { .. } => rows.len() * wide(first),
-            Kernel::Labels(how) => rows.len() * how.block().unwrap_or(1) * wide(first),
-            Kernel::Fold(_) => first.len(),
-            Kernel::Tiles(grid, _) => rows.len() * wide(out) * (grid.height * grid.width).min(first.area()),
-            _ => rows.len() * wide(out),
-        };
-        let (per_pixel, staged, reach) = match self {
-            Kernel::Windowed(how, _) => (how.steps(), 0.0, how.reach().up + how.reach().down),
-            _ => map.map_or((0.0, 0.0, 0), MapKernel::arithmetic),
-        };
+        let Effort { family, pixels, steps: own, reach: around } = effort;
+        let (per_pixel, staged, reach) = map.map_or((0.0, 0.0, around), MapKernel::arithmetic);
         let steps = if let Kernel::Repeat(r) = self { r.steps } else { 1 };
-        let own = match self {
-            Kernel::Remap(how, _) => {
-                (how.taps() * how.taps()) as f64 * if inputs.len() > 3 { how.taps() as f64 } else { 1.0 }
-            }
-            // Each pixel looks for its root several times.
-            Kernel::Components(how) => 8.0 + how.before().count() as f64,
-            // How often depends on the pixels.
-            Kernel::Reconstruct(how) => 16.0 * how.neighbours.neighbours().count() as f64,
-            _ => f64::from(u8::from(matches!(family, Family::Reduction | Family::Histogram))),
-        };
         // All steps, with the rows around that those to come read. What stays is read once for all of them.
         let (again, once, taps) = match self {
             Kernel::Repeat(r) => {
@@ -352,14 +256,9 @@ pub(super) fn of_instruction(op: InstrOp) -> f64 {
 fn of_leaf(leaf: &Leaf) -> f64 {
     match &leaf.op {
         LeafOp::Load(_) | LeafOp::LoadPlane(..) | LeafOp::Shift(..) | LeafOp::Flip(..) => 0.0,
-        LeafOp::Correlate(_, f, _) => f.taps().len() as f64,
-        LeafOp::Generalized(_, g, _) => 2.0 * g.window.taps().len() as f64,
-        // Each exchange takes a minimum and a maximum.
-        LeafOp::Median(_, MedianSize::Three, _) => 2.0 * median_network(9).len() as f64,
-        LeafOp::Median(_, MedianSize::Five, _) => 2.0 * median_network(25).len() as f64,
-        // Positions are whole numbers of 64 bits.
-        LeafOp::Warp(_, _, Interpolation::Nearest, _) => 6.0,
-        LeafOp::Warp(_, _, Interpolation::Bilinear, _) => 14.0,
-        LeafOp::Warp(_, _, Interpolation::Bicubic, _) => 50.0,
+        LeafOp::Correlate(_, f, _) => f.steps(),
+        LeafOp::Generalized(_, g, _) => g.steps(),
+        LeafOp::Median(_, size, _) => size.steps(),
+        LeafOp::Warp(_, _, how, _) => how.steps(),
     }
 }

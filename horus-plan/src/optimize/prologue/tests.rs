@@ -2,6 +2,7 @@ use super::*;
 use crate::ir::graph::ValueId;
 use crate::ir::kernel::{InstrOp, Stage};
 use crate::machine::Machine;
+use crate::ops::Transpose;
 use crate::ops::neighbourhood::{Filter, MedianSize};
 use crate::ops::pixel::PixelOp;
 use horus_base::dtype::{DType, Scalar};
@@ -71,7 +72,7 @@ fn filters_evaluate_what_they_alone_read() {
 #[test]
 fn what_others_read_is_stored() {
     let (mut g, p, r) = program(separable(19));
-    push(&mut g, Kernel::Transpose, &[p]);
+    push(&mut g, Kernel::from(Transpose), &[p]);
     assert_eq!(chains(g, r), 0);
     let (mut g, p, r) = program(separable(19));
     g.roots.push(p);

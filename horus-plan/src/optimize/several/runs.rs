@@ -123,6 +123,7 @@ mod tests {
     use super::*;
     use crate::ir::graph::{Graph, Op, Operand, ValueId};
     use crate::machine::Machine;
+    use crate::ops::Merge;
     use crate::ops::pixel::PixelOp;
     use crate::optimize::{Aim, optimize_for};
     use horus_base::dtype::{DType, Scalar};
@@ -165,7 +166,7 @@ mod tests {
                 push(&mut g, Op::Pixel(PixelOp::Mul, operands), &[image], 1)
             })
             .collect();
-        g.roots = vec![push(&mut g, Op::Merge, &all, planes)];
+        g.roots = vec![push(&mut g, Op::from(Merge), &all, planes)];
         g
     }
 
@@ -186,7 +187,7 @@ mod tests {
             assert!(efforts.iter().all(|effort| *effort < most), "{efforts:?} of {n} nodes");
             // An input of a node that cannot be part of a joined launch is known to be stored.
             let few = efforts[1] < 1024 * n;
-            assert!(few || graph.nodes.iter().all(|node| node.op != Kernel::Merge), "{efforts:?} of {n} nodes");
+            assert!(few || graph.nodes.iter().all(|node| node.op != Kernel::from(Merge)), "{efforts:?} of {n} nodes");
         }
     }
 }

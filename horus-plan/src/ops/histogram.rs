@@ -1,0 +1,68 @@
+//! Histograms.
+
+use super::footprint::{Access, Reading, Rect};
+use super::operation::{AllReduce, Distribution, Effort, Extent, Family, ImageOperation, hold, images};
+use horus_base::dtype::{DType, Scalar};
+use horus_base::shape::Shape;
+
+/// Counts in `bins` equal bins over a range, over all planes: to `1 x bins x 1`, `f64`. A launch counts only the rows that it is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Histogram {
+    /// Number of bins.
+    pub bins: usize,
+    /// Lower end of the first bin and upper end of the last, compared by their bits.
+    range: [Scalar; 2],
+}
+
+impl Histogram {
+    /// Bins over `lo..=hi`.
+    pub const fn new(bins: usize, lo: f64, hi: f64) -> Histogram {
+        Histogram { bins, range: [Scalar::F64(lo), Scalar::F64(hi)] }
+    }
+
+    /// Lower end of the first bin.
+    pub fn lo(&self) -> f64 {
+        self.range[0].to_f64()
+    }
+
+    /// Upper end of the last bin.
+    pub fn hi(&self) -> f64 {
+        self.range[1].to_f64()
+    }
+}
+
+impl ImageOperation for Histogram {
+    fn kind(&self) -> &'static str {
+        "histogram"
+    }
+
+    fn name(&self) -> String {
+        format!("histogram {}", self.bins)
+    }
+
+    fn check(&self, inputs: &[Extent], output: Extent) -> Result<(), String> {
+        let [_] = images(inputs)?;
+        let fits = self.bins > 0 && (Shape::new(1, self.bins, 1), DType::F64) == output;
+        hold(fits, || format!("{} bins in {} {}", self.bins, output.0, output.1))
+    }
+
+    fn reads(&self, _: usize, _: Rect, of: Shape) -> Reading {
+        Reading::whole(of)
+    }
+
+    fn access(&self, _: usize) -> Access {
+        Access::IN_PLACE
+    }
+
+    fn in_place(&self, _: usize) -> bool {
+        false
+    }
+
+    fn distribution(&self) -> Distribution {
+        Distribution::Partial(AllReduce::Sum)
+    }
+
+    fn effort(&self, inputs: &[Extent], output: Extent, rows: usize) -> Effort {
+        Effort::of_rows(Family::Histogram, inputs.first().unwrap_or(&output).0, rows, 1.0)
+    }
+}

@@ -1,0 +1,55 @@
+//! Tables.
+
+use super::footprint::{Access, Reading, Rect};
+use super::operation::{Effort, Extent, Family, ImageOperation, hold, images};
+use horus_base::dtype::DType;
+use horus_base::shape::Shape;
+
+/// The entry of the second input, `1 x n x 1`, whose index is the pixel of the first, counted from the smallest of its type: `n` is
+/// 256 for types of 8 bits, 65536 for those of 16.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Lookup;
+
+/// Index of the table among the inputs.
+const TABLE: usize = 1;
+
+impl ImageOperation for Lookup {
+    fn kind(&self) -> &'static str {
+        "lookup"
+    }
+
+    /// The table has an entry for every value of the index type, so that no look-up is out of bounds.
+    fn check(&self, inputs: &[Extent], output: Extent) -> Result<(), String> {
+        let [image, table] = images(inputs)?;
+        let entries = match image.1 {
+            DType::U8 | DType::I8 => 1 << 8,
+            DType::U16 | DType::I16 => 1 << 16,
+            other => return Err(format!("a table for pixels of {other}")),
+        };
+        let fits = table.0 == Shape::new(1, entries, 1) && (image.0, table.1) == output;
+        hold(fits, || {
+            let [image, table, output] = [image, table, output].map(|(shape, dtype)| format!("{shape} {dtype}"));
+            format!("a table of {table} for {image}, into {output}")
+        })
+    }
+
+    fn reads(&self, input: usize, need: Rect, of: Shape) -> Reading {
+        if input == TABLE { Reading::whole(of) } else { Reading::inside(need) }
+    }
+
+    fn access(&self, input: usize) -> Access {
+        if input == TABLE { Access::Whole } else { Access::IN_PLACE }
+    }
+
+    fn in_place(&self, input: usize) -> bool {
+        input != TABLE
+    }
+
+    fn end_to_end(&self, input: usize) -> bool {
+        input == TABLE
+    }
+
+    fn effort(&self, _: &[Extent], output: Extent, rows: usize) -> Effort {
+        Effort::of_rows(Family::Pixel, output.0, rows, 0.0)
+    }
+}

@@ -1,0 +1,81 @@
+//! Running sums.
+
+use super::footprint::{Access, Reading, Rect};
+use super::operation::{Effort, Extent, Family, ImageOperation, hold, images};
+use horus_base::dtype::DType;
+use horus_base::shape::{Shape, Window};
+
+/// Along each row, the sums of the pixels up to and with each, in `f64`: see [`running`](super::reduce::running).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Running;
+
+/// Along the depth, the sums of the pixels of each channel up to and with each level, in `f64`: the first as it is, then one
+/// after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RunningDepth;
+
+fn sums(inputs: &[Extent], output: Extent) -> Result<(), String> {
+    let [(shape, dtype)] = images(inputs)?;
+    hold((shape, DType::F64) == output, || format!("sums along {shape} {dtype} in {} {}", output.0, output.1))
+}
+
+/// The columns up to those needed.
+fn up_to(need: Rect) -> Rect {
+    Rect { columns: Window::new(0, need.columns.end), ..need }
+}
+
+impl ImageOperation for Running {
+    fn kind(&self) -> &'static str {
+        "running_sum"
+    }
+
+    fn check(&self, inputs: &[Extent], output: Extent) -> Result<(), String> {
+        sums(inputs, output)
+    }
+
+    fn reads(&self, _: usize, need: Rect, _: Shape) -> Reading {
+        Reading::inside(up_to(need))
+    }
+
+    fn access(&self, _: usize) -> Access {
+        Access::IN_PLACE
+    }
+
+    fn in_place(&self, _: usize) -> bool {
+        true
+    }
+
+    fn computed(&self, need: Rect, _: Shape) -> Rect {
+        up_to(need)
+    }
+
+    fn effort(&self, _: &[Extent], output: Extent, rows: usize) -> Effort {
+        Effort::of_rows(Family::Reduction, output.0, rows, 1.0)
+    }
+}
+
+impl ImageOperation for RunningDepth {
+    fn kind(&self) -> &'static str {
+        "running_sum of levels"
+    }
+
+    fn check(&self, inputs: &[Extent], output: Extent) -> Result<(), String> {
+        sums(inputs, output)
+    }
+
+    fn reads(&self, _: usize, need: Rect, _: Shape) -> Reading {
+        Reading::inside(need)
+    }
+
+    fn access(&self, _: usize) -> Access {
+        Access::IN_PLACE
+    }
+
+    fn in_place(&self, _: usize) -> bool {
+        true
+    }
+
+    fn effort(&self, _: &[Extent], output: Extent, rows: usize) -> Effort {
+        Effort::of_rows(Family::Reduction, output.0, rows, 1.0)
+    }
+}

@@ -1,0 +1,37 @@
+//! Transposition.
+
+use super::footprint::{Access, Reading, Rect};
+use super::operation::{Effort, Extent, Family, ImageOperation, hold, images};
+use horus_base::shape::Shape;
+
+/// Rows and columns exchanged, per plane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Transpose;
+
+impl ImageOperation for Transpose {
+    fn kind(&self) -> &'static str {
+        "transpose"
+    }
+
+    fn check(&self, inputs: &[Extent], output: Extent) -> Result<(), String> {
+        let [(shape, dtype)] = images(inputs)?;
+        let turned = Shape { height: shape.width, width: shape.height, ..shape };
+        hold((turned, dtype) == output, || format!("{shape} {dtype} transposed is not {} {}", output.0, output.1))
+    }
+
+    fn reads(&self, _: usize, need: Rect, _: Shape) -> Reading {
+        Reading::inside(Rect { rows: need.columns, columns: need.rows })
+    }
+
+    fn access(&self, _: usize) -> Access {
+        Access::Whole
+    }
+
+    fn in_place(&self, _: usize) -> bool {
+        false
+    }
+
+    fn effort(&self, _: &[Extent], output: Extent, rows: usize) -> Effort {
+        Effort::of_rows(Family::Transpose, output.0, rows, 0.0)
+    }
+}

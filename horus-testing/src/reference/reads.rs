@@ -1,0 +1,264 @@
+//! The pixels that the definitions of kernels read, one by one: what footprints are held against.
+
+use std::cell::RefCell;
+
+use super::kernel::{HostImage, evaluate};
+use horus_base::shape::Window;
+use horus_plan::ir::kernel::Kernel;
+
+/// A pixel of an input: the index of the input, row and column.
+pub type PixelRead = (usize, [isize; 2]);
+
+/// A pixel of the result, by row and column, and the pixels read since the one before was written.
+pub type Written = ([isize; 2], Vec<PixelRead>);
+
+#[derive(Default)]
+struct Record {
+    /// Where the pixels of each input are.
+    inputs: Vec<*const u8>,
+    /// What has been read since the last pixel was written.
+    read: Vec<PixelRead>,
+    written: Vec<Written>,
+}
+
+thread_local! {
+    static RECORD: RefCell<Option<Record>> = const { RefCell::new(None) };
+}
+
+/// Notes that a pixel of an image was read.
+pub(super) fn read(image: &HostImage, at: [isize; 2]) {
+    RECORD.with_borrow_mut(|record| {
+        let Some(record) = record else { return };
+        if let Some(input) = record.inputs.iter().position(|bytes| *bytes == image.bytes.as_ptr()) {
+            record.read.push((input, at));
+        }
+    });
+}
+
+/// Notes that a pixel of the result was written.
+pub(super) fn wrote(at: [isize; 2]) {
+    RECORD.with_borrow_mut(|record| {
+        let Some(record) = record else { return };
+        record.written.push((at, std::mem::take(&mut record.read)));
+    });
+}
+
+/// Evaluates a launch and tells what it read, for each pixel that it wrote.
+pub fn recorded(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, rows: Window) -> Vec<Written> {
+    let inputs_at = inputs.iter().map(|i| i.bytes.as_ptr()).collect();
+    RECORD.set(Some(Record { inputs: inputs_at, ..Record::default() }));
+    evaluate(kernel, inputs, output, rows);
+    RECORD.take().map(|record| record.written).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::Location;
+
+    use super::*;
+    use horus_base::dtype::DType;
+    use horus_base::shape::{Border, Shape};
+    use horus_host::device::Geometry;
+    use horus_plan::ir::graph::{Graph, Node, NodeId, Op, ValueId};
+    use horus_plan::ir::kernel::Distribution;
+    use horus_plan::ops::components::Connectivity;
+    use horus_plan::ops::geometric::{Affine, Flip, Interpolation, rotation};
+    use horus_plan::ops::labels::LabelReduce;
+    use horus_plan::ops::neighbourhood::{Filter, MedianSize, Reach};
+    use horus_plan::ops::operation::Extent;
+    use horus_plan::ops::planes::PlaneMap;
+    use horus_plan::ops::sampling::Sampling;
+    use horus_plan::ops::tiles::{Grid, TileReduce};
+    use horus_plan::ops::windowed::{BoxMean, Ranked, Windowed};
+    use horus_plan::ops::{
+        Components, Fold, Histogram, Lookup, Merge, Reconstruction, Remap, RowReduce, Running, RunningDepth, Sliding,
+        Tiled, Transpose, Whole,
+    };
+    use horus_plan::optimize::lower::lower;
+    use horus_plan::region::{Rect, needs};
+
+    const BORDERS: [Border; 5] =
+        [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(1.0)];
+    const SHAPES: [(usize, usize); 5] = [(1, 1), (1, 7), (6, 1), (5, 4), (9, 7)];
+
+    /// An operation on images of these extents.
+    struct Case {
+        op: Op,
+        inputs: Vec<Extent>,
+        output: Extent,
+        /// The footprint is the smallest; of others it may be larger.
+        exact: bool,
+    }
+
+    impl Case {
+        fn of(op: impl Into<Op>, inputs: &[Extent], output: Extent) -> Case {
+            Case { op: op.into(), inputs: inputs.to_vec(), output, exact: true }
+        }
+
+        fn at_most(self) -> Case {
+            Case { exact: false, ..self }
+        }
+    }
+
+    /// Operations that read around their pixels, or elsewhere: of those on whole images the compiler asks for each.
+    fn cases(height: usize, width: usize, border: Border) -> Vec<Case> {
+        let shape = Shape::volume(2, height, width, 2);
+        let (image, plane) = ((shape, DType::F32), (Shape::new(height, width, 1), DType::F32));
+        let labels = (plane.0, DType::I32);
+        let one = Shape::new(1, 1, 1);
+        let with = |width: usize| Shape { width, ..shape };
+        let mut all = Vec::new();
+        let whole = [
+            Whole::from(Merge),
+            Transpose.into(),
+            Lookup.into(),
+            Remap { sampling: Sampling::Cubic, border }.into(),
+            Sliding { how: Windowed::Mean(BoxMean::over(Reach { up: 1, down: 3, left: 0, right: 2 })), border }.into(),
+            Sliding { how: Windowed::Rank(Ranked::new(&[(-4, 0), (0, -1), (0, 0), (0, 1), (2, 0)], 2)), border }.into(),
+            RowReduce::First.into(),
+            Running.into(),
+            RunningDepth.into(),
+            Fold::Max.into(),
+            Tiled { grid: Grid { height: 3, width: 2, down: 2, across: 3 }, reduce: TileReduce::Sum }.into(),
+            LabelReduce::Min { count: 3, block: 2 }.into(),
+            LabelReduce::Sum { count: 3, squares: false, of: DType::F32 }.into(),
+            Components { neighbours: Connectivity::FACES }.into(),
+            Reconstruction { erosion: false, neighbours: Connectivity::FACES }.into(),
+            Histogram::new(3, 0.0, 1.0).into(),
+        ];
+        for operation in whole {
+            let of = |inputs: &[Extent], output: Extent| Case::of(operation.clone(), inputs, output);
+            all.push(match &operation {
+                Whole::Merge(_) => of(&[image, image], (Shape { channels: 4, ..shape }, DType::F32)),
+                Whole::Transpose(_) => of(&[image], (Shape { height: width, width: height, ..shape }, DType::F32)),
+                // Entries and positions follow from pixels.
+                Whole::Lookup(_) => {
+                    let table = (Shape::new(1, 256, 1), DType::F32);
+                    of(&[(shape, DType::U8), table], image).at_most()
+                }
+                Whole::Remap(_) => of(&[image, plane, plane], image).at_most(),
+                // Nothing is read between the rows of a footprint.
+                Whole::Windowed(Sliding { how: Windowed::Rank(_), .. }) => of(&[image], image).at_most(),
+                Whole::Windowed(_) => of(&[image], image),
+                Whole::RowReduce(how) => {
+                    let operand = (one, DType::F64);
+                    let inputs = if how.has_operand() { vec![image, operand] } else { vec![image] };
+                    of(&inputs, (with(how.columns()), how.result(DType::F32)))
+                }
+                Whole::Running(_) | Whole::RunningDepth(_) => of(&[image], (shape, DType::F64)),
+                Whole::Fold(how) => of(&[image], (Shape::new(1, how.columns(), 1), DType::F32)),
+                Whole::Tiles(Tiled { grid, reduce }) => {
+                    let to = Shape { height: height.div_ceil(grid.down), width: width.div_ceil(grid.across), ..shape };
+                    of(&[image], (to, reduce.result(DType::F32)))
+                }
+                Whole::Labels(how) => {
+                    let (rows, columns) = how.extent(height);
+                    of(&[labels, plane], (Shape::new(rows, columns, 1), DType::F64)).at_most()
+                }
+                Whole::Components(_) => of(&[plane], labels),
+                Whole::Reconstruct(_) => of(&[plane, plane], plane),
+                Whole::Histogram(how) => of(&[image], (Shape::new(1, how.bins, 1), DType::F64)),
+            });
+        }
+        let filter = Filter::sparse([(-3, 0), (0, -2), (0, 0), (1, 1)], [1.0; 4]);
+        let around = |op: Op| Case::of(op, &[image], image);
+        // Where a filter reads rows far apart only, those between them are read as well.
+        all.push(around(Op::Correlate(filter, border)).at_most());
+        let (row, column) = (Filter::row([1.0; 5]), Filter::column([1.0; 3]));
+        all.push(around(Op::Separable { row, column, border }));
+        all.push(around(Op::Median(MedianSize::Five, border)));
+        all.push(around(Op::Flip(Flip::Vertical)));
+        all.push(around(Op::Planes(PlaneMap::one(1))));
+        for how in Interpolation::ALL {
+            let map = Affine::new(rotation(33.0, shape), shape).unwrap();
+            all.push(around(Op::Warp(map, how, border)).at_most());
+        }
+        all
+    }
+
+    fn hull(pixels: impl Iterator<Item = [isize; 2]>) -> Rect {
+        let none = Rect { rows: Window::new(0, 0), columns: Window::new(0, 0) };
+        let one = |[y, x]: [isize; 2]| Rect { rows: Window::new(y, y + 1), columns: Window::new(x, x + 1) };
+        pixels.fold(none, |all, pixel| all.hull(one(pixel)))
+    }
+
+    fn check(case: &Case, name: &str) {
+        let mut graph = Graph::<Op>::default();
+        let node = |op: Op, inputs: Vec<NodeId>, (shape, dtype): Extent| Node {
+            op,
+            inputs,
+            shape,
+            dtype,
+            site: Location::caller().into(),
+        };
+        let given = case.inputs.iter().enumerate();
+        let sources: Vec<NodeId> =
+            given.map(|(k, e)| graph.push(node(Op::Source(ValueId(k as u64)), Vec::new(), *e))).collect();
+        let root = graph.push(node(case.op.clone(), sources.clone(), case.output));
+        graph.roots = vec![root];
+        let kernel = lower(graph.clone()).nodes.pop().unwrap().op;
+        let geometry = |(shape, dtype): Extent| Geometry { shape, dtype, window: Window::whole(shape.height) };
+        let images: Vec<HostImage> =
+            case.inputs.iter().enumerate().map(|(k, e)| HostImage::random(geometry(*e), k as u64 + 7)).collect();
+        let (out, over_input) = (case.output.0, kernel.goes_over_input());
+        let launched = if over_input { case.inputs[0].0.height } else { out.height };
+        let mut whole = HostImage::zeroed(geometry(case.output));
+        let written = recorded(&kernel, &images, &mut whole, Window::whole(launched));
+        assert!(!written.is_empty(), "{name}");
+        let parts = |n: usize| {
+            let n = n.cast_signed();
+            (0..n).flat_map(move |a| (a + 1..=n).map(move |b| Window::new(a, b)))
+        };
+        for rows in parts(launched).filter(|w| kernel.distribution() != Distribution::Whole || w.len() == launched) {
+            let mut part = HostImage::zeroed(geometry(case.output));
+            for (k, (shape, _)) in case.inputs.iter().enumerate() {
+                let footprint = kernel.footprint(k, rows, out, *shape);
+                let launch = recorded(&kernel, &images, &mut part, rows);
+                let read = hull(launch.iter().flat_map(|(_, r)| r.iter()).filter(|p| p.0 == k).map(|p| p.1)).rows;
+                let fits = if case.exact { footprint == read } else { footprint.covers(read) };
+                assert!(fits, "{name}: rows {rows} read rows {read} of input {k}, told are {footprint}");
+            }
+            if !over_input {
+                let size = case.output.1.size() * out.width;
+                let at = |y: usize, p: usize| (p * out.height + y) * size..(p * out.height + y + 1) * size;
+                let lines = (rows.start.cast_unsigned()..rows.end.cast_unsigned())
+                    .flat_map(|y| (0..out.planes()).map(move |p| (y, p)));
+                for (y, p) in lines {
+                    assert_eq!(part.bytes[at(y, p)], whole.bytes[at(y, p)], "{name}: row {y} of {rows}");
+                }
+            }
+        }
+        // These definitions read rows, and all labels, before they write the first pixel.
+        if over_input || matches!(case.op, Op::Whole(Whole::Running(_) | Whole::Labels(_))) {
+            return;
+        }
+        let of_pixel = |k: usize| -> Vec<([isize; 2], Rect)> {
+            let read = |r: &[PixelRead]| hull(r.iter().filter(|p| p.0 == k).map(|p| p.1));
+            written.iter().map(|(at, r)| (*at, read(r))).collect()
+        };
+        let hulls: Vec<_> = (0..sources.len()).map(of_pixel).collect();
+        for rows in parts(out.height) {
+            for columns in parts(out.width) {
+                let need = Rect { rows, columns };
+                let needed = needs(&graph, &[need]);
+                for (k, source) in sources.iter().enumerate() {
+                    let inside = hulls[k].iter().filter(|(at, _)| rows.contains(at[0]) && columns.contains(at[1]));
+                    let read = inside.fold(hull(std::iter::empty()), |all, (_, one)| all.hull(*one));
+                    let told = needed[source.0].unwrap();
+                    assert!(told.covers(read), "{name}: {need} reads {read} of input {k}, told is {told}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn footprints_are_what_definitions_read() {
+        for border in BORDERS {
+            for (height, width) in SHAPES {
+                for case in cases(height, width, border) {
+                    check(&case, &format!("{} of {height}x{width} {border}", case.op.name()));
+                }
+            }
+        }
+    }
+}
