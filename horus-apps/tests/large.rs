@@ -141,7 +141,11 @@ impl Promise {
     /// The memory of a program that has read its arguments and waits for a picture on its stdin.
     fn waiting(program: &str) -> usize {
         let mut command = Command::new(program);
-        command.args(["-", "-", "--format", "pgm", "invert"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+            .args(["-", "-", "--format", "pgm", "invert"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         std::thread::sleep(Duration::from_millis(500));
         let resident = largest_resident(&child).expect("it waits");

@@ -3,10 +3,11 @@
 use std::panic::Location;
 
 use super::{Image, Value, record};
-use crate::dtype::{Element, Pixel, Scalar};
+use crate::dtype::{Element, Pixel};
 use crate::error::{Error, Result, Site};
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::Op;
+use crate::ops::Histogram;
 use crate::ops::labels::{DIGIT_BITS, Digits, LabelReduce, MOST_PIXELS, PLACE, PRODUCT, block};
 use crate::shape::{Axis, Shape};
 
@@ -166,8 +167,8 @@ impl<T: Pixel, L: Pixel> ByLabel<T, L> {
             if self.count > MOST {
                 return Err(Error::parameter("counts", format!("{} labels; the range is 1 to 2^24", self.count), site));
             }
-            let (lo, hi) = (Scalar::F64(-0.5), Scalar::F64(self.count as f64 - 0.5));
-            Ok(self.labels.node_of_shape(Op::Histogram { bins: self.count, lo, hi }, shape, site))
+            let bins = Histogram::new(self.count, -0.5, self.count as f64 - 0.5);
+            Ok(self.labels.node_of_shape(Op::from(bins), shape, site))
         });
         Value::of(&counts, |b| b.as_slice::<f64>().iter().map(|v| *v as u64).collect())
     }
