@@ -293,10 +293,10 @@ fn wrongs(good: &Case) -> Vec<(String, Case)> {
             }),
         );
         add("an input that holds no row", good.with(|c| c.inputs[i].window = Window::new(0, 0)));
-        // Rows of any length are reduced and counted.
+        // Rows of any length are reduced, folded and counted.
         let any = matches!(
             good.kernel,
-            Kernel::Whole(Whole::RowReduce(_))
+            Kernel::Whole(Whole::RowReduce(_) | Whole::Fold(Fold::Max))
                 | Kernel::MapReduce(..)
                 | Kernel::Whole(Whole::Histogram(_))
                 | Kernel::Whole(Whole::Labels(LabelReduce::Shape { .. }))
