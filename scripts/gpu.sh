@@ -25,7 +25,7 @@
 # failed. HORUS_NVRTC says where libnvrtc is, if the system does not.
 set -uo pipefail
 cd "$(dirname "$0")/.."
-programs=(horus convrot conv2d convuv jacobi perona_malik pop hirlam horus-bench horus-loop-bench horus-field-bench horus-strategies horus-fabric-bench horus-cuda-bench)
+programs=(horus convrot conv2d convuv jacobi perona_malik pop hirlam horus-bench horus-loop-bench horus-field-bench horus-strategies horus-cuda-bench ${MPI:+horus-fabric-bench})
 
 build() {
   local bin=$1 test

@@ -136,6 +136,47 @@ fn a_session_without_memory_for_one_thing_goes_on_with_another() {
 }
 
 #[test]
+fn an_image_that_is_lost_in_a_failed_evaluation_is_named_with_the_reason() {
+    let want = {
+        let s = on(cpu());
+        bits(&given(&s, 1).median(3).transpose().gauss(1.0)).unwrap()
+    };
+    let mut lost = 0;
+    for n in 0.. {
+        let (device, fault) = Faulty::new(cpu());
+        // What nobody holds is not kept aside for the case of a failure.
+        let s = Session::on(Box::new(device)).flush_limits(4096, 0).build().expect("a session");
+        let (other, passing) = (given(&s, 2), given(&s, 1));
+        passing.sum().get().unwrap();
+        let result = passing.median(3).transpose().gauss(1.0);
+        drop(passing);
+        fault.after(n);
+        let met = bits(&result);
+        if !fault.stop() {
+            assert_eq!(met.unwrap(), want);
+            assert!(lost > 0, "no image was lost in {n} calls");
+            return;
+        }
+        let met = met.err().map(|e| e.to_string());
+        for _ in 0..2 {
+            match bits(&result) {
+                Ok(got) => assert_eq!(got, want, "after call {n} failed"),
+                Err(e @ Error::ImageLost { .. }) => {
+                    lost += 1;
+                    let message = e.to_string();
+                    let met = met.as_ref().unwrap_or_else(|| panic!("call {n}: nothing failed, but {message}"));
+                    assert!(message.contains(met) && message.contains("lost"), "call {n}: {message}");
+                }
+                Err(e) => panic!("after call {n} failed: {e}"),
+            }
+        }
+        drop(result);
+        assert_eq!(other.sum().get().unwrap(), given(&s, 2).sum().get().unwrap(), "after call {n} failed");
+        s.evaluate().unwrap();
+    }
+}
+
+#[test]
 fn what_is_foreseen_not_to_fit_is_refused_and_nothing_is_lost() {
     let s = on(cpu().bounded(7 * IMAGE));
     let passing = Image::from_fn(&s, SIDE, SIDE, |y, x| (y ^ x) as f32);

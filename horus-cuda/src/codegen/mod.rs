@@ -303,9 +303,13 @@ fn assemble(headers: &[&str], params: &str, code: &str) -> String {
     let mut s = String::from("#ifndef HS_EMULATE\n#define HS_INFINITY __int_as_float(0x7f800000)\n");
     s.push_str("extern __shared__ __align__(128) unsigned char hs_smem[];\n#endif\n");
     // Functions that few programs call follow the prelude.
-    let calls = |f: &str| headers.iter().skip(1).chain([&params, &code]).any(|part| part.contains(f));
-    let few =
-        [(TRANSCENDENTAL.into_iter().any(calls), MATH), (["hs_around", "hs_unrolled"].into_iter().any(calls), AROUND)];
+    let calls = |functions: &[&str]| {
+        let named = |part: &str| {
+            part.match_indices("hs_").any(|(at, _)| functions.iter().any(|name| part[at..].starts_with(name)))
+        };
+        headers.iter().skip(1).chain([&params, &code]).any(|part| named(part))
+    };
+    let few = [(calls(&TRANSCENDENTAL), MATH), (calls(&["hs_around", "hs_unrolled"]), AROUND)];
     for (i, header) in headers.iter().enumerate() {
         s.push_str(header);
         few.iter().filter(|(called, _)| i == 0 && *called).for_each(|(_, functions)| s.push_str(functions));
