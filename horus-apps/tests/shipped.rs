@@ -1,6 +1,6 @@
 //! The package of machine code contains the kernels of the programs for every size of picture.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
 use horus_apps::kernels::{DETECTORS, FileRun, Samples, distinct, recorded, shipped, sources};
@@ -16,26 +16,34 @@ fn of_detectors() -> Vec<Vec<Launched>> {
 #[test]
 fn every_size_and_type_finds_its_kernels_among_the_shipped_ones() {
     let all = of_detectors();
-    for arch in [80, 90, 120] {
-        let limits = limits(arch).unwrap();
-        let known = sources(&all, arch, limits).unwrap();
+    let known = [80, 90, 120].map(|arch| (arch, sources(&all, arch, limits(arch).unwrap()).unwrap()));
+    std::thread::scope(|threads| {
         for (program, _) in DETECTORS {
-            for (size, samples, output) in [
-                ((512, 384), Samples::Grey8, "png"),
-                ((333, 257), Samples::Colour8, "pgm"),
-                ((1024, 1024), Samples::Grey8, "npy"),
-                ((1366, 768), Samples::Colour16, "png"),
-                ((1000, 1500), Samples::Grey16, "tif"),
-                ((2051, 1025), Samples::Float, "npy"),
-                ((4096, 4096), Samples::Grey8, "pgm"),
-            ] {
-                let run = FileRun { samples, output, ..FileRun::of(program, size) };
-                let made = distinct(&run.launches().unwrap(), arch, limits).unwrap();
-                assert!(made.len() >= 3, "{run:?} launches {} kernels", made.len());
-                let missing: Vec<&String> =
-                    made.iter().filter(|(source, _)| !known.contains_key(*source)).map(|(_, c)| &c.name).collect();
-                assert!(missing.is_empty(), "{run:?} on sm_{arch} must compile {missing:?}");
-            }
+            let known = &known;
+            threads.spawn(move || finds_its_kernels(program, known));
+        }
+    });
+}
+
+/// Pictures of several sizes and types need no kernel but those that are `known` for each architecture.
+fn finds_its_kernels(program: &'static str, known: &[(u32, BTreeMap<String, String>)]) {
+    for (size, samples, output) in [
+        ((512, 384), Samples::Grey8, "png"),
+        ((333, 257), Samples::Colour8, "pgm"),
+        ((1024, 1024), Samples::Grey8, "npy"),
+        ((1366, 768), Samples::Colour16, "png"),
+        ((1000, 1500), Samples::Grey16, "tif"),
+        ((2051, 1025), Samples::Float, "npy"),
+        ((4096, 4096), Samples::Grey8, "pgm"),
+    ] {
+        let run = FileRun { samples, output, ..FileRun::of(program, size) };
+        let launches = run.launches().unwrap();
+        for (arch, known) in known {
+            let made = distinct(&launches, *arch, limits(*arch).unwrap()).unwrap();
+            assert!(made.len() >= 3, "{run:?} launches {} kernels", made.len());
+            let missing: Vec<&String> =
+                made.iter().filter(|(source, _)| !known.contains_key(*source)).map(|(_, c)| &c.name).collect();
+            assert!(missing.is_empty(), "{run:?} on sm_{arch} must compile {missing:?}");
         }
     }
 }
