@@ -233,10 +233,9 @@ pub mod series {
     pub use horus_core::series::{Frames, Input, Item, Savable, Saved, Saves, Series};
 }
 
-/// Operations on pixels by name, for [`Image::unary`](prelude::Image::unary), `binary` and
-/// `compare`.
+/// Operations on pixels by name, for `Image::unary`, `binary` and `compare`.
+#[doc(hidden)]
 pub mod ops {
-    #[doc(inline)]
     pub use horus_core::ops::pixel::{PixelInfo, PixelKind, PixelOp, TABLE};
 }
 

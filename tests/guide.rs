@@ -142,7 +142,6 @@ fn the_table_of_names_is_complete() {
         "dtype",
         "forecast",
         "forecast_memory",
-        "forecast_on",
         "get",
         "get_all",
         "height",

@@ -108,7 +108,7 @@ impl Response {
 
     /// Forecast of computing it on several ranks.
     pub(crate) fn forecast(&self, cluster: Cluster) -> Result<Forecast> {
-        each!(self, image => image.forecast_on(cluster))?
+        each!(self, image => image.forecast(cluster))?
     }
 
     /// Forecast of the memory for computing it.

@@ -139,8 +139,8 @@ impl<T: Pixel> Image<T> {
     }
 }
 
-/// Operations chosen at run time from the [table of pixel operations](crate::ops::pixel::TABLE). An operation of
-/// another [kind](PixelKind) than the method's is an error.
+/// Operations chosen at run time from the [table of pixel operations](crate::ops::pixel::TABLE), for programs that have them by name: the
+/// command and the Python package. An operation of another [kind](PixelKind) than the method's is an error.
 ///
 /// ```
 /// # use horus_core::{cpu::device::CpuDevice, prelude::*};
@@ -157,6 +157,7 @@ impl<T: Pixel> Image<T> {
 /// ```
 impl<T: Pixel> Image<T> {
     /// An operation of [`PixelKind::Unary`].
+    #[doc(hidden)]
     #[track_caller]
     pub fn unary(&self, op: PixelOp) -> Image<T> {
         let site = Location::caller();
@@ -167,6 +168,7 @@ impl<T: Pixel> Image<T> {
     }
 
     /// An operation of [`PixelKind::Binary`], with this image first.
+    #[doc(hidden)]
     #[track_caller]
     pub fn binary(&self, op: PixelOp, other: impl Argument<T>) -> Image<T> {
         let site = Location::caller();
@@ -177,6 +179,7 @@ impl<T: Pixel> Image<T> {
     }
 
     /// A comparison ([`PixelKind::Compare`]), with this image first.
+    #[doc(hidden)]
     #[track_caller]
     pub fn compare(&self, op: PixelOp, other: impl Argument<T>) -> Image<bool> {
         let site = Location::caller();

@@ -12,7 +12,6 @@ use crate::host::buffer::HostBuffer;
 use crate::host::spare::{Spare, Unwritten};
 use crate::plan::Want;
 use crate::plan::forecast::{Cluster, Forecast};
-use crate::plan::movement::Link;
 use crate::session::{Coming, Handle};
 
 /// Reading pixels back. These methods, [`Value::get`](super::Value::get) and saving trigger
@@ -21,7 +20,7 @@ use crate::session::{Coming, Handle};
 /// | | new memory | kept memory |
 /// | --- | --- | --- |
 /// | on every rank | `to_vec`, `to_array`, `to_array3`, `to_array4`, `to_volume_array`, `to_array_dyn`, `to_pixels` | `read_into`, several at once by `Session::read_into` |
-/// | on rank 0 alone | `gather`, `gather_pixels` | `gather_into` |
+/// | on rank 0 alone | `gather` | `gather_into` |
 ///
 /// Kept memory is fastest, above all [`Pixels`]: the system must first map the pages of new memory.
 ///
@@ -43,38 +42,18 @@ impl<T: Element> Image<T> {
     /// ranks, or there is not enough memory.
     #[track_caller]
     pub fn to_vec(&self) -> Result<Vec<T>> {
-        everyone(self.vec(false, ("to_vec", Location::caller())))
+        self.vec(("to_vec", Location::caller()))
     }
 
-    /// [`Image::to_vec`] on rank 0 only: `None` on other ranks, to which nothing is copied. All
-    /// ranks call it.
-    ///
-    /// # Errors
-    /// As [`Image::to_vec`].
-    ///
-    /// ```
-    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
-    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let blurred = Image::<f32>::worms(&session, 40, 60).gauss(1.0);
-    /// if let Some(pixels) = blurred.gather()? {
-    ///     assert_eq!((session.rank(), pixels.len()), (0, 40 * 60));
-    /// }
-    /// # Ok::<(), horus_core::error::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn gather(&self) -> Result<Option<Vec<T>>> {
-        self.vec(true, ("gather", Location::caller()))
-    }
-
-    pub(super) fn vec(&self, root: bool, call: (&'static str, Site)) -> Result<Option<Vec<T>>> {
+    pub(super) fn vec(&self, call: (&'static str, Site)) -> Result<Vec<T>> {
         let shape = self.shape();
-        self.session().read_back(self.handle(), root, call, |coming| {
+        everyone(self.session().read_back(self.handle(), false, call, |coming| {
             let mut room = Unwritten::<T::Stored>::new(shape.len())?;
             if !coming.is_here() {
                 room.fault(coming.workers()); // while the kernels run
             }
             room.written(|spare| coming.append_to(spare)).map(T::from_stored)
-        })
+        }))
     }
 
     /// All pixels in memory that the device writes directly, if it can; see [`Pixels`]. On the CPU,
@@ -104,9 +83,19 @@ impl<T: Element> Image<T> {
     ///
     /// # Errors
     /// As [`Image::to_vec`].
+    ///
+    /// ```
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let blurred = Image::<f32>::worms(&session, 40, 60).gauss(1.0);
+    /// if let Some(pixels) = blurred.gather()? {
+    ///     assert_eq!((session.rank(), pixels.len()), (0, 40 * 60));
+    /// }
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
     #[track_caller]
-    pub fn gather_pixels(&self) -> Result<Option<Pixels<T>>> {
-        self.new_pixels(true, ("gather_pixels", Location::caller()))
+    pub fn gather(&self) -> Result<Option<Pixels<T>>> {
+        self.new_pixels(true, ("gather", Location::caller()))
     }
 
     fn new_pixels(&self, root: bool, call: (&'static str, Site)) -> Result<Option<Pixels<T>>> {
@@ -219,7 +208,7 @@ impl<T: Element> Image<T> {
             return Err(Error::parameter("to_array", message, site));
         }
         self.one_level(("to_array", site))?;
-        let pixels = everyone(self.vec(false, ("to_array", site)))?;
+        let pixels = self.vec(("to_array", site))?;
         Ok(Array2::from_shape_vec((self.height(), self.width()), pixels).expect("a fetched image fills its shape"))
     }
 
@@ -234,44 +223,29 @@ impl<T: Element> Image<T> {
         Ok(self.array4(call)?.index_axis_move(Axis(0), 0))
     }
 
-    /// Forecasts the messages, and their time, of `ranks` ranks, each on its own host, that compute
-    /// this image and gather it on rank 0, as a program that saves it does; nothing is computed.
-    /// The number of ranks is independent of the session's, their machines are like the session's.
-    ///
-    /// ```
-    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
-    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let smooth = Image::worms(&session, 64, 64).gauss(1.0);
-    /// let told = smooth.forecast(4, Link::default())?;
-    /// // All ranks have the worms. What three of them filter, 16 rows of f32 each, goes to rank 0.
-    /// assert_eq!(told.total.total.bytes, 3 * 16 * 64 * 4);
-    /// # Ok::<(), horus_core::error::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// The error that the image carries, or if `ranks` is zero.
-    #[track_caller]
-    pub fn forecast(&self, ranks: usize, link: Link) -> Result<Forecast> {
-        self.forecast_on(Cluster { ranks, on_each_host: 1, network: Some(link) })
-    }
-
-    /// [`Image::forecast`] with several ranks on each host, and the network of their machines'
+    /// Forecasts the messages, the computation and their times on the ranks of a cluster that compute this image and gather it on rank 0, as
+    /// a program that saves it does; nothing is computed. The number of ranks is independent of the session's, their machines are like the
+    /// session's. `(ranks, link)` are ranks on a host each; a [`Cluster`] may have several on each host, and the network of their machines'
     /// profiles.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let smooth = Image::worms(&session, 64, 64).gauss(1.0);
-    /// let told = smooth.forecast_on(Cluster { ranks: 8, on_each_host: 4, network: None })?;
+    /// let told = smooth.forecast((4, Link::default()))?;
+    /// // All ranks have the worms. What three of them filter, 16 rows of f32 each, goes to rank 0.
+    /// assert_eq!(told.total.total.bytes, 3 * 16 * 64 * 4);
+    /// let told = smooth.forecast(Cluster { ranks: 8, on_each_host: 4, network: None })?;
     /// assert_eq!(told.computing.launches, 1);
     /// assert!(told.seconds() > told.total.time); // it computes, too
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     ///
     /// # Errors
-    /// As [`Image::forecast`]; also if there are no ranks on a host.
+    /// The error that the image carries, or if there are no ranks, or none on a host.
     #[track_caller]
-    pub fn forecast_on(&self, cluster: Cluster) -> Result<Forecast> {
+    pub fn forecast(&self, cluster: impl Into<Cluster>) -> Result<Forecast> {
+        let cluster = cluster.into();
         if cluster.ranks == 0 || cluster.on_each_host == 0 {
             return Err(Error::parameter("forecast", "no ranks", Location::caller()));
         }

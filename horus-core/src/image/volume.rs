@@ -256,7 +256,7 @@ impl<T: Element> Image<T> {
     pub(super) fn array4(&self, call: (&'static str, Site)) -> Result<Array4<T>> {
         let Shape { depth, height, width, channels } = self.shape();
         if channels == 1 {
-            let pixels = everyone(self.vec(false, call))?;
+            let pixels = self.vec(call)?;
             let array = Array4::from_shape_vec((depth, height, width, 1), pixels);
             return Ok(array.expect("a fetched image fills its shape"));
         }

@@ -8,6 +8,7 @@ use horus_core::filters::Footprint;
 use horus_core::image::{Colour, Image};
 use horus_core::ops::components::Connectivity;
 use horus_core::ops::geometric::Interpolation;
+use horus_core::ops::reconstruction::Reconstruction;
 use horus_core::ops::sampling::Sampling;
 use horus_core::plan::Mode;
 use horus_core::session::Session;
@@ -195,7 +196,7 @@ fn reconstructions_are_those_of_scikit_image() {
     for (k, how) in [Connectivity::FACES, Connectivity::CORNERS].into_iter().enumerate() {
         let found = everywhere(|s| {
             let [mask, marker] = [MASK, MARKER].map(|pixels| Image::from_slice(s, (6, 8), &pixels).convert::<f32>());
-            let eroded = (9.0 - &marker).reconstruct_above(&mask, how).to_vec().unwrap();
+            let eroded = (9.0 - &marker).reconstruct(&mask, Reconstruction::by_erosion(how)).to_vec().unwrap();
             [marker.reconstruct(&mask, how).to_vec().unwrap(), eroded]
         });
         assert_eq!(found, [DILATED[k], ERODED[k]].map(|golden| golden.map(f32::from).to_vec()), "{how:?}");
@@ -211,7 +212,7 @@ fn masks_are_reconstructed() {
         let mask = Image::from_fn(s, h, w, |y, x| noise(0, y, x) % 5 < 3);
         let marker = Image::from_fn(s, h, w, |y, x| noise(1, y, x).is_multiple_of(30));
         [Connectivity::FACES, Connectivity::CORNERS].map(|how| {
-            let above = (!&marker).reconstruct_above(&!&mask, how);
+            let above = (!&marker).reconstruct(&!&mask, Reconstruction::by_erosion(how));
             (
                 mask.label(how).to_vec().unwrap(),
                 marker.reconstruct(&mask, how).to_vec().unwrap(),
@@ -243,7 +244,7 @@ fn what_cannot_be_reconstructed_is_told() {
     let told = one.reconstruct(&wide, Connectivity::FACES).check().unwrap_err().to_string();
     assert!(told.starts_with("reconstruct: a marker of 3x3 for a mask of 3x4 (at "), "{told}");
     let two = Image::stack(&s, [&one, &one], Axis::Channels);
-    let told = two.reconstruct_above(&two, Connectivity::FACES).check().unwrap_err().to_string();
+    let told = two.reconstruct(&two, Reconstruction::by_erosion(Connectivity::FACES)).check().unwrap_err().to_string();
     assert!(told.starts_with("reconstruct: the image has 2 channels; take one (`channel`) (at "), "{told}");
     let vast = Image::<u8>::constant(&s, (1 << 16, 1 << 15), 1);
     let told = vast.reconstruct(&vast, Connectivity::FACES).check().unwrap_err().to_string();

@@ -199,7 +199,7 @@ fn every_way_in_and_out_brings_the_same_pixels() {
             let result = image + 9;
             assert!(result.to_vec().unwrap() == want);
             assert!(result.to_pixels().unwrap()[..] == want);
-            assert!(result.gather().unwrap().unwrap() == want);
+            assert!(result.gather().unwrap().unwrap()[..] == want);
             result.read_into(&mut kept).unwrap();
             assert!(kept == want);
             kept.fill(0);
