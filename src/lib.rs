@@ -86,7 +86,7 @@
 //! # let image = Image::worms(&session, 64, 96);
 //! let mirrored = image.gauss(2.0);
 //! let on_black = image.with_border(Border::Constant(0.0)).gauss(2.0);
-//! assert!(on_black.pixel(0, 0)? < mirrored.pixel(0, 0)?);
+//! assert!(on_black.pixel((0, 0))? < mirrored.pixel((0, 0))?);
 //! # Ok(())
 //! # }
 //! ```
@@ -256,7 +256,7 @@ pub mod types {
     #[doc(inline)]
     pub use horus_core::image::{
         Argument, Axes, ByLabel, Footprints, Grouping, Inside, LabelShape, LevelRange, LoopState, Over, PerAxis,
-        PlaneArray, Positions, ReadTarget, Reads, Several, Table, Tiles, Values, VolumeArray,
+        PixelIndex, PlaneArray, Positions, ReadTarget, Reads, Several, Table, Tiles, Values, VolumeArray,
     };
     #[doc(inline)]
     pub use horus_core::session::{Canceller, MemoryInUse, MemoryUse, Pending, SessionBuilder};

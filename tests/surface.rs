@@ -18,7 +18,7 @@ fn signatures_need_no_other_crate() -> Result<()> {
     let picture = horus::io::Picture::read(b"P5 2 1 255 ab", &OpenOptions::default())?;
     assert_eq!(AnyImage::from_picture(&session, picture).dtype(), DType::U8);
     let squared = image.square();
-    assert_eq!(squared.pixel(1, 1)?, 25.0);
+    assert_eq!(squared.pixel((1, 1))?, 25.0);
     let wrong = image.gauss(-1.0).check();
     assert!(matches!(wrong, Err(horus::error::Error::Parameter { .. })));
     Ok(())

@@ -109,13 +109,13 @@ fn borders() -> Result<()> {
     let image = Image::from_slice(&session, (1, 4), &[1.0f32, 2.0, 3.0, 4.0]);
     let mirrored = image.box_mean(3);
     let repeated = image.with_border(Border::Replicate).box_mean(3);
-    assert!((mirrored.pixel(0, 0)? - 5.0 / 3.0).abs() < 1e-6);
-    assert!((repeated.pixel(0, 0)? - 4.0 / 3.0).abs() < 1e-6);
+    assert!((mirrored.pixel((0, 0))? - 5.0 / 3.0).abs() < 1e-6);
+    assert!((repeated.pixel((0, 0))? - 4.0 / 3.0).abs() < 1e-6);
 
     let white = Image::constant(&session, (9, 9), 1.0f32);
-    assert_eq!(white.rotate(45.0, Interpolation::Bilinear).pixel(0, 0)?, 0.0);
+    assert_eq!(white.rotate(45.0, Interpolation::Bilinear).pixel((0, 0))?, 0.0);
     let mirrored = white.with_border(Border::Reflect101).rotate(45.0, Interpolation::Bilinear);
-    assert!((mirrored.pixel(0, 0)? - 1.0).abs() < 1e-6);
+    assert!((mirrored.pixel((0, 0))? - 1.0).abs() < 1e-6);
     Ok(())
 }
 
@@ -128,7 +128,7 @@ fn types() -> Result<()> {
     drop(smooth);
 
     assert_eq!(Image::from_slice(&session, (1, 3), &[0.5f32, 2.5, 300.0]).convert::<u8>().to_vec()?, [0, 2, 255]);
-    assert!((image.to_unit().pixel(0, 2)? - 250.0 / 255.0).abs() < 1e-6);
+    assert!((image.to_unit().pixel((0, 2))? - 250.0 / 255.0).abs() < 1e-6);
 
     let bright = image.gt(100u8) & image.lt(220u8);
     assert_eq!(bright.count().get()?, 1);

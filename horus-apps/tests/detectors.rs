@@ -112,7 +112,7 @@ fn a_long_loop_runs_in_bounded_memory() {
         let next = Image::from_fn(&session, height, width, |y, x| ((y * x + i) % 97) as f32);
         result = result.max(&next);
     }
-    assert_eq!(result.pixel(0, 0).unwrap(), 96.0);
+    assert_eq!(result.pixel((0, 0)).unwrap(), 96.0);
     assert!(session.stats().evaluations > 10);
     assert!(log.get().peak <= 16 * bytes, "{} images", log.get().peak / bytes);
 }

@@ -43,7 +43,7 @@ fn an_error_travels_through_every_operation_and_nothing_is_executed() {
         both.check().unwrap_err(),
         both.to_vec().unwrap_err(),
         both.to_array3().unwrap_err(),
-        both.pixel(0, 0).unwrap_err(),
+        both.pixel((0, 0)).unwrap_err(),
         both.save("never.png").unwrap_err(),
         value.get().unwrap_err(),
         s.get_all((a.sum(), value.clone())).unwrap_err(),
@@ -273,7 +273,7 @@ fn masks_combine_choose_and_are_saved_in_black_and_white() -> Result<()> {
     assert_eq!(odd.convert::<i32>().to_vec()?, [0, 1, 0, 1, 0, 1, 0, 1]);
     assert_eq!(low.erode(&Footprint::rectangle(3, 1)).count().get()?, 0);
     assert_eq!(low.dilate(&Footprint::cross(1)).transpose().crop(1, 0, 2, 2).count().get()?, 4);
-    assert!(low.with_border(Border::Constant(1.0)).pad(1, 0, 0, 0).pixel(0, 3)?);
+    assert!(low.with_border(Border::Constant(1.0)).pad(1, 0, 0, 0).pixel((0, 3))?);
     let folder = tempfile::tempdir().unwrap();
     let (picture, exact) = (folder.path().join("m.png"), folder.path().join("m.npy"));
     odd.save(&picture)?;

@@ -120,7 +120,7 @@ impl<T: Pixel> Image<T> {
     /// let image = Image::from_slice(&session, (2, 3), &[1u8, 2, 3, 200, 200, 200]);
     /// assert_eq!(image.cumsum(Axis::Columns).to_vec()?, [1.0, 3.0, 6.0, 200.0, 400.0, 600.0]);
     /// let integral = image.cumsum(Axis::Rows).cumsum(Axis::Columns); // the sum of any rectangle by four pixels
-    /// assert_eq!(integral.pixel(1, 2)?, 606.0);
+    /// assert_eq!(integral.pixel((1, 2))?, 606.0);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     #[doc(alias = "integral")]

@@ -89,7 +89,7 @@ pub use argument::Argument;
 pub use axis::{Axes, Grouping, Over, Several};
 pub use colour::Colour;
 pub use create::{PlaneArray, VolumeArray};
-pub use form::{Footprints, LevelRange, MovingWindow, PerAxis, Positions, Rank, Taps};
+pub use form::{Footprints, LevelRange, MovingWindow, PerAxis, PixelIndex, Positions, Rank, Taps};
 pub use iterate::{Ending, Iterated, Norm, Until};
 pub use labels::{ByLabel, LabelShape};
 pub use lookup::Table;

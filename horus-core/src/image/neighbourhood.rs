@@ -27,10 +27,10 @@ impl<T: Pixel> Image<T> {
     /// assert_eq!(line.with_border(Border::Constant(0.0)).correlate(&right).to_vec()?, [2.0, 4.0, 8.0, 0.0]);
     /// let slope = Image::from_volume_fn(&session, 4, 5, 6, |z, y, x| (z * z + 2 * y + 3 * x) as f32);
     /// let rise = slope.with_border(Border::Replicate).correlate(Taps::Depth(&[-1.0, 1.0])); // from the level above
-    /// assert_eq!(rise.slice(3).pixel(2, 2)?, 5.0);
+    /// assert_eq!(rise.slice(3).pixel((2, 2))?, 5.0);
     /// let (dot, middle) = (Filter::row([1.0]), Filter::dense(3, 3, [0.0, 1.0, 0.0, 1.0, -6.0, 1.0, 0.0, 1.0, 0.0]));
     /// let curved = slope.correlate(&[dot.clone(), middle, dot]);
-    /// assert_eq!(curved.voxel(1, 2, 2, 0)?, 2.0);
+    /// assert_eq!(curved.pixel((1, 2, 2))?, 2.0);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     #[doc(alias = "filter2D")]
@@ -140,7 +140,7 @@ impl<T: Pixel> Image<T> {
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let line = Image::from_fn(&session, 15, 15, |y, _| if y == 7 { 1.0f32 } else { 0.0 });
     /// let ridge = line.gauss_xy(3.0, 1.0, 0, 2); // smooth along x, second derivative along y
-    /// assert!(ridge.pixel(7, 7)? < -0.1, "a bright line curves down across it");
+    /// assert!(ridge.pixel((7, 7))? < -0.1, "a bright line curves down across it");
     /// let along = line.gauss_xy(1.0, 3.0, 2, 0);
     /// assert!(along.abs().max_value().get()? < 1e-6, "and not at all along it");
     /// # Ok::<(), horus_core::error::Error>(())
@@ -160,7 +160,7 @@ impl<T: Pixel> Image<T> {
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// // A line that rises to the right.
     /// let line = Image::from_fn(&session, 15, 15, |y, x| if y + x == 14 { 1.0f32 } else { 0.0 });
-    /// let ridge = |theta| line.gauss_2d(theta, 2.0, 1.0, 0, 2).pixel(7, 7);
+    /// let ridge = |theta| line.gauss_2d(theta, 2.0, 1.0, 0, 2).pixel((7, 7));
     /// assert!(ridge(45.0)? < -0.1 && ridge(135.0)? > -0.1);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
@@ -207,11 +207,11 @@ impl<T: Pixel> Image<T> {
     /// let dot = Image::from_fn(&session, 9, 9, |y, x| if (y, x) == (4, 4) { 1.0f32 } else { 0.0 });
     /// let smooth = dot.gauss(1.0);
     /// assert!((smooth.sum().get()? - 1.0).abs() < 1e-6, "as bright as before");
-    /// assert_eq!(smooth.pixel(4, 2)?, smooth.pixel(6, 4)?); // and alike in all directions
+    /// assert_eq!(smooth.pixel((4, 2))?, smooth.pixel((6, 4))?); // and alike in all directions
     /// let dot = Image::from_volume_fn(&session, 9, 9, 9, |z, y, x| if (z, y, x) == (4, 4, 4) { 1.0f32 } else { 0.0 });
     /// let ball = dot.gauss(1.0);
-    /// assert!((ball.voxel(2, 4, 4, 0)? - ball.voxel(4, 4, 6, 0)?).abs() < 1e-7, "those of a volume");
-    /// assert_eq!(dot.gauss((1.0, 1.0)).voxel(2, 4, 4, 0)?, 0.0, "in the plane alone");
+    /// assert!((ball.pixel((2, 4, 4))? - ball.pixel((4, 4, 6))?).abs() < 1e-7, "those of a volume");
+    /// assert_eq!(dot.gauss((1.0, 1.0)).pixel((2, 4, 4))?, 0.0, "in the plane alone");
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     #[doc(alias("GaussianBlur", "gaussian", "gaussian_filter"))]
@@ -227,11 +227,11 @@ impl<T: Pixel> Image<T> {
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let slope = Image::from_fn(&session, 9, 9, |y, x| (5 * y + x) as f32);
-    /// let along_x = slope.gauss_derivative(1.0, (0, 1)).pixel(4, 4)?;
-    /// let along_y = slope.gauss_derivative(1.0, (1, 0)).pixel(4, 4)?;
+    /// let along_x = slope.gauss_derivative(1.0, (0, 1)).pixel((4, 4))?;
+    /// let along_y = slope.gauss_derivative(1.0, (1, 0)).pixel((4, 4))?;
     /// assert!((along_x - 1.0).abs() < 0.01 && (along_y - 5.0).abs() < 0.05);
     /// let slope = Image::from_volume_fn(&session, 9, 9, 9, |z, y, x| (7 * z + 5 * y + x) as f32);
-    /// let rises = slope.gauss_derivative(1.0, (1, 0, 0)).voxel(4, 4, 4, 0)?;
+    /// let rises = slope.gauss_derivative(1.0, (1, 0, 0)).pixel((4, 4, 4))?;
     /// assert!((rises - 7.0).abs() < 0.07);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
@@ -247,7 +247,7 @@ impl<T: Pixel> Image<T> {
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let slope = Image::from_fn(&session, 3, 3, |y, x| (5 * y + x) as u8);
-    /// assert_eq!((slope.sobel_x().pixel(1, 1)?, slope.sobel_y().pixel(1, 1)?), (8.0, 40.0));
+    /// assert_eq!((slope.sobel_x().pixel((1, 1))?, slope.sobel_y().pixel((1, 1))?), (8.0, 40.0));
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     #[doc(alias("Sobel", "sobel"))]

@@ -17,7 +17,7 @@ macro_rules! unary {
         /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
         /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
         /// let image = Image::from_slice(&session, (1, 3), &[-4.0f32, 0.5, 2.5]);
-        /// assert_eq!(image.abs().sqrt().pixel(0, 0)?, 2.0);
+        /// assert_eq!(image.abs().sqrt().pixel((0, 0))?, 2.0);
         /// assert_eq!(image.round().to_vec()?, [-4.0, 0.0, 2.0]);
         /// assert_eq!((-image).sign().to_vec()?, [1.0, -1.0, -1.0]);
         /// # Ok::<(), horus_core::error::Error>(())

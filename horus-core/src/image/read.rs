@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ndarray::{Array2, Array3, Axis};
 
-use super::{Image, Pixels};
+use super::{Image, PixelIndex, Pixels};
 use crate::dtype::Element;
 use crate::error::{DeviceError, Error, Result, Site};
 use crate::host::buffer::HostBuffer;
@@ -252,25 +252,44 @@ impl<T: Element> Image<T> {
         self.session().forecast(self.handle(), cluster)
     }
 
-    /// The first channel's pixel in row `y` and column `x`.
+    /// The pixel at a position: `(y, x)` of an image, `(z, y, x)` of a volume, in the first channel; `(z, y, x, channel)` in any, as
+    /// [`Image::argmax`] yields it.
     ///
     /// Copies the whole image to the host each time: for many pixels call [`Image::to_vec`] once.
     ///
+    /// ```
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let image = Image::from_slice(&session, (2, 3), &[1u8, 2, 3, 4, 5, 6]);
+    /// assert_eq!(image.pixel((1, 0))?, 4);
+    /// let volume = Image::from_slice(&session, (2, 1, 3), &[1u8, 2, 3, 4, 5, 6]);
+    /// assert_eq!(volume.pixel((1, 0, 2))?, 6);
+    /// let largest = volume.argmax().get()?.expect("it has numbers");
+    /// assert_eq!((largest, volume.pixel(largest)?), ([1, 0, 2, 0], 6));
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    ///
     /// # Errors
-    /// If it lies outside, or as [`Image::to_vec`].
+    /// If it lies outside, if `(y, x)` is of a volume, or as [`Image::to_vec`].
     #[track_caller]
-    pub fn pixel(&self, y: usize, x: usize) -> Result<T> {
+    pub fn pixel(&self, at: impl Into<PixelIndex>) -> Result<T> {
+        let (at, site) = (at.into(), Location::caller());
         self.look()?;
         let shape = self.shape();
-        if shape.depth != 1 {
-            let message = format!("the image has {} levels; use voxel", shape.depth);
-            return Err(Error::parameter("pixel", message, Location::caller()));
+        let wrong = |message| Err(Error::parameter("pixel", message, site));
+        let [z, y, x, channel] = match at {
+            PixelIndex::Plane(y, x) if shape.depth == 1 => [0, y, x, 0],
+            PixelIndex::Plane(..) => {
+                return wrong(format!("the image has {} levels; a position in it is `(z, y, x)`", shape.depth));
+            }
+            PixelIndex::Volume(z, y, x) => [z, y, x, 0],
+            PixelIndex::Channel(at) => at,
+        };
+        if z >= shape.depth || y >= shape.height || x >= shape.width || channel >= shape.channels {
+            return wrong(format!("level {z}, row {y}, column {x}, channel {channel} is outside {shape}"));
         }
-        if y >= shape.height || x >= shape.width {
-            let message = format!("row {y}, column {x} is outside {shape}");
-            return Err(Error::parameter("pixel", message, Location::caller()));
-        }
-        self.voxel(0, y, x, 0)
+        let pixels = fetch(self.handle())?;
+        Ok(elements(&pixels)[(z * shape.channels + channel) * shape.area() + y * shape.width + x])
     }
 
     /// The error that the image carries, which comes before any other.

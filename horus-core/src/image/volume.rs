@@ -13,7 +13,7 @@ use std::panic::Location;
 use ndarray::{Array3, Array4, ArrayD, ArrayView4, Axis as ArrayAxis};
 
 use super::create::{VolumeArray, array4, source, write};
-use super::read::{elements, everyone, fetch};
+use super::read::{elements, everyone};
 use super::{Image, LevelRange, carry, check_shape};
 use crate::dtype::Element;
 use crate::error::{Error, Result, Site};
@@ -265,32 +265,6 @@ impl<T: Element> Image<T> {
         let planes = ArrayView4::from_shape((depth, channels, height, width), elements(&pixels));
         let planes = planes.expect("a fetched image fills its shape");
         Ok(planes.permuted_axes([0, 2, 3, 1]).as_standard_layout().into_owned())
-    }
-
-    /// The pixel in row `y` and column `x` of channel `channel` of level `z`.
-    ///
-    /// Copies the whole volume to the host each time: for many pixels call [`Image::to_vec`] once.
-    ///
-    /// # Errors
-    /// If it lies outside, or as [`Image::to_vec`].
-    ///
-    /// ```
-    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
-    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let volume = Image::from_slice(&session, (2, 1, 3), &[1u8, 2, 3, 4, 5, 6]);
-    /// assert_eq!(volume.voxel(1, 0, 2, 0)?, 6);
-    /// # Ok::<(), horus_core::error::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn voxel(&self, z: usize, y: usize, x: usize, channel: usize) -> Result<T> {
-        self.look()?;
-        let shape = self.shape();
-        if z >= shape.depth || y >= shape.height || x >= shape.width || channel >= shape.channels {
-            let message = format!("level {z}, row {y}, column {x}, channel {channel} is outside {shape}");
-            return Err(Error::parameter("voxel", message, Location::caller()));
-        }
-        let pixels = fetch(self.handle())?;
-        Ok(elements(&pixels)[(z * shape.channels + channel) * shape.area() + y * shape.width + x])
     }
 
     /// Fails if this is a volume, for which the result of `op` has no place.

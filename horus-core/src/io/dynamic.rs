@@ -124,7 +124,7 @@ mod tests {
         let picture = wrapped(picture);
         let ours = AnyImage::from_dynamic(&session(), &picture);
         assert_eq!((ours.dtype(), ours.shape().channels), (P::Subpixel::DTYPE, channels));
-        assert_eq!(ours.convert::<P::Subpixel>().voxel(0, 2, 4, channels - 1).unwrap(), last);
+        assert_eq!(ours.convert::<P::Subpixel>().pixel((0, 2, 4, channels - 1)).unwrap(), last);
         assert_eq!(ours.to_dynamic().unwrap(), picture);
     }
 

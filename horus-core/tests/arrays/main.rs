@@ -153,11 +153,11 @@ fn whoever_writes_changes_nothing_that_others_have() {
         let mut result = twice.to_pixels().unwrap();
         let shared = result.clone();
         result.view_mut()[[9, 9, 0]] = 0;
-        assert_eq!((result[99], shared[99], twice.pixel(9, 9).unwrap()), (0, 6, 6));
+        assert_eq!((result[99], shared[99], twice.pixel((9, 9)).unwrap()), (0, 6, 6));
         // Reused memory that became an image, and is then written by another.
         let kept = Image::from_pixels(&session, result.clone());
         (&image + 10).read_into(&mut result).unwrap();
-        assert_eq!((result[99], kept.pixel(9, 9).unwrap(), kept.pixel(0, 0).unwrap()), (13, 0, 6));
+        assert_eq!((result[99], kept.pixel((9, 9)).unwrap(), kept.pixel((0, 0)).unwrap()), (13, 0, 6));
         // An image read into the memory that it is computed from.
         let mut state = session.pixels::<i32>(2, 2, 1).unwrap();
         for i in 0..5 {
@@ -214,7 +214,7 @@ fn the_cpu_copies_nothing() {
     image.read_into(&mut kept).unwrap();
     assert_eq!((kept[0], kept[1]), (2, 8));
     kept[0] = 9;
-    assert_eq!(image.pixel(0, 0).unwrap(), 2);
+    assert_eq!(image.pixel((0, 0)).unwrap(), 2);
 }
 
 #[test]

@@ -84,7 +84,8 @@ const PROGRAMS: [(&str, Compute); 9] = [
         pixels(&(unit / range).crop(0, 480, 33, 32))
     }),
     ("moments", |picture| {
-        let (mean, variance) = picture.luminance().gauss(1.0).mean_and_variance().get()?;
+        let smooth = picture.luminance().gauss(1.0);
+        let (mean, variance) = smooth.session().get_all((smooth.mean(), smooth.variance()))?;
         Ok(bits([mean, variance]))
     }),
     ("a sum of what was scaled by a mean", |picture| {
@@ -286,8 +287,8 @@ fn what_is_turned_is_reduced_in_parts_of_rows() -> Result<()> {
         (
             "moments",
             |picture| {
-                let (mean, variance) =
-                    picture.to_unit().rotate(45.0, Interpolation::Bilinear).mean_and_variance().get()?;
+                let turned = picture.to_unit().rotate(45.0, Interpolation::Bilinear);
+                let (mean, variance) = turned.session().get_all((turned.mean(), turned.variance()))?;
                 Ok(bits([mean, variance]))
             },
             true,
@@ -296,7 +297,7 @@ fn what_is_turned_is_reduced_in_parts_of_rows() -> Result<()> {
             "a range",
             |picture| {
                 let turned = picture.to_unit().rotate(45.0, Interpolation::Bilinear) - 0.25;
-                let (low, high) = turned.min_max().get()?;
+                let (low, high) = turned.session().get_all((turned.min_value(), turned.max_value()))?;
                 Ok(bits([low, high].map(f64::from)))
             },
             true,

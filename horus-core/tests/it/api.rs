@@ -172,7 +172,7 @@ fn parameters_outside_their_domain_are_refused() {
     assert_eq!(op(a.histogram(0, 0.0, 1.0)), "histogram");
     assert_eq!(op(a.histogram(4, 1.0, 1.0)), "histogram");
     assert_eq!(op(a.histogram(4, 0.0, f64::NAN)), "histogram");
-    assert_eq!(op(a.pixel(8, 0)), "pixel");
+    assert_eq!(op(a.pixel((8, 0))), "pixel");
     let five = Image::stack(&s, [&a; 5], Axis::Channels);
     assert_eq!(op(five.luminance()), "luminance");
     assert_eq!(op(five.to_array()), "to_array");
@@ -243,7 +243,7 @@ fn pictures_survive_a_round_trip() -> Result<()> {
     let scale = floats.save_with(at("f.png"), &range)?.expect("floats are scaled");
     assert_eq!((scale.low, scale.high, scale.full), (f64::from(0.0f32 - 0.1 * 6.0), 4.0, 255));
     let read = Image::<u8>::open(&s, at("f.png"))?;
-    assert_eq!((read.pixel(0, 6)?, read.pixel(4, 0)?), (0, 255));
+    assert_eq!((read.pixel((0, 6))?, read.pixel((4, 0))?), (0, 255));
     colour.save(at("c.jpg"))?;
     assert_eq!(AnyImage::open(&s, at("c.jpg"))?.shape(), colour.shape());
     Ok(())

@@ -19,7 +19,7 @@ fn the_first_error_comes_before_what_follows_from_it() -> Result<()> {
     };
     told(none.to_array().err(), "stack: ");
     told(none.save("nowhere/picture.png").err(), "stack: ");
-    told(empty.pixel(0, 0).err(), "zeros: ");
+    told(empty.pixel((0, 0)).err(), "zeros: ");
     told(empty.save("picture.without-format").err(), "zeros: ");
     told(empty.forecast((2, Link::default())).err(), "zeros: ");
     Ok(())

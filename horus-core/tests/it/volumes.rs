@@ -121,13 +121,13 @@ fn extents_of_one_are_repeated_along_every_axis() {
     let s = session();
     let two = Image::stack(&s, [volume(&s, size), volume(&s, size) + 1.0], Axis::Channels) * [1.0, 10.0];
     assert_eq!(two.shape(), Shape::volume(5, 4, 6, 2));
-    assert_eq!(two.voxel(3, 2, 1, 1).unwrap(), (value(3, 2, 1) + 1.0) * 10.0);
+    assert_eq!(two.pixel((3, 2, 1, 1)).unwrap(), (value(3, 2, 1) + 1.0) * 10.0);
     let level = Image::from_fn(&s, 4, 6, |y, x| value(0, y, x));
     let chosen = level.gt(0.0).select(&two, -1.0);
     assert_eq!(chosen.shape(), two.shape());
     for (z, c) in [(0, 0), (4, 0), (2, 1)] {
-        let want = if value(0, 3, 5) > 0.0 { two.voxel(z, 3, 5, c).unwrap() } else { -1.0 };
-        assert_eq!(chosen.voxel(z, 3, 5, c).unwrap(), want);
+        let want = if value(0, 3, 5) > 0.0 { two.pixel((z, 3, 5, c)).unwrap() } else { -1.0 };
+        assert_eq!(chosen.pixel((z, 3, 5, c)).unwrap(), want);
     }
     assert_eq!(two.over(&level.gt(-1e9)).sum().get().unwrap(), two.sum().get().unwrap());
 }
@@ -363,10 +363,13 @@ fn what_does_not_fit_is_one_error_with_its_line() {
         ),
         (v.to_array().unwrap_err().to_string(), ["to_array: the image has 5 levels", here]),
         (v.to_array3().unwrap_err().to_string(), ["to_array3: the image has 5 levels", here]),
-        (v.pixel(0, 0).unwrap_err().to_string(), ["pixel: the image has 5 levels; use voxel", here]),
         (
-            v.voxel(5, 0, 0, 0).unwrap_err().to_string(),
-            ["voxel: level 5, row 0, column 0, channel 0 is outside 5x4x3", here],
+            v.pixel((0, 0)).unwrap_err().to_string(),
+            ["pixel: the image has 5 levels; a position in it is `(z, y, x)`", here],
+        ),
+        (
+            v.pixel((5, 0, 0)).unwrap_err().to_string(),
+            ["pixel: level 5, row 0, column 0, channel 0 is outside 5x4x3", here],
         ),
     ] {
         assert!(parts.iter().all(|part| error.contains(part)), "{error:?} has not {parts:?}");

@@ -154,7 +154,7 @@ fn results_go_where_the_program_wants_them() {
         let (above, below) = (&smooth + 1.0, &smooth - 1.0);
         s.read_into(((&above, &mut first), (&below, &mut second)))?;
         let array = smooth.to_array()?;
-        let pixel = smooth.pixel(44, 3)?;
+        let pixel = smooth.pixel((44, 3))?;
         let lists = [slice, pixels[..].to_vec(), first, second, array.into_iter().collect(), vec![pixel]];
         Ok(lists.iter().map(|l| bytemuck::cast_slice(l).to_vec()).collect())
     };
