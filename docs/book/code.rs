@@ -48,7 +48,7 @@ fn tutorial() -> Result<()> {
 
     vessels.select([1.0, 0.2, 0.2], &image).save("vessels.png")?;
 
-    let pixels = image.to_array()?;
+    let pixels: horus::ndarray::Array2<f32> = image.to_array()?;
     let again = Image::from_array(&session, pixels.view());
     assert_eq!(again.absdiff(&image).max_value().get()?, 0.0);
 

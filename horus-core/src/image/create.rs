@@ -76,7 +76,7 @@ impl<T: Element> Image<T> {
     /// let grey = ndarray::array![[1u8, 2], [3, 4]];
     /// assert_eq!(Image::from_array(&session, grey.t()).to_vec()?, [1, 3, 2, 4]);
     /// let colour = ndarray::Array3::from_shape_fn((2, 2, 3), |(y, x, c)| (y + x + c) as u8);
-    /// assert_eq!(Image::from_array(&session, colour.view()).to_array3()?, colour);
+    /// assert_eq!(Image::from_array(&session, colour.view()).to_array()?, colour);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     #[doc(alias = "asarray")]

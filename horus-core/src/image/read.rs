@@ -3,8 +3,6 @@
 use std::panic::Location;
 use std::sync::Arc;
 
-use ndarray::{Array2, Array3, Axis};
-
 use super::{Image, PixelIndex, Pixels};
 use crate::dtype::Element;
 use crate::error::{DeviceError, Error, Result, Site};
@@ -19,7 +17,7 @@ use crate::session::{Coming, Handle};
 ///
 /// | | new memory | kept memory |
 /// | --- | --- | --- |
-/// | on every rank | `to_vec`, `to_array`, `to_array3`, `to_array4`, `to_volume_array`, `to_array_dyn`, `to_pixels` | `read_into`, several at once by `Session::read_into` |
+/// | on every rank | `to_vec`, `to_array`, `to_volume_array`, `to_pixels` | `read_into`, several at once by `Session::read_into` |
 /// | on rank 0 alone | `gather` | `gather_into` |
 ///
 /// Kept memory is fastest, above all [`Pixels`]: the system must first map the pages of new memory.
@@ -29,8 +27,7 @@ use crate::session::{Coming, Handle};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
 /// let image = Image::from_slice(&session, (2, 2), &[1u8, 2, 3, 4]);
 /// let colour = Image::stack(&session, [&image, &(&image * 10)], Axis::Channels);
-/// assert_eq!(image.to_array()?[[1, 0]], 3);
-/// assert_eq!(colour.to_array3()?[[1, 0, 1]], 30); // row, column, channel
+/// assert_eq!(image.to_array::<ndarray::Ix2>()?[[1, 0]], 3);
 /// assert_eq!(colour.to_vec()?, [1, 2, 3, 4, 10, 20, 30, 40]);
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
@@ -193,34 +190,6 @@ impl<T: Element> Image<T> {
                 Err(DeviceError::Internal("a result came to a rank that has no place for it".into()))
             }),
         }
-    }
-
-    /// The pixels of an image of one channel, of shape `(height, width)`.
-    ///
-    /// # Errors
-    /// If there are several channels or levels, or as [`Image::to_vec`].
-    #[track_caller]
-    pub fn to_array(&self) -> Result<Array2<T>> {
-        let site = Location::caller();
-        self.look()?;
-        if self.channels() != 1 {
-            let message = format!("the image has {} channels; use to_array3", self.channels());
-            return Err(Error::parameter("to_array", message, site));
-        }
-        self.one_level(("to_array", site))?;
-        let pixels = self.vec(("to_array", site))?;
-        Ok(Array2::from_shape_vec((self.height(), self.width()), pixels).expect("a fetched image fills its shape"))
-    }
-
-    /// The pixels, of shape `(height, width, channels)`.
-    ///
-    /// # Errors
-    /// Of a volume (see [`Image::to_array4`]), or as [`Image::to_vec`].
-    #[track_caller]
-    pub fn to_array3(&self) -> Result<Array3<T>> {
-        let call = ("to_array3", Location::caller());
-        self.one_level(call)?;
-        Ok(self.array4(call)?.index_axis_move(Axis(0), 0))
     }
 
     /// Forecasts the messages, the computation and their times on the ranks of a cluster that compute this image and gather it on rank 0, as

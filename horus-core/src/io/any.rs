@@ -127,7 +127,7 @@ impl AnyImage {
     /// for file in ["volume.npy", "volume.tif"] {
     ///     # let file = folder.path().join(file);
     ///     volume.save(&file)?;
-    ///     assert_eq!(AnyImage::open_volume(&session, &file)?.convert::<u8>().to_array4()?, volume.to_array4()?);
+    ///     assert_eq!(AnyImage::open_volume(&session, &file)?.convert::<u8>().to_array::<ndarray::Ix4>()?, volume.to_array()?);
     /// }
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```

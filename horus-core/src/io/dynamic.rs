@@ -3,7 +3,7 @@
 use std::panic::Location;
 
 use image::{DynamicImage, ImageBuffer};
-use ndarray::ArrayView3;
+use ndarray::{ArrayView3, Ix3};
 
 use super::AnyImage;
 use crate::dtype::Pixel;
@@ -95,7 +95,7 @@ where
     P: image::Pixel,
     P::Subpixel: Pixel,
 {
-    let pixels = image.to_array3()?;
+    let pixels = image.to_array::<Ix3>()?;
     let pixels: Vec<P::Subpixel> = pixels.iter().copied().collect();
     // An image has fewer than 2^31 rows and columns.
     Ok(ImageBuffer::from_raw(image.width() as u32, image.height() as u32, pixels))

@@ -77,7 +77,7 @@ fn everywhere<T: Pixel>(session: &Session, shape: Shape, value: impl Fn(usize) -
         vec.fill(T::ZERO);
         result.read_into(&mut vec[..]).unwrap();
         assert_eq!(vec, want);
-        let array = result.to_array3().unwrap();
+        let array = result.to_array::<ndarray::Ix3>().unwrap();
         assert_eq!(array, kept.view());
         let first = session.rank() == 0;
         assert_eq!(result.gather().unwrap().map(|p| p.to_vec()), first.then(|| want.clone()));

@@ -15,7 +15,7 @@ use horus_core::ops::geometric::Interpolation;
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::session::Session;
 use horus_core::shape::{Axis, Border, Shape};
-use ndarray::{Array2, array};
+use ndarray::{Array2, Ix2, Ix3, array};
 
 fn session() -> Session {
     let device = CpuDevice::new(Some(2)).expect("a CPU");
@@ -175,7 +175,7 @@ fn parameters_outside_their_domain_are_refused() {
     assert_eq!(op(a.pixel((8, 0))), "pixel");
     let five = Image::stack(&s, [&a; 5], Axis::Channels);
     assert_eq!(op(five.luminance()), "luminance");
-    assert_eq!(op(five.to_array()), "to_array");
+    assert_eq!(op(five.to_array::<Ix2>()), "to_array");
 }
 
 #[test]
@@ -227,18 +227,18 @@ fn pictures_survive_a_round_trip() -> Result<()> {
     for name in ["c.png", "c.tif", "c.ppm", "c.bmp", "c.pnm"] {
         assert_eq!(colour.save(at(name))?, None);
         let AnyImage::U8(read) = AnyImage::open(&s, at(name))? else { panic!("{name} has another type") };
-        assert_eq!(read.to_array3()?, colour.to_array3()?, "{name}");
+        assert_eq!(read.to_array::<Ix3>()?, colour.to_array()?, "{name}");
     }
     let sixteen = SaveOptions { depth: Depth::Sixteen, ..SaveOptions::default() };
     for name in ["g.png", "g.tiff", "g.pgm"] {
         grey.save_with(at(name), &sixteen)?;
         let AnyImage::U16(read) = AnyImage::open(&s, at(name))? else { panic!("{name} has another type") };
-        assert_eq!(read.to_array()?, grey.to_array()?, "{name}");
+        assert_eq!(read.to_array::<Ix2>()?, grey.to_array()?, "{name}");
     }
     floats.save_with(at("f.tif"), &SaveOptions { depth: Depth::Float, ..SaveOptions::default() })?;
     assert_eq!(Image::<f32>::open(&s, at("f.tif"))?.to_vec()?, floats.to_vec()?);
     floats.save(at("f.npy"))?;
-    assert_eq!(ndarray_npy::read_npy::<_, Array2<f32>>(at("f.npy")).expect("an array"), floats.to_array()?);
+    assert_eq!(ndarray_npy::read_npy::<_, Array2<f32>>(at("f.npy")).expect("an array"), floats.to_array::<Ix2>()?);
     let range = SaveOptions { scaling: Scaling::Range, ..SaveOptions::default() };
     let scale = floats.save_with(at("f.png"), &range)?.expect("floats are scaled");
     assert_eq!((scale.low, scale.high, scale.full), (f64::from(0.0f32 - 0.1 * 6.0), 4.0, 255));

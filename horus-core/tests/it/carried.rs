@@ -17,7 +17,7 @@ fn the_first_error_comes_before_what_follows_from_it() -> Result<()> {
         let told = e.expect("an error").to_string();
         assert!(told.starts_with(op) && told.contains("has no pixels"), "{told}");
     };
-    told(none.to_array().err(), "stack: ");
+    told(none.to_array::<ndarray::Ix2>().err(), "stack: ");
     told(none.save("nowhere/picture.png").err(), "stack: ");
     told(empty.pixel((0, 0)).err(), "zeros: ");
     told(empty.save("picture.without-format").err(), "zeros: ");

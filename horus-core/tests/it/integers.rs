@@ -12,7 +12,7 @@ use horus_core::ops::neighbourhood::Filter;
 use horus_core::session::Session;
 use horus_core::shape::{Axis, Border, Shape};
 use horus_testing::simulated::Simulated;
-use ndarray::{Array2, ArrayD};
+use ndarray::{Array2, ArrayD, Ix2};
 use ndarray_npy::{ReadableElement, read_npy};
 
 fn load<T: ReadableElement>(name: &str) -> ArrayD<T> {
@@ -72,7 +72,7 @@ fn filters_and_statistics<T: Pixel + ReadableElement>(name: &str) {
             image.median(3),
             image.median(5),
         ];
-        let filtered = filters.map(|image| image.to_array().unwrap());
+        let filtered = filters.map(|image| image.to_array::<Ix2>().unwrap());
         let correlated = image.correlate(&Filter::dense(3, 3, taps.clone()));
         let correlated: Vec<f64> = correlated.convert::<f64>().to_vec().unwrap();
         let (sum, (mean, variance)) = s.get_all((image.sum(), (image.mean(), image.variance()))).unwrap();

@@ -13,7 +13,7 @@ use horus_core::ops::sampling::Sampling;
 use horus_core::plan::Mode;
 use horus_core::session::Session;
 use horus_core::shape::{Axis, Border};
-use ndarray::{Array2, Array3};
+use ndarray::{Array2, Array3, Ix2, Ix3};
 
 fn path(name: &str) -> String {
     format!("{}/../tests/goldens/operations/{name}.npy", env!("CARGO_MANIFEST_DIR"))
@@ -44,12 +44,16 @@ fn colours_are_those_of_scikit_image_and_come_back() {
     let rgb = colours::<f32>("rgb");
     let image = Image::from_array(&s, rgb.view());
     // f32 rounds at 6e-8; Lab multiplies by up to 500 and takes cube roots of values near 0.
-    assert_close(&image.convert_colour(Colour::Rgb, Colour::Hsv).to_array3().unwrap(), &colours("hsv"), 1e-6);
-    assert_close(&image.convert_colour(Colour::Rgb, Colour::YCbCr).to_array3().unwrap(), &colours("ycbcr"), 1e-6);
-    assert_close(&image.convert_colour(Colour::Rgb, Colour::Lab).to_array3().unwrap(), &colours("lab"), 2e-3);
+    assert_close(&image.convert_colour(Colour::Rgb, Colour::Hsv).to_array::<Ix3>().unwrap(), &colours("hsv"), 1e-6);
+    assert_close(&image.convert_colour(Colour::Rgb, Colour::YCbCr).to_array::<Ix3>().unwrap(), &colours("ycbcr"), 1e-6);
+    assert_close(&image.convert_colour(Colour::Rgb, Colour::Lab).to_array::<Ix3>().unwrap(), &colours("lab"), 2e-3);
     let want = rgb.mapv(f64::from);
     assert_close(
-        &image.convert_colour(Colour::Rgb, Colour::Hsv).convert_colour(Colour::Hsv, Colour::Rgb).to_array3().unwrap(),
+        &image
+            .convert_colour(Colour::Rgb, Colour::Hsv)
+            .convert_colour(Colour::Hsv, Colour::Rgb)
+            .to_array::<Ix3>()
+            .unwrap(),
         &want,
         1e-6,
     );
@@ -57,14 +61,18 @@ fn colours_are_those_of_scikit_image_and_come_back() {
         &image
             .convert_colour(Colour::Rgb, Colour::YCbCr)
             .convert_colour(Colour::YCbCr, Colour::Rgb)
-            .to_array3()
+            .to_array::<Ix3>()
             .unwrap(),
         &want,
         1e-6,
     );
     // The inverse matrix has seven digits.
     assert_close(
-        &image.convert_colour(Colour::Rgb, Colour::Lab).convert_colour(Colour::Lab, Colour::Rgb).to_array3().unwrap(),
+        &image
+            .convert_colour(Colour::Rgb, Colour::Lab)
+            .convert_colour(Colour::Lab, Colour::Rgb)
+            .to_array::<Ix3>()
+            .unwrap(),
         &want,
         1e-4,
     );
@@ -78,7 +86,7 @@ fn sizes_change_as_in_scikit_image() {
     let s = session();
     let grey = Image::from_array(&s, plane::<f32>("grey").view());
     for (height, width) in [(13, 20), (40, 21), (17, 80)] {
-        let ours = grey.resize_antialiased(height, width).to_array().unwrap();
+        let ours = grey.resize_antialiased(height, width).to_array::<Ix2>().unwrap();
         let golden = plane::<f64>(&format!("resized_{height}x{width}"));
         // Edges are sampled by other rules: the outermost pixels are excluded.
         let inside = ndarray::s![1..height - 1, 1..width - 1];

@@ -9,7 +9,7 @@ use horus_core::image::Image;
 use horus_core::session::Session;
 use horus_core::shape::Axis;
 use horus_testing::simulated::Simulated;
-use ndarray::{Array1, Array2, Array3};
+use ndarray::{Array1, Array2, Array3, Ix2};
 use ndarray_npy::{ReadableElement, read_npy};
 
 const AXES: [(Axis, &str); 3] = [(Axis::Rows, "rows"), (Axis::Columns, "columns"), (Axis::Channels, "channels")];
@@ -150,7 +150,7 @@ fn median_of_a_film<T: Pixel + ReadableElement>(film: &str, golden: &str) {
         let frames = colours::<T>(&format!("{film}_{count}"));
         let ours = on_ranks(|s| {
             let frames: Vec<Image<T>> = frames.outer_iter().map(|frame| Image::from_array(s, frame)).collect();
-            Image::of_all(s, &frames).median().to_array().unwrap()
+            Image::of_all(s, &frames).median().to_array::<Ix2>().unwrap()
         });
         let golden = plane::<f64>(&format!("{golden}_{count}"));
         // NumPy does not round the means of bytes.
@@ -167,7 +167,7 @@ fn medians_of_a_film_are_those_of_numpy() {
     for count in [1, 2, 5, 8] {
         let frames = colours::<f32>(&format!("film_{count}"));
         let frames: Vec<Image<f32>> = frames.outer_iter().map(|frame| Image::from_array(&s, frame)).collect();
-        let ours = Image::of_all(&s, &frames).median().to_array().unwrap();
+        let ours = Image::of_all(&s, &frames).median().to_array::<Ix2>().unwrap();
         assert_eq!(ours, plane::<f32>(&format!("median_{count}")), "{count} frames");
     }
 }
@@ -179,7 +179,7 @@ fn films_are_reduced_frame_by_frame() {
         let frames: Vec<Image<f32>> = frames.outer_iter().map(|frame| Image::from_array(s, frame)).collect();
         let (sum, mean) = (Image::of_all(s, &frames).sum(), Image::of_all(s, frames.iter().cloned()).mean());
         let (min, max) = (Image::of_all(s, &frames).min(), Image::of_all(s, &frames).max());
-        (sum.to_array().unwrap(), mean.to_array().unwrap(), min.to_array().unwrap(), max.to_array().unwrap())
+        (sum.to_array::<Ix2>().unwrap(), mean.to_array::<Ix2>().unwrap(), min.to_array::<Ix2>().unwrap(), max.to_array::<Ix2>().unwrap())
     });
     for ((y, x), sum) in sum.indexed_iter() {
         let values = frames.slice(ndarray::s![.., y, x]);

@@ -9,7 +9,7 @@ use horus_core::ops::geometric::Interpolation;
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, Reduce};
 use horus_core::session::Session;
 use horus_core::shape::{Axis, Border};
-use ndarray::{Array2, array};
+use ndarray::{Array2, Ix2, Ix3, array};
 
 fn session() -> Session {
     let device = CpuDevice::new(Some(2)).expect("a CPU");
@@ -74,7 +74,7 @@ fn channels_come_apart_and_together() -> Result<()> {
     let (r, g) = (six::<u8>(&s), &six::<u8>(&s) * 10);
     let image = Image::stack(&s, [&r, &g, &r], Axis::Channels);
     assert_eq!(image.channel(1).to_vec()?, g.to_vec()?);
-    assert_eq!(image.to_array3()?[[1, 2, 1]], 60);
+    assert_eq!(image.to_array::<Ix3>()?[[1, 2, 1]], 60);
     assert_eq!(image.pixel((0, 1, 2, 1))?, 60);
     assert_eq!(image.luminance().pixel((0, 0))?, (1.0 * 0.299f32 + 10.0 * 0.587 + 1.0 * 0.114) / 255.0);
     assert_eq!(Image::stack(&s, [&r, &g], Axis::Channels).luminance().to_vec()?, r.to_unit().to_vec()?);
@@ -190,10 +190,10 @@ fn geometric_operations_move_pixels() -> Result<()> {
     assert_eq!(a.flip([Axis::Rows, Axis::Columns]).to_array()?, array![[6, 5, 4], [3, 2, 1]]);
     assert_eq!(a.translate(1.0, 1.0).to_array()?, array![[0, 0, 0], [0, 1, 2]]);
     assert_eq!(a.translate(0.0, -0.5).to_array()?, array![[2, 2, 2], [4, 6, 3]]);
-    assert_eq!(a.rotate(0.0, Interpolation::Bilinear).to_array()?, a.to_array()?);
+    assert_eq!(a.rotate(0.0, Interpolation::Bilinear).to_array::<Ix2>()?, a.to_array()?);
     assert_eq!(a.rotate(180.0, Interpolation::Bilinear).to_array()?, array![[6, 5, 4], [3, 2, 1]]);
     assert_eq!(
-        a.resize(4, 6, Interpolation::Nearest).to_array()?,
+        a.resize(4, 6, Interpolation::Nearest).to_array::<Ix2>()?,
         Array2::from_shape_fn((4, 6), |(y, x)| (3 * (y / 2) + x / 2 + 1) as u8)
     );
     let corner = Image::from_slice(&s, (3, 3), &[0.0f32, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
@@ -231,8 +231,8 @@ fn constructors_lay_out_pixels_alike() -> Result<()> {
     assert_eq!(Image::from_array(&s, want.view()).to_array()?, want);
     assert_eq!(Image::from_array(&s, want.t()).to_array()?, want.t(), "a strided view");
     let planes = Image::from_planes(&s, 1, 2, &[&[1i32, 2], &[3, 4]]);
-    assert_eq!(planes.to_array3()?, array![[[1, 3], [2, 4]]]);
-    assert_eq!(Image::from_array(&s, planes.to_array3()?.view()).to_vec()?, [1, 2, 3, 4]);
+    assert_eq!(planes.to_array()?, array![[[1, 3], [2, 4]]]);
+    assert_eq!(Image::from_array(&s, planes.to_array::<Ix3>()?.view()).to_vec()?, [1, 2, 3, 4]);
     assert_eq!(Image::<u16>::zeros(&s, (2, 2)).to_vec()?, [0; 4]);
     assert_eq!(planes.zeros_like().to_vec()?, [0; 4]);
     Ok(())
