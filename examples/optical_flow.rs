@@ -34,7 +34,7 @@ pub(crate) fn flow(first: &Image<f32>, second: &Image<f32>, size: usize, levels:
     for _ in 0..3 {
         let there =
             second.with_border(Border::Replicate).remap([&(&y + &down), &(&x + &right)], Interpolation::Bilinear);
-        let (gy, gx) = (there.sobel_y() / 8.0, there.sobel_x() / 8.0);
+        let (gy, gx) = (there.sobel(Axis::Rows) / 8.0, there.sobel(Axis::Columns) / 8.0);
         let change = first - there + &gy * &down + &gx * &right;
         let (yy, yx, xx) = (mean(gy.square()), mean(&gy * &gx), mean(gx.square()));
         let (cy, cx) = (mean(gy * &change), mean(gx * change));

@@ -75,7 +75,7 @@
 //!
 //! # Borders
 //! Filters read beyond the edge of an image; the border mode ([`Border`]) defines the values there.
-//! Filters (`gauss`, `sobel_x`, `erode`, ...) mirror the image about its edge pixels
+//! Filters (`gauss`, `sobel`, `erode`, ...) mirror the image about its edge pixels
 //! ([`Border::Reflect101`]); what moves pixels (`rotate`, `translate`, `shift`, ...) leaves 0 where
 //! there is no source. [`Image::with_border`] chooses another border mode for the operation that
 //! is called on its result.

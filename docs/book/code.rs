@@ -69,7 +69,7 @@ fn twelve_lines() -> Result<()> {
     let image = session.open("assets/vessels.png")?.luminance();   // files and sessions fail at once
     let smooth = image.gauss(2.0);                              // recording never fails
     let unit = (&smooth - smooth.min_value()) / (smooth.max_value() - smooth.min_value());
-    let bright = unit.gt(0.5) & !unit.sobel_x().abs().lt(0.1);  // masks are images of bool
+    let bright = unit.gt(0.5) & !unit.sobel(Axis::Columns).abs().lt(0.1);  // masks are images of bool
     let mut shown = bright.select(&unit, 0.0);                  // images and scalars
     shown *= [1.0, 0.8, 0.6];                                   // a value per channel; extents of 1 are repeated
     let (count, mean) = session.get_all((bright.count(), unit.over(&bright).mean()))?;   // one evaluation
@@ -84,7 +84,7 @@ fn lazy() -> Result<()> {
     let session = Session::new()?;
     let image = Image::worms(&session, 64, 96);
     let smooth = image.gauss(2.0);
-    let edges = smooth.sobel_x().hypot(smooth.sobel_y());
+    let edges = smooth.sobel(Axis::Columns).hypot(smooth.sobel(Axis::Rows));
     assert_eq!(session.stats().evaluations, 0);
     let strongest = edges.max_value().get()?;
     assert_eq!(session.stats().evaluations, 1);
@@ -179,6 +179,6 @@ fn tuning() -> Result<()> {
 fn explain() -> Result<()> {
     let session = Session::builder().device("cpu").explain(|plan| println!("{plan}")).build()?;
     let image = session.open("assets/vessels.png")?.luminance();
-    image.gauss(2.0).sobel_x().save("edges.png")?;
+    image.gauss(2.0).sobel(Axis::Columns).save("edges.png")?;
     Ok(())
 }

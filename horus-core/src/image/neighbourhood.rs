@@ -8,7 +8,7 @@ use crate::error::{Error, Result, Site};
 use crate::filters::{self, MAX_RADIUS};
 use crate::ir::graph::Op;
 use crate::ops::neighbourhood::{Filter, Generalized, Layout};
-use crate::shape::Shape;
+use crate::shape::{Axis, Shape};
 
 /// Filters of any taps. Linear filters of integer images yield `f32`.
 impl<T: Pixel> Image<T> {
@@ -241,27 +241,29 @@ impl<T: Pixel> Image<T> {
         self.gauss_zyx("gauss_derivative", sigma.into(), order.into())
     }
 
-    /// OpenCV's 3x3 `Sobel(dx = 1, dy = 0)`: 8 times the slope along x.
+    /// The 3x3 derivative along an axis, 8 times the slope, as SciPy's `sobel`: along [`Axis::Columns`] it is OpenCV's `Sobel(dx = 1, dy = 0)`,
+    /// along [`Axis::Rows`] `Sobel(dx = 0, dy = 1)`. Other axes are an error; each level of a volume is filtered by itself.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let slope = Image::from_fn(&session, 3, 3, |y, x| (5 * y + x) as u8);
-    /// assert_eq!((slope.sobel_x().pixel((1, 1))?, slope.sobel_y().pixel((1, 1))?), (8.0, 40.0));
+    /// let (along_x, along_y) = (slope.sobel(Axis::Columns), slope.sobel(Axis::Rows));
+    /// assert_eq!((along_x.pixel((1, 1))?, along_y.pixel((1, 1))?), (8.0, 40.0));
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
-    #[doc(alias("Sobel", "sobel"))]
+    #[doc(alias = "Sobel")]
     #[track_caller]
-    pub fn sobel_x(&self) -> Image<T::Linear> {
-        self.sobel(filters::sobel_x(), Location::caller())
-    }
-
-    /// OpenCV's 3x3 `Sobel(dx = 0, dy = 1)`: 8 times the slope along y. See
-    /// [`Image::sobel_x`] for an example.
-    #[doc(alias("Sobel", "sobel"))]
-    #[track_caller]
-    pub fn sobel_y(&self) -> Image<T::Linear> {
-        self.sobel(filters::sobel_y(), Location::caller())
+    pub fn sobel(&self, axis: Axis) -> Image<T::Linear> {
+        let site = Location::caller();
+        self.attempt(self.shape(), || {
+            let (row, column) = match axis {
+                Axis::Columns => filters::sobel_x(),
+                Axis::Rows => filters::sobel_y(),
+                _ => return Err(Error::parameter("sobel", "slopes are along `Axis::Rows` or `Axis::Columns`", site)),
+            };
+            Ok(self.linear(site).node(Op::Separable { row, column, border: self.border() }, site))
+        })
     }
 
     /// OpenCV's 3x3 `Laplacian` (`ksize = 1`): the four neighbours minus four times the pixel; of a volume, the six neighbours minus six
@@ -283,10 +285,6 @@ impl<T: Pixel> Image<T> {
         let middle = Filter::sparse([(-1, 0), (0, -1), (0, 0), (0, 1), (1, 0)], [1.0, 1.0, -6.0, 1.0, 1.0]);
         let dot = Filter::row([1.0]);
         self.parts("laplace", &[dot.clone(), middle, dot], self.border(), false, Location::caller())
-    }
-
-    fn sobel(&self, (row, column): (Filter, Filter), site: Site) -> Image<T::Linear> {
-        self.linear(site).node(Op::Separable { row, column, border: self.border() }, site)
     }
 }
 

@@ -79,7 +79,7 @@ type Compute = fn(&AnyImage) -> Result<Vec<u64>>;
 const PROGRAMS: [(&str, Compute); 9] = [
     ("a part of a filter", |picture| pixels(&picture.to_unit().gauss(2.0).crop(100, 203, 40, 51))),
     ("a part by a global range", |picture| {
-        let unit = picture.to_unit().sobel_x();
+        let unit = picture.to_unit().sobel(Axis::Columns);
         let range = unit.max_value() - unit.min_value();
         pixels(&(unit / range).crop(0, 480, 33, 32))
     }),

@@ -183,7 +183,7 @@ fn operations_know_the_type_and_the_size_of_their_result() {
     let s = session();
     let bytes = Image::from_fn(&s, 6, 9, |y, x| (y * x) as u8);
     assert_eq!(bytes.gauss(1.0).dtype(), DType::F32);
-    assert_eq!(bytes.convert::<f64>().sobel_x().dtype(), DType::F64);
+    assert_eq!(bytes.convert::<f64>().sobel(Axis::Columns).dtype(), DType::F64);
     assert_eq!(bytes.erode(&Footprint::rectangle(3, 3)).dtype(), DType::U8);
     assert_eq!(bytes.with_border(Border::Wrap).box_mean((3, 300)).dtype(), DType::F32);
     assert_eq!(bytes.convert::<f64>().with_border(Border::Wrap).box_mean((3, 3)).dtype(), DType::F64);
@@ -333,8 +333,8 @@ fn named_operations_are_their_recipes_with_any_border() -> Result<()> {
             (named.gauss_xy(1.0, 2.0, 0, 1), separable(filters::gauss_xy(1.0, 2.0, 0, 1))),
             (named.gauss_2d(20.0, 2.0, 1.0, 0, 1), named.correlate(&filters::gauss_2d(20.0, 2.0, 1.0, 0, 1))),
             (named.gauss_uv(20.0, 2.0, 1.0, 0, 1), named.correlate(&u).with_border(border).correlate(&v)),
-            (named.sobel_x(), separable(filters::sobel_x())),
-            (named.sobel_y(), separable(filters::sobel_y())),
+            (named.sobel(Axis::Columns), separable(filters::sobel_x())),
+            (named.sobel(Axis::Rows), separable(filters::sobel_y())),
             (named.laplace(), named.correlate(&filters::laplace())),
         ];
         for (i, (named, recipe)) in pairs.iter().enumerate() {

@@ -179,7 +179,12 @@ fn films_are_reduced_frame_by_frame() {
         let frames: Vec<Image<f32>> = frames.outer_iter().map(|frame| Image::from_array(s, frame)).collect();
         let (sum, mean) = (Image::of_all(s, &frames).sum(), Image::of_all(s, frames.iter().cloned()).mean());
         let (min, max) = (Image::of_all(s, &frames).min(), Image::of_all(s, &frames).max());
-        (sum.to_array::<Ix2>().unwrap(), mean.to_array::<Ix2>().unwrap(), min.to_array::<Ix2>().unwrap(), max.to_array::<Ix2>().unwrap())
+        (
+            sum.to_array::<Ix2>().unwrap(),
+            mean.to_array::<Ix2>().unwrap(),
+            min.to_array::<Ix2>().unwrap(),
+            max.to_array::<Ix2>().unwrap(),
+        )
     });
     for ((y, x), sum) in sum.indexed_iter() {
         let values = frames.slice(ndarray::s![.., y, x]);

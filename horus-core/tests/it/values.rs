@@ -138,8 +138,8 @@ fn derivatives_have_the_sign_of_the_slope() -> Result<()> {
     close(ramp.gauss_derivative(2.0, (0, 1)), 2.0)?;
     close(ramp.gauss_derivative(2.0, (1, 0)), 3.0)?;
     close(ramp.gauss(2.0), ramp.pixel((15, 16))?)?;
-    close(ramp.sobel_x(), 16.0)?;
-    close(ramp.sobel_y(), 24.0)?;
+    close(ramp.sobel(Axis::Columns), 16.0)?;
+    close(ramp.sobel(Axis::Rows), 24.0)?;
     close(ramp.laplace(), 0.0)?;
     close(ramp.box_mean(5), ramp.pixel((15, 16))?)?;
     Ok(())
