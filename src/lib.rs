@@ -40,7 +40,7 @@
 //! # fn main() -> Result<()> {
 //! # let session = Session::new()?;
 //! let image = Image::worms(&session, 64, 96);
-//! let mut lines = image.zeros_like();
+//! let mut lines = Image::<f32>::zeros(&session, image.shape());
 //! for sigma in [1.0, 2.0] {
 //!     let across = image.gauss_xy(3.0, sigma, 0, 2);
 //!     let smooth = image.gauss_xy(3.0, sigma, 0, 0);

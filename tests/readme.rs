@@ -78,7 +78,7 @@ fn the_table_of_operations_is_that_of_the_code() {
 fn a_turn_of_its_loop_is_two_kernels() {
     let session = Session::builder().device("cpu").build().unwrap();
     let image = Image::<f32>::worms(&session, 40, 50);
-    let mut lines = image.zeros_like();
+    let mut lines = Image::<f32>::zeros(&session, image.shape());
     for theta in [0.0, 45.0, 90.0, 135.0] {
         let turned = image.with_border(Border::Reflect101).rotate(theta, Interpolation::Bilinear);
         let across = turned.gauss_xy(5.0, 2.0, 0, 2);

@@ -53,11 +53,10 @@ fn everywhere<T: Pixel>(session: &Session, shape: Shape, value: impl Fn(usize) -
     assert!(pixels.iter().all(|v| *v == T::ZERO), "fresh pixels are 0");
     assert_eq!((pixels.shape(), pixels.len()), (shape, shape.len()));
     pixels.copy_from_slice(&values);
-    let planes: Vec<&[T]> = values.chunks(shape.area()).collect();
     let array = pixels.to_array3();
     let ways_in = [
         Image::from_pixels(session, pixels.clone()),
-        Image::from_planes(session, height, width, &planes),
+        Image::from_slice(session, shape, &values),
         Image::from_array(session, array.view()),
         Image::from_array(session, pixels.view()),
     ];

@@ -7,7 +7,7 @@ use horus_core::device::Device;
 use horus_core::dtype::Pixel;
 use horus_core::image::Image;
 use horus_core::session::Session;
-use horus_core::shape::Axis;
+use horus_core::shape::{Axis, Shape};
 use horus_testing::simulated::Simulated;
 use ndarray::{Array1, Array2, Array3, Ix2};
 use ndarray_npy::{ReadableElement, read_npy};
@@ -141,7 +141,7 @@ fn what_is_reduced_along_an_axis_broadcasts_and_carries_errors() {
     }
     let nan = Image::from_slice(&s, (2, 2), &[f32::NAN, 1.0, f32::NAN, -2.0]);
     assert_eq!(nan.over(Axis::Rows).max().to_vec().unwrap(), [f32::NEG_INFINITY, 1.0]);
-    let planes = Image::from_planes(&s, 1, 2, &[&[f32::NAN, 1.0], &[f32::NAN, -2.0]]);
+    let planes = Image::from_slice(&s, Shape::new(1, 2, 2), &[f32::NAN, 1.0, f32::NAN, -2.0]);
     assert_eq!(planes.over(Axis::Channels).min().to_vec().unwrap(), [f32::INFINITY, -2.0]);
 }
 
@@ -260,7 +260,7 @@ fn percentiles_of_whatever_pixels_there_are() {
     assert_eq!(of(&[-f32::INFINITY, 1.0, f32::INFINITY], 50.0), 1.0);
     assert_eq!(of(&[f32::NAN, 4.0, f32::NAN, 2.0], 50.0), 3.0, "NaN are ignored");
     assert_eq!(of(&[f32::MAX, f32::MIN_POSITIVE], 0.0), f64::from(f32::MIN_POSITIVE));
-    let channels = Image::from_planes(&s, 1, 2, &[&[9i32, -70_000], &[i32::MAX, 3]]);
+    let channels = Image::from_slice(&s, Shape::new(1, 2, 2), &[9i32, -70_000, i32::MAX, 3]);
     assert_eq!(channels.percentile(50.0).get().unwrap(), 6.0);
     assert_eq!(channels.argmax().get().unwrap(), Some([0, 0, 0, 1]));
     let nan = Image::from_slice(&s, (1, 2), &[f64::NAN; 2]);
@@ -325,7 +325,7 @@ fn masked_statistics_are_those_of_numpy() {
         assert!((ours - golden).abs() <= 1e-12 * golden, "{ours} instead of {golden}");
     }
     let s = session();
-    let colour = Image::from_planes(&s, 1, 2, &[&[1.0f32, 50.0], &[3.0, 60.0]]);
+    let colour = Image::from_slice(&s, Shape::new(1, 2, 2), &[1.0f32, 50.0, 3.0, 60.0]);
     let first = Image::from_slice(&s, (1, 2), &[1u8, 0]).gt(0);
     assert_eq!(colour.over(&first).variance().get().unwrap(), 1.0, "a mask of one channel holds for all");
     assert_eq!(colour.over(&(&first & !&first)).min().get().unwrap(), f32::INFINITY);

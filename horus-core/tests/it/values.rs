@@ -8,7 +8,7 @@ use horus_core::io::AnyImage;
 use horus_core::ops::geometric::Interpolation;
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, Reduce};
 use horus_core::session::Session;
-use horus_core::shape::{Axis, Border};
+use horus_core::shape::{Axis, Border, Shape};
 use ndarray::{Array2, Ix2, Ix3, array};
 
 fn session() -> Session {
@@ -230,10 +230,10 @@ fn constructors_lay_out_pixels_alike() -> Result<()> {
     assert_eq!(six::<f64>(&s).to_array()?, want);
     assert_eq!(Image::from_array(&s, want.view()).to_array()?, want);
     assert_eq!(Image::from_array(&s, want.t()).to_array()?, want.t(), "a strided view");
-    let planes = Image::from_planes(&s, 1, 2, &[&[1i32, 2], &[3, 4]]);
+    let planes = Image::from_slice(&s, Shape::new(1, 2, 2), &[1i32, 2, 3, 4]);
     assert_eq!(planes.to_array()?, array![[[1, 3], [2, 4]]]);
     assert_eq!(Image::from_array(&s, planes.to_array::<Ix3>()?.view()).to_vec()?, [1, 2, 3, 4]);
     assert_eq!(Image::<u16>::zeros(&s, (2, 2)).to_vec()?, [0; 4]);
-    assert_eq!(planes.zeros_like().to_vec()?, [0; 4]);
+    assert_eq!(Image::<i32>::zeros(planes.session(), planes.shape()).to_vec()?, [0; 4]);
     Ok(())
 }
