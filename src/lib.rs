@@ -217,7 +217,7 @@ pub mod io {
     #[doc(inline)]
     pub use horus_core::io::DynamicImage;
     #[doc(inline)]
-    pub use horus_core::io::{Encoder, Format, Orientation, Picture, Saving, Sink, Target};
+    pub use horus_core::io::{Encoder, Format, Orientation, Picture, Saving, Sink, Target, save_to};
     #[doc(inline)]
     pub use horus_core::io::{FileInfo, FileTraffic, PictureReader, PictureWriter, RegionSink, RegionSource};
     #[doc(inline)]
@@ -259,7 +259,7 @@ pub mod types {
         PerAxis, PixelIndex, PlaneArray, Positions, ReadTarget, Reads, Several, Table, Tiles, Values, VolumeArray,
     };
     #[doc(inline)]
-    pub use horus_core::session::{Canceller, MemoryInUse, MemoryUse, Pending, SessionBuilder};
+    pub use horus_core::session::{Canceller, MemoryForecast, MemoryInUse, MemoryUse, Pending, SessionBuilder};
 }
 
 /// The names that programs need: `use horus::prelude::*`.

@@ -58,8 +58,6 @@ fn the_table_of_operations_is_that_of_the_code() {
         "width",
         "shape",
         "session",
-        "forecast",
-        "forecast_memory",
         "order_digit",
         "unary",
         "worms",

@@ -79,7 +79,6 @@ mod loop_state;
 
 mod external;
 mod form;
-mod memory;
 mod pixels;
 mod worms;
 

@@ -9,7 +9,6 @@ use crate::error::{DeviceError, Error, Result, Site};
 use crate::host::buffer::HostBuffer;
 use crate::host::spare::{Spare, Unwritten};
 use crate::plan::Want;
-use crate::plan::forecast::{Cluster, Forecast};
 use crate::session::{Coming, Handle};
 
 /// Reading pixels back. These methods, [`Value::get`](super::Value::get) and saving trigger
@@ -190,35 +189,6 @@ impl<T: Element> Image<T> {
                 Err(DeviceError::Internal("a result came to a rank that has no place for it".into()))
             }),
         }
-    }
-
-    /// Forecasts the messages, the computation and their times on the ranks of a cluster that compute this image and gather it on rank 0, as
-    /// a program that saves it does; nothing is computed. The number of ranks is independent of the session's, their machines are like the
-    /// session's. `(ranks, link)` are ranks on a host each; a [`Cluster`] may have several on each host, and the network of their machines'
-    /// profiles.
-    ///
-    /// ```
-    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
-    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let smooth = Image::worms(&session, 64, 64).gauss(1.0);
-    /// let told = smooth.forecast((4, Link::default()))?;
-    /// // All ranks have the worms. What three of them filter, 16 rows of f32 each, goes to rank 0.
-    /// assert_eq!(told.total.total.bytes, 3 * 16 * 64 * 4);
-    /// let told = smooth.forecast(Cluster { ranks: 8, on_each_host: 4, network: None })?;
-    /// assert_eq!(told.computing.launches, 1);
-    /// assert!(told.seconds() > told.total.time); // it computes, too
-    /// # Ok::<(), horus_core::error::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// The error that the image carries, or if there are no ranks, or none on a host.
-    #[track_caller]
-    pub fn forecast(&self, cluster: impl Into<Cluster>) -> Result<Forecast> {
-        let cluster = cluster.into();
-        if cluster.ranks == 0 || cluster.on_each_host == 0 {
-            return Err(Error::parameter("forecast", "no ranks", Location::caller()));
-        }
-        self.session().forecast(self.handle(), cluster)
     }
 
     /// The pixel at a position: `(y, x)` of an image, `(z, y, x)` of a volume, in the first channel; `(z, y, x, channel)` in any, as

@@ -271,7 +271,7 @@ fn a_forecast_knows_a_pass_for_each_extent_that_is_reduced() -> Result<()> {
     Image::from_fn(&super::session(), 300, 400, sample).save(&other)?;
     let s = builder(Some(900_000)).build()?;
     let (one, two) = (later(&s, &tiff, true).to_unit(), later(&s, &other, true).to_unit());
-    let told = ((&one - one.mean()) / two.gauss(1.0).max_value()).forecast_memory()?;
+    let told = one.session().forecast_memory(&((&one - one.mean()) / two.gauss(1.0).max_value()))?;
     assert_eq!(told.passes, 2, "{told}");
     assert!(told.read >= 2 * HEIGHT * WIDTH + 300 * 400, "{told}");
     Ok(())

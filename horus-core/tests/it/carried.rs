@@ -21,6 +21,6 @@ fn the_first_error_comes_before_what_follows_from_it() -> Result<()> {
     told(none.save("nowhere/picture.png").err(), "stack: ");
     told(empty.pixel((0, 0)).err(), "zeros: ");
     told(empty.save("picture.without-format").err(), "zeros: ");
-    told(empty.forecast((2, Link::default())).err(), "zeros: ");
+    told(empty.session().forecast(&empty, (2, Link::default())).err(), "zeros: ");
     Ok(())
 }

@@ -42,12 +42,16 @@ fn a_forecast_tells_what_is_then_sent() {
     };
     let link = Link::default();
     for ranks in [1, 2, 3, 5] {
-        let told = program(&alone).forecast((ranks, link)).unwrap();
+        let told = alone.forecast(&program(&alone), (ranks, link)).unwrap();
         let sent = ThreadComm::run(ranks, |comm| {
             let cpu = Box::new(CpuDevice::new(Some(1)).unwrap());
             let session = Session::on(cpu).communicator(Arc::new(comm)).build().unwrap();
             let result = program(&session);
-            assert_eq!(result.forecast((ranks, link)).unwrap().total, told.total, "asked on {ranks} ranks");
+            assert_eq!(
+                result.session().forecast(&result, (ranks, link)).unwrap().total,
+                told.total,
+                "asked on {ranks} ranks"
+            );
             result.save(file.path().join(format!("{ranks}.npy"))).unwrap();
             session.stats().sent
         });

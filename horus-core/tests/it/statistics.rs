@@ -207,12 +207,16 @@ fn running_sums_are_those_of_numpy() {
     let colour = colours::<f32>("colour");
     let most = colour.iter().map(|v| f64::from(v.abs())).sum::<f64>() * SUMMATION;
     for (axis, name) in AXES {
-        let sums = on_ranks(|s| bits(Image::from_array(s, colour.view()).cumsum(axis).to_vec().unwrap()));
+        let sums = on_ranks(|s| bits(Image::from_array(s, colour.view()).over(axis).cumsum().to_vec().unwrap()));
         assert_close(&numbers(sums), &pixels(&colours::<f64>(&format!("cumsum_{name}"))), most, name);
     }
     let s = session();
     let large = Image::from_slice(&s, (1, 3), &[i32::MAX; 3]);
-    assert_eq!(large.cumsum(Axis::Columns).to_vec().unwrap()[2], 3.0 * f64::from(i32::MAX), "they do not saturate");
+    assert_eq!(
+        large.over(Axis::Columns).cumsum().to_vec().unwrap()[2],
+        3.0 * f64::from(i32::MAX),
+        "they do not saturate"
+    );
 }
 
 fn order_of<T: Pixel + ReadableElement>(name: &str) {

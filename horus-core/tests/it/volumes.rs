@@ -260,7 +260,7 @@ fn levels_are_summed_and_compared_from_the_first_to_the_last() {
         let most = everywhere("max", |s| numbers(&volume(s, size).over(Axis::Depth).max()));
         let least = everywhere("min", |s| numbers(&volume(s, size).over(Axis::Depth).min()));
         let mean = everywhere("mean", |s| numbers(&volume(s, size).over(Axis::Depth).mean()));
-        let running = everywhere("cumsum", |s| numbers(&volume(s, size).cumsum(Axis::Depth)));
+        let running = everywhere("cumsum", |s| numbers(&volume(s, size).over(Axis::Depth).cumsum()));
         let all = given(size).mapv(f64::from);
         let (mut total, mut each) = (ndarray::Array2::<f64>::zeros((size[1], size[2])), Vec::new());
         for level in all.outer_iter() {
