@@ -9,7 +9,7 @@ fn main() -> Result<()> {
     let mut background = scene.clone();
     for time in 0..60 {
         // A film: the picture, and a worm that crosses it.
-        let frame = scene.max(scene.zeros_like().paste(&worm, 40, 4 * time - 50));
+        let frame = scene.max(Image::zeros(scene.session(), scene.shape()).paste(&worm, 40, 4 * time - 50));
         let moving = foreground(&mut background, &frame, 0.1, 0.05);
         if time == 40 {
             moving.select([0.0, 1.0, 0.0], frame).save("background_subtraction.png")?;

@@ -13,7 +13,7 @@ fn main() -> Result<()> {
 /// such a pixel that exceeds `high`.
 pub(crate) fn canny(image: &Image<f32>, sigma: f64, low: f32, high: f32) -> Result<Image<bool>> {
     let smooth = image.gauss(sigma);
-    let (gx, gy) = (smooth.sobel_x(), smooth.sobel_y());
+    let (gx, gy) = (smooth.sobel(Axis::Columns), smooth.sobel(Axis::Rows));
     let magnitude = gx.hypot(&gy);
 
     // The magnitude one step along the gradient is interpolated between a straight and a diagonal neighbour.

@@ -33,6 +33,6 @@ pub(crate) fn chambolle(image: &Image<f32>, weight: f32, steps: usize) -> Result
         let length = gy.hypot(&gx) * (rate / weight) + 1.0;
         ((&dual.0 - gy * rate) / &length, (&dual.1 - gx * rate) / length)
     };
-    let begin = (image.zeros_like(), image.zeros_like());
+    let begin = (Image::zeros(image.session(), image.shape()), Image::zeros(image.session(), image.shape()));
     Ok(primal(&image.session().iterate(begin, steps, step)?.state))
 }

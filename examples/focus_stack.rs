@@ -22,7 +22,7 @@ fn main() -> Result<()> {
 pub(crate) fn focus_stack(frames: &[Image<f32>], sigma: f64) -> (Image<f32>, Image<f32>) {
     let sharpness = |frame: &Image<f32>| frame.luminance().laplace().square().gauss(sigma);
     let (mut stack, mut sharpest) = (frames[0].clone(), sharpness(&frames[0]));
-    let mut depth = sharpest.zeros_like();
+    let mut depth = Image::zeros(sharpest.session(), sharpest.shape());
     for (number, frame) in frames.iter().enumerate().skip(1) {
         let here = sharpness(frame);
         let sharper = here.gt(&sharpest);

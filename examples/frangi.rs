@@ -12,7 +12,7 @@ fn main() -> Result<()> {
 /// The likelihood that each pixel belongs to a dark line, at the best of the scales `sigmas`: equation 15, with `beta`
 /// and, at each scale, half the largest norm of a Hessian as `c`.
 pub(crate) fn frangi(image: &Image<f32>, sigmas: &[f64], beta: f32) -> Image<f32> {
-    let mut lines = image.zeros_like();
+    let mut lines = Image::zeros(image.session(), image.shape());
     for &sigma in sigmas {
         // The Hessian at the scale, and its eigenvalues: `large` has the larger magnitude inside dark lines.
         let second = |y, x| image.gauss_derivative(sigma, (y, x)) * (sigma * sigma) as f32;

@@ -25,7 +25,8 @@ fn main() -> Result<()> {
 pub(crate) fn granulometry(image: &Image<f32>, largest: usize) -> Result<(Vec<f64>, Image<f32>)> {
     let openings = (1..=largest).map(|radius| image.opening(&Footprint::disc(radius)));
     let sieved: Vec<_> = std::iter::once(image.clone()).chain(openings).collect();
-    let (mut sizes, mut most) = (image.zeros_like(), image.zeros_like());
+    let (mut sizes, mut most) =
+        (Image::zeros(image.session(), image.shape()), Image::zeros(image.session(), image.shape()));
     for (radius, pair) in sieved.windows(2).enumerate() {
         let lost = &pair[0] - &pair[1];
         sizes = lost.gt(&most).select((radius + 1) as f32, sizes);

@@ -14,7 +14,7 @@ fn main() -> Result<()> {
 /// The determinant less `k` times the squared trace of the second-moment matrix of the gradient, under a Gaussian of
 /// `sigma`.
 pub(crate) fn harris(image: &Image<f32>, sigma: f64, k: f32) -> Image<f32> {
-    let (gx, gy) = (image.sobel_x(), image.sobel_y());
+    let (gx, gy) = (image.sobel(Axis::Columns), image.sobel(Axis::Rows));
     let (xx, xy, yy) = (gx.square().gauss(sigma), (&gx * &gy).gauss(sigma), gy.square().gauss(sigma));
     &xx * &yy - xy.square() - (xx + yy).square() * k
 }

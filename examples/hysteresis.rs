@@ -9,7 +9,7 @@ fn main() -> Result<()> {
     let (weak, strong) = (dark.gt(0.03), dark.gt(0.075));
     let vessels = hysteresis(&weak, &strong)?;
     // White is kept, grey is rejected.
-    vessels.select(1.0, weak.select(0.35, dark.zeros_like())).save("hysteresis.png")?;
+    vessels.select(1.0, weak.select(0.35, Image::zeros(dark.session(), dark.shape()))).save("hysteresis.png")?;
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use horus::prelude::*;
 fn main() -> Result<()> {
     let session = Session::new()?;
     let image = session.open("assets/vessels.png")?.luminance();
-    let mut lines = image.zeros_like();
+    let mut lines = Image::<f32>::zeros(&session, image.shape());
     for theta in [0.0, 45.0, 90.0, 135.0] {
         let turned = image.with_border(Border::Reflect101).rotate(theta, Interpolation::Bilinear);
         let across = turned.gauss_xy(5.0, 2.0, 0, 2);

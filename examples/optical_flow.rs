@@ -23,7 +23,8 @@ fn main() -> Result<()> {
 /// Displacement of each pixel from `first` to `second`, down and to the right, assuming that the `size x size` pixels
 /// around it move alike; computed over pyramids of so many levels.
 pub(crate) fn flow(first: &Image<f32>, second: &Image<f32>, size: usize, levels: usize) -> (Image<f32>, Image<f32>) {
-    let (mut down, mut right) = (first.zeros_like(), first.zeros_like());
+    let (mut down, mut right) =
+        (Image::zeros(first.session(), first.shape()), Image::zeros(first.session(), first.shape()));
     if levels > 1 {
         let up = |coarse: Image<f32>| coarse.pyramid_up(first.height(), first.width()) * 2.0;
         let coarse = flow(&first.pyramid_down(), &second.pyramid_down(), size, levels - 1);
@@ -34,7 +35,7 @@ pub(crate) fn flow(first: &Image<f32>, second: &Image<f32>, size: usize, levels:
     for _ in 0..3 {
         let there =
             second.with_border(Border::Replicate).remap([&(&y + &down), &(&x + &right)], Interpolation::Bilinear);
-        let (gy, gx) = (there.sobel_y() / 8.0, there.sobel_x() / 8.0);
+        let (gy, gx) = (there.sobel(Axis::Rows) / 8.0, there.sobel(Axis::Columns) / 8.0);
         let change = first - there + &gy * &down + &gx * &right;
         let (yy, yx, xx) = (mean(gy.square()), mean(&gy * &gx), mean(gx.square()));
         let (cy, cx) = (mean(gy * &change), mean(gx * change));

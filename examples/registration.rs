@@ -27,7 +27,7 @@ pub(crate) fn register(fixed: &Image<f32>, moving: &Image<f32>, sigmas: &[f64]) 
     for sigma in sigmas.iter().flat_map(|sigma| [*sigma; 10]) {
         let there = moved(&moving.gauss(sigma), [turn, down, right]);
         let seen = there.ge(0.0).erode(&Footprint::cross(1));
-        let (gy, gx) = (there.sobel_y() / 8.0, there.sobel_x() / 8.0);
+        let (gy, gx) = (there.sobel(Axis::Rows) / 8.0, there.sobel(Axis::Columns) / 8.0);
         let slopes = [&gy * &x - &gx * &y, gy, gx].map(|slope| seen.select(slope, 0.0));
         let sums = |other: &Image<f32>| slopes.each_ref().map(|slope| (slope * other).sum());
         let values = (slopes.each_ref().map(sums), sums(&(fixed.gauss(sigma) - there)));

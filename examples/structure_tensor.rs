@@ -18,7 +18,7 @@ fn main() -> Result<()> {
 /// The direction of lines, anti-clockwise from 0 to pi, and the coherence of the gradients around each pixel, from 0 to
 /// 1: from their second moments under a Gaussian of `sigma`.
 pub(crate) fn orientation(image: &Image<f32>, sigma: f64) -> (Image<f32>, Image<f32>) {
-    let (gy, gx) = (image.sobel_y(), image.sobel_x());
+    let (gy, gx) = (image.sobel(Axis::Rows), image.sobel(Axis::Columns));
     let (yy, yx, xx) = (gy.square().gauss(sigma), (&gy * &gx).gauss(sigma), gx.square().gauss(sigma));
     let (cos, sin) = (&xx - &yy, yx * 2.0);
     // Gradients are perpendicular to lines.

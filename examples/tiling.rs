@@ -24,7 +24,7 @@ pub(crate) fn tiled(
     work: impl Fn(&Image<f32>) -> Image<f32>,
 ) -> Image<f32> {
     let (height, width) = (image.height(), image.width());
-    let mut whole = image.zeros_like();
+    let mut whole = Image::zeros(image.session(), image.shape());
     for top in (0..height).step_by(size) {
         for left in (0..width).step_by(size) {
             // The tile with the margin that its pixels depend on.

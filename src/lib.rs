@@ -40,7 +40,7 @@
 //! # fn main() -> Result<()> {
 //! # let session = Session::new()?;
 //! let image = Image::worms(&session, 64, 96);
-//! let mut lines = image.zeros_like();
+//! let mut lines = Image::<f32>::zeros(&session, image.shape());
 //! for sigma in [1.0, 2.0] {
 //!     let across = image.gauss_xy(3.0, sigma, 0, 2);
 //!     let smooth = image.gauss_xy(3.0, sigma, 0, 0);
@@ -75,7 +75,7 @@
 //!
 //! # Borders
 //! Filters read beyond the edge of an image; the border mode ([`Border`]) defines the values there.
-//! Filters (`gauss`, `sobel_x`, `erode`, ...) mirror the image about its edge pixels
+//! Filters (`gauss`, `sobel`, `erode`, ...) mirror the image about its edge pixels
 //! ([`Border::Reflect101`]); what moves pixels (`rotate`, `translate`, `shift`, ...) leaves 0 where
 //! there is no source. [`Image::with_border`] chooses another border mode for the operation that
 //! is called on its result.
@@ -86,7 +86,7 @@
 //! # let image = Image::worms(&session, 64, 96);
 //! let mirrored = image.gauss(2.0);
 //! let on_black = image.with_border(Border::Constant(0.0)).gauss(2.0);
-//! assert!(on_black.pixel(0, 0)? < mirrored.pixel(0, 0)?);
+//! assert!(on_black.pixel((0, 0))? < mirrored.pixel((0, 0))?);
 //! # Ok(())
 //! # }
 //! ```
@@ -217,7 +217,7 @@ pub mod io {
     #[doc(inline)]
     pub use horus_core::io::DynamicImage;
     #[doc(inline)]
-    pub use horus_core::io::{Encoder, Format, Orientation, Picture, Saving, Sink, Target};
+    pub use horus_core::io::{Encoder, Format, Orientation, Picture, Saving, Sink, Target, save_to};
     #[doc(inline)]
     pub use horus_core::io::{FileInfo, FileTraffic, PictureReader, PictureWriter, RegionSink, RegionSource};
     #[doc(inline)]
@@ -233,10 +233,9 @@ pub mod series {
     pub use horus_core::series::{Frames, Input, Item, Savable, Saved, Saves, Series};
 }
 
-/// Operations on pixels by name, for [`Image::unary`](prelude::Image::unary), `binary` and
-/// `compare`.
+/// Operations on pixels by name, for `Image::unary`, `binary` and `compare`.
+#[doc(hidden)]
 pub mod ops {
-    #[doc(inline)]
     pub use horus_core::ops::pixel::{PixelInfo, PixelKind, PixelOp, TABLE};
 }
 
@@ -256,11 +255,11 @@ pub mod types {
     pub use horus_core::host::external::{DeviceArray, External};
     #[doc(inline)]
     pub use horus_core::image::{
-        Argument, Axes, ByLabel, Footprints, Grouping, Inside, LabelShape, LevelRange, LoopState, Over, PerAxis,
-        PlaneArray, Positions, ReadTarget, Reads, Several, Table, Tiles, Values, VolumeArray,
+        Argument, ArrayAxes, Axes, ByLabel, Footprints, Grouping, Inside, LabelShape, LevelRange, LoopState, Over,
+        PerAxis, PixelIndex, PlaneArray, Positions, ReadTarget, Reads, Several, Table, Tiles, Values, VolumeArray,
     };
     #[doc(inline)]
-    pub use horus_core::session::{Canceller, MemoryInUse, MemoryUse, Pending, SessionBuilder};
+    pub use horus_core::session::{Canceller, MemoryForecast, MemoryInUse, MemoryUse, Pending, SessionBuilder};
 }
 
 /// The names that programs need: `use horus::prelude::*`.

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use horus::core::comm::threads::ThreadComm;
 use horus::core::dtype::Element;
 use horus::prelude::*;
-use ndarray::{Array, Array2, Array3, Dimension};
+use ndarray::{Array, Array2, Array3, Dimension, Ix3};
 use ndarray_npy::{ReadableElement, read_npy};
 
 #[path = "../examples/background_subtraction.rs"]
@@ -101,7 +101,7 @@ struct Output {
 }
 
 fn output<T: Pixel>(golden: &'static str, image: &Image<T>) -> Result<Output> {
-    Ok(Output { golden, values: image.to_array3()?.iter().map(|v| v.to_f64()).collect() })
+    Ok(Output { golden, values: image.to_array::<Ix3>()?.iter().map(|v| v.to_f64()).collect() })
 }
 
 fn mask(golden: &'static str, mask: &Image<bool>) -> Result<Output> {

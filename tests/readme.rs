@@ -50,16 +50,16 @@ fn the_table_of_operations_is_that_of_the_code() {
     // Not pixel operations, or hidden.
     let others = [
         "at",
+        "binary",
+        "compare",
         "dtype",
         "get",
         "height",
         "width",
         "shape",
         "session",
-        "forecast",
-        "forecast_on",
-        "forecast_memory",
         "order_digit",
+        "unary",
         "worms",
     ];
     for name in pixel.iter().chain(&images).filter(|n| !others.contains(&n.as_str())) {
@@ -76,7 +76,7 @@ fn the_table_of_operations_is_that_of_the_code() {
 fn a_turn_of_its_loop_is_two_kernels() {
     let session = Session::builder().device("cpu").build().unwrap();
     let image = Image::<f32>::worms(&session, 40, 50);
-    let mut lines = image.zeros_like();
+    let mut lines = Image::<f32>::zeros(&session, image.shape());
     for theta in [0.0, 45.0, 90.0, 135.0] {
         let turned = image.with_border(Border::Reflect101).rotate(theta, Interpolation::Bilinear);
         let across = turned.gauss_xy(5.0, 2.0, 0, 2);

@@ -54,11 +54,11 @@ pub type Detector = fn(&Image<f32>, &Params) -> Image<f32>;
 /// Rotates the image, reflected beyond its edges, filters along its axes, rotates the response back
 /// (Figure 2.1).
 pub fn convrot(image: &Image<f32>, params: &Params) -> Image<f32> {
-    let mut result = image.zeros_like();
+    let mut result = Image::zeros(image.session(), image.shape());
     for theta in params.orientations() {
         // With another border the frame of the picture would be its strongest line.
         let rotated = image.with_border(Border::Reflect101).rotate(theta, Interpolation::Bilinear);
-        let mut contrast = image.zeros_like();
+        let mut contrast = Image::zeros(image.session(), image.shape());
         for (su, sv) in params.scales() {
             let filtered1 = rotated.gauss_xy(su, sv, 0, 2);
             let filtered2 = rotated.gauss_xy(su, sv, 0, 0);
@@ -73,7 +73,7 @@ pub fn convrot(image: &Image<f32>, params: &Params) -> Image<f32> {
 
 /// Filters the image with rotated two-dimensional kernels (Figure 2.7 with `gauss2D`).
 pub fn conv2d(image: &Image<f32>, params: &Params) -> Image<f32> {
-    let mut result = image.zeros_like();
+    let mut result = Image::zeros(image.session(), image.shape());
     for theta in params.orientations() {
         for (su, sv) in params.scales() {
             let filtered1 = image.gauss_2d(theta, su, sv, 0, 2);
@@ -88,7 +88,7 @@ pub fn conv2d(image: &Image<f32>, params: &Params) -> Image<f32> {
 /// Filters along and across the line, sampling the image between its pixels (Figure 2.7 with
 /// `gaussUV`).
 pub fn convuv(image: &Image<f32>, params: &Params) -> Image<f32> {
-    let mut result = image.zeros_like();
+    let mut result = Image::zeros(image.session(), image.shape());
     for theta in params.orientations() {
         for (su, sv) in params.scales() {
             let filtered1 = image.gauss_uv(theta, su, sv, 0, 2);

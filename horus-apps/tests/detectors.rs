@@ -112,7 +112,7 @@ fn a_long_loop_runs_in_bounded_memory() {
         let next = Image::from_fn(&session, height, width, |y, x| ((y * x + i) % 97) as f32);
         result = result.max(&next);
     }
-    assert_eq!(result.pixel(0, 0).unwrap(), 96.0);
+    assert_eq!(result.pixel((0, 0)).unwrap(), 96.0);
     assert!(session.stats().evaluations > 10);
     assert!(log.get().peak <= 16 * bytes, "{} images", log.get().peak / bytes);
 }
@@ -127,7 +127,7 @@ fn an_image_set_larger_than_the_device_spills_and_goes_on() {
     let image = Image::worms(&session, height, width);
     let turned: Vec<_> = (0..12).map(|i| image.rotate(f64::from(i) * 7.0, Interpolation::Bilinear)).collect();
     session.evaluate().unwrap();
-    let mut total = image.zeros_like();
+    let mut total = Image::zeros(image.session(), image.shape());
     for t in &turned {
         total = &total + t;
     }
@@ -136,7 +136,7 @@ fn an_image_set_larger_than_the_device_spills_and_goes_on() {
 
     let roomy = CoreSession::on(Box::new(CpuDevice::new(Some(1)).unwrap())).build().unwrap();
     let image = Image::worms(&roomy, height, width);
-    let mut total = image.zeros_like();
+    let mut total = Image::zeros(image.session(), image.shape());
     for i in 0..12 {
         total += image.rotate(f64::from(i) * 7.0, Interpolation::Bilinear);
     }

@@ -36,7 +36,7 @@ fn cpu() -> Session {
 /// The pixels of a file, channels last.
 fn pixels(path: &Path) -> Vec<f64> {
     let image = AnyImage::open(&cpu(), path).unwrap().convert::<f64>();
-    image.to_array3().unwrap().iter().copied().collect()
+    image.to_array::<horus::ndarray::Ix3>().unwrap().iter().copied().collect()
 }
 
 fn golden(name: &str) -> Vec<f64> {
@@ -155,8 +155,14 @@ fn no_step_leaves_what_there_is() {
     assert!(said.contains("f32, 0 steps\n") && said.contains("ms: start"), "{said} {log}");
     assert_eq!(pixels(&file), [0.0; 25]);
     runs("perona_malik", &[SMALL, path, "--steps", "0", "--quiet"]);
-    let picture: Vec<f64> =
-        AnyImage::open(&cpu(), SMALL).unwrap().to_unit().to_array3().unwrap().iter().map(|v| f64::from(*v)).collect();
+    let picture: Vec<f64> = AnyImage::open(&cpu(), SMALL)
+        .unwrap()
+        .to_unit()
+        .to_array::<horus::ndarray::Ix3>()
+        .unwrap()
+        .iter()
+        .map(|v| f64::from(*v))
+        .collect();
     assert_eq!(pixels(&file), picture);
 }
 

@@ -14,7 +14,7 @@ use horus_core::ops::geometric::Interpolation;
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::session::Session;
 use horus_core::shape::{Axis, Border, Shape};
-use ndarray::{Array2, Array3, Axis as ArrayAxis, Zip};
+use ndarray::{Array2, Array3, Axis as ArrayAxis, Ix2, Ix3, Zip};
 
 fn session() -> Session {
     Session::on(Box::new(CpuDevice::new(Some(2)).unwrap())).build().unwrap()
@@ -34,16 +34,22 @@ fn an_error_travels_through_every_operation_and_nothing_is_executed() {
     let a = ramp(&s, 4, 5);
     let line = line!() + 1;
     let bad = a.gauss(-1.0);
-    let after =
-        bad.sobel_x().max(&a).rotate(10.0, Interpolation::Bilinear).gt(2.0).select(&a, 0.0).transpose().median(3);
+    let after = bad
+        .sobel(Axis::Columns)
+        .max(&a)
+        .rotate(10.0, Interpolation::Bilinear)
+        .gt(2.0)
+        .select(&a, 0.0)
+        .transpose()
+        .median(3);
     let both = Image::stack(&s, [&after.transpose(), &bad], Axis::Channels).luminance().opening(&Footprint::disc(1));
     let value = both.crop(1, 1, 2, 2).mean() * 2.0;
     let wants = format!("gauss: sigma is -1; it must be positive and finite (at horus-core/tests/algebra.rs:{line}:");
     let told = [
         both.check().unwrap_err(),
         both.to_vec().unwrap_err(),
-        both.to_array3().unwrap_err(),
-        both.pixel(0, 0).unwrap_err(),
+        both.to_array::<Ix3>().unwrap_err(),
+        both.pixel((0, 0)).unwrap_err(),
         both.save("never.png").unwrap_err(),
         value.get().unwrap_err(),
         s.get_all((a.sum(), value.clone())).unwrap_err(),
@@ -222,7 +228,7 @@ fn extents_of_one_are_repeated_as_numpy_does_on_any_number_of_ranks() {
                     let s = on(comm);
                     let image = |a: &Array3<f32>| Image::from_array(&s, a.view());
                     // A computed image is broadcast like a given one.
-                    (image(&a) * 2.0 - (image(&b) + 1.0)).to_array3().unwrap() + 1.0
+                    (image(&a) * 2.0 - (image(&b) + 1.0)).to_array::<Ix3>().unwrap() + 1.0
                 });
                 for got in got {
                     assert_eq!(got, want, "{left:?} {right:?} on {ranks} ranks");
@@ -269,18 +275,18 @@ fn masks_combine_choose_and_are_saved_in_black_and_white() -> Result<()> {
     assert!(a.over(&a.lt(-1.0)).mean().get()?.is_nan());
     let colour = Image::stack(&s, [&a, &a], Axis::Channels);
     assert_eq!(colour.over(&odd).mean().get()?, 4.0, "one channel of a mask stands for all");
-    assert_eq!(odd.select(&colour, [7.0, 8.0]).to_array3()?[[0, 0, 1]], 8.0);
+    assert_eq!(odd.select(&colour, [7.0, 8.0]).to_array::<Ix3>()?[[0, 0, 1]], 8.0);
     assert_eq!(odd.convert::<i32>().to_vec()?, [0, 1, 0, 1, 0, 1, 0, 1]);
     assert_eq!(low.erode(&Footprint::rectangle(3, 1)).count().get()?, 0);
     assert_eq!(low.dilate(&Footprint::cross(1)).transpose().crop(1, 0, 2, 2).count().get()?, 4);
-    assert!(low.with_border(Border::Constant(1.0)).pad(1, 0, 0, 0).pixel(0, 3)?);
+    assert!(low.with_border(Border::Constant(1.0)).pad(1, 0, 0, 0).pixel((0, 3))?);
     let folder = tempfile::tempdir().unwrap();
     let (picture, exact) = (folder.path().join("m.png"), folder.path().join("m.npy"));
     odd.save(&picture)?;
     assert_eq!(Image::<u8>::open(&s, &picture)?.to_vec()?, [0, 255, 0, 255, 0, 255, 0, 255]);
     odd.save(&exact)?;
     let read: Array2<bool> = ndarray_npy::read_npy(&exact).unwrap();
-    assert_eq!(read, odd.to_array()?);
+    assert_eq!(read, odd.to_array::<Ix2>()?);
     Ok(())
 }
 
@@ -300,22 +306,22 @@ fn crops_pads_and_pastes_are_numpys_on_any_number_of_ranks() {
         ThreadComm::run(ranks, |comm| {
             let s = on(comm);
             let image = Image::from_array(&s, source.view());
-            let cropped = image.crop(2, 1, 6, 5).to_array3().unwrap();
+            let cropped = image.crop(2, 1, 6, 5).to_array::<Ix3>().unwrap();
             assert_eq!(cropped, source.slice(ndarray::s![2..8, 1..6, ..]));
             let smooth = image.median(3);
-            let whole = smooth.to_array3().unwrap();
+            let whole = smooth.to_array::<Ix3>().unwrap();
             for (rows, columns) in [(1, 1), (2, 2), (3, 1), (1, 5), (4, 7), (11, 8), (50, usize::MAX)] {
                 let [down, across] = [rows, columns].map(|step| step.min(99) as isize);
                 let every = ndarray::s![..;down, ..;across, ..];
-                assert_eq!(image.step((rows, columns)).to_array3().unwrap(), source.slice(every), "{rows} {columns}");
-                assert_eq!(image.median(3).step((rows, columns)).to_array3().unwrap(), whole.slice(every));
-                let mask = image.gt(100).step((rows, columns)).to_array3().unwrap();
+                assert_eq!(image.step((rows, columns)).to_array().unwrap(), source.slice(every), "{rows} {columns}");
+                assert_eq!(image.median(3).step((rows, columns)).to_array().unwrap(), whole.slice(every));
+                let mask = image.gt(100).step((rows, columns)).to_array::<Ix3>().unwrap();
                 assert_eq!(mask, source.slice(every).mapv(|v| v > 100));
             }
-            assert_eq!(image.paste(&Image::from_array(&s, stamp.view()), 9, -2).to_array3().unwrap(), pasted);
+            assert_eq!(image.paste(&Image::from_array(&s, stamp.view()), 9, -2).to_array().unwrap(), pasted);
             for border in [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(-7.0)]
             {
-                let padded = image.with_border(border).pad(13, 2, 1, 30).to_array3().unwrap();
+                let padded = image.with_border(border).pad(13, 2, 1, 30).to_array::<Ix3>().unwrap();
                 assert_eq!(padded.dim(), (26, 39, 2));
                 for ((y, x, c), v) in padded.indexed_iter() {
                     let at = (border.map(y as isize - 13, 11), border.map(x as isize - 1, 8));
@@ -325,7 +331,7 @@ fn crops_pads_and_pastes_are_numpys_on_any_number_of_ranks() {
             }
             let tables: Vec<f64> = (0..256).map(|v| f64::from(v) * 0.5).collect();
             let bytes = image.clamp(0, 255).convert::<u8>();
-            let halves = bytes.lookup(&tables).to_array3().unwrap();
+            let halves = bytes.lookup(&tables).to_array::<Ix3>().unwrap();
             assert_eq!(halves, source.map(|v| f64::from((*v).max(0)) * 0.5), "on {ranks} ranks");
             let parts = image.unstack(Axis::Channels);
             assert_eq!(parts[1].to_array().unwrap(), source.index_axis(ArrayAxis(2), 1));

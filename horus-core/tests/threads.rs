@@ -32,8 +32,8 @@ fn program(s: &Session, seed: usize) -> Result<f64> {
     let large: Vec<f32> = (0..1 << 18).map(|i| ((i * 7 + seed) % 103) as f32).collect();
     let copied = Image::from_slice(s, (512, 512), &large).to_vec()?;
     assert!(copied == large, "pixels given and read back");
-    let rows: f64 = merged.over(Axis::Columns).sum().to_array3()?.iter().sum();
-    let columns: f64 = merged.over(Axis::Rows).sum().to_array3()?.iter().sum();
+    let rows: f64 = merged.over(Axis::Columns).sum().to_array::<ndarray::Ix3>()?.iter().sum();
+    let columns: f64 = merged.over(Axis::Rows).sum().to_array::<ndarray::Ix3>()?.iter().sum();
     Ok(smooth.sum().get()? + merged.variance().get()? + f64::from(range) + counts[3] as f64 + rows + columns)
 }
 

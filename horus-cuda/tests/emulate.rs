@@ -256,8 +256,9 @@ fn detectors() -> Vec<Case> {
     let mut results = Vec::new();
     for theta in [0.0, 15.0, 90.0, 135.0] {
         let turned = image.with_border(Border::Reflect101).rotate(theta, Interpolation::Bilinear);
-        let mut of_image = image.zeros_like();
-        let (mut of_filters, mut of_directions) = (image.zeros_like(), image.zeros_like());
+        let mut of_image = Image::zeros(image.session(), image.shape());
+        let (mut of_filters, mut of_directions) =
+            (Image::zeros(image.session(), image.shape()), Image::zeros(image.session(), image.shape()));
         for &(su, sv) in &scales {
             let [across, smooth] = [2, 0].map(|order| turned.gauss_xy(su, sv, 0, order));
             of_image = of_image.max(contrast(across, smooth, su, sv));
@@ -270,7 +271,7 @@ fn detectors() -> Vec<Case> {
     }
     // One result over all orientations, as in the detectors.
     for scales in [&scales[..], &scales[6..]] {
-        let mut result = image.zeros_like();
+        let mut result = Image::zeros(image.session(), image.shape());
         for theta in [0.0, 90.0] {
             for &(su, sv) in scales {
                 let [across, smooth] = [2, 0].map(|order| image.gauss_2d(theta, su, sv, 0, order));

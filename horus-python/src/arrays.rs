@@ -155,7 +155,7 @@ pub(crate) fn given<'py, T: Held + Element>(
         let pixels = of.looked(py, || image.to_vec())?;
         return Ok(PyArray1::from_vec(py, pixels).reshape(shape)?.into_any());
     }
-    let pixels = of.looked(py, || image.to_array4())?;
+    let pixels = of.looked(py, || image.to_array::<horus::ndarray::Ix4>())?;
     Ok(PyArray::from_owned_array(py, pixels).reshape(shape)?.into_any())
 }
 

@@ -1,6 +1,6 @@
 //! Samples at positions given by images, connected components, and reconstruction.
 
-use horus::prelude::{Axis, Border, Connectivity, Float, Image as Typed, Pixel, Sampling};
+use horus::prelude::{Axis, Border, Connectivity, Float, Image as Typed, Pixel, Reconstruction, Sampling};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -91,9 +91,6 @@ pub(crate) fn reconstruct(a: &Image, mask: &Image, structure: [bool; 27], erosio
     let neighbours = connectivity(&structure);
     numbers!(&a.any, "reconstruct", marker => {
         let mask = like(mask, marker)?;
-        a.recorded(|| match erosion {
-            false => marker.reconstruct(mask, neighbours),
-            true => marker.reconstruct_above(mask, neighbours),
-        })
+        a.recorded(|| marker.reconstruct(mask, Reconstruction { erosion, neighbours }))
     })
 }

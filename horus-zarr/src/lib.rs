@@ -43,7 +43,7 @@ use horus_core::dispatch;
 use horus_core::dtype::{DType, Element};
 use horus_core::error::{Error, Result};
 use horus_core::image::Image;
-use horus_core::io::{AnyImage, RegionSink, RegionSource, on_root};
+use horus_core::io::{AnyImage, RegionSink, RegionSource, on_root, save_to};
 use horus_core::session::Session;
 use horus_core::shape::Shape;
 
@@ -195,7 +195,7 @@ pub fn save<T: Element>(image: &Image<T>, path: impl AsRef<Path>, options: &Zarr
     let failed = |cause| Error::write(path, cause);
     let shape = image.shape();
     let mut begun = None;
-    image.save_to(path, || {
+    save_to(image, path, || {
         if options.sizes == 0 {
             return Err("an image has at least one size".into());
         }
@@ -243,12 +243,12 @@ fn smaller(
     };
     if dtype == DType::Bool {
         let mask = larger.convert::<f32>().pyramid_down().ge(0.5);
-        mask.save_to(path, begin(mask.shape()))?;
+        save_to(&mask, path, begin(mask.shape()))?;
         return Ok(mask.shape());
     }
     dispatch!(dtype, P => {
         let image = larger.convert::<P>().pyramid_down().convert::<P>();
-        image.save_to(path, begin(image.shape()))?;
+        save_to(&image, path, begin(image.shape()))?;
         Ok(image.shape())
     })
 }

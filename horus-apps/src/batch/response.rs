@@ -108,12 +108,12 @@ impl Response {
 
     /// Forecast of computing it on several ranks.
     pub(crate) fn forecast(&self, cluster: Cluster) -> Result<Forecast> {
-        each!(self, image => image.forecast_on(cluster))?
+        each!(self, image => image.session().forecast(image, cluster))?
     }
 
     /// Forecast of the memory for computing it.
     pub(crate) fn forecast_memory(&self) -> Result<MemoryForecast> {
-        each!(self, image => image.forecast_memory())?
+        each!(self, image => image.session().forecast_memory(image))?
     }
 
     /// Evaluates and writes it; the path's extension sets the format unless one is given.

@@ -149,7 +149,7 @@ impl<T: Float> Dynamics<T> {
         // Flow through the eastern and northern faces of each cell; loss summed over all cells from
         // the top down.
         let (east, north) = (mean(&dp, EAST) * u * dy, mean(&dp, NORTH) * v * dx_north);
-        let lost = ((slope(&east, WEST) + slope(&north, SOUTH)) / (dx * dy)).cumsum(Axis::Depth);
+        let lost = ((slope(&east, WEST) + slope(&north, SOUTH)) / (dx * dy)).over(Axis::Depth).cumsum();
         let all = lost.slice(last);
         // Flow down through the half level below; pressure change of air at fixed height, relative
         // to its pressure.
@@ -158,7 +158,7 @@ impl<T: Float> Dynamics<T> {
         // Geopotential of the levels from the layers below, plus kinetic energy; forces of pressure
         // gradients.
         let thickness = &virtual_t * &dp / &p * n(GAS);
-        let summed = thickness.cumsum(Axis::Depth);
+        let summed = thickness.over(Axis::Depth).cumsum();
         let energy = (mean(&u.square(), WEST) + mean(&(v.square() * dx_north), SOUTH) / dx) * n(0.5);
         let head = summed.slice(last) - summed + (thickness * n(0.5) + ground + energy).convert::<f64>();
         let force = |to| slope(ps, to) * b * mean(&virtual_t, to) / mean(&p, to) * n(GAS);

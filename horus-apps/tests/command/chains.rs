@@ -27,7 +27,7 @@ fn chains_compute_what_the_library_computes() {
     let mirrored = Border::Reflect101;
     writes(dir, "colour.png", "luminance gauss 2 sobel", |p| {
         let smooth = p.luminance().gauss(2.0);
-        smooth.sobel_x().hypot(smooth.sobel_y())
+        smooth.sobel(Axis::Columns).hypot(smooth.sobel(Axis::Rows))
     });
     writes(dir, "grey.png", "gauss 1.5 border=wrap", |p| {
         let (row, column) = filters::gauss(1.5, 0, 0);

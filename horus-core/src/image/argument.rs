@@ -34,7 +34,7 @@ mod sealed {
 /// let grey = Image::from_fn(&session, 2, 3, |y, x| (y + x) as f32);
 /// let colour = Image::stack(&session, [&grey, &grey, &grey], Axis::Channels) * [0.5, 1.0, 2.0];
 /// let shaded = colour / grey.max_value() + &grey;
-/// assert_eq!(shaded.to_array3()?[[1, 2, 2]], 3.0 * 2.0 / 3.0 + 3.0);
+/// assert_eq!(shaded.to_array::<ndarray::Ix3>()?[[1, 2, 2]], 3.0 * 2.0 / 3.0 + 3.0);
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
 #[diagnostic::on_unimplemented(

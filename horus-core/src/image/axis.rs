@@ -107,26 +107,7 @@ impl<T: Pixel> Image<T> {
         pixels.groups(self)
     }
 
-    /// The running sums along an axis: of each pixel and all before it, in `f64` (`numpy.cumsum`),
-    /// whatever the type of the pixels. Sums of integers are exact below 2^53. Along rows and
-    /// columns they run in chunks of 32 pixels, then of 1024
-    /// ([`ops::reduce::running`](crate::ops::reduce::running)), along channels and levels from the
-    /// first to the last; the number of ranks or threads does not change a bit. The last one is the
-    /// [sum](Over::sum) of all, up to rounding.
-    ///
-    /// ```
-    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
-    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::from_slice(&session, (2, 3), &[1u8, 2, 3, 200, 200, 200]);
-    /// assert_eq!(image.cumsum(Axis::Columns).to_vec()?, [1.0, 3.0, 6.0, 200.0, 400.0, 600.0]);
-    /// let integral = image.cumsum(Axis::Rows).cumsum(Axis::Columns); // the sum of any rectangle by four pixels
-    /// assert_eq!(integral.pixel(1, 2)?, 606.0);
-    /// # Ok::<(), horus_core::error::Error>(())
-    /// ```
-    #[doc(alias = "integral")]
-    #[track_caller]
-    pub fn cumsum(&self, axis: Axis) -> Image<f64> {
-        let site = Location::caller();
+    fn running_along(&self, axis: Axis, site: Site) -> Image<f64> {
         match axis {
             Axis::Columns => self.running(site),
             Axis::Rows => self.turned(site).running(site).turned(site),
@@ -208,8 +189,8 @@ impl<T: Pixel> Image<T> {
     }
 }
 
-/// Pixels along axes: see [`Image::over`]. Each statistic is an image whose extent along the axes is 1, which broadcasts against
-/// the image: `&image - image.over(Axis::Rows).mean()` takes the mean of each column away. [`Axis::Rows`] and [`Axis::Columns`] together
+/// Pixels along axes: see [`Image::over`]. Each statistic but [`Over::cumsum`] is an image whose extent along the axes is 1, which
+/// broadcasts against the image: `&image - image.over(Axis::Rows).mean()` takes the mean of each column away. [`Axis::Rows`] and [`Axis::Columns`] together
 /// are planes; with [`Axis::Depth`] as well, all pixels of each channel.
 ///
 /// Sums run in `f64`, in the [fixed order](Image::sum) of all reductions: along columns, then rows, in segments of 1024, then over
@@ -218,7 +199,7 @@ impl<T: Pixel> Image<T> {
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-/// let image = Image::from_planes(&session, 1, 2, &[&[1.0f64, 2.0], &[10.0, 30.0]]);
+/// let image = Image::from_slice(&session, Shape::new(1, 2, 2), &[1.0f64, 2.0, 10.0, 30.0]);
 /// let planes = image.over([Axis::Rows, Axis::Columns]);
 /// assert_eq!(planes.sum().to_vec()?, [3.0, 40.0]);
 /// assert_eq!((planes.min().to_vec()?, planes.max().to_vec()?), (vec![1.0, 10.0], vec![2.0, 30.0]));
@@ -260,6 +241,31 @@ impl<T: Pixel> Over<T> {
     #[track_caller]
     pub fn max(&self) -> Image<T> {
         self.image.along_all(self.axes, RowReduce::Max, Location::caller())
+    }
+
+    /// The running sums: of each pixel and all before it, in `f64` (`numpy.cumsum`), whatever the type
+    /// of the pixels; of several axes along one after the other, as [`Over::sum`]. The shape stays.
+    /// Sums of integers are exact below 2^53. Along rows and columns they run in chunks of 32 pixels,
+    /// then of 1024 ([`ops::reduce::running`](crate::ops::reduce::running)), along channels and levels
+    /// from the first to the last; the number of ranks or threads does not change a bit. The last one
+    /// is the [sum](Over::sum) of all, up to rounding.
+    ///
+    /// ```
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let image = Image::from_slice(&session, (2, 3), &[1u8, 2, 3, 200, 200, 200]);
+    /// assert_eq!(image.over(Axis::Columns).cumsum().to_vec()?, [1.0, 3.0, 6.0, 200.0, 400.0, 600.0]);
+    /// let integral = image.over([Axis::Rows, Axis::Columns]).cumsum(); // the sum of any rectangle by four pixels
+    /// assert_eq!(integral.pixel((1, 2))?, 606.0);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[doc(alias = "integral")]
+    #[track_caller]
+    pub fn cumsum(&self) -> Image<f64> {
+        let site = Location::caller();
+        let mut axes = self.axes.in_order();
+        let Some(first) = axes.next() else { return self.image.converted(site) };
+        axes.fold(self.image.running_along(first, site), |sums, axis| sums.running_along(axis, site))
     }
 }
 

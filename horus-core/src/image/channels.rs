@@ -43,7 +43,7 @@ impl<T: Element> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let colour = Image::from_planes(&session, 1, 2, &[&[1u8, 2], &[3, 4], &[5, 6]]);
+    /// let colour = Image::from_slice(&session, Shape::new(1, 2, 3), &[1u8, 2, 3, 4, 5, 6]);
     /// let [red, green, blue] = &colour.unstack(Axis::Channels)[..] else { panic!("three channels") };
     /// let swapped = Image::stack(&session, [blue, green, red], Axis::Channels);
     /// assert_eq!(swapped.to_vec()?, [5, 6, 3, 4, 1, 2]);
@@ -126,7 +126,7 @@ impl<T: Pixel> Image<T> {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let red = Image::from_planes(&session, 1, 1, &[&[255u8], &[0], &[0]]);
+    /// let red = Image::from_slice(&session, Shape::new(1, 1, 3), &[255u8, 0, 0]);
     /// assert_eq!(red.luminance().to_vec()?, [0.299]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```

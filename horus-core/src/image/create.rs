@@ -29,7 +29,7 @@ use crate::shape::Shape;
 /// ```
 impl<T: Element> Image<T> {
     /// An image of `(height, width)` pixels, or a volume of `(depth, height, width)`, of one channel from its pixels in row-major order,
-    /// level by level. Of a [`Shape`] of several channels: in the order of [`Image::to_vec`].
+    /// level by level. Of a [`Shape`] of several channels, one channel after the other: in the order of [`Image::to_vec`].
     #[track_caller]
     pub fn from_slice(session: &Session, extent: impl Into<Shape>, pixels: &[T]) -> Image<T> {
         let (op, site, shape) = ("from_slice", Location::caller(), extent.into());
@@ -40,12 +40,6 @@ impl<T: Element> Image<T> {
             copied(op, session, shape, &pixels.chunks_exact(shape.area()).collect::<Vec<_>>(), site)
         });
         carry(session, shape, made)
-    }
-
-    /// An image from its channels, each in row-major order.
-    #[track_caller]
-    pub fn from_planes(session: &Session, height: usize, width: usize, channels: &[&[T]]) -> Image<T> {
-        planes("from_planes", session, height, width, channels, Location::caller())
     }
 
     /// An image from [`Pixels`] without a copy: the device reads them in place. If the program
@@ -76,7 +70,7 @@ impl<T: Element> Image<T> {
     /// let grey = ndarray::array![[1u8, 2], [3, 4]];
     /// assert_eq!(Image::from_array(&session, grey.t()).to_vec()?, [1, 3, 2, 4]);
     /// let colour = ndarray::Array3::from_shape_fn((2, 2, 3), |(y, x, c)| (y + x + c) as u8);
-    /// assert_eq!(Image::from_array(&session, colour.view()).to_array3()?, colour);
+    /// assert_eq!(Image::from_array(&session, colour.view()).to_array()?, colour);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     #[doc(alias = "asarray")]
@@ -99,7 +93,8 @@ impl<T: Element> Image<T> {
         carry(session, shape, source("from_fn", session, shape, fill, site))
     }
 
-    /// An image of `(height, width)` pixels, or a volume of `(depth, height, width)`, all zero (of a mask, all false).
+    /// An image of `(height, width)` pixels, or a volume of `(depth, height, width)`, all zero (of a mask, all false); of the size and
+    /// the channels of another by its [`shape`](Image::shape).
     #[track_caller]
     pub fn zeros(session: &Session, extent: impl Into<Shape>) -> Image<T> {
         filled("zeros", session, extent.into(), T::default(), Location::caller())
@@ -111,41 +106,12 @@ impl<T: Element> Image<T> {
     pub fn constant(session: &Session, extent: impl Into<Shape>, value: T) -> Image<T> {
         filled("constant", session, extent.into(), value, Location::caller())
     }
-
-    /// An image of this one's size and channels, all zero.
-    #[track_caller]
-    pub fn zeros_like(&self) -> Image<T> {
-        let site = Location::caller();
-        self.attempt(self.shape(), || Ok(filled("zeros_like", self.session(), self.shape(), T::default(), site)))
-    }
 }
 
 fn filled<T: Element>(op: &'static str, session: &Session, shape: Shape, value: T, site: Site) -> Image<T> {
     let made =
         check_shape(op, shape, T::TAG, site).map(|()| record(session, Op::Fill(value.stored()), &[], shape, site));
     carry(session, shape, made)
-}
-
-fn planes<T: Element>(
-    op: &'static str,
-    session: &Session,
-    height: usize,
-    width: usize,
-    channels: &[&[T]],
-    site: Site,
-) -> Image<T> {
-    let shape = Shape::new(height, width, channels.len());
-    let fits = || {
-        check_shape(op, shape, T::TAG, site)?;
-        match channels.iter().find(|p| p.len() != shape.area()) {
-            Some(plane) => {
-                let message = format!("{} values for {height}x{width} pixels", plane.len());
-                Err(Error::parameter(op, message, site))
-            }
-            None => Ok(()),
-        }
-    };
-    carry(session, shape, fits().and_then(|()| copied(op, session, shape, channels, site)))
 }
 
 /// An image of complete planes: on the device, if it takes them now.

@@ -172,6 +172,41 @@ impl From<Range<usize>> for LevelRange {
     }
 }
 
+/// The position of a pixel: `(y, x)`, `(z, y, x)`, or `(z, y, x, channel)`, also as an array of four.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PixelIndex {
+    /// A row and a column of an image, in its first channel.
+    Plane(usize, usize),
+    /// A level, a row and a column, in the first channel.
+    Volume(usize, usize, usize),
+    /// A level, a row, a column and a channel.
+    Channel([usize; 4]),
+}
+
+impl From<(usize, usize)> for PixelIndex {
+    fn from((y, x): (usize, usize)) -> PixelIndex {
+        PixelIndex::Plane(y, x)
+    }
+}
+
+impl From<(usize, usize, usize)> for PixelIndex {
+    fn from((z, y, x): (usize, usize, usize)) -> PixelIndex {
+        PixelIndex::Volume(z, y, x)
+    }
+}
+
+impl From<(usize, usize, usize, usize)> for PixelIndex {
+    fn from((z, y, x, channel): (usize, usize, usize, usize)) -> PixelIndex {
+        PixelIndex::Channel([z, y, x, channel])
+    }
+}
+
+impl From<[usize; 4]> for PixelIndex {
+    fn from(at: [usize; 4]) -> PixelIndex {
+        PixelIndex::Channel(at)
+    }
+}
+
 /// Positions of samples: images of rows and columns, `[&y, &x]`, or of levels, rows and columns, `[&z, &y, &x]`.
 #[derive(Clone, Copy, Debug)]
 pub enum Positions<'a, C: Element> {

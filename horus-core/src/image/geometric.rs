@@ -36,9 +36,9 @@ impl<T: Pixel> Image<T> {
     /// let image = Image::from_slice(&session, (3, 3), &[1u8, 2, 3, 4, 5, 6, 7, 8, 9]);
     /// assert_eq!(image.rotate(90.0, Interpolation::Bilinear).to_vec()?, [3, 6, 9, 2, 5, 8, 1, 4, 7]);
     /// let white = Image::constant(&session, (9, 9), 255u8);
-    /// assert_eq!(white.rotate(45.0, Interpolation::Bilinear).pixel(0, 0)?, 0); // a corner that came from outside
+    /// assert_eq!(white.rotate(45.0, Interpolation::Bilinear).pixel((0, 0))?, 0); // a corner that came from outside
     /// let mirrored = white.with_border(Border::Reflect101).rotate(45.0, Interpolation::Bilinear);
-    /// assert_eq!(mirrored.pixel(0, 0)?, 255);
+    /// assert_eq!(mirrored.pixel((0, 0))?, 255);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     #[doc(alias("getRotationMatrix2D", "warpAffine"))]

@@ -34,6 +34,7 @@
 // reductions, volumes, loops.
 mod create;
 
+mod arrays;
 mod read;
 
 mod argument;
@@ -78,7 +79,6 @@ mod loop_state;
 
 mod external;
 mod form;
-mod memory;
 mod pixels;
 mod worms;
 
@@ -86,10 +86,11 @@ use std::fmt;
 use std::marker::PhantomData;
 
 pub use argument::Argument;
+pub use arrays::ArrayAxes;
 pub use axis::{Axes, Grouping, Over, Several};
 pub use colour::Colour;
 pub use create::{PlaneArray, VolumeArray};
-pub use form::{Footprints, LevelRange, MovingWindow, PerAxis, Positions, Rank, Taps};
+pub use form::{Footprints, LevelRange, MovingWindow, PerAxis, PixelIndex, Positions, Rank, Taps};
 pub use iterate::{Ending, Iterated, Norm, Until};
 pub use labels::{ByLabel, LabelShape};
 pub use lookup::Table;
@@ -238,7 +239,7 @@ impl<T: Element> Image<T> {
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let smooth = Image::worms(&session, 64, 64).gauss(2.0);
     /// smooth.start();
-    /// let edges = smooth.sobel_x().abs(); // recorded meanwhile
+    /// let edges = smooth.sobel(Axis::Columns).abs(); // recorded meanwhile
     /// assert_eq!(smooth.to_vec()?.len(), 64 * 64);
     /// assert!(edges.mean().get()? > 0.0);
     /// # Ok::<(), horus_core::error::Error>(())

@@ -8,7 +8,7 @@ use crate::error::{Error, Result, Site};
 use crate::filters::{self, MAX_RADIUS};
 use crate::ir::graph::Op;
 use crate::ops::neighbourhood::{Filter, Generalized, Layout};
-use crate::shape::Shape;
+use crate::shape::{Axis, Shape};
 
 /// Filters of any taps. Linear filters of integer images yield `f32`.
 impl<T: Pixel> Image<T> {
@@ -27,10 +27,10 @@ impl<T: Pixel> Image<T> {
     /// assert_eq!(line.with_border(Border::Constant(0.0)).correlate(&right).to_vec()?, [2.0, 4.0, 8.0, 0.0]);
     /// let slope = Image::from_volume_fn(&session, 4, 5, 6, |z, y, x| (z * z + 2 * y + 3 * x) as f32);
     /// let rise = slope.with_border(Border::Replicate).correlate(Taps::Depth(&[-1.0, 1.0])); // from the level above
-    /// assert_eq!(rise.slice(3).pixel(2, 2)?, 5.0);
+    /// assert_eq!(rise.slice(3).pixel((2, 2))?, 5.0);
     /// let (dot, middle) = (Filter::row([1.0]), Filter::dense(3, 3, [0.0, 1.0, 0.0, 1.0, -6.0, 1.0, 0.0, 1.0, 0.0]));
     /// let curved = slope.correlate(&[dot.clone(), middle, dot]);
-    /// assert_eq!(curved.voxel(1, 2, 2, 0)?, 2.0);
+    /// assert_eq!(curved.pixel((1, 2, 2))?, 2.0);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     #[doc(alias = "filter2D")]
@@ -140,7 +140,7 @@ impl<T: Pixel> Image<T> {
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let line = Image::from_fn(&session, 15, 15, |y, _| if y == 7 { 1.0f32 } else { 0.0 });
     /// let ridge = line.gauss_xy(3.0, 1.0, 0, 2); // smooth along x, second derivative along y
-    /// assert!(ridge.pixel(7, 7)? < -0.1, "a bright line curves down across it");
+    /// assert!(ridge.pixel((7, 7))? < -0.1, "a bright line curves down across it");
     /// let along = line.gauss_xy(1.0, 3.0, 2, 0);
     /// assert!(along.abs().max_value().get()? < 1e-6, "and not at all along it");
     /// # Ok::<(), horus_core::error::Error>(())
@@ -160,7 +160,7 @@ impl<T: Pixel> Image<T> {
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// // A line that rises to the right.
     /// let line = Image::from_fn(&session, 15, 15, |y, x| if y + x == 14 { 1.0f32 } else { 0.0 });
-    /// let ridge = |theta| line.gauss_2d(theta, 2.0, 1.0, 0, 2).pixel(7, 7);
+    /// let ridge = |theta| line.gauss_2d(theta, 2.0, 1.0, 0, 2).pixel((7, 7));
     /// assert!(ridge(45.0)? < -0.1 && ridge(135.0)? > -0.1);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
@@ -207,11 +207,11 @@ impl<T: Pixel> Image<T> {
     /// let dot = Image::from_fn(&session, 9, 9, |y, x| if (y, x) == (4, 4) { 1.0f32 } else { 0.0 });
     /// let smooth = dot.gauss(1.0);
     /// assert!((smooth.sum().get()? - 1.0).abs() < 1e-6, "as bright as before");
-    /// assert_eq!(smooth.pixel(4, 2)?, smooth.pixel(6, 4)?); // and alike in all directions
+    /// assert_eq!(smooth.pixel((4, 2))?, smooth.pixel((6, 4))?); // and alike in all directions
     /// let dot = Image::from_volume_fn(&session, 9, 9, 9, |z, y, x| if (z, y, x) == (4, 4, 4) { 1.0f32 } else { 0.0 });
     /// let ball = dot.gauss(1.0);
-    /// assert!((ball.voxel(2, 4, 4, 0)? - ball.voxel(4, 4, 6, 0)?).abs() < 1e-7, "those of a volume");
-    /// assert_eq!(dot.gauss((1.0, 1.0)).voxel(2, 4, 4, 0)?, 0.0, "in the plane alone");
+    /// assert!((ball.pixel((2, 4, 4))? - ball.pixel((4, 4, 6))?).abs() < 1e-7, "those of a volume");
+    /// assert_eq!(dot.gauss((1.0, 1.0)).pixel((2, 4, 4))?, 0.0, "in the plane alone");
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     #[doc(alias("GaussianBlur", "gaussian", "gaussian_filter"))]
@@ -227,11 +227,11 @@ impl<T: Pixel> Image<T> {
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let slope = Image::from_fn(&session, 9, 9, |y, x| (5 * y + x) as f32);
-    /// let along_x = slope.gauss_derivative(1.0, (0, 1)).pixel(4, 4)?;
-    /// let along_y = slope.gauss_derivative(1.0, (1, 0)).pixel(4, 4)?;
+    /// let along_x = slope.gauss_derivative(1.0, (0, 1)).pixel((4, 4))?;
+    /// let along_y = slope.gauss_derivative(1.0, (1, 0)).pixel((4, 4))?;
     /// assert!((along_x - 1.0).abs() < 0.01 && (along_y - 5.0).abs() < 0.05);
     /// let slope = Image::from_volume_fn(&session, 9, 9, 9, |z, y, x| (7 * z + 5 * y + x) as f32);
-    /// let rises = slope.gauss_derivative(1.0, (1, 0, 0)).voxel(4, 4, 4, 0)?;
+    /// let rises = slope.gauss_derivative(1.0, (1, 0, 0)).pixel((4, 4, 4))?;
     /// assert!((rises - 7.0).abs() < 0.07);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
@@ -241,27 +241,29 @@ impl<T: Pixel> Image<T> {
         self.gauss_zyx("gauss_derivative", sigma.into(), order.into())
     }
 
-    /// OpenCV's 3x3 `Sobel(dx = 1, dy = 0)`: 8 times the slope along x.
+    /// The 3x3 derivative along an axis, 8 times the slope, as SciPy's `sobel`: along [`Axis::Columns`] it is OpenCV's `Sobel(dx = 1, dy = 0)`,
+    /// along [`Axis::Rows`] `Sobel(dx = 0, dy = 1)`. Other axes are an error; each level of a volume is filtered by itself.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let slope = Image::from_fn(&session, 3, 3, |y, x| (5 * y + x) as u8);
-    /// assert_eq!((slope.sobel_x().pixel(1, 1)?, slope.sobel_y().pixel(1, 1)?), (8.0, 40.0));
+    /// let (along_x, along_y) = (slope.sobel(Axis::Columns), slope.sobel(Axis::Rows));
+    /// assert_eq!((along_x.pixel((1, 1))?, along_y.pixel((1, 1))?), (8.0, 40.0));
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
-    #[doc(alias("Sobel", "sobel"))]
+    #[doc(alias = "Sobel")]
     #[track_caller]
-    pub fn sobel_x(&self) -> Image<T::Linear> {
-        self.sobel(filters::sobel_x(), Location::caller())
-    }
-
-    /// OpenCV's 3x3 `Sobel(dx = 0, dy = 1)`: 8 times the slope along y. See
-    /// [`Image::sobel_x`] for an example.
-    #[doc(alias("Sobel", "sobel"))]
-    #[track_caller]
-    pub fn sobel_y(&self) -> Image<T::Linear> {
-        self.sobel(filters::sobel_y(), Location::caller())
+    pub fn sobel(&self, axis: Axis) -> Image<T::Linear> {
+        let site = Location::caller();
+        self.attempt(self.shape(), || {
+            let (row, column) = match axis {
+                Axis::Columns => filters::sobel_x(),
+                Axis::Rows => filters::sobel_y(),
+                _ => return Err(Error::parameter("sobel", "slopes are along `Axis::Rows` or `Axis::Columns`", site)),
+            };
+            Ok(self.linear(site).node(Op::Separable { row, column, border: self.border() }, site))
+        })
     }
 
     /// OpenCV's 3x3 `Laplacian` (`ksize = 1`): the four neighbours minus four times the pixel; of a volume, the six neighbours minus six
@@ -283,10 +285,6 @@ impl<T: Pixel> Image<T> {
         let middle = Filter::sparse([(-1, 0), (0, -1), (0, 0), (0, 1), (1, 0)], [1.0, 1.0, -6.0, 1.0, 1.0]);
         let dot = Filter::row([1.0]);
         self.parts("laplace", &[dot.clone(), middle, dot], self.border(), false, Location::caller())
-    }
-
-    fn sobel(&self, (row, column): (Filter, Filter), site: Site) -> Image<T::Linear> {
-        self.linear(site).node(Op::Separable { row, column, border: self.border() }, site)
     }
 }
 

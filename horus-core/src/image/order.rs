@@ -229,7 +229,7 @@ fn first(columns: &HostBuffer, shape: Shape) -> Option<[usize; 4]> {
 fn best_level(counts: &Image<f64>, site: Site) -> Image<f64> {
     let level = Image::from_fn(counts.session(), 1, counts.width(), |_, x| x as f64);
     let moments = counts * level;
-    let (weight, moment) = (counts.cumsum(Axis::Columns), moments.cumsum(Axis::Columns));
+    let (weight, moment) = (counts.over(Axis::Columns).cumsum(), moments.over(Axis::Columns).cumsum());
     let (above, rest) = (-(&weight - counts.total(site)), -(&moment - moments.total(site)));
     // NaN for an empty class, which the maximum ignores.
     let apart = &moment / &weight - rest / &above;

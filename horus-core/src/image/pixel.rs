@@ -17,7 +17,7 @@ macro_rules! unary {
         /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
         /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
         /// let image = Image::from_slice(&session, (1, 3), &[-4.0f32, 0.5, 2.5]);
-        /// assert_eq!(image.abs().sqrt().pixel(0, 0)?, 2.0);
+        /// assert_eq!(image.abs().sqrt().pixel((0, 0))?, 2.0);
         /// assert_eq!(image.round().to_vec()?, [-4.0, 0.0, 2.0]);
         /// assert_eq!((-image).sign().to_vec()?, [1.0, -1.0, -1.0]);
         /// # Ok::<(), horus_core::error::Error>(())
@@ -139,8 +139,8 @@ impl<T: Pixel> Image<T> {
     }
 }
 
-/// Operations chosen at run time from the [table of pixel operations](crate::ops::pixel::TABLE). An operation of
-/// another [kind](PixelKind) than the method's is an error.
+/// Operations chosen at run time from the [table of pixel operations](crate::ops::pixel::TABLE), for programs that have them by name: the
+/// command and the Python package. An operation of another [kind](PixelKind) than the method's is an error.
 ///
 /// ```
 /// # use horus_core::{cpu::device::CpuDevice, prelude::*};
@@ -157,6 +157,7 @@ impl<T: Pixel> Image<T> {
 /// ```
 impl<T: Pixel> Image<T> {
     /// An operation of [`PixelKind::Unary`].
+    #[doc(hidden)]
     #[track_caller]
     pub fn unary(&self, op: PixelOp) -> Image<T> {
         let site = Location::caller();
@@ -167,6 +168,7 @@ impl<T: Pixel> Image<T> {
     }
 
     /// An operation of [`PixelKind::Binary`], with this image first.
+    #[doc(hidden)]
     #[track_caller]
     pub fn binary(&self, op: PixelOp, other: impl Argument<T>) -> Image<T> {
         let site = Location::caller();
@@ -177,6 +179,7 @@ impl<T: Pixel> Image<T> {
     }
 
     /// A comparison ([`PixelKind::Compare`]), with this image first.
+    #[doc(hidden)]
     #[track_caller]
     pub fn compare(&self, op: PixelOp, other: impl Argument<T>) -> Image<bool> {
         let site = Location::caller();

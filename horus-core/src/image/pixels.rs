@@ -225,7 +225,7 @@ impl Session {
     /// let mut pixels = session.pixels::<u8>(480, 640, 3)?;
     /// pixels.plane_mut(1).fill(200);
     /// let green = Image::from_pixels(&session, pixels);
-    /// assert_eq!(green.voxel(0, 7, 9, 1)?, 200);
+    /// assert_eq!(green.pixel((0, 7, 9, 1))?, 200);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     #[track_caller]

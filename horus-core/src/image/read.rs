@@ -3,16 +3,12 @@
 use std::panic::Location;
 use std::sync::Arc;
 
-use ndarray::{Array2, Array3, Axis};
-
-use super::{Image, Pixels};
+use super::{Image, PixelIndex, Pixels};
 use crate::dtype::Element;
 use crate::error::{DeviceError, Error, Result, Site};
 use crate::host::buffer::HostBuffer;
 use crate::host::spare::{Spare, Unwritten};
 use crate::plan::Want;
-use crate::plan::forecast::{Cluster, Forecast};
-use crate::plan::movement::Link;
 use crate::session::{Coming, Handle};
 
 /// Reading pixels back. These methods, [`Value::get`](super::Value::get) and saving trigger
@@ -20,8 +16,8 @@ use crate::session::{Coming, Handle};
 ///
 /// | | new memory | kept memory |
 /// | --- | --- | --- |
-/// | on every rank | `to_vec`, `to_array`, `to_array3`, `to_array4`, `to_volume_array`, `to_array_dyn`, `to_pixels` | `read_into`, several at once by `Session::read_into` |
-/// | on rank 0 alone | `gather`, `gather_pixels` | `gather_into` |
+/// | on every rank | `to_vec`, `to_array`, `to_volume_array`, `to_pixels` | `read_into`, several at once by `Session::read_into` |
+/// | on rank 0 alone | `gather` | `gather_into` |
 ///
 /// Kept memory is fastest, above all [`Pixels`]: the system must first map the pages of new memory.
 ///
@@ -30,8 +26,7 @@ use crate::session::{Coming, Handle};
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
 /// let image = Image::from_slice(&session, (2, 2), &[1u8, 2, 3, 4]);
 /// let colour = Image::stack(&session, [&image, &(&image * 10)], Axis::Channels);
-/// assert_eq!(image.to_array()?[[1, 0]], 3);
-/// assert_eq!(colour.to_array3()?[[1, 0, 1]], 30); // row, column, channel
+/// assert_eq!(image.to_array::<ndarray::Ix2>()?[[1, 0]], 3);
 /// assert_eq!(colour.to_vec()?, [1, 2, 3, 4, 10, 20, 30, 40]);
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
@@ -43,38 +38,18 @@ impl<T: Element> Image<T> {
     /// ranks, or there is not enough memory.
     #[track_caller]
     pub fn to_vec(&self) -> Result<Vec<T>> {
-        everyone(self.vec(false, ("to_vec", Location::caller())))
+        self.vec(("to_vec", Location::caller()))
     }
 
-    /// [`Image::to_vec`] on rank 0 only: `None` on other ranks, to which nothing is copied. All
-    /// ranks call it.
-    ///
-    /// # Errors
-    /// As [`Image::to_vec`].
-    ///
-    /// ```
-    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
-    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let blurred = Image::<f32>::worms(&session, 40, 60).gauss(1.0);
-    /// if let Some(pixels) = blurred.gather()? {
-    ///     assert_eq!((session.rank(), pixels.len()), (0, 40 * 60));
-    /// }
-    /// # Ok::<(), horus_core::error::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn gather(&self) -> Result<Option<Vec<T>>> {
-        self.vec(true, ("gather", Location::caller()))
-    }
-
-    pub(super) fn vec(&self, root: bool, call: (&'static str, Site)) -> Result<Option<Vec<T>>> {
+    pub(super) fn vec(&self, call: (&'static str, Site)) -> Result<Vec<T>> {
         let shape = self.shape();
-        self.session().read_back(self.handle(), root, call, |coming| {
+        everyone(self.session().read_back(self.handle(), false, call, |coming| {
             let mut room = Unwritten::<T::Stored>::new(shape.len())?;
             if !coming.is_here() {
                 room.fault(coming.workers()); // while the kernels run
             }
             room.written(|spare| coming.append_to(spare)).map(T::from_stored)
-        })
+        }))
     }
 
     /// All pixels in memory that the device writes directly, if it can; see [`Pixels`]. On the CPU,
@@ -104,9 +79,19 @@ impl<T: Element> Image<T> {
     ///
     /// # Errors
     /// As [`Image::to_vec`].
+    ///
+    /// ```
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let blurred = Image::<f32>::worms(&session, 40, 60).gauss(1.0);
+    /// if let Some(pixels) = blurred.gather()? {
+    ///     assert_eq!((session.rank(), pixels.len()), (0, 40 * 60));
+    /// }
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
     #[track_caller]
-    pub fn gather_pixels(&self) -> Result<Option<Pixels<T>>> {
-        self.new_pixels(true, ("gather_pixels", Location::caller()))
+    pub fn gather(&self) -> Result<Option<Pixels<T>>> {
+        self.new_pixels(true, ("gather", Location::caller()))
     }
 
     fn new_pixels(&self, root: bool, call: (&'static str, Site)) -> Result<Option<Pixels<T>>> {
@@ -206,97 +191,44 @@ impl<T: Element> Image<T> {
         }
     }
 
-    /// The pixels of an image of one channel, of shape `(height, width)`.
-    ///
-    /// # Errors
-    /// If there are several channels or levels, or as [`Image::to_vec`].
-    #[track_caller]
-    pub fn to_array(&self) -> Result<Array2<T>> {
-        let site = Location::caller();
-        self.look()?;
-        if self.channels() != 1 {
-            let message = format!("the image has {} channels; use to_array3", self.channels());
-            return Err(Error::parameter("to_array", message, site));
-        }
-        self.one_level(("to_array", site))?;
-        let pixels = everyone(self.vec(false, ("to_array", site)))?;
-        Ok(Array2::from_shape_vec((self.height(), self.width()), pixels).expect("a fetched image fills its shape"))
-    }
-
-    /// The pixels, of shape `(height, width, channels)`.
-    ///
-    /// # Errors
-    /// Of a volume (see [`Image::to_array4`]), or as [`Image::to_vec`].
-    #[track_caller]
-    pub fn to_array3(&self) -> Result<Array3<T>> {
-        let call = ("to_array3", Location::caller());
-        self.one_level(call)?;
-        Ok(self.array4(call)?.index_axis_move(Axis(0), 0))
-    }
-
-    /// Forecasts the messages, and their time, of `ranks` ranks, each on its own host, that compute
-    /// this image and gather it on rank 0, as a program that saves it does; nothing is computed.
-    /// The number of ranks is independent of the session's, their machines are like the session's.
-    ///
-    /// ```
-    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
-    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let smooth = Image::worms(&session, 64, 64).gauss(1.0);
-    /// let told = smooth.forecast(4, Link::default())?;
-    /// // All ranks have the worms. What three of them filter, 16 rows of f32 each, goes to rank 0.
-    /// assert_eq!(told.total.total.bytes, 3 * 16 * 64 * 4);
-    /// # Ok::<(), horus_core::error::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// The error that the image carries, or if `ranks` is zero.
-    #[track_caller]
-    pub fn forecast(&self, ranks: usize, link: Link) -> Result<Forecast> {
-        self.forecast_on(Cluster { ranks, on_each_host: 1, network: Some(link) })
-    }
-
-    /// [`Image::forecast`] with several ranks on each host, and the network of their machines'
-    /// profiles.
-    ///
-    /// ```
-    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
-    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let smooth = Image::worms(&session, 64, 64).gauss(1.0);
-    /// let told = smooth.forecast_on(Cluster { ranks: 8, on_each_host: 4, network: None })?;
-    /// assert_eq!(told.computing.launches, 1);
-    /// assert!(told.seconds() > told.total.time); // it computes, too
-    /// # Ok::<(), horus_core::error::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Image::forecast`]; also if there are no ranks on a host.
-    #[track_caller]
-    pub fn forecast_on(&self, cluster: Cluster) -> Result<Forecast> {
-        if cluster.ranks == 0 || cluster.on_each_host == 0 {
-            return Err(Error::parameter("forecast", "no ranks", Location::caller()));
-        }
-        self.session().forecast(self.handle(), cluster)
-    }
-
-    /// The first channel's pixel in row `y` and column `x`.
+    /// The pixel at a position: `(y, x)` of an image, `(z, y, x)` of a volume, in the first channel; `(z, y, x, channel)` in any, as
+    /// [`Image::argmax`] yields it.
     ///
     /// Copies the whole image to the host each time: for many pixels call [`Image::to_vec`] once.
     ///
+    /// ```
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let image = Image::from_slice(&session, (2, 3), &[1u8, 2, 3, 4, 5, 6]);
+    /// assert_eq!(image.pixel((1, 0))?, 4);
+    /// let volume = Image::from_slice(&session, (2, 1, 3), &[1u8, 2, 3, 4, 5, 6]);
+    /// assert_eq!(volume.pixel((1, 0, 2))?, 6);
+    /// let largest = volume.argmax().get()?.expect("it has numbers");
+    /// assert_eq!((largest, volume.pixel(largest)?), ([1, 0, 2, 0], 6));
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    ///
     /// # Errors
-    /// If it lies outside, or as [`Image::to_vec`].
+    /// If it lies outside, if `(y, x)` is of a volume, or as [`Image::to_vec`].
     #[track_caller]
-    pub fn pixel(&self, y: usize, x: usize) -> Result<T> {
+    pub fn pixel(&self, at: impl Into<PixelIndex>) -> Result<T> {
+        let (at, site) = (at.into(), Location::caller());
         self.look()?;
         let shape = self.shape();
-        if shape.depth != 1 {
-            let message = format!("the image has {} levels; use voxel", shape.depth);
-            return Err(Error::parameter("pixel", message, Location::caller()));
+        let wrong = |message| Err(Error::parameter("pixel", message, site));
+        let [z, y, x, channel] = match at {
+            PixelIndex::Plane(y, x) if shape.depth == 1 => [0, y, x, 0],
+            PixelIndex::Plane(..) => {
+                return wrong(format!("the image has {} levels; a position in it is `(z, y, x)`", shape.depth));
+            }
+            PixelIndex::Volume(z, y, x) => [z, y, x, 0],
+            PixelIndex::Channel(at) => at,
+        };
+        if z >= shape.depth || y >= shape.height || x >= shape.width || channel >= shape.channels {
+            return wrong(format!("level {z}, row {y}, column {x}, channel {channel} is outside {shape}"));
         }
-        if y >= shape.height || x >= shape.width {
-            let message = format!("row {y}, column {x} is outside {shape}");
-            return Err(Error::parameter("pixel", message, Location::caller()));
-        }
-        self.voxel(0, y, x, 0)
+        let pixels = fetch(self.handle())?;
+        Ok(elements(&pixels)[(z * shape.channels + channel) * shape.area() + y * shape.width + x])
     }
 
     /// The error that the image carries, which comes before any other.

@@ -4,9 +4,9 @@ use std::panic::Location;
 
 use super::{Image, record};
 use crate::dtype::Element;
-use crate::error::{Error, Site};
+use crate::error::Error;
 use crate::ir::graph::Op;
-use crate::ops::components::{Connectivity, MOST_PIXELS};
+use crate::ops::components::MOST_PIXELS;
 use crate::ops::reconstruction::Reconstruction;
 
 /// Reconstruction: a marker grows within a mask, step by step from neighbour to neighbour, until
@@ -26,29 +26,23 @@ impl<T: Element> Image<T> {
     /// assert_eq!(domes.to_vec()?, [0.0, 2.0, 0.0, 0.0, 0.0, 2.0, 0.0]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
-    #[doc(alias("binary_propagation", "reconstruction"))]
-    #[track_caller]
-    pub fn reconstruct(&self, mask: &Image<T>, neighbours: Connectivity) -> Image<T> {
-        self.reconstructed(mask, Reconstruction { erosion: false, neighbours }, Location::caller())
-    }
-
-    /// This image, the marker, eroded above `mask` until nothing changes: hollows of the mask that the marker does not reach are filled.
+    ///
+    /// [`Reconstruction::by_erosion`] erodes the marker above `mask` instead: hollows of the mask that it does not reach are filled, and a
+    /// marker below the mask is raised to it.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
     /// let mask = Image::from_slice(&session, (1, 6), &[2u8, 7, 1, 3, 9, 0]);
     /// let edges = Image::from_slice(&session, (1, 6), &[2u8, 9, 9, 9, 9, 0]);
-    /// assert_eq!(edges.reconstruct_above(&mask, Connectivity::FACES).to_vec()?, [2, 7, 7, 7, 9, 0]);
+    /// let filled = edges.reconstruct(&mask, Reconstruction::by_erosion(Connectivity::FACES));
+    /// assert_eq!(filled.to_vec()?, [2, 7, 7, 7, 9, 0]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
-    #[doc(alias = "binary_propagation")]
+    #[doc(alias("binary_propagation", "reconstruction"))]
     #[track_caller]
-    pub fn reconstruct_above(&self, mask: &Image<T>, neighbours: Connectivity) -> Image<T> {
-        self.reconstructed(mask, Reconstruction { erosion: true, neighbours }, Location::caller())
-    }
-
-    fn reconstructed(&self, mask: &Image<T>, how: Reconstruction, site: Site) -> Image<T> {
+    pub fn reconstruct(&self, mask: &Image<T>, how: impl Into<Reconstruction>) -> Image<T> {
+        let (how, site) = (how.into(), Location::caller());
         self.attempt(self.shape(), || {
             mask.check()?;
             let wrong = |message| Err(Error::parameter("reconstruct", message, site));

@@ -28,7 +28,6 @@ const MAX_BINS: usize = 1 << 24;
 /// let image = Image::from_slice(&session, (2, 2), &[1u8, 2, 3, 254]);
 /// assert_eq!((image.sum().get()?, image.mean().get()?), (260.0, 65.0));
 /// assert_eq!(session.get_all((image.min_value(), image.max_value()))?, (1, 254)); // in one pass
-/// assert_eq!(image.min_max().get()?, (1, 254));
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
 impl<T: Pixel> Image<T> {
@@ -48,7 +47,7 @@ impl<T: Pixel> Image<T> {
     /// The population variance of all pixels: the mean of the squared deviation from the mean, in
     /// one pass. Deviations are from the mean of each segment of 1024 pixels, and then joined
     /// ([`ops::reduce::Moments`](crate::ops::reduce::Moments)), so that a large mean costs no
-    /// precision.
+    /// precision. [`Session::get_all`](crate::session::Session::get_all) of the mean and the variance takes one pass, too.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -65,25 +64,6 @@ impl<T: Pixel> Image<T> {
         Value::single(&self.per_pixel(&squares, site))
     }
 
-    /// The [`mean`](Image::mean) and the [`variance`](Image::variance) of all pixels, in one pass.
-    ///
-    /// ```
-    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
-    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::from_slice(&session, (1, 4), &[1u8, 1, 5, 5]);
-    /// assert_eq!(image.mean_and_variance().get()?, (3.0, 4.0));
-    /// # Ok::<(), horus_core::error::Error>(())
-    /// ```
-    #[doc(alias = "meanStdDev")]
-    #[track_caller]
-    pub fn mean_and_variance(&self) -> Value<(f64, f64)> {
-        let read = |b: &HostBuffer| {
-            let of: &[f64] = b.as_slice();
-            (of[0] / of[2], of[1] / of[2])
-        };
-        Value::of(&self.reduced::<f64>(RowReduce::Moments, Location::caller()), read)
-    }
-
     /// The smallest pixel, ignoring NaN (infinity where there is nothing else).
     #[doc(alias("minMaxLoc", "nanmin"))]
     #[track_caller]
@@ -95,25 +75,6 @@ impl<T: Pixel> Image<T> {
     #[track_caller]
     pub fn max_value(&self) -> Value<T> {
         Value::single(&self.reduced(RowReduce::Max, Location::caller()))
-    }
-
-    /// The smallest pixel and the largest, ignoring NaN, in one pass (infinity and minus infinity where there is nothing else).
-    ///
-    /// ```
-    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
-    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::from_slice(&session, (1, 4), &[3.0f32, f32::NAN, -1.0, 2.0]);
-    /// assert_eq!(image.min_max().get()?, (-1.0, 3.0));
-    /// # Ok::<(), horus_core::error::Error>(())
-    /// ```
-    #[doc(alias = "minMaxLoc")]
-    #[track_caller]
-    pub fn min_max(&self) -> Value<(T, T)> {
-        let read = |b: &HostBuffer| {
-            let of: &[T] = b.as_slice();
-            (of[0], of[1])
-        };
-        Value::of(&self.reduced::<T>(RowReduce::Extremes, Location::caller()), read)
     }
 
     /// The number of pixels in each of `bins` equal bins over `lo..=hi`; the last bin includes `hi`, and pixels outside

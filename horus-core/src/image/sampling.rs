@@ -33,10 +33,10 @@ impl<T: Pixel> Image<T> {
     /// let shape = Shape::new(4, 4, 1);
     /// let (y, x) = (Image::<f64>::index(&session, shape, Axis::Rows), Image::index(&session, shape, Axis::Columns));
     /// let swirled = image.with_border(Border::Replicate).remap([&(&y * 0.5 + 1.0), &(&x + &y)], Interpolation::Bilinear);
-    /// assert_eq!(swirled.pixel(3, 2)?, 10.0 * 2.5 + 5.0);
+    /// assert_eq!(swirled.pixel((3, 2))?, 10.0 * 2.5 + 5.0);
     /// let volume = Image::from_volume_fn(&session, 4, 4, 4, |z, y, x| (100 * z + 10 * y + x) as f64);
     /// let oblique = volume.with_border(Border::Reflect101).remap([&(&x * 0.5 + 1.0), &y, &x], Sampling::Linear);
-    /// assert_eq!(oblique.pixel(2, 1)?, 150.0 + 20.0 + 1.0);
+    /// assert_eq!(oblique.pixel((2, 1))?, 150.0 + 20.0 + 1.0);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     #[doc(alias = "map_coordinates")]

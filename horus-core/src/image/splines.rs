@@ -48,7 +48,7 @@ impl<T: Pixel> Image<T> {
     /// assert!((image.with_border(border).remap([&y, &x], cubic) - &image).abs().max_value().get()? > 1.0);
     /// // And between them it is smooth.
     /// let half = coefficients.with_border(border).remap([&(&y + 0.5), &(&x * 0.25)], cubic);
-    /// # assert!(half.pixel(8, 8)?.is_finite());
+    /// # assert!(half.pixel((8, 8))?.is_finite());
     /// let line = Image::from_slice(&session, (1, 5), &[0.0f64, 0.0, 1.0, 0.0, 0.0]);
     /// let found = line.spline_coefficients(Axis::Columns, Sampling::Spline3).to_vec()?;
     /// assert!(found.iter().zip([0.25, -0.5, 1.75, -0.5, 0.25]).all(|(a, b)| (a - b).abs() < 1e-15));

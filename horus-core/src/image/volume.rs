@@ -10,10 +10,7 @@
 
 use std::panic::Location;
 
-use ndarray::{Array3, Array4, ArrayD, ArrayView4, Axis as ArrayAxis};
-
 use super::create::{VolumeArray, array4, source, write};
-use super::read::{elements, everyone, fetch};
 use super::{Image, LevelRange, carry, check_shape};
 use crate::dtype::Element;
 use crate::error::{Error, Result, Site};
@@ -73,7 +70,7 @@ impl<T: Element> Image<T> {
     /// assert_eq!((&volume * 2.0).to_volume_array()?, &odd * 2.0);
     /// for extents in [&[3, 4][..], &[2, 3, 4], &[2, 3, 4, 2]] {
     ///     let array = ndarray::ArrayD::from_elem(extents, 7u8);
-    ///     assert_eq!(Image::from_volume_array(&session, array.view()).to_array_dyn()?, array);
+    ///     assert_eq!(Image::from_volume_array(&session, array.view()).to_array()?, array);
     /// }
     /// let line = ndarray::ArrayD::from_elem(&[5][..], 7u8);
     /// let told = Image::from_volume_array(&session, line.view()).check().unwrap_err().to_string();
@@ -182,124 +179,5 @@ impl<T: Element> Image<T> {
         }
         let map = PlaneMap::levels(self.shape(), self.channels(), step, offset as i32, border);
         self.node_of_shape(Op::Planes(map), shape, site)
-    }
-}
-
-/// Reading volumes back.
-impl<T: Element> Image<T> {
-    /// The pixels of a volume or an image, of shape `(depth, height, width, channels)`.
-    ///
-    /// # Errors
-    /// As [`Image::to_vec`].
-    ///
-    /// ```
-    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
-    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let volume = Image::from_volume_fn(&session, 2, 3, 4, |z, y, x| (100 * z + 10 * y + x) as u8);
-    /// assert_eq!(volume.to_array4()?[[1, 2, 3, 0]], 123);
-    /// # Ok::<(), horus_core::error::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn to_array4(&self) -> Result<Array4<T>> {
-        self.array4(("to_array4", Location::caller()))
-    }
-
-    /// The pixels of a volume or an image of one channel, of shape `(depth, height, width)`: the
-    /// form that [`Image::from_volume_array`] accepts.
-    ///
-    /// # Errors
-    /// If there are several channels, or as [`Image::to_vec`].
-    ///
-    /// ```
-    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
-    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let volume = Image::from_volume_fn(&session, 2, 3, 4, |z, y, x| (100 * z + 10 * y + x) as u8);
-    /// assert_eq!(volume.to_volume_array()?[[1, 2, 3]], 123);
-    /// # Ok::<(), horus_core::error::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn to_volume_array(&self) -> Result<Array3<T>> {
-        let call @ (op, site) = ("to_volume_array", Location::caller());
-        self.look()?;
-        if self.channels() != 1 {
-            let message = format!("the image has {} channels; use to_array4, or a channel", self.channels());
-            return Err(Error::parameter(op, message, site));
-        }
-        Ok(self.array4(call)?.index_axis_move(ArrayAxis(3), 0))
-    }
-
-    /// The pixels as an array of as few axes as [`Image::from_volume_array`] takes: `(height, width)` of an image of one channel,
-    /// `(depth, height, width)` of a volume of one, else `(depth, height, width, channels)`.
-    ///
-    /// # Errors
-    /// As [`Image::to_vec`].
-    ///
-    /// ```
-    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
-    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let volume = Image::from_volume_fn(&session, 2, 3, 4, |z, y, x| (100 * z + 10 * y + x) as u8);
-    /// assert_eq!(volume.to_array_dyn()?.shape(), [2, 3, 4]);
-    /// assert_eq!(volume.slice(1).to_array_dyn()?.shape(), [3, 4]);
-    /// # Ok::<(), horus_core::error::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn to_array_dyn(&self) -> Result<ArrayD<T>> {
-        let Shape { depth, channels, .. } = self.shape();
-        let array = self.array4(("to_array_dyn", Location::caller()))?.into_dyn();
-        Ok(match (depth, channels) {
-            (1, 1) => array.index_axis_move(ArrayAxis(3), 0).index_axis_move(ArrayAxis(0), 0),
-            (_, 1) => array.index_axis_move(ArrayAxis(3), 0),
-            _ => array,
-        })
-    }
-
-    pub(super) fn array4(&self, call: (&'static str, Site)) -> Result<Array4<T>> {
-        let Shape { depth, height, width, channels } = self.shape();
-        if channels == 1 {
-            let pixels = everyone(self.vec(false, call))?;
-            let array = Array4::from_shape_vec((depth, height, width, 1), pixels);
-            return Ok(array.expect("a fetched image fills its shape"));
-        }
-        let session = self.session();
-        let pixels = everyone(session.read_back(self.handle(), false, call, |coming| coming.brought(session)))?;
-        let planes = ArrayView4::from_shape((depth, channels, height, width), elements(&pixels));
-        let planes = planes.expect("a fetched image fills its shape");
-        Ok(planes.permuted_axes([0, 2, 3, 1]).as_standard_layout().into_owned())
-    }
-
-    /// The pixel in row `y` and column `x` of channel `channel` of level `z`.
-    ///
-    /// Copies the whole volume to the host each time: for many pixels call [`Image::to_vec`] once.
-    ///
-    /// # Errors
-    /// If it lies outside, or as [`Image::to_vec`].
-    ///
-    /// ```
-    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
-    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let volume = Image::from_slice(&session, (2, 1, 3), &[1u8, 2, 3, 4, 5, 6]);
-    /// assert_eq!(volume.voxel(1, 0, 2, 0)?, 6);
-    /// # Ok::<(), horus_core::error::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn voxel(&self, z: usize, y: usize, x: usize, channel: usize) -> Result<T> {
-        self.look()?;
-        let shape = self.shape();
-        if z >= shape.depth || y >= shape.height || x >= shape.width || channel >= shape.channels {
-            let message = format!("level {z}, row {y}, column {x}, channel {channel} is outside {shape}");
-            return Err(Error::parameter("voxel", message, Location::caller()));
-        }
-        let pixels = fetch(self.handle())?;
-        Ok(elements(&pixels)[(z * shape.channels + channel) * shape.area() + y * shape.width + x])
-    }
-
-    /// Fails if this is a volume, for which the result of `op` has no place.
-    pub(super) fn one_level(&self, (op, site): (&'static str, Site)) -> Result<()> {
-        self.look()?;
-        if self.depth() == 1 {
-            return Ok(());
-        }
-        let message = format!("the image has {} levels; use to_array4, or a slice", self.depth());
-        Err(Error::parameter(op, message, site))
     }
 }

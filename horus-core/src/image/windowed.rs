@@ -30,12 +30,12 @@ impl<T: Pixel> Image<T> {
     /// let line = Image::from_slice(&session, (1, 5), &[0u8, 0, 9, 0, 6]);
     /// assert_eq!(line.with_border(Border::Constant(0.0)).box_mean((1, 3)).to_vec()?, [0.0, 3.0, 3.0, 5.0, 2.0]);
     /// let rows = Image::from_fn(&session, 500, 2, |y, _| y as f32);
-    /// assert_eq!(rows.box_mean((101, 1)).pixel(250, 0)?, 250.0);
+    /// assert_eq!(rows.box_mean((101, 1)).pixel((250, 0))?, 250.0);
     /// // The pixel and the one before it.
     /// let before = line.with_border(Border::Replicate).box_mean(MovingWindow::at((1, 2), (0, 1)));
     /// assert_eq!(before.to_vec()?, [0.0, 0.0, 4.5, 4.5, 3.0]);
     /// let dot = Image::from_volume_fn(&session, 3, 3, 3, |z, y, x| if (z, y, x) == (1, 1, 1) { 27u8 } else { 0 });
-    /// assert_eq!((dot.box_mean(3).voxel(1, 1, 1, 0)?, dot.box_mean((3, 3)).voxel(1, 1, 1, 0)?), (1.0, 3.0));
+    /// assert_eq!((dot.box_mean(3).pixel((1, 1, 1))?, dot.box_mean((3, 3)).pixel((1, 1, 1))?), (1.0, 3.0));
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     #[doc(alias("blur", "boxFilter", "uniform_filter"))]

@@ -127,7 +127,7 @@ impl AnyImage {
     /// for file in ["volume.npy", "volume.tif"] {
     ///     # let file = folder.path().join(file);
     ///     volume.save(&file)?;
-    ///     assert_eq!(AnyImage::open_volume(&session, &file)?.convert::<u8>().to_array4()?, volume.to_array4()?);
+    ///     assert_eq!(AnyImage::open_volume(&session, &file)?.convert::<u8>().to_array::<ndarray::Ix4>()?, volume.to_array()?);
     /// }
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
@@ -281,7 +281,7 @@ impl AnyImage {
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let picture = AnyImage::U8(Image::from_planes(&session, 1, 1, &[&[9u8], &[8], &[7], &[255]]));
+    /// let picture = AnyImage::U8(Image::from_slice(&session, Shape::new(1, 1, 4), &[9u8, 8, 7, 255]));
     /// assert_eq!(picture.colours().convert::<u8>().to_vec()?, [9, 8, 7]);
     /// assert_eq!(picture.alpha().expect("the last of four").convert::<u8>().to_vec()?, [255]);
     /// assert!(picture.colours().alpha().is_none());

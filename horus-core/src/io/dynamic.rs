@@ -3,7 +3,7 @@
 use std::panic::Location;
 
 use image::{DynamicImage, ImageBuffer};
-use ndarray::ArrayView3;
+use ndarray::{ArrayView3, Ix3};
 
 use super::AnyImage;
 use crate::dtype::Pixel;
@@ -95,7 +95,7 @@ where
     P: image::Pixel,
     P::Subpixel: Pixel,
 {
-    let pixels = image.to_array3()?;
+    let pixels = image.to_array::<Ix3>()?;
     let pixels: Vec<P::Subpixel> = pixels.iter().copied().collect();
     // An image has fewer than 2^31 rows and columns.
     Ok(ImageBuffer::from_raw(image.width() as u32, image.height() as u32, pixels))
@@ -124,7 +124,7 @@ mod tests {
         let picture = wrapped(picture);
         let ours = AnyImage::from_dynamic(&session(), &picture);
         assert_eq!((ours.dtype(), ours.shape().channels), (P::Subpixel::DTYPE, channels));
-        assert_eq!(ours.convert::<P::Subpixel>().voxel(0, 2, 4, channels - 1).unwrap(), last);
+        assert_eq!(ours.convert::<P::Subpixel>().pixel((0, 2, 4, channels - 1)).unwrap(), last);
         assert_eq!(ours.to_dynamic().unwrap(), picture);
     }
 

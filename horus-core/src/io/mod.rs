@@ -106,6 +106,7 @@ pub use picture::Picture;
 pub(crate) use picture::Room;
 pub use reader::PictureReader;
 pub use save::{Clipping, Depth, SaveOptions, Scale, Scaling};
+pub use save_regions::save_to;
 pub(crate) use saving::Detached;
 pub use saving::{Encoder, Saving};
 pub use target::{Sink, Target, same_file};

@@ -137,59 +137,58 @@ impl Begun {
     }
 }
 
-impl<T: Element> Image<T> {
-    /// Evaluates the image and writes it, region by region if it is computed from pictures that are
-    /// read on demand and exceeds the memory, to the sink that `begin` returns: see
-    /// [`Image::save_with`], which does this for picture files. Only rank 0 calls `begin`, before
-    /// anything is computed, and writes; all ranks return the same. Messages name `path`. Samples
-    /// are those of the image, truth values bytes 0 and 1.
-    ///
-    /// ```
-    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
-    /// use horus::io::{RegionSink, Workers};
-    /// # use std::sync::{Arc, Mutex};
-    /// /// Adds up what it gets.
-    /// struct Sum(u32, Arc<Mutex<u32>>);
-    /// impl RegionSink for Sum {
-    ///     fn chunk(&self) -> (usize, usize) {
-    ///         (16, 16)
-    ///     }
-    ///     fn put(&mut self, _: Region, pixels: &[u8], _: &Workers) -> Result<(), String> {
-    ///         self.0 += pixels.iter().map(|p| u32::from(*p)).sum::<u32>();
-    ///         Ok(())
-    ///     }
-    ///     fn finish(self: Box<Self>) -> Result<(), String> {
-    ///         *self.1.lock().unwrap() = self.0;
-    ///         Ok(())
-    ///     }
-    /// }
-    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let total = Arc::new(Mutex::new(0));
-    /// let sink = Sum(0, Arc::clone(&total));
-    /// Image::from_fn(&session, 20, 30, |_, x| x as u8).save_to("a sum", || Ok(Box::new(sink)))?;
-    /// assert_eq!(*total.lock().unwrap(), 20 * (29 * 30 / 2));
-    /// # Ok::<(), horus_core::error::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// The error that the image carries; [`Error::File`] with the error of `begin` or the sink; if
-    /// the program fails. The sink is then dropped unfinished.
-    #[track_caller]
-    pub fn save_to(
-        &self,
-        path: impl AsRef<Path>,
-        begin: impl FnOnce() -> Result<Box<dyn RegionSink>, String>,
-    ) -> Result<()> {
-        self.look()?;
-        let (session, call) = (self.session(), ("save_to", Location::caller()));
-        let failed = |cause| Error::write(path.as_ref(), cause);
-        let begun = Begun::on_root(session, || begin().map(Some))?.map_err(failed)?;
-        let mut begun = begun.ok_or_else(|| failed("rank 0 has no file".to_owned()))?;
-        let put = match session.does_not_fit(self.handle())? {
-            Some(_) => begun.stream(self.handle())?,
-            None => begun.put(self.handle(), call)?,
-        };
-        put.map_err(failed)?;
-        begun.finish(session, || Ok(Vec::new()))?.map(drop).map_err(failed)
-    }
+/// Evaluates the image and writes it, region by region if it is computed from pictures that are
+/// read on demand and exceeds the memory, to the sink that `begin` returns: see
+/// [`Image::save_with`], which does this for picture files. Only rank 0 calls `begin`, before
+/// anything is computed, and writes; all ranks return the same. Messages name `path`. Samples
+/// are those of the image, truth values bytes 0 and 1.
+///
+/// ```
+/// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+/// use horus::io::{RegionSink, Workers};
+/// # use std::sync::{Arc, Mutex};
+/// /// Adds up what it gets.
+/// struct Sum(u32, Arc<Mutex<u32>>);
+/// impl RegionSink for Sum {
+///     fn chunk(&self) -> (usize, usize) {
+///         (16, 16)
+///     }
+///     fn put(&mut self, _: Region, pixels: &[u8], _: &Workers) -> Result<(), String> {
+///         self.0 += pixels.iter().map(|p| u32::from(*p)).sum::<u32>();
+///         Ok(())
+///     }
+///     fn finish(self: Box<Self>) -> Result<(), String> {
+///         *self.1.lock().unwrap() = self.0;
+///         Ok(())
+///     }
+/// }
+/// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+/// let total = Arc::new(Mutex::new(0));
+/// let sink = Sum(0, Arc::clone(&total));
+/// let image = Image::from_fn(&session, 20, 30, |_, x| x as u8);
+/// horus::io::save_to(&image, "a sum", || Ok(Box::new(sink)))?;
+/// assert_eq!(*total.lock().unwrap(), 20 * (29 * 30 / 2));
+/// # Ok::<(), horus_core::error::Error>(())
+/// ```
+///
+/// # Errors
+/// The error that the image carries; [`Error::File`] with the error of `begin` or the sink; if
+/// the program fails. The sink is then dropped unfinished.
+#[track_caller]
+pub fn save_to<T: Element>(
+    image: &Image<T>,
+    path: impl AsRef<Path>,
+    begin: impl FnOnce() -> Result<Box<dyn RegionSink>, String>,
+) -> Result<()> {
+    image.look()?;
+    let (session, call) = (image.session(), ("save_to", Location::caller()));
+    let failed = |cause| Error::write(path.as_ref(), cause);
+    let begun = Begun::on_root(session, || begin().map(Some))?.map_err(failed)?;
+    let mut begun = begun.ok_or_else(|| failed("rank 0 has no file".to_owned()))?;
+    let put = match session.does_not_fit(image.handle())? {
+        Some(_) => begun.stream(image.handle())?,
+        None => begun.put(image.handle(), call)?,
+    };
+    put.map_err(failed)?;
+    begun.finish(session, || Ok(Vec::new()))?.map(drop).map_err(failed)
 }

@@ -170,7 +170,7 @@ impl PictureWriter {
     }
 }
 
-/// A sink to which [`Image::save_to`](crate::image::Image::save_to) writes an image region by
+/// A sink to which [`save_to`](super::save_to) writes an image region by
 /// region.
 ///
 /// Its output must not be visible before it is finished; dropped before, it leaves nothing.

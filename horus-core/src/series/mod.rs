@@ -202,7 +202,7 @@ where
     /// # let camera = || std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/assets/small.png")).expect("a file");
     /// let frames = (0..3).map(|_| camera()); // the bytes of files
     /// let name = |number: &std::path::Path| out.path().join(number).with_extension("png");
-    /// let saved = session.series(frames, |frame| frame.luminance().sobel_x()).save(name, &SaveOptions::default()).all()?;
+    /// let saved = session.series(frames, |frame| frame.luminance().sobel(Axis::Columns)).save(name, &SaveOptions::default()).all()?;
     /// assert!(saved[2].path.ends_with("000002.png"));
     /// assert_eq!(session.stats().planned, 1); // frames of equal kind share a plan
     /// # Ok(())

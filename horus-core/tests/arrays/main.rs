@@ -53,11 +53,10 @@ fn everywhere<T: Pixel>(session: &Session, shape: Shape, value: impl Fn(usize) -
     assert!(pixels.iter().all(|v| *v == T::ZERO), "fresh pixels are 0");
     assert_eq!((pixels.shape(), pixels.len()), (shape, shape.len()));
     pixels.copy_from_slice(&values);
-    let planes: Vec<&[T]> = values.chunks(shape.area()).collect();
     let array = pixels.to_array3();
     let ways_in = [
         Image::from_pixels(session, pixels.clone()),
-        Image::from_planes(session, height, width, &planes),
+        Image::from_slice(session, shape, &values),
         Image::from_array(session, array.view()),
         Image::from_array(session, pixels.view()),
     ];
@@ -77,11 +76,10 @@ fn everywhere<T: Pixel>(session: &Session, shape: Shape, value: impl Fn(usize) -
         vec.fill(T::ZERO);
         result.read_into(&mut vec[..]).unwrap();
         assert_eq!(vec, want);
-        let array = result.to_array3().unwrap();
+        let array = result.to_array::<ndarray::Ix3>().unwrap();
         assert_eq!(array, kept.view());
         let first = session.rank() == 0;
-        assert_eq!(result.gather().unwrap(), first.then(|| want.clone()));
-        assert_eq!(result.gather_pixels().unwrap().map(|p| p.to_vec()), first.then(|| want.clone()));
+        assert_eq!(result.gather().unwrap().map(|p| p.to_vec()), first.then(|| want.clone()));
         kept.fill(T::ZERO);
         vec.fill(T::ZERO);
         assert_eq!(result.gather_into(&mut kept).unwrap(), first);
@@ -154,11 +152,11 @@ fn whoever_writes_changes_nothing_that_others_have() {
         let mut result = twice.to_pixels().unwrap();
         let shared = result.clone();
         result.view_mut()[[9, 9, 0]] = 0;
-        assert_eq!((result[99], shared[99], twice.pixel(9, 9).unwrap()), (0, 6, 6));
+        assert_eq!((result[99], shared[99], twice.pixel((9, 9)).unwrap()), (0, 6, 6));
         // Reused memory that became an image, and is then written by another.
         let kept = Image::from_pixels(&session, result.clone());
         (&image + 10).read_into(&mut result).unwrap();
-        assert_eq!((result[99], kept.pixel(9, 9).unwrap(), kept.pixel(0, 0).unwrap()), (13, 0, 6));
+        assert_eq!((result[99], kept.pixel((9, 9)).unwrap(), kept.pixel((0, 0)).unwrap()), (13, 0, 6));
         // An image read into the memory that it is computed from.
         let mut state = session.pixels::<i32>(2, 2, 1).unwrap();
         for i in 0..5 {
@@ -215,7 +213,7 @@ fn the_cpu_copies_nothing() {
     image.read_into(&mut kept).unwrap();
     assert_eq!((kept[0], kept[1]), (2, 8));
     kept[0] = 9;
-    assert_eq!(image.pixel(0, 0).unwrap(), 2);
+    assert_eq!(image.pixel((0, 0)).unwrap(), 2);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use horus_core::image::Image;
 use horus_core::io::{AnyImage, Depth, OpenOptions, PictureReader, SaveOptions, Scaling};
 use horus_core::session::Session;
 use horus_core::shape::Axis;
-use ndarray::{Array3, array};
+use ndarray::{Array3, Ix2, Ix3, array};
 
 use crate::tiffs::{self, Page};
 use crate::{Folder, refused, session, warnings};
@@ -21,7 +21,7 @@ fn a_16_bit_picture_stays_one() -> Result<()> {
         image.save(folder.at(name))?;
         let AnyImage::U16(read) = s.open(folder.at(name))? else { panic!("{name} has another type") };
         read.save(folder.at(name))?;
-        assert_eq!(Image::<u16>::open(&s, folder.at(name))?.to_array()?, image.to_array()?, "{name}");
+        assert_eq!(Image::<u16>::open(&s, folder.at(name))?.to_array::<Ix2>()?, image.to_array()?, "{name}");
     }
     Ok(())
 }
@@ -35,7 +35,7 @@ fn wide_types_survive_tiff_and_npy() -> Result<()> {
                 assert_eq!(image.save(folder.at(name))?, None);
                 let read = s.open(folder.at(name))?;
                 assert_eq!((read.dtype(), read.shape()), (T::DTYPE, image.shape()), "{name}");
-                assert_eq!(Image::<T>::open(s, folder.at(name))?.to_array3()?, image.to_array3()?, "{name}");
+                assert_eq!(Image::<T>::open(s, folder.at(name))?.to_array::<Ix3>()?, image.to_array()?, "{name}");
             }
         }
         Ok(())
@@ -312,7 +312,7 @@ fn arrays_of_numpy_are_pictures() -> Result<()> {
     assert!(String::from_utf8_lossy(&std::fs::read(folder.at("f.npy")).unwrap()).contains("'fortran_order': True"));
     for (name, want) in [("c.npy", &written), ("f.npy", &transposed)] {
         let AnyImage::F64(read) = s.open(folder.at(name))? else { panic!("{name} has another type") };
-        assert_eq!(read.to_array3()?, want, "{name}");
+        assert_eq!(read.to_array()?, want, "{name}");
     }
     ndarray_npy::write_npy(folder.at("b.npy"), &array![[true, false]]).expect("an array");
     assert_eq!(Image::<u8>::open(&s, folder.at("b.npy"))?.to_vec()?, [1, 0]);

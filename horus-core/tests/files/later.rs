@@ -79,12 +79,13 @@ type Compute = fn(&AnyImage) -> Result<Vec<u64>>;
 const PROGRAMS: [(&str, Compute); 9] = [
     ("a part of a filter", |picture| pixels(&picture.to_unit().gauss(2.0).crop(100, 203, 40, 51))),
     ("a part by a global range", |picture| {
-        let unit = picture.to_unit().sobel_x();
+        let unit = picture.to_unit().sobel(Axis::Columns);
         let range = unit.max_value() - unit.min_value();
         pixels(&(unit / range).crop(0, 480, 33, 32))
     }),
     ("moments", |picture| {
-        let (mean, variance) = picture.luminance().gauss(1.0).mean_and_variance().get()?;
+        let smooth = picture.luminance().gauss(1.0);
+        let (mean, variance) = smooth.session().get_all((smooth.mean(), smooth.variance()))?;
         Ok(bits([mean, variance]))
     }),
     ("a sum of what was scaled by a mean", |picture| {
@@ -270,7 +271,7 @@ fn a_forecast_knows_a_pass_for_each_extent_that_is_reduced() -> Result<()> {
     Image::from_fn(&super::session(), 300, 400, sample).save(&other)?;
     let s = builder(Some(900_000)).build()?;
     let (one, two) = (later(&s, &tiff, true).to_unit(), later(&s, &other, true).to_unit());
-    let told = ((&one - one.mean()) / two.gauss(1.0).max_value()).forecast_memory()?;
+    let told = one.session().forecast_memory(&((&one - one.mean()) / two.gauss(1.0).max_value()))?;
     assert_eq!(told.passes, 2, "{told}");
     assert!(told.read >= 2 * HEIGHT * WIDTH + 300 * 400, "{told}");
     Ok(())
@@ -286,8 +287,8 @@ fn what_is_turned_is_reduced_in_parts_of_rows() -> Result<()> {
         (
             "moments",
             |picture| {
-                let (mean, variance) =
-                    picture.to_unit().rotate(45.0, Interpolation::Bilinear).mean_and_variance().get()?;
+                let turned = picture.to_unit().rotate(45.0, Interpolation::Bilinear);
+                let (mean, variance) = turned.session().get_all((turned.mean(), turned.variance()))?;
                 Ok(bits([mean, variance]))
             },
             true,
@@ -296,7 +297,7 @@ fn what_is_turned_is_reduced_in_parts_of_rows() -> Result<()> {
             "a range",
             |picture| {
                 let turned = picture.to_unit().rotate(45.0, Interpolation::Bilinear) - 0.25;
-                let (low, high) = turned.min_max().get()?;
+                let (low, high) = turned.session().get_all((turned.min_value(), turned.max_value()))?;
                 Ok(bits([low, high].map(f64::from)))
             },
             true,

@@ -12,7 +12,7 @@ use horus_core::io::{AnyImage, Depth, Format, OpenOptions, Picture, SaveOptions,
 use horus_core::session::Session;
 use horus_core::shape::Axis;
 use image::{DynamicImage, ImageFormat, ImageReader};
-use ndarray::Array3;
+use ndarray::{Array3, Ix3};
 
 use crate::{Folder, refused, session};
 
@@ -50,7 +50,7 @@ fn same_as_oracle(session: &Session, file: &[u8], what: &str) {
     match (oracle(file), read) {
         (Some((dtype, (height, width), want)), Ok(read)) => {
             assert_eq!((read.dtype(), read.shape().height, read.shape().width), (dtype, height, width), "{what}");
-            let got: Vec<f64> = read.convert::<f64>().to_array3().unwrap().into_iter().collect();
+            let got: Vec<f64> = read.convert::<f64>().to_array::<Ix3>().unwrap().into_iter().collect();
             assert!(got == want, "{what}");
         }
         (None, Err(_)) => {}
@@ -129,7 +129,7 @@ fn large_pictures_are_read_in_parts_by_any_number_of_threads() -> Result<()> {
                             other => panic!("{other:?}"),
                         };
                         assert!(again.ends_with(&body) && again.len() < body.len() + 30, "{what}");
-                        images.map(|i| i.convert::<f64>().to_array3().unwrap())
+                        images.map(|i| i.convert::<f64>().to_array::<Ix3>().unwrap())
                     }) {
                         assert!(
                             read.iter().all(|r| r.iter().eq(want.iter())),
@@ -176,10 +176,10 @@ fn arrays_of_every_type_and_order_are_read_by_any_number_of_threads() -> Result<
             for (ranks, threads) in [(1, 1), (1, 2), (1, 5), (3, 1)] {
                 for (read, bytes) in on_ranks(ranks, threads, |s| {
                     let image = Image::<T>::open(s, &path).unwrap();
-                    (image.to_array3().unwrap(), image.encode(Format::Npy, &SaveOptions::default()).unwrap())
+                    (image.to_array::<Ix3>().unwrap(), image.encode(Format::Npy, &SaveOptions::default()).unwrap())
                 }) {
                     assert_eq!(read, c, "{} {shape:?}, {ranks} ranks, {threads} threads", T::DTYPE);
-                    let back: Array3<T> = Image::<T>::read(&session(), &bytes).unwrap().to_array3().unwrap();
+                    let back: Array3<T> = Image::<T>::read(&session(), &bytes).unwrap().to_array().unwrap();
                     assert_eq!(back, c);
                 }
             }

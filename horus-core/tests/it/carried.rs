@@ -17,10 +17,10 @@ fn the_first_error_comes_before_what_follows_from_it() -> Result<()> {
         let told = e.expect("an error").to_string();
         assert!(told.starts_with(op) && told.contains("has no pixels"), "{told}");
     };
-    told(none.to_array().err(), "stack: ");
+    told(none.to_array::<ndarray::Ix2>().err(), "stack: ");
     told(none.save("nowhere/picture.png").err(), "stack: ");
-    told(empty.pixel(0, 0).err(), "zeros: ");
+    told(empty.pixel((0, 0)).err(), "zeros: ");
     told(empty.save("picture.without-format").err(), "zeros: ");
-    told(empty.forecast(2, Link::default()).err(), "zeros: ");
+    told(empty.session().forecast(&empty, (2, Link::default())).err(), "zeros: ");
     Ok(())
 }

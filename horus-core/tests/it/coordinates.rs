@@ -150,7 +150,7 @@ fn reading_coordinates_adds_no_launch() {
     let rows = Image::<f32>::index(&s, shape, Axis::Rows);
     let columns = Image::<f32>::index(&s, shape, Axis::Columns);
     assert_eq!(launches(&image * &rows + &columns * 0.5), 1);
-    let colour = Image::from_planes(&s, 8, 8, &[&[1.0f32; 64], &[2.0; 64], &[3.0; 64]]);
+    let colour = Image::from_slice(&s, Shape::new(8, 8, 3), &[[1.0f32; 64], [2.0; 64], [3.0; 64]].concat());
     assert_eq!(launches(colour * &rows), 1, "one channel that meets three is not stored either");
 }
 

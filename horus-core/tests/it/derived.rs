@@ -9,6 +9,7 @@ use horus_core::device::Device;
 use horus_core::image::Image;
 use horus_core::plan::Mode;
 use horus_core::session::Session;
+use horus_core::shape::Shape;
 use horus_testing::simulated::Simulated;
 
 fn session(mode: Mode) -> Session {
@@ -90,7 +91,8 @@ fn tiles_and_windows_have_the_statistics_of_their_pixels() {
 #[test]
 fn tiles_are_reduced_channel_by_channel_and_of_any_expression() {
     let ours = everywhere(|s| {
-        let image = Image::from_planes(s, 2, 4, &[&[1u8, 2, 3, 4, 5, 6, 7, 8], &[10, 0, 10, 0, 250, 0, 255, 0]]);
+        let image =
+            Image::from_slice(s, Shape::new(2, 4, 2), &[1u8, 2, 3, 4, 5, 6, 7, 8, 10, 0, 10, 0, 250, 0, 255, 0]);
         let sums = (image.convert::<f32>() * 0.5).tiles(2, 2).sum();
         let mut all = sums.to_vec().unwrap();
         all.extend(image.tiles(1, 4).max().to_vec().unwrap().into_iter().map(f64::from));

@@ -12,7 +12,7 @@ use horus_core::ops::neighbourhood::Filter;
 use horus_core::session::Session;
 use horus_core::shape::{Axis, Border, Shape};
 use horus_testing::simulated::Simulated;
-use ndarray::{Array2, ArrayD};
+use ndarray::{Array2, ArrayD, Ix2};
 use ndarray_npy::{ReadableElement, read_npy};
 
 fn load<T: ReadableElement>(name: &str) -> ArrayD<T> {
@@ -72,11 +72,11 @@ fn filters_and_statistics<T: Pixel + ReadableElement>(name: &str) {
             image.median(3),
             image.median(5),
         ];
-        let filtered = filters.map(|image| image.to_array().unwrap());
+        let filtered = filters.map(|image| image.to_array::<Ix2>().unwrap());
         let correlated = image.correlate(&Filter::dense(3, 3, taps.clone()));
         let correlated: Vec<f64> = correlated.convert::<f64>().to_vec().unwrap();
-        let (sum, (mean, variance)) = s.get_all((image.sum(), image.mean_and_variance())).unwrap();
-        let (min, max) = image.min_max().get().unwrap();
+        let (sum, (mean, variance)) = s.get_all((image.sum(), (image.mean(), image.variance()))).unwrap();
+        let (min, max) = s.get_all((image.min_value(), image.max_value())).unwrap();
         let histogram = image.histogram(13, T::LOWEST.to_f64(), T::HIGHEST.to_f64()).get().unwrap();
         (filtered, correlated, [sum, mean, variance, min.to_f64(), max.to_f64()], histogram)
     });
@@ -273,7 +273,7 @@ fn coordinates_fit_their_type_and_large_numbers_are_interpolated_exactly() {
         let x = Image::<u32>::index(s, Shape::new(2, 300, 1), Axis::Columns).to_vec().unwrap();
         let wide = Image::<i8>::index(s, Shape::new(2, 129, 1), Axis::Columns);
         assert!(wide.check().unwrap_err().to_string().starts_with("index: i8 cannot hold the columns"));
-        assert_eq!(Image::<i8>::index(s, Shape::new(1, 128, 1), Axis::Columns).pixel(0, 127).unwrap(), 127);
+        assert_eq!(Image::<i8>::index(s, Shape::new(1, 128, 1), Axis::Columns).pixel((0, 127)).unwrap(), 127);
         // In f32 these would be one number.
         let image = Image::from_slice(s, (1, 2), &[u32::MAX, u32::MAX - 2]);
         let near = image.resize(1, 3, Interpolation::Bilinear).to_vec().unwrap();

@@ -79,7 +79,7 @@ fn programs(s: &Session, steps: usize, height: usize) -> Result<()> {
     check("separable", &|u| u.gauss_xy(1.0, 2.0, 0, 0))?;
     check("nothing", &Image::clone)?;
     check("constant", &|_| stored.clone())?;
-    check("fill", &|u| u.zeros_like())?;
+    check("fill", &|u| Image::zeros(u.session(), u.shape()))?;
 
     // Several images, which swap places.
     type Two = (Image<f32>, Image<f32>);

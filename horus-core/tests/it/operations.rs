@@ -8,11 +8,12 @@ use horus_core::filters::Footprint;
 use horus_core::image::{Colour, Image};
 use horus_core::ops::components::Connectivity;
 use horus_core::ops::geometric::Interpolation;
+use horus_core::ops::reconstruction::Reconstruction;
 use horus_core::ops::sampling::Sampling;
 use horus_core::plan::Mode;
 use horus_core::session::Session;
 use horus_core::shape::{Axis, Border};
-use ndarray::{Array2, Array3};
+use ndarray::{Array2, Array3, Ix2, Ix3};
 
 fn path(name: &str) -> String {
     format!("{}/../tests/goldens/operations/{name}.npy", env!("CARGO_MANIFEST_DIR"))
@@ -43,12 +44,16 @@ fn colours_are_those_of_scikit_image_and_come_back() {
     let rgb = colours::<f32>("rgb");
     let image = Image::from_array(&s, rgb.view());
     // f32 rounds at 6e-8; Lab multiplies by up to 500 and takes cube roots of values near 0.
-    assert_close(&image.convert_colour(Colour::Rgb, Colour::Hsv).to_array3().unwrap(), &colours("hsv"), 1e-6);
-    assert_close(&image.convert_colour(Colour::Rgb, Colour::YCbCr).to_array3().unwrap(), &colours("ycbcr"), 1e-6);
-    assert_close(&image.convert_colour(Colour::Rgb, Colour::Lab).to_array3().unwrap(), &colours("lab"), 2e-3);
+    assert_close(&image.convert_colour(Colour::Rgb, Colour::Hsv).to_array::<Ix3>().unwrap(), &colours("hsv"), 1e-6);
+    assert_close(&image.convert_colour(Colour::Rgb, Colour::YCbCr).to_array::<Ix3>().unwrap(), &colours("ycbcr"), 1e-6);
+    assert_close(&image.convert_colour(Colour::Rgb, Colour::Lab).to_array::<Ix3>().unwrap(), &colours("lab"), 2e-3);
     let want = rgb.mapv(f64::from);
     assert_close(
-        &image.convert_colour(Colour::Rgb, Colour::Hsv).convert_colour(Colour::Hsv, Colour::Rgb).to_array3().unwrap(),
+        &image
+            .convert_colour(Colour::Rgb, Colour::Hsv)
+            .convert_colour(Colour::Hsv, Colour::Rgb)
+            .to_array::<Ix3>()
+            .unwrap(),
         &want,
         1e-6,
     );
@@ -56,14 +61,18 @@ fn colours_are_those_of_scikit_image_and_come_back() {
         &image
             .convert_colour(Colour::Rgb, Colour::YCbCr)
             .convert_colour(Colour::YCbCr, Colour::Rgb)
-            .to_array3()
+            .to_array::<Ix3>()
             .unwrap(),
         &want,
         1e-6,
     );
     // The inverse matrix has seven digits.
     assert_close(
-        &image.convert_colour(Colour::Rgb, Colour::Lab).convert_colour(Colour::Lab, Colour::Rgb).to_array3().unwrap(),
+        &image
+            .convert_colour(Colour::Rgb, Colour::Lab)
+            .convert_colour(Colour::Lab, Colour::Rgb)
+            .to_array::<Ix3>()
+            .unwrap(),
         &want,
         1e-4,
     );
@@ -77,7 +86,7 @@ fn sizes_change_as_in_scikit_image() {
     let s = session();
     let grey = Image::from_array(&s, plane::<f32>("grey").view());
     for (height, width) in [(13, 20), (40, 21), (17, 80)] {
-        let ours = grey.resize_antialiased(height, width).to_array().unwrap();
+        let ours = grey.resize_antialiased(height, width).to_array::<Ix2>().unwrap();
         let golden = plane::<f64>(&format!("resized_{height}x{width}"));
         // Edges are sampled by other rules: the outermost pixels are excluded.
         let inside = ndarray::s![1..height - 1, 1..width - 1];
@@ -195,7 +204,7 @@ fn reconstructions_are_those_of_scikit_image() {
     for (k, how) in [Connectivity::FACES, Connectivity::CORNERS].into_iter().enumerate() {
         let found = everywhere(|s| {
             let [mask, marker] = [MASK, MARKER].map(|pixels| Image::from_slice(s, (6, 8), &pixels).convert::<f32>());
-            let eroded = (9.0 - &marker).reconstruct_above(&mask, how).to_vec().unwrap();
+            let eroded = (9.0 - &marker).reconstruct(&mask, Reconstruction::by_erosion(how)).to_vec().unwrap();
             [marker.reconstruct(&mask, how).to_vec().unwrap(), eroded]
         });
         assert_eq!(found, [DILATED[k], ERODED[k]].map(|golden| golden.map(f32::from).to_vec()), "{how:?}");
@@ -211,7 +220,7 @@ fn masks_are_reconstructed() {
         let mask = Image::from_fn(s, h, w, |y, x| noise(0, y, x) % 5 < 3);
         let marker = Image::from_fn(s, h, w, |y, x| noise(1, y, x).is_multiple_of(30));
         [Connectivity::FACES, Connectivity::CORNERS].map(|how| {
-            let above = (!&marker).reconstruct_above(&!&mask, how);
+            let above = (!&marker).reconstruct(&!&mask, Reconstruction::by_erosion(how));
             (
                 mask.label(how).to_vec().unwrap(),
                 marker.reconstruct(&mask, how).to_vec().unwrap(),
@@ -243,7 +252,7 @@ fn what_cannot_be_reconstructed_is_told() {
     let told = one.reconstruct(&wide, Connectivity::FACES).check().unwrap_err().to_string();
     assert!(told.starts_with("reconstruct: a marker of 3x3 for a mask of 3x4 (at "), "{told}");
     let two = Image::stack(&s, [&one, &one], Axis::Channels);
-    let told = two.reconstruct_above(&two, Connectivity::FACES).check().unwrap_err().to_string();
+    let told = two.reconstruct(&two, Reconstruction::by_erosion(Connectivity::FACES)).check().unwrap_err().to_string();
     assert!(told.starts_with("reconstruct: the image has 2 channels; take one (`channel`) (at "), "{told}");
     let vast = Image::<u8>::constant(&s, (1 << 16, 1 << 15), 1);
     let told = vast.reconstruct(&vast, Connectivity::FACES).check().unwrap_err().to_string();

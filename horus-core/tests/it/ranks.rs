@@ -33,7 +33,7 @@ fn a_forecast_tells_what_is_then_sent() {
     Image::<f32>::worms(&alone, 61, 47).save(&path).unwrap();
     let program = |session: &Session| -> Image<f32> {
         let image = Image::<f32>::open(session, &path).unwrap();
-        let mut result = image.zeros_like();
+        let mut result = Image::zeros(image.session(), image.shape());
         for degrees in [0.0, 30.0, 60.0] {
             let filtered = image.rotate(degrees, Interpolation::Bilinear).gauss_xy(2.0, 1.0, 0, 2);
             result = result.max(filtered.rotate(-degrees, Interpolation::Bilinear));
@@ -42,12 +42,16 @@ fn a_forecast_tells_what_is_then_sent() {
     };
     let link = Link::default();
     for ranks in [1, 2, 3, 5] {
-        let told = program(&alone).forecast(ranks, link).unwrap();
+        let told = alone.forecast(&program(&alone), (ranks, link)).unwrap();
         let sent = ThreadComm::run(ranks, |comm| {
             let cpu = Box::new(CpuDevice::new(Some(1)).unwrap());
             let session = Session::on(cpu).communicator(Arc::new(comm)).build().unwrap();
             let result = program(&session);
-            assert_eq!(result.forecast(ranks, link).unwrap().total, told.total, "asked on {ranks} ranks");
+            assert_eq!(
+                result.session().forecast(&result, (ranks, link)).unwrap().total,
+                told.total,
+                "asked on {ranks} ranks"
+            );
             result.save(file.path().join(format!("{ranks}.npy"))).unwrap();
             session.stats().sent
         });
@@ -155,7 +159,7 @@ fn one_rank_that_cannot_reach_the_others_makes_all_go_through_the_host() {
 /// labels, a file.
 fn all_kinds(s: &Session, file: &std::path::Path) -> Result<Vec<u64>> {
     let image = AnyImage::open(s, concat!(env!("CARGO_MANIFEST_DIR"), "/assets/small.png"))?.luminance();
-    let mut result = image.zeros_like();
+    let mut result = Image::zeros(image.session(), image.shape());
     for degrees in [0.0, 35.0, 70.0] {
         result = result.max(
             image

@@ -48,7 +48,7 @@ impl Inside {
             s.evaluate().unwrap_err(),
             image.to_vec().unwrap_err(),
             Value::get(&image.sum()).unwrap_err(),
-            image.forecast(2, LINK).unwrap_err(),
+            image.session().forecast(&image, (2, LINK)).unwrap_err(),
             s.trace_json().unwrap_err(),
         ]);
         Ok(())

@@ -9,7 +9,7 @@ use horus_core::error::Result;
 use horus_core::image::Image;
 use horus_core::ops::geometric::Interpolation;
 use horus_core::session::{Session, SessionBuilder};
-use horus_core::shape::Border;
+use horus_core::shape::{Axis, Border};
 
 fn builder() -> SessionBuilder {
     Session::on(Box::new(CpuDevice::new(Some(1)).expect("a CPU")))
@@ -116,7 +116,7 @@ fn a_part_of_a_result_is_computed_from_a_part_of_its_source() -> Result<()> {
     let a = Image::from_fn(&s, h, w, value);
     // Held, but not computed for it.
     let smooth = a.gauss(2.0);
-    let turned = smooth.with_border(Border::Reflect101).rotate(20.0, Interpolation::Bicubic).sobel_x();
+    let turned = smooth.with_border(Border::Reflect101).rotate(20.0, Interpolation::Bicubic).sobel(Axis::Columns);
     let part = turned.crop(300, 400, 32, 40).to_vec()?;
     let text = std::mem::take(&mut *told.lock().unwrap());
     let launches: Vec<&str> = text.lines().filter(|l| l.contains("launch")).collect();

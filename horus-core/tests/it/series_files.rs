@@ -13,6 +13,7 @@ use horus_core::error::{Error, Result};
 use horus_core::image::Image;
 use horus_core::io::{AnyImage, OpenOptions, Picture, SaveOptions, Scaling};
 use horus_core::session::Session;
+use horus_core::shape::Axis;
 use horus_testing::simulated::Simulated;
 
 fn session(threads: usize) -> Session {
@@ -46,7 +47,7 @@ fn equal(dir: &Path, n: usize) -> Vec<PathBuf> {
 
 fn operation(picture: &AnyImage) -> Image<f32> {
     let smooth = picture.luminance().gauss(1.5);
-    smooth.sobel_x().hypot(smooth.sobel_y())
+    smooth.sobel(Axis::Columns).hypot(smooth.sobel(Axis::Rows))
 }
 
 const RANGE: SaveOptions = {

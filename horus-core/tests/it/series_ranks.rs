@@ -13,6 +13,7 @@ use horus_core::image::Image;
 use horus_core::io::{AnyImage, OpenOptions, Picture, SaveOptions, Scaling};
 use horus_core::series::{DEALT, Input};
 use horus_core::session::Session;
+use horus_core::shape::Axis;
 
 fn session(comm: ThreadComm) -> Session {
     let device = Box::new(CpuDevice::new(Some(1)).unwrap());
@@ -37,7 +38,7 @@ fn pictures(dir: &Path, sizes: &[(usize, usize)]) -> Vec<PathBuf> {
 
 fn operation(picture: &AnyImage) -> Image<f32> {
     let smooth = picture.luminance().gauss(1.5);
-    smooth.sobel_x().hypot(smooth.sobel_y())
+    smooth.sobel(Axis::Columns).hypot(smooth.sobel(Axis::Rows))
 }
 
 fn range() -> SaveOptions {

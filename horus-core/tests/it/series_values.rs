@@ -33,7 +33,7 @@ fn values_come_in_order_with_an_error_for_each_picture() {
     let operation = |picture: &AnyImage| -> Result<(Value<f32>, Vec<Value<f64>>)> {
         let values = values(picture);
         // The eighth begins with 7.
-        if picture.convert::<f32>().pixel(0, 0)? == 7.0 { Err(Error::Config("refused".into())) } else { Ok(values) }
+        if picture.convert::<f32>().pixel((0, 0))? == 7.0 { Err(Error::Config("refused".into())) } else { Ok(values) }
     };
     let items: Vec<_> = session.series(inputs, operation).values().collect();
     assert_eq!(items.iter().map(|i| i.number).collect::<Vec<_>>(), (0..9).collect::<Vec<_>>());

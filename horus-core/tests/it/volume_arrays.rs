@@ -58,7 +58,7 @@ fn levels_are_not_channels() {
     assert_eq!(volume.slice(4).to_array().unwrap(), all.slice(s![4, .., ..]));
     assert_eq!(colours.channel(4).to_array().unwrap(), all.slice(s![.., .., 4]));
     let told = colours.to_volume_array().unwrap_err().to_string();
-    assert!(told.starts_with("to_volume_array: the image has 7 channels; use to_array4"), "{told}");
+    assert!(told.starts_with("to_volume_array: the image has 7 channels; take four axes"), "{told}");
     assert!(told.contains("volume_arrays.rs:"), "{told}");
 }
 
@@ -68,18 +68,18 @@ fn as_many_axes_as_there_are() {
     let plane = Array2::from_shape_fn((3, 4), |(y, x)| (10 * y + x) as u16);
     let image = Image::from_volume_array(&s, plane.t().into_dyn());
     assert_eq!(image.to_array().unwrap(), plane.t());
-    assert_eq!(image.to_array_dyn().unwrap(), plane.t().into_dyn());
+    assert_eq!(image.to_array().unwrap(), plane.t().into_dyn());
     let all = Array4::from_shape_fn((2, 3, 4, 5), |(z, y, x, c)| (1000 * z + 100 * y + 10 * x + c) as u16);
     let part = all.slice(s![.., ..;-1, 1..3, ..;2]);
     let image = Image::from_volume_array(&s, part.into_dyn());
-    assert_eq!(image.to_array4().unwrap(), part);
-    assert_eq!(image.to_array_dyn().unwrap(), part.into_dyn());
+    assert_eq!(image.to_array().unwrap(), part);
+    assert_eq!(image.to_array().unwrap(), part.into_dyn());
     // Channels of one level stay the last of four axes.
     let colours = Image::from_array(&s, all.slice(s![1, .., .., ..]));
-    assert_eq!(colours.to_array_dyn().unwrap(), all.slice(s![1..2, .., .., ..]).into_dyn());
+    assert_eq!(colours.to_array().unwrap(), all.slice(s![1..2, .., .., ..]).into_dyn());
     // A level of a volume is an image.
     let one = Image::from_volume_array(&s, all.slice(s![..1, .., .., 2]));
-    assert_eq!(one.to_array_dyn().unwrap(), all.slice(s![0, .., .., 2]).into_dyn());
+    assert_eq!(one.to_array().unwrap(), all.slice(s![0, .., .., 2]).into_dyn());
 }
 
 #[test]

@@ -13,7 +13,7 @@ use horus_core::ops::neighbourhood::Filter;
 use horus_core::plan::Mode;
 use horus_core::session::{Session, SessionBuilder};
 use horus_core::shape::Border;
-use ndarray::{Array1, Array3, Array4, ArrayView3};
+use ndarray::{Array1, Array3, Array4, ArrayView3, Ix4};
 use ndarray_npy::{ReadableElement, read_npy};
 
 fn golden<A: ReadableElement, D: ndarray::Dimension>(name: &str) -> ndarray::Array<A, D> {
@@ -38,7 +38,7 @@ fn image(s: &Session) -> Image<f32> {
 }
 
 fn pixels<T: Element>(image: &Image<T>) -> Array3<T> {
-    image.to_array4().unwrap().index_axis_move(ndarray::Axis(3), 0)
+    image.to_array::<Ix4>().unwrap().index_axis_move(ndarray::Axis(3), 0)
 }
 
 #[track_caller]

@@ -13,7 +13,7 @@ use horus_core::ops::geometric::Interpolation;
 use horus_core::plan::Mode;
 use horus_core::session::{Session, SessionBuilder};
 use horus_core::shape::{Axis, Border, Shape};
-use ndarray::{Array3, Array4, s};
+use ndarray::{Array3, Array4, Ix2, Ix3, Ix4, s};
 
 /// Levels, rows and columns: odd ones, one level, one pixel, fewer rows than ranks.
 const SIZES: [[usize; 3]; 5] = [[5, 7, 9], [1, 6, 5], [1, 1, 1], [33, 3, 2], [2, 17, 40]];
@@ -121,13 +121,13 @@ fn extents_of_one_are_repeated_along_every_axis() {
     let s = session();
     let two = Image::stack(&s, [volume(&s, size), volume(&s, size) + 1.0], Axis::Channels) * [1.0, 10.0];
     assert_eq!(two.shape(), Shape::volume(5, 4, 6, 2));
-    assert_eq!(two.voxel(3, 2, 1, 1).unwrap(), (value(3, 2, 1) + 1.0) * 10.0);
+    assert_eq!(two.pixel((3, 2, 1, 1)).unwrap(), (value(3, 2, 1) + 1.0) * 10.0);
     let level = Image::from_fn(&s, 4, 6, |y, x| value(0, y, x));
     let chosen = level.gt(0.0).select(&two, -1.0);
     assert_eq!(chosen.shape(), two.shape());
     for (z, c) in [(0, 0), (4, 0), (2, 1)] {
-        let want = if value(0, 3, 5) > 0.0 { two.voxel(z, 3, 5, c).unwrap() } else { -1.0 };
-        assert_eq!(chosen.voxel(z, 3, 5, c).unwrap(), want);
+        let want = if value(0, 3, 5) > 0.0 { two.pixel((z, 3, 5, c)).unwrap() } else { -1.0 };
+        assert_eq!(chosen.pixel((z, 3, 5, c)).unwrap(), want);
     }
     assert_eq!(two.over(&level.gt(-1e9)).sum().get().unwrap(), two.sum().get().unwrap());
 }
@@ -167,30 +167,30 @@ fn slices_channels_and_stacks_keep_their_places() {
         ThreadComm::run(ranks, |comm| {
             let s = builder().communicator(Arc::new(comm)).build().unwrap();
             let v = Image::from_volume_array(&s, pixels.view());
-            assert_eq!(v.to_array4().unwrap(), pixels);
-            assert_eq!(v.slice(2).to_array3().unwrap(), pixels.slice(s![2, .., .., ..]));
-            assert_eq!(v.channel(1).to_array4().unwrap(), pixels.slice(s![.., .., .., 1..2]));
-            assert_eq!(v.slice(1..3).to_array4().unwrap(), pixels.slice(s![1..3, .., .., ..]));
-            assert_eq!(v.flip(Axis::Depth).to_array4().unwrap(), pixels.slice(s![..;-1, .., .., ..]));
+            assert_eq!(v.to_array().unwrap(), pixels);
+            assert_eq!(v.slice(2).to_array().unwrap(), pixels.slice(s![2, .., .., ..]));
+            assert_eq!(v.channel(1).to_array().unwrap(), pixels.slice(s![.., .., .., 1..2]));
+            assert_eq!(v.slice(1..3).to_array().unwrap(), pixels.slice(s![1..3, .., .., ..]));
+            assert_eq!(v.flip(Axis::Depth).to_array().unwrap(), pixels.slice(s![..;-1, .., .., ..]));
             for step in [1, 2, 3, 9] {
                 let every = pixels.slice(s![..;step as isize, ..;2, ..;3, ..]);
-                assert_eq!(v.step((step, 1, 1)).step((2, 3)).to_array4().unwrap(), every);
+                assert_eq!(v.step((step, 1, 1)).step((2, 3)).to_array().unwrap(), every);
             }
-            assert_eq!(v.crop(1, 2, 3, 3).to_array4().unwrap(), pixels.slice(s![.., 1..4, 2..5, ..]));
-            assert_eq!(v.transpose().to_array4().unwrap(), pixels.view().permuted_axes([0, 2, 1, 3]));
-            assert_eq!(Image::stack(&s, v.unstack(Axis::Depth), Axis::Depth).to_array4().unwrap(), pixels);
-            assert_eq!(Image::stack(&s, v.unstack(Axis::Channels), Axis::Channels).to_array4().unwrap(), pixels);
-            let twice = Image::stack(&s, [&v, &v.channel(0)], Axis::Channels).channel(2).to_array4().unwrap();
+            assert_eq!(v.crop(1, 2, 3, 3).to_array().unwrap(), pixels.slice(s![.., 1..4, 2..5, ..]));
+            assert_eq!(v.transpose().to_array().unwrap(), pixels.view().permuted_axes([0, 2, 1, 3]));
+            assert_eq!(Image::stack(&s, v.unstack(Axis::Depth), Axis::Depth).to_array().unwrap(), pixels);
+            assert_eq!(Image::stack(&s, v.unstack(Axis::Channels), Axis::Channels).to_array().unwrap(), pixels);
+            let twice = Image::stack(&s, [&v, &v.channel(0)], Axis::Channels).channel(2).to_array::<Ix4>().unwrap();
             assert_eq!(twice, pixels.slice(s![.., .., .., 0..1]));
             let deep = Image::stack(&s, [&v, &v.slice(0)], Axis::Depth);
-            assert_eq!(deep.slice(3).to_array3().unwrap(), pixels.slice(s![0, .., .., ..]));
+            assert_eq!(deep.slice(3).to_array().unwrap(), pixels.slice(s![0, .., .., ..]));
         });
     }
     // Any strides, any source.
     let turned = pixels.view().permuted_axes([1, 0, 3, 2]);
-    assert_eq!(Image::from_volume_array(&s, turned).to_array4().unwrap(), turned);
+    assert_eq!(Image::from_volume_array(&s, turned).to_array().unwrap(), turned);
     let levels = pixels.slice(s![.., ..;-1, ..;2, 0]);
-    let read = Image::from_volume_array(&s, levels).to_array4().unwrap();
+    let read = Image::from_volume_array(&s, levels).to_array::<Ix4>().unwrap();
     assert_eq!(read.index_axis_move(ndarray::Axis(3), 0), levels);
     let mut kept = s.pixels_of::<u16>(Shape::volume(3, 4, 5, 2)).unwrap();
     Image::from_volume_array(&s, pixels.view()).read_into(&mut kept).unwrap();
@@ -260,7 +260,7 @@ fn levels_are_summed_and_compared_from_the_first_to_the_last() {
         let most = everywhere("max", |s| numbers(&volume(s, size).over(Axis::Depth).max()));
         let least = everywhere("min", |s| numbers(&volume(s, size).over(Axis::Depth).min()));
         let mean = everywhere("mean", |s| numbers(&volume(s, size).over(Axis::Depth).mean()));
-        let running = everywhere("cumsum", |s| numbers(&volume(s, size).cumsum(Axis::Depth)));
+        let running = everywhere("cumsum", |s| numbers(&volume(s, size).over(Axis::Depth).cumsum()));
         let all = given(size).mapv(f64::from);
         let (mut total, mut each) = (ndarray::Array2::<f64>::zeros((size[1], size[2])), Vec::new());
         for level in all.outer_iter() {
@@ -287,15 +287,15 @@ fn volumes_go_to_files_and_come_back() {
     for path in [&npy, &tif] {
         Image::from_volume_array(&s, one.view()).save(path).unwrap();
         let read = AnyImage::open_volume(&s, path).unwrap();
-        assert_eq!(read.convert::<u8>().to_array4().unwrap(), one, "{}", path.display());
+        assert_eq!(read.convert::<u8>().to_array().unwrap(), one, "{}", path.display());
         Image::from_volume_array(&s, three.view()).save(path).unwrap();
         let read = AnyImage::open_volume(&s, path).unwrap();
-        assert_eq!(read.convert::<u16>().to_array4().unwrap(), three, "{}", path.display());
+        assert_eq!(read.convert::<u16>().to_array().unwrap(), three, "{}", path.display());
     }
     // Four axes are a volume however the file is opened; three only if the program says so.
     Image::from_volume_array(&s, numbers.view()).save(&npy).unwrap();
     assert_eq!(ndarray_npy::read_npy::<_, Array4<f64>>(&npy).unwrap(), numbers);
-    assert_eq!(Image::<f64>::open(&s, &npy).unwrap().to_array4().unwrap(), numbers);
+    assert_eq!(Image::<f64>::open(&s, &npy).unwrap().to_array().unwrap(), numbers);
     ndarray_npy::write_npy(&npy, &one.slice(s![.., .., .., 0])).unwrap();
     assert_eq!(AnyImage::open_volume(&s, &npy).unwrap().shape(), Shape::volume(5, 4, 3, 1));
     assert_eq!(AnyImage::open(&s, &npy).unwrap().shape(), Shape::new(5, 4, 3));
@@ -304,10 +304,10 @@ fn volumes_go_to_files_and_come_back() {
         (1000 * z + 100 * y + 10 * x + c) as i32
     });
     ndarray_npy::write_npy(&npy, &turned).unwrap();
-    assert_eq!(AnyImage::open(&s, &npy).unwrap().convert::<i32>().to_array4().unwrap(), turned);
+    assert_eq!(AnyImage::open(&s, &npy).unwrap().convert::<i32>().to_array().unwrap(), turned);
     // One page by itself, and an image as a volume of one level.
     let page = AnyImage::open_page(&s, &tif, 2).unwrap();
-    assert_eq!(page.convert::<u16>().to_array3().unwrap(), three.slice(s![2, .., .., ..]));
+    assert_eq!(page.convert::<u16>().to_array().unwrap(), three.slice(s![2, .., .., ..]));
     assert_eq!(AnyImage::open(&s, &tif).unwrap().shape(), Shape::new(70, 41, 3));
     Image::from_slice(&s, (2, 2), &[1u8, 2, 3, 4]).save(&npy).unwrap();
     assert_eq!(AnyImage::open_volume(&s, &npy).unwrap().shape(), Shape::new(2, 2, 1));
@@ -361,12 +361,15 @@ fn what_does_not_fit_is_one_error_with_its_line() {
             told(Image::stack(&s, [&v, &v.slice(0)], Axis::Channels)),
             ["stack: images differ in size, 5x4x3 and 4x3", here],
         ),
-        (v.to_array().unwrap_err().to_string(), ["to_array: the image has 5 levels", here]),
-        (v.to_array3().unwrap_err().to_string(), ["to_array3: the image has 5 levels", here]),
-        (v.pixel(0, 0).unwrap_err().to_string(), ["pixel: the image has 5 levels; use voxel", here]),
+        (v.to_array::<Ix2>().unwrap_err().to_string(), ["to_array: the image has 5 levels", here]),
+        (v.to_array::<Ix3>().unwrap_err().to_string(), ["to_array: the image has 5 levels", here]),
         (
-            v.voxel(5, 0, 0, 0).unwrap_err().to_string(),
-            ["voxel: level 5, row 0, column 0, channel 0 is outside 5x4x3", here],
+            v.pixel((0, 0)).unwrap_err().to_string(),
+            ["pixel: the image has 5 levels; a position in it is `(z, y, x)`", here],
+        ),
+        (
+            v.pixel((5, 0, 0)).unwrap_err().to_string(),
+            ["pixel: level 5, row 0, column 0, channel 0 is outside 5x4x3", here],
         ),
     ] {
         assert!(parts.iter().all(|part| error.contains(part)), "{error:?} has not {parts:?}");

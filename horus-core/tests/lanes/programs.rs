@@ -153,8 +153,8 @@ fn results_go_where_the_program_wants_them() {
         let (mut first, mut second) = (vec![0.0f32; 45 * 16], vec![0.0f32; 45 * 16]);
         let (above, below) = (&smooth + 1.0, &smooth - 1.0);
         s.read_into(((&above, &mut first), (&below, &mut second)))?;
-        let array = smooth.to_array()?;
-        let pixel = smooth.pixel(44, 3)?;
+        let array = smooth.to_array::<ndarray::Ix2>()?;
+        let pixel = smooth.pixel((44, 3))?;
         let lists = [slice, pixels[..].to_vec(), first, second, array.into_iter().collect(), vec![pixel]];
         Ok(lists.iter().map(|l| bytemuck::cast_slice(l).to_vec()).collect())
     };

@@ -190,8 +190,7 @@ fn every_way_in_and_out_brings_the_same_pixels() {
         let want: Vec<u16> = values.iter().map(|v| v.saturating_add(9)).collect();
         let mut pixels = session.pixels::<u16>(height, width, channels).unwrap();
         pixels.copy_from_slice(&values);
-        let planes: Vec<&[u16]> = values.chunks(height * width).collect();
-        let taken = Image::from_planes(&session, height, width, &planes);
+        let taken = Image::from_slice(&session, Shape::new(height, width, channels), &values);
         let given = Image::from_pixels(&session, pixels.clone());
         pixels.fill(0); // the images are not evaluated
         let mut kept = vec![0; n];
@@ -199,7 +198,7 @@ fn every_way_in_and_out_brings_the_same_pixels() {
             let result = image + 9;
             assert!(result.to_vec().unwrap() == want);
             assert!(result.to_pixels().unwrap()[..] == want);
-            assert!(result.gather().unwrap().unwrap() == want);
+            assert!(result.gather().unwrap().unwrap()[..] == want);
             result.read_into(&mut kept).unwrap();
             assert!(kept == want);
             kept.fill(0);
@@ -247,9 +246,10 @@ fn slices_are_taken_at_once_and_beside_kernels() {
     for i in 0..6 {
         delay.run(&device);
         values.fill(i as f32);
-        let planes = [&values[..2_000_000], &values[2_000_000..]];
-        let (one, two) =
-            (Image::from_slice(&session, (2000, 2000), &values), Image::from_planes(&session, 2000, 1000, &planes));
+        let (one, two) = (
+            Image::from_slice(&session, (2000, 2000), &values),
+            Image::from_slice(&session, Shape::new(2000, 1000, 2), &values),
+        );
         values.fill(-1.0); // it was copied
         assert_eq!(one.sum().get().unwrap() + two.sum().get().unwrap(), 8e6 * f64::from(i));
     }

@@ -71,7 +71,7 @@ pub fn gauss_1d(sigma: f64, order: u32, radius: usize) -> Result<Vec<f64>> {
 /// let image = Image::constant(&session, (9, 9), 1.0f32);
 /// let (row, column) = filters::gauss_xy(1.0, 1.0, 0, 0);
 /// let darker = image.with_border(Border::Constant(0.0)).separable(&row, &column); // dark around the image
-/// assert!(darker.pixel(0, 0)? < 0.5 && (darker.pixel(4, 4)? - 1.0).abs() < 1e-6);
+/// assert!(darker.pixel((0, 0))? < 0.5 && (darker.pixel((4, 4))? - 1.0).abs() < 1e-6);
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
 #[track_caller]

@@ -17,7 +17,19 @@ pub struct Reconstruction {
     pub neighbours: Connectivity,
 }
 
+/// By dilation.
+impl From<Connectivity> for Reconstruction {
+    fn from(neighbours: Connectivity) -> Reconstruction {
+        Reconstruction { erosion: false, neighbours }
+    }
+}
+
 impl Reconstruction {
+    /// Reconstruction by erosion, from above the mask.
+    pub fn by_erosion(neighbours: Connectivity) -> Reconstruction {
+        Reconstruction { erosion: true, neighbours }
+    }
+
     /// `v` in an order of all numbers, so that there is one image in the end: a NaN is the lowest, by erosion the highest, and zeros have no
     /// sign.
     #[inline(always)]

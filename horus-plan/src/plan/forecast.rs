@@ -22,6 +22,13 @@ pub struct Cluster {
     pub network: Option<Link>,
 }
 
+/// A number of ranks, each on its own host, and the speed of messages between them.
+impl From<(usize, Link)> for Cluster {
+    fn from((ranks, link): (usize, Link)) -> Cluster {
+        Cluster { ranks, on_each_host: 1, network: Some(link) }
+    }
+}
+
 /// Times of launches: seconds of the slowest rank for each.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Computing {

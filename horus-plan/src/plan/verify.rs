@@ -7,7 +7,7 @@
 //! the queues and the waits leave open, it finds the same rows (`order`).
 //!
 //! `plan/verify.rs` replays each plan for each rank with row windows instead of states; a plan that would read a
-//! stale row, or not deliver what was wanted, never runs. `Image::forecast(ranks, link)` plans for any number of
+//! stale row, or not deliver what was wanted, never runs. `Session::forecast` plans for any number of
 //! ranks and adds up `plan/movement.rs` step by step: the numbers that the ranks then send (a test compares them).
 //! `plan/work.rs` estimates how much a program has to do, to choose a device for it.
 

@@ -22,7 +22,7 @@ fn check(name: &str, options: &ZarrOptions, dtype: DType, shape: Shape, stored: 
     let session = session();
     let read = open(&session, golden(name), options).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!((read.dtype(), read.shape()), (dtype, shape), "{name}");
-    let values = read.convert::<f64>().to_array4().unwrap_or_else(|e| panic!("{e}"));
+    let values = read.convert::<f64>().to_array::<horus_core::ndarray::Ix4>().unwrap_or_else(|e| panic!("{e}"));
     for ((z, y, x, c), value) in values.indexed_iter() {
         let expected = stored(sample([options.time.unwrap_or(0), c, z, y, x]));
         assert_eq!(value.to_bits(), expected.to_bits(), "{name}: level {z}, row {y}, column {x}, channel {c}");

@@ -129,7 +129,7 @@ fn a_store_can_replace_the_one_that_it_is_computed_from() {
     let image = open(&session, &path, &ZarrOptions::default()).unwrap();
     save(&(image.convert::<u8>() + 1), &path, &ZarrSaveOptions::default()).unwrap();
     let again = open(&session, &path, &ZarrOptions::default()).unwrap();
-    assert_eq!(again.convert::<u8>().pixel(3, 4).unwrap(), 8);
+    assert_eq!(again.convert::<u8>().pixel((3, 4)).unwrap(), 8);
     assert_eq!(folder.names(), ["a.zarr"]);
 }
 

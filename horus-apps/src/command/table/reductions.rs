@@ -43,14 +43,14 @@ pub(super) const ROWS: &[Operation] = &[
         &[],
         "The smallest pixel and the largest, in one pass",
         "min_max",
-        |v, _| numbers!(v, image => two(image.min_max())),
+        |v, _| numbers!(v, image => two((image.min_value(), image.max_value()))),
     ),
     row(
         "mean_and_variance",
         &[],
         "The mean and the population variance, in one pass",
         "mean_and_variance",
-        |v, _| numbers!(counted(v), image => two(image.mean_and_variance())),
+        |v, _| numbers!(counted(v), image => two((image.mean(), image.variance()))),
     ),
     row(
         "percentile",
@@ -120,8 +120,8 @@ fn one<V: std::fmt::Display + 'static>(value: Value<V>) -> Answer {
     answer(value, |value| vec![value.to_string()])
 }
 
-fn two<V: std::fmt::Display + 'static>(value: Value<(V, V)>) -> Answer {
-    answer(value, |(a, b)| vec![format!("{a}\t{b}")])
+fn two<V: std::fmt::Display + 'static>(values: (Value<V>, Value<V>)) -> Answer {
+    answer(values, |(a, b)| vec![format!("{a}\t{b}")])
 }
 
 fn place(value: Value<Option<[usize; 4]>>, levels: bool) -> Answer {

@@ -62,7 +62,7 @@ pub(super) const ROWS: &[Operation] = &[
         &[AXIS],
         "The running sums along an axis",
         "luminance cumsum rows cumsum columns",
-        |v, a| numbers!(v, image => v.becomes(image.cumsum(axis(a)))),
+        |v, a| numbers!(v, image => v.becomes(image.over(axis(a)).cumsum())),
     ),
     row(
         "tiles",

@@ -43,8 +43,7 @@ pub(crate) fn write(path: &Path, mask: &Mask, blocks: &Blocks, levels: &Levels, 
         Image::from_slice(&session, (rows, columns), &all).save(path)
     } else {
         let planes = paint(mask, blocks, levels, parts);
-        let planes: Vec<&[u8]> = planes.iter().map(Vec::as_slice).collect();
-        Image::from_planes(&session, mask.height(), mask.width(), &planes).save(path)
+        Image::from_slice(&session, Shape::new(mask.height(), mask.width(), planes.len()), &planes.concat()).save(path)
     };
     saved?;
     Ok(())

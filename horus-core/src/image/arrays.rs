@@ -1,0 +1,152 @@
+//! Images as arrays of ndarray.
+
+use std::panic::Location;
+
+use ndarray::{Array, Array3, Array4, ArrayView4, Axis, Dimension, Ix2, Ix3, Ix4, IxDyn};
+
+use super::Image;
+use super::read::{elements, everyone};
+use crate::dtype::Element;
+use crate::error::{Error, Result, Site};
+use crate::shape::Shape;
+
+/// Numbers of axes that [`Image::to_array`] has: `Ix2`, `Ix3`, `Ix4` and `IxDyn` of ndarray.
+pub trait ArrayAxes: Dimension + sealed::Sealed {
+    /// The pixels as an array of these axes.
+    #[doc(hidden)]
+    fn array<T: Element>(image: &Image<T>, call: (&'static str, Site)) -> Result<Array<T, Self>>;
+}
+
+mod sealed {
+    /// Nobody else implements it.
+    pub trait Sealed {}
+
+    impl Sealed for ndarray::Ix2 {}
+    impl Sealed for ndarray::Ix3 {}
+    impl Sealed for ndarray::Ix4 {}
+    impl Sealed for ndarray::IxDyn {}
+}
+
+impl ArrayAxes for Ix2 {
+    fn array<T: Element>(image: &Image<T>, call @ (op, site): (&'static str, Site)) -> Result<Array<T, Ix2>> {
+        image.look()?;
+        if image.channels() != 1 {
+            let message = format!("the image has {} channels; take three axes, or a channel", image.channels());
+            return Err(Error::parameter(op, message, site));
+        }
+        image.one_level(call)?;
+        let pixels = image.vec(call)?;
+        Ok(Array::from_shape_vec((image.height(), image.width()), pixels).expect("a fetched image fills its shape"))
+    }
+}
+
+impl ArrayAxes for Ix3 {
+    fn array<T: Element>(image: &Image<T>, call: (&'static str, Site)) -> Result<Array<T, Ix3>> {
+        image.one_level(call)?;
+        Ok(image.array4(call)?.index_axis_move(Axis(0), 0))
+    }
+}
+
+impl ArrayAxes for Ix4 {
+    fn array<T: Element>(image: &Image<T>, call: (&'static str, Site)) -> Result<Array<T, Ix4>> {
+        image.array4(call)
+    }
+}
+
+impl ArrayAxes for IxDyn {
+    fn array<T: Element>(image: &Image<T>, call: (&'static str, Site)) -> Result<Array<T, IxDyn>> {
+        let Shape { depth, channels, .. } = image.shape();
+        let array = image.array4(call)?.into_dyn();
+        Ok(match (depth, channels) {
+            (1, 1) => array.index_axis_move(Axis(3), 0).index_axis_move(Axis(0), 0),
+            (_, 1) => array.index_axis_move(Axis(3), 0),
+            _ => array,
+        })
+    }
+}
+
+/// Reading pixels back as arrays.
+impl<T: Element> Image<T> {
+    /// The pixels as an array of the axes that the program asks for, by the type of the array or as a parameter:
+    ///
+    /// | | axes |
+    /// | --- | --- |
+    /// | `Array2`, `Ix2` | height, width; of one channel and one level |
+    /// | `Array3`, `Ix3` | height, width, channels; of one level |
+    /// | `Array4`, `Ix4` | depth, height, width, channels |
+    /// | `ArrayD`, `IxDyn` | as few as [`Image::from_volume_array`] takes: height and width of one channel and one level, depth, height and width of one channel, else all four |
+    ///
+    /// Depth, height and width of a volume of one channel are [`Image::to_volume_array`].
+    ///
+    /// ```
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+    /// use ndarray::{Array2, Ix3, Ix4, IxDyn};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let image = Image::from_slice(&session, (2, 2), &[1u8, 2, 3, 4]);
+    /// let array: Array2<u8> = image.to_array()?;
+    /// assert_eq!(array[[1, 0]], 3);
+    /// let colour = Image::stack(&session, [&image, &(&image * 10)], Axis::Channels);
+    /// assert_eq!(colour.to_array::<Ix3>()?[[1, 0, 1]], 30); // row, column, channel
+    /// let volume = Image::from_volume_fn(&session, 2, 3, 4, |z, y, x| (100 * z + 10 * y + x) as u8);
+    /// assert_eq!(volume.to_array::<Ix4>()?[[1, 2, 3, 0]], 123);
+    /// assert_eq!(volume.to_array::<IxDyn>()?.shape(), [2, 3, 4]);
+    /// assert_eq!(volume.slice(1).to_array::<IxDyn>()?.shape(), [3, 4]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If there are more channels or levels than the axes hold, or as [`Image::to_vec`].
+    #[track_caller]
+    pub fn to_array<D: ArrayAxes>(&self) -> Result<Array<T, D>> {
+        D::array(self, ("to_array", Location::caller()))
+    }
+
+    /// The pixels of a volume or an image of one channel, of shape `(depth, height, width)`: the
+    /// form that [`Image::from_volume_array`] accepts.
+    ///
+    /// # Errors
+    /// If there are several channels, or as [`Image::to_vec`].
+    ///
+    /// ```
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let volume = Image::from_volume_fn(&session, 2, 3, 4, |z, y, x| (100 * z + 10 * y + x) as u8);
+    /// assert_eq!(volume.to_volume_array()?[[1, 2, 3]], 123);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn to_volume_array(&self) -> Result<Array3<T>> {
+        let call @ (op, site) = ("to_volume_array", Location::caller());
+        self.look()?;
+        if self.channels() != 1 {
+            let message =
+                format!("the image has {} channels; take four axes (`to_array`), or a channel", self.channels());
+            return Err(Error::parameter(op, message, site));
+        }
+        Ok(self.array4(call)?.index_axis_move(Axis(3), 0))
+    }
+
+    fn array4(&self, call: (&'static str, Site)) -> Result<Array4<T>> {
+        let Shape { depth, height, width, channels } = self.shape();
+        if channels == 1 {
+            let pixels = self.vec(call)?;
+            let array = Array4::from_shape_vec((depth, height, width, 1), pixels);
+            return Ok(array.expect("a fetched image fills its shape"));
+        }
+        let session = self.session();
+        let pixels = everyone(session.read_back(self.handle(), false, call, |coming| coming.brought(session)))?;
+        let planes = ArrayView4::from_shape((depth, channels, height, width), elements(&pixels));
+        let planes = planes.expect("a fetched image fills its shape");
+        Ok(planes.permuted_axes([0, 2, 3, 1]).as_standard_layout().into_owned())
+    }
+
+    /// Fails if this is a volume, for which the result of `op` has no place.
+    fn one_level(&self, (op, site): (&'static str, Site)) -> Result<()> {
+        self.look()?;
+        if self.depth() == 1 {
+            return Ok(());
+        }
+        let message = format!("the image has {} levels; take four axes, or a slice", self.depth());
+        Err(Error::parameter(op, message, site))
+    }
+}
