@@ -23,8 +23,7 @@ fn main() -> Result<()> {
 /// Displacement of each pixel from `first` to `second`, down and to the right, assuming that the `size x size` pixels
 /// around it move alike; computed over pyramids of so many levels.
 pub(crate) fn flow(first: &Image<f32>, second: &Image<f32>, size: usize, levels: usize) -> (Image<f32>, Image<f32>) {
-    let (mut down, mut right) =
-        (Image::zeros(first.session(), first.shape()), Image::zeros(first.session(), first.shape()));
+    let [mut down, mut right] = [(); 2].map(|()| Image::zeros(first.session(), first.shape()));
     if levels > 1 {
         let up = |coarse: Image<f32>| coarse.pyramid_up(first.height(), first.width()) * 2.0;
         let coarse = flow(&first.pyramid_down(), &second.pyramid_down(), size, levels - 1);

@@ -140,6 +140,8 @@ fn the_table_of_names_is_complete() {
         "compare",
         "depth",
         "dtype",
+        "forecast",
+        "forecast_memory",
         "get",
         "get_all",
         "height",

@@ -53,6 +53,8 @@ fn the_table_of_operations_is_that_of_the_code() {
         "binary",
         "compare",
         "dtype",
+        "forecast",
+        "forecast_memory",
         "get",
         "height",
         "width",

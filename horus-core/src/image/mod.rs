@@ -78,6 +78,7 @@ mod iterate;
 mod loop_state;
 
 mod external;
+mod forecasts;
 mod form;
 mod pixels;
 mod worms;

@@ -178,7 +178,7 @@ impl<T: Element> Pixels<T> {
     ///
     /// # Panics
     /// If they are those of a volume.
-    pub fn to_array3(&self) -> Array3<T> {
+    pub fn to_array(&self) -> Array3<T> {
         self.view().as_standard_layout().into_owned()
     }
 }

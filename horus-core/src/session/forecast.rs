@@ -1,12 +1,8 @@
 //! Forecasts: the cost of a program on other ranks.
 
-use std::panic::Location;
-
 use super::evaluate::source_of;
 use super::{Handle, Session};
-use crate::dtype::Element;
-use crate::error::{Error, Result};
-use crate::image::Image;
+use crate::error::Result;
 use crate::ir::graph::NodeId;
 use crate::ir::graph::ValueId;
 use crate::machine::Machine;
@@ -19,43 +15,10 @@ use crate::plan::{Mode, Plan, Want, plan};
 use crate::record::Extract;
 
 impl Session {
-    /// Forecasts the messages, the computation and their times on the ranks of a cluster that compute
-    /// an image and gather it on rank 0, as a program that saves it does; nothing is computed. The
-    /// number of ranks is independent of the session's, their machines are like the session's.
-    /// `(ranks, link)` are ranks on a host each; a [`Cluster`] may have several on each host, and the
-    /// network of their machines' profiles.
-    ///
-    /// ```
-    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
-    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let smooth = Image::worms(&session, 64, 64).gauss(1.0);
-    /// let told = session.forecast(&smooth, (4, Link::default()))?;
-    /// // All ranks have the worms. What three of them filter, 16 rows of f32 each, goes to rank 0.
-    /// assert_eq!(told.total.total.bytes, 3 * 16 * 64 * 4);
-    /// let told = session.forecast(&smooth, Cluster { ranks: 8, on_each_host: 4, network: None })?;
-    /// assert_eq!(told.computing.launches, 1);
-    /// assert!(told.seconds() > told.total.time); // it computes, too
-    /// # Ok::<(), horus_core::error::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// The error that the image carries; if there are no ranks, or none on a host, or the image belongs to another session.
-    #[track_caller]
-    pub fn forecast<T: Element>(&self, image: &Image<T>, cluster: impl Into<Cluster>) -> Result<Forecast> {
-        let (cluster, op, site) = (cluster.into(), "forecast", Location::caller());
-        if cluster.ranks == 0 || cluster.on_each_host == 0 {
-            return Err(Error::parameter(op, "no ranks", site));
-        }
-        if !self.same(image.session()) {
-            return Err(Error::ForeignImage { op, site });
-        }
-        self.forecast_of(image.handle(), cluster)
-    }
-
     /// Plans the delivery of a value to rank 0's host for ranks of equal speed, and forecasts the
     /// plan. Images are in their present places: pictures read on rank 0, images given everywhere,
     /// results in strips.
-    fn forecast_of(&self, value: &Handle, cluster: Cluster) -> Result<Forecast> {
+    pub(crate) fn forecast_of(&self, value: &Handle, cluster: Cluster) -> Result<Forecast> {
         let Cluster { ranks, on_each_host, network } = cluster;
         let id = value.look()?;
         let mut state = self.lock("forecasting")?;

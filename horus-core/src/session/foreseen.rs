@@ -1,16 +1,13 @@
 //! Forecasts of memory and file reads of a value, without computing it.
 
 use std::fmt;
-use std::panic::Location;
 
 use super::evaluate::Unevaluated;
 use super::later::unread;
 use super::passes::{banded, next_pass};
 use super::regions::bytes;
 use super::{Handle, Session};
-use crate::dtype::Element;
-use crate::error::{Error, Result};
-use crate::image::Image;
+use crate::error::Result;
 use crate::ir::graph::{Graph, Op};
 use crate::record::Extract;
 use crate::region::Division;
@@ -55,35 +52,8 @@ impl fmt::Display for MemoryForecast {
 }
 
 impl Session {
-    /// Forecasts the memory and file reads of computing an image, and its regions if it does not
-    /// fit (`HORUS_HOST_MEMORY`, `HORUS_GPU_MEMORY`); nothing is computed. Collective.
-    ///
-    /// ```
-    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
-    /// # let device = || CpuDevice::new(Some(1)).map(Box::new);
-    /// # let folder = tempfile::tempdir().expect("a folder");
-    /// # let file = folder.path().join("large.npy");
-    /// # Image::from_fn(&Session::on(device()?).build()?, 900, 1000, |y, x| (y * x) as u8).save(&file)?;
-    /// let session = Session::on(device()?).host_memory(2_000_000).build()?;
-    /// let later = OpenOptions { later: Some(true), ..OpenOptions::default() };
-    /// let smooth = AnyImage::open_with(&session, &file, &later)?.to_unit().gauss(2.0);
-    /// let told = session.forecast_memory(&smooth)?;
-    /// assert!(told.whole > 2_000_000 && told.division.is_some_and(|regions| regions.count() > 10));
-    /// assert_eq!(session.forecast_memory(&smooth.crop(100, 100, 50, 60))?.division, None);
-    /// # Ok::<(), horus_core::error::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// The error that the image carries; also if a device cannot be chosen, or the image belongs to another session.
-    #[track_caller]
-    pub fn forecast_memory<T: Element>(&self, image: &Image<T>) -> Result<MemoryForecast> {
-        if !self.same(image.session()) {
-            return Err(Error::ForeignImage { op: "forecast_memory", site: Location::caller() });
-        }
-        self.memory_of(image.handle())
-    }
-
-    fn memory_of(&self, value: &Handle) -> Result<MemoryForecast> {
+    /// Forecasts the memory of a value. Collective.
+    pub(crate) fn memory_of(&self, value: &Handle) -> Result<MemoryForecast> {
         let id = value.look()?;
         self.comm(); // after started evaluations: ranks communicate in one order
         let mut state = self.lock("forecasting")?;

@@ -53,7 +53,7 @@ fn everywhere<T: Pixel>(session: &Session, shape: Shape, value: impl Fn(usize) -
     assert!(pixels.iter().all(|v| *v == T::ZERO), "fresh pixels are 0");
     assert_eq!((pixels.shape(), pixels.len()), (shape, shape.len()));
     pixels.copy_from_slice(&values);
-    let array = pixels.to_array3();
+    let array = pixels.to_array();
     let ways_in = [
         Image::from_pixels(session, pixels.clone()),
         Image::from_slice(session, shape, &values),

@@ -9,6 +9,7 @@ use horus_core::host::buffer::{HostBuffer, Pool};
 use horus_core::host::spare::Spare;
 use horus_core::image::Image;
 use horus_core::session::Session;
+use horus_core::shape::Shape;
 use horus_cuda::CudaDevice;
 
 use crate::transfers::Delay;
