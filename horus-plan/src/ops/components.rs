@@ -1,15 +1,16 @@
-//! Connected components: which pixels of an image are neighbours.
+//! Connected components, and the neighbourhoods that define them.
 
 use super::footprint::{Access, Reading, Rect};
 use super::operation::{Distribution, Effort, Extent, Family, ImageOperation, hold, images, makes};
 use horus_base::dtype::DType;
 use horus_base::shape::Shape;
 
-/// The most pixels that labels of `i32` can tell apart.
+/// Most pixels of an image whose labels fit `i32`.
 pub const MOST_PIXELS: usize = i32::MAX as usize;
 
-/// Which of the pixels around a pixel, along levels, rows and columns, are its neighbours: a symmetric structure of 3x3x3 pixels. The
-/// default is [`Connectivity::FACES`], as in SciPy. An image of one level has the neighbours of its level alone.
+/// The neighbours of a pixel along levels, rows and columns: a symmetric structure of 3x3x3 pixels.
+/// The default is [`Connectivity::FACES`], as in SciPy. In an image of one level only the
+/// neighbours within the level count.
 ///
 /// ```
 /// # use horus_core::{self as horus, prelude::*};
@@ -20,7 +21,7 @@ pub const MOST_PIXELS: usize = i32::MAX as usize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Connectivity(u16);
 
-/// Neighbours of a pixel that come before it in raster order; those after it are opposite to them.
+/// Neighbours that precede a pixel in raster order; the others are their mirror images.
 const BEFORE: usize = 13;
 
 impl Connectivity {
@@ -31,8 +32,9 @@ impl Connectivity {
     /// Pixels that touch: 8 neighbours in an image, 26 in a volume.
     pub const CORNERS: Connectivity = Connectivity::within(3);
 
-    /// Neighbours by level, row and column of a structure whose centre, `[1][1][1]`, is the pixel. Whose neighbour a pixel is, that is
-    /// its neighbour, too: of two opposite places that differ both count. The centre does not.
+    /// Neighbours by level, row and column of a structure centred on the pixel at `[1][1][1]`.
+    /// Neighbourhood is symmetric: if two opposite entries differ, both count. The centre is
+    /// ignored.
     ///
     /// ```
     /// # use horus_core::{self as horus, prelude::*};
@@ -55,7 +57,7 @@ impl Connectivity {
         Connectivity(bits)
     }
 
-    /// All pixels along at most so many axes at once.
+    /// Neighbours that differ along at most `axes` axes.
     const fn within(axes: usize) -> Connectivity {
         let (mut bits, mut k) = (0, 0);
         while k < BEFORE {
@@ -68,18 +70,19 @@ impl Connectivity {
         Connectivity(bits)
     }
 
-    /// The neighbours that come before the pixel in raster order: levels, rows and columns from it.
+    /// Offsets (level, row, column) of the neighbours that precede the pixel in raster order.
     pub fn before(self) -> impl Iterator<Item = [isize; 3]> {
         let place = |k: usize| [k / 9, k / 3 % 3, k % 3].map(|at| at.cast_signed() - 1);
         (0..BEFORE).filter(move |k| self.0 >> k & 1 == 1).map(place)
     }
 
-    /// All neighbours: levels, rows and columns from the pixel.
+    /// Offsets (level, row, column) of all neighbours.
     pub fn neighbours(self) -> impl Iterator<Item = [isize; 3]> {
         self.before().chain(self.before().map(|by| by.map(|d| -d)))
     }
 
-    /// Bit `9 (z + 1) + 3 (y + 1) + x + 1` says whether the pixel at `(z, y, x)` from a pixel, which comes before it, is its neighbour.
+    /// Bit `9 (z + 1) + 3 (y + 1) + x + 1` is set if the preceding pixel at offset `(z, y, x)` is a
+    /// neighbour.
     pub const fn bits(self) -> u16 {
         self.0
     }
@@ -91,10 +94,10 @@ impl Default for Connectivity {
     }
 }
 
-/// The connected components of the pixels that are not 0, of one channel: `i32` labels in raster order.
+/// Connected components of the nonzero pixels of one channel: `i32` labels in raster order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Components {
-    /// Which pixels are neighbours.
+    /// Neighbourhood of a pixel.
     pub neighbours: Connectivity,
 }
 

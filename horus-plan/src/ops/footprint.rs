@@ -1,26 +1,26 @@
-//! The pixels of an image that an operation reads.
+//! Read regions of operations.
 
 use std::fmt;
 
 use super::neighbourhood::Reach;
 use horus_base::shape::{Border, Region, Shape, Window};
 
-/// A rectangle of an image: rows and columns, of all its planes.
+/// A rectangle of an image: rows and columns, in all planes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Rect {
-    /// Its rows.
+    /// Row range.
     pub rows: Window,
-    /// Its columns.
+    /// Column range.
     pub columns: Window,
 }
 
 impl Rect {
-    /// All of an image.
+    /// The whole image.
     pub const fn whole(shape: Shape) -> Rect {
         Rect { rows: Window::whole(shape.height), columns: Window::whole(shape.width) }
     }
 
-    /// `height` rows from `top` on and `width` columns from `left` on.
+    /// `height` rows from `top` and `width` columns from `left`.
     pub const fn at(top: usize, left: usize, height: usize, width: usize) -> Rect {
         Rect {
             rows: Window::new(top.cast_signed(), (top + height).cast_signed()),
@@ -28,35 +28,35 @@ impl Rect {
         }
     }
 
-    /// Its first row and its first column.
+    /// First row and first column.
     pub const fn corner(self) -> [isize; 2] {
         [self.rows.start, self.columns.start]
     }
 
-    /// The same of one that begins inside its image.
+    /// The same rectangle as a region, if it starts inside the image.
     pub const fn inside(self) -> Region {
         let [top, left] = self.corner();
         Region::new(top.unsigned_abs(), left.unsigned_abs(), self.rows.len(), self.columns.len())
     }
 
-    /// The same, its rows and columns counted from the corner of another.
+    /// The same rectangle relative to the corner of `other`.
     #[must_use]
     pub fn seen_from(self, other: Rect) -> Rect {
         let from = |w: Window, start: isize| Window::new(w.start - start, w.end - start);
         Rect { rows: from(self.rows, other.rows.start), columns: from(self.columns, other.columns.start) }
     }
 
-    /// Number of pixels of a plane of it.
+    /// Number of pixels per plane.
     pub const fn area(self) -> usize {
         self.rows.len().saturating_mul(self.columns.len())
     }
 
-    /// Whether it has no pixels.
+    /// True if it has no pixels.
     pub const fn is_empty(self) -> bool {
         self.rows.is_empty() || self.columns.is_empty()
     }
 
-    /// The smallest region that holds both.
+    /// Smallest rectangle that contains both.
     #[must_use]
     pub fn hull(self, other: Rect) -> Rect {
         if self.is_empty() {
@@ -68,12 +68,12 @@ impl Rect {
         Rect { rows: self.rows.union(other.rows), columns: self.columns.union(other.columns) }
     }
 
-    /// Whether every pixel of `other` is in it.
+    /// True if it contains `other`.
     pub const fn covers(self, other: Rect) -> bool {
         other.is_empty() || (self.rows.covers(other.rows) && self.columns.covers(other.columns))
     }
 
-    /// The shape of an image of this region of an image of shape `of`.
+    /// Shape of this rectangle cut from an image of shape `of`.
     pub const fn shape(self, of: Shape) -> Shape {
         Shape { height: self.rows.len(), width: self.columns.len(), ..of }
     }
@@ -85,38 +85,39 @@ impl fmt::Display for Rect {
     }
 }
 
-/// The pixels that an operation asks for, and how those beyond the edges of the image are made up.
+/// The pixels that an operation reads, and the border mode for those outside the image.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reading {
-    /// Rows and columns; with a border, also beyond the image.
+    /// Rows and columns; with a border, possibly outside the image.
     pub rect: Rect,
-    /// Border mode of a filter; `None` of an operation that reads inside its image.
+    /// Border mode of a filter; `None` if the operation reads only inside its image.
     pub border: Option<Border>,
 }
 
 impl Reading {
-    /// The pixels of a rectangle, as far as the image has them.
+    /// The part of a rectangle that lies inside the image.
     pub const fn inside(rect: Rect) -> Reading {
         Reading { rect, border: None }
     }
 
-    /// All pixels.
+    /// The whole image.
     pub const fn whole(of: Shape) -> Reading {
         Reading::inside(Rect::whole(of))
     }
 
-    /// The pixels of `need` and those around them.
+    /// The pixels of `need` and those around them within `reach`.
     pub fn around(need: Rect, reach: Reach, border: Border) -> Reading {
         let rows = need.rows.grown(reach.up, reach.down);
         Reading { rect: Rect { rows, columns: need.columns.grown(reach.left, reach.right) }, border: Some(border) }
     }
 
-    /// The smallest range of rows that holds those read of an image of `height` rows.
+    /// Smallest row range that contains the rows read of an image of `height` rows.
     pub fn rows(&self, height: usize) -> Window {
         self.border.map_or(self.rect.rows, |border| mapped(border, self.rect.rows, height)).clipped(height)
     }
 
-    /// The part of an image of shape `of` that must be there so that reading it with the border gives what the whole gives.
+    /// The part of an image of shape `of` that suffices: reading it with the border gives the same
+    /// pixels as reading the whole.
     #[must_use]
     pub fn kept(&self, of: Shape) -> Rect {
         let Some(border) = self.border else { return self.rect };
@@ -124,33 +125,35 @@ impl Reading {
     }
 }
 
-/// How a kernel reads one of its inputs: what the planner must make valid.
+/// Rows of one input that a kernel reads; the planner must make them valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// The rows it computes, and `reach` beyond; `wrap` if rows beyond the image are read periodically.
+    /// The computed rows and `reach` beyond; `wrap` if rows outside the image are read
+    /// periodically.
     Rows {
-        /// Rows beyond those computed.
+        /// Rows beyond the computed ones.
         reach: Reach,
-        /// Whether some filter has [`Border::Wrap`].
+        /// Set if a filter has [`Border::Wrap`].
         wrap: bool,
     },
-    /// Rows that depend on where the output row is: see [`Reading`].
+    /// Rows that depend on the position of the output row: see [`Reading`].
     Footprint,
-    /// All rows, everywhere.
+    /// All rows, for every output row.
     Whole,
 }
 
 impl Access {
-    /// The rows it computes.
+    /// The computed rows only.
     pub const IN_PLACE: Access = Access::Rows { reach: Reach::NONE, wrap: false };
 
-    /// The rows it computes and those that a filter reads around them.
+    /// The computed rows and those that a filter reads around them.
     pub fn around(reach: Reach, border: Border) -> Access {
         Access::Rows { reach: both_ways(reach, border), wrap: border == Border::Wrap }
     }
 }
 
-/// How far a strip must reach: what is read above an image that is mirrored lies below its first row.
+/// The reach of a strip in both directions: a row read above a mirrored image lies below its first
+/// row.
 pub(crate) fn both_ways(reach: Reach, border: Border) -> Reach {
     let rows = reach.up.max(reach.down);
     match border {
@@ -159,15 +162,16 @@ pub(crate) fn both_ways(reach: Reach, border: Border) -> Reach {
     }
 }
 
-/// The pixels of a line of `height` that a window, read with `border`, touches: the smallest range that holds them.
+/// Smallest range of a line of `height` pixels that contains every pixel a window touches, read
+/// with `border`.
 fn mapped(border: Border, window: Window, height: usize) -> Window {
     let inside = window.clipped(height);
     if inside == window || matches!(border, Border::Constant(_)) || height == 0 {
         return inside;
     }
-    // What is read goes up and down through the image, or begins anew, at multiples of `turn`, and is monotonic between
-    // them (everywhere, where the edge is repeated). So the ends and the first turns tell all: two turns are a passage
-    // through the whole image.
+    // Source positions reverse (or restart) at multiples of `turn` and are monotonic in between;
+    // with a replicated edge they are monotonic everywhere. So the ends and the first turns
+    // determine the range: two turns pass through the whole image.
     let turn = match border {
         Border::Reflect101 => height - 1,
         _ => height,
@@ -175,7 +179,7 @@ fn mapped(border: Border, window: Window, height: usize) -> Window {
     let turn = turn.max(1).cast_signed();
     let Window { start, end } = window;
     let last = end - 1;
-    // From the start to the first turn at or after it.
+    // Distance from the start to the first turn at or after it.
     let ahead = (turn - start.rem_euclid(turn)) % turn;
     let first = start.checked_add(ahead).filter(|t| *t < end);
     let second = first.and_then(|t| t.checked_add(turn)).filter(|t| *t < end);
@@ -184,9 +188,9 @@ fn mapped(border: Border, window: Window, height: usize) -> Window {
     read.fold(inside, |w, y| w.union(Window::new(y.cast_signed(), y.cast_signed() + 1)))
 }
 
-/// The pixels of a line of `n` that must be there so that reading `window` with `border` gives what it gives of the whole line: those
-/// that are read, and the edges beyond which something is read, so that the edge mode finds them. All of them where it goes round,
-/// or back and forth.
+/// The pixels of a line of `n` that suffice to read `window` with `border`: the pixels read, and
+/// each end of the line that the window crosses, so that the border mode applies there. The whole
+/// line if positions wrap around or reflect more than once.
 fn kept(border: Border, window: Window, n: usize) -> Window {
     let (inside, whole) = (window.clipped(n), Window::whole(n));
     if window.is_empty() {
@@ -205,7 +209,7 @@ fn kept(border: Border, window: Window, n: usize) -> Window {
             let end = if after { Window::new(len - 1, len) } else { inside };
             inside.union(first).union(end)
         }
-        // Turned once, so that only the edge at which it is turned matters.
+        // Reflected once: only the crossed end matters.
         Border::Reflect | Border::Reflect101 if window.start > -len && last < 2 * len - 1 => {
             let turned = |i: isize| border.map(i, n).map_or(0, usize::cast_signed);
             let first = if before { Window::new(0, turned(window.start) + 1) } else { inside };
@@ -235,7 +239,7 @@ mod tests {
                         cut += usize::from(part.len() < n);
                         for i in start..end {
                             let whole = border.map(i, n);
-                            // Nothing of the line may be read at all.
+                            // No pixel of the line is read, as with a constant border.
                             let in_part = if part.is_empty() { None } else { border.map(i - part.start, part.len()) };
                             let in_part = in_part.map(|k| k + part.start.cast_unsigned());
                             assert_eq!(in_part, whole, "{border}, {n} pixels, {start}..{end} at {i}: {part}");
@@ -247,7 +251,7 @@ mod tests {
         assert!(cut > 1000, "{cut}");
     }
 
-    /// The smallest range of rows that holds all of `read`.
+    /// Smallest row range that contains all of `read`.
     fn hull(read: impl Iterator<Item = usize>) -> Window {
         read.fold(Window::new(0, 0), |w, y| w.union(Window::new(y.cast_signed(), y.cast_signed() + 1)))
     }

@@ -1,12 +1,12 @@
 //! Geometric operations: affine maps with interpolation, flips and transposition.
 //!
-//! An affine map takes *output* pixel positions to *input* positions. It is held in fixed point with 32 fractional
-//! bits, so that every backend computes the very same positions with integer arithmetic.
+//! An affine map takes *output* positions to *input* positions. It is held in fixed point with 32
+//! fractional bits, so that all backends compute identical positions in integer arithmetic.
 
 use horus_base::shape::{Axis, Shape, Window};
 
-/// How an image is sampled between its pixels, away from its edges: a constant is kept by all (to a rounding), a ramp by bilinear and bicubic
-/// interpolation, a parabola by the latter.
+/// Interpolation between pixels. Away from the edges all modes preserve constants (up to rounding),
+/// bilinear and bicubic preserve ramps, and bicubic preserves parabolas.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Interpolation {
     /// The nearest pixel (halves round up).
@@ -14,8 +14,9 @@ pub enum Interpolation {
     /// Linear in x, then in y: `lerp(a, b, t) = fma(t, b - a, a)`. The default.
     #[default]
     Bilinear,
-    /// Cubic convolution over 4x4 pixels in x, then in y, with the a = -0.5 of Keys (1981; Catmull-Rom), as imageproc and Pillow have it: between
-    /// pixels of a polynomial of degree 2 or less lies that polynomial. OpenCV has a = -0.75, which is sharper but bends ramps. See [`cubic_weights`].
+    /// Cubic convolution over 4x4 pixels in x, then in y, with a = -0.5 (Keys 1981; Catmull-Rom),
+    /// as in imageproc and Pillow: exact for polynomials of degree 2. OpenCV uses a = -0.75, which
+    /// is sharper but distorts ramps. See [`cubic_weights`].
     Bicubic,
 }
 
@@ -23,7 +24,7 @@ impl Interpolation {
     /// All interpolations, for sweeps.
     pub const ALL: [Interpolation; 3] = [Interpolation::Nearest, Interpolation::Bilinear, Interpolation::Bicubic];
 
-    /// Its name in lower case.
+    /// Lower-case name.
     pub const fn name(self) -> &'static str {
         match self {
             Interpolation::Nearest => "nearest",
@@ -32,7 +33,7 @@ impl Interpolation {
         }
     }
 
-    /// Steps for each pixel, counted as multiply-adds: positions are whole numbers of 64 bits.
+    /// Cost per pixel in multiply-adds; positions are 64-bit integers.
     pub const fn steps(self) -> f64 {
         match self {
             Interpolation::Nearest => 6.0,
@@ -51,8 +52,8 @@ impl Interpolation {
     }
 }
 
-/// Weights of the four pixels around fraction `t` (between the second and the third), a = -0.5, each computed with
-/// `fma` in Horner form; a backend must follow these expressions exactly.
+/// Weights of the four pixels around fraction `t` (between the second and the third), a = -0.5,
+/// each evaluated with `fma` in Horner form. Backends must follow these expressions exactly.
 #[inline(always)]
 pub fn cubic_weights<F: horus_base::dtype::Float>(t: F) -> [F; 4] {
     let c = |v: f64| F::from_f64(v);
@@ -84,18 +85,19 @@ pub struct Affine {
 impl Affine {
     /// The identity.
     pub const IDENTITY: Affine = Affine { xx: Self::ONE, xy: 0, x0: 0, yx: 0, yy: Self::ONE, y0: 0 };
-    /// A step of one pixel.
+    /// One pixel in fixed point.
     const ONE: i64 = 1 << 32;
 
-    /// How many rows further down and columns further right each pixel comes from, if it is whole pixels and the same for all.
+    /// Rows down and columns right of each source pixel, if the map is a translation by whole
+    /// pixels.
     pub fn shift(&self) -> Option<[isize; 2]> {
         let Affine { xx, xy, x0, yx, yy, y0 } = *self;
         let still = (xx, xy, yx, yy) == (Self::ONE, 0, 0, Self::ONE) && x0 % Self::ONE == 0 && y0 % Self::ONE == 0;
         still.then_some([(y0 / Self::ONE) as isize, (x0 / Self::ONE) as isize])
     }
 
-    /// Whether all rows and whether all columns of the output are the same, if each pixel comes from its own row and column otherwise: an
-    /// image of one row, one column or one pixel is repeated.
+    /// Axes along which the input is repeated (rows, columns), if the map is the identity along the
+    /// others: an image of one row, one column or one pixel is broadcast.
     pub fn broadcast(&self) -> Option<[bool; 2]> {
         let Affine { xx, xy, x0, yx, yy, y0 } = *self;
         let whole = |v: i64| v == 0 || v == Self::ONE;
@@ -103,13 +105,13 @@ impl Affine {
         (plain && (xx == 0 || yy == 0)).then_some([yy == 0, xx == 0])
     }
 
-    /// Whether all rows, or all columns, of the output are the same pixels of the input: a row, a column or a pixel that is
-    /// repeated.
+    /// True if all rows or all columns of the output equal one row, column or pixel of the input.
     pub const fn repeats(&self) -> bool {
         (self.xx == 0 && self.yx == 0) || (self.xy == 0 && self.yy == 0)
     }
 
-    /// Along which axis the map repeats the first row, or the first column, of its input as it is; none if it does anything else.
+    /// The axis along which the map repeats the first row or column of its input unchanged; `None`
+    /// for any other map.
     pub fn repeated(&self) -> Option<Axis> {
         let Affine { xx, xy, x0, yx, yy, y0 } = *self;
         match (xx, yy) {
@@ -120,8 +122,8 @@ impl Affine {
         }
     }
 
-    /// From a 2x3 matrix `[[xx, xy, x0], [yx, yy, y0]]`, for outputs up to `shape`. `None` if a coefficient is not
-    /// finite or a position would leave the range of about 2^30 pixels.
+    /// From a 2x3 matrix `[[xx, xy, x0], [yx, yy, y0]]`, for outputs up to `shape`. `None` if a
+    /// coefficient is not finite or a position would leave the range of about 2^30 pixels.
     pub fn new(m: [[f64; 3]; 2], shape: Shape) -> Option<Affine> {
         let far = |r: [f64; 3]| r[0].abs() * shape.width as f64 + r[1].abs() * shape.height as f64 + r[2].abs();
         if !(far(m[0]) < (1u64 << 30) as f64 && far(m[1]) < (1u64 << 30) as f64) {
@@ -144,7 +146,8 @@ impl Affine {
         (self.yx * x + self.yy * y + self.y0, self.xx * x + self.xy * y + self.x0)
     }
 
-    /// The input rows (before any border handling) that output rows `rows` of an output of `width` columns read.
+    /// Input rows, before border handling, that output rows `rows` read, in an output of `width`
+    /// columns.
     pub fn footprint(&self, rows: Window, width: usize, interpolation: Interpolation) -> Window {
         if rows.is_empty() || width == 0 {
             return Window::new(0, 0);
@@ -157,11 +160,12 @@ impl Affine {
         Window::new(lo - before, hi + after + 1)
     }
 
-    /// The input columns `left..right` (before any border handling) that output rows `rows` of an output of `width`
-    /// columns read in input rows `block`; a column or two more, never fewer. Empty if they read none.
+    /// Input columns `left..right`, before border handling, that output rows `rows` read within
+    /// input rows `block`, in an output of `width` columns. The range may be one or two columns too
+    /// wide, never too narrow; it is empty if nothing is read.
     ///
-    /// The positions that are read fill a parallelogram; in a range of rows it is widest at its corners there, or where
-    /// its edges enter the range.
+    /// The positions read fill a parallelogram. Within a row range it is widest at its corners or
+    /// where its edges enter the range.
     pub fn columns(&self, rows: Window, width: usize, interpolation: Interpolation, block: Window) -> (isize, isize) {
         if rows.is_empty() || width == 0 || block.is_empty() {
             return (0, 0);
@@ -174,7 +178,8 @@ impl Affine {
         };
         let (first, last) = (rows.start, rows.end - 1);
         let corners = [corner(first, 0), corner(first, width - 1), corner(last, width - 1), corner(last, 0)];
-        // Positions from which some row of the block is read, and one row more for the rounding of this computation.
+        // Output positions that read some row of the block, plus one row for the rounding of this
+        // computation.
         let (top, bottom) = ((block.start - after - 1) as f64, (block.end + before + 1) as f64);
         let (mut lo, mut hi) = (f64::INFINITY, f64::NEG_INFINITY);
         for i in 0..4 {
@@ -206,29 +211,30 @@ pub enum Flip {
     Horizontal,
     /// Top and bottom exchanged.
     Vertical,
-    /// Both: a half turn.
+    /// Both: rotation by 180 degrees.
     Both,
 }
 
 impl Flip {
-    /// Whether columns are reversed.
+    /// True if columns are reversed.
     pub const fn columns(self) -> bool {
         matches!(self, Flip::Horizontal | Flip::Both)
     }
 
-    /// Whether rows are reversed.
+    /// True if rows are reversed.
     pub const fn rows(self) -> bool {
         matches!(self, Flip::Vertical | Flip::Both)
     }
 }
 
-/// The affine map of `rotate(degrees)` about the centre of `shape`, anti-clockwise as seen on the screen
-/// (`getRotationMatrix2D((w-1)/2, (h-1)/2, degrees, 1)`), as an output-to-input matrix.
+/// The affine map of `rotate(degrees)` about the centre of `shape`, anti-clockwise as seen on the
+/// screen (`getRotationMatrix2D((w-1)/2, (h-1)/2, degrees, 1)`), as an output-to-input matrix.
 pub fn rotation(degrees: f64, shape: Shape) -> [[f64; 3]; 2] {
     let (sin, cos) = exact_sin_cos(degrees);
     let cx = (shape.width as f64 - 1.0) / 2.0;
     let cy = (shape.height as f64 - 1.0) / 2.0;
-    // OpenCV's forward matrix is [[c, s], [-s, c]] about the centre; its inverse is [[c, -s], [s, c]].
+    // OpenCV's forward matrix is [[c, s], [-s, c]] about the centre; its inverse is [[c, -s], [s,
+    // c]].
     [[cos, -sin, cx - cos * cx + sin * cy], [sin, cos, cy - sin * cx - cos * cy]]
 }
 

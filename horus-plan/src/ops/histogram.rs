@@ -5,12 +5,13 @@ use super::operation::{AllReduce, Distribution, Effort, Extent, Family, ImageOpe
 use horus_base::dtype::{DType, Scalar};
 use horus_base::shape::Shape;
 
-/// Counts in `bins` equal bins over a range, over all planes: to `1 x bins x 1`, `f64`. A launch counts only the rows that it is given.
+/// Counts in `bins` equal bins over a range, across all planes: a `1 x bins x 1` image of `f64`. A
+/// launch counts only its rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Histogram {
     /// Number of bins.
     pub bins: usize,
-    /// Lower end of the first bin and upper end of the last, compared by their bits.
+    /// Lower end of the first bin and upper end of the last, compared bitwise.
     range: [Scalar; 2],
 }
 

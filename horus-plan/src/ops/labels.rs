@@ -1,40 +1,42 @@
-//! Reductions of the pixels of each label, in no order at all.
+//! Reductions per label, independent of order.
 //!
-//! Where the pixels of a label lie follows from the labels, so that no order of adding them up suits strips, threads and
-//! devices alike. Sums are therefore *exact*: a number is cut into digits of 24 bits by its place in the range of `f64`, digits are added
-//! up as whole numbers below 2^53, in whatever order, and the sum is rounded once (Kulisch; Collange, Defour, Graillat and
-//! Iakymchuk 2015). Squares enter as two numbers each, as they have up to 106 bits. Extremes are found for each block of rows.
+//! The labels decide which pixels are summed, so no fixed summation order suits strips, threads and
+//! devices alike. Sums are therefore *exact*: a number is split into 24-bit digits by its place in
+//! the range of `f64`, digits are summed as integers below 2^53 in any order, and the sum is
+//! rounded once (Kulisch; Collange, Defour, Graillat and Iakymchuk 2015). A square enters as two
+//! numbers, as it has up to 106 bits. Extremes are found per block of rows.
 
 use super::footprint::{Access, Reading, Rect};
 use super::operation::{AllReduce, Distribution, Effort, Extent, Family, ImageOperation, hold};
 use horus_base::dtype::DType;
 use horus_base::shape::{Shape, Window};
 
-/// Bits of a digit.
+/// Bits per digit.
 pub const DIGIT_BITS: usize = 24;
-/// Digits that hold every finite `f64`.
+/// Digits needed for every finite `f64`.
 pub const DIGITS: usize = 2098usize.div_ceil(DIGIT_BITS);
-/// The lowest bit of 1, counted from that of the smallest `f64`.
+/// Bit position of 1 relative to the lowest bit of the smallest `f64`.
 const ONE: usize = 1074;
-/// The most pixels that can be added up: two numbers each, of digits below 2^24, stay below 2^53. Nor are there more labels.
+/// Most pixels per sum: two numbers each, with digits below 2^24, stay below 2^53. Also the most
+/// labels.
 pub const MOST_PIXELS: usize = 1 << 28;
-/// Rows of the smallest block of which extremes are found.
+/// Rows of the smallest block for extremes.
 pub const BLOCK: usize = 32;
 
-/// Which digits an exact sum has: those that pixels of a type can have, from `first` on, and of floats three more columns, the numbers of
-/// NaN, of infinity and of minus infinity.
+/// Layout of an exact sum: the digits from `first` that pixels of a type can have, and for floats
+/// three more columns that count NaN, infinity and minus infinity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Digits {
-    /// The lowest.
+    /// The lowest digit.
     pub first: usize,
-    /// How many.
+    /// Number of digits.
     pub count: usize,
-    /// Whether some pixels are no finite numbers.
+    /// Set if pixels may be non-finite.
     pub special: bool,
 }
 
 impl Digits {
-    /// Those of sums of pixels of a type.
+    /// Layout for sums of pixels of a type.
     pub const fn of(dtype: DType) -> Digits {
         match dtype {
             DType::F64 => Digits { first: 0, count: DIGITS, special: true },
@@ -43,7 +45,7 @@ impl Digits {
         }
     }
 
-    /// Those of sums of squares.
+    /// Layout for sums of squares.
     pub const fn of_squares(dtype: DType) -> Digits {
         match dtype {
             DType::F64 => Digits::of(dtype),
@@ -52,18 +54,18 @@ impl Digits {
         }
     }
 
-    /// Those of bits `from..to`.
+    /// Layout for bits `from..to`.
     const fn between(from: usize, to: usize, special: bool) -> Digits {
         let first = from / DIGIT_BITS;
         Digits { first, count: to.div_ceil(DIGIT_BITS) - first, special }
     }
 
-    /// Columns of a sum.
+    /// Columns per sum.
     pub const fn columns(self) -> usize {
         self.count + if self.special { 3 } else { 0 }
     }
 
-    /// Adds a number, which has no other digits, to a sum.
+    /// Adds a number whose digits all lie in the layout to a sum.
     #[inline(always)]
     pub fn add(self, sum: &mut [f64], v: f64) {
         let (first, parts) = digits(v);
@@ -71,7 +73,7 @@ impl Digits {
             sum[self.count + (first - DIGITS)] += 1.0;
             return;
         }
-        // The lowest part may be below the lowest digit: then it is 0.
+        // The lowest part may lie below the lowest digit; it is 0 then.
         for (k, part) in parts.into_iter().enumerate() {
             if part != 0 {
                 sum[first + k - self.first] += part as f64;
@@ -79,7 +81,7 @@ impl Digits {
         }
     }
 
-    /// A sum, rounded: the nearest number, and the one nearest to what is left.
+    /// A rounded sum: the nearest number, and the number nearest to the remainder.
     pub fn rounded(self, sum: &[f64]) -> (f64, f64) {
         let (digits, special) = sum.split_at(self.count);
         if let &[nan, high, low] = special
@@ -99,58 +101,61 @@ impl Digits {
     }
 }
 
-/// What becomes of the pixels of each of `count` labels, `0..count`; those of other labels do not count. A kernel reads the labels, of
-/// any integer type, and then the image, of the same extent, all planes of both.
+/// A reduction of the pixels of each of `count` labels, `0..count`; other labels are ignored. The
+/// kernel reads the labels, of any integer type, and an image of the same extent, all planes of
+/// both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LabelReduce {
-    /// A row for each label: the number of pixels, their exact sum ([`Digits::of`]), and that of their squares ([`Digits::of_squares`]) if
-    /// they are asked for. Yields `f64`.
+    /// One row per label: the number of pixels, their exact sum ([`Digits::of`]) and, if requested,
+    /// that of their squares ([`Digits::of_squares`]). Yields `f64`.
     Sum {
-        /// Labels.
+        /// Number of labels.
         count: usize,
-        /// Whether squares are added up, too.
+        /// Set if squares are summed too.
         squares: bool,
-        /// The type of the pixels.
+        /// Pixel type.
         of: DType,
     },
-    /// A row for each label of one plane: the number of pixels, and the digits of the sums of their rows and columns ([`PLACE`]) and of the
-    /// products of rows with rows, rows with columns and columns with columns ([`PRODUCT`]). There is no image but the labels. Yields `f64`.
+    /// One row per label of a single plane: the number of pixels, the digits of the sums of their
+    /// rows and columns ([`PLACE`]), and of the products row x row, row x column and column x
+    /// column ([`PRODUCT`]). Reads only the labels. Yields `f64`.
     Shape {
-        /// Labels.
+        /// Number of labels.
         count: usize,
-        /// Row and column of the first pixel, in the image that this one is a part of.
+        /// Row and column of the first pixel within the enclosing image.
         origin: [usize; 2],
     },
-    /// For each `block` of rows, of all planes, a row of the smallest pixel of each label, ignoring NaN, infinity without one. Zeros have no
-    /// sign. Yields `f64`.
+    /// Per `block` of rows, of all planes, a row with the minimum of each label: NaN is ignored, a
+    /// label without pixels yields infinity, zeros have no sign. Yields `f64`.
     Min {
-        /// Labels.
+        /// Number of labels.
         count: usize,
-        /// Rows of a block: see [`block`].
+        /// Rows per block: see [`block`].
         block: usize,
     },
-    /// The same for the largest, minus infinity without one.
+    /// The same for the maximum; a label without pixels yields minus infinity.
     Max {
-        /// Labels.
+        /// Number of labels.
         count: usize,
-        /// Rows of a block: see [`block`].
+        /// Rows per block: see [`block`].
         block: usize,
     },
 }
 
-/// Digits of a sum of rows or columns, from the lowest on.
+/// Digits of a sum of rows or columns, from the lowest.
 pub const PLACE: usize = 2;
-/// Digits of a sum of products of them.
+/// Digits of a sum of their products.
 pub const PRODUCT: usize = 3;
 
-/// Rows of the blocks of which extremes are found: what all blocks together have for each label stays less than the image.
+/// Rows per block for extremes, such that the results of all blocks together stay smaller than the
+/// image.
 pub const fn block(count: usize, width: usize) -> usize {
     let rows = count.div_ceil(if width == 0 { 1 } else { width });
     if rows > BLOCK { rows.next_power_of_two() } else { BLOCK }
 }
 
 impl LabelReduce {
-    /// How many labels there are.
+    /// Number of labels.
     pub const fn count(self) -> usize {
         match self {
             LabelReduce::Sum { count, .. }
@@ -160,7 +165,7 @@ impl LabelReduce {
         }
     }
 
-    /// Rows and columns of the result for an image of so many rows.
+    /// Rows and columns of the result for an image of `height` rows.
     pub const fn extent(self, height: usize) -> (usize, usize) {
         match self {
             LabelReduce::Sum { count, squares, of } => {
@@ -171,7 +176,7 @@ impl LabelReduce {
         }
     }
 
-    /// Rows of a block of which extremes are found.
+    /// Rows per block for extremes.
     pub const fn block(self) -> Option<usize> {
         match self {
             LabelReduce::Sum { .. } | LabelReduce::Shape { .. } => None,
@@ -179,18 +184,18 @@ impl LabelReduce {
         }
     }
 
-    /// The rows of the image that rows of the result are made of.
+    /// Image rows that contribute to result rows `of`.
     pub fn rows(self, of: Window) -> Window {
         let row = |y: isize| y.saturating_mul(self.block().unwrap_or(1).cast_signed());
         Window::new(row(of.start), row(of.end))
     }
 
-    /// How many images are read: the labels, and what has them.
+    /// Number of inputs: the labels, and the image if there is one.
     pub const fn inputs(self) -> usize {
         if matches!(self, LabelReduce::Shape { .. }) { 1 } else { 2 }
     }
 
-    /// The same of a part of the image that begins so many rows and columns further.
+    /// The same reduction of a part of the image that starts `rows` and `columns` further.
     pub const fn moved(self, rows: usize, columns: usize) -> LabelReduce {
         match self {
             LabelReduce::Shape { count, origin: [y, x] } => {
@@ -200,12 +205,12 @@ impl LabelReduce {
         }
     }
 
-    /// Whether each rank makes a whole result of its rows, all of which are added up.
+    /// True if each rank makes a full-size result of its rows and these results are summed.
     pub const fn adds_up(self) -> bool {
         self.block().is_none()
     }
 
-    /// Whether labels of this shape, and pixels of this type, can be reduced.
+    /// True if labels of this shape and pixels of this type can be reduced.
     pub fn suits(self, labels: Shape, pixels: DType) -> bool {
         match self {
             LabelReduce::Sum { of, .. } => of == pixels,
@@ -217,13 +222,13 @@ impl LabelReduce {
         }
     }
 
-    /// Whether pixels of a type can be labels.
+    /// True if pixels of a type can be labels.
     pub const fn labels(dtype: DType) -> bool {
         !dtype.is_float() && !matches!(dtype, DType::Bool)
     }
 }
 
-/// What a result begins with.
+/// Initial value of the result.
 pub const fn identity(how: LabelReduce) -> f64 {
     match how {
         LabelReduce::Sum { .. } | LabelReduce::Shape { .. } => 0.0,
@@ -232,8 +237,8 @@ pub const fn identity(how: LabelReduce) -> f64 {
     }
 }
 
-/// Enters the pixel `v` at row `y` and column `x`, of a label that counts, into a result in row-major order that begins with block `first`
-/// of rows: the definition.
+/// Enters pixel `v` at row `y` and column `x`, of label `label`, into a row-major result that
+/// begins with block `first` of rows: the definition.
 pub fn enter(how: LabelReduce, result: &mut [f64], first: usize, label: usize, (y, x): (usize, usize), v: f64) {
     let (_, columns) = how.extent(0);
     match how {
@@ -269,10 +274,10 @@ pub fn enter(how: LabelReduce, result: &mut [f64], first: usize, label: usize, (
     }
 }
 
-/// A digit.
+/// Mask of one digit.
 pub const MASK: u64 = (1 << DIGIT_BITS) - 1;
 
-/// What a number adds to an exact sum: whole numbers, to columns from the first on.
+/// Contribution of a number to an exact sum: the first column, and the integers added from there.
 #[inline(always)]
 pub fn digits(v: f64) -> (usize, [i64; 4]) {
     let bits = v.to_bits();
@@ -294,19 +299,20 @@ pub fn digits(v: f64) -> (usize, [i64; 4]) {
     (first, parts.map(|part| sign * part.cast_signed()))
 }
 
-/// A square as the number nearest to it, and what is left.
+/// A square as the number nearest to it, and the remainder.
 #[inline(always)]
 pub fn square(v: f64) -> (f64, f64) {
     let high = v * v;
     (high, if high.is_finite() { v.mul_add(v, -high) } else { 0.0 })
 }
 
-/// The sum of digits, from digit `first` of `f64` on: the nearest number, and the one nearest to what is left.
+/// The sum of digits from digit `first` of `f64`: the nearest number, and the number nearest to the
+/// remainder.
 fn rounded(first: usize, digits: &[f64]) -> (f64, f64) {
     let Some(low) = digits.iter().position(|v| *v != 0.0) else { return (0.0, 0.0) };
     let top = digits.iter().rposition(|v| *v != 0.0).unwrap_or(low);
     let place = (DIGIT_BITS * (first + low)) as i32 - ONE as i32;
-    // Below 2^126, and nothing of it among the subnormal numbers: a whole number that is rounded at once.
+    // Below 2^126 and without subnormal parts: an integer that is rounded once.
     if top - low <= 3 && (-900..=800).contains(&place) {
         let of = digits[low..=top].iter().rev().fold(0i128, |v, digit| (v << DIGIT_BITS) + i128::from(*digit as i64));
         let high = of as f64;
@@ -324,7 +330,7 @@ fn rounded(first: usize, digits: &[f64]) -> (f64, f64) {
     (high, nearest(&mut all))
 }
 
-/// The number nearest to digits, which are carried over.
+/// The number nearest to digits before carry propagation.
 fn nearest(digits: &mut [i64]) -> f64 {
     const BASE: i64 = 1 << DIGIT_BITS;
     let carried = |digits: &mut [i64]| {
@@ -337,7 +343,7 @@ fn nearest(digits: &mut [i64]) -> f64 {
     let mut carry = carried(digits);
     let negative = carry < 0;
     if negative {
-        // What was carried out of the last digit is less than nothing: the same number with the other sign.
+        // A negative carry out of the last digit: negate everything, and the sign.
         digits.iter_mut().for_each(|digit| *digit = -*digit);
         carry = carried(digits) - carry;
     }
@@ -348,16 +354,16 @@ fn nearest(digits: &mut [i64]) -> f64 {
     if negative { -magnitude } else { magnitude }
 }
 
-/// The number nearest to digits of which none is negative.
+/// The number nearest to non-negative digits.
 fn assembled(digits: &[i64]) -> f64 {
     let Some(top) = digits.iter().rposition(|digit| *digit != 0) else { return 0.0 };
     let first = top.saturating_sub(3);
     let whole =
         digits[first..=top].iter().rev().fold(0u128, |v, digit| v << DIGIT_BITS | u128::from(digit.unsigned_abs()));
-    // What lies below cannot decide but between two numbers that are equally near.
+    // Lower digits only break ties.
     let rest = digits[..first].iter().any(|digit| *digit != 0);
     let v = (whole | u128::from(rest)) as f64;
-    // In steps that are powers of two: none but the last can leave the range.
+    // Scaling by powers of two in steps: only the last step can leave the range.
     let mut place = (DIGIT_BITS * first) as i32 - 1074;
     let mut v = v;
     while place != 0 {
@@ -463,7 +469,7 @@ mod tests {
 
     #[test]
     fn what_is_rounded_at_once_is_what_digits_round_to() {
-        // Sums of few digits, about powers of two and half way between numbers.
+        // Sums of few digits, near powers of two and half way between numbers.
         let sign = |k: usize| if k.is_multiple_of(2) { 1.0 } else { -1.0 };
         for k in 0..400 {
             let digits = [0, 1, 2, 3].map(|d| {
@@ -488,7 +494,7 @@ mod tests {
         {
             assert_eq!(sum(&[v]), (v, 0.0), "{v:e}");
         }
-        // Every place of the lowest bit within a digit.
+        // Every position of the lowest bit within a digit.
         for place in -1022..1023 {
             let v = (1.0 + f64::EPSILON) * 2f64.powi(place);
             assert_eq!(sum(&[v, -v, v]), (v, 0.0), "{v:e}");
@@ -500,7 +506,7 @@ mod tests {
         assert_eq!(sum(&[1e100, 1.0, -1e100]).0, 1.0);
         assert_eq!(sum(&[1.0, 1e-20]), (1.0, 1e-20));
         assert_eq!(sum(&[-1.0, -1e-20]), (-1.0, -1e-20));
-        // Half way between two numbers, and a little more.
+        // Half way between two numbers, and slightly more.
         let half = f64::EPSILON / 2.0;
         assert_eq!(sum(&[1.0, half]).0, 1.0);
         assert_eq!(sum(&[1.0, half, 1e-300]).0, 1.0 + f64::EPSILON);

@@ -5,12 +5,12 @@ use super::operation::{Effort, Extent, Family, ImageOperation, hold, images};
 use horus_base::dtype::DType;
 use horus_base::shape::Shape;
 
-/// The entry of the second input, `1 x n x 1`, whose index is the pixel of the first, counted from the smallest of its type: `n` is
-/// 256 for types of 8 bits, 65536 for those of 16.
+/// The entry of the second input, `1 x n x 1`, indexed by the pixel of the first, counted from the
+/// lowest value of its type: `n` is 256 for 8-bit types and 65536 for 16-bit types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Lookup;
 
-/// Index of the table among the inputs.
+/// Input index of the table.
 const TABLE: usize = 1;
 
 impl ImageOperation for Lookup {
@@ -18,7 +18,8 @@ impl ImageOperation for Lookup {
         "lookup"
     }
 
-    /// The table has an entry for every value of the index type, so that no look-up is out of bounds.
+    /// The table must have an entry for every value of the index type, so that no look-up is out of
+    /// bounds.
     fn check(&self, inputs: &[Extent], output: Extent) -> Result<(), String> {
         let [image, table] = images(inputs)?;
         let entries = match image.1 {

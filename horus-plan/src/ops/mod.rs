@@ -1,10 +1,11 @@
 //! The operations of Horus, as data.
 //!
-//! Each family is a table or a small parameter type: what the operation is called, what it computes, and which rows
-//! and columns of its input it reads. Recording, planning, tests, documentation and every backend derive from these.
+//! Each family is a table or a small parameter type: name, definition, and the rows and columns it
+//! reads. Recording, planning, tests, documentation and every backend derive from these.
 //!
-//! An operation on whole images, which no expression per pixel can be, is a variant of [`Whole`]. Its module has its
-//! parameters and their [`ImageOperation`]: all that planner and checks know of it.
+//! A whole-image operation, which cannot be expressed pixel by pixel, is a variant of [`Whole`].
+//! Its module holds its parameters and their [`ImageOperation`]: all that planner and checks know
+//! about it.
 
 pub mod components;
 pub mod footprint;
@@ -43,7 +44,7 @@ pub use windowed::Sliding;
 /// The closed list of operations on whole images, each with its parameters.
 macro_rules! whole {
     ($($(#[$doc:meta])* $variant:ident($parameters:ty),)*) => {
-        /// An operation on whole images, the same recorded and as a kernel.
+        /// A whole-image operation, identical as a recorded operation and as a kernel.
         #[derive(Clone, Debug, PartialEq, Eq, Hash)]
         pub enum Whole {
             $($(#[$doc])* $variant($parameters),)*
@@ -68,27 +69,27 @@ macro_rules! whole {
 }
 
 whole! {
-    /// The inputs behind each other along the channels, or along the depth.
+    /// The inputs concatenated along the channels or the depth.
     Merge(Merge),
     /// Rows and columns exchanged, per plane.
     Transpose(Transpose),
     /// Entries of a table.
     Lookup(Lookup),
-    /// Samples at positions that are images.
+    /// Samples at positions given by images.
     Remap(Remap),
     /// An operation over a window of any size.
     Windowed(Sliding),
-    /// Each row reduced to one value, or to as many as there are [columns](RowReduce::columns).
+    /// Each row reduced to one value, or one per [column](RowReduce::columns).
     RowReduce(RowReduce),
     /// Sums along each row.
     Running(Running),
     /// Sums along the depth.
     RunningDepth(RunningDepth),
-    /// Everything reduced to one value, or each of several [columns](Fold::columns).
+    /// An image reduced to one value, or one per [column](Fold::columns).
     Fold(Fold),
     /// Each rectangle of a grid reduced to one value.
     Tiles(Tiled),
-    /// The pixels of each label.
+    /// A reduction of the pixels of each label.
     Labels(LabelReduce),
     /// Connected components.
     Components(Components),

@@ -1,7 +1,8 @@
 //! Neighbourhood operations: linear filters, generalized convolutions and medians.
 //!
-//! All of them read a fixed set of offsets around each pixel. Linear filters accumulate in one canonical order: the
-//! accumulator starts at +0 and takes `fma(tap, pixel, accumulator)` tap by tap, in the order of [`Filter::taps`].
+//! All of them read a fixed set of offsets around each pixel. Linear filters accumulate in one
+//! canonical order: the accumulator starts at +0 and takes `fma(tap, pixel, accumulator)` tap by
+//! tap, in the order of [`Filter::taps`].
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -10,7 +11,7 @@ use std::sync::Arc;
 
 use horus_base::error::Error;
 
-/// Distances, in pixels, that an operation reads beyond the pixel it computes.
+/// Distances in pixels that an operation reads beyond the computed pixel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Reach {
     /// Rows above.
@@ -27,7 +28,7 @@ impl Reach {
     /// Nothing beyond the pixel itself.
     pub const NONE: Reach = Reach { up: 0, down: 0, left: 0, right: 0 };
 
-    /// The larger of both in each direction.
+    /// The larger reach in each direction.
     pub fn max(self, o: Reach) -> Reach {
         Reach {
             up: self.up.max(o.up),
@@ -37,24 +38,25 @@ impl Reach {
         }
     }
 
-    /// Reach of one operation applied after another.
+    /// Reach of two operations applied in sequence.
     pub fn then(self, o: Reach) -> Reach {
         Reach { up: self.up + o.up, down: self.down + o.down, left: self.left + o.left, right: self.right + o.right }
     }
 }
 
-/// Where the taps of a [`Filter`] lie.
+/// Positions of the taps of a [`Filter`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Layout {
-    /// A full `height x width` rectangle, row-major, whose element (`anchor_y`, `anchor_x`) falls on the pixel.
+    /// A full `height x width` rectangle, row-major, with element (`anchor_y`, `anchor_x`) on the
+    /// pixel.
     Dense {
         /// Rows.
         height: usize,
         /// Columns.
         width: usize,
-        /// Row of the element that falls on the pixel.
+        /// Row of the element on the pixel.
         anchor_y: usize,
-        /// Column of the element that falls on the pixel.
+        /// Column of the element on the pixel.
         anchor_x: usize,
     },
     /// Explicit offsets `(dy, dx)`, one per tap, in the order of accumulation.
@@ -63,24 +65,25 @@ pub enum Layout {
 
 /// The taps of a linear filter, applied as a correlation (no flip).
 ///
-/// Taps are held in `f64`; a filter over an `f32` image uses them rounded to `f32`. Making a filter never fails: one of
-/// the wrong number of taps, without taps, or reaching too far makes the image it is applied to carry the error.
+/// Taps are held in `f64`; a filter over an `f32` image rounds them to `f32`. Constructors never
+/// fail: a filter without taps, with the wrong number of taps or with too large a reach carries its
+/// error into the image it is applied to.
 #[derive(Clone, Debug)]
 pub struct Filter {
     layout: Layout,
     taps: Arc<[f64]>,
-    /// Why it cannot be applied.
+    /// Reason why it cannot be applied.
     fault: Option<Arc<Error>>,
 }
 
 impl Filter {
-    /// Multiply-adds for each pixel.
+    /// Multiply-adds per pixel.
     pub fn steps(&self) -> f64 {
         self.taps().len() as f64
     }
 
-    /// A dense filter from `height * width` taps in row-major order, anchored at (`height / 2`, `width / 2`). With another
-    /// number of taps it cannot be applied.
+    /// A dense filter of `height * width` row-major taps, anchored at (`height / 2`, `width / 2`).
+    /// Any other number of taps is a fault.
     #[track_caller]
     pub fn dense(height: usize, width: usize, taps: impl Into<Arc<[f64]>>) -> Filter {
         let taps = taps.into();
@@ -105,8 +108,8 @@ impl Filter {
         Filter::dense(taps.len(), 1, taps)
     }
 
-    /// A filter with explicit `(dy, dx)` offsets, accumulated in the order given. With another number of taps than of
-    /// offsets it cannot be applied.
+    /// A filter with explicit `(dy, dx)` offsets, accumulated in the given order. The number of
+    /// taps must equal the number of offsets.
     #[track_caller]
     pub fn sparse(offsets: impl Into<Arc<[(i32, i32)]>>, taps: impl Into<Arc<[f64]>>) -> Filter {
         let (offsets, taps) = (offsets.into(), taps.into());
@@ -117,26 +120,27 @@ impl Filter {
         Filter { layout: Layout::Sparse(offsets), taps, fault: None }
     }
 
-    /// A filter that makes whatever it is applied to carry `error`.
+    /// A filter that carries `error` into any image it is applied to.
     pub(crate) fn faulty(error: Error) -> Filter {
         Filter { layout: Layout::Sparse(Arc::new([])), taps: Arc::new([]), fault: Some(Arc::new(error)) }
     }
 
-    /// Why the filter cannot be applied, if that was known when it was made.
+    /// The fault found at construction, if any.
     pub fn fault(&self) -> Option<&Error> {
         self.fault.as_deref()
     }
 
-    /// The filter turned by 180 degrees about its anchor: correlating with it is convolving with `self`.
+    /// The filter rotated by 180 degrees about its anchor: correlation with it is convolution with
+    /// `self`.
     pub fn flipped(&self) -> Filter {
         let taps: Arc<[f64]> = self.taps.iter().rev().copied().collect();
         let layout = match &self.layout {
             &Layout::Dense { height, width, anchor_y, anchor_x } => {
-                // Without taps there is nothing to turn.
+                // A filter without taps stays as it is.
                 let turned = |size: usize, anchor: usize| size.saturating_sub(anchor + 1);
                 Layout::Dense { height, width, anchor_y: turned(height, anchor_y), anchor_x: turned(width, anchor_x) }
             }
-            // An offset without an opposite is beyond every filter that may be applied.
+            // An offset that cannot be negated exceeds every legal reach.
             Layout::Sparse(o) => {
                 Layout::Sparse(o.iter().rev().map(|&(y, x)| (y.saturating_neg(), x.saturating_neg())).collect())
             }
@@ -144,7 +148,7 @@ impl Filter {
         Filter { layout, taps, fault: self.fault.clone() }
     }
 
-    /// Where the taps lie.
+    /// Positions of the taps.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
@@ -166,7 +170,7 @@ impl Filter {
         }
     }
 
-    /// How far the filter reads.
+    /// Distances that the filter reads.
     pub fn reach(&self) -> Reach {
         match &self.layout {
             &Layout::Dense { height, width, anchor_y, anchor_x } => Reach {
@@ -186,12 +190,12 @@ impl Filter {
         }
     }
 
-    /// Whether this is a dense filter of a single row.
+    /// True for a dense filter of a single row.
     pub fn is_row(&self) -> bool {
         matches!(self.layout, Layout::Dense { height: 1, .. })
     }
 
-    /// Whether this is a dense filter of a single column.
+    /// True for a dense filter of a single column.
     pub fn is_column(&self) -> bool {
         matches!(self.layout, Layout::Dense { width: 1, .. })
     }
@@ -224,7 +228,7 @@ impl fmt::Display for Filter {
 /// How a generalized convolution combines a pixel with a weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Combine {
-    /// The pixel alone; the weight only says that the offset belongs to the window.
+    /// The pixel alone; the weight only marks the offset as part of the window.
     Pixel,
     /// `pixel + weight`.
     Add,
@@ -262,27 +266,27 @@ impl Reduce {
     pub const ALL: [Reduce; 4] = [Reduce::Sum, Reduce::Product, Reduce::Min, Reduce::Max];
 }
 
-/// A generalized convolution: `out(p) = reduce over offsets o of combine(in(p + o), weight(o))`, starting from the
-/// reduction's identity, in the arithmetic of the image's own type. Erosion is (`Pixel`, `Min`), dilation
-/// (`Pixel`, `Max`).
+/// A generalized convolution: `out(p) = reduce over offsets o of combine(in(p + o), weight(o))`,
+/// starting from the reduction's identity, in the arithmetic of the image's own type. Erosion is
+/// (`Pixel`, `Min`), dilation (`Pixel`, `Max`).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Generalized {
-    /// Offsets and weights; the weights are converted to the image's type.
+    /// Offsets and weights; weights are converted to the image's type.
     pub window: Filter,
-    /// Pixel with weight.
+    /// Combination of pixel and weight.
     pub combine: Combine,
-    /// Over the window.
+    /// Reduction over the window.
     pub reduce: Reduce,
 }
 
 impl Generalized {
-    /// Steps for each pixel: each tap is combined and reduced.
+    /// Cost per pixel: each tap is combined and reduced.
     pub fn steps(&self) -> f64 {
         2.0 * self.window.steps()
     }
 }
 
-/// The windows a median is defined on.
+/// Window sizes of the median network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MedianSize {
     /// 3x3, the 5th of 9 values.
@@ -300,27 +304,29 @@ impl MedianSize {
         }
     }
 
-    /// Steps for each pixel: each exchange takes a minimum and a maximum.
+    /// Cost per pixel: each exchange takes a minimum and a maximum.
     pub fn steps(self) -> f64 {
         let pixels = (2 * self.radius() + 1).pow(2);
         2.0 * median_network(pixels).len() as f64
     }
 
-    /// How far the median reads.
+    /// Distances that the median reads.
     pub const fn reach(self) -> Reach {
         let r = self.radius();
         Reach { up: r, down: r, left: r, right: r }
     }
 }
 
-/// The compare-exchange sequence `(i, j)`, `i < j`, after which value `n / 2` is the median of `n` values.
+/// The compare-exchange sequence `(i, j)`, `i < j`, after which value `n / 2` is the median of `n`
+/// values.
 ///
-/// A compare-exchange replaces `(v[i], v[j])` by `(v[i].min(v[j]), v[j].max(v[i]))` in the arithmetic of
-/// [`Arithmetic`](horus_base::dtype::Arithmetic) (second form on the *old* values), which fixes the result for NaN and signed zeros too.
-/// Batcher's merge exchange, pruned to the comparators that the middle value depends on.
+/// A compare-exchange replaces `(v[i], v[j])` by `(v[i].min(v[j]), v[j].max(v[i]))` in the
+/// arithmetic of [`Arithmetic`](horus_base::dtype::Arithmetic) (second form on the *old* values),
+/// which fixes the result for NaN and signed zeros too. Batcher's merge exchange, pruned to the
+/// comparators that the middle value depends on.
 pub fn median_network(n: usize) -> Vec<(usize, usize)> {
     let full = batcher(n);
-    // Walk backwards, keeping only comparators that touch a wire the middle still depends on.
+    // Backwards, keeping only comparators on wires that the middle value still depends on.
     let mut needed = vec![false; n];
     needed[n / 2] = true;
     let mut kept: Vec<_> = full

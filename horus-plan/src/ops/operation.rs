@@ -1,4 +1,4 @@
-//! The facts of an operation that planner, checks and devices ask for.
+//! The interface through which planner, checks and devices query an operation.
 
 use super::footprint::{Access, Reading, Rect};
 use horus_base::dtype::DType;
@@ -8,9 +8,11 @@ use serde::{Deserialize, Serialize};
 /// Extent and type of an image.
 pub type Extent = (Shape, DType);
 
-/// An operation on whole images. Its parameters are the value itself; images are told by their extents.
+/// A whole-image operation. The value itself holds the parameters; images are given by their
+/// extents.
 ///
-/// Recording, regions, planning, checks and devices ask here, so that a fact is written once, beside the parameters.
+/// Recording, regions, planning, checks and devices all query this trait, so that each fact is
+/// written once, beside the parameters.
 pub trait ImageOperation {
     /// The name, without parameters.
     fn kind(&self) -> &'static str;
@@ -20,22 +22,22 @@ pub trait ImageOperation {
         self.kind().to_owned()
     }
 
-    /// The rule of shapes and types, as memory holds them.
+    /// The rule for shapes and types, for images held in memory.
     ///
     /// # Errors
-    /// What does not hold.
+    /// Describes the violated rule.
     fn check(&self, inputs: &[Extent], output: Extent) -> Result<(), String>;
 
-    /// The pixels of input `input`, of shape `of`, that `need` of the result is computed from.
+    /// The pixels of input `input`, of shape `of`, from which `need` of the result is computed.
     fn reads(&self, input: usize, need: Rect, of: Shape) -> Reading;
 
-    /// How the rows of an input follow from those of the result.
+    /// The rows of an input that given rows of the result require.
     fn access(&self, input: usize) -> Access;
 
-    /// Returns `true` if input `input` has the pixels of the result, at the same places.
+    /// Returns `true` if input `input` holds the pixels of the result at the same positions.
     fn in_place(&self, input: usize) -> bool;
 
-    /// The part of the result, of shape `of`, that is computed where `need` is needed.
+    /// The part of the result, of shape `of`, that is computed when `need` is required.
     fn computed(&self, need: Rect, of: Shape) -> Rect {
         match self.distribution() {
             Distribution::Rows => need,
@@ -43,12 +45,13 @@ pub trait ImageOperation {
         }
     }
 
-    /// How ranks share the work.
+    /// Distribution of the work over ranks.
     fn distribution(&self) -> Distribution {
         Distribution::Rows
     }
 
-    /// Returns `true` if devices take input `input` as memory that begins with the first row of the image and ends with its last.
+    /// Returns `true` if devices take input `input` as memory from the first row of the image to
+    /// its last.
     fn end_to_end(&self, _input: usize) -> bool {
         self.distribution() == Distribution::Whole
     }
@@ -56,7 +59,7 @@ pub trait ImageOperation {
     /// The work of a launch of `rows` rows.
     fn effort(&self, inputs: &[Extent], output: Extent, rows: usize) -> Effort;
 
-    /// Bytes that a processor takes beside inputs and results of this shape, where that grows with the image.
+    /// Scratch bytes beside inputs and results of this shape, as far as they grow with the image.
     fn scratch(&self, _shape: Shape) -> usize {
         0
     }
@@ -65,13 +68,13 @@ pub trait ImageOperation {
 /// The work of a launch, without its memory traffic.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Effort {
-    /// Kernels that use a machine alike.
+    /// Kernel family with similar machine use.
     pub family: Family,
-    /// Pixels computed, of all planes (for reductions and histograms: read).
+    /// Pixels computed, of all planes (for reductions and histograms: pixels read).
     pub pixels: usize,
-    /// Multiply-adds for each of these pixels, and other arithmetic counted as so many.
+    /// Multiply-adds per pixel, other arithmetic converted to them.
     pub steps: f64,
-    /// Rows above and below those computed that are read, together.
+    /// Rows read above and below the computed ones, together.
     pub reach: usize,
 }
 
@@ -82,27 +85,27 @@ impl Effort {
     }
 }
 
-/// How a kernel is distributed over ranks.
+/// Distribution of a kernel over ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Distribution {
-    /// Each rank computes the rows of the output that are its own.
+    /// Each rank computes its own rows of the output.
     Rows,
-    /// Every rank computes the whole result, from all of the input.
+    /// Every rank computes the whole result from the whole input.
     Whole,
-    /// Each rank makes a result of the full size from the rows *of the first input* that are its own; these rows are what a
-    /// launch is given. Combined, the results of all ranks are the result.
+    /// Each rank makes a full-size result from its own rows *of the first input*; a launch is given
+    /// these rows. The results of all ranks combined are the result.
     Partial(AllReduce),
 }
 
-/// How the results of ranks, one of the full size each, make the whole result. The order of the ranks must not matter.
+/// Combination of the ranks' full-size results. The order of the ranks must not matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AllReduce {
-    /// `f64` numbers are added element by element. They are counts, or digits of exact sums: whole numbers below 2^53, whose sums are
-    /// exact.
+    /// Element-wise addition of `f64` numbers: counts or digits of exact sums, integers below 2^53,
+    /// so sums are exact.
     Sum,
 }
 
-/// Kinds of kernels that use a machine alike.
+/// Kernel families with similar machine use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Family {
@@ -112,15 +115,15 @@ pub enum Family {
     CorrelateSmall,
     /// Linear filters of 100 taps and more.
     CorrelateLarge,
-    /// Linear filters with taps wherever they are told, as those along oblique lines.
+    /// Linear filters with arbitrary tap offsets, as along oblique lines.
     Sparse,
     /// Row and column passes in one kernel.
     Separable,
-    /// Samples of affine maps, mirror images.
+    /// Affine warps and mirror images.
     Warp,
     /// Medians and generalized convolutions.
     Rank,
-    /// Reductions, with the expression that is reduced.
+    /// Reductions, including the reduced expression.
     Reduction,
     /// Histograms.
     Histogram,
@@ -143,7 +146,7 @@ impl Family {
         Family::Transpose,
     ];
 
-    /// Whether its kernels read and write images tile by tile.
+    /// True if its kernels read and write images tile by tile.
     pub const fn is_tiled(self) -> bool {
         match self {
             Family::CorrelateSmall | Family::CorrelateLarge | Family::Sparse | Family::Separable | Family::Rank => true,
@@ -151,7 +154,7 @@ impl Family {
         }
     }
 
-    /// Its name in words.
+    /// Name in plain words.
     pub const fn name(self) -> &'static str {
         match self {
             Family::Pixel => "pixel operations",
@@ -168,23 +171,23 @@ impl Family {
     }
 }
 
-/// Fails unless `condition`; the text is made only then.
+/// Fails unless `condition` holds; the text is only made on failure.
 pub(crate) fn hold(condition: bool, text: impl FnOnce() -> String) -> Result<(), String> {
     if condition { Ok(()) } else { Err(text()) }
 }
 
-/// The images that an operation on `N` images reads.
+/// The inputs of an operation on `N` images.
 pub(crate) fn images<const N: usize>(inputs: &[Extent]) -> Result<[Extent; N], String> {
     inputs.try_into().map_err(|_| format!("it reads {N} images, got {}", inputs.len()))
 }
 
-/// Fails unless the result is of the wanted extent and type.
+/// Fails unless the result has the wanted extent and type.
 pub(crate) fn makes(wanted: Extent, output: Extent) -> Result<(), String> {
     hold(wanted.0 == output.0, || format!("it makes an image of {}, wanted is {}", wanted.0, output.0))?;
     hold(wanted.1 == output.1, || format!("it makes {}, wanted is {}", wanted.1, output.1))
 }
 
-/// Fails unless an image is read at the places of the result.
+/// Fails unless an image is read at the positions of the result.
 pub(crate) fn same_places(input: Shape, output: Shape) -> Result<(), String> {
     hold(input == output, || format!("it reads {input} pixel by pixel and is {output}"))
 }

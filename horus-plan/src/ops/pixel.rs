@@ -1,16 +1,17 @@
 //! Pixel operations: one row per operation in `pixel_ops!`.
 //!
-//! A row holds the variant, its name, the Rust body (over methods of [`Arithmetic`](horus_base::dtype::Arithmetic), which define
-//! it), the CUDA expression of the same, and one line of documentation. The enum below, the CPU interpreter, the CUDA code
-//! generator, the conformance tests and the book's page of operations iterate the rows.
+//! A row holds the variant, its name, the Rust body (methods of
+//! [`Arithmetic`](horus_base::dtype::Arithmetic), which define it), the equivalent CUDA expression,
+//! and one line of documentation. The enum below, the CPU interpreter, the CUDA code generator, the
+//! conformance tests and the book's page of operations iterate over the rows.
 
 use std::fmt;
 
 use horus_base::dtype::DType;
 
-/// The table of pixel operations. Calls `$callback!` with the rows in four groups: `unary` and `binary` yield the type
-/// of their operands, `compare` yields a `u8` mask of 0 and 1, `ternary` is written out (its first operand may be a
-/// mask).
+/// The table of pixel operations. Calls `$callback!` with the rows in four groups: `unary` and
+/// `binary` yield the type of their operands, `compare` yields a `u8` mask of 0 and 1, and
+/// `ternary` is spelled out (its first operand may be a mask).
 #[macro_export]
 macro_rules! pixel_ops {
     ($callback:ident) => {
@@ -64,7 +65,7 @@ macro_rules! pixel_ops {
     };
 }
 
-/// What a pixel operation yields.
+/// Operand and result types of a pixel operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PixelKind {
     /// One operand; yields its type.
@@ -79,14 +80,14 @@ pub enum PixelKind {
     Select,
 }
 
-/// The description of a pixel operation: one row of the table.
+/// Description of a pixel operation: one row of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct PixelInfo {
     /// The operation.
     pub op: PixelOp,
     /// Its name in plans, errors and documentation.
     pub name: &'static str,
-    /// What it yields.
+    /// Operand and result types.
     pub kind: PixelKind,
     /// CUDA expression over operands `a`, `b`, `c` (`m` for the mask) of type `T`.
     pub cuda: &'static str,
@@ -100,7 +101,7 @@ macro_rules! define {
      compare { $($c:ident $cn:literal |$ca:ident, $cb:ident| $cx:expr, $cc:literal, $cd:literal;)* }
      ternary { $($t:ident $tn:literal |$ta:ident, $tb:ident, $tc:ident| $tx:expr, $tcu:literal, $td:literal;)* }
      select { $($s:ident $sn:literal $sc:literal, $sd:literal;)* }) => {
-        /// A pixel operation; its parameters are operands.
+        /// A pixel operation, without its operands.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum PixelOp {
             $(#[doc = $ud] $u,)* $(#[doc = $bd] $b,)* $(#[doc = $cd] $c,)* $(#[doc = $td] $t,)* $(#[doc = $sd] $s,)*

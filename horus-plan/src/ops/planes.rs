@@ -1,4 +1,5 @@
-//! Planes: which plane of an input a plane of a result reads, and how planes of several images make one.
+//! Plane maps: the input plane that each plane of a result reads, and the planes of an image made
+//! of several.
 
 use std::fmt;
 
@@ -6,13 +7,14 @@ use super::footprint::{Access, Reading, Rect};
 use super::operation::{Effort, Extent, Family, ImageOperation, hold};
 use horus_base::shape::{Border, Shape};
 
-/// Positions along the depth stay below this, so that kernels count them with 32 bits.
+/// Bound on positions along the depth, so that kernels can count in 32 bits.
 const FAR: i64 = 1 << 30;
 
-/// Reading of whole planes, each pixel from its own place: level `z` and channel `c` of the result are level
-/// `step * z + offset` of the input, brought into its depth by a border mode, and its channel `c` or a fixed one.
+/// A read of whole planes, each pixel at its own position. Level `z` and channel `c` of the result
+/// read level `step * z + offset` of the input, subject to the border mode, and channel `c` or a
+/// fixed channel.
 ///
-/// Steps of 1 shift along the depth, of -1 mirror it, of 0 repeat a level.
+/// A step of 1 shifts along the depth, -1 mirrors it, 0 repeats one level.
 ///
 /// ```
 /// # use horus_core::{ops::planes::PlaneMap, shape::{Border, Shape}};
@@ -28,20 +30,20 @@ pub struct PlaneMap {
     pub channels: usize,
     /// Levels of the input.
     pub depth: usize,
-    /// Channels of the input: planes from level to level.
+    /// Channels of the input: the plane stride between levels.
     pub stride: usize,
-    /// The channel that is read in every channel, if it is a fixed one.
+    /// The channel read by every channel of the result, if fixed.
     pub channel: Option<usize>,
-    /// Levels of the input from level to level of the result.
+    /// Input levels per level of the result.
     pub step: i32,
-    /// The level of the input that is level 0 of the result.
+    /// Input level of level 0 of the result.
     pub offset: i32,
-    /// What is read beyond the first and the last level of the input.
+    /// Border mode along the depth.
     pub border: Border,
 }
 
 impl PlaneMap {
-    /// Plane `plane` of the input in every plane of the result.
+    /// Plane `plane` of the input, in every plane of the result.
     pub const fn one(plane: usize) -> PlaneMap {
         PlaneMap {
             channels: 1,
@@ -54,8 +56,8 @@ impl PlaneMap {
         }
     }
 
-    /// Level `step * z + offset` of an image of shape `input`, in a result of `channels` channels: as many as the input has, or
-    /// any number of an input of one, which is repeated.
+    /// Level `step * z + offset` of an image of shape `input`, in a result of `channels` channels:
+    /// as many as the input has, or any number if the input has one, which is repeated.
     pub fn levels(input: Shape, channels: usize, step: i32, offset: i32, border: Border) -> PlaneMap {
         let channel = (input.channels == 1 && channels != 1).then_some(0);
         PlaneMap { channels, depth: input.depth, stride: input.channels, channel, step, offset, border }.simplified()
@@ -68,7 +70,7 @@ impl PlaneMap {
         PlaneMap { channels: 1, depth, stride, channel: Some(c), step: 1, offset: 0, border }.simplified()
     }
 
-    /// The same, in one form only, where it is one plane whatever the plane of the result.
+    /// The canonical form: a single plane where every plane of the result reads the same one.
     fn simplified(self) -> PlaneMap {
         let level = match self.step {
             _ if self.depth == 1 && !matches!(self.border, Border::Constant(_)) => Some(0),
@@ -81,29 +83,31 @@ impl PlaneMap {
         }
     }
 
-    /// The plane of the input that plane `plane` of the result reads; `None` where the constant of the border mode is read.
+    /// The input plane that plane `plane` of the result reads; `None` for the constant of the
+    /// border mode.
     pub fn at(&self, plane: usize) -> Option<usize> {
         let (z, c) = (plane / self.channels, plane % self.channels);
         let level = z.cast_signed() * self.step as isize + self.offset as isize;
         Some(self.border.map(level, self.depth)? * self.stride + self.channel.unwrap_or(c))
     }
 
-    /// The plane that every plane of the result reads, of a map made by [`PlaneMap::one`] or one that is no more than that.
+    /// The plane that every plane of the result reads, if the map is [`PlaneMap::one`] or
+    /// equivalent.
     pub fn fixed(&self) -> Option<usize> {
         let one = self.step == 0 && (self.channels == 1 || self.channel.is_some());
         if one { self.at(0) } else { None }
     }
 
-    /// How many different planes of the input a result of `planes` planes reads at most.
+    /// Upper bound on the different input planes that a result of `planes` planes reads.
     pub fn count(&self, planes: usize) -> usize {
         let levels = if self.step == 0 { 1 } else { (planes / self.channels.max(1)).min(self.depth) };
         levels * if self.channel.is_some() { 1 } else { self.channels }
     }
 
-    /// Whether every plane that a result of `result` planes reads is one of the input's.
+    /// Checks that every plane read by a result of `result` planes exists in the input.
     ///
     /// # Errors
-    /// What does not fit.
+    /// Describes the mismatch.
     pub fn fits(&self, input: usize, result: usize) -> Result<(), String> {
         let PlaneMap { channels, depth, stride, channel, step, offset, .. } = *self;
         let inside = depth.checked_mul(stride).is_some_and(|n| 0 < n && n <= input);
@@ -135,8 +139,9 @@ impl fmt::Display for PlaneMap {
     }
 }
 
-/// Where the planes of an image made of several come from: for each, the input and its plane. Inputs of the depth of the
-/// output follow each other along the channels, others along the depth; `None` if they do not make up the output.
+/// Input and plane of each plane of a concatenated image. Inputs with the depth of the output are
+/// concatenated along the channels, others along the depth; `None` if they do not add up to the
+/// output.
 pub fn stacked(inputs: impl Iterator<Item = Shape> + Clone, output: Shape) -> Option<Vec<(usize, usize)>> {
     let total = |extent: fn(Shape) -> usize| inputs.clone().try_fold(0usize, |n, s| n.checked_add(extent(s)));
     let plane = |s: Shape| (s.height, s.width);
@@ -153,7 +158,7 @@ pub fn stacked(inputs: impl Iterator<Item = Shape> + Clone, output: Shape) -> Op
     along.then(|| inputs.enumerate().flat_map(|(i, s)| (0..s.planes()).map(move |p| (i, p))).collect())
 }
 
-/// The inputs behind each other along the channels, or along the depth: see [`stacked`].
+/// The inputs concatenated along the channels or the depth: see [`stacked`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Merge;
 

@@ -1,4 +1,4 @@
-//! Reconstruction: what of a mask a marker reaches.
+//! Morphological reconstruction of a mask from a marker.
 
 use super::components::{Connectivity, MOST_PIXELS};
 use super::footprint::{Access, Reading, Rect};
@@ -6,18 +6,18 @@ use super::operation::{Distribution, Effort, Extent, Family, ImageOperation, hol
 use horus_base::dtype::Pixel;
 use horus_base::shape::Shape;
 
-/// How a marker grows within a mask until nothing changes: the largest image below both that has no pixel above its neighbours and its
-/// own pixel of the marker, or the reverse. Whatever the steps are, they lead to the same image. Pixels of both are taken as
-/// [`Reconstruction::ordered`] says.
+/// Morphological reconstruction: a marker dilated and clamped to a mask until nothing changes, or, by
+/// erosion, the reverse. Every order of steps leads to the same image. Pixels are compared as by
+/// [`Reconstruction::ordered`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Reconstruction {
-    /// Whether it is by erosion: from above the mask, else from below it.
+    /// By erosion, from above the mask; otherwise by dilation, from below.
     pub erosion: bool,
-    /// Which pixels are neighbours.
+    /// Neighbourhood of a pixel.
     pub neighbours: Connectivity,
 }
 
-/// By dilation.
+/// Reconstruction by dilation.
 impl From<Connectivity> for Reconstruction {
     fn from(neighbours: Connectivity) -> Reconstruction {
         Reconstruction { erosion: false, neighbours }
@@ -30,27 +30,27 @@ impl Reconstruction {
         Reconstruction { erosion: true, neighbours }
     }
 
-    /// `v` in an order of all numbers, so that there is one image in the end: a NaN is the lowest, by erosion the highest, and zeros have no
-    /// sign.
+    /// `v` in a total order, so that the result is unique: NaN is the lowest value (by erosion the
+    /// highest), and zeros have no sign.
     #[inline(always)]
     pub fn ordered<T: Pixel>(self, v: T) -> T {
         let least = if self.erosion { T::HIGHEST } else { T::LOWEST };
         if v.is_nan() { least } else { v.add(T::ZERO) }
     }
 
-    /// `v`, not beyond the mask. Both are ordered, here and below.
+    /// `v` clamped to the mask; here and below both are ordered.
     #[inline(always)]
     pub fn within<T: Pixel>(self, v: T, mask: T) -> T {
         if self.erosion { v.max(mask) } else { v.min(mask) }
     }
 
-    /// `v`, or a neighbour that is further.
+    /// The further of `v` and a neighbour.
     #[inline(always)]
     pub fn grown<T: Pixel>(self, v: T, neighbour: T) -> T {
         if self.erosion { v.min(neighbour) } else { v.max(neighbour) }
     }
 
-    /// Whether pixel `v` takes something of a neighbour within its mask.
+    /// True if pixel `v` can grow towards a neighbour within its own mask.
     #[inline(always)]
     pub fn may_grow<T: Pixel>(self, v: T, neighbour: T, mask: T) -> bool {
         if self.erosion { v > neighbour && v > mask } else { v < neighbour && v < mask }
@@ -90,7 +90,7 @@ impl ImageOperation for Reconstruction {
     }
 
     fn effort(&self, _: &[Extent], output: Extent, rows: usize) -> Effort {
-        // How often depends on the pixels.
+        // The number of sweeps depends on the pixels.
         let steps = 16.0 * self.neighbours.neighbours().count() as f64;
         Effort::of_rows(Family::Histogram, output.0, rows, steps)
     }

@@ -1,33 +1,36 @@
-//! Reductions, in one fixed order that no strip, rank or thread count changes.
+//! Reductions in one fixed order, independent of strips, ranks and threads.
 //!
-//! A reduction over an image runs in two steps: along each row ([`RowReduce`], local to whoever holds the row), then
-//! over the columns of row results, plane by plane ([`fold_planes`]). The order is anchored in the image:
+//! A reduction over an image runs in two steps: along each row ([`RowReduce`], local to the owner
+//! of the row), then over the columns of row results, plane by plane ([`fold_planes`]). The order
+//! is anchored in the image:
 //!
-//! 1. The pixels of a row, and the row results of a plane, are cut into *segments* of 1024 ([`SEGMENT`]), which begin at
-//!    columns (rows) 0, 1024, 2048 and so on; the last one may be shorter.
-//! 2. Element `i` of a segment goes to lane `i mod 64`, lanes accumulate in order from the identity, then lanes are combined
-//!    in halves (0 with 32, 1 with 33, ..., then 0 with 16, ...).
-//! 3. Segments are combined from the first to the last, beginning with the identity; then planes in the same way.
+//! 1. The pixels of a row, and the row results of a plane, are cut into *segments* of 1024
+//!    ([`SEGMENT`]) that begin at columns (rows) 0, 1024, 2048 and so on; the last may be shorter.
+//! 2. Element `i` of a segment goes to lane `i mod 64`. Lanes accumulate in order from the identity
+//!    and are then combined in halves (0 with 32, 1 with 33, ..., then 0 with 16, ...).
+//! 3. Segments are combined first to last, starting from the identity; then planes likewise.
 //!
-//! So whoever holds a segment (a tile, a block of rows) can reduce it by itself, and up to 1024 elements are one tree.
+//! The owner of a segment (a tile, a block of rows) can therefore reduce it alone, and up to 1024
+//! elements form one tree.
 
 use super::footprint::{Access, Reading, Rect};
 use super::operation::{Distribution, Effort, Extent, Family, ImageOperation, hold, images};
 use horus_base::dtype::{DType, Pixel};
 use horus_base::shape::Shape;
 
-/// Number of lanes of the fixed order.
+/// Lanes of the fixed order.
 pub const LANES: usize = 64;
 
-/// Elements of a segment of the fixed order.
+/// Elements per segment of the fixed order.
 pub const SEGMENT: usize = 1024;
 
-/// What is reduced along each row.
+/// Reductions along each row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RowReduce {
     /// Sum in `f64`; yields `f64`.
     Sum,
-    /// Sum of `(pixel - mean)^2` in `f64`, the mean being a second, 1x1 `f64` operand; yields `f64`.
+    /// Sum of `(pixel - mean)^2` in `f64`, the mean being a second, 1x1 `f64` operand; yields
+    /// `f64`.
     SquaredDeviation,
     /// The smallest pixel, ignoring NaN; keeps the type.
     Min,
@@ -35,15 +38,16 @@ pub enum RowReduce {
     Max,
     /// The smallest pixel and the largest, in two columns; keeps the type.
     Extremes,
-    /// [`Moments`] in `f64`, in three columns: sum, squared deviation from the mean, number of pixels.
+    /// [`Moments`] in `f64`, in three columns: sum, squared deviation from the mean, number of
+    /// pixels.
     Moments,
-    /// The first column whose pixel is that of a second operand, a 1x1 `f64` image; yields `f64`, infinity where there is
-    /// none.
+    /// The first column whose pixel equals a second operand, a 1x1 `f64` image; yields `f64`,
+    /// infinity if there is none.
     First,
 }
 
 impl RowReduce {
-    /// All of them.
+    /// All row reductions.
     pub const ALL: [RowReduce; 7] = [
         RowReduce::Sum,
         RowReduce::SquaredDeviation,
@@ -62,17 +66,17 @@ impl RowReduce {
         }
     }
 
-    /// How many results each row has: columns of the image of row results.
+    /// Results per row: columns of the image of row results.
     pub const fn columns(self) -> usize {
         self.fold().columns()
     }
 
-    /// Whether there is a second operand, of one `f64` pixel.
+    /// True if there is a second operand, of one `f64` pixel.
     pub const fn has_operand(self) -> bool {
         matches!(self, RowReduce::SquaredDeviation | RowReduce::First)
     }
 
-    /// How the row results are combined.
+    /// The fold that combines the row results.
     pub const fn fold(self) -> Fold {
         match self {
             RowReduce::Sum | RowReduce::SquaredDeviation => Fold::Sum,
@@ -83,7 +87,7 @@ impl RowReduce {
         }
     }
 
-    /// Where columns may be divided so that results of rows can be [joined](RowReduce::join).
+    /// Column divisions at which row results can be [joined](RowReduce::join).
     pub const fn divisible(self) -> Divisible {
         match self {
             RowReduce::Min | RowReduce::Max | RowReduce::Extremes => Divisible::Anywhere,
@@ -92,8 +96,8 @@ impl RowReduce {
         }
     }
 
-    /// Makes results of rows those of these columns and of the columns after them, whose results are `next`: as many, the results
-    /// of a row side by side.
+    /// Extends row results to the columns that follow, whose results are `next`, of the same
+    /// number; the results of a row are adjacent.
     pub fn join<T: Pixel>(self, so_far: &mut [T], next: &[T]) {
         let rows = so_far.chunks_mut(self.columns()).zip(next.chunks(self.columns()));
         for (row, next) in rows {
@@ -134,18 +138,18 @@ impl RowReduce {
     }
 }
 
-/// Where an image may be divided in columns to be reduced.
+/// Column divisions that a reduction allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Divisible {
-    /// The order of pixels makes no difference.
+    /// Anywhere: the order of pixels does not matter.
     Anywhere,
-    /// Into [segments](SEGMENT), from the first to the last.
+    /// At [segments](SEGMENT), first to last.
     AtSegments,
-    /// A row is reduced as a whole.
+    /// Nowhere: a row is reduced as a whole.
     Nowhere,
 }
 
-/// How a sequence is reduced to one value.
+/// Folds of a sequence into one value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fold {
     /// The sum (of `f64`).
@@ -156,12 +160,12 @@ pub enum Fold {
     Max,
     /// Of two columns: the smallest of the first, the largest of the second.
     Extremes,
-    /// Of the three columns of [`RowReduce::Moments`]: see [`fold_moments`].
+    /// The three columns of [`RowReduce::Moments`]: see [`fold_moments`].
     Moments,
 }
 
 impl Fold {
-    /// Columns that it reads, each reduced to one value.
+    /// Columns read, each folded into one value.
     pub const fn columns(self) -> usize {
         match self {
             Fold::Sum | Fold::Min | Fold::Max => 1,
@@ -170,7 +174,7 @@ impl Fold {
         }
     }
 
-    /// The value that changes nothing; of several columns, that of the first.
+    /// The identity element; with several columns, that of the first.
     pub fn identity<T: Pixel>(self) -> T {
         match self {
             Fold::Sum | Fold::Moments => T::ZERO,
@@ -179,7 +183,7 @@ impl Fold {
         }
     }
 
-    /// Combines two values; of several columns, those of the first.
+    /// Combines two values; with several columns, those of the first.
     #[inline(always)]
     pub fn combine<T: Pixel>(self, a: T, b: T) -> T {
         match self {
@@ -201,26 +205,26 @@ impl Fold {
     }
 }
 
-/// Number, sum and squared deviation from the mean of some values. Those of a row are found in one pass: of each segment
-/// the sum by [`fold`], and by [`fold`] again the squares of the deviations from its mean; segments are joined from the first
-/// to the last (as Chan, Golub and LeVeque do). Sums are those of [`RowReduce::Sum`].
+/// Count, sum and squared deviation from the mean. A row takes one pass: per segment the sum by
+/// [`fold`], then by [`fold`] the squared deviations from the segment mean; segments are joined
+/// first to last (Chan, Golub and LeVeque). Sums equal those of [`RowReduce::Sum`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Moments {
-    /// How many values.
+    /// Number of values.
     pub count: f64,
     /// Their sum.
     pub sum: f64,
-    /// The sum of the squares of their deviations from their mean.
+    /// Sum of squared deviations from the mean.
     pub squares: f64,
 }
 
 impl Moments {
-    /// Those of a segment whose sum and squared deviation are known.
+    /// Moments of a segment of known sum and squared deviation.
     pub fn of_segment(count: usize, sum: f64, squares: f64) -> Moments {
         Moments { count: count as f64, sum, squares }
     }
 
-    /// Those of these values and the values after them.
+    /// Moments of these values followed by `next`.
     #[must_use]
     pub fn followed_by(self, next: Moments) -> Moments {
         if self.count == 0.0 {
@@ -244,8 +248,8 @@ pub fn moments(values: impl IntoIterator<Item = f64>) -> Moments {
     })
 }
 
-/// The moments of all rows: sum and number are added up by [`fold_planes`], and so are the squares, to which each row brings
-/// its own and, for each of its pixels, the square of the distance of its mean from that of all.
+/// Moments of all rows. Counts and sums are added by [`fold_planes`], and so are the squares: each
+/// row adds its own and, per pixel, the squared distance of its mean from the overall mean.
 pub fn fold_moments<P: IntoIterator<Item = Moments>>(planes: impl Clone + IntoIterator<Item = P>) -> Moments {
     let total = |of: fn(Moments) -> f64| {
         fold_planes(Fold::Sum, planes.clone().into_iter().map(|plane| plane.into_iter().map(of)))
@@ -258,7 +262,7 @@ pub fn fold_moments<P: IntoIterator<Item = Moments>>(planes: impl Clone + IntoIt
 }
 
 impl Moments {
-    /// The squared deviation of these values from `mean`.
+    /// Squared deviation of these values from `mean`.
     #[inline(always)]
     pub fn spread(self, mean: f64) -> f64 {
         let apart = self.sum / self.count - mean;
@@ -266,8 +270,8 @@ impl Moments {
     }
 }
 
-/// Reduces `values`, a row or a column from its beginning, in the fixed order; the definition of every reduction. An empty
-/// sequence gives the identity.
+/// Folds `values`, a row or column from its beginning, in the fixed order: the definition of every
+/// reduction. An empty sequence yields the identity.
 pub fn fold<T: Pixel>(how: Fold, values: impl IntoIterator<Item = T>) -> T {
     let mut values = values.into_iter().peekable();
     let mut total = how.identity::<T>();
@@ -282,12 +286,13 @@ pub fn fold<T: Pixel>(how: Fold, values: impl IntoIterator<Item = T>) -> T {
     total
 }
 
-/// Elements of a chunk of a running sum.
+/// Elements per chunk of a running sum.
 pub const CHUNK: usize = 32;
 
-/// The running sums of a row, in an order of their own: within chunks of 32 elements ([`CHUNK`]) of a segment from the first
-/// element on; to these is added the sum of the chunks before in the segment, added up from the first; to that the sum of the
-/// segments before. So the last one is the sum of the row, up to how it is rounded.
+/// Running sums of a row, in an order of their own: sequentially within chunks of 32 elements
+/// ([`CHUNK`]) of a segment, plus the sum of the previous chunks of the segment, accumulated from
+/// the first, plus the sum of the previous segments. The last entry is the sum of the row, up to
+/// rounding.
 pub fn running(values: &[f64]) -> Vec<f64> {
     let mut out = Vec::with_capacity(values.len());
     let mut before = 0.0;
@@ -306,12 +311,12 @@ pub fn running(values: &[f64]) -> Vec<f64> {
     out
 }
 
-/// Reduces planes, each by [`fold`], to one value.
+/// Folds planes, each by [`fold`], into one value.
 pub fn fold_planes<T: Pixel, P: IntoIterator<Item = T>>(how: Fold, planes: impl IntoIterator<Item = P>) -> T {
     planes.into_iter().fold(how.identity(), |total, plane| how.combine(total, fold(how, plane)))
 }
 
-/// The lanes of a segment combined in halves.
+/// Combines the lanes of a segment in halves.
 pub fn combine_lanes<T: Pixel>(how: Fold, mut lanes: [T; LANES]) -> T {
     let mut half = LANES / 2;
     while half > 0 {
@@ -323,9 +328,10 @@ pub fn combine_lanes<T: Pixel>(how: Fold, mut lanes: [T; LANES]) -> T {
     lanes[0]
 }
 
-/// The bin of `v` in a histogram of `bins` equal bins over `lo..=hi`, or `None` outside and for NaN. The last bin is
-/// closed. Computed in `f64` as `floor((v - lo) / (hi - lo) * bins)`: `numpy.histogram` can differ for a value that
-/// lies on a bin edge which binary cannot represent, because it corrects against its rounded edges.
+/// The bin of `v` in a histogram of `bins` equal bins over `lo..=hi`; `None` outside and for NaN.
+/// The last bin is closed. Computed in `f64` as `floor((v - lo) / (hi - lo) * bins)`.
+/// `numpy.histogram` corrects against its rounded edges and can differ for a value on a bin edge
+/// that binary cannot represent.
 #[inline(always)]
 pub fn bin_of(v: f64, lo: f64, hi: f64, bins: usize) -> Option<usize> {
     if !(v >= lo && v <= hi) {
@@ -335,14 +341,14 @@ pub fn bin_of(v: f64, lo: f64, hi: f64, bins: usize) -> Option<usize> {
     Some(i.min(bins - 1))
 }
 
-/// Index of the second operand of a row reduction among its inputs.
+/// Input index of the second operand of a row reduction.
 const OPERAND: usize = 1;
 
 impl RowReduce {
-    /// Fails unless `output` has the row results of an image, and the operand is there that some take.
+    /// Fails unless `output` has the shape of the row results and a required operand is present.
     ///
     /// # Errors
-    /// What does not hold.
+    /// Describes the mismatch.
     pub fn fits(self, image: Extent, operand: &[Extent], output: Extent) -> Result<(), String> {
         let count = usize::from(self.has_operand());
         hold(operand.len() == count, || format!("it reads {count} operands, got {}", operand.len()))?;
@@ -440,7 +446,8 @@ mod tests {
 
     #[test]
     fn the_order_is_anchored_at_segments_and_planes() {
-        // 1e17 + 1 is 1e17. In one segment the lanes of 0 and 64 cancel before lane 1 comes; in the next it is too late.
+        // 1e17 + 1 is 1e17. In one segment lanes 0 and 64 cancel before lane 1 is added; across
+        // segments it is too late.
         let sum = |len: usize, at: &[(usize, f64)]| {
             let mut v = vec![0.0; len];
             at.iter().for_each(|(i, x)| v[*i] = *x);

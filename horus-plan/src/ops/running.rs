@@ -5,12 +5,13 @@ use super::operation::{Effort, Extent, Family, ImageOperation, hold, images};
 use horus_base::dtype::DType;
 use horus_base::shape::{Shape, Window};
 
-/// Along each row, the sums of the pixels up to and with each, in `f64`: see [`running`](super::reduce::running).
+/// Running sums along each row, each including its own pixel, in `f64`: see
+/// [`running`](super::reduce::running).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Running;
 
-/// Along the depth, the sums of the pixels of each channel up to and with each level, in `f64`: the first as it is, then one
-/// after the other.
+/// Running sums along the depth, per channel, each including its own level, in `f64`: the first
+/// level as it is, then sequentially.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RunningDepth;
 
@@ -19,7 +20,7 @@ fn sums(inputs: &[Extent], output: Extent) -> Result<(), String> {
     hold((shape, DType::F64) == output, || format!("sums along {shape} {dtype} in {} {}", output.0, output.1))
 }
 
-/// The columns up to those needed.
+/// The needed columns and all columns before them.
 fn up_to(need: Rect) -> Rect {
     Rect { columns: Window::new(0, need.columns.end), ..need }
 }

@@ -1,4 +1,4 @@
-//! Samples at positions that are pixels of other images.
+//! Samples at positions given by the pixels of other images.
 
 use super::footprint::{Access, Reading, Rect};
 use super::geometric::{Interpolation, cubic_weights};
@@ -6,16 +6,17 @@ use super::operation::{Effort, Extent, Family, ImageOperation, hold};
 use horus_base::dtype::Float;
 use horus_base::shape::{Border, Shape};
 
-/// How an image is sampled at positions of its own for each pixel.
+/// Sampling at a position given per pixel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Sampling {
     /// As [`Interpolation::Nearest`]: the nearest pixel, halves round up.
     Nearest,
-    /// As [`Interpolation::Bilinear`]; of volumes linear along the levels, too.
+    /// As [`Interpolation::Bilinear`]; in volumes linear along the levels too.
     Linear,
     /// As [`Interpolation::Bicubic`].
     Cubic,
-    /// A B-spline of order 2, of which the image holds the coefficients (`Image::spline_coefficients`): pixels are smoothed.
+    /// A B-spline of order 2 over an image of coefficients (`Image::spline_coefficients`): pixels
+    /// are smoothed.
     Spline2,
     /// A B-spline of order 3.
     Spline3,
@@ -25,9 +26,10 @@ pub enum Sampling {
     Spline5,
 }
 
-/// The most pixels along an axis under a sample.
+/// Most pixels per axis under a sample.
 pub const MOST_TAPS: usize = 6;
-/// Positions further away are held here, so that they are numbers of 32 bits. Images have at most 2^30 rows and columns.
+/// Positions are clamped to this distance so that they fit 32 bits. Images have at most 2^30 rows
+/// and columns.
 pub const FARTHEST: f64 = (1u32 << 30) as f64;
 
 impl From<Interpolation> for Sampling {
@@ -40,7 +42,8 @@ impl From<Interpolation> for Sampling {
     }
 }
 
-/// Weights of the pixels under a B-spline, as polynomials of the fraction, the highest power first, and what all are divided by.
+/// Weights of the pixels under a B-spline: polynomials of the fraction, highest power first, and
+/// their common divisor.
 type Pieces = (&'static [&'static [f64]], f64);
 const SPLINE2: Pieces = (&[&[4.0, -4.0, 1.0], &[-8.0, 0.0, 6.0], &[4.0, 4.0, 1.0]], 8.0);
 const SPLINE3: Pieces =
@@ -68,7 +71,7 @@ const SPLINE5: Pieces = (
 );
 
 impl Sampling {
-    /// All ways, for sweeps.
+    /// All samplings, for sweeps.
     pub const ALL: [Sampling; 7] = [
         Sampling::Nearest,
         Sampling::Linear,
@@ -79,7 +82,8 @@ impl Sampling {
         Sampling::Spline5,
     ];
 
-    /// The B-spline of an order: 2 to 5, and 0 and 1, which are [`Sampling::Nearest`] and [`Sampling::Linear`].
+    /// The B-spline of order 2 to 5; orders 0 and 1 are [`Sampling::Nearest`] and
+    /// [`Sampling::Linear`].
     ///
     /// ```
     /// # use horus_core::{self as horus, prelude::*};
@@ -98,7 +102,7 @@ impl Sampling {
         }
     }
 
-    /// Its name in lower case.
+    /// Lower-case name.
     pub const fn name(self) -> &'static str {
         match self {
             Sampling::Nearest => "nearest",
@@ -111,7 +115,7 @@ impl Sampling {
         }
     }
 
-    /// Pixels along an axis under a sample.
+    /// Pixels per axis under a sample.
     pub const fn taps(self) -> usize {
         match self {
             Sampling::Nearest => 1,
@@ -123,8 +127,8 @@ impl Sampling {
         }
     }
 
-    /// The poles of the filter that yields the coefficients of a B-spline through pixels (Unser, 1999): none where an image is its own
-    /// coefficients.
+    /// Poles of the filter that yields the B-spline coefficients through given pixels (Unser 1999);
+    /// empty if an image is its own coefficients.
     const fn poles(self) -> &'static [f64] {
         match self {
             Sampling::Nearest | Sampling::Linear | Sampling::Cubic => &[],
@@ -135,13 +139,14 @@ impl Sampling {
         }
     }
 
-    /// The filter that yields the coefficients of a B-spline through pixels: the taps at `-r..=r`, of which all beyond would be smaller than
-    /// `2^-bits` of the largest. A single tap where an image is its own coefficients.
+    /// The filter that yields the B-spline coefficients through given pixels: taps at `-r..=r`,
+    /// beyond which all would be smaller than `2^-bits` of the largest. A single tap if an image is
+    /// its own coefficients.
     pub fn prefilter(self, bits: u16) -> Vec<f64> {
         let most = f64::from(bits);
         let of_pole = |pole: f64| {
             let gain = (1.0 - pole) / (1.0 + pole);
-            // Longer than needed: a product of two filters is cut once.
+            // Longer than needed: the product of two filters is cut once.
             let reach = (-(most + 8.0) / pole.abs().log2()).ceil() as i32;
             (-reach..=reach).map(|k| gain * pole.powi(k.abs())).collect::<Vec<_>>()
         };
@@ -150,27 +155,29 @@ impl Sampling {
             let (one, other) = (taps, of_pole(pole));
             taps = vec![0.0; one.len() + other.len() - 1];
             for (i, a) in one.iter().enumerate() {
-                // Terms of a tap have one sign: none cancel.
+                // The terms of a tap have one sign: no cancellation.
                 other.iter().zip(&mut taps[i..]).for_each(|(b, sum)| *sum += a * b);
             }
         }
         let middle = taps.len() / 2;
         let least = taps[middle] * (-most).exp2();
         let outside = taps.iter().take_while(|tap| tap.abs() < least).count();
-        // Both halves alike to the last bit.
+        // Both halves are identical to the last bit.
         let half = &taps[outside..middle];
         half.iter().chain(&taps[middle..=middle]).chain(half.iter().rev()).copied().collect()
     }
 
-    /// Whether fractions are from the nearest pixel on, else from the pixel at or before the position.
+    /// True if fractions count from the nearest pixel, otherwise from the pixel at or before the
+    /// position.
     pub const fn from_nearest(self) -> bool {
         matches!(self, Sampling::Nearest | Sampling::Spline2 | Sampling::Spline4)
     }
 
-    /// The first pixel under a sample at `position`, and the fraction that [weights](Sampling::weights) are of; `None` at a position
-    /// that is infinite or no number.
+    /// The first pixel under a sample at `position` and the fraction for its
+    /// [weights](Sampling::weights); `None` for an infinite or NaN position.
     ///
-    /// Computed in `f64`, of a position held within [`FARTHEST`]; the fraction is rounded to `F` once.
+    /// Computed in `f64` from a position clamped to [`FARTHEST`]; the fraction is rounded to `F`
+    /// once.
     #[inline(always)]
     pub fn split<F: Float>(self, position: f64) -> Option<(isize, F)> {
         if !position.is_finite() {
@@ -182,8 +189,9 @@ impl Sampling {
         Some((whole as isize - before.cast_signed(), F::from_f64(position - whole)))
     }
 
-    /// The weights of the pixels under a sample at fraction `t`, each a polynomial in Horner form by `fma`; a back end must follow these
-    /// expressions exactly. Those of [`Sampling::Linear`] are not used: see [`Interpolation::Bilinear`].
+    /// Weights of the pixels under a sample at fraction `t`, each a polynomial in Horner form by
+    /// `fma`. Backends must follow these expressions exactly. [`Sampling::Linear`] does not use
+    /// them: see [`Interpolation::Bilinear`].
     #[inline(always)]
     pub fn weights<F: Float>(self, t: F) -> [F; MOST_TAPS] {
         let mut out = [F::ZERO; MOST_TAPS];
@@ -216,17 +224,17 @@ impl Sampling {
     }
 }
 
-/// Samples of the first input at the positions that the others hold, each of one channel and of the extent of the result: of rows and
-/// columns in every plane, or of levels, rows and columns.
+/// Samples of the first input at the positions held by the others, each of one channel and of the
+/// extent of the result: rows and columns for every plane, or levels, rows and columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Remap {
-    /// How pixels are weighted.
+    /// Weighting of pixels.
     pub sampling: Sampling,
-    /// Pixels beyond the edges.
+    /// Border mode.
     pub border: Border,
 }
 
-/// Index of the image that is sampled among the inputs.
+/// Input index of the sampled image.
 const IMAGE: usize = 0;
 
 impl ImageOperation for Remap {
@@ -278,7 +286,7 @@ impl ImageOperation for Remap {
 mod tests {
     use super::*;
 
-    /// The centred B-spline of an order, as a sum of truncated powers.
+    /// The centred B-spline of an order as a sum of truncated powers.
     fn spline(order: i32, x: f64) -> f64 {
         let half = f64::from(order + 1) / 2.0;
         let (mut sum, mut binomial, mut factorial) = (0.0, 1.0, 1.0);
@@ -299,7 +307,7 @@ mod tests {
                 let weights = how.weights(t);
                 for (k, w) in weights[..how.taps()].iter().enumerate() {
                     let want = spline(order as i32, position - (first + k.cast_signed()) as f64);
-                    // Powers cancel in the sum, to a part of 10^-13.
+                    // Powers cancel in the sum, to about 10^-13.
                     assert!((w - want).abs() < 1e-12, "order {order} at {position}, tap {k}: {w} for {want}");
                 }
                 let sum: f64 = weights.iter().sum();
@@ -327,7 +335,7 @@ mod tests {
                     let want = if at == 0 { 1.0 } else { 0.0 };
                     assert!((sum - want).abs() < most, "order {order}, {bits} bits, at {at}: {sum:e}");
                 }
-                // What is left out, of pixels of magnitude 1.
+                // The truncation error for pixels of magnitude 1.
                 let long = how.prefilter(200);
                 let left_out = 2.0 * long[..(long.len() - taps.len()) / 2].iter().map(|tap| tap.abs()).sum::<f64>();
                 assert!(left_out < (4.0 - f64::from(bits)).exp2(), "order {order}, {bits} bits: {left_out:e}");

@@ -1,8 +1,9 @@
-//! Reductions of rectangles: tiles side by side, or windows that overlap.
+//! Reductions of rectangles: adjacent tiles or overlapping windows.
 //!
-//! Each rectangle is reduced by itself, in an order anchored at its corner: the pixel of its column `i` goes to lane `i mod 64`, lanes
-//! accumulate down the rows, and are combined in halves, as those of a segment are ([`combine_lanes`]). So no rank, device or
-//! number of threads shows in the result.
+//! Each rectangle is reduced alone, in an order anchored at its corner: the pixel in its column `i`
+//! goes to lane `i mod 64`, lanes accumulate down the rows and are combined in halves like those of
+//! a segment ([`combine_lanes`]). The result is therefore independent of ranks, devices and
+//! threads.
 
 use super::footprint::{Access, Reading, Rect};
 use super::operation::{Effort, Extent, Family, ImageOperation, hold, images};
@@ -10,21 +11,23 @@ use super::reduce::{Fold, LANES, combine_lanes};
 use horus_base::dtype::{DType, Pixel};
 use horus_base::shape::{Shape, Window};
 
-/// Rectangles at regular distances from the corner of an image; those at its far edges are cut there.
+/// Rectangles at regular distances from the corner of an image, clipped at its bottom and right
+/// edges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Grid {
-    /// Rows of each.
+    /// Rows per rectangle.
     pub height: usize,
-    /// Columns of each.
+    /// Columns per rectangle.
     pub width: usize,
-    /// Rows from one to the next below.
+    /// Row distance between rectangles.
     pub down: usize,
-    /// Columns from one to the next beside it.
+    /// Column distance between rectangles.
     pub across: usize,
 }
 
 impl Grid {
-    /// The rows and the columns of the rectangle in row `y` and column `x` of the grid, inside an image.
+    /// Rows and columns, clipped to the image, of the rectangle in row `y` and column `x` of the
+    /// grid.
     pub fn rectangle(&self, image: Shape, y: usize, x: usize) -> (std::ops::Range<usize>, std::ops::Range<usize>) {
         let cut = |at: usize, step: usize, extent: usize, end: usize| {
             let first = at.saturating_mul(step).min(end);
@@ -33,7 +36,7 @@ impl Grid {
         (cut(y, self.down, self.height, image.height), cut(x, self.across, self.width, image.width))
     }
 
-    /// Whether every rectangle of a grid of extent `grid` has pixels of `image`.
+    /// True if every rectangle of a grid of extent `grid` has pixels of `image`.
     pub fn covers(&self, image: Shape, grid: Shape) -> bool {
         let inside = |n: usize, step: usize, extent: usize, end: usize| {
             n > 0 && extent > 0 && step > 0 && (n - 1).checked_mul(step).is_some_and(|first| first < end)
@@ -44,7 +47,7 @@ impl Grid {
     }
 }
 
-/// What becomes of the pixels of a rectangle.
+/// Reduction of the pixels of a rectangle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TileReduce {
     /// Their sum in `f64`; yields `f64`.
@@ -58,7 +61,7 @@ pub enum TileReduce {
 }
 
 impl TileReduce {
-    /// All of them.
+    /// All tile reductions.
     pub const ALL: [TileReduce; 4] = [TileReduce::Sum, TileReduce::SquaredDeviation, TileReduce::Min, TileReduce::Max];
 
     /// The type of the result for an image of type `dtype`.
@@ -69,7 +72,7 @@ impl TileReduce {
         }
     }
 
-    /// How lanes accumulate.
+    /// The fold that lanes accumulate by.
     pub const fn fold(self) -> Fold {
         match self {
             TileReduce::Sum | TileReduce::SquaredDeviation => Fold::Sum,
@@ -101,19 +104,20 @@ pub fn rectangle<T: Pixel, R: IntoIterator<Item = T>>(how: Fold, rows: impl Into
     combine_lanes(how, lanes)
 }
 
-/// The squared deviation of `count` pixels of a rectangle from their mean: their sum first, then the squares, both as
-/// [`rectangle`] adds up.
+/// Squared deviation of the `count` pixels of a rectangle from their mean: first their sum, then
+/// the squares, both in the order of [`rectangle`].
 pub fn squared_deviation<R: IntoIterator<Item = f64>>(count: usize, rows: impl Clone + IntoIterator<Item = R>) -> f64 {
     let mean = rectangle(Fold::Sum, rows.clone()) / count as f64;
     rectangle(Fold::Sum, rows.into_iter().map(|row| row.into_iter().map(move |v| (v - mean) * (v - mean))))
 }
 
-/// Each rectangle of a grid, of each plane, reduced to one value: the result has the extent of the grid.
+/// Each rectangle of a grid, per plane, reduced to one value: the result has the extent of the
+/// grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Tiled {
     /// The rectangles.
     pub grid: Grid,
-    /// What becomes of their pixels.
+    /// Reduction of their pixels.
     pub reduce: TileReduce,
 }
 
@@ -183,7 +187,7 @@ mod tests {
         let rows = [[1e17, 1.0], [-1e17, 1.0]];
         assert_eq!(rectangle(Fold::Sum, rows), 2.0);
         let wide = |at: usize, v: f64| (0..65).map(move |x| if x == at { v } else { 1.0 });
-        // Their lane has lost what came before -1e17, and no other lane has lost anything.
+        // Their lane lost what preceded -1e17; the other lanes lost nothing.
         assert_eq!(rectangle(Fold::Sum, [wide(64, 1e17), wide(0, -1e17)]), 127.0, "columns 0 and 64 share a lane");
         assert_eq!(squared_deviation(4, [[1.0, 1.0], [5.0, 5.0]]), 16.0);
         assert_eq!(rectangle(Fold::Min, [[f32::NAN, 2.0], [3.0, f32::NAN]]), 2.0);

@@ -1,4 +1,5 @@
-//! Operations over windows of any size, whose cost hardly grows with the size: means of rectangles and ranks under footprints.
+//! Windowed operations whose cost hardly depends on the window size: means of rectangles and ranks
+//! under footprints.
 
 use std::sync::Arc;
 
@@ -8,12 +9,12 @@ use super::operation::{Effort, Extent, Family, ImageOperation, hold, images, sam
 use horus_base::dtype::{DType, Float, Scalar};
 use horus_base::shape::{Border, Shape};
 
-/// An operation over the pixels of a window around each pixel.
+/// An operation over a window around each pixel.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Windowed {
-    /// The mean over a rectangle, or sums on the way to it.
+    /// The mean over a rectangle, or partial sums of one.
     Mean(BoxMean),
-    /// A pixel in a place of the order of those under a footprint.
+    /// The pixel of a given rank under a footprint.
     Rank(Ranked),
 }
 
@@ -38,7 +39,7 @@ impl Windowed {
         }
     }
 
-    /// How far it reads.
+    /// Distances that it reads.
     pub fn reach(&self) -> Reach {
         match self {
             Windowed::Mean(mean) => mean.reach,
@@ -46,30 +47,30 @@ impl Windowed {
         }
     }
 
-    /// Whether pixels of type `input` can have results of type `output`.
+    /// True if pixels of type `input` can yield type `output`.
     pub fn yields(&self, input: DType, output: DType) -> bool {
         match self {
             Windowed::Mean(mean) if mean.count == 0 => output == summed(input),
-            // Sums of whole numbers on the way are f64.
+            // Partial sums of integers are f64.
             Windowed::Mean(_) => output == input.linear() || (input, output) == (DType::F64, DType::F32),
             Windowed::Rank(_) => output == input,
         }
     }
 
-    /// Additions, or comparisons, for each pixel, about.
+    /// Approximate additions or comparisons per pixel.
     pub fn steps(&self) -> f64 {
         match self {
             Windowed::Mean(BoxMean { reach: r, .. }) => {
                 let ladder = |n: usize| f64::from(n.ilog2() + n.count_ones());
                 ladder(r.up + r.down + 1) + ladder(r.left + r.right + 1)
             }
-            // What comes into the window and what leaves it, and the order of all pixels.
+            // Pixels that enter and leave the window, and the order of all pixels.
             Windowed::Rank(rank) => 40.0 + 4.0 * rank.spans.len() as f64,
         }
     }
 }
 
-/// The type that pixels are added up in: `f32` of `f32`; else `f64`, in which sums of whole numbers below 2^53 are exact.
+/// Accumulator type: `f32` for `f32`; otherwise `f64`, in which integer sums below 2^53 are exact.
 pub const fn summed(dtype: DType) -> DType {
     match dtype {
         DType::F32 => DType::F32,
@@ -79,15 +80,16 @@ pub const fn summed(dtype: DType) -> DType {
 
 /// The mean over a rectangle of pixels.
 ///
-/// Sums have one order, in the type [`summed`]. The sum of 2n pixels of a line is that of the first n and that of the others; the sum of
-/// any number of pixels is that of powers of two of them, the smallest power first, added from left to right: five pixels are
-/// `a + ((b + c) + (d + e))`. Each row of the window is added up so, then these sums from top to bottom. The result is the sum
-/// divided by the number of pixels: of `f32` in `f32`, else in `f64` and then rounded to the type of the result.
+/// Sums have one order, in the type [`summed`]. The sum of 2n pixels of a line is that of the first
+/// n plus that of the rest. Other counts are split into powers of two, smallest first, added left
+/// to right: five pixels are `a + ((b + c) + (d + e))`. Each row of the window is summed so, then
+/// the row sums from top to bottom. The result is the sum divided by the number of pixels: in `f32`
+/// for `f32`, otherwise in `f64` and rounded to the result type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BoxMean {
     /// The rectangle.
     pub reach: Reach,
-    /// What the sum is divided by; 0 leaves it a sum, in the type [`summed`].
+    /// Divisor of the sum; 0 leaves the sum undivided, in the type [`summed`].
     pub count: usize,
 }
 
@@ -123,7 +125,7 @@ pub fn line_sum<A: Float>(n: usize, value: &impl Fn(usize) -> A) -> A {
     total.unwrap_or(A::ZERO)
 }
 
-/// Pixels of a footprint that lie beside each other: columns `from..to` of row `y`, counted from the centre.
+/// Adjacent pixels of a footprint: columns `from..to` of row `y`, relative to the centre.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Span {
     /// Row.
@@ -134,19 +136,19 @@ pub struct Span {
     pub to: i32,
 }
 
-/// A pixel in a place of the order of those under a footprint.
+/// The pixel of a given rank under a footprint.
 ///
-/// Pixels are ordered by value, -0 before +0, and NaNs after all numbers.
+/// Pixels are ordered by value, -0 before +0, and NaN after all numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Ranked {
     /// The footprint, row by row and from left to right, without overlap.
     pub spans: Arc<[Span]>,
-    /// The place: 0 is the smallest pixel.
+    /// The rank: 0 is the smallest pixel.
     pub place: usize,
 }
 
 impl Ranked {
-    /// The pixels at `offsets` `(dy, dx)`, which are in row-major order and differ.
+    /// The footprint of distinct `offsets` `(dy, dx)`, in row-major order.
     pub fn new(offsets: &[(i32, i32)], place: usize) -> Ranked {
         let mut spans: Vec<Span> = Vec::new();
         for &(y, x) in offsets {
@@ -163,7 +165,7 @@ impl Ranked {
         self.spans.iter().map(|s| s.to.abs_diff(s.from) as usize).sum()
     }
 
-    /// How far the footprint reaches.
+    /// Distances that the footprint reaches.
     pub fn reach(&self) -> Reach {
         self.spans.iter().fold(Reach::NONE, |r, s| {
             let before = |v: i32| v.min(0).unsigned_abs() as usize;
@@ -177,14 +179,14 @@ impl Ranked {
         })
     }
 
-    /// Whether all pixels of a rectangle are under the footprint, its centre among them.
+    /// True if the footprint is a full rectangle that contains the centre.
     pub fn is_rectangle(&self) -> bool {
         let reach = self.reach();
         let width = reach.left + reach.right + 1;
         self.spans.len() == reach.up + reach.down + 1 && self.count() == self.spans.len() * width
     }
 
-    /// Why it is no footprint that can be applied, if it is none: devices rely on this.
+    /// Reason why the footprint cannot be applied, if any; devices rely on this check.
     pub fn fault(&self) -> Option<&'static str> {
         let ordered = self.spans.windows(2).all(|s| (s[0].y, s[0].to) <= (s[1].y, s[1].from) || s[0].y < s[1].y);
         if self.spans.is_empty() || self.spans.iter().any(|s| s.from >= s.to) {
@@ -197,7 +199,7 @@ impl Ranked {
     }
 }
 
-/// A number whose order among those of other pixels of a type is that of the pixels, as [`Ranked`] says.
+/// An integer that orders pixels of a type as [`Ranked`] does.
 #[inline(always)]
 pub fn ordered(pixel: Scalar) -> u64 {
     match pixel {
@@ -220,16 +222,17 @@ pub fn ordered(pixel: Scalar) -> u64 {
     }
 }
 
-/// An operation over the window around each pixel: ranks in the image's own type, means in that of linear filters.
+/// A windowed operation with its border: ranks in the image's own type, means in that of linear
+/// filters.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Sliding {
-    /// The window, and what becomes of its pixels.
+    /// The window operation.
     pub how: Windowed,
-    /// Pixels beyond the edges.
+    /// Border mode.
     pub border: Border,
 }
 
-/// The largest reach: sums of pixels stay exact, and tables of spans small.
+/// Largest reach: sums of pixels stay exact, and span tables small.
 const FARTHEST: usize = 1 << 16;
 
 impl ImageOperation for Sliding {
