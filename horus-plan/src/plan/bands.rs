@@ -15,22 +15,17 @@
 //! (the steps unchanged). The alternatives include launches that use the host's memory in place of
 //! copies ([`mapped`](super::mapped)).
 //!
-//! Each step belongs to a queue (`plan/queue.rs`): host, upload, compute, download, network.
-//! Uploads and results in transfer to the host run concurrently with everything else, and a step
-//! names the steps of other queues that it *waits* for (`plan/waits.rs`): a launch the upload of
-//! the rows that it reads, a result the launch that computes it. *Bands* (`plan/bands.rs`) cut
-//! images in time: an upload in pieces, launches of the rows that the pieces allow, results that
-//! leave piece by piece. Two things are reordered: while bands arrive, the first launch with
-//! computable rows proceeds; and the last launches of a result (its tail, as long as it takes to
-//! hide the copy) run band by band. No pixel is computed twice, and each by the same kernel, so the
-//! bits stay. The rows needed by a band follow from the functions that give halos and footprints.
-//! The number of bands is the one predicted to be cheapest, possibly one, among those that fit in
-//! memory; `HORUS_TRANSFER` forces it. An image in page-locked memory can also be *mapped*:
-//! launches read it, or write a result, in host memory, over the bus. That lasts for one plan, on
-//! one rank. On several ranks own strips are uploaded in bands, and the tail ends in gathers band
-//! by band. These are the strategies Explicit, Streams, Implicit and Hybrid (which maps results
-//! only) of chapter 5 of the thesis, and the answer to the question left open by its chapter 6:
-//! *if* an image is copied is decided lazily, *when* by the queue, as early as its rows allow.
+//! Each step belongs to a queue (`plan/queue.rs`): host, upload, compute, download or network.
+//! Uploads and transfers of results to the host run concurrently with everything else. A step names
+//! the steps of other queues that it *waits* for (`plan/waits.rs`): a launch waits for the upload
+//! of its rows, a result for the launch that computes it. The rows needed by a band follow from the
+//! functions that give halos and footprints. Band counts that exceed memory are not considered, and
+//! `HORUS_TRANSFER` forces a count. An image in page-locked memory can also be *mapped*: launches
+//! access it in host memory, over the bus, for one plan on one rank. On several ranks strips are
+//! uploaded in bands, and the tail ends in gathers band by band. These are the strategies Explicit,
+//! Streams, Implicit and Hybrid (which maps results only) of chapter 5 of the thesis. They answer
+//! the question left open by its chapter 6: *if* an image is copied is decided lazily, *when* by
+//! the queue, as early as its rows allow.
 
 mod choice;
 mod schedule;
@@ -78,7 +73,7 @@ fn runs(draft: &Draft<'_>) -> Vec<Range<usize>> {
         Action::Upload { .. } | Action::UploadStrip { .. } | Action::Send { .. } | Action::Free(_) => true,
         // Its fetched inputs precede the run.
         Action::Launch { part, .. } => part == Part::Whole,
-        // Every rank uses the same number of bands: each waits for the others at every one.
+        // Every rank uses the same number of bands: each band is a synchronisation of all ranks.
         Action::Gather { direct, .. } => direct,
         _ => false,
     };
@@ -100,7 +95,7 @@ struct Job {
     room: Halo,
     /// The launch can be computed in bands.
     divisible: bool,
-    /// Its inputs uploaded or computed in the same run: input and image.
+    /// Inputs uploaded or computed in the same run: input number and image.
     inputs: Vec<(usize, NodeId)>,
 }
 
@@ -125,7 +120,7 @@ struct Board<'d, 'a> {
     /// Predicted seconds of all copies.
     copied: f64,
     reasons: HashMap<(u8, NodeId), String>,
-    /// Memoised results, as schedules repeat the questions.
+    /// Memo of results, as schedules repeat the queries.
     found: RefCell<Found>,
 }
 
@@ -349,8 +344,8 @@ impl<'d, 'a> Board<'d, 'a> {
         low
     }
 
-    /// Candidate sets of launches computed band by band at the end: the empty one, and one that
-    /// grows from the results until the copies to the host are hidden.
+    /// Candidate sets of launches computed band by band at the end: the empty set, and one grown
+    /// from the results until the copies to the host are hidden.
     fn tails(&self) -> Vec<Vec<usize>> {
         let mut tails = vec![Vec::new()];
         let copied: f64 = self.sends.iter().map(|(_, bytes)| self.download(*bytes)).sum();

@@ -1,4 +1,4 @@
-//! A plan that is made.
+//! The finished plan.
 
 use std::collections::HashSet;
 
@@ -12,14 +12,14 @@ use crate::ir::graph::{Graph, NodeId};
 use crate::ir::kernel::Kernel;
 use horus_base::shape::Window;
 
-/// How often each kind of transfer happens.
+/// Number of transfers and launches by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Copies from host to device.
     pub uploads: usize,
     /// Copies from device to host.
     pub downloads: usize,
-    /// Kernels launched; one that is launched in parts counts once.
+    /// Kernels launched; a launch in parts counts once.
     pub launches: usize,
     /// Images scattered from rank 0.
     pub scatters: usize,
@@ -27,7 +27,7 @@ pub struct Counts {
     pub gathers: usize,
     /// Border exchanges.
     pub exchanges: usize,
-    /// Images given to every rank.
+    /// Images replicated on every rank.
     pub replications: usize,
     /// Footprints fetched.
     pub footprints: usize,
@@ -57,7 +57,7 @@ impl Counts {
     }
 }
 
-/// The rows of an image of `height` rows, in this state, that rank `rank` hands over.
+/// The rows that rank `rank` hands over, of an image of `height` rows in this state.
 pub(super) fn handed_over(setting: &Setting, state: Option<State>, height: usize, rank: usize) -> Window {
     match state.map(|s| s.placement) {
         Some(Placement::Strips(_)) => setting.partition.strip(rank, height),
@@ -66,44 +66,45 @@ pub(super) fn handed_over(setting: &Setting, state: Option<State>, height: usize
     }
 }
 
-/// A plan without joins replaces one that tears them apart if it is predicted to take at most so many times as long: a guess. On an H200,
-/// two programs over volumes from arrays to arrays took 1.09 and 1.26 times as long with joins torn apart.
+/// Largest ratio of predicted times at which a plan without joins replaces one that splits them: a
+/// guess. On an H200, two programs over volumes, from arrays to arrays, took 1.09 and 1.26 times as
+/// long with joins split.
 const TORN: f64 = 1.02;
 
-/// What to do, in order. The same on every rank.
+/// A finished plan: ordered steps, identical on every rank.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The kernels.
+    /// Kernel graph.
     pub graph: Graph<Kernel>,
-    /// What is wanted of the graph's roots, one for each.
+    /// Delivery of each root of the graph.
     pub wants: Vec<Want>,
     /// The steps.
     pub steps: Vec<Step>,
-    /// What the plan was made for.
+    /// The setting for which the plan was made.
     pub setting: Setting,
-    /// The states that the plan starts from: of the sources, in graph order.
+    /// Initial states of the sources, in graph order.
     pub initial: Vec<Option<State>>,
-    /// The states that the plan ends in.
+    /// Final states.
     pub states: Vec<Option<State>>,
-    /// Seconds that it is predicted to take.
+    /// Predicted time in seconds.
     pub predicted: f64,
-    /// For how long each part of rank 0's machine is predicted to be busy meanwhile.
+    /// Predicted busy time of each part of rank 0's machine.
     pub parts: Parts,
-    /// Whether what each launch reads and writes fits in the device's memory, as far as it is estimated.
+    /// Set if the inputs and results of every launch are estimated to fit in device memory.
     pub fits: bool,
-    /// The first node that does not fit beyond doubt, and the bytes that it takes at least, with all that it reads.
+    /// The first node that certainly does not fit, and a lower bound of its bytes, inputs included.
     pub lacking: Option<(NodeId, usize)>,
 }
 
 impl Plan {
-    /// The rows of a result that rank `rank` hands over to somebody on the host of all ranks: of one in strips its own, else the
-    /// first rank all.
+    /// The rows of a result that rank `rank` hands over on its host: its own strip, or, if the
+    /// result is not in strips, all rows on the first rank.
     pub fn hands_over(&self, n: NodeId, rank: usize) -> Window {
         handed_over(&self.setting, self.states[n.0], self.graph.node(n).shape.height, rank)
     }
 
-    /// The plan without one of its steps: what waited for it waits for nothing in its place. Such a plan is for tests, which
-    /// show that no step can be left out.
+    /// The plan without one step and without the waits for it. Tests use it to show that every step
+    /// is necessary.
     #[must_use]
     pub fn without(&self, step: usize) -> Plan {
         let mut plan = self.clone();
@@ -115,13 +116,13 @@ impl Plan {
         plan
     }
 
-    /// What each step launches.
+    /// The launch of each step.
     pub fn launches(&self) -> PlannedLaunches<'_> {
         PlannedLaunches::of(self)
     }
 
-    /// This plan, or one `without` joined kernels where this computes apart what was joined, because of what is copied in between or of
-    /// bands: what they share is computed twice.
+    /// This plan, or one `without` joined kernels if this plan splits joins because of intervening
+    /// copies or bands and thus repeats shared computation.
     pub fn or_apart<E>(self, without: impl FnOnce() -> Result<Plan, E>) -> Result<Plan, E> {
         let launches = self.launches();
         let together = (0..self.steps.len()).filter_map(|i| launches.at(i)).filter(|l| l.nodes.len() > 1);
@@ -133,7 +134,7 @@ impl Plan {
         Ok(if apart.fits && apart.predicted <= TORN * self.predicted { apart } else { self })
     }
 
-    /// Bytes of images that are in the memory of the device of rank 0 at most at once.
+    /// Peak bytes of images on the device of rank 0.
     pub fn most_on_device(&self) -> usize {
         let mut follower = Follower::new(self, false);
         for step in &self.steps {
@@ -142,7 +143,7 @@ impl Plan {
         follower.most
     }
 
-    /// How often each kind of transfer happens.
+    /// Number of transfers and launches by kind.
     pub fn counts(&self) -> Counts {
         let mut c = Counts::default();
         let launches = self.launches();
@@ -160,7 +161,7 @@ impl Plan {
                 Action::Collect(_) => c.gathers += 1,
                 Action::Exchange { .. } | Action::Begin { .. } => c.exchanges += 1,
                 Action::Replicate { .. } => c.replications += 1,
-                // Naive mode scatters an input, and uploads it, for every launch anew.
+                // Naive mode scatters and uploads inputs again for every launch.
                 Action::Fetch { .. } if self.setting.mode == Mode::Naive => {
                     c.scatters += 1;
                     c.uploads += usize::from(!self.setting.unified);

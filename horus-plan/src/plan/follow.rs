@@ -27,8 +27,8 @@ pub(super) struct Follower<'a> {
 }
 
 impl<'a> Follower<'a> {
-    /// At the beginning of a plan. Messages between ranks take long to compute: they are only if
-    /// `sent`.
+    /// Starts at the beginning of a plan. Messages between ranks are expensive to compute; they are
+    /// included only if `sent`.
     pub(super) fn new(plan: &'a Plan, sent: bool) -> Follower<'a> {
         let mut follower = Follower {
             plan,
@@ -87,7 +87,7 @@ impl<'a> Follower<'a> {
         self.mapped[n.0]
     }
 
-    /// Bytes that all ranks send each other in a step.
+    /// Bytes that all ranks together send in a step.
     fn sent(&self, action: Action, n: NodeId) -> Option<usize> {
         if !self.sent {
             return None;

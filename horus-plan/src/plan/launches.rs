@@ -7,33 +7,34 @@ use super::step::{Action, Step};
 use crate::ir::graph::{Graph, Joined, NodeId};
 use crate::ir::kernel::Kernel;
 
-/// What one launch computes.
+/// The nodes and inputs of one launch.
 #[derive(Clone, Copy, Debug)]
 pub struct LaunchedNodes<'a> {
-    /// The nodes, of one extent; more than one if the kernel has several results.
+    /// The nodes, of one extent; several for a kernel with several results.
     pub nodes: &'a [NodeId],
     /// The kernel.
     pub kernel: &'a Kernel,
-    /// What it reads.
+    /// Input images.
     pub inputs: &'a [NodeId],
 }
 
 impl<'a> LaunchedNodes<'a> {
-    /// One node by itself.
+    /// A launch of a single node.
     pub(super) fn alone(graph: &'a Graph<Kernel>, id: &'a NodeId) -> LaunchedNodes<'a> {
         let node = graph.node(*id);
         LaunchedNodes { nodes: std::slice::from_ref(id), kernel: &node.op, inputs: &node.inputs }
     }
 }
 
-/// What each step of a plan launches, found in one pass over the steps: one kernel, for the node of the step and for those of steps behind
-/// it that the same launch computes. These are the nodes that the graph [joins](Graph::joined), where they are launched for the same rows,
-/// nothing comes between them, and all read what is in place.
+/// The launches of a plan, found in one pass: each covers the node of its step and those of later
+/// steps computed by the same kernel launch. Such nodes are [joined](Graph::joined) in the graph,
+/// are launched for the same rows, have nothing between them, and read only data that is already in
+/// place.
 #[derive(Clone, Debug)]
 pub struct PlannedLaunches<'a> {
-    /// By step; `None` where nothing is launched.
+    /// By step; `None` for a step that launches nothing itself.
     at: Vec<Option<LaunchedNodes<'a>>>,
-    /// By step: whether the launch of one before it computes what it does.
+    /// By step: set if an earlier launch computes its result.
     before: Vec<bool>,
 }
 
@@ -42,7 +43,7 @@ impl<'a> PlannedLaunches<'a> {
         let (graph, steps) = (&plan.graph, &plan.steps);
         let of_joined = |j: &'a Joined<Kernel>| j.nodes.iter().map(move |n| (*n, j));
         let mut joined: HashMap<NodeId, &Joined<Kernel>> = graph.joined.iter().flat_map(of_joined).collect();
-        // What reads copies that were made for one of them is computed apart.
+        // A node that reads copies fetched for it alone is computed separately.
         for n in steps.iter().filter_map(|s| s.action.fetches_for()) {
             if let Some(apart) = joined.get(&n).copied() {
                 for n in &apart.nodes {
@@ -66,18 +67,19 @@ impl<'a> PlannedLaunches<'a> {
         launches
     }
 
-    /// What step `i` launches: `None` if it is no launch, or if the launch of one before it computes what it does.
+    /// The launch of step `i`; `None` if it is no launch or an earlier launch computes its result.
     pub fn at(&self, i: usize) -> Option<LaunchedNodes<'a>> {
         self.at[i]
     }
 
-    /// Whether the launch of a step before it computes what step `i` does.
+    /// Returns `true` if an earlier launch computes the result of step `i`.
     pub fn computes_before(&self, i: usize) -> bool {
         self.before.get(i) == Some(&true)
     }
 }
 
-/// Whether these steps begin with launches of all of `nodes`, in order, for the same rows.
+/// Returns `true` if these steps begin with launches of all of `nodes`, in order, for the same
+/// rows.
 fn follow(nodes: &[NodeId], steps: &[Step]) -> bool {
     let Some(Action::Launch { rows, room, part, .. }) = steps.first().map(|s| &s.action) else { return false };
     let same = |(node, step): (&NodeId, &Step)| {

@@ -1,4 +1,4 @@
-//! The planner: the steps, and their order, by which no operation reads stale data.
+//! The planner: the sequence of steps in which no operation reads stale data.
 //!
 //! Every transfer is presumed redundant. It enters the plan only if an operation would otherwise
 //! read data that is missing (lazy parallelization, thesis section 2.3). The planner is a pure
@@ -11,18 +11,17 @@
 //!
 //! The state of an image is the product of three machines (`plan/state.rs`): *residency* of each
 //! local buffer (q0..q3 of the thesis, Table 2.1), *placement* (rank 0, replicated, strips of
-//! rows), and *halo validity* (rows around the strip that are up to date). The planner walks the
-//! graph in order and asks of each input: is it on the device, is the strip there, is the halo deep
-//! enough? Only when the answer is no does a step enter the plan, with the reason that `--explain`
-//! prints.
+//! rows), and *halo validity* (up-to-date rows around the strip). The planner walks the graph in
+//! order and checks each input: is it on the device, is the strip there, is the halo deep enough?
+//! Each "no" adds a step, with the reason that `--explain` prints.
 //!
-//! - A backward pass finds the depth of the halo that later filters will need: one halo exchange at
-//!   the widest radius serves a filter bank, and a pixel operation or a rotation is computed on the
-//!   halo rows too instead of exchanging them.
+//! - A backward pass finds the halo depth that later filters will need. One exchange at the widest
+//!   radius serves a filter bank, and a pixel operation or a rotation is also computed on the halo
+//!   rows instead of exchanging them.
 //! - A geometric operation reads a *footprint*. Each rank fetches the pixels that it samples, or
-//!   every rank gets the whole image: the planner predicts the time of both from their messages and
-//!   copies, for all launches that still read the image, and `--explain` prints both numbers. From
-//!   rank 0, an image is scattered first where that lets all ranks send.
+//!   every rank gets the whole image. The planner predicts both times from messages and copies, for
+//!   all launches that still read the image; `--explain` prints both. From rank 0, an image is
+//!   scattered first where that lets all ranks send.
 //! - `naive` mode transfers around every operation, `lazy` uses the state machines, `fused` adds
 //!   the graph passes.
 

@@ -1,17 +1,17 @@
 //! The pixels that move between ranks in each step: pure data, derived from the plan.
 //!
 //! Each rank *has* a range of rows and *needs* others. Every rank derives both from the step, so
-//! messages carry only pixels; and the movements of a plan on any number of ranks are known without
+//! messages carry only pixels, and the movements of a plan on any number of ranks are known without
 //! running it.
 //!
 //! Every scatter, gather, halo exchange and footprint is one *redistribution*: each rank has rows,
-//! each needs rectangles, both lists follow from the plan (`plan/movement.rs`), and there is one
-//! message per pair of ranks (`execute/routes.rs`). A message is sent from and received into the
-//! image if its pixels are contiguous there, and packed and unpacked otherwise (halos always).
-//! Strips thinner than the halo, ranks without rows and periodic images (rows beyond the image held
-//! as copies) need no special case. The source of a rotated strip is a band across the image: its
-//! bounding rows are most of the image, so a footprint lists the columns of every 16 rows
-//! (`Affine::columns`, in whole vectors), and the messages have about the area of the strip.
+//! each needs rectangles, both lists follow from the plan, and there is one message per pair of
+//! ranks (`execute/routes.rs`). Pixels that are contiguous in the image are sent and received in
+//! place; others, halos included, are packed. Strips thinner than the halo, ranks without rows and
+//! periodic images (rows beyond the image held as copies) need no special case. The source of a
+//! rotated strip is an oblique band whose bounding rows cover most of the image. A footprint
+//! therefore lists the columns of every 16 rows (`Affine::columns`, in whole vectors), and the
+//! messages have about the area of the strip.
 
 use super::launches::LaunchedNodes;
 use super::partition::Partition;
@@ -23,7 +23,7 @@ use crate::machine::{CACHED, OverBus};
 pub use crate::machine::{Link, Load};
 use horus_base::shape::Window;
 
-/// Rows that share one range of columns in a footprint: more would fetch unused pixels, fewer make
+/// Rows per column range in a footprint: a larger value fetches unused pixels, a smaller one makes
 /// more copies.
 pub const BLOCK: usize = 16;
 
@@ -73,8 +73,7 @@ pub struct RowSize {
     pub planes: usize,
 }
 
-/// The pixels moved by one step: the rows that each rank has to give, and the pixels that each
-/// needs.
+/// The pixels moved by one step: the rows available on each rank, and the pixels that each needs.
 #[derive(Clone, Debug)]
 pub struct Movement {
     /// The extent of rows.

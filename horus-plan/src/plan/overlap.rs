@@ -1,14 +1,14 @@
-//! Overlap of halo exchanges with computation: the interior of each strip, which no awaited row
-//! reaches, is computed meanwhile.
+//! Overlap of halo exchanges with computation of the interior of each strip, which does not depend
+//! on the awaited rows.
 //!
-//! Where a launch reads an image whose halo is exchanged right before it, the exchange can be
-//! started, the *interior* of the launch computed (the rows of the strip that no awaited row
-//! reaches), the exchange completed, and the *edges* computed (`plan/part.rs`, `plan/overlap.rs`).
-//! Each rank divides its own strip, and only one at least 8 times as tall as the halo; a thinner
-//! strip is computed whole after the exchange. The messages are the same either way, so ranks need
-//! not agree on it. It is done between devices where the exchange is predicted to take longer than
-//! two more launches cost. `HORUS_OVERLAP=always` (`Setting::overlap`) does it always, also through
-//! the host, except for an image that is on the host only.
+//! Where a launch reads an image whose halo is exchanged right before it, the exchange is started,
+//! the *interior* computed (the rows of the strip that do not depend on awaited rows), the exchange
+//! completed, and the *edges* computed (`plan/part.rs`). Each rank divides its own strip, if it is
+//! at least 8 times as tall as the halo; a thinner strip is computed whole after the exchange. The
+//! messages are the same either way, so ranks need not agree. Overlap applies between devices where
+//! the exchange is predicted to take longer than two more launches cost. `HORUS_OVERLAP=always`
+//! (`Setting::overlap`) forces it, also through the host, except for an image that is on the host
+//! only.
 
 use std::collections::{HashMap, HashSet};
 
@@ -96,7 +96,7 @@ fn launches(draft: &Draft<'_>) -> Vec<Awaiting> {
 }
 
 impl Awaiting {
-    /// The division of the launch, if it is worthwhile and there is room for the messages.
+    /// The division of the launch, if it is worthwhile and messages fit in memory.
     fn divided(&self, draft: &Draft<'_>) -> Option<Divided> {
         let exchanged = |e: &Exchanged| match draft.steps[e.step].action {
             Action::Exchange { node, halo, direct } => Some((node, halo, direct)),

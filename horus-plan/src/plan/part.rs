@@ -1,4 +1,4 @@
-//! Launches in two parts: rows that need none of other ranks are computed during the halo exchange,
+//! Launches in two parts: rows independent of other ranks are computed during the halo exchange,
 //! the edges afterwards.
 
 use super::partition::Partition;
@@ -6,9 +6,9 @@ use super::state::Halo;
 use super::step::{Part, Rows};
 use horus_base::shape::Window;
 
-/// Minimum height of a strip that is computed in parts, as a multiple of the rows that its edges
-/// wait for: a guess, as no thinner strip has been measured. In a thinner one, re-reading the rows
-/// around the edges weighs more against the wait.
+/// Minimum height of a strip computed in parts, as a multiple of the rows that its edges wait for.
+/// In a thinner strip, re-reading the rows around the edges outweighs the wait. A guess: no thinner
+/// strip has been measured.
 const TALL: usize = 8;
 
 impl Part {

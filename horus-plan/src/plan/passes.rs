@@ -3,10 +3,10 @@
 //! `plan/passes.rs` lists the passes, all over one draft: lifetimes, demand for halos, memory in
 //! use, transfers and launches, delivery, overlap, bands, waits; docs/plan.md follows one ConvRot
 //! plan through them. `verify` also fails if a result is not delivered as wanted, an image does not
-//! end in the state of the plan, or a copy is redundant; and if some order that queues and waits
-//! allow would let a step read rows that are not written yet (`plan/verify/order.rs`). No wait of a
-//! plan can be left out (tests try each). The simulated device delays uploads, over poisoned
-//! memory, until they are waited for.
+//! end in the planned state, or a copy is redundant. It fails too if any order allowed by queues
+//! and waits lets a step read unwritten rows (`plan/verify/order.rs`). No wait of a plan can be
+//! left out (tests try each). The simulated device delays uploads, over poisoned memory, until they
+//! are waited for.
 
 use std::fmt;
 
@@ -59,9 +59,8 @@ pub(super) const PASSES: &[Pass] = &[
 ];
 
 /// Makes a plan that computes the graph's roots. `wants` has one entry per root. `state` gives the
-/// state of each source node, `disposable` returns `true` for sources that are not needed after
-/// this plan has read them. `dump` receives the name of each pass and the text of the draft after
-/// it.
+/// state of each source node; `disposable` returns `true` for sources that are not needed after
+/// this plan. `dump` receives the name of each pass and the draft after it as text.
 ///
 /// # Errors
 /// [`Error::Pass`] naming the pass that broke an invariant: a defect of Horus.

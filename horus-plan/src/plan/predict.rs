@@ -1,5 +1,5 @@
-//! Predicted start and end of each step of a plan on rank 0: queues work concurrently, steps wait
-//! as the plan says.
+//! Predicted start and end of each step of a plan on rank 0: queues run concurrently, subject to
+//! the waits of the plan.
 
 use std::fmt;
 
@@ -171,8 +171,7 @@ impl Clock<'_> {
         let free = match queue {
             Queue::Upload | Queue::Download => self.free[queue as usize],
             Queue::Network if begun => self.free[Queue::Network as usize].max(self.free[Queue::Compute as usize]),
-            // Steps of the host and the network follow the kernels before them, and precede the
-            // next.
+            // Host and network steps run after the preceding kernels and before the following ones.
             Queue::Host | Queue::Compute | Queue::Network => {
                 let network = if queue == Queue::Compute { 0.0 } else { self.free[Queue::Network as usize] };
                 self.free[Queue::Compute as usize].max(network)
@@ -181,8 +180,8 @@ impl Clock<'_> {
         let start = self.host.max(free).max(waited);
         let end = start + seconds;
         self.free[queue as usize] = end;
-        // Transfers through the host occupy its thread; the device begins other work only when told
-        // to.
+        // Transfers through the host block its thread, which then issues no other work to the
+        // device.
         let by_host = match step.action {
             Action::Unmap(_) | Action::Download(_) | Action::Sum(_) | Action::Collect(_) => true,
             Action::Scatter { direct, .. }

@@ -5,10 +5,10 @@ use std::fmt;
 use super::step::Action;
 use crate::ir::graph::NodeId;
 
-/// The resource of a step. Steps of one queue run in the order of the plan. Those of
-/// [`Queue::Upload`] and [`Queue::Download`] run concurrently with all others, ordered by
-/// [waits](super::Step::waits) only; the others run in the order of the plan, because the host
-/// issues them, and the device's work for them, in this order.
+/// The resource of a step. Steps of one queue run in the order of the plan. [`Queue::Upload`] and
+/// [`Queue::Download`] run concurrently with all others, ordered only by
+/// [waits](super::Step::waits). The other queues run in plan order, because the host issues their
+/// work in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Queue {
     /// The host's thread.

@@ -17,8 +17,8 @@ pub enum Want {
     Root,
     /// The pixels on every rank's host.
     Everyone,
-    /// On a single rank, or on lanes: the pixels for the requester, who waits for them. The host
-    /// keeps no copy of a device's image. Each lane hands over its strip.
+    /// On a single rank, or on lanes: the pixels for the requester, which blocks until they arrive.
+    /// The host keeps no copy of a device's image. Each lane hands over its strip.
     Handed,
 }
 
@@ -52,8 +52,8 @@ pub struct Setting {
     pub mappable: Mappable,
     /// Bytes that a device with its own memory can hold; `None` if unlimited.
     pub capacity: Option<usize>,
-    /// The machines of all ranks, by which costs are predicted; equal on all ranks, and therefore
-    /// plans are, too.
+    /// The machines of all ranks, from which costs are predicted; equal on all ranks, so that plans
+    /// are equal too.
     pub machine: Arc<Machine>,
 }
 

@@ -103,9 +103,9 @@ pub enum Part {
     /// All of them.
     #[default]
     Whole,
-    /// Rows of the strip that no surrounding row reaches: further from its edges than the given
-    /// depth. The image's own edges count only if the depth is wrapped. A strip too thin to gain
-    /// has no such rows.
+    /// Rows of the strip that do not depend on surrounding rows: further from its edges than the
+    /// given depth. The image's own edges count only if the depth is wrapped. A strip too thin to
+    /// gain has no such rows.
     Interior(Halo),
     /// The remaining rows.
     Edges(Halo),
@@ -143,8 +143,8 @@ pub enum Action {
         /// Its rows.
         band: Band,
     },
-    /// Copy a band of this rank's strip, and rows around it, of an image that every host has whole
-    /// to the device. Bands come in the order of rows; after the last, the host's buffer is
+    /// Copy a band of this rank's strip and the rows around it to the device, of an image that
+    /// every host has whole. Bands come in the order of rows; after the last, the host's buffer is
     /// released.
     UploadStrip {
         /// The image.
@@ -155,8 +155,8 @@ pub enum Action {
         band: Band,
     },
     /// Let launches of a single rank use the host's page-locked memory in place of the device's:
-    /// read an image there, or write a result there that is not computed yet. No copies are made:
-    /// launches access it over the bus.
+    /// read an image there, or write a result there. No copies are made: launches access it over
+    /// the bus.
     Map(NodeId),
     /// End that use. A result is on the host when the launches that write it have completed.
     Unmap(NodeId),
@@ -241,10 +241,10 @@ pub enum Action {
     Collect(NodeId),
     /// Hand the host's buffer over, as the result.
     Deliver(NodeId),
-    /// Send a band of the device's buffer to the requester of the result, who waits for it; no copy
-    /// stays on the host. Bands come in the order of rows. On several ranks, rank 0 sends the image
-    /// gathered on its device, a band of every strip; the others do nothing. Of lanes, each sends
-    /// its own strip, or the first sends an image that all have.
+    /// Send a band of the device's buffer to the requester of the result, which waits for it; no
+    /// copy stays on the host. Bands come in the order of rows. On several ranks, rank 0 sends the
+    /// image gathered on its device, a band of every strip; the others do nothing. On lanes, each
+    /// sends its own strip, or the first sends an image that all have.
     Send {
         /// The image.
         node: NodeId,

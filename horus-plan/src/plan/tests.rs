@@ -26,7 +26,7 @@ fn column(taps: usize, border: Border) -> Kernel {
     map(LeafOp::Correlate(Source::Input(0), Filter::column(vec![1.0; taps]), border))
 }
 
-/// `%0` is given, `%1` filters it by 3 rows, `%2` copies that, `%3` filters the copy by 9 rows.
+/// `%0` is given, `%1` filters it over 3 rows, `%2` copies that, `%3` filters the copy over 9 rows.
 fn filters() -> Graph<Kernel> {
     let mut g = Graph::default();
     let image = push(&mut g, Kernel::Source(ValueId(0)), &[]);

@@ -44,7 +44,7 @@ fn size(bytes: usize) -> String {
     }
 }
 
-/// The launch of several nodes that step `i` is a part of, and whether it is the first.
+/// The launch of several nodes that step `i` belongs to, and `true` if the step is its first.
 fn together<'a>(launches: &PlannedLaunches<'a>, i: usize) -> Option<(bool, LaunchedNodes<'a>)> {
     let first = (0..=i).rev().find(|i| !launches.computes_before(*i))?;
     Some((first == i, launches.at(first).filter(|l| l.nodes.len() > 1)?))
@@ -58,7 +58,8 @@ impl Plan {
         self.told(action, at.and_then(|i| together(&self.launches(), i)))
     }
 
-    /// The text of an action; of a launch of several nodes with all of these, and whether it is the first.
+    /// The text of an action. For a launch of several nodes, it names all of them, and the flag
+    /// marks the first step.
     fn told(&self, action: &Action, together: Option<(bool, LaunchedNodes<'_>)>) -> String {
         let what = |id: NodeId| {
             let n = self.graph.node(id);

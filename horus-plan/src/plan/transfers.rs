@@ -1,11 +1,9 @@
-//! Transfers and launches: walks the graph in order and checks that each input is available in
-//! place.
+//! Transfers and launches: walks the graph in order and brings each input into place.
 //!
-//! One pass, and not one each for placement, halos, footprints and memory: evictions from a full
-//! device decide on the place of an image, and so on the direction of the next transfer. Its parts
-//! differ by their knowledge: `spread` and `cost` choose the transfer of an image to its readers,
-//! `halos` and `footprints` the rows read of others' strips, `memory` the evictions from a full
-//! device.
+//! One pass rather than one each for placement, halos, footprints and memory: an eviction from a
+//! full device changes the place of an image, and so the direction of its next transfer. The parts
+//! differ by subject: `spread` and `cost` choose the transfer of an image to its readers, `halos`
+//! and `footprints` the rows read of others' strips, `memory` the evictions.
 
 use std::collections::HashMap;
 

@@ -1,15 +1,16 @@
-//! Checks a plan before it runs: every step finds what it reads, on every rank.
+//! Plan verification: every step finds the data that it reads, on every rank.
 //!
-//! The check shares with the planner the steps, and what operations tell of themselves: rows read and distribution, which a test holds
-//! against the definitions (`horus_testing::reference::reads`). It follows, rank by rank, which rows of which copy are up to
-//! date, where the planner reasons in states that are the same on all ranks. In the end, what was wanted has been handed
-//! over, and everything is where the plan says that it is (`ends`). And each step waits for what it reads: whatever order
-//! the queues and the waits leave open, it finds the same rows (`order`).
+//! Verifier and planner share the steps and the facts of operations: rows read and distribution,
+//! which a test holds against the definitions (`horus_testing::reference::reads`). The verifier
+//! tracks valid rows of each copy, rank by rank, whereas the planner reasons in states common to
+//! all ranks. At the end every requested result has been delivered and every image is where the
+//! plan says (`ends`). Waits are checked too: every order permitted by queues and waits yields the
+//! same rows (`order`).
 //!
-//! `plan/verify.rs` replays each plan for each rank with row windows instead of states; a plan that would read a
-//! stale row, or not deliver what was wanted, never runs. `Session::forecast` plans for any number of
-//! ranks and adds up `plan/movement.rs` step by step: the numbers that the ranks then send (a test compares them).
-//! `plan/work.rs` estimates how much a program has to do, to choose a device for it.
+//! A plan that would read a stale row, or not deliver a requested result, never runs.
+//! `Session::forecast` plans for any number of ranks and adds up `plan/movement.rs` step by step:
+//! the numbers that the ranks then send (a test compares them). `plan/work.rs` estimates the work
+//! of a program, to choose a device for it.
 
 mod bands;
 mod ends;
@@ -27,7 +28,7 @@ use crate::ir::kernel::{Access, Distribution};
 use horus_base::error::{Error, Result};
 use horus_base::shape::Window;
 
-/// The up-to-date rows of an image on one rank.
+/// Valid rows of an image on one rank.
 #[derive(Clone, Copy, Debug, Default)]
 struct Copies {
     host: Option<Window>,
@@ -37,8 +38,8 @@ struct Copies {
 /// Checks every step of `plan`.
 ///
 /// # Errors
-/// [`Error::Plan`] naming the first step that would read what is not there, or copy what is there already; or what is
-/// missing in the end.
+/// [`Error::Plan`] naming the first step that reads missing data or makes a redundant copy, or what
+/// is missing at the end.
 pub fn verify(plan: &Plan) -> Result<()> {
     for rank in 0..plan.setting.partition.ranks() {
         let mut check = Check::new(plan, rank);
@@ -62,26 +63,26 @@ struct Check<'a> {
     plan: &'a Plan,
     rank: usize,
     images: Vec<Copies>,
-    /// Whether rank 0 alone has the image; then the others have nothing to give.
+    /// Images only on rank 0; other ranks have nothing to send.
     on_root: Vec<bool>,
     temps: HashMap<Temp, Window>,
-    /// What exchanges that were begun will bring: the rows up to date after them.
+    /// Pending exchanges: the rows valid after each.
     arriving: HashMap<NodeId, Window>,
-    /// Images of which only the interior was computed, and how far it stays away from the edges.
+    /// Images with only the interior computed, and its distance from the edges.
     begun: HashMap<NodeId, (Rows, Halo)>,
-    /// Whether this rank counted its own rows alone, so that the image is nobody's until all have added up.
+    /// Images with this rank's partial result only, valid nowhere until all ranks have summed.
     partial: Vec<bool>,
-    /// Up to where images were uploaded, computed and sent, of which only the first bands were.
+    /// Images uploaded, computed or sent in part: the end of the last band.
     uploaded: HashMap<NodeId, u8>,
     computed: HashMap<NodeId, (Rows, u8)>,
     sent: HashMap<NodeId, u8>,
     /// Images that launches use in the host's memory.
     mapped: HashSet<NodeId>,
-    /// Up to which part of their strips images have met on rank 0's device.
+    /// Images gathered in part on rank 0's device: the end of the last band.
     met: HashMap<NodeId, u8>,
-    /// What runs before what.
+    /// Order between steps.
     order: Order<'a>,
-    /// The rows that were handed over as the result.
+    /// Rows delivered of each result.
     delivered: Vec<Option<Window>>,
 }
 
@@ -149,7 +150,7 @@ impl<'a> Check<'a> {
         self.images[n.0].device.ok_or_else(|| format!("the device copy of {n} is stale"))
     }
 
-    /// The copy that a transfer between ranks reads.
+    /// The copy read by a transfer between ranks.
     fn side(&self, n: NodeId, direct: bool) -> Result<Window, String> {
         if direct && !self.plan.setting.direct {
             return Err("the devices of the ranks are not connected".into());
@@ -157,12 +158,12 @@ impl<'a> Check<'a> {
         if direct { self.device(n) } else { self.host(n) }
     }
 
-    /// A transfer between ranks leaves one copy.
+    /// Records that a transfer between ranks leaves one copy.
     fn arrives(&mut self, n: NodeId, direct: bool, rows: Window) {
         self.set(n, (!direct).then_some(rows), direct.then_some(rows));
     }
 
-    /// The rows that this rank must be able to give in a transfer that reads the whole image.
+    /// The rows that this rank must hold for a transfer of the whole image.
     fn must_give(&self, n: NodeId) -> Window {
         match (self.on_root[n.0], self.rank) {
             (true, 0) => Window::whole(self.height(n)),
@@ -181,7 +182,8 @@ impl<'a> Check<'a> {
         if rows.covers(need) { Ok(()) } else { Err(format!("{n} holds rows {rows}, must give {need}")) }
     }
 
-    /// The image that `action` changes or takes away as a whole, which it must not while the image's borders arrive.
+    /// The image that `action` modifies or removes as a whole, which is forbidden during an
+    /// exchange of its halos.
     fn disturbs(action: Action) -> Option<NodeId> {
         match action {
             Action::Download(n)
@@ -306,7 +308,7 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    /// Whether the copy that gives and gets border rows is the device's.
+    /// Returns `true` if the device copy sends and receives halo rows.
     fn gives_borders(&self, n: NodeId, direct: bool) -> Result<bool, String> {
         if self.on_root[n.0] {
             return Err(format!("{n} has no strips"));
@@ -358,7 +360,7 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    /// The rows that a launch computes (for counts and sums over all rows, the rows that it goes over).
+    /// The rows that a launch computes (for counts and sums over all rows, the rows that it reads).
     fn rows(&self, n: NodeId, rows: Rows) -> Window {
         let node = self.plan.graph.node(n);
         match node.op.distribution() {
@@ -385,7 +387,7 @@ impl<'a> Check<'a> {
         }
         let held = self.device(source)?;
         self.added_up(source)?;
-        // Where the part is all, so is what it waits for.
+        // With the part unknown or whole, the launch waits for the whole footprint.
         self.order.sees(source, Some(footprint).filter(|_| in_bands))?;
         let wrapped = match node.op.access(input) {
             Access::Rows { reach, wrap: true } => held.covers(rows.grown(reach.up, reach.down)),

@@ -4,7 +4,7 @@ use crate::ir::graph::{Graph, Node, Op};
 use crate::ir::kernel::{Distribution, Family};
 use crate::machine::{HostSide, Profile};
 
-/// The work of a recorded program. A sketch: it ignores fusion, borders and memory.
+/// The work of a recorded program: an estimate that ignores fusion, borders and memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Work {
     /// Number of operations.

@@ -1,5 +1,4 @@
-//! Bands: uploads, launches and results of which only the first rows are there yet, and who writes which rows of a device's
-//! copy.
+//! Bands: images uploaded, computed or sent in part, and the writers of each row of a device copy.
 
 use std::collections::HashMap;
 
@@ -10,7 +9,7 @@ use crate::plan::step::{Action, Band, Part};
 use horus_base::shape::Window;
 
 impl Check<'_> {
-    /// The image whose device copy as a whole a step reads, changes or takes away.
+    /// The image whose whole device copy a step reads, modifies or removes.
     pub(super) fn settles(action: Action) -> Option<NodeId> {
         match action {
             Action::Finish(n) | Action::Fetch { node: n, .. } => Some(n),
@@ -19,14 +18,14 @@ impl Check<'_> {
         }
     }
 
-    /// What was begun in bands of an image and did not come to its end.
+    /// The operation on an image that was begun in bands but not completed, if any.
     pub(super) fn unfinished(&self, n: NodeId) -> Option<&'static str> {
         let uploaded = self.uploaded.contains_key(&n).then_some("the upload");
         let computed = || self.computed.contains_key(&n).then_some("the computation");
         uploaded.or_else(computed).or_else(|| self.sent.contains_key(&n).then_some("the copy to the host"))
     }
 
-    /// Tells the order what a step has written on the device.
+    /// Records the device writes of a step.
     pub(super) fn notes_writes(&mut self, action: Action) {
         match action {
             Action::Upload { node, band }
@@ -35,7 +34,7 @@ impl Check<'_> {
                 if band.begins() {
                     self.order.forget(node);
                 }
-                // The rows before are written by the bands before.
+                // Earlier bands wrote the earlier rows.
                 let all = self.images[node.0].device.unwrap_or(Window::new(0, 0));
                 let start = self.written_until(node, action, band.from);
                 self.order.writes(node, Window::new(start.unwrap_or(all.start), all.end));
@@ -72,7 +71,7 @@ impl Check<'_> {
         Some(Band::row(cut, all))
     }
 
-    /// Goes on with what is done to an image in bands.
+    /// Advances a banded operation on an image.
     pub(super) fn next_band<T: Copy + PartialEq>(
         under_way: &mut HashMap<NodeId, T>,
         n: NodeId,
@@ -102,7 +101,8 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// A band of the strip, and rows around it, of what every host has; after the last, the host's copy is gone.
+    /// Uploads a band of the strip and the rows around it, of an image on every host; the last band
+    /// invalidates the host copy.
     pub(super) fn upload_strip(&mut self, n: NodeId, halo: Halo, band: Band) -> Result<(), String> {
         let (rows, whole) = (self.host(n)?, Window::whole(self.height(n)));
         if self.on_root[n.0] || !rows.covers(whole) {
@@ -118,7 +118,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// A band of every strip meets on rank 0's device.
+    /// Gathers a band of every strip on rank 0's device.
     pub(super) fn meet(&mut self, n: NodeId, band: Band) -> Result<(), String> {
         self.added_up(n)?;
         if self.on_root[n.0] {
@@ -138,7 +138,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Rank 0 sends a band of every strip; others do nothing.
+    /// Sends a band of every strip from rank 0; other ranks do nothing.
     fn send_gathered(&mut self, n: NodeId, band: Band) -> Result<(), String> {
         if self.met.get(&n).is_none_or(|met| *met < band.to) {
             return Err(format!("sends rows {band} of {n}, which were not gathered"));
@@ -151,13 +151,13 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// What of these rows this rank delivers.
+    /// The part of rows `held` that this rank delivers.
     pub(super) fn delivers(&self, n: NodeId, held: Window) -> Window {
         if self.plan.setting.in_lanes() { held.intersect(self.plan.hands_over(n, self.rank)) } else { held }
     }
 
-    /// Sends a band of what this rank has to hand over: the only rank all, a lane its strip of an image that is in strips. Of one
-    /// that all lanes have, the first sends all.
+    /// Sends a band of the rows that this rank delivers: all rows on a single rank, its strip on a
+    /// lane. If all lanes have the image, the first sends it all.
     pub(super) fn send(&mut self, n: NodeId, band: Band) -> Result<(), String> {
         let lanes = self.plan.setting.in_lanes();
         if self.plan.setting.partition.ranks() > 1 && !lanes {

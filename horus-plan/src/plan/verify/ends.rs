@@ -1,4 +1,4 @@
-//! What must hold when the last step is over.
+//! Conditions at the end of a plan.
 
 use std::collections::HashMap;
 
@@ -10,8 +10,8 @@ use crate::plan::step::Band;
 use horus_base::shape::Window;
 
 impl Check<'_> {
-    /// Fails if something that was begun is not finished, something wanted was not handed over, or an image is not where
-    /// the plan says that it is.
+    /// Fails if an operation is unfinished, a requested result was not delivered, or an image is
+    /// not where the plan says.
     pub(super) fn ends(&self) -> Result<(), String> {
         self.nothing_is_left()?;
         let (roots, wants) = (&self.plan.graph.roots, &self.plan.wants);
@@ -23,7 +23,7 @@ impl Check<'_> {
         states.map(|(i, state)| (NodeId(i), *state)).try_for_each(|(n, state)| self.is_as_told(n, state))
     }
 
-    /// Fails if an exchange or a launch was begun and never finished, or a footprint never read.
+    /// Fails if an exchange or a launch was begun but not finished, or a footprint was never read.
     fn nothing_is_left(&self) -> Result<(), String> {
         let exchange = self.arriving.keys().next().map(|n| (*n, "an unfinished exchange"));
         let launch = self.begun.keys().next().map(|n| (*n, "an unfinished launch"));
@@ -57,7 +57,7 @@ impl Check<'_> {
         }
     }
 
-    /// Fails unless the copies of an image are those that the session is told of.
+    /// Fails unless the copies of an image match the state that the session is given.
     fn is_as_told(&self, n: NodeId, state: Option<State>) -> Result<(), String> {
         let Copies { host, device } = self.images[n.0];
         let Some(state) = state else {

@@ -6,7 +6,7 @@ use crate::ir::kernel::Kernel;
 use crate::plan::step::Action;
 
 impl Check<'_> {
-    /// Begins to let launches use the host's memory: an image that is there, or one that is computed there.
+    /// Maps an image: one on the host, or one about to be computed there.
     pub(super) fn map(&mut self, n: NodeId) -> Result<(), String> {
         if self.plan.setting.partition.ranks() > 1 || self.plan.setting.unified {
             return Err(format!("{n} is mapped where several ranks or the host itself compute"));
@@ -24,7 +24,7 @@ impl Check<'_> {
         if self.mapped.insert(n) { Ok(()) } else { Err(format!("{n} is mapped twice")) }
     }
 
-    /// Ends it: what launches wrote is the host's.
+    /// Unmaps an image; what launches wrote is now the host copy.
     pub(super) fn unmap(&mut self, n: NodeId) -> Result<(), String> {
         if !self.mapped.remove(&n) {
             return Err(format!("{n} is not mapped"));
@@ -34,13 +34,13 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// An image goes, and with it the use of the host's memory.
+    /// Frees an image and its mapping.
     pub(super) fn free(&mut self, n: NodeId) {
         self.mapped.remove(&n);
         self.images[n.0] = Copies::default();
     }
 
-    /// Fails if a step treats memory of the host as the device's own.
+    /// Fails if a step treats mapped host memory as the device's own.
     pub(super) fn leaves_mapped(&self, action: Action) -> Result<(), String> {
         let n = action.node();
         let may = matches!(

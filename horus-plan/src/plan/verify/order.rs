@@ -1,6 +1,6 @@
-//! The order in which steps run: what the waits of a plan and its queues guarantee.
+//! The order of steps guaranteed by waits and queues.
 //!
-//! Knowledge is kept as clocks: for each queue, up to which step of each other queue everything is over when its next
+//! Vector clocks: for each queue, the steps of every other queue that are complete when its next
 //! step begins.
 
 use crate::ir::graph::NodeId;
@@ -10,19 +10,19 @@ use horus_base::shape::Window;
 
 const QUEUES: usize = Queue::ALL.len();
 
-/// For each queue, the number of its steps' places in the plan that are over: all before that place.
+/// For each queue, a place in the plan before which all its steps are complete.
 type Clock = [usize; QUEUES];
 
 /// Follows the steps of a plan on one rank.
 pub(super) struct Order<'a> {
     steps: &'a [Step],
-    /// What each queue knows of all.
+    /// Clock of each queue.
     known: [Clock; QUEUES],
-    /// What was known when each step began, itself included.
+    /// Clock at the start of each step, itself included.
     at: Vec<Clock>,
-    /// Who wrote which rows of the device's copies.
+    /// Writers of rows of each device copy.
     writers: Vec<Vec<(Window, usize)>>,
-    /// Who gathered which parts of the strips.
+    /// Gathers of parts of each image's strips.
     gathered: Vec<Vec<(Window, usize)>>,
 }
 
@@ -36,7 +36,7 @@ impl<'a> Order<'a> {
         self.steps[step].action.queue()
     }
 
-    /// Begins the next step.
+    /// Starts the next step.
     pub(super) fn begin(&mut self) -> Result<(), String> {
         let step = self.at.len();
         let queue = self.queue(step);
@@ -45,7 +45,7 @@ impl<'a> Order<'a> {
             let known = &mut self.known[queue as usize];
             known.iter_mut().zip(before).for_each(|(known, before)| *known = (*known).max(*before));
         }
-        // What is in order with this step knows of it, and of what it has waited for.
+        // Queues ordered with this one share its clock and that of its waits.
         let mut now = self.known[queue as usize];
         now[queue as usize] = step + 1;
         for other in Queue::ALL.into_iter().filter(|other| queue.in_order_with(*other)) {
@@ -55,7 +55,7 @@ impl<'a> Order<'a> {
         Ok(())
     }
 
-    /// Notes that the step that began last writes rows of the device's copy of an image.
+    /// Records that the current step writes rows of the device copy of an image.
     pub(super) fn writes(&mut self, n: NodeId, rows: Window) {
         if rows.is_empty() {
             return;
@@ -64,19 +64,19 @@ impl<'a> Order<'a> {
         self.writers[n.0].push((rows, step));
     }
 
-    /// Notes that the step that began last gathers a band of every strip.
+    /// Records that the current step gathers a band of every strip.
     pub(super) fn gathers(&mut self, n: NodeId, band: Band) {
         let step = self.at.len() - 1;
         self.gathered[n.0].push((Window::new(band.from.into(), band.to.into()), step));
     }
 
-    /// Notes that the device's copy of an image is new, or gone.
+    /// Records that the device copy of an image is new or gone.
     pub(super) fn forget(&mut self, n: NodeId) {
         self.writers[n.0].clear();
     }
 
-    /// Fails unless what wrote these rows (all, if none are given) of the device's copy is over when the step that began
-    /// last runs.
+    /// Fails unless all writes to these rows (all rows if `None`) of the device copy precede the
+    /// current step.
     pub(super) fn sees(&self, n: NodeId, rows: Option<Window>) -> Result<(), String> {
         match self.unseen(&self.writers[n.0], rows) {
             None => Ok(()),
@@ -86,7 +86,7 @@ impl<'a> Order<'a> {
         }
     }
 
-    /// Fails unless a band of every strip has been gathered when the step that began last runs.
+    /// Fails unless a band of every strip has been gathered before the current step.
     pub(super) fn sees_gathered(&self, n: NodeId, band: Band) -> Result<(), String> {
         match self.unseen(&self.gathered[n.0], Some(Window::new(band.from.into(), band.to.into()))) {
             None => Ok(()),
@@ -94,7 +94,7 @@ impl<'a> Order<'a> {
         }
     }
 
-    /// A write to some of these rows (any, if none are given) that need not be over when the step that began last runs.
+    /// A write to some of these rows (any row if `None`) that may not precede the current step.
     fn unseen(&self, writers: &[(Window, usize)], rows: Option<Window>) -> Option<(Window, usize)> {
         let step = self.at.len() - 1;
         let meets = |written: Window| rows.is_none_or(|rows| !rows.intersect(written).is_empty());
