@@ -34,7 +34,8 @@ pub const MAX_RADIUS: usize = 1 << 15;
 pub const MAX_DENSE_TAPS: usize = 1 << 24;
 
 /// Taps of a Gaussian derivative for `x` in `-radius..=radius`: with `g = exp(-x^2 / 2 sigma^2)`
-/// normalised to sum 1, order 0 is `g`, order 1 is `x / sigma^2 g`, whose correlation is the derivative, order 2 is `(x^2 / sigma^4 - 1 / sigma^2) g`.
+/// normalised to sum 1, order 0 is `g`, order 1 is `x / sigma^2 g`, whose correlation is the
+/// derivative, order 2 is `(x^2 / sigma^4 - 1 / sigma^2) g`.
 ///
 /// ```
 /// # use horus_core::{self as horus, prelude::*};
@@ -90,7 +91,8 @@ pub fn gauss_xy(sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32) -> (Filt
 /// The row and the column filter of the derivative of order `order_y` along y and `order_x` along x
 /// of an isotropic Gaussian, of radius `ceil(3 sigma)`.
 ///
-/// Correlating with them gives the derivative, as `scipy.ndimage.gaussian_filter(order=(order_y, order_x))` does. They cannot be applied where those of [`gauss_xy`] cannot.
+/// Correlating with them gives the derivative, as `scipy.ndimage.gaussian_filter(order=(order_y,
+/// order_x))` does. They cannot be applied where those of [`gauss_xy`] cannot.
 ///
 /// ```
 /// # use horus_core::{self as horus, prelude::*};

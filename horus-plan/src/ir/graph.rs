@@ -1,7 +1,7 @@
-//! Recorded programs: nodes and what they compute, pure data.
+//! Recorded programs: graphs of nodes, pure data.
 //!
-//! A [`Graph`] is a list of nodes in an order in which every node follows its inputs. It is generic over what a node
-//! computes: [`Op`] as recorded, [`Kernel`](crate::ir::kernel::Kernel) after lowering.
+//! A [`Graph`] lists nodes in topological order. It is generic over the operation of a node: [`Op`]
+//! as recorded, [`Kernel`](crate::ir::kernel::Kernel) after lowering.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ use horus_base::dtype::{DType, Scalar};
 use horus_base::error::Recorded;
 use horus_base::shape::{Axis, Border, Shape};
 
-/// A value that exists: an image given by the user, or the result of an earlier evaluation.
+/// An existing value: an image given by the user, or the result of an earlier evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ValueId(pub u64);
 
@@ -40,17 +40,18 @@ pub enum Operand {
 /// A recorded operation. Parameters only; inputs, shape and type are in the [`Node`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
-    /// A value that exists.
+    /// An existing value.
     Source(ValueId),
     /// An image filled with a constant of the node's type.
     Fill(Scalar),
     /// An image whose pixels are their own row, column or channel.
     Index(Axis),
-    /// A pixel operation; operands of fewer than three are a prefix.
+    /// A pixel operation; with fewer than three operands, a prefix of them.
     Pixel(PixelOp, Vec<Operand>),
     /// Conversion of the input to the node's type.
     Convert,
-    /// Planes of the input, each pixel from its own place: of another level or channel, or one plane in all of the result.
+    /// Planes of the input, each pixel at its own position: of another level or channel, or one
+    /// plane throughout the result.
     Planes(PlaneMap),
     /// Linear filter, as correlation. Input and output are of one float type.
     Correlate(Filter, Border),
@@ -60,7 +61,7 @@ pub enum Op {
         row: Filter,
         /// A filter of one column.
         column: Filter,
-        /// For both passes.
+        /// Border mode of both passes.
         border: Border,
     },
     /// Generalized convolution in the image's own type.
@@ -139,37 +140,38 @@ impl Op {
 /// One node of a graph.
 #[derive(Clone, Debug)]
 pub struct Node<O> {
-    /// What it computes.
+    /// Operation.
     pub op: O,
-    /// From what.
+    /// Inputs.
     pub inputs: Vec<NodeId>,
     /// Extent of the result.
     pub shape: Shape,
     /// Element type of the result.
     pub dtype: DType,
-    /// Where the user recorded it.
+    /// Call site where the user recorded it.
     pub site: Recorded,
 }
 
-/// A program: nodes in an order in which inputs come first, and the nodes whose values are wanted.
+/// A program: nodes in topological order, and its roots.
 #[derive(Clone, Debug)]
 pub struct Graph<O> {
     /// The nodes.
     pub nodes: Vec<Node<O>>,
     /// The nodes whose values outlive the evaluation.
     pub roots: Vec<NodeId>,
-    /// Nodes that one launch computes together, where nothing comes between them. A node is in one such list at most.
+    /// Groups of nodes that one launch computes together, provided that nothing comes between them.
+    /// A node is in at most one group.
     pub joined: Vec<Joined<O>>,
 }
 
-/// Several nodes of one extent that can be computed together, none of which depends on another.
+/// Independent nodes of one extent that can be computed together.
 #[derive(Clone, Debug)]
 pub struct Joined<O> {
-    /// The nodes, in the order of the graph: there, they follow each other.
+    /// The nodes, consecutive in the graph.
     pub nodes: Vec<NodeId>,
-    /// What computes all of them: a result for each, in this order.
+    /// The operation that computes all of them: one result per node, in this order.
     pub op: O,
-    /// From what.
+    /// Inputs.
     pub inputs: Vec<NodeId>,
 }
 
@@ -197,7 +199,7 @@ impl<O> Graph<O> {
         self.nodes.iter().enumerate().map(|(i, n)| (NodeId(i), n))
     }
 
-    /// For each node, the nodes that read it (once per read, in order).
+    /// The readers of each node, once per read, in order.
     pub fn consumers(&self) -> Vec<Vec<NodeId>> {
         let mut out = vec![Vec::new(); self.nodes.len()];
         for (id, n) in self.iter() {
@@ -208,8 +210,9 @@ impl<O> Graph<O> {
         out
     }
 
-    /// The graph that `put` builds of this one's nodes, in their order: it is given each, which reads what its inputs became, with what all
-    /// before it became, adds it or whatever takes its place, and returns what it became.
+    /// Rebuilds the graph node by node, in order. `put` gets each node with its inputs renumbered,
+    /// and what `put` returned for all earlier nodes; it adds the node or a replacement, and
+    /// returns the result.
     pub fn rebuilt<P>(self, mut put: impl FnMut(&mut Graph<P>, &[NodeId], Node<O>) -> NodeId) -> Graph<P> {
         let mut out = Graph::default();
         let mut became: Vec<NodeId> = Vec::with_capacity(self.nodes.len());
@@ -222,7 +225,7 @@ impl<O> Graph<O> {
         out
     }
 
-    /// The graph without the nodes that no root needs, and where each kept node went.
+    /// The graph without nodes that no root needs, and the new id of each kept node.
     pub fn without_dead(self) -> Graph<O> {
         let mut live = vec![false; self.nodes.len()];
         self.roots.iter().for_each(|r| live[r.0] = true);
@@ -240,7 +243,7 @@ impl<O> Graph<O> {
             }
         }
         out.roots = self.roots.iter().map(|r| map[r.0]).collect();
-        // What was to be computed with a dead node is computed by itself.
+        // A node joined with a dead node is computed alone.
         for mut joined in self.joined.into_iter().filter(|j| j.nodes.iter().all(|n| live[n.0])) {
             joined.nodes.iter_mut().chain(&mut joined.inputs).for_each(|n| *n = map[n.0]);
             out.joined.push(joined);

@@ -117,8 +117,8 @@ pub(super) fn ordered(m: &MapKernel, inputs: &[NodeId]) -> (MapKernel, Vec<NodeI
     let mut leaves: Vec<Option<usize>> = vec![None; m.leaves.len()];
     let mut code: Vec<Option<usize>> = vec![None; m.code.len()];
     let (mut out, mut read) = (MapKernel::default(), Vec::new());
-    // An explicit stack: long expressions are legal. An instruction is visited twice, before its
-    // operands and after them.
+    // Explicit stack, as expressions may be long. An instruction is visited twice, before and after
+    // its operands.
     let mut stack: Vec<(Val, bool)> = m.result.into_iter().map(|v| (v, false)).collect();
     while let Some((value, operands_are_there)) = stack.pop() {
         match value {

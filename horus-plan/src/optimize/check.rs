@@ -1,4 +1,4 @@
-//! What holds between passes: inputs come first, results are kept, and shapes and types fit each other.
+//! Invariants between passes: inputs come first, results are kept, and shapes and types match.
 
 use crate::ir::graph::{Graph, Joined, Node, NodeId, Op, Operand};
 use crate::ir::kernel::{InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
@@ -18,7 +18,7 @@ impl Wanted {
     }
 }
 
-/// What holds in every graph.
+/// Invariants of every graph.
 fn graph<O>(graph: &Graph<O>, wanted: &Wanted) -> Result<(), String> {
     for (id, node) in graph.iter() {
         hold(node.inputs.iter().all(|i| *i < id), || format!("{id} reads what comes after it"))?;
@@ -30,7 +30,7 @@ fn graph<O>(graph: &Graph<O>, wanted: &Wanted) -> Result<(), String> {
 /// Checks recorded operations.
 ///
 /// # Errors
-/// What does not hold.
+/// Describes the violated invariant.
 pub fn recorded(program: &Graph<Op>, wanted: &Wanted) -> Result<(), String> {
     graph(program, wanted)?;
     for (id, node) in program.iter() {
@@ -42,7 +42,7 @@ pub fn recorded(program: &Graph<Op>, wanted: &Wanted) -> Result<(), String> {
 /// Checks kernels.
 ///
 /// # Errors
-/// What does not hold.
+/// Describes the violated invariant.
 pub fn lowered(program: &Graph<Kernel>, wanted: &Wanted) -> Result<(), String> {
     graph(program, wanted)?;
     for (id, node) in program.iter() {
@@ -57,7 +57,7 @@ pub fn lowered(program: &Graph<Kernel>, wanted: &Wanted) -> Result<(), String> {
     Ok(())
 }
 
-/// Fails unless nodes can be computed by one launch.
+/// Fails unless one launch can compute the nodes.
 fn together(program: &Graph<Kernel>, joined: &Joined<Kernel>) -> Result<(), String> {
     let Kernel::Map(m) = &joined.op else { return Err("it is no expression".into()) };
     let (first, last) = joined.nodes.first().zip(joined.nodes.last()).ok_or("of nothing")?;
@@ -164,7 +164,8 @@ fn kernel(program: &Graph<Kernel>, node: &Node<Kernel>) -> Result<(), String> {
     }
 }
 
-/// Fails unless what reads in place, or around it, reads images of the result's extent.
+/// Fails unless leaves that read in place, or around their pixel, read images of the result's
+/// extent.
 fn read_in_place(m: &MapKernel, program: &Graph<Kernel>, node: &Node<Kernel>, shape: Shape) -> Result<(), String> {
     for leaf in &m.leaves {
         let plane = |s: Shape| (s.height, s.width);
@@ -181,7 +182,7 @@ fn read_in_place(m: &MapKernel, program: &Graph<Kernel>, node: &Node<Kernel>, sh
     m.chains.iter().try_for_each(|c| read_in_place(c, program, node, shape))
 }
 
-/// Fails unless every value of an expression is there before it is used, and is of the type that it is used as.
+/// Fails unless every value of an expression precedes its uses and has the type of its use.
 fn expression(m: &MapKernel, program: &Graph<Kernel>, node: &Node<Kernel>) -> Result<(), String> {
     m.chains.iter().try_for_each(|c| expression(c, program, node))?;
     let read = |source: Source| match source {
@@ -200,7 +201,7 @@ fn expression(m: &MapKernel, program: &Graph<Kernel>, node: &Node<Kernel>) -> Re
         };
         typed(is, *dtype)?;
     }
-    // Of what exists.
+    // All references are valid at this point.
     m.chain_fault().map_or(Ok(()), |fault| Err(format!("a chain cannot be evaluated: {fault}")))?;
     for (at, instr) in m.code.iter().enumerate() {
         let of = |v: &Val| value(m, *v, at);

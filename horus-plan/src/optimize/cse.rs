@@ -1,4 +1,4 @@
-//! Common-subexpression elimination: merges nodes that compute the same from the same inputs.
+//! Common-subexpression elimination: merges equal operations on equal inputs.
 
 use std::collections::HashMap;
 

@@ -1,19 +1,19 @@
 //! Fusion: kernels that feed each other pixel by pixel become one kernel.
 //!
-//! A *region* grows backwards from a node whose value must be stored. It takes in a producer when
-//! all readers of the producer are inside and read it pixel by pixel (the producer becomes part of
-//! the expression), or when the producer is a row pass that only column passes inside read (it
-//! becomes a stage, never stored whole).
+//! A *region* grows backwards from a node whose value must be stored. It absorbs a producer if all
+//! readers of the producer are inside and read it pixel by pixel (the producer becomes part of the
+//! expression), or if only column passes inside read it as a row pass (it becomes a stage, never
+//! stored whole).
 //!
 //! Growth is refused where it would cost more than it saves:
 //! - a region holds filters of one kind, and 2-D filters of one geometry, so that a device can
 //!   evaluate them as a bank;
-//! - taking in a producer must not leave *more* values to be stored than before: if its own
+//! - absorbing a producer must not leave *more* values to be stored than before: if its own
 //!   producers cannot follow, it stays outside (cutting a chain of maxima between two filter sizes
 //!   costs one image, cutting inside costs three);
 //! - the number of computed images read stays small, so that they need not all be alive at once.
 //!
-//! A few pixel operations on rows, columns and pixels that repeat cost less than reading their
+//! A few pixel operations on broadcast rows, columns and pixels cost less than reading their
 //! result: each reader recomputes them.
 
 mod build;
@@ -68,7 +68,7 @@ struct Facts {
     stage: Vec<bool>,
     /// The node is a constant.
     fill: Vec<bool>,
-    /// The node is a few pixel operations on repeated pixels, which each reader recomputes.
+    /// The node is a few pixel operations on broadcast pixels, which each reader recomputes.
     repeated: Vec<bool>,
 }
 
@@ -120,8 +120,7 @@ fn is_column_pass(leaf: &Leaf) -> bool {
     matches!(&leaf.op, LeafOp::Correlate(Source::Input(_), f, _) if f.is_column())
 }
 
-/// Marks nodes of at most [`MAX_REPEATED`] pixel operations on rows, columns and pixels that
-/// repeat.
+/// Marks nodes of at most [`MAX_REPEATED`] pixel operations on broadcast rows, columns and pixels.
 fn repeated(graph: &Graph<Kernel>) -> Vec<bool> {
     let mut operations: Vec<Option<usize>> = Vec::with_capacity(graph.nodes.len());
     for node in &graph.nodes {

@@ -4,11 +4,10 @@
 //! they run. After each, the graph can be dumped, and is checked ([`check`]): a pass that breaks an
 //! invariant is named.
 //!
-//! `optimize::PASSES` is the whole list, lowering included; after each pass `optimize/check.rs`
-//! checks that inputs come first, results are kept, and shapes and types match. Separable filters
-//! are split into row and column passes; common subexpressions merge (by bits of parameters), so
-//! the row pass of `gauss_xy` is shared by derivative orders; dead code goes. Then every operation
-//! is lowered to a kernel, and *fusion* merges kernels.
+//! `optimize::PASSES` is the whole list, lowering included. Separable filters are split into row
+//! and column passes; common subexpressions merge (by bits of parameters), so that derivative
+//! orders share the row pass of `gauss_xy`; dead code is removed. Then every operation is lowered
+//! to a kernel, and *fusion* merges kernels.
 //!
 //! Almost every kernel is a `MapKernel`: an expression evaluated per pixel. Its *leaves* read
 //! inputs (the pixel, a filter response, a sample of an affine map), its *code* combines them with
@@ -18,8 +17,8 @@
 //! row passes, 18 column passes, 9 x (absdiv, mul, max). The top of `optimize/fuse.rs` describes
 //! the limits of a region.
 //!
-//! A few pixel operations on rows, columns and pixels that repeat cost less than reading their
-//! result: every kernel that reads them recomputes them, filters or not.
+//! A few pixel operations on broadcast rows, columns and pixels cost less than reading their
+//! result: every kernel that reads them recomputes them, with or without filters.
 
 pub mod blocks;
 pub mod check;

@@ -1,21 +1,18 @@
 //! Prologues: nodes read only by the filters and shifts of one kernel become *chains* of that
-//! kernel, evaluated around the pixels that it computes and never stored: pixel operations, or
-//! filters of a few taps, which may read chains themselves.
+//! kernel, evaluated around its pixels and never stored. A chain is made of pixel operations or
+//! filters of a few taps, and may read chains itself.
 //!
-//! A pixel is then evaluated more than once: by each row pass over the chain, and wherever two
-//! blocks of a device's work overlap, or on a GPU for each tap that reads it. That pays while the
-//! filters are short or the operations read few images, which the profile of the machine predicts;
-//! otherwise, the chain is a kernel of its own. [`Stencil`] forces the choice.
+//! A pixel is then evaluated more than once: by each row pass over the chain, wherever two tiles
+//! overlap, or on a GPU for each tap that reads it. That pays while the filters are short or the
+//! operations read few images, as predicted from the machine profile; otherwise, the chain is a
+//! kernel of its own. [`Stencil`] forces the choice.
 //!
-//! Nodes read only by the filters and shifts of one kernel become *chains* of that kernel
-//! (`optimize/prologue.rs`): pixel operations, or linear filters, row passes and shifts of few
-//! taps, which may read chains themselves. The result of a chain is an image that is never stored;
-//! its reader's border defines the values beyond its edges. A chain is evaluated once for each
-//! pixel of a tile and its surroundings, or recomputed for each tap; the cost model decides between
-//! both and storing, and `HORUS_STENCIL` forces the choice. Ranks exchange as many rows as all
-//! filters together read. Equal steps of a loop stay separate: temporal blocking decides. Long
-//! separable filters of several images are the exception: their tiles overlap so much that storing
-//! is faster.
+//! The border mode of a chain's reader defines its values beyond the edges. A chain is evaluated
+//! once for each pixel of a tile and its surroundings, or recomputed for each tap; the cost model
+//! decides between both and storing, and `HORUS_STENCIL` forces the choice. Ranks exchange as many
+//! rows as all filters together read. Equal steps of a loop stay separate: temporal blocking
+//! decides about them. Long separable filters of several images are the exception: their tiles
+//! overlap so much that storing is faster.
 
 use super::Aim;
 use super::blocks::ordered;
@@ -56,11 +53,11 @@ pub fn absorb(mut graph: Graph<Kernel>, aim: &Aim<'_>) -> Graph<Kernel> {
     let mut wanted = vec![false; graph.nodes.len()];
     graph.roots.iter().for_each(|r| wanted[r.0] = true);
     for id in (0..graph.nodes.len()).map(NodeId) {
-        // Others have no chains, and may read any number of images.
+        // Other kernels have no chains, and may read any number of images.
         if !matches!(graph.node(id).op, Kernel::Map(_)) {
             continue;
         }
-        // What others read may be left to this one when they have become chains of it.
+        // Nodes that others read may remain for this one alone once those have become its chains.
         let mut refused: Vec<NodeId> = Vec::new();
         loop {
             let sole = |p: &&NodeId| readers[p.0] == [id] && !wanted[p.0] && !refused.contains(p);
@@ -107,7 +104,7 @@ fn joined(graph: &Graph<Kernel>, id: NodeId, p: NodeId) -> Option<(MapKernel, Ve
     if inputs.len() > MAX_INPUTS {
         return None;
     }
-    // The producer itself has no place any more; its readers are changed below.
+    // The producer has no index any more; its readers are changed below.
     let to = |id: NodeId| inputs.iter().position(|i| *i == id).unwrap_or(usize::MAX);
     let chain = renumbered(&chain, inputs.len(), &|i| to(producer.inputs[i]));
     let kernel = renumbered(&reader, inputs.len(), &|i| to(node.inputs[i]));

@@ -1,17 +1,14 @@
 //! Several results of one launch: kernels of one extent that read, filter or compute the same are
-//! joined, where that is predicted to be faster. Among pixel operations, one may read the result of
+//! joined where that is predicted to be faster. Among pixel operations, one may read the result of
 //! another: values read only within a group are not stored.
 //!
 //! The graph keeps a node for each result and records groups beside them ([`Graph::joined`]); the
-//! nodes are moved next to each other. So the operation, inputs and readers of a node are found as
-//! before. Each node is an expression of the group's outside inputs, so a plan whose launches end
-//! up apart computes each by itself.
+//! nodes are moved next to each other. The operation, inputs and readers of a node stay as they
+//! were. Each node is an expression of the group's outside inputs, so a plan that separates the
+//! launches computes each alone.
 //!
-//! Kernels of one extent that read, filter or compute the same are joined where that is predicted to be faster
-//! (`optimize/several.rs`); what only the results of one launch read is not stored. The graph keeps a node for each
-//! result, each a complete expression, and notes what can be computed together (`Graph::joined`). A plan has a
-//! launch for each node; those that follow each other with the same rows are one launch (`Plan::launches`),
-//! others are computed apart. Where bands or copies tear a group apart, the plan without joins is taken if it is
+//! A plan has a launch for each node; consecutive ones for the same rows are one launch
+//! (`Plan::launches`). If bands or copies split a group, the plan without joins is taken if it is
 //! predicted to be as fast.
 
 mod runs;
@@ -81,8 +78,9 @@ struct Cost {
     seconds: f64,
 }
 
-/// The nodes before which no group begins that others of its nodes lie behind: for each node, one at or before it from which to look
-/// on; itself if it is one of them. As groups grow there are ever fewer, so that looking takes next to no time.
+/// For each node, a node at or before it from which to search for a *floor*: a node that no group
+/// spans, so that no group starts before it and continues behind it. A floor points to itself.
+/// Growing groups only remove floors, so searches take almost no time (path compression).
 struct Floors(Vec<Cell<NodeId>>);
 
 impl Floors {
@@ -90,7 +88,8 @@ impl Floors {
         Floors((0..nodes).map(|n| Cell::new(NodeId(n))).collect())
     }
 
-    /// The last of them that is not behind `n`: what lies before it waits for nothing from there on, nor by way of groups.
+    /// The last floor at or before `n`: nodes before it depend on nothing behind it, not even
+    /// through groups.
     fn below(&self, n: NodeId) -> NodeId {
         let mut at = n;
         while self.0[at.0].get() != at {
@@ -101,7 +100,7 @@ impl Floors {
         at
     }
 
-    /// Takes out those that a group of these nodes, in order, lies across.
+    /// Removes the floors that a group of these nodes, in order, spans.
     fn cover(&self, nodes: &[NodeId]) {
         let Some((first, last)) = nodes.first().zip(nodes.last()) else { return };
         let mut at = self.below(*last);
@@ -122,12 +121,12 @@ struct Groups<'a> {
     groups: Vec<Group>,
     /// Group of each node.
     of: Vec<Option<usize>>,
-    /// The places between nodes that no group lies across.
+    /// The floors between groups.
     floors: Floors,
-    /// For each node, the last search that came by it, and how many there were.
+    /// For each node, the last search that visited it; and the number of searches.
     seen: Vec<Cell<usize>>,
     searches: Cell<usize>,
-    /// What has been looked at and joined so far.
+    /// Nodes visited and joined so far.
     effort: Cell<usize>,
 }
 
@@ -242,8 +241,8 @@ impl<'a> Groups<'a> {
         (shares && faster).then_some(joined)
     }
 
-    /// Nodes of one extent as a group, if a device can hold them and none has to wait for others
-    /// between them.
+    /// Nodes of one extent as a group, if a device can hold them and no dependency leads from one
+    /// to another through outside nodes.
     fn group(&self, mut nodes: Vec<NodeId>) -> Option<Group> {
         nodes.sort_unstable();
         let stored = self.stored(&nodes);
@@ -266,9 +265,8 @@ impl<'a> Groups<'a> {
         (2..=MOST).contains(&stored.len()) && self.is_read_together(stored)
     }
 
-    /// Returns `true` if one node reads all stored values that are not wanted themselves: otherwise
-    /// the values that the others wait for would occupy memory, and leave the caches before they
-    /// are read.
+    /// Returns `true` if one node reads all stored values that are not roots. Otherwise those
+    /// values occupy memory while others are computed, and leave the caches before they are read.
     fn is_read_together(&self, stored: &[NodeId]) -> bool {
         let mut passing = stored.iter().filter(|n| !self.wanted[n.0]).map(|n| &self.readers[n.0]);
         let Some(first) = passing.next() else { return true };
@@ -289,12 +287,12 @@ impl<'a> Groups<'a> {
         Cost { work, seconds: self.aim.machine.slowest(|p| p.launch(&work).seconds) }
     }
 
-    /// Returns `true` if these nodes, in order, can be computed together: none waits for another
-    /// through a node outside, nor through groups joined before.
+    /// Returns `true` if these nodes, in order, can be computed together: none depends on another
+    /// through a node outside, nor through earlier groups.
     fn is_free(&self, nodes: &[NodeId]) -> bool {
         let Some(first) = nodes.first() else { return true };
         let floor = self.floors.below(*first);
-        // What all of them wait for, and what those wait for.
+        // All transitive dependencies.
         self.searches.set(self.searches.get() + 1);
         let mut stack: Vec<NodeId> = Vec::new();
         let wait = |n: NodeId, stack: &mut Vec<NodeId>| stack.extend(&self.graph.node(n).inputs);
@@ -318,7 +316,7 @@ impl<'a> Groups<'a> {
         true
     }
 
-    /// The kernel that computes a node of a group by itself, from what the group reads.
+    /// The kernel that computes a node of a group alone, from the group's inputs.
     fn apart(&self, group: &Group, id: NodeId) -> Option<(MapKernel, Vec<NodeId>)> {
         let mut needed = vec![id];
         for n in group.nodes.iter().rev().filter(|n| **n <= id) {
@@ -330,7 +328,7 @@ impl<'a> Groups<'a> {
         self.kernel(&nodes, |n| n == id)
     }
 
-    /// The graph with the results of each group next to each other, where the first of them was.
+    /// The graph with the results of each group next to each other, at the place of the first.
     fn arranged(mut self) -> Graph<Kernel> {
         self.groups.retain(|g| g.nodes.len() > 1);
         if self.groups.is_empty() {
@@ -341,8 +339,8 @@ impl<'a> Groups<'a> {
         self.groups.iter().for_each(|group| group.nodes.iter().for_each(|m| of[m.0] = Some(group)));
         let (mut order, mut begun) = (Vec::with_capacity(n), vec![false; n]);
         for first in (0..n).map(NodeId) {
-            // An explicit stack: long programs are legal. A node is visited twice, before its
-            // inputs and after them.
+            // Explicit stack, as programs may be long. A node is visited twice, before and after
+            // its inputs.
             let mut stack = vec![(first, false)];
             while let Some((id, inputs_are_there)) = stack.pop() {
                 let (group, alone) = (of[id.0], [id]);
@@ -399,8 +397,8 @@ fn kind(leaf: &Leaf) -> Option<Kind> {
 }
 
 /// Returns `true` if devices can hold a kernel, within the limits of fusion, with filters of one
-/// kind. Warps of one image read it at separate places, so joining saves nothing; it saves little
-/// for filters of many taps, which are bound by arithmetic.
+/// kind. Warps of one image read it at different positions, so joining saves nothing; filters of
+/// many taps are bound by arithmetic, so it saves little.
 fn is_sound(m: &MapKernel) -> bool {
     let filters = m.leaves.iter().filter_map(|l| match &l.op {
         LeafOp::Correlate(_, f, _) => Some(f),

@@ -1,9 +1,7 @@
-//! Reductions of one image computed together: its smallest and its largest pixel, its sum and its
-//! variance.
+//! Reductions of one image computed together: minimum and maximum, or sum and variance.
 //!
-//! Reductions of one image in one evaluation (smallest and largest, mean and variance) become
-//! columns of one (`optimize/together.rs`): `RowReduce::Extremes` and `Moments` have two and three
-//! columns, which one fold reduces. Moments are of each segment about its own mean, joined in
+//! Such reductions become columns of one: `RowReduce::Extremes` and `Moments` have two and three
+//! columns, reduced by one fold. Moments are taken per segment about its own mean and joined in
 //! order.
 
 use std::collections::HashMap;

@@ -1,11 +1,11 @@
-//! Means over large rectangles, by rows and columns: a single kernel would recompute more around
-//! each tile than storing the sums of rows costs.
+//! Means over large rectangles, split into rows and columns: a single kernel would recompute more
+//! around each tile than storing the sums of rows costs.
 //!
-//! Means over rectangles and ranks under footprints (`Sliding`) read rows around their own as filters do,
-//! but no expression takes them in: what they cost hardly grows with the window because neighbours share sums,
-//! histograms or an order. Sums of powers of two of pixels are doubled, and those that make up the size are added,
-//! the smallest first: one order everywhere, which no strip or tile changes. Rectangles of more than 128 rows or
-//! columns are two kernels.
+//! Means over rectangles and ranks under footprints (`Sliding`) read surrounding rows like filters,
+//! but no expression absorbs them: their cost hardly grows with the window, because neighbours
+//! share sums, histograms or an order. Sums of powers of two of pixels are doubled, and those that
+//! make up the size are added smallest first: one order everywhere, independent of strips and
+//! tiles. Rectangles of more than 128 rows or columns are two kernels.
 
 use crate::ir::graph::{Graph, Node, Op};
 use crate::ops::neighbourhood::Reach;
@@ -17,7 +17,7 @@ use horus_base::shape::Border;
 /// Maximum rows and columns of a rectangle summed by one kernel.
 pub const TOGETHER: usize = 128;
 
-/// Replaces each mean over a larger rectangle by sums of rows, and the mean over columns of these.
+/// Splits each mean over a larger rectangle into row sums and a mean over columns of these.
 pub fn split(graph: Graph<Op>) -> Graph<Op> {
     graph.rebuilt(|out, _, n| match n.op {
         Op::Whole(Whole::Windowed(Sliding { how: Windowed::Mean(mean), border })) if is_large(&mean) => {
@@ -41,7 +41,7 @@ fn is_large(mean: &BoxMean) -> bool {
     mean.count > 0 && height > 1 && width > 1 && height.max(width) > TOGETHER
 }
 
-/// The border of images of sums of `n` pixels: a constant becomes the sum of as many.
+/// The border of images of sums of `n` pixels: a constant becomes the sum of `n` constants.
 fn sum_of_constant(border: Border, dtype: DType, n: usize) -> Border {
     let Border::Constant(v) = border else { return border };
     let pixel = horus_base::dispatch!(dtype, T => T::from_f64(v).to_f64());

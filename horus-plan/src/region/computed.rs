@@ -1,16 +1,17 @@
-//! Which region each node of a restricted program has.
+//! The region of each node of a restricted program.
 //!
-//! A node could have just what is needed of it. But filters and pixel operations have the extent of what they read, and
-//! cutting after each of them would cost more than pixels that nobody needs: so nodes that read each other pixel by pixel get one
-//! region, as long as that is not much more than is needed of each.
+//! Computing exactly the needed region of each node would need cuts: filters and pixel operations
+//! have the extent of their inputs, and a cut after each costs more than unneeded pixels. So nodes
+//! that read each other pixel by pixel share one region, unless it is much larger than the needed
+//! ones.
 
 use super::{Rect, reads};
 use crate::ir::graph::{Graph, NodeId, Op};
 
-/// A common region may have so many times the pixels of each region in it.
+/// Maximum ratio of a common region to each region in it, in pixels.
 const MOST: usize = 2;
 
-/// Whether input `k` has the pixels of the result, at the same places.
+/// Returns `true` if input `k` holds the pixels of the result at the same positions.
 pub(super) fn in_place(op: &Op, k: usize) -> bool {
     match op {
         Op::Whole(operation) => operation.in_place(k),
@@ -25,7 +26,8 @@ pub(super) fn in_place(op: &Op, k: usize) -> bool {
     }
 }
 
-/// For each node the region that it is computed for: at least what is `needed`, and for filters what they read.
+/// The region for which each node is computed: at least its `needed` region, and for filters the
+/// pixels that they read.
 pub(super) fn regions(graph: &Graph<Op>, needed: &[Option<Rect>]) -> Vec<Option<Rect>> {
     let least = graph.iter().map(|(id, node)| {
         let need = needed[id.0]?;
@@ -45,7 +47,7 @@ pub(super) fn regions(graph: &Graph<Op>, needed: &[Option<Rect>]) -> Vec<Option<
     (0..graph.nodes.len()).map(|n| needed[n].and_then(|_| groups.regions[groups.first(n)])).collect()
 }
 
-/// Nodes of one region: a forest, whose trees have their region at the root.
+/// Nodes of one region: a disjoint-set forest with the region at each root.
 struct Groups {
     parent: Vec<usize>,
     regions: Vec<Option<Rect>>,
@@ -59,13 +61,13 @@ impl Groups {
         n
     }
 
-    /// Gives both one region, unless one would have to compute much that it does not need.
+    /// Gives both one region, unless one would have to compute too many unneeded pixels.
     fn join(&mut self, a: NodeId, b: NodeId) {
         let (a, b) = (self.first(a.0), self.first(b.0));
         let (Some(one), Some(other)) = (self.regions[a], self.regions[b]) else { return };
         let both = one.hull(other);
         if a != b && both.area() <= MOST.saturating_mul(one.area().min(other.area())) {
-            // Towards the end of the program, from where groups grow: paths stay short.
+            // Towards the end of the program, where groups start to grow: paths stay short.
             let (root, leaf) = if a > b { (a, b) } else { (b, a) };
             self.parent[leaf] = root;
             self.regions[root] = Some(both);

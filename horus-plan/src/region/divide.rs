@@ -1,26 +1,27 @@
-//! How an image is divided into regions that are computed one after the other.
+//! Division of an image into regions that are computed one after the other.
 
 use std::fmt;
 
 use super::Rect;
 use horus_base::shape::{Shape, Window};
 
-/// Regions of equal extent side by side; those at the far edges are cut there.
+/// Adjacent regions of equal extent, clipped at the far edges of the image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Division {
-    /// What is divided.
+    /// The divided image.
     pub of: Shape,
-    /// Rows of a region.
+    /// Rows per region.
     pub height: usize,
-    /// Columns of a region.
+    /// Columns per region.
     pub width: usize,
 }
 
-/// Fewer regions than this leave little to do at the same time: one is read, one is computed and one is written.
+/// Minimum number of regions for overlap: one is read, one computed and one written.
 const FEWEST: usize = 12;
-/// A region of fewer pixels costs more to plan and to launch than to compute: an estimate.
+/// Minimum pixels of a region; smaller ones cost more to plan and launch than to compute: an
+/// estimate.
 const LEAST: usize = 1 << 16;
-/// Into how many columns of regions an image is divided at most.
+/// Maximum number of regions across an image.
 const MOST_ACROSS: usize = 256;
 
 impl Division {
@@ -42,9 +43,10 @@ impl Division {
         }
     }
 
-    /// The cheapest division of an image into regions that fit: strips of whole rows, or tiles where these read less. Rows and
-    /// columns are multiples of those of `grain`. `cost` tells what a region costs, `None` if it does not fit. With what all regions
-    /// cost; `None` if not even the smallest regions fit.
+    /// The cheapest division of an image into regions that fit, and its total cost: strips of whole
+    /// rows, or tiles where these read less. Rows and columns are multiples of `grain`. `cost`
+    /// gives the cost of a region, or `None` if it does not fit. `None` if not even the smallest
+    /// regions fit.
     pub fn cheapest(
         of: Shape,
         grain: (usize, usize),
@@ -57,7 +59,8 @@ impl Division {
         Division::of_widths(of, grain.0, &widths, cost)
     }
 
-    /// [`Division::cheapest`] of regions that have one of these widths, the largest first, and multiples of `rows` rows.
+    /// [`Division::cheapest`] among regions of one of these widths, largest first, and multiples of
+    /// `rows` rows.
     pub fn of_widths(
         of: Shape,
         rows: usize,
@@ -67,7 +70,7 @@ impl Division {
         let mut best: Option<(f64, Division)> = None;
         for &width in widths {
             let of_rows = |steps: usize| Division { of, height: up(steps * rows, rows, of.height), width };
-            // One in the middle reads on all sides.
+            // A region in the middle reads on all sides.
             let mut total = |d: Division| {
                 let (down, across) = (of.height.div_ceil(d.height), of.width.div_ceil(d.width));
                 let region = d.region((down - 1) / 2 * across + (across - 1) / 2);
@@ -75,7 +78,7 @@ impl Division {
             };
             let few = (of.area() / FEWEST).max(LEAST);
             let most = (few / (width * rows)).clamp(1, of.height.div_ceil(rows));
-            // The largest that fits: what a region takes grows with it.
+            // Binary search for the largest that fits: memory grows with the region.
             let (mut fits, mut fails) = (0, most + 1);
             if total(of_rows(most)).is_some() {
                 fits = most;
@@ -97,13 +100,13 @@ impl Division {
         best
     }
 
-    /// Regions of so many rows and columns.
+    /// Regions of `rows` rows and `columns` columns.
     pub fn smallest(of: Shape, (rows, columns): (usize, usize)) -> Division {
         Division { of, height: up(1, rows, of.height), width: up(1, columns, of.width) }
     }
 }
 
-/// The multiple of `grain` that `n` is part of, at most `all`.
+/// `n` rounded up to a multiple of `grain`, at most `all`.
 fn up(n: usize, grain: usize, all: usize) -> usize {
     n.div_ceil(grain).max(1).saturating_mul(grain).min(all)
 }
@@ -144,7 +147,7 @@ mod tests {
     fn strips_where_they_fit_and_tiles_where_they_read_less() {
         let fits =
             |most: usize, read: usize| move |r: Rect| (read <= most).then_some(read as f64 + 0.0 * r.area() as f64);
-        // A filter that reads 10 rows and columns more.
+        // A filter that reads 10 more rows and columns.
         let mut around = |r: Rect| {
             let read = (r.rows.len() + 20) * (r.columns.len() + 20);
             fits(4_000_000, read)(r)
@@ -159,10 +162,10 @@ mod tests {
                 && (d.height + 20) * (d.width + 20) <= 4_000_000,
             "{d}"
         );
-        // Of a file in strips, whole rows are decoded.
+        // A file in strips decodes whole rows.
         let d = cheapest((1, 1), &mut |r| fits(40_000_000, (r.rows.len() + 20) * LARGE.width)(r));
         assert_eq!(d.width, LARGE.width, "{d}");
-        // What a turned region reads is about as high as it is wide.
+        // A rotated region reads about as many rows as columns.
         let d = cheapest((256, 256), &mut |r| {
             let side = r.rows.len().max(r.columns.len());
             fits(40_000_000, side * side)(r)

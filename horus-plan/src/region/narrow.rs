@@ -1,11 +1,12 @@
-//! Programs that read parts of what they compute: only those parts are computed.
+//! Narrowing: programs that read parts of their values compute only those parts.
 
 use super::{Cut, InPlace, Rect, needs, restrict};
 use crate::ir::graph::{Graph, NodeId, Op};
 
-/// A program is narrowed if it then computes at most three quarters of the bytes.
+/// Narrowing applies if the program then computes at most three quarters of the bytes.
 const WORTH: [usize; 2] = [3, 4];
-/// A value is not computed whole for who holds it where parts of all that is needed have so many times less bytes than it.
+/// A held value is not computed whole if the parts needed of all values have this many times fewer
+/// bytes.
 const LITTLE: usize = 4;
 
 /// Bytes that a program computes.
@@ -18,11 +19,11 @@ fn whole(graph: &Graph<Op>, roots: &[NodeId]) -> Vec<Rect> {
     roots.iter().map(|r| Rect::whole(graph.node(*r).shape)).collect()
 }
 
-/// The program that computes of each node what the roots need, if that is much less: a crop of an image is then computed from what
-/// lies around it.
+/// The program restricted to what the roots need, if that is much less: a crop of an image is then
+/// computed from its surroundings only.
 pub fn narrow(graph: Graph<Op>) -> Graph<Op> {
     let roots = whole(&graph, &graph.roots);
-    // Most programs need all of everything.
+    // Most programs need everything.
     let needed = needs(&graph, &roots);
     let all = |(id, n): (NodeId, &crate::ir::graph::Node<Op>)| {
         matches!(n.op, Op::Source(_)) || needed[id.0].is_none_or(|r| r == Rect::whole(n.shape))
@@ -35,8 +36,9 @@ pub fn narrow(graph: Graph<Op>) -> Graph<Op> {
     if computed(&narrowed).saturating_mul(of) <= computed(&graph).saturating_mul(part) { narrowed } else { graph }
 }
 
-/// For each root after the first `targets`, whether it is better computed another time, when somebody asks for it: the targets
-/// need a part of it, and computing them from such parts costs little beside one whole image of it.
+/// For each root after the first `targets`, `true` if it is better computed later, on request: the
+/// targets need only a part of it, and computing such parts is cheap relative to one whole image of
+/// it.
 pub fn spared(graph: &Graph<Op>, targets: usize) -> Vec<bool> {
     let (targets, others) = graph.roots.split_at(targets.min(graph.roots.len()));
     if others.is_empty() {

@@ -1,4 +1,4 @@
-//! Which regions operations read: from the results of a program backwards to its sources.
+//! Regions that operations read, propagated from the results of a program back to its sources.
 
 use super::Rect;
 use crate::ir::graph::{Graph, Node, NodeId, Op};
@@ -7,7 +7,8 @@ use crate::ops::geometric::{Affine, Interpolation};
 use crate::ops::neighbourhood::Reach;
 use horus_base::shape::{Border, Shape, Window};
 
-/// For each node, the region that is needed for these regions of the roots, in their order; `None` where nothing is.
+/// The region needed of each node for these regions of the roots, in their order; `None` if nothing
+/// is.
 pub fn needs(graph: &Graph<Op>, roots: &[Rect]) -> Vec<Option<Rect>> {
     let mut needs: Vec<Option<Rect>> = vec![None; graph.nodes.len()];
     let add = |needs: &mut Vec<Option<Rect>>, n: NodeId, region: Rect| {
@@ -26,7 +27,8 @@ pub fn needs(graph: &Graph<Op>, roots: &[Rect]) -> Vec<Option<Rect>> {
     needs
 }
 
-/// The region of input `k`, of shape `input`, that region `need` of a node is computed from: one pixel if it is none.
+/// The region of input `k`, of shape `input`, from which region `need` of a node is computed; one
+/// pixel if it is empty.
 pub(super) fn read(node: &Node<Op>, k: usize, need: Rect, input: Shape) -> Rect {
     match &node.op {
         Op::Source(_) | Op::Fill(_) | Op::Index(_) | Op::Pixel(..) | Op::Convert | Op::Planes(_) => need,
@@ -47,7 +49,8 @@ pub(super) fn read(node: &Node<Op>, k: usize, need: Rect, input: Shape) -> Rect 
     }
 }
 
-/// What a filter reads around region `need`, of an image of shape `input`; `None` of other operations.
+/// The pixels that a filter reads for region `need`, of an image of shape `input`; `None` for other
+/// operations.
 pub(super) fn around(op: &Op, need: Rect, input: Shape) -> Option<Rect> {
     let (reach, border): (Reach, Border) = match op {
         Op::Correlate(f, b) => (f.reach(), *b),
@@ -59,11 +62,11 @@ pub(super) fn around(op: &Op, need: Rect, input: Shape) -> Option<Rect> {
     Some(Reading::around(need, reach, border).kept(input).hull(need))
 }
 
-/// The region that an affine map samples; one pixel if all positions lie outside, where the constant is.
+/// The region that an affine map samples; one pixel if all positions lie outside, in the constant.
 fn sampled(map: &Affine, how: Interpolation, border: Border, need: Rect, input: Shape) -> Rect {
     let [rows, columns] = positions(map, how, need);
     let Rect { rows, columns } = Reading { rect: Rect { rows, columns }, border: Some(border) }.kept(input);
-    // Positions outside of the whole are outside of any pixel of it.
+    // Positions outside the whole are outside any of its pixels.
     let some = |w: Window, at: isize, n: usize| {
         if !w.is_empty() {
             return w;
@@ -75,9 +78,9 @@ fn sampled(map: &Affine, how: Interpolation, border: Border, need: Rect, input: 
     Rect { rows: some(rows, y, input.height), columns: some(columns, x, input.width) }
 }
 
-/// The rows and the columns that an affine map asks for, before any border handling.
+/// Rows and columns that an affine map addresses, before any border handling.
 fn positions(map: &Affine, how: Interpolation, need: Rect) -> [Window; 2] {
-    // A map is linear: its extremes are at the corners, also in fixed point.
+    // A map is linear: its extremes lie at the corners, also in fixed point.
     let ends = |w: Window| [w.start as i64, w.end as i64 - 1];
     let corners = ends(need.rows).into_iter().flat_map(|y| ends(need.columns).map(|x| map.at(y, x)));
     let (before, after) = match how {

@@ -1,4 +1,4 @@
-//! The program that computes regions.
+//! The program of given regions.
 
 use std::collections::HashMap;
 
@@ -10,17 +10,18 @@ use crate::ops::pixel::PixelOp;
 use horus_base::dtype::{DType, Scalar};
 use horus_base::shape::{Axis, Border, Shape};
 
-/// Where regions of sources come from, and numbers that differ from region to region. What is not supplied is in the program
-/// itself; what is supplied is not, so that regions of one extent have one program.
+/// Supplier of source regions and of numbers that vary between regions. Anything not supplied is
+/// part of the program itself; supplied values are not, so that regions of one extent have one
+/// program.
 pub trait Supply {
-    /// The value that is region `region` of `value`.
+    /// The value that holds region `region` of `value`.
     fn source(&mut self, value: ValueId, region: Rect) -> Option<ValueId>;
 
     /// An image of one `i32` pixel, `n`.
     fn number(&mut self, n: i32) -> Option<ValueId>;
 }
 
-/// Sources stay whole, and are cut by the program.
+/// Sources stay whole; the program cuts them.
 #[derive(Clone, Copy, Debug)]
 pub struct InPlace;
 
@@ -34,21 +35,21 @@ impl Supply for InPlace {
     }
 }
 
-/// What becomes of a root that is computed together with more than what was asked for, such as what a filter reads.
+/// Treatment of a root computed in a region larger than requested, as for a filter's reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
-    /// The program cuts out what was asked for.
+    /// The program cuts out the requested region.
     Always,
-    /// It is left as it is if that is at most a quarter more: whoever takes it cuts it.
+    /// Cut only if more than a quarter larger; otherwise the recipient cuts it.
     Much,
 }
 
-/// A program of regions.
+/// A program for regions.
 #[derive(Clone, Debug)]
 pub struct Restricted {
     /// The program.
     pub graph: Graph<Op>,
-    /// The region that each root has.
+    /// The region of each root.
     pub roots: Vec<Rect>,
 }
 
@@ -77,11 +78,11 @@ pub fn restrict(graph: &Graph<Op>, roots: &[Rect], cut: Cut, supply: &mut dyn Su
 
 struct Making<'a> {
     from: &'a Graph<Op>,
-    /// The region that each node has in the new program.
+    /// The region of each node in the new program.
     regions: Vec<Option<Rect>>,
-    /// Where the nodes went.
+    /// New ids of nodes.
     nodes: HashMap<NodeId, NodeId>,
-    /// Other regions of nodes.
+    /// Cuts of nodes to other regions.
     cuts: HashMap<(NodeId, Rect), NodeId>,
     to: Graph<Op>,
 }
@@ -91,8 +92,8 @@ impl Making<'_> {
         self.regions[node.0].expect("inputs of what is needed are needed")
     }
 
-    /// Rect `region` of a node, in the new program. Where it has another there, it is cut out; what it does not have, nobody
-    /// needs.
+    /// Region `region` of a node in the new program, cut out if the node has another there. Pixels
+    /// outside the node's region are never needed.
     fn cut(&mut self, node: NodeId, region: Rect) -> NodeId {
         let (has, new) = (self.region(node), self.nodes[&node]);
         if has == region {
@@ -115,7 +116,7 @@ impl Making<'_> {
         cut
     }
 
-    /// Rect `region` of a node.
+    /// Adds a node restricted to region `region`.
     fn node(&mut self, node: &Node<Op>, region: Rect, supply: &mut dyn Supply) -> NodeId {
         let shape = region.shape(node.shape);
         let with = |m: &mut Self, op: Op, inputs: Vec<NodeId>| m.to.push(Node { op, inputs, shape, ..node.clone() });
@@ -149,7 +150,7 @@ impl Making<'_> {
         self.to.push(Node { op, inputs: vec![source], shape: region.shape(node.shape), ..node.clone() })
     }
 
-    /// Coordinates that do not begin at 0: whole numbers, which are converted once, as those of the whole image are.
+    /// Coordinates with an offset: integers, converted once like those of the whole image.
     fn index(&mut self, node: &Node<Op>, axis: Axis, region: Rect, supply: &mut dyn Supply) -> NodeId {
         let shape = region.shape(node.shape);
         let first = match axis {
@@ -188,10 +189,10 @@ impl Making<'_> {
         self.to.push(Node { op: Op::Convert, inputs: vec![sum], shape, ..node.clone() })
     }
 
-    /// An affine map from and to regions: moved by whole pixels, so that fractions stay.
+    /// An affine map between regions, moved by whole pixels so that fractions are unchanged.
     fn warp(&mut self, node: &Node<Op>, (map, how, border): (&Affine, Interpolation, Border), region: Rect) -> NodeId {
         let input = node.inputs[0];
-        // What repeats a row or a column as it is stays what it is.
+        // A map that repeats a row or column unchanged stays as it is.
         let has = match map.repeated() {
             Some(Axis::Rows) => Rect { columns: region.columns, ..self.region(input) },
             Some(_) => Rect { rows: region.rows, ..self.region(input) },

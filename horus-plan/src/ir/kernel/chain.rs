@@ -1,31 +1,36 @@
-//! Chains: expressions that filters and shifts of the same kernel read, and that are never stored whole.
+//! Chains: expressions read by filters and shifts of the same kernel, never stored whole.
 
 use super::work::of_instruction;
 use super::{Leaf, LeafOp, MapKernel, Source};
 use crate::ops::geometric::Interpolation;
 use horus_base::shape::Border;
 
-/// Chains within each other, at most.
+/// Maximum nesting depth of chains.
 const DEPTH: usize = 3;
-/// Pixels that an evaluation of a chain reads straight from the images, at most: each is code of a kernel.
+/// Maximum number of pixels that one evaluation of a chain reads directly from images: each is code
+/// of the kernel.
 const READS: usize = 49;
-/// The furthest that a chain reads in any direction. The long row passes of detectors stay kernels of their own by it: which ones were
-/// absorbed would depend on the size of the picture, and compiled kernels that are shipped serve all sizes.
+/// Maximum reach of a chain in any direction. It keeps the long row passes of detectors in kernels
+/// of their own: otherwise absorption would depend on the image size, and precompiled kernels serve
+/// all sizes.
 const FURTHEST: usize = 8;
 
-/// What a read of a device's nearest cache takes, in multiply-adds: an estimate from the rates of both on an H100.
+/// Cost of a read from a GPU's nearest cache, in multiply-adds: an estimate from the rates of both
+/// on an H100.
 const READ: f64 = 4.0;
-/// What it takes besides to evaluate a chain for a pixel of a tile and to read it from there: an estimate.
+/// Additional cost of evaluating a chain for a pixel of a tile and reading it back: an estimate.
 const IN_TILE: f64 = 8.0;
-/// Pixels of a tile, those around its own included, for each pixel of its own that small filters read: an estimate.
+/// Pixels of a tile including its surroundings, per pixel of the tile itself, for small filters: an
+/// estimate.
 const AROUND: f64 = 1.3;
 
 impl MapKernel {
-    /// Why a chain of this kernel, or of its chains, cannot be evaluated where it is read; none if all can.
+    /// The reason why a chain of this kernel, or of its chains, cannot be evaluated at its reads;
+    /// `None` if all can.
     ///
-    /// Chains of pixel operations alone always can. Others have linear filters, row passes and shifts as well, over inputs or over
-    /// chains of their own, and rows, columns and pixels that repeat: in floating point, and as far as an evaluation reads few
-    /// pixels.
+    /// Chains of pixel operations alone always can. Other chains may have linear filters, row
+    /// passes and shifts, over inputs or over chains of their own, and broadcast rows, columns and
+    /// pixels. They must be in floating point and read few pixels per evaluation.
     pub fn chain_fault(&self) -> Option<&'static str> {
         let shifts = |m: &MapKernel| m.leaves.iter().any(|l| matches!(l.op, LeafOp::Shift(..)) && !l.dtype.is_float());
         if shifts(self) {
@@ -57,12 +62,13 @@ impl MapKernel {
         .or_else(|| self.chains.iter().find_map(|c| c.fault_within(depth - 1)))
     }
 
-    /// Pixels of images that are read for a pixel where nothing is kept: of a filter of 5 taps over a filter of 9, 45.
+    /// Image pixels read per output pixel without storage of intermediates: 45 for a filter of 5
+    /// taps over a filter of 9.
     pub fn reads_per_pixel(&self) -> usize {
         self.leaves.iter().map(|l| self.taps(l).saturating_mul(self.evaluated(l, &MapKernel::reads_per_pixel, 1))).sum()
     }
 
-    /// How often a leaf reads an input or a chain, through a row pass or itself.
+    /// Number of reads of an input or a chain by a leaf, directly or through a row pass.
     fn taps(&self, leaf: &Leaf) -> usize {
         match &leaf.op {
             LeafOp::Correlate(Source::Stage(s), f, _) => f.taps().len() * self.stages[*s].filter.taps().len(),
@@ -71,7 +77,7 @@ impl MapKernel {
         }
     }
 
-    /// What `of` tells of the chain that a leaf reads; `itself` for a leaf that reads an input.
+    /// The value of `of` for the chain that a leaf reads; `itself` for a leaf that reads an input.
     fn evaluated<T>(&self, leaf: &Leaf, of: &dyn Fn(&MapKernel) -> T, itself: T) -> T {
         match self.image(leaf) {
             Source::Chain(c) => of(&self.chains[c]),
@@ -79,20 +85,20 @@ impl MapKernel {
         }
     }
 
-    /// What it takes to evaluate a chain for one pixel where nothing is kept, in multiply-adds.
+    /// Cost in multiply-adds of evaluating a chain for one pixel without storage of intermediates.
     fn evaluation(&self) -> f64 {
         let leaves =
             self.leaves.iter().map(|l| self.taps(l) as f64 * (1.0 + self.evaluated(l, &MapKernel::evaluation, READ)));
         leaves.sum::<f64>() + self.code.iter().map(|i| of_instruction(i.op)).sum::<f64>()
     }
 
-    /// What chains that read around their pixels take for each pixel, where evaluations read images themselves.
+    /// Cost per pixel of chains that read around their pixels, with images read directly.
     pub(super) fn straight(&self) -> f64 {
         let of_chain = |(c, chain): (usize, &MapKernel)| {
             let source = Source::Chain(c);
             let readers = self.leaves.iter().filter(|l| l.source() == source);
             let times = match self.per_pixel {
-                // Row passes read tiles all the same.
+                // Row passes read from tiles in any case.
                 true => readers.map(|l| self.taps(l)).sum::<usize>(),
                 false if chain.is_pointwise() => return 0.0,
                 false => 0,
@@ -103,7 +109,7 @@ impl MapKernel {
         self.chains.iter().enumerate().map(of_chain).sum()
     }
 
-    /// All leaves, each with the kernel or the chain that it is of.
+    /// All leaves, each with its kernel or chain.
     pub(super) fn all_leaves(&self) -> Vec<(&MapKernel, &Leaf)> {
         let mut all: Vec<_> = self.leaves.iter().map(|l| (self, l)).collect();
         all.extend(self.chains.iter().flat_map(MapKernel::all_leaves));
@@ -152,7 +158,7 @@ mod tests {
                                     let Some(row) = inner.map(of_chain as isize + dz as isize, h) else { continue };
                                     let row = row as isize;
                                     assert!(got.contains(row), "{inner} {outer} {rows} of {h}: {row} not in {got}");
-                                    // Held as itself or, where borders are periodic, as a copy.
+                                    // Held in place or, with periodic borders, as a copy.
                                     let copies = (-9..=9).map(|k| row + k * h as isize);
                                     let mut held = copies.filter(|y| around.contains(*y) && (wrap || *y == row));
                                     assert!(

@@ -1,13 +1,14 @@
-//! How kernels are distributed over ranks: what every rank computes, from which rows, and how the results of ranks make
-//! the whole result.
+//! Distribution of kernels over ranks: the rows that each rank computes, and the combination of the
+//! ranks' results.
 //!
-//! Planner, movement, executor, devices and the check of plans ask here, so that a new kernel says it once.
+//! Planner, movement, executor, devices and the plan verifier all query this module, so that each
+//! kernel states it once.
 
 use super::{AllReduce, Distribution, Kernel};
 use horus_base::shape::Shape;
 
 impl Kernel {
-    /// How the kernel is distributed.
+    /// Distribution of the kernel.
     pub fn distribution(&self) -> Distribution {
         match self {
             Kernel::Source(_) | Kernel::Map(_) | Kernel::Repeat(_) | Kernel::MapReduce(..) => Distribution::Rows,
@@ -15,7 +16,8 @@ impl Kernel {
         }
     }
 
-    /// How the results of ranks are combined; `None` for a kernel whose launches yield the result itself.
+    /// Combination of the ranks' results; `None` for a kernel whose launches yield the result
+    /// itself.
     pub fn all_reduce(&self) -> Option<AllReduce> {
         match self.distribution() {
             Distribution::Partial(how) => Some(how),
@@ -23,13 +25,13 @@ impl Kernel {
         }
     }
 
-    /// Whether the rows that a launch is given are rows of the first input, not of the output.
+    /// Returns `true` if a launch is given rows of the first input, not of the output.
     pub fn goes_over_input(&self) -> bool {
         self.all_reduce().is_some()
     }
 
-    /// Whether every rank holds the whole output of shape `output` after a launch. One pixel is computed by every rank
-    /// where all inputs are `replicated`: that is less than sending it.
+    /// Returns `true` if every rank holds the whole output of shape `output` after a launch. If all
+    /// inputs are `replicated`, every rank computes a single pixel itself: cheaper than a message.
     pub fn is_on_every_rank(&self, output: Shape, replicated: impl FnOnce() -> bool) -> bool {
         match self.distribution() {
             Distribution::Whole | Distribution::Partial(_) => true,
@@ -37,7 +39,8 @@ impl Kernel {
         }
     }
 
-    /// Whether a launch adds to its output, which is cleared before. So a rank that has no rows launches it all the same.
+    /// Returns `true` if a launch accumulates into a cleared output, so that ranks without rows
+    /// launch it too.
     pub fn launches_without_rows(&self) -> bool {
         self.all_reduce().is_some()
     }

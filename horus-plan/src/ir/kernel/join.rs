@@ -1,8 +1,9 @@
-//! Several kernels as one that stores a result for each: what they read, filter and compute alike is read, filtered and computed once.
+//! Several kernels joined into one with a result for each: common reads, filters and computations
+//! are done once.
 
 use super::{Instr, Leaf, LeafOp, MapKernel, Source, Stage, Val};
 
-/// A position in a list, which gets the item if it is new.
+/// Position of an item in a list; a new item is appended.
 fn place<T: PartialEq>(all: &mut Vec<T>, item: T) -> usize {
     all.iter().position(|known| *known == item).unwrap_or_else(|| {
         all.push(item);
@@ -10,7 +11,7 @@ fn place<T: PartialEq>(all: &mut Vec<T>, item: T) -> usize {
     })
 }
 
-/// A kernel to be joined: what its result is called, and what its inputs are.
+/// A kernel to be joined, with the ids of its result and inputs.
 #[derive(Clone, Copy, Debug)]
 pub struct JoinPart<'a, I> {
     /// Its result.
@@ -21,17 +22,17 @@ pub struct JoinPart<'a, I> {
     pub inputs: &'a [I],
 }
 
-/// What an input of a part is in the whole.
+/// Replacement of an input of a part in the joined kernel.
 #[derive(Clone, Copy, Debug)]
 enum Read {
     /// The input of this index.
     Input(usize),
-    /// The result of a part before.
+    /// The result of an earlier part.
     Value(Val),
 }
 
 impl Leaf {
-    /// The same leaf with its input where `at` says that it is.
+    /// The same leaf with its input renumbered by `at`.
     fn moved(&self, at: &impl Fn(usize) -> Option<usize>) -> Option<Leaf> {
         let mut leaf = self.clone();
         if let Source::Input(i) = leaf.source() {
@@ -43,12 +44,13 @@ impl Leaf {
 }
 
 impl MapKernel {
-    /// One kernel with the results of those of `parts` that are `stored`, in their order; what its inputs are comes with it. A part may
-    /// read the result of one before it pixel by pixel: the value takes the place of the image. `None` if it reads more of it than the
-    /// pixel, or nothing is stored.
+    /// One kernel with the results of those of `parts` that are `stored`, in their order, and its
+    /// inputs. A part may read an earlier part's result pixel by pixel: the value replaces the
+    /// image. `None` if it reads more than the pixel, or nothing is stored.
     ///
-    /// Chains, row passes, leaves and instructions that are alike (constants by their bits) become one, so every value is computed as
-    /// before, from the same values: the bits of the results stay.
+    /// Equal chains, row passes, leaves and instructions (constants by their bits) are merged.
+    /// Every value is computed as before, from the same values, so the bits of the results are
+    /// unchanged.
     ///
     /// ```
     /// use horus_core::dtype::DType;
@@ -103,13 +105,13 @@ impl MapKernel {
         Some((whole, inputs))
     }
 
-    /// Says how many inputs there are, also to chains.
+    /// Sets the number of inputs, also of chains.
     fn set_inputs(&mut self, count: usize) {
         self.inputs = count;
         self.chains.iter_mut().for_each(|c| c.set_inputs(count));
     }
 
-    /// The same chain with its inputs, and those of its own chains, where `at` says that they are.
+    /// The same chain with its inputs, and those of its own chains, renumbered by `at`.
     fn moved(&self, at: &impl Fn(usize) -> Option<usize>) -> Option<MapKernel> {
         let mut chain = self.clone();
         chain.inputs = 0;
@@ -123,7 +125,7 @@ impl MapKernel {
         Some(chain)
     }
 
-    /// Takes in what a kernel computes; its result as a value of this kernel.
+    /// Adds the computation of a kernel; returns its result as a value of this kernel.
     fn take_in(&mut self, part: &MapKernel, read: &[Read]) -> Option<Val> {
         let input = |i: usize| if let Read::Input(at) = read[i] { Some(at) } else { None };
         let mut chains = Vec::with_capacity(part.chains.len());

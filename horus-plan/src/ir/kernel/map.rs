@@ -1,4 +1,4 @@
-//! Expressions per pixel: what [`Kernel::Map`](super::Kernel::Map) consists of.
+//! Per-pixel expressions: the contents of [`Kernel::Map`](super::Kernel::Map).
 
 use std::fmt;
 
@@ -18,12 +18,12 @@ pub enum Val {
     Instr(usize),
     /// A constant.
     Const(Scalar),
-    /// Where the pixel is along an axis of the image, as a number of this type; of a copy beyond the image, where it was copied
-    /// from.
+    /// The coordinate of the pixel along an axis of the image, in this type; in a copy beyond the
+    /// image, the coordinate of the original.
     Index(Axis, DType),
 }
 
-/// What an instruction does.
+/// Operation of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum InstrOp {
     /// A pixel operation on operands of type [`Instr::operand`].
@@ -35,17 +35,17 @@ pub enum InstrOp {
 /// One instruction of a [`MapKernel`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Instr {
-    /// What it does.
+    /// Operation.
     pub op: InstrOp,
-    /// Type of the operands (of the two choices, for `Select`).
+    /// Type of the operands (for `Select`, of the two choices).
     pub operand: DType,
     /// Type of the result.
     pub result: DType,
-    /// The operands: as many as the operation has.
+    /// The operands, as many as the operation's arity.
     pub args: Vec<Val>,
 }
 
-/// What a filter reads.
+/// Source of a filter's reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Source {
     /// The kernel's input of this index.
@@ -56,27 +56,29 @@ pub enum Source {
     Stage(usize),
 }
 
-/// A row filter whose result is read by column filters of the same kernel only, so that it is never stored whole.
+/// A row filter whose result is read only by column filters of the same kernel, and so never stored
+/// whole.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Stage {
-    /// What it reads: an input or a chain.
+    /// Source: an input or a chain.
     pub source: Source,
     /// A dense filter of one row.
     pub filter: Filter,
-    /// For this pass.
+    /// Border mode of this pass.
     pub border: Border,
 }
 
-/// How a leaf reads.
+/// Read operation of a leaf.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum LeafOp {
     /// The pixel itself.
     Load(usize),
-    /// The pixel itself in another plane of an input, or a constant in planes beyond it.
+    /// The pixel at the same position in another plane of an input, or a constant beyond its
+    /// planes.
     LoadPlane(usize, PlaneMap),
-    /// Response of a linear filter. Over a [`Source::Stage`] the filter is a dense one of one column.
+    /// Response of a linear filter. Over a [`Source::Stage`] it is a dense filter of one column.
     Correlate(Source, Filter, Border),
-    /// The pixel so many rows further down and columns further right.
+    /// The pixel at an offset of rows down and columns right.
     Shift(Source, [isize; 2], Border),
     /// Generalized convolution.
     Generalized(usize, Generalized, Border),
@@ -88,42 +90,43 @@ pub enum LeafOp {
     Flip(usize, Flip),
 }
 
-/// A leaf: how it reads, and the type it yields (the type of the input it reads).
+/// A leaf: its read operation and its type, which is that of the input it reads.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Leaf {
-    /// How it reads.
+    /// Read operation.
     pub op: LeafOp,
-    /// What it yields.
+    /// Result type.
     pub dtype: DType,
 }
 
-/// An expression per pixel. Instructions come in an order in which operands come first.
+/// A per-pixel expression. Instructions are in topological order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct MapKernel {
     /// Number of inputs.
     pub inputs: usize,
-    /// Expressions whose results filters and shifts read, evaluated around the pixels that are computed and never stored
-    /// whole. The inputs of each are those of this kernel. Each result is an image of its own: beyond its edges there is what the
-    /// border of its reader says. [`MapKernel::chain_fault`] tells what cannot be a chain.
+    /// Expressions read by filters and shifts, evaluated around the computed pixels and never
+    /// stored whole. They share the kernel's inputs. Each result is an image of its own: its
+    /// reader's border mode applies beyond its edges. [`MapKernel::chain_fault`] gives the limits
+    /// of chains.
     pub chains: Vec<MapKernel>,
-    /// Whether a device evaluates chains anew for each tap that reads them, where it would otherwise evaluate them once for each
-    /// pixel of a tile. A processor keeps rows in either case.
+    /// Set if a device re-evaluates chains for each tap that reads them, instead of once per pixel
+    /// of a tile. A CPU keeps rows in either case.
     pub per_pixel: bool,
     /// Row passes that leaves read.
     pub stages: Vec<Stage>,
-    /// Reads of the inputs.
+    /// Reads of inputs.
     pub leaves: Vec<Leaf>,
     /// Pixel operations.
     pub code: Vec<Instr>,
-    /// The value that is stored; `None` only in an unfinished kernel.
+    /// The stored value; `None` only in an unfinished kernel.
     pub result: Option<Val>,
-    /// Values that are stored beside it, each in an image of its own of the same extent: only in a [`join`](MapKernel::join) of
-    /// several kernels.
+    /// Further stored values, each in an image of its own of the same extent: only in a
+    /// [`join`](MapKernel::join) of several kernels.
     pub more: Vec<Val>,
 }
 
 impl Leaf {
-    /// What the leaf reads.
+    /// Source of the leaf.
     pub fn source(&self) -> Source {
         match self.op {
             LeafOp::Load(i)
@@ -136,12 +139,13 @@ impl Leaf {
         }
     }
 
-    /// Whether the leaf repeats a row, a column or a pixel: what it reads is small beside what is computed.
+    /// Returns `true` if the leaf broadcasts a row, a column or a pixel, so that its input is small
+    /// relative to the output.
     pub fn repeats(&self) -> bool {
         matches!(&self.op, LeafOp::Warp(_, map, Interpolation::Nearest, _) if map.repeats())
     }
 
-    /// Changes which kernel input the leaf reads (stages and chains are not touched).
+    /// Renumbers the kernel input of the leaf (stages and chains are unchanged).
     pub fn map_input(&mut self, f: impl Fn(usize) -> usize) {
         match &mut self.op {
             LeafOp::Load(i)
@@ -159,7 +163,7 @@ impl Leaf {
 }
 
 impl MapKernel {
-    /// What a leaf reads, or the stage that it reads: an input or a chain.
+    /// The input or chain that a leaf reads, possibly through a stage.
     pub fn image(&self, leaf: &Leaf) -> Source {
         match leaf.source() {
             Source::Stage(s) => self.stages[s].source,
@@ -167,7 +171,7 @@ impl MapKernel {
         }
     }
 
-    /// Whether a leaf reads input `i`, itself or through stages and chains.
+    /// Returns `true` if a leaf reads input `i`, directly or through stages and chains.
     pub fn reads(&self, leaf: &Leaf, i: usize) -> bool {
         match self.image(leaf) {
             Source::Chain(c) => self.chains[c].reads_input(i),
@@ -175,17 +179,17 @@ impl MapKernel {
         }
     }
 
-    /// Whether any leaf reads input `i`, itself or through stages and chains.
+    /// Returns `true` if any leaf reads input `i`, directly or through stages and chains.
     pub fn reads_input(&self, i: usize) -> bool {
         self.leaves.iter().any(|l| self.reads(l, i))
     }
 
-    /// The type of the value that is stored.
+    /// Type of the stored value.
     pub fn result_type(&self) -> DType {
         self.result.map_or(DType::F32, |v| self.type_of(v))
     }
 
-    /// The type of a value.
+    /// Type of a value.
     pub fn type_of(&self, value: Val) -> DType {
         match value {
             Val::Leaf(l) => self.leaves[l].dtype,
@@ -195,25 +199,26 @@ impl MapKernel {
         }
     }
 
-    /// All values that are stored.
+    /// All stored values.
     pub fn results(&self) -> impl DoubleEndedIterator<Item = Val> + '_ {
         self.result.iter().chain(&self.more).copied()
     }
 
-    /// Whether a value is where the pixel is.
+    /// Returns `true` if a value depends on the pixel's coordinates.
     pub fn has_index(&self) -> bool {
         let values = self.code.iter().flat_map(|i| i.args.iter().copied()).chain(self.results());
         values.into_iter().any(|v| matches!(v, Val::Index(..))) || self.chains.iter().any(MapKernel::has_index)
     }
 
-    /// Whether every leaf reads just the pixel itself.
+    /// Returns `true` if every leaf reads only the pixel itself.
     pub fn is_pointwise(&self) -> bool {
         self.leaves.iter().all(|l| matches!(l.op, LeafOp::Load(_) | LeafOp::LoadPlane(..)))
     }
 }
 
 impl fmt::Display for MapKernel {
-    /// What the kernel does, in the order of evaluation, repetitions counted: `row 1x19 + 6 correlate 19x1 + absdiv ...`.
+    /// The kernel's operations in evaluation order, repetitions counted: `row 1x19 + 6 correlate
+    /// 19x1 + absdiv ...`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let chains = self.chains.iter().map(|c| format!("({c})"));
         let stages = self.stages.iter().map(|s| format!("row {}", s.filter));

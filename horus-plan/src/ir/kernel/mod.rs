@@ -1,27 +1,29 @@
-//! What devices execute: lowered operations.
+//! Kernels: the lowered operations that devices execute.
 //!
-//! Almost everything is a [`MapKernel`]: an expression evaluated at every pixel of the output, whose *leaves* read the
-//! inputs (the pixel itself, a filter response, a sample of an affine map) and whose *code* combines them with pixel
-//! operations. What filters read may itself be computed: by a row pass (a *stage*), by pixel operations (a *chain*), by
-//! both. One recorded operation lowers to a kernel with one leaf or one instruction; fusion substitutes kernels into each
-//! other. A device needs to know nothing else of the program.
+//! Almost every kernel is a [`MapKernel`]: an expression evaluated at every pixel of the output.
+//! Its *leaves* read the inputs (the pixel itself, a filter response, a sample of an affine map)
+//! and its *code* combines them with pixel operations. The input of a filter may itself be
+//! computed: by a row pass (a *stage*), by pixel operations (a *chain*), or both. One recorded
+//! operation lowers to a kernel with one leaf or one instruction; fusion substitutes kernels into
+//! each other. A device needs to know nothing else of the program.
 //!
-//! Kernels of their own (`Kernel::Whole`) are those that no expression per pixel can be: reductions and histograms, transposition,
-//! the planes of one image from several (`Merge`), tables (`Lookup`: rows of the first input are
-//! indices, and of the second, the table, every rank needs all), and samples at positions that are images
-//! (`Remap`: every rank needs all of the first input; coefficients of its splines are correlations of
-//! finite length, which are filters like others). Connected components (`Components`) follow from all
-//! pixels: every rank finds all of them. The root of a component is its first pixel, whatever joined its pixels in
-//! whatever order; a GPU takes several launches of one kernel for it (`Passes`). So does reconstruction
-//! (`Reconstruction`), as what a marker grows to is one image whatever the order of steps: a GPU sweeps along
-//! all axes in rounds, and after each the host looks whether it changed anything. A reduction along rows takes in
-//! the expression that it alone reduces (`Kernel::MapReduce`): `(a * b).sum()` reads two images and stores none.
+//! Operations that no per-pixel expression covers are kernels of their own (`Kernel::Whole`):
+//! reductions and histograms, transposition, concatenation of images (`Merge`), tables (`Lookup`:
+//! every rank needs the whole table) and samples at positions given by images (`Remap`: every rank
+//! needs the whole first input; spline coefficients are finite correlations, filters like any
+//! other). Connected components (`Components`) depend on all pixels, so every rank computes all of
+//! them. The root of a component is its first pixel, in whatever order pixels were joined; a GPU
+//! uses several launches of one kernel (`Passes`). Reconstruction likewise yields one image
+//! whatever the order of steps: a GPU sweeps along all axes in rounds, and after each the host
+//! checks for changes. A row reduction absorbs an expression without other readers
+//! (`Kernel::MapReduce`): `(a * b).sum()` reads two images and stores none.
 //!
-//! Rectangles of an image (`Tiled`) are reduced in an order anchored at their corner, so that ranks only
-//! need their footprint. Where the pixels of a label lie follows from data, so no order suits all: sums of labels
-//! (`LabelReduce`) are exact, in digits of 24 bits that are added up as whole numbers in any order and rounded
-//! once; a table has the digits that the type of the pixels can have. Labels of a volume are reduced over all its
-//! levels in the same pass; extremes over all levels of each 32 rows, or more where there are many labels.
+//! Rectangles of an image (`Tiled`) are reduced in an order anchored at their corner, so that ranks
+//! only need their footprint. The pixels of a label depend on data, so no order suits all: sums of
+//! labels (`LabelReduce`) are exact, in 24-bit digits that are summed as integers in any order and
+//! rounded once. A table has the digits that the pixel type can have. Labels of a volume are
+//! reduced over all levels in the same pass; extremes over all levels of each 32 rows, or more if
+//! there are many labels.
 
 mod chain;
 mod distribution;
@@ -47,16 +49,16 @@ use horus_base::shape::Shape;
 /// A lowered operation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Kernel {
-    /// A value that exists; nothing is launched.
+    /// An existing value; nothing is launched.
     Source(ValueId),
-    /// An expression per pixel, applied to each plane.
+    /// A per-pixel expression, applied to each plane.
     Map(MapKernel),
-    /// Several steps of a loop: an expression per pixel, applied to its own result.
+    /// Several steps of a loop: a per-pixel expression applied to its own result.
     Repeat(Repeat),
-    /// A row reduction of an expression that is never stored. Every leaf of the expression reads the pixel itself; the
-    /// mean of a squared deviation is the input after the expression's.
+    /// A row reduction of an expression that is never stored. Every leaf of the expression reads
+    /// only the pixel itself; the mean for a squared deviation is the input after the expression's.
     MapReduce(MapKernel, RowReduce),
-    /// An operation on whole images.
+    /// A whole-image operation.
     Whole(Whole),
 }
 
@@ -67,7 +69,7 @@ impl<T: Into<Whole>> From<T> for Kernel {
 }
 
 impl Kernel {
-    /// Bytes that a processor takes beside inputs and results of this shape, where that grows with the image.
+    /// Scratch bytes beside inputs and results of this shape, as far as they grow with the image.
     pub fn scratch(&self, shape: Shape) -> usize {
         match self {
             Kernel::Whole(operation) => operation.scratch(shape),

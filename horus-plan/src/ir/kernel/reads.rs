@@ -1,4 +1,4 @@
-//! What kernels read of their inputs: which rows and columns must be there before a launch.
+//! Rows and columns that kernels read of their inputs, needed before a launch.
 
 use super::{Access, Distribution, Kernel, Leaf, LeafOp, MapKernel, Source, Stage};
 use crate::ops::footprint::{Reading, Rect, both_ways};
@@ -6,11 +6,11 @@ use crate::ops::neighbourhood::Reach;
 use horus_base::shape::{Border, Shape, Window};
 
 impl Leaf {
-    /// How far beyond its own rows a strip must reach for the leaf, and whether the leaf has [`Border::Wrap`]; `None` for
-    /// a leaf that reads elsewhere.
+    /// Rows beyond its own that a strip must hold for the leaf, and `true` if the leaf has
+    /// [`Border::Wrap`]; `None` for a leaf that reads elsewhere.
     ///
-    /// A reflecting border turns what is read above the image into rows below its first, so the reach counts for both
-    /// sides.
+    /// A reflecting border maps rows above the image to rows below its first, so the reach applies
+    /// to both sides.
     pub fn reach(&self, stages: &[Stage]) -> Option<(Reach, bool)> {
         let Some((reach, border)) = self.around(stages) else {
             let itself = matches!(self.op, LeafOp::Load(_) | LeafOp::LoadPlane(..));
@@ -19,7 +19,7 @@ impl Leaf {
         Some((both_ways(reach, border), border == Border::Wrap))
     }
 
-    /// What a filter reads around each pixel, before its border; `None` for a leaf that is no filter.
+    /// Reach of a filter and its border; `None` for a leaf that is no filter.
     fn around(&self, stages: &[Stage]) -> Option<(Reach, Border)> {
         match &self.op {
             LeafOp::Correlate(Source::Stage(s), f, b) => Some((stages[*s].filter.reach().then(f.reach()), *b)),
@@ -32,20 +32,21 @@ impl Leaf {
     }
 }
 
-/// How far a shift reads.
+/// Reach of a shift.
 fn shifted([y, x]: [isize; 2]) -> Reach {
     let ahead = |d: isize| d.max(0).unsigned_abs();
     Reach { up: ahead(-y), down: ahead(y), left: ahead(-x), right: ahead(x) }
 }
 
 impl MapKernel {
-    /// How input `i` is read.
+    /// Access to input `i`.
     pub fn access(&self, i: usize) -> Access {
         let mut rows = (Reach::NONE, false);
         for leaf in self.leaves.iter().filter(|l| self.reads(l, i)) {
             let Some((mut reach, mut wrap)) = leaf.reach(&self.stages) else { return Access::Footprint };
             if let Source::Chain(c) = self.image(leaf) {
-                // Rows of the chain that a border brings from elsewhere have around them what they have in place.
+                // Rows of the chain that a border takes from elsewhere are surrounded by their own
+                // neighbours.
                 let Access::Rows { reach: more, wrap: inside } = self.chains[c].access(i) else {
                     return Access::Footprint;
                 };
@@ -87,7 +88,7 @@ impl MapKernel {
     }
 }
 
-/// The columns of input rows `block` that leaf reads of input `i` touch: see [`Kernel::columns`].
+/// The columns of input `i` that a leaf reads in input rows `block`: see [`Kernel::columns`].
 fn map_columns(
     m: &MapKernel,
     i: usize,
@@ -98,7 +99,7 @@ fn map_columns(
 ) -> Option<(usize, usize)> {
     let mut need: Option<(usize, usize)> = None;
     for leaf in m.leaves.iter().filter(|l| m.reads(l, i)) {
-        // Other borders bring pixels from elsewhere into the image.
+        // Other borders map pixels from elsewhere into the image.
         let LeafOp::Warp(_, map, how, Border::Constant(_)) = &leaf.op else { return None };
         let (left, right) = map.columns(rows, out.width, *how, block);
         let inside = |x: isize| x.clamp(0, input.width.cast_signed()).cast_unsigned();
@@ -111,7 +112,7 @@ fn map_columns(
 }
 
 impl Kernel {
-    /// How input `i` is read.
+    /// Access to input `i`.
     pub fn access(&self, i: usize) -> Access {
         match self {
             Kernel::Map(m) => m.access(i),
@@ -123,8 +124,8 @@ impl Kernel {
         }
     }
 
-    /// The rows of input `i` (of shape `input`) that output rows `rows` (of an output of shape `out`) need, inside the
-    /// image.
+    /// The rows of input `i` (of shape `input`), inside the image, required by output rows `rows`
+    /// (of an output of shape `out`).
     pub fn footprint(&self, i: usize, rows: Window, out: Shape, input: Shape) -> Window {
         if rows.is_empty() {
             return Window::new(0, 0);
@@ -136,13 +137,13 @@ impl Kernel {
                 operation.reads(i, Rect { rows, columns: Window::whole(out.width) }, input).rows(input.height)
             }
             Kernel::MapReduce(..) if self.access(i) == Access::Whole => Window::whole(input.height),
-            // A launch goes over these rows.
+            // A launch iterates over these rows.
             Kernel::Source(_) | Kernel::MapReduce(..) | Kernel::Whole(_) => rows.clipped(input.height),
         }
     }
 
-    /// The columns `left..right` of rows `block` of input `i` that output rows `rows` need; `None` if all of them. The
-    /// rows are among those of the footprint.
+    /// The columns `left..right` of rows `block` of input `i` required by output rows `rows`;
+    /// `None` for all columns. The rows lie in the footprint.
     pub fn columns(&self, i: usize, rows: Window, out: Shape, input: Shape, block: Window) -> Option<(usize, usize)> {
         match self {
             Kernel::Map(m) => map_columns(m, i, rows, out, input, block),
@@ -162,7 +163,7 @@ mod tests {
     const BORDERS: [Border; 5] =
         [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(0.0)];
 
-    /// The smallest range of rows that holds all of `read`.
+    /// Smallest row range that contains all of `read`.
     fn hull(read: impl Iterator<Item = usize>) -> Window {
         read.fold(Window::new(0, 0), |w, y| w.union(Window::new(y.cast_signed(), y.cast_signed() + 1)))
     }
@@ -183,7 +184,7 @@ mod tests {
                     for start in 0..h.cast_signed() {
                         for end in start + 1..=h.cast_signed() {
                             let got = kernel.footprint(0, Window::new(start, end), shape(h), shape(h));
-                            // The rows between the taps are read as well: a filter is fed by whole windows.
+                            // Rows between the taps are read too: a filter is fed by whole windows.
                             let want = hull((start - up..end + down).filter_map(|y| border.map(y, h)));
                             assert_eq!(got, want, "{border} {up} up, {down} down, rows {start}..{end} of {h}");
                         }
@@ -220,8 +221,8 @@ mod tests {
                                     Kernel::Map(kernel.clone()).footprint(0, Window::new(start, end), shape, shape);
                                 let rows = (start..end).flat_map(|y| (0..shape.width).map(move |x| (y, x)));
                                 let middle = rows.map(|(y, x)| (map.at(y as i64, x as i64).0 >> 32) as isize);
-                                // All rows between the first and the last that a pixel asks for: a range in the source
-                                // before its border turns it.
+                                // All rows between the first and the last requested by a pixel: a
+                                // range in the source before its border mode applies.
                                 let (lo, hi) = middle.fold((isize::MAX, isize::MIN), |(l, h), y| (l.min(y), h.max(y)));
                                 let want = hull((lo - before..=hi + after).filter_map(|y| border.map(y, h)));
                                 let same = got == want || (got.is_empty() && want.is_empty());

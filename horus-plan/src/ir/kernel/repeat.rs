@@ -1,35 +1,41 @@
-//! Several steps of a loop in one launch: what [`Kernel::Repeat`](super::Kernel::Repeat) consists of.
+//! Several steps of a loop in one launch: the contents of
+//! [`Kernel::Repeat`](super::Kernel::Repeat).
 
 use super::{Access, Leaf, LeafOp, MapKernel, Source};
 use crate::ops::neighbourhood::Reach;
 use horus_base::shape::{Border, Shape, Window};
 
-/// An expression per pixel that is applied to its own result, step by step; the results on the way are never stored whole.
+/// A per-pixel expression applied to its own result, step by step; intermediate results are never
+/// stored whole.
 ///
-/// Each result is an image of its own: what a step reads beyond its edges follows from its border. So a launch computes rows around
-/// its own in all steps but the last, as far as those to come reach, and none beyond the image.
+/// Each result is an image of its own, with the step's border mode beyond its edges. So all steps
+/// but the last also compute surrounding rows, as far as the later steps reach, and none beyond the
+/// image.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Repeat {
     /// One step.
     pub body: MapKernel,
-    /// Which of its inputs is the result of the step before, at first the input of this index. The others stay.
+    /// Index of the input that each step replaces by the previous result. The other inputs are
+    /// constant.
     pub state: usize,
     /// Number of steps.
     pub steps: usize,
 }
 
 impl Repeat {
-    /// Most steps of a launch.
+    /// Maximum number of steps per launch.
     pub const MOST: usize = 64;
-    /// Most taps of all filters of a step: with more, memory is not what a step waits for.
+    /// Maximum number of taps of all filters of a step: beyond, a step is not bound by memory.
     pub const TAPS: usize = 64;
-    /// The furthest that all steps of a launch reach together, in each direction: tiles of a device have room for it.
+    /// Maximum reach of all steps of a launch together, in each direction: the margin of device
+    /// tiles.
     pub const FURTHEST: usize = 16;
 
-    /// Why so many steps cannot be made in one launch; none if they can. The state must be of the type that a step makes, and of the
-    /// extent of the result.
+    /// The reason why the steps cannot be made in one launch; `None` if they can. The state must
+    /// have the type of a step's result and the extent of the result.
     ///
-    /// Filters read the state with one border that is not periodic. The other images are read pixel by pixel, or repeated.
+    /// Filters must read the state with a single non-periodic border. The other images are read
+    /// pixel by pixel or broadcast.
     pub fn fault(&self) -> Option<&'static str> {
         let Repeat { body, state, steps } = self;
         let state = Source::Input(*state);
@@ -58,7 +64,7 @@ impl Repeat {
         .find_map(|(wrong, what)| wrong.then_some(what))
     }
 
-    /// The border with which the state is read; `None` if only pixels themselves are.
+    /// The border with which the state is read; `None` if only the pixel itself is read.
     pub fn border(&self) -> Option<Border> {
         let of_state = self.body.leaves.iter().filter(|l| l.source() == Source::Input(self.state));
         of_state
@@ -69,7 +75,7 @@ impl Repeat {
             .next()
     }
 
-    /// How far around each pixel one step reads the state. A border that turns back makes that even on both sides.
+    /// Reach of one step in the state. A reflecting border makes it symmetric.
     pub fn reach(&self) -> Reach {
         let of_state = self.body.leaves.iter().filter(|l| l.source() == Source::Input(self.state));
         let all = of_state.filter_map(|l| l.reach(&[])).fold(Reach::NONE, |all, (reach, _)| all.max(reach));
@@ -82,7 +88,7 @@ impl Repeat {
         }
     }
 
-    /// The furthest that all steps together reach in any direction.
+    /// Maximum reach of all steps together in any direction.
     fn furthest(&self) -> usize {
         let Reach { up, down, left, right } = self.reach();
         up.max(down).max(left).max(right).saturating_mul(self.steps)
@@ -98,7 +104,8 @@ impl Repeat {
         self.body.leaves.iter().map(taps).sum()
     }
 
-    /// How input `i` is read: the state as far as all steps together reach, the others around the rows that the first step computes.
+    /// Access to input `i`: the state with the reach of all steps, the others around the rows that
+    /// the first step computes.
     pub(super) fn access(&self, i: usize) -> Access {
         let around = |steps: usize| {
             let Reach { up, down, left, right } = self.reach();
@@ -114,7 +121,7 @@ impl Repeat {
         }
     }
 
-    /// The rows of an image of shape `out` that each step computes so that the last computes `rows`.
+    /// The rows of an image of shape `out` that each step computes for the last to compute `rows`.
     pub fn windows(&self, rows: Window, out: Shape) -> Vec<Window> {
         let mut windows = vec![rows.clipped(out.height)];
         for _ in 1..self.steps {
@@ -125,7 +132,7 @@ impl Repeat {
         windows
     }
 
-    /// The rows that a step reads of the state.
+    /// The state rows that a step reads.
     fn before(&self, rows: Window, out: Shape) -> Window {
         self.body.footprint(self.state, rows, out, out).union(rows)
     }
@@ -138,7 +145,7 @@ impl Repeat {
         self.body.footprint(i, first, out, input)
     }
 
-    /// Pixels of one column that all steps compute for `rows`.
+    /// Pixels per column that all steps compute for `rows`.
     pub(super) fn rows_computed(&self, rows: Window, out: Shape) -> usize {
         self.windows(rows, out).iter().map(|w| w.len()).sum()
     }

@@ -1,4 +1,5 @@
-//! How much a launch has to do: bytes, multiply-adds and pixels, from which a machine profile predicts its time.
+//! Work of a launch: bytes, multiply-adds and pixels, from which a machine profile predicts its
+//! time.
 
 use super::{Extent, Family, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Repeat, Source};
 use crate::ops::neighbourhood::{Filter, Layout};
@@ -7,43 +8,45 @@ use crate::ops::pixel::PixelOp;
 use horus_base::dtype::DType;
 use horus_base::shape::{Shape, Window};
 
-/// Taps from which on a dense filter counts as large.
+/// Minimum number of taps of a large dense filter.
 const LARGE: usize = 100;
 
-/// What one launch does. Nothing in it depends on a machine.
+/// The work of one launch, independent of the machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct KernelWork {
-    /// Bytes of the inputs, each pixel that is read counted once.
+    /// Bytes of the inputs, each pixel counted once.
     pub read: usize,
     /// Bytes of the result.
     pub written: usize,
-    /// Multiply-adds, and other arithmetic counted as so many.
+    /// Multiply-adds, other arithmetic converted to them.
     pub multiply_adds: f64,
-    /// Those of `multiply_adds` by which the steps of a loop read their neighbours, where there are several.
+    /// Those of `multiply_adds` with which the steps of a loop read their neighbours, if there are
+    /// several steps.
     pub taps: f64,
-    /// Those of `multiply_adds` that compute row passes: where the work is divided into tiles, they are done again for the
-    /// rows around each.
+    /// Those of `multiply_adds` in row passes: in tiled work they are repeated for the rows around
+    /// each tile.
     pub staged: f64,
-    /// Rows above and below those computed that filters read, together.
+    /// Rows above and below the computed ones that filters read, together.
     pub reach: usize,
-    /// How often pixel operations are evaluated around the pixels computed, because filters read them (once for each row pass over
-    /// them); 0 if none are. Where the work is divided into tiles, they read the rows around each again.
+    /// Number of evaluations of pixel operations around the computed pixels for filters (one for
+    /// each row pass over them); 0 if there are none. In tiled work, they are repeated for the rows
+    /// around each tile.
     pub evaluations: usize,
-    /// What chains that read around their pixels take where each evaluation reads the images itself, as on a GPU: reads and
-    /// arithmetic, counted as multiply-adds. A processor computes rows of them once.
+    /// Cost in multiply-adds of chains that read around their pixels if each evaluation reads
+    /// images directly, as on a GPU. A CPU computes each row of them once.
     pub straight: f64,
-    /// Pixels computed, of all planes (for reductions and histograms: read).
+    /// Pixels computed, of all planes (for reductions and histograms: pixels read).
     pub pixels: usize,
-    /// Steps of a loop that are made one after the other, each within tiles of the device.
+    /// Consecutive steps of a loop, each within tiles of the device.
     pub steps: usize,
-    /// The kind of kernel.
+    /// Kernel family.
     pub family: Family,
-    /// The type in which it computes: [`DType::F32`] or [`DType::F64`].
+    /// Arithmetic type: [`DType::F32`] or [`DType::F64`].
     pub dtype: DType,
 }
 
 impl KernelWork {
-    /// A launch that does nothing.
+    /// An empty launch.
     pub const NONE: KernelWork = KernelWork {
         read: 0,
         written: 0,
@@ -59,15 +62,15 @@ impl KernelWork {
         dtype: DType::F32,
     };
 
-    /// Bytes of the images that a launch goes through.
+    /// Bytes of the images that a launch reads and writes.
     pub const fn bytes(&self) -> usize {
         self.read + self.written
     }
 }
 
 impl Kernel {
-    /// What a launch of the kernel does that computes rows `rows` of `output` (as in a launch: for a kernel that
-    /// [goes over its input](Kernel::goes_over_input) the rows of the input) from images like `inputs`.
+    /// The work of a launch for rows `rows` of `output`, from images like `inputs`. As in a launch,
+    /// a kernel that [goes over its input](Kernel::goes_over_input) is given rows of the input.
     pub fn work(&self, inputs: &[Extent], output: Extent, rows: Window) -> KernelWork {
         let (out, out_type) = output;
         if matches!(self, Kernel::Source(_)) || (rows.is_empty() && !self.launches_without_rows()) {
@@ -83,7 +86,7 @@ impl Kernel {
         };
         let sizes = out_type.size() + more.iter().map(|t| t.size()).sum::<usize>();
         let written = if over_input { out.len() } else { rows.clipped(out.height).len() * wide(out) } * sizes;
-        // Each pixel that is reduced is added once.
+        // One addition per reduced pixel.
         let reduced = Effort::of_rows(Family::Reduction, first, rows.len(), 1.0);
         let computed = |m: &MapKernel| Effort::of_rows(m.family(), out, rows.len(), 0.0);
         let (effort, map) = match self {
@@ -96,7 +99,8 @@ impl Kernel {
         let Effort { family, pixels, steps: own, reach: around } = effort;
         let (per_pixel, staged, reach) = map.map_or((0.0, 0.0, around), MapKernel::arithmetic);
         let steps = if let Kernel::Repeat(r) = self { r.steps } else { 1 };
-        // All steps, with the rows around that those to come read. What stays is read once for all of them.
+        // All steps, with the surrounding rows that later steps read. Constant inputs are read once
+        // for all of them.
         let (again, once, taps) = match self {
             Kernel::Repeat(r) => {
                 let state = Source::Input(r.state);
@@ -108,7 +112,7 @@ impl Kernel {
             _ => ((per_pixel + own) * pixels as f64, 0.0, 0.0),
         };
         let types = inputs.iter().map(|(_, t)| *t).chain([out_type]).chain(more);
-        // Sums are kept in f64 and bound by memory all the same: what counts is the type of the pixels.
+        // Sums in f64 are memory-bound all the same: the pixel type counts.
         let doubles = if family == Family::Reduction { inputs.first().map(|i| i.1) } else { types.max() };
         KernelWork {
             read,
@@ -126,8 +130,8 @@ impl Kernel {
         }
     }
 
-    /// How often a launch reads each pixel of input `i` from where it lies, as far as no cache has it: filters of different
-    /// extent, row passes and chains each go through it by themselves.
+    /// Number of reads of each pixel of input `i` from memory, as far as no cache serves them:
+    /// filters of different extent, row passes and chains each read it separately.
     pub fn times_read(&self, i: usize) -> usize {
         let (Kernel::Map(m) | Kernel::MapReduce(m, _)) = self else { return 1 };
         let reads = |source: Source| match source {
@@ -151,7 +155,7 @@ impl Kernel {
 
     /// Bytes of input `i` that a launch reads, each counted once.
     pub(crate) fn bytes_read(&self, i: usize, rows: Window, out: Shape, (shape, dtype): Extent) -> usize {
-        /// Blocks of rows in which the columns of a warped image are looked up, at most.
+        /// Maximum number of row blocks for which the columns of a warped image are computed.
         const BLOCKS: usize = 64;
         let lines = if self.goes_over_input() && i == 0 {
             rows.clipped(shape.height)
@@ -170,7 +174,7 @@ impl Kernel {
         area * self.planes_read(i, shape.planes(), out.planes()) * dtype.size()
     }
 
-    /// How many of `planes` planes of input `i` are read for a result of `result` planes.
+    /// Number of planes of input `i`, out of `planes`, read for a result of `result` planes.
     fn planes_read(&self, i: usize, planes: usize, result: usize) -> usize {
         let (Kernel::Map(m) | Kernel::MapReduce(m, _) | Kernel::Repeat(Repeat { body: m, .. })) = self else {
             return planes;
@@ -181,7 +185,7 @@ impl Kernel {
                 LeafOp::LoadPlane(input, _) if input != i => {}
                 LeafOp::LoadPlane(_, map) => match map.fixed() {
                     Some(plane) => fixed.push(plane),
-                    // Neighbouring levels are mostly the same planes.
+                    // Neighbouring levels read mostly the same planes.
                     None => moved = moved.max(map.count(result)),
                 },
                 _ if leaf.source() != Source::Input(i) && !matches!(leaf.source(), Source::Stage(_)) => {}
@@ -206,7 +210,7 @@ impl MapKernel {
         match self.leaves.iter().map(taps).max().unwrap_or(0) {
             _ if is(|op| matches!(op, LeafOp::Median(..) | LeafOp::Generalized(..))) => Family::Rank,
             _ if !self.stages.is_empty() => Family::Separable,
-            // Tiles are as wide as the line is long, and no row of taps is like the next.
+            // Tiles are as wide as the line is long, and rows of taps differ.
             1.. if is(|op| matches!(op, LeafOp::Correlate(_, f, _) if matches!(f.layout(), Layout::Sparse(_)))) => {
                 Family::Sparse
             }
@@ -217,7 +221,8 @@ impl MapKernel {
         }
     }
 
-    /// Multiply-adds for each pixel, those of row passes among them, and the rows above and below that filters read.
+    /// Multiply-adds per pixel, row passes included, and the rows above and below that filters
+    /// read.
     fn arithmetic(&self) -> (f64, f64, usize) {
         let filtered = |l: &&Leaf| {
             matches!(l.op, LeafOp::Correlate(..) | LeafOp::Shift(..) | LeafOp::Generalized(..) | LeafOp::Median(..))
@@ -234,7 +239,8 @@ impl MapKernel {
         (staged + chained + leaves + code, staged + chained, reach + within)
     }
 
-    /// How often chain `c` is evaluated for a pixel: by each row pass over it, and once for all filters that read it.
+    /// Evaluations of chain `c` per pixel: one by each row pass over it, and one for all filters
+    /// that read it.
     pub(super) fn evaluations(&self, c: usize) -> usize {
         let chain = Source::Chain(c);
         let stages = self.stages.iter().filter(|s| s.source == chain).count();
@@ -242,7 +248,8 @@ impl MapKernel {
     }
 }
 
-/// What an instruction counts as. Divisions and roots are rounded correctly, the other functions are polynomials.
+/// Cost of an instruction. Division and square root are correctly rounded, the other functions are
+/// polynomials.
 pub(super) fn of_instruction(op: InstrOp) -> f64 {
     match op {
         InstrOp::Pixel(PixelOp::Div | PixelOp::Recip | PixelOp::Sqrt | PixelOp::AbsDiv) => 10.0,
@@ -252,7 +259,7 @@ pub(super) fn of_instruction(op: InstrOp) -> f64 {
     }
 }
 
-/// What the read of a leaf counts as, without the stage or the chain that it reads.
+/// Cost of a leaf, without the stage or chain that it reads.
 fn of_leaf(leaf: &Leaf) -> f64 {
     match &leaf.op {
         LeafOp::Load(_) | LeafOp::LoadPlane(..) | LeafOp::Shift(..) | LeafOp::Flip(..) => 0.0,

@@ -110,7 +110,7 @@ impl Builder {
     }
 }
 
-/// The pixel read by a leaf from an image that need not be stored, as its readers know it.
+/// The pixel that a leaf reads from an image that is not stored, as a value of its readers.
 fn stored_nowhere(leaf: &Leaf, producer: &Node<Kernel>) -> Option<Val> {
     let value = map(producer).filter(|_| is_fill(producer))?.result?;
     match (&leaf.op, value) {

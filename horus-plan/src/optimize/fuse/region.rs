@@ -155,7 +155,7 @@ impl<'a> Region<'a> {
     }
 
     /// Returns `true` if `p` can be a member: it is computed by a map, no node outside needs it
-    /// (unless all can recompute it), and members read it in a way that can be substituted.
+    /// (unless all can recompute it), and the members' reads allow substitution.
     fn can_absorb(&self, p: NodeId) -> bool {
         let node = self.graph.node(p);
         map(node).is_some()

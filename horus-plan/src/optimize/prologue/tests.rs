@@ -141,7 +141,7 @@ fn constants_are_no_chains() {
     assert_eq!(chains(g, r), 0);
 }
 
-/// Absorbs a filter into a filter that reads it: whether the chain is evaluated per pixel, or
+/// Absorbs a filter into a filter that reads it: `Some(true)` if the chain is evaluated per pixel,
 /// `None` if it is stored.
 fn filter_of_filter(taps: [usize; 2], aim: &Aim<'_>) -> Option<bool> {
     let mut g = Graph::default();

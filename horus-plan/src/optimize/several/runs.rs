@@ -1,5 +1,5 @@
-//! Runs: pixel operations that read each other or the same images, collected node by node, as a
-//! launch of several results may pay only with the last of them.
+//! Runs of pixel operations that read each other or the same images. They are collected node by
+//! node, as a launch of several results may pay only once the last is included.
 
 use super::{Group, Groups, MOST, kind, map};
 use crate::ir::graph::{Node, NodeId};
@@ -9,17 +9,17 @@ use crate::optimize::fuse::{MAX_INPUTS, distinct};
 /// Search distance of a run for another node, and of a node for groups with the same inputs, which
 /// bounds the time of planning.
 pub(super) const AHEAD: usize = 64;
-/// Effort of the search for runs: per node of the graph, and in addition. Beyond, nodes are entered
-/// one by one.
+/// Search budget for runs: per node of the graph, and a constant. Beyond it, nodes are entered one
+/// by one.
 const EFFORT: [usize; 2] = [1 << 12, 1 << 20];
 /// Effort per joined part of a kernel; visiting a node takes 1.
 pub(super) const JOINED: usize = 16;
 
 impl Groups<'_> {
-    /// Forms groups of pixel operations that read each other or the same images, as many as a
-    /// launch can hold; returns `true` if there are any. On the way a group may store more than a
-    /// launch can: an expression of several results is collected node by node, and the number of
-    /// stored results is known only with the last.
+    /// Groups pixel operations that read each other or the same images, as many as a launch can
+    /// hold; returns `true` if there are any. An intermediate group may store more than a launch
+    /// can: an expression of several results is collected node by node, and the number of stored
+    /// results is known only at the end.
     pub(super) fn enter_runs(&mut self) -> bool {
         let [each, besides] = EFFORT;
         let most = each * self.graph.nodes.len() + besides;
