@@ -34,14 +34,14 @@ impl Fault {
         self.0.fails.store(self.0.made.load(Ordering::Relaxed) + n, Ordering::Relaxed);
     }
 
-    /// Makes no further call fail; returns whether one has.
+    /// Disables further failures; returns `true` if a call has failed.
     pub fn stop(&self) -> bool {
         self.0.fails.swap(usize::MAX, Ordering::Relaxed) < self.0.made.load(Ordering::Relaxed)
     }
 }
 
 impl<D: Device> Faulty<D> {
-    /// A device on `inner`, and its control; no call fails until it says so.
+    /// A device on `inner`, and its control; no call fails until requested.
     pub fn new(inner: D) -> (Faulty<D>, Fault) {
         let calls = Arc::new(Calls { made: AtomicUsize::new(0), fails: AtomicUsize::new(usize::MAX) });
         (Faulty { inner, calls: Arc::clone(&calls) }, Fault(calls))
@@ -76,7 +76,7 @@ impl<D: Device> Device for Faulty<D> {
         self.inner.capacity()
     }
     fn allocate(&self, bytes: usize) -> Result<Memory, DeviceError> {
-        // As a driver would report it, so that running out of memory is handled as such.
+        // Reported as by a driver, so that it is handled as exhausted memory.
         let bound = MemoryBound::Setting { name: "a failure on purpose", bytes: 0 };
         let lacking = |_| DeviceError::OutOfMemory { bytes, used: 0, bound };
         self.call("an allocation").map_err(lacking)?;

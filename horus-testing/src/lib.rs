@@ -1,5 +1,6 @@
-//! What Horus is checked against and with: the sequential oracle of operations and kernels ([`reference`](mod@reference)),
-//! a [`simulated`] device that poisons memory and delivers late, and one that fails on request ([`faulty`]).
+//! Test support: the sequential oracle of operations and kernels ([`reference`](mod@reference)), a
+//! [`simulated`] device that poisons memory and delivers late, and one that fails on request
+//! ([`faulty`]).
 
 pub mod faulty;
 pub mod reference;

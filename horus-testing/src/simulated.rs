@@ -1,7 +1,7 @@
-//! A device with memory of its own, simulated on a device that computes on host memory.
+//! A simulated device with memory of its own, computing on host memory.
 //!
-//! It counts calls, and its memory is really separate: fresh memory is poisoned, so that a missing upload or a stale
-//! copy shows as wrong pixels. This is how the residency machine is tested without a GPU.
+//! It counts calls, and its memory is really separate: fresh memory is poisoned, so that a missing
+//! upload or a stale copy shows as wrong pixels. It tests the residency machine without a GPU.
 
 mod exchange;
 mod log;
@@ -35,7 +35,7 @@ use self::memory::{SeparateMemory, bytes, fit, foreign, separate, separate_mut};
 
 pub use log::{Log, LogHandle};
 
-/// Every byte of fresh memory: NaN in floats, the largest value in unsigned integers.
+/// Fill byte of fresh memory: NaN in floats, the largest value in unsigned integers.
 const POISON: u8 = 0xff;
 
 /// A device with separate memory of a given size, computing on `inner`.
@@ -46,12 +46,12 @@ pub struct Simulated<D> {
     address: u64,
     /// Exchanges in progress, by ticket.
     arriving: Mutex<HashMap<u64, UnderWay>>,
-    /// Launches that were prepared, if no others are allowed.
+    /// Prepared launches, if no others are allowed.
     announced: Option<Mutex<Vec<Announced>>>,
-    /// Whether launches can use the host's memory.
+    /// Set if launches can use the host's memory.
     mapping: bool,
     counters: Arc<Counters>,
-    /// Copies and exchanges; launches are noted by `inner`.
+    /// Copies and exchanges; `inner` records launches.
     spans: HostSpans,
 }
 
@@ -66,24 +66,25 @@ impl<D: Device> Simulated<D> {
         Simulated { inner, capacity, address: 0, arriving, announced: None, mapping: false, counters, spans }
     }
 
-    /// Makes launches that were not prepared fail, from the first [`Device::prepare`] on.
+    /// Makes unprepared launches fail, from the first [`Device::prepare`] on.
     #[must_use]
     pub fn demanding(mut self) -> Simulated<D> {
         self.announced = Some(Mutex::default());
         self
     }
 
-    /// Has page-locked memory on the host, which launches can use in place of its own.
+    /// Enables page-locked host memory, which launches can use in place of the device's own.
     #[must_use]
     pub fn with_mapping(mut self) -> Simulated<D> {
         self.mapping = true;
         self
     }
 
-    /// Enables peer-to-peer exchange with the simulated devices of other ranks that have it enabled, too.
+    /// Enables peer-to-peer exchange with the simulated devices of other ranks that have it
+    /// enabled.
     #[must_use]
     pub fn with_fabric(mut self) -> Simulated<D> {
-        // Apart for the ranks of one process by their number, and for others by the number of the process.
+        // Unique among the ranks of one process by count, and among processes by process id.
         static NEXT: AtomicU64 = AtomicU64::new(1);
         self.address = (u64::from(std::process::id()) << 32) | NEXT.fetch_add(1, Ordering::Relaxed);
         self
@@ -134,7 +135,7 @@ impl<D: Device> Device for Simulated<D> {
         self.mapping && mapped::is_locked(buffer)
     }
 
-    /// What is to be computed there is poisoned, and the host sees nothing of it before [`Device::unmap`].
+    /// The device's copy is poisoned, and the host sees none of it before [`Device::unmap`].
     fn map(&self, mut buffer: HostBuffer) -> Result<Memory, HostBuffer> {
         if !self.maps(&buffer) {
             return Err(buffer);
@@ -177,7 +178,7 @@ impl<D: Device> Device for Simulated<D> {
         Ok(())
     }
 
-    /// The bytes are in the block when the upload arrives, and not before.
+    /// The bytes reach the block when the upload arrives, not before.
     fn begin_upload(&self, source: &HostBuffer, target: &mut Memory, pieces: &[Piece]) -> Result<Ticket, DeviceError> {
         let begun = self.counters.writes.fetch_add(1, Ordering::Relaxed) as u64;
         let upload = self.spans.note(Lane::Upload, || UnderWay::upload(source.bytes(), target, pieces))?;

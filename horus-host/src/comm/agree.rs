@@ -1,9 +1,9 @@
 //! Agreement: before ranks communicate, they check that they make the same call.
 //!
-//! A program that branches on its rank may record different operations on different ranks. The
+//! A program that branches on its rank may record different operations on different ranks; the
 //! ranks would then wait for messages that are never sent. So every evaluation, every file and the
-//! end of the program begin with an exchange of one word per rank, a digest of the call; if the
-//! words differ, all ranks stop, and rank 0 names the first difference.
+//! end of the program begin with an exchange of one digest of the call per rank. If the digests
+//! differ, all ranks stop, and rank 0 names the first difference.
 
 use std::fmt::Write;
 use std::hash::{Hash, Hasher};
@@ -61,7 +61,7 @@ pub struct Claim {
 /// Checks that `what` is the same on every rank.
 ///
 /// # Errors
-/// [`Error::Communication`](horus_base::error::Error::Communication) on every rank if it is not,
+/// [`Error::Communication`](horus_base::error::Error::Communication) on every rank if it differs,
 /// naming the calls of two ranks (the communicator may end ranks other than 0 instead).
 pub fn agree_on(comm: &dyn Communicator, what: &str) -> Result<()> {
     agree(comm, claim(what, &()).digest, || vec![claim(what, &())])
@@ -101,7 +101,7 @@ fn tell(comm: &dyn Communicator, other: usize, claims: &[Claim]) -> CommError {
             comm.abort(&difference);
             CommError(difference)
         }
-        // Rank 0 reports the difference and stops all ranks: wait for that.
+        // Rank 0 reports the difference and stops all ranks; this rank waits for that.
         Ok(_) => match comm.broadcast(0, &mut message) {
             Ok(()) => CommError("the ranks run different programs".into()),
             Err(e) => e,

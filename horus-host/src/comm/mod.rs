@@ -8,7 +8,7 @@ use crate::host::buffer::HostBuffer;
 pub use horus_base::error::CommError;
 pub use turns::Turns;
 
-/// A message and its peer: the rank that it is sent to or received from.
+/// A message and its peer: the receiving or sending rank.
 pub type Parcel = (usize, HostBuffer);
 
 /// An exchange in progress; see [`Communicator::begin`].
@@ -161,7 +161,7 @@ pub fn gather_bytes(comm: &dyn Communicator, mine: &[u8]) -> Result<Option<Vec<V
     Ok(Some(all))
 }
 
-/// Runs `work`, during which other ranks may wait for this one; if it panics, aborts them.
+/// Runs `work`, for which other ranks may wait; a panic aborts them.
 pub fn guarded<R>(comm: &dyn Communicator, what: &str, work: impl FnOnce() -> R) -> R {
     struct Guard<'a>(&'a dyn Communicator, &'a str);
     impl Drop for Guard<'_> {

@@ -38,7 +38,7 @@ struct Mail {
     asked: u64,
 }
 
-/// Marks a rank as gone when its thread ends, however it ends.
+/// Marks a rank as gone when its thread ends, in whatever way.
 struct Leave(ThreadComm);
 
 impl Drop for Leave {

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 type Settle = Arc<dyn Fn() + Send + Sync>;
 
 /// The session of this rank that may be evaluating on its own thread. All ranks make the same calls
-/// in the same order, so the next session to communicate waits for it: no two threads of a rank
-/// communicate at a time.
+/// in the same order, so the next session to communicate waits for it: only one thread of a rank
+/// communicates at a time.
 #[derive(Default)]
 pub struct Turns(Mutex<Option<(usize, Settle)>>);
 
@@ -17,8 +17,8 @@ impl Turns {
         Turns(Mutex::new(None))
     }
 
-    /// Session `who` evaluates on its own thread from now on, once all others are done; `settle`
-    /// waits for it.
+    /// Session `who` evaluates on its own thread from now on, after all others have finished;
+    /// `settle` waits for it.
     pub fn claim(&self, who: usize, settle: impl Fn() + Send + Sync + 'static) {
         self.wait_for_others(who);
         *self.lock() = Some((who, Arc::new(settle)));
@@ -26,7 +26,7 @@ impl Turns {
 
     /// Waits for work started by sessions other than `who`.
     pub fn wait_for_others(&self, who: usize) {
-        // The turn stays with the other: it may start something again before this one does.
+        // The other session keeps the turn: it may start new work before this one does.
         let other = self.lock().as_ref().filter(|(id, _)| *id != who).map(|(_, settle)| Arc::clone(settle));
         if let Some(settle) = other {
             settle();

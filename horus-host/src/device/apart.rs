@@ -1,5 +1,5 @@
-//! A device on the host's memory with a part of it to itself, used as a lane beside devices with
-//! their own memory.
+//! A device on host memory treated as separate memory, used as a lane beside devices with their own
+//! memory.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use crate::host::buffer::{HostBuffer, Pool};
 use crate::host::workers::Workers;
 use horus_base::error::DeviceError;
 
-/// A device on host memory that is treated as separate memory: copies of whole buffers between both
-/// share the buffer instead.
+/// A device on host memory that is treated as separate memory; copies of whole buffers between the
+/// two share the buffer.
 pub struct Apart(Arc<dyn Device>);
 
 /// A block of the host's memory.

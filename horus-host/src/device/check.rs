@@ -4,7 +4,7 @@
 //! Kernels read and write through addresses that follow from the geometry, on the CPU and on a GPU
 //! alike. A [`Launch`] is public, so every device checks its claims here, once, and trusts them
 //! afterwards. No launch can make the check itself overflow.
-// Long because the checks of all kernels are in one place.
+// Long, as it holds the checks of all kernels.
 
 use std::ops::Range;
 
@@ -16,10 +16,10 @@ use horus_plan::ir::kernel::{Access, Distribution, Extent, InstrOp, Kernel, Leaf
 use horus_plan::ops::Whole;
 use horus_plan::ops::geometric::Affine;
 
-/// The largest distance of a row, column or plane: sums of a few such numbers do not overflow, and
-/// no memory holds as many.
+/// Maximum distance of a row, column or plane: sums of a few such numbers do not overflow, and no
+/// memory holds as many.
 const FAR: usize = 1 << 40;
-/// The largest reach of a filter; kernels count columns of a tile with 32 bits.
+/// Maximum reach of a filter; kernels count columns of a tile in 32 bits.
 const REACH: usize = 1 << 30;
 
 /// Checks a launch.
@@ -36,7 +36,7 @@ pub fn check(launch: &Launch<'_>) -> Result<(), DeviceError> {
 /// The bytes `at..at + length` of a block of `size` bytes.
 ///
 /// # Errors
-/// [`DeviceError::Argument`] if they are not inside it.
+/// [`DeviceError::Argument`] if they are not inside the block.
 pub fn part(at: usize, length: usize, size: usize) -> Result<Range<usize>, DeviceError> {
     match at.checked_add(length) {
         Some(end) if end <= size => Ok(at..end),
@@ -68,7 +68,7 @@ fn fits(
         Kernel::Map(map) => {
             count(inputs, map.inputs)?;
             pixels(map, inputs, output)?;
-            // Every value exists and has a type by now.
+            // Every value exists and has a type at this point.
             for (room, geometry) in more.iter().zip(more_geometries(kernel, *output)) {
                 holds(*room, &geometry).map_err(|e| format!("output: {e}"))?;
             }
@@ -98,7 +98,7 @@ fn fits(
             how.fits((shape, dtype), &operand, extent(output))?;
         }
     }
-    // Some write everything, from the rows of their input.
+    // Some kernels write the whole output from the rows of their input.
     let over_input = kernel.goes_over_input();
     let computed = if over_input { inputs.iter().all(|i| counted(&i.geometry, rows)) } else { counted(output, rows) };
     if !computed {
@@ -110,7 +110,7 @@ fn fits(
     inputs.iter().enumerate().try_for_each(|(i, input)| rows_are_held(kernel, i, &input.geometry, output, rows))
 }
 
-/// Fails unless input `i` holds every row that is read for rows `rows`.
+/// Fails unless input `i` holds every row read for output rows `rows`.
 fn rows_are_held(kernel: &Kernel, i: usize, input: &Geometry, output: &Geometry, rows: Window) -> Result<(), String> {
     let Geometry { shape, window, .. } = *input;
     let need = kernel.footprint(i, rows, output.shape, shape);
@@ -118,7 +118,7 @@ fn rows_are_held(kernel: &Kernel, i: usize, input: &Geometry, output: &Geometry,
         Access::Rows { reach, wrap: true } => {
             let read = rows.grown(reach.up, reach.down);
             let held = |y: isize| window.contains(y) || window.contains(y.rem_euclid(shape.height.cast_signed()));
-            // The rows repeat after a whole period.
+            // The rows repeat after one period.
             let period = read.start.saturating_add_unsigned(shape.height.max(window.len()));
             window.covers(read) || (!shape.is_empty() && (read.start..read.end.min(period)).all(held))
         }
@@ -143,7 +143,7 @@ fn near(window: Window) -> Result<(), ()> {
 fn holds(bytes: usize, geometry: &Geometry) -> Result<(), String> {
     let Geometry { shape, dtype, window } = *geometry;
     let extents = [shape.depth, shape.height, shape.width, shape.channels];
-    // The whole image as well as the part: sizes of both are computed later.
+    // Checks the whole image as well as the part: both sizes are computed later.
     let size = |rows: usize| {
         let planes = [shape.width.max(1), shape.depth.max(1), shape.channels.max(1), dtype.size()];
         planes.iter().try_fold(rows, |n, m| n.checked_mul(*m)).filter(|n| isize::try_from(*n).is_ok())
@@ -166,7 +166,7 @@ const fn extent(geometry: &Geometry) -> Extent {
     (geometry.shape, geometry.dtype)
 }
 
-/// Whether an operation fits its images, and those that are read or written as a whole are there as a whole.
+/// Fails unless an operation fits its images and whole images are present where it needs them.
 fn whole(operation: &Whole, inputs: &[LaunchInput<'_>], output: &Geometry, rows: Window) -> Result<(), String> {
     let extents: Vec<Extent> = inputs.iter().map(|i| extent(&i.geometry)).collect();
     operation.check(&extents, extent(output))?;
@@ -187,7 +187,7 @@ fn whole(operation: &Whole, inputs: &[LaunchInput<'_>], output: &Geometry, rows:
     }
 }
 
-/// Fails unless an expression per pixel matches the types and extents of its operands.
+/// Fails unless a per-pixel expression matches the types and extents of its operands.
 fn pixels(k: &MapKernel, inputs: &[LaunchInput<'_>], output: &Geometry) -> Result<(), String> {
     types(k, inputs, output)?;
     extents(k, inputs, output)

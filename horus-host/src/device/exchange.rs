@@ -8,8 +8,7 @@ use crate::host::Piece;
 pub struct Message {
     /// The other rank.
     pub rank: usize,
-    /// Index of the block: `reads[block]`, or `writes[block - reads.len()]` if that is not
-    /// negative.
+    /// Index of the block: `reads[block]`, or `writes[block - reads.len()]` from `reads.len()` on.
     pub block: usize,
     /// The first byte.
     pub at: usize,
@@ -43,7 +42,8 @@ pub struct Exchange {
     pub after: Vec<BlockCopy>,
 }
 
-/// Returns `true` if no address is 0 and all differ, so that devices at them can be connected.
+/// Returns `true` if all addresses are distinct and nonzero, so that their devices can be
+/// connected.
 pub fn distinct(addresses: &[u64]) -> bool {
     let mut sorted = addresses.to_vec();
     sorted.sort_unstable();

@@ -28,19 +28,19 @@ pub struct Launch<'a> {
     pub inputs: &'a [LaunchInput<'a>],
     /// The output: memory of this device.
     pub output: &'a mut Memory,
-    /// The outputs of the other results of a kernel that has
-    /// [several](horus_plan::ir::kernel::MapKernel::more), in their order; none otherwise.
+    /// The other outputs of a kernel with [several
+    /// results](horus_plan::ir::kernel::MapKernel::more), in their order; empty otherwise.
     pub more: &'a mut [&'a mut Memory],
-    /// The geometry of the output. Those of the others are the same, but for the type of the
-    /// result.
+    /// The geometry of the output. The other outputs differ only in their type.
     pub geometry: Geometry,
-    /// The output rows to compute: inside the image and inside the output's window. For a
-    /// kernel that [goes over its input](Kernel::goes_over_input), the rows of the *input*; for [`Fold`](horus_plan::ops::Fold), `0..1`.
+    /// The output rows to compute: inside the image and inside the output's window. For a kernel
+    /// that [goes over its input](Kernel::goes_over_input), the rows of the *input*; for
+    /// [`Fold`](horus_plan::ops::Fold), `0..1`.
     pub rows: Window,
 }
 
 impl Launch<'_> {
-    /// The written bytes of an output of this geometry; `None` if that may be all.
+    /// The bytes written by a launch to an output of this geometry; `None` if it may write all.
     pub fn written(&self, geometry: &Geometry) -> Option<Vec<Range<usize>>> {
         let rows = self.kernel.distribution() == Distribution::Rows;
         let of_plane = |c| geometry.row_bytes(c, self.rows);
@@ -53,7 +53,7 @@ impl Launch<'_> {
     }
 }
 
-/// The geometries of the outputs beside the one given, of a kernel that stores several results.
+/// The geometries of the other outputs of a kernel that stores several results.
 pub fn more_geometries(kernel: &Kernel, output: Geometry) -> Vec<Geometry> {
     match kernel {
         Kernel::Map(m) => m.more.iter().map(|v| Geometry { dtype: m.type_of(*v), ..output }).collect(),

@@ -1,6 +1,6 @@
 //! The interface of a device: memory and launches. A device decides nothing; it executes a plan.
 
-// Long because the contract of a device is specified in full beside its methods.
+// Long, as it specifies the contract of a device beside its methods.
 
 pub mod apart;
 pub mod check;
@@ -263,9 +263,9 @@ pub trait Device: Send + Sync {
     }
 
     /// Page-locked host memory of this size, which the device accesses directly, with unspecified
-    /// contents, for pixels that are transferred once. Returned if such memory is unused, or this
-    /// size has been requested so often that locking pages pays; otherwise pageable memory is
-    /// faster, including its slower copies. May be called on any thread.
+    /// contents, for pixels that are transferred once. Returned if such memory is unused, or if
+    /// this size has been requested so often that locking pages pays; otherwise pageable memory is
+    /// faster in spite of its slower copies. May be called on any thread.
     fn lent(&self, _bytes: usize) -> Option<Box<dyn HostMemory>> {
         None
     }
@@ -403,7 +403,8 @@ pub trait Device: Send + Sync {
         Ok(Box::new(host))
     }
 
-    /// [`Device::order_read`] for a caller that provides the target, by [`Landing::land_on`] or [`Landing::land_in`]: the copy may wait until then.
+    /// [`Device::order_read`] for a caller that provides the target, by [`Landing::land_on`] or
+    /// [`Landing::land_in`]: the copy may wait until then.
     ///
     /// # Errors
     /// As [`Device::order_read`].

@@ -80,8 +80,9 @@ pub struct DeviceArray {
 }
 
 impl DeviceArray {
-    /// The `bytes` bytes from `address` on, kept alive by `owner`; work enqueued in `stream` (a
-    /// CUDA stream; 1 and 2 denote the default streams) before this is used completes first.
+    /// The `bytes` bytes from `address` on, kept alive by `owner`. Work already enqueued in
+    /// `stream` (a CUDA stream; 1 and 2 denote the default streams) completes before their first
+    /// use.
     ///
     /// # Safety
     /// As for [`External::new`], with memory of the device that receives it, and a stream that

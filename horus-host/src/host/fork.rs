@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
-/// A number that a child does not share with its parent: the count of forks so far. It is read at
-/// each operation, where a system call for the process id would cost too much.
+/// A number that differs between a child and its parent: the count of forks so far. It is read at
+/// each operation, where a system call for the process id would be too slow.
 pub fn generation() -> u32 {
     #[cfg(unix)]
     {

@@ -17,8 +17,8 @@ pub(crate) fn prefer_large(memory: *const u8, bytes: usize) {
     {
         let skipped = memory.align_offset(PAGE);
         let whole = bytes.saturating_sub(skipped) / PAGE * PAGE;
-        // SAFETY: the advice changes neither contents nor validity of any memory, whoever owns it;
-        // a range that is not mapped is refused. A refusal costs speed only.
+        // SAFETY: the advice changes neither contents nor validity of any memory; an unmapped range
+        // is refused. A refusal costs speed only.
         unsafe { libc::madvise(memory.wrapping_add(skipped).cast_mut().cast(), whole, libc::MADV_HUGEPAGE) };
     }
     #[cfg(not(target_os = "linux"))]

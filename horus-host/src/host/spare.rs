@@ -32,8 +32,7 @@ pub struct Spare<'a> {
 
 // SAFETY: it stands for a `&mut [u8]`, or a `&mut [MaybeUninit<u8>]`; both are `Send`.
 unsafe impl Send for Spare<'_> {}
-// SAFETY: a shared reference gives its length, and its address to code that knows it to be the only
-// writer.
+// SAFETY: a shared reference gives its length, and its address to code known to be the only writer.
 unsafe impl Sync for Spare<'_> {}
 
 impl<'a> Spare<'a> {
@@ -117,7 +116,7 @@ impl<'a> Spare<'a> {
         Ok(())
     }
 
-    /// Address of the next byte, for code that knows it to be the only writer.
+    /// Address of the next byte, for code known to be the only writer.
     pub(super) fn as_ptr(&self) -> *mut u8 {
         self.at.wrapping_add(self.written)
     }

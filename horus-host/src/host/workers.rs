@@ -72,8 +72,7 @@ impl Workers {
         }
     }
 
-    /// Calls `work` with each number of `0..parts`, started in this order, on as many threads as
-    /// are free.
+    /// Calls `work` with each number of `0..parts`, started in this order, on all free threads.
     pub fn in_order(&self, parts: usize, work: impl Fn(usize) + Sync) {
         let next = AtomicUsize::new(0);
         let some = || {
@@ -90,11 +89,11 @@ impl Workers {
         self.run(|| rayon::scope(|scope| (0..threads).for_each(|_| scope.spawn(|_| some()))));
     }
 
-    /// Calls `work` with each item until one fails, started in order, on as many threads as are
-    /// free. A thread keeps one state for all its items, such as a reused buffer.
+    /// Calls `work` with each item until one fails, started in order, on all free threads. A thread
+    /// keeps one state for all its items, such as a reused buffer.
     ///
     /// # Errors
-    /// One of those that `work` returned.
+    /// An error returned by `work`.
     pub fn each<I: Send, S: Default, E: Send>(
         &self,
         items: Vec<I>,
@@ -294,7 +293,7 @@ fn run_on<R: Send>(pool: &ThreadPool, work: impl FnOnce() -> R + Send) -> R {
         job();
         drop(done);
     });
-    // No message is ever sent: the channel closes.
+    // No message is ever sent; the channel closes.
     let _ = finished.recv();
     match result {
         Some(Ok(result)) => result,

@@ -1,8 +1,9 @@
-//! Connected components, by looking around each pixel of a component.
+//! Connected components, by a search around each pixel of a component.
 
 use horus_plan::ops::components::Connectivity;
 
-/// The labels of an image of `[depth, height, width]` pixels, of which `there` are no background: the definition.
+/// The labels of an image of `[depth, height, width]` pixels with foreground `there`: the
+/// definition.
 pub fn components(there: &[bool], extent: [usize; 3], how: Connectivity) -> Vec<i32> {
     let [_, height, width] = extent;
     let mut labels = vec![0; there.len()];
@@ -37,7 +38,8 @@ mod tests {
 
     #[test]
     fn labels_are_in_the_order_of_first_pixels() {
-        // The second component in raster order begins right of the first, and reaches further left below it.
+        // The second component in raster order starts right of the first, and extends further left
+        // below it.
         let there: Vec<bool> = "..#.#\n#...#\n#####".lines().flat_map(|l| l.chars().map(|c| c == '#')).collect();
         let labels = components(&there, [1, 3, 5], Connectivity::FACES);
         assert_eq!(labels, [0, 0, 1, 0, 2, 2, 0, 0, 0, 2, 2, 2, 2, 2, 2]);

@@ -5,7 +5,8 @@ use horus_base::dtype::{Arithmetic, Float};
 use horus_base::shape::{Border, Shape};
 use horus_plan::ops::geometric::{Affine, Flip, Interpolation, cubic_weights};
 
-/// The image sampled at the positions of `map`, for an output of `shape` (its channels are the image's).
+/// The image sampled at the positions of `map`, for an output of `shape` (its channels are the
+/// image's).
 pub fn warp(image: &Image, shape: Shape, map: &Affine, interpolation: Interpolation, border: Border) -> Image {
     let shape = Shape { height: shape.height, width: shape.width, ..image.shape };
     horus_base::dispatch!(image.dtype(), T => Image::from_fn(shape, |c, y, x| {
@@ -14,7 +15,7 @@ pub fn warp(image: &Image, shape: Shape, map: &Affine, interpolation: Interpolat
     }))
 }
 
-/// What `read` gives, interpolated at a fixed-point position.
+/// Interpolation of the pixels given by `read` at a fixed-point position.
 pub(super) fn sample<T: Pixel>(how: Interpolation, y: i64, x: i64, read: impl Fn(isize, isize) -> T) -> T {
     match how {
         Interpolation::Nearest => nearest(y, x, read),
@@ -23,7 +24,7 @@ pub(super) fn sample<T: Pixel>(how: Interpolation, y: i64, x: i64, read: impl Fn
     }
 }
 
-/// A fixed-point position as the pixel at or before it, and the weight of the way to the next.
+/// A fixed-point position split into the pixel at or before it, and the fraction.
 fn split<F: Float>(position: i64) -> (isize, F) {
     ((position >> 32) as isize, F::from_fraction(position as u32))
 }
@@ -133,7 +134,8 @@ mod tests {
     #[test]
     fn bicubic_overshoots_and_saturates() {
         let row = image(1, 4, &[0u8, 0, 255, 255]);
-        // Halfway the weights are -1/16, 9/16, 9/16, -1/16: at 0.5 the value is -1/16 * 255, at 2.5 it is 17/16 * 255.
+        // Halfway the weights are -1/16, 9/16, 9/16, -1/16: at 0.5 the value is -1/16 * 255, at 2.5
+        // it is 17/16 * 255.
         let out = resample(&row, 3, 0.5, 1.0, Interpolation::Bicubic, Border::Replicate);
         assert_eq!(out, image(1, 3, &[0u8, 128, 255]));
         let float = super::super::convert(&row, DType::F32);
@@ -160,7 +162,8 @@ mod tests {
 
     #[test]
     fn an_infinite_neighbour_of_weight_zero_makes_a_nan() {
-        // The price of reading a fixed footprint: fma(0, inf - a, a) is NaN. Backends must not skip the read.
+        // A consequence of a fixed footprint: fma(0, inf - a, a) is NaN. Backends must not skip the
+        // read.
         let row = image(1, 2, &[1.0f32, f32::INFINITY]);
         assert!(warp(&row, row.shape, &Affine::IDENTITY, Interpolation::Bilinear, ZERO).at::<f32>(0, 0, 0).is_nan());
     }

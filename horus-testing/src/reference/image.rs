@@ -3,7 +3,7 @@
 use super::{DType, Pixel, Shape};
 use horus_base::shape::Border;
 
-/// Pixels of one of the types of numbers.
+/// Pixels of any numeric type.
 #[derive(Clone, Debug)]
 pub enum TypedPixels {
     /// Unsigned 8-bit integers.
@@ -26,9 +26,10 @@ pub enum TypedPixels {
 
 /// A whole image: planes one after the other, each row-major.
 ///
-/// Images are equal if shape, type and all bits are, so that +0 does not equal -0; but any NaN equals any other, for
-/// sign and payload of a NaN that arithmetic made are the processor's choice.
-// Called as what it models: the two never meet in one file but where one is checked against the other.
+/// Images are equal if shape, type and all bits are, so that +0 does not equal -0. All NaNs are
+/// equal, as the processor chooses sign and payload of a computed NaN.
+// Named like the type that it models; both occur in one file only where one is checked against the
+// other.
 #[derive(Clone, Debug)]
 pub struct Image {
     /// Its extent.
@@ -41,7 +42,7 @@ impl Image {
     /// An image of the given pixels.
     ///
     /// # Panics
-    /// If there are not `shape.len()` of them.
+    /// If the number of pixels is not `shape.len()`.
     pub fn new<T: Pixel>(shape: Shape, pixels: Vec<T>) -> Image {
         assert_eq!(pixels.len(), shape.len(), "an image of {shape} has {} pixels", shape.len());
         let pixels = match T::DTYPE {
@@ -101,7 +102,7 @@ impl Image {
     /// The pixels.
     ///
     /// # Panics
-    /// If they are not of type `T`.
+    /// If the pixels are not of type `T`.
     pub fn as_slice<T: Pixel>(&self) -> &[T] {
         assert_eq!(self.dtype(), T::DTYPE, "the image has another type");
         bytemuck::cast_slice(self.bytes())
@@ -117,7 +118,8 @@ impl Image {
         self.as_slice()[(c * height + y) * width + x]
     }
 
-    /// What is read at row `y` and column `x` of plane `c`, which may lie outside.
+    /// The value read with `border` at row `y` and column `x` of plane `c`, possibly outside the
+    /// image.
     pub fn read<T: Pixel>(&self, c: usize, y: isize, x: isize, border: Border) -> T {
         match (border.map(y, self.shape.height), border.map(x, self.shape.width)) {
             (Some(y), Some(x)) => self.at(c, y, x),

@@ -1,5 +1,6 @@
-//! Kernels evaluated pixel by pixel, straight from their definitions: what devices are tested against, launch by launch.
-// Long because each kernel has its definition here.
+//! Kernels evaluated pixel by pixel, straight from their definitions: the reference for each launch
+//! of a device.
+// Long, as it holds the definition of each kernel.
 
 use super::components::components;
 use super::geometric::sample;
@@ -26,7 +27,7 @@ use horus_plan::ops::{Components, Remap, Sliding, Tiled, Whole};
 /// An image on the host: the rows of its window.
 #[derive(Clone, Debug)]
 pub struct HostImage {
-    /// What is held.
+    /// Extent, type and rows held.
     pub geometry: Geometry,
     /// The elements, as the device holds them.
     pub bytes: Vec<u8>,
@@ -38,7 +39,7 @@ impl HostImage {
         HostImage { geometry, bytes: vec![0; geometry.bytes()] }
     }
 
-    /// Repeatable data of every kind: small and large values, zeros of both signs, and for floats no
+    /// Repeatable data of every kind: small and large values, zeros of both signs, and no
     /// infinities.
     pub fn random(geometry: Geometry, seed: u64) -> HostImage {
         let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
@@ -62,8 +63,8 @@ impl HostImage {
         HostImage { geometry, bytes }
     }
 
-    /// The first pixel in which two images of one geometry differ: index, ours, theirs. NaNs are equal, since the
-    /// payload of a computed NaN is the processor's.
+    /// The first pixel in which two images of one geometry differ: index, ours, theirs. NaNs are
+    /// equal, as the processor chooses the payload of a computed NaN.
     pub fn difference(&self, other: &HostImage) -> Option<(usize, String, String)> {
         let size = self.geometry.dtype.size();
         let show = |b: &[u8]| match self.geometry.dtype {
@@ -85,7 +86,7 @@ impl HostImage {
         )
     }
 
-    /// The image in the rows of `window`: those held, wrapped copies of them, else zeros.
+    /// The image in the rows of `window`: held rows, wrapped copies of them, or zeros.
     fn covering(&self, window: Window) -> HostImage {
         let mut out = HostImage::zeroed(Geometry { window, ..self.geometry });
         let Geometry { shape, window: held, .. } = self.geometry;
@@ -126,7 +127,7 @@ impl HostImage {
         }
     }
 
-    /// Row `y` or, where that is not held, a copy of it that is.
+    /// Row `y`, or a held copy of it.
     fn held(&self, y: isize) -> isize {
         let Geometry { shape, window, .. } = self.geometry;
         if window.contains(y) || shape.height == 0 {
@@ -186,7 +187,7 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
             let step = Kernel::Map(repeat.body.clone());
             let mut inputs = inputs.to_vec();
             for window in repeat.windows(rows, out.shape) {
-                // Nothing of a result on the way is there but the rows that the steps to come read.
+                // Intermediate results consist only of the rows that later steps read.
                 let mut next = HostImage::zeroed(Geometry { window, ..out });
                 evaluate(&step, &inputs, &mut next, window);
                 inputs[repeat.state] = next;
@@ -212,7 +213,7 @@ pub fn evaluate(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, r
     }
 }
 
-/// Evaluates an operation on whole images.
+/// Evaluates a whole-image operation.
 fn evaluate_whole(operation: &Whole, inputs: &[HostImage], output: &mut HostImage, rows: Window) {
     let out = output.geometry;
     match operation {
@@ -441,8 +442,9 @@ fn evaluate_whole(operation: &Whole, inputs: &[HostImage], output: &mut HostImag
     }
 }
 
-/// The kernel with its chains evaluated: inputs after the others. Chains are evaluated in all rows that an input holds;
-/// of another input that is the same row, a wrapped copy of it, or one that nobody needs.
+/// The kernel with its chains evaluated and appended to its inputs. Chains are evaluated in all
+/// rows that an input holds; for another input that row is the same row, a wrapped copy of it, or
+/// one that is never read.
 fn without_chains(m: &MapKernel, inputs: &[HostImage], out: Geometry) -> (MapKernel, Vec<HostImage>) {
     let (mut m, mut inputs) = (m.clone(), inputs.to_vec());
     let held = inputs.iter().map(|i| i.geometry.window).reduce(Window::union).unwrap_or(out.window);
@@ -508,7 +510,8 @@ fn map_pixel(m: &MapKernel, inputs: &[HostImage], out: Geometry, (c, y, x): (usi
     m.result.map_or(Scalar::from_f64(out.dtype, 0.0), |v| value(v, &results))
 }
 
-/// What a filter reads at row `y` and column `x` of an input, or of a chain, which is an image of the extent of `out`.
+/// The pixel that a filter reads at row `y` and column `x` of an input, or of a chain, which is an
+/// image of the extent of `out`.
 fn read<T: Pixel>(
     m: &MapKernel,
     source: Source,
@@ -540,7 +543,8 @@ fn leaf<T: Pixel>(m: &MapKernel, l: &Leaf, inputs: &[HostImage], out: Geometry, 
         LeafOp::Correlate(Source::Stage(s), f, b) => {
             let stage = &m.stages[*s];
             let row = |dy: isize, _| -> T::Linear {
-                // A column filter reads row-pass results; beyond the image those of the mapped row, or the constant.
+                // A column filter reads row-pass results; beyond the image those of the mapped row,
+                // or the constant.
                 let y = match stage.source {
                     Source::Input(i) => inputs[i].resolve(y + dy, *b),
                     _ => b.map(y + dy, out.shape.height).map(usize::cast_signed),

@@ -1,11 +1,13 @@
-//! The oracle: every operation straight from its definition, one pixel after the other.
+//! The oracle: every operation straight from its definition, pixel by pixel.
 //!
-//! Nothing here is optimised, parallel or shared with a backend beyond the definitions themselves: the arithmetic of
-//! [`Pixel`], [`Border::map`](horus_base::shape::Border::map), the order of the taps of a
-//! [`Filter`](horus_plan::ops::neighbourhood::Filter), [`median_network`](horus_plan::ops::neighbourhood::median_network),
-//! [`Affine::at`](horus_plan::ops::geometric::Affine::at) and the fixed order of [`fold`](horus_plan::ops::reduce::fold). Every
-//! backend, on any number of ranks and threads, must yield the bits that [`evaluate`] yields (the
-//! sign and payload of a NaN apart); `tests/goldens` holds [`evaluate`] itself against scipy.
+//! Nothing here is optimised or parallel. The oracle shares only definitions with backends: the
+//! arithmetic of [`Pixel`], [`Border::map`](horus_base::shape::Border::map), the order of the taps
+//! of a [`Filter`](horus_plan::ops::neighbourhood::Filter),
+//! [`median_network`](horus_plan::ops::neighbourhood::median_network),
+//! [`Affine::at`](horus_plan::ops::geometric::Affine::at) and the fixed order of
+//! [`fold`](horus_plan::ops::reduce::fold). Every backend, on any number of ranks and threads, must
+//! yield the bits of [`evaluate`] (except the sign and payload of NaN); `tests/goldens` checks
+//! [`evaluate`] itself against scipy.
 
 use horus_base::dtype::{DType, Pixel, Scalar, convert_pixel};
 use horus_base::shape::{Axis, Shape};
@@ -29,11 +31,11 @@ pub mod windowed;
 mod image;
 pub use image::{Image, TypedPixels};
 
-/// The values of the graph's roots, in their order. `source` gives the values that exist.
+/// The values of the graph's roots, in their order. `source` gives existing values.
 ///
 /// # Panics
-/// If the graph is malformed: inputs of the wrong number, type or size, or a node whose operation yields another shape
-/// or type than the node says.
+/// If the graph is malformed: inputs of the wrong number, type or size, or an operation whose
+/// result has another shape or type than its node.
 pub fn evaluate(graph: &Graph<Op>, source: &dyn Fn(ValueId) -> Image) -> Vec<Image> {
     let mut values: Vec<Image> = Vec::new();
     for (id, node) in graph.iter() {
@@ -98,12 +100,12 @@ fn apply_whole(operation: &Whole, node: &Node<Op>, inputs: &[&Image]) -> Image {
     }
 }
 
-/// An image of one value.
+/// A constant image.
 pub fn fill(shape: Shape, dtype: DType, value: Scalar) -> Image {
     horus_base::dispatch!(dtype, T => Image::from_fn(shape, |_, _, _| T::from_scalar(value)))
 }
 
-/// An image of the rows, columns, channels or levels of its pixels.
+/// An image of the row, column, channel or level of each pixel.
 pub fn index(shape: Shape, dtype: DType, axis: Axis) -> Image {
     horus_base::dispatch!(dtype, T => Image::from_fn(shape, |plane, y, x| {
         T::from_f64(match axis {
@@ -122,7 +124,7 @@ pub fn convert(image: &Image, dtype: DType) -> Image {
     }))
 }
 
-/// Planes read through a map, in an image of shape `shape`.
+/// Planes read through a map, as an image of shape `shape`.
 pub fn planes(image: &Image, map: &PlaneMap, shape: Shape) -> Image {
     horus_base::dispatch!(image.dtype(), T => Image::from_fn(shape, |p, y, x| match map.at(p) {
         Some(plane) => image.at::<T>(plane, y, x),
@@ -130,7 +132,7 @@ pub fn planes(image: &Image, map: &PlaneMap, shape: Shape) -> Image {
     }))
 }
 
-/// For each pixel, the entry of `table` of that index.
+/// For each pixel, the entry of `table` at that index.
 pub fn lookup(image: &Image, table: &Image) -> Image {
     horus_base::dispatch!(image.dtype(), S => horus_base::dispatch!(table.dtype(), D => {
         let entry = |c, y, x| (image.at::<S>(c, y, x).to_f64() - S::LOWEST.to_f64()) as usize;
@@ -138,7 +140,7 @@ pub fn lookup(image: &Image, table: &Image) -> Image {
     }))
 }
 
-/// The connected components of what is not 0, of one channel.
+/// The connected components of the nonzero pixels of one channel.
 pub fn label(image: &Image, how: Connectivity) -> Image {
     let Shape { depth, height, width, .. } = image.shape;
     let there: Vec<bool> = horus_base::dispatch!(image.dtype(), T => {
@@ -147,7 +149,7 @@ pub fn label(image: &Image, how: Connectivity) -> Image {
     Image::new(image.shape, components::components(&there, [depth, height, width], how))
 }
 
-/// What a marker becomes within a mask, of one channel.
+/// Reconstruction of a mask from a marker, of one channel.
 pub fn reconstruct(marker: &Image, mask: &Image, how: Reconstruction) -> Image {
     let Shape { depth, height, width, .. } = mask.shape;
     horus_base::dispatch!(mask.dtype(), T => {
@@ -156,8 +158,8 @@ pub fn reconstruct(marker: &Image, mask: &Image, how: Reconstruction) -> Image {
     })
 }
 
-/// Images of one type behind each other, as an image of shape `shape`: along the channels if they have its depth, else along
-/// the depth.
+/// Images of one type, concatenated into an image of shape `shape`: along the channels if they have
+/// its depth, else along the depth.
 pub fn merge(images: &[&Image], shape: Shape) -> Image {
     let first = images[0];
     assert!(images.iter().all(|i| i.dtype() == first.dtype()), "merged images differ in type");

@@ -5,16 +5,17 @@ use horus_base::dtype::Float;
 use horus_base::shape::Border;
 use horus_plan::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce, median_network};
 
-/// What is read at offset (`dy`, `dx`) of pixel (`y`, `x`).
+/// The pixel read at offset (`dy`, `dx`) from pixel (`y`, `x`).
 fn neighbour<T: Pixel>(image: &Image, c: usize, y: usize, x: usize, (dy, dx): (isize, isize), border: Border) -> T {
     image.read(c, y.cast_signed() + dy, x.cast_signed() + dx, border)
 }
 
-/// Linear filter, not flipped. From +0, tap after tap: `accumulator = fma(tap, pixel, accumulator)`, the taps rounded
-/// to the image's type.
+/// Linear filter, not flipped. From +0, tap after tap: `accumulator = fma(tap, pixel,
+/// accumulator)`, the taps rounded to the image's type.
 ///
 /// # Panics
-/// If the image is not of a float type: linear filters of integers are recorded as a conversion and a filter.
+/// If the image is not of a float type: a linear filter of integers is recorded as a conversion and
+/// a filter.
 pub fn correlate(image: &Image, filter: &Filter, border: Border) -> Image {
     assert!(image.dtype().is_float(), "a linear filter of {} pixels", image.dtype());
     horus_base::dispatch_float!(image.dtype(), T => Image::from_fn(image.shape, |c, y, x| {
@@ -22,7 +23,7 @@ pub fn correlate(image: &Image, filter: &Filter, border: Border) -> Image {
     }))
 }
 
-/// The response of a linear filter to what `read` gives at its offsets.
+/// The response of a linear filter to the values of `read` at its offsets.
 pub(super) fn correlate_at<T: Float>(filter: &Filter, read: impl Fn(isize, isize) -> T) -> T {
     let mut accumulator = T::ZERO;
     for (&tap, (dy, dx)) in filter.taps().iter().zip(filter.offsets()) {
@@ -31,21 +32,23 @@ pub(super) fn correlate_at<T: Float>(filter: &Filter, read: impl Fn(isize, isize
     accumulator
 }
 
-/// Correlation with `row`, then with `column`. The result of the first is rounded to the image's type, and the second
-/// continues *that* beyond the edge: with [`Border::Constant`] it reads the constant there, not the filtered constant.
+/// Correlation with `row`, then with `column`. The first result is rounded to the image's type, and
+/// the border mode of the second applies to *that*: [`Border::Constant`] yields the constant there,
+/// not the filtered constant.
 pub fn separable(image: &Image, row: &Filter, column: &Filter, border: Border) -> Image {
     assert!(row.is_row() && column.is_column(), "a separable filter is a row and a column");
     correlate(&correlate(image, row, border), column, border)
 }
 
-/// Generalized convolution, in the order of the window's offsets, from the identity of the reduction.
+/// Generalized convolution, in the order of the window's offsets, from the identity of the
+/// reduction.
 pub fn generalized(image: &Image, g: &Generalized, border: Border) -> Image {
     horus_base::dispatch!(image.dtype(), T => Image::from_fn(image.shape, |c, y, x| {
         generalized_at::<T>(g, |dy, dx| neighbour(image, c, y, x, (dy, dx), border))
     }))
 }
 
-/// The generalized convolution of what `read` gives at the window's offsets.
+/// The generalized convolution of the values of `read` at the window's offsets.
 pub(super) fn generalized_at<T: Pixel>(g: &Generalized, read: impl Fn(isize, isize) -> T) -> T {
     fn combine<T: Pixel>(how: Combine, pixel: T, weight: T) -> T {
         match how {
@@ -80,14 +83,15 @@ pub(super) fn generalized_at<T: Pixel>(g: &Generalized, read: impl Fn(isize, isi
     accumulator
 }
 
-/// Median of the square around each pixel, by the network of [`median_network`] on its values in row-major order.
+/// Median of the square around each pixel, by the network of [`median_network`] on its values in
+/// row-major order.
 pub fn median(image: &Image, size: MedianSize, border: Border) -> Image {
     horus_base::dispatch!(image.dtype(), T => Image::from_fn(image.shape, |c, y, x| {
         median_at::<T>(size, |dy, dx| neighbour(image, c, y, x, (dy, dx), border))
     }))
 }
 
-/// The median of what `read` gives in the square.
+/// The median of the values of `read` in the square.
 pub(super) fn median_at<T: Pixel>(size: MedianSize, read: impl Fn(isize, isize) -> T) -> T {
     let r = size.radius().cast_signed();
     let mut v: Vec<T> = (-r..=r).flat_map(|dy| (-r..=r).map(move |dx| (dy, dx))).map(|(dy, dx)| read(dy, dx)).collect();
@@ -147,7 +151,7 @@ mod tests {
         let line = image(1, 2, &[1.0f32, 1.0 + f32::EPSILON]);
         let filter = Filter::sparse([(0, -1), (0, 0)], [1.0, 2f64.powi(-24)]);
         assert_eq!(correlate(&line, &filter, ZERO).at::<f32>(0, 0, 1), 1.0 + f32::EPSILON);
-        // In another order the large values would not swallow the small one.
+        // In another order the large values would not absorb the small one.
         let line = image(1, 3, &[1e8f32, 1.0, -1e8]);
         assert_eq!(correlate(&line, &Filter::row([1.0, 1.0, 1.0]), ZERO).at::<f32>(0, 0, 1), 0.0);
         let reordered = Filter::sparse([(0, -1), (0, 1), (0, 0)], [1.0; 3]);
@@ -172,7 +176,8 @@ mod tests {
     fn the_column_pass_of_a_separable_filter_reads_the_constant() {
         let pixel = image(1, 1, &[1.0f32]);
         let (row, column) = (Filter::row([1.0, 1.0, 1.0]), Filter::column([1.0, 1.0, 1.0]));
-        // Row pass: 10 + 1 + 10 = 21. Column pass: 10 + 21 + 10, where the dense 3x3 filter gives 81.
+        // Row pass: 10 + 1 + 10 = 21. Column pass: 10 + 21 + 10, where the dense 3x3 filter gives
+        // 81.
         assert_eq!(separable(&pixel, &row, &column, Border::Constant(10.0)), image(1, 1, &[41.0f32]));
     }
 

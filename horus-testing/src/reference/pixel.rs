@@ -3,7 +3,7 @@
 use super::{Image, Pixel, Scalar};
 use horus_plan::ops::pixel::{PixelKind, PixelOp};
 
-/// An operand: an image, or one value for all pixels.
+/// An operand: an image or a constant.
 #[derive(Clone, Copy, Debug)]
 pub enum ImageOrScalar<'a> {
     /// An image.
@@ -48,16 +48,17 @@ macro_rules! bodies {
 }
 horus_plan::pixel_ops!(bodies);
 
-/// `op` at every pixel.
+/// Applies `op` to every pixel.
 ///
 /// # Panics
-/// If there are not as many operands as the operation has, if none is an image, or if images differ in size or type
-/// (the mask of `Select` is of type `u8`).
+/// If the number of operands is wrong, none is an image, or images differ in size or type (the mask
+/// of `Select` is of type `u8`).
 pub fn apply(op: PixelOp, operands: &[ImageOrScalar<'_>]) -> Image {
     assert_eq!(operands.len(), op.arity(), "{op} has another number of operands");
     let shape = images(operands).next().expect("an operand is an image").shape;
     assert!(images(operands).all(|i| i.shape == shape), "operands of {op} differ in size");
-    // The type of the operands: of an image among them, or, for a `Select` between two constants, of these.
+    // The operand type: that of an image among them, or, for a `Select` between two constants, that
+    // of the constants.
     let (mask, values) = operands.split_at(usize::from(op.info().kind == PixelKind::Select));
     let dtype = images(values).next().map(Image::dtype).unwrap_or_else(|| match values[0] {
         ImageOrScalar::Const(c) => c.dtype(),

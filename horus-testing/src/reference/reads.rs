@@ -1,4 +1,4 @@
-//! The pixels that the definitions of kernels read, one by one: what footprints are held against.
+//! The pixels that kernel definitions read, recorded one by one: the reference for footprints.
 
 use std::cell::RefCell;
 
@@ -6,17 +6,17 @@ use super::kernel::{HostImage, evaluate};
 use horus_base::shape::Window;
 use horus_plan::ir::kernel::Kernel;
 
-/// A pixel of an input: the index of the input, row and column.
+/// A pixel read: input index, row and column.
 pub type PixelRead = (usize, [isize; 2]);
 
-/// A pixel of the result, by row and column, and the pixels read since the one before was written.
+/// A pixel written, by row and column, and the pixels read since the previous write.
 pub type Written = ([isize; 2], Vec<PixelRead>);
 
 #[derive(Default)]
 struct Record {
-    /// Where the pixels of each input are.
+    /// Addresses of the inputs' pixels.
     inputs: Vec<*const u8>,
-    /// What has been read since the last pixel was written.
+    /// Reads since the last write.
     read: Vec<PixelRead>,
     written: Vec<Written>,
 }
@@ -25,7 +25,7 @@ thread_local! {
     static RECORD: RefCell<Option<Record>> = const { RefCell::new(None) };
 }
 
-/// Notes that a pixel of an image was read.
+/// Records that a pixel of an image was read.
 pub(super) fn read(image: &HostImage, at: [isize; 2]) {
     RECORD.with_borrow_mut(|record| {
         let Some(record) = record else { return };
@@ -35,7 +35,7 @@ pub(super) fn read(image: &HostImage, at: [isize; 2]) {
     });
 }
 
-/// Notes that a pixel of the result was written.
+/// Records that a pixel of the result was written.
 pub(super) fn wrote(at: [isize; 2]) {
     RECORD.with_borrow_mut(|record| {
         let Some(record) = record else { return };
@@ -43,7 +43,7 @@ pub(super) fn wrote(at: [isize; 2]) {
     });
 }
 
-/// Evaluates a launch and tells what it read, for each pixel that it wrote.
+/// Evaluates a launch; returns the reads of each pixel written.
 pub fn recorded(kernel: &Kernel, inputs: &[HostImage], output: &mut HostImage, rows: Window) -> Vec<Written> {
     let inputs_at = inputs.iter().map(|i| i.bytes.as_ptr()).collect();
     RECORD.set(Some(Record { inputs: inputs_at, ..Record::default() }));
@@ -86,7 +86,7 @@ mod tests {
         op: Op,
         inputs: Vec<Extent>,
         output: Extent,
-        /// The footprint is the smallest; of others it may be larger.
+        /// Set if the footprint is minimal; otherwise it may be larger.
         exact: bool,
     }
 
@@ -100,7 +100,8 @@ mod tests {
         }
     }
 
-    /// Operations that read around their pixels, or elsewhere: of those on whole images the compiler asks for each.
+    /// Operations with reads around their pixels or elsewhere; a `match` makes the compiler require
+    /// every whole-image operation.
     fn cases(height: usize, width: usize, border: Border) -> Vec<Case> {
         let shape = Shape::volume(2, height, width, 2);
         let (image, plane) = ((shape, DType::F32), (Shape::new(height, width, 1), DType::F32));
@@ -131,13 +132,13 @@ mod tests {
             all.push(match &operation {
                 Whole::Merge(_) => of(&[image, image], (Shape { channels: 4, ..shape }, DType::F32)),
                 Whole::Transpose(_) => of(&[image], (Shape { height: width, width: height, ..shape }, DType::F32)),
-                // Entries and positions follow from pixels.
+                // Entries and positions depend on pixels.
                 Whole::Lookup(_) => {
                     let table = (Shape::new(1, 256, 1), DType::F32);
                     of(&[(shape, DType::U8), table], image).at_most()
                 }
                 Whole::Remap(_) => of(&[image, plane, plane], image).at_most(),
-                // Nothing is read between the rows of a footprint.
+                // No row between the rows of a footprint is read.
                 Whole::Windowed(Sliding { how: Windowed::Rank(_), .. }) => of(&[image], image).at_most(),
                 Whole::Windowed(_) => of(&[image], image),
                 Whole::RowReduce(how) => {
@@ -162,7 +163,7 @@ mod tests {
         }
         let filter = Filter::sparse([(-3, 0), (0, -2), (0, 0), (1, 1)], [1.0; 4]);
         let around = |op: Op| Case::of(op, &[image], image);
-        // Where a filter reads rows far apart only, those between them are read as well.
+        // If a filter reads only distant rows, those in between are read as well.
         all.push(around(Op::Correlate(filter, border)).at_most());
         let (row, column) = (Filter::row([1.0; 5]), Filter::column([1.0; 3]));
         all.push(around(Op::Separable { row, column, border }));

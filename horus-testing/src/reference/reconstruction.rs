@@ -1,9 +1,9 @@
-//! Reconstruction, step by step until nothing changes.
+//! Reconstruction by iteration until nothing changes.
 
 use horus_base::dtype::Pixel;
 use horus_plan::ops::reconstruction::Reconstruction;
 
-/// What a marker becomes within a mask, of an image of `[depth, height, width]` pixels: the definition.
+/// Reconstruction of a mask from a marker, of `[depth, height, width]` pixels: the definition.
 pub fn reconstruction<T: Pixel>(marker: &[T], mask: &[T], extent: [usize; 3], how: Reconstruction) -> Vec<T> {
     let [_, height, width] = extent;
     let mask: Vec<T> = mask.iter().map(|v| how.ordered(*v)).collect();

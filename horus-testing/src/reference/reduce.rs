@@ -5,11 +5,12 @@ use horus_plan::ops::labels::{self, LabelReduce};
 use horus_plan::ops::reduce::{self, Fold, Moments, RowReduce, bin_of};
 use horus_plan::ops::tiles::{self, Grid, TileReduce};
 
-/// Each row of each plane reduced to one value, or as many as there are columns: `h x w x c` to `h x 1 x c`. `operand`, a
-/// 1x1 `f64` image, is read by those that [have one](RowReduce::has_operand) only: the mean, or what is looked for.
+/// Each row of each plane reduced to one value, or one per column: `h x w x c` to `h x 1 x c`. Only
+/// reductions that [have an operand](RowReduce::has_operand) read `operand`, a 1x1 `f64` image: the
+/// mean, or the value to find.
 ///
 /// # Panics
-/// If an operand is lacking.
+/// If a required operand is missing.
 pub fn rows(image: &Image, how: RowReduce, operand: Option<&Image>) -> Image {
     let shape = Shape { width: how.columns(), ..image.shape };
     let columns = 0..image.shape.width;
@@ -59,7 +60,7 @@ pub fn running(image: &Image) -> Image {
     Image::new(image.shape, rows.flat_map(reduce::running).collect::<Vec<f64>>())
 }
 
-/// Along the depth, the sums of the levels up to each, in `f64`.
+/// Running sums over the levels, in `f64`.
 pub fn running_depth(image: &Image) -> Image {
     let level = image.shape.area() * image.shape.channels;
     let mut sums: Vec<f64> = horus_base::dispatch!(image.dtype(), T => {
@@ -71,8 +72,8 @@ pub fn running_depth(image: &Image) -> Image {
     Image::new(image.shape, sums)
 }
 
-/// All elements reduced to one value: those of each plane, row by row as one sequence, then planes. Of several columns, each
-/// is reduced.
+/// All elements reduced to one value: those of each plane, row by row as one sequence, then planes.
+/// Columns are reduced separately.
 pub fn fold(image: &Image, how: Fold) -> Image {
     let (height, planes) = (image.shape.height, image.shape.planes());
     let result = Shape::new(1, how.columns(), 1);
@@ -96,7 +97,7 @@ pub fn fold(image: &Image, how: Fold) -> Image {
     })
 }
 
-/// The pixels of each label; without an image where these do not count.
+/// Reductions of the pixels of each label; `image` is `None` if they are not read.
 pub fn labels(labels: &Image, image: Option<&Image>, how: LabelReduce) -> Image {
     let Shape { height, width, .. } = labels.shape;
     let (rows, columns) = how.extent(height);
@@ -174,7 +175,8 @@ mod tests {
 
     #[test]
     fn the_order_is_that_of_the_lanes() {
-        // Elements 0 and 64 share a lane, so that the large ones cancel before the small one of another lane comes.
+        // Elements 0 and 64 share a lane, so the large ones cancel before the small one of another
+        // lane is added.
         let mut v = vec![0.0f64; 65];
         (v[0], v[1], v[64]) = (1e17, 1.0, -1e17);
         let image = Image::new(Shape::new(1, 65, 1), v.clone());

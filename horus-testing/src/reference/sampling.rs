@@ -1,12 +1,13 @@
-//! Samples at positions that are pixels of other images.
+//! Samples at positions given by the pixels of other images.
 
 use super::{Image, Pixel};
 use horus_base::dtype::{Arithmetic, Float};
 use horus_base::shape::{Border, Shape};
 use horus_plan::ops::sampling::Sampling;
 
-/// `image` sampled at the positions that `coordinates` hold: of rows and columns, or of levels, rows and columns, each an image of one
-/// channel. The result has the extent of the positions; of an image that is sampled by two, also the levels of the image.
+/// `image` sampled at the positions in `coordinates`: rows and columns, or levels, rows and
+/// columns, each an image of one channel. The result has the extent of the positions, and with two
+/// coordinates also the levels of the image.
 pub fn remap(image: &Image, coordinates: &[&Image], how: Sampling, border: Border) -> Image {
     let at = coordinates[0].shape;
     let depth = if coordinates.len() == 3 { at.depth } else { image.shape.depth };
@@ -28,7 +29,8 @@ pub fn remap(image: &Image, coordinates: &[&Image], how: Sampling, border: Borde
     }))
 }
 
-/// What `read` gives, interpolated at a position: along the last axis first. A position that is no number yields none, or 0 of an integer.
+/// Interpolation of the pixels given by `read` at a position, along the last axis first. A NaN
+/// position yields NaN, or 0 for integers.
 pub(super) fn sample<T: Pixel>(how: Sampling, position: &[f64], read: &dyn Fn(&[isize]) -> T) -> T {
     let split: Option<Vec<(isize, T::Interp)>> = position.iter().map(|p| how.split(*p)).collect();
     match split {

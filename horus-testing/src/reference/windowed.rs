@@ -8,7 +8,7 @@ use horus_base::shape::Border;
 use horus_plan::ops::neighbourhood::Reach;
 use horus_plan::ops::windowed::{BoxMean, Ranked, Windowed, line_sum, summed};
 
-/// An operation over a window, as an image of type `dtype`.
+/// A windowed operation, as an image of type `dtype`.
 pub fn windowed(image: &Image, how: &Windowed, border: Border, dtype: DType) -> Image {
     horus_base::dispatch!(image.dtype(), S => {
         let at = |c, y: usize, x: usize| {
@@ -23,7 +23,7 @@ pub fn windowed(image: &Image, how: &Windowed, border: Border, dtype: DType) -> 
     })
 }
 
-/// The mean of what `read` gives in the rectangle, which is to be rounded to the type of the result.
+/// The mean of the values of `read` in the rectangle, not yet rounded to the result type.
 pub(super) fn mean_at<S: Pixel>(mean: &BoxMean, read: impl Fn(isize, isize) -> S) -> f64 {
     match summed(S::DTYPE) {
         DType::F32 => mean_of::<S, f32>(mean, read).into(),
@@ -39,7 +39,7 @@ fn mean_of<S: Pixel, A: Float>(mean: &BoxMean, read: impl Fn(isize, isize) -> S)
     if mean.count == 0 { sum } else { sum.div(A::from_f64(mean.count as f64)) }
 }
 
-/// The pixel that is in its place among what `read` gives under the footprint.
+/// The pixel of the given rank among the values of `read` under the footprint.
 pub(super) fn ranked<S: Pixel>(rank: &Ranked, read: impl Fn(isize, isize) -> S) -> S {
     let pixels = rank.spans.iter().flat_map(|s| (s.from..s.to).map(|x| read(s.y as isize, x as isize)));
     let mut pixels: Vec<S> = pixels.collect();
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn means_add_the_smallest_powers_first() {
-        // 1e8 swallows 1: of five pixels a + ((b + c) + (d + e)).
+        // 1e8 absorbs 1: the sum of five pixels is a + ((b + c) + (d + e)).
         let line = image(1, 5, &[1.0f32, 1e8, -1e8, 3.0, 4.0]);
         let out = windowed(&line, &mean(0, 0, 2, 2), Border::Wrap, DType::F32);
         assert_eq!(out.at::<f32>(0, 0, 2), 8.0 / 5.0);

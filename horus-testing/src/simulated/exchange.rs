@@ -10,21 +10,22 @@ use horus_host::device::check::part;
 use horus_host::device::{BlockCopy, Exchange, Memory};
 use horus_host::host::Piece;
 
-/// Bytes for a place in a written block.
+/// Bytes for a position in a written block.
 type Arrival = (usize, usize, Vec<u8>);
 
-/// What an exchange in progress will deliver. It has copied what it reads and sends, so the blocks may be dropped.
+/// The deliveries of an exchange in progress. It has copied what it reads and sends, so the blocks
+/// may be dropped.
 #[derive(Debug, Default)]
 pub(super) struct UnderWay {
-    /// The blocks it was started with.
+    /// The written blocks that it was started with.
     writes: Vec<Arc<()>>,
     arrivals: Vec<Arrival>,
-    /// Copies between written blocks, by their numbers among those.
+    /// Copies between written blocks, by their index among them.
     copies: Vec<BlockCopy>,
 }
 
 impl UnderWay {
-    /// An upload of pieces of a buffer to a block: nothing of it is there before it arrives.
+    /// An upload of pieces of a buffer to a block; nothing reaches the block before it arrives.
     pub(super) fn upload(source: &[u8], target: &Memory, pieces: &[Piece]) -> Result<UnderWay, DeviceError> {
         fit(pieces, source.len(), bytes(separate(target)?)?.len())?;
         let runs = pieces.iter().flat_map(|p| p.runs());
@@ -32,7 +33,7 @@ impl UnderWay {
         Ok(UnderWay { writes: vec![identity(target)?], arrivals, copies: Vec::new() })
     }
 
-    /// Copies what the exchange reads, and sends and receives.
+    /// Copies the data that the exchange reads, sends and receives.
     pub(super) fn begin(
         comm: &dyn Communicator,
         reads: &[&Memory],
@@ -48,7 +49,7 @@ impl UnderWay {
         let outgoing =
             work.sends.iter().map(|m| Ok((m.rank, block(reads, writes, m.block)?[m.at..m.at + m.bytes].to_vec())));
         let outgoing = outgoing.collect::<Result<Vec<(usize, Vec<u8>)>, DeviceError>>()?;
-        // What is received is not there before `arrive`, and the old contents are gone.
+        // Received data is absent before `arrive`, and the old contents are gone.
         for m in &work.receives {
             written(writes, to(m.block)?)?[m.at..m.at + m.bytes].fill(POISON);
         }
@@ -75,7 +76,7 @@ impl UnderWay {
         Ok(under_way)
     }
 
-    /// Refuses other blocks than it was started with.
+    /// Fails unless the written blocks are those that it was started with.
     pub(super) fn expects(&self, writes: &[&mut Memory]) -> Result<(), DeviceError> {
         let given = writes.iter().map(|w| identity(w)).collect::<Result<Vec<_>, DeviceError>>()?;
         if given.len() != self.writes.len() || given.iter().zip(&self.writes).any(|(a, b)| !Arc::ptr_eq(a, b)) {
@@ -100,7 +101,7 @@ impl UnderWay {
     }
 }
 
-/// The block of this number: those that are read come first.
+/// The block of this index: `reads` come first.
 fn block<'a>(reads: &[&'a Memory], writes: &'a [&mut Memory], number: usize) -> Result<&'a [u8], DeviceError> {
     let block = match number.checked_sub(reads.len()) {
         None => reads.get(number).copied(),
@@ -109,18 +110,18 @@ fn block<'a>(reads: &[&'a Memory], writes: &'a [&mut Memory], number: usize) -> 
     bytes(separate(block.ok_or_else(foreign)?)?)
 }
 
-/// The written block of this number among those that are written.
+/// The written block of this index.
 fn written<'a>(writes: &'a mut [&mut Memory], number: usize) -> Result<&'a mut [u8], DeviceError> {
     let block = writes.get_mut(number).ok_or_else(foreign)?;
     Ok(separate_mut(block)?.host_mut().ok_or_else(foreign)?.bytes_mut())
 }
 
-/// The bytes of each run of a copy, and where they go.
+/// The bytes of each run of a copy, and their targets.
 fn runs(copy: &BlockCopy, from: &[u8]) -> Vec<(usize, Vec<u8>)> {
     copy.pieces.iter().flat_map(|p| p.runs()).map(|(a, b, len)| (b, from[a..a + len].to_vec())).collect()
 }
 
-/// Checks an exchange before anything of it is done.
+/// Checks an exchange before it starts.
 pub(super) fn check(reads: &[&Memory], writes: &[&mut Memory], work: &Exchange) -> Result<(), DeviceError> {
     let size = |number| block(reads, writes, number).map(<[u8]>::len);
     let target = |number: usize| if number < reads.len() { Err(foreign()) } else { size(number) };
@@ -143,8 +144,9 @@ mod tests {
 
     const N: usize = 64;
 
-    /// Two ranks that swap blocks: each sends its number from a block of its own, has a copy of that block made too, and
-    /// goes on with `then` while that is under way. What `then` keeps of the target is looked at.
+    /// Two ranks swap blocks: each sends its number from a block of its own, also copies that
+    /// block, and continues with `then` while the exchange is in progress. Checks the target
+    /// returned by `then`.
     fn swapped(then: impl Fn(&Simulated<CpuDevice>, Memory, Memory, Ticket) -> Option<Memory> + Sync) {
         ThreadComm::run(2, |comm| {
             let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1 << 20).with_fabric();
@@ -188,7 +190,7 @@ mod tests {
     fn what_an_exchange_writes_may_go_away_and_another_block_is_not_written() {
         swapped(|device, source, target, ticket| {
             drop((source, target));
-            // Most likely where the target was.
+            // Probably at the address of the target.
             let mut next = device.allocate(2 * N).unwrap();
             device.write(&[77; 2 * N], &mut next, 0).unwrap();
             let refused = device.arrive(ticket, &mut [&mut next]).unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! What a simulated device was asked for, counted.
+//! Call counts of a simulated device.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,13 +12,13 @@ pub struct Log {
     pub reads: usize,
     /// Kernels.
     pub launches: usize,
-    /// Buffers of the host that launches used in place of the device's memory.
+    /// Host buffers used by launches in place of device memory.
     pub maps: usize,
     /// Exchanges with the devices of other ranks.
     pub exchanges: usize,
-    /// Bytes allocated now.
+    /// Bytes currently allocated.
     pub bytes: usize,
-    /// Most bytes allocated at any time.
+    /// Peak of allocated bytes.
     pub peak: usize,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Counters {
     pub(super) peak: AtomicUsize,
 }
 
-/// Reads the counts of a [`Simulated`](super::Simulated) device after it was given to a session.
+/// Access to the counts of a [`Simulated`](super::Simulated) device owned by a session.
 #[derive(Clone, Debug)]
 pub struct LogHandle(pub(super) Arc<Counters>);
 

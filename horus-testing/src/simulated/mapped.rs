@@ -1,4 +1,4 @@
-//! Memory of the host that a simulated device uses in place of its own.
+//! Host memory that a simulated device uses in place of its own.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use horus_host::device::Memory;
 use horus_host::host::buffer::{HostBuffer, HostMemory};
 use horus_host::host::external::DeviceArray;
 
-/// Memory that counts as page-locked.
+/// Memory treated as page-locked.
 #[derive(Debug)]
 pub(super) struct Locked(HostBuffer);
 
@@ -34,19 +34,19 @@ impl HostMemory for Locked {
     }
 }
 
-/// Whether a buffer lies there.
+/// Returns `true` if a buffer lies there.
 pub(super) fn is_locked(buffer: &HostBuffer) -> bool {
     buffer.adopted().is_some_and(|memory| memory.as_any().is::<Locked>())
 }
 
-/// Takes the buffer out of memory that it was made over.
+/// Extracts the buffer from memory made over it.
 pub(super) fn given_back(memory: &mut Memory) -> Result<HostBuffer, DeviceError> {
     let Memory::Device(block) = memory else { return Err(foreign()) };
     let block = block.as_any_mut().downcast_mut::<SeparateMemory>().filter(|block| block.mapped).ok_or_else(foreign)?;
     block.memory.host().cloned().ok_or_else(foreign)
 }
 
-/// The buffer of an array that a simulated device has lent: no other memory is known to it.
+/// The buffer of an array lent by a simulated device; other memory is rejected.
 pub(super) fn adopted(array: &DeviceArray) -> Result<HostBuffer, DeviceError> {
     array.owner().downcast_ref::<HostBuffer>().cloned().ok_or_else(foreign)
 }

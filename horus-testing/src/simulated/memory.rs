@@ -1,4 +1,4 @@
-//! Memory that only its simulated device may look into.
+//! Memory that only its simulated device can access.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use horus_host::host::Piece;
 #[derive(Debug)]
 pub(super) struct SeparateMemory {
     pub(super) memory: Memory,
-    /// This block and no other, for as long as somebody remembers it.
+    /// Unique identity of the block, as long as it is referenced.
     pub(super) identity: Arc<()>,
-    /// Whether it is the host's.
+    /// Set for mapped host memory.
     pub(super) mapped: bool,
     pub(super) counters: Arc<Counters>,
 }
@@ -67,7 +67,7 @@ pub(super) fn bytes(memory: &Memory) -> Result<&[u8], DeviceError> {
     memory.host().map(|h| h.bytes()).ok_or_else(foreign)
 }
 
-/// Whether copies stay inside a source and a target of these lengths.
+/// Returns `true` if copies stay inside a source and a target of these lengths.
 pub(super) fn fit(pieces: &[Piece], source: usize, target: usize) -> Result<(), DeviceError> {
     match pieces.iter().find(|p| !p.fits(source, target)) {
         None => Ok(()),

@@ -126,7 +126,7 @@ impl Pool {
     }
 
     /// [`Pool::try_allocate`] for memory that must not be refused, such as messages between ranks:
-    /// it is counted, but the bound does not apply.
+    /// counted, but not subject to the bound.
     ///
     /// # Errors
     /// [`DeviceError::OutOfMemory`] if the host's memory does not allow it.
@@ -199,7 +199,7 @@ impl Pool {
         free
     }
 
-    /// Bytes in use or kept at most, unless more are in use.
+    /// Limit of bytes in use or kept, unless more are in use.
     fn with_kept(&self) -> usize {
         let most = self.most.load(Ordering::Relaxed);
         most - most / 4

@@ -65,7 +65,8 @@ fn chunks_that_arrive_late_are_waited_for_and_those_that_never_do_are_left() {
     let from: Vec<u8> = (0..3_000_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     for (threads, comes) in [(1, 9), (2, 9), (4, 9), (3, 5), (1, 0)] {
         let size = from.len() / 9 + 1;
-        // Two alternating buffers: the next chunk comes when the previous one has gone.
+        // Two alternating buffers: a chunk is written after the previous one in its buffer has been
+        // copied.
         let mut buffers = vec![vec![0u8; size]; 2];
         let places: Vec<usize> = buffers.iter_mut().map(|b| b.as_mut_ptr() as usize).collect();
         let mut to = vec![0; from.len()];
