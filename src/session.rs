@@ -271,7 +271,7 @@ impl Builder {
                 (None, Some(asked)) => Some(weights::of_lanes(&asked, &devices)?),
                 (given, _) => given,
             };
-            return configured(CoreSession::over(devices), comm, (mode, weights), self.configure);
+            return configured(CoreSession::over(devices), comm, mode, weights, self.configure);
         }
         let weights = match (self.weights, asked) {
             (None, Some(asked)) => {
@@ -287,7 +287,7 @@ impl Builder {
                 CoreSession::deferred(Arc::new(devices), workers, pool)
             }
         };
-        configured(builder, comm, (mode, weights), self.configure)
+        configured(builder, comm, mode, weights, self.configure)
     }
 }
 
@@ -295,7 +295,8 @@ impl Builder {
 fn configured(
     builder: SessionBuilder,
     comm: Arc<dyn Communicator>,
-    (mode, weights): (Mode, Option<Vec<f64>>),
+    mode: Mode,
+    weights: Option<Vec<f64>>,
     configure: Vec<Configure>,
 ) -> Result<Session> {
     let mut builder = builder.communicator(comm).mode(mode);

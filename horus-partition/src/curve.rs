@@ -21,13 +21,13 @@ type Corner = (usize, usize);
 /// whole), in the order of the curve.
 pub(crate) fn cells(factors: &[usize]) -> Vec<(usize, usize)> {
     let mut all = Vec::new();
-    visit(factors, (0, 0), ((0, 0), (1, 0)), &mut all);
+    visit(factors, (0, 0), (0, 0), (1, 0), &mut all);
     all
 }
 
 /// Appends the cells of the square at `origin`, from the corner `from` to the corner `to`, which
 /// share an edge.
-fn visit(factors: &[usize], origin: (usize, usize), (from, to): (Corner, Corner), all: &mut Vec<(usize, usize)>) {
+fn visit(factors: &[usize], origin: (usize, usize), from: Corner, to: Corner, all: &mut Vec<(usize, usize)>) {
     let Some((&factor, below)) = factors.split_first() else { return all.push(origin) };
     let pattern = match factor {
         2 => HILBERT,
@@ -46,7 +46,7 @@ fn visit(factors: &[usize], origin: (usize, usize), (from, to): (Corner, Corner)
     let ways = ways(pattern);
     for (cell, (enter, leave)) in pattern.iter().zip(ways) {
         let (x, y) = place(*cell, factor - 1);
-        visit(below, (origin.0 + x * size, origin.1 + y * size), (place(enter, 1), place(leave, 1)), all);
+        visit(below, (origin.0 + x * size, origin.1 + y * size), place(enter, 1), place(leave, 1), all);
     }
 }
 

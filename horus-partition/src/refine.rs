@@ -35,7 +35,7 @@ pub(crate) fn refine(piece: &Piece<'_>, of: &mut [u32], k: usize) {
             // Sizes of the first for which the second also keeps the bounds.
             let (low, high) = (members.len().saturating_sub(*bounds.end()), members.len() - bounds.start());
             let may = low.max(*bounds.start())..=high.min(*bounds.end());
-            if between(piece, of, (a, b), &members, may) {
+            if between(piece, of, a, b, &members, may) {
                 (changed[a as usize], changed[b as usize]) = (true, true);
             }
         }
@@ -50,13 +50,14 @@ pub(crate) fn refine(piece: &Piece<'_>, of: &mut [u32], k: usize) {
 pub(crate) fn between(
     piece: &Piece<'_>,
     of: &mut [u32],
-    (a, b): (u32, u32),
+    a: u32,
+    b: u32,
     members: &[u32],
     may: RangeInclusive<usize>,
 ) -> bool {
     let mut better = false;
     for _ in 0..PASSES {
-        if !pass(piece, of, (a, b), members, &may) {
+        if !pass(piece, of, a, b, members, &may) {
             break;
         }
         better = true;
@@ -66,7 +67,7 @@ pub(crate) fn between(
 
 /// One pass: each member moves at most once, always the one with the greatest gain, even below 0,
 /// from a part that may give; then all moves after the best division on the way are undone.
-fn pass(piece: &Piece<'_>, of: &mut [u32], (a, b): (u32, u32), members: &[u32], may: &RangeInclusive<usize>) -> bool {
+fn pass(piece: &Piece<'_>, of: &mut [u32], a: u32, b: u32, members: &[u32], may: &RangeInclusive<usize>) -> bool {
     // The gain of moving each, and heaps of gains for both parts; outdated entries are skipped when
     // popped.
     let mut gains = vec![0i64; piece.len()];

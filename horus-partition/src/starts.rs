@@ -60,7 +60,7 @@ fn best_halves(piece: &Piece<'_>, left: usize, k: usize) -> Vec<u32> {
     }
     let all: Vec<u32> = (0..piece.len() as u32).collect();
     let better = found.into_iter().map(|(_, mut of)| {
-        between(piece, &mut of, (0, 1), &all, fewest..=most);
+        between(piece, &mut of, 0, 1, &all, fewest..=most);
         (piece.score(&of, 2), of)
     });
     better.min().map(|(_, of)| of).unwrap_or_default()

@@ -204,12 +204,7 @@ pub(crate) struct Place {
 }
 
 /// Copies `rows` rows of `columns` samples of `size` bytes.
-pub(crate) fn copy(
-    (from, at): (&[u8], Place),
-    (to, there): (&mut [u8], Place),
-    (rows, columns): (usize, usize),
-    size: usize,
-) {
+pub(crate) fn copy(from: &[u8], at: Place, to: &mut [u8], there: Place, (rows, columns): (usize, usize), size: usize) {
     for y in 0..rows {
         let (a, b) = (at.first + y * at.row, there.first + y * there.row);
         if at.column == 1 && there.column == 1 {
@@ -217,19 +212,15 @@ pub(crate) fn copy(
             continue;
         }
         match size {
-            1 => samples::<1>((from, a, at.column), (to, b, there.column), columns),
-            2 => samples::<2>((from, a, at.column), (to, b, there.column), columns),
-            4 => samples::<4>((from, a, at.column), (to, b, there.column), columns),
-            _ => samples::<8>((from, a, at.column), (to, b, there.column), columns),
+            1 => samples::<1>(from, a, at.column, to, b, there.column, columns),
+            2 => samples::<2>(from, a, at.column, to, b, there.column, columns),
+            4 => samples::<4>(from, a, at.column, to, b, there.column, columns),
+            _ => samples::<8>(from, a, at.column, to, b, there.column, columns),
         }
     }
 }
 
-fn samples<const N: usize>(
-    (from, a, step): (&[u8], usize, usize),
-    (to, b, stride): (&mut [u8], usize, usize),
-    columns: usize,
-) {
+fn samples<const N: usize>(from: &[u8], a: usize, step: usize, to: &mut [u8], b: usize, stride: usize, columns: usize) {
     let (from, to) = (from.as_chunks::<N>().0, to.as_chunks_mut::<N>().0);
     for x in 0..columns {
         to[b + x * stride] = from[a + x * step];
@@ -310,7 +301,7 @@ mod tests {
                 let mut rows = vec![0; region.height * region.width * 2];
                 let to = Place { first: 0, row: region.width, column: 1 };
                 let from = block.place(plane, region.top, region.left);
-                copy((&bytes, from), (&mut rows, to), (region.height, region.width), 2);
+                copy(&bytes, from, &mut rows, to, (region.height, region.width), 2);
                 for (k, sample) in rows.as_chunks::<2>().0.iter().enumerate() {
                     let at = index(u64::from(u16::from_ne_bytes(*sample)));
                     let (y, x) = (region.top + k / region.width, region.left + k % region.width);

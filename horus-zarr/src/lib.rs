@@ -207,7 +207,7 @@ pub fn save<T: Element>(image: &Image<T>, path: impl AsRef<Path>, options: &Zarr
     let session = image.session();
     let mut sizes = vec![shape];
     for size in 1..options.sizes {
-        sizes.push(smaller(session, path, (size, T::TAG), begun.as_ref(), options)?);
+        sizes.push(smaller(session, path, size, T::TAG, begun.as_ref(), options)?);
     }
     let moved = on_root(session, "moving a store into place", || {
         let begun = begun.ok_or("rank 0 has no store")?;
@@ -224,7 +224,8 @@ pub fn save<T: Element>(image: &Image<T>, path: impl AsRef<Path>, options: &Zarr
 fn smaller(
     session: &Session,
     path: &Path,
-    (size, dtype): (usize, DType),
+    size: usize,
+    dtype: DType,
     begun: Option<&Begun>,
     options: &ZarrSaveOptions,
 ) -> Result<Shape> {

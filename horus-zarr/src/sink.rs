@@ -78,7 +78,7 @@ impl ArraySink {
             let first = (plane * region.height + rows.start - region.top) * region.width + columns.start - region.left;
             let from = Place { first, row: region.width, column: 1 };
             let to = block.place(plane, rows.start, columns.start);
-            copy((pixels, from), (&mut bytes, to), (rows.len(), columns.len()), self.size);
+            copy(pixels, from, &mut bytes, to, (rows.len(), columns.len()), self.size);
         }
         if bytes.iter().all(|b| *b == 0) {
             return Ok(());

@@ -193,7 +193,7 @@ impl ArraySource {
                 let from = block.place(plane, rows.start, columns.start);
                 let first = (rows.start - region.top) * region.width + columns.start - region.left;
                 let there = Place { first, row: region.width, column: 1 };
-                copy((bytes, from), (to, there), (rows.len(), columns.len()), size);
+                copy(bytes, from, to, there, (rows.len(), columns.len()), size);
             }
             Ok(())
         };

@@ -72,7 +72,7 @@ pub(super) fn run(job: &Job, input: &Path, output: &Path, comm: &Arc<dyn Communi
         }
         return printed(&session, &printer);
     }
-    let run = whole(job, session, (input, output), options.format.as_deref(), started, &bar)?;
+    let run = whole(job, session, input, output, options.format.as_deref(), started, &bar)?;
     let session = &run.session;
     write_trace(session, options, trace)?;
     if !options.quiet && first {
@@ -92,7 +92,7 @@ pub(super) fn run(job: &Job, input: &Path, output: &Path, comm: &Arc<dyn Communi
         });
     }
     if let Some(comparison) = options.compare {
-        compare(job, comparison, &run, (input, output), comm, &printer)?;
+        compare(job, comparison, &run, input, output, comm, &printer)?;
     }
     printed(session, &printer)?;
     let Run { session, picture, response, .. } = run;
@@ -126,7 +126,8 @@ pub(super) fn read(session: &Session, input: &Path, options: &Options) -> Result
 fn whole(
     job: &Job,
     session: Session,
-    (input, output): (&Path, &Path),
+    input: &Path,
+    output: &Path,
     format: Option<&str>,
     started: Instant,
     bar: &Bar,
@@ -165,7 +166,8 @@ fn compare(
     job: &Job,
     comparison: Comparison,
     run: &Run,
-    (input, output): (&Path, &Path),
+    input: &Path,
+    output: &Path,
     comm: &Arc<dyn Communicator>,
     printer: &Arc<Printer>,
 ) -> Result<()> {
@@ -190,7 +192,7 @@ fn compare(
     // The null device has no extension.
     let extension = || output.extension().and_then(|e| e.to_str()).filter(|_| !other_output.goes);
     let format = job.options.format.as_deref().or_else(extension);
-    let other = whole(job, session, (input, &other_output.path), format, started, &bar)?;
+    let other = whole(job, session, input, &other_output.path, format, started, &bar)?;
     drop(other_output); // an interrupt would leave it behind
     let same = run.response.image.same_bits(&other.response.image)?;
     if comm.rank() == 0 {

@@ -13,12 +13,7 @@ use crate::shape::Window;
 
 impl Run<'_> {
     /// Computes the rows of one part of a launch: the interior, or the edges after it.
-    pub(super) fn launch(
-        &mut self,
-        launched: &LaunchedNodes<'_>,
-        which: Rows,
-        (room, part): (Halo, Part),
-    ) -> Result<()> {
+    pub(super) fn launch(&mut self, launched: &LaunchedNodes<'_>, which: Rows, room: Halo, part: Part) -> Result<()> {
         let (plan, n) = (self.plan, launched.nodes[0]);
         let node = plan.graph.node(n);
         let height = node.shape.height;

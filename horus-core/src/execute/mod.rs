@@ -242,7 +242,7 @@ impl Run<'_> {
             Action::Finish(n) => self.finish_exchange(n),
             Action::Fetch { node, temp, rows, direct } => self.fetch(action, node, temp, rows, direct),
             Action::Launch { rows, room, part, .. } => {
-                launched.map_or(Ok(()), |launched| self.launch(&launched, rows, (room, part)))
+                launched.map_or(Ok(()), |launched| self.launch(&launched, rows, room, part))
             }
             Action::Sum(n) => self.sum(n),
             Action::Gather { node, band, direct: true } => self.meet(action, node, band),

@@ -45,7 +45,9 @@ impl Compression {
     pub(super) fn encode(
         self,
         raw: &mut [u8],
-        (row, channels, dtype): (usize, usize, DType),
+        row: usize,
+        channels: usize,
+        dtype: DType,
         to: &mut Vec<u8>,
     ) -> Result<(), String> {
         if self.predicts(dtype) {

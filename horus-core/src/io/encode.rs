@@ -269,7 +269,8 @@ impl Parts {
 /// Writes planes of pixels of type `dtype`, which the format holds.
 pub(super) fn write(
     to: &mut dyn Sink,
-    (format, parts): (Format, Parts),
+    format: Format,
+    parts: Parts,
     pixels: &HostBuffer,
     dtype: DType,
     shape: Shape,

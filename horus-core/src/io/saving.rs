@@ -247,7 +247,7 @@ impl Encoder {
         if let Some(refused) = self.clipped.error {
             return Err(refused);
         }
-        write(to, (self.format, self.parts), &self.pixels, self.stored, self.shape, workers)?;
+        write(to, self.format, self.parts, &self.pixels, self.stored, self.shape, workers)?;
         Ok(self.scale)
     }
 }

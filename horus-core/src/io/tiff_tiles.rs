@@ -158,7 +158,7 @@ impl Tiles {
         let row = self.columns * self.shape.channels * self.dtype.size();
         let encode = |scratch: &mut Vec<u8>, (chunk, encoded): (&Chunk, &mut Vec<u8>)| {
             self.raw(*chunk, region, pixels, scratch);
-            self.compression.encode(scratch, (row, self.shape.channels, self.dtype), encoded)
+            self.compression.encode(scratch, row, self.shape.channels, self.dtype, encoded)
         };
         // Written in order, so that the file does not depend on the threads.
         const AT_ONCE: usize = 4;

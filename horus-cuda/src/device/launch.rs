@@ -68,7 +68,7 @@ impl CudaDevice {
         // Freed in the order of the stream, after the launch.
         let scratch = program.passes.map(|passes| self.core.allocate(passes.scratch)).transpose()?;
         let own = [table.as_deref(), scratch.as_ref()];
-        let mut params = self.arguments(program, launch.inputs, (output, &more), own)?;
+        let mut params = self.arguments(program, launch.inputs, output, &more, own)?;
         let stream = &self.core.stream;
         let events = if timed { Some((Event::new(true)?, Event::new(true)?)) } else { None };
         if let Some((start, _)) = &events {
@@ -157,7 +157,8 @@ impl CudaDevice {
         &self,
         program: &Generated,
         inputs: &[LaunchInput<'_>],
-        (output, more): (&CudaMemory, &[&CudaMemory]),
+        output: &CudaMemory,
+        more: &[&CudaMemory],
         [table, scratch]: [Option<&CudaMemory>; 2],
     ) -> Result<Vec<u8>, DeviceError> {
         let mut params = program.params.clone();

@@ -29,7 +29,7 @@ const REACH: usize = 1 << 30;
 pub fn check(launch: &Launch<'_>) -> Result<(), DeviceError> {
     let Launch { kernel, inputs, output, more, geometry, rows } = launch;
     let of_more: Vec<usize> = more.iter().map(|m| m.len()).collect();
-    fits(kernel, inputs, (output.len(), &of_more), geometry, *rows)
+    fits(kernel, inputs, output.len(), &of_more, geometry, *rows)
         .map_err(|what| DeviceError::Argument(format!("launch of {}: {what}", kernel.name())))
 }
 
@@ -47,7 +47,8 @@ pub fn part(at: usize, length: usize, size: usize) -> Result<Range<usize>, Devic
 fn fits(
     kernel: &Kernel,
     inputs: &[LaunchInput<'_>],
-    (room, more): (usize, &[usize]),
+    room: usize,
+    more: &[usize],
     output: &Geometry,
     rows: Window,
 ) -> Result<(), String> {

@@ -35,7 +35,7 @@ fn work(size: usize, steps: usize) -> Work {
 ///
 /// # Errors
 /// If a device cannot be used.
-pub(super) fn print(sizes: &[usize], (few, many): (usize, usize), runs: usize, gpu: &str) -> Result<Vec<Value>> {
+pub(super) fn print(sizes: &[usize], few: usize, many: usize, runs: usize, gpu: &str) -> Result<Vec<Value>> {
     // As many threads as programs get.
     let threads = Session::builder().device("cpu").build()?.device().map_or(1, |device| device.workers().threads());
     println!("jacobi f32, {threads} threads, whole programs of {few} and of {many} steps");

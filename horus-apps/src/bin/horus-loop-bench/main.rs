@@ -184,7 +184,7 @@ fn run(options: &Options) -> Result<()> {
     }
     let (few, many) = options.few_and_many()?;
     if options.measure == Measure::Crossover {
-        let results = crossover::print(&options.size, (few, many), options.runs, &options.device)?;
+        let results = crossover::print(&options.size, few, many, options.runs, &options.device)?;
         return keep(options, &options.device, &results);
     }
     let mut builder = Session::builder().device(&options.device).eager(true).mode(options.mode);
@@ -196,7 +196,7 @@ fn run(options: &Options) -> Result<()> {
         return crossover::once(session, *size, steps);
     }
     if options.measure == Measure::Memory {
-        return memory::print(&session, (few, many));
+        return memory::print(&session, few, many);
     }
     let first = session.rank() == 0;
     if first {

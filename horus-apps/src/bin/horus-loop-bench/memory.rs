@@ -13,7 +13,7 @@ const SIZE: usize = 64;
 ///
 /// # Errors
 /// Those of the loop, or if the system does not report the memory.
-pub(super) fn print(session: &Session, (few, many): (usize, usize)) -> Result<()> {
+pub(super) fn print(session: &Session, few: usize, many: usize) -> Result<()> {
     let problem = Poisson::<f32>::new(session, SIZE, Rhs::Broadcast)?;
     let mut told = Vec::new();
     let watch = |step: usize, _: &Image<f32>| {

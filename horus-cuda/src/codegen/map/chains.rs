@@ -124,8 +124,8 @@ impl MapGenerator<'_> {
         }
         // Lines of a tile that a thread computes at a time.
         let ahead = if plain { AHEAD } else { 1 };
-        let one = self.chain_body(chain, label, (1, 1), ("at", plain), &outside)?;
-        let mut many = self.chain_body(chain, label, (ahead, v), ("y[r]", plain), &outside)?;
+        let one = self.chain_body(chain, label, (1, 1), "at", plain, &outside)?;
+        let mut many = self.chain_body(chain, label, (ahead, v), "y[r]", plain, &outside)?;
         let store = Stmt::Assign { to: name("to[r].v[c]"), value: Expr::Pixel(many.1) };
         many.0.push(Stmt::each_pixel((ahead, v), store));
         let place = if plain { "" } else { "    const int y[1] = {y0}, x[1] = {x0};\n" };
@@ -162,7 +162,8 @@ impl MapGenerator<'_> {
         chain: &MapKernel,
         label: &str,
         extents: (usize, usize),
-        (row, plain): (&str, bool),
+        row: &str,
+        plain: bool,
         outside: &[Option<Expr>],
     ) -> Result<(Vec<Stmt>, String), DeviceError> {
         let mut reads = Vec::new();
@@ -186,7 +187,7 @@ impl MapGenerator<'_> {
                     let value = name(format_args!("q{l}.row(hs_held(q{l}, {y}))[{x}]"));
                     vec![Stmt::fill(extents, &format!("l{l}"), value)]
                 }
-                _ => self.chain_filter(chain, leaf, (label, l), extents)?,
+                _ => self.chain_filter(chain, leaf, label, l, extents)?,
             });
         }
         let place = match (row, plain) {
@@ -201,7 +202,8 @@ impl MapGenerator<'_> {
         &mut self,
         chain: &MapKernel,
         leaf: &Leaf,
-        (label, l): (&str, usize),
+        label: &str,
+        l: usize,
         extents: (usize, usize),
     ) -> Result<Vec<Stmt>, DeviceError> {
         let image = match chain.image(leaf) {

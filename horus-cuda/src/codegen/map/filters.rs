@@ -50,12 +50,13 @@ impl<'a> MapGenerator<'a> {
     /// Loads the tile of a group unless it is there already.
     pub(super) fn load_tile(
         &mut self,
-        (source, border): (Source, Border),
+        source: Source,
+        border: Border,
         tile: InputTile,
         dtype: DType,
         out: &mut Vec<Stmt>,
     ) -> Result<(), DeviceError> {
-        if !self.shared.takes_tile((source, border, tile), out) {
+        if !self.shared.takes_tile(source, border, tile, out) {
             return Ok(());
         }
         let value = self.border_value(border, dtype);
@@ -102,7 +103,7 @@ impl<'a> MapGenerator<'a> {
         out: &mut Vec<Stmt>,
     ) -> Result<(), DeviceError> {
         let d = self.dense_group(group)?;
-        self.load_tile((d.source, d.border), tile, d.dtype, out)?;
+        self.load_tile(d.source, d.border, tile, d.dtype, out)?;
         let taps = self.taps(group)?;
         let ThreadBlock { rows, cols, .. } = self.block;
         if d.height * d.width * rows * cols * d.count > self.tuning.unroll {
@@ -239,7 +240,7 @@ impl<'a> MapGenerator<'a> {
         };
         let dtype = leaf.dtype;
         let step = self.helpers.step(leaf);
-        self.load_tile((source, border), tile, dtype, out)?;
+        self.load_tile(source, border, tile, dtype, out)?;
         // Offsets are data, so that filters that differ in direction only share a binary.
         let offsets = filter.offsets().into_iter().map(|(y, x)| [(y * tile.pitch.cast_signed() + x) as i32]);
         let at = self.table.offsets(dtype, filter.taps(), offsets);
@@ -266,7 +267,7 @@ impl<'a> MapGenerator<'a> {
         let LeafOp::Median(input, size, border) = leaf.op else {
             return Err(defect("a group of medians has none"));
         };
-        self.load_tile((Source::Input(input), border), tile, leaf.dtype, out)?;
+        self.load_tile(Source::Input(input), border, tile, leaf.dtype, out)?;
         let radius = size.radius();
         let function = self.helpers.median(radius);
         let pixels = self.thread_tile(leaf.dtype, self.shared.kept(), tile.pitch, tile.up - radius);

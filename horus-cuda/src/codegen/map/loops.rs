@@ -222,7 +222,7 @@ impl MapGenerator<'_> {
     fn dense_need(&mut self, group: &LeafGroup, tile: InputTile) -> Result<GroupNeed, DeviceError> {
         let d = self.dense_group(group)?;
         let mut fill = Vec::new();
-        self.load_tile((d.source, d.border), tile, d.dtype, &mut fill)?;
+        self.load_tile(d.source, d.border, tile, d.dtype, &mut fill)?;
         let taps = self.taps(group)?;
         let at = self.table.rows(d.dtype, d.width, tap_pitch(d.width, d.dtype), &taps);
         let body = Body::Dense(self.filter(group.leaves[0])?.layout().clone());

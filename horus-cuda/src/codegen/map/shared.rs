@@ -73,14 +73,14 @@ impl SharedMemory {
     }
 
     /// Returns `true` if this tile must be loaded; from then on the memory holds the tile only.
-    pub(super) fn takes_tile(&mut self, tile: (Source, Border, InputTile), out: &mut Vec<Stmt>) -> bool {
-        if self.tile == Some(tile) {
+    pub(super) fn takes_tile(&mut self, source: Source, border: Border, tile: InputTile, out: &mut Vec<Stmt>) -> bool {
+        if self.tile == Some((source, border, tile)) {
             return false;
         }
         self.wait_for_readers(out);
         self.valid.fill(false);
-        self.tile = Some(tile);
-        self.reserve(self.kept + tile.2.bytes());
+        self.tile = Some((source, border, tile));
+        self.reserve(self.kept + tile.bytes());
         true
     }
 
