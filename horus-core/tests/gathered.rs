@@ -25,7 +25,7 @@ use horus_core::optimize::optimize;
 use horus_core::plan::partition::Partition;
 use horus_core::plan::state::{Placement, Residency, State};
 use horus_core::plan::verify::verify;
-use horus_core::plan::{Action, Activity, Plan, Setting, Step, Transfer, Want, plan};
+use horus_core::plan::{Action, Activity, Plan, PlanStep, Setting, Transfer, Want, plan};
 use horus_core::session::Session;
 use horus_core::shape::{Border, Shape};
 use horus_testing::faulty::Faulty;
@@ -101,8 +101,8 @@ fn conforms(p: &Program, plan: &Plan, capacity: usize) {
             assert!(images == want, "{plan}");
         } else {
             assert!(images.iter().all(Option::is_none), "rank {rank} was given what rank 0 wants\n{plan}");
-            let apart = |s: &Step| s.action.activity() == Activity::Communication && !s.action.is_direct();
-            let by_host = |s: &Step| apart(s) || matches!(s.action, Action::Download(_));
+            let apart = |s: &PlanStep| s.action.activity() == Activity::Communication && !s.action.is_direct();
+            let by_host = |s: &PlanStep| apart(s) || matches!(s.action, Action::Download(_));
             assert!(plan.steps.iter().any(by_host) || reads == 0, "rank {rank} copies to its host\n{plan}");
         }
     }

@@ -13,7 +13,7 @@ use horus_core::plan::partition::Partition;
 use horus_core::plan::predict::predict;
 use horus_core::plan::state::Placement;
 use horus_core::plan::verify::verify;
-use horus_core::plan::{Action, Plan, Setting, Step, Transfer};
+use horus_core::plan::{Action, Plan, PlanStep, Setting, Transfer};
 
 use crate::recorder::{Recorder, conv_2d, conv_rot, make_of, steps};
 
@@ -36,7 +36,7 @@ fn filtered(size: usize) -> Graph<Op> {
 #[test]
 fn strips_meet_band_by_band_while_others_are_computed() {
     let plan = on_h200s(filtered(1024), 2, Transfer::Streams(NonZeroU8::new(4)));
-    let line = |(step, text): (&Step, String)| {
+    let line = |(step, text): (&PlanStep, String)| {
         let text = text.split(" = ").next().unwrap().replace(" 1024x1024 f32", "");
         if step.waits.is_empty() { text } else { format!("{text}, waits for {:?}", step.waits) }
     };

@@ -21,7 +21,7 @@ struct Kept {
 }
 
 /// The key of a function's parameters.
-pub(super) fn key(op: &'static str, (theta, u, v): (f64, f64, f64), orders: [u32; 2]) -> Key {
+pub(super) fn key(op: &'static str, theta: f64, u: f64, v: f64, orders: [u32; 2]) -> Key {
     (op, [theta, u, v].map(f64::to_bits), orders)
 }
 

@@ -78,7 +78,7 @@ pub fn gauss_1d(sigma: f64, order: u32, radius: usize) -> Result<Vec<f64>> {
 #[track_caller]
 pub fn gauss_xy(sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32) -> (Filter, Filter) {
     let site = Location::caller();
-    let key = memo::key("gauss_xy", (0.0, sigma_u, sigma_v), [order_u, order_v]);
+    let key = memo::key("gauss_xy", 0.0, sigma_u, sigma_v, [order_u, order_v]);
     pair(|| {
         memo::kept(key, || {
             let pair = Pair::of_line("gauss_xy", sigma_u, sigma_v, order_u, order_v, site)?;

@@ -30,7 +30,7 @@ use horus_base::error::{Error, Result, Site};
 #[track_caller]
 pub fn gauss_2d(theta: f64, sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32) -> Filter {
     let site = Location::caller();
-    let key = memo::key("gauss_2d", (theta, sigma_u, sigma_v), [order_u, order_v]);
+    let key = memo::key("gauss_2d", theta, sigma_u, sigma_v, [order_u, order_v]);
     let made = || dense(theta, sigma_u, sigma_v, order_u, order_v, site).map(|filter| (filter.clone(), filter));
     memo::kept(key, made).map_or_else(Filter::faulty, |(filter, _)| filter)
 }
@@ -85,7 +85,7 @@ pub fn gauss_uv(theta: f64, sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u
         let (sin, cos) = exact_sin_cos(theta);
         Ok((sampled(op, &u, (-sin, cos), site)?, sampled(op, &v, (cos, sin), site)?))
     };
-    let key = memo::key(op, (theta, sigma_u, sigma_v), [order_u, order_v]);
+    let key = memo::key(op, theta, sigma_u, sigma_v, [order_u, order_v]);
     pair(|| memo::kept(key, made))
 }
 

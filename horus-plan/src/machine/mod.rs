@@ -32,7 +32,8 @@ pub(crate) use cost::CACHED;
 pub use cost::{Bound, Cost, OverBus};
 pub use link::{Link, Load};
 pub use profile::{
-    ArithmeticRates, Copies, Efficiency, Files, Hardware, HostSide, Launching, Line, Links, Origin, Profile, Rates,
+    ArithmeticRates, Copies, Efficiency, Files, Hardware, HostSide, Launching, Line, Links, Profile, ProfileOrigin,
+    Rates,
 };
 pub use set::Machine;
 

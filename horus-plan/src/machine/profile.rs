@@ -17,7 +17,7 @@ pub struct Profile {
     /// The machine.
     pub hardware: Hardware,
     /// The origin of the numbers.
-    pub origin: Origin,
+    pub origin: ProfileOrigin,
     /// Copies from the host to the device.
     pub upload: Copies,
     /// Copies from the device to the host.
@@ -63,7 +63,7 @@ pub struct Hardware {
 /// Origin of a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Origin {
+pub enum ProfileOrigin {
     /// Measured on this machine.
     Measured,
     /// Measured on a machine with this device, and shipped with Horus.
@@ -255,12 +255,12 @@ impl fmt::Display for Hardware {
     }
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for ProfileOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Origin::Measured => "measured",
-            Origin::Shipped => "shipped",
-            Origin::Default => "default",
+            ProfileOrigin::Measured => "measured",
+            ProfileOrigin::Shipped => "shipped",
+            ProfileOrigin::Default => "default",
         })
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::link::Link;
 use super::profile::{
-    ArithmeticRates, Copies, Efficiency, Files, Hardware, Launching, Line, Links, Origin, Profile, Rates,
+    ArithmeticRates, Copies, Efficiency, Files, Hardware, Launching, Line, Links, Profile, ProfileOrigin, Rates,
 };
 use crate::ir::kernel::Family;
 
@@ -95,7 +95,7 @@ fn gpu() -> Profile {
     Profile {
         version: Profile::VERSION,
         hardware: Hardware { device: String::new(), driver: String::new(), host: String::new(), threads: 4 },
-        origin: Origin::Default,
+        origin: ProfileOrigin::Default,
         upload: bus,
         download: bus,
         both_ways: 1.0,
@@ -128,7 +128,7 @@ fn h200() -> Profile {
     };
     Profile {
         hardware: Hardware { device: "NVIDIA H200".into(), driver: String::new(), host: String::new(), threads: 16 },
-        origin: Origin::Shipped,
+        origin: ProfileOrigin::Shipped,
         upload: copies,
         download: copies,
         both_ways: 1.15,

@@ -225,7 +225,7 @@ impl fmt::Display for Filter {
     }
 }
 
-/// How a generalized convolution combines a pixel with a weight.
+/// Combination of a pixel with a weight in a generalized convolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Combine {
     /// The pixel alone; the weight only marks the offset as part of the window.
@@ -248,7 +248,7 @@ impl Combine {
         [Combine::Pixel, Combine::Add, Combine::Sub, Combine::Mul, Combine::Min, Combine::Max];
 }
 
-/// How a generalized convolution reduces the combined values, in the order of the offsets.
+/// Reduction of the combined values in a generalized convolution, in the order of the offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reduce {
     /// The sum, from 0; integers saturate at each step.

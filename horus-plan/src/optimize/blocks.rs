@@ -31,7 +31,7 @@ pub fn block(mut graph: Graph<Kernel>, aim: &Aim<'_>) -> Graph<Kernel> {
     if aim.steps == Steps::Most(1) {
         return graph;
     }
-    let chains = Chains::of(&graph);
+    let chains = StepChains::of(&graph);
     let mut seen = vec![false; graph.nodes.len()];
     for first in (0..graph.nodes.len()).map(NodeId) {
         if seen[first.0] {
@@ -49,7 +49,7 @@ pub fn block(mut graph: Graph<Kernel>, aim: &Aim<'_>) -> Graph<Kernel> {
 }
 
 /// Consecutive steps.
-struct Chain<'a> {
+struct StepChain<'a> {
     nodes: Vec<NodeId>,
     /// The expression of each step, and the inputs of the first.
     body: &'a MapKernel,
@@ -59,26 +59,26 @@ struct Chain<'a> {
 }
 
 /// Facts from which chains are found.
-struct Chains {
+struct StepChains {
     readers: Vec<Vec<NodeId>>,
     wanted: Vec<bool>,
     /// Expressions in a canonical order, so that equal ones compare equal.
     ordered: Vec<Option<(MapKernel, Vec<NodeId>)>>,
 }
 
-impl Chains {
-    fn of(graph: &Graph<Kernel>) -> Chains {
+impl StepChains {
+    fn of(graph: &Graph<Kernel>) -> StepChains {
         let mut wanted = vec![false; graph.nodes.len()];
         graph.roots.iter().for_each(|r| wanted[r.0] = true);
         let ordered = graph.nodes.iter().map(|n| match &n.op {
             Kernel::Map(m) if m.stages.is_empty() && m.chains.is_empty() => Some(ordered(m, &n.inputs)),
             _ => None,
         });
-        Chains { readers: graph.consumers(), wanted, ordered: ordered.collect() }
+        StepChains { readers: graph.consumers(), wanted, ordered: ordered.collect() }
     }
 
     /// The longest chain of steps from a node on, if there are at least two.
-    fn from(&self, graph: &Graph<Kernel>, first: NodeId) -> Option<Chain<'_>> {
+    fn from(&self, graph: &Graph<Kernel>, first: NodeId) -> Option<StepChain<'_>> {
         let (body, inputs) = self.ordered[first.0].as_ref()?;
         let (_, of_second) = self.ordered[self.next(first)?.0].as_ref()?;
         let state = of_second.iter().position(|i| *i == first)?;
@@ -99,7 +99,7 @@ impl Chains {
             nodes.push(next);
             last = next;
         }
-        (nodes.len() > 1).then_some(Chain { nodes, body, inputs, state })
+        (nodes.len() > 1).then_some(StepChain { nodes, body, inputs, state })
     }
 
     /// The only reader of a node that has no other use.
@@ -165,7 +165,7 @@ fn repeat(body: &MapKernel, state: usize, steps: usize) -> Option<Repeat> {
     repeat.fault().is_none().then_some(repeat)
 }
 
-impl Chain<'_> {
+impl StepChain<'_> {
     /// The number of steps of each launch, for at most `steps` per launch.
     fn sizes(&self, steps: usize) -> Vec<usize> {
         let all = self.nodes.len();

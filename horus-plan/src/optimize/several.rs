@@ -62,7 +62,7 @@ struct Group {
     stored: Vec<NodeId>,
     whole: MapKernel,
     inputs: Vec<NodeId>,
-    cost: Cost,
+    cost: LaunchCost,
 }
 
 impl Group {
@@ -73,7 +73,7 @@ impl Group {
 
 /// The work and the time of a launch.
 #[derive(Clone, Copy)]
-struct Cost {
+struct LaunchCost {
     work: KernelWork,
     seconds: f64,
 }
@@ -275,7 +275,7 @@ impl<'a> Groups<'a> {
     }
 
     /// The cost of a launch on the rank with the most work.
-    fn cost(&self, kernel: &MapKernel, inputs: &[NodeId], like: &Node<Kernel>) -> Cost {
+    fn cost(&self, kernel: &MapKernel, inputs: &[NodeId], like: &Node<Kernel>) -> LaunchCost {
         let extent = |i: &NodeId| -> Extent { (self.graph.node(*i).shape, self.graph.node(*i).dtype) };
         let inputs: Vec<Extent> = inputs.iter().map(extent).collect();
         // A strip in the middle, with surrounding rows on both sides.
@@ -284,7 +284,7 @@ impl<'a> Groups<'a> {
         let above = (height - strip) / 2;
         let rows = Window::new(above.cast_signed(), (above + strip).cast_signed());
         let work = Kernel::Map(kernel.clone()).work(&inputs, (like.shape, kernel.result_type()), rows);
-        Cost { work, seconds: self.aim.machine.slowest(|p| p.launch(&work).seconds) }
+        LaunchCost { work, seconds: self.aim.machine.slowest(|p| p.launch(&work).seconds) }
     }
 
     /// Returns `true` if these nodes, in order, can be computed together: none depends on another
@@ -379,20 +379,20 @@ impl<'a> Groups<'a> {
 
 /// Kinds of reads beyond the pixel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum FilterKind {
     Linear,
     Order,
     Geometric,
 }
 
 /// The kind of a leaf's filter; filters of one kind are computed together.
-fn kind(leaf: &Leaf) -> Option<Kind> {
+fn kind(leaf: &Leaf) -> Option<FilterKind> {
     match &leaf.op {
         LeafOp::Load(_) | LeafOp::LoadPlane(..) => None,
         LeafOp::Warp(..) if leaf.repeats() => None,
-        LeafOp::Correlate(..) | LeafOp::Shift(..) => Some(Kind::Linear),
-        LeafOp::Generalized(..) | LeafOp::Median(..) => Some(Kind::Order),
-        LeafOp::Warp(..) | LeafOp::Flip(..) => Some(Kind::Geometric),
+        LeafOp::Correlate(..) | LeafOp::Shift(..) => Some(FilterKind::Linear),
+        LeafOp::Generalized(..) | LeafOp::Median(..) => Some(FilterKind::Order),
+        LeafOp::Warp(..) | LeafOp::Flip(..) => Some(FilterKind::Geometric),
     }
 }
 
@@ -411,7 +411,7 @@ fn is_sound(m: &MapKernel) -> bool {
     let plain = !m.per_pixel && m.chains.iter().all(|c| c.is_pointwise() && c.chains.is_empty());
     plain
         && alike(m.leaves.iter().filter_map(kind))
-        && !m.leaves.iter().any(|l| kind(l) == Some(Kind::Geometric))
+        && !m.leaves.iter().any(|l| kind(l) == Some(FilterKind::Geometric))
         && !large
         && m.inputs <= MAX_INPUTS
         && m.stages.len() <= MAX_STAGES

@@ -35,11 +35,11 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use self::choice::cheapest;
-use self::schedule::{Line, Schedule};
+use self::schedule::{BandSchedule, ScheduleBuilder};
 use super::draft::Draft;
 use super::mapped::Mapped;
 use super::setting::{Mode, Transfer};
-use super::step::{Action, Band, Part, Rows, Step};
+use super::step::{Action, Band, Part, PlanStep, Rows};
 use crate::ir::graph::NodeId;
 use crate::ir::kernel::Distribution;
 use crate::machine::{HostSide, Load, Machine, Profile};
@@ -69,7 +69,7 @@ pub(super) fn cut(draft: &mut Draft<'_>) {
 
 /// The longest runs of reorderable steps.
 fn runs(draft: &Draft<'_>) -> Vec<Range<usize>> {
-    let movable = |step: &Step| match step.action {
+    let movable = |step: &PlanStep| match step.action {
         Action::Upload { .. } | Action::UploadStrip { .. } | Action::Send { .. } | Action::Free(_) => true,
         // Its fetched inputs precede the run.
         Action::Launch { part, .. } => part == Part::Whole,
@@ -88,6 +88,15 @@ fn runs(draft: &Draft<'_>) -> Vec<Range<usize>> {
     runs
 }
 
+/// An input of a launch that is uploaded or computed in the same run.
+#[derive(Clone, Copy)]
+struct JobInput {
+    /// Its index among the inputs of the launch.
+    index: usize,
+    /// Its image.
+    source: NodeId,
+}
+
 /// A launch of a run.
 struct Job {
     node: NodeId,
@@ -95,8 +104,7 @@ struct Job {
     room: Halo,
     /// The launch can be computed in bands.
     divisible: bool,
-    /// Inputs uploaded or computed in the same run: input number and image.
-    inputs: Vec<(usize, NodeId)>,
+    inputs: Vec<JobInput>,
 }
 
 /// A run of steps, analysed.
@@ -184,7 +192,10 @@ impl<'d, 'a> Board<'d, 'a> {
                 Action::Launch { node, rows, room, .. } => {
                     let kernel = draft.graph.node(node);
                     let inputs = kernel.inputs.iter().copied().enumerate();
-                    let inputs = inputs.filter(|(_, source)| here.contains(source)).collect();
+                    let inputs = inputs
+                        .filter(|(_, source)| here.contains(source))
+                        .map(|(index, source)| JobInput { index, source });
+                    let inputs = inputs.collect();
                     let divisible = kernel.op.distribution() == Distribution::Rows && kernel.shape.height > 1;
                     here.insert(node);
                     board.jobs.push(Job { node, rows, room, divisible, inputs });
@@ -307,29 +318,28 @@ impl<'d, 'a> Board<'d, 'a> {
         longest
     }
 
-    /// The cut up to which image `source` must be available for the rows of `job` up to `cut`;
-    /// `input` is its input number.
-    fn needed(&self, job: &Job, (input, source): (usize, NodeId), cut: u8) -> u8 {
-        if let Some(known) = self.found.borrow().needed.get(&(job.node, input, cut)) {
+    /// The cut up to which an input must be available for the rows of `job` up to `cut`.
+    fn needed(&self, job: &Job, JobInput { index, source }: JobInput, cut: u8) -> u8 {
+        if let Some(known) = self.found.borrow().needed.get(&(job.node, index, cut)) {
             return *known;
         }
         let graph = self.draft.graph;
         let (node, shape) = (graph.node(job.node), graph.node(source).shape);
         let needed = |rank| {
             let rows = Band { from: 0, to: cut }.of(self.all(job.node, rank));
-            let read = node.op.footprint(input, rows, node.shape, shape);
+            let read = node.op.footprint(index, rows, node.shape, shape);
             // A rank that reads none of the image needs it to exist as well.
             if read.is_empty() { u8::from(cut > 0) } else { Band::cut_behind(read.end, self.all(source, rank)).max(1) }
         };
         let most = (0..self.ranks()).map(needed).max().unwrap_or(0);
-        self.found.borrow_mut().needed.insert((job.node, input, cut), most);
+        self.found.borrow_mut().needed.insert((job.node, index, cut), most);
         most
     }
 
     /// The cut up to which `job` can be computed if its inputs are available up to the cuts
     /// `there`.
     fn possible(&self, job: &Job, from: u8, there: impl Fn(NodeId) -> u8) -> u8 {
-        let is_possible = |cut: u8| job.inputs.iter().all(|input| self.needed(job, *input, cut) <= there(input.1));
+        let is_possible = |cut: u8| job.inputs.iter().all(|input| self.needed(job, *input, cut) <= there(input.source));
         if is_possible(Band::PARTS) {
             return Band::PARTS;
         }
@@ -374,21 +384,21 @@ impl<'d, 'a> Board<'d, 'a> {
 
     /// The launches of the run that read an image, by place.
     fn readers(&self, source: NodeId) -> impl Iterator<Item = (usize, &Job)> {
-        self.jobs.iter().enumerate().filter(move |(_, job)| job.inputs.iter().any(|(_, read)| *read == source))
+        self.jobs.iter().enumerate().filter(move |(_, job)| job.inputs.iter().any(|input| input.source == source))
     }
 
     /// Returns `true` if the upper half of a launch needs only some rows beyond the upper half of
     /// its input.
     fn follows(&self, job: &Job, source: NodeId) -> bool {
         let half = Band::PARTS / 2;
-        let of_it = job.inputs.iter().filter(|(_, read)| *read == source);
+        let of_it = job.inputs.iter().filter(|input| input.source == source);
         of_it.map(|input| self.needed(job, *input, half)).all(|cut| cut <= half + half / 2)
     }
 
     /// The steps in `count` bands, those of `tail` band by band at the end, and their predicted
     /// end.
-    fn schedule(&self, count: u8, tail: &[usize]) -> Schedule {
-        Line::new(self, count).run(tail)
+    fn schedule(&self, count: u8, tail: &[usize]) -> BandSchedule {
+        ScheduleBuilder::new(self, count).run(tail)
     }
 
     /// Peak of bytes on the device, besides those present before.
@@ -413,9 +423,9 @@ impl<'d, 'a> Board<'d, 'a> {
         most
     }
 
-    fn steps(&self, actions: &[Action]) -> Vec<Step> {
+    fn steps(&self, actions: &[Action]) -> Vec<PlanStep> {
         let why = |action: Action| self.reasons.get(&key(action)).cloned().unwrap_or_default();
-        let steps = actions.iter().map(|action| Step { action: *action, why: why(*action), waits: Vec::new() });
+        let steps = actions.iter().map(|action| PlanStep { action: *action, why: why(*action), waits: Vec::new() });
         self.mapped.around(steps, &self.frees)
     }
 }

@@ -9,7 +9,7 @@ use super::lifetimes::Lifetimes;
 use super::memory::Ledger;
 use super::setting::{Mode, Setting, Want};
 use super::state::{Event, Placement, Residency, State, Transitions};
-use super::step::{Action, Band, Rows, Step, Temp};
+use super::step::{Action, Band, PlanStep, Rows, Temp};
 use crate::ir::graph::{Graph, NodeId};
 use crate::ir::kernel::Kernel;
 
@@ -29,7 +29,7 @@ pub(super) struct Draft<'a> {
     /// The contents of the device's memory after the steps, if it is limited.
     pub(super) memory: Option<Ledger>,
     /// The steps so far.
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<PlanStep>,
     /// Bytes in use on a limited device when each step begins.
     pub(super) used: Vec<usize>,
     /// State of each image after the steps.
@@ -91,7 +91,7 @@ impl<'a> Draft<'a> {
     }
 
     pub(super) fn step(&mut self, action: Action, why: impl Into<String>) {
-        self.steps.push(Step { action, why: why.into(), waits: Vec::new() });
+        self.steps.push(PlanStep { action, why: why.into(), waits: Vec::new() });
         self.used.push(self.memory.as_ref().map_or(0, Ledger::used));
     }
 

@@ -7,7 +7,7 @@ use super::follow::Follower;
 use super::launches::PlannedLaunches;
 use super::setting::{Mode, Setting, Want};
 use super::state::{Placement, State};
-use super::step::{Action, Step};
+use super::step::{Action, PlanStep};
 use crate::ir::graph::{Graph, NodeId};
 use crate::ir::kernel::Kernel;
 use horus_base::shape::Window;
@@ -79,7 +79,7 @@ pub struct Plan {
     /// Delivery of each root of the graph.
     pub wants: Vec<Want>,
     /// The steps.
-    pub steps: Vec<Step>,
+    pub steps: Vec<PlanStep>,
     /// The setting for which the plan was made.
     pub setting: Setting,
     /// Initial states of the sources, in graph order.

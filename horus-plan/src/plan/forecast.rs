@@ -142,7 +142,7 @@ impl Computing {
         let every = (ranks - 1).div_ceil(SAMPLES - 1).max(1);
         let sampled = (0..ranks).step_by(every).chain([ranks - 1]);
         let costs = sampled.map(|rank| {
-            let windows = windows_of(&plan.graph, &plan.setting.partition, id, rank, (rows, part));
+            let windows = windows_of(&plan.graph, &plan.setting.partition, id, rank, rows, part);
             windows.map(|rows| machine.of(rank).launch(&work_of(&plan.graph, launched, rows)))
         });
         let longest = costs.max_by(|a, b| (a[0].seconds + a[1].seconds).total_cmp(&(b[0].seconds + b[1].seconds)));

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::finished::Plan;
-use super::step::{Action, Step};
+use super::step::{Action, PlanStep};
 use crate::ir::graph::{Graph, Joined, NodeId};
 use crate::ir::kernel::Kernel;
 
@@ -80,9 +80,9 @@ impl<'a> PlannedLaunches<'a> {
 
 /// Returns `true` if these steps begin with launches of all of `nodes`, in order, for the same
 /// rows.
-fn follow(nodes: &[NodeId], steps: &[Step]) -> bool {
+fn follow(nodes: &[NodeId], steps: &[PlanStep]) -> bool {
     let Some(Action::Launch { rows, room, part, .. }) = steps.first().map(|s| &s.action) else { return false };
-    let same = |(node, step): (&NodeId, &Step)| {
+    let same = |(node, step): (&NodeId, &PlanStep)| {
         step.action == Action::Launch { node: *node, rows: *rows, room: *room, part: *part }
     };
     steps.len() >= nodes.len() && nodes.iter().zip(steps).all(same)

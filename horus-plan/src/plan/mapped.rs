@@ -11,7 +11,7 @@ use std::ops::Range;
 use super::draft::Draft;
 use super::setting::{Mode, Transfer};
 use super::state::Residency;
-use super::step::{Action, Step};
+use super::step::{Action, PlanStep};
 use crate::ir::graph::NodeId;
 use crate::ir::kernel::{Distribution, Kernel};
 
@@ -53,7 +53,7 @@ impl Mapped {
 
     /// The mappable images of a run.
     pub(super) fn found(draft: &Draft<'_>, run: &Range<usize>, way: Way) -> Mapped {
-        let launches = |steps: &[Step]| steps.iter().filter(|s| matches!(s.action, Action::Launch { .. })).count();
+        let launches = |steps: &[PlanStep]| steps.iter().filter(|s| matches!(s.action, Action::Launch { .. })).count();
         let whole = launches(&draft.steps) == launches(&draft.steps[run.clone()]);
         if way == Way::Copied || draft.ranks() > 1 || draft.setting.mode == Mode::Naive || !whole {
             return Mapped::none();
@@ -88,8 +88,8 @@ impl Mapped {
 
     /// The steps of a run with those that begin and end the use of the host's memory; freeing an
     /// image ends its use.
-    pub(super) fn around(&self, steps: impl Iterator<Item = Step>, freed: &[NodeId]) -> Vec<Step> {
-        let step = |action, why: &str| Step { action, why: why.to_owned(), waits: Vec::new() };
+    pub(super) fn around(&self, steps: impl Iterator<Item = PlanStep>, freed: &[NodeId]) -> Vec<PlanStep> {
+        let step = |action, why: &str| PlanStep { action, why: why.to_owned(), waits: Vec::new() };
         let mut all = Vec::new();
         all.extend(self.sources.iter().map(|n| step(Action::Map(*n), "launches read it where the host has it")));
         all.extend(self.results.iter().map(|n| step(Action::Map(*n), "launches write it where the host wants it")));

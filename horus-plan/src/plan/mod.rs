@@ -64,7 +64,7 @@ pub use launches::{LaunchedNodes, PlannedLaunches};
 pub use passes::plan;
 pub use queue::Queue;
 pub use setting::{Mappable, Mode, Setting, Transfer, Want};
-pub use step::{Action, Band, Part, Rows, Step, Temp};
+pub use step::{Action, Band, Part, PlanStep, Rows, Temp};
 
 #[cfg(test)]
 mod tests;

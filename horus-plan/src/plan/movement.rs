@@ -166,7 +166,8 @@ pub fn windows_of(
     partition: &Partition,
     n: NodeId,
     rank: usize,
-    (rows, part): (Rows, Part),
+    rows: Rows,
+    part: Part,
 ) -> [Window; 2] {
     match part {
         Part::Whole => [rows_of(graph, partition, n, rank, rows), Window::new(0, 0)],

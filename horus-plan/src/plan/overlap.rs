@@ -15,7 +15,7 @@ use std::collections::{HashMap, HashSet};
 use super::demand::needed;
 use super::draft::{Draft, Exchanged};
 use super::state::Halo;
-use super::step::{Action, Part, Rows, Step};
+use super::step::{Action, Part, PlanStep, Rows};
 use crate::ir::graph::NodeId;
 use crate::machine::Profile;
 
@@ -31,7 +31,7 @@ pub(super) fn divide(draft: &mut Draft<'_>) {
     let (steps, used) = (std::mem::take(&mut draft.steps), std::mem::take(&mut draft.used));
     for (i, (step, used)) in steps.into_iter().zip(used).enumerate() {
         let mut push = |action, why| {
-            draft.steps.push(Step { action, why, waits: Vec::new() });
+            draft.steps.push(PlanStep { action, why, waits: Vec::new() });
             draft.used.push(used);
         };
         let begins = begun.contains(&i);

@@ -90,7 +90,7 @@ pub fn predict(plan: &Plan) -> Prediction<'_> {
     for (i, step) in plan.steps.iter().enumerate() {
         let on_root = follower.on_root(step.action);
         let bytes = follower.step(step.action).unwrap_or(0);
-        let (seconds, bounded) = clock.takes((step.action, launches.at(i)), bytes, on_root, &|n| follower.is_mapped(n));
+        let (seconds, bounded) = clock.takes(step.action, launches.at(i), bytes, on_root, &|n| follower.is_mapped(n));
         clock.step(i, seconds, bounded);
     }
     let end = clock.timings.iter().map(|t| t.end).fold(clock.host, f64::max);
@@ -111,7 +111,8 @@ impl Clock<'_> {
     /// Seconds of a step by itself.
     fn takes(
         &self,
-        (action, launched): (Action, Option<LaunchedNodes<'_>>),
+        action: Action,
+        launched: Option<LaunchedNodes<'_>>,
         bytes: usize,
         on_root: bool,
         mapped: &dyn Fn(NodeId) -> bool,
@@ -125,7 +126,7 @@ impl Clock<'_> {
                 // A result of the previous launch takes no time.
                 let Some(launched) = launched else { return (0.0, Bounded::Nothing) };
                 let (graph, partition) = (&self.plan.graph, &self.plan.setting.partition);
-                let windows = windows_of(graph, partition, id, 0, (rows, part));
+                let windows = windows_of(graph, partition, id, 0, rows, part);
                 let cost = |rows| {
                     let bus = over_bus(graph, &launched, rows, mapped);
                     self.profile.launch_over(&work_of(graph, &launched, rows), bus)

@@ -7,7 +7,7 @@ use crate::ir::graph::NodeId;
 
 /// The resource of a step. Steps of one queue run in the order of the plan. [`Queue::Upload`] and
 /// [`Queue::Download`] run concurrently with all others, ordered only by
-/// [waits](super::Step::waits). The other queues run in plan order, because the host issues their
+/// [waits](super::PlanStep::waits). The other queues run in plan order, because the host issues their
 /// work in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Queue {

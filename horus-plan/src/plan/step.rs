@@ -257,7 +257,7 @@ pub enum Action {
 
 /// One step of a plan: its action, and the reason for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct PlanStep {
     /// The action.
     pub action: Action,
     /// The reason.

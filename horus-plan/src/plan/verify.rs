@@ -331,7 +331,7 @@ impl<'a> Check<'a> {
         }
         match (part, self.begun.remove(&node)) {
             (Part::Band(band), None) => {
-                Self::next_band(&mut self.computed, node, band, ((rows, band.from), (rows, band.to)))?;
+                Self::next_band(&mut self.computed, node, band, (rows, band.from), (rows, band.to))?;
             }
             (Part::Interior(reach), None) => {
                 self.images[node.0] = Copies::default();

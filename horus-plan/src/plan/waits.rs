@@ -47,44 +47,44 @@ struct Waits<'d, 'a> {
     /// The steps that wrote rows of the device's copies.
     writers: HashMap<Copied, Vec<(usize, Windows)>>,
     /// The last step of one queue that another queue has waited for.
-    seen: HashMap<(Line, Line), usize>,
+    seen: HashMap<(QueueGroup, QueueGroup), usize>,
 }
 
 /// The queues that are in order among themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Line {
+enum QueueGroup {
     Up,
     Main,
     Down,
 }
 
-fn line(queue: Queue) -> Line {
+fn group(queue: Queue) -> QueueGroup {
     match queue {
-        Queue::Upload => Line::Up,
-        Queue::Download => Line::Down,
-        Queue::Host | Queue::Compute | Queue::Network => Line::Main,
+        Queue::Upload => QueueGroup::Up,
+        Queue::Download => QueueGroup::Down,
+        Queue::Host | Queue::Compute | Queue::Network => QueueGroup::Main,
     }
 }
 
 impl Waits<'_, '_> {
-    fn line(&self, step: usize) -> Line {
-        line(self.draft.steps[step].action.queue())
+    fn group(&self, step: usize) -> QueueGroup {
+        group(self.draft.steps[step].action.queue())
     }
 
     /// The waits of step `step`; records its writes.
     fn of(&mut self, step: usize) -> Vec<usize> {
         let action = self.draft.steps[step].action;
-        let mut needed: HashMap<Line, usize> = HashMap::new();
+        let mut needed: HashMap<QueueGroup, usize> = HashMap::new();
         for (copy, rows) in self.reads(action) {
             for (writer, written) in self.writers.get(&copy).into_iter().flatten() {
                 let meets = |(a, b): (&Window, &Window)| !a.intersect(*b).is_empty();
-                if self.line(*writer) != self.line(step) && rows.iter().zip(written).any(meets) {
-                    let last = needed.entry(self.line(*writer)).or_default();
+                if self.group(*writer) != self.group(step) && rows.iter().zip(written).any(meets) {
+                    let last = needed.entry(self.group(*writer)).or_default();
                     *last = (*last).max(*writer);
                 }
             }
         }
-        let here = self.line(step);
+        let here = self.group(step);
         let mut waits = Vec::new();
         for (there, writer) in needed {
             let seen = self.seen.get(&(here, there)).copied();

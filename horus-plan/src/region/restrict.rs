@@ -123,7 +123,7 @@ impl Making<'_> {
         match &node.op {
             Op::Source(v) => self.source(node, *v, region, supply),
             Op::Index(axis) => self.index(node, *axis, region, supply),
-            Op::Warp(map, how, border) => self.warp(node, (map, *how, *border), region),
+            Op::Warp(map, how, border) => self.warp(node, map, *how, *border, region),
             op => {
                 let inputs = node.inputs.iter().enumerate().map(|(k, input)| {
                     let of = self.from.node(*input).shape;
@@ -190,7 +190,7 @@ impl Making<'_> {
     }
 
     /// An affine map between regions, moved by whole pixels so that fractions are unchanged.
-    fn warp(&mut self, node: &Node<Op>, (map, how, border): (&Affine, Interpolation, Border), region: Rect) -> NodeId {
+    fn warp(&mut self, node: &Node<Op>, map: &Affine, how: Interpolation, border: Border, region: Rect) -> NodeId {
         let input = node.inputs[0];
         // A map that repeats a row or column unchanged stays as it is.
         let has = match map.repeated() {

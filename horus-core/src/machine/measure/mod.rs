@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use self::fit::median;
 use super::here;
-use super::{Files, Hardware, Origin, Profile, Rates};
+use super::{Files, Hardware, Profile, ProfileOrigin, Rates};
 use crate::comm::{CommError, Communicator};
 use crate::device::{Device, MemoryKind};
 use crate::error::{DeviceError, Result};
@@ -85,7 +85,7 @@ fn alone(device: &dyn Device, hardware: Hardware, quick: bool) -> Profile {
         Some(known) => Profile { hardware, ..known },
         None => here::assumed(hardware, unified),
     };
-    profile.origin = Origin::Measured;
+    profile.origin = ProfileOrigin::Measured;
     told("copies of the host", host_copies(effort, &mut profile));
     told("files", files(effort, &mut profile));
     if !unified {

@@ -15,7 +15,7 @@ fn cpu() -> CpuDevice {
 #[test]
 fn a_processor_is_measured() {
     let profile = measure(&cpu(), &Alone, true).expect("a profile");
-    assert_eq!((profile.fault(), profile.origin), (None, Origin::Measured));
+    assert_eq!((profile.fault(), profile.origin), (None, ProfileOrigin::Measured));
     assert!(profile.hardware.device.starts_with("CPU (2 threads"), "{}", profile.hardware);
     assert!(Family::ALL.iter().all(|f| profile.families.contains_key(f)));
     let threads: Vec<f64> = profile.host_copy.0.iter().map(|(n, _)| *n).collect();
@@ -35,7 +35,7 @@ fn copies_of_a_device_with_memory_of_its_own_are_measured() {
     let device = Simulated::new(cpu(), 1 << 30).with_mapping();
     let assumed = here::assumed(here::hardware(&device), false);
     let profile = measure(&device, &Alone, true).expect("a profile");
-    assert_eq!((profile.fault(), profile.origin), (None, Origin::Measured));
+    assert_eq!((profile.fault(), profile.origin), (None, ProfileOrigin::Measured));
     let lines = |p: &Profile| {
         [p.upload.pinned, p.upload.staged, p.upload.mapped, p.download.pinned, p.download.staged, p.download.mapped]
     };

@@ -32,14 +32,14 @@ pub(super) struct Region<'a> {
     inside: Vec<usize>,
     /// Number of reads of each image by members, directly or through its row pass.
     reads: Vec<usize>,
-    cost: Cost,
+    cost: RegionCost,
     bank: Bank<'a>,
 }
 
 /// The common properties of the members' filters.
 #[derive(Clone, Copy, Default)]
 struct Bank<'a> {
-    family: Option<Family>,
+    family: Option<LeafFamily>,
     geometry: Option<&'a Layout>,
     filters: usize,
     stages: usize,
@@ -48,7 +48,7 @@ struct Bank<'a> {
 
 /// Kinds of leaves that are evaluated together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Family {
+enum LeafFamily {
     Columns,
     Filters,
     Order,
@@ -57,7 +57,7 @@ enum Family {
 
 /// The cost that a region leaves to others.
 #[derive(Clone, Copy, Default)]
-struct Cost {
+struct RegionCost {
     /// Values that must be stored only because the region refused them.
     stored: usize,
     /// Computed images that are read.
@@ -77,7 +77,7 @@ impl<'a> Region<'a> {
             member: vec![false; n],
             inside: vec![0; n],
             reads: vec![0; n],
-            cost: Cost::default(),
+            cost: RegionCost::default(),
             bank: Bank::default(),
         }
     }
@@ -210,25 +210,25 @@ impl<'a> Region<'a> {
                     bank.planes += 1;
                     continue;
                 }
-                LeafOp::Correlate(Source::Stage(_), ..) => Family::Columns,
+                LeafOp::Correlate(Source::Stage(_), ..) => LeafFamily::Columns,
                 // Created only after fusion.
-                LeafOp::Shift(..) => Family::Filters,
+                LeafOp::Shift(..) => LeafFamily::Filters,
                 LeafOp::Correlate(_, f, _) => {
                     let of_stage = f.is_column() && self.facts.row_pass[node.inputs[0].0];
                     if of_stage || (self.facts.row_pass[id.0] && id != self.root) {
-                        Family::Columns
+                        LeafFamily::Columns
                     } else {
                         let large = f.taps().len() > SMALL_FILTER;
                         if bank.geometry.is_some_and(|g| large && g != f.layout()) {
                             return None;
                         }
                         bank.geometry = bank.geometry.or(large.then_some(f.layout()));
-                        Family::Filters
+                        LeafFamily::Filters
                     }
                 }
-                LeafOp::Generalized(..) | LeafOp::Median(..) => Family::Order,
+                LeafOp::Generalized(..) | LeafOp::Median(..) => LeafFamily::Order,
                 LeafOp::Warp(..) if leaf.repeats() => continue,
-                LeafOp::Warp(..) | LeafOp::Flip(..) => Family::Geometric,
+                LeafOp::Warp(..) | LeafOp::Flip(..) => LeafFamily::Geometric,
             };
             if *bank.family.get_or_insert(this) != this {
                 return None;

@@ -6,7 +6,7 @@ use super::Board;
 use crate::plan::draft::Draft;
 use crate::plan::mapped::{Mapped, Way};
 use crate::plan::setting::Transfer;
-use crate::plan::step::Step;
+use crate::plan::step::PlanStep;
 
 /// Numbers of bands to consider.
 const COUNTS: [u8; 4] = [2, 4, 8, 16];
@@ -21,13 +21,13 @@ const MAPPED_GAIN: f64 = 0.9;
 
 /// The steps of a run in the number of bands predicted to be best, and a bound of the bytes in use
 /// at each; `None` if they stay unchanged.
-pub(super) fn cheapest(draft: &Draft<'_>, run: Range<usize>) -> Option<(Vec<Step>, usize)> {
+pub(super) fn cheapest(draft: &Draft<'_>, run: Range<usize>) -> Option<(Vec<PlanStep>, usize)> {
     let transfer = draft.setting.transfer;
     let counts = transfer.bands().map_or(COUNTS.to_vec(), |n| vec![n.get()]);
     let plain = Board::new(draft, run.clone(), Mapped::none())?;
     let peak = plain.peak(draft.steps[run.clone()].iter().map(|s| s.action));
     let most = draft.used[run.clone()].iter().copied().max().unwrap_or(0);
-    let mut best: Option<(Vec<Step>, usize, f64)> = None;
+    let mut best: Option<(Vec<PlanStep>, usize, f64)> = None;
     for way in Way::considered(transfer) {
         let mapped = Mapped::found(draft, &run, *way);
         // If nothing can be mapped, the strategy reduces to copies.

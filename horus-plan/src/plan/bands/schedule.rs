@@ -7,13 +7,13 @@ use crate::ir::graph::NodeId;
 use crate::plan::step::{Action, Band, Part};
 
 /// Steps with their predicted total time.
-pub(super) struct Schedule {
+pub(super) struct BandSchedule {
     pub(super) actions: Vec<Action>,
     pub(super) seconds: f64,
 }
 
 /// A schedule under construction: the steps so far, and their predicted end.
-pub(super) struct Line<'b, 'd, 'a> {
+pub(super) struct ScheduleBuilder<'b, 'd, 'a> {
     board: &'b Board<'d, 'a>,
     count: u8,
     actions: Vec<Action>,
@@ -29,9 +29,9 @@ pub(super) struct Line<'b, 'd, 'a> {
     down: f64,
 }
 
-impl<'b, 'd, 'a> Line<'b, 'd, 'a> {
-    pub(super) fn new(board: &'b Board<'d, 'a>, count: u8) -> Line<'b, 'd, 'a> {
-        let mut line = Line {
+impl<'b, 'd, 'a> ScheduleBuilder<'b, 'd, 'a> {
+    pub(super) fn new(board: &'b Board<'d, 'a>, count: u8) -> ScheduleBuilder<'b, 'd, 'a> {
+        let mut builder = ScheduleBuilder {
             board,
             count,
             actions: Vec::new(),
@@ -42,13 +42,13 @@ impl<'b, 'd, 'a> Line<'b, 'd, 'a> {
             compute: 0.0,
             down: 0.0,
         };
-        line.bands = line.upload_bands();
+        builder.bands = builder.upload_bands();
         // Images computed before the run are available.
         let made = |node: NodeId| {
             board.jobs.iter().any(|job| job.node == node) || board.uploads.iter().any(|(uploaded, _)| *uploaded == node)
         };
-        line.there.extend(board.sends.iter().filter(|(node, _)| !made(*node)).map(|(node, _)| (*node, Band::PARTS)));
-        line
+        builder.there.extend(board.sends.iter().filter(|(node, _)| !made(*node)).map(|(node, _)| (*node, Band::PARTS)));
+        builder
     }
 
     /// The cut behind band `k`.
@@ -144,7 +144,7 @@ impl<'b, 'd, 'a> Line<'b, 'd, 'a> {
         }
     }
 
-    pub(super) fn run(mut self, tail: &[usize]) -> Schedule {
+    pub(super) fn run(mut self, tail: &[usize]) -> BandSchedule {
         let board = self.board;
         let order: Vec<usize> =
             (0..board.jobs.len()).filter(|j| !tail.contains(j)).chain(tail.iter().copied()).collect();
@@ -169,12 +169,12 @@ impl<'b, 'd, 'a> Line<'b, 'd, 'a> {
         }
         let uploaded = self.bands.last().map_or(0.0, |(.., over)| *over);
         let seconds = self.compute.max(self.down).max(uploaded);
-        Schedule { actions: with_frees(self.actions, board), seconds }
+        BandSchedule { actions: with_frees(self.actions, board), seconds }
     }
 
     /// Uploads the inputs of a launch, and everything before them.
     fn upload_for(&mut self, job: &Job) {
-        let read = |(node, ..): &(NodeId, Band, f64)| job.inputs.iter().any(|(_, source)| source == node);
+        let read = |(node, ..): &(NodeId, Band, f64)| job.inputs.iter().any(|input| input.source == *node);
         if let Some(last) = self.bands.iter().rposition(read) {
             self.upload(last + 1);
         }
@@ -190,7 +190,7 @@ impl<'b, 'd, 'a> Line<'b, 'd, 'a> {
             let own = if sent || cut == Band::PARTS { board.comes(job.node, cut) } else { 0 };
             let read = board.readers(job.node).filter_map(|(at, reader)| {
                 let to = *targets.get(&at)?;
-                let of_it = reader.inputs.iter().filter(|(_, source)| *source == job.node);
+                let of_it = reader.inputs.iter().filter(|input| input.source == job.node);
                 of_it.map(|input| board.needed(reader, *input, to)).max()
             });
             targets.insert(j, read.fold(own, u8::max));

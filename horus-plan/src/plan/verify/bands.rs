@@ -76,7 +76,8 @@ impl Check<'_> {
         under_way: &mut HashMap<NodeId, T>,
         n: NodeId,
         band: Band,
-        (before, after): (T, T),
+        before: T,
+        after: T,
     ) -> Result<(), String> {
         let follows = match under_way.remove(&n) {
             None => band.begins(),
@@ -96,7 +97,7 @@ impl Check<'_> {
         if band.begins() && self.images[n.0].device.is_some() {
             return Err(format!("{n} is on the device already"));
         }
-        Self::next_band(&mut self.uploaded, n, band, (band.from, band.to))?;
+        Self::next_band(&mut self.uploaded, n, band, band.from, band.to)?;
         self.set(n, Some(rows), Some(Window::new(rows.start, Band::row(band.to, rows))));
         Ok(())
     }
@@ -111,7 +112,7 @@ impl Check<'_> {
         if band.begins() && self.images[n.0].device.is_some() {
             return Err(format!("{n} is on the device already"));
         }
-        Self::next_band(&mut self.uploaded, n, band, (band.from, band.to))?;
+        Self::next_band(&mut self.uploaded, n, band, band.from, band.to)?;
         let all = self.grown(self.height(n), halo);
         let host = (!band.ends()).then_some(rows);
         self.set(n, host, Some(Window::new(all.start, Band::row(band.to, all))));
@@ -144,7 +145,7 @@ impl Check<'_> {
             return Err(format!("sends rows {band} of {n}, which were not gathered"));
         }
         self.order.sees_gathered(n, band)?;
-        Self::next_band(&mut self.sent, n, band, (band.from, band.to))?;
+        Self::next_band(&mut self.sent, n, band, band.from, band.to)?;
         if self.rank == 0 && band.ends() {
             self.delivered[n.0] = Some(Window::whole(self.height(n)));
         }
@@ -171,7 +172,7 @@ impl Check<'_> {
             return Err(format!("sends rows {rows} of {n}, of which {held} are up to date"));
         }
         self.order.sees(n, Some(rows))?;
-        Self::next_band(&mut self.sent, n, band, (band.from, band.to))?;
+        Self::next_band(&mut self.sent, n, band, band.from, band.to)?;
         let before = self.delivered[n.0].filter(|_| !band.begins());
         self.delivered[n.0] = Some(before.map_or(rows, |before| before.union(rows)));
         Ok(())

@@ -5,7 +5,7 @@
 
 use crate::ir::graph::NodeId;
 use crate::plan::queue::Queue;
-use crate::plan::step::{Band, Step};
+use crate::plan::step::{Band, PlanStep};
 use horus_base::shape::Window;
 
 const QUEUES: usize = Queue::ALL.len();
@@ -15,7 +15,7 @@ type Clock = [usize; QUEUES];
 
 /// Follows the steps of a plan on one rank.
 pub(super) struct Order<'a> {
-    steps: &'a [Step],
+    steps: &'a [PlanStep],
     /// Clock of each queue.
     known: [Clock; QUEUES],
     /// Clock at the start of each step, itself included.
@@ -27,7 +27,7 @@ pub(super) struct Order<'a> {
 }
 
 impl<'a> Order<'a> {
-    pub(super) fn new(steps: &'a [Step], images: usize) -> Order<'a> {
+    pub(super) fn new(steps: &'a [PlanStep], images: usize) -> Order<'a> {
         let nobody = vec![Vec::new(); images];
         Order { steps, known: [[0; QUEUES]; QUEUES], at: Vec::new(), writers: nobody.clone(), gathered: nobody }
     }
