@@ -19,8 +19,14 @@ use horus_core::settings::{DeviceChoice, LaneChoice};
 /// Freed host memory kept for reuse.
 const KEPT: usize = 2 << 30;
 
-/// Local rank and number of ranks on this node.
-pub(crate) type Local = (usize, usize);
+/// The place of this rank on its node.
+#[derive(Clone, Copy)]
+pub(crate) struct Local {
+    /// Local rank.
+    pub(crate) rank: usize,
+    /// Number of ranks on the node.
+    pub(crate) ranks: usize,
+}
 
 /// Opens the chosen device and logs it; `Auto` is a usable GPU if there is one, else the CPU.
 pub(crate) fn open(choice: &DeviceChoice, threads: Option<usize>, local: Local) -> Result<Box<dyn Device>> {
@@ -56,7 +62,7 @@ pub(crate) fn open_lanes(lanes: &[LaneChoice], threads: Option<usize>) -> Result
     let open = |ordinal: Option<usize>| -> Result<Arc<dyn Device>> {
         match ordinal {
             None => Ok(Arc::new(CpuDevice::new(share(cpus))?)),
-            Some(ordinal) => Ok(gpu::open(Some(ordinal), share(devices), (0, 1))?.into()),
+            Some(ordinal) => Ok(gpu::open(Some(ordinal), share(devices), Local { rank: 0, ranks: 1 })?.into()),
         }
     };
     let open = &open;
@@ -93,7 +99,7 @@ mod gpu {
     pub(super) fn open(
         ordinal: Option<usize>,
         threads: Option<usize>,
-        (rank, ranks): Local,
+        Local { rank, ranks }: Local,
     ) -> Result<Box<dyn Device>> {
         let (ordinal, sharers) = match ordinal {
             Some(n) => (n, ranks),

@@ -10,7 +10,7 @@ use horus_core::plan::Mode;
 use horus_core::session::{Progress, Session as CoreSession, SessionBuilder};
 use horus_core::settings::{self, DeviceChoice, Overlap, Stencil, Steps, Transfer};
 
-use crate::devices::{Devices, Origin, open, open_lanes};
+use crate::devices::{Devices, Local, Origin, open, open_lanes};
 use crate::{ranks, weights};
 
 /// An open session: it owns images and runs programs on its device. Cheap to clone.
@@ -258,7 +258,7 @@ impl Builder {
         let comm = self.comm.map_or_else(ranks::ranks, Ok)?;
         let threads = threads.or_else(|| ranks::share_of_cores(&*comm));
         let rank_on_node = self.rank_on_node.unwrap_or(comm.local_rank());
-        let local = (rank_on_node, comm.local_size());
+        let local = Local { rank: rank_on_node, ranks: comm.local_size() };
         let asked = settings::WEIGHTS.get()?;
         if let DeviceChoice::Lanes(lanes) = &choice {
             if comm.size() > 1 {

@@ -21,7 +21,7 @@ const NAMES: [&str; 5] = ["surface_pressure", "temperature", "u", "v", "humidity
 
 fn dynamics<T: Float>(session: &Session) -> Dynamics<T> {
     let (rows, step) = latitudes(H);
-    Dynamics::new(session, &half_levels(D), W, (&rows, step))
+    Dynamics::new(session, &half_levels(D), W, &rows, step)
 }
 
 fn pixels<T: Float>(tendencies: Tendencies<T>) -> [Vec<T>; 5] {
@@ -169,7 +169,7 @@ fn what_is_computed_together_follows_from_the_extent_and_the_bits_do_not() {
         let tendencies = |mode| {
             let session = alone(mode);
             let (rows, step) = latitudes(height);
-            let dynamics = Dynamics::<f32>::new(&session, &half_levels(levels), width, (&rows, step));
+            let dynamics = Dynamics::<f32>::new(&session, &half_levels(levels), width, &rows, step);
             let weather = dynamics.waves(&session);
             pixels(dynamics.tendencies(&weather)).map(|v| v.into_iter().map(f32::to_bits).collect::<Vec<_>>())
         };

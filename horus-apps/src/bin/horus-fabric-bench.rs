@@ -90,7 +90,13 @@ impl Bench<'_> {
         let workers = self.device.workers();
         let source = Held::Device(&self.device, memory);
         let movement = self.movement(false);
-        let arriving = transfer::order(self.comm, (workers, &self.pool), &movement, source, self.geometry)?;
+        let arriving = transfer::order(
+            self.comm,
+            transfer::Staging { workers, pool: &self.pool },
+            &movement,
+            source,
+            self.geometry,
+        )?;
         arriving.finish(workers, Destination::Device(&self.device, memory))?;
         Ok(())
     }

@@ -68,7 +68,7 @@ fn compute<T: Float>(args: &Args, session: &Session) -> Result<()> {
     // Fails on too large an extent before the coordinates are made.
     Image::<T>::constant(session, (shape.depth, shape.height, shape.width), T::ZERO).check()?;
     let (rows, step) = latitudes(shape.height);
-    let dynamics = Dynamics::<T>::new(session, &half_levels(shape.depth), shape.width, (&rows, step));
+    let dynamics = Dynamics::<T>::new(session, &half_levels(shape.depth), shape.width, &rows, step);
     let weather = dynamics.waves(session);
     if let Some(runs) = args.runs {
         session.evaluate()?;

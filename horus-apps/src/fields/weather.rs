@@ -111,14 +111,20 @@ pub fn latitudes(rows: usize) -> (Vec<f64>, f64) {
 
 impl<T: Float> Dynamics<T> {
     /// Coordinates for half levels `A, B` from the top of the atmosphere to the ground, and rows at
-    /// these latitudes in radians, with the same spacing of columns and rows in radians.
-    pub fn new(session: &CoreSession, halves: &[(f64, f64)], columns: usize, rows: (&[f64], f64)) -> Dynamics<T> {
+    /// `latitudes`, with columns and rows `step` apart; both are in radians.
+    pub fn new(
+        session: &CoreSession,
+        halves: &[(f64, f64)],
+        columns: usize,
+        latitudes: &[f64],
+        step: f64,
+    ) -> Dynamics<T> {
         let levels = halves.len().saturating_sub(1);
         let level = |of: fn([(f64, f64); 2]) -> f64| {
             let each: Vec<f64> = halves.windows(2).map(|w| of([w[0], w[1]])).collect();
             Image::from_slice(session, (levels, 1, 1), &each)
         };
-        let ((latitudes, step), (radius, rotation)) = (rows, EARTH);
+        let (radius, rotation) = EARTH;
         let row = |of: &dyn Fn(f64) -> f64| {
             let each: Vec<f64> = latitudes.iter().map(|at| of(*at)).collect();
             Image::from_slice(session, (each.len(), 1), &each).convert::<T>()

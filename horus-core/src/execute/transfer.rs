@@ -16,8 +16,14 @@ use crate::host::buffer::{HostBuffer, Pool};
 use crate::host::workers::Workers;
 use crate::plan::movement::{Load, Movement};
 
-/// The threads that copy on the host, and the pool for messages.
-pub type Host<'a> = (&'a Workers, &'a Arc<Pool>);
+/// Host resources of a transfer.
+#[derive(Clone, Copy)]
+pub struct Staging<'a> {
+    /// The threads that copy.
+    pub workers: &'a Workers,
+    /// The pool for messages.
+    pub pool: &'a Arc<Pool>,
+}
 
 /// The pixels of a rank.
 #[derive(Clone, Copy)]
@@ -59,7 +65,7 @@ impl Held<'_> {
     }
 
     /// A message of runs, contiguous.
-    fn packed(self, (workers, pool): Host<'_>, runs: &[Runs]) -> Result<HostBuffer, DeviceError> {
+    fn packed(self, Staging { workers, pool }: Staging<'_>, runs: &[Runs]) -> Result<HostBuffer, DeviceError> {
         let mut message = pool.try_beyond(total(runs))?;
         self.copy(workers, runs, &in_turn(runs, 0), message.bytes_mut())?;
         Ok(message)
@@ -103,13 +109,13 @@ impl Destination<'_> {
 /// If communication or the device fails.
 pub fn redistribute(
     comm: &dyn Communicator,
-    host: Host<'_>,
+    staging: Staging<'_>,
     movement: &Movement,
     source: (Held<'_>, Geometry),
     target: (&mut [u8], Geometry),
 ) -> Result<Load, DeviceError> {
     let ((source, given), (target, wanted)) = (source, target);
-    let (workers, pool) = host;
+    let Staging { workers, pool } = staging;
     let (mut sends, mut in_place, mut scattered) = (Vec::new(), Vec::new(), Vec::new());
     for Route { rank, out, into } in routes(movement, comm.rank(), given, wanted) {
         if rank == comm.rank() {
@@ -117,7 +123,7 @@ pub fn redistribute(
             continue;
         }
         if !out.is_empty() {
-            sends.push((rank, Outgoing::of(source, host, &out)?));
+            sends.push((rank, Outgoing::of(source, staging, &out)?));
         }
         match together(&into) {
             Some(at) => in_place.push((at, total(&into), rank)),
@@ -144,10 +150,10 @@ enum Outgoing<'a> {
 }
 
 impl<'a> Outgoing<'a> {
-    fn of(source: Held<'a>, host: Host<'_>, runs: &[Runs]) -> Result<Outgoing<'a>, DeviceError> {
+    fn of(source: Held<'a>, staging: Staging<'_>, runs: &[Runs]) -> Result<Outgoing<'a>, DeviceError> {
         match (source, together(runs)) {
             (Held::Host(bytes), Some(at)) => Ok(Outgoing::InPlace(&bytes[at..at + total(runs)])),
-            _ => source.packed(host, runs).map(Outgoing::Packed),
+            _ => source.packed(staging, runs).map(Outgoing::Packed),
         }
     }
 
@@ -191,7 +197,7 @@ pub struct Incoming<'a> {
 /// If communication or the device fails.
 pub fn order<'a>(
     comm: &'a dyn Communicator,
-    host: Host<'_>,
+    staging: Staging<'_>,
     movement: &Movement,
     source: Held<'_>,
     geometry: Geometry,
@@ -200,11 +206,11 @@ pub fn order<'a>(
     let (mut own, mut targets) = (None, Vec::with_capacity(comm.size()));
     for Route { rank, out, into } in routes(movement, comm.rank(), geometry, geometry) {
         if !out.is_empty() {
-            let message = source.packed(host, &out)?;
+            let message = source.packed(staging, &out)?;
             if rank == comm.rank() { own = Some((rank, message)) } else { outgoing.push((rank, message)) }
         }
         if !into.is_empty() && rank != comm.rank() {
-            incoming.push((rank, host.1.try_beyond(total(&into))?));
+            incoming.push((rank, staging.pool.try_beyond(total(&into))?));
         }
         targets.push(into);
     }
@@ -254,9 +260,14 @@ mod tests {
                 device.write(&held, &mut memory, 0).unwrap();
                 for source in [Held::Host(&held), Held::Device(&device, &memory)] {
                     let mut got = vec![0xff; wanted.bytes()];
-                    let load =
-                        redistribute(&comm, (device.workers(), &Pool::new(0)), &m, (source, given), (&mut got, wanted))
-                            .unwrap();
+                    let load = redistribute(
+                        &comm,
+                        Staging { workers: device.workers(), pool: &Pool::new(0) },
+                        &m,
+                        (source, given),
+                        (&mut got, wanted),
+                    )
+                    .unwrap();
                     assert_eq!(load.messages, ranks - 1, "one per pair of ranks");
                     let want = pixels(wanted, |_, x| (left..right).contains(&x));
                     assert_eq!(got, want, "rank {} of {ranks}", comm.rank());
@@ -280,8 +291,8 @@ mod tests {
                 device.write(&held, &mut memory, 0).unwrap();
                 let (workers, pool) = (device.workers(), Pool::new(1000));
                 let (first, second) = (Held::Host(&held), Held::Device(&device, &memory));
-                let first = order(&comm, (workers, &pool), &m, first, geometry).unwrap();
-                let second = order(&comm, (workers, &pool), &m, second, geometry).unwrap();
+                let first = order(&comm, Staging { workers, pool: &pool }, &m, first, geometry).unwrap();
+                let second = order(&comm, Staging { workers, pool: &pool }, &m, second, geometry).unwrap();
                 first.finish(workers, Destination::Host(&mut held)).unwrap();
                 second.finish(workers, Destination::Device(&device, &mut memory)).unwrap();
                 let want = pixels(geometry, |_, _| true);
@@ -299,7 +310,7 @@ mod tests {
         let comm = crate::comm::Alone;
         let e = redistribute(
             &comm,
-            (&Workers::default(), &Pool::new(0)),
+            Staging { workers: &Workers::default(), pool: &Pool::new(0) },
             &m,
             (Held::Nowhere, g),
             (&mut vec![0; g.bytes()], g),

@@ -46,11 +46,11 @@ impl<T: Pixel> Image<T> {
         match positions.into() {
             Positions::Plane(at) => {
                 let shape = Shape { depth: self.depth(), channels: self.channels(), ..at[0].shape() };
-                self.sampled(at, shape, (how, border), site)
+                self.sampled(at, shape, how, border, site)
             }
             Positions::Volume(at) => {
                 let shape = Shape { channels: self.channels(), ..at[0].shape() };
-                self.sampled(at, shape, (how, border), site)
+                self.sampled(at, shape, how, border, site)
             }
         }
     }
@@ -59,7 +59,8 @@ impl<T: Pixel> Image<T> {
         &self,
         coordinates: [&Image<C>; N],
         shape: Shape,
-        (how, border): (Sampling, Border),
+        how: Sampling,
+        border: Border,
         site: Site,
     ) -> Image<T> {
         self.attempt(shape, || {

@@ -62,7 +62,7 @@ impl CudaDevice {
         let table = self.lock().tables.get(&program.table, &self.core, &self.transfers)?;
         let geometry = Geometry { shape: Shape::new(0, 0, 0), dtype: DType::U8, window: Window::new(0, 0) };
         let params =
-            self.arguments(&program, &[LaunchInput { memory: source, geometry }], to, &[], [table.as_deref(), None])?;
+            self.arguments(&program, &[LaunchInput { memory: source, geometry }], to, &[], table.as_deref(), None)?;
         Ok(Prepared::Kernel { program, function, params, table })
     }
 

@@ -67,8 +67,7 @@ impl CudaDevice {
         };
         // Freed in the order of the stream, after the launch.
         let scratch = program.passes.map(|passes| self.core.allocate(passes.scratch)).transpose()?;
-        let own = [table.as_deref(), scratch.as_ref()];
-        let mut params = self.arguments(program, launch.inputs, output, &more, own)?;
+        let mut params = self.arguments(program, launch.inputs, output, &more, table.as_deref(), scratch.as_ref())?;
         let stream = &self.core.stream;
         let events = if timed { Some((Event::new(true)?, Event::new(true)?)) } else { None };
         if let Some((start, _)) = &events {
@@ -159,7 +158,8 @@ impl CudaDevice {
         inputs: &[LaunchInput<'_>],
         output: &CudaMemory,
         more: &[&CudaMemory],
-        [table, scratch]: [Option<&CudaMemory>; 2],
+        table: Option<&CudaMemory>,
+        scratch: Option<&CudaMemory>,
     ) -> Result<Vec<u8>, DeviceError> {
         let mut params = program.params.clone();
         for &(at, what) in &program.pointers {

@@ -175,10 +175,10 @@ impl<'a> MapGenerator<'a> {
         self.shared.forget(out);
         let value = self.border_value(d.border, d.dtype);
         let whole = d.height / band * band;
-        let body = self.band(group, name("k"), band, [&from, &value], array)?;
+        let body = self.band(group, name("k"), band, &from, &value, array)?;
         out.push(Stmt::iterations(whole, band, body));
         if whole < d.height {
-            out.extend(self.band(group, whole.into(), d.height - whole, [&from, &value], array)?);
+            out.extend(self.band(group, whole.into(), d.height - whole, &from, &value, array)?);
         }
         Ok(())
     }
@@ -190,7 +190,8 @@ impl<'a> MapGenerator<'a> {
         group: &LeafGroup,
         first: Expr,
         band: usize,
-        [from, value]: [&Expr; 2],
+        from: &Expr,
+        value: &Expr,
         array: &str,
     ) -> Result<Vec<Stmt>, DeviceError> {
         let d = self.dense_group(group)?;
