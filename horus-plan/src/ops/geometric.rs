@@ -178,7 +178,7 @@ impl Affine {
         };
         let (first, last) = (rows.start, rows.end - 1);
         let corners = [corner(first, 0), corner(first, width - 1), corner(last, width - 1), corner(last, 0)];
-        // Output positions that read some row of the block, plus one row for the rounding of this
+        // Positions whose samples read some row of the block, plus one row for the rounding of this
         // computation.
         let (top, bottom) = ((block.start - after - 1) as f64, (block.end + before + 1) as f64);
         let (mut lo, mut hi) = (f64::INFINITY, f64::NEG_INFINITY);
@@ -233,8 +233,8 @@ pub fn rotation(degrees: f64, shape: Shape) -> [[f64; 3]; 2] {
     let (sin, cos) = exact_sin_cos(degrees);
     let cx = (shape.width as f64 - 1.0) / 2.0;
     let cy = (shape.height as f64 - 1.0) / 2.0;
-    // OpenCV's forward matrix is [[c, s], [-s, c]] about the centre; its inverse is [[c, -s], [s,
-    // c]].
+    // OpenCV's forward matrix is [[c, s], [-s, c]] about the centre;
+    // its inverse is [[c, -s], [s, c]].
     [[cos, -sin, cx - cos * cx + sin * cy], [sin, cos, cy - sin * cx - cos * cy]]
 }
 

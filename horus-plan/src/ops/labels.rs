@@ -1,8 +1,8 @@
 //! Reductions per label, independent of order.
 //!
 //! The labels decide which pixels are summed, so no fixed summation order suits strips, threads and
-//! devices alike. Sums are therefore *exact*: a number is split into 24-bit digits by its place in
-//! the range of `f64`, digits are summed as integers below 2^53 in any order, and the sum is
+//! devices alike. Sums are therefore *exact*. A number is split into 24-bit digits by its place in
+//! the range of `f64`; digits are summed as integers below 2^53 in any order, and the sum is
 //! rounded once (Kulisch; Collange, Defour, Graillat and Iakymchuk 2015). A square enters as two
 //! numbers, as it has up to 106 bits. Extremes are found per block of rows.
 

@@ -8,12 +8,12 @@
 //! Where a step is one expression over its own result, `optimize/blocks.rs` combines consecutive
 //! steps (`Kernel::Repeat`): each intermediate result is an image of its own with its own border,
 //! and none is stored whole. The launch reads the state to the reach of all steps, and constant
-//! inputs to that of one step less, so ranks exchange halos once for all of them. On a CPU a block
-//! of rows goes through the steps as a wave, over windows of a few rows in the cache, by the
-//! executor of single steps (`cpu/steps.rs`). On a GPU a thread keeps a column of a tile in
-//! registers, shared memory holds the pixels that its neighbours read, and neighbouring tiles
-//! compute the rim redundantly (`codegen/steps.rs`, `kernels/steps.cuh`). The prediction weighs
-//! memory and messages saved against pixels computed twice. `HORUS_STEPS` forces it.
+//! inputs to that of one step less. Ranks exchange halos once for all of them. On a CPU a block of
+//! rows goes through the steps as a wave, over windows of a few rows in the cache, by the executor
+//! of single steps (`cpu/steps.rs`). On a GPU a thread keeps a column of a tile in registers, and
+//! shared memory holds the pixels that its neighbours read. Neighbouring tiles compute the rim
+//! redundantly (`codegen/steps.rs`, `kernels/steps.cuh`). The prediction weighs memory and messages
+//! saved against pixels computed twice. `HORUS_STEPS` forces it.
 
 use super::Aim;
 use crate::ir::graph::{Graph, NodeId};

@@ -1,9 +1,9 @@
 //! Fusion: kernels that feed each other pixel by pixel become one kernel.
 //!
 //! A *region* grows backwards from a node whose value must be stored. It absorbs a producer if all
-//! readers of the producer are inside and read it pixel by pixel (the producer becomes part of the
-//! expression), or if only column passes inside read it as a row pass (it becomes a stage, never
-//! stored whole).
+//! its readers are inside and read it pixel by pixel: the producer becomes part of the expression.
+//! It also absorbs a row pass that only column passes inside read: the row pass becomes a stage,
+//! never stored whole.
 //!
 //! Growth is refused where it would cost more than it saves:
 //! - a region holds filters of one kind, and 2-D filters of one geometry, so that a device can

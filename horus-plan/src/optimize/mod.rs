@@ -10,8 +10,8 @@
 //! to a kernel, and *fusion* merges kernels.
 //!
 //! Almost every kernel is a `MapKernel`: an expression evaluated per pixel. Its *leaves* read
-//! inputs (the pixel, a filter response, a sample of an affine map), its *code* combines them with
-//! pixel operations, and its *stages* are row passes read by column-filter leaves only. Fusion is
+//! inputs (the pixel, a filter response, a sample of an affine map), and its *code* combines them
+//! with pixel operations. Its *stages* are row passes read by column-filter leaves only. Fusion is
 //! substitution: a producer that is read pixel by pixel becomes part of the expression; a row pass
 //! that only column passes read becomes a stage. One orientation of ConvRot becomes one kernel: 3
 //! row passes, 18 column passes, 9 x (absdiv, mul, max). The top of `optimize/fuse.rs` describes

@@ -210,8 +210,8 @@ fn chosen(
     (best.0 < GAIN * parts).then_some(best.1)
 }
 
-/// Returns `true` if only filters or shifts of `reader` or its chains read the producer, all in a
-/// way that allows substituting `chain`, and the code and the tiles of the joined kernel have
+/// Returns `true` if only filters or shifts of `reader` or its chains read the producer, and all
+/// reads allow substitution of `chain`. The code and the tiles of the joined kernel must be of
 /// moderate size.
 fn fits(reader: &MapKernel, chain: &MapKernel) -> bool {
     let Some((reach, evaluations)) = readings(reader) else { return false };

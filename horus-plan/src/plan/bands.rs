@@ -1,14 +1,14 @@
 //! Bands: images cut in time, so that rows are copied, computed and sent concurrently.
 //!
-//! Within a run of steps in which no rank waits for another before it computes, an upload is cut
-//! into bands, launches compute the rows allowed by the bands that have arrived, and a result
-//! leaves band by band; on several ranks, a band of every strip at once. Two things are reordered:
+//! Bands apply within a run of steps in which no rank waits for another. An upload is cut into
+//! bands, launches compute the rows that the arrived bands allow, and a result leaves band by band;
+//! on several ranks, a band of every strip at once. Two things are reordered:
 //!
 //! - While bands arrive, the first launch (in the order of the plan) with computable rows proceeds.
-//! - The last launches of a result that is sent (its *tail*) are computed band by band, all of them
-//!   for one band before the next, so that the copy of the first bands to the host overlaps with
-//!   the others. Their inputs that are not computed band by band are complete before them. The tail
-//!   is as long as it takes to hide the copy.
+//! - The last launches of a result that is sent (its *tail*) run band by band, all of them for one
+//!   band before the next. The copy of the first bands to the host then overlaps with the
+//!   computation of the others. Their inputs that are not computed band by band are complete before
+//!   them. The tail is as long as it takes to hide the copy.
 //!
 //! No pixel is computed twice, and each by the same kernel as without bands: bands change the
 //! order, not the result. The number of bands is the one predicted to be cheapest, possibly one

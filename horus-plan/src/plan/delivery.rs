@@ -62,9 +62,9 @@ fn bring(draft: &mut Draft<'_>, root: NodeId, want: Want) {
     }
 }
 
-/// Returns `true` if the strips of a result, which are on the devices only, should be gathered on
-/// rank 0's device rather than on its host, by predicted time: one copy to the host, instead of one
-/// per rank and messages between hosts. No image may have to leave the device for it.
+/// Returns `true` if strips that are on the devices only should be gathered on rank 0's device
+/// rather than on its host, by predicted time: one copy to the host, instead of one per rank and
+/// messages between hosts. No image may have to leave the device for it.
 fn meets_on_device(draft: &Draft<'_>, root: NodeId) -> bool {
     let setting = draft.setting;
     if !setting.direct || setting.unified || draft.naive() {

@@ -28,9 +28,8 @@ impl Demand {
         Demand { asked: vec![Halo::NONE; nodes], filtered: vec![Halo::NONE; nodes] }
     }
 
-    /// Walks the graph backwards, so that an exchange can be made once, at the widest radius that
-    /// will be requested, and a pixel operation can be computed on the rows that a later filter
-    /// needs.
+    /// Walks the graph backwards. An exchange can then be made once, at the widest radius
+    /// requested, and a pixel operation be computed on the rows that a later filter needs.
     fn of(graph: &Graph<Kernel>) -> Demand {
         let mut demand = Demand::nothing(graph.nodes.len());
         for (id, node) in graph.iter().rev() {

@@ -1,14 +1,14 @@
 //! Overlap of halo exchanges with computation of the interior of each strip, which does not depend
 //! on the awaited rows.
 //!
-//! Where a launch reads an image whose halo is exchanged right before it, the exchange is started,
-//! the *interior* computed (the rows of the strip that do not depend on awaited rows), the exchange
-//! completed, and the *edges* computed (`plan/part.rs`). Each rank divides its own strip, if it is
-//! at least 8 times as tall as the halo; a thinner strip is computed whole after the exchange. The
-//! messages are the same either way, so ranks need not agree. Overlap applies between devices where
-//! the exchange is predicted to take longer than two more launches cost. `HORUS_OVERLAP=always`
-//! (`Setting::overlap`) forces it, also through the host, except for an image that is on the host
-//! only.
+//! A halo exchange right before a launch can overlap with it (`plan/part.rs`). The exchange is
+//! started and the *interior* computed: the rows of the strip that do not depend on awaited rows.
+//! Then the exchange is completed and the *edges* are computed. Each rank divides its own strip, if
+//! it is at least 8 times as tall as the halo; a thinner strip is computed whole after the
+//! exchange. The messages are the same either way, so ranks need not agree. Overlap applies between
+//! devices where the exchange is predicted to take longer than two more launches cost.
+//! `HORUS_OVERLAP=always` (`Setting::overlap`) forces it, also through the host, except for an
+//! image that is on the host only.
 
 use std::collections::{HashMap, HashSet};
 

@@ -42,9 +42,9 @@ impl Transfers<'_, '_> {
         }
     }
 
-    /// Uploads only strips, and surrounding rows, of an image that every host has, if that takes
-    /// less time than the whole image, and than later messages between devices. Returns `true` if
-    /// it did. The host's copy is released then: a later use on the host gathers it.
+    /// Uploads only strips and surrounding rows of an image on every host, if that takes less time
+    /// than the whole image, and than later messages between devices. Returns `true` if it did. The
+    /// host's copy is released then: a later use on the host gathers it.
     fn upload_strips(&mut self, source: NodeId, reader: NodeId) -> bool {
         let residency = self.draft.state(source).residency;
         let divisible = self.draft.graph.node(source).shape.height >= self.draft.ranks();

@@ -387,7 +387,7 @@ impl<'a> Check<'a> {
         }
         let held = self.device(source)?;
         self.added_up(source)?;
-        // With the part unknown or whole, the launch waits for the whole footprint.
+        // A launch that is not in bands waits for all rows.
         self.order.sees(source, Some(footprint).filter(|_| in_bands))?;
         let wrapped = match node.op.access(input) {
             Access::Rows { reach, wrap: true } => held.covers(rows.grown(reach.up, reach.down)),
