@@ -40,9 +40,9 @@ step() {
 }
 
 step cargo fmt --all --check
-step cargo clippy --workspace --all-targets --quiet -- -D warnings
-# Compiled here, run on a GPU by scripts/gpu.sh.
-step cargo clippy --workspace --test gpu --quiet -- -D warnings
+# With every feature, and with the tests that scripts/gpu.sh runs on a GPU; the steps below compile the other configurations.
+features=(--workspace --features "horus-apps/mpi,horus-mpi/mpi,horus-apps/zarr")
+step cargo clippy "${features[@]}" --all-targets --test gpu --quiet -- -D warnings
 # Licences and sources of the dependencies, and known advisories if the database is reachable.
 if command -v cargo-deny >/dev/null; then
   step cargo deny check licenses bans sources
@@ -56,12 +56,10 @@ RUSTDOCFLAGS="-D warnings" step cargo doc --workspace --no-deps --quiet
 step cargo test --workspace
 # Under mpirun, with 1 to 5 ranks. Apart, because the other packages must build and pass without MPI; of the whole workspace,
 # so that what does not know MPI is not compiled again with other features of its dependencies.
-mpi=(--workspace --features "horus-apps/mpi,horus-mpi/mpi,horus-apps/zarr")
-step cargo clippy "${mpi[@]}" --all-targets --quiet -- -D warnings
-step cargo test "${mpi[@]}" --test ranks --test mpirun \
+step cargo test "${features[@]}" --test ranks --test mpirun \
   --test series_mpirun --test command_mpirun --test loops_mpirun
 # With Zarr stores, a feature that is off by default.
-step cargo test "${mpi[@]}" --test command stores
+step cargo test "${features[@]}" --test command stores
 # The programs that those tests built, on several hosts; reports if this machine or this user cannot run them.
 step scripts/hosts.sh "${CARGO_TARGET_DIR:-target}/debug"
 step scripts/book.sh
