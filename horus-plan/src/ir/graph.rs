@@ -10,7 +10,7 @@ use crate::ops::geometric::{Affine, Flip, Interpolation};
 use crate::ops::neighbourhood::{Filter, Generalized, MedianSize};
 use crate::ops::pixel::PixelOp;
 use crate::ops::planes::PlaneMap;
-use horus_base::dtype::{DType, Scalar};
+use horus_base::dtype::{Conversion, DType, Scalar};
 use horus_base::error::Recorded;
 use horus_base::shape::{Axis, Border, Shape};
 
@@ -49,7 +49,7 @@ pub enum Op {
     /// A pixel operation; operands of fewer than three are a prefix.
     Pixel(PixelOp, Vec<Operand>),
     /// Conversion of the input to the node's type.
-    Convert,
+    Convert(Conversion),
     /// Planes of the input, each pixel from its own place: of another level or channel, or one plane in all of the result.
     Planes(PlaneMap),
     /// Linear filter, as correlation. Input and output are of one float type.
@@ -95,7 +95,8 @@ impl Op {
             Op::Fill(_) => "fill",
             Op::Index(_) => "index",
             Op::Pixel(op, _) => op.info().name,
-            Op::Convert => "convert",
+            Op::Convert(Conversion::Nearest) => "convert",
+            Op::Convert(Conversion::Cast) => "cast",
             Op::Planes(_) => "planes",
             Op::Correlate(..) => "correlate",
             Op::Separable { .. } => "separable",
@@ -123,7 +124,7 @@ impl Op {
                     .collect();
                 if consts.is_empty() { op.to_string() } else { format!("{op}[{}]", consts.join(", ")) }
             }
-            Op::Convert => "convert".into(),
+            Op::Convert(_) => self.kind().into(),
             Op::Planes(map) => map.to_string(),
             Op::Correlate(f, _) => format!("correlate {f}"),
             Op::Separable { row, column, .. } => format!("separable {row} {column}"),

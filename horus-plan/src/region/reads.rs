@@ -29,7 +29,7 @@ pub fn needs(graph: &Graph<Op>, roots: &[Rect]) -> Vec<Option<Rect>> {
 /// The region of input `k`, of shape `input`, that region `need` of a node is computed from: one pixel if it is none.
 pub(super) fn read(node: &Node<Op>, k: usize, need: Rect, input: Shape) -> Rect {
     match &node.op {
-        Op::Source(_) | Op::Fill(_) | Op::Index(_) | Op::Pixel(..) | Op::Convert | Op::Planes(_) => need,
+        Op::Source(_) | Op::Fill(_) | Op::Index(_) | Op::Pixel(..) | Op::Convert(_) | Op::Planes(_) => need,
         Op::Correlate(..) | Op::Separable { .. } | Op::Generalized(..) | Op::Median(..) => {
             around(&node.op, need, input).unwrap_or(need)
         }

@@ -84,7 +84,7 @@ def _gathered(value: Value, axis: int, first: int, taps: list[float], mode: str,
     if len(taps) > 1:
         # The filter stays near the pixel, and what is left is a shift by whole pixels.
         anchor = min(max(-first, 0), len(taps) - 1)
-        core = correlated(value, tuple(taps), anchor, axis, mode, cval, single=False)
+        core = correlated(value, tuple(taps), anchor, axis, mode, cval, "f64")
         if first + anchor == 0:
             return core
         return _far(value, axis, first, tuple(taps), mode, cval)
