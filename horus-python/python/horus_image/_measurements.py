@@ -200,7 +200,7 @@ def histogram(
     groups = _Groups("histogram", input, labels, index)
     if groups.value is None:
         return np.zeros(bins, np.int64) if groups.single else np.full(groups.shape, None)
-    core, low, high = groups.pixels.floats(), float(min), float(max)
+    core, low, high = groups.pixels.numbers(), float(min), float(max)
     if groups.labels is None:
         return _horus.histogram(core, bins, low, high).astype(np.int64)
     rows = _horus.histogram_by_label(core, groups.labels, groups.count, bins, (low, high)).astype(np.int64)
