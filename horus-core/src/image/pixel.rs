@@ -317,7 +317,7 @@ impl<T: Element> Image<T> {
     /// assert_eq!(image.cast::<u8>().to_vec()?, [253, 1, 254, 44, 0]);
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
-    #[doc(alias = "astype")]
+    #[doc(hidden)]
     #[track_caller]
     pub fn cast<U: Pixel>(&self) -> Image<U> {
         self.convert_by(Conversion::Cast, Location::caller())

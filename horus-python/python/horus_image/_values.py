@@ -321,7 +321,13 @@ def line_window(size: int, anchor: int, axis: int) -> _horus.Filter:
 
 @functools.lru_cache(maxsize=256)
 def plane_window(weights: tuple[tuple[int, int, float], ...]) -> _horus.Filter:
-    """A window of weights at rows and columns around the pixel."""
+    """A window of weights at rows and columns around the pixel; one of all pixels of a rectangle is that rectangle."""
+    places = [(y, x) for y, x, _ in weights]
+    if places:
+        height, width = (1 + max(axis) - min(axis) for axis in zip(*places, strict=True))
+        rows, columns = range(-(height // 2), height - height // 2), range(-(width // 2), width - width // 2)
+        if len(places) == height * width and places == [(y, x) for y in rows for x in columns]:
+            return _horus.Filter([weight for _, _, weight in weights], height, width)
     return _horus.Filter([weight for _, _, weight in weights], 0, 0, [(y, x) for y, x, _ in weights])
 
 
