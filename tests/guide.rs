@@ -135,6 +135,7 @@ fn the_table_of_names_is_complete() {
     let others = [
         "at",
         "binary",
+        "cast",
         "channels",
         "check",
         "compare",

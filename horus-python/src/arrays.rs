@@ -1,6 +1,6 @@
 //! Pixels between NumPy's arrays and Horus.
 
-use bytemuck::checked;
+use horus::core::dtype::are_truths;
 use horus::core::host::external::External;
 use horus::ndarray::{ArrayView4, ArrayViewD, Axis, Ix4};
 use horus::prelude::{DType, Image as Typed, Shape};
@@ -54,19 +54,13 @@ pub(crate) fn taken_mask(
     let shape = shape_of(array.shape(), channels)?;
     let bytes: PyReadonlyArrayDyn<'_, u8> = array.try_readonly()?;
     let view = bytes.as_array();
-    let truths =
-        beside(py, view.len(), || view.as_slice().and_then(|bytes| checked::try_cast_slice::<u8, bool>(bytes).ok()));
+    let truths = beside(py, view.len(), || view.as_slice().is_some_and(are_truths));
     if !copy
         && shape.channels == 1
-        && truths.is_some()
+        && truths
         && let Some(pixels) = lent(&array)
     {
         return finished(py, session, move || Typed::<bool>::from_external(&session.open, shape, pixels));
-    }
-    let extents = (shape.depth, shape.height, shape.width, shape.channels);
-    if let Some(truths) = truths {
-        let view = ArrayView4::from_shape(extents, truths).map_err(|e| PyValueError::new_err(e.to_string()))?;
-        return finished(py, session, || Typed::from_volume_array(&session.open, view));
     }
     let view = with_axes(view, channels)?;
     finished(py, session, || Typed::from_volume_array(&session.open, view.mapv(|byte| byte != 0).view()))
@@ -87,7 +81,7 @@ pub(crate) fn in_place(array: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Optio
     let py = array.py();
     let truths = |pixels: &External| {
         let bytes = pixels.bytes();
-        beside(py, bytes.len(), || bytes.iter().all(|byte| *byte <= 1))
+        beside(py, bytes.len(), || are_truths(bytes))
     };
     let pixels = match dtype {
         DType::Bool | DType::U8 => of::<u8>(array),

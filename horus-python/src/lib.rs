@@ -52,7 +52,7 @@ mod _horus {
     #[pymodule_export]
     use crate::memory::{DeviceMemory, Memory};
     #[pymodule_export]
-    use crate::operators::{binary, binary_of_number, clamp, compare, convert, invert, logic, select, unary};
+    use crate::operators::{binary, binary_of_number, cast, clamp, compare, convert, invert, logic, select, unary};
     #[pymodule_export]
     use crate::program::{ImageProgram, Program, Recording, iterate};
     #[pymodule_export]

@@ -157,3 +157,10 @@ pub(crate) fn convert(a: &Image, dtype: &str) -> PyResult<Image> {
     }
     typed!(dtype, T => each!(&a.any, image => a.recorded(|| image.convert::<T>())))
 }
+
+/// Converts pixels to another type of numbers as C and NumPy cast: what follows the point is cut, and
+/// numbers that the type does not hold are taken modulo its range.
+#[pyfunction]
+pub(crate) fn cast(a: &Image, dtype: &str) -> PyResult<Image> {
+    typed!(dtype, T => numbers!(&a.any, "cast", image => a.recorded(|| image.cast::<T>())))
+}

@@ -114,6 +114,11 @@ macro_rules! integer {
                 v.round_ties_even() as $t
             }
             #[inline(always)]
+            fn cast_f64(v: f64) -> Self {
+                // The remainder is exact, below the range, and a NaN of what is not finite.
+                (v % (1u64 << $t::BITS) as f64) as i64 as $t
+            }
+            #[inline(always)]
             fn to_f64(self) -> f64 {
                 self as f64
             }
@@ -260,6 +265,10 @@ macro_rules! float {
             }
             #[inline(always)]
             fn from_f64(v: f64) -> Self {
+                v as $t
+            }
+            #[inline(always)]
+            fn cast_f64(v: f64) -> Self {
                 v as $t
             }
             #[inline(always)]

@@ -15,7 +15,7 @@ mod tests;
 use std::fmt;
 
 pub use arithmetic::Arithmetic;
-pub use element::Element;
+pub use element::{Element, are_truths};
 pub use pixel::{Float, Pixel};
 
 /// The element type of an image.
@@ -252,13 +252,25 @@ impl fmt::Display for Scalar {
     }
 }
 
-/// Converts one pixel to another type: exact if possible, else nearest (floats) or nearest even and
-/// saturating (integers); a NaN becomes 0 in an integer type.
+/// How numbers become those of an integer type that does not hold them. Floats are always rounded to
+/// nearest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Conversion {
+    /// The nearest, the even one of two as near; saturated; a NaN becomes 0.
+    #[default]
+    Nearest,
+    /// As C and NumPy cast: without what follows the point, modulo the range; what is not finite becomes 0.
+    Cast,
+}
+
+/// Converts one pixel to another type: exact if possible, else by the rule.
 #[inline(always)]
-pub fn convert_pixel<S: Pixel, D: Pixel>(v: S) -> D {
-    // Every element type is exactly representable in f64, so one rounding takes place, in
-    // `from_f64`.
-    D::from_f64(v.to_f64())
+pub fn convert_pixel<S: Pixel, D: Pixel>(v: S, rule: Conversion) -> D {
+    // Every element type is exactly representable in f64, so one rounding takes place.
+    match rule {
+        Conversion::Nearest => D::from_f64(v.to_f64()),
+        Conversion::Cast => D::cast_f64(v.to_f64()),
+    }
 }
 
 /// Runs `$body` with the type alias `$t` bound to the Rust type of a [`DType`] value.

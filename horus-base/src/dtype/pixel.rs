@@ -90,6 +90,9 @@ pub trait Pixel: Arithmetic + bytemuck::Pod + fmt::Debug + fmt::Display + Send +
     /// Conversion from `f64`: floats round to nearest, integers round to nearest even and saturate,
     /// NaN becomes 0.
     fn from_f64(v: f64) -> Self;
+    /// Conversion from `f64` as C and NumPy cast: integers are cut, modulo their range, and 0 of what
+    /// is not finite; floats round to nearest.
+    fn cast_f64(v: f64) -> Self;
     /// Exact conversion to `f64`.
     fn to_f64(self) -> f64;
     /// Conversion from `f32` with the rules of [`Pixel::from_f64`].

@@ -6,7 +6,7 @@ use std::panic::Location;
 
 use super::argument::{Term, pixel};
 use super::{Image, carry};
-use crate::dtype::{Element, Pixel, Scalar};
+use crate::dtype::{Conversion, Element, Pixel, Scalar};
 use crate::error::{Error, Site};
 use crate::ir::graph::{Op, Operand};
 use crate::ops::pixel::PixelOp;
@@ -184,7 +184,7 @@ impl<T: Pixel> Image<T> {
     pub(super) fn converted<R: Pixel>(&self, site: Site) -> Image<R> {
         match R::DTYPE == T::DTYPE {
             true => Image::from_handle(self.handle().clone()),
-            false => self.node(Op::Convert, site),
+            false => self.node(Op::Convert(Conversion::Nearest), site),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::{Image, carry, check_shape};
 use crate::device::Label;
-use crate::dtype::{DType, Element};
+use crate::dtype::{DType, Element, are_truths};
 use crate::error::{Error, Result, Site};
 use crate::host::external::{DeviceArray, External};
 use crate::session::Session;
@@ -88,7 +88,7 @@ fn external<T: Element>(
     check_shape(op, shape, T::TAG, site)?;
     let bytes = pixels.bytes();
     fits::<T>(shape, bytes.len(), bytes.as_ptr() as usize as u64, call)?;
-    if T::TAG == DType::Bool && bytes.iter().any(|byte| *byte > 1) {
+    if T::TAG == DType::Bool && !are_truths(bytes) {
         return Err(Error::parameter(op, "truth values are bytes 0 and 1", site));
     }
     let (start, label) = (Instant::now(), Label::new());

@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 use std::panic::Location;
 
 use super::{Image, LoopState, Value};
+use crate::dtype::Conversion;
 use crate::error::{Error, Result, Site};
 use crate::ir::graph::Op;
 use crate::session::{Ended, Ends, Handle, Looped, Session, StandIns};
@@ -106,7 +107,8 @@ pub struct Iterated<S> {
 
 /// Numbers that determine the change of a state, for each of its images.
 fn changes(before: &[&Handle], after: &[&Handle], norm: Norm, site: Site) -> Vec<Value<f64>> {
-    let wide = |h: &Handle| -> Image<f64> { super::record(&h.session, Op::Convert, &[h], h.shape, site) };
+    let wide =
+        |h: &Handle| -> Image<f64> { super::record(&h.session, Op::Convert(Conversion::Nearest), &[h], h.shape, site) };
     let change = |(before, after): (&&Handle, &&Handle)| {
         let d = wide(after).absdiff(wide(before));
         match norm {

@@ -3,7 +3,7 @@
 use std::panic::Location;
 
 use super::{Image, PerAxis, Taps};
-use crate::dtype::{Element, Pixel};
+use crate::dtype::{Conversion, Element, Pixel};
 use crate::error::{Error, Result, Site};
 use crate::filters::{self, MAX_RADIUS};
 use crate::ir::graph::Op;
@@ -108,7 +108,7 @@ impl<T: Pixel> Image<T> {
     pub(super) fn linear(&self, site: Site) -> Image<T::Linear> {
         match T::TAG == T::Linear::TAG {
             true => Image::from_handle(self.handle().clone()),
-            false => self.node(Op::Convert, site),
+            false => self.node(Op::Convert(Conversion::Nearest), site),
         }
     }
 

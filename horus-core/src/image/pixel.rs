@@ -4,7 +4,7 @@ use std::panic::Location;
 
 use super::argument::{Term, pixel};
 use super::{Argument, Image};
-use crate::dtype::{Element, Pixel};
+use crate::dtype::{Conversion, Element, Pixel};
 use crate::error::{Error, Site};
 use crate::ir::graph::{Op, Operand};
 use crate::ops::pixel::{PixelKind, PixelOp};
@@ -304,9 +304,30 @@ impl<T: Element> Image<T> {
     #[doc(alias("astype", "convertTo"))]
     #[track_caller]
     pub fn convert<U: Pixel>(&self) -> Image<U> {
+        self.convert_by(Conversion::Nearest, Location::caller())
+    }
+
+    /// Converts pixels to another type as C and NumPy cast: floats become integers without what follows the point, and numbers
+    /// that the type does not hold are taken modulo its range; what is not finite becomes 0. To floats it is [`Image::convert`].
+    ///
+    /// ```
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let image = Image::from_slice(&session, (1, 5), &[-3.0f32, 1.5, -2.5, 300.0, f32::NAN]);
+    /// assert_eq!(image.cast::<u8>().to_vec()?, [253, 1, 254, 44, 0]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[doc(hidden)]
+    #[track_caller]
+    pub fn cast<U: Pixel>(&self) -> Image<U> {
+        self.convert_by(Conversion::Cast, Location::caller())
+    }
+
+    fn convert_by<U: Pixel>(&self, rule: Conversion, site: Site) -> Image<U> {
         if U::DTYPE == T::TAG {
             return Image::from_handle(self.handle().clone());
         }
-        self.node(Op::Convert, Location::caller())
+        // To floats both rules are one.
+        self.node(Op::Convert(if U::DTYPE.is_float() { Conversion::Nearest } else { rule }), site)
     }
 }

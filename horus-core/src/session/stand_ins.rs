@@ -7,6 +7,7 @@
 //! session's lock: then there is nothing to replay.
 
 use super::{Handle, Mutable, Session};
+use crate::dtype::Conversion;
 use crate::error::Site;
 use crate::ir::graph::Op;
 use crate::record::RecordId;
@@ -27,7 +28,8 @@ impl StandIns {
     /// of the images.
     pub fn new(session: &Session, given: &[&Handle], site: Site) -> StandIns {
         let step = session.0.numbers.record();
-        let stand_in = |h: &&Handle| session.append(Op::Convert, &[h], (h.shape, h.dtype, site), Some(step));
+        let stand_in =
+            |h: &&Handle| session.append(Op::Convert(Conversion::Nearest), &[h], (h.shape, h.dtype, site), Some(step));
         let handles = given.iter().map(stand_in).collect();
         StandIns { session: session.clone(), step, handles, looks: Session::looks() }
     }

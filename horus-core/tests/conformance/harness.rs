@@ -9,7 +9,7 @@ use horus_core::comm::threads::ThreadComm;
 use horus_core::comm::{Alone, Communicator};
 use horus_core::device::{Device, Geometry, Memory, MemoryKind, Sending};
 use horus_core::dispatch;
-use horus_core::dtype::{Arithmetic, DType, Pixel, Scalar};
+use horus_core::dtype::{Arithmetic, Conversion, DType, Pixel, Scalar};
 use horus_core::execute::portions::{Portion, PortionOrigin, assembled};
 use horus_core::execute::trace::Trace;
 use horus_core::execute::{Context, Delivered, Outcome, Stored, execute, prepare};
@@ -51,8 +51,12 @@ impl Program {
     }
 
     pub(crate) fn convert(&mut self, a: NodeId, to: DType) -> NodeId {
+        self.convert_by(Conversion::Nearest, a, to)
+    }
+
+    pub(crate) fn convert_by(&mut self, rule: Conversion, a: NodeId, to: DType) -> NodeId {
         let shape = self.graph.node(a).shape;
-        self.op(Op::Convert, &[a], shape, to)
+        self.op(Op::Convert(rule), &[a], shape, to)
     }
 
     /// A pixel operation on images.

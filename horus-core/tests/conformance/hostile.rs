@@ -5,7 +5,7 @@
 //! bytes stay unchanged, and the valid launch still works.
 
 use horus_core::device::{Device, Geometry, Launch, LaunchInput, Memory};
-use horus_core::dtype::{DType, Scalar};
+use horus_core::dtype::{Conversion, DType, Scalar};
 use horus_core::error::DeviceError;
 use horus_core::host::Piece;
 use horus_core::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Repeat, Source, Stage, Val};
@@ -345,7 +345,8 @@ fn wrongs(good: &Case) -> Vec<(String, Case)> {
             add("a constant of another type", good.map(|m| m.result = Some(Val::Const(Scalar::U8(1)))));
         }
         add("a leaf of another type", good.map(|m| m.leaves[0].dtype = DType::U16));
-        let early = Instr { op: InstrOp::Convert, operand: F32, result: F32, args: vec![Val::Instr(0)] };
+        let early =
+            Instr { op: InstrOp::Convert(Conversion::Nearest), operand: F32, result: F32, args: vec![Val::Instr(0)] };
         add("an operand of its own", good.map(|m| m.code.insert(0, early)));
         let short = Instr { op: InstrOp::Pixel(PixelOp::Add), operand: F32, result: F32, args: vec![Val::Leaf(0)] };
         add("too few operands", good.map(|m| m.code.push(short)));

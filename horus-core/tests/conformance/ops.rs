@@ -1,7 +1,7 @@
 //! Each operation by itself.
 
 use horus_core::dispatch;
-use horus_core::dtype::{DType, Pixel};
+use horus_core::dtype::{Conversion, DType, Pixel};
 use horus_core::ir::graph::Op;
 use horus_core::ops::components::Connectivity;
 use horus_core::ops::geometric::{Affine, Flip, Interpolation, rotation};
@@ -99,8 +99,8 @@ fn conversions() {
                 let mut p = Program::default();
                 let a = p.source(image(shape, from, 5));
                 let half = p.pixel_const(PixelOp::Div, a, &[2.0]);
-                let out = p.convert(half, to);
-                conforms(&p.wanted(&[out]), &Place::some(), &format!("{from} to {to} {shape}"));
+                let roots = [p.convert(half, to), p.convert_by(Conversion::Cast, half, to)];
+                conforms(&p.wanted(&roots), &Place::some(), &format!("{from} to {to} {shape}"));
             }
         }
     }

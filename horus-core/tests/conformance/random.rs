@@ -1,6 +1,6 @@
 //! Programs made of random choices.
 
-use horus_core::dtype::DType;
+use horus_core::dtype::{Conversion, DType};
 use horus_core::ir::graph::{NodeId, Op};
 use horus_core::ops::Sliding;
 use horus_core::ops::geometric::{Affine, Flip, Interpolation, rotation};
@@ -53,7 +53,8 @@ fn step(p: &mut Program, values: &[NodeId], c: &Choice, shape: Shape) -> NodeId 
         }
         6 => p.pixel_const(PixelOp::Max, a, &[f64::from(param) / 8.0]),
         7 => {
-            let narrow = p.convert(a, DType::ALL[usize::from(param) % DType::ALL.len()]);
+            let rule = if param % 3 == 0 { Conversion::Cast } else { Conversion::Nearest };
+            let narrow = p.convert_by(rule, a, DType::ALL[usize::from(param) % DType::ALL.len()]);
             p.convert(narrow, DType::F32)
         }
         8 | 9 => p.like(Op::Correlate(Filter::dense(n, 1 + n / 2, taps(n * (1 + n / 2), param)), border(param)), a),

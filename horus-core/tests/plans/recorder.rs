@@ -1,6 +1,6 @@
 //! Programs recorded by hand, and plans for them.
 
-use horus_core::dtype::{DType, Scalar};
+use horus_core::dtype::{Conversion, DType, Scalar};
 use horus_core::ir::graph::{Graph, Node, NodeId, Op, Operand, ValueId};
 use horus_core::ops::geometric::{Affine, Interpolation, rotation};
 use horus_core::ops::neighbourhood::Filter;
@@ -37,7 +37,7 @@ impl Recorder {
     /// A `u8` file, scaled to 0..1.
     pub(crate) fn picture(&mut self) -> NodeId {
         let s = self.source(DType::U8);
-        let f = self.op(Op::Convert, &[s], DType::F32);
+        let f = self.op(Op::Convert(Conversion::Nearest), &[s], DType::F32);
         self.constant(PixelOp::Div, f, 255.0)
     }
 

@@ -4,7 +4,7 @@
 use super::pixels::{Lanes, body, unary};
 use super::simd::Isa;
 use horus_base::dispatch;
-use horus_base::dtype::{DType, Numeric, Pixel};
+use horus_base::dtype::{Conversion, DType, Numeric, Pixel};
 
 /// Conversion to one type: a method per source type, so that each pair takes the shortest path. 8-
 /// and 16-bit integers pass through `i32`.
@@ -13,6 +13,18 @@ trait Target: Pixel {
     fn from_u32(v: u32) -> Self;
     fn from_f32_fast(v: f32) -> Self;
     fn from_f64_fast(v: f64) -> Self;
+    fn cast_f32_fast(v: f32) -> Self;
+    fn cast_f64_fast(v: f64) -> Self;
+}
+
+/// The whole part of a float modulo `$extent`, a power of two, from 0 on; 0 of what is not finite. No step rounds, if the type has every
+/// number below the extent.
+macro_rules! remainder {
+    ($v:ident, $extent:expr) => {{
+        let whole = $v.trunc();
+        let low = whole - (whole * (1.0 / $extent)).floor() * $extent;
+        if low > 0.0 { low } else { 0.0 }
+    }};
 }
 
 macro_rules! small {
@@ -44,13 +56,23 @@ macro_rules! small {
                 // SAFETY: the value is within MIN..=MAX.
                 unsafe { v.round_ties_even().to_int_unchecked::<i32>() as $t }
             }
+            #[inline(always)]
+            fn cast_f32_fast(v: f32) -> Self {
+                // SAFETY: the remainder is below 2^16.
+                unsafe { remainder!(v, (1u32 << $t::BITS) as f32).to_int_unchecked::<i32>() as $t }
+            }
+            #[inline(always)]
+            fn cast_f64_fast(v: f64) -> Self {
+                // SAFETY: the remainder is below 2^16.
+                unsafe { remainder!(v, f64::from(1u32 << $t::BITS)).to_int_unchecked::<i32>() as $t }
+            }
         }
     )*};
 }
 small!(u8 u16 i8 i16);
 
 macro_rules! wide {
-    ($($t:ident |$i:ident| $from_i32:expr, |$u:ident| $from_u32:expr;)*) => {$(
+    ($($t:ident |$i:ident| $from_i32:expr, |$u:ident| $from_u32:expr, |$f:ident| $cast:expr;)*) => {$(
         impl Target for $t {
             #[inline(always)]
             fn from_i32($i: i32) -> Self {
@@ -68,14 +90,67 @@ macro_rules! wide {
             fn from_f64_fast(v: f64) -> Self {
                 $t::from_f64(v)
             }
+            #[inline(always)]
+            fn cast_f32_fast(v: f32) -> Self {
+                Self::cast_f64_fast(v.into())
+            }
+            #[inline(always)]
+            fn cast_f64_fast($f: f64) -> Self {
+                $cast
+            }
         }
     )*};
 }
 wide! {
-    u32 |v| Ord::max(v, 0) as u32, |v| v;
-    i32 |v| v, |v| Ord::min(v, i32::MAX as u32) as i32;
-    f32 |v| v as f32, |v| v as f32;
-    f64 |v| v.into(), |v| v.into();
+    u32 |v| Ord::max(v, 0) as u32, |v| v, |v| low_bits(v);
+    i32 |v| v, |v| Ord::min(v, i32::MAX as u32) as i32, |v| low_bits(v) as i32;
+    f32 |v| v as f32, |v| v as f32, |v| v as f32;
+    f64 |v| v.into(), |v| v.into(), |v| v;
+}
+
+/// The whole part modulo 2^32.
+#[inline(always)]
+fn low_bits(v: f64) -> u32 {
+    // From 2^52 on the bits of a number are those of its whole part.
+    (remainder!(v, 4_294_967_296.0) + 4_503_599_627_370_496.0).to_bits() as u32
+}
+
+/// [`Conversion::Cast`] of floats.
+unsafe fn cast_to<D: Target>(from: DType, isa: Isa, args: &[Lanes; 3], out: *mut u8, n: usize) {
+    // SAFETY: vouched for by the caller.
+    unsafe {
+        match from {
+            DType::F32 => {
+                unary::<f32, D, _>(isa, args, out, n, body!(Unary [D: Target] |v: f32| -> D { D::cast_f32_fast(v) }))
+            }
+            _ => unary::<f64, D, _>(isa, args, out, n, body!(Unary [D: Target] |v: f64| -> D { D::cast_f64_fast(v) })),
+        }
+    }
+}
+
+/// [`Conversion::Cast`] of integers to narrower ones: their low bits.
+unsafe fn narrow(from: usize, to: usize, isa: Isa, args: &[Lanes; 3], out: *mut u8, n: usize) {
+    // SAFETY: vouched for by the caller.
+    unsafe {
+        match (from, to) {
+            (2, _) => unary::<u16, u8, _>(isa, args, out, n, body!(Unary [] |v: u16| -> u8 { v as u8 })),
+            (_, 1) => unary::<u32, u8, _>(isa, args, out, n, body!(Unary [] |v: u32| -> u8 { v as u8 })),
+            _ => unary::<u32, u16, _>(isa, args, out, n, body!(Unary [] |v: u32| -> u16 { v as u16 })),
+        }
+    }
+}
+
+/// The type of integers with the size of one and the sign of another, which holds the same bits as the former.
+fn with_sign_of(of: DType, size: usize) -> DType {
+    let signed = matches!(of, DType::I8 | DType::I16 | DType::I32);
+    match (size, signed) {
+        (1, true) => DType::I8,
+        (1, false) => DType::U8,
+        (2, true) => DType::I16,
+        (2, false) => DType::U16,
+        (_, true) => DType::I32,
+        (_, false) => DType::U32,
+    }
 }
 
 unsafe fn to<D: Target>(from: DType, isa: Isa, args: &[Lanes; 3], out: *mut u8, n: usize) {
@@ -103,7 +178,27 @@ unsafe fn to<D: Target>(from: DType, isa: Isa, args: &[Lanes; 3], out: *mut u8, 
 ///
 /// # Safety
 /// As for [`pixels::apply`](super::pixels::apply).
-pub(super) unsafe fn run(from: DType, to_type: DType, isa: Isa, args: &[Lanes; 3], out: *mut u8, n: usize) {
+pub(super) unsafe fn run(
+    rule: Conversion,
+    from: DType,
+    to_type: DType,
+    isa: Isa,
+    args: &[Lanes; 3],
+    out: *mut u8,
+    n: usize,
+) {
+    let mut to_type = to_type;
+    if rule == Conversion::Cast && !to_type.is_float() {
+        if from.is_float() {
+            // SAFETY: vouched for by the caller.
+            return dispatch!(to_type, D => unsafe { cast_to::<D>(from, isa, args, out, n) });
+        }
+        if from.size() > to_type.size() {
+            // SAFETY: vouched for by the caller.
+            return unsafe { narrow(from.size(), to_type.size(), isa, args, out, n) };
+        }
+        to_type = with_sign_of(from, to_type.size());
+    }
     if from == to_type && !args[0].constant {
         // SAFETY: the caller vouches for n elements on both sides that do not overlap.
         unsafe { std::ptr::copy_nonoverlapping(args[0].at, out, n * from.size()) }

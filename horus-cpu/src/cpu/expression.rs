@@ -136,7 +136,7 @@ impl Expression<'_> {
         for (i, place) in args.iter().enumerate() {
             let dtype = match op {
                 InstrOp::Pixel(op) => op.operand(i, operand),
-                InstrOp::Convert => operand,
+                InstrOp::Convert(_) => operand,
             };
             let (first, apart) = self.resolve(*place, dtype, at);
             operands[i] = Lanes { at: first, constant: apart.is_none() };
@@ -154,7 +154,7 @@ impl Expression<'_> {
             unsafe {
                 match op {
                     InstrOp::Pixel(op) => pixels::apply(op, operand, self.isa, &line, out, n),
-                    InstrOp::Convert => pixels::convert(operand, result, self.isa, &line, out, n),
+                    InstrOp::Convert(rule) => pixels::convert(rule, operand, result, self.isa, &line, out, n),
                 }
             }
         }

@@ -5,7 +5,7 @@ use super::convert;
 use super::simd::Isa;
 use super::versions::for_each_isa;
 use horus_base::dispatch;
-use horus_base::dtype::{DType, Pixel};
+use horus_base::dtype::{Conversion, DType, Pixel};
 use horus_plan::ops::pixel::PixelOp;
 use horus_plan::pixel_ops;
 
@@ -257,7 +257,17 @@ unsafe fn by_f64(op: PixelOp, dtype: DType, isa: Isa, args: &[Lanes; 3], out: *m
                 let count = if arg.constant { RUN } else { count };
                 let from = Lanes { at: arg.at.wrapping_add(if arg.constant { 0 } else { i * dtype.size() }), ..*arg };
                 // SAFETY: the caller's: that many elements from there on; room for a run.
-                unsafe { convert::run(dtype, DType::F64, isa, &[from; 3], operand.as_mut_ptr().cast(), count) }
+                unsafe {
+                    convert::run(
+                        Conversion::Nearest,
+                        dtype,
+                        DType::F64,
+                        isa,
+                        &[from; 3],
+                        operand.as_mut_ptr().cast(),
+                        count,
+                    )
+                }
             }
         }
         let lanes = [0, 1, 2].map(|k: usize| Lanes { at: operands[k].as_ptr().cast(), constant: args[k].constant });
@@ -266,7 +276,7 @@ unsafe fn by_f64(op: PixelOp, dtype: DType, isa: Isa, args: &[Lanes; 3], out: *m
         // elements.
         unsafe {
             typed::<f64>(op, isa, &lanes, results, RUN);
-            convert::run(DType::F64, dtype, isa, &[found; 3], out.add(i * dtype.size()), count);
+            convert::run(Conversion::Nearest, DType::F64, dtype, isa, &[found; 3], out.add(i * dtype.size()), count);
         }
     }
 }
@@ -290,9 +300,17 @@ pub(crate) unsafe fn apply(op: PixelOp, dtype: DType, isa: Isa, args: &[Lanes; 3
 ///
 /// # Safety
 /// As for [`apply`], for the first operand.
-pub(crate) unsafe fn convert(from: DType, to: DType, isa: Isa, args: &[Lanes; 3], out: *mut u8, n: usize) {
+pub(crate) unsafe fn convert(
+    rule: Conversion,
+    from: DType,
+    to: DType,
+    isa: Isa,
+    args: &[Lanes; 3],
+    out: *mut u8,
+    n: usize,
+) {
     // SAFETY: vouched for by the caller.
-    unsafe { convert::run(from, to, isa, args, out, n) }
+    unsafe { convert::run(rule, from, to, isa, args, out, n) }
 }
 
 #[cfg(test)]

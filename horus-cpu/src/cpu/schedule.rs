@@ -6,7 +6,7 @@ mod groups;
 use super::feed::RowPass;
 use super::pixels::RUN;
 use horus_base::dispatch;
-use horus_base::dtype::{DType, Pixel, Scalar};
+use horus_base::dtype::{Conversion, DType, Pixel, Scalar};
 use horus_base::shape::Axis;
 use horus_host::host::buffer::HostBuffer;
 use horus_plan::ir::kernel::{InstrOp, Leaf, LeafOp, MapKernel, Source, Val};
@@ -243,7 +243,7 @@ impl Compiler<'_> {
             Val::Instr(i) => self.results[i].unwrap_or(output),
         };
         if at != output {
-            self.push(Task::Run(InstrOp::Convert, dtype, dtype, vec![at]), vec![output]);
+            self.push(Task::Run(InstrOp::Convert(Conversion::Nearest), dtype, dtype, vec![at]), vec![output]);
         }
     }
 

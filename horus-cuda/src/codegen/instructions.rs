@@ -199,7 +199,7 @@ impl<'a> Instructions<'a> {
         let (rows, cols) = self.extents;
         let to = format!("v{i}");
         out.push(Stmt::Array { dtype: instr.result, name: to.clone(), extents: vec![rows, cols] });
-        let one = PixelStmt { op, operand: instr.operand, result: instr.result, values, to };
+        let one = PixelStmt { op: instr.op, operand: instr.operand, result: instr.result, values, to };
         out.push(if divides(instr, carried) {
             Stmt::Divide { id: i, rows, cols, quotient: one }
         } else {

@@ -6,7 +6,7 @@ mod stencils;
 mod steps;
 
 use horus_core::device::{Geometry, more_geometries};
-use horus_core::dtype::{DType, Scalar};
+use horus_core::dtype::{Conversion, DType, Scalar};
 use horus_core::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Stage, Val};
 use horus_core::ops::geometric::{Affine, Flip, Interpolation};
 use horus_core::ops::labels::LabelReduce;
@@ -213,7 +213,12 @@ fn continued(kernel: Kernel) -> Kernel {
 fn over_chain(kernel: Kernel) -> Kernel {
     let dtype = if let Kernel::Map(m) = &kernel { m.leaves[0].dtype } else { DType::F32 };
     let leaf = |i, dtype| Leaf { op: LeafOp::Load(i), dtype };
-    let convert = Instr { op: InstrOp::Convert, operand: DType::U8, result: dtype, args: vec![Val::Leaf(0)] };
+    let convert = Instr {
+        op: InstrOp::Convert(Conversion::Nearest),
+        operand: DType::U8,
+        result: dtype,
+        args: vec![Val::Leaf(0)],
+    };
     let product = instr(PixelOp::Mul, dtype, vec![Val::Instr(0), Val::Leaf(1)]);
     let quarter = Val::Const(Scalar::from_f64(dtype, 0.25));
     let chain = MapKernel {
@@ -370,12 +375,17 @@ fn pixels() -> Vec<Case> {
     for from in DType::ALL {
         for to in DType::ALL {
             let leaves = vec![Leaf { op: LeafOp::Load(0), dtype: from }];
-            let code = vec![Instr { op: InstrOp::Convert, operand: from, result: to, args: vec![Val::Leaf(0)] }];
-            let m = MapKernel { inputs: 1, leaves, code, result: Some(Val::Instr(0)), ..MapKernel::default() };
-            let mut c = case(format!("{from} to {to}"), Kernel::Map(m), vec![whole(SMALL, from)], whole(SMALL, to));
-            let wild = few(from) || from == DType::F32 && few(to);
-            c.fill = if wild { Fill::Wild } else { Fill::Random };
-            all.push(c);
+            for rule in [Conversion::Nearest, Conversion::Cast] {
+                let op = InstrOp::Convert(rule);
+                let code = vec![Instr { op, operand: from, result: to, args: vec![Val::Leaf(0)] }];
+                let leaves = leaves.clone();
+                let m = MapKernel { inputs: 1, leaves, code, result: Some(Val::Instr(0)), ..MapKernel::default() };
+                let name = format!("{rule:?} {from} to {to}");
+                let mut c = case(name, Kernel::Map(m), vec![whole(SMALL, from)], whole(SMALL, to));
+                let wild = few(from) || from == DType::F32 && few(to);
+                c.fill = if wild { Fill::Wild } else { Fill::Random };
+                all.push(c);
+            }
         }
     }
     let f = |s| vec![whole(s, DType::F32); 3];

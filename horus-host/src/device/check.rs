@@ -278,7 +278,7 @@ fn checked_result(map: &MapKernel) -> Result<DType, String> {
     for instr in &map.code {
         let (arity, result) = match instr.op {
             InstrOp::Pixel(op) => (op.arity(), op.result(instr.operand)),
-            InstrOp::Convert => (1, instr.result),
+            InstrOp::Convert(_) => (1, instr.result),
         };
         if instr.args.len() != arity || instr.result != result {
             return Err(format!("{:?} has {} operands and yields {}", instr.op, instr.args.len(), instr.result));
@@ -286,7 +286,7 @@ fn checked_result(map: &MapKernel) -> Result<DType, String> {
         for (i, &arg) in instr.args.iter().enumerate() {
             let want = match instr.op {
                 InstrOp::Pixel(op) => op.operand(i, instr.operand),
-                InstrOp::Convert => instr.operand,
+                InstrOp::Convert(_) => instr.operand,
             };
             let got = value(arg, &results)?;
             if got != want {

@@ -10,7 +10,7 @@ use crate::ops::geometric::{Affine, Flip, Interpolation};
 use crate::ops::neighbourhood::{Filter, Generalized, MedianSize};
 use crate::ops::pixel::PixelOp;
 use crate::ops::planes::PlaneMap;
-use horus_base::dtype::{DType, Scalar};
+use horus_base::dtype::{Conversion, DType, Scalar};
 use horus_base::error::Recorded;
 use horus_base::shape::{Axis, Border, Shape};
 
@@ -49,7 +49,7 @@ pub enum Op {
     /// A pixel operation; with fewer than three operands, a prefix of them.
     Pixel(PixelOp, Vec<Operand>),
     /// Conversion of the input to the node's type.
-    Convert,
+    Convert(Conversion),
     /// Planes of the input, each pixel at its own position: of another level or channel, or one
     /// plane throughout the result.
     Planes(PlaneMap),
@@ -96,7 +96,8 @@ impl Op {
             Op::Fill(_) => "fill",
             Op::Index(_) => "index",
             Op::Pixel(op, _) => op.info().name,
-            Op::Convert => "convert",
+            Op::Convert(Conversion::Nearest) => "convert",
+            Op::Convert(Conversion::Cast) => "cast",
             Op::Planes(_) => "planes",
             Op::Correlate(..) => "correlate",
             Op::Separable { .. } => "separable",
@@ -124,7 +125,7 @@ impl Op {
                     .collect();
                 if consts.is_empty() { op.to_string() } else { format!("{op}[{}]", consts.join(", ")) }
             }
-            Op::Convert => "convert".into(),
+            Op::Convert(_) => self.kind().into(),
             Op::Planes(map) => map.to_string(),
             Op::Correlate(f, _) => format!("correlate {f}"),
             Op::Separable { row, column, .. } => format!("separable {row} {column}"),

@@ -103,7 +103,7 @@ fn operation(program: &Graph<Op>, node: &Node<Op>) -> Result<(), String> {
     has_inputs(node, count)?;
     let same_shape = match node.op {
         Op::Pixel(..)
-        | Op::Convert
+        | Op::Convert(_)
         | Op::Correlate(..)
         | Op::Separable { .. }
         | Op::Generalized(..)

@@ -43,12 +43,12 @@ fn kernel(graph: &Graph<Op>, node: &Node<Op>) -> Kernel {
             };
             single(node.inputs.len(), leaves, InstrOp::Pixel(*op), operand, dtype, args.collect())
         }
-        Op::Convert => {
+        Op::Convert(rule) => {
             if input(0) == dtype {
                 return leaf(LeafOp::Load(0)); // truth values of a mask, read as numbers
             }
             let leaves = vec![Leaf { op: LeafOp::Load(0), dtype: input(0) }];
-            single(1, leaves, InstrOp::Convert, input(0), dtype, vec![Val::Leaf(0)])
+            single(1, leaves, InstrOp::Convert(*rule), input(0), dtype, vec![Val::Leaf(0)])
         }
         Op::Planes(map) => leaf(LeafOp::LoadPlane(0, *map)),
         Op::Correlate(f, b) => leaf(LeafOp::Correlate(Source::Input(0), f.clone(), *b)),

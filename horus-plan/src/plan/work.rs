@@ -78,7 +78,7 @@ fn cost(graph: &Graph<Op>, node: &Node<Op>) -> (f64, f64) {
         Op::Generalized(g, _) => filtered(g.steps()),
         Op::Median(size, _) => filtered(size.steps()),
         Op::Warp(_, how, _) => (how.steps() * values, moved),
-        Op::Pixel(..) | Op::Convert | Op::Planes(_) | Op::Flip(_) => (0.0, moved),
+        Op::Pixel(..) | Op::Convert(_) | Op::Planes(_) | Op::Flip(_) => (0.0, moved),
         Op::Whole(operation) => {
             let extent = |node: &Node<Op>| (node.shape, node.dtype.stored());
             let inputs: Vec<_> = node.inputs.iter().map(|i| extent(graph.node(*i))).collect();

@@ -25,7 +25,7 @@ pub struct Body {
 /// stored and read.
 fn is_cheap(op: &Op) -> bool {
     match op {
-        Op::Source(_) | Op::Fill(_) | Op::Index(_) | Op::Pixel(..) | Op::Convert | Op::Planes(_) => true,
+        Op::Source(_) | Op::Fill(_) | Op::Index(_) | Op::Pixel(..) | Op::Convert(_) | Op::Planes(_) => true,
         Op::Warp(map, Interpolation::Nearest, _) => map.repeats(),
         _ => false,
     }

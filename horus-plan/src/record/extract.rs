@@ -191,7 +191,7 @@ impl Recording {
         for _ in 0..=QUICK {
             let one = match (&r.op, r.inputs.as_slice()) {
                 (Op::Source(_) | Op::Fill(_) | Op::Index(_), _) => return Self::bytes(r) <= most,
-                (Op::Pixel(..) | Op::Convert, [one]) => one,
+                (Op::Pixel(..) | Op::Convert(_), [one]) => one,
                 _ => return false,
             };
             match self.records.get(one) {

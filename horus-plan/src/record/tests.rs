@@ -5,6 +5,7 @@ use std::panic::Location;
 use super::*;
 use crate::ir::graph::NodeId;
 use crate::ops::{Merge, Transpose};
+use horus_base::dtype::Conversion;
 
 /// Bytes that an extract may store of values without handles.
 const ROOM: usize = 1 << 20;
@@ -201,7 +202,7 @@ fn what_is_as_quickly_computed_as_read_is_not_kept() {
     let source = of(Op::Source(v), &[]);
     let mut chain = vec![source];
     for _ in 0..6 {
-        chain.push(of(Op::Convert, &[chain[chain.len() - 1]]));
+        chain.push(of(Op::Convert(Conversion::Nearest), &[chain[chain.len() - 1]]));
     }
     let others: Vec<RecordId> = chain[1..].iter().map(|c| of(Op::from(Transpose), &[*c])).collect();
     chain.iter().for_each(|c| assert!(p.release(*c).is_empty()));
@@ -238,7 +239,7 @@ fn steps_are_taken_for_those_who_look_into_them_alone() {
     let source = record(&mut p, Op::Source(v), &[]);
     let passing = record(&mut p, Op::from(Transpose), &[source]);
     let step = p.numbers.record();
-    let stand_in = record(&mut p, Op::Convert, &[source]);
+    let stand_in = record(&mut p, Op::Convert(Conversion::Nearest), &[source]);
     p.begin_step(step, stand_in);
     // It ends in small values of the program, but belongs to the step.
     let inputs = vec![passing, stand_in];
@@ -267,9 +268,9 @@ fn what_is_left_of_a_step_is_like_anything_else() {
     let v = p.new_value();
     let source = record(&mut p, Op::Source(v), &[]);
     let [outer, inner] = [p.numbers.record(), p.numbers.record()];
-    let first = record(&mut p, Op::Convert, &[source]);
+    let first = record(&mut p, Op::Convert(Conversion::Nearest), &[source]);
     p.begin_step(outer, first);
-    let second = record(&mut p, Op::Convert, &[first]);
+    let second = record(&mut p, Op::Convert(Conversion::Nearest), &[first]);
     p.begin_step(inner, second);
     let both = record(&mut p, Op::from(Transpose), &[second]);
     let looked_at = record(&mut p, Op::from(Transpose), &[first]);
@@ -294,7 +295,7 @@ fn a_stand_in_becomes_its_image() {
     let v = p.new_value();
     let source = record(&mut p, Op::Source(v), &[]);
     let step = p.numbers.record();
-    let stand_in = record(&mut p, Op::Convert, &[source]);
+    let stand_in = record(&mut p, Op::Convert(Conversion::Nearest), &[source]);
     p.begin_step(step, stand_in);
     let result = record(&mut p, Op::from(Transpose), &[stand_in]);
     p.end_stand_in(stand_in);

@@ -16,7 +16,7 @@ pub(super) fn in_place(op: &Op, k: usize) -> bool {
     match op {
         Op::Whole(operation) => operation.in_place(k),
         Op::Pixel(..)
-        | Op::Convert
+        | Op::Convert(_)
         | Op::Planes(_)
         | Op::Correlate(..)
         | Op::Separable { .. }

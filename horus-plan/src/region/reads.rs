@@ -31,7 +31,7 @@ pub fn needs(graph: &Graph<Op>, roots: &[Rect]) -> Vec<Option<Rect>> {
 /// pixel if it is empty.
 pub(super) fn read(node: &Node<Op>, k: usize, need: Rect, input: Shape) -> Rect {
     match &node.op {
-        Op::Source(_) | Op::Fill(_) | Op::Index(_) | Op::Pixel(..) | Op::Convert | Op::Planes(_) => need,
+        Op::Source(_) | Op::Fill(_) | Op::Index(_) | Op::Pixel(..) | Op::Convert(_) | Op::Planes(_) => need,
         Op::Correlate(..) | Op::Separable { .. } | Op::Generalized(..) | Op::Median(..) => {
             around(&node.op, need, input).unwrap_or(need)
         }

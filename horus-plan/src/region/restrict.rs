@@ -7,7 +7,7 @@ use super::{Rect, needs, reads};
 use crate::ir::graph::{Graph, Node, NodeId, Op, Operand, ValueId};
 use crate::ops::geometric::{Affine, Interpolation};
 use crate::ops::pixel::PixelOp;
-use horus_base::dtype::{DType, Scalar};
+use horus_base::dtype::{Conversion, DType, Scalar};
 use horus_base::shape::{Axis, Border, Shape};
 
 /// Supplier of source regions and of numbers that vary between regions. Anything not supplied is
@@ -186,7 +186,7 @@ impl Making<'_> {
         if node.dtype == DType::I32 {
             return sum;
         }
-        self.to.push(Node { op: Op::Convert, inputs: vec![sum], shape, ..node.clone() })
+        self.to.push(Node { op: Op::Convert(Conversion::Nearest), inputs: vec![sum], shape, ..node.clone() })
     }
 
     /// An affine map between regions, moved by whole pixels so that fractions are unchanged.

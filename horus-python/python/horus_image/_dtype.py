@@ -78,26 +78,10 @@ def ready(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return array if array.flags.aligned else array.copy()
 
 
-def truncated(core: _horus.Image, dtype: np.dtype[Any], bounded: bool = False, wraps: bool = False) -> _horus.Image:
-    """Floats as whole numbers of a type, as C converts them: without what follows the point, and what is too large for an unsigned or a
-    small type modulo its range; for `int32`, too, if it `wraps`, as sums of integers do. Bounded values are known to fit."""
-    signed = not (bounded and dtype.kind in "ub")
-    whole = _horus.unary("floor", core)
-    if signed:
-        whole = _horus.select(_horus.compare("lt", core, 0.0), _horus.unary("ceil", core), whole)
-    if dtype.kind == "b":
-        return _horus.convert(whole, "bool")
-    bits = 8 * dtype.itemsize
-    if not bounded and bits < 64 and (wraps or not (dtype.kind == "i" and bits == 32)):
-        if whole.dtype != "f64":
-            whole = _horus.convert(whole, "f64")
-        around = float(2**bits)
-        turns = _horus.unary("floor", _horus.binary("mul", whole, 1.0 / around))
-        whole = _horus.binary("sub", whole, _horus.binary("mul", turns, around))
-        if dtype.kind == "i":
-            high = _horus.compare("ge", whole, around / 2)
-            whole = _horus.select(high, _horus.binary("sub", whole, around), whole)
-    return _horus.convert(whole, STORED[dtype])
+def whole(core: _horus.Image) -> _horus.Image:
+    """Floats without what follows the point."""
+    below = _horus.compare("lt", core, 0.0)
+    return _horus.select(below, _horus.unary("ceil", core), _horus.unary("floor", core))
 
 
 def truth(core: _horus.Image) -> _horus.Image:
@@ -105,21 +89,18 @@ def truth(core: _horus.Image) -> _horus.Image:
     return core if core.dtype == "bool" else _horus.invert(_horus.compare("eq", core, 0.0))
 
 
-def cast(
-    core: _horus.Image, source: np.dtype[Any], dtype: np.dtype[Any], bounded: bool = False, wraps: bool = False
-) -> _horus.Image:
-    """Pixels of a type as those of another, as C converts them."""
+def cast(core: _horus.Image, source: np.dtype[Any], dtype: np.dtype[Any]) -> _horus.Image:
+    """Pixels of a type as those of another, as C converts them: without what follows the point, and what is too large for a type modulo its
+    range."""
     code = stored(dtype)
-    if dtype.kind == "f":
-        return core if core.dtype == code else _horus.convert(core, code)
-    if source.kind == "f":
-        return truncated(core, dtype, bounded, wraps)
     if dtype.kind == "b":
-        return _horus.convert(core, "bool")
-    if bounded or np.can_cast(source, dtype):
-        return core if core.dtype == code else _horus.convert(core, code)
-    numbers = core if core.dtype == "f64" else _horus.convert(core, "f64")
-    return truncated(numbers, dtype)
+        # Numbers below 1 are cut to 0.
+        return _horus.convert(whole(core) if source.kind == "f" else core, "bool")
+    if code == "f64" and dtype.kind != "f" and source.kind == "f":
+        core = whole(core)  # integers of 64 bits
+    if core.dtype == code:
+        return core
+    return _horus.convert(core, code) if core.dtype == "bool" else _horus.cast(core, code)
 
 
 def rounded(core: _horus.Image, dtype: np.dtype[Any]) -> _horus.Image:
@@ -128,8 +109,10 @@ def rounded(core: _horus.Image, dtype: np.dtype[Any]) -> _horus.Image:
         code = stored(dtype)
         return core if core.dtype == code else _horus.convert(core, code)
     if dtype.kind == "b":
-        return truncated(core, dtype)
+        return cast(core, NATIVE["f64"], dtype)
     up = _horus.unary("floor", _horus.binary("add", core, 0.5))
+    if dtype.kind == "u" and dtype.itemsize < 8:
+        return _horus.convert(up, STORED[dtype])  # what is negative is 0
     down = _horus.unary("ceil", _horus.binary("sub", core, 0.5))
     whole = _horus.select(_horus.compare("gt", core, 0.0), up, down)
     information = np.iinfo(dtype)

@@ -13,7 +13,19 @@ from . import _horus
 from ._complex import by_parts
 from ._dtype import NATIVE, cast
 from ._linear import along, passes
-from ._values import Value, axes_of, axis_of, check_reach, edge, filtered, for_each, held, number
+from ._values import (
+    Value,
+    axes_of,
+    axis_of,
+    check_reach,
+    combined,
+    correlated,
+    edge,
+    exact_in,
+    filtered,
+    for_each,
+    number,
+)
 
 DType = np.dtype[Any]
 _HIGHEST: Final = 100
@@ -54,9 +66,7 @@ def _gaussian_along(
         raise ValueError(f"order is {order}; the highest derivative is {_HIGHEST}")
     if scale == 0.0:
         return value.cast(dtype)
-    taps = gaussian_taps(scale, int(order), int(reach))
-    bounded = order == 0 and value.dtype == dtype and (edge(mode) != "constant" or held(value, cval) == cval)
-    return along(value, taps, axis, dtype, mode, cval, 0, bounded)
+    return along(value, gaussian_taps(scale, int(order), int(reach)), axis, dtype, mode, cval)
 
 
 @by_parts
@@ -139,12 +149,15 @@ def gaussian_filter(
     )
 
 
+_CROSS: Final = _horus.Filter([1.0, 1.0, -4.0, 1.0, 1.0], 0, 0, [(-1, 0), (0, -1), (0, 0), (0, 1), (1, 0)])
+"""The sum of second differences of a plane."""
+
+
 def _added(a: Value, b: Value) -> Value:
     """The sum, as NumPy adds in place: integers wrap around."""
     if a.dtype.kind == "f":
         return a.like(_horus.binary("add", a.core, b.core))
-    core = _horus.binary("add", a.floats(), b.floats())
-    return a.like(cast(core, NATIVE["f64"], a.dtype, wraps=True))
+    return combined("add", a, b, a.dtype)
 
 
 def _squared(value: Value) -> Value:
@@ -162,7 +175,7 @@ def _squared(value: Value) -> Value:
         core = _horus.binary("add", upper, _horus.unary("square", low))
     else:
         core = _horus.unary("square", core)
-    return value.like(cast(core, NATIVE["f64"], value.dtype, wraps=True))
+    return value.like(cast(core, NATIVE["f64"], value.dtype))
 
 
 @by_parts
@@ -178,8 +191,17 @@ def laplace(input: Any, output: Any = None, mode: Any = "reflect", cval: float =
     """
 
     def record(value: Value, dtype: DType) -> Value:
-        modes = for_each(mode, value.ndim)
-        parts = [along(value, (1.0, -2.0, 1.0), i, dtype, modes[i], number(cval)) for i in range(value.ndim)]
+        modes, constant, taps = for_each(mode, value.ndim), number(cval), (1.0, -2.0, 1.0)
+        codes = {exact_in(value, 4.0 * value.ndim, edge(one), constant) for one in modes}
+        if dtype.kind in "iu" and value.ndim and None not in codes:
+            # Whole numbers, and cut once, at the end: no sum is rounded.
+            code = "f64" if "f64" in codes else "f32"
+            if value.ndim == 2 and edge(modes[0]) == edge(modes[1]):
+                found = _horus.correlate(value.floats(code), _CROSS, edge(modes[0]), constant)
+                return value.like(cast(found, NATIVE["f64"], dtype), dtype)
+            cores = [correlated(value, taps, 1, i, edge(modes[i]), constant, code) for i in range(value.ndim)]
+            return value.like(cast(functools.reduce(functools.partial(_horus.binary, "add"), cores), NATIVE["f64"], dtype), dtype)
+        parts = [along(value, taps, i, dtype, modes[i], constant) for i in range(value.ndim)]
         return functools.reduce(_added, parts) if parts else value.cast(dtype)
 
     return filtered("laplace", input, output, record)

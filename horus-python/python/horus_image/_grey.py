@@ -10,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _horus
-from ._dtype import NATIVE, cast
 from ._order import _both, extremes
-from ._values import Value, filtered, for_each, number
+from ._values import Value, combined, filtered, for_each, number
 
 DType = np.dtype[Any]
 
@@ -93,8 +92,7 @@ def _combined(kind: str, a: Value, b: Value, dtype: DType) -> Value:
         raise TypeError(f"the result of type {common} is not cast to {dtype}: it is of another kind")
     if common.kind == "f":
         return a.like(_horus.binary(kind, a.cast(common).core, b.cast(common).core), common).cast(dtype)
-    core = _horus.binary(kind, a.floats(), b.floats())
-    return a.like(cast(core, NATIVE["f64"], dtype, wraps=True), dtype)
+    return combined(kind, a, b, dtype)
 
 
 def _without(a: Value, b: Value, dtype: DType) -> Value:

@@ -84,7 +84,7 @@ def _gathered(value: Value, axis: int, first: int, taps: list[float], mode: str,
     if len(taps) > 1:
         # The filter stays near the pixel, and what is left is a shift by whole pixels.
         anchor = min(max(-first, 0), len(taps) - 1)
-        core = correlated(value, tuple(taps), anchor, axis, mode, cval, single=False)
+        core = correlated(value, tuple(taps), anchor, axis, mode, cval, "f64")
         if first + anchor == 0:
             return core
         return _far(value, axis, first, tuple(taps), mode, cval)
@@ -113,6 +113,10 @@ def _inside(value: Value, core: _horus.Image, maps: list[tuple[float, float]], f
     inside = None
     lead = 3 - len(maps)
     for axis, (scale, move) in enumerate(maps):
+        # Rounded positions rise or fall, too: all are inside if the first and the last are.
+        ends = [(i + move if move else float(i)) * scale for i in (0, (depth, height, width)[axis + lead] - 1)]
+        if all(0.0 <= end <= value.shape[axis] - 1 for end in ends):
+            continue
         at = _horus.index(value.session._core, (depth, height, width), axis + lead)
         at = _horus.binary("add", at, move) if move else at
         at = _horus.binary("mul", at, scale) if scale != 1.0 else at
@@ -141,8 +145,12 @@ def affine(
         raise NotImplementedError(f"{name}: a result without pixels, of shape {shape}")
     if len(shape) > 3:
         raise NotImplementedError(f"{name}: a result of {len(shape)} axes; images have up to three")
+    # Pixels that are moved and not weighed stay what they are.
+    integers = order == 0 and value.dtype == dtype and dtype.kind in "iu" and dtype.itemsize < 8 and math.isfinite(cval)
+    if integers:
+        cval = float(min(max(math.copysign(math.floor(abs(cval) + 0.5), cval), np.iinfo(dtype).min), np.iinfo(dtype).max))
     single = order < 2 and value.core.dtype == "f32" and dtype == NATIVE["f32"]
-    core, pad = value.floats("f32" if single else "f64"), 0
+    core, pad = value.core if integers else value.floats("f32" if single else "f64"), 0
     # Shifted levels wrap around with a period of their number.
     planes = _in_planes(value, matrix, offset, shape) and (mode != "wrap" or value.ndim < 3 or offset[0] == 0.0)
     # Splines through other numbers than the pixels weigh levels, too.
@@ -158,7 +166,8 @@ def affine(
         kept = None if scaled is None else scaled[apart:]
         at = _affine_positions(value, matrix[apart:, apart:], offset[apart:], shape[apart:], kept)
         found = sampled(value, core, at, order, mode, cval, pad)
-        return Value(rounded(found, dtype), dtype, shape, value.session, value.channels)
+        found = found if integers else rounded(found, dtype)
+        return Value(found, dtype, shape, value.session, value.channels)
     whole = np.eye(3)
     whole[3 - value.ndim :, 3 - value.ndim :] = matrix
     moved = np.zeros(3)
@@ -177,7 +186,7 @@ def affine(
         else:
             found = _inside_affine(value, found, whole, moved, cval)
         result = result.like(found)
-    return result.like(rounded(result.core, dtype), dtype)
+    return result if integers else result.like(rounded(result.core, dtype), dtype)
 
 
 def _in_planes(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -19,12 +20,13 @@ from ._values import (
     core_axis,
     correlated,
     edge,
+    exact_in,
     filtered,
     for_each,
-    is_single,
     number,
     one_mode,
     plane_window,
+    precision,
 )
 
 DType = np.dtype[Any]
@@ -46,12 +48,32 @@ def along(
     mode: Any,
     cval: float,
     origin: int = 0,
-    bounded: bool = False,
 ) -> Value:
     """The correlation along an axis, in the type that the result of the pass is stored in."""
-    anchor = len(taps) // 2 + origin
-    core = correlated(value, taps, anchor, axis, edge(mode), cval, is_single(value, dtype))
-    return value.like(cast(core, NATIVE["f64"], dtype, bounded), dtype)
+    anchor, border = len(taps) // 2 + origin, edge(mode)
+    core = correlated(value, taps, anchor, axis, border, cval, precision(value, taps, dtype, border, cval))
+    return value.like(cast(core, NATIVE["f64"], dtype), dtype)
+
+
+Line = tuple[int, tuple[float, ...], Any]
+"""Axis, taps and border mode of a correlation along an axis."""
+
+
+def in_turn(value: Value, lines: Sequence[Line], dtype: DType, cval: float) -> Value:
+    """Correlations along some axes, one after the other, each stored in the type of the result. Whole numbers are so but once, at the end:
+    it makes no difference, modulo a range, if no sum was rounded."""
+    gain = math.prod(sum(map(abs, taps)) for _, taps, _ in lines)
+    codes = {exact_in(value, gain, edge(mode), cval) for _, _, mode in lines}
+    whole = dtype.kind in "iu" and all(tap.is_integer() for _, taps, _ in lines for tap in taps)
+    if len(lines) < 2 or not whole or None in codes:
+        for axis, taps, mode in lines:
+            value = along(value, taps, axis, dtype, mode, cval)
+        return value
+    code = "f64" if "f64" in codes else "f32"
+    free = cval == 0.0 or all(edge(mode) != "constant" for _, _, mode in lines)
+    for axis, taps, mode in sorted(lines, key=lambda line: -line[0]) if free else lines:
+        value = value.like(correlated(value, taps, len(taps) // 2, axis, edge(mode), cval, code), NATIVE["f64"])
+    return value.like(cast(value.core, NATIVE["f64"], dtype), dtype)
 
 
 def passes(axes: Sequence[int], dtype: DType, modes: Sequence[Any], cval: float) -> list[int]:
@@ -196,17 +218,18 @@ def _weighted(
         border, constant = one_mode(mode, ""), number(cval)
         if value.ndim == 0:
             return value.like(cast(_horus.binary("mul", value.floats(), float(taps)), NATIVE["f64"], dtype), dtype)
-        core = _dense(value, around, origins, border, constant, is_single(value, dtype))
+        code = precision(value, taps.ravel().tolist(), dtype, border, constant)
+        core = _dense(value, around, origins, border, constant, code)
         return value.like(cast(core, NATIVE["f64"], dtype), dtype)
 
     return filtered(name, input, output, record)
 
 
 def _dense(
-    value: Value, taps: np.ndarray[Any, Any], origins: list[int], mode: str, cval: float, single: bool
+    value: Value, taps: np.ndarray[Any, Any], origins: list[int], mode: str, cval: float, code: str
 ) -> _horus.Image:
     """The correlation with weights of all axes; of a volume, the sum of those with the parts for each level."""
-    core = value.floats("f32" if single else "f64")
+    core = value.floats(code)
     parts = taps.reshape((1,) * (3 - taps.ndim) + taps.shape)
     z, y, x = [0] * (3 - len(origins)) + list(origins)
     depth, height, width = parts.shape
@@ -234,10 +257,9 @@ def _edges(
         at = axis_of(axis, value.ndim)
         modes, constant = for_each(mode, value.ndim), number(cval)
         axes = [at, *(i for i in range(value.ndim) if i != at)]
-        for i in passes(axes, dtype, modes, constant):
-            taps = (-1.0, 0.0, 1.0) if axes[i] == at else across
-            value = along(value, taps, axes[i], dtype, modes[axes[i]], constant)
-        return value
+        order = [axes[i] for i in passes(axes, dtype, modes, constant)]
+        lines = [(i, (-1.0, 0.0, 1.0) if i == at else across, modes[i]) for i in order]
+        return in_turn(value, lines, dtype, constant)
 
     return filtered(name, input, output, record)
 
@@ -265,12 +287,11 @@ def _box(
     dtype: DType,
     mode: str,
     cval: float,
-    bounded: bool = False,
 ) -> Value:
     """The mean over rows and columns: of `float32` in this type, else in `float64`."""
-    core = value.floats("f32" if is_single(value, dtype) else "f64")
+    core = value.floats("f32" if value.core.dtype == "f32" and dtype == NATIVE["f32"] else "f64")
     found = _horus.box_mean(core, size, anchor, mode, cval)
-    return value.like(cast(found, NATIVE["f64"], dtype, bounded), dtype)
+    return value.like(cast(found, NATIVE["f64"], dtype), dtype)
 
 
 SINGLE: Final = {1: 1 << 16, 2: 511}
@@ -294,17 +315,26 @@ def _mean_along(value: Value, size: int, axis: int, dtype: DType, mode: Any, cva
     at = check_origin(size, origin)
     beside = core_axis(axis, value.ndim)
     extent, anchor = ((size, 1), (size // 2 + at, 0)) if beside == 1 else ((1, size), (0, size // 2 + at))
-    if beside > 0 and _is_whole(value, size, dtype, edge(mode), cval):
-        found = _horus.box_mean(value.core, extent, anchor, edge(mode), cval)
-        return value.like(cast(found, NATIVE["f32"], dtype, bounded=value.dtype == dtype), dtype)
     if size > SMALL and beside > 0:
-        bounded = value.dtype == dtype and edge(mode) != "constant"
-        return _box(value, extent, anchor, dtype, edge(mode), cval, bounded)
-    if is_single(value, dtype):
+        if not _is_whole(value, size, dtype, edge(mode), cval):
+            return _box(value, extent, anchor, dtype, edge(mode), cval)
+        found = _horus.box_mean(value.core, extent, anchor, edge(mode), cval)
+        return value.like(cast(found, NATIVE["f32"], dtype), dtype)
+    if value.core.dtype == "f32" and dtype == NATIVE["f32"]:
         return along(value, (1.0 / size,) * size, axis, dtype, mode, cval, at)
-    core = correlated(value, (1.0,) * size, size // 2 + at, axis, edge(mode), cval, single=False)
-    bounded = value.dtype == dtype and edge(mode) != "constant"
-    return value.like(cast(_horus.binary("div", core, float(size)), NATIVE["f64"], dtype, bounded), dtype)
+    # The quotient of a sum below 2^24 is rounded to a whole number by neither type, unless it is one.
+    whole = exact_in(value, float(size), edge(mode), cval) if dtype.kind in "iu" else None
+    core = correlated(value, (1.0,) * size, size // 2 + at, axis, edge(mode), cval, whole or "f64")
+    return value.like(cast(_quotient(value, core, size, whole, mode, cval), NATIVE["f64"], dtype), dtype)
+
+
+def _quotient(value: Value, total: _horus.Image, size: int, whole: str | None, mode: Any, cval: float) -> _horus.Image:
+    """A number whose whole part is that of `total` divided by `size`."""
+    positive = value.dtype.kind in "ub" and (edge(mode) != "constant" or cval >= 0.0)
+    if positive and whole == "f32" and exact_in(value, 4.0 * size, edge(mode), cval) == "f32":
+        # The sum and a half, divided, is half a step of quotients away from whole numbers at least: more than the roundings, by two bits.
+        return _horus.binary("mul", _horus.binary("add", total, 0.5), 1.0 / size)
+    return _horus.binary("div", total, float(size))
 
 
 @by_parts

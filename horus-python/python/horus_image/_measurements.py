@@ -200,7 +200,9 @@ def histogram(
     groups = _Groups("histogram", input, labels, index)
     if groups.value is None:
         return np.zeros(bins, np.int64) if groups.single else np.full(groups.shape, None)
-    core, low, high = groups.pixels.floats(), float(min), float(max)
+    # Bytes are counted before their parts are found.
+    core = groups.pixels.numbers() if groups.pixels.core.dtype in ("u8", "bool") else groups.pixels.floats()
+    low, high = float(min), float(max)
     if groups.labels is None:
         return _horus.histogram(core, bins, low, high).astype(np.int64)
     rows = _horus.histogram_by_label(core, groups.labels, groups.count, bins, (low, high)).astype(np.int64)

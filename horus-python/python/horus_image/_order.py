@@ -32,6 +32,9 @@ from ._values import (
 )
 
 DType = np.dtype[Any]
+MOST_BESIDE: Final = 16
+"""Rows and columns of rectangles that are one window."""
+
 MOST_RANKED: Final = 49
 """Pixels under the largest footprint of several levels of a rank filter, other than a smallest or largest."""
 
@@ -60,6 +63,19 @@ def extreme_along(value: Value, size: int, axis: int, mode: Any, cval: float, or
 def _again(value: Value, core: _horus.Image) -> _horus.Image:
     """Converts a result computed from a mask's numbers back to a mask."""
     return _horus.convert(core, "bool") if value.core.dtype == "bool" else core
+
+
+def _is_rectangle(value: Value, plane: list[tuple[int, Any, Any, Any]], cval: float) -> bool:
+    """Returns true if rows and columns are one window: of integers, whose extremes do not depend on the order of the pixels."""
+    kinds = value.dtype.kind in "iub" and all(int(size) < MOST_BESIDE and not origin for _, size, origin, _ in plane)
+    borders = {edge(mode) for _, _, _, mode in plane}
+    return kinds and len(borders) == 1 and (borders != {"constant"} or held(value, cval) == cval)
+
+
+def _rectangle(value: Value, size: dict[int, int], mode: str, cval: float, which: str) -> Value:
+    """The smallest or largest pixel of a rectangle of rows (1) and columns (2)."""
+    window = _horus.Filter([0.0] * (size[1] * size[2]), size[1], size[2])
+    return value.like(_again(value, _horus.extreme(value.numbers(), window, "pixel", which, mode, cval)))
 
 
 def extreme_under(value: Value, offsets: list[tuple[int, int, int]], mode: str, cval: float, which: str) -> Value:
@@ -116,8 +132,12 @@ def extremes(
                 raise ValueError("All-zero footprint is not supported.")
             shape = footprint.shape if footprint.all() else None
         if shape is not None:
-            each = [for_each(given, len(at)) for given in (shape, origin, mode)]
-            for axis, one_size, one_origin, one in zip(at, *each, strict=True):
+            each = list(zip(at, *(for_each(given, len(at)) for given in (shape, origin, mode)), strict=True))
+            plane = [one for one in each if one[1] > 1 and core_axis(one[0], value.ndim) > 0]
+            if len(plane) == 2 and value.dtype == dtype and _is_rectangle(value, plane, cval):
+                value = _rectangle(value, {core_axis(axis, value.ndim): int(size) for axis, size, _, _ in plane}, edge(plane[0][3]), cval, which)
+                each = [one for one in each if one not in plane]
+            for axis, one_size, one_origin, one in each:
                 if one_size > 1:
                     value = extreme_along(value, int(one_size), axis, one, cval, one_origin, which).stored(dtype)
             return value.cast(dtype)

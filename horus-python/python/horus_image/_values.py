@@ -321,7 +321,13 @@ def line_window(size: int, anchor: int, axis: int) -> _horus.Filter:
 
 @functools.lru_cache(maxsize=256)
 def plane_window(weights: tuple[tuple[int, int, float], ...]) -> _horus.Filter:
-    """A window of weights at rows and columns around the pixel."""
+    """A window of weights at rows and columns around the pixel; one of all pixels of a rectangle is that rectangle."""
+    places = [(y, x) for y, x, _ in weights]
+    if places:
+        height, width = (1 + max(axis) - min(axis) for axis in zip(*places, strict=True))
+        rows, columns = range(-(height // 2), height - height // 2), range(-(width // 2), width - width // 2)
+        if len(places) == height * width and places == [(y, x) for y in rows for x in columns]:
+            return _horus.Filter([weight for _, _, weight in weights], height, width)
     return _horus.Filter([weight for _, _, weight in weights], 0, 0, [(y, x) for y, x, _ in weights])
 
 
@@ -331,10 +337,10 @@ def core_axis(axis: int, ndim: int) -> int:
 
 
 def correlated(
-    value: Value, taps: tuple[float, ...], anchor: int, axis: int, mode: str, cval: float, single: bool
+    value: Value, taps: tuple[float, ...], anchor: int, axis: int, mode: str, cval: float, code: str
 ) -> _horus.Image:
-    """The correlation along an axis, in `float32` if that is enough, else in `float64`."""
-    core = value.floats("f32" if single else "f64")
+    """The correlation along an axis, in a type of floats."""
+    core = value.floats(code)
     along = core_axis(axis, value.ndim)
     taken = line_filter(taps, anchor, along)
     if along == 0:
@@ -342,9 +348,42 @@ def correlated(
     return _horus.correlate(core, taken, mode, cval)
 
 
-def is_single(value: Value, dtype: np.dtype[Any]) -> bool:
-    """Returns true if a linear filter is computed in `float32`: input and result have that type."""
-    return value.core.dtype == "f32" and dtype == NATIVE["f32"]
+_EXACT: Final = {"f32": 2.0**24, "f64": 2.0**53}
+"""Whole numbers up to which a type has every one."""
+
+
+def exact_in(value: Value, gain: float, mode: str, cval: float) -> str | None:
+    """The type of floats, if there is one, in which sums of whole numbers of pixels are exact, whose number is `gain`."""
+    if value.dtype.kind == "f" or value.dtype.itemsize == 8 or not gain.is_integer():
+        return None
+    held = np.iinfo(value.dtype) if value.dtype.kind in "iu" else None
+    most = max(-int(held.min), int(held.max)) if held else 1
+    if mode == "constant":
+        if not cval.is_integer():
+            return None
+        most = max(most, int(abs(cval)))
+    return next((code for code, limit in _EXACT.items() if most * gain < limit), None)
+
+
+def precision(value: Value, taps: Iterable[float], dtype: np.dtype[Any], mode: str, cval: float) -> str:
+    """The type in which a linear filter is computed: `float32` where that rounds nothing, or input and result have that type, else
+    `float64`."""
+    if value.core.dtype == "f32" and dtype == NATIVE["f32"]:
+        return "f32"
+    weights = list(taps)
+    whole = all(tap.is_integer() for tap in weights)
+    return (exact_in(value, sum(map(abs, weights)), mode, cval) if whole else None) or "f64"
+
+
+_SMALL: Final = {"bool", "u8", "i8", "u16", "i16"}
+"""Types whose sums `int32` holds."""
+
+
+def combined(kind: str, a: Value, b: Value, dtype: np.dtype[Any]) -> Value:
+    """The sum ("add") or the difference ("sub") of integers, as NumPy computes it into an array of a type: around its range."""
+    code = "i32" if {a.core.dtype, b.core.dtype} <= _SMALL else "f64"
+    left, right = (side.core if side.core.dtype == code else _horus.convert(side.core, code) for side in (a, b))
+    return a.like(cast(_horus.binary(kind, left, right), NATIVE["f64" if code == "f64" else "i32"], dtype), dtype)
 
 
 def offsets_of(footprint: Array, origins: Sequence[int]) -> list[tuple[int, int, int]]:

@@ -494,8 +494,8 @@ fn map_pixel(m: &MapKernel, inputs: &[HostImage], out: Geometry, (c, y, x): (usi
     for i in &m.code {
         let args: Vec<Scalar> = i.args.iter().map(|&a| value(a, &results)).collect();
         let v = match i.op {
-            InstrOp::Convert => dispatch!(i.operand, S => dispatch!(i.result, D => {
-                convert_pixel::<S, D>(S::from_scalar(args[0])).scalar()
+            InstrOp::Convert(rule) => dispatch!(i.operand, S => dispatch!(i.result, D => {
+                convert_pixel::<S, D>(S::from_scalar(args[0]), rule).scalar()
             })),
             InstrOp::Pixel(op) => dispatch!(i.operand, T => match op.info().kind {
                 PixelKind::Select => if args[0].to_f64() != 0.0 { args[1] } else { args[2] },

@@ -9,7 +9,7 @@
 //! yield the bits of [`evaluate`] (except the sign and payload of NaN); `tests/goldens` checks
 //! [`evaluate`] itself against scipy.
 
-use horus_base::dtype::{DType, Pixel, Scalar, convert_pixel};
+use horus_base::dtype::{Conversion, DType, Pixel, Scalar, convert_pixel};
 use horus_base::shape::{Axis, Shape};
 use horus_plan::ir::graph::{Graph, Node, Op, Operand, ValueId};
 use horus_plan::ops::components::Connectivity;
@@ -69,7 +69,7 @@ fn apply(node: &Node<Op>, inputs: &[&Image], source: &dyn Fn(ValueId) -> Image) 
                 .collect();
             pixel::apply(*op, &operands)
         }
-        Op::Convert => convert(inputs[0], node.dtype.stored()),
+        Op::Convert(rule) => converted(inputs[0], node.dtype.stored(), *rule),
         Op::Planes(map) => planes(inputs[0], map, node.shape),
         Op::Correlate(filter, border) => neighbourhood::correlate(inputs[0], filter, *border),
         Op::Separable { row, column, border } => neighbourhood::separable(inputs[0], row, column, *border),
@@ -119,8 +119,12 @@ pub fn index(shape: Shape, dtype: DType, axis: Axis) -> Image {
 
 /// Every pixel converted to another type; see [`convert_pixel`].
 pub fn convert(image: &Image, dtype: DType) -> Image {
+    converted(image, dtype, Conversion::Nearest)
+}
+
+fn converted(image: &Image, dtype: DType, rule: Conversion) -> Image {
     horus_base::dispatch!(image.dtype(), S => horus_base::dispatch!(dtype, D => {
-        Image::from_fn(image.shape, |c, y, x| convert_pixel::<S, D>(image.at(c, y, x)))
+        Image::from_fn(image.shape, |c, y, x| convert_pixel::<S, D>(image.at(c, y, x), rule))
     }))
 }
 
@@ -227,6 +231,9 @@ mod tests {
         let f = Image::new(shape, vec![0.5f32, 1.5, -3.0, 300.0, f32::NAN]);
         assert_eq!(convert(&f, DType::U8), Image::new(shape, vec![0u8, 2, 0, 255, 0]));
         let i = Image::new(Shape::new(1, 1, 1), vec![16_777_217i32]);
+        let wide = Image::new(shape, vec![-2.9f64, 1.5, 2.9, 1000.0, f64::NAN]);
+        let cut = Image::new(shape, vec![254u8, 1, 2, 232, 0]);
+        assert_eq!(converted(&wide, DType::U8, Conversion::Cast), cut);
         assert_eq!(convert(&i, DType::F32), Image::new(Shape::new(1, 1, 1), vec![16_777_216f32]));
     }
 

@@ -2,7 +2,7 @@
 
 use super::{Picture, Random, borders, check, run, total};
 use crate::cpu::device::CpuDevice;
-use horus_base::dtype::DType;
+use horus_base::dtype::{Conversion, DType};
 use horus_base::shape::{Border, Shape, Window};
 use horus_plan::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Stage, Val};
 use horus_plan::ops::neighbourhood::Filter;
@@ -92,7 +92,12 @@ fn stages_and_columns_match_the_definition() {
 fn chain(dtype: DType) -> MapKernel {
     let leaf = |i, dtype| Leaf { op: LeafOp::Load(i), dtype };
     let pixel = |op, args| Instr { op: InstrOp::Pixel(op), operand: dtype, result: dtype, args };
-    let convert = Instr { op: InstrOp::Convert, operand: DType::U8, result: dtype, args: vec![Val::Leaf(0)] };
+    let convert = Instr {
+        op: InstrOp::Convert(Conversion::Nearest),
+        operand: DType::U8,
+        result: dtype,
+        args: vec![Val::Leaf(0)],
+    };
     let product = pixel(PixelOp::Mul, vec![Val::Instr(0), Val::Leaf(1)]);
     let code = vec![convert, product, pixel(PixelOp::Sub, vec![Val::Instr(1), Val::Instr(0)])];
     let leaves = vec![leaf(0, DType::U8), leaf(1, dtype)];

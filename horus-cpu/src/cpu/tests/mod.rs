@@ -4,7 +4,7 @@ mod filters;
 
 use super::device::CpuDevice;
 use super::simd::Isa;
-use horus_base::dtype::{Arithmetic, DType, Pixel, Scalar};
+use horus_base::dtype::{Arithmetic, Conversion, DType, Pixel, Scalar};
 use horus_base::shape::{Axis, Border, Shape, Window};
 use horus_base::{dispatch, dispatch_float};
 use horus_host::device::{Device, Geometry, Launch, LaunchInput, Memory};
@@ -196,14 +196,17 @@ fn every_conversion_matches_its_definition() {
                     b.as_mut_slice::<T>().iter_mut().enumerate().for_each(|(i, v)| *v = T::from_f64(value(i)));
                 });
             }
-            let k = MapKernel {
-                inputs: 1,
-                leaves: vec![Leaf { op: LeafOp::Load(0), dtype: from }],
-                code: vec![Instr { op: InstrOp::Convert, operand: from, result: to, args: vec![Val::Leaf(0)] }],
-                result: Some(Val::Instr(0)),
-                ..MapKernel::default()
-            };
-            check(&k, &[input], to, &format!("{from} to {to}"));
+            for rule in [Conversion::Nearest, Conversion::Cast] {
+                let op = InstrOp::Convert(rule);
+                let k = MapKernel {
+                    inputs: 1,
+                    leaves: vec![Leaf { op: LeafOp::Load(0), dtype: from }],
+                    code: vec![Instr { op, operand: from, result: to, args: vec![Val::Leaf(0)] }],
+                    result: Some(Val::Instr(0)),
+                    ..MapKernel::default()
+                };
+                check(&k, std::slice::from_ref(&input), to, &format!("{rule:?} {from} to {to}"));
+            }
         }
     }
 }

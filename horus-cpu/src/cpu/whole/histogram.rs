@@ -34,9 +34,9 @@ pub(super) fn count<T: Pixel>(
     // One counter too many, for what lies in no bin.
     let part = |mut counts: Vec<u64>, (c, y): (usize, isize)| {
         let plane = input.plane(c);
-        for y in y..rows.end.min(y + n.cast_signed()) {
-            count_pixels(plane.row(y), bins, &mut counts, isa);
-        }
+        let end = rows.end.min(y + n.cast_signed());
+        let at = |y: isize| (y - plane.window.start).cast_unsigned() * width;
+        count_pixels(&plane.data()[at(y)..at(end)], bins, &mut counts, isa);
         counts
     };
     let counted = sums(threads, bins.bins + 1, tasks, &part);

@@ -8,7 +8,7 @@ mod text;
 use std::ops::{Add, Mul, Sub};
 
 use horus_core::dtype::DType;
-use horus_core::ops::pixel::PixelOp;
+use horus_core::ir::kernel::InstrOp;
 
 pub(super) use text::text;
 
@@ -65,11 +65,11 @@ pub(super) struct Call {
     pub(super) shared: bool,
 }
 
-/// A pixel operation or conversion of one pixel.
+/// An operation on one pixel.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct PixelStmt {
-    /// The operation; without one, the operand is converted.
-    pub(super) op: Option<PixelOp>,
+    /// The operation, or the rule of a conversion.
+    pub(super) op: InstrOp,
     /// The type in which the operation is computed.
     pub(super) operand: DType,
     /// The type of its result.
@@ -78,6 +78,16 @@ pub(super) struct PixelStmt {
     pub(super) values: Vec<Expr>,
     /// The array of its results.
     pub(super) to: String,
+}
+
+impl PixelStmt {
+    /// The expression of a pixel operation.
+    fn expression(&self) -> &'static str {
+        match self.op {
+            InstrOp::Pixel(op) => op.info().cuda,
+            InstrOp::Convert(_) => "",
+        }
+    }
 }
 
 /// A statement.

@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Display, Formatter, Write as _};
 
+use horus_core::dtype::Conversion;
+use horus_core::ir::kernel::InstrOp;
 use horus_core::ops::pixel::{PixelKind, PixelOp};
 
 use super::{Call, Expr, Operator, PixelStmt, SharedRowPasses, Stmt};
@@ -142,9 +144,7 @@ impl Writer {
             Stmt::Assign { to, value } => self.line(format_args!("{to} = {value};")),
             Stmt::Call(call) => self.line(format_args!("{call};")),
             Stmt::EachPixel { rows, cols, body } => self.each_pixel(*rows, *cols, |w| w.all(body)),
-            Stmt::Pixel(p) => {
-                self.pixel(p, &format!("{}[r][c]", p.to), &p.values, p.op.map_or("", |op| op.info().cuda))
-            }
+            Stmt::Pixel(p) => self.pixel(p, &format!("{}[r][c]", p.to), &p.values, p.expression()),
             Stmt::Divide { id, rows, cols, quotient } => self.divide(*id, (*rows, *cols), quotient),
             Stmt::If { condition, then, otherwise } => {
                 if let ([Stmt::Assign { to, value }], []) = (&then[..], &otherwise[..]) {
@@ -194,9 +194,16 @@ impl Writer {
     /// One pixel: `expression` with the operands named as in the table of operations.
     fn pixel(&mut self, p: &PixelStmt, to: &str, values: &[impl Display], expression: &str) {
         let result = p.result.name();
-        let Some(op) = p.op else {
-            values.iter().take(1).for_each(|value| self.line(format_args!("{to} = hs_to<{result}>({value});")));
-            return;
+        let op = match p.op {
+            InstrOp::Pixel(op) => op,
+            InstrOp::Convert(rule) => {
+                let function = match rule {
+                    Conversion::Nearest => "hs_to",
+                    Conversion::Cast => "hs_cast",
+                };
+                values.iter().take(1).for_each(|v| self.line(format_args!("{to} = {function}<{result}>({v});")));
+                return;
+            }
         };
         let names = if op.info().kind == PixelKind::Select { ["m", "b", "c"] } else { ["a", "b", "c"] };
         let (mut outer, mut inner) = (String::new(), String::new());
@@ -219,7 +226,7 @@ impl Writer {
     /// taken, took a quarter of the compile time of a detector's kernel.
     fn divide(&mut self, id: usize, (rows, cols): (usize, usize), q: &PixelStmt) {
         let quick = match q.op {
-            Some(PixelOp::AbsDiv) => format!("d{id}.absdiv(a, b, c)"),
+            InstrOp::Pixel(PixelOp::AbsDiv) => format!("d{id}.absdiv(a, b, c)"),
             _ => format!("d{id}.div(a, b)"),
         };
         let to = format!("{}[r][c]", q.to);
@@ -237,7 +244,7 @@ impl Writer {
             });
             w.pragma("unroll 1");
             w.block(format_args!("for (int e = 0; e < {count}; ++e) "), "", |w| {
-                w.pixel(q, "n[e]", &copies, q.op.map_or("", |op| op.info().cuda));
+                w.pixel(q, "n[e]", &copies, q.expression());
             });
             w.each_pixel(rows, cols, |w| w.line(format_args!("{to} = n[{at}];")));
         });

@@ -1,6 +1,6 @@
 //! Several results of one launch.
 
-use horus_core::dtype::{DType, Scalar};
+use horus_core::dtype::{Conversion, DType, Scalar};
 use horus_core::ir::kernel::{Instr, InstrOp, JoinPart, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
 use horus_core::ops::Transpose;
 use horus_core::ops::geometric::Interpolation;
@@ -43,7 +43,8 @@ fn mapped(leaves: Vec<Leaf>, code: Vec<Instr>, result: Val) -> Kernel {
 
 fn converted(from: DType, to: DType) -> Kernel {
     let leaf = Leaf { op: LeafOp::Load(0), dtype: from };
-    let code = vec![Instr { op: InstrOp::Convert, operand: from, result: to, args: vec![Val::Leaf(0)] }];
+    let code =
+        vec![Instr { op: InstrOp::Convert(Conversion::Nearest), operand: from, result: to, args: vec![Val::Leaf(0)] }];
     mapped(vec![leaf], code, Val::Instr(0))
 }
 

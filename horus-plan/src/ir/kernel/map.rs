@@ -6,7 +6,7 @@ use crate::ops::geometric::{Affine, Flip, Interpolation};
 use crate::ops::neighbourhood::{Filter, Generalized, MedianSize};
 use crate::ops::pixel::PixelOp;
 use crate::ops::planes::PlaneMap;
-use horus_base::dtype::{DType, Scalar};
+use horus_base::dtype::{Conversion, DType, Scalar};
 use horus_base::shape::{Axis, Border};
 
 /// A value inside a [`MapKernel`].
@@ -29,7 +29,7 @@ pub enum InstrOp {
     /// A pixel operation on operands of type [`Instr::operand`].
     Pixel(PixelOp),
     /// Conversion from [`Instr::operand`] to [`Instr::result`].
-    Convert,
+    Convert(Conversion),
 }
 
 /// One instruction of a [`MapKernel`].
@@ -234,7 +234,8 @@ impl fmt::Display for MapKernel {
         });
         let code = self.code.iter().map(|i| match i.op {
             InstrOp::Pixel(op) => op.to_string(),
-            InstrOp::Convert => format!("to {}", i.result),
+            InstrOp::Convert(Conversion::Nearest) => format!("to {}", i.result),
+            InstrOp::Convert(Conversion::Cast) => format!("cast to {}", i.result),
         });
         let mut parts: Vec<(String, usize)> = Vec::new();
         for part in chains.chain(stages).chain(leaves).chain(code) {

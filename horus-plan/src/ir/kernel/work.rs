@@ -255,7 +255,7 @@ pub(super) fn of_instruction(op: InstrOp) -> f64 {
         InstrOp::Pixel(PixelOp::Div | PixelOp::Recip | PixelOp::Sqrt | PixelOp::AbsDiv) => 10.0,
         InstrOp::Pixel(PixelOp::Exp | PixelOp::Log | PixelOp::Sin | PixelOp::Cos | PixelOp::Hypot) => 25.0,
         InstrOp::Pixel(PixelOp::Pow | PixelOp::Atan2) => 60.0,
-        InstrOp::Pixel(_) | InstrOp::Convert => 1.0,
+        InstrOp::Pixel(_) | InstrOp::Convert(_) => 1.0,
     }
 }
 

@@ -1,0 +1,317 @@
+#!/usr/bin/env python3
+"""Everyday functions at everyday sizes: `horus_image` beside OpenCV, SciPy, scikit-image and NumPy in one run.
+
+    python benches/everyday.py                                        all of it: hours
+    python benches/everyday.py --sizes 512 --types u8 --functions sobel,median     a minute
+
+NumPy arrays in, NumPy arrays out. Calls of all libraries take turns, and the least time of each counts, so that a busy
+machine disturbs ratios little. A ratio is the time of the fastest peer by Horus's: above 1 Horus is faster. The sign `~`
+marks a row whose fastest peer computes something coarser (OpenCV: positions in 1/32 of a pixel, Gaussians of integers in
+8 bits, float results of Otsu's histogram): its goal is 0.8, that of others is 1.
+
+Needs `pip install dist/horus_image-*.whl scipy opencv-python-headless scikit-image`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import statistics
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import cv2
+import numpy as np
+import scipy.ndimage as sp
+import skimage.filters as ski
+import skimage.morphology as skm
+
+import horus_image as hi
+from horus_image import filters as hf
+from horus_image import ndimage as hn
+
+Call = Callable[[], Any]
+Array = Any
+MIRRORED = cv2.BORDER_REFLECT
+TYPES = {"bool": np.bool_, "u8": np.uint8, "u16": np.uint16, "f32": np.float32, "f64": np.float64}
+SIZES = ["256", "512", "1024", "1000x1500", "2048", "4096"]
+NUMBERS, FLOATS = "u8 u16 f32 f64", "f32 f64"
+
+CASES: dict[str, tuple[str, Callable[[Array], dict[str, Call]]]] = {}
+
+
+def case(name: str, types: str = NUMBERS) -> Callable[[Callable[[Array], dict[str, Call]]], None]:
+    """Registers a function: calls of an array by library; those of names that end in `~` are coarser."""
+
+    def register(calls: Callable[[Array], dict[str, Call]]) -> None:
+        CASES[name] = types, calls
+
+    return register
+
+
+def both(name: str, *args: Any, **more: Any) -> Callable[[Array], dict[str, Call]]:
+    """A function of `scipy.ndimage` by ours and by SciPy."""
+    return lambda a: {
+        "horus": lambda: getattr(hn, name)(a, *args, **more),
+        "scipy": lambda: getattr(sp, name)(a, *args, **more),
+    }
+
+
+def with_cv2(calls: Callable[[Array], dict[str, Call]], opencv: Callable[[Array], Any], coarser: bool = False) -> Any:
+    return lambda a: {**calls(a), "opencv~" if coarser else "opencv": lambda: opencv(a)}
+
+
+def ones(size: int) -> Array:
+    return np.ones((size, size), np.uint8)
+
+
+def bytes_of(a: Array) -> Array:
+    return a.view(np.uint8) if a.dtype == np.bool_ else a
+
+
+def scaled(a: Array) -> Array:
+    """Pixels as floats that are small enough for an exponential."""
+    return a if a.dtype.kind == "f" else a.astype(np.float32) / np.iinfo(a.dtype).max
+
+
+DISC = skm.disk(15).astype(np.uint8)
+CROSS = sp.generate_binary_structure(2, 1).astype(np.uint8)
+KERNEL = np.array([[1, 2, 0], [-1, 3, 1], [0, 1, -2]], np.float64)
+LINE = np.array([1, 3, 5, 7, 5, 3, 1], np.float64)
+
+for sigma in (1.0, 3.0):
+    width = 2 * int(4 * sigma + 0.5) + 1
+    for types, coarser in (("u8 u16", True), (FLOATS, False)):
+        case(f"gaussian {sigma:g}" + (" of integers" if coarser else ""), types)(
+            with_cv2(both("gaussian_filter", sigma),
+                     lambda a, s=sigma, w=width: cv2.GaussianBlur(a, (w, w), s, borderType=MIRRORED), coarser))
+case("sobel")(with_cv2(both("sobel"), lambda a: cv2.Sobel(a, -1, 1, 0, borderType=MIRRORED)))
+case("prewitt")(both("prewitt"))
+case("laplace")(with_cv2(both("laplace"), lambda a: cv2.Laplacian(a, -1, borderType=MIRRORED)))
+case("gradient magnitude 1")(both("gaussian_gradient_magnitude", 1.0))
+case("correlate 3x3")(with_cv2(both("correlate", KERNEL), lambda a: cv2.filter2D(a, -1, KERNEL, borderType=MIRRORED)))
+case("correlate1d 7")(with_cv2(both("correlate1d", LINE),
+                               lambda a: cv2.filter2D(a, -1, LINE[None, :], borderType=MIRRORED)))
+for size in (5, 31):
+    case(f"uniform {size}")(with_cv2(both("uniform_filter", size),
+                                     lambda a, s=size: cv2.blur(a, (s, s), borderType=MIRRORED)))
+case("median 3", "u8 u16 f32")(with_cv2(both("median_filter", 3), lambda a: cv2.medianBlur(a, 3)))
+case("median 5", "u8 u16 f32")(with_cv2(both("median_filter", 5), lambda a: cv2.medianBlur(a, 5)))
+case("median 21", "u8 u16")(with_cv2(both("median_filter", 21), lambda a: cv2.medianBlur(a, 21)))
+case("maximum 3")(with_cv2(both("maximum_filter", 3), lambda a: cv2.dilate(a, ones(3))))
+for size in (3, 31):
+    case(f"erosion {size}")(with_cv2(both("grey_erosion", size), lambda a, s=size: cv2.erode(a, ones(s))))
+case("erosion disc 15")(with_cv2(both("grey_erosion", footprint=DISC), lambda a: cv2.erode(a, DISC)))
+case("opening 9")(with_cv2(both("grey_opening", 9), lambda a: cv2.morphologyEx(a, cv2.MORPH_OPEN, ones(9))))
+case("morphological gradient 3")(with_cv2(both("morphological_gradient", 3),
+                                          lambda a: cv2.morphologyEx(a, cv2.MORPH_GRADIENT, ones(3))))
+case("white tophat 9")(with_cv2(both("white_tophat", 9), lambda a: cv2.morphologyEx(a, cv2.MORPH_TOPHAT, ones(9))))
+case("binary erosion", "bool")(with_cv2(both("binary_erosion"), lambda a: cv2.erode(bytes_of(a), CROSS)))
+case("binary dilation", "bool")(with_cv2(both("binary_dilation"), lambda a: cv2.dilate(bytes_of(a), CROSS)))
+case("binary opening 5x5", "bool")(
+    with_cv2(both("binary_opening", np.ones((5, 5))), lambda a: cv2.morphologyEx(bytes_of(a), cv2.MORPH_OPEN, ones(5))))
+case("fill holes", "bool")(both("binary_fill_holes"))
+
+
+def turned(a: Array) -> Any:
+    """As `rotate` of SciPy does with `reshape`."""
+    height, width = a.shape[:2]
+    cos, sin = np.cos(np.pi / 6), np.sin(np.pi / 6)
+    size = int(width * cos + height * sin + 0.5), int(width * sin + height * cos + 0.5)
+    matrix = cv2.getRotationMatrix2D(((width - 1) / 2, (height - 1) / 2), 30, 1)
+    matrix[:, 2] += (size[0] - width) / 2, (size[1] - height) / 2
+    return matrix, size
+
+
+def by_matrix(how: int) -> Callable[[Array], Any]:
+    def call(a: Array) -> Any:
+        matrix, size = turned(a)
+        return cv2.warpAffine(a, matrix, size, flags=how)
+
+    return call
+
+
+case("rotate 30 linear")(with_cv2(both("rotate", 30, order=1), by_matrix(cv2.INTER_LINEAR), True))
+case("rotate 30 spline")(with_cv2(both("rotate", 30), by_matrix(cv2.INTER_CUBIC), True))
+for factor in (0.5, 2):
+    case(f"zoom {factor:g} linear")(
+        with_cv2(both("zoom", factor, order=1),
+                 lambda a, f=factor: cv2.resize(a, None, fx=f, fy=f, interpolation=cv2.INTER_LINEAR), True))
+case("zoom 2 nearest")(
+    with_cv2(both("zoom", 2, order=0), lambda a: cv2.resize(a, None, fx=2, fy=2, interpolation=cv2.INTER_NEAREST)))
+SHIFTED = np.array([[1, 0, 2.25], [0, 1, 1.5]])
+case("shift linear")(with_cv2(both("shift", (1.5, 2.25), order=1),
+                              lambda a: cv2.warpAffine(a, SHIFTED, a.shape[1::-1], flags=cv2.INTER_LINEAR), True))
+
+
+@case("map_coordinates linear", "f32")
+def _(a: Array) -> dict[str, Call]:
+    at = np.stack(np.mgrid[: a.shape[0], : a.shape[1]]).astype(np.float32) * np.float32(0.9) + np.float32(3.3)
+    return {
+        "horus": lambda: hn.map_coordinates(a, at, order=1),
+        "scipy": lambda: sp.map_coordinates(a, at, order=1),
+        "opencv~": lambda: cv2.remap(a, at[1], at[0], cv2.INTER_LINEAR),
+    }
+
+
+case("otsu", "u8 u16 f32")(lambda a: {
+    "horus": lambda: hf.threshold_otsu(a),
+    "skimage": lambda: ski.threshold_otsu(a),
+    **({} if a.dtype == np.float32 else {"opencv": lambda: cv2.threshold(a, 0, 255, cv2.THRESH_OTSU)[0]}),
+})
+
+
+def labels(picture: Callable[[tuple[int, ...]], Array]) -> Callable[[Array], dict[str, Call]]:
+    def calls(a: Array) -> dict[str, Call]:
+        mask = picture(a.shape)
+        return {
+            "horus": lambda: hn.label(mask),
+            "scipy": lambda: sp.label(mask),
+            "opencv": lambda: cv2.connectedComponents(bytes_of(mask), connectivity=4),
+        }
+
+    return calls
+
+
+def blobs(shape: tuple[int, ...]) -> Array:
+    noise = np.random.default_rng(7).random(shape, dtype=np.float32)
+    return sp.gaussian_filter(noise, 4.0) > 0.5
+
+
+case("label blobs", "bool")(labels(blobs))
+case("label noise", "bool")(labels(lambda shape: np.random.default_rng(8).random(shape) > 0.5))
+
+
+@case("find_objects", "bool")
+def _(a: Array) -> dict[str, Call]:
+    found = sp.label(blobs(a.shape))[0]
+    return {"horus": lambda: hn.find_objects(found), "scipy": lambda: sp.find_objects(found)}
+
+
+for name in ("sum", "mean", "maximum", "variance"):
+    numpy_name = {"maximum": "max", "variance": "var"}.get(name, name)
+    case(name)(lambda a, n=name, m=numpy_name: {
+        "horus": lambda: getattr(hn, n)(a),
+        "scipy": lambda: getattr(sp, n)(a),
+        "numpy": lambda: getattr(a, m)(),
+    })
+case("histogram")(lambda a: {
+    "horus": lambda: hn.histogram(a, 0, 256, 256),
+    "numpy": lambda: np.histogram(a, 256, (0, 256)),
+    **({"opencv": lambda: cv2.calcHist([a], [0], None, [256], [0, 256])} if a.dtype != np.float64 else {}),
+})
+case("exp(a) * sqrt(a) + a", FLOATS)(lambda a: {
+    "horus": lambda: (lambda i: np.asarray(np.exp(i) * np.sqrt(i) + i))(hi.asarray(a, copy=False)),
+    "numpy": lambda: np.exp(a) * np.sqrt(a) + a,
+})
+case("threshold")(lambda a: {
+    "horus": lambda: np.asarray(hi.asarray(a, copy=False) > a.dtype.type(1)),
+    "numpy": lambda: a > a.dtype.type(1),
+})
+case("unsharp mask", FLOATS)(lambda a: {
+    "horus": lambda: hf.unsharp_mask(a, 2.0), "skimage": lambda: ski.unsharp_mask(a, 2.0)})
+case("sauvola", "f32")(lambda a: {
+    "horus": lambda: hf.threshold_sauvola(a), "skimage": lambda: ski.threshold_sauvola(a)})
+case("frangi", "f32")(lambda a: {"horus": lambda: hf.frangi(a), "skimage": lambda: ski.frangi(a)})
+
+
+def picture(size: str, dtype: Any) -> Array:
+    """Smooth blobs under noise."""
+    rows, _, columns = size.partition("x")
+    shape = int(rows), int(columns or rows)
+    rng = np.random.default_rng(1)
+    grey = sp.gaussian_filter(rng.random(shape, dtype=np.float32), 3.0)
+    grey = (grey - grey.min()) / (grey.max() - grey.min())
+    grey = np.clip(0.9 * grey + 0.1 * rng.random(shape, dtype=np.float32), 0, 1)
+    if dtype == np.bool_:
+        return np.ascontiguousarray(grey > 0.5)
+    return np.ascontiguousarray((grey * np.iinfo(dtype).max).astype(dtype) if np.dtype(dtype).kind in "iu" else grey.astype(dtype))
+
+
+SLOW: set[tuple[str, str]] = set()
+"""Functions and peers that took 20 times as long as the fastest: they are not waited for again."""
+
+
+def least_ms(name: str, calls: dict[str, Call], seconds: float) -> dict[str, float]:
+    """The least time of each call; those that raise are left out."""
+    times: dict[str, float] = {}
+    for who, call in calls.items():
+        if (name, who) in SLOW:
+            continue
+        try:
+            start = time.perf_counter()
+            call()
+            times[who] = time.perf_counter() - start
+        except (cv2.error, TypeError, ValueError, RuntimeError) as error:
+            if who == "horus":
+                raise
+            print(f"  {who}: {str(error).splitlines()[0][:100]}", file=sys.stderr)
+    near = min((t for who, t in times.items() if who != "horus"), default=0.0)
+    SLOW.update((name, who) for who, took in times.items() if who != "horus" and took > max(20 * near, 0.01))
+    running = [who for who in times if (name, who) not in SLOW]
+    end = time.perf_counter() + seconds * len(running)
+    while time.perf_counter() < end:
+        for who in running:
+            # Some calls of one library in a row: its memory stays in the cache, as in a user's loop.
+            part = time.perf_counter() + seconds / 8
+            while True:
+                start = time.perf_counter()
+                calls[who]()
+                took = time.perf_counter() - start
+                times[who] = min(times[who], took)
+                if start + took > part:
+                    break
+    return {who: 1e3 * t for who, t in times.items()}
+
+
+def imports(seconds: float) -> None:
+    """How long it takes to import each library, in milliseconds."""
+    calls = {module: functools.partial(subprocess.run, [sys.executable, "-c", f"import {module}"], check=True)
+             for module in ("horus_image", "scipy.ndimage", "numpy", "cv2")}
+    print("import: " + "  ".join(f"{who} {ms:.0f} ms" for who, ms in least_ms("import", calls, seconds).items()))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", default=",".join(SIZES), help="512, or 1000x1500: rows and columns")
+    parser.add_argument("--types", default=",".join(TYPES), help=",".join(TYPES))
+    parser.add_argument("--functions", default="", help="parts of names; all by default")
+    parser.add_argument("--threads", default="1,2")
+    parser.add_argument("--seconds", type=float, default=0.25, help="for each call")
+    parser.add_argument("--imports", action="store_true", help="also how long imports take")
+    given = parser.parse_args()
+    warnings.filterwarnings("ignore")
+    wanted = [part for part in given.functions.split(",") if part]
+    ratios: list[tuple[float, str]] = []
+    for threads in map(int, given.threads.split(",")):
+        cv2.setNumThreads(threads)
+        for size in given.sizes.split(","):
+            for code in given.types.split(","):
+                array = picture(size, TYPES[code])
+                for name, (types, calls) in CASES.items():
+                    if code not in types.split() or (wanted and not any(part in name for part in wanted)):
+                        continue
+                    with hi.session(device="cpu", threads=threads):
+                        times = least_ms(f"{name} {code}", calls(array), given.seconds)
+                    ours = times.pop("horus")
+                    best = min(times, key=times.__getitem__)
+                    ratio, mark = times[best] / ours, "~" if best.endswith("~") else " "
+                    row = f"{name:26} {code:4} {size:>9} {threads} threads"
+                    ratios.append((ratio, row + mark))
+                    others = "  ".join(f"{who} {ms:.3f}" for who, ms in times.items())
+                    print(f"{row}  {ratio:6.2f}{mark}  horus {ours:.3f} ms  {others}", flush=True)
+    print(f"{len(ratios)} rows, {sum(ratio < 1 for ratio, _ in ratios)} below 1, "
+          f"{sum(ratio < 0.5 for ratio, _ in ratios)} below 0.5, {sum(ratio < 0.2 for ratio, _ in ratios)} below 0.2; "
+          f"median {statistics.median(ratio for ratio, _ in ratios):.2f}; the worst ten:")
+    for ratio, row in sorted(ratios)[:10]:
+        print(f"  {ratio:6.3f} {row}")
+    if given.imports:
+        imports(given.seconds)
+
+
+if __name__ == "__main__":
+    main()
