@@ -37,9 +37,10 @@ const MAIN: &str = include_str!("../kernels/emulate_main.h");
 
 /// The headers of generated sources, each after those that it needs: compiled once for all programs
 /// of a library.
-const HEADERS: [&str; 16] = [
+const HEADERS: [&str; 17] = [
     include_str!("../kernels/prelude.cuh"),
     include_str!("../kernels/math.cuh"),
+    include_str!("../kernels/cast.cuh"),
     include_str!("../kernels/around.cuh"),
     include_str!("../kernels/pointwise.cuh"),
     include_str!("../kernels/tile.cuh"),

@@ -47,6 +47,7 @@ pub const ENTRY: &str = "hs_kernel";
 
 const PRELUDE: &str = include_str!("../../kernels/prelude.cuh");
 const MATH: &str = include_str!("../../kernels/math.cuh");
+const CAST: &str = include_str!("../../kernels/cast.cuh");
 const AROUND: &str = include_str!("../../kernels/around.cuh");
 const POINTWISE: &str = include_str!("../../kernels/pointwise.cuh");
 const TILE: &str = include_str!("../../kernels/tile.cuh");
@@ -309,7 +310,8 @@ fn assemble(headers: &[&str], params: &str, code: &str) -> String {
         };
         headers.iter().skip(1).chain([&params, &code]).any(|part| named(part))
     };
-    let few = [(calls(&TRANSCENDENTAL), MATH), (calls(&["hs_around", "hs_unrolled"]), AROUND)];
+    let few =
+        [(calls(&TRANSCENDENTAL), MATH), (calls(&["hs_around", "hs_unrolled"]), AROUND), (calls(&["hs_cast"]), CAST)];
     for (i, header) in headers.iter().enumerate() {
         s.push_str(header);
         few.iter().filter(|(called, _)| i == 0 && *called).for_each(|(_, functions)| s.push_str(functions));
