@@ -51,6 +51,7 @@ fn the_table_of_operations_is_that_of_the_code() {
     let others = [
         "at",
         "binary",
+        "cast",
         "compare",
         "dtype",
         "forecast",
