@@ -36,8 +36,8 @@ pub trait Element:
     fn bytes_mut(values: &mut [Self]) -> Option<&mut [u8]>;
 }
 
-/// Returns `true` if all bytes are 0 or 1, as truth values are held. Looks at many at a time: a test of each takes longer than a
-/// filter.
+/// Returns `true` if all bytes are 0 or 1, the representation of truth values. Tests many bytes at a
+/// time: a branch for each takes longer than a filter.
 pub fn are_truths(bytes: &[u8]) -> bool {
     bytes.chunks(4096).all(|some| some.iter().fold(0, |all, byte| all | byte) <= 1)
 }

@@ -252,14 +252,13 @@ impl fmt::Display for Scalar {
     }
 }
 
-/// How numbers become those of an integer type that does not hold them. Floats are always rounded to
-/// nearest.
+/// Rule for numbers that an integer type does not hold. Floats are always rounded to nearest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Conversion {
-    /// The nearest, the even one of two as near; saturated; a NaN becomes 0.
+    /// Round to nearest even and saturate; a NaN becomes 0.
     #[default]
     Nearest,
-    /// As C and NumPy cast: without what follows the point, modulo the range; what is not finite becomes 0.
+    /// The cast of C and NumPy: truncated, modulo the range; infinities and NaN become 0.
     Cast,
 }
 

@@ -307,8 +307,9 @@ impl<T: Element> Image<T> {
         self.convert_by(Conversion::Nearest, Location::caller())
     }
 
-    /// Converts pixels to another type as C and NumPy cast: floats become integers without what follows the point, and numbers
-    /// that the type does not hold are taken modulo its range; what is not finite becomes 0. To floats it is [`Image::convert`].
+    /// Casts pixels as C and NumPy do: floats are truncated, numbers that an integer type does not
+    /// hold are taken modulo its range, infinities and NaN become 0. To floats it is
+    /// [`Image::convert`].
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};

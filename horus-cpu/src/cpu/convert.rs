@@ -17,8 +17,8 @@ trait Target: Pixel {
     fn cast_f64_fast(v: f64) -> Self;
 }
 
-/// The whole part of a float modulo `$extent`, a power of two, from 0 on; 0 of what is not finite. No step rounds, if the type has every
-/// number below the extent.
+/// The whole part of a float modulo `$extent`, a power of two, from 0 on; 0 of infinities and NaN.
+/// No step rounds if the type has every number below the extent.
 macro_rules! remainder {
     ($v:ident, $extent:expr) => {{
         let whole = $v.trunc();
@@ -140,7 +140,7 @@ unsafe fn narrow(from: usize, to: usize, isa: Isa, args: &[Lanes; 3], out: *mut 
     }
 }
 
-/// The type of integers with the size of one and the sign of another, which holds the same bits as the former.
+/// The type of integers with the size of one and the sign of another.
 fn with_sign_of(of: DType, size: usize) -> DType {
     let signed = matches!(of, DType::I8 | DType::I16 | DType::I32);
     match (size, signed) {
