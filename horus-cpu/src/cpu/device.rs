@@ -58,8 +58,8 @@ impl CpuDevice {
     ///
     /// # Panics
     /// If this machine does not have it.
-    #[cfg(test)]
-    pub(crate) fn with_isa(mut self, isa: Isa) -> CpuDevice {
+    #[must_use]
+    pub fn with_isa(mut self, isa: Isa) -> CpuDevice {
         assert!(isa.is_supported(), "this machine has no {}", isa.name());
         self.isa = isa;
         self
@@ -166,34 +166,5 @@ impl Device for CpuDevice {
 
     fn recorded(&self, own: &dyn Fn(Label) -> bool) -> Result<Vec<DeviceSpan>, DeviceError> {
         Ok(self.spans.take(own))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn transfers_move_the_bytes_asked_for_and_refuse_others() {
-        let d = CpuDevice::new(Some(1)).unwrap();
-        let (mut a, mut b) = (d.allocate(8).unwrap(), d.allocate(8).unwrap());
-        d.write(&[1, 2, 3, 4, 5, 6, 7, 8], &mut a, 0).unwrap();
-        d.write(&[0; 8], &mut b, 0).unwrap();
-        d.copy(&a, &mut b, &[Piece::run(0, 6, 2), Piece::run(7, 0, 1)]).unwrap();
-        let mut out = [0; 8];
-        d.read(&b, 0, &mut out).unwrap();
-        assert_eq!(out, [8, 0, 0, 0, 0, 0, 1, 2]);
-        assert!(d.write(&[0; 4], &mut a, 5).is_err());
-        assert!(d.copy(&a, &mut b, &[Piece::run(usize::MAX, 0, 2)]).is_err());
-    }
-
-    #[test]
-    fn a_device_tells_its_threads_and_needs_one() {
-        let refused = |threads: usize| CpuDevice::new(Some(threads)).unwrap_err().to_string();
-        assert_eq!(refused(0), "requested 0 threads; a device needs at least 1");
-        assert_eq!(refused(4097), "requested 4097 threads; the limit is 4096");
-        assert!(refused(usize::MAX).contains("the limit is 4096"));
-        let d = CpuDevice::new(Some(2)).unwrap().with_isa(Isa::Portable);
-        assert_eq!(d.name(), "CPU (2 threads, portable)");
     }
 }

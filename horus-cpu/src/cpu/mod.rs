@@ -43,10 +43,6 @@ pub mod scanlines;
 mod schedule;
 pub mod simd;
 mod steps;
-#[cfg(test)]
-mod testing;
-#[cfg(test)]
-mod tests;
 mod uniform;
 mod versions;
 mod warp;

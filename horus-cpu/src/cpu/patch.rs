@@ -91,8 +91,10 @@ pub(super) fn for_each_block<T: Pixel>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{borders, for_each_type, noise, whole};
     use super::*;
+    use crate::cpu::plane::whole;
+    use horus_testing::for_each_type;
+    use horus_testing::pixels::{borders, noise};
 
     fn patches_hold_what_the_border_says<T: Pixel>() {
         let reach = Reach { up: 3, down: 9, left: 11, right: 2 };

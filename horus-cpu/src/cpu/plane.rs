@@ -128,3 +128,9 @@ impl<T: Pixel> Tile<'_, T> {
         &mut self.out[at..at + self.cols.len()]
     }
 }
+
+/// A plane of a whole image.
+#[cfg(test)]
+pub(crate) fn whole<T: Pixel>(image: &[T], height: usize, width: usize) -> Plane<'_, T> {
+    Plane::new(image, height, width, Window::whole(height))
+}

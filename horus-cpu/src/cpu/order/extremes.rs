@@ -158,8 +158,10 @@ fn grown<'a, T: Pixel>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::testing::{assert_same, borders, for_each_type, noise, whole};
+    use crate::cpu::plane::whole;
     use horus_base::shape::Window;
+    use horus_testing::for_each_type;
+    use horus_testing::pixels::{assert_same, borders, noise};
 
     /// Lengths around the boundaries of steps of four.
     const LENGTHS: [usize; 14] = [1, 2, 3, 4, 5, 8, 9, 13, 16, 17, 48, 63, 65, 80];

@@ -74,8 +74,10 @@ fn exchange_lanes<T: Pixel>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::testing::{SIZES, assert_same, borders, for_each_type, noise, rows_of, whole};
+    use crate::cpu::plane::whole;
     use horus_base::shape::Window;
+    use horus_testing::for_each_type;
+    use horus_testing::pixels::{SIZES, assert_same, borders, noise, rows_of};
 
     /// One pixel, from the definition.
     fn oracle<T: Pixel>(plane: &Plane<'_, T>, size: MedianSize, border: Border, y: usize, x: usize) -> T {

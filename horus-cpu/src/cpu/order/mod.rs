@@ -31,9 +31,11 @@ pub(crate) fn flip<T: Pixel>(plane: &Plane<'_, T>, flip: Flip, tile: &mut Tile<'
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{SIZES, assert_same, for_each_type, noise, rows_of, whole};
     use super::*;
+    use crate::cpu::plane::whole;
     use horus_base::shape::Window;
+    use horus_testing::for_each_type;
+    use horus_testing::pixels::{SIZES, assert_same, noise, rows_of};
 
     fn flips_reverse_rows_and_columns<T: Pixel>() {
         for (h, w) in SIZES {

@@ -1,8 +1,10 @@
-use super::super::testing::{SIZES, assert_same, borders, for_each_type, noise, rows_of, whole};
 use super::*;
+use crate::cpu::plane::whole;
 use horus_base::dtype::{Arithmetic, Float};
 use horus_base::shape::Shape;
 use horus_plan::ops::geometric::{cubic_weights, rotation};
+use horus_testing::for_each_type;
+use horus_testing::pixels::{SIZES, assert_same, borders, noise, rows_of};
 
 /// One sample, from the definition.
 fn oracle<T: Pixel>(p: &Plane<'_, T>, map: &Affine, how: Interpolation, border: Border, y: usize, x: usize) -> T {

@@ -175,6 +175,3 @@ fn each_chunk<T: Send>(threads: usize, out: &mut [T], n: usize, f: impl Fn(usize
     }
     each(threads, out, n, &f);
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,10 +1,12 @@
 use super::*;
-use crate::cpu::testing::{SIZES, assert_same, borders, for_each_type, noise, rows_of, whole};
+use crate::cpu::plane::whole;
 use horus_base::dtype::Float;
 use horus_host::device::LaunchInput;
 use horus_plan::ops::Sliding;
 use horus_plan::ops::neighbourhood::Reach;
 use horus_plan::ops::windowed::{Ranked, line_sum};
+use horus_testing::for_each_type;
+use horus_testing::pixels::{SIZES, assert_same, borders, noise, rows_of};
 
 const REACHES: [Reach; 6] = [
     Reach { up: 1, down: 1, left: 1, right: 1 },

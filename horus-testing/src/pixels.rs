@@ -1,13 +1,11 @@
-//! Helpers for tests of the host kernels: pseudo-random pixels, sweeps, and comparison by bits.
+//! Pseudo-random pixels, sweeps over borders, sizes and pixel types, and comparison by bits.
 
 use horus_base::dtype::{DType, Pixel};
 use horus_base::shape::{Border, Window};
 
-use super::plane::Plane;
-
 /// Pseudo-random pixels over the whole range of an integer type. Floats lie in about -8..8, and one
 /// in eight is special: a signed zero, an infinity or a NaN (if `special`).
-pub(crate) fn noise<T: Pixel>(n: usize, seed: u64, special: bool) -> Vec<T> {
+pub fn noise<T: Pixel>(n: usize, seed: u64, special: bool) -> Vec<T> {
     let mut s = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut next = move || {
         s ^= s << 13;
@@ -36,16 +34,16 @@ pub(crate) fn noise<T: Pixel>(n: usize, seed: u64, special: bool) -> Vec<T> {
 }
 
 /// All borders, with constants that matter.
-pub(crate) fn borders() -> Vec<Border> {
+pub fn borders() -> Vec<Border> {
     let constants = [0.0, -0.0, 3.25, f64::NAN].map(Border::Constant);
     [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap].into_iter().chain(constants).collect()
 }
 
 /// Odd extents.
-pub(crate) const SIZES: [(usize, usize); 6] = [(1, 1), (1, 37), (41, 1), (2, 3), (13, 17), (23, 150)];
+pub const SIZES: [(usize, usize); 6] = [(1, 1), (1, 37), (41, 1), (2, 3), (13, 17), (23, 150)];
 
 /// A plane that holds rows `window` of `image`, virtual rows being wrapped.
-pub(crate) fn rows_of<T: Pixel>(image: &[T], height: usize, width: usize, window: Window) -> Vec<T> {
+pub fn rows_of<T: Pixel>(image: &[T], height: usize, width: usize, window: Window) -> Vec<T> {
     (window.start..window.end)
         .flat_map(|y| {
             let y = y.rem_euclid(height.cast_signed()).cast_unsigned();
@@ -54,15 +52,10 @@ pub(crate) fn rows_of<T: Pixel>(image: &[T], height: usize, width: usize, window
         .collect()
 }
 
-/// A plane of a whole image.
-pub(crate) fn whole<T: Pixel>(image: &[T], height: usize, width: usize) -> Plane<'_, T> {
-    Plane::new(image, height, width, Window::whole(height))
-}
-
 /// Asserts equal bits, except that any NaN equals any other: which payload survives an addition of
 /// two NaN is not defined by any of the operations.
 #[track_caller]
-pub(crate) fn assert_same<T: Pixel>(got: &[T], want: &[T], what: &str) {
+pub fn assert_same<T: Pixel>(got: &[T], want: &[T], what: &str) {
     assert_eq!(got.len(), want.len(), "{what}");
     for (i, (g, w)) in got.iter().zip(want).enumerate() {
         let same = g.scalar() == w.scalar() || (g.is_nan() && w.is_nan());
@@ -70,7 +63,8 @@ pub(crate) fn assert_same<T: Pixel>(got: &[T], want: &[T], what: &str) {
     }
 }
 
-/// Runs `$check::<T>()` for every pixel type.
+/// Runs `check::<T>()` for every pixel type.
+#[macro_export]
 macro_rules! for_each_type {
     ($check:ident) => {
         $check::<u8>();
@@ -83,4 +77,3 @@ macro_rules! for_each_type {
         $check::<f64>();
     };
 }
-pub(crate) use for_each_type;

@@ -1,9 +1,9 @@
 //! Linear filters: banks, stages, chains and sizes.
 
-use super::{Picture, Random, borders, check, run, total};
-use crate::cpu::device::CpuDevice;
+use super::maps::{Picture, Random, borders, check, run, total};
 use horus_base::dtype::{Conversion, DType};
 use horus_base::shape::{Border, Shape, Window};
+use horus_cpu::cpu::device::CpuDevice;
 use horus_plan::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Stage, Val};
 use horus_plan::ops::neighbourhood::Filter;
 use horus_plan::ops::pixel::PixelOp;

@@ -1,11 +1,18 @@
-use super::*;
-use crate::cpu::testing::{SIZES, assert_same, for_each_type, noise, rows_of};
+//! Kernels of whole images against their definitions.
+
 use horus_base::dtype::DType;
+use horus_base::dtype::Pixel;
 use horus_base::shape::{Shape, Window};
+use horus_cpu::cpu::device::CpuDevice;
+use horus_cpu::cpu::simd::Isa;
+use horus_host::device::{Device, Geometry, Launch, LaunchInput, Memory};
 use horus_host::host::buffer::HostBuffer;
 use horus_plan::ir::kernel::Kernel;
+use horus_plan::ops::Whole;
 use horus_plan::ops::reduce::{Fold, RowReduce, bin_of, fold, fold_planes};
 use horus_plan::ops::{Histogram, Merge, Running, Transpose};
+use horus_testing::for_each_type;
+use horus_testing::pixels::{SIZES, assert_same, noise, rows_of};
 
 const CHANNELS: usize = 3;
 
@@ -32,10 +39,9 @@ fn run<T: Pixel, R: Pixel>(
         memory.iter().map(|(memory, geometry)| LaunchInput { memory, geometry: *geometry }).collect();
     let ones = vec![R::ONE; output.bytes() / R::DTYPE.size()];
     let mut out = Memory::Host(HostBuffer::from_slice(&ones));
-    let operation = operation.into();
-    let kernel = &Kernel::Whole(operation.clone());
-    let launched = Launch { kernel, inputs: &inputs, output: &mut out, more: &mut [], geometry: output, rows };
-    launch(launched, &operation, isa, 1).unwrap();
+    let kernel = &Kernel::Whole(operation.into());
+    let launch = Launch { kernel, inputs: &inputs, output: &mut out, more: &mut [], geometry: output, rows };
+    CpuDevice::new(Some(1)).unwrap().with_isa(isa).launch(launch).unwrap();
     out.host().unwrap().as_slice::<R>().to_vec()
 }
 

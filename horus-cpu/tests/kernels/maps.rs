@@ -1,12 +1,10 @@
 //! Map kernels against the oracle of kernels, for every instruction set and partition.
 
-mod filters;
-
-use super::device::CpuDevice;
-use super::simd::Isa;
 use horus_base::dtype::{Arithmetic, Conversion, DType, Pixel, Scalar};
 use horus_base::shape::{Axis, Border, Shape, Window};
 use horus_base::{dispatch, dispatch_float};
+use horus_cpu::cpu::device::CpuDevice;
+use horus_cpu::cpu::simd::Isa;
 use horus_host::device::{Device, Geometry, Launch, LaunchInput, Memory};
 use horus_host::host::buffer::HostBuffer;
 use horus_plan::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
