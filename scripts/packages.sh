@@ -41,7 +41,7 @@ done
   printf 'members = ["user"%s]\n' "$(printf ', "%s"' "${crates[@]/%/-$version}")"
   echo '[patch.crates-io]'
   for crate in "${crates[@]}"; do echo "$crate = { path = \"$crate-$version\" }"; done
-  sed -n '/^\[profile\.dev\]/,/^$/p; /^\[profile\.dev\.package\."\*"\]/,/^$/p' Cargo.toml
+  sed -n '/^\[profile\.dev\]/,$p' Cargo.toml | grep -v horus-testing
 } >"$work/Cargo.toml"
 cp Cargo.lock "$work/"
 cat >"$work/user/Cargo.toml" <<TOML

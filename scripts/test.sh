@@ -33,14 +33,15 @@ export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=false
 
 # Runs a command under a heading, and prints its duration.
 step() {
-  local begin=$SECONDS
+  local begin=$SECONDS status=0
   printf '\n== %s\n' "$*"
-  "$@"
+  "$@" || status=$?
   printf '== %d s\n' $((SECONDS - begin))
+  return $status
 }
 
 step cargo fmt --all --check
-# With every feature, and with the tests that scripts/gpu.sh runs on a GPU; the steps below compile the other configurations.
+# With every feature, and with the tests that scripts/gpu.sh runs on a GPU. Archives and the wheel, below, are built without.
 features=(--workspace --features "horus-apps/mpi,horus-mpi/mpi,horus-apps/zarr")
 step cargo clippy "${features[@]}" --all-targets --test gpu --quiet -- -D warnings
 # Licences and sources of the dependencies, and known advisories if the database is reachable.
@@ -53,16 +54,24 @@ if command -v cargo-deny >/dev/null; then
   fi
 fi
 RUSTDOCFLAGS="-D warnings" step cargo doc --workspace --no-deps --quiet
-step cargo test --workspace
-# Under mpirun, with 1 to 5 ranks. Apart, because the other packages must build and pass without MPI; of the whole workspace,
-# so that what does not know MPI is not compiled again with other features of its dependencies.
-step cargo test "${features[@]}" --test ranks --test mpirun \
-  --test series_mpirun --test command_mpirun --test loops_mpirun
-# With Zarr stores, a feature that is off by default.
-step cargo test "${features[@]}" --test command stores
-# The programs that those tests built, on several hosts; reports if this machine or this user cannot run them.
-step scripts/hosts.sh "${CARGO_TARGET_DIR:-target}/debug"
+
+# Tests in Rust, some of them under mpirun with 1 to 5 ranks. Many have one thread or wait: what has one thread, too, runs beside
+# them, once everything is compiled, and is printed when it is over.
+beside() {
+  step scripts/packages.sh
+  step scripts/python_test.sh
+  # The programs that the tests run, on several hosts; reports if this machine or this user cannot run them.
+  step scripts/hosts.sh "${CARGO_TARGET_DIR:-target}/debug"
+}
+step cargo test "${features[@]}" --no-run --quiet
 step scripts/book.sh
-# Last, as these reuse the dependencies compiled before.
-step scripts/packages.sh
-step scripts/python_test.sh
+log=$(mktemp)
+beside >"$log" 2>&1 &
+other=$!
+trap 'kill $other 2>/dev/null || true; rm -f "$log"' EXIT
+tests=0
+step cargo test "${features[@]}" || tests=$?
+beside=0
+wait $other || beside=$?
+cat "$log"
+exit $((tests | beside))

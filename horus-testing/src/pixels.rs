@@ -1,6 +1,6 @@
 //! Pseudo-random pixels, sweeps over borders, sizes and pixel types, and comparison by bits.
 
-use horus_base::dtype::{DType, Pixel};
+use horus_base::dtype::Pixel;
 use horus_base::shape::{Border, Window};
 
 /// Pseudo-random pixels over the whole range of an integer type. Floats lie in about -8..8, and one
@@ -17,17 +17,13 @@ pub fn noise<T: Pixel>(n: usize, seed: u64, special: bool) -> Vec<T> {
         .map(|_| {
             let r = next();
             let unit = (r >> 11) as f64 / (1u64 << 53) as f64;
-            match T::DTYPE {
-                DType::U8 => T::from_f64((unit * 256.0).floor()),
-                DType::U16 => T::from_f64((unit * 65536.0).floor()),
-                DType::U32 => T::from_f64((unit * 4_294_967_296.0).floor()),
-                DType::I8 => T::from_f64((unit * 256.0).floor() - 128.0),
-                DType::I16 => T::from_f64((unit * 65536.0).floor() - 32768.0),
-                DType::I32 => T::from_f64((unit - 0.5) * 4_294_967_295.0),
-                _ if special && r & 7 == 0 => {
+            let (least, most) = (T::LOWEST.to_f64(), T::HIGHEST.to_f64());
+            match T::DTYPE.is_float() {
+                false => T::from_f64((least + unit * (most - least + 1.0)).floor()),
+                true if special && r & 7 == 0 => {
                     T::from_f64([0.0, -0.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0][(r >> 3) as usize % 6])
                 }
-                _ => T::from_f64((unit - 0.5) * 16.0),
+                true => T::from_f64((unit - 0.5) * 16.0),
             }
         })
         .collect()

@@ -17,26 +17,26 @@ use crate::harness::{Place, planned_for};
 use crate::machines::{choice, drawn};
 use crate::random::program;
 
-/// For each step, the steps that are done when it begins, according to the plan's order and its
-/// waits only. Uploads are in order with each other, and so are results on their way to the host,
-/// and so is everything else.
-fn before(plan: &Plan) -> Vec<Vec<bool>> {
+/// The steps that are done when step `i` begins, according to the plan's order and its waits only.
+/// Uploads are in order with each other, and so are results on their way to the host, and so is
+/// everything else.
+fn before(plan: &Plan, i: usize) -> Vec<bool> {
     let line = |step: usize| match plan.steps[step].action.queue() {
         Queue::Upload => 0,
         Queue::Download => 1,
         Queue::Host | Queue::Compute | Queue::Network => 2,
     };
-    let mut before: Vec<Vec<bool>> = Vec::with_capacity(plan.steps.len());
-    for (i, step) in plan.steps.iter().enumerate() {
-        let mut over = vec![false; plan.steps.len()];
-        let previous = (0..i).rev().find(|j| line(*j) == line(i));
-        for j in previous.iter().chain(&step.waits) {
-            over[*j] = true;
-            over.iter_mut().zip(&before[*j]).for_each(|(over, known)| *over |= known);
+    let mut over = vec![false; plan.steps.len()];
+    let mut left = vec![i];
+    while let Some(step) = left.pop() {
+        let previous = (0..step).rev().find(|j| line(*j) == line(step));
+        for &j in previous.iter().chain(&plan.steps[step].waits) {
+            if !std::mem::replace(&mut over[j], true) {
+                left.push(j);
+            }
         }
-        before.push(over);
     }
-    before
+    over
 }
 
 /// Returns `true` if anything is split into bands.
@@ -55,7 +55,7 @@ fn each_wait_is_needed(whole: &Plan) -> TestCaseResult {
     for (i, step) in whole.steps.iter().enumerate() {
         for (k, wait) in step.waits.iter().enumerate() {
             broken.steps[i].waits.remove(k);
-            let implied = before(&broken)[i][*wait];
+            let implied = before(&broken, i)[*wait];
             let caught = verify(&broken);
             prop_assert!(
                 !implied,

@@ -45,8 +45,7 @@ impl Isa {
     }
 
     /// Every instruction set that this machine has, least first.
-    #[cfg(test)]
-    pub(crate) fn available() -> Vec<Isa> {
+    pub fn available() -> Vec<Isa> {
         Isa::ALL.into_iter().filter(|i| i.is_supported()).collect()
     }
 

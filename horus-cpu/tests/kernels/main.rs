@@ -2,7 +2,6 @@
 //! device's interface, so that the kernels are not compiled again for the tests.
 
 mod device;
-mod filters;
 mod maps;
 mod sampling;
 mod whole;

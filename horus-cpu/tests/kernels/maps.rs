@@ -1,5 +1,7 @@
 //! Map kernels against the oracle of kernels, for every instruction set and partition.
 
+mod filters;
+
 use horus_base::dtype::{Arithmetic, Conversion, DType, Pixel, Scalar};
 use horus_base::shape::{Axis, Border, Shape, Window};
 use horus_base::{dispatch, dispatch_float};

@@ -1,6 +1,6 @@
 //! Linear filters: banks, stages, chains and sizes.
 
-use super::maps::{Picture, Random, borders, check, run, total};
+use super::{Picture, Random, borders, check, run, total};
 use horus_base::dtype::{Conversion, DType};
 use horus_base::shape::{Border, Shape, Window};
 use horus_cpu::cpu::device::CpuDevice;
