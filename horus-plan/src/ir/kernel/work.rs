@@ -4,7 +4,6 @@
 use super::{Extent, Family, FilterKind, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Repeat, Source};
 use crate::ops::neighbourhood::{Filter, Layout};
 use crate::ops::operation::Effort;
-use crate::ops::pixel::PixelOp;
 use horus_base::dtype::DType;
 use horus_base::shape::{Shape, Window};
 
@@ -246,14 +245,11 @@ impl MapKernel {
     }
 }
 
-/// Cost of an instruction. Division and square root are correctly rounded, the other functions are
-/// polynomials.
+/// Cost of an instruction.
 pub(super) fn of_instruction(op: InstrOp) -> f64 {
     match op {
-        InstrOp::Pixel(PixelOp::Div | PixelOp::Recip | PixelOp::Sqrt | PixelOp::AbsDiv) => 10.0,
-        InstrOp::Pixel(PixelOp::Exp | PixelOp::Log | PixelOp::Sin | PixelOp::Cos | PixelOp::Hypot) => 25.0,
-        InstrOp::Pixel(PixelOp::Pow | PixelOp::Atan2) => 60.0,
-        InstrOp::Pixel(_) | InstrOp::Convert(_) => 1.0,
+        InstrOp::Pixel(op) => op.steps(),
+        InstrOp::Convert(_) => 1.0,
     }
 }
 
