@@ -296,7 +296,7 @@ const TOUCHED: &[(&str, usize)] = &[
     ("Reconstruction", 9),
     ("LabelReduce", 6),
     // A leaf.
-    ("Median", 21),
+    ("Median", 23),
     // A reduction.
     ("Moments", 9),
     // A border mode, here as a default too.
