@@ -118,7 +118,7 @@ impl TunedFamily {
                 {
                     Kind::Sparse
                 }
-                _ => Kind::Dense,
+                LeafOp::Correlate(..) | LeafOp::Generalized(..) => Kind::Dense,
             };
             f.size = f.size.max(if kind == Kind::Gather { 0 } else { reach });
             f.filters = (f.filters + 1).min(2);

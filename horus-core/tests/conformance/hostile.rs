@@ -118,6 +118,7 @@ fn cases() -> Vec<Case> {
         one(LeafOp::Correlate(Source::Input(0), Filter::sparse([(0, 0), (5, -3)], [1.0, 2.0]), Border::Wrap)),
         Kernel::Map(MapKernel { stages: vec![stage], ..of(vec![leaf(staged)]) }),
         Kernel::Map(MapKernel { chains: vec![square(loads.clone())], ..of(vec![leaf(chained)]) }),
+        one(LeafOp::Shift(Source::Input(0), [1, -2], border)),
         one(LeafOp::Generalized(0, generalized, border)),
         one(LeafOp::Median(0, MedianSize::Three, border)),
         one(LeafOp::Warp(0, Affine::IDENTITY, Interpolation::Bilinear, border)),
@@ -396,6 +397,28 @@ fn wrongs(good: &Case) -> Vec<(String, Case)> {
 /// Devices of a single rank.
 fn places() -> impl Iterator<Item = Place> {
     Place::some().into_iter().filter(|p| p.ranks == 1)
+}
+
+/// The number of a leaf among the kinds of leaves.
+fn ordinal(op: &LeafOp) -> usize {
+    match op {
+        LeafOp::Load(_) => 0,
+        LeafOp::LoadPlane(..) => 1,
+        LeafOp::Correlate(..) => 2,
+        LeafOp::Shift(..) => 3,
+        LeafOp::Generalized(..) => 4,
+        LeafOp::Median(..) => 5,
+        LeafOp::Warp(..) => 6,
+        LeafOp::Flip(..) => 7,
+    }
+}
+
+#[test]
+fn every_leaf_has_a_launch() {
+    let mut found = [false; 8];
+    let maps = cases().into_iter().filter_map(|c| if let Kernel::Map(m) = c.kernel { Some(m) } else { None });
+    maps.flat_map(|m| m.leaves).for_each(|l| found[ordinal(&l.op)] = true);
+    assert!(found.iter().all(|f| *f), "{found:?}");
 }
 
 #[test]

@@ -131,7 +131,12 @@ fn tiling(kernel: &MapKernel, schedule: &Schedule, geometry: Geometry, rows: Win
     let windows = kernel.leaves.iter().filter_map(|l| match &l.op {
         LeafOp::Generalized(_, g, _) => Some(g.window.reach().up + g.window.reach().down),
         LeafOp::Median(..) => Some(0),
-        _ => None,
+        LeafOp::Load(_)
+        | LeafOp::LoadPlane(..)
+        | LeafOp::Correlate(..)
+        | LeafOp::Shift(..)
+        | LeafOp::Warp(..)
+        | LeafOp::Flip(..) => None,
     });
     let (tile_rows, tile) = match (windows.max(), schedule.groups.is_empty()) {
         (Some(around), _) => (if around < 8 { 16 } else { 64 }, 512),

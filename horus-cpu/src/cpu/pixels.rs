@@ -172,12 +172,6 @@ fn powers_body<T: Pixel>(_: Isa, pixels: &[T], exponent: T, out: &mut [T]) {
     }
 }
 
-/// Returns `true` for a function of floats: integers have it by way of `f64` ([`by_f64`]) and no loop of their own.
-const fn of_floats(op: PixelOp) -> bool {
-    use PixelOp::{Atan2, Cos, Exp, Hypot, Log, Pow, Sin};
-    matches!(op, Atan2 | Cos | Exp | Hypot | Log | Pow | Sin)
-}
-
 macro_rules! interpreter {
     (unary { $($u:ident $un:literal |$ua:ident| $ub:expr, $uc:literal, $ud:literal;)* }
      binary { $($b:ident $bn:literal |$ba:ident, $bb:ident| $bx:expr, $bc:literal, $bd:literal;)* }
@@ -185,7 +179,7 @@ macro_rules! interpreter {
      ternary { $($t:ident $tn:literal |$ta:ident, $tb:ident, $tc:ident| $tx:expr, $tcu:literal, $td:literal;)* }
      select { $($s:ident $sn:literal $sc:literal, $sd:literal;)* }) => {
         unsafe fn typed<T: Pixel>(op: PixelOp, isa: Isa, args: &[Lanes; 3], out: *mut u8, n: usize) {
-            debug_assert!(T::DTYPE.is_float() || !of_floats(op), "{op:?} of integers has no loop");
+            debug_assert!(T::DTYPE.is_float() || !op.is_transcendental(), "{op:?} of integers has no loop");
             // SAFETY: vouched for by the caller.
             unsafe {
                 // Operations that have a faster path than the loop over the table's body.
@@ -210,13 +204,13 @@ macro_rules! interpreter {
                 match op {
                     $(PixelOp::$u => {
                         let body = body!(Unary [T: Pixel] |$ua: T| -> T { $ub });
-                        if const { T::DTYPE.is_float() || !of_floats(PixelOp::$u) } {
+                        if const { T::DTYPE.is_float() || !PixelOp::$u.is_transcendental() } {
                             unary::<T, T, _>(isa, args, out, n, body)
                         }
                     })*
                     $(PixelOp::$b => {
                         let body = body!(Binary [T: Pixel] |$ba: T, $bb: T| -> T { $bx });
-                        if const { T::DTYPE.is_float() || !of_floats(PixelOp::$b) } {
+                        if const { T::DTYPE.is_float() || !PixelOp::$b.is_transcendental() } {
                             binary::<T, T, T, _>(isa, args, out, n, body)
                         }
                     })*
@@ -288,7 +282,7 @@ unsafe fn by_f64(op: PixelOp, dtype: DType, isa: Isa, args: &[Lanes; 3], out: *m
 /// room for `n` results and overlaps no operand, all are aligned for their type, and the machine
 /// has the instruction set.
 pub(crate) unsafe fn apply(op: PixelOp, dtype: DType, isa: Isa, args: &[Lanes; 3], out: *mut u8, n: usize) {
-    if !dtype.is_float() && of_floats(op) {
+    if !dtype.is_float() && op.is_transcendental() {
         // SAFETY: vouched for by the caller.
         return unsafe { by_f64(op, dtype, isa, args, out, n) };
     }
@@ -317,6 +311,7 @@ pub(crate) unsafe fn convert(
 mod tests {
     use super::*;
     use horus_base::dtype::Arithmetic;
+    use horus_plan::ops::pixel::TABLE;
 
     /// Random bit patterns, and moderate values.
     fn wild<T: Pixel>(n: usize, seed: u64) -> Vec<T> {
@@ -341,7 +336,7 @@ mod tests {
         const N: usize = 20_011;
         let (a, b) = (wild::<T>(N, 1), wild::<T>(N, 2));
         let constant = [T::from_f64(2.2); RUN];
-        for op in [Exp, Log, Sin, Cos, Pow, Atan2, Hypot] {
+        for op in TABLE.iter().map(|row| row.op).filter(|op| op.is_transcendental()) {
             for (b, repeated) in [(&b[..], false), (&constant[..], true)] {
                 let want = |i: usize| {
                     let (a, b) = (a[i], b[if repeated { 0 } else { i }]);
@@ -352,7 +347,8 @@ mod tests {
                         Cos => Arithmetic::cos(a),
                         Pow => Arithmetic::pow(a, b),
                         Atan2 => Arithmetic::atan2(a, b),
-                        _ => Arithmetic::hypot(a, b),
+                        Hypot => Arithmetic::hypot(a, b),
+                        _ => unreachable!("{op} has no definition here"),
                     }
                 };
                 let want: Vec<T> = (0..N).map(want).collect();

@@ -36,6 +36,7 @@ use horus_core::device::Geometry;
 use horus_core::dtype::DType;
 use horus_core::error::DeviceError;
 use horus_core::ir::kernel::{Kernel, MapKernel};
+use horus_core::ops::pixel::TABLE;
 use horus_core::shape::{Border, Window};
 
 use crate::tuning::Tuning;
@@ -62,9 +63,6 @@ const SAMPLING: &str = include_str!("../../kernels/sampling.cuh");
 const STEPS: &str = include_str!("../../kernels/steps.cuh");
 const LAYOUT: &str = include_str!("../../kernels/layout.cuh");
 const WINDOWED: &str = include_str!("../../kernels/windowed.cuh");
-
-/// Calls of functions that `MATH` defines.
-const TRANSCENDENTAL: [&str; 7] = ["hs_exp(", "hs_log(", "hs_pow(", "hs_sin(", "hs_cos(", "hs_atan2(", "hs_hypot("];
 
 /// Geometries of a launch.
 #[derive(Clone, Copy, Debug)]
@@ -310,8 +308,13 @@ fn assemble(headers: &[&str], params: &str, code: &str) -> String {
         };
         headers.iter().skip(1).chain([&params, &code]).any(|part| named(part))
     };
+    let transcendental: Vec<&str> = TABLE
+        .iter()
+        .filter(|row| row.op.is_transcendental())
+        .filter_map(|row| row.cuda.split_inclusive('(').next())
+        .collect();
     let few =
-        [(calls(&TRANSCENDENTAL), MATH), (calls(&["hs_around", "hs_unrolled"]), AROUND), (calls(&["hs_cast"]), CAST)];
+        [(calls(&transcendental), MATH), (calls(&["hs_around", "hs_unrolled"]), AROUND), (calls(&["hs_cast"]), CAST)];
     for (i, header) in headers.iter().enumerate() {
         s.push_str(header);
         few.iter().filter(|(called, _)| i == 0 && *called).for_each(|(_, functions)| s.push_str(functions));

@@ -142,7 +142,7 @@ pub(super) fn window(leaf: &Leaf) -> Option<(Source, Option<&Filter>, Border)> {
         LeafOp::Correlate(image, f, b) => Some((*image, Some(f), *b)),
         LeafOp::Generalized(_, g, b) => Some((leaf.source(), Some(&g.window), *b)),
         LeafOp::Median(_, _, b) => Some((leaf.source(), None, *b)),
-        _ => None,
+        LeafOp::Load(_) | LeafOp::LoadPlane(..) | LeafOp::Shift(..) | LeafOp::Warp(..) | LeafOp::Flip(..) => None,
     }
 }
 

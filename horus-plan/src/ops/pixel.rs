@@ -125,6 +125,24 @@ impl PixelOp {
         &TABLE[self as usize]
     }
 
+    /// Returns `true` for a transcendental function: one of floats, which integers have by way of
+    /// `f64`.
+    pub const fn is_transcendental(self) -> bool {
+        use PixelOp::{Atan2, Cos, Exp, Hypot, Log, Pow, Sin};
+        matches!(self, Exp | Log | Sin | Cos | Pow | Atan2 | Hypot)
+    }
+
+    /// Cost of one evaluation. Division and square root are correctly rounded, transcendental
+    /// functions are polynomials.
+    pub const fn steps(self) -> f64 {
+        match self {
+            PixelOp::Div | PixelOp::Recip | PixelOp::Sqrt | PixelOp::AbsDiv => 10.0,
+            PixelOp::Pow | PixelOp::Atan2 => 60.0,
+            op if op.is_transcendental() => 25.0,
+            _ => 1.0,
+        }
+    }
+
     /// Number of operands.
     pub fn arity(self) -> usize {
         match self.info().kind {

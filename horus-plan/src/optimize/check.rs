@@ -83,47 +83,32 @@ fn has_inputs<O>(node: &Node<O>, count: usize) -> Result<(), String> {
 
 fn operation(program: &Graph<Op>, node: &Node<Op>) -> Result<(), String> {
     let input = |i: usize| program.node(node.inputs[i]);
-    let count = match &node.op {
-        Op::Source(_) | Op::Fill(_) | Op::Index(_) => 0,
+    // The number of inputs, and whether they have the node's extent and its type.
+    let (count, same_shape, same_type) = match &node.op {
+        Op::Source(_) | Op::Fill(_) | Op::Index(_) => (0, false, false),
         Op::Pixel(op, operands) => {
             hold(operands.len() == op.arity(), || format!("{} operands instead of {}", operands.len(), op.arity()))?;
             let known = |o: &Operand| {
                 matches!(o, Operand::Const(_)) || matches!(o, Operand::Input(i) if *i < node.inputs.len())
             };
             hold(operands.iter().all(known), || "an operand is no input".into())?;
-            node.inputs.len()
+            (node.inputs.len(), true, false)
+        }
+        Op::Convert(_) => (1, true, false),
+        Op::Planes(_) | Op::Warp(..) => (1, false, true),
+        Op::Correlate(..) | Op::Separable { .. } | Op::Generalized(..) | Op::Median(..) | Op::Flip(_) => {
+            (1, true, true)
         }
         Op::Whole(operation) => {
             let inputs: Vec<Extent> =
                 (0..node.inputs.len()).map(|i| (input(i).shape, input(i).dtype.stored())).collect();
             return operation.check(&inputs, (node.shape, node.dtype.stored()));
         }
-        _ => 1,
     };
     has_inputs(node, count)?;
-    let same_shape = match node.op {
-        Op::Pixel(..)
-        | Op::Convert(_)
-        | Op::Correlate(..)
-        | Op::Separable { .. }
-        | Op::Generalized(..)
-        | Op::Median(..)
-        | Op::Flip(_) => node.inputs.len(),
-        _ => 0,
-    };
-    (0..same_shape).try_for_each(|i| fits(input(i).shape, node.shape))?;
-    let keeps_type = matches!(
-        node.op,
-        Op::Planes(_)
-            | Op::Correlate(..)
-            | Op::Separable { .. }
-            | Op::Generalized(..)
-            | Op::Median(..)
-            | Op::Warp(..)
-            | Op::Flip(_)
-    );
-    let mut types = (0..node.inputs.len()).filter(|_| keeps_type).map(|i| input(i).dtype.stored());
-    types.try_for_each(|t| typed(t, node.dtype.stored()))
+    let inputs = || (0..count).map(input);
+    inputs().filter(|_| same_shape).try_for_each(|i| fits(i.shape, node.shape))?;
+    inputs().filter(|_| same_type).try_for_each(|i| typed(i.dtype.stored(), node.dtype.stored()))
 }
 
 fn typed(is: DType, wanted: DType) -> Result<(), String> {

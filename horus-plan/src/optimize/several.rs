@@ -18,7 +18,7 @@ use std::cell::Cell;
 use super::Aim;
 use super::fuse::{MAX_FILTERS, MAX_INPUTS, MAX_MEMBERS, MAX_PLANES, MAX_STAGES, SMALL_FILTER};
 use crate::ir::graph::{Graph, Joined, Node, NodeId};
-use crate::ir::kernel::{Extent, JoinPart, Kernel, KernelWork, Leaf, LeafOp, MapKernel};
+use crate::ir::kernel::{Extent, FilterKind, JoinPart, Kernel, KernelWork, Leaf, LeafOp, MapKernel};
 use horus_base::shape::Window;
 use runs::{AHEAD, JOINED};
 
@@ -228,7 +228,7 @@ impl<'a> Groups<'a> {
         let joined = self.group(nodes)?;
         // Fusion decides about nodes that become one kernel, and about inputs of filters.
         let reads = node.inputs.iter().any(|i| group.nodes.contains(i));
-        if reads && joined.whole.leaves.iter().any(|l| kind(l).is_some()) {
+        if reads && joined.whole.leaves.iter().any(|l| l.filter_kind().is_some()) {
             return None;
         }
         let cost = joined.cost;
@@ -377,25 +377,6 @@ impl<'a> Groups<'a> {
     }
 }
 
-/// Kinds of reads beyond the pixel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum FilterKind {
-    Linear,
-    Order,
-    Geometric,
-}
-
-/// The kind of a leaf's filter; filters of one kind are computed together.
-fn kind(leaf: &Leaf) -> Option<FilterKind> {
-    match &leaf.op {
-        LeafOp::Load(_) | LeafOp::LoadPlane(..) => None,
-        LeafOp::Warp(..) if leaf.repeats() => None,
-        LeafOp::Correlate(..) | LeafOp::Shift(..) => Some(FilterKind::Linear),
-        LeafOp::Generalized(..) | LeafOp::Median(..) => Some(FilterKind::Order),
-        LeafOp::Warp(..) | LeafOp::Flip(..) => Some(FilterKind::Geometric),
-    }
-}
-
 /// Returns `true` if devices can hold a kernel, within the limits of fusion, with filters of one
 /// kind. Warps of one image read it at different positions, so joining saves nothing; filters of
 /// many taps are bound by arithmetic, so it saves little.
@@ -405,13 +386,13 @@ fn is_sound(m: &MapKernel) -> bool {
         _ => None,
     });
     let large = filters.chain(m.stages.iter().map(|s| &s.filter)).any(|f| f.taps().len() > SMALL_FILTER);
-    let filters = m.leaves.iter().filter(|l| kind(l).is_some()).count();
+    let filters = m.leaves.iter().filter(|l| l.filter_kind().is_some()).count();
     let planes = m.leaves.iter().filter(|l| matches!(l.op, LeafOp::LoadPlane(..))).count();
     // A launch of several results would recompute the filters of chains for each of them.
     let plain = !m.per_pixel && m.chains.iter().all(|c| c.is_pointwise() && c.chains.is_empty());
     plain
-        && alike(m.leaves.iter().filter_map(kind))
-        && !m.leaves.iter().any(|l| kind(l) == Some(FilterKind::Geometric))
+        && alike(m.leaves.iter().filter_map(Leaf::filter_kind))
+        && !m.leaves.iter().any(|l| l.filter_kind() == Some(FilterKind::Geometric))
         && !large
         && m.inputs <= MAX_INPUTS
         && m.stages.len() <= MAX_STAGES

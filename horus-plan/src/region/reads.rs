@@ -57,7 +57,15 @@ pub(super) fn around(op: &Op, need: Rect, input: Shape) -> Option<Rect> {
         Op::Separable { row, column, border } => (row.reach().then(column.reach()), *border),
         Op::Generalized(g, b) => (g.window.reach(), *b),
         Op::Median(s, b) => (s.reach(), *b),
-        _ => return None,
+        Op::Source(_)
+        | Op::Fill(_)
+        | Op::Index(_)
+        | Op::Pixel(..)
+        | Op::Convert(_)
+        | Op::Planes(_)
+        | Op::Warp(..)
+        | Op::Flip(_)
+        | Op::Whole(_) => return None,
     };
     Some(Reading::around(need, reach, border).kept(input).hull(need))
 }

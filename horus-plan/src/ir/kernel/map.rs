@@ -90,6 +90,17 @@ pub enum LeafOp {
     Flip(usize, Flip),
 }
 
+/// Kinds of reads beyond the pixel; filters of one kind are computed together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FilterKind {
+    /// Linear filters and shifts.
+    Linear,
+    /// Medians and generalized convolutions.
+    Order,
+    /// Affine maps and mirrors.
+    Geometric,
+}
+
 /// A leaf: its read operation and its type, which is that of the input it reads.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Leaf {
@@ -143,6 +154,18 @@ impl Leaf {
     /// relative to the output.
     pub fn repeats(&self) -> bool {
         matches!(&self.op, LeafOp::Warp(_, map, Interpolation::Nearest, _) if map.repeats())
+    }
+
+    /// The kind of the leaf's filter; `None` for a leaf that reads the pixel itself or
+    /// [repeats](Leaf::repeats) a few.
+    pub fn filter_kind(&self) -> Option<FilterKind> {
+        match &self.op {
+            LeafOp::Load(_) | LeafOp::LoadPlane(..) => None,
+            LeafOp::Warp(..) if self.repeats() => None,
+            LeafOp::Correlate(..) | LeafOp::Shift(..) => Some(FilterKind::Linear),
+            LeafOp::Generalized(..) | LeafOp::Median(..) => Some(FilterKind::Order),
+            LeafOp::Warp(..) | LeafOp::Flip(..) => Some(FilterKind::Geometric),
+        }
     }
 
     /// Renumbers the kernel input of the leaf (stages and chains are unchanged).

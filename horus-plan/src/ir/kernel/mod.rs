@@ -36,7 +36,7 @@ mod work;
 use std::fmt;
 
 pub use self::join::JoinPart;
-pub use self::map::{Instr, InstrOp, Leaf, LeafOp, MapKernel, Source, Stage, Val};
+pub use self::map::{FilterKind, Instr, InstrOp, Leaf, LeafOp, MapKernel, Source, Stage, Val};
 pub use self::repeat::Repeat;
 pub use self::work::KernelWork;
 use crate::ir::graph::{Graph, NodeId, ValueId};

@@ -1,10 +1,9 @@
 //! Work of a launch: bytes, multiply-adds and pixels, from which a machine profile predicts its
 //! time.
 
-use super::{Extent, Family, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Repeat, Source};
+use super::{Extent, Family, FilterKind, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Repeat, Source};
 use crate::ops::neighbourhood::{Filter, Layout};
 use crate::ops::operation::Effort;
-use crate::ops::pixel::PixelOp;
 use horus_base::dtype::DType;
 use horus_base::shape::{Shape, Window};
 
@@ -208,7 +207,7 @@ impl MapKernel {
             _ => 0,
         };
         match self.leaves.iter().map(taps).max().unwrap_or(0) {
-            _ if is(|op| matches!(op, LeafOp::Median(..) | LeafOp::Generalized(..))) => Family::Rank,
+            _ if self.leaves.iter().any(|l| l.filter_kind() == Some(FilterKind::Order)) => Family::Rank,
             _ if !self.stages.is_empty() => Family::Separable,
             // Tiles are as wide as the line is long, and rows of taps differ.
             1.. if is(|op| matches!(op, LeafOp::Correlate(_, f, _) if matches!(f.layout(), Layout::Sparse(_)))) => {
@@ -224,9 +223,7 @@ impl MapKernel {
     /// Multiply-adds per pixel, row passes included, and the rows above and below that filters
     /// read.
     fn arithmetic(&self) -> (f64, f64, usize) {
-        let filtered = |l: &&Leaf| {
-            matches!(l.op, LeafOp::Correlate(..) | LeafOp::Shift(..) | LeafOp::Generalized(..) | LeafOp::Median(..))
-        };
+        let filtered = |l: &&Leaf| matches!(l.filter_kind(), Some(FilterKind::Linear | FilterKind::Order));
         let reach = self.leaves.iter().filter(filtered).filter_map(|l| l.reach(&self.stages));
         let reach = reach.map(|(r, _)| r.up + r.down).max().unwrap_or(0);
         let within = self.chains.iter().map(|c| c.arithmetic().2).max().unwrap_or(0);
@@ -248,14 +245,11 @@ impl MapKernel {
     }
 }
 
-/// Cost of an instruction. Division and square root are correctly rounded, the other functions are
-/// polynomials.
+/// Cost of an instruction.
 pub(super) fn of_instruction(op: InstrOp) -> f64 {
     match op {
-        InstrOp::Pixel(PixelOp::Div | PixelOp::Recip | PixelOp::Sqrt | PixelOp::AbsDiv) => 10.0,
-        InstrOp::Pixel(PixelOp::Exp | PixelOp::Log | PixelOp::Sin | PixelOp::Cos | PixelOp::Hypot) => 25.0,
-        InstrOp::Pixel(PixelOp::Pow | PixelOp::Atan2) => 60.0,
-        InstrOp::Pixel(_) | InstrOp::Convert(_) => 1.0,
+        InstrOp::Pixel(op) => op.steps(),
+        InstrOp::Convert(_) => 1.0,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Facts, MAX_INPUTS, distinct, map};
 use crate::ir::graph::{Graph, NodeId};
-use crate::ir::kernel::{Kernel, LeafOp, Source};
+use crate::ir::kernel::{FilterKind, Kernel, LeafOp, Source};
 use crate::ops::neighbourhood::Layout;
 
 /// Maximum number of nodes of a region, which bounds the time of planning.
@@ -46,13 +46,12 @@ struct Bank<'a> {
     planes: usize,
 }
 
-/// Kinds of leaves that are evaluated together.
+/// Leaves that are evaluated together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum LeafFamily {
-    Columns,
-    Filters,
-    Order,
-    Geometric,
+struct LeafFamily {
+    kind: FilterKind,
+    /// Column filters over a row pass, apart from other linear filters.
+    columns: bool,
 }
 
 /// The cost that a region leaves to others.
@@ -204,32 +203,27 @@ impl<'a> Region<'a> {
         let node = self.graph.node(id);
         bank.stages += usize::from(self.facts.stage[id.0] && id != self.root);
         for leaf in map(node).into_iter().flat_map(|m| &m.leaves) {
-            let this = match &leaf.op {
-                LeafOp::Load(_) => continue,
-                LeafOp::LoadPlane(..) => {
-                    bank.planes += 1;
-                    continue;
-                }
-                LeafOp::Correlate(Source::Stage(_), ..) => LeafFamily::Columns,
-                // Created only after fusion.
-                LeafOp::Shift(..) => LeafFamily::Filters,
+            let Some(kind) = leaf.filter_kind() else {
+                bank.planes += usize::from(matches!(leaf.op, LeafOp::LoadPlane(..)));
+                continue;
+            };
+            let columns = match &leaf.op {
+                LeafOp::Correlate(Source::Stage(_), ..) => true,
                 LeafOp::Correlate(_, f, _) => {
                     let of_stage = f.is_column() && self.facts.row_pass[node.inputs[0].0];
-                    if of_stage || (self.facts.row_pass[id.0] && id != self.root) {
-                        LeafFamily::Columns
-                    } else {
+                    let columns = of_stage || (self.facts.row_pass[id.0] && id != self.root);
+                    if !columns {
                         let large = f.taps().len() > SMALL_FILTER;
                         if bank.geometry.is_some_and(|g| large && g != f.layout()) {
                             return None;
                         }
                         bank.geometry = bank.geometry.or(large.then_some(f.layout()));
-                        LeafFamily::Filters
                     }
+                    columns
                 }
-                LeafOp::Generalized(..) | LeafOp::Median(..) => LeafFamily::Order,
-                LeafOp::Warp(..) if leaf.repeats() => continue,
-                LeafOp::Warp(..) | LeafOp::Flip(..) => LeafFamily::Geometric,
+                _ => false,
             };
+            let this = LeafFamily { kind, columns };
             if *bank.family.get_or_insert(this) != this {
                 return None;
             }

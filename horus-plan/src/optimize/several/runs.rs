@@ -1,7 +1,7 @@
 //! Runs of pixel operations that read each other or the same images. They are collected node by
 //! node, as a launch of several results may pay only once the last is included.
 
-use super::{Group, Groups, MOST, kind, map};
+use super::{Group, Groups, MOST, map};
 use crate::ir::graph::{Node, NodeId};
 use crate::ir::kernel::{Kernel, MapKernel};
 use crate::optimize::fuse::{MAX_INPUTS, distinct};
@@ -114,7 +114,7 @@ impl Groups<'_> {
 
 /// Returns `true` if a node reads only the pixel, of any level.
 pub(super) fn is_pixelwise(node: &Node<Kernel>) -> bool {
-    let pixelwise = |m: &MapKernel| m.stages.is_empty() && m.leaves.iter().all(|l| kind(l).is_none());
+    let pixelwise = |m: &MapKernel| m.stages.is_empty() && m.leaves.iter().all(|l| l.filter_kind().is_none());
     !node.shape.is_empty() && map(node).is_some_and(pixelwise)
 }
 
