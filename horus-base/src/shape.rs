@@ -234,6 +234,11 @@ impl Hash for Border {
 }
 
 impl Border {
+    /// Every mode, constants being `value`: for sweeps.
+    pub const fn all(value: f64) -> [Border; 5] {
+        [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(value)]
+    }
+
     /// Its name in lower case; for a constant, without the value.
     pub const fn name(self) -> &'static str {
         match self {

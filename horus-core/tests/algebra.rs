@@ -319,8 +319,7 @@ fn crops_pads_and_pastes_are_numpys_on_any_number_of_ranks() {
                 assert_eq!(mask, source.slice(every).mapv(|v| v > 100));
             }
             assert_eq!(image.paste(&Image::from_array(&s, stamp.view()), 9, -2).to_array().unwrap(), pasted);
-            for border in [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(-7.0)]
-            {
+            for border in Border::all(-7.0) {
                 let padded = image.with_border(border).pad(13, 2, 1, 30).to_array::<Ix3>().unwrap();
                 assert_eq!(padded.dim(), (26, 39, 2));
                 for ((y, x, c), v) in padded.indexed_iter() {

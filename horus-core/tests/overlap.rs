@@ -50,7 +50,7 @@ fn place(ranks: usize, (separate, direct): (bool, bool), overlap: bool) -> Place
 
 fn borders() -> [Border; 5] {
     let constant = Border::Constant(2.5);
-    [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, constant]
+    Border::all(constant)
 }
 
 fn taps(n: usize) -> Vec<f64> {

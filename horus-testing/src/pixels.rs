@@ -31,8 +31,8 @@ pub fn noise<T: Pixel>(n: usize, seed: u64, special: bool) -> Vec<T> {
 
 /// All borders, with constants that matter.
 pub fn borders() -> Vec<Border> {
-    let constants = [0.0, -0.0, 3.25, f64::NAN].map(Border::Constant);
-    [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap].into_iter().chain(constants).collect()
+    let constants = [0.0, -0.0, 3.25].map(Border::Constant);
+    Border::all(f64::NAN).into_iter().chain(constants).collect()
 }
 
 /// Odd extents.

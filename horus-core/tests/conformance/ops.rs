@@ -28,7 +28,7 @@ const SHAPES: [Shape; 6] = [
 ];
 
 fn borders() -> [Border; 5] {
-    [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(3.25)]
+    Border::all(3.25)
 }
 
 /// Fewer borders for types whose kernels differ from others only in arithmetic and conversions.

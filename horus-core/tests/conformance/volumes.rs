@@ -22,7 +22,7 @@ const VOLUMES: [Shape; 6] = [
 ];
 
 fn borders() -> [Border; 5] {
-    [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(3.25)]
+    Border::all(3.25)
 }
 
 /// Levels `step * z + offset` of `a`, in `depth` levels.

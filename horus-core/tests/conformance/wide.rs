@@ -450,7 +450,7 @@ fn one_sided_filters_with_every_border_on_every_number_of_ranks() {
         &[(7, 0)],
         &[(-2, 0), (11, 1)],
     ];
-    for border in [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(2.5)] {
+    for border in Border::all(2.5) {
         for offsets in sides {
             for height in [1, 2, 4, 7] {
                 let mut p = Program::default();

@@ -24,7 +24,7 @@ const CONSTANT_U8: f64 = 77.0;
 /// The borders in the order of the goldens' first axis.
 fn borders(constant: f64) -> [Border; 5] {
     let constant = Border::Constant(constant);
-    [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, constant]
+    Border::all(constant)
 }
 
 fn load<T: ReadableElement>(name: &str) -> ArrayD<T> {

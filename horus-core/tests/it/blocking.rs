@@ -31,8 +31,7 @@ use horus_core::shape::{Axis, Border, Shape, Window};
 use horus_testing::reference::kernel::{HostImage, evaluate};
 use horus_testing::simulated::Simulated;
 
-const BORDERS: [Border; 5] =
-    [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(0.5)];
+const BORDERS: [Border; 5] = Border::all(0.5);
 
 fn cpu(threads: usize) -> CpuDevice {
     CpuDevice::new(Some(threads)).expect("a CPU")

@@ -64,7 +64,7 @@ fn programs(s: &Session, steps: usize, height: usize) -> Result<()> {
         assert_eq!(bits(&looped.state)?, bits(&each(u.clone(), steps, step))?, "{name}, {steps} steps, {height} rows");
         Ok(())
     };
-    for border in [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(0.5)] {
+    for border in Border::all(0.5) {
         check("cross", &|u| u.with_border(border).correlate(&cross()))?;
     }
     check("pixels", &|u| u * u * 0.01 + 0.5)?;

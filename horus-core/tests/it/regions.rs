@@ -65,8 +65,7 @@ fn padded(mode: Border, i: isize, n: isize) -> Option<usize> {
 
 #[test]
 fn pads_crops_and_pastes_are_those_of_arrays_on_any_number_of_ranks() {
-    const MODES: [Border; 5] =
-        [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(9.5)];
+    const MODES: [Border; 5] = Border::all(9.5);
     let (h, w) = (11usize, 7usize);
     for ranks in 1..=5 {
         on_ranks(ranks, |s| {

@@ -14,8 +14,7 @@ use horus_core::session::{Session, SessionBuilder};
 use horus_core::shape::Border;
 use horus_testing::simulated::Simulated;
 
-const BORDERS: [Border; 5] =
-    [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(0.5)];
+const BORDERS: [Border; 5] = Border::all(0.5);
 
 fn builder(separate: bool, threads: usize) -> SessionBuilder {
     let cpu = CpuDevice::new(Some(threads)).expect("a CPU");

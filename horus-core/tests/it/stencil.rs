@@ -14,8 +14,7 @@ use horus_core::settings::Stencil;
 use horus_core::shape::{Border, Shape};
 use horus_testing::simulated::Simulated;
 
-const BORDERS: [Border; 5] =
-    [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(0.5)];
+const BORDERS: [Border; 5] = Border::all(0.5);
 
 fn builder(separate: bool, stencil: Stencil) -> SessionBuilder {
     let cpu = CpuDevice::new(Some(2)).expect("a CPU");

@@ -22,8 +22,7 @@ fn golden<A: ReadableElement, D: ndarray::Dimension>(name: &str) -> ndarray::Arr
 }
 
 /// The borders in the order of the goldens' first axis.
-const BORDERS: [Border; 5] =
-    [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(0.75)];
+const BORDERS: [Border; 5] = Border::all(0.75);
 
 fn builder() -> SessionBuilder {
     Session::on(Box::new(CpuDevice::new(Some(1)).unwrap()))

@@ -19,7 +19,7 @@ use ndarray::{Array3, Array4, Ix2, Ix3, Ix4, s};
 const SIZES: [[usize; 3]; 5] = [[5, 7, 9], [1, 6, 5], [1, 1, 1], [33, 3, 2], [2, 17, 40]];
 
 fn borders() -> [Border; 5] {
-    [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(7.0)]
+    Border::all(7.0)
 }
 
 fn builder() -> SessionBuilder {

@@ -313,7 +313,7 @@ mod tests {
 
     #[test]
     fn columns_hold_every_column_that_is_read() {
-        for border in [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(7.0)] {
+        for border in Border::all(7.0) {
             for n in 1..7usize {
                 for first in -15..n.cast_signed() {
                     for end in (first + 1..20).filter(|&e| e > 0) {

@@ -131,7 +131,7 @@ fn check(k: &MapKernel, inputs: &[Picture], dtype: DType, what: &str) {
 
 fn borders() -> [Border; 5] {
     let constant = Border::Constant(0.75);
-    [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, constant]
+    Border::all(constant)
 }
 
 /// The sum of all leaves.

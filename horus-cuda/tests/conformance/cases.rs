@@ -147,7 +147,7 @@ pub(super) fn case(name: impl Into<String>, kernel: Kernel, inputs: Vec<Geometry
 }
 
 pub(super) fn borders() -> [Border; 5] {
-    [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(3.0)]
+    Border::all(3.0)
 }
 
 /// The maximum of sums of two filters: of two images, or of one with two borders; in steps of two

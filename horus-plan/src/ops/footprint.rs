@@ -224,8 +224,7 @@ fn kept(border: Border, window: Window, n: usize) -> Window {
 mod tests {
     use super::*;
 
-    const BORDERS: [Border; 5] =
-        [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(0.0)];
+    const BORDERS: [Border; 5] = Border::all(0.0);
 
     #[test]
     fn what_is_read_of_a_part_is_what_is_read_of_the_whole() {

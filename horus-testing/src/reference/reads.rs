@@ -77,8 +77,7 @@ mod tests {
     use horus_plan::optimize::lower::lower;
     use horus_plan::region::{Rect, needs};
 
-    const BORDERS: [Border; 5] =
-        [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(1.0)];
+    const BORDERS: [Border; 5] = Border::all(1.0);
     const SHAPES: [(usize, usize); 5] = [(1, 1), (1, 7), (6, 1), (5, 4), (9, 7)];
 
     /// An operation on images of these extents.

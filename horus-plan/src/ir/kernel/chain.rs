@@ -125,8 +125,7 @@ mod tests {
     use horus_base::dtype::DType;
     use horus_base::shape::{Shape, Window};
 
-    const BORDERS: [Border; 5] =
-        [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(0.0)];
+    const BORDERS: [Border; 5] = Border::all(0.0);
 
     fn kernel(chains: Vec<MapKernel>, op: LeafOp) -> MapKernel {
         let leaves = vec![Leaf { op, dtype: DType::F32 }];

@@ -160,8 +160,7 @@ mod tests {
     use crate::ops::neighbourhood::Filter;
     use horus_base::dtype::DType;
 
-    const BORDERS: [Border; 5] =
-        [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap, Border::Constant(0.0)];
+    const BORDERS: [Border; 5] = Border::all(0.0);
 
     /// Smallest row range that contains all of `read`.
     fn hull(read: impl Iterator<Item = usize>) -> Window {
