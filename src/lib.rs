@@ -220,8 +220,6 @@ pub mod io {
     pub use horus_core::io::{Encoder, Format, Orientation, Picture, Saving, Sink, Target, save_to};
     #[doc(inline)]
     pub use horus_core::io::{FileInfo, FileTraffic, PictureReader, PictureWriter, RegionSink, RegionSource};
-    #[doc(inline)]
-    pub use horus_core::session::PixelsRead;
 }
 
 /// Many pictures in sequence: arguments and results of

@@ -28,11 +28,11 @@ pub(super) fn by_regions(
     call: (&'static str, Site),
     session: &Session,
 ) -> Result<Option<Result<Option<Scale>, String>>> {
-    let (format, shape, stored) = saving.stores();
+    let (format, (shape, stored)) = (saving.draft.format(), saving.draft.stored());
     if !matches!(format, Format::Tiff | Format::Npy | Format::Pgm | Format::Ppm | Format::Pnm) {
         return Ok(None);
     }
-    let handles = saving.handles();
+    let handles: Vec<&Handle> = saving.handles.iter().collect();
     let Some((samples, others)) = handles.split_first() else { return Ok(None) };
     let Some(large) = session.does_not_fit(samples)? else { return Ok(None) };
     let whole = |(h, w): &(usize, usize)| h % TILE == 0 && w % TILE == 0 && *h.max(w) <= LARGEST;
@@ -57,7 +57,7 @@ pub(super) fn by_regions(
         return Ok(Some(Err(cause)));
     }
     let saved = begun.finish(session, || {
-        let (scale, clipped) = saving.told(&mut told.into_iter().flatten());
+        let (scale, clipped) = saving.draft.told(&mut told.into_iter().flatten());
         if let Some(warning) = clipped.warning {
             crate::warn!("{}: {warning}", path.display());
         }

@@ -6,45 +6,20 @@ use std::sync::Arc;
 
 use super::engine::Engine;
 use super::evaluate::Unevaluated;
-use super::{Handle, Mutable, PixelsRead, Session};
+use super::{Handle, Mutable, Session};
 use crate::dtype::DType;
 use crate::error::{Error, Result, Site};
 use crate::host::buffer::HostBuffer;
-use crate::host::workers::Workers;
 use crate::ir::graph::{Graph, Op, ValueId};
 use crate::plan::state::Placement;
 use crate::region::{Cut, Rect, Supply, restrict};
-use crate::shape::{Region, Shape};
-
-/// A source of pixels, such as a file, that is read region by region on demand, for
-/// [`AnyImage::from_source`](crate::io::AnyImage::from_source).
-pub trait RegionSource: Send + Sync {
-    /// Levels, rows, columns and channels.
-    fn shape(&self) -> Shape;
-
-    /// The element type; truth values are bytes 0 and 1.
-    fn dtype(&self) -> DType;
-
-    /// Rows and columns that are read at once, such as those of a tile: regions are multiples of
-    /// them where that costs nothing.
-    fn chunk(&self) -> (usize, usize);
-
-    /// Reads a region, which lies inside, of all levels and channels into memory of its size: the
-    /// planes of [`Shape`], each of the region's rows and columns, without gaps. On any thread,
-    /// several at a time; `workers` may help.
-    ///
-    /// # Errors
-    /// The cause, without the path.
-    fn fill(&self, region: Region, to: &mut [u8], workers: &Workers) -> Result<(), String>;
-
-    /// Pixels read so far.
-    fn counted(&self) -> PixelsRead;
-}
+use crate::shape::Shape;
+use horus_files::files::{FileTraffic, RegionSource};
 
 /// Pixels read on the rank that has them.
 pub(super) struct Fetched {
     pixels: Option<HostBuffer>,
-    read: PixelsRead,
+    read: FileTraffic,
 }
 
 /// An image that has not been read yet.
@@ -110,7 +85,7 @@ impl Part {
 
     /// Reads its pixels, on the rank that has them. On any thread.
     pub(super) fn read(&self, session: &Session) -> Result<Fetched, Unread> {
-        let nothing = PixelsRead::default();
+        let nothing = FileTraffic::default();
         let (later, region) = match &self.from {
             From::Number(n) => return Ok(Fetched { pixels: Some(HostBuffer::from_slice(&[*n])), read: nothing }),
             From::Later(later, _, region) => (later, region),
@@ -122,7 +97,7 @@ impl Part {
         let before = stock.counted();
         stock.fill(region.inside(), room.bytes_mut(), session.workers()).map_err(unread)?;
         let after = stock.counted();
-        let read = PixelsRead { chunks: after.chunks - before.chunks, bytes: after.bytes - before.bytes };
+        let read = FileTraffic { chunks: after.chunks - before.chunks, bytes: after.bytes - before.bytes };
         Ok(Fetched { pixels: Some(room), read })
     }
 

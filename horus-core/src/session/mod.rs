@@ -71,10 +71,9 @@ pub use foreseen::MemoryForecast;
 pub use handle::Handle;
 pub(crate) use iterate::{Ended, Ends, Looped};
 pub(crate) use later::Later;
-pub use later::RegionSource;
 pub use memory::{MemoryInUse, MemoryUse};
 pub use pending::Pending;
-pub use progress::{PixelsRead, Progress, Stats};
+pub use progress::{Progress, Stats};
 #[doc(hidden)]
 pub use replay::{Refused, Replay};
 #[doc(hidden)]

@@ -9,10 +9,10 @@ use tiff::tags::Tag;
 use super::bounds::markers;
 use super::load::Means;
 use super::{Picture, Room};
-use crate::dispatch;
-use crate::dtype::Pixel;
-use crate::host::buffer::HostBuffer;
-use crate::shape::{Region, Shape};
+use horus_base::dispatch;
+use horus_base::dtype::Pixel;
+use horus_base::shape::{Region, Shape};
+use horus_host::host::buffer::HostBuffer;
 
 /// Use of the orientation stored in a file: that of the camera (EXIF of JPEG and PNG files), or the
 /// sides of the first row and column (TIFF).
@@ -250,7 +250,10 @@ pub(super) fn tell_dropped() {
     let news = read & !TOLD.fetch_or(read, Ordering::Relaxed);
     let names: Vec<&str> = Said::ALL.into_iter().filter(|s| news >> *s as u8 & 1 == 1).map(Said::name).collect();
     if !names.is_empty() {
-        crate::warn!("files that were read have metadata that files saved from them do not have: {}", names.join(", "));
+        horus_base::warn!(
+            "files that were read have metadata that files saved from them do not have: {}",
+            names.join(", ")
+        );
     }
 }
 

@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Amount read from or written to a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct FileTraffic {
     /// Strips or tiles decoded or encoded; rows for files without these.
     pub chunks: u64,

@@ -38,7 +38,7 @@ impl Sink for Cursor<Vec<u8>> {
 }
 
 /// Output to a stream is buffered in memory up to this size, and in a temporary file beyond.
-pub(super) const SPOOLED: usize = 8 << 20;
+pub const SPOOLED: usize = 8 << 20;
 
 impl Sink for SpooledTempFile {}
 
@@ -301,7 +301,7 @@ fn located(path: &Path) -> PathBuf {
 }
 
 /// The cause of an error, without the name of a temporary file, which means nothing to the user.
-pub(super) fn cause(e: io::Error) -> String {
+pub fn cause(e: io::Error) -> String {
     if e.raw_os_error().is_some() { e.to_string() } else { e.kind().to_string() }
 }
 

@@ -3,7 +3,7 @@
 use tiff::encoder::compression::{CompressionAlgorithm, Deflate, DeflateLevel};
 use tiff::tags::CompressionMethod;
 
-use crate::dtype::DType;
+use horus_base::dtype::DType;
 
 /// Lossless compression of the tiles or strips of a TIFF file.
 ///

@@ -11,16 +11,16 @@ use super::interleave::interleaved;
 use super::jpeg;
 use super::output::Shared;
 use super::png;
-use super::save::{Depth, SaveOptions, Scaling};
 use super::target::Sink;
 use super::tiff_tiles::Tiles;
 use super::write_tiff::write_tiff;
+use super::{Depth, SaveOptions, Scaling};
 use super::{pnm, write_npy};
-use crate::dtype::DType;
-use crate::error::Audience;
-use crate::host::buffer::HostBuffer;
-use crate::host::workers::Workers;
-use crate::shape::{Region, Shape};
+use horus_base::dtype::DType;
+use horus_base::error::Audience;
+use horus_base::shape::{Region, Shape};
+use horus_host::host::buffer::HostBuffer;
+use horus_host::host::workers::Workers;
 
 const KNOWN: &str = "png, jpg, tif, pgm, ppm, pnm, bmp or npy";
 

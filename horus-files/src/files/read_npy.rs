@@ -7,8 +7,8 @@ use super::bounds::check_size;
 use super::load::{Means, Source};
 use super::raster::{Order, Raster};
 use super::{OpenOptions, Picture};
-use crate::dtype::DType;
-use crate::shape::Shape;
+use horus_base::dtype::DType;
+use horus_base::shape::Shape;
 
 /// Maximum number of channels of pictures; an array of more may be a volume.
 const MOST_COLOURS: u64 = 4;
@@ -48,7 +48,7 @@ pub(super) fn raster(source: &Source<'_>, options: &OpenOptions) -> Result<(Rast
         [depth, height, width] if options.volume => [depth, height, width, 1],
         [height, width, channels] => {
             if channels > MOST_COLOURS {
-                crate::warn!(
+                horus_base::warn!(
                     "{channels} channels of {height}x{width} pixels are read; open_volume reads {height} levels"
                 );
             }
@@ -257,11 +257,11 @@ impl std::fmt::Display for Tuple<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::buffer::HostBuffer;
-    use crate::host::workers::Workers;
+    use horus_host::host::buffer::HostBuffer;
+    use horus_host::host::workers::Workers;
 
     fn read(bytes: &[u8], options: &OpenOptions) -> Result<Picture, String> {
-        let means = Means { workers: &Workers::default(), room: &HostBuffer::try_zeroed, session: None };
+        let means = Means { workers: &Workers::default(), room: &HostBuffer::try_zeroed, reserve: None };
         super::read(&Source::of(bytes)?, options, means)
     }
 

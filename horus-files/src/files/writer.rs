@@ -12,10 +12,10 @@ use super::replace::Begun;
 use super::target::{Target, reserve};
 use super::tiff_tiles::Tiles;
 use super::{Format, SaveOptions, cause_of, pnm, region_of, write_npy};
-use crate::dtype::DType;
-use crate::error::{Error, Result};
-use crate::host::workers::Workers;
-use crate::shape::{Region, Shape};
+use horus_base::dtype::DType;
+use horus_base::error::{Error, Result};
+use horus_base::shape::{Region, Shape};
+use horus_host::host::workers::Workers;
 
 /// A picture file being written, region by region, from any number of threads: TIFF, npy, PGM and
 /// PPM.
@@ -170,7 +170,7 @@ impl PictureWriter {
     }
 }
 
-/// A sink to which [`save_to`](super::save_to) writes an image region by
+/// A sink to which `save_to` writes an image region by
 /// region.
 ///
 /// Its output must not be visible before it is finished; dropped before, it leaves nothing.

@@ -12,9 +12,9 @@ use super::count::Count;
 use super::interleave::join;
 use super::output::{Output, WRITERS};
 use super::tiff_directory::{Entry, directories, header};
-use crate::dtype::DType;
-use crate::host::workers::Workers;
-use crate::shape::{Region, Shape};
+use horus_base::dtype::DType;
+use horus_base::shape::{Region, Shape};
+use horus_host::host::workers::Workers;
 
 /// The tiles or strips of a file.
 #[derive(Debug)]

@@ -15,10 +15,10 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::cpu::scanlines;
-use crate::cpu::simd::Isa;
-use crate::host::workers::Workers;
-use crate::shape::Shape;
+use horus_base::shape::Shape;
+use horus_cpu::cpu::scanlines;
+use horus_cpu::cpu::simd::Isa;
+use horus_host::host::workers::Workers;
 
 /// Approximate bytes of a band: large enough that its codes, some hundred bytes, do not count;
 /// small enough for many threads.

@@ -13,9 +13,9 @@ use super::bounds::MEMORY_LIMIT;
 use super::decode::{describe, guarded};
 use super::picture::Room;
 use super::target::{cause, special};
-use crate::host::buffer::{HostBuffer, Reserved};
-use crate::host::workers::Workers;
-use crate::session::Session;
+use horus_base::error::DeviceError;
+use horus_host::host::buffer::{HostBuffer, Reserved};
+use horus_host::host::workers::Workers;
 
 /// The kind of a file, by its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,33 +50,38 @@ impl Kind {
     }
 }
 
-/// Resources of decoders: threads, and a pool for pixels.
+/// Resources of decoders.
 #[derive(Clone, Copy)]
-pub(super) struct Means<'a> {
-    pub(super) workers: &'a Workers,
-    pub(super) room: Room<'a>,
-    /// The session that accounts for memory.
-    pub(super) session: Option<&'a Session>,
+pub struct Means<'a> {
+    /// Threads.
+    pub workers: &'a Workers,
+    /// Memory for pixels.
+    pub room: Room<'a>,
+    /// Counts other memory, where it is bounded.
+    pub reserve: Option<Reserve<'a>>,
 }
+
+/// Counts bytes allocated by others for the lifetime of the result; an error if there is no room for them.
+pub type Reserve<'a> = &'a dyn Fn(usize) -> Result<Reserved, DeviceError>;
 
 impl Means<'_> {
     /// Refuses a picture that does not fit in memory beside its file before the file is read. (The
     /// header of a JPEG file does not tell.)
     pub(super) fn expect(&self, format: ImageFormat, source: &Source<'_>) -> Result<(), String> {
         const SMALL: u64 = 1 << 20;
-        let Some(session) = self.session.filter(|_| format != ImageFormat::Jpeg && source.size() >= SMALL) else {
+        if self.reserve.is_none() || format == ImageFormat::Jpeg || source.size() < SMALL {
             return Ok(());
-        };
+        }
         // A byte of the header may encode any number of pixels.
         let Ok((shape, dtype, _)) = guarded(|| describe(format, source)) else { return Ok(()) };
         let pixels = (shape.len() as u64).saturating_mul(dtype.size() as u64 * if shape.channels > 1 { 2 } else { 1 });
         let bytes = usize::try_from(source.size().saturating_add(pixels)).unwrap_or(usize::MAX);
-        session.reserve(bytes).map(drop).map_err(|e| e.to_string())
+        self.reserved(bytes).map(drop)
     }
 
     /// Counts bytes that a decoder allocates itself, for the lifetime of the result.
-    pub(super) fn reserve(&self, bytes: usize) -> Result<Option<Reserved>, String> {
-        self.session.map(|session| session.reserve(bytes)).transpose().map_err(|e| e.to_string())
+    pub(super) fn reserved(&self, bytes: usize) -> Result<Option<Reserved>, String> {
+        self.reserve.map(|reserve| reserve(bytes)).transpose().map_err(|e| e.to_string())
     }
 }
 

@@ -10,8 +10,8 @@ use std::ops::Range;
 use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
 
 use super::target::{Sink, cause};
-use crate::host::workers::Workers;
-use crate::shape::Shape;
+use horus_base::shape::Shape;
+use horus_host::host::workers::Workers;
 
 /// JPEG is lossy anyway; a loss this small is invisible.
 const QUALITY: u8 = 95;

@@ -6,10 +6,10 @@ use super::load::Source;
 use super::raster::{self, Order, Raster};
 use super::target::{Sink, cause};
 use super::{Format, OpenOptions};
-use crate::dtype::DType;
-use crate::host::buffer::HostBuffer;
-use crate::host::workers::Workers;
-use crate::shape::Shape;
+use horus_base::dtype::DType;
+use horus_base::shape::Shape;
+use horus_host::host::buffer::HostBuffer;
+use horus_host::host::workers::Workers;
 
 /// The layout of the pixels of a PNM file; `None` for files left to the `image` crate: plain text,
 /// bitmaps, other maximum values, and broken headers.

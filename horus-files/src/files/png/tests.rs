@@ -108,7 +108,7 @@ fn other_shapes_and_sizes_are_refused() {
 /// Names, samples and shapes of many kinds of pictures; 8 or 16 bits.
 fn pictures() -> Vec<(String, Vec<u16>, Shape, bool)> {
     let mut pictures = Vec::new();
-    let assets = concat!(env!("CARGO_MANIFEST_DIR"), "/assets");
+    let assets = concat!(env!("CARGO_MANIFEST_DIR"), "/../assets");
     for name in ["vessels.png", "vessels-lines.png", "retina.jpg", "small.png", "gallery/canny.png", "gallery/otsu.png"]
     {
         let picture = image::open(format!("{assets}/{name}")).unwrap();

@@ -10,12 +10,12 @@ use super::count::{Count, FileTraffic};
 use super::load::{Kind, Means, Source};
 use super::raster::Raster;
 use super::read_tiff::{self, Pages};
-use super::{OpenOptions, Picture, decode, pnm, read_npy, region_of};
-use crate::dtype::DType;
-use crate::error::{Error, Result};
-use crate::host::buffer::HostBuffer;
-use crate::host::workers::Workers;
-use crate::shape::{Region, Shape};
+use super::{OpenOptions, Picture, cause_of, decode, pnm, read_npy, region_of};
+use horus_base::dtype::DType;
+use horus_base::error::{Error, Result};
+use horus_base::shape::{Region, Shape};
+use horus_host::host::buffer::HostBuffer;
+use horus_host::host::workers::Workers;
 
 /// An open picture file, read region by region from any number of threads: its headers are read
 /// once, its pixels as regions require.
@@ -64,12 +64,12 @@ enum Pixels {
 
 impl PictureReader {
     /// Opens a picture file and reads its headers. The options are those of
-    /// [`AnyImage::open_with`](super::AnyImage::open_with); with a region, coordinates are relative
+    /// `AnyImage::open_with`; with a region, coordinates are relative
     /// to its first pixel. [`OpenOptions::max_pixels`] bounds each part that is read, not the
     /// picture.
     ///
     /// # Errors
-    /// As [`AnyImage::open_with`](super::AnyImage::open_with), as far as the headers show; also if
+    /// As `AnyImage::open_with`, as far as the headers show; also if
     /// strips, tiles or rows lie beyond the end of the file.
     pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<PictureReader> {
         let path = path.as_ref();
@@ -226,7 +226,7 @@ impl PictureReader {
                 let decode = || {
                     let whole = OpenOptions { region: None, ..self.options };
                     // By this thread only: others wait for it, and they may be all the workers.
-                    let means = Means { workers: &Workers::alone(), room: &HostBuffer::try_zeroed, session: None };
+                    let means = Means { workers: &Workers::alone(), room: &HostBuffer::try_zeroed, reserve: None };
                     let (picture, _) = decode::decode(source, &whole, means)?;
                     count.chunk();
                     count.bytes(usize::try_from(source.size()).unwrap_or(usize::MAX));
@@ -236,5 +236,52 @@ impl PictureReader {
                 Ok(())
             }
         }
+    }
+}
+
+/// A source of pixels, such as a file, that is read region by region on demand, for
+/// `AnyImage::from_source`.
+pub trait RegionSource: Send + Sync {
+    /// Levels, rows, columns and channels.
+    fn shape(&self) -> Shape;
+
+    /// The element type; truth values are bytes 0 and 1.
+    fn dtype(&self) -> DType;
+
+    /// Rows and columns that are read at once, such as those of a tile: regions are multiples of
+    /// them where that costs nothing.
+    fn chunk(&self) -> (usize, usize);
+
+    /// Reads a region, which lies inside, of all levels and channels into memory of its size: the
+    /// planes of [`Shape`], each of the region's rows and columns, without gaps. On any thread,
+    /// several at a time; `workers` may help.
+    ///
+    /// # Errors
+    /// The cause, without the path.
+    fn fill(&self, region: Region, to: &mut [u8], workers: &Workers) -> std::result::Result<(), String>;
+
+    /// The amount read so far.
+    fn counted(&self) -> FileTraffic;
+}
+
+impl RegionSource for PictureReader {
+    fn shape(&self) -> Shape {
+        self.shape()
+    }
+
+    fn dtype(&self) -> DType {
+        self.dtype()
+    }
+
+    fn chunk(&self) -> (usize, usize) {
+        self.chunk()
+    }
+
+    fn fill(&self, region: Region, to: &mut [u8], workers: &Workers) -> std::result::Result<(), String> {
+        self.read_into(region, to, workers).map_err(cause_of)
+    }
+
+    fn counted(&self) -> FileTraffic {
+        self.counted()
     }
 }

@@ -6,10 +6,10 @@ use super::interleave::{join, split};
 use super::load::{Means, Source};
 use super::target::{Sink, cause};
 use super::{Picture, region_of};
-use crate::dtype::DType;
-use crate::host::buffer::HostBuffer;
-use crate::host::workers::Workers;
-use crate::shape::{Region, Shape};
+use horus_base::dtype::DType;
+use horus_base::shape::{Region, Shape};
+use horus_host::host::buffer::HostBuffer;
+use horus_host::host::workers::Workers;
 
 /// Bytes read at a time: they stay in the cache until they are in place.
 const CHUNK: usize = 256 << 10;

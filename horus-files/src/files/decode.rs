@@ -13,10 +13,10 @@ use super::bounds::{self, MEMORY_LIMIT, check_capacity, check_size};
 use super::interleave::separated;
 use super::load::{Kind, Means, Source};
 use super::{OpenOptions, Picture, metadata, pnm, read_npy, read_tiff, tiff_source};
-use crate::dtype::{DType, Pixel};
-use crate::error::Audience;
-use crate::host::buffer::HostBuffer;
-use crate::shape::Shape;
+use horus_base::dtype::{DType, Pixel};
+use horus_base::error::Audience;
+use horus_base::shape::Shape;
+use horus_host::host::buffer::HostBuffer;
 
 /// Reads and decodes a file; the error is the cause, without the path.
 pub(super) fn read(path: &Path, options: &OpenOptions, means: Means<'_>) -> Result<Picture, String> {
@@ -38,7 +38,7 @@ pub(super) fn first(
 /// Warns of ignored pages.
 pub(super) fn tell_pages(name: &dyn Display, pages: usize) {
     if pages > 1 {
-        crate::warn!(
+        horus_base::warn!(
             "{name} has {pages} pages: page 0 is used; {}",
             Audience::now().told(
                 "AnyImage::open_page reads the others, AnyImage::open_volume all",
@@ -153,7 +153,7 @@ fn image(format: ImageFormat, bytes: &[u8], options: &OpenOptions, means: Means<
     // The decoder holds the data, and for progressive pictures the coefficients of all pixels,
     // besides the pixels.
     let beside = if format == ImageFormat::Jpeg { bytes.len() as u64 + 2 * size } else { 0 };
-    let _beside = means.reserve(usize::try_from(beside).map_err(|e| e.to_string())?)?;
+    let _beside = means.reserved(usize::try_from(beside).map_err(|e| e.to_string())?)?;
     // Unreadable metadata is ignored.
     let noted = decoder.orientation().unwrap_or(Orientation::NoTransforms);
     if let Ok(Some(profile)) = decoder.icc_profile() {
@@ -216,10 +216,10 @@ mod tests {
     use image::DynamicImage;
 
     use super::*;
-    use crate::host::workers::Workers;
+    use horus_host::host::workers::Workers;
 
     fn decode(bytes: &[u8]) -> Result<Picture, String> {
-        let means = Means { workers: &Workers::default(), room: &HostBuffer::try_zeroed, session: None };
+        let means = Means { workers: &Workers::default(), room: &HostBuffer::try_zeroed, reserve: None };
         Ok(super::decode(&Source::of(bytes)?, &OpenOptions::default(), means)?.0)
     }
 

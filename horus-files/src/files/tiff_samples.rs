@@ -2,7 +2,7 @@
 
 use tiff::decoder::DecodingResult;
 
-use crate::dtype::DType;
+use horus_base::dtype::DType;
 
 /// Stored samples, and their conversion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

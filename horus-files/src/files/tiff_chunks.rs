@@ -15,8 +15,8 @@ use super::raster::Order;
 use super::read_tiff::text;
 use super::tiff_samples::Samples;
 use super::tiff_source::{Reader, decoder_at};
-use crate::host::workers::Workers;
-use crate::shape::{Region, Shape};
+use horus_base::shape::{Region, Shape};
+use horus_host::host::workers::Workers;
 
 /// Positions of the strips or tiles of a page in the file.
 #[derive(Clone, Debug)]

@@ -10,7 +10,7 @@ use tiff::tags::{PhotometricInterpretation, SampleFormat};
 
 use super::encode::Samples;
 use super::target::Sink;
-use crate::shape::Shape;
+use horus_base::shape::Shape;
 
 /// Samples of TIFF files; the `tiff` crate has no colours of signed integers.
 trait TiffSample: Copy

@@ -17,10 +17,10 @@ use super::tiff_chunks::{Chunks, Coding, Places};
 use super::tiff_samples::Samples;
 use super::tiff_source::{Reader, decoder_at, limits, reader};
 use super::{OpenOptions, Picture, metadata, region_of};
-use crate::dtype::DType;
-use crate::host::buffer::HostBuffer;
-use crate::host::workers::Workers;
-use crate::shape::{Region, Shape};
+use horus_base::dtype::DType;
+use horus_base::shape::{Region, Shape};
+use horus_host::host::buffer::HostBuffer;
+use horus_host::host::workers::Workers;
 
 /// Maximum number of directories that are followed.
 const MOST_PAGES: usize = 1 << 20;
@@ -132,7 +132,7 @@ impl<'s> Page<'s> {
         let shape = Shape { height: stored.height, width: stored.width, ..self.chunks.picture() };
         let mut pixels = HostBuffer::try_zeroed(to.len()).map_err(|e| e.to_string())?;
         self.chunks.read(stored, pixels.bytes_mut(), workers)?;
-        let means = Means { workers, room: &HostBuffer::try_zeroed, session: None };
+        let means = Means { workers, room: &HostBuffer::try_zeroed, reserve: None };
         let picture = Picture { shape, dtype: self.chunks.samples.dtype(), pixels };
         workers.copy(self.orientation.of(picture, self.noted, means)?.pixels.bytes(), to);
         Ok(())
@@ -241,7 +241,7 @@ fn noted(decoder: &mut Decoder<Reader<'_>>) -> Orientation {
     const MULTIPLIED: u16 = 1;
     let extra = decoder.find_tag_unsigned_vec::<u16>(Tag::ExtraSamples).ok().flatten().unwrap_or_default();
     if extra.contains(&MULTIPLIED) {
-        crate::warn!("its colours are premultiplied by alpha (TIFF ExtraSamples 1) and are used as stored");
+        horus_base::warn!("its colours are premultiplied by alpha (TIFF ExtraSamples 1) and are used as stored");
     }
     if let Ok(Some(profile)) = decoder.find_tag(Tag::IccProfile).map(|v| v.and_then(|v| v.into_u8_vec().ok())) {
         metadata::tell_profile(profile.len());

@@ -4,20 +4,20 @@ use std::path::Path;
 
 use super::load::{Means, Source};
 use super::{OpenOptions, decode, region_of};
-use crate::dtype::DType;
-use crate::error::{DeviceError, Error, Result};
-use crate::host::buffer::HostBuffer;
-use crate::host::workers::Workers;
-use crate::shape::{Region, Shape};
+use horus_base::dtype::DType;
+use horus_base::error::{DeviceError, Error, Result};
+use horus_base::shape::{Region, Shape};
+use horus_host::host::buffer::HostBuffer;
+use horus_host::host::workers::Workers;
 
 /// The name in messages of a picture that has no path.
-pub(super) const IN_MEMORY: &str = "a picture in memory";
+pub const IN_MEMORY: &str = "a picture in memory";
 
 /// A decoded picture independent of a session: it can be created on any thread and passed to the
 /// one that records.
 ///
-/// Its pixels have the file's type, in planes. [`AnyImage::from_picture`] creates an image from it,
-/// and [`AnyImage::open`] does both on rank 0.
+/// Its pixels have the file's type, in planes. `AnyImage::from_picture` creates an image from it,
+/// and `AnyImage::open` does both on rank 0.
 ///
 /// ```
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -30,9 +30,6 @@ pub(super) const IN_MEMORY: &str = "a picture in memory";
 /// assert_eq!(AnyImage::from_picture(&session, picture).shape(), shape);
 /// # Ok::<(), horus_core::error::Error>(())
 /// ```
-///
-/// [`AnyImage::from_picture`]: super::AnyImage::from_picture
-/// [`AnyImage::open`]: super::AnyImage::open
 #[derive(Clone, Debug)]
 pub struct Picture {
     pub(super) shape: Shape,
@@ -42,13 +39,13 @@ pub struct Picture {
 }
 
 /// Memory for pixels, with unspecified contents.
-pub(crate) type Room<'a> = &'a dyn Fn(usize) -> Result<HostBuffer, DeviceError>;
+pub type Room<'a> = &'a dyn Fn(usize) -> Result<HostBuffer, DeviceError>;
 
 /// Unpooled memory.
 const UNPOOLED: Room<'static> = &HostBuffer::try_zeroed;
 
 impl Picture {
-    /// Reads and decodes a file on this rank only, as [`AnyImage::open_with`](super::AnyImage::open_with) does.
+    /// Reads and decodes a file on this rank only, as `AnyImage::open_with` does.
     ///
     /// # Errors
     /// [`Error::File`] if the file cannot be read or decoded, or declares more pixels than its bytes can hold or the
@@ -58,8 +55,8 @@ impl Picture {
     }
 
     /// [`Picture::open`] into memory from `room`, with the calling thread.
-    pub(crate) fn open_in(path: &Path, options: &OpenOptions, room: Room<'_>) -> Result<Picture> {
-        let means = Means { workers: &Workers::default(), room, session: None };
+    pub fn open_in(path: &Path, options: &OpenOptions, room: Room<'_>) -> Result<Picture> {
+        let means = Means { workers: &Workers::default(), room, reserve: None };
         decode::read(path, options, means).map_err(|cause| Error::read(path, cause))
     }
 
@@ -72,8 +69,8 @@ impl Picture {
     }
 
     /// [`Picture::read`] into memory from `room`, with the calling thread.
-    pub(crate) fn read_in(bytes: &[u8], options: &OpenOptions, room: Room<'_>) -> Result<Picture> {
-        let means = Means { workers: &Workers::default(), room, session: None };
+    pub fn read_in(bytes: &[u8], options: &OpenOptions, room: Room<'_>) -> Result<Picture> {
+        let means = Means { workers: &Workers::default(), room, reserve: None };
         let decoded = Source::of(bytes).and_then(|source| decode::first(&source, &IN_MEMORY, options, means));
         decoded.map_err(|cause| Error::read(Path::new(IN_MEMORY), cause))
     }
@@ -113,12 +110,12 @@ impl Picture {
     }
 
     /// Its pixels.
-    pub(crate) fn into_pixels(self) -> HostBuffer {
+    pub fn into_pixels(self) -> HostBuffer {
         self.pixels
     }
 
     /// Reassembles the picture that [`Picture::into_pixels`] took apart.
-    pub(crate) fn from_pixels(shape: Shape, dtype: DType, pixels: HostBuffer) -> Picture {
+    pub fn from_pixels(shape: Shape, dtype: DType, pixels: HostBuffer) -> Picture {
         Picture { shape, dtype, pixels }
     }
 }

@@ -2,11 +2,11 @@
 
 use rayon::prelude::*;
 
-use crate::dtype::DType;
-use crate::error::DeviceError;
-use crate::host::buffer::HostBuffer;
-use crate::host::workers::Workers;
-use crate::shape::Shape;
+use horus_base::dtype::DType;
+use horus_base::error::DeviceError;
+use horus_base::shape::Shape;
+use horus_host::host::buffer::HostBuffer;
+use horus_host::host::workers::Workers;
 
 /// Minimum number of pixels worth another thread.
 const GRAIN: usize = 1 << 16;

@@ -2,10 +2,10 @@
 
 use super::raster::{self, Order};
 use super::target::{Sink, cause};
-use crate::dtype::DType;
-use crate::host::buffer::HostBuffer;
-use crate::host::workers::Workers;
-use crate::shape::Shape;
+use horus_base::dtype::DType;
+use horus_base::shape::Shape;
+use horus_host::host::buffer::HostBuffer;
+use horus_host::host::workers::Workers;
 
 /// Writes an array of shape `(height, width)`, or `(height, width, channels)` if there are several,
 /// or of a volume `(depth, height, width)` or `(depth, height, width, channels)`, from planes of
@@ -61,7 +61,7 @@ mod tests {
     use ndarray_npy::{ReadNpyExt, ReadableElement};
 
     use super::*;
-    use crate::dtype::Pixel;
+    use horus_base::dtype::Pixel;
 
     fn written<T: Pixel>(pixels: &[T], dtype: DType, shape: Shape, threads: usize) -> Vec<u8> {
         let workers = Workers::new(Some(threads)).unwrap();
