@@ -207,7 +207,7 @@ pub use session::{Builder, Session};
 /// Errors, down to those of the device.
 pub mod error {
     #[doc(inline)]
-    pub use horus_core::error::{Cause, DeviceError, Error, MemoryBound, Recorded, Result, Site, SourceLine};
+    pub use horus_core::error::{Call, Cause, DeviceError, Error, MemoryBound, Recorded, Result, Site, SourceLine};
 }
 
 /// Pictures in files and in memory, and their targets, beyond the prelude.

@@ -11,7 +11,7 @@ use super::{
     AnyImage, Encoder, Format, IN_MEMORY, Means, OpenOptions, Opened, SPOOLED, SaveOptions, Saving, Scale, cause,
 };
 use crate::dtype::{Element, Pixel};
-use crate::error::{Error, Result};
+use crate::error::{Call, Error, Result};
 use crate::image::Image;
 use crate::session::Session;
 
@@ -120,7 +120,7 @@ impl<T: Element> Image<T> {
     #[track_caller]
     pub fn encode(&self, format: Format, options: &SaveOptions) -> Result<Vec<u8>> {
         let saving = Saving::of(self, format, options)?;
-        let call = ("encode", Location::caller());
+        let call = Call::of("encode");
         let written = encoded(self.session(), saving, call, |encoder| {
             warn(&encoder);
             let mut to = Cursor::new(Vec::new());
@@ -151,7 +151,7 @@ impl<T: Element> Image<T> {
     #[track_caller]
     pub fn write_to(&self, to: &mut impl Write, format: Format, options: &SaveOptions) -> Result<Option<Scale>> {
         let saving = Saving::of(self, format, options)?;
-        let written = encoded(self.session(), saving, ("write_to", Location::caller()), |encoder| {
+        let written = encoded(self.session(), saving, Call::of("write_to"), |encoder| {
             warn(&encoder);
             let mut kept = spooled_tempfile(SPOOLED);
             let scale = encoder.write(&mut kept, self.session().workers())?;

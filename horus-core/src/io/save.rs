@@ -1,12 +1,11 @@
 //! Saving images.
 
-use std::panic::Location;
 use std::path::Path;
 
 use super::save_regions::by_regions;
 use super::{Encoder, Format, SaveOptions, Saving, Scale, Target, on_root};
 use crate::dtype::Element;
-use crate::error::{Error, Result, Site};
+use crate::error::{Call, Error, Result};
 use crate::image::Image;
 use crate::session::Session;
 
@@ -91,7 +90,7 @@ impl<T: Element> Image<T> {
         let failed = |cause: String| Error::write(path, cause);
         let format = Format::of(path, self.channels()).map_err(failed)?;
         let saving = Saving::record(self, format, options).map_err(failed)?;
-        if let Some(saved) = by_regions(path, &saving, options, ("save", Location::caller()), self.session())? {
+        if let Some(saved) = by_regions(path, &saving, options, Call::of("save"), self.session())? {
             return saved.map_err(failed);
         }
         let mut target = None;
@@ -100,7 +99,7 @@ impl<T: Element> Image<T> {
             Ok(Vec::new())
         })?;
         answer.map_err(failed)?;
-        let written = encoded(self.session(), saving, ("save", Location::caller()), |encoder| {
+        let written = encoded(self.session(), saving, Call::of("save"), |encoder| {
             let target = target.ok_or("rank 0 has no file")?;
             if let Some(warning) = encoder.warning() {
                 crate::warn!("{}: {warning}", path.display());
@@ -120,7 +119,7 @@ impl<T: Element> Image<T> {
 pub(super) fn encoded(
     session: &Session,
     saving: Saving,
-    call: (&'static str, Site),
+    call: Call,
     write: impl FnOnce(Encoder) -> Result<Vec<u8>, String>,
 ) -> Result<Result<Vec<u8>, String>> {
     let beside = session.reserve(saving.draft.beside()).map_err(|source| session.at_host(call, source));

@@ -1,13 +1,12 @@
 //! Saving of images that do not fit in memory: region by region.
 
-use std::panic::Location;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::save::{pack, unpack};
 use super::{Format, PictureWriter, RegionSink, SaveOptions, Saving, Scale, cause_of, on_root};
 use crate::dtype::Element;
-use crate::error::{Error, Result, Site};
+use crate::error::{Call, Error, Result};
 use crate::host::buffer::HostBuffer;
 use crate::image::Image;
 use crate::region::Rect;
@@ -25,7 +24,7 @@ pub(super) fn by_regions(
     path: &Path,
     saving: &Saving,
     options: &SaveOptions,
-    call: (&'static str, Site),
+    call: Call,
     session: &Session,
 ) -> Result<Option<Result<Option<Scale>, String>>> {
     let (format, (shape, stored)) = (saving.draft.format(), saving.draft.stored());
@@ -110,7 +109,7 @@ impl Begun {
     }
 
     /// Computes a value and writes all of it.
-    fn put(&mut self, value: &Handle, call: (&'static str, Site)) -> Result<Result<(), String>> {
+    fn put(&mut self, value: &Handle, call: Call) -> Result<Result<(), String>> {
         let session = &value.session;
         let brought = session.bring(&[value], call)?;
         let put = on_root(session, "putting pixels", || {
@@ -181,7 +180,7 @@ pub fn save_to<T: Element>(
     begin: impl FnOnce() -> Result<Box<dyn RegionSink>, String>,
 ) -> Result<()> {
     image.look()?;
-    let (session, call) = (image.session(), ("save_to", Location::caller()));
+    let (session, call) = (image.session(), Call::of("save_to"));
     let failed = |cause| Error::write(path.as_ref(), cause);
     let begun = Begun::on_root(session, || begin().map(Some))?.map_err(failed)?;
     let mut begun = begun.ok_or_else(|| failed("rank 0 has no file".to_owned()))?;

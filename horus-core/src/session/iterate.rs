@@ -22,7 +22,7 @@ use super::plans::Plans;
 use super::{Handle, Mutable, Pending, Session, StandIns};
 use crate::device::Sending;
 use crate::dtype::DType;
-use crate::error::{DeviceError, Result, Site};
+use crate::error::{Call, DeviceError, Result, Site};
 use crate::execute::{Failed, Outcome};
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::{NodeId, Op, ValueId};
@@ -145,7 +145,7 @@ impl Session {
             return Ok(());
         }
         let source = DeviceError::OutOfMemory { bytes, used, bound };
-        Err(self.at_host(("iterate", site), source))
+        Err(self.at_host(Call { op: "iterate", site }, source))
     }
 
     fn records_of(&self, values: &[&Handle]) -> Result<Vec<RecordId>> {

@@ -13,7 +13,7 @@ use super::regions::{bytes, pieces};
 use super::stream::Job;
 use super::{Mutable, Session};
 use crate::dtype::DType;
-use crate::error::{DeviceError, Error};
+use crate::error::{Call, DeviceError, Error};
 use crate::host::Piece;
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
@@ -137,7 +137,7 @@ impl Session {
             self.explain_regions(&format!("{} in {division}", graph.node(root).op.name()));
             let (shape, dtype) = (graph.node(root).shape, graph.node(root).dtype.stored());
             let room = self.0.pool.try_allocate(shape.len() * dtype.size());
-            let lacking = |source| self.at_host(("evaluating by regions", graph.node(root).site.site), source);
+            let lacking = |source| self.at_host(Call { op: "evaluating by regions", site: graph.node(root).site.site }, source);
             // Other ranks may have enough memory, and go on.
             let mut whole = room.map_err(|e| Unevaluated::Met(lacking(e)))?;
             let mut job = |state: &Mutable, i: usize| Job::of(state, &program, division.region(i));
