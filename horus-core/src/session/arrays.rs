@@ -332,7 +332,7 @@ impl Session {
             return Ok(Vec::new());
         };
         let take = |device: &dyn Device, parts: &[&[u8]]| {
-            let _entered = self.0.measuring.then(|| label.enter());
+            let _entered = self.0.settings.measures().then(|| label.enter());
             device.take(parts)
         };
         if engine.lanes() == 1 {

@@ -63,7 +63,7 @@ impl Session {
             }
         }
         let observe = |step, steps, text: &dyn Fn() -> String| {
-            if let Some(observer) = &self.0.observer {
+            if let Some(observer) = &self.0.settings.observer {
                 observer(Progress { step, steps, text });
             }
         };
@@ -72,9 +72,9 @@ impl Session {
             comm: &*self.0.comm,
             pool: &self.0.pool,
             observer: &observe,
-            check: &|| self.0.canceller.check(),
+            check: &|| self.0.settings.canceller.check(),
             trace: &mut state.trace,
-            keep: if self.ranks() == 1 { self.0.max_pinned } else { 0 },
+            keep: if self.ranks() == 1 { self.0.settings.max_pinned } else { 0 },
             sending,
             room: &mut state.room,
         };

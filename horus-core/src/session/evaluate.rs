@@ -163,7 +163,7 @@ impl Session {
 
     /// Returns `true` if plans are inspected, with their construction.
     pub(super) fn shows_plans(&self) -> bool {
-        self.0.explain.is_some() || self.0.compare_naive
+        self.0.settings.explain.is_some() || self.0.settings.compare_naive
     }
 
     /// Waits for results in flight.
@@ -186,7 +186,7 @@ impl Session {
     /// Bytes that an evaluation may keep of values without handles that recorded operations read:
     /// no more than may be pinned without triggering an evaluation.
     pub(super) fn room_to_keep(&self, state: &Mutable) -> usize {
-        self.0.max_pinned.saturating_sub(state.program.pinned_bytes())
+        self.0.settings.max_pinned.saturating_sub(state.program.pinned_bytes())
     }
 
     /// Everything that determines a plan for `graph`.

@@ -40,7 +40,7 @@ impl Session {
             let gone = |n: NodeId| sources[n.0].is_some_and(|v| disposable.contains(&v));
             plan(kernels, &wants, &setting, |n| State { residency, placement: placement(n) }, gone, &mut |_, _| ())
         };
-        let fuse = self.0.mode == Mode::Fused;
+        let fuse = self.0.settings.mode == Mode::Fused;
         let mut plan = with(fuse)?;
         if fuse && !plan.fits {
             plan = with(false)?;

@@ -250,7 +250,7 @@ impl Session {
                         return change(self, &mut locked);
                     }
                 }
-                if later.waiting.len() >= MOST || later.bytes.saturating_add(bytes) > self.0.max_pinned.max(bytes) {
+                if later.waiting.len() >= MOST || later.bytes.saturating_add(bytes) > self.0.settings.max_pinned.max(bytes) {
                     drop(later);
                     waiting(|| drop(self.acquire()));
                     continue;

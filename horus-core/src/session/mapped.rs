@@ -11,7 +11,7 @@ impl Session {
     /// Returns `true` if launches may use the host's memory at all. On several ranks each needs a
     /// part of an image, which is copied.
     pub(crate) fn may_map(&self) -> bool {
-        self.0.transfer.may_map() && self.ranks() == 1 && self.lanes() == 1 && self.mode() != Mode::Naive
+        self.0.settings.transfer.may_map() && self.ranks() == 1 && self.lanes() == 1 && self.mode() != Mode::Naive
     }
 
     /// The host memory that the launches of a plan with these sources may use. If that is left to
@@ -27,7 +27,7 @@ impl Session {
         if engine.unified() || !self.may_map() {
             return Mappable::default();
         }
-        let foreseen = self.0.transfer == Transfer::Auto;
+        let foreseen = self.0.settings.transfer == Transfer::Auto;
         if foreseen {
             state.mapped.retain(|v| state.images.contains_key(v));
             state.read_again |= sources.iter().any(|(v, ..)| state.mapped.contains(v));

@@ -62,7 +62,7 @@ impl Session {
     fn flush(&self, state: &mut Mutable) {
         let (pending, pinned) = (state.program.pending(), state.program.pinned_bytes());
         let full =
-            pending > self.0.max_pending.max(state.patience.0) || pinned > self.0.max_pinned.max(state.patience.1);
+            pending > self.0.settings.max_pending.max(state.patience.0) || pinned > self.0.settings.max_pinned.max(state.patience.1);
         if full && state.error.is_none() && state.lost.is_none() && !std::thread::panicking() {
             let targets = state.program.observable();
             if targets.is_empty() {

@@ -171,7 +171,7 @@ impl Session {
     /// read.
     fn need(&self, engine: &Engine, graph: Graph<Op>, gone: &[ValueId]) -> Result<Need> {
         let setting = self.setting(engine, self.0.partition.clone());
-        let fuse = self.0.mode == Mode::Fused;
+        let fuse = self.0.settings.mode == Mode::Fused;
         let kernels = optimize_for(graph, fuse, &self.aim(&setting), &mut |_, _| ())?;
         // One launch computes all joined nodes.
         let mut first: Vec<usize> = (0..kernels.nodes.len()).collect();
@@ -450,7 +450,7 @@ impl Session {
     /// Passes the explanation of an evaluation by regions to the explain sink.
     pub(super) fn explain_regions(&self, text: &str) {
         log::info!("{text}");
-        if let Some(sink) = &self.0.explain {
+        if let Some(sink) = &self.0.settings.explain {
             sink(&format!("regions:\n{text}\n"));
         }
     }
