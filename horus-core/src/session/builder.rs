@@ -1,10 +1,10 @@
 //! The opening of a session.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use super::engine::{Deferred, Engine, host_pool};
+use super::images::Images;
 use super::lock::Owned;
 use super::plans::Plans;
 use super::start::Starter;
@@ -117,24 +117,20 @@ impl SessionBuilder {
             let free = (free + pool.bounds().1 + pool.kept()) / comm.local_size().max(1);
             pool.bound_by_default(free / 10 * 8);
         }
+        let traced = |rank| Trace::new(rank, settings.trace).measuring(settings.measure);
+        let images = Images { unified: engine.get().is_some_and(Engine::unified), ..Images::default() };
+        let (trace, lane_traces) = (traced(comm.rank()), (1..lanes).map(traced).collect());
         let state = Mutable {
-            unified: engine.get().is_some_and(Engine::unified),
             program: Recording::default(),
             names: Numbering::default(),
-            images: HashMap::new(),
-            later: HashMap::new(),
-            given: HashMap::new(),
-            gone: HashMap::new(),
+            images,
             room: None,
-            mapped: HashSet::new(),
-            read_again: false,
-            freed: Vec::new(),
-            patience: (0, 0),
-            stats: Stats::default(),
             plans: Plans::default(),
-            trace: Trace::new(comm.rank(), settings.trace).measuring(settings.measure),
-            lane_traces: (1..lanes).map(|lane| Trace::new(lane, settings.trace).measuring(settings.measure)).collect(),
+            stats: Stats::default(),
+            trace,
+            lane_traces,
             error: None,
+            patience: (0, 0),
             lost: None,
         };
         Ok(Session::opened(Inner {

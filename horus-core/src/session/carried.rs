@@ -26,7 +26,7 @@ impl Session {
     ) -> Result<Outcome<Kept>, Failed<Kept>> {
         agree_on_plan(&*self.0.comm, &request.graph, &request.wants, plan)
             .map_err(|error| Failed { error, images: Vec::new() })?;
-        let images = plan.graph.iter().map(|(_, n)| source_of(&n.op).and_then(|v| state.images.remove(&v)));
+        let images = plan.graph.iter().map(|(_, n)| source_of(&n.op).and_then(|v| state.images.here.remove(&v)));
         let images: Vec<_> = images.collect();
         let outcome = if plan.setting.in_lanes() {
             self.carry_out_on_lanes(state, engine, plan, images, (new, sending))?

@@ -205,9 +205,9 @@ impl Session {
         let device = deferred.chooser.choose(&work, &**comm)?;
         let chosen = Engine::new(device, &**comm)?;
         if chosen.unified() {
-            state.unified = true;
+            state.images.unified = true;
             // Given images have waited in host memory, where they can stay.
-            for image in state.images.values_mut() {
+            for image in state.images.here.values_mut() {
                 image.device = image.host.take().map(Memory::Host);
                 image.state.residency = Residency::Both;
             }

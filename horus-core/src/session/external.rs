@@ -78,8 +78,8 @@ impl Session {
         let pixels = adopt().map_err(|source| self.at_host(call, source))?;
         let id = self.0.numbers.record();
         let value = state.names.value();
-        state.give_device(value, shape, dtype, vec![(pixels, Window::whole(shape.height))]);
-        state.given.insert(value, Placement::Replicated);
+        state.images.give_device(value, shape, dtype, vec![(pixels, Window::whole(shape.height))]);
+        state.images.given.insert(value, Placement::Replicated);
         state.program.record(id, Op::Source(value), Vec::new(), shape, dtype, call.site);
         drop(state);
         Ok(Handle { session: self.clone(), shape, dtype, record: Ok(id) })
@@ -101,7 +101,7 @@ impl Session {
         let name = state.program.value(id);
         self.read_now(state, &Graph::default(), name.as_slice())?;
         self.publish(state);
-        let image = name.and_then(|v| state.images.get(&v));
+        let image = name.and_then(|v| state.images.here.get(&v));
         let lend = || -> Result<DeviceArray, DeviceError> {
             if let Some(memory) = image.and_then(|image| image.device.as_ref()) {
                 return device.lend(memory);

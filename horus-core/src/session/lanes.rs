@@ -108,7 +108,7 @@ impl Session {
             let sources = request.sources.iter().zip(&request.laid);
             let elsewhere =
                 sources.filter(|((_, at, _), laid)| **laid != to && at.is_some_and(|s| !s.residency.host()));
-            let bytes = elsewhere.filter_map(|((v, ..), laid)| Some((state.images.get(v)?.geometry, *laid)));
+            let bytes = elsewhere.filter_map(|((v, ..), laid)| Some((state.images.here.get(v)?.geometry, *laid)));
             bytes
                 .map(|(g, laid)| engine.machine.of(0).download(g.shape.len() * g.dtype.size() / laid, HostSide::Staged))
                 .sum()

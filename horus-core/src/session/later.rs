@@ -127,7 +127,7 @@ impl<'a> Parts<'a> {
 
 impl Supply for Parts<'_> {
     fn source(&mut self, of: ValueId, region: Rect) -> Option<ValueId> {
-        let later = self.state.later.get(&of).filter(|_| !self.state.images.contains_key(&of))?;
+        let later = self.state.images.later.get(&of).filter(|_| !self.state.images.here.contains_key(&of))?;
         if let Some(known) = self.known.get(&(of, region)) {
             return Some(*known);
         }
@@ -149,13 +149,7 @@ impl Supply for Parts<'_> {
 /// The source images of a program that can be read again, in memory or not.
 pub(super) fn unread<'a>(state: &'a Mutable, graph: &'a Graph<Op>) -> impl Iterator<Item = (ValueId, &'a Later)> {
     let of = |op: &Op| if let Op::Source(v) = op { Some(*v) } else { None };
-    graph.nodes.iter().filter_map(move |n| of(&n.op)).filter_map(|v| Some((v, state.later.get(&v)?)))
-}
-
-/// Releases all images that can be read again.
-pub(super) fn let_go(state: &mut Mutable) {
-    let Mutable { images, later, .. } = state;
-    images.retain(|v, _| !later.contains_key(v));
+    graph.nodes.iter().filter_map(move |n| of(&n.op)).filter_map(|v| Some((v, state.images.later.get(&v)?)))
 }
 
 impl Session {
@@ -165,8 +159,8 @@ impl Session {
         let id = self.0.numbers.record();
         self.change(move |_, state| {
             let value = state.names.value();
-            state.later.insert(value, later);
-            state.given.insert(value, Placement::Root);
+            state.images.later.insert(value, later);
+            state.images.given.insert(value, Placement::Root);
             state.program.record(id, Op::Source(value), Vec::new(), shape, dtype, site);
         });
         Handle { session: self.clone(), shape, dtype, record: Ok(id) }
@@ -188,7 +182,7 @@ impl Session {
         match self.supply(state, engine, graph, exceeds.then_some(gone), &mut own) {
             Ok(graph) => Ok((graph, own)),
             Err(e) => {
-                state.forget(own);
+                state.images.forget(own);
                 Err(e)
             }
         }
@@ -211,7 +205,7 @@ impl Session {
             && let Some(limits) = self.exceeds(state, engine, &graph, gone)?
         {
             self.foresee_regions(state, engine, &graph, limits, false)?;
-            let_go(state);
+            state.images.release(|_| false);
             graph = self.reduced(state, engine, graph, own)?;
             if self.exceeds(state, engine, &graph, gone)?.is_some() {
                 graph = self.assembled(state, engine, graph, own)?;
@@ -228,25 +222,25 @@ impl Session {
         }
         // A source that was read as a whole stays, like given pixels.
         for (name, read) in parts.iter().filter_map(|p| Some((p.whole()?, p.value))) {
-            if let Some(image) = state.images.remove(&read) {
-                state.images.insert(name, image);
+            if let Some(image) = state.images.here.remove(&read) {
+                state.images.here.insert(name, image);
                 let same = part.nodes.iter_mut().filter(|node| node.op == Op::Source(read));
                 same.for_each(|node| node.op = Op::Source(name));
             }
         }
-        own.extend(parts.iter().map(|p| p.value).filter(|v| state.images.contains_key(v)));
+        own.extend(parts.iter().map(|p| p.value).filter(|v| state.images.here.contains_key(v)));
         Ok(part)
     }
 
     /// Reads all unread sources of a program, and these values.
     pub(super) fn read_now(&self, state: &mut Mutable, graph: &Graph<Op>, values: &[ValueId]) -> Result<()> {
         let mut all: Vec<ValueId> = unread(state, graph).map(|(v, _)| v).collect();
-        all.extend(values.iter().filter(|v| state.later.contains_key(v)));
+        all.extend(values.iter().filter(|v| state.images.later.contains_key(v)));
         all.sort_unstable();
         all.dedup();
         for value in all {
-            let there = state.images.contains_key(&value);
-            let Some(later) = state.later.get(&value).filter(|_| !there).cloned() else { continue };
+            let there = state.images.here.contains_key(&value);
+            let Some(later) = state.images.later.get(&value).filter(|_| !there).cloned() else { continue };
             let (shape, dtype) = (later.shape, later.dtype);
             let part = Part { value, shape, dtype, from: From::Later(later, value, Rect::whole(shape)) };
             let pixels = self.agreed_read(part.read(self))?;
@@ -261,7 +255,7 @@ impl Session {
         state.stats.read.bytes += fetched.read.bytes;
         let everywhere = self.ranks() == 1 || matches!(part.from, From::Number(_));
         let placement = if everywhere { Placement::Replicated } else { Placement::Root };
-        state.give(part.value, part.shape, part.dtype, fetched.pixels, placement);
+        state.images.give(part.value, part.shape, part.dtype, fetched.pixels, placement);
     }
 
     /// Rank 0's read, or its error, agreed on by all ranks.

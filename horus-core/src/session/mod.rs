@@ -13,6 +13,7 @@ mod failure;
 mod forecast;
 mod foreseen;
 mod handle;
+mod images;
 mod iterate;
 mod kept;
 mod lanes;
@@ -28,8 +29,8 @@ mod progress;
 mod recording;
 mod regions;
 mod replay;
-mod stand_ins;
 mod settings;
+mod stand_ins;
 mod start;
 mod state;
 mod stream;
@@ -76,9 +77,9 @@ pub use memory::{MemoryInUse, MemoryUse};
 pub use pending::Pending;
 pub use progress::{Progress, Stats};
 #[doc(hidden)]
-pub use settings::Settings;
-#[doc(hidden)]
 pub use replay::{Refused, Replay};
+#[doc(hidden)]
+pub use settings::Settings;
 #[doc(hidden)]
 pub use stand_ins::StandIns;
 #[doc(hidden)]

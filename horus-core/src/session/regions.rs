@@ -104,7 +104,7 @@ struct Counting<'a> {
 
 impl Supply for Counting<'_> {
     fn source(&mut self, value: ValueId, region: Rect) -> Option<ValueId> {
-        let Later { shape, dtype, chunk, .. } = self.state.later.get(&value)?;
+        let Later { shape, dtype, chunk, .. } = self.state.images.later.get(&value)?;
         let planes = shape.planes() * dtype.size();
         let whole = |w: Window, chunk: usize, n: usize| {
             let (start, end) = (w.start.unsigned_abs(), w.end.unsigned_abs());
@@ -140,8 +140,7 @@ pub(super) fn counted(state: &Mutable, graph: &Graph<Op>, region: Rect) -> Count
 
 /// Releases images that can be read again and that a program does not read.
 fn make_room(state: &mut Mutable, graph: &Graph<Op>) {
-    let Mutable { images, later, .. } = state;
-    images.retain(|v, _| !later.contains_key(v) || graph.nodes.iter().any(|n| n.op == Op::Source(*v)));
+    state.images.release(|v| graph.nodes.iter().any(|n| n.op == Op::Source(*v)));
 }
 
 impl Session {
@@ -153,8 +152,8 @@ impl Session {
         let (bound, used) = pool.bounds();
         let sources = graph.nodes.iter().filter_map(|n| if let Op::Source(v) = n.op { Some(v) } else { None });
         let sources: HashSet<ValueId> = sources.collect();
-        let room = |v: &ValueId| sources.contains(v) || state.later.contains_key(v);
-        let there = state.images.iter().filter(|(v, _)| room(v)).filter_map(|(_, image)| image.host());
+        let room = |v: &ValueId| sources.contains(v) || state.images.later.contains_key(v);
+        let there = state.images.here.iter().filter(|(v, _)| room(v)).filter_map(|(_, image)| image.host());
         let there = there.map(HostBuffer::counted).sum::<usize>();
         let beside = used.saturating_sub(there);
         let allowed = pool.most().saturating_sub(beside);
