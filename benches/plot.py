@@ -1,38 +1,61 @@
 #!/usr/bin/env python3
-"""Times of naive, lazy and fused runs on 1, 2, 4 ... ranks: a table, and a plot for each size of image.
+"""Tables and plots of what the benchmarks write.
 
-    benches/plot.py OUT FILE.json...
+    benches/plot.py scaling OUT FILE.json...      naive, lazy and fused on 1, 2, 4 ... ranks, of `horus-bench --json`:
+                                                  OUT.md and OUT-SIZE.svg
+    benches/plot.py strategies OUT FILE.tsv...    strategies of copying, measured (bars) and predicted (marks), in parts of
+                                                  the strategy Explicit, of `horus-strategies --tsv`: OUT-SIZE-PIXELS.svg
+    benches/plot.py timeline OUT.svg TRACE.json   steps of the last plan of rank 0, a row for each queue, of `--trace FILE`
+                                                  of the programs and of `horus-bench`
 
-Reads results of `horus-bench --json`, in any order, and writes OUT.md and OUT-SIZE.svg. The same files give the same bytes.
+Plots need matplotlib; without it, only tables are written. The same files give the same bytes.
 """
+import csv
 import json
 import math
 import os
 import sys
 
+try:
+    import matplotlib
+
+    matplotlib.use("svg")
+    matplotlib.rcParams.update({"svg.hashsalt": "horus", "svg.fonttype": "none", "axes.axisbelow": True, "axes.grid": True})
+    from matplotlib import pyplot
+except ImportError:
+    pyplot = None
+
 MODES = ("naive", "lazy", "fused")
 NAMES = {"convrot": "ConvRot", "convuv": "ConvUV", "conv2d": "Conv2D"}
-# Bars lie side by side: by ranks, then by mode. Lengths in pixels.
-BAR, GAP, AXIS, TOP, HEIGHT, BOTTOM = 27, 14, 62, 78, 260, 34
-# The background comes along: a viewer's theme need not be that of the page around the picture.
-STYLE = """text{font:12px sans-serif;fill:#1f2328}.title{font-size:14px;font-weight:bold}
-.number{font-size:10px;stroke:#fff;stroke-width:3px;paint-order:stroke}
-.back{fill:#fff}.line{stroke:#d1d9e0}.naive{fill:#bc4c00}.lazy{fill:#2f81f7}.fused{fill:#1a7f37}
-@media(prefers-color-scheme:dark){text{fill:#e6edf3}.number{stroke:#0d1117}.back{fill:#0d1117}.line{stroke:#3d444d}
-.naive{fill:#e8853d}.lazy{fill:#6cb0ff}.fused{fill:#3fb950}}"""
+FIELDS = ("program", "pixels", "size", "strategy", "measured_ms", "low_ms", "high_ms", "predicted_ms", "runs")
+QUEUES = ("host", "upload", "compute", "download", "network")
+PREDICTED = 1_000_000  # the process of predictions in a trace
 
 
 def fail(why):
     sys.exit(f"error: {why}")
 
 
-def read(paths):
+def save(figure, path):
+    figure.savefig(path, metadata={"Date": None}, bbox_inches="tight")
+    pyplot.close(figure)
+    print(path)
+
+
+def read_json(path):
+    try:
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+    except (OSError, ValueError) as error:
+        fail(f"cannot read {path}: {error}")
+
+
+def read_scaling(paths):
     """The measurements, by (size, detector, ranks, mode), and a description of their conditions."""
     results, how, source = {}, set(), {}
     for path in paths:
+        data = read_json(path)
         try:
-            with open(path, encoding="utf-8") as f:
-                data = json.load(f)
             for r in data["results"]:
                 key = r["size"], r["op"], r["ranks"], r["mode"]
                 if key in results:
@@ -41,10 +64,8 @@ def read(paths):
                     fail(f"{path} has a result that makes no sense: {r}")
                 results[key], source[key] = r, path
                 how.add((data["device"], "from and to pixels on the host" if r["from_host"] else "images on the device"))
-        except (OSError, ValueError) as e:
-            fail(f"cannot read {path}: {e}")
-        except (KeyError, TypeError) as e:
-            fail(f"{path} is not of `horus-bench --json`: {e!r}")
+        except (KeyError, TypeError) as error:
+            fail(f"{path} is not of `horus-bench --json`: {error!r}")
     if len(how) != 1:
         fail("nothing was measured" if not how else f"these cannot be compared: {sorted(how)}")
     device, pixels = how.pop()
@@ -82,62 +103,114 @@ def table(results, size):
     return "\n".join(lines) + "\n"
 
 
-def text(x, y, words, anchor="middle", kind=""):
-    kind = f' class="{kind}"' if kind else ""
-    words = words.replace("&", "&amp;").replace("<", "&lt;")
-    return f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}"{kind}>{words}</text>'
-
-
-def plot(results, size, how):
-    """Bars of times on a logarithmic axis, a panel for each detector."""
-    ops, all_ranks = sorted_by(results, 1, size), sorted_by(results, 2, size)
-    modes = [m for m in MODES if m in sorted_by(results, 3, size)]
-    times = [r["median_ms"] for key, r in results.items() if key[0] == size]
-    # Whole decades, and room for the shortest bar.
-    low, high = math.floor(math.log10(min(times) / 1.5)), math.ceil(math.log10(max(times)))
-    y = lambda ms: TOP + HEIGHT * (high - math.log10(ms)) / (high - low)
-    group = len(modes) * BAR + GAP
-    panel = len(all_ranks) * group + 2 * GAP
-    width, bottom = max(AXIS + len(ops) * panel, 600), TOP + HEIGHT
-    about = f"{size}x{size}: milliseconds of one run by mode and number of ranks"
-    out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {bottom + BOTTOM}" width="{width}" role="img">',
-        f'<title>{about}</title><style>{STYLE}</style><rect class="back" width="100%" height="100%"/>',
-        text(12, 20, f"{size}x{size}, ms", "start", "title"),
-        text(12, 38, how, "start", "number"),
-    ]
-    for i, mode in enumerate(modes):
-        x = width - 66 * (len(modes) - i)
-        out += [f'<rect class="{mode}" x="{x}" y="10" width="12" height="12"/>', text(x + 17, 20, mode, "start")]
-    for decade in range(low, high + 1):
-        at = y(10**decade)
-        out += [f'<path class="line" d="M{AXIS - 6} {at:g}H{width - 8}"/>', text(AXIS - 10, at + 4, f"{10.0**decade:g}", "end")]
-    for i, op in enumerate(ops):
-        left = AXIS + i * panel + GAP
-        out.append(text(left + (panel - 2 * GAP) / 2, TOP - 18, NAMES.get(op, op), kind="title"))
-        for j, n in enumerate(all_ranks):
-            start = left + j * group + GAP / 2
-            out.append(text(start + len(modes) * BAR / 2, bottom + 20, ranks(n)))
-            for k, mode in enumerate(modes):
-                if r := results.get((size, op, n, mode)):
-                    x, at = start + k * BAR, y(r["median_ms"])
-                    out.append(f'<rect class="{mode}" x="{x + 1:g}" y="{at:.1f}" width="{BAR - 2}" height="{bottom - at:.1f}"/>')
-                    out.append(text(x + BAR / 2, round(at - 4, 1), number(r["median_ms"]), kind="number"))
-    return "\n".join(out) + "\n</svg>\n"
-
-
-def main(out, paths):
-    results, how = read(paths)
+def scaling(out, *paths):
+    results, how = read_scaling(paths)
     parts = [f"# Naive, lazy, fused\n\n{how}. Copies between host and device, exchanges between ranks, of one run.\n"]
     for size in sorted_by(results, 0):
-        with open(f"{out}-{size}.svg", "w", encoding="utf-8") as f:
-            f.write(plot(results, size, how))
         parts.append(f"## {size}x{size}\n![times]({os.path.basename(out)}-{size}.svg)\n\n{table(results, size)}")
-    with open(f"{out}.md", "w", encoding="utf-8") as f:
-        f.write("\n".join(parts))
+        if pyplot:
+            ops, modes = sorted_by(results, 1, size), [m for m in MODES if m in sorted_by(results, 3, size)]
+            figure, panels = pyplot.subplots(1, len(ops), sharey=True, squeeze=False, figsize=(4 * len(ops), 4), layout="constrained")
+            figure.suptitle(f"{size}x{size}, ms: {how}")
+            for op, panel in zip(ops, panels[0]):
+                of_ranks = sorted_by(results, 2, size)
+                for i, mode in enumerate(modes):
+                    found = [(k, results[size, op, n, mode]) for k, n in enumerate(of_ranks) if (size, op, n, mode) in results]
+                    at = [k + 0.8 * (i + 0.5) / len(modes) - 0.4 for k, _ in found]
+                    bars = panel.bar(at, [r["median_ms"] for _, r in found], 0.8 / len(modes), color=f"C{i}", label=mode)
+                    panel.bar_label(bars, [number(r["median_ms"]) for _, r in found], fontsize=7)
+                panel.set(title=NAMES.get(op, op), yscale="log", xlim=(-0.5, len(of_ranks) - 0.5))
+                panel.set_xticks(range(len(of_ranks)), map(ranks, of_ranks))
+            panels[0][-1].legend()
+            save(figure, f"{out}-{size}.svg")
+    with open(f"{out}.md", "w", encoding="utf-8") as file:
+        file.write("\n".join(parts))
+
+
+def read_strategies(paths):
+    """The rows by (size, pixels), program and strategy, in the order of the files."""
+    pictures = {}
+    for path in paths:
+        try:
+            with open(path, newline="", encoding="utf-8") as file:
+                rows = list(csv.DictReader(file, delimiter="\t"))
+        except OSError as error:
+            fail(error)
+        for line, row in enumerate(rows, 2):
+            if tuple(row) != FIELDS or None in row.values():
+                fail(f"{path}, line {line}: the columns are not those of horus-strategies")
+            try:
+                values = {key: float(row[key]) for key in FIELDS[4:]}
+                size = int(row["size"])
+            except ValueError as error:
+                fail(f"{path}, line {line}: {error}")
+            if not all(0 < value < float("inf") for value in values.values()):
+                fail(f"{path}, line {line}: a time that cannot be")
+            programs = pictures.setdefault((size, row["pixels"]), {})
+            programs.setdefault(row["program"], {})[row["strategy"]] = values
+    if not pictures:
+        fail("there are no rows")
+    return pictures
+
+
+def strategies(out, *paths):
+    for (size, pixels), programs in sorted(read_strategies(paths).items()):
+        for program, times in programs.items():
+            if "explicit" not in times:
+                fail(f"{program} {size} {pixels}: the strategy Explicit is not there")
+        if not pyplot:
+            continue
+        names = list(dict.fromkeys(s for times in programs.values() for s in times))
+        units = [times["explicit"]["measured_ms"] for times in programs.values()]
+        figure, axes = pyplot.subplots(figsize=(max(6, 0.2 * len(names) * len(programs)), 4))
+        for i, name in enumerate(names):
+            found = [(k, times[name], unit) for k, (times, unit) in enumerate(zip(programs.values(), units)) if name in times]
+            at = [k + 0.8 * (i + 0.5) / len(names) - 0.4 for k, _, _ in found]
+            share = lambda key: [t[key] / unit for _, t, unit in found]
+            measured = share("measured_ms")
+            spread = [[m - low for m, low in zip(measured, share("low_ms"))], [high - m for m, high in zip(measured, share("high_ms"))]]
+            axes.bar(at, measured, 0.8 / len(names), yerr=spread, label=name, error_kw={"linewidth": 0.7})
+            axes.plot(at, share("predicted_ms"), "k_", label="predicted" if name == names[-1] else None)
+        axes.set_title(f"Copying strategies, {size} x {size}, {pixels}: time in parts of Explicit")
+        axes.set_xticks(range(len(programs)), [f"{program}\n{unit:.3g} ms" for program, unit in zip(programs, units)])
+        axes.legend(fontsize=7, ncols=3)
+        save(figure, f"{out}-{size}-{pixels}.svg")
+
+
+def timeline(out, path):
+    try:
+        spans = [e for e in read_json(path)["traceEvents"] if e.get("ph") == "X"]
+    except (KeyError, TypeError) as error:
+        fail(f"{path} is no trace: {error!r}")
+    # The predictions for a plan precede its steps.
+    plans = [i for i, e in enumerate(spans) if e["pid"] == PREDICTED and (i == 0 or spans[i - 1]["pid"] != PREDICTED)]
+    if not plans:
+        fail(f"{path}: no plan is predicted")
+    predicted = [e for e in spans[plans[-1]:] if e["pid"] == PREDICTED]
+    begin = min(e["ts"] for e in predicted)
+    measured = [e for e in spans if e["pid"] == 0 and e["ts"] + e["dur"] > begin]
+    if not pyplot:
+        return
+    rows = []
+    figure, axes = pyplot.subplots(figsize=(12, 4))
+    for name, part in (("measured", measured), ("predicted", predicted)):
+        for queue in sorted({e["tid"] for e in part if e["tid"] < len(QUEUES)}):
+            bars = [(max(e["ts"] - begin, 0) / 1e3, (e["ts"] + e["dur"] - max(begin, e["ts"])) / 1e3) for e in part if e["tid"] == queue]
+            axes.broken_barh(bars, (len(rows) - 0.4, 0.8), facecolor=f"C{queue}", edgecolor="white", linewidth=0.3)
+            rows.append(f"{QUEUES[queue]}, {name}")
+    axes.set(title=os.path.basename(path), xlabel="ms", yticks=range(len(rows)), yticklabels=rows)
+    axes.invert_yaxis()
+    save(figure, out)
+
+
+def main(arguments):
+    kinds = {"scaling": scaling, "strategies": strategies, "timeline": timeline}
+    if len(arguments) < 3 or arguments[0] not in kinds or (arguments[0] == "timeline" and len(arguments) != 3):
+        fail("usage: plot.py scaling|strategies|timeline OUT FILE...")
+    kinds[arguments[0]](*arguments[1:])
+    if not pyplot:
+        print("no plots: matplotlib is not installed", file=sys.stderr)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 3:
-        fail("usage: plot.py OUT FILE.json...")
-    main(sys.argv[1], sys.argv[2:])
+    main(sys.argv[1:])

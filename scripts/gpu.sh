@@ -254,7 +254,7 @@ scaling() {
     # Binaries without MPI would run that many copies instead.
     grep -q "\"ranks\":$n," "$out/scaling-$n.json" || { echo "these binaries run as one rank (build them with MPI=1)"; return 1; }
   done
-  python3 benches/plot.py "$out/scaling" "$out"/scaling-*.json && cat "$out/scaling.md" || failed=1
+  python3 benches/plot.py scaling "$out/scaling" "$out"/scaling-*.json && cat "$out/scaling.md" || failed=1
   return $failed
 }
 
@@ -262,7 +262,7 @@ scaling() {
 strategies() {
   "$bin/horus-strategies" --op "${OP:-all}" --size "${SIZES:-1024,4096}" --runs "${RUNS:-31}" --budget "${BUDGET:-1}" \
     --markdown "$out/strategies.md" --tsv "$out/strategies.tsv" &&
-    python3 benches/plot_strategies.py "$out/strategies" "$out/strategies.tsv"
+    python3 benches/plot.py strategies "$out/strategies" "$out/strategies.tsv"
 }
 
 # One process: wall seconds and the program's own account, the median of three by wall time.

@@ -14,7 +14,7 @@ most=$((900 << 10)) # bytes of an archive
 rm -f "$target"/package/*.crate
 said=$(cargo package --workspace --exclude horus-python --exclude horus-testing --allow-dirty --no-verify 2>&1) || { echo "$said" >&2; exit 1; }
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
-crates=(horus-base horus-plan horus-host horus-cpu horus-core horus-cuda horus-mpi horus-image horus-apps horus-partition horus-zarr)
+crates=(horus-base horus-plan horus-host horus-cpu horus-files horus-core horus-cuda horus-mpi horus-image horus-apps horus-partition horus-zarr)
 
 work=$target/package/unpacked
 rm -rf "$work"

@@ -207,7 +207,7 @@ pub use session::{Builder, Session};
 /// Errors, down to those of the device.
 pub mod error {
     #[doc(inline)]
-    pub use horus_core::error::{Cause, DeviceError, Error, MemoryBound, Recorded, Result, Site, SourceLine};
+    pub use horus_core::error::{Call, Cause, DeviceError, Error, MemoryBound, Recorded, Result, Site, SourceLine};
 }
 
 /// Pictures in files and in memory, and their targets, beyond the prelude.
@@ -220,8 +220,6 @@ pub mod io {
     pub use horus_core::io::{Encoder, Format, Orientation, Picture, Saving, Sink, Target, save_to};
     #[doc(inline)]
     pub use horus_core::io::{FileInfo, FileTraffic, PictureReader, PictureWriter, RegionSink, RegionSource};
-    #[doc(inline)]
-    pub use horus_core::session::PixelsRead;
 }
 
 /// Many pictures in sequence: arguments and results of

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use horus_core::comm::Communicator;
 use horus_core::error::{Error, Result};
-use horus_core::plan::Mode;
-use horus_core::session::{Progress, Session as CoreSession, SessionBuilder};
-use horus_core::settings::{self, DeviceChoice, Overlap, Stencil, Steps, Transfer};
+use horus_core::session::{Session as CoreSession, Settings};
+use horus_core::session_settings;
+use horus_core::settings::{self, DEVICE, DeviceChoice, THREADS, WEIGHTS};
 
 use crate::devices::{Devices, Local, Origin, open, open_lanes};
 use crate::{ranks, weights};
@@ -69,21 +69,29 @@ impl Deref for Session {
     }
 }
 
-type Configure = Box<dyn FnOnce(SessionBuilder) -> SessionBuilder>;
-
 /// Settings of a [`Session`]. The environment sets the defaults.
 #[must_use]
-#[derive(Default)]
 pub struct Builder {
     device: Option<String>,
     threads: Option<usize>,
-    mode: Option<Mode>,
-    weights: Option<Vec<f64>>,
     comm: Option<Arc<dyn Communicator>>,
     rank_on_node: Option<usize>,
     eager: bool,
     steps_per_pixel: f64,
-    configure: Vec<Configure>,
+    settings: Settings,
+    /// The outcome of reading the environment.
+    environment: Result<()>,
+}
+
+impl Default for Builder {
+    fn default() -> Builder {
+        let (settings, environment) = match settings::check().and_then(|()| Settings::of_environment()) {
+            Ok(settings) => (settings, Ok(())),
+            Err(error) => (Settings::default(), Err(error)),
+        };
+        let (device, threads, comm, rank_on_node) = Default::default();
+        Builder { device, threads, comm, rank_on_node, eager: false, steps_per_pixel: 0.0, settings, environment }
+    }
 }
 
 impl Builder {
@@ -113,12 +121,6 @@ impl Builder {
         self.device(names.join("+"))
     }
 
-    /// Uses all of several devices for every program, regardless of predictions; see
-    /// [`SessionBuilder::all_lanes`](horus_core::session::SessionBuilder::all_lanes).
-    pub fn all_lanes(self, on: bool) -> Self {
-        self.with(move |b| b.all_lanes(on))
-    }
-
     /// Sets the number of threads of the CPU device, or of copies to and from a GPU (at most 16).
     /// Default: one per core, divided among the ranks that share the cores. Results do not depend
     /// on it.
@@ -143,12 +145,6 @@ impl Builder {
         self
     }
 
-    /// Sets the optimisation mode.
-    pub fn mode(mut self, mode: Mode) -> Self {
-        self.mode = Some(mode);
-        self
-    }
-
     /// Runs on the ranks of `comm` (default: [`ranks`](crate::ranks)).
     pub fn communicator(mut self, comm: Arc<dyn Communicator>) -> Self {
         self.comm = Some(comm);
@@ -162,85 +158,7 @@ impl Builder {
         self
     }
 
-    /// Divides rows among ranks in proportion to `weights`, one per rank; or among several devices
-    /// of this process, one per device.
-    pub fn weights(mut self, weights: Vec<f64>) -> Self {
-        self.weights = Some(weights);
-        self
-    }
-
-    /// Calls `observer` before each step of each evaluation. It may drop, copy and record images of
-    /// the session, which takes effect after the evaluation; reading values is [`Error::Reentry`].
-    pub fn observer(self, observer: impl Fn(Progress<'_>) + Send + Sync + 'static) -> Self {
-        self.with(move |b| b.observer(observer))
-    }
-
-    /// Passes the text of each plan to `sink`, which may use the session as an observer may.
-    pub fn explain(self, sink: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        self.with(move |b| b.explain(sink))
-    }
-
-    /// Also passes the text of the recorded graph, of the graph after each optimisation pass, and
-    /// of the unfinished plan after each planning pass, to the sink of [`Builder::explain`].
-    pub fn explain_passes(self, on: bool) -> Self {
-        self.with(move |b| b.explain_passes(on))
-    }
-
-    /// Also counts the transfers that naive mode would have made.
-    pub fn compare_naive(self, on: bool) -> Self {
-        self.with(move |b| b.compare_naive(on))
-    }
-
-    /// Records the time of each step; see [`CoreSession::trace_json`].
-    pub fn trace(self, on: bool) -> Self {
-        self.with(move |b| b.trace(on))
-    }
-
-    /// Measures copies and kernels by the device's own clock; see [`CoreSession::measured`].
-    pub fn measure(self, on: bool) -> Self {
-        self.with(move |b| b.measure(on))
-    }
-
-    /// Overlaps halo exchanges with the rows of a strip that do not need the halo; overrides
-    /// `HORUS_OVERLAP`. See [`SessionBuilder::overlap`].
-    pub fn overlap(self, on: bool) -> Self {
-        self.with(move |b| b.overlap(on))
-    }
-
-    /// Sets the transfer strategy of images between host and GPU; overrides `HORUS_TRANSFER`. See
-    /// [`SessionBuilder::transfer`].
-    pub fn transfer(self, transfer: Transfer) -> Self {
-        self.with(move |b| b.transfer(transfer))
-    }
-
-    /// Sets the treatment of filter inputs; overrides `HORUS_STENCIL`. See
-    /// [`SessionBuilder::stencil`].
-    pub fn stencil(self, stencil: Stencil) -> Self {
-        self.with(move |b| b.stencil(stencil))
-    }
-
-    /// Sets the number of loop steps per launch; overrides `HORUS_STEPS`. See
-    /// [`SessionBuilder::steps_per_launch`].
-    pub fn steps_per_launch(self, steps: Steps) -> Self {
-        self.with(move |b| b.steps_per_launch(steps))
-    }
-
-    /// Bounds the memory for images on the host; overrides `HORUS_HOST_MEMORY`. See
-    /// [`SessionBuilder::host_memory`].
-    pub fn host_memory(self, bytes: usize) -> Self {
-        self.with(move |b| b.host_memory(bytes))
-    }
-
-    /// Evaluates automatically once so many operations are pending, or so many bytes of images are
-    /// alive only because pending operations read them.
-    pub fn flush_limits(self, operations: usize, bytes: usize) -> Self {
-        self.with(move |b| b.flush_limits(operations, bytes))
-    }
-
-    fn with(mut self, f: impl FnOnce(SessionBuilder) -> SessionBuilder + 'static) -> Self {
-        self.configure.push(Box::new(f));
-        self
-    }
+    session_settings!();
 
     /// Opens the session.
     ///
@@ -248,18 +166,18 @@ impl Builder {
     /// [`Error::Config`] if a setting cannot be honoured, or a variable of the environment
     /// ([`VARIABLES`](crate::settings::VARIABLES)) has an invalid value, even if it is not used.
     pub fn build(self) -> Result<Session> {
-        settings::check()?;
+        self.environment?;
+        let mut settings = self.settings;
         let choice = match self.device {
             Some(name) => name.parse().map_err(|why| Error::Config(format!("device {name:?}: {why}")))?,
-            None => settings::DEVICE.get()?.unwrap_or_default(),
+            None => DEVICE.get()?.unwrap_or_default(),
         };
-        let threads = self.threads.map_or_else(|| settings::THREADS.get(), |n| Ok(Some(n)))?;
-        let mode = self.mode.map_or_else(|| settings::MODE.get(), |m| Ok(Some(m)))?.unwrap_or_default();
+        let threads = self.threads.map_or_else(|| THREADS.get(), |n| Ok(Some(n)))?;
         let comm = self.comm.map_or_else(ranks::ranks, Ok)?;
         let threads = threads.or_else(|| ranks::share_of_cores(&*comm));
         let rank_on_node = self.rank_on_node.unwrap_or(comm.local_rank());
         let local = Local { rank: rank_on_node, ranks: comm.local_size() };
-        let asked = settings::WEIGHTS.get()?;
+        let asked = WEIGHTS.get()?;
         if let DeviceChoice::Lanes(lanes) = &choice {
             if comm.size() > 1 {
                 let why = "several devices of one process on several ranks: each rank computes on one device, such as `cuda`, which gives \
@@ -267,19 +185,15 @@ impl Builder {
                 return Err(Error::Config(why.into()));
             }
             let devices = open_lanes(lanes, threads)?;
-            let weights = match (self.weights, asked) {
-                (None, Some(asked)) => Some(weights::of_lanes(&asked, &devices)?),
-                (given, _) => given,
-            };
-            return configured(CoreSession::over(devices), comm, mode, weights, self.configure);
-        }
-        let weights = match (self.weights, asked) {
-            (None, Some(asked)) => {
-                let measured = || open(&choice, threads, local);
-                Some(weights::weights(&asked, &*comm, &measured)?)
+            if let (None, Some(asked)) = (&settings.weights, asked) {
+                settings.weights = Some(weights::of_lanes(&asked, &devices)?);
             }
-            (given, _) => given,
-        };
+            return Ok(Session(CoreSession::over(devices).communicator(comm).settings(settings).build()?));
+        }
+        if let (None, Some(asked)) = (&settings.weights, asked) {
+            let measured = || open(&choice, threads, local);
+            settings.weights = Some(weights::weights(&asked, &*comm, &measured)?);
+        }
         let builder = match Devices::begin(choice, threads, local, self.eager, self.steps_per_pixel)? {
             Origin::Open(device) => CoreSession::on(device),
             Origin::Later(devices) => {
@@ -287,27 +201,6 @@ impl Builder {
                 CoreSession::deferred(Arc::new(devices), workers, pool)
             }
         };
-        configured(builder, comm, mode, weights, self.configure)
+        Ok(Session(builder.communicator(comm).settings(settings).build()?))
     }
-}
-
-/// Opens a session with all settings.
-fn configured(
-    builder: SessionBuilder,
-    comm: Arc<dyn Communicator>,
-    mode: Mode,
-    weights: Option<Vec<f64>>,
-    configure: Vec<Configure>,
-) -> Result<Session> {
-    let mut builder = builder.communicator(comm).mode(mode);
-    if let Some(weights) = weights {
-        builder = builder.weights(weights);
-    }
-    builder = builder.host_memory(settings::HOST_MEMORY.get()?.unwrap_or(usize::MAX));
-    builder = builder.overlap(settings::OVERLAP.get()? == Some(Overlap::Always));
-    builder = builder.transfer(settings::TRANSFER.get()?.unwrap_or_default());
-    builder = builder.stencil(settings::STENCIL.get()?.unwrap_or_default());
-    builder = builder.steps_per_launch(settings::STEPS.get()?.unwrap_or_default());
-    let builder = configure.into_iter().fold(builder, |b, f| f(b));
-    Ok(Session(builder.build()?))
 }

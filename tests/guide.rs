@@ -104,7 +104,7 @@ fn functions(path: PathBuf) -> BTreeSet<String> {
 
 /// The room `name`, in whichever crate of the library it is.
 fn room(name: &str) -> PathBuf {
-    let crates = ["horus-core", "horus-plan", "horus-host", "horus-base"];
+    let crates = ["horus-core", "horus-files", "horus-plan", "horus-host", "horus-base"];
     let mut places = crates.iter().map(|c| root().join(c).join("src").join(name));
     places.find(|place| place.exists()).unwrap_or_else(|| panic!("no crate has {name}"))
 }
@@ -118,7 +118,7 @@ fn operations() -> BTreeSet<String> {
 #[test]
 fn the_table_of_names_names_what_there_is() {
     let mut there_is = operations();
-    for place in ["filters", "io", "ops/neighbourhood.rs"] {
+    for place in ["filters", "files", "io", "ops/neighbourhood.rs"] {
         there_is.extend(functions(room(place)));
     }
     let named = named();

@@ -110,7 +110,8 @@ fn read(path: &Path, to: &mut Vec<(PathBuf, String)>) {
 /// All Rust files of the workspace's libraries and programs, with their text.
 fn sources() -> Vec<(PathBuf, String)> {
     let mut all = Vec::new();
-    let core = ["horus-base/src", "horus-plan/src", "horus-host/src", "horus-cpu/src", "horus-core/src"];
+    let core =
+        ["horus-base/src", "horus-plan/src", "horus-host/src", "horus-cpu/src", "horus-files/src", "horus-core/src"];
     for part in core.into_iter().chain(["src", "horus-cuda/src", "horus-mpi/src", "horus-apps/src"]) {
         read(&Path::new(env!("CARGO_MANIFEST_DIR")).join(part), &mut all);
     }

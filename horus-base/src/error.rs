@@ -14,6 +14,23 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// The place in the user's program where an operation was recorded.
 pub type Site = &'static Location<'static>;
 
+/// A call of the user's program: the method, as errors name it, and its place.
+#[derive(Clone, Copy, Debug)]
+pub struct Call {
+    /// The name of the method.
+    pub op: &'static str,
+    /// The place.
+    pub site: Site,
+}
+
+impl Call {
+    /// The call of a method that is `#[track_caller]`, made in it.
+    #[track_caller]
+    pub fn of(op: &'static str) -> Call {
+        Call { op, site: Location::caller() }
+    }
+}
+
 /// The reader of messages: a programmer, or the user of a program, to whom a line of its source
 /// means nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -251,8 +268,8 @@ impl fmt::Debug for Error {
 }
 
 impl Error {
-    /// An [`Error::Parameter`].
-    pub fn parameter(op: &'static str, message: impl Into<String>, site: Site) -> Error {
+    /// An [`Error::Parameter`] of a call.
+    pub fn parameter(Call { op, site }: Call, message: impl Into<String>) -> Error {
         Error::Parameter { op, message: message.into(), site }
     }
 

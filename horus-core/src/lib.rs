@@ -1,6 +1,6 @@
 //! The device-independent core of Horus. Its modules are stages that a program passes through, in
 //! this order; those independent of sessions come from other crates (`horus-base`, `horus-plan`,
-//! `horus-host`, `horus-cpu`):
+//! `horus-host`, `horus-cpu`, `horus-files`):
 //!
 //! - [`image`], [`io`], [`filters`] and [`series`] are the user's interface: methods validate and
 //!   record.

@@ -2,6 +2,10 @@
 //!
 //! It is searched at `HORUS_NVRTC` (the library, or a directory that holds it), then wherever the
 //! system finds libraries. The PyPI package `nvidia-cuda-nvrtc` contains one.
+//!
+//! The bindings of the crate `cudarc` to it and to NCCL (`nccl.rs`) search only where the system
+//! does, and panic where the library or a function is missing. Here both are errors that say what
+//! to do.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};

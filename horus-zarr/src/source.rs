@@ -12,8 +12,8 @@ use std::time::SystemTime;
 
 use horus_core::dtype::DType;
 use horus_core::host::workers::Workers;
+use horus_core::io::FileTraffic;
 use horus_core::io::RegionSource;
-use horus_core::session::PixelsRead;
 use horus_core::shape::{Region, Shape};
 use rayon::prelude::*;
 use zarrs::array::{Array, ArrayBytes, ArrayPartialDecoderTraits, ArrayShardedExt, ArraySubset, CodecOptions};
@@ -256,8 +256,8 @@ impl RegionSource for ArraySource {
         }
     }
 
-    fn counted(&self) -> PixelsRead {
-        PixelsRead { chunks: self.chunks.load(Ordering::Relaxed), bytes: self.storage.bytes_read() as u64 }
+    fn counted(&self) -> FileTraffic {
+        FileTraffic { chunks: self.chunks.load(Ordering::Relaxed), bytes: self.storage.bytes_read() as u64 }
     }
 }
 

@@ -24,7 +24,7 @@ fn files(path: &Path) -> Vec<PathBuf> {
 }
 
 /// The crates whose modules are the rooms of the core. Each depends on those before it alone.
-const CORE: [&str; 5] = ["horus-base", "horus-plan", "horus-host", "horus-cpu", "horus-core"];
+const CORE: [&str; 6] = ["horus-base", "horus-plan", "horus-host", "horus-cpu", "horus-files", "horus-core"];
 
 /// The other crates of the workspace.
 const BESIDE: [&str; 7] =

@@ -29,7 +29,7 @@ impl Module {
         let mut out = BTreeSet::new();
         walk(self.code.clone(), &self.path, &mut |path| {
             let path = path.join("::");
-            let below = ["horus_base::", "horus_plan::", "horus_host::", "horus_cpu::"];
+            let below = ["horus_base::", "horus_plan::", "horus_host::", "horus_cpu::", "horus_files::"];
             out.insert(match below.iter().find_map(|name| path.strip_prefix(name)) {
                 Some(rest) => format!("crate::{rest}"),
                 None => path,

@@ -12,7 +12,7 @@ struct Speaker(Logger);
 
 /// Messages of one rank only: failures, and those about files, which a single rank handles.
 fn is_own(metadata: &Metadata<'_>) -> bool {
-    const FILES: [&str; 2] = ["horus_core::io", "horus_core::series"];
+    const FILES: [&str; 3] = ["horus_files", "horus_core::io", "horus_core::series"];
     metadata.level() == Level::Error || FILES.iter().any(|module| metadata.target().starts_with(module))
 }
 
@@ -55,7 +55,7 @@ mod tests {
     fn ranks_speak_of_failures_and_of_their_own_files() {
         let own = |level, target| is_own(&Metadata::builder().level(level).target(target).build());
         assert!(own(Level::Error, "horus_core::session") && own(Level::Warn, "horus_core::series::save"));
-        assert!(own(Level::Warn, "horus_core::io::decode") && !own(Level::Warn, "horus_core::session::debug"));
+        assert!(own(Level::Warn, "horus_files::files::decode") && !own(Level::Warn, "horus_core::session::debug"));
         assert!(!own(Level::Info, "horus::devices"));
     }
 }

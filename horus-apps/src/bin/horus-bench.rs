@@ -55,7 +55,7 @@ struct Options {
     #[arg(long)]
     markdown: Option<PathBuf>,
     /// Write the measured and predicted times of each step, for the last size and mode, to this
-    /// file (benches/plot_timeline.py draws it).
+    /// file (`benches/plot.py timeline` draws it).
     #[arg(long)]
     trace: Option<PathBuf>,
 }

@@ -34,7 +34,7 @@ struct Options {
     /// Write a table to this file.
     #[arg(long)]
     markdown: Option<PathBuf>,
-    /// Write the numbers, separated by tabs, to this file: `benches/plot_strategies.py` draws them.
+    /// Write the numbers, separated by tabs, to this file: `benches/plot.py strategies` draws them.
     #[arg(long)]
     tsv: Option<PathBuf>,
 }

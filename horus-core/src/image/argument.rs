@@ -9,7 +9,7 @@
 
 use super::{Image, Value, record, record_as};
 use crate::dtype::{Element, Pixel, Scalar};
-use crate::error::{Error, Result, Site};
+use crate::error::{Call, Error, Result, Site};
 use crate::ir::graph::{Op, Operand};
 use crate::ops::Merge;
 use crate::ops::geometric::{Affine, Interpolation};
@@ -174,19 +174,24 @@ pub(super) fn pixel<R: Element>(op: PixelOp, terms: Vec<Term>, site: Site) -> Im
         failed.filter(|h| !h.same_failure(&carried)).for_each(Handle::supersede);
         return Image::from_handle(carried);
     }
-    let met = common(name, &session, &terms, site);
+    let met = common(Call { op: name, site }, &session, &terms);
     super::carry(&session, extent, met.map(|shape| combine(op, terms, &session, shape, site)))
 }
 
 /// The shape that all operands broadcast to.
-fn common(op: &'static str, session: &Session, terms: &[Term], site: Site) -> Result<Shape> {
+fn common(call: Call, session: &Session, terms: &[Term]) -> Result<Shape> {
     if terms.iter().filter_map(Term::handle).any(|h| !session.same(&h.session)) {
-        return Err(Error::ForeignImage { op, site });
+        return Err(Error::ForeignImage { op: call.op, site: call.site });
     }
     let mut shapes = terms.iter().filter_map(Term::shape);
     let mut common = shapes.next().unwrap_or(Shape::new(1, 1, 1));
     for shape in shapes {
-        common = common.meet(shape).ok_or(Error::ShapeMismatch { op, left: common, right: shape, site })?;
+        common = common.meet(shape).ok_or(Error::ShapeMismatch {
+            op: call.op,
+            left: common,
+            right: shape,
+            site: call.site,
+        })?;
     }
     Ok(common)
 }

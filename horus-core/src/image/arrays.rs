@@ -1,20 +1,18 @@
 //! Images as arrays of ndarray.
 
-use std::panic::Location;
-
 use ndarray::{Array, Array3, Array4, ArrayView4, Axis, Dimension, Ix2, Ix3, Ix4, IxDyn};
 
 use super::Image;
 use super::read::{elements, everyone};
 use crate::dtype::Element;
-use crate::error::{Error, Result, Site};
+use crate::error::{Call, Error, Result};
 use crate::shape::Shape;
 
 /// Numbers of axes that [`Image::to_array`] has: `Ix2`, `Ix3`, `Ix4` and `IxDyn` of ndarray.
 pub trait ArrayAxes: Dimension + sealed::Sealed {
     /// The pixels as an array of these axes.
     #[doc(hidden)]
-    fn array<T: Element>(image: &Image<T>, call: (&'static str, Site)) -> Result<Array<T, Self>>;
+    fn array<T: Element>(image: &Image<T>, call: Call) -> Result<Array<T, Self>>;
 }
 
 mod sealed {
@@ -28,11 +26,11 @@ mod sealed {
 }
 
 impl ArrayAxes for Ix2 {
-    fn array<T: Element>(image: &Image<T>, call @ (op, site): (&'static str, Site)) -> Result<Array<T, Ix2>> {
+    fn array<T: Element>(image: &Image<T>, call: Call) -> Result<Array<T, Ix2>> {
         image.look()?;
         if image.channels() != 1 {
             let message = format!("the image has {} channels; take three axes, or a channel", image.channels());
-            return Err(Error::parameter(op, message, site));
+            return Err(Error::parameter(call, message));
         }
         image.one_level(call)?;
         let pixels = image.vec(call)?;
@@ -41,20 +39,20 @@ impl ArrayAxes for Ix2 {
 }
 
 impl ArrayAxes for Ix3 {
-    fn array<T: Element>(image: &Image<T>, call: (&'static str, Site)) -> Result<Array<T, Ix3>> {
+    fn array<T: Element>(image: &Image<T>, call: Call) -> Result<Array<T, Ix3>> {
         image.one_level(call)?;
         Ok(image.array4(call)?.index_axis_move(Axis(0), 0))
     }
 }
 
 impl ArrayAxes for Ix4 {
-    fn array<T: Element>(image: &Image<T>, call: (&'static str, Site)) -> Result<Array<T, Ix4>> {
+    fn array<T: Element>(image: &Image<T>, call: Call) -> Result<Array<T, Ix4>> {
         image.array4(call)
     }
 }
 
 impl ArrayAxes for IxDyn {
-    fn array<T: Element>(image: &Image<T>, call: (&'static str, Site)) -> Result<Array<T, IxDyn>> {
+    fn array<T: Element>(image: &Image<T>, call: Call) -> Result<Array<T, IxDyn>> {
         let Shape { depth, channels, .. } = image.shape();
         let array = image.array4(call)?.into_dyn();
         Ok(match (depth, channels) {
@@ -98,7 +96,7 @@ impl<T: Element> Image<T> {
     /// If there are more channels or levels than the axes hold, or as [`Image::to_vec`].
     #[track_caller]
     pub fn to_array<D: ArrayAxes>(&self) -> Result<Array<T, D>> {
-        D::array(self, ("to_array", Location::caller()))
+        D::array(self, Call::of("to_array"))
     }
 
     /// The pixels of a volume or an image of one channel, of shape `(depth, height, width)`: the
@@ -116,17 +114,17 @@ impl<T: Element> Image<T> {
     /// ```
     #[track_caller]
     pub fn to_volume_array(&self) -> Result<Array3<T>> {
-        let call @ (op, site) = ("to_volume_array", Location::caller());
+        let call = Call::of("to_volume_array");
         self.look()?;
         if self.channels() != 1 {
             let message =
                 format!("the image has {} channels; take four axes (`to_array`), or a channel", self.channels());
-            return Err(Error::parameter(op, message, site));
+            return Err(Error::parameter(call, message));
         }
         Ok(self.array4(call)?.index_axis_move(Axis(3), 0))
     }
 
-    fn array4(&self, call: (&'static str, Site)) -> Result<Array4<T>> {
+    fn array4(&self, call: Call) -> Result<Array4<T>> {
         let Shape { depth, height, width, channels } = self.shape();
         if channels == 1 {
             let pixels = self.vec(call)?;
@@ -141,12 +139,12 @@ impl<T: Element> Image<T> {
     }
 
     /// Fails if this is a volume, for which the result of `op` has no place.
-    fn one_level(&self, (op, site): (&'static str, Site)) -> Result<()> {
+    fn one_level(&self, call: Call) -> Result<()> {
         self.look()?;
         if self.depth() == 1 {
             return Ok(());
         }
         let message = format!("the image has {} levels; take four axes, or a slice", self.depth());
-        Err(Error::parameter(op, message, site))
+        Err(Error::parameter(call, message))
     }
 }

@@ -6,7 +6,7 @@ use std::panic::Location;
 
 use super::{Image, carry, check_shape, record};
 use crate::dtype::{Element, Pixel};
-use crate::error::{Error, Result, Site};
+use crate::error::{Call, Error, Result, Site};
 use crate::ir::graph::Op;
 use crate::ops::planes::PlaneMap;
 use crate::session::Session;
@@ -21,14 +21,13 @@ impl<T: Element> Image<T> {
     #[doc(alias = "extractChannel")]
     #[track_caller]
     pub fn channel(&self, i: usize) -> Image<T> {
-        let site = Location::caller();
+        let call @ Call { site, .. } = Call::of("channel");
         let shape = Shape { channels: 1, ..self.shape() };
         self.attempt(shape, || {
             if i >= self.channels() {
                 return Err(Error::parameter(
-                    "channel",
+                    call,
                     format!("channel {i} requested, but there are only {} (indices start at 0)", self.channels()),
-                    site,
                 ));
             }
             if self.channels() == 1 {
@@ -91,15 +90,15 @@ fn stacked<T: Element>(
     shape: Shape,
     site: Site,
 ) -> Result<Image<T>> {
-    let op = "stack";
+    let call @ Call { op, site } = Call { op: "stack", site };
     if images.is_empty() {
         return Err(Error::Empty { op, shape, site });
     }
     if matches!(axis, Axis::Rows | Axis::Columns) {
-        return Err(Error::parameter(op, format!("images are stacked along channels or levels, not {axis}"), site));
+        return Err(Error::parameter(call, format!("images are stacked along channels or levels, not {axis}")));
     }
     if axis == Axis::Depth {
-        check_shape(op, shape, T::TAG, site)?;
+        check_shape(call, shape, T::TAG)?;
     }
     for image in images {
         image.check()?;
@@ -140,10 +139,10 @@ impl<T: Pixel> Image<T> {
                 weighted(0) + weighted(1) + weighted(2)
             }
             n => {
-                let site = Location::caller();
+                let call = Call::of("luminance");
                 let message = format!("an image of {n} channels has no luminance");
                 let shape = Shape { channels: 1, ..self.shape() };
-                self.attempt(shape, || Err(Error::parameter("luminance", message, site)))
+                self.attempt(shape, || Err(Error::parameter(call, message)))
             }
         };
         if T::DTYPE.is_float() { grey } else { grey / T::HIGHEST.to_f64() as f32 }

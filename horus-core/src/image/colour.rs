@@ -3,7 +3,7 @@
 use std::panic::Location;
 
 use super::Image;
-use crate::error::{Error, Site};
+use crate::error::{Call, Error, Site};
 use crate::shape::Axis;
 
 /// Red, green and blue of sRGB to X, Y and Z, and the white of D65 (IEC 61966-2-1; the numbers of scikit-image).
@@ -146,9 +146,8 @@ impl Image<f32> {
         self.attempt(self.shape(), || match <[Image<f32>; 3]>::try_from(self.unstack(Axis::Channels)) {
             Ok(channels) => Ok(Image::stack(self.session(), mix(channels), Axis::Channels)),
             Err(_) => Err(Error::parameter(
-                "convert_colour",
+                Call { op: "convert_colour", site },
                 format!("the image has {} channels; it must have 3", self.channels()),
-                site,
             )),
         })
     }

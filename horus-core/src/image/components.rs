@@ -1,11 +1,10 @@
 //! Connected components.
 
 use crate::ops::Components;
-use std::panic::Location;
 
 use super::{Image, record};
 use crate::dtype::Element;
-use crate::error::Error;
+use crate::error::{Call, Error};
 use crate::ir::graph::Op;
 use crate::ops::components::{Connectivity, MOST_PIXELS};
 
@@ -34,9 +33,9 @@ impl<T: Element> Image<T> {
     #[doc(alias = "connectedComponents")]
     #[track_caller]
     pub fn label(&self, neighbours: Connectivity) -> Image<i32> {
-        let site = Location::caller();
+        let call @ Call { site, .. } = Call::of("label");
         self.attempt(self.shape(), || {
-            let wrong = |message| Err(Error::parameter("label", message, site));
+            let wrong = |message| Err(Error::parameter(call, message));
             let shape = self.shape();
             if shape.channels != 1 {
                 return wrong(format!("the image has {} channels; take one (`channel`)", shape.channels));

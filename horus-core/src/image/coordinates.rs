@@ -4,11 +4,9 @@
 //! stored, a strip counts from the image's first row, and a copy of a row beyond the image counts
 //! as that row.
 
-use std::panic::Location;
-
 use super::{Image, carry, check_shape, record};
 use crate::dtype::{Element, Pixel};
-use crate::error::{Error, Result, Site};
+use crate::error::{Call, Error, Result};
 use crate::ir::graph::Op;
 use crate::session::Session;
 use crate::shape::{Axis, Shape};
@@ -33,8 +31,8 @@ impl<T: Pixel> Image<T> {
     #[doc(alias = "indices")]
     #[track_caller]
     pub fn index(session: &Session, shape: Shape, axis: Axis) -> Image<T> {
-        let site = Location::caller();
-        carry(session, shape, index("index", session, shape, axis, site))
+        let call = Call::of("index");
+        carry(session, shape, index(call, session, shape, axis))
     }
 
     /// An image of one channel computed from the rows `y` and the columns `x` of its pixels by operations on images, which are
@@ -60,29 +58,29 @@ impl<T: Pixel> Image<T> {
         width: usize,
         f: impl FnOnce(Image<T>, Image<T>) -> Image<R>,
     ) -> Image<R> {
-        let site = Location::caller();
+        let call = Call::of("from_index");
         let shape = Shape::new(height, width, 1);
-        let axis = |axis| index("from_index", session, shape, axis, site);
+        let axis = |axis| index(call, session, shape, axis);
         let made =
             axis(Axis::Rows).and_then(|y| Ok((y, axis(Axis::Columns)?))).map(|(y, x)| f(y, x)).and_then(|image| {
                 let is = image.shape();
                 if (is.height, is.width) == (height, width) {
                     return Ok(image);
                 }
-                Err(Error::parameter("from_index", format!("the function makes {is} of coordinates of {shape}"), site))
+                Err(Error::parameter(call, format!("the function makes {is} of coordinates of {shape}")))
             });
         carry(session, shape, made)
     }
 }
 
-fn index<T: Pixel>(op: &'static str, session: &Session, shape: Shape, axis: Axis, site: Site) -> Result<Image<T>> {
-    check_shape(op, shape, T::TAG, site)?;
+fn index<T: Pixel>(call: Call, session: &Session, shape: Shape, axis: Axis) -> Result<Image<T>> {
+    check_shape(call, shape, T::TAG)?;
     let last = (shape.extent(axis) - 1) as f64;
     // If a type cannot hold some integer of the range, it cannot hold the largest, or the next
     // smaller one.
     if [last, last - 1.0].into_iter().any(|v| v > 0.0 && T::from_f64(v).to_f64() != v) {
         let message = format!("{} cannot hold the {axis} of an image of {shape}", T::TAG);
-        return Err(Error::parameter(op, message, site));
+        return Err(Error::parameter(call, message));
     }
-    Ok(record(session, Op::Index(axis), &[], shape, site))
+    Ok(record(session, Op::Index(axis), &[], shape, call.site))
 }

@@ -9,7 +9,7 @@ use ndarray::{ArrayView2, ArrayView3, ArrayView4, ArrayViewD, Axis};
 use super::{Image, Pixels, carry, check_shape, record};
 use crate::device::Label;
 use crate::dtype::Element;
-use crate::error::{At, Error, Result, Site};
+use crate::error::{At, Call, Error, Result};
 use crate::ir::graph::Op;
 use crate::session::Session;
 use crate::shape::Shape;
@@ -32,12 +32,12 @@ impl<T: Element> Image<T> {
     /// level by level. Of a [`Shape`] of several channels, one channel after the other: in the order of [`Image::to_vec`].
     #[track_caller]
     pub fn from_slice(session: &Session, extent: impl Into<Shape>, pixels: &[T]) -> Image<T> {
-        let (op, site, shape) = ("from_slice", Location::caller(), extent.into());
-        let made = check_shape(op, shape, T::TAG, site).and_then(|()| {
+        let (call, shape) = (Call::of("from_slice"), extent.into());
+        let made = check_shape(call, shape, T::TAG).and_then(|()| {
             if pixels.len() != shape.len() {
-                return Err(Error::parameter(op, format!("{} values for {shape} pixels", pixels.len()), site));
+                return Err(Error::parameter(call, format!("{} values for {shape} pixels", pixels.len())));
             }
-            copied(op, session, shape, &pixels.chunks_exact(shape.area()).collect::<Vec<_>>(), site)
+            copied(call, session, shape, &pixels.chunks_exact(shape.area()).collect::<Vec<_>>())
         });
         carry(session, shape, made)
     }
@@ -76,64 +76,58 @@ impl<T: Element> Image<T> {
     #[doc(alias = "asarray")]
     #[track_caller]
     pub fn from_array<'a>(session: &Session, pixels: impl PlaneArray<'a, T>) -> Image<T> {
-        array4("from_array", session, pixels.channels_last(), Location::caller())
+        array4(Call::of("from_array"), session, pixels.channels_last())
     }
 
     /// An image of one channel whose pixel in row `y` and column `x` is `f(y, x)`.
     #[doc(alias = "fromfunction")]
     #[track_caller]
     pub fn from_fn(session: &Session, height: usize, width: usize, mut f: impl FnMut(usize, usize) -> T) -> Image<T> {
-        let site = Location::caller();
+        let call = Call::of("from_fn");
         let shape = Shape::new(height, width, 1);
         let fill = |buffer: &mut [u8]| {
             for (y, row) in buffer.chunks_exact_mut(width * size_of::<T>()).enumerate() {
                 write(row, (0..width).map(|x| f(y, x)));
             }
         };
-        carry(session, shape, source("from_fn", session, shape, fill, site))
+        carry(session, shape, source(call, session, shape, fill))
     }
 
     /// An image of `(height, width)` pixels, or a volume of `(depth, height, width)`, all zero (of a mask, all false); of the size and
     /// the channels of another by its [`shape`](Image::shape).
     #[track_caller]
     pub fn zeros(session: &Session, extent: impl Into<Shape>) -> Image<T> {
-        filled("zeros", session, extent.into(), T::default(), Location::caller())
+        filled(Call::of("zeros"), session, extent.into(), T::default())
     }
 
     /// An image of `(height, width)` pixels, or a volume of `(depth, height, width)`, all `value`.
     #[doc(alias = "full")]
     #[track_caller]
     pub fn constant(session: &Session, extent: impl Into<Shape>, value: T) -> Image<T> {
-        filled("constant", session, extent.into(), value, Location::caller())
+        filled(Call::of("constant"), session, extent.into(), value)
     }
 }
 
-fn filled<T: Element>(op: &'static str, session: &Session, shape: Shape, value: T, site: Site) -> Image<T> {
+fn filled<T: Element>(call: Call, session: &Session, shape: Shape, value: T) -> Image<T> {
     let made =
-        check_shape(op, shape, T::TAG, site).map(|()| record(session, Op::Fill(value.stored()), &[], shape, site));
+        check_shape(call, shape, T::TAG).map(|()| record(session, Op::Fill(value.stored()), &[], shape, call.site));
     carry(session, shape, made)
 }
 
 /// An image of complete planes: on the device, if it takes them now.
-fn copied<T: Element>(
-    op: &'static str,
-    session: &Session,
-    shape: Shape,
-    planes: &[&[T]],
-    site: Site,
-) -> Result<Image<T>> {
-    check_shape(op, shape, T::TAG, site)?;
+fn copied<T: Element>(call: Call, session: &Session, shape: Shape, planes: &[&[T]]) -> Result<Image<T>> {
+    check_shape(call, shape, T::TAG)?;
     let (start, parts) = (Instant::now(), planes.iter().map(|plane| cast_slice(plane)).collect::<Vec<&[u8]>>());
     let label = Label::new();
-    let taken = session.taken(&parts, shape.height, label).map_err(|source| session.at_host((op, site), source))?;
+    let taken = session.taken(&parts, shape.height, label).map_err(|source| session.at_host(call, source))?;
     if !taken.is_empty() {
-        return Ok(Image::from_handle(session.source_on_device(shape, T::TAG, taken, (start, label, site))));
+        return Ok(Image::from_handle(session.source_on_device(shape, T::TAG, taken, (start, label, call.site))));
     }
     let fill = |buffer: &mut [u8]| {
         let planes = buffer.chunks_exact_mut(shape.area() * size_of::<T>()).zip(&parts);
         planes.for_each(|(to, from)| session.workers().copy(from, to));
     };
-    source(op, session, shape, fill, site)
+    source(call, session, shape, fill)
 }
 
 /// Arrays that are images: of `(height, width)` or `(height, width, channels)`.
@@ -187,12 +181,7 @@ impl<'a, T> VolumeArray<'a, T> for ArrayViewD<'a, T> {
 }
 
 /// An image of an array of shape `(depth, height, width, channels)`.
-pub(super) fn array4<'a, T: Element>(
-    op: &'static str,
-    session: &Session,
-    a: ArrayView4<'a, T>,
-    site: Site,
-) -> Image<T> {
+pub(super) fn array4<'a, T: Element>(call: Call, session: &Session, a: ArrayView4<'a, T>) -> Image<T> {
     let (depth, height, width, channels) = a.dim();
     let shape = Shape::volume(depth, height, width, channels);
     let of_plane = |p: usize| -> ArrayView2<'a, T> {
@@ -200,7 +189,7 @@ pub(super) fn array4<'a, T: Element>(
     };
     let planes: Option<Vec<&[T]>> = (0..shape.planes()).map(|p| of_plane(p).to_slice()).collect();
     if let Some(planes) = planes {
-        return carry(session, shape, copied(op, session, shape, &planes, site));
+        return carry(session, shape, copied(call, session, shape, &planes));
     }
     let fill = |buffer: &mut [u8]| {
         let planes = (0..shape.planes()).map(of_plane);
@@ -211,7 +200,7 @@ pub(super) fn array4<'a, T: Element>(
             }
         }
     };
-    carry(session, shape, source(op, session, shape, fill, site))
+    carry(session, shape, source(call, session, shape, fill))
 }
 
 /// Writes values as bytes.
@@ -221,15 +210,15 @@ pub(super) fn write<T: Element>(to: &mut [u8], from: impl Iterator<Item = T>) {
 
 /// An image whose host pixels `fill` writes as bytes, all of them, in planes.
 pub(super) fn source<T: Element>(
-    op: &'static str,
+    call: Call,
     session: &Session,
     shape: Shape,
     fill: impl FnOnce(&mut [u8]),
-    site: Site,
 ) -> Result<Image<T>> {
-    check_shape(op, shape, T::TAG, site)?;
+    check_shape(call, shape, T::TAG)?;
     let mut pixels = session.room(shape.len() * size_of::<T>()).map_err(|source| {
-        let error = Error::Device { op: format!("{op}{}", At(site)), device: session.device_name(), source };
+        let error =
+            Error::Device { op: format!("{}{}", call.op, At(call.site)), device: session.device_name(), source };
         // Other ranks may have enough memory, and would wait for this one.
         if session.ranks() > 1 {
             session.comm().abort(&error.to_string());
@@ -237,5 +226,5 @@ pub(super) fn source<T: Element>(
         error
     })?;
     fill(pixels.bytes_mut());
-    Ok(Image::from_handle(session.source(shape, T::TAG, pixels, site)))
+    Ok(Image::from_handle(session.source(shape, T::TAG, pixels, call.site)))
 }

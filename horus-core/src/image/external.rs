@@ -1,12 +1,11 @@
 //! Images in external memory, and memory of images for other libraries.
 
-use std::panic::Location;
 use std::time::Instant;
 
 use super::{Image, carry, check_shape};
 use crate::device::Label;
 use crate::dtype::{DType, Element, are_truths};
-use crate::error::{Error, Result, Site};
+use crate::error::{Call, Error, Result};
 use crate::host::external::{DeviceArray, External};
 use crate::session::Session;
 use crate::shape::Shape;
@@ -34,8 +33,8 @@ impl<T: Element> Image<T> {
     #[doc(alias = "from_dlpack")]
     #[track_caller]
     pub fn from_external(session: &Session, shape: Shape, pixels: External) -> Image<T> {
-        let site = Location::caller();
-        carry(session, shape, external(session, shape, pixels, ("from_external", site)))
+        let call = Call::of("from_external");
+        carry(session, shape, external(session, shape, pixels, call))
     }
 
     /// An image of pixels in the memory of the session's GPU owned by another library: from a copy,
@@ -47,8 +46,8 @@ impl<T: Element> Image<T> {
     /// too long.
     #[track_caller]
     pub fn from_device_array(session: &Session, shape: Shape, pixels: &DeviceArray, copied: bool) -> Result<Image<T>> {
-        let call = ("from_device_array", Location::caller());
-        check_shape(call.0, shape, T::TAG, call.1)?;
+        let call = Call::of("from_device_array");
+        check_shape(call, shape, T::TAG)?;
         fits::<T>(shape, pixels.bytes(), pixels.address(), call)?;
         if session.device().is_none() {
             session.settle_device()?;
@@ -64,38 +63,32 @@ impl<T: Element> Image<T> {
     /// If the session does not compute on one GPU, else as [`Image::to_vec`].
     #[track_caller]
     pub fn to_device_array(&self) -> Result<DeviceArray> {
-        self.session().device_array(self.handle(), ("to_device_array", Location::caller()))
+        self.session().device_array(self.handle(), Call::of("to_device_array"))
     }
 }
 
-fn fits<T: Element>(shape: Shape, bytes: usize, address: u64, (op, site): (&'static str, Site)) -> Result<()> {
+fn fits<T: Element>(shape: Shape, bytes: usize, address: u64, call: Call) -> Result<()> {
     if bytes != shape.len() * size_of::<T>() {
-        return Err(Error::parameter(op, format!("{bytes} bytes for {shape} pixels of {}", T::TAG), site));
+        return Err(Error::parameter(call, format!("{bytes} bytes for {shape} pixels of {}", T::TAG)));
     }
     if !address.is_multiple_of(align_of::<T>() as u64) {
-        return Err(Error::parameter(op, format!("memory at {address:#x} is not aligned for {}", T::TAG), site));
+        return Err(Error::parameter(call, format!("memory at {address:#x} is not aligned for {}", T::TAG)));
     }
     Ok(())
 }
 
-fn external<T: Element>(
-    session: &Session,
-    shape: Shape,
-    pixels: External,
-    call: (&'static str, Site),
-) -> Result<Image<T>> {
-    let (op, site) = call;
-    check_shape(op, shape, T::TAG, site)?;
+fn external<T: Element>(session: &Session, shape: Shape, pixels: External, call: Call) -> Result<Image<T>> {
+    check_shape(call, shape, T::TAG)?;
     let bytes = pixels.bytes();
     fits::<T>(shape, bytes.len(), bytes.as_ptr() as usize as u64, call)?;
     if T::TAG == DType::Bool && !are_truths(bytes) {
-        return Err(Error::parameter(op, "truth values are bytes 0 and 1", site));
+        return Err(Error::parameter(call, "truth values are bytes 0 and 1"));
     }
     let (start, label) = (Instant::now(), Label::new());
     let planes: Vec<&[u8]> = bytes.chunks(shape.area() * size_of::<T>()).collect();
     let taken = session.taken(&planes, shape.height, label).map_err(|source| session.at_host(call, source))?;
     if !taken.is_empty() {
-        return Ok(Image::from_handle(session.source_on_device(shape, T::TAG, taken, (start, label, site))));
+        return Ok(Image::from_handle(session.source_on_device(shape, T::TAG, taken, (start, label, call.site))));
     }
-    Ok(Image::from_handle(session.source(shape, T::TAG, session.external(pixels), site)))
+    Ok(Image::from_handle(session.source(shape, T::TAG, session.external(pixels), call.site)))
 }

@@ -4,7 +4,7 @@ use std::panic::Location;
 
 use super::Image;
 use crate::dtype::Element;
-use crate::error::{Error, Result};
+use crate::error::{Call, Error, Result};
 use crate::plan::forecast::{Cluster, Forecast};
 use crate::session::{MemoryForecast, Session};
 
@@ -33,12 +33,12 @@ impl Session {
     /// The error that the image carries; if there are no ranks, or none on a host, or the image belongs to another session.
     #[track_caller]
     pub fn forecast<T: Element>(&self, image: &Image<T>, cluster: impl Into<Cluster>) -> Result<Forecast> {
-        let (cluster, op, site) = (cluster.into(), "forecast", Location::caller());
+        let (cluster, call) = (cluster.into(), Call::of("forecast"));
         if cluster.ranks == 0 || cluster.on_each_host == 0 {
-            return Err(Error::parameter(op, "no ranks", site));
+            return Err(Error::parameter(call, "no ranks"));
         }
         if !self.same(image.session()) {
-            return Err(Error::ForeignImage { op, site });
+            return Err(Error::ForeignImage { op: call.op, site: call.site });
         }
         self.forecast_of(image.handle(), cluster)
     }

@@ -6,7 +6,7 @@ use std::panic::Location;
 use super::argument::{Term, pixel};
 use super::{Axes, Image, PerAxis, check_shape, record};
 use crate::dtype::{Element, Pixel};
-use crate::error::{Error, Result, Site};
+use crate::error::{Call, Error, Result};
 use crate::ir::graph::Op;
 use crate::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use crate::ops::pixel::PixelOp;
@@ -44,12 +44,12 @@ impl<T: Pixel> Image<T> {
     #[doc(alias("getRotationMatrix2D", "warpAffine"))]
     #[track_caller]
     pub fn rotate(&self, degrees: f64, interpolation: Interpolation) -> Image<T> {
-        let site = Location::caller();
+        let call = Call::of("rotate");
         if !degrees.is_finite() {
-            let error = Error::parameter("rotate", format!("the angle is {degrees}; it must be finite"), site);
+            let error = Error::parameter(call, format!("the angle is {degrees}; it must be finite"));
             return self.attempt(self.shape(), || Err(error));
         }
-        self.warp("rotate", rotation(degrees, self.shape()), self.shape(), interpolation, self.outside(), site)
+        self.warp(call, rotation(degrees, self.shape()), self.shape(), interpolation, self.outside())
     }
 
     /// Resizes to `height x width` pixels, pixel centres aligned
@@ -71,7 +71,7 @@ impl<T: Pixel> Image<T> {
         let shape = Shape { height, width, ..self.shape() };
         let (sy, sx) = (self.height() as f64 / height as f64, self.width() as f64 / width as f64);
         let map = [[sx, 0.0, 0.5 * sx - 0.5], [0.0, sy, 0.5 * sy - 0.5]];
-        self.warp("resize", map, shape, interpolation, Border::Replicate, Location::caller())
+        self.warp(Call::of("resize"), map, shape, interpolation, Border::Replicate)
     }
 
     /// Translates by `dy` pixels down and `dx` to the right, bilinearly where these are not whole,
@@ -90,7 +90,7 @@ impl<T: Pixel> Image<T> {
     #[track_caller]
     pub fn translate(&self, dy: f64, dx: f64) -> Image<T> {
         let map = [[1.0, 0.0, -dx], [0.0, 1.0, -dy]];
-        self.warp("translate", map, self.shape(), Interpolation::Bilinear, self.outside(), Location::caller())
+        self.warp(Call::of("translate"), map, self.shape(), Interpolation::Bilinear, self.outside())
     }
 
     /// The general affine map. `matrix` takes positions `(x, y, 1)` of the *output*, an image of `height x width` pixels,
@@ -115,7 +115,7 @@ impl<T: Pixel> Image<T> {
         interpolation: Interpolation,
     ) -> Image<T> {
         let shape = Shape { height, width, ..self.shape() };
-        self.warp("affine", matrix, shape, interpolation, self.outside(), Location::caller())
+        self.warp(Call::of("affine"), matrix, shape, interpolation, self.outside())
     }
 }
 
@@ -181,17 +181,17 @@ impl<T: Element> Image<T> {
     #[doc(alias("Rect", "roi"))]
     #[track_caller]
     pub fn crop(&self, top: usize, left: usize, height: usize, width: usize) -> Image<T> {
-        let site = Location::caller();
+        let call = Call::of("crop");
         let shape = Shape { height, width, ..self.shape() };
         self.attempt(shape, || {
             let inside = |from: usize, size: usize, all: usize| from.checked_add(size).is_some_and(|end| end <= all);
-            check_shape("crop", shape, T::TAG, site)?;
+            check_shape(call, shape, T::TAG)?;
             if !inside(top, height, self.height()) || !inside(left, width, self.width()) {
                 let message =
                     format!("{height}x{width} pixels from row {top}, column {left} lie outside {}", self.shape());
-                return Err(Error::parameter("crop", message, site));
+                return Err(Error::parameter(call, message));
             }
-            self.window("crop", [top as isize, left as isize], shape, Border::Replicate, site)
+            self.window(call, [top as isize, left as isize], shape, Border::Replicate)
         })
     }
 
@@ -214,7 +214,7 @@ impl<T: Element> Image<T> {
     /// ```
     #[track_caller]
     pub fn step(&self, by: impl Into<PerAxis<usize>>) -> Image<T> {
-        let site = Location::caller();
+        let call @ Call { site, .. } = Call::of("step");
         let [levels, rows, columns] = by.into().zyx(self.depth(), 1);
         let extent = |n: usize, step: usize| n.div_ceil(step.max(1));
         let (height, width) = (extent(self.height(), rows), extent(self.width(), columns));
@@ -225,7 +225,7 @@ impl<T: Element> Image<T> {
                 let message = format!(
                     "requested every {levels}-th level, {rows}-th row and {columns}-th column; steps begin at 1"
                 );
-                return Err(Error::parameter("step", message, site));
+                return Err(Error::parameter(call, message));
             }
             // An image has fewer than 2^31 levels.
             let kept = self.levels(depth, levels.min(self.depth().max(1)) as i32, 0, Border::Replicate, site);
@@ -257,13 +257,13 @@ impl<T: Element> Image<T> {
     #[doc(alias = "copyMakeBorder")]
     #[track_caller]
     pub fn pad(&self, top: usize, bottom: usize, left: usize, right: usize) -> Image<T> {
-        let site = Location::caller();
+        let call = Call::of("pad");
         let height = self.height().saturating_add(top).saturating_add(bottom);
         let width = self.width().saturating_add(left).saturating_add(right);
         let shape = Shape { height, width, ..self.shape() };
         self.attempt(shape, || {
-            check_shape("pad", shape, T::TAG, site)?;
-            self.window("pad", [-(top as isize), -(left as isize)], shape, self.border(), site)
+            check_shape(call, shape, T::TAG)?;
+            self.window(call, [-(top as isize), -(left as isize)], shape, self.border())
         })
     }
 
@@ -280,7 +280,7 @@ impl<T: Element> Image<T> {
     /// ```
     #[track_caller]
     pub fn paste(&self, other: &Image<T>, top: isize, left: isize) -> Image<T> {
-        let site = Location::caller();
+        let call @ Call { site, .. } = Call::of("paste");
         self.attempt(self.shape(), || {
             other.check()?;
             // As many levels and channels as its part has.
@@ -295,54 +295,45 @@ impl<T: Element> Image<T> {
             let start = [top.saturating_neg(), left.saturating_neg()];
             let covered = Shape::new(other.height(), other.width(), 1);
             let covered: Image<bool> = record(self.session(), Op::Fill(true.stored()), &[], covered, site);
-            let covered = covered.window("paste", start, shape(covered.shape()), OUTSIDE, site)?;
-            let placed = other.window("paste", start, shape(other.shape()), OUTSIDE, site)?;
+            let covered = covered.window(call, start, shape(covered.shape()), OUTSIDE)?;
+            let placed = other.window(call, start, shape(other.shape()), OUTSIDE)?;
             let terms = vec![Term::image(&covered), Term::image(&placed), Term::image(self)];
             Ok(pixel(PixelOp::Select, terms, site))
         })
     }
 
     /// The pixels of `shape` from row and column `start`, which may lie outside.
-    pub(super) fn window(
-        &self,
-        op: &'static str,
-        [top, left]: [isize; 2],
-        shape: Shape,
-        border: Border,
-        site: Site,
-    ) -> Result<Image<T>> {
+    pub(super) fn window(&self, call: Call, [top, left]: [isize; 2], shape: Shape, border: Border) -> Result<Image<T>> {
         let map = [[1.0, 0.0, left as f64], [0.0, 1.0, top as f64]];
-        self.warped(op, map, shape, Interpolation::Nearest, border, site)
+        self.warped(call, map, shape, Interpolation::Nearest, border)
     }
 
     pub(super) fn warp(
         &self,
-        op: &'static str,
+        call: Call,
         matrix: [[f64; 3]; 2],
         shape: Shape,
         interpolation: Interpolation,
         border: Border,
-        site: Site,
     ) -> Image<T> {
-        self.attempt(shape, || self.warped(op, matrix, shape, interpolation, border, site))
+        self.attempt(shape, || self.warped(call, matrix, shape, interpolation, border))
     }
 
     fn warped(
         &self,
-        op: &'static str,
+        call: Call,
         matrix: [[f64; 3]; 2],
         shape: Shape,
         interpolation: Interpolation,
         border: Border,
-        site: Site,
     ) -> Result<Image<T>> {
-        check_shape(op, shape, T::TAG, site)?;
+        check_shape(call, shape, T::TAG)?;
         let Some(map) = Affine::new(matrix, shape) else {
-            return Err(Error::parameter(op, format!("the map {matrix:?} is not finite or reaches too far"), site));
+            return Err(Error::parameter(call, format!("the map {matrix:?} is not finite or reaches too far")));
         };
         if map == Affine::IDENTITY && shape == self.shape() {
             return Ok(self.plain());
         }
-        Ok(self.node_of_shape(Op::Warp(map, interpolation, border), shape, site))
+        Ok(self.node_of_shape(Op::Warp(map, interpolation, border), shape, call.site))
     }
 }

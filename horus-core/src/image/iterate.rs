@@ -5,7 +5,7 @@ use std::panic::Location;
 
 use super::{Image, LoopState, Value};
 use crate::dtype::Conversion;
-use crate::error::{Error, Result, Site};
+use crate::error::{Call, Error, Result, Site};
 use crate::ir::graph::Op;
 use crate::session::{Ended, Ends, Handle, Looped, Session, StandIns};
 
@@ -61,7 +61,7 @@ impl Until {
     }
 
     fn check(&self, site: Site) -> Result<()> {
-        let refused = |message: String| Err(Error::parameter("iterate", message, site));
+        let refused = |message: String| Err(Error::parameter(Call { op: "iterate", site }, message));
         match self.below {
             Some(eps) if eps.is_nan() || eps < 0.0 => {
                 refused(format!("the bound on the change is {eps}; it must not be negative"))
@@ -154,7 +154,7 @@ fn same_kind(before: &[&Handle], after: &[&Handle], session: &Session, site: Sit
     let kind = |h: &&&Handle| (h.shape, h.dtype);
     let same = before.len() == after.len() && before.iter().zip(after).all(|(a, b)| kind(&a) == kind(&b));
     let text = || format!("a step makes {} of {}; it must keep number and shapes", kinds(after), kinds(before));
-    if same { Ok(()) } else { Err(Error::parameter("iterate", text(), site)) }
+    if same { Ok(()) } else { Err(Error::parameter(Call { op: "iterate", site }, text())) }
 }
 
 impl Session {
@@ -231,9 +231,9 @@ impl Session {
         every: usize,
         mut watch: impl FnMut(usize, &S) -> Result<ControlFlow<()>>,
     ) -> Result<Iterated<S>> {
-        let site = Location::caller();
+        let call @ Call { site, .. } = Call::of("iterate");
         if every == 0 {
-            return self.refused(Error::parameter("iterate", "the state cannot be watched every 0 steps", site));
+            return self.refused(Error::parameter(call, "the state cannot be watched every 0 steps"));
         }
         self.looped(state, until.into(), step, Some((every, &mut watch)), site)
     }

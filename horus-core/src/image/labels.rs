@@ -4,7 +4,7 @@ use std::panic::Location;
 
 use super::{Image, Value, record};
 use crate::dtype::{Element, Pixel};
-use crate::error::{Error, Result, Site};
+use crate::error::{Call, Error, Result, Site};
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::Op;
 use crate::ops::Histogram;
@@ -54,8 +54,8 @@ impl<T: Pixel> Image<T> {
     /// ```
     #[track_caller]
     pub fn by_label<L: Pixel>(&self, labels: &Image<L>, count: usize) -> ByLabel<T, L> {
-        let site = Location::caller();
-        let image = self.attempt(self.shape(), || fits("by_label", self, labels, count, site).map(|()| self.clone()));
+        let call = Call::of("by_label");
+        let image = self.attempt(self.shape(), || fits(call, self, labels, count).map(|()| self.clone()));
         ByLabel { image, labels: labels.clone(), count }
     }
 }
@@ -131,12 +131,12 @@ impl<T: Pixel, L: Pixel> ByLabel<T, L> {
     /// ```
     #[track_caller]
     pub fn histogram(&self, bins: usize, lo: f64, hi: f64) -> Value<Vec<Vec<u64>>> {
-        let site = Location::caller();
+        let call = Call::of("histogram");
         let all = self.count.saturating_mul(bins);
         let counts = self.image.attempt::<f64>(Shape::new(1, all.max(1), 1), || {
             if all == 0 || all > MOST || !(lo < hi && (hi - lo).is_finite()) {
                 let message = format!("{} labels of {bins} bins over {lo} to {hi}", self.count);
-                return Err(Error::parameter("histogram", message, site));
+                return Err(Error::parameter(call, message));
             }
             let (image, labels) = (self.image.convert::<f64>(), self.labels.convert::<f64>());
             let bin = ((&image - lo) / (hi - lo) * bins as f64).floor().min((bins - 1) as f64);
@@ -165,7 +165,10 @@ impl<T: Pixel, L: Pixel> ByLabel<T, L> {
         let (site, shape) = (Location::caller(), Shape::new(1, self.count, 1));
         let counts = self.image.attempt::<f64>(shape, || {
             if self.count > MOST {
-                return Err(Error::parameter("counts", format!("{} labels; the range is 1 to 2^24", self.count), site));
+                return Err(Error::parameter(
+                    Call { op: "counts", site },
+                    format!("{} labels; the range is 1 to 2^24", self.count),
+                ));
             }
             let bins = Histogram::new(self.count, -0.5, self.count as f64 - 0.5);
             Ok(self.labels.node_of_shape(Op::from(bins), shape, site))
@@ -188,14 +191,14 @@ impl<T: Pixel, L: Pixel> ByLabel<T, L> {
     #[doc(alias("connectedComponentsWithStats", "regionprops"))]
     #[track_caller]
     pub fn shapes(&self) -> Value<Vec<LabelShape>> {
-        let site = Location::caller();
+        let call @ Call { site, .. } = Call::of("shapes");
         let how = LabelReduce::Shape { count: self.count, origin: [0, 0] };
         let (rows, columns) = how.extent(0);
         let shape = Shape::new(rows.max(1), columns, 1);
         let sums = self.image.attempt::<f64>(shape, || {
             if self.labels.depth() != 1 {
                 let message = format!("the label image has {} levels; look at each slice", self.labels.depth());
-                return Err(Error::parameter("shapes", message, site));
+                return Err(Error::parameter(call, message));
             }
             Ok(record(self.labels.session(), Op::from(how), &[self.labels.handle()], shape, site))
         });
@@ -246,17 +249,11 @@ fn table<T: Pixel, L: Pixel>(image: &Image<T>, labels: &Image<L>, how: LabelRedu
 }
 
 /// Checks labels, and that they have the extent of an image.
-fn fits<T: Pixel, L: Pixel>(
-    op: &'static str,
-    image: &Image<T>,
-    labels: &Image<L>,
-    count: usize,
-    site: Site,
-) -> Result<()> {
+fn fits<T: Pixel, L: Pixel>(call: Call, image: &Image<T>, labels: &Image<L>, count: usize) -> Result<()> {
     labels.check()?;
-    let wrong = |message: String| Err(Error::parameter(op, message, site));
+    let wrong = |message: String| Err(Error::parameter(call, message));
     if !image.session().same(labels.session()) {
-        return Err(Error::ForeignImage { op, site });
+        return Err(Error::ForeignImage { op: call.op, site: call.site });
     }
     if !LabelReduce::labels(L::TAG) {
         return wrong(format!("labels are integers, not {}", L::TAG));

@@ -5,7 +5,7 @@ use std::panic::Location;
 
 use super::{Image, record};
 use crate::dtype::{Element, Pixel};
-use crate::error::{Error, Site};
+use crate::error::{Call, Error, Site};
 use crate::ir::graph::Op;
 use crate::shape::Shape;
 
@@ -81,7 +81,7 @@ impl<T: Element> Image<T> {
         self.attempt(self.shape(), || {
             if table.len() != entries {
                 let message = format!("the table has {} entries; it must have {entries}", table.len());
-                return Err(Error::parameter("lookup", message, site));
+                return Err(Error::parameter(Call { op: "lookup", site }, message));
             }
             let table = Image::from_slice(self.session(), (1, entries), table);
             Ok(self.looked_up(&table, entries, site))
@@ -96,7 +96,7 @@ impl<T: Element> Image<T> {
             }
             if table.shape() != Shape::new(1, entries, 1) {
                 let message = format!("the table has {} pixels; it must have 1x{entries}", table.shape());
-                return Err(Error::parameter("lookup", message, site));
+                return Err(Error::parameter(Call { op: "lookup", site }, message));
             }
             Ok(record(self.session(), Op::from(Lookup), &[self.handle(), table.handle()], self.shape(), site))
         })

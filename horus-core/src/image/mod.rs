@@ -108,7 +108,7 @@ pub use value::Reader;
 pub use value::{Value, Values};
 
 use crate::dtype::{DType, Element};
-use crate::error::{Error, Result, Site};
+use crate::error::{Call, Error, Result, Site};
 use crate::ir::graph::Op;
 use crate::session::{Handle, Session};
 use crate::shape::{Border, Shape};
@@ -296,19 +296,19 @@ fn record<R: Element>(session: &Session, op: Op, inputs: &[&Handle], shape: Shap
 /// Records an operation whose result may have become too large, by a wider type or more channels.
 fn record_as(session: &Session, op: Op, inputs: &[&Handle], shape: Shape, dtype: DType, site: Site) -> Handle {
     let known = inputs.iter().all(|h| !h.failed());
-    match check_shape(op.kind(), shape, dtype, site) {
+    match check_shape(Call { op: op.kind(), site }, shape, dtype) {
         Err(error) if known => session.failed(shape, dtype, error),
         _ => session.record(op, inputs, shape, dtype, site),
     }
 }
 
 /// Checks the extent of an image to be made: not empty, and addressable.
-fn check_shape(op: &'static str, shape: Shape, dtype: DType, site: Site) -> Result<()> {
+fn check_shape(call: Call, shape: Shape, dtype: DType) -> Result<()> {
     if shape.is_empty() {
-        return Err(Error::Empty { op, shape, site });
+        return Err(Error::Empty { op: call.op, shape, site: call.site });
     }
     if !is_addressable(shape, dtype) {
-        return Err(Error::parameter(op, format!("an image of {shape} {dtype} pixels is too large"), site));
+        return Err(Error::parameter(call, format!("an image of {shape} {dtype} pixels is too large")));
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::panic::Location;
 use super::argument::{Term, pixel};
 use super::{Footprints, Image};
 use crate::dtype::Element;
-use crate::error::Site;
+use crate::error::{Call, Site};
 use crate::filters::Footprint;
 use crate::ir::graph::Op;
 use crate::ops::neighbourhood::{Combine, Generalized, Reduce};
@@ -109,10 +109,10 @@ impl<T: Element> Image<T> {
 
     #[track_caller]
     fn extreme(&self, op: &'static str, footprint: Footprints<'_>, reduce: Reduce) -> Image<T> {
-        let (site, border) = (Location::caller(), self.border());
+        let (call, border) = (Call::of(op), self.border());
         match footprint {
-            Footprints::Plane(footprint) => self.extreme_under(footprint, border, reduce, site),
-            _ => self.extreme_across(op, &footprint.of(self.depth()), border, reduce, site),
+            Footprints::Plane(footprint) => self.extreme_under(footprint, border, reduce, call.site),
+            _ => self.extreme_across(call, &footprint.of(self.depth()), border, reduce),
         }
     }
 

@@ -1,10 +1,8 @@
 //! Neighbourhood operations.
 
-use std::panic::Location;
-
 use super::{Image, PerAxis, Taps};
 use crate::dtype::{Conversion, Element, Pixel};
-use crate::error::{Error, Result, Site};
+use crate::error::{Call, Error, Result, Site};
 use crate::filters::{self, MAX_RADIUS};
 use crate::ir::graph::Op;
 use crate::ops::neighbourhood::{Filter, Generalized, Layout};
@@ -36,7 +34,7 @@ impl<T: Pixel> Image<T> {
     #[doc(alias = "filter2D")]
     #[track_caller]
     pub fn correlate<'a>(&self, taps: impl Into<Taps<'a>>) -> Image<T::Linear> {
-        self.filtered("correlate", taps.into(), false, Location::caller())
+        self.filtered(Call::of("correlate"), taps.into(), false)
     }
 
     /// Convolution: correlation with the filter turned by 180 degrees about its anchor; across levels, along all three axes.
@@ -53,7 +51,7 @@ impl<T: Pixel> Image<T> {
     #[doc(alias = "filter2D")]
     #[track_caller]
     pub fn convolve<'a>(&self, taps: impl Into<Taps<'a>>) -> Image<T::Linear> {
-        self.filtered("convolve", taps.into(), true, Location::caller())
+        self.filtered(Call::of("convolve"), taps.into(), true)
     }
 
     /// Correlation with a filter of one row, then with a filter of one column.
@@ -70,15 +68,15 @@ impl<T: Pixel> Image<T> {
     #[doc(alias("correlate1d", "sepFilter2D"))]
     #[track_caller]
     pub fn separable(&self, row: &Filter, column: &Filter) -> Image<T::Linear> {
-        let (op, site) = ("separable", Location::caller());
+        let call = Call::of("separable");
         self.attempt(self.shape(), || {
-            check_filter(op, row, site)?;
-            check_filter(op, column, site)?;
+            check_filter(call, row)?;
+            check_filter(call, column)?;
             if !row.is_row() || !column.is_column() {
-                return Err(Error::parameter(op, format!("expected a row and a column, got {row} and {column}"), site));
+                return Err(Error::parameter(call, format!("expected a row and a column, got {row} and {column}")));
             }
             let (row, column, border) = (row.clone(), column.clone(), self.border());
-            Ok(self.linear(site).node(Op::Separable { row, column, border }, site))
+            Ok(self.linear(call.site).node(Op::Separable { row, column, border }, call.site))
         })
     }
 
@@ -97,9 +95,9 @@ impl<T: Pixel> Image<T> {
     #[doc(alias = "generic_filter")]
     #[track_caller]
     pub fn generalized(&self, operation: &Generalized) -> Image<T> {
-        let site = Location::caller();
+        let call @ Call { site, .. } = Call::of("generalized");
         self.attempt(self.shape(), || {
-            check_filter("generalized", &operation.window, site)?;
+            check_filter(call, &operation.window)?;
             Ok(self.node(Op::Generalized(operation.clone(), self.border()), site))
         })
     }
@@ -113,16 +111,16 @@ impl<T: Pixel> Image<T> {
     }
 
     /// Correlates, with taps turned about their anchor or unchanged.
-    fn filtered(&self, op: &'static str, taps: Taps<'_>, turned: bool, site: Site) -> Image<T::Linear> {
+    fn filtered(&self, call: Call, taps: Taps<'_>, turned: bool) -> Image<T::Linear> {
         let border = self.border();
         match taps {
             Taps::Plane(filter) => self.attempt(self.shape(), || {
-                check_filter(op, filter, site)?;
+                check_filter(call, filter)?;
                 let filter = if turned { filter.flipped() } else { filter.clone() };
-                Ok(self.linear(site).node(Op::Correlate(filter, border), site))
+                Ok(self.linear(call.site).node(Op::Correlate(filter, border), call.site))
             }),
-            Taps::Levels(filters) => self.parts(op, filters, border, turned, site),
-            Taps::Depth(taps) => self.along_depth(op, &Filter::column(taps), border, turned, site),
+            Taps::Levels(filters) => self.parts(call, filters, border, turned),
+            Taps::Depth(taps) => self.along_depth(call, &Filter::column(taps), border, turned),
         }
     }
 }
@@ -167,7 +165,7 @@ impl<T: Pixel> Image<T> {
     #[doc(alias = "getGaborKernel")]
     #[track_caller]
     pub fn gauss_2d(&self, theta: f64, sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32) -> Image<T::Linear> {
-        let aligned = filters::axis_aligned(theta, sigma_u, sigma_v, order_u, order_v, Location::caller());
+        let aligned = filters::axis_aligned(theta, sigma_u, sigma_v, order_u, order_v);
         match aligned.unwrap_or_default() {
             Some((row, column)) => self.separable(&row, &column),
             // The filter reports invalid parameters.
@@ -255,12 +253,12 @@ impl<T: Pixel> Image<T> {
     #[doc(alias = "Sobel")]
     #[track_caller]
     pub fn sobel(&self, axis: Axis) -> Image<T::Linear> {
-        let site = Location::caller();
+        let call @ Call { site, .. } = Call::of("sobel");
         self.attempt(self.shape(), || {
             let (row, column) = match axis {
                 Axis::Columns => filters::sobel_x(),
                 Axis::Rows => filters::sobel_y(),
-                _ => return Err(Error::parameter("sobel", "slopes are along `Axis::Rows` or `Axis::Columns`", site)),
+                _ => return Err(Error::parameter(call, "slopes are along `Axis::Rows` or `Axis::Columns`")),
             };
             Ok(self.linear(site).node(Op::Separable { row, column, border: self.border() }, site))
         })
@@ -284,35 +282,31 @@ impl<T: Pixel> Image<T> {
         }
         let middle = Filter::sparse([(-1, 0), (0, -1), (0, 0), (0, 1), (1, 0)], [1.0, 1.0, -6.0, 1.0, 1.0]);
         let dot = Filter::row([1.0]);
-        self.parts("laplace", &[dot.clone(), middle, dot], self.border(), false, Location::caller())
+        self.parts(Call::of("laplace"), &[dot.clone(), middle, dot], self.border(), false)
     }
 }
 
-pub(super) fn check_filter(op: &'static str, filter: &Filter, site: Site) -> Result<()> {
+pub(super) fn check_filter(call: Call, filter: &Filter) -> Result<()> {
     if let Some(fault) = filter.fault() {
         return Err(fault.clone());
     }
     let reach = match filter.layout() {
         &Layout::Dense { height, width, .. } => {
             if filter.taps().is_empty() {
-                return Err(Error::Empty { op, shape: Shape::new(height, width, 1), site });
+                return Err(Error::Empty { op: call.op, shape: Shape::new(height, width, 1), site: call.site });
             }
             let reach = filter.reach();
             reach.up.max(reach.down).max(reach.left).max(reach.right)
         }
         Layout::Sparse(offsets) => {
             let Some(reach) = offsets.iter().map(|&(y, x)| y.unsigned_abs().max(x.unsigned_abs())).max() else {
-                return Err(Error::Empty { op, shape: Shape::new(0, 0, 1), site });
+                return Err(Error::Empty { op: call.op, shape: Shape::new(0, 0, 1), site: call.site });
             };
             reach as usize
         }
     };
     if reach > MAX_RADIUS {
-        return Err(Error::parameter(
-            op,
-            format!("the filter reaches {reach} pixels; the limit is {MAX_RADIUS}"),
-            site,
-        ));
+        return Err(Error::parameter(call, format!("the filter reaches {reach} pixels; the limit is {MAX_RADIUS}")));
     }
     Ok(())
 }
@@ -323,8 +317,8 @@ mod tests {
 
     #[test]
     fn filters_without_taps_or_of_enormous_reach_are_refused() {
-        let site = Location::caller();
-        let check = |f: Filter| check_filter("correlate", &f, site);
+        let call = Call::of("correlate");
+        let check = |f: Filter| check_filter(call, &f);
         assert!(matches!(check(Filter::row(Vec::new())), Err(Error::Empty { .. })));
         assert!(matches!(check(Filter::sparse(Vec::new(), Vec::new())), Err(Error::Empty { .. })));
         assert!(matches!(check(Filter::sparse([(i32::MIN, 0)], [1.0])), Err(Error::Parameter { .. })));

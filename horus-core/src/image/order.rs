@@ -5,7 +5,7 @@ use std::panic::Location;
 
 use super::{Image, Value, record};
 use crate::dtype::Pixel;
-use crate::error::{Error, Site};
+use crate::error::{Call, Error, Site};
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::Op;
 use crate::ops::reduce::RowReduce;
@@ -79,11 +79,11 @@ impl<T: Pixel> Image<T> {
     #[doc(alias("nanmedian", "nanpercentile"))]
     #[track_caller]
     pub fn percentile(&self, percent: f64) -> Value<f64> {
-        let site = Location::caller();
+        let call @ Call { site, .. } = Call::of("percentile");
         let found = self.attempt(Shape::new(1, 1, 1), || {
             if !(0.0..=100.0).contains(&percent) {
                 let message = format!("requested the percentile {percent}; the range is 0 to 100");
-                return Err(Error::parameter("percentile", message, site));
+                return Err(Error::parameter(call, message));
             }
             let share = percent / 100.0;
             Ok(if has_levels::<T>() {

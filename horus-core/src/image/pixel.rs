@@ -5,7 +5,7 @@ use std::panic::Location;
 use super::argument::{Term, pixel};
 use super::{Argument, Image};
 use crate::dtype::{Conversion, Element, Pixel};
-use crate::error::{Error, Site};
+use crate::error::{Call, Error, Site};
 use crate::ir::graph::{Op, Operand};
 use crate::ops::pixel::{PixelKind, PixelOp};
 
@@ -191,7 +191,7 @@ impl<T: Pixel> Image<T> {
 }
 
 fn unlike(method: &'static str, op: PixelOp, what: &str, site: Site) -> Error {
-    Error::parameter(method, format!("{op} is {what}"), site)
+    Error::parameter(Call { op: method, site }, format!("{op} is {what}"))
 }
 
 /// Operations with further parameters, and conversions.
@@ -208,9 +208,9 @@ impl<T: Pixel> Image<T> {
     /// ```
     #[track_caller]
     pub fn absdiv(&self, other: impl Argument<T>, eps: T) -> Image<T> {
-        let site = Location::caller();
+        let call @ Call { site, .. } = Call::of("absdiv");
         if eps.is_nan() || eps < T::ZERO {
-            let error = Error::parameter("absdiv", format!("eps is {eps}; it must not be negative"), site);
+            let error = Error::parameter(call, format!("eps is {eps}; it must not be negative"));
             return self.attempt(self.shape(), || Err(error));
         }
         pixel(PixelOp::AbsDiv, vec![Term::image(self), other.term(), Term::scalar(eps.scalar())], site)
@@ -244,9 +244,9 @@ impl<T: Pixel> Image<T> {
     #[doc(alias = "clip")]
     #[track_caller]
     pub fn clamp(&self, lo: T, hi: T) -> Image<T> {
-        let site = Location::caller();
+        let call @ Call { site, .. } = Call::of("clamp");
         if lo.is_nan() || hi.is_nan() || lo > hi {
-            let error = Error::parameter("clamp", format!("the limits {lo} and {hi} are not ordered"), site);
+            let error = Error::parameter(call, format!("the limits {lo} and {hi} are not ordered"));
             return self.attempt(self.shape(), || Err(error));
         }
         let operands = vec![Operand::Input(0), Operand::Const(lo.scalar()), Operand::Const(hi.scalar())];

@@ -3,13 +3,12 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
-use std::panic::Location;
 
 use ndarray::{Array3, ArrayView3, ArrayView4, ArrayViewMut3, ArrayViewMut4, Axis};
 
 use super::check_shape;
 use crate::dtype::Element;
-use crate::error::{DeviceError, Result};
+use crate::error::{Call, DeviceError, Result};
 use crate::host::buffer::HostBuffer;
 use crate::session::{Session, Undecided};
 use crate::shape::Shape;
@@ -248,10 +247,10 @@ impl Session {
     /// ```
     #[track_caller]
     pub fn pixels_of<T: Element>(&self, shape: Shape) -> Result<Pixels<T>> {
-        let site = Location::caller();
-        check_shape("pixels", shape, T::TAG, site)?;
+        let call = Call::of("pixels");
+        check_shape(call, shape, T::TAG)?;
         let room = self.locked_room(shape.len() * size_of::<T>());
-        let mut buffer = room.map_err(|source| self.at_host(("pixels", site), source))?;
+        let mut buffer = room.map_err(|source| self.at_host(call, source))?;
         self.workers().clear(buffer.bytes_mut());
         Ok(Pixels { undecided: self.undecided(), ..Pixels::over(shape, buffer) })
     }

@@ -1,11 +1,10 @@
 //! Reading pixels back.
 
-use std::panic::Location;
 use std::sync::Arc;
 
 use super::{Image, PixelIndex, Pixels};
 use crate::dtype::Element;
-use crate::error::{DeviceError, Error, Result, Site};
+use crate::error::{Call, DeviceError, Error, Result};
 use crate::host::buffer::HostBuffer;
 use crate::host::spare::{Spare, Unwritten};
 use crate::plan::Want;
@@ -38,10 +37,10 @@ impl<T: Element> Image<T> {
     /// ranks, or there is not enough memory.
     #[track_caller]
     pub fn to_vec(&self) -> Result<Vec<T>> {
-        self.vec(("to_vec", Location::caller()))
+        self.vec(Call::of("to_vec"))
     }
 
-    pub(super) fn vec(&self, call: (&'static str, Site)) -> Result<Vec<T>> {
+    pub(super) fn vec(&self, call: Call) -> Result<Vec<T>> {
         let shape = self.shape();
         everyone(self.session().read_back(self.handle(), false, call, |coming| {
             let mut room = Unwritten::<T::Stored>::new(shape.len())?;
@@ -71,7 +70,7 @@ impl<T: Element> Image<T> {
     /// ```
     #[track_caller]
     pub fn to_pixels(&self) -> Result<Pixels<T>> {
-        everyone(self.new_pixels(false, ("to_pixels", Location::caller())))
+        everyone(self.new_pixels(false, Call::of("to_pixels")))
     }
 
     /// [`Image::to_pixels`] on rank 0 only: `None` on other ranks, to which nothing is copied. All
@@ -91,10 +90,10 @@ impl<T: Element> Image<T> {
     /// ```
     #[track_caller]
     pub fn gather(&self) -> Result<Option<Pixels<T>>> {
-        self.new_pixels(true, ("gather", Location::caller()))
+        self.new_pixels(true, Call::of("gather"))
     }
 
-    fn new_pixels(&self, root: bool, call: (&'static str, Site)) -> Result<Option<Pixels<T>>> {
+    fn new_pixels(&self, root: bool, call: Call) -> Result<Option<Pixels<T>>> {
         let (shape, session) = (self.shape(), self.session());
         session.read_back(self.handle(), root, call, |coming| {
             let buffer = if coming.is_here() {
@@ -131,7 +130,7 @@ impl<T: Element> Image<T> {
     /// ```
     #[track_caller]
     pub fn read_into(&self, target: &mut (impl ReadTarget<T> + ?Sized)) -> Result<()> {
-        let call = ("read_into", Location::caller());
+        let call = Call::of("read_into");
         self.look()?;
         everyone(self.put(false, call, Some(self.fitting(call, target.place())?)))
     }
@@ -152,7 +151,7 @@ impl<T: Element> Image<T> {
     /// ```
     #[track_caller]
     pub fn gather_into(&self, target: &mut (impl ReadTarget<T> + ?Sized)) -> Result<bool> {
-        let call = ("gather_into", Location::caller());
+        let call = Call::of("gather_into");
         self.look()?;
         let mine = self.session().rank() == 0;
         let place = if mine { Some(self.fitting(call, target.place())?) } else { None };
@@ -160,7 +159,7 @@ impl<T: Element> Image<T> {
     }
 
     /// The target, if it is as large as the image.
-    pub(super) fn fitting<'a>(&self, (op, site): (&'static str, Site), place: Place<'a, T>) -> Result<Place<'a, T>> {
+    pub(super) fn fitting<'a>(&self, call: Call, place: Place<'a, T>) -> Result<Place<'a, T>> {
         let shape = self.shape();
         let room = match &place {
             Place::Pixels(pixels) if pixels.shape() != shape => format!("{} pixels", pixels.shape()),
@@ -168,10 +167,10 @@ impl<T: Element> Image<T> {
             _ => return Ok(place),
         };
         let message = format!("the image has {shape} pixels, and there is room for {room}");
-        self.session().refused(Error::parameter(op, message, site))
+        self.session().refused(Error::parameter(call, message))
     }
 
-    fn put(&self, root: bool, call: (&'static str, Site), place: Option<Place<'_, T>>) -> Result<Option<()>> {
+    fn put(&self, root: bool, call: Call, place: Option<Place<'_, T>>) -> Result<Option<()>> {
         let (session, handle) = (self.session(), self.handle());
         match place {
             Some(Place::Pixels(pixels)) => {
@@ -212,10 +211,10 @@ impl<T: Element> Image<T> {
     /// If it lies outside, if `(y, x)` is of a volume, or as [`Image::to_vec`].
     #[track_caller]
     pub fn pixel(&self, at: impl Into<PixelIndex>) -> Result<T> {
-        let (at, site) = (at.into(), Location::caller());
+        let (at, call) = (at.into(), Call::of("pixel"));
         self.look()?;
         let shape = self.shape();
-        let wrong = |message| Err(Error::parameter("pixel", message, site));
+        let wrong = |message| Err(Error::parameter(call, message));
         let [z, y, x, channel] = match at {
             PixelIndex::Plane(y, x) if shape.depth == 1 => [0, y, x, 0],
             PixelIndex::Plane(..) => {

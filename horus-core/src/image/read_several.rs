@@ -1,18 +1,16 @@
 //! Reading several images at once.
 
-use std::panic::Location;
-
 use super::read::{Place, put_pixels, put_values};
 use super::{Image, ReadTarget};
 use crate::dtype::Element;
-use crate::error::{DeviceError, Error, Result, Site};
+use crate::error::{Call, DeviceError, Error, Result};
 use crate::session::{Coming, Handle, Session};
 
 /// Images with their targets, for [`Session::read_into`]: a pair, a tuple of pairs, an array or a
 /// vector of pairs. A pair is `(&image, &mut target)`, with a target as in [`Image::read_into`].
 pub trait Reads<'a> {
     #[doc(hidden)]
-    fn add_to(self, reads: &mut Vec<Read<'a>>, call: (&'static str, Site)) -> Result<()>;
+    fn add_to(self, reads: &mut Vec<Read<'a>>, call: Call) -> Result<()>;
 }
 
 /// An image and its target.
@@ -26,7 +24,7 @@ pub struct Read<'a> {
 type Put<'a> = Box<dyn FnOnce(Coming<'_>) -> Result<(), DeviceError> + Send + 'a>;
 
 impl<'a, T: Element, R: ReadTarget<T> + ?Sized> Reads<'a> for (&'a Image<T>, &'a mut R) {
-    fn add_to(self, reads: &mut Vec<Read<'a>>, call: (&'static str, Site)) -> Result<()> {
+    fn add_to(self, reads: &mut Vec<Read<'a>>, call: Call) -> Result<()> {
         let (image, target) = self;
         image.look()?;
         let place = image.fitting(call, target.place())?;
@@ -40,13 +38,13 @@ impl<'a, T: Element, R: ReadTarget<T> + ?Sized> Reads<'a> for (&'a Image<T>, &'a
 }
 
 impl<'a, R: Reads<'a>> Reads<'a> for Vec<R> {
-    fn add_to(self, reads: &mut Vec<Read<'a>>, call: (&'static str, Site)) -> Result<()> {
+    fn add_to(self, reads: &mut Vec<Read<'a>>, call: Call) -> Result<()> {
         self.into_iter().try_for_each(|read| read.add_to(reads, call))
     }
 }
 
 impl<'a, R: Reads<'a>, const N: usize> Reads<'a> for [R; N] {
-    fn add_to(self, reads: &mut Vec<Read<'a>>, call: (&'static str, Site)) -> Result<()> {
+    fn add_to(self, reads: &mut Vec<Read<'a>>, call: Call) -> Result<()> {
         self.into_iter().try_for_each(|read| read.add_to(reads, call))
     }
 }
@@ -54,7 +52,7 @@ impl<'a, R: Reads<'a>, const N: usize> Reads<'a> for [R; N] {
 macro_rules! tuples {
     ($($name:ident)+) => {
         impl<'a, $($name: Reads<'a>),+> Reads<'a> for ($($name,)+) {
-            fn add_to(self, reads: &mut Vec<Read<'a>>, call: (&'static str, Site)) -> Result<()> {
+            fn add_to(self, reads: &mut Vec<Read<'a>>, call: Call) -> Result<()> {
                 #[expect(non_snake_case, reason = "each value has the name of its type")]
                 let ($($name,)+) = self;
                 $($name.add_to(reads, call)?;)+
@@ -92,11 +90,11 @@ impl Session {
     /// memory are unspecified.
     #[track_caller]
     pub fn read_into<'a>(&self, reads: impl Reads<'a>) -> Result<()> {
-        let call = ("read_into", Location::caller());
+        let call = Call::of("read_into");
         let mut all = Vec::new();
         reads.add_to(&mut all, call)?;
         if all.iter().any(|read| !self.same(&read.value.session)) {
-            return Err(Error::ForeignImage { op: call.0, site: call.1 });
+            return Err(Error::ForeignImage { op: call.op, site: call.site });
         }
         self.read_several(all.into_iter().map(|read| (read.value, read.put)).collect(), call)
     }

@@ -4,7 +4,7 @@ use std::panic::Location;
 
 use super::{Image, record};
 use crate::dtype::Element;
-use crate::error::Error;
+use crate::error::{Call, Error};
 use crate::ir::graph::Op;
 use crate::ops::components::MOST_PIXELS;
 use crate::ops::reconstruction::Reconstruction;
@@ -45,7 +45,7 @@ impl<T: Element> Image<T> {
         let (how, site) = (how.into(), Location::caller());
         self.attempt(self.shape(), || {
             mask.check()?;
-            let wrong = |message| Err(Error::parameter("reconstruct", message, site));
+            let wrong = |message| Err(Error::parameter(Call { op: "reconstruct", site }, message));
             let shape = self.shape();
             if !self.session().same(mask.session()) {
                 return Err(Error::ForeignImage { op: "reconstruct", site });

@@ -5,7 +5,7 @@ use std::panic::Location;
 
 use super::{Image, Value};
 use crate::dtype::{Pixel, Scalar};
-use crate::error::{Error, Site};
+use crate::error::{Call, Error, Site};
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::{Op, Operand};
 use crate::ops::pixel::PixelOp;
@@ -91,20 +91,16 @@ impl<T: Pixel> Image<T> {
     #[doc(alias = "calcHist")]
     #[track_caller]
     pub fn histogram(&self, bins: usize, lo: f64, hi: f64) -> Value<Vec<u64>> {
-        let site = Location::caller();
+        let call @ Call { site, .. } = Call::of("histogram");
         let shape = Shape::new(1, bins, 1);
         let counts = self.attempt::<f64>(shape, || {
             if bins == 0 || bins > MAX_BINS {
-                return Err(Error::parameter(
-                    "histogram",
-                    format!("requested {bins} bins; the range is 1 to {MAX_BINS}"),
-                    site,
-                ));
+                return Err(Error::parameter(call, format!("requested {bins} bins; the range is 1 to {MAX_BINS}")));
             }
             // The width must be finite too: bins are found by dividing by it.
             if !(lo < hi && (hi - lo).is_finite()) {
                 let message = format!("the range {lo} to {hi} is not an interval of finite width");
-                return Err(Error::parameter("histogram", message, site));
+                return Err(Error::parameter(call, message));
             }
             let op = Op::from(Histogram::new(bins, lo, hi));
             Ok(self.node_of_shape(op, shape, site))

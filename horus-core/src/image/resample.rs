@@ -4,7 +4,7 @@ use std::panic::Location;
 
 use super::{Image, check_shape};
 use crate::dtype::{Element, Pixel};
-use crate::error::Site;
+use crate::error::{Call, Site};
 use crate::filters::gauss_1d;
 use crate::ir::graph::Op;
 use crate::ops::geometric::{Affine, Interpolation};
@@ -32,10 +32,10 @@ impl<T: Pixel> Image<T> {
     /// ```
     #[track_caller]
     pub fn resize_antialiased(&self, height: usize, width: usize) -> Image<T::Linear> {
-        let site = Location::caller();
+        let call = Call::of("resize_antialiased");
         let shape = Shape { height, width, ..self.shape() };
         self.attempt(shape, || {
-            check_shape("resize_antialiased", shape, T::Linear::TAG, site)?;
+            check_shape(call, shape, T::Linear::TAG)?;
             let smoothing = |from: usize, to: usize| {
                 let sigma = (from as f64 / to as f64 - 1.0) / 2.0;
                 // A narrower Gaussian has a single tap.
@@ -84,13 +84,13 @@ impl<T: Pixel> Image<T> {
     #[doc(alias("pyrUp", "pyramid_expand"))]
     #[track_caller]
     pub fn pyramid_up(&self, height: usize, width: usize) -> Image<T::Linear> {
-        let site = Location::caller();
+        let call @ Call { site, .. } = Call::of("pyramid_up");
         let shape = Shape { height, width, ..self.shape() };
         self.attempt(shape, || {
-            check_shape("pyramid_up", shape, T::Linear::TAG, site)?;
+            check_shape(call, shape, T::Linear::TAG)?;
             if (height.div_ceil(2), width.div_ceil(2)) != (self.height(), self.width()) {
                 let message = format!("{height}x{width} pixels is neither twice {} nor one less", self.shape());
-                return Err(crate::error::Error::parameter("pyramid_up", message, site));
+                return Err(crate::error::Error::parameter(call, message));
             }
             // One pixel in four, repeated over the image, is true.
             let corner = Image::from_slice(self.session(), (2, 2), &[true, false, false, false]);

@@ -5,7 +5,7 @@ use std::panic::Location;
 
 use super::{Image, Positions, check_shape, record};
 use crate::dtype::{Float, Pixel};
-use crate::error::{Error, Result, Site};
+use crate::error::{Call, Error, Result, Site};
 use crate::ir::graph::Op;
 use crate::ops::sampling::Sampling;
 use crate::shape::{Border, Shape};
@@ -66,7 +66,7 @@ impl<T: Pixel> Image<T> {
         self.attempt(shape, || {
             let plane = N == 2;
             coordinates.iter().try_for_each(|c| self.holds_positions(plane, c, coordinates[0].shape(), site))?;
-            check_shape("remap", shape, T::DTYPE, site)?;
+            check_shape(Call { op: "remap", site }, shape, T::DTYPE)?;
             let mut handles = vec![self.handle()];
             handles.extend(coordinates.iter().map(|c| c.handle()));
             Ok(record(self.session(), Op::from(Remap { sampling: how, border }), &handles, shape, site))
@@ -75,18 +75,18 @@ impl<T: Pixel> Image<T> {
 
     /// Checks that an image of positions has the extent of the first.
     fn holds_positions<C: Float>(&self, plane: bool, image: &Image<C>, first: Shape, site: Site) -> Result<()> {
-        let op = "remap";
+        let call = Call { op: "remap", site };
         image.check()?;
         if !self.session().same(image.session()) {
-            return Err(Error::ForeignImage { op, site });
+            return Err(Error::ForeignImage { op: call.op, site });
         }
         let shape = image.shape();
         if shape.channels != 1 || (plane && shape.depth != 1) {
             let most = if plane { "one channel and one level" } else { "one channel" };
-            return Err(Error::parameter(op, format!("positions are images of {most}, not {shape}"), site));
+            return Err(Error::parameter(call, format!("positions are images of {most}, not {shape}")));
         }
         if shape != first {
-            return Err(Error::parameter(op, format!("positions of {first} and {shape} differ in size"), site));
+            return Err(Error::parameter(call, format!("positions of {first} and {shape} differ in size")));
         }
         Ok(())
     }

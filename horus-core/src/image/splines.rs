@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use super::{Axes, Image};
 use crate::dtype::{DType, Float, Pixel};
-use crate::error::{Error, Site};
+use crate::error::{Call, Error, Site};
 use crate::ir::graph::Op;
 use crate::ops::neighbourhood::Filter;
 use crate::ops::sampling::Sampling;
@@ -61,7 +61,7 @@ impl<T: Pixel> Image<T> {
         self.attempt(self.shape(), || {
             if axes.has(Axis::Channels) {
                 let message = "no splines go along the channels; axes are levels, rows and columns";
-                return Err(Error::parameter("spline_coefficients", message, site));
+                return Err(Error::parameter(Call { op: "spline_coefficients", site }, message));
             }
             let linear = self.linear(site);
             let plane = match (axes.has(Axis::Rows), axes.has(Axis::Columns)) {
@@ -88,7 +88,7 @@ impl<F: Float> Image<F> {
         match prefilter(how, F::DTYPE).filter(|_| self.shape().extent(axis) > 1) {
             None => self.plain(),
             Some((_, column)) if axis == Axis::Depth => {
-                self.along_depth("spline_coefficients", &column, extended(border), false, site)
+                self.along_depth(Call { op: "spline_coefficients", site }, &column, extended(border), false)
             }
             Some((row, column)) => {
                 let filter = if axis == Axis::Rows { column } else { row };

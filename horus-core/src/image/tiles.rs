@@ -5,7 +5,7 @@ use std::panic::Location;
 
 use super::{Image, record};
 use crate::dtype::{Element, Pixel};
-use crate::error::{Error, Site};
+use crate::error::{Call, Error, Site};
 use crate::ir::graph::Op;
 use crate::ops::tiles::{Grid, TileReduce};
 use crate::shape::{Axis, Shape};
@@ -40,7 +40,7 @@ impl<T: Pixel> Image<T> {
         let count = |extent: usize, step: usize| if step == 0 { 0 } else { extent.div_ceil(step) };
         let Shape { height: h, width: w, .. } = self.shape();
         let shape = Shape { height: count(h, height), width: count(w, width), ..self.shape() };
-        self.partial("tiles", grid, shape, Location::caller())
+        self.partial(Call::of("tiles"), grid, shape)
     }
 
     /// The windows of `height x width` pixels that lie in the image, from the upper left corner on every `down` rows and
@@ -64,19 +64,21 @@ impl<T: Pixel> Image<T> {
         };
         let Shape { height: h, width: w, .. } = self.shape();
         let shape = Shape { height: count(h, height, down), width: count(w, width, across), ..self.shape() };
-        self.partial("windows", grid, shape, Location::caller())
+        self.partial(Call::of("windows"), grid, shape)
     }
 
-    fn partial(&self, op: &'static str, grid: Grid, shape: Shape, site: Site) -> Tiles<T> {
+    fn partial(&self, call: Call, grid: Grid, shape: Shape) -> Tiles<T> {
         // A failed image has a result of one pixel.
         let none = shape.is_empty();
         let shape = if none { Shape { height: 1, width: 1, ..shape } } else { shape };
         let image = self.attempt(self.shape(), || {
             let Grid { height, width, down, across } = grid;
             if none {
-                let of = if op == "tiles" { String::new() } else { format!(" every {down} rows and {across} columns") };
-                let message = format!("{height}x{width} pixels{of} make no {op} of an image of {}", self.shape());
-                return Err(Error::parameter(op, message, site));
+                let of =
+                    if call.op == "tiles" { String::new() } else { format!(" every {down} rows and {across} columns") };
+                let message =
+                    format!("{height}x{width} pixels{of} make no {} of an image of {}", call.op, self.shape());
+                return Err(Error::parameter(call, message));
             }
             Ok(self.clone())
         });

@@ -13,7 +13,7 @@ use std::panic::Location;
 use super::create::{VolumeArray, array4, source, write};
 use super::{Image, LevelRange, carry, check_shape};
 use crate::dtype::Element;
-use crate::error::{Error, Result, Site};
+use crate::error::{Call, Error, Result, Site};
 use crate::ir::graph::Op;
 use crate::ops::planes::PlaneMap;
 use crate::session::Session;
@@ -54,7 +54,7 @@ impl<T: Element> Image<T> {
                 write(row, (0..width).map(|x| f(i / height, i % height, x)));
             }
         };
-        carry(session, shape, source("from_volume_fn", session, shape, fill, Location::caller()))
+        carry(session, shape, source(Call::of("from_volume_fn"), session, shape, fill))
     }
 
     /// A volume from an array of any strides, of shape `(depth, height, width)` or `(depth, height, width, channels)`; if its number of axes
@@ -79,13 +79,13 @@ impl<T: Element> Image<T> {
     /// ```
     #[track_caller]
     pub fn from_volume_array<'a>(session: &Session, pixels: impl VolumeArray<'a, T>) -> Image<T> {
-        let (op, site) = ("from_volume_array", Location::caller());
+        let call = Call::of("from_volume_array");
         match pixels.channels_last() {
-            Ok(pixels) => array4(op, session, pixels, site),
+            Ok(pixels) => array4(call, session, pixels),
             Err(axes) => {
                 let axes = if axes == 1 { "1 axis".into() } else { format!("{axes} axes") };
                 let message = format!("an array of {axes}; images have 2, volumes 3, and 4 where they have channels");
-                carry(session, Shape::new(0, 0, 0), Err(Error::parameter(op, message, site)))
+                carry(session, Shape::new(0, 0, 0), Err(Error::parameter(call, message)))
             }
         }
     }
@@ -116,7 +116,7 @@ impl<T: Element> Image<T> {
         };
         let shape = Shape { depth, ..self.shape() };
         self.attempt(shape, || {
-            check_shape("slice", shape, T::TAG, site)?;
+            check_shape(Call { op: "slice", site }, shape, T::TAG)?;
             if from.checked_add(depth).is_none_or(|end| end > self.depth()) {
                 let message = match levels {
                     LevelRange::One(z) => {
@@ -124,7 +124,7 @@ impl<T: Element> Image<T> {
                     }
                     LevelRange::Range(_) => format!("{depth} levels from level {from} lie outside {}", self.shape()),
                 };
-                return Err(Error::parameter("slice", message, site));
+                return Err(Error::parameter(Call { op: "slice", site }, message));
             }
             Ok(match levels {
                 LevelRange::One(z) => self.level(z, site),
@@ -160,10 +160,10 @@ impl<T: Element> Image<T> {
     pub(super) fn shifted(&self, by: [isize; 3], border: Border, site: Site) -> Result<Image<T>> {
         if let Some(far) = by.iter().find(|d| d.unsigned_abs() >= FARTHEST.unsigned_abs()) {
             let message = format!("requested a shift by {far}; the limit is {}", FARTHEST - 1);
-            return Err(Error::parameter("shift", message, site));
+            return Err(Error::parameter(Call { op: "shift", site }, message));
         }
         let [dz, dy, dx] = by;
-        let moved = self.window("shift", [-dy, -dx], self.shape(), border, site)?;
+        let moved = self.window(Call { op: "shift", site }, [-dy, -dx], self.shape(), border)?;
         Ok(moved.levels(self.depth(), 1, -dz, border, site))
     }
 

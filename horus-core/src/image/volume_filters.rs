@@ -2,13 +2,11 @@
 //! that of [`Image::correlate`]; along the depth, from the first tap to the last. For an image, the
 //! border mode supplies all levels beyond its only one.
 
-use std::panic::Location;
-
 use super::argument::{Term, pixel};
 use super::neighbourhood::check_filter;
 use super::{Image, PerAxis};
 use crate::dtype::{Element, Pixel};
-use crate::error::{Error, Site};
+use crate::error::{Call, Error, Site};
 use crate::filters::{self, Footprint};
 use crate::ir::graph::Op;
 use crate::ops::neighbourhood::{Filter, Reduce};
@@ -18,12 +16,12 @@ use crate::shape::{Border, Shape};
 impl<T: Pixel> Image<T> {
     #[track_caller]
     pub(super) fn gauss_zyx(&self, op: &'static str, sigma: PerAxis<f64>, order: PerAxis<u32>) -> Image<T::Linear> {
-        let site = Location::caller();
+        let call = Call::of(op);
         let plane = matches!(sigma, PerAxis::Plane(..)) || matches!(order, PerAxis::Plane(..));
         let volume = matches!(sigma, PerAxis::Volume(..)) || matches!(order, PerAxis::Volume(..));
         if plane && volume {
             let error =
-                Error::parameter(op, "a pair and a triple of sigmas and orders; both are (y, x) or (z, y, x)", site);
+                Error::parameter(call, "a pair and a triple of sigmas and orders; both are (y, x) or (z, y, x)");
             return self.attempt(self.shape(), || Err(error));
         }
         let deep = volume || !plane && self.depth() > 1;
@@ -35,52 +33,39 @@ impl<T: Pixel> Image<T> {
         };
         let flat = self.separable(&row, &column);
         match deep {
-            true => flat.along_depth(op, &filters::gauss(sz, oz, 0).1, self.border(), false, site),
+            true => flat.along_depth(call, &filters::gauss(sz, oz, 0).1, self.border(), false),
             false => flat,
         }
     }
 
     /// Correlates along the depth with the taps of a filter of one column.
-    pub(super) fn along_depth(
-        &self,
-        op: &'static str,
-        column: &Filter,
-        border: Border,
-        turned: bool,
-        site: Site,
-    ) -> Image<T::Linear> {
+    pub(super) fn along_depth(&self, call: Call, column: &Filter, border: Border, turned: bool) -> Image<T::Linear> {
         self.attempt(self.shape(), || {
-            check_filter(op, column, site)?;
-            let (linear, anchor) = (self.linear(site), (column.taps().len() / 2).cast_signed());
+            check_filter(call, column)?;
+            let (linear, anchor) = (self.linear(call.site), (column.taps().len() / 2).cast_signed());
             let mut sum: Option<Image<T::Linear>> = None;
             for (tap, on) in column.taps().iter().zip(-anchor..) {
-                let level = linear.levels(self.depth(), 1, if turned { -on } else { on }, border, site);
+                let level = linear.levels(self.depth(), 1, if turned { -on } else { on }, border, call.site);
                 let tap = Term::scalar(T::Linear::from_f64(*tap).scalar());
                 let before = sum.as_ref().map_or(Term::scalar(T::Linear::ZERO.scalar()), Term::image);
-                sum = Some(pixel(PixelOp::MulAdd, vec![Term::image(&level), tap, before], site));
+                sum = Some(pixel(PixelOp::MulAdd, vec![Term::image(&level), tap, before], call.site));
             }
-            sum.ok_or(Error::Empty { op, shape: Shape::volume(0, 1, 1, 1), site })
+            sum.ok_or(Error::Empty { op: call.op, shape: Shape::volume(0, 1, 1, 1), site: call.site })
         })
     }
 
     /// Correlates with a part for each level.
-    pub(super) fn parts(
-        &self,
-        op: &'static str,
-        filters: &[Filter],
-        border: Border,
-        turned: bool,
-        site: Site,
-    ) -> Image<T::Linear> {
+    pub(super) fn parts(&self, call: Call, filters: &[Filter], border: Border, turned: bool) -> Image<T::Linear> {
         self.attempt(self.shape(), || {
-            filters.iter().try_for_each(|filter| check_filter(op, filter, site))?;
-            let (linear, anchor) = (self.linear(site), (filters.len() / 2).cast_signed());
+            filters.iter().try_for_each(|filter| check_filter(call, filter))?;
+            let (linear, anchor) = (self.linear(call.site), (filters.len() / 2).cast_signed());
             let responses = filters.iter().zip(-anchor..).map(|(filter, on)| {
                 let (filter, on) = if turned { (filter.flipped(), -on) } else { (filter.clone(), on) };
-                linear.levels(self.depth(), 1, on, border, site).node(Op::Correlate(filter, border), site)
+                linear.levels(self.depth(), 1, on, border, call.site).node(Op::Correlate(filter, border), call.site)
             });
-            let sum = responses.reduce(|sum: Image<T::Linear>, response| together(PixelOp::Add, &sum, &response, site));
-            sum.ok_or(Error::Empty { op, shape: Shape::volume(0, 1, 1, 1), site })
+            let sum =
+                responses.reduce(|sum: Image<T::Linear>, response| together(PixelOp::Add, &sum, &response, call.site));
+            sum.ok_or(Error::Empty { op: call.op, shape: Shape::volume(0, 1, 1, 1), site: call.site })
         })
     }
 }
@@ -90,31 +75,30 @@ impl<T: Element> Image<T> {
     /// reduced one after the other.
     pub(super) fn extreme_across(
         &self,
-        name: &'static str,
+        call: Call,
         footprints: &[Footprint],
         border: Border,
         reduce: Reduce,
-        site: Site,
     ) -> Image<T> {
         self.attempt(self.shape(), || {
             if footprints.len().is_multiple_of(2) {
                 let message = format!("the footprint has {} levels; their number must be odd", footprints.len());
-                return Err(Error::parameter(name, message, site));
+                return Err(Error::parameter(call, message));
             }
             let dilates = reduce == Reduce::Max;
             let op = if dilates { PixelOp::Max } else { PixelOp::Min };
             let anchor = (footprints.len() / 2).cast_signed();
             let level = |image: &Image<T>, on: isize| {
-                image.levels(self.depth(), 1, if dilates { -on } else { on }, border, site)
+                image.levels(self.depth(), 1, if dilates { -on } else { on }, border, call.site)
             };
             let alike = footprints.windows(2).all(|pair| pair[0] == pair[1]);
-            let flat = if alike { Some(self.extreme_under(&footprints[0], border, reduce, site)) } else { None };
+            let flat = if alike { Some(self.extreme_under(&footprints[0], border, reduce, call.site)) } else { None };
             let extremes = footprints.iter().zip(-anchor..).map(|(footprint, on)| match &flat {
                 Some(flat) => level(flat, on),
-                None => level(self, on).extreme_under(footprint, border, reduce, site),
+                None => level(self, on).extreme_under(footprint, border, reduce, call.site),
             });
-            let extreme = extremes.reduce(|all, next| together(op, &all, &next, site));
-            extreme.ok_or(Error::Empty { op: name, shape: Shape::volume(0, 1, 1, 1), site })
+            let extreme = extremes.reduce(|all, next| together(op, &all, &next, call.site));
+            extreme.ok_or(Error::Empty { op: call.op, shape: Shape::volume(0, 1, 1, 1), site: call.site })
         })
     }
 }

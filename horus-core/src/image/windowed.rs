@@ -5,7 +5,7 @@ use std::panic::Location;
 use super::axis::sorted;
 use super::{Footprints, Image, MovingWindow, Rank};
 use crate::dtype::{DType, Element, Pixel};
-use crate::error::{Error, Result, Site};
+use crate::error::{Call, Error, Result};
 use crate::filters::{self, check_size, check_taps};
 use crate::ir::graph::Op;
 use crate::ops::Sliding;
@@ -41,32 +41,29 @@ impl<T: Pixel> Image<T> {
     #[doc(alias("blur", "boxFilter", "uniform_filter"))]
     #[track_caller]
     pub fn box_mean(&self, window: impl Into<MovingWindow>) -> Image<T::Linear> {
-        let (op, site, window) = ("box_mean", Location::caller(), window.into());
+        let (call, window) = (Call::of("box_mean"), window.into());
         let ([levels, height, width], anchor) = window.of(self.depth());
-        let plane = self.mean_under(op, [levels, height, width], anchor, site);
+        let plane = self.mean_under(call, [levels, height, width], anchor);
         match levels {
             1 => plane,
-            _ => plane.along_depth(op, &filters::box_filter(levels).1, self.border(), false, site),
+            _ => plane.along_depth(call, &filters::box_filter(levels).1, self.border(), false),
         }
     }
 
-    fn mean_under(
-        &self,
-        op: &'static str,
-        [levels, height, width]: [usize; 3],
-        [y, x]: [usize; 2],
-        site: Site,
-    ) -> Image<T::Linear> {
+    fn mean_under(&self, call: Call, [levels, height, width]: [usize; 3], [y, x]: [usize; 2]) -> Image<T::Linear> {
         self.attempt(self.shape(), || {
-            check_size(op, levels, levels, site)?;
-            check_size(op, height, width, site)?;
-            check_taps(op, height, width, site)?;
+            check_size(call, levels, levels)?;
+            check_size(call, height, width)?;
+            check_taps(call, height, width)?;
             if y >= height || x >= width {
                 let message = format!("an anchor at row {y}, column {x} of {height}x{width} pixels");
-                return Err(Error::parameter(op, message, site));
+                return Err(Error::parameter(call, message));
             }
             let reach = Reach { up: y, down: height - 1 - y, left: x, right: width - 1 - x };
-            Ok(self.node(Op::from(Sliding { how: Windowed::Mean(BoxMean::over(reach)), border: self.border() }), site))
+            Ok(self.node(
+                Op::from(Sliding { how: Windowed::Mean(BoxMean::over(reach)), border: self.border() }),
+                call.site,
+            ))
         })
     }
 }
@@ -92,14 +89,14 @@ impl<T: Element> Image<T> {
     #[doc(alias("rank_filter", "percentile_filter"))]
     #[track_caller]
     pub fn rank<'a>(&self, footprint: impl Into<Footprints<'a>>, rank: Rank) -> Image<T> {
-        let (op, site) = ("rank", Location::caller());
-        self.ranked(op, footprint.into(), site, |count| match rank {
+        let call = Call::of("rank");
+        self.ranked(call, footprint.into(), |count| match rank {
             Rank::Place(place) if place < count => Ok(place),
-            Rank::Place(place) => Err(Error::parameter(op, format!("place {place} of {count} pixels"), site)),
+            Rank::Place(place) => Err(Error::parameter(call, format!("place {place} of {count} pixels"))),
             Rank::Percent(percent) if (0.0..=100.0).contains(&percent) => {
                 Ok(((count as f64 * percent / 100.0) as usize).min(count - 1))
             }
-            Rank::Percent(percent) => Err(Error::parameter(op, format!("{percent} per cent"), site)),
+            Rank::Percent(percent) => Err(Error::parameter(call, format!("{percent} per cent"))),
         })
     }
 
@@ -132,18 +129,12 @@ impl<T: Element> Image<T> {
                 let around = offsets.map(|by| self.shifted(by, border, site)).collect::<Result<Vec<_>>>()?;
                 Ok(sorted(&around, site).swap_remove(13))
             }),
-            _ => self.ranked("median", footprint, site, |count| Ok(count / 2)),
+            _ => self.ranked(Call { op: "median", site }, footprint, |count| Ok(count / 2)),
         }
     }
 
     #[track_caller]
-    fn ranked(
-        &self,
-        op: &'static str,
-        footprint: Footprints<'_>,
-        site: Site,
-        place: impl FnOnce(usize) -> Result<usize>,
-    ) -> Image<T> {
+    fn ranked(&self, call: Call, footprint: Footprints<'_>, place: impl FnOnce(usize) -> Result<usize>) -> Image<T> {
         let footprints = footprint.of(self.depth());
         self.attempt(self.shape(), || {
             let [footprint] = &footprints[..] else {
@@ -151,11 +142,11 @@ impl<T: Element> Image<T> {
                     "the footprint has {} levels; across levels there is the median of 3x3x3 pixels",
                     footprints.len()
                 );
-                return Err(Error::parameter(op, message, site));
+                return Err(Error::parameter(call, message));
             };
             let offsets = footprint.applied()?;
             let rank = Ranked::new(&offsets, place(offsets.len())?);
-            Ok(self.node(Op::from(Sliding { how: Windowed::Rank(rank), border: self.border() }), site))
+            Ok(self.node(Op::from(Sliding { how: Windowed::Rank(rank), border: self.border() }), call.site))
         })
     }
 }

@@ -1,9 +1,8 @@
 //! A synthetic picture of thin curved worms.
 
-use std::panic::Location;
-
 use super::create::source;
 use super::{Image, carry};
+use crate::error::Call;
 use crate::session::Session;
 use crate::shape::Shape;
 
@@ -25,7 +24,7 @@ impl Image<f32> {
     pub fn worms(session: &Session, height: usize, width: usize) -> Image<f32> {
         let shape = Shape::new(height, width, 1);
         let paint = |pixels: &mut [u8]| paint(bytemuck::cast_slice_mut(pixels), width, SEED);
-        carry(session, shape, source("worms", session, shape, paint, Location::caller()))
+        carry(session, shape, source(Call::of("worms"), session, shape, paint))
     }
 }
 

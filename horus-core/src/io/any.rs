@@ -4,12 +4,11 @@ use std::panic::Location;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::load::Means;
-use super::{OpenOptions, Picture, PictureReader, decode, later, on_root, opened, parse_header};
+use super::{Means, OpenOptions, Opened, Picture, RegionSource, later, on_root, opened, parse_header};
 use crate::dtype::{DType, Pixel};
 use crate::error::{Error, Result, Site};
 use crate::image::Image;
-use crate::session::{Handle, RegionSource, Session};
+use crate::session::{Handle, Session};
 use crate::shape::{Axis, Shape};
 
 /// A picture with the pixel type of its file.
@@ -45,12 +44,6 @@ pub enum AnyImage {
     F32(Image<f32>),
     /// Double precision floating point.
     F64(Image<f64>),
-}
-
-/// A picture with its pixels, or one that is read on demand.
-pub(super) enum Opened {
-    Now(Picture),
-    Later(Box<PictureReader>),
 }
 
 /// Evaluates `$body` with `$image` bound to the image, whatever its type.
@@ -159,10 +152,7 @@ impl AnyImage {
         let site = Location::caller();
         let read = |means: Means<'_>| {
             session.expect_file(std::fs::metadata(path).map_or(0, |found| found.len()));
-            match later::reader(path, options, session.host_limit()) {
-                Some(reader) => Ok(Opened::Later(Box::new(reader))),
-                None => decode::read(path, options, means).map(Opened::Now),
-            }
+            Opened::at(path, options, session.host_limit(), means)
         };
         AnyImage::decoded(session, path, read, site)?.map_err(|cause| Error::read(path, cause))
     }
@@ -191,12 +181,12 @@ impl AnyImage {
     ) -> Result<Result<AnyImage, String>> {
         let (mut pixels, mut reader) = (None, None);
         let answer = on_root(session, "opening a picture", || {
-            let room = |bytes| session.room(bytes);
-            match open(Means { workers: session.workers(), room: &room, session: Some(session) })? {
+            let (room, reserve) = (|bytes| session.room(bytes), |bytes| session.reserve(bytes));
+            match open(Means { workers: session.workers(), room: &room, reserve: Some(&reserve) })? {
                 Opened::Later(found) => later::known(reader.insert(*found)),
                 Opened::Now(picture) => {
-                    let header = opened(picture.shape, picture.dtype)?;
-                    pixels = Some(picture.pixels);
+                    let header = opened(picture.shape(), picture.dtype())?;
+                    pixels = Some(picture.into_pixels());
                     Ok(header)
                 }
             }
@@ -217,8 +207,8 @@ impl AnyImage {
     /// [`AnyImage::open_with`] decodes on rank 0 only.
     #[track_caller]
     pub fn from_picture(session: &Session, picture: Picture) -> AnyImage {
-        let Picture { shape, dtype, pixels } = picture;
-        AnyImage::from_handle(session.source(shape, dtype, pixels, Location::caller()))
+        let (shape, dtype) = (picture.shape(), picture.dtype());
+        AnyImage::from_handle(session.source(shape, dtype, picture.into_pixels(), Location::caller()))
     }
 
     pub(crate) fn from_handle(handle: Handle) -> AnyImage {

@@ -1,13 +1,11 @@
 //! Conversion from and to pictures of the crate `image`.
 
-use std::panic::Location;
-
 use image::{DynamicImage, ImageBuffer};
 use ndarray::{ArrayView3, Ix3};
 
 use super::AnyImage;
 use crate::dtype::Pixel;
-use crate::error::{Error, Result};
+use crate::error::{Call, Error, Result};
 use crate::image::Image;
 use crate::session::Session;
 
@@ -51,7 +49,7 @@ impl AnyImage {
     /// [`AnyImage::to_unit`]) or levels; or as [`Image::to_vec`].
     #[track_caller]
     pub fn to_dynamic(&self) -> Result<DynamicImage> {
-        let site = Location::caller();
+        let call = Call::of("to_dynamic");
         self.look()?;
         let picture = match (self, self.shape().channels) {
             _ if self.shape().depth != 1 => None,
@@ -70,7 +68,7 @@ impl AnyImage {
         picture.ok_or_else(|| {
             let (shape, dtype) = (self.shape(), self.dtype());
             let has = "pixels of u8 or u16 of 1 to 4 channels, or of f32 of 3 or 4";
-            Error::parameter("to_dynamic", format!("a DynamicImage has {has}; the image is {shape} {dtype}"), site)
+            Error::parameter(call, format!("a DynamicImage has {has}; the image is {shape} {dtype}"))
         })
     }
 }

@@ -4,80 +4,9 @@ use std::panic::Location;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::count::FileTraffic;
-use super::load::Source;
-use super::reader::PictureReader;
-use super::{AnyImage, OpenOptions, cause_of, on_root, opened};
-use crate::dtype::DType;
+use super::{AnyImage, HEADER_FIELDS, RegionSource, on_root, opened, parse_header};
 use crate::error::{Error, Result, Site};
-use crate::host::workers::Workers;
-use crate::session::{Later, PixelsRead, RegionSource, Session};
-use crate::shape::{Region, Shape};
-
-/// Minimum bytes of a picture that is read on demand; a smaller one is read at once.
-const LARGE: usize = 64 << 20;
-/// A smaller file is not large, unless its compression is unusually high.
-const FILE: u64 = 1 << 20;
-
-impl RegionSource for PictureReader {
-    fn shape(&self) -> Shape {
-        self.shape()
-    }
-
-    fn dtype(&self) -> DType {
-        self.dtype()
-    }
-
-    fn chunk(&self) -> (usize, usize) {
-        self.chunk()
-    }
-
-    fn fill(&self, region: Region, to: &mut [u8], workers: &Workers) -> Result<(), String> {
-        self.read_into(region, to, workers).map_err(cause_of)
-    }
-
-    fn counted(&self) -> PixelsRead {
-        let FileTraffic { chunks, bytes, .. } = self.counted();
-        PixelsRead { chunks, bytes }
-    }
-}
-
-/// Minimum bytes of a large picture where images may take `limit` bytes.
-pub(super) fn large(limit: usize) -> usize {
-    /// Maximum fraction of the memory for a picture that is read at once.
-    const PART: usize = 8;
-    LARGE.min(limit / PART)
-}
-
-/// The reader of a picture's regions, if it is to be read on demand; images may take `limit` bytes.
-pub(super) fn reader(path: &Path, options: &OpenOptions, limit: usize) -> Option<PictureReader> {
-    if options.later == Some(false) {
-        return None;
-    }
-    let least = FILE.min(large(limit) as u64);
-    if options.later.is_none() && std::fs::metadata(path).map_or(0, |found| found.len()) < least {
-        return None;
-    }
-    // Reading it reports its faults.
-    reader_of(Source::open(path).ok()?, path, options, limit)
-}
-
-/// [`reader`] of an open file.
-pub(super) fn reader_of(
-    source: Source<'static>,
-    path: &Path,
-    options: &OpenOptions,
-    limit: usize,
-) -> Option<PictureReader> {
-    let forced = options.later == Some(true);
-    let reader = PictureReader::of(source, path, options).ok().filter(PictureReader::by_regions)?;
-    let shape = reader.shape();
-    let large = shape.len().saturating_mul(reader.dtype().size()) >= large(limit);
-    let allowed = (shape.depth as u64).saturating_mul(shape.area() as u64) <= options.max_pixels;
-    let reader = ((large || forced) && allowed).then_some(reader)?;
-    reader.tell_pages();
-    Some(reader)
-}
+use crate::session::{Later, Session};
 
 /// The header, known to every rank, of a picture that rank 0 reads on demand.
 ///
@@ -99,12 +28,12 @@ fn chunk_of_bytes(bytes: &[u8]) -> Option<(usize, usize)> {
 
 impl AnyImage {
     /// An image whose pixels are read region by region on demand, like those of large pictures
-    /// ([`OpenOptions::later`]), from the source that `open` returns: a store of arrays, for
+    /// ([`OpenOptions::later`](super::OpenOptions::later)), from the source that `open` returns: a store of arrays, for
     /// example. Only rank 0 calls it and reads; all ranks return the same. Messages name `path`.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
-    /// use horus::io::{PixelsRead, RegionSource, Workers};
+    /// use horus::io::{FileTraffic, RegionSource, Workers};
     /// /// Each pixel is its row.
     /// struct Rows;
     /// impl RegionSource for Rows {
@@ -121,8 +50,8 @@ impl AnyImage {
     ///         to.chunks_mut(region.width).zip(region.top..).for_each(|(row, y)| row.fill(y as u8));
     ///         Ok(())
     ///     }
-    ///     fn counted(&self) -> PixelsRead {
-    ///         PixelsRead::default()
+    ///     fn counted(&self) -> FileTraffic {
+    ///         FileTraffic::default()
     ///     }
     /// }
     /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
@@ -165,8 +94,8 @@ impl AnyImage {
         stock: Option<Arc<dyn RegionSource>>,
         site: Site,
     ) -> Option<AnyImage> {
-        let chunk = chunk_of_bytes(header.get(super::HEADER_FIELDS * size_of::<u64>()..)?)?;
-        let (shape, dtype) = super::parse_header(header);
+        let chunk = chunk_of_bytes(header.get(HEADER_FIELDS * size_of::<u64>()..)?)?;
+        let (shape, dtype) = parse_header(header);
         Some(AnyImage::from_handle(session.source_later(Later { shape, dtype, chunk, path: path.into(), stock }, site)))
     }
 }

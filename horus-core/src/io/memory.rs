@@ -1,22 +1,17 @@
 //! Picture files in memory and in streams.
 
-use std::env::temp_dir;
 use std::io::{Cursor, Read, Seek, Write};
 use std::panic::Location;
 use std::path::Path;
 
-use tempfile::{SpooledData, spooled_tempfile};
+use tempfile::spooled_tempfile;
 
-use super::any::Opened;
-use super::bounds::MEMORY_LIMIT;
-use super::later::{large, reader_of};
-use super::load::{Means, Source};
-use super::picture::IN_MEMORY;
 use super::save::{encoded, pack, unpack};
-use super::target::{SPOOLED, cause};
-use super::{AnyImage, Encoder, Format, OpenOptions, SaveOptions, Saving, Scale, decode};
+use super::{
+    AnyImage, Encoder, Format, IN_MEMORY, Means, OpenOptions, Opened, SPOOLED, SaveOptions, Saving, Scale, cause,
+};
 use crate::dtype::{Element, Pixel};
-use crate::error::{Error, Result};
+use crate::error::{Call, Error, Result};
 use crate::image::Image;
 use crate::session::Session;
 
@@ -51,7 +46,7 @@ impl AnyImage {
     /// As [`AnyImage::open_with`].
     #[track_caller]
     pub fn read_with(session: &Session, bytes: &[u8], options: &OpenOptions) -> Result<AnyImage> {
-        let decode = |means: Means<'_>| decode::first(&Source::of(bytes)?, &IN_MEMORY, options, means).map(Opened::Now);
+        let decode = |means: Means<'_>| Opened::of(bytes, options, means);
         AnyImage::decoded(session, Path::new(IN_MEMORY), decode, Location::caller())?.map_err(unreadable)
     }
 
@@ -79,35 +74,7 @@ impl AnyImage {
     /// As [`AnyImage::read_from`] and [`AnyImage::open_with`].
     #[track_caller]
     pub fn read_from_with(session: &Session, from: impl Read, options: &OpenOptions) -> Result<AnyImage> {
-        let decode = |means: Means<'_>| {
-            let limit = session.host_limit();
-            let mut from = from.take(MEMORY_LIMIT + 1);
-            // A stream that is not a picture is not kept.
-            let mut head = Vec::new();
-            from.by_ref().take(Source::HEAD as u64).read_to_end(&mut head).map_err(cause)?;
-            Source::of(&head)?;
-            let mut kept = spooled_tempfile(large(limit));
-            let read = kept.write_all(&head).and_then(|()| std::io::copy(&mut from, &mut kept));
-            let read = read.map_err(|e| format!("it cannot be kept in {}: {}", temp_dir().display(), cause(e)))?;
-            if head.len() as u64 + read > MEMORY_LIMIT {
-                return Err(format!("it exceeds the limit of {MEMORY_LIMIT} bytes"));
-            }
-            let decoded =
-                |source: &Source<'_>, means| decode::first(source, &IN_MEMORY, options, means).map(Opened::Now);
-            match kept.into_inner() {
-                SpooledData::InMemory(bytes) => {
-                    let _counted = means.reserve(bytes.get_ref().capacity())?;
-                    decoded(&Source::of(bytes.get_ref())?, means)
-                }
-                SpooledData::OnDisk(file) => {
-                    let source = Source::of_file(file)?;
-                    match reader_of(source.clone(), Path::new(IN_MEMORY), options, limit) {
-                        Some(reader) if options.later != Some(false) => Ok(Opened::Later(Box::new(reader))),
-                        _ => decoded(&source, means),
-                    }
-                }
-            }
-        };
+        let decode = |means: Means<'_>| Opened::drain(from, options, session.host_limit(), means);
         AnyImage::decoded(session, Path::new(IN_MEMORY), decode, Location::caller())?.map_err(unreadable)
     }
 }
@@ -153,7 +120,7 @@ impl<T: Element> Image<T> {
     #[track_caller]
     pub fn encode(&self, format: Format, options: &SaveOptions) -> Result<Vec<u8>> {
         let saving = Saving::of(self, format, options)?;
-        let call = ("encode", Location::caller());
+        let call = Call::of("encode");
         let written = encoded(self.session(), saving, call, |encoder| {
             warn(&encoder);
             let mut to = Cursor::new(Vec::new());
@@ -184,7 +151,7 @@ impl<T: Element> Image<T> {
     #[track_caller]
     pub fn write_to(&self, to: &mut impl Write, format: Format, options: &SaveOptions) -> Result<Option<Scale>> {
         let saving = Saving::of(self, format, options)?;
-        let written = encoded(self.session(), saving, ("write_to", Location::caller()), |encoder| {
+        let written = encoded(self.session(), saving, Call::of("write_to"), |encoder| {
             warn(&encoder);
             let mut kept = spooled_tempfile(SPOOLED);
             let scale = encoder.write(&mut kept, self.session().workers())?;

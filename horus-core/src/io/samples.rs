@@ -1,16 +1,17 @@
 //! Conversion of pixels to the samples of a file, as recorded operations: they fuse with their
 //! neighbours, run on the device, and leave no more to copy to the host than the file needs.
 
-use super::save::{Scale, Scaling};
+use super::{Scale, Scaling, StoredRange, StoredScale};
 use crate::dtype::{DType, Pixel};
-use crate::host::buffer::HostBuffer;
 use crate::image::Image;
 use crate::session::Handle;
 
 /// The samples of a file as recorded values.
 pub(super) struct Recorded {
     pub(super) pixels: Handle,
-    pub(super) scale: Scaled,
+    pub(super) scale: StoredScale,
+    /// The smallest and the largest value, both of the image's type, if they are the scale.
+    pub(super) range: Option<[Handle; 2]>,
     /// Count of values outside the stored range, where there may be some.
     pub(super) outside: Option<Outside>,
 }
@@ -20,31 +21,7 @@ pub(super) struct Outside {
     /// Their number.
     pub(super) count: Handle,
     /// The range of the file.
-    pub(super) held: Held,
-}
-
-/// The smallest and the largest value that a file holds.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Held {
-    pub(super) low: f64,
-    pub(super) high: f64,
-}
-
-/// Scaling of values.
-pub(super) enum Scaled {
-    Not,
-    By(Scale),
-    /// By a range that the evaluation finds, both of the image's type: smallest and largest,
-    /// `full`.
-    Range(Handle, Handle, u16),
-}
-
-impl Scaled {
-    /// The smallest and the largest value of an image, of which none may be finite.
-    pub(super) fn range<T: Pixel>(low: &HostBuffer, high: &HostBuffer, full: u16) -> Scale {
-        let (low, high) = (low.as_slice::<T>()[0].to_f64(), high.as_slice::<T>()[0].to_f64());
-        if low <= high { Scale { low, high, full } } else { Scale { low: 0.0, high: 0.0, full } }
-    }
+    pub(super) held: StoredRange,
 }
 
 impl Recorded {
@@ -65,33 +42,34 @@ impl Recorded {
         match stored {
             DType::U8 | DType::Bool => count(scaled::<T, u8>(image, mask, scaling), u8::HIGHEST.to_f64()),
             DType::U16 => count(scaled::<T, u16>(image, mask, scaling), u16::HIGHEST.to_f64()),
-            DType::U32 => unscaled(&image.convert::<u32>()),
-            DType::I8 => unscaled(&image.convert::<i8>()),
-            DType::I16 => unscaled(&image.convert::<i16>()),
-            DType::I32 => unscaled(&image.convert::<i32>()),
-            DType::F32 => unscaled(&image.convert::<f32>()),
-            DType::F64 => unscaled(&image.convert::<f64>()),
+            DType::U32 => unscaled(image.convert::<u32>().handle().clone()),
+            DType::I8 => unscaled(image.convert::<i8>().handle().clone()),
+            DType::I16 => unscaled(image.convert::<i16>().handle().clone()),
+            DType::I32 => unscaled(image.convert::<i32>().handle().clone()),
+            DType::F32 => unscaled(image.convert::<f32>().handle().clone()),
+            DType::F64 => unscaled(image.convert::<f64>().handle().clone()),
         }
     }
 }
 
-fn unscaled<T: Pixel>(image: &Image<T>) -> Recorded {
-    Recorded { pixels: image.handle().clone(), scale: Scaled::Not, outside: None }
+/// Values as they are.
+pub(super) fn unscaled(pixels: Handle) -> Recorded {
+    Recorded { pixels, scale: StoredScale::Not, range: None, outside: None }
 }
 
 /// Samples of integers of type `S`, rounded and saturated by the conversion.
 #[track_caller]
 fn scaled<T: Pixel, S: Pixel>(image: &Image<T>, mask: bool, scaling: Scaling) -> Recorded {
     let full = S::HIGHEST.to_f64();
-    let samples = |image: Image<S>, scale| Recorded { pixels: image.handle().clone(), scale, outside: None };
-    let by = |high: f64| Scaled::By(Scale { low: 0.0, high, full: full as u16 });
+    let samples = |image: Image<S>, scale| Recorded { scale, ..unscaled(image.handle().clone()) };
+    let by = |high: f64| StoredScale::By(Scale { low: 0.0, high, full: full as u16 });
     match scaling {
         // True is white.
         Scaling::Auto | Scaling::Unit if mask => samples(image.convert::<S>() * S::HIGHEST, by(1.0)),
         Scaling::Auto | Scaling::Unit if T::DTYPE.is_float() => {
             samples((image.convert::<f64>() * full).convert::<S>(), by(1.0))
         }
-        Scaling::Auto | Scaling::None => samples(image.convert(), Scaled::Not),
+        Scaling::Auto | Scaling::None => samples(image.convert(), StoredScale::Not),
         // The rounding errors of both steps are far below a half.
         Scaling::Unit if T::DTYPE == S::DTYPE => samples(image.convert(), by(full)),
         Scaling::Unit => {
@@ -100,8 +78,9 @@ fn scaled<T: Pixel, S: Pixel>(image: &Image<T>, mask: bool, scaling: Scaling) ->
         }
         Scaling::Range => {
             let (low, high) = range(image);
-            let scale = Scaled::Range(low.handle().clone(), high.handle().clone(), full as u16);
-            samples((stretched(image, &low, &high) * full).convert(), scale)
+            let range = Some([&low, &high].map(|value| value.handle().clone()));
+            let scale = StoredScale::Range(full as u16);
+            Recorded { range, ..samples((stretched(image, &low, &high) * full).convert(), scale) }
         }
     }
 }
@@ -128,7 +107,7 @@ fn outside<T: Pixel>(image: &Image<T>, scaling: Scaling, full: f64) -> Option<Ou
         (Some(one), None) | (None, Some(one)) => one,
         (None, None) => return None,
     };
-    Some(Outside { count: beyond.count().handle().clone(), held: Held { low: 0.0, high } })
+    Some(Outside { count: beyond.count().handle().clone(), held: StoredRange { low: 0.0, high } })
 }
 
 /// The smallest and the largest finite value. If there is none, the smallest is not below the

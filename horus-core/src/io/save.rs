@@ -1,103 +1,13 @@
 //! Saving images.
 
-use std::fmt;
-use std::panic::Location;
 use std::path::Path;
 
 use super::save_regions::by_regions;
-use super::target::Target;
-use super::{Compression, Encoder, Format, Saving, on_root};
+use super::{Encoder, Format, SaveOptions, Saving, Scale, Target, on_root};
 use crate::dtype::Element;
-use crate::error::{Error, Result, Site};
+use crate::error::{Call, Error, Result};
 use crate::image::Image;
 use crate::session::Session;
-
-/// The type of a file's samples. NumPy files always keep the image's own type.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Depth {
-    /// The image's type: `u8` in 8 bits, `u16` in 16, `u32`, `i8`, `i16` and `i32` unchanged (TIFF
-    /// only). Floats are stored unchanged in TIFF, in 8 bits elsewhere. With [`Scaling::Unit`] or
-    /// [`Scaling::Range`], these and floats take 8 bits in every format. The default.
-    #[default]
-    Auto,
-    /// 8-bit integers.
-    Eight,
-    /// 16-bit integers (PNG, TIFF, PNM).
-    Sixteen,
-    /// 32-bit floats, never scaled (TIFF).
-    Float,
-}
-
-/// Conversion of values to 8-bit or 16-bit integers. After scaling, values are rounded to nearest
-/// even and saturated; NaN becomes 0.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Scaling {
-    /// [`Scaling::Unit`] for floating-point images, [`Scaling::None`] for integers. The default.
-    #[default]
-    Auto,
-    /// Values are not scaled.
-    None,
-    /// `0..=1` becomes the full range of the file, as [`Image::to_unit`] and
-    /// [`AnyImage::open`](super::AnyImage::open) read it: 0.5 is mid-grey. For integer images,
-    /// `0..=MAX` becomes the full range.
-    Unit,
-    /// The smallest finite value becomes 0 and the largest the largest integer; an image of one
-    /// value becomes 0.
-    Range,
-}
-
-/// Treatment of values outside the range of the file, by half a step or more, which clipping loses.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Clipping {
-    /// A warning with their number is logged. The default.
-    #[default]
-    Warn,
-    /// Saving fails, and no file is written.
-    Refuse,
-    /// They are neither counted nor reported.
-    Allow,
-}
-
-/// Options for saving an image.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SaveOptions {
-    /// Type of the stored samples.
-    pub depth: Depth,
-    /// Conversion of values to integers.
-    pub scaling: Scaling,
-    /// Rows and columns of the tiles of a TIFF file, multiples of 16; in strips by default.
-    /// Programs that show parts of large pictures read only the tiles they need.
-    pub tile: Option<(usize, usize)>,
-    /// Compression of a TIFF file. (PNG and JPEG files are always compressed.)
-    pub compression: Compression,
-    /// Quality of a JPEG file, 1 to 100; 95 by default. Below 90, colours have half the rows and
-    /// columns of the brightness.
-    pub quality: Option<u8>,
-    /// Treatment of values outside the range of the file.
-    pub clipping: Clipping,
-}
-
-/// The scale of a saved image: `low` was stored as 0 and `high` as `full`, linearly in between.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Scale {
-    /// The value stored as 0.
-    pub low: f64,
-    /// The value stored as `full`.
-    pub high: f64,
-    /// The largest integer of the file.
-    pub full: u16,
-}
-
-impl fmt::Display for Scale {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The shortest digits that identify the value: most images are f32.
-        let exact = |v: f64| if f64::from(v as f32) == v { (v as f32).to_string() } else { v.to_string() };
-        write!(f, "{}..{} -> 0..{}", exact(self.low), exact(self.high), self.full)
-    }
-}
 
 /// Saving.
 impl<T: Element> Image<T> {
@@ -180,7 +90,7 @@ impl<T: Element> Image<T> {
         let failed = |cause: String| Error::write(path, cause);
         let format = Format::of(path, self.channels()).map_err(failed)?;
         let saving = Saving::record(self, format, options).map_err(failed)?;
-        if let Some(saved) = by_regions(path, &saving, options, ("save", Location::caller()), self.session())? {
+        if let Some(saved) = by_regions(path, &saving, options, Call::of("save"), self.session())? {
             return saved.map_err(failed);
         }
         let mut target = None;
@@ -189,7 +99,7 @@ impl<T: Element> Image<T> {
             Ok(Vec::new())
         })?;
         answer.map_err(failed)?;
-        let written = encoded(self.session(), saving, ("save", Location::caller()), |encoder| {
+        let written = encoded(self.session(), saving, Call::of("save"), |encoder| {
             let target = target.ok_or("rank 0 has no file")?;
             if let Some(warning) = encoder.warning() {
                 crate::warn!("{}: {warning}", path.display());
@@ -209,15 +119,15 @@ impl<T: Element> Image<T> {
 pub(super) fn encoded(
     session: &Session,
     saving: Saving,
-    call: (&'static str, Site),
+    call: Call,
     write: impl FnOnce(Encoder) -> Result<Vec<u8>, String>,
 ) -> Result<Result<Vec<u8>, String>> {
-    let beside = session.reserve(saving.beside()).map_err(|source| session.at_host(call, source));
+    let beside = session.reserve(saving.draft.beside()).map_err(|source| session.at_host(call, source));
     let _beside = beside.or_else(|error| session.refused(error))?;
-    let fetched = session.bring(&saving.handles(), call)?;
+    let fetched = session.bring(&saving.handles.iter().collect::<Vec<_>>(), call)?;
     on_root(session, "saving a picture", || {
         let fetched: Option<Vec<_>> = fetched.into_iter().collect();
-        write(saving.encoder(fetched.ok_or("rank 0 has no pixels")?))
+        write(saving.draft.encoder(fetched.ok_or("rank 0 has no pixels")?))
     })
 }
 

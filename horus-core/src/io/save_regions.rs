@@ -1,13 +1,12 @@
 //! Saving of images that do not fit in memory: region by region.
 
-use std::panic::Location;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::save::{pack, unpack};
 use super::{Format, PictureWriter, RegionSink, SaveOptions, Saving, Scale, cause_of, on_root};
 use crate::dtype::Element;
-use crate::error::{Error, Result, Site};
+use crate::error::{Call, Error, Result};
 use crate::host::buffer::HostBuffer;
 use crate::image::Image;
 use crate::region::Rect;
@@ -25,14 +24,14 @@ pub(super) fn by_regions(
     path: &Path,
     saving: &Saving,
     options: &SaveOptions,
-    call: (&'static str, Site),
+    call: Call,
     session: &Session,
 ) -> Result<Option<Result<Option<Scale>, String>>> {
-    let (format, shape, stored) = saving.stores();
+    let (format, (shape, stored)) = (saving.draft.format(), saving.draft.stored());
     if !matches!(format, Format::Tiff | Format::Npy | Format::Pgm | Format::Ppm | Format::Pnm) {
         return Ok(None);
     }
-    let handles = saving.handles();
+    let handles: Vec<&Handle> = saving.handles.iter().collect();
     let Some((samples, others)) = handles.split_first() else { return Ok(None) };
     let Some(large) = session.does_not_fit(samples)? else { return Ok(None) };
     let whole = |(h, w): &(usize, usize)| h % TILE == 0 && w % TILE == 0 && *h.max(w) <= LARGEST;
@@ -57,7 +56,7 @@ pub(super) fn by_regions(
         return Ok(Some(Err(cause)));
     }
     let saved = begun.finish(session, || {
-        let (scale, clipped) = saving.told(&mut told.into_iter().flatten());
+        let (scale, clipped) = saving.draft.told(&mut told.into_iter().flatten());
         if let Some(warning) = clipped.warning {
             crate::warn!("{}: {warning}", path.display());
         }
@@ -110,7 +109,7 @@ impl Begun {
     }
 
     /// Computes a value and writes all of it.
-    fn put(&mut self, value: &Handle, call: (&'static str, Site)) -> Result<Result<(), String>> {
+    fn put(&mut self, value: &Handle, call: Call) -> Result<Result<(), String>> {
         let session = &value.session;
         let brought = session.bring(&[value], call)?;
         let put = on_root(session, "putting pixels", || {
@@ -181,7 +180,7 @@ pub fn save_to<T: Element>(
     begin: impl FnOnce() -> Result<Box<dyn RegionSink>, String>,
 ) -> Result<()> {
     image.look()?;
-    let (session, call) = (image.session(), ("save_to", Location::caller()));
+    let (session, call) = (image.session(), Call::of("save_to"));
     let failed = |cause| Error::write(path.as_ref(), cause);
     let begun = Begun::on_root(session, || begin().map(Some))?.map_err(failed)?;
     let mut begun = begun.ok_or_else(|| failed("rank 0 has no file".to_owned()))?;

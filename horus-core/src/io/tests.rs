@@ -5,6 +5,7 @@ use crate::comm::threads::ThreadComm;
 use crate::cpu::device::CpuDevice;
 use crate::dispatch;
 use crate::dtype::Pixel;
+use crate::host::buffer::HostBuffer;
 use crate::image::Image;
 use crate::plan::Want;
 use crate::shape::Axis;
@@ -28,6 +29,21 @@ enum Told {
     I32(Vec<i32>),
     F32(Vec<f32>),
     F64(Vec<f64>),
+}
+
+impl Told {
+    fn stored(&self) -> DType {
+        match self {
+            Told::U8(_) => DType::U8,
+            Told::U16(_) => DType::U16,
+            Told::U32(_) => DType::U32,
+            Told::I8(_) => DType::I8,
+            Told::I16(_) => DType::I16,
+            Told::I32(_) => DType::I32,
+            Told::F32(_) => DType::F32,
+            Told::F64(_) => DType::F64,
+        }
+    }
 }
 
 /// Interleaves planes; each value is mapped by `map`.
@@ -191,22 +207,25 @@ const SCALINGS: [Scaling; 4] = [Scaling::Auto, Scaling::None, Scaling::Unit, Sca
 
 /// Samples and scale of an image in a file of a format, as recorded and evaluated.
 fn saved<T: crate::dtype::Element>(image: &Image<T>, format: Format, options: &SaveOptions) -> Option<(Told, Encoder)> {
+    fn told<T: Pixel>(pixels: &HostBuffer, shape: Shape) -> Vec<T> {
+        interleaved(pixels.as_slice::<T>(), shape, |v| v)
+    }
     let saving = Saving::record(image, format, options).ok()?;
-    let stored = format.stored(T::TAG, image.shape(), options).unwrap();
-    let fetched = image.session().fetch_all(&saving.handles(), Want::Everyone).unwrap();
-    let encoder = saving.encoder(fetched.into_iter().map(Option::unwrap).collect());
-    let pixels = interleave::interleaved(&encoder.pixels, stored, image.shape(), &Default::default()).unwrap();
+    let handles: Vec<_> = saving.handles.iter().collect();
+    let fetched = image.session().fetch_all(&handles, Want::Everyone).unwrap();
+    let fetched: Vec<_> = fetched.into_iter().map(Option::unwrap).collect();
+    let (shape, stored) = saving.draft.stored();
     let told = match stored {
-        DType::U8 | DType::Bool => Told::U8(pixels.as_slice().to_vec()),
-        DType::U16 => Told::U16(pixels.as_slice().to_vec()),
-        DType::U32 => Told::U32(pixels.as_slice().to_vec()),
-        DType::I8 => Told::I8(pixels.as_slice().to_vec()),
-        DType::I16 => Told::I16(pixels.as_slice().to_vec()),
-        DType::I32 => Told::I32(pixels.as_slice().to_vec()),
-        DType::F32 => Told::F32(pixels.as_slice().to_vec()),
-        DType::F64 => Told::F64(pixels.as_slice().to_vec()),
+        DType::U8 | DType::Bool => Told::U8(told(&fetched[0], shape)),
+        DType::U16 => Told::U16(told(&fetched[0], shape)),
+        DType::U32 => Told::U32(told(&fetched[0], shape)),
+        DType::I8 => Told::I8(told(&fetched[0], shape)),
+        DType::I16 => Told::I16(told(&fetched[0], shape)),
+        DType::I32 => Told::I32(told(&fetched[0], shape)),
+        DType::F32 => Told::F32(told(&fetched[0], shape)),
+        DType::F64 => Told::F64(told(&fetched[0], shape)),
     };
-    Some((told, encoder))
+    Some((told, saving.draft.clone().encoder(fetched)))
 }
 
 /// Returns `true` if both hold the same numbers, ignoring the bits of a NaN.
@@ -235,7 +254,7 @@ fn compare<T: Pixel>(session: &Session, shape: Shape, seed: u64) {
         for scaling in SCALINGS {
             let options = SaveOptions { depth, scaling, ..SaveOptions::default() };
             let Some((got, encoder)) = saved(&image, Format::Tiff, &options) else { continue };
-            let stored = Format::Tiff.stored(T::DTYPE, shape, &options).unwrap();
+            let stored = got.stored();
             let (want, scale) = sample(&pixels, shape, T::DTYPE, stored, scaling);
             let what = format!("{} {shape} seed {seed}, {options:?}, {} ranks", T::DTYPE, session.ranks());
             assert!(alike(&got, &want), "{what}: {got:?} instead of {want:?}");

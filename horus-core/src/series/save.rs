@@ -12,7 +12,7 @@ use crate::dtype::Element;
 use crate::error::{Error, Result};
 use crate::host::workers::Workers;
 use crate::image::Image;
-use crate::io::{AnyImage, Detached, Format, OpenOptions, SaveOptions, Saving, Scale, Target, on_root};
+use crate::io::{AnyImage, Draft, Format, OpenOptions, SaveOptions, Saving, Scale, Target, on_root};
 use crate::plan::Want;
 use crate::session::{Handle, Session};
 
@@ -78,7 +78,7 @@ where
     P: Into<PathBuf>,
 {
     type Output = Saved;
-    type Ready = Detached;
+    type Ready = Draft;
     const WANT: Want = Want::Root;
     const HELD: bool = false;
 
@@ -87,14 +87,13 @@ where
         path.extension().unwrap_or_default().to_owned()
     }
 
-    fn record(&mut self, picture: &AnyImage, name: &Path) -> Result<(Vec<Handle>, Detached)> {
+    fn record(&mut self, picture: &AnyImage, name: &Path) -> Result<(Vec<Handle>, Draft)> {
         let path = (self.name)(name).into();
-        let saving = (self.operation)(picture).saving(&path, &self.options)?;
-        let handles = saving.handles().into_iter().cloned().collect();
-        Ok((handles, saving.detached()))
+        let Saving { handles, draft } = (self.operation)(picture).saving(&path, &self.options)?;
+        Ok((handles, draft))
     }
 
-    fn finish(&self, session: &Session, ready: Detached, name: &Path) -> Result<Finish<Saved>> {
+    fn finish(&self, session: &Session, ready: Draft, name: &Path) -> Result<Finish<Saved>> {
         let path: PathBuf = (self.name)(name).into();
         // On one rank, the thread that writes the file checks that it can be created.
         let alone = session.ranks() == 1;
@@ -148,7 +147,7 @@ pub struct Saves<I, F, N> {
 /// Called for each picture distributed to this rank when it is finished.
 type Observer = Option<Box<dyn FnMut(&Item<Saved>)>>;
 
-type Files<I, F, N> = Pipeline<Numbered<I>, SaveAs<F, N>, Saved, Detached>;
+type Files<I, F, N> = Pipeline<Numbered<I>, SaveAs<F, N>, Saved, Draft>;
 
 enum State<I, F, N> {
     /// Not started.

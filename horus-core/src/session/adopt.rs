@@ -23,10 +23,10 @@ impl Session {
                 None => state.names.value(),
             };
             names.insert(id, name);
-            state.images.insert(name, image);
+            state.images.here.insert(name, image);
         }
         let left = plan.steps.iter().filter_map(|s| s.action.unmaps()).filter_map(|n| names.get(&n).copied());
-        state.mapped.extend(left);
+        state.images.mapped.extend(left);
         let mut freed = Vec::new();
         for (recorded, planned) in roots.iter().zip(&plan.graph.roots) {
             if let Some(&name) = names.get(planned) {
@@ -36,7 +36,7 @@ impl Session {
         // Two records may have become one value (common subexpressions): it stays while either is
         // alive.
         freed.retain(|v| !state.program.refers_to(*v));
-        state.forget(freed);
+        state.images.forget(freed);
     }
 }
 
@@ -44,10 +44,10 @@ impl Session {
 /// refers to, unless they can be read again.
 pub(super) fn note_lost(state: &mut Mutable, plan: &Plan, error: &Error) {
     let read = plan.graph.nodes.iter().filter_map(|n| source_of(&n.op));
-    let there = |v: &ValueId| state.images.contains_key(v) || state.later.contains_key(v);
+    let there = |v: &ValueId| state.images.has(v);
     let lost: Vec<ValueId> = read.filter(|v| !there(v) && state.program.refers_to(*v)).collect();
     for v in lost {
-        state.gone.insert(v, error.to_string());
+        state.images.gone.insert(v, error.to_string());
     }
 }
 

@@ -25,7 +25,7 @@ use super::start::Held;
 use super::{Handle, Mutable, Session};
 use crate::comm::agree::agree_on;
 use crate::device::{Device, Label, Memory, Sending};
-use crate::error::{At, DeviceError, Error, MemoryBound, Result, Site};
+use crate::error::{At, Call, DeviceError, Error, MemoryBound, Result};
 use crate::execute::Delivered;
 use crate::execute::trace::Trace;
 use crate::host::buffer::HostBuffer;
@@ -161,7 +161,7 @@ impl Session {
         &self,
         value: &Handle,
         root: bool,
-        call: (&'static str, Site),
+        call: Call,
         reader: impl FnOnce(Coming<'_>) -> Result<R, DeviceError>,
     ) -> Result<Option<R>> {
         self.read_back_into(value, root, call, &mut None, |coming, _| reader(coming))
@@ -173,7 +173,7 @@ impl Session {
         &self,
         value: &Handle,
         root: bool,
-        (op, site): (&'static str, Site),
+        call: Call,
         room: &mut Option<HostBuffer>,
         reader: impl FnOnce(Coming<'_>, Option<HostBuffer>) -> Result<R, DeviceError>,
     ) -> Result<Option<R>> {
@@ -195,13 +195,13 @@ impl Session {
         self.publish(&state);
         match read {
             Ok(read) => Ok(Some(read)),
-            Err(source) => Err(self.unread(&mut state, (op, site), source)),
+            Err(source) => Err(self.unread(&mut state, call, source)),
         }
     }
 
     /// [`Session::read_back`] of several values, in one evaluation, with a reader for each. They
     /// are copied concurrently.
-    pub(crate) fn read_several<R>(&self, results: Vec<(&Handle, R)>, call: (&'static str, Site)) -> Result<()>
+    pub(crate) fn read_several<R>(&self, results: Vec<(&Handle, R)>, call: Call) -> Result<()>
     where
         R: FnOnce(Coming<'_>) -> Result<(), DeviceError> + Send,
     {
@@ -243,7 +243,7 @@ impl Session {
 
     /// An error of pixels on their way to this rank's host. The other ranks would not learn of a
     /// late error of the device: it ends them.
-    fn unread(&self, state: &mut Mutable, call: (&'static str, Site), source: DeviceError) -> Error {
+    fn unread(&self, state: &mut Mutable, call: Call, source: DeviceError) -> Error {
         let here = matches!(source, DeviceError::OutOfMemory { .. });
         let error = self.at_host(call, source);
         if self.ranks() > 1 && !here { self.lose(state, error) } else { error }
@@ -252,11 +252,7 @@ impl Session {
     /// Evaluates values, in one evaluation, for a caller that reads their pixels once, such as an
     /// encoder: on rank 0's host, `None` elsewhere. The session keeps no copies, bands arrive while
     /// kernels run, and the device writes to page-locked memory where that is available.
-    pub(crate) fn bring(
-        &self,
-        values: &[&Handle],
-        (op, site): (&'static str, Site),
-    ) -> Result<Vec<Option<Arc<HostBuffer>>>> {
+    pub(crate) fn bring(&self, values: &[&Handle], call: Call) -> Result<Vec<Option<Arc<HostBuffer>>>> {
         let want = if self.ranks() > 1 { Want::Root } else { Want::Handed };
         let mut state = self.lock("evaluating")?;
         let mut pending = self.look_at(&mut state, values, want, Sending::WhenLanded)?;
@@ -269,7 +265,7 @@ impl Session {
             let Some(delivered) = pending.delivered.remove(node) else { continue };
             let coming = Coming { delivered, workers: self.workers(), trace: Some(&mut state.trace) };
             let buffer = coming.brought(self);
-            let buffer = buffer.map_err(|source| self.unread(&mut state, (op, site), source))?;
+            let buffer = buffer.map_err(|source| self.unread(&mut state, call, source))?;
             brought.insert(*node, Arc::new(buffer));
         }
         self.publish(&state);
@@ -277,13 +273,13 @@ impl Session {
     }
 
     /// An error of a call that moves pixels between the host and the device.
-    pub(crate) fn at_host(&self, (op, site): (&'static str, Site), source: DeviceError) -> Error {
+    pub(crate) fn at_host(&self, call: Call, source: DeviceError) -> Error {
         let host = match &source {
             DeviceError::OutOfMemory { bound, .. } => matches!(bound, MemoryBound::Machine | MemoryBound::Host { .. }),
             _ => false,
         };
         let device = if host { "the host".into() } else { self.device_name() };
-        Error::Device { op: format!("{op}{}", At(site)), device, source }
+        Error::Device { op: format!("{}{}", call.op, At(call.site)), device, source }
     }
 
     /// An error of this rank in a collective call: other ranks, which may not meet it, are
@@ -336,7 +332,7 @@ impl Session {
             return Ok(Vec::new());
         };
         let take = |device: &dyn Device, parts: &[&[u8]]| {
-            let _entered = self.0.measuring.then(|| label.enter());
+            let _entered = self.0.settings.measures().then(|| label.enter());
             device.take(parts)
         };
         if engine.lanes() == 1 {

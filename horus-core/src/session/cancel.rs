@@ -73,7 +73,7 @@ impl Session {
     /// # Ok::<(), Error>(())
     /// ```
     pub fn canceller(&self) -> Canceller {
-        self.0.canceller.clone()
+        self.0.settings.canceller.clone()
     }
 
     /// Ends evaluations that are running at this time, or start later, as [`Session::canceller`] does.
@@ -87,6 +87,6 @@ impl Session {
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     pub fn set_deadline(&self, deadline: Option<Instant>) {
-        self.0.canceller.set_deadline(deadline);
+        self.0.settings.canceller.set_deadline(deadline);
     }
 }

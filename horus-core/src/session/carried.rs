@@ -26,7 +26,7 @@ impl Session {
     ) -> Result<Outcome<Kept>, Failed<Kept>> {
         agree_on_plan(&*self.0.comm, &request.graph, &request.wants, plan)
             .map_err(|error| Failed { error, images: Vec::new() })?;
-        let images = plan.graph.iter().map(|(_, n)| source_of(&n.op).and_then(|v| state.images.remove(&v)));
+        let images = plan.graph.iter().map(|(_, n)| source_of(&n.op).and_then(|v| state.images.here.remove(&v)));
         let images: Vec<_> = images.collect();
         let outcome = if plan.setting.in_lanes() {
             self.carry_out_on_lanes(state, engine, plan, images, (new, sending))?
@@ -63,7 +63,7 @@ impl Session {
             }
         }
         let observe = |step, steps, text: &dyn Fn() -> String| {
-            if let Some(observer) = &self.0.observer {
+            if let Some(observer) = &self.0.settings.observer {
                 observer(Progress { step, steps, text });
             }
         };
@@ -72,9 +72,9 @@ impl Session {
             comm: &*self.0.comm,
             pool: &self.0.pool,
             observer: &observe,
-            check: &|| self.0.canceller.check(),
+            check: &|| self.0.settings.canceller.check(),
             trace: &mut state.trace,
-            keep: if self.ranks() == 1 { self.0.max_pinned } else { 0 },
+            keep: if self.ranks() == 1 { self.0.settings.max_pinned } else { 0 },
             sending,
             room: &mut state.room,
         };

@@ -15,10 +15,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use super::plans::Other;
-use super::{Inner, Mutable, Session};
+use super::{Inner, Mutable, Session, Settings};
 use crate::comm::agree::agree_on;
 use crate::comm::threads::ThreadComm;
-use crate::comm::{Alone, Communicator, guarded};
+use crate::comm::{Communicator, guarded};
 use crate::device::apart::Apart;
 use crate::device::{Device, Memory, MemoryKind};
 use crate::error::{Error, Result};
@@ -205,9 +205,9 @@ impl Session {
         let device = deferred.chooser.choose(&work, &**comm)?;
         let chosen = Engine::new(device, &**comm)?;
         if chosen.unified() {
-            state.unified = true;
+            state.images.unified = true;
             // Given images have waited in host memory, where they can stay.
-            for image in state.images.values_mut() {
+            for image in state.images.here.values_mut() {
                 image.device = image.host.take().map(Memory::Host);
                 image.state.residency = Residency::Both;
             }
@@ -227,17 +227,15 @@ impl Session {
     /// # Errors
     /// As [`SessionBuilder::build`](super::SessionBuilder::build).
     pub fn alone(&self) -> Result<Session> {
-        let Inner { engine, deferred, mode, observer, explain, explain_passes, compare_naive, pool, canceller, .. } =
-            &**self.0;
+        let Inner { engine, deferred, settings, pool, .. } = &**self.0;
         let builder = match (engine.get(), deferred) {
             (Some(engine), _) => Session::sharing(Arc::clone(&engine.device)),
             (None, Some(d)) => Session::deferred(Arc::clone(&d.chooser), Arc::clone(&d.workers), Arc::clone(pool)),
             (None, None) => return Err(Error::Config("the session has no device".into())),
         };
-        let builder = builder.mode(*mode).explain_passes(*explain_passes).compare_naive(*compare_naive);
-        let builder = builder.trace(self.lock("opening a session")?.trace.is_on()).measure(self.0.measuring);
-        let builder = builder.flush_limits(self.0.max_pending, self.0.max_pinned).communicator(Arc::new(Alone));
-        builder.watched(observer.clone(), explain.clone(), canceller.clone()).build()
+        // Rows are not divided, and the pool has its bound.
+        let settings = Settings { weights: None, all_lanes: false, host_memory: usize::MAX, ..settings.clone() };
+        builder.settings(settings).build()
     }
 
     /// Adds the statistics, times and trace of a session opened by [`Session::alone`] to this one's.

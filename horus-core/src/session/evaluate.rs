@@ -58,7 +58,7 @@ impl Session {
     /// Ends the session, and all other ranks, which may have gone on; returns the error.
     pub(super) fn lose(&self, state: &mut Mutable, error: Error) -> Error {
         state.lost = Some(error.to_string());
-        state.images.clear();
+        state.images.here.clear();
         self.0.comm.abort(&error.to_string());
         error
     }
@@ -103,17 +103,17 @@ impl Session {
         let mappable = self.mappable(engine, state, &request.sources, sending);
         let request = Request { mappable, ..request };
         let planned = self.known_or_new(engine, state, request, !self.shows_plans());
-        let (request, plan, new) = planned.inspect_err(|_| state.forget(own))?;
+        let (request, plan, new) = planned.inspect_err(|_| state.images.forget(own))?;
         state.trace.planned(start);
         let recording = request.graph.nodes.len() as f64 * engine.machine.of(self.rank()).recording;
         state.stats.recording += Duration::from_secs_f64(recording);
         match self.carry_out(state, engine, &request, &plan, (new, sending)) {
             Ok(Outcome { images, delivered, .. }) => {
                 self.adopt(state, &plan, &kept, images);
-                state.forget(unreferred(state, gone));
+                state.images.forget(unreferred(state, gone));
                 let program = &state.program;
-                state.gone.retain(|v, _| program.refers_to(*v));
-                state.given.retain(|v, _| state.images.contains_key(v) || state.later.contains_key(v));
+                state.images.gone.retain(|v, _| program.refers_to(*v));
+                state.images.tidy();
                 let of_targets = plan.graph.roots[..targets.len()].to_vec();
                 state.plans.put(request, plan);
                 // On several ranks, late failures must surface within the evaluation.
@@ -123,7 +123,7 @@ impl Session {
             }
             Err(Failed { error, images }) => {
                 self.adopt(state, &plan, &kept, images);
-                state.forget(unreferred(state, gone));
+                state.images.forget(unreferred(state, gone));
                 note_lost(state, &plan, &error);
                 Err(Unevaluated::Met(error))
             }
@@ -163,7 +163,7 @@ impl Session {
 
     /// Returns `true` if plans are inspected, with their construction.
     pub(super) fn shows_plans(&self) -> bool {
-        self.0.explain.is_some() || self.0.compare_naive
+        self.0.settings.explain.is_some() || self.0.settings.compare_naive
     }
 
     /// Waits for results in flight.
@@ -186,7 +186,7 @@ impl Session {
     /// Bytes that an evaluation may keep of values without handles that recorded operations read:
     /// no more than may be pinned without triggering an evaluation.
     pub(super) fn room_to_keep(&self, state: &Mutable) -> usize {
-        self.0.max_pinned.saturating_sub(state.program.pinned_bytes())
+        self.0.settings.max_pinned.saturating_sub(state.program.pinned_bytes())
     }
 
     /// Everything that determines a plan for `graph`.
@@ -201,9 +201,9 @@ impl Session {
         let read = graph.nodes.iter().filter_map(|n| if let Op::Source(v) = n.op { Some(v) } else { None });
         let disposable: HashSet<&ValueId> = disposable.iter().collect();
         let sources: Vec<_> =
-            read.map(|v| (v, state.images.get(&v).map(|s| s.state), disposable.contains(&v))).collect();
+            read.map(|v| (v, state.images.here.get(&v).map(|s| s.state), disposable.contains(&v))).collect();
         let others = self.others(engine, state, &sources);
-        let laid = sources.iter().map(|(v, ..)| state.images.get(v).map_or(1, Kept::lanes)).collect();
+        let laid = sources.iter().map(|(v, ..)| state.images.here.get(v).map_or(1, Kept::lanes)).collect();
         Request { graph, wants, sources, mappable: Mappable::default(), others, laid }
     }
 
@@ -219,7 +219,7 @@ impl Session {
             return Vec::new();
         }
         let read: HashSet<ValueId> = sources.iter().map(|(v, ..)| *v).collect();
-        let there = state.images.iter().filter(|(v, s)| s.state.residency.device() && !read.contains(v));
+        let there = state.images.here.iter().filter(|(v, s)| s.state.residency.device() && !read.contains(v));
         let other = |(value, s): (&ValueId, &Kept)| {
             let (shape, dtype) = (s.geometry.shape, s.geometry.dtype);
             Other { value: *value, shape, dtype, state: s.state, laid: s.lanes() }
@@ -255,7 +255,7 @@ impl Unevaluated {
 /// Fails unless all source images of a program exist, or can be read.
 pub(super) fn all_there(state: &Mutable, graph: &Graph<Op>) -> Result<()> {
     let lost = |node: &Node<Op>| match node.op {
-        Op::Source(v) => Some(Error::ImageLost { site: node.site, cause: state.gone.get(&v)?.clone() }),
+        Op::Source(v) => Some(Error::ImageLost { site: node.site, cause: state.images.gone.get(&v)?.clone() }),
         _ => None,
     };
     graph.nodes.iter().find_map(lost).map_or(Ok(()), Err)

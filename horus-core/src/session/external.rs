@@ -1,11 +1,9 @@
 //! Memory of other libraries as images, and images as memory of other libraries.
 
-use std::panic::Location;
-
 use super::{Handle, Session};
 use crate::device::{Device, Memory};
 use crate::dtype::DType;
-use crate::error::{DeviceError, Error, Result, Site};
+use crate::error::{Call, DeviceError, Error, Result};
 use crate::host::Piece;
 use crate::host::buffer::HostBuffer;
 use crate::host::external::{DeviceArray, External};
@@ -39,8 +37,8 @@ impl Session {
     }
 
     /// The single device, whose memory other libraries can access.
-    fn known_device(&self, (op, site): (&'static str, Site)) -> Result<&dyn Device> {
-        let refused = |message: String| Err(Error::parameter(op, message, site));
+    fn known_device(&self, call: Call) -> Result<&dyn Device> {
+        let refused = |message: String| Err(Error::parameter(call, message));
         if self.ranks() > 1 {
             return refused(format!(
                 "the program runs on {} ranks, each of which has a part of an image",
@@ -64,7 +62,7 @@ impl Session {
         dtype: DType,
         array: &DeviceArray,
         copied: bool,
-        call: (&'static str, Site),
+        call: Call,
     ) -> Result<Handle> {
         let device = self.known_device(call)?;
         let adopt = || -> Result<Memory, DeviceError> {
@@ -80,15 +78,15 @@ impl Session {
         let pixels = adopt().map_err(|source| self.at_host(call, source))?;
         let id = self.0.numbers.record();
         let value = state.names.value();
-        state.give_device(value, shape, dtype, vec![(pixels, Window::whole(shape.height))]);
-        state.given.insert(value, Placement::Replicated);
-        state.program.record(id, Op::Source(value), Vec::new(), shape, dtype, call.1);
+        state.images.give_device(value, shape, dtype, vec![(pixels, Window::whole(shape.height))]);
+        state.images.given.insert(value, Placement::Replicated);
+        state.program.record(id, Op::Source(value), Vec::new(), shape, dtype, call.site);
         drop(state);
         Ok(Handle { session: self.clone(), shape, dtype, record: Ok(id) })
     }
 
     /// Evaluates a value and exports its pixels on the device, uploading them if necessary.
-    pub(crate) fn device_array(&self, value: &Handle, call: (&'static str, Site)) -> Result<DeviceArray> {
+    pub(crate) fn device_array(&self, value: &Handle, call: Call) -> Result<DeviceArray> {
         let id = value.look()?;
         let mut state = self.lock("evaluating")?;
         let state = &mut *state;
@@ -103,7 +101,7 @@ impl Session {
         let name = state.program.value(id);
         self.read_now(state, &Graph::default(), name.as_slice())?;
         self.publish(state);
-        let image = name.and_then(|v| state.images.get(&v));
+        let image = name.and_then(|v| state.images.here.get(&v));
         let lend = || -> Result<DeviceArray, DeviceError> {
             if let Some(memory) = image.and_then(|image| image.device.as_ref()) {
                 return device.lend(memory);
@@ -125,7 +123,7 @@ impl Session {
     #[track_caller]
     pub fn buffer_of(&self, value: &Handle) -> Result<HostBuffer> {
         let bytes = value.shape.len() * value.dtype.size();
-        let read = self.read_back(value, false, ("reading pixels", Location::caller()), |coming| {
+        let read = self.read_back(value, false, Call::of("reading pixels"), |coming| {
             if coming.is_here() {
                 return coming.shared();
             }

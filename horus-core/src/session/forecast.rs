@@ -32,7 +32,7 @@ impl Session {
         let with = |fuse: bool| -> Result<Plan> {
             let kernels = optimize_for(graph.clone(), fuse, &self.aim(&setting), &mut |_, _| ())?;
             let sources: Vec<Option<ValueId>> = kernels.nodes.iter().map(|n| source_of(&n.op)).collect();
-            let placement = |n: NodeId| match sources[n.0].and_then(|v| state.given.get(&v)) {
+            let placement = |n: NodeId| match sources[n.0].and_then(|v| state.images.given.get(&v)) {
                 _ if ranks == 1 => Placement::Replicated,
                 Some(given) => *given,
                 None => Placement::Strips(Halo::NONE),
@@ -40,7 +40,7 @@ impl Session {
             let gone = |n: NodeId| sources[n.0].is_some_and(|v| disposable.contains(&v));
             plan(kernels, &wants, &setting, |n| State { residency, placement: placement(n) }, gone, &mut |_, _| ())
         };
-        let fuse = self.0.mode == Mode::Fused;
+        let fuse = self.0.settings.mode == Mode::Fused;
         let mut plan = with(fuse)?;
         if fuse && !plan.fits {
             plan = with(false)?;

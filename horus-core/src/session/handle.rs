@@ -77,7 +77,7 @@ impl Drop for Handle {
         let Ok(id) = self.record else { return };
         self.session.change(move |_, state| {
             let values = state.program.release(id);
-            state.forget(values);
+            state.images.forget(values);
         });
     }
 }

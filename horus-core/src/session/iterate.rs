@@ -22,7 +22,7 @@ use super::plans::Plans;
 use super::{Handle, Mutable, Pending, Session, StandIns};
 use crate::device::Sending;
 use crate::dtype::DType;
-use crate::error::{DeviceError, Result, Site};
+use crate::error::{Call, DeviceError, Result, Site};
 use crate::execute::{Failed, Outcome};
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::{NodeId, Op, ValueId};
@@ -135,7 +135,7 @@ impl Session {
     pub(crate) fn foresee_loop(&self, given: &[&Handle], site: Site) -> Result<()> {
         let (bound, used) = self.0.pool.bounds();
         let state = self.lock("evaluating")?;
-        let there = state.images.values().filter_map(|image| image.host()).map(HostBuffer::counted).sum();
+        let there = state.images.here.values().filter_map(|image| image.host()).map(HostBuffer::counted).sum();
         drop(state);
         let used = used.saturating_sub(there);
         let bytes = given.iter().map(|h| h.shape.len().saturating_mul(2 * h.dtype.size()));
@@ -145,7 +145,7 @@ impl Session {
             return Ok(());
         }
         let source = DeviceError::OutOfMemory { bytes, used, bound };
-        Err(self.at_host(("iterate", site), source))
+        Err(self.at_host(Call { op: "iterate", site }, source))
     }
 
     fn records_of(&self, values: &[&Handle]) -> Result<Vec<RecordId>> {
@@ -316,12 +316,12 @@ impl Running<'_> {
                             Some(v) => v,
                             None if next_state.contains(&NodeId(i)) => state.names.value(),
                             None => {
-                                state.freed.push(image); // the device copy of a delivered number
+                                state.images.freed.push(image); // the device copy of a delivered number
                                 continue;
                             }
                         };
                         names[i] = Some(name);
-                        state.images.insert(name, image);
+                        state.images.here.insert(name, image);
                     }
                     next = next_state.iter().filter_map(|r| names[r.0]).collect();
                     let nodes = numbers.to_vec();
@@ -331,8 +331,8 @@ impl Running<'_> {
                 Err(Failed { error, images }) => {
                     for (node, image) in plan.graph.nodes.iter().zip(images) {
                         match (source_of(&node.op), image) {
-                            (Some(v), Some(image)) => drop(state.images.insert(v, image)),
-                            (_, image) => state.freed.extend(image),
+                            (Some(v), Some(image)) => drop(state.images.here.insert(v, image)),
+                            (_, image) => state.images.freed.extend(image),
                         }
                     }
                     note_lost(state, &plan, &error);
@@ -353,7 +353,7 @@ impl Running<'_> {
         let (now, pinned) = (&self.now, &self.pinned);
         let gone: Vec<ValueId> = self.own.extract_if(|v| !now.contains(v) && !pinned.contains(v)).collect();
         let unread = gone.into_iter().filter(|v| !state.program.refers_to(*v)).collect();
-        state.forget(unread);
+        state.images.forget(unread);
     }
 
     /// The state, for the program.

@@ -94,7 +94,7 @@ impl Session {
             .map(|(lane, device)| format!("      lane {}  {}\n", lane + 1, device.name()))
             .collect();
         let shares = format!("{}      rows divided as {}\n", shares.concat(), all.setting.partition);
-        if self.0.all_lanes {
+        if self.0.settings.all_lanes {
             return Ok((all, shares));
         }
         let of_one = Setting {
@@ -108,7 +108,7 @@ impl Session {
             let sources = request.sources.iter().zip(&request.laid);
             let elsewhere =
                 sources.filter(|((_, at, _), laid)| **laid != to && at.is_some_and(|s| !s.residency.host()));
-            let bytes = elsewhere.filter_map(|((v, ..), laid)| Some((state.images.get(v)?.geometry, *laid)));
+            let bytes = elsewhere.filter_map(|((v, ..), laid)| Some((state.images.here.get(v)?.geometry, *laid)));
             bytes
                 .map(|(g, laid)| engine.machine.of(0).download(g.shape.len() * g.dtype.size() / laid, HostSide::Staged))
                 .sum()
@@ -143,10 +143,10 @@ impl Session {
             per_lane.iter_mut().for_each(|lane| lane.push(parts.next()));
         }
         let Mutable { trace, lane_traces, room, .. } = state;
-        let keep = self.0.max_pinned;
+        let keep = self.0.settings.max_pinned;
         let failed: Mutex<Option<Error>> = Mutex::default();
         let observe = |step, steps, text: &dyn Fn() -> String| {
-            if let Some(observer) = &self.0.observer {
+            if let Some(observer) = &self.0.settings.observer {
                 observer(Progress { step, steps, text });
             }
         };
@@ -195,7 +195,7 @@ impl Session {
                         comm,
                         pool: &self.0.pool,
                         observer: &|_, _, _| (),
-                        check: &|| self.0.canceller.check(),
+                        check: &|| self.0.settings.canceller.check(),
                         trace,
                         keep,
                         sending,
@@ -209,7 +209,7 @@ impl Session {
                 comm: &comms[0],
                 pool: &self.0.pool,
                 observer: &observe,
-                check: &|| self.0.canceller.check(),
+                check: &|| self.0.settings.canceller.check(),
                 trace,
                 keep,
                 sending,

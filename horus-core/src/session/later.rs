@@ -6,45 +6,20 @@ use std::sync::Arc;
 
 use super::engine::Engine;
 use super::evaluate::Unevaluated;
-use super::{Handle, Mutable, PixelsRead, Session};
+use super::{Handle, Mutable, Session};
 use crate::dtype::DType;
 use crate::error::{Error, Result, Site};
 use crate::host::buffer::HostBuffer;
-use crate::host::workers::Workers;
 use crate::ir::graph::{Graph, Op, ValueId};
 use crate::plan::state::Placement;
 use crate::region::{Cut, Rect, Supply, restrict};
-use crate::shape::{Region, Shape};
-
-/// A source of pixels, such as a file, that is read region by region on demand, for
-/// [`AnyImage::from_source`](crate::io::AnyImage::from_source).
-pub trait RegionSource: Send + Sync {
-    /// Levels, rows, columns and channels.
-    fn shape(&self) -> Shape;
-
-    /// The element type; truth values are bytes 0 and 1.
-    fn dtype(&self) -> DType;
-
-    /// Rows and columns that are read at once, such as those of a tile: regions are multiples of
-    /// them where that costs nothing.
-    fn chunk(&self) -> (usize, usize);
-
-    /// Reads a region, which lies inside, of all levels and channels into memory of its size: the
-    /// planes of [`Shape`], each of the region's rows and columns, without gaps. On any thread,
-    /// several at a time; `workers` may help.
-    ///
-    /// # Errors
-    /// The cause, without the path.
-    fn fill(&self, region: Region, to: &mut [u8], workers: &Workers) -> Result<(), String>;
-
-    /// Pixels read so far.
-    fn counted(&self) -> PixelsRead;
-}
+use crate::shape::Shape;
+use horus_files::files::{FileTraffic, RegionSource};
 
 /// Pixels read on the rank that has them.
 pub(super) struct Fetched {
     pixels: Option<HostBuffer>,
-    read: PixelsRead,
+    read: FileTraffic,
 }
 
 /// An image that has not been read yet.
@@ -110,7 +85,7 @@ impl Part {
 
     /// Reads its pixels, on the rank that has them. On any thread.
     pub(super) fn read(&self, session: &Session) -> Result<Fetched, Unread> {
-        let nothing = PixelsRead::default();
+        let nothing = FileTraffic::default();
         let (later, region) = match &self.from {
             From::Number(n) => return Ok(Fetched { pixels: Some(HostBuffer::from_slice(&[*n])), read: nothing }),
             From::Later(later, _, region) => (later, region),
@@ -122,7 +97,7 @@ impl Part {
         let before = stock.counted();
         stock.fill(region.inside(), room.bytes_mut(), session.workers()).map_err(unread)?;
         let after = stock.counted();
-        let read = PixelsRead { chunks: after.chunks - before.chunks, bytes: after.bytes - before.bytes };
+        let read = FileTraffic { chunks: after.chunks - before.chunks, bytes: after.bytes - before.bytes };
         Ok(Fetched { pixels: Some(room), read })
     }
 
@@ -152,7 +127,7 @@ impl<'a> Parts<'a> {
 
 impl Supply for Parts<'_> {
     fn source(&mut self, of: ValueId, region: Rect) -> Option<ValueId> {
-        let later = self.state.later.get(&of).filter(|_| !self.state.images.contains_key(&of))?;
+        let later = self.state.images.later.get(&of).filter(|_| !self.state.images.here.contains_key(&of))?;
         if let Some(known) = self.known.get(&(of, region)) {
             return Some(*known);
         }
@@ -174,13 +149,7 @@ impl Supply for Parts<'_> {
 /// The source images of a program that can be read again, in memory or not.
 pub(super) fn unread<'a>(state: &'a Mutable, graph: &'a Graph<Op>) -> impl Iterator<Item = (ValueId, &'a Later)> {
     let of = |op: &Op| if let Op::Source(v) = op { Some(*v) } else { None };
-    graph.nodes.iter().filter_map(move |n| of(&n.op)).filter_map(|v| Some((v, state.later.get(&v)?)))
-}
-
-/// Releases all images that can be read again.
-pub(super) fn let_go(state: &mut Mutable) {
-    let Mutable { images, later, .. } = state;
-    images.retain(|v, _| !later.contains_key(v));
+    graph.nodes.iter().filter_map(move |n| of(&n.op)).filter_map(|v| Some((v, state.images.later.get(&v)?)))
 }
 
 impl Session {
@@ -190,8 +159,8 @@ impl Session {
         let id = self.0.numbers.record();
         self.change(move |_, state| {
             let value = state.names.value();
-            state.later.insert(value, later);
-            state.given.insert(value, Placement::Root);
+            state.images.later.insert(value, later);
+            state.images.given.insert(value, Placement::Root);
             state.program.record(id, Op::Source(value), Vec::new(), shape, dtype, site);
         });
         Handle { session: self.clone(), shape, dtype, record: Ok(id) }
@@ -213,7 +182,7 @@ impl Session {
         match self.supply(state, engine, graph, exceeds.then_some(gone), &mut own) {
             Ok(graph) => Ok((graph, own)),
             Err(e) => {
-                state.forget(own);
+                state.images.forget(own);
                 Err(e)
             }
         }
@@ -236,7 +205,7 @@ impl Session {
             && let Some(limits) = self.exceeds(state, engine, &graph, gone)?
         {
             self.foresee_regions(state, engine, &graph, limits, false)?;
-            let_go(state);
+            state.images.release(|_| false);
             graph = self.reduced(state, engine, graph, own)?;
             if self.exceeds(state, engine, &graph, gone)?.is_some() {
                 graph = self.assembled(state, engine, graph, own)?;
@@ -253,25 +222,25 @@ impl Session {
         }
         // A source that was read as a whole stays, like given pixels.
         for (name, read) in parts.iter().filter_map(|p| Some((p.whole()?, p.value))) {
-            if let Some(image) = state.images.remove(&read) {
-                state.images.insert(name, image);
+            if let Some(image) = state.images.here.remove(&read) {
+                state.images.here.insert(name, image);
                 let same = part.nodes.iter_mut().filter(|node| node.op == Op::Source(read));
                 same.for_each(|node| node.op = Op::Source(name));
             }
         }
-        own.extend(parts.iter().map(|p| p.value).filter(|v| state.images.contains_key(v)));
+        own.extend(parts.iter().map(|p| p.value).filter(|v| state.images.here.contains_key(v)));
         Ok(part)
     }
 
     /// Reads all unread sources of a program, and these values.
     pub(super) fn read_now(&self, state: &mut Mutable, graph: &Graph<Op>, values: &[ValueId]) -> Result<()> {
         let mut all: Vec<ValueId> = unread(state, graph).map(|(v, _)| v).collect();
-        all.extend(values.iter().filter(|v| state.later.contains_key(v)));
+        all.extend(values.iter().filter(|v| state.images.later.contains_key(v)));
         all.sort_unstable();
         all.dedup();
         for value in all {
-            let there = state.images.contains_key(&value);
-            let Some(later) = state.later.get(&value).filter(|_| !there).cloned() else { continue };
+            let there = state.images.here.contains_key(&value);
+            let Some(later) = state.images.later.get(&value).filter(|_| !there).cloned() else { continue };
             let (shape, dtype) = (later.shape, later.dtype);
             let part = Part { value, shape, dtype, from: From::Later(later, value, Rect::whole(shape)) };
             let pixels = self.agreed_read(part.read(self))?;
@@ -286,7 +255,7 @@ impl Session {
         state.stats.read.bytes += fetched.read.bytes;
         let everywhere = self.ranks() == 1 || matches!(part.from, From::Number(_));
         let placement = if everywhere { Placement::Replicated } else { Placement::Root };
-        state.give(part.value, part.shape, part.dtype, fetched.pixels, placement);
+        state.images.give(part.value, part.shape, part.dtype, fetched.pixels, placement);
     }
 
     /// Rank 0's read, or its error, agreed on by all ranks.

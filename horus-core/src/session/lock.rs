@@ -173,7 +173,7 @@ impl<'a> Locked<'a> {
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
         self.later = Some(self.catch_up(true));
-        self.freed = std::mem::take(&mut self.state.freed);
+        self.freed = std::mem::take(&mut self.state.images.freed);
         self.session.0.state.owner.store(0, Ordering::Relaxed);
     }
 }
@@ -250,7 +250,9 @@ impl Session {
                         return change(self, &mut locked);
                     }
                 }
-                if later.waiting.len() >= MOST || later.bytes.saturating_add(bytes) > self.0.max_pinned.max(bytes) {
+                if later.waiting.len() >= MOST
+                    || later.bytes.saturating_add(bytes) > self.0.settings.max_pinned.max(bytes)
+                {
                     drop(later);
                     waiting(|| drop(self.acquire()));
                     continue;

@@ -11,7 +11,7 @@ impl Session {
     /// Returns `true` if launches may use the host's memory at all. On several ranks each needs a
     /// part of an image, which is copied.
     pub(crate) fn may_map(&self) -> bool {
-        self.0.transfer.may_map() && self.ranks() == 1 && self.lanes() == 1 && self.mode() != Mode::Naive
+        self.0.settings.transfer.may_map() && self.ranks() == 1 && self.lanes() == 1 && self.mode() != Mode::Naive
     }
 
     /// The host memory that the launches of a plan with these sources may use. If that is left to
@@ -27,16 +27,17 @@ impl Session {
         if engine.unified() || !self.may_map() {
             return Mappable::default();
         }
-        let foreseen = self.0.transfer == Transfer::Auto;
+        let foreseen = self.0.settings.transfer == Transfer::Auto;
         if foreseen {
-            state.mapped.retain(|v| state.images.contains_key(v));
-            state.read_again |= sources.iter().any(|(v, ..)| state.mapped.contains(v));
-            if state.read_again {
+            state.images.mapped.retain(|v| state.images.here.contains_key(v));
+            state.images.read_again |= sources.iter().any(|(v, ..)| state.images.mapped.contains(v));
+            if state.images.read_again {
                 return Mappable::default();
             }
         }
         let device = &engine.device;
-        let locked = |v: &ValueId| state.images.get(v).and_then(|i| i.host.as_ref()).is_some_and(|b| device.maps(b));
+        let locked =
+            |v: &ValueId| state.images.here.get(v).and_then(|i| i.host.as_ref()).is_some_and(|b| device.maps(b));
         let on_host = sources.iter().filter(|(_, s, _)| s.is_some_and(|s| s.residency == Residency::Host));
         let results = match &state.room {
             Some(room) => device.maps(room),

@@ -1,8 +1,8 @@
 //! Memory use of a session.
 
+use super::Session;
 use super::engine::Engine;
 use super::plans::Plans;
-use super::{Session, later};
 use crate::error::{Error, Result};
 
 /// Bytes of one kind of memory.
@@ -62,7 +62,7 @@ impl Session {
     pub fn trim(&self) -> Result<()> {
         let mut state = self.lock("giving memory back")?;
         state.plans = Plans::default();
-        later::let_go(&mut state);
+        state.images.release(|_| false);
         drop(state);
         self.0.pool.trim();
         let mut devices = self.engine().into_iter().flat_map(Engine::devices);

@@ -13,6 +13,7 @@ mod failure;
 mod forecast;
 mod foreseen;
 mod handle;
+mod images;
 mod iterate;
 mod kept;
 mod lanes;
@@ -28,6 +29,7 @@ mod progress;
 mod recording;
 mod regions;
 mod replay;
+mod settings;
 mod stand_ins;
 mod start;
 mod state;
@@ -71,19 +73,17 @@ pub use foreseen::MemoryForecast;
 pub use handle::Handle;
 pub(crate) use iterate::{Ended, Ends, Looped};
 pub(crate) use later::Later;
-pub use later::RegionSource;
 pub use memory::{MemoryInUse, MemoryUse};
 pub use pending::Pending;
-pub use progress::{PixelsRead, Progress, Stats};
+pub use progress::{Progress, Stats};
 #[doc(hidden)]
 pub use replay::{Refused, Replay};
+#[doc(hidden)]
+pub use settings::Settings;
 #[doc(hidden)]
 pub use stand_ins::StandIns;
 #[doc(hidden)]
 pub use waiting::wait_by;
-
-type Observer = Arc<dyn Fn(Progress<'_>) + Send + Sync>;
-type Sink = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// A session: a device, a communicator, and the images and programs recorded on them. Cheap to clone.
 #[derive(Clone)]
@@ -97,30 +97,12 @@ struct Inner {
     /// Expected number of runs of the first program.
     pictures: AtomicUsize,
     comm: Arc<dyn Communicator>,
-    /// Launches overlap with halo exchanges.
-    overlap: bool,
-    /// Transfers of images to the device and back.
-    transfer: crate::plan::Transfer,
-    /// Number of steps of a loop per launch.
-    steps: crate::settings::Steps,
-    /// Storage of intermediates that filters read.
-    stencil: crate::settings::Stencil,
-    mode: Mode,
     partition: Partition,
-    /// Programs run on all lanes, however small.
-    all_lanes: bool,
+    /// As all ranks agreed on them.
+    settings: Settings,
     pool: Arc<Pool>,
-    observer: Option<Observer>,
-    explain: Option<Sink>,
-    explain_passes: bool,
-    compare_naive: bool,
-    /// The device's times are recorded.
-    measuring: bool,
-    max_pending: usize,
-    max_pinned: usize,
     state: Owned,
     starter: Starter,
-    canceller: Canceller,
     /// Numbers records.
     numbers: Numbering,
     /// Statistics as of the last evaluation: for readers during another one.
@@ -264,7 +246,7 @@ impl Session {
 
     /// The degree of optimisation.
     pub fn mode(&self) -> Mode {
-        self.0.mode
+        self.0.settings.mode
     }
 
     /// Statistics of the session so far, without an evaluation in progress.

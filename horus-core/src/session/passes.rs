@@ -13,7 +13,7 @@ use super::regions::{bytes, pieces};
 use super::stream::Job;
 use super::{Mutable, Session};
 use crate::dtype::DType;
-use crate::error::{DeviceError, Error};
+use crate::error::{Call, DeviceError, Error};
 use crate::host::Piece;
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
@@ -45,7 +45,7 @@ impl Session {
                 let value = state.names.value();
                 own.push(value);
                 let node = &mut graph.nodes[n.0];
-                state.give(value, node.shape, node.dtype, Some(pixels), Placement::Replicated);
+                state.images.give(value, node.shape, node.dtype, Some(pixels), Placement::Replicated);
                 (node.op, node.inputs) = (Op::Source(value), Vec::new());
             }
             graph = graph.without_dead();
@@ -137,7 +137,8 @@ impl Session {
             self.explain_regions(&format!("{} in {division}", graph.node(root).op.name()));
             let (shape, dtype) = (graph.node(root).shape, graph.node(root).dtype.stored());
             let room = self.0.pool.try_allocate(shape.len() * dtype.size());
-            let lacking = |source| self.at_host(("evaluating by regions", graph.node(root).site.site), source);
+            let lacking =
+                |source| self.at_host(Call { op: "evaluating by regions", site: graph.node(root).site.site }, source);
             // Other ranks may have enough memory, and go on.
             let mut whole = room.map_err(|e| Unevaluated::Met(lacking(e)))?;
             let mut job = |state: &Mutable, i: usize| Job::of(state, &program, division.region(i));
@@ -150,7 +151,7 @@ impl Session {
             done(self.run_jobs(state, engine, division.count(), want, &mut job, &mut take)?)?;
             let value = state.names.value();
             own.push(value);
-            state.give(value, shape, dtype, Some(whole), Placement::Replicated);
+            state.images.give(value, shape, dtype, Some(whole), Placement::Replicated);
             let node = &mut graph.nodes[root.0];
             (node.op, node.inputs) = (Op::Source(value), Vec::new());
         }
@@ -223,7 +224,7 @@ fn first_reductions(state: &Mutable, graph: &Graph<Op>) -> Vec<NodeId> {
     let mut found = Vec::new();
     for (id, node) in graph.iter() {
         reads[id.0] = match node.op {
-            Op::Source(v) => state.later.contains_key(&v),
+            Op::Source(v) => state.images.later.contains_key(&v),
             _ => node.inputs.iter().any(|i| reads[i.0]),
         };
         after[id.0] = node.inputs.iter().any(|i| after[i.0]);

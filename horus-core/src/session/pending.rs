@@ -89,7 +89,7 @@ impl Session {
         let inputs = stood_for(&mut state, stand_ins).filter(|_| alone);
         let want = if alone { Want::Handed } else { want };
         let pending = self.look_at(&mut state, values, want, Sending::AtOnce)?;
-        let given = state.given(Placement::Replicated);
+        let given = state.images.state_of(Placement::Replicated);
         let replay = inputs
             .and_then(|inputs| Replay::of_last(self, &mut state, &inputs, kinds(&pending.nodes, values), Some(given)));
         Ok((pending, replay))

@@ -8,7 +8,7 @@ use super::engine::Engine;
 use super::evaluate::source_of;
 use super::kept::on_host;
 use super::plans::{Other, Request};
-use super::{Inner, Mutable, Session};
+use super::{Mutable, Session, Settings};
 use crate::error::{DeviceError, Error, MemoryBound, Result};
 use crate::ir::graph::{Graph, Node, NodeId, ValueId};
 use crate::ir::kernel::Kernel;
@@ -23,7 +23,7 @@ impl Session {
     /// The setting of plans for these strips.
     pub(super) fn setting(&self, engine: &Engine, partition: Partition) -> Setting {
         let (unified, direct, capacity) = (engine.unified(), engine.direct(), engine.capacity);
-        let Inner { overlap, transfer, mode, .. } = **self.0;
+        let Settings { overlap, transfer, mode, .. } = self.0.settings;
         let machine = Arc::clone(&engine.machine);
         let mappable = Mappable::default();
         let hosts = Hosts::Apart;
@@ -33,7 +33,7 @@ impl Session {
     /// The target of optimisation.
     pub(super) fn aim<'a>(&self, setting: &'a Setting) -> Aim<'a> {
         let Setting { machine, partition, direct, .. } = setting;
-        let (steps, stencil) = (self.0.steps, self.0.stencil);
+        let (steps, stencil) = (self.0.settings.steps, self.0.settings.stencil);
         Aim { machine, ranks: partition.ranks(), direct: *direct, steps, stencil, joined: true }
     }
 
@@ -47,7 +47,7 @@ impl Session {
             _ => self.plan_lanes(engine, state, request)?,
         };
         let explain = |title: &str, text: &dyn fmt::Display| {
-            if let Some(sink) = &self.0.explain {
+            if let Some(sink) = &self.0.settings.explain {
                 sink(&format!("{title}:\n{text}"));
             }
         };
@@ -99,19 +99,19 @@ impl Session {
                 dump,
             )
         };
-        if self.0.compare_naive {
+        if self.0.settings.compare_naive {
             let naive = Setting { mode: Mode::Naive, ..setting.clone() };
             let plan = make(lower(graph.clone()), &naive, &mut |_, _| ())?;
             state.stats.naive.add(&plan.counts());
         }
         let explain = |title: &str, text: &dyn fmt::Display| {
-            if let Some(sink) = &self.0.explain {
+            if let Some(sink) = &self.0.settings.explain {
                 sink(&format!("{title}:\n{text}"));
             }
         };
         let with = |fuse: bool, joined: bool| -> Result<Plan> {
             let mut dump = |pass: &str, text: &dyn fmt::Display| {
-                if self.0.explain_passes {
+                if self.0.settings.explain_passes {
                     explain(pass, text);
                 }
             };
@@ -119,7 +119,7 @@ impl Session {
             add_bystanders(&mut kernels, &others);
             make(kernels, &setting, &mut dump)
         };
-        let fuse = self.0.mode == Mode::Fused;
+        let fuse = self.0.settings.mode == Mode::Fused;
         let mut plan = with(fuse, true)?.or_apart(|| with(fuse, false))?;
         if fuse && !plan.fits {
             // A fused kernel may read more images at once than the device holds; one operation

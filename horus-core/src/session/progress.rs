@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::plan::movement::Load;
 use crate::plan::{Counts, Parts};
+use horus_files::files::FileTraffic;
 
 /// Progress of an evaluation.
 #[derive(Clone, Copy)]
@@ -23,15 +24,6 @@ impl fmt::Debug for Progress<'_> {
     }
 }
 
-/// Amount read from files on demand.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PixelsRead {
-    /// Strips, tiles or chunks decoded; rows for files without these.
-    pub chunks: u64,
-    /// Bytes of files.
-    pub bytes: u64,
-}
-
 /// Statistics of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
@@ -47,7 +39,7 @@ pub struct Stats {
     /// Messages sent by this rank.
     pub sent: Load,
     /// Amount read from files on demand by this rank.
-    pub read: PixelsRead,
+    pub read: FileTraffic,
     /// Predicted time of the plans, from the placement of their sources to the delivery of results.
     pub predicted: Duration,
     /// Predicted time of the host for recording the evaluated operations, and for finding cached

@@ -61,8 +61,8 @@ impl Session {
     /// Evaluates if the flush limits are exceeded.
     fn flush(&self, state: &mut Mutable) {
         let (pending, pinned) = (state.program.pending(), state.program.pinned_bytes());
-        let full =
-            pending > self.0.max_pending.max(state.patience.0) || pinned > self.0.max_pinned.max(state.patience.1);
+        let full = pending > self.0.settings.max_pending.max(state.patience.0)
+            || pinned > self.0.settings.max_pinned.max(state.patience.1);
         if full && state.error.is_none() && state.lost.is_none() && !std::thread::panicking() {
             let targets = state.program.observable();
             if targets.is_empty() {
@@ -99,8 +99,8 @@ impl Session {
         let bytes = pixels.iter().map(Memory::len).sum();
         self.change_with(bytes, move |session, state| {
             let value = state.names.value();
-            state.give_device(value, shape, dtype, session.strips_of(pixels, shape.height));
-            state.given.insert(value, Placement::Replicated);
+            state.images.give_device(value, shape, dtype, session.strips_of(pixels, shape.height));
+            state.images.given.insert(value, Placement::Replicated);
             state.stats.made.uploads += 1;
             state.trace.taken(start, took, label);
             state.program.record(id, Op::Source(value), Vec::new(), shape, dtype, site);
@@ -121,8 +121,8 @@ impl Session {
         let bytes = pixels.as_ref().map_or(0, HostBuffer::len);
         self.change_with(bytes, move |_, state| {
             let value = state.names.value();
-            state.give(value, shape, dtype, pixels, placement);
-            state.given.insert(value, given);
+            state.images.give(value, shape, dtype, pixels, placement);
+            state.images.given.insert(value, given);
             state.program.record(id, Op::Source(value), Vec::new(), shape, dtype, site);
         });
         Handle { session: self.clone(), shape, dtype, record: Ok(id) }

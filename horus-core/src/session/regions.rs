@@ -104,7 +104,7 @@ struct Counting<'a> {
 
 impl Supply for Counting<'_> {
     fn source(&mut self, value: ValueId, region: Rect) -> Option<ValueId> {
-        let Later { shape, dtype, chunk, .. } = self.state.later.get(&value)?;
+        let Later { shape, dtype, chunk, .. } = self.state.images.later.get(&value)?;
         let planes = shape.planes() * dtype.size();
         let whole = |w: Window, chunk: usize, n: usize| {
             let (start, end) = (w.start.unsigned_abs(), w.end.unsigned_abs());
@@ -140,8 +140,7 @@ pub(super) fn counted(state: &Mutable, graph: &Graph<Op>, region: Rect) -> Count
 
 /// Releases images that can be read again and that a program does not read.
 fn make_room(state: &mut Mutable, graph: &Graph<Op>) {
-    let Mutable { images, later, .. } = state;
-    images.retain(|v, _| !later.contains_key(v) || graph.nodes.iter().any(|n| n.op == Op::Source(*v)));
+    state.images.release(|v| graph.nodes.iter().any(|n| n.op == Op::Source(*v)));
 }
 
 impl Session {
@@ -153,8 +152,8 @@ impl Session {
         let (bound, used) = pool.bounds();
         let sources = graph.nodes.iter().filter_map(|n| if let Op::Source(v) = n.op { Some(v) } else { None });
         let sources: HashSet<ValueId> = sources.collect();
-        let room = |v: &ValueId| sources.contains(v) || state.later.contains_key(v);
-        let there = state.images.iter().filter(|(v, _)| room(v)).filter_map(|(_, image)| image.host());
+        let room = |v: &ValueId| sources.contains(v) || state.images.later.contains_key(v);
+        let there = state.images.here.iter().filter(|(v, _)| room(v)).filter_map(|(_, image)| image.host());
         let there = there.map(HostBuffer::counted).sum::<usize>();
         let beside = used.saturating_sub(there);
         let allowed = pool.most().saturating_sub(beside);
@@ -171,7 +170,7 @@ impl Session {
     /// read.
     fn need(&self, engine: &Engine, graph: Graph<Op>, gone: &[ValueId]) -> Result<Need> {
         let setting = self.setting(engine, self.0.partition.clone());
-        let fuse = self.0.mode == Mode::Fused;
+        let fuse = self.0.settings.mode == Mode::Fused;
         let kernels = optimize_for(graph, fuse, &self.aim(&setting), &mut |_, _| ())?;
         // One launch computes all joined nodes.
         let mut first: Vec<usize> = (0..kernels.nodes.len()).collect();
@@ -450,7 +449,7 @@ impl Session {
     /// Passes the explanation of an evaluation by regions to the explain sink.
     pub(super) fn explain_regions(&self, text: &str) {
         log::info!("{text}");
-        if let Some(sink) = &self.0.explain {
+        if let Some(sink) = &self.0.settings.explain {
             sink(&format!("regions:\n{text}\n"));
         }
     }

@@ -103,7 +103,7 @@ impl Replay {
     /// Returns `true` if its source images, with `whose` inputs, are where its plan expects them,
     /// and no others are in the way.
     fn fits(&self, session: &Session, engine: &Engine, state: &Mutable, whose: Whose) -> bool {
-        let there = |v: &ValueId| state.images.get(v).map(|image| (image.state, image.lanes()));
+        let there = |v: &ValueId| state.images.here.get(v).map(|image| (image.state, image.lanes()));
         let sources = self.request.sources.iter().zip(&self.request.laid);
         let looked_at = |v: &ValueId| matches!(whose, Whose::Images) || !self.is_input(*v);
         let same = sources.into_iter().all(|((v, at, _), laid)| !looked_at(v) || there(v) == at.map(|at| (at, *laid)));
@@ -133,15 +133,15 @@ impl Replay {
         for (node, image) in self.plan.graph.nodes.iter().zip(images) {
             match (source_of(&node.op), image) {
                 (Some(v), Some(image)) if self.is_input(v) => drop(inputs.insert(v, image)),
-                (Some(v), Some(image)) => drop(state.images.insert(v, image)),
-                (None, image) => state.freed.extend(image),
+                (Some(v), Some(image)) => drop(state.images.here.insert(v, image)),
+                (None, image) => state.images.freed.extend(image),
                 (_, None) => {}
             }
         }
         let pixels = |input: &Input| {
-            let mut image = inputs.remove(&input.value).or_else(|| state.images.remove(&input.value))?;
+            let mut image = inputs.remove(&input.value).or_else(|| state.images.here.remove(&input.value))?;
             let pixels = image.host.take().or_else(|| image.device.take()?.into_host());
-            state.freed.push(image);
+            state.images.freed.push(image);
             pixels
         };
         let all: Vec<Option<HostBuffer>> = self.inputs.iter().map(pixels).collect();
@@ -154,11 +154,11 @@ impl Replay {
         let mut results = HashMap::new();
         for (i, (node, image)) in self.plan.graph.nodes.iter().zip(images).enumerate() {
             match (source_of(&node.op), image) {
-                (Some(v), Some(image)) => drop(state.images.insert(v, image)),
+                (Some(v), Some(image)) => drop(state.images.here.insert(v, image)),
                 (None, Some(image)) if self.results.iter().any(|(n, ..)| n.0 == i) => {
                     drop(results.insert(NodeId(i), image))
                 }
-                (None, image) => state.freed.extend(image),
+                (None, image) => state.images.freed.extend(image),
                 (_, None) => {}
             }
         }
@@ -200,7 +200,7 @@ impl Session {
         let Some(engine) = engine else { return Err(refused(None, Some(pixels))) };
         let values: Vec<ValueId> = pixels.iter().map(|_| state.names.value()).collect();
         for ((value, input), pixels) in values.iter().zip(&replay.inputs).zip(pixels) {
-            state.give(*value, input.shape, input.dtype, Some(pixels), Placement::Replicated);
+            state.images.give(*value, input.shape, input.dtype, Some(pixels), Placement::Replicated);
         }
         replay.rename(&values);
         let mut left = None;
@@ -283,7 +283,7 @@ impl Session {
         let handle = |&(node, shape, dtype): &(NodeId, Shape, DType)| {
             let image = results.remove(&node)?;
             let (id, value) = (self.0.numbers.record(), state.names.value());
-            state.images.insert(value, image);
+            state.images.here.insert(value, image);
             let Recorded { site, line } = replay.plan.graph.node(node).site;
             state.program.record(id, Op::Source(value), Vec::new(), shape, dtype, site);
             line.into_iter().for_each(|line| state.program.recorded_at(id, line));

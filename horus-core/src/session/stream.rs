@@ -194,15 +194,15 @@ impl Session {
         let mut request = self.request(engine, state, graph, wants, &own);
         request.mappable = self.mappable(engine, state, &request.sources, Sending::AtOnce);
         let planned = self.known_or_new(engine, state, request, true);
-        let (request, plan, new) = planned.inspect_err(|_| state.forget(own.clone()))?;
+        let (request, plan, new) = planned.inspect_err(|_| state.images.forget(own.clone()))?;
         let back = |state: &mut Mutable, images: Vec<Option<_>>| {
             // The parts read for this region, and its intermediates, are dropped now.
             for (node, image) in plan.graph.nodes.iter().zip(images) {
                 if let (Some(v), Some(image)) = (source_of(&node.op).filter(|v| !own.contains(v)), image) {
-                    state.images.insert(v, image);
+                    state.images.here.insert(v, image);
                 }
             }
-            own.iter().for_each(|v| drop(state.images.remove(v)));
+            own.iter().for_each(|v| drop(state.images.here.remove(v)));
         };
         match self.carry_out(state, engine, &request, &plan, (new, Sending::AtOnce)) {
             Ok(Outcome { images, delivered, .. }) => {

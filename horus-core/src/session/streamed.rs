@@ -1,7 +1,7 @@
 //! Values that do not fit in memory, delivered region by region.
 
 use super::evaluate::{Unevaluated, all_there};
-use super::later::{let_go, unread};
+use super::later::unread;
 use super::plans::Plans;
 use super::stream::Job;
 use super::{Handle, Mutable, Session};
@@ -88,7 +88,7 @@ impl Session {
             if engine.mended().map_err(Unevaluated::Foreseen)? {
                 state.plans = Plans::default();
             }
-            let_go(state);
+            state.images.release(|_| false);
             let mut own = Vec::new();
             let done = self.reduced(state, engine, graph, &mut own).and_then(|graph| {
                 let read = Session::grain(state, &graph);
@@ -106,7 +106,7 @@ impl Session {
                 };
                 self.run_jobs(state, engine, division.count(), want, &mut make, &mut take)
             });
-            state.forget(own);
+            state.images.forget(own);
             done
         })
     }

@@ -10,8 +10,8 @@ use horus_core::dtype::DType;
 use horus_core::error::Error;
 use horus_core::host::workers::Workers;
 use horus_core::image::Image;
-use horus_core::io::{AnyImage, RegionSink, RegionSource, save_to};
-use horus_core::session::{PixelsRead, Session};
+use horus_core::io::{AnyImage, FileTraffic, RegionSink, RegionSource, save_to};
+use horus_core::session::Session;
 use horus_core::shape::{Region, Shape};
 
 const SHAPE: Shape = Shape::volume(2, 600, 500, 2);
@@ -60,8 +60,8 @@ impl RegionSource for Computed {
         Ok(())
     }
 
-    fn counted(&self) -> PixelsRead {
-        PixelsRead { chunks: 0, bytes: self.read.load(Ordering::Relaxed) }
+    fn counted(&self) -> FileTraffic {
+        FileTraffic { chunks: 0, bytes: self.read.load(Ordering::Relaxed) }
     }
 }
 

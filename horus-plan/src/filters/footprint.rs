@@ -1,11 +1,10 @@
 //! Footprints (structuring elements) of morphological operations.
 
-use std::panic::Location;
 use std::sync::Arc;
 
 use super::{MAX_DENSE_TAPS, check_size, check_taps};
 use crate::ops::neighbourhood::Filter;
-use horus_base::error::{Error, Result, Site};
+use horus_base::error::{Call, Error, Result};
 
 /// The pixels read by an erosion or a dilation around each pixel: SciPy's footprint, OpenCV's
 /// structuring element.
@@ -44,7 +43,7 @@ impl Footprint {
     #[doc(alias = "getStructuringElement")]
     #[track_caller]
     pub fn rectangle(height: usize, width: usize) -> Footprint {
-        let checked = check("Footprint::rectangle", height, width, Location::caller());
+        let checked = check(Call::of("Footprint::rectangle"), height, width);
         Footprint { pixels: Pixels::Rectangle(height, width), fault: checked.err().map(Arc::new) }
     }
 
@@ -83,13 +82,13 @@ impl Footprint {
     /// ```
     #[track_caller]
     pub fn from_mask(height: usize, width: usize, mask: &[bool]) -> Footprint {
-        let (op, site) = ("Footprint::from_mask", Location::caller());
-        Footprint::made(check(op, height, width, site).and_then(|()| {
+        let call = Call::of("Footprint::from_mask");
+        Footprint::made(check(call, height, width).and_then(|()| {
             if mask.len() != height * width {
-                return Err(Error::parameter(op, format!("{} values for {height}x{width} pixels", mask.len()), site));
+                return Err(Error::parameter(call, format!("{} values for {height}x{width} pixels", mask.len())));
             }
             if !mask.contains(&true) {
-                return Err(Error::parameter(op, "the footprint has no pixels", site));
+                return Err(Error::parameter(call, "the footprint has no pixels"));
             }
             let at = |i: usize, size: usize| i as i32 - (size / 2) as i32; // sizes are below 2^17
             let inside = mask.iter().enumerate().filter(|(_, m)| **m);
@@ -100,7 +99,7 @@ impl Footprint {
     #[track_caller]
     fn square(op: &'static str, radius: usize, holds: impl Fn(i64, i64) -> bool) -> Footprint {
         let size = radius.saturating_mul(2).saturating_add(1);
-        Footprint::made(check(op, size, size, Location::caller()).map(|()| {
+        Footprint::made(check(Call::of(op), size, size).map(|()| {
             let r = radius as i32; // at most 2^15
             let all = (-r..=r).flat_map(|y| (-r..=r).map(move |x| (y, x)));
             all.filter(|&(y, x)| holds(y.into(), x.into())).collect()
@@ -172,12 +171,12 @@ impl PartialEq for Footprint {
     }
 }
 
-fn check(op: &'static str, height: usize, width: usize, site: Site) -> Result<()> {
-    check_size(op, height, width, site)?;
+fn check(call: Call, height: usize, width: usize) -> Result<()> {
+    check_size(call, height, width)?;
     if height.is_multiple_of(2) || width.is_multiple_of(2) {
-        return Err(Error::parameter(op, format!("the footprint is {height}x{width}; both sizes must be odd"), site));
+        return Err(Error::parameter(call, format!("the footprint is {height}x{width}; both sizes must be odd")));
     }
-    check_taps(op, height, width, site)
+    check_taps(call, height, width)
 }
 
 const _: () = assert!(MAX_DENSE_TAPS < i32::MAX as usize);

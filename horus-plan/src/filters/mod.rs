@@ -17,10 +17,8 @@ mod footprint;
 mod memo;
 mod oriented;
 
-use std::panic::Location;
-
 use crate::ops::neighbourhood::Filter;
-use horus_base::error::{Error, Result, Site};
+use horus_base::error::{Call, Error, Result};
 use horus_base::shape::Shape;
 
 pub use footprint::Footprint;
@@ -53,10 +51,10 @@ pub const MAX_DENSE_TAPS: usize = 1 << 24;
 #[doc(alias = "getGaussianKernel")]
 #[track_caller]
 pub fn gauss_1d(sigma: f64, order: u32, radius: usize) -> Result<Vec<f64>> {
-    let site = Location::caller();
-    Axis { name: "sigma", sigma, order }.check("gauss_1d", site)?;
-    check_radius("gauss_1d", radius as f64, site)?;
-    finite("gauss_1d", gauss_taps(sigma, order, radius), site)
+    let call = Call::of("gauss_1d");
+    Axis { name: "sigma", sigma, order }.check(call)?;
+    check_radius(call, radius as f64)?;
+    finite(call, gauss_taps(sigma, order, radius))
 }
 
 /// The row filter (along x, `sigma_u`, `order_u`) and the column filter (along y, `sigma_v`,
@@ -77,12 +75,12 @@ pub fn gauss_1d(sigma: f64, order: u32, radius: usize) -> Result<Vec<f64>> {
 /// ```
 #[track_caller]
 pub fn gauss_xy(sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32) -> (Filter, Filter) {
-    let site = Location::caller();
-    let key = memo::key("gauss_xy", 0.0, sigma_u, sigma_v, [order_u, order_v]);
+    let call = Call::of("gauss_xy");
+    let key = memo::key(call.op, 0.0, sigma_u, sigma_v, [order_u, order_v]);
     pair(|| {
         memo::kept(key, || {
-            let pair = Pair::of_line("gauss_xy", sigma_u, sigma_v, order_u, order_v, site)?;
-            let (row, column) = pair.near_taps(site)?;
+            let pair = Pair::of_line(call, sigma_u, sigma_v, order_u, order_v)?;
+            let (row, column) = pair.near_taps()?;
             Ok((Filter::row(row), Filter::column(column)))
         })
     })
@@ -102,10 +100,10 @@ pub fn gauss_xy(sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32) -> (Filt
 /// ```
 #[track_caller]
 pub fn gauss(sigma: f64, order_y: u32, order_x: u32) -> (Filter, Filter) {
-    let site = Location::caller();
+    let call = Call::of("gauss");
     pair(|| {
         let along = |order| Axis { name: "sigma", sigma, order };
-        let (row, column) = Pair::new("gauss", along(order_x), along(order_y), site)?.near_taps(site)?;
+        let (row, column) = Pair::new(call, along(order_x), along(order_y))?.near_taps()?;
         Ok((Filter::row(row), Filter::column(column)))
     })
 }
@@ -127,9 +125,9 @@ fn pair(make: impl FnOnce() -> Result<(Filter, Filter)>) -> (Filter, Filter) {
 /// ```
 #[track_caller]
 pub fn box_filter(size: usize) -> (Filter, Filter) {
-    let site = Location::caller();
+    let call = Call::of("box_filter");
     pair(|| {
-        check_size("box_filter", size, size, site)?;
+        check_size(call, size, size)?;
         let taps = vec![1.0 / size as f64; size];
         Ok((Filter::row(taps.clone()), Filter::column(taps)))
     })
@@ -173,26 +171,26 @@ pub fn laplace() -> Filter {
 }
 
 /// Returns an error of `op` if a filter of this size in pixels is too large.
-pub fn check_size(op: &'static str, height: usize, width: usize, site: Site) -> Result<()> {
+pub fn check_size(call: Call, height: usize, width: usize) -> Result<()> {
     if height == 0 || width == 0 {
-        return Err(Error::Empty { op, shape: Shape::new(height, width, 1), site });
+        return Err(Error::Empty { op: call.op, shape: Shape::new(height, width, 1), site: call.site });
     }
-    check_radius(op, (height.max(width) / 2) as f64, site)
+    check_radius(call, (height.max(width) / 2) as f64)
 }
 
 /// Returns an error of `op` if a filter has too many taps.
-pub fn check_taps(op: &'static str, height: usize, width: usize, site: Site) -> Result<()> {
+pub fn check_taps(call: Call, height: usize, width: usize) -> Result<()> {
     if height * width <= MAX_DENSE_TAPS {
         return Ok(());
     }
-    Err(Error::parameter(op, format!("a kernel of {height}x{width} taps exceeds the limit of {MAX_DENSE_TAPS}"), site))
+    Err(Error::parameter(call, format!("a kernel of {height}x{width} taps exceeds the limit of {MAX_DENSE_TAPS}")))
 }
 
-fn check_radius(op: &'static str, radius: f64, site: Site) -> Result<()> {
+fn check_radius(call: Call, radius: f64) -> Result<()> {
     if radius <= MAX_RADIUS as f64 {
         return Ok(());
     }
-    Err(Error::parameter(op, format!("a radius of {radius} pixels exceeds the limit of {MAX_RADIUS}"), site))
+    Err(Error::parameter(call, format!("a radius of {radius} pixels exceeds the limit of {MAX_RADIUS}")))
 }
 
 /// Scale and order of differentiation along one axis.
@@ -204,13 +202,13 @@ struct Axis {
 }
 
 impl Axis {
-    fn check(&self, op: &'static str, site: Site) -> Result<()> {
+    fn check(&self, call: Call) -> Result<()> {
         let Axis { name, sigma, order } = *self;
         if !(sigma > 0.0 && sigma.is_finite()) {
-            return Err(Error::parameter(op, format!("{name} is {sigma}; it must be positive and finite"), site));
+            return Err(Error::parameter(call, format!("{name} is {sigma}; it must be positive and finite")));
         }
         if order > 2 {
-            return Err(Error::parameter(op, format!("derivative order {order} is not 0, 1 or 2"), site));
+            return Err(Error::parameter(call, format!("derivative order {order} is not 0, 1 or 2")));
         }
         Ok(())
     }
@@ -218,7 +216,7 @@ impl Axis {
 
 /// The checked parameters of a Gaussian with two axes.
 struct Pair {
-    op: &'static str,
+    call: Call,
     u: Axis,
     v: Axis,
     radius: usize,
@@ -226,18 +224,18 @@ struct Pair {
 
 impl Pair {
     /// Parameters along and across a line.
-    fn of_line(op: &'static str, su: f64, sv: f64, ou: u32, ov: u32, site: Site) -> Result<Pair> {
+    fn of_line(call: Call, su: f64, sv: f64, ou: u32, ov: u32) -> Result<Pair> {
         let u = Axis { name: "sigma_u", sigma: su, order: ou };
         let v = Axis { name: "sigma_v", sigma: sv, order: ov };
-        Pair::new(op, u, v, site)
+        Pair::new(call, u, v)
     }
 
-    fn new(op: &'static str, u: Axis, v: Axis, site: Site) -> Result<Pair> {
-        u.check(op, site)?;
-        v.check(op, site)?;
+    fn new(call: Call, u: Axis, v: Axis) -> Result<Pair> {
+        u.check(call)?;
+        v.check(call)?;
         let radius = (3.0 * u.sigma.max(v.sigma)).ceil();
-        check_radius(op, radius, site)?;
-        Ok(Pair { op, u, v, radius: radius as usize })
+        check_radius(call, radius)?;
+        Ok(Pair { call, u, v, radius: radius as usize })
     }
 
     /// The taps along u and along v.
@@ -247,9 +245,9 @@ impl Pair {
     }
 
     /// The taps along u and along v, without outer zeros.
-    fn near_taps(&self, site: Site) -> Result<(Vec<f64>, Vec<f64>)> {
+    fn near_taps(&self) -> Result<(Vec<f64>, Vec<f64>)> {
         let (u, v) = self.taps();
-        let near = |taps, axis: Axis| Ok(near(finite(self.op, taps, site)?, axis.sigma));
+        let near = |taps, axis: Axis| Ok(near(finite(self.call, taps)?, axis.sigma));
         Ok((near(u, self.u)?, near(v, self.v)?))
     }
 }
@@ -306,13 +304,13 @@ fn gauss_taps(sigma: f64, order: u32, radius: usize) -> Vec<f64> {
 const NEGLIGIBLE: f64 = 1.0 / (1u128 << 64) as f64;
 
 /// The taps, with negligible ones set to 0; fails if they are too large for `f32`.
-fn finite(op: &'static str, mut taps: Vec<f64>, site: Site) -> Result<Vec<f64>> {
+fn finite(call: Call, mut taps: Vec<f64>) -> Result<Vec<f64>> {
     let least = NEGLIGIBLE * taps.iter().fold(0.0, |m: f64, t| m.max(t.abs()));
     taps.iter_mut().filter(|t| t.abs() < least).for_each(|t| *t = 0.0);
     if taps.iter().all(|t| (*t as f32).is_finite()) {
         return Ok(taps);
     }
-    Err(Error::parameter(op, "sigma is too small for a derivative: its taps are not finite", site))
+    Err(Error::parameter(call, "sigma is too small for a derivative: its taps are not finite"))
 }
 
 #[cfg(test)]

@@ -4,12 +4,11 @@
 //! = x sin t + y cos t` across it.
 
 use std::collections::BTreeMap;
-use std::panic::Location;
 
 use super::{Pair, bell, check_taps, factor, finite, memo, pair, positions, weight};
 use crate::ops::geometric::exact_sin_cos;
 use crate::ops::neighbourhood::Filter;
-use horus_base::error::{Error, Result, Site};
+use horus_base::error::{Call, Error, Result};
 
 /// The dense kernel of an anisotropic Gaussian at `theta` degrees, with derivatives of order
 /// `order_u` along the line and `order_v` across it. A square of radius `ceil(3 max(sigma_u,
@@ -29,18 +28,17 @@ use horus_base::error::{Error, Result, Site};
 /// ```
 #[track_caller]
 pub fn gauss_2d(theta: f64, sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32) -> Filter {
-    let site = Location::caller();
-    let key = memo::key("gauss_2d", theta, sigma_u, sigma_v, [order_u, order_v]);
-    let made = || dense(theta, sigma_u, sigma_v, order_u, order_v, site).map(|filter| (filter.clone(), filter));
+    let call = Call::of("gauss_2d");
+    let key = memo::key(call.op, theta, sigma_u, sigma_v, [order_u, order_v]);
+    let made = || dense(call, theta, sigma_u, sigma_v, order_u, order_v).map(|filter| (filter.clone(), filter));
     memo::kept(key, made).map_or_else(Filter::faulty, |(filter, _)| filter)
 }
 
-fn dense(theta: f64, sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32, site: Site) -> Result<Filter> {
-    let op = "gauss_2d";
-    check_angle(op, theta, site)?;
-    let Pair { u, v, radius, .. } = Pair::of_line(op, sigma_u, sigma_v, order_u, order_v, site)?;
+fn dense(call: Call, theta: f64, sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32) -> Result<Filter> {
+    check_angle(call, theta)?;
+    let Pair { u, v, radius, .. } = Pair::of_line(call, sigma_u, sigma_v, order_u, order_v)?;
     let size = 2 * radius + 1;
-    check_taps(op, size, size, site)?;
+    check_taps(call, size, size)?;
     let (sin, cos) = exact_sin_cos(theta);
     let norm = weight(u.sigma, radius) * weight(v.sigma, radius);
     let mut taps = Vec::with_capacity(size * size);
@@ -51,7 +49,7 @@ fn dense(theta: f64, sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32, sit
             taps.push(smooth * factor(pu, u.sigma, u.order) * factor(pv, v.sigma, v.order));
         }
     }
-    Ok(Filter::dense(size, size, finite(op, taps, site)?))
+    Ok(Filter::dense(size, size, finite(call, taps)?))
 }
 
 /// An anisotropic Gaussian at `theta` degrees as two filters applied one after the other: along the
@@ -75,31 +73,30 @@ fn dense(theta: f64, sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32, sit
 /// ```
 #[track_caller]
 pub fn gauss_uv(theta: f64, sigma_u: f64, sigma_v: f64, order_u: u32, order_v: u32) -> (Filter, Filter) {
-    let site = Location::caller();
-    let op = "gauss_uv";
+    let call = Call::of("gauss_uv");
     let made = || {
-        if let Some(Aligned { row, column, turned }) = aligned(op, theta, sigma_u, sigma_v, order_u, order_v, site)? {
+        if let Some(Aligned { row, column, turned }) = aligned(call, theta, sigma_u, sigma_v, order_u, order_v)? {
             return Ok(if turned { (column, row) } else { (row, column) });
         }
-        let (u, v) = Pair::of_line(op, sigma_u, sigma_v, order_u, order_v, site)?.taps();
+        let (u, v) = Pair::of_line(call, sigma_u, sigma_v, order_u, order_v)?.taps();
         let (sin, cos) = exact_sin_cos(theta);
-        Ok((sampled(op, &u, (-sin, cos), site)?, sampled(op, &v, (cos, sin), site)?))
+        Ok((sampled(call, &u, (-sin, cos))?, sampled(call, &v, (cos, sin))?))
     };
-    let key = memo::key(op, theta, sigma_u, sigma_v, [order_u, order_v]);
+    let key = memo::key(call.op, theta, sigma_u, sigma_v, [order_u, order_v]);
     pair(|| memo::kept(key, made))
 }
 
 /// The row and the column filter whose product is the kernel of [`gauss_2d`], at multiples of 90
 /// degrees; `None` at other angles.
+#[track_caller]
 pub fn axis_aligned(
     theta: f64,
     sigma_u: f64,
     sigma_v: f64,
     order_u: u32,
     order_v: u32,
-    site: Site,
 ) -> Result<Option<(Filter, Filter)>> {
-    let found = aligned("gauss_2d", theta, sigma_u, sigma_v, order_u, order_v, site)?;
+    let found = aligned(Call::of("gauss_2d"), theta, sigma_u, sigma_v, order_u, order_v)?;
     Ok(found.map(|a| (a.row, a.column)))
 }
 
@@ -110,14 +107,14 @@ struct Aligned {
     turned: bool,
 }
 
-fn aligned(op: &'static str, theta: f64, su: f64, sv: f64, ou: u32, ov: u32, site: Site) -> Result<Option<Aligned>> {
-    check_angle(op, theta, site)?;
-    let pair = Pair::of_line(op, su, sv, ou, ov, site)?;
+fn aligned(call: Call, theta: f64, su: f64, sv: f64, ou: u32, ov: u32) -> Result<Option<Aligned>> {
+    check_angle(call, theta)?;
+    let pair = Pair::of_line(call, su, sv, ou, ov)?;
     let (sin, cos) = exact_sin_cos(theta);
     if sin != 0.0 && cos != 0.0 {
         return Ok(None);
     }
-    let (u, v) = pair.near_taps(site)?;
+    let (u, v) = pair.near_taps()?;
     // u = x cos t - y sin t and v = x sin t + y cos t leave one term each; a negative one mirrors
     // the taps.
     let turned = cos == 0.0;
@@ -132,15 +129,15 @@ fn aligned(op: &'static str, theta: f64, su: f64, sv: f64, ou: u32, ov: u32, sit
     Ok(Some(Aligned { row, column, turned }))
 }
 
-fn check_angle(op: &'static str, theta: f64, site: Site) -> Result<()> {
+fn check_angle(call: Call, theta: f64) -> Result<()> {
     if theta.is_finite() {
         return Ok(());
     }
-    Err(Error::parameter(op, format!("the angle is {theta}; it must be finite"), site))
+    Err(Error::parameter(call, format!("the angle is {theta}; it must be finite")))
 }
 
 /// The sparse filter that samples bilinearly at multiples of `(dy, dx)`, weighted by `taps`.
-fn sampled(op: &'static str, taps: &[f64], (dy, dx): (f64, f64), site: Site) -> Result<Filter> {
+fn sampled(call: Call, taps: &[f64], (dy, dx): (f64, f64)) -> Result<Filter> {
     let mut weights = BTreeMap::<(i32, i32), f64>::new();
     for (i, tap) in positions(taps.len() / 2).zip(taps) {
         let ((y, fy), (x, fx)) = (split(i * dy), split(i * dx));
@@ -151,7 +148,7 @@ fn sampled(op: &'static str, taps: &[f64], (dy, dx): (f64, f64), site: Site) -> 
         }
     }
     let (offsets, taps): (Vec<_>, Vec<_>) = weights.into_iter().unzip();
-    let kept = offsets.into_iter().zip(finite(op, taps, site)?).filter(|&(_, t)| t != 0.0);
+    let kept = offsets.into_iter().zip(finite(call, taps)?).filter(|&(_, t)| t != 0.0);
     let (mut offsets, mut taps): (Vec<_>, Vec<_>) = kept.unzip();
     if taps.is_empty() {
         // The odd derivative of a kernel narrower than a pixel is zero everywhere; a filter has at

@@ -6,10 +6,9 @@
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::panic::Location;
 use std::sync::Arc;
 
-use horus_base::error::Error;
+use horus_base::error::{Call, Error};
 
 /// Distances in pixels that an operation reads beyond the computed pixel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -89,7 +88,7 @@ impl Filter {
         let taps = taps.into();
         if height.checked_mul(width) != Some(taps.len()) {
             let message = format!("{} taps for a filter of {height}x{width}", taps.len());
-            return Filter::faulty(Error::parameter("Filter::dense", message, Location::caller()));
+            return Filter::faulty(Error::parameter(Call::of("Filter::dense"), message));
         }
         Filter { layout: Layout::Dense { height, width, anchor_y: height / 2, anchor_x: width / 2 }, taps, fault: None }
     }
@@ -115,7 +114,7 @@ impl Filter {
         let (offsets, taps) = (offsets.into(), taps.into());
         if offsets.len() != taps.len() {
             let message = format!("{} taps for {} offsets", taps.len(), offsets.len());
-            return Filter::faulty(Error::parameter("Filter::sparse", message, Location::caller()));
+            return Filter::faulty(Error::parameter(Call::of("Filter::sparse"), message));
         }
         Filter { layout: Layout::Sparse(offsets), taps, fault: None }
     }

@@ -1,0 +1,96 @@
+//! The images of a session: in memory, to be read on demand, or lost.
+
+use std::collections::{HashMap, HashSet};
+
+use super::kept::Kept;
+use super::later::Later;
+use crate::device::{Geometry, Memory};
+use crate::dtype::DType;
+use crate::execute::Stored;
+use crate::host::buffer::HostBuffer;
+use crate::ir::graph::ValueId;
+use crate::plan::state::{Halo, Placement, Residency, State};
+use crate::shape::{Shape, Window};
+
+/// The images of a session.
+#[derive(Default)]
+pub(super) struct Images {
+    /// Those in memory.
+    pub(super) here: HashMap<ValueId, Kept>,
+    /// Those that can be read again, in memory or not.
+    pub(super) later: HashMap<ValueId, Later>,
+    /// Initial placement of given images.
+    pub(super) given: HashMap<ValueId, Placement>,
+    /// Those that operations still read and that were lost in a failed evaluation, with its error.
+    pub(super) gone: HashMap<ValueId, String>,
+    /// Those that launches used in the host's memory.
+    pub(super) mapped: HashSet<ValueId>,
+    /// One of them was read again, which a copy on the device would have made faster.
+    pub(super) read_again: bool,
+    /// Those that are no longer needed: their memory is freed without the lock.
+    pub(super) freed: Vec<Kept>,
+    /// The device is known and computes on the host's memory.
+    pub(super) unified: bool,
+}
+
+impl Images {
+    /// Takes the pixels of an image, which other ranks may have, where the device finds them.
+    pub(super) fn give(
+        &mut self,
+        value: ValueId,
+        shape: Shape,
+        dtype: DType,
+        pixels: Option<HostBuffer>,
+        placement: Placement,
+    ) {
+        let window = if pixels.is_some() { Window::whole(shape.height) } else { Window::new(0, 0) };
+        let pixels = pixels.unwrap_or_else(|| HostBuffer::zeroed(0));
+        let geometry = Geometry { shape, dtype: dtype.stored(), window };
+        let state = self.state_of(placement);
+        let (host, device) = if self.unified { (None, Some(Memory::Host(pixels))) } else { (Some(pixels), None) };
+        self.here.insert(value, Stored { geometry, state, host, device }.into());
+    }
+
+    /// Takes the pixels of an image on the single rank's device, or the strips of lanes, with each
+    /// one's rows.
+    pub(super) fn give_device(&mut self, value: ValueId, shape: Shape, dtype: DType, pixels: Vec<(Memory, Window)>) {
+        let placement = if pixels.len() > 1 { Placement::Strips(Halo::NONE) } else { Placement::Replicated };
+        let state = State { residency: Residency::Device, placement };
+        let stored = |(pixels, window)| {
+            let geometry = Geometry { shape, dtype: dtype.stored(), window };
+            Stored { geometry, state, host: None, device: Some(pixels) }
+        };
+        let kept = Kept::of(pixels.into_iter().map(stored).collect());
+        self.here.extend(kept.map(|kept| (value, kept)));
+    }
+
+    /// State of a newly given image.
+    pub(super) fn state_of(&self, placement: Placement) -> State {
+        State { residency: if self.unified { Residency::Both } else { Residency::Host }, placement }
+    }
+
+    /// Drops values that are no longer referenced.
+    pub(super) fn forget(&mut self, values: Vec<ValueId>) {
+        for v in values {
+            self.freed.extend(self.here.remove(&v));
+            self.later.remove(&v);
+        }
+    }
+
+    /// Forgets the placements of images that are no longer there.
+    pub(super) fn tidy(&mut self) {
+        let Images { here, later, given, .. } = self;
+        given.retain(|v, _| here.contains_key(v) || later.contains_key(v));
+    }
+
+    /// Returns `true` if the image is in memory, or can be read again.
+    pub(super) fn has(&self, value: &ValueId) -> bool {
+        self.here.contains_key(value) || self.later.contains_key(value)
+    }
+
+    /// Releases images that can be read again, but for those to keep.
+    pub(super) fn release(&mut self, keep: impl Fn(&ValueId) -> bool) {
+        let Images { here, later, .. } = self;
+        here.retain(|v, _| !later.contains_key(v) || keep(v));
+    }
+}

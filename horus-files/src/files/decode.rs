@@ -1,0 +1,288 @@
+//! Decoding of files to pixels.
+
+use std::any::Any;
+use std::fmt::Display;
+use std::io::Cursor;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use image::metadata::Orientation;
+use image::{ColorType, ImageDecoder, ImageFormat, ImageReader, Limits};
+
+use super::bounds::{self, MEMORY_LIMIT, check_capacity, check_size};
+use super::interleave::separated;
+use super::load::{Kind, Means, Source};
+use super::{OpenOptions, Picture, metadata, pnm, read_npy, read_tiff, tiff_source};
+use horus_base::dtype::{DType, Pixel};
+use horus_base::error::Audience;
+use horus_base::shape::Shape;
+use horus_host::host::buffer::HostBuffer;
+
+/// Reads and decodes a file; the error is the cause, without the path.
+pub(super) fn read(path: &Path, options: &OpenOptions, means: Means<'_>) -> Result<Picture, String> {
+    first(&Source::open(path)?, &path.display(), options, means)
+}
+
+/// Decodes a picture, called `name`; warns of ignored pages.
+pub(super) fn first(
+    source: &Source<'_>,
+    name: &dyn Display,
+    options: &OpenOptions,
+    means: Means<'_>,
+) -> Result<Picture, String> {
+    let (picture, pages) = decode(source, options, means)?;
+    tell_pages(name, pages);
+    Ok(picture)
+}
+
+/// Warns of ignored pages.
+pub(super) fn tell_pages(name: &dyn Display, pages: usize) {
+    if pages > 1 {
+        horus_base::warn!(
+            "{name} has {pages} pages: page 0 is used; {}",
+            Audience::now().told(
+                "AnyImage::open_page reads the others, AnyImage::open_volume all",
+                "--page N reads the others, --volume all as levels",
+            )
+        );
+    }
+}
+
+/// Decodes a picture; also returns the number of pages if no page was requested.
+pub(super) fn decode(source: &Source<'_>, options: &OpenOptions, means: Means<'_>) -> Result<(Picture, usize), String> {
+    let kind = source.kind();
+    one_picture(kind, options)?;
+    // Uncompressed pixels need not be read twice.
+    if kind == Kind::Npy {
+        return Ok((read_npy::read(source, options, means)?, 1));
+    }
+    if kind == Kind::Image(ImageFormat::Pnm)
+        && let Some(raster) = pnm::raster(source, options)?
+    {
+        return Ok((raster.read(source, options.region, means)?, 1));
+    }
+    match kind {
+        Kind::Image(format) => {
+            means.expect(format, source)?;
+            let picture = guarded(|| image(format, &source.all(means.room)?, options, means))?;
+            Ok((picture.cropped(options.region, means)?, 1))
+        }
+        _ => {
+            let picture = guarded(|| read_tiff::read(source, options, means))?;
+            // Only for a readable file, and only if no page was requested.
+            let count = || guarded(|| Ok(read_tiff::pages(source))).unwrap_or(1);
+            Ok((picture, if options.page.is_none() && !options.volume { count() } else { 1 }))
+        }
+    }
+}
+
+/// Refuses pages and levels beyond the first for formats without them.
+pub(super) fn one_picture(kind: Kind, options: &OpenOptions) -> Result<(), String> {
+    match (kind, options.page, options.level) {
+        (Kind::Tiff, ..) | (_, None | Some(0), 0) => Ok(()),
+        (_, None | Some(0), level) => {
+            Err(format!("level {level} requested, but only TIFF files have smaller copies of a picture"))
+        }
+        (_, Some(page), _) => Err(no_page(page, 1)),
+    }
+}
+
+pub(super) fn no_page(page: usize, pages: usize) -> String {
+    format!("page {page} requested, but it has {pages} (pages start at 0)")
+}
+
+/// Third-party decoders panic on some corrupt files (an index, an assertion). That is an error of
+/// the file, not of the program: only the result outlives the decoder. (A program built with `panic
+/// = "abort"` still ends.)
+pub(super) fn guarded<R>(decode: impl FnOnce() -> Result<R, String>) -> Result<R, String> {
+    let said = |panic: Box<dyn Any + Send>| match panic.downcast::<String>() {
+        Ok(text) => *text,
+        Err(panic) => panic.downcast::<&str>().map_or_else(|_| "no reason given".into(), |text| (*text).to_owned()),
+    };
+    catch_unwind(AssertUnwindSafe(decode)).unwrap_or_else(|panic| Err(format!("the decoder failed ({})", said(panic))))
+}
+
+/// Extent and type of a picture as stored, and the orientation stored in its file.
+pub(super) fn describe(format: ImageFormat, source: &Source<'_>) -> Result<(Shape, DType, Orientation), String> {
+    let reader = ImageReader::with_format(tiff_source::reader(source), format);
+    let mut decoder = reader.into_decoder().map_err(|e| e.to_string())?;
+    let (channels, dtype) = samples(decoder.color_type())?;
+    let (w, h) = decoder.dimensions();
+    let noted = decoder.orientation().unwrap_or(Orientation::NoTransforms);
+    Ok((Shape::new(h as usize, w as usize, channels), dtype, noted))
+}
+
+fn samples(color: ColorType) -> Result<(usize, DType), String> {
+    Ok(match color {
+        ColorType::L8 => (1, DType::U8),
+        ColorType::La8 => (2, DType::U8),
+        ColorType::Rgb8 => (3, DType::U8),
+        ColorType::Rgba8 => (4, DType::U8),
+        ColorType::L16 => (1, DType::U16),
+        ColorType::La16 => (2, DType::U16),
+        ColorType::Rgb16 => (3, DType::U16),
+        ColorType::Rgba16 => (4, DType::U16),
+        other => return Err(format!("pixels of type {other:?} are not supported")),
+    })
+}
+
+fn image(format: ImageFormat, bytes: &[u8], options: &OpenOptions, means: Means<'_>) -> Result<Picture, String> {
+    if format == ImageFormat::Jpeg && !bounds::jpeg_ends(bytes) {
+        return Err("the JPEG data is truncated".into());
+    }
+    let mut limits = Limits::default();
+    limits.max_alloc = Some(MEMORY_LIMIT);
+    let mut reader = ImageReader::with_format(Cursor::new(bytes), format);
+    reader.limits(limits);
+    // This reads only the header.
+    let mut decoder = reader.into_decoder().map_err(|e| e.to_string())?;
+    let (w, h) = decoder.dimensions();
+    let (w, h) = (u64::from(w), u64::from(h));
+    check_size(h, w, options)?;
+    let most = match format {
+        ImageFormat::Png => bounds::png(bytes, w),
+        ImageFormat::Jpeg => Some(bytes.len() as u64 * bounds::JPEG),
+        ImageFormat::Pnm => bounds::pnm(bytes),
+        _ => bounds::bmp(bytes),
+    };
+    check_capacity(h, w, most, bytes.len() as u64)?;
+    let size = decoder.total_bytes();
+    if size > MEMORY_LIMIT {
+        return Err(format!("{w}x{h} pixels need {size} bytes; the limit is {MEMORY_LIMIT}"));
+    }
+    // The decoder holds the data, and for progressive pictures the coefficients of all pixels,
+    // besides the pixels.
+    let beside = if format == ImageFormat::Jpeg { bytes.len() as u64 + 2 * size } else { 0 };
+    let _beside = means.reserved(usize::try_from(beside).map_err(|e| e.to_string())?)?;
+    // Unreadable metadata is ignored.
+    let noted = decoder.orientation().unwrap_or(Orientation::NoTransforms);
+    if let Ok(Some(profile)) = decoder.icc_profile() {
+        metadata::tell_profile(profile.len());
+    }
+    metadata::note_file(format, bytes);
+    options.orientation.of(planar(decoder, format, means)?, noted, means)
+}
+
+fn planar(decoder: impl ImageDecoder, format: ImageFormat, means: Means<'_>) -> Result<Picture, String> {
+    let (channels, dtype) = samples(decoder.color_type())?;
+    let (w, h) = decoder.dimensions();
+    let shape = Shape::new(h as usize, w as usize, channels);
+    if shape.is_empty() {
+        return Err("the picture has no pixels".into());
+    }
+    let size = usize::try_from(decoder.total_bytes()).map_err(|e| e.to_string())?;
+    let mut pixels = (means.room)(size).map_err(|e| e.to_string())?;
+    if channels == 1 && !matches!(format, ImageFormat::Png | ImageFormat::Jpeg) {
+        means.workers.clear(pixels.bytes_mut()); // run lengths may skip pixels
+    }
+    decoder.read_image(pixels.bytes_mut()).map_err(|e| e.to_string())?;
+    match (channels, dtype) {
+        (1, _) => Ok(Picture { shape, dtype, pixels }),
+        (_, DType::U8) => planes::<u8>(pixels.as_slice(), shape, means),
+        _ => planes::<u16>(pixels.as_slice(), shape, means),
+    }
+}
+
+/// Converts interleaved pixels to planes.
+pub(super) fn planes<T: Pixel>(pixels: &[T], shape: Shape, means: Means<'_>) -> Result<Picture, String> {
+    if shape.channels == 1 {
+        return in_planes(pixels, shape, means);
+    }
+    let mut buffer = checked(pixels, shape, means)?;
+    separated(bytemuck::cast_slice(pixels), buffer.bytes_mut(), shape, size_of::<T>(), means.workers);
+    Ok(Picture { shape, dtype: T::DTYPE, pixels: buffer })
+}
+
+/// Pixels in planes already.
+pub(super) fn in_planes<T: Pixel>(pixels: &[T], shape: Shape, means: Means<'_>) -> Result<Picture, String> {
+    let mut buffer = checked(pixels, shape, means)?;
+    means.workers.copy(bytemuck::cast_slice(pixels), buffer.bytes_mut());
+    Ok(Picture { shape, dtype: T::DTYPE, pixels: buffer })
+}
+
+/// Memory for all pixels.
+fn checked<T: Pixel>(pixels: &[T], shape: Shape, means: Means<'_>) -> Result<HostBuffer, String> {
+    if shape.is_empty() {
+        return Err("the picture has no pixels".into());
+    }
+    if pixels.len() != shape.len() {
+        return Err(format!("{} samples for {shape} pixels", pixels.len()));
+    }
+    (means.room)(size_of_val(pixels)).map_err(|e| e.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use image::DynamicImage;
+
+    use super::*;
+    use horus_host::host::workers::Workers;
+
+    fn decode(bytes: &[u8]) -> Result<Picture, String> {
+        let means = Means { workers: &Workers::default(), room: &HostBuffer::try_zeroed, reserve: None };
+        Ok(super::decode(&Source::of(bytes)?, &OpenOptions::default(), means)?.0)
+    }
+
+    fn encoded(picture: &DynamicImage, format: ImageFormat) -> Vec<u8> {
+        let mut bytes = Cursor::new(Vec::new());
+        picture.write_to(&mut bytes, format).unwrap();
+        bytes.into_inner()
+    }
+
+    fn gradient() -> DynamicImage {
+        DynamicImage::ImageRgb8(image::RgbImage::from_fn(40, 30, |x, y| image::Rgb([x as u8, y as u8, 200])))
+    }
+
+    #[test]
+    fn channels_are_put_one_after_the_other() {
+        for format in [ImageFormat::Png, ImageFormat::Tiff, ImageFormat::Bmp, ImageFormat::Pnm] {
+            let p = decode(&encoded(&gradient(), format)).unwrap();
+            assert_eq!((p.shape, p.dtype), (Shape::new(30, 40, 3), DType::U8), "{format:?}");
+            let at = |c: usize, y: usize, x: usize| p.pixels.as_slice::<u8>()[(c * 30 + y) * 40 + x];
+            assert_eq!([at(0, 3, 7), at(1, 3, 7), at(2, 3, 7)], [7, 3, 200], "{format:?}");
+        }
+    }
+
+    #[test]
+    fn sixteen_bits_are_kept() {
+        let p = image::ImageBuffer::<image::Luma<u16>, _>::from_fn(5, 4, |x, y| image::Luma([(1000 * y + x) as u16]));
+        for format in [ImageFormat::Png, ImageFormat::Tiff] {
+            let p = decode(&encoded(&DynamicImage::ImageLuma16(p.clone()), format)).unwrap();
+            assert_eq!(p.dtype, DType::U16);
+            assert_eq!(p.pixels.as_slice::<u16>()[3 * 5 + 2], 3002);
+        }
+    }
+
+    #[test]
+    fn truncated_files_are_errors_in_every_format() {
+        let formats = [ImageFormat::Png, ImageFormat::Jpeg, ImageFormat::Tiff, ImageFormat::Bmp, ImageFormat::Pnm];
+        for format in formats {
+            let bytes = encoded(&gradient(), format);
+            assert!(decode(&bytes).is_ok(), "{format:?}");
+            for keep in [8, bytes.len() / 2, bytes.len() - bytes.len() / 8] {
+                assert!(decode(&bytes[..keep]).is_err(), "{format:?} cut to {keep} of {}", bytes.len());
+            }
+        }
+    }
+
+    #[test]
+    fn jpeg_files_may_hold_more_than_the_picture() {
+        let bytes = encoded(&gradient(), ImageFormat::Jpeg);
+        let want = decode(&bytes).unwrap();
+        // Phones append films: arbitrary bytes, even those of a scan's start.
+        let film = [&bytes[..], b"\0\0\0\x18ftypmp42", &[0xff, 0xda, 0xff, 0xd8, 0, 7]].concat();
+        let got = decode(&film).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(got.pixels.bytes(), want.pixels.bytes());
+        // A thumbnail inside a segment has an end marker, but not the picture's.
+        let note = [&bytes[..2], &[0xff, 0xe1, 0, 6, 0xff, 0xda, 0xff, 0xd9], &bytes[2..]].concat();
+        assert!(decode(&note).is_ok());
+        assert!(decode(&note[..note.len() - 2]).is_err());
+    }
+
+    #[test]
+    fn a_panic_of_a_decoder_is_an_error() {
+        let said = |panic: fn() -> Result<(), String>| guarded(panic).err().unwrap();
+        assert_eq!(said(|| panic!("at {}", 7)), "the decoder failed (at 7)");
+        assert_eq!(said(|| panic!("plainly")), "the decoder failed (plainly)");
+    }
+}

@@ -1,0 +1,199 @@
+//! Files before their samples are known, and with them.
+
+use std::sync::Arc;
+
+use super::encode::{Parts, write};
+use super::{Clipping, Format, SaveOptions, Scale, Sink};
+use horus_base::dispatch;
+use horus_base::dtype::{DType, Pixel};
+use horus_base::error::Audience;
+use horus_base::shape::Shape;
+use horus_host::host::buffer::HostBuffer;
+use horus_host::host::workers::Workers;
+
+/// The properties of a file, without its samples. Belongs to no session.
+#[derive(Clone, Debug)]
+pub struct Draft {
+    format: Format,
+    shape: Shape,
+    /// The type of the image, and of the samples.
+    dtype: DType,
+    stored: DType,
+    parts: Parts,
+    /// Scaling of the samples.
+    pub scale: StoredScale,
+    /// The range of the file, if values outside were counted.
+    pub counted: Option<StoredRange>,
+    clipping: Clipping,
+}
+
+/// The smallest and the largest value that a file holds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StoredRange {
+    /// The smallest.
+    pub low: f64,
+    /// The largest.
+    pub high: f64,
+}
+
+/// Scaling of stored samples.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum StoredScale {
+    /// None.
+    Not,
+    /// A known one.
+    By(Scale),
+    /// By the smallest and the largest value, which the evaluation finds; the largest sample.
+    Range(u16),
+}
+
+/// The report on clipped values.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Clipped {
+    /// For the user.
+    pub warning: Option<String>,
+    /// The reason for refusing the file.
+    pub error: Option<String>,
+}
+
+impl Draft {
+    /// The file of an image of such pixels.
+    ///
+    /// # Errors
+    /// A message, if the format cannot hold the channels, the size or the depth, or does not support the options.
+    pub fn new(format: Format, dtype: DType, shape: Shape, options: &SaveOptions) -> Result<Draft, String> {
+        let format = format.with_channels(shape.channels);
+        let stored = format.stored(dtype, shape, options)?;
+        let parts = Parts::of(format, stored, shape, options)?;
+        let clipping = options.clipping;
+        Ok(Draft { format, shape, dtype, stored, parts, scale: StoredScale::Not, counted: None, clipping })
+    }
+
+    /// The format.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// The shape and type of the stored samples.
+    pub fn stored(&self) -> (Shape, DType) {
+        (self.shape, self.stored)
+    }
+
+    /// Bytes that the encoder takes besides the samples.
+    pub fn beside(&self) -> usize {
+        let whole = !matches!(self.format, Format::Npy | Format::Pgm | Format::Ppm | Format::Pnm);
+        let interleaves = whole && self.parts == Parts::Usual && self.shape.channels > 1;
+        if interleaves { self.shape.len() * self.stored.size() } else { 0 }
+    }
+
+    /// The encoder of the samples, in planes, followed by what [`Draft::told`] takes.
+    ///
+    /// # Panics
+    /// If a buffer is missing.
+    pub fn encoder(self, fetched: Vec<Arc<HostBuffer>>) -> Encoder {
+        let mut fetched = fetched.into_iter();
+        let pixels = fetched.next().expect("the samples");
+        let (scale, clipped) = self.told(&mut fetched);
+        let Draft { format, shape, stored, parts, .. } = self;
+        Encoder { format, shape, stored, parts, pixels, scale, clipped }
+    }
+
+    /// The scale, and the report on clipped values: from the smallest and the largest value, if they
+    /// are the scale, and the number of values outside, if they are counted.
+    ///
+    /// # Panics
+    /// If a buffer is missing.
+    pub fn told(&self, fetched: &mut dyn Iterator<Item = Arc<HostBuffer>>) -> (Option<Scale>, Clipped) {
+        let mut next = || fetched.next().expect("a buffer for each value");
+        let scale = match self.scale {
+            StoredScale::Not => None,
+            StoredScale::By(scale) => Some(scale),
+            StoredScale::Range(full) => {
+                let (low, high) = (next(), next());
+                Some(dispatch!(self.dtype, T => range::<T>(&low, &high, full)))
+            }
+        };
+        let clipped = self.counted.map(|held| self.clipped(next().as_slice::<f64>()[0], held));
+        (scale, clipped.unwrap_or_default())
+    }
+
+    fn clipped(&self, count: f64, held: StoredRange) -> Clipped {
+        if count == 0.0 {
+            return Clipped::default();
+        }
+        let all = self.shape.len();
+        let percent = match 100.0 * count / all as f64 {
+            little if little < 0.1 => "less than 0.1 %".to_owned(),
+            percent => format!("{percent:.1} %"),
+        };
+        let StoredRange { low, high } = held;
+        let lie = if count == 1.0 { "lies" } else { "lie" };
+        let what = format!("{count} of {all} values {lie} outside {low}..={high} ({percent})");
+        let unit = if self.dtype.is_float() {
+            String::new()
+        } else {
+            let (low, high) = (0, dispatch!(self.dtype, T => T::HIGHEST.to_f64()));
+            Audience::now().told(
+                format!("Scaling::Unit scales {low}..={high}, "),
+                format!("--scaling unit scales {low}..={high}, "),
+            )
+        };
+        let range = Audience::now().told("Scaling::Range stretches", "--scaling range stretches");
+        let allow = Audience::now().told("Clipping::Allow", "--clipping allow");
+        let instead = format!("{unit}{range}, tif and npy files hold every value");
+        match self.clipping {
+            Clipping::Warn => Clipped { warning: Some(format!("{what} and were clipped; {instead}")), error: None },
+            Clipping::Refuse => Clipped { warning: None, error: Some(format!("{what}; {instead}, {allow} clips")) },
+            Clipping::Allow => Clipped::default(),
+        }
+    }
+}
+
+/// The range of an image's values, of which none may be finite.
+fn range<T: Pixel>(low: &HostBuffer, high: &HostBuffer, full: u16) -> Scale {
+    let (low, high) = (low.as_slice::<T>()[0].to_f64(), high.as_slice::<T>()[0].to_f64());
+    if low <= high { Scale { low, high, full } } else { Scale { low: 0.0, high: 0.0, full } }
+}
+
+/// The samples of a file on the host, ready to be encoded on any thread. Belongs to no session.
+#[derive(Debug)]
+pub struct Encoder {
+    format: Format,
+    shape: Shape,
+    stored: DType,
+    parts: Parts,
+    /// Planes of the channels.
+    pixels: Arc<HostBuffer>,
+    scale: Option<Scale>,
+    clipped: Clipped,
+}
+
+impl Encoder {
+    /// The format.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// The scale, if values were scaled.
+    pub fn scale(&self) -> Option<Scale> {
+        self.scale
+    }
+
+    /// A warning about the values, if any.
+    pub fn warning(&self) -> Option<&str> {
+        self.clipped.warning.as_deref()
+    }
+
+    /// Writes the file, divided among `workers` as far as the format permits; its bytes do not
+    /// depend on them. Returns the scale.
+    ///
+    /// # Errors
+    /// A message, if clipped values are refused, the file cannot be written or memory is exhausted.
+    pub fn write(self, to: &mut dyn Sink, workers: &Workers) -> Result<Option<Scale>, String> {
+        if let Some(refused) = self.clipped.error {
+            return Err(refused);
+        }
+        write(to, self.format, self.parts, &self.pixels, self.stored, self.shape, workers)?;
+        Ok(self.scale)
+    }
+}

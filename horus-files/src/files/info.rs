@@ -1,0 +1,53 @@
+//! Headers of picture files, read without their pixels.
+
+use std::path::Path;
+
+use super::load::{Kind, Source};
+use super::{OpenOptions, decode, pnm, read_npy, read_tiff};
+use horus_base::dtype::DType;
+use horus_base::error::{Error, Result};
+use horus_base::shape::Shape;
+
+/// The properties of a picture file; see `AnyImage::describe`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileInfo {
+    /// Levels, rows, columns and channels of the picture, as stored: no orientation is applied.
+    pub shape: Shape,
+    /// The element type.
+    pub dtype: DType,
+    /// Rows and columns that are read at once: of a tile, of a strip, of a row, or of the whole
+    /// picture.
+    pub tile: (usize, usize),
+    /// Number of pages.
+    pub pages: usize,
+    /// Rows and columns of the page and of its smaller copies, the largest first.
+    pub levels: Vec<(usize, usize)>,
+}
+
+impl FileInfo {
+    /// The properties of a picture file, read by this process only; see `AnyImage::describe`.
+    ///
+    /// # Errors
+    /// As [`Picture::open`](super::Picture::open), as far as the headers show.
+    pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<FileInfo> {
+        let path = path.as_ref();
+        let told = Source::open(path).and_then(|source| FileInfo::of(&source, options));
+        told.map_err(|cause| Error::read(path, cause))
+    }
+
+    fn of(source: &Source<'_>, options: &OpenOptions) -> std::result::Result<FileInfo, String> {
+        let unbounded = OpenOptions { max_pixels: u64::MAX, region: None, ..*options };
+        let (shape, dtype, tile) = match source.kind() {
+            Kind::Tiff => return decode::guarded(|| read_tiff::describe(source, &unbounded)),
+            Kind::Npy => read_npy::describe(source, &unbounded)?,
+            Kind::Image(format) => match pnm::raster(source, &unbounded) {
+                Ok(Some(raster)) => (raster.shape, raster.dtype, (1, raster.shape.width)),
+                _ => {
+                    let (shape, dtype, _) = decode::guarded(|| decode::describe(format, source))?;
+                    (shape, dtype, (shape.height, shape.width))
+                }
+            },
+        };
+        Ok(FileInfo { shape, dtype, tile, pages: 1, levels: vec![(shape.height, shape.width)] })
+    }
+}

@@ -1,0 +1,443 @@
+//! Metadata of picture files.
+
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+
+use image::ImageFormat;
+use image::metadata::Orientation as Turned;
+use tiff::tags::Tag;
+
+use super::bounds::markers;
+use super::load::Means;
+use super::{Picture, Room};
+use horus_base::dispatch;
+use horus_base::dtype::Pixel;
+use horus_base::shape::{Region, Shape};
+use horus_host::host::buffer::HostBuffer;
+
+/// Use of the orientation stored in a file: that of the camera (EXIF of JPEG and PNG files), or the
+/// sides of the first row and column (TIFF).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Orientation {
+    /// The picture is rotated and mirrored for viewing, as OpenCV's `imread` does. The default.
+    #[default]
+    Apply,
+    /// Rows and columns are those of the file, as scikit-image and Pillow read them.
+    Keep,
+}
+
+impl Orientation {
+    /// Returns `true` if a picture with this stored orientation is turned.
+    pub(super) fn turns(self, noted: Turned) -> bool {
+        self == Orientation::Apply && noted != Turned::NoTransforms
+    }
+
+    /// The shape of a picture in the requested orientation; `noted` is the file's.
+    pub(super) fn shape(self, stored: Shape, noted: Turned) -> Shape {
+        let across = self.turns(noted) && is_across(noted);
+        let (height, width) = if across { (stored.width, stored.height) } else { (stored.height, stored.width) };
+        Shape { height, width, ..stored }
+    }
+
+    /// The part of the stored picture that becomes a region of the picture.
+    pub(super) fn stored(self, region: Region, stored: Shape, noted: Turned) -> Region {
+        if !self.turns(noted) {
+            return region;
+        }
+        let Region { top, left, height, width } = region;
+        let (top, left, height, width) =
+            if is_across(noted) { (left, top, width, height) } else { (top, left, height, width) };
+        let (up, leftwards) = backwards(noted);
+        let top = if up { stored.height - top - height } else { top };
+        let left = if leftwards { stored.width - left - width } else { left };
+        Region::new(top, left, height, width)
+    }
+
+    /// The picture in the requested orientation; `noted` is the file's.
+    pub(super) fn of(self, picture: Picture, noted: Turned, means: Means<'_>) -> Result<Picture, String> {
+        match self {
+            Orientation::Keep => Ok(picture),
+            Orientation::Apply if noted == Turned::NoTransforms => Ok(picture),
+            Orientation::Apply => {
+                let Picture { shape, dtype, pixels } = picture;
+                let (pixels, shape) = dispatch!(dtype, T => turned::<T>(&pixels, shape, noted, means.room))?;
+                Ok(Picture { shape, dtype, pixels })
+            }
+        }
+    }
+}
+
+/// Returns `true` if rows become columns.
+fn is_across(how: Turned) -> bool {
+    matches!(how, Turned::Rotate90 | Turned::Rotate270 | Turned::Rotate90FlipH | Turned::Rotate270FlipH)
+}
+
+/// Returns flags for rows and columns of the file that are counted backwards.
+fn backwards(how: Turned) -> (bool, bool) {
+    use Turned::{FlipHorizontal, FlipVertical, Rotate90, Rotate180, Rotate270, Rotate270FlipH};
+    (
+        matches!(how, FlipVertical | Rotate180 | Rotate90 | Rotate270FlipH),
+        matches!(how, FlipHorizontal | Rotate180 | Rotate270 | Rotate270FlipH),
+    )
+}
+
+/// Every plane reoriented, and the new shape.
+fn turned<T: Pixel>(
+    from: &HostBuffer,
+    shape: Shape,
+    how: Turned,
+    room: Room<'_>,
+) -> Result<(HostBuffer, Shape), String> {
+    let mut to = room(from.len()).map_err(|e| e.to_string())?;
+    let (up, left) = backwards(how);
+    let across = is_across(how);
+    let (height, width) = (shape.height, shape.width);
+    let shape = if across { Shape { height: width, width: height, ..shape } } else { shape };
+    let planes = from.as_slice::<T>().chunks_exact(shape.area());
+    for (from, to) in planes.zip(to.as_mut_slice::<T>().chunks_exact_mut(shape.area())) {
+        let row = |y: usize| {
+            let y = if up { height - 1 - y } else { y };
+            &from[y * width..(y + 1) * width]
+        };
+        if !across {
+            for (y, to) in to.chunks_exact_mut(width).enumerate() {
+                to.copy_from_slice(row(y));
+                if left {
+                    to.reverse();
+                }
+            }
+            continue;
+        }
+        // In blocks, so that columns being read stay in the cache.
+        const BLOCK: usize = 32;
+        for (block, to) in to.chunks_mut(BLOCK * height).enumerate() {
+            for first in (0..height).step_by(BLOCK) {
+                for (i, to) in to.chunks_exact_mut(height).enumerate() {
+                    let x = block * BLOCK + i;
+                    let x = if left { width - 1 - x } else { x };
+                    for (y, to) in (first..height).zip(&mut to[first..height.min(first + BLOCK)]) {
+                        *to = row(y)[x];
+                    }
+                }
+            }
+        }
+    }
+    Ok((to, shape))
+}
+
+/// Warns that a colour profile is not applied, once per process, as many pictures may have the same.
+pub(super) fn tell_profile(bytes: usize) {
+    static TOLD: AtomicBool = AtomicBool::new(false);
+    let level = if TOLD.swap(true, Ordering::Relaxed) { log::Level::Debug } else { log::Level::Info };
+    log::log!(level, "a colour profile of {bytes} bytes is not applied; samples are used as stored");
+}
+
+/// What files say beside their pixels, that no file which is saved says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Said {
+    Georeference,
+    Resolution,
+    Description,
+    Exif,
+    Profile,
+}
+
+impl Said {
+    const ALL: [Said; 5] = [Said::Georeference, Said::Resolution, Said::Description, Said::Exif, Said::Profile];
+
+    fn name(self) -> &'static str {
+        match self {
+            Said::Georeference => "georeference (GeoTIFF)",
+            Said::Resolution => "resolution",
+            Said::Description => "description",
+            Said::Exif => "EXIF",
+            Said::Profile => "colour profile",
+        }
+    }
+
+    /// The tags of a TIFF page that say it.
+    fn tags(self) -> &'static [Tag] {
+        match self {
+            Said::Georeference => &[Tag::GeoKeyDirectoryTag, Tag::ModelPixelScaleTag, Tag::ModelTransformationTag],
+            Said::Resolution => &[Tag::ResolutionUnit],
+            Said::Description => &[Tag::ImageDescription],
+            Said::Exif => &[Tag::ExifDirectory],
+            Said::Profile => &[Tag::IccProfile],
+        }
+    }
+}
+
+/// A bit for each of [`Said`] that was read, and for each that was told of.
+static READ: AtomicU8 = AtomicU8::new(0);
+static TOLD: AtomicU8 = AtomicU8::new(0);
+
+/// Notes what a TIFF page says of itself; `value` is that of a tag, if it has it, and 0 if it is no number.
+pub(super) fn note_dropped(mut value: impl FnMut(Tag) -> Option<u16>) {
+    // A resolution without a unit is the pixel's aspect ratio, mostly 1:1.
+    let mut says = |tag: &Tag| value(*tag).is_some_and(|v| *tag != Tag::ResolutionUnit || v > 1);
+    let known = READ.load(Ordering::Relaxed);
+    for said in Said::ALL.into_iter().filter(|said| known >> *said as u8 & 1 == 0) {
+        READ.fetch_or(u8::from(said.tags().iter().any(&mut says)) << said as u8, Ordering::Relaxed);
+    }
+}
+
+/// Notes what a file of another format says of itself.
+pub(super) fn note_file(format: ImageFormat, bytes: &[u8]) {
+    let said = match format {
+        ImageFormat::Png => png_says(bytes),
+        ImageFormat::Jpeg => jpeg_says(bytes),
+        _ => Vec::new(),
+    };
+    READ.fetch_or(said.into_iter().fold(0, |bits, said| bits | 1 << said as u8), Ordering::Relaxed);
+}
+
+/// What the chunks of a PNG file say.
+fn png_says(bytes: &[u8]) -> Vec<Said> {
+    const SIGNATURE: usize = 8;
+    // Length before and checksum after name and body.
+    const AROUND: usize = 12;
+    let mut rest = bytes.get(SIGNATURE..).unwrap_or_default();
+    let mut said = Vec::new();
+    while let Some(([length, name], after)) = rest.as_chunks().0.first_chunk::<2>().zip(rest.get(8..)) {
+        let length = u32::from_be_bytes(*length) as usize;
+        let body = after.get(..length).unwrap_or_default();
+        said.extend(match name {
+            b"pHYs" if body.last() == Some(&1) => Some(Said::Resolution),
+            b"tEXt" | b"zTXt" | b"iTXt" => Some(Said::Description),
+            b"eXIf" if is_more_than_turned(body) => Some(Said::Exif),
+            b"iCCP" => Some(Said::Profile),
+            _ => None,
+        });
+        rest = rest.get(length.saturating_add(AROUND)..).unwrap_or_default();
+    }
+    said
+}
+
+/// What the segments of a JPEG file say.
+fn jpeg_says(bytes: &[u8]) -> Vec<Said> {
+    const APP0: u8 = 0xe0;
+    const APP1: u8 = 0xe1;
+    const APP2: u8 = 0xe2;
+    const COMMENT: u8 = 0xfe;
+    const SCAN: u8 = 0xda;
+    // The unit of JFIF's density follows its version; without a unit it is the shape of a pixel.
+    let unit = |body: &[u8]| body.get(7).is_some_and(|unit| *unit > 0);
+    let segments = markers(bytes).take_while(|(marker, _)| *marker != SCAN);
+    let said = segments.filter_map(|(marker, body)| match marker {
+        APP0 if body.starts_with(b"JFIF\0") && unit(body) => Some(Said::Resolution),
+        APP1 if body.starts_with(b"Exif\0\0") && is_more_than_turned(&body[6..]) => Some(Said::Exif),
+        APP1 if body.starts_with(b"http://ns.adobe.com/xap/") => Some(Said::Description),
+        APP2 if body.starts_with(b"ICC_PROFILE\0") => Some(Said::Profile),
+        COMMENT => Some(Said::Description),
+        _ => None,
+    });
+    said.collect()
+}
+
+/// Whether EXIF data says more than how the camera was held, which is applied.
+fn is_more_than_turned(exif: &[u8]) -> bool {
+    const ORIENTATION: u16 = 0x112;
+    const FIRST: usize = 8;
+    let number = |at: usize| {
+        let two = *exif.get(at..)?.first_chunk()?;
+        Some(if exif.starts_with(b"II") { u16::from_le_bytes(two) } else { u16::from_be_bytes(two) })
+    };
+    number(FIRST) != Some(1) || number(FIRST + 2) != Some(ORIENTATION)
+}
+
+/// Warns, when a picture is saved, of what those that were read said beside their pixels: once per process.
+pub(super) fn tell_dropped() {
+    let read = READ.load(Ordering::Relaxed);
+    let news = read & !TOLD.fetch_or(read, Ordering::Relaxed);
+    let names: Vec<&str> = Said::ALL.into_iter().filter(|s| news >> *s as u8 & 1 == 1).map(Said::name).collect();
+    if !names.is_empty() {
+        horus_base::warn!(
+            "files that were read have metadata that files saved from them do not have: {}",
+            names.join(", ")
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use image::{DynamicImage, GrayImage};
+
+    use super::super::OpenOptions;
+    use super::*;
+
+    const SHAPE: (usize, usize) = (2, 3);
+    /// Two rows of three, and their display with each of the eight orientations, as defined by
+    /// EXIF: the sides of the scene that the first row and the first column represent.
+    const STORED: [u8; 6] = [1, 2, 3, 4, 5, 6];
+    const SEEN: [(usize, [u8; 6]); 8] = [
+        (2, [1, 2, 3, 4, 5, 6]), // top, left
+        (2, [3, 2, 1, 6, 5, 4]), // top, right
+        (2, [6, 5, 4, 3, 2, 1]), // bottom, right
+        (2, [4, 5, 6, 1, 2, 3]), // bottom, left
+        (3, [1, 4, 2, 5, 3, 6]), // left, top
+        (3, [4, 1, 5, 2, 6, 3]), // right, top
+        (3, [6, 3, 5, 2, 4, 1]), // right, bottom
+        (3, [3, 6, 2, 5, 1, 4]), // left, bottom
+    ];
+
+    /// EXIF data of one entry.
+    fn exif(orientation: u16) -> Vec<u8> {
+        let entry = [&[0x12, 1, 3, 0, 1, 0, 0, 0][..], &orientation.to_le_bytes(), &[0, 0]].concat();
+        [&b"II*\0\x08\0\0\0\x01\0"[..], &entry, &[0; 4]].concat()
+    }
+
+    fn stored(format: ImageFormat, scale: usize) -> Vec<u8> {
+        let (h, w) = (SHAPE.0 * scale, SHAPE.1 * scale);
+        let pixel = |x: u32, y: u32| STORED[y as usize / scale * SHAPE.1 + x as usize / scale] * 40;
+        let picture = GrayImage::from_fn(w as u32, h as u32, |x, y| image::Luma([pixel(x, y)]));
+        let mut bytes = Cursor::new(Vec::new());
+        DynamicImage::ImageLuma8(picture).write_to(&mut bytes, format).unwrap();
+        bytes.into_inner()
+    }
+
+    fn png(exif: &[u8]) -> Vec<u8> {
+        // After signature and header.
+        const AT: usize = 33;
+        let bytes = stored(ImageFormat::Png, 1);
+        let body = [&b"eXIf"[..], exif].concat();
+        let length = (exif.len() as u32).to_be_bytes();
+        [&bytes[..AT], &length, &body, &crc32fast::hash(&body).to_be_bytes(), &bytes[AT..]].concat()
+    }
+
+    fn jpeg(exif: &[u8]) -> Vec<u8> {
+        // The compression roughly preserves blocks of one colour.
+        let bytes = stored(ImageFormat::Jpeg, 8);
+        let length = (exif.len() as u16 + 8).to_be_bytes();
+        [&bytes[..2], &[0xff, 0xe1], &length, b"Exif\0\0", exif, &bytes[2..]].concat()
+    }
+
+    /// A file of one strip, written by hand.
+    fn tiff(orientation: u16) -> Vec<u8> {
+        let entries: [(u16, u16, u32); 9] = [
+            (256, 3, 3),
+            (257, 3, 2),
+            (258, 3, 8),
+            (259, 3, 1),
+            (262, 3, 1),
+            (273, 4, 8 + 2 + 9 * 12 + 4),
+            (274, 3, u32::from(orientation)),
+            (278, 3, 2),
+            (279, 4, 6),
+        ];
+        let mut bytes = b"II*\0\x08\0\0\0\x09\0".to_vec();
+        for (tag, kind, value) in entries {
+            bytes.extend([tag.to_le_bytes(), kind.to_le_bytes(), [1, 0], [0, 0]].concat());
+            bytes.extend(value.to_le_bytes());
+        }
+        [bytes, vec![0; 4], STORED.map(|v| v * 40).to_vec()].concat()
+    }
+
+    fn seen(bytes: &[u8], orientation: Orientation, scale: usize) -> (usize, Vec<u8>) {
+        let picture = Picture::read(bytes, &OpenOptions { orientation, ..OpenOptions::default() }).unwrap();
+        let Shape { height, width, .. } = picture.shape();
+        let pixels = picture.pixels.as_slice::<u8>();
+        let at = |y: usize, x: usize| {
+            let pixel = pixels[(y * scale + scale / 2) * width + x * scale + scale / 2];
+            ((u16::from(pixel) + 20) / 40) as u8
+        };
+        let (h, w) = (height / scale, width / scale);
+        (h, (0..h * w).map(|i| at(i / w, i % w)).collect())
+    }
+
+    #[test]
+    fn pictures_are_seen_as_they_are_meant() {
+        for (number, (height, pixels)) in (1u16..).zip(SEEN) {
+            let want = (height, pixels.to_vec());
+            for (name, bytes, scale) in
+                [("png", png(&exif(number)), 1), ("jpg", jpeg(&exif(number)), 8), ("tif", tiff(number), 1)]
+            {
+                assert_eq!(seen(&bytes, Orientation::Apply, scale), want, "{name}, orientation {number}");
+                assert_eq!(seen(&bytes, Orientation::Keep, scale), (2, STORED.to_vec()), "{name}, kept");
+            }
+        }
+    }
+
+    #[test]
+    fn what_files_say_beside_their_pixels_is_found() {
+        let chunk = |name: &[u8], body: &[u8]| {
+            let bytes = stored(ImageFormat::Png, 1);
+            let named = [name, body].concat();
+            let length = (body.len() as u32).to_be_bytes();
+            png_says(&[&bytes[..33], &length, &named, &crc32fast::hash(&named).to_be_bytes(), &bytes[33..]].concat())
+        };
+        let camera = [&b"II*\0\x08\0\0\0\x01\0\x0f\x01"[..], &[2, 0, 4, 0, 0, 0], b"Ours\0\0\0\0"].concat();
+        let metres = [&[0, 0, 11, 19, 0, 0, 11, 19][..], &[1]].concat();
+        assert_eq!(chunk(b"pHYs", &metres), [Said::Resolution]);
+        assert!(chunk(b"pHYs", &[0, 0, 0, 1, 0, 0, 0, 1, 0]).is_empty(), "the shape of a pixel");
+        assert_eq!(chunk(b"tEXt", b"Author\0somebody"), [Said::Description]);
+        assert_eq!(chunk(b"iCCP", b"sRGB\0\0"), [Said::Profile]);
+        assert_eq!((chunk(b"eXIf", &camera), chunk(b"eXIf", &exif(6))), (vec![Said::Exif], vec![]));
+        let segment = |marker: u8, body: &[u8]| {
+            let bytes = stored(ImageFormat::Jpeg, 8);
+            let length = (body.len() as u16 + 2).to_be_bytes();
+            jpeg_says(&[&bytes[..2], &[0xff, marker], &length, body, &bytes[2..]].concat())
+        };
+        let density = |unit| [&b"JFIF\0\x01\x02"[..], &[unit, 0, 72, 0, 72, 0, 0][..]].concat();
+        assert_eq!(segment(0xe0, &density(1)), [Said::Resolution]);
+        assert!(segment(0xe0, &density(0)).is_empty(), "the shape of a pixel");
+        assert_eq!(segment(0xe1, &[&b"Exif\0\0"[..], &camera].concat()), [Said::Exif]);
+        assert!(segment(0xe1, &[&b"Exif\0\0"[..], &exif(6)].concat()).is_empty());
+        assert_eq!(segment(0xe2, b"ICC_PROFILE\0\x01\x01"), [Said::Profile]);
+        assert_eq!(segment(0xfe, b"by hand"), [Said::Description]);
+        for cut in 0..60 {
+            let (png, jpeg) = (png(&camera), jpeg(&camera));
+            let _ends = (png_says(&png[..cut]), jpeg_says(&jpeg[..cut]));
+        }
+    }
+
+    #[test]
+    fn damaged_notes_change_nothing() {
+        let whole = exif(6);
+        let mut damaged: Vec<Vec<u8>> = (0..whole.len() - 4).map(|n| whole[..n.min(17)].to_vec()).collect();
+        damaged.extend([0, 9, 777].map(exif));
+        damaged.push([b"XX", &whole[2..]].concat());
+        damaged.push([&whole[..4], &[255; 4], &whole[8..]].concat());
+        for note in damaged {
+            assert_eq!(seen(&png(&note), Orientation::Apply, 1), (2, STORED.to_vec()), "{note:?}");
+            assert_eq!(seen(&jpeg(&note), Orientation::Apply, 8), (2, STORED.to_vec()), "{note:?}");
+        }
+        for number in [0, 9, 777] {
+            assert_eq!(seen(&tiff(number), Orientation::Apply, 1), (2, STORED.to_vec()));
+        }
+    }
+
+    #[test]
+    fn large_planes_of_every_type_are_turned() {
+        fn check<T: Pixel>() {
+            let shape = Shape::new(70, 45, 2);
+            let pixels: Vec<T> = (0..shape.len()).map(|i| T::from_f64((i * 31 % 251) as f64)).collect();
+            let from = HostBuffer::from_slice(&pixels);
+            for number in 1..=8 {
+                let how = Turned::from_exif(number).unwrap();
+                let (to, turned) = turned::<T>(&from, shape, how, &HostBuffer::try_zeroed).unwrap();
+                for c in 0..2 {
+                    for y in 0..turned.height {
+                        for x in 0..turned.width {
+                            let (up, left) = (69 - y.min(69), 44 - x.min(44));
+                            let (sy, sx) = match number {
+                                1 => (y, x),
+                                2 => (y, left),
+                                3 => (up, left),
+                                4 => (up, x),
+                                5 => (x, y),
+                                6 => (69 - x, y),
+                                7 => (69 - x, 44 - y),
+                                _ => (x, 44 - y),
+                            };
+                            let got = to.as_slice::<T>()[(c * turned.height + y) * turned.width + x];
+                            assert!(got == pixels[(c * 70 + sy) * 45 + sx], "{number}: {c} {y} {x}");
+                        }
+                    }
+                }
+            }
+        }
+        check::<u8>();
+        check::<f64>();
+    }
+}

@@ -1,0 +1,103 @@
+//! Formats of picture files: decoded and encoded whole, or region by region, by all threads.
+//!
+//! Formats are recognised by content when reading, and chosen by extension when writing.
+//!
+//! | format | read | write |
+//! | --- | --- | --- |
+//! | PNG | 8 and 16 bit, 1 to 4 channels | 8 and 16 bit, 1 to 4 channels |
+//! | JPEG | 8 bit, grey and colour | 8 bit, grey and colour, of any quality |
+//! | TIFF | 1 to 16 bit and 32 bit, signed integers of 8, 16 and 32 bit, floats; any page and any of its smaller copies, or all pages as a volume; chunky and planar, in strips or tiles | signed and unsigned 8-, 16- and 32-bit integers, 32-bit and 64-bit floats; up to 65535 channels (3 are colours, 4 with alpha, other numbers bands); a page for each level; in strips or tiles, also compressed by deflate or Zstandard |
+//! | PNM | 8 and 16 bit | 8 and 16 bit, grey (`pgm`) and colour (`ppm`) |
+//! | BMP | 8 bit | 8 bit; 1, 3 or 4 channels |
+//! | NumPy `npy` | `u8`, `u16`, `u32`, `i8`, `i16`, `i32`, `f32`, `f64` and `bool`, of 2 dimensions, 3 (the channels last, or of a volume the levels first) or 4 (levels first, channels last) | the exact values, any type, number of levels and channels |
+//!
+//! Metadata:
+//!
+//! | | read | written |
+//! | --- | --- | --- |
+//! | orientation (EXIF in JPEG and PNG, TIFF) | applied, or kept with [`Orientation::Keep`] | none: rows stay as they are |
+//! | alpha | the last of two or four channels (`AnyImage::alpha`); colours that a TIFF file declares premultiplied are taken unchanged, with a warning | with 2 (PNG) or 4 channels the last is alpha, colours not multiplied |
+//! | colour profile (ICC) | not applied: samples are taken as stored, which is logged | none |
+//! | gamma, primaries (PNG) | not applied | none |
+//! | size of a pixel (PNG, JPEG, TIFF), description, georeference (TIFF) | dropped; of TIFF files with a warning when a picture is saved | none |
+//!
+//! PNG and JPEG files are written by all threads in bands of rows, with bytes that depend only on
+//! the picture.
+//!
+//! Input files are not trusted: whatever they contain, reading ends with a picture or an error, in
+//! time and memory bounded by their size and [`OpenOptions::max_pixels`].
+//!
+//! PNM and npy are read by parallel preads into the buffer that becomes the image (`raster.rs`);
+//! one thread writes, as file systems serialise writers, to blocks reserved before. `png.rs`
+//! cuts rows into bands that depend only on the picture; `cpu/scanlines.rs` of `horus-cpu` filters
+//! them, once for each instruction set, `png/deflate.rs` encodes them. A file that is being written
+//! has no name until it is complete (`replace.rs`, `O_TMPFILE` on Linux), so a killed process leaves
+//! nothing; where the file system does not support that, it has a temporary name.
+
+mod bounds;
+mod compression;
+mod count;
+mod decode;
+mod draft;
+mod encode;
+mod info;
+mod interleave;
+mod jpeg;
+mod load;
+mod metadata;
+mod opened;
+mod options;
+mod output;
+mod picture;
+mod png;
+mod pnm;
+mod raster;
+mod read_npy;
+mod read_tiff;
+mod reader;
+mod replace;
+mod target;
+mod tiff_chunks;
+mod tiff_directory;
+mod tiff_samples;
+mod tiff_source;
+mod tiff_tiles;
+mod write_npy;
+mod write_tiff;
+mod writer;
+
+pub use compression::Compression;
+pub use count::FileTraffic;
+pub use draft::{Clipped, Draft, Encoder, StoredRange, StoredScale};
+pub use encode::Format;
+pub use info::FileInfo;
+pub use load::{Means, Reserve};
+pub use metadata::Orientation;
+pub use opened::Opened;
+pub use options::{Clipping, Depth, OpenOptions, SaveOptions, Scale, Scaling};
+pub use picture::{IN_MEMORY, Picture, Room};
+pub use reader::{PictureReader, RegionSource};
+pub use target::{SPOOLED, Sink, Target, cause, same_file};
+pub use writer::{PictureWriter, RegionSink};
+
+use horus_base::error::Error;
+use horus_base::shape::{Region, Shape};
+
+/// The requested region of a picture, all of it by default.
+fn region_of(shape: Shape, requested: Option<Region>) -> Result<Region, String> {
+    let region = requested.unwrap_or(Region::whole(shape));
+    let Shape { height, width, .. } = shape;
+    if region.is_inside(shape) {
+        Ok(region)
+    } else {
+        Err(format!("a region of {region} is not inside its {height}x{width} pixels"))
+    }
+}
+
+/// The cause of an error, without the path.
+pub fn cause_of(error: Error) -> String {
+    match error {
+        Error::File { cause, .. } => cause,
+        other => other.to_string(),
+    }
+}

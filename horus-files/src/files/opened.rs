@@ -1,0 +1,112 @@
+//! Pictures opened: read now, or, large ones, on demand.
+
+use std::env::temp_dir;
+use std::io::{Read, Write};
+use std::path::Path;
+
+use tempfile::{SpooledData, spooled_tempfile};
+
+use super::bounds::MEMORY_LIMIT;
+use super::load::{Means, Source};
+use super::picture::IN_MEMORY;
+use super::target::cause;
+use super::{OpenOptions, Picture, PictureReader, decode};
+
+/// Minimum bytes of a picture that is read on demand; a smaller one is read at once.
+const LARGE: usize = 64 << 20;
+/// A smaller file is not large, unless its compression is unusually high.
+const FILE: u64 = 1 << 20;
+
+/// A picture with its pixels, or one that is read on demand.
+#[derive(Debug)]
+pub enum Opened {
+    /// Decoded.
+    Now(Picture),
+    /// Large, or requested as such: its regions are read when they are needed.
+    Later(Box<PictureReader>),
+}
+
+impl Opened {
+    /// Opens the file at a path where images may take `limit` bytes.
+    ///
+    /// # Errors
+    /// A message, if it cannot be read or decoded.
+    pub fn at(path: &Path, options: &OpenOptions, limit: usize, means: Means<'_>) -> Result<Opened, String> {
+        match reader(path, options, limit) {
+            Some(reader) => Ok(Opened::Later(Box::new(reader))),
+            None => decode::read(path, options, means).map(Opened::Now),
+        }
+    }
+
+    /// Decodes the bytes of a file.
+    ///
+    /// # Errors
+    /// A message, if they cannot be decoded.
+    pub fn of(bytes: &[u8], options: &OpenOptions, means: Means<'_>) -> Result<Opened, String> {
+        decode::first(&Source::of(bytes)?, &IN_MEMORY, options, means).map(Opened::Now)
+    }
+
+    /// Reads a stream to its end where images may take `limit` bytes. A large one is kept in an
+    /// unnamed temporary file, and then read like any file.
+    ///
+    /// # Errors
+    /// A message, if it cannot be read, kept or decoded.
+    pub fn drain(from: impl Read, options: &OpenOptions, limit: usize, means: Means<'_>) -> Result<Opened, String> {
+        let mut from = from.take(MEMORY_LIMIT + 1);
+        // A stream that is not a picture is not kept.
+        let mut head = Vec::new();
+        from.by_ref().take(Source::HEAD as u64).read_to_end(&mut head).map_err(cause)?;
+        Source::of(&head)?;
+        let mut kept = spooled_tempfile(large(limit));
+        let read = kept.write_all(&head).and_then(|()| std::io::copy(&mut from, &mut kept));
+        let read = read.map_err(|e| format!("it cannot be kept in {}: {}", temp_dir().display(), cause(e)))?;
+        if head.len() as u64 + read > MEMORY_LIMIT {
+            return Err(format!("it exceeds the limit of {MEMORY_LIMIT} bytes"));
+        }
+        match kept.into_inner() {
+            SpooledData::InMemory(bytes) => {
+                let _counted = means.reserved(bytes.get_ref().capacity())?;
+                Opened::of(bytes.get_ref(), options, means)
+            }
+            SpooledData::OnDisk(file) => {
+                let source = Source::of_file(file)?;
+                match reader_of(source.clone(), Path::new(IN_MEMORY), options, limit) {
+                    Some(reader) if options.later != Some(false) => Ok(Opened::Later(Box::new(reader))),
+                    _ => decode::first(&source, &IN_MEMORY, options, means).map(Opened::Now),
+                }
+            }
+        }
+    }
+}
+
+/// Minimum bytes of a large picture where images may take `limit` bytes.
+fn large(limit: usize) -> usize {
+    /// Maximum fraction of the memory for a picture that is read at once.
+    const PART: usize = 8;
+    LARGE.min(limit / PART)
+}
+
+/// The reader of a picture's regions, if it is to be read on demand; images may take `limit` bytes.
+fn reader(path: &Path, options: &OpenOptions, limit: usize) -> Option<PictureReader> {
+    if options.later == Some(false) {
+        return None;
+    }
+    let least = FILE.min(large(limit) as u64);
+    if options.later.is_none() && std::fs::metadata(path).map_or(0, |found| found.len()) < least {
+        return None;
+    }
+    // Reading it reports its faults.
+    reader_of(Source::open(path).ok()?, path, options, limit)
+}
+
+/// [`reader`] of an open file.
+fn reader_of(source: Source<'static>, path: &Path, options: &OpenOptions, limit: usize) -> Option<PictureReader> {
+    let forced = options.later == Some(true);
+    let reader = PictureReader::of(source, path, options).ok().filter(PictureReader::by_regions)?;
+    let shape = reader.shape();
+    let large = shape.len().saturating_mul(reader.dtype().size()) >= large(limit);
+    let allowed = (shape.depth as u64).saturating_mul(shape.area() as u64) <= options.max_pixels;
+    let reader = ((large || forced) && allowed).then_some(reader)?;
+    reader.tell_pages();
+    Some(reader)
+}

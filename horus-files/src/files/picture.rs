@@ -1,0 +1,121 @@
+//! Decoded pictures independent of a session.
+
+use std::path::Path;
+
+use super::load::{Means, Source};
+use super::{OpenOptions, decode, region_of};
+use horus_base::dtype::DType;
+use horus_base::error::{DeviceError, Error, Result};
+use horus_base::shape::{Region, Shape};
+use horus_host::host::buffer::HostBuffer;
+use horus_host::host::workers::Workers;
+
+/// The name in messages of a picture that has no path.
+pub const IN_MEMORY: &str = "a picture in memory";
+
+/// A decoded picture independent of a session: it can be created on any thread and passed to the
+/// one that records.
+///
+/// Its pixels have the file's type, in planes. `AnyImage::from_picture` creates an image from it,
+/// and `AnyImage::open` does both on rank 0.
+///
+/// ```
+/// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+/// use horus::io::Picture;
+/// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+/// let file = concat!(env!("CARGO_MANIFEST_DIR"), "/assets/vessels.png");
+/// let decoding = std::thread::spawn(move || Picture::open(file, &OpenOptions::default()));
+/// let picture = decoding.join().expect("decoders do not panic")?;
+/// let shape = picture.shape();
+/// assert_eq!(AnyImage::from_picture(&session, picture).shape(), shape);
+/// # Ok::<(), horus_core::error::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Picture {
+    pub(super) shape: Shape,
+    pub(super) dtype: DType,
+    /// Planes of the channels, row-major.
+    pub(super) pixels: HostBuffer,
+}
+
+/// Memory for pixels, with unspecified contents.
+pub type Room<'a> = &'a dyn Fn(usize) -> Result<HostBuffer, DeviceError>;
+
+/// Unpooled memory.
+const UNPOOLED: Room<'static> = &HostBuffer::try_zeroed;
+
+impl Picture {
+    /// Reads and decodes a file on this rank only, as `AnyImage::open_with` does.
+    ///
+    /// # Errors
+    /// [`Error::File`] if the file cannot be read or decoded, or declares more pixels than its bytes can hold or the
+    /// options allow.
+    pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Picture> {
+        Picture::open_in(path.as_ref(), options, UNPOOLED)
+    }
+
+    /// [`Picture::open`] into memory from `room`, with the calling thread.
+    pub fn open_in(path: &Path, options: &OpenOptions, room: Room<'_>) -> Result<Picture> {
+        let means = Means { workers: &Workers::default(), room, reserve: None };
+        decode::read(path, options, means).map_err(|cause| Error::read(path, cause))
+    }
+
+    /// Decodes the bytes of a file.
+    ///
+    /// # Errors
+    /// As [`Picture::open`].
+    pub fn read(bytes: &[u8], options: &OpenOptions) -> Result<Picture> {
+        Picture::read_in(bytes, options, UNPOOLED)
+    }
+
+    /// [`Picture::read`] into memory from `room`, with the calling thread.
+    pub fn read_in(bytes: &[u8], options: &OpenOptions, room: Room<'_>) -> Result<Picture> {
+        let means = Means { workers: &Workers::default(), room, reserve: None };
+        let decoded = Source::of(bytes).and_then(|source| decode::first(&source, &IN_MEMORY, options, means));
+        decoded.map_err(|cause| Error::read(Path::new(IN_MEMORY), cause))
+    }
+
+    /// A region of it, in its own memory; all of it if none is requested.
+    pub(super) fn cropped(self, region: Option<Region>, means: Means<'_>) -> Result<Picture, String> {
+        let whole = self.shape;
+        let region = region_of(whole, region)?;
+        if region == Region::whole(whole) {
+            return Ok(self);
+        }
+        let shape = Shape { height: region.height, width: region.width, ..whole };
+        let mut pixels = (means.room)(shape.len() * self.dtype.size()).map_err(|e| e.to_string())?;
+        self.copy(region, pixels.bytes_mut());
+        Ok(Picture { shape, pixels, ..self })
+    }
+
+    /// Copies a region, which lies inside, into planes without gaps.
+    pub(super) fn copy(&self, region: Region, to: &mut [u8]) {
+        let (size, whole) = (self.dtype.size(), self.shape);
+        let planes = self.pixels.bytes().chunks(whole.area() * size);
+        for (from, to) in planes.zip(to.chunks_mut(region.height * region.width * size)) {
+            for (row, to) in from.chunks(whole.width * size).skip(region.top).zip(to.chunks_mut(region.width * size)) {
+                to.copy_from_slice(&row[region.left * size..region.right() * size]);
+            }
+        }
+    }
+
+    /// Levels, rows, columns and channels.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// The element type.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Its pixels.
+    pub fn into_pixels(self) -> HostBuffer {
+        self.pixels
+    }
+
+    /// Reassembles the picture that [`Picture::into_pixels`] took apart.
+    pub fn from_pixels(shape: Shape, dtype: DType, pixels: HostBuffer) -> Picture {
+        Picture { shape, dtype, pixels }
+    }
+}

@@ -1,0 +1,133 @@
+//! PNM files whose samples need at most a byte swap: binary, grey or colour, of 8 or 16 bits.
+
+use super::bounds::check_size;
+use super::encode::unheld;
+use super::load::Source;
+use super::raster::{self, Order, Raster};
+use super::target::{Sink, cause};
+use super::{Format, OpenOptions};
+use horus_base::dtype::DType;
+use horus_base::shape::Shape;
+use horus_host::host::buffer::HostBuffer;
+use horus_host::host::workers::Workers;
+
+/// The layout of the pixels of a PNM file; `None` for files left to the `image` crate: plain text,
+/// bitmaps, other maximum values, and broken headers.
+///
+/// # Errors
+/// A message, if the picture is larger than the options allow or than the file.
+pub(super) fn raster(source: &Source<'_>, options: &OpenOptions) -> Result<Option<Raster>, String> {
+    let Some(Header { shape, dtype, length }) = Header::parse(source.head()) else { return Ok(None) };
+    let Shape { height, width, channels, .. } = shape;
+    if options.region.is_none() {
+        check_size(height as u64, width as u64, options)?;
+    }
+    let at = length as u64;
+    let needed = [width, channels, dtype.size()].iter().try_fold(height as u64, |n, m| n.checked_mul(*m as u64));
+    if needed.is_none_or(|needed| needed > source.size().saturating_sub(at)) {
+        let size = source.size();
+        return Err(format!("the file declares {width}x{height} pixels, more than its {size} bytes can hold"));
+    }
+    let order = if cfg!(target_endian = "little") { Order::Swapped } else { Order::Kept };
+    Ok(Some(Raster { at, shape, dtype, order }))
+}
+
+#[derive(Debug, PartialEq)]
+struct Header {
+    shape: Shape,
+    dtype: DType,
+    length: usize,
+}
+
+impl Header {
+    fn parse(head: &[u8]) -> Option<Header> {
+        let channels = match head.first_chunk()? {
+            b"P5" => 1,
+            b"P6" => 3,
+            _ => return None,
+        };
+        let mut at = 2;
+        let mut next = || number(head, &mut at).filter(|n| *n > 0);
+        let (width, height) = (next()? as usize, next()? as usize);
+        let dtype = match next()? {
+            255 => DType::U8,
+            65535 => DType::U16,
+            _ => return None,
+        };
+        Some(Header { shape: Shape::new(height, width, channels), dtype, length: at })
+    }
+}
+
+/// The next number, and one space after it. A comment extends from its mark to the end of its line,
+/// inclusive, and may stand anywhere, even in the middle of a number, as the `image` crate and
+/// Netpbm read it.
+fn number(bytes: &[u8], at: &mut usize) -> Option<u32> {
+    let mut value: Option<u32> = None;
+    let mut comment = false;
+    loop {
+        let byte = *bytes.get(*at)?;
+        *at += 1;
+        match byte {
+            b'\r' | b'\n' if comment => comment = false,
+            _ if comment => {}
+            b'#' => comment = true,
+            b'\t' | b'\n' | b'\x0b' | b'\x0c' | b'\r' | b' ' => {
+                if value.is_some() {
+                    return value;
+                }
+            }
+            b'0'..=b'9' => value = Some(value.unwrap_or(0).checked_mul(10)?.checked_add(u32::from(byte - b'0'))?),
+            _ => return None,
+        }
+    }
+}
+
+/// Writes planes as binary PGM or PPM.
+pub(super) fn write(
+    to: &mut dyn Sink,
+    format: Format,
+    pixels: &HostBuffer,
+    dtype: DType,
+    shape: Shape,
+    workers: &Workers,
+) -> Result<(), String> {
+    let (header, order) = header(format, dtype, shape)?;
+    to.expect((header.len() + pixels.len()) as u64);
+    to.write_all(&header).map_err(cause)?;
+    raster::write(to, pixels, dtype, shape, order, workers)
+}
+
+/// The header, and the byte order of the pixels.
+pub(super) fn header(format: Format, dtype: DType, shape: Shape) -> Result<(Vec<u8>, Order), String> {
+    let magic = if shape.channels == 1 { "P5" } else { "P6" };
+    let (full, order) = match dtype {
+        DType::U8 | DType::Bool => (u16::from(u8::MAX), Order::Kept),
+        DType::U16 => (u16::MAX, if cfg!(target_endian = "little") { Order::Swapped } else { Order::Kept }),
+        _ => return Err(unheld(format)),
+    };
+    Ok((format!("{magic}\n{} {}\n{full}\n", shape.width, shape.height).into_bytes(), order))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_have_spaces_and_comments_anywhere() {
+        let parsed = |text: &[u8]| Header::parse(text);
+        let header = |height, width, channels, dtype, length| {
+            Some(Header { shape: Shape::new(height, width, channels), dtype, length })
+        };
+        assert_eq!(parsed(b"P5 3 2 255 ______"), header(2, 3, 1, DType::U8, 11));
+        assert_eq!(parsed(b"P6\n# by hand\n3\t2\r65535\n#_"), header(2, 3, 3, DType::U16, 23));
+        assert_eq!(parsed(b"P5 1#0\n2 003 255\n\n"), header(3, 12, 1, DType::U8, 17));
+        assert_eq!(parsed(b"P53 2 255 ______"), header(2, 3, 1, DType::U8, 10));
+        for other in
+            ["P5 3 2 254 ______", "P5 3 2 256 ____________", "P5 0 2 255 ", "P5 3 2 255", "P4 3 2 255 ", "P", ""]
+        {
+            assert_eq!(parsed(other.as_bytes()), None, "{other}");
+        }
+        assert_eq!(parsed(b"P5 4294967296 2 255 "), None);
+        assert_eq!(parsed(b"P5 -3 2 255 "), None);
+    }
+}

@@ -1,0 +1,369 @@
+//! NumPy arrays as pictures.
+//!
+//! The header is a Python literal. This is a small parser of NumPy's own output: crates that parse
+//! any literal do so by recursion, and nested brackets in a corrupt file would overflow the stack.
+
+use super::bounds::check_size;
+use super::load::{Means, Source};
+use super::raster::{Order, Raster};
+use super::{OpenOptions, Picture};
+use horus_base::dtype::DType;
+use horus_base::shape::Shape;
+
+/// Maximum number of channels of pictures; an array of more may be a volume.
+const MOST_COLOURS: u64 = 4;
+
+/// Decodes an array of shape `(height, width)`, `(height, width, channels)`, of a volume `(depth, height, width)`, or
+/// `(depth, height, width, channels)`.
+pub(super) fn read(source: &Source<'_>, options: &OpenOptions, means: Means<'_>) -> Result<Picture, String> {
+    let (raster, fortran) = raster(source, options)?;
+    if !fortran {
+        return raster.read(source, options.region, means);
+    }
+    // Column by column, and channel by channel; all levels of each row.
+    let shape = raster.shape;
+    let turned = Raster { shape: Shape::new(shape.width * shape.channels, shape.height * shape.depth, 1), ..raster };
+    transposed(&turned.read(source, None, means)?, shape, means)?.cropped(options.region, means)
+}
+
+/// Extent and type of an array, and the part that is read at once: a row, or all if it is stored by
+/// columns.
+pub(super) fn describe(source: &Source<'_>, options: &OpenOptions) -> Result<(Shape, DType, (usize, usize)), String> {
+    let (Raster { shape, dtype, .. }, fortran) = raster(source, options)?;
+    Ok((shape, dtype, (if fortran { shape.height } else { 1 }, shape.width)))
+}
+
+/// The layout of the pixels in a file; `true` if they are stored by columns.
+pub(super) fn raster(source: &Source<'_>, options: &OpenOptions) -> Result<(Raster, bool), String> {
+    let (header, at) = header(source)?;
+    let Header { descr, fortran, shape } = Header::parse(&header)?;
+    let unsupported = || {
+        format!(
+            "NumPy arrays of type {descr} are not supported; use bool, uint8, uint16, uint32, int8, int16, int32, float32 or \
+             float64"
+        )
+    };
+    let [depth, height, width, channels] = match shape[..] {
+        [height, width] => [1, height, width, 1],
+        [depth, height, width] if options.volume => [depth, height, width, 1],
+        [height, width, channels] => {
+            if channels > MOST_COLOURS {
+                horus_base::warn!(
+                    "{channels} channels of {height}x{width} pixels are read; open_volume reads {height} levels"
+                );
+            }
+            [1, height, width, channels]
+        }
+        [depth, height, width, channels] => [depth, height, width, channels],
+        _ => return Err(dimensions(&shape)),
+    };
+    let dtype = match descr.get(1..).ok_or_else(unsupported)? {
+        "u1" => DType::U8,
+        "b1" => DType::Bool,
+        "u2" => DType::U16,
+        "u4" => DType::U32,
+        "i1" => DType::I8,
+        "i2" => DType::I16,
+        "i4" => DType::I32,
+        "f4" => DType::F32,
+        "f8" => DType::F64,
+        _ => return Err(unsupported()),
+    };
+    let swap = match descr.as_bytes()[0] {
+        b'|' if dtype.size() == 1 => false,
+        b'<' => cfg!(target_endian = "big"),
+        b'>' => cfg!(target_endian = "little"),
+        b'=' => false,
+        _ => return Err(unsupported()),
+    };
+    if options.region.is_none() {
+        check_size(depth.saturating_mul(height), width, options)?;
+    }
+    // No memory is allocated unless the file can fill it.
+    let needed = [height, width, channels, dtype.size() as u64].iter().try_fold(depth, |n, m| n.checked_mul(*m));
+    if needed.is_none_or(|needed| needed > source.size() - at) {
+        return Err(format!("the file is too short for a NumPy array of shape {} and type {descr}", Tuple(&shape)));
+    }
+    if needed == Some(0) {
+        return Err(format!("a NumPy array of shape {} has no pixels", Tuple(&shape)));
+    }
+    let shape = Shape::volume(depth as usize, height as usize, width as usize, channels as usize);
+    let order = match (dtype, swap) {
+        (DType::Bool, _) => Order::Truth,
+        (_, true) => Order::Swapped,
+        (_, false) => Order::Kept,
+    };
+    Ok((Raster { at, shape, dtype, order }, fortran))
+}
+
+/// Transposes pictures stored by columns.
+fn transposed(columns: &Picture, shape: Shape, means: Means<'_>) -> Result<Picture, String> {
+    fn turn<const N: usize>(from: &[u8], to: &mut [u8], shape: Shape) {
+        let Shape { depth, height, width, channels } = shape;
+        let from = from.as_chunks::<N>().0;
+        for (plane, to) in to.as_chunks_mut::<N>().0.chunks_mut(shape.area()).enumerate() {
+            let (z, c) = (plane / channels, plane % channels);
+            for (y, row) in to.chunks_mut(width).enumerate() {
+                let at = |x: usize| ((c * width + x) * height + y) * depth + z;
+                row.iter_mut().enumerate().for_each(|(x, to)| *to = from[at(x)]);
+            }
+        }
+    }
+    let mut pixels = (means.room)(columns.pixels.len()).map_err(|e| e.to_string())?;
+    let (from, to) = (columns.pixels.bytes(), pixels.bytes_mut());
+    match columns.dtype.size() {
+        1 => turn::<1>(from, to, shape),
+        2 => turn::<2>(from, to, shape),
+        4 => turn::<4>(from, to, shape),
+        _ => turn::<8>(from, to, shape),
+    }
+    Ok(Picture { shape, pixels, dtype: columns.dtype })
+}
+
+fn dimensions(shape: &[u64]) -> String {
+    format!(
+        "a NumPy array of shape {} is not a picture: expected (height, width), (height, width, channels), or of a volume (depth, height, width) or (depth, height, width, channels)",
+        Tuple(shape)
+    )
+}
+
+/// The text of the header, and the offset of the array.
+fn header(source: &Source<'_>) -> Result<(Vec<u8>, u64), String> {
+    const MAGIC: usize = 6;
+    let too_early = || "the header of the NumPy array is truncated".to_owned();
+    let head = source.head();
+    let (major, rest) = head.get(MAGIC).zip(head.get(MAGIC + 2..)).ok_or_else(too_early)?;
+    // The length has two bytes, in later versions four.
+    let (length, at) = if *major == 1 {
+        (rest.first_chunk().map(|b| u32::from(u16::from_le_bytes(*b))), MAGIC + 4)
+    } else {
+        (rest.first_chunk().map(|b| u32::from_le_bytes(*b)), MAGIC + 6)
+    };
+    let (length, at) = (u64::from(length.ok_or_else(too_early)?), at as u64);
+    if length > source.size() - at {
+        return Err(too_early());
+    }
+    // Longer than any header that NumPy writes or reads.
+    const LONGEST: u64 = 1 << 20;
+    if length > LONGEST {
+        return Err(format!("the header of the NumPy array has {length} bytes; the limit is {LONGEST}"));
+    }
+    let mut header = vec![0; length as usize];
+    source.read_at(at, &mut header)?;
+    Ok((header, at + length))
+}
+
+#[derive(Debug, PartialEq)]
+struct Header {
+    descr: String,
+    fortran: bool,
+    shape: Vec<u64>,
+}
+
+impl Header {
+    fn parse(text: &[u8]) -> Result<Header, String> {
+        let text = str::from_utf8(text).map_err(|_| "the header of the NumPy array is not text")?;
+        let mut rest = Rest(text);
+        Header::dictionary(&mut rest).ok_or_else(|| {
+            let shown: String = text.trim_end().chars().take(80).collect();
+            format!("a NumPy array with the header {shown} is not supported")
+        })
+    }
+
+    /// `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }`, in any order.
+    fn dictionary(rest: &mut Rest<'_>) -> Option<Header> {
+        let (mut descr, mut fortran, mut shape) = (None, None, None);
+        rest.symbol('{')?;
+        while rest.symbol('}').is_none() {
+            let key = rest.string()?;
+            rest.symbol(':')?;
+            match key {
+                "descr" => descr = Some(rest.string()?.to_owned()),
+                "fortran_order" => fortran = Some(rest.truth()?),
+                "shape" => shape = Some(rest.tuple()?),
+                _ => return None,
+            }
+            if rest.symbol(',').is_none() {
+                rest.symbol('}')?;
+                break;
+            }
+        }
+        // The bytes are parsed one by one; the first is the byte order.
+        let descr = descr.filter(|d| d.is_ascii() && !d.is_empty())?;
+        Some(Header { descr, fortran: fortran?, shape: shape? })
+    }
+}
+
+/// The rest of a text.
+struct Rest<'a>(&'a str);
+
+impl<'a> Rest<'a> {
+    fn symbol(&mut self, symbol: char) -> Option<()> {
+        self.0 = self.0.trim_start().strip_prefix(symbol)?;
+        Some(())
+    }
+
+    fn string(&mut self) -> Option<&'a str> {
+        let rest = self.0.trim_start();
+        let quote = rest.chars().next().filter(|c| "'\"".contains(*c))?;
+        let (string, rest) = rest[1..].split_once(quote)?;
+        self.0 = rest;
+        (!string.contains('\\')).then_some(string)
+    }
+
+    fn truth(&mut self) -> Option<bool> {
+        let rest = self.0.trim_start();
+        let (truth, rest) = match rest.strip_prefix("True") {
+            Some(rest) => (true, rest),
+            None => (false, rest.strip_prefix("False")?),
+        };
+        self.0 = rest;
+        Some(truth)
+    }
+
+    fn tuple(&mut self) -> Option<Vec<u64>> {
+        // The limit of NumPy.
+        const DIMENSIONS: usize = 64;
+        let mut values = Vec::new();
+        self.symbol('(')?;
+        while self.symbol(')').is_none() {
+            let rest = self.0.trim_start();
+            let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+            values.push(rest[..end].parse().ok()?);
+            // Long integers of Python 2 end with an L.
+            self.0 = rest[end..].strip_prefix('L').unwrap_or(&rest[end..]);
+            if values.len() > DIMENSIONS {
+                return None;
+            }
+            if self.symbol(',').is_none() {
+                self.symbol(')')?;
+                break;
+            }
+        }
+        Some(values)
+    }
+}
+
+/// A shape in Python's notation.
+struct Tuple<'a>(&'a [u64]);
+
+impl std::fmt::Display for Tuple<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let values: Vec<String> = self.0.iter().map(u64::to_string).collect();
+        write!(f, "({}{})", values.join(", "), if self.0.len() == 1 { "," } else { "" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use horus_host::host::buffer::HostBuffer;
+    use horus_host::host::workers::Workers;
+
+    fn read(bytes: &[u8], options: &OpenOptions) -> Result<Picture, String> {
+        let means = Means { workers: &Workers::default(), room: &HostBuffer::try_zeroed, reserve: None };
+        super::read(&Source::of(bytes)?, options, means)
+    }
+
+    fn npy(header: &str, data: &[u8]) -> Vec<u8> {
+        [b"\x93NUMPY\x01\0", &u16::try_from(header.len()).unwrap().to_le_bytes()[..], header.as_bytes(), data].concat()
+    }
+
+    fn header(descr: &str, fortran: &str, shape: &str) -> String {
+        format!("{{'descr': '{descr}', 'fortran_order': {fortran}, 'shape': {shape}, }}   \n")
+    }
+
+    fn decoded(descr: &str, fortran: &str, shape: &str, data: &[u8]) -> Result<Picture, String> {
+        read(&npy(&header(descr, fortran, shape), data), &OpenOptions::default())
+    }
+
+    fn refused(descr: &str, shape: &str, data: &[u8]) -> String {
+        decoded(descr, "False", shape, data).err().unwrap()
+    }
+
+    #[test]
+    fn every_type_is_read_in_both_byte_orders() {
+        let p = decoded("<u2", "False", "(1, 2)", &[1, 2, 3, 4]).unwrap();
+        assert_eq!((p.shape, p.pixels.as_slice::<u16>()), (Shape::new(1, 2, 1), &[0x201, 0x403][..]));
+        assert_eq!(decoded(">u2", "False", "(1, 2)", &[1, 2, 3, 4]).unwrap().pixels.as_slice::<u16>(), [0x102, 0x304]);
+        for (descr, bytes) in [("<i4", (-7i32).to_le_bytes()), (">i4", (-7i32).to_be_bytes())] {
+            assert_eq!(decoded(descr, "False", "(1, 1)", &bytes).unwrap().pixels.as_slice::<i32>(), [-7]);
+        }
+        for (descr, bytes) in [("<f4", 0.1f32.to_le_bytes()), (">f4", 0.1f32.to_be_bytes())] {
+            assert_eq!(decoded(descr, "False", "(1, 1)", &bytes).unwrap().pixels.as_slice::<f32>(), [0.1]);
+        }
+        for (descr, bytes) in [("<f8", 0.1f64.to_le_bytes()), (">f8", 0.1f64.to_be_bytes())] {
+            let p = decoded(descr, "False", "(1, 1)", &bytes).unwrap();
+            assert_eq!((p.dtype, p.pixels.as_slice::<f64>()), (DType::F64, &[0.1][..]));
+        }
+        assert_eq!(decoded("|u1", "False", "(2, 1)", &[9, 8]).unwrap().pixels.as_slice::<u8>(), [9, 8]);
+        assert_eq!(decoded("|b1", "False", "(3, 1)", &[0, 1, 7]).unwrap().pixels.as_slice::<u8>(), [0, 1, 1]);
+    }
+
+    #[test]
+    fn both_orders_become_planes() {
+        // Height 2, width 3, 2 channels; the value encodes the position: 100 c + 10 y + x.
+        let at = |y: u8, x: u8, c: u8| 100 * c + 10 * y + x;
+        let each = |f: &mut dyn FnMut(u8, u8, u8), order: [usize; 3]| {
+            let extents = [2u8, 3, 2];
+            for i in 0..extents[order[0]] {
+                for j in 0..extents[order[1]] {
+                    for k in 0..extents[order[2]] {
+                        let mut place = [0; 3];
+                        (place[order[0]], place[order[1]], place[order[2]]) = (i, j, k);
+                        f(place[0], place[1], place[2]);
+                    }
+                }
+            }
+        };
+        let listed = |order: [usize; 3]| {
+            let mut values = Vec::new();
+            each(&mut |y, x, c| values.push(at(y, x, c)), order);
+            values
+        };
+        let planes = listed([2, 0, 1]);
+        let c = decoded("|u1", "False", "(2, 3, 2)", &listed([0, 1, 2])).unwrap();
+        let fortran = decoded("|u1", "True", "(2, 3, 2)", &listed([2, 1, 0])).unwrap();
+        assert_eq!((c.shape, c.pixels.as_slice::<u8>()), (Shape::new(2, 3, 2), &planes[..]));
+        assert_eq!(fortran.pixels.as_slice::<u8>(), &planes[..]);
+        let grey = decoded("|u1", "True", "(2, 3)", &[0, 10, 1, 11, 2, 12]).unwrap();
+        assert_eq!(grey.pixels.as_slice::<u8>(), [0, 1, 2, 10, 11, 12]);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named() {
+        assert!(refused("<i8", "(2, 2)", &[0; 32]).contains("of type <i8 are not supported; use bool, uint8"));
+        assert!(refused("<f2", "(2, 2)", &[0; 8]).contains("<f2"));
+        assert!(refused("<c8", "(2, 2)", &[0; 32]).contains("<c8"));
+        assert!(refused("|u1", "(4,)", &[0; 4]).contains("of shape (4,) is not a picture"));
+        assert!(refused("|u1", "(1, 1, 1, 1, 1)", &[0]).contains("(1, 1, 1, 1, 1)"));
+        assert!(refused("|u1", "()", &[0]).contains("()"));
+        assert!(refused("|u1", "(0, 5)", &[]).contains("(0, 5) has no pixels"));
+        assert!(
+            refused("<f4", "(2, 2)", &[0; 15]).contains("too short for a NumPy array of shape (2, 2) and type <f4")
+        );
+        let structured = "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1, 1)}";
+        let e = read(&npy(structured, &[0; 4]), &OpenOptions::default()).err().unwrap();
+        assert!(e.contains("the header {'descr': [('a', '<f4')]"), "{e}");
+    }
+
+    #[test]
+    fn a_claim_costs_no_memory() {
+        let huge = ["(4294967296, 1)", "(1, 1, 18446744073709551615)", "(4000000000, 1, 4000000000)"];
+        for shape in huge {
+            assert!(refused("<f8", shape, &[0; 8]).contains("too short"), "{shape}");
+        }
+        assert!(refused("|u1", "(65536, 65537)", &[]).contains("the limit of 4294967296"));
+        for text in ["((((((((", "{'shape': (99999999999999999999999,)}", "{", "{'descr': '"] {
+            assert!(read(&npy(text, &[]), &OpenOptions::default()).is_err(), "{text}");
+        }
+        assert!(read(b"\x93NUMPY\x02\0\xff\xff\xff\xff{", &OpenOptions::default()).is_err());
+    }
+
+    #[test]
+    fn headers_are_read_in_any_order_and_spacing() {
+        let text = "{ \"shape\":(3,4L) , 'fortran_order':True,'descr' : '=f4'}";
+        let want = Header { descr: "=f4".into(), fortran: true, shape: vec![3, 4] };
+        assert_eq!(Header::parse(text.as_bytes()), Ok(want));
+    }
+}

@@ -1,0 +1,322 @@
+//! TIFF files: one of their pages or of its smaller copies, whole or a region of it, or all pages
+//! as levels of a volume.
+
+use std::collections::HashSet;
+use std::sync::Mutex;
+
+use image::metadata::Orientation;
+use tiff::decoder::Decoder;
+use tiff::tags::{ByteOrder, CompressionMethod, IfdPointer, PhotometricInterpretation, PlanarConfiguration, Tag};
+use tiff::{ColorType, Directory};
+
+use super::bounds::{self, check_capacity, check_size};
+use super::count::{Count, FileTraffic};
+use super::load::{Means, Source};
+use super::raster::Order;
+use super::tiff_chunks::{Chunks, Coding, Places};
+use super::tiff_samples::Samples;
+use super::tiff_source::{Reader, decoder_at, limits, reader};
+use super::{OpenOptions, Picture, metadata, region_of};
+use horus_base::dtype::DType;
+use horus_base::shape::{Region, Shape};
+use horus_host::host::buffer::HostBuffer;
+use horus_host::host::workers::Workers;
+
+/// Maximum number of directories that are followed.
+const MOST_PAGES: usize = 1 << 20;
+
+/// Decodes the requested page, its level, its region; or all pages as the levels of a volume.
+pub(super) fn read(source: &Source<'_>, options: &OpenOptions, means: Means<'_>) -> Result<Picture, String> {
+    let (pages, _) = open(source, options)?;
+    let whole = pages.shape();
+    let region = region_of(whole, options.region)?;
+    check_size((whole.depth as u64).saturating_mul(region.height as u64), region.width as u64, options)?;
+    let (shape, dtype) = (Shape { height: region.height, width: region.width, ..whole }, pages.dtype());
+    let size = [shape.depth, shape.channels, dtype.size()].iter().try_fold(shape.area(), |n, m| n.checked_mul(*m));
+    let size = size.ok_or_else(|| format!("{whole} pixels are too large"))?;
+    let mut pixels = (means.room)(size).map_err(|e| e.to_string())?;
+    pages.read(region, pixels.bytes_mut(), means.workers)?;
+    Ok(Picture { shape, dtype, pixels })
+}
+
+/// The requested page, or all as levels of a volume, each at the requested level; and the
+/// directories of the file.
+pub(super) fn open<'s>(source: &Source<'s>, options: &OpenOptions) -> Result<(Pages<'s>, Directories), String> {
+    let page = options.page.unwrap_or(0);
+    let all = options.volume && options.page.is_none();
+    let found = Directories::of(source, if all { MOST_PAGES } else { page })?;
+    let wanted = if all { 0..found.count() } else { page..page + 1 };
+    let mut pages: Vec<Page<'s>> = Vec::with_capacity(wanted.len());
+    for z in wanted {
+        let page = Page::of(source, found.directory(z, options.level)?, options)?;
+        if let Some(first) = pages.first()
+            && (page.shape(), page.chunks.samples.dtype()) != (first.shape(), first.chunks.samples.dtype())
+        {
+            let what = |page: &Page<'_>| format!("{} {}", page.shape(), page.chunks.samples.dtype());
+            let (other, first) = (what(&page), what(first));
+            return Err(format!("page {z} has {other} pixels and page 0 {first}: they are no levels of a volume"));
+        }
+        pages.push(page);
+    }
+    if pages.is_empty() {
+        return Err("the file has no pages".into());
+    }
+    Ok((Pages(pages), found))
+}
+
+/// Pages that are read together, the levels of a volume; at least one.
+#[derive(Debug)]
+pub(super) struct Pages<'s>(Vec<Page<'s>>);
+
+impl Pages<'_> {
+    /// The picture's shape, after orientation.
+    pub(super) fn shape(&self) -> Shape {
+        Shape { depth: self.0.len(), ..self.0[0].shape() }
+    }
+
+    pub(super) fn dtype(&self) -> DType {
+        self.0[0].chunks.samples.dtype()
+    }
+
+    /// Rows and columns of a strip or tile, after orientation.
+    pub(super) fn tile(&self) -> (usize, usize) {
+        let Page { orientation, noted, chunks } = &self.0[0];
+        let Shape { height, width, .. } = chunks.shape;
+        let tile = Shape::new(chunks.rows.min(height), chunks.columns.min(width), 1);
+        let seen = orientation.shape(tile, *noted);
+        (seen.height, seen.width)
+    }
+
+    /// Decodes a region, which lies inside, into planes without gaps.
+    pub(super) fn read(&self, region: Region, to: &mut [u8], workers: &Workers) -> Result<(), String> {
+        let size = to.len() / self.0.len();
+        self.0.iter().zip(to.chunks_mut(size)).try_for_each(|(page, to)| page.read(region, to, workers))
+    }
+
+    /// Fails if the file lacks bytes of a region.
+    pub(super) fn is_complete(&self, region: Region) -> Result<(), String> {
+        self.0.iter().try_for_each(|page| page.chunks.is_complete(page.stored(region)))
+    }
+
+    /// The amount read from them.
+    pub(super) fn counted(&self) -> FileTraffic {
+        self.0.iter().map(|page| page.chunks.count.so_far()).fold(FileTraffic::default(), |all, page| FileTraffic {
+            chunks: all.chunks + page.chunks,
+            bytes: all.bytes + page.bytes,
+        })
+    }
+}
+
+/// A page with its directory.
+#[derive(Debug)]
+struct Page<'s> {
+    orientation: super::Orientation,
+    noted: Orientation,
+    chunks: Chunks<'s>,
+}
+
+impl<'s> Page<'s> {
+    fn shape(&self) -> Shape {
+        self.orientation.shape(self.chunks.picture(), self.noted)
+    }
+
+    fn stored(&self, region: Region) -> Region {
+        self.orientation.stored(region, self.chunks.shape, self.noted)
+    }
+
+    fn read(&self, region: Region, to: &mut [u8], workers: &Workers) -> Result<(), String> {
+        let stored = self.stored(region);
+        if !self.orientation.turns(self.noted) {
+            return self.chunks.read(stored, to, workers);
+        }
+        let shape = Shape { height: stored.height, width: stored.width, ..self.chunks.picture() };
+        let mut pixels = HostBuffer::try_zeroed(to.len()).map_err(|e| e.to_string())?;
+        self.chunks.read(stored, pixels.bytes_mut(), workers)?;
+        let means = Means { workers, room: &HostBuffer::try_zeroed, reserve: None };
+        let picture = Picture { shape, dtype: self.chunks.samples.dtype(), pixels };
+        workers.copy(self.orientation.of(picture, self.noted, means)?.pixels.bytes(), to);
+        Ok(())
+    }
+}
+
+/// Number of readable pages.
+pub(super) fn pages(source: &Source<'_>) -> usize {
+    Directories::of(source, MOST_PAGES).map_or(1, |pages| pages.count())
+}
+
+/// Positions of the directories of pages, each followed by those of its smaller copies, by size.
+pub(super) struct Directories(Vec<Vec<Listed>>);
+
+/// A directory, and the rows and columns of its picture, 0 if they cannot be read.
+#[derive(Clone, Copy)]
+struct Listed {
+    pointer: IfdPointer,
+    height: usize,
+    width: usize,
+}
+
+impl Listed {
+    fn of(file: &mut Decoder<Reader<'_>>, pointer: IfdPointer, directory: &Directory) -> Listed {
+        let mut tags = file.read_directory_tags(directory);
+        let mut side = |tag| tags.find_tag_unsigned::<u32>(tag).ok().flatten().unwrap_or(0) as usize;
+        Listed { pointer, height: side(Tag::ImageLength), width: side(Tag::ImageWidth) }
+    }
+}
+
+impl Directories {
+    /// The directories up to page `last`, if there are that many.
+    fn of(source: &Source<'_>, last: usize) -> Result<Directories, String> {
+        let mut file = Decoder::new(reader(source)).map_err(text)?.with_limits(limits());
+        let mut next = file.ifd_pointer();
+        let mut pages: Vec<Vec<Listed>> = Vec::new();
+        let mut seen = HashSet::new();
+        while let Some(pointer) = next.filter(|p| seen.insert(*p) && seen.len() <= MOST_PAGES) {
+            let directory = match file.read_directory(pointer) {
+                Ok(directory) => directory,
+                // An unreadable one counts, but those after it cannot be found.
+                Err(_) if !pages.is_empty() => {
+                    pages.push(vec![Listed { pointer, height: 0, width: 0 }]);
+                    break;
+                }
+                Err(e) => return Err(text(e)),
+            };
+            let here = Listed::of(&mut file, pointer, &directory);
+            let mut tags = file.read_directory_tags(&directory);
+            let is_copy = tags.find_tag_unsigned::<u32>(Tag::NewSubfileType).ok().flatten().unwrap_or(0) & 1 == 1;
+            let children = tags.find_tag_unsigned_vec::<u64>(Tag::SubIfd).ok().flatten().unwrap_or_default();
+            let found = pages.len();
+            match pages.last_mut() {
+                Some(page) if is_copy => page.push(here),
+                _ if found > last => break,
+                _ => pages.push(vec![here]),
+            }
+            for child in children.into_iter().map(IfdPointer).filter(|p| seen.insert(*p)).collect::<Vec<_>>() {
+                if let Ok(directory) = file.read_directory(child)
+                    && let Some(page) = pages.last_mut()
+                {
+                    page.push(Listed::of(&mut file, child, &directory));
+                }
+            }
+            next = directory.next();
+        }
+        pages.iter_mut().for_each(|page| page[1..].sort_by_key(|copy| std::cmp::Reverse(copy.width)));
+        Ok(Directories(pages))
+    }
+
+    fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Rows and columns of a page and of its smaller copies.
+    pub(super) fn levels(&self, page: usize) -> Vec<(usize, usize)> {
+        self.0.get(page).map_or_else(Vec::new, |levels| levels.iter().map(|l| (l.height, l.width)).collect())
+    }
+
+    fn directory(&self, page: usize, level: usize) -> Result<IfdPointer, String> {
+        let levels = self.0.get(page).ok_or_else(|| super::decode::no_page(page, self.0.len()))?;
+        let (page, copies) = (format!("page {page}"), levels.len() - 1);
+        let missing =
+            || format!("level {level} requested, but {page} has {copies} smaller copies (level 0 is the page)");
+        levels.get(level).map(|listed| listed.pointer).ok_or_else(missing)
+    }
+}
+
+/// The properties of a file, without its pixels: the page, its smaller copies, the number of pages.
+pub(super) fn describe(source: &Source<'_>, options: &OpenOptions) -> Result<super::FileInfo, String> {
+    let as_stored = OpenOptions { orientation: super::Orientation::Keep, ..*options };
+    let (opened, _) = open(source, &as_stored)?;
+    let found = Directories::of(source, MOST_PAGES)?;
+    Ok(super::FileInfo {
+        shape: opened.shape(),
+        dtype: opened.dtype(),
+        tile: opened.tile(),
+        pages: found.count(),
+        levels: found.levels(options.page.unwrap_or(0)),
+    })
+}
+
+/// The orientation stored in a page; warns of other metadata that is ignored. Unreadable metadata
+/// counts as absent.
+fn noted(decoder: &mut Decoder<Reader<'_>>) -> Orientation {
+    const MULTIPLIED: u16 = 1;
+    let extra = decoder.find_tag_unsigned_vec::<u16>(Tag::ExtraSamples).ok().flatten().unwrap_or_default();
+    if extra.contains(&MULTIPLIED) {
+        horus_base::warn!("its colours are premultiplied by alpha (TIFF ExtraSamples 1) and are used as stored");
+    }
+    if let Ok(Some(profile)) = decoder.find_tag(Tag::IccProfile).map(|v| v.and_then(|v| v.into_u8_vec().ok())) {
+        metadata::tell_profile(profile.len());
+    }
+    metadata::note_dropped(|tag| decoder.find_tag(tag).ok().flatten().map(|value| value.into_u16().unwrap_or(0)));
+    let orientation = decoder.find_tag_unsigned::<u16>(Tag::Orientation).ok().flatten();
+    let known = orientation.and_then(|number| u8::try_from(number).ok()).and_then(Orientation::from_exif);
+    known.unwrap_or(Orientation::NoTransforms)
+}
+
+impl<'s> Page<'s> {
+    /// The checked description of pixels in a directory.
+    fn of(source: &Source<'s>, directory: IfdPointer, options: &OpenOptions) -> Result<Page<'s>, String> {
+        let mut decoder = decoder_at(source, directory)?;
+        let noted = noted(&mut decoder);
+        let color = decoder.colortype().map_err(text)?;
+        let (w, h) = decoder.dimensions().map_err(text)?;
+        let mut tag = |tag| decoder.find_tag_unsigned::<u16>(tag).map_err(text);
+        let compression = tag(Tag::Compression)?.unwrap_or(CompressionMethod::None.to_u16());
+        let (count, planar) = (tag(Tag::SamplesPerPixel)?.unwrap_or(1), tag(Tag::PlanarConfiguration)?);
+        let (photometric, predictor) = (tag(Tag::PhotometricInterpretation)?, tag(Tag::Predictor)?);
+        let format = decoder.find_tag_unsigned_vec::<u16>(Tag::SampleFormat).map_err(text)?;
+        // A region allocates no more memory than it needs.
+        if options.region.is_none() {
+            check_size(u64::from(h), u64::from(w), options)?;
+            let bits = u64::from(color.bit_depth()) * u64::from(count);
+            let most = bounds::tiff(source.size(), compression, bits, u64::from(w));
+            check_capacity(u64::from(h), u64::from(w), most, source.size())?;
+        }
+        let channels = match color {
+            ColorType::Gray(_) => 1,
+            ColorType::GrayA(_) => 2,
+            ColorType::RGB(_) => 3,
+            ColorType::RGBA(_) | ColorType::CMYK(_) => 4,
+            ColorType::Multiband { num_samples, .. } => usize::from(num_samples),
+            other => return Err(format!("TIFF pixels of type {other:?} are not supported")),
+        };
+        let shape = Shape::new(h as usize, w as usize, channels);
+        if shape.is_empty() {
+            return Err("the picture has no pixels".into());
+        }
+        let format = format.and_then(|formats| formats.first().copied()).unwrap_or(1);
+        let (columns, rows) = decoder.chunk_dimensions();
+        if rows == 0 || columns == 0 {
+            return Err("its strips or tiles have no pixels".into());
+        }
+        let samples = Samples::of(color.bit_depth(), format, channels, matches!(color, ColorType::CMYK(_)))?;
+        let inverted = photometric == Some(PhotometricInterpretation::WhiteIsZero.to_u16());
+        let are_pixels = samples.are_pixels() && usize::from(count) == channels && !inverted;
+        let coding = if compression == CompressionMethod::ModernJPEG.to_u16() {
+            let tables = decoder.find_tag_unsigned_vec::<u64>(Tag::JPEGTables).map_err(text)?.unwrap_or_default();
+            Coding::Jpeg(tables.into_iter().map(|byte| byte as u8).collect())
+        } else if compression == CompressionMethod::None.to_u16() && are_pixels && predictor.unwrap_or(1) == 1 {
+            let little = decoder.byte_order() == ByteOrder::LittleEndian;
+            Coding::Plain(if little == cfg!(target_endian = "little") { Order::Kept } else { Order::Swapped })
+        } else {
+            Coding::Other
+        };
+        let chunks = Chunks {
+            source: source.clone(),
+            directory,
+            shape,
+            samples,
+            planar: channels > 1 && planar == Some(PlanarConfiguration::Planar.to_u16()),
+            coding,
+            places: Places::of(&mut decoder)?,
+            rows: (rows as usize).min(shape.height),
+            columns: columns as usize,
+            decoders: Mutex::new(vec![decoder]),
+            count: Count::default(),
+        };
+        Ok(Page { orientation: options.orientation, noted, chunks })
+    }
+}
+
+pub(super) fn text(e: tiff::TiffError) -> String {
+    e.to_string()
+}

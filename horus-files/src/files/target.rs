@@ -1,0 +1,398 @@
+//! The target of a save: never a partial file, never in place of a device.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Cursor, Seek, Write};
+use std::path::{Path, PathBuf};
+
+use tempfile::{SpooledTempFile, spooled_tempfile};
+
+use super::replace::{Begun, replace};
+
+/// The output of an encoder, on any thread.
+pub trait Sink: Write + Seek + Send {
+    /// Announces the number of bytes to be written, so that space can be reserved. Fewer may
+    /// follow.
+    fn expect(&mut self, bytes: u64) {
+        let _ = bytes;
+    }
+}
+
+impl Sink for File {
+    fn expect(&mut self, bytes: u64) {
+        // Without space, writing will fail.
+        let _ = reserve(self, bytes);
+    }
+}
+
+impl Sink for BufWriter<&File> {
+    fn expect(&mut self, bytes: u64) {
+        let _ = reserve(self.get_ref(), bytes);
+    }
+}
+
+impl Sink for Cursor<Vec<u8>> {
+    fn expect(&mut self, bytes: u64) {
+        // Without memory, writing fails.
+        let _ = usize::try_from(bytes).map(|bytes| self.get_mut().try_reserve_exact(bytes));
+    }
+}
+
+/// Output to a stream is buffered in memory up to this size, and in a temporary file beyond.
+pub const SPOOLED: usize = 8 << 20;
+
+impl Sink for SpooledTempFile {}
+
+/// Reserves blocks of a new file, which halves the time of writing a large one.
+///
+/// # Errors
+/// A message, if the file system reports that it is full. If it cannot tell, writing will fail.
+pub(super) fn reserve(file: &File, bytes: u64) -> Result<(), String> {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::{FallocateFlags, fallocate};
+        use rustix::io::Errno;
+        const WORTHWHILE: u64 = 1 << 20;
+        if bytes >= WORTHWHILE
+            && let Err(e @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG)) =
+                fallocate(file, FallocateFlags::KEEP_SIZE, 0, bytes)
+        {
+            return Err(format!("no room for its {bytes} bytes: {}", cause(e.into())));
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = (file, bytes);
+    Ok(())
+}
+
+/// A file to be written.
+///
+/// A regular file, or one that does not exist yet, is written as an unnamed file in its directory
+/// and linked into place when it is complete: neither a failure nor a sudden end of the process
+/// leaves a partial file, and a program may overwrite the file that it read. (On file systems
+/// without unnamed files it has a temporary name, `.horus-*`, which remains only if the process is
+/// killed.) The new file keeps the mode of the old one and, where the system permits, its owner and
+/// group. Being a new file, it has one name: other hard links to the old file keep the old
+/// contents. Symbolic links are followed.
+///
+/// An existing file other than a regular one is never replaced: to a character device or a pipe
+/// (`/dev/null`, `/dev/stdout`, a FIFO, which waits for a reader) the bytes are written when they
+/// are complete; directories, sockets and block devices are errors.
+#[derive(Debug)]
+pub struct Target {
+    path: PathBuf,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Replaced, or created.
+    Regular,
+    /// Opened and written to.
+    Stream,
+    /// Open already: a standard stream of this process.
+    #[cfg(unix)]
+    Standard(Standard),
+}
+
+#[cfg(unix)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standard {
+    Output,
+    Error,
+}
+
+impl Target {
+    /// Checks that the file can be written, as far as possible without creating it.
+    ///
+    /// # Errors
+    /// A message, if the file cannot be written.
+    pub fn new(path: &Path) -> Result<Target, String> {
+        let (path, kind) = resolve(path)?;
+        super::metadata::tell_dropped();
+        if kind == Kind::Regular {
+            // An unnamed file, so that a killed process leaves nothing behind.
+            let folder = folder(&path);
+            let made = tempfile::tempfile_in(folder);
+            made.map_err(|e| format!("cannot create a file in {}: {}", folder.display(), cause(e)))?;
+        }
+        Ok(Target { path, kind })
+    }
+
+    /// Returns `true` if the target is this process's standard output, by any name (`/dev/stdout`).
+    pub fn is_stdout(&self) -> bool {
+        #[cfg(unix)]
+        return self.kind == Kind::Standard(Standard::Output);
+        #[cfg(not(unix))]
+        false
+    }
+
+    /// Begins a file that is written in parts and moved into place when it is complete.
+    ///
+    /// # Errors
+    /// A message, if it is not a regular file: others take bytes sequentially only.
+    pub(super) fn begin(self) -> Result<Begun, String> {
+        match self.kind {
+            Kind::Regular => Begun::at(&self.path),
+            _ => Err("it is no regular file, and only those are written region by region".into()),
+        }
+    }
+
+    /// Writes the file and, if it is a regular one, moves it into place.
+    ///
+    /// # Errors
+    /// A message, if the file could not be written.
+    pub fn fill(self, write: impl FnOnce(&mut dyn Sink) -> Result<(), String>) -> Result<(), String> {
+        if self.kind == Kind::Regular {
+            return replace(&self.path, write);
+        }
+        // Encoders seek, streams cannot.
+        let mut bytes = spooled_tempfile(SPOOLED);
+        write(&mut bytes)?;
+        bytes.rewind().map_err(cause)?;
+        let mut stream = match self.kind {
+            // By the open descriptor, so that the bytes are in order with printed output, and do
+            // not overwrite it.
+            #[cfg(unix)]
+            Kind::Standard(stream) => stream.file(),
+            _ => File::options().append(true).open(&self.path),
+        }
+        .map_err(cause)?;
+        io::copy(&mut bytes, &mut stream).map(drop).map_err(cause)
+    }
+}
+
+/// The folder of a file.
+pub(super) fn folder(path: &Path) -> &Path {
+    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Follows symbolic links to a file that need not exist; returns its path and metadata.
+fn resolve(path: &Path) -> Result<(PathBuf, Kind), String> {
+    // The limit of operating systems.
+    const LINKS: usize = 40;
+    let mut path = path.to_owned();
+    for _ in 0..LINKS {
+        // Links to open files have names that lead nowhere (`pipe:[17]`), or to a file that is
+        // being written already.
+        #[cfg(unix)]
+        match descriptor(&path) {
+            Some(1) => return Ok((path, Kind::Standard(Standard::Output))),
+            Some(2) => return Ok((path, Kind::Standard(Standard::Error))),
+            Some(_) => return Ok((path, Kind::Stream)),
+            None => {}
+        }
+        match fs::read_link(&path) {
+            // A relative link starts from its own folder.
+            Ok(to) => path = path.parent().unwrap_or(Path::new("")).join(to),
+            Err(_) => return kind(&path).map(|kind| (path, kind)),
+        }
+    }
+    Err("too many links".into())
+}
+
+/// The kind of file at a path that is not a link.
+fn kind(path: &Path) -> Result<Kind, String> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if found.is_file() => Ok(Kind::Regular),
+        Ok(found) => match special(&found) {
+            Special::Folder => Err("it is a folder".into()),
+            Special::CharacterDevice | Special::Fifo => Ok(Kind::Stream),
+            other => Err(format!("it is {other}, which is not overwritten")),
+        },
+        // Other faults of the path appear when a file is created.
+        Err(_) => Ok(Kind::Regular),
+    }
+}
+
+/// The number of the descriptor of this process that a path names, as `/dev/stdout` does.
+#[cfg(unix)]
+fn descriptor(path: &Path) -> Option<u32> {
+    let number = path.file_name()?.to_str()?.parse().ok()?;
+    let own = fs::canonicalize("/proc/self/fd").ok()?;
+    (fs::canonicalize(path.parent()?).ok()? == own).then_some(number)
+}
+
+#[cfg(unix)]
+impl Standard {
+    fn file(self) -> io::Result<File> {
+        use std::os::fd::AsFd;
+        let descriptor = match self {
+            Standard::Output => {
+                io::stdout().flush()?;
+                io::stdout().as_fd().try_clone_to_owned()
+            }
+            Standard::Error => io::stderr().as_fd().try_clone_to_owned(),
+        };
+        descriptor.map(File::from)
+    }
+}
+
+/// Files that are not regular.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(not(unix), allow(dead_code))] // only Unix tells the kinds apart
+pub(super) enum Special {
+    Folder,
+    Fifo,
+    Socket,
+    CharacterDevice,
+    BlockDevice,
+    Other,
+}
+
+impl std::fmt::Display for Special {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Special::Folder => "a directory",
+            Special::Fifo => "a pipe",
+            Special::Socket => "a socket",
+            Special::CharacterDevice => "a character device",
+            Special::BlockDevice => "a block device",
+            Special::Other => "a special file",
+        })
+    }
+}
+
+/// The kind of a special file.
+pub(super) fn special(found: &fs::Metadata) -> Special {
+    let kind = found.file_type();
+    if kind.is_dir() {
+        return Special::Folder;
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::FileTypeExt;
+        if kind.is_fifo() {
+            return Special::Fifo;
+        } else if kind.is_socket() {
+            return Special::Socket;
+        } else if kind.is_char_device() {
+            return Special::CharacterDevice;
+        } else if kind.is_block_device() {
+            return Special::BlockDevice;
+        }
+    }
+    Special::Other
+}
+
+/// Returns `true` if two paths lead to one file, by any names, links and hard links; it need not
+/// exist yet. Character devices (`/dev/null`) hold nothing that could be overwritten and are never
+/// the same.
+pub fn same_file(a: &Path, b: &Path) -> bool {
+    match (fs::metadata(a), fs::metadata(b)) {
+        #[cfg(unix)]
+        (Ok(x), Ok(y)) => {
+            use std::os::unix::fs::MetadataExt;
+            (x.dev(), x.ino()) == (y.dev(), y.ino()) && special(&x) != Special::CharacterDevice
+        }
+        #[cfg(not(unix))]
+        (Ok(_), Ok(_)) => located(a) == located(b),
+        (Err(_), Err(_)) => located(a) == located(b),
+        _ => false,
+    }
+}
+
+/// The path of a file with symbolic links resolved as far as it exists.
+fn located(path: &Path) -> PathBuf {
+    let path = resolve(path).map_or_else(|_| path.to_owned(), |(path, _)| path);
+    match (fs::canonicalize(folder(&path)), path.file_name()) {
+        (Ok(folder), Some(name)) => folder.join(name),
+        _ => path,
+    }
+}
+
+/// The cause of an error, without the name of a temporary file, which means nothing to the user.
+pub fn cause(e: io::Error) -> String {
+    if e.raw_os_error().is_some() { e.to_string() } else { e.kind().to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_leaves_the_old_file_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.png");
+        fs::write(&path, "old").unwrap();
+        let half = |to: &mut dyn Sink| {
+            to.write_all(b"half").unwrap();
+            Err("no space".to_owned())
+        };
+        assert_eq!(Target::new(&path).unwrap().fill(half), Err("no space".into()));
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_file_is_made_when_it_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = Target::new(&folder.path().join("a.png")).unwrap();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        target.fill(|to| to.write_all(b"all").map_err(cause)).unwrap();
+        assert_eq!(fs::read(folder.path().join("a.png")).unwrap(), b"all");
+    }
+
+    #[test]
+    fn errors_do_not_name_the_temporary_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let none = folder.path().join("none");
+        let error = Target::new(&none.join("a.png")).err().unwrap();
+        let reason = error.strip_prefix(&format!("cannot create a file in {}: ", none.display()));
+        assert!(reason.is_some_and(|reason| !reason.contains("none")), "{error}");
+        assert_eq!(Target::new(folder.path()).err().unwrap(), "it is a folder");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_followed() {
+        use std::os::unix::fs::symlink;
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir(at("far")).unwrap();
+        symlink("far/b.png", at("middle.png")).unwrap();
+        symlink(at("middle.png"), at("a.png")).unwrap();
+        symlink("ring.png", at("ring.png")).unwrap();
+        for text in ["new", "replaced"] {
+            let write = |to: &mut dyn Sink| to.write_all(text.as_bytes()).map_err(cause);
+            Target::new(&at("a.png")).unwrap().fill(write).unwrap();
+            assert_eq!(fs::read_to_string(at("far/b.png")).unwrap(), text);
+            assert!(at("a.png").is_symlink() && at("middle.png").is_symlink());
+        }
+        assert_eq!(Target::new(&at("ring.png")).err().unwrap(), "too many links");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn files_are_as_readable_as_any_other() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let mode = |p: &Path| fs::metadata(p).unwrap().permissions().mode();
+        let (ours, other) = (folder.path().join("a"), folder.path().join("b"));
+        Target::new(&ours).unwrap().fill(|_| Ok(())).unwrap();
+        fs::write(&other, "").unwrap();
+        assert_eq!(mode(&ours), mode(&other));
+        fs::set_permissions(&ours, fs::Permissions::from_mode(0o640)).unwrap();
+        Target::new(&ours).unwrap().fill(|_| Ok(())).unwrap();
+        assert_eq!(mode(&ours) & 0o777, 0o640);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn one_file_is_recognised_by_any_of_its_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir(at("in")).unwrap();
+        fs::write(at("a"), "").unwrap();
+        fs::write(at("b"), "").unwrap();
+        fs::hard_link(at("a"), at("hard")).unwrap();
+        std::os::unix::fs::symlink("a", at("soft")).unwrap();
+        std::os::unix::fs::symlink("in/new", at("coming")).unwrap();
+        for same in ["./a", "in/../a", "hard", "soft"] {
+            assert!(same_file(&at("a"), &at(same)), "{same}");
+        }
+        assert!(same_file(&at("new"), &at("in/.././new")) && same_file(&at("coming"), &at("in/new")));
+        assert!(!same_file(&at("a"), &at("b")) && !same_file(&at("a"), &at("new")));
+        assert!(!same_file(&at("new"), &at("in/new")));
+        assert!(!same_file(Path::new("/dev/null"), Path::new("/dev/null")));
+    }
+}

@@ -1,0 +1,330 @@
+//! Picture files written region by region.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use super::compression::Compression;
+use super::count::{Count, FileTraffic};
+use super::interleave::join;
+use super::output::{Output, WRITERS};
+use super::raster::Order;
+use super::replace::Begun;
+use super::target::{Target, reserve};
+use super::tiff_tiles::Tiles;
+use super::{Format, SaveOptions, cause_of, pnm, region_of, write_npy};
+use horus_base::dtype::DType;
+use horus_base::error::{Error, Result};
+use horus_base::shape::{Region, Shape};
+use horus_host::host::workers::Workers;
+
+/// A picture file being written, region by region, from any number of threads: TIFF, npy, PGM and
+/// PPM.
+///
+/// It has no name before [`PictureWriter::finish`]: dropped before, it leaves nothing, and an
+/// existing file at the path stays; see [`Target`]. Uncompressed data is written in place, in any
+/// order. It belongs to no session: with several ranks, one writes.
+///
+/// ```
+/// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+/// use horus::io::{PictureWriter, Workers};
+/// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+/// # let folder = tempfile::tempdir().expect("a folder");
+/// # let file = folder.path().join("tiles.tif");
+/// let writer =
+///     PictureWriter::create(&file, Shape::new(40, 20, 1), DType::U8, Some((32, 16)), Compression::Deflate)?;
+/// assert_eq!(writer.chunk(), (32, 16));
+/// writer.put(Region::new(32, 0, 8, 20), &[7; 8 * 20], &Workers::alone())?;
+/// writer.put(Region::new(0, 0, 32, 20), &[9; 32 * 20], &Workers::alone())?;
+/// writer.finish()?;
+/// assert_eq!(Image::<u8>::open(&session, &file)?.min_value().get()?, 7);
+/// # Ok::<(), horus_core::error::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct PictureWriter {
+    path: PathBuf,
+    shape: Shape,
+    dtype: DType,
+    begun: Begun,
+    parts: Cut,
+    /// The first failure: some data is missing then.
+    failed: OnceLock<String>,
+}
+
+#[derive(Debug)]
+enum Cut {
+    Tiles(Tiles),
+    Rows(Rows),
+}
+
+impl PictureWriter {
+    /// Begins a file in the format of the path's extension, with samples of type `dtype`, stored
+    /// unchanged: `tif`, in tiles of these rows and columns, multiples of 16, or in strips; `npy`,
+    /// `pgm`, `ppm` or `pnm`, which have neither tiles nor compression. A volume has a page for
+    /// each level, or is an array of three or four axes.
+    ///
+    /// # Errors
+    /// [`Error::File`] if the format is another one or does not support such pixels, no file can be
+    /// created there, or the file system is known to lack the space.
+    pub fn create(
+        path: impl AsRef<Path>,
+        shape: Shape,
+        dtype: DType,
+        tile: Option<(usize, usize)>,
+        compression: Compression,
+    ) -> Result<PictureWriter> {
+        let path = path.as_ref();
+        let begin = || {
+            let format = Format::of(path, shape.channels)?;
+            if shape.is_empty() {
+                return Err("the picture has no pixels".into());
+            }
+            let parts = Cut::of(format, shape, dtype, tile, compression)?;
+            let begun = Target::new(path)?.begin()?;
+            match &parts {
+                Cut::Tiles(tiles) => reserve(begun.file(), tiles.known_bytes())?,
+                Cut::Rows(rows) => {
+                    reserve(begun.file(), rows.header.len() as u64 + (shape.len() * dtype.size()) as u64)?;
+                    begun.file().write_at(0, &rows.header)?;
+                }
+            }
+            Ok(PictureWriter { path: path.to_owned(), shape, dtype, begun, parts, failed: OnceLock::new() })
+        };
+        begin().map_err(|cause: String| Error::write(path, cause))
+    }
+
+    /// Levels, rows, columns and channels.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// The type of the samples.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Rows and columns of which regions are multiples: of a tile, of a strip, or of a pixel. The
+    /// last ones end with the picture.
+    pub fn chunk(&self) -> (usize, usize) {
+        match &self.parts {
+            Cut::Tiles(tiles) => tiles.chunk(),
+            Cut::Rows(_) => (1, 1),
+        }
+    }
+
+    /// The amount written.
+    pub fn counted(&self) -> FileTraffic {
+        match &self.parts {
+            Cut::Tiles(tiles) => tiles.count.so_far(),
+            Cut::Rows(rows) => rows.count.so_far(),
+        }
+    }
+
+    /// Writes a region of all levels and channels, by all workers: the planes of [`Shape`], each of
+    /// the region's rows and columns, without gaps. Each pixel is written once. The bytes of a file
+    /// depend on the order of its regions, not on the workers.
+    ///
+    /// # Errors
+    /// [`Error::File`] if the region does not lie inside, does not consist of whole
+    /// [chunks](PictureWriter::chunk), or differs from `pixels` in size: nothing is written. Also
+    /// if a tile, a strip or, of other formats, a pixel was written before, or writing fails: the
+    /// file cannot be finished then.
+    pub fn put(&self, region: Region, pixels: &[u8], workers: &Workers) -> Result<()> {
+        let fits = || {
+            region_of(self.shape, Some(region))?;
+            let wanted = self.shape.planes() * region.height * region.width * self.dtype.size();
+            if pixels.len() != wanted {
+                return Err(format!("a region of {region} takes {wanted} bytes, not {}", pixels.len()));
+            }
+            if let Cut::Tiles(tiles) = &self.parts { tiles.is_whole(region) } else { Ok(()) }
+        };
+        fits().map_err(|cause: String| Error::write(&self.path, cause))?;
+        let file = self.begun.file();
+        let put = match &self.parts {
+            Cut::Tiles(tiles) => tiles.put(file, region, pixels, workers),
+            Cut::Rows(rows) => rows.put(file, region, pixels, workers),
+        };
+        put.map_err(|cause| {
+            self.failed.get_or_init(|| cause.clone());
+            Error::write(&self.path, cause)
+        })
+    }
+
+    /// Completes the file and moves it into place.
+    ///
+    /// # Errors
+    /// [`Error::File`] with the cause if a region failed; if pixels are missing; if writing or
+    /// moving the file fails. An existing file at the path then stays.
+    pub fn finish(self) -> Result<()> {
+        let PictureWriter { path, begun, parts, failed, .. } = self;
+        let finish = || {
+            if let Some(cause) = failed.into_inner() {
+                return Err(cause);
+            }
+            match &parts {
+                Cut::Tiles(tiles) => tiles.finish(begun.file())?,
+                Cut::Rows(rows) => rows.finish()?,
+            }
+            begun.put()
+        };
+        finish().map_err(|cause| Error::write(&path, cause))
+    }
+}
+
+/// A sink to which `save_to` writes an image region by
+/// region.
+///
+/// Its output must not be visible before it is finished; dropped before, it leaves nothing.
+pub trait RegionSink: Send {
+    /// Rows and columns of which regions are multiples, such as those of a tile. The last ones end
+    /// with the image.
+    fn chunk(&self) -> (usize, usize);
+
+    /// Takes a region of all levels and channels that consists of whole
+    /// [chunks](RegionSink::chunk): the planes of [`Shape`], each of the region's rows and columns,
+    /// without gaps. Each pixel is passed once; `workers` may help.
+    ///
+    /// # Errors
+    /// The cause, without the path. No further call follows.
+    fn put(&mut self, region: Region, pixels: &[u8], workers: &Workers) -> std::result::Result<(), String>;
+
+    /// Completes the output and moves it into place.
+    ///
+    /// # Errors
+    /// The cause, without the path.
+    fn finish(self: Box<Self>) -> std::result::Result<(), String>;
+}
+
+impl RegionSink for PictureWriter {
+    fn chunk(&self) -> (usize, usize) {
+        self.chunk()
+    }
+
+    fn put(&mut self, region: Region, pixels: &[u8], workers: &Workers) -> std::result::Result<(), String> {
+        PictureWriter::put(self, region, pixels, workers).map_err(cause_of)
+    }
+
+    fn finish(self: Box<Self>) -> std::result::Result<(), String> {
+        PictureWriter::finish(*self).map_err(cause_of)
+    }
+}
+
+impl Cut {
+    fn of(
+        format: Format,
+        shape: Shape,
+        dtype: DType,
+        tile: Option<(usize, usize)>,
+        compression: Compression,
+    ) -> std::result::Result<Cut, String> {
+        let name = format.name();
+        let options = SaveOptions { tile, compression, ..SaveOptions::default() };
+        let stored = format.stored(dtype, shape, &options)?;
+        // Truth values are always stored as bytes.
+        if stored.stored() != dtype.stored() {
+            return Err(format!("a {name} file cannot hold {dtype} pixels as they are"));
+        }
+        if format != Format::Tiff {
+            super::encode::Parts::of(format, stored, shape, &options)?;
+        }
+        let (header, order) = match format {
+            Format::Tiff => return Ok(Cut::Tiles(Tiles::new(shape, stored, tile, compression)?)),
+            Format::Npy => (write_npy::header(dtype, shape), Order::Kept),
+            Format::Pgm | Format::Ppm | Format::Pnm => pnm::header(format, dtype, shape)?,
+            _ => {
+                return Err(format!("a {name} file cannot be written region by region; save as tif, npy, pgm or ppm"));
+            }
+        };
+        Ok(Cut::Rows(Rows {
+            header,
+            order,
+            shape,
+            size: dtype.size(),
+            written: Mutex::default(),
+            count: Count::default(),
+        }))
+    }
+}
+
+/// A file of rows, interleaved, level by level.
+#[derive(Debug)]
+struct Rows {
+    header: Vec<u8>,
+    order: Order,
+    shape: Shape,
+    /// Bytes of a sample.
+    size: usize,
+    /// Regions written so far.
+    written: Mutex<Vec<Region>>,
+    count: Count,
+}
+
+impl Rows {
+    /// Bytes written at a time, where rows are contiguous: they stay in the cache.
+    const AT_ONCE: usize = 1 << 20;
+
+    fn put(
+        &self,
+        to: &dyn Output,
+        region: Region,
+        pixels: &[u8],
+        workers: &Workers,
+    ) -> std::result::Result<(), String> {
+        let Shape { depth, height, width, channels } = self.shape;
+        let pixel = channels * self.size;
+        let together = if region.width == width { (Rows::AT_ONCE / (width * pixel)).max(1) } else { 1 };
+        let parts = |z| (0..region.height).step_by(together).map(move |y| (z, y));
+        let parts: Vec<(usize, usize)> = (0..depth).flat_map(parts).collect();
+        let plane = region.height * region.width * self.size;
+        let one = |scratch: &mut Vec<u8>, (z, y): (usize, usize)| {
+            let rows = together.min(region.height - y);
+            let bytes = y * region.width * self.size..(y + rows) * region.width * self.size;
+            let planes = pixels[z * channels * plane..][..channels * plane].chunks(plane);
+            let planes: Vec<&[u8]> = planes.map(|plane| &plane[bytes.clone()]).collect();
+            let place = (z * height + region.top + y) as u64 * width as u64 + region.left as u64;
+            let at = self.header.len() as u64 + place * pixel as u64;
+            if let (&[plane], Order::Kept) = (&planes[..], self.order) {
+                to.write_at(at, plane)?;
+            } else {
+                scratch.resize(rows * region.width * pixel, 0);
+                join(&planes, scratch, self.size);
+                self.order.apply(scratch, self.size);
+                to.write_at(at, scratch)?;
+            }
+            self.count.chunks(rows);
+            self.count.bytes(rows * region.width * pixel);
+            Ok::<(), String>(())
+        };
+        self.enter(region)?;
+        workers.each_by(WRITERS, parts, one)
+    }
+
+    /// Records that a region is written, once.
+    fn enter(&self, region: Region) -> std::result::Result<(), String> {
+        if region.height * region.width == 0 {
+            return Ok(());
+        }
+        let apart = |a: &Region, b: &Region| {
+            let beside = |at: usize, n: usize, other: usize| at + n <= other;
+            beside(a.top, a.height, b.top)
+                || beside(b.top, b.height, a.top)
+                || beside(a.left, a.width, b.left)
+                || beside(b.left, b.width, a.left)
+        };
+        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        if !written.iter().all(|known| apart(known, &region)) {
+            return Err("pixels of this region were written before".into());
+        }
+        written.push(region);
+        Ok(())
+    }
+
+    fn finish(&self) -> std::result::Result<(), String> {
+        let regions = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        let written = self.shape.depth * regions.iter().map(|r| r.height * r.width).sum::<usize>();
+        let all = self.shape.depth * self.shape.area();
+        if written == all {
+            return Ok(());
+        }
+        Err(format!("{written} pixels were written, and it has {all}"))
+    }
+}
