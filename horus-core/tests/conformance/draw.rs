@@ -30,8 +30,7 @@ impl<'a> Draw<'a> {
 
     pub(crate) fn border(&mut self) -> Border {
         let value = self.below(4) as f64 * 1.25;
-        let constant = Border::Constant(value);
-        self.one(&Border::all(constant))
+        self.one(&Border::all(value))
     }
 
     pub(crate) fn taps(&mut self, n: usize) -> Vec<f64> {

@@ -130,8 +130,7 @@ fn check(k: &MapKernel, inputs: &[Picture], dtype: DType, what: &str) {
 }
 
 fn borders() -> [Border; 5] {
-    let constant = Border::Constant(0.75);
-    Border::all(constant)
+    Border::all(0.75)
 }
 
 /// The sum of all leaves.
