@@ -49,8 +49,7 @@ fn place(ranks: usize, (separate, direct): (bool, bool), overlap: bool) -> Place
 }
 
 fn borders() -> [Border; 5] {
-    let constant = Border::Constant(2.5);
-    Border::all(constant)
+    Border::all(2.5)
 }
 
 fn taps(n: usize) -> Vec<f64> {

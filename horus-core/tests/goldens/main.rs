@@ -23,7 +23,6 @@ const CONSTANT_U8: f64 = 77.0;
 
 /// The borders in the order of the goldens' first axis.
 fn borders(constant: f64) -> [Border; 5] {
-    let constant = Border::Constant(constant);
     Border::all(constant)
 }
 
