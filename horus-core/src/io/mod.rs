@@ -48,11 +48,11 @@ pub use any::AnyImage;
 pub use save_regions::save_to;
 pub use saving::Saving;
 
+pub(crate) use horus_files::files::{Allocate, Draft};
 pub use horus_files::files::{
     Clipping, Compression, Depth, Encoder, FileInfo, FileTraffic, Format, OpenOptions, Orientation, Picture,
     PictureReader, PictureWriter, RegionSink, RegionSource, SaveOptions, Scale, Scaling, Sink, Target, same_file,
 };
-pub(crate) use horus_files::files::{Draft, Room};
 use horus_files::files::{IN_MEMORY, Means, Opened, SPOOLED, StoredRange, StoredScale, cause, cause_of};
 
 #[doc(hidden)]

@@ -80,7 +80,7 @@ impl<T: Element> Image<T> {
     /// The error that the image carries; before anything is computed, if the extension is unknown,
     /// the format cannot hold the channels, the size, the depth (the message names the formats that
     /// can), tiles, compression or quality, or no file can be created in the directory; later, if
-    /// the program fails, values would be clipped despite [`Clipping::Refuse`], or the file cannot
+    /// the program fails, values would be clipped despite [`Clipping::Refuse`](super::Clipping::Refuse), or the file cannot
     /// be written.
     #[doc(alias = "imwrite")]
     #[track_caller]

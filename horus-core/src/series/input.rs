@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::error::Result;
-use crate::io::{OpenOptions, Picture, Room};
+use crate::io::{Allocate, OpenOptions, Picture};
 
 /// An input of a series: a file to read, or a picture made or read by the program.
 ///
@@ -43,7 +43,7 @@ impl Input {
         content: Content,
         path: Option<&Path>,
         options: &OpenOptions,
-        room: Room<'_>,
+        room: Allocate<'_>,
     ) -> Result<Picture> {
         match content {
             Content::File => Picture::open_in(path.unwrap_or(Path::new("")), options, room),

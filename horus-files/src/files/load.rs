@@ -11,7 +11,7 @@ use image::ImageFormat;
 
 use super::bounds::MEMORY_LIMIT;
 use super::decode::{describe, guarded};
-use super::picture::Room;
+use super::picture::Allocate;
 use super::target::{cause, special};
 use horus_base::error::DeviceError;
 use horus_host::host::buffer::{HostBuffer, Reserved};
@@ -56,7 +56,7 @@ pub struct Means<'a> {
     /// Threads.
     pub workers: &'a Workers,
     /// Memory for pixels.
-    pub room: Room<'a>,
+    pub room: Allocate<'a>,
     /// Counts other memory, where it is bounded.
     pub reserve: Option<Reserve<'a>>,
 }
@@ -178,7 +178,7 @@ impl Source<'_> {
     ///
     /// # Errors
     /// A message, if they cannot be read or there is not enough memory.
-    pub(super) fn all(&self, room: Room<'_>) -> Result<All<'_>, String> {
+    pub(super) fn all(&self, room: Allocate<'_>) -> Result<All<'_>, String> {
         let mut file = match &self.rest {
             Rest::Memory(bytes) => return Ok(All::Borrowed(bytes)),
             Rest::File(file) => &**file,

@@ -8,7 +8,7 @@ use tiff::tags::Tag;
 
 use super::bounds::markers;
 use super::load::Means;
-use super::{Picture, Room};
+use super::{Allocate, Picture};
 use horus_base::dispatch;
 use horus_base::dtype::Pixel;
 use horus_base::shape::{Region, Shape};
@@ -85,7 +85,7 @@ fn turned<T: Pixel>(
     from: &HostBuffer,
     shape: Shape,
     how: Turned,
-    room: Room<'_>,
+    room: Allocate<'_>,
 ) -> Result<(HostBuffer, Shape), String> {
     let mut to = room(from.len()).map_err(|e| e.to_string())?;
     let (up, left) = backwards(how);

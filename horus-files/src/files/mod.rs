@@ -75,7 +75,7 @@ pub use load::{Means, Reserve};
 pub use metadata::Orientation;
 pub use opened::Opened;
 pub use options::{Clipping, Depth, OpenOptions, SaveOptions, Scale, Scaling};
-pub use picture::{IN_MEMORY, Picture, Room};
+pub use picture::{Allocate, IN_MEMORY, Picture};
 pub use reader::{PictureReader, RegionSource};
 pub use target::{SPOOLED, Sink, Target, cause, same_file};
 pub use writer::{PictureWriter, RegionSink};

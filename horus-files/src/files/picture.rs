@@ -23,7 +23,9 @@ pub const IN_MEMORY: &str = "a picture in memory";
 /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
 /// use horus::io::Picture;
 /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-/// let file = concat!(env!("CARGO_MANIFEST_DIR"), "/assets/vessels.png");
+/// # let folder = tempfile::tempdir().expect("a folder");
+/// # let file = folder.path().join("two.pgm");
+/// # std::fs::write(&file, b"P5 2 1 255 ab").expect("a file");
 /// let decoding = std::thread::spawn(move || Picture::open(file, &OpenOptions::default()));
 /// let picture = decoding.join().expect("decoders do not panic")?;
 /// let shape = picture.shape();
@@ -39,10 +41,10 @@ pub struct Picture {
 }
 
 /// Memory for pixels, with unspecified contents.
-pub type Room<'a> = &'a dyn Fn(usize) -> Result<HostBuffer, DeviceError>;
+pub type Allocate<'a> = &'a dyn Fn(usize) -> Result<HostBuffer, DeviceError>;
 
 /// Unpooled memory.
-const UNPOOLED: Room<'static> = &HostBuffer::try_zeroed;
+const UNPOOLED: Allocate<'static> = &HostBuffer::try_zeroed;
 
 impl Picture {
     /// Reads and decodes a file on this rank only, as `AnyImage::open_with` does.
@@ -55,7 +57,7 @@ impl Picture {
     }
 
     /// [`Picture::open`] into memory from `room`, with the calling thread.
-    pub fn open_in(path: &Path, options: &OpenOptions, room: Room<'_>) -> Result<Picture> {
+    pub fn open_in(path: &Path, options: &OpenOptions, room: Allocate<'_>) -> Result<Picture> {
         let means = Means { workers: &Workers::default(), room, reserve: None };
         decode::read(path, options, means).map_err(|cause| Error::read(path, cause))
     }
@@ -69,7 +71,7 @@ impl Picture {
     }
 
     /// [`Picture::read`] into memory from `room`, with the calling thread.
-    pub fn read_in(bytes: &[u8], options: &OpenOptions, room: Room<'_>) -> Result<Picture> {
+    pub fn read_in(bytes: &[u8], options: &OpenOptions, room: Allocate<'_>) -> Result<Picture> {
         let means = Means { workers: &Workers::default(), room, reserve: None };
         let decoded = Source::of(bytes).and_then(|source| decode::first(&source, &IN_MEMORY, options, means));
         decoded.map_err(|cause| Error::read(Path::new(IN_MEMORY), cause))
