@@ -66,6 +66,14 @@ impl<'a, T: Pixel> Patch<'a, T> {
         let at = (y - self.top).cast_unsigned() * self.stride + (x - self.left).cast_unsigned();
         &self.data[at..at + n]
     }
+
+    /// The first of `n` pixels from column `x` on in each of `rows` rows from `y` on, and pixels
+    /// from row to row.
+    pub(super) fn rectangle(&self, y: isize, x: isize, rows: usize, n: usize) -> (*const T, usize) {
+        let at = (y - self.top).cast_unsigned() * self.stride + (x - self.left).cast_unsigned();
+        assert!(rows > 0 && (rows - 1) * self.stride + n <= self.data[at..].len(), "the patch holds the rectangle");
+        (self.data[at..].as_ptr(), self.stride)
+    }
 }
 
 /// Cuts a tile into blocks and calls `f` with each and the patch around it.
