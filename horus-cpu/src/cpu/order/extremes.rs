@@ -9,6 +9,8 @@
 //! compared in order, is that of their union: the bits equal those of a scan, pixel by pixel. NaNs
 //! count as the identity, with which every extreme starts.
 
+use std::cell::RefCell;
+
 use super::vector::*;
 use crate::cpu::patch::Patch;
 use crate::cpu::plane::Tile;
@@ -90,10 +92,15 @@ impl Window {
     }
 }
 
-/// Memory of intermediate results, reused from block to block.
+/// Memory of intermediate results.
 #[derive(Default)]
-pub(super) struct Scratch {
+struct Scratch {
     buffers: Vec<Vec<u64>>,
+}
+
+thread_local! {
+    /// Reused by later tiles.
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
 
 impl Scratch {
@@ -135,31 +142,16 @@ impl Extremes {
         &self,
         isa: Isa,
         patch: &Patch<'_, T>,
-        scratch: &mut Scratch,
         tile: &mut Tile<'_, T>,
     ) {
         let (rows, n, size) = (tile.rows.len(), tile.cols.len(), size_of::<T>());
         let Reach { up, down, left, right } = self.reach;
         let (all_rows, all) = (rows + up + down, n + left + right);
         let (image, out) = (View::around(patch, tile, self.reach), View::of(tile));
-        let mut work = Work { of: self, isa, size, scratch, next: 0 };
-        match self.window {
-            Window::Rectangle { corner, size: (tall, wide), by_columns } => {
-                let from = image.from(corner.0, corner.1 * size);
-                if tall == 1 {
-                    work.windows(from, Along::Row, wide, Some(out), (rows, n));
-                } else if wide == 1 {
-                    work.windows(from, Along::Column, tall, Some(out), (rows, n));
-                } else if by_columns {
-                    let columns = work.windows(from, Along::Column, tall, None, (rows, n + wide - 1));
-                    work.windows(columns, Along::Row, wide, Some(out), (rows, n));
-                } else {
-                    let lines = work.windows(from, Along::Row, wide, None, (rows + tall - 1, n));
-                    work.windows(lines, Along::Column, tall, Some(out), (rows, n));
-                }
-            }
-            Window::Runs(ref runs) => work.footprint(image, runs, (all_rows, all), out, (rows, n)),
-        }
+        SCRATCH.with_borrow_mut(|scratch| {
+            let work = Work { of: self, isa, size, scratch, next: 0 };
+            work.tile(image, (all_rows, all), out, (rows, n));
+        });
     }
 }
 
@@ -175,6 +167,28 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
+    /// Computes the tile `out` of `rows` rows of `n` pixels, from `all` pixels around it in each of
+    /// `all_rows` rows.
+    fn tile(mut self, image: View, all: (usize, usize), out: View, (rows, n): (usize, usize)) {
+        match self.of.window {
+            Window::Rectangle { corner, size: (tall, wide), by_columns } => {
+                let from = image.from(corner.0, corner.1 * self.size);
+                if tall == 1 {
+                    self.windows(from, Along::Row, wide, Some(out), (rows, n));
+                } else if wide == 1 {
+                    self.windows(from, Along::Column, tall, Some(out), (rows, n));
+                } else if by_columns {
+                    let columns = self.windows(from, Along::Column, tall, None, (rows, n + wide - 1));
+                    self.windows(columns, Along::Row, wide, Some(out), (rows, n));
+                } else {
+                    let lines = self.windows(from, Along::Row, wide, None, (rows + tall - 1, n));
+                    self.windows(lines, Along::Column, tall, Some(out), (rows, n));
+                }
+            }
+            Window::Runs(ref runs) => self.footprint(image, runs, all, out, (rows, n)),
+        }
+    }
+
     /// Extremes of `k` pixels along an axis, from those of `from` on, for `rows` rows of `n`
     /// pixels: in `out`, or in scratch.
     fn windows(&mut self, from: View, along: Along, k: usize, out: Option<View>, (rows, n): (usize, usize)) -> View {
@@ -254,7 +268,7 @@ unsafe fn join(isa: Isa, dtype: DType, job: Join<'_>) {
     macro_rules! run {
         ($compiled:ident, $v:ty, $t:ident) => {
             // SAFETY: the caller's.
-            unsafe { $compiled::<$v, Lanes<$t, 1>>(job) }
+            unsafe { $compiled::<$v, Single<$t>>(job) }
         };
     }
     with_vectors!(isa, dtype, run);
@@ -374,7 +388,7 @@ mod tests {
                 for isa in Isa::available() {
                     let mut out = vec![T::ONE; h * w];
                     let mut tile = Tile { out: &mut out, stride: w, rows: Rows::whole(h), cols: 0..w };
-                    extremes.compute(isa, &patch, &mut Scratch::default(), &mut tile);
+                    extremes.compute(isa, &patch, &mut tile);
                     assert_same(&out, &want, &format!("{reduce:?} window {i} {} {border} {isa:?}", T::DTYPE));
                 }
             }

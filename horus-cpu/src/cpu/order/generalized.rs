@@ -1,6 +1,6 @@
 //! Generalized convolutions: any combination of pixel and weight under any reduction.
 
-use super::extremes::{Extremes, Scratch};
+use super::extremes::Extremes;
 use crate::cpu::patch::{BLOCK_COLS, Patch, for_each_block};
 use crate::cpu::plane::{Plane, Tile};
 use crate::cpu::simd::Isa;
@@ -18,13 +18,13 @@ pub(crate) fn generalized<T: Pixel>(
     tile: &mut Tile<'_, T>,
     isa: Isa,
 ) {
-    let (extremes, mut scratch) = (Extremes::of(g, T::DTYPE), Scratch::default());
+    let extremes = Extremes::of(g, T::DTYPE);
     let taps: Vec<Tap<T>> = (g.window.offsets().into_iter().zip(g.window.taps()))
         .map(|((dy, dx), &weight)| Tap { dy, dx, weight: T::from_f64(weight) })
         .collect();
     let reach = g.window.reach();
     for_each_block(plane, reach, border, tile, |patch, block| match &extremes {
-        Some(extremes) => extremes.compute(isa, patch, &mut scratch, block),
+        Some(extremes) => extremes.compute(isa, patch, block),
         None => direct(isa, patch, &taps, g, block),
     });
 }

@@ -99,8 +99,8 @@ unsafe fn medians(isa: Isa, dtype: DType, size: MedianSize, job: Medians<'_>) {
             // SAFETY: the caller's.
             unsafe {
                 match size {
-                    MedianSize::Three => $compiled::<$v, Lanes<$t, 1>, Three, 9>(job),
-                    MedianSize::Five => $compiled::<$v, Lanes<$t, 1>, Five, 25>(job),
+                    MedianSize::Three => $compiled::<$v, Single<$t>, Three, 9>(job),
+                    MedianSize::Five => $compiled::<$v, Single<$t>, Five, 25>(job),
                 }
             }
         };

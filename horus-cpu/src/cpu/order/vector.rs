@@ -32,10 +32,14 @@ pub(super) trait Vector: Copy {
     unsafe fn any_nan(a: Self, b: Self) -> bool;
 }
 
-/// An array that the compiler vectorises, for any machine. Its minima and maxima ignore NaNs, as
-/// those of pixels do.
+/// An array that the compiler vectorises, for any machine.
 #[derive(Clone, Copy)]
 pub(super) struct Lanes<T, const N: usize>([T; N]);
+
+/// A single pixel, whose minimum and maximum ignore NaNs in both operands, as those of the pixel
+/// type do.
+#[derive(Clone, Copy)]
+pub(super) struct Single<T>(T);
 
 /// Numbers in an order that has vectors.
 pub(super) trait Number: Pixel {
@@ -75,19 +79,48 @@ impl<T: Number, const N: usize> Vector for Lanes<T, N> {
     }
     #[inline(always)]
     unsafe fn min(a: Self, b: Self) -> Self {
-        Lanes(std::array::from_fn(|i| a.0[i].min(b.0[i])))
+        Lanes(std::array::from_fn(|i| if b.0[i] < a.0[i] { b.0[i] } else { a.0[i] }))
     }
     #[inline(always)]
     unsafe fn max(a: Self, b: Self) -> Self {
-        Lanes(std::array::from_fn(|i| a.0[i].max(b.0[i])))
+        Lanes(std::array::from_fn(|i| if b.0[i] > a.0[i] { b.0[i] } else { a.0[i] }))
     }
     #[inline(always)]
     unsafe fn xor(a: Self, b: Self) -> Self {
         Lanes(std::array::from_fn(|i| a.0[i].xor(b.0[i])))
     }
     #[inline(always)]
+    unsafe fn any_nan(a: Self, b: Self) -> bool {
+        (a.0.iter().zip(&b.0)).fold(false, |nan, (a, b)| nan | a.is_nan() | b.is_nan())
+    }
+}
+
+impl<T: Number> Vector for Single<T> {
+    #[inline(always)]
+    unsafe fn load(from: *const u8) -> Self {
+        // SAFETY: the caller has a pixel.
+        Single(unsafe { from.cast::<T>().read_unaligned() })
+    }
+    #[inline(always)]
+    unsafe fn store(self, to: *mut u8) {
+        // SAFETY: the caller has room for a pixel.
+        unsafe { to.cast::<T>().write_unaligned(self.0) }
+    }
+    #[inline(always)]
+    unsafe fn min(a: Self, b: Self) -> Self {
+        Single(a.0.min(b.0))
+    }
+    #[inline(always)]
+    unsafe fn max(a: Self, b: Self) -> Self {
+        Single(a.0.max(b.0))
+    }
+    #[inline(always)]
+    unsafe fn xor(a: Self, b: Self) -> Self {
+        Single(a.0.xor(b.0))
+    }
+    #[inline(always)]
     unsafe fn any_nan(_: Self, _: Self) -> bool {
-        false // minima and maxima ignore NaNs
+        false
     }
 }
 
