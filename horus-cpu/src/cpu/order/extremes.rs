@@ -138,12 +138,7 @@ impl Extremes {
     }
 
     /// Computes the extremes of a tile.
-    pub(super) fn compute<T: Pixel>(
-        &self,
-        isa: Isa,
-        patch: &Patch<'_, T>,
-        tile: &mut Tile<'_, T>,
-    ) {
+    pub(super) fn compute<T: Pixel>(&self, isa: Isa, patch: &Patch<'_, T>, tile: &mut Tile<'_, T>) {
         let (rows, n, size) = (tile.rows.len(), tile.cols.len(), size_of::<T>());
         let Reach { up, down, left, right } = self.reach;
         let (all_rows, all) = (rows + up + down, n + left + right);

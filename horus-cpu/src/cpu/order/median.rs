@@ -1,6 +1,6 @@
 //! Medians of small windows: compare-exchange networks as straight-line code over vector registers.
 //!
-//! A loop over [`median_network`](horus_plan::ops::neighbourhood::median_network) keeps its values
+//! A loop over [`MedianSize::network`] keeps its values
 //! in memory, as registers cannot be indexed, and waits for every store. Unrolled, most values stay
 //! in registers.
 
@@ -13,7 +13,7 @@ use horus_base::shape::Border;
 use horus_plan::ops::neighbourhood::MedianSize;
 
 /// Computes the median of the window around each pixel of `tile`: its values in row-major order,
-/// passed through [`median_network`](horus_plan::ops::neighbourhood::median_network).
+/// passed through [`MedianSize::network`].
 pub(crate) fn median<T: Pixel>(
     plane: &Plane<'_, T>,
     size: MedianSize,
@@ -67,17 +67,17 @@ macro_rules! networks {
 #[rustfmt::skip]
 networks! {
     Three 9:
-        (0 8) (0 4) (1 5) (2 6) (3 7) (4 8) (0 2) (1 3) (4 6) (5 7) (2 8) (2 4) (3 5) (6 8) (0 1) (2 3) (4 5) (6 7)
-        (1 8) (1 4) (3 6) (3 4);
+        (0 3) (1 4) (2 5) (3 6) (4 7) (5 8) (0 3) (1 4) (2 5) (0 1) (1 2) (7 8) (6 7) (3 4) (4 5) (3 4) (2 4)
+        (4 6) (2 4);
     Five 25:
-        (0 16) (1 17) (2 18) (3 19) (4 20) (5 21) (6 22) (7 23) (8 24) (0 8) (1 9) (2 10) (3 11) (4 12) (5 13)
-        (6 14) (7 15) (16 24) (8 16) (9 17) (10 18) (11 19) (12 20) (13 21) (14 22) (15 23) (0 4) (1 5) (2 6) (3 7)
-        (8 12) (9 13) (10 14) (11 15) (16 20) (17 21) (18 22) (19 23) (4 16) (5 17) (6 18) (7 19) (12 24) (4 8)
-        (5 9) (6 10) (7 11) (12 16) (13 17) (14 18) (15 19) (20 24) (0 2) (1 3) (4 6) (5 7) (8 10) (9 11) (12 14)
-        (13 15) (16 18) (17 19) (20 22) (21 23) (2 16) (3 17) (6 20) (7 21) (10 24) (2 8) (3 9) (6 12) (7 13)
-        (10 16) (11 17) (14 20) (15 21) (18 24) (2 4) (3 5) (6 8) (7 9) (10 12) (11 13) (14 16) (15 17) (18 20)
-        (19 21) (22 24) (0 1) (2 3) (4 5) (6 7) (8 9) (10 11) (12 13) (14 15) (16 17) (18 19) (20 21) (22 23) (1 16)
-        (3 18) (5 20) (7 22) (9 24) (5 12) (7 14) (9 16) (11 18) (9 12) (11 14) (11 12);
+        (0 1) (3 4) (2 4) (2 3) (6 7) (5 7) (5 6) (9 10) (8 10) (8 9) (12 13) (11 13) (11 12) (15 16) (14 16)
+        (14 15) (18 19) (17 19) (17 18) (21 22) (20 22) (20 21) (23 24) (2 5) (3 6) (0 6) (0 3) (4 7) (1 7)
+        (1 4) (11 14) (8 14) (8 11) (12 15) (9 15) (9 12) (13 16) (10 16) (10 13) (20 23) (17 23) (17 20)
+        (21 24) (18 24) (18 21) (19 22) (8 17) (9 18) (0 18) (0 9) (10 19) (1 19) (1 10) (11 20) (2 20) (2 11)
+        (12 21) (3 21) (3 12) (13 22) (4 22) (4 13) (14 23) (5 23) (5 14) (15 24) (6 24) (6 15) (7 16) (7 19)
+        (13 21) (15 23) (7 13) (7 15) (1 9) (3 11) (5 17) (11 17) (9 17) (4 10) (6 12) (7 14) (4 6) (4 7)
+        (12 14) (10 14) (6 7) (10 12) (6 10) (6 17) (12 17) (7 17) (7 10) (12 18) (7 12) (10 18) (12 20)
+        (10 20) (10 12);
 }
 
 /// Medians of `rows` rows of `bytes` bytes.
@@ -193,7 +193,6 @@ mod tests {
     use super::*;
     use crate::cpu::plane::whole;
     use horus_base::shape::Window;
-    use horus_plan::ops::neighbourhood::median_network;
     use horus_testing::for_each_type;
     use horus_testing::pixels::{SIZES, assert_same, borders, noise, rows_of};
 
@@ -204,7 +203,7 @@ mod tests {
             .flat_map(|dy| (-r..=r).map(move |dx| (dy, dx)))
             .map(|(dy, dx)| plane.pixel(y as isize + dy, x as isize + dx, border))
             .collect();
-        for (i, j) in median_network(v.len()) {
+        for &(i, j) in size.network() {
             (v[i], v[j]) = (v[i].min(v[j]), v[j].max(v[i]));
         }
         v[v.len() / 2]
@@ -230,8 +229,8 @@ mod tests {
 
     #[test]
     fn the_written_networks_are_the_defined_ones() {
-        assert_eq!(Three::EXCHANGES, median_network(9));
-        assert_eq!(Five::EXCHANGES, median_network(25));
+        assert_eq!(Three::EXCHANGES, MedianSize::Three.network());
+        assert_eq!(Five::EXCHANGES, MedianSize::Five.network());
     }
 
     #[test]
