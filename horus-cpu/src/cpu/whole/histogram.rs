@@ -17,10 +17,6 @@ pub(super) struct Bins {
     pub(super) bins: usize,
 }
 
-/// Tables of counters that pixels take turns in: equal neighbours are common, and an increment of
-/// the same counter waits for the previous one.
-const TABLES: usize = 4;
-
 /// Counts the pixels of rows `rows` of all planes of `input` into `out`, which has one element per
 /// bin, on `threads` threads.
 pub(super) fn count<T: Pixel>(
@@ -35,7 +31,7 @@ pub(super) fn count<T: Pixel>(
     let tasks: Vec<(usize, isize)> = (0..input.geometry.shape.planes())
         .flat_map(|c| (rows.start..rows.end).step_by(n).map(move |y| (c, y)))
         .collect();
-    // One counter too many in each table, for what lies in no bin.
+    // One counter too many, for what lies in no bin.
     let part = |mut counts: Vec<u64>, (c, y): (usize, isize)| {
         let plane = input.plane(c);
         let end = rows.end.min(y + n.cast_signed());
@@ -43,10 +39,8 @@ pub(super) fn count<T: Pixel>(
         count_pixels(&plane.data()[at(y)..at(end)], bins, &mut counts, isa);
         counts
     };
-    let counted = sums(threads, TABLES * (bins.bins + 1), tasks, &part);
-    for (bin, out) in out[..bins.bins].iter_mut().enumerate() {
-        *out = counted[bin..].iter().step_by(bins.bins + 1).sum::<u64>() as f64;
-    }
+    let counted = sums(threads, bins.bins + 1, tasks, &part);
+    out[..bins.bins].iter_mut().zip(counted).for_each(|(o, n)| *o = n as f64);
 }
 
 /// Counts all tasks with `part`, and adds the counters up.
@@ -77,13 +71,14 @@ fn count_pixels<T: Pixel>(pixels: &[T], bins: Bins, counts: &mut [u64], isa: Isa
 
 /// Counts values first, then finds the bin of each of the 256.
 fn count_bytes(pixels: &[u8], bins: Bins, counts: &mut [u64]) {
-    let mut tables = [[0u32; 256]; TABLES];
+    // Equal neighbours are common; with four tables an increment rarely waits for the previous one.
+    let mut tables = [[0u32; 256]; 4];
     for part in pixels.chunks(1 << 30) {
         let (eights, rest) = part.as_chunks::<8>();
         for &eight in eights {
             let eight = u64::from_le_bytes(eight);
             for k in 0..8 {
-                tables[k % TABLES][(eight >> (8 * k)) as usize & 255] += 1;
+                tables[k % 4][(eight >> (8 * k)) as usize & 255] += 1;
             }
         }
         for &v in rest {
@@ -95,7 +90,7 @@ fn count_bytes(pixels: &[u8], bins: Bins, counts: &mut [u64]) {
                 counts[bin] += n;
             }
         }
-        tables = [[0; 256]; TABLES];
+        tables = [[0; 256]; 4];
     }
 }
 
@@ -117,8 +112,8 @@ fn indexed_body<T: Pixel>(_: Isa, pixels: &[T], bins: Bins, counts: &mut [u64]) 
             let bin = ((v - lo) / (hi - lo) * bins as f64) as i32;
             *index = if v >= lo && v <= hi { Ord::min(bin, last - 1) } else { last };
         }
-        for (k, &bin) in index[..part.len()].iter().enumerate() {
-            counts[k % TABLES * (bins + 1) + bin as usize] += 1;
+        for &bin in &index[..part.len()] {
+            counts[bin as usize] += 1;
         }
     }
 }
