@@ -277,7 +277,7 @@ fn columns(read: Range<isize>, width: usize, border: Border) -> Range<usize> {
 }
 
 /// Copies the columns of `row` from `first` on, continued by `border`.
-fn pad<T: Pixel>(row: &[T], first: isize, border: Border, out: &mut [T]) {
+pub(super) fn pad<T: Pixel>(row: &[T], first: isize, border: Border, out: &mut [T]) {
     let edge = |x: isize| match border.map(x, row.len()) {
         Some(x) => row[x],
         None => border.constant().map_or(T::ZERO, T::from_f64),

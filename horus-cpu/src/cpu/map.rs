@@ -139,7 +139,7 @@ fn tiling(kernel: &MapKernel, schedule: &Schedule, geometry: Geometry, rows: Win
         | LeafOp::Flip(..) => None,
     });
     let (tile_rows, tile) = match (windows.max(), schedule.groups.is_empty()) {
-        (Some(around), _) => (if around < 8 { 16 } else { 64 }, 512),
+        (Some(around), _) => (if around < 8 { 32 } else { 64 }, 512),
         (None, true) => (8, 512),
         (None, false) => (4, 256),
     };

@@ -1,7 +1,9 @@
 //! The part of a plane that a tile reads, with its border.
 
+use std::cell::RefCell;
 use std::ops::Range;
 
+use super::feed::pad;
 use super::plane::{Plane, Tile};
 use horus_base::dtype::Pixel;
 use horus_base::shape::{Border, Window};
@@ -32,7 +34,7 @@ impl<'a, T: Pixel> Patch<'a, T> {
         cols: &Range<usize>,
         reach: Reach,
         border: Border,
-        scratch: &'a mut Vec<T>,
+        scratch: &'a mut Vec<u64>,
     ) -> Patch<'a, T> {
         let rows = rows.grown(reach.up, reach.down);
         let left = cols.start.cast_signed() - reach.left.cast_signed();
@@ -42,22 +44,18 @@ impl<'a, T: Pixel> Patch<'a, T> {
         if held.covers(rows) && left >= 0 && cols.end + reach.right <= plane.width {
             return Patch { data: plane.data(), stride: plane.width, top: plane.window.start, left: 0 };
         }
-        let constant = border.constant().map_or(T::ZERO, T::from_f64);
-        scratch.clear();
-        scratch.reserve(rows.len() * stride);
-        let right = left + stride.cast_signed();
-        let inside = left.clamp(0, plane.width.cast_signed())..right.clamp(0, plane.width.cast_signed());
-        for y in rows.start..rows.end {
-            let Some(row) = plane.resolve(y, border).map(|y| plane.row(y)) else {
-                scratch.resize(scratch.len() + stride, constant);
-                continue;
-            };
-            let edge = |x: isize| border.map(x, plane.width).map_or(constant, |x| row[x]);
-            scratch.extend((left..inside.start.min(right)).map(edge));
-            scratch.extend_from_slice(&row[inside.start.cast_unsigned()..inside.end.cast_unsigned()]);
-            scratch.extend((inside.end.max(left)..right).map(edge));
+        let words = (rows.len() * stride * size_of::<T>()).div_ceil(size_of::<u64>());
+        if scratch.len() < words {
+            scratch.resize(words, 0);
         }
-        Patch { data: scratch, stride, top: rows.start, left }
+        let copy = &mut bytemuck::cast_slice_mut::<u64, T>(scratch)[..rows.len() * stride];
+        for (y, out) in (rows.start..rows.end).zip(copy.chunks_exact_mut(stride)) {
+            match plane.resolve(y, border) {
+                Some(y) => pad(plane.row(y), left, border, out),
+                None => out.fill(border.constant().map_or(T::ZERO, T::from_f64)),
+            }
+        }
+        Patch { data: copy, stride, top: rows.start, left }
     }
 
     /// The `n` pixels from column `x` of row `y`.
@@ -66,6 +64,19 @@ impl<'a, T: Pixel> Patch<'a, T> {
         let at = (y - self.top).cast_unsigned() * self.stride + (x - self.left).cast_unsigned();
         &self.data[at..at + n]
     }
+
+    /// The first of `n` pixels from column `x` on in each of `rows` rows from `y` on, and pixels
+    /// from row to row.
+    pub(super) fn rectangle(&self, y: isize, x: isize, rows: usize, n: usize) -> (*const T, usize) {
+        let at = (y - self.top).cast_unsigned() * self.stride + (x - self.left).cast_unsigned();
+        assert!(rows > 0 && (rows - 1) * self.stride + n <= self.data[at..].len(), "the patch holds the rectangle");
+        (self.data[at..].as_ptr(), self.stride)
+    }
+}
+
+thread_local! {
+    /// Copies of pixels around blocks, reused by later tiles.
+    static COPY: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Cuts a tile into blocks and calls `f` with each and the patch around it.
@@ -76,17 +87,18 @@ pub(super) fn for_each_block<T: Pixel>(
     tile: &mut Tile<'_, T>,
     mut compute: impl FnMut(&Patch<'_, T>, &mut Tile<'_, T>),
 ) {
-    let mut scratch = Vec::new();
-    for y in (tile.rows.start..tile.rows.end).step_by(BLOCK_ROWS) {
-        let rows = Window::new(y, tile.rows.end.min(y + BLOCK_ROWS.cast_signed()));
-        for x in tile.cols.clone().step_by(BLOCK_COLS) {
-            let cols = x..tile.cols.end.min(x + BLOCK_COLS);
-            let at = (y - tile.rows.start).cast_unsigned() * tile.stride + (x - tile.cols.start);
-            let mut block = Tile { out: &mut tile.out[at..], stride: tile.stride, rows, cols: cols.clone() };
-            let patch = Patch::around(plane, rows, &cols, reach, border, &mut scratch);
-            compute(&patch, &mut block);
+    COPY.with_borrow_mut(|scratch| {
+        for y in (tile.rows.start..tile.rows.end).step_by(BLOCK_ROWS) {
+            let rows = Window::new(y, tile.rows.end.min(y + BLOCK_ROWS.cast_signed()));
+            for x in tile.cols.clone().step_by(BLOCK_COLS) {
+                let cols = x..tile.cols.end.min(x + BLOCK_COLS);
+                let at = (y - tile.rows.start).cast_unsigned() * tile.stride + (x - tile.cols.start);
+                let mut block = Tile { out: &mut tile.out[at..], stride: tile.stride, rows, cols: cols.clone() };
+                let patch = Patch::around(plane, rows, &cols, reach, border, scratch);
+                compute(&patch, &mut block);
+            }
         }
-    }
+    });
 }
 
 #[cfg(test)]

@@ -305,8 +305,20 @@ impl MedianSize {
 
     /// Cost per pixel: each exchange takes a minimum and a maximum.
     pub fn steps(self) -> f64 {
-        let pixels = (2 * self.radius() + 1).pow(2);
-        2.0 * median_network(pixels).len() as f64
+        2.0 * self.network().len() as f64
+    }
+
+    /// The compare-exchange sequence `(i, j)`, after which the middle one of the values is the
+    /// median.
+    ///
+    /// A compare-exchange replaces `(v[i], v[j])` by `(v[i].min(v[j]), v[j].max(v[i]))` in the
+    /// arithmetic of [`Arithmetic`](horus_base::dtype::Arithmetic) (second form on the *old*
+    /// values), which fixes the result for NaN and signed zeros too.
+    pub const fn network(self) -> &'static [(usize, usize)] {
+        match self {
+            MedianSize::Three => &THREE,
+            MedianSize::Five => &FIVE,
+        }
     }
 
     /// Distances that the median reads.
@@ -316,52 +328,27 @@ impl MedianSize {
     }
 }
 
-/// The compare-exchange sequence `(i, j)`, `i < j`, after which value `n / 2` is the median of `n`
-/// values.
-///
-/// A compare-exchange replaces `(v[i], v[j])` by `(v[i].min(v[j]), v[j].max(v[i]))` in the
-/// arithmetic of [`Arithmetic`](horus_base::dtype::Arithmetic) (second form on the *old* values),
-/// which fixes the result for NaN and signed zeros too. Batcher's merge exchange, pruned to the
-/// comparators that the middle value depends on.
-pub fn median_network(n: usize) -> Vec<(usize, usize)> {
-    let full = batcher(n);
-    // Backwards, keeping only comparators on wires that the middle value still depends on.
-    let mut needed = vec![false; n];
-    needed[n / 2] = true;
-    let mut kept: Vec<_> = full
-        .into_iter()
-        .rev()
-        .filter(|&(i, j)| {
-            let keep = needed[i] || needed[j];
-            needed[i] |= keep;
-            needed[j] |= keep;
-            keep
-        })
-        .collect();
-    kept.reverse();
-    kept
-}
+/// The columns in order; then the median of the largest of the smallest, the median of the middle
+/// ones and the smallest of the largest.
+#[rustfmt::skip]
+const THREE: [(usize, usize); 19] = [
+    (0, 3), (1, 4), (2, 5), (3, 6), (4, 7), (5, 8), (0, 3), (1, 4), (2, 5), (0, 1), (1, 2), (7, 8), (6, 7),
+    (3, 4), (4, 5), (3, 4), (2, 4), (4, 6), (2, 4),
+];
 
-/// Batcher's odd-even merge sort for any `n` (Knuth, TAOCP 3, algorithm 5.2.2M).
-fn batcher(n: usize) -> Vec<(usize, usize)> {
-    let mut out = Vec::new();
-    let top = n.next_power_of_two() / 2;
-    let mut p = top;
-    while p > 0 {
-        let (mut q, mut r, mut d) = (top, 0, p);
-        loop {
-            out.extend((0..n.saturating_sub(d)).filter(|i| i & p == r).map(|i| (i, i + d)));
-            if q == p {
-                break;
-            }
-            d = q - p;
-            q /= 2;
-            r = p;
-        }
-        p /= 2;
-    }
-    out
-}
+/// N. Devillard, *Fast median search: an ANSI C implementation* (1998).
+#[rustfmt::skip]
+const FIVE: [(usize, usize); 99] = [
+    (0, 1), (3, 4), (2, 4), (2, 3), (6, 7), (5, 7), (5, 6), (9, 10), (8, 10), (8, 9), (12, 13), (11, 13),
+    (11, 12), (15, 16), (14, 16), (14, 15), (18, 19), (17, 19), (17, 18), (21, 22), (20, 22), (20, 21),
+    (23, 24), (2, 5), (3, 6), (0, 6), (0, 3), (4, 7), (1, 7), (1, 4), (11, 14), (8, 14), (8, 11), (12, 15),
+    (9, 15), (9, 12), (13, 16), (10, 16), (10, 13), (20, 23), (17, 23), (17, 20), (21, 24), (18, 24), (18, 21),
+    (19, 22), (8, 17), (9, 18), (0, 18), (0, 9), (10, 19), (1, 19), (1, 10), (11, 20), (2, 20), (2, 11),
+    (12, 21), (3, 21), (3, 12), (13, 22), (4, 22), (4, 13), (14, 23), (5, 23), (5, 14), (15, 24), (6, 24),
+    (6, 15), (7, 16), (7, 19), (13, 21), (15, 23), (7, 13), (7, 15), (1, 9), (3, 11), (5, 17), (11, 17),
+    (9, 17), (4, 10), (6, 12), (7, 14), (4, 6), (4, 7), (12, 14), (10, 14), (6, 7), (10, 12), (6, 10), (6, 17),
+    (12, 17), (7, 17), (7, 10), (12, 18), (7, 12), (10, 18), (12, 20), (10, 20), (10, 12),
+];
 
 #[cfg(test)]
 mod tests {
@@ -400,24 +387,31 @@ mod tests {
         );
     }
 
+    /// A network that selects the median of all sequences of zeros and ones selects that of all
+    /// numbers: here of 64 sequences at a time, a bit of a word each.
     #[test]
     fn median_networks_select_the_median() {
-        for n in [9usize, 25] {
-            let network = median_network(n);
-            let mut seed = 1u64;
-            for _ in 0..2000 {
-                let mut v: Vec<u8> = (0..n)
-                    .map(|_| {
-                        seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-                        (seed >> 59) as u8
-                    })
-                    .collect();
-                let mut sorted = v.clone();
-                sorted.sort_unstable();
-                for &(i, j) in &network {
-                    (v[i], v[j]) = (v[i].min(v[j]), v[j].max(v[i]));
+        for size in [MedianSize::Three, MedianSize::Five] {
+            let n = (2 * size.radius() + 1).pow(2);
+            // The first six values count within a word, the others from word to word.
+            const COUNT: [u64; 6] = [
+                0xAAAA_AAAA_AAAA_AAAA,
+                0xCCCC_CCCC_CCCC_CCCC,
+                0xF0F0_F0F0_F0F0_F0F0,
+                0xFF00_FF00_FF00_FF00,
+                0xFFFF_0000_FFFF_0000,
+                0xFFFF_FFFF_0000_0000,
+            ];
+            for high in 0..1u64 << (n - 6) {
+                let value = |i: usize| if i < 6 { COUNT[i] } else { (high >> (i - 6) & 1).wrapping_neg() };
+                let mut v: [u64; 25] = std::array::from_fn(|i| if i < n { value(i) } else { 0 });
+                for &(i, j) in size.network() {
+                    (v[i], v[j]) = (v[i] & v[j], v[i] | v[j]);
                 }
-                assert_eq!(v[n / 2], sorted[n / 2]);
+                // More ones than zeros: at least this many of the first six.
+                let more = (n / 2 + 1).saturating_sub(high.count_ones() as usize);
+                let want = (0..64).filter(|k: &u32| k.count_ones() as usize >= more).fold(0, |w, k| w | 1u64 << k);
+                assert_eq!(v[n / 2], want, "{n} values, {high:b}");
             }
         }
     }

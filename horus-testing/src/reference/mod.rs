@@ -3,7 +3,7 @@
 //! Nothing here is optimised or parallel. The oracle shares only definitions with backends: the
 //! arithmetic of [`Pixel`], [`Border::map`](horus_base::shape::Border::map), the order of the taps
 //! of a [`Filter`](horus_plan::ops::neighbourhood::Filter),
-//! [`median_network`](horus_plan::ops::neighbourhood::median_network),
+//! [`MedianSize::network`](horus_plan::ops::neighbourhood::MedianSize::network),
 //! [`Affine::at`](horus_plan::ops::geometric::Affine::at) and the fixed order of
 //! [`fold`](horus_plan::ops::reduce::fold). Every backend, on any number of ranks and threads, must
 //! yield the bits of [`evaluate`] (except the sign and payload of NaN); `tests/goldens` checks

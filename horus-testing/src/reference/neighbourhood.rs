@@ -3,7 +3,7 @@
 use super::{Image, Pixel};
 use horus_base::dtype::Float;
 use horus_base::shape::Border;
-use horus_plan::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce, median_network};
+use horus_plan::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
 
 /// The pixel read at offset (`dy`, `dx`) from pixel (`y`, `x`).
 fn neighbour<T: Pixel>(image: &Image, c: usize, y: usize, x: usize, (dy, dx): (isize, isize), border: Border) -> T {
@@ -83,8 +83,8 @@ pub(super) fn generalized_at<T: Pixel>(g: &Generalized, read: impl Fn(isize, isi
     accumulator
 }
 
-/// Median of the square around each pixel, by the network of [`median_network`] on its values in
-/// row-major order.
+/// Median of the square around each pixel, by [`MedianSize::network`] on its values in row-major
+/// order.
 pub fn median(image: &Image, size: MedianSize, border: Border) -> Image {
     horus_base::dispatch!(image.dtype(), T => Image::from_fn(image.shape, |c, y, x| {
         median_at::<T>(size, |dy, dx| neighbour(image, c, y, x, (dy, dx), border))
@@ -95,7 +95,7 @@ pub fn median(image: &Image, size: MedianSize, border: Border) -> Image {
 pub(super) fn median_at<T: Pixel>(size: MedianSize, read: impl Fn(isize, isize) -> T) -> T {
     let r = size.radius().cast_signed();
     let mut v: Vec<T> = (-r..=r).flat_map(|dy| (-r..=r).map(move |dx| (dy, dx))).map(|(dy, dx)| read(dy, dx)).collect();
-    for (i, j) in median_network(v.len()) {
+    for &(i, j) in size.network() {
         (v[i], v[j]) = (v[i].min(v[j]), v[j].max(v[i]));
     }
     v[v.len() / 2]

@@ -1,6 +1,6 @@
 //! Generalized convolutions: any combination of pixel and weight under any reduction.
 
-use super::extremes::{self, Scratch};
+use super::extremes::Extremes;
 use crate::cpu::patch::{BLOCK_COLS, Patch, for_each_block};
 use crate::cpu::plane::{Plane, Tile};
 use crate::cpu::simd::Isa;
@@ -18,17 +18,14 @@ pub(crate) fn generalized<T: Pixel>(
     tile: &mut Tile<'_, T>,
     isa: Isa,
 ) {
-    let mut scratch = Scratch::default();
+    let extremes = Extremes::of(g, T::DTYPE);
     let taps: Vec<Tap<T>> = (g.window.offsets().into_iter().zip(g.window.taps()))
         .map(|((dy, dx), &weight)| Tap { dy, dx, weight: T::from_f64(weight) })
         .collect();
     let reach = g.window.reach();
-    for_each_block(plane, reach, border, tile, |patch, block| {
-        if extremes::is_rectangle(g) {
-            extremes::extremes(isa, patch, reach, g.reduce, &mut scratch, block);
-        } else {
-            direct(isa, patch, &taps, g, block);
-        }
+    for_each_block(plane, reach, border, tile, |patch, block| match &extremes {
+        Some(extremes) => extremes.compute(isa, patch, block),
+        None => direct(isa, patch, &taps, g, block),
     });
 }
 

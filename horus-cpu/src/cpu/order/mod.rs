@@ -3,8 +3,7 @@
 mod extremes;
 mod generalized;
 mod median;
-#[cfg(target_arch = "x86_64")]
-mod network;
+mod vector;
 
 pub(crate) use self::generalized::generalized;
 pub(crate) use self::median::median;

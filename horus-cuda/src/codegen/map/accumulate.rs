@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use horus_core::ir::kernel::{Leaf, LeafOp};
-use horus_core::ops::neighbourhood::{Combine, Reduce, median_network};
+use horus_core::ops::neighbourhood::{Combine, MedianSize, Reduce};
 
 /// A definition that a kernel needs in addition to the headers.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -12,8 +12,8 @@ enum Helper {
     Zero,
     /// Combines pixel and weight, and reduces.
     Generalized(Combine, Reduce),
-    /// The median over a window of `2 radius + 1` pixels in both directions.
-    Median(usize),
+    /// The median over a window of this size.
+    Median(MedianSize),
 }
 
 /// The definitions that a kernel needs, in the order of first use.
@@ -43,9 +43,9 @@ impl Helpers {
     }
 
     /// The function that computes a median.
-    pub(super) fn median(&mut self, radius: usize) -> String {
-        self.need(Helper::Median(radius));
-        Helper::Median(radius).name()
+    pub(super) fn median(&mut self, size: MedianSize) -> String {
+        self.need(Helper::Median(size));
+        Helper::Median(size).name()
     }
 
     /// The definitions.
@@ -59,7 +59,7 @@ impl Helper {
         match self {
             Helper::Zero => "hs_zero".into(),
             Helper::Generalized(combine, reduce) => format!("hs_{combine:?}_{reduce:?}").to_lowercase(),
-            Helper::Median(radius) => format!("hs_median{radius}"),
+            Helper::Median(size) => format!("hs_median{}", size.radius()),
         }
     }
 
@@ -89,21 +89,21 @@ impl Helper {
                      static __device__ __forceinline__ T step(T acc, T v, T w) {{ return {reduce}(acc, {combine}); }}\n}};\n"
                 )
             }
-            Helper::Median(radius) => median(&name, 2 * radius + 1),
+            Helper::Median(size) => median(&name, size),
         }
     }
 }
 
-/// A median of `side` times `side` pixels by a network of comparisons, emitted as a list without a
-/// loop.
-fn median(name: &str, side: usize) -> String {
+/// A median by a network of comparisons, emitted as a list without a loop.
+fn median(name: &str, size: MedianSize) -> String {
+    let side = 2 * size.radius() + 1;
     let n = side * side;
     let mut s = format!(
         "template <class T, int R, int C, int PITCH> HS_FN void {name}(const T* tile, T (&out)[R][C]) {{\n\
          #pragma unroll\n    for (int r = 0; r < R; ++r)\n#pragma unroll\n        for (int c = 0; c < C; ++c) {{\n            \
          T v[{n}];\n#pragma unroll\n            for (int i = 0; i < {n}; ++i) v[i] = tile[(r + i / {side}) * PITCH + c + i % {side}];\n"
     );
-    for (i, j) in median_network(n) {
+    for (i, j) in size.network() {
         let _ = writeln!(
             s,
             "            {{ const T a = v[{i}], b = v[{j}]; v[{i}] = hs_min(a, b); v[{j}] = hs_max(b, a); }}"

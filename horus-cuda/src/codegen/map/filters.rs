@@ -270,7 +270,7 @@ impl<'a> MapGenerator<'a> {
         };
         self.load_tile(Source::Input(input), border, tile, leaf.dtype, out)?;
         let radius = size.radius();
-        let function = self.helpers.median(radius);
+        let function = self.helpers.median(size);
         let pixels = self.thread_tile(leaf.dtype, self.shared.kept(), tile.pitch, tile.up - radius);
         let template = template![leaf.dtype.name(), self.block.rows, self.block.cols, tile.pitch];
         let args = args![pixels + (tile.left - radius), format!("{array}[0]")];

@@ -1,0 +1,283 @@
+//! Vector registers of pixels, which kernels that only compare and move pixels are written for.
+//!
+//! Signed integers have no vectors: with their sign bit flipped they are unsigned ones in the same
+//! order. All bits flipped, or the sign of a float, reverse the order, so that a largest pixel is a
+//! smallest one; see [`Order`].
+
+use crate::cpu::patch::Patch;
+use crate::cpu::plane::Tile;
+use horus_base::dtype::{DType, Pixel};
+use horus_plan::ops::neighbourhood::Reach;
+
+/// A vector register of pixels.
+///
+/// # Safety
+/// Methods may only be called where the vector's instruction set was detected, in a function
+/// compiled for it.
+pub(super) trait Vector: Copy {
+    /// Bytes of the register.
+    const BYTES: usize = size_of::<Self>();
+    /// Reads one pixel per lane.
+    unsafe fn load(from: *const u8) -> Self;
+    /// Writes one pixel per lane.
+    unsafe fn store(self, to: *mut u8);
+    /// The smaller of numbers, the first on a tie, lane by lane; `a` if `b` is a NaN.
+    unsafe fn min(a: Self, b: Self) -> Self;
+    /// The larger of numbers, the first on a tie, lane by lane; `a` if `b` is a NaN.
+    unsafe fn max(a: Self, b: Self) -> Self;
+    /// The bits in which two vectors differ.
+    unsafe fn xor(a: Self, b: Self) -> Self;
+    /// Returns `true` if a lane of either is a NaN that [`Vector::min`] and [`Vector::max`] do not
+    /// ignore as the first operand.
+    unsafe fn any_nan(a: Self, b: Self) -> bool;
+}
+
+/// An array that the compiler vectorises, for any machine.
+#[derive(Clone, Copy)]
+pub(super) struct Lanes<T, const N: usize>([T; N]);
+
+/// A single pixel, whose minimum and maximum ignore NaNs in both operands, as those of the pixel
+/// type do.
+#[derive(Clone, Copy)]
+pub(super) struct Single<T>(T);
+
+/// Numbers in an order that has vectors.
+pub(super) trait Number: Pixel {
+    /// The bits in which two numbers differ.
+    fn xor(self, b: Self) -> Self;
+}
+
+macro_rules! numbers {
+    ($($t:ident: |$a:ident, $b:ident| $xor:expr;)*) => {$(
+        impl Number for $t {
+            #[inline(always)]
+            fn xor(self, b: Self) -> Self {
+                let ($a, $b) = (self, b);
+                $xor
+            }
+        }
+    )*};
+}
+numbers! {
+    u8: |a, b| a ^ b;
+    u16: |a, b| a ^ b;
+    u32: |a, b| a ^ b;
+    f32: |a, b| f32::from_bits(a.to_bits() ^ b.to_bits());
+    f64: |a, b| f64::from_bits(a.to_bits() ^ b.to_bits());
+}
+
+impl<T: Number, const N: usize> Vector for Lanes<T, N> {
+    #[inline(always)]
+    unsafe fn load(from: *const u8) -> Self {
+        // SAFETY: the caller has pixels for all lanes.
+        Lanes(unsafe { from.cast::<[T; N]>().read_unaligned() })
+    }
+    #[inline(always)]
+    unsafe fn store(self, to: *mut u8) {
+        // SAFETY: the caller has room for all lanes.
+        unsafe { to.cast::<[T; N]>().write_unaligned(self.0) }
+    }
+    #[inline(always)]
+    unsafe fn min(a: Self, b: Self) -> Self {
+        Lanes(std::array::from_fn(|i| if b.0[i] < a.0[i] { b.0[i] } else { a.0[i] }))
+    }
+    #[inline(always)]
+    unsafe fn max(a: Self, b: Self) -> Self {
+        Lanes(std::array::from_fn(|i| if b.0[i] > a.0[i] { b.0[i] } else { a.0[i] }))
+    }
+    #[inline(always)]
+    unsafe fn xor(a: Self, b: Self) -> Self {
+        Lanes(std::array::from_fn(|i| a.0[i].xor(b.0[i])))
+    }
+    #[inline(always)]
+    unsafe fn any_nan(a: Self, b: Self) -> bool {
+        (a.0.iter().zip(&b.0)).fold(false, |nan, (a, b)| nan | a.is_nan() | b.is_nan())
+    }
+}
+
+impl<T: Number> Vector for Single<T> {
+    #[inline(always)]
+    unsafe fn load(from: *const u8) -> Self {
+        // SAFETY: the caller has a pixel.
+        Single(unsafe { from.cast::<T>().read_unaligned() })
+    }
+    #[inline(always)]
+    unsafe fn store(self, to: *mut u8) {
+        // SAFETY: the caller has room for a pixel.
+        unsafe { to.cast::<T>().write_unaligned(self.0) }
+    }
+    #[inline(always)]
+    unsafe fn min(a: Self, b: Self) -> Self {
+        Single(a.0.min(b.0))
+    }
+    #[inline(always)]
+    unsafe fn max(a: Self, b: Self) -> Self {
+        Single(a.0.max(b.0))
+    }
+    #[inline(always)]
+    unsafe fn xor(a: Self, b: Self) -> Self {
+        Single(a.0.xor(b.0))
+    }
+    #[inline(always)]
+    unsafe fn any_nan(_: Self, _: Self) -> bool {
+        false
+    }
+}
+
+/// Rows of pixels: the first one, and bytes from row to row.
+#[derive(Clone, Copy)]
+pub(super) struct View {
+    pub(super) at: *mut u8,
+    pub(super) stride: usize,
+}
+
+impl View {
+    /// The pixels that a window of reach `reach` reads around a tile, from their upper left corner on.
+    /// They are not to be written to.
+    pub(super) fn around<T: Pixel>(patch: &Patch<'_, T>, tile: &Tile<'_, T>, reach: Reach) -> View {
+        let Reach { up, down, left, right } = reach;
+        let (y, x) = (tile.rows.start - up.cast_signed(), tile.cols.start.cast_signed() - left.cast_signed());
+        let (at, stride) = patch.rectangle(y, x, tile.rows.len() + up + down, tile.cols.len() + left + right);
+        View { at: at.cast::<u8>().cast_mut(), stride: stride * size_of::<T>() }
+    }
+
+    /// The rows of a tile.
+    pub(super) fn of<T: Pixel>(tile: &mut Tile<'_, T>) -> View {
+        assert!((tile.rows.len() - 1) * tile.stride + tile.cols.len() <= tile.out.len(), "the tile holds its rows");
+        View { at: tile.out.as_mut_ptr().cast(), stride: tile.stride * size_of::<T>() }
+    }
+
+    /// The view from `bytes` further right in a row further down.
+    pub(super) fn from(self, rows: usize, bytes: usize) -> View {
+        View { at: self.at.wrapping_add(rows * self.stride + bytes), ..self }
+    }
+}
+
+/// The order of vectors for pixels of a type: 64 bytes of pixels each, as many as the widest
+/// register has.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+pub(super) struct Order {
+    /// Bits that are flipped in pixels before they are compared, and again in results.
+    flip: [u64; 8],
+    /// The last number of the order.
+    last: [u64; 8],
+}
+
+impl Order {
+    /// The order of pixels of type `dtype`, or, if `reversed`, the opposite one.
+    pub(super) fn of(dtype: DType, reversed: bool) -> Order {
+        let (byte, short, word) = (0x0101_0101_0101_0101, 0x0001_0001_0001_0001, 0x0000_0001_0000_0001);
+        let (sign, infinity) = match dtype {
+            DType::U8 | DType::U16 | DType::U32 | DType::Bool => (0, None),
+            DType::I8 => (byte << 7, None),
+            DType::I16 => (short << 15, None),
+            DType::I32 => (word << 31, None),
+            DType::F32 => (word << 31, Some(word * u64::from(f32::INFINITY.to_bits()))),
+            DType::F64 => (1 << 63, Some(f64::INFINITY.to_bits())),
+        };
+        // Floats are their own numbers, and have their opposites under the other sign.
+        let (plain, opposite) = if infinity.is_some() { (0, sign) } else { (sign, !sign) };
+        Order { flip: [if reversed { opposite } else { plain }; 8], last: [infinity.unwrap_or(u64::MAX); 8] }
+    }
+
+    /// The bits that are flipped, as pixels.
+    pub(super) fn flip(&self) -> *const u8 {
+        self.flip.as_ptr().cast()
+    }
+
+    /// The last number of the order, as pixels.
+    pub(super) fn last(&self) -> *const u8 {
+        self.last.as_ptr().cast()
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+macro_rules! vectors {
+    ($($name:ident($reg:ty, $raw:ty): $load:ident $store:ident $min:ident $max:ident $xor:ident,
+       |$a:ident, $b:ident| $nan:expr;)*) => {$(
+        #[derive(Clone, Copy)]
+        pub(in crate::cpu::order) struct $name($reg);
+
+        impl Vector for $name {
+            #[inline(always)]
+            unsafe fn load(from: *const u8) -> Self {
+                // SAFETY: the caller has the instruction set, and pixels for all lanes.
+                $name(unsafe { $load(from.cast::<$raw>()) })
+            }
+            #[inline(always)]
+            unsafe fn store(self, to: *mut u8) {
+                // SAFETY: the caller has the instruction set, and room for all lanes.
+                unsafe { $store(to.cast::<$raw>(), self.0) }
+            }
+            // Of equal floats, and of a float and a NaN, the instructions return their second
+            // operand.
+            #[inline(always)]
+            unsafe fn min(a: Self, b: Self) -> Self {
+                // SAFETY: the caller has the instruction set.
+                $name(unsafe { $min(b.0, a.0) })
+            }
+            #[inline(always)]
+            unsafe fn max(a: Self, b: Self) -> Self {
+                // SAFETY: the caller has the instruction set.
+                $name(unsafe { $max(b.0, a.0) })
+            }
+            #[inline(always)]
+            unsafe fn xor(a: Self, b: Self) -> Self {
+                // SAFETY: the caller has the instruction set.
+                $name(unsafe { $xor(a.0, b.0) })
+            }
+            #[inline(always)]
+            #[allow(unused_unsafe)]
+            unsafe fn any_nan(a: Self, b: Self) -> bool {
+                let ($a, $b) = (a.0, b.0);
+                // SAFETY: the caller has the instruction set.
+                unsafe { $nan }
+            }
+        }
+    )*};
+}
+
+#[cfg(target_arch = "x86_64")]
+#[rustfmt::skip]
+mod x86 {
+    use std::arch::x86_64::*;
+
+    use super::Vector;
+
+    vectors! {
+        U8x64(__m512i, __m512i): _mm512_loadu_si512 _mm512_storeu_si512 _mm512_min_epu8 _mm512_max_epu8 _mm512_xor_si512, |_a, _b| false;
+        U16x32(__m512i, __m512i): _mm512_loadu_si512 _mm512_storeu_si512 _mm512_min_epu16 _mm512_max_epu16 _mm512_xor_si512, |_a, _b| false;
+        U32x16(__m512i, __m512i): _mm512_loadu_si512 _mm512_storeu_si512 _mm512_min_epu32 _mm512_max_epu32 _mm512_xor_si512, |_a, _b| false;
+        F32x16(__m512, f32): _mm512_loadu_ps _mm512_storeu_ps _mm512_min_ps _mm512_max_ps _mm512_xor_ps, |a, b| _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(a, b) != 0;
+        F64x8(__m512d, f64): _mm512_loadu_pd _mm512_storeu_pd _mm512_min_pd _mm512_max_pd _mm512_xor_pd, |a, b| _mm512_cmp_pd_mask::<_CMP_UNORD_Q>(a, b) != 0;
+        U8x32(__m256i, __m256i): _mm256_loadu_si256 _mm256_storeu_si256 _mm256_min_epu8 _mm256_max_epu8 _mm256_xor_si256, |_a, _b| false;
+        U16x16(__m256i, __m256i): _mm256_loadu_si256 _mm256_storeu_si256 _mm256_min_epu16 _mm256_max_epu16 _mm256_xor_si256, |_a, _b| false;
+        U32x8(__m256i, __m256i): _mm256_loadu_si256 _mm256_storeu_si256 _mm256_min_epu32 _mm256_max_epu32 _mm256_xor_si256, |_a, _b| false;
+        F32x8(__m256, f32): _mm256_loadu_ps _mm256_storeu_ps _mm256_min_ps _mm256_max_ps _mm256_xor_ps, |a, b| _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_UNORD_Q>(a, b)) != 0;
+        F64x4(__m256d, f64): _mm256_loadu_pd _mm256_storeu_pd _mm256_min_pd _mm256_max_pd _mm256_xor_pd, |a, b| _mm256_movemask_pd(_mm256_cmp_pd::<_CMP_UNORD_Q>(a, b)) != 0;
+    }
+}
+#[cfg(target_arch = "x86_64")]
+pub(super) use self::x86::*;
+
+/// Calls `$call!(portable | avx2 | avx512, V, P)` with the vectors `V` of an instruction set for
+/// pixels of a type, and the single pixels `P`.
+macro_rules! with_vectors {
+    ($isa:expr, $dtype:expr, $call:ident) => {
+        with_vectors! { $isa, $dtype, $call,
+            U8 | Bool | I8: u8 U8x64 U8x32; U16 | I16: u16 U16x32 U16x16; U32 | I32: u32 U32x16 U32x8;
+            F32: f32 F32x16 F32x8; F64: f64 F64x8 F64x4
+        }
+    };
+    ($isa:expr, $dtype:expr, $call:ident, $($($name:ident)|+: $t:ident $wide:ident $middle:ident);*) => {
+        match ($isa, $dtype) {$(
+            #[cfg(target_arch = "x86_64")]
+            ($crate::cpu::simd::Isa::Avx512, $(DType::$name)|+) => $call!(avx512, $wide, $t),
+            #[cfg(target_arch = "x86_64")]
+            ($crate::cpu::simd::Isa::Avx2, $(DType::$name)|+) => $call!(avx2, $middle, $t),
+            (_, $(DType::$name)|+) => $call!(portable, Lanes<$t, { 16 / size_of::<$t>() }>, $t),
+        )*}
+    };
+}
+pub(super) use with_vectors;
