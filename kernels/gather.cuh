@@ -6,6 +6,18 @@ HS_FN int hs_whole(i64 p) { return (int)(p >> 32); }
 
 template <class F> HS_FN F hs_lerp(F a, F b, F t) { return hs_fma(t, b - a, a); }
 
+// True if the position of a pixel lies inside: see horus_core::ops::edge. `along` are the numbers of the rows, then of the columns.
+HS_FN bool hs_within(const f64* along, int y, int x) {
+    bool inside = true;
+#pragma unroll
+    for (int axis = 0; axis < 2; ++axis) {
+        const f64* k = along + 6 * axis;
+        const f64 position = (((f64)y + k[0]) * k[2] + ((f64)x + k[1]) * k[3]) + k[4];
+        inside &= 0.0 <= position && position <= k[5];
+    }
+    return inside;
+}
+
 template <int BORDER, class T> HS_FN T hs_nearest(const hs_plane<T>& in, i64 py, i64 px, T v) {
     const int y = hs_whole(py + (1LL << 31)), x = hs_whole(px + (1LL << 31));
     return hs_pixel<BORDER, BORDER>(in, y, x, v);

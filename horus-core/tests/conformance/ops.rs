@@ -4,6 +4,7 @@ use horus_core::dispatch;
 use horus_core::dtype::{Conversion, DType, Pixel};
 use horus_core::ir::graph::Op;
 use horus_core::ops::components::Connectivity;
+use horus_core::ops::edge::{Edge, Inside};
 use horus_core::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reach, Reduce};
 use horus_core::ops::pixel::{PixelKind, PixelOp, TABLE};
@@ -281,12 +282,13 @@ fn affine_maps() {
                     ),
                 ];
                 for (matrix, out_shape) in maps {
-                    for how in Interpolation::ALL {
+                    let edges = [border.into(), Edge::Inside(Inside::of(matrix, shape, 3.0))];
+                    for (how, edge) in Interpolation::ALL.into_iter().flat_map(|how| edges.map(|edge| (how, edge))) {
                         let mut p = Program::default();
                         let a = p.source(image(shape, dtype, 11));
                         let map = Affine::new(matrix, out_shape).unwrap();
-                        let out = p.op(Op::Warp(map, how, border), &[a], out_shape, dtype);
-                        conforms(&p.wanted(&[out]), &Place::some(), &format!("{how:?} {dtype} {border} {shape}"));
+                        let out = p.op(Op::Warp(map, how, edge), &[a], out_shape, dtype);
+                        conforms(&p.wanted(&[out]), &Place::some(), &format!("{how:?} {dtype} {edge:?} {shape}"));
                     }
                 }
             }

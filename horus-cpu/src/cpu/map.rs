@@ -381,8 +381,8 @@ impl Job<'_> {
                     order::generalized(&self.plane(*i, at.channel), g, *b, &mut tile, isa);
                 }
                 LeafOp::Median(i, size, b) => order::median(&self.plane(*i, at.channel), *size, *b, &mut tile, isa),
-                LeafOp::Warp(i, map, how, b) => {
-                    warp::warp(&self.plane(*i, at.channel), map, *how, *b, &mut tile, isa);
+                LeafOp::Warp(i, map, how, edge) => {
+                    warp::warp(&self.plane(*i, at.channel), map, *how, edge, &mut tile, isa);
                 }
                 LeafOp::Flip(i, flip) => order::flip(&self.plane(*i, at.channel), *flip, &mut tile),
                 LeafOp::Load(_) | LeafOp::LoadPlane(..) | LeafOp::Correlate(..) | LeafOp::Shift(..) => {

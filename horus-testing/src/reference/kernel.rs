@@ -3,7 +3,7 @@
 // Long, as it holds the definition of each kernel.
 
 use super::components::components;
-use super::geometric::sample;
+use super::geometric::{beyond, sample};
 use super::neighbourhood::{correlate_at, generalized_at, median_at};
 use super::pixel::{body, holds};
 use super::reads;
@@ -563,9 +563,10 @@ fn leaf<T: Pixel>(m: &MapKernel, l: &Leaf, inputs: &[HostImage], out: Geometry, 
         }
         LeafOp::Generalized(i, g, b) => generalized_at(g, |dy, dx| inputs[*i].sample(c, y + dy, x + dx, *b)),
         LeafOp::Median(i, size, b) => median_at(*size, |dy, dx| inputs[*i].sample(c, y + dy, x + dx, *b)),
-        LeafOp::Warp(i, map, how, b) => {
+        LeafOp::Warp(i, map, how, edge) => {
             let (py, px) = map.at(y as i64, x as i64);
-            sample(*how, py, px, |y, x| inputs[*i].sample::<T>(c, y, x, *b))
+            let read = |y, x| inputs[*i].sample::<T>(c, y, x, edge.border());
+            beyond(edge, y, x).unwrap_or_else(|| sample(*how, py, px, read))
         }
         LeafOp::Flip(i, flip) => {
             let s = inputs[*i].geometry.shape;

@@ -23,6 +23,7 @@ use super::simd::Isa;
 use super::versions::for_each_isa;
 use horus_base::dtype::Pixel;
 use horus_base::shape::{Border, Window};
+use horus_plan::ops::edge::Edge;
 use horus_plan::ops::geometric::{Affine, Interpolation};
 
 /// Samples `plane` at the input position of every pixel of `tile`.
@@ -34,7 +35,7 @@ pub(crate) fn warp<T: Pixel>(
     plane: &Plane<'_, T>,
     map: &Affine,
     how: Interpolation,
-    border: Border,
+    edge: &Edge,
     tile: &mut Tile<'_, T>,
     isa: Isa,
 ) {
@@ -42,16 +43,16 @@ pub(crate) fn warp<T: Pixel>(
         Interpolation::Nearest => {
             // Rounding to the nearest, halves up, is the floor of positions half a pixel further.
             let map = Affine { x0: map.x0 + (1 << 31), y0: map.y0 + (1 << 31), ..*map };
-            sampled::<T, Nearest, 1>(isa, plane, &map, border, tile);
+            sampled::<T, Nearest, 1>(isa, plane, &map, edge, tile);
         }
-        Interpolation::Bilinear => sampled::<T, Bilinear, 2>(isa, plane, map, border, tile),
-        Interpolation::Bicubic => sampled::<T, Bicubic, 4>(isa, plane, map, border, tile),
+        Interpolation::Bilinear => sampled::<T, Bilinear, 2>(isa, plane, map, edge, tile),
+        Interpolation::Bicubic => sampled::<T, Bicubic, 4>(isa, plane, map, edge, tile),
     }
 }
 
 for_each_isa! {
     fn sampled[T: Pixel, S: Sampler<N>, const N: usize][T, S, N](
-        plane: &Plane<'_, T>, map: &Affine, border: Border, tile: &mut Tile<'_, T>
+        plane: &Plane<'_, T>, map: &Affine, rule: &Edge, tile: &mut Tile<'_, T>
     ) as rows
 }
 
@@ -60,15 +61,27 @@ fn rows<T: Pixel, S: Sampler<N>, const N: usize>(
     isa: Isa,
     plane: &Plane<'_, T>,
     map: &Affine,
-    border: Border,
+    rule: &Edge,
     tile: &mut Tile<'_, T>,
 ) {
+    let border = rule.border();
     let held = plane.window.clipped(plane.height);
     let n = N as i64;
     let constant = border.constant().map(T::from_f64);
     for y in tile.rows.start..tile.rows.end {
-        let line = Line::of(map, y, tile.cols.start);
-        let out = tile.row_mut(y);
+        let mut line = Line::of(map, y, tile.cols.start);
+        let left = tile.cols.start;
+        let columns = tile.cols.clone();
+        let mut out = tile.row_mut(y);
+        if let Edge::Inside(inside) = rule {
+            let run = inside.run(y, columns);
+            let (before, after) = (run.start - left, run.end - left);
+            let value = T::from_f64(inside.value);
+            out[..before].fill(value);
+            out[after..].fill(value);
+            line = line.from(before);
+            out = &mut out[before..after];
+        }
         // First pixels of neighbourhoods that lie inside, and of those that touch the image at all.
         let inside = line.run(
             out.len(),

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::ops::edge::Edge;
 use crate::ops::geometric::{Affine, Flip, Interpolation};
 use crate::ops::neighbourhood::{Filter, Generalized, MedianSize};
 use crate::ops::pixel::PixelOp;
@@ -85,7 +86,7 @@ pub enum LeafOp {
     /// Median.
     Median(usize, MedianSize, Border),
     /// Sample of an affine map.
-    Warp(usize, Affine, Interpolation, Border),
+    Warp(usize, Affine, Interpolation, Edge),
     /// Pixel of the mirror image.
     Flip(usize, Flip),
 }
