@@ -30,14 +30,14 @@ template <class T> HS_FN bool hs_inside(const hs_plane<T>& in, i64 py, i64 px) {
     return x >= 0 && x < in.width - 1 && y >= max(0, in.start) && y < min(in.height, in.end) - 1;
 }
 
-// INSIDE promises that hs_inside holds. Without a condition, reads for several pixels are in flight
+// Of pixels of type P, which T holds exactly. INSIDE promises that hs_inside holds. Without a condition, reads for several pixels are in flight
 // at once.
-template <int BORDER, bool INSIDE, class T> HS_FN T hs_bilinear(const hs_plane<T>& in, i64 py, i64 px, T v) {
+template <int BORDER, bool INSIDE, class P, class T> HS_FN T hs_bilinear(const hs_plane<P>& in, i64 py, i64 px, T v) {
     typedef typename hs_interp<T>::type F;
     const int y = hs_whole(py), x = hs_whole(px);
     T a, b, c, d;
     if (INSIDE) {
-        const T* p = in.row(y) + x;
+        const P* p = in.row(y) + x;
         a = __ldg(p);
         b = __ldg(p + 1);
         c = __ldg(p + in.width);

@@ -115,7 +115,10 @@ pub fn turned_back(degrees: [f64; 2], shape: Shape) -> Kernel {
     let zero = Border::Constant(0.0);
     let mut leaves = vec![Leaf { op: LeafOp::Load(0), dtype: f }];
     for (i, degrees) in degrees.into_iter().enumerate() {
-        leaves.push(Leaf { op: LeafOp::Warp(i + 1, turned(degrees, shape), Interpolation::Bilinear, zero.into()), dtype: f });
+        leaves.push(Leaf {
+            op: LeafOp::Warp(i + 1, turned(degrees, shape), Interpolation::Bilinear, zero.into()),
+            dtype: f,
+        });
     }
     let code = vec![
         instr(PixelOp::Max, f, vec![Val::Leaf(0), Val::Leaf(1)]),

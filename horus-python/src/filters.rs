@@ -218,7 +218,8 @@ pub(crate) fn affine(
     let Some(along) = along else {
         return numbers!(&a.any, "affine", image => a.recorded(|| image.with_border(border).affine(map, size, how)));
     };
-    let along = along.map(|[down, right, y, x, offset, last]| Along { before: [down, right], per: [y, x], offset, last });
+    let along =
+        along.map(|[down, right, y, x, offset, last]| Along { before: [down, right], per: [y, x], offset, last });
     let inside = Inside { origin: [0, 0], along, value: cval };
     numbers!(&a.any, "affine", image => a.recorded(|| image.affine_inside(map, size, how, inside)))
 }

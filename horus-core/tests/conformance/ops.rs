@@ -296,6 +296,28 @@ fn affine_maps() {
     }
 }
 
+/// Integers converted to floats are sampled as they are stored.
+#[test]
+fn affine_maps_of_converted_integers() {
+    let shape = SHAPES[0];
+    let out_shape = Shape { height: shape.height + 3, ..shape };
+    for (from, to) in [DType::U8, DType::U16, DType::I16, DType::I32]
+        .into_iter()
+        .flat_map(|from| [DType::F32, DType::F64].map(|to| (from, to)))
+    {
+        for matrix in [rotation(30.0, shape), [[0.6, 0.0, 0.25], [0.0, 0.9, -0.75]]] {
+            for edge in [Border::Constant(0.3).into(), Edge::Inside(Inside::of(matrix, shape, 0.7))] {
+                let mut p = Program::default();
+                let a = p.source(image(shape, from, 5));
+                let wide = p.convert(a, to);
+                let map = Affine::new(matrix, out_shape).unwrap();
+                let out = p.op(Op::Warp(map, Interpolation::Bilinear, edge), &[wide], out_shape, to);
+                conforms(&p.wanted(&[out]), &Place::some(), &format!("{from} as {to} {edge:?}"));
+            }
+        }
+    }
+}
+
 #[test]
 fn connected_components() {
     let volume = Shape::volume(3, 7, 11, 1);

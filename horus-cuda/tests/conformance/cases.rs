@@ -649,6 +649,12 @@ fn others() -> Vec<Case> {
             for edge in edges.into_iter().take(if few(dtype) { 2 } else { 4 }) {
                 add(format!("rotate {how:?} {edge:?}"), rotate(30.0, SMALL, how, dtype, edge), SMALL, SMALL, dtype);
             }
+            if how == Interpolation::Bilinear && matches!(dtype, DType::U8 | DType::I16) {
+                // Integers read as floats.
+                for (to, edge) in [(DType::F32, edges[0]), (DType::F64, edges[1])] {
+                    add(format!("rotate as {to} {edge:?}"), rotate(30.0, SMALL, how, to, edge), SMALL, SMALL, to);
+                }
+            }
         }
         for flip in [Flip::Horizontal, Flip::Vertical, Flip::Both] {
             add(format!("flip {flip:?}"), single(LeafOp::Flip(0, flip), dtype), SMALL, SMALL, dtype);

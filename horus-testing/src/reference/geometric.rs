@@ -176,7 +176,9 @@ mod tests {
         // A consequence of a fixed footprint: fma(0, inf - a, a) is NaN. Backends must not skip the
         // read.
         let row = image(1, 2, &[1.0f32, f32::INFINITY]);
-        assert!(warp(&row, row.shape, &Affine::IDENTITY, Interpolation::Bilinear, ZERO.into()).at::<f32>(0, 0, 0).is_nan());
+        assert!(
+            warp(&row, row.shape, &Affine::IDENTITY, Interpolation::Bilinear, ZERO.into()).at::<f32>(0, 0, 0).is_nan()
+        );
     }
 
     #[test]

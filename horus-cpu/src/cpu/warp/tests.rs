@@ -52,6 +52,8 @@ fn maps(shape: Shape) -> Vec<([[f64; 3]; 2], Affine)> {
         [[1.0, 0.0, 0.5], [0.0, 1.0, 0.5]],
         [[1.0, 0.0, -1000.25], [0.0, 1.0, 0.0]],
         [[0.0, 0.0, 0.25], [0.0, 0.0, 0.75]],
+        [[1.7, 0.0, -3.5], [0.0, 0.6, 1.25]],
+        [[-0.6, 0.0, 20.5], [0.0, -1.0, 30.0]],
     ];
     turned.into_iter().chain(others).map(|m| (m, Affine::new(m, shape).unwrap())).collect()
 }
@@ -94,6 +96,39 @@ fn warps_follow_the_definition<T: Pixel>() {
 #[test]
 fn warps_follow_the_definition_for_every_type() {
     for_each_type!(warps_follow_the_definition);
+}
+
+/// Samples of integers converted to floats are those of the converted image.
+fn samples_of_narrow_integers<P: Pixel, T: Pixel>() {
+    for (n, &(h, w)) in SIZES.iter().enumerate() {
+        let narrow = noise::<P>(h * w, n as u64, false);
+        let wide: Vec<T> = narrow.iter().map(|v| widened(*v)).collect();
+        let shape = Shape::new(h, w, 1);
+        for (matrix, map) in maps(shape) {
+            let inside = Edge::Inside(Inside::of(matrix, shape, 5.5));
+            for edge in borders().into_iter().map(Edge::from).chain([inside]) {
+                for isa in Isa::available() {
+                    let want =
+                        render(&whole(&wide, h, w), &map, Interpolation::Bilinear, &edge, Window::whole(h), 0..w, isa);
+                    let mut got = vec![T::ONE; h * w];
+                    let mut tile = Tile { out: &mut got, stride: w, rows: Window::whole(h), cols: 0..w };
+                    linear(&whole(&narrow, h, w), &map, &edge, &mut tile, isa);
+                    let name = format!("{} in {} {h}x{w} {map:?} {edge:?} {isa:?}", P::DTYPE, T::DTYPE);
+                    assert_same(&got, &want, &name);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn integers_are_sampled_as_floats() {
+    samples_of_narrow_integers::<u8, f32>();
+    samples_of_narrow_integers::<u8, f64>();
+    samples_of_narrow_integers::<u16, f32>();
+    samples_of_narrow_integers::<u16, f64>();
+    samples_of_narrow_integers::<i16, f32>();
+    samples_of_narrow_integers::<i16, f64>();
 }
 
 #[test]

@@ -105,15 +105,7 @@ impl MapGenerator<'_> {
         Ok(array)
     }
 
-    fn warp(
-        &mut self,
-        l: usize,
-        input: usize,
-        affine: Affine,
-        how: Interpolation,
-        edge: Edge,
-        out: &mut Vec<Stmt>,
-    ) {
+    fn warp(&mut self, l: usize, input: usize, affine: Affine, how: Interpolation, edge: Edge, out: &mut Vec<Stmt>) {
         let dtype = self.kernel.leaves[l].dtype;
         let map = [
             ("xx", affine.xx),
