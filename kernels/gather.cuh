@@ -6,6 +6,18 @@ HS_FN int hs_whole(i64 p) { return (int)(p >> 32); }
 
 template <class F> HS_FN F hs_lerp(F a, F b, F t) { return hs_fma(t, b - a, a); }
 
+// True if the position of a pixel lies inside: see horus_core::ops::edge. `along` are the numbers of the rows, then of the columns.
+HS_FN bool hs_within(const f64* along, int y, int x) {
+    bool inside = true;
+#pragma unroll
+    for (int axis = 0; axis < 2; ++axis) {
+        const f64* k = along + 6 * axis;
+        const f64 position = (((f64)y + k[0]) * k[2] + ((f64)x + k[1]) * k[3]) + k[4];
+        inside &= 0.0 <= position && position <= k[5];
+    }
+    return inside;
+}
+
 template <int BORDER, class T> HS_FN T hs_nearest(const hs_plane<T>& in, i64 py, i64 px, T v) {
     const int y = hs_whole(py + (1LL << 31)), x = hs_whole(px + (1LL << 31));
     return hs_pixel<BORDER, BORDER>(in, y, x, v);
@@ -18,14 +30,14 @@ template <class T> HS_FN bool hs_inside(const hs_plane<T>& in, i64 py, i64 px) {
     return x >= 0 && x < in.width - 1 && y >= max(0, in.start) && y < min(in.height, in.end) - 1;
 }
 
-// INSIDE promises that hs_inside holds. Without a condition, reads for several pixels are in flight
+// Of pixels of type P, which T holds exactly. INSIDE promises that hs_inside holds. Without a condition, reads for several pixels are in flight
 // at once.
-template <int BORDER, bool INSIDE, class T> HS_FN T hs_bilinear(const hs_plane<T>& in, i64 py, i64 px, T v) {
+template <int BORDER, bool INSIDE, class P, class T> HS_FN T hs_bilinear(const hs_plane<P>& in, i64 py, i64 px, T v) {
     typedef typename hs_interp<T>::type F;
     const int y = hs_whole(py), x = hs_whole(px);
     T a, b, c, d;
     if (INSIDE) {
-        const T* p = in.row(y) + x;
+        const P* p = in.row(y) + x;
         a = __ldg(p);
         b = __ldg(p + 1);
         c = __ldg(p + in.width);

@@ -5,6 +5,7 @@ use horus_core::error::Error;
 use horus_core::filters;
 use horus_core::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Repeat, Source, Stage, Val};
 use horus_core::ops::Transpose;
+use horus_core::ops::edge::Edge;
 use horus_core::ops::geometric::{Affine, Interpolation, rotation};
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::ops::pixel::PixelOp;
@@ -114,7 +115,10 @@ pub fn turned_back(degrees: [f64; 2], shape: Shape) -> Kernel {
     let zero = Border::Constant(0.0);
     let mut leaves = vec![Leaf { op: LeafOp::Load(0), dtype: f }];
     for (i, degrees) in degrees.into_iter().enumerate() {
-        leaves.push(Leaf { op: LeafOp::Warp(i + 1, turned(degrees, shape), Interpolation::Bilinear, zero), dtype: f });
+        leaves.push(Leaf {
+            op: LeafOp::Warp(i + 1, turned(degrees, shape), Interpolation::Bilinear, zero.into()),
+            dtype: f,
+        });
     }
     let code = vec![
         instr(PixelOp::Max, f, vec![Val::Leaf(0), Val::Leaf(1)]),
@@ -152,8 +156,8 @@ pub fn separable(n: usize, dtype: DType, border: Border) -> Kernel {
 }
 
 /// Rotation of an image of `shape`.
-pub fn rotate(degrees: f64, shape: Shape, how: Interpolation, dtype: DType, border: Border) -> Kernel {
-    single(LeafOp::Warp(0, turned(degrees, shape), how, border), dtype)
+pub fn rotate(degrees: f64, shape: Shape, how: Interpolation, dtype: DType, edge: impl Into<Edge>) -> Kernel {
+    single(LeafOp::Warp(0, turned(degrees, shape), how, edge.into()), dtype)
 }
 
 /// `max(acc, abs(a / b) * k)`.
@@ -177,7 +181,7 @@ pub fn turned(degrees: f64, shape: Shape) -> Affine {
 /// column (the second input) times a row.
 pub fn relaxation(dtype: DType, steps: usize) -> Kernel {
     let leaf = |op| Leaf { op, dtype };
-    let repeated = |i, map| leaf(LeafOp::Warp(i, map, Interpolation::Nearest, Border::Replicate));
+    let repeated = |i, map| leaf(LeafOp::Warp(i, map, Interpolation::Nearest, Border::Replicate.into()));
     let neighbours = Filter::sparse([(-1, 0), (0, -1), (0, 1), (1, 0)], [0.25; 4]);
     let leaves = vec![
         leaf(LeafOp::Correlate(Source::Input(0), neighbours, Border::Constant(0.0))),

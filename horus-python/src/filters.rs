@@ -1,5 +1,6 @@
 //! Filters, geometry, channels and levels.
 
+use horus::core::ops::edge::{Along, Inside};
 use horus::core::ops::neighbourhood::Layout;
 use horus::prelude::{
     Axis, Border, Combine, Filter as Weights, Footprint, Generalized, Image as Typed, Interpolation, MovingWindow,
@@ -193,7 +194,8 @@ fn network(n: usize, rank: usize) -> Vec<(usize, usize)> {
 }
 
 /// The affine map from positions (column, row, 1) of the result to those of the image:
-/// `[xx, xy, x0, yx, yy, y0]`.
+/// `[xx, xy, x0, yx, yy, y0]`. With `along`, the constant is the value at positions beyond the first or the last pixel, which are computed
+/// from these numbers for rows and columns: see `Along`.
 #[pyfunction]
 pub(crate) fn affine(
     a: &Image,
@@ -202,9 +204,10 @@ pub(crate) fn affine(
     interpolation: &str,
     mode: &str,
     cval: f64,
+    along: Option<[[f64; 6]; 2]>,
 ) -> PyResult<Image> {
     let border = border(mode, cval)?;
-    let interpolation = match interpolation {
+    let how = match interpolation {
         "nearest" => Interpolation::Nearest,
         "bilinear" => Interpolation::Bilinear,
         "bicubic" => Interpolation::Bicubic,
@@ -212,7 +215,13 @@ pub(crate) fn affine(
     };
     let [xx, xy, x0, yx, yy, y0] = matrix;
     let map = [[xx, xy, x0], [yx, yy, y0]];
-    numbers!(&a.any, "affine", image => a.recorded(|| image.with_border(border).affine(map, size, interpolation)))
+    let Some(along) = along else {
+        return numbers!(&a.any, "affine", image => a.recorded(|| image.with_border(border).affine(map, size, how)));
+    };
+    let along =
+        along.map(|[down, right, y, x, offset, last]| Along { before: [down, right], per: [y, x], offset, last });
+    let inside = Inside { origin: [0, 0], along, value: cval };
+    numbers!(&a.any, "affine", image => a.recorded(|| image.affine_inside(map, size, how, inside)))
 }
 
 /// Shifts the image by whole pixels along levels, rows and columns.

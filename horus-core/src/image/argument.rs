@@ -246,7 +246,7 @@ fn spread(image: Handle, shape: Shape, site: Site) -> Handle {
             yy: step(from.height, shape.height),
             ..Affine { xx: 0, xy: 0, x0: 0, yx: 0, yy: 0, y0: 0 }
         };
-        let op = Op::Warp(map, Interpolation::Nearest, Border::Replicate);
+        let op = Op::Warp(map, Interpolation::Nearest, Border::Replicate.into());
         spread = record_as(session, op, &[&spread], shape, dtype, site);
     }
     spread

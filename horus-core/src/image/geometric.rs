@@ -8,6 +8,7 @@ use super::{Axes, Image, PerAxis, check_shape, record};
 use crate::dtype::{Element, Pixel};
 use crate::error::{Call, Error, Result};
 use crate::ir::graph::Op;
+use crate::ops::edge::{Edge, Inside};
 use crate::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use crate::ops::pixel::PixelOp;
 use crate::shape::{Axis, Border, Shape};
@@ -116,6 +117,21 @@ impl<T: Pixel> Image<T> {
     ) -> Image<T> {
         let shape = Shape { height, width, ..self.shape() };
         self.warp(Call::of("affine"), matrix, shape, interpolation, self.outside())
+    }
+
+    /// [`Image::affine`] of positions inside, and a constant elsewhere: for bindings.
+    #[doc(hidden)]
+    #[track_caller]
+    pub fn affine_inside(
+        &self,
+        matrix: [[f64; 3]; 2],
+        (height, width): (usize, usize),
+        interpolation: Interpolation,
+        inside: Inside,
+    ) -> Image<T> {
+        let shape = Shape { height, width, ..self.shape() };
+        let edge = if inside.everywhere(shape) { Border::Reflect101.into() } else { Edge::Inside(inside) };
+        self.warp(Call::of("affine"), matrix, shape, interpolation, edge)
     }
 }
 
@@ -239,7 +255,7 @@ impl<T: Element> Image<T> {
                 yy: fixed(rows, self.height()),
                 ..Affine { xx: 0, xy: 0, x0: 0, yx: 0, yy: 0, y0: 0 }
             };
-            Ok(kept.node_of_shape(Op::Warp(map, Interpolation::Nearest, Border::Replicate), shape, site))
+            Ok(kept.node_of_shape(Op::Warp(map, Interpolation::Nearest, Border::Replicate.into()), shape, site))
         })
     }
 
@@ -305,7 +321,7 @@ impl<T: Element> Image<T> {
     /// The pixels of `shape` from row and column `start`, which may lie outside.
     pub(super) fn window(&self, call: Call, [top, left]: [isize; 2], shape: Shape, border: Border) -> Result<Image<T>> {
         let map = [[1.0, 0.0, left as f64], [0.0, 1.0, top as f64]];
-        self.warped(call, map, shape, Interpolation::Nearest, border)
+        self.warped(call, map, shape, Interpolation::Nearest, border.into())
     }
 
     pub(super) fn warp(
@@ -314,9 +330,9 @@ impl<T: Element> Image<T> {
         matrix: [[f64; 3]; 2],
         shape: Shape,
         interpolation: Interpolation,
-        border: Border,
+        edge: impl Into<Edge>,
     ) -> Image<T> {
-        self.attempt(shape, || self.warped(call, matrix, shape, interpolation, border))
+        self.attempt(shape, || self.warped(call, matrix, shape, interpolation, edge.into()))
     }
 
     fn warped(
@@ -325,15 +341,15 @@ impl<T: Element> Image<T> {
         matrix: [[f64; 3]; 2],
         shape: Shape,
         interpolation: Interpolation,
-        border: Border,
+        edge: Edge,
     ) -> Result<Image<T>> {
         check_shape(call, shape, T::TAG)?;
         let Some(map) = Affine::new(matrix, shape) else {
             return Err(Error::parameter(call, format!("the map {matrix:?} is not finite or reaches too far")));
         };
-        if map == Affine::IDENTITY && shape == self.shape() {
+        if map == Affine::IDENTITY && shape == self.shape() && matches!(edge, Edge::Border(_)) {
             return Ok(self.plain());
         }
-        Ok(self.node_of_shape(Op::Warp(map, interpolation, border), shape, call.site))
+        Ok(self.node_of_shape(Op::Warp(map, interpolation, edge), shape, call.site))
     }
 }

@@ -95,7 +95,7 @@ impl<T: Pixel> Image<T> {
             // One pixel in four, repeated over the image, is true.
             let corner = Image::from_slice(self.session(), (2, 2), &[true, false, false, false]);
             let even = corner.node_of_shape::<bool>(
-                Op::Warp(Affine::IDENTITY, Interpolation::Nearest, Border::Wrap),
+                Op::Warp(Affine::IDENTITY, Interpolation::Nearest, Border::Wrap.into()),
                 Shape::new(height, width, 1),
                 site,
             );
@@ -110,6 +110,6 @@ impl<T: Element> Image<T> {
     /// Pixel `step (y, x)` of the image for pixel `(y, x)`, `step` with 32 fractional bits.
     fn stepped(&self, step: i64, shape: Shape, site: Site) -> Image<T> {
         let map = Affine { xx: step, yy: step, ..Affine { xx: 0, xy: 0, x0: 0, yx: 0, yy: 0, y0: 0 } };
-        self.node_of_shape(Op::Warp(map, Interpolation::Nearest, Border::Replicate), shape, site)
+        self.node_of_shape(Op::Warp(map, Interpolation::Nearest, Border::Replicate.into()), shape, site)
     }
 }

@@ -121,7 +121,7 @@ fn cases() -> Vec<Case> {
         one(LeafOp::Shift(Source::Input(0), [1, -2], border)),
         one(LeafOp::Generalized(0, generalized, border)),
         one(LeafOp::Median(0, MedianSize::Three, border)),
-        one(LeafOp::Warp(0, Affine::IDENTITY, Interpolation::Bilinear, border)),
+        one(LeafOp::Warp(0, Affine::IDENTITY, Interpolation::Bilinear, border.into())),
         one(LeafOp::Flip(0, Flip::Both)),
         Kernel::Map(square(loads.clone())),
     ];
@@ -387,7 +387,7 @@ fn wrongs(good: &Case) -> Vec<(String, Case)> {
         add(
             "a map out of range",
             good.map(|m| {
-                m.leaves[0].op = LeafOp::Warp(0, far, Interpolation::Bicubic, Border::Wrap);
+                m.leaves[0].op = LeafOp::Warp(0, far, Interpolation::Bicubic, Border::Wrap.into());
             }),
         );
     }

@@ -139,7 +139,7 @@ fn profiles_decide_what_plans_do() {
     let turned: Vec<_> = [20.0, 50.0, 70.0]
         .map(|degrees| {
             let map = Affine::new(rotation(degrees, shape), shape).unwrap();
-            p.like(horus_core::ir::graph::Op::Warp(map, Interpolation::Bilinear, Border::Constant(0.0)), a)
+            p.like(horus_core::ir::graph::Op::Warp(map, Interpolation::Bilinear, Border::Constant(0.0).into()), a)
         })
         .into();
     let program = p.wanted(&turned);

@@ -74,7 +74,7 @@ fn what_launches_read_and_write_in_the_hosts_memory_is_the_same() {
             let filter = Filter::dense(5, 7, (0..35).map(|i| f64::from(i % 11) - 4.0).collect::<Vec<_>>());
             let filtered = p.like(Op::Correlate(filter, Border::Reflect101), sum);
             let map = Affine::new(rotation(30.0, shape), shape).unwrap();
-            let turned = p.like(Op::Warp(map, Interpolation::Bilinear, Border::Constant(1.0)), filtered);
+            let turned = p.like(Op::Warp(map, Interpolation::Bilinear, Border::Constant(1.0).into()), filtered);
             let program = p.wanted(&[turned, filtered]);
             let plans = conforms_mapped(&program, &format!("{shape} {dtype}"));
             assert!(plans.iter().all(|plan| maps(plan) >= 2), "both results are mapped");

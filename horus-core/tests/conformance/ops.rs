@@ -4,6 +4,7 @@ use horus_core::dispatch;
 use horus_core::dtype::{Conversion, DType, Pixel};
 use horus_core::ir::graph::Op;
 use horus_core::ops::components::Connectivity;
+use horus_core::ops::edge::{Edge, Inside};
 use horus_core::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reach, Reduce};
 use horus_core::ops::pixel::{PixelKind, PixelOp, TABLE};
@@ -281,14 +282,37 @@ fn affine_maps() {
                     ),
                 ];
                 for (matrix, out_shape) in maps {
-                    for how in Interpolation::ALL {
+                    let edges = [border.into(), Edge::Inside(Inside::of(matrix, shape, 3.0))];
+                    for (how, edge) in Interpolation::ALL.into_iter().flat_map(|how| edges.map(|edge| (how, edge))) {
                         let mut p = Program::default();
                         let a = p.source(image(shape, dtype, 11));
                         let map = Affine::new(matrix, out_shape).unwrap();
-                        let out = p.op(Op::Warp(map, how, border), &[a], out_shape, dtype);
-                        conforms(&p.wanted(&[out]), &Place::some(), &format!("{how:?} {dtype} {border} {shape}"));
+                        let out = p.op(Op::Warp(map, how, edge), &[a], out_shape, dtype);
+                        conforms(&p.wanted(&[out]), &Place::some(), &format!("{how:?} {dtype} {edge:?} {shape}"));
                     }
                 }
+            }
+        }
+    }
+}
+
+/// Integers converted to floats are sampled as they are stored.
+#[test]
+fn affine_maps_of_converted_integers() {
+    let shape = SHAPES[0];
+    let out_shape = Shape { height: shape.height + 3, ..shape };
+    for (from, to) in [DType::U8, DType::U16, DType::I16, DType::I32]
+        .into_iter()
+        .flat_map(|from| [DType::F32, DType::F64].map(|to| (from, to)))
+    {
+        for matrix in [rotation(30.0, shape), [[0.6, 0.0, 0.25], [0.0, 0.9, -0.75]]] {
+            for edge in [Border::Constant(0.3).into(), Edge::Inside(Inside::of(matrix, shape, 0.7))] {
+                let mut p = Program::default();
+                let a = p.source(image(shape, from, 5));
+                let wide = p.convert(a, to);
+                let map = Affine::new(matrix, out_shape).unwrap();
+                let out = p.op(Op::Warp(map, Interpolation::Bilinear, edge), &[wide], out_shape, to);
+                conforms(&p.wanted(&[out]), &Place::some(), &format!("{from} as {to} {edge:?}"));
             }
         }
     }

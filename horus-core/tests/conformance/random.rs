@@ -3,6 +3,7 @@
 use horus_core::dtype::{Conversion, DType};
 use horus_core::ir::graph::{NodeId, Op};
 use horus_core::ops::Sliding;
+use horus_core::ops::edge::{Edge, Inside};
 use horus_core::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reach, Reduce};
 use horus_core::ops::pixel::{PixelKind, PixelOp, TABLE};
@@ -64,8 +65,12 @@ fn step(p: &mut Program, values: &[NodeId], c: &Choice, shape: Shape) -> NodeId 
         }
         12 => {
             let how = Interpolation::ALL[usize::from(param) % 3];
-            let map = Affine::new(rotation(f64::from(param) * 3.0, shape), shape).unwrap();
-            p.like(Op::Warp(map, how, border(param / 3)), a)
+            let matrix = rotation(f64::from(param) * 3.0, shape);
+            let edge = match param % 4 {
+                0 => Edge::Inside(Inside::of(matrix, shape, f64::from(param))),
+                _ => border(param / 3).into(),
+            };
+            p.like(Op::Warp(Affine::new(matrix, shape).unwrap(), how, edge), a)
         }
         13 => {
             let window = Filter::dense(n, 3, vec![1.0; 3 * n]);

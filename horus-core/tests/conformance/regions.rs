@@ -160,7 +160,7 @@ fn little_is_read_of_what_a_region_does_not_need() {
     let column = Filter::column(vec![0.1; 9]);
     let smooth = p.like(Op::Separable { row, column, border: Border::Reflect101 }, a);
     let map = Affine::new(rotation(30.0, shape), shape).unwrap();
-    let turned = p.like(Op::Warp(map, Interpolation::Bilinear, Border::Constant(0.0)), smooth);
+    let turned = p.like(Op::Warp(map, Interpolation::Bilinear, Border::Constant(0.0).into()), smooth);
     let index = p.op(Op::Index(horus_core::shape::Axis::Columns), &[], shape, DType::F32);
     let sum = Op::Pixel(PixelOp::Add, vec![Operand::Input(0), Operand::Input(1)]);
     let sum = p.op(sum, &[turned, index], shape, DType::F32);
@@ -189,7 +189,7 @@ fn what_a_sum_reads_is_not_computed_again_for_a_region() {
     let rows = p.op(Op::from(RowReduce::Max), &[smooth], Shape::new(64, 1, 1), DType::F64);
     let most = p.op(Op::from(Fold::Max), &[rows], Shape::new(1, 1, 1), DType::F64);
     let still = Affine { xx: 0, xy: 0, x0: 0, yx: 0, yy: 0, y0: 0 };
-    let most = p.op(Op::Warp(still, Interpolation::Nearest, Border::Replicate), &[most], shape, DType::F64);
+    let most = p.op(Op::Warp(still, Interpolation::Nearest, Border::Replicate.into()), &[most], shape, DType::F64);
     let unit = p.pixel(PixelOp::Div, &[smooth, most]);
     let unit = p.pixel_const(PixelOp::Mul, unit, &[255.0]);
     let p = p.wanted(&[unit]);

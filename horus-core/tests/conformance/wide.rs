@@ -6,6 +6,7 @@
 use horus_core::dtype::{DType, Scalar};
 use horus_core::ir::graph::{NodeId, Op, Operand};
 use horus_core::ops::components::Connectivity;
+use horus_core::ops::edge::{Edge, Inside};
 use horus_core::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use horus_core::ops::labels::LabelReduce;
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reach, Reduce};
@@ -226,8 +227,10 @@ impl Builder {
                     let out = if out.len() > PIXELS { shape } else { out };
                     ([[sx, 0.0, 0.25], [0.125, sy, shift]], out)
                 };
+                let inside = Edge::Inside(Inside::of(matrix, shape, 2.5));
+                let edge = if d.below(4) == 0 { inside } else { border.into() };
                 match Affine::new(matrix, out) {
-                    Some(map) => self.p.op(Op::Warp(map, how, border), &[a], out, dtype),
+                    Some(map) => self.p.op(Op::Warp(map, how, edge), &[a], out, dtype),
                     None => a,
                 }
             }
@@ -247,7 +250,7 @@ impl Builder {
         let step = |own: usize| if own == 1 { 0.0 } else { 1.0 };
         let matrix = [[step(shape.width), 0.0, 0.0], [0.0, step(shape.height), 0.0]];
         match Affine::new(matrix, out) {
-            Some(map) => self.p.op(Op::Warp(map, Interpolation::Nearest, Border::Replicate), &[a], out, dtype),
+            Some(map) => self.p.op(Op::Warp(map, Interpolation::Nearest, Border::Replicate.into()), &[a], out, dtype),
             None => a,
         }
     }

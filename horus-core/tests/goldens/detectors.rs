@@ -40,9 +40,9 @@ fn assert_detector(ours: &Image, golden: &str) {
 #[test]
 fn the_detector_by_rotation_agrees() {
     let input = image::<f32>("detector_input");
-    let rotated = |degrees, border| {
+    let rotated = |degrees, border: Border| {
         let map = Affine::new(rotation(degrees, input.shape), input.shape).unwrap();
-        Op::Warp(map, Interpolation::Bilinear, border)
+        Op::Warp(map, Interpolation::Bilinear, border.into())
     };
     let filtered = |order: u8, sv: u8| Op::Separable {
         row: row("taps_detector_row"),

@@ -20,7 +20,7 @@ const DOUBLE: f64 = 2.0 * 33.0 * 4.0 / 8_589_934_592.0;
 fn warp(input: &Image, out: Shape, matrix: [[f64; 3]; 2], how: Interpolation, border: Border) -> (Image, Affine) {
     let map = Affine::new(matrix, out).unwrap();
     let (mut p, source) = Program::over(input);
-    let node = p.add(Op::Warp(map, how, border), &[source], out, input.dtype());
+    let node = p.add(Op::Warp(map, how, border.into()), &[source], out, input.dtype());
     (p.value(node), map)
 }
 

@@ -366,10 +366,14 @@ fn instr(op: PixelOp, dtype: DType, args: Vec<Val>) -> Instr {
 fn repeats(dtype: DType, border: Border, steps: usize) -> Vec<Repeat> {
     let quarter = Val::Const(Scalar::from_f64(dtype, 0.25));
     let mut all = Vec::new();
-    let row =
-        leaf(LeafOp::Warp(2, Affine { yy: 0, ..Affine::IDENTITY }, Interpolation::Nearest, Border::Replicate), dtype);
-    let column =
-        leaf(LeafOp::Warp(3, Affine { xx: 0, ..Affine::IDENTITY }, Interpolation::Nearest, Border::Replicate), dtype);
+    let row = leaf(
+        LeafOp::Warp(2, Affine { yy: 0, ..Affine::IDENTITY }, Interpolation::Nearest, Border::Replicate.into()),
+        dtype,
+    );
+    let column = leaf(
+        LeafOp::Warp(3, Affine { xx: 0, ..Affine::IDENTITY }, Interpolation::Nearest, Border::Replicate.into()),
+        dtype,
+    );
     let rest = [leaf(LeafOp::Load(0), dtype), leaf(LeafOp::LoadPlane(1, PlaneMap::one(0)), dtype), row, column];
     let code = |first: usize| {
         vec![

@@ -78,7 +78,7 @@ impl Recorder {
     pub(crate) fn rotate(&mut self, a: NodeId, degrees: f64) -> NodeId {
         let map = Affine::new(rotation(degrees, self.shape), self.shape).unwrap();
         let outside = Border::Constant(0.0);
-        self.op(Op::Warp(map, Interpolation::Bilinear, outside), &[a], DType::F32)
+        self.op(Op::Warp(map, Interpolation::Bilinear, outside.into()), &[a], DType::F32)
     }
 
     pub(crate) fn detect(&mut self, acc: NodeId, f1: NodeId, f2: NodeId, scale: f32) -> NodeId {

@@ -365,24 +365,42 @@ impl Job<'_> {
         }
     }
 
+    /// The pixels of a tile at its place.
+    fn place<T: Pixel>(&self, target: Place, at: &Spot) -> Tile<'_, T> {
+        let (first, stride) = self.expression().resolve(target, T::DTYPE, at);
+        let stride = stride.unwrap_or(0);
+        let length = (at.rows.len() - 1) * stride + at.cols.len();
+        // SAFETY: the tile's rows of a free slot or of the output, which nothing else refers to now.
+        let out = unsafe { std::slice::from_raw_parts_mut(first.cast::<T>(), length) };
+        Tile { out, stride, rows: at.rows, cols: at.cols.clone() }
+    }
+
     fn leaf(&self, l: usize, target: Place, at: &Spot) {
         let leaf = &self.kernel.leaves[l];
-        let (first, stride) = self.expression().resolve(target, leaf.dtype, at);
-        let stride = stride.unwrap_or(0);
         let isa = self.isa;
+        if let LeafOp::Warp(i, map, _, edge) = &leaf.op {
+            let of = self.inputs[*i].geometry.dtype;
+            if of != leaf.dtype {
+                let c = at.channel;
+                return dispatch_float!(leaf.dtype, T => {
+                    let mut tile = self.place::<T>(target, at);
+                    match of {
+                        DType::U16 => warp::linear(&self.plane::<u16>(*i, c), map, edge, &mut tile, isa),
+                        DType::I16 => warp::linear(&self.plane::<i16>(*i, c), map, edge, &mut tile, isa),
+                        _ => warp::linear(&self.plane::<u8>(*i, c), map, edge, &mut tile, isa),
+                    }
+                });
+            }
+        }
         dispatch!(leaf.dtype, T => {
-            let length = (at.rows.len() - 1) * stride + at.cols.len();
-            // SAFETY: the tile's rows of a free slot or of the output, which nothing else refers to
-            // now.
-            let out = unsafe { std::slice::from_raw_parts_mut(first.cast::<T>(), length) };
-            let mut tile = Tile { out, stride, rows: at.rows, cols: at.cols.clone() };
+            let mut tile = self.place::<T>(target, at);
             match &leaf.op {
                 LeafOp::Generalized(i, g, b) => {
                     order::generalized(&self.plane(*i, at.channel), g, *b, &mut tile, isa);
                 }
                 LeafOp::Median(i, size, b) => order::median(&self.plane(*i, at.channel), *size, *b, &mut tile, isa),
-                LeafOp::Warp(i, map, how, b) => {
-                    warp::warp(&self.plane(*i, at.channel), map, *how, *b, &mut tile, isa);
+                LeafOp::Warp(i, map, how, edge) => {
+                    warp::warp(&self.plane(*i, at.channel), map, *how, edge, &mut tile, isa);
                 }
                 LeafOp::Flip(i, flip) => order::flip(&self.plane(*i, at.channel), *flip, &mut tile),
                 LeafOp::Load(_) | LeafOp::LoadPlane(..) | LeafOp::Correlate(..) | LeafOp::Shift(..) => {

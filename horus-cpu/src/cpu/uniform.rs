@@ -3,7 +3,6 @@
 
 use horus_base::dispatch;
 use horus_base::dtype::{Pixel, Scalar};
-use horus_base::shape::Border;
 use horus_host::device::LaunchInput;
 use horus_plan::ir::kernel::{LeafOp, MapKernel, Val};
 use horus_plan::ops::geometric::Interpolation;
@@ -31,11 +30,11 @@ pub(super) fn with_constants(kernel: &MapKernel, inputs: &[LaunchInput<'_>]) -> 
 /// The value of a leaf that samples an image of one pixel, alike in all channels, which continues
 /// outside.
 fn constant(leaf: &LeafOp, inputs: &[LaunchInput<'_>]) -> Option<Scalar> {
-    let LeafOp::Warp(i, map, Interpolation::Nearest, border) = leaf else { return None };
+    let LeafOp::Warp(i, map, Interpolation::Nearest, edge) = leaf else { return None };
     let LaunchInput { memory, geometry } = inputs.get(*i)?;
     let one = (geometry.shape.height, geometry.shape.width) == (1, 1) && !geometry.window.is_empty();
     let still = (map.xx, map.xy, map.x0, map.yx, map.yy, map.y0) == (0, 0, 0, 0, 0, 0);
-    if !one || !still || matches!(border, Border::Constant(_)) {
+    if !one || !still || edge.constant().is_some() {
         return None;
     }
     dispatch!(geometry.dtype, T => {

@@ -248,7 +248,7 @@ fn leaves_of_all_kinds_meet_in_one_kernel() {
             LeafOp::Median(0, MedianSize::Three, border),
             LeafOp::Flip(0, Flip::Both),
             LeafOp::Generalized(0, Generalized { window, combine: Combine::Pixel, reduce: Reduce::Min }, border),
-            LeafOp::Warp(0, map, Interpolation::Bilinear, border),
+            LeafOp::Warp(0, map, Interpolation::Bilinear, border.into()),
             LeafOp::Load(0),
         ];
         if dtype.is_float() {

@@ -55,6 +55,12 @@ impl KernelParams {
         self.put("i64", name, 8, &v.to_ne_bytes());
     }
 
+    /// Numbers as an array.
+    pub(super) fn doubles(&mut self, member: &str, values: &[f64]) {
+        let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_ne_bytes()).collect();
+        self.put("f64", member, 8, &bytes);
+    }
+
     fn scalar(&mut self, name: &str, s: Scalar) {
         let mut bytes = Vec::new();
         push_scalar(&mut bytes, s);

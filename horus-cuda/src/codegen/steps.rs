@@ -14,6 +14,7 @@ use horus_core::device::Geometry;
 use horus_core::dtype::{DType, Scalar};
 use horus_core::error::DeviceError;
 use horus_core::ir::kernel::{Leaf, LeafOp, Repeat, Source};
+use horus_core::ops::edge::Edge;
 use horus_core::ops::geometric::Affine;
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::shape::Border;
@@ -215,7 +216,7 @@ impl Generator<'_> {
                 out.push(plane(&of, *i, &shapes.inputs[*i], name(format_args!("p.channel{l}"))));
                 self.column(&of, &array, Border::Replicate, zero, *dtype, out);
             }
-            LeafOp::Warp(i, map, _, border) => {
+            LeafOp::Warp(i, map, _, Edge::Border(border)) => {
                 let value = match border.constant() {
                     Some(v) => self.params.constant(Scalar::from_f64(*dtype, v), *dtype),
                     None => zero,

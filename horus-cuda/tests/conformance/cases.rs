@@ -8,7 +8,8 @@ mod steps;
 use horus_core::device::{Geometry, more_geometries};
 use horus_core::dtype::{Conversion, DType, Scalar};
 use horus_core::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Stage, Val};
-use horus_core::ops::geometric::{Affine, Flip, Interpolation};
+use horus_core::ops::edge::{Edge, Inside};
+use horus_core::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use horus_core::ops::labels::LabelReduce;
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reach, Reduce};
 use horus_core::ops::pixel::{PixelKind, PixelOp, TABLE};
@@ -316,7 +317,7 @@ fn repeated() -> Vec<Case> {
     let map = |xx, yy| Affine { xx, yy, ..Affine { xx: 0, xy: 0, x0: 0, yx: 0, yy: 0, y0: 0 } };
     let mut all = Vec::new();
     for (dtype, width) in [DType::F32, DType::F64, DType::U8].into_iter().flat_map(|t| [1, 33, 64].map(|w| (t, w))) {
-        let warp = |i, map| LeafOp::Warp(i, map, Interpolation::Nearest, Border::Replicate);
+        let warp = |i, map| LeafOp::Warp(i, map, Interpolation::Nearest, Border::Replicate.into());
         let ops = [LeafOp::Load(0), warp(1, map(one, 0)), warp(2, map(0, one))];
         let leaves = ops.map(|op| Leaf { op, dtype }).to_vec();
         let instr = |a, b| Instr { op: InstrOp::Pixel(PixelOp::Add), operand: dtype, result: dtype, args: vec![a, b] };
@@ -643,9 +644,16 @@ fn others() -> Vec<Case> {
             );
         }
         for how in Interpolation::ALL {
-            let borders = [Border::Constant(1.0), Border::Reflect101, Border::Wrap];
-            for border in borders.into_iter().take(if few(dtype) { 1 } else { 3 }) {
-                add(format!("rotate {how:?} {border}"), rotate(30.0, SMALL, how, dtype, border), SMALL, SMALL, dtype);
+            let inside = Edge::Inside(Inside::of(rotation(30.0, SMALL), SMALL, 2.0));
+            let edges = [inside, Border::Constant(1.0).into(), Border::Reflect101.into(), Border::Wrap.into()];
+            for edge in edges.into_iter().take(if few(dtype) { 2 } else { 4 }) {
+                add(format!("rotate {how:?} {edge:?}"), rotate(30.0, SMALL, how, dtype, edge), SMALL, SMALL, dtype);
+            }
+            if how == Interpolation::Bilinear && matches!(dtype, DType::U8 | DType::I16) {
+                // Integers read as floats.
+                for (to, edge) in [(DType::F32, edges[0]), (DType::F64, edges[1])] {
+                    add(format!("rotate as {to} {edge:?}"), rotate(30.0, SMALL, how, to, edge), SMALL, SMALL, to);
+                }
             }
         }
         for flip in [Flip::Horizontal, Flip::Vertical, Flip::Both] {
@@ -804,7 +812,7 @@ fn others() -> Vec<Case> {
     let ops = [
         LeafOp::Load(0),
         LeafOp::Correlate(Source::Stage(0), Filter::column(taps(7)), Border::Reflect),
-        LeafOp::Warp(1, turned(-20.0, ALIGNED), Interpolation::Bilinear, Border::Constant(0.0)),
+        LeafOp::Warp(1, turned(-20.0, ALIGNED), Interpolation::Bilinear, Border::Constant(0.0).into()),
         LeafOp::Correlate(Source::Input(1), dense(5, 3), Border::Reflect101),
         LeafOp::Median(0, MedianSize::Three, Border::Replicate),
         LeafOp::Flip(1, Flip::Both),

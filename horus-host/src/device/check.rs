@@ -221,7 +221,7 @@ fn types(k: &MapKernel, inputs: &[LaunchInput<'_>], output: &Geometry) -> Result
             return Err("a shift of a row pass".into());
         }
         let dtype = image_type(k, image, inputs)?;
-        if dtype != leaf.dtype {
+        if !leaf.reads_type(dtype) {
             return Err(format!("a leaf expects {}, its source is {dtype}", leaf.dtype));
         }
     }

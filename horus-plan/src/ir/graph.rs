@@ -6,6 +6,7 @@
 use std::fmt;
 
 use crate::ops::Whole;
+use crate::ops::edge::Edge;
 use crate::ops::geometric::{Affine, Flip, Interpolation};
 use crate::ops::neighbourhood::{Filter, Generalized, MedianSize};
 use crate::ops::pixel::PixelOp;
@@ -69,7 +70,7 @@ pub enum Op {
     /// Median in the image's own type.
     Median(MedianSize, Border),
     /// Affine map with interpolation; the node's shape is the output's.
-    Warp(Affine, Interpolation, Border),
+    Warp(Affine, Interpolation, Edge),
     /// Mirror image.
     Flip(Flip),
     /// An operation on whole images.
@@ -86,7 +87,7 @@ impl Op {
     /// Column `x` of an image, as an image of one column.
     pub fn column(x: usize) -> Op {
         let map = Affine { x0: (x as i64) << 32, ..Affine::IDENTITY };
-        Op::Warp(map, Interpolation::Nearest, Border::Replicate)
+        Op::Warp(map, Interpolation::Nearest, Border::Replicate.into())
     }
 
     /// The name of the operation, without its parameters.

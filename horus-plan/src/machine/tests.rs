@@ -63,7 +63,7 @@ fn over_product(mut filter: MapKernel) -> MapKernel {
 
 fn turned(input: usize, degrees: f64) -> Leaf {
     let map = Affine::new(rotation(degrees, SIZE), SIZE).expect("a rotation");
-    leaf(LeafOp::Warp(input, map, Interpolation::Bilinear, Border::Constant(0.0)))
+    leaf(LeafOp::Warp(input, map, Interpolation::Bilinear, Border::Constant(0.0).into()))
 }
 
 /// `max(acc, abs(a / b) * k)`.

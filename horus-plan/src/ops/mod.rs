@@ -8,6 +8,7 @@
 //! about it.
 
 pub mod components;
+pub mod edge;
 pub mod footprint;
 pub mod geometric;
 pub mod histogram;

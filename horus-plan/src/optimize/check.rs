@@ -1,7 +1,7 @@
 //! Invariants between passes: inputs come first, results are kept, and shapes and types match.
 
 use crate::ir::graph::{Graph, Joined, Node, NodeId, Op, Operand};
-use crate::ir::kernel::{InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
+use crate::ir::kernel::{InstrOp, Kernel, LeafOp, MapKernel, Source, Val};
 use crate::ops::operation::{Extent, hold, same_places as fits};
 use horus_base::dtype::DType;
 use horus_base::shape::Shape;
@@ -178,13 +178,12 @@ fn expression(m: &MapKernel, program: &Graph<Kernel>, node: &Node<Kernel>) -> Re
     for stage in &m.stages {
         read(stage.source)?;
     }
-    for Leaf { op, dtype } in &m.leaves {
-        let source = Leaf { op: op.clone(), dtype: *dtype }.source();
-        let is = match source {
+    for leaf in &m.leaves {
+        let is = match leaf.source() {
             Source::Stage(s) => read(m.stages.get(s).ok_or_else(|| format!("row pass {s} does not exist"))?.source)?,
             other => read(other)?,
         };
-        typed(is, *dtype)?;
+        hold(leaf.reads_type(is), || format!("it reads {is}, wanted is {}", leaf.dtype))?;
     }
     // All references are valid at this point.
     m.chain_fault().map_or(Ok(()), |fault| Err(format!("a chain cannot be evaluated: {fault}")))?;

@@ -1,10 +1,10 @@
 //! Common-subexpression elimination: merges equal operations on equal inputs, and reads a copy's
-//! pixels at their origin.
+//! pixels, or those of a widening conversion, at their origin.
 
 use std::collections::HashMap;
 
 use crate::ir::graph::{Graph, NodeId, Op};
-use crate::ir::kernel::{Kernel, LeafOp, MapKernel, Val};
+use crate::ir::kernel::{InstrOp, Kernel, Leaf, LeafOp, MapKernel, Val};
 use horus_base::dtype::DType;
 use horus_base::shape::Shape;
 
@@ -32,6 +32,34 @@ pub fn without_copies(graph: Graph<Kernel>) -> Graph<Kernel> {
         out.push(node)
     });
     read.without_dead()
+}
+
+/// Lets linear samples read integers that were converted to floats for them.
+pub fn without_widening(mut graph: Graph<Kernel>) -> Graph<Kernel> {
+    for at in 0..graph.nodes.len() {
+        let Kernel::Map(map) = &graph.nodes[at].op else { continue };
+        let ([leaf @ Leaf { op: LeafOp::Warp(..), .. }], [input]) =
+            (map.leaves.as_slice(), graph.nodes[at].inputs.as_slice())
+        else {
+            continue;
+        };
+        let converted = graph.node(*input);
+        if is_conversion(&converted.op)
+            && let [source] = *converted.inputs.as_slice()
+            && leaf.reads_type(graph.node(source).dtype)
+        {
+            graph.nodes[at].inputs = vec![source];
+        }
+    }
+    graph.without_dead()
+}
+
+/// A conversion by value: for integers in floats, both rules are the same.
+fn is_conversion(kernel: &Kernel) -> bool {
+    let Kernel::Map(MapKernel { leaves, code, result, more, .. }) = kernel else { return false };
+    matches!((leaves.as_slice(), code.as_slice(), result), ([leaf], [one], Some(Val::Instr(0)))
+        if leaf.op == LeafOp::Load(0) && matches!(one.op, InstrOp::Convert(_)) && one.args == [Val::Leaf(0)])
+        && more.is_empty()
 }
 
 fn is_copy(kernel: &Kernel) -> bool {

@@ -19,6 +19,7 @@ use super::blocks::ordered;
 use super::fuse::MAX_INPUTS;
 use crate::ir::graph::{Graph, Node, NodeId};
 use crate::ir::kernel::{Extent, Instr, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
+use crate::ops::edge::Edge;
 use crate::ops::geometric::Interpolation;
 use crate::ops::neighbourhood::Reach;
 use horus_base::settings::Stencil;
@@ -148,7 +149,7 @@ fn substituted(mut kernel: MapKernel, chain: &MapKernel) -> MapKernel {
 fn shifting(graph: &Graph<Kernel>, node: &Node<Kernel>, m: &MapKernel) -> MapKernel {
     let mut m = m.clone();
     for Leaf { op, dtype } in &mut m.leaves {
-        if let &mut LeafOp::Warp(i, map, Interpolation::Nearest, border) = op
+        if let &mut LeafOp::Warp(i, map, Interpolation::Nearest, Edge::Border(border)) = op
             && let Some(by) = map.shift()
             && graph.node(node.inputs[i]).shape == node.shape
             && dtype.is_float()

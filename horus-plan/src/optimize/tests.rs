@@ -1,9 +1,10 @@
 use super::*;
 use crate::ir::graph::{Node, NodeId, Operand, ValueId};
 use crate::ir::kernel::{LeafOp, Val};
+use crate::ops::geometric::{Affine, Interpolation};
 use crate::ops::neighbourhood::Filter;
 use crate::ops::pixel::PixelOp;
-use horus_base::dtype::{DType, Scalar};
+use horus_base::dtype::{Conversion, DType, Scalar};
 use horus_base::shape::{Border, Shape};
 
 fn push(graph: &mut Graph<Op>, op: Op, inputs: &[NodeId]) -> NodeId {
@@ -158,4 +159,26 @@ fn a_list_out_of_order_is_an_error() {
         .unwrap_err()
         .to_string();
     assert!(unfinished.contains("after the pass `lower`: it did not run"), "{unfinished}");
+}
+
+#[test]
+fn linear_samples_read_narrow_integers_as_they_are_stored() {
+    for (stored, how, nodes) in [
+        (DType::U8, Interpolation::Bilinear, 2),
+        (DType::I16, Interpolation::Bilinear, 2),
+        // Floats do not hold all, or the pixels are moved only.
+        (DType::I32, Interpolation::Bilinear, 3),
+        (DType::U8, Interpolation::Nearest, 3),
+    ] {
+        let mut g = Graph::default();
+        let image = push(&mut g, Op::Source(ValueId(0)), &[]);
+        g.nodes[image.0].dtype = stored;
+        let wide = push(&mut g, Op::Convert(Conversion::Nearest), &[image]);
+        let map = Affine { xy: 1 << 30, ..Affine::IDENTITY };
+        let sampled = push(&mut g, Op::Warp(map, how, Border::Reflect101.into()), &[wide]);
+        g.roots.push(sampled);
+        let found = cse::without_widening(lower::lower(g));
+        assert_eq!(found.nodes.len(), nodes, "{stored} {how:?}");
+        assert_eq!(found.node(found.roots[0]).dtype, DType::F32);
+    }
 }

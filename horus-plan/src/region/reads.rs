@@ -35,7 +35,7 @@ pub(super) fn read(node: &Node<Op>, k: usize, need: Rect, input: Shape) -> Rect 
         Op::Correlate(..) | Op::Separable { .. } | Op::Generalized(..) | Op::Median(..) => {
             around(&node.op, need, input).unwrap_or(need)
         }
-        Op::Warp(map, how, border) => sampled(map, *how, *border, need, input),
+        Op::Warp(map, how, edge) => sampled(map, *how, edge.border(), need, input),
         Op::Flip(flip) => {
             let turned = |w: Window, n: usize| Window::new(n.cast_signed() - w.end, n.cast_signed() - w.start);
             let rows = if flip.rows() { turned(need.rows, input.height) } else { need.rows };

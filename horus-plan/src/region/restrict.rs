@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::computed::{in_place, regions};
 use super::{Rect, needs, reads};
 use crate::ir::graph::{Graph, Node, NodeId, Op, Operand, ValueId};
+use crate::ops::edge::Edge;
 use crate::ops::geometric::{Affine, Interpolation};
 use crate::ops::pixel::PixelOp;
 use horus_base::dtype::{Conversion, DType, Scalar};
@@ -107,7 +108,7 @@ impl Making<'_> {
         let map = Affine { x0: by(x, left), y0: by(y, top), ..Affine::IDENTITY };
         let old = self.from.node(node);
         let cut = self.to.push(Node {
-            op: Op::Warp(map, Interpolation::Nearest, Border::Replicate),
+            op: Op::Warp(map, Interpolation::Nearest, Border::Replicate.into()),
             inputs: vec![new],
             shape: region.shape(old.shape),
             ..old.clone()
@@ -123,7 +124,7 @@ impl Making<'_> {
         match &node.op {
             Op::Source(v) => self.source(node, *v, region, supply),
             Op::Index(axis) => self.index(node, *axis, region, supply),
-            Op::Warp(map, how, border) => self.warp(node, map, *how, *border, region),
+            Op::Warp(map, how, edge) => self.warp(node, map, *how, *edge, region),
             op => {
                 let inputs = node.inputs.iter().enumerate().map(|(k, input)| {
                     let of = self.from.node(*input).shape;
@@ -146,7 +147,7 @@ impl Making<'_> {
         }
         let [y, x] = region.corner();
         let map = Affine { x0: (x as i64) << 32, y0: (y as i64) << 32, ..Affine::IDENTITY };
-        let op = Op::Warp(map, Interpolation::Nearest, Border::Replicate);
+        let op = Op::Warp(map, Interpolation::Nearest, Border::Replicate.into());
         self.to.push(Node { op, inputs: vec![source], shape: region.shape(node.shape), ..node.clone() })
     }
 
@@ -176,7 +177,7 @@ impl Making<'_> {
                     _ => self.to.push(number(planes, vec![one], Shape { height: 1, width: 1, ..shape })),
                 };
                 let still = Affine { xx: 0, xy: 0, x0: 0, yx: 0, yy: 0, y0: 0 };
-                let repeat = Op::Warp(still, Interpolation::Nearest, Border::Replicate);
+                let repeat = Op::Warp(still, Interpolation::Nearest, Border::Replicate.into());
                 let everywhere = self.to.push(number(repeat, vec![one], shape));
                 (Operand::Input(1), vec![index, everywhere])
             }
@@ -190,7 +191,7 @@ impl Making<'_> {
     }
 
     /// An affine map between regions, moved by whole pixels so that fractions are unchanged.
-    fn warp(&mut self, node: &Node<Op>, map: &Affine, how: Interpolation, border: Border, region: Rect) -> NodeId {
+    fn warp(&mut self, node: &Node<Op>, map: &Affine, how: Interpolation, edge: Edge, region: Rect) -> NodeId {
         let input = node.inputs[0];
         // A map that repeats a row or column unchanged stays as it is.
         let has = match map.repeated() {
@@ -203,9 +204,11 @@ impl Making<'_> {
         let (y, x) = map.at(y as i64, x as i64);
         let map = Affine { x0: x - ((left as i64) << 32), y0: y - ((top as i64) << 32), ..*map };
         let shape = region.shape(node.shape);
-        if map == Affine::IDENTITY && shape == self.to.node(from).shape {
+        let edge = edge.cut(region.corner());
+        let sampled = matches!(edge, Edge::Border(_));
+        if map == Affine::IDENTITY && shape == self.to.node(from).shape && sampled {
             return from;
         }
-        self.to.push(Node { op: Op::Warp(map, how, border), inputs: vec![from], shape, ..node.clone() })
+        self.to.push(Node { op: Op::Warp(map, how, edge), inputs: vec![from], shape, ..node.clone() })
     }
 }

@@ -6,6 +6,7 @@ splines, whose prefilter is a filter, maps across the levels of a volume, and wh
 
 from __future__ import annotations
 
+import bisect
 import math
 import warnings
 from typing import Any, Final
@@ -17,7 +18,7 @@ from . import _horus
 from ._complex import by_parts
 from ._dtype import NATIVE, rounded
 from ._image import Image
-from ._sampling import mapped, sampled, within
+from ._sampling import mapped, sampled
 from ._splines import coefficients, prefiltered, spline_mode, spline_order, weights
 from ._values import Value, correlated, edge, filtered, for_each, number
 
@@ -71,7 +72,7 @@ def shift(
             moved = value.like(_gathered(moved, axis, whole + first, taps, beyond, fill), NATIVE["f64"])
         core = moved.core
         if mode == "constant":
-            core = _inside(value, core, [(1.0, step) for step in by], fill)
+            core = _inside(value, core, [(axis, step) for axis, step in enumerate(by)], fill)
         return value.like(rounded(core, dtype), dtype)
 
     return filtered("shift", input, output, record)
@@ -107,20 +108,22 @@ def _moved(value: Value, core: _horus.Image, axis: int, first: int, mode: str, c
     return _horus.shift(core, (by[0], by[1], by[2]), mode, cval) if first else core
 
 
-def _inside(value: Value, core: _horus.Image, maps: list[tuple[float, float]], fill: float) -> _horus.Image:
-    """Samples at positions ``(i + shift) * scale`` of an axis of the input, and a constant beyond its edges."""
+def _inside(value: Value, core: _horus.Image, moves: list[tuple[int, float]], fill: float) -> _horus.Image:
+    """Samples at positions ``i + move`` of axes of the input, and a constant beyond its edges."""
     depth, height, width, _ = core.shape
     inside = None
-    lead = 3 - len(maps)
-    for axis, (scale, move) in enumerate(maps):
-        # Rounded positions rise or fall, too: all are inside if the first and the last are.
-        ends = [(i + move if move else float(i)) * scale for i in (0, (depth, height, width)[axis + lead] - 1)]
-        if all(0.0 <= end <= value.shape[axis] - 1 for end in ends):
-            continue
+    lead = 3 - value.ndim
+    for axis, move in moves:
+        extent, last = (depth, height, width)[axis + lead], value.shape[axis] - 1
+        # Rounded positions rise: those inside are one run.
+        first = bisect.bisect_left(range(extent), 0.0, key=lambda i: i + move)
+        end = bisect.bisect_right(range(extent), last, key=lambda i: i + move)
         at = _horus.index(value.session._core, (depth, height, width), axis + lead)
-        at = _horus.binary("add", at, move) if move else at
-        at = _horus.binary("mul", at, scale) if scale != 1.0 else at
-        inside = within(inside, at, value.shape[axis])
+        limits = [("ge", float(first))] if first else []
+        limits += [("lt", float(end))] if end < extent else []
+        for relation, limit in limits:
+            here = _horus.compare(relation, at, limit)
+            inside = here if inside is None else _horus.logic("and", inside, here)
     return core if inside is None else _horus.select(inside, core, fill)
 
 
@@ -174,18 +177,15 @@ def affine(
     moved[3 - value.ndim :] = offset
     (yy, yx), (xy, xx) = whole[1, 1:], whole[2, 1:]
     height, width = (1, *shape)[-2:]
-    beyond = "mirror" if mode == "constant" else border
     # Halves round up, as SciPy's do, although positions are held to 2^-32 of a pixel and steps of them add up.
     up = 0.0 if order else _TIE
     entries = [float(v) for v in (xx, xy, moved[2] + up, yx, yy, moved[1] + up)]
-    found = _horus.affine(core, entries, (height, width), "bilinear" if order else "nearest", beyond, cval)
+    how = "bilinear" if order else "nearest"
+    along = [_along(value, axis, whole, moved, scaled) for axis in (1, 2)] if mode == "constant" else None
+    found = _horus.affine(core, entries, (height, width), how, border, cval, along)
+    if along and value.ndim == 3 and offset[0] != 0.0:
+        found = _inside(value, found, [(0, float(offset[0]))], cval)
     result = Value(found, value.dtype, shape, value.session, value.channels)
-    if mode == "constant":
-        if scaled is not None:
-            found = _inside(value, found, scaled, cval)
-        else:
-            found = _inside_affine(value, found, whole, moved, cval)
-        result = result.like(found)
     return result if integers else result.like(rounded(result.core, dtype), dtype)
 
 
@@ -228,21 +228,20 @@ def _affine_positions(
     return found
 
 
-def _inside_affine(
-    value: Value, core: _horus.Image, matrix: np.ndarray[Any, Any], offset: np.ndarray[Any, Any], fill: float
-) -> _horus.Image:
-    depth, height, width, _ = core.shape
-    at = [_horus.index(value.session._core, (depth, height, width), axis) for axis in range(3)]
-    inside = None
-    for axis in range(3 - value.ndim, 3):
-        position = None
-        for k in range(3 - value.ndim, 3):
-            part = _horus.binary("mul", at[k], float(matrix[axis, k]))
-            position = part if position is None else _horus.binary("add", position, part)
-        assert position is not None
-        position = _horus.binary("add", position, float(offset[axis]))
-        inside = within(inside, position, value.shape[axis - 3 + value.ndim])
-    return core if inside is None else _horus.select(inside, core, fill)
+def _along(
+    value: Value,
+    axis: int,
+    matrix: np.ndarray[Any, Any],
+    offset: np.ndarray[Any, Any],
+    scaled: list[tuple[float, float]] | None,
+) -> list[float]:
+    """SciPy's positions along the rows (1) or columns (2) of the input, by which it tells which are inside."""
+    lead = 3 - value.ndim
+    last = float(value.shape[axis - lead] - 1) if axis >= lead else 0.0
+    if scaled is None or axis < lead:
+        return [0.0, 0.0, float(matrix[axis, 1]), float(matrix[axis, 2]), float(offset[axis]), last]
+    scale, move = scaled[axis - lead]
+    return [move, 0.0, scale, 0.0, 0.0, last] if axis == 1 else [0.0, move, 0.0, scale, 0.0, last]
 
 
 @by_parts

@@ -2,17 +2,27 @@
 
 use super::{Image, Pixel};
 use horus_base::dtype::{Arithmetic, Float};
-use horus_base::shape::{Border, Shape};
+use horus_base::shape::Shape;
+use horus_plan::ops::edge::Edge;
 use horus_plan::ops::geometric::{Affine, Flip, Interpolation, cubic_weights};
 
 /// The image sampled at the positions of `map`, for an output of `shape` (its channels are the
 /// image's).
-pub fn warp(image: &Image, shape: Shape, map: &Affine, interpolation: Interpolation, border: Border) -> Image {
+pub fn warp(image: &Image, shape: Shape, map: &Affine, interpolation: Interpolation, edge: Edge) -> Image {
     let shape = Shape { height: shape.height, width: shape.width, ..image.shape };
     horus_base::dispatch!(image.dtype(), T => Image::from_fn(shape, |c, y, x| {
+        let value = beyond(&edge, y.cast_signed(), x.cast_signed());
         let (y, x) = map.at(y as i64, x as i64);
-        sample::<T>(interpolation, y, x, |y, x| image.read(c, y, x, border))
+        value.unwrap_or_else(|| sample::<T>(interpolation, y, x, |y, x| image.read(c, y, x, edge.border())))
     }))
+}
+
+/// The constant at an output pixel beyond an edge that is not interpolated.
+pub(super) fn beyond<T: Pixel>(edge: &Edge, y: isize, x: isize) -> Option<T> {
+    match edge {
+        Edge::Inside(inside) if !inside.holds(y, x) => Some(T::from_f64(inside.value)),
+        _ => None,
+    }
 }
 
 /// Interpolation of the pixels given by `read` at a fixed-point position.
@@ -84,6 +94,7 @@ pub fn transpose(image: &Image) -> Image {
 mod tests {
     use super::*;
     use horus_base::dtype::DType;
+    use horus_base::shape::Border;
     use horus_plan::ops::geometric::rotation;
 
     fn image<T: Pixel>(height: usize, width: usize, v: &[T]) -> Image {
@@ -94,7 +105,7 @@ mod tests {
     fn resample(row: &Image, n: usize, from: f64, step: f64, how: Interpolation, border: Border) -> Image {
         let shape = Shape::new(1, n, 1);
         let map = Affine::new([[step, 0.0, from], [0.0, 1.0, 0.0]], shape).unwrap();
-        warp(row, shape, &map, how, border)
+        warp(row, shape, &map, how, border.into())
     }
     const ZERO: Border = Border::Constant(0.0);
 
@@ -103,12 +114,12 @@ mod tests {
         for how in Interpolation::ALL {
             for dtype in DType::ALL {
                 let square = super::super::convert(&image(3, 3, &[1u8, 2, 3, 4, 5, 6, 7, 8, 9]), dtype);
-                let same = warp(&square, square.shape, &Affine::IDENTITY, how, ZERO);
+                let same = warp(&square, square.shape, &Affine::IDENTITY, how, ZERO.into());
                 assert_eq!(same, square, "{how:?} {dtype}");
                 let map = Affine::new(rotation(90.0, square.shape), square.shape).unwrap();
                 // Anti-clockwise, as seen on the screen.
                 let turned = super::super::convert(&image(3, 3, &[3u8, 6, 9, 2, 5, 8, 1, 4, 7]), dtype);
-                assert_eq!(warp(&square, square.shape, &map, how, ZERO), turned, "{how:?} {dtype}");
+                assert_eq!(warp(&square, square.shape, &map, how, ZERO.into()), turned, "{how:?} {dtype}");
             }
         }
     }
@@ -165,7 +176,9 @@ mod tests {
         // A consequence of a fixed footprint: fma(0, inf - a, a) is NaN. Backends must not skip the
         // read.
         let row = image(1, 2, &[1.0f32, f32::INFINITY]);
-        assert!(warp(&row, row.shape, &Affine::IDENTITY, Interpolation::Bilinear, ZERO).at::<f32>(0, 0, 0).is_nan());
+        assert!(
+            warp(&row, row.shape, &Affine::IDENTITY, Interpolation::Bilinear, ZERO.into()).at::<f32>(0, 0, 0).is_nan()
+        );
     }
 
     #[test]

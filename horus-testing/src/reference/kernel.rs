@@ -3,7 +3,7 @@
 // Long, as it holds the definition of each kernel.
 
 use super::components::components;
-use super::geometric::sample;
+use super::geometric::{beyond, sample};
 use super::neighbourhood::{correlate_at, generalized_at, median_at};
 use super::pixel::{body, holds};
 use super::reads;
@@ -11,7 +11,7 @@ use super::reconstruction::reconstruction;
 use super::sampling;
 use super::windowed;
 use horus_base::dispatch;
-use horus_base::dtype::{DType, Numeric, Pixel, Scalar, convert_pixel};
+use horus_base::dtype::{Conversion, DType, Numeric, Pixel, Scalar, convert_pixel};
 use horus_base::shape::{Axis, Border, Shape, Window};
 use horus_host::device::Geometry;
 use horus_plan::ir::kernel::{InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
@@ -123,6 +123,16 @@ impl HostImage {
     fn sample<T: Pixel>(&self, c: usize, y: isize, x: isize, border: Border) -> T {
         match (self.resolve(y, border), border.map(x, self.geometry.shape.width)) {
             (Some(y), Some(x)) => self.get(c, y, x),
+            _ => border.constant().map_or(T::ZERO, T::from_f64),
+        }
+    }
+
+    /// As [`HostImage::sample`], of pixels of any type converted to `T`.
+    fn converted<T: Pixel>(&self, c: usize, y: isize, x: isize, border: Border) -> T {
+        match (self.resolve(y, border), border.map(x, self.geometry.shape.width)) {
+            (Some(y), Some(x)) => dispatch!(self.geometry.dtype, P => {
+                convert_pixel::<P, T>(self.get(c, y, x), Conversion::Nearest)
+            }),
             _ => border.constant().map_or(T::ZERO, T::from_f64),
         }
     }
@@ -563,9 +573,10 @@ fn leaf<T: Pixel>(m: &MapKernel, l: &Leaf, inputs: &[HostImage], out: Geometry, 
         }
         LeafOp::Generalized(i, g, b) => generalized_at(g, |dy, dx| inputs[*i].sample(c, y + dy, x + dx, *b)),
         LeafOp::Median(i, size, b) => median_at(*size, |dy, dx| inputs[*i].sample(c, y + dy, x + dx, *b)),
-        LeafOp::Warp(i, map, how, b) => {
+        LeafOp::Warp(i, map, how, edge) => {
             let (py, px) = map.at(y as i64, x as i64);
-            sample(*how, py, px, |y, x| inputs[*i].sample::<T>(c, y, x, *b))
+            let read = |y, x| inputs[*i].converted::<T>(c, y, x, edge.border());
+            beyond(edge, y, x).unwrap_or_else(|| sample(*how, py, px, read))
         }
         LeafOp::Flip(i, flip) => {
             let s = inputs[*i].geometry.shape;

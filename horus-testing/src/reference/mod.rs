@@ -75,7 +75,7 @@ fn apply(node: &Node<Op>, inputs: &[&Image], source: &dyn Fn(ValueId) -> Image) 
         Op::Separable { row, column, border } => neighbourhood::separable(inputs[0], row, column, *border),
         Op::Generalized(g, border) => neighbourhood::generalized(inputs[0], g, *border),
         Op::Median(size, border) => neighbourhood::median(inputs[0], *size, *border),
-        Op::Warp(map, interpolation, border) => geometric::warp(inputs[0], node.shape, map, *interpolation, *border),
+        Op::Warp(map, interpolation, edge) => geometric::warp(inputs[0], node.shape, map, *interpolation, *edge),
         Op::Flip(flip) => geometric::flip(inputs[0], *flip),
         Op::Whole(operation) => apply_whole(operation, node, inputs),
     }

@@ -171,7 +171,7 @@ mod tests {
         all.push(around(Op::Planes(PlaneMap::one(1))));
         for how in Interpolation::ALL {
             let map = Affine::new(rotation(33.0, shape), shape).unwrap();
-            all.push(around(Op::Warp(map, how, border)).at_most());
+            all.push(around(Op::Warp(map, how, border.into())).at_most());
         }
         all
     }

@@ -91,7 +91,7 @@ fn oblique_bank(dtype: DType) -> Kernel {
 
 fn rotate(degrees: f64, how: Interpolation, shape: Shape, dtype: DType) -> Option<Kernel> {
     let map = Affine::new(rotation(degrees, shape), shape)?;
-    Some(one(LeafOp::Warp(0, map, how, Border::Constant(0.0)), dtype))
+    Some(one(LeafOp::Warp(0, map, how, Border::Constant(0.0).into()), dtype))
 }
 
 fn erode(n: usize, dtype: DType) -> Kernel {

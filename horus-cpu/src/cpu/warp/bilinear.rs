@@ -1,4 +1,4 @@
-//! Bilinear samples of `f32` images with gathers.
+//! Bilinear samples with gathers.
 //!
 //! The two pixels of a row that a sample needs lie side by side, so one 64-bit gather fetches both:
 //! half as many loads as one gather per corner.
@@ -6,22 +6,33 @@
 use super::Held;
 use super::line::Line;
 use crate::cpu::simd::Isa;
+#[cfg(target_arch = "x86_64")]
+use horus_base::dtype::DType;
 use horus_base::dtype::Pixel;
 
 /// Computes the samples at `line`, whose 2x2 neighbourhoods all lie inside the held rows of the
-/// image. Returns `false` except for `f32` on an instruction set with gathers.
+/// image. Returns `false` except for results in floating point on an instruction set with gathers.
 #[inline(always)]
-pub(super) fn run<T: Pixel>(isa: Isa, held: &Held<'_, T>, line: &Line, out: &mut [T]) -> bool {
+pub(super) fn run<P: Pixel, T: Pixel>(isa: Isa, held: &Held<'_, P>, line: &Line, out: &mut [T]) -> bool {
     #[cfg(target_arch = "x86_64")]
-    if T::DTYPE == horus_base::dtype::DType::F32 && i32::try_from(held.data.len()).is_ok() && !out.is_empty() {
-        let data = bytemuck::cast_slice::<T, f32>(held.data);
-        let out = bytemuck::cast_slice_mut::<T, f32>(out);
+    if T::DTYPE.is_float() && x86::reads::<P>(held.data.len()) && !out.is_empty() {
         let mut line = *line;
         line.y.start -= (held.window.start as i64) << 32;
         debug_assert!([0, out.len() - 1].into_iter().map(|i| line.at(i)).all(|(y, x)| {
             let (rows, width) = (held.window.len() as i64, held.width as i64);
             (0..rows - 1).contains(&(y >> 32)) && (0..width - 1).contains(&(x >> 32))
         }));
+        if (P::DTYPE, T::DTYPE) != (DType::F32, DType::F32) {
+            if out.len() < 8 || !matches!(isa, Isa::Avx2 | Isa::Avx512) {
+                return false;
+            }
+            // SAFETY: detected; the neighbourhoods lie inside: those of the first and the last sample
+            // do, and positions are monotone. Samples are at least 8.
+            unsafe { x86::any(held.data, held.width, &line, bytemuck::cast_slice_mut::<T, T::Interp>(out)) };
+            return true;
+        }
+        let data = bytemuck::cast_slice::<P, f32>(held.data);
+        let out = bytemuck::cast_slice_mut::<T, f32>(out);
         match isa {
             // SAFETY: detected, and the neighbourhoods lie inside: those of the first and the last
             // sample do, and positions are monotone. Indices fit 32 bits as the length does.
@@ -41,6 +52,9 @@ mod x86 {
     use std::arch::x86_64::*;
 
     use super::super::line::{Axis, Line};
+    use super::super::pairs::x86::gather;
+    pub(super) use super::super::pairs::x86::reads;
+    use horus_base::dtype::{DType, Float, Pixel};
 
     /// # Safety
     /// The neighbourhoods of all samples lie in `data`, whose length fits an `i32`.
@@ -113,6 +127,7 @@ mod x86 {
             // The last eight may overlap the previous ones and repeat their values.
             let i = i.min(out.len() - 8);
             let ((xi, fx), (yi, fy)) = (split8(line.x, x, i), split8(line.y, y, i));
+            let (fx, fy) = (single8(fx), single8(fy));
             let at = _mm256_add_epi32(_mm256_mullo_epi32(yi, stride), xi);
             // In the order 0, 1, 4, 5, 2, 3, 6, 7, so that the shuffles below restore the order of
             // the samples.
@@ -146,15 +161,76 @@ mod x86 {
         [_mm256_setr_epi64x(0, step, step * 4, step * 5), _mm256_setr_epi64x(step * 2, step * 3, step * 6, step * 7)]
     }
 
-    /// Integer parts and fractions of the coordinates of samples `i..i + 8`.
+    /// Integer parts and the bits of the fractions of the coordinates of samples `i..i + 8`.
     #[inline]
     #[target_feature(enable = "avx2")]
-    fn split8(axis: Axis, lanes: [__m256i; 2], i: usize) -> (__m256i, __m256) {
+    fn split8(axis: Axis, lanes: [__m256i; 2], i: usize) -> (__m256i, __m256i) {
         let start = _mm256_set1_epi64x(axis.at(i));
         let [a, b] = lanes.map(|l| _mm256_castsi256_ps(_mm256_add_epi64(start, l)));
         let whole = _mm256_castps_si256(_mm256_shuffle_ps::<0b11_01_11_01>(a, b));
         let bits = _mm256_castps_si256(_mm256_shuffle_ps::<0b10_00_10_00>(a, b));
+        (whole, bits)
+    }
+
+    /// Fractions as `f32`: their upper 24 bits.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn single8(bits: __m256i) -> __m256 {
         let upper = _mm256_cvtepi32_ps(_mm256_srli_epi32::<8>(bits));
-        (whole, _mm256_mul_ps(upper, _mm256_set1_ps(1.0 / 16_777_216.0)))
+        _mm256_mul_ps(upper, _mm256_set1_ps(1.0 / 16_777_216.0))
+    }
+
+    /// Fractions as `f64`, exactly.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn double8(bits: __m256i) -> [__m256d; 2] {
+        // The bits as the last ones of 2^52 + bits.
+        let large = _mm256_set1_pd(4_503_599_627_370_496.0);
+        [_mm256_castsi256_si128(bits), _mm256_extracti128_si256::<1>(bits)].map(|bits| {
+            let sum = _mm256_or_si256(_mm256_cvtepu32_epi64(bits), _mm256_castpd_si256(large));
+            let bits = _mm256_sub_pd(_mm256_castsi256_pd(sum), large);
+            _mm256_mul_pd(bits, _mm256_set1_pd(1.0 / 4_294_967_296.0))
+        })
+    }
+
+    /// Samples of pixels of any type that is gathered, converted to `F`.
+    ///
+    /// # Safety
+    /// [`reads`] holds of the data, in which the neighbourhoods of all samples lie; there are at least
+    /// 8 samples.
+    #[inline]
+    #[target_feature(enable = "avx2,fma")]
+    pub(super) unsafe fn any<P: Pixel, F: Float>(data: &[P], width: usize, line: &Line, out: &mut [F]) {
+        let (x, y) = (lanes8(line.x.step), lanes8(line.y.step));
+        let stride = _mm256_set1_epi32(width as i32);
+        for i in (0..out.len()).step_by(8) {
+            // The last eight may overlap the previous ones and repeat their values.
+            let i = i.min(out.len() - 8);
+            let ((xi, fx), (yi, fy)) = (split8(line.x, x, i), split8(line.y, y, i));
+            let at = _mm256_add_epi32(_mm256_mullo_epi32(yi, stride), xi);
+            // SAFETY: the pairs lie in the data, and i + 8 is at most the length.
+            unsafe {
+                let (top, bottom) = (gather(data, at), gather(data, _mm256_add_epi32(at, stride)));
+                let to = out.as_mut_ptr().add(i);
+                if F::DTYPE == DType::F32 {
+                    let ((a, b), (c, d)) = (top.singles(), bottom.singles());
+                    let (fx, fy) = (single8(fx), single8(fy));
+                    _mm256_storeu_ps(to.cast(), lerp8(lerp8(a, b, fx), lerp8(c, d, fx), fy));
+                } else {
+                    let ((a, b), (c, d)) = (top.doubles(), bottom.doubles());
+                    let (fx, fy) = (double8(fx), double8(fy));
+                    for k in 0..2 {
+                        let (above, below) = (lerp4(a[k], b[k], fx[k]), lerp4(c[k], d[k], fx[k]));
+                        _mm256_storeu_pd(to.cast::<f64>().add(4 * k), lerp4(above, below, fy[k]));
+                    }
+                }
+            }
+        }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2,fma")]
+    fn lerp4(a: __m256d, b: __m256d, t: __m256d) -> __m256d {
+        _mm256_fmadd_pd(t, _mm256_sub_pd(b, a), a)
     }
 }

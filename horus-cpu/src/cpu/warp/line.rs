@@ -21,7 +21,7 @@ impl Axis {
     /// The pixels among `0..n` whose integer coordinate is in `range`. They are one run, as
     /// coordinates are monotone.
     #[inline(always)]
-    fn run(&self, n: usize, range: &Range<i64>) -> Range<usize> {
+    pub(super) fn run(&self, n: usize, range: &Range<i64>) -> Range<usize> {
         if n == 0 || range.is_empty() {
             return 0..0;
         }

@@ -6,6 +6,7 @@ use std::ops::Range;
 use super::super::plane::Plane;
 use super::line::Line;
 use super::sample::Sampler;
+use super::widened;
 use horus_base::dtype::Pixel;
 use horus_base::shape::Border;
 
@@ -29,7 +30,7 @@ pub(super) struct Mirrors {
 impl Mirrors {
     /// The mirror images of a mirroring border, for neighbourhoods of `n x n` pixels.
     #[inline(always)]
-    pub(super) fn of<T: Pixel>(border: Border, plane: &Plane<'_, T>, n: i64) -> Option<Mirrors> {
+    pub(super) fn of<P: Pixel>(border: Border, plane: &Plane<'_, P>, n: i64) -> Option<Mirrors> {
         // 1 if the edge pixel is repeated, else 0.
         let edge = match border {
             Border::Reflect101 => 0,
@@ -51,9 +52,9 @@ impl Mirrors {
     /// Computes the samples at the start of `line` that lie in the same mirror image as the first;
     /// returns their number.
     #[inline(always)]
-    pub(super) fn sample<T: Pixel, S: Sampler<N>, const N: usize>(
+    pub(super) fn sample<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
         &self,
-        plane: &Plane<'_, T>,
+        plane: &Plane<'_, P>,
         line: &Line,
         out: &mut [T],
     ) -> usize {
@@ -100,14 +101,15 @@ impl Mirrors {
                     debug_assert!(at < data.len());
                     // SAFETY: `positions` holds neighbourhoods whose mirrored columns lie in the
                     // image, and their rows are among those held, as was checked for the outermost.
-                    pixels[l] = unsafe { *data.get_unchecked(at) };
+                    pixels[l] = widened(unsafe { *data.get_unchecked(at) });
                 }
                 pixels
             });
         }
         for (i, out) in rest.iter_mut().enumerate() {
             let (first, y, x) = at(done + i);
-            [*out] = S::sample(&[y], &[x], |k, j| [data[(first + k as i64 * down + j as i64 * right) as usize]]);
+            [*out] =
+                S::sample(&[y], &[x], |k, j| [widened(data[(first + k as i64 * down + j as i64 * right) as usize])]);
         }
         run.end
     }

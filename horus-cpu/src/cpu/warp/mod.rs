@@ -3,11 +3,14 @@
 //! A row of the output is three kinds of runs, distinguished by integer arithmetic on the positions
 //! (`line`): pixels whose whole neighbourhood lies inside the image, pixels that see nothing but a
 //! constant border or the image mirrored once, and the edges between. Only edges ask the border
-//! about every pixel they read.
+//! about every pixel they read. Beyond an edge that is not interpolated ([`Edge::Inside`]) pixels are
+//! filled before.
 
+mod aligned;
 mod bilinear;
 mod line;
 mod mirror;
+mod pairs;
 mod sample;
 #[cfg(test)]
 mod tests;
@@ -23,6 +26,7 @@ use super::simd::Isa;
 use super::versions::for_each_isa;
 use horus_base::dtype::Pixel;
 use horus_base::shape::{Border, Window};
+use horus_plan::ops::edge::Edge;
 use horus_plan::ops::geometric::{Affine, Interpolation};
 
 /// Samples `plane` at the input position of every pixel of `tile`.
@@ -34,7 +38,7 @@ pub(crate) fn warp<T: Pixel>(
     plane: &Plane<'_, T>,
     map: &Affine,
     how: Interpolation,
-    border: Border,
+    edge: &Edge,
     tile: &mut Tile<'_, T>,
     isa: Isa,
 ) {
@@ -42,33 +46,50 @@ pub(crate) fn warp<T: Pixel>(
         Interpolation::Nearest => {
             // Rounding to the nearest, halves up, is the floor of positions half a pixel further.
             let map = Affine { x0: map.x0 + (1 << 31), y0: map.y0 + (1 << 31), ..*map };
-            sampled::<T, Nearest, 1>(isa, plane, &map, border, tile);
+            sampled::<T, T, Nearest, 1>(isa, plane, &map, edge, tile);
         }
-        Interpolation::Bilinear => sampled::<T, Bilinear, 2>(isa, plane, map, border, tile),
-        Interpolation::Bicubic => sampled::<T, Bicubic, 4>(isa, plane, map, border, tile),
+        Interpolation::Bilinear => linear(plane, map, edge, tile, isa),
+        Interpolation::Bicubic => sampled::<T, T, Bicubic, 4>(isa, plane, map, edge, tile),
+    }
+}
+
+/// [`warp`] between pixels of type `P`, converted to `T`.
+pub(crate) fn linear<P: Pixel, T: Pixel>(
+    plane: &Plane<'_, P>,
+    map: &Affine,
+    edge: &Edge,
+    tile: &mut Tile<'_, T>,
+    isa: Isa,
+) {
+    if (map.xy, map.yx) == (0, 0) {
+        aligned::sampled::<P, T>(isa, plane, map, edge, tile);
+    } else {
+        sampled::<P, T, Bilinear, 2>(isa, plane, map, edge, tile);
     }
 }
 
 for_each_isa! {
-    fn sampled[T: Pixel, S: Sampler<N>, const N: usize][T, S, N](
-        plane: &Plane<'_, T>, map: &Affine, border: Border, tile: &mut Tile<'_, T>
+    fn sampled[P: Pixel, T: Pixel, S: Sampler<N>, const N: usize][P, T, S, N](
+        plane: &Plane<'_, P>, map: &Affine, rule: &Edge, tile: &mut Tile<'_, T>
     ) as rows
 }
 
 #[inline(always)]
-fn rows<T: Pixel, S: Sampler<N>, const N: usize>(
+fn rows<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
     isa: Isa,
-    plane: &Plane<'_, T>,
+    plane: &Plane<'_, P>,
     map: &Affine,
-    border: Border,
+    rule: &Edge,
     tile: &mut Tile<'_, T>,
 ) {
+    let border = rule.border();
     let held = plane.window.clipped(plane.height);
     let n = N as i64;
     let constant = border.constant().map(T::from_f64);
     for y in tile.rows.start..tile.rows.end {
-        let line = Line::of(map, y, tile.cols.start);
-        let out = tile.row_mut(y);
+        let columns = tile.cols.clone();
+        let (start, out) = sampled_part(rule, y, &columns, tile.row_mut(y));
+        let line = Line::of(map, y, columns.start + start);
         // First pixels of neighbourhoods that lie inside, and of those that touch the image at all.
         let inside = line.run(
             out.len(),
@@ -90,17 +111,36 @@ fn rows<T: Pixel, S: Sampler<N>, const N: usize>(
             }
         }
         for run in [touching.start..inside.start, inside.end..touching.end] {
-            edge::<T, S, N>(plane, border, &line, run, out);
+            edge::<P, T, S, N>(plane, border, &line, run, out);
         }
         if !inside.is_empty() {
             let line = line.from(inside.start);
             let out = &mut out[inside];
             let held = Held { data: plane.data(), width: plane.width, window: plane.window };
-            if !S::accelerated(isa, &held, &line, out) {
-                interior::<T, S, N>(isa, &held, &line, out);
+            if !S::accelerated::<P, T>(isa, &held, &line, out) {
+                interior::<P, T, S, N>(isa, &held, &line, out);
             }
         }
     }
+}
+
+/// The first pixel of a row that is sampled, and all that are: those beyond an edge that is not
+/// interpolated get its constant.
+#[inline(always)]
+fn sampled_part<'a, T: Pixel>(rule: &Edge, y: isize, columns: &Range<usize>, out: &'a mut [T]) -> (usize, &'a mut [T]) {
+    let Edge::Inside(inside) = rule else { return (0, out) };
+    let run = inside.run(y, columns.clone());
+    let (start, end) = (run.start - columns.start, run.end - columns.start);
+    let value = T::from_f64(inside.value);
+    out[..start].fill(value);
+    out[end..].fill(value);
+    (start, &mut out[start..end])
+}
+
+/// A pixel in the type that is interpolated.
+#[inline(always)]
+fn widened<P: Pixel, T: Pixel>(pixel: P) -> T {
+    if P::DTYPE == T::DTYPE { bytemuck::cast(pixel) } else { T::from_f64(pixel.to_f64()) }
 }
 
 /// The rows of a plane, indexed by positions.
@@ -115,7 +155,12 @@ const LANES: usize = 16;
 
 /// Samples whose neighbourhoods lie inside the image.
 #[inline(always)]
-fn interior<T: Pixel, S: Sampler<N>, const N: usize>(isa: Isa, held: &Held<'_, T>, line: &Line, out: &mut [T]) {
+fn interior<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
+    isa: Isa,
+    held: &Held<'_, P>,
+    line: &Line,
+    out: &mut [T],
+) {
     // Without fused multiply-add in the baseline, each one is a call, and lanes would only wait in
     // memory for it.
     let together = if cfg!(target_arch = "x86_64") && isa == Isa::Portable { 0 } else { out.len() };
@@ -123,17 +168,17 @@ fn interior<T: Pixel, S: Sampler<N>, const N: usize>(isa: Isa, held: &Held<'_, T
     let (groups, tail) = groups.as_chunks_mut::<LANES>();
     let done = groups.len() * LANES;
     for (g, group) in groups.iter_mut().enumerate() {
-        *group = inside::<T, S, N, LANES>(held, line, g * LANES);
+        *group = inside::<P, T, S, N, LANES>(held, line, g * LANES);
     }
     for (i, out) in tail.iter_mut().chain(rest).enumerate() {
-        [*out] = inside::<T, S, N, 1>(held, line, done + i);
+        [*out] = inside::<P, T, S, N, 1>(held, line, done + i);
     }
 }
 
 /// The `L` samples from `i` on.
 #[inline(always)]
-fn inside<T: Pixel, S: Sampler<N>, const N: usize, const L: usize>(
-    held: &Held<'_, T>,
+fn inside<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize, const L: usize>(
+    held: &Held<'_, P>,
     line: &Line,
     i: usize,
 ) -> [T; L] {
@@ -150,7 +195,7 @@ fn inside<T: Pixel, S: Sampler<N>, const N: usize, const L: usize>(
             let at = at[l] + k * held.width + j;
             debug_assert!(at < held.data.len());
             // SAFETY: the caller's run consists of neighbourhoods inside the held rows.
-            pixels[l] = unsafe { *held.data.get_unchecked(at) };
+            pixels[l] = widened(unsafe { *held.data.get_unchecked(at) });
         }
         pixels
     })
@@ -158,8 +203,8 @@ fn inside<T: Pixel, S: Sampler<N>, const N: usize, const L: usize>(
 
 /// Samples whose neighbourhoods cross the edge of the image, or lie beyond it.
 #[inline(always)]
-fn edge<T: Pixel, S: Sampler<N>, const N: usize>(
-    plane: &Plane<'_, T>,
+fn edge<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
+    plane: &Plane<'_, P>,
     border: Border,
     line: &Line,
     run: Range<usize>,
@@ -170,7 +215,7 @@ fn edge<T: Pixel, S: Sampler<N>, const N: usize>(
     let mut next = run.start;
     while next < run.end {
         if let Some(mirrors) = &mirrors {
-            let done = mirrors.sample::<T, S, N>(plane, &line.from(next), &mut out[next..run.end]);
+            let done = mirrors.sample::<P, T, S, N>(plane, &line.from(next), &mut out[next..run.end]);
             if done > 0 {
                 next += done;
                 continue;
@@ -181,9 +226,9 @@ fn edge<T: Pixel, S: Sampler<N>, const N: usize>(
         let (y, x) = line.at(i);
         let (top, left) = (((y >> 32) + S::FIRST) as isize, ((x >> 32) + S::FIRST) as isize);
         let cols: [Option<usize>; N] = from_fn(|j| border.map(left + j.cast_signed(), plane.width));
-        let rows: [Option<&[T]>; N] = from_fn(|k| plane.resolve(top + k.cast_signed(), border).map(|y| plane.row(y)));
+        let rows: [Option<&[P]>; N] = from_fn(|k| plane.resolve(top + k.cast_signed(), border).map(|y| plane.row(y)));
         [out[i]] = S::sample(&[y as u32], &[x as u32], |k, j| match (rows[k], cols[j]) {
-            (Some(row), Some(x)) => [row[x]],
+            (Some(row), Some(x)) => [widened(row[x])],
             _ => [constant],
         });
     }

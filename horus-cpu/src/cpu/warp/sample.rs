@@ -25,7 +25,7 @@ pub(super) trait Sampler<const N: usize> {
     /// Computes a run of samples inside the image by a faster method; returns `false` if there is
     /// none.
     #[inline(always)]
-    fn accelerated<T: Pixel>(_isa: Isa, _held: &Held<'_, T>, _line: &Line, _out: &mut [T]) -> bool {
+    fn accelerated<P: Pixel, T: Pixel>(_isa: Isa, _held: &Held<'_, P>, _line: &Line, _out: &mut [T]) -> bool {
         false
     }
 }
@@ -43,17 +43,18 @@ impl Sampler<1> for Nearest {
 
     /// Shifts and broadcasts: a run of one row, or one pixel again and again.
     #[inline(always)]
-    fn accelerated<T: Pixel>(_: Isa, held: &Held<'_, T>, line: &Line, out: &mut [T]) -> bool {
-        if line.y.step != 0 || !matches!(line.x.step, 0 | ONE) {
+    fn accelerated<P: Pixel, T: Pixel>(_: Isa, held: &Held<'_, P>, line: &Line, out: &mut [T]) -> bool {
+        if P::DTYPE != T::DTYPE || line.y.step != 0 || !matches!(line.x.step, 0 | ONE) {
             return false;
         }
         let (y, x) = line.at(0);
         let at = ((y >> 32) - held.window.start as i64) * held.width as i64 + (x >> 32);
         // The caller's run lies inside the held rows, so none of this fails.
         let Ok(at) = usize::try_from(at) else { return false };
+        let data = bytemuck::cast_slice::<P, T>(held.data);
         match line.x.step {
-            0 => held.data.get(at).map(|pixel| out.fill(*pixel)).is_some(),
-            _ => held.data.get(at..at + out.len()).map(|pixels| out.copy_from_slice(pixels)).is_some(),
+            0 => data.get(at).map(|pixel| out.fill(*pixel)).is_some(),
+            _ => data.get(at..at + out.len()).map(|pixels| out.copy_from_slice(pixels)).is_some(),
         }
     }
 }
@@ -62,7 +63,7 @@ impl Sampler<1> for Nearest {
 pub(super) struct Bilinear;
 
 #[inline(always)]
-fn lerp<F: Float, const L: usize>(a: [F; L], b: [F; L], t: &[F; L]) -> [F; L] {
+pub(super) fn lerp<F: Float, const L: usize>(a: [F; L], b: [F; L], t: &[F; L]) -> [F; L] {
     let mut out = a;
     for l in 0..L {
         out[l] = t[l].fma(b[l].sub(a[l]), a[l]);
@@ -80,7 +81,7 @@ fn fractions<F: Float, const L: usize>(bits: &[u32; L]) -> [F; L] {
 }
 
 #[inline(always)]
-fn widen<T: Pixel, const L: usize>(pixels: [T; L]) -> [T::Interp; L] {
+pub(super) fn widen<T: Pixel, const L: usize>(pixels: [T; L]) -> [T::Interp; L] {
     let mut out = [T::Interp::ZERO; L];
     for l in 0..L {
         out[l] = pixels[l].to_interp();
@@ -114,7 +115,7 @@ impl Sampler<2> for Bilinear {
     }
 
     #[inline(always)]
-    fn accelerated<T: Pixel>(isa: Isa, held: &Held<'_, T>, line: &Line, out: &mut [T]) -> bool {
+    fn accelerated<P: Pixel, T: Pixel>(isa: Isa, held: &Held<'_, P>, line: &Line, out: &mut [T]) -> bool {
         bilinear::run(isa, held, line, out)
     }
 }

@@ -1,7 +1,9 @@
 //! Leaves that are read pixel by pixel from global memory.
 
+use horus_core::dtype::Scalar;
 use horus_core::error::DeviceError;
 use horus_core::ir::kernel::{LeafOp, Source};
+use horus_core::ops::edge::Edge;
 use horus_core::ops::geometric::{Affine, Flip, Interpolation};
 use horus_core::ops::neighbourhood::Layout;
 use horus_core::shape::{Axis, Border};
@@ -51,7 +53,9 @@ impl MapGenerator<'_> {
                 out.push(read.guarded(extents, &array, load));
             }
             // A row or a column that repeats needs no pixel positions.
-            &LeafOp::Warp(i, affine, Interpolation::Nearest, Border::Replicate) if affine.repeated().is_some() => {
+            &LeafOp::Warp(i, affine, Interpolation::Nearest, Edge::Border(Border::Replicate))
+                if affine.repeated().is_some() =>
+            {
                 let input = name(format_args!("in{i}"));
                 let call = match affine.repeated() {
                     Some(Axis::Rows) => {
@@ -62,7 +66,7 @@ impl MapGenerator<'_> {
                 };
                 out.push(call.into());
             }
-            &LeafOp::Warp(i, affine, how, border) => self.warp(l, i, affine, how, border, out),
+            &LeafOp::Warp(i, affine, how, edge) => self.warp(l, i, affine, how, edge, out),
             &LeafOp::Flip(i, flip) => {
                 let turned = |extent: &str, origin: &str, offset: &str| {
                     name(format_args!("p.{extent}{i}")) - 1 - origin - offset
@@ -101,15 +105,7 @@ impl MapGenerator<'_> {
         Ok(array)
     }
 
-    fn warp(
-        &mut self,
-        l: usize,
-        input: usize,
-        affine: Affine,
-        how: Interpolation,
-        border: Border,
-        out: &mut Vec<Stmt>,
-    ) {
+    fn warp(&mut self, l: usize, input: usize, affine: Affine, how: Interpolation, edge: Edge, out: &mut Vec<Stmt>) {
         let dtype = self.kernel.leaves[l].dtype;
         let map = [
             ("xx", affine.xx),
@@ -123,7 +119,9 @@ impl MapGenerator<'_> {
             self.params.long(&format!("w{l}_{member}"), v);
         }
         let coefficient = |member: &str| name(format_args!("p.w{l}_{member}"));
+        let (border, plain) = (edge.border(), edge.constant().is_none());
         let value = self.border_value(border, dtype);
+        let inside = self.inside(l, &edge);
         // The source position of the thread's first pixel.
         for to in ["y", "x"] {
             let [x, y, constant] = ["x", "y", "0"].map(|of| coefficient(&format!("{to}{of}")));
@@ -144,7 +142,11 @@ impl MapGenerator<'_> {
         let pixel_of = |function: &str, template: Vec<String>| {
             let mut args = at(name("r"), name("c")).to_vec();
             args.push(value.clone());
-            Call::new(format_args!("hs_{function}"), template, args)
+            let sample = Expr::from(Call::new(format_args!("hs_{function}"), template, args));
+            match &inside {
+                Some([holds, beyond]) => Expr::Conditional(Box::new([holds.clone(), sample, beyond.clone()])),
+                None => sample,
+            }
         };
         let b = border_name(border);
         match how {
@@ -157,18 +159,18 @@ impl MapGenerator<'_> {
                     let corner = Call::new("hs_inside", template![], at(r.into(), c.into()).to_vec());
                     inside = inside.with(Operator::And, corner);
                 }
-                let whole = Stmt::fill(extents, &array, pixel_of("bilinear", template![b, true]).into());
+                let whole = Stmt::fill(extents, &array, pixel_of("bilinear", template![b, true]));
                 let edge = where_it_exists(&array, pixel_of("bilinear", template![b, false]));
                 let otherwise = vec![Stmt::each_pixel(extents, edge)];
                 out.push(Stmt::If { condition: inside, then: vec![whole], otherwise });
             }
             // Positions of threads beyond the image also map inside the image, and so do rows that
             // are the same for all. One read serves all its repetitions if none is conditional.
-            Interpolation::Nearest if !matches!(border, Border::Constant(_)) && still_down => {
-                out.push(Stmt::fill(extents, &array, pixel_of("nearest", template![b]).into()));
+            Interpolation::Nearest if plain && still_down => {
+                out.push(Stmt::fill(extents, &array, pixel_of("nearest", template![b])));
             }
-            Interpolation::Nearest if !matches!(border, Border::Constant(_)) && still_along => {
-                let value = Stmt::Assign { to: pixel(&array), value: pixel_of("nearest", template![b]).into() };
+            Interpolation::Nearest if plain && still_along => {
+                let value = Stmt::Assign { to: pixel(&array), value: pixel_of("nearest", template![b]) };
                 let condition = here("y", "r").with(Operator::Less, "p.row1");
                 let each = Stmt::If { condition, then: vec![value], otherwise: vec![] };
                 out.push(Stmt::each_pixel(extents, each));
@@ -179,6 +181,25 @@ impl MapGenerator<'_> {
                 out.push(Stmt::each_pixel(extents, where_it_exists(&array, value)));
             }
         }
+    }
+
+    /// Expressions that are true if the position of pixel `[r][c]` of the thread is sampled, and of
+    /// the value if not; `None` if all are sampled.
+    fn inside(&mut self, l: usize, edge: &Edge) -> Option<[Expr; 2]> {
+        let Edge::Inside(inside) = edge else { return None };
+        let numbers: Vec<f64> = inside.along.iter().flat_map(|a| a.numbers()).collect();
+        let along = format!("i{l}_along");
+        self.params.doubles(&along, &numbers);
+        let [y, x] = inside.origin;
+        let [y, x] = [("y", "r", y), ("x", "c", x)].map(|(origin, offset, from)| {
+            let first = format!("i{l}_{origin}");
+            self.params.int(&first, from);
+            here(origin, offset) + name(format_args!("p.{first}"))
+        });
+        let dtype = self.kernel.leaves[l].dtype;
+        let beyond = self.params.constant(Scalar::from_f64(dtype, inside.value), dtype);
+        let args = args![name(format_args!("p.{along}")), y, x];
+        Some([Call::new("hs_within", template![], args).into(), beyond])
     }
 
     /// Image reads for a leaf without a tile.

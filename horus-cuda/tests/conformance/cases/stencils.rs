@@ -48,7 +48,7 @@ fn of(chain: MapKernel, dtype: DType, one: Border, other: Border) -> MapKernel {
         LeafOp::Shift(input, [-1, 2], other),
         LeafOp::Correlate(Source::Stage(0), Filter::column(taps(2)), other),
         LeafOp::Load(1),
-        LeafOp::Warp(2, Affine { yy: 0, ..Affine::IDENTITY }, Interpolation::Nearest, Border::Replicate),
+        LeafOp::Warp(2, Affine { yy: 0, ..Affine::IDENTITY }, Interpolation::Nearest, Border::Replicate.into()),
         LeafOp::Correlate(within, dense(1, 3), other),
         LeafOp::Shift(within, [2, -1], one),
     ];

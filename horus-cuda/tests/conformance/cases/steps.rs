@@ -17,7 +17,7 @@ const BORDERS: [Border; 4] = [Border::Reflect101, Border::Reflect, Border::Repli
 /// The minimum of a constant image and filters of the state, plus a column times a row.
 fn kernel(dtype: DType, readings: &[LeafOp], steps: usize) -> Kernel {
     let leaf = |op| Leaf { op, dtype };
-    let repeated = |i, map| leaf(LeafOp::Warp(i, map, Interpolation::Nearest, Border::Replicate));
+    let repeated = |i, map| leaf(LeafOp::Warp(i, map, Interpolation::Nearest, Border::Replicate.into()));
     let mut leaves = vec![
         leaf(LeafOp::Load(0)),
         leaf(LeafOp::Load(1)),

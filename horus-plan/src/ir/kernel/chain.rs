@@ -2,6 +2,7 @@
 
 use super::work::of_instruction;
 use super::{Leaf, LeafOp, MapKernel, Source};
+use crate::ops::edge::Edge;
 use crate::ops::geometric::Interpolation;
 use horus_base::shape::Border;
 
@@ -46,7 +47,7 @@ impl MapKernel {
         let linear = |l: &Leaf| match l.op {
             LeafOp::Load(_) | LeafOp::LoadPlane(..) => true,
             LeafOp::Correlate(..) | LeafOp::Shift(..) => l.dtype.is_float(),
-            LeafOp::Warp(_, map, Interpolation::Nearest, Border::Replicate) => map.broadcast().is_some(),
+            LeafOp::Warp(_, map, Interpolation::Nearest, Edge::Border(Border::Replicate)) => map.broadcast().is_some(),
             LeafOp::Generalized(..) | LeafOp::Median(..) | LeafOp::Warp(..) | LeafOp::Flip(..) => false,
         };
         let reaches = self.leaves.iter().filter_map(|l| l.reach(&self.stages));

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::ops::edge::Edge;
 use crate::ops::geometric::{Affine, Flip, Interpolation};
 use crate::ops::neighbourhood::{Filter, Generalized, MedianSize};
 use crate::ops::pixel::PixelOp;
@@ -85,7 +86,7 @@ pub enum LeafOp {
     /// Median.
     Median(usize, MedianSize, Border),
     /// Sample of an affine map.
-    Warp(usize, Affine, Interpolation, Border),
+    Warp(usize, Affine, Interpolation, Edge),
     /// Pixel of the mirror image.
     Flip(usize, Flip),
 }
@@ -101,7 +102,8 @@ pub enum FilterKind {
     Geometric,
 }
 
-/// A leaf: its read operation and its type, which is that of the input it reads.
+/// A leaf: its read operation and its type, which is that of the input it reads; linear samples may be of a
+/// wider type: see [`Leaf::reads_type`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Leaf {
     /// Read operation.
@@ -148,6 +150,13 @@ impl Leaf {
             | LeafOp::Flip(i, _) => Source::Input(i),
             LeafOp::Correlate(source, ..) | LeafOp::Shift(source, ..) => source,
         }
+    }
+
+    /// Returns `true` if the leaf can read an image of this type: its own or, for a float between
+    /// pixels, integers that it holds exactly. They are converted before anything else.
+    pub fn reads_type(&self, of: DType) -> bool {
+        let narrow = matches!(of, DType::U8 | DType::U16 | DType::I16) && self.dtype.is_float();
+        of == self.dtype || (narrow && matches!(self.op, LeafOp::Warp(_, _, Interpolation::Bilinear, _)))
     }
 
     /// Returns `true` if the leaf broadcasts a row, a column or a pixel, so that its input is small

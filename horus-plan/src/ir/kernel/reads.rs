@@ -1,6 +1,7 @@
 //! Rows and columns that kernels read of their inputs, needed before a launch.
 
 use super::{Access, Distribution, Kernel, Leaf, LeafOp, MapKernel, Source, Stage};
+use crate::ops::edge::Edge;
 use crate::ops::footprint::{Reading, Rect, both_ways};
 use crate::ops::neighbourhood::Reach;
 use horus_base::shape::{Border, Shape, Window};
@@ -65,9 +66,9 @@ impl MapKernel {
         for leaf in self.leaves.iter().filter(|l| self.reads(l, i)) {
             let block = Rect { rows, columns: Window::whole(out.width) };
             let read = match (&leaf.op, leaf.around(&self.stages)) {
-                (LeafOp::Warp(_, map, how, border), _) => Reading {
+                (LeafOp::Warp(_, map, how, edge), _) => Reading {
                     rect: Rect { rows: map.footprint(rows, out.width, *how), ..block },
-                    border: Some(*border),
+                    border: Some(edge.border()),
                 },
                 (LeafOp::Flip(_, flip), _) if flip.rows() => {
                     let h = input.height.cast_signed();
@@ -100,7 +101,7 @@ fn map_columns(
     let mut need: Option<(usize, usize)> = None;
     for leaf in m.leaves.iter().filter(|l| m.reads(l, i)) {
         // Other borders map pixels from elsewhere into the image.
-        let LeafOp::Warp(_, map, how, Border::Constant(_)) = &leaf.op else { return None };
+        let LeafOp::Warp(_, map, how, Edge::Border(Border::Constant(_))) = &leaf.op else { return None };
         let (left, right) = map.columns(rows, out.width, *how, block);
         let inside = |x: isize| x.clamp(0, input.width.cast_signed()).cast_unsigned();
         let (left, right) = (inside(left), inside(right));
@@ -206,7 +207,7 @@ mod tests {
                         m[1].iter_mut().for_each(|v| *v *= stretch);
                         m[1][2] += shift;
                         let map = Affine::new(m, shape).unwrap();
-                        let leaf = Leaf { op: LeafOp::Warp(0, map, how, border), dtype: DType::F32 };
+                        let leaf = Leaf { op: LeafOp::Warp(0, map, how, border.into()), dtype: DType::F32 };
                         let kernel = MapKernel {
                             inputs: 1,
                             leaves: vec![leaf],

@@ -2,6 +2,7 @@
 //! [`Kernel::Repeat`](super::Kernel::Repeat).
 
 use super::{Access, Leaf, LeafOp, MapKernel, Source};
+use crate::ops::edge::Edge;
 use crate::ops::neighbourhood::Reach;
 use horus_base::shape::{Border, Shape, Window};
 
@@ -47,7 +48,7 @@ impl Repeat {
                 of_state(l) && Some(*b) == border && *b != Border::Wrap
             }
             LeafOp::LoadPlane(_, map) => !of_state(l) && map.fixed().is_some(),
-            LeafOp::Warp(..) => !of_state(l) && l.repeats(),
+            LeafOp::Warp(_, _, _, edge) => !of_state(l) && l.repeats() && matches!(edge, Edge::Border(_)),
             LeafOp::Median(..) | LeafOp::Flip(..) | LeafOp::Shift(..) => false,
         };
         let typed = |l: &Leaf| !of_state(l) || l.dtype == body.result_type();
@@ -211,7 +212,7 @@ mod tests {
     #[test]
     fn steps_that_cannot_be_put_together_are_told() {
         let cross = |b| filter(&[(0, 1), (1, 0)], b);
-        let row = |input, map| leaf(LeafOp::Warp(input, map, Interpolation::Nearest, Border::Replicate));
+        let row = |input, map| leaf(LeafOp::Warp(input, map, Interpolation::Nearest, Border::Replicate.into()));
         let repeated = Affine { yy: 0, ..Affine::IDENTITY };
         let good = repeat(vec![cross(Border::Reflect), leaf(LeafOp::Load(0)), row(1, repeated)], 3);
         assert_eq!(good.fault(), None);

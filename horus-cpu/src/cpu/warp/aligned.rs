@@ -1,0 +1,116 @@
+//! Linear samples of maps that keep rows and columns apart, such as a change of scale: the pixels of
+//! a row of the output lie between the same two rows, and all rows between the same columns.
+//!
+//! Columns are looked up once per tile, and a row of the input is interpolated along its columns once
+//! for all rows of the output beside it.
+
+use std::ops::Range;
+
+use super::line::{Axis, Line};
+use super::pairs::{self, Columns, WIDTH};
+use super::sample::Bilinear;
+use super::{edge, outside, sampled_part, widened};
+use crate::cpu::plane::{Plane, Tile};
+use crate::cpu::simd::Isa;
+use crate::cpu::versions::for_each_isa;
+use horus_base::dtype::{Arithmetic, Float, Pixel};
+use horus_plan::ops::edge::Edge;
+use horus_plan::ops::geometric::Affine;
+
+for_each_isa! {
+    pub(super) fn sampled[P: Pixel, T: Pixel][P, T](
+        plane: &Plane<'_, P>, map: &Affine, rule: &Edge, tile: &mut Tile<'_, T>
+    ) as rows
+}
+
+#[inline(always)]
+fn rows<P: Pixel, T: Pixel>(isa: Isa, plane: &Plane<'_, P>, map: &Affine, rule: &Edge, tile: &mut Tile<'_, T>) {
+    let all = tile.cols.clone();
+    for from in all.clone().step_by(WIDTH) {
+        part(isa, plane, map, rule, tile, from..all.end.min(from + WIDTH));
+    }
+}
+
+/// Columns `cols` of a tile, at most [`WIDTH`].
+#[inline(always)]
+fn part<P: Pixel, T: Pixel>(
+    isa: Isa,
+    plane: &Plane<'_, P>,
+    map: &Affine,
+    rule: &Edge,
+    tile: &mut Tile<'_, T>,
+    cols: Range<usize>,
+) {
+    let border = rule.border();
+    let constant = border.constant().map(T::from_f64);
+    let width = plane.width as i64;
+    let axis = Line::of(map, tile.rows.start, cols.start).x;
+    // Columns between two of the image, and those that see any.
+    let inner = axis.run(cols.len(), &(0..width - 1));
+    let touching = if constant.is_some() { axis.run(cols.len(), &(-1..width)) } else { 0..cols.len() };
+    let columns = Columns::<T::Interp>::new(&Axis { start: axis.at(inner.start), ..axis }, inner.len(), plane.width);
+    let mut lines = [[T::Interp::ZERO; WIDTH]; 2];
+    let mut known: [Option<i64>; 2] = [None; 2];
+    for y in tile.rows.start..tile.rows.end {
+        let left = cols.start - tile.cols.start;
+        let out = &mut tile.row_mut(y)[left..left + cols.len()];
+        let (start, out) = sampled_part(rule, y, &cols, out);
+        let line = Line::of(map, y, cols.start + start);
+        let within = |run: &Range<usize>| {
+            let cut = |i: usize| i.clamp(start, start + out.len()) - start;
+            cut(run.start)..cut(run.end)
+        };
+        let (middle, seen) = (within(&inner), within(&touching));
+        if let Some(c) = constant {
+            for run in [0..seen.start, seen.end..out.len()] {
+                outside::<T, Bilinear, 2>(c, &line, run, out);
+            }
+        }
+        let middle = if middle.is_empty() { seen.start..seen.start } else { middle };
+        for run in [seen.start..middle.start, middle.end..seen.end] {
+            edge::<P, T, Bilinear, 2>(plane, border, &line, run, out);
+        }
+        if middle.is_empty() {
+            continue;
+        }
+        let row = line.y.start >> 32;
+        for r in [row, row + 1] {
+            let to = (r & 1) as usize;
+            if known[to] == Some(r) {
+                continue;
+            }
+            known[to] = Some(r);
+            let to = &mut lines[to][..inner.len()];
+            match plane.resolve(r as isize, border) {
+                Some(r) => across::<P, T>(isa, &columns, plane.row(r), to),
+                None => {
+                    let c = constant.unwrap_or(T::ZERO).to_interp();
+                    for (to, t) in to.iter_mut().zip(columns.fractions()) {
+                        *to = t.fma(c.sub(c), c);
+                    }
+                }
+            }
+        }
+        let [top, bottom] = [row, row + 1].map(|r| {
+            let from = start + middle.start - inner.start;
+            &lines[(r & 1) as usize][from..from + middle.len()]
+        });
+        let t = T::Interp::from_fraction(line.y.start as u32);
+        for ((out, a), b) in out[middle].iter_mut().zip(top).zip(bottom) {
+            *out = T::from_interp(t.fma(b.sub(*a), *a));
+        }
+    }
+}
+
+/// A row of the input between its columns.
+#[inline(always)]
+fn across<P: Pixel, T: Pixel>(isa: Isa, columns: &Columns<T::Interp>, row: &[P], out: &mut [T::Interp]) {
+    if pairs::between(isa, columns, row, out) {
+        return;
+    }
+    for ((out, at), t) in out.iter_mut().zip(columns.firsts()).zip(columns.fractions()) {
+        let pixel = |at: usize| widened::<P, T>(row[at]).to_interp();
+        let (a, b) = (pixel(*at as usize), pixel(*at as usize + 1));
+        *out = t.fma(b.sub(a), a);
+    }
+}
