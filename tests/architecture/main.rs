@@ -300,9 +300,9 @@ const TOUCHED: &[(&str, usize)] = &[
     // A reduction.
     ("Moments", 9),
     // A border mode, here as a default too.
-    ("Reflect101", 11),
+    ("Reflect101", 12),
     // A pixel type.
-    ("I16", 29),
+    ("I16", 32),
 ];
 
 #[test]

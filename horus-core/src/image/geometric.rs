@@ -130,7 +130,8 @@ impl<T: Pixel> Image<T> {
         inside: Inside,
     ) -> Image<T> {
         let shape = Shape { height, width, ..self.shape() };
-        let edge = if inside.everywhere(shape) { Border::Reflect101.into() } else { Edge::Inside(inside) };
+        let edge = Edge::Inside(inside);
+        let edge = if inside.everywhere(shape) { edge.border().into() } else { edge };
         self.warp(Call::of("affine"), matrix, shape, interpolation, edge)
     }
 }
