@@ -75,7 +75,8 @@ fn row_reductions_follow_the_fixed_order<T: Pixel>() {
                             let what = format!("{how:?} {h}x{w} {} {isa:?} row {y}", T::DTYPE);
                             let values = row(c, y).iter();
                             if result == DType::F64 && how.fold() == Fold::Sum {
-                                let got = run::<T, f64>(how, &input, Some(mean), out, rows, isa);
+                                let read = (how == RowReduce::SquaredDeviation).then_some(mean);
+                                let got = run::<T, f64>(how, &input, read, out, rows, isa);
                                 let term = |v: &T| match how {
                                     RowReduce::Sum => v.to_f64(),
                                     _ => (v.to_f64() - mean) * (v.to_f64() - mean),

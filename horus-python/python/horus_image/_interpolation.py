@@ -117,7 +117,7 @@ def _inside(value: Value, core: _horus.Image, moves: list[tuple[int, float]], fi
         extent, last = (depth, height, width)[axis + lead], value.shape[axis] - 1
         # Rounded positions rise: those inside are one run.
         first = bisect.bisect_left(range(extent), 0.0, key=lambda i: i + move)
-        end = bisect.bisect_right(range(extent), last, key=lambda i: i + move)
+        end = bisect.bisect_right(range(extent), float(last), key=lambda i: i + move)
         at = _horus.index(value.session._core, (depth, height, width), axis + lead)
         limits = [("ge", float(first))] if first else []
         limits += [("lt", float(end))] if end < extent else []
