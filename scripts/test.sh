@@ -70,7 +70,7 @@ beside >"$log" 2>&1 &
 other=$!
 trap 'kill $other 2>/dev/null || true; rm -f "$log"' EXIT
 tests=0
-step cargo test "${features[@]}" || tests=$?
+step cargo test "${features[@]}" --no-fail-fast || tests=$?
 beside=0
 wait $other || beside=$?
 cat "$log"
