@@ -137,6 +137,7 @@ fn the_table_of_names_is_complete() {
         "binary",
         "cast",
         "channels",
+        "affine_inside",
         "check",
         "compare",
         "depth",

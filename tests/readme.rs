@@ -52,6 +52,7 @@ fn the_table_of_operations_is_that_of_the_code() {
         "at",
         "binary",
         "cast",
+        "affine_inside",
         "compare",
         "dtype",
         "forecast",

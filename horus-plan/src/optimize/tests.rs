@@ -124,7 +124,7 @@ fn a_pass_that_breaks_kernels_is_named() {
             g
         }),
     );
-    assert!(kind.contains("it makes f32, wanted is u8"), "{kind}");
+    assert!(kind.contains("it reads f32, wanted is u8"), "{kind}");
     let order = caught(
         "prologues",
         Run::Kernels(|mut g| {
