@@ -52,8 +52,6 @@ impl std::str::FromStr for Mode {
 /// Upper limit of the CPU device's instruction set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InstructionSet {
-    /// The baseline of the compiler's target.
-    Portable,
     /// AVX2 with FMA.
     Avx2,
     /// AVX-512.
@@ -198,7 +196,6 @@ pub static ISA: Variable<InstructionSet> = Variable {
     name: "HORUS_ISA",
     help: "the widest instruction set that the CPU device uses",
     values: Accepted::Words(&[
-        word("portable", InstructionSet::Portable, ""),
         word("avx2", InstructionSet::Avx2, ""),
         word("avx512", InstructionSet::Avx512, "default"),
     ]),

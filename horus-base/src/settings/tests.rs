@@ -11,7 +11,7 @@ fn values_are_taken_or_refused_with_what_is_expected() {
         ("HORUS_DEVICE", "auto", "cuda:x", "expected auto, cpu, cuda or cuda:N"),
         ("HORUS_THREADS", "4", "four", "expected a number"),
         ("HORUS_MODE", "lazy", "eager", "expected naive, lazy or fused"),
-        ("HORUS_ISA", "avx2", "sse9", "expected portable, avx2 or avx512"),
+        ("HORUS_ISA", "avx2", "sse9", "expected avx2 or avx512"),
         ("HORUS_GPU_MEMORY", "3G", "zz", "expected bytes, or a number with K, M or G"),
         ("HORUS_HOST_MEMORY", "4096", "-1", "expected bytes, or a number with K, M or G"),
         ("HORUS_WEIGHTS", "node:2(1,3),1", "1,x", "\"x\" is not a number"),

@@ -69,7 +69,8 @@ impl<T: Simd> Bank<'_, T> {
                 Isa::Avx2 => avx2(self),
                 #[cfg(target_arch = "x86_64")]
                 Isa::Avx512 => avx512(self),
-                _ => portable(self),
+                #[cfg(not(target_arch = "x86_64"))]
+                Isa::Portable => portable(self),
             }
         }
     }
@@ -92,7 +93,7 @@ macro_rules! select {
     };
 }
 
-#[inline(never)]
+#[cfg(not(target_arch = "x86_64"))]
 unsafe fn portable<T: Simd>(bank: &Bank<'_, T>) {
     select!(bank, T::Portable, 4, 1: 4 2 4, 2: 2 2 2, 3: 2 2 2, 4: 2 1 2, 6: 1 1 1)
 }

@@ -16,7 +16,7 @@
 //! passes go through a ring of rows so that each is computed once. Chains are evaluated row by row
 //! as rows come into reach, into the same rings (`cpu/expression.rs`). Chains with filters have
 //! feeds of their own, which move down with the requested rows and start again where the requests
-//! go back at an edge (`cpu/chains.rs`). Kernels exist for AVX-512, AVX2 and portable code, chosen
+//! go back at an edge (`cpu/chains.rs`). Kernels exist for AVX-512 and AVX2 (elsewhere than on x86-64: portable code), chosen
 //! at run time (`HORUS_ISA` lowers the choice). Affine maps separate runs of pixels whose whole
 //! neighbourhood lies inside the image, in its mirror image (read backwards), or outside; only
 //! pixels between these runs apply the border mode one by one.

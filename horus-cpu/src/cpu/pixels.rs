@@ -125,8 +125,11 @@ macro_rules! arity {
                     #[cfg(target_arch = "x86_64")]
                     Isa::Avx2 => $avx2::<$($t,)+ R, F>(args, out, n),
                     #[cfg(target_arch = "x86_64")]
+                    Isa::Avx512 if const { !R::DTYPE.is_float() } => $avx2::<$($t,)+ R, F>(args, out, n),
+                    #[cfg(target_arch = "x86_64")]
                     Isa::Avx512 => $avx512::<$($t,)+ R, F>(args, out, n),
-                    _ => $body::<$($t,)+ R, F>(args, out, n),
+                    #[cfg(not(target_arch = "x86_64"))]
+                    Isa::Portable => $body::<$($t,)+ R, F>(args, out, n),
                 }
             }
         }

@@ -35,7 +35,8 @@ pub(super) unsafe fn run<T: Simd>(source: *const T, filters: &[RowFilter<'_, T>]
             Isa::Avx2 => avx2(source, filters, width),
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 => avx512(source, filters, width),
-            _ => select::<T::Portable, 4, 2, 2>(source, filters, width),
+            #[cfg(not(target_arch = "x86_64"))]
+            Isa::Portable => select::<T::Portable, 4, 2, 2>(source, filters, width),
         }
     }
 }

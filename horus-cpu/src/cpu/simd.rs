@@ -9,74 +9,73 @@ use horus_base::error::Error;
 use horus_base::settings::{ISA, InstructionSet};
 
 /// An instruction set that kernels are instantiated for. Kernels only receive supported ones: from
-/// [`Isa::detect`], or after a check of `Isa::is_supported`.
+/// [`Isa::detect`] or [`Isa::available`].
+///
+/// A processor of the family x86-64 needs AVX2 and FMA: without fused multiply-add in hardware, each
+/// one would be a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isa {
     /// The baseline of the compiler's target.
+    #[cfg(not(target_arch = "x86_64"))]
     Portable,
     /// AVX2 with FMA.
+    #[cfg(target_arch = "x86_64")]
     Avx2,
     /// AVX-512 F, BW, DQ and VL, besides AVX2 and FMA.
+    #[cfg(target_arch = "x86_64")]
     Avx512,
 }
 
 impl Isa {
-    /// All instruction sets, least first.
-    const ALL: [Isa; 3] = [Isa::Portable, Isa::Avx2, Isa::Avx512];
-
-    /// The best instruction set of this machine. The environment variable `HORUS_ISA` (`portable`,
-    /// `avx2` or `avx512`) lowers it; a value above the machine's best has no effect.
+    /// The best instruction set of this machine. The environment variable `HORUS_ISA` (`avx2` or
+    /// `avx512`) lowers it; a value above the machine's best has no effect.
     ///
     /// # Errors
-    /// [`Error::Config`] for another value.
+    /// [`Error::Config`] for another value, and on a processor that kernels cannot run on.
     pub fn detect() -> Result<Isa, Error> {
-        let asked = Isa::allowed(ISA.get()?);
-        let fits = |isa: &Isa| *isa as u8 <= asked as u8 && isa.is_supported();
-        Ok(Isa::ALL.into_iter().rev().find(fits).unwrap_or(Isa::Portable))
+        let widest = ISA.get()?;
+        let best = Isa::available().into_iter().rev().find(|isa| isa.is_allowed(widest));
+        best.ok_or_else(|| {
+            Error::Config("this processor lacks AVX2 or FMA, which Horus needs on x86-64 (since 2013 to 2017)".into())
+        })
     }
 
-    /// The best instruction set that a setting allows.
-    fn allowed(setting: Option<InstructionSet>) -> Isa {
-        match setting {
-            Some(InstructionSet::Portable) => Isa::Portable,
-            Some(InstructionSet::Avx2) => Isa::Avx2,
-            Some(InstructionSet::Avx512) | None => Isa::Avx512,
-        }
+    #[cfg(target_arch = "x86_64")]
+    fn is_allowed(self, widest: Option<InstructionSet>) -> bool {
+        self == Isa::Avx2 || widest != Some(InstructionSet::Avx2)
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    fn is_allowed(self, _: Option<InstructionSet>) -> bool {
+        true
     }
 
     /// Every instruction set that this machine has, least first.
+    #[cfg(target_arch = "x86_64")]
     pub fn available() -> Vec<Isa> {
-        Isa::ALL.into_iter().filter(|i| i.is_supported()).collect()
+        let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
+        let avx512 = is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512dq")
+            && is_x86_feature_detected!("avx512vl");
+        let isas = [(Isa::Avx2, avx2), (Isa::Avx512, avx2 && avx512)];
+        isas.into_iter().filter(|(_, supported)| *supported).map(|(isa, _)| isa).collect()
     }
 
-    /// Returns `true` if this machine supports the instruction set.
-    pub(crate) fn is_supported(self) -> bool {
-        #[cfg(target_arch = "x86_64")]
-        {
-            let avx2 = || is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
-            let avx512 = || {
-                is_x86_feature_detected!("avx512f")
-                    && is_x86_feature_detected!("avx512bw")
-                    && is_x86_feature_detected!("avx512dq")
-                    && is_x86_feature_detected!("avx512vl")
-            };
-            match self {
-                Isa::Portable => true,
-                Isa::Avx2 => avx2(),
-                Isa::Avx512 => avx2() && avx512(),
-            }
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        {
-            self == Isa::Portable
-        }
+    /// Every instruction set that this machine has.
+    #[cfg(not(target_arch = "x86_64"))]
+    pub fn available() -> Vec<Isa> {
+        vec![Isa::Portable]
     }
 
     /// Name shown to users.
     pub(crate) const fn name(self) -> &'static str {
         match self {
+            #[cfg(not(target_arch = "x86_64"))]
             Isa::Portable => "portable",
+            #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => "AVX2",
+            #[cfg(target_arch = "x86_64")]
             Isa::Avx512 => "AVX-512",
         }
     }
@@ -114,7 +113,7 @@ pub(crate) trait Vector: Copy {
     unsafe fn fma(self, a: Self, b: Self) -> Self;
 }
 
-/// An array that the compiler vectorises, for any machine.
+/// An array that the compiler vectorises, for any machine; of one lane also a single pixel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Array<T, const N: usize>([T; N]);
 
@@ -145,6 +144,7 @@ impl<T: Float, const N: usize> Vector for Array<T, N> {
 /// The vectors of a float type.
 pub(crate) trait Simd: Float {
     /// Of the portable instruction set.
+    #[cfg(not(target_arch = "x86_64"))]
     type Portable: Vector<Elem = Self>;
     /// Of AVX2.
     #[cfg(target_arch = "x86_64")]
@@ -155,6 +155,7 @@ pub(crate) trait Simd: Float {
 }
 
 impl Simd for f32 {
+    #[cfg(not(target_arch = "x86_64"))]
     type Portable = Array<f32, 4>;
     #[cfg(target_arch = "x86_64")]
     type Avx2 = x86::F32x8;
@@ -163,6 +164,7 @@ impl Simd for f32 {
 }
 
 impl Simd for f64 {
+    #[cfg(not(target_arch = "x86_64"))]
     type Portable = Array<f64, 2>;
     #[cfg(target_arch = "x86_64")]
     type Avx2 = x86::F64x4;
@@ -224,13 +226,13 @@ mod tests {
     #[test]
     fn the_detected_instruction_set_is_available() {
         assert!(Isa::available().contains(&Isa::detect().unwrap()));
-        assert_eq!(Isa::available()[0], Isa::Portable);
     }
 
+    #[cfg(target_arch = "x86_64")]
     #[test]
     fn a_setting_bounds_the_instruction_set() {
-        assert_eq!(Isa::allowed(Some(InstructionSet::Portable)), Isa::Portable);
-        assert_eq!(Isa::allowed(Some(InstructionSet::Avx2)), Isa::Avx2);
-        assert_eq!(Isa::allowed(None), Isa::Avx512);
+        assert!(!Isa::Avx512.is_allowed(Some(InstructionSet::Avx2)));
+        assert!(Isa::Avx2.is_allowed(Some(InstructionSet::Avx2)));
+        assert!([Isa::Avx2, Isa::Avx512].iter().all(|isa| isa.is_allowed(None)));
     }
 }

@@ -32,7 +32,8 @@ macro_rules! for_each_isa {
                 // SAFETY: as above.
                 #[cfg(target_arch = "x86_64")]
                 $crate::cpu::simd::Isa::Avx2 => unsafe { avx2::<$($used)*>($($arg),*) },
-                _ => $body::<$($used)*>($crate::cpu::simd::Isa::Portable, $($arg),*),
+                #[cfg(not(target_arch = "x86_64"))]
+                $crate::cpu::simd::Isa::Portable => $body::<$($used)*>(isa, $($arg),*),
             }
         }
     };

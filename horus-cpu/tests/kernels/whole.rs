@@ -186,7 +186,7 @@ fn merging_and_transposing_move_pixels<T: Pixel>() {
             let inputs: Vec<_> =
                 held.chunks(plane).map(|p| (p.to_vec(), geometry(h, w, 1, T::DTYPE, window))).collect();
             let out = geometry(h, w, CHANNELS, T::DTYPE, rows);
-            let got = run::<T, T>(Merge, &inputs, None, out, rows, Isa::Portable);
+            let got = run::<T, T>(Merge, &inputs, None, out, rows, Isa::detect().unwrap());
             let want: Vec<T> = all.chunks(h * w).flat_map(|p| rows_of(p, h, w, rows)).collect();
             assert_same(&got, &want, "merge");
         }
@@ -194,7 +194,7 @@ fn merging_and_transposing_move_pixels<T: Pixel>() {
             let (all, _) = image::<T>(h, w, Window::whole(h));
             let out = geometry(w, h, CHANNELS, T::DTYPE, window);
             let input = [(all.clone(), geometry(h, w, CHANNELS, T::DTYPE, Window::whole(h)))];
-            let got = run::<T, T>(Transpose, &input, None, out, rows, Isa::Portable);
+            let got = run::<T, T>(Transpose, &input, None, out, rows, Isa::detect().unwrap());
             for c in 0..CHANNELS {
                 for y in rows.start..rows.end {
                     let want: Vec<T> = (0..h).map(|x| all[(c * h + x) * w + y as usize]).collect();

@@ -273,15 +273,18 @@ macro_rules! compiled {
     ($name:ident $(, $features:literal)?) => {
         /// # Safety
         /// As for [`join`]; the vectors are of this instruction set.
-        $(#[cfg(target_arch = "x86_64")] #[target_feature(enable = $features)])?
+        $(#[target_feature(enable = $features)])?
         unsafe fn $name<V: Vector, P: Vector>(job: Join<'_>) {
             // SAFETY: the caller's.
             unsafe { if job.bytes < V::BYTES { joined::<P>(job) } else { joined::<V>(job) } }
         }
     };
 }
+#[cfg(target_arch = "x86_64")]
 compiled!(avx512, "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma");
+#[cfg(target_arch = "x86_64")]
 compiled!(avx2, "avx2,fma");
+#[cfg(not(target_arch = "x86_64"))]
 compiled!(portable);
 
 /// # Safety

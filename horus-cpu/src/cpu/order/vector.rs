@@ -33,6 +33,7 @@ pub(super) trait Vector: Copy {
 }
 
 /// An array that the compiler vectorises, for any machine.
+#[cfg(not(target_arch = "x86_64"))]
 #[derive(Clone, Copy)]
 pub(super) struct Lanes<T, const N: usize>([T; N]);
 
@@ -66,6 +67,7 @@ numbers! {
     f64: |a, b| f64::from_bits(a.to_bits() ^ b.to_bits());
 }
 
+#[cfg(not(target_arch = "x86_64"))]
 impl<T: Number, const N: usize> Vector for Lanes<T, N> {
     #[inline(always)]
     unsafe fn load(from: *const u8) -> Self {
@@ -261,7 +263,7 @@ mod x86 {
 #[cfg(target_arch = "x86_64")]
 pub(super) use self::x86::*;
 
-/// Calls `$call!(portable | avx2 | avx512, V, P)` with the vectors `V` of an instruction set for
+/// Calls `$call!(avx2 | avx512 | portable, V, P)` with the vectors `V` of an instruction set for
 /// pixels of a type, and the single pixels `P`.
 macro_rules! with_vectors {
     ($isa:expr, $dtype:expr, $call:ident) => {
@@ -276,7 +278,8 @@ macro_rules! with_vectors {
             ($crate::cpu::simd::Isa::Avx512, $(DType::$name)|+) => $call!(avx512, $wide, $t),
             #[cfg(target_arch = "x86_64")]
             ($crate::cpu::simd::Isa::Avx2, $(DType::$name)|+) => $call!(avx2, $middle, $t),
-            (_, $(DType::$name)|+) => $call!(portable, Lanes<$t, { 16 / size_of::<$t>() }>, $t),
+            #[cfg(not(target_arch = "x86_64"))]
+            ($crate::cpu::simd::Isa::Portable, $(DType::$name)|+) => $call!(portable, Lanes<$t, { 16 / size_of::<$t>() }>, $t),
         )*}
     };
 }

@@ -23,7 +23,7 @@ pub(super) fn run<P: Pixel, T: Pixel>(isa: Isa, held: &Held<'_, P>, line: &Line,
             (0..rows - 1).contains(&(y >> 32)) && (0..width - 1).contains(&(x >> 32))
         }));
         if (P::DTYPE, T::DTYPE) != (DType::F32, DType::F32) {
-            if out.len() < 8 || !matches!(isa, Isa::Avx2 | Isa::Avx512) {
+            if out.len() < 8 {
                 return false;
             }
             // SAFETY: detected; the neighbourhoods lie inside: those of the first and the last sample

@@ -118,7 +118,7 @@ fn rows<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
             let out = &mut out[inside];
             let held = Held { data: plane.data(), width: plane.width, window: plane.window };
             if !S::accelerated::<P, T>(isa, &held, &line, out) {
-                interior::<P, T, S, N>(isa, &held, &line, out);
+                interior::<P, T, S, N>(&held, &line, out);
             }
         }
     }
@@ -155,22 +155,13 @@ const LANES: usize = 16;
 
 /// Samples whose neighbourhoods lie inside the image.
 #[inline(always)]
-fn interior<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
-    isa: Isa,
-    held: &Held<'_, P>,
-    line: &Line,
-    out: &mut [T],
-) {
-    // Without fused multiply-add in the baseline, each one is a call, and lanes would only wait in
-    // memory for it.
-    let together = if cfg!(target_arch = "x86_64") && isa == Isa::Portable { 0 } else { out.len() };
-    let (groups, rest) = out.split_at_mut(together);
-    let (groups, tail) = groups.as_chunks_mut::<LANES>();
+fn interior<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(held: &Held<'_, P>, line: &Line, out: &mut [T]) {
+    let (groups, tail) = out.as_chunks_mut::<LANES>();
     let done = groups.len() * LANES;
     for (g, group) in groups.iter_mut().enumerate() {
         *group = inside::<P, T, S, N, LANES>(held, line, g * LANES);
     }
-    for (i, out) in tail.iter_mut().chain(rest).enumerate() {
+    for (i, out) in tail.iter_mut().enumerate() {
         [*out] = inside::<P, T, S, N, 1>(held, line, done + i);
     }
 }

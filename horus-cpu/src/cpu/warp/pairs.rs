@@ -76,7 +76,7 @@ fn groups(n: usize) -> impl Iterator<Item = usize> + Clone {
 #[inline(always)]
 pub(super) fn between<P: Pixel, F: Float>(isa: Isa, columns: &Columns<F>, row: &[P], out: &mut [F]) -> bool {
     #[cfg(target_arch = "x86_64")]
-    if columns.n >= LANES && x86::reads::<P>(row.len()) && matches!(isa, Isa::Avx2 | Isa::Avx512) {
+    if columns.n >= LANES && x86::reads::<P>(row.len()) {
         debug_assert!(columns.firsts().iter().all(|&x| x >= 0 && (x as usize) + 1 < row.len()));
         assert!(out.len() == columns.n);
         let shuffled = match P::DTYPE {
