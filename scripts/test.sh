@@ -42,7 +42,7 @@ step() {
 
 step cargo fmt --all --check
 # With every feature, and with the tests that scripts/gpu.sh runs on a GPU. Archives and the wheel, below, are built without.
-features=(--workspace --features "horus-apps/mpi,horus-mpi/mpi,horus-apps/zarr")
+features=(--workspace --features "horus-image/image,horus-apps/mpi,horus-mpi/mpi,horus-apps/zarr")
 step cargo clippy "${features[@]}" --all-targets --test gpu --quiet -- -D warnings
 # Licences and sources of the dependencies, and known advisories if the database is reachable.
 if command -v cargo-deny >/dev/null; then

@@ -226,6 +226,7 @@ impl AnyImage {
 
     /// Returns the image's error, on every rank.
     #[track_caller]
+    #[cfg(feature = "image")]
     pub(super) fn look(&self) -> Result<()> {
         each!(self, image => image.look())
     }

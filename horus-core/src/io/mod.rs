@@ -33,6 +33,7 @@ mod any;
 mod save;
 
 mod describe;
+#[cfg(feature = "image")]
 mod dynamic;
 mod later;
 mod memory;
@@ -42,7 +43,8 @@ mod saving;
 #[cfg(test)]
 mod tests;
 
-/// A picture of the crate `image`, which appears in signatures, of the version that Horus uses.
+/// A picture of the crate `image`, which appears in signatures, of the version that Horus uses; with the feature `image`.
+#[cfg(feature = "image")]
 pub use ::image::DynamicImage;
 pub use any::AnyImage;
 pub use save_regions::save_to;

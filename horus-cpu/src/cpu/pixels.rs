@@ -1,6 +1,8 @@
 //! Pixel operations over contiguous runs: the table of [`pixel_ops!`](horus_plan::pixel_ops),
 //! instantiated for every element type and instruction set.
 
+use std::mem::MaybeUninit;
+
 use super::convert;
 use super::simd::Isa;
 use super::versions::for_each_isa;
@@ -77,16 +79,11 @@ macro_rules! arity {
                     out[i] = F::of($($arg[i]),+);
                 }
             }
+            debug_assert!(n >= RUN, "shorter ones are computed as runs");
             let out = out.cast::<R>();
             // SAFETY: the caller vouches for n elements of every operand and of the output, which
-            // overlaps none.
+            // overlaps none, and for a run at least.
             unsafe {
-                if n < RUN {
-                    for i in 0..n {
-                        *out.add(i) = F::of($(args[$i].get::<$t>(i)),+);
-                    }
-                    return;
-                }
                 // The last two runs may overlap: every element is computed from the operands alone.
                 let mut next = 0;
                 while next < n {
@@ -111,7 +108,7 @@ macro_rules! arity {
             unsafe { $body::<$($t,)+ R, F>(args, out, n) }
         }
 
-        /// Computes `n` elements of `out`.
+        /// Computes `n` elements of `out`, at least [`RUN`].
         ///
         /// # Safety
         /// The operands have `n` elements of the types of the function's parameters, `out` has room
@@ -255,15 +252,7 @@ unsafe fn by_f64(op: PixelOp, dtype: DType, isa: Isa, args: &[Lanes; 3], out: *m
                 let from = Lanes { at: arg.at.wrapping_add(if arg.constant { 0 } else { i * dtype.size() }), ..*arg };
                 // SAFETY: the caller's: that many elements from there on; room for a run.
                 unsafe {
-                    convert::run(
-                        Conversion::Nearest,
-                        dtype,
-                        DType::F64,
-                        isa,
-                        &[from; 3],
-                        operand.as_mut_ptr().cast(),
-                        count,
-                    )
+                    convert(Conversion::Nearest, dtype, DType::F64, isa, &[from; 3], operand.as_mut_ptr().cast(), count)
                 }
             }
         }
@@ -273,8 +262,42 @@ unsafe fn by_f64(op: PixelOp, dtype: DType, isa: Isa, args: &[Lanes; 3], out: *m
         // elements.
         unsafe {
             typed::<f64>(op, isa, &lanes, results, RUN);
-            convert::run(Conversion::Nearest, DType::F64, dtype, isa, &[found; 3], out.add(i * dtype.size()), count);
+            convert(Conversion::Nearest, DType::F64, dtype, isa, &[found; 3], out.add(i * dtype.size()), count);
         }
+    }
+}
+
+/// Computes fewer elements than a run as a run: of copies of the operands, and of zeros. A loop over less than a run in
+/// every instance would double the code of all of them.
+///
+/// # Safety
+/// The operands that are listed have `n` elements of `sizes` bytes (constants: [`RUN`]), `out` has room for `n` of `size`
+/// bytes and overlaps none, and `compute` writes a run of them.
+unsafe fn as_a_run(
+    args: &[Lanes; 3],
+    sizes: &[usize],
+    (out, size): (*mut u8, usize),
+    n: usize,
+    compute: impl FnOnce(&[Lanes; 3], *mut u8),
+) {
+    if n == 0 {
+        return;
+    }
+    let mut room = [const { MaybeUninit::<[u64; RUN]>::uninit() }; 3];
+    let mut results = MaybeUninit::<[u64; RUN]>::uninit();
+    let mut lanes = *args;
+    // SAFETY: there is room for a run of the largest elements; the caller vouches for the rest.
+    unsafe {
+        for ((lanes, room), size) in lanes.iter_mut().zip(&mut room).zip(sizes).filter(|((l, _), _)| !l.constant) {
+            let to = room.as_mut_ptr().cast::<u8>();
+            to.write_bytes(0, RUN * size);
+            to.copy_from_nonoverlapping(lanes.at, n * size);
+            lanes.at = to;
+        }
+        let results = results.as_mut_ptr().cast::<u8>();
+        results.write_bytes(0, RUN * size);
+        compute(&lanes, results);
+        out.copy_from_nonoverlapping(results, n * size);
     }
 }
 
@@ -285,6 +308,14 @@ unsafe fn by_f64(op: PixelOp, dtype: DType, isa: Isa, args: &[Lanes; 3], out: *m
 /// room for `n` results and overlaps no operand, all are aligned for their type, and the machine
 /// has the instruction set.
 pub(crate) unsafe fn apply(op: PixelOp, dtype: DType, isa: Isa, args: &[Lanes; 3], out: *mut u8, n: usize) {
+    if n < RUN {
+        let sizes = [0, 1, 2].map(|i| op.operand(i, dtype).size());
+        let result = (out, op.result(dtype).size());
+        // SAFETY: vouched for by the caller; a run of every operand and result.
+        return unsafe {
+            as_a_run(args, &sizes[..op.arity()], result, n, |args, out| apply(op, dtype, isa, args, out, RUN));
+        };
+    }
     if !dtype.is_float() && op.is_transcendental() {
         // SAFETY: vouched for by the caller.
         return unsafe { by_f64(op, dtype, isa, args, out, n) };
@@ -306,8 +337,15 @@ pub(crate) unsafe fn convert(
     out: *mut u8,
     n: usize,
 ) {
+    let run = |args: &[Lanes; 3], out, n| {
+        // SAFETY: vouched for by the caller, or a run of elements and of results.
+        unsafe { convert::run(rule, from, to, isa, args, out, n) }
+    };
+    if n >= RUN {
+        return run(args, out, n);
+    }
     // SAFETY: vouched for by the caller.
-    unsafe { convert::run(rule, from, to, isa, args, out, n) }
+    unsafe { as_a_run(args, &[from.size()], (out, to.size()), n, |args, out| run(args, out, RUN)) }
 }
 
 #[cfg(test)]
@@ -379,5 +417,33 @@ mod tests {
         same_bits::<u32>();
         same_bits::<i8>();
         same_bits::<i32>();
+    }
+
+    #[test]
+    fn less_than_a_run_has_the_bits_of_a_run() {
+        let (a, b, mask) = (wild::<f32>(RUN, 3), wild::<f32>(RUN, 4), wild::<u8>(RUN, 5));
+        let bytes = |values: &[f32]| bytemuck::cast_slice::<_, u8>(values).to_vec();
+        for (op, dtype) in TABLE.iter().flat_map(|row| DType::ALL.map(|dtype| (row.op, dtype))) {
+            if op.is_transcendental() && !dtype.is_float() {
+                continue; // several results may round to one
+            }
+            // Twice as long, for the largest elements.
+            let operands = [[bytes(&a), bytes(&b)].concat(), [bytes(&b), bytes(&a)].concat(), mask.repeat(8)];
+            let size = op.result(dtype).size();
+            for isa in Isa::available() {
+                let computed = |n: usize| {
+                    let mut room = [0u64; RUN];
+                    let order = if op.operand(0, dtype) == op.operand(1, dtype) { [0, 1, 2] } else { [2, 0, 1] };
+                    let args = order.map(|i: usize| Lanes { at: operands[i].as_ptr(), constant: false });
+                    // SAFETY: operands and results have a run of elements, and the machine has the set.
+                    unsafe { apply(op, dtype, isa, &args, room.as_mut_ptr().cast(), n) };
+                    bytemuck::cast_slice::<u64, u8>(&room)[..n * size].to_vec()
+                };
+                let want = computed(RUN);
+                for n in [0, 1, 7, RUN - 1] {
+                    assert!(computed(n) == want[..n * size], "{op} of {n} {dtype} {isa:?}");
+                }
+            }
+        }
     }
 }

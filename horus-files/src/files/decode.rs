@@ -2,17 +2,14 @@
 
 use std::any::Any;
 use std::fmt::Display;
-use std::io::Cursor;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-use image::metadata::Orientation;
-use image::{ColorType, ImageDecoder, ImageFormat, ImageReader, Limits};
-
 use super::bounds::{self, MEMORY_LIMIT, check_capacity, check_size};
+use super::codec::{Decoder, Header};
 use super::interleave::separated;
 use super::load::{Kind, Means, Source};
-use super::{OpenOptions, Picture, metadata, pnm, read_npy, read_tiff, tiff_source};
+use super::{OpenOptions, Picture, metadata, pnm, read_npy, read_tiff};
 use horus_base::dtype::{DType, Pixel};
 use horus_base::error::Audience;
 use horus_base::shape::Shape;
@@ -56,22 +53,22 @@ pub(super) fn decode(source: &Source<'_>, options: &OpenOptions, means: Means<'_
     if kind == Kind::Npy {
         return Ok((read_npy::read(source, options, means)?, 1));
     }
-    if kind == Kind::Image(ImageFormat::Pnm)
+    if kind == Kind::Pnm
         && let Some(raster) = pnm::raster(source, options)?
     {
         return Ok((raster.read(source, options.region, means)?, 1));
     }
     match kind {
-        Kind::Image(format) => {
-            means.expect(format, source)?;
-            let picture = guarded(|| image(format, &source.all(means.room)?, options, means))?;
-            Ok((picture.cropped(options.region, means)?, 1))
-        }
-        _ => {
+        Kind::Tiff => {
             let picture = guarded(|| read_tiff::read(source, options, means))?;
             // Only for a readable file, and only if no page was requested.
             let count = || guarded(|| Ok(read_tiff::pages(source))).unwrap_or(1);
             Ok((picture, if options.page.is_none() && !options.volume { count() } else { 1 }))
+        }
+        _ => {
+            means.expect(source)?;
+            let picture = guarded(|| whole(kind, &source.all(means.room)?, options, means))?;
+            Ok((picture.cropped(options.region, means)?, 1))
         }
     }
 }
@@ -102,81 +99,42 @@ pub(super) fn guarded<R>(decode: impl FnOnce() -> Result<R, String>) -> Result<R
     catch_unwind(AssertUnwindSafe(decode)).unwrap_or_else(|panic| Err(format!("the decoder failed ({})", said(panic))))
 }
 
-/// Extent and type of a picture as stored, and the orientation stored in its file.
-pub(super) fn describe(format: ImageFormat, source: &Source<'_>) -> Result<(Shape, DType, Orientation), String> {
-    let reader = ImageReader::with_format(tiff_source::reader(source), format);
-    let mut decoder = reader.into_decoder().map_err(|e| e.to_string())?;
-    let (channels, dtype) = samples(decoder.color_type())?;
-    let (w, h) = decoder.dimensions();
-    let noted = decoder.orientation().unwrap_or(Orientation::NoTransforms);
-    Ok((Shape::new(h as usize, w as usize, channels), dtype, noted))
-}
-
-fn samples(color: ColorType) -> Result<(usize, DType), String> {
-    Ok(match color {
-        ColorType::L8 => (1, DType::U8),
-        ColorType::La8 => (2, DType::U8),
-        ColorType::Rgb8 => (3, DType::U8),
-        ColorType::Rgba8 => (4, DType::U8),
-        ColorType::L16 => (1, DType::U16),
-        ColorType::La16 => (2, DType::U16),
-        ColorType::Rgb16 => (3, DType::U16),
-        ColorType::Rgba16 => (4, DType::U16),
-        other => return Err(format!("pixels of type {other:?} are not supported")),
-    })
-}
-
-fn image(format: ImageFormat, bytes: &[u8], options: &OpenOptions, means: Means<'_>) -> Result<Picture, String> {
-    if format == ImageFormat::Jpeg && !bounds::jpeg_ends(bytes) {
+fn whole(kind: Kind, bytes: &[u8], options: &OpenOptions, means: Means<'_>) -> Result<Picture, String> {
+    if kind == Kind::Jpeg && !bounds::jpeg_ends(bytes) {
         return Err("the JPEG data is truncated".into());
     }
-    let mut limits = Limits::default();
-    limits.max_alloc = Some(MEMORY_LIMIT);
-    let mut reader = ImageReader::with_format(Cursor::new(bytes), format);
-    reader.limits(limits);
-    // This reads only the header.
-    let mut decoder = reader.into_decoder().map_err(|e| e.to_string())?;
-    let (w, h) = decoder.dimensions();
-    let (w, h) = (u64::from(w), u64::from(h));
+    let (header, decoder) = Decoder::of(kind, bytes)?;
+    let (w, h) = (header.shape.width as u64, header.shape.height as u64);
     check_size(h, w, options)?;
-    let most = match format {
-        ImageFormat::Png => bounds::png(bytes, w),
-        ImageFormat::Jpeg => Some(bytes.len() as u64 * bounds::JPEG),
-        ImageFormat::Pnm => bounds::pnm(bytes),
+    let most = match kind {
+        Kind::Png => bounds::png(bytes, w),
+        Kind::Jpeg => Some(bytes.len() as u64 * bounds::JPEG),
+        Kind::Pnm => bounds::pnm(bytes),
         _ => bounds::bmp(bytes),
     };
     check_capacity(h, w, most, bytes.len() as u64)?;
-    let size = decoder.total_bytes();
+    let size = header.shape.len() as u64 * header.dtype.size() as u64;
     if size > MEMORY_LIMIT {
         return Err(format!("{w}x{h} pixels need {size} bytes; the limit is {MEMORY_LIMIT}"));
     }
-    // The decoder holds the data, and for progressive pictures the coefficients of all pixels,
-    // besides the pixels.
-    let beside = if format == ImageFormat::Jpeg { bytes.len() as u64 + 2 * size } else { 0 };
+    // The decoder holds, for progressive pictures, the coefficients of all pixels besides the pixels.
+    let beside = if kind == Kind::Jpeg { 2 * size } else { 0 };
     let _beside = means.reserved(usize::try_from(beside).map_err(|e| e.to_string())?)?;
-    // Unreadable metadata is ignored.
-    let noted = decoder.orientation().unwrap_or(Orientation::NoTransforms);
-    if let Ok(Some(profile)) = decoder.icc_profile() {
-        metadata::tell_profile(profile.len());
+    if let Some(bytes) = header.profile {
+        metadata::tell_profile(bytes);
     }
-    metadata::note_file(format, bytes);
-    options.orientation.of(planar(decoder, format, means)?, noted, means)
+    metadata::note_file(kind, bytes);
+    options.orientation.of(planar(header, decoder, means)?, header.noted, means)
 }
 
-fn planar(decoder: impl ImageDecoder, format: ImageFormat, means: Means<'_>) -> Result<Picture, String> {
-    let (channels, dtype) = samples(decoder.color_type())?;
-    let (w, h) = decoder.dimensions();
-    let shape = Shape::new(h as usize, w as usize, channels);
+fn planar(header: Header, decoder: Decoder<'_>, means: Means<'_>) -> Result<Picture, String> {
+    let Header { shape, dtype, .. } = header;
     if shape.is_empty() {
         return Err("the picture has no pixels".into());
     }
-    let size = usize::try_from(decoder.total_bytes()).map_err(|e| e.to_string())?;
-    let mut pixels = (means.room)(size).map_err(|e| e.to_string())?;
-    if channels == 1 && !matches!(format, ImageFormat::Png | ImageFormat::Jpeg) {
-        means.workers.clear(pixels.bytes_mut()); // run lengths may skip pixels
-    }
-    decoder.read_image(pixels.bytes_mut()).map_err(|e| e.to_string())?;
-    match (channels, dtype) {
+    let mut pixels = (means.room)(shape.len() * dtype.size()).map_err(|e| e.to_string())?;
+    decoder.read(&header, pixels.bytes_mut())?;
+    match (shape.channels, dtype) {
         (1, _) => Ok(Picture { shape, dtype, pixels }),
         (_, DType::U8) => planes::<u8>(pixels.as_slice(), shape, means),
         _ => planes::<u16>(pixels.as_slice(), shape, means),
@@ -213,7 +171,9 @@ fn checked<T: Pixel>(pixels: &[T], shape: Shape, means: Means<'_>) -> Result<Hos
 
 #[cfg(test)]
 mod tests {
-    use image::DynamicImage;
+    use std::io::Cursor;
+
+    use image::{DynamicImage, ImageFormat};
 
     use super::*;
     use horus_host::host::workers::Workers;

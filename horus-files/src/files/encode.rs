@@ -2,10 +2,6 @@
 
 use std::path::Path;
 
-use bytemuck::cast_slice;
-use image::codecs::bmp::BmpEncoder;
-use image::{ExtendedColorType, ImageEncoder};
-
 use super::compression::Compression;
 use super::interleave::interleaved;
 use super::jpeg;
@@ -15,7 +11,7 @@ use super::target::Sink;
 use super::tiff_tiles::Tiles;
 use super::write_tiff::write_tiff;
 use super::{Depth, SaveOptions, Scaling};
-use super::{pnm, write_npy};
+use super::{bmp, pnm, write_npy};
 use horus_base::dtype::DType;
 use horus_base::error::Audience;
 use horus_base::shape::{Region, Shape};
@@ -314,28 +310,12 @@ fn encode(
     let extent = |n: usize| u32::try_from(n).map_err(|_| format!("{n} pixels exceed the limit of the format"));
     let (w, h) = (extent(shape.width)?, extent(shape.height)?);
     match (format, samples) {
-        (Format::Png, Samples::U8(v)) => return png::write(to, png::Samples::Eight(v), shape, workers),
-        (Format::Png, Samples::U16(v)) => return png::write(to, png::Samples::Sixteen(v), shape, workers),
-        (Format::Tiff, samples) => return write_tiff(to, samples, (w, h), shape),
-        _ => {}
+        (Format::Png, Samples::U8(v)) => png::write(to, png::Samples::Eight(v), shape, workers),
+        (Format::Png, Samples::U16(v)) => png::write(to, png::Samples::Sixteen(v), shape, workers),
+        (Format::Tiff, samples) => write_tiff(to, samples, (w, h), shape),
+        (Format::Bmp, Samples::U8(v)) => bmp::write(to, v, shape),
+        _ => Err(unheld(format)),
     }
-    let (bytes, wide): (&[u8], bool) = match samples {
-        Samples::U8(v) => (v, false),
-        Samples::U16(v) => (cast_slice(v), true),
-        _ => return Err(unheld(format)),
-    };
-    let color = match (shape.channels, wide) {
-        (1, false) => ExtendedColorType::L8,
-        (2, false) => ExtendedColorType::La8,
-        (3, false) => ExtendedColorType::Rgb8,
-        (_, false) => ExtendedColorType::Rgba8,
-        (1, true) => ExtendedColorType::L16,
-        (2, true) => ExtendedColorType::La16,
-        (3, true) => ExtendedColorType::Rgb16,
-        (_, true) => ExtendedColorType::Rgba16,
-    };
-    let mut to = to;
-    BmpEncoder::new(&mut to).write_image(bytes, w, h, color).map_err(|e| e.to_string())
 }
 
 #[cfg(test)]

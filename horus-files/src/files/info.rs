@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::codec::Header;
 use super::load::{Kind, Source};
 use super::{OpenOptions, decode, pnm, read_npy, read_tiff};
 use horus_base::dtype::DType;
@@ -40,10 +41,10 @@ impl FileInfo {
         let (shape, dtype, tile) = match source.kind() {
             Kind::Tiff => return decode::guarded(|| read_tiff::describe(source, &unbounded)),
             Kind::Npy => read_npy::describe(source, &unbounded)?,
-            Kind::Image(format) => match pnm::raster(source, &unbounded) {
+            kind => match pnm::raster(source, &unbounded) {
                 Ok(Some(raster)) => (raster.shape, raster.dtype, (1, raster.shape.width)),
                 _ => {
-                    let (shape, dtype, _) = decode::guarded(|| decode::describe(format, source))?;
+                    let Header { shape, dtype, .. } = decode::guarded(|| Header::of(kind, source))?;
                     (shape, dtype, (shape.height, shape.width))
                 }
             },

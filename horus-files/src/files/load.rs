@@ -7,10 +7,9 @@ use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
 
-use image::ImageFormat;
-
 use super::bounds::MEMORY_LIMIT;
-use super::decode::{describe, guarded};
+use super::codec::Header;
+use super::decode::guarded;
 use super::picture::Allocate;
 use super::target::{cause, special};
 use horus_base::error::DeviceError;
@@ -22,8 +21,10 @@ use horus_host::host::workers::Workers;
 pub(super) enum Kind {
     Tiff,
     Npy,
-    /// A format that the `image` crate reads.
-    Image(ImageFormat),
+    Png,
+    Jpeg,
+    Pnm,
+    Bmp,
 }
 
 impl Kind {
@@ -40,13 +41,23 @@ impl Kind {
         if bytes.starts_with(NPY) {
             return Ok(Kind::Npy);
         }
-        match image::guess_format(bytes) {
-            Ok(format @ (ImageFormat::Png | ImageFormat::Jpeg | ImageFormat::Pnm | ImageFormat::Bmp)) => {
-                Ok(Kind::Image(format))
-            }
-            Ok(other) => Err(format!("{other:?} files are not supported; use PNG, JPEG, TIFF, PNM, BMP or npy")),
-            Err(_) => Err("not a PNG, JPEG, TIFF, PNM or BMP file, nor a NumPy array".into()),
-        }
+        let other = match bytes {
+            [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => return Ok(Kind::Png),
+            [0xff, 0xd8, 0xff, ..] => return Ok(Kind::Jpeg),
+            [b'P', b'1'..=b'7', ..] => return Ok(Kind::Pnm),
+            [b'B', b'M', ..] => return Ok(Kind::Bmp),
+            [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => "Gif",
+            [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => "WebP",
+            [b'D', b'D', b'S', b' ', ..] => "Dds",
+            [0, 0, 1, 0, ..] => "Ico",
+            [0, 0, _, _, b'f', b't', b'y', b'p', b'a', b'v', b'i', b'f', ..] => "Avif",
+            [0x76, 0x2f, 0x31, 0x01, ..] => "OpenExr",
+            [b'q', b'o', b'i', b'f', ..] => "Qoi",
+            _ if bytes.starts_with(b"#?RADIANCE") => "Hdr",
+            _ if bytes.starts_with(b"farbfeld") => "Farbfeld",
+            _ => return Err("not a PNG, JPEG, TIFF, PNM or BMP file, nor a NumPy array".into()),
+        };
+        Err(format!("{other} files are not supported; use PNG, JPEG, TIFF, PNM, BMP or npy"))
     }
 }
 
@@ -67,13 +78,13 @@ pub type Reserve<'a> = &'a dyn Fn(usize) -> Result<Reserved, DeviceError>;
 impl Means<'_> {
     /// Refuses a picture that does not fit in memory beside its file before the file is read. (The
     /// header of a JPEG file does not tell.)
-    pub(super) fn expect(&self, format: ImageFormat, source: &Source<'_>) -> Result<(), String> {
+    pub(super) fn expect(&self, source: &Source<'_>) -> Result<(), String> {
         const SMALL: u64 = 1 << 20;
-        if self.reserve.is_none() || format == ImageFormat::Jpeg || source.size() < SMALL {
+        if self.reserve.is_none() || source.kind() == Kind::Jpeg || source.size() < SMALL {
             return Ok(());
         }
         // A byte of the header may encode any number of pixels.
-        let Ok((shape, dtype, _)) = guarded(|| describe(format, source)) else { return Ok(()) };
+        let Ok(Header { shape, dtype, .. }) = guarded(|| Header::of(source.kind(), source)) else { return Ok(()) };
         let pixels = (shape.len() as u64).saturating_mul(dtype.size() as u64 * if shape.channels > 1 { 2 } else { 1 });
         let bytes = usize::try_from(source.size().saturating_add(pixels)).unwrap_or(usize::MAX);
         self.reserved(bytes).map(drop)
@@ -235,7 +246,7 @@ mod tests {
         assert_eq!(Kind::of(b"MM\0*________"), Ok(Kind::Tiff));
         assert_eq!(Kind::of(b"II+\0________"), Ok(Kind::Tiff));
         assert_eq!(Kind::of(b"\x93NUMPY\x01\0"), Ok(Kind::Npy));
-        assert_eq!(Kind::of(b"P5 2 2 255 _"), Ok(Kind::Image(ImageFormat::Pnm)));
+        assert_eq!(Kind::of(b"P5 2 2 255 _"), Ok(Kind::Pnm));
         assert!(Kind::of(b"GIF89a____________").unwrap_err().contains("Gif files are not supported"));
         assert!(Kind::of(b"something else").unwrap_err().contains("not a PNG"));
         assert_eq!(Kind::of(b"").unwrap_err(), "the file is empty");

@@ -2,14 +2,11 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
-use image::ImageFormat;
-use image::metadata::Orientation as Turned;
 use tiff::tags::Tag;
 
 use super::bounds::markers;
-use super::load::Means;
+use super::load::{Kind, Means};
 use super::{Allocate, Picture};
-use horus_base::dispatch;
 use horus_base::dtype::Pixel;
 use horus_base::shape::{Region, Shape};
 use horus_host::host::buffer::HostBuffer;
@@ -25,10 +22,63 @@ pub enum Orientation {
     Keep,
 }
 
+/// How a picture is turned and mirrored for viewing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Turned {
+    #[default]
+    No,
+    FlipHorizontal,
+    Rotate180,
+    FlipVertical,
+    Rotate90FlipH,
+    Rotate90,
+    Rotate270FlipH,
+    Rotate270,
+}
+
+impl Turned {
+    /// By its number in EXIF and TIFF.
+    pub(super) fn numbered(number: u16) -> Option<Turned> {
+        use Turned::{FlipHorizontal, FlipVertical, No, Rotate90, Rotate90FlipH, Rotate180, Rotate270, Rotate270FlipH};
+        let all = [No, FlipHorizontal, Rotate180, FlipVertical, Rotate90FlipH, Rotate90, Rotate270FlipH, Rotate270];
+        all.get(usize::from(number).checked_sub(1)?).copied()
+    }
+
+    /// As EXIF data say, which are the directory of a TIFF file.
+    pub(super) fn of_exif(exif: &[u8]) -> Option<Turned> {
+        const ENTRY: usize = 12;
+        let little = match exif.first_chunk()? {
+            b"II*\0" => true,
+            b"MM\0*" => false,
+            _ => return None,
+        };
+        let short = |at: usize| {
+            let two = *exif.get(at..)?.first_chunk()?;
+            Some(if little { u16::from_le_bytes(two) } else { u16::from_be_bytes(two) })
+        };
+        let long = |at: usize| {
+            let four = *exif.get(at..)?.first_chunk()?;
+            Some(if little { u32::from_le_bytes(four) } else { u32::from_be_bytes(four) })
+        };
+        let first = long(4)? as usize;
+        for entry in 0..usize::from(short(first)?) {
+            let at = first.checked_add(2 + ENTRY * entry)?;
+            // Tag, one number of 16 bits, the number.
+            if (short(at)?, short(at + 2)?, long(at + 4)?) == (ORIENTATION, 3, 1) {
+                return Turned::numbered(short(at + 8)?);
+            }
+        }
+        None
+    }
+}
+
+/// The tag of the orientation.
+const ORIENTATION: u16 = 0x112;
+
 impl Orientation {
     /// Returns `true` if a picture with this stored orientation is turned.
     pub(super) fn turns(self, noted: Turned) -> bool {
-        self == Orientation::Apply && noted != Turned::NoTransforms
+        self == Orientation::Apply && noted != Turned::No
     }
 
     /// The shape of a picture in the requested orientation; `noted` is the file's.
@@ -56,10 +106,17 @@ impl Orientation {
     pub(super) fn of(self, picture: Picture, noted: Turned, means: Means<'_>) -> Result<Picture, String> {
         match self {
             Orientation::Keep => Ok(picture),
-            Orientation::Apply if noted == Turned::NoTransforms => Ok(picture),
+            Orientation::Apply if noted == Turned::No => Ok(picture),
             Orientation::Apply => {
                 let Picture { shape, dtype, pixels } = picture;
-                let (pixels, shape) = dispatch!(dtype, T => turned::<T>(&pixels, shape, noted, means.room))?;
+                // Only the size of a pixel matters.
+                let turned = match dtype.size() {
+                    1 => turned::<u8>,
+                    2 => turned::<u16>,
+                    4 => turned::<u32>,
+                    _ => turned::<f64>,
+                };
+                let (pixels, shape) = turned(&pixels, shape, noted, means.room)?;
                 Ok(Picture { shape, dtype, pixels })
             }
         }
@@ -181,10 +238,10 @@ pub(super) fn note_dropped(mut value: impl FnMut(Tag) -> Option<u16>) {
 }
 
 /// Notes what a file of another format says of itself.
-pub(super) fn note_file(format: ImageFormat, bytes: &[u8]) {
-    let said = match format {
-        ImageFormat::Png => png_says(bytes),
-        ImageFormat::Jpeg => jpeg_says(bytes),
+pub(super) fn note_file(kind: Kind, bytes: &[u8]) {
+    let said = match kind {
+        Kind::Png => png_says(bytes),
+        Kind::Jpeg => jpeg_says(bytes),
         _ => Vec::new(),
     };
     READ.fetch_or(said.into_iter().fold(0, |bits, said| bits | 1 << said as u8), Ordering::Relaxed);
@@ -235,7 +292,6 @@ fn jpeg_says(bytes: &[u8]) -> Vec<Said> {
 
 /// Whether EXIF data says more than how the camera was held, which is applied.
 fn is_more_than_turned(exif: &[u8]) -> bool {
-    const ORIENTATION: u16 = 0x112;
     const FIRST: usize = 8;
     let number = |at: usize| {
         let two = *exif.get(at..)?.first_chunk()?;
@@ -261,7 +317,7 @@ pub(super) fn tell_dropped() {
 mod tests {
     use std::io::Cursor;
 
-    use image::{DynamicImage, GrayImage};
+    use image::{DynamicImage, GrayImage, ImageFormat};
 
     use super::super::OpenOptions;
     use super::*;
@@ -414,7 +470,7 @@ mod tests {
             let pixels: Vec<T> = (0..shape.len()).map(|i| T::from_f64((i * 31 % 251) as f64)).collect();
             let from = HostBuffer::from_slice(&pixels);
             for number in 1..=8 {
-                let how = Turned::from_exif(number).unwrap();
+                let how = Turned::numbered(number).unwrap();
                 let (to, turned) = turned::<T>(&from, shape, how, &HostBuffer::try_zeroed).unwrap();
                 for c in 0..2 {
                     for y in 0..turned.height {

@@ -34,7 +34,9 @@
 //! has no name until it is complete (`replace.rs`, `O_TMPFILE` on Linux), so a killed process leaves
 //! nothing; where the file system does not support that, it has a temporary name.
 
+mod bmp;
 mod bounds;
+mod codec;
 mod compression;
 mod count;
 mod decode;
@@ -45,6 +47,7 @@ mod interleave;
 mod jpeg;
 mod load;
 mod metadata;
+mod netpbm;
 mod opened;
 mod options;
 mod output;

@@ -11,7 +11,7 @@ use horus_base::shape::Shape;
 use horus_host::host::buffer::HostBuffer;
 use horus_host::host::workers::Workers;
 
-/// The layout of the pixels of a PNM file; `None` for files left to the `image` crate: plain text,
+/// The layout of the pixels of a PNM file; `None` for files left to [`super::netpbm`]: plain text,
 /// bitmaps, other maximum values, and broken headers.
 ///
 /// # Errors
@@ -59,9 +59,9 @@ impl Header {
 }
 
 /// The next number, and one space after it. A comment extends from its mark to the end of its line,
-/// inclusive, and may stand anywhere, even in the middle of a number, as the `image` crate and
-/// Netpbm read it.
-fn number(bytes: &[u8], at: &mut usize) -> Option<u32> {
+/// inclusive, and may stand anywhere, even in the middle of a number, as Netpbm
+/// reads it.
+pub(super) fn number(bytes: &[u8], at: &mut usize) -> Option<u32> {
     let mut value: Option<u32> = None;
     let mut comment = false;
     loop {

@@ -4,7 +4,6 @@
 use std::collections::HashSet;
 use std::sync::Mutex;
 
-use image::metadata::Orientation;
 use tiff::decoder::Decoder;
 use tiff::tags::{ByteOrder, CompressionMethod, IfdPointer, PhotometricInterpretation, PlanarConfiguration, Tag};
 use tiff::{ColorType, Directory};
@@ -12,6 +11,7 @@ use tiff::{ColorType, Directory};
 use super::bounds::{self, check_capacity, check_size};
 use super::count::{Count, FileTraffic};
 use super::load::{Means, Source};
+use super::metadata::Turned;
 use super::raster::Order;
 use super::tiff_chunks::{Chunks, Coding, Places};
 use super::tiff_samples::Samples;
@@ -111,7 +111,7 @@ impl Pages<'_> {
 #[derive(Debug)]
 struct Page<'s> {
     orientation: super::Orientation,
-    noted: Orientation,
+    noted: Turned,
     chunks: Chunks<'s>,
 }
 
@@ -237,7 +237,7 @@ pub(super) fn describe(source: &Source<'_>, options: &OpenOptions) -> Result<sup
 
 /// The orientation stored in a page; warns of other metadata that is ignored. Unreadable metadata
 /// counts as absent.
-fn noted(decoder: &mut Decoder<Reader<'_>>) -> Orientation {
+fn noted(decoder: &mut Decoder<Reader<'_>>) -> Turned {
     const MULTIPLIED: u16 = 1;
     let extra = decoder.find_tag_unsigned_vec::<u16>(Tag::ExtraSamples).ok().flatten().unwrap_or_default();
     if extra.contains(&MULTIPLIED) {
@@ -248,8 +248,7 @@ fn noted(decoder: &mut Decoder<Reader<'_>>) -> Orientation {
     }
     metadata::note_dropped(|tag| decoder.find_tag(tag).ok().flatten().map(|value| value.into_u16().unwrap_or(0)));
     let orientation = decoder.find_tag_unsigned::<u16>(Tag::Orientation).ok().flatten();
-    let known = orientation.and_then(|number| u8::try_from(number).ok()).and_then(Orientation::from_exif);
-    known.unwrap_or(Orientation::NoTransforms)
+    orientation.and_then(Turned::numbered).unwrap_or_default()
 }
 
 impl<'s> Page<'s> {

@@ -3,9 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use image::ImageFormat;
-
 use super::bounds::check_size;
+use super::codec::Header;
 use super::count::{Count, FileTraffic};
 use super::load::{Kind, Means, Source};
 use super::raster::Raster;
@@ -91,7 +90,7 @@ impl PictureReader {
         let unbounded = OpenOptions { max_pixels: u64::MAX, region: None, ..*options };
         let raster = match source.kind() {
             Kind::Npy => Some(read_npy::raster(&source, &unbounded)?).filter(|(_, fortran)| !fortran).map(|(r, _)| r),
-            Kind::Image(ImageFormat::Pnm) => pnm::raster(&source, &unbounded)?,
+            Kind::Pnm => pnm::raster(&source, &unbounded)?,
             _ => None,
         };
         let mut unasked = 1;
@@ -111,11 +110,13 @@ impl PictureReader {
             (shape, raster.dtype.stored(), (1, shape.width), vec![(shape.height, shape.width)], pixels)
         } else {
             let (shape, dtype) = match source.kind() {
-                Kind::Image(format) => {
-                    let (stored, dtype, noted) = decode::guarded(|| decode::describe(format, &source))?;
-                    (options.orientation.shape(stored, noted), dtype)
+                Kind::Npy => {
+                    read_npy::describe(&source, &unbounded).map(|(shape, dtype, _)| (shape, dtype.stored()))?
                 }
-                _ => read_npy::describe(&source, &unbounded).map(|(shape, dtype, _)| (shape, dtype.stored()))?,
+                kind => {
+                    let header = decode::guarded(|| Header::of(kind, &source))?;
+                    (options.orientation.shape(header.shape, header.noted), header.dtype)
+                }
             };
             let whole = (shape.height, shape.width);
             (shape, dtype, whole, vec![whole], Pixels::Whole(source, OnceLock::new(), Count::default()))
