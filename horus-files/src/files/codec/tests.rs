@@ -224,7 +224,8 @@ fn pictures_of_other_formats() {
     for (depth, colour) in [(BitDepth::One, ColorType::Grayscale), (BitDepth::Two, ColorType::Indexed)] {
         let mut file = Vec::new();
         let mut encoder = png::Encoder::new(&mut file, 9, 4);
-        (encoder.set_depth(depth), encoder.set_color(colour));
+        encoder.set_depth(depth);
+        encoder.set_color(colour);
         if colour == ColorType::Indexed {
             encoder.set_palette(&[1, 2, 3, 40, 50, 60, 70, 80, 90, 255, 0, 9][..]);
             encoder.set_trns(&[255, 7][..]);
