@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _horus
-from ._dtype import is_native, ready, stored
+from ._dtype import CODES, is_native, ready, stored
 from ._foreign import DeviceArray, image_core, read, session_of
 from ._operators import Operators, _binary, _core, _made, _met
 from ._session import Session, current
@@ -322,6 +322,9 @@ def _restored(array: Array, channels: bool) -> Image:
 
 
 def _native(dtype: np.dtype[Any]) -> str:
+    code = CODES.get(dtype)
+    if code is not None:
+        return code
     code = stored(dtype)
     if not is_native(dtype.newbyteorder("=")):
         raise TypeError(f"images have no pixels of type {dtype}; convert them, or call a function of horus_image.ndimage with the array")

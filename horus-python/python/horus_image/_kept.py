@@ -17,12 +17,11 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from . import _horus
-from ._dtype import NATIVE
+from ._dtype import CODES
 from ._session import Session, current
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
-_CODES: Final = {dtype: code for code, dtype in NATIVE.items()}
 _MOST: Final = 256
 """Programs, and calls made once, that a session keeps; the oldest goes first."""
 
@@ -56,7 +55,7 @@ class Taking:
 
     def left(self, core: _horus.Image, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any] | None:
         """The array of a result, whose program is kept."""
-        if self.refused or self.recording is None or self.result is not None or _CODES.get(dtype) != core.dtype:
+        if self.refused or self.recording is None or self.result is not None or CODES.get(dtype) != core.dtype:
             self.refused = True
             return None
         layout = list(shape), [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
@@ -91,7 +90,7 @@ def kept(function: _Function) -> _Function:
     def called(input: Any, *args: Any, **kwargs: Any) -> Any:
         key = None
         if type(input) is np.ndarray:
-            code = _CODES.get(input.dtype)
+            code = CODES.get(input.dtype)
             if code is not None:
                 key = _key(names, args, kwargs)
         if key is None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from . import _horus
-from ._dtype import NATIVE, STORED
+from ._dtype import CODES, NATIVE, STORED
 
 if TYPE_CHECKING:
     from ._image import Image
@@ -218,18 +218,17 @@ def _core(value: Any) -> Any:
     return value._core if isinstance(value, Operators) else float(value)
 
 
-_NATIVE: Final = frozenset(NATIVE.values())
-
-
 def _met(name: str, a: Any, b: Any) -> tuple[Any, Any]:
     """Both operands, images among them in the type of both; one is an image."""
     first = a if isinstance(a, Operators) else b
     if not isinstance(first, Operators):
         raise TypeError(f"{name}: one of both must be a horus_image.Image")
     a, b = _operand(a, first), _operand(b, first)
+    if isinstance(b, (Operators, np.generic)) and isinstance(a, (Operators, np.generic)) and a.dtype == b.dtype:
+        return a, b
     kinds: list[Any] = [value.dtype if isinstance(value, Operators) else value for value in (a, b)]
     dtype: np.dtype[Any] = np.result_type(*kinds)
-    if dtype not in _NATIVE:
+    if dtype not in CODES:
         raise TypeError(f"{name}: images have no pixels of type {dtype}, NumPy's type of both; use astype")
     return _as(a, dtype), _as(b, dtype)
 
