@@ -85,9 +85,7 @@ impl Request {
     fn names(&self, known: &Request) -> Option<Names> {
         let states = |r: &Request| r.sources.iter().map(|&(_, state, gone)| (state, gone)).collect::<Vec<_>>();
         let others = |o: &Other| (o.shape, o.dtype, o.state, o.laid);
-        let mappable = |r: &Request| {
-            r.sources.iter().map(|(v, ..)| r.mappable.sources.contains(v)).collect::<Vec<_>>()
-        };
+        let mappable = |r: &Request| r.sources.iter().map(|(v, ..)| r.mappable.sources.contains(v)).collect::<Vec<_>>();
         let (new, old) = (&self.graph, &known.graph);
         if new.nodes.len() != old.nodes.len()
             || new.roots != old.roots
