@@ -1,6 +1,7 @@
 //! Pixels between NumPy's arrays and Horus.
 
 use horus::core::dtype::are_truths;
+use horus::core::host::buffer::HostBuffer;
 use horus::core::host::external::External;
 use horus::ndarray::{ArrayView4, ArrayViewD, Axis, Ix4};
 use horus::prelude::{DType, Image as Typed, Shape};
@@ -16,6 +17,7 @@ use crate::ending;
 use crate::errors::detached;
 use crate::foreign::lent;
 use crate::image::Image;
+use crate::memory::{Layout, Memory};
 use crate::session::Session;
 
 /// An image of an array's pixels; see [`Image`]. They are read in place if that is requested and
@@ -84,6 +86,7 @@ pub(crate) fn in_place(array: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Optio
         beside(py, bytes.len(), || are_truths(bytes))
     };
     let pixels = match dtype {
+        DType::Bool if array.cast::<PyArrayDyn<bool>>().is_ok() => of::<bool>(array),
         DType::Bool | DType::U8 => of::<u8>(array),
         DType::I8 => of::<i8>(array),
         DType::U16 => of::<u16>(array),
@@ -151,6 +154,29 @@ pub(crate) fn given<'py, T: Held + Element>(
     }
     let pixels = of.looked(py, || image.to_array::<horus::ndarray::Ix4>())?;
     Ok(PyArray::from_owned_array(py, pixels).reshape(shape)?.into_any())
+}
+
+/// An array of the pixels of one channel: a copy of few, which takes less time than to hand their
+/// memory over.
+pub(crate) fn handed<'py>(
+    py: Python<'py>,
+    buffer: HostBuffer,
+    dtype: DType,
+    layout: Layout,
+) -> PyResult<Bound<'py, PyAny>> {
+    const FEW: usize = 1 << 16;
+    if buffer.len() >= FEW {
+        let memory = Memory::owned(buffer, dtype, layout);
+        return PyModule::import(py, "numpy")?.getattr("asarray")?.call1((memory,));
+    }
+    let shape: Vec<usize> = layout.0.iter().map(|extent| extent.unsigned_abs() as usize).collect();
+    if dtype == DType::Bool {
+        let truths = PyArray1::from_iter(py, buffer.bytes().iter().map(|byte| *byte != 0));
+        return Ok(truths.reshape(shape)?.into_any());
+    }
+    horus::core::dispatch!(dtype, T => {
+        Ok(PyArray1::from_slice(py, buffer.as_slice::<T>()).reshape(shape)?.into_any())
+    })
 }
 
 /// Writes an image's pixels to an array of the program.

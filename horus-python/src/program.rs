@@ -14,7 +14,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::any::{Any, Behind, each};
-use crate::arrays::in_place;
+use crate::arrays::{handed, in_place};
 use crate::ending::attached;
 use crate::errors::detached;
 use crate::image::Image;
@@ -67,16 +67,19 @@ fn handles<'a>(images: &'a [PyRef<'_, Image>]) -> Vec<&'a Handle> {
     all
 }
 
+/// The buffers of results, in order.
+fn landed(pending: Pending) -> Result<Vec<HostBuffer>> {
+    let missing = || horus::error::Error::Lost("another rank has the result".into());
+    let buffer = |buffer: Option<Arc<HostBuffer>>| {
+        Ok(Arc::try_unwrap(buffer.ok_or_else(missing)?).unwrap_or_else(|shared| (*shared).clone()))
+    };
+    pending.wait()?.into_iter().map(buffer).collect()
+}
+
 /// The results as memory of the calling program.
 fn memories(pending: Pending, kinds: &[(DType, Layout)]) -> Result<Vec<Memory>> {
-    let buffers = pending.wait()?;
-    let missing = || horus::error::Error::Lost("another rank has the result".into());
-    let memory = |(buffer, (dtype, layout)): (Option<Arc<HostBuffer>>, &(DType, Layout))| -> Result<Memory> {
-        let buffer = buffer.ok_or_else(missing)?;
-        let buffer = Arc::try_unwrap(buffer).unwrap_or_else(|shared| (*shared).clone());
-        Ok(Memory::owned(buffer, *dtype, layout.clone()))
-    };
-    buffers.into_iter().zip(kinds).map(memory).collect()
+    let buffers = landed(pending)?.into_iter();
+    Ok(buffers.zip(kinds).map(|(buffer, (dtype, layout))| Memory::owned(buffer, *dtype, layout.clone())).collect())
 }
 
 #[pymethods]
@@ -106,6 +109,27 @@ impl Program {
 
     /// Runs the program on arrays in C order; `None` if it should be recorded again.
     fn run(&self, py: Python<'_>, arrays: Vec<Bound<'_, PyAny>>) -> PyResult<Option<Vec<Memory>>> {
+        self.ran(py, &arrays, |results| memories(results, &self.results))
+    }
+
+    /// Runs the program of one array and one result, an array that holds its pixels.
+    fn run_one<'py>(&self, py: Python<'py>, array: Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let Some(mut buffers) = self.ran(py, &[array], landed)? else { return Ok(None) };
+        match (buffers.pop(), self.results.first()) {
+            (Some(buffer), Some((dtype, layout))) => handed(py, buffer, *dtype, layout.clone()).map(Some),
+            _ => Ok(None),
+        }
+    }
+}
+
+impl Program {
+    /// Runs the program, and converts its results while other Python threads run.
+    fn ran<R: Send>(
+        &self,
+        py: Python<'_>,
+        arrays: &[Bound<'_, PyAny>],
+        read: impl FnOnce(Pending) -> Result<R> + Send,
+    ) -> PyResult<Option<R>> {
         let mut pixels = Vec::with_capacity(arrays.len());
         for (array, dtype) in arrays.iter().zip(&self.inputs) {
             let Some(external) = in_place(array, *dtype)? else { return Ok(None) };
@@ -114,7 +138,7 @@ impl Program {
         let ran = detached(py, || {
             let mut replay = self.replay.lock().unwrap_or_else(PoisonError::into_inner);
             match self.session.repeat(&mut replay, pixels) {
-                Ok(pending) => memories(pending, &self.results).map(Some),
+                Ok(pending) => read(pending).map(Some),
                 Err(refused) => {
                     let Refused { error, .. } = *refused;
                     error.map_or(Ok(None), Err)

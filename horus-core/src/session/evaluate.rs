@@ -199,9 +199,10 @@ impl Session {
         disposable: &[ValueId],
     ) -> Request {
         let read = graph.nodes.iter().filter_map(|n| if let Op::Source(v) = n.op { Some(v) } else { None });
-        let disposable: HashSet<&ValueId> = disposable.iter().collect();
-        let sources: Vec<_> =
-            read.map(|v| (v, state.images.here.get(&v).map(|s| s.state), disposable.contains(&v))).collect();
+        let mut disposable = disposable.to_vec();
+        disposable.sort_unstable();
+        let gone = |v: &ValueId| disposable.binary_search(v).is_ok();
+        let sources: Vec<_> = read.map(|v| (v, state.images.here.get(&v).map(|s| s.state), gone(&v))).collect();
         let others = self.others(engine, state, &sources);
         let laid = sources.iter().map(|(v, ..)| state.images.here.get(v).map_or(1, Kept::lanes)).collect();
         Request { graph, wants, sources, mappable: Mappable::default(), others, laid }

@@ -1,17 +1,20 @@
 //! Plan cache: a program that runs again, on other images of the same kind and in the same places,
 //! is not planned again.
 //!
-//! A session keeps its last plans (`session/plans.rs`). A program that is recorded again, in the
-//! same lines and of the same operations, over images of the same kind in the same places, reuses
-//! the previous plan: a frame of a series is planned once. `session/replay.rs` goes further for a
+//! A session keeps its last plans (`session/plans.rs`). A program that is recorded again, of the
+//! same operations over images of the same kind in the same places, reuses the previous plan: a
+//! frame of a series is planned once, and so is a function that is called from several lines. `session/replay.rs` goes further for a
 //! series whose operation does the same to each picture (`Series::recorded_once`), and for
 //! functions of arrays in Python (`jit`): the program is recorded once, and its plan runs on other
 //! pixels in the place of its inputs. A replay is refused where other images of the program are no
 //! longer where they were; then the program is recorded again.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hash, Hasher};
 
+use crate::comm::agree::Digest;
 use crate::dtype::DType;
+use crate::error::Recorded;
 use crate::ir::graph::{Graph, Op, ValueId};
 use crate::ir::kernel::Kernel;
 use crate::plan::state::State;
@@ -19,7 +22,9 @@ use crate::plan::{Mappable, Plan, Want};
 use crate::shape::Shape;
 
 /// Maximum number of cached plans; the least recently used is dropped first.
-const MOST: usize = 16;
+const MOST: usize = 128;
+/// Maximum number of nodes of all cached programs.
+const MOST_NODES: usize = 1 << 14;
 
 /// Everything that determines a plan, besides the settings of its session.
 #[derive(Debug)]
@@ -62,57 +67,104 @@ impl Request {
         self.graph.nodes.iter().map(|n| n.shape.len() * n.dtype.size()).sum()
     }
 
-    /// Maps each image of `known` to the one in its place here, if both lead to the same plan.
-    fn names(&self, known: &Request) -> Option<HashMap<ValueId, ValueId>> {
+    /// Equal for requests that lead to the same plan, and rarely for others.
+    fn digest(&self) -> u64 {
+        let mut digest = Digest::default();
+        for node in &self.graph.nodes {
+            match &node.op {
+                Op::Source(_) => digest.word(0), // any image of its kind
+                op => op.hash(&mut digest),
+            }
+            (&node.inputs, node.shape, node.dtype).hash(&mut digest);
+        }
+        self.graph.roots.hash(&mut digest);
+        digest.finish()
+    }
+
+    /// The images and calls here in the places of those of `known`, if both lead to the same plan.
+    fn names(&self, known: &Request) -> Option<Names> {
         let states = |r: &Request| r.sources.iter().map(|&(_, state, gone)| (state, gone)).collect::<Vec<_>>();
-        let others = |r: &Request| r.others.iter().map(|o| (o.shape, o.dtype, o.state, o.laid)).collect::<Vec<_>>();
-        let mappable = |r: &Request| {
-            let source = |(v, ..): &(ValueId, Option<State>, bool)| r.mappable.sources.contains(v);
-            (r.mappable.results, r.sources.iter().map(source).collect::<Vec<_>>())
-        };
-        if self.graph.nodes.len() != known.graph.nodes.len()
-            || self.graph.roots != known.graph.roots
+        let others = |o: &Other| (o.shape, o.dtype, o.state, o.laid);
+        let mappable = |r: &Request| r.sources.iter().map(|(v, ..)| r.mappable.sources.contains(v)).collect::<Vec<_>>();
+        let (new, old) = (&self.graph, &known.graph);
+        if new.nodes.len() != old.nodes.len()
+            || new.roots != old.roots
             || self.wants != known.wants
-            || states(self) != states(known)
-            || others(self) != others(known)
+            || !self.others.iter().map(others).eq(known.others.iter().map(others))
             || self.laid != known.laid
+            || self.mappable.results != known.mappable.results
+            || states(self) != states(known)
             || mappable(self) != mappable(known)
         {
             return None;
         }
-        let mut names = HashMap::new();
-        let mut taken = HashMap::new();
-        let mut same = |before: ValueId, now: ValueId| {
-            *names.entry(before).or_insert(now) == now && *taken.entry(now).or_insert(before) == before
-        };
-        for (before, now) in known.graph.nodes.iter().zip(&self.graph.nodes) {
+        let mut names = Names::default();
+        for (before, now) in old.nodes.iter().zip(&new.nodes) {
             let op = match (&before.op, &now.op) {
-                (Op::Source(a), Op::Source(b)) => same(*a, *b),
+                (Op::Source(a), Op::Source(b)) => names.image(*a, *b),
                 (a, b) => a == b,
             };
             let rest = (&before.inputs, before.shape, before.dtype) == (&now.inputs, now.shape, now.dtype);
-            if !op || !rest || before.site != now.site {
+            if !op || !rest || !names.call(before.site, now.site) {
                 return None;
             }
         }
-        let pairs = known.others.iter().zip(&self.others);
-        pairs.map(|(before, now)| (before.value, now.value)).all(|(before, now)| same(before, now)).then_some(names)
+        let mut pairs = known.others.iter().zip(&self.others);
+        pairs.all(|(before, now)| names.image(before.value, now.value)).then_some(names)
+    }
+}
+
+type Images = HashMap<ValueId, ValueId, BuildHasherDefault<Digest>>;
+
+/// The images and calls of one program in the places of those of another.
+#[derive(Default)]
+struct Names {
+    images: Images,
+    /// The images of the other program for those of this one.
+    back: Images,
+    /// Few: as many as lines of the program.
+    calls: Vec<(Recorded, Recorded)>,
+}
+
+impl Names {
+    /// Notes an image in the place of another; `false` if either has another counterpart.
+    fn image(&mut self, before: ValueId, now: ValueId) -> bool {
+        *self.images.entry(before).or_insert(now) == now && *self.back.entry(now).or_insert(before) == before
+    }
+
+    /// Notes a call in the place of another; `false` if that has another counterpart: a plan has no
+    /// more calls than the program that it was made for.
+    fn call(&mut self, before: Recorded, now: Recorded) -> bool {
+        match self.calls.iter().find(|(a, _)| *a == before) {
+            Some((_, b)) => *b == now,
+            None => {
+                self.calls.push((before, now));
+                true
+            }
+        }
     }
 }
 
 /// Plans with their requests, the most recently used last.
 #[derive(Debug, Default)]
-pub(super) struct Plans(Vec<(Request, Plan)>);
+pub(super) struct Plans {
+    known: Vec<(u64, Box<(Request, Plan)>)>,
+    nodes: usize,
+}
 
 impl Plans {
     /// The plan for a request, if one is known; removes it.
     pub(super) fn take(&mut self, request: &Request) -> Option<Plan> {
-        let found = self.0.iter().enumerate().rev().find_map(|(i, (known, _))| Some((i, request.names(known)?)));
-        let (i, names) = found?;
-        let (_, mut plan) = self.0.remove(i);
+        let digest = request.digest();
+        let alike = self.known.iter().enumerate().rev().filter(|(_, (d, _))| *d == digest);
+        let (i, names) = alike.map(|(i, (_, known))| (i, request.names(&known.0))).find_map(|(i, n)| Some((i, n?)))?;
+        let (_, mut plan) = self.remove(i);
         for node in &mut plan.graph.nodes {
             if let Kernel::Source(v) = &mut node.op {
-                *v = *names.get(v)?;
+                *v = *names.images.get(v)?;
+            }
+            if let Some((_, now)) = names.calls.iter().find(|(before, _)| *before == node.site) {
+                node.site = *now;
             }
         }
         Some(plan)
@@ -120,14 +172,22 @@ impl Plans {
 
     /// The last plan used and its request; removes it.
     pub(super) fn take_last(&mut self) -> Option<(Request, Plan)> {
-        self.0.pop()
+        (!self.known.is_empty()).then(|| self.remove(self.known.len() - 1))
+    }
+
+    fn remove(&mut self, i: usize) -> (Request, Plan) {
+        let (_, known) = self.known.remove(i);
+        self.nodes -= known.0.graph.nodes.len();
+        *known
     }
 
     /// Keeps a plan.
     pub(super) fn put(&mut self, request: Request, plan: Plan) {
-        if self.0.len() == MOST {
-            self.0.remove(0);
+        let nodes = request.graph.nodes.len();
+        while !self.known.is_empty() && (self.known.len() == MOST || self.nodes + nodes > MOST_NODES) {
+            drop(self.remove(0));
         }
-        self.0.push((request, plan));
+        self.nodes += nodes;
+        self.known.push((request.digest(), Box::new((request, plan))));
     }
 }

@@ -11,6 +11,7 @@ use horus_core::ops::geometric::Interpolation;
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::session::{Handle, Replay, Session, StandIns};
 use horus_core::shape::Border;
+use horus_testing::faulty::Faulty;
 use horus_testing::simulated::Simulated;
 
 fn session() -> Session {
@@ -90,6 +91,47 @@ fn a_plan_is_for_the_same_images_in_the_same_places() {
     let (new, values) = planned(&|| add(&a, &a, 2.0));
     assert_eq!((new, values[3]), (1, 12.0), "one image twice is another program");
     assert_eq!(planned(&|| add(&a, &b, 3.0)), (1, (0..16).map(|v| (6 * v) as f32).collect()), "another number");
+}
+
+#[test]
+fn a_program_of_other_lines_has_the_plan_of_the_first_and_errors_name_its_own() {
+    let (device, fault) = Faulty::new(CpuDevice::new(Some(1)).unwrap());
+    let s = Session::on(Box::new(device)).build().unwrap();
+    let image = ramp(&s, 9, 7);
+    let once = image.median(3);
+    let twice = once.median(5);
+    drop(once);
+    let want = twice.to_vec().unwrap();
+    let again = image.median(3);
+    let line = line!() - 1;
+    let twice = again.median(5);
+    drop(again);
+    fault.after(0);
+    let message = twice.to_vec().unwrap_err().to_string();
+    fault.stop();
+    assert!(message.contains(&format!("reuse.rs:{line}:")), "{message}");
+    assert_eq!(s.stats().planned, 1, "what failed had a plan");
+    assert_eq!(twice.to_vec().unwrap(), want);
+    let planned = s.stats().planned;
+    let in_a_loop = || [3, 5].into_iter().fold(image.clone(), |image, size| image.median(size));
+    assert_eq!((in_a_loop().to_vec().unwrap(), s.stats().planned), (want.clone(), planned), "one line for two");
+    let once = image.median(3);
+    let twice = once.median(5);
+    drop(once);
+    assert_eq!(twice.to_vec().unwrap(), want);
+    assert_eq!(s.stats().planned, planned + 1, "a plan of one line does not tell two apart");
+}
+
+#[test]
+fn more_programs_than_plans_are_kept_and_the_last_used_stay() {
+    let s = session();
+    let image = ramp(&s, 4, 4);
+    let run = |k: usize| (&image + k as f32).to_vec().unwrap()[0];
+    for k in 0..300 {
+        assert_eq!((run(k), run(0)), (k as f32, 0.0));
+    }
+    assert_eq!(s.stats().planned, 300, "the first was always among the last");
+    assert_eq!((run(1), s.stats().planned), (1.0, 301), "another was not");
 }
 
 #[test]

@@ -96,7 +96,7 @@ pub(super) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(),
     let dtypes: Vec<DType> = inputs.iter().map(|i| i.geometry.dtype).collect();
     let with_constants = uniform::with_constants(kernel, inputs);
     let kernel = with_constants.as_ref().unwrap_or(kernel);
-    let schedule = Schedule::new(kernel, &dtypes);
+    let schedule = Schedule::of(kernel, &dtypes);
     let tiling = tiling(kernel, &schedule, geometry, rows, threads);
     let job = Job::new((kernel, &schedule), inputs, (output.as_mut_ptr(), geometry, further), tiling, isa);
     let blocks = rows.len().div_ceil(tiling.block_rows);

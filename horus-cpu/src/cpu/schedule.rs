@@ -3,6 +3,8 @@
 
 mod groups;
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use super::feed::RowPass;
 use super::pixels::RUN;
 use horus_base::dispatch;
@@ -98,7 +100,53 @@ struct Compiler<'a> {
     free: Vec<usize>,
 }
 
+/// Schedules of the kernels launched last, the most recent last: a call on a small image takes less
+/// time than its schedule.
+struct Kept(Vec<(MapKernel, Vec<DType>, Arc<Schedule>)>);
+
+static KEPT: Mutex<Kept> = Mutex::new(Kept(Vec::new()));
+
+impl Kept {
+    /// Maximum number of schedules.
+    const MOST: usize = 64;
+    /// Maximum bytes of taps and constants of a schedule.
+    const LARGE: usize = 1 << 16;
+
+    /// The schedule of a kernel over inputs of these types; it becomes the most recent.
+    fn find(&mut self, kernel: &MapKernel, dtypes: &[DType]) -> Option<Arc<Schedule>> {
+        let at = self.0.iter().rposition(|(k, types, _)| types == dtypes && k == kernel)?;
+        self.0[at..].rotate_left(1);
+        self.0.last().map(|(.., schedule)| Arc::clone(schedule))
+    }
+
+    fn put(&mut self, kernel: &MapKernel, dtypes: &[DType], schedule: &Arc<Schedule>) {
+        if schedule.bytes() <= Kept::LARGE {
+            if self.0.len() == Kept::MOST {
+                self.0.remove(0);
+            }
+            self.0.push((kernel.clone(), dtypes.to_vec(), Arc::clone(schedule)));
+        }
+    }
+}
+
 impl Schedule {
+    /// [`Schedule::new`], or what it returned for an equal kernel.
+    pub(super) fn of(kernel: &MapKernel, dtypes: &[DType]) -> Arc<Schedule> {
+        let kept = || KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = kept().find(kernel, dtypes);
+        known.unwrap_or_else(|| {
+            let schedule = Arc::new(Schedule::new(kernel, dtypes));
+            kept().put(kernel, dtypes, &schedule);
+            schedule
+        })
+    }
+
+    /// Bytes of taps and constants, of chains too.
+    fn bytes(&self) -> usize {
+        let own = self.groups.iter().map(|g| &g.weights).chain(&self.stages).chain(&self.constants);
+        own.map(HostBuffer::len).sum::<usize>() + self.chains.iter().map(Schedule::bytes).sum::<usize>()
+    }
+
     /// Compiles `kernel` over inputs of types `dtypes`.
     pub(super) fn new(kernel: &MapKernel, dtypes: &[DType]) -> Schedule {
         Schedule::compiled(kernel, dtypes, false)

@@ -15,6 +15,7 @@ from . import _horus
 from ._dtype import NATIVE
 from ._foreign import read
 from ._image import Array, Image
+from ._kept import kept
 from ._order import extreme_under
 from ._splines import padded
 from ._values import Value, enter, filtered, for_each, leave, offsets_of, output_type
@@ -64,25 +65,44 @@ def iterate_structure(structure: npt.ArrayLike, iterations: int, origin: Any = N
     return grown, [iterations * at for at in for_each(origin, element.ndim)]
 
 
+@functools.cache
+def _cross(ndim: int) -> Array:
+    """The pixels that share a face, not to be written to."""
+    return generate_binary_structure(ndim, 1)
+
+
+_MOST_KEPT: Final = 4096
+"""Pixels of an element whose offsets are kept for the next call."""
+
+
+@functools.lru_cache(maxsize=128)
+def _offsets(
+    shape: tuple[int, ...], flags: bytes, origins: tuple[int, ...], dilates: bool
+) -> list[tuple[int, int, int]]:
+    """The offsets of an element's pixels, turned for a dilation; not to be written to."""
+    element = np.frombuffer(flags, bool).reshape(shape)
+    if dilates:
+        element = element[(slice(None, None, -1),) * len(shape)]
+        origins = tuple(-at - (1 - size % 2) for at, size in zip(origins, shape, strict=True))
+    if not all(0 <= size // 2 + at < size for size, at in zip(shape, origins, strict=True)):
+        raise ValueError("invalid origin")
+    return offsets_of(element, origins) if shape else [(0, 0, 0)]
+
+
 class _Step:
     """An erosion, or a dilation, by an element; pixels outside the mask stay."""
 
     def __init__(
         self, ndim: int, structure: Any, mask: Value | None, border_value: Any, origin: Any, dilates: bool
     ) -> None:
-        element = generate_binary_structure(ndim, 1) if structure is None else np.asarray(structure, dtype=bool)
+        element = _cross(ndim) if structure is None else np.asarray(structure, dtype=bool)
         if element.ndim != ndim:
             raise RuntimeError("structure and input must have same dimensionality")
         if element.size < 1:
             raise RuntimeError("structure must not be empty")
-        origins = [operator.index(at) for at in for_each(origin, ndim)]
-        if dilates:
-            element = element[(slice(None, None, -1),) * ndim]
-            origins = [-at - (1 - size % 2) for at, size in zip(origins, element.shape, strict=True)]
-        centre = tuple(size // 2 + at for size, at in zip(element.shape, origins, strict=True))
-        if not all(0 <= at < size for at, size in zip(centre, element.shape, strict=True)):
-            raise ValueError("invalid origin")
-        self.offsets = offsets_of(element, origins) if ndim else [(0, 0, 0)]
+        origins = tuple(operator.index(at) for at in for_each(origin, ndim))
+        found = _offsets if element.size <= _MOST_KEPT else _offsets.__wrapped__
+        self.offsets = found(element.shape, element.tobytes(), origins, dilates)
         self.which = "max" if dilates else "min"
         self.beyond = 1.0 if border_value else 0.0
         self.mask = mask
@@ -182,23 +202,24 @@ def _steps(
         count = operator.index(iterations)
     except TypeError as error:
         raise TypeError("iterations parameter should be an integer") from error
-    if np.iscomplexobj(output):
+    if output is not None and np.iscomplexobj(output):
         raise TypeError("Complex output type not supported")
     # As in SciPy, a requested type is ignored: the result is a mask, converted only to the type of an array.
-    kept = output if isinstance(output, np.ndarray) else None
+    into = output if isinstance(output, np.ndarray) else None
     value, given = enter(_truths(input), name)
-    within = _mask_of(mask, given, kept, name)
-    if kept is not None and kept.shape != given.shape:
+    within = _mask_of(mask, given, into, name)
+    if into is not None and into.shape != given.shape:
         raise RuntimeError("output shape not correct")
     steps = [_Step(given.ndim, structure, within, border_value, origin, dilates) for dilates in dilations]
     if value is None:
-        return kept if kept is not None else np.zeros(given.shape, bool)
+        return into if into is not None else np.zeros(given.shape, bool)
     value = value.cast(_BOOL)
     for step in steps:
         value = step.repeat(value, count)
-    return leave(value if kept is None else value.cast(output_type(kept, _BOOL)), kept, given)
+    return leave(value if into is None else value.cast(output_type(into, _BOOL)), into, given)
 
 
+@kept
 def binary_erosion(
     input: Any,
     structure: npt.ArrayLike | None = None,
@@ -223,6 +244,7 @@ def binary_erosion(
     return _steps("binary_erosion", input, structure, iterations, mask, output, border_value, origin, (False,))
 
 
+@kept
 def binary_dilation(
     input: Any,
     structure: npt.ArrayLike | None = None,
@@ -237,6 +259,7 @@ def binary_dilation(
     return _steps("binary_dilation", input, structure, iterations, mask, output, border_value, origin, (True,))
 
 
+@kept
 def binary_opening(
     input: Any,
     structure: npt.ArrayLike | None = None,
@@ -251,6 +274,7 @@ def binary_opening(
     return _steps("binary_opening", input, structure, iterations, mask, output, border_value, origin, (False, True))
 
 
+@kept
 def binary_closing(
     input: Any,
     structure: npt.ArrayLike | None = None,
@@ -265,6 +289,7 @@ def binary_closing(
     return _steps("binary_closing", input, structure, iterations, mask, output, border_value, origin, (True, False))
 
 
+@kept
 def binary_propagation(
     input: Any,
     structure: npt.ArrayLike | None = None,
@@ -285,6 +310,7 @@ def binary_propagation(
     return _steps("binary_propagation", input, structure, -1, mask, output, border_value, origin, (True,))
 
 
+@kept
 def binary_fill_holes(
     input: Any, structure: npt.ArrayLike | None = None, output: Any = None, origin: Any = 0
 ) -> Any:
@@ -334,6 +360,7 @@ def _outside(background: Value, around: list[bool]) -> _horus.Image:
     return _horus.crop(first, (1 if background.ndim == 3 else 0, 1, 1), (depth, height, width))
 
 
+@kept
 def binary_hit_or_miss(
     input: Any,
     structure1: npt.ArrayLike | None = None,

@@ -42,6 +42,9 @@ NATIVE: Final[dict[str, np.dtype[Any]]] = {
     "f64": np.dtype(np.float64),
 }
 
+CODES: Final = {dtype: code for code, dtype in NATIVE.items()}
+"""The names of these types."""
+
 LARGEST: Final = 2**53
 """The largest magnitude up to which `float64` has every whole number."""
 

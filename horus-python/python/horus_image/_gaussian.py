@@ -12,6 +12,7 @@ import numpy as np
 from . import _horus
 from ._complex import by_parts
 from ._dtype import NATIVE, cast
+from ._kept import kept
 from ._linear import along, passes
 from ._values import (
     Value,
@@ -69,6 +70,7 @@ def _gaussian_along(
     return along(value, gaussian_taps(scale, int(order), int(reach)), axis, dtype, mode, cval)
 
 
+@kept
 @by_parts
 def gaussian_filter1d(
     input: Any,
@@ -119,6 +121,7 @@ def smoothed(
     return value.cast(dtype)
 
 
+@kept
 @by_parts
 def gaussian_filter(
     input: Any,
@@ -178,6 +181,7 @@ def _squared(value: Value) -> Value:
     return value.like(cast(core, NATIVE["f64"], value.dtype))
 
 
+@kept
 @by_parts
 def laplace(input: Any, output: Any = None, mode: Any = "reflect", cval: float = 0.0) -> Any:
     """The sum of second differences (``scipy.ndimage.laplace``).
@@ -207,6 +211,7 @@ def laplace(input: Any, output: Any = None, mode: Any = "reflect", cval: float =
     return filtered("laplace", input, output, record)
 
 
+@kept
 @by_parts
 def gaussian_laplace(
     input: Any, sigma: Any, output: Any = None, mode: Any = "reflect", cval: float = 0.0, **kwargs: Any
@@ -220,6 +225,7 @@ def gaussian_laplace(
     return filtered("gaussian_laplace", input, output, record)
 
 
+@kept
 def gaussian_gradient_magnitude(
     input: Any, sigma: Any, output: Any = None, mode: Any = "reflect", cval: float = 0.0, **kwargs: Any
 ) -> Any:

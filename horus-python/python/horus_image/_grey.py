@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _horus
+from ._kept import kept
 from ._order import _both, extremes
 from ._values import Value, combined, filtered, for_each, number
 
@@ -66,13 +67,13 @@ def _grey(name: str, doc: str, record: _Record, typed: bool = True) -> Callable[
     ) -> Any:
         _both(size, footprint)
         element = _Element(size, footprint, structure, mode, cval, origin)
-        kept = output if typed or isinstance(output, np.ndarray) else None
-        return filtered(name, input, kept, functools.partial(record, element))
+        heeded = output if typed or isinstance(output, np.ndarray) else None
+        return filtered(name, input, heeded, functools.partial(record, element))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{doc} (``scipy.ndimage.{name}``)."
     function.__module__ = "horus_image.ndimage"
-    return function
+    return kept(function)
 
 
 def _combined(kind: str, a: Value, b: Value, dtype: DType) -> Value:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import builtins
+import math
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from . import _horus
-from ._dtype import is_native, ready, stored
+from ._dtype import CODES, is_native, ready, stored
 from ._foreign import DeviceArray, image_core, read, session_of
 from ._operators import Operators, _binary, _core, _made, _met
 from ._session import Session, current
@@ -57,8 +58,11 @@ class Image(Operators):
 
     def compute(self) -> Array:
         """Evaluate the image into a new array."""
-        array: Array = self._core.to_array(list(self.shape))
-        return array
+        shape = self.shape
+        if self._channels or math.prod(shape) < SHARED:
+            array: Array = self._core.to_array(list(shape))
+            return array
+        return np.asarray(in_memory(self._core, shape).own())
 
     def start(self) -> None:
         """Start to evaluate the image, and return; reading it waits."""
@@ -206,6 +210,15 @@ class Image(Operators):
         return _restored, (self.compute(), self._channels)
 
 
+SHARED: Final = 1 << 16
+"""Pixels from which on an array has memory of Horus, which is used again when the array goes: new memory must be cleared first."""
+
+
+def in_memory(core: _horus.Image, shape: tuple[int, ...]) -> _horus.Memory:
+    """The pixels of one channel, evaluated, in memory of Horus, which the image shares."""
+    return core.memory(list(shape), [math.prod(shape[axis + 1 :]) for axis in range(len(shape))])
+
+
 def made(core: _horus.Image, session: Session, ndim: int, channels: bool = False) -> Image:
     """An image of recorded operations."""
     return _made(Image, core, session, ndim, channels)
@@ -309,6 +322,9 @@ def _restored(array: Array, channels: bool) -> Image:
 
 
 def _native(dtype: np.dtype[Any]) -> str:
+    code = CODES.get(dtype)
+    if code is not None:
+        return code
     code = stored(dtype)
     if not is_native(dtype.newbyteorder("=")):
         raise TypeError(f"images have no pixels of type {dtype}; convert them, or call a function of horus_image.ndimage with the array")

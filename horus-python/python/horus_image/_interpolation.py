@@ -18,6 +18,7 @@ from . import _horus
 from ._complex import by_parts
 from ._dtype import NATIVE, rounded
 from ._image import Image
+from ._kept import kept, refuse
 from ._sampling import mapped, sampled
 from ._splines import coefficients, prefiltered, spline_mode, spline_order, weights
 from ._values import Value, correlated, edge, filtered, for_each, number
@@ -27,6 +28,7 @@ _TIE: Final = 2.0**-20
 """By how much of a pixel positions are moved up before the nearest pixel is taken."""
 
 
+@kept
 @by_parts
 def shift(
     input: Any,
@@ -244,6 +246,7 @@ def _along(
     return [move, 0.0, scale, 0.0, 0.0, last] if axis == 1 else [0.0, move, 0.0, scale, 0.0, last]
 
 
+@kept
 @by_parts
 def affine_transform(
     input: Any,
@@ -291,6 +294,7 @@ def affine_transform(
     return mapped("affine_transform", input, output, output_shape, record)
 
 
+@kept
 @by_parts
 def zoom(
     input: Any,
@@ -313,7 +317,8 @@ def zoom(
     """
     degree = spline_order(order)
     if grid_mode and mode in ("constant", "wrap"):
-        warnings.warn(f"It is recommended to use mode = grid-{mode} instead of {mode} when grid_mode is True.", stacklevel=2)
+        refuse()
+        warnings.warn(f"It is recommended to use mode = grid-{mode} instead of {mode} when grid_mode is True.", stacklevel=4)
     spatial = input.shape[:-1] if isinstance(input, Image) and input.channels else np.shape(input)
     factors = for_each(zoom, len(spatial))
     shape = tuple(round(extent * float(factor)) for extent, factor in zip(spatial, factors, strict=True))
@@ -331,6 +336,7 @@ def zoom(
     return mapped("zoom", input, output, shape, record)
 
 
+@kept
 @by_parts
 def rotate(
     input: Any,

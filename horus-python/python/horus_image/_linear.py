@@ -12,6 +12,7 @@ import numpy.typing as npt
 from . import _horus
 from ._complex import by_parts
 from ._dtype import NATIVE, cast
+from ._kept import kept
 from ._values import (
     Value,
     axes_of,
@@ -23,6 +24,7 @@ from ._values import (
     exact_in,
     filtered,
     for_each,
+    limits,
     number,
     one_mode,
     plane_window,
@@ -90,6 +92,7 @@ def _real(weights: npt.ArrayLike, name: str) -> np.ndarray[Any, Any]:
     return np.asarray(array, dtype=np.float64)
 
 
+@kept
 @by_parts
 def correlate1d(
     input: Any,
@@ -126,6 +129,7 @@ def _correlated(
     return filtered(name, input, output, record)
 
 
+@kept
 @by_parts
 def convolve1d(
     input: Any,
@@ -152,6 +156,7 @@ def convolve1d(
     return _correlated("convolve1d", input, taps, axis, output, mode, cval, turned)
 
 
+@kept
 @by_parts
 def correlate(
     input: Any,
@@ -175,6 +180,7 @@ def correlate(
     return _weighted("correlate", input, weights, output, mode, cval, origin, turned=False)
 
 
+@kept
 @by_parts
 def convolve(
     input: Any,
@@ -264,12 +270,14 @@ def _edges(
     return filtered(name, input, output, record)
 
 
+@kept
 @by_parts
 def sobel(input: Any, axis: int = -1, output: Any = None, mode: Any = "reflect", cval: float = 0.0) -> Any:
     """Sobel's differences along an axis (``scipy.ndimage.sobel``)."""
     return _edges("sobel", input, axis, output, mode, cval, (1.0, 2.0, 1.0))
 
 
+@kept
 @by_parts
 def prewitt(input: Any, axis: int = -1, output: Any = None, mode: Any = "reflect", cval: float = 0.0) -> Any:
     """Prewitt's differences along an axis (``scipy.ndimage.prewitt``)."""
@@ -306,8 +314,8 @@ def _is_whole(value: Value, size: int, dtype: DType, mode: str, cval: float) -> 
         return False
     if mode != "constant":
         return True
-    held = np.iinfo(value.dtype)
-    return held.min <= cval <= held.max and cval.is_integer()
+    low, high = limits(value.dtype)
+    return low <= cval <= high and cval.is_integer()
 
 
 def _mean_along(value: Value, size: int, axis: int, dtype: DType, mode: Any, cval: float, origin: Any) -> Value:
@@ -337,6 +345,7 @@ def _quotient(value: Value, total: _horus.Image, size: int, whole: str | None, m
     return _horus.binary("div", total, float(size))
 
 
+@kept
 @by_parts
 def uniform_filter1d(
     input: Any,
@@ -364,6 +373,7 @@ def uniform_filter1d(
     return filtered("uniform_filter1d", input, output, record)
 
 
+@kept
 @by_parts
 def uniform_filter(
     input: Any,

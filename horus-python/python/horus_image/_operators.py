@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from . import _horus
-from ._dtype import NATIVE, STORED
+from ._dtype import CODES, NATIVE, STORED
 
 if TYPE_CHECKING:
     from ._image import Image
@@ -202,7 +202,7 @@ def _tell_line(core: _horus.Image) -> None:
 
 def _operand(value: Any, beside: Operators) -> Any:
     """An operand: a number or an image, made of an array if need be."""
-    if isinstance(value, (Operators, bool, int, float)):
+    if isinstance(value, (Operators, bool, int, float, np.generic)):
         return value
     from ._foreign import DeviceArray, read
     from ._image import asarray
@@ -224,9 +224,11 @@ def _met(name: str, a: Any, b: Any) -> tuple[Any, Any]:
     if not isinstance(first, Operators):
         raise TypeError(f"{name}: one of both must be a horus_image.Image")
     a, b = _operand(a, first), _operand(b, first)
+    if isinstance(b, (Operators, np.generic)) and isinstance(a, (Operators, np.generic)) and a.dtype == b.dtype:
+        return a, b
     kinds: list[Any] = [value.dtype if isinstance(value, Operators) else value for value in (a, b)]
     dtype: np.dtype[Any] = np.result_type(*kinds)
-    if dtype not in NATIVE.values():
+    if dtype not in CODES:
         raise TypeError(f"{name}: images have no pixels of type {dtype}, NumPy's type of both; use astype")
     return _as(a, dtype), _as(b, dtype)
 
@@ -241,6 +243,8 @@ def _as(value: Any, dtype: np.dtype[Any]) -> Any:
 def _like(core: _horus.Image, a: Any, b: Any) -> Image:
     """An image of a record of two operands, with the axes of the larger."""
     images = [value for value in (a, b) if isinstance(value, Operators)]
+    if len(images) == 1:
+        return images[0]._with(core)
     largest = max(images, key=lambda image: image.ndim)
     channels = any(image._channels for image in images)
     return _made(type(largest), core, largest._session, max(image._ndim for image in images), channels)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from . import _horus
 from ._dtype import NATIVE, cast
 from ._image import Array
+from ._kept import kept, refuse
 from ._values import (
     Value,
     axes_of,
@@ -41,6 +42,7 @@ MOST_RANKED: Final = 49
 
 def _both(size: Any, footprint: Any) -> None:
     if size is not None and footprint is not None:
+        refuse()
         warnings.warn("ignoring size because footprint is set", UserWarning, stacklevel=5)
 
 
@@ -196,6 +198,7 @@ def _extreme_filter(
     )
 
 
+@kept
 def minimum_filter(
     input: Any,
     size: Any = None,
@@ -218,6 +221,7 @@ def minimum_filter(
     return _extreme_filter("minimum_filter", input, size, footprint, None, output, mode, cval, origin, "min", axes)
 
 
+@kept
 def maximum_filter(
     input: Any,
     size: Any = None,
@@ -245,6 +249,7 @@ def _extreme_1d(
     return filtered(name, input, output, record)
 
 
+@kept
 def minimum_filter1d(
     input: Any,
     size: int,
@@ -258,6 +263,7 @@ def minimum_filter1d(
     return _extreme_1d("minimum_filter1d", input, size, axis, output, mode, cval, origin, "min")
 
 
+@kept
 def maximum_filter1d(
     input: Any,
     size: int,
@@ -327,6 +333,7 @@ def _ranked(
     return filtered(name, input, output, record)
 
 
+@kept
 def rank_filter(
     input: Any,
     rank: int,
@@ -353,6 +360,7 @@ def rank_filter(
     )
 
 
+@kept
 def median_filter(
     input: Any,
     size: Any = None,
@@ -368,6 +376,7 @@ def median_filter(
     return _ranked("median_filter", input, lambda n: n // 2, size, footprint, output, mode, cval, origin, axes)
 
 
+@kept
 def percentile_filter(
     input: Any,
     percentile: float,

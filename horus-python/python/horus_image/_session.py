@@ -7,6 +7,7 @@ import contextvars
 import logging
 import os
 import threading
+from collections.abc import Hashable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -65,7 +66,7 @@ class Session:
     [[2.0, 4.0], [6.0, 8.0]]
     """
 
-    __slots__ = ("_core", "_explains", "_tokens")
+    __slots__ = ("_core", "_explains", "_programs", "_tokens")
 
     def __init__(
         self,
@@ -82,6 +83,7 @@ class Session:
             os.environ["HORUS_GPU_MEMORY"] = str(size)
         self._core = _horus.Session(device, threads, size, explain)
         self._explains = explain
+        self._programs: dict[Hashable, _horus.Program | bool] = {}
         self._tokens: list[contextvars.Token[Session | None]] = []
 
     def __enter__(self) -> Session:

@@ -10,6 +10,7 @@ import numpy as np
 from . import _horus
 from ._complex import by_parts
 from ._dtype import NATIVE, cast
+from ._kept import kept
 from ._values import MODES, Value, axis_of, core_axis, edge, filtered
 
 DType = np.dtype[Any]
@@ -38,6 +39,7 @@ def coefficients(value: Value, order: int, axes: tuple[int, ...], mode: str) -> 
     return value.like(_horus.spline_coefficients(value.floats(), order, along, mode), NATIVE["f64"])
 
 
+@kept
 @by_parts
 def spline_filter1d(
     input: Any, order: int = 3, axis: int = -1, output: Any = np.float64, mode: str = "mirror"
@@ -56,6 +58,7 @@ def spline_filter1d(
     return filtered("spline_filter1d", input, output, record)
 
 
+@kept
 @by_parts
 def spline_filter(input: Any, order: int = 3, output: Any = np.float64, mode: str = "mirror") -> Any:
     """The coefficients of the spline through the pixels (``scipy.ndimage.spline_filter``).

@@ -16,7 +16,8 @@ import numpy as np
 from . import _horus
 from ._dtype import NATIVE, STORED, cast, is_native, ready, stored, truth
 from ._foreign import DeviceArray, image_core, read, session_of
-from ._image import Array, Image, made
+from ._image import SHARED, Array, Image, in_memory, made
+from ._kept import taking
 from ._session import Session, current
 
 MODES: Final = {
@@ -105,6 +106,9 @@ def enter(input: Any, name: str) -> tuple[Value | None, Any]:
     pixels = ready(array)
     # Read where it lies: all is computed when the call returns.
     core = _horus.Image.of_array(session._core, pixels.reshape(1) if array.ndim == 0 else pixels, code, False, False)
+    took = taking()
+    if took is not None:
+        core = took.entered(core, session, array)
     return Value(core, dtype, array.shape, session), array
 
 
@@ -161,22 +165,19 @@ def leave(value: Value, output: Any, given: Any) -> Any:
         else:
             output[...] = value.core.to_array(list(value.shape)).astype(dtype, copy=False)
         return output
-    array = evaluated(value)
+    took = taking()
+    array = None if took is None else took.left(value.core, value.shape, dtype)
+    if array is None:
+        array = evaluated(value)
     return array if array.dtype == dtype else array.astype(dtype)
-
-
-_SHARED: Final = 1 << 16
-"""Pixels from which on an array takes over the memory that a result is computed in."""
 
 
 def evaluated(value: Value) -> Array:
     """The pixels of a value that is not read again."""
-    shape = list(value.shape)
-    if value.channels or math.prod(shape) < _SHARED:
-        array: Array = value.core.to_array(shape)
+    if value.channels or math.prod(value.shape) < SHARED:
+        array: Array = value.core.to_array(list(value.shape))
         return array
-    strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
-    memory = value.core.memory(shape, strides)
+    memory = in_memory(value.core, value.shape)
     # The image goes, and with it the session's share of the memory.
     del value.core
     return np.asarray(memory.own())
@@ -265,8 +266,20 @@ def held(value: Value, cval: float) -> float:
     """The constant beyond the edges in the type of the pixels, as SciPy holds it in windows of several axes."""
     if value.dtype.kind == "f":
         return cval
+    low, high = limits(value.dtype)
+    if low <= cval <= high and cval.is_integer():
+        return cval + 0.0  # integers have one zero
     with np.errstate(invalid="ignore"):
         return float(np.float64(cval).astype(value.dtype if value.dtype.kind != "b" else np.uint8))
+
+
+@functools.lru_cache(maxsize=64)
+def limits(dtype: np.dtype[Any]) -> tuple[int, int]:
+    """The smallest and the largest number of a type of integers; of truth values 0 and 1."""
+    if dtype.kind == "b":
+        return 0, 1
+    information = np.iinfo(dtype)
+    return int(information.min), int(information.max)
 
 
 _FARTHEST: Final = 1 << 15
@@ -319,9 +332,14 @@ def line_window(size: int, anchor: int, axis: int) -> _horus.Filter:
     return _horus.Filter([0.0] * size, 0, 0, offsets)
 
 
-@functools.lru_cache(maxsize=256)
 def plane_window(weights: tuple[tuple[int, int, float], ...]) -> _horus.Filter:
     """A window of weights at rows and columns around the pixel; one of all pixels of a rectangle is that rectangle."""
+    # What is kept tells 0.0 from -0.0, which are equal, and differ where they are subtracted from a zero.
+    return _plane_window(weights, tuple(math.copysign(1.0, weight) < 0.0 for _, _, weight in weights if weight == 0.0))
+
+
+@functools.lru_cache(maxsize=256)
+def _plane_window(weights: tuple[tuple[int, int, float], ...], _signs: tuple[bool, ...]) -> _horus.Filter:
     places = [(y, x) for y, x, _ in weights]
     if places:
         height, width = (1 + max(axis) - min(axis) for axis in zip(*places, strict=True))
@@ -356,8 +374,8 @@ def exact_in(value: Value, gain: float, mode: str, cval: float) -> str | None:
     """The type of floats, if there is one, in which sums of whole numbers of pixels are exact, whose number is `gain`."""
     if value.dtype.kind == "f" or value.dtype.itemsize == 8 or not gain.is_integer():
         return None
-    held = np.iinfo(value.dtype) if value.dtype.kind in "iu" else None
-    most = max(-int(held.min), int(held.max)) if held else 1
+    low, high = limits(value.dtype)
+    most = max(-low, high)
     if mode == "constant":
         if not cval.is_integer():
             return None

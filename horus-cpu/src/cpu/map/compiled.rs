@@ -1,5 +1,7 @@
 //! Kernels compiled once that compute a few rows at a time.
 
+use std::sync::Arc;
+
 use super::{Job, tiling};
 use crate::cpu::schedule::Schedule;
 use crate::cpu::simd::Isa;
@@ -13,7 +15,7 @@ use horus_plan::ir::kernel::MapKernel;
 /// A compiled kernel that computes rows of a plane on the calling thread.
 pub(in crate::cpu) struct Compiled {
     kernel: MapKernel,
-    schedule: Schedule,
+    schedule: Arc<Schedule>,
     isa: Isa,
 }
 
@@ -23,7 +25,7 @@ impl Compiled {
     pub(in crate::cpu) fn new(kernel: &MapKernel, inputs: &[LaunchInput<'_>], more: &[DType], isa: Isa) -> Compiled {
         let dtypes: Vec<DType> = inputs.iter().map(|i| i.geometry.dtype).chain(more.iter().copied()).collect();
         let kernel = uniform::with_constants(kernel, inputs).unwrap_or_else(|| kernel.clone());
-        let schedule = Schedule::new(&kernel, &dtypes);
+        let schedule = Schedule::of(&kernel, &dtypes);
         Compiled { kernel, schedule, isa }
     }
 

@@ -37,3 +37,27 @@ fn a_bank_is_used_up_before_the_next_is_evaluated() {
     let last = p.steps.last().unwrap();
     assert_eq!(last.targets, [Place::Output(0)]);
 }
+
+#[test]
+fn a_schedule_is_kept_for_kernels_that_are_equal_bit_by_bit() {
+    let scaled = |by: f32, dtype: DType| MapKernel {
+        inputs: 1,
+        leaves: vec![Leaf { op: LeafOp::Load(0), dtype }],
+        code: vec![Instr {
+            op: InstrOp::Pixel(PixelOp::Mul),
+            operand: dtype,
+            result: dtype,
+            args: vec![Val::Leaf(0), Val::Const(Scalar::from_f64(dtype, by.into()))],
+        }],
+        result: Some(Val::Instr(0)),
+        ..MapKernel::default()
+    };
+    let of = |by: f32, dtype: DType| Schedule::of(&scaled(by, dtype), &[dtype]);
+    let (first, negative, double) = (of(0.0, DType::F32), of(-0.0, DType::F32), of(0.0, DType::F64));
+    assert!(Arc::ptr_eq(&first, &of(0.0, DType::F32)) && Arc::ptr_eq(&double, &of(0.0, DType::F64)));
+    assert_ne!(first.constants[0].bytes(), negative.constants[0].bytes());
+    assert_ne!(first.element, double.element);
+    (1..200).for_each(|k| drop(of(k as f32, DType::F32)));
+    assert!(!Arc::ptr_eq(&first, &of(0.0, DType::F32)), "the last ones are kept");
+    assert!(KEPT.lock().unwrap().0.len() <= Kept::MOST);
+}

@@ -1,0 +1,180 @@
+"""Functions of arrays whose programs are kept: a call like an earlier one runs its program on other pixels.
+
+Checking arguments, recording and planning take longer than an image of 64x64 pixels. What a function records depends on the type and the
+shape of its array and on its other arguments, so the program of the second of two calls that are alike in these is kept in the session,
+and runs for the next, by the mechanism of `horus_image.jit`.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+import threading
+from collections.abc import Callable, Hashable
+from typing import Any, Final, TypeVar
+
+import numpy as np
+
+from . import _horus
+from ._dtype import CODES
+from ._session import Session, current
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+_MOST: Final = 256
+"""Programs, and calls made once, that a session keeps; the oldest goes first."""
+
+_MOST_BYTES: Final = 4096
+"""Bytes of an array of weights, or of another argument, that distinguishes calls."""
+
+_DATA: Final = {"input", "output", "mask", "labels", "index", "coordinates"}
+"""Parameters whose arrays are pixels."""
+
+
+class Taking:
+    """A call whose program is taken while it is made: its array enters once, as what programs are recorded on, and its result leaves once."""
+
+    __slots__ = ("array", "program", "recording", "refused", "result", "session")
+
+    def __init__(self, session: Session, array: np.ndarray[Any, Any]) -> None:
+        self.session = session
+        self.array = array
+        self.recording: _horus.Recording | None = None
+        self.program: _horus.Program | None = None
+        self.result: np.ndarray[Any, Any] | None = None
+        self.refused = False
+
+    def entered(self, core: _horus.Image, session: Session, array: Any) -> _horus.Image:
+        """The image that stands for the one of the array."""
+        if self.refused or self.recording is not None or session is not self.session or array is not self.array:
+            self.refused = True
+            return core
+        self.recording = _horus.Recording(session._core, [core])
+        return self.recording.images()[0]
+
+    def left(self, core: _horus.Image, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any] | None:
+        """The array of a result, whose program is kept."""
+        if self.refused or self.recording is None or self.result is not None or CODES.get(dtype) != core.dtype:
+            self.refused = True
+            return None
+        layout = list(shape), [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
+        self.program, memories = _horus.Program.of(self.session._core, self.recording, [core], [layout])
+        self.result = np.asarray(memories[0])
+        return self.result
+
+
+class _Threads(threading.local):
+    taking: Taking | None = None
+
+
+_threads = _Threads()
+
+
+def taking() -> Taking | None:
+    """What is taken by this thread now."""
+    return _threads.taking
+
+
+def refuse() -> None:
+    """Keeps no program of this call, which does more than to compute."""
+    if _threads.taking is not None:
+        _threads.taking.refused = True
+
+
+def kept(function: _Function) -> _Function:
+    """The function, whose programs are kept."""
+    names = list(inspect.signature(function).parameters)[1:]
+
+    @functools.wraps(function)
+    def called(input: Any, *args: Any, **kwargs: Any) -> Any:
+        key = None
+        if type(input) is np.ndarray:
+            code = CODES.get(input.dtype)
+            if code is not None:
+                key = _key(names, args, kwargs)
+        if key is None:
+            return function(input, *args, **kwargs)
+        session = current()
+        key = function, code, input.shape, key
+        known = session._programs.get(key, _UNKNOWN)
+        if type(known) is _horus.Program:
+            found = known.run_one(input)
+            if found is not None:
+                return found
+        elif known is _ONCE and input.ndim and input.flags.c_contiguous and input.flags.aligned:
+            return _taken(session, key, function, input, args, kwargs)
+        elif known is _UNKNOWN:
+            _keep(session, key, _ONCE)
+        return function(input, *args, **kwargs)
+
+    return called  # type: ignore[return-value]
+
+
+_UNKNOWN: Final = None
+_ONCE: Final = True
+_NEVER: Final = False
+
+
+def _keep(session: Session, key: Hashable, known: _horus.Program | bool) -> None:
+    programs = session._programs
+    with _lock:
+        while len(programs) >= _MOST:
+            del programs[next(iter(programs))]
+        programs[key] = known
+
+
+_lock = threading.Lock()
+
+
+def _taken(
+    session: Session, key: Hashable, function: Callable[..., Any], input: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """The result of a call, whose program is kept if that is all there is to it."""
+    before, _threads.taking = _threads.taking, Taking(session, input)
+    try:
+        took = _threads.taking
+        result = function(input, *args, **kwargs)
+    finally:
+        _threads.taking = before
+    whole = not took.refused and took.program is not None and result is took.result
+    _keep(session, key, took.program if whole and took.program is not None else _NEVER)
+    return result
+
+
+def _key(names: list[str], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Hashable:
+    """What distinguishes calls by their arguments, or none."""
+    parts: list[Any] = []
+    if len(args) > len(names):
+        return None
+    for name, value in zip(names, args):  # noqa: B905
+        part = _part(value)
+        if part is None or (name in _DATA and type(value) is np.ndarray):
+            return None
+        parts.append(part)
+    for name, value in kwargs.items():
+        part = _part(value)
+        if part is None or (name in _DATA and type(value) is np.ndarray):
+            return None
+        parts.append(name)
+        parts.append(part)
+    return tuple(parts)
+
+
+def _part(value: Any) -> Hashable:
+    """The part of a key for a value: distinguishes 0.0 from -0.0, and 1 from 1.0 and true."""
+    kind = type(value)
+    if kind is str:
+        return value  # type: ignore[no-any-return]
+    if kind is int or kind is bool or value is None:
+        return kind, value
+    if kind is float:
+        return kind, value.hex()
+    if kind is tuple:
+        parts = tuple(map(_part, value))
+        return None if None in parts else parts
+    if isinstance(value, (np.ndarray, np.generic)) and not value.dtype.hasobject and value.nbytes <= _MOST_BYTES:
+        return kind, value.dtype.str, value.shape, value.tobytes()
+    if kind is type or isinstance(value, np.dtype):
+        return kind, value
+    return None
