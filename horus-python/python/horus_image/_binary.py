@@ -64,25 +64,35 @@ def iterate_structure(structure: npt.ArrayLike, iterations: int, origin: Any = N
     return grown, [iterations * at for at in for_each(origin, element.ndim)]
 
 
+@functools.lru_cache(maxsize=256)
+def _places(
+    ndim: int, structure: tuple[tuple[int, ...], bytes] | None, origins: tuple[int, ...], dilates: bool
+) -> list[tuple[int, int, int]]:
+    """Levels, rows and columns from a pixel to those under an element, given by its shape and bytes."""
+    element = generate_binary_structure(ndim, 1) if structure is None else np.frombuffer(structure[1], bool).reshape(structure[0])
+    if dilates:
+        element = element[(slice(None, None, -1),) * ndim]
+        origins = tuple(-at - (1 - size % 2) for at, size in zip(origins, element.shape, strict=True))
+    centre = tuple(size // 2 + at for size, at in zip(element.shape, origins, strict=True))
+    if not all(0 <= at < size for at, size in zip(centre, element.shape, strict=True)):
+        raise ValueError("invalid origin")
+    return offsets_of(element, origins) if ndim else [(0, 0, 0)]
+
+
 class _Step:
     """An erosion, or a dilation, by an element; pixels outside the mask stay."""
 
     def __init__(
         self, ndim: int, structure: Any, mask: Value | None, border_value: Any, origin: Any, dilates: bool
     ) -> None:
-        element = generate_binary_structure(ndim, 1) if structure is None else np.asarray(structure, dtype=bool)
-        if element.ndim != ndim:
+        element = None if structure is None else np.asarray(structure, dtype=bool)
+        if element is not None and element.ndim != ndim:
             raise RuntimeError("structure and input must have same dimensionality")
-        if element.size < 1:
+        if element is not None and element.size < 1:
             raise RuntimeError("structure must not be empty")
-        origins = [operator.index(at) for at in for_each(origin, ndim)]
-        if dilates:
-            element = element[(slice(None, None, -1),) * ndim]
-            origins = [-at - (1 - size % 2) for at, size in zip(origins, element.shape, strict=True)]
-        centre = tuple(size // 2 + at for size, at in zip(element.shape, origins, strict=True))
-        if not all(0 <= at < size for at, size in zip(centre, element.shape, strict=True)):
-            raise ValueError("invalid origin")
-        self.offsets = offsets_of(element, origins) if ndim else [(0, 0, 0)]
+        origins = tuple(operator.index(at) for at in for_each(origin, ndim))
+        given = None if element is None else (element.shape, element.tobytes())
+        self.offsets = _places(ndim, given, origins, dilates)
         self.which = "max" if dilates else "min"
         self.beyond = 1.0 if border_value else 0.0
         self.mask = mask
