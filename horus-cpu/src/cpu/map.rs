@@ -138,7 +138,8 @@ fn tiling(kernel: &MapKernel, schedule: &Schedule, geometry: Geometry, rows: Win
         | LeafOp::Warp(..)
         | LeafOp::Flip(..) => None,
     });
-    let (tile_rows, tile) = match (windows.max(), schedule.groups.is_empty()) {
+    let windows = windows.max();
+    let (tile_rows, tile) = match (windows, schedule.groups.is_empty()) {
         (Some(around), _) => (if around < 8 { 32 } else { 64 }, 512),
         (None, true) => (8, 512),
         (None, false) => (4, 256),
@@ -155,6 +156,9 @@ fn tiling(kernel: &MapKernel, schedule: &Schedule, geometry: Geometry, rows: Win
     // Wide enough for the chunks at the edges, too, but no wider than the image.
     let sides = schedule.feeds.iter().map(|f| f.reach.left.max(f.reach.right)).max().unwrap_or(0);
     let chunk = width.div_ceil(width.div_ceil(most)).max(sides.min(width)).next_multiple_of(END);
+    // A window alone divides its rows itself: it needs no intermediate results.
+    let alone = windows.is_some() && schedule.steps.len() == 1;
+    let (tile_rows, tile) = if alone { (block_rows, chunk) } else { (tile_rows, tile) };
     Tiling { block_rows, chunk, tile_rows, tile }
 }
 

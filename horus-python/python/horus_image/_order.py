@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 import warnings
 from collections.abc import Sequence
@@ -68,15 +69,22 @@ def _again(value: Value, core: _horus.Image) -> _horus.Image:
 
 
 def _is_rectangle(value: Value, plane: list[tuple[int, Any, Any, Any]], cval: float) -> bool:
-    """Returns true if rows and columns are one window: of integers, whose extremes do not depend on the order of the pixels."""
-    kinds = value.dtype.kind in "iub" and all(int(size) < MOST_BESIDE and not origin for _, size, origin, _ in plane)
+    """Returns true if rows and columns are one window."""
+    near = all(int(size) < MOST_BESIDE and not origin for _, size, origin, _ in plane)
     borders = {edge(mode) for _, _, _, mode in plane}
-    return kinds and len(borders) == 1 and (borders != {"constant"} or held(value, cval) == cval)
+    return near and len(borders) == 1 and (borders != {"constant"} or held(value, cval) == cval)
+
+
+@functools.lru_cache(maxsize=256)
+def _by_columns(height: int, width: int) -> _horus.Filter:
+    """The window of a rectangle, column by column: of equal floats, SciPy keeps the first in this order."""
+    places = [(y - height // 2, x - width // 2) for x in range(width) for y in range(height)]
+    return _horus.Filter([0.0] * len(places), 0, 0, places)
 
 
 def _rectangle(value: Value, size: dict[int, int], mode: str, cval: float, which: str) -> Value:
     """The smallest or largest pixel of a rectangle of rows (1) and columns (2)."""
-    window = _horus.Filter([0.0] * (size[1] * size[2]), size[1], size[2])
+    window = _by_columns(size[1], size[2]) if value.dtype.kind == "f" else _horus.Filter([0.0] * (size[1] * size[2]), size[1], size[2])
     return value.like(_again(value, _horus.extreme(value.numbers(), window, "pixel", which, mode, cval)))
 
 

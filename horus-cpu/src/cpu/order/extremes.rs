@@ -1,21 +1,21 @@
 //! Smallest and largest pixels under windows of any shape.
 //!
 //! Windows are rectangles, or runs of pixels in rows. The extremes of four neighbours, of sixteen
-//! and so on are computed along rows (and columns, for a rectangle), and some of them that overlap
-//! cover each run. Steps of four take fewer passes through the cache than steps of two. One
-//! function, [`join`], visits the pixels.
+//! and so on are computed along rows, and some of them that overlap cover each run. Steps of four
+//! take fewer passes through the cache than steps of two. Rectangles are computed along columns
+//! first, from the rows of the image, a few rows at a time.
 //!
 //! An extreme is the first in the order of the offsets. The first extreme of windows that overlap,
 //! compared in order, is that of their union: the bits equal those of a scan, pixel by pixel. NaNs
 //! count as the identity, with which every extreme starts.
 
-use std::cell::RefCell;
-
+use super::around::{Around, Scratch, rows_at};
 use super::vector::*;
-use crate::cpu::patch::Patch;
-use crate::cpu::plane::Tile;
+use crate::cpu::patch::{Patch, for_each_block};
+use crate::cpu::plane::{Plane, Tile};
 use crate::cpu::simd::Isa;
 use horus_base::dtype::{DType, Pixel};
+use horus_base::shape::{Border, Window as Rows};
 use horus_plan::ops::neighbourhood::{Combine, Generalized, Reach, Reduce};
 
 /// Pixels under a window, from its upper left corner.
@@ -29,11 +29,10 @@ struct Run {
 #[derive(Debug)]
 enum Window {
     /// Rows and columns from a corner `(y, x)` on; of equal pixels, the first one is that of the
-    /// first row, or column.
+    /// first column.
     Rectangle {
         corner: (usize, usize),
         size: (usize, usize),
-        by_columns: bool,
     },
     Runs(Vec<Run>),
 }
@@ -42,8 +41,9 @@ enum Window {
 pub(super) struct Extremes {
     window: Window,
     reach: Reach,
-    order: Order,
     dtype: DType,
+    greatest: bool,
+    last: Limit,
 }
 
 /// Runs of offsets that follow each other.
@@ -81,71 +81,61 @@ impl Window {
             offsets.dedup();
         }
         let rows = runs(&offsets);
-        if let Some((corner, size)) = rectangle(&rows) {
-            return Window::Rectangle { corner, size, by_columns: false };
+        if let Some((corner, size)) = rectangle(&rows)
+            && (!dtype.is_float() || size.0 == 1 || size.1 == 1)
+        {
+            return Window::Rectangle { corner, size };
         }
         offsets.iter_mut().for_each(|offset| *offset = turned(*offset));
         match rectangle(&runs(&offsets)) {
-            Some((corner, size)) => Window::Rectangle { corner: turned(corner), size: turned(size), by_columns: true },
+            Some((corner, size)) => Window::Rectangle { corner: turned(corner), size: turned(size) },
             None => Window::Runs(rows),
         }
     }
 }
 
-/// Memory of intermediate results.
-#[derive(Default)]
-struct Scratch {
-    buffers: Vec<Vec<u64>>,
-}
-
-thread_local! {
-    /// Reused by later tiles.
-    static SCRATCH: RefCell<Scratch> = RefCell::default();
-}
-
-impl Scratch {
-    /// Rows for results, with unspecified contents; another index is other memory.
-    fn rows(&mut self, index: usize, rows: usize, bytes: usize) -> View {
-        if self.buffers.len() <= index {
-            self.buffers.resize_with(index + 1, Vec::new);
-        }
-        // Not a power of two, which would make rows compete for the same lines of the cache.
-        let stride = bytes.next_multiple_of(64) + 64;
-        let buffer = &mut self.buffers[index];
-        buffer.reserve((rows * stride).div_ceil(size_of::<u64>()));
-        View { at: buffer.as_mut_ptr().cast(), stride }
-    }
-}
-
-/// An axis of a window.
-#[derive(Clone, Copy, PartialEq)]
-enum Along {
-    Row,
-    Column,
-}
+/// Bytes of a row of a block of a rectangle.
+const BLOCK_BYTES: usize = 2048;
+/// Rows that are computed along columns before any is along rows: no vector of one is read while it
+/// is still being stored.
+const TOGETHER_ROWS: usize = 8;
+/// Columns of at least this many pixels are divided into those up to a row and those from it on.
+const TALL: usize = 5;
 
 impl Extremes {
     /// The preparation of `g` for pixels of type `dtype`; `None` if it is no smallest or largest
     /// pixel.
     pub(super) fn of(g: &Generalized, dtype: DType) -> Option<Extremes> {
-        let reversed = match (g.combine, g.reduce) {
+        let greatest = match (g.combine, g.reduce) {
             (Combine::Pixel, Reduce::Min) => false,
             (Combine::Pixel, Reduce::Max) => true,
             _ => return None,
         };
-        let order = Order::of(dtype, reversed);
-        Some(Extremes { window: Window::of(g, dtype), reach: g.window.reach(), order, dtype })
+        let last = Limit::of(dtype, greatest);
+        Some(Extremes { window: Window::of(g, dtype), reach: g.window.reach(), dtype, greatest, last })
     }
 
     /// Computes the extremes of a tile.
-    pub(super) fn compute<T: Pixel>(&self, isa: Isa, patch: &Patch<'_, T>, tile: &mut Tile<'_, T>) {
+    pub(super) fn compute<T: Pixel>(&self, isa: Isa, plane: &Plane<'_, T>, border: Border, tile: &mut Tile<'_, T>) {
+        match &self.window {
+            Window::Rectangle { corner, size } => Scratch::with(|scratch| {
+                let work = Work { of: self, isa, size: size_of::<T>(), scratch, next: 0 };
+                work.rectangle(plane, border, tile, (*corner, *size));
+            }),
+            Window::Runs(runs) => for_each_block(plane, self.reach, border, tile, |patch, block| {
+                self.block(isa, runs, patch, block);
+            }),
+        }
+    }
+
+    /// Computes the extremes under runs of a block.
+    fn block<T: Pixel>(&self, isa: Isa, runs: &[Run], patch: &Patch<'_, T>, tile: &mut Tile<'_, T>) {
         let (rows, n, size) = (tile.rows.len(), tile.cols.len(), size_of::<T>());
         let Reach { up, down, left, right } = self.reach;
-        let (all_rows, all) = (rows + up + down, n + left + right);
         let (image, out) = (View::around(patch, tile, self.reach), View::of(tile));
-        SCRATCH.with_borrow_mut(|scratch| {
+        Scratch::with(|scratch| {
             let work = Work { of: self, isa, size, scratch, next: 0 };
-            work.tile(image, (all_rows, all), out, (rows, n));
+            work.footprint(image, runs, (rows + up + down, n + left + right), out, (rows, n));
         });
     }
 }
@@ -162,50 +152,73 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// Computes the tile `out` of `rows` rows of `n` pixels, from `all` pixels around it in each of
-    /// `all_rows` rows.
-    fn tile(mut self, image: View, all: (usize, usize), out: View, (rows, n): (usize, usize)) {
-        match self.of.window {
-            Window::Rectangle { corner, size: (tall, wide), by_columns } => {
-                let from = image.from(corner.0, corner.1 * self.size);
-                if tall == 1 {
-                    self.windows(from, Along::Row, wide, Some(out), (rows, n));
-                } else if wide == 1 {
-                    self.windows(from, Along::Column, tall, Some(out), (rows, n));
-                } else if by_columns {
-                    let columns = self.windows(from, Along::Column, tall, None, (rows, n + wide - 1));
-                    self.windows(columns, Along::Row, wide, Some(out), (rows, n));
-                } else {
-                    let lines = self.windows(from, Along::Row, wide, None, (rows + tall - 1, n));
-                    self.windows(lines, Along::Column, tall, Some(out), (rows, n));
+    /// Extremes under a rectangle: along columns, in place, then along rows.
+    fn rectangle<T: Pixel>(
+        mut self,
+        plane: &Plane<'_, T>,
+        border: Border,
+        tile: &mut Tile<'_, T>,
+        (corner, (tall, wide)): ((usize, usize), (usize, usize)),
+    ) {
+        const LINES: usize = 2;
+        const CONSTANT: usize = 3;
+        const SUFFIXES: usize = 4;
+        let size = self.size;
+        let down = corner.0.cast_signed() - self.of.reach.up.cast_signed();
+        let along = corner.1.cast_signed() - self.of.reach.left.cast_signed();
+        let together = if tall < TALL { TOGETHER_ROWS } else { tall };
+        let constant = self.scratch.rows(CONSTANT, 1, plane.width * size);
+        let suffixes = self.scratch.rows(SUFFIXES, 1, 4 * tall * size_of::<Limit>());
+        let all = View::of(tile);
+        let span = (8 * BLOCK_BYTES / together).clamp(BLOCK_BYTES / 4, BLOCK_BYTES) / size;
+        let mut sources = Vec::new();
+        for x in tile.cols.clone().step_by(span) {
+            let n = span.min(tile.cols.end - x);
+            let around = Around::new(x.cast_signed() + along, n + wide - 1, plane.width, border);
+            let in_place = wide == 1 && around.is_inside();
+            let lines = self.scratch.rows(LINES, together, around.places * size);
+            for y in (tile.rows.start..tile.rows.end).step_by(together) {
+                let rows = together.min((tile.rows.end - y).cast_unsigned());
+                let read = Rows::new(y + down, y + down + (rows + tall - 1).cast_signed());
+                rows_at(plane, read, border, constant, &mut sources);
+                let out = all.from((y - tile.rows.start).cast_unsigned(), (x - tile.cols.start) * size);
+                for (columns, place) in &around.columns {
+                    let to = if in_place { out } else { lines.from(0, place * size) };
+                    let (at, bytes) = (columns.start * size, columns.len() * size);
+                    let job = Columns { sources: &sources, at, bytes, out: to, rows, suffixes, last: &self.of.last };
+                    // SAFETY: the image has these columns in the rows that are read, and lines and
+                    // tile have room for them.
+                    unsafe { columns_of(self.isa, self.of.dtype, self.of.greatest, job) }
+                }
+                if !in_place {
+                    // SAFETY: lines have room for all places.
+                    unsafe { around.complete::<T>(lines, rows, border) }
+                    self.windows(lines, wide, out, (rows, n));
                 }
             }
-            Window::Runs(ref runs) => self.footprint(image, runs, all, out, (rows, n)),
         }
     }
 
-    /// Extremes of `k` pixels along an axis, from those of `from` on, for `rows` rows of `n`
-    /// pixels: in `out`, or in scratch.
-    fn windows(&mut self, from: View, along: Along, k: usize, out: Option<View>, (rows, n): (usize, usize)) -> View {
+    /// Extremes of `k` pixels along rows, from those of `from` on, for `rows` rows of `n` pixels.
+    fn windows(&mut self, from: View, k: usize, out: View, (rows, n): (usize, usize)) {
         let size = self.size;
-        let at = |from: View, i: usize| match along {
-            Along::Row => from.from(0, i * size),
-            Along::Column => from.from(i, 0),
-        };
+        let at = |from: View, i: usize| from.from(0, i * size);
         let (mut of, mut held) = (1, from);
         while k > 4 * of {
             let more = k - 4 * of;
-            let extent = if along == Along::Row { (rows, n + more) } else { (rows + more, n) };
-            held = self.join(&mut std::array::from_fn::<_, 4, _>(|i| at(held, i * of)), None, extent);
-            of *= 4;
+            let mut sources: [View; 4] = std::array::from_fn(|i| at(held, i * of));
+            let to = self.scratch.rows(self.next, rows, (n + more) * self.size);
+            self.next = 1 - self.next;
+            self.join(&mut sources, to, (rows, n + more));
+            (of, held) = (4 * of, to);
         }
-        let mut sources: Vec<View> = (0..k.div_ceil(of)).map(|i| at(held, (i * of).min(k - of))).collect();
-        self.join(&mut sources, out, (rows, n))
+        let mut sources: [View; 4] = std::array::from_fn(|i| at(held, (i * of).min(k - of)));
+        self.join(&mut sources[..k.div_ceil(of)], out, (rows, n));
     }
 
     /// Extremes under runs of an image of `all` pixels in each of `all_rows` rows.
     fn footprint(
-        &mut self,
+        mut self,
         image: View,
         runs: &[Run],
         (all_rows, all): (usize, usize),
@@ -221,7 +234,7 @@ impl Work<'_> {
             of *= 4;
             let n = all + 1 - of;
             let to = self.scratch.rows(levels.len(), all_rows, n * self.size);
-            self.join(&mut sources, Some(to), (all_rows, n));
+            self.join(&mut sources, to, (all_rows, n));
             levels.push((of, to));
         }
         let mut sources = Vec::new();
@@ -230,19 +243,40 @@ impl Work<'_> {
             let windows = (0..run.len.div_ceil(of)).map(|i| run.x + (i * of).min(run.len - of));
             sources.extend(windows.map(|x| held.from(run.y, x * self.size)));
         }
-        self.join(&mut sources, Some(out), extent);
+        self.join(&mut sources, out, extent);
     }
 
-    fn join(&mut self, sources: &mut [View], out: Option<View>, (rows, n): (usize, usize)) -> View {
-        let bytes = n * self.size;
-        let out = out.unwrap_or_else(|| {
-            self.next = 1 - self.next;
-            self.scratch.rows(1 - self.next, rows, bytes)
-        });
-        // SAFETY: windows stay within the rows that the patch holds, and scratch and tile have room
-        // for these rows; sources are not written to.
-        unsafe { join(self.isa, self.of.dtype, Join { sources, out, rows, bytes, order: &self.of.order }) }
-        out
+    fn join(&mut self, sources: &mut [View], out: View, (rows, n): (usize, usize)) {
+        let job = Join { sources, out, rows, bytes: n * self.size, last: &self.of.last };
+        // SAFETY: windows stay within the rows that the patch or the lines hold, and scratch and
+        // tile have room for these rows; sources are not written to.
+        unsafe { join(self.isa, self.of.dtype, self.of.greatest, job) }
+    }
+}
+
+/// Which of two numbers is an extreme; the first on a tie, and if the second is a NaN.
+trait Choice {
+    /// # Safety
+    /// As for [`Vector`].
+    unsafe fn of<V: Vector>(a: V, b: V) -> V;
+}
+
+struct Least;
+struct Greatest;
+
+impl Choice for Least {
+    #[inline(always)]
+    unsafe fn of<V: Vector>(a: V, b: V) -> V {
+        // SAFETY: the caller's.
+        unsafe { V::min(a, b) }
+    }
+}
+
+impl Choice for Greatest {
+    #[inline(always)]
+    unsafe fn of<V: Vector>(a: V, b: V) -> V {
+        // SAFETY: the caller's.
+        unsafe { V::max(a, b) }
     }
 }
 
@@ -253,77 +287,224 @@ struct Join<'a> {
     out: View,
     rows: usize,
     bytes: usize,
-    order: &'a Order,
+    last: &'a Limit,
 }
 
-/// # Safety
-/// Sources and output have as many rows, of pixels of type `dtype`; the output is apart from the
-/// sources. The machine has the instruction set.
-unsafe fn join(isa: Isa, dtype: DType, job: Join<'_>) {
-    macro_rules! run {
-        ($compiled:ident, $v:ty, $t:ident) => {
-            // SAFETY: the caller's.
-            unsafe { $compiled::<$v, Single<$t>>(job) }
-        };
-    }
-    with_vectors!(isa, dtype, run);
+/// Extremes of pixels of successive rows, for `rows` rows of `bytes` bytes: as many for each as
+/// there are more sources than rows, and one.
+struct Columns<'a> {
+    sources: &'a [*const u8],
+    /// Bytes of the sources before the first pixel.
+    at: usize,
+    bytes: usize,
+    out: View,
+    rows: usize,
+    /// Room for four vectors for each row.
+    suffixes: View,
+    last: &'a Limit,
 }
 
-macro_rules! compiled {
-    ($name:ident $(, $features:literal)?) => {
+macro_rules! dispatched {
+    ($name:ident, $job:ident, $body:ident, $avx512:ident $avx2:ident $portable:ident) => {
         /// # Safety
-        /// As for [`join`]; the vectors are of this instruction set.
-        $(#[target_feature(enable = $features)])?
-        unsafe fn $name<V: Vector, P: Vector>(job: Join<'_>) {
+        /// Sources and output have these rows, of pixels of type `dtype`; the output is apart from
+        /// the sources. The machine has the instruction set.
+        unsafe fn $name(isa: Isa, dtype: DType, greatest: bool, job: $job<'_>) {
+            macro_rules! run {
+                (avx512, $v:ty, $t:ident) => {
+                    run!($avx512 $v, $t)
+                };
+                (avx2, $v:ty, $t:ident) => {
+                    run!($avx2 $v, $t)
+                };
+                (portable, $v:ty, $t:ident) => {
+                    run!($portable $v, $t)
+                };
+                ($compiled:ident $v:ty, $t:ident) => {
+                    // SAFETY: the caller's.
+                    unsafe {
+                        match greatest {
+                            false => $compiled::<$v, Single<$t>, Least>(job),
+                            true => $compiled::<$v, Single<$t>, Greatest>(job),
+                        }
+                    }
+                };
+            }
+            with_vectors!(isa, dtype, run);
+        }
+
+        dispatched!(compiled $avx512, $job, $body, #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]);
+        dispatched!(compiled $avx2, $job, $body, #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2,fma")]);
+        dispatched!(compiled $portable, $job, $body, #[cfg(not(target_arch = "x86_64"))]);
+    };
+    (compiled $name:ident, $job:ident, $body:ident, $(#[$how:meta])*) => {
+        /// # Safety
+        /// As above; the vectors are of this instruction set.
+        $(#[$how])*
+        unsafe fn $name<V: Vector, P: Vector, C: Choice>(job: $job<'_>) {
             // SAFETY: the caller's.
-            unsafe { if job.bytes < V::BYTES { joined::<P>(job) } else { joined::<V>(job) } }
+            unsafe { if job.bytes < V::BYTES { $body::<P, C>(job) } else { $body::<V, C>(job) } }
         }
     };
 }
-#[cfg(target_arch = "x86_64")]
-compiled!(avx512, "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma");
-#[cfg(target_arch = "x86_64")]
-compiled!(avx2, "avx2,fma");
-#[cfg(not(target_arch = "x86_64"))]
-compiled!(portable);
+dispatched!(join, Join, joined, join_avx512 join_avx2 join_portable);
+dispatched!(columns_of, Columns, columns_body, columns_avx512 columns_avx2 columns_portable);
+
+/// Calls `f` with a number of vectors that are computed together, and their place, until all
+/// `bytes` bytes are: the last one overlaps the one before.
+macro_rules! for_each_vector {
+    ($v:ident, $bytes:expr, |$x:ident, $together:ident| $body:expr) => {
+        let mut $x = 0;
+        {
+            const $together: usize = 4;
+            while $x + $together * $v::BYTES <= $bytes {
+                $body
+                $x += $together * $v::BYTES;
+            }
+        }
+        const $together: usize = 1;
+        let mut next = $x;
+        while next < $bytes {
+            let $x = next.min($bytes - $v::BYTES);
+            $body
+            next += $v::BYTES;
+        }
+    };
+}
 
 /// # Safety
 /// As for [`join`]; rows are no shorter than a vector.
 #[inline(always)]
-unsafe fn joined<V: Vector>(Join { sources, mut out, rows, bytes, order }: Join<'_>) {
-    /// Vectors that are computed together.
-    const TOGETHER: usize = 4;
+unsafe fn joined<V: Vector, C: Choice>(job: Join<'_>) {
+    // SAFETY: the caller's.
+    unsafe {
+        match job.sources.len() {
+            2 => joined_rows::<V, C, 2>(job),
+            3 => joined_rows::<V, C, 3>(job),
+            4 => joined_rows::<V, C, 4>(job),
+            _ => joined_rows::<V, C, 0>(job),
+        }
+    }
+}
+
+/// Rows of `N` sources; of any number if it is 0.
+///
+/// # Safety
+/// As for [`joined`].
+#[inline(always)]
+unsafe fn joined_rows<V: Vector, C: Choice, const N: usize>(Join { sources, mut out, rows, bytes, last }: Join<'_>) {
     // SAFETY: vectors start within rows, as far from their end as they are long.
     unsafe {
-        let (flip, last) = (V::load(order.flip()), V::load(order.last()));
+        let last = V::load(last.pixels());
         for _ in 0..rows {
-            let mut x = 0;
-            while x + TOGETHER * V::BYTES <= bytes {
-                let mut least = [last; TOGETHER];
-                for source in &*sources {
-                    for (k, least) in least.iter_mut().enumerate() {
-                        let pixels = V::load(source.at.add(x + k * V::BYTES));
-                        *least = V::min(*least, V::xor(pixels, flip));
+            let few: [*const u8; N] = std::array::from_fn(|i| sources[i].at.cast_const());
+            for_each_vector!(V, bytes, |x, TOGETHER| {
+                let mut found = [last; TOGETHER];
+                if N > 0 {
+                    for source in few {
+                        for (k, found) in found.iter_mut().enumerate() {
+                            *found = C::of(*found, V::load(source.add(x + k * V::BYTES)));
+                        }
+                    }
+                } else {
+                    for source in &*sources {
+                        for (k, found) in found.iter_mut().enumerate() {
+                            *found = C::of(*found, V::load(source.at.add(x + k * V::BYTES)));
+                        }
                     }
                 }
-                for (k, least) in least.into_iter().enumerate() {
-                    V::xor(least, flip).store(out.at.add(x + k * V::BYTES));
+                for (k, found) in found.into_iter().enumerate() {
+                    found.store(out.at.add(x + k * V::BYTES));
                 }
-                x += TOGETHER * V::BYTES;
-            }
-            while x < bytes {
-                // The last vector overlaps the one before.
-                let at = x.min(bytes - V::BYTES);
-                let mut least = last;
-                for source in &*sources {
-                    least = V::min(least, V::xor(V::load(source.at.add(at)), flip));
-                }
-                V::xor(least, flip).store(out.at.add(at));
-                x += V::BYTES;
-            }
+            });
             sources.iter_mut().for_each(|source| *source = source.from(1, 0));
             out = out.from(1, 0);
         }
+    }
+}
+
+/// # Safety
+/// As for [`columns_of`]; rows are no shorter than a vector.
+#[inline(always)]
+unsafe fn columns_body<V: Vector, C: Choice>(job: Columns<'_>) {
+    let tall = job.sources.len() + 1 - job.rows;
+    // SAFETY: the caller's.
+    unsafe { if tall < TALL { pairs::<V, C>(job, tall) } else { halves::<V, C>(job, tall) } }
+}
+
+/// Two rows at a time, which have all but their first and last pixels in common.
+///
+/// # Safety
+/// As for [`columns_body`].
+#[inline(always)]
+unsafe fn pairs<V: Vector, C: Choice>(job: Columns<'_>, tall: usize) {
+    let Columns { sources, at, bytes, out, rows, last, .. } = job;
+    // SAFETY: vectors start within rows, as far from their end as they are long; NaNs come second.
+    unsafe {
+        let last = V::load(last.pixels());
+        let load = |row: *const u8, x: usize| V::load(row.add(at + x));
+        for y in (0..rows).step_by(2) {
+            let (upper, lower) = (out.from(y, 0).at, out.from(y + 1, 0).at);
+            let (first, shared) = (sources[y], &sources[y + 1..y + tall]);
+            let further = (y + 1 < rows).then(|| sources[y + tall]);
+            for_each_vector!(V, bytes, |x, TOGETHER| {
+                let mut found = [last; TOGETHER];
+                for row in shared {
+                    for (k, found) in found.iter_mut().enumerate() {
+                        *found = C::of(*found, load(*row, x + k * V::BYTES));
+                    }
+                }
+                for (k, found) in found.into_iter().enumerate() {
+                    let x = x + k * V::BYTES;
+                    C::of(C::of(last, load(first, x)), found).store(upper.add(x));
+                    if let Some(row) = further {
+                        C::of(found, load(row, x)).store(lower.add(x));
+                    }
+                }
+            });
+        }
+    }
+}
+
+/// At most as many rows as a column is tall (M. van Herk, 1992; J. Gil and M. Werman, 1993): each is
+/// the extreme of the pixels up to a row and of those below.
+///
+/// # Safety
+/// As for [`columns_body`].
+#[inline(always)]
+unsafe fn halves<V: Vector, C: Choice>(job: Columns<'_>, tall: usize) {
+    let Columns { sources, at, bytes, out, rows, suffixes, last } = job;
+    let (upper, lower) = sources.split_at(tall);
+    // SAFETY: vectors start within rows, as far from their end as they are long; NaNs come second.
+    unsafe {
+        let last = V::load(last.pixels());
+        for_each_vector!(V, bytes, |x, TOGETHER| {
+            let mut found = [last; TOGETHER];
+            for (y, row) in upper.iter().enumerate().rev() {
+                for (k, found) in found.iter_mut().enumerate() {
+                    let pixels = V::load(row.add(at + x + k * V::BYTES));
+                    *found = C::of(if V::NAN { C::of(last, pixels) } else { pixels }, *found);
+                    if y < rows {
+                        found.store(suffixes.at.add((y * TOGETHER + k) * V::BYTES));
+                    }
+                }
+            }
+            let mut to = out;
+            for (k, found) in found.iter_mut().enumerate() {
+                found.store(to.at.add(x + k * V::BYTES));
+                *found = last;
+            }
+            for (y, row) in (1..).zip(lower) {
+                to = to.from(1, 0);
+                for (k, found) in found.iter_mut().enumerate() {
+                    *found = C::of(*found, V::load(row.add(at + x + k * V::BYTES)));
+                    let suffix = V::load(suffixes.at.add((y * TOGETHER + k) * V::BYTES));
+                    C::of(suffix, *found).store(to.at.add(x + k * V::BYTES));
+                }
+            }
+        });
     }
 }
 
@@ -331,7 +512,6 @@ unsafe fn joined<V: Vector>(Join { sources, mut out, rows, bytes, order }: Join<
 mod tests {
     use super::*;
     use crate::cpu::plane::whole;
-    use horus_base::shape::Window as Rows;
     use horus_plan::ops::neighbourhood::Filter;
     use horus_testing::for_each_type;
     use horus_testing::pixels::{assert_same, borders, noise};
@@ -371,8 +551,6 @@ mod tests {
                 let window = Filter::sparse(offsets.clone(), vec![0.0; offsets.len()]);
                 let g = Generalized { window, combine: Combine::Pixel, reduce };
                 let extremes = Extremes::of(&g, T::DTYPE).expect("an extreme");
-                let mut copy = Vec::new();
-                let patch = Patch::around(&plane, Rows::whole(h), &(0..w), g.window.reach(), border, &mut copy);
                 let further = |a: T, b: T| if reduce == Reduce::Min { b < a } else { b > a };
                 let identity = if reduce == Reduce::Min { T::HIGHEST } else { T::LOWEST };
                 let under = |i: usize| {
@@ -386,7 +564,7 @@ mod tests {
                 for isa in Isa::available() {
                     let mut out = vec![T::ONE; h * w];
                     let mut tile = Tile { out: &mut out, stride: w, rows: Rows::whole(h), cols: 0..w };
-                    extremes.compute(isa, &patch, &mut tile);
+                    extremes.compute(isa, &plane, border, &mut tile);
                     assert_same(&out, &want, &format!("{reduce:?} window {i} {} {border} {isa:?}", T::DTYPE));
                 }
             }
@@ -403,17 +581,18 @@ mod tests {
         let rectangle = |offsets: Offsets, dtype| {
             let window = Filter::sparse(offsets.clone(), vec![0.0; offsets.len()]);
             match Window::of(&Generalized { window, combine: Combine::Pixel, reduce: Reduce::Max }, dtype) {
-                Window::Rectangle { size, by_columns, .. } => Some((size, by_columns)),
+                Window::Rectangle { size, .. } => Some(size),
                 Window::Runs(_) => None,
             }
         };
         let by_rows: Offsets = vec![(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1)];
         let by_columns: Offsets = vec![(0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1)];
-        assert_eq!(rectangle(by_rows, DType::F32), Some(((3, 2), false)));
-        assert_eq!(rectangle(by_columns.clone(), DType::F32), Some(((3, 2), true)));
-        assert_eq!(rectangle(by_columns.clone(), DType::I8), Some(((3, 2), false)));
+        assert_eq!(rectangle(by_rows.clone(), DType::F32), None, "zeros of either sign");
+        assert_eq!(rectangle(by_rows, DType::U8), Some((3, 2)));
+        assert_eq!(rectangle(by_columns.clone(), DType::F32), Some((3, 2)));
+        assert_eq!(rectangle(by_columns.clone(), DType::I8), Some((3, 2)));
         let backwards: Offsets = by_columns.into_iter().rev().collect();
         assert_eq!(rectangle(backwards.clone(), DType::F64), None, "zeros of either sign");
-        assert_eq!(rectangle(backwards, DType::U16), Some(((3, 2), false)));
+        assert_eq!(rectangle(backwards, DType::U16), Some((3, 2)));
     }
 }

@@ -18,15 +18,13 @@ pub(crate) fn generalized<T: Pixel>(
     tile: &mut Tile<'_, T>,
     isa: Isa,
 ) {
-    let extremes = Extremes::of(g, T::DTYPE);
+    if let Some(extremes) = Extremes::of(g, T::DTYPE) {
+        return extremes.compute(isa, plane, border, tile);
+    }
     let taps: Vec<Tap<T>> = (g.window.offsets().into_iter().zip(g.window.taps()))
         .map(|((dy, dx), &weight)| Tap { dy, dx, weight: T::from_f64(weight) })
         .collect();
-    let reach = g.window.reach();
-    for_each_block(plane, reach, border, tile, |patch, block| match &extremes {
-        Some(extremes) => extremes.compute(isa, patch, block),
-        None => direct(isa, patch, &taps, g, block),
-    });
+    for_each_block(plane, g.window.reach(), border, tile, |patch, block| direct(isa, patch, &taps, g, block));
 }
 
 struct Tap<T> {

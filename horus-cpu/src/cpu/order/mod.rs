@@ -1,5 +1,6 @@
 //! Generalized convolutions, medians and mirror images: operations that keep the pixel type.
 
+mod around;
 mod extremes;
 mod generalized;
 mod median;

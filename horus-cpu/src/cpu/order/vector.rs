@@ -1,8 +1,4 @@
 //! Vector registers of pixels, which kernels that only compare and move pixels are written for.
-//!
-//! Signed integers have no vectors: with their sign bit flipped they are unsigned ones in the same
-//! order. All bits flipped, or the sign of a float, reverse the order, so that a largest pixel is a
-//! smallest one; see [`Order`].
 
 use crate::cpu::patch::Patch;
 use crate::cpu::plane::Tile;
@@ -25,10 +21,11 @@ pub(super) trait Vector: Copy {
     unsafe fn min(a: Self, b: Self) -> Self;
     /// The larger of numbers, the first on a tie, lane by lane; `a` if `b` is a NaN.
     unsafe fn max(a: Self, b: Self) -> Self;
-    /// The bits in which two vectors differ.
-    unsafe fn xor(a: Self, b: Self) -> Self;
-    /// Returns `true` if a lane of either is a NaN that [`Vector::min`] and [`Vector::max`] do not
-    /// ignore as the first operand.
+    /// Lanes may be NaNs, which [`Vector::min`] and [`Vector::max`] do not ignore in `a`.
+    const NAN: bool;
+    /// `a`, or `b` where `of` is a NaN.
+    unsafe fn unless_nan(of: Self, a: Self, b: Self) -> Self;
+    /// Returns `true` if a lane of either is a NaN that is not ignored.
     unsafe fn any_nan(a: Self, b: Self) -> bool;
 }
 
@@ -42,33 +39,9 @@ pub(super) struct Lanes<T, const N: usize>([T; N]);
 #[derive(Clone, Copy)]
 pub(super) struct Single<T>(T);
 
-/// Numbers in an order that has vectors.
-pub(super) trait Number: Pixel {
-    /// The bits in which two numbers differ.
-    fn xor(self, b: Self) -> Self;
-}
-
-macro_rules! numbers {
-    ($($t:ident: |$a:ident, $b:ident| $xor:expr;)*) => {$(
-        impl Number for $t {
-            #[inline(always)]
-            fn xor(self, b: Self) -> Self {
-                let ($a, $b) = (self, b);
-                $xor
-            }
-        }
-    )*};
-}
-numbers! {
-    u8: |a, b| a ^ b;
-    u16: |a, b| a ^ b;
-    u32: |a, b| a ^ b;
-    f32: |a, b| f32::from_bits(a.to_bits() ^ b.to_bits());
-    f64: |a, b| f64::from_bits(a.to_bits() ^ b.to_bits());
-}
-
 #[cfg(not(target_arch = "x86_64"))]
-impl<T: Number, const N: usize> Vector for Lanes<T, N> {
+impl<T: Pixel, const N: usize> Vector for Lanes<T, N> {
+    const NAN: bool = T::DTYPE.is_float();
     #[inline(always)]
     unsafe fn load(from: *const u8) -> Self {
         // SAFETY: the caller has pixels for all lanes.
@@ -88,8 +61,8 @@ impl<T: Number, const N: usize> Vector for Lanes<T, N> {
         Lanes(std::array::from_fn(|i| if b.0[i] > a.0[i] { b.0[i] } else { a.0[i] }))
     }
     #[inline(always)]
-    unsafe fn xor(a: Self, b: Self) -> Self {
-        Lanes(std::array::from_fn(|i| a.0[i].xor(b.0[i])))
+    unsafe fn unless_nan(of: Self, a: Self, b: Self) -> Self {
+        Lanes(std::array::from_fn(|i| if of.0[i].is_nan() { b.0[i] } else { a.0[i] }))
     }
     #[inline(always)]
     unsafe fn any_nan(a: Self, b: Self) -> bool {
@@ -97,7 +70,8 @@ impl<T: Number, const N: usize> Vector for Lanes<T, N> {
     }
 }
 
-impl<T: Number> Vector for Single<T> {
+impl<T: Pixel> Vector for Single<T> {
+    const NAN: bool = false;
     #[inline(always)]
     unsafe fn load(from: *const u8) -> Self {
         // SAFETY: the caller has a pixel.
@@ -117,8 +91,44 @@ impl<T: Number> Vector for Single<T> {
         Single(a.0.max(b.0))
     }
     #[inline(always)]
-    unsafe fn xor(a: Self, b: Self) -> Self {
-        Single(a.0.xor(b.0))
+    unsafe fn unless_nan(_: Self, a: Self, _: Self) -> Self {
+        a
+    }
+    #[inline(always)]
+    unsafe fn any_nan(_: Self, _: Self) -> bool {
+        false
+    }
+}
+
+/// A vector that ignores NaNs in both operands.
+#[derive(Clone, Copy)]
+pub(super) struct Careful<V>(V);
+
+impl<V: Vector> Vector for Careful<V> {
+    const NAN: bool = false;
+    #[inline(always)]
+    unsafe fn load(from: *const u8) -> Self {
+        // SAFETY: the caller's.
+        Careful(unsafe { V::load(from) })
+    }
+    #[inline(always)]
+    unsafe fn store(self, to: *mut u8) {
+        // SAFETY: the caller's.
+        unsafe { self.0.store(to) }
+    }
+    #[inline(always)]
+    unsafe fn min(a: Self, b: Self) -> Self {
+        // SAFETY: the caller's.
+        Careful(unsafe { V::unless_nan(a.0, V::min(a.0, b.0), b.0) })
+    }
+    #[inline(always)]
+    unsafe fn max(a: Self, b: Self) -> Self {
+        // SAFETY: the caller's.
+        Careful(unsafe { V::unless_nan(a.0, V::max(a.0, b.0), b.0) })
+    }
+    #[inline(always)]
+    unsafe fn unless_nan(_: Self, a: Self, _: Self) -> Self {
+        a
     }
     #[inline(always)]
     unsafe fn any_nan(_: Self, _: Self) -> bool {
@@ -155,49 +165,37 @@ impl View {
     }
 }
 
-/// The order of vectors for pixels of a type: 64 bytes of pixels each, as many as the widest
-/// register has.
+/// The number that all others precede, in the order of a smallest or of a largest pixel: 64 bytes
+/// of pixels, as many as the widest register has.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
-pub(super) struct Order {
-    /// Bits that are flipped in pixels before they are compared, and again in results.
-    flip: [u64; 8],
-    /// The last number of the order.
-    last: [u64; 8],
-}
+pub(super) struct Limit([u64; 8]);
 
-impl Order {
-    /// The order of pixels of type `dtype`, or, if `reversed`, the opposite one.
-    pub(super) fn of(dtype: DType, reversed: bool) -> Order {
+impl Limit {
+    /// Of pixels of type `dtype`: the largest, or the smallest where the largest is looked for.
+    pub(super) fn of(dtype: DType, greatest: bool) -> Limit {
         let (byte, short, word) = (0x0101_0101_0101_0101, 0x0001_0001_0001_0001, 0x0000_0001_0000_0001);
-        let (sign, infinity) = match dtype {
-            DType::U8 | DType::U16 | DType::U32 | DType::Bool => (0, None),
-            DType::I8 => (byte << 7, None),
-            DType::I16 => (short << 15, None),
-            DType::I32 => (word << 31, None),
-            DType::F32 => (word << 31, Some(word * u64::from(f32::INFINITY.to_bits()))),
-            DType::F64 => (1 << 63, Some(f64::INFINITY.to_bits())),
+        let (highest, lowest) = match dtype {
+            DType::U8 | DType::U16 | DType::U32 | DType::Bool => (u64::MAX, 0),
+            DType::I8 => (!(byte << 7), byte << 7),
+            DType::I16 => (!(short << 15), short << 15),
+            DType::I32 => (!(word << 31), word << 31),
+            DType::F32 => (word * u64::from(f32::INFINITY.to_bits()), word * u64::from(f32::NEG_INFINITY.to_bits())),
+            DType::F64 => (f64::INFINITY.to_bits(), f64::NEG_INFINITY.to_bits()),
         };
-        // Floats are their own numbers, and have their opposites under the other sign.
-        let (plain, opposite) = if infinity.is_some() { (0, sign) } else { (sign, !sign) };
-        Order { flip: [if reversed { opposite } else { plain }; 8], last: [infinity.unwrap_or(u64::MAX); 8] }
+        Limit([if greatest { lowest } else { highest }; 8])
     }
 
-    /// The bits that are flipped, as pixels.
-    pub(super) fn flip(&self) -> *const u8 {
-        self.flip.as_ptr().cast()
-    }
-
-    /// The last number of the order, as pixels.
-    pub(super) fn last(&self) -> *const u8 {
-        self.last.as_ptr().cast()
+    /// It, as pixels.
+    pub(super) fn pixels(&self) -> *const u8 {
+        self.0.as_ptr().cast()
     }
 }
 
 #[cfg(target_arch = "x86_64")]
 macro_rules! vectors {
-    ($($name:ident($reg:ty, $raw:ty): $load:ident $store:ident $min:ident $max:ident $xor:ident,
-       |$a:ident, $b:ident| $nan:expr;)*) => {$(
+    ($($name:ident($reg:ty, $raw:ty): $load:ident $store:ident $min:ident $max:ident $(,
+       |$a:ident, $b:ident, $of:ident| $nan:expr, $unless:expr)?;)*) => {$(
         #[derive(Clone, Copy)]
         pub(in crate::cpu::order) struct $name($reg);
 
@@ -224,20 +222,35 @@ macro_rules! vectors {
                 // SAFETY: the caller has the instruction set.
                 $name(unsafe { $max(b.0, a.0) })
             }
-            #[inline(always)]
-            unsafe fn xor(a: Self, b: Self) -> Self {
-                // SAFETY: the caller has the instruction set.
-                $name(unsafe { $xor(a.0, b.0) })
-            }
-            #[inline(always)]
-            #[allow(unused_unsafe)]
-            unsafe fn any_nan(a: Self, b: Self) -> bool {
-                let ($a, $b) = (a.0, b.0);
-                // SAFETY: the caller has the instruction set.
-                unsafe { $nan }
-            }
+            vectors!(nan $name $(|$a, $b, $of| $nan, $unless)?);
         }
     )*};
+    (nan $name:ident) => {
+        const NAN: bool = false;
+        #[inline(always)]
+        unsafe fn unless_nan(_: Self, a: Self, _: Self) -> Self {
+            a
+        }
+        #[inline(always)]
+        unsafe fn any_nan(_: Self, _: Self) -> bool {
+            false
+        }
+    };
+    (nan $name:ident |$a:ident, $b:ident, $of:ident| $nan:expr, $unless:expr) => {
+        const NAN: bool = true;
+        #[inline(always)]
+        unsafe fn unless_nan(of: Self, a: Self, b: Self) -> Self {
+            let ($a, $b, $of) = (a.0, b.0, of.0);
+            // SAFETY: the caller has the instruction set.
+            $name(unsafe { $unless })
+        }
+        #[inline(always)]
+        unsafe fn any_nan(a: Self, b: Self) -> bool {
+            let ($a, $b) = (a.0, b.0);
+            // SAFETY: the caller has the instruction set.
+            unsafe { $nan }
+        }
+    };
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -248,16 +261,30 @@ mod x86 {
     use super::Vector;
 
     vectors! {
-        U8x64(__m512i, __m512i): _mm512_loadu_si512 _mm512_storeu_si512 _mm512_min_epu8 _mm512_max_epu8 _mm512_xor_si512, |_a, _b| false;
-        U16x32(__m512i, __m512i): _mm512_loadu_si512 _mm512_storeu_si512 _mm512_min_epu16 _mm512_max_epu16 _mm512_xor_si512, |_a, _b| false;
-        U32x16(__m512i, __m512i): _mm512_loadu_si512 _mm512_storeu_si512 _mm512_min_epu32 _mm512_max_epu32 _mm512_xor_si512, |_a, _b| false;
-        F32x16(__m512, f32): _mm512_loadu_ps _mm512_storeu_ps _mm512_min_ps _mm512_max_ps _mm512_xor_ps, |a, b| _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(a, b) != 0;
-        F64x8(__m512d, f64): _mm512_loadu_pd _mm512_storeu_pd _mm512_min_pd _mm512_max_pd _mm512_xor_pd, |a, b| _mm512_cmp_pd_mask::<_CMP_UNORD_Q>(a, b) != 0;
-        U8x32(__m256i, __m256i): _mm256_loadu_si256 _mm256_storeu_si256 _mm256_min_epu8 _mm256_max_epu8 _mm256_xor_si256, |_a, _b| false;
-        U16x16(__m256i, __m256i): _mm256_loadu_si256 _mm256_storeu_si256 _mm256_min_epu16 _mm256_max_epu16 _mm256_xor_si256, |_a, _b| false;
-        U32x8(__m256i, __m256i): _mm256_loadu_si256 _mm256_storeu_si256 _mm256_min_epu32 _mm256_max_epu32 _mm256_xor_si256, |_a, _b| false;
-        F32x8(__m256, f32): _mm256_loadu_ps _mm256_storeu_ps _mm256_min_ps _mm256_max_ps _mm256_xor_ps, |a, b| _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_UNORD_Q>(a, b)) != 0;
-        F64x4(__m256d, f64): _mm256_loadu_pd _mm256_storeu_pd _mm256_min_pd _mm256_max_pd _mm256_xor_pd, |a, b| _mm256_movemask_pd(_mm256_cmp_pd::<_CMP_UNORD_Q>(a, b)) != 0;
+        U8x64(__m512i, __m512i): _mm512_loadu_si512 _mm512_storeu_si512 _mm512_min_epu8 _mm512_max_epu8;
+        I8x64(__m512i, __m512i): _mm512_loadu_si512 _mm512_storeu_si512 _mm512_min_epi8 _mm512_max_epi8;
+        U16x32(__m512i, __m512i): _mm512_loadu_si512 _mm512_storeu_si512 _mm512_min_epu16 _mm512_max_epu16;
+        I16x32(__m512i, __m512i): _mm512_loadu_si512 _mm512_storeu_si512 _mm512_min_epi16 _mm512_max_epi16;
+        U32x16(__m512i, __m512i): _mm512_loadu_si512 _mm512_storeu_si512 _mm512_min_epu32 _mm512_max_epu32;
+        I32x16(__m512i, __m512i): _mm512_loadu_si512 _mm512_storeu_si512 _mm512_min_epi32 _mm512_max_epi32;
+        F32x16(__m512, f32): _mm512_loadu_ps _mm512_storeu_ps _mm512_min_ps _mm512_max_ps,
+            |a, b, of| _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(a, b) != 0,
+            _mm512_mask_blend_ps(_mm512_cmp_ps_mask::<_CMP_UNORD_Q>(of, of), a, b);
+        F64x8(__m512d, f64): _mm512_loadu_pd _mm512_storeu_pd _mm512_min_pd _mm512_max_pd,
+            |a, b, of| _mm512_cmp_pd_mask::<_CMP_UNORD_Q>(a, b) != 0,
+            _mm512_mask_blend_pd(_mm512_cmp_pd_mask::<_CMP_UNORD_Q>(of, of), a, b);
+        U8x32(__m256i, __m256i): _mm256_loadu_si256 _mm256_storeu_si256 _mm256_min_epu8 _mm256_max_epu8;
+        I8x32(__m256i, __m256i): _mm256_loadu_si256 _mm256_storeu_si256 _mm256_min_epi8 _mm256_max_epi8;
+        U16x16(__m256i, __m256i): _mm256_loadu_si256 _mm256_storeu_si256 _mm256_min_epu16 _mm256_max_epu16;
+        I16x16(__m256i, __m256i): _mm256_loadu_si256 _mm256_storeu_si256 _mm256_min_epi16 _mm256_max_epi16;
+        U32x8(__m256i, __m256i): _mm256_loadu_si256 _mm256_storeu_si256 _mm256_min_epu32 _mm256_max_epu32;
+        I32x8(__m256i, __m256i): _mm256_loadu_si256 _mm256_storeu_si256 _mm256_min_epi32 _mm256_max_epi32;
+        F32x8(__m256, f32): _mm256_loadu_ps _mm256_storeu_ps _mm256_min_ps _mm256_max_ps,
+            |a, b, of| _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_UNORD_Q>(a, b)) != 0,
+            _mm256_blendv_ps(a, b, _mm256_cmp_ps::<_CMP_UNORD_Q>(of, of));
+        F64x4(__m256d, f64): _mm256_loadu_pd _mm256_storeu_pd _mm256_min_pd _mm256_max_pd,
+            |a, b, of| _mm256_movemask_pd(_mm256_cmp_pd::<_CMP_UNORD_Q>(a, b)) != 0,
+            _mm256_blendv_pd(a, b, _mm256_cmp_pd::<_CMP_UNORD_Q>(of, of));
     }
 }
 #[cfg(target_arch = "x86_64")]
@@ -268,7 +295,8 @@ pub(super) use self::x86::*;
 macro_rules! with_vectors {
     ($isa:expr, $dtype:expr, $call:ident) => {
         with_vectors! { $isa, $dtype, $call,
-            U8 | Bool | I8: u8 U8x64 U8x32; U16 | I16: u16 U16x32 U16x16; U32 | I32: u32 U32x16 U32x8;
+            U8 | Bool: u8 U8x64 U8x32; U16: u16 U16x32 U16x16; U32: u32 U32x16 U32x8;
+            I8: i8 I8x64 I8x32; I16: i16 I16x32 I16x16; I32: i32 I32x16 I32x8;
             F32: f32 F32x16 F32x8; F64: f64 F64x8 F64x4
         }
     };

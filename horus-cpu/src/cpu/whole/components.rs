@@ -1,8 +1,10 @@
-//! Connected components: a forest of pixels whose roots are the first of each component.
+//! Connected components: a forest of runs of pixels, whose roots are the first of each component.
 //!
-//! Threads join the pixels within blocks of rows, or of levels; the blocks are then joined with
-//! each other along their first rows. The root of a component is its first pixel, whatever the
-//! blocks.
+//! Threads find the runs of blocks of rows, or of levels, and join those that touch; the blocks are
+//! then joined with each other along their first rows. The root of a component is its first run,
+//! whatever the blocks.
+
+use std::ops::Range;
 
 use rayon::prelude::*;
 
@@ -10,158 +12,216 @@ use super::{GRAIN, View, each_chunk};
 use horus_base::dtype::Pixel;
 use horus_plan::ops::components::Connectivity;
 
-/// Parent of background pixels. Values below it number a root.
-const BACKGROUND: i32 = -1;
-
-/// Parents of a range of pixels: the index of an earlier pixel of the same component, or the
-/// pixel's own.
-struct Forest<'a> {
-    parents: &'a mut [i32],
-    base: usize,
+/// Pixels that follow each other in a row: the first column, and the one after the last.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    start: u32,
+    end: u32,
 }
 
-impl Forest<'_> {
-    fn there(&self, i: usize) -> bool {
-        self.parents[i - self.base] != BACKGROUND
-    }
-
-    /// The root of pixel `i`; compresses the path to it.
-    fn root(&mut self, mut i: usize) -> usize {
-        loop {
-            let up = self.parents[i - self.base];
-            let further = self.parents[up as usize - self.base];
-            if further == up {
-                return up as usize;
-            }
-            self.parents[i - self.base] = further;
-            i = further as usize;
-        }
-    }
-
-    fn join(&mut self, a: usize, b: usize) {
-        let (a, b) = (self.root(a), self.root(b));
-        if a != b {
-            self.parents[a.max(b) - self.base] = a.min(b) as i32;
-        }
-    }
+/// The runs of some rows of all rows of all levels, in raster order.
+struct Runs {
+    runs: Vec<Run>,
+    /// The first run of each row, and the end of the last.
+    rows: Vec<usize>,
+    /// The number of an earlier run of the same component, or the run's own.
+    parents: Vec<u32>,
 }
 
-/// Neighbours that precede a pixel in raster order.
-struct Neighbours {
-    offsets: Vec<[isize; 3]>,
-    /// The pixel to the left is a neighbour.
-    left: bool,
-    height: usize,
-    width: usize,
-}
-
-impl Neighbours {
-    /// Joins the pixels of row `row` (of all rows of all levels) with their preceding neighbours
-    /// among the pixels of a forest; only those before pixel `end`.
-    fn join_row(&self, forest: &mut Forest<'_>, row: usize, end: usize) {
-        let (width, first) = (self.width, row * self.width);
-        let (z, y) = (row / self.height, row % self.height);
-        // First pixel of the row of each neighbour, and its column offset.
-        let above = self.offsets.iter().filter_map(|&[dz, dy, dx]| {
-            let (z, y) = (z.checked_add_signed(dz)?, y.checked_add_signed(dy).filter(|y| *y < self.height)?);
-            let start = (z * self.height + y) * width;
-            (start >= forest.base && start < end && start != first).then_some((start, dx))
-        });
-        let above: Vec<(usize, isize)> = above.collect();
-        let within = self.left && first < end;
-        let mut left = false;
-        for x in 0..width {
-            let i = first + x;
-            if !forest.there(i) {
-                left = false;
-                continue;
-            }
-            if left && within {
-                forest.join(i, i - 1);
-            }
-            for &(start, dx) in &above {
-                let Some(column) = x.checked_add_signed(dx).filter(|column| *column < width) else { continue };
-                let other = start + column;
-                // The neighbour beside both has joined the left neighbours already.
-                let joined = left && self.left && column > 0 && forest.there(other - 1);
-                if forest.there(other) && !joined {
-                    forest.join(i, other);
+impl Runs {
+    /// The runs of rows of `width` pixels; of single pixels if pixels of a row are no neighbours.
+    fn of<T: Pixel>(pixels: &[T], width: usize, single: bool) -> Runs {
+        let mut found = Runs { runs: Vec::new(), rows: vec![0], parents: Vec::new() };
+        for row in pixels.chunks_exact(width) {
+            let mut open = None;
+            for (k, part) in row.chunks(64).enumerate() {
+                let (x, set) = (64 * k as u32, bits(part));
+                if single {
+                    for_each_bit(set, |i| found.runs.push(Run { start: x + i, end: x + i + 1 }));
+                    continue;
                 }
+                // Where pixels differ from those before.
+                for_each_bit(set ^ (set << 1 | u64::from(open.is_some())), |i| match open.take() {
+                    None => open = Some(x + i),
+                    Some(start) => found.runs.push(Run { start, end: x + i }),
+                });
             }
-            left = true;
+            if let Some(start) = open {
+                found.runs.push(Run { start, end: width as u32 });
+            }
+            found.rows.push(found.runs.len());
         }
+        found.parents.extend(0..found.runs.len() as u32);
+        found
+    }
+
+    fn row(&self, row: usize) -> Range<usize> {
+        self.rows[row]..self.rows[row + 1]
+    }
+
+    /// The root of run `i`; compresses the path to it.
+    fn root(&mut self, mut i: u32) -> u32 {
+        loop {
+            let up = self.parents[i as usize];
+            let further = self.parents[up as usize];
+            if further == up {
+                return up;
+            }
+            self.parents[i as usize] = further;
+            i = further;
+        }
+    }
+
+    /// Joins the runs of `row` with those of an earlier row `above` whose columns are `from` to `to`
+    /// further right.
+    fn join_rows(&mut self, row: usize, above: usize, (from, to): (i64, i64)) {
+        let (mut other, others) = (self.rows[above], self.rows[above + 1]);
+        for i in self.row(row) {
+            let (start, end) = (i64::from(self.runs[i].start) + from, i64::from(self.runs[i].end) + to);
+            while other < others && i64::from(self.runs[other].end) <= start {
+                other += 1;
+            }
+            let first = other;
+            let mut root = None;
+            while other < others && i64::from(self.runs[other].start) < end {
+                let own = root.unwrap_or_else(|| self.root(i as u32));
+                let found = self.root(other as u32);
+                self.parents[own.max(found) as usize] = own.min(found);
+                root = Some(own.min(found));
+                other += 1;
+            }
+            // The last one may touch the next run, too.
+            other = first.max(other.saturating_sub(1));
+        }
+    }
+}
+
+/// The pixels that are not 0, of at most 64: bit `i` is pixel `i`.
+#[inline]
+fn bits<T: Pixel>(pixels: &[T]) -> u64 {
+    let mut set = [0u8; 64];
+    set.iter_mut().zip(pixels).for_each(|(set, v)| *set = u8::from(*v != T::ZERO));
+    // The product gathers the lowest bit of each byte in the highest byte.
+    let eight = |eight: &[u8; 8]| u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+    set.as_chunks::<8>().0.iter().rev().fold(0, |all, part| all << 8 | eight(part))
+}
+
+#[inline(always)]
+fn for_each_bit(mut set: u64, mut f: impl FnMut(u32)) {
+    while set != 0 {
+        f(set.trailing_zeros());
+        set &= set - 1;
+    }
+}
+
+/// Neighbours in an earlier row: levels and rows further, and the columns further right.
+#[derive(Clone, Copy)]
+struct Above {
+    level: isize,
+    row: isize,
+    columns: (i64, i64),
+}
+
+impl Above {
+    /// The earlier rows that neighbours of a pixel are in.
+    fn of(how: Connectivity) -> Vec<Above> {
+        let mut all: Vec<Above> = Vec::new();
+        for [level, row, column] in how.before().filter(|[level, row, _]| [*level, *row] != [0, 0]) {
+            let column = column as i64;
+            match all.last_mut() {
+                Some(last) if (last.level, last.row, last.columns.1 + 1) == (level, row, column) => {
+                    last.columns.1 = column;
+                }
+                _ => all.push(Above { level, row, columns: (column, column) }),
+            }
+        }
+        all
+    }
+
+    /// The row, of all rows of all levels, for pixels of `row`.
+    fn at(self, row: usize, height: usize) -> Option<usize> {
+        let level = (row / height).checked_add_signed(self.level)?;
+        let y = (row % height).checked_add_signed(self.row).filter(|y| *y < height)?;
+        Some(level * height + y)
     }
 }
 
 /// The labels of the pixels of an image of one channel.
 pub(super) fn label<T: Pixel>(image: View<'_, T>, how: Connectivity, out: &mut [i32], threads: usize) {
     let shape = image.geometry.shape;
-    let mut parents = vec![BACKGROUND; shape.len()];
-    each_chunk(threads, &mut parents, GRAIN, |k, parents| {
-        let first = k * GRAIN;
-        let pixels = image.data[first..].iter();
-        for ((i, parent), _) in (first..).zip(parents).zip(pixels).filter(|(_, v)| **v != T::ZERO) {
-            *parent = i as i32;
-        }
-    });
-    let offsets: Vec<[isize; 3]> = how.before().collect();
-    let left = offsets.contains(&[0, 0, -1]);
-    let neighbours = Neighbours { offsets, left, height: shape.height, width: shape.width };
     // Neighbours are at most this many rows away.
     let unit = if shape.depth > 1 { shape.height } else { 1 };
     let rows = shape.depth * shape.height;
     let block = rows.div_ceil(threads.max(1)).max(GRAIN.div_ceil(shape.width)).next_multiple_of(unit);
-    number(&neighbours, &mut parents, out, (unit, block), threads);
+    let extent = [shape.depth, shape.height, shape.width];
+    by_blocks(&image.data[..shape.len()], extent, how, &mut out[..shape.len()], (unit, block), threads);
 }
 
-/// Joins the pixels of a forest, in blocks of a number of rows that is a multiple of a unit, and
-/// numbers its roots.
-fn number(
-    neighbours: &Neighbours,
-    parents: &mut [i32],
+/// Labels of pixels, joined in blocks of a number of rows that is a multiple of a unit.
+fn by_blocks<T: Pixel>(
+    pixels: &[T],
+    [depth, height, width]: [usize; 3],
+    how: Connectivity,
     out: &mut [i32],
     (unit, block): (usize, usize),
     threads: usize,
 ) {
-    let rows = parents.len() / neighbours.width;
-    let pixels = block * neighbours.width;
-    each_chunk(threads, parents, pixels, |k, parents| {
-        let (first, count) = (k * block, parents.len() / neighbours.width);
-        let end = k * pixels + parents.len();
-        let mut forest = Forest { parents, base: k * pixels };
-        (first..first + count).for_each(|row| neighbours.join_row(&mut forest, row, end));
-    });
-    let mut forest = Forest { parents, base: 0 };
-    for first in (block..rows).step_by(block) {
-        (first..(first + unit).min(rows))
-            .for_each(|row| neighbours.join_row(&mut forest, row, first * neighbours.width));
-    }
-    // Roots become numbers below that of the background.
-    let roots = |(k, block): (usize, &[i32])| {
-        let own = (k * GRAIN..).zip(block);
-        own.filter(|(i, parent)| **parent == *i as i32).count()
-    };
-    let counts: Vec<usize> = match threads {
-        1 => parents.chunks(GRAIN).enumerate().map(roots).collect(),
-        _ => parents.par_chunks(GRAIN).enumerate().map(roots).collect(),
-    };
-    let sums = counts.iter().scan(0, |sum, n| Some(std::mem::replace(sum, *sum + n)));
-    let before: Vec<usize> = sums.collect();
-    each_chunk(threads, parents, GRAIN, |k, parents| {
-        let mut label = BACKGROUND - before[k] as i32;
-        for (_, parent) in (k * GRAIN..).zip(parents).filter(|(i, parent)| **parent == *i as i32) {
-            label -= 1;
-            *parent = label;
-        }
-    });
-    let parents = &*parents;
-    each_chunk(threads, &mut out[..parents.len()], GRAIN, |k, out| {
-        for (out, parent) in out.iter_mut().zip(&parents[k * GRAIN..]) {
-            let mut at = *parent;
-            while at >= 0 {
-                at = parents[at as usize];
+    let rows = depth * height;
+    let single = !how.before().any(|by| by == [0, 0, -1]);
+    let above = Above::of(how);
+    let joined = |k: usize| {
+        let first = k * block;
+        let own = first..rows.min(first + block);
+        let mut runs = Runs::of(&pixels[own.start * width..own.end * width], width, single);
+        for row in own {
+            for by in &above {
+                if let Some(other) = by.at(row, height).filter(|other| *other >= first) {
+                    runs.join_rows(row - first, other - first, by.columns);
+                }
             }
-            *out = BACKGROUND - at;
+        }
+        runs
+    };
+    let blocks = rows.div_ceil(block);
+    let parts: Vec<Runs> = match threads {
+        0 | 1 => (0..blocks).map(joined).collect(),
+        _ => (0..blocks).into_par_iter().map(joined).collect(),
+    };
+    let mut parts = parts.into_iter();
+    let Some(mut all) = parts.next() else { return };
+    for part in parts {
+        let before = all.runs.len();
+        all.runs.extend(part.runs);
+        all.rows.extend(part.rows[1..].iter().map(|end| before + end));
+        all.parents.extend(part.parents.iter().map(|parent| before as u32 + parent));
+    }
+    for first in (block..rows).step_by(block) {
+        for row in first..(first + unit).min(rows) {
+            for by in &above {
+                if let Some(other) = by.at(row, height).filter(|other| *other < first) {
+                    all.join_rows(row, other, by.columns);
+                }
+            }
+        }
+    }
+    // Parents precede: they have their label when it is asked for.
+    let (mut labels, mut last) = (std::mem::take(&mut all.parents), 0);
+    for i in 0..labels.len() {
+        labels[i] = if labels[i] as usize == i {
+            last += 1;
+            last
+        } else {
+            labels[labels[i] as usize]
+        };
+    }
+    let grain = GRAIN.div_ceil(width);
+    each_chunk(threads, out, grain * width, |k, out| {
+        for (row, out) in (k * grain..).zip(out.chunks_exact_mut(width)) {
+            out.fill(0);
+            for i in all.row(row) {
+                let Run { start, end } = all.runs[i];
+                out[start as usize..end as usize].fill(labels[i] as i32);
+            }
         }
     });
 }
@@ -191,20 +251,17 @@ mod tests {
         lines[2][1][1] = true;
         let structures = [Connectivity::FACES, Connectivity::EDGES, Connectivity::CORNERS, Connectivity::new(lines)];
         let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
-        for extent @ [depth, height, width] in [[1, 31, 23], [1, 1, 40], [1, 40, 1], [5, 9, 14], [6, 1, 9]] {
+        for extent @ [depth, height, width] in [[1, 31, 23], [1, 1, 40], [1, 40, 1], [1, 3, 200], [5, 9, 14], [6, 1, 9]]
+        {
             for (k, there) in pictures(depth * height * width, width).into_iter().enumerate() {
+                let pixels: Vec<u8> = there.iter().map(|there| u8::from(*there) * 255).collect();
                 for how in structures {
                     let want = components(&there, extent, how);
-                    let offsets: Vec<[isize; 3]> = how.before().collect();
-                    let left = offsets.contains(&[0, 0, -1]);
-                    let neighbours = Neighbours { offsets, left, height, width };
                     let unit = if depth > 1 { height } else { 1 };
                     for blocks in 1..=7 {
-                        let parent = |(i, there): (usize, &bool)| if *there { i as i32 } else { BACKGROUND };
-                        let mut parents: Vec<i32> = there.iter().enumerate().map(parent).collect();
-                        let mut out = vec![7; parents.len()];
+                        let mut out = vec![7; there.len()];
                         let rows = (depth * height).div_ceil(blocks).next_multiple_of(unit);
-                        pool.install(|| number(&neighbours, &mut parents, &mut out, (unit, rows), 3));
+                        pool.install(|| by_blocks(&pixels, extent, how, &mut out, (unit, rows), 3));
                         assert_eq!(out, want, "picture {k} of {extent:?}, {how:?}, {blocks} blocks");
                     }
                 }

@@ -17,6 +17,13 @@ pub(super) struct Bins {
     pub(super) bins: usize,
 }
 
+impl Bins {
+    /// The bin of a value, or the counter after the last.
+    fn counter(self, v: f64) -> usize {
+        bin_of(v, self.lo, self.hi, self.bins).unwrap_or(self.bins)
+    }
+}
+
 /// Counts the pixels of rows `rows` of all planes of `input` into `out`, which has one element per
 /// bin, on `threads` threads.
 pub(super) fn count<T: Pixel>(
@@ -31,12 +38,13 @@ pub(super) fn count<T: Pixel>(
     let tasks: Vec<(usize, isize)> = (0..input.geometry.shape.planes())
         .flat_map(|c| (rows.start..rows.end).step_by(n).map(move |y| (c, y)))
         .collect();
+    let finder = Finder::of(T::DTYPE, bins, rows.len() * width * input.geometry.shape.planes());
     // One counter too many, for what lies in no bin.
     let part = |mut counts: Vec<u64>, (c, y): (usize, isize)| {
         let plane = input.plane(c);
         let end = rows.end.min(y + n.cast_signed());
         let at = |y: isize| (y - plane.window.start).cast_unsigned() * width;
-        count_pixels(&plane.data()[at(y)..at(end)], bins, &mut counts, isa);
+        count_pixels(&plane.data()[at(y)..at(end)], (&finder, bins), &mut counts, isa);
         counts
     };
     let counted = sums(threads, bins.bins + 1, tasks, &part);
@@ -61,11 +69,108 @@ fn sums(
     }
 }
 
-fn count_pixels<T: Pixel>(pixels: &[T], bins: Bins, counts: &mut [u64], isa: Isa) {
-    if T::DTYPE == DType::U8 {
-        count_bytes(bytemuck::cast_slice(pixels), bins, counts);
-    } else {
-        indexed(isa, pixels, bins, counts);
+/// How pixels of a launch find their bins.
+enum Finder {
+    /// By value, after the pixels have been counted.
+    Bytes,
+    /// In a table of bins, by the bits of the pixel; of 16 bits.
+    Table(Box<[u32; 1 << 16]>),
+    /// By their quotients.
+    Quotients,
+}
+
+impl Finder {
+    fn of(dtype: DType, bins: Bins, pixels: usize) -> Finder {
+        match dtype {
+            DType::U8 => Finder::Bytes,
+            DType::U16 | DType::I16 if pixels > TABLE_PIXELS && u32::try_from(bins.bins).is_ok() => {
+                Finder::Table(table(dtype == DType::I16, bins))
+            }
+            _ => Finder::Quotients,
+        }
+    }
+}
+
+/// Pixels from which on a table takes less time than quotients.
+const TABLE_PIXELS: usize = 1 << 15;
+
+/// The bin of each number of 16 bits, by its bits; those in no bin have the counter after the last.
+fn table(signed: bool, bins: Bins) -> Box<[u32; 1 << 16]> {
+    let value = |bits: u16| if signed { f64::from(bits.cast_signed()) } else { f64::from(bits) };
+    let mut table = Box::new([bins.bins as u32; 1 << 16]);
+    // Ascends with the values: 0 is before the first bin.
+    let place = |bits: usize| {
+        let v = value(bits as u16);
+        if v < bins.lo { 0 } else { 1 + bins.counter(v) }
+    };
+    let halves = if signed { [0x8000..=0xffff, 0..=0x7fff] } else { [0..=0x7fff, 0x8000..=0xffff] };
+    for half in halves {
+        let (mut from, end): (usize, usize) = (*half.start(), *half.end() + 1);
+        while from < end {
+            let found = place(from);
+            // Steps that double, then halve, find the last value in the same place.
+            let (mut same, mut step) = (from, 1);
+            while same + step < end && place(same + step) == found {
+                same += step;
+                step *= 2;
+            }
+            let mut other = end.min(same + step);
+            while same + 1 < other {
+                let middle = usize::midpoint(same, other);
+                match place(middle) == found {
+                    true => same = middle,
+                    false => other = middle,
+                }
+            }
+            if found > 0 {
+                table[from..=same].fill((found - 1) as u32);
+            }
+            from = same + 1;
+        }
+    }
+    table
+}
+
+fn count_pixels<T: Pixel>(pixels: &[T], (finder, bins): (&Finder, Bins), counts: &mut [u64], isa: Isa) {
+    match finder {
+        Finder::Bytes => count_bytes(bytemuck::cast_slice(pixels), bins, counts),
+        Finder::Table(table) => {
+            let mut counters = Counters::new(counts);
+            let (fours, rest) = bytemuck::cast_slice::<T, u16>(pixels).as_chunks::<4>();
+            fours.iter().for_each(|four| counters.count(four.map(|v| table[usize::from(v)])));
+            rest.iter().for_each(|v| counters.count([table[usize::from(*v)]]));
+        }
+        Finder::Quotients => count_quotients(isa, pixels, bins, counts),
+    }
+}
+
+/// Pixels whose bins are found together.
+const TOGETHER: usize = 256;
+
+/// Four counters for each bin: equal neighbours are common, and an increment waits for the previous
+/// one of its counter.
+struct Counters<'a> {
+    counts: &'a mut [u64],
+    fours: Vec<[u64; 4]>,
+}
+
+impl Counters<'_> {
+    fn new(counts: &mut [u64]) -> Counters<'_> {
+        Counters { fours: vec![[0; 4]; counts.len()], counts }
+    }
+
+    /// Counts one in each of at most four bins.
+    #[inline(always)]
+    fn count<const N: usize>(&mut self, bins: [u32; N]) {
+        for (k, bin) in bins.into_iter().enumerate() {
+            self.fours[bin as usize][k] += 1;
+        }
+    }
+}
+
+impl Drop for Counters<'_> {
+    fn drop(&mut self) {
+        self.counts.iter_mut().zip(&self.fours).for_each(|(count, four)| *count += four.iter().sum::<u64>());
     }
 }
 
@@ -94,26 +199,124 @@ fn count_bytes(pixels: &[u8], bins: Bins, counts: &mut [u64]) {
     }
 }
 
-for_each_isa! { fn indexed[T: Pixel][T](pixels: &[T], bins: Bins, counts: &mut [u64]) as indexed_body }
+/// Bins found in single precision, where that is sure to be right.
+struct Near {
+    /// The least and the greatest `f32` within the bins.
+    range: [f32; 2],
+    lo: f32,
+    scale: f32,
+    bins: i32,
+    /// More than a position may differ from that of [`bin_of`].
+    error: f32,
+}
 
-/// Finds the bins of many pixels at a time, which vectorises, and counts them one by one.
+impl Near {
+    /// `None` if too few positions would be sure.
+    fn of(Bins { lo, hi, bins }: Bins) -> Option<Near> {
+        let scale = bins as f64 / (hi - lo);
+        // Roundings of `lo`, and of the difference, the scale and the product: 2^-24 each, and room.
+        let error = scale * lo.abs() * 2f64.powi(-23) + bins as f64 * 2f64.powi(-22);
+        if !(error < 1.0 / 256.0 && scale > 1e-30 && scale < 1e30) {
+            return None;
+        }
+        let (least, most) = (lo as f32, hi as f32);
+        let least = if f64::from(least) < lo { least.next_up() } else { least };
+        let most = if f64::from(most) > hi { most.next_down() } else { most };
+        let range = [least, most];
+        Some(Near { range, lo: lo as f32, scale: scale as f32, bins: bins as i32, error: error as f32 })
+    }
+}
+
+for_each_isa! { fn near_bins[T: Pixel][T](pixels: &[T], near: &Near, index: &mut [u32]) -> bool as near_bins_body }
+
+/// The bins of some `f32` pixels; `false` if one of them lies too close to the edge of two.
 #[inline(always)]
-fn indexed_body<T: Pixel>(_: Isa, pixels: &[T], bins: Bins, counts: &mut [u64]) {
-    let Bins { lo, hi, bins } = bins;
-    let Ok(last) = i32::try_from(bins) else {
-        let found = pixels.iter().filter_map(|v| bin_of(v.to_f64(), lo, hi, bins));
-        return found.for_each(|bin| counts[bin] += 1);
-    };
-    let mut index = [0i32; 256];
-    for part in pixels.chunks(256) {
-        for (index, v) in index.iter_mut().zip(part) {
-            let v = v.to_f64();
-            // `bin_of`, with the extra counter for values outside.
-            let bin = ((v - lo) / (hi - lo) * bins as f64) as i32;
-            *index = if v >= lo && v <= hi { Ord::min(bin, last - 1) } else { last };
+fn near_bins_body<T: Pixel>(_: Isa, pixels: &[T], near: &Near, index: &mut [u32]) -> bool {
+    let Near { range: [least, most], lo, scale, bins, error } = *near;
+    let mut unsure = false;
+    for (index, v) in index.iter_mut().zip(bytemuck::cast_slice::<T, f32>(pixels)) {
+        let position = (*v - lo) * scale;
+        let bin = position as i32;
+        let within = position - bin as f32;
+        let inside = (*v >= least) & (*v <= most);
+        // What lies before the second bin, or in the last, is there even if it is a little off.
+        let between = (position > 0.5) & (position < bins as f32 - 0.5);
+        unsure |= inside & between & ((within < error) | (within > 1.0 - error));
+        *index = if inside { Ord::min(bin, bins - 1) } else { bins }.cast_unsigned();
+    }
+    !unsure
+}
+
+for_each_isa! { fn quotients[T: Pixel][T](pixels: &[T], bins: Bins, index: &mut [u32]) as quotients_body }
+
+/// Finds the bins of many pixels at a time, which vectorises.
+#[inline(always)]
+fn quotients_body<T: Pixel>(_: Isa, pixels: &[T], Bins { lo, hi, bins }: Bins, index: &mut [u32]) {
+    let last = bins as i32;
+    for (index, v) in index.iter_mut().zip(pixels) {
+        let v = v.to_f64();
+        // `bin_of`, with the extra counter for values outside.
+        let bin = ((v - lo) / (hi - lo) * bins as f64) as i32;
+        *index = if v >= lo && v <= hi { Ord::min(bin, last - 1) } else { last }.cast_unsigned();
+    }
+}
+
+fn count_quotients<T: Pixel>(isa: Isa, pixels: &[T], bins: Bins, counts: &mut [u64]) {
+    if i32::try_from(bins.bins).is_err() {
+        return pixels.iter().for_each(|v| counts[bins.counter(v.to_f64())] += 1);
+    }
+    let near = Near::of(bins).filter(|_| T::DTYPE == DType::F32);
+    let mut counters = Counters::new(counts);
+    for part in pixels.chunks(TOGETHER) {
+        let mut index = [0; TOGETHER];
+        let found = near.as_ref().is_some_and(|near| near_bins(isa, part, near, &mut index));
+        if !found {
+            quotients(isa, part, bins, &mut index);
         }
-        for &bin in &index[..part.len()] {
-            counts[bin as usize] += 1;
+        let (fours, rest) = index[..part.len()].as_chunks::<4>();
+        fours.iter().for_each(|four| counters.count(*four));
+        rest.iter().for_each(|bin| counters.count([*bin]));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use horus_testing::for_each_type;
+    use horus_testing::pixels::noise;
+
+    fn counts_follow_the_definition<T: Pixel>() {
+        let (h, w) = (257, 300);
+        let mut pixels = noise::<T>(h * w, 5, true);
+        // Integers, on the edges of some bins.
+        pixels[5000..40000].iter_mut().zip(0..).for_each(|(v, i)| *v = T::from_f64(f64::from(i % 900) / 4.0));
+        let ranges = [
+            (0.0, 256.0, 256),
+            (-3.3, 7.1, 1000),
+            (12.0, 12.0, 4),
+            (-70000.5, 70000.25, 300),
+            (5e8, 5e8 + 1.0, 77),
+            (f64::NEG_INFINITY, 3.0, 5),
+            (-8.0, 8.0, 1),
+            (-8.0, 8.0, 1 << 16),
+            (1e-300, 2e-300, 8),
+        ];
+        for (lo, hi, n) in ranges {
+            let bins = Bins { lo, hi, bins: n };
+            let mut want = vec![0u64; n];
+            pixels.iter().filter_map(|v| bin_of(v.to_f64(), lo, hi, n)).for_each(|bin| want[bin] += 1);
+            for finder in [Finder::of(T::DTYPE, bins, pixels.len()), Finder::Quotients] {
+                for isa in Isa::available() {
+                    let mut counts = vec![0; n + 1];
+                    count_pixels(&pixels, (&finder, bins), &mut counts, isa);
+                    assert_eq!(counts[..n], want, "{} {lo} {hi} {n} {isa:?}", T::DTYPE);
+                }
+            }
         }
+    }
+
+    #[test]
+    fn counts_follow_the_definition_for_every_type() {
+        for_each_type!(counts_follow_the_definition);
     }
 }
