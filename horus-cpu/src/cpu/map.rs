@@ -27,6 +27,7 @@ use horus_base::{dispatch, dispatch_float};
 use horus_host::device::{Geometry, Launch, LaunchInput};
 use horus_host::host::buffer::HostBuffer;
 use horus_plan::ir::kernel::{Kernel, LeafOp, MapKernel, Source};
+use horus_plan::ops::geometric::Interpolation;
 
 /// Bytes of rings per thread: they stay in the second-level cache.
 const RING_BYTES: usize = 640 << 10;
@@ -138,8 +139,12 @@ fn tiling(kernel: &MapKernel, schedule: &Schedule, geometry: Geometry, rows: Win
         | LeafOp::Warp(..)
         | LeafOp::Flip(..) => None,
     });
+    let sampled = kernel.leaves.iter().any(|l| matches!(l.op, LeafOp::Warp(_, _, Interpolation::Bilinear, _)));
     let (tile_rows, tile) = match (windows.max(), schedule.groups.is_empty()) {
         (Some(around), _) => (if around < 8 { 32 } else { 64 }, 512),
+        // A part of the input that stays in the cache however it is turned, and columns that are
+        // looked up for many rows at once.
+        (None, true) if sampled => (32, 256),
         (None, true) => (8, 512),
         (None, false) => (4, 256),
     };
