@@ -19,7 +19,7 @@ use super::order;
 use super::plane::{Plane, Tile};
 use super::schedule::{FeedSpec, Place, Schedule, Task};
 use super::simd::Isa;
-use super::{uniform, warp};
+use super::{narrow, uniform, warp};
 use horus_base::dtype::{DType, Pixel};
 use horus_base::error::DeviceError;
 use horus_base::shape::{Shape, Window};
@@ -85,6 +85,10 @@ pub(super) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(),
     if inputs.iter().any(|i| i.memory.host().is_none()) {
         return Err(foreign());
     }
+    let dtypes: Vec<DType> = inputs.iter().map(|i| i.geometry.dtype).collect();
+    if let Some(plan) = narrow::Plan::of(kernel, &dtypes).filter(|plan| plan.reads(inputs, rows)) {
+        return plan.launch(inputs, output, (geometry, rows), isa, threads);
+    }
     let output = output.host_mut().ok_or_else(foreign)?.bytes_mut();
     assert!(geometry.window.covers(rows) && geometry.bytes() <= output.len(), "the output holds the rows");
     let mut further = Vec::with_capacity(more.len());
@@ -94,7 +98,6 @@ pub(super) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(),
         further.push(Further { bytes: bytes.as_mut_ptr(), geometry });
     }
     assert!(further.len() == kernel.more.len(), "every result has an output");
-    let dtypes: Vec<DType> = inputs.iter().map(|i| i.geometry.dtype).collect();
     let with_constants = uniform::with_constants(kernel, inputs);
     let kernel = with_constants.as_ref().unwrap_or(kernel);
     let schedule = Schedule::new(kernel, &dtypes);
