@@ -101,7 +101,7 @@ pub(super) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(),
     let with_constants = uniform::with_constants(kernel, inputs);
     let kernel = with_constants.as_ref().unwrap_or(kernel);
     let schedule = Schedule::new(kernel, &dtypes);
-    let tiling = tiling(kernel, &schedule, geometry, rows, threads);
+    let tiling = tiling((kernel, inputs), &schedule, geometry, rows, threads);
     let job = Job::new((kernel, &schedule), inputs, (output.as_mut_ptr(), geometry, further), tiling, isa);
     let blocks = rows.len().div_ceil(tiling.block_rows);
     let run = |i: usize| {
@@ -122,7 +122,13 @@ thread_local! {
     static SCRATCH: RefCell<HostBuffer> = RefCell::new(HostBuffer::zeroed(0));
 }
 
-fn tiling(kernel: &MapKernel, schedule: &Schedule, geometry: Geometry, rows: Window, threads: usize) -> Tiling {
+fn tiling(
+    (kernel, inputs): (&MapKernel, &[LaunchInput<'_>]),
+    schedule: &Schedule,
+    geometry: Geometry,
+    rows: Window,
+    threads: usize,
+) -> Tiling {
     let width = geometry.shape.width;
     let total = rows.len();
     if schedule.is_pointwise() {
@@ -142,7 +148,13 @@ fn tiling(kernel: &MapKernel, schedule: &Schedule, geometry: Geometry, rows: Win
         | LeafOp::Warp(..)
         | LeafOp::Flip(..) => None,
     });
-    let sampled = kernel.leaves.iter().any(|l| matches!(l.op, LeafOp::Warp(_, _, Interpolation::Bilinear, _)));
+    let sampled = kernel.leaves.iter().any(|l| match &l.op {
+        // Bytes of a turned input stay in the cache anyway.
+        LeafOp::Warp(i, map, Interpolation::Bilinear, _) => {
+            (map.xy, map.yx) == (0, 0) || inputs[*i].geometry.dtype.size() > 1
+        }
+        _ => false,
+    });
     let (tile_rows, tile) = match (windows.max(), schedule.groups.is_empty()) {
         (Some(around), _) => (if around < 8 { 32 } else { 64 }, 512),
         // A part of the input that stays in the cache however it is turned, and columns that are
