@@ -10,6 +10,7 @@ use super::simd::Isa;
 use super::versions::for_each_isa;
 use super::whole::{out, view};
 use super::windowed::To;
+use horus_base::dispatch;
 use horus_base::dtype::{Conversion, DType, Pixel, Scalar};
 use horus_base::error::DeviceError;
 use horus_base::shape::{Border, Window};
@@ -63,13 +64,10 @@ pub(super) struct Plan {
 
 /// Least and largest number of a type of few bits.
 fn range(dtype: DType) -> Option<(i64, i64)> {
-    match dtype {
-        DType::U8 => Some((0, u8::MAX.into())),
-        DType::I8 => Some((i8::MIN.into(), i8::MAX.into())),
-        DType::U16 => Some((0, u16::MAX.into())),
-        DType::I16 => Some((i16::MIN.into(), i16::MAX.into())),
-        _ => None,
+    if dtype.is_float() || dtype == DType::Bool || dtype.size() > 2 {
+        return None;
     }
+    dispatch!(dtype, T => Some((T::LOWEST.to_f64() as i64, T::HIGHEST.to_f64() as i64)))
 }
 
 impl Plan {
@@ -262,7 +260,7 @@ fn quotient(map: &MapKernel, value: Val) -> Option<(Val, i32)> {
 
 /// Integers that sums are held in.
 trait Sum: Copy + Default {
-    fn of<P: Pixel>(pixel: P) -> Self;
+    fn of(pixel: impl Into<i32>) -> Self;
     fn number(v: i32) -> Self;
     fn plus(self, other: Self) -> Self;
     fn minus(self, other: Self) -> Self;
@@ -279,14 +277,8 @@ macro_rules! sum {
     ($t:ident, |$line:ident, $divisor:ident| $divide:expr) => {
         impl Sum for $t {
             #[inline(always)]
-            fn of<P: Pixel>(pixel: P) -> $t {
-                match pixel.scalar() {
-                    Scalar::U8(v) => v.into(),
-                    Scalar::I8(v) => v.into(),
-                    Scalar::U16(v) => v as $t,
-                    Scalar::I16(v) => v.into(),
-                    _ => 0,
-                }
+            fn of(pixel: impl Into<i32>) -> $t {
+                pixel.into() as $t
             }
             #[inline(always)]
             fn number(v: i32) -> $t {
@@ -355,7 +347,7 @@ enum Out<'a> {
 
 for_each_isa! {
     /// All passes for the given rows.
-    fn passes[S: Pixel, A: Sum][S, A](
+    fn passes[S: Pixel + Into<i32>, A: Sum][S, A](
         plane: &Plane<'_, S>, passes: &[Pass], rows: Window, out: &mut Out<'_>
     ) as passes_of
 }
@@ -396,7 +388,13 @@ impl<A: Sum> Read<A> {
 }
 
 #[inline(always)]
-fn passes_of<S: Pixel, A: Sum>(_: Isa, plane: &Plane<'_, S>, passes: &[Pass], rows: Window, out: &mut Out<'_>) {
+fn passes_of<S: Pixel + Into<i32>, A: Sum>(
+    _: Isa,
+    plane: &Plane<'_, S>,
+    passes: &[Pass],
+    rows: Window,
+    out: &mut Out<'_>,
+) {
     let (width, height) = (plane.width, plane.height);
     let wide = width.next_multiple_of(LANES);
     let around: usize = passes.iter().map(|p| p.height - 1).sum();
@@ -456,9 +454,9 @@ fn passes_of<S: Pixel, A: Sum>(_: Isa, plane: &Plane<'_, S>, passes: &[Pass], ro
 
 /// Pixels as sums.
 #[inline(always)]
-fn widen<S: Pixel, A: Sum>(pixels: &[S], to: &mut [A]) {
+fn widen<S: Pixel + Into<i32>, A: Sum>(pixels: &[S], to: &mut [A]) {
     #[inline(always)]
-    fn part<S: Pixel, A: Sum>(pixels: &[S; LANES], to: &mut [A; LANES]) {
+    fn part<S: Pixel + Into<i32>, A: Sum>(pixels: &[S; LANES], to: &mut [A; LANES]) {
         for x in 0..LANES {
             to[x] = A::of(pixels[x]);
         }
