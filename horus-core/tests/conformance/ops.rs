@@ -146,6 +146,61 @@ fn separable_filters() {
     }
 }
 
+/// Integers under whole taps, cut to integers: what a CPU computes in integers.
+fn whole_taps(dtype: DType) {
+    let whole = |n: usize| (0..n).map(|i| ((i * 7 % 5) as f64) - 2.0).collect::<Vec<_>>();
+    let ones = |n: usize| vec![1.0; n];
+    for border in borders().into_iter().chain([Border::Constant(3.0)]) {
+        for shape in SHAPES {
+            let mut p = Program::default();
+            let a = p.source(image(shape, dtype, 8));
+            let float = p.convert(a, DType::F32);
+            let dense = p.like(Op::Correlate(Filter::dense(3, 5, whole(15)), border), float);
+            let (row, column) = (Filter::row(vec![-1.0, 0.0, 1.0]), Filter::column(vec![1.0, 2.0, 1.0, 1.0]));
+            let across = p.like(Op::Correlate(row, border), float);
+            let edges = p.like(Op::Correlate(column, border), across);
+            let cross = Filter::sparse([(-1, 0), (0, -1), (0, 0), (0, 1), (1, 0)], vec![1.0, 1.0, -4.0, 1.0, 1.0]);
+            let laplace = p.like(Op::Correlate(cross, border), float);
+            let mut roots = vec![p.convert_by(Conversion::Cast, laplace, dtype)];
+            for to in [DType::U8, DType::I16, DType::I32] {
+                roots.extend([dense, edges].map(|v| p.convert_by(Conversion::Cast, v, to)));
+            }
+            // A filter of what was taken modulo a range.
+            let wrapped = p.convert(roots[1], DType::F32);
+            let again = p.like(Op::Correlate(Filter::column(vec![2.0, 0.0, -1.0]), border), wrapped);
+            roots.push(p.convert_by(Conversion::Cast, again, DType::I16));
+            for root in roots {
+                conforms(&p.clone().wanted(&[root]), &Place::some(), &format!("whole taps {dtype} {border} {shape}"));
+            }
+            for size in [2, 5, 31] {
+                let mut p = Program::default();
+                let mut mean = p.source(image(shape, dtype, 9));
+                for taps in [Filter::column(ones(size)), Filter::row(ones(size))] {
+                    let float = p.convert(mean, DType::F32);
+                    let sum = p.like(Op::Correlate(taps, border), float);
+                    let more = p.pixel_const(PixelOp::Add, sum, &[0.5]);
+                    let quotient = p.pixel_const(PixelOp::Mul, more, &[1.0 / size as f64]);
+                    mean = p.convert_by(Conversion::Cast, quotient, dtype);
+                }
+                let what = format!("mean of {size} {dtype} {border} {shape}");
+                conforms(&p.wanted(&[mean]), &Place::some(), &what);
+            }
+        }
+    }
+}
+
+#[test]
+fn whole_taps_of_bytes() {
+    whole_taps(DType::U8);
+    whole_taps(DType::I8);
+}
+
+#[test]
+fn whole_taps_of_16_bits() {
+    whole_taps(DType::U16);
+    whole_taps(DType::I16);
+}
+
 /// All cases of a type, in one test each: a GPU compiles a kernel for every combination, one at a
 /// time in a process.
 fn generalized_convolutions(dtype: DType) {

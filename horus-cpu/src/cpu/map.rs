@@ -19,7 +19,7 @@ use super::order;
 use super::plane::{Plane, Tile};
 use super::schedule::{FeedSpec, Place, Schedule, Task};
 use super::simd::Isa;
-use super::{uniform, warp};
+use super::{narrow, uniform, warp};
 use horus_base::dtype::{DType, Pixel};
 use horus_base::error::DeviceError;
 use horus_base::shape::{Shape, Window};
@@ -27,6 +27,7 @@ use horus_base::{dispatch, dispatch_float};
 use horus_host::device::{Geometry, Launch, LaunchInput};
 use horus_host::host::buffer::HostBuffer;
 use horus_plan::ir::kernel::{Kernel, LeafOp, MapKernel, Source};
+use horus_plan::ops::geometric::Interpolation;
 
 /// Bytes of rings per thread: they stay in the second-level cache.
 const RING_BYTES: usize = 640 << 10;
@@ -84,6 +85,10 @@ pub(super) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(),
     if inputs.iter().any(|i| i.memory.host().is_none()) {
         return Err(foreign());
     }
+    let dtypes: Vec<DType> = inputs.iter().map(|i| i.geometry.dtype).collect();
+    if let Some(plan) = narrow::Plan::of(kernel, &dtypes).filter(|plan| plan.reads(inputs, rows)) {
+        return plan.launch(inputs, output, (geometry, rows), isa, threads);
+    }
     let output = output.host_mut().ok_or_else(foreign)?.bytes_mut();
     assert!(geometry.window.covers(rows) && geometry.bytes() <= output.len(), "the output holds the rows");
     let mut further = Vec::with_capacity(more.len());
@@ -93,11 +98,10 @@ pub(super) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(),
         further.push(Further { bytes: bytes.as_mut_ptr(), geometry });
     }
     assert!(further.len() == kernel.more.len(), "every result has an output");
-    let dtypes: Vec<DType> = inputs.iter().map(|i| i.geometry.dtype).collect();
     let with_constants = uniform::with_constants(kernel, inputs);
     let kernel = with_constants.as_ref().unwrap_or(kernel);
     let schedule = Schedule::of(kernel, &dtypes);
-    let tiling = tiling(kernel, &schedule, geometry, rows, threads);
+    let tiling = tiling((kernel, inputs), &schedule, geometry, rows, threads);
     let job = Job::new((kernel, &schedule), inputs, (output.as_mut_ptr(), geometry, further), tiling, isa);
     let blocks = rows.len().div_ceil(tiling.block_rows);
     let run = |i: usize| {
@@ -118,7 +122,13 @@ thread_local! {
     static SCRATCH: RefCell<HostBuffer> = RefCell::new(HostBuffer::zeroed(0));
 }
 
-fn tiling(kernel: &MapKernel, schedule: &Schedule, geometry: Geometry, rows: Window, threads: usize) -> Tiling {
+fn tiling(
+    (kernel, inputs): (&MapKernel, &[LaunchInput<'_>]),
+    schedule: &Schedule,
+    geometry: Geometry,
+    rows: Window,
+    threads: usize,
+) -> Tiling {
     let width = geometry.shape.width;
     let total = rows.len();
     if schedule.is_pointwise() {
@@ -138,9 +148,19 @@ fn tiling(kernel: &MapKernel, schedule: &Schedule, geometry: Geometry, rows: Win
         | LeafOp::Warp(..)
         | LeafOp::Flip(..) => None,
     });
+    let sampled = kernel.leaves.iter().any(|l| match &l.op {
+        // Bytes of a turned input stay in the cache anyway.
+        LeafOp::Warp(i, map, Interpolation::Bilinear, _) => {
+            (map.xy, map.yx) == (0, 0) || inputs[*i].geometry.dtype.size() > 1
+        }
+        _ => false,
+    });
     let windows = windows.max();
     let (tile_rows, tile) = match (windows, schedule.groups.is_empty()) {
         (Some(around), _) => (if around < 8 { 32 } else { 64 }, 512),
+        // A part of the input that stays in the cache however it is turned, and columns that are
+        // looked up for many rows at once.
+        (None, true) if sampled => (32, 256),
         (None, true) => (8, 512),
         (None, false) => (4, 256),
     };

@@ -33,6 +33,7 @@ pub mod device;
 mod expression;
 mod feed;
 mod map;
+mod narrow;
 mod order;
 mod patch;
 mod pixels;

@@ -97,7 +97,7 @@ impl Along {
         0.0 <= position && position <= self.last
     }
 
-    /// The pixels among `columns` of row `y` that are inside.
+    /// The pixels between two columns of row `y` that are inside.
     fn run(&self, y: f64, [left, right]: [isize; 2]) -> [isize; 2] {
         if left >= right || [left, right - 1].iter().all(|&x| self.holds(self.at(y, x as f64))) {
             return [left, right];
@@ -105,17 +105,27 @@ impl Along {
         let rising = self.per[1] >= 0.0;
         let early = |p: f64| if rising { p < 0.0 } else { p > self.last };
         let late = |p: f64| if rising { p > self.last } else { p < 0.0 };
-        // The first column from `from` on of which a property that stays holds.
-        let first = |from: isize, holds: &dyn Fn(f64) -> bool| {
-            let (mut low, mut high) = (from, right);
-            while low < high {
-                let middle = low + (high - low) / 2;
-                if holds(self.at(y, middle as f64)) { high = middle } else { low = middle + 1 }
+        let (low, high) = if rising { (0.0, self.last) } else { (self.last, 0.0) };
+        let start = self.first(y, [left, right], low, |p| !early(p));
+        [start, self.first(y, [start, right], high, late)]
+    }
+
+    /// The first column of row `y` on which a property of positions holds that then stays; it changes
+    /// near the position `limit`.
+    #[inline(always)]
+    fn first(&self, y: f64, [mut low, mut high]: [isize; 2], limit: f64, holds: impl Fn(f64) -> bool) -> isize {
+        // The column up to rounding: it and its neighbours nearly always end the search.
+        let near = ((limit - self.at(y, 0.0)) / self.per[1]) as i32 as isize;
+        for x in [near, near + 1, near - 1] {
+            if (low..high).contains(&x) {
+                if holds(self.at(y, x as f64)) { high = x } else { low = x + 1 }
             }
-            low
-        };
-        let start = first(left, &|p| !early(p));
-        [start, first(start, &late)]
+        }
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if holds(self.at(y, middle as f64)) { high = middle } else { low = middle + 1 }
+        }
+        low
     }
 }
 

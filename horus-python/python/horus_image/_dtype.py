@@ -106,14 +106,18 @@ def cast(core: _horus.Image, source: np.dtype[Any], dtype: np.dtype[Any]) -> _ho
     return _horus.convert(core, code) if core.dtype == "bool" else _horus.cast(core, code)
 
 
-def rounded(core: _horus.Image, dtype: np.dtype[Any]) -> _horus.Image:
-    """Floats as the nearest whole numbers of a type, halves away from 0, saturated: what SciPy's interpolations do."""
+def rounded(core: _horus.Image, dtype: np.dtype[Any], held: bool = False) -> _horus.Image:
+    """Floats as the nearest whole numbers of a type, halves away from 0, saturated: what SciPy's interpolations do. Unsigned numbers that the
+    type is known to have, as `held`, are cut."""
     if dtype.kind == "f":
         code = stored(dtype)
         return core if core.dtype == code else _horus.convert(core, code)
     if dtype.kind == "b":
         return cast(core, NATIVE["f64"], dtype)
-    up = _horus.unary("floor", _horus.binary("add", core, 0.5))
+    up = _horus.binary("add", core, 0.5)
+    if held:
+        return cast(up, NATIVE["f64"], dtype)
+    up = _horus.unary("floor", up)
     if dtype.kind == "u" and dtype.itemsize < 8:
         return _horus.convert(up, STORED[dtype])  # what is negative is 0
     down = _horus.unary("ceil", _horus.binary("sub", core, 0.5))

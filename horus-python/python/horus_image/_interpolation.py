@@ -19,13 +19,15 @@ from ._complex import by_parts
 from ._dtype import NATIVE, rounded
 from ._image import Image
 from ._kept import kept, refuse
-from ._sampling import mapped, sampled
+from ._sampling import interpolated_singly, is_held, mapped, sampled
 from ._splines import coefficients, prefiltered, spline_mode, spline_order, weights
 from ._values import Value, correlated, edge, filtered, for_each, number
 
 DType = np.dtype[Any]
 _TIE: Final = 2.0**-20
 """By how much of a pixel positions are moved up before the nearest pixel is taken."""
+_FARTHEST: Final = 1 << 20
+"""Pixels up to which an image is shifted by an affine map."""
 
 
 @kept
@@ -56,10 +58,14 @@ def shift(
         border = edge(mode)
         fill = number(cval)
         moved = value
+        unit, offset = np.eye(value.ndim), np.asarray(by)
         if mode == "wrap" or (degree > 1 and mode in ("nearest", "grid-constant")):
             # SciPy extends the image before the prefilter.
-            unit, offset = np.eye(value.ndim), np.asarray(by)
             return affine("shift", value, unit, offset, value.shape, dtype, degree, mode, fill, prefilter)
+        parts = any(not step.is_integer() for step in by) and max(map(abs, by)) < _FARTHEST
+        if degree == 1 and value.ndim < 3 and parts and interpolated_singly(value, degree, dtype, fill):
+            scaled = [(1.0, step) for step in by]
+            return affine("shift", value, unit, offset, value.shape, dtype, degree, mode, fill, prefilter, scaled)
         if prefilter and degree > 1:
             moved = coefficients(value, degree, tuple(range(value.ndim)), spline_mode(mode))
         else:
@@ -154,7 +160,7 @@ def affine(
     integers = order == 0 and value.dtype == dtype and dtype.kind in "iu" and dtype.itemsize < 8 and math.isfinite(cval)
     if integers:
         cval = float(min(max(math.copysign(math.floor(abs(cval) + 0.5), cval), np.iinfo(dtype).min), np.iinfo(dtype).max))
-    single = order < 2 and value.core.dtype == "f32" and dtype == NATIVE["f32"]
+    single = interpolated_singly(value, order, dtype, cval)
     core, pad = value.core if integers else value.floats("f32" if single else "f64"), 0
     # Shifted levels wrap around with a period of their number.
     planes = _in_planes(value, matrix, offset, shape) and (mode != "wrap" or value.ndim < 3 or offset[0] == 0.0)
@@ -188,7 +194,7 @@ def affine(
     if along and value.ndim == 3 and offset[0] != 0.0:
         found = _inside(value, found, [(0, float(offset[0]))], cval)
     result = Value(found, value.dtype, shape, value.session, value.channels)
-    return result if integers else result.like(rounded(result.core, dtype), dtype)
+    return result if integers else result.like(rounded(result.core, dtype, is_held(value, order, dtype, cval)), dtype)
 
 
 def _in_planes(

@@ -19,6 +19,22 @@ from ._values import Value, edge, enter, leave, number, output_type
 DType = np.dtype[Any]
 
 
+def interpolated_singly(value: Value, order: int, dtype: DType, cval: float) -> bool:
+    """Returns true if samples are interpolated in `float32`: those of its own images, and those of integers of up to 16 bits, between which it
+    has 2^8 steps. Positions, which are held to 2^-32 of a pixel and add up, are no more exact than that."""
+    if order > 1:
+        return False
+    if value.core.dtype == "f32":
+        return dtype == NATIVE["f32"]
+    return value.dtype.kind in "iu" and value.dtype.itemsize <= 2 and dtype.kind in "iu" and abs(cval) < 1 << 16
+
+
+def is_held(value: Value, order: int, dtype: DType, cval: float) -> bool:
+    """Returns true if samples are unsigned numbers of a type: they lie between the pixels and `cval`."""
+    unsigned = order < 2 and value.dtype.kind == "u" and dtype.kind == "u"
+    return unsigned and value.dtype.itemsize <= dtype.itemsize < 8 and 0.0 <= cval <= np.iinfo(dtype).max
+
+
 def within(inside: _horus.Image | None, at: _horus.Image, extent: int) -> _horus.Image:
     here = _horus.logic("and", _horus.compare("ge", at, 0.0), _horus.compare("le", at, float(extent - 1)))
     return here if inside is None else _horus.logic("and", inside, here)
@@ -145,7 +161,7 @@ def map_coordinates(
         flat = extents if len(extents) <= 3 else (math.prod(extents[:-1]), extents[-1])
         keeps = not isinstance(input, (np.ndarray, list, tuple))
         at = [_positions(axis, flat, value.session, keeps) for axis in coordinates]
-        single = degree < 2 and value.core.dtype == "f32" and dtype == NATIVE["f32"]
+        single = interpolated_singly(value, degree, dtype, number(cval))
         core, pad = value.floats("f32" if single else "f64"), 0
         if degree > 1 and prefilter:
             core, pad = prefiltered(value.like(core, NATIVE["f64"]), degree, tuple(range(value.ndim)), mode, number(cval))

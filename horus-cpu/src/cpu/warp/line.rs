@@ -35,19 +35,21 @@ impl Axis {
         self.crossing(n, range)
     }
 
-    /// [`Axis::run`] where the line enters or leaves the range, so that the step is not zero. The
-    /// case is rare, and computed exactly in the simplest way: by division in 128 bits, which no
-    /// position overflows.
-    #[cold]
+    /// [`Axis::run`] where the line enters or leaves the range, so that the step is not zero.
     fn crossing(&self, n: usize, range: &Range<i64>) -> Range<usize> {
-        let (lo, hi) = ((i128::from(range.start) << 32), (i128::from(range.end) << 32));
-        let (start, step) = (i128::from(self.start), i128::from(self.step));
+        let start = i128::from(self.start);
+        // Distances fit 64 bits in images of up to 2^30 pixels; others are divided slowly.
+        let quotient = |distance: i128, step: i64| match i64::try_from(distance) {
+            Ok(distance) => i128::from(distance.div_euclid(step)),
+            Err(_) => distance.div_euclid(step.into()),
+        };
+        let [lo, hi] = [range.start, range.end].map(|bound| i128::from(bound) << 32);
         // The smallest i with start + step * i >= bound (rising) or < bound (falling).
-        let (from, to) = if step > 0 {
-            let ceil = |bound: i128| -((start - bound).div_euclid(step));
+        let (from, to) = if self.step > 0 {
+            let ceil = |bound: i128| -quotient(start - bound, self.step);
             (ceil(lo), ceil(hi))
         } else {
-            let below = |bound: i128| (start - bound).div_euclid(-step) + 1;
+            let below = |bound: i128| quotient(start - bound, -self.step) + 1;
             (below(hi), below(lo))
         };
         let clamp = |i: i128| i.clamp(0, n as i128) as usize;

@@ -66,17 +66,17 @@ pub(crate) fn launch(
 }
 
 /// Output geometry and threads.
-struct To {
-    geometry: Geometry,
-    rows: Window,
-    threads: usize,
+pub(super) struct To {
+    pub(super) geometry: Geometry,
+    pub(super) rows: Window,
+    pub(super) threads: usize,
     /// Rows of the window: blocks are taller, as the rows around them are read again.
-    reach: usize,
+    pub(super) reach: usize,
 }
 
 impl To {
     /// Calls `compute` with blocks of rows, each with its plane and where its results go.
-    fn each<T: Pixel>(&self, out: &mut [T], compute: &(dyn Fn(usize, Window, &mut [T]) + Sync)) {
+    pub(super) fn each<T: Pixel>(&self, out: &mut [T], compute: &(dyn Fn(usize, Window, &mut [T]) + Sync)) {
         let Geometry { shape, window, .. } = self.geometry;
         let (planes, total, width) = (shape.planes(), self.rows.len(), shape.width);
         let fair = total.div_ceil(self.threads);

@@ -1,0 +1,576 @@
+//! Linear filters of small integers, in integers.
+//!
+//! An expression that converts integers to floats, filters them by whole taps, perhaps divides, and
+//! cuts the result to integers rounds nothing before it is cut, as long as its numbers are small. It
+//! has the same bits in integers of 16 or 32 bits, many more of which fit into a vector. [`Plan`]
+//! recognises such kernels.
+
+use super::plane::Plane;
+use super::simd::Isa;
+use super::versions::for_each_isa;
+use super::whole::{out, view};
+use super::windowed::To;
+use horus_base::dispatch;
+use horus_base::dtype::{Conversion, DType, Pixel, Scalar};
+use horus_base::error::DeviceError;
+use horus_base::shape::{Border, Window};
+use horus_host::device::{Geometry, LaunchInput, Memory};
+use horus_plan::ir::kernel::{Instr, InstrOp, LeafOp, MapKernel, Source, Val};
+use horus_plan::ops::neighbourhood::{Filter, Layout, Reach};
+use horus_plan::ops::pixel::PixelOp;
+
+/// Magnitude up to which `f32` has every whole number.
+const EXACT: i64 = 1 << 24;
+/// Sums whose quotients, as products of a sum and a half, are cut to the right number in `f32`: such
+/// a product is half a step of quotients away from whole numbers, twice what roundings move it.
+const DIVIDED: i64 = 1 << 22;
+/// Most taps along an axis.
+const MOST: usize = 64;
+/// Rows computed at a time, unless the filters reach further.
+const ROWS: usize = 32;
+
+/// A filter of whole taps, row by row, and the steps after it.
+#[derive(Debug)]
+struct Pass {
+    taps: Vec<i32>,
+    height: usize,
+    width: usize,
+    reach: Reach,
+    border: Border,
+    /// The divisor of the sums, or 1.
+    divisor: i32,
+    /// The type whose range results are taken modulo.
+    wrapped: Option<DType>,
+}
+
+impl Pass {
+    /// The rows of an image of some height, without gaps, that rows of the result are computed from.
+    fn reads(&self, rows: Window, height: usize) -> Window {
+        let there = rows.grown(self.reach.up, self.reach.down);
+        let mapped = (there.start..there.end).filter_map(|y| self.border.map(y, height));
+        let (first, end) = mapped.fold((usize::MAX, 0), |(first, end), y| (first.min(y), end.max(y + 1)));
+        if first < end { Window::new(first.cast_signed(), end.cast_signed()) } else { Window::new(0, 0) }
+    }
+}
+
+/// Passes over an input that together are a kernel.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    input: usize,
+    passes: Vec<Pass>,
+    /// The largest magnitude of a sum.
+    most: i64,
+}
+
+/// Least and largest number of a type of few bits.
+fn range(dtype: DType) -> Option<(i64, i64)> {
+    if dtype.is_float() || dtype == DType::Bool || dtype.size() > 2 {
+        return None;
+    }
+    dispatch!(dtype, T => Some((T::LOWEST.to_f64() as i64, T::HIGHEST.to_f64() as i64)))
+}
+
+impl Plan {
+    /// The passes of a kernel over inputs of these types; `None` if it is anything else.
+    pub(super) fn of(kernel: &MapKernel, dtypes: &[DType]) -> Option<Plan> {
+        let result = kernel.result.filter(|_| kernel.more.is_empty())?;
+        range(kernel.type_of(result))?;
+        let mut plan = Plan::default();
+        plan.value(kernel, result, dtypes)?;
+        (!plan.passes.is_empty()).then_some(plan)
+    }
+
+    /// Adds the passes of a value; returns the least and the largest number that it may be.
+    fn value(&mut self, map: &MapKernel, value: Val, dtypes: &[DType]) -> Option<(i64, i64)> {
+        match value {
+            Val::Leaf(l) => match &map.leaves[l].op {
+                LeafOp::Load(i) => {
+                    self.input = *i;
+                    range(dtypes[*i])
+                }
+                LeafOp::Correlate(source, filter, border) => self.filtered(map, *source, (filter, *border), dtypes),
+                _ => None,
+            },
+            Val::Instr(i) => {
+                let Instr { op: InstrOp::Convert(rule), operand, result, args } = &map.code[i] else { return None };
+                if result.is_float() {
+                    range(*operand)?;
+                    return self.value(map, args[0], dtypes);
+                }
+                let (least, largest) = range(*result)?;
+                if *rule != Conversion::Cast || !operand.is_float() {
+                    return None;
+                }
+                let (low, high) = match quotient(map, args[0]) {
+                    Some((total, divisor)) => {
+                        let (low, high) = self.value(map, total, dtypes)?;
+                        let last = self.passes.last_mut()?;
+                        if low < 0 || high >= DIVIDED || last.divisor != 1 || last.wrapped.is_some() {
+                            return None;
+                        }
+                        last.divisor = divisor;
+                        (low / i64::from(divisor), high / i64::from(divisor))
+                    }
+                    None => self.value(map, args[0], dtypes)?,
+                };
+                if least <= low && high <= largest {
+                    return Some((low, high));
+                }
+                let last = self.passes.last_mut()?;
+                if last.wrapped.is_some() {
+                    return None;
+                }
+                last.wrapped = Some(*result);
+                self.most = self.most.max(largest);
+                Some((least, largest))
+            }
+            Val::Const(_) | Val::Index(..) => None,
+        }
+    }
+
+    fn filtered(
+        &mut self,
+        map: &MapKernel,
+        source: Source,
+        (filter, border): (&Filter, Border),
+        dtypes: &[DType],
+    ) -> Option<(i64, i64)> {
+        let (image, stage) = match source {
+            Source::Stage(s) => (map.stages[s].source, Some(&map.stages[s])),
+            image => (image, None),
+        };
+        let Source::Chain(c) = image else { return None };
+        let chain = &map.chains[c];
+        let mut range = self.value(chain, chain.result.filter(|_| chain.more.is_empty())?, dtypes)?;
+        if let Some(stage) = stage {
+            // A constant beyond the edges of one pass or of both is not the same.
+            if border.constant().or(stage.border.constant()).is_some() {
+                return None;
+            }
+            range = self.pass(&stage.filter, stage.border, range)?;
+        }
+        self.pass(filter, border, range)
+    }
+
+    fn pass(&mut self, filter: &Filter, border: Border, (mut low, mut high): (i64, i64)) -> Option<(i64, i64)> {
+        let reach = filter.reach();
+        let (height, width) = (reach.up + 1 + reach.down, reach.left + 1 + reach.right);
+        let whole = |v: f64| (v.fract() == 0.0 && v.abs() < EXACT as f64).then_some(v as i64);
+        if border == Border::Wrap || height.max(width) > MOST {
+            return None;
+        }
+        let mut taps = filter.taps().iter().map(|t| whole(*t)).collect::<Option<Vec<i64>>>()?;
+        if let Layout::Sparse(offsets) = filter.layout() {
+            let mut all = vec![0; height * width];
+            for ((y, x), tap) in offsets.iter().zip(taps) {
+                let (y, x) = (*y as isize + reach.up.cast_signed(), *x as isize + reach.left.cast_signed());
+                *all.get_mut(y.cast_unsigned() * width + x.cast_unsigned())? += tap;
+            }
+            taps = all;
+        }
+        if let Some(v) = border.constant() {
+            let v = whole(v)?;
+            (low, high) = (low.min(v), high.max(v));
+        }
+        let most = low.abs().max(high.abs()).checked_mul(taps.iter().map(|t| t.abs()).sum())?;
+        if most >= EXACT {
+            return None;
+        }
+        self.most = self.most.max(most).max(low.abs()).max(high.abs());
+        let sum = |positive: i64, negative: i64| -> i64 {
+            taps.iter().map(|t| t * if *t < 0 { negative } else { positive }).sum()
+        };
+        let range = (sum(low, high), sum(high, low));
+        let taps = taps.iter().map(|t| *t as i32).collect();
+        self.passes.push(Pass { taps, height, width, reach, border, divisor: 1, wrapped: None });
+        Some(range)
+    }
+
+    /// Runs the passes: inside the thread pool (`threads` of it), or on the calling thread alone if
+    /// `threads` is 1.
+    ///
+    /// # Errors
+    /// [`DeviceError::Argument`] for memory that is not the host's.
+    pub(super) fn launch(
+        &self,
+        inputs: &[LaunchInput<'_>],
+        output: &mut Memory,
+        (geometry, rows): (Geometry, Window),
+        isa: Isa,
+        threads: usize,
+    ) -> Result<(), DeviceError> {
+        let to = To { geometry, rows, threads, reach: self.reach() };
+        let small = self.most <= i16::MAX.into();
+        // Bits below the range are those of either sign.
+        macro_rules! each {
+            ($pixel:ident, $sum:ident) => {{
+                let input = view::<$pixel>(inputs, self.input)?;
+                match geometry.dtype.size() {
+                    1 => to.each::<u8>(out(output)?, &|c, rows, out| {
+                        passes::<$pixel, $sum>(isa, &input.plane(c), &self.passes, rows, &mut Out::Bytes(out));
+                    }),
+                    _ => to.each::<u16>(out(output)?, &|c, rows, out| {
+                        passes::<$pixel, $sum>(isa, &input.plane(c), &self.passes, rows, &mut Out::Words(out));
+                    }),
+                }
+            }};
+        }
+        match inputs[self.input].geometry.dtype {
+            DType::U8 if small => each!(u8, i16),
+            DType::U8 => each!(u8, i32),
+            DType::I8 if small => each!(i8, i16),
+            DType::I8 => each!(i8, i32),
+            DType::U16 => each!(u16, i32),
+            _ => each!(i16, i32),
+        }
+        Ok(())
+    }
+
+    /// Returns `true` if an input holds what rows of the result are computed from.
+    pub(super) fn reads(&self, inputs: &[LaunchInput<'_>], rows: Window) -> bool {
+        let Geometry { shape, window, .. } = inputs[self.input].geometry;
+        let read = self.passes.iter().rev().fold(rows, |rows, pass| pass.reads(rows, shape.height));
+        window.covers(read)
+    }
+
+    /// Rows that all passes together reach.
+    fn reach(&self) -> usize {
+        self.passes.iter().map(|p| p.height - 1).sum()
+    }
+}
+
+/// The sum and the divisor, if a value in `f32` is a quotient as `(sum + 1/2) * (1 / divisor)`.
+fn quotient(map: &MapKernel, value: Val) -> Option<(Val, i32)> {
+    let with = |value: Val, wanted: PixelOp| -> Option<(Val, f32)> {
+        let Val::Instr(i) = value else { return None };
+        match &map.code[i] {
+            Instr { op: InstrOp::Pixel(op), operand: DType::F32, args, .. } if *op == wanted => match args[..] {
+                [a, Val::Const(Scalar::F32(c))] | [Val::Const(Scalar::F32(c)), a] => Some((a, c)),
+                _ => None,
+            },
+            _ => None,
+        }
+    };
+    let (sum, factor) = with(value, PixelOp::Mul)?;
+    let (total, half) = with(sum, PixelOp::Add)?;
+    let divisor = (1.0 / f64::from(factor)).round();
+    let is_reciprocal = (2.0..=4096.0).contains(&divisor) && (1.0 / divisor) as f32 == factor;
+    (half == 0.5 && is_reciprocal).then_some((total, divisor as i32))
+}
+
+/// Integers that sums are held in.
+trait Sum: Copy + Default {
+    fn of(pixel: impl Into<i32>) -> Self;
+    fn number(v: i32) -> Self;
+    fn plus(self, other: Self) -> Self;
+    fn minus(self, other: Self) -> Self;
+    fn times(self, other: Self) -> Self;
+    fn byte(self) -> u8;
+    fn word(self) -> u16;
+    /// The number modulo the range of a type.
+    fn wrapped<P: Pixel>(self) -> Self;
+    /// Divides numbers from 0 on.
+    fn divide(line: &mut [Self], divisor: i32);
+}
+
+macro_rules! sum {
+    ($t:ident, |$line:ident, $divisor:ident| $divide:expr) => {
+        impl Sum for $t {
+            #[inline(always)]
+            fn of(pixel: impl Into<i32>) -> $t {
+                pixel.into() as $t
+            }
+            #[inline(always)]
+            fn number(v: i32) -> $t {
+                v as $t
+            }
+            #[inline(always)]
+            fn plus(self, other: $t) -> $t {
+                self.wrapping_add(other)
+            }
+            #[inline(always)]
+            fn minus(self, other: $t) -> $t {
+                self.wrapping_sub(other)
+            }
+            #[inline(always)]
+            fn times(self, other: $t) -> $t {
+                self.wrapping_mul(other)
+            }
+            #[inline(always)]
+            fn byte(self) -> u8 {
+                self as u8
+            }
+            #[inline(always)]
+            fn word(self) -> u16 {
+                self as u16
+            }
+            #[inline(always)]
+            fn wrapped<P: Pixel>(self) -> $t {
+                match P::DTYPE {
+                    DType::U8 => (self as u8).into(),
+                    DType::I8 => (self as i8).into(),
+                    DType::U16 => self as u16 as $t,
+                    _ => (self as i16).into(),
+                }
+            }
+            #[inline(always)]
+            fn divide($line: &mut [$t], $divisor: i32) {
+                $divide
+            }
+        }
+    };
+}
+sum!(i16, |line, divisor| {
+    // With 2^s < divisor <= 2^(s + 1) and m the next number from 2^(16 + s) / divisor on, m * divisor
+    // is less than 2^(s + 1) above 2^(16 + s): too little to matter to numbers below 2^15.
+    let divisor = divisor.cast_unsigned();
+    let s = (divisor - 1).ilog2();
+    let m = (1u32 << (16 + s)).div_ceil(divisor);
+    for v in line {
+        *v = (((u32::from(v.cast_unsigned()) * m) >> 16) as u16 >> s) as i16;
+    }
+});
+sum!(i32, |line, divisor| {
+    let factor = 1.0 / divisor as f32;
+    for v in line {
+        // SAFETY: sums are from 0 to `DIVIDED`; stale numbers beyond a line are 32 bits, which a factor
+        // of at most a half keeps within the range.
+        *v = unsafe { ((*v as f32 + 0.5) * factor).to_int_unchecked() };
+    }
+});
+
+/// Where results go: all rows of a block.
+enum Out<'a> {
+    Bytes(&'a mut [u8]),
+    Words(&'a mut [u16]),
+}
+
+for_each_isa! {
+    /// All passes for the given rows.
+    fn passes[S: Pixel + Into<i32>, A: Sum][S, A](
+        plane: &Plane<'_, S>, passes: &[Pass], rows: Window, out: &mut Out<'_>
+    ) as passes_of
+}
+
+/// Pixels computed together; rows are held in as many, so that none are left over.
+const LANES: usize = 64;
+
+/// Rows that a pass reads, with as many columns on each side as it reaches.
+struct Read<A> {
+    rows: Window,
+    stride: usize,
+    data: Vec<A>,
+    /// A row of the border's constant.
+    constant: Vec<A>,
+}
+
+impl<A: Sum> Read<A> {
+    #[inline(always)]
+    fn row(&self, y: isize) -> &[A] {
+        &self.data[(y - self.rows.start).cast_unsigned() * self.stride..][..self.stride]
+    }
+
+    #[inline(always)]
+    fn row_mut(&mut self, y: isize) -> &mut [A] {
+        &mut self.data[(y - self.rows.start).cast_unsigned() * self.stride..][..self.stride]
+    }
+
+    /// Continues row `y` of `width` pixels by the border of the pass.
+    #[inline(always)]
+    fn extend(&mut self, pass: &Pass, y: isize, width: usize) {
+        let Reach { left, right, .. } = pass.reach;
+        for x in (0..left).chain(left + width..left + width + right) {
+            let from = pass.border.map(x.cast_signed() - left.cast_signed(), width);
+            let value = from.map_or(self.constant[x], |from| self.row(y)[left + from]);
+            self.row_mut(y)[x] = value;
+        }
+    }
+}
+
+#[inline(always)]
+fn passes_of<S: Pixel + Into<i32>, A: Sum>(
+    _: Isa,
+    plane: &Plane<'_, S>,
+    passes: &[Pass],
+    rows: Window,
+    out: &mut Out<'_>,
+) {
+    let (width, height) = (plane.width, plane.height);
+    let wide = width.next_multiple_of(LANES);
+    let around: usize = passes.iter().map(|p| p.height - 1).sum();
+    let step = ROWS.max(2 * around);
+    let read = |pass: &Pass| {
+        let stride = wide + pass.width - 1;
+        let value = pass.border.constant().map_or(0, |v| v as i32);
+        Read { rows: Window::new(0, 0), stride, data: Vec::new(), constant: vec![A::number(value); stride] }
+    };
+    let mut reads: Vec<Read<A>> = passes.iter().map(read).collect();
+    let (mut line, mut total) = (vec![A::default(); wide], vec![A::default(); wide]);
+    for start in (rows.start..rows.end).step_by(step) {
+        let block = Window::new(start, rows.end.min(start + step.cast_signed()));
+        // The rows that each pass reads for those that the next one does.
+        let mut need = block;
+        for (pass, read) in passes.iter().zip(&mut reads).rev() {
+            need = pass.reads(need, height);
+            read.rows = need;
+            read.data.resize(need.len() * read.stride, A::default());
+        }
+        for y in need.start..need.end {
+            let left = passes[0].reach.left;
+            widen(plane.row(y), &mut reads[0].row_mut(y)[left..left + width]);
+            reads[0].extend(&passes[0], y, width);
+        }
+        for (i, pass) in passes.iter().enumerate() {
+            let (before, after) = reads.split_at_mut(i + 1);
+            let read = &before[i];
+            let Some(next) = after.first_mut() else {
+                for y in block.start..block.end {
+                    filter(pass, read, (y, height), y == block.start, &mut total, &mut line);
+                    let at = (y - rows.start).cast_unsigned() * width;
+                    match out {
+                        Out::Bytes(out) => narrow(&line, &mut out[at..at + width], |v| v.byte()),
+                        Out::Words(out) => narrow(&line, &mut out[at..at + width], |v| v.word()),
+                    }
+                }
+                continue;
+            };
+            let left = passes[i + 1].reach.left;
+            let wanted = next.rows;
+            for y in wanted.start..wanted.end {
+                let to = &mut next.row_mut(y)[left..left + wide];
+                filter(pass, read, (y, height), y == wanted.start, &mut total, to);
+                match pass.wrapped {
+                    Some(DType::U8) => to.iter_mut().for_each(|v| *v = v.wrapped::<u8>()),
+                    Some(DType::I8) => to.iter_mut().for_each(|v| *v = v.wrapped::<i8>()),
+                    Some(DType::U16) => to.iter_mut().for_each(|v| *v = v.wrapped::<u16>()),
+                    Some(_) => to.iter_mut().for_each(|v| *v = v.wrapped::<i16>()),
+                    None => {}
+                }
+                next.extend(&passes[i + 1], y, width);
+            }
+        }
+    }
+}
+
+/// Pixels as sums.
+#[inline(always)]
+fn widen<S: Pixel + Into<i32>, A: Sum>(pixels: &[S], to: &mut [A]) {
+    #[inline(always)]
+    fn part<S: Pixel + Into<i32>, A: Sum>(pixels: &[S; LANES], to: &mut [A; LANES]) {
+        for x in 0..LANES {
+            to[x] = A::of(pixels[x]);
+        }
+    }
+    let ((pixels, last), (to, rest)) = (pixels.as_chunks(), to.as_chunks_mut());
+    pixels.iter().zip(to).for_each(|(pixels, to)| part(pixels, to));
+    last.iter().zip(rest).for_each(|(pixel, to)| *to = A::of(*pixel));
+}
+
+/// The low bits of results.
+#[inline(always)]
+fn narrow<A: Sum, D: Copy>(line: &[A], out: &mut [D], low: impl Fn(A) -> D + Copy) {
+    #[inline(always)]
+    fn part<A: Sum, D>(line: &[A; LANES], out: &mut [D; LANES], low: impl Fn(A) -> D) {
+        for x in 0..LANES {
+            out[x] = low(line[x]);
+        }
+    }
+    let (line, (out, rest)) = (line.as_chunks().0, out.as_chunks_mut());
+    let last = line[out.len()..].first();
+    line.iter().zip(out).for_each(|(line, out)| part(line, out, low));
+    last.into_iter().flatten().zip(rest).for_each(|(v, out)| *out = low(*v));
+}
+
+/// Filters row `y` of an image of some height into `to`, and divides. Sums of columns are those of the
+/// row before, in `total`, but for two pixels.
+#[inline(always)]
+fn filter<A: Sum>(
+    pass: &Pass,
+    read: &Read<A>,
+    (y, height): (isize, usize),
+    first: bool,
+    total: &mut [A],
+    to: &mut [A],
+) {
+    let row = |y: isize| match pass.border.map(y, height) {
+        Some(y) => read.row(y.cast_signed()),
+        None => &read.constant[..],
+    };
+    let (top, ones) = (y - pass.reach.up.cast_signed(), pass.taps.iter().all(|t| *t == 1));
+    let column = ones && pass.width == 1;
+    if column && !first {
+        let (new, old) = (row(top + pass.height.cast_signed() - 1).as_chunks().0, row(top - 1).as_chunks().0);
+        let sums = total.as_chunks_mut().0.iter_mut().zip(to.as_chunks_mut().0);
+        new.iter().zip(old).zip(sums).for_each(|((new, old), (total, to))| slide(new, old, total, to));
+    } else {
+        // Each tap with the pixels under it, four at a time.
+        let mut terms: [(A, &[A]); 4] = [(A::default(), &[]); 4];
+        let (mut n, mut started, wide) = (0, false, to.len());
+        for (k, taps) in pass.taps.chunks_exact(pass.width).enumerate() {
+            let from = row(top + k.cast_signed());
+            for (j, tap) in taps.iter().enumerate().filter(|(_, tap)| **tap != 0) {
+                terms[n] = (A::number(*tap), &from[j..j + wide]);
+                n += 1;
+                if n == terms.len() {
+                    add_some(&terms, ones, started, to);
+                    (n, started) = (0, true);
+                }
+            }
+        }
+        if n > 0 || !started {
+            add_some(&terms[..n], ones, started, to);
+        }
+        if column {
+            total.copy_from_slice(to);
+        }
+    }
+    if pass.divisor > 1 {
+        A::divide(to, pass.divisor);
+    }
+}
+
+/// Sums of columns one row further down.
+#[inline(always)]
+fn slide<A: Sum>(new: &[A; LANES], old: &[A; LANES], total: &mut [A; LANES], to: &mut [A; LANES]) {
+    for x in 0..LANES {
+        let sum = total[x].plus(new[x]).minus(old[x]);
+        (total[x], to[x]) = (sum, sum);
+    }
+}
+
+/// Adds up to four terms, or stores their sum if nothing is there.
+#[inline(always)]
+fn add_some<A: Sum>(terms: &[(A, &[A])], ones: bool, started: bool, to: &mut [A]) {
+    match (terms, ones) {
+        (&[a, b, c, d], true) => add::<A, 4, true>([a, b, c, d], started, to),
+        (&[a, b, c, d], false) => add::<A, 4, false>([a, b, c, d], started, to),
+        (&[a, b, c], _) => add::<A, 3, false>([a, b, c], started, to),
+        (&[a, b], _) => add::<A, 2, false>([a, b], started, to),
+        (&[a], _) => add::<A, 1, false>([a], started, to),
+        _ => to.fill(A::default()),
+    }
+}
+
+#[inline(always)]
+fn add<A: Sum, const N: usize, const ONES: bool>(terms: [(A, &[A]); N], started: bool, to: &mut [A]) {
+    #[inline(always)]
+    fn part<A: Sum, const N: usize, const ONES: bool>(
+        taps: &[A; N],
+        pixels: &[&[A; LANES]; N],
+        started: bool,
+        to: &mut [A; LANES],
+    ) {
+        for x in 0..LANES {
+            let mut sum = if started { to[x] } else { A::default() };
+            for k in 0..N {
+                sum = sum.plus(if ONES { pixels[k][x] } else { pixels[k][x].times(taps[k]) });
+            }
+            to[x] = sum;
+        }
+    }
+    let taps = terms.map(|(tap, _)| tap);
+    let pixels = terms.map(|(_, pixels)| pixels.as_chunks::<LANES>().0);
+    for (i, to) in to.as_chunks_mut().0.iter_mut().enumerate() {
+        part::<A, N, ONES>(&taps, &pixels.map(|pixels| &pixels[i]), started, to);
+    }
+}
