@@ -6,7 +6,7 @@ use super::{Image, record};
 use crate::dtype::{Element, Float, Pixel};
 use crate::error::{Call, Error, Site};
 use crate::ir::graph::Op;
-use crate::ops::distance::{Found, Metric, NONE, Nearest, NearestRow, Spacing};
+use crate::ops::distance::{Metric, NONE, NearestPixel, NearestRow, Sought, Spacing};
 use crate::shape::Axis;
 
 /// Distances of an image's pixels to its background: see [`Image::distances`].
@@ -59,19 +59,19 @@ impl Distances {
     /// sum of squares in `f64`, which is exact unless pixels are [spaced](Self::spaced).
     #[track_caller]
     pub fn euclidean<F: Float>(&self) -> Image<F> {
-        self.found(Metric::Euclidean(self.spacing), Found::Distance, Location::caller())
+        self.found(Metric::Euclidean(self.spacing), Sought::Distance, Location::caller())
     }
 
     /// The fewest steps along rows and columns to a background pixel; -1 without background.
     #[track_caller]
     pub fn taxicab(&self) -> Image<i32> {
-        self.found(Metric::Taxicab, Found::Distance, Location::caller())
+        self.found(Metric::Taxicab, Sought::Distance, Location::caller())
     }
 
     /// The fewest steps to a background pixel, also to pixels that share a corner; -1 without background.
     #[track_caller]
     pub fn chessboard(&self) -> Image<i32> {
-        self.found(Metric::Chessboard, Found::Distance, Location::caller())
+        self.found(Metric::Chessboard, Sought::Distance, Location::caller())
     }
 
     /// The row and the column of the background pixel with the smallest [`euclidean`](Self::euclidean) distance; -1 without background.
@@ -88,14 +88,14 @@ impl Distances {
     #[track_caller]
     pub fn nearest(&self) -> [Image<i32>; 2] {
         let site = Location::caller();
-        [(Found::Row, Axis::Rows), (Found::Column, Axis::Columns)].map(|(found, axis)| {
+        [(Sought::Row, Axis::Rows), (Sought::Column, Axis::Columns)].map(|(found, axis)| {
             let by: Image<i32> = self.found(Metric::Euclidean(self.spacing), found, site);
             let place = Image::index(by.session(), by.shape(), axis) + &by;
             by.eq(NONE).select(-1, place)
         })
     }
 
-    fn found<R: Pixel>(&self, metric: Metric, found: Found, site: Site) -> Image<R> {
+    fn found<R: Pixel>(&self, metric: Metric, found: Sought, site: Site) -> Image<R> {
         let shape = self.rows.shape();
         self.rows.attempt(shape, || {
             if !self.spacing.get().iter().all(|v| *v > 0.0 && v.is_finite()) {
@@ -103,7 +103,7 @@ impl Distances {
                 let message = format!("pixels of {rows} x {columns}; sizes are finite and above 0");
                 return Err(Error::parameter(Call { op: "distances", site }, message));
             }
-            let how = Nearest { metric, found };
+            let how = NearestPixel { metric, found };
             Ok(record(self.rows.session(), Op::from(how), &[self.rows.handle()], shape, site))
         })
     }

@@ -2,7 +2,7 @@
 
 use horus_core::dtype::{DType, Scalar};
 use horus_core::error::DeviceError;
-use horus_core::ops::distance::{Found, Metric, Nearest};
+use horus_core::ops::distance::{Metric, NearestPixel, Sought};
 
 use super::cpp::{Call, args, template};
 use super::fixed::{plane, program};
@@ -45,7 +45,7 @@ pub(super) fn nearest_row(shapes: &Shapes<'_>) -> Result<Generated, DeviceError>
     Ok(program(&[PRELUDE, DISTANCE], &body, p, grid, THREADS, 0))
 }
 
-pub(super) fn nearest(how: Nearest, shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
+pub(super) fn nearest(how: NearestPixel, shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
     let (input, out) = (shapes.inputs[0], shapes.output);
     let across = out.shape.width.div_ceil(THREADS);
     let (metric, spacing) = match how.metric {
@@ -54,9 +54,9 @@ pub(super) fn nearest(how: Nearest, shapes: &Shapes<'_>) -> Result<Generated, De
         Metric::Chessboard => ("HS_CHESSBOARD", [1.0; 2]),
     };
     let found: usize = match how.found {
-        Found::Distance => 0,
-        Found::Row => 1,
-        Found::Column => 2,
+        Sought::Distance => 0,
+        Sought::Row => 1,
+        Sought::Column => 2,
     };
     let mut p = KernelParams::default();
     p.pointer(out.dtype.name(), "out", Pointer::Output { offset: out.row(0, shapes.rows.start) * out.dtype.size() });

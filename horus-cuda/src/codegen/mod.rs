@@ -216,7 +216,7 @@ fn generate_whole(operation: &Whole, shapes: &Shapes<'_>, limits: Limits) -> Res
         Whole::Components(Components { neighbours: how }) => components::components(*how, shapes),
         Whole::Reconstruct(how) => reconstruction::reconstruct(*how, shapes),
         Whole::NearestRow(_) => distance::nearest_row(shapes),
-        Whole::Nearest(how) => distance::nearest(*how, shapes),
+        Whole::NearestPixel(how) => distance::nearest(*how, shapes),
         Whole::Windowed(Sliding { how, border }) => windowed::generate(how, *border, shapes, limits),
         Whole::RowReduce(how) => reduced::image(*how, shapes),
         Whole::Running(_) => reduced::running(shapes),

@@ -66,7 +66,7 @@ impl Metric {
 
 /// What is found of the nearest background pixel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Found {
+pub enum Sought {
     /// The distance: for [`Metric::Euclidean`] the root of the measure, in `f32` or `f64`, infinite
     /// without background; otherwise the measure in `i32`, -1 without background.
     Distance,
@@ -79,17 +79,17 @@ pub enum Found {
 /// The nearest background pixel of each pixel, from the offsets of [`NearestRow`]: the first column
 /// with the smallest measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Nearest {
+pub struct NearestPixel {
     /// The distance that is minimal.
     pub metric: Metric,
     /// The result.
-    pub found: Found,
+    pub found: Sought,
 }
 
-impl Nearest {
+impl NearestPixel {
     /// True if the result is a distance in floats.
     pub const fn is_float(self) -> bool {
-        matches!(self, Nearest { metric: Metric::Euclidean(_), found: Found::Distance })
+        matches!(self, NearestPixel { metric: Metric::Euclidean(_), found: Sought::Distance })
     }
 }
 
@@ -112,7 +112,7 @@ impl ImageOperation for NearestRow {
     }
 
     fn in_place(&self, _: usize) -> bool {
-        true
+        false
     }
 
     fn computed(&self, need: Rect, of: Shape) -> Rect {
@@ -124,7 +124,7 @@ impl ImageOperation for NearestRow {
     }
 }
 
-impl ImageOperation for Nearest {
+impl ImageOperation for NearestPixel {
     fn kind(&self) -> &'static str {
         "nearest"
     }
@@ -136,9 +136,9 @@ impl ImageOperation for Nearest {
             Metric::Chessboard => "chessboard",
         };
         match self.found {
-            Found::Distance => format!("{metric} distance"),
-            Found::Row => format!("row of the nearest by {metric} distance"),
-            Found::Column => format!("column of the nearest by {metric} distance"),
+            Sought::Distance => format!("{metric} distance"),
+            Sought::Row => format!("row of the nearest by {metric} distance"),
+            Sought::Column => format!("column of the nearest by {metric} distance"),
         }
     }
 

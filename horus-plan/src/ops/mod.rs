@@ -30,7 +30,7 @@ pub mod windowed;
 use std::ops::Deref;
 
 pub use components::Components;
-pub use distance::{Nearest, NearestRow};
+pub use distance::{NearestPixel, NearestRow};
 pub use histogram::Histogram;
 pub use labels::LabelReduce;
 pub use lookup::Lookup;
@@ -99,7 +99,7 @@ whole! {
     /// The nearest background in each column.
     NearestRow(NearestRow),
     /// The nearest background, of these.
-    Nearest(Nearest),
+    NearestPixel(NearestPixel),
     /// A marker grown within a mask.
     Reconstruct(Reconstruction),
     /// Counts in equal bins.

@@ -368,7 +368,7 @@ fn evaluate_whole(operation: &Whole, inputs: &[HostImage], output: &mut HostImag
                 }
             }
         }),
-        Whole::Nearest(how) => dispatch!(out.dtype, T => {
+        Whole::NearestPixel(how) => dispatch!(out.dtype, T => {
             for c in 0..out.shape.planes() {
                 for y in rows.start..rows.end {
                     for x in 0..out.shape.width {

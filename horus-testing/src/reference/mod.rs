@@ -13,8 +13,8 @@ use horus_base::dtype::{Conversion, DType, Pixel, Scalar, convert_pixel};
 use horus_base::shape::{Axis, Shape};
 use horus_plan::ir::graph::{Graph, Node, Op, Operand, ValueId};
 use horus_plan::ops::components::Connectivity;
+use horus_plan::ops::distance::NearestPixel;
 use horus_plan::ops::planes::PlaneMap;
-use horus_plan::ops::distance::Nearest;
 use horus_plan::ops::reconstruction::Reconstruction;
 use horus_plan::ops::{Components, Remap, Sliding, Tiled, Whole};
 
@@ -98,7 +98,7 @@ fn apply_whole(operation: &Whole, node: &Node<Op>, inputs: &[&Image]) -> Image {
         Whole::Components(Components { neighbours: how }) => label(inputs[0], *how),
         Whole::Reconstruct(how) => reconstruct(inputs[0], inputs[1], *how),
         Whole::NearestRow(_) => nearest_row(inputs[0]),
-        Whole::Nearest(how) => nearest(inputs[0], *how, node.dtype.stored()),
+        Whole::NearestPixel(how) => nearest(inputs[0], *how, node.dtype.stored()),
         Whole::Tiles(Tiled { grid, reduce: how }) => reduce::tiles(inputs[0], *grid, *how, node.shape),
         Whole::Histogram(how) => reduce::histogram(inputs[0], how.bins, how.lo(), how.hi()),
     }
@@ -166,7 +166,7 @@ pub fn nearest_row(image: &Image) -> Image {
 }
 
 /// The nearest background pixel of each pixel, from the offsets of rows, as an image of type `dtype`.
-pub fn nearest(rows: &Image, how: Nearest, dtype: DType) -> Image {
+pub fn nearest(rows: &Image, how: NearestPixel, dtype: DType) -> Image {
     horus_base::dispatch!(dtype, T => Image::from_fn(rows.shape, |p, y, x| {
         let row: Vec<i32> = (0..rows.shape.width).map(|x| rows.at(p, y, x)).collect();
         T::from_scalar(distance::nearest(&row, x, how))

@@ -1,4 +1,4 @@
-//! Nearest background pixels: sweeps down and up the columns, then the lower envelope of each row.
+//! NearestPixel background pixels: sweeps down and up the columns, then the lower envelope of each row.
 
 use super::{View, each_chunk, grain, out};
 use crate::cpu::simd::Isa;
@@ -7,9 +7,9 @@ use horus_base::dtype::{DType, Pixel};
 use horus_base::error::DeviceError;
 use horus_base::shape::Window;
 use horus_host::device::{Geometry, Memory};
-use horus_plan::ops::distance::{Found, Metric, NONE, Nearest, Spacing};
+use horus_plan::ops::distance::{Metric, NONE, NearestPixel, Sought, Spacing};
 
-/// Steps to a background pixel that is not there: more than an image has rows, and far from `i32`'s
+/// Envelope to a background pixel that is not there: more than an image has rows, and far from `i32`'s
 /// end.
 const FAR: i32 = 1 << 30;
 
@@ -25,7 +25,7 @@ pub(super) fn nearest_row<T: Pixel>(
     if rows.is_empty() || width == 0 {
         return;
     }
-    // A part looks for background beyond its rows, so that there are no more of them than threads.
+    // A stretch looks for background beyond its rows, so that there are no more of them than threads.
     let n = rows.len().div_ceil(threads.max(1)).max(grain(width));
     for c in 0..geometry.shape.planes() {
         let plane = input.plane(c);
@@ -47,7 +47,7 @@ pub(super) fn nearest_row<T: Pixel>(
     }
 }
 
-/// Steps from a line of pixels to the first background pixel of each column, of rows beyond it.
+/// Envelope from a line of pixels to the first background pixel of each column, of rows beyond it.
 fn look<'a, T: Pixel>(steps: &mut [i32], beyond: impl Iterator<Item = &'a [T]>) {
     let mut left = steps.len();
     for (k, row) in beyond.enumerate() {
@@ -90,7 +90,7 @@ fn step_up_body<T: Pixel>(_: Isa, row: &[T], steps: &mut [i32], out: &mut [i32])
 
 /// A metric of whole numbers of rows and columns: each column is the nearest one of a range of
 /// pixels, which ends where a later column is nearer from there on.
-trait Steps {
+trait Envelope {
     /// What a column contributes.
     fn height(down: i64) -> i64;
     /// The measure from its height and distance.
@@ -103,13 +103,13 @@ trait Steps {
 }
 
 /// Squared distances.
-struct Squares;
-/// Steps along rows and columns.
-struct Along;
-/// Steps in any direction.
-struct Around;
+struct ByLength;
+/// Envelope along rows and columns.
+struct ByRowsAndColumns;
+/// Envelope in any direction.
+struct ByNeighbours;
 
-impl Steps for Squares {
+impl Envelope for ByLength {
     #[inline(always)]
     fn height(down: i64) -> i64 {
         down * down
@@ -136,7 +136,7 @@ impl Steps for Squares {
     }
 }
 
-impl Steps for Along {
+impl Envelope for ByRowsAndColumns {
     #[inline(always)]
     fn height(down: i64) -> i64 {
         down.abs()
@@ -158,7 +158,7 @@ impl Steps for Along {
     }
 }
 
-impl Steps for Around {
+impl Envelope for ByNeighbours {
     #[inline(always)]
     fn height(down: i64) -> i64 {
         down.abs()
@@ -183,7 +183,7 @@ impl Steps for Around {
 
 /// A column that is the nearest one from pixel `from` on.
 #[derive(Clone, Copy)]
-struct Part {
+struct Stretch {
     from: i64,
     column: i64,
     height: i64,
@@ -192,38 +192,38 @@ struct Part {
 /// The columns that are nearest to some pixel of a row of offsets, in order; of equally near ones
 /// the first.
 #[inline(always)]
-fn envelope<M: Steps>(rows: &[i32], parts: &mut Vec<Part>) {
+fn envelope<M: Envelope>(rows: &[i32], stretches: &mut Vec<Stretch>) {
     let width = rows.len() as i64;
-    parts.clear();
+    stretches.clear();
     for (column, down) in (0i64..).zip(rows) {
         if *down == NONE {
             continue;
         }
         let height = M::height(i64::from(*down));
-        let further = |part: &Part| M::measure(part.height, part.from - part.column);
-        while parts.pop_if(|part| further(part) > M::measure(height, part.from - column)).is_some() {}
-        let from = parts.last().map_or(0, |part| M::last(part.column, part.height, column, height) + 1);
+        let further = |stretch: &Stretch| M::measure(stretch.height, stretch.from - stretch.column);
+        while stretches.pop_if(|stretch| further(stretch) > M::measure(height, stretch.from - column)).is_some() {}
+        let from = stretches.last().map_or(0, |stretch| M::last(stretch.column, stretch.height, column, height) + 1);
         if from < width {
-            parts.push(Part { from, column, height });
+            stretches.push(Stretch { from, column, height });
         }
     }
 }
 
-/// Each part and the pixels whose nearest column is its own.
-fn ranges(parts: &[Part], width: usize) -> impl Iterator<Item = (&Part, std::ops::Range<usize>)> {
-    let ends = parts.iter().skip(1).map(|part| part.from as usize).chain([width]);
-    parts.iter().zip(ends).map(|(part, end)| (part, part.from as usize..end))
+/// Each stretch and the pixels whose nearest column is its own.
+fn ranges(stretches: &[Stretch], width: usize) -> impl Iterator<Item = (&Stretch, std::ops::Range<usize>)> {
+    let ends = stretches.iter().skip(1).map(|stretch| stretch.from as usize).chain([width]);
+    stretches.iter().zip(ends).map(|(stretch, end)| (stretch, stretch.from as usize..end))
 }
 
 /// Measures of a row; infinite without background.
 #[inline(always)]
-fn measured<M: Steps>(rows: &[i32], parts: &mut Vec<Part>, found: &mut [f64]) {
-    envelope::<M>(rows, parts);
-    if parts.is_empty() {
+fn measured<M: Envelope>(rows: &[i32], stretches: &mut Vec<Stretch>, found: &mut [f64]) {
+    envelope::<M>(rows, stretches);
+    if stretches.is_empty() {
         found.fill(f64::INFINITY);
     }
-    for (part, range) in ranges(parts, rows.len()) {
-        let (height, first) = (part.height as f64, range.start as i32 - part.column as i32);
+    for (stretch, range) in ranges(stretches, rows.len()) {
+        let (height, first) = (stretch.height as f64, range.start as i32 - stretch.column as i32);
         for (across, found) in (first..).zip(found.get_mut(range).unwrap_or_default()) {
             *found = M::far(height, f64::from(across));
         }
@@ -232,13 +232,13 @@ fn measured<M: Steps>(rows: &[i32], parts: &mut Vec<Part>, found: &mut [f64]) {
 
 /// Offsets of the nearest columns of a row.
 #[inline(always)]
-fn columns<M: Steps>(rows: &[i32], parts: &mut Vec<Part>, found: &mut [i32]) {
-    envelope::<M>(rows, parts);
-    if parts.is_empty() {
+fn columns<M: Envelope>(rows: &[i32], stretches: &mut Vec<Stretch>, found: &mut [i32]) {
+    envelope::<M>(rows, stretches);
+    if stretches.is_empty() {
         found.fill(NONE);
     }
-    for (part, range) in ranges(parts, rows.len()) {
-        let first = part.column as i32 - range.start as i32;
+    for (stretch, range) in ranges(stretches, rows.len()) {
+        let first = stretch.column as i32 - range.start as i32;
         for (k, found) in (0..).zip(found.get_mut(range).unwrap_or_default()) {
             *found = first - k;
         }
@@ -271,43 +271,43 @@ fn searched(rows: &[i32], x: usize, metric: Metric) -> Option<(f64, usize)> {
 }
 
 for_each_isa! {
-    fn measures[][](rows: &[i32], metric: Metric, parts: &mut Vec<Part>, found: &mut [f64]) as measures_body
+    fn measures[][](rows: &[i32], metric: Metric, stretches: &mut Vec<Stretch>, found: &mut [f64]) as measures_body
 }
 
 #[inline(always)]
-fn measures_body(_: Isa, rows: &[i32], metric: Metric, parts: &mut Vec<Part>, found: &mut [f64]) {
+fn measures_body(_: Isa, rows: &[i32], metric: Metric, stretches: &mut Vec<Stretch>, found: &mut [f64]) {
     match metric {
-        Metric::Euclidean(spacing) if spacing == Spacing::UNIT => measured::<Squares>(rows, parts, found),
+        Metric::Euclidean(spacing) if spacing == Spacing::UNIT => measured::<ByLength>(rows, stretches, found),
         Metric::Euclidean(_) => {
             for (x, found) in found.iter_mut().enumerate() {
                 *found = searched(rows, x, metric).map_or(f64::INFINITY, |(measure, _)| measure);
             }
         }
-        Metric::Taxicab => measured::<Along>(rows, parts, found),
-        Metric::Chessboard => measured::<Around>(rows, parts, found),
+        Metric::Taxicab => measured::<ByRowsAndColumns>(rows, stretches, found),
+        Metric::Chessboard => measured::<ByNeighbours>(rows, stretches, found),
     }
 }
 
 /// Offsets of the nearest columns of a row.
-fn columns_of(rows: &[i32], metric: Metric, parts: &mut Vec<Part>, found: &mut [i32]) {
+fn columns_of(rows: &[i32], metric: Metric, stretches: &mut Vec<Stretch>, found: &mut [i32]) {
     match metric {
-        Metric::Euclidean(spacing) if spacing == Spacing::UNIT => columns::<Squares>(rows, parts, found),
+        Metric::Euclidean(spacing) if spacing == Spacing::UNIT => columns::<ByLength>(rows, stretches, found),
         Metric::Euclidean(_) => {
             for (x, found) in found.iter_mut().enumerate() {
                 *found = searched(rows, x, metric).map_or(NONE, |(_, column)| column as i32 - x as i32);
             }
         }
-        Metric::Taxicab => columns::<Along>(rows, parts, found),
-        Metric::Chessboard => columns::<Around>(rows, parts, found),
+        Metric::Taxicab => columns::<ByRowsAndColumns>(rows, stretches, found),
+        Metric::Chessboard => columns::<ByNeighbours>(rows, stretches, found),
     }
 }
 
-/// [`horus_plan::ops::distance::Nearest`] of rows `rows` of every plane.
+/// [`horus_plan::ops::distance::NearestPixel`] of rows `rows` of every plane.
 ///
 /// # Errors
 /// [`DeviceError::Argument`] for memory that is not the host's.
 pub(super) fn nearest(
-    how: Nearest,
+    how: NearestPixel,
     input: View<'_, i32>,
     output: &mut Memory,
     geometry: &Geometry,
@@ -316,28 +316,28 @@ pub(super) fn nearest(
 ) -> Result<(), DeviceError> {
     let roots = |found: &[f64], out: &mut [f32]| out.iter_mut().zip(found).for_each(|(out, v)| *out = v.sqrt() as f32);
     let to = (geometry, rows, threads);
-    let measure = |rows: &[i32], parts: &mut Vec<Part>, found: &mut [f64]| {
-        measures(isa, rows, how.metric, parts, found);
+    let measure = |rows: &[i32], stretches: &mut Vec<Stretch>, found: &mut [f64]| {
+        measures(isa, rows, how.metric, stretches, found);
     };
     match (how.found, geometry.dtype) {
-        (Found::Distance, DType::F64) => each_row(input, out::<f64>(output)?, to, |row, parts, _, out| {
-            measure(row, parts, out);
+        (Sought::Distance, DType::F64) => each_row(input, out::<f64>(output)?, to, |row, stretches, _, out| {
+            measure(row, stretches, out);
             out.iter_mut().for_each(|v| *v = v.sqrt());
         }),
-        (Found::Distance, DType::F32) => each_row(input, out::<f32>(output)?, to, |row, parts, found, out| {
-            measure(row, parts, found);
+        (Sought::Distance, DType::F32) => each_row(input, out::<f32>(output)?, to, |row, stretches, found, out| {
+            measure(row, stretches, found);
             roots(found, out);
         }),
-        (Found::Distance, _) => each_row(input, out::<i32>(output)?, to, |row, parts, found, out| {
-            measure(row, parts, found);
+        (Sought::Distance, _) => each_row(input, out::<i32>(output)?, to, |row, stretches, found, out| {
+            measure(row, stretches, found);
             let steps = |v: f64| if v.is_finite() { v as i32 } else { -1 };
             out.iter_mut().zip(&*found).for_each(|(out, v)| *out = steps(*v));
         }),
-        (Found::Column, _) => each_row(input, out::<i32>(output)?, to, |row, parts, _, out| {
-            columns_of(row, how.metric, parts, out);
+        (Sought::Column, _) => each_row(input, out::<i32>(output)?, to, |row, stretches, _, out| {
+            columns_of(row, how.metric, stretches, out);
         }),
-        (Found::Row, _) => each_row(input, out::<i32>(output)?, to, |row, parts, _, out| {
-            columns_of(row, how.metric, parts, out);
+        (Sought::Row, _) => each_row(input, out::<i32>(output)?, to, |row, stretches, _, out| {
+            columns_of(row, how.metric, stretches, out);
             let at = |x: usize, across: i32| x.checked_add_signed(across as isize).and_then(|x| row.get(x));
             for (x, out) in out.iter_mut().enumerate().filter(|(_, out)| **out != NONE) {
                 *out = at(x, *out).copied().unwrap_or(NONE);
@@ -347,12 +347,12 @@ pub(super) fn nearest(
     Ok(())
 }
 
-/// Calls `f` with each row of offsets, memory for parts and measures, and the row of the result.
+/// Calls `f` with each row of offsets, memory for stretches and measures, and the row of the result.
 fn each_row<T: Pixel>(
     input: View<'_, i32>,
     out: &mut [T],
     (geometry, rows, threads): (&Geometry, Window, usize),
-    f: impl Fn(&[i32], &mut Vec<Part>, &mut [f64], &mut [T]) + Sync,
+    f: impl Fn(&[i32], &mut Vec<Stretch>, &mut [f64], &mut [T]) + Sync,
 ) {
     let width = geometry.shape.width;
     if rows.is_empty() || width == 0 {
@@ -364,9 +364,9 @@ fn each_row<T: Pixel>(
         let at = geometry.row(c, rows.start);
         each_chunk(threads, &mut out[at..at + rows.len() * width], n * width, |k, out| {
             let first = rows.start + (k * n).cast_signed();
-            let (mut parts, mut found) = (Vec::with_capacity(width), vec![0.0; width]);
+            let (mut stretches, mut found) = (Vec::with_capacity(width), vec![0.0; width]);
             for (y, out) in (first..).zip(out.chunks_mut(width)) {
-                f(plane.row(y), &mut parts, &mut found, out);
+                f(plane.row(y), &mut stretches, &mut found, out);
             }
         });
     }

@@ -120,7 +120,7 @@ pub(crate) fn launch(launch: Launch<'_>, operation: &Whole, isa: Isa, threads: u
         Whole::NearestRow(_) => {
             dispatch!(dtype, T => distance::nearest_row(view::<T>(inputs, 0)?, out(output)?, &geometry, rows, (isa, threads)));
         }
-        Whole::Nearest(how) => distance::nearest(*how, view(inputs, 0)?, output, &geometry, rows, (isa, threads))?,
+        Whole::NearestPixel(how) => distance::nearest(*how, view(inputs, 0)?, output, &geometry, rows, (isa, threads))?,
         Whole::Tiles(Tiled { grid, reduce: how }) => {
             let to = tiles::To { geometry, rows, threads, isa };
             dispatch!(dtype, T => tiles::reduce(view::<T>(inputs, 0)?, *grid, *how, output, &to)?);
