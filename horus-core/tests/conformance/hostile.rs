@@ -10,7 +10,7 @@ use horus_core::error::DeviceError;
 use horus_core::host::Piece;
 use horus_core::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Repeat, Source, Stage, Val};
 use horus_core::ops::components::Connectivity;
-use horus_core::ops::distance::{Metric, NearestPixel, NearestRow, Sought, Spacing};
+use horus_core::ops::distance::{Metric, NearestPixel, NearestRow, Sought};
 use horus_core::ops::geometric::{Affine, Flip, Interpolation};
 use horus_core::ops::labels::LabelReduce;
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reach, Reduce};
@@ -137,7 +137,8 @@ fn cases() -> Vec<Case> {
     let growth = Reconstruction { erosion: true, neighbours: Connectivity::CORNERS };
     let sums = LabelReduce::Sum { count: 5, squares: true, of: DType::F32 };
     let shapes = LabelReduce::Shape { count: 5, origin: [0, 3] };
-    let distance = NearestPixel { metric: Metric::Euclidean(Spacing::UNIT), found: Sought::Distance };
+    let distance = NearestPixel { metric: Metric::Taxicab, found: Sought::Distance };
+    let offsets = (shape, DType::I32);
     let at = Shape::new(6, 11, 2);
     let [positions, positions_3d] = [1, 3].map(|depth| (Shape { depth, channels: 1, ..at }, F32));
     let grid = Grid { height: 4, width: 5, down: 3, across: 5 };
@@ -184,12 +185,8 @@ fn cases() -> Vec<Case> {
             (Shape { depth: 3, ..at }, F32),
         ),
         Case::new(Kernel::from(NearestRow), &[image], (shape, DType::I32)),
-        Case::new(Kernel::from(distance), &[(shape, DType::I32)], image),
-        Case::new(
-            Kernel::from(NearestPixel { found: Sought::Row, ..distance }),
-            &[(shape, DType::I32)],
-            (shape, DType::I32),
-        ),
+        Case::new(Kernel::from(distance), &[offsets], offsets),
+        Case::new(Kernel::from(NearestPixel { found: Sought::Row, ..distance }), &[offsets], offsets),
         Case::new(Kernel::from(RunningDepth), &[image], (shape, DType::F64)),
         Case::new(Kernel::from(Fold::Extremes), &[(pairs, F32)], (Shape::new(1, 2, 1), F32)),
         Case::new(Kernel::from(Fold::Moments), &[(moments, DType::F64)], (Shape::new(1, 3, 1), DType::F64)),
