@@ -18,8 +18,9 @@ pub struct Distances {
 }
 
 impl<T: Element> Image<T> {
-    /// The distances of pixels to their nearest background pixel, one that is 0 or false (SciPy's `distance_transform_edt` and
-    /// `distance_transform_cdt`): exact, of each channel apart. A volume is an error: its levels are [slices](Image::slice).
+    /// The distances of pixels to their nearest background pixel, one that is 0 or false (SciPy's
+    /// `distance_transform_edt` and `distance_transform_cdt`): exact, of each channel apart. A
+    /// volume is an error: its levels are [slices](Image::slice).
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -48,15 +49,16 @@ impl<T: Element> Image<T> {
 }
 
 impl Distances {
-    /// The same of pixels that are `rows` high and `columns` wide: sizes above 0, by which [`euclidean`](Self::euclidean) distances
-    /// count.
+    /// The same of pixels that are `rows` high and `columns` wide: sizes above 0, by which
+    /// [`euclidean`](Self::euclidean) distances count.
     #[must_use]
     pub fn spaced(self, rows: f64, columns: f64) -> Distances {
         Distances { spacing: Spacing::new(rows, columns), ..self }
     }
 
-    /// The length of the straight line to the nearest background pixel, infinite without background: the root, rounded to `F`, of a
-    /// sum of squares in `f64`, which is exact unless pixels are [spaced](Self::spaced).
+    /// The length of the straight line to the nearest background pixel, infinite without
+    /// background: the root, rounded to `F`, of a sum of squares in `f64`, which is exact unless
+    /// pixels are [spaced](Self::spaced).
     #[track_caller]
     pub fn euclidean<F: Float>(&self) -> Image<F> {
         self.found(Metric::Euclidean(self.spacing), Sought::Distance, Location::caller())
@@ -68,14 +70,16 @@ impl Distances {
         self.found(Metric::Taxicab, Sought::Distance, Location::caller())
     }
 
-    /// The fewest steps to a background pixel, also to pixels that share a corner; -1 without background.
+    /// The fewest steps to a background pixel, also to pixels that share a corner; -1 without
+    /// background.
     #[track_caller]
     pub fn chessboard(&self) -> Image<i32> {
         self.found(Metric::Chessboard, Sought::Distance, Location::caller())
     }
 
-    /// The row and the column of the background pixel with the smallest [`euclidean`](Self::euclidean) distance; -1 without background.
-    /// Of several it is that of the first column, and in it the upper one, as in SciPy.
+    /// The row and the column of the background pixel with the smallest
+    /// [`euclidean`](Self::euclidean) distance; -1 without background. Of several it is that of the
+    /// first column, and in it the upper one, as in SciPy.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};

@@ -1,4 +1,4 @@
-//! NearestPixel background pixels by trying all.
+//! Nearest background pixels by trying all.
 
 use horus_base::dtype::Scalar;
 use horus_plan::ops::distance::{Metric, NONE, NearestPixel, Sought};

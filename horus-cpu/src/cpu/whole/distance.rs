@@ -1,4 +1,4 @@
-//! NearestPixel background pixels: sweeps down and up the columns, then the lower envelope of each row.
+//! Nearest background pixels: sweeps down and up the columns, then the lower envelope of each row.
 
 use super::{View, each_chunk, grain, out};
 use crate::cpu::simd::Isa;
@@ -9,7 +9,7 @@ use horus_base::shape::Window;
 use horus_host::device::{Geometry, Memory};
 use horus_plan::ops::distance::{Metric, NONE, NearestPixel, Sought, Spacing};
 
-/// Envelope to a background pixel that is not there: more than an image has rows, and far from `i32`'s
+/// Steps to a background pixel that is not there: more than an image has rows, and far from `i32`'s
 /// end.
 const FAR: i32 = 1 << 30;
 
@@ -25,7 +25,7 @@ pub(super) fn nearest_row<T: Pixel>(
     if rows.is_empty() || width == 0 {
         return;
     }
-    // A stretch looks for background beyond its rows, so that there are no more of them than threads.
+    // A part looks for background beyond its rows, so that there are no more of them than threads.
     let n = rows.len().div_ceil(threads.max(1)).max(grain(width));
     for c in 0..geometry.shape.planes() {
         let plane = input.plane(c);
@@ -47,7 +47,7 @@ pub(super) fn nearest_row<T: Pixel>(
     }
 }
 
-/// Envelope from a line of pixels to the first background pixel of each column, of rows beyond it.
+/// Steps from a line of pixels to the first background pixel of each column, of rows beyond it.
 fn look<'a, T: Pixel>(steps: &mut [i32], beyond: impl Iterator<Item = &'a [T]>) {
     let mut left = steps.len();
     for (k, row) in beyond.enumerate() {
@@ -104,9 +104,9 @@ trait Envelope {
 
 /// Squared distances.
 struct ByLength;
-/// Envelope along rows and columns.
+/// Steps along rows and columns.
 struct ByRowsAndColumns;
-/// Envelope in any direction.
+/// Steps in any direction.
 struct ByNeighbours;
 
 impl Envelope for ByLength {
@@ -347,7 +347,8 @@ pub(super) fn nearest(
     Ok(())
 }
 
-/// Calls `f` with each row of offsets, memory for stretches and measures, and the row of the result.
+/// Calls `f` with each row of offsets, memory for stretches and measures, and the row of the
+/// result.
 fn each_row<T: Pixel>(
     input: View<'_, i32>,
     out: &mut [T],
