@@ -255,8 +255,9 @@ pub mod types {
     pub use horus_core::host::external::{DeviceArray, External};
     #[doc(inline)]
     pub use horus_core::image::{
-        Argument, ArrayAxes, Axes, ByLabel, Footprints, Grouping, Inside, LabelShape, LevelRange, LoopState, Over,
-        PerAxis, PixelIndex, PlaneArray, Positions, ReadTarget, Reads, Several, Table, Tiles, Values, VolumeArray,
+        Argument, ArrayAxes, Axes, ByLabel, Distances, Footprints, Grouping, Inside, LabelShape, LevelRange, LoopState,
+        Over, PerAxis, PixelIndex, PlaneArray, Positions, ReadTarget, Reads, Several, Table, Tiles, Values,
+        VolumeArray,
     };
     #[doc(inline)]
     pub use horus_core::session::{Canceller, MemoryForecast, MemoryInUse, MemoryUse, Pending, SessionBuilder};

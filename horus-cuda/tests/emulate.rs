@@ -37,7 +37,7 @@ const MAIN: &str = include_str!("../kernels/emulate_main.h");
 
 /// The headers of generated sources, each after those that it needs: compiled once for all programs
 /// of a library.
-const HEADERS: [&str; 17] = [
+const HEADERS: [&str; 18] = [
     include_str!("../kernels/prelude.cuh"),
     include_str!("../kernels/math.cuh"),
     include_str!("../kernels/cast.cuh"),
@@ -51,6 +51,7 @@ const HEADERS: [&str; 17] = [
     include_str!("../kernels/labels.cuh"),
     include_str!("../kernels/components.cuh"),
     include_str!("../kernels/reconstruction.cuh"),
+    include_str!("../kernels/distance.cuh"),
     include_str!("../kernels/sampling.cuh"),
     include_str!("../kernels/steps.cuh"),
     include_str!("../kernels/layout.cuh"),

@@ -179,6 +179,7 @@ EXPECTED = {
     "morphological_gradient 3": lambda: u8(planes(
         lambda p: ndi.maximum_filter(p, 3, mode="mirror") - ndi.minimum_filter(p, 3, mode="mirror"))),
     "luminance otsu label 8 convert u16": labelled,
+    "luminance otsu distance": lambda: f32(ndi.distance_transform_edt(otsu(grey))),
     "rotate 30 grow": lambda: rotated(30),
     "translate -1.5 4": lambda: warped(np.eye(2), [1.5, -4]),
     "affine 1,0.2,0,0,1,0": lambda: warped([[1, 0], [0.2, 1]], [0, 0]),

@@ -47,6 +47,14 @@ def main():
         for kind in range(1, picture.ndim + 1):
             structure = ndi.generate_binary_structure(picture.ndim, kind)
             save(f"labels_{name}_{kind}", ndi.label(picture, structure)[0].astype(np.int16))
+    far = noise[0] % 100 < 97
+    distances, (rows, columns) = ndi.distance_transform_edt(far, return_indices=True)
+    save("distances", distances)
+    save("distances_spaced", ndi.distance_transform_edt(far, sampling=(0.7, 1.9)))
+    save("distances_rows", rows.astype(np.int16))
+    save("distances_columns", columns.astype(np.int16))
+    for metric in ["taxicab", "chessboard"]:
+        save(f"distances_{metric}", ndi.distance_transform_cdt(far, metric).astype(np.int16))
     volume = (noise % 1000 / 1000).astype(np.float64)
     steps = [np.arange(17)[:, None], np.arange(19)[None, :]]
     rows, columns = 1.9 * steps[0] - 0.13 * steps[1] - 1.703, 2.3 * steps[1] + 0.21 * steps[0] - 2.607

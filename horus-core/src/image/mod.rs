@@ -66,6 +66,7 @@ mod axis;
 mod order;
 
 mod components;
+mod distances;
 mod labels;
 mod read_several;
 mod tiles;
@@ -91,6 +92,7 @@ pub use arrays::ArrayAxes;
 pub use axis::{Axes, Grouping, Over, Several};
 pub use colour::Colour;
 pub use create::{PlaneArray, VolumeArray};
+pub use distances::Distances;
 pub use form::{Footprints, LevelRange, MovingWindow, PerAxis, PixelIndex, Positions, Rank, Taps};
 pub use iterate::{Ending, Iterated, Norm, Until};
 pub use labels::{ByLabel, LabelShape};

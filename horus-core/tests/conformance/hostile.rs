@@ -10,6 +10,7 @@ use horus_core::error::DeviceError;
 use horus_core::host::Piece;
 use horus_core::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Repeat, Source, Stage, Val};
 use horus_core::ops::components::Connectivity;
+use horus_core::ops::distance::{Metric, NearestPixel, NearestRow, Sought};
 use horus_core::ops::geometric::{Affine, Flip, Interpolation};
 use horus_core::ops::labels::LabelReduce;
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reach, Reduce};
@@ -136,6 +137,8 @@ fn cases() -> Vec<Case> {
     let growth = Reconstruction { erosion: true, neighbours: Connectivity::CORNERS };
     let sums = LabelReduce::Sum { count: 5, squares: true, of: DType::F32 };
     let shapes = LabelReduce::Shape { count: 5, origin: [0, 3] };
+    let distance = NearestPixel { metric: Metric::Taxicab, found: Sought::Distance };
+    let offsets = (shape, DType::I32);
     let at = Shape::new(6, 11, 2);
     let [positions, positions_3d] = [1, 3].map(|depth| (Shape { depth, channels: 1, ..at }, F32));
     let grid = Grid { height: 4, width: 5, down: 3, across: 5 };
@@ -181,6 +184,9 @@ fn cases() -> Vec<Case> {
             &[image, positions_3d, positions_3d, positions_3d],
             (Shape { depth: 3, ..at }, F32),
         ),
+        Case::new(Kernel::from(NearestRow), &[image], (shape, DType::I32)),
+        Case::new(Kernel::from(distance), &[offsets], offsets),
+        Case::new(Kernel::from(NearestPixel { found: Sought::Row, ..distance }), &[offsets], offsets),
         Case::new(Kernel::from(RunningDepth), &[image], (shape, DType::F64)),
         Case::new(Kernel::from(Fold::Extremes), &[(pairs, F32)], (Shape::new(1, 2, 1), F32)),
         Case::new(Kernel::from(Fold::Moments), &[(moments, DType::F64)], (Shape::new(1, 3, 1), DType::F64)),
@@ -274,7 +280,7 @@ fn wrongs(good: &Case) -> Vec<(String, Case)> {
                     RowReduce::Sum | RowReduce::SquaredDeviation | RowReduce::Moments | RowReduce::First
                 )) | Kernel::Whole(Whole::Tiles(Tiled { reduce: TileReduce::Sum, .. }))
                     | Kernel::Whole(Whole::Histogram(_))
-                    | Kernel::Whole(Whole::Components(_))
+                    | Kernel::Whole(Whole::Components(_) | Whole::NearestRow(_))
                     | Kernel::Whole(Whole::Windowed(Sliding { how: Windowed::Mean(_), .. }))
             );
         // Labels have one of several types, and labelled images any.

@@ -4,6 +4,7 @@ use horus_core::dispatch;
 use horus_core::dtype::{Conversion, DType, Pixel};
 use horus_core::ir::graph::Op;
 use horus_core::ops::components::Connectivity;
+use horus_core::ops::distance::{Metric, NearestPixel, NearestRow, Sought, Spacing};
 use horus_core::ops::edge::{Edge, Inside};
 use horus_core::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reach, Reduce};
@@ -424,6 +425,37 @@ fn reconstruction() {
         let how = Reconstruction { erosion: dtype.size() == 2, neighbours: Connectivity::CORNERS };
         let grown = p.op(Op::from(how), &[marker, mask], SHAPES[4], dtype);
         conforms(&p.wanted(&[grown]), &Place::some(), &format!("{} of {dtype}", how.name()));
+    }
+}
+
+/// All metrics, of images with much background, little, and none.
+#[test]
+fn distances() {
+    let metrics = [Spacing::UNIT, Spacing::new(0.3, 1.7)].map(Metric::Euclidean);
+    let tall = [Shape::new(70, 3, 1), Shape::new(3, 90, 1), Shape::new(1, 1, 1)];
+    for (k, shape) in SHAPES.into_iter().chain(tall).enumerate() {
+        for (n, part) in [0.2, 0.97, 2.0].into_iter().enumerate() {
+            let mut p = Program::default();
+            let noise = image(shape, DType::F64, (17 + k + n) as u64);
+            let far = |c, y, x| (noise.at::<f64>(c, y, x) * 7.31).rem_euclid(1.0) < part;
+            let mask = p.source(Image::from_fn::<u8>(shape, |c, y, x| u8::from(far(c, y, x))));
+            let rows = p.op(Op::from(NearestRow), &[mask], shape, DType::I32);
+            let mut roots = vec![rows];
+            for metric in metrics.into_iter().chain([Metric::Taxicab, Metric::Chessboard]) {
+                for found in [Sought::Distance, Sought::Row, Sought::Column] {
+                    let how = NearestPixel { metric, found };
+                    let types: &[DType] = if how.is_float() { &[DType::F32, DType::F64] } else { &[DType::I32] };
+                    roots.extend(types.iter().map(|dtype| p.op(Op::from(how), &[rows], shape, *dtype)));
+                }
+            }
+            conforms(&p.wanted(&roots), &Place::some(), &format!("distances of {shape} {part}"));
+        }
+    }
+    for dtype in DType::ALL {
+        let mut p = Program::default();
+        let a = p.source(image(SHAPES[4], dtype, 18));
+        let rows = p.op(Op::from(NearestRow), &[a], SHAPES[4], DType::I32);
+        conforms(&p.wanted(&[rows]), &Place::some(), &format!("nearest rows of {dtype}"));
     }
 }
 

@@ -6,6 +6,7 @@
 use horus_core::dtype::{DType, Scalar};
 use horus_core::ir::graph::{NodeId, Op, Operand};
 use horus_core::ops::components::Connectivity;
+use horus_core::ops::distance::{Metric, NearestPixel, NearestRow, Sought, Spacing};
 use horus_core::ops::edge::{Edge, Inside};
 use horus_core::ops::geometric::{Affine, Flip, Interpolation, rotation};
 use horus_core::ops::labels::LabelReduce;
@@ -342,6 +343,14 @@ impl Builder {
                 return self.p.op(Op::from(how), &[marker, one], plane, dtype);
             }
             return self.p.op(Op::from(Components { neighbours: how }), &[one], plane, DType::I32);
+        }
+        if d.below(6) == 0 {
+            let rows = self.p.op(Op::from(NearestRow), &[a], shape, DType::I32);
+            let spacing = d.one(&[Spacing::UNIT, Spacing::new(2.5, 0.7)]);
+            let metric = d.one(&[Metric::Euclidean(spacing), Metric::Taxicab, Metric::Chessboard]);
+            let how = NearestPixel { metric, found: d.one(&[Sought::Distance, Sought::Row, Sought::Column]) };
+            let to = if how.is_float() { d.one(&[DType::F32, DType::F64]) } else { DType::I32 };
+            return self.p.op(Op::from(how), &[rows], shape, to);
         }
         if d.below(6) == 0 {
             return self.p.op(Op::from(Running), &[a], shape, DType::F64);

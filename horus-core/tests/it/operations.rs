@@ -169,6 +169,56 @@ fn labels_of_what_is_there_and_of_part_of_it() {
     assert!(vast.contains("has 2147483648 pixels; labels are i32, the limit is 2147483647"), "{vast}");
 }
 
+/// Distances of SciPy, with its bits, and its nearest pixels.
+#[test]
+fn distances_are_those_of_scipy() {
+    let found = everywhere(|s| {
+        let away = Image::from_fn(s, 31, 40, |y, x| (noise(0, y, x) % 100) as u8).lt(97).distances();
+        let spaced = away.clone().spaced(0.7, 1.9);
+        let floats = [away.euclidean::<f64>(), spaced.euclidean::<f64>()].map(|image| image.to_vec().unwrap());
+        let [rows, columns] = away.nearest();
+        (floats, [away.taxicab(), away.chessboard(), rows, columns].map(|image| image.to_vec().unwrap()))
+    });
+    assert_eq!(found.0, ["distances", "distances_spaced"].map(volume_of::<f64>));
+    let golden = |name: &str| volume_of::<i16>(name).into_iter().map(i32::from).collect::<Vec<_>>();
+    let names = ["distances_taxicab", "distances_chessboard", "distances_rows", "distances_columns"];
+    assert_eq!(found.1, names.map(golden));
+}
+
+/// Nothing is far from an image without background; strips of five ranks are thinner than a row.
+#[test]
+fn distances_of_little() {
+    let of = |s: &Session, pixels: &[u8], size: (usize, usize)| {
+        let away = Image::from_slice(s, size, pixels).distances();
+        let [rows, columns] = away.nearest();
+        let steps = [away.taxicab(), away.chessboard(), rows, columns].map(|image| image.to_vec().unwrap());
+        (away.euclidean::<f32>().to_vec().unwrap(), steps)
+    };
+    let far = f32::INFINITY;
+    let all =
+        |s: &Session| [of(s, &[1], (1, 1)), of(s, &[0], (1, 1)), of(s, &[3, 0, 1, 1], (1, 4)), of(s, &[2, 0], (2, 1))];
+    let found = all(&session());
+    assert_eq!(found[0], (vec![far], [-1, -1, -1, -1].map(|v| vec![v])));
+    assert_eq!(found[1], (vec![0.0], [0, 0, 0, 0].map(|v| vec![v])));
+    let row = [vec![1, 0, 1, 2], vec![1, 0, 1, 2], vec![0; 4], vec![1; 4]];
+    assert_eq!(found[2], (vec![1.0, 0.0, 1.0, 2.0], row));
+    assert_eq!(found[3], (vec![1.0, 0.0], [vec![1, 0], vec![1, 0], vec![1, 1], vec![0, 0]]));
+    for ranks in 2..=5 {
+        let on = |comm| {
+            let cpu = Box::new(CpuDevice::new(Some(1)).unwrap());
+            all(&Session::on(cpu).communicator(Arc::new(comm)).build().unwrap())
+        };
+        assert!(ThreadComm::run(ranks, on).iter().all(|one| *one == found), "{ranks} ranks");
+    }
+    let s = session();
+    let told = Image::<u8>::constant(&s, (2, 2), 1).distances().spaced(0.0, 1.0).euclidean::<f32>().check();
+    let told = told.unwrap_err().to_string();
+    assert!(told.starts_with("distances: pixels of 0 x 1; sizes are finite and above 0 (at "), "{told}");
+    let volume = Image::from_volume_fn(&s, 3, 2, 2, |_, _, _| 1u8).distances().taxicab().check();
+    let told = volume.unwrap_err().to_string();
+    assert!(told.starts_with("distances: the image has 3 levels; look at each slice (at "), "{told}");
+}
+
 /// By `skimage.morphology.reconstruction` 0.26: with 4 and 8 neighbours, by dilation and, on
 /// complements to 9, by erosion.
 #[test]

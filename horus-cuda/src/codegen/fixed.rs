@@ -44,7 +44,7 @@ pub(super) fn program(
 }
 
 /// The plane of this block: the parameter `planes` advanced by multiples of the parameter `pitch`.
-fn plane(planes: &str, pitch: &str) -> Expr {
+pub(super) fn plane(planes: &str, pitch: &str) -> Expr {
     name(planes) + name("blockIdx.y") * pitch
 }
 

@@ -15,6 +15,7 @@
 mod components;
 mod cost;
 mod cpp;
+mod distance;
 mod fixed;
 mod instructions;
 mod labels;
@@ -58,6 +59,7 @@ const GATHER: &str = include_str!("../../kernels/gather.cuh");
 const REDUCE: &str = include_str!("../../kernels/reduce.cuh");
 const LABELS: &str = include_str!("../../kernels/labels.cuh");
 const COMPONENTS: &str = include_str!("../../kernels/components.cuh");
+const DISTANCE: &str = include_str!("../../kernels/distance.cuh");
 const RECONSTRUCTION: &str = include_str!("../../kernels/reconstruction.cuh");
 const SAMPLING: &str = include_str!("../../kernels/sampling.cuh");
 const STEPS: &str = include_str!("../../kernels/steps.cuh");
@@ -213,6 +215,8 @@ fn generate_whole(operation: &Whole, shapes: &Shapes<'_>, limits: Limits) -> Res
         Whole::Remap(Remap { sampling: how, border }) => components::remap(*how, *border, shapes),
         Whole::Components(Components { neighbours: how }) => components::components(*how, shapes),
         Whole::Reconstruct(how) => reconstruction::reconstruct(*how, shapes),
+        Whole::NearestRow(_) => distance::nearest_row(shapes),
+        Whole::NearestPixel(how) => distance::nearest(*how, shapes),
         Whole::Windowed(Sliding { how, border }) => windowed::generate(how, *border, shapes, limits),
         Whole::RowReduce(how) => reduced::image(*how, shapes),
         Whole::Running(_) => reduced::running(shapes),

@@ -1,5 +1,6 @@
 //! The launches.
 
+mod distance;
 mod sampling;
 mod several;
 mod stencils;
@@ -345,6 +346,7 @@ pub(crate) fn cases() -> Vec<Case> {
     all.extend(super::planes::cases());
     all.extend(steps::steps());
     all.extend(sampling::cases());
+    all.extend(distance::cases());
     all.extend(several::cases());
     all.extend(stencils::stencils());
     all

@@ -8,6 +8,7 @@
 //! about it.
 
 pub mod components;
+pub mod distance;
 pub mod edge;
 pub mod footprint;
 pub mod geometric;
@@ -29,6 +30,7 @@ pub mod windowed;
 use std::ops::Deref;
 
 pub use components::Components;
+pub use distance::{NearestPixel, NearestRow};
 pub use histogram::Histogram;
 pub use labels::LabelReduce;
 pub use lookup::Lookup;
@@ -94,6 +96,10 @@ whole! {
     Labels(LabelReduce),
     /// Connected components.
     Components(Components),
+    /// The nearest background in each column.
+    NearestRow(NearestRow),
+    /// The nearest background, of these.
+    NearestPixel(NearestPixel),
     /// A marker grown within a mask.
     Reconstruct(Reconstruction),
     /// Counts in equal bins.

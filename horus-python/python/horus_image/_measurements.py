@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any, Final
 
@@ -62,7 +63,7 @@ class _Groups:
         else:
             wanted = np.asarray(index).ravel()
             small = given.dtype.kind in "iub" and given.size > 0
-            if small and given.min() >= 0 and given.max() <= given.size:
+            if small and given.dtype.kind != "b" and given.min() >= 0 and given.max() <= given.size:
                 wanted = wanted.astype(np.int64)  # as SciPy does, which counts such labels
             if small and int(given.min()) >= 0 and int(given.max()) < max(_FEW_LABELS, given.size):
                 numbered, self.count = given.astype(np.int32), int(given.max()) + 1
@@ -82,9 +83,9 @@ class _Groups:
         assert self.value is not None
         return self.value
 
-    def of(self, name: str) -> Array:
-        """A measure of each requested label, NaN for labels without pixels."""
-        core = self.pixels.numbers()
+    def of(self, name: str, core: _horus.Image | None = None) -> Array:
+        """A measure of each requested label, NaN for labels without pixels: of the pixels, or of an image of their extent."""
+        core = self.pixels.numbers() if core is None else core
         if self.labels is None:
             return np.array([_horus.reduce(core, name)])
         return self._picked(_horus.by_label(core, self.labels, self.count, name))
@@ -154,6 +155,35 @@ def _moment(name: str, input: Any, labels: Any, index: Any) -> Any:
     if groups.value is None:
         return groups.shaped(np.full(max(1, len(groups.places)), np.nan)) if groups.single else np.full(groups.shape, np.nan)
     return groups.shaped(groups.of(name))
+
+
+def center_of_mass(input: Any, labels: Any = None, index: Any = None) -> Any:
+    """The mean position of the pixels of each label, weighted by their values (``scipy.ndimage.center_of_mass``).
+
+    Examples
+    --------
+    >>> from horus_image.ndimage import center_of_mass
+    >>> center_of_mass([[1.0, 0.0], [0.0, 3.0]])
+    (np.float64(0.75), np.float64(0.75))
+    """
+    groups = _Groups("center_of_mass", input, labels, index)
+    if np.ndim(groups.given) == 0:
+        raise ValueError("center_of_mass: a number has no axes")
+    centres = []
+    if groups.value is None:
+        count = max(1, len(groups.places)) if groups.single else math.prod(groups.shape)
+        centres = [np.full(count, np.nan)] * np.ndim(groups.given)
+    else:
+        pixels = groups.pixels.floats()
+        depth, height, width, _channels = pixels.shape
+        with np.errstate(divide="ignore", invalid="ignore"):
+            total = groups.of("sum", pixels)
+            for axis in range(3 - groups.pixels.ndim, 3):
+                at = _horus.convert(_horus.index(groups.pixels.session._core, (depth, height, width), axis), "f64")
+                centres.append(groups.of("sum", _horus.binary("mul", pixels, at)) / total)
+    if groups.single:
+        return tuple(centre[0] for centre in centres)
+    return [tuple(v) for v in np.array([centre.reshape(groups.shape) for centre in centres]).T]
 
 
 def minimum(input: Any, labels: Any = None, index: Any = None) -> Any:

@@ -53,6 +53,7 @@ from ._linear import (
     uniform_filter1d,
 )
 from ._measurements import (
+    center_of_mass,
     find_objects,
     histogram,
     label,
@@ -86,6 +87,7 @@ __all__ = [
     "binary_opening",
     "binary_propagation",
     "black_tophat",
+    "center_of_mass",
     "convolve",
     "convolve1d",
     "correlate",

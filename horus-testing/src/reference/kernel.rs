@@ -3,6 +3,7 @@
 // Long, as it holds the definition of each kernel.
 
 use super::components::components;
+use super::distance;
 use super::geometric::{beyond, sample};
 use super::neighbourhood::{correlate_at, generalized_at, median_at};
 use super::pixel::{body, holds};
@@ -352,6 +353,28 @@ fn evaluate_whole(operation: &Whole, inputs: &[HostImage], output: &mut HostImag
                 for y in rows.start..rows.end {
                     let line: Vec<f64> = (0..out.shape.width).map(|x| inputs[0].get::<T>(c, y, x).to_f64()).collect();
                     running(&line).into_iter().enumerate().for_each(|(x, v)| output.put::<f64>(c, y, x, v));
+                }
+            }
+        }),
+        Whole::NearestRow(_) => dispatch!(inputs[0].geometry.dtype, T => {
+            let height = inputs[0].geometry.shape.height;
+            for c in 0..out.shape.planes() {
+                for y in rows.start..rows.end {
+                    for x in 0..out.shape.width {
+                        let there = |y: usize| inputs[0].get::<T>(c, y.cast_signed(), x) != T::ZERO;
+                        let column: Vec<bool> = (0..height).map(there).collect();
+                        output.put(c, y, x, distance::nearest_row(&column, y.cast_unsigned()));
+                    }
+                }
+            }
+        }),
+        Whole::NearestPixel(how) => dispatch!(out.dtype, T => {
+            for c in 0..out.shape.planes() {
+                for y in rows.start..rows.end {
+                    for x in 0..out.shape.width {
+                        let row: Vec<i32> = (0..out.shape.width).map(|x| inputs[0].get(c, y, x)).collect();
+                        output.put(c, y, x, T::from_scalar(distance::nearest(&row, x, *how)));
+                    }
                 }
             }
         }),

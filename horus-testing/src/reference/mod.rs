@@ -13,11 +13,13 @@ use horus_base::dtype::{Conversion, DType, Pixel, Scalar, convert_pixel};
 use horus_base::shape::{Axis, Shape};
 use horus_plan::ir::graph::{Graph, Node, Op, Operand, ValueId};
 use horus_plan::ops::components::Connectivity;
+use horus_plan::ops::distance::NearestPixel;
 use horus_plan::ops::planes::PlaneMap;
 use horus_plan::ops::reconstruction::Reconstruction;
 use horus_plan::ops::{Components, Remap, Sliding, Tiled, Whole};
 
 pub mod components;
+pub mod distance;
 pub mod geometric;
 pub mod kernel;
 pub mod neighbourhood;
@@ -95,6 +97,8 @@ fn apply_whole(operation: &Whole, node: &Node<Op>, inputs: &[&Image]) -> Image {
         Whole::Labels(how) => reduce::labels(inputs[0], inputs.get(1).copied(), *how),
         Whole::Components(Components { neighbours: how }) => label(inputs[0], *how),
         Whole::Reconstruct(how) => reconstruct(inputs[0], inputs[1], *how),
+        Whole::NearestRow(_) => nearest_row(inputs[0]),
+        Whole::NearestPixel(how) => nearest(inputs[0], *how, node.dtype.stored()),
         Whole::Tiles(Tiled { grid, reduce: how }) => reduce::tiles(inputs[0], *grid, *how, node.shape),
         Whole::Histogram(how) => reduce::histogram(inputs[0], how.bins, how.lo(), how.hi()),
     }
@@ -151,6 +155,22 @@ pub fn label(image: &Image, how: Connectivity) -> Image {
         image.as_slice::<T>().iter().map(|v| v.to_f64() != 0.0).collect()
     });
     Image::new(image.shape, components::components(&there, [depth, height, width], how))
+}
+
+/// The offset of the nearest background row of each pixel's column.
+pub fn nearest_row(image: &Image) -> Image {
+    horus_base::dispatch!(image.dtype(), T => Image::from_fn(image.shape, |p, y, x| {
+        let column: Vec<bool> = (0..image.shape.height).map(|y| image.at::<T>(p, y, x) != T::ZERO).collect();
+        distance::nearest_row(&column, y)
+    }))
+}
+
+/// The nearest background pixel of each pixel, from the offsets of rows, as an image of type `dtype`.
+pub fn nearest(rows: &Image, how: NearestPixel, dtype: DType) -> Image {
+    horus_base::dispatch!(dtype, T => Image::from_fn(rows.shape, |p, y, x| {
+        let row: Vec<i32> = (0..rows.shape.width).map(|x| rows.at(p, y, x)).collect();
+        T::from_scalar(distance::nearest(&row, x, how))
+    }))
 }
 
 /// Reconstruction of a mask from a marker, of one channel.

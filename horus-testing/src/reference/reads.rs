@@ -62,6 +62,7 @@ mod tests {
     use horus_plan::ir::graph::{Graph, Node, NodeId, Op, ValueId};
     use horus_plan::ir::kernel::Distribution;
     use horus_plan::ops::components::Connectivity;
+    use horus_plan::ops::distance::{Metric, Sought};
     use horus_plan::ops::geometric::{Affine, Flip, Interpolation, rotation};
     use horus_plan::ops::labels::LabelReduce;
     use horus_plan::ops::neighbourhood::{Filter, MedianSize, Reach};
@@ -71,8 +72,8 @@ mod tests {
     use horus_plan::ops::tiles::{Grid, TileReduce};
     use horus_plan::ops::windowed::{BoxMean, Ranked, Windowed};
     use horus_plan::ops::{
-        Components, Fold, Histogram, Lookup, Merge, Reconstruction, Remap, RowReduce, Running, RunningDepth, Sliding,
-        Tiled, Transpose, Whole,
+        Components, Fold, Histogram, Lookup, Merge, NearestPixel, NearestRow, Reconstruction, Remap, RowReduce,
+        Running, RunningDepth, Sliding, Tiled, Transpose, Whole,
     };
     use horus_plan::optimize::lower::lower;
     use horus_plan::region::{Rect, needs};
@@ -124,6 +125,8 @@ mod tests {
             LabelReduce::Sum { count: 3, squares: false, of: DType::F32 }.into(),
             Components { neighbours: Connectivity::FACES }.into(),
             Reconstruction { erosion: false, neighbours: Connectivity::FACES }.into(),
+            NearestRow.into(),
+            NearestPixel { metric: Metric::Taxicab, found: Sought::Column }.into(),
             Histogram::new(3, 0.0, 1.0).into(),
         ];
         for operation in whole {
@@ -157,6 +160,8 @@ mod tests {
                 }
                 Whole::Components(_) => of(&[plane], labels),
                 Whole::Reconstruct(_) => of(&[plane, plane], plane),
+                Whole::NearestRow(_) => of(&[image], (shape, DType::I32)),
+                Whole::NearestPixel(_) => of(&[(shape, DType::I32)], (shape, DType::I32)),
                 Whole::Histogram(how) => of(&[image], (Shape::new(1, how.bins, 1), DType::F64)),
             });
         }

@@ -13,6 +13,10 @@ fn neighbours() -> Vec<String> {
     ["4", "8"].map(str::to_owned).to_vec()
 }
 
+fn metrics() -> Vec<String> {
+    ["euclidean", "taxicab", "chessboard"].map(str::to_owned).to_vec()
+}
+
 /// An operation with a footprint: a method of the library.
 macro_rules! under {
     ($method:ident, $aliases:expr, $help:literal, $example:literal) => {
@@ -101,6 +105,21 @@ pub(super) const ROWS: &[Operation] = &[
         record: Record::Picture(|v, a| {
             let kinds = [Connectivity::FACES, Connectivity::CORNERS];
             pixels!(v, image => v.becomes(image.label(kinds[a.choice("neighbours")])))
+        }),
+    },
+    Operation {
+        name: "distance",
+        aliases: &["distance_transform"],
+        family: Family::Morphology,
+        parameters: &[optional("metric", Kind::Choice(metrics), "euclidean", "")],
+        help: "The distance of each pixel to the nearest one that is 0",
+        example: "luminance otsu distance",
+        record: Record::Picture(|v, a| {
+            pixels!(v, image => match a.choice("metric") {
+                1 => v.becomes(image.distances().taxicab()),
+                2 => v.becomes(image.distances().chessboard()),
+                _ => v.becomes(image.distances().euclidean::<f32>()),
+            })
         }),
     },
     under!(morphological_gradient, &["gradient"], "Dilation minus erosion", "morphological_gradient 3"),

@@ -5,6 +5,7 @@
 //! not affect the result.
 
 mod components;
+mod distance;
 pub(crate) mod fused;
 mod histogram;
 mod labels;
@@ -116,6 +117,10 @@ pub(crate) fn launch(launch: Launch<'_>, operation: &Whole, isa: Isa, threads: u
         Whole::Reconstruct(how) => dispatch!(dtype, T => {
             reconstruction::reconstruct(view::<T>(inputs, 0)?, view::<T>(inputs, 1)?, *how, out(output)?, threads);
         }),
+        Whole::NearestRow(_) => {
+            dispatch!(dtype, T => distance::nearest_row(view::<T>(inputs, 0)?, out(output)?, &geometry, rows, (isa, threads)));
+        }
+        Whole::NearestPixel(how) => distance::nearest(*how, view(inputs, 0)?, output, &geometry, rows, (isa, threads))?,
         Whole::Tiles(Tiled { grid, reduce: how }) => {
             let to = tiles::To { geometry, rows, threads, isa };
             dispatch!(dtype, T => tiles::reduce(view::<T>(inputs, 0)?, *grid, *how, output, &to)?);
