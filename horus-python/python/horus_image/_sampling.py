@@ -20,13 +20,13 @@ DType = np.dtype[Any]
 
 
 def interpolated_singly(value: Value, order: int, dtype: DType, cval: float) -> bool:
-    """Returns true if samples are interpolated in `float32`: those of its own images, and those of integers of up to 16 bits, between which it
-    has 2^8 steps. Positions, which are held to 2^-32 of a pixel and add up, are no more exact than that."""
+    """Returns true if samples are interpolated in `float32`: those of its own images, and those of integers of 8 bits, between which it
+    has 2^16 steps."""
     if order > 1:
         return False
     if value.core.dtype == "f32":
         return dtype == NATIVE["f32"]
-    return value.dtype.kind in "iu" and value.dtype.itemsize <= 2 and dtype.kind in "iu" and abs(cval) < 1 << 16
+    return value.dtype.kind in "iu" and value.dtype.itemsize == 1 and dtype.kind in "iu" and abs(cval) < 1 << 8
 
 
 def is_held(value: Value, order: int, dtype: DType, cval: float) -> bool:

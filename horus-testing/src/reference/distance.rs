@@ -36,7 +36,8 @@ mod tests {
         let column = [false, true, true, true, false];
         assert_eq!([0, 1, 2, 3, 4].map(|y| nearest_row(&column, y)), [0, -1, -2, 1, 0]);
         assert_eq!(nearest_row(&[true; 3], 1), NONE);
-        let of = |metric, found| (0..5).map(|x| nearest(&[NONE, 0, NONE, NONE, 2], x, NearestPixel { metric, found }));
+        let of =
+            |metric, found| (0..5).map(move |x| nearest(&[NONE, 0, NONE, NONE, 2], x, NearestPixel { metric, found }));
         let columns: Vec<_> = of(Metric::Euclidean(Spacing::UNIT), Sought::Column).collect();
         assert_eq!(columns, [1, 0, -1, -2, 0].map(Scalar::I32));
         let steps: Vec<_> = of(Metric::Taxicab, Sought::Distance).collect();

@@ -2,6 +2,7 @@
 
 use horus_core::dtype::DType;
 use horus_core::ir::kernel::Kernel;
+use horus_core::ops::ImageOperation as _;
 use horus_core::ops::distance::{Metric, NearestPixel, NearestRow, Sought, Spacing};
 use horus_core::shape::{Shape, Window};
 
