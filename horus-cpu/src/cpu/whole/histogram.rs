@@ -83,8 +83,8 @@ impl Finder {
     fn of(dtype: DType, bins: Bins, pixels: usize) -> Finder {
         match dtype {
             DType::U8 => Finder::Bytes,
-            DType::U16 | DType::I16 if pixels > TABLE_PIXELS && u32::try_from(bins.bins).is_ok() => {
-                Finder::Table(table(dtype == DType::I16, bins))
+            _ if dtype.size() == 2 && pixels > TABLE_PIXELS && u32::try_from(bins.bins).is_ok() => {
+                Finder::Table(table(dtype != DType::U16, bins))
             }
             _ => Finder::Quotients,
         }
