@@ -63,6 +63,7 @@ fn the_table_of_operations_is_that_of_the_code() {
         "shape",
         "session",
         "order_digit",
+        "recip",
         "unary",
         "worms",
     ];

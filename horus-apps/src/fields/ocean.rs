@@ -130,7 +130,7 @@ impl SeaWater {
         let less = x * -1.0 + 1.0;
         let finger = &less * &less * &less * FINGERS;
         let convective = by_heat.lt(0.0) & by_salt.lt(0.0) & by_heat.gt(&by_salt);
-        let heat = (((ratio.recip() - 1.0) * -0.54).exp() * 4.6).exp() * (VISCOSITY * 0.909);
+        let heat = (((1.0 / &ratio - 1.0) * -0.54).exp() * 4.6).exp() * (VISCOSITY * 0.909);
         let salt = &heat * ratio.gt(0.5).select(&ratio * 1.85 - 0.85, &ratio * 0.15);
         Mixing {
             from_surface,

@@ -43,9 +43,6 @@ unary! {
     log Log;
     /// `a * a`; integers saturate.
     square Square;
-    /// `1 / a`; integers truncate, and give 0 for 0.
-    #[doc(alias = "reciprocal")]
-    recip Recip;
     /// -1, 0 or 1.
     sign Sign;
     /// Largest integer not above `a`.
