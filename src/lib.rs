@@ -147,7 +147,7 @@
 //! - `cuda` (default): NVIDIA GPUs. It builds without CUDA; driver and NVRTC are loaded at run
 //!   time, and without them the CPU computes.
 //! - `mpi`: ranks under `mpirun`. Needs an MPI library and libclang to build.
-//! - `image`: pictures of the crate `image`, to and from [`AnyImage`](prelude::AnyImage).
+//! - `image`: pictures of the crate `image`, to and from [`AnyImage`].
 //!
 //! Build with `--release`: without optimisation the kernels of the CPU are some 75 times slower. To
 //! debug your own crate at full speed, let its `Cargo.toml` optimise its dependencies, without
