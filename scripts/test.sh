@@ -65,13 +65,18 @@ beside() {
 }
 step cargo test "${features[@]}" --no-run --quiet
 step scripts/book.sh
-log=$(mktemp)
+log=$(mktemp) rust=$(mktemp)
 beside >"$log" 2>&1 &
 other=$!
-trap 'kill $other 2>/dev/null || true; rm -f "$log"' EXIT
+trap 'kill $other 2>/dev/null || true; rm -f "$log" "$rust"' EXIT
 tests=0
-step cargo test "${features[@]}" --no-fail-fast || tests=$?
+step cargo test "${features[@]}" --no-fail-fast 2>&1 | tee "$rust" || tests=$?
 beside=0
 wait $other || beside=$?
 cat "$log"
+# The reasons of failures once more, at the end, where they are looked for.
+if [ $tests != 0 ]; then
+  printf '\n== failures\n'
+  sed -n '/^failures:$/,/^test result:/p; /^error: /,/^$/p' "$rust"
+fi
 exit $((tests | beside))

@@ -164,7 +164,12 @@ mod tests {
         let (sender, done) = mpsc::channel();
         let (go, gate) = mpsc::channel::<()>();
         let (landed, has_landed) = mpsc::channel();
-        hands.read(move || gate.recv().unwrap());
+        let (begun, has_begun) = mpsc::channel();
+        hands.read(move || {
+            begun.send(()).unwrap();
+            gate.recv().unwrap();
+        });
+        has_begun.recv().unwrap();
         for i in 0..2 {
             let sender = sender.clone();
             hands.read(move || sender.send(i).unwrap());
