@@ -102,9 +102,14 @@ with open(path, "wb") as f:
 PY
 }
 
-kernels() { "$bin/horus-cuda-check"; }
+# The run-time compiler works on one kernel at a time in a process: several share the cases.
+kernels() {
+  local parts
+  parts=$(nproc)
+  seq 0 $((parts - 1)) | xargs -P "$parts" -I{} "$bin/horus-cuda-check" --part "{}/$parts"
+}
 
-# The run-time compiler works on one kernel at a time in a process: each test gets a process.
+# Each test gets a process, for the same reason.
 session() {
   local names
   names=$("$bin/gpu-conformance" --list | sed -n 's/: test$//p')

@@ -1,7 +1,8 @@
 //! Runs the conformance cases on a GPU and compares every bit with the host's evaluation.
 //!
-//! `horus-cuda-check [FILTER] [--tunings N]`: only cases whose name contains FILTER, or one of
-//! several separated by commas; with N tuning candidates each. Exits with 1 on any difference.
+//! `horus-cuda-check [FILTER] [--tunings N] [--part I/N]`: only cases whose name contains FILTER, or
+//! one of several separated by commas; with N tuning candidates each; every N-th case from the I-th
+//! on, so that several processes share the work. Exits with 1 on any difference.
 
 mod cases;
 mod planes;
@@ -83,8 +84,10 @@ fn pieces(device: &CudaDevice, image: &HostImage, memory: &Memory) -> Result<boo
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let tunings = arguments.iter().position(|a| a == "--tunings");
-    let count = tunings.and_then(|i| arguments.get(i + 1)).and_then(|n| n.parse().ok()).unwrap_or(0);
+    let option = |name: &str| arguments.iter().position(|a| a == name).and_then(|i| arguments.get(i + 1));
+    let count = option("--tunings").and_then(|n| n.parse().ok()).unwrap_or(0);
+    let part = option("--part").and_then(|part| part.split_once('/'));
+    let (first, parts) = part.map_or((0, 1), |(i, n)| (i.parse().unwrap_or(0), n.parse().unwrap_or(1)));
     let filter = arguments.first().filter(|a| !a.starts_with("--")).cloned().unwrap_or_default();
     let mut device = match CudaDevice::open(0, None) {
         Ok(d) => d,
@@ -107,7 +110,8 @@ fn main() -> ExitCode {
         }
     };
     report("transfers", transfers(&device).map(|same| (!same).then(|| "bytes changed on the way".to_owned())));
-    for case in cases().into_iter().filter(|c| filter.split(',').any(|f| c.name.contains(f))) {
+    let cases = cases().into_iter().filter(|c| filter.split(',').any(|f| c.name.contains(f)));
+    for case in cases.skip(first).step_by(parts.max(1)) {
         let inputs = case.images();
         let expected = case.expected(&inputs);
         let dtype = case.inputs.first().map_or(case.output.dtype, |g| g.dtype);
