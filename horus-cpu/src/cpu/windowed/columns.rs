@@ -6,6 +6,9 @@
 //! counts: the wanted bin is the number of counts that do not exceed the rank. The counts of a
 //! segment are updated when they are read.
 
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::*;
+
 use crate::cpu::plane::Plane;
 use crate::cpu::simd::Isa;
 use crate::cpu::versions::for_each_isa;
@@ -14,7 +17,10 @@ use horus_plan::ops::neighbourhood::Reach;
 use horus_plan::ops::windowed::Ranked;
 
 /// Running counts of sixteen bins.
-type Counts = [u16; 16];
+#[derive(Clone, Copy)]
+#[repr(align(32))]
+struct Counts([u16; 16]);
+
 /// Pixels of the largest supported rectangle.
 pub(super) const MOST: usize = u16::MAX as usize;
 /// Columns of a block, besides those around it: their histograms stay in a core's cache.
@@ -22,29 +28,78 @@ const COLUMNS: usize = 1024;
 
 /// Contribution of a pixel to running counts: one from its bin on.
 const FROM: [Counts; 16] = {
-    let mut all = [[0; 16]; 16];
+    let mut all = [Counts::NONE; 16];
     let mut i = 0;
     while i < 256 {
-        all[i / 16][i % 16] = (i % 16 >= i / 16) as u16;
+        all[i / 16].0[i % 16] = (i % 16 >= i / 16) as u16;
         i += 1;
     }
     all
 };
 
-#[inline(always)]
-fn add(to: &mut Counts, by: &Counts) {
-    to.iter_mut().zip(by).for_each(|(t, b)| *t = t.wrapping_add(*b));
+impl Counts {
+    const NONE: Counts = Counts([0; 16]);
 }
 
-#[inline(always)]
-fn subtract(to: &mut Counts, by: &Counts) {
-    to.iter_mut().zip(by).for_each(|(t, b)| *t = t.wrapping_sub(*b));
+/// In vectors by hand: compilers cut these counts into pieces of two and four.
+#[cfg(target_arch = "x86_64")]
+impl Counts {
+    #[inline(always)]
+    fn vector(&self) -> __m256i {
+        // SAFETY: there are 32 aligned bytes, and kernels run with AVX2.
+        unsafe { _mm256_load_si256((&raw const self.0).cast()) }
+    }
+
+    #[inline(always)]
+    fn of(vector: __m256i) -> Counts {
+        let mut counts = Counts::NONE;
+        // SAFETY: as above.
+        unsafe { _mm256_store_si256((&raw mut counts.0).cast(), vector) };
+        counts
+    }
+
+    #[inline(always)]
+    fn plus(&self, other: &Counts) -> Counts {
+        // SAFETY: kernels run with AVX2.
+        Counts::of(unsafe { _mm256_add_epi16(self.vector(), other.vector()) })
+    }
+
+    #[inline(always)]
+    fn minus(&self, other: &Counts) -> Counts {
+        // SAFETY: as above.
+        Counts::of(unsafe { _mm256_sub_epi16(self.vector(), other.vector()) })
+    }
+
+    /// The bin of the pixel of rank `place`.
+    #[inline(always)]
+    fn bin(&self, place: u16) -> usize {
+        // SAFETY: as above.
+        let exceed = unsafe {
+            let (counts, place) = (self.vector(), _mm256_set1_epi16(place.cast_signed()));
+            !_mm256_movemask_epi8(_mm256_cmpeq_epi16(_mm256_min_epu16(counts, place), counts))
+        };
+        // Counts grow from bin to bin, and each has two bits.
+        exceed.trailing_zeros() as usize / 2
+    }
 }
 
-/// The bin of the pixel of rank `place`.
-#[inline(always)]
-fn bin(counts: &Counts, place: u16) -> usize {
-    counts.iter().map(|c| u16::from(*c <= place)).sum::<u16>() as usize
+#[cfg(not(target_arch = "x86_64"))]
+impl Counts {
+    #[inline(always)]
+    fn plus(&self, other: &Counts) -> Counts {
+        Counts(std::array::from_fn(|i| self.0[i].wrapping_add(other.0[i])))
+    }
+
+    #[inline(always)]
+    fn minus(&self, other: &Counts) -> Counts {
+        Counts(std::array::from_fn(|i| self.0[i].wrapping_sub(other.0[i])))
+    }
+
+    /// The bin of the pixel of rank `place`.
+    #[inline(always)]
+    fn bin(&self, place: u16) -> usize {
+        self.0.iter().map(|c| u16::from(*c <= place)).sum::<u16>() as usize
+    }
 }
 
 for_each_isa! {
@@ -65,8 +120,8 @@ fn ranks_of(_: Isa, plane: &Plane<'_, u8>, rank: &Ranked, border: (Border, u8, u
     let chunk = COLUMNS.max(2 * wide).min(width);
     let lines = chunk + wide - 1;
     // Per column: counts of segments, and counts of values, grouped by segment.
-    let mut segments = vec![[0; 16]; lines];
-    let mut values = vec![[0; 16]; 16 * lines];
+    let mut segments = vec![Counts::NONE; lines];
+    let mut values = vec![Counts::NONE; 16 * lines];
     let mut line = Vec::with_capacity(lines);
     for x in (0..width).step_by(chunk) {
         let n = chunk.min(width - x);
@@ -74,8 +129,8 @@ fn ranks_of(_: Isa, plane: &Plane<'_, u8>, rank: &Ranked, border: (Border, u8, u
         let read = |y: isize, line: &mut Vec<u8>| {
             extend(plane, (y, x.cast_signed() - left.cast_signed(), around), border, line);
         };
-        segments.fill([0; 16]);
-        values.fill([0; 16]);
+        segments.fill(Counts::NONE);
+        values.fill(Counts::NONE);
         let (first, last) = (rows.start - up.cast_signed(), rows.start + down.cast_signed());
         for y in first..last {
             read(y, &mut line);
@@ -92,33 +147,39 @@ fn ranks_of(_: Isa, plane: &Plane<'_, u8>, rank: &Ranked, border: (Border, u8, u
     }
 }
 
+#[inline(always)]
+fn sum(of: &[Counts]) -> Counts {
+    let mut sum = Counts::NONE;
+    for counts in of {
+        sum = sum.plus(counts);
+    }
+    sum
+}
+
 /// One row of results.
 #[inline(always)]
 fn go(segments: &[Counts], values: &[Counts], lines: usize, (wide, place, sign): (usize, u16, u8), out: &mut [u8]) {
-    let mut coarse = [0; 16];
-    segments[..wide - 1].iter().for_each(|s| add(&mut coarse, s));
-    let mut fine = [[0; 16]; 16];
+    let mut coarse = sum(&segments[..wide - 1]);
+    let mut fine = [Counts::NONE; 16];
     // First column included in the counts of each segment; none for empty counts.
     let mut at = [usize::MAX; 16];
     for (x, out) in out.iter_mut().enumerate() {
-        add(&mut coarse, &segments[x + wide - 1]);
-        let segment = bin(&coarse, place) & 15;
-        let counts = &mut fine[segment];
+        coarse = coarse.plus(&segments[x + wide - 1]);
+        let segment = coarse.bin(place) & 15;
         let of = &values[segment * lines..][..lines];
         let had = at[segment];
+        let mut counts = fine[segment];
         if had == usize::MAX || x - had > wide / 2 {
-            *counts = [0; 16];
-            of[x..x + wide].iter().for_each(|c| add(counts, c));
+            counts = sum(&of[x..x + wide]);
         } else {
-            for x in had..x {
-                subtract(counts, &of[x]);
-                add(counts, &of[x + wide]);
+            for (gone, come) in of[had..x].iter().zip(&of[had + wide..x + wide]) {
+                counts = counts.minus(gone).plus(come);
             }
         }
-        at[segment] = x;
-        let before = if segment == 0 { 0 } else { coarse[segment - 1] };
-        *out = (16 * segment + bin(counts, place - before)) as u8 ^ sign;
-        subtract(&mut coarse, &segments[x]);
+        (fine[segment], at[segment]) = (counts, x);
+        let before = if segment == 0 { 0 } else { coarse.0[segment - 1] };
+        *out = (16 * segment + counts.bin(place - before)) as u8 ^ sign;
+        coarse = coarse.minus(&segments[x]);
     }
 }
 
@@ -126,8 +187,8 @@ fn go(segments: &[Counts], values: &[Counts], lines: usize, (wide, place, sign):
 fn enter(line: &[u8], segments: &mut [Counts], values: &mut [Counts], lines: usize) {
     for (x, &v) in line.iter().enumerate() {
         let (segment, value) = (usize::from(v >> 4), usize::from(v & 15));
-        add(&mut segments[x], &FROM[segment]);
-        add(&mut values[segment * lines + x], &FROM[value]);
+        let (of, counts) = (&mut segments[x], &mut values[segment * lines + x]);
+        (*of, *counts) = (of.plus(&FROM[segment]), counts.plus(&FROM[value]));
     }
 }
 
@@ -135,8 +196,8 @@ fn enter(line: &[u8], segments: &mut [Counts], values: &mut [Counts], lines: usi
 fn leave(line: &[u8], segments: &mut [Counts], values: &mut [Counts], lines: usize) {
     for (x, &v) in line.iter().enumerate() {
         let (segment, value) = (usize::from(v >> 4), usize::from(v & 15));
-        subtract(&mut segments[x], &FROM[segment]);
-        subtract(&mut values[segment * lines + x], &FROM[value]);
+        let (of, counts) = (&mut segments[x], &mut values[segment * lines + x]);
+        (*of, *counts) = (of.minus(&FROM[segment]), counts.minus(&FROM[value]));
     }
 }
 
