@@ -14,9 +14,8 @@ use mpi::ffi;
 use crate::codes::{check, int};
 use crate::comm::MpiComm;
 
-/// Time for which other ranks wait for rank 0 to print an error common to all, on machines with more
-/// work than cores, too.
-const HEAD_START: Duration = Duration::from_secs(1);
+/// Time for which other ranks wait for rank 0 to print an error common to all.
+const HEAD_START: Duration = Duration::from_millis(300);
 
 /// Time for which an abort waits for the lock on MPI. Other threads of the process that also abort
 /// wait longer, so that they do not end it first.

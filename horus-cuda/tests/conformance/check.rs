@@ -82,12 +82,21 @@ fn pieces(device: &CudaDevice, image: &HostImage, memory: &Memory) -> Result<boo
     Ok(got == want)
 }
 
+fn part_of(text: &str) -> Option<(usize, usize)> {
+    let (first, parts) = text.split_once('/')?;
+    let (first, parts) = (first.parse().ok()?, parts.parse().ok()?);
+    (first < parts).then_some((first, parts))
+}
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let option = |name: &str| arguments.iter().position(|a| a == name).and_then(|i| arguments.get(i + 1));
     let count = option("--tunings").and_then(|n| n.parse().ok()).unwrap_or(0);
-    let part = option("--part").and_then(|part| part.split_once('/'));
-    let (first, parts) = part.map_or((0, 1), |(i, n)| (i.parse().unwrap_or(0), n.parse().unwrap_or(1)));
+    let part = option("--part").map_or("0/1", String::as_str);
+    let Some((first, parts)) = part_of(part) else {
+        eprintln!("--part {part}: two numbers, I/N, of which the first is less than the second");
+        return ExitCode::FAILURE;
+    };
     let filter = arguments.first().filter(|a| !a.starts_with("--")).cloned().unwrap_or_default();
     let mut device = match CudaDevice::open(0, None) {
         Ok(d) => d,
@@ -111,7 +120,7 @@ fn main() -> ExitCode {
     };
     report("transfers", transfers(&device).map(|same| (!same).then(|| "bytes changed on the way".to_owned())));
     let cases = cases().into_iter().filter(|c| filter.split(',').any(|f| c.name.contains(f)));
-    for case in cases.skip(first).step_by(parts.max(1)) {
+    for case in cases.skip(first).step_by(parts) {
         let inputs = case.images();
         let expected = case.expected(&inputs);
         let dtype = case.inputs.first().map_or(case.output.dtype, |g| g.dtype);

@@ -41,7 +41,7 @@ impl Counts {
     const NONE: Counts = Counts([0; 16]);
 }
 
-/// In vectors by hand: compilers cut these counts into pieces of two and four.
+/// In vectors by hand: the compiler (Rust 1.95) cuts these counts into pieces of two and four.
 #[cfg(target_arch = "x86_64")]
 impl Counts {
     #[inline(always)]
@@ -95,7 +95,6 @@ impl Counts {
         Counts(std::array::from_fn(|i| self.0[i].wrapping_sub(other.0[i])))
     }
 
-    /// The bin of the pixel of rank `place`.
     #[inline(always)]
     fn bin(&self, place: u16) -> usize {
         self.0.iter().map(|c| u16::from(*c <= place)).sum::<u16>() as usize
