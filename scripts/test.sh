@@ -64,7 +64,7 @@ beside() {
   step scripts/hosts.sh "${CARGO_TARGET_DIR:-target}/debug"
 }
 step cargo test "${features[@]}" --no-run --quiet
-step scripts/book.sh
+step scripts/book.sh --check
 log=$(mktemp) rust=$(mktemp)
 beside >"$log" 2>&1 &
 other=$!

@@ -17,7 +17,20 @@ pub struct ThreadComm {
 struct Shared {
     size: usize,
     state: Mutex<Meeting>,
-    changed: Condvar,
+    /// Wakes a rank, by receiver: a message has arrived, or the group is coming apart.
+    arrived: Vec<Condvar>,
+}
+
+impl Shared {
+    fn of(ranks: usize) -> Arc<Shared> {
+        let size = ranks.max(1);
+        let arrived = std::iter::repeat_with(Condvar::new).take(size).collect();
+        Arc::new(Shared { size, state: Mutex::default(), arrived })
+    }
+
+    fn wake_all(&self) {
+        self.arrived.iter().for_each(Condvar::notify_all);
+    }
 }
 
 #[derive(Debug, Default)]
@@ -48,7 +61,7 @@ impl Drop for Leave {
         if std::thread::panicking() && state.aborted.is_none() {
             state.aborted = Some(format!("rank {} panicked", self.0.rank));
         }
-        self.0.shared.changed.notify_all();
+        self.0.shared.wake_all();
     }
 }
 
@@ -59,10 +72,9 @@ impl ThreadComm {
     /// # Panics
     /// If the program panics on a rank (the other ranks then fail with an error and do not hang).
     pub fn run<R: Send>(ranks: usize, program: impl Fn(ThreadComm) -> R + Sync) -> Vec<R> {
-        let size = ranks.max(1);
-        let shared = Arc::new(Shared { size, state: Mutex::default(), changed: Condvar::new() });
+        let shared = Shared::of(ranks);
         std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..size)
+            let threads: Vec<_> = (0..shared.size)
                 .map(|rank| {
                     let comm = ThreadComm { rank, shared: Arc::clone(&shared), turns: Arc::default() };
                     let program = &program;
@@ -79,9 +91,8 @@ impl ThreadComm {
     /// All ranks of a group, for threads started by the caller. A rank that fails aborts the
     /// others; leaving is not tracked.
     pub fn group(ranks: usize) -> Vec<ThreadComm> {
-        let size = ranks.max(1);
-        let shared = Arc::new(Shared { size, state: Mutex::default(), changed: Condvar::new() });
-        (0..size).map(|rank| ThreadComm { rank, shared: Arc::clone(&shared), turns: Arc::default() }).collect()
+        let shared = Shared::of(ranks);
+        (0..shared.size).map(|rank| ThreadComm { rank, shared: Arc::clone(&shared), turns: Arc::default() }).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, Meeting> {
@@ -96,7 +107,7 @@ impl ThreadComm {
         let mail = state.mail.entry((self.rank, to)).or_default();
         mail.messages.insert(mail.sent, bytes.to_vec());
         mail.sent += 1;
-        self.shared.changed.notify_all();
+        self.shared.arrived[to].notify_all();
         Ok(())
     }
 
@@ -125,7 +136,7 @@ impl ThreadComm {
             if state.left.contains(&from) {
                 return Err(CommError(format!("rank {from} ended while rank {} was waiting for it", self.rank)));
             }
-            state = self.shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.shared.arrived[self.rank].wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -238,7 +249,7 @@ impl Communicator for ThreadComm {
         if state.aborted.is_none() {
             state.aborted = Some(format!("rank {} failed: {message}", self.rank));
         }
-        self.shared.changed.notify_all();
+        self.shared.wake_all();
     }
 }
 

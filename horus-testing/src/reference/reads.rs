@@ -26,6 +26,7 @@ thread_local! {
 }
 
 /// Records that a pixel of an image was read.
+#[inline]
 pub(super) fn read(image: &HostImage, at: [isize; 2]) {
     RECORD.with_borrow_mut(|record| {
         let Some(record) = record else { return };
@@ -36,6 +37,7 @@ pub(super) fn read(image: &HostImage, at: [isize; 2]) {
 }
 
 /// Records that a pixel of the result was written.
+#[inline]
 pub(super) fn wrote(at: [isize; 2]) {
     RECORD.with_borrow_mut(|record| {
         let Some(record) = record else { return };
@@ -171,7 +173,7 @@ mod tests {
         all.push(around(Op::Correlate(filter, border)).at_most());
         let (row, column) = (Filter::row([1.0; 5]), Filter::column([1.0; 3]));
         all.push(around(Op::Separable { row, column, border }));
-        all.push(around(Op::Median(MedianSize::Five, border)));
+        all.push(around(Op::Order(MedianSize::Five.into(), border)));
         all.push(around(Op::Flip(Flip::Vertical)));
         all.push(around(Op::Planes(PlaneMap::one(1))));
         for how in Interpolation::ALL {
