@@ -67,7 +67,7 @@ fn bytes(kernel: &Kernel) -> usize {
 fn taps(map: &MapKernel) -> usize {
     let leaf = |op: &LeafOp| match op {
         LeafOp::Correlate(_, f, _) => f.taps().len(),
-        LeafOp::Generalized(_, g, _) => g.window.taps().len(),
+        LeafOp::Order(_, filter, _) => filter.window().map_or(0, |w| w.taps().len()),
         _ => 0,
     };
     let leaves = map.leaves.iter().map(|l| leaf(&l.op)).sum::<usize>();

@@ -11,6 +11,7 @@ use std::sync::OnceLock;
 
 use horus_core::dtype::DType;
 use horus_core::ir::kernel::{Kernel, LeafOp, MapKernel, Source};
+use horus_core::ops::neighbourhood::{Layout, OrderFilter};
 use horus_core::settings::TUNING;
 use serde::{Deserialize, Serialize};
 
@@ -106,19 +107,13 @@ impl TunedFamily {
             let kind = match &leaf.op {
                 LeafOp::Load(_) | LeafOp::LoadPlane(..) => continue,
                 LeafOp::Warp(..) | LeafOp::Flip(..) | LeafOp::Shift(..) => Kind::Gather,
-                LeafOp::Median(..) => Kind::Median,
+                LeafOp::Order(_, OrderFilter::Median(_), _) => Kind::Median,
                 LeafOp::Correlate(Source::Stage(_), ..) => Kind::Separable,
-                LeafOp::Correlate(_, f, _)
-                    if matches!(f.layout(), horus_core::ops::neighbourhood::Layout::Sparse(_)) =>
-                {
+                LeafOp::Correlate(_, f, _) if matches!(f.layout(), Layout::Sparse(_)) => Kind::Sparse,
+                LeafOp::Order(_, OrderFilter::Fold(g), _) if matches!(g.window.layout(), Layout::Sparse(_)) => {
                     Kind::Sparse
                 }
-                LeafOp::Generalized(_, g, _)
-                    if matches!(g.window.layout(), horus_core::ops::neighbourhood::Layout::Sparse(_)) =>
-                {
-                    Kind::Sparse
-                }
-                LeafOp::Correlate(..) | LeafOp::Generalized(..) => Kind::Dense,
+                LeafOp::Correlate(..) | LeafOp::Order(..) => Kind::Dense,
             };
             f.size = f.size.max(if kind == Kind::Gather { 0 } else { reach });
             f.filters = (f.filters + 1).min(2);

@@ -124,7 +124,7 @@ impl<T: Element> Image<T> {
             let windows = footprint.windows(reduce == Reduce::Max)?.into_iter();
             Ok(windows.fold(self.clone(), |image, window| {
                 let operation = Generalized { window, combine: Combine::Pixel, reduce };
-                image.node(Op::Generalized(operation, border), site)
+                image.node(Op::Order(operation.into(), border), site)
             }))
         })
     }

@@ -98,7 +98,7 @@ impl<T: Pixel> Image<T> {
         let call @ Call { site, .. } = Call::of("generalized");
         self.attempt(self.shape(), || {
             check_filter(call, &operation.window)?;
-            Ok(self.node(Op::Generalized(operation.clone(), self.border()), site))
+            Ok(self.node(Op::Order(operation.clone().into(), self.border()), site))
         })
     }
 

@@ -122,8 +122,8 @@ impl<T: Element> Image<T> {
             _ => [0; 3],
         };
         match size {
-            [1, 3, 3] => self.node(Op::Median(MedianSize::Three, border), site),
-            [1, 5, 5] => self.node(Op::Median(MedianSize::Five, border), site),
+            [1, 3, 3] => self.node(Op::Order(MedianSize::Three.into(), border), site),
+            [1, 5, 5] => self.node(Op::Order(MedianSize::Five.into(), border), site),
             [3, 3, 3] => self.attempt(self.shape(), || {
                 let offsets = (0..27).map(|i: isize| [i / 9 - 1, i / 3 % 3 - 1, i % 3 - 1]);
                 let around = offsets.map(|by| self.shifted(by, border, site)).collect::<Result<Vec<_>>>()?;

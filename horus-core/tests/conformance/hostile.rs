@@ -13,7 +13,7 @@ use horus_core::ops::components::Connectivity;
 use horus_core::ops::distance::{Metric, NearestPixel, NearestRow, Sought};
 use horus_core::ops::geometric::{Affine, Flip, Interpolation};
 use horus_core::ops::labels::LabelReduce;
-use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reach, Reduce};
+use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, OrderFilter, Reach, Reduce};
 use horus_core::ops::pixel::PixelOp;
 use horus_core::ops::planes::PlaneMap;
 use horus_core::ops::reconstruction::Reconstruction;
@@ -120,8 +120,8 @@ fn cases() -> Vec<Case> {
         Kernel::Map(MapKernel { stages: vec![stage], ..of(vec![leaf(staged)]) }),
         Kernel::Map(MapKernel { chains: vec![square(loads.clone())], ..of(vec![leaf(chained)]) }),
         one(LeafOp::Shift(Source::Input(0), [1, -2], border)),
-        one(LeafOp::Generalized(0, generalized, border)),
-        one(LeafOp::Median(0, MedianSize::Three, border)),
+        one(LeafOp::Order(0, generalized.into(), border)),
+        one(LeafOp::Order(0, MedianSize::Three.into(), border)),
         one(LeafOp::Warp(0, Affine::IDENTITY, Interpolation::Bilinear, border.into())),
         one(LeafOp::Flip(0, Flip::Both)),
         Kernel::Map(square(loads.clone())),
@@ -412,8 +412,8 @@ fn ordinal(op: &LeafOp) -> usize {
         LeafOp::LoadPlane(..) => 1,
         LeafOp::Correlate(..) => 2,
         LeafOp::Shift(..) => 3,
-        LeafOp::Generalized(..) => 4,
-        LeafOp::Median(..) => 5,
+        LeafOp::Order(_, OrderFilter::Fold(_), _) => 4,
+        LeafOp::Order(_, OrderFilter::Median(_), _) => 5,
         LeafOp::Warp(..) => 6,
         LeafOp::Flip(..) => 7,
     }

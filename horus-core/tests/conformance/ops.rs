@@ -212,7 +212,7 @@ fn generalized_convolutions(dtype: DType) {
                 let mut p = Program::default();
                 let a = p.source(image(Shape::new(9, 35, 1), dtype, 8));
                 let g = Generalized { window: window.clone(), combine, reduce };
-                let out = p.like(Op::Generalized(g, border), a);
+                let out = p.like(Op::Order(g.into(), border), a);
                 let what = format!("generalized {combine:?} {reduce:?} {dtype} {border}");
                 conforms(&p.wanted(&[out]), &Place::some(), &what);
             }
@@ -270,13 +270,13 @@ fn erosions_dilations_and_medians() {
                     let mut p = Program::default();
                     let a = p.source(image(shape, dtype, 9));
                     let out =
-                        p.like(Op::Generalized(Generalized { window, combine: Combine::Pixel, reduce }, border), a);
+                        p.like(Op::Order(Generalized { window, combine: Combine::Pixel, reduce }.into(), border), a);
                     conforms(&p.wanted(&[out]), &Place::some(), &format!("{reduce:?} 5x3 {dtype} {border} {shape}"));
                 }
                 for size in [MedianSize::Three, MedianSize::Five] {
                     let mut p = Program::default();
                     let a = p.source(image(shape, dtype, 10));
-                    let out = p.like(Op::Median(size, border), a);
+                    let out = p.like(Op::Order(size.into(), border), a);
                     conforms(&p.wanted(&[out]), &Place::some(), &format!("median {size:?} {dtype} {border} {shape}"));
                 }
             }

@@ -75,9 +75,12 @@ fn step(p: &mut Program, values: &[NodeId], c: &Choice, shape: Shape) -> NodeId 
         13 => {
             let window = Filter::dense(n, 3, vec![1.0; 3 * n]);
             let reduce = if param % 2 == 0 { Reduce::Min } else { Reduce::Max };
-            p.like(Op::Generalized(Generalized { window, combine: Combine::Pixel, reduce }, border(param)), a)
+            p.like(Op::Order(Generalized { window, combine: Combine::Pixel, reduce }.into(), border(param)), a)
         }
-        14 => p.like(Op::Median(if param % 2 == 0 { MedianSize::Three } else { MedianSize::Five }, border(param)), a),
+        14 => p.like(
+            Op::Order((if param % 2 == 0 { MedianSize::Three } else { MedianSize::Five }).into(), border(param)),
+            a,
+        ),
         15 => {
             let reach = Reach { up: n / 2, down: n, left: 2 * n, right: n / 3 };
             p.like(Op::from(Sliding { how: Windowed::Mean(BoxMean::over(reach)), border: border(param) }), a)

@@ -167,7 +167,7 @@ impl Builder {
         let border = d.border();
         if d.below(3) == 0 {
             let size = d.one(&[MedianSize::Three, MedianSize::Five]);
-            return self.p.like(Op::Median(size, border), a);
+            return self.p.like(Op::Order(size.into(), border), a);
         }
         if d.below(3) == 0 {
             return self.windowed(a, d, border);
@@ -180,7 +180,7 @@ impl Builder {
         };
         let combine = d.one(&Combine::ALL);
         let reduce = d.one(&Reduce::ALL);
-        self.p.like(Op::Generalized(Generalized { window, combine, reduce }, border), a)
+        self.p.like(Op::Order(Generalized { window, combine, reduce }.into(), border), a)
     }
 
     fn windowed(&mut self, a: NodeId, d: &mut Draw<'_>, border: Border) -> NodeId {

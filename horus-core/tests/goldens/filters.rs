@@ -120,7 +120,7 @@ fn flat_erosions_and_dilations_agree_exactly() {
         ("dilation_3x5", reflected(flat(3, 5, Reduce::Max))),
         ("dilation_4x2", reflected(flat(4, 2, Reduce::Max))),
     ] {
-        let op = |b| Op::Generalized(g.clone(), b);
+        let op = |b| Op::Order(g.clone().into(), b);
         assert_borders(op, &floats, &image::<f32>(name), 0.0);
         if name.ends_with("3x5") {
             assert_borders(op, &bytes, &image::<u8>(&format!("{name}_u8")), 0.0);
@@ -135,16 +135,16 @@ fn weighted_erosions_and_dilations_agree() {
     let dilation = Generalized { window: weights.flipped(), combine: Combine::Add, reduce: Reduce::Max };
     // Rounding is monotone: the extreme of rounded values is the rounded extreme, whichever value
     // attains it.
-    assert_borders(|b| Op::Generalized(erosion.clone(), b), &input, &image::<f32>("erosion_weighted"), 0.0);
-    assert_borders(|b| Op::Generalized(dilation.clone(), b), &input, &image::<f32>("dilation_weighted"), 0.0);
+    assert_borders(|b| Op::Order(erosion.clone().into(), b), &input, &image::<f32>("erosion_weighted"), 0.0);
+    assert_borders(|b| Op::Order(dilation.clone().into(), b), &input, &image::<f32>("dilation_weighted"), 0.0);
 }
 
 #[test]
 fn medians_agree_exactly() {
     let (floats, bytes) = (image::<f32>("image"), image::<u8>("image_u8"));
     for (name, size) in [("median_3", MedianSize::Three), ("median_5", MedianSize::Five)] {
-        assert_borders(|b| Op::Median(size, b), &floats, &image::<f32>(name), 0.0);
-        assert_borders(|b| Op::Median(size, b), &bytes, &image::<u8>(&format!("{name}_u8")), 0.0);
+        assert_borders(|b| Op::Order(size.into(), b), &floats, &image::<f32>(name), 0.0);
+        assert_borders(|b| Op::Order(size.into(), b), &bytes, &image::<u8>(&format!("{name}_u8")), 0.0);
     }
 }
 

@@ -398,7 +398,7 @@ fn repeats(dtype: DType, border: Border, steps: usize) -> Vec<Repeat> {
         }
     }
     let window = Filter::sparse([(-1, 0), (0, 0), (0, 1)], [0.0; 3]);
-    add(LeafOp::Generalized(0, Generalized { combine: Combine::Pixel, reduce: Reduce::Max, window }, border));
+    add(LeafOp::Order(0, Generalized { combine: Combine::Pixel, reduce: Reduce::Max, window }.into(), border));
     all
 }
 

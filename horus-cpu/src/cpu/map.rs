@@ -139,8 +139,7 @@ fn tiling(
     }
     // Rows around them that a window reads; tall windows are processed for many rows at once.
     let windows = kernel.leaves.iter().filter_map(|l| match &l.op {
-        LeafOp::Generalized(_, g, _) => Some(g.window.reach().up + g.window.reach().down),
-        LeafOp::Median(..) => Some(0),
+        LeafOp::Order(_, filter, _) => Some(filter.window().map_or(0, |w| w.reach().up + w.reach().down)),
         LeafOp::Load(_)
         | LeafOp::LoadPlane(..)
         | LeafOp::Correlate(..)
@@ -419,10 +418,7 @@ impl Job<'_> {
         dispatch!(leaf.dtype, T => {
             let mut tile = self.place::<T>(target, at);
             match &leaf.op {
-                LeafOp::Generalized(i, g, b) => {
-                    order::generalized(&self.plane(*i, at.channel), g, *b, &mut tile, isa);
-                }
-                LeafOp::Median(i, size, b) => order::median(&self.plane(*i, at.channel), *size, *b, &mut tile, isa),
+                LeafOp::Order(i, filter, b) => order::filter(&self.plane(*i, at.channel), filter, *b, &mut tile, isa),
                 LeafOp::Warp(i, map, how, edge) => {
                     warp::warp(&self.plane(*i, at.channel), map, *how, edge, &mut tile, isa);
                 }

@@ -245,9 +245,9 @@ fn leaves_of_all_kinds_meet_in_one_kernel() {
         let map = Affine::new(rotation(10.0, shape), shape).unwrap();
         let window = Filter::dense(3, 5, vec![1.0; 15]);
         let mut ops = vec![
-            LeafOp::Median(0, MedianSize::Three, border),
+            LeafOp::Order(0, MedianSize::Three.into(), border),
             LeafOp::Flip(0, Flip::Both),
-            LeafOp::Generalized(0, Generalized { window, combine: Combine::Pixel, reduce: Reduce::Min }, border),
+            LeafOp::Order(0, Generalized { window, combine: Combine::Pixel, reduce: Reduce::Min }.into(), border),
             LeafOp::Warp(0, map, Interpolation::Bilinear, border.into()),
             LeafOp::Load(0),
         ];

@@ -2,7 +2,7 @@
 
 use horus_core::dtype::DType;
 use horus_core::ir::kernel::{Leaf, LeafOp, MapKernel, Source};
-use horus_core::ops::neighbourhood::{Filter, Layout, Reach};
+use horus_core::ops::neighbourhood::{Filter, Layout, OrderFilter, Reach};
 use horus_core::shape::Border;
 
 use super::{Limits, vector};
@@ -140,8 +140,7 @@ pub(super) fn window(leaf: &Leaf) -> Option<(Source, Option<&Filter>, Border)> {
     match &leaf.op {
         LeafOp::Correlate(Source::Stage(_), ..) => None,
         LeafOp::Correlate(image, f, b) => Some((*image, Some(f), *b)),
-        LeafOp::Generalized(_, g, b) => Some((leaf.source(), Some(&g.window), *b)),
-        LeafOp::Median(_, _, b) => Some((leaf.source(), None, *b)),
+        LeafOp::Order(_, filter, b) => Some((leaf.source(), filter.window(), *b)),
         LeafOp::Load(_) | LeafOp::LoadPlane(..) | LeafOp::Shift(..) | LeafOp::Warp(..) | LeafOp::Flip(..) => None,
     }
 }
@@ -175,7 +174,7 @@ fn same_group(a: &Leaf, b: &Leaf) -> bool {
         (LeafOp::Correlate(s, f, x), LeafOp::Correlate(t, g, y)) => {
             s == t && x == y && f.layout() == g.layout() && !is_sparse(Some(f))
         }
-        (LeafOp::Generalized(i, g, x), LeafOp::Generalized(j, h, y)) => {
+        (LeafOp::Order(i, OrderFilter::Fold(g), x), LeafOp::Order(j, OrderFilter::Fold(h), y)) => {
             i == j
                 && x == y
                 && (g.combine, g.reduce) == (h.combine, h.reduce)
@@ -253,7 +252,9 @@ pub(super) fn schedule(
                     None => continue,
                 }
             }
-            (LeafOp::Median(..), _) if fits(l) => Method::Median(shared(l).unwrap_or_else(|| own(l))),
+            (LeafOp::Order(_, OrderFilter::Median(_), _), _) if fits(l) => {
+                Method::Median(shared(l).unwrap_or_else(|| own(l)))
+            }
             (_, Some((_, f, _))) if is_sparse(f) && fits(l) => Method::Sparse(shared(l).unwrap_or_else(|| own(l))),
             (_, Some((_, Some(f), _))) => match *f.layout() {
                 Layout::Dense { .. } if fits(l) => Method::Dense(shared(l).unwrap_or_else(|| own(l))),

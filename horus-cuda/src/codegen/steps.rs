@@ -16,7 +16,7 @@ use horus_core::error::DeviceError;
 use horus_core::ir::kernel::{Leaf, LeafOp, Repeat, Source};
 use horus_core::ops::edge::Edge;
 use horus_core::ops::geometric::Affine;
-use horus_core::ops::neighbourhood::Filter;
+use horus_core::ops::neighbourhood::{Filter, OrderFilter};
 use horus_core::shape::Border;
 
 use super::cpp::{Call, Expr, Stmt, args, name, pixel, template, text};
@@ -278,7 +278,7 @@ impl Generator<'_> {
         let filter: &Filter = match &leaf.op {
             LeafOp::Load(_) => return Ok("u".into()),
             LeafOp::Correlate(_, filter, _) => filter,
-            LeafOp::Generalized(_, g, _) => &g.window,
+            LeafOp::Order(_, OrderFilter::Fold(g), _) => &g.window,
             _ => return Err(defect(format_args!("leaf {l} reads the state elsewhere"))),
         };
         let (extents, array, step) = ((self.tile.rows, 1), format!("l{l}"), self.helpers.step(leaf));

@@ -629,17 +629,17 @@ fn others() -> Vec<Case> {
                     continue;
                 }
                 let g = Generalized { window: dense(3, 5), combine, reduce };
-                let kernel = single(LeafOp::Generalized(0, g, Border::Replicate), dtype);
+                let kernel = single(LeafOp::Order(0, g.into(), Border::Replicate), dtype);
                 add(format!("{combine:?} {reduce:?}"), kernel, SMALL, SMALL, dtype);
             }
         }
         let window = Filter::sparse(vec![(0, 0), (-1, 2), (3, 0)], taps(3));
         let g = Generalized { window, combine: Combine::Pixel, reduce: Reduce::Max };
-        add("dilate sparse".into(), single(LeafOp::Generalized(0, g, Border::Wrap), dtype), SMALL, SMALL, dtype);
+        add("dilate sparse".into(), single(LeafOp::Order(0, g.into(), Border::Wrap), dtype), SMALL, SMALL, dtype);
         for size in [MedianSize::Three, MedianSize::Five] {
             add(
                 format!("median {size:?}"),
-                single(LeafOp::Median(0, size, Border::Reflect), dtype),
+                single(LeafOp::Order(0, size.into(), Border::Reflect), dtype),
                 SMALL,
                 SMALL,
                 dtype,
@@ -816,7 +816,7 @@ fn others() -> Vec<Case> {
         LeafOp::Correlate(Source::Stage(0), Filter::column(taps(7)), Border::Reflect),
         LeafOp::Warp(1, turned(-20.0, ALIGNED), Interpolation::Bilinear, Border::Constant(0.0).into()),
         LeafOp::Correlate(Source::Input(1), dense(5, 3), Border::Reflect101),
-        LeafOp::Median(0, MedianSize::Three, Border::Replicate),
+        LeafOp::Order(0, MedianSize::Three.into(), Border::Replicate),
         LeafOp::Flip(1, Flip::Both),
     ];
     let leaves: Vec<Leaf> = ops.into_iter().map(|op| Leaf { op, dtype: f }).collect();

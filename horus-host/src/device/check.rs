@@ -15,6 +15,7 @@ use horus_base::shape::{Shape, Window};
 use horus_plan::ir::kernel::{Access, Distribution, Extent, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
 use horus_plan::ops::Whole;
 use horus_plan::ops::geometric::Affine;
+use horus_plan::ops::neighbourhood::OrderFilter;
 
 /// Maximum distance of a row, column or plane: sums of a few such numbers do not overflow, and no
 /// memory holds as many.
@@ -248,7 +249,7 @@ fn image_type(k: &MapKernel, image: Source, inputs: &[LaunchInput<'_>]) -> Resul
 fn filter(k: &MapKernel, leaf: &Leaf) -> Result<(), String> {
     let (filter, linear) = match &leaf.op {
         LeafOp::Correlate(_, f, _) => (f, true),
-        LeafOp::Generalized(_, g, _) => (&g.window, false),
+        LeafOp::Order(_, OrderFilter::Fold(g), _) => (&g.window, false),
         LeafOp::Shift(_, [y, x], _) if y.unsigned_abs().max(x.unsigned_abs()) > REACH => {
             return Err(format!("a shift by {y},{x}"));
         }

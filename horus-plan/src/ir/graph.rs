@@ -8,7 +8,7 @@ use std::fmt;
 use crate::ops::Whole;
 use crate::ops::edge::Edge;
 use crate::ops::geometric::{Affine, Flip, Interpolation};
-use crate::ops::neighbourhood::{Filter, Generalized, MedianSize};
+use crate::ops::neighbourhood::{Filter, OrderFilter};
 use crate::ops::pixel::PixelOp;
 use crate::ops::planes::PlaneMap;
 use horus_base::dtype::{Conversion, DType, Scalar};
@@ -65,10 +65,8 @@ pub enum Op {
         /// Border mode of both passes.
         border: Border,
     },
-    /// Generalized convolution in the image's own type.
-    Generalized(Generalized, Border),
-    /// Median in the image's own type.
-    Median(MedianSize, Border),
+    /// Generalized convolution or median in the image's own type.
+    Order(OrderFilter, Border),
     /// Affine map with interpolation; the node's shape is the output's.
     Warp(Affine, Interpolation, Edge),
     /// Mirror image.
@@ -102,8 +100,7 @@ impl Op {
             Op::Planes(_) => "planes",
             Op::Correlate(..) => "correlate",
             Op::Separable { .. } => "separable",
-            Op::Generalized(..) => "generalized",
-            Op::Median(..) => "median",
+            Op::Order(filter, _) => filter.kind(),
             Op::Warp(..) => "warp",
             Op::Flip(_) => "flip",
             Op::Whole(operation) => operation.kind(),
@@ -130,8 +127,7 @@ impl Op {
             Op::Planes(map) => map.to_string(),
             Op::Correlate(f, _) => format!("correlate {f}"),
             Op::Separable { row, column, .. } => format!("separable {row} {column}"),
-            Op::Generalized(g, _) => format!("generalized {:?}/{:?} {}", g.combine, g.reduce, g.window),
-            Op::Median(s, _) => format!("median {0}x{0}", 2 * s.radius() + 1),
+            Op::Order(filter, _) => filter.to_string(),
             Op::Warp(_, i, _) => format!("warp {i:?}").to_lowercase(),
             Op::Flip(x) => format!("flip {x:?}").to_lowercase(),
             Op::Whole(operation) => operation.name(),

@@ -285,6 +285,71 @@ impl Generalized {
     }
 }
 
+/// A filter of the pixels around each one in the image's own type.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum OrderFilter {
+    /// A generalized convolution.
+    Fold(Generalized),
+    /// The median of a square.
+    Median(MedianSize),
+}
+
+impl OrderFilter {
+    /// Distances that it reads.
+    pub fn reach(&self) -> Reach {
+        match self {
+            OrderFilter::Fold(g) => g.window.reach(),
+            OrderFilter::Median(size) => size.reach(),
+        }
+    }
+
+    /// Cost per pixel.
+    pub fn steps(&self) -> f64 {
+        match self {
+            OrderFilter::Fold(g) => g.steps(),
+            OrderFilter::Median(size) => size.steps(),
+        }
+    }
+
+    /// The window with its weights; `None` for a median, which has none.
+    pub fn window(&self) -> Option<&Filter> {
+        match self {
+            OrderFilter::Fold(g) => Some(&g.window),
+            OrderFilter::Median(_) => None,
+        }
+    }
+
+    /// Its kind, for errors and timings.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            OrderFilter::Fold(_) => "generalized",
+            OrderFilter::Median(_) => "median",
+        }
+    }
+}
+
+impl std::fmt::Display for OrderFilter {
+    /// `pixel/min 3x3`, `median 5x5`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            OrderFilter::Fold(g) => f.write_str(&format!("{:?}/{:?} {}", g.combine, g.reduce, g.window).to_lowercase()),
+            OrderFilter::Median(size) => write!(f, "median {0}x{0}", 2 * size.radius() + 1),
+        }
+    }
+}
+
+impl From<Generalized> for OrderFilter {
+    fn from(filter: Generalized) -> OrderFilter {
+        OrderFilter::Fold(filter)
+    }
+}
+
+impl From<MedianSize> for OrderFilter {
+    fn from(size: MedianSize) -> OrderFilter {
+        OrderFilter::Median(size)
+    }
+}
+
 /// Window sizes of the median network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MedianSize {

@@ -96,9 +96,7 @@ fn operation(program: &Graph<Op>, node: &Node<Op>) -> Result<(), String> {
         }
         Op::Convert(_) => (1, true, false),
         Op::Planes(_) | Op::Warp(..) => (1, false, true),
-        Op::Correlate(..) | Op::Separable { .. } | Op::Generalized(..) | Op::Median(..) | Op::Flip(_) => {
-            (1, true, true)
-        }
+        Op::Correlate(..) | Op::Separable { .. } | Op::Order(..) | Op::Flip(_) => (1, true, true),
         Op::Whole(operation) => {
             let inputs: Vec<Extent> =
                 (0..node.inputs.len()).map(|i| (input(i).shape, input(i).dtype.stored())).collect();

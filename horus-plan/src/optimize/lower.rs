@@ -59,8 +59,7 @@ fn kernel(graph: &Graph<Op>, node: &Node<Op>) -> Kernel {
             result: Some(Val::Leaf(0)),
             ..MapKernel::default()
         }),
-        Op::Generalized(g, b) => leaf(LeafOp::Generalized(0, g.clone(), *b)),
-        Op::Median(s, b) => leaf(LeafOp::Median(0, *s, *b)),
+        Op::Order(filter, b) => leaf(LeafOp::Order(0, filter.clone(), *b)),
         Op::Warp(a, i, b) => leaf(LeafOp::Warp(0, *a, *i, *b)),
         Op::Flip(f) => leaf(LeafOp::Flip(0, *f)),
         Op::Whole(operation) => Kernel::Whole(operation.clone()),

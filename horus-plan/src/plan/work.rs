@@ -75,8 +75,7 @@ fn cost(graph: &Graph<Op>, node: &Node<Op>) -> (f64, f64) {
         Op::Source(_) | Op::Fill(_) | Op::Index(_) => (0.0, 0.0),
         Op::Correlate(f, _) => filtered(f.steps()),
         Op::Separable { row, column, .. } => filtered(row.steps() + column.steps()),
-        Op::Generalized(g, _) => filtered(g.steps()),
-        Op::Median(size, _) => filtered(size.steps()),
+        Op::Order(filter, _) => filtered(filter.steps()),
         Op::Warp(_, how, _) => (how.steps() * values, moved),
         Op::Pixel(..) | Op::Convert(_) | Op::Planes(_) | Op::Flip(_) => (0.0, moved),
         Op::Whole(operation) => {

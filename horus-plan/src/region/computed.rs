@@ -15,13 +15,9 @@ const MOST: usize = 2;
 pub(super) fn in_place(op: &Op, k: usize) -> bool {
     match op {
         Op::Whole(operation) => operation.in_place(k),
-        Op::Pixel(..)
-        | Op::Convert(_)
-        | Op::Planes(_)
-        | Op::Correlate(..)
-        | Op::Separable { .. }
-        | Op::Generalized(..)
-        | Op::Median(..) => true,
+        Op::Pixel(..) | Op::Convert(_) | Op::Planes(_) | Op::Correlate(..) | Op::Separable { .. } | Op::Order(..) => {
+            true
+        }
         Op::Source(_) | Op::Fill(_) | Op::Index(_) | Op::Warp(..) | Op::Flip(_) => false,
     }
 }

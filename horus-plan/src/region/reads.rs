@@ -32,9 +32,7 @@ pub fn needs(graph: &Graph<Op>, roots: &[Rect]) -> Vec<Option<Rect>> {
 pub(super) fn read(node: &Node<Op>, k: usize, need: Rect, input: Shape) -> Rect {
     match &node.op {
         Op::Source(_) | Op::Fill(_) | Op::Index(_) | Op::Pixel(..) | Op::Convert(_) | Op::Planes(_) => need,
-        Op::Correlate(..) | Op::Separable { .. } | Op::Generalized(..) | Op::Median(..) => {
-            around(&node.op, need, input).unwrap_or(need)
-        }
+        Op::Correlate(..) | Op::Separable { .. } | Op::Order(..) => around(&node.op, need, input).unwrap_or(need),
         Op::Warp(map, how, edge) => sampled(map, *how, edge.border(), need, input),
         Op::Flip(flip) => {
             let turned = |w: Window, n: usize| Window::new(n.cast_signed() - w.end, n.cast_signed() - w.start);
@@ -55,8 +53,7 @@ pub(super) fn around(op: &Op, need: Rect, input: Shape) -> Option<Rect> {
     let (reach, border): (Reach, Border) = match op {
         Op::Correlate(f, b) => (f.reach(), *b),
         Op::Separable { row, column, border } => (row.reach().then(column.reach()), *border),
-        Op::Generalized(g, b) => (g.window.reach(), *b),
-        Op::Median(s, b) => (s.reach(), *b),
+        Op::Order(filter, b) => (filter.reach(), *b),
         Op::Source(_)
         | Op::Fill(_)
         | Op::Index(_)

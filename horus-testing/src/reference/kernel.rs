@@ -5,7 +5,7 @@
 use super::components::components;
 use super::distance;
 use super::geometric::{beyond, sample};
-use super::neighbourhood::{correlate_at, generalized_at, median_at};
+use super::neighbourhood::{correlate_at, order_at};
 use super::pixel::{body, holds};
 use super::reads;
 use super::reconstruction::reconstruction;
@@ -103,24 +103,28 @@ impl HostImage {
         out
     }
 
+    #[inline]
     fn at(&self, c: usize, y: isize, x: usize) -> usize {
         (self.geometry.row(c, self.held(y)) + x) * self.geometry.dtype.size()
     }
 
     /// The pixel of row `y`, which is held, and column `x` of plane `c`.
+    #[inline]
     pub fn get<T: Pixel>(&self, c: usize, y: isize, x: usize) -> T {
         reads::read(self, [y, x.cast_signed()]);
         let at = self.at(c, y, x);
         element(&self.bytes[at..at + size_of::<T>()])
     }
 
+    #[inline]
     fn put<T: Pixel>(&mut self, c: usize, y: isize, x: usize, v: T) {
         reads::wrote([y, x.cast_signed()]);
         let at = self.at(c, y, x);
-        self.bytes[at..at + size_of::<T>()].copy_from_slice(&bytes_of(v.scalar()));
+        self.bytes[at..at + size_of::<T>()].copy_from_slice(&v.scalar().bits().to_ne_bytes()[..size_of::<T>()]);
     }
 
     /// The pixel read at (`y`, `x`) with a border.
+    #[inline]
     fn sample<T: Pixel>(&self, c: usize, y: isize, x: isize, border: Border) -> T {
         match (self.resolve(y, border), border.map(x, self.geometry.shape.width)) {
             (Some(y), Some(x)) => self.get(c, y, x),
@@ -139,6 +143,7 @@ impl HostImage {
     }
 
     /// Row `y`, or a held copy of it.
+    #[inline]
     fn held(&self, y: isize) -> isize {
         let Geometry { shape, window, .. } = self.geometry;
         if window.contains(y) || shape.height == 0 {
@@ -147,6 +152,7 @@ impl HostImage {
         window.start + (y - window.start).rem_euclid(shape.height.cast_signed())
     }
 
+    #[inline]
     fn resolve(&self, y: isize, border: Border) -> Option<isize> {
         let Geometry { shape, window, .. } = self.geometry;
         if (0..shape.height.cast_signed()).contains(&y) || (border == Border::Wrap && window.contains(y)) {
@@ -160,9 +166,10 @@ fn bytes_of(s: Scalar) -> Vec<u8> {
     s.bits().to_ne_bytes()[..s.dtype().size()].to_vec()
 }
 
+#[inline]
 fn element<T: Pixel>(bytes: &[u8]) -> T {
     let mut bits = [0u8; 8];
-    bits[..bytes.len()].copy_from_slice(bytes);
+    bits[..size_of::<T>()].copy_from_slice(&bytes[..size_of::<T>()]);
     let bits = u64::from_ne_bytes(bits);
     T::from_scalar(match T::DTYPE.numeric() {
         Numeric::U8 => Scalar::U8(bits as u8),
@@ -594,8 +601,7 @@ fn leaf<T: Pixel>(m: &MapKernel, l: &Leaf, inputs: &[HostImage], out: Geometry, 
             let at = |dy, dx| read::<T>(m, *source, inputs, out, (c, y + dy, x + dx), *b).to_linear();
             T::from_f64(correlate_at::<T::Linear>(f, at).to_f64())
         }
-        LeafOp::Generalized(i, g, b) => generalized_at(g, |dy, dx| inputs[*i].sample(c, y + dy, x + dx, *b)),
-        LeafOp::Median(i, size, b) => median_at(*size, |dy, dx| inputs[*i].sample(c, y + dy, x + dx, *b)),
+        LeafOp::Order(i, filter, b) => order_at(filter, |dy, dx| inputs[*i].sample(c, y + dy, x + dx, *b)),
         LeafOp::Warp(i, map, how, edge) => {
             let (py, px) = map.at(y as i64, x as i64);
             let read = |y, x| inputs[*i].converted::<T>(c, y, x, edge.border());

@@ -3,7 +3,7 @@
 use super::{Image, Pixel};
 use horus_base::dtype::Float;
 use horus_base::shape::Border;
-use horus_plan::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
+use horus_plan::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, OrderFilter, Reduce};
 
 /// The pixel read at offset (`dy`, `dx`) from pixel (`y`, `x`).
 fn neighbour<T: Pixel>(image: &Image, c: usize, y: usize, x: usize, (dy, dx): (isize, isize), border: Border) -> T {
@@ -81,6 +81,21 @@ pub(super) fn generalized_at<T: Pixel>(g: &Generalized, read: impl Fn(isize, isi
         accumulator = reduce(g.reduce, accumulator, combine(g.combine, read(dy, dx), T::from_f64(weight)));
     }
     accumulator
+}
+
+/// A generalized convolution or a median.
+pub fn order(image: &Image, filter: &OrderFilter, border: Border) -> Image {
+    horus_base::dispatch!(image.dtype(), T => Image::from_fn(image.shape, |c, y, x| {
+        order_at::<T>(filter, |dy, dx| neighbour(image, c, y, x, (dy, dx), border))
+    }))
+}
+
+/// An order filter of the values of `read` at its offsets.
+pub(super) fn order_at<T: Pixel>(filter: &OrderFilter, read: impl Fn(isize, isize) -> T) -> T {
+    match filter {
+        OrderFilter::Fold(g) => generalized_at(g, read),
+        OrderFilter::Median(size) => median_at(*size, read),
+    }
 }
 
 /// Median of the square around each pixel, by [`MedianSize::network`] on its values in row-major

@@ -97,7 +97,7 @@ fn rotate(degrees: f64, how: Interpolation, shape: Shape, dtype: DType) -> Optio
 fn erode(n: usize, dtype: DType) -> Kernel {
     let window = Filter::dense(n, n, vec![0.0; n * n]);
     let op = Generalized { window, combine: Combine::Pixel, reduce: Reduce::Min };
-    one(LeafOp::Generalized(0, op, EDGE), dtype)
+    one(LeafOp::Order(0, op.into(), EDGE), dtype)
 }
 
 /// The smallest launch: it adds a constant.
@@ -140,7 +140,7 @@ pub(super) fn all(shape: Shape, dtype: DType) -> Vec<Kernel> {
         separable(43, dtype),
         bank(dtype),
         oblique_bank(dtype),
-        one(LeafOp::Median(0, MedianSize::Three, EDGE), dtype),
+        one(LeafOp::Order(0, MedianSize::Three.into(), EDGE), dtype),
         erode(5, dtype),
         erode(11, dtype),
         Kernel::from(RowReduce::Sum),

@@ -6,12 +6,28 @@ mod generalized;
 mod median;
 mod vector;
 
-pub(crate) use self::generalized::generalized;
-pub(crate) use self::median::median;
-
+use self::generalized::generalized;
+use self::median::median;
 use super::plane::{Plane, Tile};
+use super::simd::Isa;
 use horus_base::dtype::Pixel;
+use horus_base::shape::Border;
 use horus_plan::ops::geometric::Flip;
+use horus_plan::ops::neighbourhood::OrderFilter;
+
+/// Writes the filtered pixels of `tile`.
+pub(crate) fn filter<T: Pixel>(
+    plane: &Plane<'_, T>,
+    filter: &OrderFilter,
+    border: Border,
+    tile: &mut Tile<'_, T>,
+    isa: Isa,
+) {
+    match filter {
+        OrderFilter::Fold(g) => generalized(plane, g, border, tile, isa),
+        OrderFilter::Median(size) => median(plane, *size, border, tile, isa),
+    }
+}
 
 /// Writes the mirror image: output (`y`, `x`) is the input at (`h - 1 - y` if rows are reversed, `w
 /// - 1 - x` if columns are). The plane holds those rows.

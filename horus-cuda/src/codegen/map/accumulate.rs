@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use horus_core::ir::kernel::{Leaf, LeafOp};
-use horus_core::ops::neighbourhood::{Combine, MedianSize, Reduce};
+use horus_core::ops::neighbourhood::{Combine, MedianSize, OrderFilter, Reduce};
 
 /// A definition that a kernel needs in addition to the headers.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,7 +33,7 @@ impl Helpers {
     pub(in crate::codegen) fn step(&mut self, leaf: &Leaf) -> String {
         let t = leaf.dtype.name();
         let helper = match &leaf.op {
-            LeafOp::Generalized(_, g, _) => Helper::Generalized(g.combine, g.reduce),
+            LeafOp::Order(_, OrderFilter::Fold(g), _) => Helper::Generalized(g.combine, g.reduce),
             _ if leaf.dtype.is_float() => return format!("hs_linear<{t}>"),
             // A median does not accumulate; its array is only declared.
             _ => Helper::Zero,

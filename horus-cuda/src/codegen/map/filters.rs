@@ -3,7 +3,7 @@
 use horus_core::dtype::DType;
 use horus_core::error::DeviceError;
 use horus_core::ir::kernel::{LeafOp, Source};
-use horus_core::ops::neighbourhood::{Filter, Layout, Reach};
+use horus_core::ops::neighbourhood::{Filter, Layout, OrderFilter, Reach};
 use horus_core::shape::Border;
 
 use super::super::cpp::{Call, Expr, Stmt, args, name, template};
@@ -265,7 +265,7 @@ impl<'a> MapGenerator<'a> {
         out: &mut Vec<Stmt>,
     ) -> Result<(), DeviceError> {
         let leaf = &self.kernel.leaves[group.leaves[0]];
-        let LeafOp::Median(input, size, border) = leaf.op else {
+        let LeafOp::Order(input, OrderFilter::Median(size), border) = leaf.op else {
             return Err(defect("a group of medians has none"));
         };
         self.load_tile(Source::Input(input), border, tile, leaf.dtype, out)?;

@@ -5,7 +5,7 @@ use horus_core::error::DeviceError;
 use horus_core::ir::kernel::{LeafOp, Source};
 use horus_core::ops::edge::Edge;
 use horus_core::ops::geometric::{Affine, Flip, Interpolation};
-use horus_core::ops::neighbourhood::Layout;
+use horus_core::ops::neighbourhood::{Layout, OrderFilter};
 use horus_core::shape::{Axis, Border};
 
 use super::super::cpp::{Call, Expr, Operator, Stmt, args, name, pixel, template};
@@ -97,8 +97,8 @@ impl MapGenerator<'_> {
             LeafOp::Correlate(source @ Source::Chain(_), ..) if self.kernel.per_pixel && self.unrolls(l) => {
                 self.around_block(l, *source, &array, out)?;
             }
-            LeafOp::Correlate(..) | LeafOp::Generalized(..) => self.direct(l, &array, out)?,
-            LeafOp::Median(..) => {
+            LeafOp::Correlate(..) | LeafOp::Order(_, OrderFilter::Fold(_), _) => self.direct(l, &array, out)?,
+            LeafOp::Order(..) => {
                 return Err(DeviceError::Internal("a tile of a median does not fit into shared memory".into()));
             }
         }

@@ -14,7 +14,7 @@ mod shared;
 use horus_core::dtype::{DType, Scalar};
 use horus_core::error::DeviceError;
 use horus_core::ir::kernel::{LeafOp, MapKernel, Source, Val};
-use horus_core::ops::neighbourhood::Filter;
+use horus_core::ops::neighbourhood::{Filter, OrderFilter};
 use horus_core::shape::Border;
 
 use super::cpp::{Call, Expr, Stmt, args, calls, name, template, text};
@@ -244,7 +244,7 @@ impl MapGenerator<'_> {
     fn filter(&self, l: usize) -> Result<&Filter, DeviceError> {
         match &self.kernel.leaves[l].op {
             LeafOp::Correlate(_, f, _) => Ok(f),
-            LeafOp::Generalized(_, g, _) => Ok(&g.window),
+            LeafOp::Order(_, OrderFilter::Fold(g), _) => Ok(&g.window),
             _ => Err(defect(format_args!("leaf {l} is no filter"))),
         }
     }

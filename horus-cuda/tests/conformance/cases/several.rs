@@ -96,7 +96,7 @@ pub(super) fn cases() -> Vec<Case> {
             join(&[correlate(5, 5, DType::F32, Border::Wrap), place, sparse]),
             &[DType::F32],
         );
-        let median = |size| single(LeafOp::Median(0, size, Border::Reflect), DType::U8);
+        let median = |size: MedianSize| single(LeafOp::Order(0, size.into(), Border::Reflect), DType::U8);
         push("medians", join(&[median(MedianSize::Three), median(MedianSize::Five)]), &[DType::U8]);
         let turned = |degrees| rotate(degrees, shape, Interpolation::Bilinear, DType::F32, Border::Constant(0.0));
         push("turned", join(&[turned(20.0), turned(-35.0)]), &[DType::F32]);

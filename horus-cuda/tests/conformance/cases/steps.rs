@@ -89,7 +89,7 @@ pub(super) fn steps() -> Vec<Case> {
         for (border, reduce) in BORDERS.into_iter().zip([Reduce::Max, Reduce::Min, Reduce::Sum, Reduce::Max]).take(most)
         {
             let g = Generalized { window: cross(), combine: Combine::Pixel, reduce };
-            let steps = kernel(dtype, &[LeafOp::Generalized(0, g, border)], 5);
+            let steps = kernel(dtype, &[LeafOp::Order(0, g.into(), border)], 5);
             // Coordinates must fit the type.
             let width = if dtype == DType::I8 { 128 } else { 150 };
             all.push(case(format!("5 steps {border}"), steps, Shape::new(90, width, 1), Window::new(20, 90), dtype));

@@ -48,7 +48,7 @@ impl MapKernel {
             LeafOp::Load(_) | LeafOp::LoadPlane(..) => true,
             LeafOp::Correlate(..) | LeafOp::Shift(..) => l.dtype.is_float(),
             LeafOp::Warp(_, map, Interpolation::Nearest, Edge::Border(Border::Replicate)) => map.broadcast().is_some(),
-            LeafOp::Generalized(..) | LeafOp::Median(..) | LeafOp::Warp(..) | LeafOp::Flip(..) => false,
+            LeafOp::Order(..) | LeafOp::Warp(..) | LeafOp::Flip(..) => false,
         };
         let reaches = self.leaves.iter().filter_map(|l| l.reach(&self.stages));
         let furthest = reaches.map(|(r, _)| r.up.max(r.down).max(r.left).max(r.right)).max().unwrap_or(0);
@@ -192,7 +192,7 @@ mod tests {
             (over(over(one)), "too many others"),
             (over(kernel(vec![], filter(Source::Input(0), 101))), "pixels that a chain reads"),
             (over(kernel(vec![], filter(Source::Input(0), 35))), "reach"),
-            (over(kernel(vec![], LeafOp::Median(0, MedianSize::Three, Border::Wrap))), "linear"),
+            (over(kernel(vec![], LeafOp::Order(0, MedianSize::Three.into(), Border::Wrap))), "linear"),
             (over(bytes.clone()), "linear"),
             (bytes, "integers"),
         ];

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::ops::edge::Edge;
 use crate::ops::geometric::{Affine, Flip, Interpolation};
-use crate::ops::neighbourhood::{Filter, Generalized, MedianSize};
+use crate::ops::neighbourhood::{Filter, OrderFilter};
 use crate::ops::pixel::PixelOp;
 use crate::ops::planes::PlaneMap;
 use horus_base::dtype::{Conversion, DType, Scalar};
@@ -81,10 +81,8 @@ pub enum LeafOp {
     Correlate(Source, Filter, Border),
     /// The pixel at an offset of rows down and columns right.
     Shift(Source, [isize; 2], Border),
-    /// Generalized convolution.
-    Generalized(usize, Generalized, Border),
-    /// Median.
-    Median(usize, MedianSize, Border),
+    /// A generalized convolution or a median.
+    Order(usize, OrderFilter, Border),
     /// Sample of an affine map.
     Warp(usize, Affine, Interpolation, Edge),
     /// Pixel of the mirror image.
@@ -144,8 +142,7 @@ impl Leaf {
         match self.op {
             LeafOp::Load(i)
             | LeafOp::LoadPlane(i, _)
-            | LeafOp::Generalized(i, ..)
-            | LeafOp::Median(i, ..)
+            | LeafOp::Order(i, ..)
             | LeafOp::Warp(i, ..)
             | LeafOp::Flip(i, _) => Source::Input(i),
             LeafOp::Correlate(source, ..) | LeafOp::Shift(source, ..) => source,
@@ -172,7 +169,7 @@ impl Leaf {
             LeafOp::Load(_) | LeafOp::LoadPlane(..) => None,
             LeafOp::Warp(..) if self.repeats() => None,
             LeafOp::Correlate(..) | LeafOp::Shift(..) => Some(FilterKind::Linear),
-            LeafOp::Generalized(..) | LeafOp::Median(..) => Some(FilterKind::Order),
+            LeafOp::Order(..) => Some(FilterKind::Order),
             LeafOp::Warp(..) | LeafOp::Flip(..) => Some(FilterKind::Geometric),
         }
     }
@@ -182,8 +179,7 @@ impl Leaf {
         match &mut self.op {
             LeafOp::Load(i)
             | LeafOp::LoadPlane(i, _)
-            | LeafOp::Generalized(i, ..)
-            | LeafOp::Median(i, ..)
+            | LeafOp::Order(i, ..)
             | LeafOp::Warp(i, ..)
             | LeafOp::Flip(i, _)
             | LeafOp::Shift(Source::Input(i), ..)
@@ -259,8 +255,7 @@ impl fmt::Display for MapKernel {
             LeafOp::LoadPlane(_, map) => Some(map.to_string()),
             LeafOp::Correlate(_, k, _) => Some(format!("correlate {k}")),
             LeafOp::Shift(_, [y, x], _) => Some(format!("shift {y},{x}")),
-            LeafOp::Generalized(_, g, _) => Some(format!("{:?}/{:?} {}", g.combine, g.reduce, g.window).to_lowercase()),
-            LeafOp::Median(_, s, _) => Some(format!("median {0}x{0}", 2 * s.radius() + 1)),
+            LeafOp::Order(_, filter, _) => Some(filter.to_string()),
             LeafOp::Warp(_, _, i, _) => Some(format!("warp {i:?}").to_lowercase()),
             LeafOp::Flip(_, x) => Some(format!("flip {x:?}").to_lowercase()),
         });

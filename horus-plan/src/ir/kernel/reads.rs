@@ -25,8 +25,7 @@ impl Leaf {
         match &self.op {
             LeafOp::Correlate(Source::Stage(s), f, b) => Some((stages[*s].filter.reach().then(f.reach()), *b)),
             LeafOp::Correlate(_, f, b) => Some((f.reach(), *b)),
-            LeafOp::Generalized(_, g, b) => Some((g.window.reach(), *b)),
-            LeafOp::Median(_, s, b) => Some((s.reach(), *b)),
+            LeafOp::Order(_, filter, b) => Some((filter.reach(), *b)),
             LeafOp::Shift(_, by, b) => Some((shifted(*by), *b)),
             LeafOp::Load(_) | LeafOp::LoadPlane(..) | LeafOp::Warp(..) | LeafOp::Flip(..) => None,
         }

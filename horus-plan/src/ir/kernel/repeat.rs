@@ -3,7 +3,7 @@
 
 use super::{Access, Leaf, LeafOp, MapKernel, Source};
 use crate::ops::edge::Edge;
-use crate::ops::neighbourhood::Reach;
+use crate::ops::neighbourhood::{OrderFilter, Reach};
 use horus_base::shape::{Border, Shape, Window};
 
 /// A per-pixel expression applied to its own result, step by step; intermediate results are never
@@ -44,12 +44,12 @@ impl Repeat {
         let border = self.border();
         let sound = |l: &Leaf| match &l.op {
             LeafOp::Load(_) => true,
-            LeafOp::Correlate(_, _, b) | LeafOp::Generalized(_, _, b) => {
+            LeafOp::Correlate(_, _, b) | LeafOp::Order(_, OrderFilter::Fold(_), b) => {
                 of_state(l) && Some(*b) == border && *b != Border::Wrap
             }
             LeafOp::LoadPlane(_, map) => !of_state(l) && map.fixed().is_some(),
             LeafOp::Warp(_, _, _, edge) => !of_state(l) && l.repeats() && matches!(edge, Edge::Border(_)),
-            LeafOp::Median(..) | LeafOp::Flip(..) | LeafOp::Shift(..) => false,
+            LeafOp::Order(..) | LeafOp::Flip(..) | LeafOp::Shift(..) => false,
         };
         let typed = |l: &Leaf| !of_state(l) || l.dtype == body.result_type();
         [
@@ -70,7 +70,7 @@ impl Repeat {
         let of_state = self.body.leaves.iter().filter(|l| l.source() == Source::Input(self.state));
         of_state
             .filter_map(|l| match l.op {
-                LeafOp::Correlate(_, _, b) | LeafOp::Generalized(_, _, b) => Some(b),
+                LeafOp::Correlate(_, _, b) | LeafOp::Order(_, _, b) => Some(b),
                 _ => None,
             })
             .next()
@@ -99,7 +99,7 @@ impl Repeat {
     fn taps(&self) -> usize {
         let taps = |l: &Leaf| match &l.op {
             LeafOp::Correlate(_, f, _) => f.taps().len(),
-            LeafOp::Generalized(_, g, _) => g.window.taps().len(),
+            LeafOp::Order(_, filter, _) => filter.window().map_or(0, |w| w.taps().len()),
             _ => 0,
         };
         self.body.leaves.iter().map(taps).sum()

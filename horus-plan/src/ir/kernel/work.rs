@@ -258,8 +258,7 @@ fn of_leaf(leaf: &Leaf) -> f64 {
     match &leaf.op {
         LeafOp::Load(_) | LeafOp::LoadPlane(..) | LeafOp::Shift(..) | LeafOp::Flip(..) => 0.0,
         LeafOp::Correlate(_, f, _) => f.steps(),
-        LeafOp::Generalized(_, g, _) => g.steps(),
-        LeafOp::Median(_, size, _) => size.steps(),
+        LeafOp::Order(_, filter, _) => filter.steps(),
         LeafOp::Warp(_, _, how, _) => how.steps(),
     }
 }

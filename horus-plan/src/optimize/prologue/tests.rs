@@ -84,7 +84,7 @@ fn what_does_not_pay_is_stored() {
     let (g, _, r) = program(separable(43));
     assert_eq!(chains(g, r), 0, "long filters of two images");
     let dense = LeafOp::Correlate(Source::Input(0), Filter::dense(66, 3, vec![1.0; 198]), Border::Wrap);
-    let median = LeafOp::Median(0, MedianSize::Three, Border::Wrap);
+    let median = LeafOp::Order(0, MedianSize::Three.into(), Border::Wrap);
     for op in [dense, median] {
         let leaves = vec![Leaf { op, dtype: F }];
         let (g, _, r) = program(MapKernel { inputs: 1, leaves, result: Some(Val::Leaf(0)), ..MapKernel::default() });
