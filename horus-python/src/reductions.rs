@@ -2,7 +2,7 @@
 
 use horus::error::Result;
 use horus::prelude::{Image as Typed, Pixel};
-use horus::types::ByLabel;
+use horus::types::{ByLabel, LabelShape};
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -78,6 +78,18 @@ fn labelled<L: Pixel>(py: Python<'_>, a: &Image, labels: &Typed<L>, count: usize
 pub(crate) fn label_counts<'py>(py: Python<'py>, labels: &Image, count: usize) -> PyResult<Bound<'py, PyArray1<u64>>> {
     let counts = numbers!(&labels.any, "label_counts", image => labels.looked(py, || image.by_label(image, count).counts().get()))?;
     Ok(PyArray1::from_vec(py, counts))
+}
+
+/// Of the pixels of each label from 0 to `count - 1`, in the plane: their number, their mean row and
+/// column, the variances of rows and columns, and their covariance. One pass.
+#[pyfunction]
+pub(crate) fn label_shapes<'py>(py: Python<'py>, labels: &Image, count: usize) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    let shapes = numbers!(&labels.any, "label_shapes", image => labels.looked(py, || image.by_label(image, count).shapes().get()))?;
+    let row = |shape: &LabelShape| {
+        let ((y, x), (yy, yx, xx)) = (shape.centre, shape.covariance);
+        vec![shape.pixels as f64, y, x, yy, xx, yx]
+    };
+    Ok(PyArray2::from_vec2(py, &shapes.iter().map(row).collect::<Vec<_>>())?)
 }
 
 /// The histogram of the pixels of each label from 0 to `count - 1`, one row each.

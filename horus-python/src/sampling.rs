@@ -1,4 +1,4 @@
-//! Samples at positions given by images, connected components, and reconstruction.
+//! Samples at positions given by images, connected components, distances, and reconstruction.
 
 use horus::prelude::{Axis, Border, Connectivity, Float, Image as Typed, Pixel, Reconstruction, Sampling};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -73,6 +73,27 @@ fn sampled<T: Pixel, C: Float>(image: &Typed<T>, at: &[&Typed<C>], how: Sampling
 pub(crate) fn label(a: &Image, structure: [bool; 27]) -> PyResult<Image> {
     let neighbours = connectivity(&structure);
     each!(&a.any, image => a.recorded(|| image.label(neighbours)))
+}
+
+/// Distances of non-zero or true pixels to the nearest other one: `euclidean` of pixels of a size, in
+/// `f64`, or `taxicab` or `chessboard` steps, in `i32`.
+#[pyfunction]
+pub(crate) fn distances(a: &Image, metric: &str, size: (f64, f64)) -> PyResult<Image> {
+    each!(&a.any, image => match metric {
+        "euclidean" => a.recorded(|| image.distances().spaced(size.0, size.1).euclidean::<f64>()),
+        "taxicab" => a.recorded(|| image.distances().taxicab()),
+        "chessboard" => a.recorded(|| image.distances().chessboard()),
+        other => Err(PyValueError::new_err(format!("no distance is called {other:?}"))),
+    })
+}
+
+/// Row and column of the nearest pixel that is zero or false.
+#[pyfunction]
+pub(crate) fn nearest(a: &Image, size: (f64, f64)) -> PyResult<(Image, Image)> {
+    each!(&a.any, image => {
+        let [rows, columns] = image.distances().spaced(size.0, size.1).nearest();
+        Ok((a.recorded(|| rows)?, a.recorded(|| columns)?))
+    })
 }
 
 fn connectivity(structure: &[bool; 27]) -> Connectivity {

@@ -14,10 +14,11 @@ import pytest
 import scipy.ndimage
 import skimage.feature
 import skimage.filters
+import skimage.measure
 import skimage.morphology
 
 import horus_image as hi
-from horus_image import filters, ndimage
+from horus_image import filters, measure, ndimage
 
 ROOT = Path(__file__).parents[2]
 CHAPTERS = sorted((ROOT / "docs" / "book" / "src").glob("*.md"))
@@ -81,6 +82,7 @@ def named(heading: str) -> set[str]:
 def test_the_tables_of_names_are_complete() -> None:
     assert named("In Python: horus_image.ndimage") == set(ndimage.__all__)
     assert named("In Python: horus_image.filters") == set(filters.__all__)
+    assert named("In Python: horus_image.measure") == set(measure.__all__)
 
 
 def test_names_are_those_of_other_libraries() -> None:
@@ -89,3 +91,5 @@ def test_names_are_those_of_other_libraries() -> None:
     for name in set(filters.__all__) - ours:
         modules = {"canny": skimage.feature, "reconstruction": skimage.morphology}
         assert hasattr(modules.get(name, skimage.filters), name), name
+    for name in measure.__all__:
+        assert hasattr({"peak_local_max": skimage.feature}.get(name, skimage.measure), name), name

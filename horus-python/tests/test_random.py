@@ -327,6 +327,32 @@ class Call:
     def _max_label(self) -> Any:
         return self.draw.of(0, 3, 9, -1)
 
+    # Distances.
+
+    def _sampling(self) -> Any:
+        draw = self.draw
+        return None if draw.chance(0.2) else draw.each(max(self.input.ndim, 1), lambda: draw.of(1, 2.0, 0.5, draw.rng.uniform(0.3, 3)), 0.6)
+
+    def _metric(self) -> Any:
+        draw = self.draw
+        return draw.of("taxicab", "chessboard", "cityblock", "manhattan", "euclidean" if draw.chance(0.2) else "taxicab")
+
+    def _return_distances(self) -> bool:
+        return self.draw.chance(0.8)
+
+    def _return_indices(self) -> bool:
+        return self.draw.chance(0.5 if self.name.endswith("edt") else 0.1)
+
+    def _distances(self) -> Any:
+        kind = np.float64 if self.name.endswith("edt") else np.int32
+        return None if self.draw.chance(0.6) else np.zeros(self.input.shape, kind if not self.draw.chance(0.05) else np.int16)
+
+    def _indices(self) -> Any:
+        draw = self.draw
+        if draw.chance(0.9 if self.name.endswith("cdt") else 0.6):
+            return None
+        return np.zeros((max(self.input.ndim, 1), *self.input.shape), np.int32 if not draw.chance(0.05) else np.int64)
+
     def _settle(self) -> None:
         """Excludes calls for which SciPy would not end, or reads beyond arrays."""
         given = self.arguments
@@ -633,8 +659,14 @@ def is_in_place(call: Call, found: Any, expected: Any) -> bool:
     return isinstance(output, np.ndarray) and np.shares_memory(output, call.input)
 
 
+def is_far(call: Call, found: Any, expected: Any) -> bool:
+    return call.name == "distance_transform_edt" and bool(call.input.all())
+
+
 MEANT: Final[dict[str, Callable[[Call, Any, Any], bool]]] = {
     "four axes": lambda call, found, _: call.input.ndim > 3 and isinstance(found, NotImplementedError),
+    "distances": lambda call, found, _: call.name.startswith("distance") and isinstance(found, NotImplementedError),
+    "background": is_far,
     "ranks": lambda call, found, _: call.name in ORDER and isinstance(found, NotImplementedError),
     "complex": is_complex,
     "64 bits": is_wide,

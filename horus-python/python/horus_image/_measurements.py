@@ -16,11 +16,12 @@ from ._foreign import DeviceArray, read
 from ._image import Array, Image, made
 from ._values import Value, enter, leave
 
-_FEW_LABELS: Final = 1 << 18
+_LABELS: Final = (np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.int32))
+FEW_LABELS: Final = 1 << 18
 """Labels from which on they are numbered anew, where there are more of them than pixels."""
 
 
-def _on_host(labels: Any, name: str) -> Array:
+def on_host(labels: Any, name: str) -> Array:
     """The numbers of an image, an array, or an array on a GPU."""
     array = labels if isinstance(labels, Image) else read(labels)
     if isinstance(array, DeviceArray):
@@ -31,7 +32,7 @@ def _on_host(labels: Any, name: str) -> Array:
     return found
 
 
-class _Groups:
+class Groups:
     """The pixels of each group that is asked for: all, those with a label, those with one of some labels."""
 
     def __init__(self, name: str, input: Any, labels: Any, index: Any) -> None:
@@ -39,7 +40,7 @@ class _Groups:
         if labels is None and index is not None and name == "histogram":
             raise ValueError("index without defined labels")
         if labels is not None:
-            labels = _on_host(labels, name)
+            labels = on_host(labels, name)
             input = input if isinstance(input, Image) else read(input)
             if isinstance(input, np.ndarray):
                 input, labels = np.broadcast_arrays(input, labels)
@@ -65,7 +66,7 @@ class _Groups:
             small = given.dtype.kind in "iub" and given.size > 0
             if small and given.dtype.kind != "b" and given.min() >= 0 and given.max() <= given.size:
                 wanted = wanted.astype(np.int64)  # as SciPy does, which counts such labels
-            if small and int(given.min()) >= 0 and int(given.max()) < max(_FEW_LABELS, given.size):
+            if small and int(given.min()) >= 0 and int(given.max()) < max(FEW_LABELS, given.size):
                 numbered, self.count = given.astype(np.int32), int(given.max()) + 1
                 found = (wanted >= 0) & (wanted < self.count) & (wanted == np.floor(wanted))
                 self.places = np.where(found, wanted, -1).astype(np.int64)
@@ -113,7 +114,7 @@ def sum_labels(input: Any, labels: Any = None, index: Any = None) -> Any:
     >>> sum_labels([1.0, 2.0, 3.0], labels=[1, 1, 2], index=[1, 2])
     array([3., 3.])
     """
-    groups = _Groups("sum", input, labels, index)
+    groups = Groups("sum", input, labels, index)
     if groups.value is None:
         return groups.given.dtype.type(0).sum() if groups.single else np.zeros(groups.shape)
     sums = groups.of("sum")
@@ -151,7 +152,7 @@ def standard_deviation(input: Any, labels: Any = None, index: Any = None) -> Any
 
 
 def _moment(name: str, input: Any, labels: Any, index: Any) -> Any:
-    groups = _Groups(name, input, labels, index)
+    groups = Groups(name, input, labels, index)
     if groups.value is None:
         return groups.shaped(np.full(max(1, len(groups.places)), np.nan)) if groups.single else np.full(groups.shape, np.nan)
     return groups.shaped(groups.of(name))
@@ -166,7 +167,7 @@ def center_of_mass(input: Any, labels: Any = None, index: Any = None) -> Any:
     >>> center_of_mass([[1.0, 0.0], [0.0, 3.0]])
     (np.float64(0.75), np.float64(0.75))
     """
-    groups = _Groups("center_of_mass", input, labels, index)
+    groups = Groups("center_of_mass", input, labels, index)
     if np.ndim(groups.given) == 0:
         raise ValueError("center_of_mass: a number has no axes")
     centres = []
@@ -204,7 +205,7 @@ def maximum(input: Any, labels: Any = None, index: Any = None) -> Any:
 
 
 def _extreme(name: str, input: Any, labels: Any, index: Any) -> Any:
-    groups = _Groups(name, input, labels, index)
+    groups = Groups(name, input, labels, index)
     empty = groups.value is None or (groups.single and groups.labels is not None and groups.counts()[0] == 0)
     if empty:
         raise ValueError("zero-size array to reduction operation has no identity")
@@ -227,7 +228,7 @@ def histogram(
     """
     if not min <= max:
         raise ValueError(f"histogram: from {min} to {max}; the range begins before it ends")
-    groups = _Groups("histogram", input, labels, index)
+    groups = Groups("histogram", input, labels, index)
     if groups.value is None:
         return np.zeros(bins, np.int64) if groups.single else np.full(groups.shape, None)
     # Bytes are counted before their parts are found.
@@ -255,7 +256,7 @@ def find_objects(input: Any, max_label: int = 0) -> list[tuple[slice, ...] | Non
     >>> find_objects(np.array([[0, 1, 1], [0, 0, 2]]))
     [(slice(0, 1, None), slice(1, 3, None)), (slice(1, 2, None), slice(2, 3, None))]
     """
-    given = _on_host(input, "find_objects")
+    given = on_host(input, "find_objects")
     if np.iscomplexobj(given):
         raise TypeError("Complex type not supported")
     if given.dtype.kind not in "iub":
@@ -265,19 +266,22 @@ def find_objects(input: Any, max_label: int = 0) -> list[tuple[slice, ...] | Non
         most = int(given.max()) if given.size else 0
     if most < 1 or not given.size:
         return [None] * max(most, 0)
-    labels = np.where((given > 0) & (given <= most), given, 0).astype(np.int32)
+    if given.ndim == 0:
+        return [() if label == int(given) else None for label in range(1, most + 1)]
+    # Labels below 0 and above the largest do not count.
+    labels = given if given.dtype in _LABELS else np.where((given > 0) & (given <= most), given, 0).astype(np.int32)
     value, _ = enter(labels, "find_objects")
     assert value is not None
     depth, height, width, _channels = value.core.shape
-    counts = _horus.label_counts(value.core, most + 1)
     ends = []
     for axis in range(3 - value.ndim, 3):
         at = _horus.index(value.session._core, (depth, height, width), axis)
-        ends.append([_horus.by_label(at, value.core, most + 1, which) for which in ("min", "max")])
+        ends.append([_horus.by_label(at, value.core, most + 1, which)[1:].tolist() for which in ("min", "max")])
     boxes: list[tuple[slice, ...] | None] = []
-    for label in range(1, most + 1):
-        there = counts[label] > 0
-        boxes.append(tuple(slice(int(a[label]), int(b[label]) + 1, None) for a, b in ends) if there else None)
+    for box in zip(*(zip(*both, strict=True) for both in ends), strict=True):
+        # Infinite without pixels.
+        there = math.isfinite(box[0][0])
+        boxes.append(tuple(slice(int(low), int(high) + 1, None) for low, high in box) if there else None)
     return boxes
 
 

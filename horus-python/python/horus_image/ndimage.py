@@ -19,6 +19,7 @@ from ._binary import (
     generate_binary_structure,
     iterate_structure,
 )
+from ._distances import distance_transform_cdt, distance_transform_edt
 from ._gaussian import (
     gaussian_filter,
     gaussian_filter1d,
@@ -92,6 +93,8 @@ __all__ = [
     "convolve1d",
     "correlate",
     "correlate1d",
+    "distance_transform_cdt",
+    "distance_transform_edt",
     "find_objects",
     "gaussian_filter",
     "gaussian_filter1d",

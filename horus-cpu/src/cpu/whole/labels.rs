@@ -2,8 +2,7 @@
 //! rows. Sums are integers below 2^53, in `f64`.
 
 use super::{View, each_chunk, view};
-use horus_base::dispatch;
-use horus_base::dtype::Pixel;
+use horus_base::dtype::{DType, Pixel};
 use horus_base::error::DeviceError;
 use horus_base::shape::Window;
 use horus_host::device::{Geometry, LaunchInput};
@@ -27,21 +26,28 @@ pub(super) struct Labels<'a> {
     row: Box<Row<'a>>,
 }
 
-/// Fills in the labels of a row of a plane.
-type Row<'a> = dyn Fn(usize, isize, &mut Vec<usize>) + Sync + 'a;
+/// Fills in the labels of a row of a plane. A negative label becomes a number above every count.
+type Row<'a> = dyn Fn(usize, isize, &mut Vec<u32>) + Sync + 'a;
 
 impl<'a> Labels<'a> {
     /// The labels in the first input.
     pub(super) fn of(inputs: &[LaunchInput<'a>]) -> Result<Labels<'a>, DeviceError> {
-        let dtype = inputs.first().map_or(horus_base::dtype::DType::U8, |input| input.geometry.dtype);
-        dispatch!(dtype, L => {
-            let view = view::<L>(inputs, 0)?;
-            let row = move |plane: usize, y: isize, to: &mut Vec<usize>| {
+        fn row<'a, L: Pixel>(view: View<'a, L>, of: impl Fn(L) -> u32 + Sync + 'a) -> Labels<'a> {
+            let row = move |plane: usize, y: isize, to: &mut Vec<u32>| {
                 to.clear();
-                // A negative label becomes a large number.
-                to.extend(view.plane(plane).row(y).iter().map(|label| label.to_f64() as i64 as usize));
+                to.extend(view.plane(plane).row(y).iter().map(|label| of(*label)));
             };
-            Ok(Labels { row: Box::new(row) })
+            Labels { row: Box::new(row) }
+        }
+        let dtype = inputs.first().map_or(DType::U8, |input| input.geometry.dtype);
+        Ok(match dtype {
+            DType::U8 => row::<u8>(view(inputs, 0)?, u32::from),
+            DType::U16 => row::<u16>(view(inputs, 0)?, u32::from),
+            DType::U32 => row::<u32>(view(inputs, 0)?, |label| label),
+            DType::I8 => row::<i8>(view(inputs, 0)?, |label| i32::from(label).cast_unsigned()),
+            DType::I16 => row::<i16>(view(inputs, 0)?, |label| i32::from(label).cast_unsigned()),
+            DType::I32 => row::<i32>(view(inputs, 0)?, i32::cast_unsigned),
+            other => return Err(DeviceError::Internal(format!("labels of type {other}"))),
         })
     }
 }
@@ -87,8 +93,8 @@ fn each_pixel<T: Pixel>(
         for y in rows.start..rows.end {
             (labels.row)(plane, y, &mut row);
             for (&label, v) in row.iter().zip(image.row(y)) {
-                if label < count {
-                    f(label, v.to_f64());
+                if (label as usize) < count {
+                    f(label as usize, v.to_f64());
                 }
             }
         }
@@ -139,22 +145,25 @@ pub(super) fn shapes(how: LabelReduce, labels: &Labels<'_>, width: usize, out: &
             for same in line.chunk_by(|a, b| a == b) {
                 let (x, end) = (start, start + same.len());
                 start = end;
-                if same[0] >= count {
+                let label = same[0] as usize;
+                if label >= count {
                     continue;
                 }
                 let n = same.len() as u64;
                 let along: [u64; 5] = std::array::from_fn(|k| up_to[end][k] - up_to[x][k]);
-                let mut across = [0u64; 3];
-                for x in x..end {
-                    let product = y * (first_column + x) as u64;
-                    across[0] += digit(product, 0);
-                    across[1] += digit(product, 1);
-                    across[2] += digit(product, 2);
-                }
+                let across = if y * ((first_column + end) as u64) <= MASK {
+                    // Products of one digit.
+                    [y * along[0], 0, 0]
+                } else {
+                    (x..end).fold([0u64; 3], |sums, x| {
+                        let product = y * (first_column + x) as u64;
+                        std::array::from_fn(|k| sums[k] + digit(product, k))
+                    })
+                };
                 let ([y0, y1, yy @ ..], [x0, x1, xx @ ..]) = (down.map(|digit| digit * n), along);
                 let (yx, places) = (across, [n, y0, y1, x0, x1]);
                 let sums = places.into_iter().chain(yy).chain(yx).chain(xx);
-                let row = &mut table[same[0] * columns..][..columns];
+                let row = &mut table[label * columns..][..columns];
                 row.iter_mut().zip(sums).for_each(|(sum, v)| *sum += v as f64);
             }
         }

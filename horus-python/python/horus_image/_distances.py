@@ -1,0 +1,152 @@
+"""Distances to the background with the rules of ``scipy.ndimage``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _horus
+from ._dtype import truth
+from ._foreign import DeviceArray, read
+from ._image import Array, Image
+from ._values import Value, enter, leave
+
+_STEPS = {"taxicab": "taxicab", "cityblock": "taxicab", "manhattan": "taxicab", "chessboard": "chessboard"}
+
+
+def distance_transform_edt(
+    input: Any,
+    sampling: float | npt.ArrayLike | None = None,
+    return_distances: bool = True,
+    return_indices: bool = False,
+    distances: Array | None = None,
+    indices: Array | None = None,
+) -> Any:
+    """The length of the straight line from each nonzero pixel to the nearest zero (``scipy.ndimage.distance_transform_edt``): exact.
+
+    Of images of one or two axes. Without any zero distances are infinite and indices -1, where SciPy measures to a pixel outside.
+
+    Examples
+    --------
+    >>> from horus_image.ndimage import distance_transform_edt
+    >>> distance_transform_edt([[0, 1, 1], [1, 1, 1]])
+    array([[0.        , 1.        , 2.        ],
+           [1.        , 1.41421356, 2.23606798]])
+    """
+    wanted = (return_distances and distances is None, return_indices and indices is None)
+    if not (return_distances or return_indices):
+        raise RuntimeError("distance_transform_edt: neither distances nor indices are asked for")
+    value, given = _background(input, "distance_transform_edt")
+    size = _pixel_size(sampling, np.ndim(given))
+    _check_array("distances", distances, return_distances, np.shape(given), np.float64)
+    _check_array("indices", indices, return_indices, (np.ndim(given), *np.shape(given)), np.int32)
+    results: list[Any] = []
+    if return_distances:
+        if value is None:
+            found = np.zeros(np.shape(given)) if distances is None else distances
+        else:
+            core = _horus.distances(value.core, "euclidean", size)
+            found = leave(value.like(core, np.dtype(np.float64)), distances, given)
+        results += [found] * wanted[0]
+    if return_indices:
+        if isinstance(given, (Image, DeviceArray)):
+            raise NotImplementedError("distance_transform_edt: indices of an array only; compute the image")
+        into = np.empty((given.ndim, *given.shape), np.int32) if indices is None else indices
+        if value is not None:
+            axes = _horus.nearest(value.core, size)[2 - given.ndim :]
+            for axis, core in enumerate(axes):
+                into[axis] = leave(value.like(core, np.dtype(np.int32)), None, given)
+        results += [into] * wanted[1]
+    return _alone(results)
+
+
+def distance_transform_cdt(
+    input: Any,
+    metric: str = "chessboard",
+    return_distances: bool = True,
+    return_indices: bool = False,
+    distances: Array | None = None,
+    indices: Array | None = None,
+) -> Any:
+    """The fewest steps from each nonzero pixel to a zero (``scipy.ndimage.distance_transform_cdt``); -1 without any.
+
+    Of images of one or two axes, by ``"chessboard"`` steps, diagonal ones among them, or ``"taxicab"`` ones; without indices.
+
+    Examples
+    --------
+    >>> from horus_image.ndimage import distance_transform_cdt
+    >>> distance_transform_cdt([[0, 1, 1], [1, 1, 1]], metric="taxicab")
+    array([[0, 1, 2],
+           [1, 2, 3]], dtype=int32)
+    """
+    if return_indices or indices is not None:
+        raise NotImplementedError("distance_transform_cdt: without indices; distance_transform_edt has them")
+    if not return_distances:
+        raise RuntimeError("distance_transform_cdt: no distances are asked for")
+    value, given = _background(input, "distance_transform_cdt")
+    if not isinstance(input, Image) and np.ndim(input) == 0:
+        raise TypeError("distance_transform_cdt: a number has no axes")
+    steps = _steps(metric)
+    _check_array("distances", distances, True, np.shape(given), np.int32, ValueError)
+    if value is None:
+        return np.zeros(np.shape(given), np.int32) if distances is None else None
+    core = _horus.distances(value.core, steps, (1.0, 1.0))
+    found = leave(value.like(core, np.dtype(np.int32)), distances, given)
+    return found if distances is None else None
+
+
+def _background(input: Any, name: str) -> tuple[Value | None, Any]:
+    """Where pixels are not zero, and the array or image itself."""
+    given: Any = input if isinstance(input, Image) else read(input)
+    if isinstance(given, np.ndarray):
+        given = np.atleast_1d(given)
+    if np.ndim(given) > 2:
+        raise NotImplementedError(f"{name}: an image of {np.ndim(given)} axes; distances are those within a plane")
+    if isinstance(given, (Image, DeviceArray)):
+        value, given = enter(given, name)
+        assert value is not None
+        return value.like(truth(value.core), np.dtype(bool)), given
+    # Only the distinction of zero and nonzero counts, whatever the type.
+    value, _ = enter(given != 0, name)
+    return value, given
+
+
+def _pixel_size(sampling: float | npt.ArrayLike | None, ndim: int) -> tuple[float, float]:
+    sizes = np.ones(ndim) if sampling is None else np.asarray(sampling, np.float64)
+    if sizes.ndim == 0:
+        sizes = np.full(ndim, float(sizes))
+    if sizes.shape != (ndim,):
+        raise RuntimeError("sequence argument must have length equal to input rank")
+    if not (np.isfinite(sizes).all() and (sizes > 0).all()):
+        raise ValueError(f"distance_transform_edt: pixels of a size of {sizes.tolist()}; sizes are finite and above 0")
+    rows, columns = [1.0] * (2 - ndim) + sizes.tolist()
+    return rows, columns
+
+
+def _steps(metric: Any) -> str:
+    if not isinstance(metric, str):
+        raise NotImplementedError('distance_transform_cdt: "chessboard" or "taxicab", not a structure')
+    if metric not in _STEPS:
+        raise ValueError("invalid metric provided")
+    return _STEPS[metric]
+
+
+def _check_array(
+    name: str, array: Array | None, used: bool, shape: tuple[int, ...], dtype: type, error: type[Exception] = RuntimeError
+) -> None:
+    if array is None:
+        return
+    if not used:
+        raise RuntimeError(f"{name} are given and not asked for")
+    if array.dtype != dtype:
+        raise error(f"{name} array must be {np.dtype(dtype)}")
+    if array.shape != shape:
+        raise RuntimeError(f"{name} array has wrong shape")
+
+
+def _alone(results: list[Any]) -> Any:
+    if not results:
+        return None
+    return results[0] if len(results) == 1 else tuple(results)

@@ -1,0 +1,100 @@
+"""Local maxima, as scikit-image finds them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ._image import Array, Image
+from ._order import maximum_filter
+
+
+def peak_local_max(
+    image: Any,
+    min_distance: int = 1,
+    threshold_abs: float | None = None,
+    threshold_rel: float | None = None,
+    exclude_border: bool | int | tuple[int, ...] = True,
+    num_peaks: float = np.inf,
+    footprint: Any = None,
+) -> Array:
+    """The positions of local maxima, the highest first (``skimage.feature.peak_local_max``).
+
+    Parameters
+    ----------
+    image : array_like or Image
+        Numbers, of one to three axes.
+    min_distance : int
+        Pixels from a peak along each axis within which no pixel is higher.
+    threshold_abs, threshold_rel : float, optional
+        Peaks are above the larger of `threshold_abs`, by default the lowest pixel, and `threshold_rel` times the highest one.
+    exclude_border : bool, int or tuple of int
+        Peaks are further from the border: by `min_distance`, or by these.
+    num_peaks : int
+        At most so many, the highest.
+    footprint : array_like of bool, optional
+        The pixels around, in place of the square of `min_distance`.
+
+    Examples
+    --------
+    >>> from horus_image.measure import peak_local_max
+    >>> peak_local_max([[0, 0, 0, 0, 0], [0, 5, 0, 9, 0], [0, 0, 0, 0, 0]])
+    array([[1, 3],
+           [1, 1]])
+    """
+    pixels = image.compute() if isinstance(image, Image) else np.asarray(image)
+    if isinstance(image, Image) and image.channels:
+        raise TypeError("peak_local_max: an image of channels; take one of them")
+    none = np.empty((0, pixels.ndim), np.int64)
+    widths = _border(pixels, min_distance, exclude_border)
+    if not pixels.size:
+        return none
+    lowest, highest = pixels.min(), pixels.max()
+    threshold = lowest if threshold_abs is None else threshold_abs
+    if threshold_rel is not None:
+        threshold = max(threshold, threshold_rel * highest)
+    around = np.ones((2 * min_distance + 1,) * pixels.ndim, bool) if footprint is None else np.asarray(footprint, bool)
+    if around.size == 1 or pixels.size == 1:
+        peaks = pixels > threshold
+    else:
+        whole = image if isinstance(image, Image) else pixels
+        peaks = np.asarray(whole == maximum_filter(whole, footprint=around, mode="nearest"))
+        if peaks.all():
+            return none
+    for axis, width in enumerate(widths):
+        if width > 0:
+            ends = np.moveaxis(peaks, axis, 0)
+            ends[:width] = ends[-width:] = False
+    at = np.nonzero(peaks)
+    heights = pixels[at]
+    above = heights > threshold
+    places = np.transpose(at)[above][np.argsort(-heights[above].astype(np.float64), kind="stable")]
+    places = _apart(places, pixels.shape, min_distance)
+    return places if num_peaks >= len(places) else places[: int(num_peaks)]
+
+
+def _border(pixels: Array, min_distance: int, exclude: bool | int | tuple[int, ...]) -> tuple[int, ...]:
+    if isinstance(exclude, (bool, np.bool_)):
+        return (min_distance if exclude else 0,) * pixels.ndim
+    if not isinstance(exclude, tuple):
+        if exclude < 0:
+            raise ValueError("`exclude_border` cannot be a negative value")
+        return (int(exclude),) * pixels.ndim
+    if len(exclude) != pixels.ndim:
+        raise ValueError("`exclude_border` should have the same length as the dimensionality of the image.")
+    if any(width < 0 for width in exclude):
+        raise ValueError("`exclude_border` can not be negative")
+    return tuple(exclude)
+
+
+def _apart(places: Array, shape: tuple[int, ...], distance: int) -> Array:
+    """Places that are no closer than so many pixels to one before them."""
+    if distance <= 1 or len(places) < 2:
+        return places
+    taken, kept = np.zeros(shape, bool), []
+    for i, place in enumerate(map(tuple, places.tolist())):
+        if not taken[place]:
+            kept.append(i)
+            taken[tuple(slice(max(0, p - distance + 1), p + distance) for p in place)] = True
+    return places[kept]

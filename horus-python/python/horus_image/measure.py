@@ -1,0 +1,11 @@
+"""Measurements of scikit-image 0.26 that Horus has, with their names and arguments. They are evaluated at the call.
+
+>>> from horus_image import measure
+>>> measure.regionprops_table([[1, 1, 0], [0, 0, 2]], properties=("label", "centroid"))["centroid-1"]
+array([0.5, 2. ])
+"""
+
+from ._peaks import peak_local_max
+from ._regions import regionprops_table
+
+__all__ = ["peak_local_max", "regionprops_table"]

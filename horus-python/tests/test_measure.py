@@ -1,0 +1,107 @@
+"""`horus_image.measure` against scikit-image."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.ndimage
+import skimage.feature
+import skimage.measure
+
+import horus_image as hi
+from horus_image import measure
+
+Array = np.ndarray[Any, Any]
+PLANE = ("orientation", "axis_major_length", "axis_minor_length", "eccentricity")
+SPACE = ("label", "num_pixels", "area", "area_bbox", "bbox", "centroid", "equivalent_diameter_area", "extent")
+BRIGHT = ("intensity_mean", "intensity_min", "intensity_max", "intensity_std", "centroid_weighted")
+
+
+def regions(shape: tuple[int, ...], seed: int = 2) -> tuple[Array, Array]:
+    rng = np.random.default_rng(seed)
+    pixels = scipy.ndimage.gaussian_filter(rng.random(shape), 1.5)
+    labels, _ = scipy.ndimage.label(pixels > np.quantile(pixels, 0.6))
+    labels[labels == 3] = 0
+    labels[labels == 4] = 100_000  # few labels, one of which is large
+    return labels, pixels
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.uint16, np.uint8])
+@pytest.mark.parametrize("shape", [(60, 75), (9, 20, 22)])
+def test_tables(shape: tuple[int, ...], dtype: Any) -> None:
+    labels, pixels = regions(shape)
+    pixels = pixels.astype(dtype) if np.dtype(dtype).kind == "f" else (pixels * np.iinfo(dtype).max).astype(dtype)
+    properties = SPACE + BRIGHT + (PLANE if len(shape) == 2 else ())
+    ours = measure.regionprops_table(labels, pixels, properties)
+    theirs = skimage.measure.regionprops_table(labels, pixels, properties)
+    assert list(ours) == list(theirs)
+    for name, column in theirs.items():
+        assert ours[name].dtype == column.dtype, name
+        if ours[name].dtype.kind == "i":
+            np.testing.assert_array_equal(ours[name], column, err_msg=name)
+        else:
+            np.testing.assert_allclose(ours[name], column, rtol=2e-5 if dtype is np.float32 else 1e-9, atol=1e-7, err_msg=name)
+
+
+def test_shapes_of_regions() -> None:
+    labels = np.zeros((40, 40), np.uint8)
+    labels[3, 4] = 1
+    labels[10:14, 2:6] = 2
+    labels[20:22, 3:30] = 3
+    labels[np.arange(8) + 25, np.arange(8) + 5] = 4
+    labels[np.arange(8) + 25, 30 - np.arange(8)] = 5
+    ours, theirs = (of.regionprops_table(labels, properties=PLANE) for of in (measure, skimage.measure))
+    for name, column in theirs.items():
+        np.testing.assert_allclose(ours[name], column, atol=1e-7, err_msg=name)
+
+
+def test_labels_of_any_kind() -> None:
+    labels, pixels = regions((30, 30))
+    want = measure.regionprops_table(labels, pixels, ("area", "intensity_mean"))
+    lazy = measure.regionprops_table(hi.asarray(labels.astype(np.int32)), hi.asarray(pixels), ("area", "intensity_mean"))
+    for name, column in want.items():
+        np.testing.assert_array_equal(lazy[name], column)
+    none = measure.regionprops_table(np.zeros((4, 5), int), properties=("label", "area", "bbox"))
+    assert all(column.size == 0 for column in none.values())
+    with pytest.raises(TypeError, match="labels are integers"):
+        measure.regionprops_table(pixels)
+    with pytest.raises(AttributeError, match="no intensity image"):
+        measure.regionprops_table(labels, properties=("intensity_mean",))
+    with pytest.raises(NotImplementedError, match="no property 'solidity'"):
+        measure.regionprops_table(labels, properties=("solidity",))
+    with pytest.raises(ValueError, match="of one shape"):
+        measure.regionprops_table(labels, pixels[1:], ("intensity_mean",))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"min_distance": 4},
+        {"min_distance": 3, "exclude_border": False},
+        {"min_distance": 2, "exclude_border": (1, 7)},
+        {"threshold_abs": 0.5, "threshold_rel": 0.4, "num_peaks": 5},
+        {"footprint": np.ones((3, 5)), "min_distance": 2},
+    ],
+    ids=str,
+)
+def test_peaks(options: dict[str, Any]) -> None:
+    rng = np.random.default_rng(8)
+    smooth = scipy.ndimage.gaussian_filter(rng.random((50, 70)), 2.0)
+    plateaus = rng.integers(0, 6, (50, 70)).astype(np.uint8)
+    for image in (smooth, smooth.astype(np.float32), plateaus):
+        ours, theirs = (of.peak_local_max(image, **options) for of in (measure, skimage.feature))
+        assert ours.dtype == theirs.dtype
+        np.testing.assert_array_equal(ours, theirs)
+        np.testing.assert_array_equal(measure.peak_local_max(hi.asarray(image), **options), theirs)
+
+
+def test_images_without_peaks() -> None:
+    assert measure.peak_local_max(np.full((6, 7), 3)).shape == (0, 2)
+    assert measure.peak_local_max(np.zeros((0, 7))).shape == (0, 2)
+    line = np.array([0, 3, 0, 0, 9, 0, 2.0])
+    np.testing.assert_array_equal(measure.peak_local_max(line), skimage.feature.peak_local_max(line))
+    with pytest.raises(ValueError, match="negative"):
+        measure.peak_local_max(line, exclude_border=-1)
