@@ -147,19 +147,15 @@ fn tiling(
         | LeafOp::Warp(..)
         | LeafOp::Flip(..) => None,
     });
-    let sampled = kernel.leaves.iter().any(|l| match &l.op {
-        // Bytes of a turned input stay in the cache anyway.
-        LeafOp::Warp(i, map, Interpolation::Bilinear, _) => {
-            (map.xy, map.yx) == (0, 0) || inputs[*i].geometry.dtype.size() > 1
-        }
-        _ => false,
-    });
+    let aligned = kernel
+        .leaves
+        .iter()
+        .any(|l| matches!(&l.op, LeafOp::Warp(_, map, Interpolation::Bilinear, _) if (map.xy, map.yx) == (0, 0)));
     let windows = windows.max();
     let (tile_rows, tile) = match (windows, schedule.groups.is_empty()) {
         (Some(around), _) => (if around < 8 { 32 } else { 64 }, 512),
-        // A part of the input that stays in the cache however it is turned, and columns that are
-        // looked up for many rows at once.
-        (None, true) if sampled => (32, 256),
+        // Columns are looked up for many rows at once.
+        (None, true) if aligned => (32, 256),
         (None, true) => (8, 512),
         (None, false) => (4, 256),
     };

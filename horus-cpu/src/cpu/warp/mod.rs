@@ -32,8 +32,7 @@ use horus_plan::ops::geometric::{Affine, Interpolation};
 /// Samples `plane` at the input position of every pixel of `tile`.
 ///
 /// The plane holds every row that is read (see [`Affine::footprint`]). A constant border takes part
-/// in the interpolation. Tiles of some 64 columns keep the input lines of neighbouring output rows
-/// in the first-level cache.
+/// in the interpolation.
 pub(crate) fn warp<T: Pixel>(
     plane: &Plane<'_, T>,
     map: &Affine,
@@ -114,9 +113,12 @@ fn rows<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
             edge::<P, T, S, N>(plane, border, &line, run, out);
         }
         if !inside.is_empty() {
-            let line = line.from(inside.start);
+            let (line, first) = (line.from(inside.start), inside.start);
             let out = &mut out[inside];
             let held = Held { data: plane.data(), width: plane.width, window: plane.window };
+            if size_of_val(held.data) > CACHED {
+                held.prefetch(&Line::of(map, y + AHEAD, columns.start + start + first), out.len());
+            }
             if !S::accelerated::<P, T>(isa, &held, &line, out) {
                 interior::<P, T, S, N>(&held, &line, out);
             }
@@ -148,6 +150,31 @@ struct Held<'a, T> {
     data: &'a [T],
     width: usize,
     window: Window,
+}
+
+/// Bytes of an image that the second-level cache holds.
+const CACHED: usize = 1 << 20;
+/// Rows of the output between a load and its begin.
+const AHEAD: isize = 2;
+
+impl<T> Held<'_, T> {
+    /// Begins to load the pixels at the first `n` positions of a line, which may lie anywhere: caches do not
+    /// foresee lines that cross rows.
+    #[inline(always)]
+    fn prefetch(&self, line: &Line, n: usize) {
+        // Once for each row that the line crosses, and each cache line along it.
+        let step = ((1 << 32) / line.y.step.unsigned_abs().max(1)).clamp(1, (64 / size_of::<T>()) as u64) as usize;
+        for i in (0..n).step_by(step) {
+            let (y, x) = line.at(i);
+            let at = ((y >> 32) - self.window.start as i64) * self.width as i64 + (x >> 32);
+            let address = self.data.as_ptr().wrapping_offset(at as isize);
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: a prefetch of any address has no effect but on caches.
+            unsafe {
+                std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address.cast());
+            }
+        }
+    }
 }
 
 /// Samples computed together where neighbourhoods lie inside the image.
