@@ -101,7 +101,7 @@ pub(super) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(),
     let with_constants = uniform::with_constants(kernel, inputs);
     let kernel = with_constants.as_ref().unwrap_or(kernel);
     let schedule = Schedule::of(kernel, &dtypes);
-    let tiling = tiling((kernel, inputs), &schedule, geometry, rows, threads);
+    let tiling = tiling(kernel, &schedule, geometry, rows, threads);
     let job = Job::new((kernel, &schedule), inputs, (output.as_mut_ptr(), geometry, further), tiling, isa);
     let blocks = rows.len().div_ceil(tiling.block_rows);
     let run = |i: usize| {
@@ -122,13 +122,7 @@ thread_local! {
     static SCRATCH: RefCell<HostBuffer> = RefCell::new(HostBuffer::zeroed(0));
 }
 
-fn tiling(
-    (kernel, inputs): (&MapKernel, &[LaunchInput<'_>]),
-    schedule: &Schedule,
-    geometry: Geometry,
-    rows: Window,
-    threads: usize,
-) -> Tiling {
+fn tiling(kernel: &MapKernel, schedule: &Schedule, geometry: Geometry, rows: Window, threads: usize) -> Tiling {
     let width = geometry.shape.width;
     let total = rows.len();
     if schedule.is_pointwise() {

@@ -43,7 +43,7 @@ impl Compiled {
         rows: Window,
     ) -> Result<(), DeviceError> {
         debug_assert!(output.1.window.covers(rows), "the output holds the rows");
-        let tiling = tiling((&self.kernel, inputs), &self.schedule, output.1, rows, 1);
+        let tiling = tiling(&self.kernel, &self.schedule, output.1, rows, 1);
         let (first, geometry) = output;
         let output = (first, geometry, Vec::new());
         Job::new((&self.kernel, &self.schedule), inputs, output, tiling, self.isa).block_in_scratch(channel, rows)

@@ -22,7 +22,7 @@ use self::line::Line;
 use self::mirror::Mirrors;
 use self::sample::{Bicubic, Bilinear, Nearest, Sampler};
 use super::plane::{Plane, Tile};
-use super::simd::Isa;
+use super::simd::{CACHED, Isa, prefetch};
 use super::versions::for_each_isa;
 use horus_base::dtype::Pixel;
 use horus_base::shape::{Border, Window};
@@ -152,14 +152,12 @@ struct Held<'a, T> {
     window: Window,
 }
 
-/// Bytes of an image that the second-level cache holds.
-const CACHED: usize = 1 << 20;
 /// Rows of the output between a load and its begin.
 const AHEAD: isize = 2;
 
 impl<T> Held<'_, T> {
-    /// Begins to load the pixels at the first `n` positions of a line, which may lie anywhere: caches do not
-    /// foresee lines that cross rows.
+    /// Begins to load the pixels at the first `n` positions of a line, which may lie anywhere:
+    /// caches do not foresee lines that cross rows.
     #[inline(always)]
     fn prefetch(&self, line: &Line, n: usize) {
         // Once for each row that the line crosses, and each cache line along it.
@@ -167,12 +165,7 @@ impl<T> Held<'_, T> {
         for i in (0..n).step_by(step) {
             let (y, x) = line.at(i);
             let at = ((y >> 32) - self.window.start as i64) * self.width as i64 + (x >> 32);
-            let address = self.data.as_ptr().wrapping_offset(at as isize);
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: a prefetch of any address has no effect but on caches.
-            unsafe {
-                std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address.cast());
-            }
+            prefetch(self.data.as_ptr().wrapping_offset(at as isize));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Samples at positions given by the pixels of other images.
 
 use super::{View, each_chunk, grain, view};
-use crate::cpu::simd::Isa;
+use crate::cpu::simd::{CACHED, Isa, prefetch};
 use crate::cpu::versions::for_each_isa;
 use horus_base::dtype::{DType, Float, Pixel};
 use horus_base::error::DeviceError;
@@ -224,6 +224,15 @@ fn samples_of<T: Pixel, const N: usize>(
     let (geometry, data) = (&from.image.geometry, from.image.data);
     let Shape { depth, height, width, channels } = geometry.shape;
     let first = |plane: usize| geometry.row(plane, 0);
+    if z.is_none() && size_of_val(data) > CACHED {
+        // All at once: one after the other they would be waited for.
+        for i in 0..out.len().min(BLOCK) {
+            if y.inside(i, height) && x.inside(i, width) {
+                let corner = first(from.plane) + y.start(i) * width + x.start(i);
+                (0..N).for_each(|k| prefetch(data.as_ptr().wrapping_add(corner + k * width)));
+            }
+        }
+    }
     for (i, out) in out.iter_mut().enumerate().take(BLOCK) {
         let inside = y.inside(i, height) && x.inside(i, width) && z.is_none_or(|z| z.inside(i, depth));
         if !inside {
