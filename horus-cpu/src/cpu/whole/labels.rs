@@ -2,6 +2,7 @@
 //! rows. Sums are integers below 2^53, in `f64`.
 
 use super::{View, each_chunk, view};
+use horus_base::dispatch;
 use horus_base::dtype::{DType, Pixel};
 use horus_base::error::DeviceError;
 use horus_base::shape::Window;
@@ -32,24 +33,28 @@ type Row<'a> = dyn Fn(usize, isize, &mut Vec<u32>) + Sync + 'a;
 impl<'a> Labels<'a> {
     /// The labels in the first input.
     pub(super) fn of(inputs: &[LaunchInput<'a>]) -> Result<Labels<'a>, DeviceError> {
-        fn row<'a, L: Pixel>(view: View<'a, L>, of: impl Fn(L) -> u32 + Sync + 'a) -> Labels<'a> {
+        let dtype = inputs.first().map_or(DType::U8, |input| input.geometry.dtype);
+        dispatch!(dtype, L => {
+            let view = view::<L>(inputs, 0)?;
             let row = move |plane: usize, y: isize, to: &mut Vec<u32>| {
                 to.clear();
-                to.extend(view.plane(plane).row(y).iter().map(|label| of(*label)));
+                to.extend(view.plane(plane).row(y).iter().map(|label| number(*label)));
             };
-            Labels { row: Box::new(row) }
-        }
-        let dtype = inputs.first().map_or(DType::U8, |input| input.geometry.dtype);
-        Ok(match dtype {
-            DType::U8 => row::<u8>(view(inputs, 0)?, u32::from),
-            DType::U16 => row::<u16>(view(inputs, 0)?, u32::from),
-            DType::U32 => row::<u32>(view(inputs, 0)?, |label| label),
-            DType::I8 => row::<i8>(view(inputs, 0)?, |label| i32::from(label).cast_unsigned()),
-            DType::I16 => row::<i16>(view(inputs, 0)?, |label| i32::from(label).cast_unsigned()),
-            DType::I32 => row::<i32>(view(inputs, 0)?, i32::cast_unsigned),
-            other => return Err(DeviceError::Internal(format!("labels of type {other}"))),
+            Ok(Labels { row: Box::new(row) })
         })
     }
+}
+
+/// A label as a number, of any integer type.
+#[inline(always)]
+fn number<L: Pixel>(label: L) -> u32 {
+    let bits = label.scalar().bits() as u32;
+    if L::LOWEST.to_f64() >= 0.0 {
+        return bits;
+    }
+    // Extends the sign.
+    let above = 32 - 8 * size_of::<L>().min(4);
+    ((bits << above).cast_signed() >> above).cast_unsigned()
 }
 
 /// Reduces the pixels of `image` by `labels` of the same extent.
