@@ -42,7 +42,9 @@ def test_tables(shape: tuple[int, ...], dtype: Any) -> None:
         if ours[name].dtype.kind == "i":
             np.testing.assert_array_equal(ours[name], column, err_msg=name)
         else:
-            np.testing.assert_allclose(ours[name], column, rtol=2e-5 if dtype is np.float32 else 1e-9, atol=1e-7, err_msg=name)
+            # scikit-image adds up float32 in that type; eccentricity is the root of a difference, of a rounding where regions are round.
+            rtol = 2e-5 if dtype is np.float32 else 1e-9
+            np.testing.assert_allclose(ours[name], column, rtol=rtol, atol=1e-7, err_msg=name)
 
 
 def test_shapes_of_regions() -> None:

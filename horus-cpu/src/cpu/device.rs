@@ -15,10 +15,12 @@ use horus_plan::ir::kernel::Kernel;
 
 /// Freed memory kept for reuse, in bytes.
 const POOL_BYTES: usize = 2 << 30;
-/// A launch of fewer multiply-adds of 32 bits, and fewer bytes, takes one thread some fifteen
-/// microseconds: it is too short to be worth waking the pool.
-const FEW_STEPS: f64 = 1_310_720.0;
-const FEW_BYTES: usize = 524_288;
+/// A launch of fewer multiply-adds, or bytes, takes one thread tens of microseconds: it is too
+/// short to be worth waking the pool.
+const SMALL: f64 = 524_288.0;
+/// The same of multiply-adds of 32 bits in vectors: 3x3 extremes of 512x512 bytes, 18 a pixel, take
+/// one thread 15 us and two 22.
+const SMALL_IN_VECTORS: f64 = 1_310_720.0;
 
 /// The processor of this machine: kernels over host memory on a pool of threads.
 #[derive(Debug)]
@@ -95,15 +97,16 @@ fn is_small(launch: &Launch<'_>) -> bool {
     let extent = |g: Geometry| (g.shape, g.dtype);
     let inputs: Vec<_> = launch.inputs.iter().map(|input| extent(input.geometry)).collect();
     let work = launch.kernel.work(&inputs, extent(launch.geometry), launch.rows);
-    // Vectors hold more of the narrow types.
-    let share = match launch.kernel {
+    let few = match launch.kernel {
         Kernel::Map(map) => {
+            // Vectors hold more of the narrow types.
             let sizes = map.leaves.iter().map(|leaf| leaf.dtype.size());
-            sizes.fold(launch.geometry.dtype.size(), usize::max) as f64 / 4.0
+            let widest = sizes.fold(launch.geometry.dtype.size(), usize::max);
+            work.multiply_adds * widest as f64 / 4.0 <= SMALL_IN_VECTORS
         }
-        _ => 4.0,
+        _ => work.multiply_adds <= SMALL,
     };
-    work.multiply_adds * share <= FEW_STEPS && work.bytes() <= FEW_BYTES
+    few && work.bytes() as f64 <= SMALL
 }
 
 fn host(memory: &Memory) -> Result<&[u8], DeviceError> {

@@ -35,7 +35,6 @@ def distance_transform_edt(
     array([[0.        , 1.        , 2.        ],
            [1.        , 1.41421356, 2.23606798]])
     """
-    wanted = (return_distances and distances is None, return_indices and indices is None)
     if not (return_distances or return_indices):
         raise RuntimeError("distance_transform_edt: neither distances nor indices are asked for")
     value, given = _background(input, "distance_transform_edt")
@@ -49,7 +48,8 @@ def distance_transform_edt(
         else:
             core = _horus.distances(value.core, "euclidean", size)
             found = leave(value.like(core, np.dtype(np.float64)), distances, given)
-        results += [found] * wanted[0]
+        if distances is None:
+            results.append(found)
     if return_indices:
         if isinstance(given, (Image, DeviceArray)):
             raise NotImplementedError("distance_transform_edt: indices of an array only; compute the image")
@@ -58,8 +58,11 @@ def distance_transform_edt(
             axes = _horus.nearest(value.core, size)[2 - given.ndim :]
             for axis, core in enumerate(axes):
                 into[axis] = leave(value.like(core, np.dtype(np.int32)), None, given)
-        results += [into] * wanted[1]
-    return _alone(results)
+        if indices is None:
+            results.append(into)
+    if not results:
+        return None
+    return results[0] if len(results) == 1 else tuple(results)
 
 
 def distance_transform_cdt(
@@ -144,9 +147,3 @@ def _check_array(
         raise error(f"{name} array must be {np.dtype(dtype)}")
     if array.shape != shape:
         raise RuntimeError(f"{name} array has wrong shape")
-
-
-def _alone(results: list[Any]) -> Any:
-    if not results:
-        return None
-    return results[0] if len(results) == 1 else tuple(results)

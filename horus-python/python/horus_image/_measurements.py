@@ -97,6 +97,14 @@ class Groups:
             return np.array([self.given.size])
         return np.nan_to_num(self._picked(_horus.label_counts(self.labels, self.count).astype(np.float64))).astype(np.int64)
 
+    def centres(self) -> list[Array]:
+        """The mean position of each requested label along each axis, weighted by pixels."""
+        pixels = self.pixels.floats()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            total = self.of("sum", pixels)
+            moments = [_horus.binary("mul", pixels, _horus.convert(self.pixels.positions(i), "f64")) for i in range(self.pixels.ndim)]
+            return [self.of("sum", moment) / total for moment in moments]
+
     def _picked(self, values: Array) -> Array:
         return np.where(self.places >= 0, values[self.places], np.nan)
 
@@ -170,18 +178,11 @@ def center_of_mass(input: Any, labels: Any = None, index: Any = None) -> Any:
     groups = Groups("center_of_mass", input, labels, index)
     if np.ndim(groups.given) == 0:
         raise ValueError("center_of_mass: a number has no axes")
-    centres = []
     if groups.value is None:
         count = max(1, len(groups.places)) if groups.single else math.prod(groups.shape)
         centres = [np.full(count, np.nan)] * np.ndim(groups.given)
     else:
-        pixels = groups.pixels.floats()
-        depth, height, width, _channels = pixels.shape
-        with np.errstate(divide="ignore", invalid="ignore"):
-            total = groups.of("sum", pixels)
-            for axis in range(3 - groups.pixels.ndim, 3):
-                at = _horus.convert(_horus.index(groups.pixels.session._core, (depth, height, width), axis), "f64")
-                centres.append(groups.of("sum", _horus.binary("mul", pixels, at)) / total)
+        centres = groups.centres()
     if groups.single:
         return tuple(centre[0] for centre in centres)
     return [tuple(v) for v in np.array([centre.reshape(groups.shape) for centre in centres]).T]
@@ -272,10 +273,9 @@ def find_objects(input: Any, max_label: int = 0) -> list[tuple[slice, ...] | Non
     labels = given if given.dtype in _LABELS else np.where((given > 0) & (given <= most), given, 0).astype(np.int32)
     value, _ = enter(labels, "find_objects")
     assert value is not None
-    depth, height, width, _channels = value.core.shape
     ends = []
-    for axis in range(3 - value.ndim, 3):
-        at = _horus.index(value.session._core, (depth, height, width), axis)
+    for axis in range(value.ndim):
+        at = value.positions(axis)
         ends.append([_horus.by_label(at, value.core, most + 1, which)[1:].tolist() for which in ("min", "max")])
     boxes: list[tuple[slice, ...] | None] = []
     for box in zip(*(zip(*both, strict=True) for both in ends), strict=True):

@@ -13,7 +13,6 @@ from ._measurements import FEW_LABELS, Groups, on_host
 
 _FLAT: Final = ("axis_major_length", "axis_minor_length", "eccentricity", "orientation")
 _INTENSITIES: Final = {"intensity_mean": "mean", "intensity_min": "min", "intensity_max": "max", "intensity_std": "variance"}
-_WEIGHTED: Final = "centroid_weighted"
 
 
 def regionprops_table(
@@ -99,15 +98,8 @@ class _Regions:
 
     def position(self, how: str, axis: int) -> Array:
         """A measure of the positions along an axis."""
-
-        def measure() -> Array:
-            groups = self.groups(False)
-            pixels = groups.pixels
-            depth, height, width, _channels = pixels.core.shape
-            at = _horus.index(pixels.session._core, (depth, height, width), axis + 3 - self.given.ndim)
-            return groups.of(how, at)
-
-        return self.once((how, axis), measure)
+        groups = self.groups(False)
+        return self.once((how, axis), lambda: groups.of(how, groups.pixels.positions(axis)))
 
     def counts(self) -> Array:
         if self.given.ndim == 2:
@@ -161,8 +153,9 @@ class _Regions:
             how = _INTENSITIES[name]
             values = self.once(("of", how), lambda: self.groups(True).of(how))
             return np.sqrt(values) if name == "intensity_std" else values.astype(np.float64)
-        if name == _WEIGHTED:
-            return self.weighted()
+        if name == "centroid_weighted":
+            groups = self.groups(True)
+            return groups.centres() if self.numbers.size else [np.zeros(0)] * ndim
         raise NotImplementedError(f"regionprops_table: no property {name!r} here")
 
     def ellipse(self, name: str) -> Array:
@@ -179,17 +172,3 @@ class _Regions:
             return found
         lengths: Array = 4.0 * np.sqrt(large if name == "axis_major_length" else small)
         return lengths
-
-    def weighted(self) -> list[Array]:
-        """The mean position by intensity."""
-        groups = self.groups(True)
-        pixels = groups.pixels.floats()
-        depth, height, width, _channels = pixels.shape
-        found = []
-        with np.errstate(divide="ignore", invalid="ignore"):
-            total = self.once(("of", "sum"), lambda: groups.of("sum", pixels))
-            for axis in range(3 - self.given.ndim, 3):
-                at = _horus.convert(_horus.index(groups.pixels.session._core, (depth, height, width), axis), "f64")
-                moment = _horus.binary("mul", pixels, at)
-                found.append((groups.of("sum", moment) if self.numbers.size else np.zeros(0)) / total)
-        return found

@@ -71,6 +71,11 @@ class Value:
         """The image in a type of floats."""
         return self.core if self.core.dtype == code else _horus.convert(self.core, code)
 
+    def positions(self, axis: int) -> _horus.Image:
+        """The position of each pixel along an axis."""
+        depth, height, width, _channels = self.core.shape
+        return _horus.index(self.session._core, (depth, height, width), axis + 3 - self.ndim)
+
     def cast(self, dtype: np.dtype[Any]) -> Value:
         """The value in another type, as NumPy converts it."""
         if dtype == self.dtype:

@@ -103,28 +103,24 @@ impl HostImage {
         out
     }
 
-    #[inline]
     fn at(&self, c: usize, y: isize, x: usize) -> usize {
         (self.geometry.row(c, self.held(y)) + x) * self.geometry.dtype.size()
     }
 
     /// The pixel of row `y`, which is held, and column `x` of plane `c`.
-    #[inline]
     pub fn get<T: Pixel>(&self, c: usize, y: isize, x: usize) -> T {
         reads::read(self, [y, x.cast_signed()]);
         let at = self.at(c, y, x);
         element(&self.bytes[at..at + size_of::<T>()])
     }
 
-    #[inline]
     fn put<T: Pixel>(&mut self, c: usize, y: isize, x: usize, v: T) {
         reads::wrote([y, x.cast_signed()]);
         let at = self.at(c, y, x);
-        self.bytes[at..at + size_of::<T>()].copy_from_slice(&v.scalar().bits().to_ne_bytes()[..size_of::<T>()]);
+        self.bytes[at..at + size_of::<T>()].copy_from_slice(&bytes_of(v.scalar()));
     }
 
     /// The pixel read at (`y`, `x`) with a border.
-    #[inline]
     fn sample<T: Pixel>(&self, c: usize, y: isize, x: isize, border: Border) -> T {
         match (self.resolve(y, border), border.map(x, self.geometry.shape.width)) {
             (Some(y), Some(x)) => self.get(c, y, x),
@@ -143,7 +139,6 @@ impl HostImage {
     }
 
     /// Row `y`, or a held copy of it.
-    #[inline]
     fn held(&self, y: isize) -> isize {
         let Geometry { shape, window, .. } = self.geometry;
         if window.contains(y) || shape.height == 0 {
@@ -152,7 +147,6 @@ impl HostImage {
         window.start + (y - window.start).rem_euclid(shape.height.cast_signed())
     }
 
-    #[inline]
     fn resolve(&self, y: isize, border: Border) -> Option<isize> {
         let Geometry { shape, window, .. } = self.geometry;
         if (0..shape.height.cast_signed()).contains(&y) || (border == Border::Wrap && window.contains(y)) {
@@ -166,10 +160,9 @@ fn bytes_of(s: Scalar) -> Vec<u8> {
     s.bits().to_ne_bytes()[..s.dtype().size()].to_vec()
 }
 
-#[inline]
 fn element<T: Pixel>(bytes: &[u8]) -> T {
     let mut bits = [0u8; 8];
-    bits[..size_of::<T>()].copy_from_slice(&bytes[..size_of::<T>()]);
+    bits[..bytes.len()].copy_from_slice(bytes);
     let bits = u64::from_ne_bytes(bits);
     T::from_scalar(match T::DTYPE.numeric() {
         Numeric::U8 => Scalar::U8(bits as u8),

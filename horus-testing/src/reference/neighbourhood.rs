@@ -40,16 +40,9 @@ pub fn separable(image: &Image, row: &Filter, column: &Filter, border: Border) -
     correlate(&correlate(image, row, border), column, border)
 }
 
-/// Generalized convolution, in the order of the window's offsets, from the identity of the
-/// reduction.
-pub fn generalized(image: &Image, g: &Generalized, border: Border) -> Image {
-    horus_base::dispatch!(image.dtype(), T => Image::from_fn(image.shape, |c, y, x| {
-        generalized_at::<T>(g, |dy, dx| neighbour(image, c, y, x, (dy, dx), border))
-    }))
-}
-
-/// The generalized convolution of the values of `read` at the window's offsets.
-pub(super) fn generalized_at<T: Pixel>(g: &Generalized, read: impl Fn(isize, isize) -> T) -> T {
+/// The generalized convolution of the values of `read`, in the order of the window's offsets, from the
+/// identity of the reduction.
+fn generalized_at<T: Pixel>(g: &Generalized, read: impl Fn(isize, isize) -> T) -> T {
     fn combine<T: Pixel>(how: Combine, pixel: T, weight: T) -> T {
         match how {
             Combine::Pixel => pixel,
@@ -98,16 +91,9 @@ pub(super) fn order_at<T: Pixel>(filter: &OrderFilter, read: impl Fn(isize, isiz
     }
 }
 
-/// Median of the square around each pixel, by [`MedianSize::network`] on its values in row-major
+/// The median of the values of `read` in the square, by [`MedianSize::network`] on them in row-major
 /// order.
-pub fn median(image: &Image, size: MedianSize, border: Border) -> Image {
-    horus_base::dispatch!(image.dtype(), T => Image::from_fn(image.shape, |c, y, x| {
-        median_at::<T>(size, |dy, dx| neighbour(image, c, y, x, (dy, dx), border))
-    }))
-}
-
-/// The median of the values of `read` in the square.
-pub(super) fn median_at<T: Pixel>(size: MedianSize, read: impl Fn(isize, isize) -> T) -> T {
+fn median_at<T: Pixel>(size: MedianSize, read: impl Fn(isize, isize) -> T) -> T {
     let r = size.radius().cast_signed();
     let mut v: Vec<T> = (-r..=r).flat_map(|dy| (-r..=r).map(move |dx| (dy, dx))).map(|(dy, dx)| read(dy, dx)).collect();
     for &(i, j) in size.network() {
@@ -155,7 +141,7 @@ mod tests {
         let filter = Filter::dense(3, 5, vec![1.0; 15]);
         for border in [Border::Reflect101, Border::Reflect, Border::Replicate, Border::Wrap] {
             assert_eq!(correlate(&pixel, &filter, border), image(1, 1, &[45.0f32]), "{border}");
-            assert_eq!(median(&pixel, MedianSize::Five, border), pixel, "{border}");
+            assert_eq!(order(&pixel, &MedianSize::Five.into(), border), pixel, "{border}");
         }
         assert_eq!(correlate(&pixel, &filter, Border::Constant(1.0)), image(1, 1, &[17.0f32]));
     }
@@ -201,11 +187,11 @@ mod tests {
         let picture = image(3, 3, &[9u8, 8, 7, 6, 5, 4, 3, 2, 1]);
         let flat = |reduce| Generalized { window: Filter::dense(3, 3, vec![0.0; 9]), combine: Combine::Pixel, reduce };
         assert_eq!(
-            generalized(&picture, &flat(Reduce::Min), Border::Replicate),
+            order(&picture, &flat(Reduce::Min).into(), Border::Replicate),
             image(3, 3, &[5u8, 4, 4, 2, 1, 1, 2, 1, 1])
         );
         assert_eq!(
-            generalized(&picture, &flat(Reduce::Max), Border::Replicate),
+            order(&picture, &flat(Reduce::Max).into(), Border::Replicate),
             image(3, 3, &[9u8, 9, 8, 9, 9, 8, 6, 6, 5])
         );
     }
@@ -216,9 +202,9 @@ mod tests {
         let g = |combine, reduce| Generalized { window: Filter::row([1.4, 2.5, 300.0]), combine, reduce };
         // Weights are 1, 2 and 255.
         let border = Border::Constant(1.0);
-        assert_eq!(generalized(&line, &g(Combine::Mul, Reduce::Sum), border), image(1, 3, &[255u8, 255, 255]));
-        assert_eq!(generalized(&line, &g(Combine::Sub, Reduce::Max), border), image(1, 3, &[198u8, 199, 99]));
-        assert_eq!(generalized(&line, &g(Combine::Min, Reduce::Product), border), image(1, 3, &[200u8, 6, 2]));
+        assert_eq!(order(&line, &g(Combine::Mul, Reduce::Sum).into(), border), image(1, 3, &[255u8, 255, 255]));
+        assert_eq!(order(&line, &g(Combine::Sub, Reduce::Max).into(), border), image(1, 3, &[198u8, 199, 99]));
+        assert_eq!(order(&line, &g(Combine::Min, Reduce::Product).into(), border), image(1, 3, &[200u8, 6, 2]));
     }
 
     #[test]
@@ -226,16 +212,16 @@ mod tests {
         let line = image(1, 3, &[f32::NAN, 2.0, f32::NAN]);
         let max =
             |n: usize| Generalized { window: Filter::row(vec![0.0; n]), combine: Combine::Pixel, reduce: Reduce::Max };
-        assert_eq!(generalized(&line, &max(3), Border::Replicate), image(1, 3, &[2.0f32, 2.0, 2.0]));
-        let single = generalized(&line, &max(1), Border::Replicate);
+        assert_eq!(order(&line, &max(3).into(), Border::Replicate), image(1, 3, &[2.0f32, 2.0, 2.0]));
+        let single = order(&line, &max(1).into(), Border::Replicate);
         assert_eq!(single, image(1, 3, &[f32::NEG_INFINITY, 2.0, f32::NEG_INFINITY]));
     }
 
     #[test]
     fn a_median_removes_a_spike() {
         let picture = image(3, 3, &[1i32, 2, 3, 4, 500, 6, 7, 8, 9]);
-        assert_eq!(median(&picture, MedianSize::Three, Border::Replicate).at::<i32>(0, 1, 1), 6);
-        assert_eq!(median(&picture, MedianSize::Three, Border::Replicate).at::<i32>(0, 0, 0), 2);
+        assert_eq!(order(&picture, &MedianSize::Three.into(), Border::Replicate).at::<i32>(0, 1, 1), 6);
+        assert_eq!(order(&picture, &MedianSize::Three.into(), Border::Replicate).at::<i32>(0, 0, 0), 2);
     }
 
     #[test]

@@ -26,7 +26,6 @@ thread_local! {
 }
 
 /// Records that a pixel of an image was read.
-#[inline]
 pub(super) fn read(image: &HostImage, at: [isize; 2]) {
     RECORD.with_borrow_mut(|record| {
         let Some(record) = record else { return };
@@ -37,7 +36,6 @@ pub(super) fn read(image: &HostImage, at: [isize; 2]) {
 }
 
 /// Records that a pixel of the result was written.
-#[inline]
 pub(super) fn wrote(at: [isize; 2]) {
     RECORD.with_borrow_mut(|record| {
         let Some(record) = record else { return };

@@ -116,7 +116,7 @@ fn rows<P: Pixel, T: Pixel, S: Sampler<N>, const N: usize>(
             let (line, first) = (line.from(inside.start), inside.start);
             let out = &mut out[inside];
             let held = Held { data: plane.data(), width: plane.width, window: plane.window };
-            if size_of_val(held.data) > CACHED {
+            if line.y.step != 0 && size_of_val(held.data) > CACHED {
                 held.prefetch(&Line::of(map, y + AHEAD, columns.start + start + first), out.len());
             }
             if !S::accelerated::<P, T>(isa, &held, &line, out) {
@@ -156,12 +156,12 @@ struct Held<'a, T> {
 const AHEAD: isize = 2;
 
 impl<T> Held<'_, T> {
-    /// Begins to load the pixels at the first `n` positions of a line, which may lie anywhere:
-    /// caches do not foresee lines that cross rows.
+    /// Begins to load the pixels at the first `n` positions of a line that crosses rows, which
+    /// caches do not foresee. It may lie anywhere.
     #[inline(always)]
     fn prefetch(&self, line: &Line, n: usize) {
         // Once for each row that the line crosses, and each cache line along it.
-        let step = ((1 << 32) / line.y.step.unsigned_abs().max(1)).clamp(1, (64 / size_of::<T>()) as u64) as usize;
+        let step = ((1 << 32) / line.y.step.unsigned_abs()).clamp(1, (64 / size_of::<T>()) as u64) as usize;
         for i in (0..n).step_by(step) {
             let (y, x) = line.at(i);
             let at = ((y >> 32) - self.window.start as i64) * self.width as i64 + (x >> 32);
