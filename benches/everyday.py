@@ -9,13 +9,17 @@ machine disturbs ratios little. A ratio is the time of the fastest peer by Horus
 marks a row whose fastest peer computes something coarser (OpenCV: positions in 1/32 of a pixel, Gaussians of integers in
 8 bits, float results of Otsu's histogram): its goal is 0.8, that of others is 1.
 
-Needs `pip install dist/horus_image-*.whl scipy opencv-python-headless scikit-image`.
+With `--device cuda`, arrays of CuPy in and out, beside `cupyx.scipy.ndimage` and CuPy; every call is waited for.
+
+Needs `pip install dist/horus_image-*.whl scipy opencv-python-headless scikit-image`, and CuPy for `--device cuda`.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import functools
+import math
 import statistics
 import subprocess
 import sys
@@ -41,6 +45,46 @@ TYPES = {"bool": np.bool_, "u8": np.uint8, "u16": np.uint16, "f32": np.float32, 
 SIZES = ["256", "512", "1024", "1000x1500", "2048", "4096"]
 NUMBERS, FLOATS = "u8 u16 f32 f64", "f32 f64"
 
+class Place:
+    """Where arrays are, and whose functions are the peers there: SciPy's and NumPy's on the host, CuPy's on a GPU."""
+
+    peer = sp
+    names = {"horus": "horus", "scipy": "scipy", "numpy": "numpy"}
+    on_gpu = False
+
+    @classmethod
+    def gpu(cls) -> None:
+        import cupy
+        from cupyx.scipy import ndimage
+
+        cls.peer, cls.on_gpu, cls.cupy = ndimage, True, cupy
+        cls.names = {"horus": "horus", "scipy": "cupyx", "numpy": "cupy"}
+
+    @classmethod
+    def put(cls, a: Array) -> Array:
+        return cls.cupy.asarray(a) if cls.on_gpu else a
+
+    @classmethod
+    def result(cls, found: hi.Image) -> Any:
+        """What a caller gets: an array on the host; on a GPU the image, which other libraries take as it is."""
+        return found if cls.on_gpu else np.asarray(found)
+
+    @classmethod
+    def calls(cls, given: dict[str, Call]) -> dict[str, Call]:
+        """The calls that can be made here; on a GPU each is waited for."""
+        if not cls.on_gpu:
+            return given
+
+        def waited(call: Call) -> Any:
+            found = call()
+            if isinstance(found, hi.Image):
+                found = cls.cupy.from_dlpack(found)
+            cls.cupy.cuda.Device().synchronize()
+            return found
+
+        return {cls.names[who]: functools.partial(waited, call) for who, call in given.items() if who in cls.names}
+
+
 CASES: dict[str, tuple[str, Callable[[Array], dict[str, Call]]]] = {}
 
 
@@ -55,10 +99,16 @@ def case(name: str, types: str = NUMBERS) -> Callable[[Callable[[Array], dict[st
 
 def both(name: str, *args: Any, **more: Any) -> Callable[[Array], dict[str, Call]]:
     """A function of `scipy.ndimage` by ours and by SciPy."""
-    return lambda a: {
-        "horus": lambda: getattr(hn, name)(a, *args, **more),
-        "scipy": lambda: getattr(sp, name)(a, *args, **more),
-    }
+
+    def calls(a: Array) -> dict[str, Call]:
+        peers = [Place.put(x) if isinstance(x, np.ndarray) else x for x in args]
+        named = {key: Place.put(x) if isinstance(x, np.ndarray) else x for key, x in more.items()}
+        return {
+            "horus": lambda: getattr(hn, name)(a, *args, **more),
+            "scipy": lambda: getattr(Place.peer, name)(a, *peers, **named),
+        }
+
+    return calls
 
 
 def with_cv2(calls: Callable[[Array], dict[str, Call]], opencv: Callable[[Array], Any], coarser: bool = False) -> Any:
@@ -151,9 +201,10 @@ case("shift linear")(with_cv2(both("shift", (1.5, 2.25), order=1),
 @case("map_coordinates linear", "f32")
 def _(a: Array) -> dict[str, Call]:
     at = np.stack(np.mgrid[: a.shape[0], : a.shape[1]]).astype(np.float32) * np.float32(0.9) + np.float32(3.3)
+    at = Place.put(at)
     return {
         "horus": lambda: hn.map_coordinates(a, at, order=1),
-        "scipy": lambda: sp.map_coordinates(a, at, order=1),
+        "scipy": lambda: Place.peer.map_coordinates(a, at, order=1),
         "opencv~": lambda: cv2.remap(a, at[1], at[0], cv2.INTER_LINEAR),
     }
 
@@ -167,10 +218,10 @@ case("otsu", "u8 u16 f32")(lambda a: {
 
 def labels(picture: Callable[[tuple[int, ...]], Array]) -> Callable[[Array], dict[str, Call]]:
     def calls(a: Array) -> dict[str, Call]:
-        mask = picture(a.shape)
+        mask = Place.put(picture(a.shape))
         return {
             "horus": lambda: hn.label(mask),
-            "scipy": lambda: sp.label(mask),
+            "scipy": lambda: Place.peer.label(mask),
             "opencv": lambda: cv2.connectedComponents(bytes_of(mask), connectivity=4),
         }
 
@@ -188,15 +239,15 @@ case("label noise", "bool")(labels(lambda shape: np.random.default_rng(8).random
 
 @case("find_objects", "bool")
 def _(a: Array) -> dict[str, Call]:
-    found = sp.label(blobs(a.shape))[0]
-    return {"horus": lambda: hn.find_objects(found), "scipy": lambda: sp.find_objects(found)}
+    found = Place.put(sp.label(blobs(a.shape))[0])
+    return {"horus": lambda: hn.find_objects(found), "scipy": lambda: Place.peer.find_objects(found)}
 
 
 for name in ("sum", "mean", "maximum", "variance"):
     numpy_name = {"maximum": "max", "variance": "var"}.get(name, name)
     case(name)(lambda a, n=name, m=numpy_name: {
         "horus": lambda: getattr(hn, n)(a),
-        "scipy": lambda: getattr(sp, n)(a),
+        "scipy": lambda: getattr(Place.peer, n)(a),
         "numpy": lambda: getattr(a, m)(),
     })
 case("histogram")(lambda a: {
@@ -205,11 +256,11 @@ case("histogram")(lambda a: {
     **({"opencv": lambda: cv2.calcHist([a], [0], None, [256], [0, 256])} if a.dtype != np.float64 else {}),
 })
 case("exp(a) * sqrt(a) + a", FLOATS)(lambda a: {
-    "horus": lambda: (lambda i: np.asarray(np.exp(i) * np.sqrt(i) + i))(hi.asarray(a, copy=False)),
+    "horus": lambda: (lambda i: Place.result(np.exp(i) * np.sqrt(i) + i))(hi.asarray(a, copy=False)),
     "numpy": lambda: np.exp(a) * np.sqrt(a) + a,
 })
 case("threshold")(lambda a: {
-    "horus": lambda: np.asarray(hi.asarray(a, copy=False) > a.dtype.type(1)),
+    "horus": lambda: Place.result(hi.asarray(a, copy=False) > a.dtype.type(1)),
     "numpy": lambda: a > a.dtype.type(1),
 })
 case("unsharp mask", FLOATS)(lambda a: {
@@ -246,8 +297,8 @@ def least_ms(name: str, calls: dict[str, Call], seconds: float) -> dict[str, flo
             start = time.perf_counter()
             call()
             times[who] = time.perf_counter() - start
-        except (cv2.error, TypeError, ValueError, RuntimeError) as error:
-            if who == "horus":
+        except (cv2.error, TypeError, ValueError, RuntimeError, AttributeError) as error:
+            if who == "horus" and not Place.on_gpu:
                 raise
             print(f"  {who}: {str(error).splitlines()[0][:100]}", file=sys.stderr)
     near = min((t for who, t in times.items() if who != "horus"), default=0.0)
@@ -282,10 +333,13 @@ def main() -> None:
     parser.add_argument("--functions", default="", help="parts of names; all by default")
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--seconds", type=float, default=0.25, help="for each call")
+    parser.add_argument("--device", default="cpu", help="cpu, or cuda for arrays of CuPy")
     parser.add_argument("--imports", action="store_true", help="also how long imports take")
     given = parser.parse_args()
     warnings.filterwarnings("ignore")
     wanted = [part for part in given.functions.split(",") if part]
+    if given.device == "cuda":
+        Place.gpu()
     ratios: list[tuple[float, str]] = []
     for threads in map(int, given.threads.split(",")):
         cv2.setNumThreads(threads)
@@ -295,12 +349,14 @@ def main() -> None:
                 for name, (types, calls) in CASES.items():
                     if code not in types.split() or (wanted and not any(part in name for part in wanted)):
                         continue
-                    with hi.session(device="cpu", threads=threads):
-                        times = least_ms(f"{name} {code}", calls(array), given.seconds)
-                    ours = times.pop("horus")
+                    with hi.session(device="cpu", threads=threads) if not Place.on_gpu else contextlib.nullcontext():
+                        times = least_ms(f"{name} {code}", Place.calls(calls(Place.put(array))), given.seconds)
+                    ours = times.pop("horus", math.inf)
+                    if not times:
+                        continue
                     best = min(times, key=times.__getitem__)
                     ratio, mark = times[best] / ours, "~" if best.endswith("~") else " "
-                    row = f"{name:26} {code:4} {size:>9} {threads} threads"
+                    row = f"{name:26} {code:4} {size:>9} " + ("GPU" if Place.on_gpu else f"{threads} threads")
                     ratios.append((ratio, row + mark))
                     others = "  ".join(f"{who} {ms:.3f}" for who, ms in times.items())
                     print(f"{row}  {ratio:6.2f}{mark}  horus {ours:.3f} ms  {others}", flush=True)

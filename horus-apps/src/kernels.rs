@@ -174,7 +174,7 @@ pub fn recorded(runs: &[FileRun]) -> Result<Vec<Vec<Launched>>, Failure> {
     }
 }
 
-/// A kernel, and its number of launches.
+/// A kernel for large images, and its number of launches.
 #[derive(Clone, Debug)]
 pub struct Counted {
     /// One of the programs with this source.
@@ -185,29 +185,31 @@ pub struct Counted {
     pub times: usize,
 }
 
-/// The kernels of launches on a GPU of sm_`arch` with these limits, each once, by their sources.
+/// The kernels of launches of large images on a GPU of sm_`arch` with these limits, each once, by
+/// their sources.
 ///
 /// # Errors
 /// If one cannot be generated.
 pub fn distinct(launches: &[Launched], arch: u32, limits: Limits) -> Result<BTreeMap<String, Counted>, Failure> {
     let mut found: BTreeMap<String, Counted> = BTreeMap::new();
     for launch in launches {
-        let Some(program) = launch.program(arch, limits)? else { continue };
+        let Some(program) = launch.programs(arch, limits)?.into_iter().next() else { continue };
         let new = || Counted { name: launch.kernel.name(), times: 0, program: program.clone() };
         found.entry(program.source.clone()).or_insert_with(new).times += 1;
     }
     Ok(found)
 }
 
-/// The kernels of runs on a GPU of sm_`arch` with these limits, each once, by their sources, and
+/// The kernels of runs on images of all sizes on a GPU of sm_`arch` with these limits, each once, by their sources, and
 /// the one that copies.
 ///
 /// # Errors
 /// If a run fails.
 pub fn sources(runs: &[Vec<Launched>], arch: u32, limits: Limits) -> Result<BTreeMap<String, String>, Failure> {
     let mut found = BTreeMap::from([(pieces::program(&[]).source, "copies".to_owned())]);
-    for launches in runs {
-        found.extend(distinct(launches, arch, limits)?.into_iter().map(|(source, counted)| (source, counted.name)));
+    for launch in runs.iter().flatten() {
+        let programs = launch.programs(arch, limits)?;
+        found.extend(programs.into_iter().map(|program| (program.source, launch.kernel.name())));
     }
     Ok(found)
 }

@@ -13,7 +13,7 @@ use horus_core::ir::kernel::Kernel;
 use horus_core::shape::Window;
 
 use crate::codegen::{Generated, Limits, Shapes, generate_bounded};
-use crate::tuning::lookup;
+use crate::tuning::all_sizes;
 
 /// One launch, without its memory.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,17 +29,19 @@ pub struct Launched {
 }
 
 impl Launched {
-    /// The program that a GPU of sm_`arch` with these limits would run; `None` for a copy.
+    /// The programs that a GPU of sm_`arch` with these limits would run for images of all sizes,
+    /// that for a large one first; none for a copy.
     ///
     /// # Errors
     /// As [`generate_bounded`].
-    pub fn program(&self, arch: u32, limits: Limits) -> Result<Option<Generated>, DeviceError> {
+    pub fn programs(&self, arch: u32, limits: Limits) -> Result<Vec<Generated>, DeviceError> {
         if matches!(self.kernel, Kernel::Whole(Whole::Merge(_)) | Kernel::Source(_)) {
-            return Ok(None);
+            return Ok(Vec::new());
         }
         let dtype = self.inputs.first().map_or(self.output.dtype, |g| g.dtype);
         let shapes = Shapes { inputs: &self.inputs, output: self.output, rows: self.rows };
-        generate_bounded(&self.kernel, &shapes, &lookup(&self.kernel, dtype, arch), limits).map(Some)
+        let tunings = all_sizes(&self.kernel, dtype, arch);
+        tunings.iter().map(|tuning| generate_bounded(&self.kernel, &shapes, tuning, limits)).collect()
     }
 }
 

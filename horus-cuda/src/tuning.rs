@@ -2,7 +2,8 @@
 //!
 //! Tuning never changes a result. A [`Tuning`] is looked up by [`TunedFamily`] in the user's table
 //! (see [`user_table`]) and in those of `kernels/tuning/`, exactly or at the nearest architecture
-//! and size; if nothing fits, [`guess`] models the choice.
+//! and size; if nothing fits, [`guess`] models the choice. Tables are of large images: [`fitted`]
+//! has the shapes for small ones.
 
 mod search;
 
@@ -14,6 +15,8 @@ use horus_core::ir::kernel::{Kernel, LeafOp, MapKernel, Source};
 use horus_core::ops::neighbourhood::{Layout, OrderFilter};
 use horus_core::settings::TUNING;
 use serde::{Deserialize, Serialize};
+
+use crate::codegen::Shapes;
 
 pub use search::{LIKELY, candidates};
 
@@ -195,7 +198,79 @@ fn element(map: &MapKernel, dtype: DType) -> DType {
     filter.map_or(dtype, |l| l.dtype)
 }
 
-/// The tuning of a kernel whose first input is of type `dtype` on architecture `arch`.
+/// The tuning of a launch on architecture `arch`: that of its family, or one for a small image on a
+/// GPU of so many multiprocessors.
+pub fn fitted(kernel: &Kernel, shapes: &Shapes<'_>, arch: u32, multiprocessors: usize) -> Tuning {
+    let dtype = shapes.inputs.first().map_or(shapes.output.dtype, |g| g.dtype);
+    let shape = shapes.output.shape;
+    let pixels = shapes.rows.len() * shape.width * shape.planes();
+    let each = pixels as f64 / (multiprocessors.max(1) * THREADS) as f64;
+    small(kernel, dtype, each).unwrap_or_else(|| lookup(kernel, dtype, arch))
+}
+
+/// The tunings of a kernel for images of all sizes, that for a large one first.
+pub fn all_sizes(kernel: &Kernel, dtype: DType, arch: u32) -> Vec<Tuning> {
+    let mut all = vec![lookup(kernel, dtype, arch)];
+    for each in STEPS {
+        all.extend(small(kernel, dtype, each / 2.0).filter(|t| !all.contains(t)));
+    }
+    all
+}
+
+/// Pixels for each thread, below which [`small`] has other shapes.
+const STEPS: [f64; 4] = [0.5, 2.0, 8.0, 24.0];
+
+/// Threads that a multiprocessor runs at once.
+const THREADS: usize = 2048;
+
+/// The shape for an image that has `each` pixels for each thread that the GPU runs at once, if
+/// that is too few for the tuned shape. Large blocks of a small image leave multiprocessors idle,
+/// and a long code that is executed once waits for its instructions.
+///
+/// Measured on an H200 from 64x64 to 2048x2048 (`benches/results/2026-11-26-small-images.md`).
+fn small(kernel: &Kernel, dtype: DType, each: f64) -> Option<Tuning> {
+    let Kernel::Map(map) = kernel else { return None };
+    let TunedFamily { kind, size, filters, .. } = TunedFamily::of(map, element(map, dtype));
+    let [tiny, little, medium, large] = STEPS;
+    let bank = filters > 1;
+    let (by, rows, cols) = match kind {
+        Kind::Separable if bank && each < tiny => (16, 1, 1),
+        Kind::Separable if bank && each < medium => (16, 2, 1),
+        Kind::Separable if bank && size < 40 && each < large => (8, 4, 2),
+        Kind::Separable if bank => return None,
+        Kind::Separable if size > 16 && each < tiny => (16, 1, 1),
+        Kind::Separable if size > 16 && each < little => (16, 2, 1),
+        Kind::Separable if size > 16 && each < medium => (16, 2, 2),
+        Kind::Separable if size > 16 && each < large => (16, 4, 2),
+        Kind::Separable if each < little => (8, 1, 1),
+        Kind::Separable if each < medium => (8, 2, 2),
+        Kind::Separable if each < large => (8, 4, 2),
+        Kind::Dense if size > 13 && each < little => (8, 2, 2),
+        Kind::Dense if size > 13 => return None,
+        Kind::Dense if each < little => (8, 1, 1),
+        Kind::Dense if each < medium => (8, 2, 2),
+        Kind::Sparse | Kind::Median if each < tiny => (8, 1, 1),
+        Kind::Sparse if each < little => (16, 2, 1),
+        Kind::Gather if each < little => (8, 1, 1),
+        _ => return None,
+    };
+    let unrolled = !(kind == Kind::Separable && size > 16 && rows == 4);
+    Some(Tuning {
+        bx: 32,
+        by,
+        rows,
+        cols,
+        group: 2,
+        unroll: if unrolled { 3000 } else { 0 },
+        piece: 0,
+        chunk: 16 * rows.min(by / 8),
+        span: if rows == 4 { 8 } else { 4 },
+        blocks: 0,
+    })
+}
+
+/// The tuning of a kernel whose first input is of type `dtype` on architecture `arch`, for a large
+/// image.
 pub fn lookup(kernel: &Kernel, dtype: DType, arch: u32) -> Tuning {
     if matches!(kernel, Kernel::Repeat(_)) {
         return search::steps(dtype)[0];

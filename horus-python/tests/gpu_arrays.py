@@ -143,6 +143,33 @@ def computes_the_bits_of_the_host(library: Any) -> None:
     np.testing.assert_array_equal(means, ndimage.mean(array, wanted, index))
 
 
+def repeats_kept_programs(library: Any) -> None:
+    """The second of two alike calls keeps its program, which runs for later ones."""
+    draw = np.random.default_rng(2)
+    functions: list[Callable[[Any], Any]] = [
+        lambda a: ndimage.gaussian_filter(a, 1.5),
+        lambda a: ndimage.sobel(a, 0),
+        lambda a: ndimage.median_filter(a, 3),
+        lambda a: ndimage.grey_erosion(a, footprint=np.eye(3)),
+        lambda a: ndimage.zoom(a, 1.5, order=1),
+        lambda a: ndimage.rotate(a, 0, order=1),
+        lambda a: ndimage.shift(a, [0] * a.ndim, order=0),
+    ]
+    for shape in ((40,), (33, 52), (4, 9, 11)):
+        for dtype in TYPES:
+            for at, function in enumerate(functions):
+                if dtype == "bool" and at in (0, 1) or len(shape) != 2 and at in (3, 5):
+                    continue
+                for _ in range(5):
+                    array = (draw.random(shape) * 2).astype(dtype)
+                    given = library.make(array)
+                    found = function(given)
+                    assert isinstance(found, hi.Image) and found.shape == function(array).shape
+                    taken = library.host(library.of(found))
+                    np.testing.assert_array_equal(taken, function(array), err_msg=f"{shape} {dtype} {at}")
+                    np.testing.assert_array_equal(found.compute(), taken)
+
+
 def waits_for_the_producer(library: Any) -> None:
     for i in range(10):
         image = hi.asarray(library.slow(i)) + 1
@@ -310,6 +337,7 @@ class _OnHost:
 CHECKS = [
     comes_back,
     computes_the_bits_of_the_host,
+    repeats_kept_programs,
     waits_for_the_producer,
     is_complete_when_handed_out,
     keeps_copies_apart,

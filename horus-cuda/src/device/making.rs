@@ -20,7 +20,7 @@ use crate::memo::{MOST as MOST_REMEMBERED, Made};
 use crate::nvrtc::{CompileError, OPTIONS};
 use crate::origin::{Origin, Request, find};
 use crate::shipped::Package;
-use crate::tuning::{Tuning, lookup};
+use crate::tuning::{Tuning, fitted};
 
 /// Stack size of a compiling thread: that of a program's main thread.
 const STACK: usize = 8 << 20;
@@ -57,10 +57,12 @@ impl CudaDevice {
     }
 
     pub(super) fn program(&self, kernel: &Kernel, shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
-        let dtype = shapes.inputs.first().map_or(shapes.output.dtype, |g| g.dtype);
         match &self.tuning {
             Some(tuning) => generate(kernel, shapes, tuning, self.limits),
-            None => generate_bounded(kernel, shapes, &lookup(kernel, dtype, self.arch), self.limits),
+            None => {
+                let tuning = fitted(kernel, shapes, self.arch, self.multiprocessors);
+                generate_bounded(kernel, shapes, &tuning, self.limits)
+            }
         }
     }
 

@@ -76,6 +76,7 @@ pub struct CudaDevice {
     driver: String,
     arch: u32,
     limits: Limits,
+    multiprocessors: usize,
     tuning: Option<Tuning>,
     capacity: AtomicUsize,
     choice: Fabric,

@@ -114,6 +114,7 @@ impl CudaDevice {
             let major = context.attribute(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
             let minor = context.attribute(A::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
             let shared = context.attribute(A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
+            let multiprocessors = context.attribute(A::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
             let arch = (major * 10 + minor).cast_unsigned();
             compiler.check(&context.name(), arch).map_err(|e| DeviceError::Driver(e.to_string()))?;
             let (free, total) = context.memory()?;
@@ -138,6 +139,7 @@ impl CudaDevice {
                 driver: driver::installed(version),
                 arch,
                 limits: Limits { shared: usize::try_from(shared).unwrap_or(48 << 10) },
+                multiprocessors: usize::try_from(multiprocessors).unwrap_or(1),
                 core,
                 cache,
                 shipped,

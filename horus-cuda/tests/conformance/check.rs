@@ -1,8 +1,9 @@
 //! Runs the conformance cases on a GPU and compares every bit with the host's evaluation.
 //!
 //! `horus-cuda-check [FILTER] [--tunings N] [--part I/N]`: only cases whose name contains FILTER, or
-//! one of several separated by commas; with N tuning candidates each; every N-th case from the I-th
-//! on, so that several processes share the work. Exits with 1 on any difference.
+//! one of several separated by commas; each as a large image is computed, as a small one is, and with
+//! N tuning candidates; every N-th case from the I-th on, so that several processes share the work.
+//! Exits with 1 on any difference.
 
 mod cases;
 mod planes;
@@ -14,7 +15,7 @@ use horus_core::error::DeviceError;
 use horus_core::host::Piece;
 use horus_core::shape::{Shape, Window};
 use horus_cuda::CudaDevice;
-use horus_cuda::tuning::candidates;
+use horus_cuda::tuning::{all_sizes, candidates};
 use horus_testing::reference::kernel::HostImage;
 
 use cases::{Case, cases};
@@ -120,13 +121,17 @@ fn main() -> ExitCode {
     };
     report("transfers", transfers(&device).map(|same| (!same).then(|| "bytes changed on the way".to_owned())));
     let cases = cases().into_iter().filter(|c| filter.split(',').any(|f| c.name.contains(f)));
-    for case in cases.skip(first).step_by(parts) {
+    for (turn, case) in cases.skip(first).step_by(parts).enumerate() {
         let inputs = case.images();
         let expected = case.expected(&inputs);
         let dtype = case.inputs.first().map_or(case.output.dtype, |g| g.dtype);
-        let all = candidates(&case.kernel, dtype, device.arch());
-        let step = (all.len() / (count + 1)).max(1);
-        for tuning in all.into_iter().step_by(step).take(count + 1) {
+        let sizes = all_sizes(&case.kernel, dtype, device.arch());
+        // The large one, and the small ones in turn.
+        let small = (sizes.len() > 1).then(|| sizes[1 + turn % (sizes.len() - 1)]);
+        let others = candidates(&case.kernel, dtype, device.arch());
+        let step = (others.len() / (count + 1)).max(1);
+        let others = others.into_iter().step_by(step).skip(1).take(count);
+        for tuning in [sizes[0]].into_iter().chain(small).chain(others) {
             device.set_tuning(Some(tuning));
             let result = run(&device, &case, &inputs)
                 .map(|out| case.difference(&out, &expected).map(|text| format!("{text} ({tuning:?})")));

@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from . import _horus
+from ._dtype import CODES
 from ._session import Session, inside
 
 CPU: Final = 1
@@ -53,6 +54,17 @@ class DeviceArray:
     def size(self) -> int:
         return math.prod(self.shape)
 
+    @property
+    def place(self) -> tuple[int, int | None]:
+        """Address, and the stream whose work comes first."""
+        return self.address, self.stream
+
+    @property
+    def extents(self) -> tuple[int, int, int]:
+        """Levels, rows and columns."""
+        depth, height, width = (1,) * (3 - len(self.shape)) + self.shape
+        return depth, height, width
+
     def is_contiguous(self) -> bool:
         """Returns true if the elements are contiguous, in C order."""
         expected = self.dtype.itemsize
@@ -61,6 +73,11 @@ class DeviceArray:
                 return False
             expected *= extent
         return True
+
+
+def is_foreign(kind: type) -> bool:
+    """Returns true for arrays of other libraries, which may be on a GPU."""
+    return kind is not np.ndarray and (hasattr(kind, "__dlpack__") or hasattr(kind, "__cuda_array_interface__"))
 
 
 def read(array: Any) -> np.ndarray[Any, Any] | DeviceArray:
@@ -160,17 +177,20 @@ def forget() -> None:
     _sessions.clear()
 
 
+def pixel_code(dtype: np.dtype[Any]) -> str:
+    """The type of the pixels in memory: of a mask they are bytes."""
+    return "u8" if dtype.kind == "b" else CODES[dtype]
+
+
 def image_core(array: DeviceArray, code: str, session: Session, channels: bool, copy: bool) -> _horus.Image:
     """The image of an array on a GPU, whose axes are those of an image."""
     if not array.is_contiguous():
         raise ValueError("an array on a GPU must be contiguous, in C order, to become an image; make a contiguous copy")
     extents = array.shape
-    stored = "u8" if code == "bool" else code
+    stored = pixel_code(array.dtype)
 
     def at(shape: tuple[int, int, int]) -> _horus.Image:
-        return _horus.Image.of_device(
-            session._core, array.keeper, stored, (array.address, array.stream), shape, copy
-        )
+        return _horus.Image.of_device(session._core, array.keeper, stored, array.place, shape, copy)
 
     if channels:
         height, width, count = extents
@@ -185,8 +205,7 @@ def image_core(array: DeviceArray, code: str, session: Session, channels: bool, 
             ]
             core = _horus.stack(planes, True)
     else:
-        lead = (1,) * (3 - len(extents)) + extents
-        core = at((lead[0], lead[1], lead[2]))
+        core = at(array.extents)
     return _horus.convert(core, "bool") if code == "bool" else core
 
 
@@ -229,4 +248,6 @@ def export(
         return memory.capsule(True, False)
     if copy is False and not versioned:
         raise BufferError("pixels that must not be written are shared from DLPack 1.0 on (max_version); let them be copied")
-    return core.on_gpu(shape, strides, copy is True or not versioned).capsule(versioned)
+    if copy is True or not versioned:
+        return core.on_gpu(shape, strides, True).capsule(versioned)
+    return image._on_gpu().capsule(versioned)

@@ -13,7 +13,7 @@ import numpy as np
 
 from . import _horus
 from ._dtype import is_native
-from ._foreign import DeviceArray, layout, read, session_of
+from ._foreign import DeviceArray, is_foreign, layout, read, session_of
 from ._image import Array, Image, asarray, made
 from ._session import Session, current
 
@@ -81,7 +81,7 @@ class Jitted(Generic[_P]):
         for at, value in enumerate(given):
             if isinstance(value, Image):
                 return self._function(*args, **kwargs)  # an image records more
-            if _is_foreign(value):
+            if is_foreign(type(value)):
                 value = read(value)
             if isinstance(value, DeviceArray):
                 on_gpu = on_gpu or value
@@ -164,12 +164,6 @@ def _wait(images: Sequence[Image]) -> None:
     """Until images on a GPU are computed: the arrays that they are made of may change when their caller goes on."""
     for image in images:
         image._on_gpu()
-
-
-def _is_foreign(value: Any) -> bool:
-    return not isinstance(value, np.ndarray) and (
-        hasattr(type(value), "__dlpack__") or hasattr(type(value), "__cuda_array_interface__")
-    )
 
 
 def _key(value: Any) -> Hashable:

@@ -12,12 +12,14 @@ import inspect
 import math
 import threading
 from collections.abc import Callable, Hashable
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 
 from . import _horus
 from ._dtype import CODES
+from ._foreign import DeviceArray, is_foreign, layout, pixel_code, read, session_of
+from ._image import Image, made
 from ._session import Session, current
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -32,17 +34,34 @@ _DATA: Final = {"input", "output", "mask", "labels", "index", "coordinates"}
 """Parameters whose arrays are pixels."""
 
 
+class _OnGpu(NamedTuple):
+    """A program on a GPU, and the axes and the layout of its result."""
+
+    program: _horus.ImageProgram
+    ndim: int
+    layout: tuple[list[int], list[int]]
+
+    def run(self, array: DeviceArray, session: Session) -> Image | None:
+        """The result of the program on an array, evaluated."""
+        found = self.program.run_one(array.keeper, pixel_code(array.dtype), array.place, array.extents, self.layout)
+        if found is None:
+            return None
+        image = made(found[0], session, self.ndim)
+        image._lent = found[1]
+        return image
+
+
 class Taking:
     """A call whose program is taken while it is made: its array enters once, as what programs are recorded on, and its result leaves once."""
 
     __slots__ = ("array", "program", "recording", "refused", "result", "session")
 
-    def __init__(self, session: Session, array: np.ndarray[Any, Any]) -> None:
+    def __init__(self, session: Session, array: np.ndarray[Any, Any] | DeviceArray) -> None:
         self.session = session
         self.array = array
         self.recording: _horus.Recording | None = None
-        self.program: _horus.Program | None = None
-        self.result: np.ndarray[Any, Any] | None = None
+        self.program: _horus.Program | _OnGpu | None = None
+        self.result: np.ndarray[Any, Any] | Image | None = None
         self.refused = False
 
     def entered(self, core: _horus.Image, session: Session, array: Any) -> _horus.Image:
@@ -60,8 +79,18 @@ class Taking:
             return None
         layout = list(shape), [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
         self.program, memories = _horus.Program.of(self.session._core, self.recording, [core], [layout])
-        self.result = np.asarray(memories[0])
-        return self.result
+        result = self.result = np.asarray(memories[0])
+        return result
+
+    def stayed(self, image: Image) -> None:
+        """A result on a GPU, whose program is kept."""
+        if self.refused or self.recording is None or self.result is not None:
+            self.refused = True
+            return
+        self.result = image
+        program = _horus.ImageProgram.of(self.session._core, self.recording, [image._core])
+        if program is not None:
+            self.program = _OnGpu(program, image._ndim, layout(image))
 
 
 class _Threads(threading.local):
@@ -89,20 +118,28 @@ def kept(function: _Function) -> _Function:
     @functools.wraps(function)
     def called(input: Any, *args: Any, **kwargs: Any) -> Any:
         key = None
-        if type(input) is np.ndarray:
+        kind = type(input)
+        if kind is not np.ndarray and kind is not Image and is_foreign(kind):
+            input = read(input)
+            kind = type(input)
+        if kind is np.ndarray or kind is DeviceArray:
             code = CODES.get(input.dtype)
             if code is not None:
                 key = _key(names, args, kwargs)
         if key is None:
             return function(input, *args, **kwargs)
-        session = current()
-        key = function, code, input.shape, key
+        session = current() if kind is np.ndarray else session_of(input, None)
+        key = function, kind, code, input.shape, key
         known = session._programs.get(key, _UNKNOWN)
         if type(known) is _horus.Program:
             found = known.run_one(input)
             if found is not None:
                 return found
-        elif known is _ONCE and input.ndim and input.flags.c_contiguous and input.flags.aligned:
+        elif type(known) is _OnGpu:
+            image = known.run(input, session) if input.is_contiguous() else None
+            if image is not None:
+                return image
+        elif known is _ONCE and input.ndim and _in_place(input):
             return _taken(session, key, function, input, args, kwargs)
         elif known is _UNKNOWN:
             _keep(session, key, _ONCE)
@@ -111,12 +148,19 @@ def kept(function: _Function) -> _Function:
     return called  # type: ignore[return-value]
 
 
+def _in_place(array: np.ndarray[Any, Any] | DeviceArray) -> bool:
+    """Returns true if the pixels can be read where they are."""
+    if isinstance(array, DeviceArray):
+        return array.is_contiguous()
+    return array.flags.c_contiguous and array.flags.aligned
+
+
 _UNKNOWN: Final = None
 _ONCE: Final = True
 _NEVER: Final = False
 
 
-def _keep(session: Session, key: Hashable, known: _horus.Program | bool) -> None:
+def _keep(session: Session, key: Hashable, known: _horus.Program | _OnGpu | bool) -> None:
     programs = session._programs
     with _lock:
         while len(programs) >= _MOST:

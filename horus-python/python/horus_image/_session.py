@@ -83,7 +83,7 @@ class Session:
             os.environ["HORUS_GPU_MEMORY"] = str(size)
         self._core = _horus.Session(device, threads, size, explain)
         self._explains = explain
-        self._programs: dict[Hashable, _horus.Program | bool] = {}
+        self._programs: dict[Hashable, Any] = {}
         self._tokens: list[contextvars.Token[Session | None]] = []
 
     def __enter__(self) -> Session:

@@ -15,7 +15,7 @@ import numpy as np
 
 from . import _horus
 from ._dtype import NATIVE, STORED, cast, is_native, ready, stored, truth
-from ._foreign import DeviceArray, image_core, read, session_of
+from ._foreign import DeviceArray, image_core, pixel_code, read, session_of
 from ._image import SHARED, Array, Image, in_memory, made
 from ._kept import taking
 from ._session import Session, current
@@ -124,7 +124,12 @@ def _on_device(array: DeviceArray, name: str) -> tuple[Value, Any]:
     if not 1 <= array.ndim <= 3 or not array.size:
         raise ValueError(f"{name}: an array of shape {array.shape} on a GPU is no image")
     session = session_of(array, None)
-    core = image_core(array, STORED[array.dtype], session, False, False)
+    core = image_core(array, pixel_code(array.dtype), session, False, False)
+    took = taking()
+    if took is not None:
+        core = took.entered(core, session, array)
+    if array.dtype.kind == "b":
+        core = _horus.convert(core, "bool")
     return Value(core, array.dtype, array.shape, session), array
 
 
@@ -158,6 +163,9 @@ def leave(value: Value, output: Any, given: Any) -> Any:
             raise TypeError(f"images have no pixels of type {dtype}")
         image = made(value.core, value.session, max(value.ndim, 1), value.channels)
         if isinstance(given, DeviceArray):
+            took = taking()
+            if took is not None:
+                took.stayed(image)
             image._on_gpu()  # the array may change when this returns
         return image
     if isinstance(output, np.ndarray):
