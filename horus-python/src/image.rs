@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use horus::error::{Result, SourceLine};
 use horus::io::Format;
-use horus::prelude::{Image as Typed, SaveOptions, Session as Open, Shape};
+use horus::prelude::{Image as Typed, SaveOptions, Shape};
 use horus::types::LoopState as _;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -66,24 +66,6 @@ fn interned(file: &str) -> &'static str {
     kept
 }
 
-/// An image of pixels at an address in the memory of the session's GPU, kept alive by `object`,
-/// ordered after the present work of a stream; copied or in place.
-pub(crate) fn of_device(
-    py: Python<'_>,
-    session: &Open,
-    object: &Bound<'_, PyAny>,
-    dtype: &str,
-    (address, stream): (u64, Option<u64>),
-    [depth, height, width]: [usize; 3],
-    copy: bool,
-) -> PyResult<Any> {
-    let shape = Shape::volume(depth, height, width, 1);
-    typed!(dtype, T => {
-        let array = on_device(object, address, shape.len() * size_of::<T>(), stream);
-        detached(py, || Typed::<T>::from_device_array(session, shape, &array, copy).map(<T as Held>::held))
-    })
-}
-
 #[pymethods]
 impl Image {
     /// An image of the pixels of an array of one to four axes: columns; rows and columns; levels,
@@ -105,7 +87,8 @@ impl Image {
         typed!(dtype, T => arrays::taken::<T>(py, session, array, channels, copy))
     }
 
-    /// See [`of_device`].
+    /// An image of pixels at an address in the memory of the session's GPU, kept alive by `object`,
+    /// ordered after the present work of a stream; copied or in place.
     #[staticmethod]
     #[pyo3(signature = (session, object, dtype, place, shape, copy))]
     fn of_device(
@@ -117,7 +100,15 @@ impl Image {
         shape: [usize; 3],
         copy: bool,
     ) -> PyResult<Image> {
-        of_device(py, &session.open, object, dtype, place, shape, copy).map(|any| session.image(any))
+        let ([depth, height, width], (address, stream)) = (shape, place);
+        let shape = Shape::volume(depth, height, width, 1);
+        typed!(dtype, T => {
+            let array = on_device(object, address, shape.len() * size_of::<T>(), stream);
+            let any = detached(py, || {
+                Typed::<T>::from_device_array(&session.open, shape, &array, copy).map(<T as Held>::held)
+            })?;
+            Ok(session.image(any))
+        })
     }
 
     /// An image of one channel with the same value everywhere.

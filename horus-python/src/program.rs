@@ -17,7 +17,7 @@ use crate::any::{Any, Behind, each};
 use crate::arrays::{handed, in_place};
 use crate::ending::attached;
 use crate::errors::detached;
-use crate::image::{Image, of_device};
+use crate::image::Image;
 use crate::memory::{DeviceMemory, Layout, Memory, on_gpu};
 use crate::session::{Session, Watch};
 
@@ -177,40 +177,26 @@ impl ImageProgram {
         Ok(session.watch.after(replay)?.filter(|_| !looked).map(keep))
     }
 
-    /// Runs the program on evaluated images; `None` if it should be recorded again.
-    fn run(&self, py: Python<'_>, images: Vec<PyRef<'_, Image>>) -> PyResult<Option<Vec<Image>>> {
-        self.ran(py, &handles(&images))
-    }
-
-    /// Runs the program of one image and one result on pixels of a GPU, kept alive by `object`,
-    /// ordered after the present work of a stream. The result is evaluated, and in memory of this
-    /// layout.
-    fn run_one(
+    /// Runs the program on evaluated images; `None` if it should be recorded again. Its results are
+    /// evaluated, in memory of these layouts.
+    fn run(
         &self,
         py: Python<'_>,
-        object: &Bound<'_, PyAny>,
-        dtype: &str,
-        place: (u64, Option<u64>),
-        shape: [usize; 3],
-        layout: Layout,
-    ) -> PyResult<Option<(Image, DeviceMemory)>> {
-        let given: Any = of_device(py, &self.session, object, dtype, place, shape, false)?;
-        let mut inputs = Vec::new();
-        each!(&given, image => image.handles(&mut inputs));
-        let Some(image) = self.ran(py, &inputs)?.and_then(|mut found| found.pop()) else { return Ok(None) };
-        let memory = each!(&image.any, typed => on_gpu(py, &image, typed, layout, false))?;
-        Ok(Some((image, memory)))
-    }
-}
-
-impl ImageProgram {
-    fn ran(&self, py: Python<'_>, inputs: &[&Handle]) -> PyResult<Option<Vec<Image>>> {
+        images: Vec<PyRef<'_, Image>>,
+        layouts: Vec<Layout>,
+    ) -> PyResult<Option<Vec<(Image, DeviceMemory)>>> {
+        let inputs = handles(&images);
         let ran = detached(py, || {
             let mut replay = self.replay.lock().unwrap_or_else(PoisonError::into_inner);
-            self.session.repeat_on(&mut replay, inputs)
+            self.session.repeat_on(&mut replay, &inputs)
         });
-        let image = |(handle, behind): (Handle, &Behind)| Image::new(behind(handle), Arc::clone(&self.watch));
-        Ok(self.watch.after(ran)?.map(|found| found.into_iter().zip(&self.results).map(image).collect()))
+        let Some(found) = self.watch.after(ran)? else { return Ok(None) };
+        let one = |((handle, behind), layout): ((Handle, &Behind), Layout)| {
+            let image = Image::new(behind(handle), Arc::clone(&self.watch));
+            let memory = each!(&image.any, typed => on_gpu(py, &image, typed, layout, false))?;
+            Ok((image, memory))
+        };
+        found.into_iter().zip(&self.results).zip(layouts).map(one).collect::<PyResult<_>>().map(Some)
     }
 }
 

@@ -138,6 +138,10 @@ def computes_the_bits_of_the_host(library: Any) -> None:
     (labels, count), (wanted, most) = ndimage.label(library.make(bright)), ndimage.label(bright)
     assert isinstance(labels, hi.Image) and labels.__dlpack_device__()[0] == 2 and count == most
     np.testing.assert_array_equal(labels.compute(), wanted)
+    assert ndimage.find_objects(labels) == ndimage.find_objects(library.make(wanted)) == ndimage.find_objects(wanted)
+    at = (np.indices(array.shape) * 0.9 + 3.3).astype(np.float32)
+    sampled = ndimage.map_coordinates(library.make(array), library.make(at), order=1)
+    np.testing.assert_array_equal(library.host(library.of(sampled)), ndimage.map_coordinates(array, at, order=1))
     index = np.arange(1, count + 1)
     means = ndimage.mean(library.make(array), library.make(wanted), index)
     np.testing.assert_array_equal(means, ndimage.mean(array, wanted, index))

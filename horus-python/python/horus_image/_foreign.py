@@ -54,6 +54,16 @@ class DeviceArray:
     def size(self) -> int:
         return math.prod(self.shape)
 
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, at: int) -> DeviceArray:
+        """One part along the first axis."""
+        if not 0 <= at < len(self):
+            raise IndexError(at)
+        address = self.address + at * self.strides[0]
+        return DeviceArray(self.keeper, address, self.dtype, self.shape[1:], self.strides[1:], self.gpu, self.stream)
+
     @property
     def place(self) -> tuple[int, int | None]:
         """Address, and the stream whose work comes first."""
@@ -184,6 +194,8 @@ def pixel_code(dtype: np.dtype[Any]) -> str:
 
 def image_core(array: DeviceArray, code: str, session: Session, channels: bool, copy: bool) -> _horus.Image:
     """The image of an array on a GPU, whose axes are those of an image."""
+    if not 1 <= array.ndim <= 3 or not array.size:
+        raise ValueError(f"an array of shape {array.shape} on a GPU is no image")
     if not array.is_contiguous():
         raise ValueError("an array on a GPU must be contiguous, in C order, to become an image; make a contiguous copy")
     extents = array.shape

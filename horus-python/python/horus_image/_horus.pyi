@@ -177,15 +177,9 @@ class Program:
 class ImageProgram:
     @staticmethod
     def of(session: Session, recording: Recording, results: Sequence[Image]) -> ImageProgram | None: ...
-    def run(self, images: Sequence[Image]) -> list[Image] | None: ...
-    def run_one(
-        self,
-        object: Any,
-        dtype: str,
-        place: tuple[int, int | None],
-        shape: tuple[int, int, int],
-        layout: tuple[Sequence[int], Sequence[int]],
-    ) -> tuple[Image, DeviceMemory] | None: ...
+    def run(
+        self, images: Sequence[Image], layouts: Sequence[tuple[Sequence[int], Sequence[int]]]
+    ) -> list[tuple[Image, DeviceMemory]] | None: ...
 
 @final
 class Filter:

@@ -272,8 +272,6 @@ def asarray(array: Any, *, channels: bool = False, session: Session | None = Non
     if not 1 <= pixels.ndim <= 3 or (channels and pixels.ndim != 3):
         raise ValueError(f"an array of shape {pixels.shape} is no image; see asarray for the axes that images have")
     if isinstance(pixels, DeviceArray):
-        if not pixels.size:
-            raise ValueError(f"an array of shape {pixels.shape} has no pixels")
         session = session_of(pixels, session)
         core = image_core(pixels, code, session, channels, copy)
     else:

@@ -14,7 +14,8 @@ import numpy as np
 from . import _horus
 from ._dtype import is_native
 from ._foreign import DeviceArray, is_foreign, layout, read, session_of
-from ._image import Array, Image, asarray, made
+from ._image import Array, Image, made
+from ._kept import OnGpu, entered
 from ._session import Session, current
 
 _P = ParamSpec("_P")
@@ -27,18 +28,14 @@ class _Known(NamedTuple):
     """A program that was recorded, and how its results are handed back."""
 
     session: Session
-    program: _horus.Program | _horus.ImageProgram | None
+    program: _horus.Program | OnGpu | None
     """None of a function that looks at values, and is called each time."""
     single: bool
     sequence: type
-    axes: list[tuple[int, bool]]
-    """Of each result: how many axes an image has, and whether channels are one more."""
 
-    def images(self, cores: Sequence[_horus.Image]) -> Any:
-        """The function's return value for these results, which stay on a GPU."""
-        found = [made(core, self.session, *axes) for core, axes in zip(cores, self.axes, strict=True)]
-        _wait(found)
-        return found[0] if self.single else self.sequence(found)
+    def handed(self, results: Sequence[Any]) -> Any:
+        """The function's return value for these results."""
+        return results[0] if self.single else self.sequence(results)
 
 
 class _Call(NamedTuple):
@@ -52,15 +49,6 @@ class _Call(NamedTuple):
     names: list[str]
     on_gpu: bool
     """An array is on a GPU; results stay there, too."""
-
-    def images(self, in_place: bool) -> list[Any]:
-        """The function's arguments: images of the arrays in place, as far as possible, or of copies."""
-
-        def image(array: Array | DeviceArray) -> Image:
-            copy = not in_place or (isinstance(array, np.ndarray) and _must_copy(array))
-            return asarray(array, session=self.session, copy=copy)
-
-        return [image(value) if _is_array(value) else value for value in self.given]
 
 
 class Jitted(Generic[_P]):
@@ -110,60 +98,55 @@ class Jitted(Generic[_P]):
             return self._recorded(call)
         if known.program is None:
             return self._recorded(call, looks=True)
-        if isinstance(known.program, _horus.ImageProgram):
-            images = call.images(in_place=True)
-            found = known.program.run([image._core for image in images if isinstance(image, Image)])
-            return self._recorded(call) if found is None else known.images(found)
+        if isinstance(known.program, OnGpu):
+            images = known.program.run(arrays)
+            return self._recorded(call) if images is None else known.handed(images)
         ready = [np.ascontiguousarray(array) for array in arrays]
         memories = known.program.run([array.view(np.uint8) if array.dtype == np.bool_ else array for array in ready])
-        if memories is None:
-            return self._recorded(call)
-        return _handed(memories, known.single, known.sequence)
+        return self._recorded(call) if memories is None else known.handed([np.asarray(memory) for memory in memories])
 
     def _recorded(self, call: _Call, looks: bool = False) -> Any:
         """Records the function on images of the arrays, evaluates it, and keeps its program, unless it looks at values."""
+        session, given = call.session, list(call.given)
+        places = [at for at, value in enumerate(given) if _is_array(value)]
         # A result that stays on a GPU may be one of these images, and must not change with its array. Those of a program are others.
-        given = call.images(in_place=not call.on_gpu)
-        places = [] if looks else [at for at, value in enumerate(given) if isinstance(value, Image)]
-        recording = _horus.Recording(call.session._core, [given[at]._core for at in places])
-        for at, core in zip(places, recording.images(), strict=True):
-            given[at] = made(core, call.session, given[at]._ndim, given[at]._channels)
+        cores = [entered(given[at], session, copy=call.on_gpu) for at in places]
+        recording = _horus.Recording(session._core, [] if looks else cores)
+        for at, core in zip(places, cores if looks else recording.images(), strict=True):
+            masked = given[at].dtype.kind == "b" and core.dtype != "bool"
+            given[at] = made(_horus.convert(core, "bool") if masked else core, session, given[at].ndim)
         keywords = dict(zip(call.names, given[call.positional :], strict=True))
         results = self._function(*given[: call.positional], **keywords)
         single = isinstance(results, Image)
         several = tuple(results) if isinstance(results, (tuple, list)) else (results,)
         if not several or not all(isinstance(result, Image) for result in several):
             raise TypeError(f"{self._function.__name__} must return an image, or a tuple of images")
-        cores = [result._core for result in several]
-        sequence = list if isinstance(results, list) else tuple
+        wanted = [result._core for result in several]
         looks = looks or recording.looked_into()
-        program: _horus.Program | _horus.ImageProgram | None
+        program: _horus.Program | OnGpu | None = None
+        handed: list[Any]
         if call.on_gpu:
-            program = _horus.ImageProgram.of(call.session._core, recording, cores)
-            _wait(several)
-            handed = results
+            kept = _horus.ImageProgram.of(session._core, recording, wanted)
+            for image in several:
+                image._on_gpu()  # the arrays may change when this returns
+            program = None if kept is None else OnGpu(session, kept, several)
+            handed = list(several)
         else:
             layouts = [layout(result) for result in several]
-            program, memories = _horus.Program.of(call.session._core, recording, cores, layouts)
-            handed = _handed(memories, single, sequence)
+            program, memories = _horus.Program.of(session._core, recording, wanted, layouts)
+            handed = [np.asarray(memory) for memory in memories]
+        known = _Known(session, program, single, list if isinstance(results, list) else tuple)
         if program is not None or looks:
-            axes = [(result._ndim, result._channels) for result in several]
             with self._lock:
-                self._known[call.key] = _Known(call.session, program, single, sequence, axes)
+                self._known[call.key] = known
                 if len(self._known) > _KEPT:
                     self._known.popitem(last=False)
-        return handed
+        return known.handed(handed)
 
     def clear(self) -> None:
         """Forget all programs."""
         with self._lock:
             self._known.clear()
-
-
-def _wait(images: Sequence[Image]) -> None:
-    """Until images on a GPU are computed: the arrays that they are made of may change when their caller goes on."""
-    for image in images:
-        image._on_gpu()
 
 
 def _key(value: Any) -> Hashable:
@@ -186,15 +169,6 @@ def _key(value: Any) -> Hashable:
 
 def _is_array(value: Any) -> bool:
     return isinstance(value, (np.ndarray, DeviceArray)) and value.ndim > 0
-
-
-def _must_copy(array: Array) -> bool:
-    return not (array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative)
-
-
-def _handed(memories: Sequence[_horus.Memory], single: bool, sequence: type) -> Any:
-    arrays = [np.asarray(memory) for memory in memories]
-    return arrays[0] if single else sequence(arrays)
 
 
 def jit(function: Callable[_P, Any]) -> Jitted[_P]:

@@ -11,15 +11,15 @@ import functools
 import inspect
 import math
 import threading
-from collections.abc import Callable, Hashable
-from typing import Any, Final, NamedTuple, TypeVar
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
 from . import _horus
 from ._dtype import CODES
-from ._foreign import DeviceArray, is_foreign, layout, pixel_code, read, session_of
-from ._image import Image, made
+from ._foreign import DeviceArray, image_core, is_foreign, layout, pixel_code, read, session_of
+from ._image import Array, Image, asarray, made
 from ._session import Session, current
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -34,21 +34,40 @@ _DATA: Final = {"input", "output", "mask", "labels", "index", "coordinates"}
 """Parameters whose arrays are pixels."""
 
 
-class _OnGpu(NamedTuple):
-    """A program on a GPU, and the axes and the layout of its result."""
+class OnGpu:
+    """A program whose results stay on a GPU, ready to run on other arrays."""
 
-    program: _horus.ImageProgram
-    ndim: int
-    layout: tuple[list[int], list[int]]
+    __slots__ = ("_axes", "_layouts", "_program", "_session")
 
-    def run(self, array: DeviceArray, session: Session) -> Image | None:
-        """The result of the program on an array, evaluated."""
-        found = self.program.run_one(array.keeper, pixel_code(array.dtype), array.place, array.extents, self.layout)
+    def __init__(self, session: Session, program: _horus.ImageProgram, results: Sequence[Image]) -> None:
+        self._session = session
+        self._program = program
+        self._axes = [(image._ndim, image._channels) for image in results]
+        self._layouts = [layout(image) for image in results]
+
+    def run(self, arrays: Sequence[Array | DeviceArray]) -> list[Image] | None:
+        """The results, evaluated; nothing if the program should be recorded again."""
+        cores = []
+        for array in arrays:
+            if isinstance(array, DeviceArray) and not array.is_contiguous():
+                return None
+            cores.append(entered(array, self._session, copy=False))
+        found = self._program.run(cores, self._layouts)
         if found is None:
             return None
-        image = made(found[0], session, self.ndim)
-        image._lent = found[1]
-        return image
+        images = []
+        for (core, memory), axes in zip(found, self._axes, strict=True):
+            image = made(core, self._session, *axes)
+            image._lent = memory
+            images.append(image)
+        return images
+
+
+def entered(array: Array | DeviceArray, session: Session, copy: bool) -> _horus.Image:
+    """The pixels of an array as programs read them: those of a mask on a GPU are bytes. They are copied, or read where they are if possible."""
+    if isinstance(array, DeviceArray):
+        return image_core(array, pixel_code(array.dtype), session, False, copy)
+    return asarray(array, session=session, copy=copy or not _in_place(array))._core
 
 
 class Taking:
@@ -56,12 +75,12 @@ class Taking:
 
     __slots__ = ("array", "program", "recording", "refused", "result", "session")
 
-    def __init__(self, session: Session, array: np.ndarray[Any, Any] | DeviceArray) -> None:
+    def __init__(self, session: Session, array: Array | DeviceArray) -> None:
         self.session = session
         self.array = array
         self.recording: _horus.Recording | None = None
-        self.program: _horus.Program | _OnGpu | None = None
-        self.result: np.ndarray[Any, Any] | Image | None = None
+        self.program: _horus.Program | OnGpu | None = None
+        self.result: Array | Image | None = None
         self.refused = False
 
     def entered(self, core: _horus.Image, session: Session, array: Any) -> _horus.Image:
@@ -72,7 +91,7 @@ class Taking:
         self.recording = _horus.Recording(session._core, [core])
         return self.recording.images()[0]
 
-    def left(self, core: _horus.Image, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any] | None:
+    def left(self, core: _horus.Image, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array | None:
         """The array of a result, whose program is kept."""
         if self.refused or self.recording is None or self.result is not None or CODES.get(dtype) != core.dtype:
             self.refused = True
@@ -90,7 +109,7 @@ class Taking:
         self.result = image
         program = _horus.ImageProgram.of(self.session._core, self.recording, [image._core])
         if program is not None:
-            self.program = _OnGpu(program, image._ndim, layout(image))
+            self.program = OnGpu(self.session, program, [image])
 
 
 class _Threads(threading.local):
@@ -135,10 +154,10 @@ def kept(function: _Function) -> _Function:
             found = known.run_one(input)
             if found is not None:
                 return found
-        elif type(known) is _OnGpu:
-            image = known.run(input, session) if input.is_contiguous() else None
-            if image is not None:
-                return image
+        elif type(known) is OnGpu:
+            images = known.run([input])
+            if images is not None:
+                return images[0]
         elif known is _ONCE and input.ndim and _in_place(input):
             return _taken(session, key, function, input, args, kwargs)
         elif known is _UNKNOWN:
@@ -148,11 +167,11 @@ def kept(function: _Function) -> _Function:
     return called  # type: ignore[return-value]
 
 
-def _in_place(array: np.ndarray[Any, Any] | DeviceArray) -> bool:
+def _in_place(array: Array | DeviceArray) -> bool:
     """Returns true if the pixels can be read where they are."""
     if isinstance(array, DeviceArray):
         return array.is_contiguous()
-    return array.flags.c_contiguous and array.flags.aligned
+    return array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative
 
 
 _UNKNOWN: Final = None
@@ -160,7 +179,7 @@ _ONCE: Final = True
 _NEVER: Final = False
 
 
-def _keep(session: Session, key: Hashable, known: _horus.Program | _OnGpu | bool) -> None:
+def _keep(session: Session, key: Hashable, known: _horus.Program | OnGpu | bool) -> None:
     programs = session._programs
     with _lock:
         while len(programs) >= _MOST:

@@ -257,12 +257,17 @@ def find_objects(input: Any, max_label: int = 0) -> list[tuple[slice, ...] | Non
     >>> find_objects(np.array([[0, 1, 1], [0, 0, 2]]))
     [(slice(0, 1, None), slice(1, 3, None)), (slice(1, 2, None), slice(2, 3, None))]
     """
-    given = on_host(input, "find_objects")
+    most = operator.index(max_label)
+    there = input if isinstance(input, Image) else read(input)
+    if isinstance(there, (Image, DeviceArray)) and there.dtype in _LABELS:
+        value, _ = enter(there, "find_objects")
+        assert value is not None
+        return _boxes(value, most if most > 0 else int(_horus.reduce(value.core, "max")))
+    given = on_host(there, "find_objects")
     if np.iscomplexobj(given):
         raise TypeError("Complex type not supported")
     if given.dtype.kind not in "iub":
         raise TypeError("find_objects: labels are integers")
-    most = operator.index(max_label)
     if most < 1:
         most = int(given.max()) if given.size else 0
     if most < 1 or not given.size:
@@ -273,6 +278,13 @@ def find_objects(input: Any, max_label: int = 0) -> list[tuple[slice, ...] | Non
     labels = given if given.dtype in _LABELS else np.where((given > 0) & (given <= most), given, 0).astype(np.int32)
     value, _ = enter(labels, "find_objects")
     assert value is not None
+    return _boxes(value, most)
+
+
+def _boxes(value: Value, most: int) -> list[tuple[slice, ...] | None]:
+    """The boxes around the labels from 1 on."""
+    if most < 1:
+        return []
     ends = []
     for axis in range(value.ndim):
         at = value.positions(axis)

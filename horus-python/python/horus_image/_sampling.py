@@ -11,6 +11,7 @@ import numpy as np
 from . import _horus
 from ._complex import by_parts
 from ._dtype import NATIVE, ready, rounded, stored
+from ._foreign import DeviceArray, image_core, pixel_code, read
 from ._image import Image
 from ._session import Session
 from ._splines import prefiltered, spline_order
@@ -134,7 +135,7 @@ def map_coordinates(
 ) -> Any:
     """Sample at coordinates, by splines of order 0 to 5 (``scipy.ndimage.map_coordinates``).
 
-    Coordinates are an array, or as many images as `input` has axes. A coordinate that is no number yields none, or 0 of integers, but with
+    Coordinates are an array, on the host or where `input` is, or as many images as `input` has axes. A coordinate that is no number yields none, or 0 of integers, but with
     mode ``constant``, where it yields `cval`.
 
     Examples
@@ -146,10 +147,12 @@ def map_coordinates(
     degree = spline_order(order)
     images = isinstance(coordinates, (list, tuple)) and any(isinstance(axis, Image) for axis in coordinates)
     if not images:
-        coordinates = np.asarray(coordinates)
+        coordinates = read(coordinates)
         if np.iscomplexobj(coordinates):
             raise TypeError("Complex type not supported")
-    spatial = input.shape[:-1] if isinstance(input, Image) and input.channels else np.shape(input)
+    if not isinstance(input, Image):
+        input = read(input)
+    spatial = input.shape[:-1] if isinstance(input, Image) and input.channels else input.shape
     shape = tuple(next(axis.shape for axis in coordinates if isinstance(axis, Image)) if images else coordinates.shape[1:])
     if len(spatial) < 1 or len(shape) < 1:
         raise RuntimeError("input and output rank must be > 0")
@@ -159,7 +162,7 @@ def map_coordinates(
     def record(value: Value, dtype: DType, extents: tuple[int, ...]) -> Value:
         # Positions with more axes than an image are sampled as rows.
         flat = extents if len(extents) <= 3 else (math.prod(extents[:-1]), extents[-1])
-        keeps = not isinstance(input, (np.ndarray, list, tuple))
+        keeps = not isinstance(input, np.ndarray)
         at = [_positions(axis, flat, value.session, keeps) for axis in coordinates]
         single = interpolated_singly(value, degree, dtype, number(cval))
         core, pad = value.floats("f32" if single else "f64"), 0
@@ -181,6 +184,9 @@ def _positions(axis: Any, shape: tuple[int, ...], session: Session, keeps: bool)
         if axis.channels:
             raise TypeError("map_coordinates: coordinates are images of one channel")
         return axis._core if axis._core.dtype in ("f32", "f64") else _horus.convert(axis._core, "f64")
+    if isinstance(axis, DeviceArray):
+        core = image_core(axis, pixel_code(axis.dtype), session, False, False)
+        return core if core.dtype in ("f32", "f64") else _horus.convert(core, "f64")
     axis = np.asarray(axis)
     # Positions are split into pixels and fractions in `float64`, whatever they are given in.
     dtype = np.float32 if axis.dtype == np.float32 else np.float64

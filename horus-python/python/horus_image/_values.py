@@ -121,8 +121,6 @@ def _on_device(array: DeviceArray, name: str) -> tuple[Value, Any]:
     """The value of an array on a GPU, which is computed when the call returns."""
     if not is_native(array.dtype):
         raise TypeError(f"{name}: {array.dtype} type not supported on a GPU")
-    if not 1 <= array.ndim <= 3 or not array.size:
-        raise ValueError(f"{name}: an array of shape {array.shape} on a GPU is no image")
     session = session_of(array, None)
     core = image_core(array, pixel_code(array.dtype), session, False, False)
     took = taking()
