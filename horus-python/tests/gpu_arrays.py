@@ -174,6 +174,19 @@ def repeats_kept_programs(library: Any) -> None:
                     np.testing.assert_array_equal(found.compute(), taken)
 
 
+def arrays_begin_anywhere(library: Any) -> None:
+    """Kernels read vectors of 16 bytes; parts of an array begin where they begin."""
+    for dtype in TYPES:
+        array = ramp((5, 64 * 48), dtype)
+        given = library.make(array)
+        for at in (1, 2, 3, 4):
+            part = array[at, at:][: 40 * 64].reshape(40, 64)
+            there = given[at, at:][: 40 * 64].reshape(40, 64)
+            if dtype != "bool":
+                np.testing.assert_array_equal((hi.asarray(there, copy=False) + 1).compute(), (hi.asarray(part) + 1).compute())
+            np.testing.assert_array_equal(ndimage.maximum_filter(there, 3).compute(), ndimage.maximum_filter(part, 3))
+
+
 def waits_for_the_producer(library: Any) -> None:
     for i in range(10):
         image = hi.asarray(library.slow(i)) + 1
@@ -342,6 +355,7 @@ CHECKS = [
     comes_back,
     computes_the_bits_of_the_host,
     repeats_kept_programs,
+    arrays_begin_anywhere,
     waits_for_the_producer,
     is_complete_when_handed_out,
     keeps_copies_apart,

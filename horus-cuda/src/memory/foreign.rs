@@ -18,7 +18,8 @@ impl Core {
         self.stream.after(&done)
     }
 
-    /// Adopts memory of another library, after the work it must wait for.
+    /// Adopts memory of another library, after the work it must wait for. Kernels read vectors: what
+    /// does not begin where these may begin is copied.
     pub(crate) fn adopt(self: &Arc<Core>, array: &DeviceArray) -> Result<CudaMemory, DeviceError> {
         self.context.bind()?;
         self.reap();
@@ -36,7 +37,15 @@ impl Core {
         }
         let (core, owner, touched) = (Arc::clone(self), Some(Arc::clone(array.owner())), AtomicBool::new(true));
         let block = Block { core, at: array.address(), mapped: None, owner, touched };
-        Ok(CudaMemory { block: Arc::new(block), bytes: array.bytes() })
+        let adopted = CudaMemory { block: Arc::new(block), bytes: array.bytes() };
+        if array.address().is_multiple_of(VECTOR) {
+            return Ok(adopted);
+        }
+        let copy = self.allocate(adopted.bytes)?;
+        // SAFETY: both blocks have as many bytes, and are held until the stream has passed the copy.
+        let code = unsafe { sys::cuMemcpyDtoDAsync_v2(copy.address(), adopted.address(), copy.bytes, self.stream.0) };
+        check(code, || format!("copying memory at {:#x}", array.address()))?;
+        Ok(copy)
     }
 
     /// A block for another library. The stream must have passed the writes to it.
@@ -62,6 +71,9 @@ impl Drop for Lent {
         }
     }
 }
+
+/// Alignment of the vectors that kernels read, in bytes.
+const VECTOR: u64 = 16;
 
 /// The legacy default stream, which synchronises with all blocking streams.
 const LEGACY: u64 = 1;
