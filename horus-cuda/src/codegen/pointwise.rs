@@ -3,7 +3,7 @@
 
 use horus_core::device::Geometry;
 use horus_core::error::DeviceError;
-use horus_core::ir::kernel::{LeafOp, MapKernel, Source};
+use horus_core::ir::kernel::{InstrOp, LeafOp, MapKernel, Source};
 
 use super::cpp::{Call, Stmt, args, name, template, text};
 use super::instructions::{Instructions, Leaves};
@@ -51,10 +51,12 @@ pub(super) fn generate(kernel: &MapKernel, shapes: &Shapes<'_>, tuning: &Tuning)
     let stored = outputs(kernel, out, offset);
     let largest = shapes.inputs.iter().chain(stored.iter().map(|(_, g, _)| g)).map(|g| g.dtype.size());
     let largest = largest.max().unwrap_or(1);
-    // Vectors of at least 4 elements keep narrow types busy beside wide ones.
-    let (threads, cols) = (tuning.bx * tuning.by, (16 / largest).max(4));
+    // Vectors of at least 4 elements keep narrow types busy beside wide ones. Long functions are
+    // inlined for each pixel of a thread: of more pixels they would take seconds to compile.
+    let long = kernel.code.iter().any(|i| matches!(i.op, InstrOp::Pixel(op) if op.is_transcendental()));
+    let (threads, cols) = (tuning.bx * tuning.by, if long { 4 } else { (16 / largest).max(4) });
     // All reads are in registers at once.
-    let rows = tuning.rows.min(8 / kernel.leaves.len().max(1)).max(1);
+    let rows = if long { 1 } else { tuning.rows.min(8 / kernel.leaves.len().max(1)).max(1) };
     let count = shapes.rows.len() * width;
 
     let mut params = KernelParams::default();
