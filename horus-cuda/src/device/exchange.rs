@@ -98,7 +98,7 @@ impl CudaDevice {
         self.core.clock.note(Lane::Compute, &self.core.stream, put)
     }
 
-    /// See [`horus_core::device::Device::exchange`].
+    /// See [`horus_core::device::Fabric::exchange`].
     pub(super) fn begin_exchange(
         &self,
         reads: &[&Memory],
@@ -106,7 +106,7 @@ impl CudaDevice {
         work: &Exchange,
     ) -> Result<Ticket, DeviceError> {
         let Some(others) = self.others() else {
-            return Err(DeviceError::Argument(format!("{} is not connected to other GPUs", self.name)));
+            return Err(DeviceError::Argument(format!("{} is not connected to other GPUs", self.about.name)));
         };
         let Exchange { before, sends, receives, after } = work;
         let ticket = self.exchanges.fetch_add(1, Ordering::Relaxed);
@@ -177,7 +177,7 @@ impl CudaDevice {
         Ok(Ticket(ticket))
     }
 
-    /// See [`horus_core::device::Device::arrive`].
+    /// See [`horus_core::device::Staging::arrive`] and [`horus_core::device::Fabric::arrive`].
     pub(super) fn end(&self, ticket: &Ticket, writes: &[&mut Memory]) -> Result<(), DeviceError> {
         let mut flights = self.core.flights();
         let Some(i) = flights.iter().position(|f| f.ticket == ticket.0) else { return Ok(()) };

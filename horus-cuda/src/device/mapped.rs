@@ -11,7 +11,7 @@ use crate::memory::CudaMemory;
 use crate::transfers::pinned;
 
 impl CudaDevice {
-    /// See [`horus_core::device::Device::map`]; only pinned memory is mapped.
+    /// See [`horus_core::device::Staging::map`]; only pinned memory is mapped.
     pub(super) fn map_host(&self, buffer: HostBuffer) -> Result<Memory, HostBuffer> {
         match self.address_of(&buffer) {
             Ok(Some(at)) => Ok(Memory::Device(Box::new(CudaMemory::mapped(&self.core, at, buffer)))),
@@ -34,11 +34,11 @@ impl CudaDevice {
         Ok(Some(address))
     }
 
-    /// See [`horus_core::device::Device::unmap`].
+    /// See [`horus_core::device::Staging::unmap`].
     pub(super) fn unmap_host(&self, mut memory: Memory) -> Result<HostBuffer, DeviceError> {
         // Even after an error the memory holds the buffer until the stream is idle.
         self.synchronize()?;
-        let other = || DeviceError::Argument(format!("memory that is not the host's was given to {}", self.name));
+        let other = || DeviceError::Argument(format!("memory that is not the host's was given to {}", self.about.name));
         self.own_mut(&mut memory)?.give_back().ok_or_else(other)
     }
 }

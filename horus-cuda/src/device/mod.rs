@@ -20,15 +20,15 @@ use std::time::Duration;
 use horus_core::comm::Communicator;
 use horus_core::device::check::part;
 use horus_core::device::{
-    Compilation, Device, DeviceSpan, Download, Exchange, Label, Landing, Launch, Memory, MemoryKind, Prepared, Sending,
-    Ticket,
+    About, Compilation, Device, DeviceSpan, Download, Exchange, Fabric, Foreign, Label, Landing, Launch, Memory,
+    MemoryKind, Prepared, Sending, Staging, Ticket, Usage,
 };
 use horus_core::error::DeviceError;
 use horus_core::host::Piece;
 use horus_core::host::buffer::{HostBuffer, HostMemory, Pool};
 use horus_core::host::external::DeviceArray;
 use horus_core::host::workers::Workers;
-use horus_core::settings::{FABRIC, Fabric};
+use horus_core::settings::{self, FABRIC};
 
 use crate::cache::DiskCache;
 use crate::codegen::Limits;
@@ -71,14 +71,12 @@ pub struct CudaDevice {
     core: Arc<Core>,
     cache: DiskCache,
     shipped: Option<Package>,
-    name: String,
-    hardware: String,
-    driver: String,
+    about: About,
     arch: u32,
     limits: Limits,
     tuning: Option<Tuning>,
     capacity: AtomicUsize,
-    choice: Fabric,
+    choice: settings::Fabric,
     /// Unique address of this GPU.
     address: u64,
     /// The other ranks' GPUs, once they are connected.
@@ -132,7 +130,7 @@ impl CudaDevice {
 
     /// The run-time compiler, loaded now if necessary.
     fn nvrtc(&self) -> Result<&Nvrtc, CompileError> {
-        self.compiler.for_gpu(&self.name, self.arch)
+        self.compiler.for_gpu(&self.about.name, self.arch)
     }
 
     fn own<'a>(&self, memory: &'a Memory) -> Result<&'a CudaMemory, DeviceError> {
@@ -140,7 +138,7 @@ impl CudaDevice {
             Memory::Device(m) => m.as_any().downcast_ref::<CudaMemory>().filter(|m| m.belongs_to(&self.core)),
             Memory::Host(_) => None,
         }
-        .ok_or_else(|| DeviceError::Argument(format!("memory of another device was given to {}", self.name)))
+        .ok_or_else(|| DeviceError::Argument(format!("memory of another device was given to {}", self.about.name)))
     }
 
     fn own_mut<'a>(&self, memory: &'a mut Memory) -> Result<&'a mut CudaMemory, DeviceError> {
@@ -149,39 +147,46 @@ impl CudaDevice {
             Memory::Device(m) => m.as_any_mut().downcast_mut::<CudaMemory>(),
             Memory::Host(_) => None,
         }
-        .ok_or_else(|| DeviceError::Argument(format!("memory of another device was given to {}", self.name)))
+        .ok_or_else(|| DeviceError::Argument(format!("memory of another device was given to {}", self.about.name)))
     }
 }
 
 impl Device for CudaDevice {
-    fn name(&self) -> String {
-        self.name.clone()
+    fn about(&self) -> About {
+        self.about.clone()
     }
 
-    fn hardware(&self) -> String {
-        self.hardware.clone()
-    }
-
-    fn driver(&self) -> String {
-        self.driver.clone()
-    }
-
-    fn memory(&self) -> MemoryKind {
-        MemoryKind::Separate
+    fn memory(&self) -> MemoryKind<'_> {
+        MemoryKind::Separate(Some(self.capacity.load(Ordering::Relaxed)))
     }
 
     fn workers(&self) -> &Workers {
         &self.transfers.workers
     }
 
-    fn capacity(&self) -> Option<usize> {
-        Some(self.capacity.load(Ordering::Relaxed))
+    fn staging(&self) -> &dyn Staging {
+        self
     }
 
-    fn compilation(&self) -> Compilation {
+    fn fabric(&self) -> Option<&dyn Fabric> {
+        if self.choice == settings::Fabric::Host { None } else { Some(self) }
+    }
+
+    fn foreign(&self) -> Option<&dyn Foreign> {
+        Some(self)
+    }
+
+    fn usage(&self) -> Usage {
         let state = self.lock();
         let Statistics { compiled, from_disk, shipped, .. } = state.statistics;
-        Compilation { time: state.making, compiled, from_disk, shipped }
+        let compilation = Compilation { time: state.making, compiled, from_disk, shipped };
+        Usage { compilation, memory: Some((self.core.used(), self.core.most_used())) }
+    }
+
+    fn trim(&self) -> Result<(), DeviceError> {
+        self.synchronize()?;
+        self.core.trim();
+        Ok(())
     }
 
     fn allocate(&self, bytes: usize) -> Result<Memory, DeviceError> {
@@ -202,6 +207,41 @@ impl Device for CudaDevice {
         self.transfers.write(source, self.own_mut(target)?, at)
     }
 
+    fn read(&self, source: &Memory, at: usize, target: &mut [u8]) -> Result<(), DeviceError> {
+        self.core.context.bind()?;
+        part(at, target.len(), source.len())?;
+        self.transfers.read(self.own(source)?.address() + at as u64, target)
+    }
+
+    fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[Piece]) -> Result<(), DeviceError> {
+        self.copy_pieces(source, target, pieces)
+    }
+
+    fn prepare(&self, launches: &[Prepared<'_>]) -> Result<(), DeviceError> {
+        self.make_ahead(launches)
+    }
+
+    fn launch(&self, launch: Launch<'_>) -> Result<(), DeviceError> {
+        self.start(&launch)
+    }
+
+    fn synchronize(&self) -> Result<(), DeviceError> {
+        self.core.context.bind()?;
+        match self.others() {
+            Some(others) => others.group.wait(&[&self.core.stream, &others.stream], None),
+            None => self.core.stream.synchronize(),
+        }?;
+        self.core.reap();
+        self.transfers.let_go()
+    }
+
+    fn recorded(&self, own: &dyn Fn(Label) -> bool) -> Result<Vec<DeviceSpan>, DeviceError> {
+        self.core.context.bind()?;
+        self.core.clock.take(own)
+    }
+}
+
+impl Staging for CudaDevice {
     fn room(&self, bytes: usize, pool: &Arc<Pool>) -> Result<HostBuffer, DeviceError> {
         self.transfers.room(bytes, pool)
     }
@@ -226,46 +266,9 @@ impl Device for CudaDevice {
         self.transfers.lent(bytes)
     }
 
-    fn ordinal(&self) -> Option<usize> {
-        usize::try_from(self.core.context.device).ok()
-    }
-
-    fn adopt(&self, array: &DeviceArray) -> Result<Memory, DeviceError> {
-        Ok(Memory::Device(Box::new(self.core.adopt(array)?)))
-    }
-
-    fn lend(&self, memory: &Memory) -> Result<DeviceArray, DeviceError> {
-        let own = self.own(memory)?;
-        self.synchronize()?;
-        Ok(self.core.lend(own))
-    }
-
-    fn used(&self) -> Option<(usize, usize)> {
-        Some((self.core.used(), self.core.most_used()))
-    }
-
-    fn trim(&self) -> Result<(), DeviceError> {
-        self.synchronize()?;
-        self.core.trim();
-        Ok(())
-    }
-
     fn take(&self, parts: &[&[u8]]) -> Result<Option<Memory>, DeviceError> {
         let taken = self.transfers.take(parts, self.capacity.load(Ordering::Relaxed))?;
         Ok(taken.map(|memory| Memory::Device(Box::new(memory))))
-    }
-
-    fn upload_part(
-        &self,
-        source: &HostBuffer,
-        range: Range<usize>,
-        target: &mut Memory,
-        at: usize,
-    ) -> Result<(), DeviceError> {
-        self.core.context.bind()?;
-        part(range.start, range.len(), source.len())?;
-        part(at, range.len(), target.len())?;
-        self.transfers.give(source, range, self.own_mut(target)?, at)
     }
 
     fn allocate_for_upload(&self, bytes: usize) -> Result<Memory, DeviceError> {
@@ -278,6 +281,10 @@ impl Device for CudaDevice {
         self.transfers.begin(ticket, source, self.own_mut(target)?, pieces)
     }
 
+    fn arrive(&self, ticket: Ticket, target: &mut Memory) -> Result<(), DeviceError> {
+        self.end(&ticket, &[target])
+    }
+
     fn begin_download<'a>(
         &'a self,
         range: Range<usize>,
@@ -288,42 +295,22 @@ impl Device for CudaDevice {
         Ok(begun)
     }
 
-    fn read(&self, source: &Memory, at: usize, target: &mut [u8]) -> Result<(), DeviceError> {
-        self.core.context.bind()?;
-        part(at, target.len(), source.len())?;
-        self.transfers.read(self.own(source)?.address() + at as u64, target)
-    }
-
     fn order_read(
         &self,
         source: &Memory,
-        at: usize,
-        bytes: usize,
+        range: Range<usize>,
         pool: &Arc<Pool>,
+        when: Sending,
     ) -> Result<Box<dyn Landing>, DeviceError> {
         self.core.context.bind()?;
-        part(at, bytes, source.len())?;
-        self.transfers.order(self.own(source)?, at, bytes, pool)
+        part(range.start, range.len(), source.len())?;
+        self.transfers.order(self.own(source)?, range, pool, when)
     }
+}
 
-    fn hold(
-        &self,
-        source: &Memory,
-        at: usize,
-        bytes: usize,
-        pool: &Arc<Pool>,
-    ) -> Result<Box<dyn Landing>, DeviceError> {
-        self.core.context.bind()?;
-        part(at, bytes, source.len())?;
-        self.transfers.hold(self.own(source)?, at, bytes, pool)
-    }
-
-    fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[Piece]) -> Result<(), DeviceError> {
-        self.copy_pieces(source, target, pieces)
-    }
-
+impl Fabric for CudaDevice {
     fn address(&self) -> u64 {
-        if self.choice == Fabric::Host { 0 } else { self.address }
+        self.address
     }
 
     fn connect(&self, comm: &dyn Communicator, addresses: &[u64]) -> Result<bool, DeviceError> {
@@ -340,7 +327,7 @@ impl Device for CudaDevice {
         *self.others.lock().unwrap_or_else(PoisonError::into_inner) = others;
         match joined {
             Ok(_) => log::info!("rank {}: GPUs exchange memory with NCCL", comm.rank()),
-            Err(why) if self.choice == Fabric::Nccl => {
+            Err(why) if self.choice == settings::Fabric::Nccl => {
                 return Err(DeviceError::Driver(format!("{} requests NCCL, which is not usable: {why}", FABRIC.name)));
             }
             Err(why) => log::info!("rank {}: GPUs exchange memory through the host: {why}", comm.rank()),
@@ -368,28 +355,21 @@ impl Device for CudaDevice {
     fn arrive(&self, ticket: Ticket, writes: &mut [&mut Memory]) -> Result<(), DeviceError> {
         self.end(&ticket, writes)
     }
+}
 
-    fn prepare(&self, launches: &[Prepared<'_>]) -> Result<(), DeviceError> {
-        self.make_ahead(launches)
+impl Foreign for CudaDevice {
+    fn ordinal(&self) -> usize {
+        self.core.context.device.cast_unsigned() as usize
     }
 
-    fn launch(&self, launch: Launch<'_>) -> Result<(), DeviceError> {
-        self.start(&launch)
+    fn adopt(&self, array: &DeviceArray) -> Result<Memory, DeviceError> {
+        Ok(Memory::Device(Box::new(self.core.adopt(array)?)))
     }
 
-    fn synchronize(&self) -> Result<(), DeviceError> {
-        self.core.context.bind()?;
-        match self.others() {
-            Some(others) => others.group.wait(&[&self.core.stream, &others.stream], None),
-            None => self.core.stream.synchronize(),
-        }?;
-        self.core.reap();
-        self.transfers.let_go()
-    }
-
-    fn recorded(&self, own: &dyn Fn(Label) -> bool) -> Result<Vec<DeviceSpan>, DeviceError> {
-        self.core.context.bind()?;
-        self.core.clock.take(own)
+    fn lend(&self, memory: &Memory) -> Result<DeviceArray, DeviceError> {
+        let own = self.own(memory)?;
+        self.synchronize()?;
+        Ok(self.core.lend(own))
     }
 }
 

@@ -140,7 +140,7 @@ mod tests {
     use crate::simulated::Simulated;
     use horus_cpu::cpu::device::CpuDevice;
     use horus_host::comm::threads::ThreadComm;
-    use horus_host::device::{Device as _, Message, Ticket};
+    use horus_host::device::{Device as _, Fabric as _, Message, Ticket};
 
     const N: usize = 64;
 
