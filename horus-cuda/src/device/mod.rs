@@ -1,45 +1,38 @@
 //! The device: memory, transfers and launches of one GPU, in the order of one stream.
 
-// A long file because every call of a device is here, delegated in a few lines.
-
 mod exchange;
 mod launch;
 mod making;
-mod mapped;
 mod open;
+mod staging;
 mod tables;
 mod timing;
 
 use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use horus_core::comm::Communicator;
 use horus_core::device::check::part;
 use horus_core::device::{
-    About, Compilation, Device, DeviceSpan, Download, Exchange, Fabric, Foreign, Label, Landing, Launch, Memory,
-    MemoryKind, Prepared, Sending, Staging, Ticket, Usage,
+    About, Compilation, Device, DeviceSpan, Fabric, Foreign, Label, Launch, Memory, MemoryKind, Prepared, Staging,
+    Usage,
 };
 use horus_core::error::DeviceError;
 use horus_core::host::Piece;
-use horus_core::host::buffer::{HostBuffer, HostMemory, Pool};
-use horus_core::host::external::DeviceArray;
 use horus_core::host::workers::Workers;
-use horus_core::settings::{self, FABRIC};
+use horus_core::settings;
 
 use crate::cache::DiskCache;
 use crate::codegen::Limits;
 use crate::compiler::Compiler;
-use crate::driver::{Event, Function, Stream};
-use crate::fabric;
+use crate::driver::{Event, Function};
 use crate::memo::Memo;
 use crate::memory::{Core, CudaMemory};
 use crate::nvrtc::{CompileError, Nvrtc};
 use crate::shipped::Package;
-use crate::transfers::{Transfers, pinned};
+use crate::transfers::Transfers;
 use crate::tuning::Tuning;
 
 use self::exchange::Others;
@@ -238,138 +231,6 @@ impl Device for CudaDevice {
     fn recorded(&self, own: &dyn Fn(Label) -> bool) -> Result<Vec<DeviceSpan>, DeviceError> {
         self.core.context.bind()?;
         self.core.clock.take(own)
-    }
-}
-
-impl Staging for CudaDevice {
-    fn room(&self, bytes: usize, pool: &Arc<Pool>) -> Result<HostBuffer, DeviceError> {
-        self.transfers.room(bytes, pool)
-    }
-
-    fn page_locked(&self, bytes: usize) -> Result<Option<Box<dyn HostMemory>>, DeviceError> {
-        self.transfers.page_locked(bytes).map(Some)
-    }
-
-    fn maps(&self, buffer: &HostBuffer) -> bool {
-        pinned(buffer).is_some()
-    }
-
-    fn map(&self, buffer: HostBuffer) -> Result<Memory, HostBuffer> {
-        self.map_host(buffer)
-    }
-
-    fn unmap(&self, memory: Memory) -> Result<HostBuffer, DeviceError> {
-        self.unmap_host(memory)
-    }
-
-    fn lent(&self, bytes: usize) -> Option<Box<dyn HostMemory>> {
-        self.transfers.lent(bytes)
-    }
-
-    fn take(&self, parts: &[&[u8]]) -> Result<Option<Memory>, DeviceError> {
-        let taken = self.transfers.take(parts, self.capacity.load(Ordering::Relaxed))?;
-        Ok(taken.map(|memory| Memory::Device(Box::new(memory))))
-    }
-
-    fn allocate_for_upload(&self, bytes: usize) -> Result<Memory, DeviceError> {
-        Ok(Memory::Device(Box::new(self.transfers.allocate(bytes)?)))
-    }
-
-    fn begin_upload(&self, source: &HostBuffer, target: &mut Memory, pieces: &[Piece]) -> Result<Ticket, DeviceError> {
-        self.core.context.bind()?;
-        let ticket = self.exchanges.fetch_add(1, Ordering::Relaxed);
-        self.transfers.begin(ticket, source, self.own_mut(target)?, pieces)
-    }
-
-    fn arrive(&self, ticket: Ticket, target: &mut Memory) -> Result<(), DeviceError> {
-        self.end(&ticket, &[target])
-    }
-
-    fn begin_download<'a>(
-        &'a self,
-        range: Range<usize>,
-        pool: &Arc<Pool>,
-        when: Sending,
-    ) -> Result<Box<dyn Download + 'a>, DeviceError> {
-        let begun: Box<dyn Download> = self.transfers.begin_download(range, pool, when)?;
-        Ok(begun)
-    }
-
-    fn order_read(
-        &self,
-        source: &Memory,
-        range: Range<usize>,
-        pool: &Arc<Pool>,
-        when: Sending,
-    ) -> Result<Box<dyn Landing>, DeviceError> {
-        self.core.context.bind()?;
-        part(range.start, range.len(), source.len())?;
-        self.transfers.order(self.own(source)?, range, pool, when)
-    }
-}
-
-impl Fabric for CudaDevice {
-    fn address(&self) -> u64 {
-        self.address
-    }
-
-    fn connect(&self, comm: &dyn Communicator, addresses: &[u64]) -> Result<bool, DeviceError> {
-        let free = self.free_memory()?.0;
-        let joined = fabric::connect(&self.core, comm, self.address, addresses)?;
-        if self.core.limit().is_none() {
-            let taken = free.saturating_sub(self.free_memory()?.0);
-            self.capacity.store(self.capacity.load(Ordering::Relaxed).saturating_sub(taken), Ordering::Relaxed);
-        }
-        let others = match &joined {
-            Ok(group) => Some(Arc::new(Others { group: Arc::clone(group), stream: Stream::urgent()? })),
-            Err(_) => None,
-        };
-        *self.others.lock().unwrap_or_else(PoisonError::into_inner) = others;
-        match joined {
-            Ok(_) => log::info!("rank {}: GPUs exchange memory with NCCL", comm.rank()),
-            Err(why) if self.choice == settings::Fabric::Nccl => {
-                return Err(DeviceError::Driver(format!("{} requests NCCL, which is not usable: {why}", FABRIC.name)));
-            }
-            Err(why) => log::info!("rank {}: GPUs exchange memory through the host: {why}", comm.rank()),
-        }
-        Ok(self.others().is_some())
-    }
-
-    fn disconnect(&self) {
-        let others = self.others.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(others) = others {
-            others.group.abandon();
-        }
-    }
-
-    fn exchange(
-        &self,
-        _comm: &dyn Communicator,
-        reads: &[&Memory],
-        writes: &mut [&mut Memory],
-        work: &Exchange,
-    ) -> Result<Ticket, DeviceError> {
-        self.begin_exchange(reads, writes, work)
-    }
-
-    fn arrive(&self, ticket: Ticket, writes: &mut [&mut Memory]) -> Result<(), DeviceError> {
-        self.end(&ticket, writes)
-    }
-}
-
-impl Foreign for CudaDevice {
-    fn ordinal(&self) -> usize {
-        self.core.context.device.cast_unsigned() as usize
-    }
-
-    fn adopt(&self, array: &DeviceArray) -> Result<Memory, DeviceError> {
-        Ok(Memory::Device(Box::new(self.core.adopt(array)?)))
-    }
-
-    fn lend(&self, memory: &Memory) -> Result<DeviceArray, DeviceError> {
-        let own = self.own(memory)?;
-        self.synchronize()?;
-        Ok(self.core.lend(own))
     }
 }
 
