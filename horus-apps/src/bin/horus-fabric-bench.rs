@@ -92,7 +92,7 @@ impl Bench<'_> {
         let movement = self.movement(false);
         let arriving = transfer::order(
             self.comm,
-            transfer::Staging { workers, pool: &self.pool },
+            transfer::HostResources { workers, pool: &self.pool },
             &movement,
             source,
             self.geometry,

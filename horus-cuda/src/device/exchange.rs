@@ -12,7 +12,7 @@ use horus_core::device::{
 use horus_core::dtype::DType;
 use horus_core::error::DeviceError;
 use horus_core::host::Piece;
-use horus_core::settings::{self, FABRIC};
+use horus_core::settings::{FABRIC, FabricChoice};
 use horus_core::shape::{Shape, Window};
 
 use super::CudaDevice;
@@ -120,7 +120,7 @@ impl Fabric for CudaDevice {
         *self.others.lock().unwrap_or_else(PoisonError::into_inner) = others;
         match joined {
             Ok(_) => log::info!("rank {}: GPUs exchange memory with NCCL", comm.rank()),
-            Err(why) if self.choice == settings::Fabric::Nccl => {
+            Err(why) if self.choice == FabricChoice::Nccl => {
                 return Err(DeviceError::Driver(format!("{} requests NCCL, which is not usable: {why}", FABRIC.name)));
             }
             Err(why) => log::info!("rank {}: GPUs exchange memory through the host: {why}", comm.rank()),

@@ -22,7 +22,7 @@ use horus_core::device::{
 use horus_core::error::DeviceError;
 use horus_core::host::Piece;
 use horus_core::host::workers::Workers;
-use horus_core::settings;
+use horus_core::settings::FabricChoice;
 
 use crate::cache::DiskCache;
 use crate::codegen::Limits;
@@ -69,7 +69,7 @@ pub struct CudaDevice {
     limits: Limits,
     tuning: Option<Tuning>,
     capacity: AtomicUsize,
-    choice: settings::Fabric,
+    choice: FabricChoice,
     /// Unique address of this GPU.
     address: u64,
     /// The other ranks' GPUs, once they are connected.
@@ -162,7 +162,7 @@ impl Device for CudaDevice {
     }
 
     fn fabric(&self) -> Option<&dyn Fabric> {
-        if self.choice == settings::Fabric::Host { None } else { Some(self) }
+        if self.choice == FabricChoice::Host { None } else { Some(self) }
     }
 
     fn foreign(&self) -> Option<&dyn Foreign> {
