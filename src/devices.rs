@@ -40,7 +40,7 @@ pub(crate) fn open(choice: &DeviceChoice, threads: Option<usize>, local: Local) 
             Err(e) => (cpu()?, e.to_string()),
         },
     };
-    log::info!("computing on {}: {why}", device.name());
+    log::info!("computing on {}: {why}", device.about().name);
     Ok(device)
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn open_lanes(lanes: &[LaneChoice], threads: Option<usize>) -> Result
         opened.into_iter().collect()
     });
     let opened = opened?;
-    let names: Vec<String> = opened.iter().map(|device| device.name()).collect();
+    let names: Vec<String> = opened.iter().map(|device| device.about().name).collect();
     log::info!("computing on {}: as requested", names.join(" + "));
     Ok(opened)
 }
@@ -200,7 +200,7 @@ impl Devices {
         match (&choice, gpu::look()) {
             (DeviceChoice::Auto, Err(e)) => {
                 let device = Box::new(CpuDevice::new(threads)?);
-                log::info!("computing on {}: {e}", device.name());
+                log::info!("computing on {}: {e}", device.about().name);
                 return Ok(Origin::Open(device));
             }
             (_, looked) => looked?,
@@ -262,7 +262,7 @@ impl Chooser for Devices {
         if let Some(rank) = there.iter().position(|ok| *ok == 0) {
             return Err(Error::Config(format!("rank {rank} has no device of the requested kind")));
         }
-        log::info!("computing on {}: {why}", device.name());
+        log::info!("computing on {}: {why}", device.about().name);
         Ok(device.into())
     }
 

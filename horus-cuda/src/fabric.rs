@@ -3,7 +3,7 @@
 //! receives on its own thread, as NCCL requires of ranks in one process.
 //!
 //! Ranks decide together, with one word per step: if one rank cannot continue, none does.
-//! [`Fabric`](horus_core::settings::Fabric) describes the values of `HORUS_FABRIC`.
+//! [`FabricChoice`](horus_core::settings::FabricChoice) describes the values of `HORUS_FABRIC`.
 //!
 //! NCCL is loaded at run time (`HORUS_NCCL` names the library or its directory) and chosen when a
 //! session opens. The words that ranks exchange are the GPU's UUID (ranks that share a GPU, and

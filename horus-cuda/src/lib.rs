@@ -62,8 +62,8 @@
 //! cache, else from the package that a release ships (`shipped.rs`, found by source and
 //! architecture), else from the compiler (`origin.rs`).
 //!
-//! Pixels of a series are decoded into page-locked memory (`Device::room`), and the GPU fetches
-//! them from there (`Device::begin_upload`): the device shares the buffer until then, so a write
+//! Pixels of a series are decoded into page-locked memory (`Staging::room`), and the GPU fetches
+//! them from there (`Staging::begin_upload`): the device shares the buffer until then, so a write
 //! meanwhile goes to a copy.
 #![allow(unsafe_code, reason = "the driver, NVRTC and NCCL are C libraries")]
 

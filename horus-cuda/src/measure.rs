@@ -77,7 +77,7 @@ impl Bench {
         let geometry = whole(SHAPE, dtype);
         let sets = Bench::images(&device, geometry).map_err(|source| Error::Device {
             op: "preparing the images of a benchmark".into(),
-            device: device.name(),
+            device: device.about().name,
             source,
         })?;
         Ok(Bench { device, sets, geometry })

@@ -5,7 +5,7 @@ use horus_core::ops::Whole;
 use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use horus_core::device::{Device, DeviceMemory, Geometry, Launch, LaunchInput, Memory, MemoryKind};
+use horus_core::device::{About, Device, DeviceMemory, Geometry, Launch, LaunchInput, Memory, MemoryKind, Staging};
 use horus_core::error::{DeviceError, Error};
 use horus_core::host::Piece;
 use horus_core::host::workers::Workers;
@@ -63,9 +63,6 @@ pub struct Recorder {
     launches: Launches,
 }
 
-/// Bytes for images, as on a large GPU.
-const CAPACITY: usize = 64 << 30;
-
 impl Recorder {
     /// A new device.
     ///
@@ -96,21 +93,23 @@ impl DeviceMemory for Nothing {
     }
 }
 
+impl Staging for Recorder {}
+
 impl Device for Recorder {
-    fn name(&self) -> String {
-        "recorder".into()
+    fn about(&self) -> About {
+        About::named("recorder")
     }
 
-    fn memory(&self) -> MemoryKind {
-        MemoryKind::Separate
+    fn memory(&self) -> MemoryKind<'_> {
+        MemoryKind::Separate(Some(64 << 30))
     }
 
     fn workers(&self) -> &Workers {
         &self.workers
     }
 
-    fn capacity(&self) -> Option<usize> {
-        Some(CAPACITY)
+    fn staging(&self) -> &dyn Staging {
+        self
     }
 
     fn allocate(&self, bytes: usize) -> Result<Memory, DeviceError> {

@@ -16,11 +16,11 @@
 //!   it. The former block had never been touched, and is freed.
 //!
 //! A program's pixels may lie in pinned memory from the beginning ([`Transfers::room`]): the GPU
-//! reads them there, and the device shares the buffer until it has ([`Transfers::give`]). A write
+//! reads them there, and the device shares the buffer until it has ([`Transfers::begin`]). A write
 //! to the buffer meanwhile goes to a copy, as with any shared buffer.
 //!
 //! If there is no pinned block for a download ([`Blocks::take`]), or its target will be named later
-//! ([`Transfers::hold`]), the copy is made when it lands: until then it shares ownership of the
+//! ([`Sending::WhenLanded`]), the copy is made when it lands: until then it shares ownership of the
 //! block, and a write to the block, or a lack of memory, makes it land first. The GPU copies to
 //! pinned memory directly, and to other memory through chunks.
 
@@ -32,7 +32,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use cudarc::driver::sys::{self, CUdeviceptr};
-use horus_core::device::{DeviceMemory as _, Landing, Lane};
+use horus_core::device::{DeviceMemory as _, Landing, Lane, Sending};
 use horus_core::error::{DeviceError, MemoryBound};
 use horus_core::host::buffer::{HostBuffer, HostMemory, Pool};
 use horus_core::host::spare::Spare;
@@ -175,55 +175,6 @@ impl Transfers {
         Ok(())
     }
 
-    /// Copies a range of a buffer into a block from byte `at`, where it must fit. The GPU reads a
-    /// pinned buffer directly, and this does not wait: the device shares the buffer until then.
-    pub(crate) fn give(
-        &self,
-        source: &HostBuffer,
-        range: Range<usize>,
-        target: &mut CudaMemory,
-        at: usize,
-    ) -> Result<(), DeviceError> {
-        let part = &source.bytes()[range];
-        if pinned(source).is_none() || part.is_empty() {
-            return self.write(part, target, at);
-        }
-        self.let_go()?;
-        if self.pays_beside(part.len(), target, at)? {
-            let direct = |to, stream: &Stream| self.read_by_gpu(source, part, to, stream);
-            if self.beside(part.len(), target, direct)? {
-                return Ok(());
-            }
-        }
-        self.core.settle(target)?;
-        self.read_by_gpu(source, part, target.address() + at as u64, &self.core.stream)
-    }
-
-    /// Enqueues the copy of a part of a pinned buffer, which is held until the GPU has read it.
-    fn read_by_gpu(
-        &self,
-        source: &HostBuffer,
-        part: &[u8],
-        to: CUdeviceptr,
-        stream: &Stream,
-    ) -> Result<(), DeviceError> {
-        let (bytes, done) = (part.len(), Event::new(false)?);
-        let share = source.clone();
-        // SAFETY: the part lies in the buffer, which is pinned and held until `done` has passed:
-        // nobody writes to it or frees it meanwhile. The target is valid until the stream has
-        // passed the copy, as it is freed in the order of the stream.
-        let copy = || unsafe { sys::cuMemcpyHtoDAsync_v2(to, part.as_ptr().cast(), bytes, stream.0) };
-        let code = self.core.clock.note(Lane::Upload, stream, copy);
-        // Also behind a copy that the driver refused.
-        if let Err(e) = done.record(stream) {
-            // It is unknown when the GPU has read it, so it is leaked.
-            std::mem::forget(share);
-            return Err(e);
-        }
-        self.given.lock().unwrap_or_else(PoisonError::into_inner).push((done, share));
-        check(code, || format!("uploading {bytes} bytes"))
-    }
-
     /// Copies bytes into a block from byte `at`, where they must fit; returns when `source` may
     /// change.
     pub(crate) fn write(&self, source: &[u8], target: &mut CudaMemory, at: usize) -> Result<(), DeviceError> {
@@ -313,19 +264,23 @@ impl Transfers {
         self.core.clock.note(Lane::Download, stream, copy)
     }
 
-    /// See [`horus_core::device::Device::order_read`]; the block must hold as many bytes there.
+    /// See [`horus_core::device::Staging::order_read`]; the block must hold the range.
     pub(crate) fn order(
         self: &Arc<Transfers>,
         source: &CudaMemory,
-        at: usize,
-        bytes: usize,
+        range: Range<usize>,
         pool: &Arc<Pool>,
+        when: Sending,
     ) -> Result<Box<dyn Landing>, DeviceError> {
+        let (core, bytes) = (&self.core, range.len());
+        let from = source.address() + range.start as u64;
+        if when == Sending::WhenLanded {
+            let (host, piece) = (Room::Of(Arc::clone(pool)), later::Piece::now(self, 0..bytes)?);
+            return later::landing(self, source.block(), from, bytes, host, vec![piece]);
+        }
         if bytes == 0 {
             return Ok(Box::new(pool.try_allocate(0)?));
         }
-        let core = &self.core;
-        let from = source.address() + at as u64;
         let Some(loan) = self.source.take(bytes) else {
             log::debug!("{bytes} bytes go to the host in chunks: no pinned memory is kept for so many");
             let mut host = pool.try_allocate(bytes)?;
@@ -354,18 +309,6 @@ impl Transfers {
         let landing = Flying { host: Some(host), done, transfers: Arc::clone(self) };
         check(code, || format!("downloading {bytes} bytes"))?;
         Ok(Box::new(landing))
-    }
-
-    /// See [`horus_core::device::Device::hold`]; the block must hold as many bytes there.
-    pub(crate) fn hold(
-        self: &Arc<Transfers>,
-        source: &CudaMemory,
-        at: usize,
-        bytes: usize,
-        pool: &Arc<Pool>,
-    ) -> Result<Box<dyn Landing>, DeviceError> {
-        let (from, piece) = (source.address() + at as u64, later::Piece::now(self, 0..bytes)?);
-        later::landing(self, source.block(), from, bytes, Room::Of(Arc::clone(pool)), vec![piece])
     }
 }
 

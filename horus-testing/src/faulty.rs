@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use horus_base::error::{DeviceError, MemoryBound};
-use horus_host::comm::Communicator;
-use horus_host::device::{Device, DeviceSpan, Exchange, Label, Launch, Memory, MemoryKind, Ticket};
+use horus_host::device::{About, Device, DeviceSpan, Fabric, Label, Launch, Memory, MemoryKind, Staging};
 use horus_host::host::Piece;
 use horus_host::host::buffer::{HostBuffer, HostMemory};
 use horus_host::host::workers::Workers;
@@ -57,23 +56,20 @@ impl<D: Device> Faulty<D> {
 }
 
 impl<D: Device> Device for Faulty<D> {
-    fn name(&self) -> String {
-        self.inner.name()
+    fn about(&self) -> About {
+        self.inner.about()
     }
-    fn hardware(&self) -> String {
-        self.inner.hardware()
-    }
-    fn driver(&self) -> String {
-        self.inner.driver()
-    }
-    fn memory(&self) -> MemoryKind {
+    fn memory(&self) -> MemoryKind<'_> {
         self.inner.memory()
     }
     fn workers(&self) -> &Workers {
         self.inner.workers()
     }
-    fn capacity(&self) -> Option<usize> {
-        self.inner.capacity()
+    fn staging(&self) -> &dyn Staging {
+        self
+    }
+    fn fabric(&self) -> Option<&dyn Fabric> {
+        self.inner.fabric()
     }
     fn allocate(&self, bytes: usize) -> Result<Memory, DeviceError> {
         // Reported as by a driver, so that it is handled as exhausted memory.
@@ -90,40 +86,9 @@ impl<D: Device> Device for Faulty<D> {
         self.call("a copy to the host")?;
         self.inner.read(source, at, target)
     }
-    fn page_locked(&self, bytes: usize) -> Result<Option<Box<dyn HostMemory>>, DeviceError> {
-        self.inner.page_locked(bytes)
-    }
-    fn maps(&self, buffer: &HostBuffer) -> bool {
-        self.inner.maps(buffer)
-    }
-    fn map(&self, buffer: HostBuffer) -> Result<Memory, HostBuffer> {
-        if self.call("a use of the host's memory").is_ok() { self.inner.map(buffer) } else { Err(buffer) }
-    }
-    fn unmap(&self, memory: Memory) -> Result<HostBuffer, DeviceError> {
-        self.call("the end of a use of the host's memory")?;
-        self.inner.unmap(memory)
-    }
     fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[Piece]) -> Result<(), DeviceError> {
         self.call("a copy on the device")?;
         self.inner.copy(source, target, pieces)
-    }
-    fn address(&self) -> u64 {
-        self.inner.address()
-    }
-    fn connect(&self, comm: &dyn Communicator, addresses: &[u64]) -> Result<bool, DeviceError> {
-        self.inner.connect(comm, addresses)
-    }
-    fn exchange(
-        &self,
-        comm: &dyn Communicator,
-        reads: &[&Memory],
-        writes: &mut [&mut Memory],
-        work: &Exchange,
-    ) -> Result<Ticket, DeviceError> {
-        self.inner.exchange(comm, reads, writes, work)
-    }
-    fn arrive(&self, ticket: Ticket, writes: &mut [&mut Memory]) -> Result<(), DeviceError> {
-        self.inner.arrive(ticket, writes)
     }
     fn launch(&self, launch: Launch<'_>) -> Result<(), DeviceError> {
         self.call("a launch")?;
@@ -134,5 +99,21 @@ impl<D: Device> Device for Faulty<D> {
     }
     fn recorded(&self, own: &dyn Fn(Label) -> bool) -> Result<Vec<DeviceSpan>, DeviceError> {
         self.inner.recorded(own)
+    }
+}
+
+impl<D: Device> Staging for Faulty<D> {
+    fn page_locked(&self, bytes: usize) -> Result<Option<Box<dyn HostMemory>>, DeviceError> {
+        self.inner.staging().page_locked(bytes)
+    }
+    fn maps(&self, buffer: &HostBuffer) -> bool {
+        self.inner.staging().maps(buffer)
+    }
+    fn map(&self, buffer: HostBuffer) -> Result<Memory, HostBuffer> {
+        if self.call("a use of the host's memory").is_ok() { self.inner.staging().map(buffer) } else { Err(buffer) }
+    }
+    fn unmap(&self, memory: Memory) -> Result<HostBuffer, DeviceError> {
+        self.call("the end of a use of the host's memory")?;
+        self.inner.staging().unmap(memory)
     }
 }

@@ -5,8 +5,8 @@
 
 mod exchange;
 mod log;
-mod mapped;
 mod memory;
+mod staging;
 
 use horus_plan::ops::Whole;
 use std::collections::HashMap;
@@ -15,22 +15,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use horus_base::error::{DeviceError, MemoryBound};
 use horus_base::shape::Window;
-use horus_host::comm::{CommError, Communicator};
 use horus_host::device::check::part;
 use horus_host::device::recording::HostSpans;
 use horus_host::device::{
-    Device, DeviceSpan, Exchange, Geometry, Label, Lane, Launch, LaunchInput, Memory, MemoryKind, Prepared, Ticket,
-    distinct,
+    About, Device, DeviceSpan, Fabric, Foreign, Geometry, Label, Lane, Launch, LaunchInput, Memory, MemoryKind,
+    Prepared, Staging, Usage,
 };
 use horus_host::host::Piece;
-use horus_host::host::buffer::{HostBuffer, HostMemory};
-use horus_host::host::external::DeviceArray;
 use horus_host::host::workers::Workers;
 use horus_plan::ir::kernel::Kernel;
 
-use self::exchange::{UnderWay, check};
+use self::exchange::UnderWay;
 use self::log::Counters;
-use self::mapped::Locked;
 use self::memory::{SeparateMemory, bytes, fit, foreign, separate, separate_mut};
 
 pub use log::{Log, LogHandle};
@@ -97,20 +93,33 @@ impl<D: Device> Simulated<D> {
 }
 
 impl<D: Device> Device for Simulated<D> {
-    fn name(&self) -> String {
-        format!("simulated device on {}", self.inner.name())
+    fn about(&self) -> About {
+        About::named(format!("simulated device on {}", self.inner.about().name))
     }
 
-    fn memory(&self) -> MemoryKind {
-        MemoryKind::Separate
+    fn memory(&self) -> MemoryKind<'_> {
+        MemoryKind::Separate(Some(self.capacity))
     }
 
     fn workers(&self) -> &Workers {
         self.inner.workers()
     }
 
-    fn capacity(&self) -> Option<usize> {
-        Some(self.capacity)
+    fn staging(&self) -> &dyn Staging {
+        self
+    }
+
+    fn fabric(&self) -> Option<&dyn Fabric> {
+        if self.address == 0 { None } else { Some(self) }
+    }
+
+    fn foreign(&self) -> Option<&dyn Foreign> {
+        Some(self)
+    }
+
+    fn usage(&self) -> Usage {
+        let [held, peak] = [&self.counters.bytes, &self.counters.peak].map(|count| count.load(Ordering::Relaxed));
+        Usage { memory: Some((held, peak)), ..Usage::default() }
     }
 
     fn allocate(&self, size: usize) -> Result<Memory, DeviceError> {
@@ -127,65 +136,12 @@ impl<D: Device> Device for Simulated<D> {
         Ok(Memory::Device(Box::new(SeparateMemory { memory, identity: Arc::default(), mapped: false, counters })))
     }
 
-    fn page_locked(&self, bytes: usize) -> Result<Option<Box<dyn HostMemory>>, DeviceError> {
-        if self.mapping { Locked::room(bytes) } else { Ok(None) }
-    }
-
-    fn maps(&self, buffer: &HostBuffer) -> bool {
-        self.mapping && mapped::is_locked(buffer)
-    }
-
-    /// The device's copy is poisoned, and the host sees none of it before [`Device::unmap`].
-    fn map(&self, mut buffer: HostBuffer) -> Result<Memory, HostBuffer> {
-        if !self.maps(&buffer) {
-            return Err(buffer);
-        }
-        if !buffer.is_shared() {
-            buffer.bytes_mut().fill(POISON);
-        }
-        self.counters.maps.fetch_add(1, Ordering::Relaxed);
-        let (memory, counters) = (Memory::Host(buffer), Arc::clone(&self.counters));
-        Ok(Memory::Device(Box::new(SeparateMemory { memory, identity: Arc::default(), mapped: true, counters })))
-    }
-
-    fn unmap(&self, mut memory: Memory) -> Result<HostBuffer, DeviceError> {
-        self.inner.synchronize()?;
-        mapped::given_back(&mut memory)
-    }
-
-    fn ordinal(&self) -> Option<usize> {
-        Some(0)
-    }
-
-    fn adopt(&self, array: &DeviceArray) -> Result<Memory, DeviceError> {
-        let (memory, counters) = (Memory::Host(mapped::adopted(array)?), Arc::clone(&self.counters));
-        Ok(Memory::Device(Box::new(SeparateMemory { memory, identity: Arc::default(), mapped: true, counters })))
-    }
-
-    fn lend(&self, memory: &Memory) -> Result<DeviceArray, DeviceError> {
-        separate(memory)?.host().map(mapped::lent).ok_or_else(foreign)
-    }
-
-    fn used(&self) -> Option<(usize, usize)> {
-        Some((self.counters.bytes.load(Ordering::Relaxed), self.counters.peak.load(Ordering::Relaxed)))
-    }
-
     fn write(&self, source: &[u8], target: &mut Memory, at: usize) -> Result<(), DeviceError> {
         self.counters.writes.fetch_add(1, Ordering::Relaxed);
         let host = separate_mut(target)?.host_mut().ok_or_else(foreign)?;
         let range = part(at, source.len(), host.len())?;
         self.spans.note(Lane::Upload, || host.bytes_mut()[range].copy_from_slice(source));
         Ok(())
-    }
-
-    /// The bytes reach the block when the upload arrives, not before.
-    fn begin_upload(&self, source: &HostBuffer, target: &mut Memory, pieces: &[Piece]) -> Result<Ticket, DeviceError> {
-        let begun = self.counters.writes.fetch_add(1, Ordering::Relaxed) as u64;
-        let upload = self.spans.note(Lane::Upload, || UnderWay::upload(source.bytes(), target, pieces))?;
-        // Exchanges are counted from the other end.
-        let ticket = u64::MAX / 2 + begun;
-        self.arriving.lock().unwrap_or_else(PoisonError::into_inner).insert(ticket, upload);
-        Ok(Ticket(ticket))
     }
 
     fn read(&self, source: &Memory, at: usize, target: &mut [u8]) -> Result<(), DeviceError> {
@@ -204,40 +160,6 @@ impl<D: Device> Device for Simulated<D> {
             to[b..b + len].copy_from_slice(&from[a..a + len]);
         }
         Ok(())
-    }
-
-    fn address(&self) -> u64 {
-        self.address
-    }
-
-    fn connect(&self, _comm: &dyn Communicator, addresses: &[u64]) -> Result<bool, DeviceError> {
-        Ok(distinct(addresses))
-    }
-
-    fn exchange(
-        &self,
-        comm: &dyn Communicator,
-        reads: &[&Memory],
-        writes: &mut [&mut Memory],
-        work: &Exchange,
-    ) -> Result<Ticket, DeviceError> {
-        if self.address == 0 {
-            return Err(CommError(format!("{} is not connected to other devices", self.name())).into());
-        }
-        check(reads, writes, work)?;
-        let ticket = Ticket(self.counters.exchanges.fetch_add(1, Ordering::Relaxed) as u64);
-        let under_way = self.spans.note(Lane::Network, || UnderWay::begin(comm, reads, writes, work))?;
-        self.arriving.lock().unwrap_or_else(PoisonError::into_inner).insert(ticket.0, under_way);
-        Ok(ticket)
-    }
-
-    fn arrive(&self, ticket: Ticket, writes: &mut [&mut Memory]) -> Result<(), DeviceError> {
-        let mut arriving = self.arriving.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(under_way) = arriving.get(&ticket.0) else { return Ok(()) };
-        under_way.expects(writes)?;
-        let under_way = arriving.remove(&ticket.0).unwrap_or_default();
-        drop(arriving);
-        under_way.finish(writes)
     }
 
     fn prepare(&self, launches: &[Prepared<'_>]) -> Result<(), DeviceError> {

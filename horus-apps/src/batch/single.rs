@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use horus::core::comm::Communicator;
-use horus::core::device::{Device, MemoryKind};
+use horus::core::device::Device;
 use horus::core::io::{Format, Target, on_first, same_file};
 use horus::prelude::*;
 
@@ -154,7 +154,7 @@ fn whole(
         start,
         read,
         times,
-        compilation: session.device().map(Device::compilation).unwrap_or_default(),
+        compilation: session.device().map(Device::usage).unwrap_or_default().compilation,
         write: time.saturating_sub(start + read + times.total()),
     };
     Ok(Run { session, picture, response, scale, time, breakdown })
@@ -171,7 +171,7 @@ fn compare(
     comm: &Arc<dyn Communicator>,
     printer: &Arc<Printer>,
 ) -> Result<()> {
-    let unified = run.session.device().is_some_and(|device| device.memory() == MemoryKind::Unified);
+    let unified = run.session.device().is_some_and(|device| device.memory().is_unified());
     let mut options = Options { trace: None, ..job.options.clone() };
     options.execution.explain = false;
     let cpu = Some("cpu".to_owned());

@@ -6,8 +6,9 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Parser;
-use horus::core::device::{Device, Memory};
+use horus::core::device::{Device, Memory, Sending};
 use horus::core::error::DeviceError;
+use horus::core::host::Piece;
 use horus::core::host::buffer::Pool;
 use horus::core::host::spare::{Spare, Unwritten};
 use horus::core::host::stores::Stores;
@@ -138,9 +139,9 @@ fn host(options: &Options) -> Result<()> {
 
 /// Copies to a device and back, through chunks and directly.
 fn device(device: &dyn Device, options: &Options) -> Result<(), DeviceError> {
-    println!("\n{} with {} threads, GB/s", device.name(), device.workers().threads());
+    println!("\n{} with {} threads, GB/s", device.about().name, device.workers().threads());
     println!("{:>9} {:>9} {:>9} {:>9} {:>9} {:>9}", "MiB", "up", "down", "both", "locked up", "down");
-    let (pool, runs) = (Pool::new(usize::MAX), options.runs);
+    let (staging, pool, runs) = (device.staging(), Pool::new(usize::MAX), options.runs);
     for size in [1, 4, 16, 64, 256, 1024] {
         let bytes = size * MIB;
         let (source, mut target) = (vec![1u8; bytes], vec![2u8; bytes]);
@@ -156,16 +157,19 @@ fn device(device: &dyn Device, options: &Options) -> Result<(), DeviceError> {
             })?;
             device.synchronize()
         })?;
-        let locked = |_| match device.page_locked(bytes)? {
+        let locked = |_| match staging.page_locked(bytes)? {
             Some(memory) => pool.try_adopt(memory, bytes),
             None => pool.try_allocate(bytes),
         };
         let (from, mut to) = (locked(())?, locked(())?);
         let fast_up = rate(runs, bytes, || {
-            device.upload_part(&from, 0..bytes, &mut there, 0).and_then(|()| device.synchronize())
+            let ticket = staging.begin_upload(&from, &mut there, &[Piece::run(0, 0, bytes)])?;
+            staging.arrive(ticket, &mut there).and_then(|()| device.synchronize())
         })?;
-        let land = |to: &mut _| device.hold(&back, 0, bytes, &pool)?.land_in(to, device.workers());
-        let fast_down = rate(runs, bytes, || land(&mut to))?;
+        let fast_down = rate(runs, bytes, || {
+            let landing = staging.order_read(&back, 0..bytes, &pool, Sending::WhenLanded)?;
+            landing.land_in(&mut to, device.workers())
+        })?;
         println!("{size:>9} {up:>9.1} {down:>9.1} {both:>9.1} {fast_up:>9.1} {fast_down:>9.1}");
     }
     Ok(())
@@ -176,7 +180,7 @@ fn run(options: &Options) -> Result<()> {
     let Some(name) = &options.device else { return Ok(()) };
     let session = Session::builder().device(name).eager(true).build()?;
     let Some(opened) = session.device() else { return Err(Error::Config("the session has no device".into())) };
-    let failed = |source| Error::Device { op: "a copy".into(), device: opened.name(), source };
+    let failed = |source| Error::Device { op: "a copy".into(), device: opened.about().name, source };
     device(opened, options).map_err(failed)
 }
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use horus::core::comm::Communicator;
-use horus::core::device::{Device, Exchange, Geometry, Memory, Message};
+use horus::core::device::{Device, Exchange, Fabric as _, Geometry, Memory, Message};
 use horus::core::dtype::DType;
 use horus::core::execute::peers;
 use horus::core::execute::transfer::{self, Destination, Held};
@@ -92,7 +92,7 @@ impl Bench<'_> {
         let movement = self.movement(false);
         let arriving = transfer::order(
             self.comm,
-            transfer::Staging { workers, pool: &self.pool },
+            transfer::HostResources { workers, pool: &self.pool },
             &movement,
             source,
             self.geometry,
@@ -139,7 +139,9 @@ fn run(comm: &dyn Communicator) -> Result<()> {
         return Err("start it on several ranks: mpirun -n 4 horus-fabric-bench".into());
     }
     let device = CudaDevice::open(comm.local_rank() % CudaDevice::count()?, None)?;
-    let connected = device.connect(comm, &comm.gather(device.address())?)?;
+    let fabric = device.fabric();
+    let addresses = comm.gather(fabric.map_or(0, |fabric| fabric.address()))?;
+    let connected = fabric.map_or(Ok(false), |fabric| fabric.connect(comm, &addresses))?;
     let height = ranks * (4 * rows).max(256);
     let shape = Shape::new(height, columns, 1);
     let mut graph = Graph::default();

@@ -11,7 +11,6 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use horus::core::device::MemoryKind;
 use horus::core::io::{Format, Picture};
 use horus::prelude::*;
 use horus_apps::detectors::{Params, convrot};
@@ -113,7 +112,7 @@ fn run(args: &Args) -> Result<()> {
     series.sort();
     let series = series[series.len() / 2];
 
-    let unified = session.device().is_some_and(|d| d.memory() == MemoryKind::Unified);
+    let unified = session.device().is_some_and(|d| d.memory().is_unified());
     let host = (decode + encode + plan) / cores as u32;
     let with = |host: Duration| if unified { host + kernels } else { host.max(kernels).max(upload).max(download) };
     let bound = with(host);

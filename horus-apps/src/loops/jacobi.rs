@@ -116,7 +116,7 @@ fn solve<T: Float>(args: &Args, session: Session, printer: &Printer, started: In
         start,
         read: std::time::Duration::ZERO,
         times,
-        compilation: session.device().map(Device::compilation).unwrap_or_default(),
+        compilation: session.device().map(Device::usage).unwrap_or_default().compilation,
         write: time.saturating_sub(start + times.total()),
     };
     if !args.quiet && session.rank() == 0 {

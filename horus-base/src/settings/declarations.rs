@@ -60,7 +60,7 @@ pub enum InstructionSet {
 
 /// Exchange of memory between the GPUs of several ranks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Fabric {
+pub enum FabricChoice {
     /// By NCCL if every rank has its own GPU and a trial exchange works, else through the host.
     #[default]
     Auto,
@@ -272,13 +272,13 @@ pub static WEIGHTS: Variable<Weights> = Variable {
 };
 
 /// Exchange of memory between the GPUs of several ranks.
-pub static FABRIC: Variable<Fabric> = Variable {
+pub static FABRIC: Variable<FabricChoice> = Variable {
     name: "HORUS_FABRIC",
     help: "how GPUs of several ranks exchange memory",
     values: Accepted::Words(&[
-        word("auto", Fabric::Auto, "default: `nccl` where it works, else `host`"),
-        word("nccl", Fabric::Nccl, "an error where it does not work"),
-        word("host", Fabric::Host, "through the host"),
+        word("auto", FabricChoice::Auto, "default: `nccl` where it works, else `host`"),
+        word("nccl", FabricChoice::Nccl, "an error where it does not work"),
+        word("host", FabricChoice::Host, "through the host"),
     ]),
 };
 

@@ -54,8 +54,8 @@ fn values_are_what_their_text_means() {
     assert_eq!("cuda".parse(), Ok(DeviceChoice::Cuda(None)));
     assert_eq!("cuda:3".parse(), Ok(DeviceChoice::Cuda(Some(3))));
     assert_eq!("fused".parse(), Ok(Mode::default()));
-    assert_eq!(FABRIC.values.parse("nccl"), Ok(Fabric::Nccl));
-    assert_eq!(FABRIC.values.parse("auto"), Ok(Fabric::default()));
+    assert_eq!(FABRIC.values.parse("nccl"), Ok(FabricChoice::Nccl));
+    assert_eq!(FABRIC.values.parse("auto"), Ok(FabricChoice::default()));
     assert_eq!(OVERLAP.values.parse("auto"), Ok(Overlap::default()));
     assert_eq!(STEPS.values.parse("auto"), Ok(Steps::default()));
     assert_eq!(STEPS.values.parse("3"), Ok(Steps::Most(3)));

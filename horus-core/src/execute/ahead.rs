@@ -21,7 +21,7 @@ pub fn prepare(plan: &Plan, images: &[Option<Stored>], device: &dyn Device, rank
     let windows = images.iter().map(|i| i.as_ref().map(|i| i.geometry.window)).collect();
     device.prepare(&launches(plan, windows, rank)).map_err(|source| match source {
         DeviceError::Communication(e) => e.during(rank, "building kernels"),
-        source => Error::Device { op: "building kernels".into(), device: device.name(), source },
+        source => Error::Device { op: "building kernels".into(), device: device.about().name, source },
     })
 }
 

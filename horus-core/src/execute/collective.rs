@@ -1,6 +1,6 @@
 //! Collective transfers of images: scatter, replication, gather, sum.
 
-use super::transfer::{Staging, redistribute};
+use super::transfer::{HostResources, redistribute};
 use super::{Run, Stored, missing, peers};
 use crate::device::{Geometry, Memory};
 use crate::error::Result;
@@ -47,8 +47,8 @@ impl Run<'_> {
             target.bytes_mut().fill(0xff); // NaN, where nothing may read
         }
         let movement = self.movement(action, n)?;
-        let staging = Staging { workers: self.cx.device.workers(), pool: self.cx.pool };
-        let sent = redistribute(self.cx.comm, staging, &movement, self.source(n)?, (target.bytes_mut(), geometry));
+        let resources = HostResources { workers: self.cx.device.workers(), pool: self.cx.pool };
+        let sent = redistribute(self.cx.comm, resources, &movement, self.source(n)?, (target.bytes_mut(), geometry));
         self.count(sent.map_err(self.failed(label))?);
         Ok(target)
     }

@@ -4,7 +4,7 @@ use super::{Run, Stored, missing};
 use super::{peers, transfer};
 use crate::device::{Geometry, Memory};
 use crate::error::Result;
-use crate::execute::transfer::{Destination, Staging};
+use crate::execute::transfer::{Destination, HostResources};
 use crate::host::Piece;
 use crate::ir::graph::NodeId;
 use crate::plan::Action;
@@ -52,9 +52,9 @@ impl Run<'_> {
     }
 
     fn send_by_host(&mut self, n: NodeId, movement: &Movement) -> Result<()> {
-        let staging = Staging { workers: self.cx.device.workers(), pool: self.cx.pool };
+        let resources = HostResources { workers: self.cx.device.workers(), pool: self.cx.pool };
         let (source, geometry) = self.source(n)?;
-        let arriving = transfer::order(self.cx.comm, staging, movement, source, geometry);
+        let arriving = transfer::order(self.cx.comm, resources, movement, source, geometry);
         let arriving = arriving.map_err(self.failed(self.label("halo exchange", n)))?;
         if cfg!(debug_assertions) {
             self.poison(n, &movement.needs[self.rank()]);

@@ -91,7 +91,7 @@ impl Run<'_> {
             self.cx.device.launch(Launch { kernel, inputs: &inputs, output, more: &mut more, geometry, rows })
         });
         let node = self.plan.graph.node(n);
-        launched.map_err(|source| Error::Device { op: launch_of(node), device: self.cx.device.name(), source })
+        launched.map_err(|source| Error::Device { op: launch_of(node), device: self.cx.device.about().name, source })
     }
 }
 

@@ -39,7 +39,7 @@ impl Run<'_> {
             return Ok(());
         };
         let host = image.host.clone().ok_or_else(|| missing(n))?;
-        match self.cx.device.map(host) {
+        match self.cx.device.staging().map(host) {
             Ok(memory) => image.device = Some(memory),
             Err(host) => {
                 drop(host);
@@ -61,12 +61,12 @@ impl Run<'_> {
             }
         };
         let refused = |room| *self.cx.room = Some(room);
-        self.cx.device.map(room).map_err(refused).ok()
+        self.cx.device.staging().map(room).map_err(refused).ok()
     }
 
     /// Page-locked memory, if the device provides it.
     fn page_locked(&self, bytes: usize) -> Result<Option<HostBuffer>, DeviceError> {
-        let memory = self.cx.device.page_locked(bytes)?;
+        let memory = self.cx.device.staging().page_locked(bytes)?;
         memory.map(|memory| self.cx.pool.try_adopt(memory, bytes)).transpose()
     }
 
@@ -78,7 +78,7 @@ impl Run<'_> {
         if image.host.is_none() {
             let memory = image.device.take().ok_or_else(|| missing(n))?;
             if begun {
-                let host = self.cx.device.unmap(memory);
+                let host = self.cx.device.staging().unmap(memory);
                 let host = host.map_err(self.failed(label))?;
                 self.images.get_mut(n)?.host = Some(host);
                 return Ok(());

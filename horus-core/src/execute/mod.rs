@@ -45,7 +45,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::comm::Communicator;
-use crate::device::{Device, Geometry, Label, Memory, MemoryKind, Sending};
+use crate::device::{Device, Geometry, Label, Memory, Sending};
 use crate::error::{DeviceError, Error, Result};
 use crate::host::buffer::{HostBuffer, Pool};
 use crate::ir::graph::NodeId;
@@ -121,7 +121,7 @@ pub struct Outcome<I = Stored> {
 /// lost, as others may have gone on with theirs. A lane returns its parts, as `Images::remains`
 /// describes.
 pub fn execute(plan: &Plan, images: Vec<Option<Stored>>, context: Context<'_>) -> Result<Outcome, Failed> {
-    let unified = context.device.memory() == MemoryKind::Unified;
+    let unified = context.device.memory().is_unified();
     let (alone, images) = (context.comm.size() == 1, Images::new(images, context.keep));
     let mut run = Run {
         plan,
@@ -317,7 +317,7 @@ impl<'a> Run<'a> {
         let (device, rank) = (self.cx.device, self.rank());
         move |source| match source {
             DeviceError::Communication(e) => e.during(rank, op()),
-            source => Error::Device { op: op(), device: device.name(), source },
+            source => Error::Device { op: op(), device: device.about().name, source },
         }
     }
 

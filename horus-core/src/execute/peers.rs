@@ -21,7 +21,7 @@
 //! `execute/peers.rs` packs: one message per pair of ranks, sent from the image or received into it
 //! where its pixels are contiguous, else by way of a block that one copy of many pieces fills (one
 //! kernel, `kernels/pieces.cuh`) and another empties. Both copies are part of what
-//! `Device::exchange` starts and `Device::arrive` completes, so that launches run beside them. The
+//! `Fabric::exchange` starts and `Fabric::arrive` completes, so that launches run beside them. The
 //! planner sends footprints before the next filter, whose arithmetic leaves the memory to the
 //! copies, and postpones the launch that reads them as long as the nodes after it neither read its
 //! result nor need another rank: ConvRot filters the next orientations while the contrast of the
@@ -29,8 +29,8 @@
 //! simulated device poisons the targets of receives and delivers nothing before `arrive`, which
 //! exposes a missing wait.
 
-use crate::comm::Communicator;
-use crate::device::{BlockCopy, Device, Exchange, Geometry, Memory, Message, Ticket};
+use crate::comm::{CommError, Communicator};
+use crate::device::{BlockCopy, Device, Exchange, Fabric, Geometry, Memory, Message, Ticket};
 use crate::error::DeviceError;
 use crate::execute::routes::{Route, between, packed, routes, together, total, unpacked};
 use crate::host::Piece;
@@ -71,9 +71,15 @@ impl Arriving {
     /// # Errors
     /// If the device or another rank fails.
     pub fn finish(mut self, device: &dyn Device, target: &mut Memory) -> Result<Load, DeviceError> {
-        device.arrive(self.ticket, &mut [&mut *target, &mut self.block])?;
+        fabric(device)?.arrive(self.ticket, &mut [&mut *target, &mut self.block])?;
         Ok(self.sent)
     }
+}
+
+/// The fabric of a device that is connected.
+fn fabric(device: &dyn Device) -> Result<&dyn Fabric, DeviceError> {
+    let missing = || CommError(format!("{} is not connected to other devices", device.about().name));
+    device.fabric().ok_or_else(|| missing().into())
 }
 
 /// [`order`], and waits for the pixels.
@@ -164,7 +170,7 @@ pub fn order(
             .collect(),
     };
     let reads: Vec<&Memory> = source.iter().map(|(m, _)| *m).collect();
-    let ticket = device.exchange(comm, &reads, &mut [&mut *target, &mut block], &work)?;
+    let ticket = fabric(device)?.exchange(comm, &reads, &mut [&mut *target, &mut block], &work)?;
     Ok(Arriving { ticket, block, sent })
 }
 
@@ -180,8 +186,7 @@ mod tests {
 
     fn connected(comm: &ThreadComm) -> (Simulated<CpuDevice>, horus_testing::simulated::LogHandle) {
         let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1 << 20).with_fabric();
-        let addresses = comm.gather(device.address()).unwrap();
-        assert!(device.connect(comm, &addresses).unwrap());
+        assert!(device.connect(comm, &comm.gather(device.address()).unwrap()).unwrap());
         let log = device.log();
         (device, log)
     }

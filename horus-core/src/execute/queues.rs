@@ -7,7 +7,7 @@ use super::deliver::Delivered;
 use super::portions::{Portion, PortionOrigin};
 use super::routes::{between, some_rows};
 use super::{Run, Stored, missing};
-use crate::device::{Download, Geometry, Sending, Ticket};
+use crate::device::{Download, Geometry, Ticket};
 use crate::error::{Error, Result};
 use crate::host::Piece;
 use crate::ir::graph::NodeId;
@@ -43,13 +43,13 @@ impl<'a> Run<'a> {
             Some(m) if !band.begins() => m,
             _ => {
                 drop(before);
-                let allocated = self.images.with_memory(|| self.cx.device.allocate_for_upload(host.len()));
+                let allocated = self.images.with_memory(|| self.cx.device.staging().allocate_for_upload(host.len()));
                 allocated.map_err(self.failed(label))?
             }
         };
         let pieces: Vec<Piece> =
             bytes(geometry, band).into_iter().map(|b| Piece::run(b.start, b.start, b.len())).collect();
-        let ticket = self.cx.device.begin_upload(&host, &mut memory, &pieces);
+        let ticket = self.cx.device.staging().begin_upload(&host, &mut memory, &pieces);
         drop(host);
         if let Some(image) = self.images.find_mut(n) {
             image.device = Some(memory);
@@ -66,7 +66,7 @@ impl<'a> Run<'a> {
             let (Some(pixels), given) = (image.host().cloned(), image.geometry) else { return Err(missing(n)) };
             let height = given.shape.height;
             let geometry = Geometry { window: with_room(self.strip(self.rank(), height), halo, height), ..given };
-            let allocated = self.images.with_memory(|| self.cx.device.allocate_for_upload(geometry.bytes()));
+            let allocated = self.images.with_memory(|| self.cx.device.staging().allocate_for_upload(geometry.bytes()));
             let memory = allocated.map_err(self.failed(label))?;
             let state = State { residency: Residency::Device, placement: Placement::Strips(halo) };
             self.images.put(n, Stored { geometry, state, host: None, device: Some(memory) });
@@ -77,7 +77,7 @@ impl<'a> Run<'a> {
         let geometry = image.geometry;
         let (from, to) = some_rows(given, geometry, band.of(geometry.window));
         let memory = image.device.as_mut().ok_or_else(|| missing(n))?;
-        let ticket = self.cx.device.begin_upload(&pixels, memory, &between(&from, &to));
+        let ticket = self.cx.device.staging().begin_upload(&pixels, memory, &between(&from, &to));
         self.uploads.0.push_back((step, n, ticket.map_err(self.failed(label))?));
         if !band.ends() {
             self.giving.insert(n, (pixels, given));
@@ -124,7 +124,7 @@ impl<'a> Run<'a> {
         let Some(memory) = self.images.find_mut(n).and_then(|image| image.device.as_mut()) else {
             return Err(missing(n));
         };
-        let arrived = self.cx.device.arrive(ticket, &mut [memory]);
+        let arrived = self.cx.device.staging().arrive(ticket, memory);
         arrived.map_err(self.failed(self.label("upload", n)))
     }
 
@@ -145,23 +145,21 @@ impl<'a> Run<'a> {
     fn send_portions(&mut self, n: NodeId, band: Band) -> Result<()> {
         let label = self.label("download", n);
         let (device, pool, sending) = (self.cx.device, self.cx.pool, self.cx.sending);
+        let staging = device.staging();
         let Some(Stored { geometry, device: Some(memory), .. }) = self.images.find(n) else { return Err(missing(n)) };
-        let failed = |source| Error::Device { op: label(), device: device.name(), source };
+        let failed = |source| Error::Device { op: label(), device: device.about().name, source };
         let rows = self.plan.hands_over(n, self.rank());
         let mut portions = Vec::new();
         for (number, (bytes, at)) in self.handed_over(n, *geometry).into_iter().enumerate() {
-            let (from, len) = (bytes.start, bytes.len());
+            let len = bytes.len();
             let landing = if band.is_whole() {
-                let ordered = self.images.with_memory(|| match sending {
-                    Sending::AtOnce => device.order_read(memory, from, len, pool),
-                    Sending::WhenLanded => device.hold(memory, from, len, pool),
-                });
+                let ordered = self.images.with_memory(|| staging.order_read(memory, bytes.clone(), pool, sending));
                 ordered.map_err(failed)?
             } else {
                 let mut download = match self.leaving.remove(&(n, number)) {
                     Some(begun) => begun,
                     None => {
-                        let begun = self.images.with_memory(|| device.begin_download(bytes.clone(), pool, sending));
+                        let begun = self.images.with_memory(|| staging.begin_download(bytes.clone(), pool, sending));
                         begun.map_err(failed)?
                     }
                 };
@@ -186,7 +184,7 @@ impl<'a> Run<'a> {
     /// Sends a band of a result to its requester.
     pub(super) fn send(&mut self, n: NodeId, band: Band) -> Result<()> {
         let label = self.label("download", n);
-        let (device, pool) = (self.cx.device, self.cx.pool);
+        let (device, staging, pool) = (self.cx.device, self.cx.device.staging(), self.cx.pool);
         if self.plan.setting.in_lanes() {
             return self.send_portions(n, band);
         }
@@ -202,13 +200,10 @@ impl<'a> Run<'a> {
             (None, Some(Stored { geometry, device: Some(memory), .. })) => (memory, bytes(*geometry, band)),
             (None, _) => return Err(missing(n)),
         };
-        let failed = |source| Error::Device { op: label(), device: device.name(), source };
+        let failed = |source| Error::Device { op: label(), device: device.about().name, source };
         let total = memory.len();
         if band.is_whole() {
-            let ordered = self.images.with_memory(|| match self.cx.sending {
-                Sending::AtOnce => device.order_read(memory, 0, total, pool),
-                Sending::WhenLanded => device.hold(memory, 0, total, pool),
-            });
+            let ordered = self.images.with_memory(|| staging.order_read(memory, 0..total, pool, self.cx.sending));
             self.delivered.insert(n, Delivered::Coming(ordered.map_err(failed)?));
             self.gathered.remove(&n);
             return Ok(());
@@ -216,7 +211,7 @@ impl<'a> Run<'a> {
         let mut download = match self.leaving.remove(&(n, 0)) {
             Some(begun) => begun,
             None => {
-                let begun = self.images.with_memory(|| device.begin_download(0..total, pool, self.cx.sending));
+                let begun = self.images.with_memory(|| staging.begin_download(0..total, pool, self.cx.sending));
                 begun.map_err(failed)?
             }
         };

@@ -18,7 +18,7 @@ use crate::plan::movement::{Load, Movement};
 
 /// Host resources of a transfer.
 #[derive(Clone, Copy)]
-pub struct Staging<'a> {
+pub struct HostResources<'a> {
     /// The threads that copy.
     pub workers: &'a Workers,
     /// The pool for messages.
@@ -65,7 +65,11 @@ impl Held<'_> {
     }
 
     /// A message of runs, contiguous.
-    fn packed(self, Staging { workers, pool }: Staging<'_>, runs: &[Runs]) -> Result<HostBuffer, DeviceError> {
+    fn packed(
+        self,
+        HostResources { workers, pool }: HostResources<'_>,
+        runs: &[Runs],
+    ) -> Result<HostBuffer, DeviceError> {
         let mut message = pool.try_beyond(total(runs))?;
         self.copy(workers, runs, &in_turn(runs, 0), message.bytes_mut())?;
         Ok(message)
@@ -109,13 +113,13 @@ impl Destination<'_> {
 /// If communication or the device fails.
 pub fn redistribute(
     comm: &dyn Communicator,
-    staging: Staging<'_>,
+    resources: HostResources<'_>,
     movement: &Movement,
     source: (Held<'_>, Geometry),
     target: (&mut [u8], Geometry),
 ) -> Result<Load, DeviceError> {
     let ((source, given), (target, wanted)) = (source, target);
-    let Staging { workers, pool } = staging;
+    let HostResources { workers, pool } = resources;
     let (mut sends, mut in_place, mut scattered) = (Vec::new(), Vec::new(), Vec::new());
     for Route { rank, out, into } in routes(movement, comm.rank(), given, wanted) {
         if rank == comm.rank() {
@@ -123,7 +127,7 @@ pub fn redistribute(
             continue;
         }
         if !out.is_empty() {
-            sends.push((rank, Outgoing::of(source, staging, &out)?));
+            sends.push((rank, Outgoing::of(source, resources, &out)?));
         }
         match together(&into) {
             Some(at) => in_place.push((at, total(&into), rank)),
@@ -150,10 +154,10 @@ enum Outgoing<'a> {
 }
 
 impl<'a> Outgoing<'a> {
-    fn of(source: Held<'a>, staging: Staging<'_>, runs: &[Runs]) -> Result<Outgoing<'a>, DeviceError> {
+    fn of(source: Held<'a>, resources: HostResources<'_>, runs: &[Runs]) -> Result<Outgoing<'a>, DeviceError> {
         match (source, together(runs)) {
             (Held::Host(bytes), Some(at)) => Ok(Outgoing::InPlace(&bytes[at..at + total(runs)])),
-            _ => source.packed(staging, runs).map(Outgoing::Packed),
+            _ => source.packed(resources, runs).map(Outgoing::Packed),
         }
     }
 
@@ -197,7 +201,7 @@ pub struct Incoming<'a> {
 /// If communication or the device fails.
 pub fn order<'a>(
     comm: &'a dyn Communicator,
-    staging: Staging<'_>,
+    resources: HostResources<'_>,
     movement: &Movement,
     source: Held<'_>,
     geometry: Geometry,
@@ -206,11 +210,11 @@ pub fn order<'a>(
     let (mut own, mut targets) = (None, Vec::with_capacity(comm.size()));
     for Route { rank, out, into } in routes(movement, comm.rank(), geometry, geometry) {
         if !out.is_empty() {
-            let message = source.packed(staging, &out)?;
+            let message = source.packed(resources, &out)?;
             if rank == comm.rank() { own = Some((rank, message)) } else { outgoing.push((rank, message)) }
         }
         if !into.is_empty() && rank != comm.rank() {
-            incoming.push((rank, staging.pool.try_beyond(total(&into))?));
+            incoming.push((rank, resources.pool.try_beyond(total(&into))?));
         }
         targets.push(into);
     }
@@ -262,7 +266,7 @@ mod tests {
                     let mut got = vec![0xff; wanted.bytes()];
                     let load = redistribute(
                         &comm,
-                        Staging { workers: device.workers(), pool: &Pool::new(0) },
+                        HostResources { workers: device.workers(), pool: &Pool::new(0) },
                         &m,
                         (source, given),
                         (&mut got, wanted),
@@ -291,8 +295,8 @@ mod tests {
                 device.write(&held, &mut memory, 0).unwrap();
                 let (workers, pool) = (device.workers(), Pool::new(1000));
                 let (first, second) = (Held::Host(&held), Held::Device(&device, &memory));
-                let first = order(&comm, Staging { workers, pool: &pool }, &m, first, geometry).unwrap();
-                let second = order(&comm, Staging { workers, pool: &pool }, &m, second, geometry).unwrap();
+                let first = order(&comm, HostResources { workers, pool: &pool }, &m, first, geometry).unwrap();
+                let second = order(&comm, HostResources { workers, pool: &pool }, &m, second, geometry).unwrap();
                 first.finish(workers, Destination::Host(&mut held)).unwrap();
                 second.finish(workers, Destination::Device(&device, &mut memory)).unwrap();
                 let want = pixels(geometry, |_, _| true);
@@ -310,7 +314,7 @@ mod tests {
         let comm = crate::comm::Alone;
         let e = redistribute(
             &comm,
-            Staging { workers: &Workers::default(), pool: &Pool::new(0) },
+            HostResources { workers: &Workers::default(), pool: &Pool::new(0) },
             &m,
             (Held::Nowhere, g),
             (&mut vec![0; g.bytes()], g),

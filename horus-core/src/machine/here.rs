@@ -10,14 +10,14 @@ use std::sync::{Mutex, PoisonError};
 use super::{Hardware, Machine, Profile};
 use crate::comm::agree::Digest;
 use crate::comm::{CommError, Communicator};
-use crate::device::{Device, MemoryKind};
+use crate::device::{About, Device};
 use crate::error::{Error, Result};
 use crate::settings::{CACHE, PROFILE};
 
 /// The hardware of `device` and of its host.
 pub fn hardware(device: &dyn Device) -> Hardware {
-    let (name, driver) = (device.hardware(), device.driver());
-    Hardware { device: name, driver, host: processor(), threads: device.workers().threads() }
+    let About { hardware, driver, .. } = device.about();
+    Hardware { device: hardware, driver, host: processor(), threads: device.workers().threads() }
 }
 
 /// A hash of the hardware, the same in every process.
@@ -90,7 +90,7 @@ fn folder() -> Option<PathBuf> {
 /// [`Error::Config`] if `HORUS_PROFILE` names a file that cannot be used.
 pub fn profile(device: &dyn Device) -> Result<Profile> {
     let hardware = hardware(device);
-    let unified = device.memory() == MemoryKind::Unified;
+    let unified = device.memory().is_unified();
     match PROFILE.path() {
         Some(path) if path.as_os_str() == "default" => return Ok(assumed(hardware, unified)),
         Some(path) => return read(&path).map_err(|why| PROFILE.refused(&path.display().to_string(), &why)),

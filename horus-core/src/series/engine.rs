@@ -21,7 +21,6 @@ use super::Item;
 use super::hands::Hands;
 use super::input::{Content, Input};
 use super::queue::{Begun, Bounds, Event, Queue, Reading, size};
-use crate::device::MemoryKind;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::host::buffer::HostBuffer;
@@ -134,7 +133,7 @@ where
     /// Returns `true` if the device computes on the host's memory, with the host's threads. Call it
     /// after the device was used.
     fn unified(&self) -> bool {
-        self.session.device().is_some_and(|device| device.memory() == MemoryKind::Unified)
+        self.session.device().is_some_and(|device| device.memory().is_unified())
     }
 
     /// Returns `true` if this rank reads files.

@@ -2,16 +2,16 @@
 //!
 //! Pixels are copied once between the program's memory and the device's. `Pixels` are page-locked
 //! buffers that an image shares until one side writes; the GPU reads and writes them in place. A
-//! requested result stays on the device (`Device::hold`) until its reader provides the target:
+//! requested result stays on the device (`Staging::order_read`) until its reader provides the target:
 //! page-locked memory is written by the GPU, other memory through pinned chunks that all threads
 //! copy, band by band. Memory that is not Horus's (`host/external.rs`) is a buffer that counts as
 //! shared, so that a write copies it first: an array or a mapped file is read in place, and its
-//! owner is released with the last share. On a GPU, `Device::adopt` turns another library's memory
-//! into a block, held until the stream has passed its readers, and `Device::lend` exports a block.
+//! owner is released with the last share. On a GPU, `Foreign::adopt` turns another library's memory
+//! into a block, held until the stream has passed its readers, and `Foreign::lend` exports a block.
 //! Several results that are read together (`Session::read_into`) are copied concurrently, each in
 //! its own stream, so that bands of all are sent as they are computed. Results for files are copied
 //! in the same way: an encoder's memory is allocated while kernels run, its pages faulted in by all
-//! threads, or is page-locked if the device can lend some (`Device::lent`). Locking pages takes
+//! threads, or is page-locked if the device can lend some (`Staging::lent`). Locking pages takes
 //! longer than some thirty copies save by it, so pixels that pass once are staged; a size requested
 //! 32 times is locked. A new vector's pages are faulted in by all threads while kernels run. Slices
 //! of 1 MiB and more are staged to a single rank's GPU when they are given, as they must be copied
@@ -304,7 +304,7 @@ impl Session {
     /// Page-locked host memory, with unspecified contents, if the device provides it.
     fn page_locked(&self, bytes: usize) -> Option<HostBuffer> {
         let engine = self.engine().filter(|engine| !engine.unified())?;
-        let adopted = engine.device.page_locked(bytes).and_then(|memory| match memory {
+        let adopted = engine.device.staging().page_locked(bytes).and_then(|memory| match memory {
             Some(memory) => self.0.pool.try_adopt(memory, bytes).map(Some),
             None => Ok(None),
         });
@@ -333,7 +333,7 @@ impl Session {
         };
         let take = |device: &dyn Device, parts: &[&[u8]]| {
             let _entered = self.0.settings.measures().then(|| label.enter());
-            device.take(parts)
+            device.staging().take(parts)
         };
         if engine.lanes() == 1 {
             return Ok(take(&*engine.device, parts)?.into_iter().collect());

@@ -67,7 +67,7 @@ impl Engine {
     /// Connects the devices of all ranks.
     pub(super) fn new(device: Arc<dyn Device>, comm: &dyn Communicator) -> Result<Engine> {
         let direct = meet(&*device, comm)?;
-        let capacity = agreed_capacity(comm, device.capacity())?;
+        let capacity = agreed_capacity(comm, device.memory().capacity())?;
         let mine = here::profile(&*device).inspect_err(|e| comm.abort(&e.to_string()))?;
         let machine = Arc::new(here::gather(comm, mine)?);
         log::debug!("costs are predicted by {machine}");
@@ -81,15 +81,15 @@ impl Engine {
         if devices.is_empty() {
             return Err(Error::Config("a session needs a device".into()));
         }
-        if devices.iter().any(|device| device.memory() == MemoryKind::Separate) {
+        if devices.iter().any(|device| !device.memory().is_unified()) {
             // One plan serves all: devices on the host's memory have a part of it to themselves.
             devices = devices.into_iter().map(Apart::from_unified).collect();
         }
         let direct = meet_all(&devices)?;
-        let capacity = devices.iter().filter_map(|device| device.capacity()).min();
+        let capacity = devices.iter().filter_map(|device| device.memory().capacity()).min();
         let profiles = devices.iter().map(|device| here::profile(&**device)).collect::<Result<Vec<_>>>()?;
         let alone = profiles.first().map(|first| Arc::new(Machine::of_ranks(vec![(first.clone(), 0)])));
-        let sharers = devices.iter().filter(|device| device.memory() == MemoryKind::Separate).count();
+        let sharers = devices.iter().filter(|device| !device.memory().is_unified()).count();
         let machine = Machine::of_ranks(profiles.into_iter().map(|profile| (profile.beside(sharers), 0)).collect());
         log::debug!("costs are predicted by {machine}");
         let (machine, others) = (Arc::new(machine), devices.split_off(1));
@@ -106,9 +106,9 @@ impl Engine {
 
     /// The name of the device with the least memory.
     pub(super) fn smallest(&self) -> String {
-        let rooms = self.devices().map(|device| device.capacity().unwrap_or(usize::MAX)).enumerate();
+        let rooms = self.devices().map(|device| device.memory().capacity().unwrap_or(usize::MAX)).enumerate();
         let lane = rooms.min_by_key(|(_, room)| *room).map_or(0, |(lane, _)| lane);
-        let name = self.devices().nth(lane).map(|device| device.name()).unwrap_or_default();
+        let name = self.devices().nth(lane).map(|device| device.about().name).unwrap_or_default();
         if self.lanes() > 1 { super::lanes::named(&name, lane, self.lanes()) } else { name }
     }
 
@@ -149,7 +149,7 @@ impl Engine {
     pub(super) fn disconnect(&self) {
         if self.direct() {
             self.broken.store(true, Ordering::Relaxed);
-            self.devices().for_each(|device| device.disconnect());
+            self.devices().filter_map(|device| device.fabric()).for_each(|fabric| fabric.disconnect());
         }
     }
 
@@ -177,7 +177,7 @@ impl Engine {
     }
 
     pub(super) fn unified(&self) -> bool {
-        self.device.memory() == MemoryKind::Unified
+        self.device.memory().is_unified()
     }
 }
 
@@ -308,9 +308,11 @@ fn meet(device: &dyn Device, comm: &dyn Communicator) -> Result<bool> {
         return Ok(false);
     }
     agree_on(comm, "opening a session")?;
-    let addresses = comm.gather(device.address()).map_err(|e| e.during(comm.rank(), "opening a session"))?;
-    device.connect(comm, &addresses).map_err(|source| {
-        let e = Error::Device { op: "connecting the devices".into(), device: device.name(), source };
+    let fabric = device.fabric();
+    let addresses = comm.gather(fabric.map_or(0, |fabric| fabric.address()));
+    let addresses = addresses.map_err(|e| e.during(comm.rank(), "opening a session"))?;
+    fabric.map_or(Ok(false), |fabric| fabric.connect(comm, &addresses)).map_err(|source| {
+        let e = Error::Device { op: "connecting the devices".into(), device: device.about().name, source };
         comm.abort(&e.to_string());
         e
     })
@@ -320,11 +322,11 @@ fn meet(device: &dyn Device, comm: &dyn Communicator) -> Result<bool> {
 pub(super) fn host_pool(device: &dyn Device, most: usize) -> Arc<Pool> {
     /// Freed host memory kept for reuse, in bytes.
     const KEPT: usize = 1 << 30;
-    match device.host_pool() {
-        Some(pool) => {
+    match device.memory() {
+        MemoryKind::Unified(pool) => {
             pool.bound(most);
             Arc::clone(pool)
         }
-        None => Pool::bounded(KEPT, most),
+        MemoryKind::Separate(_) => Pool::bounded(KEPT, most),
     }
 }

@@ -1,7 +1,7 @@
 //! Memory of other libraries as images, and images as memory of other libraries.
 
 use super::{Handle, Session};
-use crate::device::{Device, Memory};
+use crate::device::{Foreign, Memory};
 use crate::dtype::DType;
 use crate::error::{Call, DeviceError, Error, Result};
 use crate::host::Piece;
@@ -23,7 +23,7 @@ impl Session {
     /// several devices or ranks, and until the device is chosen.
     pub fn gpu(&self) -> Option<usize> {
         let engine = self.engine().filter(|engine| engine.lanes() == 1 && self.ranks() == 1)?;
-        engine.device.ordinal()
+        engine.device.foreign().map(|device| device.ordinal())
     }
 
     /// Chooses the device now, unless it is chosen already: for a session on a requested kind of
@@ -37,7 +37,7 @@ impl Session {
     }
 
     /// The single device, whose memory other libraries can access.
-    fn known_device(&self, call: Call) -> Result<&dyn Device> {
+    fn known_device(&self, call: Call) -> Result<&dyn Foreign> {
         let refused = |message: String| Err(Error::parameter(call, message));
         if self.ranks() > 1 {
             return refused(format!(
@@ -45,11 +45,11 @@ impl Session {
                 self.ranks()
             ));
         }
-        match self.engine() {
-            Some(engine) if engine.lanes() > 1 => {
+        match self.engine().map(|engine| (engine.lanes(), engine.device.foreign())) {
+            Some((2.., _)) => {
                 refused(format!("the session computes on {}, each of which has a part of an image", self.device_name()))
             }
-            Some(engine) if engine.device.ordinal().is_some() => Ok(&*engine.device),
+            Some((_, Some(device))) => Ok(device),
             _ => refused(format!("the session computes on {}, not on a GPU", self.device_name())),
         }
     }

@@ -91,7 +91,7 @@ impl Session {
         let shares: Vec<String> = engine
             .devices()
             .enumerate()
-            .map(|(lane, device)| format!("      lane {}  {}\n", lane + 1, device.name()))
+            .map(|(lane, device)| format!("      lane {}  {}\n", lane + 1, device.about().name))
             .collect();
         let shares = format!("{}      rows divided as {}\n", shares.concat(), all.setting.partition);
         if self.0.settings.all_lanes {
@@ -99,7 +99,7 @@ impl Session {
         }
         let of_one = Setting {
             machine: Arc::clone(&engine.alone),
-            capacity: engine.device.capacity(),
+            capacity: engine.device.memory().capacity(),
             ..self.setting(engine, Partition::equal(1))
         };
         let one = self.plan_for(engine, state, request, Setting { direct: false, ..of_one })?;
@@ -258,5 +258,5 @@ impl Session {
 
 /// Joins the names of devices.
 pub(super) fn names<'a>(devices: impl Iterator<Item = &'a Arc<dyn Device>>) -> String {
-    devices.map(|device| device.name()).collect::<Vec<_>>().join(" + ")
+    devices.map(|device| device.about().name).collect::<Vec<_>>().join(" + ")
 }

@@ -35,12 +35,12 @@ impl Session {
                 return Mappable::default();
             }
         }
-        let device = &engine.device;
+        let staging = engine.device.staging();
         let locked =
-            |v: &ValueId| state.images.here.get(v).and_then(|i| i.host.as_ref()).is_some_and(|b| device.maps(b));
+            |v: &ValueId| state.images.here.get(v).and_then(|i| i.host.as_ref()).is_some_and(|b| staging.maps(b));
         let on_host = sources.iter().filter(|(_, s, _)| s.is_some_and(|s| s.residency == Residency::Host));
         let results = match &state.room {
-            Some(room) => device.maps(room),
+            Some(room) => staging.maps(room),
             // A caller that waits now does not care where it is computed; pages are locked for it
             // only on request.
             None => !foreseen && sending == Sending::WhenLanded,

@@ -49,7 +49,7 @@ impl Session {
         let pool = &self.0.pool;
         let (current, peak) = pool.in_use();
         let device = |(current, peak)| MemoryInUse { current, peak, kept: 0 };
-        let devices = self.engine().into_iter().flat_map(Engine::devices).filter_map(|device| device.used());
+        let devices = self.engine().into_iter().flat_map(Engine::devices).filter_map(|device| device.usage().memory);
         MemoryUse { host: MemoryInUse { current, peak, kept: pool.kept() }, devices: devices.map(device).collect() }
     }
 

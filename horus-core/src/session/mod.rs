@@ -209,7 +209,7 @@ impl Session {
         {
             return Ok(room); // results can take it over
         }
-        match engine.device.lent(bytes) {
+        match engine.device.staging().lent(bytes) {
             Some(memory) => self.0.pool.try_adopt(memory, bytes),
             None => self.0.pool.try_allocate(bytes),
         }
@@ -218,7 +218,7 @@ impl Session {
     /// Host memory for a result that is read once, with unspecified contents. Its pages are faulted
     /// in, so that writing it, while kernels run, causes no page faults.
     pub(crate) fn room_for_result(&self, bytes: usize) -> std::result::Result<HostBuffer, DeviceError> {
-        if let Some(memory) = self.engine().and_then(|engine| engine.device.lent(bytes)) {
+        if let Some(memory) = self.engine().and_then(|engine| engine.device.staging().lent(bytes)) {
             return self.0.pool.try_adopt(memory, bytes);
         }
         let mut room = self.0.pool.try_allocate(bytes)?;
@@ -239,7 +239,7 @@ impl Session {
     /// Host memory for pixels that are read ahead, with unspecified contents. On any thread.
     pub(crate) fn room_ahead(&self, bytes: usize) -> std::result::Result<HostBuffer, DeviceError> {
         match self.engine() {
-            Some(engine) => engine.device.room(bytes, &self.0.pool),
+            Some(engine) => engine.device.staging().room(bytes, &self.0.pool),
             None => self.0.pool.try_allocate(bytes),
         }
     }

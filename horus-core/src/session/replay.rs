@@ -220,7 +220,7 @@ impl Session {
             Ok(delivered) => Ok(Pending {
                 nodes: replay.results.iter().map(|(n, ..)| *n).collect(),
                 delivered,
-                device: engine.device.name(),
+                device: engine.device.about().name,
             }),
             Err(error) => Err(refused(Some(error), left)),
         }

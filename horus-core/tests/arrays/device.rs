@@ -1,12 +1,11 @@
 //! A simulated device that accesses page-locked memory directly.
 
 use std::any::Any;
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use horus_core::cpu::device::CpuDevice;
-use horus_core::device::{Device, Launch, Memory, MemoryKind, Ticket};
+use horus_core::device::{About, Device, Launch, Memory, MemoryKind, Staging, Ticket};
 use horus_core::error::DeviceError;
 use horus_core::host::Piece;
 use horus_core::host::buffer::{HostBuffer, HostMemory};
@@ -85,17 +84,17 @@ impl Locking {
 }
 
 impl Device for Locking {
-    fn name(&self) -> String {
-        "a device that locks pages".into()
+    fn about(&self) -> About {
+        About::named("a device that locks pages")
     }
-    fn memory(&self) -> MemoryKind {
+    fn memory(&self) -> MemoryKind<'_> {
         self.inner.memory()
     }
     fn workers(&self) -> &Workers {
         self.inner.workers()
     }
-    fn capacity(&self) -> Option<usize> {
-        self.inner.capacity()
+    fn staging(&self) -> &dyn Staging {
+        self
     }
     fn allocate(&self, bytes: usize) -> Result<Memory, DeviceError> {
         self.inner.allocate(bytes)
@@ -103,6 +102,21 @@ impl Device for Locking {
     fn write(&self, source: &[u8], target: &mut Memory, at: usize) -> Result<(), DeviceError> {
         self.inner.write(source, target, at)
     }
+    fn read(&self, source: &Memory, at: usize, target: &mut [u8]) -> Result<(), DeviceError> {
+        self.inner.read(source, at, target)
+    }
+    fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[Piece]) -> Result<(), DeviceError> {
+        self.inner.copy(source, target, pieces)
+    }
+    fn launch(&self, launch: Launch<'_>) -> Result<(), DeviceError> {
+        self.inner.launch(launch)
+    }
+    fn synchronize(&self) -> Result<(), DeviceError> {
+        self.inner.synchronize()
+    }
+}
+
+impl Staging for Locking {
     fn page_locked(&self, bytes: usize) -> Result<Option<Box<dyn HostMemory>>, DeviceError> {
         if bytes > self.most {
             return Err(DeviceError::Driver("no more pages can be locked".into()));
@@ -119,33 +133,13 @@ impl Device for Locking {
         self.counts.taken.fetch_add(1, Ordering::Relaxed);
         Ok(Some(memory))
     }
-    fn upload_part(
-        &self,
-        source: &HostBuffer,
-        range: Range<usize>,
-        target: &mut Memory,
-        at: usize,
-    ) -> Result<(), DeviceError> {
-        if source.adopted().is_some_and(|memory| memory.as_any().is::<Locked>()) {
-            self.counts.direct.fetch_add(1, Ordering::Relaxed);
-        }
-        self.write(&source.bytes()[range], target, at)
-    }
     fn begin_upload(&self, source: &HostBuffer, target: &mut Memory, pieces: &[Piece]) -> Result<Ticket, DeviceError> {
-        let mut runs = pieces.iter().flat_map(|p| p.runs());
-        runs.try_for_each(|(from, to, bytes)| self.upload_part(source, from..from + bytes, target, to))?;
+        for (from, to, bytes) in pieces.iter().flat_map(|p| p.runs()) {
+            if source.adopted().is_some_and(|memory| memory.as_any().is::<Locked>()) {
+                self.counts.direct.fetch_add(1, Ordering::Relaxed);
+            }
+            self.write(&source.bytes()[from..from + bytes], target, to)?;
+        }
         Ok(Ticket::OVER)
-    }
-    fn read(&self, source: &Memory, at: usize, target: &mut [u8]) -> Result<(), DeviceError> {
-        self.inner.read(source, at, target)
-    }
-    fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[Piece]) -> Result<(), DeviceError> {
-        self.inner.copy(source, target, pieces)
-    }
-    fn launch(&self, launch: Launch<'_>) -> Result<(), DeviceError> {
-        self.inner.launch(launch)
-    }
-    fn synchronize(&self) -> Result<(), DeviceError> {
-        self.inner.synchronize()
     }
 }

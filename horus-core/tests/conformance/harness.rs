@@ -7,7 +7,7 @@ use std::panic::Location;
 
 use horus_core::comm::threads::ThreadComm;
 use horus_core::comm::{Alone, Communicator};
-use horus_core::device::{Device, Geometry, Memory, MemoryKind, Sending};
+use horus_core::device::{Device, Geometry, Memory, Sending};
 use horus_core::dispatch;
 use horus_core::dtype::{Arithmetic, Conversion, DType, Pixel, Scalar};
 use horus_core::execute::portions::{Portion, PortionOrigin, assembled};
@@ -217,9 +217,12 @@ fn on_device(program: &Program, place: Place, comm: &dyn Communicator, device: &
 
 /// Connects the devices of all ranks if the place requires it.
 pub(crate) fn connect(place: Place, comm: &dyn Communicator, device: &dyn Device) {
-    let addresses = comm.gather(device.address()).unwrap();
-    let wanted = place.direct && place.ranks > 1;
-    assert_eq!(wanted && device.connect(comm, &addresses).unwrap(), wanted, "devices are connected at {place:?}");
+    let fabric = device.fabric();
+    let addresses = comm.gather(fabric.map_or(0, |fabric| fabric.address())).unwrap();
+    if place.direct && place.ranks > 1 {
+        let connected = fabric.is_some_and(|fabric| fabric.connect(comm, &addresses).unwrap());
+        assert!(connected, "devices are connected at {place:?}");
+    }
 }
 
 /// The plan of a program.
@@ -253,7 +256,7 @@ pub(crate) fn planned_for(program: &Program, place: Place, setting: &Setting) ->
 
 /// Host memory of a program that gives pixels to a device: page-locked, if there is any.
 fn given_to(device: &dyn Device, bytes: &[u8]) -> HostBuffer {
-    match device.page_locked(bytes.len()).unwrap() {
+    match device.staging().page_locked(bytes.len()).unwrap() {
         Some(memory) => {
             let mut buffer = Pool::new(0).try_adopt(memory, bytes.len()).unwrap();
             buffer.bytes_mut().copy_from_slice(bytes);
@@ -297,7 +300,7 @@ pub(crate) fn delivered(
 
 /// Executes a plan on one rank.
 fn outcome(program: &Program, plan: &Plan, comm: &dyn Communicator, device: &dyn Device) -> Outcome {
-    let unified = device.memory() == MemoryKind::Unified;
+    let unified = device.memory().is_unified();
     assert_eq!(unified, plan.setting.unified, "the plan is for this device");
     let images = plan.graph.nodes.iter().zip(&plan.initial).map(|(n, state)| {
         let (Kernel::Source(v), Some(state)) = (&n.op, *state) else { return None };

@@ -8,7 +8,9 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use horus_core::cpu::device::CpuDevice;
-use horus_core::device::{Device, Download, Landing, Launch, Memory, MemoryKind, Room, Sending, Ticket};
+use horus_core::device::{
+    About, Device, Download, Landing, Launch, Memory, MemoryKind, Room, Sending, Staging, Ticket,
+};
 use horus_core::error::DeviceError;
 use horus_core::host::Piece;
 use horus_core::host::buffer::{HostBuffer, HostMemory, Pool};
@@ -169,17 +171,17 @@ impl Download for Bands<'_> {
 }
 
 impl Device for Watched {
-    fn name(&self) -> String {
-        "a device that is watched".into()
+    fn about(&self) -> About {
+        About::named("a device that is watched")
     }
-    fn memory(&self) -> MemoryKind {
+    fn memory(&self) -> MemoryKind<'_> {
         self.inner.memory()
     }
     fn workers(&self) -> &Workers {
         self.inner.workers()
     }
-    fn capacity(&self) -> Option<usize> {
-        self.inner.capacity()
+    fn staging(&self) -> &dyn Staging {
+        self
     }
     fn allocate(&self, bytes: usize) -> Result<Memory, DeviceError> {
         self.inner.allocate(bytes)
@@ -187,54 +189,8 @@ impl Device for Watched {
     fn write(&self, source: &[u8], target: &mut Memory, at: usize) -> Result<(), DeviceError> {
         self.inner.write(source, target, at)
     }
-    fn lent(&self, bytes: usize) -> Option<Box<dyn HostMemory>> {
-        (bytes <= self.lends).then(|| {
-            self.calls.lent.fetch_add(1, Ordering::Relaxed);
-            Box::new(Lent(vec![u64::MAX; bytes.div_ceil(8) + 8], Arc::clone(&self.calls))) as Box<dyn HostMemory>
-        })
-    }
-    fn begin_upload(&self, source: &HostBuffer, target: &mut Memory, pieces: &[Piece]) -> Result<Ticket, DeviceError> {
-        if pieces.first().is_some_and(|first| first.to == 0) {
-            self.calls.note(Call::Upload);
-        }
-        self.inner.begin_upload(source, target, pieces)
-    }
-    fn arrive(&self, ticket: Ticket, writes: &mut [&mut Memory]) -> Result<(), DeviceError> {
-        self.inner.arrive(ticket, writes)
-    }
-    fn begin_download<'a>(
-        &'a self,
-        range: Range<usize>,
-        pool: &Arc<Pool>,
-        when: Sending,
-    ) -> Result<Box<dyn Download + 'a>, DeviceError> {
-        let begun = self.inner.begin_download(range, pool, when)?;
-        Ok(Box::new(Bands(begun, self, Arc::clone(pool), when)))
-    }
     fn read(&self, source: &Memory, at: usize, target: &mut [u8]) -> Result<(), DeviceError> {
         self.inner.read(source, at, target)
-    }
-    fn order_read(
-        &self,
-        source: &Memory,
-        at: usize,
-        bytes: usize,
-        pool: &Arc<Pool>,
-    ) -> Result<Box<dyn Landing>, DeviceError> {
-        let mut host = pool.try_allocate(bytes)?;
-        self.read(source, at, host.bytes_mut())?;
-        Ok(self.late(host.bytes().to_vec(), Some(host), pool))
-    }
-    fn hold(
-        &self,
-        source: &Memory,
-        at: usize,
-        bytes: usize,
-        pool: &Arc<Pool>,
-    ) -> Result<Box<dyn Landing>, DeviceError> {
-        let mut there = vec![0; bytes];
-        self.read(source, at, &mut there)?;
-        Ok(self.late(there, None, pool))
     }
     fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[Piece]) -> Result<(), DeviceError> {
         self.inner.copy(source, target, pieces)
@@ -245,5 +201,44 @@ impl Device for Watched {
     }
     fn synchronize(&self) -> Result<(), DeviceError> {
         self.inner.synchronize()
+    }
+}
+
+impl Staging for Watched {
+    fn lent(&self, bytes: usize) -> Option<Box<dyn HostMemory>> {
+        (bytes <= self.lends).then(|| {
+            self.calls.lent.fetch_add(1, Ordering::Relaxed);
+            Box::new(Lent(vec![u64::MAX; bytes.div_ceil(8) + 8], Arc::clone(&self.calls))) as Box<dyn HostMemory>
+        })
+    }
+    fn begin_upload(&self, source: &HostBuffer, target: &mut Memory, pieces: &[Piece]) -> Result<Ticket, DeviceError> {
+        if pieces.first().is_some_and(|first| first.to == 0) {
+            self.calls.note(Call::Upload);
+        }
+        self.inner.staging().begin_upload(source, target, pieces)
+    }
+    fn arrive(&self, ticket: Ticket, target: &mut Memory) -> Result<(), DeviceError> {
+        self.inner.staging().arrive(ticket, target)
+    }
+    fn begin_download<'a>(
+        &'a self,
+        range: Range<usize>,
+        pool: &Arc<Pool>,
+        when: Sending,
+    ) -> Result<Box<dyn Download + 'a>, DeviceError> {
+        let begun = self.inner.staging().begin_download(range, pool, when)?;
+        Ok(Box::new(Bands(begun, self, Arc::clone(pool), when)))
+    }
+    fn order_read(
+        &self,
+        source: &Memory,
+        range: Range<usize>,
+        pool: &Arc<Pool>,
+        when: Sending,
+    ) -> Result<Box<dyn Landing>, DeviceError> {
+        let host = (when == Sending::AtOnce).then(|| pool.try_allocate(range.len())).transpose()?;
+        let mut there = vec![0; range.len()];
+        self.read(source, range.start, &mut there)?;
+        Ok(self.late(there, host, pool))
     }
 }

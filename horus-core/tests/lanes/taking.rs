@@ -2,9 +2,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use horus_core::comm::Communicator;
 use horus_core::cpu::device::CpuDevice;
-use horus_core::device::{Device, Exchange, Launch, Memory, MemoryKind, Ticket};
+use horus_core::device::{About, Device, Fabric, Launch, Memory, MemoryKind, Staging, Ticket};
 use horus_core::error::DeviceError;
 use horus_core::host::Piece;
 use horus_core::host::buffer::HostBuffer;
@@ -28,21 +27,42 @@ impl Taking {
 }
 
 impl Device for Taking {
-    fn name(&self) -> String {
-        self.inner.name()
+    fn about(&self) -> About {
+        self.inner.about()
     }
-    fn memory(&self) -> MemoryKind {
+    fn memory(&self) -> MemoryKind<'_> {
         self.inner.memory()
     }
     fn workers(&self) -> &Workers {
         self.inner.workers()
     }
-    fn capacity(&self) -> Option<usize> {
-        self.inner.capacity()
+    fn staging(&self) -> &dyn Staging {
+        self
+    }
+    fn fabric(&self) -> Option<&dyn Fabric> {
+        self.inner.fabric()
     }
     fn allocate(&self, bytes: usize) -> Result<Memory, DeviceError> {
         self.inner.allocate(bytes)
     }
+    fn write(&self, source: &[u8], target: &mut Memory, at: usize) -> Result<(), DeviceError> {
+        self.inner.write(source, target, at)
+    }
+    fn read(&self, source: &Memory, at: usize, target: &mut [u8]) -> Result<(), DeviceError> {
+        self.inner.read(source, at, target)
+    }
+    fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[Piece]) -> Result<(), DeviceError> {
+        self.inner.copy(source, target, pieces)
+    }
+    fn launch(&self, launch: Launch<'_>) -> Result<(), DeviceError> {
+        self.inner.launch(launch)
+    }
+    fn synchronize(&self) -> Result<(), DeviceError> {
+        self.inner.synchronize()
+    }
+}
+
+impl Staging for Taking {
     fn take(&self, parts: &[&[u8]]) -> Result<Option<Memory>, DeviceError> {
         let mut memory = self.allocate(parts.iter().map(|p| p.len()).sum())?;
         let mut at = 0;
@@ -53,40 +73,10 @@ impl Device for Taking {
         self.taken.fetch_add(at, Ordering::Relaxed);
         Ok(Some(memory))
     }
-    fn write(&self, source: &[u8], target: &mut Memory, at: usize) -> Result<(), DeviceError> {
-        self.inner.write(source, target, at)
-    }
     fn begin_upload(&self, source: &HostBuffer, target: &mut Memory, pieces: &[Piece]) -> Result<Ticket, DeviceError> {
-        self.inner.begin_upload(source, target, pieces)
+        self.inner.staging().begin_upload(source, target, pieces)
     }
-    fn read(&self, source: &Memory, at: usize, target: &mut [u8]) -> Result<(), DeviceError> {
-        self.inner.read(source, at, target)
-    }
-    fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[Piece]) -> Result<(), DeviceError> {
-        self.inner.copy(source, target, pieces)
-    }
-    fn address(&self) -> u64 {
-        self.inner.address()
-    }
-    fn connect(&self, comm: &dyn Communicator, addresses: &[u64]) -> Result<bool, DeviceError> {
-        self.inner.connect(comm, addresses)
-    }
-    fn exchange(
-        &self,
-        comm: &dyn Communicator,
-        reads: &[&Memory],
-        writes: &mut [&mut Memory],
-        work: &Exchange,
-    ) -> Result<Ticket, DeviceError> {
-        self.inner.exchange(comm, reads, writes, work)
-    }
-    fn arrive(&self, ticket: Ticket, writes: &mut [&mut Memory]) -> Result<(), DeviceError> {
-        self.inner.arrive(ticket, writes)
-    }
-    fn launch(&self, launch: Launch<'_>) -> Result<(), DeviceError> {
-        self.inner.launch(launch)
-    }
-    fn synchronize(&self) -> Result<(), DeviceError> {
-        self.inner.synchronize()
+    fn arrive(&self, ticket: Ticket, target: &mut Memory) -> Result<(), DeviceError> {
+        self.inner.staging().arrive(ticket, target)
     }
 }

@@ -7,7 +7,7 @@ use super::{map, steps, whole};
 use horus_base::error::{DeviceError, Error};
 use horus_host::device::check::{check, part};
 use horus_host::device::recording::HostSpans;
-use horus_host::device::{Device, DeviceSpan, Geometry, Label, Lane, Launch, Memory, MemoryKind};
+use horus_host::device::{About, Device, DeviceSpan, Geometry, Label, Lane, Launch, Memory, MemoryKind, Staging};
 use horus_host::host::Piece;
 use horus_host::host::buffer::Pool;
 use horus_host::host::workers::Workers;
@@ -117,22 +117,24 @@ fn host_mut(memory: &mut Memory) -> Result<&mut [u8], DeviceError> {
     memory.host_mut().map(|b| b.bytes_mut()).ok_or_else(|| DeviceError::Argument("the memory is not the host's".into()))
 }
 
+impl Staging for CpuDevice {}
+
 impl Device for CpuDevice {
-    fn name(&self) -> String {
+    fn about(&self) -> About {
         let threads = self.threads();
-        format!("CPU ({threads} thread{}, {})", if threads == 1 { "" } else { "s" }, self.isa.name())
+        About::named(format!("CPU ({threads} thread{}, {})", if threads == 1 { "" } else { "s" }, self.isa.name()))
     }
 
-    fn memory(&self) -> MemoryKind {
-        MemoryKind::Unified
+    fn memory(&self) -> MemoryKind<'_> {
+        MemoryKind::Unified(&self.pool)
     }
 
     fn workers(&self) -> &Workers {
         &self.workers
     }
 
-    fn host_pool(&self) -> Option<&Arc<Pool>> {
-        Some(&self.pool)
+    fn staging(&self) -> &dyn Staging {
+        self
     }
 
     fn allocate(&self, bytes: usize) -> Result<Memory, DeviceError> {

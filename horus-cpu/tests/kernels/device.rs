@@ -26,7 +26,7 @@ fn a_device_tells_its_threads_and_needs_one() {
     assert_eq!(refused(4097), "requested 4097 threads; the limit is 4096");
     assert!(refused(usize::MAX).contains("the limit is 4096"));
     let least = Isa::available()[0];
-    let name = CpuDevice::new(Some(2)).unwrap().with_isa(least).name();
+    let name = CpuDevice::new(Some(2)).unwrap().with_isa(least).about().name;
     let expected = if cfg!(target_arch = "x86_64") { "CPU (2 threads, AVX2)" } else { "CPU (2 threads, portable)" };
     assert_eq!(name, expected);
 }

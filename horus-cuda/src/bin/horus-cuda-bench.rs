@@ -180,7 +180,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         None => None,
     };
     let mut bench = Bench::new(0, DType::F32)?;
-    println!("{}", bench.device().name());
+    println!("{}", bench.device().about().name);
     for row in rows()?.iter().filter(|r| r.name.contains(&filter)) {
         if let Err(e) = measure(&mut bench, row, tunings, Duration::from_secs_f64(seconds), from.as_deref()) {
             println!("{:<20} {e}", row.name);

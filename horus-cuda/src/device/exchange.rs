@@ -4,19 +4,21 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 use cudarc::driver::sys;
+use horus_core::comm::Communicator;
 use horus_core::device::check::part as inside;
 use horus_core::device::{
-    BlockCopy, DeviceMemory as _, Exchange, Geometry, Lane, LaunchInput, Memory, Message, Ticket,
+    BlockCopy, DeviceMemory as _, Exchange, Fabric, Geometry, Lane, LaunchInput, Memory, Message, Ticket,
 };
 use horus_core::dtype::DType;
 use horus_core::error::DeviceError;
 use horus_core::host::Piece;
+use horus_core::settings::{FABRIC, FabricChoice};
 use horus_core::shape::{Shape, Window};
 
 use super::CudaDevice;
 use crate::codegen::Generated;
 use crate::driver::{Event, Function, Stream, check};
-use crate::fabric::Clique;
+use crate::fabric::{self, Clique};
 use crate::memory::{CudaMemory, Flight};
 use crate::nccl::Part;
 use crate::pieces;
@@ -97,16 +99,51 @@ impl CudaDevice {
         let put = || unsafe { self.put(&copy, &self.core.stream) };
         self.core.clock.note(Lane::Compute, &self.core.stream, put)
     }
+}
 
-    /// See [`horus_core::device::Device::exchange`].
-    pub(super) fn begin_exchange(
+impl Fabric for CudaDevice {
+    fn address(&self) -> u64 {
+        self.address
+    }
+
+    fn connect(&self, comm: &dyn Communicator, addresses: &[u64]) -> Result<bool, DeviceError> {
+        let free = self.free_memory()?.0;
+        let joined = fabric::connect(&self.core, comm, self.address, addresses)?;
+        if self.core.limit().is_none() {
+            let taken = free.saturating_sub(self.free_memory()?.0);
+            self.capacity.store(self.capacity.load(Ordering::Relaxed).saturating_sub(taken), Ordering::Relaxed);
+        }
+        let others = match &joined {
+            Ok(group) => Some(Arc::new(Others { group: Arc::clone(group), stream: Stream::urgent()? })),
+            Err(_) => None,
+        };
+        *self.others.lock().unwrap_or_else(PoisonError::into_inner) = others;
+        match joined {
+            Ok(_) => log::info!("rank {}: GPUs exchange memory with NCCL", comm.rank()),
+            Err(why) if self.choice == FabricChoice::Nccl => {
+                return Err(DeviceError::Driver(format!("{} requests NCCL, which is not usable: {why}", FABRIC.name)));
+            }
+            Err(why) => log::info!("rank {}: GPUs exchange memory through the host: {why}", comm.rank()),
+        }
+        Ok(self.others().is_some())
+    }
+
+    fn disconnect(&self) {
+        let others = self.others.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(others) = others {
+            others.group.abandon();
+        }
+    }
+
+    fn exchange(
         &self,
+        _comm: &dyn Communicator,
         reads: &[&Memory],
-        writes: &[&mut Memory],
+        writes: &mut [&mut Memory],
         work: &Exchange,
     ) -> Result<Ticket, DeviceError> {
         let Some(others) = self.others() else {
-            return Err(DeviceError::Argument(format!("{} is not connected to other GPUs", self.name)));
+            return Err(DeviceError::Argument(format!("{} is not connected to other GPUs", self.about.name)));
         };
         let Exchange { before, sends, receives, after } = work;
         let ticket = self.exchanges.fetch_add(1, Ordering::Relaxed);
@@ -177,8 +214,7 @@ impl CudaDevice {
         Ok(Ticket(ticket))
     }
 
-    /// See [`horus_core::device::Device::arrive`].
-    pub(super) fn end(&self, ticket: &Ticket, writes: &[&mut Memory]) -> Result<(), DeviceError> {
+    fn arrive(&self, ticket: Ticket, writes: &mut [&mut Memory]) -> Result<(), DeviceError> {
         let mut flights = self.core.flights();
         let Some(i) = flights.iter().position(|f| f.ticket == ticket.0) else { return Ok(()) };
         let given = writes.iter().map(|w| Ok(self.own(w)?.address())).collect::<Result<Vec<u64>, DeviceError>>()?;

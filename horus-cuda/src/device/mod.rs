@@ -1,45 +1,38 @@
 //! The device: memory, transfers and launches of one GPU, in the order of one stream.
 
-// A long file because every call of a device is here, delegated in a few lines.
-
 mod exchange;
 mod launch;
 mod making;
-mod mapped;
 mod open;
+mod staging;
 mod tables;
 mod timing;
 
 use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use horus_core::comm::Communicator;
 use horus_core::device::check::part;
 use horus_core::device::{
-    Compilation, Device, DeviceSpan, Download, Exchange, Label, Landing, Launch, Memory, MemoryKind, Prepared, Sending,
-    Ticket,
+    About, Compilation, Device, DeviceSpan, Fabric, Foreign, Label, Launch, Memory, MemoryKind, Prepared, Staging,
+    Usage,
 };
 use horus_core::error::DeviceError;
 use horus_core::host::Piece;
-use horus_core::host::buffer::{HostBuffer, HostMemory, Pool};
-use horus_core::host::external::DeviceArray;
 use horus_core::host::workers::Workers;
-use horus_core::settings::{FABRIC, Fabric};
+use horus_core::settings::FabricChoice;
 
 use crate::cache::DiskCache;
 use crate::codegen::Limits;
 use crate::compiler::Compiler;
-use crate::driver::{Event, Function, Stream};
-use crate::fabric;
+use crate::driver::{Event, Function};
 use crate::memo::Memo;
 use crate::memory::{Core, CudaMemory};
 use crate::nvrtc::{CompileError, Nvrtc};
 use crate::shipped::Package;
-use crate::transfers::{Transfers, pinned};
+use crate::transfers::Transfers;
 use crate::tuning::Tuning;
 
 use self::exchange::Others;
@@ -71,15 +64,13 @@ pub struct CudaDevice {
     core: Arc<Core>,
     cache: DiskCache,
     shipped: Option<Package>,
-    name: String,
-    hardware: String,
-    driver: String,
+    about: About,
     arch: u32,
     limits: Limits,
     multiprocessors: usize,
     tuning: Option<Tuning>,
     capacity: AtomicUsize,
-    choice: Fabric,
+    choice: FabricChoice,
     /// Unique address of this GPU.
     address: u64,
     /// The other ranks' GPUs, once they are connected.
@@ -133,7 +124,7 @@ impl CudaDevice {
 
     /// The run-time compiler, loaded now if necessary.
     fn nvrtc(&self) -> Result<&Nvrtc, CompileError> {
-        self.compiler.for_gpu(&self.name, self.arch)
+        self.compiler.for_gpu(&self.about.name, self.arch)
     }
 
     fn own<'a>(&self, memory: &'a Memory) -> Result<&'a CudaMemory, DeviceError> {
@@ -141,7 +132,7 @@ impl CudaDevice {
             Memory::Device(m) => m.as_any().downcast_ref::<CudaMemory>().filter(|m| m.belongs_to(&self.core)),
             Memory::Host(_) => None,
         }
-        .ok_or_else(|| DeviceError::Argument(format!("memory of another device was given to {}", self.name)))
+        .ok_or_else(|| DeviceError::Argument(format!("memory of another device was given to {}", self.about.name)))
     }
 
     fn own_mut<'a>(&self, memory: &'a mut Memory) -> Result<&'a mut CudaMemory, DeviceError> {
@@ -150,39 +141,46 @@ impl CudaDevice {
             Memory::Device(m) => m.as_any_mut().downcast_mut::<CudaMemory>(),
             Memory::Host(_) => None,
         }
-        .ok_or_else(|| DeviceError::Argument(format!("memory of another device was given to {}", self.name)))
+        .ok_or_else(|| DeviceError::Argument(format!("memory of another device was given to {}", self.about.name)))
     }
 }
 
 impl Device for CudaDevice {
-    fn name(&self) -> String {
-        self.name.clone()
+    fn about(&self) -> About {
+        self.about.clone()
     }
 
-    fn hardware(&self) -> String {
-        self.hardware.clone()
-    }
-
-    fn driver(&self) -> String {
-        self.driver.clone()
-    }
-
-    fn memory(&self) -> MemoryKind {
-        MemoryKind::Separate
+    fn memory(&self) -> MemoryKind<'_> {
+        MemoryKind::Separate(Some(self.capacity.load(Ordering::Relaxed)))
     }
 
     fn workers(&self) -> &Workers {
         &self.transfers.workers
     }
 
-    fn capacity(&self) -> Option<usize> {
-        Some(self.capacity.load(Ordering::Relaxed))
+    fn staging(&self) -> &dyn Staging {
+        self
     }
 
-    fn compilation(&self) -> Compilation {
+    fn fabric(&self) -> Option<&dyn Fabric> {
+        if self.choice == FabricChoice::Host { None } else { Some(self) }
+    }
+
+    fn foreign(&self) -> Option<&dyn Foreign> {
+        Some(self)
+    }
+
+    fn usage(&self) -> Usage {
         let state = self.lock();
         let Statistics { compiled, from_disk, shipped, .. } = state.statistics;
-        Compilation { time: state.making, compiled, from_disk, shipped }
+        let compilation = Compilation { time: state.making, compiled, from_disk, shipped };
+        Usage { compilation, memory: Some((self.core.used(), self.core.most_used())) }
+    }
+
+    fn trim(&self) -> Result<(), DeviceError> {
+        self.synchronize()?;
+        self.core.trim();
+        Ok(())
     }
 
     fn allocate(&self, bytes: usize) -> Result<Memory, DeviceError> {
@@ -203,171 +201,14 @@ impl Device for CudaDevice {
         self.transfers.write(source, self.own_mut(target)?, at)
     }
 
-    fn room(&self, bytes: usize, pool: &Arc<Pool>) -> Result<HostBuffer, DeviceError> {
-        self.transfers.room(bytes, pool)
-    }
-
-    fn page_locked(&self, bytes: usize) -> Result<Option<Box<dyn HostMemory>>, DeviceError> {
-        self.transfers.page_locked(bytes).map(Some)
-    }
-
-    fn maps(&self, buffer: &HostBuffer) -> bool {
-        pinned(buffer).is_some()
-    }
-
-    fn map(&self, buffer: HostBuffer) -> Result<Memory, HostBuffer> {
-        self.map_host(buffer)
-    }
-
-    fn unmap(&self, memory: Memory) -> Result<HostBuffer, DeviceError> {
-        self.unmap_host(memory)
-    }
-
-    fn lent(&self, bytes: usize) -> Option<Box<dyn HostMemory>> {
-        self.transfers.lent(bytes)
-    }
-
-    fn ordinal(&self) -> Option<usize> {
-        usize::try_from(self.core.context.device).ok()
-    }
-
-    fn adopt(&self, array: &DeviceArray) -> Result<Memory, DeviceError> {
-        Ok(Memory::Device(Box::new(self.core.adopt(array)?)))
-    }
-
-    fn lend(&self, memory: &Memory) -> Result<DeviceArray, DeviceError> {
-        let own = self.own(memory)?;
-        self.synchronize()?;
-        Ok(self.core.lend(own))
-    }
-
-    fn used(&self) -> Option<(usize, usize)> {
-        Some((self.core.used(), self.core.most_used()))
-    }
-
-    fn trim(&self) -> Result<(), DeviceError> {
-        self.synchronize()?;
-        self.core.trim();
-        Ok(())
-    }
-
-    fn take(&self, parts: &[&[u8]]) -> Result<Option<Memory>, DeviceError> {
-        let taken = self.transfers.take(parts, self.capacity.load(Ordering::Relaxed))?;
-        Ok(taken.map(|memory| Memory::Device(Box::new(memory))))
-    }
-
-    fn upload_part(
-        &self,
-        source: &HostBuffer,
-        range: Range<usize>,
-        target: &mut Memory,
-        at: usize,
-    ) -> Result<(), DeviceError> {
-        self.core.context.bind()?;
-        part(range.start, range.len(), source.len())?;
-        part(at, range.len(), target.len())?;
-        self.transfers.give(source, range, self.own_mut(target)?, at)
-    }
-
-    fn allocate_for_upload(&self, bytes: usize) -> Result<Memory, DeviceError> {
-        Ok(Memory::Device(Box::new(self.transfers.allocate(bytes)?)))
-    }
-
-    fn begin_upload(&self, source: &HostBuffer, target: &mut Memory, pieces: &[Piece]) -> Result<Ticket, DeviceError> {
-        self.core.context.bind()?;
-        let ticket = self.exchanges.fetch_add(1, Ordering::Relaxed);
-        self.transfers.begin(ticket, source, self.own_mut(target)?, pieces)
-    }
-
-    fn begin_download<'a>(
-        &'a self,
-        range: Range<usize>,
-        pool: &Arc<Pool>,
-        when: Sending,
-    ) -> Result<Box<dyn Download + 'a>, DeviceError> {
-        let begun: Box<dyn Download> = self.transfers.begin_download(range, pool, when)?;
-        Ok(begun)
-    }
-
     fn read(&self, source: &Memory, at: usize, target: &mut [u8]) -> Result<(), DeviceError> {
         self.core.context.bind()?;
         part(at, target.len(), source.len())?;
         self.transfers.read(self.own(source)?.address() + at as u64, target)
     }
 
-    fn order_read(
-        &self,
-        source: &Memory,
-        at: usize,
-        bytes: usize,
-        pool: &Arc<Pool>,
-    ) -> Result<Box<dyn Landing>, DeviceError> {
-        self.core.context.bind()?;
-        part(at, bytes, source.len())?;
-        self.transfers.order(self.own(source)?, at, bytes, pool)
-    }
-
-    fn hold(
-        &self,
-        source: &Memory,
-        at: usize,
-        bytes: usize,
-        pool: &Arc<Pool>,
-    ) -> Result<Box<dyn Landing>, DeviceError> {
-        self.core.context.bind()?;
-        part(at, bytes, source.len())?;
-        self.transfers.hold(self.own(source)?, at, bytes, pool)
-    }
-
     fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[Piece]) -> Result<(), DeviceError> {
         self.copy_pieces(source, target, pieces)
-    }
-
-    fn address(&self) -> u64 {
-        if self.choice == Fabric::Host { 0 } else { self.address }
-    }
-
-    fn connect(&self, comm: &dyn Communicator, addresses: &[u64]) -> Result<bool, DeviceError> {
-        let free = self.free_memory()?.0;
-        let joined = fabric::connect(&self.core, comm, self.address, addresses)?;
-        if self.core.limit().is_none() {
-            let taken = free.saturating_sub(self.free_memory()?.0);
-            self.capacity.store(self.capacity.load(Ordering::Relaxed).saturating_sub(taken), Ordering::Relaxed);
-        }
-        let others = match &joined {
-            Ok(group) => Some(Arc::new(Others { group: Arc::clone(group), stream: Stream::urgent()? })),
-            Err(_) => None,
-        };
-        *self.others.lock().unwrap_or_else(PoisonError::into_inner) = others;
-        match joined {
-            Ok(_) => log::info!("rank {}: GPUs exchange memory with NCCL", comm.rank()),
-            Err(why) if self.choice == Fabric::Nccl => {
-                return Err(DeviceError::Driver(format!("{} requests NCCL, which is not usable: {why}", FABRIC.name)));
-            }
-            Err(why) => log::info!("rank {}: GPUs exchange memory through the host: {why}", comm.rank()),
-        }
-        Ok(self.others().is_some())
-    }
-
-    fn disconnect(&self) {
-        let others = self.others.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(others) = others {
-            others.group.abandon();
-        }
-    }
-
-    fn exchange(
-        &self,
-        _comm: &dyn Communicator,
-        reads: &[&Memory],
-        writes: &mut [&mut Memory],
-        work: &Exchange,
-    ) -> Result<Ticket, DeviceError> {
-        self.begin_exchange(reads, writes, work)
-    }
-
-    fn arrive(&self, ticket: Ticket, writes: &mut [&mut Memory]) -> Result<(), DeviceError> {
-        self.end(&ticket, writes)
     }
 
     fn prepare(&self, launches: &[Prepared<'_>]) -> Result<(), DeviceError> {

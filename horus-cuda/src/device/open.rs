@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use cudarc::driver::sys;
+use horus_core::device::About;
 use horus_core::error::{DeviceError, Error};
 use horus_core::host::workers::Workers;
 use horus_core::settings::{FABRIC, GPU_MEMORY};
@@ -134,9 +135,7 @@ impl CudaDevice {
             // Without a thread they are pinned when they are needed.
             let pinning = std::thread::Builder::new().name("horus-pinning".into()).spawn(transfers.pin_ahead()).ok();
             Ok(CudaDevice {
-                name,
-                hardware,
-                driver: driver::installed(version),
+                about: About { name, hardware, driver: driver::installed(version) },
                 arch,
                 limits: Limits { shared: usize::try_from(shared).unwrap_or(48 << 10) },
                 multiprocessors: usize::try_from(multiprocessors).unwrap_or(1),

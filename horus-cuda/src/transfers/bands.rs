@@ -95,7 +95,7 @@ impl Transfers {
         Ok(())
     }
 
-    /// See [`horus_core::device::Device::begin_download`].
+    /// See [`horus_core::device::Staging::begin_download`].
     pub(crate) fn begin_download(
         self: &Arc<Transfers>,
         range: Range<usize>,

@@ -106,7 +106,7 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    println!("{}", device.name());
+    println!("{}", device.about().name);
     let (mut passed, mut failed) = (0, 0);
     let mut report = |name: &str, result: Result<Option<String>, DeviceError>| match result {
         Ok(None) => passed += 1,

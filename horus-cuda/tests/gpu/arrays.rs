@@ -4,7 +4,7 @@
 use std::sync::{Arc, mpsc};
 use std::time::Instant;
 
-use horus_core::device::{Device, Landing, Memory};
+use horus_core::device::{Device, Landing, Memory, Sending, Staging};
 use horus_core::host::buffer::{HostBuffer, Pool};
 use horus_core::host::spare::Spare;
 use horus_core::image::Image;
@@ -12,7 +12,7 @@ use horus_core::session::Session;
 use horus_core::shape::Shape;
 use horus_cuda::CudaDevice;
 
-use crate::transfers::Delay;
+use crate::transfers::{Delay, give};
 
 const K: usize = 1 << 10;
 const M: usize = 1 << 20;
@@ -50,7 +50,9 @@ fn what_is_held_lands_wherever_somebody_says() {
     for bytes in [1, 1000, 64 * K - 1, 64 * K + 1, 4 * M, 4 * M + 3, 33 * M + 7, 300 * M + 5] {
         let (want, other) = (pattern(bytes, bytes), pattern(bytes + 1, bytes));
         let mut memory = uploaded(&device, &want);
-        let hold = |memory: &Memory| -> Box<dyn Landing> { device.hold(memory, 0, bytes, &pool).unwrap() };
+        let hold = |memory: &Memory| -> Box<dyn Landing> {
+            device.order_read(memory, 0..bytes, &pool, Sending::WhenLanded).unwrap()
+        };
         let mut slice = vec![7; bytes];
         hold(&memory).land_on(&mut Spare::over(&mut slice), workers).unwrap();
         assert!(slice == want, "{bytes} bytes, a slice");
@@ -96,7 +98,7 @@ fn what_is_held_lands_in_memory_made_for_it() {
         for (kind, room) in rooms.into_iter().enumerate() {
             delay.run(&device);
             let at = room.bytes().as_ptr();
-            let landing = device.hold(&memory, 0, bytes, &pool).unwrap();
+            let landing = device.order_read(&memory, 0..bytes, &pool, Sending::WhenLanded).unwrap();
             let mut room = Some(room);
             landing.make_room(&mut |n| Ok(room.take().filter(|room| room.len() == n).expect("asked once"))).unwrap();
             landing.make_room(&mut |_| panic!("there is room")).unwrap();
@@ -104,7 +106,7 @@ fn what_is_held_lands_in_memory_made_for_it() {
             let landed = landing.land().unwrap();
             assert!(landed.bytes() == want && landed.bytes().as_ptr() == at, "{bytes} bytes, kind {kind}");
         }
-        let landing = device.hold(&memory, 0, bytes, &pool).unwrap();
+        let landing = device.order_read(&memory, 0..bytes, &pool, Sending::WhenLanded).unwrap();
         assert!(landing.make_room(&mut |n| HostBuffer::try_zeroed(n + 1)).is_err(), "another size");
         assert!(landing.land().unwrap().bytes() == want, "into other memory");
         // The smallest blocks also serve the device's own copies.
@@ -143,8 +145,8 @@ fn page_locked_memory_is_read_as_it_was_given() {
             let want = pattern(turn, bytes);
             let mut buffer = locked(&device, bytes, &pool);
             buffer.bytes_mut().copy_from_slice(&want);
-            let mut memory = device.allocate(bytes).unwrap();
-            device.upload_part(&buffer, 0..buffer.len(), &mut memory, 0).unwrap();
+            let mut memory = device.allocate_for_upload(bytes).unwrap();
+            give(&device, &buffer, &mut memory, 0).unwrap();
             buffer.overwritten().fill(0xee); // under way: another block
             drop(buffer);
             locked(&device, bytes, &pool).bytes_mut().fill(0xdd);

@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use horus_core::device::{Device, Landing, Memory, Sending};
+use horus_core::device::{Device, Landing, Memory, Sending, Staging};
 use horus_core::host::Piece;
 use horus_core::host::buffer::{HostBuffer, Pool};
 use horus_core::host::spare::Spare;
@@ -50,7 +50,7 @@ fn a_strip_goes_up_in_bands_from_inside_a_larger_buffer() {
             let tickets = bands.map(|pieces| device.begin_upload(&source, &mut memory, &pieces).unwrap());
             source.overwritten().fill(1); // a copy: the device holds its share
             for ticket in tickets {
-                device.arrive(ticket, &mut [&mut memory]).unwrap();
+                device.arrive(ticket, &mut memory).unwrap();
             }
             let mut got = vec![0; 2 * strip];
             device.read(&memory, 0, &mut got).unwrap();

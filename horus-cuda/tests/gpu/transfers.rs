@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, mpsc};
 
-use horus_core::device::{Device, Geometry, Landing, Launch, LaunchInput, Memory};
+use horus_core::device::{Device, Geometry, Landing, Launch, LaunchInput, Memory, Sending, Staging};
 use horus_core::dtype::DType;
 use horus_core::error::DeviceError;
 use horus_core::host::Piece;
@@ -29,6 +29,17 @@ fn uploaded(device: &CudaDevice, bytes: &[u8]) -> Memory {
     let mut memory = device.allocate(bytes.len()).unwrap();
     device.write(bytes, &mut memory, 0).unwrap();
     memory
+}
+
+/// Uploads a buffer to byte `at` of a block, beside kernels.
+pub(crate) fn give(
+    device: &CudaDevice,
+    source: &HostBuffer,
+    target: &mut Memory,
+    at: usize,
+) -> Result<(), DeviceError> {
+    let ticket = device.begin_upload(source, target, &[Piece::run(0, at, source.len())])?;
+    device.arrive(ticket, target)
 }
 
 /// Keeps the GPU busy for some milliseconds, so that all following work is under way together.
@@ -93,7 +104,7 @@ fn reads_of_every_size_land_in_any_order() {
             sizes().into_iter().enumerate().map(|(i, n)| pattern(i + 100 * turn, n + 13)).collect();
         let memories: Vec<Memory> = whole.iter().map(|w| uploaded(&device, w)).collect();
         delay.run(&device);
-        let order = |(w, m): (&Vec<u8>, &Memory)| device.order_read(m, 13, w.len() - 13, &pool).unwrap();
+        let order = |(w, m): (&Vec<u8>, &Memory)| device.order_read(m, 13..w.len(), &pool, Sending::AtOnce).unwrap();
         let mut landings: Vec<_> = whole.iter().zip(&memories).map(order).enumerate().collect();
         if turn == 0 {
             landings.reverse();
@@ -116,7 +127,7 @@ fn memory_that_is_freed_and_used_again_changes_nothing_that_is_under_way() {
         let want = pattern(bytes, bytes);
         delay.run(&device);
         let memory = uploaded(&device, &want);
-        let landing = device.order_read(&memory, 0, bytes, &pool).unwrap();
+        let landing = device.order_read(&memory, 0..bytes, &pool, Sending::AtOnce).unwrap();
         drop(memory);
         let others: Vec<Memory> = (0..6).map(|i| uploaded(&device, &pattern(i, bytes))).collect();
         assert!(land(landing).bytes() == want, "{bytes} bytes");
@@ -136,11 +147,11 @@ fn memory_that_is_written_again_changes_nothing_that_is_under_way() {
         let (first, second) = (pattern(1, bytes), pattern(2, bytes));
         let (mut memory, other) = (uploaded(&device, &first), uploaded(&device, &second));
         delay.run(&device);
-        let a = device.order_read(&memory, 0, bytes, &pool).unwrap();
+        let a = device.order_read(&memory, 0..bytes, &pool, Sending::AtOnce).unwrap();
         device.copy(&other, &mut memory, &[Piece::run(0, 0, bytes)]).unwrap();
-        let b = device.order_read(&memory, 0, bytes, &pool).unwrap();
+        let b = device.order_read(&memory, 0..bytes, &pool, Sending::AtOnce).unwrap();
         device.write(&first[..1000], &mut memory, 500).unwrap();
-        let c = device.order_read(&memory, 0, bytes, &pool).unwrap();
+        let c = device.order_read(&memory, 0..bytes, &pool, Sending::AtOnce).unwrap();
         device.write(&first, &mut memory, 0).unwrap();
         let mut third = second.clone();
         third[500..1500].copy_from_slice(&first[..1000]);
@@ -161,7 +172,7 @@ fn a_kernel_writes_behind_the_copies_of_its_output() {
     for turn in 0..3 {
         let want = pattern(turn, bytes);
         device.write(&want, &mut delay.output, 0).unwrap();
-        let landing = device.order_read(&delay.output, 0, bytes, &pool).unwrap();
+        let landing = device.order_read(&delay.output, 0..bytes, &pool, Sending::AtOnce).unwrap();
         delay.run(&device);
         assert!(land(landing).bytes() == want, "turn {turn}");
     }
@@ -196,7 +207,7 @@ fn many_pictures_are_in_flight_and_land_on_other_threads() {
             let pieces = [Piece::run(0, bytes - half, half), Piece::run(half, 0, bytes - half)];
             device.copy(&picture, &mut swapped, &pieces).unwrap();
             want.rotate_left(half);
-            let landing = device.order_read(&swapped, 0, bytes, &pool).unwrap();
+            let landing = device.order_read(&swapped, 0..bytes, &pool, Sending::AtOnce).unwrap();
             senders[i % 4].send((i, want, landing)).unwrap();
         }
         drop(senders);
@@ -236,16 +247,16 @@ fn buffers_that_are_given_are_read_as_they_were() {
             let want = pattern(turn, bytes);
             let mut room = device.room(bytes, &pool).unwrap();
             room.bytes_mut().copy_from_slice(&want);
-            let mut memory = device.allocate(bytes).unwrap();
-            device.upload_part(&room, 0..room.len(), &mut memory, 0).unwrap();
+            let mut memory = device.allocate_for_upload(bytes).unwrap();
+            give(&device, &room, &mut memory, 0).unwrap();
             // A write goes to a copy, and an allocation gets other memory.
             room.bytes_mut().fill(0xee);
             drop(room);
             device.room(bytes, &pool).unwrap().bytes_mut().fill(0xdd);
-            // No longer fresh, and in part.
+            // In part, after the whole.
             let mut part = device.room(bytes.div_ceil(2), &pool).unwrap();
             part.bytes_mut().copy_from_slice(&want[..bytes.div_ceil(2)]);
-            device.upload_part(&part, 0..part.len(), &mut memory, bytes / 2).unwrap();
+            give(&device, &part, &mut memory, bytes / 2).unwrap();
             drop(part);
             let mut got = vec![0; bytes];
             device.read(&memory, 0, &mut got).unwrap();
@@ -255,13 +266,12 @@ fn buffers_that_are_given_are_read_as_they_were() {
     }
     // Unpooled memory is copied as before.
     let want = pattern(7, 3 * M);
-    let mut memory = device.allocate(3 * M).unwrap();
-    device.upload_part(&HostBuffer::from_slice(&want), 0..want.len(), &mut memory, 0).unwrap();
+    let mut memory = device.allocate_for_upload(3 * M).unwrap();
+    give(&device, &HostBuffer::from_slice(&want), &mut memory, 0).unwrap();
     let mut got = vec![0; 3 * M];
     device.read(&memory, 0, &mut got).unwrap();
     assert!(got == want);
-    let beyond = device.upload_part(&HostBuffer::from_slice(&want), 0..want.len(), &mut memory, 1);
-    assert!(beyond.is_err(), "beyond the block");
+    assert!(give(&device, &HostBuffer::from_slice(&want), &mut memory, 1).is_err(), "beyond the block");
 }
 
 #[test]
@@ -273,8 +283,8 @@ fn many_given_buffers_are_in_flight_and_outlive_the_device() {
         delay.run(&device);
         let mut room = device.room(2 * M + i, &pool).unwrap();
         room.bytes_mut().copy_from_slice(&pattern(i, 2 * M + i));
-        let mut memory = device.allocate(2 * M + i).unwrap();
-        device.upload_part(&room, 0..room.len(), &mut memory, 0).unwrap();
+        let mut memory = device.allocate_for_upload(2 * M + i).unwrap();
+        give(&device, &room, &mut memory, 0).unwrap();
         there.push(memory);
     }
     for (i, memory) in there.iter().enumerate() {
@@ -295,12 +305,12 @@ fn what_nobody_waits_for_is_no_harm() {
     let memory = uploaded(&device, &want);
     for _ in 0..30 {
         delay.run(&device);
-        drop(device.order_read(&memory, 0, want.len(), &pool).unwrap());
+        drop(device.order_read(&memory, 0..want.len(), &pool, Sending::AtOnce).unwrap());
     }
     let large = uploaded(&device, &pattern(4, 56 * M));
-    drop(device.order_read(&large, 0, 56 * M, &pool).unwrap());
+    drop(device.order_read(&large, 0..56 * M, &pool, Sending::AtOnce).unwrap());
     drop(large);
-    let landing = device.order_read(&memory, 0, want.len(), &pool).unwrap();
+    let landing = device.order_read(&memory, 0..want.len(), &pool, Sending::AtOnce).unwrap();
     drop(memory);
     drop(delay);
     drop(device);
@@ -314,10 +324,10 @@ fn what_nobody_waits_for_is_no_harm() {
 fn a_bound_on_host_memory_holds_for_what_is_under_way() {
     let (device, pool) = (gpu(), Pool::bounded(0, 10 * M));
     let memory = uploaded(&device, &pattern(1, 6 * M));
-    let order = |pool: &Arc<Pool>| device.order_read(&memory, 0, 6 * M, pool);
+    let order = |pool: &Arc<Pool>| device.order_read(&memory, 0..6 * M, pool, Sending::AtOnce);
     let first = order(&pool).unwrap();
     assert!(matches!(order(&pool), Err(DeviceError::OutOfMemory { .. })));
     drop(first);
     assert!(land(order(&pool).unwrap()).bytes() == pattern(1, 6 * M));
-    assert!(device.order_read(&memory, 1, 6 * M, &pool).is_err(), "beyond the block");
+    assert!(device.order_read(&memory, 1..6 * M + 1, &pool, Sending::AtOnce).is_err(), "beyond the block");
 }

@@ -2,12 +2,13 @@
 //! memory.
 
 use std::any::Any;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::check::part;
 use super::{
-    Compilation, Device, DeviceMemory, DeviceSpan, Label, Landing, Launch, LaunchInput, Memory, MemoryKind, Prepared,
-    Ticket,
+    About, Device, DeviceMemory, DeviceSpan, Label, Landing, Launch, LaunchInput, Memory, MemoryKind, Prepared,
+    Sending, Staging, Ticket, Usage,
 };
 use crate::host::Piece;
 use crate::host::buffer::{HostBuffer, Pool};
@@ -63,36 +64,29 @@ fn host_mut(memory: &mut Memory) -> Result<&mut HostBuffer, DeviceError> {
 impl Apart {
     /// Wraps a device so that its memory counts as separate from the host's.
     pub fn from_unified(device: Arc<dyn Device>) -> Arc<dyn Device> {
-        match device.memory() {
-            MemoryKind::Unified => Arc::new(Apart(device)),
-            MemoryKind::Separate => device,
-        }
+        if device.memory().is_unified() { Arc::new(Apart(device)) } else { device }
     }
 }
 
 impl Device for Apart {
-    fn name(&self) -> String {
-        self.0.name()
+    fn about(&self) -> About {
+        self.0.about()
     }
 
-    fn hardware(&self) -> String {
-        self.0.hardware()
-    }
-
-    fn driver(&self) -> String {
-        self.0.driver()
-    }
-
-    fn memory(&self) -> MemoryKind {
-        MemoryKind::Separate
+    fn memory(&self) -> MemoryKind<'_> {
+        MemoryKind::Separate(None)
     }
 
     fn workers(&self) -> &Workers {
         self.0.workers()
     }
 
-    fn compilation(&self) -> Compilation {
-        self.0.compilation()
+    fn staging(&self) -> &dyn Staging {
+        self
+    }
+
+    fn usage(&self) -> Usage {
+        self.0.usage()
     }
 
     fn allocate(&self, bytes: usize) -> Result<Memory, DeviceError> {
@@ -106,42 +100,10 @@ impl Device for Apart {
         Ok(())
     }
 
-    fn begin_upload(&self, source: &HostBuffer, target: &mut Memory, pieces: &[Piece]) -> Result<Ticket, DeviceError> {
-        let target = host_mut(target)?;
-        if let Some(p) = pieces.iter().find(|p| !p.fits(source.len(), target.len())) {
-            return Err(DeviceError::Argument(format!("a copy reaches beyond its buffers: {p:?}")));
-        }
-        let whole = |p: &Piece| {
-            let together = p.rows == 1 || (p.from_stride == p.bytes && p.to_stride == p.bytes);
-            (p.from, p.to, p.rows * p.bytes) == (0, 0, source.len()) && together
-        };
-        match pieces {
-            [piece] if whole(piece) && source.len() == target.len() => *target = source.clone(),
-            pieces => self.workers().copy_pieces(source.bytes(), target.bytes_mut(), pieces),
-        }
-        Ok(Ticket::OVER)
-    }
-
     fn read(&self, source: &Memory, at: usize, target: &mut [u8]) -> Result<(), DeviceError> {
         let source = host(source)?;
         self.workers().copy(&source.bytes()[part(at, target.len(), source.len())?], target);
         Ok(())
-    }
-
-    fn order_read(
-        &self,
-        source: &Memory,
-        at: usize,
-        bytes: usize,
-        pool: &Arc<Pool>,
-    ) -> Result<Box<dyn Landing>, DeviceError> {
-        let shared = host(source)?;
-        if (at, bytes) == (0, shared.len()) {
-            return Ok(Box::new(shared.clone()));
-        }
-        let mut copied = pool.try_allocate(bytes)?;
-        self.read(source, at, copied.bytes_mut())?;
-        Ok(Box::new(copied))
     }
 
     fn copy(&self, source: &Memory, target: &mut Memory, pieces: &[Piece]) -> Result<(), DeviceError> {
@@ -172,5 +134,39 @@ impl Device for Apart {
 
     fn recorded(&self, own: &dyn Fn(Label) -> bool) -> Result<Vec<DeviceSpan>, DeviceError> {
         self.0.recorded(own)
+    }
+}
+
+impl Staging for Apart {
+    fn begin_upload(&self, source: &HostBuffer, target: &mut Memory, pieces: &[Piece]) -> Result<Ticket, DeviceError> {
+        let target = host_mut(target)?;
+        if let Some(p) = pieces.iter().find(|p| !p.fits(source.len(), target.len())) {
+            return Err(DeviceError::Argument(format!("a copy reaches beyond its buffers: {p:?}")));
+        }
+        let whole = |p: &Piece| {
+            let together = p.rows == 1 || (p.from_stride == p.bytes && p.to_stride == p.bytes);
+            (p.from, p.to, p.rows * p.bytes) == (0, 0, source.len()) && together
+        };
+        match pieces {
+            [piece] if whole(piece) && source.len() == target.len() => *target = source.clone(),
+            pieces => self.workers().copy_pieces(source.bytes(), target.bytes_mut(), pieces),
+        }
+        Ok(Ticket::OVER)
+    }
+
+    fn order_read(
+        &self,
+        source: &Memory,
+        range: Range<usize>,
+        pool: &Arc<Pool>,
+        _when: Sending,
+    ) -> Result<Box<dyn Landing>, DeviceError> {
+        let shared = host(source)?;
+        if range == (0..shared.len()) {
+            return Ok(Box::new(shared.clone()));
+        }
+        let mut copied = pool.try_allocate(range.len())?;
+        self.read(source, range.start, copied.bytes_mut())?;
+        Ok(Box::new(copied))
     }
 }

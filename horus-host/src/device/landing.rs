@@ -11,7 +11,7 @@ use horus_base::error::DeviceError;
 /// Allocates host memory of a number of bytes, with unspecified contents.
 pub type Room<'a> = dyn FnMut(usize) -> Result<HostBuffer, DeviceError> + 'a;
 
-/// A download in flight; see [`Device::order_read`].
+/// A download in flight; see [`Staging::order_read`](super::Staging::order_read).
 pub trait Landing: Send {
     /// Waits for the bytes, on any thread.
     ///
@@ -64,7 +64,7 @@ pub enum Sending {
     WhenLanded,
 }
 
-/// A download in pieces; see [`Device::begin_download`].
+/// A download in pieces; see [`Staging::begin_download`](super::Staging::begin_download).
 pub trait Download: Send {
     /// Starts to copy these bytes of the block, all within the download's range, to the host, where
     /// the range begins at byte 0; ordered after all launches so far. Until the download has

@@ -1,13 +1,14 @@
-//! An exchange in progress between simulated devices.
+//! Exchanges between simulated devices.
 
-use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 
-use super::POISON;
 use super::memory::{bytes, fit, foreign, identity, separate, separate_mut};
+use super::{POISON, Simulated};
 use horus_base::error::DeviceError;
 use horus_host::comm::Communicator;
 use horus_host::device::check::part;
-use horus_host::device::{BlockCopy, Exchange, Memory};
+use horus_host::device::{BlockCopy, Device, Exchange, Fabric, Lane, Memory, Ticket, distinct};
 use horus_host::host::Piece;
 
 /// Bytes for a position in a written block.
@@ -34,7 +35,7 @@ impl UnderWay {
     }
 
     /// Copies the data that the exchange reads, sends and receives.
-    pub(super) fn begin(
+    fn begin(
         comm: &dyn Communicator,
         reads: &[&Memory],
         writes: &mut [&mut Memory],
@@ -122,7 +123,7 @@ fn runs(copy: &BlockCopy, from: &[u8]) -> Vec<(usize, Vec<u8>)> {
 }
 
 /// Checks an exchange before it starts.
-pub(super) fn check(reads: &[&Memory], writes: &[&mut Memory], work: &Exchange) -> Result<(), DeviceError> {
+fn check(reads: &[&Memory], writes: &[&mut Memory], work: &Exchange) -> Result<(), DeviceError> {
     let size = |number| block(reads, writes, number).map(<[u8]>::len);
     let target = |number: usize| if number < reads.len() { Err(foreign()) } else { size(number) };
     for m in &work.sends {
@@ -134,13 +135,45 @@ pub(super) fn check(reads: &[&Memory], writes: &[&mut Memory], work: &Exchange) 
     work.before.iter().chain(&work.after).try_for_each(|c| fit(&c.pieces, size(c.from)?, target(c.to)?))
 }
 
+impl<D: Device> Fabric for Simulated<D> {
+    fn address(&self) -> u64 {
+        self.address
+    }
+
+    fn connect(&self, _comm: &dyn Communicator, addresses: &[u64]) -> Result<bool, DeviceError> {
+        Ok(distinct(addresses))
+    }
+
+    fn exchange(
+        &self,
+        comm: &dyn Communicator,
+        reads: &[&Memory],
+        writes: &mut [&mut Memory],
+        work: &Exchange,
+    ) -> Result<Ticket, DeviceError> {
+        check(reads, writes, work)?;
+        let ticket = Ticket(self.counters.exchanges.fetch_add(1, Ordering::Relaxed) as u64);
+        let under_way = self.spans.note(Lane::Network, || UnderWay::begin(comm, reads, writes, work))?;
+        self.arriving.lock().unwrap_or_else(PoisonError::into_inner).insert(ticket.0, under_way);
+        Ok(ticket)
+    }
+
+    fn arrive(&self, ticket: Ticket, writes: &mut [&mut Memory]) -> Result<(), DeviceError> {
+        let mut arriving = self.arriving.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(under_way) = arriving.get(&ticket.0) else { return Ok(()) };
+        under_way.expects(writes)?;
+        let under_way = arriving.remove(&ticket.0).unwrap_or_default();
+        drop(arriving);
+        under_way.finish(writes)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simulated::Simulated;
     use horus_cpu::cpu::device::CpuDevice;
     use horus_host::comm::threads::ThreadComm;
-    use horus_host::device::{Device as _, Message, Ticket};
+    use horus_host::device::Message;
 
     const N: usize = 64;
 

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::fit::{line, median};
 use super::{Effort, kernels, timed};
-use crate::device::{Device, Geometry, Launch, LaunchInput, Memory, Prepared};
+use crate::device::{Device, Geometry, Launch, LaunchInput, Memory, Prepared, Sending};
 use crate::dtype::DType;
 use crate::error::DeviceError;
 use crate::host::Piece;
@@ -26,13 +26,14 @@ pub(super) fn measure(device: &dyn Device, effort: Effort, profile: &mut Profile
     let pool = Pool::new(effort.bytes);
     let most = effort.bytes;
     let (pinned, mut pageable) = (locked(device, &pool, most)?, vec![1u8; most]);
-    let (mut there, back) = (device.allocate_for_upload(most)?, device.allocate(most)?);
+    let staging = device.staging();
+    let (mut there, back) = (staging.allocate_for_upload(most)?, device.allocate(most)?);
     let each = sizes(most).into_iter().map(|bytes| locked(device, &pool, bytes));
     let mut buffers: Vec<HostBuffer> = each.collect::<Result<_, DeviceError>>()?;
     let of = |bytes: usize| move |buffer: &HostBuffer| buffer.len() == bytes;
     let upload = |source: &HostBuffer, there: &mut Memory, bytes: usize| {
-        let ticket = device.begin_upload(source, there, &[Piece::run(0, 0, bytes)])?;
-        device.arrive(ticket, &mut [there])
+        let ticket = staging.begin_upload(source, there, &[Piece::run(0, 0, bytes)])?;
+        staging.arrive(ticket, there)
     };
     let up = |there: &mut Memory, bytes: usize| {
         let source = buffers.iter().find(|buffer| buffer.len() == bytes).unwrap_or(&pinned);
@@ -42,8 +43,9 @@ pub(super) fn measure(device: &dyn Device, effort: Effort, profile: &mut Profile
     let staged = lines(effort, device, &mut |bytes| device.write(&pageable[..bytes], &mut there, 0))?;
     profile.upload.staged = staged.unwrap_or(profile.upload.staged);
     let workers = device.workers();
+    let held = |bytes: usize| staging.order_read(&back, 0..bytes, &pool, Sending::WhenLanded);
     let mut down = |bytes: usize| match buffers.iter().position(of(bytes)) {
-        Some(i) => device.hold(&back, 0, bytes, &pool)?.land_in(&mut buffers[i], workers),
+        Some(i) => held(bytes)?.land_in(&mut buffers[i], workers),
         None => Ok(()),
     };
     profile.download.pinned = lines(effort, device, &mut down)?.unwrap_or(profile.download.pinned);
@@ -55,7 +57,7 @@ pub(super) fn measure(device: &dyn Device, effort: Effort, profile: &mut Profile
     let mut target = locked(device, &pool, most)?;
     let both = timed(effort.runs, || {
         // A held download does not wait for later uploads.
-        let landing = device.hold(&back, 0, most, &pool)?;
+        let landing = held(most)?;
         upload(&pinned, &mut there, most)?;
         landing.land_in(&mut target, workers)?;
         device.synchronize()
@@ -68,7 +70,7 @@ pub(super) fn measure(device: &dyn Device, effort: Effort, profile: &mut Profile
 /// Lines of kernels that access the host's memory directly, if they can.
 fn mapped(device: &dyn Device, effort: Effort, pinned: HostBuffer, profile: &mut Profile) -> Result<(), DeviceError> {
     let most = pinned.len();
-    let Ok(host) = device.map(pinned) else { return Ok(()) };
+    let Ok(host) = device.staging().map(pinned) else { return Ok(()) };
     let (mut host, there) = (host, device.allocate(most)?);
     let Profile { upload, download, .. } = profile;
     let pixels = (kernels::smallest(DType::F32), [&mut upload.mapped, &mut download.mapped]);
@@ -127,9 +129,10 @@ fn over_bus(
 /// Page-locked memory, if the device provides it. Its pages are touched, as they would otherwise be
 /// allocated during the first copy.
 fn locked(device: &dyn Device, pool: &Arc<Pool>, bytes: usize) -> Result<HostBuffer, DeviceError> {
-    let mut buffer = match device.page_locked(bytes)? {
+    let staging = device.staging();
+    let mut buffer = match staging.page_locked(bytes)? {
         Some(memory) => pool.try_adopt(memory, bytes)?,
-        None => device.room(bytes, pool)?,
+        None => staging.room(bytes, pool)?,
     };
     buffer.bytes_mut().fill(1);
     Ok(buffer)

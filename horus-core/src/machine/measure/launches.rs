@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::fit::{efficiency, median};
 use super::{Effort, kernels, timed};
-use crate::device::{Device, Geometry, Launch, LaunchInput, Memory, MemoryKind, Prepared};
+use crate::device::{Device, Geometry, Launch, LaunchInput, Memory, Prepared};
 use crate::dtype::DType;
 use crate::error::DeviceError;
 use crate::host::Piece;
@@ -113,7 +113,7 @@ fn noise(device: &dyn Device, shape: Shape, dtype: DType, count: usize) -> Resul
 /// Copies within the device's memory, by total bytes.
 pub(super) fn memory(device: &dyn Device, effort: Effort, profile: &mut Profile) -> Result<(), DeviceError> {
     let mut rates = Vec::new();
-    let most = device.capacity().map_or(effort.bytes * 4, |c| (c / 4).min(effort.bytes * 8));
+    let most = device.memory().capacity().map_or(effort.bytes * 4, |c| (c / 4).min(effort.bytes * 8));
     for bytes in [1 << 20, 4 << 20, 16 << 20, 64 << 20, 256 << 20, 2 << 30usize] {
         if bytes > most {
             break;
@@ -152,7 +152,7 @@ pub(super) fn empty(device: &dyn Device, effort: Effort, profile: &mut Profile) 
     let long = filter.seconds(device, &images, effort)?;
     for run in 0..=effort.runs {
         // Behind a long kernel launches queue up, which hides the host's time.
-        let separate = device.memory() == MemoryKind::Separate;
+        let separate = !device.memory().is_unified();
         let ahead = if separate { (1e-3 / long).ceil().clamp(1.0, 64.0) as usize } else { 0 };
         let begun = Instant::now();
         (0..ahead).try_for_each(|_| filter.launch(device, &images))?;
@@ -167,7 +167,7 @@ pub(super) fn empty(device: &dyn Device, effort: Effort, profile: &mut Profile) 
         }
     }
     let (call, gap) = (median(calls).unwrap_or_default(), median(gaps).unwrap_or_default());
-    if device.memory() == MemoryKind::Unified {
+    if device.memory().is_unified() {
         // The host computes within the call.
         (profile.launch.host, profile.launch.device) = (0.0, call);
     } else {
@@ -194,7 +194,7 @@ pub(super) fn families(device: &dyn Device, effort: Effort, profile: &mut Profil
         } else {
             profile.arithmetic.f32 = rate
         }
-        if dtype == DType::F32 && device.memory() == MemoryKind::Separate {
+        if dtype == DType::F32 && !device.memory().is_unified() {
             // Few rows take as long as more, up to the number that fills the device.
             let strip = Shape::new(FEW, side, 1);
             let images = noise(device, strip, dtype, 1)?;

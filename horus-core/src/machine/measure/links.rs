@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::fit::median;
 use crate::comm::{CommError, Communicator};
-use crate::device::{Device, Exchange, Memory, Message};
+use crate::device::{Device, Exchange, Fabric, Memory, Message};
 use crate::error::DeviceError;
 use crate::machine::{Link, Links};
 
@@ -28,11 +28,11 @@ pub(super) fn measure(
             *link = agreed(comm, line(sizes, times).unwrap_or(*link))?;
         }
     }
-    let addresses = comm.gather(device.address())?;
-    if !device.connect(comm, &addresses).unwrap_or(false) {
-        return Ok(());
-    }
-    let found = between_devices(device, comm, sizes);
+    let fabric = device.fabric();
+    let addresses = comm.gather(fabric.map_or(0, |fabric| fabric.address()))?;
+    let connected = |fabric: &&dyn Fabric| fabric.connect(comm, &addresses).unwrap_or(false);
+    let Some(fabric) = fabric.filter(connected) else { return Ok(()) };
+    let found = between_devices(device, fabric, comm, sizes);
     let sound = comm.gather(u64::from(found.is_ok()))?.iter().all(|ok| *ok == 1);
     match found {
         Ok(times) if sound => links.peers = agreed(comm, line(sizes, times).unwrap_or(links.peers))?,
@@ -81,7 +81,12 @@ fn through_hosts(comm: &dyn Communicator, other: usize, bytes: usize) -> Result<
 }
 
 /// Seconds for the devices of ranks 0 and 1 to send each other these bytes concurrently.
-fn between_devices(device: &dyn Device, comm: &dyn Communicator, sizes: [usize; 2]) -> Result<[f64; 2], DeviceError> {
+fn between_devices(
+    device: &dyn Device,
+    fabric: &dyn Fabric,
+    comm: &dyn Communicator,
+    sizes: [usize; 2],
+) -> Result<[f64; 2], DeviceError> {
     let (from, mut to): (Memory, Memory) = (device.allocate(sizes[1])?, device.allocate(sizes[1])?);
     let mut seconds = |bytes: usize| -> Result<f64, DeviceError> {
         let mut times = Vec::new();
@@ -92,8 +97,8 @@ fn between_devices(device: &dyn Device, comm: &dyn Communicator, sizes: [usize; 
             if let rank @ (0 | 1) = comm.rank() {
                 let message = |block: usize| Message { rank: 1 - rank, block, at: 0, bytes };
                 let work = Exchange { sends: vec![message(0)], receives: vec![message(1)], ..Exchange::default() };
-                let ticket = device.exchange(comm, &[&from], &mut [&mut to], &work)?;
-                device.arrive(ticket, &mut [&mut to])?;
+                let ticket = fabric.exchange(comm, &[&from], &mut [&mut to], &work)?;
+                fabric.arrive(ticket, &mut [&mut to])?;
                 device.synchronize()?;
             }
             times.push(start.elapsed().as_secs_f64());

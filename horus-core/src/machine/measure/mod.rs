@@ -16,7 +16,7 @@ use self::fit::median;
 use super::here;
 use super::{Files, Hardware, Profile, ProfileOrigin, Rates};
 use crate::comm::{CommError, Communicator};
-use crate::device::{Device, MemoryKind};
+use crate::device::Device;
 use crate::error::{DeviceError, Result};
 use crate::host::buffer::Pool;
 use crate::host::workers::Workers;
@@ -65,7 +65,7 @@ pub fn measure(device: &dyn Device, comm: &dyn Communicator, quick: bool) -> Res
             mine = serde_json::from_slice(&text).ok();
         }
     }
-    let unified = device.memory() == MemoryKind::Unified;
+    let unified = device.memory().is_unified();
     let mut profile: Profile = mine.unwrap_or_else(|| here::assumed(hardware, unified));
     links::measure(device, comm, quick, &mut profile.links).map_err(failed)?;
     Ok(profile)
@@ -73,7 +73,7 @@ pub fn measure(device: &dyn Device, comm: &dyn Communicator, quick: bool) -> Res
 
 /// Measures everything that needs no other ranks.
 fn alone(device: &dyn Device, hardware: Hardware, quick: bool) -> Profile {
-    let unified = device.memory() == MemoryKind::Unified;
+    let unified = device.memory().is_unified();
     let effort = match (quick, unified) {
         (true, _) => Effort { runs: 3, run: 2e-3, bytes: 4 << 20, side: 512 },
         (false, true) => Effort { runs: 5, run: 10e-3, bytes: 256 << 20, side: 2048 },

@@ -1,0 +1,147 @@
+//! Transfers between a device and the host that run beside launches.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::landing::Blocking;
+use super::{Device, Download, Landing, Memory, Sending, Ticket};
+use crate::host::Piece;
+use crate::host::buffer::{HostBuffer, HostMemory, Pool};
+use horus_base::error::DeviceError;
+
+/// Transfers between a device and the host that run beside launches, and host memory that the
+/// device accesses fast. The default implementations serve a device that has neither: transfers
+/// block, and host memory is ordinary.
+pub trait Staging: Device {
+    /// Host memory for pixels that other threads read ahead, with unspecified contents: the memory
+    /// from which the device uploads fastest, if available, else from `pool`. May be called on any
+    /// thread.
+    ///
+    /// # Errors
+    /// [`DeviceError::OutOfMemory`] if host memory is exhausted.
+    fn room(&self, bytes: usize, pool: &Arc<Pool>) -> Result<HostBuffer, DeviceError> {
+        pool.try_allocate(bytes)
+    }
+
+    /// Page-locked host memory of this size, which the device accesses directly, with unspecified
+    /// contents, as much as the machine allows; `None` if the device has no use for it. May be
+    /// called on any thread.
+    ///
+    /// # Errors
+    /// Driver errors if pages cannot be locked.
+    fn page_locked(&self, _bytes: usize) -> Result<Option<Box<dyn HostMemory>>, DeviceError> {
+        Ok(None)
+    }
+
+    /// Page-locked host memory of this size, which the device accesses directly, with unspecified
+    /// contents, for pixels that are transferred once. Returned if such memory is unused, or if
+    /// this size has been requested so often that locking pages pays; otherwise pageable memory is
+    /// faster in spite of its slower copies. May be called on any thread.
+    fn lent(&self, _bytes: usize) -> Option<Box<dyn HostMemory>> {
+        None
+    }
+
+    /// Returns `true` if launches can use this host memory in place of the device's, that is, if
+    /// [`Staging::map`] accepts it.
+    fn maps(&self, _buffer: &HostBuffer) -> bool {
+        false
+    }
+
+    /// Maps the buffer: launches read and write it in host memory, over the bus. Nothing else may
+    /// write to the buffer meanwhile; if launches write to it, it must not be shared. The device
+    /// keeps it alive for pending launches, even if the memory is dropped.
+    ///
+    /// # Errors
+    /// The buffer itself if it cannot be mapped.
+    fn map(&self, buffer: HostBuffer) -> Result<Memory, HostBuffer> {
+        Err(buffer)
+    }
+
+    /// Waits for all launches so far, and returns the buffer of memory that [`Staging::map`] made.
+    ///
+    /// # Errors
+    /// Driver errors of earlier calls; [`DeviceError::Argument`] for any other memory.
+    fn unmap(&self, _memory: Memory) -> Result<HostBuffer, DeviceError> {
+        Err(DeviceError::Argument("memory that is not the host's cannot be given back to it".into()))
+    }
+
+    /// Copies the program's pixels, the concatenated parts, to new device memory; returns when the
+    /// parts may be changed. `None` if they are better kept in host memory until a plan needs them.
+    /// May be called on any thread.
+    ///
+    /// # Errors
+    /// Driver errors.
+    fn take(&self, _parts: &[&[u8]]) -> Result<Option<Memory>, DeviceError> {
+        Ok(None)
+    }
+
+    /// [`Device::allocate`] of a block that [`Staging::begin_upload`] fills completely before
+    /// anything else uses it: the copies need not be ordered after the device's current work.
+    ///
+    /// # Errors
+    /// As [`Device::allocate`].
+    fn allocate_for_upload(&self, bytes: usize) -> Result<Memory, DeviceError> {
+        self.allocate(bytes)
+    }
+
+    /// Starts to copy pieces of a buffer to a block, concurrently with launches: only calls after
+    /// [`Staging::arrive`] with the ticket and the block see them. Uploads execute in the order in
+    /// which they are started. The device holds a share of the buffer, and the block's memory, as
+    /// long as it needs them. Until the upload has arrived, these bytes of the block must not be
+    /// read or written; launches may read others. The default implementation is blocking.
+    ///
+    /// # Errors
+    /// As [`Device::write`].
+    fn begin_upload(&self, source: &HostBuffer, target: &mut Memory, pieces: &[Piece]) -> Result<Ticket, DeviceError> {
+        if let Some(p) = pieces.iter().find(|p| !p.fits(source.len(), target.len())) {
+            return Err(DeviceError::Argument(format!("a copy reaches beyond its buffers: {p:?}")));
+        }
+        for (from, to, bytes) in pieces.iter().flat_map(|p| p.runs()) {
+            self.write(&source.bytes()[from..from + bytes], target, to)?;
+        }
+        Ok(Ticket::OVER)
+    }
+
+    /// Completes an upload: later calls see its bytes in `target`, the block that it was started
+    /// with. It need not block the host: an order between queues suffices.
+    ///
+    /// # Errors
+    /// Driver errors; [`DeviceError::Argument`] if `target` is another block.
+    fn arrive(&self, _ticket: Ticket, _target: &mut Memory) -> Result<(), DeviceError> {
+        Ok(())
+    }
+
+    /// Starts a download of `range`, bytes of a block, in pieces: to memory from `pool` unless a
+    /// target is given when it lands. Never called on a device with unified memory. The default
+    /// implementation is blocking.
+    ///
+    /// # Errors
+    /// [`DeviceError::OutOfMemory`] if the pool is exhausted.
+    fn begin_download<'a>(
+        &'a self,
+        range: Range<usize>,
+        pool: &Arc<Pool>,
+        _when: Sending,
+    ) -> Result<Box<dyn Download + 'a>, DeviceError> {
+        Ok(Box::new(Blocking { device: self, at: range.start, host: pool.try_allocate(range.len())? }))
+    }
+
+    /// Starts to copy a range of bytes of device memory to host memory from `pool`, ordered after
+    /// all launches so far; if it is sent [when landed](Sending::WhenLanded), the copy may wait for
+    /// its target. Later calls, and dropping the memory, do not change the result. Never called on
+    /// a device with unified memory. The default implementation is blocking.
+    ///
+    /// # Errors
+    /// Driver errors; [`DeviceError::OutOfMemory`] if the pool is exhausted.
+    fn order_read(
+        &self,
+        source: &Memory,
+        range: Range<usize>,
+        pool: &Arc<Pool>,
+        _when: Sending,
+    ) -> Result<Box<dyn Landing>, DeviceError> {
+        let mut host = pool.try_allocate(range.len())?;
+        self.read(source, range.start, host.bytes_mut())?;
+        Ok(Box::new(host))
+    }
+}
