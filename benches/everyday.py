@@ -250,11 +250,18 @@ for name in ("sum", "mean", "maximum", "variance"):
         "scipy": lambda: getattr(Place.peer, n)(a),
         "numpy": lambda: getattr(a, m)(),
     })
-case("histogram")(lambda a: {
-    "horus": lambda: hn.histogram(a, 0, 256, 256),
-    "numpy": lambda: np.histogram(a, 256, (0, 256)),
-    **({"opencv": lambda: cv2.calcHist([a], [0], None, [256], [0, 256])} if a.dtype != np.float64 else {}),
-})
+
+
+@case("histogram")
+def _(a: Array) -> dict[str, Call]:
+    end = 1.0 if a.dtype.kind == "f" else float(np.iinfo(a.dtype).max) + 1
+    return {
+        "horus": lambda: hn.histogram(a, 0, end, 256),
+        "numpy": lambda: np.histogram(a, 256, (0, end)),
+        **({"opencv": lambda: cv2.calcHist([a], [0], None, [256], [0, end])} if a.dtype != np.float64 else {}),
+    }
+
+
 case("exp(a) * sqrt(a) + a", FLOATS)(lambda a: {
     "horus": lambda: (lambda i: Place.result(np.exp(i) * np.sqrt(i) + i))(hi.asarray(a, copy=False)),
     "numpy": lambda: np.exp(a) * np.sqrt(a) + a,

@@ -10,8 +10,8 @@ pub trait Foreign: Device {
     /// it.
     fn ordinal(&self) -> usize;
 
-    /// Imports memory of this device owned by another library: launches read it in place, ordered
-    /// after its stream. The device holds its owner for pending launches, even if the memory is
+    /// Imports memory of this device owned by another library, ordered after its stream: launches
+    /// read it in place, or a copy if it begins where they cannot read it. The device holds its owner for pending launches, even if the memory is
     /// dropped. It must not be written.
     ///
     /// # Errors
