@@ -66,3 +66,42 @@ static inline double atomicAdd(double* p, double v) { const double old = *p; *p 
 static inline unsigned long long atomicMin(unsigned long long* p, unsigned long long v) { const unsigned long long old = *p; if (v < old) *p = v; return old; }
 static inline int atomicMax(int* p, int v) { const int old = *p; if (v > old) *p = v; return old; }
 static inline unsigned atomicAdd(unsigned* p, unsigned v) { const unsigned old = *p; *p += v; return old; }
+
+static bool hs_done[1024];
+// Runs `thread`, which takes the next block at each barrier after its end, for all threads of all blocks.
+static void hs_run_blocks(void (*thread)(), unsigned grid, unsigned grid_y, unsigned block, unsigned shared) {
+    constexpr size_t STACK = 256 << 10;
+    std::vector<unsigned char> memory(shared + 128);
+    // Not cleared: of a stack little is used.
+    std::unique_ptr<unsigned char[]> stacks(new unsigned char[STACK * block]);
+    hs_smem = memory.data() + (128 - (uintptr_t)memory.data() % 128) % 128;
+    hs_fibres.resize(block);
+    for (unsigned t = 0; t < block; ++t) {
+        ucontext_t& entry = hs_fibres[t].entry;
+        getcontext(&entry);
+        entry.uc_stack.ss_sp = stacks.get() + STACK * t;
+        entry.uc_stack.ss_size = STACK;
+        entry.uc_link = nullptr;
+        makecontext(&entry, thread, 0);
+    }
+    bool entered = false;
+    for (unsigned by = 0; by < grid_y; ++by)
+        for (unsigned b = 0; b < grid; ++b) {
+            // Poison, so that reads of unwritten memory show.
+            memset(memory.data(), 0xff, memory.size());
+            blockIdx = {(int)b, (int)by, 0};
+            std::fill_n(hs_done, block, false);
+            for (unsigned left = block; left > 0;) {
+                unsigned running = 0;
+                for (unsigned t = 0; t < block; ++t) {
+                    if (hs_done[t]) continue;
+                    hs_current = t;
+                    threadIdx = {(int)t, 0, 0};
+                    hs_resume(entered);
+                    running += !hs_done[t];
+                }
+                entered = true;
+                left = running;
+            }
+        }
+}

@@ -4,10 +4,11 @@
 //! `horus-kernels` compiles them for the package that ships with a release; the example `cold`
 //! prints their cost.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use horus::core::device::Geometry;
 use horus::core::session::Session;
 use horus::prelude::*;
 use horus_cuda::codegen::{Generated, Limits};
@@ -207,7 +208,14 @@ pub fn distinct(launches: &[Launched], arch: u32, limits: Limits) -> Result<BTre
 /// If a run fails.
 pub fn sources(runs: &[Vec<Launched>], arch: u32, limits: Limits) -> Result<BTreeMap<String, String>, Failure> {
     let mut found = BTreeMap::from([(pieces::program(&[]).source, "copies".to_owned())]);
+    // Runs that differ in their files have the same launches.
+    let mut known: HashMap<(String, Geometry), Vec<&Launched>> = HashMap::new();
     for launch in runs.iter().flatten() {
+        let alike = known.entry((launch.kernel.name(), launch.output)).or_default();
+        if alike.contains(&launch) {
+            continue;
+        }
+        alike.push(launch);
         let programs = launch.programs(arch, limits)?;
         found.extend(programs.into_iter().map(|program| (program.source, launch.kernel.name())));
     }

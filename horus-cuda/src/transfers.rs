@@ -44,6 +44,9 @@ use crate::memory::{Core, CudaMemory};
 use crate::pinned::{Blocks, KEPT, Loan, MOST, Pinned, Rules};
 use crate::staging::{CHUNK, Downloads, FEWEST, HostBytes, SMALL, Uploads};
 
+/// Most bytes that are read by the driver's own copy to memory that is not page-locked: numbers.
+const FEW: usize = 4096;
+
 /// Fewer bytes are uploaded in the device's stream: they take less time than the synchronisation of
 /// two streams.
 const BESIDE: usize = 1 << 20;
@@ -250,6 +253,15 @@ impl Transfers {
     /// Copies bytes to the host, and waits for them. The device must hold as many there.
     pub(crate) fn read(&self, source: CUdeviceptr, target: &mut [u8]) -> Result<(), DeviceError> {
         let device = &self.core.stream;
+        if target.len() <= FEW {
+            // SAFETY: the caller holds the memory until this returns; a copy to memory that is not
+            // page-locked has been made when the stream is idle.
+            let copy =
+                || unsafe { sys::cuMemcpyDtoHAsync_v2(target.as_mut_ptr().cast(), source, target.len(), device.0) };
+            let code = self.core.clock.note(Lane::Download, device, copy);
+            check(code, || format!("downloading {} bytes", target.len()))?;
+            return device.synchronize();
+        }
         let stream = if target.len() > SMALL {
             let (down, ready) = (stream(&self.down)?, Event::new(false)?);
             ready.record(device)?;

@@ -66,25 +66,24 @@ impl Drop for Leave {
 }
 
 impl ThreadComm {
-    /// Runs `program` on `ranks` ranks, each in its own thread, and returns their results in rank
-    /// order.
+    /// Runs `program` on `ranks` ranks, each in its own thread, the first in the calling one, and
+    /// returns their results in rank order.
     ///
     /// # Panics
     /// If the program panics on a rank (the other ranks then fail with an error and do not hang).
     pub fn run<R: Send>(ranks: usize, program: impl Fn(ThreadComm) -> R + Sync) -> Vec<R> {
-        let shared = Shared::of(ranks);
+        let run = |comm: ThreadComm| {
+            let _leave = Leave(comm.clone());
+            program(comm)
+        };
+        let run = &run;
         std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..shared.size)
-                .map(|rank| {
-                    let comm = ThreadComm { rank, shared: Arc::clone(&shared), turns: Arc::default() };
-                    let program = &program;
-                    scope.spawn(move || {
-                        let _leave = Leave(comm.clone());
-                        program(comm)
-                    })
-                })
-                .collect();
-            threads.into_iter().map(|t| t.join().unwrap_or_else(|p| std::panic::resume_unwind(p))).collect()
+            let mut comms = ThreadComm::group(ranks).into_iter();
+            let first = comms.next();
+            let others: Vec<_> = comms.map(|comm| scope.spawn(move || run(comm))).collect();
+            let first = first.map(run);
+            let joined = others.into_iter().map(|t| t.join().unwrap_or_else(|p| std::panic::resume_unwind(p)));
+            first.into_iter().chain(joined).collect()
         })
     }
 
