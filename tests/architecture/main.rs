@@ -301,7 +301,7 @@ const TOUCHED: &[(&str, usize)] = &[
     ("Reconstruction", 9),
     ("LabelReduce", 6),
     // A leaf.
-    ("Median", 9),
+    ("Median", 6),
     // A reduction.
     ("Moments", 9),
     // A border mode, here as a default too.
