@@ -303,7 +303,7 @@ const TOUCHED: &[(&str, usize)] = &[
     // A leaf.
     ("Median", 6),
     // A reduction.
-    ("Moments", 9),
+    ("Moments", 5),
     // A border mode, here as a default too.
     ("Reflect101", 12),
     // A pixel type.

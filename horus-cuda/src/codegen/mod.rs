@@ -221,9 +221,9 @@ fn generate_whole(operation: &Whole, shapes: &Shapes<'_>, limits: Limits) -> Res
         Whole::RowReduce(how) => reduced::image(*how, shapes),
         Whole::Running(_) => reduced::running(shapes),
         Whole::RunningDepth(_) => fixed::running_depth(shapes),
-        Whole::Fold(how) => fixed::fold(*how, shapes),
+        Whole::Fold(how) => reduced::fold(*how, shapes),
         Whole::Labels(how) => labels::generate(*how, shapes),
-        Whole::Tiles(Tiled { grid, reduce: how }) => fixed::tiles(*grid, *how, shapes),
+        Whole::Tiles(Tiled { grid, reduce: how }) => reduced::tiles(*grid, *how, shapes),
         Whole::Histogram(how) => fixed::histogram(how.bins, how.lo(), how.hi(), shapes),
         Whole::Merge(_) => Err(unsupported(shapes, operation.name())),
     }
