@@ -297,8 +297,8 @@ const TOUCHED: &[(&str, usize)] = &[
     ("NearestRow", 7),
     ("Tiled", 7),
     ("Components", 7),
-    ("Sliding", 9),
-    ("Reconstruction", 9),
+    ("Sliding", 7),
+    ("Reconstruction", 8),
     ("LabelReduce", 6),
     // A leaf.
     ("Median", 6),

@@ -3,7 +3,7 @@
 use horus_core::device::Geometry;
 use horus_core::dtype::{DType, Scalar};
 use horus_core::error::DeviceError;
-use horus_core::ops::windowed::{BoxMean, Ranked, Windowed, summed};
+use horus_core::ops::windowed::{BoxMean, Ranked, Sliding, Windowed, summed};
 use horus_core::shape::Border;
 
 use super::cpp::{Call, Expr, Stmt, args, name, template};
@@ -19,14 +19,13 @@ const SHARED: usize = 96 << 10;
 const RANKED: (usize, usize) = (8, 32);
 
 pub(super) fn generate(
-    how: &Windowed,
-    border: Border,
+    Sliding { how, border }: &Sliding,
     shapes: &Shapes<'_>,
     limits: Limits,
 ) -> Result<Generated, DeviceError> {
     match how {
-        Windowed::Mean(mean) => means(mean, border, shapes, limits),
-        Windowed::Rank(rank) => ranks(rank, border, shapes),
+        Windowed::Mean(mean) => means(mean, *border, shapes, limits),
+        Windowed::Rank(rank) => ranks(rank, *border, shapes),
     }
 }
 

@@ -274,6 +274,13 @@ impl ImageOperation for Sliding {
         self.reads(0, need, of).kept(of).hull(need)
     }
 
+    fn shared_bytes(&self) -> usize {
+        match &self.how {
+            Windowed::Mean(_) => 0,
+            Windowed::Rank(rank) => size_of_val(&rank.spans[..]),
+        }
+    }
+
     fn effort(&self, _: &[Extent], output: Extent, rows: usize) -> Effort {
         let family = match self.how {
             Windowed::Mean(_) => Family::Separable,

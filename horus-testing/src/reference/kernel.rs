@@ -23,8 +23,7 @@ use horus_plan::ops::pixel::PixelKind;
 use horus_plan::ops::planes::stacked;
 use horus_plan::ops::reduce::{Fold, bin_of, running};
 use horus_plan::ops::tiles::{TileReduce, rectangle, squared_deviation};
-use horus_plan::ops::windowed::Windowed;
-use horus_plan::ops::{Components, Remap, Sliding, Tiled, Whole};
+use horus_plan::ops::{Components, Remap, Tiled, Whole};
 
 /// An image on the host: the rows of its window.
 #[derive(Clone, Debug)]
@@ -270,22 +269,16 @@ fn evaluate_whole(operation: &Whole, inputs: &[HostImage], output: &mut HostImag
                 }
             }
         }),
-        Whole::Windowed(Sliding { how, border }) => dispatch!(inputs[0].geometry.dtype, S => {
+        Whole::Windowed(how) => dispatch!(out.dtype, T => dispatch!(inputs[0].geometry.dtype, S => {
             for c in 0..out.shape.planes() {
                 for y in rows.start..rows.end {
                     for x in 0..out.shape.width {
-                        let read = |dy, dx| inputs[0].sample::<S>(c, y + dy, x.cast_signed() + dx, *border);
-                        match (how, out.dtype) {
-                            (Windowed::Rank(rank), _) => output.put(c, y, x, windowed::ranked(rank, read)),
-                            (Windowed::Mean(mean), DType::F32) => {
-                                output.put(c, y, x, windowed::mean_at(mean, read) as f32);
-                            }
-                            (Windowed::Mean(mean), _) => output.put(c, y, x, windowed::mean_at(mean, read)),
-                        }
+                        let read = |dy, dx| inputs[0].sample::<S>(c, y + dy, x.cast_signed() + dx, how.border);
+                        output.put::<T>(c, y, x, windowed::windowed_at(how, read));
                     }
                 }
             }
-        }),
+        })),
         Whole::Reconstruct(how) => dispatch!(out.dtype, T => {
             let Shape { depth, height, width, .. } = out.shape;
             let pixel = |i: usize| (i / width / height, (i / width % height).cast_signed(), i % width);

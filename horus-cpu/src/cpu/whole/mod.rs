@@ -15,7 +15,7 @@ mod rows;
 mod sampling;
 mod tiles;
 
-use horus_plan::ops::{Components, Remap, Sliding, Tiled, Whole};
+use horus_plan::ops::{Components, Remap, Tiled, Whole};
 use rayon::prelude::*;
 
 use super::plane::Plane;
@@ -58,8 +58,8 @@ macro_rules! moved {
 /// # Errors
 /// [`DeviceError::Argument`] for memory that is not the host's.
 pub(crate) fn launch(launch: Launch<'_>, operation: &Whole, isa: Isa, threads: usize) -> Result<(), DeviceError> {
-    if let Whole::Windowed(Sliding { how, border }) = operation {
-        return windowed::launch(launch, (how, *border), isa, threads);
+    if let Whole::Windowed(how) = operation {
+        return windowed::launch(launch, how, isa, threads);
     }
     let Launch { inputs, output, geometry, rows, .. } = launch;
     let dtype = inputs.first().map_or(geometry.dtype, |i| i.geometry.dtype);

@@ -16,7 +16,7 @@ use horus_base::dtype::{DType, Pixel};
 use horus_base::error::DeviceError;
 use horus_base::shape::{Border, Window};
 use horus_host::device::{Geometry, Launch};
-use horus_plan::ops::windowed::{BoxMean, Ranked, Windowed, ordered};
+use horus_plan::ops::windowed::{BoxMean, Ranked, Sliding, Windowed, ordered};
 
 /// Runs a kernel over windows on host memory: inside the thread pool (`threads` of it), or on the
 /// calling thread alone if `threads` is 1. The launch is one that
@@ -26,7 +26,7 @@ use horus_plan::ops::windowed::{BoxMean, Ranked, Windowed, ordered};
 /// [`DeviceError::Argument`] for memory that is not the host's.
 pub(crate) fn launch(
     launch: Launch<'_>,
-    (how, border): (&Windowed, Border),
+    &Sliding { ref how, border }: &Sliding,
     isa: Isa,
     threads: usize,
 ) -> Result<(), DeviceError> {
