@@ -304,8 +304,8 @@ const TOUCHED: &[(&str, usize)] = &[
     ("Median", 6),
     // A reduction.
     ("Moments", 5),
-    // A border mode, here as a default too.
-    ("Reflect101", 12),
+    // A border mode.
+    ("Reflect101", 5),
     // A pixel type.
     ("I16", 32),
 ];
