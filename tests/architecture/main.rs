@@ -307,7 +307,7 @@ const TOUCHED: &[(&str, usize)] = &[
     // A border mode.
     ("Reflect101", 5),
     // A pixel type.
-    ("I16", 32),
+    ("I16", 8),
 ];
 
 #[test]

@@ -75,11 +75,7 @@ fn params(border: Border, shapes: &Shapes<'_>) -> (KernelParams, Vec<Stmt>, Expr
 
 /// The type of the sums: integers of few bits are added in 32.
 fn total(dtype: DType, area: usize) -> DType {
-    let most: usize = match dtype {
-        DType::U8 | DType::I8 => 1 << 8,
-        DType::U16 | DType::I16 => 1 << 16,
-        _ => usize::MAX,
-    };
+    let most = if dtype.is_narrow() { 1 << (8 * dtype.size()) } else { usize::MAX };
     if area.saturating_mul(most) < 1 << 31 { DType::I32 } else { summed(dtype) }
 }
 

@@ -13,7 +13,7 @@ use super::reduce;
 use super::sampling;
 use super::windowed;
 use horus_base::dispatch;
-use horus_base::dtype::{Conversion, DType, Numeric, Pixel, Scalar, convert_pixel};
+use horus_base::dtype::{Conversion, DType, Pixel, Scalar, convert_pixel};
 use horus_base::shape::{Axis, Border, Shape, Window};
 use horus_host::device::Geometry;
 use horus_plan::ir::kernel::{InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
@@ -111,7 +111,7 @@ impl HostImage {
     pub fn get<T: Pixel>(&self, c: usize, y: isize, x: usize) -> T {
         reads::read(self, [y, x.cast_signed()]);
         let at = self.at(c, y, x);
-        element(&self.bytes[at..at + size_of::<T>()])
+        bytemuck::pod_read_unaligned(&self.bytes[at..at + size_of::<T>()])
     }
 
     fn put<T: Pixel>(&mut self, c: usize, y: isize, x: usize, v: T) {
@@ -158,22 +158,6 @@ impl HostImage {
 
 fn bytes_of(s: Scalar) -> Vec<u8> {
     s.bits().to_ne_bytes()[..s.dtype().size()].to_vec()
-}
-
-fn element<T: Pixel>(bytes: &[u8]) -> T {
-    let mut bits = [0u8; 8];
-    bits[..bytes.len()].copy_from_slice(bytes);
-    let bits = u64::from_ne_bytes(bits);
-    T::from_scalar(match T::DTYPE.numeric() {
-        Numeric::U8 => Scalar::U8(bits as u8),
-        Numeric::U16 => Scalar::U16(bits as u16),
-        Numeric::U32 => Scalar::U32(bits as u32),
-        Numeric::I8 => Scalar::I8(bits as i8),
-        Numeric::I16 => Scalar::I16(bits as i16),
-        Numeric::I32 => Scalar::I32(bits as i32),
-        Numeric::F32 => Scalar::F32(f32::from_bits(bits as u32)),
-        Numeric::F64 => Scalar::F64(f64::from_bits(bits)),
-    })
 }
 
 /// Evaluates a launch.

@@ -30,7 +30,7 @@ pub mod sampling;
 pub mod windowed;
 
 mod image;
-pub use image::{Image, TypedPixels};
+pub use image::Image;
 
 /// The values of the graph's roots, in their order. `source` gives existing values.
 ///

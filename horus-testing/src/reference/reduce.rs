@@ -77,8 +77,7 @@ pub fn running_depth(image: &Image) -> Image {
     Image::new(image.shape, sums)
 }
 
-/// All elements of an image, whose pixels are `at` plane, row and column, reduced to one value:
-/// those of each plane, row by row as one sequence, then planes. Columns are reduced separately.
+/// [`fold`] of an image of extent `of`, whose pixels are `at` plane, row and column.
 pub(super) fn folded<T: Pixel>(how: Fold, of: Shape, at: &impl Fn(usize, usize, usize) -> T) -> Vec<T> {
     let planes = 0..of.planes();
     let column = |x| planes.clone().map(move |c| (0..of.height).map(move |y| at(c, y, x)));
@@ -99,7 +98,8 @@ pub(super) fn folded<T: Pixel>(how: Fold, of: Shape, at: &impl Fn(usize, usize, 
     }
 }
 
-/// An image reduced by [`folded`] to one pixel, or to one per column.
+/// All elements reduced to one value: those of each plane, row by row as one sequence, then planes.
+/// Columns are reduced separately.
 pub fn fold(image: &Image, how: Fold) -> Image {
     horus_base::dispatch!(image.dtype(), T => {
         let found = folded(how, image.shape, &|c, y, x| image.at::<T>(c, y, x));
