@@ -278,6 +278,15 @@ impl Border {
         Some(inside.cast_unsigned())
     }
 
+    /// For a mode that mirrors the image: 1 if the edge pixel is repeated, else 0.
+    pub const fn mirror(self) -> Option<isize> {
+        match self {
+            Border::Reflect101 => Some(0),
+            Border::Reflect => Some(1),
+            Border::Replicate | Border::Wrap | Border::Constant(_) => None,
+        }
+    }
+
     /// The constant of [`Border::Constant`].
     pub fn constant(self) -> Option<f64> {
         match self {

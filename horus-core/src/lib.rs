@@ -33,7 +33,9 @@ pub mod machine;
 pub mod prelude;
 
 // The modules of the crates below.
-pub use horus_base::{dispatch, dispatch_float, dtype, error, settings, shape, warn, warning};
+pub use horus_base::{
+    dispatch, dispatch_float, dispatch_narrow, dtype, error, numeric_types, settings, shape, warn, warning,
+};
 pub use horus_cpu::cpu;
 pub use horus_host::{comm, device, host};
 pub use horus_plan::{filters, ir, ops, optimize, plan, record, region};

@@ -1,13 +1,11 @@
 //! Kernels and parameters of earlier launches: a program that runs again generates no source.
 
-use horus_core::ops::{Sliding, Whole};
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, Hash as _, Hasher as _, RandomState};
 use std::sync::Arc;
 
 use horus_core::device::Geometry;
 use horus_core::ir::kernel::{Kernel, LeafOp, MapKernel, Repeat};
-use horus_core::ops::windowed::Windowed;
 use horus_core::shape::Window;
 
 use crate::codegen::{Generated, Shapes};
@@ -54,13 +52,13 @@ impl<M> Default for Memo<M> {
 
 /// Bytes of the filters of a kernel.
 fn bytes(kernel: &Kernel) -> usize {
-    if let Kernel::Whole(Whole::Windowed(Sliding { how: Windowed::Rank(rank), .. })) = kernel {
-        return size_of_val(&rank.spans[..]);
+    match kernel {
+        Kernel::Map(map) | Kernel::MapReduce(map, _) | Kernel::Repeat(Repeat { body: map, .. }) => {
+            size_of::<f64>() * taps(map)
+        }
+        Kernel::Whole(operation) => operation.shared_bytes(),
+        Kernel::Source(_) => 0,
     }
-    let (Kernel::Map(map) | Kernel::MapReduce(map, _) | Kernel::Repeat(Repeat { body: map, .. })) = kernel else {
-        return 0;
-    };
-    size_of::<f64>() * taps(map)
 }
 
 /// The taps of all filters of a kernel and its chains.

@@ -76,7 +76,7 @@ pub fn over(chain: Kernel, kernel: Kernel) -> Kernel {
 pub fn convrot(scales: usize, size: usize, nested: bool) -> Kernel {
     let length = |i: usize| size - 2 * ((scales - 1 - i) * (size / 8));
     let stages = (0..scales)
-        .map(|s| Stage { source: Source::Input(0), filter: Filter::row(taps(length(s))), border: Border::Reflect101 })
+        .map(|s| Stage { source: Source::Input(0), filter: Filter::row(taps(length(s))), border: Border::default() })
         .collect();
     let mut leaves = Vec::new();
     for k in 0..scales * scales {
@@ -84,7 +84,7 @@ pub fn convrot(scales: usize, size: usize, nested: bool) -> Kernel {
         for order in 0..2 {
             let mut t = taps(length(c));
             t.rotate_left(order);
-            let op = LeafOp::Correlate(Source::Stage(s), Filter::column(t), Border::Reflect101);
+            let op = LeafOp::Correlate(Source::Stage(s), Filter::column(t), Border::default());
             leaves.push(Leaf { op, dtype: DType::F32 });
         }
     }
@@ -99,9 +99,9 @@ pub fn convrot_default() -> Result<Kernel, Error> {
         for (sigma_v, order) in [(1.0, 2), (1.0, 0), (2.0, 2), (2.0, 0), (3.0, 2), (3.0, 0)] {
             let (row, column) = filters::gauss_xy(sigma_u, sigma_v, 0, order);
             if leaves.len() % 6 == 0 {
-                stages.push(Stage { source: Source::Input(0), filter: row, border: Border::Reflect101 });
+                stages.push(Stage { source: Source::Input(0), filter: row, border: Border::default() });
             }
-            let op = LeafOp::Correlate(Source::Stage(stages.len() - 1), column, Border::Reflect101);
+            let op = LeafOp::Correlate(Source::Stage(stages.len() - 1), column, Border::default());
             leaves.push(Leaf { op, dtype: DType::F32 });
         }
     }
@@ -135,7 +135,7 @@ pub fn conv2d(pairs: usize, size: usize) -> Kernel {
         for order in 0..2 {
             let mut t = taps(side * side);
             t.rotate_left(order);
-            let op = LeafOp::Correlate(Source::Input(0), Filter::dense(side, side, t), Border::Reflect101);
+            let op = LeafOp::Correlate(Source::Input(0), Filter::dense(side, side, t), Border::default());
             leaves.push(Leaf { op, dtype: DType::F32 });
         }
     }

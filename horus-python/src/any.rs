@@ -6,33 +6,52 @@ use horus::types::Element;
 use pyo3::exceptions::PyTypeError;
 use pyo3::{PyErr, PyResult};
 
-/// An image whose type is known at run time.
-#[derive(Clone, Debug)]
-pub(crate) enum Any {
-    U8(Image<u8>),
-    I8(Image<i8>),
-    U16(Image<u16>),
-    I16(Image<i16>),
-    U32(Image<u32>),
-    I32(Image<i32>),
-    F32(Image<f32>),
-    F64(Image<f64>),
-    Bool(Image<bool>),
+macro_rules! any {
+    ([$($t:ident $variant:ident),*]) => {
+        /// An image whose type is known at run time.
+        #[derive(Clone, Debug)]
+        pub(crate) enum Any {
+            $($variant(Image<$t>),)*
+            Bool(Image<bool>),
+        }
+
+        impl TryFrom<AnyImage> for Any {
+            type Error = PyErr;
+
+            fn try_from(picture: AnyImage) -> PyResult<Any> {
+                match picture {
+                    $(AnyImage::$variant(image) => Ok(Any::$variant(image)),)*
+                    other => Err(PyTypeError::new_err(format!("pictures of {} are not known here", other.dtype()))),
+                }
+            }
+        }
+
+        held! { $($t $variant,)* bool Bool }
+    };
 }
+
+macro_rules! held {
+    ($($t:ident $variant:ident),*) => {$(
+        impl Held for $t {
+            fn held(image: Image<$t>) -> Any {
+                Any::$variant(image)
+            }
+            fn of(any: &Any) -> Option<&Image<$t>> {
+                match any {
+                    Any::$variant(image) => Some(image),
+                    _ => None,
+                }
+            }
+        }
+    )*};
+}
+horus::core::numeric_types!([any]);
 
 /// Evaluates `$body` with `$image` bound to the image, of numbers or a mask.
 macro_rules! each {
     ($any:expr, $image:ident => $body:expr) => {
-        match $any {
-            $crate::any::Any::U8($image) => $body,
-            $crate::any::Any::I8($image) => $body,
-            $crate::any::Any::U16($image) => $body,
-            $crate::any::Any::I16($image) => $body,
-            $crate::any::Any::U32($image) => $body,
-            $crate::any::Any::I32($image) => $body,
-            $crate::any::Any::F32($image) => $body,
-            $crate::any::Any::F64($image) => $body,
-            $crate::any::Any::Bool($image) => $body,
+        horus::core::numeric_types! {
+            [$crate::any::each_variant] $any, $image => $body, $crate::any::Any::Bool($image) => $body
         }
     };
 }
@@ -41,66 +60,40 @@ macro_rules! each {
 /// names `$op` for a mask.
 macro_rules! numbers {
     ($any:expr, $op:expr, $image:ident => $body:expr) => {
-        match $any {
-            $crate::any::Any::U8($image) => $body,
-            $crate::any::Any::I8($image) => $body,
-            $crate::any::Any::U16($image) => $body,
-            $crate::any::Any::I16($image) => $body,
-            $crate::any::Any::U32($image) => $body,
-            $crate::any::Any::I32($image) => $body,
-            $crate::any::Any::F32($image) => $body,
-            $crate::any::Any::F64($image) => $body,
-            $crate::any::Any::Bool(_) => Err($crate::any::no_numbers($op)),
+        horus::core::numeric_types! {
+            [$crate::any::each_variant]
+            $any, $image => $body, $crate::any::Any::Bool(_) => Err($crate::any::no_numbers($op))
         }
     };
 }
 
-/// Runs `$body` with the type alias `$t` bound to the Rust type of that name; a `TypeError` for
-/// other names.
+/// Evaluates `$body` with `$image` bound to the image of numbers, or `$else` for a mask.
+macro_rules! each_variant {
+    ([$($t:ident $variant:ident),*] $any:expr, $image:ident => $body:expr, $mask:pat => $else:expr) => {
+        match $any {
+            $($crate::any::Any::$variant($image) => $body,)*
+            $mask => $else,
+        }
+    };
+}
+
+/// Runs `$body`, a `PyResult`, with the type alias `$t` bound to the Rust type of that name; a
+/// `TypeError` for other names.
 macro_rules! typed {
     ($name:expr, $t:ident => $body:expr) => {
-        match $name {
-            "u8" => {
-                type $t = u8;
-                $body
-            }
-            "i8" => {
-                type $t = i8;
-                $body
-            }
-            "u16" => {
-                type $t = u16;
-                $body
-            }
-            "i16" => {
-                type $t = i16;
-                $body
-            }
-            "u32" => {
-                type $t = u32;
-                $body
-            }
-            "i32" => {
-                type $t = i32;
-                $body
-            }
-            "f32" => {
-                type $t = f32;
-                $body
-            }
-            "f64" => {
-                type $t = f64;
-                $body
-            }
-            other => Err($crate::any::unknown(other)),
+        match $crate::any::named($name) {
+            Ok(dtype) => horus::core::dispatch!(dtype, $t => $body),
+            Err(unknown) => Err(unknown),
         }
     };
 }
-pub(crate) use {each, numbers, typed};
+pub(crate) use {each, each_variant, numbers, typed};
 
-/// The error of [`typed!`] for a type that images do not have.
-pub(crate) fn unknown(name: &str) -> PyErr {
-    PyTypeError::new_err(format!("images are u8, i8, u16, i16, u32, i32, f32, f64 or bool, not {name}"))
+/// The type of numbers of this name.
+pub(crate) fn named(name: &str) -> PyResult<DType> {
+    DType::ALL.into_iter().find(|dtype| dtype.name() == name).ok_or_else(|| {
+        PyTypeError::new_err(format!("images are u8, i8, u16, i16, u32, i32, f32, f64 or bool, not {name}"))
+    })
 }
 
 /// The error of [`numbers!`] for a mask.
@@ -132,17 +125,10 @@ impl Any {
 
     /// An image of this type that carries an error.
     pub(crate) fn failed(&self) -> Any {
-        match self {
-            Any::U8(image) => Any::U8(image.crop(0, 0, 0, 0)),
-            Any::I8(image) => Any::I8(image.crop(0, 0, 0, 0)),
-            Any::I16(image) => Any::I16(image.crop(0, 0, 0, 0)),
-            Any::U32(image) => Any::U32(image.crop(0, 0, 0, 0)),
-            Any::U16(image) => Any::U16(image.crop(0, 0, 0, 0)),
-            Any::I32(image) => Any::I32(image.crop(0, 0, 0, 0)),
-            Any::F32(image) => Any::F32(image.crop(0, 0, 0, 0)),
-            Any::F64(image) => Any::F64(image.crop(0, 0, 0, 0)),
-            Any::Bool(image) => Any::Bool(image.crop(0, 0, 0, 0)),
+        fn of<T: Held>(image: &Image<T>) -> Any {
+            T::held(image.crop(0, 0, 0, 0))
         }
+        each!(self, image => of(image))
     }
 
     /// As a mask.
@@ -160,49 +146,4 @@ pub(crate) trait Held: Element {
     fn held(image: Image<Self>) -> Any;
     /// The image, if it has this type.
     fn of(any: &Any) -> Option<&Image<Self>>;
-}
-
-macro_rules! held {
-    ($($t:ty, $variant:ident;)*) => {$(
-        impl Held for $t {
-            fn held(image: Image<$t>) -> Any {
-                Any::$variant(image)
-            }
-            fn of(any: &Any) -> Option<&Image<$t>> {
-                match any {
-                    Any::$variant(image) => Some(image),
-                    _ => None,
-                }
-            }
-        }
-    )*};
-}
-held! {
-    u8, U8;
-    i8, I8;
-    u16, U16;
-    i16, I16;
-    u32, U32;
-    i32, I32;
-    f32, F32;
-    f64, F64;
-    bool, Bool;
-}
-
-impl TryFrom<AnyImage> for Any {
-    type Error = PyErr;
-
-    fn try_from(picture: AnyImage) -> PyResult<Any> {
-        match picture {
-            AnyImage::U8(image) => Ok(Any::U8(image)),
-            AnyImage::I8(image) => Ok(Any::I8(image)),
-            AnyImage::U16(image) => Ok(Any::U16(image)),
-            AnyImage::I16(image) => Ok(Any::I16(image)),
-            AnyImage::U32(image) => Ok(Any::U32(image)),
-            AnyImage::I32(image) => Ok(Any::I32(image)),
-            AnyImage::F32(image) => Ok(Any::F32(image)),
-            AnyImage::F64(image) => Ok(Any::F64(image)),
-            other => Err(PyTypeError::new_err(format!("pictures of {} are not known here", other.dtype()))),
-        }
-    }
 }

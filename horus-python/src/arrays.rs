@@ -87,14 +87,7 @@ pub(crate) fn in_place(array: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Optio
     };
     let pixels = match dtype {
         DType::Bool if array.cast::<PyArrayDyn<bool>>().is_ok() => of::<bool>(array),
-        DType::Bool | DType::U8 => of::<u8>(array),
-        DType::I8 => of::<i8>(array),
-        DType::U16 => of::<u16>(array),
-        DType::I16 => of::<i16>(array),
-        DType::U32 => of::<u32>(array),
-        DType::I32 => of::<i32>(array),
-        DType::F32 => of::<f32>(array),
-        DType::F64 => of::<f64>(array),
+        _ => horus::core::dispatch!(dtype, T => of::<T>(array)),
     }?;
     Ok(pixels.filter(|pixels| dtype != DType::Bool || truths(pixels)))
 }

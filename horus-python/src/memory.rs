@@ -19,21 +19,6 @@ use crate::image::Image;
 /// Extents and strides, in pixels, of an array.
 pub(crate) type Layout = (Vec<i64>, Vec<i64>);
 
-/// NumPy's name of a type.
-fn kind(dtype: DType) -> &'static str {
-    match dtype {
-        DType::U8 => "u1",
-        DType::I8 => "i1",
-        DType::U16 => "u2",
-        DType::I16 => "i2",
-        DType::U32 => "u4",
-        DType::I32 => "i4",
-        DType::F32 => "f4",
-        DType::F64 => "f8",
-        DType::Bool => "b1",
-    }
-}
-
 fn in_bytes(strides: &[i64], dtype: DType) -> Vec<i64> {
     strides.iter().map(|stride| stride * dtype.size() as i64).collect()
 }
@@ -90,7 +75,7 @@ impl Memory {
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (shape, strides) = &self.layout;
-        described(py, kind(self.dtype), shape, &in_bytes(strides, self.dtype), (self.address, !self.writable))
+        described(py, self.dtype.numpy(), shape, &in_bytes(strides, self.dtype), (self.address, !self.writable))
     }
 
     /// A DLPack capsule.
@@ -99,7 +84,7 @@ impl Memory {
             return Err(PyBufferError::new_err("pixels that must not be written need DLPack 1.0"));
         }
         let (shape, strides) = self.layout.clone();
-        let (kind, owner) = (kind(self.dtype), Box::new(self.share()));
+        let (kind, owner) = (self.dtype.numpy(), Box::new(self.share()));
         let exported = Exported {
             address: self.address,
             device: (1, 0),
@@ -131,7 +116,7 @@ impl DeviceMemory {
     fn interface<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (shape, strides) = &self.layout;
         let data = (self.array.address(), false);
-        let interface = described(py, kind(self.dtype), shape, &in_bytes(strides, self.dtype), data)?;
+        let interface = described(py, self.dtype.numpy(), shape, &in_bytes(strides, self.dtype), data)?;
         interface.set_item("stream", py.None())?;
         Ok(interface)
     }
@@ -145,7 +130,7 @@ impl DeviceMemory {
         let exported = Exported {
             address: self.array.address(),
             device: (2, i32::try_from(self.gpu).unwrap_or(i32::MAX)),
-            kind: kind(self.dtype),
+            kind: self.dtype.numpy(),
             shape,
             strides,
             read_only: !self.copied,

@@ -297,17 +297,17 @@ const TOUCHED: &[(&str, usize)] = &[
     ("NearestRow", 7),
     ("Tiled", 7),
     ("Components", 7),
-    ("Sliding", 9),
-    ("Reconstruction", 9),
+    ("Sliding", 7),
+    ("Reconstruction", 8),
     ("LabelReduce", 6),
     // A leaf.
-    ("Median", 9),
+    ("Median", 6),
     // A reduction.
-    ("Moments", 9),
-    // A border mode, here as a default too.
-    ("Reflect101", 12),
+    ("Moments", 5),
+    // A border mode.
+    ("Reflect101", 5),
     // A pixel type.
-    ("I16", 32),
+    ("I16", 8),
 ];
 
 #[test]

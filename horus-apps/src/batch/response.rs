@@ -30,7 +30,7 @@ impl From<Image<bool>> for Response {
 }
 
 macro_rules! from_images {
-    ($($pixel:ty => $variant:ident),*) => {
+    ([$($pixel:ident $variant:ident),*]) => {
         $(impl From<Image<$pixel>> for Response {
             fn from(image: Image<$pixel>) -> Response {
                 Response::Picture(AnyImage::$variant(image))
@@ -38,24 +38,33 @@ macro_rules! from_images {
         })*
     };
 }
-from_images!(u8 => U8, u16 => U16, u32 => U32, i8 => I8, i16 => I16, i32 => I32, f32 => F32, f64 => F64);
+horus::core::numeric_types!([from_images]);
+
+/// Evaluates `$body` with `$image` bound to the numeric image, of any type, or `$else` with `$other`
+/// bound to a mask or to an image of a type that is not known here.
+macro_rules! each_number {
+    ($response:expr, $image:ident => $body:expr, $($other:tt)*) => {
+        horus::core::numeric_types! { [$crate::batch::each_variant] $response, $image => $body, $($other)* }
+    };
+}
+macro_rules! each_variant {
+    ([$($pixel:ident $variant:ident),*] $response:expr, $image:ident => $body:expr, $($other:pat => $else:expr),*) => {
+        match $response {
+            $($crate::batch::Response::Picture(horus::prelude::AnyImage::$variant($image)) => $body,)*
+            $($other => $else,)*
+        }
+    };
+}
+pub(crate) use {each_number, each_variant};
 
 /// Evaluates `$body` with `$image` bound to the image, of any type.
 macro_rules! each {
     ($response:expr, $image:ident => $body:expr) => {
-        match $response {
-            Response::Picture(AnyImage::U8($image)) => Ok($body),
-            Response::Picture(AnyImage::U16($image)) => Ok($body),
-            Response::Picture(AnyImage::U32($image)) => Ok($body),
-            Response::Picture(AnyImage::I8($image)) => Ok($body),
-            Response::Picture(AnyImage::I16($image)) => Ok($body),
-            Response::Picture(AnyImage::I32($image)) => Ok($body),
-            Response::Picture(AnyImage::F32($image)) => Ok($body),
-            Response::Picture(AnyImage::F64($image)) => Ok($body),
+        each_number!(
+            $response, $image => Ok($body),
             Response::Mask($image) => Ok($body),
-            // A new pixel type must be added here.
-            Response::Picture(other) => Err(Error::Config(format!("{} pixels are not supported", other.dtype()))),
-        }
+            Response::Picture(other) => Err(Error::Config(format!("{} pixels are not supported", other.dtype())))
+        )
     };
 }
 
@@ -132,25 +141,18 @@ impl Response {
 
     /// Returns `true` if both have the same type, size and bits; evaluates both, on every rank.
     pub(crate) fn same_bits(&self, other: &Response) -> Result<bool> {
-        fn same<T: Element, B: PartialEq>(a: &Image<T>, b: &Image<T>, bits: impl Fn(&T) -> B) -> Result<bool> {
-            let (a, b) = (a.to_vec()?, b.to_vec()?);
-            Ok(a.len() == b.len() && a.iter().map(&bits).eq(b.iter().map(&bits)))
+        macro_rules! same {
+            ([$($pixel:ident $variant:ident),*]) => {
+                match (self, other) {
+                    (Response::Mask(a), Response::Mask(b)) => Ok(a.to_vec()? == b.to_vec()?),
+                    $((Response::Picture(AnyImage::$variant(a)), Response::Picture(AnyImage::$variant(b))) => {
+                        Ok(a.to_vec()?.into_iter().map(Pixel::scalar).eq(b.to_vec()?.into_iter().map(Pixel::scalar)))
+                    })*
+                    _ => Ok(false),
+                }
+            };
         }
-        match (self, other) {
-            (Response::Mask(a), Response::Mask(b)) => same(a, b, |v| *v),
-            (Response::Picture(a), Response::Picture(b)) => match (a, b) {
-                (AnyImage::U8(a), AnyImage::U8(b)) => same(a, b, |v| *v),
-                (AnyImage::U16(a), AnyImage::U16(b)) => same(a, b, |v| *v),
-                (AnyImage::U32(a), AnyImage::U32(b)) => same(a, b, |v| *v),
-                (AnyImage::I8(a), AnyImage::I8(b)) => same(a, b, |v| *v),
-                (AnyImage::I16(a), AnyImage::I16(b)) => same(a, b, |v| *v),
-                (AnyImage::I32(a), AnyImage::I32(b)) => same(a, b, |v| *v),
-                (AnyImage::F32(a), AnyImage::F32(b)) => same(a, b, |v| v.to_bits()),
-                (AnyImage::F64(a), AnyImage::F64(b)) => same(a, b, |v| v.to_bits()),
-                _ => Ok(false),
-            },
-            _ => Ok(false),
-        }
+        horus::core::numeric_types!([same])
     }
 }
 

@@ -108,12 +108,10 @@ pub(crate) fn names<T: std::fmt::Debug>(all: &[T]) -> Vec<String> {
     all.iter().map(|v| format!("{v:?}").to_lowercase()).collect()
 }
 
-const BORDERS: &[(&str, Border)] = &[
-    ("reflect101", Border::Reflect101),
-    ("reflect", Border::Reflect),
-    ("replicate", Border::Replicate),
-    ("wrap", Border::Wrap),
-];
+/// The border modes without a parameter.
+fn borders() -> impl Iterator<Item = Border> {
+    Border::all(0.0).into_iter().filter(|b| b.constant().is_none())
+}
 
 impl Kind {
     /// A description of accepted arguments.
@@ -129,7 +127,7 @@ impl Kind {
             Kind::File => "a picture (@FILE), or @in".into(),
             Kind::Choice(names) => names().join(", "),
             Kind::Border => {
-                let names: Vec<&str> = BORDERS.iter().map(|b| b.0).collect();
+                let names: Vec<&str> = borders().map(Border::name).collect();
                 format!("{} or a number (`horus help border`)", names.join(", "))
             }
             Kind::Footprint => "N (N x N pixels), disc R, cross R, or rectangle HEIGHT WIDTH".into(),
@@ -162,8 +160,8 @@ impl Kind {
                 let found = names.iter().position(|name| name == word);
                 one(Argument::Choice(found.ok_or_else(|| format!("`{word}` is not one of {}", names.join(", ")))?))
             }
-            Kind::Border => match BORDERS.iter().find(|(name, _)| *name == word) {
-                Some((_, border)) => one(Argument::Border(*border)),
+            Kind::Border => match borders().find(|b| b.name() == word) {
+                Some(border) => one(Argument::Border(border)),
                 None => {
                     let value =
                         number(word).map_err(|_| format!("`{word}` is not a border mode ({})", self.describe()))?;

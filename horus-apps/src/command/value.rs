@@ -1,6 +1,6 @@
 //! The value passed from one operation to the next: a picture of any type, or a mask.
 
-use horus::core::dtype::Numeric;
+use horus::core::dispatch;
 use horus::core::session::Session;
 use horus::prelude::*;
 
@@ -45,21 +45,13 @@ pub(crate) struct File {
 /// [`Fault`]: super::chain::Fault
 macro_rules! numbers {
     ($current:expr, $image:ident => $body:expr) => {{
-        use horus::prelude::AnyImage;
-        use $crate::batch::Response;
+        use $crate::batch::{Response, each_number};
         use $crate::command::chain::Fault;
-        match &$current.pixels {
-            Response::Picture(AnyImage::U8($image)) => Ok($body),
-            Response::Picture(AnyImage::U16($image)) => Ok($body),
-            Response::Picture(AnyImage::U32($image)) => Ok($body),
-            Response::Picture(AnyImage::I8($image)) => Ok($body),
-            Response::Picture(AnyImage::I16($image)) => Ok($body),
-            Response::Picture(AnyImage::I32($image)) => Ok($body),
-            Response::Picture(AnyImage::F32($image)) => Ok($body),
-            Response::Picture(AnyImage::F64($image)) => Ok($body),
+        each_number!(
+            &$current.pixels, $image => Ok($body),
             Response::Picture(other) => Err(Fault::unknown_type(other)),
-            Response::Mask(_) => Err(Fault::of_mask()),
-        }
+            Response::Mask(_) => Err(Fault::of_mask())
+        )
     }};
 }
 pub(crate) use numbers;
@@ -194,7 +186,7 @@ impl Current {
                 None => alpha.beside(image, if scaled { 1.0 } else { self.white() })?,
             },
         };
-        let deep = matches!(self.origin, Some(DType::U16 | DType::I16 | DType::U32 | DType::I32));
+        let deep = self.origin.is_some_and(|origin| origin.size() > 1);
         let holds = ["png", "tif", "tiff", "pgm", "ppm", "pnm"].contains(&file.format.as_str());
         let deep = deep && holds && !file.exact && self.dtype().is_float();
         Ok(Product { image, depth: if deep { Depth::Sixteen } else { Depth::Auto } })
@@ -246,24 +238,10 @@ impl Current {
 
 /// The smallest number of an integer type.
 pub(crate) fn smallest(dtype: DType) -> f64 {
-    match dtype.numeric() {
-        Numeric::I8 => i8::LOWEST.to_f64(),
-        Numeric::I16 => i16::LOWEST.to_f64(),
-        Numeric::I32 => i32::LOWEST.to_f64(),
-        Numeric::U8 | Numeric::U16 | Numeric::U32 | Numeric::F32 | Numeric::F64 => 0.0,
-    }
+    if dtype.is_signed() { dispatch!(dtype, T => T::LOWEST.to_f64()) } else { 0.0 }
 }
 
 /// The largest number of an integer type.
 pub(crate) fn largest(dtype: DType) -> f64 {
-    match dtype.numeric() {
-        _ if dtype == DType::Bool => 1.0,
-        Numeric::U8 => u8::HIGHEST.to_f64(),
-        Numeric::U16 => u16::HIGHEST.to_f64(),
-        Numeric::U32 => u32::HIGHEST.to_f64(),
-        Numeric::I8 => i8::HIGHEST.to_f64(),
-        Numeric::I16 => i16::HIGHEST.to_f64(),
-        Numeric::I32 => i32::HIGHEST.to_f64(),
-        Numeric::F32 | Numeric::F64 => 1.0,
-    }
+    if dtype.is_float() || dtype == DType::Bool { 1.0 } else { dispatch!(dtype, T => T::HIGHEST.to_f64()) }
 }

@@ -61,6 +61,16 @@ impl DType {
         matches!(self, DType::F32 | DType::F64)
     }
 
+    /// Returns `true` for signed integers.
+    pub const fn is_signed(self) -> bool {
+        matches!(self, DType::I8 | DType::I16 | DType::I32)
+    }
+
+    /// Returns `true` for integers of 8 and 16 bits, whose values a table can list.
+    pub const fn is_narrow(self) -> bool {
+        matches!(self, DType::U8 | DType::U16 | DType::I8 | DType::I16)
+    }
+
     /// The type in which linear filters of this type are computed, and of their results: `F64`
     /// stays, all others become `F32`.
     pub const fn linear(self) -> DType {
@@ -116,6 +126,21 @@ impl DType {
             DType::Bool => "bool",
         }
     }
+
+    /// NumPy's name: kind and bytes.
+    pub const fn numpy(self) -> &'static str {
+        match self {
+            DType::U8 => "u1",
+            DType::U16 => "u2",
+            DType::U32 => "u4",
+            DType::I8 => "i1",
+            DType::I16 => "i2",
+            DType::I32 => "i4",
+            DType::F32 => "f4",
+            DType::F64 => "f8",
+            DType::Bool => "b1",
+        }
+    }
 }
 
 /// The types in memory and in kernels. Exhaustive, so that the crates of Horus need no wildcard,
@@ -163,6 +188,7 @@ pub enum Scalar {
 
 impl Scalar {
     /// The element type of the constant.
+    #[inline]
     pub const fn dtype(self) -> DType {
         match self {
             Scalar::U8(_) => DType::U8,
@@ -177,6 +203,7 @@ impl Scalar {
     }
 
     /// The value as `f64` (exact for every type).
+    #[inline]
     pub fn to_f64(self) -> f64 {
         match self {
             Scalar::U8(v) => f64::from(v),
@@ -206,6 +233,7 @@ impl Scalar {
     }
 
     /// The bit pattern, zero-extended to 64 bits.
+    #[inline]
     pub fn bits(self) -> u64 {
         match self {
             Scalar::U8(v) => u64::from(v),
@@ -307,6 +335,41 @@ macro_rules! dispatch {
             }
             $crate::dtype::Numeric::F64 => {
                 type $t = f64;
+                $body
+            }
+        }
+    };
+}
+
+/// Calls `$with!` with the Rust types and the variants of all numeric types in brackets, then with
+/// `$rest`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! numeric_types {
+    ([$($with:tt)*] $($rest:tt)*) => {
+        $($with)*! { [u8 U8, u16 U16, u32 U32, i8 I8, i16 I16, i32 I32, f32 F32, f64 F64] $($rest)* }
+    };
+}
+
+/// Like [`dispatch!`], for integers of 8 and 16 bits only; everything else selects `u8`.
+#[macro_export]
+macro_rules! dispatch_narrow {
+    ($dtype:expr, $t:ident => $body:expr) => {
+        match $dtype {
+            $crate::dtype::DType::U16 => {
+                type $t = u16;
+                $body
+            }
+            $crate::dtype::DType::I8 => {
+                type $t = i8;
+                $body
+            }
+            $crate::dtype::DType::I16 => {
+                type $t = i16;
+                $body
+            }
+            _ => {
+                type $t = u8;
                 $body
             }
         }

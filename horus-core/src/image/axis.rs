@@ -401,11 +401,7 @@ fn each<T: Pixel, R: Pixel>(images: &[Image<T>], site: Site) -> Vec<Image<R>> {
 
 /// The images combined from the first to the last, starting with the identity.
 fn joined<T: Pixel>(how: Fold, images: &[Image<T>], site: Site) -> Image<T> {
-    let op = match how {
-        Fold::Sum | Fold::Moments => PixelOp::Add,
-        Fold::Min | Fold::Extremes => PixelOp::Min,
-        Fold::Max => PixelOp::Max,
-    };
+    let op = how.pairwise();
     let (first, others) = images.split_first().expect("at least one image");
     let nothing = Term::scalar(how.identity::<T>().scalar());
     let first = pixel(op, vec![nothing, Term::image(first)], site);

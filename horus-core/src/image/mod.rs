@@ -175,7 +175,7 @@ impl<T: Element> Image<T> {
 
     /// The border mode of filters.
     fn border(&self) -> Border {
-        self.border.unwrap_or(Border::Reflect101)
+        self.border.unwrap_or_default()
     }
 
     /// The image without a border mode, as a result.

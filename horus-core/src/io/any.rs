@@ -61,6 +61,7 @@ macro_rules! each {
         }
     };
 }
+pub(crate) use each;
 
 impl AnyImage {
     /// Reads a picture in its own type: PNG, JPEG, TIFF, PNM, BMP or npy, recognised by content, on

@@ -47,6 +47,7 @@ mod tests;
 #[cfg(feature = "image")]
 pub use ::image::DynamicImage;
 pub use any::AnyImage;
+pub(crate) use any::each;
 pub use save_regions::save_to;
 pub use saving::Saving;
 

@@ -42,12 +42,7 @@ impl Recorded {
         match stored {
             DType::U8 | DType::Bool => count(scaled::<T, u8>(image, mask, scaling), u8::HIGHEST.to_f64()),
             DType::U16 => count(scaled::<T, u16>(image, mask, scaling), u16::HIGHEST.to_f64()),
-            DType::U32 => unscaled(image.convert::<u32>().handle().clone()),
-            DType::I8 => unscaled(image.convert::<i8>().handle().clone()),
-            DType::I16 => unscaled(image.convert::<i16>().handle().clone()),
-            DType::I32 => unscaled(image.convert::<i32>().handle().clone()),
-            DType::F32 => unscaled(image.convert::<f32>().handle().clone()),
-            DType::F64 => unscaled(image.convert::<f64>().handle().clone()),
+            _ => crate::dispatch!(stored, S => unscaled(image.convert::<S>().handle().clone())),
         }
     }
 }

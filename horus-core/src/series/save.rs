@@ -12,7 +12,7 @@ use crate::dtype::Element;
 use crate::error::{Error, Result};
 use crate::host::workers::Workers;
 use crate::image::Image;
-use crate::io::{AnyImage, Draft, Format, OpenOptions, SaveOptions, Saving, Scale, Target, on_root};
+use crate::io::{AnyImage, Draft, Format, OpenOptions, SaveOptions, Saving, Scale, Target, each, on_root};
 use crate::plan::Want;
 use crate::session::{Handle, Session};
 
@@ -35,16 +35,7 @@ impl<T: Element> Savable for Image<T> {
 
 impl Savable for AnyImage {
     fn saving(&self, path: &Path, options: &SaveOptions) -> Result<Saving> {
-        match self {
-            AnyImage::U8(image) => image.saving(path, options),
-            AnyImage::U16(image) => image.saving(path, options),
-            AnyImage::U32(image) => image.saving(path, options),
-            AnyImage::I8(image) => image.saving(path, options),
-            AnyImage::I16(image) => image.saving(path, options),
-            AnyImage::I32(image) => image.saving(path, options),
-            AnyImage::F32(image) => image.saving(path, options),
-            AnyImage::F64(image) => image.saving(path, options),
-        }
+        each!(self, image => image.saving(path, options))
     }
 }
 

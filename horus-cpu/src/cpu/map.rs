@@ -23,7 +23,7 @@ use super::{narrow, uniform, warp};
 use horus_base::dtype::{DType, Pixel};
 use horus_base::error::DeviceError;
 use horus_base::shape::{Shape, Window};
-use horus_base::{dispatch, dispatch_float};
+use horus_base::{dispatch, dispatch_float, dispatch_narrow};
 use horus_host::device::{Geometry, Launch, LaunchInput};
 use horus_host::host::buffer::HostBuffer;
 use horus_plan::ir::kernel::{Kernel, LeafOp, MapKernel, Source};
@@ -397,11 +397,7 @@ impl Job<'_> {
                 let c = at.channel;
                 return dispatch_float!(leaf.dtype, T => {
                     let mut tile = self.place::<T>(target, at);
-                    match of {
-                        DType::U16 => warp::linear(&self.plane::<u16>(*i, c), map, edge, &mut tile, isa),
-                        DType::I16 => warp::linear(&self.plane::<i16>(*i, c), map, edge, &mut tile, isa),
-                        _ => warp::linear(&self.plane::<u8>(*i, c), map, edge, &mut tile, isa),
-                    }
+                    dispatch_narrow!(of, P => warp::linear(&self.plane::<P>(*i, c), map, edge, &mut tile, isa));
                 });
             }
         }

@@ -1,18 +1,13 @@
-//! Kernels of fixed form, each a call of its template: folds, histogram, transposition, tables.
+//! Kernels of fixed form, each a call of its template: histogram, transposition, tables.
 
 use horus_core::device::Geometry;
 use horus_core::dtype::{DType, Scalar};
 use horus_core::error::DeviceError;
-use horus_core::ops::reduce::Fold;
-use horus_core::ops::tiles::{Grid, TileReduce};
 
-use super::cpp::{Call, Expr, Operator, Stmt, args, name, template, text};
+use super::cpp::{Call, Expr, Stmt, args, name, template, text};
 use super::params::KernelParams;
-use super::reduced::WARP;
 use super::{Generated, LAYOUT, PRELUDE, Pointer, REDUCE, Shapes, assemble, blocks, entry};
 
-/// Segments of a column that a fold reduces at once, one per warp.
-const COLUMN: usize = 8;
 /// Most bins counted in shared memory; more are counted in global memory.
 const SHARED_BINS: usize = 8192;
 /// Threads per block of kernels that take pixels in any order.
@@ -48,40 +43,6 @@ pub(super) fn plane(planes: &str, pitch: &str) -> Expr {
     name(planes) + name("blockIdx.y") * pitch
 }
 
-pub(super) fn fold(how: Fold, shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
-    let (input, out) = (shapes.inputs[0], shapes.output);
-    let a = out.dtype.name();
-    let code = match how {
-        Fold::Sum => "HS_SUM",
-        Fold::Min => "HS_MIN",
-        Fold::Max => "HS_MAX",
-        Fold::Extremes => "hs_fold_extremes",
-        Fold::Moments => "hs_fold_moments",
-    };
-    let several = how.columns() > 1;
-    let mut p = KernelParams::default();
-    p.pointer(a, "out", Pointer::Output { offset: 0 });
-    p.pointer(&format!("const {}", input.dtype.name()), "in", Pointer::Input { index: 0, offset: 0 });
-    p.long("count", if several { input.shape.height } else { input.shape.area() } as i64);
-    p.int("planes", input.shape.planes().cast_signed());
-    let mut args = args!["p.in", "p.count", "p.planes", Expr::Shared(out.dtype, 0)];
-    let mut body: Vec<Stmt> = vec![Call::new("hs_wait_for_previous", template![], args![]).into()];
-    if several {
-        args.push("p.out".into());
-        body.push(Call::new(code, template![a, COLUMN], args).into());
-    } else {
-        body.push(Stmt::constant(a, "result", Call::new("hs_columns", template![code, a, COLUMN], args)));
-        body.push(Stmt::If {
-            condition: name("threadIdx.x").with(Operator::Equal, 0),
-            then: vec![Stmt::Assign { to: name("p.out").element(0), value: name("result") }],
-            otherwise: Vec::new(),
-        });
-    }
-    // It reads the result of the preceding reduction along rows, and takes less time than a launch.
-    let (threads, shared) = (WARP * COLUMN, COLUMN * out.dtype.size());
-    Ok(Generated { early: true, ..program(&[PRELUDE, REDUCE], &body, p, [1, 1], threads, shared) })
-}
-
 pub(super) fn histogram(bins: usize, lo: f64, hi: f64, shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
     const EACH: usize = 32;
     let input = shapes.inputs[0];
@@ -100,41 +61,6 @@ pub(super) fn histogram(bins: usize, lo: f64, hi: f64, shapes: &Shapes<'_>) -> R
     let grid = [blocks(count.div_ceil(THREADS * EACH), "a histogram")?, blocks(input.shape.planes(), "planes")?];
     let bytes = if shared { bins * 4 } else { 0 };
     Ok(Generated { clear: true, ..program(&[PRELUDE, REDUCE], &body, p, grid, THREADS, bytes) })
-}
-
-/// One warp per rectangle.
-pub(super) fn tiles(grid: Grid, how: TileReduce, shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
-    let (input, out) = (shapes.inputs[0], shapes.output);
-    let (t, a) = (input.dtype.name(), out.dtype.name());
-    let code = match how {
-        TileReduce::Sum => "HS_SUM",
-        TileReduce::SquaredDeviation => "HS_SQUARED",
-        TileReduce::Min => "HS_MIN",
-        TileReduce::Max => "HS_MAX",
-    };
-    let mut p = KernelParams::default();
-    p.pointer(a, "out", Pointer::Output { offset: 0 });
-    p.pointer(&format!("const {t}"), "in", Pointer::Input { index: 0, offset: 0 });
-    p.long("in_plane", input.plane() as i64);
-    p.long("out_plane", out.plane() as i64);
-    p.int("in_start", input.window.start);
-    p.int("in_height", input.shape.height.cast_signed());
-    p.int("in_width", input.shape.width.cast_signed());
-    p.int("out_start", out.window.start);
-    p.int("width", out.shape.width.cast_signed());
-    p.int("row0", shapes.rows.start);
-    p.int("row1", shapes.rows.end);
-    // Rectangles larger than the image are clipped to it.
-    let within = |n: usize, most: usize| n.min(most).cast_signed();
-    p.int("tall", within(grid.height, input.shape.height));
-    p.int("wide", within(grid.width, input.shape.width));
-    p.int("down", within(grid.down, input.shape.height));
-    p.int("across", within(grid.across, input.shape.width));
-    let (from, to) = (plane("p.in", "p.in_plane"), plane("p.out", "p.out_plane"));
-    let call = Call::new("hs_tiles", template![code, a, COLUMN], args!["p", from, to]);
-    let count = shapes.rows.len() * out.shape.width;
-    let blocks = [blocks(count.div_ceil(COLUMN), "rectangles")?, blocks(out.shape.planes(), "planes")?];
-    Ok(program(&[PRELUDE, REDUCE], &[call.into()], p, blocks, WARP * COLUMN, 0))
 }
 
 /// The table stays in the caches: at most 64 Ki entries.

@@ -30,7 +30,7 @@ mod similar;
 mod steps;
 mod windowed;
 
-use horus_core::ops::{Components, Remap, Sliding, Tiled, Whole};
+use horus_core::ops::{Components, Remap, Tiled, Whole};
 use std::fmt::Display;
 
 use horus_core::device::Geometry;
@@ -217,13 +217,13 @@ fn generate_whole(operation: &Whole, shapes: &Shapes<'_>, limits: Limits) -> Res
         Whole::Reconstruct(how) => reconstruction::reconstruct(*how, shapes),
         Whole::NearestRow(_) => distance::nearest_row(shapes),
         Whole::NearestPixel(how) => distance::nearest(*how, shapes),
-        Whole::Windowed(Sliding { how, border }) => windowed::generate(how, *border, shapes, limits),
+        Whole::Windowed(how) => windowed::generate(how, shapes, limits),
         Whole::RowReduce(how) => reduced::image(*how, shapes),
         Whole::Running(_) => reduced::running(shapes),
         Whole::RunningDepth(_) => fixed::running_depth(shapes),
-        Whole::Fold(how) => fixed::fold(*how, shapes),
+        Whole::Fold(how) => reduced::fold(*how, shapes),
         Whole::Labels(how) => labels::generate(*how, shapes),
-        Whole::Tiles(Tiled { grid, reduce: how }) => fixed::tiles(*grid, *how, shapes),
+        Whole::Tiles(Tiled { grid, reduce: how }) => reduced::tiles(*grid, *how, shapes),
         Whole::Histogram(how) => fixed::histogram(how.bins, how.lo(), how.hi(), shapes),
         Whole::Merge(_) => Err(unsupported(shapes, operation.name())),
     }

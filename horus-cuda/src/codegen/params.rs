@@ -133,16 +133,8 @@ impl KernelParams {
 
 /// Appends the bytes of a constant.
 pub(super) fn push_scalar(out: &mut Vec<u8>, s: Scalar) {
-    match s {
-        Scalar::U8(v) => out.push(v),
-        Scalar::U16(v) => out.extend(v.to_ne_bytes()),
-        Scalar::U32(v) => out.extend(v.to_ne_bytes()),
-        Scalar::I8(v) => out.extend(v.to_ne_bytes()),
-        Scalar::I16(v) => out.extend(v.to_ne_bytes()),
-        Scalar::I32(v) => out.extend(v.to_ne_bytes()),
-        Scalar::F32(v) => out.extend(v.to_ne_bytes()),
-        Scalar::F64(v) => out.extend(v.to_ne_bytes()),
-    }
+    // Hosts of GPUs are little-endian.
+    out.extend(&s.bits().to_le_bytes()[..s.dtype().size()]);
 }
 
 /// Constant data too large for a kernel's parameters: uploaded once and kept by content.

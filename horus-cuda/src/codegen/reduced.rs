@@ -1,13 +1,14 @@
 //! Reductions along rows of an image, or of an expression that is never stored, whose pixels each
-//! thread evaluates for its two lanes.
+//! thread evaluates for its two lanes; folds of row results; reductions of rectangles.
 
 use horus_core::dtype::DType;
 use horus_core::error::DeviceError;
 use horus_core::ir::kernel::{LeafOp, MapKernel, Source};
-use horus_core::ops::reduce::{CHUNK, LANES, RowReduce, SEGMENT};
+use horus_core::ops::reduce::{CHUNK, Fold, LANES, RowReduce, SEGMENT};
+use horus_core::ops::tiles::{Grid, TileReduce};
 
 use super::cpp::{Call, Expr, Operator, Stmt, args, name, pixel, template};
-use super::fixed::program;
+use super::fixed::{plane, program};
 use super::instructions::{Instructions, declare_extent};
 use super::params::KernelParams;
 use super::planes::PlaneRead;
@@ -16,9 +17,11 @@ use super::{Generated, PRELUDE, Pointer, REDUCE, Shapes, blocks, defect};
 /// Rows reduced by one block, one per warp.
 const LINES: usize = 4;
 /// Threads that reduce a segment, with two lanes each.
-pub(super) const WARP: usize = LANES / 2;
+const WARP: usize = LANES / 2;
 // `reduce.cuh` relies on them.
 const _: () = assert!(WARP == 32 && SEGMENT == 1024 && CHUNK == 32);
+/// Segments of a column that a fold reduces at once, one per warp.
+const COLUMN: usize = 8;
 /// Reads of all leaves that a thread has in flight.
 const IN_FLIGHT: usize = 16;
 
@@ -150,6 +153,75 @@ pub(super) fn image(how: RowReduce, shapes: &Shapes<'_>) -> Result<Generated, De
     };
     k.body.extend([k.found(), Call::new(several, template![], args!["row", "count", "lane", "found"]).into()]);
     k.finish(columns(how.columns()))
+}
+
+pub(super) fn fold(how: Fold, shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
+    let (input, out) = (shapes.inputs[0], shapes.output);
+    let a = out.dtype.name();
+    let code = match how {
+        Fold::Sum => "HS_SUM",
+        Fold::Min => "HS_MIN",
+        Fold::Max => "HS_MAX",
+        Fold::Extremes => "hs_fold_extremes",
+        Fold::Moments => "hs_fold_moments",
+    };
+    let several = how.columns() > 1;
+    let mut p = KernelParams::default();
+    p.pointer(a, "out", Pointer::Output { offset: 0 });
+    p.pointer(&format!("const {}", input.dtype.name()), "in", Pointer::Input { index: 0, offset: 0 });
+    p.long("count", if several { input.shape.height } else { input.shape.area() } as i64);
+    p.int("planes", input.shape.planes().cast_signed());
+    let mut args = args!["p.in", "p.count", "p.planes", Expr::Shared(out.dtype, 0)];
+    let mut body: Vec<Stmt> = vec![Call::new("hs_wait_for_previous", template![], args![]).into()];
+    if several {
+        args.push("p.out".into());
+        body.push(Call::new(code, template![a, COLUMN], args).into());
+    } else {
+        body.push(Stmt::constant(a, "result", Call::new("hs_columns", template![code, a, COLUMN], args)));
+        body.push(Stmt::If {
+            condition: name("threadIdx.x").with(Operator::Equal, 0),
+            then: vec![Stmt::Assign { to: name("p.out").element(0), value: name("result") }],
+            otherwise: Vec::new(),
+        });
+    }
+    // It reads the result of the preceding reduction along rows, and takes less time than a launch.
+    let (threads, shared) = (WARP * COLUMN, COLUMN * out.dtype.size());
+    Ok(Generated { early: true, ..program(&[PRELUDE, REDUCE], &body, p, [1, 1], threads, shared) })
+}
+
+/// One warp per rectangle.
+pub(super) fn tiles(grid: Grid, how: TileReduce, shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
+    let (input, out) = (shapes.inputs[0], shapes.output);
+    let (t, a) = (input.dtype.name(), out.dtype.name());
+    let code = match how {
+        TileReduce::Sum => "HS_SUM",
+        TileReduce::SquaredDeviation => "HS_SQUARED",
+        TileReduce::Min => "HS_MIN",
+        TileReduce::Max => "HS_MAX",
+    };
+    let mut p = KernelParams::default();
+    p.pointer(a, "out", Pointer::Output { offset: 0 });
+    p.pointer(&format!("const {t}"), "in", Pointer::Input { index: 0, offset: 0 });
+    p.long("in_plane", input.plane() as i64);
+    p.long("out_plane", out.plane() as i64);
+    p.int("in_start", input.window.start);
+    p.int("in_height", input.shape.height.cast_signed());
+    p.int("in_width", input.shape.width.cast_signed());
+    p.int("out_start", out.window.start);
+    p.int("width", out.shape.width.cast_signed());
+    p.int("row0", shapes.rows.start);
+    p.int("row1", shapes.rows.end);
+    // Rectangles larger than the image are clipped to it.
+    let within = |n: usize, most: usize| n.min(most).cast_signed();
+    p.int("tall", within(grid.height, input.shape.height));
+    p.int("wide", within(grid.width, input.shape.width));
+    p.int("down", within(grid.down, input.shape.height));
+    p.int("across", within(grid.across, input.shape.width));
+    let (from, to) = (plane("p.in", "p.in_plane"), plane("p.out", "p.out_plane"));
+    let call = Call::new("hs_tiles", template![code, a, COLUMN], args!["p", from, to]);
+    let count = shapes.rows.len() * out.shape.width;
+    let blocks = [blocks(count.div_ceil(COLUMN), "rectangles")?, blocks(out.shape.planes(), "planes")?];
+    Ok(program(&[PRELUDE, REDUCE], &[call.into()], p, blocks, WARP * COLUMN, 0))
 }
 
 /// Running sums of rows of an image, one warp per row, with a segment in shared memory.

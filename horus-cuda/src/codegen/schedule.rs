@@ -109,8 +109,8 @@ pub(super) enum Method {
     Chunked(usize),
     /// A filter with offsets, from a tile.
     Sparse(InputTile),
-    /// A median, from a tile.
-    Median(InputTile),
+    /// A filter without taps, such as a median, from a tile.
+    Selection(InputTile),
     /// Column filters of one size over the slot of this index.
     Column(usize),
 }
@@ -244,6 +244,7 @@ pub(super) fn schedule(
             continue;
         }
         let leaf = &kernel.leaves[l];
+        let tile = || shared(l).unwrap_or_else(|| own(l));
         let method = match (&leaf.op, window(leaf)) {
             (LeafOp::Correlate(Source::Stage(s), _, b), _) => {
                 let key = StageKey { stage: *s, border: *b };
@@ -252,12 +253,10 @@ pub(super) fn schedule(
                     None => continue,
                 }
             }
-            (LeafOp::Order(_, OrderFilter::Median(_), _), _) if fits(l) => {
-                Method::Median(shared(l).unwrap_or_else(|| own(l)))
-            }
-            (_, Some((_, f, _))) if is_sparse(f) && fits(l) => Method::Sparse(shared(l).unwrap_or_else(|| own(l))),
+            (_, Some((_, None, _))) if fits(l) => Method::Selection(tile()),
+            (_, Some((_, f, _))) if is_sparse(f) && fits(l) => Method::Sparse(tile()),
             (_, Some((_, Some(f), _))) => match *f.layout() {
-                Layout::Dense { .. } if fits(l) => Method::Dense(shared(l).unwrap_or_else(|| own(l))),
+                Layout::Dense { .. } if fits(l) => Method::Dense(tile()),
                 Layout::Dense { height, width, .. } => match chunk_rows(height, width, own(l), block, leaf.dtype, room)
                 {
                     0 => continue,

@@ -3,7 +3,7 @@
 use horus_core::device::Geometry;
 use horus_core::dtype::{DType, Scalar};
 use horus_core::error::DeviceError;
-use horus_core::ops::windowed::{BoxMean, Ranked, Windowed, summed};
+use horus_core::ops::windowed::{BoxMean, Ranked, Sliding, Windowed, summed};
 use horus_core::shape::Border;
 
 use super::cpp::{Call, Expr, Stmt, args, name, template};
@@ -19,14 +19,13 @@ const SHARED: usize = 96 << 10;
 const RANKED: (usize, usize) = (8, 32);
 
 pub(super) fn generate(
-    how: &Windowed,
-    border: Border,
+    Sliding { how, border }: &Sliding,
     shapes: &Shapes<'_>,
     limits: Limits,
 ) -> Result<Generated, DeviceError> {
     match how {
-        Windowed::Mean(mean) => means(mean, border, shapes, limits),
-        Windowed::Rank(rank) => ranks(rank, border, shapes),
+        Windowed::Mean(mean) => means(mean, *border, shapes, limits),
+        Windowed::Rank(rank) => ranks(rank, *border, shapes),
     }
 }
 
@@ -76,11 +75,7 @@ fn params(border: Border, shapes: &Shapes<'_>) -> (KernelParams, Vec<Stmt>, Expr
 
 /// The type of the sums: integers of few bits are added in 32.
 fn total(dtype: DType, area: usize) -> DType {
-    let most: usize = match dtype {
-        DType::U8 | DType::I8 => 1 << 8,
-        DType::U16 | DType::I16 => 1 << 16,
-        _ => usize::MAX,
-    };
+    let most = if dtype.is_narrow() { 1 << (8 * dtype.size()) } else { usize::MAX };
     if area.saturating_mul(most) < 1 << 31 { DType::I32 } else { summed(dtype) }
 }
 

@@ -52,9 +52,9 @@ impl Compression {
     ) -> Result<(), String> {
         if self.predicts(dtype) {
             for row in raw.chunks_mut(row) {
-                match dtype {
-                    DType::U8 | DType::I8 | DType::Bool => differences::<u8>(row, channels, u8::wrapping_sub),
-                    DType::U16 | DType::I16 => differences::<u16>(row, channels, u16::wrapping_sub),
+                match dtype.size() {
+                    1 => differences::<u8>(row, channels, u8::wrapping_sub),
+                    2 => differences::<u16>(row, channels, u16::wrapping_sub),
                     _ => differences::<u32>(row, channels, u32::wrapping_sub),
                 }
             }

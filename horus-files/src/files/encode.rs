@@ -109,17 +109,17 @@ impl Format {
     /// The name, sample types, numbers of channels (any, if none is listed) and maximum rows or
     /// columns of a format.
     fn holds(self) -> (&'static str, &'static [DType], &'static [usize], usize) {
-        use DType::{Bool, F32, F64, I8, I16, I32, U8, U16, U32};
+        use DType::{U8, U16};
         const MOST: usize = i32::MAX as usize;
         match self {
             Format::Png => ("png", &[U8, U16], &[1, 2, 3, 4], MOST),
             Format::Jpeg => ("jpg", &[U8], &[1, 3], u16::MAX as usize),
-            Format::Tiff => ("tif", &[U8, U16, U32, I8, I16, I32, F32, F64], &[], MOST),
+            Format::Tiff => ("tif", &DType::ALL, &[], MOST),
             Format::Pgm => ("pgm", &[U8, U16], &[1], MOST),
             Format::Ppm => ("ppm", &[U8, U16], &[3], MOST),
             Format::Pnm => ("pnm", &[U8, U16], &[1, 3], MOST),
             Format::Bmp => ("bmp", &[U8], &[1, 3, 4], u16::MAX as usize),
-            Format::Npy => ("npy", &[U8, U16, U32, I8, I16, I32, F32, F64, Bool], &[], usize::MAX),
+            Format::Npy => ("npy", &[], &[], usize::MAX),
         }
     }
 
@@ -134,7 +134,8 @@ impl Format {
         };
         let channels = channels.is_empty() || channels.contains(&shape.channels);
         let levels = shape.depth == 1 || matches!(self, Format::Npy | Format::Tiff);
-        types.contains(&dtype) && channels && levels && shape.height.max(shape.width) <= side && fits
+        let types = types.is_empty() || types.contains(&dtype);
+        types && channels && levels && shape.height.max(shape.width) <= side && fits
     }
 
     /// The type of sample in which an image of `dtype` pixels is stored.
@@ -158,15 +159,11 @@ impl Format {
         if self.can(stored, shape) {
             return Ok(stored);
         }
+        let bits = 8 * stored.size();
         let what = match stored {
-            DType::U8 | DType::Bool => "8 bits per sample",
-            DType::U16 => "16 bits per sample",
-            DType::U32 => "32 bits per sample",
-            DType::I8 => "8-bit signed integers",
-            DType::I16 => "16-bit signed integers",
-            DType::I32 => "32-bit signed integers",
-            DType::F32 => "32-bit floats",
-            DType::F64 => "64-bit floats",
+            float if float.is_float() => format!("{bits}-bit floats"),
+            signed if signed.is_signed() => format!("{bits}-bit signed integers"),
+            _ => format!("{bits} bits per sample"),
         };
         let others: Vec<&str> = Format::ALL.iter().filter(|f| f.can(stored, shape)).map(|f| f.holds().0).collect();
         let others = format!("save as {}", others.join(", "));
@@ -188,34 +185,6 @@ impl Format {
             ", or ask for a depth of 8 bits"
         };
         Err(format!("a {name} file cannot hold {what}; {others}{option}"))
-    }
-}
-
-/// Interleaved samples of a type that the format holds.
-#[derive(Clone, Copy)]
-pub(super) enum Samples<'a> {
-    U8(&'a [u8]),
-    U16(&'a [u16]),
-    U32(&'a [u32]),
-    I8(&'a [i8]),
-    I16(&'a [i16]),
-    I32(&'a [i32]),
-    F32(&'a [f32]),
-    F64(&'a [f64]),
-}
-
-impl<'a> Samples<'a> {
-    fn of(pixels: &'a HostBuffer, dtype: DType) -> Samples<'a> {
-        match dtype {
-            DType::U8 | DType::Bool => Samples::U8(pixels.as_slice()),
-            DType::U16 => Samples::U16(pixels.as_slice()),
-            DType::U32 => Samples::U32(pixels.as_slice()),
-            DType::I8 => Samples::I8(pixels.as_slice()),
-            DType::I16 => Samples::I16(pixels.as_slice()),
-            DType::I32 => Samples::I32(pixels.as_slice()),
-            DType::F32 => Samples::F32(pixels.as_slice()),
-            DType::F64 => Samples::F64(pixels.as_slice()),
-        }
     }
 }
 
@@ -284,36 +253,37 @@ pub(super) fn write(
         Format::Pgm | Format::Ppm | Format::Pnm => return pnm::write(to, format, pixels, dtype, shape, workers),
         _ => {}
     }
-    let mut encode = |samples: Samples<'_>| match (format, samples) {
-        (Format::Jpeg, Samples::U8(v)) if matches!(shape.channels, 1 | 3) => {
+    let dtype = dtype.stored();
+    let mut encode = |samples: &HostBuffer| match (format, dtype) {
+        (Format::Jpeg, DType::U8) if matches!(shape.channels, 1 | 3) => {
             let quality = if let Parts::Jpeg(quality) = parts { Some(quality) } else { None };
-            jpeg::write(to, v, shape, quality, workers)
+            jpeg::write(to, samples.as_slice(), shape, quality, workers)
         }
         (Format::Jpeg, _) => Err(unheld(format)),
-        (_, samples) => encode(to, format, samples, shape, workers),
+        _ => encode(to, format, samples, dtype, shape, workers),
     };
     if shape.channels == 1 {
-        return encode(Samples::of(pixels, dtype));
+        return encode(pixels);
     }
-    let interleaved = interleaved(pixels, dtype, shape, workers).map_err(|e| e.to_string())?;
-    encode(Samples::of(&interleaved, dtype))
+    encode(&interleaved(pixels, dtype, shape, workers).map_err(|e| e.to_string())?)
 }
 
 /// Writes interleaved samples.
 fn encode(
     to: &mut dyn Sink,
     format: Format,
-    samples: Samples<'_>,
+    samples: &HostBuffer,
+    dtype: DType,
     shape: Shape,
     workers: &Workers,
 ) -> Result<(), String> {
     let extent = |n: usize| u32::try_from(n).map_err(|_| format!("{n} pixels exceed the limit of the format"));
     let (w, h) = (extent(shape.width)?, extent(shape.height)?);
-    match (format, samples) {
-        (Format::Png, Samples::U8(v)) => png::write(to, png::Samples::Eight(v), shape, workers),
-        (Format::Png, Samples::U16(v)) => png::write(to, png::Samples::Sixteen(v), shape, workers),
-        (Format::Tiff, samples) => write_tiff(to, samples, (w, h), shape),
-        (Format::Bmp, Samples::U8(v)) => bmp::write(to, v, shape),
+    match (format, dtype) {
+        (Format::Png, DType::U8) => png::write(to, png::Samples::Eight(samples.as_slice()), shape, workers),
+        (Format::Png, DType::U16) => png::write(to, png::Samples::Sixteen(samples.as_slice()), shape, workers),
+        (Format::Tiff, _) => write_tiff(to, samples, dtype, (w, h), shape),
+        (Format::Bmp, DType::U8) => bmp::write(to, samples.as_slice(), shape),
         _ => Err(unheld(format)),
     }
 }

@@ -57,18 +57,9 @@ pub(super) fn raster(source: &Source<'_>, options: &OpenOptions) -> Result<(Rast
         [depth, height, width, channels] => [depth, height, width, channels],
         _ => return Err(dimensions(&shape)),
     };
-    let dtype = match descr.get(1..).ok_or_else(unsupported)? {
-        "u1" => DType::U8,
-        "b1" => DType::Bool,
-        "u2" => DType::U16,
-        "u4" => DType::U32,
-        "i1" => DType::I8,
-        "i2" => DType::I16,
-        "i4" => DType::I32,
-        "f4" => DType::F32,
-        "f8" => DType::F64,
-        _ => return Err(unsupported()),
-    };
+    let name = descr.get(1..).ok_or_else(unsupported)?;
+    let mut types = DType::ALL.into_iter().chain([DType::Bool]);
+    let dtype = types.find(|dtype| dtype.numpy() == name).ok_or_else(unsupported)?;
     let swap = match descr.as_bytes()[0] {
         b'|' if dtype.size() == 1 => false,
         b'<' => cfg!(target_endian = "big"),

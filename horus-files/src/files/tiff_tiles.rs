@@ -5,13 +5,14 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use tiff::tags::{ExtraSamples, PhotometricInterpretation, PlanarConfiguration, SampleFormat, Tag};
+use tiff::tags::{ExtraSamples, PhotometricInterpretation, PlanarConfiguration, Tag};
 
 use super::compression::Compression;
 use super::count::Count;
 use super::interleave::join;
 use super::output::{Output, WRITERS};
 use super::tiff_directory::{Entry, directories, header};
+use super::write_tiff::sample_format;
 use horus_base::dtype::DType;
 use horus_base::shape::{Region, Shape};
 use horus_host::host::workers::Workers;
@@ -254,11 +255,7 @@ impl Tiles {
 
     fn page(&self, places: &[(u64, u64)]) -> Vec<Entry> {
         let Shape { height, width, channels, .. } = self.shape;
-        let (format, bits) = match self.dtype {
-            DType::U8 | DType::U16 | DType::U32 | DType::Bool => (SampleFormat::Uint, self.dtype.size() * 8),
-            DType::I8 | DType::I16 | DType::I32 => (SampleFormat::Int, self.dtype.size() * 8),
-            DType::F32 | DType::F64 => (SampleFormat::IEEEFP, self.dtype.size() * 8),
-        };
+        let (format, bits) = (sample_format(self.dtype), self.dtype.size() * 8);
         // Channels other than colours are declared as grey and unspecified extra samples.
         let (colours, more) = match channels {
             3 | 4 => (PhotometricInterpretation::RGB, channels - 3),

@@ -28,18 +28,12 @@ pub(super) fn write(
 pub(super) fn header(dtype: DType, shape: Shape) -> Vec<u8> {
     const MAGIC: &[u8] = b"\x93NUMPY\x01\x00";
     const ALIGNMENT: usize = 64;
-    let order = if cfg!(target_endian = "little") { '<' } else { '>' };
-    let descr = match dtype {
-        DType::U8 => "|u1".into(),
-        DType::I8 => "|i1".into(),
-        DType::Bool => "|b1".into(),
-        DType::U16 => format!("{order}u2"),
-        DType::U32 => format!("{order}u4"),
-        DType::I16 => format!("{order}i2"),
-        DType::I32 => format!("{order}i4"),
-        DType::F32 => format!("{order}f4"),
-        DType::F64 => format!("{order}f8"),
+    let order = match dtype.size() {
+        1 => '|',
+        _ if cfg!(target_endian = "little") => '<',
+        _ => '>',
     };
+    let descr = format!("{order}{}", dtype.numpy());
     let Shape { depth, height, width, channels } = shape;
     let axes = [(depth != 1, depth), (true, height), (true, width), (channels != 1, channels)];
     let axes: Vec<String> = axes.iter().filter(|(there, _)| *there).map(|(_, n)| n.to_string()).collect();

@@ -8,42 +8,33 @@ use tiff::encoder::colortype::ColorType;
 use tiff::encoder::{TiffEncoder, TiffValue};
 use tiff::tags::{PhotometricInterpretation, SampleFormat};
 
-use super::encode::Samples;
 use super::target::Sink;
+use horus_base::dtype::{DType, Pixel};
 use horus_base::shape::Shape;
+use horus_host::host::buffer::HostBuffer;
 
-/// Samples of TIFF files; the `tiff` crate has no colours of signed integers.
-trait TiffSample: Copy
-where
-    [Self]: TiffValue,
-{
-    const BITS: u16;
-    const FORMAT: SampleFormat;
-}
-macro_rules! tiff_samples {
-    ($($sample:ty: $bits:literal $format:ident),*) => {
-        $(impl TiffSample for $sample {
-            const BITS: u16 = $bits;
-            const FORMAT: SampleFormat = SampleFormat::$format;
-        })*
-    };
-}
-tiff_samples! {
-    u8: 8 Uint, u16: 16 Uint, u32: 32 Uint, i8: 8 Int, i16: 16 Int, i32: 32 Int, f32: 32 IEEEFP, f64: 64 IEEEFP
+/// The format of samples of a type.
+pub(super) const fn sample_format(dtype: DType) -> SampleFormat {
+    match dtype {
+        float if float.is_float() => SampleFormat::IEEEFP,
+        signed if signed.is_signed() => SampleFormat::Int,
+        _ => SampleFormat::Uint,
+    }
 }
 
-/// Pixels of `N` samples: grey, or red, green, blue and alpha.
+/// Pixels of `N` samples: grey, or red, green, blue and alpha. The `tiff` crate has no colours of
+/// signed integers.
 struct Tiff<S, const N: usize>(PhantomData<S>);
 
-impl<S: TiffSample + TiffValue, const N: usize> ColorType for Tiff<S, N>
+impl<S: Pixel + TiffValue, const N: usize> ColorType for Tiff<S, N>
 where
     [S]: TiffValue,
 {
     type Inner = S;
     const TIFF_VALUE: PhotometricInterpretation =
         if N == 1 { PhotometricInterpretation::BlackIsZero } else { PhotometricInterpretation::RGB };
-    const BITS_PER_SAMPLE: &'static [u16] = &[S::BITS; N];
-    const SAMPLE_FORMAT: &'static [SampleFormat] = &[S::FORMAT; N];
+    const BITS_PER_SAMPLE: &'static [u16] = &[8 * size_of::<S>() as u16; N];
+    const SAMPLE_FORMAT: &'static [SampleFormat] = &[sample_format(S::DTYPE); N];
 
     // Without a predictor, rows stay unchanged.
     fn horizontal_predict(row: &[S], result: &mut Vec<S>) {
@@ -54,11 +45,12 @@ where
 /// Writes interleaved samples, a page for each level.
 pub(super) fn write_tiff(
     to: &mut dyn Sink,
-    samples: Samples<'_>,
+    samples: &HostBuffer,
+    dtype: DType,
     size: (u32, u32),
     shape: Shape,
 ) -> Result<(), String> {
-    fn typed<S: TiffSample + TiffValue>(
+    fn typed<S: Pixel + TiffValue>(
         to: impl Write + Seek,
         size: (u32, u32),
         shape: Shape,
@@ -95,14 +87,5 @@ pub(super) fn write_tiff(
             levels.try_for_each(|level| file.write_image::<C>(w, h, level))
         }
     }
-    match samples {
-        Samples::U8(v) => typed(to, size, shape, v),
-        Samples::U16(v) => typed(to, size, shape, v),
-        Samples::U32(v) => typed(to, size, shape, v),
-        Samples::I8(v) => typed(to, size, shape, v),
-        Samples::I16(v) => typed(to, size, shape, v),
-        Samples::I32(v) => typed(to, size, shape, v),
-        Samples::F32(v) => typed(to, size, shape, v),
-        Samples::F64(v) => typed(to, size, shape, v),
-    }
+    horus_base::dispatch!(dtype, S => typed(to, size, shape, samples.as_slice::<S>()))
 }

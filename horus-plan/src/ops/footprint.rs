@@ -156,10 +156,7 @@ impl Access {
 /// row.
 pub(crate) fn both_ways(reach: Reach, border: Border) -> Reach {
     let rows = reach.up.max(reach.down);
-    match border {
-        Border::Reflect | Border::Reflect101 => Reach { up: rows, down: rows, ..reach },
-        _ => reach,
-    }
+    if border.mirror().is_some() { Reach { up: rows, down: rows, ..reach } } else { reach }
 }
 
 /// Smallest range of a line of `height` pixels that contains every pixel a window touches, read
@@ -172,11 +169,7 @@ fn mapped(border: Border, window: Window, height: usize) -> Window {
     // Source positions reverse (or restart) at multiples of `turn` and are monotonic in between;
     // with a replicated edge they are monotonic everywhere. So the ends and the first turns
     // determine the range: two turns pass through the whole image.
-    let turn = match border {
-        Border::Reflect101 => height - 1,
-        _ => height,
-    };
-    let turn = turn.max(1).cast_signed();
+    let turn = (height.cast_signed() - 1 + border.mirror().unwrap_or(1)).max(1);
     let Window { start, end } = window;
     let last = end - 1;
     // Distance from the start to the first turn at or after it.
@@ -203,20 +196,19 @@ fn kept(border: Border, window: Window, n: usize) -> Window {
     let (before, after) = (window.start < 0, last >= len);
     match border {
         Border::Constant(_) => inside,
-        Border::Wrap => whole,
         Border::Replicate => {
             let first = if before { Window::new(0, 1) } else { inside };
             let end = if after { Window::new(len - 1, len) } else { inside };
             inside.union(first).union(end)
         }
         // Reflected once: only the crossed end matters.
-        Border::Reflect | Border::Reflect101 if window.start > -len && last < 2 * len - 1 => {
+        _ if border.mirror().is_some() && window.start > -len && last < 2 * len - 1 => {
             let turned = |i: isize| border.map(i, n).map_or(0, usize::cast_signed);
             let first = if before { Window::new(0, turned(window.start) + 1) } else { inside };
             let end = if after { Window::new(turned(last), len) } else { inside };
             inside.union(first).union(end)
         }
-        Border::Reflect | Border::Reflect101 => whole,
+        _ => whole,
     }
 }
 

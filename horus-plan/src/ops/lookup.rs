@@ -2,7 +2,6 @@
 
 use super::footprint::{Access, Reading, Rect};
 use super::operation::{Effort, Extent, Family, ImageOperation, hold, images};
-use horus_base::dtype::DType;
 use horus_base::shape::Shape;
 
 /// The entry of the second input, `1 x n x 1`, indexed by the pixel of the first, counted from the
@@ -22,11 +21,8 @@ impl ImageOperation for Lookup {
     /// bounds.
     fn check(&self, inputs: &[Extent], output: Extent) -> Result<(), String> {
         let [image, table] = images(inputs)?;
-        let entries = match image.1 {
-            DType::U8 | DType::I8 => 1 << 8,
-            DType::U16 | DType::I16 => 1 << 16,
-            other => return Err(format!("a table for pixels of {other}")),
-        };
+        hold(image.1.is_narrow(), || format!("a table for pixels of {}", image.1))?;
+        let entries = 1 << (8 * image.1.size());
         let fits = table.0 == Shape::new(1, entries, 1) && (image.0, table.1) == output;
         hold(fits, || {
             let [image, table, output] = [image, table, output].map(|(shape, dtype)| format!("{shape} {dtype}"));

@@ -59,6 +59,11 @@ pub trait ImageOperation {
     /// The work of a launch of `rows` rows.
     fn effort(&self, inputs: &[Extent], output: Extent, rows: usize) -> Effort;
 
+    /// Bytes of parameters that copies of this value share.
+    fn shared_bytes(&self) -> usize {
+        0
+    }
+
     /// Scratch bytes beside inputs and results of this shape, as far as they grow with the image.
     fn scratch(&self, _shape: Shape) -> usize {
         0

@@ -15,6 +15,7 @@
 
 use super::footprint::{Access, Reading, Rect};
 use super::operation::{Distribution, Effort, Extent, Family, ImageOperation, hold, images};
+use super::pixel::PixelOp;
 use horus_base::dtype::{DType, Pixel};
 use horus_base::shape::Shape;
 
@@ -84,6 +85,15 @@ impl RowReduce {
             RowReduce::Max => Fold::Max,
             RowReduce::Extremes => Fold::Extremes,
             RowReduce::Moments => Fold::Moments,
+        }
+    }
+
+    /// The reductions whose results equal columns of this one's by bits, each with the first of them.
+    pub const fn includes(self) -> &'static [(RowReduce, usize)] {
+        match self {
+            RowReduce::Extremes => &[(RowReduce::Min, 0), (RowReduce::Max, 1), (RowReduce::Extremes, 0)],
+            RowReduce::Moments => &[(RowReduce::Sum, 0), (RowReduce::Moments, 0)],
+            RowReduce::Sum | RowReduce::SquaredDeviation | RowReduce::Min | RowReduce::Max | RowReduce::First => &[],
         }
     }
 
@@ -190,6 +200,15 @@ impl Fold {
             Fold::Sum | Fold::Moments => a.add(b),
             Fold::Min | Fold::Extremes => a.min(b),
             Fold::Max => a.max(b),
+        }
+    }
+
+    /// The same, as an operation of pixels.
+    pub const fn pairwise(self) -> PixelOp {
+        match self {
+            Fold::Sum | Fold::Moments => PixelOp::Add,
+            Fold::Min | Fold::Extremes => PixelOp::Min,
+            Fold::Max => PixelOp::Max,
         }
     }
 

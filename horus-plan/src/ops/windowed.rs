@@ -202,23 +202,14 @@ impl Ranked {
 /// An integer that orders pixels of a type as [`Ranked`] does.
 #[inline(always)]
 pub fn ordered(pixel: Scalar) -> u64 {
-    match pixel {
-        Scalar::U8(v) => u64::from(v),
-        Scalar::U16(v) => u64::from(v),
-        Scalar::U32(v) => u64::from(v),
-        Scalar::I8(v) => u64::from(v.cast_unsigned() ^ 0x80),
-        Scalar::I16(v) => u64::from(v.cast_unsigned() ^ 0x8000),
-        Scalar::I32(v) => u64::from(v.cast_unsigned() ^ 0x8000_0000),
-        Scalar::F32(v) => {
-            let bits = v.to_bits();
-            let key = if bits >> 31 == 0 { bits | 1 << 31 } else { !bits };
-            u64::from(if v.is_nan() { u32::MAX } else { key })
-        }
-        Scalar::F64(v) => {
-            let bits = v.to_bits();
-            let key = if bits >> 63 == 0 { bits | 1 << 63 } else { !bits };
-            if v.is_nan() { u64::MAX } else { key }
-        }
+    let (bits, dtype) = (pixel.bits(), pixel.dtype());
+    let (sign, all) = (1 << (8 * dtype.size() - 1), u64::MAX >> (64 - 8 * dtype.size()));
+    if !dtype.is_float() {
+        if dtype.is_signed() { bits ^ sign } else { bits }
+    } else if pixel.to_f64().is_nan() {
+        all
+    } else {
+        bits ^ if bits & sign == 0 { sign } else { all }
     }
 }
 
@@ -272,6 +263,13 @@ impl ImageOperation for Sliding {
 
     fn computed(&self, need: Rect, of: Shape) -> Rect {
         self.reads(0, need, of).kept(of).hull(need)
+    }
+
+    fn shared_bytes(&self) -> usize {
+        match &self.how {
+            Windowed::Mean(_) => 0,
+            Windowed::Rank(rank) => size_of_val(&rank.spans[..]),
+        }
     }
 
     fn effort(&self, _: &[Extent], output: Extent, rows: usize) -> Effort {

@@ -1,8 +1,7 @@
 //! Reductions of one image computed together: minimum and maximum, or sum and variance.
 //!
-//! Such reductions become columns of one: `RowReduce::Extremes` and `Moments` have two and three
-//! columns, reduced by one fold. Moments are taken per segment about its own mean and joined in
-//! order.
+//! Such reductions become columns of one that [includes](RowReduce::includes) them, reduced by one
+//! fold.
 
 use std::collections::HashMap;
 
@@ -59,13 +58,9 @@ fn shared(graph: &Graph<Op>) -> HashMap<NodeId, Shared> {
         }
     }
     let mut shared = HashMap::new();
-    let groups: [(RowReduce, &[(RowReduce, usize)]); 2] = [
-        (RowReduce::Extremes, &[(RowReduce::Min, 0), (RowReduce::Max, 1), (RowReduce::Extremes, 0)]),
-        (RowReduce::Moments, &[(RowReduce::Sum, 0), (RowReduce::Moments, 0)]),
-    ];
     for image in (0..graph.nodes.len()).map(NodeId) {
-        for (how, members) in groups {
-            let there = members.iter().filter_map(|(m, column)| Some((totals.get(&(image, *m))?, *column)));
+        for how in RowReduce::ALL {
+            let there = how.includes().iter().filter_map(|(m, column)| Some((totals.get(&(image, *m))?, *column)));
             let there: Vec<(&Vec<NodeId>, usize)> = there.collect();
             if there.len() > 1 {
                 let folds = there.into_iter().flat_map(|(folds, column)| folds.iter().map(move |fold| (*fold, column)));

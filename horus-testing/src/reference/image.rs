@@ -1,28 +1,9 @@
 //! Images of the oracle: plain vectors.
 
+use std::fmt;
+
 use super::{DType, Pixel, Shape};
 use horus_base::shape::Border;
-
-/// Pixels of any numeric type.
-#[derive(Clone, Debug)]
-pub enum TypedPixels {
-    /// Unsigned 8-bit integers.
-    U8(Vec<u8>),
-    /// Unsigned 16-bit integers.
-    U16(Vec<u16>),
-    /// Unsigned 32-bit integers.
-    U32(Vec<u32>),
-    /// Signed 8-bit integers.
-    I8(Vec<i8>),
-    /// Signed 16-bit integers.
-    I16(Vec<i16>),
-    /// Signed 32-bit integers.
-    I32(Vec<i32>),
-    /// Single precision.
-    F32(Vec<f32>),
-    /// Double precision.
-    F64(Vec<f64>),
-}
 
 /// A whole image: planes one after the other, each row-major.
 ///
@@ -30,12 +11,13 @@ pub enum TypedPixels {
 /// equal, as the processor chooses sign and payload of a computed NaN.
 // Named like the type that it models; both occur in one file only where one is checked against the
 // other.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Image {
     /// Its extent.
     pub shape: Shape,
-    /// Its `shape.len()` pixels.
-    pub pixels: TypedPixels,
+    dtype: DType,
+    /// The memory of its `shape.len()` pixels, aligned for all types.
+    words: Vec<u64>,
 }
 
 impl Image {
@@ -45,17 +27,10 @@ impl Image {
     /// If the number of pixels is not `shape.len()`.
     pub fn new<T: Pixel>(shape: Shape, pixels: Vec<T>) -> Image {
         assert_eq!(pixels.len(), shape.len(), "an image of {shape} has {} pixels", shape.len());
-        let pixels = match T::DTYPE {
-            DType::U8 | DType::Bool => TypedPixels::U8(bytemuck::cast_slice(&pixels).to_vec()),
-            DType::U16 => TypedPixels::U16(bytemuck::cast_slice(&pixels).to_vec()),
-            DType::U32 => TypedPixels::U32(bytemuck::cast_slice(&pixels).to_vec()),
-            DType::I8 => TypedPixels::I8(bytemuck::cast_slice(&pixels).to_vec()),
-            DType::I16 => TypedPixels::I16(bytemuck::cast_slice(&pixels).to_vec()),
-            DType::I32 => TypedPixels::I32(bytemuck::cast_slice(&pixels).to_vec()),
-            DType::F32 => TypedPixels::F32(bytemuck::cast_slice(&pixels).to_vec()),
-            DType::F64 => TypedPixels::F64(bytemuck::cast_slice(&pixels).to_vec()),
-        };
-        Image { shape, pixels }
+        let bytes = bytemuck::cast_slice::<T, u8>(&pixels);
+        let mut words = vec![0; bytes.len().div_ceil(size_of::<u64>())];
+        bytemuck::cast_slice_mut(&mut words)[..bytes.len()].copy_from_slice(bytes);
+        Image { shape, dtype: T::DTYPE, words }
     }
 
     /// An image whose pixel in plane `c`, row `y` and column `x` is `f(c, y, x)`.
@@ -73,30 +48,12 @@ impl Image {
 
     /// The element type.
     pub fn dtype(&self) -> DType {
-        match self.pixels {
-            TypedPixels::U8(_) => DType::U8,
-            TypedPixels::U16(_) => DType::U16,
-            TypedPixels::U32(_) => DType::U32,
-            TypedPixels::I8(_) => DType::I8,
-            TypedPixels::I16(_) => DType::I16,
-            TypedPixels::I32(_) => DType::I32,
-            TypedPixels::F32(_) => DType::F32,
-            TypedPixels::F64(_) => DType::F64,
-        }
+        self.dtype
     }
 
     /// The pixels as bytes, for bitwise comparison and for filling buffers.
     pub fn bytes(&self) -> &[u8] {
-        match &self.pixels {
-            TypedPixels::U8(v) => v,
-            TypedPixels::U16(v) => bytemuck::cast_slice(v),
-            TypedPixels::U32(v) => bytemuck::cast_slice(v),
-            TypedPixels::I8(v) => bytemuck::cast_slice(v),
-            TypedPixels::I16(v) => bytemuck::cast_slice(v),
-            TypedPixels::I32(v) => bytemuck::cast_slice(v),
-            TypedPixels::F32(v) => bytemuck::cast_slice(v),
-            TypedPixels::F64(v) => bytemuck::cast_slice(v),
-        }
+        &bytemuck::cast_slice(&self.words)[..self.shape.len() * self.dtype.size()]
     }
 
     /// The pixels.
@@ -125,6 +82,12 @@ impl Image {
             (Some(y), Some(x)) => self.at(c, y, x),
             _ => border.constant().map_or(T::ZERO, T::from_f64), // only a constant border maps to nothing
         }
+    }
+}
+
+impl fmt::Debug for Image {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        horus_base::dispatch!(self.dtype, T => write!(f, "{} {} {:?}", self.shape, self.dtype, self.as_slice::<T>()))
     }
 }
 

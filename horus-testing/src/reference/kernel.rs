@@ -9,10 +9,11 @@ use super::neighbourhood::{correlate_at, order_at};
 use super::pixel::{body, holds};
 use super::reads;
 use super::reconstruction::reconstruction;
+use super::reduce;
 use super::sampling;
 use super::windowed;
 use horus_base::dispatch;
-use horus_base::dtype::{Conversion, DType, Numeric, Pixel, Scalar, convert_pixel};
+use horus_base::dtype::{Conversion, DType, Pixel, Scalar, convert_pixel};
 use horus_base::shape::{Axis, Border, Shape, Window};
 use horus_host::device::Geometry;
 use horus_plan::ir::kernel::{InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
@@ -20,10 +21,9 @@ use horus_plan::ops::geometric::Flip;
 use horus_plan::ops::labels;
 use horus_plan::ops::pixel::PixelKind;
 use horus_plan::ops::planes::stacked;
-use horus_plan::ops::reduce::{Fold, Moments, RowReduce, bin_of, fold, fold_moments, fold_planes, moments, running};
+use horus_plan::ops::reduce::{Fold, bin_of, running};
 use horus_plan::ops::tiles::{TileReduce, rectangle, squared_deviation};
-use horus_plan::ops::windowed::Windowed;
-use horus_plan::ops::{Components, Remap, Sliding, Tiled, Whole};
+use horus_plan::ops::{Components, Remap, Tiled, Whole};
 
 /// An image on the host: the rows of its window.
 #[derive(Clone, Debug)]
@@ -111,7 +111,7 @@ impl HostImage {
     pub fn get<T: Pixel>(&self, c: usize, y: isize, x: usize) -> T {
         reads::read(self, [y, x.cast_signed()]);
         let at = self.at(c, y, x);
-        element(&self.bytes[at..at + size_of::<T>()])
+        bytemuck::pod_read_unaligned(&self.bytes[at..at + size_of::<T>()])
     }
 
     fn put<T: Pixel>(&mut self, c: usize, y: isize, x: usize, v: T) {
@@ -158,22 +158,6 @@ impl HostImage {
 
 fn bytes_of(s: Scalar) -> Vec<u8> {
     s.bits().to_ne_bytes()[..s.dtype().size()].to_vec()
-}
-
-fn element<T: Pixel>(bytes: &[u8]) -> T {
-    let mut bits = [0u8; 8];
-    bits[..bytes.len()].copy_from_slice(bytes);
-    let bits = u64::from_ne_bytes(bits);
-    T::from_scalar(match T::DTYPE.numeric() {
-        Numeric::U8 => Scalar::U8(bits as u8),
-        Numeric::U16 => Scalar::U16(bits as u16),
-        Numeric::U32 => Scalar::U32(bits as u32),
-        Numeric::I8 => Scalar::I8(bits as i8),
-        Numeric::I16 => Scalar::I16(bits as i16),
-        Numeric::I32 => Scalar::I32(bits as i32),
-        Numeric::F32 => Scalar::F32(f32::from_bits(bits as u32)),
-        Numeric::F64 => Scalar::F64(f64::from_bits(bits)),
-    })
 }
 
 /// Evaluates a launch.
@@ -269,22 +253,16 @@ fn evaluate_whole(operation: &Whole, inputs: &[HostImage], output: &mut HostImag
                 }
             }
         }),
-        Whole::Windowed(Sliding { how, border }) => dispatch!(inputs[0].geometry.dtype, S => {
+        Whole::Windowed(how) => dispatch!(out.dtype, T => dispatch!(inputs[0].geometry.dtype, S => {
             for c in 0..out.shape.planes() {
                 for y in rows.start..rows.end {
                     for x in 0..out.shape.width {
-                        let read = |dy, dx| inputs[0].sample::<S>(c, y + dy, x.cast_signed() + dx, *border);
-                        match (how, out.dtype) {
-                            (Windowed::Rank(rank), _) => output.put(c, y, x, windowed::ranked(rank, read)),
-                            (Windowed::Mean(mean), DType::F32) => {
-                                output.put(c, y, x, windowed::mean_at(mean, read) as f32);
-                            }
-                            (Windowed::Mean(mean), _) => output.put(c, y, x, windowed::mean_at(mean, read)),
-                        }
+                        let read = |dy, dx| inputs[0].sample::<S>(c, y + dy, x.cast_signed() + dx, how.border);
+                        output.put::<T>(c, y, x, windowed::windowed_at(how, read));
                     }
                 }
             }
-        }),
+        })),
         Whole::Reconstruct(how) => dispatch!(out.dtype, T => {
             let Shape { depth, height, width, .. } = out.shape;
             let pixel = |i: usize| (i / width / height, (i / width % height).cast_signed(), i % width);
@@ -317,33 +295,13 @@ fn evaluate_whole(operation: &Whole, inputs: &[HostImage], output: &mut HostImag
             }
         }),
         Whole::RowReduce(how) => dispatch!(inputs[0].geometry.dtype, T => {
-            let operand = inputs.get(1).map_or(0.0, |m| m.get::<f64>(0, 0, 0));
+            let operand = inputs.get(1).map(|m| m.get(0, 0, 0));
             let width = inputs[0].geometry.shape.width;
             for c in 0..out.shape.planes() {
                 for y in rows.start..rows.end {
-                    let line = (0..width).map(|x| inputs[0].get::<T>(c, y, x));
-                    match how {
-                        RowReduce::Sum => {
-                            output.put(c, y, 0, fold(Fold::Sum, line.map(Pixel::to_f64)));
-                        }
-                        RowReduce::SquaredDeviation => {
-                            let square = line.map(|v| { let d = v.to_f64() - operand; d * d });
-                            output.put(c, y, 0, fold(Fold::Sum, square));
-                        }
-                        RowReduce::Min | RowReduce::Max => output.put::<T>(c, y, 0, fold(how.fold(), line)),
-                        RowReduce::Extremes => {
-                            output.put::<T>(c, y, 0, fold(Fold::Min, line.clone()));
-                            output.put::<T>(c, y, 1, fold(Fold::Max, line));
-                        }
-                        RowReduce::Moments => {
-                            let of = moments(line.map(Pixel::to_f64));
-                            let columns = [of.sum, of.squares, of.count].into_iter().enumerate();
-                            columns.for_each(|(x, v)| output.put::<f64>(c, y, x, v));
-                        }
-                        RowReduce::First => {
-                            let at = line.map(Pixel::to_f64).position(|v| v == operand);
-                            output.put::<f64>(c, y, 0, at.map_or(f64::INFINITY, |at| at as f64));
-                        }
+                    let results = reduce::row(*how, (0..width).map(|x| inputs[0].get::<T>(c, y, x)), operand);
+                    for (x, v) in results.into_iter().enumerate() {
+                        dispatch!(out.dtype, R => output.put(c, y, x, R::from_scalar(v)));
                     }
                 }
             }
@@ -394,27 +352,9 @@ fn evaluate_whole(operation: &Whole, inputs: &[HostImage], output: &mut HostImag
             }
         }),
         Whole::Fold(how) => dispatch!(out.dtype, T => {
-            let g = inputs[0].geometry;
-            let plane = |c| (0..g.shape.height).flat_map(move |y| (0..g.shape.width).map(move |x| (c, y, x)));
-            let value = |(c, y, x): (usize, usize, usize)| inputs[0].get::<T>(c, y.cast_signed(), x);
-            let column = |x: usize| (0..g.shape.planes()).map(move |c| (0..g.shape.height).map(move |y| (c, y, x)));
-            match how {
-                Fold::Sum | Fold::Min | Fold::Max => {
-                    let v = fold_planes(*how, (0..g.shape.planes()).map(|c| plane(c).map(value)));
-                    output.put::<T>(0, 0, 0, v);
-                }
-                Fold::Extremes => for (x, how) in [Fold::Min, Fold::Max].into_iter().enumerate() {
-                    let v = fold_planes(how, column(x).map(|rows| rows.map(value)));
-                    output.put::<T>(0, 0, x, v);
-                },
-                Fold::Moments => {
-                    let f = |c, y: usize, x| inputs[0].get::<f64>(c, y.cast_signed(), x);
-                    let row = |(c, y, _)| Moments { sum: f(c, y, 0), squares: f(c, y, 1), count: f(c, y, 2) };
-                    let of = fold_moments(column(0).map(|rows| rows.map(row)));
-                    let columns = [of.sum, of.squares, of.count].into_iter().enumerate();
-                    columns.for_each(|(x, v)| output.put::<f64>(0, 0, x, v));
-                }
-            }
+            let at = |c, y: usize, x| inputs[0].get::<T>(c, y.cast_signed(), x);
+            let results = reduce::folded(*how, inputs[0].geometry.shape, &at);
+            results.into_iter().enumerate().for_each(|(x, v)| output.put(0, 0, x, v));
         }),
         Whole::Labels(how) => {
             let over_input = if how.adds_up() { rows } else { how.rows(rows).clipped(inputs[0].geometry.shape.height) };

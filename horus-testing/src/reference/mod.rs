@@ -15,8 +15,7 @@ use horus_plan::ir::graph::{Graph, Node, Op, Operand, ValueId};
 use horus_plan::ops::components::Connectivity;
 use horus_plan::ops::distance::NearestPixel;
 use horus_plan::ops::planes::PlaneMap;
-use horus_plan::ops::reconstruction::Reconstruction;
-use horus_plan::ops::{Components, Remap, Sliding, Tiled, Whole};
+use horus_plan::ops::{Components, Remap, Tiled, Whole};
 
 pub mod components;
 pub mod distance;
@@ -31,7 +30,7 @@ pub mod sampling;
 pub mod windowed;
 
 mod image;
-pub use image::{Image, TypedPixels};
+pub use image::Image;
 
 /// The values of the graph's roots, in their order. `source` gives existing values.
 ///
@@ -87,7 +86,7 @@ fn apply_whole(operation: &Whole, node: &Node<Op>, inputs: &[&Image]) -> Image {
         Whole::Lookup(_) => lookup(inputs[0], inputs[1]),
         Whole::Remap(Remap { sampling: how, border }) => sampling::remap(inputs[0], &inputs[1..], *how, *border),
         Whole::Merge(_) => merge(inputs, node.shape),
-        Whole::Windowed(Sliding { how, border }) => windowed::windowed(inputs[0], how, *border, node.dtype.stored()),
+        Whole::Windowed(how) => windowed::windowed(inputs[0], how, node.dtype.stored()),
         Whole::Transpose(_) => geometric::transpose(inputs[0]),
         Whole::RowReduce(how) => reduce::rows(inputs[0], *how, inputs.get(1).copied()),
         Whole::Running(_) => reduce::running(inputs[0]),
@@ -95,7 +94,7 @@ fn apply_whole(operation: &Whole, node: &Node<Op>, inputs: &[&Image]) -> Image {
         Whole::Fold(how) => reduce::fold(inputs[0], *how),
         Whole::Labels(how) => reduce::labels(inputs[0], inputs.get(1).copied(), *how),
         Whole::Components(Components { neighbours: how }) => label(inputs[0], *how),
-        Whole::Reconstruct(how) => reconstruct(inputs[0], inputs[1], *how),
+        Whole::Reconstruct(how) => reconstruction::reconstruct(inputs[0], inputs[1], *how),
         Whole::NearestRow(_) => nearest_row(inputs[0]),
         Whole::NearestPixel(how) => nearest(inputs[0], *how, node.dtype.stored()),
         Whole::Tiles(Tiled { grid, reduce: how }) => reduce::tiles(inputs[0], *grid, *how, node.shape),
@@ -170,15 +169,6 @@ pub fn nearest(rows: &Image, how: NearestPixel, dtype: DType) -> Image {
         let row: Vec<i32> = (0..rows.shape.width).map(|x| rows.at(p, y, x)).collect();
         T::from_scalar(distance::nearest(&row, x, how))
     }))
-}
-
-/// Reconstruction of a mask from a marker, of one channel.
-pub fn reconstruct(marker: &Image, mask: &Image, how: Reconstruction) -> Image {
-    let Shape { depth, height, width, .. } = mask.shape;
-    horus_base::dispatch!(mask.dtype(), T => {
-        let found = reconstruction::reconstruction::<T>(marker.as_slice(), mask.as_slice(), [depth, height, width], how);
-        Image::new(mask.shape, found)
-    })
 }
 
 /// Images of one type, concatenated into an image of shape `shape`: along the channels if they have

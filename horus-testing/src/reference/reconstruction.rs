@@ -1,7 +1,17 @@
 //! Reconstruction by iteration until nothing changes.
 
+use super::{Image, Shape};
 use horus_base::dtype::Pixel;
 use horus_plan::ops::reconstruction::Reconstruction;
+
+/// Reconstruction of a mask from a marker, of one channel.
+pub fn reconstruct(marker: &Image, mask: &Image, how: Reconstruction) -> Image {
+    let Shape { depth, height, width, .. } = mask.shape;
+    horus_base::dispatch!(mask.dtype(), T => {
+        let found = reconstruction::<T>(marker.as_slice(), mask.as_slice(), [depth, height, width], how);
+        Image::new(mask.shape, found)
+    })
+}
 
 /// Reconstruction of a mask from a marker, of `[depth, height, width]` pixels: the definition.
 pub fn reconstruction<T: Pixel>(marker: &[T], mask: &[T], extent: [usize; 3], how: Reconstruction) -> Vec<T> {

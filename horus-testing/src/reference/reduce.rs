@@ -1,54 +1,59 @@
 //! Reductions, in the fixed order of [`ops::reduce`](horus_plan::ops::reduce).
 
-use super::{Image, Pixel, Shape};
+use super::{Image, Pixel, Scalar, Shape};
 use horus_plan::ops::labels::{self, LabelReduce};
 use horus_plan::ops::reduce::{self, Fold, Moments, RowReduce, bin_of};
 use horus_plan::ops::tiles::{self, Grid, TileReduce};
 
-/// Each row of each plane reduced to one value, or one per column: `h x w x c` to `h x 1 x c`. Only
-/// reductions that [have an operand](RowReduce::has_operand) read `operand`, a 1x1 `f64` image: the
-/// mean, or the value to find.
+/// The results of a row: one, or one per column. `operand` is that of reductions that [have
+/// one](RowReduce::has_operand): the mean, or the value to find.
+///
+/// # Panics
+/// If a required operand is missing.
+pub(super) fn row<T: Pixel>(
+    how: RowReduce,
+    mut row: impl Iterator<Item = T> + Clone,
+    operand: Option<f64>,
+) -> Vec<Scalar> {
+    match how {
+        RowReduce::Sum => vec![reduce::fold(how.fold(), row.map(T::to_f64)).scalar()],
+        RowReduce::SquaredDeviation => {
+            let mean = operand.expect("the squared deviation has the mean as second input");
+            let squares = row.map(|p| {
+                let d = p.to_f64() - mean;
+                d * d
+            });
+            vec![reduce::fold(how.fold(), squares).scalar()]
+        }
+        RowReduce::Min | RowReduce::Max => vec![reduce::fold(how.fold(), row).scalar()],
+        RowReduce::Extremes => [Fold::Min, Fold::Max].map(|how| reduce::fold(how, row.clone()).scalar()).to_vec(),
+        RowReduce::Moments => {
+            let of = reduce::moments(row.map(T::to_f64));
+            [of.sum, of.squares, of.count].map(f64::scalar).to_vec()
+        }
+        RowReduce::First => {
+            let wanted = operand.expect("what is looked for is the second input");
+            let at = row.position(|p| p.to_f64() == wanted);
+            vec![at.map_or(f64::INFINITY, |at| at as f64).scalar()]
+        }
+    }
+}
+
+/// Each row of each plane reduced: `h x w x c` to `h x 1 x c`, or to one column per result. Only
+/// reductions that [have an operand](RowReduce::has_operand) read `operand`, a 1x1 `f64` image.
 ///
 /// # Panics
 /// If a required operand is missing.
 pub fn rows(image: &Image, how: RowReduce, operand: Option<&Image>) -> Image {
     let shape = Shape { width: how.columns(), ..image.shape };
     let columns = 0..image.shape.width;
-    horus_base::dispatch!(image.dtype(), T => {
-        let row = |c, y| columns.clone().map(move |x| image.at::<T>(c, y, x));
-        match how {
-            RowReduce::Sum => {
-                Image::from_fn(shape, |c, y, _| reduce::fold(how.fold(), row(c, y).map(T::to_f64)))
-            }
-            RowReduce::SquaredDeviation => {
-                let mean: f64 = operand.expect("the squared deviation has the mean as second input").at(0, 0, 0);
-                Image::from_fn(shape, |c, y, _| {
-                    let squares = row(c, y).map(|p| {
-                        let d = p.to_f64() - mean;
-                        d * d
-                    });
-                    reduce::fold(how.fold(), squares)
-                })
-            }
-            RowReduce::Min | RowReduce::Max => {
-                Image::from_fn(shape, |c, y, _| reduce::fold::<T>(how.fold(), row(c, y)))
-            }
-            RowReduce::Extremes => Image::from_fn(shape, |c, y, k| {
-                reduce::fold::<T>([Fold::Min, Fold::Max][k], row(c, y))
-            }),
-            RowReduce::Moments => Image::from_fn(shape, |c, y, k| {
-                let of = reduce::moments(row(c, y).map(T::to_f64));
-                [of.sum, of.squares, of.count][k]
-            }),
-            RowReduce::First => {
-                let wanted: f64 = operand.expect("what is looked for is the second input").at(0, 0, 0);
-                Image::from_fn(shape, |c, y, _| {
-                    let at = row(c, y).position(|p| p.to_f64() == wanted);
-                    at.map_or(f64::INFINITY, |at| at as f64)
-                })
-            }
-        }
-    })
+    let operand = operand.map(|o| o.at(0, 0, 0));
+    horus_base::dispatch!(image.dtype(), T => horus_base::dispatch!(how.result(image.dtype()), R => {
+        Image::from_fn(shape, |c, y, k| {
+            let of = columns.clone().map(|x| image.at::<T>(c, y, x));
+            R::from_scalar(row(how, of, operand)[k])
+        })
+    }))
 }
 
 /// The running sums of each row of each plane.
@@ -72,28 +77,33 @@ pub fn running_depth(image: &Image) -> Image {
     Image::new(image.shape, sums)
 }
 
+/// [`fold`] of an image of extent `of`, whose pixels are `at` plane, row and column.
+pub(super) fn folded<T: Pixel>(how: Fold, of: Shape, at: &impl Fn(usize, usize, usize) -> T) -> Vec<T> {
+    let planes = 0..of.planes();
+    let column = |x| planes.clone().map(move |c| (0..of.height).map(move |y| at(c, y, x)));
+    match how {
+        Fold::Sum | Fold::Min | Fold::Max => {
+            let plane = |c| (0..of.height).flat_map(move |y| (0..of.width).map(move |x| at(c, y, x)));
+            vec![reduce::fold_planes(how, planes.map(plane))]
+        }
+        Fold::Extremes => vec![reduce::fold_planes(Fold::Min, column(0)), reduce::fold_planes(Fold::Max, column(1))],
+        Fold::Moments => {
+            let row = |c, y| {
+                let [sum, squares, count] = [0, 1, 2].map(|x| at(c, y, x).to_f64());
+                Moments { count, sum, squares }
+            };
+            let all = reduce::fold_moments(planes.map(|c| (0..of.height).map(move |y| row(c, y))));
+            [all.sum, all.squares, all.count].map(T::from_f64).to_vec()
+        }
+    }
+}
+
 /// All elements reduced to one value: those of each plane, row by row as one sequence, then planes.
 /// Columns are reduced separately.
 pub fn fold(image: &Image, how: Fold) -> Image {
-    let (height, planes) = (image.shape.height, image.shape.planes());
-    let result = Shape::new(1, how.columns(), 1);
-    if how == Fold::Moments {
-        let row = |c, y| {
-            let [sum, squares, count] = [0, 1, 2].map(|x| image.at::<f64>(c, y, x));
-            Moments { count, sum, squares }
-        };
-        let of = reduce::fold_moments((0..planes).map(|c| (0..height).map(move |y| row(c, y))));
-        return Image::new(result, vec![of.sum, of.squares, of.count]);
-    }
     horus_base::dispatch!(image.dtype(), T => {
-        if how == Fold::Extremes {
-            let column = |how, x| {
-                reduce::fold_planes::<T, _>(how, (0..planes).map(|c| (0..height).map(move |y| image.at(c, y, x))))
-            };
-            return Image::new(result, vec![column(Fold::Min, 0), column(Fold::Max, 1)]);
-        }
-        let planes = image.as_slice::<T>().chunks(image.shape.area().max(1));
-        Image::new(Shape::new(1, 1, 1), vec![reduce::fold_planes(how, planes.map(|p| p.iter().copied()))])
+        let found = folded(how, image.shape, &|c, y, x| image.at::<T>(c, y, x));
+        Image::new(Shape::new(1, how.columns(), 1), found)
     })
 }
 

@@ -4,27 +4,29 @@ use std::cmp::Ordering;
 
 use super::{Image, Pixel};
 use horus_base::dtype::{DType, Float};
-use horus_base::shape::Border;
 use horus_plan::ops::neighbourhood::Reach;
-use horus_plan::ops::windowed::{BoxMean, Ranked, Windowed, line_sum, summed};
+use horus_plan::ops::windowed::{BoxMean, Ranked, Sliding, Windowed, line_sum, summed};
 
 /// A windowed operation, as an image of type `dtype`.
-pub fn windowed(image: &Image, how: &Windowed, border: Border, dtype: DType) -> Image {
-    horus_base::dispatch!(image.dtype(), S => {
-        let at = |c, y: usize, x: usize| {
-            move |dy, dx| image.read::<S>(c, y.cast_signed() + dy, x.cast_signed() + dx, border)
-        };
-        match how {
-            Windowed::Mean(mean) => horus_base::dispatch_float!(dtype, T => {
-                Image::from_fn(image.shape, |c, y, x| T::from_f64(mean_at(mean, at(c, y, x))))
-            }),
-            Windowed::Rank(rank) => Image::from_fn(image.shape, |c, y, x| ranked(rank, at(c, y, x))),
-        }
-    })
+pub fn windowed(image: &Image, how: &Sliding, dtype: DType) -> Image {
+    horus_base::dispatch!(image.dtype(), S => horus_base::dispatch!(dtype, T => {
+        Image::from_fn(image.shape, |c, y, x| {
+            let read = |dy, dx| image.read::<S>(c, y.cast_signed() + dy, x.cast_signed() + dx, how.border);
+            windowed_at::<S, T>(how, read)
+        })
+    }))
+}
+
+/// The result, of type `T`, of the window whose pixels `read` yields.
+pub(super) fn windowed_at<S: Pixel, T: Pixel>(how: &Sliding, read: impl Fn(isize, isize) -> S) -> T {
+    match &how.how {
+        Windowed::Mean(mean) => T::from_f64(mean_at(mean, read)),
+        Windowed::Rank(rank) => T::from_scalar(ranked(rank, read).scalar()),
+    }
 }
 
 /// The mean of the values of `read` in the rectangle, not yet rounded to the result type.
-pub(super) fn mean_at<S: Pixel>(mean: &BoxMean, read: impl Fn(isize, isize) -> S) -> f64 {
+fn mean_at<S: Pixel>(mean: &BoxMean, read: impl Fn(isize, isize) -> S) -> f64 {
     match summed(S::DTYPE) {
         DType::F32 => mean_of::<S, f32>(mean, read).into(),
         _ => mean_of::<S, f64>(mean, read),
@@ -40,7 +42,7 @@ fn mean_of<S: Pixel, A: Float>(mean: &BoxMean, read: impl Fn(isize, isize) -> S)
 }
 
 /// The pixel of the given rank among the values of `read` under the footprint.
-pub(super) fn ranked<S: Pixel>(rank: &Ranked, read: impl Fn(isize, isize) -> S) -> S {
+fn ranked<S: Pixel>(rank: &Ranked, read: impl Fn(isize, isize) -> S) -> S {
     let pixels = rank.spans.iter().flat_map(|s| (s.from..s.to).map(|x| read(s.y as isize, x as isize)));
     let mut pixels: Vec<S> = pixels.collect();
     pixels.sort_by(|a, b| match (a.is_nan(), b.is_nan()) {
@@ -60,7 +62,7 @@ pub(super) fn ranked<S: Pixel>(rank: &Ranked, read: impl Fn(isize, isize) -> S) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use horus_base::shape::Shape;
+    use horus_base::shape::{Border, Shape};
 
     fn image<T: Pixel>(height: usize, width: usize, v: &[T]) -> Image {
         Image::new(Shape::new(height, width, 1), v.to_vec())
@@ -70,26 +72,30 @@ mod tests {
         Windowed::Mean(BoxMean::over(Reach { up, down, left, right }))
     }
 
+    fn applied(image: &Image, how: Windowed, border: Border, dtype: DType) -> Image {
+        windowed(image, &Sliding { how, border }, dtype)
+    }
+
     #[test]
     fn means_add_the_smallest_powers_first() {
         // 1e8 absorbs 1: the sum of five pixels is a + ((b + c) + (d + e)).
         let line = image(1, 5, &[1.0f32, 1e8, -1e8, 3.0, 4.0]);
-        let out = windowed(&line, &mean(0, 0, 2, 2), Border::Wrap, DType::F32);
+        let out = applied(&line, mean(0, 0, 2, 2), Border::Wrap, DType::F32);
         assert_eq!(out.at::<f32>(0, 0, 2), 8.0 / 5.0);
-        let three = windowed(&image(1, 3, &[1e8f32, 1.0, -1e8]), &mean(0, 0, 1, 1), Border::Wrap, DType::F32);
+        let three = applied(&image(1, 3, &[1e8f32, 1.0, -1e8]), mean(0, 0, 1, 1), Border::Wrap, DType::F32);
         assert_eq!(three.at::<f32>(0, 0, 1), 0.0, "1e8 + (1 - 1e8)");
     }
 
     #[test]
     fn means_of_integers_are_of_exact_sums() {
         let picture = image(2, 3, &[200u8, 255, 255, 255, 255, 0]);
-        let out = windowed(&picture, &mean(0, 1, 1, 1), Border::Constant(300.0), DType::F32);
+        let out = applied(&picture, mean(0, 1, 1, 1), Border::Constant(300.0), DType::F32);
         let want = [965.0f32 + 255.0, 1220.0, 255.0 * 4.0];
         let want = want.map(|sum| (f64::from(sum + 0.0) / 6.0) as f32);
         assert_eq!(out.at::<f32>(0, 0, 1), want[1]);
         assert_eq!(out.at::<f32>(0, 0, 2), ((255.0 * 5.0) / 6.0) as f32);
         let sums = Windowed::Mean(BoxMean { reach: Reach { left: 1, ..Reach::NONE }, count: 0 });
-        let out = windowed(&picture, &sums, Border::Replicate, DType::F64);
+        let out = applied(&picture, sums, Border::Replicate, DType::F64);
         assert_eq!([out.at::<f64>(0, 0, 0), out.at::<f64>(0, 0, 1)], [400.0, 455.0]);
     }
 
@@ -97,7 +103,7 @@ mod tests {
     fn ranks_order_zeros_by_sign_and_put_nan_last() {
         let line = image(1, 5, &[0.0f32, f32::NAN, -0.0, 2.0, f32::NEG_INFINITY]);
         let all: Vec<_> = (-2..=2).map(|x| (0, x)).collect();
-        let place = |place| windowed(&line, &Windowed::Rank(Ranked::new(&all, place)), Border::Wrap, DType::F32);
+        let place = |place| applied(&line, Windowed::Rank(Ranked::new(&all, place)), Border::Wrap, DType::F32);
         let got: Vec<u32> = (0..4).map(|p| place(p).at::<f32>(0, 0, 2).to_bits()).collect();
         assert_eq!(got, [f32::NEG_INFINITY, -0.0, 0.0, 2.0].map(f32::to_bits));
         assert!(place(4).at::<f32>(0, 0, 2).is_nan());

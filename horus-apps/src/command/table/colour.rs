@@ -1,6 +1,6 @@
 //! Types, scales, channels and colour spaces.
 
-use horus::core::dtype::Numeric;
+use horus::core::dispatch;
 use horus::prelude::*;
 
 use super::{Family, Operation, Record};
@@ -51,16 +51,7 @@ pub(super) const ROWS: &[Operation] = &[
         parameters: &[required("type", Kind::Choice(types), "")],
         help: "Pixels of another type, rounded and saturated but not scaled; of a mask, 0 and 1",
         example: "convert f32",
-        record: Record::Picture(|v, a| match DType::ALL[a.choice("type")].numeric() {
-            Numeric::U8 => converted::<u8>(v),
-            Numeric::U16 => converted::<u16>(v),
-            Numeric::U32 => converted::<u32>(v),
-            Numeric::I8 => converted::<i8>(v),
-            Numeric::I16 => converted::<i16>(v),
-            Numeric::I32 => converted::<i32>(v),
-            Numeric::F32 => converted::<f32>(v),
-            Numeric::F64 => converted::<f64>(v),
-        }),
+        record: Record::Picture(|v, a| dispatch!(DType::ALL[a.choice("type")], T => converted::<T>(v))),
     },
     Operation {
         name: "normalize",

@@ -10,8 +10,6 @@ use crate::ops::reduce::RowReduce;
 use crate::ops::{Histogram, Transpose};
 use crate::shape::{Border, Shape};
 
-const EDGE: Border = Border::Reflect101;
-
 fn taps(n: usize) -> Vec<f64> {
     (0..n).map(|i| ((i * 37 + 11) % 101) as f64 / 101.0 - 0.4).collect()
 }
@@ -35,22 +33,25 @@ fn pixels(inputs: usize, ops: &[PixelOp], dtype: DType) -> Kernel {
 }
 
 fn correlate(n: usize, dtype: DType) -> Kernel {
-    one(LeafOp::Correlate(Source::Input(0), Filter::dense(n, n, taps(n * n)), EDGE), dtype)
+    one(LeafOp::Correlate(Source::Input(0), Filter::dense(n, n, taps(n * n)), Border::default()), dtype)
 }
 
 fn separable(n: usize, dtype: DType) -> Kernel {
-    let stages = vec![Stage { source: Source::Input(0), filter: Filter::row(taps(n)), border: EDGE }];
-    let leaves = vec![Leaf { op: LeafOp::Correlate(Source::Stage(0), Filter::column(taps(n)), EDGE), dtype }];
+    let stages = vec![Stage { source: Source::Input(0), filter: Filter::row(taps(n)), border: Border::default() }];
+    let leaves =
+        vec![Leaf { op: LeafOp::Correlate(Source::Stage(0), Filter::column(taps(n)), Border::default()), dtype }];
     Kernel::Map(MapKernel { inputs: 1, stages, leaves, result: Some(Val::Leaf(0)), ..MapKernel::default() })
 }
 
 /// Row passes, each read by several column passes, as in a detector.
 fn bank(dtype: DType) -> Kernel {
     let sizes = [19, 31, 43];
-    let row = |n: &usize| Stage { source: Source::Input(0), filter: Filter::row(taps(*n)), border: EDGE };
+    let row = |n: &usize| Stage { source: Source::Input(0), filter: Filter::row(taps(*n)), border: Border::default() };
     let stages = sizes.iter().map(row).collect();
-    let column =
-        |(s, n): (usize, usize)| Leaf { op: LeafOp::Correlate(Source::Stage(s), Filter::column(taps(n)), EDGE), dtype };
+    let column = |(s, n): (usize, usize)| Leaf {
+        op: LeafOp::Correlate(Source::Stage(s), Filter::column(taps(n)), Border::default()),
+        dtype,
+    };
     let leaves: Vec<Leaf> = (0..3).flat_map(|s| sizes.map(|n| (s, n))).map(column).collect();
     let mut code: Vec<Instr> = Vec::new();
     for i in 1..leaves.len() {
@@ -65,7 +66,7 @@ fn bank(dtype: DType) -> Kernel {
 /// Filters along and across a line at 30 degrees, from one image.
 fn oblique(sigma: f64, dtype: DType) -> [Kernel; 2] {
     let (along, across) = filters::gauss_uv(30.0, sigma, 1.0, 0, 2);
-    [along, across].map(|filter| one(LeafOp::Correlate(Source::Input(0), filter, EDGE), dtype))
+    [along, across].map(|filter| one(LeafOp::Correlate(Source::Input(0), filter, Border::default()), dtype))
 }
 
 /// Filters across a line, reduced to the largest response, as in a detector.
@@ -73,8 +74,9 @@ fn oblique_bank(dtype: DType) -> Kernel {
     let across = [1.0, 2.0, 3.0]
         .into_iter()
         .flat_map(|sigma| [0, 2].map(|order| filters::gauss_uv(30.0, 5.0, sigma, 0, order).1));
-    let leaves: Vec<Leaf> =
-        across.map(|filter| Leaf { op: LeafOp::Correlate(Source::Input(0), filter, EDGE), dtype }).collect();
+    let leaves: Vec<Leaf> = across
+        .map(|filter| Leaf { op: LeafOp::Correlate(Source::Input(0), filter, Border::default()), dtype })
+        .collect();
     let mut code: Vec<Instr> = Vec::new();
     for i in 1..leaves.len() {
         let last = if i == 1 { Val::Leaf(0) } else { Val::Instr(i - 2) };
@@ -97,7 +99,7 @@ fn rotate(degrees: f64, how: Interpolation, shape: Shape, dtype: DType) -> Optio
 fn erode(n: usize, dtype: DType) -> Kernel {
     let window = Filter::dense(n, n, vec![0.0; n * n]);
     let op = Generalized { window, combine: Combine::Pixel, reduce: Reduce::Min };
-    one(LeafOp::Order(0, op.into(), EDGE), dtype)
+    one(LeafOp::Order(0, op.into(), Border::default()), dtype)
 }
 
 /// The smallest launch: it adds a constant.
@@ -140,7 +142,7 @@ pub(super) fn all(shape: Shape, dtype: DType) -> Vec<Kernel> {
         separable(43, dtype),
         bank(dtype),
         oblique_bank(dtype),
-        one(LeafOp::Order(0, MedianSize::Three.into(), EDGE), dtype),
+        one(LeafOp::Order(0, MedianSize::Three.into(), Border::default()), dtype),
         erode(5, dtype),
         erode(11, dtype),
         Kernel::from(RowReduce::Sum),

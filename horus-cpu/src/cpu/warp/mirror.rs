@@ -31,12 +31,7 @@ impl Mirrors {
     /// The mirror images of a mirroring border, for neighbourhoods of `n x n` pixels.
     #[inline(always)]
     pub(super) fn of<P: Pixel>(border: Border, plane: &Plane<'_, P>, n: i64) -> Option<Mirrors> {
-        // 1 if the edge pixel is repeated, else 0.
-        let edge = match border {
-            Border::Reflect101 => 0,
-            Border::Reflect => 1,
-            _ => return None,
-        };
+        let edge = border.mirror()? as i64;
         let folds = |len: usize| {
             let len = len as i64;
             let far = 2 * len - 2 + edge;

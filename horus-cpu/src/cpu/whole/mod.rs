@@ -15,15 +15,15 @@ mod rows;
 mod sampling;
 mod tiles;
 
-use horus_plan::ops::{Components, Remap, Sliding, Tiled, Whole};
+use horus_plan::ops::{Components, Remap, Tiled, Whole};
 use rayon::prelude::*;
 
 use super::plane::Plane;
 use super::simd::Isa;
 use super::windowed;
-use horus_base::dispatch;
-use horus_base::dtype::{DType, Pixel};
+use horus_base::dtype::Pixel;
 use horus_base::error::DeviceError;
+use horus_base::{dispatch, dispatch_narrow};
 use horus_host::device::{Geometry, Launch, LaunchInput, Memory};
 
 /// Minimum number of pixels of a task that is worth handing to another thread.
@@ -58,8 +58,8 @@ macro_rules! moved {
 /// # Errors
 /// [`DeviceError::Argument`] for memory that is not the host's.
 pub(crate) fn launch(launch: Launch<'_>, operation: &Whole, isa: Isa, threads: usize) -> Result<(), DeviceError> {
-    if let Whole::Windowed(Sliding { how, border }) = operation {
-        return windowed::launch(launch, (how, *border), isa, threads);
+    if let Whole::Windowed(how) = operation {
+        return windowed::launch(launch, how, isa, threads);
     }
     let Launch { inputs, output, geometry, rows, .. } = launch;
     let dtype = inputs.first().map_or(geometry.dtype, |i| i.geometry.dtype);
@@ -73,12 +73,9 @@ pub(crate) fn launch(launch: Launch<'_>, operation: &Whole, isa: Isa, threads: u
         Whole::Lookup(_) => moved!(geometry.dtype, T => {
             let table = view::<T>(inputs, 1)?.data;
             let out = out(output)?;
-            match dtype {
-                DType::U8 => layout::lookup(view::<u8>(inputs, 0)?, table, out, &geometry, rows, threads),
-                DType::I8 => layout::lookup(view::<i8>(inputs, 0)?, table, out, &geometry, rows, threads),
-                DType::I16 => layout::lookup(view::<i16>(inputs, 0)?, table, out, &geometry, rows, threads),
-                _ => layout::lookup(view::<u16>(inputs, 0)?, table, out, &geometry, rows, threads),
-            }
+            dispatch_narrow!(dtype, S => {
+                layout::lookup(view::<S>(inputs, 0)?, table, out, &geometry, rows, threads);
+            });
         }),
         Whole::Remap(Remap { sampling: how, border }) => {
             let positions = sampling::Positions::of(inputs)?;

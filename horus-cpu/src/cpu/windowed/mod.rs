@@ -11,12 +11,12 @@ use rayon::prelude::*;
 use super::plane::Plane;
 use super::simd::Isa;
 use super::whole::{out, view};
-use horus_base::dispatch;
 use horus_base::dtype::{DType, Pixel};
 use horus_base::error::DeviceError;
 use horus_base::shape::{Border, Window};
+use horus_base::{dispatch, dispatch_narrow};
 use horus_host::device::{Geometry, Launch};
-use horus_plan::ops::windowed::{BoxMean, Ranked, Windowed, ordered};
+use horus_plan::ops::windowed::{BoxMean, Ranked, Sliding, Windowed, ordered};
 
 /// Runs a kernel over windows on host memory: inside the thread pool (`threads` of it), or on the
 /// calling thread alone if `threads` is 1. The launch is one that
@@ -26,7 +26,7 @@ use horus_plan::ops::windowed::{BoxMean, Ranked, Windowed, ordered};
 /// [`DeviceError::Argument`] for memory that is not the host's.
 pub(crate) fn launch(
     launch: Launch<'_>,
-    (how, border): (&Windowed, Border),
+    &Sliding { ref how, border }: &Sliding,
     isa: Isa,
     threads: usize,
 ) -> Result<(), DeviceError> {
@@ -135,10 +135,9 @@ fn means<S: Pixel, R: Pixel>(
     match S::DTYPE {
         DType::F32 => by!(f32, f32),
         DType::F64 => by!(f64, f64),
-        DType::U8 if area < 1 << 23 => by!(u8, i32),
-        DType::I8 if area < 1 << 23 => by!(i8, i32),
-        DType::U16 if area < 1 << 15 => by!(u16, i32),
-        DType::I16 if area < 1 << 15 => by!(i16, i32),
+        narrow if narrow.is_narrow() && area < 1 << (31 - 8 * narrow.size()) => {
+            dispatch_narrow!(narrow, P => by!(P, i32));
+        }
         _ => {}
     }
     let floats: Vec<f64> = plane.data().iter().map(|v| v.to_f64()).collect();

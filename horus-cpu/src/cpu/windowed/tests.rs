@@ -2,7 +2,6 @@ use super::*;
 use crate::cpu::plane::whole;
 use horus_base::dtype::Float;
 use horus_host::device::LaunchInput;
-use horus_plan::ops::Sliding;
 use horus_plan::ops::neighbourhood::Reach;
 use horus_plan::ops::windowed::{Ranked, line_sum};
 use horus_testing::for_each_type;
@@ -119,7 +118,8 @@ fn part(
     use horus_host::device::Memory;
     use horus_host::host::buffer::HostBuffer;
     let shape = horus_base::shape::Shape::new(h, w, 1);
-    let kernel = horus_plan::ir::kernel::Kernel::from(Sliding { how: how.clone(), border });
+    let operation = Sliding { how: how.clone(), border };
+    let kernel = horus_plan::ir::kernel::Kernel::from(operation.clone());
     let reach = how.reach();
     let window =
         if border == Border::Wrap { rows.grown(reach.up, reach.down) } else { kernel.footprint(0, rows, shape, shape) };
@@ -138,7 +138,7 @@ fn part(
         geometry: to,
         rows,
     };
-    super::launch(launch, (how, border), Isa::detect().unwrap(), threads).unwrap();
+    super::launch(launch, &operation, Isa::detect().unwrap(), threads).unwrap();
     output.host().unwrap().as_slice::<f32>()[2 * w..][..rows.len() * w].to_vec()
 }
 

@@ -2,8 +2,8 @@
 
 use horus_core::dtype::DType;
 use horus_core::error::DeviceError;
-use horus_core::ir::kernel::{LeafOp, Source};
-use horus_core::ops::neighbourhood::{Filter, Layout, OrderFilter, Reach};
+use horus_core::ir::kernel::Source;
+use horus_core::ops::neighbourhood::{Filter, Layout, Reach};
 use horus_core::shape::Border;
 
 use super::super::cpp::{Call, Expr, Stmt, args, name, template};
@@ -254,27 +254,6 @@ impl<'a> MapGenerator<'a> {
         let ThreadBlock { rows, cols, .. } = self.block;
         let template = template![step, dtype.name(), rows, cols, tile.pitch];
         out.push(Call::new("hs_sparse", template, args![pixels, taps, count, format!("{array}[0]")]).into());
-        Ok(())
-    }
-
-    pub(super) fn median(
-        &mut self,
-        group: &LeafGroup,
-        tile: InputTile,
-        array: &str,
-        out: &mut Vec<Stmt>,
-    ) -> Result<(), DeviceError> {
-        let leaf = &self.kernel.leaves[group.leaves[0]];
-        let LeafOp::Order(input, OrderFilter::Median(size), border) = leaf.op else {
-            return Err(defect("a group of medians has none"));
-        };
-        self.load_tile(Source::Input(input), border, tile, leaf.dtype, out)?;
-        let radius = size.radius();
-        let function = self.helpers.median(size);
-        let pixels = self.thread_tile(leaf.dtype, self.shared.kept(), tile.pitch, tile.up - radius);
-        let template = template![leaf.dtype.name(), self.block.rows, self.block.cols, tile.pitch];
-        let args = args![pixels + (tile.left - radius), format!("{array}[0]")];
-        out.push(Call::new(function, template, args).into());
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! Kernels with leaves that read beyond the pixel: the frame of the kernel and its contents.
 //!
-//! [`filters`] and [`row_passes`] compute leaves from shared memory, whose contents [`shared`]
-//! tracks; [`leaves`] reads others pixel by pixel; [`loops`] combines similar steps.
+//! [`filters`], [`selection`] and [`row_passes`] compute leaves from shared memory, whose contents
+//! [`shared`] tracks; [`leaves`] reads others pixel by pixel; [`loops`] combines similar steps.
 
 mod accumulate;
 mod chains;
@@ -9,6 +9,7 @@ mod filters;
 mod leaves;
 mod loops;
 mod row_passes;
+mod selection;
 mod shared;
 
 use horus_core::dtype::{DType, Scalar};
@@ -203,7 +204,7 @@ impl MapGenerator<'_> {
                 Method::Dense(tile) => self.dense(group, tile, &array, out)?,
                 Method::Chunked(rows) => self.chunked(group, rows, &array, out)?,
                 Method::Sparse(tile) => self.sparse(group, tile, &array, out)?,
-                Method::Median(tile) => self.median(group, tile, &array, out)?,
+                Method::Selection(tile) => self.selection(group, tile, &array, out)?,
                 Method::Column(slot) => self.column(group, slot, &array, out)?,
             }
             for (g, &l) in group.leaves.iter().enumerate() {

@@ -152,7 +152,7 @@ impl Leaf {
     /// Returns `true` if the leaf can read an image of this type: its own or, for a float between
     /// pixels, integers that it holds exactly. They are converted before anything else.
     pub fn reads_type(&self, of: DType) -> bool {
-        let narrow = matches!(of, DType::U8 | DType::U16 | DType::I16) && self.dtype.is_float();
+        let narrow = of.is_narrow() && of != DType::I8 && self.dtype.is_float();
         of == self.dtype || (narrow && matches!(self.op, LeafOp::Warp(_, _, Interpolation::Bilinear, _)))
     }
 

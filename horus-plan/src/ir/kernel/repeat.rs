@@ -80,13 +80,11 @@ impl Repeat {
     pub fn reach(&self) -> Reach {
         let of_state = self.body.leaves.iter().filter(|l| l.source() == Source::Input(self.state));
         let all = of_state.filter_map(|l| l.reach(&[])).fold(Reach::NONE, |all, (reach, _)| all.max(reach));
-        match self.border() {
-            Some(Border::Reflect | Border::Reflect101) => {
-                let across = all.left.max(all.right);
-                Reach { left: across, right: across, ..all }
-            }
-            _ => all,
+        if self.border().and_then(Border::mirror).is_none() {
+            return all;
         }
+        let across = all.left.max(all.right);
+        Reach { left: across, right: across, ..all }
     }
 
     /// Maximum reach of all steps together in any direction.
