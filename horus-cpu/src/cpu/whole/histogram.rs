@@ -38,7 +38,7 @@ pub(super) fn count<T: Pixel>(
     let tasks: Vec<(usize, isize)> = (0..input.geometry.shape.planes())
         .flat_map(|c| (rows.start..rows.end).step_by(n).map(move |y| (c, y)))
         .collect();
-    let finder = Finder::of(T::DTYPE, bins, rows.len() * width * input.geometry.shape.planes());
+    let finder = Finder::of::<T>(isa, bins, rows.len() * width * input.geometry.shape.planes());
     // One counter too many, for what lies in no bin.
     let part = |mut counts: Vec<u64>, (c, y): (usize, isize)| {
         let plane = input.plane(c);
@@ -80,11 +80,11 @@ enum Finder {
 }
 
 impl Finder {
-    fn of(dtype: DType, bins: Bins, pixels: usize) -> Finder {
-        match dtype {
+    fn of<T: Pixel>(isa: Isa, bins: Bins, pixels: usize) -> Finder {
+        match T::DTYPE {
             DType::U8 => Finder::Bytes,
-            _ if dtype.size() == 2 && pixels > TABLE_PIXELS && u32::try_from(bins.bins).is_ok() => {
-                Finder::Table(table(dtype != DType::U16, bins))
+            dtype if dtype.size() == 2 && pixels > TABLE_PIXELS && i32::try_from(bins.bins).is_ok() => {
+                Finder::Table(table::<T>(isa, bins))
             }
             _ => Finder::Quotients,
         }
@@ -92,41 +92,14 @@ impl Finder {
 }
 
 /// Pixels from which on a table takes less time than quotients.
-const TABLE_PIXELS: usize = 1 << 15;
+const TABLE_PIXELS: usize = 1 << 16;
 
 /// The bin of each number of 16 bits, by its bits; those in no bin have the counter after the last.
-fn table(signed: bool, bins: Bins) -> Box<[u32; 1 << 16]> {
-    let value = |bits: u16| if signed { f64::from(bits.cast_signed()) } else { f64::from(bits) };
-    let mut table = Box::new([bins.bins as u32; 1 << 16]);
-    // Ascends with the values: 0 is before the first bin.
-    let place = |bits: usize| {
-        let v = value(bits as u16);
-        if v < bins.lo { 0 } else { 1 + bins.counter(v) }
-    };
-    let halves = if signed { [0x8000..=0xffff, 0..=0x7fff] } else { [0..=0x7fff, 0x8000..=0xffff] };
-    for half in halves {
-        let (mut from, end): (usize, usize) = (*half.start(), *half.end() + 1);
-        while from < end {
-            let found = place(from);
-            // Steps that double, then halve, find the last value in the same place.
-            let (mut same, mut step) = (from, 1);
-            while same + step < end && place(same + step) == found {
-                same += step;
-                step *= 2;
-            }
-            let mut other = end.min(same + step);
-            while same + 1 < other {
-                let middle = usize::midpoint(same, other);
-                match place(middle) == found {
-                    true => same = middle,
-                    false => other = middle,
-                }
-            }
-            if found > 0 {
-                table[from..=same].fill((found - 1) as u32);
-            }
-            from = same + 1;
-        }
+fn table<T: Pixel>(isa: Isa, bins: Bins) -> Box<[u32; 1 << 16]> {
+    let mut table = Box::new([0; 1 << 16]);
+    for (part, at) in table.chunks_mut(TOGETHER).zip((0u16..).step_by(TOGETHER)) {
+        let bits: [u16; TOGETHER] = std::array::from_fn(|i| at + i as u16);
+        quotients::<T>(isa, bytemuck::cast_slice(&bits), bins, part);
     }
     table
 }
@@ -134,6 +107,10 @@ fn table(signed: bool, bins: Bins) -> Box<[u32; 1 << 16]> {
 fn count_pixels<T: Pixel>(pixels: &[T], (finder, bins): (&Finder, Bins), counts: &mut [u64], isa: Isa) {
     match finder {
         Finder::Bytes => count_bytes(bytemuck::cast_slice(pixels), bins, counts),
+        Finder::Table(table) if counts.len() > MANY => {
+            let pixels = bytemuck::cast_slice::<T, u16>(pixels);
+            pixels.iter().for_each(|v| counts[table[usize::from(*v)] as usize] += 1);
+        }
         Finder::Table(table) => {
             let mut counters = Counters::new(counts);
             let (fours, rest) = bytemuck::cast_slice::<T, u16>(pixels).as_chunks::<4>();
@@ -146,6 +123,10 @@ fn count_pixels<T: Pixel>(pixels: &[T], (finder, bins): (&Finder, Bins), counts:
 
 /// Pixels whose bins are found together.
 const TOGETHER: usize = 256;
+
+/// Bins from which on neighbours rarely share one, and four counters for each take longer to clear
+/// and to add than they save.
+const MANY: usize = 1 << 12;
 
 /// Four counters for each bin: equal neighbours are common, and an increment waits for the previous
 /// one of its counter.
@@ -305,8 +286,8 @@ mod tests {
             let bins = Bins { lo, hi, bins: n };
             let mut want = vec![0u64; n];
             pixels.iter().filter_map(|v| bin_of(v.to_f64(), lo, hi, n)).for_each(|bin| want[bin] += 1);
-            for finder in [Finder::of(T::DTYPE, bins, pixels.len()), Finder::Quotients] {
-                for isa in Isa::available() {
+            for isa in Isa::available() {
+                for finder in [Finder::of::<T>(isa, bins, pixels.len()), Finder::Quotients] {
                     let mut counts = vec![0; n + 1];
                     count_pixels(&pixels, (&finder, bins), &mut counts, isa);
                     assert_eq!(counts[..n], want, "{} {lo} {hi} {n} {isa:?}", T::DTYPE);
