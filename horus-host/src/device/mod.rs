@@ -197,7 +197,7 @@ impl About {
     }
 }
 
-/// What a device has done and holds.
+/// Compilation and memory of a device so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Kernel compilation so far, on a device that compiles kernels.

@@ -187,19 +187,14 @@ def forget() -> None:
     _sessions.clear()
 
 
-def pixel_code(dtype: np.dtype[Any]) -> str:
-    """The type of the pixels in memory: of a mask they are bytes."""
-    return "u8" if dtype.kind == "b" else CODES[dtype]
-
-
-def image_core(array: DeviceArray, code: str, session: Session, channels: bool, copy: bool) -> _horus.Image:
-    """The image of an array on a GPU, whose axes are those of an image."""
+def image_core(array: DeviceArray, session: Session, channels: bool, copy: bool) -> _horus.Image:
+    """The image of an array on a GPU, whose axes are those of an image; of a mask, its bytes."""
     if not 1 <= array.ndim <= 3 or not array.size:
         raise ValueError(f"an array of shape {array.shape} on a GPU is no image")
     if not array.is_contiguous():
         raise ValueError("an array on a GPU must be contiguous, in C order, to become an image; make a contiguous copy")
     extents = array.shape
-    stored = pixel_code(array.dtype)
+    stored = "u8" if array.dtype.kind == "b" else CODES[array.dtype]
 
     def at(shape: tuple[int, int, int]) -> _horus.Image:
         return _horus.Image.of_device(session._core, array.keeper, stored, array.place, shape, copy)
@@ -208,17 +203,14 @@ def image_core(array: DeviceArray, code: str, session: Session, channels: bool, 
         height, width, count = extents
         rows = at((1, height, width * count))
         if count == 1:
-            core = rows
-        else:
-            # Pixels of a channel are so many columns apart.
-            planes = [
-                _horus.step(_horus.crop(rows, (0, 0, c), (1, height, width * count - c)), (1, 1, count))
-                for c in range(count)
-            ]
-            core = _horus.stack(planes, True)
-    else:
-        core = at(array.extents)
-    return _horus.convert(core, "bool") if code == "bool" else core
+            return rows
+        # Pixels of a channel are so many columns apart.
+        planes = [
+            _horus.step(_horus.crop(rows, (0, 0, c), (1, height, width * count - c)), (1, 1, count))
+            for c in range(count)
+        ]
+        return _horus.stack(planes, True)
+    return at(array.extents)
 
 
 def layout(image: Any) -> tuple[list[int], list[int]]:

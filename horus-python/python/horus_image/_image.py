@@ -273,7 +273,8 @@ def asarray(array: Any, *, channels: bool = False, session: Session | None = Non
         raise ValueError(f"an array of shape {pixels.shape} is no image; see asarray for the axes that images have")
     if isinstance(pixels, DeviceArray):
         session = session_of(pixels, session)
-        core = image_core(pixels, code, session, channels, copy)
+        core = image_core(pixels, session, channels, copy)
+        core = _horus.convert(core, "bool") if code == "bool" else core
     else:
         session = session or current()
         if not copy:

@@ -18,7 +18,7 @@ import numpy as np
 
 from . import _horus
 from ._dtype import CODES
-from ._foreign import DeviceArray, image_core, is_foreign, layout, pixel_code, read, session_of
+from ._foreign import DeviceArray, image_core, is_foreign, layout, read, session_of
 from ._image import Array, Image, asarray, made
 from ._session import Session, current
 
@@ -49,7 +49,7 @@ class OnGpu:
         """The results, evaluated; nothing if the program should be recorded again."""
         cores = []
         for array in arrays:
-            if isinstance(array, DeviceArray) and not array.is_contiguous():
+            if isinstance(array, DeviceArray) and not _in_place(array):
                 return None
             cores.append(entered(array, self._session, copy=False))
         found = self._program.run(cores, self._layouts)
@@ -66,7 +66,7 @@ class OnGpu:
 def entered(array: Array | DeviceArray, session: Session, copy: bool) -> _horus.Image:
     """The pixels of an array as programs read them: those of a mask on a GPU are bytes. They are copied, or read where they are if possible."""
     if isinstance(array, DeviceArray):
-        return image_core(array, pixel_code(array.dtype), session, False, copy)
+        return image_core(array, session, False, copy)
     return asarray(array, session=session, copy=copy or not _in_place(array))._core
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from . import _horus
 from ._complex import by_parts
 from ._dtype import NATIVE, ready, rounded, stored
-from ._foreign import DeviceArray, image_core, pixel_code, read
+from ._foreign import DeviceArray, image_core, read
 from ._image import Image
 from ._session import Session
 from ._splines import prefiltered, spline_order
@@ -185,7 +185,7 @@ def _positions(axis: Any, shape: tuple[int, ...], session: Session, keeps: bool)
             raise TypeError("map_coordinates: coordinates are images of one channel")
         return axis._core if axis._core.dtype in ("f32", "f64") else _horus.convert(axis._core, "f64")
     if isinstance(axis, DeviceArray):
-        core = image_core(axis, pixel_code(axis.dtype), session, False, False)
+        core = image_core(axis, session, False, False)
         return core if core.dtype in ("f32", "f64") else _horus.convert(core, "f64")
     axis = np.asarray(axis)
     # Positions are split into pixels and fractions in `float64`, whatever they are given in.

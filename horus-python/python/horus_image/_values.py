@@ -15,7 +15,7 @@ import numpy as np
 
 from . import _horus
 from ._dtype import NATIVE, STORED, cast, is_native, ready, stored, truth
-from ._foreign import DeviceArray, image_core, pixel_code, read, session_of
+from ._foreign import DeviceArray, image_core, read, session_of
 from ._image import SHARED, Array, Image, in_memory, made
 from ._kept import taking
 from ._session import Session, current
@@ -122,7 +122,7 @@ def _on_device(array: DeviceArray, name: str) -> tuple[Value, Any]:
     if not is_native(array.dtype):
         raise TypeError(f"{name}: {array.dtype} type not supported on a GPU")
     session = session_of(array, None)
-    core = image_core(array, pixel_code(array.dtype), session, False, False)
+    core = image_core(array, session, False, False)
     took = taking()
     if took is not None:
         core = took.entered(core, session, array)

@@ -91,7 +91,7 @@ impl Finder {
     }
 }
 
-/// Pixels from which on a table takes less time than quotients.
+/// Pixels from which on a table is filled: it takes as many quotients as it has entries.
 const TABLE_PIXELS: usize = 1 << 16;
 
 /// The bin of each number of 16 bits, by its bits; those in no bin have the counter after the last.
@@ -124,8 +124,8 @@ fn count_pixels<T: Pixel>(pixels: &[T], (finder, bins): (&Finder, Bins), counts:
 /// Pixels whose bins are found together.
 const TOGETHER: usize = 256;
 
-/// Bins from which on neighbours rarely share one, and four counters for each take longer to clear
-/// and to add than they save.
+/// Bins from which on four counters for each take longer to clear and to add than they save, as
+/// neighbours rarely share one: so with 65,536 bins, not so with 256.
 const MANY: usize = 1 << 12;
 
 /// Four counters for each bin: equal neighbours are common, and an increment waits for the previous
