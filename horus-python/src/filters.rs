@@ -95,14 +95,11 @@ pub(crate) fn extreme(
     numbers!(&a.any, "extreme", image => a.recorded(|| image.with_border(border).generalized(&operation)))
 }
 
-/// The median of 3x3 or 5x5 pixels.
+/// The median of so many levels, rows and columns: 3x3, 5x5 or 3x3x3 pixels.
 #[pyfunction]
-pub(crate) fn median(a: &Image, size: usize, mode: &str, cval: f64) -> PyResult<Image> {
+pub(crate) fn median(a: &Image, size: (usize, usize, usize), mode: &str, cval: f64) -> PyResult<Image> {
     let border = border(mode, cval)?;
-    if !matches!(size, 3 | 5) {
-        return Err(PyValueError::new_err(format!("a median of {size}x{size} pixels; sizes are 3 and 5")));
-    }
-    numbers!(&a.any, "median", image => a.recorded(|| image.with_border(border).median((size, size))))
+    numbers!(&a.any, "median", image => a.recorded(|| image.with_border(border).median(size)))
 }
 
 /// The mean over a rectangle of rows and columns whose anchor (row, column) is placed on the pixel.

@@ -23,6 +23,25 @@ pub(crate) fn reduce(py: Python<'_>, a: &Image, name: &str) -> PyResult<f64> {
     }))
 }
 
+/// The same as the only pixel of an image that is not evaluated yet.
+#[pyfunction]
+pub(crate) fn reduced(a: &Image, name: &str) -> PyResult<Image> {
+    fn of<T: Pixel>(image: &Typed<T>, name: &str) -> Option<Typed<f64>> {
+        Some(match name {
+            "sum" => image.sum().to_image(),
+            "mean" => image.mean().to_image(),
+            "variance" => image.variance().to_image(),
+            "min" => image.min_value().to_image().convert(),
+            "max" => image.max_value().to_image().convert(),
+            _ => return None,
+        })
+    }
+    numbers!(&a.any, name, image => match of(image, name) {
+        Some(found) => a.recorded(|| found),
+        None => Err(PyValueError::new_err(unknown(name).to_string())),
+    })
+}
+
 fn unknown(name: &str) -> horus::prelude::Error {
     horus::prelude::Error::Config(format!("no reduction is called {name}"))
 }

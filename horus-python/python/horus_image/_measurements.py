@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from typing import Any, Final
@@ -11,9 +12,10 @@ import numpy.typing as npt
 
 from . import _horus
 from ._binary import generate_binary_structure
-from ._dtype import LARGEST
+from ._dtype import LARGEST, NATIVE
 from ._foreign import DeviceArray, read
 from ._image import Array, Image, made
+from ._kept import kept
 from ._values import Value, enter, leave
 
 _LABELS: Final = (np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.int32))
@@ -32,6 +34,15 @@ def on_host(labels: Any, name: str) -> Array:
     return found
 
 
+@kept
+def _of_all(input: Any, name: str) -> Any:
+    """A measure of all pixels, as the only pixel of an array or an image."""
+    value, given = enter(input, name)
+    assert value is not None
+    core = _horus.reduced(value.numbers(), name)
+    return leave(Value(core, NATIVE[core.dtype], (1,), value.session), None, given)
+
+
 class Groups:
     """The pixels of each group that is asked for: all, those with a label, those with one of some labels."""
 
@@ -46,18 +57,19 @@ class Groups:
                 input, labels = np.broadcast_arrays(input, labels)
         if isinstance(input, Image) and input.channels:
             raise TypeError(f"{name}: an image of channels; take one of them")
-        self.value, self.given = enter(input, name)
+        self.name = name
+        self.given = input if isinstance(input, Image) else read(input)
+        self.empty = 0 in self.given.shape
         self.shape = np.shape(index) if not self.single else ()
         self.labels: _horus.Image | None = None
         self.count, self.places = 1, np.zeros(1, np.int64)
-        if labels is not None and self.value is not None:
+        if labels is not None and not self.empty:
             self._number(labels, index)
 
     def _number(self, given: Array, index: Any) -> None:
         """Labels from 0 on, and the indices of the requested ones among them, -1 for a label without pixels."""
-        assert self.value is not None
-        if given.shape != self.value.shape:
-            given = np.broadcast_to(given, self.value.shape)
+        if given.shape != self.pixels.shape:
+            given = np.broadcast_to(given, self.pixels.shape)
         if self.single:
             own = (given > 0) if index is None else np.broadcast_to(given == index, given.shape)
             numbered, self.count, self.places = own.astype(np.int32), 2, np.ones(1, np.int64)
@@ -75,17 +87,20 @@ class Groups:
                 numbered, self.count = inverse.reshape(given.shape).astype(np.int32), len(known)
                 at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
                 self.places = np.where(known[at] == wanted, at, -1).astype(np.int64)
-        session = self.value.session
+        session = self.pixels.session
         pixels = numbered.reshape(1) if numbered.ndim == 0 else numbered
         self.labels = _horus.Image.of_array(session._core, np.ascontiguousarray(pixels), "i32", False)
 
-    @property
+    @functools.cached_property
     def pixels(self) -> Value:
-        assert self.value is not None
-        return self.value
+        value, _ = enter(self.given, self.name)
+        assert value is not None
+        return value
 
     def of(self, name: str, core: _horus.Image | None = None) -> Array:
         """A measure of each requested label, NaN for labels without pixels: of the pixels, or of an image of their extent."""
+        if self.labels is None and core is None:
+            return np.asarray(_of_all(self.given, name))
         core = self.pixels.numbers() if core is None else core
         if self.labels is None:
             return np.array([_horus.reduce(core, name)])
@@ -123,19 +138,19 @@ def sum_labels(input: Any, labels: Any = None, index: Any = None) -> Any:
     array([3., 3.])
     """
     groups = Groups("sum", input, labels, index)
-    if groups.value is None:
+    if groups.empty:
         return groups.given.dtype.type(0).sum() if groups.single else np.zeros(groups.shape)
     sums = groups.of("sum")
     if groups.labels is not None and np.isnan(sums).any():
         sums = np.where(groups.counts() > 0, sums, 0.0)
-    kind = groups.pixels.dtype.kind
+    kind = groups.given.dtype.kind
     if groups.single and kind in "iub":
         total = float(sums[0])
         if abs(total) > LARGEST:
             raise ValueError("sum: integers are summed in float64, and the sum is above 2^53")
         return np.uint64(total) if kind == "u" else np.int64(total)
     if groups.single:
-        return groups.pixels.dtype.type(sums[0])
+        return groups.given.dtype.type(sums[0])
     return groups.shaped(sums)
 
 
@@ -161,7 +176,7 @@ def standard_deviation(input: Any, labels: Any = None, index: Any = None) -> Any
 
 def _moment(name: str, input: Any, labels: Any, index: Any) -> Any:
     groups = Groups(name, input, labels, index)
-    if groups.value is None:
+    if groups.empty:
         return groups.shaped(np.full(max(1, len(groups.places)), np.nan)) if groups.single else np.full(groups.shape, np.nan)
     return groups.shaped(groups.of(name))
 
@@ -178,7 +193,7 @@ def center_of_mass(input: Any, labels: Any = None, index: Any = None) -> Any:
     groups = Groups("center_of_mass", input, labels, index)
     if np.ndim(groups.given) == 0:
         raise ValueError("center_of_mass: a number has no axes")
-    if groups.value is None:
+    if groups.empty:
         count = max(1, len(groups.places)) if groups.single else math.prod(groups.shape)
         centres = [np.full(count, np.nan)] * np.ndim(groups.given)
     else:
@@ -207,13 +222,13 @@ def maximum(input: Any, labels: Any = None, index: Any = None) -> Any:
 
 def _extreme(name: str, input: Any, labels: Any, index: Any) -> Any:
     groups = Groups(name, input, labels, index)
-    empty = groups.value is None or (groups.single and groups.labels is not None and groups.counts()[0] == 0)
+    empty = groups.empty or (groups.single and groups.labels is not None and groups.counts()[0] == 0)
     if empty:
         raise ValueError("zero-size array to reduction operation has no identity")
     values = groups.of(name)
     if groups.labels is not None and not groups.single:
         values = np.where(groups.counts() > 0, values, 0.0)
-    return groups.shaped(values.astype(groups.pixels.dtype))
+    return groups.shaped(values.astype(groups.given.dtype))
 
 
 def histogram(
@@ -230,7 +245,7 @@ def histogram(
     if not min <= max:
         raise ValueError(f"histogram: from {min} to {max}; the range begins before it ends")
     groups = Groups("histogram", input, labels, index)
-    if groups.value is None:
+    if groups.empty:
         return np.zeros(bins, np.int64) if groups.single else np.full(groups.shape, None)
     # Bytes are counted before their parts are found.
     core = groups.pixels.numbers() if groups.pixels.core.dtype in ("u8", "bool") else groups.pixels.floats()

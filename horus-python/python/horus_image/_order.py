@@ -37,6 +37,9 @@ DType = np.dtype[Any]
 MOST_BESIDE: Final = 16
 """Rows and columns of rectangles that are one window."""
 
+_MEDIANS: Final = ((1, 3, 3), (1, 5, 5), (3, 3, 3))
+"""Levels, rows and columns of windows whose medians are operations of their own."""
+
 MOST_RANKED: Final = 49
 """Pixels under the largest footprint of several levels of a rank filter, other than a smallest or largest."""
 
@@ -325,11 +328,10 @@ def _ranked(
             which = "max" if place else "min"
             return extremes(value, dtype, None, under, None, border, constant, origins, which)
         beyond, constant = one_mode(border, " by non-separable rank filters"), held(value, constant)
-        core, all_of_it, plane = value.numbers(), bool(under.all()), under.shape[max(value.ndim - 2, 0) :]
-        volume = any(extent > 1 for extent in under.shape[:-2])
-        centred = not any(origins) and all(extent == 1 for extent in under.shape[:-2])
-        if all_of_it and centred and plane in ((3, 3), (5, 5)) and place == count // 2:
-            found = _horus.median(core, plane[0], beyond, constant)
+        core, size = value.numbers(), (1, 1, *under.shape)[-3:]
+        volume = size[0] > 1
+        if under.all() and not any(origins) and size in _MEDIANS and place == count // 2:
+            found = _horus.median(core, size, beyond, constant)
         elif count <= MOST_RANKED or not volume:
             found = _horus.rank(core, offsets_of(under, origins), place, beyond, constant)
         else:
