@@ -9,6 +9,7 @@ pub mod batch;
 pub mod cli;
 pub mod command;
 pub mod detectors;
+pub mod everyday;
 mod execution;
 pub mod fields;
 #[cfg(feature = "cuda")]

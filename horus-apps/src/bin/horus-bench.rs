@@ -16,7 +16,8 @@ use serde_json::json;
 /// Times operations of Horus.
 #[derive(Parser)]
 struct Options {
-    /// Operations, comma separated, or `all`.
+    /// Operations, comma separated, or `all`; or `everyday`: common operations on images of each
+    /// type, beside their predicted times.
     #[arg(long, default_value = "all")]
     op: String,
     /// Rows and columns of the image; several, comma separated, are measured in turn.
@@ -300,7 +301,37 @@ fn measure_all(options: &Options, size: usize, mode: Mode) -> Result<(String, Ve
     Ok((session.device_name(), lines))
 }
 
+/// Times everyday operations on images of each size.
+fn measure_everyday(options: &Options) -> Result<()> {
+    let mut results = Vec::new();
+    for &size in &options.size {
+        let mut builder = Session::builder().device(&options.device).eager(true);
+        if let Some(threads) = options.threads {
+            builder = builder.threads(threads);
+        }
+        let session = builder.build()?;
+        println!(
+            "{}, size {size}, threads {}: measured and predicted ms, their ratio",
+            session.device_name(),
+            threads_of(&session)
+        );
+        for row in horus_apps::everyday::rows(&session, size)? {
+            let (times, _) = measure(&session, row.run, options.runs, options.budget)?;
+            let least = times[0];
+            println!("{:32} {:9.4} {:9.4} {:6.2}", row.name, 1e3 * least, 1e3 * row.predicted, least / row.predicted);
+            results.push(json!({ "op": row.name, "size": size, "measured": least, "predicted": row.predicted }));
+        }
+    }
+    match &options.json {
+        Some(path) => std::fs::write(path, json!(results).to_string()).map_err(|e| Error::write(path, e)),
+        None => Ok(()),
+    }
+}
+
 fn run(options: &Options) -> Result<()> {
+    if options.op == "everyday" {
+        return measure_everyday(options);
+    }
     let mut unknown = options.op.split(',').filter(|w| *w != "all" && !OPERATIONS.iter().any(|(n, _)| n == w));
     if let Some(unknown) = unknown.next() {
         return Err(Error::Config(format!("operation {unknown:?} is not known")));
