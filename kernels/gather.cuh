@@ -23,6 +23,19 @@ template <int BORDER, class T> HS_FN T hs_nearest(const hs_plane<T>& in, i64 py,
     return hs_pixel<BORDER, BORDER>(in, y, x, v);
 }
 
+// The pixels of a block from (y, x) on. INSIDE promises that all are held; few others are, whose
+// code is a function.
+template <int BORDER, class IMAGE, class T> HS_CALLED T hs_edge_pixel(IMAGE in, int y, int x, T v) {
+    return hs_pixel<BORDER, BORDER>(in, y, x, v);
+}
+template <bool INSIDE, int BORDER, class IMAGE, class T, int R, int C>
+HS_FN void hs_moved(const IMAGE& in, int y, int x, T v, T (&to)[R][C]) {
+#pragma unroll
+    for (int r = 0; r < R; ++r)
+#pragma unroll
+        for (int c = 0; c < C; ++c) to[r][c] = INSIDE ? in.at(y + r, x + c) : hs_edge_pixel<BORDER>(in, y + r, x + c, v);
+}
+
 // True if the four pixels around a position are all held and inside the image. If that holds for
 // the corners of a block of pixels, it holds for all of them: the map is affine.
 template <class T> HS_FN bool hs_inside(const hs_plane<T>& in, i64 py, i64 px) {

@@ -263,6 +263,11 @@ template <int BORDER_Y, int BORDER_X, class IMAGE, class T> HS_FN T hs_pixel(con
     return constant || c < 0 ? v : in.at(r, c);
 }
 
+// Returns true if rows y0..y1 and columns x0..x1 are inside the image, and held.
+template <class IMAGE> HS_FN bool hs_holds(const IMAGE& in, int y0, int y1, int x0, int x1) {
+    return y0 >= max(0, in.start) && y1 <= min(in.height, in.end) && x0 >= 0 && x1 <= in.width;
+}
+
 // The row of an input of a chain that corresponds to row y of the chain: inputs may hold different
 // rows, wrapped ones beyond the image or those that they copy.
 template <class T> HS_FN int hs_held(const hs_plane<T>& in, int y) {

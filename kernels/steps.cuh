@@ -18,11 +18,6 @@ HS_FN void hs_load_column(const hs_plane<T>& in, int y, int x, bool inside, T v,
     }
 }
 
-// Returns true if ROWS x COLS pixels from (y0, x0) on are inside the image, and held.
-template <int ROWS, int COLS, class T> HS_FN bool hs_holds(const hs_plane<T>& in, int y0, int x0) {
-    return y0 >= max(0, in.start) && y0 + ROWS <= min(in.height, in.end) && x0 >= 0 && x0 + COLS <= in.width;
-}
-
 // Publishes a column to the other threads.
 template <int PITCH, class T, int R> HS_FN void hs_show_column(T* here, const T (&u)[R][1]) {
 #pragma unroll

@@ -368,19 +368,28 @@ impl<T: Pixel> Several<T> {
 
 /// The images sorted pixel by pixel, the smallest first.
 pub(super) fn sorted<T: Element>(images: &[Image<T>], site: Site) -> Vec<Image<T>> {
+    compared(images, network(1, images.len()), site)
+}
+
+/// The same of images whose first half and second half are sorted: a power of two of them.
+pub(super) fn merged<T: Element>(images: &[Image<T>], site: Site) -> Vec<Image<T>> {
+    compared(images, network(images.len() / 2, images.len()), site)
+}
+
+fn compared<T: Element>(images: &[Image<T>], pairs: Vec<(usize, usize)>, site: Site) -> Vec<Image<T>> {
     let mut sorted = images.to_vec();
     let op = |op, a: &Image<T>, b: &Image<T>| pixel::<T>(op, vec![Term::image(a), Term::image(b)], site);
-    for (i, j) in network(images.len()) {
+    for (i, j) in pairs {
         let (low, high) = (op(PixelOp::Min, &sorted[i], &sorted[j]), op(PixelOp::Max, &sorted[i], &sorted[j]));
         (sorted[i], sorted[j]) = (low, high);
     }
     sorted
 }
 
-/// The comparisons of Batcher's odd-even merge sort of `n` values, in order: the smaller comes first.
-fn network(n: usize) -> Vec<(usize, usize)> {
+/// The comparisons of Batcher's odd-even merge sort of `n` values, runs of `p` of which are sorted,
+/// in order: the smaller comes first.
+fn network(mut p: usize, n: usize) -> Vec<(usize, usize)> {
     let mut pairs = Vec::new();
-    let mut p = 1;
     while p < n {
         let mut k = p;
         while k > 0 {
@@ -421,7 +430,7 @@ mod tests {
     fn the_network_sorts_whatever_order_there_is() {
         // A network that sorts all sequences of 0 and 1 sorts all (Knuth, 5.3.4, theorem Z).
         for n in 0..14 {
-            let pairs = network(n);
+            let pairs = network(1, n);
             assert!(pairs.iter().all(|(i, j)| i < j && *j < n));
             for bits in 0..1u32 << n {
                 let mut values: Vec<u32> = (0..n).map(|i| bits >> i & 1).collect();

@@ -5,7 +5,7 @@
 //! keeps a kernel below a second; one tuned for speed alone may be far above it, such as a bank of
 //! separable filters, each with its own row pass.
 
-use horus_core::ir::kernel::{InstrOp, MapKernel};
+use horus_core::ir::kernel::{InstrOp, Kernel, Leaf, LeafOp, MapKernel};
 use horus_core::ops::pixel::PixelOp;
 
 use super::schedule::ThreadBlock;
@@ -62,6 +62,8 @@ pub(super) fn dense(
 pub(super) fn code(kernel: &MapKernel, which: impl Iterator<Item = usize>, block: ThreadBlock) -> usize {
     let one = |i: usize| match kernel.code[i].op {
         InstrOp::Pixel(PixelOp::Div | PixelOp::AbsDiv) => 16,
+        // NaNs and equal numbers are told apart.
+        InstrOp::Pixel(PixelOp::Min | PixelOp::Max) => 6,
         _ => 2,
     };
     which.map(one).sum::<usize>() * block.rows * block.cols
@@ -69,12 +71,13 @@ pub(super) fn code(kernel: &MapKernel, which: impl Iterator<Item = usize>, block
 
 /// A cheaper tuning, if there is one: fewer pixels per thread, then fewer filters at once, then
 /// loops.
-pub(super) fn cheaper(tuning: &Tuning) -> Option<Tuning> {
+pub(super) fn cheaper(kernel: &Kernel, tuning: &Tuning) -> Option<Tuning> {
     // Column passes advance by as many taps as there are rows. Where these are not whole vectors,
     // NVRTC 13.0 still reads vectors of taps, at misaligned addresses.
-    const WHOLE: usize = 4;
+    let filters = |l: &Leaf| matches!(l.op, LeafOp::Correlate(..) | LeafOp::Order(..));
+    let whole = if matches!(kernel, Kernel::Map(m) if !m.leaves.iter().any(filters)) { 1 } else { 4 };
     match *tuning {
-        t if t.rows > WHOLE => Some(Tuning { rows: (t.rows / 2).next_multiple_of(WHOLE), ..t }),
+        t if t.rows > whole => Some(Tuning { rows: (t.rows / 2).next_multiple_of(whole), ..t }),
         t if t.cols > 2 => Some(Tuning { cols: t.cols / 2, ..t }),
         t if t.group > 1 => Some(Tuning { group: 1, ..t }),
         t if t.unroll > 0 => Some(Tuning { unroll: 0, ..t }),

@@ -243,7 +243,7 @@ pub fn generate_bounded(
     let mut program = generate(kernel, shapes, tuning, limits)?;
     let (mut tuning, mut best) = (*tuning, *tuning);
     while program.cost > MOST_COST
-        && let Some(smaller) = cost::cheaper(&tuning)
+        && let Some(smaller) = cost::cheaper(kernel, &tuning)
     {
         tuning = smaller;
         let next = generate(kernel, shapes, &tuning, limits)?;

@@ -11,6 +11,9 @@ use crate::tuning::Tuning;
 /// Alignment in shared memory, in bytes.
 pub(super) const REGION: usize = 128;
 
+/// Levels of a volume in one block of threads.
+const LEVELS: usize = 4;
+
 /// The pixels of one block of threads.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ThreadBlock {
@@ -18,11 +21,25 @@ pub(super) struct ThreadBlock {
     pub(super) by: usize,
     pub(super) rows: usize,
     pub(super) cols: usize,
+    /// Levels of a volume, each computed by `bx * by` threads.
+    pub(super) levels: usize,
 }
 
 impl ThreadBlock {
+    /// The block of a tuning. Where pixels of other levels are read, and nothing is in shared
+    /// memory, threads are spread over levels: they find in the first cache what others read.
+    pub(super) fn of(kernel: &MapKernel, tuning: &Tuning, planes: usize) -> ThreadBlock {
+        let Tuning { bx, by, rows, cols, .. } = *tuning;
+        let mut leaves = kernel.leaves.iter().chain(kernel.chains.iter().flat_map(|c| &c.leaves));
+        let across = leaves.any(|l| matches!(l.op, LeafOp::LoadPlane(..)));
+        let alone = |l: &Leaf| matches!(l.op, LeafOp::Load(_) | LeafOp::LoadPlane(..)) || l.at_offset().is_some();
+        let spread = across && planes >= LEVELS && by.is_multiple_of(LEVELS) && kernel.leaves.iter().all(alone);
+        let levels = if spread { LEVELS } else { 1 };
+        ThreadBlock { bx, by: by / levels, rows, cols, levels }
+    }
+
     pub(super) fn threads(self) -> usize {
-        self.bx * self.by
+        self.bx * self.by * self.levels
     }
     pub(super) fn width(self) -> usize {
         self.bx * self.cols

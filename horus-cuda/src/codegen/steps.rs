@@ -196,7 +196,10 @@ impl Generator<'_> {
     fn column(&self, image: &str, array: &str, border: Border, value: Expr, dtype: DType, out: &mut Vec<Stmt>) {
         let Tile { rows, width, .. } = self.tile;
         out.push(Stmt::Array { dtype, name: array.to_owned(), extents: vec![rows, 1] });
-        let inside = Call::new("hs_holds", template![self.tile.height(), width], args![image, "y0", "x0"]);
+        let inside = {
+            let (y1, x1) = (name("y0") + self.tile.height(), name("x0") + width);
+            Call::new("hs_holds", template![], args![image, "y0", y1, "x0", x1])
+        };
         let args = args![image, "y", "x", Expr::from(inside), value, array];
         out.push(Call::new("hs_load_column", template![border_name(border)], args).into());
     }

@@ -19,8 +19,6 @@ use super::blocks::ordered;
 use super::fuse::MAX_INPUTS;
 use crate::ir::graph::{Graph, Node, NodeId};
 use crate::ir::kernel::{Extent, Instr, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
-use crate::ops::edge::Edge;
-use crate::ops::geometric::Interpolation;
 use crate::ops::neighbourhood::Reach;
 use horus_base::settings::Stencil;
 use horus_base::shape::Window;
@@ -148,13 +146,12 @@ fn substituted(mut kernel: MapKernel, chain: &MapKernel) -> MapKernel {
 /// The kernel with samples at whole pixels replaced by shifts, if their image has its extent.
 fn shifting(graph: &Graph<Kernel>, node: &Node<Kernel>, m: &MapKernel) -> MapKernel {
     let mut m = m.clone();
-    for Leaf { op, dtype } in &mut m.leaves {
-        if let &mut LeafOp::Warp(i, map, Interpolation::Nearest, Edge::Border(border)) = op
-            && let Some(by) = map.shift()
+    for leaf in &mut m.leaves {
+        if let Some((Source::Input(i), by, border)) = leaf.at_offset()
             && graph.node(node.inputs[i]).shape == node.shape
-            && dtype.is_float()
+            && leaf.dtype.is_float()
         {
-            *op = LeafOp::Shift(Source::Input(i), by, border);
+            leaf.op = LeafOp::Shift(Source::Input(i), by, border);
         }
     }
     m

@@ -39,6 +39,10 @@ impl MapGenerator<'_> {
         let extents = (self.block.rows, self.block.cols);
         let t = leaf.dtype.name();
         let array = format!("l{l}");
+        if let Some((source, ..)) = leaf.at_offset() {
+            self.at_offsets(source, l, out)?;
+            return Ok(array);
+        }
         out.push(Stmt::Array { dtype: leaf.dtype, name: array.clone(), extents: vec![extents.0, extents.1] });
         let load = |plane: Expr, i: usize| {
             let args = args![plane, "y", "x", "p.row1", format!("p.aligned{i}"), array.as_str()];
@@ -93,16 +97,64 @@ impl MapGenerator<'_> {
                 );
                 out.push(Stmt::each_pixel(extents, where_it_exists(&array, value)));
             }
-            LeafOp::Shift(source, ..) => self.around_block(l, *source, &array, out)?,
             LeafOp::Correlate(source @ Source::Chain(_), ..) if self.kernel.per_pixel && self.unrolls(l) => {
                 self.around_block(l, *source, &array, out)?;
             }
             LeafOp::Correlate(..) | LeafOp::Order(_, OrderFilter::Fold(_), _) => self.direct(l, &array, out)?,
+            LeafOp::Shift(..) => return Err(defect("a shift has no offset")),
             LeafOp::Order(..) => {
                 return Err(DeviceError::Internal("a tile of a median does not fit into shared memory".into()));
             }
         }
         Ok(array)
+    }
+
+    /// Reads the pixels of leaf `l`, those of an image at a fixed offset; and all other such leaves
+    /// of this image, with one test of edges, unless some code is a loop, whose variables end with
+    /// it.
+    fn at_offsets(&mut self, source: Source, l: usize, out: &mut Vec<Stmt>) -> Result<(), DeviceError> {
+        let (kernel, together) = (self.kernel, !self.looped.contains(&true));
+        let all = kernel.leaves.iter().enumerate().filter_map(|(of, leaf)| {
+            let (image, by, border) = leaf.at_offset()?;
+            (image == source && (together || of == l)).then_some((of, by, border))
+        });
+        let all: Vec<_> = all.collect();
+        if all.iter().any(|&(l, ..)| std::mem::replace(&mut self.read[l], true)) {
+            return Ok(());
+        }
+        self.cost += all.iter().map(|&(l, ..)| READ * self.reads(l)).sum::<usize>();
+        let (rows, cols) = (self.block.rows, self.block.cols);
+        let ends = |axis: usize| {
+            let all = || all.iter().map(|(_, by, _)| by[axis]);
+            [all().min().unwrap_or(0), all().max().unwrap_or(0)]
+        };
+        let mut corner = Vec::new();
+        for (at, extent, [first, last]) in [("y", rows, ends(0)), ("x", cols, ends(1))] {
+            for (end, by, beyond) in [("first", first, 0), ("last", last, extent)] {
+                let parameter = format!("{end}_{at}{l}");
+                self.params.int(&parameter, by);
+                corner.push(name(at) + beyond + name(format_args!("p.{parameter}")));
+            }
+        }
+        let image = name(source_name(source)?);
+        let condition = Call::new("hs_holds", template![], std::iter::once(image.clone()).chain(corner).collect());
+        let (mut then, mut otherwise) = (Vec::new(), Vec::new());
+        for (l, [dy, dx], border) in all {
+            let dtype = kernel.leaves[l].dtype;
+            out.push(Stmt::Array { dtype, name: format!("l{l}"), extents: vec![rows, cols] });
+            let value = self.border_value(border, dtype);
+            let from = [("y", dy), ("x", dx)].map(|(at, by)| {
+                self.params.int(&format!("by_{at}{l}"), by);
+                name(at) + name(format_args!("p.by_{at}{l}"))
+            });
+            for (inside, to) in [(true, &mut then), (false, &mut otherwise)] {
+                let [y, x] = from.clone();
+                let args = args![image.clone(), y, x, value.clone(), format!("l{l}")];
+                to.push(Call::new("hs_moved", template![inside, border_name(border)], args).into());
+            }
+        }
+        out.push(Stmt::If { condition: condition.into(), then, otherwise });
+        Ok(())
     }
 
     fn warp(&mut self, l: usize, input: usize, affine: Affine, how: Interpolation, edge: Edge, out: &mut Vec<Stmt>) {

@@ -14,7 +14,7 @@ mod shared;
 
 use horus_core::dtype::{DType, Scalar};
 use horus_core::error::DeviceError;
-use horus_core::ir::kernel::{LeafOp, MapKernel, Source, Val};
+use horus_core::ir::kernel::{Leaf, LeafOp, MapKernel, Source, Val};
 use horus_core::ops::neighbourhood::{Filter, OrderFilter};
 use horus_core::shape::Border;
 
@@ -54,6 +54,8 @@ struct MapGenerator<'a> {
     cost: usize,
     /// For each leaf, `true` if it is computed in a loop over similar steps.
     looped: Vec<bool>,
+    /// For each leaf, `true` if it was read with others.
+    read: Vec<bool>,
 }
 
 pub(super) fn generate(
@@ -68,7 +70,7 @@ pub(super) fn generate(
             return Err(DeviceError::Unsupported { kernel: kernel.to_string(), dtype: l.dtype });
         }
     }
-    let block = ThreadBlock { bx: tuning.bx, by: tuning.by, rows: tuning.rows, cols: tuning.cols };
+    let block = ThreadBlock::of(kernel, tuning, shapes.output.shape.planes());
     let code = Instructions::new(kernel, block.rows, block.cols);
     let order = code.order();
     // Room for every column tap, looped or not.
@@ -102,6 +104,7 @@ pub(super) fn generate(
         loose_tiles: 0,
         cost: cost::code(kernel, (0..kernel.code.len()).filter(|i| !again.contains(i)), block),
         looped,
+        read: vec![false; kernel.leaves.len()],
     };
     map.params.reserve(NEED_BYTES * loops.iter().map(|l| l.groups().len()).sum::<usize>());
     map.params.reserve(kernel.chains.iter().map(constant_bytes).sum());
@@ -171,6 +174,9 @@ impl MapGenerator<'_> {
         declare_extent(self.kernel, p, output.shape);
         p.int("tiles_x", output.shape.width.div_ceil(self.block.width()).cast_signed());
         p.int("tiles_y", shapes.rows.len().div_ceil(self.block.height()).cast_signed());
+        if self.block.levels > 1 {
+            p.int("planes", output.shape.planes().cast_signed());
+        }
         out.extend(shapes.inputs.iter().enumerate().map(|(i, g)| Stmt::Let {
             ctype: format!("const hs_plane<{}>", g.dtype.name()),
             name: format!("in{i}"),
@@ -271,29 +277,41 @@ impl MapGenerator<'_> {
 
     /// The kernel around its body.
     fn finish(self, shapes: &Shapes<'_>, types: &str, body: &[Stmt]) -> Result<Generated, DeviceError> {
-        let ThreadBlock { bx, by, rows, cols } = self.block;
+        let ThreadBlock { bx, by, rows, cols, levels } = self.block;
         let tiles_x = shapes.output.shape.width.div_ceil(self.block.width());
         let tiles_y = shapes.rows.len().div_ceil(self.block.height());
         // Divisions at the start of every block would cost a light kernel a few percent.
         let planar = shapes.output.shape.planes() == 1 && tiles_y <= MOST_BLOCKS_DOWN;
         let (grid, tile) = if planar {
-            let tile = "const int tile_x = blockIdx.x, tile_y = blockIdx.y, plane = 0;";
+            let tile = "const int tile_x = blockIdx.x, tile_y = blockIdx.y, plane = 0;".to_owned();
             ([blocks(tiles_x, "a kernel")?, blocks(tiles_y, "a kernel")?], tile)
         } else {
-            let tile = "const int tile_x = (int)(blockIdx.x % (u32)p.tiles_x), rest = (int)(blockIdx.x / (u32)p.tiles_x);\n    \
-                        const int tile_y = rest % p.tiles_y, plane = rest / p.tiles_y;";
-            ([blocks(tiles_x * tiles_y * shapes.output.shape.planes(), "a kernel")?, 1], tile)
+            let plane = match levels {
+                1 => "plane = rest / p.tiles_y;".to_owned(),
+                n => format!(
+                    "plane = rest / p.tiles_y * {n} + (int)threadIdx.x / {};\n    if (plane >= p.planes) return;",
+                    bx * by
+                ),
+            };
+            let tile = format!(
+                "const int tile_x = (int)(blockIdx.x % (u32)p.tiles_x), rest = (int)(blockIdx.x / (u32)p.tiles_x);\n    \
+                 const int tile_y = rest % p.tiles_y, {plane}"
+            );
+            let deep = shapes.output.shape.planes().div_ceil(levels);
+            ([blocks(tiles_x * tiles_y * deep, "a kernel")?, 1], tile)
         };
         // A warp over 8 x 4 pixels touches fewer lines of a rotated image than one over 32 x 1; it
         // cannot store vectors.
-        let square = self.schedule.groups.is_empty() && cols == 1 && bx.is_multiple_of(8) && by.is_multiple_of(4);
+        let samples = |l: &Leaf| matches!(l.op, LeafOp::Warp(..) | LeafOp::Flip(..)) && l.at_offset().is_none();
+        let gathers = self.schedule.groups.is_empty() && self.kernel.leaves.iter().any(samples);
+        let square = gathers && cols == 1 && bx.is_multiple_of(8) && by.is_multiple_of(4);
         let place = if square {
             let across = bx / 8;
             format!(
                 "const int t = threadIdx.x, tx = (t & 7) + 8 * ((t >> 5) % {across}), ty = ((t >> 3) & 3) + 4 * ((t >> 5) / {across});"
             )
         } else {
-            format!("const int tx = threadIdx.x % {bx}, ty = threadIdx.x / {bx};")
+            format!("const int tx = threadIdx.x % {bx}, ty = threadIdx.x / {bx} % {by};")
         };
         let threads = self.block.threads();
         let bounds = match self.tuning.blocks {

@@ -156,6 +156,18 @@ impl Leaf {
         of == self.dtype || (narrow && matches!(self.op, LeafOp::Warp(_, _, Interpolation::Bilinear, _)))
     }
 
+    /// The source, the offset (rows down, columns right) and the border mode of a leaf that is a
+    /// pixel at a fixed offset.
+    pub fn at_offset(&self) -> Option<(Source, [isize; 2], Border)> {
+        match self.op {
+            LeafOp::Shift(source, by, border) => Some((source, by, border)),
+            LeafOp::Warp(i, map, Interpolation::Nearest, Edge::Border(border)) => {
+                Some((Source::Input(i), map.shift()?, border))
+            }
+            _ => None,
+        }
+    }
+
     /// Returns `true` if the leaf broadcasts a row, a column or a pixel, so that its input is small
     /// relative to the output.
     pub fn repeats(&self) -> bool {

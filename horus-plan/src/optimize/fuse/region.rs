@@ -1,12 +1,14 @@
 //! Regions: sets of nodes that become one kernel, and their limits.
 
+use std::collections::BTreeSet;
+
 use super::{Facts, MAX_INPUTS, distinct, map};
 use crate::ir::graph::{Graph, NodeId};
 use crate::ir::kernel::{FilterKind, Kernel, LeafOp, Source};
 use crate::ops::neighbourhood::Layout;
 
 /// Maximum number of nodes of a region, which bounds the time of planning.
-pub(in crate::optimize) const MAX_MEMBERS: usize = 192;
+pub(in crate::optimize) const MAX_MEMBERS: usize = 256;
 /// Maximum number of filter leaves of a kernel.
 pub(in crate::optimize) const MAX_FILTERS: usize = 64;
 /// Maximum number of row passes of a kernel: each is code of its own, and beyond them the next
@@ -89,8 +91,33 @@ impl<'a> Region<'a> {
         self.push(root);
         if let Some(bank) = self.joined(root) {
             self.bank = bank;
-            self.grow_inputs_of(root);
+            if !self.takes_all() {
+                self.truncate(1);
+                self.bank = bank;
+                self.grow_inputs_of(root);
+            }
         }
+    }
+
+    /// Absorbs all that only the root needs; returns `false` if that is too much for one kernel. In
+    /// a network of comparisons, which reads each value twice, regions that grow step by step read
+    /// too much on their way.
+    fn takes_all(&mut self) -> bool {
+        let (before, mut next) = (self.cost, BTreeSet::from_iter(self.graph.node(self.root).inputs.iter().copied()));
+        // All readers of the last one have been seen.
+        while let Some(p) = next.pop_last() {
+            if self.members.len() >= MAX_MEMBERS || !self.can_absorb(p) {
+                continue;
+            }
+            let Some(bank) = self.joined(p) else { return false };
+            self.bank = bank;
+            self.push(p);
+            next.extend(&self.graph.node(p).inputs);
+        }
+        let after = self.cost;
+        after.stored == 0
+            && after.computed <= before.computed.max(MAX_COMPUTED)
+            && after.inputs <= before.inputs.max(MAX_INPUTS)
     }
 
     fn push(&mut self, id: NodeId) {
