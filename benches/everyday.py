@@ -33,10 +33,12 @@ import numpy as np
 import scipy.ndimage as sp
 import skimage.filters as ski
 import skimage.morphology as skm
+import skimage.segmentation as sks
 
 import horus_image as hi
 from horus_image import filters as hf
 from horus_image import ndimage as hn
+from horus_image import segmentation as hs
 
 Call = Callable[[], Any]
 Array = Any
@@ -241,6 +243,15 @@ case("label noise", "bool")(labels(lambda shape: np.random.default_rng(8).random
 def _(a: Array) -> dict[str, Call]:
     found = Place.put(sp.label(blobs(a.shape))[0])
     return {"horus": lambda: hn.find_objects(found), "scipy": lambda: Place.peer.find_objects(found)}
+
+
+@case("watershed", "u8 f32")
+def _(a: Array) -> dict[str, Call]:
+    height, width = a.shape
+    smooth = sp.gaussian_filter(a.get() if Place.on_gpu else a, 4.0)
+    markers = np.zeros((height, width), np.int32)
+    markers[8::16, 8::16] = np.arange(1, markers[8::16, 8::16].size + 1).reshape(markers[8::16, 8::16].shape)
+    return {"horus": lambda: hs.watershed(smooth, markers), "skimage": lambda: sks.watershed(smooth, markers)}
 
 
 for name in ("sum", "mean", "maximum", "variance"):

@@ -58,7 +58,7 @@ mod _horus {
     #[pymodule_export]
     use crate::reductions::{by_label, histogram, histogram_by_label, label_counts, label_shapes, reduce};
     #[pymodule_export]
-    use crate::sampling::{distances, label, nearest, reconstruct, remap, spline_coefficients};
+    use crate::sampling::{distances, label, nearest, reconstruct, remap, spline_coefficients, watershed};
     #[pymodule_export]
     use crate::session::Session;
 

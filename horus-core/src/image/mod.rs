@@ -71,6 +71,7 @@ mod labels;
 mod read_several;
 mod tiles;
 mod value;
+mod watershed;
 
 mod volume;
 mod volume_filters;
@@ -108,6 +109,7 @@ pub use tiles::Tiles;
 #[doc(hidden)]
 pub use value::Reader;
 pub use value::{Value, Values};
+pub use watershed::watershed;
 
 use crate::dtype::{DType, Element};
 use crate::error::{Call, Error, Result, Site};

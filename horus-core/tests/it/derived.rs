@@ -16,14 +16,14 @@ fn session(mode: Mode) -> Session {
     Session::on(Box::new(CpuDevice::new(Some(2)).unwrap())).mode(mode).build().unwrap()
 }
 
-/// The result of `compute` in every mode on one rank, and fused on up to four: the same bits.
-fn everywhere(compute: impl Fn(&Session) -> Vec<f64> + Sync) -> Vec<f64> {
+/// The result of `compute` in every mode on one rank, and fused on up to five: the same bits.
+pub(crate) fn everywhere(compute: impl Fn(&Session) -> Vec<f64> + Sync) -> Vec<f64> {
     let alone = compute(&session(Mode::Fused));
     let bits = |v: &[f64]| v.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
     for mode in [Mode::Naive, Mode::Lazy] {
         assert_eq!(bits(&compute(&session(mode))), bits(&alone), "{mode:?}");
     }
-    for ranks in 2..=4 {
+    for ranks in 2..=5 {
         let all = ThreadComm::run(ranks, |comm| {
             let cpu = CpuDevice::new(Some(1)).unwrap();
             let device: Box<dyn Device> =

@@ -1,0 +1,40 @@
+"""Goldens of functions that the host computes: watersheds. scikit-image; see README.md."""
+from pathlib import Path
+
+import numpy as np
+from skimage.segmentation import watershed
+
+HERE = Path(__file__).parent / "on_host"
+
+
+def save(name, array):
+    HERE.mkdir(exist_ok=True)
+    np.save(HERE / f"{name}.npy", np.ascontiguousarray(array))
+
+
+def watersheds(rng):
+    # Few levels, so that plateaus and markers of equal pixels are everywhere; NaN in some places.
+    shape = (41, 57)
+    flat = rng.integers(0, 6, shape).astype(np.uint8)
+    rough = rng.normal(size=shape).astype(np.float32).round(1)
+    rough[rng.random(shape) < 0.02] = np.nan
+    markers = np.where(rng.random(shape) < 0.05, rng.integers(-3, 40, shape), 0).astype(np.int32)
+    markers[10:14, 20:29] = 77
+    mask = rng.random(shape) < 0.8
+    save("watershed_markers", markers)
+    save("watershed_mask", mask)
+    for name, image in [("u8", flat), ("f32", rough)]:
+        save(f"watershed_image_{name}", image)
+        for connectivity in (1, 2):
+            save(f"watershed_{name}_{connectivity}", watershed(image, markers, connectivity))
+            save(f"watershed_{name}_{connectivity}_mask", watershed(image, markers, connectivity, mask=mask))
+    volume = rng.integers(0, 4, (5, 9, 11)).astype(np.int16)
+    seeds = np.where(rng.random(volume.shape) < 0.04, rng.integers(1, 30, volume.shape), 0).astype(np.int32)
+    save("watershed_volume", volume)
+    save("watershed_volume_markers", seeds)
+    for connectivity in (1, 2, 3):
+        save(f"watershed_volume_{connectivity}", watershed(volume, seeds, connectivity))
+
+
+if __name__ == "__main__":
+    watersheds(np.random.default_rng(20))
