@@ -254,6 +254,14 @@ def _(a: Array) -> dict[str, Call]:
     return {"horus": lambda: hs.watershed(smooth, markers), "skimage": lambda: sks.watershed(smooth, markers)}
 
 
+@case("median of labels", NUMBERS)
+def _(a: Array) -> dict[str, Call]:
+    marked, count = sp.label(blobs(a.shape))
+    found, index = Place.put(marked), np.arange(1, count + 1)
+    wanted = Place.put(index)
+    return {"horus": lambda: hn.median(a, found, index), "scipy": lambda: Place.peer.median(a, found, wanted)}
+
+
 for name in ("sum", "mean", "maximum", "variance"):
     numpy_name = {"maximum": "max", "variance": "var"}.get(name, name)
     case(name)(lambda a, n=name, m=numpy_name: {

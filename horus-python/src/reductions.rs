@@ -40,7 +40,7 @@ pub(crate) fn histogram<'py>(
     Ok(PyArray1::from_vec(py, counts))
 }
 
-/// The `sum`, `mean`, `variance`, `min` or `max` of the pixels of each label from 0 to `count - 1`.
+/// The `sum`, `mean`, `variance`, `median`, `min` or `max` of the pixels of each label from 0 to `count - 1`.
 #[pyfunction]
 pub(crate) fn by_label<'py>(
     py: Python<'py>,
@@ -65,6 +65,7 @@ fn labelled<L: Pixel>(py: Python<'_>, a: &Image, labels: &Typed<L>, count: usize
             "sum" => parts.sum().get(),
             "mean" => parts.mean().get(),
             "variance" => parts.variance().get(),
+            "median" => parts.median().get(),
             "min" => parts.min().get().map(numbers),
             "max" => parts.max().get().map(numbers),
             other => Err(unknown(other)),

@@ -1,7 +1,8 @@
-"""Goldens of functions that the host computes: watersheds. scikit-image; see README.md."""
+"""Goldens of functions that the host computes: watersheds, medians of labels. scikit-image and scipy; see README.md."""
 from pathlib import Path
 
 import numpy as np
+from scipy import ndimage as ndi
 from skimage.segmentation import watershed
 
 HERE = Path(__file__).parent / "on_host"
@@ -36,5 +37,17 @@ def watersheds(rng):
         save(f"watershed_volume_{connectivity}", watershed(volume, seeds, connectivity))
 
 
+def medians(rng):
+    labels = rng.integers(0, 12, (33, 47)).astype(np.int16)
+    labels[labels == 5] = 12
+    save("labels", labels)
+    pixels = rng.normal(size=labels.shape) * np.exp(rng.normal(size=labels.shape) * 20)
+    for name, image in [("u8", rng.integers(0, 256, labels.shape).astype(np.uint8)), ("f32", pixels.astype(np.float32)), ("f64", pixels)]:
+        save(f"median_image_{name}", image)
+        # Every label but 5 has pixels.
+        save(f"median_{name}", np.asarray(ndi.median(image, labels, [0, 1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12]), np.float64))
+
+
 if __name__ == "__main__":
     watersheds(np.random.default_rng(20))
+    medians(np.random.default_rng(21))

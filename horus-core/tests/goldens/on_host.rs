@@ -27,6 +27,21 @@ fn session() -> Session {
 
 const NEIGHBOURS: [Connectivity; 3] = [Connectivity::FACES, Connectivity::EDGES, Connectivity::CORNERS];
 
+fn assert_medians<T: Pixel + ReadableElement>(of: &str) {
+    let s = session();
+    let (image, labels) = (held::<T>(&s, &format!("median_image_{of}")), held::<i16>(&s, "labels"));
+    let mut ours = image.by_label(&labels, 13).median().get().unwrap();
+    assert!(ours.remove(5).is_nan(), "nothing has label 5");
+    assert_eq!(ours, load::<f64>(&format!("on_host/median_{of}")).into_iter().collect::<Vec<_>>(), "{of}");
+}
+
+#[test]
+fn medians_of_labels_are_those_of_scipy() {
+    assert_medians::<u8>("u8");
+    assert_medians::<f32>("f32");
+    assert_medians::<f64>("f64");
+}
+
 fn assert_watershed<T: Pixel>(image: &Image<T>, markers: &Image<i32>, mask: Option<&Image<bool>>, of: &str) {
     let by = of.trim_end_matches("_mask").chars().last().and_then(|c| c.to_digit(10)).unwrap() as usize - 1;
     let ours = watershed(image, markers, NEIGHBOURS[by], mask).unwrap().to_vec().unwrap();
