@@ -34,11 +34,13 @@ import scipy.ndimage as sp
 import skimage.filters as ski
 import skimage.morphology as skm
 import skimage.segmentation as sks
+import skimage.transform as skt
 
 import horus_image as hi
 from horus_image import filters as hf
 from horus_image import ndimage as hn
 from horus_image import segmentation as hs
+from horus_image import transform as ht
 
 Call = Callable[[], Any]
 Array = Any
@@ -260,6 +262,12 @@ def _(a: Array) -> dict[str, Call]:
     found, index = Place.put(marked), np.arange(1, count + 1)
     wanted = Place.put(index)
     return {"horus": lambda: hn.median(a, found, index), "scipy": lambda: Place.peer.median(a, found, wanted)}
+
+
+@case("hough_line", "bool")
+def _(a: Array) -> dict[str, Call]:
+    edges = np.random.default_rng(9).random(a.shape) < 0.05
+    return {"horus": lambda: ht.hough_line(edges), "skimage": lambda: skt.hough_line(edges)}
 
 
 for name in ("sum", "mean", "maximum", "variance"):

@@ -113,3 +113,16 @@ pub(crate) fn histogram_by_label<'py>(
     let flat = PyArray1::from_vec(py, rows.concat());
     flat.reshape([count, bins]).map_err(|error| PyValueError::new_err(error.to_string()))
 }
+
+/// The Hough transform of a mask: for each normal of a line, its cosine and sine, a row of counts of
+/// distances.
+#[pyfunction]
+pub(crate) fn hough_line<'py>(
+    py: Python<'py>,
+    a: &Image,
+    normals: Vec<[f64; 2]>,
+) -> PyResult<Bound<'py, PyArray2<u64>>> {
+    let mask = a.any.mask("hough_line")?;
+    let counts = a.looked(py, || horus::prelude::hough_line(mask, &normals).get())?;
+    Ok(PyArray2::from_vec2(py, &counts)?)
+}

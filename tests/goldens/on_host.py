@@ -1,9 +1,10 @@
-"""Goldens of functions that the host computes: watersheds, medians of labels. scikit-image and scipy; see README.md."""
+"""Goldens of functions that the host computes: watersheds, medians of labels, lines. scikit-image and scipy; see README.md."""
 from pathlib import Path
 
 import numpy as np
 from scipy import ndimage as ndi
 from skimage.segmentation import watershed
+from skimage.transform import hough_line
 
 HERE = Path(__file__).parent / "on_host"
 
@@ -48,6 +49,18 @@ def medians(rng):
         save(f"median_{name}", np.asarray(ndi.median(image, labels, [0, 1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12]), np.float64))
 
 
+def lines(rng):
+    # Halves are frequent at 0, 30, 60 and 90 degrees.
+    mask = rng.random((34, 51)) < 0.1
+    mask[12] = True
+    mask[np.arange(34), np.arange(34) + 3] = True
+    counts, angles, _ = hough_line(mask, np.radians(np.linspace(-90, 90, 24, endpoint=False)))
+    save("line_mask", mask)
+    save("line_normals", np.stack([np.cos(angles), np.sin(angles)], axis=1))
+    save("line_counts", counts.T.astype(np.uint16))
+
+
 if __name__ == "__main__":
     watersheds(np.random.default_rng(20))
     medians(np.random.default_rng(21))
+    lines(np.random.default_rng(22))

@@ -67,6 +67,7 @@ mod order;
 
 mod components;
 mod distances;
+mod hough;
 mod labels;
 mod read_several;
 mod tiles;
@@ -95,6 +96,7 @@ pub use colour::Colour;
 pub use create::{PlaneArray, VolumeArray};
 pub use distances::Distances;
 pub use form::{Footprints, LevelRange, MovingWindow, PerAxis, PixelIndex, Positions, Rank, Taps};
+pub use hough::hough_line;
 pub use iterate::{Ending, Iterated, Norm, Until};
 pub use labels::{ByLabel, LabelShape};
 pub use lookup::Table;

@@ -3,7 +3,7 @@
 use horus_core::cpu::device::CpuDevice;
 use horus_core::dtype::{Element, Pixel};
 use horus_core::image::Image;
-use horus_core::prelude::{Connectivity, watershed};
+use horus_core::prelude::{Connectivity, hough_line, watershed};
 use horus_core::session::Session;
 use horus_core::shape::Shape;
 use ndarray_npy::ReadableElement;
@@ -64,4 +64,14 @@ fn watersheds_are_those_of_scikit_image() {
     for by in 1..=3 {
         assert_watershed(&volume, &seeds, None, &format!("volume_{by}"));
     }
+}
+
+#[test]
+fn counts_of_lines_are_those_of_scikit_image() {
+    let normals = load::<f64>("on_host/line_normals");
+    let normals: Vec<[f64; 2]> = normals.outer_iter().map(|normal| [normal[0], normal[1]]).collect();
+    let ours = hough_line(&held(&session(), "line_mask"), &normals).get().unwrap();
+    let golden = load::<u16>("on_host/line_counts");
+    assert_eq!(golden.shape(), [normals.len(), ours[0].len()]);
+    assert_eq!(ours.concat(), golden.into_iter().map(u64::from).collect::<Vec<_>>());
 }

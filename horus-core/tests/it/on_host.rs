@@ -1,7 +1,7 @@
 //! Functions that the host computes, compared with their definitions, on any number of ranks.
 
 use horus_core::cpu::device::CpuDevice;
-use horus_core::image::{Image, watershed};
+use horus_core::image::{Image, hough_line, watershed};
 use horus_core::ops::components::Connectivity;
 use horus_core::session::Session;
 
@@ -92,4 +92,52 @@ fn images_that_do_not_fit_a_watershed_are_errors() {
     assert!(empty.starts_with("zeros: "), "{empty}");
     let other = session();
     assert!(told(&image, &Image::zeros(&other, (4, 5)), None).contains("watershed"), "another session");
+}
+
+/// The number of pixels at each distance, one direction after the other.
+fn lines(h: usize, w: usize, there: impl Fn(usize, usize) -> bool, normals: &[[f64; 2]]) -> Vec<f64> {
+    let reach = ((h * h + w * w) as f64).sqrt().ceil() as usize;
+    let mut counts = vec![0.0; normals.len() * (2 * reach + 1)];
+    for (y, x) in (0..h).flat_map(|y| (0..w).map(move |x| (y, x))).filter(|&(y, x)| there(y, x)) {
+        for (k, normal) in normals.iter().enumerate() {
+            let distance = (normal[0] * x as f64 + normal[1] * y as f64).round() as isize;
+            counts[k * (2 * reach + 1) + reach.wrapping_add_signed(distance)] += 1.0;
+        }
+    }
+    counts
+}
+
+#[test]
+fn lines_count_their_pixels() {
+    let angles = [0.0f64, 90.0, -90.0, 45.0, -45.0, 60.0, 180.0, 17.3, -71.9];
+    let normals = angles.map(|a| [a.to_radians().cos(), a.to_radians().sin()]);
+    // Exact halves, of both signs.
+    let normals = [&normals[..], &[[0.5, 0.0], [-0.5, 0.0], [0.5, -0.5]]].concat();
+    for (h, w) in [(1, 1), (1, 19), (14, 1), (23, 31), (8, 70)] {
+        let there = |y: usize, x: usize| (y * 31 + x * 17).is_multiple_of(5) || y == 7;
+        let ours = everywhere(|s| {
+            let counts = hough_line(&Image::from_fn(s, h, w, there), &normals).get().unwrap();
+            counts.into_iter().flatten().map(|n| n as f64).collect()
+        });
+        assert_eq!(ours, lines(h, w, there, &normals), "{h}x{w}");
+    }
+    // Distances of which `f64` has no more than 33 bits of a fraction.
+    let (s, w) = (session(), 530_000);
+    let there = |_: usize, x: usize| x % 997 < 2;
+    let counts = hough_line(&Image::from_fn(&s, 1, w, there), &normals).get().unwrap();
+    let counts: Vec<f64> = counts.into_iter().flatten().map(|n| n as f64).collect();
+    assert!(counts == lines(1, w, there, &normals), "1x{w}");
+}
+
+#[test]
+fn masks_and_normals_that_do_not_fit_are_errors() {
+    let s = session();
+    let mask = Image::from_fn(&s, 4, 5, |_, x| x == 2);
+    assert_eq!(hough_line(&mask, &[]).get().unwrap(), Vec::<Vec<u64>>::new());
+    let told = |mask: &Image<bool>, normal: [f64; 2]| hough_line(mask, &[normal]).check().unwrap_err().to_string();
+    assert!(told(&mask, [1.0, 0.5]).starts_with("hough_line: the normal is (1, 0.5); its length is 1"));
+    assert!(told(&mask, [f64::NAN, 0.0]).contains("the normal is (NaN, 0)"));
+    let volume = Image::from_slice(&s, (2, 2, 2), &[true; 8]);
+    assert!(told(&volume, [1.0, 0.0]).contains("2 levels and 1 channels"));
+    assert!(told(&Image::zeros(&s, (0, 5)), [1.0, 0.0]).starts_with("zeros: "));
 }
