@@ -33,10 +33,14 @@ import numpy as np
 import scipy.ndimage as sp
 import skimage.filters as ski
 import skimage.morphology as skm
+import skimage.segmentation as sks
+import skimage.transform as skt
 
 import horus_image as hi
 from horus_image import filters as hf
 from horus_image import ndimage as hn
+from horus_image import segmentation as hs
+from horus_image import transform as ht
 
 Call = Callable[[], Any]
 Array = Any
@@ -241,6 +245,29 @@ case("label noise", "bool")(labels(lambda shape: np.random.default_rng(8).random
 def _(a: Array) -> dict[str, Call]:
     found = Place.put(sp.label(blobs(a.shape))[0])
     return {"horus": lambda: hn.find_objects(found), "scipy": lambda: Place.peer.find_objects(found)}
+
+
+@case("watershed", "u8 f32")
+def _(a: Array) -> dict[str, Call]:
+    height, width = a.shape
+    smooth = sp.gaussian_filter(a.get() if Place.on_gpu else a, 4.0)
+    markers = np.zeros((height, width), np.int32)
+    markers[8::16, 8::16] = np.arange(1, markers[8::16, 8::16].size + 1).reshape(markers[8::16, 8::16].shape)
+    return {"horus": lambda: hs.watershed(smooth, markers), "skimage": lambda: sks.watershed(smooth, markers)}
+
+
+@case("median of labels", NUMBERS)
+def _(a: Array) -> dict[str, Call]:
+    marked, count = sp.label(blobs(a.shape))
+    found, index = Place.put(marked), np.arange(1, count + 1)
+    wanted = Place.put(index)
+    return {"horus": lambda: hn.median(a, found, index), "scipy": lambda: Place.peer.median(a, found, wanted)}
+
+
+@case("hough_line", "bool")
+def _(a: Array) -> dict[str, Call]:
+    edges = np.random.default_rng(9).random(a.shape) < 0.05
+    return {"horus": lambda: ht.hough_line(edges), "skimage": lambda: skt.hough_line(edges)}
 
 
 for name in ("sum", "mean", "maximum", "variance"):

@@ -5,7 +5,9 @@ pub use crate::dtype::{DType, Float, Pixel, Scalar};
 pub use crate::error::{Error, Result};
 pub use crate::execute::trace::Times;
 pub use crate::filters::{self, Footprint};
-pub use crate::image::{Colour, Ending, Image, Iterated, MovingWindow, Norm, Pixels, Rank, Taps, Until, Value};
+pub use crate::image::{
+    Colour, Ending, Image, Iterated, MovingWindow, Norm, Pixels, Rank, Taps, Until, Value, hough_line, watershed,
+};
 pub use crate::io::{AnyImage, Clipping, Compression, Depth, OpenOptions, SaveOptions, Scale, Scaling};
 pub use crate::ops::components::Connectivity;
 pub use crate::ops::geometric::Interpolation;

@@ -59,7 +59,7 @@ pub(crate) fn histogram<'py>(
     Ok(PyArray1::from_vec(py, counts))
 }
 
-/// The `sum`, `mean`, `variance`, `min` or `max` of the pixels of each label from 0 to `count - 1`.
+/// The `sum`, `mean`, `variance`, `median`, `min` or `max` of the pixels of each label from 0 to `count - 1`.
 #[pyfunction]
 pub(crate) fn by_label<'py>(
     py: Python<'py>,
@@ -84,6 +84,7 @@ fn labelled<L: Pixel>(py: Python<'_>, a: &Image, labels: &Typed<L>, count: usize
             "sum" => parts.sum().get(),
             "mean" => parts.mean().get(),
             "variance" => parts.variance().get(),
+            "median" => parts.median().get(),
             "min" => parts.min().get().map(numbers),
             "max" => parts.max().get().map(numbers),
             other => Err(unknown(other)),
@@ -130,4 +131,17 @@ pub(crate) fn histogram_by_label<'py>(
     })?;
     let flat = PyArray1::from_vec(py, rows.concat());
     flat.reshape([count, bins]).map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
+/// The Hough transform of a mask: for each normal of a line, its cosine and sine, a row of counts of
+/// distances.
+#[pyfunction]
+pub(crate) fn hough_line<'py>(
+    py: Python<'py>,
+    a: &Image,
+    normals: Vec<[f64; 2]>,
+) -> PyResult<Bound<'py, PyArray2<u64>>> {
+    let mask = a.any.mask("hough_line")?;
+    let counts = a.looked(py, || horus::prelude::hough_line(mask, &normals).get())?;
+    Ok(PyArray2::from_vec2(py, &counts)?)
 }

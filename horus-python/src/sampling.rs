@@ -1,4 +1,4 @@
-//! Samples at positions given by images, connected components, distances, and reconstruction.
+//! Samples at positions given by images, connected components, distances, reconstruction and watersheds.
 
 use horus::prelude::{Axis, Border, Connectivity, Float, Image as Typed, Pixel, Reconstruction, Sampling};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -114,4 +114,25 @@ pub(crate) fn reconstruct(a: &Image, mask: &Image, structure: [bool; 27], erosio
         let mask = like(mask, marker)?;
         a.recorded(|| marker.reconstruct(mask, Reconstruction { erosion, neighbours }))
     })
+}
+
+/// The watershed of markers, in `i32`, within a mask; `structure` as in `label`. It is evaluated.
+#[pyfunction]
+#[pyo3(signature = (a, markers, structure, mask=None))]
+pub(crate) fn watershed(
+    py: Python<'_>,
+    a: &Image,
+    markers: &Image,
+    structure: [bool; 27],
+    mask: Option<PyRef<'_, Image>>,
+) -> PyResult<Image> {
+    let neighbours = connectivity(&structure);
+    let Any::I32(markers) = &markers.any else {
+        return Err(PyTypeError::new_err("watershed: markers must be i32"));
+    };
+    let mask = mask.as_ref().map(|mask| mask.any.mask("watershed")).transpose()?;
+    let found = numbers!(&a.any, "watershed", image => {
+        a.looked(py, || horus::prelude::watershed(image, markers, neighbours, mask))
+    })?;
+    a.recorded(|| found)
 }

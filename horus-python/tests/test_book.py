@@ -15,10 +15,12 @@ import scipy.ndimage
 import skimage.feature
 import skimage.filters
 import skimage.measure
+import skimage.segmentation
+import skimage.transform
 import skimage.morphology
 
 import horus_image as hi
-from horus_image import filters, measure, ndimage
+from horus_image import filters, measure, ndimage, segmentation, transform
 
 ROOT = Path(__file__).parents[2]
 CHAPTERS = sorted((ROOT / "docs" / "book" / "src").glob("*.md"))
@@ -83,6 +85,8 @@ def test_the_tables_of_names_are_complete() -> None:
     assert named("In Python: horus_image.ndimage") == set(ndimage.__all__)
     assert named("In Python: horus_image.filters") == set(filters.__all__)
     assert named("In Python: horus_image.measure") == set(measure.__all__)
+    assert named("In Python: horus_image.segmentation") == set(segmentation.__all__)
+    assert named("In Python: horus_image.transform") == set(transform.__all__)
 
 
 def test_names_are_those_of_other_libraries() -> None:
@@ -93,3 +97,7 @@ def test_names_are_those_of_other_libraries() -> None:
         assert hasattr(modules.get(name, skimage.filters), name), name
     for name in measure.__all__:
         assert hasattr({"peak_local_max": skimage.feature}.get(name, skimage.measure), name), name
+    for name in segmentation.__all__:
+        assert hasattr(skimage.segmentation, name), name
+    for name in transform.__all__:
+        assert hasattr(skimage.transform, name), name

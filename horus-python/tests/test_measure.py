@@ -107,3 +107,49 @@ def test_images_without_peaks() -> None:
     np.testing.assert_array_equal(measure.peak_local_max(line), skimage.feature.peak_local_max(line))
     with pytest.raises(ValueError, match="negative"):
         measure.peak_local_max(line, exclude_border=-1)
+
+
+def medians(pixels: Array, labels: Any = None, index: Any = None) -> Any:
+    """Our median and SciPy's, which are equal."""
+    ours, theirs = (of.median(pixels, labels, index) for of in (hi.ndimage, scipy.ndimage))
+    assert np.asarray(ours).dtype == np.asarray(theirs).dtype and np.shape(ours) == np.shape(theirs)
+    np.testing.assert_array_equal(ours, theirs)
+    return ours
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.uint8, np.int16, np.int32, np.uint32, np.int64, np.bool_])
+@pytest.mark.parametrize("shape", [(60, 75), (9, 20, 22), (1, 1), (50,)])
+def test_medians(shape: tuple[int, ...], dtype: Any) -> None:
+    rng = np.random.default_rng(8)
+    pixels = (rng.normal(size=shape) * 100).astype(dtype)
+    labels = rng.integers(0, 9, shape) * 3 - 3
+    known = np.unique(labels)
+    for given in (labels, labels.astype(np.int16), labels * 1_000_000_007):
+        medians(pixels, given, np.unique(given))
+    medians(pixels, labels, known[::-1].reshape(1, -1))
+    medians(pixels, labels, int(known[0]))
+    medians(pixels, labels, known[:1])
+    medians(pixels)
+    if (labels > 0).any():
+        medians(pixels, labels)
+
+
+def test_medians_with_nan() -> None:
+    rng = np.random.default_rng(9)
+    for dtype in (np.float32, np.float64):
+        pixels = rng.normal(size=(40, 50)).astype(dtype)
+        labels = rng.integers(1, 30, (40, 50))
+        pixels[rng.random((40, 50)) < labels / 30] = np.nan
+        pixels[labels == 4] = np.inf
+        found = medians(pixels, labels, np.arange(1, 30))
+        assert 5 < np.isnan(found).sum() < 25
+        medians(pixels, labels, 4)
+        medians(pixels, labels, 20)
+        medians(pixels)
+
+
+def test_medians_of_labels_without_pixels() -> None:
+    found = hi.ndimage.median([1.0, 2.0, 4.0], [1, 1, 3], [1, 2, 3, 9])
+    np.testing.assert_array_equal(found, [1.5, np.nan, 4.0, np.nan])
+    lazy = hi.ndimage.median(hi.asarray(np.arange(12, dtype=np.uint8).reshape(3, 4)) + 1, np.eye(3, 4, dtype=int), [0, 1])
+    np.testing.assert_array_equal(lazy, [7.0, 6.0])

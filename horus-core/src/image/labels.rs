@@ -1,11 +1,15 @@
 //! Statistics of the pixels of each label.
 
+use std::cmp::Ordering;
+use std::convert::Infallible;
 use std::panic::Location;
 
+use super::order::is_percent;
 use super::{Image, Value, record};
-use crate::dtype::{Element, Pixel};
+use crate::dtype::{DType, Element, Float, Pixel};
 use crate::error::{Call, Error, Result, Site};
 use crate::host::buffer::HostBuffer;
+use crate::host::workers::Workers;
 use crate::ir::graph::Op;
 use crate::ops::Histogram;
 use crate::ops::labels::{DIGIT_BITS, Digits, LabelReduce, MOST_PIXELS, PLACE, PRODUCT, block};
@@ -118,6 +122,53 @@ impl<T: Pixel, L: Pixel> ByLabel<T, L> {
         Value::of(&found, |b| b.as_slice::<f64>().iter().map(|v| T::from_f64(*v)).collect())
     }
 
+    /// The median of the pixels of each label, ignoring NaN; NaN without pixels. Of an even number it
+    /// is half the sum of the two in the middle, as in SciPy: of `f32` pixels in `f32`, else in `f64`.
+    ///
+    /// Pixels and labels come to the host of every rank, which orders the pixels of each label apart.
+    ///
+    /// ```
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let image = Image::from_slice(&session, (2, 3), &[1.0f32, 2.0, 10.0, 7.0, 20.0, 30.0]);
+    /// let labels = Image::from_slice(&session, (2, 3), &[0u8, 0, 1, 0, 1, 7]);
+    /// assert_eq!(image.by_label(&labels, 2).median().get()?, [2.0, 15.0]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn median(&self) -> Value<Vec<f64>> {
+        let half = |value: f64, next: f64, part: f64| match T::TAG {
+            _ if part == 0.0 => value,
+            DType::F32 => f64::from((value as f32 + next as f32) / 2.0),
+            _ => (value + next) / 2.0,
+        };
+        self.of_ordered(Call::of("median"), 50.0, half)
+    }
+
+    /// The `percent`-th percentile of the pixels of each label, 0 to 100, by the rule of
+    /// [`Image::percentile`]; NaN without pixels. It is computed as the [median](Self::median). It is
+    /// an error if `percent` is not in 0 to 100.
+    ///
+    /// ```
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let image = Image::from_slice(&session, (1, 5), &[1u8, 9, 2, 3, 50]);
+    /// let labels = Image::from_slice(&session, (1, 5), &[1u8, 1, 1, 0, 1]);
+    /// assert_eq!(image.by_label(&labels, 2).percentile(25.0).get()?, [3.0, 1.75]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn percentile(&self, percent: f64) -> Value<Vec<f64>> {
+        self.of_ordered(Call::of("percentile"), percent, |value, next, part| {
+            let apart = next - value;
+            match part {
+                0.0 => value,
+                part if part < 0.5 => value + apart * part,
+                part => next - apart * (1.0 - part),
+            }
+        })
+    }
+
     /// A histogram of the pixels of each label: the counts of [`Image::histogram`], label by label. It is an error if labels and bins
     /// together are more than 2^24.
     ///
@@ -217,6 +268,46 @@ impl<T: Pixel, L: Pixel> ByLabel<T, L> {
         })
     }
 
+    /// For each label, `between` of the two pixels in order between which a percentile lies, and the
+    /// part of the way from one to the other; NaN without pixels.
+    fn of_ordered(
+        &self,
+        call: Call,
+        percent: f64,
+        between: impl Fn(f64, f64, f64) -> f64 + Send + Sync + 'static,
+    ) -> Value<Vec<f64>> {
+        // The largest number up to which `f32` has every label.
+        const EXACT: usize = 1 << 24;
+        match self.count <= EXACT {
+            true => self.of_pairs::<T::Interp>(call, percent, between),
+            false => self.of_pairs::<f64>(call, percent, between),
+        }
+    }
+
+    /// [`ByLabel::of_ordered`] with labels and pixels in `F`, which holds both.
+    fn of_pairs<F: Float>(
+        &self,
+        call: Call,
+        percent: f64,
+        between: impl Fn(f64, f64, f64) -> f64 + Send + Sync + 'static,
+    ) -> Value<Vec<f64>> {
+        let shape = self.image.shape();
+        let pairs = self.image.attempt(Shape { channels: 2, ..shape }, || {
+            is_percent(call, percent)?;
+            let (labels, pixels) = (self.labels.converted::<F>(call.site), self.image.converted::<F>(call.site));
+            Ok(Image::stack(self.image.session(), [&labels, &pixels], Axis::Channels))
+        });
+        let (session, count) = (self.image.session().clone(), self.count);
+        Value::of(&pairs, move |b| {
+            let (ends, mut pixels) = grouped(b.as_slice::<F>(), shape.area(), count);
+            each_group(session.workers(), &ends, &mut pixels, |pixels| {
+                let at = (pixels.len() - 1) as f64 * (percent / 100.0);
+                let (value, next) = in_order(pixels, at as usize);
+                between(value, next, at.fract())
+            })
+        })
+    }
+
     fn block(&self) -> usize {
         block(self.count, self.image.width())
     }
@@ -239,6 +330,70 @@ impl<T: Pixel, L: Pixel> ByLabel<T, L> {
         let read = move |b: &HostBuffer| b.as_slice::<f64>().chunks(columns).map(&value).collect();
         Value::of(&self.reduced(how, site), read)
     }
+}
+
+/// The pixels of each label of `0..count`, one label after the other, without NaN, and the end of
+/// each. Each level of `pairs` is a plane of labels and one of pixels.
+fn grouped<F: Float>(pairs: &[F], area: usize, count: usize) -> (Vec<u32>, Vec<F>) {
+    let limit = F::from_f64(count as f64);
+    let labelled = || {
+        let levels = pairs.chunks_exact(2 * area).map(|level| level.split_at(area));
+        let all = levels.flat_map(|(labels, pixels)| labels.iter().zip(pixels));
+        let counts = all.filter(move |(label, pixel)| **label >= F::ZERO && **label < limit && !pixel.is_nan());
+        counts.map(|(label, pixel)| (label.to_f64() as usize, *pixel))
+    };
+    let mut places = vec![0u32; count];
+    labelled().for_each(|(label, _)| places[label] += 1);
+    let mut total = 0;
+    places.iter_mut().for_each(|place| total += std::mem::replace(place, total));
+    let mut pixels = vec![F::ZERO; total as usize];
+    labelled().for_each(|(label, pixel)| {
+        pixels[places[label] as usize] = pixel;
+        places[label] += 1;
+    });
+    (places, pixels)
+}
+
+/// Applies `value` to each of the groups of pixels with these ends, on all threads; NaN of empty ones.
+fn each_group<F: Float>(
+    workers: &Workers,
+    ends: &[u32],
+    pixels: &mut [F],
+    value: impl Fn(&mut [F]) -> f64 + Sync,
+) -> Vec<f64> {
+    /// Pixels that a thread processes at a time.
+    const SHARE: u32 = 1 << 16;
+    let mut found = vec![f64::NAN; ends.len()];
+    let (mut parts, mut ends, mut pixels, mut results, mut begin) = (Vec::new(), ends, pixels, &mut found[..], 0);
+    while let Some(last) = ends.len().checked_sub(1) {
+        let groups = ends[..last].partition_point(|end| *end <= begin + SHARE) + 1;
+        let (these, results_of_these);
+        (these, ends) = ends.split_at(groups);
+        (results_of_these, results) = results.split_at_mut(groups);
+        let (pixels_of_these, others) = pixels.split_at_mut((these[groups - 1] - begin) as usize);
+        parts.push((begin, these, pixels_of_these, results_of_these));
+        (pixels, begin) = (others, these[groups - 1]);
+    }
+    let Ok(()) = workers.each(parts, |(): &mut (), (begin, ends, pixels, results)| {
+        let (mut begin, mut left) = (begin, pixels);
+        for (end, result) in ends.iter().zip(results) {
+            let (group, others) = left.split_at_mut((end - begin) as usize);
+            if !group.is_empty() {
+                *result = value(group);
+            }
+            (left, begin) = (others, *end);
+        }
+        Ok::<(), Infallible>(())
+    });
+    found
+}
+
+/// The pixel at a position of the ascending order, and the next one, or itself if it is the last.
+fn in_order<F: Float>(pixels: &mut [F], position: usize) -> (f64, f64) {
+    let order = |a: &F, b: &F| a.partial_cmp(b).unwrap_or(Ordering::Equal);
+    let (_, value, above) = pixels.select_nth_unstable_by(position, order);
+    let next = above.iter().copied().reduce(F::min).unwrap_or(*value);
+    (value.to_f64(), next.to_f64())
 }
 
 /// The reduction of an image by labels of its extent.

@@ -67,10 +67,12 @@ mod order;
 
 mod components;
 mod distances;
+mod hough;
 mod labels;
 mod read_several;
 mod tiles;
 mod value;
+mod watershed;
 
 mod volume;
 mod volume_filters;
@@ -94,6 +96,7 @@ pub use colour::Colour;
 pub use create::{PlaneArray, VolumeArray};
 pub use distances::Distances;
 pub use form::{Footprints, LevelRange, MovingWindow, PerAxis, PixelIndex, Positions, Rank, Taps};
+pub use hough::hough_line;
 pub use iterate::{Ending, Iterated, Norm, Until};
 pub use labels::{ByLabel, LabelShape};
 pub use lookup::Table;
@@ -108,6 +111,7 @@ pub use tiles::Tiles;
 #[doc(hidden)]
 pub use value::Reader;
 pub use value::{Value, Values};
+pub use watershed::watershed;
 
 use crate::dtype::{DType, Element};
 use crate::error::{Call, Error, Result, Site};

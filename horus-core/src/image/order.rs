@@ -5,7 +5,7 @@ use std::panic::Location;
 
 use super::{Image, Value, record};
 use crate::dtype::Pixel;
-use crate::error::{Call, Error, Site};
+use crate::error::{Call, Error, Result, Site};
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::Op;
 use crate::ops::reduce::RowReduce;
@@ -81,10 +81,7 @@ impl<T: Pixel> Image<T> {
     pub fn percentile(&self, percent: f64) -> Value<f64> {
         let call @ Call { site, .. } = Call::of("percentile");
         let found = self.attempt(Shape::new(1, 1, 1), || {
-            if !(0.0..=100.0).contains(&percent) {
-                let message = format!("requested the percentile {percent}; the range is 0 to 100");
-                return Err(Error::parameter(call, message));
-            }
+            is_percent(call, percent)?;
             let share = percent / 100.0;
             Ok(if has_levels::<T>() {
                 self.percentile_of_levels(share, site)
@@ -204,6 +201,14 @@ impl<T: Pixel> Image<T> {
         });
         Value::single(&threshold)
     }
+}
+
+/// Checks a percentage.
+pub(super) fn is_percent(call: Call, percent: f64) -> Result<()> {
+    if (0.0..=100.0).contains(&percent) {
+        return Ok(());
+    }
+    Err(Error::parameter(call, format!("requested the percentile {percent}; the range is 0 to 100")))
 }
 
 /// Returns `true` if a type has so few values that each can be counted.

@@ -5,6 +5,7 @@ mod detectors;
 mod filters;
 mod geometry;
 mod mathematics;
+mod on_host;
 mod program;
 mod reductions;
 

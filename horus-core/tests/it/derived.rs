@@ -16,14 +16,14 @@ fn session(mode: Mode) -> Session {
     Session::on(Box::new(CpuDevice::new(Some(2)).unwrap())).mode(mode).build().unwrap()
 }
 
-/// The result of `compute` in every mode on one rank, and fused on up to four: the same bits.
-fn everywhere(compute: impl Fn(&Session) -> Vec<f64> + Sync) -> Vec<f64> {
+/// The result of `compute` in every mode on one rank, and fused on up to five: the same bits.
+pub(crate) fn everywhere(compute: impl Fn(&Session) -> Vec<f64> + Sync) -> Vec<f64> {
     let alone = compute(&session(Mode::Fused));
     let bits = |v: &[f64]| v.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
     for mode in [Mode::Naive, Mode::Lazy] {
         assert_eq!(bits(&compute(&session(mode))), bits(&alone), "{mode:?}");
     }
-    for ranks in 2..=4 {
+    for ranks in 2..=5 {
         let all = ThreadComm::run(ranks, |comm| {
             let cpu = CpuDevice::new(Some(1)).unwrap();
             let device: Box<dyn Device> =
@@ -153,6 +153,74 @@ fn labels_have_the_statistics_of_their_pixels_in_any_order() {
             close(of(3), squares / n, "variance");
         }
     }
+}
+
+/// The value at a percentage of the way through numbers in order, and by the median's rule.
+fn in_order(mut pixels: Vec<f64>, percent: f64) -> (f64, f64) {
+    pixels.sort_by(f64::total_cmp);
+    let at = (pixels.len() - 1) as f64 * (percent / 100.0);
+    let (value, next) = (pixels[at.floor() as usize], pixels[at.ceil() as usize]);
+    (value + (next - value) * at.fract(), (pixels[(pixels.len() - 1) / 2] + pixels[pixels.len() / 2]) / 2.0)
+}
+
+#[test]
+fn labels_have_the_order_statistics_of_their_pixels() {
+    const PERCENTS: [f64; 6] = [0.0, 12.5, 50.0, 83.0, 99.9, 100.0];
+    fn check<T: horus_core::dtype::Pixel>(pixel: impl Fn(usize, usize) -> T + Copy + Sync) {
+        let ours = everywhere(|s| {
+            let (image, labels) = (Image::from_fn(s, H, W, pixel), Image::from_fn(s, H, W, label));
+            let parts = image.by_label(&labels, LABELS);
+            let mut all = parts.median().get().unwrap();
+            all.extend(PERCENTS.iter().flat_map(|percent| parts.percentile(*percent).get().unwrap()));
+            all
+        });
+        for k in 0..LABELS {
+            let all = (0..H).flat_map(|y| (0..W).map(move |x| (y, x)));
+            let pixels = all.filter(|&(y, x)| label(y, x) == k as i32).map(|(y, x)| pixel(y, x).to_f64());
+            let pixels: Vec<f64> = pixels.filter(|v| !v.is_nan()).collect();
+            for (i, percent) in PERCENTS.into_iter().enumerate() {
+                let (median, percentile) = (ours[k], ours[(i + 1) * LABELS + k]);
+                if k == 5 {
+                    assert!(pixels.is_empty() && median.is_nan() && percentile.is_nan(), "nothing has label 5");
+                    continue;
+                }
+                let want = in_order(pixels.clone(), percent);
+                close(percentile, want.0, &format!("{percent} of label {k}"));
+                let rounding = if T::DTYPE == horus_core::dtype::DType::F32 { 1e-7 } else { 0.0 };
+                assert!(
+                    (median - want.1).abs() <= rounding * want.1.abs(),
+                    "{median}, the median {} of label {k}",
+                    want.1
+                );
+            }
+        }
+    }
+    check(value);
+    check(|y, x| if (y + x) % 11 == 0 { f32::NAN } else { value(y, x) });
+    check(|y, x| f64::from(value(y, x)) * 1e300);
+    check(|y, x| ((y * 37 + x * 101) % 251) as u8);
+    check(|y, x| i32::MAX - ((y * 37 + x * 101) % 7) as i32);
+}
+
+#[test]
+fn order_statistics_of_labels_at_the_limits() {
+    let s = session(Mode::Fused);
+    let image = Image::from_slice(&s, (2, 1, 3), &[5.0f32, f32::NAN, 1.0, 2.0, f32::INFINITY, 4.0]);
+    // More labels than `f32` has integers.
+    let many = (1 << 24) + 2;
+    let labels = Image::from_slice(&s, (2, 1, 3), &[0, 0, many - 1, many - 1, 0, many]);
+    let median = image.by_label(&labels, many as usize).median().get().unwrap();
+    assert_eq!((median[0], median[many as usize - 1]), (f64::INFINITY, 1.5));
+    assert!(median[1..many as usize - 1].iter().all(|v| v.is_nan()), "labels without pixels");
+    // A level is one label.
+    let levels = Image::from_slice(&s, (2, 1, 3), &[0u8, 0, 0, 1, 1, 1]);
+    assert_eq!(image.by_label(&levels, 2).median().get().unwrap(), [3.0, 4.0]);
+    let one = Image::from_slice(&s, (1, 1), &[7u16]);
+    assert_eq!(one.by_label(&Image::from_slice(&s, (1, 1), &[0u8]), 1).percentile(31.0).get().unwrap(), [7.0]);
+    let wrong = image.by_label(&levels, 2).percentile(101.0).check().unwrap_err().to_string();
+    assert!(wrong.starts_with("percentile: requested the percentile 101; the range is 0 to 100"), "{wrong}");
+    let unfit = image.by_label(&one, 2).median().check().unwrap_err().to_string();
+    assert!(unfit.starts_with("by_label: labels of 1x1"), "{unfit}");
 }
 
 #[test]

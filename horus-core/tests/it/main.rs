@@ -13,6 +13,7 @@ mod failures;
 mod integers;
 mod iterate;
 mod landing;
+mod on_host;
 mod operations;
 mod ranks;
 mod read_several;

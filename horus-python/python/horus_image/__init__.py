@@ -3,7 +3,8 @@
 `asarray` makes a lazy `Image` of an array, `open` of a file; operators and `horus_image.ndimage`, which has the names and rules of
 ``scipy.ndimage``, record operations on it, and reading it computes them at once. Given NumPy arrays, the functions of
 `horus_image.ndimage` compute and return NumPy arrays. `horus_image.filters` has filters and thresholds under scikit-image's names,
-`horus_image.measure` tables of regions and peaks.
+`horus_image.measure` tables of regions and peaks, `horus_image.segmentation` watersheds, `horus_image.transform` the Hough
+transform.
 
 >>> import numpy as np
 >>> import horus_image as hi
@@ -14,7 +15,7 @@
 0.323
 """
 
-from . import filters, measure, ndimage
+from . import filters, measure, ndimage, segmentation, transform
 from ._files import open, save
 from ._horus import HorusError, __version__
 from ._image import Image, asarray, maximum, minimum, where
@@ -40,7 +41,9 @@ __all__ = [
     "ndimage",
     "open",
     "save",
+    "segmentation",
     "series",
     "session",
+    "transform",
     "where",
 ]

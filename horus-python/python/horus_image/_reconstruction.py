@@ -13,11 +13,11 @@ from ._floats import Given, float_type
 from ._image import Image, made
 
 
-def _around(ndim: int, footprint: Any, offset: Any) -> list[bool]:
+def around(name: str, ndim: int, footprint: Any, offset: Any) -> list[bool]:
     """The neighbours of a pixel by a footprint, of the 27 pixels around it."""
     element = np.ones([3] * ndim, bool) if footprint is None else np.asarray(footprint).astype(bool)
     if element.ndim != ndim:
-        raise ValueError(f"reconstruction: a footprint of {element.ndim} axes for images of {ndim}")
+        raise ValueError(f"{name}: a footprint of {element.ndim} axes for images of {ndim}")
     if offset is None:
         if not all(size % 2 == 1 for size in element.shape):
             raise ValueError("Footprint dimensions must all be odd")
@@ -30,12 +30,12 @@ def _around(ndim: int, footprint: Any, offset: Any) -> list[bool]:
             raise ValueError("Offset must be included inside footprint")
     places = (np.argwhere(element) - centre).tolist()
     offsets = [tuple([0] * (3 - ndim) + place) for place in places if any(place)]
-    around = neighbours_of((z, y, x) for z, y, x in offsets)
-    if around is None:
+    found = neighbours_of((z, y, x) for z, y, x in offsets)
+    if found is None:
         raise NotImplementedError(
-            "reconstruction: a footprint that is not symmetric, or has pixels further away than the neighbours of its centre"
+            f"{name}: a footprint that is not symmetric, or has pixels further away than the neighbours of its centre"
         )
-    return around
+    return found
 
 
 def _in_one_type(seed: Given, mask: Given) -> tuple[Image, Image]:
@@ -87,13 +87,13 @@ def reconstruction(
         one.gray()
     if given.image.shape != within.image.shape:
         raise ValueError(f"reconstruction: a seed of shape {given.image.shape} for a mask of shape {within.image.shape}")
-    around = _around(within.value.ndim, footprint, offset)
+    neighbours = around("reconstruction", within.value.ndim, footprint, offset)
     if given.array is not None and within.array is not None:
         beyond = given.array > within.array if method == "dilation" else given.array < within.array
         if np.any(beyond):
             side = "less" if method == "dilation" else "greater"
             raise ValueError(f"Intensity of seed image must be {side} than that of the mask image for reconstruction by {method}.")
     start, limit = _in_one_type(given, within)
-    core = _horus.reconstruct(start._core, limit._core, around, method == "erosion")
+    core = _horus.reconstruct(start._core, limit._core, neighbours, method == "erosion")
     found = made(core, within.value.session, within.value.ndim).astype(float_type(within.dtype))
     return (within if within.array is None else given).back(found)

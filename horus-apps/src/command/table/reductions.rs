@@ -1,6 +1,9 @@
 //! Numbers, which are printed.
 
+use std::f64::consts::{FRAC_PI_2, PI};
+
 use horus::prelude::*;
+use horus::types::Arithmetic;
 
 use super::{Family, Operation, Record};
 use crate::batch::Response;
@@ -100,6 +103,22 @@ pub(super) const ROWS: &[Operation] = &[
         },
     ),
     row(
+        "hough_line",
+        &[optional("angles", Kind::Count, "180", "of half a turn, from -90 degrees on")],
+        "The number of true pixels on each straight line: a line each distance, a column each angle",
+        "luminance otsu hough_line 4",
+        |v, a| {
+            let Response::Mask(mask) = &v.pixels else { return Err(Fault::of_numbers()) };
+            let counts = hough_line(mask, &normals(a.count("angles"))?);
+            counts.check()?;
+            Ok(answer(counts, |counts| {
+                let distances = 0..counts.first().map_or(0, Vec::len);
+                let tabs = |d: usize| counts.iter().map(|of| of[d].to_string()).collect::<Vec<_>>().join("\t");
+                distances.map(tabs).collect()
+            }))
+        },
+    ),
+    row(
         "stats",
         &[],
         "Of each channel: number, min, max, mean, deviation, sum; a line each",
@@ -114,6 +133,17 @@ fn counted(v: &Current) -> Current {
         Response::Mask(mask) => v.becomes(mask.convert::<u8>()),
         Response::Picture(_) => v.clone(),
     }
+}
+
+/// Cosines and sines of angles evenly spaced over half a turn.
+fn normals(angles: usize) -> Result<Vec<[f64; 2]>, Fault> {
+    const MOST: usize = 1 << 16;
+    if !(1..=MOST).contains(&angles) {
+        return Err(Fault::Said(format!("{angles} angles; the range is 1 to {MOST}")));
+    }
+    let angle = |k: usize| k as f64 * (PI / angles as f64) - FRAC_PI_2;
+    // The same bits on every machine.
+    Ok((0..angles).map(angle).map(|angle| [Arithmetic::cos(angle), Arithmetic::sin(angle)]).collect())
 }
 
 fn one<V: std::fmt::Display + 'static>(value: Value<V>) -> Answer {

@@ -1,0 +1,11 @@
+"""Transforms of scikit-image 0.26 that Horus has, with their names and arguments. They are evaluated at the call.
+
+>>> import numpy as np
+>>> from horus_image import transform
+>>> transform.hough_line(np.ones((3, 4)), [0.0])[0].ravel()
+array([0, 0, 0, 0, 0, 3, 3, 3, 3, 0, 0], dtype=uint64)
+"""
+
+from ._hough import hough_line
+
+__all__ = ["hough_line"]
