@@ -121,7 +121,8 @@ CALLS: Final[dict[str, list[dict[str, Any]]]] = {
     "reconstruction": [{}, {"method": "erosion"}],
     "regionprops_table": [
         {"properties": ("label", "bbox", "num_pixels", "area", "centroid", "extent", "equivalent_diameter_area")},
-        {"properties": ("orientation", "axis_major_length", "axis_minor_length", "eccentricity")},
+        {"properties": ("axis_major_length", "axis_minor_length", "eccentricity")},
+        {"properties": ("orientation", "intensity_std")},
         {"properties": ("intensity_mean", "intensity_min", "intensity_max", "centroid_weighted")},
     ],
 }

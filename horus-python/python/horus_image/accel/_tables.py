@@ -57,6 +57,11 @@ def one_window(call: Call) -> str | None:
     return "a size and a footprint" if call["size"] is not None and call["footprint"] is not None else None
 
 
+def ranked(call: Call) -> str | None:
+    """Of one axis, SciPy 1.15 and newer take a footprint as if it had no gaps."""
+    return "a footprint of one axis" if call.image.ndim == 1 and call["footprint"] is not None else None
+
+
 def several_axes(call: Call) -> str | None:
     """Axes as a sequence; libraries take a number each in its way."""
     return None if call["axes"] is None or isinstance(call["axes"], (tuple, list)) else "axes that are no sequence"
@@ -258,8 +263,8 @@ def canny(_call: Call) -> str | None:
 def measured(call: Call) -> str | None:
     """Measures that no cancellation makes inexact, and that the library takes in ``float64``."""
     properties, intensities = call["properties"], call["intensity_image"]
-    if "intensity_std" in properties:
-        return "intensity_std, which cancels"
+    if "intensity_std" in properties or "orientation" in properties:
+        return "a deviation, which cancels, or an orientation, which jumps half a turn"
     if intensities is not None and intensities.dtype.char == "f":
         return "intensities of float32"
     if intensities is None and any("intensity" in name or "weighted" in name for name in properties):
@@ -300,10 +305,10 @@ ROWS: Final[list[Row]] = [
     *rows(*_NDIMAGE, "correlate correlate1d convolve convolve1d sobel prewitt laplace", whole, finite, bounds=_SUMS),
     *rows(
         *_NDIMAGE,
-        "minimum_filter maximum_filter minimum_filter1d maximum_filter1d median_filter percentile_filter rank_filter "
-        "grey_erosion grey_dilation grey_opening grey_closing",
+        "minimum_filter maximum_filter minimum_filter1d maximum_filter1d grey_erosion grey_dilation grey_opening grey_closing",
         *_ORDERS,
     ),
+    *rows(*_NDIMAGE, "median_filter percentile_filter rank_filter", ranked, *_ORDERS),
     *rows(*_NDIMAGE, "morphological_gradient white_tophat black_tophat", *_ORDERS, narrow),
     *rows(*_NDIMAGE, "binary_erosion binary_dilation binary_opening binary_closing binary_propagation binary_fill_holes binary_hit_or_miss", truths),
     *rows(*_NDIMAGE, "zoom", floats, interpolated, zoomed, finite, bounds=_POSITIONS),
