@@ -117,7 +117,14 @@ CALLS: Final[dict[str, list[dict[str, Any]]]] = {
     "unsharp_mask": [{}, {"radius": 3, "amount": 2}, {"preserve_range": True}],
     "difference_of_gaussians": [{"low_sigma": 1}, {"low_sigma": 1, "high_sigma": 5, "mode": "reflect"}],
     "canny": [{}, {"sigma": 2}],
-    "peak_local_max": [{}, {"min_distance": 4}, {"min_distance": 3, "threshold_rel": 0.3, "num_peaks": 5}, {"exclude_border": False}],
+    "peak_local_max": [
+        {},
+        {"min_distance": 4},
+        {"min_distance": 3, "threshold_rel": 0.3, "num_peaks": 5},
+        {"exclude_border": False},
+        {"exclude_border": 1.0},
+        {"min_distance": 0},
+    ],
     "reconstruction": [{}, {"method": "erosion"}],
     "regionprops_table": [
         {"properties": ("label", "bbox", "num_pixels", "area", "centroid", "extent", "equivalent_diameter_area")},

@@ -260,6 +260,14 @@ def canny(_call: Call) -> str | None:
     return ALONE
 
 
+def peaks(call: Call) -> str | None:
+    """Distances at which the library does not warn, and borders of a kind that it takes."""
+    border = call["exclude_border"]
+    if call["min_distance"] < 1 or not all(isinstance(one, int) for one in (border if isinstance(border, tuple) else (border,))):
+        return "another distance or border than whole numbers"
+    return None
+
+
 def measured(call: Call) -> str | None:
     """Measures that no cancellation makes inexact, and that the library takes in ``float64``."""
     properties, intensities = call["properties"], call["intensity_image"]
@@ -331,7 +339,7 @@ ROWS: Final[list[Row]] = [
     *rows("skimage.filters._unsharp_mask", "filters", "unsharp_mask", *_PIXELS, bounds=_SUMS),
     *rows("skimage.filters._gaussian", "filters", "difference_of_gaussians", *_PIXELS, bounds=_SUMS),
     *rows("skimage.feature._canny", "filters", "canny", canny),
-    *rows("skimage.feature.peak", "measure", "peak_local_max", *_PIXELS),
+    *rows("skimage.feature.peak", "measure", "peak_local_max", peaks, *_PIXELS),
     *rows("skimage.morphology.grayreconstruct", "filters", "reconstruction", *_PIXELS),
     *rows("skimage.measure._regionprops", "measure", "regionprops_table", measured, bounds=(1e-7, 1e-7)),
 ]
