@@ -4,7 +4,7 @@
 ``scipy.ndimage``, record operations on it, and reading it computes them at once. Given NumPy arrays, the functions of
 `horus_image.ndimage` compute and return NumPy arrays. `horus_image.filters` has filters and thresholds under scikit-image's names,
 `horus_image.measure` tables of regions and peaks, `horus_image.segmentation` watersheds, `horus_image.transform` the Hough
-transform.
+transform. `horus_image.accel` puts them in the place of SciPy's and scikit-image's.
 
 >>> import numpy as np
 >>> import horus_image as hi

@@ -1,0 +1,297 @@
+"""A replaced function: each call is Horus's where the table serves it, and the original's otherwise."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from . import _profile
+
+Function = Callable[..., Any]
+Array = np.ndarray[Any, Any]
+
+SMALLEST: Final = 4096
+"""Pixels of the smallest image that is served. Of 64x64, the original's fastest functions take as long as a call with its checks, 15 us;
+below, they are faster, and the first call of Horus, which plans, is slower in any case."""
+
+ALONE: Final = "a result that hangs on roundings: what the original calls is not served, either"
+"""A reason for the original alone."""
+
+_PLAIN: Final = (type(None), bool, int, float, str, type, np.dtype, np.bool_, np.integer, np.floating)
+_REFUSALS: Final = (NotImplementedError, TypeError, ValueError, RuntimeError)
+"""Exceptions for arguments that Horus refuses; the original refuses many of them, too."""
+
+_TYPES: Final = frozenset("?bBhHiIlLqQfd")
+"""Types of arrays that may be served, native ones."""
+
+
+class Call:
+    """The arguments of a call by name."""
+
+    __slots__ = ("_defaults", "given", "image")
+
+    def __init__(self, image: Array, given: dict[str, Any], defaults: dict[str, Any]) -> None:
+        self.image = image
+        self.given = given
+        """Arguments of the caller beside the image, other than defaults."""
+        self._defaults = defaults
+
+    def __getitem__(self, name: str) -> Any:
+        """An argument, or its default; nothing if this version of the library has no such parameter."""
+        return self.given[name] if name in self.given else self._defaults.get(name)
+
+    @property
+    def result(self) -> np.dtype[Any]:
+        """The type of the result that `output` asks for, by default the image's."""
+        output = self["output"]
+        found: np.dtype[Any] = self.image.dtype
+        if output is not None:
+            found = output.dtype if isinstance(output, np.ndarray) else np.dtype(output)
+        return found
+
+
+Condition = Callable[[Call], "str | None"]
+"""Says why a call is not served, or nothing."""
+
+
+class Row(NamedTuple):
+    """A function that is replaced."""
+
+    module: str
+    """The module that defines it, or, of SciPy, the public one."""
+    name: str
+    function: str
+    """Horus's: a module of `horus_image`, and a name."""
+    conditions: tuple[Condition, ...]
+    bounds: tuple[float, float] = (0.0, 0.0)
+    """How far results may differ from the original's, of ``float32`` and of ``float64``: shares of the largest number of image and result."""
+    scalar: type[np.generic] | None = None
+    """The type of a number of NumPy that the result is, where Horus returns one of Python."""
+
+    @property
+    def public(self) -> str:
+        """The name that users know it by."""
+        library, area = self.module.split(".")[:2]
+        return f"{library}.{area}.{self.name}"
+
+
+class Settings:
+    """How calls are made, in all threads."""
+
+    verify = False
+    smallest = SMALLEST
+
+
+class _Threads(threading.local):
+    original = False
+    """A reference is computed now: nothing is served."""
+
+
+_threads = _Threads()
+_said: set[str] = set()
+
+
+def original_only() -> bool:
+    """Returns true while this thread computes a reference."""
+    return _threads.original
+
+
+def _argument(value: Any, depth: int = 0) -> str | None:
+    """Why an argument is not one that Horus takes as the library does."""
+    kind = type(value)
+    if isinstance(value, _PLAIN):
+        return None
+    if kind is np.ndarray:
+        return None if value.dtype.char in _TYPES and value.dtype.isnative else f"an array of {value.dtype}"
+    if kind in (tuple, list) and depth < 4:
+        return next(filter(None, (_argument(one, depth + 1) for one in value)), None)
+    return f"an argument of type {kind.__name__}"
+
+
+class Served:
+    """A function of the table, bound to its original."""
+
+    def __init__(self, row: Row, original: Function, horus: Function) -> None:
+        self.row, self.original, self.horus = row, original, horus
+        parameters = inspect.signature(original).parameters.values()
+        places = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        self._places = [one.name for one in parameters if one.kind in places]
+        self._defaults = {one.name: one.default for one in parameters if one.default is not one.empty}
+        self._open = any(one.kind is one.VAR_KEYWORD for one in parameters)
+        self._known = {one.name for one in parameters}
+        ours = inspect.signature(horus).parameters.values()
+        self._taken = {one.name for one in ours if one.kind is not one.VAR_KEYWORD}
+        if any(one.kind is one.VAR_KEYWORD for one in ours):
+            # Of a Gaussian; `axes` among them are those of the derivatives.
+            self._taken.add("truncate")
+
+    def bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call | str:
+        """The call, or why it is not served."""
+        if len(args) > len(self._places) or not (self._open or kwargs.keys() <= self._known):
+            return "arguments that the function does not have"
+        given = dict(zip(self._places, args))  # noqa: B905
+        if given.keys() & kwargs.keys():
+            return "arguments that the function does not have"
+        given.update(kwargs)
+        image = given.pop(self._places[0], None)
+        if type(image) is not np.ndarray:
+            return f"an image of type {type(image).__name__}"
+        if image.dtype.char not in _TYPES or not image.dtype.isnative:
+            return f"an image of {image.dtype}"
+        if not 1 <= image.ndim <= 3:
+            return f"an image of {image.ndim} axes"
+        if image.size < max(Settings.smallest, 1):
+            return "a small image"
+        absent = inspect.Parameter.empty
+        given = {
+            name: value.item() if type(value) is np.ndarray and value.ndim == 0 else value
+            for name, value in given.items()
+            if value is not self._defaults.get(name, absent)
+        }
+        if not given.keys() <= self._taken:
+            return f"{', '.join(sorted(given.keys() - self._taken))}, which Horus's function does not have"
+        for value in given.values():
+            reason = _argument(value)
+            if reason is not None:
+                return reason
+        output = given.get("output")
+        if type(output) is np.ndarray and not (output.flags.writeable and not np.may_share_memory(image, output)):
+            return "an output that is the image, or read only"
+        call = Call(image, given, self._defaults)
+        for condition in self.row.conditions:
+            reason = condition(call)
+            if reason is not None:
+                return reason
+        return call
+
+    def made(self, call: Call) -> Any:
+        """Horus's result, of the library's type."""
+        result = self.horus(call.image, **call.given)
+        return result if self.row.scalar is None else self.row.scalar(result)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if _threads.original:
+            return self.original(*args, **kwargs)
+        began = time.perf_counter()
+        call: Call | str
+        try:
+            call = self.bound(args, kwargs)
+            if isinstance(call, Call) and not Settings.verify:
+                result = self.made(call)
+                _profile.count(self.row.public, None, time.perf_counter() - began)
+                return result
+        except Exception as error:
+            call = self._failed(error)
+        if isinstance(call, Call):
+            return self._verified(call, args, kwargs)
+        reason = call
+        try:
+            return self._alone(args, kwargs) if reason is ALONE else self.original(*args, **kwargs)
+        finally:
+            _profile.count(self.row.public, reason, time.perf_counter() - began)
+
+    def _alone(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The original's result, for which nothing is served."""
+        _threads.original = True
+        try:
+            return self.original(*args, **kwargs)
+        finally:
+            _threads.original = False
+
+    def _failed(self, error: Exception) -> str:
+        """The reason for an exception, which is told once unless arguments that nobody takes raise it."""
+        reason = f"{type(error).__name__}: {error}"
+        if not isinstance(error, _REFUSALS):
+            tell(f"{self.row.public}: {reason}; the original is called")
+        return reason
+
+    def _verified(self, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The original's result, with which Horus's is compared."""
+        began, reason = time.perf_counter(), None
+        into = call.given.get("output")
+        if type(into) is np.ndarray:
+            call.given["output"] = into.copy()
+        expected = self._alone(args, kwargs)
+        try:
+            found = self.made(call)
+            difference = differs(found, expected, call.image, self.row.bounds)
+            if difference is None and type(into) is np.ndarray:
+                difference = differs(call.given["output"], into, call.image, self.row.bounds)
+            if difference is not None:
+                _profile.mismatch(self.row.public, f"{difference}, of {_described(call)}")
+        except Exception as error:
+            reason = self._failed(error)
+        _profile.count(self.row.public, reason, time.perf_counter() - began)
+        return expected
+
+
+def tell(what: str) -> None:
+    """Says something on standard error, once."""
+    if what not in _said:
+        _said.add(what)
+        print(f"horus_image.accel: {what}", file=sys.stderr)
+
+
+def _described(call: Call) -> str:
+    with np.printoptions(threshold=8):
+        arguments = "".join(f", {name}={value!r}" for name, value in call.given.items())
+    return f"{call.image.dtype} {call.image.shape}{arguments}"
+
+
+def differs(found: Any, expected: Any, image: Array, bounds: tuple[float, float]) -> str | None:
+    """How a result differs from the original's by more than a bound."""
+    if isinstance(expected, (tuple, list)):
+        if type(found) is not type(expected) or len(found) != len(expected):
+            return "another sequence"
+        return next(filter(None, (differs(a, b, image, bounds) for a, b in zip(found, expected, strict=True))), None)
+    if isinstance(expected, dict):
+        if not isinstance(found, dict) or list(found) != list(expected):
+            return "other columns"
+        return next(filter(None, (differs(found[name], value, image, bounds) for name, value in expected.items())), None)
+    if type(found) is not type(expected):
+        return f"{type(found).__name__} in place of {type(expected).__name__}"
+    if not isinstance(expected, (np.ndarray, np.generic, float)):
+        return None if found == expected else "another value"
+    ours, theirs = np.asarray(found), np.asarray(expected)
+    if ours.dtype != theirs.dtype or ours.shape != theirs.shape:
+        return f"{ours.dtype} {ours.shape} in place of {theirs.dtype} {theirs.shape}"
+    if np.array_equal(ours, theirs):
+        return None
+    if theirs.dtype.kind != "f":
+        return f"{np.count_nonzero(ours != theirs)} other numbers"
+    single = theirs.dtype.char == "f" or image.dtype.char == "f"
+    if not np.array_equal(np.isfinite(ours), np.isfinite(theirs)):
+        return "other numbers that are not finite"
+    largest = max(float(np.abs(of[np.isfinite(of)].astype(np.float64)).max(initial=0.0)) for of in (theirs, image))
+    with np.errstate(invalid="ignore"):
+        apart = np.abs(np.where(ours == theirs, 0.0, ours.astype(np.float64) - theirs))
+    away = float(apart.max(where=~np.isnan(apart), initial=0.0))
+    limit = bounds[0 if single else 1] * largest
+    return None if away <= limit else f"by {away:.3g}, above {limit:.3g}"
+
+
+def replacement(row: Row, original: Function, horus: Function) -> Function:
+    """The function that takes the original's place."""
+    served = Served(row, original, horus)
+
+    @functools.wraps(original)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        return served(*args, **kwargs)
+
+    # By these it is found again where it is unpickled.
+    function.__module__, function.__qualname__ = row.module, row.name
+    function.__horus__ = served  # type: ignore[attr-defined]
+    return function
+
+
+def verifying() -> bool:
+    """Returns true if the environment asks for comparisons."""
+    return os.environ.get("HORUS_ACCEL") == "verify"

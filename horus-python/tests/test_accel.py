@@ -1,0 +1,469 @@
+"""`horus_image.accel`: what is served is the library's own result, and everything else is the library's."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import os
+import pickle
+import re
+import subprocess
+import sys
+import types
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pytest
+import scipy.ndimage
+import skimage.feature
+import skimage.filters
+import skimage.measure
+import skimage.morphology
+from skimage.util import _backends
+
+from horus_image import accel
+from horus_image.accel import _backend, _calls, _profile, _tables
+from test_random import Call
+
+CASES: Final = int(os.environ.get("HORUS_CASES", "12"))
+SCIPY: Final = [row for row in _tables.ROWS if row.module == "scipy.ndimage"]
+SKIMAGE: Final = [row for row in _tables.ROWS if row.module != "scipy.ndimage"]
+CHAPTER: Final = Path(__file__).parents[2] / "docs" / "book" / "src" / "unchanged.md"
+
+
+@pytest.fixture(autouse=True)
+def installed() -> Iterator[None]:
+    """Installed, for images of all sizes, with no counts yet."""
+    accel.install(smallest=0)
+    _profile.clear()
+    yield
+    accel.uninstall()
+
+
+def function_of(row: Any) -> Any:
+    return getattr(importlib.import_module(row.module), row.name)
+
+
+def served_of(row: Any) -> _calls.Served:
+    served: _calls.Served = function_of(row).__horus__
+    return served
+
+
+def was_served(row: Any) -> bool:
+    counts = _profile._functions.get(row.public)
+    return counts is not None and counts.served > 0
+
+
+def outcome(function: Any, *args: Any, **kwargs: Any) -> Any:
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            return error
+
+
+def photo(dtype: Any = np.float32, shape: tuple[int, ...] = (40, 50)) -> Any:
+    rng = np.random.default_rng(3)
+    smooth = scipy.ndimage.gaussian_filter(rng.random(shape), 1.5)
+    unit = (smooth - smooth.min()) / np.ptp(smooth)
+    _profile.clear()
+    kind = np.dtype(dtype)
+    if kind.kind == "b":
+        return unit > 0.5
+    return (unit * (200 if kind.kind in "iu" else 1) - (90 if kind.kind == "i" else 0)).astype(kind)
+
+
+# Results.
+
+
+@pytest.mark.parametrize("row", SCIPY, ids=lambda row: row.name)
+def test_what_is_served_of_scipy_is_its_own_result(row: Any) -> None:
+    """Random calls with everything that SciPy allows: types, modes, outputs, wrong arguments."""
+    served = served_of(row)
+    ours, theirs = (types.SimpleNamespace(**{row.name: one}) for one in (function_of(row), served.original))
+    differences, count = [], 0
+    for number in range(10 * CASES):
+        call = Call(row.name, number)
+        _profile.clear()
+        found = call.made_by(ours)
+        if not was_served(row):
+            continue
+        count += 1
+        expected = call.made_by(theirs)
+        difference = _calls.differs(found, expected, call.input, row.bounds)
+        if difference is not None:
+            differences.append(f"{call!r}\n  {difference}\n  SciPy: {expected!r}\n  served: {found!r}")
+        if count == CASES:
+            break
+    assert not differences, "\n".join(differences)
+    assert count > 0, "not one call was served"
+
+
+CALLS: Final[dict[str, list[dict[str, Any]]]] = {
+    "frangi": [{"sigmas": [1, 2]}, {"sigmas": [1.5], "black_ridges": False, "mode": "constant"}],
+    "sato": [{"sigmas": [1, 2]}, {"sigmas": [1.5], "black_ridges": False}],
+    "meijering": [{"sigmas": [1, 2]}, {"sigmas": [1.5], "black_ridges": False}],
+    "threshold_otsu": [{}, {"nbins": 64}],
+    "threshold_yen": [{}],
+    "threshold_li": [{}, {"tolerance": 0.1}, {"initial_guess": 60}],
+    "threshold_niblack": [{}, {"window_size": 7, "k": 0.5}],
+    "threshold_sauvola": [{}, {"window_size": (3, 9), "r": 20}],
+    "threshold_local": [{"block_size": 15}, {"block_size": 7, "method": "mean", "offset": 2}, {"block_size": 5, "method": "median"}],
+    "apply_hysteresis_threshold": [{"low": 0.3, "high": 0.6}, {"low": 10, "high": 100}, {"low": np.float64(0.1), "high": 0.7}],
+    "unsharp_mask": [{}, {"radius": 3, "amount": 2}, {"preserve_range": True}],
+    "difference_of_gaussians": [{"low_sigma": 1}, {"low_sigma": 1, "high_sigma": 5, "mode": "reflect"}],
+    "canny": [{}, {"sigma": 2}],
+    "peak_local_max": [
+        {},
+        {"min_distance": 4},
+        {"min_distance": 3, "threshold_rel": 0.3, "num_peaks": 5},
+        {"exclude_border": False},
+        {"exclude_border": 1.0},
+        {"min_distance": 0},
+    ],
+    "reconstruction": [{}, {"method": "erosion"}],
+    "regionprops_table": [
+        {"properties": ("label", "bbox", "num_pixels", "area", "centroid", "extent", "equivalent_diameter_area")},
+        {"properties": ("axis_major_length", "axis_minor_length", "eccentricity")},
+        {"properties": ("orientation", "intensity_std")},
+        {"properties": ("intensity_mean", "intensity_min", "intensity_max", "centroid_weighted")},
+    ],
+}
+TYPES: Final = ["u1", "u2", "i1", "i2", "i4", "i8", "f4", "f8", "?"]
+
+
+def pictures(dtype: str) -> Iterator[Any]:
+    """Smooth, of few values, of one value, and with a straight edge."""
+    smooth = photo(dtype)
+    yield smooth
+    yield (smooth // smooth.dtype.type(max(smooth.max() / 4, 1e-3))).astype(smooth.dtype) if smooth.dtype.kind != "b" else ~smooth
+    yield np.full((20, 30), smooth[3, 4])
+    yield np.where(np.arange(40) < 17, smooth.min(), smooth.max()) * np.ones((30, 1), smooth.dtype)
+
+
+@pytest.mark.parametrize("row", SKIMAGE, ids=lambda row: row.name)
+def test_what_is_served_of_scikit_image_is_its_own_result(row: Any) -> None:
+    function, original = function_of(row), served_of(row).original
+    differences, types_served = [], set()
+    for dtype in TYPES:
+        for image in pictures(dtype):
+            for options in CALLS[row.name]:
+                first, rest = image, dict(options)
+                if row.name == "reconstruction":
+                    low = "method" not in options
+                    bound = np.percentile(image.astype(float), 30 if low else 70)
+                    first = (np.minimum if low else np.maximum)(image, bound.astype(image.dtype))
+                    rest["mask"] = image
+                elif row.name == "regionprops_table":
+                    first = scipy.ndimage.label(image > image.min())[0]
+                    rest["intensity_image"] = image
+                _profile.clear()
+                found = outcome(function, first, **rest)
+                if was_served(row):
+                    types_served.add(dtype)
+                _calls._threads.original = True
+                expected = outcome(original, first, **rest)
+                _calls._threads.original = False
+                if isinstance(expected, Exception):
+                    assert type(found) is type(expected) and str(found) == str(expected)
+                    continue
+                bounds = row.bounds if was_served(row) else _tables._SUMS
+                difference = _calls.differs(found, expected, image, bounds)
+                if difference is not None:
+                    differences.append(f"{image.dtype} {image.shape} {options}: {difference}")
+    assert not differences, "\n".join(differences)
+    expected_types = {"canny": 0, "threshold_otsu": 2, "threshold_yen": 2, "threshold_li": 2}.get(row.name, 5)
+    assert len(types_served) >= expected_types, types_served
+
+
+def test_functions_of_scikit_image_reach_horus_through_scipy() -> None:
+    image = photo(np.uint8)
+    skimage.filters.gaussian(image, 2.0)
+    skimage.filters.sobel(image)
+    skimage.morphology.opening(image)
+    for name in ("gaussian_filter", "convolve", "grey_erosion", "grey_dilation"):
+        assert _profile._functions[f"scipy.ndimage.{name}"].served, name
+
+
+# Calls that fall through.
+
+
+class Tagged(np.ndarray[Any, Any]):
+    pass
+
+
+FALLING: Final[dict[str, Any]] = {
+    "a list": [[1.0, 2.0], [3.0, 4.0]],
+    "a subclass": photo().view(Tagged),
+    "a matrix of masked pixels": np.ma.masked_array(photo(), photo() > 0.5),
+    "another byte order": photo().astype(">f4"),
+    "halves": photo().astype(np.float16),
+    "complex": photo() * 1j,
+    "four axes": np.zeros((2, 3, 4, 5)),
+    "no axes": np.array(3.0),
+    "no pixels": np.zeros((0, 4)),
+    "a NaN": np.where(np.eye(8) > 0, np.nan, 1.0),
+    "an infinity": np.where(np.eye(8) > 0, np.inf, 1.0),
+    "integers cut after each pass": photo(np.uint8),
+    "strings": np.array([["a", "b"]]),
+    "objects": np.array([[1, 2], [3, 4]], object),
+}
+
+
+@pytest.mark.parametrize("what", FALLING)
+def test_a_call_that_is_not_served_is_the_original_s(what: str) -> None:
+    original = scipy.ndimage.gaussian_filter.__horus__.original
+    found, expected = (outcome(function, FALLING[what], 1.0) for function in (scipy.ndimage.gaussian_filter, original))
+    if isinstance(expected, Exception):
+        assert type(found) is type(expected) and str(found) == str(expected)
+    else:
+        assert type(found) is type(expected) and found.dtype == expected.dtype
+        np.testing.assert_array_equal(found, expected)
+    counts = _profile._functions["scipy.ndimage.gaussian_filter"]
+    assert not counts.served and counts.reasons.total() == 1
+
+
+def test_memory_maps_fall_through(tmp_path: Path) -> None:
+    image = np.memmap(tmp_path / "pixels", np.float32, "w+", shape=(8, 9))
+    image[:] = photo(shape=(8, 9))
+    scipy.ndimage.gaussian_filter(image, 1.0)
+    assert not _profile._functions["scipy.ndimage.gaussian_filter"].served
+
+
+def test_small_images_fall_through() -> None:
+    accel.install(smallest=4096)
+    for side, served in ((63, 0), (64, 1)):
+        _profile.clear()
+        scipy.ndimage.median_filter(photo(shape=(side, side)), 3)
+        assert _profile._functions["scipy.ndimage.median_filter"].served == served
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs"),
+    [((), {}), ((photo(),), {}), ((photo(), 1.0, 0, None, "reflect", 0.0, 4.0, 7), {}), ((photo(), 1.0), {"sigma": 2.0}), ((photo(), 1.0), {"blur": 2})],
+)
+def test_wrong_arguments_raise_the_original_s_errors(args: Any, kwargs: Any) -> None:
+    found, expected = (
+        outcome(function, *args, **kwargs)
+        for function in (scipy.ndimage.gaussian_filter, scipy.ndimage.gaussian_filter.__horus__.original)
+    )
+    assert type(found) is type(expected) is TypeError and str(found) == str(expected)
+
+
+def test_an_output_is_written_in_place() -> None:
+    image, output = photo(), np.zeros((40, 50), np.float64)
+    result = scipy.ndimage.gaussian_filter(image, 1.0, output=output)
+    assert result is output and _profile._functions["scipy.ndimage.gaussian_filter"].served
+    expected = scipy.ndimage.gaussian_filter.__horus__.original(image, 1.0, output=np.float64)
+    np.testing.assert_allclose(output, expected, atol=1e-5)
+
+
+def test_an_output_that_is_the_image_or_read_only_is_the_original_s() -> None:
+    image = photo()
+    expected = scipy.ndimage.median_filter.__horus__.original(image, 3)
+    again = image.copy()
+    scipy.ndimage.median_filter(again, 3, output=again)
+    np.testing.assert_array_equal(again, expected)
+    fixed = np.zeros_like(image)
+    fixed.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only|writeable|readonly"):
+        scipy.ndimage.median_filter(image, 3, output=fixed)
+    assert not _profile._functions["scipy.ndimage.median_filter"].served
+
+
+def test_a_hook_that_fails_says_so_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    served = scipy.ndimage.median_filter.__horus__
+
+    def fails(image: Any, size: Any, output: Any) -> Any:
+        output[:] = 7
+        raise KeyError("a defect")
+
+    monkeypatch.setattr(served, "horus", fails)
+    image = photo()
+    output = np.zeros_like(image)
+    for _ in range(2):
+        scipy.ndimage.median_filter(image, 3, output=output)
+        np.testing.assert_array_equal(output, served.original(image, 3))
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1 and "scipy.ndimage.median_filter: KeyError: 'a defect'; the original is called" in told
+
+
+def test_what_horus_refuses_is_the_original_s_and_said_by_nobody(capsys: pytest.CaptureFixture[str]) -> None:
+    volume = photo(shape=(9, 9, 9))
+    found = scipy.ndimage.median_filter(volume, 5)
+    np.testing.assert_array_equal(found, scipy.ndimage.median_filter.__horus__.original(volume, 5))
+    (reason,) = _profile._functions["scipy.ndimage.median_filter"].reasons
+    assert reason.startswith("NotImplementedError") and not capsys.readouterr().err
+
+
+# Installation.
+
+
+def test_names_taken_before_are_exchanged_and_come_back() -> None:
+    accel.uninstall()
+    original = scipy.ndimage.gaussian_filter
+    module = types.ModuleType("taken")
+    module.blur = original  # type: ignore[attr-defined]
+    sys.modules["taken"] = module
+    try:
+        accel.install()
+        assert module.blur is scipy.ndimage.gaussian_filter is not original
+        assert scipy.ndimage._filters.gaussian_filter is original, "originals call each other"
+        accel.install()
+        assert scipy.ndimage.gaussian_filter.__wrapped__ is original, "once"
+        accel.uninstall()
+        assert module.blur is scipy.ndimage.gaussian_filter is original
+    finally:
+        del sys.modules["taken"]
+
+
+def test_a_replaced_function_looks_like_the_original() -> None:
+    function = scipy.ndimage.gaussian_filter
+    assert function.__name__ == "gaussian_filter" and function.__doc__ == function.__wrapped__.__doc__
+    assert pickle.loads(pickle.dumps(function)) is function
+
+
+def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, **variables}
+    return subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True, check=False)
+
+
+SCRIPT = """
+import sys
+from scipy.ndimage import gaussian_filter
+from skimage import filters
+import numpy as np
+image = np.random.default_rng(0).random((70, 80))
+print(sys.argv[1:], __name__, gaussian_filter(image, 1).shape, filters.sobel(image).dtype, filters.sato(image).dtype)
+gaussian_filter(image.astype(complex), 1)
+sys.exit(3)
+"""
+
+
+def test_a_script_runs_with_a_profile(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(SCRIPT)
+    ran = run("-m", "horus_image.accel", "--profile", str(tmp_path / "script.py"), "-x", "in.png", HORUS_ACCEL="")
+    assert ran.returncode == 3, ran.stderr
+    assert ran.stdout == "['-x', 'in.png'] __main__ (70, 80) float64 float64\n"
+    assert re.search(r"scipy.ndimage.gaussian_filter +2 +1 +1 ", ran.stderr)
+    assert "1 x an image of complex128" in ran.stderr
+    assert re.search(r"scipy.ndimage.convolve +2 +2 +0 ", ran.stderr), "through scikit-image"
+    assert re.search(r"skimage.filters.sato +1 +1 +0 ", ran.stderr)
+
+
+def test_a_script_is_verified(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(SCRIPT)
+    ran = run("-m", "horus_image.accel", str(tmp_path / "script.py"), HORUS_ACCEL="verify")
+    assert ran.returncode == 3 and ran.stderr == "horus_image.accel: 0 results differ from the original's\n"
+
+
+def test_a_module_runs(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(SCRIPT)
+    ran = run("-m", "horus_image.accel", "-m", "program", "-m", "one", PYTHONPATH=str(tmp_path))
+    assert ran.returncode == 3 and ran.stdout.startswith("['-m', 'one'] __main__"), ran.stderr
+    assert run("-m", "horus_image.accel").returncode == 2
+
+
+def test_libraries_are_loaded_when_they_are_used() -> None:
+    program = """
+import sys
+from horus_image import accel
+accel.install()
+assert not any(name.split(".")[0] in ("scipy", "skimage") for name in sys.modules)
+import skimage.filters
+assert "skimage.filters.ridges" not in sys.modules
+assert hasattr(skimage.filters.frangi, "__horus__")
+import scipy.ndimage, inspect
+assert hasattr(scipy.ndimage.zoom, "__horus__") and "def " in inspect.getsource(scipy.ndimage.zoom)
+assert type(scipy.ndimage.__loader__).__module__ == "_frozen_importlib_external"
+"""
+    ran = run("-c", program)
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_verification_returns_the_original_s_and_tells_what_differs(monkeypatch: pytest.MonkeyPatch) -> None:
+    accel.install(smallest=0, verify=True)
+    served = scipy.ndimage.median_filter.__horus__
+    image = photo()
+    expected = served.original(image, 3)
+    np.testing.assert_array_equal(scipy.ndimage.median_filter(image, 3), expected)
+    assert _profile.mismatches() == 0 and was_served(served.row)
+    ours = served.horus
+    monkeypatch.setattr(served, "horus", lambda *args, **kwargs: ours(*args, **kwargs) + np.float32(0.5))
+    for _ in range(2):
+        np.testing.assert_array_equal(scipy.ndimage.median_filter(image, size=3), expected)
+    output = np.zeros_like(image)
+    scipy.ndimage.median_filter(image, 3, output=output)
+    np.testing.assert_array_equal(output, expected)
+    told = _profile.differences()
+    assert told.startswith("horus_image.accel: 3 results differ")
+    assert "2 x scipy.ndimage.median_filter: by 0.5, above 0, of float32 (40, 50), size=3" in told
+
+
+@pytest.mark.parametrize("verify", [False, True])
+def test_the_original_is_called_once(verify: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    accel.install(smallest=0, verify=verify)
+    served = scipy.ndimage.median_filter.__horus__
+    calls = []
+
+    def original(*args: Any, **kwargs: Any) -> Any:
+        calls.append(args)
+        raise OSError("the original's")
+
+    monkeypatch.setattr(served, "original", original)
+    monkeypatch.setattr(served, "horus", lambda *args, **kwargs: 1 / 0)
+    with pytest.raises(OSError, match="the original's") as raised:
+        scipy.ndimage.median_filter(photo(), 3)
+    assert len(calls) == 1 and raised.value.__context__ is None
+
+
+def test_ipython_loads_it() -> None:
+    accel.uninstall()
+    shell = types.SimpleNamespace()
+    accel.load_ipython_extension(shell)
+    assert hasattr(scipy.ndimage.zoom, "__horus__")
+    accel.unload_ipython_extension(shell)
+    assert not hasattr(scipy.ndimage.zoom, "__horus__")
+
+
+# The backend of scikit-image.
+
+
+def test_scikit_image_finds_the_backend() -> None:
+    for group in ("skimage_backends", "skimage_backend_infos"):
+        assert "horus" in importlib.metadata.entry_points(group=group).names
+    backend = _backends.all_backends()["horus"]
+    assert backend["implementation"].load() is _backend
+    assert set(backend["info"].supported_functions) == {f"{row.public.rpartition('.')[0]}:{row.name}" for row in SKIMAGE}
+
+
+def test_scikit_image_dispatches_what_is_served() -> None:
+    accel.uninstall()
+    original = skimage.filters.unsharp_mask
+    dispatching = _backends.dispatchable(original)
+    image = photo()
+    with pytest.warns(_backends.DispatchNotification, match="dispatched to the 'horus' backend"):
+        np.testing.assert_allclose(dispatching(image, radius=2.0), original(image, radius=2.0), atol=1e-5)
+    assert was_served(next(row for row in SKIMAGE if row.name == "unsharp_mask"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        dispatching(photo(bool))
+
+
+# The chapter.
+
+
+def test_the_chapter_lists_what_is_served() -> None:
+    listed = {}
+    for line in re.findall(r"^\| `.*", CHAPTER.read_text(), re.MULTILINE):
+        names, _, numbers = line.strip("| ").partition("|")
+        for name in re.findall(r"`(\w+)`", names):
+            listed[name] = [float(number) for number in re.findall(r"\d+e-\d+", numbers)]
+    for row in _tables.ROWS:
+        if row.name != "canny":
+            assert row.name in listed, row.name
+            assert listed[row.name] == sorted({bound for bound in row.bounds if bound}, reverse=True), row.name
