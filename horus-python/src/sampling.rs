@@ -1,6 +1,7 @@
 //! Samples at positions given by images, tables, connected components, distances, and reconstruction.
 
 use horus::prelude::{Axis, Border, Connectivity, Float, Image as Typed, Pixel, Reconstruction, Sampling};
+use numpy::PyReadonlyArray1;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -52,9 +53,10 @@ pub(crate) fn spline_coefficients(a: &Image, order: usize, axes: Vec<usize>, mod
 /// Entries of a table, of type `dtype`, for the pixels of an image of integers of 8 or 16 bits, from
 /// the lowest value of their type on.
 #[pyfunction]
-pub(crate) fn lookup(a: &Image, table: Vec<f64>, dtype: &str) -> PyResult<Image> {
+pub(crate) fn lookup(a: &Image, table: PyReadonlyArray1<'_, f64>, dtype: &str) -> PyResult<Image> {
+    let table = table.as_slice()?;
     typed!(dtype, T => {
-        let table: Vec<T> = table.into_iter().map(<T as Pixel>::from_f64).collect();
+        let table: Vec<T> = table.iter().copied().map(<T as Pixel>::from_f64).collect();
         match &a.any {
             Any::U8(image) => a.recorded(|| image.lookup(&table)),
             Any::U16(image) => a.recorded(|| image.lookup(&table)),
