@@ -136,7 +136,7 @@ impl Lines {
     fn smoothing(self) -> Option<(f64, usize)> {
         let sigma = (self.scale() - 1.0) / 2.0;
         // A narrower Gaussian has a single tap.
-        (sigma > 0.1).then(|| (sigma, (4.0 * sigma + 0.5) as usize))
+        (sigma > 0.1).then_some((sigma, (4.0 * sigma + 0.5) as usize))
     }
 
     /// The lines of the whole image that are summed for line `i` of the whole result.

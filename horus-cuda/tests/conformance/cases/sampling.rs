@@ -105,7 +105,7 @@ fn resizes() -> Vec<Case> {
     let part = Resize { how: Resampling::Lanczos, rows: Lines { from: 90, to: 60, first: 20 }, columns };
     let (input, output) = (Shape::new(44, 30, 1), Shape::new(24, 50, 1));
     let mut strip = case(
-        "resize of a strip of a part".into(),
+        "resize of a strip of a part",
         Kernel::from(part),
         vec![whole(input, DType::F32)],
         whole(output, DType::F32),
