@@ -256,7 +256,7 @@ pub mod types {
     #[doc(inline)]
     pub use horus_core::image::{
         Argument, ArrayAxes, Axes, ByLabel, Distances, Footprints, Grouping, Inside, LabelShape, LevelRange, LoopState,
-        Over, PerAxis, PixelIndex, PlaneArray, Positions, ReadTarget, Reads, Several, Table, Tiles, Values,
+        Over, PerAxis, PixelIndex, PlaneArray, Positions, ReadTarget, Reads, Resizing, Several, Table, Tiles, Values,
         VolumeArray,
     };
     #[doc(inline)]

@@ -13,6 +13,7 @@ pub use crate::ops::components::Connectivity;
 pub use crate::ops::geometric::Interpolation;
 pub use crate::ops::neighbourhood::{Combine, Filter, Generalized, Reduce};
 pub use crate::ops::reconstruction::Reconstruction;
+pub use crate::ops::resize::Resampling;
 pub use crate::ops::sampling::Sampling;
 pub use crate::plan::forecast::{Cluster, Forecast};
 pub use crate::plan::movement::Link;

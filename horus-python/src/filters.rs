@@ -4,9 +4,9 @@ use horus::core::ops::edge::{Along, Inside};
 use horus::core::ops::neighbourhood::Layout;
 use horus::prelude::{
     Axis, Border, Combine, Filter as Weights, Footprint, Generalized, Image as Typed, Interpolation, MovingWindow,
-    Pixel, Rank, Reduce, Shape, Taps,
+    Pixel, Rank, Reduce, Resampling, Shape, Taps,
 };
-use horus::types::Axes;
+use horus::types::{Axes, Resizing};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -204,11 +204,8 @@ pub(crate) fn affine(
     along: Option<[[f64; 6]; 2]>,
 ) -> PyResult<Image> {
     let border = border(mode, cval)?;
-    let how = match interpolation {
-        "nearest" => Interpolation::Nearest,
-        "bilinear" => Interpolation::Bilinear,
-        "bicubic" => Interpolation::Bicubic,
-        other => return Err(PyValueError::new_err(format!("no interpolation is called {other}"))),
+    let Some(how) = interpolated(interpolation) else {
+        return Err(PyValueError::new_err(format!("no interpolation is called {interpolation}")));
     };
     let [xx, xy, x0, yx, yy, y0] = matrix;
     let map = [[xx, xy, x0], [yx, yy, y0]];
@@ -219,6 +216,21 @@ pub(crate) fn affine(
         along.map(|[down, right, y, x, offset, last]| Along { before: [down, right], per: [y, x], offset, last });
     let inside = Inside { origin: [0, 0], along, value: cval };
     numbers!(&a.any, "affine", image => a.recorded(|| image.affine_inside(map, size, how, inside)))
+}
+
+fn interpolated(name: &str) -> Option<Interpolation> {
+    Interpolation::ALL.into_iter().find(|how| how.name() == name)
+}
+
+/// Resizes the rows and columns of each level and channel; `how` is an interpolation or an average.
+#[pyfunction]
+pub(crate) fn resize(a: &Image, size: (usize, usize), how: &str) -> PyResult<Image> {
+    let (height, width) = size;
+    let average = || Resampling::ALL.into_iter().find(|of| of.name() == how).map(Resizing::from);
+    let Some(how) = interpolated(how).map(Resizing::from).or_else(average) else {
+        return Err(PyValueError::new_err(format!("resize: no interpolation and no average is called {how}")));
+    };
+    numbers!(&a.any, "resize", image => a.recorded(|| image.resize(height, width, how)))
 }
 
 /// Shifts the image by whole pixels along levels, rows and columns.

@@ -41,7 +41,7 @@ mod _horus {
     #[pymodule_export]
     use crate::filters::{
         Filter, affine, box_mean, channel, correlate, correlate_depth, crop, equal, extreme, flip, index, median, pad,
-        rank, shift, stack, step, transpose,
+        rank, resize, shift, stack, step, transpose,
     };
     #[pymodule_export]
     use crate::foreign::Tensor;
@@ -58,7 +58,7 @@ mod _horus {
     #[pymodule_export]
     use crate::reductions::{by_label, histogram, histogram_by_label, hough_line, label_counts, label_shapes, reduce, reduced};
     #[pymodule_export]
-    use crate::sampling::{distances, label, nearest, reconstruct, remap, spline_coefficients, watershed};
+    use crate::sampling::{distances, label, lookup, nearest, reconstruct, remap, spline_coefficients, watershed};
     #[pymodule_export]
     use crate::session::Session;
 

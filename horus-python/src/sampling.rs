@@ -1,10 +1,12 @@
-//! Samples at positions given by images, connected components, distances, reconstruction and watersheds.
+//! Samples at positions given by images, tables, connected components, distances, reconstruction and
+//! watersheds.
 
 use horus::prelude::{Axis, Border, Connectivity, Float, Image as Typed, Pixel, Reconstruction, Sampling};
+use numpy::PyReadonlyArray1;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::any::{Any, Held, each, numbers};
+use crate::any::{Any, Held, each, numbers, typed};
 use crate::filters::border;
 use crate::image::Image;
 
@@ -47,6 +49,23 @@ pub(crate) fn spline_coefficients(a: &Image, order: usize, axes: Vec<usize>, mod
         };
         if along(0) { in_plane.with_border(border).spline_coefficients(Axis::Depth, how) } else { in_plane }
     }))
+}
+
+/// Entries of a table, of type `dtype`, for the pixels of an image of integers of 8 or 16 bits, from
+/// the lowest value of their type on.
+#[pyfunction]
+pub(crate) fn lookup(a: &Image, table: PyReadonlyArray1<'_, f64>, dtype: &str) -> PyResult<Image> {
+    let table = table.as_slice()?;
+    typed!(dtype, T => {
+        let table: Vec<T> = table.iter().copied().map(<T as Pixel>::from_f64).collect();
+        match &a.any {
+            Any::U8(image) => a.recorded(|| image.lookup(&table)),
+            Any::U16(image) => a.recorded(|| image.lookup(&table)),
+            Any::I8(image) => a.recorded(|| image.lookup(&table)),
+            Any::I16(image) => a.recorded(|| image.lookup(&table)),
+            other => Err(PyTypeError::new_err(format!("lookup: pixels are integers of 8 or 16 bits, not {}", other.dtype()))),
+        }
+    })
 }
 
 fn unfit() -> PyErr {

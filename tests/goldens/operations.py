@@ -1,8 +1,10 @@
 """Goldens of operations that are made of others: colour, sizes, morphology. numpy, scipy and scikit-image; see README.md."""
 from pathlib import Path
 
+import cv2
 import numpy as np
 import scipy.ndimage as ndi
+from PIL import Image
 from skimage import color, morphology, transform
 
 HERE = Path(__file__).parent / "operations"
@@ -77,6 +79,13 @@ def main():
         save(f"reconstruction_{kind}", morphology.reconstruction(mask - 0.02, mask, footprint=footprint))
         save(f"reconstruction_erosion_{kind}",
              morphology.reconstruction(mask + 0.02, mask, method="erosion", footprint=footprint))
+    kernels = {"box": "BOX", "triangle": "BILINEAR", "hamming": "HAMMING", "cubic": "BICUBIC", "lanczos": "LANCZOS"}
+    for height, width in [(13, 20), (95, 77), (17, 80)]:
+        for ours, theirs in kernels.items():
+            save(f"resized_{ours}_{height}x{width}",
+                 Image.fromarray(grey).resize((width, height), Image.Resampling[theirs]))
+        if (height, width) != (17, 80):  # one axis grows, one shrinks: OpenCV interpolates
+            save(f"resized_area_{height}x{width}", cv2.resize(grey, (width, height), interpolation=cv2.INTER_AREA))
 
 
 if __name__ == "__main__":

@@ -76,7 +76,8 @@ fn chains_compute_what_the_library_computes() {
         let image = p.to_unit();
         (&image + (&image - image.gauss(2.0)) * 1.5).clamp(0.0, 1.0)
     });
-    writes(dir, "grey.png", "scale 0.5", |p| bytes(p).resize_antialiased(17, 21));
+    writes(dir, "grey.png", "scale 0.5", |p| bytes(p).resize(17, 21, Resampling::Triangle));
+    writes(dir, "grey.png", "resize 40 25 lanczos", |p| bytes(p).resize(40, 25, Resampling::Lanczos));
 }
 
 /// Opens another picture in the session of this one.

@@ -64,7 +64,6 @@ fn picture(dir: &Path, words: &[&str], want: &str) {
     let [kind, shape, a, b] = want.split(' ').collect::<Vec<_>>()[..] else {
         let size = match words[0] {
             "resize" | "scale" | "pyramid_down" => (17, 21),
-            "resize_antialiased" => (20, 30),
             "pyramid_up" => (66, 82),
             _ => (33, 41),
         };

@@ -144,7 +144,7 @@ fn runs_say_what_was_asked_for() {
         ("resize 50%", "21 x 17"),
         ("resize 66", "82 x 66"),
         ("resize auto 82 nearest", "82 x 66"),
-        ("resize_antialiased 10 50%", "21 x 10"),
+        ("resize 10 50% area", "21 x 10"),
         ("rotate 90 grow", "33 x 41"),
         ("rotate 45 grow", "53 x 53"),
     ] {

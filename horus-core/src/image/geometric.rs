@@ -53,28 +53,6 @@ impl<T: Pixel> Image<T> {
         self.warp(call, rotation(degrees, self.shape()), self.shape(), interpolation, self.outside())
     }
 
-    /// Resizes to `height x width` pixels, pixel centres aligned
-    /// (`source = (target + 0.5) * scale - 0.5` on each axis), edge pixels repeated outside.
-    /// Downscaling samples and does not average: see [`Image::resize_antialiased`]. [`Interpolation`] documents which images are reproduced
-    /// exactly away from the edges. A size of zero or too large is an error.
-    ///
-    /// ```
-    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
-    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
-    /// let image = Image::from_slice(&session, (1, 2), &[10u8, 20]);
-    /// assert_eq!(image.resize(1, 4, Interpolation::Nearest).to_vec()?, [10, 10, 20, 20]);
-    /// assert_eq!(image.resize(1, 4, Interpolation::Bilinear).to_vec()?, [10, 12, 18, 20]);
-    /// # Ok::<(), horus_core::error::Error>(())
-    /// ```
-    #[doc(alias = "zoom")]
-    #[track_caller]
-    pub fn resize(&self, height: usize, width: usize, interpolation: Interpolation) -> Image<T> {
-        let shape = Shape { height, width, ..self.shape() };
-        let (sy, sx) = (self.height() as f64 / height as f64, self.width() as f64 / width as f64);
-        let map = [[sx, 0.0, 0.5 * sx - 0.5], [0.0, sy, 0.5 * sy - 0.5]];
-        self.warp(Call::of("resize"), map, shape, interpolation, Border::Replicate)
-    }
-
     /// Translates by `dy` pixels down and `dx` to the right, bilinearly where these are not whole,
     /// so that ramps are kept; outside pixels are 0, or follow [`Image::with_border`]. An offset
     /// that is not finite, or larger than about 2^30, is an error.
@@ -215,7 +193,7 @@ impl<T: Element> Image<T> {
     /// Every `y`-th row and `x`-th column, `(y, x)`, or level, row and column, `(z, y, x)`, from
     /// the first on (`a[::y, ::x]` of NumPy); a number applies to all axes. Steps beyond the edge
     /// leave the first. Pixels are moved, not smoothed: see [`Image::pyramid_down`] and
-    /// [`Image::resize_antialiased`] for smaller pictures. A step of 0 is an error. To start
+    /// [`Image::resize`] for smaller pictures. A step of 0 is an error. To start
     /// elsewhere, [crop](Image::crop) first.
     ///
     /// ```

@@ -107,6 +107,7 @@ pub use pixels::Pixels;
 pub use read::Place;
 pub use read::ReadTarget;
 pub use read_several::Reads;
+pub use resample::Resizing;
 pub use tiles::Tiles;
 #[doc(hidden)]
 pub use value::Reader;

@@ -18,10 +18,13 @@ use horus_core::ops::pixel::PixelOp;
 use horus_core::ops::planes::PlaneMap;
 use horus_core::ops::reconstruction::Reconstruction;
 use horus_core::ops::reduce::{Fold, RowReduce};
+use horus_core::ops::resize::{Lines, Resampling};
 use horus_core::ops::sampling::Sampling;
 use horus_core::ops::tiles::{Grid, TileReduce};
 use horus_core::ops::windowed::{BoxMean, Ranked, Windowed};
-use horus_core::ops::{Components, Histogram, Merge, Remap, Running, RunningDepth, Sliding, Tiled, Transpose, Whole};
+use horus_core::ops::{
+    Components, Histogram, Merge, Remap, Resize, Running, RunningDepth, Sliding, Tiled, Transpose, Whole,
+};
 use horus_core::shape::{Border, Shape, Window};
 
 use crate::harness::Place;
@@ -142,6 +145,8 @@ fn cases() -> Vec<Case> {
     let at = Shape::new(6, 11, 2);
     let [positions, positions_3d] = [1, 3].map(|depth| (Shape { depth, channels: 1, ..at }, F32));
     let grid = Grid { height: 4, width: 5, down: 3, across: 5 };
+    let resized =
+        Resize { how: Resampling::Cubic, rows: Lines::new(shape.height, 5), columns: Lines::new(shape.width, 21) };
     let (pairs, moments) = (Shape { width: 2, ..column }, Shape { width: 3, ..column });
     all.extend([
         Case::new(one(LeafOp::LoadPlane(0, PlaneMap::one(1))), &[image], plane),
@@ -184,6 +189,7 @@ fn cases() -> Vec<Case> {
             &[image, positions_3d, positions_3d, positions_3d],
             (Shape { depth: 3, ..at }, F32),
         ),
+        Case::new(Kernel::from(resized), &[image], (Shape::new(5, 21, 2), F32)),
         Case::new(Kernel::from(NearestRow), &[image], (shape, DType::I32)),
         Case::new(Kernel::from(distance), &[offsets], offsets),
         Case::new(Kernel::from(NearestPixel { found: Sought::Row, ..distance }), &[offsets], offsets),

@@ -12,9 +12,10 @@ use horus_core::ops::pixel::{PixelKind, PixelOp, TABLE};
 use horus_core::ops::planes::PlaneMap;
 use horus_core::ops::reconstruction::Reconstruction;
 use horus_core::ops::reduce::RowReduce;
+use horus_core::ops::resize::{Lines, Resampling};
 use horus_core::ops::sampling::Sampling;
 use horus_core::ops::windowed::{BoxMean, Ranked, Windowed};
-use horus_core::ops::{Components, Histogram, ImageOperation as _, Merge, Remap, Running, Sliding, Transpose};
+use horus_core::ops::{Components, Histogram, ImageOperation as _, Merge, Remap, Resize, Running, Sliding, Transpose};
 use horus_core::shape::{Border, Shape};
 use horus_testing::reference::Image;
 
@@ -517,6 +518,27 @@ fn samples_at_positions() {
             DType::F32,
         );
         conforms(&p.wanted(&[out]), &Place::some(), &format!("remap of a volume {}", how.name()));
+    }
+}
+
+#[test]
+fn resizing() {
+    for (k, dtype) in DType::ALL.into_iter().enumerate() {
+        for (n, how) in Resampling::ALL.into_iter().enumerate() {
+            for shape in SHAPES.into_iter().chain([Shape::volume(2, 23, 37, 2)]) {
+                // Each axis grows, shrinks, or stays as it is, also to a single pixel.
+                let sizes = [[(5, 4), (1, 3)], [(1, 2), (7, 2)], [(1, 9), (1, 1)], [(1, 1), (2, 5)]];
+                let of = |n: usize, (times, by): (usize, usize)| (n * times).div_ceil(by);
+                let [rows, columns] = sizes[(k + n) % 4];
+                let to = Shape { height: of(shape.height, rows), width: of(shape.width, columns), ..shape };
+                let mut p = Program::default();
+                let a = p.source(image(shape, dtype, 17));
+                let lines = (Lines::new(shape.height, to.height), Lines::new(shape.width, to.width));
+                let resized = p.op(Op::from(Resize { how, rows: lines.0, columns: lines.1 }), &[a], to, dtype);
+                let out = p.pixel_const(PixelOp::Add, resized, &[1.0]);
+                conforms(&p.wanted(&[out]), &Place::some(), &format!("{} {dtype} {shape} to {to}", how.name()));
+            }
+        }
     }
 }
 

@@ -15,9 +15,10 @@ use horus_core::ops::pixel::{PixelKind, PixelOp, TABLE};
 use horus_core::ops::planes::PlaneMap;
 use horus_core::ops::reconstruction::Reconstruction;
 use horus_core::ops::reduce::RowReduce;
+use horus_core::ops::resize::{Lines, Resampling};
 use horus_core::ops::tiles::{Grid, TileReduce};
 use horus_core::ops::windowed::{BoxMean, Ranked, Windowed};
-use horus_core::ops::{Components, Histogram, Lookup, Merge, Running, Sliding, Tiled, Transpose};
+use horus_core::ops::{Components, Histogram, Lookup, Merge, Resize, Running, Sliding, Tiled, Transpose};
 use horus_core::plan::partition::Partition;
 use horus_core::shape::{Axis, Border, Shape};
 use horus_testing::reference;
@@ -307,6 +308,13 @@ impl Builder {
             let bins = 1 + d.below(20);
             let (lo, hi) = (-10.0, 200.0);
             return self.p.op(Op::from(Histogram::new(bins, lo, hi)), &[a], Shape::new(1, bins, 1), DType::F64);
+        }
+        if d.below(5) == 0 {
+            let to = Shape { height: 1 + d.below(40), width: 1 + d.below(60), ..shape };
+            let rows = Lines::new(shape.height, to.height);
+            let columns = Lines::new(shape.width, to.width);
+            let resize = Resize { how: d.one(&Resampling::ALL), rows, columns };
+            return self.p.op(Op::from(resize), &[a], to, dtype);
         }
         if d.below(5) == 0 {
             let grid =

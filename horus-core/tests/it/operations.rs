@@ -9,6 +9,7 @@ use horus_core::image::{Colour, Image};
 use horus_core::ops::components::Connectivity;
 use horus_core::ops::geometric::Interpolation;
 use horus_core::ops::reconstruction::Reconstruction;
+use horus_core::ops::resize::Resampling;
 use horus_core::ops::sampling::Sampling;
 use horus_core::plan::Mode;
 use horus_core::session::Session;
@@ -86,11 +87,64 @@ fn sizes_change_as_in_scikit_image() {
     let s = session();
     let grey = Image::from_array(&s, plane::<f32>("grey").view());
     for (height, width) in [(13, 20), (40, 21), (17, 80)] {
-        let ours = grey.resize_antialiased(height, width).to_array::<Ix2>().unwrap();
+        let ours = grey.resize(height, width, Resampling::Gaussian).to_array::<Ix2>().unwrap();
         let golden = plane::<f64>(&format!("resized_{height}x{width}"));
         // Edges are sampled by other rules: the outermost pixels are excluded.
         let inside = ndarray::s![1..height - 1, 1..width - 1];
         assert_close(ours.slice(inside), golden.slice(inside), 2e-6);
+    }
+}
+
+#[test]
+fn kernels_are_those_of_pillow_and_areas_those_of_opencv() {
+    let s = session();
+    let grey = Image::from_array(&s, plane::<f32>("grey").view());
+    for how in Resampling::ALL.into_iter().filter(|how| *how != Resampling::Gaussian) {
+        for (height, width) in [(13, 20), (95, 77), (17, 80)] {
+            // OpenCV's areas become interpolation where one axis grows and the other shrinks.
+            if how == Resampling::Area && (height, width) == (17, 80) {
+                continue;
+            }
+            let ours = grey.resize(height, width, how).to_array::<Ix2>().unwrap();
+            let golden = plane::<f32>(&format!("resized_{}_{height}x{width}", how.name())).mapv(f64::from);
+            // Sums of up to 24 x 24 pixels below 1 in f32, and Pillow's rounding between the passes.
+            assert_close(&ours, &golden, 1e-6);
+        }
+    }
+}
+
+#[test]
+fn resized_integers_are_rounded_sums_and_saturate() {
+    let s = session();
+    let steps = Image::from_slice(&s, (1, 8), &[0u8, 0, 0, 0, 255, 255, 255, 255]);
+    let ringing = steps.convert::<f32>().resize(1, 24, Resampling::Lanczos).to_vec().unwrap();
+    assert!(ringing.iter().any(|v| *v < -5.0) && ringing.iter().any(|v| *v > 260.0));
+    let want: Vec<u8> = ringing.iter().map(|v| v.round_ties_even().clamp(0.0, 255.0) as u8).collect();
+    assert_eq!(steps.resize(1, 24, Resampling::Lanczos).to_vec().unwrap(), want);
+    let wide = steps.convert::<i32>() * 8_000_000;
+    // Beyond the 24 bits of f32.
+    assert_eq!(wide.resize(1, 1, Resampling::Area).to_vec().unwrap(), [1_020_000_000]);
+    for how in Resampling::ALL {
+        let same = steps.resize(1, 8, how);
+        assert_eq!(same.to_vec().unwrap(), steps.to_vec().unwrap(), "{how:?}");
+        let one = Image::constant(&s, (1, 1), 7u16).resize(3, 5, how);
+        assert_eq!(one.to_vec().unwrap(), [7; 15], "{how:?}");
+        assert!(steps.resize(0, 8, how).check().is_err() && steps.resize(1, usize::MAX, how).check().is_err());
+    }
+}
+
+#[test]
+fn a_crop_of_a_resized_image_computes_only_its_part() {
+    let s = session();
+    let image = Image::from_fn(&s, 90, 70, |y, x| ((y * 31 + x * 17) % 101) as f32);
+    for how in Resampling::ALL {
+        for (height, width) in [(200, 33), (41, 170)] {
+            let resized = image.resize(height, width, how);
+            let part = image.resize(height, width, how).crop(height / 3, width / 4, 11, 7).to_vec().unwrap();
+            let whole = resized.to_array::<Ix2>().unwrap();
+            let want = whole.slice(ndarray::s![height / 3..height / 3 + 11, width / 4..width / 4 + 7]);
+            assert!(want.iter().eq(&part), "{how:?} {height}x{width}");
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Sampling at computed positions against its definition.
+//! Sampling at computed positions, and resizing, against their definitions.
 
 use horus_base::dtype::{DType, Pixel};
 use horus_base::shape::{Border, Shape, Window};
@@ -7,8 +7,9 @@ use horus_cpu::cpu::simd::Isa;
 use horus_host::device::{Device, Geometry, Launch, LaunchInput, Memory};
 use horus_host::host::buffer::HostBuffer;
 use horus_plan::ir::kernel::Kernel;
-use horus_plan::ops::Remap;
+use horus_plan::ops::resize::{Lines, Resampling};
 use horus_plan::ops::sampling::Sampling;
+use horus_plan::ops::{Remap, Resize};
 use horus_testing::for_each_type;
 use horus_testing::pixels::{assert_same, noise};
 use horus_testing::reference::{Image, sampling as definition};
@@ -66,4 +67,40 @@ fn follows_the_definition<T: Pixel>() {
 #[test]
 fn samples_follow_the_definition_for_every_type() {
     for_each_type!(follows_the_definition);
+}
+
+fn resizes_follow_the_definition<T: Pixel>() {
+    let of = Shape::volume(2, 37, 150, 2);
+    let pixels = noise::<T>(of.len(), 9, true);
+    let image = Image::new(of, pixels.clone());
+    for how in Resampling::ALL {
+        // Parts of groups of rows and of blocks of columns remain.
+        for (height, width) in [(21, 61), (95, 301), (16, 3)] {
+            let shape = Shape { height, width, ..of };
+            let how = Resize { how, rows: Lines::new(of.height, height), columns: Lines::new(of.width, width) };
+            let want = definition::resize(&image, &how, shape);
+            let whole = |shape: Shape| Geometry { shape, dtype: T::DTYPE, window: Window::whole(shape.height) };
+            let memory = Memory::Host(HostBuffer::from_slice(&pixels));
+            let inputs = [LaunchInput { memory: &memory, geometry: whole(of) }];
+            for isa in Isa::available() {
+                let mut out = Memory::Host(HostBuffer::from_slice(&vec![T::ONE; shape.len()]));
+                let launch = Launch {
+                    kernel: &Kernel::Whole(how.into()),
+                    inputs: &inputs,
+                    output: &mut out,
+                    more: &mut [],
+                    geometry: whole(shape),
+                    rows: Window::whole(height),
+                };
+                CpuDevice::new(Some(1)).unwrap().with_isa(isa).launch(launch).unwrap();
+                let what = format!("{} to {height}x{width} {isa:?} {}", how.how.name(), T::DTYPE);
+                assert_same(out.host().unwrap().as_slice::<T>(), want.as_slice::<T>(), &what);
+            }
+        }
+    }
+}
+
+#[test]
+fn resizes_follow_the_definition_for_every_type() {
+    for_each_type!(resizes_follow_the_definition);
 }

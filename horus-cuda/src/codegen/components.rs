@@ -1,17 +1,19 @@
-//! Connected components and samples at positions: calls of `kernels/components.cuh` and
-//! `kernels/sampling.cuh`.
+//! Connected components, samples at positions and resizing: calls of `kernels/components.cuh`,
+//! `kernels/sampling.cuh` and `kernels/resize.cuh`.
 
 use horus_core::device::Geometry;
 use horus_core::dtype::{DType, Scalar};
 use horus_core::error::DeviceError;
+use horus_core::ops::Resize;
 use horus_core::ops::components::Connectivity;
+use horus_core::ops::resize::{Run, Runs};
 use horus_core::ops::sampling::Sampling;
-use horus_core::shape::Border;
+use horus_core::shape::{Border, Window};
 
-use super::cpp::{Call, Expr, args, template};
-use super::fixed::program;
-use super::params::KernelParams;
-use super::{COMPONENTS, GATHER, Generated, PRELUDE, Passes, Pointer, SAMPLING, Shapes, blocks, border_name};
+use super::cpp::{Call, Expr, args, name, template};
+use super::fixed::{plane, program};
+use super::params::{KernelParams, push_scalar};
+use super::{COMPONENTS, GATHER, Generated, PRELUDE, Passes, Pointer, RESIZE, SAMPLING, Shapes, blocks, border_name};
 
 /// Threads per block, and pixels per thread.
 const THREADS: usize = 256;
@@ -102,4 +104,68 @@ pub(super) fn remap(how: Sampling, border: Border, shapes: &Shapes<'_>) -> Resul
     let body = [Call::new("hs_remap", template![how, border_name(border), volume, THREADS], args).into()];
     let grid = [blocks(count.div_ceil(THREADS), "samples")?, blocks(out.shape.planes(), "planes")?];
     Ok(program(&[PRELUDE, GATHER, SAMPLING], &body, p, grid, THREADS, 0))
+}
+
+/// Runs and weights are a table: computed once, on the host.
+pub(super) fn resize(how: &Resize, shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
+    let (input, out) = (shapes.inputs[0], shapes.output);
+    let (t, float, width) = (out.dtype.name(), out.dtype.interpolation(), out.shape.width);
+    let down = how.rows.runs(how.how, shapes.rows);
+    let across = how.columns.runs(how.how, Window::whole(width));
+    let most = |of: &Runs| of.runs.iter().map(|run| run.weights.len()).max().unwrap_or(0);
+    let (lines, columns) = (most(&down), most(&across));
+    let mut table = Vec::new();
+    let starts = |of: &Runs, from: isize| -> Vec<u8> {
+        // Extents are below 2^30.
+        let of_run = |run: &Run| {
+            let Run { start, weights } = run;
+            [start.cast_signed() - from, weights.len().cast_signed()].map(|n| n as i32)
+        };
+        of.runs.iter().flat_map(of_run).flat_map(i32::to_le_bytes).collect()
+    };
+    table.extend(starts(&down, input.window.start));
+    table.extend(starts(&across, 0));
+    let mut weights = |of: &Runs, at: &dyn Fn(usize, usize) -> usize, count: usize| {
+        table.resize(table.len().next_multiple_of(16), 0);
+        let (offset, size) = (table.len(), float.size());
+        table.resize(offset + count * size, 0);
+        for (i, run) in of.runs.iter().enumerate() {
+            for (k, weight) in of.weights[run.weights.clone()].iter().enumerate() {
+                let mut bytes = Vec::with_capacity(size);
+                push_scalar(&mut bytes, Scalar::from_f64(float, *weight));
+                table[offset + at(i, k) * size..][..size].copy_from_slice(&bytes);
+            }
+        }
+        offset
+    };
+    let at_down = weights(&down, &|i, k| i * lines + k, down.runs.len() * lines);
+    let at_across = weights(&across, &|i, k| k * width + i, width * columns);
+    let mut p = KernelParams::default();
+    p.pointer(t, "out", Pointer::Output { offset: out.row(0, shapes.rows.start) * out.dtype.size() });
+    p.pointer(&format!("const {t}"), "in", Pointer::Input { index: 0, offset: 0 });
+    p.pointer("const unsigned char", "table", Pointer::Table);
+    p.long("in_plane", input.plane() as i64);
+    p.long("out_plane", out.plane() as i64);
+    p.long("down", at_down as i64);
+    p.long("across", at_across as i64);
+    for (member, n) in [("in_width", input.shape.width), ("taps", lines), ("rows", shapes.rows.len()), ("width", width)]
+    {
+        p.int(member, n.cast_signed());
+    }
+    let of = |member: &str| name(format_args!("(const {}*)(p.table + p.{member})", float.name()));
+    let args = args![
+        plane("p.in", "p.in_plane"),
+        "p.in_width",
+        "(const int*)p.table",
+        of("down"),
+        "p.taps",
+        of("across"),
+        "p.rows",
+        "p.width",
+        plane("p.out", "p.out_plane"),
+    ];
+    let body = [Call::new("hs_resize", template![THREADS], args).into()];
+    let count = shapes.rows.len() * width;
+    let grid = [blocks(count.div_ceil(THREADS), "resizing")?, blocks(out.shape.planes(), "planes")?];
+    Ok(Generated { table, ..program(&[PRELUDE, RESIZE], &body, p, grid, THREADS, 0) })
 }

@@ -62,6 +62,7 @@ const COMPONENTS: &str = include_str!("../../kernels/components.cuh");
 const DISTANCE: &str = include_str!("../../kernels/distance.cuh");
 const RECONSTRUCTION: &str = include_str!("../../kernels/reconstruction.cuh");
 const SAMPLING: &str = include_str!("../../kernels/sampling.cuh");
+const RESIZE: &str = include_str!("../../kernels/resize.cuh");
 const STEPS: &str = include_str!("../../kernels/steps.cuh");
 const LAYOUT: &str = include_str!("../../kernels/layout.cuh");
 const WINDOWED: &str = include_str!("../../kernels/windowed.cuh");
@@ -213,6 +214,7 @@ fn generate_whole(operation: &Whole, shapes: &Shapes<'_>, limits: Limits) -> Res
         Whole::Transpose(_) => fixed::transpose(shapes),
         Whole::Lookup(_) => fixed::lookup(shapes),
         Whole::Remap(Remap { sampling: how, border }) => components::remap(*how, *border, shapes),
+        Whole::Resize(how) => components::resize(how, shapes),
         Whole::Components(Components { neighbours: how }) => components::components(*how, shapes),
         Whole::Reconstruct(how) => reconstruction::reconstruct(*how, shapes),
         Whole::NearestRow(_) => distance::nearest_row(shapes),

@@ -293,7 +293,7 @@ fn factor(x: f64, sigma: f64, order: u32) -> f64 {
     }
 }
 
-fn gauss_taps(sigma: f64, order: u32, radius: usize) -> Vec<f64> {
+pub(crate) fn gauss_taps(sigma: f64, order: u32, radius: usize) -> Vec<f64> {
     let sum = weight(sigma, radius);
     positions(radius).map(|x| bell(x, sigma) / sum * factor(x, sigma, order)).collect()
 }

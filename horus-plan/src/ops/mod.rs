@@ -21,6 +21,7 @@ pub mod pixel;
 pub mod planes;
 pub mod reconstruction;
 pub mod reduce;
+pub mod resize;
 pub mod running;
 pub mod sampling;
 pub mod tiles;
@@ -38,6 +39,7 @@ pub use operation::ImageOperation;
 pub use planes::Merge;
 pub use reconstruction::Reconstruction;
 pub use reduce::{Fold, RowReduce};
+pub use resize::Resize;
 pub use running::{Running, RunningDepth};
 pub use sampling::Remap;
 pub use tiles::Tiled;
@@ -80,6 +82,8 @@ whole! {
     Lookup(Lookup),
     /// Samples at positions given by images.
     Remap(Remap),
+    /// Weighted sums of runs of rows and columns.
+    Resize(Resize),
     /// An operation over a window of any size.
     Windowed(Sliding),
     /// Each row reduced to one value, or one per [column](RowReduce::columns).

@@ -1,5 +1,6 @@
 //! The interface through which planner, checks and devices query an operation.
 
+use super::Whole;
 use super::footprint::{Access, Reading, Rect};
 use horus_base::dtype::DType;
 use horus_base::shape::Shape;
@@ -43,6 +44,12 @@ pub trait ImageOperation {
             Distribution::Rows => need,
             Distribution::Whole | Distribution::Partial(_) => Rect::whole(of),
         }
+    }
+
+    /// The operation that computes region `region` of the result from the [pixels that it
+    /// reads](Self::reads); `None` if it is the same.
+    fn within(&self, _region: Rect) -> Option<Whole> {
+        None
     }
 
     /// Distribution of the work over ranks.

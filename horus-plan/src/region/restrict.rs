@@ -132,7 +132,8 @@ impl Making<'_> {
                     self.cut(*input, region)
                 });
                 let inputs = inputs.collect();
-                with(self, op.clone(), inputs)
+                let within = if let Op::Whole(operation) = op { operation.within(region) } else { None };
+                with(self, within.map_or_else(|| op.clone(), Op::Whole), inputs)
             }
         }
     }

@@ -51,6 +51,7 @@ __all__ = [
     "label_shapes",
     "log_to",
     "logic",
+    "lookup",
     "median",
     "nearest",
     "oriented",
@@ -59,6 +60,7 @@ __all__ = [
     "reconstruct",
     "reduce",
     "remap",
+    "resize",
     "rotate",
     "select",
     "shift",
@@ -234,6 +236,8 @@ def affine(
     cval: float,
     along: Sequence[Sequence[float]] | None,
 ) -> Image: ...
+def resize(a: Image, size: tuple[int, int], how: str) -> Image: ...
+def lookup(a: Image, table: npt.NDArray[np.float64], dtype: str) -> Image: ...
 def remap(a: Image, at: Sequence[Image], order: int, mode: str, cval: float) -> Image: ...
 def spline_coefficients(a: Image, order: int, axes: Sequence[int], mode: str) -> Image: ...
 def label(a: Image, structure: Sequence[bool]) -> Image: ...

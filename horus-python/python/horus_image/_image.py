@@ -82,6 +82,30 @@ class Image(Operators):
         """Pixels below `low` become that, and those above `high` become that; NaN stays."""
         return self._with(_horus.clamp(self._numeric("clip"), float(low), float(high)))
 
+    def resize(self, size: tuple[int, int], how: str = "triangle") -> Image:
+        """The image in another size, of the same type; levels and channels are resized alike.
+
+        Parameters
+        ----------
+        size : pair of int
+            Rows and columns.
+        how : str, optional
+            Averages of all pixels under a kernel that widens as an axis shrinks: ``box``, ``triangle``, ``hamming``, ``cubic`` and
+            ``lanczos`` (Pillow's ``BOX``, ``BILINEAR``, ``HAMMING``, ``BICUBIC`` and ``LANCZOS``), ``area`` (OpenCV's ``INTER_AREA``) or
+            ``gaussian`` (a Gaussian, then linear, as ``skimage.transform.resize`` with ``anti_aliasing``). Or samples, so that shrinking
+            leaves pixels out: ``nearest``, ``bilinear``, ``bicubic``. Integers are rounded once and saturate. Pillow and OpenCV round 8-bit
+            pixels more than once, and differ by at most 1; by more where a kernel overshoots and Pillow saturates between its passes.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import horus_image as hi
+        >>> hi.asarray(np.array([[1, 2, 3, 8]], np.uint8)).resize((1, 2), "area").compute()
+        array([[2, 6]], dtype=uint8)
+        """
+        rows, columns = size
+        return self._with(_horus.resize(self._numeric("resize"), (int(rows), int(columns)), how))
+
     def luminance(self) -> Image:
         """One channel of ``float32``, of integers 0 to 1: 0.299 R + 0.587 G + 0.114 B, ignoring alpha."""
         image = self._with(self._core.luminance())

@@ -328,10 +328,10 @@ def _ranked(
             which = "max" if place else "min"
             return extremes(value, dtype, None, under, None, border, constant, origins, which)
         beyond, constant = one_mode(border, " by non-separable rank filters"), held(value, constant)
-        core, size = value.numbers(), (1, 1, *under.shape)[-3:]
-        volume = size[0] > 1
-        if under.all() and not any(origins) and size in _MEDIANS and place == count // 2:
-            found = _horus.median(core, size, beyond, constant)
+        core, window = value.numbers(), (1, 1, *under.shape)[-3:]
+        volume = window[0] > 1
+        if under.all() and not any(origins) and window in _MEDIANS and place == count // 2:
+            found = _horus.median(core, window, beyond, constant)
         elif count <= MOST_RANKED or not volume:
             found = _horus.rank(core, offsets_of(under, origins), place, beyond, constant)
         else:

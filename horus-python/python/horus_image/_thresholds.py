@@ -26,7 +26,7 @@ def _numbers(given: Given) -> Any:
     return _horus.convert(core, "u8") if core.dtype == "bool" else core
 
 
-def _histogram(given: Given, nbins: int) -> Histogram:
+def histogram(given: Given, nbins: int) -> Histogram:
     """Counts, and centres of bins: one for each whole number of integers, else equal parts from the smallest to the largest pixel."""
     core = _numbers(given)
     low, high = _horus.reduce(core, "min"), _horus.reduce(core, "max")
@@ -58,7 +58,7 @@ def _counted(name: str, image: Any, nbins: int, hist: Any) -> Histogram:
     elif image is None:
         raise ValueError(f"{name}: either image or hist must be provided")
     else:
-        counts, centres = _histogram(Given(name, image, (1, 2, 3)), int(nbins))
+        counts, centres = histogram(Given(name, image, (1, 2, 3)), int(nbins))
     return counts.astype(np.float32), centres
 
 
@@ -151,7 +151,7 @@ def threshold_li(
         raise ValueError(f"threshold_li: tolerance is {tolerance}; it must not be negative")
     given = Given("threshold_li", image, (1, 2, 3))
     if given.dtype.kind in "iub":
-        counts, centres = _histogram(given, 256)
+        counts, centres = histogram(given, 256)
         values, numbers = (centres - centres[0]).astype(np.float64), counts.astype(np.float64)
         lowest = float(centres[0])
         kept = numbers > 0

@@ -253,6 +253,18 @@ fn evaluate_whole(operation: &Whole, inputs: &[HostImage], output: &mut HostImag
                 }
             }
         }),
+        Whole::Resize(how) => dispatch!(out.dtype, T => {
+            let columns = how.columns.runs(how.how, Window::whole(out.shape.width));
+            let lines = how.rows.runs(how.how, rows);
+            for c in 0..out.shape.planes() {
+                for (y, line) in (rows.start..).zip(&lines.runs) {
+                    for (x, column) in columns.runs.iter().enumerate() {
+                        let read = |y: usize, x| inputs[0].get::<T>(c, y.cast_signed(), x);
+                        output.put::<T>(c, y, x, sampling::resized((&lines, line), (&columns, column), &read));
+                    }
+                }
+            }
+        }),
         Whole::Windowed(how) => dispatch!(out.dtype, T => dispatch!(inputs[0].geometry.dtype, S => {
             for c in 0..out.shape.planes() {
                 for y in rows.start..rows.end {

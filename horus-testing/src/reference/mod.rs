@@ -85,6 +85,7 @@ fn apply_whole(operation: &Whole, node: &Node<Op>, inputs: &[&Image]) -> Image {
     match operation {
         Whole::Lookup(_) => lookup(inputs[0], inputs[1]),
         Whole::Remap(Remap { sampling: how, border }) => sampling::remap(inputs[0], &inputs[1..], *how, *border),
+        Whole::Resize(how) => sampling::resize(inputs[0], how, node.shape),
         Whole::Merge(_) => merge(inputs, node.shape),
         Whole::Windowed(how) => windowed::windowed(inputs[0], how, node.dtype.stored()),
         Whole::Transpose(_) => geometric::transpose(inputs[0]),

@@ -68,11 +68,12 @@ mod tests {
     use horus_plan::ops::neighbourhood::{Filter, MedianSize, Reach};
     use horus_plan::ops::operation::Extent;
     use horus_plan::ops::planes::PlaneMap;
+    use horus_plan::ops::resize::{Lines, Resampling};
     use horus_plan::ops::sampling::Sampling;
     use horus_plan::ops::tiles::{Grid, TileReduce};
     use horus_plan::ops::windowed::{BoxMean, Ranked, Windowed};
     use horus_plan::ops::{
-        Components, Fold, Histogram, Lookup, Merge, NearestPixel, NearestRow, Reconstruction, Remap, RowReduce,
+        Components, Fold, Histogram, Lookup, Merge, NearestPixel, NearestRow, Reconstruction, Remap, Resize, RowReduce,
         Running, RunningDepth, Sliding, Tiled, Transpose, Whole,
     };
     use horus_plan::optimize::lower::lower;
@@ -100,6 +101,11 @@ mod tests {
         }
     }
 
+    fn resized(how: Resampling, [rows, columns]: [(usize, usize); 2]) -> Whole {
+        let lines = |(from, to)| Lines::new(from, to);
+        Resize { how, rows: lines(rows), columns: lines(columns) }.into()
+    }
+
     /// Operations with reads around their pixels or elsewhere; a `match` makes the compiler require
     /// every whole-image operation.
     fn cases(height: usize, width: usize, border: Border) -> Vec<Case> {
@@ -116,6 +122,9 @@ mod tests {
             Remap { sampling: Sampling::Cubic, border }.into(),
             Sliding { how: Windowed::Mean(BoxMean::over(Reach { up: 1, down: 3, left: 0, right: 2 })), border }.into(),
             Sliding { how: Windowed::Rank(Ranked::new(&[(-4, 0), (0, -1), (0, 0), (0, 1), (2, 0)], 2)), border }.into(),
+            resized(Resampling::Lanczos, [(height, 3), (width, 2 * width)]),
+            resized(Resampling::Area, [(height, height + 2), (width, 2)]),
+            resized(Resampling::Gaussian, [(height, 2), (width, 3)]),
             RowReduce::First.into(),
             Running.into(),
             RunningDepth.into(),
@@ -140,6 +149,10 @@ mod tests {
                     of(&[(shape, DType::U8), table], image).at_most()
                 }
                 Whole::Remap(_) => of(&[image, plane, plane], image).at_most(),
+                Whole::Resize(how) => {
+                    let to = Shape { height: how.rows.to, width: how.columns.to, ..shape };
+                    of(&[image], (to, DType::F32))
+                }
                 // No row between the rows of a footprint is read.
                 Whole::Windowed(Sliding { how: Windowed::Rank(_), .. }) => of(&[image], image).at_most(),
                 Whole::Windowed(_) => of(&[image], image),

@@ -1,8 +1,10 @@
-//! Samples at positions given by the pixels of other images.
+//! Samples at positions given by the pixels of other images, and resizing by kernels.
 
 use super::{Image, Pixel};
 use horus_base::dtype::{Arithmetic, Float};
-use horus_base::shape::{Border, Shape};
+use horus_base::shape::{Border, Shape, Window};
+use horus_plan::ops::Resize;
+use horus_plan::ops::resize::{Run, Runs};
 use horus_plan::ops::sampling::Sampling;
 
 /// `image` sampled at the positions in `coordinates`: rows and columns, or levels, rows and
@@ -59,6 +61,25 @@ fn along<T: Pixel>(
     }
     let weights = how.weights(*t);
     (0..how.taps()).fold(T::Interp::ZERO, |sum, k| weights[k].fma(value(k), sum))
+}
+
+/// `image` resized to `shape`.
+pub fn resize(image: &Image, how: &Resize, shape: Shape) -> Image {
+    let rows = how.rows.runs(how.how, Window::whole(shape.height));
+    let columns = how.columns.runs(how.how, Window::whole(shape.width));
+    horus_base::dispatch!(image.dtype(), T => Image::from_fn(shape, |c, y, x| {
+        resized::<T>((&rows, &rows.runs[y]), (&columns, &columns.runs[x]), &|y, x| image.at(c, y, x))
+    }))
+}
+
+/// The weighted sum of the pixels given by `read` in a run of rows and columns: down the columns
+/// first.
+pub(super) fn resized<T: Pixel>(rows: (&Runs, &Run), columns: (&Runs, &Run), read: &dyn Fn(usize, usize) -> T) -> T {
+    let sum = |(all, run): (&Runs, &Run), value: &dyn Fn(usize) -> T::Interp| {
+        let weights = &all.weights[run.weights.clone()];
+        (run.start..).zip(weights).fold(T::Interp::ZERO, |sum, (k, w)| T::Interp::from_f64(*w).fma(value(k), sum))
+    };
+    T::from_interp(sum(columns, &|x| sum(rows, &|y| read(y, x).to_interp())))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use horus::core::ops::geometric::{exact_sin_cos, rotation};
 use horus::prelude::*;
-use horus::types::Axes;
+use horus::types::{Axes, Resizing};
 
 use super::{Family, Operation, Record};
 use crate::command::arguments::Arguments;
@@ -17,6 +17,7 @@ const NEW_WIDTH: Parameter = optional("width", Kind::Extent, "auto", "");
 const TOP: Parameter = required("top", Kind::Count, "rows");
 const LEFT: Parameter = required("left", Kind::Count, "columns");
 const INTERPOLATION: Parameter = optional("interpolation", Kind::Choice(interpolations), "bilinear", "");
+const RESIZING: Parameter = optional("how", Kind::Choice(resizings), "bilinear", "");
 const OUTSIDE: Parameter = optional("border", Kind::Border, "0", "border mode");
 
 /// A row whose function takes the picture and the arguments.
@@ -127,28 +128,21 @@ pub(super) const ROWS: &[Operation] = &[
     ),
     row(
         "resize",
-        &[NEW_HEIGHT, NEW_WIDTH, INTERPOLATION],
-        "Resizing by sampling; shrinking may alias",
-        "resize 50% bicubic",
+        &[NEW_HEIGHT, NEW_WIDTH, RESIZING],
+        "Resizing: the first three sample, so that shrinking may alias; the others average all pixels",
+        "resize 50% lanczos",
         |v, a| {
             let (height, width) = resized(v, a)?;
-            numbers!(v, image => v.becomes(image.resize(height, width, interpolation(a))))
-        },
-    ),
-    row(
-        "resize_antialiased",
-        &[NEW_HEIGHT, NEW_WIDTH],
-        "Resizing, smoothed along each axis that shrinks; yields floats",
-        "resize_antialiased 20 30",
-        |v, a| {
-            let (height, width) = resized(v, a)?;
-            numbers!(v, image => v.becomes(image.resize_antialiased(height, width)))
+            numbers!(v, image => v.becomes(image.resize(height, width, resizing(a))))
         },
     ),
     row(
         "scale",
-        &[required("factor", Kind::Number, "of height and width")],
-        "As `resize_antialiased`, by a factor; sizes are rounded and at least 1",
+        &[
+            required("factor", Kind::Number, "of height and width"),
+            optional("how", Kind::Choice(resizings), "triangle", ""),
+        ],
+        "As `resize`, by a factor; sizes are rounded and at least 1",
         "scale 0.5",
         |v, a| {
             let factor = a.number("factor");
@@ -157,7 +151,7 @@ pub(super) const ROWS: &[Operation] = &[
             }
             let scaled = |n: usize| ((n as f64 * factor).round() as usize).max(1);
             let (height, width) = (scaled(v.shape().height), scaled(v.shape().width));
-            numbers!(v, image => v.becomes(image.resize_antialiased(height, width)))
+            numbers!(v, image => v.becomes(image.resize(height, width, resizing(a))))
         },
     ),
     row(
@@ -222,6 +216,21 @@ fn resized(v: &Current, a: &Arguments<'_>) -> Result<(usize, usize), Fault> {
     };
     let (h, w) = (a.extent("height"), a.extent("width"));
     Ok((of(h, w, height, width)?, of(w, h, width, height)?))
+}
+
+/// The ways of resizing, in the order of their names.
+fn ways() -> impl Iterator<Item = (&'static str, Resizing)> {
+    let sampled = Interpolation::ALL.map(|how| (how.name(), how.into()));
+    sampled.into_iter().chain(Resampling::ALL.map(|how| (how.name(), how.into())))
+}
+
+fn resizings() -> Vec<String> {
+    ways().map(|(name, _)| name.to_owned()).collect()
+}
+
+fn resizing(a: &Arguments<'_>) -> Resizing {
+    let at = a.choice("how");
+    ways().nth(at).map_or(Resizing::Sampled(Interpolation::Bilinear), |(_, how)| how)
 }
 
 fn interpolation(a: &Arguments<'_>) -> Interpolation {

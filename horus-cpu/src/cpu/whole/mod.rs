@@ -11,6 +11,7 @@ mod histogram;
 mod labels;
 mod layout;
 mod reconstruction;
+mod resize;
 mod rows;
 mod sampling;
 mod tiles;
@@ -81,6 +82,10 @@ pub(crate) fn launch(launch: Launch<'_>, operation: &Whole, isa: Isa, threads: u
             let positions = sampling::Positions::of(inputs)?;
             let to = sampling::To { geometry, rows, threads, isa };
             dispatch!(dtype, T => sampling::remap(view::<T>(inputs, 0)?, &positions, (*how, *border), out(output)?, &to));
+        }
+        Whole::Resize(how) => {
+            let to = sampling::To { geometry, rows, threads, isa };
+            dispatch!(dtype, T => resize::resize(view::<T>(inputs, 0)?, how, out(output)?, &to));
         }
         Whole::RowReduce(how) => {
             let operand = || Ok(view::<f64>(inputs, 1)?.data.first().copied().unwrap_or(0.0));

@@ -1,12 +1,13 @@
-//! Connected components, reconstruction, and samples at positions of other images.
+//! Connected components, reconstruction, samples at positions of other images, and resizing.
 
 use horus_core::device::Geometry;
 use horus_core::dtype::DType;
 use horus_core::ir::kernel::Kernel;
 use horus_core::ops::components::Connectivity;
 use horus_core::ops::reconstruction::Reconstruction;
+use horus_core::ops::resize::{Lines, Resampling};
 use horus_core::ops::sampling::Sampling;
-use horus_core::ops::{Components, ImageOperation as _, Remap};
+use horus_core::ops::{Components, ImageOperation as _, Remap, Resize};
 use horus_core::shape::{Border, Shape, Window};
 
 use super::{Case, Fill, borders, case, whole};
@@ -67,7 +68,8 @@ pub(super) fn cases() -> Vec<Case> {
             add(name, how, Border::Replicate, (image, dtype), at, DType::F64, false);
         }
     }
-    let mut strip = all.last().cloned();
+    all.extend(resizes());
+    let mut strip = all.iter().rfind(|c| c.name.starts_with("remap")).cloned();
     if let Some(c) = &mut strip {
         c.name = "remap of a strip".into();
         c.inputs[1].window = Window::new(3, 15);
@@ -84,6 +86,34 @@ pub(super) fn cases() -> Vec<Case> {
         case("remap to any floats of levels", kernel, vec![whole(levels, DType::F32), positions, positions], output);
     wild.fill = Fill::Wild;
     all.push(wild);
+    all
+}
+
+fn resizes() -> Vec<Case> {
+    let mut all = Vec::new();
+    let (image, larger, smaller) = (Shape::new(23, 37, 2), Shape::new(61, 50, 2), Shape::new(7, 300, 2));
+    for (k, how) in Resampling::ALL.into_iter().enumerate() {
+        for (n, dtype) in DType::ALL.into_iter().enumerate().filter(|(n, _)| k == 4 || n % 4 == k % 4) {
+            let to = if (k + n) % 2 == 0 { larger } else { smaller };
+            let lines = |from, to| Lines::new(from, to);
+            let kernel = Resize { how, rows: lines(image.height, to.height), columns: lines(image.width, to.width) };
+            let name = format!("resize {} {dtype}", how.name());
+            all.push(case(name, Kernel::from(kernel), vec![whole(image, dtype)], whole(to, dtype)));
+        }
+    }
+    let columns = Lines { from: 40, to: 90, first: 11 };
+    let part = Resize { how: Resampling::Lanczos, rows: Lines { from: 90, to: 60, first: 20 }, columns };
+    let (input, output) = (Shape::new(44, 30, 1), Shape::new(24, 50, 1));
+    let mut strip = case(
+        "resize of a strip of a part",
+        Kernel::from(part),
+        vec![whole(input, DType::F32)],
+        whole(output, DType::F32),
+    );
+    strip.inputs[0].window = Window::new(6, 40);
+    strip.output.window = Window::new(8, 20);
+    strip.rows = Window::new(9, 19);
+    all.push(strip);
     all
 }
 
