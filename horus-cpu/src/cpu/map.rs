@@ -141,15 +141,15 @@ fn tiling(kernel: &MapKernel, schedule: &Schedule, geometry: Geometry, rows: Win
         | LeafOp::Warp(..)
         | LeafOp::Flip(..) => None,
     });
-    let aligned = kernel
-        .leaves
-        .iter()
-        .any(|l| matches!(&l.op, LeafOp::Warp(_, map, Interpolation::Bilinear, _) if (map.xy, map.yx) == (0, 0)));
+    let aligned = kernel.leaves.iter().any(|l| match &l.op {
+        LeafOp::Warp(_, map, how, _) => *how != Interpolation::Bicubic && (map.xy, map.yx) == (0, 0),
+        _ => false,
+    });
     let windows = windows.max();
     let (tile_rows, tile) = match (windows, schedule.groups.is_empty()) {
         (Some(around), _) => (if around < 8 { 32 } else { 64 }, 512),
-        // Columns are looked up for many rows at once.
-        (None, true) if aligned => (32, 256),
+        // Columns are looked up for many rows at once; intermediate results stay in the caches.
+        (None, true) if aligned => (32, if schedule.slots > 0 { 256 } else { 512 }),
         (None, true) => (8, 512),
         (None, false) => (4, 256),
     };

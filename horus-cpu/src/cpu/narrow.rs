@@ -269,13 +269,17 @@ trait Sum: Copy + Default {
     fn word(self) -> u16;
     /// The number modulo the range of a type.
     fn wrapped<P: Pixel>(self) -> Self;
-    /// Divides numbers from 0 on.
-    fn divide(line: &mut [Self], divisor: i32);
+    /// A divisor of numbers from 0 on.
+    type Divisor: Copy;
+    fn divisor(by: i32) -> Self::Divisor;
+    /// The whole part of a quotient.
+    fn over(self, divisor: Self::Divisor) -> Self;
 }
 
 macro_rules! sum {
-    ($t:ident, |$line:ident, $divisor:ident| $divide:expr) => {
+    ($t:ident, $divisor:ty, |$by:ident| $new:expr, |$v:ident, $d:ident| $over:expr) => {
         impl Sum for $t {
+            type Divisor = $divisor;
             #[inline(always)]
             fn of(pixel: impl Into<i32>) -> $t {
                 pixel.into() as $t
@@ -314,30 +318,37 @@ macro_rules! sum {
                 }
             }
             #[inline(always)]
-            fn divide($line: &mut [$t], $divisor: i32) {
-                $divide
+            fn divisor($by: i32) -> $divisor {
+                $new
+            }
+            #[inline(always)]
+            fn over(self, $d: $divisor) -> $t {
+                let $v = self;
+                $over
             }
         }
     };
 }
-sum!(i16, |line, divisor| {
-    // With 2^s < divisor <= 2^(s + 1) and m the next number from 2^(16 + s) / divisor on, m * divisor
-    // is less than 2^(s + 1) above 2^(16 + s): too little to matter to numbers below 2^15.
-    let divisor = divisor.cast_unsigned();
-    let s = (divisor - 1).ilog2();
-    let m = (1u32 << (16 + s)).div_ceil(divisor);
-    for v in line {
-        *v = (((u32::from(v.cast_unsigned()) * m) >> 16) as u16 >> s) as i16;
-    }
-});
-sum!(i32, |line, divisor| {
-    let factor = 1.0 / divisor as f32;
-    for v in line {
-        // SAFETY: sums are from 0 to `DIVIDED`; stale numbers beyond a line are 32 bits, which a factor
-        // of at most a half keeps within the range.
-        *v = unsafe { ((*v as f32 + 0.5) * factor).to_int_unchecked() };
-    }
-});
+sum!(
+    i16,
+    (u16, u32),
+    |by| {
+        // With 2^s < by <= 2^(s + 1) and m the next number from 2^(16 + s) / by on, m * by is less
+        // than 2^(s + 1) above 2^(16 + s): too little to matter to numbers below 2^15.
+        let by = by.cast_unsigned();
+        let s = (by - 1).ilog2();
+        ((1u32 << (16 + s)).div_ceil(by) as u16, s)
+    },
+    |v, d| (((u32::from(v.cast_unsigned()) * u32::from(d.0)) >> 16) as u16 >> d.1) as i16
+);
+sum!(
+    i32,
+    f32,
+    |by| 1.0 / by as f32,
+    // SAFETY: sums are from 0 to `DIVIDED`; stale numbers beyond a line are 32 bits, which a factor of
+    // at most a half keeps within the range.
+    |v, d| unsafe { ((v as f32 + 0.5) * d).to_int_unchecked() }
+);
 
 /// Where results go: all rows of a block.
 enum Out<'a> {
@@ -354,12 +365,19 @@ for_each_isa! {
 
 /// Pixels computed together; rows are held in as many, so that none are left over.
 const LANES: usize = 64;
+/// Pixels beyond a row that are held, for [`MOST`] taps and as many sums of neighbours.
+const BEYOND: usize = MOST.next_multiple_of(LANES) + LANES;
+/// Powers of two below [`MOST`], and most binary digits of a width.
+const DIGITS: usize = MOST.ilog2() as usize;
 
 /// Rows that a pass reads, with as many columns on each side as it reaches.
 struct Read<A> {
     rows: Window,
     stride: usize,
     data: Vec<A>,
+    /// Index of the first row's beginning, from which vectors of all rows start at cache lines: those
+    /// that lie across two take longer.
+    start: usize,
     /// A row of the border's constant.
     constant: Vec<A>,
 }
@@ -367,12 +385,12 @@ struct Read<A> {
 impl<A: Sum> Read<A> {
     #[inline(always)]
     fn row(&self, y: isize) -> &[A] {
-        &self.data[(y - self.rows.start).cast_unsigned() * self.stride..][..self.stride]
+        &self.data[self.start + (y - self.rows.start).cast_unsigned() * self.stride..][..self.stride]
     }
 
     #[inline(always)]
     fn row_mut(&mut self, y: isize) -> &mut [A] {
-        &mut self.data[(y - self.rows.start).cast_unsigned() * self.stride..][..self.stride]
+        &mut self.data[self.start + (y - self.rows.start).cast_unsigned() * self.stride..][..self.stride]
     }
 
     /// Continues row `y` of `width` pixels by the border of the pass.
@@ -400,12 +418,17 @@ fn passes_of<S: Pixel + Into<i32>, A: Sum>(
     let around: usize = passes.iter().map(|p| p.height - 1).sum();
     let step = ROWS.max(2 * around);
     let read = |pass: &Pass| {
-        let stride = wide + pass.width - 1;
+        let stride = wide + BEYOND;
         let value = pass.border.constant().map_or(0, |v| v as i32);
-        Read { rows: Window::new(0, 0), stride, data: Vec::new(), constant: vec![A::number(value); stride] }
+        Read { rows: Window::new(0, 0), stride, data: Vec::new(), start: 0, constant: vec![A::number(value); stride] }
     };
     let mut reads: Vec<Read<A>> = passes.iter().map(read).collect();
-    let (mut line, mut total) = (vec![A::default(); wide], vec![A::default(); wide]);
+    let zeros = |n: usize| vec![A::default(); n + LANES];
+    let (mut line, mut total, mut doubled) = (zeros(wide), zeros(wide), zeros((wide + BEYOND) * DIGITS));
+    let part = |of: &[A]| aligned(of)..aligned(of) + wide;
+    let (of_line, of_total, of_doubled) = (part(&line), part(&total), aligned(&doubled));
+    let line = &mut line[of_line];
+    let mut kept = Kept { total: &mut total[of_total], doubled: &mut doubled[of_doubled..] };
     for start in (rows.start..rows.end).step_by(step) {
         let block = Window::new(start, rows.end.min(start + step.cast_signed()));
         // The rows that each pass reads for those that the next one does.
@@ -413,7 +436,8 @@ fn passes_of<S: Pixel + Into<i32>, A: Sum>(
         for (pass, read) in passes.iter().zip(&mut reads).rev() {
             need = pass.reads(need, height);
             read.rows = need;
-            read.data.resize(need.len() * read.stride, A::default());
+            read.data.resize(need.len() * read.stride + LANES, A::default());
+            read.start = aligned(&read.data[pass.reach.left..]);
         }
         for y in need.start..need.end {
             let left = passes[0].reach.left;
@@ -425,11 +449,11 @@ fn passes_of<S: Pixel + Into<i32>, A: Sum>(
             let read = &before[i];
             let Some(next) = after.first_mut() else {
                 for y in block.start..block.end {
-                    filter(pass, read, (y, height), y == block.start, &mut total, &mut line);
+                    filter(pass, read, (y, height), y == block.start, &mut kept, line);
                     let at = (y - rows.start).cast_unsigned() * width;
                     match out {
-                        Out::Bytes(out) => narrow(&line, &mut out[at..at + width], |v| v.byte()),
-                        Out::Words(out) => narrow(&line, &mut out[at..at + width], |v| v.word()),
+                        Out::Bytes(out) => narrow(line, &mut out[at..at + width], |v| v.byte()),
+                        Out::Words(out) => narrow(line, &mut out[at..at + width], |v| v.word()),
                     }
                 }
                 continue;
@@ -438,7 +462,7 @@ fn passes_of<S: Pixel + Into<i32>, A: Sum>(
             let wanted = next.rows;
             for y in wanted.start..wanted.end {
                 let to = &mut next.row_mut(y)[left..left + wide];
-                filter(pass, read, (y, height), y == wanted.start, &mut total, to);
+                filter(pass, read, (y, height), y == wanted.start, &mut kept, to);
                 match pass.wrapped {
                     Some(DType::U8) => to.iter_mut().for_each(|v| *v = v.wrapped::<u8>()),
                     Some(DType::I8) => to.iter_mut().for_each(|v| *v = v.wrapped::<i8>()),
@@ -481,96 +505,174 @@ fn narrow<A: Sum, D: Copy>(line: &[A], out: &mut [D], low: impl Fn(A) -> D + Cop
     last.into_iter().flatten().zip(rest).for_each(|(v, out)| *out = low(*v));
 }
 
+/// Numbers before the first cache line, of at most [`LANES`].
+#[inline(always)]
+fn aligned<A>(data: &[A]) -> usize {
+    data.as_ptr().align_offset(64).min(LANES)
+}
+
+/// Sums that are reused.
+struct Kept<'a, A> {
+    /// Of columns in the row before.
+    total: &'a mut [A],
+    /// Of two, four and so on neighbours in a row.
+    doubled: &'a mut [A],
+}
+
 /// Filters row `y` of an image of some height into `to`, and divides. Sums of columns are those of the
-/// row before, in `total`, but for two pixels.
+/// row before, but for two pixels, and sums of a row those of halves.
 #[inline(always)]
 fn filter<A: Sum>(
     pass: &Pass,
     read: &Read<A>,
     (y, height): (isize, usize),
     first: bool,
-    total: &mut [A],
+    kept: &mut Kept<'_, A>,
     to: &mut [A],
 ) {
     let row = |y: isize| match pass.border.map(y, height) {
         Some(y) => read.row(y.cast_signed()),
         None => &read.constant[..],
     };
+    let divisor = (pass.divisor > 1).then(|| A::divisor(pass.divisor));
     let (top, ones) = (y - pass.reach.up.cast_signed(), pass.taps.iter().all(|t| *t == 1));
     let column = ones && pass.width == 1;
     if column && !first {
         let (new, old) = (row(top + pass.height.cast_signed() - 1).as_chunks().0, row(top - 1).as_chunks().0);
-        let sums = total.as_chunks_mut().0.iter_mut().zip(to.as_chunks_mut().0);
-        new.iter().zip(old).zip(sums).for_each(|((new, old), (total, to))| slide(new, old, total, to));
-    } else {
-        // Each tap with the pixels under it, four at a time.
-        let mut terms: [(A, &[A]); 4] = [(A::default(), &[]); 4];
-        let (mut n, mut started, wide) = (0, false, to.len());
-        for (k, taps) in pass.taps.chunks_exact(pass.width).enumerate() {
-            let from = row(top + k.cast_signed());
-            for (j, tap) in taps.iter().enumerate().filter(|(_, tap)| **tap != 0) {
-                terms[n] = (A::number(*tap), &from[j..j + wide]);
-                n += 1;
-                if n == terms.len() {
-                    add_some(&terms, ones, started, to);
-                    (n, started) = (0, true);
-                }
+        let sums = kept.total.as_chunks_mut().0.iter_mut().zip(to.as_chunks_mut().0);
+        for ((new, old), (total, to)) in new.iter().zip(old).zip(sums) {
+            match divisor {
+                Some(by) => slide(new, old, total, to, |v| v.over(by)),
+                None => slide(new, old, total, to, |v| v),
             }
         }
-        if n > 0 || !started {
-            add_some(&terms[..n], ones, started, to);
+        return;
+    }
+    let wide = to.len();
+    if ones && pass.height == 1 && pass.width > 3 {
+        let mut terms: [(A, &[A]); DIGITS + 1] = [(A::default(), &[]); DIGITS + 1];
+        let (mut n, mut at, mut line, mut rest) = (0, 0, row(y), &mut *kept.doubled);
+        for digit in 0..=pass.width.ilog2() {
+            if pass.width >> digit & 1 != 0 {
+                terms[n] = (A::default(), &line[at..at + wide]);
+                (n, at) = (n + 1, at + (1 << digit));
+            }
+            if digit < pass.width.ilog2() {
+                let (next, others) = rest.split_at_mut(wide + BEYOND);
+                double(line, 1 << digit, &mut next[..wide + LANES]);
+                (line, rest) = (&*next, others);
+            }
         }
-        if column {
-            total.copy_from_slice(to);
+        return add_some(&terms[..n], true, false, divisor, to);
+    }
+    // Each tap with the pixels under it, four at a time.
+    let mut terms: [(A, &[A]); 4] = [(A::default(), &[]); 4];
+    let (mut n, mut started) = (0, false);
+    let mut left = pass.taps.iter().filter(|tap| **tap != 0).count();
+    let within = divisor.filter(|_| !column);
+    for (k, taps) in pass.taps.chunks_exact(pass.width).enumerate() {
+        let from = row(top + k.cast_signed());
+        for (j, tap) in taps.iter().enumerate().filter(|(_, tap)| **tap != 0) {
+            terms[n] = (A::number(*tap), &from[j..j + wide]);
+            (n, left) = (n + 1, left - 1);
+            if n == terms.len() || left == 0 {
+                add_some(&terms[..n], ones, started, within.filter(|_| left == 0), to);
+                (n, started) = (0, true);
+            }
         }
     }
-    if pass.divisor > 1 {
-        A::divide(to, pass.divisor);
+    if !started {
+        to.fill(A::default());
+    }
+    if column {
+        kept.total.copy_from_slice(to);
+        if let Some(by) = divisor {
+            to.iter_mut().for_each(|v| *v = v.over(by));
+        }
     }
 }
 
 /// Sums of columns one row further down.
 #[inline(always)]
-fn slide<A: Sum>(new: &[A; LANES], old: &[A; LANES], total: &mut [A; LANES], to: &mut [A; LANES]) {
+fn slide<A: Sum>(
+    new: &[A; LANES],
+    old: &[A; LANES],
+    total: &mut [A; LANES],
+    to: &mut [A; LANES],
+    end: impl Fn(A) -> A,
+) {
     for x in 0..LANES {
         let sum = total[x].plus(new[x]).minus(old[x]);
-        (total[x], to[x]) = (sum, sum);
+        (total[x], to[x]) = (sum, end(sum));
     }
 }
 
-/// Adds up to four terms, or stores their sum if nothing is there.
+/// Sums of pixels of a line and those `by` further.
 #[inline(always)]
-fn add_some<A: Sum>(terms: &[(A, &[A])], ones: bool, started: bool, to: &mut [A]) {
+fn double<A: Sum>(line: &[A], by: usize, to: &mut [A]) {
+    #[inline(always)]
+    fn part<A: Sum>(a: &[A; LANES], b: &[A; LANES], to: &mut [A; LANES]) {
+        for x in 0..LANES {
+            to[x] = a[x].plus(b[x]);
+        }
+    }
+    let (a, b) = (line.as_chunks().0, line[by..].as_chunks().0);
+    to.as_chunks_mut().0.iter_mut().zip(a.iter().zip(b)).for_each(|(to, (a, b))| part(a, b, to));
+}
+
+/// Adds some terms, up to four if they are not ones, or stores their sum if nothing is there; then
+/// divides.
+#[inline(always)]
+fn add_some<A: Sum>(terms: &[(A, &[A])], ones: bool, started: bool, divisor: Option<A::Divisor>, to: &mut [A]) {
+    match divisor {
+        Some(by) => add_up(terms, ones, started, to, |v| v.over(by)),
+        None => add_up(terms, ones, started, to, |v| v),
+    }
+}
+
+#[inline(always)]
+fn add_up<A: Sum>(terms: &[(A, &[A])], ones: bool, started: bool, to: &mut [A], end: impl Fn(A) -> A + Copy) {
     match (terms, ones) {
-        (&[a, b, c, d], true) => add::<A, 4, true>([a, b, c, d], started, to),
-        (&[a, b, c, d], false) => add::<A, 4, false>([a, b, c, d], started, to),
-        (&[a, b, c], _) => add::<A, 3, false>([a, b, c], started, to),
-        (&[a, b], _) => add::<A, 2, false>([a, b], started, to),
-        (&[a], _) => add::<A, 1, false>([a], started, to),
-        _ => to.fill(A::default()),
+        (&[a, b, c, d, e, f], _) => add::<A, 6, true>([a, b, c, d, e, f], started, to, end),
+        (&[a, b, c, d, e], _) => add::<A, 5, true>([a, b, c, d, e], started, to, end),
+        (&[a, b, c, d], true) => add::<A, 4, true>([a, b, c, d], started, to, end),
+        (&[a, b, c], true) => add::<A, 3, true>([a, b, c], started, to, end),
+        (&[a, b], true) => add::<A, 2, true>([a, b], started, to, end),
+        (&[a], true) => add::<A, 1, true>([a], started, to, end),
+        (&[a, b, c, d], false) => add::<A, 4, false>([a, b, c, d], started, to, end),
+        (&[a, b, c], false) => add::<A, 3, false>([a, b, c], started, to, end),
+        (&[a, b], false) => add::<A, 2, false>([a, b], started, to, end),
+        (&[a], false) => add::<A, 1, false>([a], started, to, end),
+        _ => debug_assert!(false, "no kernel for {} terms", terms.len()),
     }
 }
 
 #[inline(always)]
-fn add<A: Sum, const N: usize, const ONES: bool>(terms: [(A, &[A]); N], started: bool, to: &mut [A]) {
+fn add<A: Sum, const N: usize, const ONES: bool>(
+    terms: [(A, &[A]); N],
+    started: bool,
+    to: &mut [A],
+    end: impl Fn(A) -> A + Copy,
+) {
     #[inline(always)]
     fn part<A: Sum, const N: usize, const ONES: bool>(
         taps: &[A; N],
         pixels: &[&[A; LANES]; N],
         started: bool,
         to: &mut [A; LANES],
+        end: impl Fn(A) -> A,
     ) {
         for x in 0..LANES {
             let mut sum = if started { to[x] } else { A::default() };
             for k in 0..N {
                 sum = sum.plus(if ONES { pixels[k][x] } else { pixels[k][x].times(taps[k]) });
             }
-            to[x] = sum;
+            to[x] = end(sum);
         }
     }
     let taps = terms.map(|(tap, _)| tap);
     let pixels = terms.map(|(_, pixels)| pixels.as_chunks::<LANES>().0);
     for (i, to) in to.as_chunks_mut().0.iter_mut().enumerate() {
-        part::<A, N, ONES>(&taps, &pixels.map(|pixels| &pixels[i]), started, to);
+        part::<A, N, ONES>(&taps, &pixels.map(|pixels| &pixels[i]), started, to, end);
     }
 }

@@ -105,6 +105,7 @@ pub const PASSES: &[Pass] = &[
     Pass { name: "what was fused is dead", fusing: true, run: Run::Kernels(Graph::without_dead) },
     Pass { name: "prologues", fusing: true, run: Run::Divided(prologue::absorb) },
     Pass { name: "what was absorbed is dead", fusing: true, run: Run::Kernels(Graph::without_dead) },
+    Pass { name: "narrow images", fusing: true, run: Run::Divided(prologue::narrow) },
     Pass { name: "steps of loops", fusing: true, run: Run::Divided(blocks::block) },
     Pass { name: "what was put together is dead", fusing: true, run: Run::Kernels(Graph::without_dead) },
     Pass { name: "several results", fusing: true, run: Run::Divided(several::join) },

@@ -5,7 +5,8 @@
 //! A pixel is then evaluated more than once: by each row pass over the chain, wherever two tiles
 //! overlap, or on a GPU for each tap that reads it. That pays while the filters are short or the
 //! operations read few images, as predicted from the machine profile; otherwise, the chain is a
-//! kernel of its own. [`Stencil`] forces the choice.
+//! kernel of its own, and then only a conversion at its end becomes a chain ([`narrow`]). [`Stencil`]
+//! forces the choice.
 //!
 //! The border mode of a chain's reader defines its values beyond the edges. A chain is evaluated
 //! once for each pixel of a tile and its surroundings, or recomputed for each tap; the cost model
@@ -17,11 +18,11 @@
 use super::Aim;
 use super::blocks::ordered;
 use super::fuse::MAX_INPUTS;
-use crate::ir::graph::{Graph, Node, NodeId};
-use crate::ir::kernel::{Extent, Instr, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
+use crate::ir::graph::{Graph, NodeId};
+use crate::ir::kernel::{Extent, Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
 use crate::ops::neighbourhood::Reach;
 use horus_base::settings::Stencil;
-use horus_base::shape::Window;
+use horus_base::shape::{Shape, Window};
 
 /// Maximum number of images that filters read through a chain, counted once per evaluation of the
 /// chain for a pixel: each evaluation is code of its own.
@@ -61,7 +62,8 @@ pub fn absorb(mut graph: Graph<Kernel>, aim: &Aim<'_>) -> Graph<Kernel> {
         loop {
             let sole = |p: &&NodeId| readers[p.0] == [id] && !wanted[p.0] && !refused.contains(p);
             let Some(&p) = graph.node(id).inputs.iter().filter(sole).min() else { break };
-            let found = joined(&graph, id, p).and_then(|(kernel, inputs)| {
+            let chain = map(&graph, p).and_then(|chain| joined(&graph, id, p, (chain, &graph.node(p).inputs)));
+            let found = chain.and_then(|(kernel, inputs)| {
                 let kernel = chosen(&graph, aim, kernel, &inputs, [p, id])?;
                 Some((Kernel::Map(kernel), inputs))
             });
@@ -80,22 +82,80 @@ pub fn absorb(mut graph: Graph<Kernel>, aim: &Aim<'_>) -> Graph<Kernel> {
     graph
 }
 
-/// The kernel and the inputs of node `id` with node `p` as a chain; `None` if that is impossible.
-fn joined(graph: &Graph<Kernel>, id: NodeId, p: NodeId) -> Option<(MapKernel, Vec<NodeId>)> {
+fn map(graph: &Graph<Kernel>, id: NodeId) -> Option<&MapKernel> {
+    if let Kernel::Map(map) = &graph.node(id).op { Some(map) } else { None }
+}
+
+/// Stores images that the filters of one kernel read before their last operation, if it is a
+/// conversion to a wider type: it becomes a chain of the filters.
+///
+/// All nodes of the graph are needed by its roots.
+pub fn narrow(mut graph: Graph<Kernel>, aim: &Aim<'_>) -> Graph<Kernel> {
+    if aim.stencil == Stencil::Stored {
+        return graph;
+    }
+    let readers = graph.consumers();
+    for p in (0..graph.nodes.len()).map(NodeId).filter(|p| !graph.roots.contains(p)).collect::<Vec<_>>() {
+        if let Some((id, others)) = readers[p.0].split_first()
+            && others.iter().all(|r| r == id)
+        {
+            convert_later(&mut graph, *id, p);
+        }
+    }
+    graph
+}
+
+/// Stores node `p` in the type that its last operation converts to a wider one; node `id`, its only
+/// reader, converts as it reads.
+fn convert_later(graph: &mut Graph<Kernel>, id: NodeId, p: NodeId) {
+    let Some(MapKernel { result: Some(Val::Instr(last)), code, more, .. }) = map(graph, p) else { return };
+    let Some((&Instr { op: InstrOp::Convert(rule), operand, result, ref args }, [])) =
+        code.get(*last..).and_then(<[_]>::split_first)
+    else {
+        return;
+    };
+    let (&[value @ Val::Instr(_)], true) = (&args[..], more.is_empty() && operand.size() < result.size()) else {
+        return;
+    };
+    let convert = Instr { op: InstrOp::Convert(rule), operand, result, args: vec![Val::Leaf(0)] };
+    let leaf = Leaf { op: LeafOp::Load(0), dtype: operand };
+    let chain = MapKernel {
+        inputs: 1,
+        leaves: vec![leaf],
+        code: vec![convert],
+        result: Some(Val::Instr(0)),
+        ..MapKernel::default()
+    };
+    let Some((kernel, inputs)) = joined(graph, id, p, (&chain, &[p])) else { return };
+    (graph.nodes[id.0].op, graph.nodes[id.0].inputs) = (Kernel::Map(kernel), inputs);
+    let node = &mut graph.nodes[p.0];
+    node.dtype = operand;
+    if let Kernel::Map(map) = &mut node.op {
+        map.code.pop();
+        map.result = Some(value);
+    }
+}
+
+/// The kernel and the inputs of node `id` with a chain, and its inputs, in place of node `p`; `None` if
+/// that is impossible.
+fn joined(
+    graph: &Graph<Kernel>,
+    id: NodeId,
+    p: NodeId,
+    (chain, chain_inputs): (&MapKernel, &[NodeId]),
+) -> Option<(MapKernel, Vec<NodeId>)> {
     let (node, producer) = (graph.node(id), graph.node(p));
-    let (Kernel::Map(reader), Kernel::Map(chain)) = (&node.op, &producer.op) else { return None };
+    let reader = map(graph, id).filter(|_| producer.shape == node.shape)?;
     // A step of a loop reads the previous one: the number of steps per launch is decided elsewhere.
     let bare = |m: &MapKernel| m.stages.is_empty() && m.chains.is_empty() && !m.is_pointwise();
-    if bare(reader) && bare(chain) && ordered(reader, &node.inputs).0 == ordered(chain, &producer.inputs).0 {
+    if bare(reader) && bare(chain) && ordered(reader, &node.inputs).0 == ordered(chain, chain_inputs).0 {
         return None;
     }
-    let (reader, chain) = (shifting(graph, node, reader), shifting(graph, producer, chain));
-    if producer.shape != node.shape {
-        return None;
-    }
+    let (reader, chain) =
+        (shifting(graph, &node.inputs, node.shape, reader), shifting(graph, chain_inputs, node.shape, chain));
     // The inputs without the producer, then those of the chain.
     let mut inputs: Vec<NodeId> = node.inputs.iter().copied().filter(|i| *i != p).collect();
-    for i in &producer.inputs {
+    for i in chain_inputs {
         if !inputs.contains(i) {
             inputs.push(*i);
         }
@@ -103,10 +163,11 @@ fn joined(graph: &Graph<Kernel>, id: NodeId, p: NodeId) -> Option<(MapKernel, Ve
     if inputs.len() > MAX_INPUTS {
         return None;
     }
-    // The producer has no index any more; its readers are changed below.
+    // Readers of the producer are changed below.
     let to = |id: NodeId| inputs.iter().position(|i| *i == id).unwrap_or(usize::MAX);
-    let chain = renumbered(&chain, inputs.len(), &|i| to(producer.inputs[i]));
-    let kernel = renumbered(&reader, inputs.len(), &|i| to(node.inputs[i]));
+    let chain = renumbered(&chain, inputs.len(), &|i| to(chain_inputs[i]));
+    let kernel =
+        renumbered(&reader, inputs.len(), &|i| if node.inputs[i] == p { usize::MAX } else { to(node.inputs[i]) });
     if !fits(&kernel, &chain) {
         return None;
     }
@@ -144,11 +205,11 @@ fn substituted(mut kernel: MapKernel, chain: &MapKernel) -> MapKernel {
 }
 
 /// The kernel with samples at whole pixels replaced by shifts, if their image has its extent.
-fn shifting(graph: &Graph<Kernel>, node: &Node<Kernel>, m: &MapKernel) -> MapKernel {
+fn shifting(graph: &Graph<Kernel>, inputs: &[NodeId], shape: Shape, m: &MapKernel) -> MapKernel {
     let mut m = m.clone();
     for leaf in &mut m.leaves {
         if let Some((Source::Input(i), by, border)) = leaf.at_offset()
-            && graph.node(node.inputs[i]).shape == node.shape
+            && graph.node(inputs[i]).shape == shape
             && leaf.dtype.is_float()
         {
             leaf.op = LeafOp::Shift(Source::Input(i), by, border);

@@ -11,6 +11,7 @@ mod bilinear;
 mod line;
 mod mirror;
 mod pairs;
+mod repeated;
 mod sample;
 #[cfg(test)]
 mod tests;
@@ -45,7 +46,11 @@ pub(crate) fn warp<T: Pixel>(
         Interpolation::Nearest => {
             // Rounding to the nearest, halves up, is the floor of positions half a pixel further.
             let map = Affine { x0: map.x0 + (1 << 31), y0: map.y0 + (1 << 31), ..*map };
-            sampled::<T, T, Nearest, 1>(isa, plane, &map, edge, tile);
+            if (map.xy, map.yx) == (0, 0) {
+                repeated::sampled(isa, plane, &map, edge, tile);
+            } else {
+                sampled::<T, T, Nearest, 1>(isa, plane, &map, edge, tile);
+            }
         }
         Interpolation::Bilinear => linear(plane, map, edge, tile, isa),
         Interpolation::Bicubic => sampled::<T, T, Bicubic, 4>(isa, plane, map, edge, tile),

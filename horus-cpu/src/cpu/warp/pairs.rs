@@ -19,10 +19,13 @@ pub(super) struct Columns<F> {
     n: usize,
     firsts: [i32; WIDTH],
     fractions: [F; WIDTH],
-    /// Of each group of pairs: the first pixel of its load, and where in it the first and then the
-    /// second pixels are; empty if some group does not fit.
-    windows: Vec<(u32, [u8; WINDOW])>,
+    /// Of each group of pairs; empty if hardly one has a load.
+    windows: Vec<Window>,
 }
+
+/// The first pixel of a load, and where in it the first and then the second pixels of a group are;
+/// `None` for a group that does not fit into one.
+type Window = Option<(u32, [u8; WINDOW])>;
 
 impl<F: Float> Columns<F> {
     /// The pairs at `n` positions along a row of `width` pixels.
@@ -36,8 +39,8 @@ impl<F: Float> Columns<F> {
         }
         let span = axis.step.unsigned_abs() >> 31;
         if n >= LANES && width >= WINDOW && span <= 4 {
-            columns.windows = groups(n).map_while(|i| columns.window(i, width)).collect();
-            if columns.windows.len() < groups(n).count() {
+            columns.windows = groups(n).map(|i| columns.window(i, width)).collect();
+            if 2 * columns.windows.iter().flatten().count() < columns.windows.len() {
                 columns.windows.clear();
             }
         }
@@ -46,7 +49,7 @@ impl<F: Float> Columns<F> {
 
     /// The load of the group of pair `i`, if there is one for all.
     #[inline(always)]
-    fn window(&self, i: usize, width: usize) -> Option<(u32, [u8; WINDOW])> {
+    fn window(&self, i: usize, width: usize) -> Window {
         let group = &self.firsts[i..i + LANES];
         let base = group[0].min(group[LANES - 1]).min((width - WINDOW) as i32);
         let mut places = [0; WINDOW];
@@ -88,11 +91,11 @@ pub(super) fn between<P: Pixel, F: Float>(isa: Isa, columns: &Columns<F>, row: &
         // of its width, and there are fractions and results for whole groups.
         unsafe {
             if columns.windows.is_empty() || !shuffled {
-                x86::gathered(row, columns.firsts(), columns.fractions(), out);
+                x86::gathered(row, columns, out);
             } else if P::DTYPE == DType::U8 {
-                x86::shuffled(row, &columns.windows, columns.fractions(), out);
+                x86::shuffled(row, columns, out);
             } else {
-                x86::permuted(row, &columns.windows, columns.fractions(), out);
+                x86::permuted(row, columns, out);
             }
         }
         return true;
@@ -105,7 +108,7 @@ pub(super) fn between<P: Pixel, F: Float>(isa: Isa, columns: &Columns<F>, row: &
 pub(super) mod x86 {
     use std::arch::x86_64::*;
 
-    use super::{DType, Float, Pixel, WINDOW, groups};
+    use super::{Columns, DType, Float, Pixel, groups};
 
     /// Eight pairs of pixels, the first ones and the second ones.
     #[derive(Clone, Copy)]
@@ -231,13 +234,24 @@ pub(super) mod x86 {
     /// fractions and results.
     #[inline]
     #[target_feature(enable = "avx2,fma")]
-    pub(super) unsafe fn gathered<P: Pixel, F: Float>(row: &[P], firsts: &[i32], fractions: &[F], out: &mut [F]) {
+    pub(super) unsafe fn gathered<P: Pixel, F: Float>(row: &[P], columns: &Columns<F>, out: &mut [F]) {
         for i in groups(out.len()) {
             // SAFETY: as said.
-            unsafe {
-                let at = _mm256_loadu_si256(firsts.as_ptr().add(i).cast());
-                gather(row, at).lerp(fractions.as_ptr().add(i), out.as_mut_ptr().add(i));
-            }
+            unsafe { group(row, columns, i, out) }
+        }
+    }
+
+    /// The group of pair `i`, as [`gathered`].
+    ///
+    /// # Safety
+    /// As there.
+    #[inline]
+    #[target_feature(enable = "avx2,fma")]
+    unsafe fn group<P: Pixel, F: Float>(row: &[P], columns: &Columns<F>, i: usize, out: &mut [F]) {
+        // SAFETY: as said.
+        unsafe {
+            let at = _mm256_loadu_si256(columns.firsts.as_ptr().add(i).cast());
+            gather(row, at).lerp(columns.fractions.as_ptr().add(i), out.as_mut_ptr().add(i));
         }
     }
 
@@ -245,20 +259,19 @@ pub(super) mod x86 {
     /// The row is of `u8`; its windows lie in it; there are as many fractions and results as pairs.
     #[inline]
     #[target_feature(enable = "avx2,fma")]
-    pub(super) unsafe fn shuffled<P: Pixel, F: Float>(
-        row: &[P],
-        windows: &[(u32, [u8; WINDOW])],
-        fractions: &[F],
-        out: &mut [F],
-    ) {
-        for (i, (base, places)) in groups(out.len()).zip(windows) {
+    pub(super) unsafe fn shuffled<P: Pixel, F: Float>(row: &[P], columns: &Columns<F>, out: &mut [F]) {
+        for (i, window) in groups(out.len()).zip(&columns.windows) {
             // SAFETY: as said.
             unsafe {
+                let Some((base, places)) = window else {
+                    group(row, columns, i, out);
+                    continue;
+                };
                 let pixels = _mm_loadu_si128(row.as_ptr().add(*base as usize).cast());
                 let found = _mm_shuffle_epi8(pixels, _mm_loadu_si128(places.as_ptr().cast()));
                 let second = _mm_unpackhi_epi64(found, found);
                 let pairs = Pairs::Integers(_mm256_cvtepu8_epi32(found), _mm256_cvtepu8_epi32(second));
-                pairs.lerp(fractions.as_ptr().add(i), out.as_mut_ptr().add(i));
+                pairs.lerp(columns.fractions.as_ptr().add(i), out.as_mut_ptr().add(i));
             }
         }
     }
@@ -268,15 +281,14 @@ pub(super) mod x86 {
     /// results as pairs.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
-    pub(super) unsafe fn permuted<P: Pixel, F: Float>(
-        row: &[P],
-        windows: &[(u32, [u8; WINDOW])],
-        fractions: &[F],
-        out: &mut [F],
-    ) {
-        for (i, (base, places)) in groups(out.len()).zip(windows) {
+    pub(super) unsafe fn permuted<P: Pixel, F: Float>(row: &[P], columns: &Columns<F>, out: &mut [F]) {
+        for (i, window) in groups(out.len()).zip(&columns.windows) {
             // SAFETY: as said.
             unsafe {
+                let Some((base, places)) = window else {
+                    group(row, columns, i, out);
+                    continue;
+                };
                 let from = row.as_ptr().add(*base as usize);
                 let places = _mm_loadu_si128(places.as_ptr().cast());
                 let pairs = if P::DTYPE == DType::F32 {
@@ -293,7 +305,7 @@ pub(super) mod x86 {
                         Pairs::Integers(_mm256_cvtepi16_epi32(a), _mm256_cvtepi16_epi32(b))
                     }
                 };
-                pairs.lerp(fractions.as_ptr().add(i), out.as_mut_ptr().add(i));
+                pairs.lerp(columns.fractions.as_ptr().add(i), out.as_mut_ptr().add(i));
             }
         }
     }

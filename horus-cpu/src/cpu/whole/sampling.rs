@@ -21,30 +21,39 @@ pub(super) struct To {
 /// Positions of either type, read row by row, so that kernels are not compiled for each pair of
 /// types.
 pub(super) struct Positions<'a> {
-    axes: Vec<Box<Line<'a>>>,
+    axes: Vec<Axis<'a>>,
 }
 
-/// Fills in a row of a plane.
-type Line<'a> = dyn Fn(usize, isize, &mut Vec<f64>) + Sync + 'a;
+/// Positions along an axis.
+enum Axis<'a> {
+    Single(View<'a, f32>),
+    Double(View<'a, f64>),
+}
 
 impl<'a> Positions<'a> {
     /// The positions in the inputs after the first.
     pub(super) fn of(inputs: &[LaunchInput<'a>]) -> Result<Positions<'a>, DeviceError> {
-        let axis = |i: usize| -> Result<Box<Line<'a>>, DeviceError> {
-            if inputs[i].geometry.dtype == DType::F32 {
-                let view = view::<f32>(inputs, i)?;
-                return Ok(Box::new(move |plane, y, to| {
-                    to.clear();
-                    to.extend(view.plane(plane).row(y).iter().map(|v| f64::from(*v)));
-                }));
-            }
-            let view = view::<f64>(inputs, i)?;
-            Ok(Box::new(move |plane, y, to| {
-                to.clear();
-                to.extend_from_slice(view.plane(plane).row(y));
-            }))
+        let axis = |i: usize| -> Result<Axis<'a>, DeviceError> {
+            Ok(match inputs[i].geometry.dtype {
+                DType::F32 => Axis::Single(view(inputs, i)?),
+                _ => Axis::Double(view(inputs, i)?),
+            })
         };
         Ok(Positions { axes: (1..inputs.len()).map(axis).collect::<Result<_, _>>()? })
+    }
+}
+
+impl Axis<'_> {
+    /// A row of a plane, converted in `buffer` if it has to be.
+    fn row<'b>(&'b self, plane: usize, y: isize, buffer: &'b mut Vec<f64>) -> &'b [f64] {
+        match self {
+            Axis::Single(view) => {
+                buffer.clear();
+                buffer.extend(view.plane(plane).row(y).iter().map(|v| f64::from(*v)));
+                buffer
+            }
+            Axis::Double(view) => view.plane(plane).row(y),
+        }
     }
 }
 
@@ -173,15 +182,16 @@ fn remap_by<T: Pixel, const N: usize>(
         let at = geometry.row(p, rows.start);
         let lines = grain(shape.width);
         each_chunk(threads, &mut out[at..at + rows.len() * shape.width], lines * shape.width, |k, out| {
-            let mut place = [const { Vec::new() }; 3];
+            let mut buffers = [const { Vec::new() }; 3];
             let mut taps = [const { Taps::<T::Interp, N>::NONE }; 3];
             for (j, out) in out.chunks_mut(shape.width).enumerate() {
                 let row = rows.start + (k * lines + j).cast_signed();
-                for (line, place) in axes.iter().rev().zip(&mut place) {
-                    line(level, row, place);
+                let mut places: [&[f64]; 3] = [&[]; 3];
+                for ((axis, buffer), place) in axes.iter().rev().zip(&mut buffers).zip(&mut places) {
+                    *place = axis.row(level, row, buffer);
                 }
                 for (b, out) in out.chunks_mut(BLOCK).enumerate() {
-                    for (place, taps) in place.iter().zip(&mut taps).take(axes.len()) {
+                    for (place, taps) in places.iter().zip(&mut taps).take(axes.len()) {
                         split(isa, how, &place[b * BLOCK..][..out.len()], taps);
                     }
                     let [x, y, z] = &taps;
@@ -233,24 +243,106 @@ fn samples_of<T: Pixel, const N: usize>(
             }
         }
     }
-    for (i, out) in out.iter_mut().enumerate().take(BLOCK) {
-        let inside = y.inside(i, height) && x.inside(i, width) && z.is_none_or(|z| z.inside(i, depth));
-        if !inside {
-            *out = at_edge(from, y, x, z, i);
-            continue;
+    let all_inside = |i: usize| y.inside(i, height) && x.inside(i, width) && z.is_none_or(|z| z.inside(i, depth));
+    for (g, out) in out.chunks_mut(TOGETHER).enumerate() {
+        let at = g * TOGETHER;
+        if z.is_none() && out.len() == TOGETHER && (at..at + TOGETHER).all(all_inside) {
+            let plane = &data[first(from.plane)..][..height * width];
+            if together(plane, width, y, x, at, out) {
+                continue;
+            }
         }
-        let corner = y.start(i) * width + x.start(i);
-        let in_plane = |plane: usize| {
-            y.between(i, |k| {
-                let row = &data[plane + corner + k * width..][..N];
-                x.between(i, |j| row[j].to_interp())
-            })
-        };
-        *out = match z {
-            _ if N == 1 => data[first(z.map_or(from.plane, |z| z.start(i) * channels + from.channel)) + corner],
-            None => T::from_interp(in_plane(first(from.plane))),
-            Some(z) => T::from_interp(z.between(i, |k| in_plane(first((z.start(i) + k) * channels + from.channel)))),
-        };
+        for (i, out) in (at..).zip(out) {
+            if !all_inside(i) {
+                *out = at_edge(from, y, x, z, i);
+                continue;
+            }
+            let corner = y.start(i) * width + x.start(i);
+            let in_plane = |plane: usize| {
+                y.between(i, |k| {
+                    let row = &data[plane + corner + k * width..][..N];
+                    x.between(i, |j| row[j].to_interp())
+                })
+            };
+            *out = match z {
+                _ if N == 1 => data[first(z.map_or(from.plane, |z| z.start(i) * channels + from.channel)) + corner],
+                None => T::from_interp(in_plane(first(from.plane))),
+                Some(z) => {
+                    T::from_interp(z.between(i, |k| in_plane(first((z.start(i) + k) * channels + from.channel))))
+                }
+            };
+        }
+    }
+}
+
+/// Samples computed together.
+const TOGETHER: usize = 4;
+
+/// The samples from `at` on of a plane in which all their pixels lie; returns `false` but for splines
+/// of `f64` with an even number of pixels along an axis.
+#[inline(always)]
+fn together<T: Pixel, const N: usize>(
+    plane: &[T],
+    width: usize,
+    y: &Taps<T::Interp, N>,
+    x: &Taps<T::Interp, N>,
+    at: usize,
+    out: &mut [T],
+) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if T::DTYPE == DType::F64 && T::Interp::DTYPE == DType::F64 && N > 2 && N.is_multiple_of(2) {
+        // SAFETY: kernels run with AVX2 and FMA, all types are `f64`, the pixels lie in the plane, and
+        // there are as many positions and results.
+        unsafe { x86::together(plane.as_ptr().cast(), width, y, x, at, out.as_mut_ptr().cast()) }
+        return true;
+    }
+    let _ = (plane, width, y, x, at, out);
+    false
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use std::arch::x86_64::*;
+
+    use super::{Float, TOGETHER, Taps};
+
+    /// Each row of a sample is loaded in pairs of pixels, beside those of the sample after the next: the
+    /// pairs of four samples are interleaved by two shuffles. (Gathers are slower than single samples.)
+    ///
+    /// # Safety
+    /// `F` is `f64`; the pixels of the samples lie in the plane, whose rows have `width` pixels, and four
+    /// results can be written.
+    #[inline]
+    #[target_feature(enable = "avx2,fma")]
+    pub(super) unsafe fn together<F: Float, const N: usize>(
+        plane: *const f64,
+        width: usize,
+        y: &Taps<F, N>,
+        x: &Taps<F, N>,
+        at: usize,
+        out: *mut f64,
+    ) {
+        let corners: [usize; TOGETHER] = std::array::from_fn(|l| y.start(at + l) * width + x.start(at + l));
+        // SAFETY: vouched for by the caller.
+        unsafe {
+            let weights = |taps: &Taps<F, N>, k: usize| _mm256_loadu_pd(taps.weights[k][at..][..4].as_ptr().cast());
+            let mut sum = _mm256_setzero_pd();
+            for k in 0..N {
+                let rows = corners.map(|corner| plane.add(corner + k * width));
+                let mut across = _mm256_setzero_pd();
+                for j in (0..N).step_by(2) {
+                    let pairs = |a: usize, b: usize| {
+                        let low = _mm256_castpd128_pd256(_mm_loadu_pd(rows[a].add(j)));
+                        _mm256_insertf128_pd::<1>(low, _mm_loadu_pd(rows[b].add(j)))
+                    };
+                    let (even, odd) = (pairs(0, 2), pairs(1, 3));
+                    across = _mm256_fmadd_pd(weights(x, j), _mm256_unpacklo_pd(even, odd), across);
+                    across = _mm256_fmadd_pd(weights(x, j + 1), _mm256_unpackhi_pd(even, odd), across);
+                }
+                sum = _mm256_fmadd_pd(weights(y, k), across, sum);
+            }
+            _mm256_storeu_pd(out, sum);
+        }
     }
 }
 
@@ -270,19 +362,31 @@ fn at_edge<T: Pixel, const N: usize>(
     let Shape { depth, height, width, channels } = geometry.shape;
     let constant = border.constant().map_or(T::ZERO, T::from_f64);
     let (rows, columns) = (y.at(i, border, height), x.at(i, border, width));
-    let pixel = |plane: Option<usize>, k: usize, j: usize| match (plane, rows[k], columns[j]) {
-        (Some(plane), Some(y), Some(x)) => data[geometry.row(plane, y.cast_signed()) + x],
-        _ => constant,
+    // Closures that compute are inlined only where they are called once, and elsewhere lack the features
+    // of the instruction set: this one only loads.
+    let pixels = |plane: Option<usize>| {
+        let mut pixels = [[constant; N]; N];
+        let Some(first) = plane.map(|plane| geometry.row(plane, 0)) else { return pixels };
+        for (pixels, y) in pixels.iter_mut().zip(rows) {
+            let Some(row) = y.map(|y| &data[first + y * width..][..width]) else { continue };
+            for (pixel, x) in pixels.iter_mut().zip(columns) {
+                *pixel = x.map_or(constant, |x| row[x]);
+            }
+        }
+        pixels
     };
-    let in_plane = |plane: Option<usize>| y.between(i, |k| x.between(i, |j| pixel(plane, k, j).to_interp()));
+    let between = |pixels: &[[T; N]; N]| y.between(i, |k| x.between(i, |j| pixels[k][j].to_interp()));
     let levels = z.map(|z| z.at(i, border, depth));
     let plane = |k: usize| match levels {
         Some(levels) => levels[k].map(|z| z * channels + from.channel),
         None => Some(from.plane),
     };
-    match z {
-        _ if N == 1 => pixel(plane(0), 0, 0),
-        None => T::from_interp(in_plane(plane(0))),
-        Some(z) => T::from_interp(z.between(i, |k| in_plane(plane(k)))),
+    if N == 1 {
+        return pixels(plane(0))[0][0];
     }
+    let mut levels = [T::Interp::ZERO; N];
+    for (k, level) in levels.iter_mut().enumerate().take(if z.is_some() { N } else { 1 }) {
+        *level = between(&pixels(plane(k)));
+    }
+    T::from_interp(z.map_or(levels[0], |z| z.between(i, |k| levels[k])))
 }

@@ -1,7 +1,7 @@
 //! Linear filters: banks, stages, chains and sizes.
 
 use super::{Picture, Random, borders, check, run, total};
-use horus_base::dtype::{Conversion, DType};
+use horus_base::dtype::{Conversion, DType, Scalar};
 use horus_base::shape::{Border, Shape, Window};
 use horus_cpu::cpu::device::CpuDevice;
 use horus_plan::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Stage, Val};
@@ -206,5 +206,51 @@ fn wide_images_are_cut_into_chunks_without_a_trace() {
         }
         let k = total(k, dtype);
         check(&k, &[Picture::random(Shape::new(5, 2500, 1), dtype, 9)], dtype, &format!("four stages {border}"));
+    }
+}
+
+/// The mean of `filter` over an image of `dtype`, cut to whole numbers.
+fn mean(filter: Filter, border: Border, dtype: DType) -> MapKernel {
+    const F: DType = DType::F32;
+    let convert = |rule, operand, result, arg| Instr { op: InstrOp::Convert(rule), operand, result, args: vec![arg] };
+    let pixel = |op, arg, constant: f64| Instr {
+        op: InstrOp::Pixel(op),
+        operand: F,
+        result: F,
+        args: vec![arg, Val::Const(Scalar::from_f64(F, constant))],
+    };
+    let floats = MapKernel {
+        inputs: 1,
+        leaves: vec![Leaf { op: LeafOp::Load(0), dtype }],
+        code: vec![convert(Conversion::Nearest, dtype, F, Val::Leaf(0))],
+        result: Some(Val::Instr(0)),
+        ..MapKernel::default()
+    };
+    let count = filter.taps().len() as f64;
+    MapKernel {
+        inputs: 1,
+        chains: vec![floats],
+        leaves: vec![Leaf { op: LeafOp::Correlate(Source::Chain(0), filter, border), dtype: F }],
+        code: vec![
+            pixel(PixelOp::Add, Val::Leaf(0), 0.5),
+            pixel(PixelOp::Mul, Val::Instr(0), 1.0 / count),
+            convert(Conversion::Cast, F, dtype, Val::Instr(1)),
+        ],
+        result: Some(Val::Instr(2)),
+        ..MapKernel::default()
+    }
+}
+
+#[test]
+fn means_of_integers_match_the_definition() {
+    for dtype in [DType::U8, DType::U16] {
+        for border in borders() {
+            for n in [2, 3, 4, 5, 7, 8, 31, 63, 64] {
+                for filter in [Filter::row(vec![1.0; n]), Filter::column(vec![1.0; n])] {
+                    let input = Picture::random(Shape::new(37, 131, 1), dtype, n as u64);
+                    check(&mean(filter, border, dtype), &[input], dtype, &format!("mean of {n} {border} {dtype}"));
+                }
+            }
+        }
     }
 }

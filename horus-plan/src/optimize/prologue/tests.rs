@@ -1,12 +1,12 @@
 use super::*;
-use crate::ir::graph::ValueId;
-use crate::ir::kernel::{InstrOp, Stage};
+use crate::ir::graph::{Node, ValueId};
+use crate::ir::kernel::Stage;
 use crate::machine::Machine;
 use crate::ops::Transpose;
 use crate::ops::neighbourhood::{Filter, MedianSize};
 use crate::ops::pixel::PixelOp;
-use horus_base::dtype::{DType, Scalar};
-use horus_base::shape::{Border, Shape};
+use horus_base::dtype::{Conversion, DType, Scalar};
+use horus_base::shape::Border;
 
 const F: DType = DType::F32;
 
@@ -176,4 +176,24 @@ fn filters_of_filters_are_stored_or_computed_where_they_are_read() {
         assert_eq!(filter_of_filter([36, 5], &Aim { stencil, ..auto }), want);
         assert_eq!(filter_of_filter([2, 3], &Aim { stencil, ..auto }), want);
     }
+}
+
+#[test]
+fn what_is_stored_is_as_narrow_as_its_pixels() {
+    // A sum cut to bytes, and these as floats for a filter that is too long for a chain.
+    let (mut g, p, r) = program(separable(61));
+    let convert = |operand, result, arg| Instr {
+        op: InstrOp::Convert(Conversion::Cast),
+        operand,
+        result,
+        args: vec![Val::Instr(arg)],
+    };
+    let Kernel::Map(m) = &mut g.nodes[p.0].op else { panic!("a product is a map") };
+    m.code.extend([convert(F, DType::U8, 0), convert(DType::U8, F, 1)]);
+    m.result = Some(Val::Instr(2));
+    let g = narrow(g, &Aim::of(&Machine::of_default(false)));
+    let Kernel::Map(m) = &g.node(r).op else { panic!("a filter is a map") };
+    assert_eq!((g.node(p).dtype, g.node(r).inputs.as_slice()), (DType::U8, &[p][..]));
+    assert_eq!((m.stages[0].source, m.chains.len()), (Source::Chain(0), 1));
+    assert_eq!(m.chains[0].leaves, [Leaf { op: LeafOp::Load(0), dtype: DType::U8 }]);
 }
