@@ -56,7 +56,9 @@ mod _horus {
     #[pymodule_export]
     use crate::program::{ImageProgram, Program, Recording, iterate};
     #[pymodule_export]
-    use crate::reductions::{by_label, histogram, histogram_by_label, hough_line, label_counts, label_shapes, reduce, reduced};
+    use crate::reductions::{
+        by_label, histogram, histogram_by_label, hough_line, label_counts, label_shapes, reduce, reduced,
+    };
     #[pymodule_export]
     use crate::sampling::{distances, label, lookup, nearest, reconstruct, remap, spline_coefficients, watershed};
     #[pymodule_export]

@@ -51,8 +51,8 @@ pub(crate) fn spline_coefficients(a: &Image, order: usize, axes: Vec<usize>, mod
     }))
 }
 
-/// Entries of a table, of type `dtype`, for the pixels of an image of integers of 8 or 16 bits, from
-/// the lowest value of their type on.
+/// Entries of a table, of type `dtype`, for the pixels of an image of `u8` or `u16`, from
+/// that for 0 on.
 #[pyfunction]
 pub(crate) fn lookup(a: &Image, table: PyReadonlyArray1<'_, f64>, dtype: &str) -> PyResult<Image> {
     let table = table.as_slice()?;
@@ -61,9 +61,7 @@ pub(crate) fn lookup(a: &Image, table: PyReadonlyArray1<'_, f64>, dtype: &str) -
         match &a.any {
             Any::U8(image) => a.recorded(|| image.lookup(&table)),
             Any::U16(image) => a.recorded(|| image.lookup(&table)),
-            Any::I8(image) => a.recorded(|| image.lookup(&table)),
-            Any::I16(image) => a.recorded(|| image.lookup(&table)),
-            other => Err(PyTypeError::new_err(format!("lookup: pixels are integers of 8 or 16 bits, not {}", other.dtype()))),
+            other => Err(PyTypeError::new_err(format!("lookup: pixels are u8 or u16, not {}", other.dtype()))),
         }
     })
 }

@@ -6,7 +6,7 @@ use horus_core::dtype::{DType, Scalar};
 use horus_core::error::DeviceError;
 use horus_core::ops::Resize;
 use horus_core::ops::components::Connectivity;
-use horus_core::ops::resize::{Run, Runs};
+use horus_core::ops::resize::{Runs, WeightedRun};
 use horus_core::ops::sampling::Sampling;
 use horus_core::shape::{Border, Window};
 
@@ -117,8 +117,8 @@ pub(super) fn resize(how: &Resize, shapes: &Shapes<'_>) -> Result<Generated, Dev
     let mut table = Vec::new();
     let starts = |of: &Runs, from: isize| -> Vec<u8> {
         // Extents are below 2^30.
-        let of_run = |run: &Run| {
-            let Run { start, weights } = run;
+        let of_run = |run: &WeightedRun| {
+            let WeightedRun { start, weights } = run;
             [start.cast_signed() - from, weights.len().cast_signed()].map(|n| n as i32)
         };
         of.runs.iter().flat_map(of_run).flat_map(i32::to_le_bytes).collect()

@@ -17,6 +17,7 @@ mod footprint;
 mod memo;
 mod oriented;
 
+use crate::ops::gaussian::{bell, factor, gauss_taps, positions, weight};
 use crate::ops::neighbourhood::Filter;
 use horus_base::error::{Call, Error, Result};
 use horus_base::shape::Shape;
@@ -267,35 +268,6 @@ fn near(mut taps: Vec<f64>, sigma: f64) -> Vec<f64> {
     taps.drain(..far);
     taps.truncate(2 * kept + 1);
     taps
-}
-
-/// The positions of the taps of a filter of this radius.
-fn positions(radius: usize) -> impl DoubleEndedIterator<Item = f64> + Clone {
-    (-radius.cast_signed()..=radius.cast_signed()).map(|x| x as f64)
-}
-
-fn bell(x: f64, sigma: f64) -> f64 {
-    (-x * x / (2.0 * sigma * sigma)).exp()
-}
-
-/// Sum of the unnormalised smoothing kernel over its support.
-fn weight(sigma: f64, radius: usize) -> f64 {
-    positions(radius).map(|x| bell(x, sigma)).sum()
-}
-
-/// The factor at `x` that turns a smoothing kernel into one whose correlation is the derivative.
-fn factor(x: f64, sigma: f64, order: u32) -> f64 {
-    let s2 = sigma * sigma;
-    match order {
-        0 => 1.0,
-        1 => x / s2,
-        _ => x * x / (s2 * s2) - 1.0 / s2,
-    }
-}
-
-pub(crate) fn gauss_taps(sigma: f64, order: u32, radius: usize) -> Vec<f64> {
-    let sum = weight(sigma, radius);
-    positions(radius).map(|x| bell(x, sigma) / sum * factor(x, sigma, order)).collect()
 }
 
 /// A tap smaller than the largest by this factor is set to 0. Beside pixels of similar magnitude it

@@ -106,7 +106,11 @@ impl Profile {
         let tiles = self.in_tiles(work);
         let moved = work.read as f64 * chained * (1.0 + (tiles - 1.0) * CACHED) + work.written as f64;
         let memory = moved / (self.memory.at(work.bytes() as f64) * of.memory);
-        let rate = if work.dtype == DType::F64 { self.arithmetic.f64 } else { self.arithmetic.f32 };
+        let rate = match work.dtype {
+            DType::F64 => self.arithmetic.f64,
+            narrow if self.is_unified() => self.arithmetic.f32 * (DType::F32.size() as f64 / narrow.size() as f64),
+            _ => self.arithmetic.f32,
+        };
         let idle = (self.arithmetic.fill / work.pixels.max(1) as f64).max(1.0);
         let idle = if tiles > 1.0 {
             let all = work.pixels.max(1) as f64 * tiles / (TILE[0] * TILE[1]);
@@ -115,7 +119,8 @@ impl Profile {
             idle
         };
         let spared = if tiles > 1.0 { work.taps * (1.0 - 1.0 / IN_TILES) } else { 0.0 };
-        let computed = (work.multiply_adds - spared + work.staged * around) * tiles;
+        let slid = if self.is_unified() { work.slid } else { 0.0 };
+        let computed = (work.multiply_adds - slid - spared + work.staged * around) * tiles;
         // Reads of chains straight from caches do not depend on how well a family of filters uses
         // shared memory.
         let straight = if self.is_unified() { 0.0 } else { work.straight };

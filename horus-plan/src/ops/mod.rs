@@ -11,6 +11,7 @@ pub mod components;
 pub mod distance;
 pub mod edge;
 pub mod footprint;
+pub(crate) mod gaussian;
 pub mod geometric;
 pub mod histogram;
 pub mod labels;

@@ -4,6 +4,7 @@
 //! canonical order: the accumulator starts at +0 and takes `fma(tap, pixel, accumulator)` tap by
 //! tap, in the order of [`Filter::taps`].
 
+use std::collections::HashSet;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -308,6 +309,25 @@ impl OrderFilter {
         match self {
             OrderFilter::Fold(g) => g.steps(),
             OrderFilter::Median(size) => size.steps(),
+        }
+    }
+
+    /// Cost per pixel where extremes slide along lines: three comparisons for a line of any length,
+    /// one for each run of pixels of another window.
+    pub fn sliding(&self) -> f64 {
+        let OrderFilter::Fold(Generalized { window, combine: Combine::Pixel, reduce: Reduce::Min | Reduce::Max }) =
+            self
+        else {
+            return self.steps();
+        };
+        let line = |n: usize| 2.0 * n.min(3) as f64;
+        match window.layout() {
+            &Layout::Dense { height, width, .. } => line(height) + line(width),
+            Layout::Sparse(offsets) => {
+                let all: HashSet<(i32, i32)> = offsets.iter().copied().collect();
+                let runs = all.iter().filter(|(y, x)| !all.contains(&(*y, x.wrapping_sub(1)))).count();
+                2.0 * runs as f64 + line(3)
+            }
         }
     }
 

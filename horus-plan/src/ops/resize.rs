@@ -8,8 +8,8 @@ use std::ops::Range;
 
 use super::Whole;
 use super::footprint::{Access, Reading, Rect};
+use super::gaussian::gauss_taps;
 use super::operation::{Effort, Extent, Family, ImageOperation, hold, images};
-use crate::filters::gauss_taps;
 use horus_base::dtype::Arithmetic;
 use horus_base::shape::{Border, Shape, Window};
 
@@ -100,7 +100,7 @@ pub struct Lines {
 
 /// Lines that are summed for one line of the result.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Run {
+pub struct WeightedRun {
     /// The first of them.
     pub start: usize,
     /// Their weights, in [`Runs::weights`].
@@ -111,7 +111,7 @@ pub struct Run {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Runs {
     /// One per line.
-    pub runs: Vec<Run>,
+    pub runs: Vec<WeightedRun>,
     /// The weights of all runs.
     pub weights: Vec<f64>,
 }
@@ -194,7 +194,7 @@ impl Lines {
                     all.weights[first..].iter_mut().for_each(|w| *w /= sum);
                 }
             }
-            all.runs.push(Run { start: run.start - base, weights: first..all.weights.len() });
+            all.runs.push(WeightedRun { start: run.start - base, weights: first..all.weights.len() });
         }
         all
     }
@@ -223,7 +223,7 @@ impl Lines {
             // Edges are repeated between smoothed lines and mirrored for smoothing.
             let line = line.clamp(0, self.from.cast_signed() - 1);
             for (k, tap) in (-radius..).zip(taps) {
-                if let Some(at) = Border::Reflect101.map(line + k, self.from) {
+                if let Some(at) = Border::default().map(line + k, self.from) {
                     weights[at - start] += share * tap;
                 }
             }

@@ -4,7 +4,7 @@ use super::{Image, Pixel};
 use horus_base::dtype::{Arithmetic, Float};
 use horus_base::shape::{Border, Shape, Window};
 use horus_plan::ops::Resize;
-use horus_plan::ops::resize::{Run, Runs};
+use horus_plan::ops::resize::{Runs, WeightedRun};
 use horus_plan::ops::sampling::Sampling;
 
 /// `image` sampled at the positions in `coordinates`: rows and columns, or levels, rows and
@@ -74,8 +74,12 @@ pub fn resize(image: &Image, how: &Resize, shape: Shape) -> Image {
 
 /// The weighted sum of the pixels given by `read` in a run of rows and columns: down the columns
 /// first.
-pub(super) fn resized<T: Pixel>(rows: (&Runs, &Run), columns: (&Runs, &Run), read: &dyn Fn(usize, usize) -> T) -> T {
-    let sum = |(all, run): (&Runs, &Run), value: &dyn Fn(usize) -> T::Interp| {
+pub(super) fn resized<T: Pixel>(
+    rows: (&Runs, &WeightedRun),
+    columns: (&Runs, &WeightedRun),
+    read: &dyn Fn(usize, usize) -> T,
+) -> T {
+    let sum = |(all, run): (&Runs, &WeightedRun), value: &dyn Fn(usize) -> T::Interp| {
         let weights = &all.weights[run.weights.clone()];
         (run.start..).zip(weights).fold(T::Interp::ZERO, |sum, (k, w)| T::Interp::from_f64(*w).fma(value(k), sum))
     };

@@ -11,7 +11,7 @@ use crate::cpu::versions::for_each_isa;
 use horus_base::dtype::{Float, Pixel};
 use horus_base::shape::Window;
 use horus_plan::ops::Resize;
-use horus_plan::ops::resize::{Run, Runs};
+use horus_plan::ops::resize::{Runs, WeightedRun};
 
 /// Rows computed together.
 const ROWS: usize = 16;
@@ -22,7 +22,7 @@ const TAPS: usize = 4;
 
 /// The sums along an axis, with weights of the type that is computed in.
 struct Sums<F> {
-    runs: Vec<Run>,
+    runs: Vec<WeightedRun>,
     weights: Vec<F>,
 }
 
@@ -31,7 +31,7 @@ impl<F: Float> Sums<F> {
         Sums { runs, weights: weights.into_iter().map(F::from_f64).collect() }
     }
 
-    fn weights(&self, run: &Run) -> &[F] {
+    fn weights(&self, run: &WeightedRun) -> &[F] {
         &self.weights[run.weights.clone()]
     }
 }
@@ -64,7 +64,7 @@ for_each_isa! {
     fn sum_down[T: Pixel][T](
         plane: &Plane<'_, T>,
         down: &Sums<T::Interp>,
-        lines: &[Run],
+        lines: &[WeightedRun],
         columns: &mut [[T::Interp; ROWS]],
     ) as sum_down_body
 }
@@ -74,7 +74,7 @@ fn sum_down_body<T: Pixel>(
     _: Isa,
     plane: &Plane<'_, T>,
     down: &Sums<T::Interp>,
-    lines: &[Run],
+    lines: &[WeightedRun],
     columns: &mut [[T::Interp; ROWS]],
 ) {
     for (b, columns) in columns.chunks_mut(COLUMNS).enumerate() {

@@ -40,7 +40,9 @@ pub struct KernelWork {
     pub steps: usize,
     /// Kernel family.
     pub family: Family,
-    /// Arithmetic type: [`DType::F32`] or [`DType::F64`].
+    /// Those of `multiply_adds` that a processor spares, which slides extremes along lines.
+    pub slid: f64,
+    /// The widest type that is computed in: of narrow ones a processor computes more at once.
     pub dtype: DType,
 }
 
@@ -58,6 +60,7 @@ impl KernelWork {
         pixels: 0,
         steps: 1,
         family: Family::Pixel,
+        slid: 0.0,
         dtype: DType::F32,
     };
 
@@ -110,9 +113,14 @@ impl Kernel {
             }
             _ => ((per_pixel + own) * pixels as f64, 0.0, 0.0),
         };
-        let types = inputs.iter().map(|(_, t)| *t).chain([out_type]).chain(more);
-        // Sums in f64 are memory-bound all the same: the pixel type counts.
-        let doubles = if family == Family::Reduction { inputs.first().map(|i| i.1) } else { types.max() };
+        let widest = |types: &mut dyn Iterator<Item = DType>| types.max_by_key(|t| (t.size(), t.is_float()));
+        let read_types = || inputs.iter().map(|(_, t)| *t);
+        let dtype = match map {
+            // Sums in f64 are memory-bound all the same: the pixel type counts.
+            _ if matches!(family, Family::Reduction | Family::Histogram) => widest(&mut read_types()),
+            Some(m) => widest(&mut m.types()),
+            None => widest(&mut read_types().chain([out_type])),
+        };
         KernelWork {
             read,
             written,
@@ -125,7 +133,8 @@ impl Kernel {
             pixels,
             steps,
             family,
-            dtype: if doubles == Some(DType::F64) { DType::F64 } else { DType::F32 },
+            slid: map.map_or(0.0, MapKernel::slid) * pixels as f64,
+            dtype: dtype.unwrap_or(DType::F32),
         }
     }
 
@@ -218,6 +227,22 @@ impl MapKernel {
             0 if is(|op| matches!(op, LeafOp::Warp(..) | LeafOp::Flip(..))) => Family::Warp,
             0 => Family::Pixel,
         }
+    }
+
+    /// The types of leaves, operands and results.
+    fn types(&self) -> impl Iterator<Item = DType> + '_ {
+        let code = self.code.iter().flat_map(|i| [i.operand, i.result]);
+        let chains = self.chains.iter().flat_map(|c| c.leaves.iter().map(|l| l.dtype).chain([c.result_type()]));
+        self.leaves.iter().map(|l| l.dtype).chain(code).chain(chains)
+    }
+
+    /// Multiply-adds per pixel that extremes spare where they slide.
+    fn slid(&self) -> f64 {
+        let spared = |l: &Leaf| match &l.op {
+            LeafOp::Order(_, filter, _) => filter.steps() - filter.sliding(),
+            _ => 0.0,
+        };
+        self.leaves.iter().map(spared).sum()
     }
 
     /// Multiply-adds per pixel, row passes included, and the rows above and below that filters
