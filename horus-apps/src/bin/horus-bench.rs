@@ -43,7 +43,7 @@ struct Options {
     /// Use all of several devices, even if the first alone is predicted to be faster.
     #[arg(long)]
     all_lanes: bool,
-    /// Timed runs, after one that is not counted.
+    /// Timed runs, after one that is not counted; with 0, everyday operations are only predicted.
     #[arg(long, default_value_t = 7)]
     runs: usize,
     /// Seconds after which no further run of an operation begins.
@@ -316,6 +316,10 @@ fn measure_everyday(options: &Options) -> Result<()> {
             threads_of(&session)
         );
         for row in horus_apps::everyday::rows(&session, size)? {
+            if options.runs == 0 {
+                results.push(json!({ "op": row.name, "size": size, "predicted": row.predicted }));
+                continue;
+            }
             let (times, _) = measure(&session, row.run, options.runs, options.budget)?;
             let least = times[0];
             println!("{:32} {:9.4} {:9.4} {:6.2}", row.name, 1e3 * least, 1e3 * row.predicted, least / row.predicted);

@@ -5,6 +5,10 @@ use super::profile::{Copies, HostSide, Line, Profile};
 use crate::ir::kernel::KernelWork;
 use horus_base::dtype::DType;
 
+/// Seconds until all threads of a processor work, and bytes of computed pixels from which on they
+/// do: measured on two cores (`benches/results/2026-11-26-model.md`).
+const FORK: (f64, usize) = (12e-6, 512 << 10);
+
 /// Fraction of an image read from memory by each evaluation of a chain after the first: an
 /// estimate, between the values for three row passes over one image, which pay, and for two over
 /// two images, which do not.
@@ -125,12 +129,14 @@ impl Profile {
         // shared memory.
         let straight = if self.is_unified() { 0.0 } else { work.straight };
         let arithmetic = (computed / of.arithmetic + straight) * idle / rate;
-        let bound = match self.launch.device {
+        let forks = self.is_unified() && self.hardware.threads > 1 && work.pixels * work.dtype.size() >= FORK.1;
+        let fixed = self.launch.device + if forks { FORK.0 } else { 0.0 };
+        let bound = match fixed {
             fixed if fixed > memory.max(arithmetic) => Bound::Launch,
             _ if memory >= arithmetic => Bound::Memory,
             _ => Bound::Arithmetic,
         };
-        Cost { seconds: self.launch.device + memory.hypot(arithmetic), bound }
+        Cost { seconds: fixed + memory.hypot(arithmetic), bound }
     }
 
     /// [`Profile::launch`] with part of its traffic in the host's memory (thesis, section 5.2.3):

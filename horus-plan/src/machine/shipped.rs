@@ -40,8 +40,8 @@ const CPU: [(Family, Efficiency); 10] = [
     (Family::Sparse, family(1.0, 0.33)),
     (Family::Separable, family(0.85, 0.85)),
     (Family::Warp, family(0.3, 0.2)),
-    (Family::Rank, family(0.9, 0.3)),
-    (Family::Reduction, family(3.0, 0.15)),
+    (Family::Rank, family(0.9, 1.0)),
+    (Family::Reduction, family(3.0, 0.45)),
     (Family::Histogram, family(1.0, 0.01)),
     (Family::Transpose, family(0.5, 1.0)),
 ];

@@ -129,8 +129,8 @@ impl ImageOperation for Components {
     }
 
     fn effort(&self, _: &[Extent], output: Extent, rows: usize) -> Effort {
-        // Each pixel looks for its root several times.
-        Effort::of_rows(Family::Histogram, output.0, rows, 8.0 + self.neighbours.before().count() as f64)
+        // Runs of pixels look for their roots.
+        Effort::of_rows(Family::Histogram, output.0, rows, 1.0 + self.neighbours.before().count() as f64)
     }
 
     fn scratch(&self, shape: Shape) -> usize {

@@ -177,6 +177,6 @@ impl ImageOperation for NearestPixel {
     }
 
     fn effort(&self, _: &[Extent], output: Extent, rows: usize) -> Effort {
-        Effort::of_rows(Family::Reduction, output.0, rows, 16.0)
+        Effort::of_rows(Family::Pixel, output.0, rows, 900.0)
     }
 }

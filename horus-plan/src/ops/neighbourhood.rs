@@ -312,21 +312,23 @@ impl OrderFilter {
         }
     }
 
-    /// Cost per pixel where extremes slide along lines: three comparisons for a line of any length,
-    /// one for each run of pixels of another window.
+    /// Cost per pixel where extremes slide along lines of any length; of other windows each run of
+    /// pixels is looked up. Measured on two cores (`benches/results/2026-11-26-model.md`).
     pub fn sliding(&self) -> f64 {
         let OrderFilter::Fold(Generalized { window, combine: Combine::Pixel, reduce: Reduce::Min | Reduce::Max }) =
             self
         else {
             return self.steps();
         };
-        let line = |n: usize| 2.0 * n.min(3) as f64;
+        const LINE: f64 = 18.0;
+        const RUN: f64 = 9.0;
+        let line = |n: usize| if n > 1 { LINE } else { 0.0 };
         match window.layout() {
             &Layout::Dense { height, width, .. } => line(height) + line(width),
             Layout::Sparse(offsets) => {
                 let all: HashSet<(i32, i32)> = offsets.iter().copied().collect();
                 let runs = all.iter().filter(|(y, x)| !all.contains(&(*y, x.wrapping_sub(1)))).count();
-                2.0 * runs as f64 + line(3)
+                RUN * runs as f64
             }
         }
     }

@@ -410,7 +410,8 @@ impl ImageOperation for RowReduce {
     }
 
     fn effort(&self, inputs: &[Extent], output: Extent, rows: usize) -> Effort {
-        Effort::of_rows(Family::Reduction, inputs.first().unwrap_or(&output).0, rows, 1.0)
+        let steps = if *self == RowReduce::Moments { 3.0 } else { 1.0 };
+        Effort::of_rows(Family::Reduction, inputs.first().unwrap_or(&output).0, rows, steps)
     }
 }
 

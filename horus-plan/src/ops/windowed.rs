@@ -57,12 +57,12 @@ impl Windowed {
         }
     }
 
-    /// Approximate additions or comparisons per pixel.
+    /// Approximate additions or comparisons per pixel; sums of many rows wait for memory.
     pub fn steps(&self) -> f64 {
         match self {
             Windowed::Mean(BoxMean { reach: r, .. }) => {
                 let ladder = |n: usize| f64::from(n.ilog2() + n.count_ones());
-                ladder(r.up + r.down + 1) + ladder(r.left + r.right + 1)
+                9.0 * (ladder(r.up + r.down + 1) + ladder(r.left + r.right + 1))
             }
             // Pixels that enter and leave the window, and the order of all pixels.
             Windowed::Rank(rank) => 40.0 + 4.0 * rank.spans.len() as f64,

@@ -2,6 +2,7 @@
 //! time.
 
 use super::{Extent, Family, FilterKind, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Repeat, Source};
+use crate::ops::geometric::Interpolation;
 use crate::ops::neighbourhood::{Filter, Layout};
 use crate::ops::operation::Effort;
 use horus_base::dtype::DType;
@@ -116,10 +117,10 @@ impl Kernel {
         let widest = |types: &mut dyn Iterator<Item = DType>| types.max_by_key(|t| (t.size(), t.is_float()));
         let read_types = || inputs.iter().map(|(_, t)| *t);
         let dtype = match map {
-            // Sums in f64 are memory-bound all the same: the pixel type counts.
-            _ if matches!(family, Family::Reduction | Family::Histogram) => widest(&mut read_types()),
-            Some(m) => widest(&mut m.types()),
-            None => widest(&mut read_types().chain([out_type])),
+            Some(m) if family != Family::Reduction => widest(&mut m.types()),
+            _ if family == Family::Histogram => widest(&mut read_types()),
+            // Sums are in f64.
+            _ => widest(&mut read_types().chain([out_type])),
         };
         KernelWork {
             read,
@@ -229,11 +230,15 @@ impl MapKernel {
         }
     }
 
-    /// The types of leaves, operands and results.
+    /// The types of leaves, operands and results; samples between pixels are of floats.
     fn types(&self) -> impl Iterator<Item = DType> + '_ {
+        let of = |l: &Leaf| match l.op {
+            LeafOp::Warp(_, _, Interpolation::Bilinear | Interpolation::Bicubic, _) => l.dtype.interpolation(),
+            _ => l.dtype,
+        };
         let code = self.code.iter().flat_map(|i| [i.operand, i.result]);
-        let chains = self.chains.iter().flat_map(|c| c.leaves.iter().map(|l| l.dtype).chain([c.result_type()]));
-        self.leaves.iter().map(|l| l.dtype).chain(code).chain(chains)
+        let chains = self.chains.iter().flat_map(move |c| c.leaves.iter().map(of).chain([c.result_type()]));
+        self.leaves.iter().map(of).chain(code).chain(chains)
     }
 
     /// Multiply-adds per pixel that extremes spare where they slide.
@@ -274,7 +279,7 @@ impl MapKernel {
 pub(super) fn of_instruction(op: InstrOp) -> f64 {
     match op {
         InstrOp::Pixel(op) => op.steps(),
-        InstrOp::Convert(_) => 1.0,
+        InstrOp::Convert(_) => 6.0,
     }
 }
 
@@ -284,6 +289,8 @@ fn of_leaf(leaf: &Leaf) -> f64 {
         LeafOp::Load(_) | LeafOp::LoadPlane(..) | LeafOp::Shift(..) | LeafOp::Flip(..) => 0.0,
         LeafOp::Correlate(_, f, _) => f.steps(),
         LeafOp::Order(_, filter, _) => filter.steps(),
+        // Integers are converted and rounded one by one where rows and columns mix.
+        LeafOp::Warp(_, map, how, _) if !leaf.dtype.is_float() && (map.xy, map.yx) != (0, 0) => how.steps() + 33.0,
         LeafOp::Warp(_, _, how, _) => how.steps(),
     }
 }
