@@ -41,7 +41,7 @@ impl<T: Pixel> Image<T> {
     /// Resizes each plane to `height x width` pixels, of the same type; pixel centres are aligned
     /// (`source = (target + 0.5) * scale - 0.5` on each axis).
     ///
-    /// `how` is an [`Interpolation`](crate::ops::geometric::Interpolation), which samples and fuses with other operations: shrinking
+    /// `how` is an [`Interpolation`], which samples and fuses with other operations: shrinking
     /// leaves pixels out. Or it is a [`Resampling`], which averages all of them: Pillow's kernels, OpenCV's `INTER_AREA` and
     /// scikit-image's Gaussian. `f32`, and integers of up to 16 bits, are summed in `f32`, others in `f64`, by `fma` down the columns
     /// and then along the row; integers are rounded to nearest once and saturate. Pillow and OpenCV round 8-bit pixels more than
