@@ -35,8 +35,8 @@ fn few_kernels_serve_every_orientation_and_size_and_all_compile() {
         let bytes: usize = together.keys().map(String::len).sum();
         assert!(bytes <= (most * 48) << 10, "{name}: {bytes} bytes of source");
         for program in together.values() {
-            // None exceeds four fifths of the general limit, as a first run waits for the slowest.
-            let most = MOST_COST * 4 / 5;
+            // None exceeds five sixths of the general limit, as a first run waits for the slowest.
+            let most = MOST_COST * 5 / 6;
             assert!(program.cost <= most, "{name}: about {} instructions\n{}", program.cost, program.source);
         }
         all.extend(together);

@@ -145,13 +145,11 @@ pub(super) fn all(shape: Shape, dtype: DType) -> Vec<Kernel> {
         one(LeafOp::Order(0, MedianSize::Three.into(), Border::default()), dtype),
         one(LeafOp::Order(0, MedianSize::Five.into(), Border::default()), dtype),
         erode(5, dtype),
-        Kernel::from(RowReduce::Sum),
-        Kernel::from(RowReduce::Moments),
-        Kernel::from(RowReduce::Max),
         Kernel::from(Histogram::new(256, 0.0, 1.0)),
         Kernel::from(Transpose),
     ];
     kernels.extend([3.0, 7.0].into_iter().flat_map(|sigma| oblique(sigma, dtype)));
+    kernels.extend(RowReduce::ALL.into_iter().filter(|r| !r.has_operand()).map(Kernel::from));
     kernels.extend(rotate(30.0, Interpolation::Bilinear, shape, dtype));
     kernels.extend(rotate(75.0, Interpolation::Bilinear, shape, dtype));
     kernels.extend(rotate(30.0, Interpolation::Bicubic, shape, dtype));
