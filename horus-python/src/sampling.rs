@@ -51,18 +51,20 @@ pub(crate) fn spline_coefficients(a: &Image, order: usize, axes: Vec<usize>, mod
     }))
 }
 
-/// Entries of a table, of type `dtype`, for the pixels of an image of `u8` or `u16`, from
-/// that for 0 on.
+/// Entries of a table, of type `dtype`, for the pixels of an image of integers of 8 or 16 bits, from
+/// the lowest value of their type on.
 #[pyfunction]
 pub(crate) fn lookup(a: &Image, table: PyReadonlyArray1<'_, f64>, dtype: &str) -> PyResult<Image> {
     let table = table.as_slice()?;
     typed!(dtype, T => {
         let table: Vec<T> = table.iter().copied().map(<T as Pixel>::from_f64).collect();
-        match &a.any {
-            Any::U8(image) => a.recorded(|| image.lookup(&table)),
-            Any::U16(image) => a.recorded(|| image.lookup(&table)),
-            other => Err(PyTypeError::new_err(format!("lookup: pixels are u8 or u16, not {}", other.dtype()))),
-        }
+        horus::core::dispatch_narrow!(a.any.dtype(), N => match N::of(&a.any) {
+            Some(image) => a.recorded(|| image.lookup(&table)),
+            None => Err(PyTypeError::new_err(format!(
+                "lookup: pixels are integers of 8 or 16 bits, not {}",
+                a.any.dtype()
+            ))),
+        })
     })
 }
 

@@ -199,7 +199,7 @@ def median(input: Any, labels: Any = None, index: Any = None) -> Any:
             pixels = pixels[marked > 0 if index is None else marked == index]
         return np.median(pixels)
     groups = Groups("median", input, labels, index)
-    if groups.value is None:
+    if groups.empty:
         return np.full(groups.shape, np.nan)
     core = groups.pixels.numbers()
     if groups.pixels.dtype.kind != "f":
