@@ -223,11 +223,11 @@ def center_of_mass(input: Any, labels: Any = None, index: Any = None) -> Any:
     (np.float64(0.75), np.float64(0.75))
     """
     groups = Groups("center_of_mass", input, labels, index)
-    if np.ndim(groups.given) == 0:
+    if len(groups.given.shape) == 0:
         raise ValueError("center_of_mass: a number has no axes")
     if groups.empty:
         count = max(1, len(groups.places)) if groups.single else math.prod(groups.shape)
-        centres = [np.full(count, np.nan)] * np.ndim(groups.given)
+        centres = [np.full(count, np.nan)] * len(groups.given.shape)
     else:
         centres = groups.centres()
     if groups.single:
