@@ -59,6 +59,7 @@ __all__ = [
     "rank",
     "reconstruct",
     "reduce",
+    "reduced",
     "remap",
     "resize",
     "rotate",
