@@ -20,20 +20,20 @@ pub struct Row {
 /// # Errors
 /// Those of evaluations and forecasts.
 pub fn rows(session: &Session, size: usize) -> Result<Vec<Row>> {
-    let grey = grey(session, size);
+    let grey = noise(session, size, 0);
     let mut all = Vec::new();
     Of { session, image: (&grey * 255.0).convert::<u8>() }.numbers(&mut all)?;
     Of { session, image: (&grey * 65535.0).convert::<u16>() }.numbers(&mut all)?;
-    Of { session, image: &grey * 1.0 }.numbers(&mut all)?;
+    Of { session, image: grey.clone() }.numbers(&mut all)?;
     Of { session, image: grey.convert::<f64>() }.numbers(&mut all)?;
     Of { session, image: grey.gauss(4.0).gt(0.5) }.masks(&mut all)?;
     Ok(all)
 }
 
 /// Reproducible noise in `0..1`.
-fn grey(session: &Session, size: usize) -> Image<f32> {
+pub fn noise(session: &Session, size: usize, seed: u64) -> Image<f32> {
     Image::from_fn(session, size, size, |y, x| {
-        let h = ((y as u64) << 32 | x as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let h = seed ^ ((y as u64) << 32 | x as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         ((h ^ (h >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 40) as f32 / 16_777_216.0
     })
 }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use clap::Parser;
 use horus::prelude::*;
 use horus_apps::detectors::{Detector, Params, conv2d, convrot, convuv};
+use horus_apps::everyday::noise;
 use horus_apps::measured::{Arrays, BenchLine, markdown};
 use serde_json::json;
 
@@ -91,15 +92,6 @@ struct Bench {
     size: usize,
     arrays: Option<Arrays>,
     once: bool,
-}
-
-/// Reproducible noise in `0..1`.
-fn noise(session: &Session, n: usize, seed: u64) -> Image<f32> {
-    Image::from_fn(session, n, n, |y, x| {
-        let mut h = seed ^ ((y as u64) << 32 | x as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        h = (h ^ (h >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        ((h >> 40) as f32) / 16_777_216.0
-    })
 }
 
 impl Bench {

@@ -57,7 +57,8 @@ impl Windowed {
         }
     }
 
-    /// Approximate additions or comparisons per pixel; sums of many rows wait for memory.
+    /// Approximate additions or comparisons per pixel; those of means are fitted to two cores
+    /// (`benches/results/2026-11-26-model.md`).
     pub fn steps(&self) -> f64 {
         match self {
             Windowed::Mean(BoxMean { reach: r, .. }) => {

@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use clap::{Parser, ValueEnum};
 use horus::prelude::*;
+use horus_apps::everyday::noise;
 use horus_apps::loops::perona_malik::Diffusion;
 use horus_apps::loops::poisson::{Poisson, Rhs};
 use serde_json::json;
@@ -136,17 +137,9 @@ fn jacobi_in_space<T: Float>(session: &Session, size: usize, depth: usize) -> Re
     repeated(session, problem.begin(), move |u| problem.step(u))
 }
 
-/// Reproducible noise in `0..1`.
-fn noise(session: &Session, n: usize) -> Image<f32> {
-    Image::from_fn(session, n, n, |y, x| {
-        let h = ((y as u64) << 32 | x as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        ((h ^ (h >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 40) as f32 / 16_777_216.0
-    })
-}
-
 fn perona_malik(session: &Session, size: usize) -> Result<Loop> {
     let diffusion = Diffusion::new(0.05, 0.2);
-    repeated(session, noise(session, size), move |u| diffusion.step(u))
+    repeated(session, noise(session, size, 0), move |u| diffusion.step(u))
 }
 
 /// With a point-spread function of 9 x 9.
@@ -156,7 +149,7 @@ fn richardson_lucy(session: &Session, size: usize) -> Result<Loop> {
     let taps: Vec<f64> = (0..81).map(|i| spread((at(i / 9), at(i % 9)))).collect();
     let sum: f64 = taps.iter().sum();
     let (psf, border) = (Filter::dense(9, 9, taps.iter().map(|t| t / sum).collect::<Vec<_>>()), Border::Constant(0.0));
-    let blurred = noise(session, size).with_border(border).convolve(&psf);
+    let blurred = noise(session, size, 0).with_border(border).convolve(&psf);
     let begin = Image::constant(session, (size, size), 0.5);
     session.evaluate()?;
     repeated(session, begin, move |u| {
