@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Parser;
+use horus::core::filters::tolerance;
+use horus::prelude::DType;
 
 use crate::batch::Options;
 use crate::detectors::Params;
@@ -35,6 +37,12 @@ pub struct Args {
     #[arg(long, value_name = "LIST", default_value = "1,2,3", value_delimiter = ',', value_parser = parse_sigma)]
     pub sigma_v: Vec<f64>,
 
+    /// Let filters of the picture be inexact to be faster: no response of a filter differs from the
+    /// exact one by more than T times the largest pixel and the sum of absolute taps. The same bits
+    /// on all devices and ranks; --explain names algorithms and bounds
+    #[arg(long, value_name = "T", value_parser = parse_tolerance)]
+    pub within: Option<f64>,
+
     /// The options of all programs over pictures.
     #[command(flatten)]
     pub options: Options,
@@ -66,6 +74,18 @@ pub(crate) fn parse_step(text: &str) -> Result<f64, String> {
         return Ok(step);
     }
     Err(format!("the step must be at least {FINEST_STEP} degrees and at most 180"))
+}
+
+fn parse_tolerance(text: &str) -> Result<f64, String> {
+    let t: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    let least = tolerance::smallest(DType::F32);
+    if !(t > 0.0 && t.is_finite()) {
+        return Err("a tolerance must be positive and finite".to_owned());
+    }
+    if t < least {
+        return Err(format!("the smallest tolerance of f32 is {:.2e}", least * (1.0 + 1e-3)));
+    }
+    Ok(t)
 }
 
 pub(crate) fn parse_sigma(text: &str) -> Result<f64, String> {
@@ -104,6 +124,15 @@ mod tests {
         let args = parse(&["--sigma-u", "2.5, 4", "--sigma-v=1", "--mode", "lazy"]).unwrap();
         assert_eq!((args.sigma_u.as_slice(), args.sigma_v.as_slice()), ([2.5, 4.0].as_slice(), [1.0].as_slice()));
         assert_eq!(args.paths, ["in.png", "out.png"].map(PathBuf::from));
+    }
+
+    #[test]
+    fn tolerances_are_positive_and_hold_in_single_precision() {
+        assert_eq!((parse(&[]).unwrap().within, parse(&["--within", "1e-4"]).unwrap().within), (None, Some(1e-4)));
+        for t in ["0", "-1", "NaN", "inf"] {
+            assert!(parse(&["--within", t]).unwrap_err().contains("must be positive and finite"), "{t}");
+        }
+        assert!(parse(&["--within", "1e-8"]).unwrap_err().contains("the smallest tolerance of f32 is 5.97e-8"));
     }
 
     #[test]

@@ -38,7 +38,12 @@ pub(crate) fn job(
     let (params, what) = (args.params(), args.about());
     let steps_per_pixel = params.steps_per_pixel();
     let work = RunFiles::of(args.paths, &args.options).map_err(|e| batch::usage(&mut command, e))?;
-    let operation = move |picture: &AnyImage| Ok(detector(&picture.luminance(), &params).into());
+    let within = args.within;
+    let operation = move |picture: &AnyImage| {
+        let image = picture.luminance();
+        let image = within.map_or_else(|| image.clone(), |t| image.within(t));
+        Ok(detector(&image, &params).into())
+    };
     let about = Box::new(move || what.clone());
     Ok(Job { scaling: Scaling::Range, about, steps_per_pixel, ..Job::new(name, args.options, work, operation) })
 }

@@ -6,19 +6,26 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::any::{Any, Held, numbers};
-use crate::filters::border;
+use crate::filters::{border, near};
 use crate::image::Image;
 
 /// An anisotropic Gaussian or a derivative of it at `theta` degrees, with `sigmas` and `orders`
 /// along u and v: along the axes (`xy`, which ignores the angle), as one dense kernel (`2d`), or
-/// decomposed along u and v (`uv`).
+/// decomposed along u and v (`uv`); within a tolerance if there is one.
 #[pyfunction]
-pub(crate) fn oriented(a: &Image, how: &str, theta: f64, sigmas: (f64, f64), orders: (u32, u32)) -> PyResult<Image> {
+pub(crate) fn oriented(
+    a: &Image,
+    how: &str,
+    theta: f64,
+    sigmas: (f64, f64),
+    orders: (u32, u32),
+    within: Option<f64>,
+) -> PyResult<Image> {
     let ((su, sv), (ou, ov)) = (sigmas, orders);
     match how {
-        "xy" => numbers!(&a.any, "gauss_xy", image => a.recorded(|| image.gauss_xy(su, sv, ou, ov))),
-        "2d" => numbers!(&a.any, "gauss_2d", image => a.recorded(|| image.gauss_2d(theta, su, sv, ou, ov))),
-        "uv" => numbers!(&a.any, "gauss_uv", image => a.recorded(|| image.gauss_uv(theta, su, sv, ou, ov))),
+        "xy" => numbers!(&a.any, "gauss_xy", image => a.recorded(|| near(image, within).gauss_xy(su, sv, ou, ov))),
+        "2d" => numbers!(&a.any, "gauss_2d", image => a.recorded(|| near(image, within).gauss_2d(theta, su, sv, ou, ov))),
+        "uv" => numbers!(&a.any, "gauss_uv", image => a.recorded(|| near(image, within).gauss_uv(theta, su, sv, ou, ov))),
         other => Err(PyValueError::new_err(format!("no oriented Gaussian is called {other}"))),
     }
 }

@@ -53,11 +53,19 @@ pub(crate) fn border(mode: &str, cval: f64) -> PyResult<Border> {
     }
 }
 
-/// Correlation in the plane; images of `f64` yield `f64`, all others `f32`.
+/// Correlation in the plane, within a tolerance if there is one; images of `f64` yield `f64`, all
+/// others `f32`.
 #[pyfunction]
-pub(crate) fn correlate(a: &Image, filter: &Filter, mode: &str, cval: f64) -> PyResult<Image> {
+pub(crate) fn correlate(a: &Image, filter: &Filter, mode: &str, cval: f64, within: Option<f64>) -> PyResult<Image> {
     let border = border(mode, cval)?;
-    numbers!(&a.any, "correlate", image => a.recorded(|| image.with_border(border).correlate(&filter.0)))
+    numbers!(&a.any, "correlate", image => {
+        a.recorded(|| near(&image.with_border(border), within).correlate(&filter.0))
+    })
+}
+
+/// The image whose next linear filter is within a tolerance, if there is one.
+pub(crate) fn near<T: Pixel>(image: &Typed<T>, within: Option<f64>) -> Typed<T> {
+    within.map_or_else(|| image.clone(), |t| image.within(t))
 }
 
 /// Correlation along the levels, with the anchor at half the number of taps.

@@ -135,6 +135,8 @@ pub struct Image<T: Element> {
     handle: Handle,
     /// The border mode of the next operation; `None` for its own default.
     border: Option<Border>,
+    /// The tolerance of the next linear filter; `None` for the canonical order.
+    tolerance: Option<f64>,
     pixel: PhantomData<T>,
 }
 
@@ -150,7 +152,7 @@ impl<T: Element> Image<T> {
     /// The image behind a handle of type `T`.
     pub(crate) fn from_handle(handle: Handle) -> Image<T> {
         debug_assert_eq!(handle.dtype, T::TAG);
-        Image { handle, border: None, pixel: PhantomData }
+        Image { handle, border: None, tolerance: None, pixel: PhantomData }
     }
 
     pub(crate) fn handle(&self) -> &Handle {

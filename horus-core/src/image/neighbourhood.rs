@@ -1,15 +1,64 @@
 //! Neighbourhood operations.
 
+use super::volume_filters::together;
 use super::{Image, PerAxis, Taps};
 use crate::dtype::{Conversion, Element, Pixel};
 use crate::error::{Call, Error, Result, Site};
+use crate::filters::tolerance::{self, Algorithm};
 use crate::filters::{self, MAX_RADIUS};
 use crate::ir::graph::Op;
 use crate::ops::neighbourhood::{Filter, Generalized, Layout};
-use crate::shape::{Axis, Shape};
+use crate::ops::pixel::PixelOp;
+use crate::shape::{Axis, Border, Shape};
 
 /// Filters of any taps. Linear filters of integer images yield `f32`.
 impl<T: Pixel> Image<T> {
+    /// The same image, of which the linear filter called on it next may be inexact, to be faster:
+    /// no pixel differs from the exact sum by more than `t * max|pixel| * sum|taps|`, a worst case
+    /// over all images (in volumes filtered along the depth, of the filter in the plane). The
+    /// algorithm follows from taps, type, size and `t`, so that results have the same bits on all
+    /// devices, threads and ranks; plans name it with its bound, and say where a filter is exact as
+    /// nothing faster is within `t`. Without `within`, filters are computed in one order of taps, to
+    /// the last bit. Other operations ignore the tolerance; results have none.
+    ///
+    /// Pixels that are not finite make those non-finite that they make without `within`, though an
+    /// infinity may become a NaN. Finite pixels are to be at most a thousandth of the largest number.
+    /// Below the smallest normal numbers each product is rounded to multiples of the smallest number.
+    ///
+    /// A tolerance that is not positive and finite, or smaller than half the distance from 1 to the
+    /// next number of the filter's type, is an error.
+    ///
+    /// ```
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// let image = Image::worms(&session, 300, 300);
+    /// let exact = image.gauss_2d(30.0, 5.0, 4.0, 0, 0); // 961 taps
+    /// let near = image.within(1e-4).gauss_2d(30.0, 5.0, 4.0, 0, 0);
+    /// let bound = 1e-4 * image.abs().max_value().get()?; // the taps add up to 1
+    /// assert!(near.absdiff(exact).max_value().get()? <= bound);
+    /// let message = image.within(1e-9).gauss(1.0).check().unwrap_err().to_string();
+    /// assert!(message.contains("the smallest of f32 is 5.97e-8"));
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[doc(alias("tolerance", "approximate", "fftconvolve"))]
+    #[must_use]
+    #[track_caller]
+    pub fn within(&self, t: f64) -> Image<T> {
+        let (call, dtype) = (Call::of("within"), T::Linear::TAG);
+        let least = tolerance::smallest(dtype);
+        let valid = || match t {
+            t if !(t > 0.0 && t.is_finite()) => {
+                Err(Error::parameter(call, format!("the tolerance is {t}; it must be positive and finite")))
+            }
+            t if t < least => {
+                let what = format!("a tolerance of {t:e}; the smallest of {dtype} is {:.2e}", least * (1.0 + 1e-3));
+                Err(Error::parameter(call, what))
+            }
+            _ => Ok(self.plain()),
+        };
+        Image { tolerance: Some(t), border: self.border, ..self.attempt(self.shape(), valid) }
+    }
+
     /// Correlation: `out(p) = sum over offsets o of tap(o) * in(p + o)`, the filter not flipped. A
     /// filter of even size anchors at half its size; it may be larger than the image. Each level of
     /// a volume is filtered separately, unless there is a filter for each of several levels, or
@@ -75,7 +124,9 @@ impl<T: Pixel> Image<T> {
             if !row.is_row() || !column.is_column() {
                 return Err(Error::parameter(call, format!("expected a row and a column, got {row} and {column}")));
             }
-            let (row, column, border) = (row.clone(), column.clone(), self.border());
+            // No algorithm for one dimension is faster than its taps.
+            let of = |filter: &Filter| self.tolerance.map_or_else(|| filter.clone(), |t| tolerance::exact(filter, t));
+            let (row, column, border) = (of(row), of(column), self.border());
             Ok(self.linear(call.site).node(Op::Separable { row, column, border }, call.site))
         })
     }
@@ -110,6 +161,23 @@ impl<T: Pixel> Image<T> {
         }
     }
 
+    /// The response of a checked filter, of an image in the type of linear filters.
+    pub(super) fn response(&self, filter: &Filter, border: Border, tolerance: Option<f64>, site: Site) -> Image<T> {
+        let Some(t) = tolerance else { return self.node(Op::Correlate(filter.clone(), border), site) };
+        match tolerance::algorithm(filter, border, T::TAG, self.shape(), t) {
+            Algorithm::Direct(filter) => self.node(Op::Correlate(filter, border), site),
+            Algorithm::Tiles(tiles) => self.node(Op::from(tiles), site),
+            Algorithm::Sum(terms) => {
+                let passes = terms.into_iter().map(|passes| {
+                    passes.into_iter().fold(self.plain(), |image, (filter, border)| {
+                        image.node(Op::Correlate(filter, border), site)
+                    })
+                });
+                passes.reduce(|sum, term| together(PixelOp::Add, &sum, &term, site)).unwrap_or_else(|| self.plain())
+            }
+        }
+    }
+
     /// Correlates, with taps turned about their anchor or unchanged.
     fn filtered(&self, call: Call, taps: Taps<'_>, turned: bool) -> Image<T::Linear> {
         let border = self.border();
@@ -117,7 +185,7 @@ impl<T: Pixel> Image<T> {
             Taps::Plane(filter) => self.attempt(self.shape(), || {
                 check_filter(call, filter)?;
                 let filter = if turned { filter.flipped() } else { filter.clone() };
-                Ok(self.linear(call.site).node(Op::Correlate(filter, border), call.site))
+                Ok(self.linear(call.site).response(&filter, border, self.tolerance, call.site))
             }),
             Taps::Levels(filters) => self.parts(call, filters, border, turned),
             Taps::Depth(taps) => self.along_depth(call, &Filter::column(taps), border, turned),

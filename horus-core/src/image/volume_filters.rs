@@ -8,7 +8,6 @@ use super::{Image, PerAxis};
 use crate::dtype::{Element, Pixel};
 use crate::error::{Call, Error, Site};
 use crate::filters::{self, Footprint};
-use crate::ir::graph::Op;
 use crate::ops::neighbourhood::{Filter, Reduce};
 use crate::ops::pixel::PixelOp;
 use crate::shape::{Border, Shape};
@@ -61,7 +60,7 @@ impl<T: Pixel> Image<T> {
             let (linear, anchor) = (self.linear(call.site), (filters.len() / 2).cast_signed());
             let responses = filters.iter().zip(-anchor..).map(|(filter, on)| {
                 let (filter, on) = if turned { (filter.flipped(), -on) } else { (filter.clone(), on) };
-                linear.levels(self.depth(), 1, on, border, call.site).node(Op::Correlate(filter, border), call.site)
+                linear.levels(self.depth(), 1, on, border, call.site).response(&filter, border, self.tolerance, call.site)
             });
             let sum =
                 responses.reduce(|sum: Image<T::Linear>, response| together(PixelOp::Add, &sum, &response, call.site));
@@ -103,6 +102,6 @@ impl<T: Element> Image<T> {
     }
 }
 
-fn together<T: Element>(op: PixelOp, a: &Image<T>, b: &Image<T>, site: Site) -> Image<T> {
+pub(super) fn together<T: Element>(op: PixelOp, a: &Image<T>, b: &Image<T>, site: Site) -> Image<T> {
     pixel(op, vec![Term::image(a), Term::image(b)], site)
 }

@@ -23,7 +23,7 @@ use horus_core::ops::sampling::Sampling;
 use horus_core::ops::tiles::{Grid, TileReduce};
 use horus_core::ops::windowed::{BoxMean, Ranked, Windowed};
 use horus_core::ops::{
-    Components, Histogram, Merge, Remap, Resize, Running, RunningDepth, Sliding, Tiled, Transpose, Whole,
+    Components, Fourier, Histogram, Merge, Remap, Resize, Running, RunningDepth, Sliding, Tiled, Transpose, Whole,
 };
 use horus_core::shape::{Border, Shape, Window};
 
@@ -158,6 +158,11 @@ fn cases() -> Vec<Case> {
             image,
         ),
         Case::new(Kernel::from(Sliding { how: rank(&[(-1, 0), (0, -1), (0, 0), (2, 3)], 2), border }), &[image], image),
+        Case::new(
+            Kernel::from(Fourier { filters: [filter.clone()].into(), border, tile: [16, 16], origin: [13, 27] }),
+            &[image],
+            image,
+        ),
         Case::new(Kernel::from(RowReduce::Max), &[image], (column, F32)),
         Case::new(Kernel::from(RowReduce::Sum), &[image], sum),
         Case::new(Kernel::from(RowReduce::SquaredDeviation), &[image, (single, DType::F64)], sum),
@@ -335,6 +340,25 @@ fn wrongs(good: &Case) -> Vec<(String, Case)> {
         }
         let of = if matches!(how, Windowed::Mean(_)) { DType::U8 } else { DType::F64 };
         add("a result of another type", good.with(|c| (c.output.dtype, c.room) = (of, 2 * c.room)));
+    }
+    if let Kernel::Whole(Whole::Fourier(how)) = &good.kernel {
+        let far = Filter::sparse([(i32::MIN, i32::MAX)], [1.0]);
+        let wide = Filter::dense(3, 17, vec![1.0; 51]);
+        let of = |filters: &[Filter]| Fourier { filters: filters.into(), ..how.clone() };
+        for other in [
+            of(&[]),
+            of(&[far]),
+            of(std::slice::from_ref(&wide)),
+            of(&[wide, how.filters[0].clone()]),
+            of(&[how.filters[0].clone(), how.filters[0].clone()]),
+            Fourier { tile: [0, 16], ..how.clone() },
+            Fourier { tile: [16, 17], ..how.clone() },
+            Fourier { tile: [usize::MAX, 1024], ..how.clone() },
+            Fourier { origin: [14, 0], ..how.clone() },
+            Fourier { origin: [0, usize::MAX], ..how.clone() },
+        ] {
+            add("tiles that cannot be", good.with(|c| c.kernel = Kernel::from(other)));
+        }
     }
     if let Kernel::Repeat(repeat) = &good.kernel {
         let other = |steps, state| good.with(|c| c.kernel = Kernel::Repeat(Repeat { steps, state, ..repeat.clone() }));

@@ -15,7 +15,7 @@ use horus_core::ops::reduce::RowReduce;
 use horus_core::ops::resize::{Lines, Resampling};
 use horus_core::ops::sampling::Sampling;
 use horus_core::ops::windowed::{BoxMean, Ranked, Windowed};
-use horus_core::ops::{Components, Histogram, ImageOperation as _, Merge, Remap, Resize, Running, Sliding, Transpose};
+use horus_core::ops::{Components, Fourier, Histogram, ImageOperation as _, Merge, Remap, Resize, Running, Sliding, Transpose};
 use horus_core::shape::{Border, Shape};
 use horus_testing::reference::Image;
 
@@ -320,6 +320,40 @@ fn means_and_ranks() {
                     })
                     .collect();
                 conforms(&p.wanted(&roots), &Place::some(), &format!("windows {dtype} {border} {shape}"));
+            }
+        }
+    }
+}
+
+/// Tiles smaller and larger than strips and images, beside pixels that keep tiles out of transforms.
+#[test]
+fn filters_by_transforms() {
+    let taps = |n: usize| (0..n).map(|i| (i * i % 11) as f64 - 4.5).collect::<Vec<_>>();
+    let shapes = [Shape::new(1, 1, 1), Shape::new(23, 37, 2), Shape::volume(2, 45, 9, 1)];
+    for dtype in [DType::F32, DType::F64] {
+        for border in borders_of(dtype) {
+            for shape in shapes {
+                let mut p = Program::default();
+                let a = p.source(image(shape, dtype, 9));
+                // Infinities and NaN where the tiles of a third are not all.
+                let far = p.pixel_const(PixelOp::Gt, a, &[0.45]);
+                let far = p.convert(far, dtype);
+                let holes = p.pixel(PixelOp::Div, &[a, far]);
+                let some = if shape.height == 45 { holes } else { a };
+                let two = [Filter::dense(3, 5, taps(15)), Filter::dense(3, 5, vec![0.25; 15])];
+                let sparse = Filter::sparse([(-4, 0), (1, 2), (1, 2)], [0.5, 1.5, -3.0]);
+                let ops = [
+                    Fourier { filters: two.into(), border, tile: [16, 16], origin: [0, 0] },
+                    Fourier { filters: [sparse].into(), border, tile: [32, 16], origin: [26, 27] },
+                ];
+                let roots: Vec<_> = ops
+                    .into_iter()
+                    .map(|how| {
+                        let to = Shape { channels: shape.channels * how.filters.len(), ..shape };
+                        p.op(Op::from(how), &[some], to, dtype)
+                    })
+                    .collect();
+                conforms(&p.wanted(&roots), &Place::some(), &format!("by transforms {dtype} {border} {shape}"));
             }
         }
     }

@@ -30,6 +30,7 @@ mod several;
 mod start;
 mod statistics;
 mod stencil;
+mod tolerance;
 mod traced;
 mod values;
 mod volume_arrays;

@@ -14,8 +14,10 @@
 //! such taps would follow, ten sigma from the centre.
 
 mod footprint;
+mod low_rank;
 mod memo;
 mod oriented;
+pub mod tolerance;
 
 use crate::ops::gaussian::{bell, factor, gauss_taps, positions, weight};
 use crate::ops::neighbourhood::Filter;

@@ -11,6 +11,7 @@ pub mod components;
 pub mod distance;
 pub mod edge;
 pub mod footprint;
+pub mod fourier;
 pub(crate) mod gaussian;
 pub mod geometric;
 pub mod histogram;
@@ -33,6 +34,7 @@ use std::ops::Deref;
 
 pub use components::Components;
 pub use distance::{NearestPixel, NearestRow};
+pub use fourier::Fourier;
 pub use histogram::Histogram;
 pub use labels::LabelReduce;
 pub use lookup::Lookup;
@@ -85,6 +87,8 @@ whole! {
     Remap(Remap),
     /// Weighted sums of runs of rows and columns.
     Resize(Resize),
+    /// Linear filters by Fourier transforms.
+    Fourier(Fourier),
     /// An operation over a window of any size.
     Windowed(Sliding),
     /// Each row reduced to one value, or one per [column](RowReduce::columns).

@@ -74,6 +74,8 @@ pub struct Filter {
     taps: Arc<[f64]>,
     /// Reason why it cannot be applied.
     fault: Option<Arc<Error>>,
+    /// The part that it has in a filter computed within a tolerance; not part of its value.
+    note: Option<Arc<str>>,
 }
 
 impl Filter {
@@ -91,7 +93,13 @@ impl Filter {
             let message = format!("{} taps for a filter of {height}x{width}", taps.len());
             return Filter::faulty(Error::parameter(Call::of("Filter::dense"), message));
         }
-        Filter { layout: Layout::Dense { height, width, anchor_y: height / 2, anchor_x: width / 2 }, taps, fault: None }
+        Filter { layout: Layout::Dense { height, width, anchor_y: height / 2, anchor_x: width / 2 }, taps, fault: None, note: None }
+    }
+
+    /// A row or a column of a dense filter with this anchor.
+    pub(crate) fn anchored((height, width): (usize, usize), (y, x): (usize, usize), taps: Vec<f64>) -> Filter {
+        let layout = Layout::Dense { height, width, anchor_y: y.min(height - 1), anchor_x: x.min(width - 1) };
+        Filter { layout, taps: taps.into(), fault: None, note: None }
     }
 
     /// A filter of one row.
@@ -117,12 +125,17 @@ impl Filter {
             let message = format!("{} taps for {} offsets", taps.len(), offsets.len());
             return Filter::faulty(Error::parameter(Call::of("Filter::sparse"), message));
         }
-        Filter { layout: Layout::Sparse(offsets), taps, fault: None }
+        Filter { layout: Layout::Sparse(offsets), taps, fault: None, note: None }
     }
 
     /// A filter that carries `error` into any image it is applied to.
     pub(crate) fn faulty(error: Error) -> Filter {
-        Filter { layout: Layout::Sparse(Arc::new([])), taps: Arc::new([]), fault: Some(Arc::new(error)) }
+        Filter { layout: Layout::Sparse(Arc::new([])), taps: Arc::new([]), fault: Some(Arc::new(error)), note: None }
+    }
+
+    /// The same filter with a note that follows its extent in plans.
+    pub(crate) fn noted(&self, note: &Arc<str>) -> Filter {
+        Filter { note: Some(note.clone()), ..self.clone() }
     }
 
     /// The fault found at construction, if any.
@@ -145,7 +158,7 @@ impl Filter {
                 Layout::Sparse(o.iter().rev().map(|&(y, x)| (y.saturating_neg(), x.saturating_neg())).collect())
             }
         };
-        Filter { layout, taps, fault: self.fault.clone() }
+        Filter { layout, taps, fault: self.fault.clone(), note: self.note.clone() }
     }
 
     /// Positions of the taps.
@@ -221,7 +234,8 @@ impl fmt::Display for Filter {
         match &self.layout {
             Layout::Dense { height, width, .. } => write!(f, "{height}x{width}"),
             Layout::Sparse(o) => write!(f, "sparse {}", o.len()),
-        }
+        }?;
+        self.note.as_ref().map_or(Ok(()), |note| write!(f, " ({note})"))
     }
 }
 

@@ -48,7 +48,7 @@ pub trait ImageOperation {
 
     /// The operation that computes region `region` of the result from the [pixels that it
     /// reads](Self::reads); `None` if it is the same.
-    fn within(&self, _region: Rect) -> Option<Whole> {
+    fn for_region(&self, _region: Rect) -> Option<Whole> {
         None
     }
 

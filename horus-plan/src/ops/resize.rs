@@ -270,7 +270,7 @@ impl ImageOperation for Resize {
         Reading::inside(Rect { rows, columns })
     }
 
-    fn within(&self, region: Rect) -> Option<Whole> {
+    fn for_region(&self, region: Rect) -> Option<Whole> {
         let moved = |lines: Lines, by: isize| Lines { first: lines.first.saturating_add_signed(by), ..lines };
         let [top, left] = region.corner();
         Some(Resize { rows: moved(self.rows, top), columns: moved(self.columns, left), ..*self }.into())

@@ -30,6 +30,7 @@ pub mod reductions;
 pub mod separable;
 pub mod several;
 pub mod together;
+pub mod transforms;
 pub mod windowed;
 
 use std::fmt;
@@ -96,6 +97,7 @@ pub const PASSES: &[Pass] = &[
     Pass { name: "large rectangles by rows and columns", fusing: false, run: Run::Recorded(windowed::split) },
     Pass { name: "common subexpressions", fusing: true, run: Run::Recorded(cse::merge) },
     Pass { name: "reductions together", fusing: true, run: Run::Recorded(together::reduce) },
+    Pass { name: "transforms together", fusing: true, run: Run::Recorded(transforms::share) },
     Pass { name: "dead code", fusing: false, run: Run::Recorded(Graph::without_dead) },
     Pass { name: "lower", fusing: false, run: Run::Lower(lower::lower) },
     Pass { name: "copies", fusing: true, run: Run::Kernels(cse::without_copies) },

@@ -132,8 +132,8 @@ impl Making<'_> {
                     self.cut(*input, region)
                 });
                 let inputs = inputs.collect();
-                let within = if let Op::Whole(operation) = op { operation.within(region) } else { None };
-                with(self, within.map_or_else(|| op.clone(), Op::Whole), inputs)
+                let moved = if let Op::Whole(operation) = op { operation.for_region(region) } else { None };
+                with(self, moved.map_or_else(|| op.clone(), Op::Whole), inputs)
             }
         }
     }

@@ -22,6 +22,7 @@ from ._image import Image, asarray, maximum, minimum, where
 from ._jit import jit
 from ._programs import Iterated, iterate, series
 from ._session import MemoryInUse, MemoryUse, Session, session
+from ._tolerance import within
 
 __all__ = [
     "HorusError",
@@ -46,4 +47,5 @@ __all__ = [
     "session",
     "transform",
     "where",
+    "within",
 ]

@@ -17,6 +17,7 @@ from ._foreign import DeviceArray, is_foreign, layout, read, session_of
 from ._image import Array, Image, made
 from ._kept import OnGpu, entered
 from ._session import Session, current
+from ._tolerance import tolerance
 
 _P = ParamSpec("_P")
 
@@ -86,7 +87,7 @@ class Jitted(Generic[_P]):
         if not arrays:
             raise TypeError(f"{self._function.__name__}: no argument is an array")
         session = current() if on_gpu is None else session_of(on_gpu, None)
-        call = _Call(session, (id(session), *kinds), given, len(args), list(kwargs), on_gpu is not None)
+        call = _Call(session, (id(session), tolerance(), *kinds), given, len(args), list(kwargs), on_gpu is not None)
         try:
             with self._lock:
                 known = self._known.get(call.key, None)

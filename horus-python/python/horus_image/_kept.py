@@ -21,6 +21,7 @@ from ._dtype import CODES
 from ._foreign import DeviceArray, image_core, is_foreign, layout, read, session_of
 from ._image import Array, Image, asarray, made
 from ._session import Session, current
+from ._tolerance import tolerance
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -148,7 +149,7 @@ def kept(function: _Function) -> _Function:
         if key is None:
             return function(input, *args, **kwargs)
         session = current() if kind is np.ndarray else session_of(input, None)
-        key = function, kind, code, input.shape, key
+        key = function, kind, code, input.shape, tolerance(), key
         known = session._programs.get(key, _UNKNOWN)
         if type(known) is _horus.Program:
             found = known.run_one(input)

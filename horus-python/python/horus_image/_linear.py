@@ -13,6 +13,7 @@ from . import _horus
 from ._complex import by_parts
 from ._dtype import NATIVE, cast
 from ._kept import kept
+from ._tolerance import tolerance
 from ._values import (
     Value,
     axes_of,
@@ -251,7 +252,7 @@ def _dense(
             taken = plane_window(tuple(places))
         away = level - (depth // 2 + z)
         there = _horus.shift(core, (-away, 0, 0), mode, cval) if away else core
-        response = _horus.correlate(there, taken, mode, cval)
+        response = _horus.correlate(there, taken, mode, cval, tolerance())
         total = response if total is None else _horus.binary("add", total, response)
     return _horus.binary("mul", core, 0.0) if total is None else total
 

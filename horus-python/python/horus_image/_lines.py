@@ -11,6 +11,7 @@ from . import _horus
 from ._dtype import NATIVE
 from ._floats import Given
 from ._image import Image
+from ._tolerance import tolerance
 
 _DARK: Final = 1e-3
 """Brightness of the smoothed image below which no contrast is measured."""
@@ -33,8 +34,8 @@ def _orientations(step: float) -> Iterator[float]:
 
 def _contrast(core: _horus.Image, how: str, theta: float, su: float, sv: float) -> _horus.Image:
     """The second derivative across the line over the smoothed image, on the scale of the filter."""
-    across = _horus.oriented(core, how, theta, (su, sv), (0, 2))
-    smooth = _horus.oriented(core, how, theta, (su, sv), (0, 0))
+    across = _horus.oriented(core, how, theta, (su, sv), (0, 2), tolerance())
+    smooth = _horus.oriented(core, how, theta, (su, sv), (0, 0), tolerance())
     # The factor is a float of 32 bits, as that of the programs.
     return _horus.binary("mul", _horus.absdiv(across, smooth, _DARK), float(np.float32(su * sv)))
 

@@ -5,18 +5,19 @@
 use super::components::components;
 use super::distance;
 use super::geometric::{beyond, sample};
-use super::neighbourhood::{correlate_at, order_at};
+use super::neighbourhood::{correlate_at, fourier_of, order_at};
 use super::pixel::{body, holds};
 use super::reads;
 use super::reconstruction::reconstruction;
 use super::reduce;
 use super::sampling;
 use super::windowed;
-use horus_base::dispatch;
+use horus_base::{dispatch, dispatch_float};
 use horus_base::dtype::{Conversion, DType, Pixel, Scalar, convert_pixel};
 use horus_base::shape::{Axis, Border, Shape, Window};
 use horus_host::device::Geometry;
 use horus_plan::ir::kernel::{InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
+use horus_plan::ops::footprint::Rect;
 use horus_plan::ops::geometric::Flip;
 use horus_plan::ops::labels;
 use horus_plan::ops::pixel::PixelKind;
@@ -275,6 +276,11 @@ fn evaluate_whole(operation: &Whole, inputs: &[HostImage], output: &mut HostImag
                 }
             }
         })),
+        Whole::Fourier(how) => dispatch_float!(out.dtype, T => {
+            let part = Rect { rows, columns: Window::whole(out.shape.width) };
+            let read = |c, y, x| inputs[0].sample::<T>(c, y, x, how.border);
+            fourier_of::<T>(how, out.shape, part, &read, &mut |c, y, x, v| output.put(c, y, x, v));
+        }),
         Whole::Reconstruct(how) => dispatch!(out.dtype, T => {
             let Shape { depth, height, width, .. } = out.shape;
             let pixel = |i: usize| (i / width / height, (i / width % height).cast_signed(), i % width);

@@ -87,6 +87,7 @@ fn apply_whole(operation: &Whole, node: &Node<Op>, inputs: &[&Image]) -> Image {
         Whole::Remap(Remap { sampling: how, border }) => sampling::remap(inputs[0], &inputs[1..], *how, *border),
         Whole::Resize(how) => sampling::resize(inputs[0], how, node.shape),
         Whole::Merge(_) => merge(inputs, node.shape),
+        Whole::Fourier(how) => neighbourhood::fourier(inputs[0], how),
         Whole::Windowed(how) => windowed::windowed(inputs[0], how, node.dtype.stored()),
         Whole::Transpose(_) => geometric::transpose(inputs[0]),
         Whole::RowReduce(how) => reduce::rows(inputs[0], *how, inputs.get(1).copied()),

@@ -2,7 +2,10 @@
 
 use super::{Image, Pixel};
 use horus_base::dtype::Float;
-use horus_base::shape::Border;
+use horus_base::shape::{Border, Shape};
+use horus_plan::ops::Fourier;
+use horus_plan::ops::footprint::Rect;
+use horus_plan::ops::fourier::Complex;
 use horus_plan::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, OrderFilter, Reduce};
 
 /// The pixel read at offset (`dy`, `dx`) from pixel (`y`, `x`).
@@ -30,6 +33,71 @@ pub(super) fn correlate_at<T: Float>(filter: &Filter, read: impl Fn(isize, isize
         accumulator = T::from_f64(tap).fma(read(dy, dx), accumulator);
     }
     accumulator
+}
+
+/// The responses of linear filters, by transforms of tiles, in the planes that [`Fourier`] names.
+pub fn fourier(image: &Image, how: &Fourier) -> Image {
+    let shape = Shape { channels: image.shape.channels * how.filters.len(), ..image.shape };
+    let all = Rect::whole(shape);
+    horus_base::dispatch_float!(image.dtype(), T => {
+        let mut out = vec![T::ZERO; shape.len()];
+        let read = |c, y, x| image.read::<T>(c, y, x, how.border);
+        fourier_of(how, shape, all, &read, &mut |plane, y, x, v| {
+            out[(plane * shape.height + y.cast_unsigned()) * shape.width + x] = v;
+        });
+        Image::from_fn(shape, |plane, y, x| out[(plane * shape.height + y) * shape.width + x])
+    })
+}
+
+/// Passes the responses in `part` of a result of shape `shape` to `put`.
+pub(super) fn fourier_of<T: Float>(
+    how: &Fourier,
+    shape: Shape,
+    part: Rect,
+    read: &dyn Fn(usize, isize, isize) -> T,
+    put: &mut dyn FnMut(usize, isize, usize, T),
+) {
+    let ([height, width], [down, across], reach) = (how.tile, how.step().map(usize::cast_signed), how.reach());
+    let spectra: Vec<Vec<Complex>> = how.filters.iter().map(|f| how.spectrum(f)).collect();
+    let (filters, channels) = (how.filters.len(), shape.channels / how.filters.len());
+    let all = how.pairs(part);
+    let planes = (0..shape.planes() / filters).flat_map(|c| (all.rows.start..all.rows.end).step_by(down as usize).map(move |y| (c, y)));
+    for (c, top) in planes {
+        for left in (all.columns.start..all.columns.end).step_by(2 * across as usize) {
+            let corners = [left, left + across];
+            let tiles = corners.map(|left| {
+                let at = |i: usize| {
+                    let (y, x) = ((i / width).cast_signed(), (i % width).cast_signed());
+                    read(c, top - reach.up.cast_signed() + y, left - reach.left.cast_signed() + x)
+                };
+                (0..height * width).map(at).collect::<Vec<T>>()
+            });
+            let taken = [0, 1].map(|k| tiles[k].iter().all(|v| v.abs() <= T::from_f64(Fourier::largest(T::DTYPE))));
+            for (f, filter) in how.filters.iter().enumerate() {
+                let part_of = |k: usize, i: usize| if taken[k] { tiles[k][i].to_f64() } else { 0.0 };
+                let mut pixels: Vec<Complex> = (0..height * width).map(|i| [part_of(0, i), part_of(1, i)]).collect();
+                how.respond(&mut pixels, &spectra[f]);
+                let plane = (c / channels * filters + f) * channels + c % channels;
+                for k in 0..2 {
+                    for (y, x) in (0..down).flat_map(|y| (0..across).map(move |x| (y, x))) {
+                        let (row, column) = (top + y, corners[k] + x);
+                        if !part.rows.contains(row) || !part.columns.contains(column) {
+                            continue;
+                        }
+                        let at = |dy: isize, dx: isize| {
+                            let y = (y + dy + reach.up.cast_signed()).cast_unsigned();
+                            y * width + (x + dx + reach.left.cast_signed()).cast_unsigned()
+                        };
+                        let v = match taken[k] {
+                            true => T::from_f64(pixels[(y as usize) * width + x as usize][k]),
+                            false => correlate_at(filter, |dy, dx| tiles[k][at(dy, dx)]),
+                        };
+                        put(plane, row, column.cast_unsigned(), v);
+                    }
+                }
+            }
+        }
+    }
 }
 
 /// Correlation with `row`, then with `column`. The first result is rounded to the image's type, and

@@ -6,6 +6,7 @@
 
 mod components;
 mod distance;
+mod fourier;
 pub(crate) mod fused;
 mod histogram;
 mod labels;
@@ -24,7 +25,7 @@ use super::simd::Isa;
 use super::windowed;
 use horus_base::dtype::Pixel;
 use horus_base::error::DeviceError;
-use horus_base::{dispatch, dispatch_narrow};
+use horus_base::{dispatch, dispatch_float, dispatch_narrow};
 use horus_host::device::{Geometry, Launch, LaunchInput, Memory};
 
 /// Minimum number of pixels of a task that is worth handing to another thread.
@@ -86,6 +87,10 @@ pub(crate) fn launch(launch: Launch<'_>, operation: &Whole, isa: Isa, threads: u
         Whole::Resize(how) => {
             let to = sampling::To { geometry, rows, threads, isa };
             dispatch!(dtype, T => resize::resize(view::<T>(inputs, 0)?, how, out(output)?, &to));
+        }
+        Whole::Fourier(how) => {
+            let to = sampling::To { geometry, rows, threads, isa };
+            dispatch_float!(dtype, T => fourier::filter(view::<T>(inputs, 0)?, how, out(output)?, &to));
         }
         Whole::RowReduce(how) => {
             let operand = || Ok(view::<f64>(inputs, 1)?.data.first().copied().unwrap_or(0.0));

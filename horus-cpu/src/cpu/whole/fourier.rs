@@ -1,0 +1,489 @@
+//! Linear filters by Fourier transforms of pairs of tiles.
+//!
+//! Lines are transformed eight at a time, one per lane of vectors. Columns are transformed and
+//! stored turned by a quarter, so that then rows lie side by side as the columns did. These are
+//! transformed, multiplied by the spectrum of the filter and transformed back while they are in the
+//! cache.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use super::View;
+use super::sampling::To;
+use crate::cpu::plane::Plane;
+use crate::cpu::simd::Isa;
+use crate::cpu::versions::for_each_isa;
+use horus_base::dtype::Float;
+use horus_base::shape::Window;
+use horus_plan::ops::footprint::Rect;
+use horus_plan::ops::fourier::{Complex, Fourier, Roots};
+use horus_plan::ops::neighbourhood::{Filter, Reach};
+
+/// Lines transformed together.
+const LANES: usize = 8;
+/// Pixels of a row that are converted together: a cache line of `f32`, of two times eight columns.
+const GROUP: usize = 2 * LANES;
+
+/// Parts of the work of each thread: threads that end early take those of others.
+const CHUNKS: usize = 4;
+
+/// A number of each of eight lines.
+type Lanes = [f64; LANES];
+/// A point of eight lines: real parts, then imaginary ones.
+type Point = [Lanes; 2];
+/// A point of no value yet.
+const NOTHING: Point = [[0.0; LANES]; 2];
+
+/// The roots of a transform.
+struct Steps {
+    /// For pairs of points half a line apart, if there are any: the roots of points `1..n / 2`.
+    pairs: Option<Vec<Complex>>,
+    /// For butterflies of `4q` points, from the most on: `q` and the roots of their points `1..q`.
+    butterflies: Vec<(usize, Vec<[Complex; 3]>)>,
+}
+
+impl Steps {
+    fn of(n: usize) -> Steps {
+        let roots = Roots::of(n);
+        let odd = n.ilog2() % 2 == 1;
+        let pairs = odd.then(|| (1..n / 2).map(|j| roots.at(j)).collect());
+        let first = if odd { n / 2 } else { n };
+        let quarters = std::iter::successors(Some(first), |m| Some(m / 4)).take_while(|m| *m >= 4);
+        let butterflies = quarters.map(|m| (m / 4, (1..m / 4).map(|j| roots.of_butterfly(m, j)).collect()));
+        Steps { pairs, butterflies: butterflies.collect() }
+    }
+}
+
+/// What all tiles of a launch share.
+struct Shared<'a> {
+    how: &'a Fourier,
+    /// Of columns and of rows.
+    steps: [Steps; 2],
+}
+
+/// Memory for a pair of tiles.
+struct Pair<T> {
+    /// Pixels of both tiles, row-major.
+    pixels: [Vec<T>; 2],
+    /// The tiles that take part in transforms.
+    taken: [bool; 2],
+    /// Eight columns.
+    columns: Vec<Point>,
+    /// Transformed columns, turned: for each eight rows, a point per column.
+    turned: Vec<Point>,
+    /// Their product with the spectrum of a filter, transformed back along rows.
+    product: Vec<Point>,
+    /// The responses of both tiles to a filter, row-major.
+    responses: [Vec<T>; 2],
+}
+
+impl<T: Float> Pair<T> {
+    fn of(how: &Fourier) -> Pair<T> {
+        let ([height, width], [down, across]) = (how.tile, how.step());
+        let plane = |n: usize| [vec![T::ZERO; n], vec![T::ZERO; n]];
+        let points = || vec![NOTHING; height * width / LANES];
+        Pair {
+            pixels: plane(height * width),
+            taken: [false; 2],
+            columns: vec![NOTHING; height],
+            turned: points(),
+            product: points(),
+            responses: plane(down * across.next_multiple_of(GROUP)),
+        }
+    }
+}
+
+/// A pair of tiles to compute: the first pixel of its result, and its part of each row of each
+/// filter's response.
+struct Job<'a, T> {
+    input: usize,
+    corner: [isize; 2],
+    /// The first row that is computed.
+    first: isize,
+    rows: Vec<Vec<&'a mut [T]>>,
+}
+
+/// Computes the requested rows.
+pub(super) fn filter<T: Float>(input: View<'_, T>, how: &Fourier, out: &mut [T], to: &To) {
+    let To { geometry, rows, threads, isa } = *to;
+    if rows.is_empty() || geometry.shape.is_empty() {
+        return;
+    }
+    let [height, width] = how.tile;
+    let shared = Shared { how, steps: [Steps::of(height), Steps::of(width)] };
+    let parallel = threads > 1;
+    let spectra: Vec<Vec<Point>> = match parallel && how.filters.len() > 1 {
+        true => how.filters.par_iter().map(|f| spectrum(isa, &shared, f)).collect(),
+        false => how.filters.iter().map(|f| spectrum(isa, &shared, f)).collect(),
+    };
+    let mut jobs = jobs(how, out, to);
+    // Memory for a pair is used again for the next.
+    let run = |pair: &mut Pair<T>, job: &mut Job<'_, T>| {
+        read(&input.plane(job.input), how, job.corner, pair);
+        let some = pair.taken != [false; 2];
+        if some {
+            forth(isa, &shared, pair);
+        }
+        for (f, rows) in job.rows.iter_mut().enumerate() {
+            if some {
+                respond(isa, &shared, &spectra[f], pair);
+            }
+            for k in 0..2 {
+                if !pair.taken[k] {
+                    direct(isa, how, &how.filters[f], &pair.pixels[k], &mut pair.responses[k]);
+                }
+            }
+            write(how, job.corner, job.first, pair, rows);
+        }
+    };
+    let len = jobs.len().div_ceil(CHUNKS * threads);
+    if parallel && jobs.len() > 1 {
+        jobs.par_chunks_mut(len).with_max_len(1).for_each(|jobs| {
+            let mut pair = Pair::of(how);
+            jobs.iter_mut().for_each(|job| run(&mut pair, job));
+        });
+    } else {
+        let mut pair = Pair::of(how);
+        jobs.iter_mut().for_each(|job| run(&mut pair, job));
+    }
+}
+
+/// The pairs of tiles of a launch.
+fn jobs<'a, T: Float>(how: &Fourier, out: &'a mut [T], to: &To) -> Vec<Job<'a, T>> {
+    let (geometry, rows) = (to.geometry, to.rows);
+    let (shape, filters) = (geometry.shape, how.filters.len());
+    let [down, across] = how.step().map(usize::cast_signed);
+    let Rect { rows: down_all, columns: across_all } = how.pairs(Rect { rows, columns: Window::whole(shape.width) });
+    let [tops, lefts] = [(down_all, down), (across_all, 2 * across)]
+        .map(|(all, step)| (all.start..all.end).step_by(step.cast_unsigned()).collect::<Vec<_>>());
+    let mut jobs = Vec::new();
+    for input in 0..shape.planes() / filters {
+        for top in &tops {
+            for left in &lefts {
+                let rows = (0..filters).map(|_| Vec::new()).collect();
+                jobs.push(Job { input, corner: [*top, *left], first: (*top).max(to.rows.start), rows });
+            }
+        }
+    }
+    let channels = shape.channels / filters;
+    let before = (rows.start - geometry.window.start).cast_unsigned() * shape.width;
+    for (p, plane) in out.chunks_mut(geometry.plane()).take(shape.planes()).enumerate() {
+        let (level, channel) = (p / shape.channels, p % shape.channels);
+        let input = level * channels + channel % channels;
+        for (y, row) in (rows.start..).zip(plane[before..][..rows.len() * shape.width].chunks_mut(shape.width)) {
+            let at = (input * tops.len() + ((y - down_all.start) / down).cast_unsigned()) * lefts.len();
+            let mut rest = row;
+            for (job, left) in jobs[at..].iter_mut().zip(&lefts) {
+                let end = (left + 2 * across).min(shape.width.cast_signed());
+                let (part, after) = rest.split_at_mut((end - (*left).max(0)).cast_unsigned());
+                job.rows[channel / channels].push(part);
+                rest = after;
+            }
+        }
+    }
+    jobs
+}
+
+/// Reads a pair of tiles.
+fn read<T: Float>(plane: &Plane<'_, T>, how: &Fourier, [top, left]: [isize; 2], pair: &mut Pair<T>) {
+    let Reach { up, left: before, .. } = how.reach();
+    let (width, across) = (how.tile[1], how.step()[1].cast_signed());
+    let largest = T::from_f64(Fourier::largest(T::DTYPE));
+    let outside = how.border.constant().map_or(T::ZERO, T::from_f64);
+    for (k, pixels) in pair.pixels.iter_mut().enumerate() {
+        let left = left + k.cast_signed() * across - before.cast_signed();
+        let whole = left >= 0 && left.saturating_add_unsigned(width) <= plane.width.cast_signed();
+        let columns: Vec<Option<usize>> =
+            if whole { Vec::new() } else { (left..).take(width).map(|x| how.border.map(x, plane.width)).collect() };
+        let mut taken = true;
+        for (y, line) in (top - up.cast_signed()..).zip(pixels.chunks_mut(width)) {
+            match plane.resolve(y, how.border).map(|y| plane.row(y)) {
+                Some(row) if whole => line.copy_from_slice(&row[left.cast_unsigned()..][..width]),
+                Some(row) => {
+                    line.iter_mut().zip(&columns).for_each(|(v, x)| *v = x.map_or(outside, |x| row[x]));
+                }
+                None => line.fill(outside),
+            }
+            // Not so for NaN.
+            taken &= line.iter().fold(true, |all, v| all & (v.abs() <= largest));
+        }
+        pair.taken[k] = taken;
+    }
+}
+
+/// Copies responses to their rows.
+fn write<T: Float>(how: &Fourier, [top, left]: [isize; 2], first: isize, pair: &Pair<T>, rows: &mut [&mut [T]]) {
+    let across = how.step()[1];
+    let stride = across.next_multiple_of(GROUP);
+    // The image begins inside the pair.
+    let skipped = (-left).max(0).cast_unsigned();
+    for (y, row) in ((first - top).cast_unsigned()..).zip(rows) {
+        for (k, responses) in pair.responses.iter().enumerate() {
+            let from = skipped.max(k * across);
+            let to = (skipped + row.len()).min((k + 1) * across);
+            if from < to {
+                row[from - skipped..to - skipped].copy_from_slice(&responses[y * stride..][from - k * across..to - k * across]);
+            }
+        }
+    }
+}
+
+for_each_isa! {
+    /// The spectrum of a filter, as [`Pair::turned`] of it.
+    fn spectrum[][](shared: &Shared<'_>, filter: &Filter) -> Vec<Point> as spectrum_body
+}
+
+#[inline(always)]
+fn spectrum_body(_: Isa, shared: &Shared<'_>, filter: &Filter) -> Vec<Point> {
+    let [height, width] = shared.how.tile;
+    let tile = shared.how.reflected(filter);
+    let mut columns = vec![NOTHING; height];
+    let mut turned = vec![NOTHING; height * width / LANES];
+    for x in (0..width).step_by(LANES) {
+        for (y, point) in columns.iter_mut().enumerate() {
+            *point = NOTHING;
+            for (v, tap) in point[0].iter_mut().zip(&tile[y * width + x..]) {
+                *v = tap[0];
+            }
+        }
+        lines_forth(&mut columns, &shared.steps[0]);
+        turn(&columns, &mut turned, width, x);
+    }
+    for rows in turned.chunks_exact_mut(width) {
+        lines_forth(rows, &shared.steps[1]);
+    }
+    turned
+}
+
+for_each_isa! {
+    /// Transforms a pair.
+    fn forth[T: Float][T](shared: &Shared<'_>, pair: &mut Pair<T>) as forth_body
+}
+
+#[inline(always)]
+fn forth_body<T: Float>(_: Isa, shared: &Shared<'_>, pair: &mut Pair<T>) {
+    let width = shared.how.tile[1];
+    let Pair { pixels, taken, columns, turned, .. } = pair;
+    for x in (0..width).step_by(LANES) {
+        for k in 0..2 {
+            for (point, row) in columns.iter_mut().zip(pixels[k].chunks_exact(width)) {
+                let eight: &[T; LANES] = row[x..].first_chunk().expect("a tile has whole vectors");
+                point[k] = if taken[k] { eight.map(T::to_f64) } else { [0.0; LANES] };
+            }
+        }
+        lines_forth(columns, &shared.steps[0]);
+        turn(columns, turned, width, x);
+    }
+    for rows in turned.chunks_exact_mut(width) {
+        lines_forth(rows, &shared.steps[1]);
+    }
+}
+
+for_each_isa! {
+    /// The responses of a transformed pair to the filter of a spectrum.
+    fn respond[T: Float][T](shared: &Shared<'_>, spectrum: &[Point], pair: &mut Pair<T>) as respond_body
+}
+
+#[inline(always)]
+fn respond_body<T: Float>(_: Isa, shared: &Shared<'_>, spectrum: &[Point], pair: &mut Pair<T>) {
+    let [height, width] = shared.how.tile;
+    let [down, across] = shared.how.step();
+    let stride = across.next_multiple_of(GROUP);
+    let Pair { columns, turned, product, responses, .. } = pair;
+    for ((to, from), by) in product.chunks_exact_mut(width).zip(turned.chunks_exact(width)).zip(spectrum.chunks_exact(width)) {
+        for ((to, a), b) in to.iter_mut().zip(from).zip(by) {
+            *to = multiplied(a, b);
+        }
+        lines_back(to, &shared.steps[1]);
+    }
+    for x in (0..across).step_by(LANES) {
+        for (b, eight) in columns.as_chunks_mut::<LANES>().0.iter_mut().enumerate() {
+            let from: &[Point; LANES] = product[b * width + x..].first_chunk().expect("a tile has whole vectors");
+            transposed(from, eight);
+        }
+        lines_back(columns, &shared.steps[0]);
+        for (k, responses) in responses.iter_mut().enumerate() {
+            for (row, point) in responses.chunks_exact_mut(stride).zip(&columns[..down]) {
+                for (v, r) in row[x..x + LANES].iter_mut().zip(point[k]) {
+                    *v = T::from_f64(r);
+                }
+            }
+        }
+    }
+    debug_assert!(height >= down);
+}
+
+/// Stores eight lines of points `x..x + 8` of a tile of `width` columns, turned.
+#[inline(always)]
+fn turn(columns: &[Point], turned: &mut [Point], width: usize, x: usize) {
+    for (b, eight) in columns.as_chunks::<LANES>().0.iter().enumerate() {
+        let to: &mut [Point; LANES] = turned[b * width + x..].first_chunk_mut().expect("a tile has whole vectors");
+        transposed(eight, to);
+    }
+}
+
+#[inline(always)]
+fn transposed(from: &[Point; LANES], to: &mut [Point; LANES]) {
+    for part in 0..2 {
+        let mut rows: [Lanes; LANES] = std::array::from_fn(|i| from[i][part]);
+        exchange::<4>(&mut rows);
+        exchange::<2>(&mut rows);
+        exchange::<1>(&mut rows);
+        for (to, row) in to.iter_mut().zip(rows) {
+            to[part] = row;
+        }
+    }
+}
+
+/// Exchanges the squares of `S` numbers off the diagonal, in all squares of `2 S`.
+#[inline(always)]
+fn exchange<const S: usize>(rows: &mut [Lanes; LANES]) {
+    for i in (0..LANES).filter(|i| i & S == 0) {
+        let (a, b) = (rows[i], rows[i + S]);
+        rows[i] = std::array::from_fn(|j| if j & S == 0 { a[j] } else { b[j - S] });
+        rows[i + S] = std::array::from_fn(|j| if j & S == 0 { a[j + S] } else { b[j] });
+    }
+}
+
+/// [`Roots::forth`] of eight lines.
+#[inline(always)]
+fn lines_forth(lines: &mut [Point], steps: &Steps) {
+    if let Some(roots) = &steps.pairs {
+        let (a, b) = lines.split_at_mut(lines.len() / 2);
+        (a[0], b[0]) = (sum(&a[0], &b[0]), difference(&a[0], &b[0]));
+        for ((a, b), root) in a[1..].iter_mut().zip(&mut b[1..]).zip(roots) {
+            let (x, y) = (sum(a, b), difference(a, b));
+            (*a, *b) = (x, scaled(&y, root, 1.0));
+        }
+    }
+    for (q, roots) in &steps.butterflies {
+        for block in lines.chunks_exact_mut(4 * q) {
+            let (a, rest) = block.split_at_mut(*q);
+            let (b, rest) = rest.split_at_mut(*q);
+            let (c, d) = rest.split_at_mut(*q);
+            [a[0], b[0], c[0], d[0]] = butterfly([&a[0], &b[0], &c[0], &d[0]], 1.0);
+            for ((((a, b), c), d), [r1, r2, r3]) in
+                a[1..].iter_mut().zip(&mut b[1..]).zip(&mut c[1..]).zip(&mut d[1..]).zip(roots)
+            {
+                let [w, x, y, z] = butterfly([a, b, c, d], 1.0);
+                (*a, *b, *c, *d) = (w, scaled(&x, r1, 1.0), scaled(&y, r2, 1.0), scaled(&z, r3, 1.0));
+            }
+        }
+    }
+}
+
+/// [`Roots::back`] of eight lines.
+#[inline(always)]
+fn lines_back(lines: &mut [Point], steps: &Steps) {
+    for (q, roots) in steps.butterflies.iter().rev() {
+        for block in lines.chunks_exact_mut(4 * q) {
+            let (a, rest) = block.split_at_mut(*q);
+            let (b, rest) = rest.split_at_mut(*q);
+            let (c, d) = rest.split_at_mut(*q);
+            [a[0], b[0], c[0], d[0]] = butterfly([&a[0], &b[0], &c[0], &d[0]], -1.0);
+            for ((((a, b), c), d), [r1, r2, r3]) in
+                a[1..].iter_mut().zip(&mut b[1..]).zip(&mut c[1..]).zip(&mut d[1..]).zip(roots)
+            {
+                let (x, y, z) = (scaled(b, r1, -1.0), scaled(c, r2, -1.0), scaled(d, r3, -1.0));
+                [*a, *b, *c, *d] = butterfly([a, &x, &y, &z], -1.0);
+            }
+        }
+    }
+    if let Some(roots) = &steps.pairs {
+        let (a, b) = lines.split_at_mut(lines.len() / 2);
+        (a[0], b[0]) = (sum(&a[0], &b[0]), difference(&a[0], &b[0]));
+        for ((a, b), root) in a[1..].iter_mut().zip(&mut b[1..]).zip(roots) {
+            let y = scaled(b, root, -1.0);
+            (*a, *b) = (sum(a, &y), difference(a, &y));
+        }
+    }
+}
+
+#[inline(always)]
+fn sum(a: &Point, b: &Point) -> Point {
+    let mut out = NOTHING;
+    for part in 0..2 {
+        for l in 0..LANES {
+            out[part][l] = a[part][l] + b[part][l];
+        }
+    }
+    out
+}
+
+#[inline(always)]
+fn difference(a: &Point, b: &Point) -> Point {
+    let mut out = NOTHING;
+    for part in 0..2 {
+        for l in 0..LANES {
+            out[part][l] = a[part][l] - b[part][l];
+        }
+    }
+    out
+}
+
+/// A transform of four points, forth or, with a sign of -1, back.
+#[inline(always)]
+fn butterfly([a, b, c, d]: [&Point; 4], sign: f64) -> [Point; 4] {
+    let (even, odd) = (sum(a, c), sum(b, d));
+    let (left, right) = (difference(a, c), difference(b, d));
+    let [re, im] = right;
+    let turned = if sign > 0.0 { [im, negative(&re)] } else { [negative(&im), re] };
+    [sum(&even, &odd), sum(&left, &turned), difference(&even, &odd), difference(&left, &turned)]
+}
+
+#[inline(always)]
+fn negative(v: &Lanes) -> Lanes {
+    v.map(|v| -v)
+}
+
+/// The product with a root or, with a sign of -1, with its conjugate.
+#[inline(always)]
+fn scaled([re, im]: &Point, [c, s]: &Complex, sign: f64) -> Point {
+    let s = s * sign;
+    let mut out = NOTHING;
+    for l in 0..LANES {
+        out[0][l] = re[l].mul_add(*c, -(im[l] * s));
+        out[1][l] = re[l].mul_add(s, im[l] * *c);
+    }
+    out
+}
+
+#[inline(always)]
+fn multiplied([re, im]: &Point, [c, s]: &Point) -> Point {
+    let mut out = NOTHING;
+    for l in 0..LANES {
+        out[0][l] = re[l].mul_add(c[l], -(im[l] * s[l]));
+        out[1][l] = re[l].mul_add(s[l], im[l] * c[l]);
+    }
+    out
+}
+
+for_each_isa! {
+    /// The responses of a tile to a filter, tap by tap in the canonical order.
+    fn direct[T: Float][T](how: &Fourier, filter: &Filter, pixels: &[T], responses: &mut [T]) as direct_body
+}
+
+#[inline(always)]
+fn direct_body<T: Float>(_: Isa, how: &Fourier, filter: &Filter, pixels: &[T], responses: &mut [T]) {
+    let ([down, across], width, reach) = (how.step(), how.tile[1], how.reach());
+    let stride = across.next_multiple_of(GROUP);
+    let taps: Vec<(T, Range<usize>)> = filter
+        .taps()
+        .iter()
+        .zip(filter.offsets())
+        .map(|(tap, (dy, dx))| {
+            let at = reach.up.strict_add_signed(dy) * width + reach.left.strict_add_signed(dx);
+            (T::from_f64(*tap), at..at + across)
+        })
+        .collect();
+    for (y, row) in responses.chunks_exact_mut(stride).take(down).enumerate() {
+        let row = &mut row[..across];
+        row.fill(T::ZERO);
+        for (tap, at) in &taps {
+            for (sum, v) in row.iter_mut().zip(&pixels[y * width..][at.clone()]) {
+                *sum = tap.fma(*v, *sum);
+            }
+        }
+    }
+}

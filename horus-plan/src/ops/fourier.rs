@@ -1,0 +1,456 @@
+//! Correlation by Fourier transforms of overlapping tiles (overlap-save).
+//!
+//! Tiles lie at multiples of [`Fourier::step`] from the first pixel of the whole image, so that a
+//! result is the same in any region, strip and launch. Two tiles of a row of tiles, an even one and
+//! the next, are the real and the imaginary part of one transform: filters are real, so the parts
+//! stay apart. Transforms are computed in `f64`, for pixels of `f32` too: with rounding `u = 2^-53`
+//! instead of `2^-24`, the worst case over all pictures is far below what a result of `f32` holds.
+//!
+//! **Bound.** A tile has `N` points and `L = log2 N`. A level of butterflies adds pairs (relative
+//! error `u` in the 2-norm) and multiplies by roots of unity (`2 sqrt(2) u`, and less than `4 u` for
+//! the error of the root itself), so a transform has the relative error `8 u L` in the 2-norm
+//! (Higham, *Accuracy and Stability of Numerical Algorithms*, section 24.1). Both tiles together have
+//! the 2-norm `sqrt(2 N) max|pixel|`. The spectrum of the filter is at most `sum|taps|` everywhere,
+//! as are the intermediate values of its transform, so that its error is at most `8 u L sum|taps|`.
+//! With one transform each way and a product (`4 u`), no pixel of the result is off by more than
+//! `sqrt(2 N) (24 L + 4) u max|pixel| sum|taps|`, before it is rounded to its type.
+//!
+//! Tiles with a pixel that is not finite or larger than [`Fourier::largest`] take no part in
+//! transforms: their results are computed directly, in the canonical order.
+
+use std::sync::Arc;
+
+use super::Whole;
+use super::footprint::{Access, Reading, Rect};
+use super::neighbourhood::{Filter, Reach};
+use super::operation::{Effort, Extent, Family, ImageOperation, hold, images};
+use horus_base::dtype::{Arithmetic, DType, Float};
+use horus_base::shape::{Border, Shape, Window};
+
+/// A complex number: real and imaginary part.
+pub type Complex = [f64; 2];
+
+/// Responses of linear filters, computed by Fourier transforms. Plane `p` of a level, of `n`, has
+/// its response to filter `f` in plane `f * n + p`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Fourier {
+    /// The filters, of one reach.
+    pub filters: Arc<[Filter]>,
+    /// Border mode.
+    pub border: Border,
+    /// Rows and columns of a tile, powers of two.
+    pub tile: [usize; 2],
+    /// Row and column of the image's first pixel within the pair of tiles it lies in.
+    pub origin: [usize; 2],
+}
+
+/// Least and largest extent of a tile.
+pub const EXTENTS: [usize; 2] = [16, 512];
+
+impl Fourier {
+    /// Distances that the filters read.
+    pub fn reach(&self) -> Reach {
+        self.filters.iter().fold(Reach::NONE, |reach, f| reach.max(f.reach()))
+    }
+
+    /// Rows and columns of the result that a tile yields.
+    pub fn step(&self) -> [usize; 2] {
+        step(self.tile, self.reach())
+    }
+
+    /// The results of whole pairs of tiles around `need`, in pixels of the image.
+    pub fn pairs(&self, need: Rect) -> Rect {
+        let [down, across] = self.step();
+        let [top, left] = self.origin;
+        Rect { rows: aligned(need.rows, top, down), columns: aligned(need.columns, left, 2 * across) }
+    }
+
+    /// The largest pixel of a type in a transform.
+    pub fn largest(dtype: DType) -> f64 {
+        // Sums of taps are below 2^30, so that no sum over a tile overflows.
+        (if dtype == DType::F64 { 960.0 } else { 96.0_f64 }).exp2()
+    }
+
+    /// A filter as a tile whose transform multiplies those of images: it is reflected about its
+    /// anchor, and divided by the number of points, which transforms forth and back multiply by.
+    pub fn reflected(&self, filter: &Filter) -> Vec<Complex> {
+        let [height, width] = self.tile;
+        let Reach { up, left, .. } = self.reach();
+        let mut tile = vec![[0.0; 2]; height * width];
+        let scale = 1.0 / (height * width) as f64;
+        for (tap, (dy, dx)) in filter.taps().iter().zip(filter.offsets()) {
+            let back = |d: isize, before: usize, n: usize| (n - d.saturating_add_unsigned(before).cast_unsigned()) % n;
+            tile[back(dy, up, height) * width + back(dx, left, width)][0] += tap * scale;
+        }
+        tile
+    }
+
+    /// The definition: the responses of a pair of tiles to the filter of a [`spectrum`](Self::spectrum).
+    /// Pixel 0 of a tile is the first that its first result reads; those from [`step`](Self::step)
+    /// on are no responses.
+    pub fn respond(&self, pixels: &mut [Complex], spectrum: &[Complex]) {
+        self.forth(pixels);
+        pixels.iter_mut().zip(spectrum).for_each(|(p, s)| *p = product(*p, *s));
+        let [height, width] = self.tile;
+        let (rows, columns) = (Roots::of(width), Roots::of(height));
+        pixels.chunks_mut(width).for_each(|row| rows.back(row));
+        each_column(pixels, [height, width], &|column| columns.back(column));
+    }
+
+    /// The transform of a filter, in the order of [`Roots::forth`].
+    pub fn spectrum(&self, filter: &Filter) -> Vec<Complex> {
+        let mut tile = self.reflected(filter);
+        self.forth(&mut tile);
+        tile
+    }
+
+    fn forth(&self, tile: &mut [Complex]) {
+        let [height, width] = self.tile;
+        let (rows, columns) = (Roots::of(width), Roots::of(height));
+        each_column(tile, [height, width], &|column| columns.forth(column));
+        tile.chunks_mut(width).for_each(|row| rows.forth(row));
+    }
+}
+
+/// Rows and columns of the result that a tile yields.
+pub fn step([height, width]: [usize; 2], reach: Reach) -> [usize; 2] {
+    [height.saturating_sub(reach.up + reach.down), width.saturating_sub(reach.left + reach.right)]
+}
+
+/// A bound on the error of a result before it is rounded, for `max|pixel| = 1` and `sum|taps| = 1`.
+pub fn error([height, width]: [usize; 2]) -> f64 {
+    let points = (height * width) as f64;
+    (2.0 * points).sqrt() * (24.0 * points.log2() + 4.0) * (f64::EPSILON / 2.0)
+}
+
+/// Cost per point of both transforms, in multiply-adds of a direct filter of `f32` on two cores
+/// (`benches/results/2026-11-26-tolerance.md`).
+pub fn cost([height, width]: [usize; 2]) -> f64 {
+    const LEVEL: f64 = 3.5;
+    const POINT: f64 = 40.0;
+    POINT + LEVEL * ((height * width) as f64).log2()
+}
+
+fn each_column(tile: &mut [Complex], [height, width]: [usize; 2], change: &dyn Fn(&mut [Complex])) {
+    let mut column = vec![[0.0; 2]; height];
+    for x in 0..width {
+        column.iter_mut().enumerate().for_each(|(y, v)| *v = tile[y * width + x]);
+        change(&mut column);
+        column.iter().enumerate().for_each(|(y, v)| tile[y * width + x] = *v);
+    }
+}
+
+/// The window from a multiple of `step`, seen from `origin`, to another.
+fn aligned(need: Window, origin: usize, step: usize) -> Window {
+    if need.is_empty() {
+        return need;
+    }
+    let (origin, step) = (origin.cast_signed(), step.max(1).cast_signed());
+    let start = (need.start + origin).div_euclid(step) * step;
+    let end = (need.end + origin - 1).div_euclid(step) * step + step;
+    Window::new(start - origin, end - origin)
+}
+
+/// `a * b`.
+#[inline(always)]
+pub fn product([re, im]: Complex, [c, s]: Complex) -> Complex {
+    [Float::fma(re, c, -(im * s)), Float::fma(re, s, im * c)]
+}
+
+/// Roots of unity, and the transform of one line. Sums and products of all back ends have this
+/// order.
+#[derive(Clone, Debug)]
+pub struct Roots {
+    roots: Vec<Complex>,
+}
+
+impl Roots {
+    /// For lines of `n` points, a power of two.
+    pub fn of(n: usize) -> Roots {
+        Roots { roots: (0..n).map(|k| root(k, n)).collect() }
+    }
+
+    /// `exp(-2 pi i k / n)`.
+    pub fn at(&self, k: usize) -> Complex {
+        self.roots[k]
+    }
+
+    /// For butterflies over lines of `m` points, point `j` of `1..m/4`: the roots `j`, `2j` and `3j`
+    /// of `m`.
+    pub fn of_butterfly(&self, m: usize, j: usize) -> [Complex; 3] {
+        let by = self.roots.len() / m;
+        [1, 2, 3].map(|k| self.roots[k * j * by])
+    }
+
+    /// Transforms a line, decimated in frequency: if the number of levels is odd, pairs of points
+    /// half a line apart; then of each half, or of the line, butterflies of four points a quarter
+    /// apart, then those of each quarter. The result is in the order in which these leave it.
+    pub fn forth(&self, line: &mut [Complex]) {
+        let mut m = line.len();
+        if m.ilog2() % 2 == 1 {
+            m /= 2;
+            for j in 0..m {
+                let (a, b) = (line[j], line[j + m]);
+                let rest = difference(a, b);
+                line[j] = sum(a, b);
+                line[j + m] = if j > 0 { product(rest, self.roots[j]) } else { rest };
+            }
+        }
+        while m >= 4 {
+            let q = m / 4;
+            for base in (0..line.len()).step_by(m) {
+                for j in 0..q {
+                    let at = [0, 1, 2, 3].map(|k| base + j + k * q);
+                    let mut y = butterfly(at.map(|i| line[i]));
+                    if j > 0 {
+                        let roots = self.of_butterfly(m, j);
+                        (0..3).for_each(|k| y[k + 1] = product(y[k + 1], roots[k]));
+                    }
+                    (0..4).for_each(|k| line[at[k]] = y[k]);
+                }
+            }
+            m = q;
+        }
+    }
+
+    /// The inverse of [`forth`](Self::forth) but for the factor `1 / n`.
+    pub fn back(&self, line: &mut [Complex]) {
+        let mut q = 1;
+        while 4 * q <= line.len() {
+            let m = 4 * q;
+            for base in (0..line.len()).step_by(m) {
+                for j in 0..q {
+                    let at = [0, 1, 2, 3].map(|k| base + j + k * q);
+                    let mut x = at.map(|i| line[i]);
+                    if j > 0 {
+                        let roots = self.of_butterfly(m, j);
+                        (0..3).for_each(|k| x[k + 1] = product(x[k + 1], conjugate(roots[k])));
+                    }
+                    let y = butterfly_back(x);
+                    (0..4).for_each(|k| line[at[k]] = y[k]);
+                }
+            }
+            q = m;
+        }
+        if 2 * q == line.len() {
+            for j in 0..q {
+                let b = line[j + q];
+                let rest = if j > 0 { product(b, conjugate(self.roots[j])) } else { b };
+                (line[j], line[j + q]) = (sum(line[j], rest), difference(line[j], rest));
+            }
+        }
+    }
+}
+
+/// The conjugate.
+#[inline(always)]
+pub fn conjugate([re, im]: Complex) -> Complex {
+    [re, -im]
+}
+
+fn sum(a: Complex, b: Complex) -> Complex {
+    [a[0] + b[0], a[1] + b[1]]
+}
+
+fn difference(a: Complex, b: Complex) -> Complex {
+    [a[0] - b[0], a[1] - b[1]]
+}
+
+/// A transform of four points.
+fn butterfly([a, b, c, d]: [Complex; 4]) -> [Complex; 4] {
+    let (even, odd) = (sum(a, c), sum(b, d));
+    let (left, right) = (difference(a, c), difference(b, d));
+    // right times -i.
+    let turned = [right[1], -right[0]];
+    [sum(even, odd), sum(left, turned), difference(even, odd), difference(left, turned)]
+}
+
+/// The inverse of [`butterfly`], times 4.
+fn butterfly_back([a, b, c, d]: [Complex; 4]) -> [Complex; 4] {
+    let (even, odd) = (sum(a, c), sum(b, d));
+    let (left, right) = (difference(a, c), difference(b, d));
+    // right times i.
+    let turned = [-right[1], right[0]];
+    [sum(even, odd), sum(left, turned), difference(even, odd), difference(left, turned)]
+}
+
+/// `exp(-2 pi i k / n)` for a power of two `n`, from sines and cosines of at most an eighth of a
+/// turn.
+fn root(k: usize, n: usize) -> Complex {
+    let (quarter, rest) = (4 * k / n, 4 * k % n);
+    let angle = |r: usize| std::f64::consts::FRAC_PI_2 * (r as f64 / n as f64);
+    let (sin, cos) = match 2 * rest > n {
+        true => (Arithmetic::cos(angle(n - rest)), Arithmetic::sin(angle(n - rest))),
+        false => (Arithmetic::sin(angle(rest)), Arithmetic::cos(angle(rest))),
+    };
+    match quarter {
+        0 => [cos, -sin],
+        1 => [-sin, -cos],
+        2 => [-cos, sin],
+        _ => [sin, cos],
+    }
+}
+
+impl ImageOperation for Fourier {
+    fn kind(&self) -> &'static str {
+        "fourier"
+    }
+
+    fn name(&self) -> String {
+        let [height, width] = self.tile;
+        let of = match &self.filters[..] {
+            [one] => one.to_string(),
+            all => format!("{} filters of {}", all.len(), all.first().map_or_else(String::new, Filter::to_string)),
+        };
+        format!("correlate {of} by transforms of {height}x{width}")
+    }
+
+    fn check(&self, inputs: &[Extent], output: Extent) -> Result<(), String> {
+        let [(shape, dtype)] = images(inputs)?;
+        hold(!self.filters.is_empty(), || "no filter".into())?;
+        let reaches = self.filters.iter().map(Filter::reach);
+        let near = |r: &Reach| [r.up, r.down, r.left, r.right].into_iter().all(|r| r < EXTENTS[1]);
+        hold(reaches.clone().all(|r| near(&r)), || format!("filters that reach {} pixels", EXTENTS[1]))?;
+        hold(reaches.into_iter().all(|r| r == self.reach()), || "filters of different reach".into())?;
+        let extent = |n: usize| n.is_power_of_two() && (EXTENTS[0]..=EXTENTS[1]).contains(&n);
+        let [down, across] = self.step();
+        let fits = self.tile.into_iter().all(extent) && down > 0 && across > 0;
+        hold(fits, || format!("tiles of {:?} for filters of {:?}", self.tile, self.reach()))?;
+        let placed = self.origin[0] < down && self.origin[1] < 2 * across;
+        hold(placed, || format!("the first pixel at {:?} of a pair of tiles", self.origin))?;
+        hold(dtype.is_float() && output.1 == dtype, || format!("a linear filter of {dtype} to {}", output.1))?;
+        let wanted = Shape { channels: shape.channels.saturating_mul(self.filters.len()), ..shape };
+        hold(output.0 == wanted, || format!("it makes an image of {wanted}, wanted is {}", output.0))
+    }
+
+    fn reads(&self, _: usize, need: Rect, _: Shape) -> Reading {
+        Reading::around(self.pairs(need), self.reach(), self.border)
+    }
+
+    fn access(&self, _: usize) -> Access {
+        let (reach, [down, _]) = (self.reach(), self.step());
+        // A strip may begin and end anywhere in a tile.
+        let tiles = Reach { up: reach.up + down - 1, down: reach.down + down - 1, ..reach };
+        Access::around(tiles, self.border)
+    }
+
+    fn in_place(&self, _: usize) -> bool {
+        true
+    }
+
+    fn computed(&self, need: Rect, of: Shape) -> Rect {
+        self.reads(0, need, of).kept(of).hull(need)
+    }
+
+    fn for_region(&self, region: Rect) -> Option<Whole> {
+        let [down, across] = self.step();
+        let moved = |origin: usize, by: isize, step: usize| (origin + by.cast_unsigned()) % step;
+        let [top, left] = region.corner();
+        let origin = [moved(self.origin[0], top, down), moved(self.origin[1], left, 2 * across)];
+        Some(Fourier { origin, ..self.clone() }.into())
+    }
+
+    fn effort(&self, inputs: &[Extent], output: Extent, rows: usize) -> Effort {
+        let image = inputs.first().unwrap_or(&output).0;
+        let ([down, across], [height, width]) = (self.step(), self.tile);
+        // Points of tiles per pixel.
+        let along = |n: usize, step: usize, points: usize| (n.div_ceil(step) * points) as f64 / n.max(1) as f64;
+        let points = along(image.height, down, height) * along(image.width, 2 * across, 2 * width);
+        // One of the two transforms serves all filters.
+        let n = self.filters.len() as f64;
+        let steps = points * cost(self.tile) * (n + 1.0) / (2.0 * n);
+        let reach = self.reach();
+        let reach = reach.up + reach.down + down;
+        Effort { reach, ..Effort::of_rows(Family::CorrelateLarge, output.0, rows, steps) }
+    }
+
+    fn shared_bytes(&self) -> usize {
+        self.filters.iter().map(|f| size_of_val(f.taps())).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A repeatable picture.
+    fn pixels(n: usize) -> Vec<Complex> {
+        let at = |i: usize| ((i * 2_654_435_761) % 1009) as f64 / 504.5 - 1.0;
+        (0..n).map(|i| [at(i), at(i + 7777)]).collect()
+    }
+
+    #[test]
+    fn roots_are_on_the_circle_to_the_last_place() {
+        for n in [16, 64, 512] {
+            let roots = Roots::of(n);
+            for k in 0..n {
+                let [re, im] = roots.at(k);
+                let angle = -2.0 * std::f64::consts::PI * k as f64 / n as f64;
+                assert!((re - angle.cos()).abs() < 1e-15 && (im - angle.sin()).abs() < 1e-15, "{k} of {n}");
+                assert_eq!(roots.at((k + n / 4) % n), [im, -re], "{k} of {n}: quarter turns are exact");
+            }
+        }
+    }
+
+    #[test]
+    fn transforms_are_those_of_the_definition_and_invert_each_other() {
+        for n in [2, 4, 8, 16, 32, 128, 512] {
+            let roots = Roots::of(n);
+            let line = pixels(n);
+            let mut got = line.clone();
+            roots.forth(&mut got);
+            // The frequency of each place: quarters of quarters, of each half if there is one.
+            let mut order = vec![0];
+            let mut m = n;
+            let mut by = 1;
+            while m > 1 {
+                let radix = if m.ilog2() % 2 == 1 { 2 } else { 4 };
+                order = order.iter().flat_map(|k| (0..radix).map(move |r| k + r * by)).collect();
+                (m, by) = (m / radix, by * radix);
+            }
+            for (place, k) in order.into_iter().enumerate() {
+                let want = (0..n).fold([0.0; 2], |all, i| sum(all, product(line[i], roots.at(i * k % n))));
+                let off = (got[place][0] - want[0]).abs().max((got[place][1] - want[1]).abs());
+                assert!(off < 1e-12, "{place} of {n}: {:?}, {want:?}", got[place]);
+            }
+            roots.back(&mut got);
+            let n = n as f64;
+            let off = got.iter().zip(&line).map(|(a, b)| (a[0] / n - b[0]).abs().max((a[1] / n - b[1]).abs()));
+            assert!(off.fold(0.0, f64::max) < 1e-14);
+        }
+    }
+
+    #[test]
+    fn a_pair_of_tiles_responds_like_two_filtered_images() {
+        let taps: Vec<f64> = pixels(35).iter().map(|t| t[0]).collect();
+        let sparse = Filter::sparse([(-2, 0), (3, -4), (3, -4), (0, 1)], [1.0, 2.0, -0.5, 3.0]);
+        for filter in [Filter::dense(5, 7, taps), sparse, Filter::column([1.0, -2.0])] {
+            let op = Fourier { filters: [filter.clone()].into(), border: Border::Wrap, tile: [16, 32], origin: [0, 0] };
+            let (tile, [down, across], reach) = (pixels(16 * 32), op.step(), op.reach());
+            let mut got = tile.clone();
+            op.respond(&mut got, &op.spectrum(&filter));
+            let magnitude: f64 = filter.taps().iter().map(|t| t.abs()).sum();
+            for (y, x) in (0..down).flat_map(|y| (0..across).map(move |x| (y, x))) {
+                let mut want = [0.0; 2];
+                for (tap, (dy, dx)) in filter.taps().iter().zip(filter.offsets()) {
+                    let at = (y + reach.up).strict_add_signed(dy) * 32 + (x + reach.left).strict_add_signed(dx);
+                    want = [want[0] + tap * tile[at][0], want[1] + tap * tile[at][1]];
+                }
+                let off = (got[y * 32 + x][0] - want[0]).abs().max((got[y * 32 + x][1] - want[1]).abs());
+                assert!(off <= error(op.tile) * magnitude, "{filter} at {y}, {x}: {off}");
+            }
+        }
+    }
+
+    #[test]
+    fn regions_keep_the_places_of_tiles() {
+        let filter = Filter::dense(3, 5, vec![1.0; 15]);
+        let op = Fourier { filters: [filter].into(), border: Border::Wrap, tile: [16, 16], origin: [0, 0] };
+        assert_eq!(op.step(), [14, 12]);
+        let need = Rect::at(30, 50, 3, 4);
+        assert_eq!(op.pairs(need), Rect::at(28, 48, 14, 24));
+        let Some(Whole::Fourier(part)) = op.for_region(Rect::at(20, 40, 30, 30)) else { panic!("an origin") };
+        assert_eq!(part.origin, [6, 16]);
+        assert_eq!(part.pairs(need.seen_from(Rect::at(20, 40, 30, 30))), Rect::at(8, 8, 14, 24));
+    }
+}
