@@ -37,7 +37,7 @@ const MAIN: &str = include_str!("../kernels/emulate_main.h");
 
 /// The headers of generated sources, each after those that it needs: compiled once for all programs
 /// of a library.
-const HEADERS: [&str; 18] = [
+const HEADERS: [&str; 19] = [
     include_str!("../kernels/prelude.cuh"),
     include_str!("../kernels/math.cuh"),
     include_str!("../kernels/cast.cuh"),
@@ -55,6 +55,7 @@ const HEADERS: [&str; 18] = [
     include_str!("../kernels/sampling.cuh"),
     include_str!("../kernels/steps.cuh"),
     include_str!("../kernels/layout.cuh"),
+    include_str!("../kernels/fourier.cuh"),
     include_str!("../kernels/windowed.cuh"),
 ];
 

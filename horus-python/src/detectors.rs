@@ -24,8 +24,12 @@ pub(crate) fn oriented(
     let ((su, sv), (ou, ov)) = (sigmas, orders);
     match how {
         "xy" => numbers!(&a.any, "gauss_xy", image => a.recorded(|| near(image, within).gauss_xy(su, sv, ou, ov))),
-        "2d" => numbers!(&a.any, "gauss_2d", image => a.recorded(|| near(image, within).gauss_2d(theta, su, sv, ou, ov))),
-        "uv" => numbers!(&a.any, "gauss_uv", image => a.recorded(|| near(image, within).gauss_uv(theta, su, sv, ou, ov))),
+        "2d" => {
+            numbers!(&a.any, "gauss_2d", image => a.recorded(|| near(image, within).gauss_2d(theta, su, sv, ou, ov)))
+        }
+        "uv" => {
+            numbers!(&a.any, "gauss_uv", image => a.recorded(|| near(image, within).gauss_uv(theta, su, sv, ou, ov)))
+        }
         other => Err(PyValueError::new_err(format!("no oriented Gaussian is called {other}"))),
     }
 }

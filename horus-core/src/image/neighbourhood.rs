@@ -169,9 +169,9 @@ impl<T: Pixel> Image<T> {
             Algorithm::Tiles(tiles) => self.node(Op::from(tiles), site),
             Algorithm::Sum(terms) => {
                 let passes = terms.into_iter().map(|passes| {
-                    passes.into_iter().fold(self.plain(), |image, (filter, border)| {
-                        image.node(Op::Correlate(filter, border), site)
-                    })
+                    passes
+                        .into_iter()
+                        .fold(self.plain(), |image, (filter, border)| image.node(Op::Correlate(filter, border), site))
                 });
                 passes.reduce(|sum, term| together(PixelOp::Add, &sum, &term, site)).unwrap_or_else(|| self.plain())
             }

@@ -60,7 +60,12 @@ impl<T: Pixel> Image<T> {
             let (linear, anchor) = (self.linear(call.site), (filters.len() / 2).cast_signed());
             let responses = filters.iter().zip(-anchor..).map(|(filter, on)| {
                 let (filter, on) = if turned { (filter.flipped(), -on) } else { (filter.clone(), on) };
-                linear.levels(self.depth(), 1, on, border, call.site).response(&filter, border, self.tolerance, call.site)
+                linear.levels(self.depth(), 1, on, border, call.site).response(
+                    &filter,
+                    border,
+                    self.tolerance,
+                    call.site,
+                )
             });
             let sum =
                 responses.reduce(|sum: Image<T::Linear>, response| together(PixelOp::Add, &sum, &response, call.site));

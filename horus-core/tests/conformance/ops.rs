@@ -15,7 +15,9 @@ use horus_core::ops::reduce::RowReduce;
 use horus_core::ops::resize::{Lines, Resampling};
 use horus_core::ops::sampling::Sampling;
 use horus_core::ops::windowed::{BoxMean, Ranked, Windowed};
-use horus_core::ops::{Components, Fourier, Histogram, ImageOperation as _, Merge, Remap, Resize, Running, Sliding, Transpose};
+use horus_core::ops::{
+    Components, Fourier, Histogram, ImageOperation as _, Merge, Remap, Resize, Running, Sliding, Transpose,
+};
 use horus_core::shape::{Border, Shape};
 use horus_testing::reference::Image;
 

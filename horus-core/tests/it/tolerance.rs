@@ -49,7 +49,13 @@ fn all_filters() -> Vec<(&'static str, Filter)> {
         ("rank of an oriented Gaussian", filters::gauss_2d(15.0, 4.0, 3.0, 0, 2)),
         ("no rank", random(31, 29)),
         ("even and turned", random(24, 32).flipped()),
-        ("scattered", Filter::sparse((0..900).map(|i| (i % 41 - 20, i / 41 - 9)).collect::<Vec<_>>(), (0..900).map(noise).collect::<Vec<_>>())),
+        (
+            "scattered",
+            Filter::sparse(
+                (0..900).map(|i| (i % 41 - 20, i / 41 - 9)).collect::<Vec<_>>(),
+                (0..900).map(noise).collect::<Vec<_>>(),
+            ),
+        ),
     ]
 }
 
@@ -98,7 +104,8 @@ fn bounds_hold<T: Float<Linear = T>>(tolerances: &[f64]) {
         for (k, (name, pixels)) in pictures::<T>(size.0, size.1).into_iter().enumerate() {
             let border = BORDERS[(k + filter.taps().len()) % 5];
             let image = Image::from_slice(&session, size, &pixels);
-            let largest = pixels.iter().map(|v| v.to_f64().abs()).fold(border.constant().unwrap_or(0.0).abs(), f64::max);
+            let largest =
+                pixels.iter().map(|v| v.to_f64().abs()).fold(border.constant().unwrap_or(0.0).abs(), f64::max);
             let exact: Vec<f64> = (0..pixels.len()).map(|at| exact(&pixels, size, &filter, border, at)).collect();
             for &t in tolerances {
                 told.lock().unwrap().clear();
@@ -141,9 +148,11 @@ fn integers_are_filtered_within_the_tolerance() {
     let floats: Vec<f32> = pixels.iter().map(|v| f32::from(*v)).collect();
     let (image, filter) = (Image::from_slice(&session, (80, 90), &pixels), random(31, 29));
     let got = image.within(1e-6).convolve(&filter).to_vec().unwrap();
-    let same = Image::from_slice(&session, (80, 90), &floats).within(1e-6).correlate(&filter.flipped()).to_vec().unwrap();
+    let same =
+        Image::from_slice(&session, (80, 90), &floats).within(1e-6).correlate(&filter.flipped()).to_vec().unwrap();
     assert_eq!(got, same);
-    let worst = (0..got.len()).map(|i| (f64::from(got[i]) - exact(&floats, (80, 90), &filter.flipped(), Border::Reflect101, i)).abs());
+    let worst = (0..got.len())
+        .map(|i| (f64::from(got[i]) - exact(&floats, (80, 90), &filter.flipped(), Border::Reflect101, i)).abs());
     let magnitude: f64 = filter.taps().iter().map(|t| t.abs()).sum();
     assert!(worst.fold(0.0, f64::max) <= 1e-6 * 255.0 * magnitude);
 }
@@ -207,7 +216,9 @@ fn bits_are_the_same_on_any_number_of_ranks_and_threads() {
         let threads: Vec<Vec<u32>> = program(&three, border).iter().map(bits).collect();
         assert!(threads == alone, "three threads, {border}");
         for ranks in 2..=5 {
-            for (rank, got) in on_ranks(ranks, |s| program(s, border).iter().map(bits).collect::<Vec<_>>()).iter().enumerate() {
+            for (rank, got) in
+                on_ranks(ranks, |s| program(s, border).iter().map(bits).collect::<Vec<_>>()).iter().enumerate()
+            {
                 assert!(*got == alone, "{border}, rank {rank} of {ranks}");
             }
         }
@@ -239,7 +250,10 @@ fn faults_of_a_tolerance_are_told() {
     let image = Image::constant(&session, (5, 5), 1.0f32);
     for t in [0.0, -1e-3, f64::NAN, f64::INFINITY] {
         let message = image.within(t).gauss(1.0).check().unwrap_err().to_string();
-        assert!(message.starts_with(&format!("within: the tolerance is {t}; it must be positive and finite (at ")), "{message}");
+        assert!(
+            message.starts_with(&format!("within: the tolerance is {t}; it must be positive and finite (at ")),
+            "{message}"
+        );
     }
     let message = image.within(1e-8).check().unwrap_err().to_string();
     assert!(message.starts_with("within: a tolerance of 1e-8; the smallest of f32 is 5.97e-8 (at "), "{message}");

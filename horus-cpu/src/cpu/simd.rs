@@ -111,6 +111,30 @@ pub(crate) trait Vector: Copy {
     /// # Safety
     /// The machine has the instruction set.
     unsafe fn fma(self, a: Self, b: Self) -> Self;
+
+    /// `self * a - b` with one rounding.
+    ///
+    /// # Safety
+    /// The machine has the instruction set.
+    unsafe fn fms(self, a: Self, b: Self) -> Self;
+
+    /// `self + a`.
+    ///
+    /// # Safety
+    /// The machine has the instruction set.
+    unsafe fn add(self, a: Self) -> Self;
+
+    /// `self - a`.
+    ///
+    /// # Safety
+    /// The machine has the instruction set.
+    unsafe fn sub(self, a: Self) -> Self;
+
+    /// `self * a`.
+    ///
+    /// # Safety
+    /// The machine has the instruction set.
+    unsafe fn mul(self, a: Self) -> Self;
 }
 
 /// An array that the compiler vectorises, for any machine; of one lane also a single pixel.
@@ -138,6 +162,22 @@ impl<T: Float, const N: usize> Vector for Array<T, N> {
     #[inline(always)]
     unsafe fn fma(self, a: Self, b: Self) -> Self {
         Array(std::array::from_fn(|i| self.0[i].fma(a.0[i], b.0[i])))
+    }
+    #[inline(always)]
+    unsafe fn fms(self, a: Self, b: Self) -> Self {
+        Array(std::array::from_fn(|i| self.0[i].fma(a.0[i], b.0[i].neg())))
+    }
+    #[inline(always)]
+    unsafe fn add(self, a: Self) -> Self {
+        Array(std::array::from_fn(|i| self.0[i].add(a.0[i])))
+    }
+    #[inline(always)]
+    unsafe fn sub(self, a: Self) -> Self {
+        Array(std::array::from_fn(|i| self.0[i].sub(a.0[i])))
+    }
+    #[inline(always)]
+    unsafe fn mul(self, a: Self) -> Self {
+        Array(std::array::from_fn(|i| self.0[i].mul(a.0[i])))
     }
 }
 
@@ -179,7 +219,7 @@ mod x86 {
     use super::Vector;
 
     macro_rules! vector {
-        ($name:ident, $elem:ident, $lanes:literal, $raw:ident, $splat:ident, $load:ident, $store:ident, $fma:ident) => {
+        ($name:ident, $elem:ident, $lanes:literal, $raw:ident, $splat:ident, $load:ident, $store:ident, $fma:ident, $fms:ident, $add:ident, $sub:ident, $mul:ident) => {
             #[derive(Clone, Copy, Debug)]
             pub(crate) struct $name($raw);
 
@@ -209,14 +249,86 @@ mod x86 {
                     // SAFETY: the caller vouches for the instruction set.
                     $name(unsafe { $fma(self.0, a.0, b.0) })
                 }
+                #[inline(always)]
+                unsafe fn fms(self, a: Self, b: Self) -> Self {
+                    // SAFETY: the caller vouches for the instruction set.
+                    $name(unsafe { $fms(self.0, a.0, b.0) })
+                }
+                #[inline(always)]
+                unsafe fn add(self, a: Self) -> Self {
+                    // SAFETY: the caller vouches for the instruction set.
+                    $name(unsafe { $add(self.0, a.0) })
+                }
+                #[inline(always)]
+                unsafe fn sub(self, a: Self) -> Self {
+                    // SAFETY: the caller vouches for the instruction set.
+                    $name(unsafe { $sub(self.0, a.0) })
+                }
+                #[inline(always)]
+                unsafe fn mul(self, a: Self) -> Self {
+                    // SAFETY: the caller vouches for the instruction set.
+                    $name(unsafe { $mul(self.0, a.0) })
+                }
             }
         };
     }
 
-    vector!(F32x8, f32, 8, __m256, _mm256_set1_ps, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_fmadd_ps);
-    vector!(F64x4, f64, 4, __m256d, _mm256_set1_pd, _mm256_loadu_pd, _mm256_storeu_pd, _mm256_fmadd_pd);
-    vector!(F32x16, f32, 16, __m512, _mm512_set1_ps, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_fmadd_ps);
-    vector!(F64x8, f64, 8, __m512d, _mm512_set1_pd, _mm512_loadu_pd, _mm512_storeu_pd, _mm512_fmadd_pd);
+    vector!(
+        F32x8,
+        f32,
+        8,
+        __m256,
+        _mm256_set1_ps,
+        _mm256_loadu_ps,
+        _mm256_storeu_ps,
+        _mm256_fmadd_ps,
+        _mm256_fmsub_ps,
+        _mm256_add_ps,
+        _mm256_sub_ps,
+        _mm256_mul_ps
+    );
+    vector!(
+        F64x4,
+        f64,
+        4,
+        __m256d,
+        _mm256_set1_pd,
+        _mm256_loadu_pd,
+        _mm256_storeu_pd,
+        _mm256_fmadd_pd,
+        _mm256_fmsub_pd,
+        _mm256_add_pd,
+        _mm256_sub_pd,
+        _mm256_mul_pd
+    );
+    vector!(
+        F32x16,
+        f32,
+        16,
+        __m512,
+        _mm512_set1_ps,
+        _mm512_loadu_ps,
+        _mm512_storeu_ps,
+        _mm512_fmadd_ps,
+        _mm512_fmsub_ps,
+        _mm512_add_ps,
+        _mm512_sub_ps,
+        _mm512_mul_ps
+    );
+    vector!(
+        F64x8,
+        f64,
+        8,
+        __m512d,
+        _mm512_set1_pd,
+        _mm512_loadu_pd,
+        _mm512_storeu_pd,
+        _mm512_fmadd_pd,
+        _mm512_fmsub_pd,
+        _mm512_add_pd,
+        _mm512_sub_pd,
+        _mm512_mul_pd
+    );
 }
 
 /// Bytes of an image that the second-level cache holds.

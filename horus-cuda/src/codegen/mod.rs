@@ -17,6 +17,7 @@ mod cost;
 mod cpp;
 mod distance;
 mod fixed;
+mod fourier;
 mod instructions;
 mod labels;
 mod map;
@@ -64,6 +65,7 @@ const RECONSTRUCTION: &str = include_str!("../../kernels/reconstruction.cuh");
 const SAMPLING: &str = include_str!("../../kernels/sampling.cuh");
 const RESIZE: &str = include_str!("../../kernels/resize.cuh");
 const STEPS: &str = include_str!("../../kernels/steps.cuh");
+const FOURIER: &str = include_str!("../../kernels/fourier.cuh");
 const LAYOUT: &str = include_str!("../../kernels/layout.cuh");
 const WINDOWED: &str = include_str!("../../kernels/windowed.cuh");
 
@@ -227,7 +229,8 @@ fn generate_whole(operation: &Whole, shapes: &Shapes<'_>, limits: Limits) -> Res
         Whole::Labels(how) => labels::generate(*how, shapes),
         Whole::Tiles(Tiled { grid, reduce: how }) => reduced::tiles(*grid, *how, shapes),
         Whole::Histogram(how) => fixed::histogram(how.bins, how.lo(), how.hi(), shapes),
-        Whole::Fourier(_) | Whole::Merge(_) => Err(unsupported(shapes, operation.name())),
+        Whole::Fourier(how) => fourier::generate(how, shapes),
+        Whole::Merge(_) => Err(unsupported(shapes, operation.name())),
     }
 }
 

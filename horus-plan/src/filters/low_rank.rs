@@ -18,7 +18,8 @@ const SWEEPS: usize = 40;
 /// range of its pixels.
 pub(super) fn decompose(matrix: &[f64], height: usize, width: usize) -> Vec<Term> {
     let mut columns: Vec<Vec<f64>> = (0..width).map(|x| (0..height).map(|y| matrix[y * width + x]).collect()).collect();
-    let mut turned: Vec<Vec<f64>> = (0..width).map(|x| (0..width).map(|i| f64::from(u8::from(i == x))).collect()).collect();
+    let mut turned: Vec<Vec<f64>> =
+        (0..width).map(|x| (0..width).map(|i| f64::from(u8::from(i == x))).collect()).collect();
     for _ in 0..SWEEPS {
         let mut rotated = false;
         for p in 0..width {
@@ -113,7 +114,8 @@ mod tests {
             let at = |i: usize| ((i * 2_654_435_761) % 1009) as f64 / 504.5 - 1.0;
             let matrix: Vec<f64> = (0..height * width).map(at).collect();
             let terms = decompose(&matrix, height, width);
-            let off = product(&terms, height, width).iter().zip(&matrix).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+            let off =
+                product(&terms, height, width).iter().zip(&matrix).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
             assert!(off < 1e-13, "{height}x{width}: {off}");
             let size = |t: &Term| (dot(&t.row, &t.row) * dot(&t.column, &t.column)).sqrt();
             assert!(terms.is_sorted_by(|a, b| size(a) >= size(b) * (1.0 - 1e-12)));

@@ -110,7 +110,8 @@ fn terms(filter: &Filter, border: Border, dtype: DType, t: f64, most: f64) -> Op
     let each = (height + width) as f64 + TERM;
     let count = (most / each).ceil() as usize - 1;
     let sum: f64 = taps.iter().map(|tap| tap.abs()).sum();
-    if height == 1 || width == 1 || count == 0 || taps.len() > DECOMPOSED || !seems_low(taps, width, count + 2, t * sum) {
+    if height == 1 || width == 1 || count == 0 || taps.len() > DECOMPOSED || !seems_low(taps, width, count + 2, t * sum)
+    {
         return None;
     }
     let unit = smallest(dtype);

@@ -93,7 +93,12 @@ impl Filter {
             let message = format!("{} taps for a filter of {height}x{width}", taps.len());
             return Filter::faulty(Error::parameter(Call::of("Filter::dense"), message));
         }
-        Filter { layout: Layout::Dense { height, width, anchor_y: height / 2, anchor_x: width / 2 }, taps, fault: None, note: None }
+        Filter {
+            layout: Layout::Dense { height, width, anchor_y: height / 2, anchor_x: width / 2 },
+            taps,
+            fault: None,
+            note: None,
+        }
     }
 
     /// A row or a column of a dense filter with this anchor.

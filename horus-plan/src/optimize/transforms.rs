@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use crate::ir::graph::{Graph, Node, NodeId, Op};
+use crate::ops::neighbourhood::Filter;
 use crate::ops::planes::PlaneMap;
 use crate::ops::{Fourier, Whole};
-use crate::ops::neighbourhood::Filter;
 use horus_base::shape::{Border, Shape};
 
 /// Most filters together: their responses are in memory at once, and each more saves less.
@@ -84,7 +84,8 @@ mod tests {
         ids.push(graph.push(node(near(Filter::dense(4, 3, vec![1.0; 12])), vec![image])));
         // Of another image.
         ids.push(graph.push(node(of(1.0), vec![ids[0]])));
-        let sums: Vec<NodeId> = ids.iter().map(|id| graph.push(node(Op::Flip(crate::ops::geometric::Flip::Both), vec![*id]))).collect();
+        let sums: Vec<NodeId> =
+            ids.iter().map(|id| graph.push(node(Op::Flip(crate::ops::geometric::Flip::Both), vec![*id]))).collect();
         graph.roots = [vec![ids[4]], sums].concat();
         let graph = share(graph);
         let text = graph.to_string();

@@ -61,7 +61,8 @@ pub(super) fn fourier_of<T: Float>(
     let spectra: Vec<Vec<Complex>> = how.filters.iter().map(|f| how.spectrum(f)).collect();
     let (filters, channels) = (how.filters.len(), shape.channels / how.filters.len());
     let all = how.pairs(part);
-    let planes = (0..shape.planes() / filters).flat_map(|c| (all.rows.start..all.rows.end).step_by(down as usize).map(move |y| (c, y)));
+    let planes = (0..shape.planes() / filters)
+        .flat_map(|c| (all.rows.start..all.rows.end).step_by(down as usize).map(move |y| (c, y)));
     for (c, top) in planes {
         for left in (all.columns.start..all.columns.end).step_by(2 * across as usize) {
             let corners = [left, left + across];

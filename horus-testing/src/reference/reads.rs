@@ -73,9 +73,8 @@ mod tests {
     use horus_plan::ops::tiles::{Grid, TileReduce};
     use horus_plan::ops::windowed::{BoxMean, Ranked, Windowed};
     use horus_plan::ops::{
-        Fourier,
-        Components, Fold, Histogram, Lookup, Merge, NearestPixel, NearestRow, Reconstruction, Remap, Resize, RowReduce,
-        Running, RunningDepth, Sliding, Tiled, Transpose, Whole,
+        Components, Fold, Fourier, Histogram, Lookup, Merge, NearestPixel, NearestRow, Reconstruction, Remap, Resize,
+        RowReduce, Running, RunningDepth, Sliding, Tiled, Transpose, Whole,
     };
     use horus_plan::optimize::lower::lower;
     use horus_plan::region::{Rect, needs};
@@ -121,8 +120,13 @@ mod tests {
             Transpose.into(),
             Lookup.into(),
             Remap { sampling: Sampling::Cubic, border }.into(),
-            Fourier { filters: [Filter::sparse([(-2, 0), (1, 3)], [1.0; 2])].into(), border, tile: [16; 2], origin: [5, 9] }
-                .into(),
+            Fourier {
+                filters: [Filter::sparse([(-2, 0), (1, 3)], [1.0; 2])].into(),
+                border,
+                tile: [16; 2],
+                origin: [5, 9],
+            }
+            .into(),
             Sliding { how: Windowed::Mean(BoxMean::over(Reach { up: 1, down: 3, left: 0, right: 2 })), border }.into(),
             Sliding { how: Windowed::Rank(Ranked::new(&[(-4, 0), (0, -1), (0, 0), (0, 1), (2, 0)], 2)), border }.into(),
             resized(Resampling::Lanczos, [(height, 3), (width, 2 * width)]),

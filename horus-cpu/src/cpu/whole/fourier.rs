@@ -12,12 +12,12 @@ use rayon::prelude::*;
 use super::View;
 use super::sampling::To;
 use crate::cpu::plane::Plane;
-use crate::cpu::simd::Isa;
+use crate::cpu::simd::{Isa, Simd, Vector};
 use crate::cpu::versions::for_each_isa;
 use horus_base::dtype::Float;
 use horus_base::shape::Window;
 use horus_plan::ops::footprint::Rect;
-use horus_plan::ops::fourier::{Complex, Fourier, Roots};
+use horus_plan::ops::fourier::{Complex, Fourier, Roots, conjugate};
 use horus_plan::ops::neighbourhood::{Filter, Reach};
 
 /// Lines transformed together.
@@ -25,6 +25,9 @@ const LANES: usize = 8;
 /// Pixels of a row that are converted together: a cache line of `f32`, of two times eight columns.
 const GROUP: usize = 2 * LANES;
 
+/// Pixels that follow each row of a tile in memory: rows a power of two apart would share few lines
+/// of the cache.
+const APART: usize = GROUP;
 /// Parts of the work of each thread: threads that end early take those of others.
 const CHUNKS: usize = 4;
 
@@ -84,7 +87,7 @@ impl<T: Float> Pair<T> {
         let plane = |n: usize| [vec![T::ZERO; n], vec![T::ZERO; n]];
         let points = || vec![NOTHING; height * width / LANES];
         Pair {
-            pixels: plane(height * width),
+            pixels: plane(height * (width + APART)),
             taken: [false; 2],
             columns: vec![NOTHING; height],
             turned: points(),
@@ -197,7 +200,8 @@ fn read<T: Float>(plane: &Plane<'_, T>, how: &Fourier, [top, left]: [isize; 2], 
         let columns: Vec<Option<usize>> =
             if whole { Vec::new() } else { (left..).take(width).map(|x| how.border.map(x, plane.width)).collect() };
         let mut taken = true;
-        for (y, line) in (top - up.cast_signed()..).zip(pixels.chunks_mut(width)) {
+        for (y, line) in (top - up.cast_signed()..).zip(pixels.chunks_exact_mut(width + APART)) {
+            let line = &mut line[..width];
             match plane.resolve(y, how.border).map(|y| plane.row(y)) {
                 Some(row) if whole => line.copy_from_slice(&row[left.cast_unsigned()..][..width]),
                 Some(row) => {
@@ -223,7 +227,8 @@ fn write<T: Float>(how: &Fourier, [top, left]: [isize; 2], first: isize, pair: &
             let from = skipped.max(k * across);
             let to = (skipped + row.len()).min((k + 1) * across);
             if from < to {
-                row[from - skipped..to - skipped].copy_from_slice(&responses[y * stride..][from - k * across..to - k * across]);
+                row[from - skipped..to - skipped]
+                    .copy_from_slice(&responses[y * stride..][from - k * across..to - k * across]);
             }
         }
     }
@@ -235,23 +240,23 @@ for_each_isa! {
 }
 
 #[inline(always)]
-fn spectrum_body(_: Isa, shared: &Shared<'_>, filter: &Filter) -> Vec<Point> {
+fn spectrum_body(isa: Isa, shared: &Shared<'_>, filter: &Filter) -> Vec<Point> {
     let [height, width] = shared.how.tile;
     let tile = shared.how.reflected(filter);
     let mut columns = vec![NOTHING; height];
     let mut turned = vec![NOTHING; height * width / LANES];
     for x in (0..width).step_by(LANES) {
         for (y, point) in columns.iter_mut().enumerate() {
-            *point = NOTHING;
             for (v, tap) in point[0].iter_mut().zip(&tile[y * width + x..]) {
                 *v = tap[0];
             }
+            point[1] = NOTHING[1];
         }
-        lines_forth(&mut columns, &shared.steps[0]);
-        turn(&columns, &mut turned, width, x);
+        lines_forth(isa, &mut columns, &shared.steps[0]);
+        turn(isa, &columns, &mut turned, width, x);
     }
     for rows in turned.chunks_exact_mut(width) {
-        lines_forth(rows, &shared.steps[1]);
+        lines_forth(isa, rows, &shared.steps[1]);
     }
     turned
 }
@@ -262,21 +267,21 @@ for_each_isa! {
 }
 
 #[inline(always)]
-fn forth_body<T: Float>(_: Isa, shared: &Shared<'_>, pair: &mut Pair<T>) {
+fn forth_body<T: Float>(isa: Isa, shared: &Shared<'_>, pair: &mut Pair<T>) {
     let width = shared.how.tile[1];
     let Pair { pixels, taken, columns, turned, .. } = pair;
     for x in (0..width).step_by(LANES) {
         for k in 0..2 {
-            for (point, row) in columns.iter_mut().zip(pixels[k].chunks_exact(width)) {
+            for (point, row) in columns.iter_mut().zip(pixels[k].chunks_exact(width + APART)) {
                 let eight: &[T; LANES] = row[x..].first_chunk().expect("a tile has whole vectors");
                 point[k] = if taken[k] { eight.map(T::to_f64) } else { [0.0; LANES] };
             }
         }
-        lines_forth(columns, &shared.steps[0]);
-        turn(columns, turned, width, x);
+        lines_forth(isa, columns, &shared.steps[0]);
+        turn(isa, columns, turned, width, x);
     }
     for rows in turned.chunks_exact_mut(width) {
-        lines_forth(rows, &shared.steps[1]);
+        lines_forth(isa, rows, &shared.steps[1]);
     }
 }
 
@@ -286,23 +291,19 @@ for_each_isa! {
 }
 
 #[inline(always)]
-fn respond_body<T: Float>(_: Isa, shared: &Shared<'_>, spectrum: &[Point], pair: &mut Pair<T>) {
-    let [height, width] = shared.how.tile;
+fn respond_body<T: Float>(isa: Isa, shared: &Shared<'_>, spectrum: &[Point], pair: &mut Pair<T>) {
+    let width = shared.how.tile[1];
     let [down, across] = shared.how.step();
     let stride = across.next_multiple_of(GROUP);
     let Pair { columns, turned, product, responses, .. } = pair;
-    for ((to, from), by) in product.chunks_exact_mut(width).zip(turned.chunks_exact(width)).zip(spectrum.chunks_exact(width)) {
-        for ((to, a), b) in to.iter_mut().zip(from).zip(by) {
-            *to = multiplied(a, b);
-        }
-        lines_back(to, &shared.steps[1]);
+    let rows = product.chunks_exact_mut(width).zip(turned.chunks_exact(width)).zip(spectrum.chunks_exact(width));
+    for ((to, from), by) in rows {
+        lines_multiplied(isa, from, by, to);
+        lines_back(isa, to, &shared.steps[1]);
     }
     for x in (0..across).step_by(LANES) {
-        for (b, eight) in columns.as_chunks_mut::<LANES>().0.iter_mut().enumerate() {
-            let from: &[Point; LANES] = product[b * width + x..].first_chunk().expect("a tile has whole vectors");
-            transposed(from, eight);
-        }
-        lines_back(columns, &shared.steps[0]);
+        turn_back(isa, product, columns, width, x);
+        lines_back(isa, columns, &shared.steps[0]);
         for (k, responses) in responses.iter_mut().enumerate() {
             for (row, point) in responses.chunks_exact_mut(stride).zip(&columns[..down]) {
                 for (v, r) in row[x..x + LANES].iter_mut().zip(point[k]) {
@@ -311,27 +312,45 @@ fn respond_body<T: Float>(_: Isa, shared: &Shared<'_>, spectrum: &[Point], pair:
             }
         }
     }
-    debug_assert!(height >= down);
 }
 
-/// Stores eight lines of points `x..x + 8` of a tile of `width` columns, turned.
+for_each_isa! {
+    /// Stores eight lines as points `x..x + 8` of a tile of `width` columns, turned.
+    fn turn[][](columns: &[Point], turned: &mut [Point], width: usize, x: usize) as turn_body
+}
+
 #[inline(always)]
-fn turn(columns: &[Point], turned: &mut [Point], width: usize, x: usize) {
+fn turn_body(_: Isa, columns: &[Point], turned: &mut [Point], width: usize, x: usize) {
     for (b, eight) in columns.as_chunks::<LANES>().0.iter().enumerate() {
         let to: &mut [Point; LANES] = turned[b * width + x..].first_chunk_mut().expect("a tile has whole vectors");
         transposed(eight, to);
     }
 }
 
+for_each_isa! {
+    /// The inverse of [`turn`].
+    fn turn_back[][](turned: &[Point], columns: &mut [Point], width: usize, x: usize) as turn_back_body
+}
+
+#[inline(always)]
+fn turn_back_body(_: Isa, turned: &[Point], columns: &mut [Point], width: usize, x: usize) {
+    for (b, eight) in columns.as_chunks_mut::<LANES>().0.iter_mut().enumerate() {
+        let from: &[Point; LANES] = turned[b * width + x..].first_chunk().expect("a tile has whole vectors");
+        transposed(from, eight);
+    }
+}
+
+// Unrolled: loops over squares would gather their numbers one by one.
 #[inline(always)]
 fn transposed(from: &[Point; LANES], to: &mut [Point; LANES]) {
     for part in 0..2 {
-        let mut rows: [Lanes; LANES] = std::array::from_fn(|i| from[i][part]);
+        let [a, b, c, d, e, f, g, h] = from;
+        let mut rows = [a[part], b[part], c[part], d[part], e[part], f[part], g[part], h[part]];
         exchange::<4>(&mut rows);
         exchange::<2>(&mut rows);
         exchange::<1>(&mut rows);
-        for (to, row) in to.iter_mut().zip(rows) {
-            to[part] = row;
+        for i in 0..LANES {
+            to[i][part] = rows[i];
         }
     }
 }
@@ -339,124 +358,215 @@ fn transposed(from: &[Point; LANES], to: &mut [Point; LANES]) {
 /// Exchanges the squares of `S` numbers off the diagonal, in all squares of `2 S`.
 #[inline(always)]
 fn exchange<const S: usize>(rows: &mut [Lanes; LANES]) {
-    for i in (0..LANES).filter(|i| i & S == 0) {
-        let (a, b) = (rows[i], rows[i + S]);
-        rows[i] = std::array::from_fn(|j| if j & S == 0 { a[j] } else { b[j - S] });
-        rows[i + S] = std::array::from_fn(|j| if j & S == 0 { a[j + S] } else { b[j] });
+    for i in 0..LANES {
+        if i & S == 0 {
+            let (a, b) = (rows[i], rows[i + S]);
+            rows[i] = std::array::from_fn(|j| if j & S == 0 { a[j] } else { b[j - S] });
+            rows[i + S] = std::array::from_fn(|j| if j & S == 0 { a[j + S] } else { b[j] });
+        }
     }
+}
+
+/// Calls a function for the vectors of an instruction set. It is compiled into a function that
+/// enables the set, as all callers are.
+macro_rules! by_vectors {
+    ($isa:expr, $body:ident($($arg:expr),*)) => {
+        match $isa {
+            // SAFETY: an instruction set is only named after it was detected (`Isa::available`).
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => unsafe { $body::<<f64 as Simd>::Avx512>($($arg),*) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => unsafe { $body::<<f64 as Simd>::Avx2>($($arg),*) },
+            // SAFETY: arrays need no instruction set.
+            #[cfg(not(target_arch = "x86_64"))]
+            Isa::Portable => unsafe { $body::<<f64 as Simd>::Portable>($($arg),*) },
+        }
+    };
 }
 
 /// [`Roots::forth`] of eight lines.
 #[inline(always)]
-fn lines_forth(lines: &mut [Point], steps: &Steps) {
-    if let Some(roots) = &steps.pairs {
-        let (a, b) = lines.split_at_mut(lines.len() / 2);
-        (a[0], b[0]) = (sum(&a[0], &b[0]), difference(&a[0], &b[0]));
-        for ((a, b), root) in a[1..].iter_mut().zip(&mut b[1..]).zip(roots) {
-            let (x, y) = (sum(a, b), difference(a, b));
-            (*a, *b) = (x, scaled(&y, root, 1.0));
-        }
-    }
-    for (q, roots) in &steps.butterflies {
-        for block in lines.chunks_exact_mut(4 * q) {
-            let (a, rest) = block.split_at_mut(*q);
-            let (b, rest) = rest.split_at_mut(*q);
-            let (c, d) = rest.split_at_mut(*q);
-            [a[0], b[0], c[0], d[0]] = butterfly([&a[0], &b[0], &c[0], &d[0]], 1.0);
-            for ((((a, b), c), d), [r1, r2, r3]) in
-                a[1..].iter_mut().zip(&mut b[1..]).zip(&mut c[1..]).zip(&mut d[1..]).zip(roots)
-            {
-                let [w, x, y, z] = butterfly([a, b, c, d], 1.0);
-                (*a, *b, *c, *d) = (w, scaled(&x, r1, 1.0), scaled(&y, r2, 1.0), scaled(&z, r3, 1.0));
-            }
-        }
-    }
+fn lines_forth(isa: Isa, lines: &mut [Point], steps: &Steps) {
+    by_vectors!(isa, forth_by(lines, steps))
 }
 
 /// [`Roots::back`] of eight lines.
 #[inline(always)]
-fn lines_back(lines: &mut [Point], steps: &Steps) {
-    for (q, roots) in steps.butterflies.iter().rev() {
-        for block in lines.chunks_exact_mut(4 * q) {
-            let (a, rest) = block.split_at_mut(*q);
-            let (b, rest) = rest.split_at_mut(*q);
-            let (c, d) = rest.split_at_mut(*q);
-            [a[0], b[0], c[0], d[0]] = butterfly([&a[0], &b[0], &c[0], &d[0]], -1.0);
-            for ((((a, b), c), d), [r1, r2, r3]) in
-                a[1..].iter_mut().zip(&mut b[1..]).zip(&mut c[1..]).zip(&mut d[1..]).zip(roots)
-            {
-                let (x, y, z) = (scaled(b, r1, -1.0), scaled(c, r2, -1.0), scaled(d, r3, -1.0));
-                [*a, *b, *c, *d] = butterfly([a, &x, &y, &z], -1.0);
+fn lines_back(isa: Isa, lines: &mut [Point], steps: &Steps) {
+    by_vectors!(isa, back_by(lines, steps))
+}
+
+/// Products of points.
+#[inline(always)]
+fn lines_multiplied(isa: Isa, a: &[Point], b: &[Point], to: &mut [Point]) {
+    by_vectors!(isa, multiply_by(a, b, to))
+}
+
+/// A complex number in each lane of a vector.
+#[derive(Clone, Copy)]
+struct Complexes<V> {
+    re: V,
+    im: V,
+}
+
+impl<V: Vector<Elem = f64>> Complexes<V> {
+    /// Lanes `at..` of a point.
+    ///
+    /// # Safety
+    /// For this and all others: the machine has the instruction set, and there are so many lanes.
+    #[inline(always)]
+    unsafe fn load(point: &Point, at: usize) -> Self {
+        debug_assert!(at + V::LANES <= LANES);
+        // SAFETY: vouched for by the caller.
+        unsafe { Complexes { re: V::load(point[0].as_ptr().add(at)), im: V::load(point[1].as_ptr().add(at)) } }
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, point: &mut Point, at: usize) {
+        debug_assert!(at + V::LANES <= LANES);
+        // SAFETY: vouched for by the caller.
+        unsafe {
+            self.re.store(point[0].as_mut_ptr().add(at));
+            self.im.store(point[1].as_mut_ptr().add(at));
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn splat([re, im]: Complex) -> Self {
+        // SAFETY: vouched for by the caller.
+        unsafe { Complexes { re: V::splat(re), im: V::splat(im) } }
+    }
+
+    #[inline(always)]
+    unsafe fn add(self, a: Self) -> Self {
+        // SAFETY: vouched for by the caller.
+        unsafe { Complexes { re: self.re.add(a.re), im: self.im.add(a.im) } }
+    }
+
+    #[inline(always)]
+    unsafe fn sub(self, a: Self) -> Self {
+        // SAFETY: vouched for by the caller.
+        unsafe { Complexes { re: self.re.sub(a.re), im: self.im.sub(a.im) } }
+    }
+
+    /// `self + i a`.
+    #[inline(always)]
+    unsafe fn add_turned(self, a: Self) -> Self {
+        // SAFETY: vouched for by the caller.
+        unsafe { Complexes { re: self.re.sub(a.im), im: self.im.add(a.re) } }
+    }
+
+    /// `self - i a`.
+    #[inline(always)]
+    unsafe fn sub_turned(self, a: Self) -> Self {
+        // SAFETY: vouched for by the caller.
+        unsafe { Complexes { re: self.re.add(a.im), im: self.im.sub(a.re) } }
+    }
+
+    #[inline(always)]
+    unsafe fn mul(self, a: Self) -> Self {
+        // SAFETY: vouched for by the caller.
+        unsafe { Complexes { re: self.re.fms(a.re, self.im.mul(a.im)), im: self.re.fma(a.im, self.im.mul(a.re)) } }
+    }
+}
+
+/// The quarters of a block.
+#[inline(always)]
+fn quarters(block: &mut [Point], q: usize) -> [&mut [Point]; 4] {
+    let (left, right) = block.split_at_mut(2 * q);
+    let ((a, b), (c, d)) = (left.split_at_mut(q), right.split_at_mut(q));
+    [a, b, c, d]
+}
+
+#[inline(always)]
+unsafe fn forth_by<V: Vector<Elem = f64>>(lines: &mut [Point], steps: &Steps) {
+    // SAFETY: vouched for by the caller; vectors divide eight lanes.
+    unsafe {
+        if let Some(roots) = &steps.pairs {
+            let (a, b) = lines.split_at_mut(lines.len() / 2);
+            for (j, (a, b)) in a.iter_mut().zip(b).enumerate() {
+                for at in (0..LANES).step_by(V::LANES) {
+                    let (x, y) = (Complexes::<V>::load(a, at), Complexes::load(b, at));
+                    let rest = x.sub(y);
+                    x.add(y).store(a, at);
+                    if j > 0 { rest.mul(Complexes::splat(roots[j - 1])) } else { rest }.store(b, at);
+                }
+            }
+        }
+        for (q, roots) in &steps.butterflies {
+            for block in lines.chunks_exact_mut(4 * q) {
+                let [a, b, c, d] = quarters(block, *q);
+                for (j, (((a, b), c), d)) in a.iter_mut().zip(b).zip(c).zip(d).enumerate() {
+                    for at in (0..LANES).step_by(V::LANES) {
+                        let [w, x, y, z] = [&*a, &*b, &*c, &*d].map(|p| Complexes::<V>::load(p, at));
+                        let (even, odd, left, right) = (w.add(y), x.add(z), w.sub(y), x.sub(z));
+                        let (x, y, z) = (left.sub_turned(right), even.sub(odd), left.add_turned(right));
+                        even.add(odd).store(a, at);
+                        if j == 0 {
+                            x.store(b, at);
+                            y.store(c, at);
+                            z.store(d, at);
+                        } else {
+                            let [r1, r2, r3] = roots[j - 1];
+                            x.mul(Complexes::splat(r1)).store(b, at);
+                            y.mul(Complexes::splat(r2)).store(c, at);
+                            z.mul(Complexes::splat(r3)).store(d, at);
+                        }
+                    }
+                }
             }
         }
     }
-    if let Some(roots) = &steps.pairs {
-        let (a, b) = lines.split_at_mut(lines.len() / 2);
-        (a[0], b[0]) = (sum(&a[0], &b[0]), difference(&a[0], &b[0]));
-        for ((a, b), root) in a[1..].iter_mut().zip(&mut b[1..]).zip(roots) {
-            let y = scaled(b, root, -1.0);
-            (*a, *b) = (sum(a, &y), difference(a, &y));
+}
+
+#[inline(always)]
+unsafe fn back_by<V: Vector<Elem = f64>>(lines: &mut [Point], steps: &Steps) {
+    // SAFETY: vouched for by the caller; vectors divide eight lanes.
+    unsafe {
+        for (q, roots) in steps.butterflies.iter().rev() {
+            for block in lines.chunks_exact_mut(4 * q) {
+                let [a, b, c, d] = quarters(block, *q);
+                for (j, (((a, b), c), d)) in a.iter_mut().zip(b).zip(c).zip(d).enumerate() {
+                    for at in (0..LANES).step_by(V::LANES) {
+                        let [w, mut x, mut y, mut z] = [&*a, &*b, &*c, &*d].map(|p| Complexes::<V>::load(p, at));
+                        if j > 0 {
+                            let [r1, r2, r3] = roots[j - 1].map(|root| Complexes::splat(conjugate(root)));
+                            (x, y, z) = (x.mul(r1), y.mul(r2), z.mul(r3));
+                        }
+                        let (even, odd, left, right) = (w.add(y), x.add(z), w.sub(y), x.sub(z));
+                        even.add(odd).store(a, at);
+                        left.add_turned(right).store(b, at);
+                        even.sub(odd).store(c, at);
+                        left.sub_turned(right).store(d, at);
+                    }
+                }
+            }
+        }
+        if let Some(roots) = &steps.pairs {
+            let (a, b) = lines.split_at_mut(lines.len() / 2);
+            for (j, (a, b)) in a.iter_mut().zip(b).enumerate() {
+                for at in (0..LANES).step_by(V::LANES) {
+                    let (x, mut y) = (Complexes::<V>::load(a, at), Complexes::load(b, at));
+                    if j > 0 {
+                        y = y.mul(Complexes::splat(conjugate(roots[j - 1])));
+                    }
+                    x.add(y).store(a, at);
+                    x.sub(y).store(b, at);
+                }
+            }
         }
     }
 }
 
 #[inline(always)]
-fn sum(a: &Point, b: &Point) -> Point {
-    let mut out = NOTHING;
-    for part in 0..2 {
-        for l in 0..LANES {
-            out[part][l] = a[part][l] + b[part][l];
+unsafe fn multiply_by<V: Vector<Elem = f64>>(a: &[Point], b: &[Point], to: &mut [Point]) {
+    for ((a, b), to) in a.iter().zip(b).zip(to) {
+        for at in (0..LANES).step_by(V::LANES) {
+            // SAFETY: vouched for by the caller; vectors divide eight lanes.
+            unsafe { Complexes::<V>::load(a, at).mul(Complexes::load(b, at)).store(to, at) };
         }
     }
-    out
-}
-
-#[inline(always)]
-fn difference(a: &Point, b: &Point) -> Point {
-    let mut out = NOTHING;
-    for part in 0..2 {
-        for l in 0..LANES {
-            out[part][l] = a[part][l] - b[part][l];
-        }
-    }
-    out
-}
-
-/// A transform of four points, forth or, with a sign of -1, back.
-#[inline(always)]
-fn butterfly([a, b, c, d]: [&Point; 4], sign: f64) -> [Point; 4] {
-    let (even, odd) = (sum(a, c), sum(b, d));
-    let (left, right) = (difference(a, c), difference(b, d));
-    let [re, im] = right;
-    let turned = if sign > 0.0 { [im, negative(&re)] } else { [negative(&im), re] };
-    [sum(&even, &odd), sum(&left, &turned), difference(&even, &odd), difference(&left, &turned)]
-}
-
-#[inline(always)]
-fn negative(v: &Lanes) -> Lanes {
-    v.map(|v| -v)
-}
-
-/// The product with a root or, with a sign of -1, with its conjugate.
-#[inline(always)]
-fn scaled([re, im]: &Point, [c, s]: &Complex, sign: f64) -> Point {
-    let s = s * sign;
-    let mut out = NOTHING;
-    for l in 0..LANES {
-        out[0][l] = re[l].mul_add(*c, -(im[l] * s));
-        out[1][l] = re[l].mul_add(s, im[l] * *c);
-    }
-    out
-}
-
-#[inline(always)]
-fn multiplied([re, im]: &Point, [c, s]: &Point) -> Point {
-    let mut out = NOTHING;
-    for l in 0..LANES {
-        out[0][l] = re[l].mul_add(c[l], -(im[l] * s[l]));
-        out[1][l] = re[l].mul_add(s[l], im[l] * c[l]);
-    }
-    out
 }
 
 for_each_isa! {
@@ -466,14 +576,14 @@ for_each_isa! {
 
 #[inline(always)]
 fn direct_body<T: Float>(_: Isa, how: &Fourier, filter: &Filter, pixels: &[T], responses: &mut [T]) {
-    let ([down, across], width, reach) = (how.step(), how.tile[1], how.reach());
+    let ([down, across], pitch, reach) = (how.step(), how.tile[1] + APART, how.reach());
     let stride = across.next_multiple_of(GROUP);
     let taps: Vec<(T, Range<usize>)> = filter
         .taps()
         .iter()
         .zip(filter.offsets())
         .map(|(tap, (dy, dx))| {
-            let at = reach.up.strict_add_signed(dy) * width + reach.left.strict_add_signed(dx);
+            let at = reach.up.strict_add_signed(dy) * pitch + reach.left.strict_add_signed(dx);
             (T::from_f64(*tap), at..at + across)
         })
         .collect();
@@ -481,7 +591,7 @@ fn direct_body<T: Float>(_: Isa, how: &Fourier, filter: &Filter, pixels: &[T], r
         let row = &mut row[..across];
         row.fill(T::ZERO);
         for (tap, at) in &taps {
-            for (sum, v) in row.iter_mut().zip(&pixels[y * width..][at.clone()]) {
+            for (sum, v) in row.iter_mut().zip(&pixels[y * pitch..][at.clone()]) {
                 *sum = tap.fma(*v, *sum);
             }
         }

@@ -4,10 +4,11 @@ use horus_core::device::Geometry;
 use horus_core::dtype::DType;
 use horus_core::ir::kernel::Kernel;
 use horus_core::ops::components::Connectivity;
+use horus_core::ops::neighbourhood::Filter;
 use horus_core::ops::reconstruction::Reconstruction;
 use horus_core::ops::resize::{Lines, Resampling};
 use horus_core::ops::sampling::Sampling;
-use horus_core::ops::{Components, ImageOperation as _, Remap, Resize};
+use horus_core::ops::{Components, Fourier, ImageOperation as _, Remap, Resize};
 use horus_core::shape::{Border, Shape, Window};
 
 use super::{Case, Fill, borders, case, whole};
@@ -69,6 +70,7 @@ pub(super) fn cases() -> Vec<Case> {
         }
     }
     all.extend(resizes());
+    all.extend(transforms());
     let mut strip = all.iter().rfind(|c| c.name.starts_with("remap")).cloned();
     if let Some(c) = &mut strip {
         c.name = "remap of a strip".into();
@@ -86,6 +88,33 @@ pub(super) fn cases() -> Vec<Case> {
         case("remap to any floats of levels", kernel, vec![whole(levels, DType::F32), positions, positions], output);
     wild.fill = Fill::Wild;
     all.push(wild);
+    all
+}
+
+/// Filters by transforms of tiles of even and odd numbers of levels.
+fn transforms() -> Vec<Case> {
+    let mut all = Vec::new();
+    let taps = |n: usize| (0..n).map(|i| (i * i % 11) as f64 - 4.5).collect::<Vec<_>>();
+    let (image, many) = (Shape::new(45, 70, 2), Shape::new(45, 70, 4));
+    let two = [Filter::dense(3, 6, taps(18)), Filter::dense(3, 6, vec![0.25; 18])];
+    let sparse = Filter::sparse([(-4, 0), (1, 2), (1, 2)], [0.5, 1.5, -3.0]);
+    for (k, border) in borders().into_iter().enumerate() {
+        let dtype = [DType::F32, DType::F64][k % 2];
+        let how = Fourier { filters: two.clone().into(), border, tile: [16, 32], origin: [0, 0] };
+        all.push(case(
+            format!("{} {border}", how.name()),
+            Kernel::from(how),
+            vec![whole(image, dtype)],
+            whole(many, dtype),
+        ));
+    }
+    let how = Fourier { filters: [sparse].into(), border: Border::Wrap, tile: [32, 16], origin: [26, 27] };
+    let mut strip =
+        case("transforms of a strip", Kernel::from(how), vec![whole(image, DType::F32)], whole(image, DType::F32));
+    strip.output.window = Window::new(4, 30);
+    strip.rows = Window::new(5, 29);
+    strip.fill = Fill::Wild;
+    all.push(strip);
     all
 }
 
