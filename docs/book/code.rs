@@ -8,13 +8,14 @@ use horus::prelude::*;
 /// A chapter's name, and its programs.
 pub(crate) type Chapter = (&'static str, fn() -> Result<()>);
 /// All chapters that have programs.
-pub(crate) const CHAPTERS: [Chapter; 9] = [
+pub(crate) const CHAPTERS: [Chapter; 10] = [
     ("introduction", introduction),
     ("tutorial", tutorial),
     ("crate", twelve_lines),
     ("lazy", lazy),
     ("borders", borders),
     ("types", types),
+    ("tolerance", tolerance),
     ("machines", machines),
     ("tuning", tuning),
     ("explain", explain),
@@ -116,6 +117,17 @@ fn borders() -> Result<()> {
     assert_eq!(white.rotate(45.0, Interpolation::Bilinear).pixel((0, 0))?, 0.0);
     let mirrored = white.with_border(Border::Reflect101).rotate(45.0, Interpolation::Bilinear);
     assert!((mirrored.pixel((0, 0))? - 1.0).abs() < 1e-6);
+    Ok(())
+}
+
+fn tolerance() -> Result<()> {
+    let session = Session::new()?;
+    let image = Image::worms(&session, 300, 300);
+    let template = filters::gauss_2d(30.0, 7.0, 2.0, 0, 2); // 43x43 taps
+    let near = image.within(1e-5).correlate(&template);
+    let magnitude: f64 = template.taps().iter().map(|tap| tap.abs()).sum();
+    let off = f64::from(near.absdiff(image.correlate(&template)).max_value().get()?);
+    assert!(off <= 2e-5 * f64::from(image.abs().max_value().get()?) * magnitude);
     Ok(())
 }
 

@@ -10,7 +10,7 @@ import pytest
 import scipy.ndimage
 
 import horus_image as hi
-from horus_image import ndimage
+from horus_image import filters, ndimage
 
 MODES = ["reflect", "mirror", "nearest", "wrap", "constant", "grid-wrap", "grid-mirror", "grid-constant"]
 TYPES = [np.uint8, np.uint16, np.int8, np.int16, np.int32, np.uint32, np.int64, np.uint64, np.float32, np.float64]
@@ -313,3 +313,46 @@ def test_complex_arrays_are_filtered_by_parts() -> None:
     np.testing.assert_allclose(ours, theirs, atol=1e-10)
     with pytest.raises(RuntimeError, match="complex dtype"):
         ndimage.sobel(array, output=np.empty((12, 13)))
+
+
+class TestWithin:
+    """Filters within a tolerance."""
+
+    image = np.random.default_rng(3).random((150, 170), np.float32)
+    weights = np.random.default_rng(4).standard_normal((31, 29))
+
+    @pytest.mark.parametrize("mode", ["reflect", "mirror", "nearest", "wrap", "constant"])
+    def test_results_are_within_the_tolerance(self, mode):
+        exact = scipy.ndimage.correlate(self.image.astype(np.float64), self.weights, mode=mode, cval=0.5)
+        with hi.within(1e-5):
+            near = ndimage.correlate(self.image, self.weights, mode=mode, cval=0.5)
+        assert np.abs(near - exact).max() <= 1.1e-5 * np.abs(self.weights).sum()
+
+    def test_programs_are_kept_for_each_tolerance(self):
+        exact = ndimage.correlate(self.image, self.weights)
+        filtered = hi.jit(lambda image: ndimage.correlate(image, self.weights))
+        for _ in range(3):
+            with hi.within(1e-5):
+                near = ndimage.correlate(self.image, self.weights)
+                again = filtered(self.image)
+            assert not np.array_equal(near, exact)
+            np.testing.assert_array_equal(again, near)
+            np.testing.assert_array_equal(ndimage.correlate(self.image, self.weights), exact)
+            np.testing.assert_array_equal(filtered(self.image), exact)
+
+    def test_lines_are_found_within_the_tolerance(self):
+        exact = filters.conv2d(self.image, 45.0, [5.0], [2.0])
+        with hi.within(1e-4):
+            near = filters.conv2d(self.image, 45.0, [5.0], [2.0])
+        assert 0 < np.abs(near - exact).max() < 1e-2
+        with hi.within(1e-4):
+            np.testing.assert_array_equal(filters.convrot(self.image, 45.0, [5.0], [2.0]), filters.convrot(self.image, 45.0, [5.0], [2.0]))
+
+    @pytest.mark.parametrize("t", [0.0, -1.0, float("nan"), float("inf")])
+    def test_tolerances_are_positive_and_finite(self, t):
+        with pytest.raises(ValueError, match="within: the tolerance is .*; it must be positive and finite"), hi.within(t):
+            pass
+
+    def test_tolerances_below_what_a_type_holds_are_told(self):
+        with hi.within(1e-20), pytest.raises(ValueError, match="within: a tolerance of 1e-20; the smallest of f"):
+            ndimage.correlate(self.image, self.weights)
