@@ -21,7 +21,7 @@ const LINES: usize = 8;
 /// Bytes of a complex number.
 const COMPLEX: usize = 16;
 /// Most bytes of the pairs of tiles of a round.
-const ROUND: usize = 256 << 20;
+const ROUND: usize = 64 << 20;
 
 pub(super) fn generate(how: &Fourier, shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
     let (input, out) = (shapes.inputs[0], shapes.output);
