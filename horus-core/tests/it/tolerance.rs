@@ -97,7 +97,7 @@ fn exact<T: Float>(pixels: &[T], size: (usize, usize), filter: &Filter, border: 
 
 fn bounds_hold<T: Float<Linear = T>>(tolerances: &[f64]) {
     let (session, told) = explaining();
-    let size = (61, 83);
+    let size = (190, 176);
     let mut algorithms = [0; 3];
     for (of, filter) in all_filters() {
         let magnitude: f64 = filter.taps().iter().map(|t| t.abs()).sum();
@@ -106,7 +106,8 @@ fn bounds_hold<T: Float<Linear = T>>(tolerances: &[f64]) {
             let image = Image::from_slice(&session, size, &pixels);
             let largest =
                 pixels.iter().map(|v| v.to_f64().abs()).fold(border.constant().unwrap_or(0.0).abs(), f64::max);
-            let exact: Vec<f64> = (0..pixels.len()).map(|at| exact(&pixels, size, &filter, border, at)).collect();
+            let places: Vec<usize> = (0..pixels.len()).step_by(37).collect();
+            let exact: Vec<f64> = places.iter().map(|at| exact(&pixels, size, &filter, border, *at)).collect();
             for &t in tolerances {
                 told.lock().unwrap().clear();
                 let got = image.within(t).with_border(border).correlate(&filter).to_vec().unwrap();
@@ -121,8 +122,8 @@ fn bounds_hold<T: Float<Linear = T>>(tolerances: &[f64]) {
                 // the rows of terms.
                 let subnormal = if T::DTYPE == DType::F64 { f64::from_bits(1) } else { f64::from(f32::from_bits(1)) };
                 let allowed = t * largest * magnitude + 40.0 * filter.steps() * (1.0 + magnitude) * subnormal;
-                for (at, (a, b)) in got.iter().zip(&exact).enumerate() {
-                    let off = (a.to_f64() - b).abs();
+                for (at, b) in places.iter().zip(&exact) {
+                    let off = (got[*at].to_f64() - b).abs();
                     assert!(off <= allowed, "{of}, {name}, {border}, within {t:e}: {off:e} at {at}, {allowed:e}");
                 }
             }
@@ -133,26 +134,27 @@ fn bounds_hold<T: Float<Linear = T>>(tolerances: &[f64]) {
 
 #[test]
 fn results_of_single_precision_are_within_the_tolerance() {
-    bounds_hold::<f32>(&[1e-2, 1e-4, 1e-5, 1e-7, 5.97e-8]);
+    bounds_hold::<f32>(&[1e-2, 1e-5, 5.97e-8]);
 }
 
 #[test]
 fn results_of_double_precision_are_within_the_tolerance() {
-    bounds_hold::<f64>(&[1e-3, 1e-9, 1e-11, 1e-13]);
+    bounds_hold::<f64>(&[1e-3, 1e-9, 1e-13]);
 }
 
 #[test]
 fn integers_are_filtered_within_the_tolerance() {
     let session = builder().build().unwrap();
-    let pixels: Vec<u8> = (0..80 * 90).map(|i| (127.5 + 127.5 * noise(i)) as u8).collect();
+    let pixels: Vec<u8> = (0..190 * 176).map(|i| (127.5 + 127.5 * noise(i)) as u8).collect();
     let floats: Vec<f32> = pixels.iter().map(|v| f32::from(*v)).collect();
-    let (image, filter) = (Image::from_slice(&session, (80, 90), &pixels), random(31, 29));
+    let (image, filter) = (Image::from_slice(&session, (190, 176), &pixels), random(31, 29));
     let got = image.within(1e-6).convolve(&filter).to_vec().unwrap();
     let same =
-        Image::from_slice(&session, (80, 90), &floats).within(1e-6).correlate(&filter.flipped()).to_vec().unwrap();
+        Image::from_slice(&session, (190, 176), &floats).within(1e-6).correlate(&filter.flipped()).to_vec().unwrap();
     assert_eq!(got, same);
     let worst = (0..got.len())
-        .map(|i| (f64::from(got[i]) - exact(&floats, (80, 90), &filter.flipped(), Border::Reflect101, i)).abs());
+        .step_by(11)
+        .map(|i| (f64::from(got[i]) - exact(&floats, (190, 176), &filter.flipped(), Border::Reflect101, i)).abs());
     let magnitude: f64 = filter.taps().iter().map(|t| t.abs()).sum();
     assert!(worst.fold(0.0, f64::max) <= 1e-6 * 255.0 * magnitude);
 }
@@ -194,9 +196,9 @@ fn on_ranks<R: Send>(ranks: usize, run: impl Fn(&Session) -> R + Sync) -> Vec<R>
 
 /// A picture whose results need several tiles, and strips on five ranks are thinner than halos.
 fn program(session: &Session, border: Border) -> Vec<Image<f32>> {
-    let image = Image::from_fn(session, 91, 203, |y, x| {
-        let special = (y, x) == (3, 180);
-        if special { f32::INFINITY } else { noise(y * 203 + x) as f32 }
+    let image = Image::from_fn(session, 190, 176, |y, x| {
+        let special = (y, x) == (3, 160);
+        if special { f32::INFINITY } else { noise(y * 176 + x) as f32 }
     });
     let filters = all_filters();
     let near = |t: f64, k: usize| image.within(t).with_border(border).correlate(&filters[k].1);
@@ -230,14 +232,14 @@ fn parts_of_a_result_have_the_bits_of_the_whole() {
     for border in BORDERS {
         let session = builder().build().unwrap();
         for (k, image) in program(&session, border).iter().enumerate() {
-            for (top, left, height, width) in [(0, 0, 5, 7), (40, 150, 30, 53), (90, 0, 1, 203), (13, 77, 50, 3)] {
+            for (top, left, height, width) in [(0, 0, 5, 7), (80, 120, 30, 53), (189, 0, 1, 176), (13, 77, 50, 3)] {
                 // A program of its own, of which no whole result is kept.
                 let fresh = &program(&builder().build().unwrap(), border)[k];
                 let part = bits(&fresh.crop(top, left, height, width));
-                let whole = bits(&image.crop(0, 0, 91, 203));
+                let whole = bits(&image.crop(0, 0, 190, 176));
                 for (i, got) in part.iter().enumerate() {
                     let (y, x) = (top + i / width, left + i % width);
-                    assert_eq!(*got, whole[y * 203 + x], "{border}, {k}: {y}, {x} of {height}x{width}");
+                    assert_eq!(*got, whole[y * 176 + x], "{border}, {k}: {y}, {x} of {height}x{width}");
                 }
             }
         }
@@ -271,7 +273,7 @@ fn faults_of_a_tolerance_are_told() {
 #[test]
 fn operations_without_a_faster_way_have_the_exact_bits_and_plans_say_so() {
     let (session, told) = explaining();
-    let image = Image::from_fn(&session, 40, 50, |y, x| noise(y * 50 + x) as f32);
+    let image = Image::from_fn(&session, 150, 160, |y, x| noise(y * 160 + x) as f32);
     let exact = [image.gauss(2.0), image.correlate(&random(3, 5)), image.median(3)];
     let near = image.within(1e-3);
     let within = [near.gauss(2.0), near.correlate(&random(3, 5)), near.median(3)];

@@ -126,8 +126,8 @@ pub fn error([height, width]: [usize; 2]) -> f64 {
 /// Cost per point of both transforms, in multiply-adds of a direct filter of `f32`, as measured on
 /// two cores (`benches/results/2026-11-26-tolerance.md`).
 pub fn cost(tile: [usize; 2]) -> f64 {
-    const LEVEL: f64 = 9.0;
-    const POINT: f64 = 65.0;
+    const LEVEL: f64 = 12.0;
+    const POINT: f64 = 100.0;
     // Eight lines of more points exceed a first-level cache.
     let levels = |n: usize| f64::from(n.ilog2()) * if n > 256 { 1.6 } else { 1.0 };
     POINT + LEVEL * tile.into_iter().map(levels).sum::<f64>()
