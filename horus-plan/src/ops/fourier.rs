@@ -435,7 +435,7 @@ mod tests {
             for (y, x) in (0..down).flat_map(|y| (0..across).map(move |x| (y, x))) {
                 let mut want = [0.0; 2];
                 for (tap, (dy, dx)) in filter.taps().iter().zip(filter.offsets()) {
-                    let at = (y + reach.up).strict_add_signed(dy) * 32 + (x + reach.left).strict_add_signed(dx);
+                    let at = (y + reach.up).saturating_add_signed(dy) * 32 + (x + reach.left).saturating_add_signed(dx);
                     want = [want[0] + tap * tile[at][0], want[1] + tap * tile[at][1]];
                 }
                 let off = (got[y * 32 + x][0] - want[0]).abs().max((got[y * 32 + x][1] - want[1]).abs());

@@ -583,7 +583,7 @@ fn direct_body<T: Float>(_: Isa, how: &Fourier, filter: &Filter, pixels: &[T], r
         .iter()
         .zip(filter.offsets())
         .map(|(tap, (dy, dx))| {
-            let at = reach.up.strict_add_signed(dy) * pitch + reach.left.strict_add_signed(dx);
+            let at = reach.up.saturating_add_signed(dy) * pitch + reach.left.saturating_add_signed(dx);
             (T::from_f64(*tap), at..at + across)
         })
         .collect();
