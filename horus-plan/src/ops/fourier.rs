@@ -123,11 +123,12 @@ pub fn error([height, width]: [usize; 2]) -> f64 {
     (2.0 * points).sqrt() * (24.0 * points.log2() + 4.0) * (f64::EPSILON / 2.0)
 }
 
-/// Cost per point of both transforms, in multiply-adds of a direct filter of `f32`, as measured on
-/// two cores (`benches/results/2026-11-26-tolerance.md`).
+/// Cost per point of both transforms, in multiply-adds of a direct filter of `f32`: between those
+/// measured for one filter and for eight of one image, which share one of the two, on two cores
+/// (`benches/results/2026-11-26-tolerance.md`).
 pub fn cost(tile: [usize; 2]) -> f64 {
-    const LEVEL: f64 = 12.0;
-    const POINT: f64 = 100.0;
+    const LEVEL: f64 = 10.0;
+    const POINT: f64 = 80.0;
     // Eight lines of more points exceed a first-level cache.
     let levels = |n: usize| f64::from(n.ilog2()) * if n > 256 { 1.6 } else { 1.0 };
     POINT + LEVEL * tile.into_iter().map(levels).sum::<f64>()
