@@ -58,7 +58,7 @@ impl Steps {
     }
 }
 
-/// What all tiles of a launch share.
+/// Parts common to all tiles of a launch.
 struct Shared<'a> {
     how: &'a Fourier,
     /// Of columns and of rows.
