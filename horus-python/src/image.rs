@@ -165,8 +165,15 @@ impl Image {
     }
 
     /// Evaluates the image in place on a GPU; optionally as a separate copy.
-    fn on_gpu(&self, py: Python<'_>, shape: Vec<i64>, strides: Vec<i64>, copy: bool) -> PyResult<DeviceMemory> {
-        each!(&self.any, image => memory::on_gpu(py, self, image, (shape, strides), copy))
+    fn on_gpu(
+        &self,
+        py: Python<'_>,
+        shape: Vec<i64>,
+        strides: Vec<i64>,
+        copy: bool,
+        stream: u64,
+    ) -> PyResult<DeviceMemory> {
+        each!(&self.any, image => memory::on_gpu(py, self, image, (shape, strides), (copy, stream)))
     }
 
     /// The number of the GPU that computes the image, `None` for a CPU; evaluates it if the device

@@ -150,7 +150,8 @@ class Image(Operators):
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """Kind and number of the device that has the pixels, of DLPack; the image is evaluated if that is not known yet."""
-        gpu = self._core.gpu()
+        lent: _horus.DeviceMemory | None = getattr(self, "_lent", None)
+        gpu = self._core.gpu() if lent is None else lent.gpu
         return (1, 0) if gpu is None else (2, gpu)
 
     def __dlpack__(
@@ -163,8 +164,8 @@ class Image(Operators):
     ) -> object:
         """Evaluate the image; its pixels where they are, as a capsule of DLPack (array API standard 2024).
 
-        Consumers of DLPack 1.0 share the pixels, and are told not to write; others get a copy. All that leads to the pixels is done
-        when this returns, whatever the `stream`.
+        Consumers of DLPack 1.0 share the pixels, and are told not to write; others get a copy. Later work of the `stream`, or of CUDA's
+        default stream, finds them complete.
 
         Raises
         ------
@@ -189,12 +190,13 @@ class Image(Operators):
         return self._on_gpu().interface
 
     def _on_gpu(self) -> _horus.DeviceMemory:
-        """The pixels where they are on the GPU, evaluated, as long as the image lives."""
+        """The pixels where they are on the GPU, as long as the image lives: work of CUDA's default stream from now on finds them, and may write
+        the arrays that they are made of."""
         lent: _horus.DeviceMemory | None = getattr(self, "_lent", None)
         if lent is None:
-            from ._foreign import layout
+            from ._foreign import DEFAULT_STREAM, layout
 
-            lent = self._lent = self._core.on_gpu(*layout(self), False)
+            lent = self._lent = self._core.on_gpu(*layout(self), False, DEFAULT_STREAM)
         return lent
 
     def __getitem__(self, key: Any) -> Image:
@@ -243,9 +245,9 @@ def in_memory(core: _horus.Image, shape: tuple[int, ...]) -> _horus.Memory:
     return core.memory(list(shape), [math.prod(shape[axis + 1 :]) for axis in range(len(shape))])
 
 
-def made(core: _horus.Image, session: Session, ndim: int, channels: bool = False) -> Image:
-    """An image of recorded operations."""
-    return _made(Image, core, session, ndim, channels)
+def made(core: _horus.Image, session: Session, ndim: int, channels: bool = False, has_line: bool = False) -> Image:
+    """An image of recorded operations, which are told their line of the user's program unless they have one."""
+    return _made(Image, core, session, ndim, channels, has_line)
 
 
 def asarray(array: Any, *, channels: bool = False, session: Session | None = None, copy: bool = True) -> Image:

@@ -66,7 +66,7 @@ class Session:
     [[2.0, 4.0], [6.0, 8.0]]
     """
 
-    __slots__ = ("_core", "_explains", "_programs", "_tokens")
+    __slots__ = ("_core", "_explains", "_gpu", "_programs", "_tokens")
 
     def __init__(
         self,
@@ -82,6 +82,7 @@ class Session:
         if size is not None and isinstance(device, str) and device.startswith("cuda"):
             os.environ["HORUS_GPU_MEMORY"] = str(size)
         self._core = _horus.Session(device, threads, size, explain)
+        self._gpu: int | None = None
         self._explains = explain
         self._programs: dict[Hashable, Any] = {}
         self._tokens: list[contextvars.Token[Session | None]] = []
