@@ -77,7 +77,7 @@ pub use memory::{MemoryInUse, MemoryUse};
 pub use pending::Pending;
 pub use progress::{Progress, Stats};
 #[doc(hidden)]
-pub use replay::{Refused, Replay};
+pub use replay::{Refused, Replay, Whose};
 #[doc(hidden)]
 pub use settings::Settings;
 #[doc(hidden)]

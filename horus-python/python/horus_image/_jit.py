@@ -133,7 +133,7 @@ class Jitted(Generic[_P]):
             handed = list(several)
         else:
             layouts = [layout(result) for result in several]
-            program, memories = _horus.Program.of(session._core, recording, wanted, layouts)
+            program, memories = _horus.Program.of(session._core, recording, wanted, layouts, False)
             handed = [np.asarray(memory) for memory in memories]
         known = _Known(session, program, single, list if isinstance(results, list) else tuple)
         if program is not None or looks:
