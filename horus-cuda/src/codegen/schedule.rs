@@ -32,10 +32,7 @@ impl ThreadBlock {
         let Tuning { bx, by, rows, cols, .. } = *tuning;
         let mut leaves = kernel.leaves.iter().chain(kernel.chains.iter().flat_map(|c| &c.leaves));
         let across = leaves.any(|l| matches!(l.op, LeafOp::LoadPlane(..)));
-        let alone = |l: &Leaf| {
-            let loads = matches!(l.op, LeafOp::Load(_) | LeafOp::LoadPlane(..));
-            loads || l.at_offset().is_some() || reads_around(kernel, l)
-        };
+        let alone = |l: &Leaf| matches!(l.op, LeafOp::Load(_) | LeafOp::LoadPlane(..)) || l.at_offset().is_some();
         let spread = across && planes >= LEVELS && by.is_multiple_of(LEVELS) && kernel.leaves.iter().all(alone);
         let levels = if spread { LEVELS } else { 1 };
         ThreadBlock { bx, by: by / levels, rows, cols, levels }
@@ -169,17 +166,6 @@ fn is_sparse(f: Option<&Filter>) -> bool {
     f.is_some_and(|f| matches!(f.layout(), Layout::Sparse(_)))
 }
 
-/// Most taps of a filter that threads read around their pixels.
-const AROUND: usize = 8;
-
-/// Returns `true` if each thread reads the pixels under a leaf's taps itself: where they are few,
-/// the first cache serves neighbours as fast as a tile that has to be filled first.
-pub(super) fn reads_around(kernel: &MapKernel, leaf: &Leaf) -> bool {
-    let few = |leaf: &Leaf| matches!(&leaf.op, LeafOp::Correlate(Source::Input(_), f, _) if is_sparse(Some(f)) && f.taps().len() <= AROUND);
-    let of = |leaf: &Leaf| window(leaf).map(|(source, _, border)| (source, border));
-    few(leaf) && !kernel.leaves.iter().any(|other| of(other) == of(leaf) && !few(other))
-}
-
 /// The surroundings of a pixel that a leaf needs. Offsets of sparse filters are data: their extent
 /// is rounded up, so that similar filters share a binary.
 fn reach(leaf: &Leaf, kernel: &MapKernel) -> Reach {
@@ -267,9 +253,6 @@ pub(super) fn schedule(
 
     let stages = plan_stages(kernel, order, block, tuning, room);
     for &l in order {
-        if reads_around(kernel, &kernel.leaves[l]) {
-            continue;
-        }
         // Each tap evaluates the chain.
         if kernel.per_pixel && matches!(kernel.leaves[l].source(), Source::Chain(_)) {
             continue;

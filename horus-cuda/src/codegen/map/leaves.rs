@@ -10,7 +10,7 @@ use horus_core::shape::{Axis, Border};
 
 use super::super::cpp::{Call, Expr, Operator, Stmt, args, name, pixel, template};
 use super::super::planes::PlaneRead;
-use super::super::schedule::{reads_around, window};
+use super::super::schedule::window;
 use super::super::{border_name, defect};
 use super::chains::source_name;
 use super::{MapGenerator, plane_of};
@@ -98,9 +98,6 @@ impl MapGenerator<'_> {
                 out.push(Stmt::each_pixel(extents, where_it_exists(&array, value)));
             }
             LeafOp::Correlate(source @ Source::Chain(_), ..) if self.kernel.per_pixel && self.unrolls(l) => {
-                self.around_block(l, *source, &array, out)?;
-            }
-            LeafOp::Correlate(source, ..) if reads_around(self.kernel, leaf) => {
                 self.around_block(l, *source, &array, out)?;
             }
             LeafOp::Correlate(..) | LeafOp::Order(_, OrderFilter::Fold(_), _) => self.direct(l, &array, out)?,
