@@ -3,6 +3,7 @@
 use horus_core::device::Geometry;
 use horus_core::dtype::{DType, Scalar};
 use horus_core::error::DeviceError;
+use horus_core::ops::neighbourhood::Reach;
 use horus_core::ops::windowed::{BoxMean, Ranked, Sliding, Span, Windowed, summed};
 use horus_core::shape::Border;
 
@@ -15,12 +16,6 @@ use super::{Generated, Limits, PRELUDE, Pointer, Shapes, WINDOWED, blocks, borde
 const THREADS: usize = 256;
 /// Most bytes of shared memory per block, so that a multiprocessor runs several.
 const SHARED: usize = 96 << 10;
-/// Columns of a block that walks down with histograms.
-const COLUMNS: usize = 64;
-/// `HS_ALIKE` of `windowed.cuh`.
-const ALIKE: usize = 32;
-/// Columns that keep a large GPU busy.
-const WALKING: usize = 1 << 16;
 /// Rows and columns of a block that searches for ranks under large footprints.
 const RANKED: (usize, usize) = (8, 32);
 
@@ -176,9 +171,7 @@ fn ranks(rank: &Ranked, border: Border, shapes: &Shapes<'_>, limits: Limits) -> 
     });
     let table = |spans: &[Span]| spans.iter().flat_map(|s| [s.y, s.from, s.to]).flat_map(i32::to_ne_bytes).collect();
     let planes = blocks(out.shape.planes(), "planes")?;
-    let key = dtype.size().max(4);
-    let shared = COLUMNS * (256 * 2 + ALIKE * key);
-    if rank.count() > usize::from(u16::MAX) || shared > limits.shared {
+    let Some(columns) = Columns::of(rank, dtype, height * width * out.shape.planes(), limits.shared) else {
         let across = width.div_ceil(RANKED.1);
         p.int("across", across.cast_signed());
         let arguments = args!["in", "at", "p.spans", "p.count", "reach", "p.place", constant, "p.across", "out"];
@@ -187,34 +180,62 @@ fn ranks(rank: &Ranked, border: Border, shapes: &Shapes<'_>, limits: Limits) -> 
         let grid = [blocks(across * height.div_ceil(RANKED.0), "a rank")?, planes];
         let table = table(&rank.spans);
         return Ok(Generated { table, ..program(&[PRELUDE, WINDOWED], &body, p, grid, RANKED.0 * RANKED.1, 0) });
-    }
+    };
+    let Columns { tall, pitch, count, shared } = columns;
     let enter = without(&rank.spans, 1);
     // They leave the footprint of the row above.
     let leave: Vec<Span> = without(&rank.spans, -1).iter().map(|s| Span { y: s.y - 1, ..*s }).collect();
-    let across = width.div_ceil(COLUMNS);
-    // Each first pixel looks at the whole footprint: long columns, as long as they keep the GPU busy.
-    let tall = (height * width * out.shape.planes() / WALKING).clamp(4, 64);
-    for (member, v) in [("entered", enter.len()), ("leaving", leave.len()), ("across", across), ("tall", tall)] {
+    let across = width.div_ceil(Columns::WIDE);
+    for (member, v) in
+        [("entered", enter.len()), ("leaving", leave.len()), ("across", across), ("tall", tall), ("pitch", pitch)]
+    {
         p.int(member, v.cast_signed());
     }
     let all = [&rank.spans[..], &enter, &leave].concat();
-    let arguments = args![
-        "in",
-        "at",
-        "p.spans",
-        "p.count",
-        "p.entered",
-        "p.leaving",
-        "reach",
-        "p.place",
-        constant,
-        "p.across",
-        "p.tall",
-        "out"
-    ];
-    body.push(Call::new("hs_rank", template![border_name(border), COLUMNS], arguments).into());
+    let mut arguments = args!["in", "at", "p.spans", "p.count", "p.entered", "p.leaving", "reach", "p.place", constant];
+    arguments.extend(args!["p.across", "p.tall", "p.pitch", "out"]);
+    let template = template![border_name(border), Columns::WIDE, count.name()];
+    body.push(Call::new("hs_rank", template, arguments).into());
     let grid = [blocks(across * height.div_ceil(tall), "a rank")?, planes];
-    Ok(Generated { table: table(&all), ..program(&[PRELUDE, WINDOWED], &body, p, grid, COLUMNS, shared) })
+    Ok(Generated { table: table(&all), ..program(&[PRELUDE, WINDOWED], &body, p, grid, Columns::WIDE, shared) })
+}
+
+/// The columns of a block that walks down with histograms.
+struct Columns {
+    tall: usize,
+    /// Codes from row to row of the tile.
+    pitch: usize,
+    /// The type of a histogram's counts.
+    count: DType,
+    /// Bytes of shared memory.
+    shared: usize,
+}
+
+impl Columns {
+    /// Columns of a block.
+    const WIDE: usize = 64;
+    /// `HS_ALIKE` of `windowed.cuh`.
+    const ALIKE: usize = 32;
+    /// Columns that keep a large GPU busy.
+    const BUSY: usize = 1 << 16;
+
+    /// The longest columns, whose first pixels look at whole footprints, that keep the GPU busy and
+    /// fit into `room` bytes of shared memory; `None` if there are none.
+    fn of(rank: &Ranked, dtype: DType, pixels: usize, room: usize) -> Option<Columns> {
+        let Reach { up, down, left, right } = rank.reach();
+        let count = match rank.count() {
+            0..=0xff => DType::U8,
+            0x100..=0xffff => DType::U16,
+            _ => return None,
+        };
+        let keys = if dtype.size() == 1 { 0 } else { Columns::ALIKE * dtype.size().max(4) };
+        let pitch = (Columns::WIDE + left + right).next_multiple_of(4);
+        let shared = |tall: usize| Columns::WIDE * (256 * count.size() + keys) + (tall + up + down) * pitch;
+        let longest = (pixels / Columns::BUSY).clamp(4, 64);
+        let tall = std::iter::successors(Some(longest), |tall| Some(tall / 2)).take_while(|tall| *tall >= 4);
+        let tall = tall.into_iter().find(|tall| shared(*tall) <= room)?;
+        Some(Columns { tall, pitch, count, shared: shared(tall) })
+    }
 }
 
 /// The parts of spans that no span `by` rows further down covers.
