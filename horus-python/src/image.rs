@@ -6,18 +6,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use horus::error::{Result, SourceLine};
 use horus::io::Format;
-use horus::prelude::{Image as Typed, SaveOptions, Shape};
+use horus::prelude::{Image as Typed, Region, SaveOptions, Shape};
 use horus::types::LoopState as _;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::any::{Any, Held, each, numbers, typed};
+use crate::any::{self, Any, Held, each, numbers, typed};
 use crate::arrays;
 use crate::errors::{caught, detached};
 use crate::files::Written;
 use crate::foreign::on_device;
 use crate::memory::{self, DeviceMemory, Memory};
+use crate::parts::Parts;
 use crate::session::{Session, Watch};
 
 /// A lazy image: levels, rows, columns and channels of one type.
@@ -108,6 +109,36 @@ impl Image {
                 Typed::<T>::from_device_array(&session.open, shape, &array, copy).map(<T as Held>::held)
             })?;
             Ok(session.image(any))
+        })
+    }
+
+    /// An image of a large array, called `name` in messages, of which these blocks are in memory: their row, their column, and an
+    /// array of planes, rows and columns. It reads them in place, when it is evaluated.
+    #[staticmethod]
+    fn of_parts(
+        py: Python<'_>,
+        session: &Session,
+        name: &str,
+        dtype: &str,
+        shape: [usize; 4],
+        blocks: Vec<(usize, usize, Bound<'_, PyAny>)>,
+    ) -> PyResult<Image> {
+        let [depth, height, width, channels] = shape;
+        let shape = Shape::volume(depth, height, width, channels);
+        Parts::new(shape, any::named(dtype)?, &blocks)?.image(py, session, name)
+    }
+
+    /// The regions that computing this image reads of images of parts: first row, first column, rows and columns; `None` if it
+    /// reads nothing of one.
+    fn reads(&self, py: Python<'_>, sources: Vec<PyRef<'_, Image>>) -> PyResult<Vec<Option<[usize; 4]>>> {
+        let mut handles = Vec::new();
+        sources.iter().for_each(|image| each!(&image.any, image => image.handles(&mut handles)));
+        each!(&self.any, image => {
+            let mut of = Vec::new();
+            image.handles(&mut of);
+            let regions = detached(py, || image.session().reads(of[0], &handles))?;
+            let numbers = |region: Region| [region.top, region.left, region.height, region.width];
+            Ok(regions.into_iter().map(|region| region.map(numbers)).collect())
         })
     }
 

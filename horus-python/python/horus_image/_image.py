@@ -76,7 +76,7 @@ class Image(Operators):
 
     def astype(self, dtype: npt.DTypeLike) -> Image:
         """The image in another type: exact where that can hold a value, else rounded to nearest (to even) and saturated."""
-        return self._with(_horus.convert(self._core, _native(np.dtype(dtype))))
+        return self._with(_horus.convert(self._core, native(np.dtype(dtype))))
 
     def clip(self, low: float, high: float) -> Image:
         """Pixels below `low` become that, and those above `high` become that; NaN stays."""
@@ -294,7 +294,7 @@ def asarray(array: Any, *, channels: bool = False, session: Session | None = Non
     if isinstance(array, Image):
         return array
     pixels = read(array)
-    code = _native(pixels.dtype)
+    code = native(pixels.dtype)
     if not 1 <= pixels.ndim <= 3 or (channels and pixels.ndim != 3):
         raise ValueError(f"an array of shape {pixels.shape} is no image; see asarray for the axes that images have")
     if isinstance(pixels, DeviceArray):
@@ -346,7 +346,7 @@ def _restored(array: Array, channels: bool) -> Image:
     return asarray(array, channels=channels)
 
 
-def _native(dtype: np.dtype[Any]) -> str:
+def native(dtype: np.dtype[Any]) -> str:
     code = CODES.get(dtype)
     if code is not None:
         return code

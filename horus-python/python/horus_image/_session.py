@@ -51,7 +51,8 @@ class Session:
         ``"cpu"``, ``"cuda"``, ``"cuda:1"``, several devices such as ``"cuda:all"`` and ``"cuda:0+cpu"``, or ``"auto"``: the GPU or the
         CPU, whichever is predicted to finish the first evaluation sooner. The default is the value of ``HORUS_DEVICE``, else ``"auto"``.
     threads : int, optional
-        Threads of the CPU; by default one per core.
+        Threads of the CPU; by default ``HORUS_THREADS``, else ``OMP_NUM_THREADS``, which Dask, joblib and schedulers of clusters set, else
+        one per core that the process may use.
     memory : int or str, optional
         Bytes that images may take, or a number with K, M or G: on the host and, from the first session that says so on, on each GPU.
     explain : bool, optional
@@ -77,6 +78,7 @@ class Session:
         explain: bool = False,
     ) -> None:
         _nvrtc.announce()
+        threads = chosen_threads() if threads is None else threads
         _horus.log_to(_log, _logger.getEffectiveLevel())
         size = None if memory is None else _bytes(memory)
         if size is not None and isinstance(device, str) and device.startswith("cuda"):
@@ -208,6 +210,14 @@ def _forget() -> None:
 atexit.register(_horus.end_calls)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget)
+
+
+def chosen_threads() -> int | None:
+    """The number of threads that the environment names; none if Horus chooses it."""
+    if "HORUS_THREADS" in os.environ:
+        return None  # read, and checked, with all settings
+    first = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    return int(first) if first.isdecimal() and int(first) else None
 
 
 def _bytes(memory: int | str) -> int:
