@@ -304,3 +304,19 @@ def test_xarray() -> None:
         output_dtypes=[np.float32],
     )
     assert blocks.values.tobytes() == expected.tobytes()
+
+
+def test_tasks_read_stores_by_themselves(tmp_path: Path) -> None:
+    array = picture((2, 60, 70))
+    store = zarr.create_array(tmp_path / "in.zarr", shape=array.shape, chunks=(1, 16, 16), dtype=array.dtype)
+    store[:] = array
+    dark = zarr.create_array(tmp_path / "dark.zarr", shape=(60, 70), chunks=(20, 20), dtype=array.dtype)
+    dark[:] = array[0] / 2
+    result = map_overlap(lambda image, dark: five(image - dark), store, dark, chunks=(25, 30))
+    assert len(result.__dask_graph__()) == result.npartitions
+    expected = np.array([whole(lambda i, d: five(i - d), one, array[0] / 2) for one in array])
+    assert pickle.loads(cloudpickle.dumps(result)).compute(scheduler="threads").tobytes() == expected.tobytes()
+    colours = zarr.create_array(tmp_path / "rgb.zarr", shape=(60, 70, 3), chunks=(16, 16, 1), dtype="u1")
+    colours[:] = picture((60, 70, 3), np.uint8)
+    grey = map_overlap(lambda image: image.luminance(), colours, channels=True)
+    np.testing.assert_array_equal(grey, hi.asarray(colours[:], channels=True).luminance())

@@ -71,8 +71,10 @@ def map_overlap(
     program : callable
         Takes an `Image` for each array and returns one. It is called here, and again by each task, perhaps in other processes. It may
         not look at values: ``image.max()`` of a chunk is not that of the whole.
-    *arrays : dask.array.Array or array_like
-        The last two axes are rows and columns. Axes before these hold other pictures; arrays that have any have the same.
+    *arrays : dask.array.Array, array_like or store
+        The last two axes are rows and columns. Axes before these hold other pictures; arrays that have any have the same. Of a store - of
+        Zarr or HDF5, or anything else with a shape, a type and slices - each task reads what it needs by itself: nothing is kept for, or
+        sent to, the neighbours of a chunk, as it is of an array of Dask.
     chunks : optional
         Chunks of the rows and columns of the result, in any form that Dask takes; by default those of the first array.
     volume : bool, optional
@@ -119,44 +121,39 @@ def map_overlap(
         raise ValueError("map_overlap: an array is a volume or has channels, not both")
     axes = _Axes(volume, channels)
     inputs = _inputs(arrays, axes)
-    pictures = next((array.chunks[: -axes.count] for array in inputs if array.ndim > axes.count), ())
-    kinds = tuple(_Kind(axes, array.shape[-axes.count :], array.dtype) for array in inputs)
+    pictures = next((given.array.chunks[: -axes.count] for given in inputs if given.array.ndim > axes.count), ())
+    kinds = tuple(_Kind(axes, given.array.shape[-axes.count :], given.array.dtype) for given in inputs)
     recorded = _Program(program, kwargs, kinds)
     with current() as session:
         result, sources = recorded.on(session, [() for _ in kinds])
         found = _Axes(result._ndim == 3, result._channels)
-        grid = _grid(result, found, inputs[0].chunks[axes.rows - axes.count :][:2], kinds[0], chunks)
+        grid = _grid(result, found, inputs[0].sizes(), kinds[0], chunks)
         windows = list(product(_ranges(grid[0]), _ranges(grid[1])))
         reads = [result[found.at(*window, slice(None))]._core.reads(sources) for window in windows]
     _warn_of_much(kinds, reads)
 
-    token = tokenize(program, kwargs, inputs, grid, volume, channels)
-    name, cuts = f"{getattr(program, '__name__', 'program')}-{token}", f"overlap-{token}"
+    token = tokenize(program, kwargs, [given.array for given in inputs], grid, volume, channels)
+    name = f"{getattr(program, '__name__', 'program')}-{token}"
     graph: dict[Any, Any] = {}
     places = product(range(len(grid[0])), range(len(grid[1])))
-    for place, window, needed in zip(places, windows, reads, strict=True):
-        parts = [_parts(array, axes, region) for array, region in zip(inputs, needed, strict=True)]
-        corners = tuple(tuple(part.corner for part in of) for of in parts)
+    for place, window, regions in zip(places, windows, reads, strict=True):
         for loop in product(*(range(len(sizes)) for sizes in pictures)):
-            keys = []
-            for i, (array, of) in enumerate(zip(inputs, parts, strict=True)):
-                at = loop if array.ndim > axes.count else ()
-                for part in of:
-                    key = (array.name, *at, *axes.at(*part.block, 0))
-                    if part.cut is not None:
-                        piece = (cuts, i, *at, *part.block, *part.corner, *part.extent)
-                        graph[piece] = (_cut, key, (..., *axes.at(*part.cut, slice(None))))
-                        key = piece
-                    keys.append(key)
+            needed = enumerate(zip(inputs, regions, strict=True))
+            parts = [given.parts(region, loop, f"overlap-{i}-{token}", graph) for i, (given, region) in needed]
+            corners = tuple(tuple(corner for corner, _ in of) for of in parts)
             extents = tuple(sizes[i] for sizes, i in zip(pictures, loop, strict=True))
-            graph[name, *loop, *found.at(*place, 0)] = (_Chunk(recorded, found, window, corners, extents), *keys)
-    layers = HighLevelGraph.from_collections(name, graph, dependencies=inputs)
+            task = _Chunk(recorded, found, window, corners, extents)
+            key = name, *loop, *found.at(*place, 0)
+            graph[key] = (task, *(part for of in parts for _, part in of))
+    read = [given.array for given in inputs if given.store is None]
+    layers = HighLevelGraph.from_collections(name, graph, dependencies=read)
     other = () if found.count == 2 else (result.shape[0 if found.volume else 2],)
     ends = (*pictures, *found.at(*grid, other))
     return da.Array(layers, name, ends, meta=np.empty((0,) * len(ends), result.dtype))
 
 
-class _Axes(NamedTuple):
+@dataclass(frozen=True)
+class _Axes:
     """The last axes of an array that are one image."""
 
     volume: bool
@@ -213,9 +210,12 @@ class _Program:
     kwargs: dict[str, Any]
     kinds: tuple[_Kind, ...]
 
-    def on(self, session: Session, blocks: Sequence[Sequence[tuple[int, int, Array]]]) -> tuple[Image, list[_horus.Image]]:
-        """The result, recorded, and the sources of its pixels, which live as long as it is read."""
-        images, sources = zip(*(kind.image(session, of) for kind, of in zip(self.kinds, blocks, strict=True)), strict=True)
+    def on(
+        self, session: Session, blocks: Sequence[Sequence[tuple[int, int, Array]]]
+    ) -> tuple[Image, list[_horus.Image]]:
+        """The result, recorded, and the sources of its pixels: a source that nobody holds counts as memory, with its full size."""
+        made = [kind.image(session, of) for kind, of in zip(self.kinds, blocks, strict=True)]
+        images, sources = zip(*made, strict=True)
         try:
             result = self.function(*images, **self.kwargs)
         except OSError as error:
@@ -267,40 +267,65 @@ class _Chunk:
 
 def _picture(block: Array, at: tuple[int, ...], count: int) -> Array:
     block = np.asarray(block)
-    return block[at] if block.ndim > count else block
+    picture: Array = block[at] if block.ndim > count else block
+    return picture
+
+
+def _read(store: Any, key: tuple[Any, ...]) -> Array:
+    """The pixels of a part of a store."""
+    return np.asarray(store[key])
 
 
 def _cut(block: Array, key: tuple[Any, ...]) -> Array:
     """A copy of a part, which does not keep its block alive."""
-    return block[key].copy()
+    part: Array = block[key].copy()
+    return part
 
 
-class _Part(NamedTuple):
-    """A part of a block of an array."""
-
-    block: tuple[int, int]
-    corner: tuple[int, int]
-    extent: tuple[int, int]
-    cut: _Window | None
-    """Where it lies in the block, unless it is all of it."""
+_Corner = tuple[int, int]
+"""A first row and a first column."""
 
 
-def _parts(array: Any, axes: _Axes, region: Sequence[int] | None) -> list[_Part]:
-    """The parts of an array's blocks that make up a region: first row and column, rows and columns."""
-    if region is None:
-        return []
-    top, left, rows, columns = region
-    first = array.ndim - axes.count + axes.rows
-    along = [_overlaps(array.chunks[first], top, top + rows), _overlaps(array.chunks[first + 1], left, left + columns)]
-    parts = []
-    for (i, y, row, whole), (j, x, column, wide) in product(*along):
-        extent = row.stop - row.start, column.stop - column.start
-        parts.append(_Part((i, j), (y, x), extent, None if whole and wide else (row, column)))
-    return parts
+@dataclass(frozen=True)
+class _Input:
+    """An array of pictures."""
+
+    axes: _Axes
+    array: Any
+    """As an array of Dask."""
+    store: Any
+    """What tasks read by themselves, instead of the chunks of the array; or none."""
+
+    def sizes(self) -> Any:
+        """Chunks of rows and of columns."""
+        return self.array.chunks[self.axes.rows - self.axes.count :][:2]
+
+    def parts(self, region: Sequence[int] | None, loop: tuple[int, ...], name: str, graph: dict[Any, Any]) -> list[tuple[_Corner, Any]]:
+        """What makes up a region - first row and column, rows and columns - of the pictures of a chunk: corners, and keys or tasks of Dask,
+        in a graph that gets what is cut out of chunks."""
+        if region is None:
+            return []
+        top, left, rows, columns = region
+        loop = loop if self.array.ndim > self.axes.count else ()
+        if self.store is not None:
+            before = tuple(_ranges(sizes)[i] for sizes, i in zip(self.array.chunks, loop, strict=False))
+            window = slice(top, top + rows), slice(left, left + columns)
+            return [((top, left), (_read, self.store, (*before, *self.axes.at(*window, slice(None)))))]
+        found = []
+        along = self.sizes()
+        overlaps = _overlaps(along[0], top, top + rows), _overlaps(along[1], left, left + columns)
+        for (i, y, row, whole), (j, x, column, wide) in product(*overlaps):
+            key = (self.array.name, *loop, *self.axes.at(i, j, 0))
+            if not (whole and wide):
+                piece = (name, *loop, i, j, row.start, row.stop, column.start, column.stop)
+                graph[piece] = (_cut, key, (..., *self.axes.at(row, column, slice(None))))
+                key = piece
+            found.append(((y, x), key))
+        return found
 
 
 def _overlaps(sizes: Sequence[int], start: int, stop: int) -> Iterator[tuple[int, int, slice, bool]]:
-    """The chunks of an axis that overlap a range: number, first index of what overlaps, where that is in the chunk, and whether it is all."""
+    """The chunks of an axis that overlap a range: number, first index of the overlap, its place in the chunk, and true for all of it."""
     ends = list(accumulate(sizes))
     for i in range(bisect.bisect_right(ends, start), len(sizes)):
         begin = ends[i] - sizes[i]
@@ -315,11 +340,12 @@ def _ranges(sizes: Iterable[int]) -> list[slice]:
     return [slice(start, stop) for start, stop in pairwise(accumulate(sizes, initial=0))]
 
 
-def _inputs(arrays: Sequence[Any], axes: _Axes) -> list[Any]:
+def _inputs(arrays: Sequence[Any], axes: _Axes) -> list[_Input]:
     """The arrays, with one chunk of levels or channels, and the same chunks of pictures."""
     inputs = []
     pictures: tuple[tuple[int, ...], ...] | None = None
     for given in arrays:
+        here = isinstance(given, np.ndarray) or hasattr(given, "__dask_graph__") or not hasattr(given, "dtype")
         array = da.asarray(given)
         if array.ndim < axes.count:
             raise ValueError(f"map_overlap: an array of shape {array.shape} has too few axes; {axes.count} are needed")
@@ -337,7 +363,7 @@ def _inputs(arrays: Sequence[Any], axes: _Axes) -> list[Any]:
             if array.shape[:before] != extents:
                 raise ValueError(f"map_overlap: arrays hold {extents} and {array.shape[:before]} pictures")
             array = array.rechunk(dict(enumerate(pictures)))
-        inputs.append(array)
+        inputs.append(_Input(axes, array, None if here else given))
     return inputs
 
 
@@ -389,8 +415,8 @@ def _share() -> int | None:
         return None
     main = threading.current_thread() is threading.main_thread()
     if main and multiprocessing.parent_process() is None:
-        return CPU_COUNT  # Dask computes one task after the other
-    return max(1, CPU_COUNT // (dask.config.get("num_workers", None) or CPU_COUNT))
+        return int(CPU_COUNT)  # Dask computes one task after the other
+    return max(1, int(CPU_COUNT) // int(dask.config.get("num_workers", None) or CPU_COUNT))
 
 
 def _forget() -> None:
