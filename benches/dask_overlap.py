@@ -156,7 +156,7 @@ def main() -> None:
     for _ in range(args.repeat):
         for row in ROWS:
             command = [sys.executable, __file__, "--folder", str(args.folder), "--threads", str(args.threads), "--one", *row]
-            found = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+            found = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
             runs[row].append(json.loads(found.splitlines()[-1]))
             band = zarr.open_array(args.folder / "result.zarr", mode="r")[:512]
             if row[0] == "dask-image":

@@ -37,9 +37,7 @@ impl Parts {
             let (planes, rows, columns): (usize, usize, usize) = array.getattr("shape")?.extract()?;
             let inside = planes == shape.planes() && top + rows <= shape.height && left + columns <= shape.width;
             match in_place(array, dtype)? {
-                Some(pixels) if inside => {
-                    Ok(Part { rows: *top..top + rows, columns: *left..left + columns, pixels })
-                }
+                Some(pixels) if inside => Ok(Part { rows: *top..top + rows, columns: *left..left + columns, pixels }),
                 _ => Err(PyValueError::new_err(format!(
                     "a block of {planes}x{rows}x{columns} at row {top}, column {left} is not contiguous, or not inside {shape}"
                 ))),
@@ -102,5 +100,9 @@ impl RegionSource for Parts {
 
     fn counted(&self) -> FileTraffic {
         FileTraffic::default()
+    }
+
+    fn is_partial(&self) -> bool {
+        true
     }
 }

@@ -110,6 +110,17 @@ def test_positions_are_those_of_the_whole(program: Program) -> None:
     check(program, picture((100, 60)), (32, 28))
 
 
+def test_images_that_somebody_holds_are_not_computed() -> None:
+    # As Dask's profiler does, which keeps the frames of functions alive.
+    held = []
+
+    def holding(image: hi.Image) -> hi.Image:
+        held.append((image, ndimage.gaussian_filter(image, 1.0), image * 2))
+        return ndimage.median_filter(held[-1][1], 3) + held[-1][2]
+
+    check(holding, picture((60, 60)), 30)
+
+
 def test_results_of_other_extents() -> None:
     array = picture((90, 120))
     half = check(lambda image: ndimage.zoom(image, 0.5, order=1), array, (40, 50))

@@ -257,10 +257,8 @@ class _Chunk:
             for corners, kind in zip(self.corners, self.program.kinds, strict=True)
         ]
         with _session():
-            # Only the chunk may be held when it is computed: the program would also compute what else is.
             result, sources = self.program.on(current(), given)
-            result = result[self.axes.at(*self.window, slice(None))]
-            pixels = result.compute()
+            pixels = result[self.axes.at(*self.window, slice(None))].compute()
             del sources
         return pixels
 
