@@ -29,6 +29,7 @@ mod progress;
 mod recording;
 mod regions;
 mod replay;
+mod report;
 mod settings;
 mod stand_ins;
 mod start;

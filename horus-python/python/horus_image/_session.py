@@ -6,6 +6,7 @@ import atexit
 import contextvars
 import logging
 import os
+import sys
 import threading
 from collections.abc import Hashable
 from types import TracebackType
@@ -56,7 +57,7 @@ class Session:
     memory : int or str, optional
         Bytes that images may take, or a number with K, M or G: on the host and, from the first session that says so on, on each GPU.
     explain : bool, optional
-        Keep the text of each plan, for `explain`.
+        Keep the text of each plan, for `explain`, and the time of each step, for `report`.
 
     Examples
     --------
@@ -156,6 +157,35 @@ class Session:
         if not self._explains:
             raise ValueError("the session keeps no plans; open it with session(explain=True)")
         return "\n".join(self._core.plans())
+
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write a page of HTML, which needs no other file: the latest plans, a timeline of their steps, predicted and measured, memory, and
+        what was moved, and why.
+
+        Parameters
+        ----------
+        path : path_like
+            The file to write.
+
+        Raises
+        ------
+        ValueError
+            If the session was opened without ``explain=True``.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> import horus_image as hi
+        >>> with hi.session(device="cpu", explain=True) as session:
+        ...     doubled = (hi.asarray([[1.0, 2.0]]) * 2).compute()
+        ...     session.report(os.path.join(tempfile.mkdtemp(), "run.html"))
+        """
+        if not self._explains:
+            raise ValueError("the session keeps no plans; open it with session(explain=True)")
+        title = " ".join(sys.argv).strip() or "Horus"
+        page = self._core.report(title)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(page)
 
     def __repr__(self) -> str:
         return f"<horus_image.Session on {self.device}>"
