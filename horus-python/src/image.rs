@@ -227,15 +227,17 @@ impl Image {
     }
 
     /// Evaluates the image and writes it to a file or a store, depending on the name.
-    #[pyo3(signature = (path, compression=None, tile=None))]
+    #[pyo3(signature = (path, compression=None, tile=None, sizes=None, pixel=None))]
     fn save(
         &self,
         py: Python<'_>,
         path: PathBuf,
         compression: Option<&str>,
         tile: Option<(usize, usize)>,
+        sizes: Option<usize>,
+        pixel: Option<[f64; 3]>,
     ) -> PyResult<()> {
-        let how = Written::named(compression, tile)?;
+        let how = Written::named(compression, tile, sizes, pixel)?;
         each!(&self.any, image => self.looked(py, || how.save(image, &path)))
     }
 

@@ -69,10 +69,22 @@ class Image(Operators):
         self._core.start()
 
     def save(
-        self, path: str | os.PathLike[str], *, compression: str | None = None, tile: tuple[int, int] | None = None
+        self,
+        path: str | os.PathLike[str],
+        *,
+        compression: str | None = None,
+        tile: tuple[int, int] | None = None,
+        sizes: int | None = None,
+        pixel_size: float | tuple[float, ...] | None = None,
     ) -> None:
         """Evaluate the image and write a file or a store of it; see `horus_image.save`."""
-        self._core.save(os.fspath(path), compression, tile)
+        pixel = None
+        if pixel_size is not None:
+            sides = pixel_size if isinstance(pixel_size, tuple) else (pixel_size,) * self._ndim
+            if len(sides) != self._ndim:
+                raise ValueError(f"pixel_size has {len(sides)} numbers; the image has {self._ndim} axes")
+            pixel = [1.0] * (3 - len(sides)) + [float(side) for side in sides]
+        self._core.save(os.fspath(path), compression, tile, sizes, pixel)
 
     def astype(self, dtype: npt.DTypeLike) -> Image:
         """The image in another type: exact where that can hold a value, else rounded to nearest (to even) and saturated."""
