@@ -145,37 +145,88 @@ template <> __device__ __forceinline__ f64 hs_of_key<f64, u64>(u64 key) {
     return v;
 }
 
-// The pixel of rank `place` under a footprint of `count` spans (row, first column, one past the
-// last). Each pass over the footprint counts pixels by two bits of their keys, and so determines
-// two bits of the result. A block has HIGH x BROAD pixels.
-template <int BORDER, int HIGH, int BROAD, class T>
-HS_FN void hs_rank(hs_plane<T> in, const hs_around_rows& p, const int* spans, int count, hs_reach reach, u32 place, T constant,
-                   int across, T* out) {
-    const int x = (int)(blockIdx.x % across) * BROAD + (int)threadIdx.x % BROAD;
-    const int y = p.row0 + (int)(blockIdx.x / across) * HIGH + (int)threadIdx.x / BROAD;
-    if (x >= p.width || y >= p.row1) return;
-    typedef decltype(hs_key(constant)) K;
-    // True if all pixels read are in the image, and held.
-    const bool inside = x >= reach.left && x + reach.right < p.width && y - reach.up >= max(p.start, 0) &&
-                        y + reach.down < min(p.end, p.height);
-    K found = 0;
-    for (int shift = 8 * (int)sizeof(T) - 2; shift >= 0; shift -= 2) {
-        u32 with0 = 0, with1 = 0, with2 = 0;
-        const auto counts = [&](T v) {
-            const K digit = (K)(hs_key(v) >> shift) - (K)(found >> shift);
-            with0 += digit == 0;
-            with1 += digit == 1;
-            with2 += digit == 2;
-        };
+// Codes of 8 bits in the order of keys: those of bytes are their keys, others divide a range evenly.
+template <class T> struct hs_codes {
+    f32 lo, scale;
+    HS_FN_MEMBER int of(T v) const {
+        if (sizeof(T) == 1) return (int)hs_key(v);
+        const f32 at = ((f32)v - lo) * scale;
+        return at < 255.0f ? at > 0.0f ? (int)at : 0 : 255;
+    }
+};
+
+// A tile of codes in shared memory: that of pixel (y, x) of the image, with its border, at [(y - top) * pitch + x - left].
+struct hs_code_tile {
+    const u8* codes;
+    int top, left, pitch;
+    HS_FN_MEMBER const u8* row(int y) const { return codes + (y - top) * pitch - left; }
+};
+
+// The keys of the pixels under a footprint of spans that have one code. Codes are compared four at a time; rows of the tile
+// begin at multiples of 4 bytes.
+template <int BORDER, class T> struct hs_keys_of_code {
+    const hs_plane<T>& in;
+    const hs_code_tile& tile;
+    const int* spans;
+    int count, y, x;
+    bool inside;
+    T constant;
+    int code;
+    template <class F> HS_FN_MEMBER void each(F f) const {
+        const u32 four = (u32)code * 0x01010101u;
+#pragma unroll 1
+        for (int s = 0; s < count; ++s) {
+            const int row = y + __ldg(spans + 3 * s), first = x - tile.left + __ldg(spans + 3 * s + 1);
+            const int end = x - tile.left + __ldg(spans + 3 * s + 2);
+            const u32* const words = reinterpret_cast<const u32*>(tile.codes + (row - tile.top) * tile.pitch);
+            for (int w = first / 4; w < (end + 3) / 4; ++w) {
+                // The highest bit of each byte that is 0.
+                const u32 apart = words[w] ^ four;
+                u32 same = ~(((apart & 0x7f7f7f7fu) + 0x7f7f7f7fu) | apart | 0x7f7f7f7fu);
+                if (4 * w < first) same &= ~0u << 8 * (first - 4 * w);
+                if (4 * w + 4 > end) same &= ~0u >> 8 * (4 * w + 4 - end);
+                for (int b = 0; same; ++b, same >>= 8) {
+                    if (!(same & 0x80u)) continue;
+                    const int c = tile.left + 4 * w + b;
+                    f(hs_key(inside ? __ldg(in.row(row) + c) : hs_pixel<BORDER, BORDER>(in, row, c, constant)));
+                }
+            }
+        }
+    }
+};
+
+// All keys under a footprint.
+template <int BORDER, class T> struct hs_keys_under {
+    const hs_plane<T>& in;
+    const int* spans;
+    int count, y, x;
+    bool inside;
+    T constant;
+    template <class F> HS_FN_MEMBER void each(F f) const {
+#pragma unroll 1
         for (int s = 0; s < count; ++s) {
             const int dy = __ldg(spans + 3 * s), from = __ldg(spans + 3 * s + 1), to = __ldg(spans + 3 * s + 2);
             if (inside) {
                 const T* const row = in.row(y + dy) + x;
-                for (int dx = from; dx < to; ++dx) counts(__ldg(row + dx));
+                for (int dx = from; dx < to; ++dx) f(hs_key(__ldg(row + dx)));
             } else {
-                for (int dx = from; dx < to; ++dx) counts(hs_pixel<BORDER, BORDER>(in, y + dy, x + dx, constant));
+                for (int dx = from; dx < to; ++dx) f(hs_key(hs_pixel<BORDER, BORDER>(in, y + dy, x + dx, constant)));
             }
         }
+    }
+};
+
+// The key of rank `place` among some. They share all bits above `shift` + 1 with `found`. Each pass
+// counts keys by two bits, and so determines two bits of the result.
+template <class K, class KEYS> HS_FN K hs_rank_by_bits(u32 place, K found, int shift, const KEYS& keys) {
+    for (found = found >> shift >> 2 << 2 << shift; shift >= 0; shift -= 2) {
+        u32 with0 = 0, with1 = 0, with2 = 0;
+        keys.each([&](K key) {
+            const K digit = (K)(key >> shift) - (K)(found >> shift);
+            with0 += digit == 0;
+            with1 += digit == 1;
+            with2 += digit == 2;
+        });
         // Keys that are smaller by the preceding bits are none of these three.
         K digit = 0;
         if (place >= with0) {
@@ -192,5 +243,136 @@ HS_FN void hs_rank(hs_plane<T> in, const hs_around_rows& p, const int* spans, in
         }
         found |= digit << shift;
     }
+    return found;
+}
+
+// Calls `f` with each code under `count` spans at (y, x).
+template <class F> HS_FN void hs_each_code(const hs_code_tile& tile, const int* spans, int count, int y, int x, F f) {
+#pragma unroll 1
+    for (int s = 0; s < count; ++s) {
+        const u8* const row = tile.row(y + __ldg(spans + 3 * s)) + x;
+        for (int dx = __ldg(spans + 3 * s + 1); dx < __ldg(spans + 3 * s + 2); ++dx) f((int)row[dx]);
+    }
+}
+
+// Most keys of one code that a thread compares with each other.
+static __device__ constexpr int HS_ALIKE = 32;
+
+// The pixels of rank `place` under a footprint of `spans`. Each thread walks down a column of at most `tall` pixels with a
+// histogram of codes, in counts of type C, from which `left` leave and into which `entered` enter at each step. The code in
+// which the rank falls is never far from that of the pixel above; the keys of this code are then ordered. The spans of all
+// three lists follow each other in the table. Shared memory holds histograms, keys, and the codes around the pixels of the
+// block.
+template <int BORDER, int THREADS, class C, class T>
+HS_FN void hs_rank(hs_plane<T> in, const hs_around_rows& p, const int* spans, int count, int entered, int left, hs_reach reach,
+                   u32 place, T constant, int across, int tall, int pitch, T* out) {
+    typedef decltype(hs_key(constant)) K;
+    const int x0 = (int)(blockIdx.x % across) * THREADS, x = x0 + (int)threadIdx.x;
+    const int y0 = p.row0 + (int)(blockIdx.x / across) * tall, y1 = min(y0 + tall, p.row1);
+    C* const counts = reinterpret_cast<C*>(hs_smem) + threadIdx.x;
+    K* const alike = reinterpret_cast<K*>(hs_smem + 256 * THREADS * sizeof(C)) + threadIdx.x;
+    u8* const filled = hs_smem + 256 * THREADS * sizeof(C) + (sizeof(T) > 1 ? HS_ALIKE * THREADS * sizeof(K) : 0);
+    const hs_code_tile tile = {filled, y0 - reach.up, x0 - reach.left, pitch};
+    const int wide = THREADS + reach.left + reach.right, top = max(p.start, 0), bottom = min(p.end, p.height);
+    hs_codes<T> codes = {0.0f, 1.0f};
+    if (sizeof(T) > 1) {
+        f32 lo = HS_INFINITY, hi = -HS_INFINITY;
+        for (int y = max(tile.top, top); y < min(y1 + reach.down, bottom); ++y) {
+            for (int c = tile.left + (int)threadIdx.x; c < tile.left + wide; c += THREADS) {
+                if ((u32)c >= (u32)p.width) continue;
+                const f32 v = (f32)__ldg(in.row(y) + c);
+                if (v - v == 0.0f) {
+                    lo = v < lo ? v : lo;
+                    hi = v > hi ? v : hi;
+                }
+            }
+        }
+        f32* const ends = reinterpret_cast<f32*>(hs_smem);
+        ends[threadIdx.x] = lo;
+        ends[THREADS + threadIdx.x] = hi;
+        __syncthreads();
+        for (int t = 0; t < THREADS; ++t) {
+            lo = ends[t] < lo ? ends[t] : lo;
+            hi = ends[THREADS + t] > hi ? ends[THREADS + t] : hi;
+        }
+        __syncthreads();
+        // Finite and positive, so that infinite pixels have the outermost codes.
+        const f32 even = 256.0f / (hi - lo);
+        if (lo <= hi) codes = {lo, even < 1e38f ? even > 1e-37f ? even : 1e-37f : 1e38f};
+    }
+    for (int y = tile.top; y < y1 + reach.down; ++y) {
+        u8* const row = filled + (y - tile.top) * pitch;
+        for (int c = (int)threadIdx.x; c < wide; c += THREADS)
+            row[c] = (u8)codes.of(hs_pixel<BORDER, BORDER>(in, y, tile.left + c, constant));
+    }
+    for (int c = 0; c < 256; ++c) counts[c * THREADS] = 0;
+    __syncthreads();
+    if (x >= p.width) return;
+    // The code of the pixel above, and the number of smaller ones.
+    int code = 0;
+    u32 below = 0;
+    for (int y = y0; y < y1; ++y) {
+        const auto enters = [&](int c) {
+            ++counts[c * THREADS];
+            below += c < code;
+        };
+        const auto leaves = [&](int c) {
+            --counts[c * THREADS];
+            below -= c < code;
+        };
+        if (y == y0) {
+            hs_each_code(tile, spans, count, y, x, enters);
+        } else {
+            hs_each_code(tile, spans + 3 * count, entered, y, x, enters);
+            hs_each_code(tile, spans + 3 * (count + entered), left, y, x, leaves);
+        }
+        while (below > place) below -= counts[--code * THREADS];
+        while (below + counts[code * THREADS] <= place) below += counts[code++ * THREADS];
+        K found = (K)code;
+        if (sizeof(T) > 1) {
+            // True if all pixels are in the image, and held.
+            const bool inside = x >= reach.left && x + reach.right < p.width && y - reach.up >= top && y + reach.down < bottom;
+            const u32 rest = place - below, many = counts[code * THREADS];
+            const hs_keys_of_code<BORDER, T> keys = {in, tile, spans, count, y, x, inside, constant, code};
+            K least = ~(K)0, most = 0;
+            int n = 0;
+            keys.each([&](K key) {
+                least = key < least ? key : least;
+                most = key > most ? key : most;
+                if (n < HS_ALIKE) alike[n++ * THREADS] = key;
+            });
+            found = least;
+            if (least != most && many > HS_ALIKE) {
+                int shift = 0;
+                while ((least ^ most) >> shift >> 2) shift += 2;
+                found = hs_rank_by_bits(rest, least, shift, keys);
+            } else if (least != most) {
+                for (int i = 0; i < n; ++i) {
+                    const K key = alike[i * THREADS];
+                    u32 smaller = 0, equal = 0;
+                    for (int j = 0; j < n; ++j) {
+                        smaller += alike[j * THREADS] < key;
+                        equal += alike[j * THREADS] == key;
+                    }
+                    if (smaller <= rest && rest < smaller + equal) found = key;
+                }
+            }
+        }
+        out[(i64)(y - p.out_start) * p.width + x] = hs_of_key<T>(found);
+    }
+}
+
+// The same for footprints whose pixels are too many for such histograms, or too far apart for a tile. A block has HIGH x BROAD pixels.
+template <int BORDER, int HIGH, int BROAD, class T>
+HS_FN void hs_rank_of_many(hs_plane<T> in, const hs_around_rows& p, const int* spans, int count, hs_reach reach, u32 place,
+                           T constant, int across, T* out) {
+    const int x = (int)(blockIdx.x % across) * BROAD + (int)threadIdx.x % BROAD;
+    const int y = p.row0 + (int)(blockIdx.x / across) * HIGH + (int)threadIdx.x / BROAD;
+    if (x >= p.width || y >= p.row1) return;
+    typedef decltype(hs_key(constant)) K;
+    const bool inside = x >= reach.left && x + reach.right < p.width && y - reach.up >= max(p.start, 0) &&
+                        y + reach.down < min(p.end, p.height);
+    const hs_keys_under<BORDER, T> keys = {in, spans, count, y, x, inside, constant};
+    const K found = hs_rank_by_bits(place, (K)0, 8 * (int)sizeof(T) - 2, keys);
     out[(i64)(y - p.out_start) * p.width + x] = hs_of_key<T>(found);
 }

@@ -15,7 +15,7 @@ const FINEST_STEP: f64 = 0.01;
 
 /// Finds lines in a picture.
 #[derive(Parser, Clone, Debug)]
-#[command(version, about, allow_negative_numbers = true)]
+#[command(version, allow_negative_numbers = true)]
 pub struct Args {
     /// INPUT OUTPUT: the picture to read (PNG, JPEG, TIFF, PNM, BMP or npy; colour is reduced to
     /// luminance; float pictures should be in 0..=1) and the file to write (png, jpg, tif, pgm or

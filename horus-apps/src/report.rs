@@ -18,12 +18,28 @@ pub(crate) struct Printer {
     beside: bool,
     /// `true` if nobody reads the output.
     unheard: AtomicBool,
+    /// Texts of plans, for a report.
+    kept: Mutex<Vec<String>>,
 }
 
 impl Printer {
     /// Prints to stderr, because stdout carries a picture.
     pub(crate) fn beside() -> Printer {
         Printer { beside: true, ..Printer::default() }
+    }
+
+    /// Keeps the text of a plan, unless there are many: of a series, each picture has one.
+    pub(crate) fn keep(&self, text: &str) {
+        const MOST: usize = 192;
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() < MOST {
+            kept.push(text.to_owned());
+        }
+    }
+
+    /// The texts of plans that were kept.
+    pub(crate) fn kept(&self) -> Vec<String> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Prints a text to stdout.

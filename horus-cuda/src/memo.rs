@@ -9,6 +9,7 @@ use horus_core::ir::kernel::{Kernel, LeafOp, MapKernel, Repeat};
 use horus_core::shape::Window;
 
 use crate::codegen::{Generated, Shapes};
+use crate::device::TableKey;
 use crate::driver::Function;
 use crate::tuning::Tuning;
 
@@ -23,6 +24,8 @@ pub(crate) struct Made {
     /// The program without its source.
     pub(crate) program: Generated,
     pub(crate) function: Arc<Function>,
+    /// The key of the program's table among those on the device.
+    pub(crate) table: TableKey,
 }
 
 /// Everything that a program depends on.

@@ -44,6 +44,8 @@ pub(crate) struct Core {
     lent: Mutex<Vec<(Event, Held)>>,
     /// Copies to the host that have not begun.
     deferred: Mutex<Vec<Weak<dyn Deferred>>>,
+    /// `true` if launches read memory in place that work of a stream of its own may write next.
+    watched: AtomicBool,
 }
 
 /// An owner that is only kept alive.
@@ -134,6 +136,7 @@ impl Core {
             readings: Mutex::default(),
             lent: Mutex::default(),
             deferred: Mutex::default(),
+            watched: AtomicBool::new(false),
         })
     }
 

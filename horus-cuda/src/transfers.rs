@@ -303,10 +303,15 @@ impl Transfers {
         };
         let to = loan.address();
         let host = pool.try_adopt(Box::new(loan), bytes)?;
-        let down = stream(&self.down)?;
-        let (ready, done) = (Event::new(false)?, Event::to_sleep_for()?);
-        ready.record(&core.stream)?;
-        down.after(&ready)?;
+        // Synchronising two streams, or waking a thread, takes longer than a small copy.
+        let (down, done) = if bytes <= SMALL {
+            (&core.stream, Event::new(false)?)
+        } else {
+            let (down, ready) = (stream(&self.down)?, Event::new(false)?);
+            ready.record(&core.stream)?;
+            down.after(&ready)?;
+            (down, Event::to_sleep_for()?)
+        };
         // SAFETY: the pinned block has room; it and the source are held until `done` has passed.
         let copy = || unsafe { sys::cuMemcpyDtoHAsync_v2(to, from, bytes, down.0) };
         let code = core.clock.note(Lane::Download, down, copy);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use horus::error::Result;
+use horus::error::{Error, Result};
 use horus::prelude::{AnyImage, Compression, Image, OpenOptions, SaveOptions};
 use horus::types::Element;
 use horus_zarr::{ZarrCodec, ZarrOptions, ZarrSaveOptions};
@@ -28,11 +28,20 @@ pub(crate) fn open(
 pub(crate) struct Written {
     compression: Option<Compression>,
     tile: Option<(usize, usize)>,
+    /// Number of sizes, and sides of a pixel, of a store.
+    sizes: Option<usize>,
+    pixel: Option<[f64; 3]>,
 }
 
 impl Written {
-    /// With the compression of this name, in tiles or chunks of so many rows and columns.
-    pub(crate) fn named(compression: Option<&str>, tile: Option<(usize, usize)>) -> PyResult<Written> {
+    /// With the compression of this name, in tiles or chunks of so many rows and columns; of a store
+    /// also the number of sizes, and the sides of a pixel in micrometres.
+    pub(crate) fn named(
+        compression: Option<&str>,
+        tile: Option<(usize, usize)>,
+        sizes: Option<usize>,
+        pixel: Option<[f64; 3]>,
+    ) -> PyResult<Written> {
         let compression = match compression {
             None => None,
             Some("none") => Some(Compression::None),
@@ -43,17 +52,21 @@ impl Written {
                 return Err(PyValueError::new_err(message));
             }
         };
-        Ok(Written { compression, tile })
+        Ok(Written { compression, tile, sizes, pixel })
     }
 
     /// Evaluates an image and writes it to a file, or to a store if the name is that of one.
     pub(crate) fn save<T: Element>(&self, image: &Image<T>, path: &Path) -> Result<()> {
         if !path.extension().is_some_and(|e| e.eq_ignore_ascii_case("zarr")) {
+            if self.sizes.is_some() || self.pixel.is_some() {
+                return Err(Error::write(path, "only Zarr stores (.zarr) have sizes and a pixel size"));
+            }
             let compression = self.compression.unwrap_or_default();
             let options = SaveOptions { tile: self.tile, compression, ..SaveOptions::default() };
             return image.save_with(path, &options).map(drop);
         }
-        let mut options = ZarrSaveOptions::default();
+        let mut options = ZarrSaveOptions { pixel: self.pixel, ..ZarrSaveOptions::default() };
+        options.sizes = self.sizes.unwrap_or(options.sizes);
         if let Some((rows, columns)) = self.tile {
             options.chunk = [1, rows, columns];
         }

@@ -6,18 +6,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use horus::error::{Result, SourceLine};
 use horus::io::Format;
-use horus::prelude::{Image as Typed, SaveOptions, Shape};
+use horus::prelude::{Image as Typed, Region, SaveOptions, Shape};
 use horus::types::LoopState as _;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::any::{Any, Held, each, numbers, typed};
+use crate::any::{self, Any, Held, each, numbers, typed};
 use crate::arrays;
 use crate::errors::{caught, detached};
 use crate::files::Written;
 use crate::foreign::on_device;
 use crate::memory::{self, DeviceMemory, Memory};
+use crate::parts::Parts;
 use crate::session::{Session, Watch};
 
 /// A lazy image: levels, rows, columns and channels of one type.
@@ -111,6 +112,36 @@ impl Image {
         })
     }
 
+    /// An image of a large array, called `name` in messages, of which these blocks are in memory: their row, their column, and an
+    /// array of planes, rows and columns. It reads them in place, when it is evaluated.
+    #[staticmethod]
+    fn of_parts(
+        py: Python<'_>,
+        session: &Session,
+        name: &str,
+        dtype: &str,
+        shape: [usize; 4],
+        blocks: Vec<(usize, usize, Bound<'_, PyAny>)>,
+    ) -> PyResult<Image> {
+        let [depth, height, width, channels] = shape;
+        let shape = Shape::volume(depth, height, width, channels);
+        Parts::new(shape, any::named(dtype)?, &blocks)?.image(py, session, name)
+    }
+
+    /// The regions that computing this image reads of images of parts: first row, first column, rows and columns; `None` if it
+    /// reads nothing of one.
+    fn reads(&self, py: Python<'_>, sources: Vec<PyRef<'_, Image>>) -> PyResult<Vec<Option<[usize; 4]>>> {
+        let mut handles = Vec::new();
+        sources.iter().for_each(|image| each!(&image.any, image => image.handles(&mut handles)));
+        each!(&self.any, image => {
+            let mut of = Vec::new();
+            image.handles(&mut of);
+            let regions = detached(py, || image.session().reads(of[0], &handles))?;
+            let numbers = |region: Region| [region.top, region.left, region.height, region.width];
+            Ok(regions.into_iter().map(|region| region.map(numbers)).collect())
+        })
+    }
+
     /// An image of one channel with the same value everywhere.
     #[staticmethod]
     fn filled(session: &Session, dtype: &str, shape: [usize; 3], value: f64) -> PyResult<Image> {
@@ -165,8 +196,15 @@ impl Image {
     }
 
     /// Evaluates the image in place on a GPU; optionally as a separate copy.
-    fn on_gpu(&self, py: Python<'_>, shape: Vec<i64>, strides: Vec<i64>, copy: bool) -> PyResult<DeviceMemory> {
-        each!(&self.any, image => memory::on_gpu(py, self, image, (shape, strides), copy))
+    fn on_gpu(
+        &self,
+        py: Python<'_>,
+        shape: Vec<i64>,
+        strides: Vec<i64>,
+        copy: bool,
+        stream: u64,
+    ) -> PyResult<DeviceMemory> {
+        each!(&self.any, image => memory::on_gpu(py, self, image, (shape, strides), (copy, stream)))
     }
 
     /// The number of the GPU that computes the image, `None` for a CPU; evaluates it if the device
@@ -189,15 +227,17 @@ impl Image {
     }
 
     /// Evaluates the image and writes it to a file or a store, depending on the name.
-    #[pyo3(signature = (path, compression=None, tile=None))]
+    #[pyo3(signature = (path, compression=None, tile=None, sizes=None, pixel=None))]
     fn save(
         &self,
         py: Python<'_>,
         path: PathBuf,
         compression: Option<&str>,
         tile: Option<(usize, usize)>,
+        sizes: Option<usize>,
+        pixel: Option<[f64; 3]>,
     ) -> PyResult<()> {
-        let how = Written::named(compression, tile)?;
+        let how = Written::named(compression, tile, sizes, pixel)?;
         each!(&self.any, image => self.looked(py, || how.save(image, &path)))
     }
 

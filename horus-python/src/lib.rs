@@ -20,6 +20,7 @@ mod image;
 mod logging;
 mod memory;
 mod operators;
+mod parts;
 mod program;
 mod reductions;
 mod sampling;

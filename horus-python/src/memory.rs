@@ -111,13 +111,19 @@ pub(crate) struct DeviceMemory {
 
 #[pymethods]
 impl DeviceMemory {
-    /// CUDA's array interface; the pixels are already computed, so there is no stream to wait for.
+    /// The number of the GPU.
+    #[getter]
+    fn gpu(&self) -> usize {
+        self.gpu
+    }
+
+    /// CUDA's array interface.
     #[getter]
     fn interface<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (shape, strides) = &self.layout;
         let data = (self.array.address(), false);
         let interface = described(py, self.dtype.numpy(), shape, &in_bytes(strides, self.dtype), data)?;
-        interface.set_item("stream", py.None())?;
+        interface.set_item("stream", self.array.stream())?;
         Ok(interface)
     }
 
@@ -155,20 +161,20 @@ pub(crate) fn on_host<T: Held>(py: Python<'_>, of: &Image, image: &Typed<T>, lay
     Ok(Memory::over(buffer, image.dtype(), layout, false))
 }
 
-/// Evaluates an image in place on a GPU.
+/// Evaluates an image in place on a GPU, or a copy of it, for later work of a stream.
 pub(crate) fn on_gpu<T: Held>(
     py: Python<'_>,
     of: &Image,
     image: &Typed<T>,
     layout: Layout,
-    copied: bool,
+    (copied, stream): (bool, u64),
 ) -> PyResult<DeviceMemory> {
     let array = of.looked(py, || {
-        let lent = image.to_device_array()?;
+        let lent = image.to_device_array(stream)?;
         if !copied {
             return Ok(lent);
         }
-        Typed::<T>::from_device_array(image.session(), image.shape(), &lent, true)?.to_device_array()
+        Typed::<T>::from_device_array(image.session(), image.shape(), &lent, true)?.to_device_array(stream)
     })?;
     let gpu = image.session().gpu().unwrap_or(0);
     Ok(DeviceMemory { array, gpu, dtype: image.dtype(), layout, copied })

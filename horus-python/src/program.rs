@@ -5,8 +5,9 @@ use std::panic::Location;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use horus::core::host::buffer::HostBuffer;
+use horus::core::host::external::DeviceArray;
 use horus::core::plan::Want;
-use horus::core::session::{Handle, Pending, Refused, Replay, StandIns};
+use horus::core::session::{Handle, Pending, Refused, Replay, StandIns, Whose};
 use horus::error::Result;
 use horus::prelude::{DType, Ending, Iterated, Norm, Session as Open, Until};
 use horus::types::LoopState;
@@ -84,7 +85,7 @@ fn memories(pending: Pending, kinds: &[(DType, Layout)]) -> Result<Vec<Memory>> 
 
 #[pymethods]
 impl Program {
-    /// Evaluates results that this thread recorded for images of arrays, and keeps how, if that can be repeated.
+    /// Evaluates results that this thread recorded for images of arrays, or of a GPU, and keeps how, if that can be repeated.
     #[staticmethod]
     fn of(
         py: Python<'_>,
@@ -92,13 +93,14 @@ impl Program {
         recording: &Recording,
         results: Vec<PyRef<'_, Image>>,
         layouts: Vec<Layout>,
+        on_gpu: bool,
     ) -> PyResult<(Option<Program>, Vec<Memory>)> {
         let kinds: Vec<DType> = recording.kinds.iter().map(|(dtype, _)| *dtype).collect();
         let made: Vec<_> = results.iter().map(|image| image.any.dtype()).zip(layouts).collect();
         let (wanted, stand_ins) = (handles(&results), &recording.stand_ins);
-        let looked = stand_ins.looked();
+        let (looked, whose) = (stand_ins.looked(), if on_gpu { Whose::Images } else { Whose::Pixels });
         let evaluated = detached(py, || {
-            let (pending, replay) = session.open.begin_repeatable(&wanted, stand_ins, Want::Everyone)?;
+            let (pending, replay) = session.open.begin_repeatable(&wanted, stand_ins, Want::Everyone, whose)?;
             Ok((memories(pending, &made)?, replay.filter(|_| !looked)))
         });
         let (memories, replay) = session.watch.after(evaluated)?;
@@ -114,15 +116,32 @@ impl Program {
 
     /// Runs the program of one array and one result, an array that holds its pixels.
     fn run_one<'py>(&self, py: Python<'py>, array: Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let Some(mut buffers) = self.ran(py, &[array], landed)? else { return Ok(None) };
-        match (buffers.pop(), self.results.first()) {
-            (Some(buffer), Some((dtype, layout))) => handed(py, buffer, *dtype, layout.clone()).map(Some),
-            _ => Ok(None),
-        }
+        let found = self.ran(py, &[array], landed)?;
+        self.only(py, found)
+    }
+
+    /// Runs the program of one image on a GPU and one result, an array that holds its pixels.
+    fn run_image<'py>(&self, py: Python<'py>, image: PyRef<'_, Image>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let images = [image];
+        let inputs = handles(&images);
+        let found = detached(py, || {
+            let mut replay = self.replay.lock().unwrap_or_else(PoisonError::into_inner);
+            self.session.repeat_and_read(&mut replay, &inputs)?.map(landed).transpose()
+        });
+        let found = self.watch.after(found)?;
+        self.only(py, found)
     }
 }
 
 impl Program {
+    /// An array that holds the pixels of the only result.
+    fn only<'py>(&self, py: Python<'py>, found: Option<Vec<HostBuffer>>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        match (found.and_then(|mut buffers| buffers.pop()), self.results.first()) {
+            (Some(buffer), Some((dtype, layout))) => handed(py, buffer, *dtype, layout.clone()).map(Some),
+            _ => Ok(None),
+        }
+    }
+
     /// Runs the program, and converts its results while other Python threads run.
     fn ran<R: Send>(
         &self,
@@ -193,7 +212,8 @@ impl ImageProgram {
         let Some(found) = self.watch.after(ran)? else { return Ok(None) };
         let one = |((handle, behind), layout): ((Handle, &Behind), Layout)| {
             let image = Image::new(behind(handle), Arc::clone(&self.watch));
-            let memory = each!(&image.any, typed => on_gpu(py, &image, typed, layout, false))?;
+            let memory =
+                each!(&image.any, typed => on_gpu(py, &image, typed, layout, (false, DeviceArray::DEFAULT_STREAM)))?;
             Ok((image, memory))
         };
         found.into_iter().zip(&self.results).zip(layouts).map(one).collect::<PyResult<_>>().map(Some)

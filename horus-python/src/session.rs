@@ -1,5 +1,6 @@
 //! Sessions, and Ctrl-C.
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -16,8 +17,16 @@ use crate::image::Image;
 
 /// Interval at which an evaluation checks for interrupts: long enough to cost nothing.
 const LOOK: Duration = Duration::from_millis(20);
-/// Most plans that are kept.
-const PLANS: usize = 64;
+/// Most texts of plans that are kept.
+const PLANS: usize = 192;
+
+/// Texts of plans, the latest.
+#[derive(Default)]
+struct Plans {
+    kept: VecDeque<String>,
+    /// Number of those that have not been returned.
+    new: usize,
+}
 
 /// Reports of a running evaluation.
 #[derive(Default)]
@@ -26,7 +35,7 @@ pub(crate) struct Watch {
     /// The exception that a signal handler raised, such as `KeyboardInterrupt`.
     raised: Mutex<Option<PyErr>>,
     looked: Mutex<Option<Instant>>,
-    plans: Mutex<Vec<String>>,
+    plans: Mutex<Plans>,
 }
 
 impl Watch {
@@ -115,12 +124,13 @@ impl Session {
                 builder = builder.host_memory(bytes);
             }
             if explain {
-                builder = builder.explain(move |text| {
+                builder = builder.trace(true).explain(move |text| {
                     let mut plans = lock(&told.plans);
-                    if plans.len() == PLANS {
-                        plans.remove(0);
+                    if plans.kept.len() == PLANS {
+                        plans.kept.pop_front();
                     }
-                    plans.push(text.to_owned());
+                    plans.kept.push_back(text.to_owned());
+                    plans.new = (plans.new + 1).min(PLANS);
                 });
             }
             builder.build()
@@ -140,7 +150,15 @@ impl Session {
 
     /// The text of the plans since the last call.
     fn plans(&self) -> Vec<String> {
-        std::mem::take(&mut *lock(&self.watch.plans))
+        let mut plans = lock(&self.watch.plans);
+        let first = plans.kept.len() - std::mem::take(&mut plans.new);
+        plans.kept.range(first..).cloned().collect()
+    }
+
+    /// A page of HTML about the session, which explains.
+    fn report(&self, py: Python<'_>, title: &str) -> PyResult<String> {
+        let plans: Vec<String> = lock(&self.watch.plans).kept.iter().cloned().collect();
+        detached(py, || self.open.report(title, &plans)).map(Option::unwrap_or_default)
     }
 
     /// Evaluates everything that is recorded and still held.

@@ -5,6 +5,7 @@ Libraries that are not installed are left out. Prints a line for each check and 
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import os
@@ -51,6 +52,9 @@ class CuPy:
     def wait(self) -> None:
         self.cp.cuda.Device().synchronize()
 
+    def stream(self) -> Any:
+        return self.cp.cuda.Stream(non_blocking=True)
+
     def slow(self, value: float) -> Any:
         """An array that the GPU is long busy with."""
         big = self.cp.zeros((4096, 4096), self.cp.float32)
@@ -80,6 +84,9 @@ class Torch:
 
     def wait(self) -> None:
         self.torch.cuda.synchronize()
+
+    def stream(self) -> Any:
+        return self.torch.cuda.stream(self.torch.cuda.Stream())
 
     def slow(self, value: float) -> Any:
         big = self.torch.zeros((4096, 4096), device="cuda")
@@ -202,6 +209,31 @@ def is_complete_when_handed_out(library: Any) -> None:
         for _ in range(10):
             work = ndimage.uniform_filter(work, 5)
         np.testing.assert_allclose(library.host(library.of(work)), i, rtol=1e-5)
+
+
+def inputs_may_change_at_once(library: Any) -> None:
+    """A function returns before the GPU is done; what its stream does next comes after it."""
+    if library.name == "JAX":
+        return  # its arrays do not change
+    array = np.random.default_rng(3).random((2048, 2048)).astype(np.float32)
+
+    def smooth(given: Any) -> Any:
+        for _ in range(6):
+            given = ndimage.gaussian_filter(given, 4.0)
+        return given
+
+    wanted = smooth(array)
+    for program in (smooth, hi.jit(smooth)):
+        for stream in (contextlib.nullcontext, library.stream, library.stream):
+            for _ in range(3):
+                with stream():
+                    given = library.make(array)
+                    found = program(given)
+                    given[:] = 0
+                    taken = library.of(found)
+                    host = library.host(taken)
+                np.testing.assert_array_equal(host, wanted)
+                del given, found, taken
 
 
 def keeps_copies_apart(library: Any) -> None:
@@ -358,6 +390,7 @@ CHECKS = [
     arrays_begin_anywhere,
     waits_for_the_producer,
     is_complete_when_handed_out,
+    inputs_may_change_at_once,
     keeps_copies_apart,
     gives_memory_back,
     memory_does_not_grow,

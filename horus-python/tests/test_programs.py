@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -286,3 +287,26 @@ def test_what_is_logged_goes_to_logging(caplog: pytest.LogCaptureFixture) -> Non
     with hi.session(device="cpu"):
         hi.asarray([[1.0, 2.0]]).compute()
     assert not caplog.records
+
+
+def test_a_session_reports_in_one_page(tmp_path: Path) -> None:
+    with hi.session(device="cpu", explain=True) as session:
+        image = hi.asarray(frames(1)[0])
+        (ndimage.gaussian_filter(image, 2.0) * 2).compute()
+        first = session.explain()
+        assert "image 3 of a plan" in first
+        (ndimage.median_filter(image, 3) + 1).compute()
+        second = session.explain()
+        assert "plan:" in second and "image 3 of a plan" not in second and session.explain() == ""
+        session.report(tmp_path / "run.html")
+    page = (tmp_path / "run.html").read_text()
+    # Plans that were told are there, too; tags end; nothing is loaded.
+    assert page.count("<details open>") == first.count("plan:\n") + second.count("plan:\n") == 2
+    for part in ("rank 0, predicted: compute", "<h2>Memory", "<h2>Transfers", " median "):
+        assert part in page, part
+    assert page.count("<svg") == page.count("</svg>") == 1 and "<script" not in page and "src=" not in page
+    ElementTree.fromstring(page[page.index("<svg") : page.index("</svg>") + 6])
+    with pytest.raises(ValueError, match="explain=True"):
+        hi.session(device="cpu").report(tmp_path / "none.html")
+    with pytest.raises(OSError), hi.session(device="cpu", explain=True) as session:
+        session.report(tmp_path / "no" / "run.html")

@@ -74,7 +74,7 @@ impl Default for ZarrOptions {
 }
 
 /// Options for writing a store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ZarrSaveOptions {
     /// Levels, rows and columns of a chunk, which holds one channel; 1, 512 and 512 by default.
     /// Chunks are clipped to smaller images.
@@ -87,11 +87,13 @@ pub struct ZarrSaveOptions {
     /// Number of sizes; 1 by default. Each is half as high and wide as the one before
     /// ([`Image::pyramid_down`], rounded to the type of the image), and as deep.
     pub sizes: usize,
+    /// The distance of levels, rows and columns in micrometres, if it is known.
+    pub pixel: Option<[f64; 3]>,
 }
 
 impl Default for ZarrSaveOptions {
     fn default() -> ZarrSaveOptions {
-        ZarrSaveOptions { chunk: [1, 512, 512], shard: None, codec: ZarrCodec::default(), sizes: 1 }
+        ZarrSaveOptions { chunk: [1, 512, 512], shard: None, codec: ZarrCodec::default(), sizes: 1, pixel: None }
     }
 }
 
@@ -199,6 +201,9 @@ pub fn save<T: Element>(image: &Image<T>, path: impl AsRef<Path>, options: &Zarr
         if options.sizes == 0 {
             return Err("an image has at least one size".into());
         }
+        if let Some(wrong) = options.pixel.into_iter().flatten().find(|side| !(*side > 0.0 && side.is_finite())) {
+            return Err(format!("a side of a pixel is {wrong} micrometres; it must be positive and finite"));
+        }
         let made = Begun::at(path)?;
         let sink = ArraySink::begin(&made.folder().join("0"), shape, T::TAG, options)?;
         begun = Some(made);
@@ -212,7 +217,7 @@ pub fn save<T: Element>(image: &Image<T>, path: impl AsRef<Path>, options: &Zarr
     let moved = on_root(session, "moving a store into place", || {
         let begun = begun.ok_or("rank 0 has no store")?;
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
-        write_json(&begun.folder().join("zarr.json"), &store::group(&name, &sizes))?;
+        write_json(&begun.folder().join("zarr.json"), &store::group(&name, &sizes, options.pixel))?;
         begun.put()?;
         Ok(Vec::new())
     })?;

@@ -140,17 +140,24 @@ fn inside(path: &str) -> Option<PathBuf> {
 }
 
 /// The metadata of an OME-Zarr image of this name in these sizes, which are its arrays `0`, `1` and
-/// so on.
-pub(crate) fn group(name: &str, sizes: &[Shape]) -> Value {
+/// so on, whose levels, rows and columns are so many micrometres apart.
+pub(crate) fn group(name: &str, sizes: &[Shape], pixel: Option<[f64; 3]>) -> Value {
     let first = sizes.first().copied().unwrap_or(Shape::new(0, 0, 1));
     let layout = Layout::of(first);
-    let axes: Vec<Value> =
-        layout.roles().iter().map(|role| json!({"name": role.name(), "type": role.kind()})).collect();
+    let axis = |role: &Role| match (pixel, role) {
+        (Some(_), Role::Level | Role::Row | Role::Column) => {
+            json!({"name": role.name(), "type": role.kind(), "unit": "micrometer"})
+        }
+        _ => json!({"name": role.name(), "type": role.kind()}),
+    };
+    let axes: Vec<Value> = layout.roles().iter().map(axis).collect();
+    let [depth, height, width] = pixel.unwrap_or([1.0; 3]);
     let dataset = |(number, of): (usize, &Shape)| {
         let scale = |role: &Role| match role {
-            Role::Row => first.height as f64 / of.height as f64,
-            Role::Column => first.width as f64 / of.width as f64,
-            Role::Time | Role::Channel | Role::Level => 1.0,
+            Role::Level => depth,
+            Role::Row => height * (first.height as f64 / of.height as f64),
+            Role::Column => width * (first.width as f64 / of.width as f64),
+            Role::Time | Role::Channel => 1.0,
         };
         let scale: Vec<f64> = layout.roles().iter().map(scale).collect();
         json!({"path": number.to_string(), "coordinateTransformations": [{"type": "scale", "scale": scale}]})

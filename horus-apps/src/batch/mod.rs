@@ -39,7 +39,7 @@ mod series;
 mod single;
 mod stores;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -51,6 +51,7 @@ use horus::core::image::Values;
 use horus::core::io::{Target, on_root};
 use horus::prelude::*;
 
+use crate::execution::Execution;
 use crate::progress::Bar;
 use crate::report::Printer;
 
@@ -98,6 +99,10 @@ impl RunFiles {
     /// # Errors
     /// A message about what is missing or superfluous; see [`usage`].
     pub fn of(paths: Vec<PathBuf>, options: &Options) -> Result<RunFiles, String> {
+        let store = options.out_dir.is_none() && paths.last().is_some_and(|path| stores::is_named(path));
+        if (options.sizes.is_some() || options.pixel_size.is_some()) && !store {
+            return Err("--sizes and --pixel-size apply to a Zarr store (OUTPUT.zarr)".into());
+        }
         if let Some(out_dir) = &options.out_dir {
             if paths.is_empty() && options.files_from.is_none() {
                 return Err("pictures are required: name some, a folder, or a list (--files-from LIST)".into());
@@ -261,14 +266,24 @@ fn session(
         .steps_per_pixel(steps_per_pixel)
         .communicator(Arc::clone(comm))
         .compare_naive(first && options.verbose > 0 && bar.is_some())
-        .trace(options.trace.is_some())
+        .trace(options.trace.is_some() || options.report.is_some())
         .measure(options.verbose > 0 && bar.is_some());
     if let Some(bar) = bar.map(Arc::clone) {
         builder = builder.observer(move |progress| bar.update(&progress));
     }
     let printer = Arc::clone(printer);
     let builder = builder.explain_passes(options.verbose > 1);
-    options.execution.apply(builder, first, move |text| printer.print(&text)).build()
+    let (prints, keeps) = (options.execution.explain, options.report.is_some());
+    let execution = Execution { explain: prints || keeps, ..options.execution.clone() };
+    let told = move |text: &str| {
+        if keeps {
+            printer.keep(text);
+        }
+        if prints {
+            printer.print(&text);
+        }
+    };
+    execution.apply(builder, first, told).build()
 }
 
 /// Ends a run on all ranks alike if output of rank 0 was lost.
@@ -276,24 +291,50 @@ pub(crate) fn printed(session: &Session, printer: &Printer) -> Result<()> {
     on_root(session, "printing", || printer.result().map(|()| Vec::new()))?.map(drop).map_err(Error::Config)
 }
 
-/// The file for the requested trace, on the rank that writes it.
-fn trace_target(session: &Session, options: &Options) -> Result<Option<Target>> {
-    let mut target = None;
-    if let Some(path) = &options.trace {
-        let made = on_root(session, "creating a file for the trace", || {
-            target = Some(Target::new(path)?);
-            Ok(Vec::new())
-        });
-        made?.map_err(|e| Error::write(path, e))?;
-    }
-    Ok(target)
+/// The files about a run that were requested, on the rank that writes them.
+#[derive(Default)]
+struct Records {
+    trace: Option<Target>,
+    report: Option<Target>,
 }
 
-/// Writes the requested trace to the file that one rank opened for it.
-fn write_trace(session: &Session, options: &Options, target: Option<Target>) -> Result<()> {
-    let Some(path) = &options.trace else { return Ok(()) };
-    let text = session.trace_json()?.unwrap_or_default();
-    let written = on_root(session, "writing the trace", || {
+impl Records {
+    /// Creates the files.
+    fn of(session: &Session, options: &Options) -> Result<Records> {
+        let create = |path: &Option<PathBuf>| -> Result<Option<Target>> {
+            let mut target = None;
+            if let Some(path) = path {
+                let made = on_root(session, "creating a file about the run", || {
+                    target = Some(Target::new(path)?);
+                    Ok(Vec::new())
+                });
+                made?.map_err(|e| Error::write(path, e))?;
+            }
+            Ok(target)
+        };
+        Ok(Records { trace: create(&options.trace)?, report: create(&options.report)? })
+    }
+
+    /// Writes them.
+    fn write(self, session: &Session, options: &Options, printer: &Printer) -> Result<()> {
+        if let Some(path) = &options.trace {
+            written(session, path, self.trace, &session.trace_json()?.unwrap_or_default())?;
+        }
+        if let Some(path) = &options.report {
+            let words: Vec<String> =
+                std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+            let name = std::env::args_os().next().map(PathBuf::from).unwrap_or_default();
+            let name = name.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let page = session.report(&format!("{name} {}", words.join(" ")), &printer.kept())?;
+            written(session, path, self.report, &page.unwrap_or_default())?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes a text to the file that one rank opened for it.
+fn written(session: &Session, path: &Path, target: Option<Target>, text: &str) -> Result<()> {
+    let written = on_root(session, "writing a file about the run", || {
         let file = target.ok_or("there is no file for it")?;
         file.fill(|to| to.write_all(text.as_bytes()).map_err(|e| e.to_string()))?;
         Ok(Vec::new())

@@ -10,7 +10,7 @@ use horus::prelude::*;
 
 use super::series::{pack, told, unpack};
 use super::single::read;
-use super::{End, Job, Pair, STANDARD, ends, pictures, printed, session, stores, trace_target, write_trace};
+use super::{End, Job, Pair, Records, STANDARD, ends, pictures, printed, session, stores};
 use crate::progress::SeriesBar;
 use crate::report::Printer;
 
@@ -74,7 +74,7 @@ pub(super) fn run(job: &Job, inputs: &[PathBuf], comm: &Arc<dyn Communicator>) -
     };
     let printer = Arc::new(Printer::default());
     let session = session(options, job.steps_per_pixel, comm, None, &printer)?;
-    let trace = trace_target(&session, options)?;
+    let records = Records::of(&session, options)?;
     let all = pictures.len();
     let bar = SeriesBar::new(first && !options.quiet && !alone, all);
     let mut tally = Tally { first, printer: &printer, bar, told: 0, failed: 0, bytes: 0 };
@@ -99,7 +99,7 @@ pub(super) fn run(job: &Job, inputs: &[PathBuf], comm: &Arc<dyn Communicator>) -
     }
     tally.bar.finish();
     let Tally { failed, .. } = tally;
-    write_trace(&session, options, trace)?;
+    records.write(&session, options, &printer)?;
     printed(&session, &printer)?;
     // The system frees everything; MPI is finalised when the process exits.
     std::mem::forget(session.clone());

@@ -86,9 +86,22 @@ pub struct Options {
     #[arg(long, value_name = "NAME", default_value = "none", value_parser = parse_compression)]
     pub compression: Compression,
 
+    /// Sizes of a Zarr store: each is half as high and wide as the one before
+    #[arg(long, value_name = "N", value_parser = parse_count)]
+    pub sizes: Option<NonZeroUsize>,
+
+    /// Side of a pixel of a Zarr store, in micrometres
+    #[arg(long, value_name = "UM", value_parser = parse_side)]
+    pub pixel_size: Option<f64>,
+
     /// Write a trace of all ranks for chrome://tracing or Perfetto
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
+
+    /// Write a page of HTML about the run: plans, times predicted and measured, memory, transfers
+    /// and their reasons
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
 
     /// Print the result's memory, file reads, time and regions without computing or writing
     /// anything
@@ -217,6 +230,14 @@ fn parse_latency(text: &str) -> Result<f64, String> {
         return Ok(latency);
     }
     Err("a latency must be finite and not negative".to_owned())
+}
+
+fn parse_side(text: &str) -> Result<f64, String> {
+    let side: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if side > 0.0 && side.is_finite() {
+        return Ok(side);
+    }
+    Err("the side of a pixel must be positive and finite".to_owned())
 }
 
 fn parse_bandwidth(text: &str) -> Result<f64, String> {

@@ -11,7 +11,7 @@ use horus::core::io::{on_first, same_file};
 use horus::core::series::{Item, Saved};
 use horus::prelude::*;
 
-use super::{End, Job, Pair, ends, one_line, outputs, pictures, printed, session, trace_target, write_trace};
+use super::{End, Job, Pair, Records, ends, one_line, outputs, pictures, printed, session};
 use crate::progress::SeriesBar;
 use crate::report::Printer;
 
@@ -46,7 +46,7 @@ pub(super) fn run(job: &Job, inputs: &[PathBuf], out_dir: &Path, comm: &Arc<dyn 
     made.map_err(|cause| Error::write(out_dir, cause))?;
     let mut tally = Tally::default();
     let all = pairs.len();
-    if let Some(path) = &options.trace {
+    for path in [&options.trace, &options.report].into_iter().flatten() {
         let apart = on_first(&**comm, "comparing the files of a series", || {
             match pairs.iter().find(|p| same_file(path, &p.input) || same_file(path, &p.output)) {
                 Some(pair) => Err(format!("it is also a file of the series ({})", pair.input.display())),
@@ -60,7 +60,7 @@ pub(super) fn run(job: &Job, inputs: &[PathBuf], out_dir: &Path, comm: &Arc<dyn 
 
     let printer = Arc::new(Printer::default());
     let session = session(options, job.steps_per_pixel, comm, None, &printer)?;
-    let trace = trace_target(&session, options)?;
+    let records = Records::of(&session, options)?;
     ends::watch(&session, options, started);
     let bar = Rc::new(SeriesBar::new(first && !options.quiet, pairs.len()));
     let outputs: HashMap<&Path, &Path> = pairs.iter().map(|p| (p.input.as_path(), p.output.as_path())).collect();
@@ -91,7 +91,7 @@ pub(super) fn run(job: &Job, inputs: &[PathBuf], out_dir: &Path, comm: &Arc<dyn 
     if first && !options.quiet {
         printer.print(&format!("{}: {tally}", job.name));
     }
-    write_trace(&session, options, trace)?;
+    records.write(&session, options, &printer)?;
     printed(&session, &printer)?;
     let left = pairs.len() - tally.written - tally.failed;
     if left > 0 {

@@ -10,7 +10,7 @@ use horus::core::device::Device;
 use horus::core::io::{Format, Target, on_first, same_file};
 use horus::prelude::*;
 
-use super::{Comparison, Job, Options, Product, STANDARD, ends, printed, session, stores, trace_target, write_trace};
+use super::{Comparison, Job, Options, Product, Records, STANDARD, ends, printed, session, stores};
 use crate::progress::Bar;
 use crate::report::{Breakdown, Compared, Forecasted, Printer, Summary, held};
 
@@ -29,15 +29,17 @@ pub(super) fn run(job: &Job, input: &Path, output: &Path, comm: &Arc<dyn Communi
     let started = Instant::now();
     let options = &job.options;
     let first = comm.rank() == 0;
-    if let Some(trace) = &options.trace {
-        on_first(&**comm, "comparing the files of a run", || distinct(trace, input, output))?.map_err(Error::Config)?;
+    for (what, path) in [("trace", &options.trace), ("report", &options.report)] {
+        let Some(path) = path else { continue };
+        let looked = on_first(&**comm, "comparing the files of a run", || distinct((what, path), input, output))?;
+        looked.map_err(Error::Config)?;
     }
     // If the picture goes to stdout, by any name, messages go to stderr.
     let piped = output.as_os_str() == STANDARD || Target::new(output).is_ok_and(|target| target.is_stdout());
     let printer = Arc::new(if piped { Printer::beside() } else { Printer::default() });
     let bar = Arc::new(Bar::new(first && !options.quiet));
     let session = session(options, job.steps_per_pixel, comm, Some(&bar), &printer)?;
-    let trace = trace_target(&session, options)?;
+    let records = Records::of(&session, options)?;
     if options.dry_run {
         let picture = read(&session, input, options)?;
         let response = (job.operation)(&picture)?;
@@ -74,7 +76,7 @@ pub(super) fn run(job: &Job, input: &Path, output: &Path, comm: &Arc<dyn Communi
     }
     let run = whole(job, session, input, output, options.format.as_deref(), started, &bar)?;
     let session = &run.session;
-    write_trace(session, options, trace)?;
+    records.write(session, options, &printer)?;
     if !options.quiet && first {
         let forecasted = if options.verbose > 0 { Some(forecasted(session, &run.breakdown)?) } else { None };
         printer.print(&Summary {
@@ -243,12 +245,12 @@ impl Drop for Beside {
     }
 }
 
-/// Checks that the trace and the explanation overwrite neither input nor result. The result may
+/// Checks that the trace or the report overwrites neither input nor result. The result may
 /// replace the input, because it is written after everything is computed.
-fn distinct(trace: &Path, input: &Path, output: &Path) -> Result<Vec<u8>, String> {
+fn distinct((this, written): (&str, &Path), input: &Path, output: &Path) -> Result<Vec<u8>, String> {
     for (what, path) in [("result", output), ("input", input)] {
-        if same_file(trace, path) {
-            return Err(format!("the trace and the {what} must be different files ({})", path.display()));
+        if same_file(written, path) {
+            return Err(format!("the {this} and the {what} must be different files ({})", path.display()));
         }
     }
     Ok(Vec::new())

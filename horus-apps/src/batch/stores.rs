@@ -46,6 +46,8 @@ pub(crate) fn save(response: &Response, path: &Path, options: &Options) -> Resul
     if let Some(side) = options.tile {
         how.chunk = [1, side.get(), side.get()];
     }
+    how.sizes = options.sizes.map_or(how.sizes, |sizes| sizes.get());
+    how.pixel = options.pixel_size.map(|side| [side; 3]);
     how.codec = match options.compression {
         Compression::Deflate => horus_zarr::ZarrCodec::Gzip,
         Compression::Zstd => horus_zarr::ZarrCodec::Zstd,

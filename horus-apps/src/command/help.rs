@@ -151,7 +151,13 @@ Image operations without a line of code: pictures, then operations with their ar
 
 The whole chain is one program, optimised and run as one, on a GPU, the CPU, or many ranks under `mpirun`,
 with the same bits. `horus --help` lists the options, which are those of the detectors; `horus help` the operations, `horus help gauss`
-describes one, and `horus help types` a topic. `horus info FILE...` tells what files hold. This page is generated from the same table.
+describes one, and `horus help types` a topic. This page is generated from the same table.
+
+**Other commands.** `horus info FILE...` prints size, type, pages, tiles and smaller copies of files without reading their pixels, with `--tags` what TIFF and PNG files
+say of themselves, with `--statistics` the range, mean and deviation of each channel. `horus compare A B` prints in how many samples pictures differ, by how much at
+most and where, PSNR and SSIM, and ends with status 0 if they are equal, 1 if they differ (`--within D`: by more than D), 2 if they cannot be compared. Both print
+JSON with `--json`. `horus --version` prints the features of the program and the devices that it finds; `horus completions bash` (or `zsh`, `fish`) prints a script
+by which a shell completes operations and options.
 
 **Arguments.** The first word that is the name of an operation begins the chain; the words before it are files. With `--out-dir`
 all are pictures or folders of pictures, else the last is the file to write. A file that has the name of an operation is written

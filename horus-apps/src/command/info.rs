@@ -1,4 +1,4 @@
-//! `horus info FILE...`: properties of files, found without reading their pixels.
+//! `horus info FILE...`: properties of files, found without reading their pixels unless statistics are asked for.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -6,19 +6,21 @@ use std::path::{Path, PathBuf};
 use clap::Parser;
 use horus::io::FileInfo;
 use horus::prelude::*;
+use serde_json::{Map, Value as Json, json};
 
-use crate::batch::is_store;
+use super::compare::extents;
+use crate::batch::{is_store, open};
 use crate::report::{count, held};
 
-/// Prints the properties of pictures: size, type, pages, tiles, smaller copies.
+/// Prints the properties of pictures: size, type, pages, tiles, smaller copies, tags, and statistics of their pixels
 #[derive(Parser, Debug)]
-#[command(name = "horus info", version, about)]
+#[command(name = "horus info", version)]
 struct Args {
-    /// The files
+    /// The files (a Zarr store, if built with Zarr)
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 
-    /// Page of a TIFF file, counted from 0
+    /// Page of a TIFF file, or time of a Zarr store, counted from 0
     #[arg(long, value_name = "N")]
     page: Option<usize>,
 
@@ -26,6 +28,19 @@ struct Args {
     /// npy array as the depth
     #[arg(long)]
     volume: bool,
+
+    /// Also print the tags of TIFF files and the texts of PNG files, a line each
+    #[arg(long)]
+    tags: bool,
+
+    /// Also read the pixels, and print of each channel the smallest, the largest, their mean and
+    /// their deviation
+    #[arg(long)]
+    statistics: bool,
+
+    /// Print an object of JSON for each file, with its tags, in a line
+    #[arg(long)]
+    json: bool,
 }
 
 /// The answer to `info FILE...`, if `words` are that.
@@ -38,17 +53,58 @@ pub(super) fn asked(words: &[OsString]) -> Option<Result<String, String>> {
         Ok(args) => args,
         Err(e) => e.exit(),
     };
-    let options = OpenOptions { page: args.page, volume: args.volume, ..OpenOptions::default() };
-    let lines: Result<Vec<String>, String> = args.files.iter().map(|path| one(path, &options)).collect();
-    Some(lines.map(|lines| lines.concat()))
+    let lines: Result<Vec<String>> = args.files.iter().map(|path| one(path, &args)).collect();
+    Some(lines.map(|lines| lines.concat()).map_err(|e| e.to_string()))
 }
 
-/// A line about a file.
-fn one(path: &Path, options: &OpenOptions) -> Result<String, String> {
-    if is_store(path) {
-        return Err(format!("cannot read {}: it is a Zarr store", path.display()));
+/// What is known of a file.
+struct Found {
+    info: FileInfo,
+    tags: Vec<(String, String)>,
+    /// Of each channel: the smallest number, the largest, mean and standard deviation.
+    statistics: Vec<[f64; 4]>,
+}
+
+impl Found {
+    fn of(path: &Path, args: &Args) -> Result<Found> {
+        let options = OpenOptions { page: args.page, volume: args.volume, ..OpenOptions::default() };
+        let store = is_store(path);
+        let session = if store || args.statistics { Some(Session::builder().build()?) } else { None };
+        let opened = || -> Result<Option<AnyImage>> {
+            session.as_ref().map(|session| open(session, path, &options)).transpose()
+        };
+        let info = match opened().map(|picture| picture.filter(|_| store))? {
+            Some(picture) => {
+                let (shape, dtype) = (picture.shape(), picture.dtype());
+                let whole = (shape.height, shape.width);
+                FileInfo { shape, dtype, tile: whole, pages: 1, levels: vec![whole] }
+            }
+            None => FileInfo::open(path, &options)?,
+        };
+        let tags = if store || !(args.tags || args.json) { Vec::new() } else { FileInfo::tags(path, &options)? };
+        let statistics = match (&session, args.statistics) {
+            (Some(session), true) => opened()?.map_or(Ok(Vec::new()), |picture| measured(session, &picture))?,
+            _ => Vec::new(),
+        };
+        Ok(Found { info, tags, statistics })
     }
-    let info = FileInfo::open(path, options).map_err(|e| e.to_string())?;
+}
+
+/// Of each channel: the smallest number, the largest, mean and standard deviation.
+fn measured(session: &Session, picture: &AnyImage) -> Result<Vec<[f64; 4]>> {
+    let channels = picture.convert::<f64>().unstack(Axis::Channels);
+    let values: Vec<_> = channels.iter().map(|c| (c.min_value(), c.max_value(), c.mean(), c.variance())).collect();
+    let values = session.get_all(values)?;
+    Ok(values.into_iter().map(|(low, high, mean, variance)| [low, high, mean, variance.sqrt()]).collect())
+}
+
+fn one(path: &Path, args: &Args) -> Result<String> {
+    let found = Found::of(path, args)?;
+    Ok(if args.json { format!("{}\n", object(path, &found)) } else { text(path, &found) })
+}
+
+/// A line about a file, and a line for each of its tags and channels.
+fn text(path: &Path, Found { info, tags, statistics }: &Found) -> String {
     let (shape, (rows, columns)) = (info.shape, info.tile);
     let mut text = format!("{}: {}", path.display(), held(shape, info.dtype));
     text += &match (rows, columns) {
@@ -66,5 +122,28 @@ fn one(path: &Path, options: &OpenOptions) -> Result<String, String> {
         text += &format!(", smaller copies {}", sizes.join(", "));
     }
     let bytes = shape.len() * info.dtype.size();
-    Ok(format!("{text}, {:.1} MB decoded\n", bytes as f64 / 1e6))
+    text += &format!(", {:.1} MB decoded\n", bytes as f64 / 1e6);
+    for (name, value) in tags {
+        text += &format!("  {name}: {}\n", value.split_whitespace().collect::<Vec<_>>().join(" "));
+    }
+    for (channel, [low, high, mean, deviation]) in statistics.iter().enumerate() {
+        text += &format!("  channel {channel}: from {low} to {high}, mean {mean}, standard deviation {deviation}\n");
+    }
+    text
+}
+
+fn object(path: &Path, Found { info, tags, statistics }: &Found) -> Json {
+    let size = |(height, width): &(usize, usize)| json!({ "width": width, "height": height });
+    let Json::Object(mut object) = extents(info.shape, info.dtype) else { return Json::Null };
+    object.insert("file".into(), json!(path.display().to_string()));
+    object.insert("tile".into(), size(&info.tile));
+    object.insert("pages".into(), json!(info.pages));
+    object.insert("sizes".into(), info.levels.iter().map(size).collect());
+    object.insert(
+        "tags".into(),
+        tags.iter().map(|(name, value)| (name.clone(), json!(value))).collect::<Map<_, _>>().into(),
+    );
+    let channel = |[low, high, mean, deviation]: &[f64; 4]| json!({ "min": low, "max": high, "mean": mean, "standard_deviation": deviation });
+    object.insert("statistics".into(), statistics.iter().map(channel).collect());
+    object.into()
 }

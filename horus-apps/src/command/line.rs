@@ -16,11 +16,12 @@ use crate::batch::{Options, RunFiles, STANDARD};
 #[command(
     name = "horus",
     version,
-    about,
     override_usage = "horus [OPTIONS] INPUT... (OUTPUT | --out-dir DIR) [OPERATION [ARGUMENT...]]...\n       \
                       horus [OPTIONS] INPUT... [OPERATION [ARGUMENT...]]... (min | max | mean | stats | ...)\n       \
                       horus help [OPERATION | border | footprint | types | ...]\n       \
-                      horus info FILE..."
+                      horus info FILE...\n       \
+                      horus compare A B\n       \
+                      horus completions bash|zsh|fish"
 )]
 pub(super) struct Args {
     /// Pictures to read (PNG, JPEG, TIFF, PNM, BMP or npy; - is stdin; a Zarr store, if built with

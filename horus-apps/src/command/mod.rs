@@ -11,6 +11,8 @@
 
 mod arguments;
 mod chain;
+mod compare;
+mod completions;
 mod help;
 mod histogram;
 mod info;
@@ -18,6 +20,7 @@ mod line;
 mod parameter;
 mod table;
 mod value;
+mod version;
 
 use std::cell::RefCell;
 use std::io::{ErrorKind, Write};
@@ -39,13 +42,19 @@ pub use help::page;
 /// The program `horus`.
 pub fn run() -> ExitCode {
     let words: Vec<_> = std::env::args_os().collect();
-    if let Some(text) = help::asked(&words[1..]) {
+    Audience::User.set();
+    if let Some(text) = help::asked(&words[1..]).or_else(|| completions::asked(&words[1..])) {
         return told(text, 2);
+    }
+    if let Some(text) = version::asked(&words[1..]) {
+        return told(text, 1);
     }
     if let Some(text) = info::asked(&words[1..]) {
         return told(text, 1);
     }
-    Audience::User.set();
+    if let Some((text, status)) = compare::asked(&words[1..]) {
+        return told_with(text, status);
+    }
     let made = job(words);
     if let Ok((job, recorder)) = &made {
         match recorder.chain.present(|| line::absent(&job.work, &job.options)) {
@@ -64,6 +73,12 @@ pub fn examples() -> impl Iterator<Item = (&'static str, String)> {
 
 /// Prints help, or an error that ends all ranks with this status, on the first rank only.
 fn told(text: Result<String, String>, status: u8) -> ExitCode {
+    let status = if text.is_ok() { 0 } else { status };
+    told_with(text, status)
+}
+
+/// Prints a text or an error, on the first rank only, and ends all ranks with this status.
+fn told_with(text: Result<String, String>, status: u8) -> ExitCode {
     let first = horus::ranks().map_or(true, |comm| comm.rank() == 0);
     match text {
         Ok(text) => {
@@ -76,15 +91,14 @@ fn told(text: Result<String, String>, status: u8) -> ExitCode {
                     return ExitCode::FAILURE;
                 }
             }
-            ExitCode::SUCCESS
         }
         Err(message) => {
             if first {
                 horus::core::warning::print(format_args!("error: {message}"));
             }
-            ExitCode::from(status)
         }
     }
+    ExitCode::from(status)
 }
 
 /// The job of a command line.

@@ -18,7 +18,7 @@ use crate::execution::Execution;
 /// coordinates and the staggered grid C, for synthetic weather (waves as long as the area over
 /// hills)
 #[derive(Parser, Clone, Debug)]
-#[command(name = "hirlam", version, about)]
+#[command(name = "hirlam", version)]
 struct Args {
     /// Levels, from the top of the atmosphere to the ground
     #[arg(long, value_name = "N", default_value = "64")]

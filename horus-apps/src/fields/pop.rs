@@ -14,7 +14,7 @@ use crate::execution::Execution;
 /// Density of sea water and the fields that vertical mixing in an ocean depends on, level by level,
 /// in double precision, as computed by the Parallel Ocean Program
 #[derive(Parser, Clone, Debug)]
-#[command(name = "pop", version, about, allow_negative_numbers = true)]
+#[command(name = "pop", version, allow_negative_numbers = true)]
 struct Args {
     /// Fields to compute
     #[arg(value_enum)]

@@ -26,7 +26,7 @@ const MANY: f64 = 1e9;
 /// / (N + 1) and f = 2 pi^2 sin(pi x) sin(pi y); in space (the sum of its six neighbours + h^2 f) /
 /// 6 with f = 3 pi^2 sin(pi x) sin(pi y) sin(pi z)
 #[derive(Parser, Clone, Debug)]
-#[command(name = "jacobi", version, about, allow_negative_numbers = true)]
+#[command(name = "jacobi", version, allow_negative_numbers = true)]
 struct Args {
     /// Rows, and columns, of interior points
     #[arg(long, value_name = "N")]

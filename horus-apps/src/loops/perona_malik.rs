@@ -54,7 +54,7 @@ impl Diffusion {
 /// Smooths pictures by the anisotropic diffusion of Perona and Malik, which removes noise and keeps
 /// edges. Pixels are scaled to 0..=1, and channels diffuse separately
 #[derive(Parser, Clone, Debug)]
-#[command(name = "perona_malik", version, about, allow_negative_numbers = true)]
+#[command(name = "perona_malik", version, allow_negative_numbers = true)]
 struct Args {
     /// INPUT OUTPUT: the picture to read (PNG, JPEG, TIFF, PNM, BMP or npy; float pictures should
     /// be in 0..=1) and the file to write (npy for the exact values), which may be the input; - is

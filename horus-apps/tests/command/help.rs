@@ -162,3 +162,23 @@ fn the_page_of_the_documentation_is_that_of_the_table() {
     let there_is = fs::read_to_string(&path).unwrap_or_default();
     assert!(there_is == page, "docs/command.md should be:\n{page}");
 }
+
+#[test]
+fn help_of_a_program_is_about_that_program() {
+    let dir = tempfile::tempdir().unwrap();
+    let about = |program: &str| {
+        let out = std::process::Command::new(program).arg("--help").current_dir(&dir).output().unwrap();
+        assert!(out.status.success(), "{program}");
+        text(&out.stdout).lines().next().unwrap().to_owned()
+    };
+    for (program, begins) in [
+        (env!("CARGO_BIN_EXE_horus"), "Applies image operations to pictures"),
+        (env!("CARGO_BIN_EXE_jacobi"), "Solves Poisson's equation"),
+        (env!("CARGO_BIN_EXE_pop"), "Density of sea water"),
+        (env!("CARGO_BIN_EXE_perona_malik"), "Smooths pictures"),
+        (env!("CARGO_BIN_EXE_convrot"), "Finds lines in a picture"),
+    ] {
+        assert!(about(program).starts_with(begins), "{program}: {}", about(program));
+    }
+    assert!(!about(env!("CARGO_BIN_EXE_hirlam")).contains("Command-line programs"));
+}

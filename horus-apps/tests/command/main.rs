@@ -2,11 +2,13 @@
 
 mod alpha;
 mod chains;
+mod compare;
 mod examples;
 #[path = "../files/mod.rs"]
 mod files;
 mod help;
 mod outputs;
+mod report;
 mod stores;
 
 use std::path::Path;

@@ -47,6 +47,30 @@ mod with_stores {
     }
 
     #[test]
+    fn stores_have_sizes_and_a_pixel_size_and_info_tells_of_them() {
+        let dir = pictures();
+        let dir = dir.path();
+        succeeds(dir, &["grey.png", "grey.zarr", "--sizes", "3", "--pixel-size", "0.5", "neg"]);
+        let metadata = std::fs::read_to_string(dir.join("grey.zarr").join("zarr.json")).unwrap();
+        assert!(metadata.contains("micrometer"), "{metadata}");
+        let last = horus_zarr::open(&session(), dir.join("grey.zarr"), &ZarrOptions { level: 2, ..Default::default() });
+        assert_eq!(last.unwrap().shape(), Shape::new(9, 11, 1));
+        let told = crate::text(&crate::run(dir, &["info", "grey.zarr", "--statistics"]).stdout);
+        assert!(
+            told.starts_with("grey.zarr: 41 x 33 pixels, 1 channel, u8") && told.contains("channel 0: from "),
+            "{told}"
+        );
+        let same = crate::run(dir, &["compare", "grey.zarr", "grey.zarr"]);
+        assert_eq!(same.status.code(), Some(0), "{}", crate::text(&same.stderr));
+        fails(
+            dir,
+            &["grey.png", "o.png", "--sizes", "3", "neg"],
+            2,
+            &["--sizes and --pixel-size apply to a Zarr store"],
+        );
+    }
+
+    #[test]
     fn a_chain_goes_from_store_to_store() {
         let dir = pictures();
         let dir = dir.path();

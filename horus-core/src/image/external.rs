@@ -55,15 +55,17 @@ impl<T: Element> Image<T> {
         Ok(Image::from_handle(session.source_of_device(shape, T::TAG, pixels, copied, call)?))
     }
 
-    /// Evaluates the image and exports its pixels on the session's GPU to another library; they are
-    /// complete on return. They stay as long as the array's owner is held, and must not be written:
-    /// the image shares them. Contiguous planes, row-major; for a mask, bytes 0 and 1.
+    /// Evaluates the image and exports its pixels on the session's GPU to another library: work that
+    /// is given later to `stream`, a CUDA stream or a default stream (1 and 2), finds them complete,
+    /// and may write to arrays that the image was computed from. They stay as long as the array's
+    /// owner is held, and must not be written: the image shares them. Contiguous planes, row-major;
+    /// for a mask, bytes 0 and 1.
     ///
     /// # Errors
     /// If the session does not compute on one GPU, else as [`Image::to_vec`].
     #[track_caller]
-    pub fn to_device_array(&self) -> Result<DeviceArray> {
-        self.session().device_array(self.handle(), Call::of("to_device_array"))
+    pub fn to_device_array(&self, stream: u64) -> Result<DeviceArray> {
+        self.session().device_array(self.handle(), stream, Call::of("to_device_array"))
     }
 }
 

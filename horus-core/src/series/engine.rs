@@ -26,7 +26,7 @@ use crate::error::{Error, Result};
 use crate::host::buffer::HostBuffer;
 use crate::io::{AnyImage, OpenOptions, Picture};
 use crate::plan::Want;
-use crate::session::{Handle, Pending, Refused, Replay, Session, StandIns};
+use crate::session::{Handle, Pending, Refused, Replay, Session, StandIns, Whose};
 use crate::shape::Shape;
 
 /// The processing of a picture.
@@ -323,7 +323,7 @@ where
         };
         let wanted: Vec<&Handle> = handles.iter().collect();
         let begin = |session: &Session| match &repeatable {
-            Some((_, stand_ins)) => session.begin_repeatable(&wanted, stand_ins, M::WANT),
+            Some((_, stand_ins)) => session.begin_repeatable(&wanted, stand_ins, M::WANT, Whose::Pixels),
             None => Ok((session.begin_all(&wanted, M::WANT)?, None)),
         };
         let (pending, replay) = match begin(&self.session) {

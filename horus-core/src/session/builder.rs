@@ -1,5 +1,6 @@
 //! The opening of a session.
 
+use std::collections::HashSet;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -129,6 +130,7 @@ impl SessionBuilder {
             stats: Stats::default(),
             trace,
             lane_traces,
+            explained: HashSet::new(),
             error: None,
             patience: (0, 0),
             lost: None,

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use super::adopt::{note_lost, unreferred};
 use super::engine::Engine;
 use super::kept::Kept;
+use super::later::unread;
 use super::plans::{Other, Plans, Request};
 use super::{Mutable, Session, debug};
 use crate::comm::guarded;
@@ -73,8 +74,9 @@ impl Session {
         debug::warn_of_slow_build();
         let Extract { mut graph, records } = state.program.extract(targets, self.room_to_keep(state));
         let mut spared = spared(&graph, targets.len()).into_iter();
+        let partial = unread(state, &graph).any(|(_, later)| later.is_partial());
         let mut place = 0..;
-        graph.roots.retain(|_| place.next() < Some(targets.len()) || spared.next() != Some(true));
+        graph.roots.retain(|_| place.next() < Some(targets.len()) || (spared.next() != Some(true) && !partial));
         all_there(state, &graph).map_err(Unevaluated::Foreseen)?;
         let engine = match self.engine() {
             Some(engine) => engine,

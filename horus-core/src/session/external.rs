@@ -1,10 +1,9 @@
 //! Memory of other libraries as images, and images as memory of other libraries.
 
 use super::{Handle, Session};
-use crate::device::{Foreign, Memory};
+use crate::device::Foreign;
 use crate::dtype::DType;
 use crate::error::{Call, DeviceError, Error, Result};
-use crate::host::Piece;
 use crate::host::buffer::HostBuffer;
 use crate::host::external::{DeviceArray, External};
 use crate::host::spare::Spare;
@@ -65,17 +64,8 @@ impl Session {
         call: Call,
     ) -> Result<Handle> {
         let device = self.known_device(call)?;
-        let adopt = || -> Result<Memory, DeviceError> {
-            let there = device.adopt(array)?;
-            if !copied {
-                return Ok(there);
-            }
-            let mut copy = device.allocate(array.bytes())?;
-            device.copy(&there, &mut copy, &[Piece::run(0, 0, array.bytes())])?;
-            Ok(copy)
-        };
         let mut state = self.lock_to_give("reading memory of a device")?;
-        let pixels = adopt().map_err(|source| self.at_host(call, source))?;
+        let pixels = device.adopt(array, copied).map_err(|source| self.at_host(call, source))?;
         let id = self.0.numbers.record();
         let value = state.names.value();
         state.images.give_device(value, shape, dtype, vec![(pixels, Window::whole(shape.height))]);
@@ -86,7 +76,7 @@ impl Session {
     }
 
     /// Evaluates a value and exports its pixels on the device, uploading them if necessary.
-    pub(crate) fn device_array(&self, value: &Handle, call: Call) -> Result<DeviceArray> {
+    pub(crate) fn device_array(&self, value: &Handle, stream: u64, call: Call) -> Result<DeviceArray> {
         let id = value.look()?;
         let mut state = self.lock("evaluating")?;
         let state = &mut *state;
@@ -104,13 +94,13 @@ impl Session {
         let image = name.and_then(|v| state.images.here.get(&v));
         let lend = || -> Result<DeviceArray, DeviceError> {
             if let Some(memory) = image.and_then(|image| image.device.as_ref()) {
-                return device.lend(memory);
+                return device.lend(memory, stream);
             }
             let lost = || DeviceError::Internal("pixels that are lent are not in memory".into());
             let host = image.and_then(|image| image.host.as_ref()).ok_or_else(lost)?;
             let mut memory = device.allocate(host.len())?;
             device.write(host.bytes(), &mut memory, 0)?;
-            device.lend(&memory)
+            device.lend(&memory, stream)
         };
         lend().map_err(|source| self.at_host(call, source))
     }

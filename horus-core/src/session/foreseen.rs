@@ -1,5 +1,6 @@
 //! Forecasts of memory and file reads of a value, without computing it.
 
+use std::collections::HashMap;
 use std::fmt;
 
 use super::evaluate::Unevaluated;
@@ -8,9 +9,10 @@ use super::passes::{banded, next_pass};
 use super::regions::bytes;
 use super::{Handle, Session};
 use crate::error::Result;
-use crate::ir::graph::{Graph, Op};
+use crate::ir::graph::{Graph, Op, ValueId};
 use crate::record::Extract;
-use crate::region::Division;
+use crate::region::{Cut, Division, Rect, Supply, restrict};
+use crate::shape::Region;
 
 /// Memory and file reads of a value; see
 /// [`Session::forecast_memory`].
@@ -51,7 +53,42 @@ impl fmt::Display for MemoryForecast {
     }
 }
 
+/// Notes the regions of sources that a program reads.
+#[derive(Default)]
+struct Noting(HashMap<ValueId, Rect>);
+
+impl Supply for Noting {
+    fn source(&mut self, value: ValueId, region: Rect) -> Option<ValueId> {
+        self.0.entry(value).and_modify(|had| *had = had.hull(region)).or_insert(region);
+        None
+    }
+
+    fn number(&mut self, _: i32) -> Option<ValueId> {
+        None
+    }
+}
+
 impl Session {
+    /// The region that an evaluation of a value reads of each of these images, which are read on
+    /// demand; `None` if it reads nothing of one. Depends on the program only, not on the device.
+    ///
+    /// # Errors
+    /// Errors that the values carry.
+    #[doc(hidden)]
+    pub fn reads(&self, value: &Handle, sources: &[&Handle]) -> Result<Vec<Option<Region>>> {
+        let id = value.look()?;
+        let of = sources.iter().map(|source| source.look()).collect::<Result<Vec<_>>>()?;
+        let state = self.lock("forecasting")?;
+        let Extract { mut graph, .. } = state.program.extract(&[id], 0);
+        graph.roots.truncate(1);
+        let graph = graph.without_dead();
+        let whole = [Rect::whole(graph.node(graph.roots[0]).shape)];
+        let mut noting = Noting::default();
+        restrict(&graph, &whole, Cut::Always, &mut noting);
+        let region = |id| state.program.value(id).and_then(|value| noting.0.get(&value)).map(|rect| rect.inside());
+        Ok(of.into_iter().map(region).collect())
+    }
+
     /// Forecasts the memory of a value. Collective.
     pub(crate) fn memory_of(&self, value: &Handle) -> Result<MemoryForecast> {
         let id = value.look()?;

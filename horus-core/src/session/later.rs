@@ -35,6 +35,13 @@ pub(crate) struct Later {
     pub(crate) stock: Option<Arc<dyn RegionSource>>,
 }
 
+impl Later {
+    /// Returns `true` if only some of its regions can be read.
+    pub(super) fn is_partial(&self) -> bool {
+        self.stock.as_ref().is_some_and(|stock| stock.is_partial())
+    }
+}
+
 /// An input of a regional program that is not in memory.
 #[derive(Clone)]
 pub(super) struct Part {

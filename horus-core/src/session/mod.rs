@@ -29,6 +29,7 @@ mod progress;
 mod recording;
 mod regions;
 mod replay;
+mod report;
 mod settings;
 mod stand_ins;
 mod start;
@@ -77,7 +78,7 @@ pub use memory::{MemoryInUse, MemoryUse};
 pub use pending::Pending;
 pub use progress::{Progress, Stats};
 #[doc(hidden)]
-pub use replay::{Refused, Replay};
+pub use replay::{Refused, Replay, Whose};
 #[doc(hidden)]
 pub use settings::Settings;
 #[doc(hidden)]

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::evaluate::Results;
-use super::replay::{kinds, stood_for};
+use super::replay::{Whose, kinds, stood_for};
 use super::{Handle, Mutable, Replay, Session, StandIns};
 use crate::device::Sending;
 use crate::error::{Error, Result};
@@ -75,7 +75,8 @@ impl Session {
     }
 
     /// [`Session::begin_all`] of values recorded on stand-ins for images, and a program to replay
-    /// on other pixels in place of those; `None` if it involves more than those values and images:
+    /// in place of those on other pixels ([`Session::repeat`]) or images
+    /// ([`Session::repeat_and_read`]); `None` if it involves more than those values and images:
     /// other values held by the program, other ranks, and values observed since.
     #[doc(hidden)]
     pub fn begin_repeatable(
@@ -83,15 +84,16 @@ impl Session {
         values: &[&Handle],
         stand_ins: &StandIns,
         want: Want,
+        whose: Whose,
     ) -> Result<(Pending, Option<Replay>)> {
         let alone = self.ranks() == 1;
         let mut state = self.lock("evaluating")?;
         let inputs = stood_for(&mut state, stand_ins).filter(|_| alone);
         let want = if alone { Want::Handed } else { want };
         let pending = self.look_at(&mut state, values, want, Sending::AtOnce)?;
-        let given = state.images.state_of(Placement::Replicated);
-        let replay = inputs
-            .and_then(|inputs| Replay::of_last(self, &mut state, &inputs, kinds(&pending.nodes, values), Some(given)));
+        let given = matches!(whose, Whose::Pixels).then(|| state.images.state_of(Placement::Replicated));
+        let replay =
+            inputs.and_then(|inputs| Replay::of_last(self, &mut state, &inputs, kinds(&pending.nodes, values), given));
         Ok((pending, replay))
     }
 

@@ -56,6 +56,13 @@ impl Session {
         }
         explain("plan", &format_args!("{plan}costs by the {}\n", plan.setting.machine));
         explain("predicted", &predict(&plan));
+        if self.0.settings.explain.is_some() {
+            let new = plan.notation().into_iter().filter(|(word, _)| state.explained.insert(word));
+            let lines: String = new.map(|(word, meaning)| format!("      {word:16}  {meaning}\n")).collect();
+            if !lines.is_empty() {
+                explain("notation, told once", &lines);
+            }
+        }
         verify(&plan)?;
         match (plan.lacking, plan.setting.capacity) {
             (Some((node, bytes)), Some(capacity)) => Err(too_large(engine, plan.graph.node(node), bytes, capacity)),

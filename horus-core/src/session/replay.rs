@@ -12,7 +12,7 @@ use super::{Handle, Mutable, Session, StandIns};
 use crate::device::Sending;
 use crate::dtype::DType;
 use crate::error::{Error, Recorded, Result};
-use crate::execute::{Failed, Outcome};
+use crate::execute::{Delivered, Failed, Outcome};
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::{NodeId, Op, ValueId};
 use crate::ir::kernel::Kernel;
@@ -167,8 +167,9 @@ impl Replay {
 }
 
 /// The inputs of a run.
-#[derive(Clone, Copy)]
-enum Whose {
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub enum Whose {
     /// Pixels given to the session for one run.
     Pixels,
     /// Images of the session.
@@ -256,6 +257,37 @@ impl Session {
     pub fn repeat_on(&self, replay: &mut Replay, inputs: &[&Handle]) -> Result<Option<Vec<Handle>>> {
         let mut state = self.lock("evaluating")?;
         let state = &mut *state;
+        let Some((mut results, _)) = self.run_on(state, replay, inputs)? else { return Ok(None) };
+        let handle = |&(node, shape, dtype): &(NodeId, Shape, DType)| {
+            let image = results.remove(&node)?;
+            let (id, value) = (self.0.numbers.record(), state.names.value());
+            state.images.here.insert(value, image);
+            let Recorded { site, line } = replay.plan.graph.node(node).site;
+            state.program.record(id, Op::Source(value), Vec::new(), shape, dtype, site);
+            line.into_iter().for_each(|line| state.program.recorded_at(id, line));
+            Some(Handle { session: self.clone(), shape, dtype, record: Ok(id) })
+        };
+        let handles: Option<Vec<Handle>> = replay.results.iter().map(handle).collect();
+        Ok(handles)
+    }
+
+    /// [`Session::repeat_on`] of a program whose results are read on the host; see
+    /// [`Session::begin_all`].
+    ///
+    /// # Errors
+    /// Those of the evaluation. The images stay.
+    #[doc(hidden)]
+    pub fn repeat_and_read(&self, replay: &mut Replay, inputs: &[&Handle]) -> Result<Option<Pending>> {
+        let mut state = self.lock("evaluating")?;
+        let Some((images, delivered)) = self.run_on(&mut state, replay, inputs)? else { return Ok(None) };
+        state.images.freed.extend(images.into_values());
+        let nodes = replay.results.iter().map(|(n, ..)| *n).collect();
+        Ok(Some(Pending { nodes, delivered, device: self.device_name() }))
+    }
+
+    /// Runs a program on other images; returns the results that stay, and those on their way to the
+    /// host.
+    fn run_on(&self, state: &mut Mutable, replay: &mut Replay, inputs: &[&Handle]) -> Result<Option<Made>> {
         if let Some(e) = state.error.take() {
             return Err(e);
         }
@@ -271,28 +303,20 @@ impl Session {
         let engine =
             self.engine().filter(|e| matches!(e.mended(), Ok(false)) && replay.fits(self, e, state, Whose::Images));
         let Some(engine) = engine else { return Ok(None) };
-        let mut results = self.guard(state, |state| {
+        self.guard(state, |state| {
             match self.carry_out(state, engine, &replay.request, &replay.plan, (false, Sending::AtOnce)) {
-                Ok(Outcome { images, .. }) => Ok(replay.keep(state, images)),
+                Ok(Outcome { images, delivered, .. }) => Ok(Some((replay.keep(state, images), delivered))),
                 Err(Failed { error, images }) => {
                     replay.keep(state, images);
                     Err(Unevaluated::Met(error))
                 }
             }
-        })?;
-        let handle = |&(node, shape, dtype): &(NodeId, Shape, DType)| {
-            let image = results.remove(&node)?;
-            let (id, value) = (self.0.numbers.record(), state.names.value());
-            state.images.here.insert(value, image);
-            let Recorded { site, line } = replay.plan.graph.node(node).site;
-            state.program.record(id, Op::Source(value), Vec::new(), shape, dtype, site);
-            line.into_iter().for_each(|line| state.program.recorded_at(id, line));
-            Some(Handle { session: self.clone(), shape, dtype, record: Ok(id) })
-        };
-        let handles: Option<Vec<Handle>> = replay.results.iter().map(handle).collect();
-        Ok(handles)
+        })
     }
 }
+
+/// Results that stay where they are, and those on their way to the host.
+type Made = (HashMap<NodeId, Kept>, HashMap<NodeId, Delivered>);
 
 /// The names and kinds of the images that the stand-ins have represented so far; `None` if one is
 /// not evaluated, or a value recorded on stand-ins was evaluated.

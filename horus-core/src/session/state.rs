@@ -1,6 +1,8 @@
 //! The state of a session behind its lock: the program, the images, and the outcomes of
 //! evaluations.
 
+use std::collections::HashSet;
+
 use super::images::Images;
 use super::plans::Plans;
 use super::progress::Stats;
@@ -23,6 +25,8 @@ pub(super) struct Mutable {
     pub(super) trace: Trace,
     /// Traces of the lanes after the first.
     pub(super) lane_traces: Vec<Trace>,
+    /// Words of plans that have been explained.
+    pub(super) explained: HashSet<&'static str>,
     /// An error that has not been reported yet.
     pub(super) error: Option<Error>,
     /// Operations and pinned bytes below which the program is not evaluated automatically, after a

@@ -3,7 +3,8 @@
 use horus_core::device::Geometry;
 use horus_core::dtype::{DType, Scalar};
 use horus_core::error::DeviceError;
-use horus_core::ops::windowed::{BoxMean, Ranked, Sliding, Windowed, summed};
+use horus_core::ops::neighbourhood::Reach;
+use horus_core::ops::windowed::{BoxMean, Ranked, Sliding, Span, Windowed, summed};
 use horus_core::shape::Border;
 
 use super::cpp::{Call, Expr, Stmt, args, name, template};
@@ -15,7 +16,7 @@ use super::{Generated, Limits, PRELUDE, Pointer, Shapes, WINDOWED, blocks, borde
 const THREADS: usize = 256;
 /// Most bytes of shared memory per block, so that a multiprocessor runs several.
 const SHARED: usize = 96 << 10;
-/// Rows and columns of a block that searches for ranks.
+/// Rows and columns of a block that searches for ranks under large footprints.
 const RANKED: (usize, usize) = (8, 32);
 
 pub(super) fn generate(
@@ -25,7 +26,7 @@ pub(super) fn generate(
 ) -> Result<Generated, DeviceError> {
     match how {
         Windowed::Mean(mean) => means(mean, *border, shapes, limits),
-        Windowed::Rank(rank) => ranks(rank, *border, shapes),
+        Windowed::Rank(rank) => ranks(rank, *border, shapes, limits),
     }
 }
 
@@ -152,14 +153,13 @@ impl Tile {
     }
 }
 
-fn ranks(rank: &Ranked, border: Border, shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
-    let out = shapes.output;
+fn ranks(rank: &Ranked, border: Border, shapes: &Shapes<'_>, limits: Limits) -> Result<Generated, DeviceError> {
+    let (dtype, out) = (shapes.inputs[0].dtype, shapes.output);
+    let (width, height) = (out.shape.width, shapes.rows.len());
     let (mut p, mut body, constant) = params(border, shapes);
-    let across = out.shape.width.div_ceil(RANKED.1);
     p.pointer("const int", "spans", Pointer::Table);
     p.int("count", rank.spans.len().cast_signed());
     p.int("place", rank.place.cast_signed());
-    p.int("across", across.cast_signed());
     let reach = rank.reach();
     for (member, v) in [("up", reach.up), ("down", reach.down), ("left", reach.left), ("right", reach.right)] {
         p.int(member, v.cast_signed());
@@ -169,17 +169,107 @@ fn ranks(rank: &Ranked, border: Border, shapes: &Shapes<'_>) -> Result<Generated
         name: "reach".into(),
         value: Expr::Members(None, args!["p.up", "p.down", "p.left", "p.right"]),
     });
-    let arguments = args!["in", "at", "p.spans", "p.count", "reach", "p.place", constant, "p.across", "out"];
-    body.push(Call::new("hs_rank", template![border_name(border), RANKED.0, RANKED.1], arguments).into());
-    let grid =
-        [blocks(across * shapes.rows.len().div_ceil(RANKED.0), "a rank")?, blocks(out.shape.planes(), "planes")?];
-    let table = rank.spans.iter().flat_map(|s| [s.y, s.from, s.to]).flat_map(i32::to_ne_bytes).collect();
-    Ok(Generated { table, ..program(&[PRELUDE, WINDOWED], &body, p, grid, RANKED.0 * RANKED.1, 0) })
+    let table = |spans: &[Span]| spans.iter().flat_map(|s| [s.y, s.from, s.to]).flat_map(i32::to_ne_bytes).collect();
+    let planes = blocks(out.shape.planes(), "planes")?;
+    let Some(columns) = Columns::of(rank, dtype, height * width * out.shape.planes(), limits.shared) else {
+        let across = width.div_ceil(RANKED.1);
+        p.int("across", across.cast_signed());
+        let arguments = args!["in", "at", "p.spans", "p.count", "reach", "p.place", constant, "p.across", "out"];
+        let template = template![border_name(border), RANKED.0, RANKED.1];
+        body.push(Call::new("hs_rank_of_many", template, arguments).into());
+        let grid = [blocks(across * height.div_ceil(RANKED.0), "a rank")?, planes];
+        let table = table(&rank.spans);
+        return Ok(Generated { table, ..program(&[PRELUDE, WINDOWED], &body, p, grid, RANKED.0 * RANKED.1, 0) });
+    };
+    let Columns { tall, pitch, count, shared } = columns;
+    let enter = without(&rank.spans, 1);
+    // They leave the footprint of the row above.
+    let leave: Vec<Span> = without(&rank.spans, -1).iter().map(|s| Span { y: s.y - 1, ..*s }).collect();
+    let across = width.div_ceil(Columns::WIDE);
+    for (member, v) in
+        [("entered", enter.len()), ("leaving", leave.len()), ("across", across), ("tall", tall), ("pitch", pitch)]
+    {
+        p.int(member, v.cast_signed());
+    }
+    let all = [&rank.spans[..], &enter, &leave].concat();
+    let mut arguments = args!["in", "at", "p.spans", "p.count", "p.entered", "p.leaving", "reach", "p.place", constant];
+    arguments.extend(args!["p.across", "p.tall", "p.pitch", "out"]);
+    let template = template![border_name(border), Columns::WIDE, count.name()];
+    body.push(Call::new("hs_rank", template, arguments).into());
+    let grid = [blocks(across * height.div_ceil(tall), "a rank")?, planes];
+    Ok(Generated { table: table(&all), ..program(&[PRELUDE, WINDOWED], &body, p, grid, Columns::WIDE, shared) })
+}
+
+/// The columns of a block that walks down with histograms.
+struct Columns {
+    tall: usize,
+    /// Codes from row to row of the tile.
+    pitch: usize,
+    /// The type of a histogram's counts.
+    count: DType,
+    /// Bytes of shared memory.
+    shared: usize,
+}
+
+impl Columns {
+    /// Columns of a block.
+    const WIDE: usize = 64;
+    /// `HS_ALIKE` of `windowed.cuh`.
+    const ALIKE: usize = 32;
+    /// Columns that keep a large GPU busy.
+    const BUSY: usize = 1 << 16;
+
+    /// The longest columns, whose first pixels look at whole footprints, that keep the GPU busy and
+    /// fit into `room` bytes of shared memory; `None` if there are none.
+    fn of(rank: &Ranked, dtype: DType, pixels: usize, room: usize) -> Option<Columns> {
+        let Reach { up, down, left, right } = rank.reach();
+        let count = match rank.count() {
+            0..=0xff => DType::U8,
+            0x100..=0xffff => DType::U16,
+            _ => return None,
+        };
+        let keys = if dtype.size() == 1 { 0 } else { Columns::ALIKE * dtype.size().max(4) };
+        let pitch = (Columns::WIDE + left + right).next_multiple_of(4);
+        let shared = |tall: usize| Columns::WIDE * (256 * count.size() + keys) + (tall + up + down) * pitch;
+        let longest = (pixels / Columns::BUSY).clamp(4, 64);
+        let tall = std::iter::successors(Some(longest), |tall| Some(tall / 2)).take_while(|tall| *tall >= 4);
+        let tall = tall.into_iter().find(|tall| shared(*tall) <= room)?;
+        Some(Columns { tall, pitch, count, shared: shared(tall) })
+    }
+}
+
+/// The parts of spans that no span `by` rows further down covers.
+fn without(spans: &[Span], by: i32) -> Vec<Span> {
+    let mut parts = Vec::new();
+    for span in spans {
+        let mut from = span.from;
+        for other in spans.iter().filter(|s| s.y == span.y + by && s.from < span.to) {
+            if other.from > from {
+                parts.push(Span { from, to: other.from, ..*span });
+            }
+            from = from.max(other.to);
+        }
+        if from < span.to {
+            parts.push(Span { from, ..*span });
+        }
+    }
+    parts
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_step_down_exchanges_the_ends_of_columns() {
+        let span = |y, from, to| Span { y, from, to };
+        let square = [span(-1, -1, 2), span(0, -1, 2), span(1, -1, 2)];
+        assert_eq!(without(&square, 1), [square[2]]);
+        assert_eq!(without(&square, -1), [square[0]]);
+        let ring = [span(-1, -2, 3), span(0, -2, -1), span(0, 1, 3), span(2, 0, 1)];
+        assert_eq!(without(&ring, 1), [span(-1, -1, 1), span(0, -2, -1), span(0, 1, 3), span(2, 0, 1)]);
+        assert_eq!(without(&ring, -1), [span(-1, -2, 3), span(2, 0, 1)]);
+    }
 
     #[test]
     fn tiles_fit_and_what_fits_nowhere_is_told() {

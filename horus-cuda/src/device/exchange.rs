@@ -15,7 +15,7 @@ use horus_core::host::Piece;
 use horus_core::settings::{FABRIC, FabricChoice};
 use horus_core::shape::{Shape, Window};
 
-use super::CudaDevice;
+use super::{CudaDevice, TableKey};
 use crate::codegen::Generated;
 use crate::driver::{Event, Function, Stream, check};
 use crate::fabric::{self, Clique};
@@ -61,7 +61,8 @@ impl CudaDevice {
         let mut program = pieces::program(&pieces);
         let function = self.function(&program, "copies")?;
         program.source = String::new();
-        let table = self.lock().tables.get(&program.table, &self.core, &self.transfers)?;
+        let table =
+            self.lock().tables.get((TableKey::of(&program.table), &program.table), &self.core, &self.transfers)?;
         let geometry = Geometry { shape: Shape::new(0, 0, 0), dtype: DType::U8, window: Window::new(0, 0) };
         let params =
             self.arguments(&program, &[LaunchInput { memory: source, geometry }], to, &[], table.as_deref(), None)?;

@@ -57,13 +57,13 @@ impl CudaDevice {
         let shapes = Shapes { inputs: &geometries, output: launch.geometry, rows: launch.rows };
         let start = Instant::now();
         let made = self.made(launch.kernel, &shapes)?;
-        let Made { program, function } = &*made;
+        let Made { program, function, table } = &*made;
         // The lock is not held while a launch waits for its rounds: other threads make kernels
         // meanwhile.
         let (table, timed) = {
             let mut state = self.lock();
             state.making += start.elapsed();
-            (state.tables.get(&program.table, &self.core, &self.transfers)?, state.timings.is_some())
+            (state.tables.get((*table, &program.table), &self.core, &self.transfers)?, state.timings.is_some())
         };
         // Freed in the order of the stream, after the launch.
         let scratch = program.passes.map(|passes| self.core.allocate(passes.scratch)).transpose()?;

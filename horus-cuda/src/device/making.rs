@@ -12,7 +12,7 @@ use horus_core::device::Prepared;
 use horus_core::error::DeviceError;
 use horus_core::ir::kernel::Kernel;
 
-use super::CudaDevice;
+use super::{CudaDevice, TableKey};
 use crate::cache::hash;
 use crate::codegen::{ENTRY, Generated, Shapes, generate, generate_bounded};
 use crate::driver::Function;
@@ -77,7 +77,8 @@ impl CudaDevice {
     }
 
     fn remember(&self, kernel: &Kernel, shapes: &Shapes<'_>, program: Generated, function: Arc<Function>) -> Arc<Made> {
-        let made = Arc::new(Made { program: Generated { source: String::new(), ..program }, function });
+        let table = TableKey::of(&program.table);
+        let made = Arc::new(Made { program: Generated { source: String::new(), ..program }, function, table });
         self.lock().memo.put(kernel, shapes, self.tuning, &made, made.program.table.len());
         made
     }

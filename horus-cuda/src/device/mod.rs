@@ -36,6 +36,7 @@ use crate::transfers::Transfers;
 use crate::tuning::Tuning;
 
 use self::exchange::Others;
+pub(crate) use self::tables::TableKey;
 use self::tables::Tables;
 
 pub use self::open::Gpu;

@@ -112,13 +112,11 @@ impl Foreign for CudaDevice {
         self.core.context.device.cast_unsigned() as usize
     }
 
-    fn adopt(&self, array: &DeviceArray) -> Result<Memory, DeviceError> {
-        Ok(Memory::Device(Box::new(self.core.adopt(array)?)))
+    fn adopt(&self, array: &DeviceArray, copied: bool) -> Result<Memory, DeviceError> {
+        Ok(Memory::Device(Box::new(self.core.adopt(array, copied)?)))
     }
 
-    fn lend(&self, memory: &Memory) -> Result<DeviceArray, DeviceError> {
-        let own = self.own(memory)?;
-        self.synchronize()?;
-        Ok(self.core.lend(own))
+    fn lend(&self, memory: &Memory, stream: u64) -> Result<DeviceArray, DeviceError> {
+        self.core.lend(self.own(memory)?, stream)
     }
 }

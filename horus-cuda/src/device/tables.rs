@@ -12,22 +12,31 @@ use crate::transfers::Transfers;
 /// Most tables that stay on the device; when there are more, or memory is short, all are dropped.
 const MOST: usize = 512;
 
+/// What distinguishes tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct TableKey(u128);
+
+impl TableKey {
+    pub(crate) fn of(bytes: &[u8]) -> TableKey {
+        TableKey(hash(&[bytes]))
+    }
+}
+
 /// Tables on the device.
 #[derive(Debug, Default)]
-pub(super) struct Tables(HashMap<u128, Arc<CudaMemory>>);
+pub(super) struct Tables(HashMap<TableKey, Arc<CudaMemory>>);
 
 impl Tables {
     /// The device copy of a program's table, if it has one.
     pub(super) fn get(
         &mut self,
-        bytes: &[u8],
+        (key, bytes): (TableKey, &[u8]),
         core: &Arc<Core>,
         transfers: &Transfers,
     ) -> Result<Option<Arc<CudaMemory>>, DeviceError> {
         if bytes.is_empty() {
             return Ok(None);
         }
-        let key = hash(&[bytes]);
         if let Some(t) = self.0.get(&key) {
             return Ok(Some(Arc::clone(t)));
         }

@@ -270,6 +270,12 @@ impl Event {
         check(unsafe { sys::cuEventRecord(self.0, stream) }, || "recording an event in another library's stream".into())
     }
 
+    /// Makes later work of another library's stream wait for the event, as [`Event::record_in`].
+    pub(crate) fn precedes(&self, stream: CUstream) -> Result<(), DeviceError> {
+        // SAFETY: both live: the owner of the stream guarantees it.
+        check(unsafe { sys::cuStreamWaitEvent(stream, self.0, 0) }, || "ordering another library's stream".into())
+    }
+
     pub(crate) fn wait(&self) -> Result<(), DeviceError> {
         self.wait_for(|| "waiting for the GPU".into())
     }

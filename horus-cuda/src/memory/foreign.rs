@@ -1,7 +1,7 @@
 //! Memory of other libraries on this GPU, and Horus's memory that they use.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use cudarc::driver::sys;
 use horus_core::error::DeviceError;
@@ -18,9 +18,16 @@ impl Core {
         self.stream.after(&done)
     }
 
+    /// Makes later work of other libraries' streams wait for the present work of the stream.
+    fn before_streams(&self, streams: &[u64]) -> Result<(), DeviceError> {
+        let done = Event::new(false)?;
+        done.record(&self.stream)?;
+        streams.iter().try_for_each(|&stream| done.precedes(stream as sys::CUstream))
+    }
+
     /// Adopts memory of another library, after the work it must wait for. Kernels read vectors: what
     /// does not begin where these may begin is copied.
-    pub(crate) fn adopt(self: &Arc<Core>, array: &DeviceArray) -> Result<CudaMemory, DeviceError> {
+    pub(crate) fn adopt(self: &Arc<Core>, array: &DeviceArray, copied: bool) -> Result<CudaMemory, DeviceError> {
         self.context.bind()?;
         self.reap();
         let mut device: std::ffi::c_int = -1;
@@ -38,23 +45,40 @@ impl Core {
         let (core, owner, touched) = (Arc::clone(self), Some(Arc::clone(array.owner())), AtomicBool::new(true));
         let block = Block { core, at: array.address(), mapped: None, owner, touched };
         let adopted = CudaMemory { block: Arc::new(block), bytes: array.bytes() };
-        if array.address().is_multiple_of(VECTOR) {
+        let stream = array.stream().unwrap_or(DeviceArray::DEFAULT_STREAM);
+        if !copied && array.address().is_multiple_of(VECTOR) {
+            self.watched.fetch_or(!ordered_by_default(stream), Ordering::Relaxed);
             return Ok(adopted);
         }
         let copy = self.allocate(adopted.bytes)?;
         // SAFETY: both blocks have as many bytes, and are held until the stream has passed the copy.
         let code = unsafe { sys::cuMemcpyDtoDAsync_v2(copy.address(), adopted.address(), copy.bytes, self.stream.0) };
         check(code, || format!("copying memory at {:#x}", array.address()))?;
+        self.before_streams(&[stream])?;
         Ok(copy)
     }
 
-    /// A block for another library. The stream must have passed the writes to it.
-    pub(crate) fn lend(&self, memory: &CudaMemory) -> DeviceArray {
+    /// A block for another library, which the streams of others may use and whose inputs they may
+    /// write once the stream has passed the launches so far. A stream that an input came from may
+    /// have ended since, and is not told to wait: this call waits.
+    pub(crate) fn lend(&self, memory: &CudaMemory, stream: u64) -> Result<DeviceArray, DeviceError> {
+        self.context.bind()?;
+        if self.watched.swap(false, Ordering::Relaxed) {
+            self.stream.synchronize()?;
+        } else if ordered_by_default(stream) {
+            self.before_streams(&[DeviceArray::DEFAULT_STREAM])?;
+        } else {
+            self.before_streams(&[DeviceArray::DEFAULT_STREAM, stream])?;
+        }
         let lent = Arc::new(Lent(memory.block()));
-        // SAFETY: the owner keeps the block alive, and images are not written once they are
-        // computed.
-        unsafe { DeviceArray::new(memory.address(), memory.bytes, None, lent) }
+        Ok(DeviceArray::ours(memory.address(), memory.bytes, stream, lent))
     }
+}
+
+/// Returns `true` for the default streams, of the process and of a thread, which wait for each
+/// other.
+fn ordered_by_default(stream: u64) -> bool {
+    stream <= 2
 }
 
 /// A block that others may be using in streams of their own.
@@ -67,13 +91,10 @@ impl Drop for Lent {
         // release. A failure here is an earlier one, which the next call reports.
         let core = &self.0.core;
         if core.context.bind().is_ok() {
-            let _ = core.after_stream(LEGACY);
+            let _ = core.after_stream(DeviceArray::DEFAULT_STREAM);
         }
     }
 }
 
 /// Alignment of the vectors that kernels read, in bytes.
 const VECTOR: u64 = 16;
-
-/// The legacy default stream, which synchronises with all blocking streams.
-const LEGACY: u64 = 1;

@@ -621,7 +621,9 @@ fn others() -> Vec<Case> {
     let mut tables = Vec::new();
     for dtype in DType::ALL {
         let mut add = |name: String, kernel: Kernel, input: Shape, output: Shape, result: DType| {
-            all.push(case(format!("{name} {dtype}"), kernel, vec![whole(input, dtype)], whole(output, result)));
+            let fill = if name.ends_with("any bits") { Fill::Wild } else { Fill::Random };
+            let c = case(format!("{name} {dtype}"), kernel, vec![whole(input, dtype)], whole(output, result));
+            all.push(Case { fill, ..c });
         };
         for (i, combine) in Combine::ALL.into_iter().enumerate() {
             for (j, reduce) in Reduce::ALL.into_iter().enumerate() {
@@ -670,7 +672,12 @@ fn others() -> Vec<Case> {
                 Windowed::Mean(_) => dtype.linear(),
                 Windowed::Rank(_) => dtype,
             };
-            add(format!("{} {border}", how.name()), Kernel::from(Sliding { how, border }), SMALL, SMALL, out);
+            let any = matches!(how, Windowed::Rank(_)) && dtype == DType::F32;
+            let (name, kernel) = (format!("{} {border}", how.name()), Kernel::from(Sliding { how, border }));
+            if any {
+                add(format!("{name} of any bits"), kernel.clone(), SMALL, SMALL, out);
+            }
+            add(name, kernel, SMALL, SMALL, out);
         }
         add("transpose".into(), Kernel::from(Transpose), SMALL, Shape::new(61, 37, 2), dtype);
         let indices = [(DType::U8, 1 << 8), (DType::U16, 1 << 16), (DType::I8, 1 << 8), (DType::I16, 1 << 16)];

@@ -58,6 +58,20 @@ impl Header {
     }
 }
 
+/// The texts of a PNG file, by their keywords.
+pub(super) fn texts(source: &Source<'_>) -> Result<Vec<(String, String)>, String> {
+    let (_, reader) = png(tiff_source::reader(source))?;
+    let info = reader.info();
+    let mut all: Vec<(String, String)> = Vec::new();
+    all.extend(info.uncompressed_latin1_text.iter().map(|text| (text.keyword.clone(), text.text.clone())));
+    // A text that cannot be inflated is left out.
+    all.extend(
+        info.compressed_latin1_text.iter().filter_map(|text| Some((text.keyword.clone(), text.get_text().ok()?))),
+    );
+    all.extend(info.utf8_text.iter().filter_map(|text| Some((text.keyword.clone(), text.get_text().ok()?))));
+    Ok(all)
+}
+
 /// A file whose header has been read.
 pub(super) enum Decoder<'a> {
     Png(Box<png::Reader<Cursor<&'a [u8]>>>),

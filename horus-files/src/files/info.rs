@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::codec::Header;
 use super::load::{Kind, Source};
-use super::{OpenOptions, decode, pnm, read_npy, read_tiff};
+use super::{OpenOptions, codec, decode, pnm, read_npy, read_tiff};
 use horus_base::dtype::DType;
 use horus_base::error::{Error, Result};
 use horus_base::shape::Shape;
@@ -34,6 +34,22 @@ impl FileInfo {
         let path = path.as_ref();
         let told = Source::open(path).and_then(|source| FileInfo::of(&source, options));
         told.map_err(|cause| Error::read(path, cause))
+    }
+
+    /// What a file says of itself beside its pixels, as names and texts: the tags of a page of a
+    /// TIFF file, without those that place its pixels, and the texts of a PNG file. Of a tag with
+    /// many values only their number is told.
+    ///
+    /// # Errors
+    /// As [`FileInfo::open`].
+    pub fn tags(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Vec<(String, String)>> {
+        let path = path.as_ref();
+        let tags = |source: Source<'_>| match source.kind() {
+            Kind::Tiff => decode::guarded(|| read_tiff::tags(&source, options)),
+            Kind::Png => decode::guarded(|| codec::texts(&source)),
+            _ => Ok(Vec::new()),
+        };
+        Source::open(path).and_then(tags).map_err(|cause| Error::read(path, cause))
     }
 
     fn of(source: &Source<'_>, options: &OpenOptions) -> std::result::Result<FileInfo, String> {

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use std::sync::Mutex;
 
 use tiff::decoder::Decoder;
+use tiff::decoder::ifd::Value;
 use tiff::tags::{ByteOrder, CompressionMethod, IfdPointer, PhotometricInterpretation, PlanarConfiguration, Tag};
 use tiff::{ColorType, Directory};
 
@@ -233,6 +234,56 @@ pub(super) fn describe(source: &Source<'_>, options: &OpenOptions) -> Result<sup
         pages: found.count(),
         levels: found.levels(options.page.unwrap_or(0)),
     })
+}
+
+/// The tags of a page as texts, without those that place its pixels.
+pub(super) fn tags(source: &Source<'_>, options: &OpenOptions) -> Result<Vec<(String, String)>, String> {
+    const PLACES: [Tag; 4] = [Tag::StripOffsets, Tag::StripByteCounts, Tag::TileOffsets, Tag::TileByteCounts];
+    let page = options.page.unwrap_or(0);
+    let directory = Directories::of(source, page)?.directory(page, options.level)?;
+    let mut decoder = decoder_at(source, directory)?;
+    let mut all = Vec::new();
+    for found in decoder.tag_iter() {
+        // One that cannot be read does not hide the others.
+        let Ok((tag, value)) = found else { continue };
+        if !PLACES.contains(&tag) {
+            all.push((tag_name(tag), written(&value)));
+        }
+    }
+    all.sort();
+    Ok(all)
+}
+
+/// The name of a tag, or its number.
+fn tag_name(tag: Tag) -> String {
+    match tag {
+        Tag::Unknown(42112) => "GdalMetadata".into(),
+        Tag::Unknown(number) => number.to_string(),
+        known => format!("{known:?}").trim_end_matches("Tag").to_owned(),
+    }
+}
+
+/// A value as a text.
+fn written(value: &Value) -> String {
+    const MOST: usize = 64;
+    match value {
+        Value::Byte(n) => n.to_string(),
+        Value::Short(n) => n.to_string(),
+        Value::SignedByte(n) => n.to_string(),
+        Value::SignedShort(n) => n.to_string(),
+        Value::Signed(n) => n.to_string(),
+        Value::SignedBig(n) => n.to_string(),
+        Value::Unsigned(n) | Value::Ifd(n) => n.to_string(),
+        Value::UnsignedBig(n) | Value::IfdBig(n) => n.to_string(),
+        Value::Float(n) => n.to_string(),
+        Value::Double(n) => n.to_string(),
+        Value::Rational(a, b) => format!("{a}/{b}"),
+        Value::SRational(a, b) => format!("{a}/{b}"),
+        Value::Ascii(text) => text.trim_end_matches('\0').to_owned(),
+        Value::List(all) if all.len() <= MOST => all.iter().map(written).collect::<Vec<_>>().join(" "),
+        Value::List(all) => format!("{} values", all.len()),
+        other => format!("{other:?}"),
+    }
 }
 
 /// The orientation stored in a page; warns of other metadata that is ignored. Unreadable metadata

@@ -263,6 +263,12 @@ pub trait RegionSource: Send + Sync {
 
     /// The amount read so far.
     fn counted(&self) -> FileTraffic;
+
+    /// Returns `true` if only some regions can be read, those that the requested results need: then
+    /// evaluations compute these only, and no other value that the program holds.
+    fn is_partial(&self) -> bool {
+        false
+    }
 }
 
 impl RegionSource for PictureReader {

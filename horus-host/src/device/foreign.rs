@@ -10,18 +10,20 @@ pub trait Foreign: Device {
     /// it.
     fn ordinal(&self) -> usize;
 
-    /// Imports memory of this device owned by another library, ordered after its stream: launches
-    /// read it in place, or a copy if it begins where they cannot read it. The device holds its owner for pending launches, even if the memory is
-    /// dropped. It must not be written.
+    /// Imports memory of this device owned by another library, ordered after its stream. Unless it is
+    /// copied, launches read it in place, or a copy if it begins where they cannot read it, and it
+    /// must not be written until memory is lent next. Its owner is held for pending launches, even
+    /// if the memory is dropped. A copy is made before any later work of its stream.
     ///
     /// # Errors
     /// [`DeviceError::Argument`] if it is not this device's; driver errors.
-    fn adopt(&self, array: &DeviceArray) -> Result<Memory, DeviceError>;
+    fn adopt(&self, array: &DeviceArray, copied: bool) -> Result<Memory, DeviceError>;
 
-    /// Exports a share of the memory to another library, once all launches so far have completed.
-    /// Its owner keeps it alive; it must not be written.
+    /// Exports a share of the memory to another library. Later work of its `stream`, and of the
+    /// default stream, comes after all launches so far. Its owner keeps it alive; it must not be
+    /// written.
     ///
     /// # Errors
     /// [`DeviceError::Argument`] if it is not this device's; driver errors.
-    fn lend(&self, memory: &Memory) -> Result<DeviceArray, DeviceError>;
+    fn lend(&self, memory: &Memory, stream: u64) -> Result<DeviceArray, DeviceError>;
 }

@@ -91,10 +91,13 @@ impl DeviceArray {
         DeviceArray { address, bytes, stream, owner }
     }
 
-    /// Memory of one of Horus's devices, which knows its owner.
-    pub fn ours(address: u64, bytes: usize, owner: Owner) -> DeviceArray {
-        DeviceArray { address, bytes, stream: None, owner }
+    /// Memory of one of Horus's devices, which knows its owner, for use in `stream`.
+    pub fn ours(address: u64, bytes: usize, stream: u64, owner: Owner) -> DeviceArray {
+        DeviceArray { address, bytes, stream: Some(stream), owner }
     }
+
+    /// CUDA's default stream, which synchronises with all blocking streams.
+    pub const DEFAULT_STREAM: u64 = 1;
 
     /// Device address of the first byte.
     pub fn address(&self) -> u64 {

@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 use std::fmt;
-use std::hash::{Hash, Hasher};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use horus_base::error::{Call, Error};
@@ -72,6 +72,8 @@ pub enum Layout {
 pub struct Filter {
     layout: Layout,
     taps: Arc<[f64]>,
+    /// A hash of layout and taps: launches are looked up by their kernels, and so by all taps.
+    digest: u64,
     /// Reason why it cannot be applied.
     fault: Option<Arc<Error>>,
     /// The part that it has in a filter computed within a tolerance; not part of its value.
@@ -79,6 +81,13 @@ pub struct Filter {
 }
 
 impl Filter {
+    fn of(layout: Layout, taps: Arc<[f64]>, fault: Option<Arc<Error>>) -> Filter {
+        let mut hasher = DefaultHasher::new();
+        layout.hash(&mut hasher);
+        taps.iter().for_each(|t| t.to_bits().hash(&mut hasher));
+        Filter { layout, taps, digest: hasher.finish(), fault, note: None }
+    }
+
     /// Multiply-adds per pixel.
     pub fn steps(&self) -> f64 {
         self.taps().len() as f64
@@ -93,18 +102,13 @@ impl Filter {
             let message = format!("{} taps for a filter of {height}x{width}", taps.len());
             return Filter::faulty(Error::parameter(Call::of("Filter::dense"), message));
         }
-        Filter {
-            layout: Layout::Dense { height, width, anchor_y: height / 2, anchor_x: width / 2 },
-            taps,
-            fault: None,
-            note: None,
-        }
+        Filter::of(Layout::Dense { height, width, anchor_y: height / 2, anchor_x: width / 2 }, taps, None)
     }
 
     /// A row or a column of a dense filter with this anchor.
     pub(crate) fn anchored((height, width): (usize, usize), (y, x): (usize, usize), taps: Vec<f64>) -> Filter {
         let layout = Layout::Dense { height, width, anchor_y: y.min(height - 1), anchor_x: x.min(width - 1) };
-        Filter { layout, taps: taps.into(), fault: None, note: None }
+        Filter::of(layout, taps.into(), None)
     }
 
     /// A filter of one row.
@@ -130,12 +134,12 @@ impl Filter {
             let message = format!("{} taps for {} offsets", taps.len(), offsets.len());
             return Filter::faulty(Error::parameter(Call::of("Filter::sparse"), message));
         }
-        Filter { layout: Layout::Sparse(offsets), taps, fault: None, note: None }
+        Filter::of(Layout::Sparse(offsets), taps, None)
     }
 
     /// A filter that carries `error` into any image it is applied to.
     pub(crate) fn faulty(error: Error) -> Filter {
-        Filter { layout: Layout::Sparse(Arc::new([])), taps: Arc::new([]), fault: Some(Arc::new(error)), note: None }
+        Filter::of(Layout::Sparse(Arc::new([])), Arc::new([]), Some(Arc::new(error)))
     }
 
     /// The same filter with a note that follows its extent in plans.
@@ -163,7 +167,7 @@ impl Filter {
                 Layout::Sparse(o.iter().rev().map(|&(y, x)| (y.saturating_neg(), x.saturating_neg())).collect())
             }
         };
-        Filter { layout, taps, fault: self.fault.clone(), note: self.note.clone() }
+        Filter::of(layout, taps, self.fault.clone())
     }
 
     /// Positions of the taps.
@@ -221,7 +225,8 @@ impl Filter {
 
 impl PartialEq for Filter {
     fn eq(&self, o: &Filter) -> bool {
-        self.layout == o.layout
+        self.digest == o.digest
+            && self.layout == o.layout
             && (Arc::ptr_eq(&self.taps, &o.taps)
                 || (self.taps.len() == o.taps.len()
                     && self.taps.iter().zip(o.taps.iter()).all(|(a, b)| a.to_bits() == b.to_bits())))
@@ -230,8 +235,7 @@ impl PartialEq for Filter {
 impl Eq for Filter {}
 impl Hash for Filter {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.layout.hash(state);
-        self.taps.iter().for_each(|t| t.to_bits().hash(state));
+        self.digest.hash(state);
     }
 }
 impl fmt::Display for Filter {

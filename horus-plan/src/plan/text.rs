@@ -1,5 +1,6 @@
 //! Plans as text, as printed by `--explain`.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use super::finished::Plan;
@@ -10,7 +11,7 @@ use super::step::{Action, Band, Part, Rows};
 use crate::ir::graph::NodeId;
 use horus_base::error::Audience;
 
-/// The meaning of the words of a plan; those used are explained at its end.
+/// The meaning of the words of a plan.
 const LEGEND: [(&str, &str); 18] = [
     ("upload", "copy from the host's memory to the device's"),
     ("map", "kernels read or write the image in the host's memory, over the bus"),
@@ -51,6 +52,28 @@ fn together<'a>(launches: &PlannedLaunches<'a>, i: usize) -> Option<(bool, Launc
 }
 
 impl Plan {
+    /// The notation of the plan's display: each word, and its meaning.
+    pub fn notation(&self) -> Vec<(&'static str, String)> {
+        let launches = self.launches();
+        let words = self.steps.iter().enumerate().map(|(i, step)| {
+            let text = self.told(&step.action, together(&launches, i));
+            text.split(' ').next().unwrap_or_default().to_owned()
+        });
+        let used: HashSet<String> = words.collect();
+        let mut all = vec![(
+            "%3 400x600x3 u8",
+            "image 3 of a plan: rows x columns x channels (if several), type of pixels".into(),
+        )];
+        all.push(if self.setting.partition.ranks() > 1 {
+            ("MB", "millions of bytes of the image of rank 0; between ranks, what all of them send together".into())
+        } else {
+            ("MB", "millions of bytes of the image".into())
+        });
+        let meant = |word: &str| used.contains(word) || word == "[...]";
+        all.extend(LEGEND.iter().filter(|(word, _)| meant(word)).map(|(word, meaning)| (*word, (*meaning).to_owned())));
+        all
+    }
+
     /// The text of one action, as in the plan's display.
     pub fn describe(&self, action: &Action) -> String {
         let joins = !self.graph.joined.is_empty() && matches!(action, Action::Launch { .. });
@@ -131,7 +154,6 @@ impl Plan {
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (mut follower, launches) = (Follower::new(self, true), self.launches());
-        let mut used = vec!["[...]"];
         for (i, s) in self.steps.iter().enumerate() {
             let text = self.told(&s.action, together(&launches, i));
             write!(f, "{i:4}  {text}")?;
@@ -145,7 +167,6 @@ impl fmt::Display for Plan {
                 }
                 _ => writeln!(f)?,
             }
-            used.extend(LEGEND.iter().map(|(word, _)| *word).filter(|word| text.split(' ').next() == Some(word)));
         }
         let c = self.counts();
         writeln!(
@@ -165,16 +186,6 @@ impl fmt::Display for Plan {
             writeln!(f, "      {root} is wanted {place}")?;
         }
         let whose = if several { " of rank 0" } else { "" };
-        writeln!(f, "      {} of images at most at once in the memory of the device{whose}", size(follower.most))?;
-        let between = if several { "; between ranks, what all of them send together" } else { "" };
-        writeln!(
-            f,
-            "      %3 400x600x3 u8   image 3 of this plan: rows x columns x channels (if several), type of pixels"
-        )?;
-        writeln!(f, "      MB                millions of bytes of the image{whose}{between}")?;
-        for (word, meaning) in LEGEND.iter().filter(|(word, _)| used.contains(word)) {
-            writeln!(f, "      {word:16}  {meaning}")?;
-        }
-        Ok(())
+        writeln!(f, "      {} of images at most at once in the memory of the device{whose}", size(follower.most))
     }
 }

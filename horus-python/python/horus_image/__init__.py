@@ -4,7 +4,7 @@
 ``scipy.ndimage``, record operations on it, and reading it computes them at once. Given NumPy arrays, the functions of
 `horus_image.ndimage` compute and return NumPy arrays. `horus_image.filters` has filters and thresholds under scikit-image's names,
 `horus_image.measure` tables of regions and peaks, `horus_image.segmentation` watersheds, `horus_image.transform` the Hough
-transform. `horus_image.accel` puts them in the place of SciPy's and scikit-image's.
+transform. `horus_image.accel` puts them in the place of SciPy's and scikit-image's, `horus_image.dask` applies programs to Dask's arrays.
 
 >>> import numpy as np
 >>> import horus_image as hi
@@ -15,6 +15,8 @@ transform. `horus_image.accel` puts them in the place of SciPy's and scikit-imag
 0.323
 """
 
+from typing import TYPE_CHECKING, Any
+
 from . import filters, measure, ndimage, segmentation, transform
 from ._files import open, save
 from ._horus import HorusError, __version__
@@ -23,6 +25,9 @@ from ._jit import jit
 from ._programs import Iterated, iterate, series
 from ._session import MemoryInUse, MemoryUse, Session, session
 from ._tolerance import within
+
+if TYPE_CHECKING:
+    from . import dask as dask
 
 __all__ = [
     "HorusError",
@@ -49,3 +54,13 @@ __all__ = [
     "where",
     "within",
 ]
+
+if not TYPE_CHECKING:  # which would take any name for one of this module
+
+    def __getattr__(name: str) -> Any:
+        """Modules that need other packages are loaded when they are asked for."""
+        if name == "dask":
+            from importlib import import_module
+
+            return import_module(".dask", __name__)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -68,6 +68,8 @@ def save(
     *,
     compression: str | None = None,
     tile: tuple[int, int] | None = None,
+    sizes: int | None = None,
+    pixel_size: float | tuple[float, ...] | None = None,
 ) -> None:
     """Write an image, or an array, to a file in the format of its extension, or to a Zarr store (``.zarr``).
 
@@ -86,12 +88,29 @@ def save(
     tile : (int, int), optional
         Rows and columns of the tiles of a TIFF file (multiples of 16; by default it is in strips), or of the chunks of a store (by
         default 512 each).
+    sizes : int, optional
+        Sizes of a store, 1 by default: each half as high and wide as the one before, smoothed.
+    pixel_size : float or tuple of float, optional
+        Of a store, the side of a pixel in micrometres, or one for each axis of the image but channels.
 
     Raises
     ------
     OSError
         If the file cannot be written, or its format cannot hold the image.
     ValueError
-        If no compression has that name.
+        If no compression has that name, or there is not a `pixel_size` for each axis.
+
+    Examples
+    --------
+    >>> import json, pathlib, tempfile
+    >>> import numpy as np
+    >>> import horus_image as hi
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "cells.zarr")
+    >>> hi.save(path, np.zeros((256, 512), np.uint8), sizes=3, pixel_size=0.25)
+    >>> hi.open(path, size=2).shape
+    (64, 128)
+    >>> metadata = json.loads((path / "zarr.json").read_text())
+    >>> metadata["attributes"]["ome"]["multiscales"][0]["datasets"][2]["coordinateTransformations"]
+    [{'type': 'scale', 'scale': [1.0, 1.0]}]
     """
-    asarray(image).save(path, compression=compression, tile=tile)
+    asarray(image).save(path, compression=compression, tile=tile, sizes=sizes, pixel_size=pixel_size)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any, Final
 
 import numpy as np
@@ -17,8 +18,11 @@ HOST: Final = (1, 3)
 VERSION: Final = (1, 1)
 """The version of DLPack that is spoken here."""
 
-_DEFAULT_STREAM: Final = 1
-"""CUDA's default stream, for which everything else in a program waits: what is asked of a producer, and waited for."""
+DEFAULT_STREAM: Final = 1
+"""CUDA's default stream, which blocking streams wait for, and which waits for them."""
+
+_ORDERED_BY_DEFAULT: Final = (None, -1, 0, DEFAULT_STREAM, 2)
+"""What a consumer says that needs no more than the default stream: its default streams, or that it waits by itself."""
 
 _sessions: dict[int, Session] = {}
 
@@ -26,7 +30,7 @@ _sessions: dict[int, Session] = {}
 class DeviceArray:
     """An array in the memory of a GPU: what it is, and the object that keeps it."""
 
-    __slots__ = ("address", "dtype", "gpu", "keeper", "shape", "strides", "stream")
+    __slots__ = ("_contiguous", "address", "dtype", "gpu", "keeper", "shape", "strides", "stream")
 
     def __init__(
         self,
@@ -45,6 +49,7 @@ class DeviceArray:
         self.strides = strides
         self.gpu = gpu
         self.stream = stream
+        self._contiguous: bool | None = None
 
     @property
     def ndim(self) -> int:
@@ -77,12 +82,14 @@ class DeviceArray:
 
     def is_contiguous(self) -> bool:
         """Returns true if the elements are contiguous, in C order."""
-        expected = self.dtype.itemsize
-        for extent, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
-            if extent > 1 and stride != expected:
-                return False
-            expected *= extent
-        return True
+        known = self._contiguous
+        if known is None:
+            expected, known = self.dtype.itemsize, True
+            for extent, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
+                known = known and (extent <= 1 or stride == expected)
+                expected *= extent
+            self._contiguous = known
+        return known
 
 
 def is_foreign(kind: type) -> bool:
@@ -105,7 +112,8 @@ def read(array: Any) -> np.ndarray[Any, Any] | DeviceArray:
                 raise TypeError(f"images have no pixels of the type of this {kind.__name__}")
             return np.asarray(tensor)
         if where in GPU:
-            return _of_tensor(_tensor(array, _DEFAULT_STREAM))
+            stream = _stream_of(kind)
+            return _of_tensor(_tensor(array, stream), stream)
         raise ValueError(f"the array is on a device of kind {where} of DLPack; images are made of arrays of the host and of NVIDIA GPUs")
     interface = getattr(array, "__cuda_array_interface__", None)
     if interface is not None:
@@ -124,12 +132,25 @@ def _tensor(array: Any, stream: int | None) -> _horus.Tensor:
     return _horus.Tensor(capsule)
 
 
-def _of_tensor(tensor: _horus.Tensor) -> DeviceArray:
+def _stream_of(kind: type) -> int:
+    """The stream in which an array's library works now: where it wrote the array, and may write it next."""
+    name = kind.__module__.partition(".")[0]
+    library: Any = sys.modules.get(name)
+    if name == "torch":
+        stream = library.cuda.current_stream().cuda_stream
+    elif name == "cupy":
+        stream = library.cuda.get_current_stream().ptr
+    else:
+        return DEFAULT_STREAM
+    return int(stream) or DEFAULT_STREAM
+
+
+def _of_tensor(tensor: _horus.Tensor, stream: int) -> DeviceArray:
     if tensor.kind is None:
         raise TypeError("images have no pixels of the type of this array")
     dtype = np.dtype(np.bool_ if tensor.kind == "b1" else tensor.kind)
     strides = tuple(stride * dtype.itemsize for stride in tensor.strides)
-    return DeviceArray(tensor, tensor.address, dtype, tuple(tensor.shape), strides, tensor.device[1], _DEFAULT_STREAM)
+    return DeviceArray(tensor, tensor.address, dtype, tuple(tensor.shape), strides, tensor.device[1], stream)
 
 
 def _of_interface(array: Any, interface: dict[str, Any]) -> DeviceArray:
@@ -163,7 +184,9 @@ def session_of(array: DeviceArray, session: Session | None) -> Session:
         session = _sessions.get(gpu)
         if session is None:
             session = _sessions.setdefault(gpu, Session(f"cuda:{gpu}"))
-    found = session._core.gpu()
+    found = session._gpu
+    if found is None:
+        found = session._gpu = session._core.gpu()
     if found is None:
         raise ValueError(f"the array is on a GPU, and the session computes on {session.device}; copy the array to the host")
     if array.gpu is not None and array.gpu != found:
@@ -229,6 +252,10 @@ def export(
 ) -> object:
     """A capsule of DLPack of an image's pixels."""
     versioned = max_version is not None and max_version[0] >= 1
+    by_default = stream in _ORDERED_BY_DEFAULT
+    lent: _horus.DeviceMemory | None = getattr(image, "_lent", None)
+    if lent is not None and versioned and by_default and not copy and dl_device is None:
+        return lent.capsule(True)
     core = image._core
     gpu = core.gpu()
     shape, strides = layout(image)
@@ -253,5 +280,5 @@ def export(
     if copy is False and not versioned:
         raise BufferError("pixels that must not be written are shared from DLPack 1.0 on (max_version); let them be copied")
     if copy is True or not versioned:
-        return core.on_gpu(shape, strides, True).capsule(versioned)
-    return image._on_gpu().capsule(versioned)
+        return core.on_gpu(shape, strides, True, DEFAULT_STREAM if by_default else int(stream)).capsule(versioned)
+    return (image._on_gpu() if by_default else core.on_gpu(shape, strides, False, int(stream))).capsule(versioned)

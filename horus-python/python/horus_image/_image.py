@@ -69,14 +69,26 @@ class Image(Operators):
         self._core.start()
 
     def save(
-        self, path: str | os.PathLike[str], *, compression: str | None = None, tile: tuple[int, int] | None = None
+        self,
+        path: str | os.PathLike[str],
+        *,
+        compression: str | None = None,
+        tile: tuple[int, int] | None = None,
+        sizes: int | None = None,
+        pixel_size: float | tuple[float, ...] | None = None,
     ) -> None:
         """Evaluate the image and write a file or a store of it; see `horus_image.save`."""
-        self._core.save(os.fspath(path), compression, tile)
+        pixel = None
+        if pixel_size is not None:
+            sides = pixel_size if isinstance(pixel_size, tuple) else (pixel_size,) * self._ndim
+            if len(sides) != self._ndim:
+                raise ValueError(f"pixel_size has {len(sides)} numbers; the image has {self._ndim} axes")
+            pixel = [1.0] * (3 - len(sides)) + [float(side) for side in sides]
+        self._core.save(os.fspath(path), compression, tile, sizes, pixel)
 
     def astype(self, dtype: npt.DTypeLike) -> Image:
         """The image in another type: exact where that can hold a value, else rounded to nearest (to even) and saturated."""
-        return self._with(_horus.convert(self._core, _native(np.dtype(dtype))))
+        return self._with(_horus.convert(self._core, native(np.dtype(dtype))))
 
     def clip(self, low: float, high: float) -> Image:
         """Pixels below `low` become that, and those above `high` become that; NaN stays."""
@@ -150,7 +162,8 @@ class Image(Operators):
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """Kind and number of the device that has the pixels, of DLPack; the image is evaluated if that is not known yet."""
-        gpu = self._core.gpu()
+        lent: _horus.DeviceMemory | None = getattr(self, "_lent", None)
+        gpu = self._core.gpu() if lent is None else lent.gpu
         return (1, 0) if gpu is None else (2, gpu)
 
     def __dlpack__(
@@ -163,8 +176,8 @@ class Image(Operators):
     ) -> object:
         """Evaluate the image; its pixels where they are, as a capsule of DLPack (array API standard 2024).
 
-        Consumers of DLPack 1.0 share the pixels, and are told not to write; others get a copy. All that leads to the pixels is done
-        when this returns, whatever the `stream`.
+        Consumers of DLPack 1.0 share the pixels, and are told not to write; others get a copy. Later work of the `stream`, or of CUDA's
+        default stream, finds them complete.
 
         Raises
         ------
@@ -189,12 +202,13 @@ class Image(Operators):
         return self._on_gpu().interface
 
     def _on_gpu(self) -> _horus.DeviceMemory:
-        """The pixels where they are on the GPU, evaluated, as long as the image lives."""
+        """The pixels where they are on the GPU, as long as the image lives: work of CUDA's default stream from now on finds them, and may write
+        the arrays that they are made of."""
         lent: _horus.DeviceMemory | None = getattr(self, "_lent", None)
         if lent is None:
-            from ._foreign import layout
+            from ._foreign import DEFAULT_STREAM, layout
 
-            lent = self._lent = self._core.on_gpu(*layout(self), False)
+            lent = self._lent = self._core.on_gpu(*layout(self), False, DEFAULT_STREAM)
         return lent
 
     def __getitem__(self, key: Any) -> Image:
@@ -243,9 +257,9 @@ def in_memory(core: _horus.Image, shape: tuple[int, ...]) -> _horus.Memory:
     return core.memory(list(shape), [math.prod(shape[axis + 1 :]) for axis in range(len(shape))])
 
 
-def made(core: _horus.Image, session: Session, ndim: int, channels: bool = False) -> Image:
-    """An image of recorded operations."""
-    return _made(Image, core, session, ndim, channels)
+def made(core: _horus.Image, session: Session, ndim: int, channels: bool = False, has_line: bool = False) -> Image:
+    """An image of recorded operations, which are told their line of the user's program unless they have one."""
+    return _made(Image, core, session, ndim, channels, has_line)
 
 
 def asarray(array: Any, *, channels: bool = False, session: Session | None = None, copy: bool = True) -> Image:
@@ -292,7 +306,7 @@ def asarray(array: Any, *, channels: bool = False, session: Session | None = Non
     if isinstance(array, Image):
         return array
     pixels = read(array)
-    code = _native(pixels.dtype)
+    code = native(pixels.dtype)
     if not 1 <= pixels.ndim <= 3 or (channels and pixels.ndim != 3):
         raise ValueError(f"an array of shape {pixels.shape} is no image; see asarray for the axes that images have")
     if isinstance(pixels, DeviceArray):
@@ -344,7 +358,7 @@ def _restored(array: Array, channels: bool) -> Image:
     return asarray(array, channels=channels)
 
 
-def _native(dtype: np.dtype[Any]) -> str:
+def native(dtype: np.dtype[Any]) -> str:
     code = CODES.get(dtype)
     if code is not None:
         return code

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
@@ -134,7 +135,7 @@ class Jitted(Generic[_P]):
             handed = list(several)
         else:
             layouts = [layout(result) for result in several]
-            program, memories = _horus.Program.of(session._core, recording, wanted, layouts)
+            program, memories = _horus.Program.of(session._core, recording, wanted, layouts, False)
             handed = [np.asarray(memory) for memory in memories]
         known = _Known(session, program, single, list if isinstance(results, list) else tuple)
         if program is not None or looks:
@@ -143,6 +144,14 @@ class Jitted(Generic[_P]):
                 if len(self._known) > _KEPT:
                     self._known.popitem(last=False)
         return known.handed(handed)
+
+    def __reduce__(self) -> str | tuple[type[Jitted[_P]], tuple[Callable[_P, Any]]]:
+        """The function is pickled, by its name if it has one that others can import; programs belong to this process."""
+        name, module = self._function.__qualname__, sys.modules.get(self._function.__module__)
+        found: Any = module
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        return name if found is self and self._function.__module__ != "__main__" else (type(self), (self._function,))
 
     def clear(self) -> None:
         """Forget all programs."""

@@ -58,7 +58,7 @@ class OnGpu:
             return None
         images = []
         for (core, memory), axes in zip(found, self._axes, strict=True):
-            image = made(core, self._session, *axes)
+            image = made(core, self._session, *axes, has_line=True)
             image._lent = memory
             images.append(image)
         return images
@@ -98,7 +98,8 @@ class Taking:
             self.refused = True
             return None
         layout = list(shape), [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
-        self.program, memories = _horus.Program.of(self.session._core, self.recording, [core], [layout])
+        on_gpu = isinstance(self.array, DeviceArray)
+        self.program, memories = _horus.Program.of(self.session._core, self.recording, [core], [layout], on_gpu)
         result = self.result = np.asarray(memories[0])
         return result
 
@@ -152,7 +153,7 @@ def kept(function: _Function) -> _Function:
         key = function, kind, code, input.shape, tolerance(), key
         known = session._programs.get(key, _UNKNOWN)
         if type(known) is _horus.Program:
-            found = known.run_one(input)
+            found = known.run_one(input) if kind is np.ndarray else _read(known, input, session)
             if found is not None:
                 return found
         elif type(known) is OnGpu:
@@ -166,6 +167,11 @@ def kept(function: _Function) -> _Function:
         return function(input, *args, **kwargs)
 
     return called  # type: ignore[return-value]
+
+
+def _read(program: _horus.Program, array: DeviceArray, session: Session) -> Array | None:
+    """The result of a program of an array on a GPU, on the host."""
+    return program.run_image(entered(array, session, copy=False)) if _in_place(array) else None
 
 
 def _in_place(array: Array | DeviceArray) -> bool:

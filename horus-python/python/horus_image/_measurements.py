@@ -16,7 +16,7 @@ from ._dtype import LARGEST, NATIVE
 from ._foreign import DeviceArray, read
 from ._image import Array, Image, made
 from ._kept import kept
-from ._values import Value, enter, leave
+from ._values import Value, enter, leave, read_out
 
 _LABELS: Final = (np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.int32))
 FEW_LABELS: Final = 1 << 18
@@ -36,11 +36,11 @@ def on_host(labels: Any, name: str) -> Array:
 
 @kept
 def _of_all(input: Any, name: str) -> Any:
-    """A measure of all pixels, as the only pixel of an array or an image."""
-    value, given = enter(input, name)
+    """A measure of all pixels, as the only element of an array."""
+    value, _ = enter(input, name)
     assert value is not None
     core = _horus.reduced(value.numbers(), name)
-    return leave(Value(core, NATIVE[core.dtype], (1,), value.session), None, given)
+    return read_out(Value(core, NATIVE[core.dtype], (1,), value.session))
 
 
 class Groups:
@@ -100,7 +100,7 @@ class Groups:
     def of(self, name: str, core: _horus.Image | None = None) -> Array:
         """A measure of each requested label, NaN for labels without pixels: of the pixels, or of an image of their extent."""
         if self.labels is None and core is None:
-            return np.asarray(_of_all(self.given, name))
+            return _of_all(self.given, name)
         core = self.pixels.numbers() if core is None else core
         if self.labels is None:
             return np.array([_horus.reduce(core, name)])

@@ -166,14 +166,15 @@ class Operators:
         return _horus.convert(self._core, "u8") if self._core.dtype == "bool" else self._core
 
 
-def _made(kind: Any, core: _horus.Image, session: Session, ndim: int, channels: bool) -> Image:
-    """An image of recorded operations."""
+def _made(kind: Any, core: _horus.Image, session: Session, ndim: int, channels: bool, has_line: bool = False) -> Image:
+    """An image of recorded operations, which are told their line of the user's program unless they have one."""
     image: Image = object.__new__(kind)
     image._core = core
     image._session = session
     image._ndim = ndim
     image._channels = channels
-    _tell_line(core)
+    if not has_line:
+        _tell_line(core)
     return image
 
 

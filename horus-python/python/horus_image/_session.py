@@ -6,6 +6,7 @@ import atexit
 import contextvars
 import logging
 import os
+import sys
 import threading
 from collections.abc import Hashable
 from types import TracebackType
@@ -51,11 +52,12 @@ class Session:
         ``"cpu"``, ``"cuda"``, ``"cuda:1"``, several devices such as ``"cuda:all"`` and ``"cuda:0+cpu"``, or ``"auto"``: the GPU or the
         CPU, whichever is predicted to finish the first evaluation sooner. The default is the value of ``HORUS_DEVICE``, else ``"auto"``.
     threads : int, optional
-        Threads of the CPU; by default one per core.
+        Threads of the CPU; by default ``HORUS_THREADS``, else ``OMP_NUM_THREADS``, which Dask, joblib and schedulers of clusters set, else
+        one per core that the process may use.
     memory : int or str, optional
         Bytes that images may take, or a number with K, M or G: on the host and, from the first session that says so on, on each GPU.
     explain : bool, optional
-        Keep the text of each plan, for `explain`.
+        Keep the text of each plan, for `explain`, and the time of each step, for `report`.
 
     Examples
     --------
@@ -66,7 +68,7 @@ class Session:
     [[2.0, 4.0], [6.0, 8.0]]
     """
 
-    __slots__ = ("_core", "_explains", "_programs", "_tokens")
+    __slots__ = ("_core", "_explains", "_gpu", "_programs", "_tokens")
 
     def __init__(
         self,
@@ -77,11 +79,13 @@ class Session:
         explain: bool = False,
     ) -> None:
         _nvrtc.announce()
+        threads = chosen_threads() if threads is None else threads
         _horus.log_to(_log, _logger.getEffectiveLevel())
         size = None if memory is None else _bytes(memory)
         if size is not None and isinstance(device, str) and device.startswith("cuda"):
             os.environ["HORUS_GPU_MEMORY"] = str(size)
         self._core = _horus.Session(device, threads, size, explain)
+        self._gpu: int | None = None
         self._explains = explain
         self._programs: dict[Hashable, Any] = {}
         self._tokens: list[contextvars.Token[Session | None]] = []
@@ -154,6 +158,35 @@ class Session:
             raise ValueError("the session keeps no plans; open it with session(explain=True)")
         return "\n".join(self._core.plans())
 
+    def report(self, path: str | os.PathLike[str]) -> None:
+        """Write a page of HTML, which needs no other file: the latest plans, a timeline of their steps, predicted and measured, memory, and
+        what was moved, and why.
+
+        Parameters
+        ----------
+        path : path_like
+            The file to write.
+
+        Raises
+        ------
+        ValueError
+            If the session was opened without ``explain=True``.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> import horus_image as hi
+        >>> with hi.session(device="cpu", explain=True) as session:
+        ...     doubled = (hi.asarray([[1.0, 2.0]]) * 2).compute()
+        ...     session.report(os.path.join(tempfile.mkdtemp(), "run.html"))
+        """
+        if not self._explains:
+            raise ValueError("the session keeps no plans; open it with session(explain=True)")
+        title = " ".join(sys.argv).strip() or "Horus"
+        page = self._core.report(title)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(page)
+
     def __repr__(self) -> str:
         return f"<horus_image.Session on {self.device}>"
 
@@ -207,6 +240,14 @@ def _forget() -> None:
 atexit.register(_horus.end_calls)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget)
+
+
+def chosen_threads() -> int | None:
+    """The number of threads that the environment names; none if Horus chooses it."""
+    if "HORUS_THREADS" in os.environ:
+        return None  # read, and checked, with all settings
+    first = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    return int(first) if first.isdecimal() and int(first) else None
 
 
 def _bytes(memory: int | str) -> int:

@@ -176,11 +176,16 @@ def leave(value: Value, output: Any, given: Any) -> Any:
         else:
             output[...] = value.core.to_array(list(value.shape)).astype(dtype, copy=False)
         return output
+    return read_out(value)
+
+
+def read_out(value: Value) -> Array:
+    """The pixels of a value that is not read again, in its type; of a call like earlier ones, by a program that is kept."""
     took = taking()
-    array = None if took is None else took.left(value.core, value.shape, dtype)
+    array = None if took is None else took.left(value.core, value.shape, value.dtype)
     if array is None:
         array = evaluated(value)
-    return array if array.dtype == dtype else array.astype(dtype)
+    return array if array.dtype == value.dtype else array.astype(value.dtype)
 
 
 def evaluated(value: Value) -> Array:

@@ -88,15 +88,15 @@ impl<D: Device> Foreign for Simulated<D> {
         0
     }
 
-    fn adopt(&self, array: &DeviceArray) -> Result<Memory, DeviceError> {
+    fn adopt(&self, array: &DeviceArray, _copied: bool) -> Result<Memory, DeviceError> {
         let buffer = array.owner().downcast_ref::<HostBuffer>().ok_or_else(foreign)?;
         let (memory, counters) = (Memory::Host(buffer.clone()), Arc::clone(&self.counters));
         Ok(Memory::Device(Box::new(SeparateMemory { memory, identity: Arc::default(), mapped: true, counters })))
     }
 
-    fn lend(&self, memory: &Memory) -> Result<DeviceArray, DeviceError> {
+    fn lend(&self, memory: &Memory, stream: u64) -> Result<DeviceArray, DeviceError> {
         let buffer = separate(memory)?.host().ok_or_else(foreign)?;
         let address = buffer.bytes().as_ptr() as usize as u64;
-        Ok(DeviceArray::ours(address, buffer.len(), Arc::new(buffer.clone())))
+        Ok(DeviceArray::ours(address, buffer.len(), stream, Arc::new(buffer.clone())))
     }
 }

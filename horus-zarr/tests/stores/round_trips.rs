@@ -80,8 +80,22 @@ fn sizes_are_those_of_a_pyramid() {
     let (session, folder) = (session(), Folder::new());
     let path = folder.at("sizes.zarr");
     let image = Image::from_volume_fn(&session, 2, 37, 50, |z, y, x| ((z * 91 + y * 13 + x * 7) % 251) as u8);
-    let options = ZarrSaveOptions { sizes: 3, chunk: [1, 16, 16], ..ZarrSaveOptions::default() };
+    let pixel = Some([2.0, 0.5, 0.25]);
+    let options = ZarrSaveOptions { sizes: 3, chunk: [1, 16, 16], pixel, ..ZarrSaveOptions::default() };
     save(&image, &path, &options).unwrap();
+    let metadata = std::fs::read_to_string(path.join("zarr.json")).unwrap();
+    let metadata: serde_json::Value = serde_json::from_str(&metadata).unwrap();
+    let told = &metadata["attributes"]["ome"]["multiscales"][0];
+    let units: Vec<_> = told["axes"].as_array().unwrap().iter().map(|axis| axis["unit"].as_str()).collect();
+    assert_eq!(units, [Some("micrometer"); 3]);
+    // 37x50, 19x25 and 10x13 pixels of the same extent.
+    for (size, [height, width]) in [[37.0, 50.0], [19.0, 25.0], [10.0, 13.0]].into_iter().enumerate() {
+        let scale = &told["datasets"][size]["coordinateTransformations"][0]["scale"];
+        assert_eq!(*scale, serde_json::json!([2.0, 0.5 * (37.0 / height), 0.25 * (50.0 / width)]), "size {size}");
+    }
+    let nothing = ZarrSaveOptions { pixel: Some([1.0, 0.0, 1.0]), ..options };
+    let error = save(&image, folder.at("no.zarr"), &nothing).unwrap_err().to_string();
+    assert!(error.contains("a side of a pixel is 0 micrometres"), "{error}");
     let mut expected = image;
     for level in 0..3 {
         let read = open(&session, &path, &ZarrOptions { level, ..ZarrOptions::default() }).unwrap();

@@ -20,7 +20,7 @@ use report::Report;
 /// step: Cartesian, raked, along space-filling curves, by zigzag lines as in B. van Werkhoven's
 /// thesis (section 4.1), and hierarchical
 #[derive(Parser, Debug)]
-#[command(name = "horus-partition", version, about, allow_negative_numbers = true)]
+#[command(name = "horus-partition", version, allow_negative_numbers = true)]
 struct Args {
     /// The mask: a picture (PNG, JPEG, TIFF, PNM, BMP or npy); non-zero points are to be computed
     /// (in colour pictures those with any non-zero channel, regardless of opacity; NaN is 0). Its

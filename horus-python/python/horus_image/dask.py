@@ -1,0 +1,427 @@
+"""Programs on the arrays of Dask: one overlap for a whole chain of operations, as deep as the program reads.
+
+Needs Dask (``pip install 'horus-image[dask]'``), and is loaded when it is asked for: ``hi.dask.map_overlap``.
+"""
+
+from __future__ import annotations
+
+import bisect
+import math
+import multiprocessing
+import os
+import threading
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import accumulate, pairwise, product
+from typing import Any, Final, NamedTuple, TypeVar
+
+import numpy as np
+
+try:
+    import dask
+    import dask.array as da
+    from dask.array.core import PerformanceWarning, normalize_chunks
+    from dask.base import tokenize
+    from dask.highlevelgraph import HighLevelGraph
+    from dask.system import CPU_COUNT
+except ImportError as error:
+    raise ImportError("horus_image.dask needs Dask: pip install 'horus-image[dask]'") from error
+
+from . import _horus
+from ._dtype import ready
+from ._image import Array, Image, made, native
+from ._session import Session, chosen_threads, current
+
+__all__ = ["map_overlap"]
+
+_T = TypeVar("_T")
+
+_NAME: Final = "the array of map_overlap"
+"""The array in messages of its readers."""
+
+_AGAIN: Final = 4
+"""Pixels that chunks read in all, as a multiple of those that there are, above which the caller is warned."""
+
+_Window = tuple[slice, slice]
+"""Rows and columns."""
+
+
+def map_overlap(
+    program: Callable[..., Image],
+    *arrays: Any,
+    chunks: Any = None,
+    volume: bool = False,
+    channels: bool = False,
+    **kwargs: Any,
+) -> Any:
+    """Apply a program of images to arrays of Dask, chunk by chunk, with the bytes of the whole.
+
+    The program is recorded once, on images of the full size, and what a chunk of the result reads follows from the record: filters read
+    their reach, geometry its footprint; coordinates are those of the whole, and border modes apply at its borders. A task gathers just
+    those pixels from the chunks around, however thin these are, and computes the whole chain for its chunk, fused. The result has the
+    bytes of the program on the whole array, whatever the chunks.
+
+    Tasks compute on their share of the cores: ``HORUS_THREADS`` or else ``OMP_NUM_THREADS`` threads, or else the cores of the process
+    divided by the threads of Dask.
+
+    Parameters
+    ----------
+    program : callable
+        Takes an `Image` for each array and returns one. It is called here, and again by each task, perhaps in other processes. It may
+        not look at values: ``image.max()`` of a chunk is not that of the whole.
+    *arrays : dask.array.Array, array_like or store
+        The last two axes are rows and columns. Axes before these hold other pictures; arrays that have any have the same. Of a store - of
+        Zarr or HDF5, or anything else with a shape, a type and slices - each task reads what it needs by itself: nothing is kept for, or
+        sent to, the neighbours of a chunk, as it is of an array of Dask.
+    chunks : optional
+        Chunks of the rows and columns of the result, in any form that Dask takes; by default those of the first array.
+    volume : bool, optional
+        The last three axes are levels, rows and columns. Levels are not divided into chunks.
+    channels : bool, optional
+        The last three axes are rows, columns and channels. Channels are not divided into chunks.
+    **kwargs
+        Passed to the program.
+
+    Returns
+    -------
+    dask.array.Array
+
+    Raises
+    ------
+    ValueError
+        If the program looks at values; for axes or chunks that do not fit.
+    TypeError
+        For types that images do not have, and if the program does not return an image.
+
+    Warns
+    -----
+    dask.array.PerformanceWarning
+        If chunks read several times the pixels that there are, as for labels or for a halo much larger than a chunk.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import horus_image as hi
+    >>> from horus_image import ndimage
+    >>> def details(image, sigma):
+    ...     smooth = ndimage.gaussian_filter(image, sigma)
+    ...     return ndimage.grey_closing(smooth, 5) - smooth
+    >>> array = da.random.default_rng(1).random((500, 700), chunks=256)
+    >>> found = hi.dask.map_overlap(details, array, sigma=2.0)
+    >>> found.shape, found.chunksize
+    ((500, 700), (256, 256))
+    >>> bool((found.compute() == details(hi.asarray(array.compute()), 2.0).compute()).all())
+    True
+    """
+    if not arrays:
+        raise TypeError("map_overlap: no array is given")
+    if volume and channels:
+        raise ValueError("map_overlap: an array is a volume or has channels, not both")
+    axes = _Axes(volume, channels)
+    inputs = _inputs(arrays, axes)
+    pictures = next((given.array.chunks[: -axes.count] for given in inputs if given.array.ndim > axes.count), ())
+    kinds = tuple(_Kind(axes, given.array.shape[-axes.count :], given.array.dtype) for given in inputs)
+    recorded = _Program(program, kwargs, kinds)
+    with current() as session:
+        result, sources = recorded.on(session, [() for _ in kinds])
+        found = _Axes(result._ndim == 3, result._channels)
+        grid = _grid(result, found, inputs[0].sizes(), kinds[0], chunks)
+        windows = list(product(_ranges(grid[0]), _ranges(grid[1])))
+        reads = [result[found.at(*window, slice(None))]._core.reads(sources) for window in windows]
+    _warn_of_much(kinds, reads)
+
+    token = tokenize(program, kwargs, [given.array for given in inputs], grid, volume, channels)
+    name = f"{getattr(program, '__name__', 'program')}-{token}"
+    graph: dict[Any, Any] = {}
+    places = product(range(len(grid[0])), range(len(grid[1])))
+    for place, window, regions in zip(places, windows, reads, strict=True):
+        for loop in product(*(range(len(sizes)) for sizes in pictures)):
+            needed = enumerate(zip(inputs, regions, strict=True))
+            parts = [given.parts(region, loop, f"overlap-{i}-{token}", graph) for i, (given, region) in needed]
+            corners = tuple(tuple(corner for corner, _ in of) for of in parts)
+            extents = tuple(sizes[i] for sizes, i in zip(pictures, loop, strict=True))
+            task = _Chunk(recorded, found, window, corners, extents)
+            key = name, *loop, *found.at(*place, 0)
+            graph[key] = (task, *(part for of in parts for _, part in of))
+    read = [given.array for given in inputs if given.store is None]
+    layers = HighLevelGraph.from_collections(name, graph, dependencies=read)
+    other = () if found.count == 2 else (result.shape[0 if found.volume else 2],)
+    ends = (*pictures, *found.at(*grid, other))
+    return da.Array(layers, name, ends, meta=np.empty((0,) * len(ends), result.dtype))
+
+
+@dataclass(frozen=True)
+class _Axes:
+    """The last axes of an array that are one image."""
+
+    volume: bool
+    channels: bool
+
+    @property
+    def count(self) -> int:
+        return 2 + (self.volume or self.channels)
+
+    @property
+    def rows(self) -> int:
+        """The axis of rows among these."""
+        return int(self.volume)
+
+    def at(self, row: _T, column: _T, other: _T) -> tuple[_T, ...]:
+        """What belongs to rows, to columns, and to levels or channels, in the order of the axes."""
+        if self.volume:
+            return other, row, column
+        return (row, column, other) if self.channels else (row, column)
+
+
+class _Kind(NamedTuple):
+    """Axes, extents and type of the pictures of an array."""
+
+    axes: _Axes
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    def image(self, session: Session, blocks: Sequence[tuple[int, int, Array]]) -> tuple[Image, _horus.Image]:
+        """An image of a whole picture of which these blocks are here, and what reads them."""
+        code = native(self.dtype)
+        rows, columns = self.shape[self.axes.rows :][:2]
+        levels = self.shape[0] if self.axes.volume else 1
+        channels = self.shape[2] if self.axes.channels else 1
+        planes = [(top, left, self._planes(block)) for top, left, block in blocks]
+        stored = "u8" if code == "bool" else code
+        source = _horus.Image.of_parts(session._core, _NAME, stored, (levels, rows, columns, channels), planes)
+        core = _horus.convert(source, "bool") if code == "bool" else source
+        return made(core, session, 3 if self.axes.volume else 2, self.axes.channels), source
+
+    def _planes(self, block: Array) -> Array:
+        if self.axes.channels:
+            block = np.moveaxis(block, -1, 0)
+        elif not self.axes.volume:
+            block = block[np.newaxis]
+        return np.ascontiguousarray(ready(block))
+
+
+@dataclass(frozen=True)
+class _Program:
+    """What is computed of pictures of these kinds."""
+
+    function: Callable[..., Image]
+    kwargs: dict[str, Any]
+    kinds: tuple[_Kind, ...]
+
+    def on(
+        self, session: Session, blocks: Sequence[Sequence[tuple[int, int, Array]]]
+    ) -> tuple[Image, list[_horus.Image]]:
+        """The result, recorded, and the sources of its pixels: a source that nobody holds counts as memory, with its full size."""
+        made = [kind.image(session, of) for kind, of in zip(self.kinds, blocks, strict=True)]
+        images, sources = zip(*made, strict=True)
+        try:
+            result = self.function(*images, **self.kwargs)
+        except OSError as error:
+            if _NAME not in str(error):
+                raise
+            raise ValueError(
+                "map_overlap: the program looks at values, which a part of an array does not have; "
+                "compute them before, and pass them to the program"
+            ) from error
+        if not isinstance(result, Image):
+            raise TypeError(f"map_overlap: the program returned {type(result).__name__}, not an image")
+        if result._ndim < 2:
+            raise ValueError("map_overlap: the program returned an image of one axis; rows and columns are needed")
+        return result, list(sources)
+
+
+@dataclass(frozen=True)
+class _Chunk:
+    """A task: computes a chunk of the result from blocks of the arrays."""
+
+    program: _Program
+    axes: _Axes
+    window: _Window
+    corners: tuple[tuple[tuple[int, int], ...], ...]
+    """First row and column of the blocks of each array."""
+    pictures: tuple[int, ...]
+    """Extents of the axes before those of pictures."""
+
+    def __call__(self, *blocks: Array) -> Array:
+        found = [self._computed(at, blocks) for at in np.ndindex(self.pictures)]
+        if not self.pictures:
+            return found[0]
+        return np.stack(found).reshape(self.pictures + found[0].shape)
+
+    def _computed(self, at: tuple[int, ...], blocks: Sequence[Array]) -> Array:
+        every = iter(blocks)
+        given = [
+            [(top, left, _picture(next(every), at, kind.axes.count)) for top, left in corners]
+            for corners, kind in zip(self.corners, self.program.kinds, strict=True)
+        ]
+        with _session():
+            result, sources = self.program.on(current(), given)
+            pixels = result[self.axes.at(*self.window, slice(None))].compute()
+            del sources
+        return pixels
+
+
+def _picture(block: Array, at: tuple[int, ...], count: int) -> Array:
+    block = np.asarray(block)
+    picture: Array = block[at] if block.ndim > count else block
+    return picture
+
+
+def _read(store: Any, key: tuple[Any, ...]) -> Array:
+    """The pixels of a part of a store."""
+    return np.asarray(store[key])
+
+
+def _cut(block: Array, key: tuple[Any, ...]) -> Array:
+    """A copy of a part, which does not keep its block alive."""
+    part: Array = block[key].copy()
+    return part
+
+
+_Corner = tuple[int, int]
+"""A first row and a first column."""
+
+
+@dataclass(frozen=True)
+class _Input:
+    """An array of pictures."""
+
+    axes: _Axes
+    array: Any
+    """As an array of Dask."""
+    store: Any
+    """What tasks read by themselves, instead of the chunks of the array; or none."""
+
+    def sizes(self) -> Any:
+        """Chunks of rows and of columns."""
+        return self.array.chunks[self.axes.rows - self.axes.count :][:2]
+
+    def parts(self, region: Sequence[int] | None, loop: tuple[int, ...], name: str, graph: dict[Any, Any]) -> list[tuple[_Corner, Any]]:
+        """What makes up a region - first row and column, rows and columns - of the pictures of a chunk: corners, and keys or tasks of Dask,
+        in a graph that gets what is cut out of chunks."""
+        if region is None:
+            return []
+        top, left, rows, columns = region
+        loop = loop if self.array.ndim > self.axes.count else ()
+        if self.store is not None:
+            before = tuple(_ranges(sizes)[i] for sizes, i in zip(self.array.chunks, loop, strict=False))
+            window = slice(top, top + rows), slice(left, left + columns)
+            return [((top, left), (_read, self.store, (*before, *self.axes.at(*window, slice(None)))))]
+        found = []
+        along = self.sizes()
+        overlaps = _overlaps(along[0], top, top + rows), _overlaps(along[1], left, left + columns)
+        for (i, y, row, whole), (j, x, column, wide) in product(*overlaps):
+            key = (self.array.name, *loop, *self.axes.at(i, j, 0))
+            if not (whole and wide):
+                piece = (name, *loop, i, j, row.start, row.stop, column.start, column.stop)
+                graph[piece] = (_cut, key, (..., *self.axes.at(row, column, slice(None))))
+                key = piece
+            found.append(((y, x), key))
+        return found
+
+
+def _overlaps(sizes: Sequence[int], start: int, stop: int) -> Iterator[tuple[int, int, slice, bool]]:
+    """The chunks of an axis that overlap a range: number, first index of the overlap, its place in the chunk, and true for all of it."""
+    ends = list(accumulate(sizes))
+    for i in range(bisect.bisect_right(ends, start), len(sizes)):
+        begin = ends[i] - sizes[i]
+        if begin >= stop:
+            break
+        low, high = max(start, begin), min(stop, ends[i])
+        if low < high:
+            yield i, low, slice(low - begin, high - begin), high - low == sizes[i]
+
+
+def _ranges(sizes: Iterable[int]) -> list[slice]:
+    return [slice(start, stop) for start, stop in pairwise(accumulate(sizes, initial=0))]
+
+
+def _inputs(arrays: Sequence[Any], axes: _Axes) -> list[_Input]:
+    """The arrays, with one chunk of levels or channels, and the same chunks of pictures."""
+    inputs = []
+    pictures: tuple[tuple[int, ...], ...] | None = None
+    for given in arrays:
+        here = isinstance(given, np.ndarray) or hasattr(given, "__dask_graph__") or not hasattr(given, "dtype")
+        array = da.asarray(given)
+        if array.ndim < axes.count:
+            raise ValueError(f"map_overlap: an array of shape {array.shape} has too few axes; {axes.count} are needed")
+        if any(math.isnan(extent) for extent in array.shape):
+            raise ValueError("map_overlap: the sizes of the chunks are unknown; call compute_chunk_sizes() before")
+        if not all(array.shape):
+            raise ValueError(f"map_overlap: an array of shape {array.shape} has no pixels")
+        if axes.count == 3:
+            array = array.rechunk({array.ndim - 3 if axes.volume else array.ndim - 1: -1})
+        before = array.ndim - axes.count
+        if before and pictures is None:
+            pictures = array.chunks[:before]
+        elif before and pictures is not None:
+            extents = tuple(map(sum, pictures))
+            if array.shape[:before] != extents:
+                raise ValueError(f"map_overlap: arrays hold {extents} and {array.shape[:before]} pictures")
+            array = array.rechunk(dict(enumerate(pictures)))
+        inputs.append(_Input(axes, array, None if here else given))
+    return inputs
+
+
+def _grid(result: Image, found: _Axes, sizes: Any, first: _Kind, chunks: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Chunks of the rows and columns of a result."""
+    extents = result.shape[found.rows :][:2]
+    if chunks is None and extents == first.shape[first.axes.rows :][:2]:
+        return sizes[0], sizes[1]
+    if chunks is None:
+        chunks = tuple(map(max, sizes))
+    rows, columns = normalize_chunks(chunks, shape=extents, dtype=result.dtype)
+    return rows, columns
+
+
+def _warn_of_much(kinds: Sequence[_Kind], reads: Sequence[Sequence[Sequence[int] | None]]) -> None:
+    for kind, regions in zip(kinds, zip(*reads, strict=True), strict=True):
+        read = sum(region[2] * region[3] for region in regions if region is not None)
+        rows, columns = kind.shape[kind.axes.rows :][:2]
+        if read > _AGAIN * rows * columns:
+            times = round(read / (rows * columns))
+            message = f"map_overlap: chunks read {times} times the pixels of an array; larger chunks read fewer"
+            warnings.warn(message, PerformanceWarning, stacklevel=3)
+
+
+_idle: dict[int | None, list[Session]] = {}
+"""Sessions that no task uses, by their number of threads."""
+_lock = threading.Lock()
+
+
+@contextmanager
+def _session() -> Iterator[Session]:
+    """A session of a task's own: evaluations of one session take turns."""
+    threads = _share()
+    with _lock:
+        kept = _idle.setdefault(threads, [])
+        session = kept.pop() if kept else None
+    session = session or Session(threads=threads)
+    try:
+        with session:
+            yield session
+    finally:
+        with _lock:
+            _idle.setdefault(threads, []).append(session)
+
+
+def _share() -> int | None:
+    """The threads of a task; none where the environment names them."""
+    if "HORUS_THREADS" in os.environ or chosen_threads() is not None:
+        return None
+    main = threading.current_thread() is threading.main_thread()
+    if main and multiprocessing.parent_process() is None:
+        return int(CPU_COUNT)  # Dask computes one task after the other
+    return max(1, int(CPU_COUNT) // int(dask.config.get("num_workers", None) or CPU_COUNT))
+
+
+def _forget() -> None:
+    """A child process has none of the threads of its parent's sessions."""
+    global _idle, _lock
+    _idle, _lock = {}, threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

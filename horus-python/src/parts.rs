@@ -1,0 +1,108 @@
+//! Large arrays of which only parts are in memory.
+
+use std::ops::Range;
+
+use horus::core::host::Piece;
+use horus::core::host::external::External;
+use horus::io::{FileTraffic, RegionSource, Workers};
+use horus::prelude::{AnyImage, DType, Region, Shape};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::any::Any;
+use crate::arrays::in_place;
+use crate::errors::detached;
+use crate::image::Image;
+use crate::session::Session;
+
+/// Blocks of an array, which do not overlap; whatever a program reads must lie in them.
+pub(crate) struct Parts {
+    shape: Shape,
+    dtype: DType,
+    parts: Vec<Part>,
+}
+
+/// A block: its rows and columns, and its pixels, plane by plane.
+struct Part {
+    rows: Range<usize>,
+    columns: Range<usize>,
+    pixels: External,
+}
+
+impl Parts {
+    /// Blocks by row and column of their corner; pixels in C order with axes for planes, rows and
+    /// columns.
+    pub(crate) fn new(shape: Shape, dtype: DType, blocks: &[(usize, usize, Bound<'_, PyAny>)]) -> PyResult<Parts> {
+        let block = |(top, left, array): &(usize, usize, Bound<'_, PyAny>)| {
+            let (planes, rows, columns): (usize, usize, usize) = array.getattr("shape")?.extract()?;
+            let inside = planes == shape.planes() && top + rows <= shape.height && left + columns <= shape.width;
+            match in_place(array, dtype)? {
+                Some(pixels) if inside => Ok(Part { rows: *top..top + rows, columns: *left..left + columns, pixels }),
+                _ => Err(PyValueError::new_err(format!(
+                    "a block of {planes}x{rows}x{columns} at row {top}, column {left} is not contiguous, or not inside {shape}"
+                ))),
+            }
+        };
+        Ok(Parts { shape, dtype, parts: blocks.iter().map(block).collect::<PyResult<_>>()? })
+    }
+
+    /// The image of an array, which reads its blocks when it is evaluated. Messages call it `name`.
+    pub(crate) fn image(self, py: Python<'_>, session: &Session, name: &str) -> PyResult<Image> {
+        let picture = detached(py, || AnyImage::from_source(&session.open, name, || Ok(Box::new(self))))?;
+        Ok(session.image(Any::try_from(picture)?))
+    }
+}
+
+fn common(a: &Range<usize>, b: &Range<usize>) -> Range<usize> {
+    let start = a.start.max(b.start);
+    start..a.end.min(b.end).max(start)
+}
+
+impl RegionSource for Parts {
+    fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    fn chunk(&self) -> (usize, usize) {
+        (1, 1)
+    }
+
+    fn fill(&self, region: Region, to: &mut [u8], workers: &Workers) -> Result<(), String> {
+        let (top, left) = (region.top, region.left);
+        let (rows, columns) = (top..top + region.height, left..left + region.width);
+        let shared = self.parts.iter().map(|part| (part, common(&part.rows, &rows), common(&part.columns, &columns)));
+        let shared: Vec<_> = shared.filter(|(_, rows, columns)| !rows.is_empty() && !columns.is_empty()).collect();
+        let here: usize = shared.iter().map(|(_, rows, columns)| rows.len() * columns.len()).sum();
+        if here != region.height * region.width {
+            let (last, end) = (rows.end - 1, columns.end - 1);
+            return Err(format!("rows {top} to {last} and columns {left} to {end} are not here"));
+        }
+        let size = self.dtype.size();
+        for (part, rows, columns) in shared {
+            let pieces = (0..self.shape.planes()).map(|plane| Piece {
+                from: ((plane * part.rows.len() + rows.start - part.rows.start) * part.columns.len() + columns.start
+                    - part.columns.start)
+                    * size,
+                to: ((plane * region.height + rows.start - top) * region.width + columns.start - left) * size,
+                bytes: columns.len() * size,
+                rows: rows.len(),
+                from_stride: part.columns.len() * size,
+                to_stride: region.width * size,
+            });
+            workers.copy_pieces(part.pixels.bytes(), to, &pieces.collect::<Vec<_>>());
+        }
+        Ok(())
+    }
+
+    fn counted(&self) -> FileTraffic {
+        FileTraffic::default()
+    }
+
+    fn is_partial(&self) -> bool {
+        true
+    }
+}
