@@ -69,7 +69,7 @@ fn positive(text: &str) -> Result<f64, String> {
     if value > 0.0 && value.is_finite() { Ok(value) } else { Err("it must be positive and finite".into()) }
 }
 
-/// What `compare A B` prints, and its status, if `words` are that.
+/// The text and the status of `compare A B`, if `words` are that.
 pub(super) fn asked(words: &[OsString]) -> Option<(Result<String, String>, u8)> {
     let (first, rest) = words.split_first()?;
     if first != "compare" {

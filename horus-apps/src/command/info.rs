@@ -57,7 +57,7 @@ pub(super) fn asked(words: &[OsString]) -> Option<Result<String, String>> {
     Some(lines.map(|lines| lines.concat()).map_err(|e| e.to_string()))
 }
 
-/// What is known of a file.
+/// Facts of a file.
 struct Found {
     info: FileInfo,
     tags: Vec<(String, String)>,

@@ -152,7 +152,7 @@ fn versions_tell_features_and_devices() {
     assert_eq!(lines.iter().any(|line| line.starts_with("cuda")), cfg!(feature = "cuda"), "{told}");
 }
 
-/// What bash would offer for the last of these words.
+/// The words that bash would offer for the last of these.
 fn offered(dir: &std::path::Path, words: &[&str]) -> Option<Vec<String>> {
     let script = text(&run(dir, &["completions", "bash"]).stdout);
     let quoted: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();

@@ -12,7 +12,7 @@ use crate::transfers::Transfers;
 /// Most tables that stay on the device; when there are more, or memory is short, all are dropped.
 const MOST: usize = 512;
 
-/// What distinguishes tables.
+/// The key of a table among all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct TableKey(u128);
 

@@ -36,7 +36,7 @@ impl FileInfo {
         told.map_err(|cause| Error::read(path, cause))
     }
 
-    /// What a file says of itself beside its pixels, as names and texts: the tags of a page of a
+    /// Descriptions of a file beside its pixels, as names and texts: the tags of a page of a
     /// TIFF file, without those that place its pixels, and the texts of a PNG file. Of a tag with
     /// many values only their number is told.
     ///

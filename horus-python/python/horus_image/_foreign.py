@@ -22,7 +22,7 @@ DEFAULT_STREAM: Final = 1
 """CUDA's default stream, which blocking streams wait for, and which waits for them."""
 
 _ORDERED_BY_DEFAULT: Final = (None, -1, 0, DEFAULT_STREAM, 2)
-"""What a consumer says that needs no more than the default stream: its default streams, or that it waits by itself."""
+"""Streams of consumers that are ordered by the default stream: default streams themselves, or a consumer that waits by itself."""
 
 _sessions: dict[int, Session] = {}
 

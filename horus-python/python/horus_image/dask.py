@@ -169,7 +169,7 @@ class _Axes:
         return int(self.volume)
 
     def at(self, row: _T, column: _T, other: _T) -> tuple[_T, ...]:
-        """What belongs to rows, to columns, and to levels or channels, in the order of the axes."""
+        """The parts for rows, for columns, and for levels or channels, in the order of the axes."""
         if self.volume:
             return other, row, column
         return (row, column, other) if self.channels else (row, column)
@@ -204,7 +204,7 @@ class _Kind(NamedTuple):
 
 @dataclass(frozen=True)
 class _Program:
-    """What is computed of pictures of these kinds."""
+    """The program of pictures of these kinds."""
 
     function: Callable[..., Image]
     kwargs: dict[str, Any]
@@ -292,14 +292,14 @@ class _Input:
     array: Any
     """As an array of Dask."""
     store: Any
-    """What tasks read by themselves, instead of the chunks of the array; or none."""
+    """The store that tasks read by themselves, instead of the chunks of the array; or none."""
 
     def sizes(self) -> Any:
         """Chunks of rows and of columns."""
         return self.array.chunks[self.axes.rows - self.axes.count :][:2]
 
     def parts(self, region: Sequence[int] | None, loop: tuple[int, ...], name: str, graph: dict[Any, Any]) -> list[tuple[_Corner, Any]]:
-        """What makes up a region - first row and column, rows and columns - of the pictures of a chunk: corners, and keys or tasks of Dask,
+        """The parts of a region - first row and column, rows and columns - of the pictures of a chunk: corners, and keys or tasks of Dask,
         in a graph that gets what is cut out of chunks."""
         if region is None:
             return []
