@@ -189,7 +189,7 @@ fn a_trace_overwrites_no_file_of_a_series_that_is_skipped() {
     for file in [&a, &out.join("a.png")] {
         let run = series(file);
         assert_eq!(run.status.code(), Some(1), "{}", text(&run.stdout));
-        assert!(text(&run.stderr).contains("it is also a file of the series"), "{}", text(&run.stderr));
+        assert!(text(&run.stderr).contains("it is also a picture of this run"), "{}", text(&run.stderr));
     }
     assert_eq!(fs::read(&a).unwrap(), before);
 }

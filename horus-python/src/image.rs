@@ -202,7 +202,7 @@ impl Image {
         shape: Vec<i64>,
         strides: Vec<i64>,
         copy: bool,
-        stream: u64,
+        stream: Option<u64>,
     ) -> PyResult<DeviceMemory> {
         each!(&self.any, image => memory::on_gpu(py, self, image, (shape, strides), (copy, stream)))
     }

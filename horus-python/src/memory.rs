@@ -161,13 +161,14 @@ pub(crate) fn on_host<T: Held>(py: Python<'_>, of: &Image, image: &Typed<T>, lay
     Ok(Memory::over(buffer, image.dtype(), layout, false))
 }
 
-/// Evaluates an image in place on a GPU, or a copy of it, for later work of a stream.
+/// Evaluates an image in place on a GPU, or a copy of it, for later work of a stream; without one it
+/// is complete on return.
 pub(crate) fn on_gpu<T: Held>(
     py: Python<'_>,
     of: &Image,
     image: &Typed<T>,
     layout: Layout,
-    (copied, stream): (bool, u64),
+    (copied, stream): (bool, Option<u64>),
 ) -> PyResult<DeviceMemory> {
     let array = of.looked(py, || {
         let lent = image.to_device_array(stream)?;

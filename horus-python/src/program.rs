@@ -212,8 +212,7 @@ impl ImageProgram {
         let Some(found) = self.watch.after(ran)? else { return Ok(None) };
         let one = |((handle, behind), layout): ((Handle, &Behind), Layout)| {
             let image = Image::new(behind(handle), Arc::clone(&self.watch));
-            let memory =
-                each!(&image.any, typed => on_gpu(py, &image, typed, layout, (false, DeviceArray::DEFAULT_STREAM)))?;
+            let memory = each!(&image.any, typed => on_gpu(py, &image, typed, layout, (false, Some(DeviceArray::DEFAULT_STREAM))))?;
             Ok((image, memory))
         };
         found.into_iter().zip(&self.results).zip(layouts).map(one).collect::<PyResult<_>>().map(Some)

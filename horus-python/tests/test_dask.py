@@ -94,6 +94,7 @@ def test_chunks_thinner_than_the_halo() -> None:
     check(lambda image: ndimage.gaussian_filter(image, 3.0), array, (1, 33))
     check(lambda image: ndimage.gaussian_filter(image, 3.0), array, ((3, 1, 30, 6), (2, 31)))
     check(five, array, (5, 2))
+    check(five, array, ((20, 0, 20), (33, 0)))
 
 
 def turned(image: hi.Image) -> hi.Image:

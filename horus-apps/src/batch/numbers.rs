@@ -8,7 +8,7 @@ use horus::core::comm::Communicator;
 use horus::core::io::on_first;
 use horus::prelude::*;
 
-use super::series::{pack, told, unpack};
+use super::series::{apart, pack, told, unpack};
 use super::single::read;
 use super::{End, Job, Pair, Records, STANDARD, ends, pictures, printed, session, stores};
 use crate::progress::SeriesBar;
@@ -72,6 +72,7 @@ pub(super) fn run(job: &Job, inputs: &[PathBuf], comm: &Arc<dyn Communicator>) -
         Ok(listed) => unpack(&listed),
         Err(message) => return Ok(End::Usage(message)),
     };
+    apart(options, &pictures, &**comm)?;
     let printer = Arc::new(Printer::default());
     let session = session(options, job.steps_per_pixel, comm, None, &printer)?;
     let records = Records::of(&session, options)?;

@@ -11,7 +11,7 @@ use horus::core::io::{on_first, same_file};
 use horus::core::series::{Item, Saved};
 use horus::prelude::*;
 
-use super::{End, Job, Pair, Records, ends, one_line, outputs, pictures, printed, session};
+use super::{End, Job, Options, Pair, Records, ends, one_line, outputs, pictures, printed, session};
 use crate::progress::SeriesBar;
 use crate::report::Printer;
 
@@ -46,15 +46,7 @@ pub(super) fn run(job: &Job, inputs: &[PathBuf], out_dir: &Path, comm: &Arc<dyn 
     made.map_err(|cause| Error::write(out_dir, cause))?;
     let mut tally = Tally::default();
     let all = pairs.len();
-    for path in [&options.trace, &options.report].into_iter().flatten() {
-        let apart = on_first(&**comm, "comparing the files of a series", || {
-            match pairs.iter().find(|p| same_file(path, &p.input) || same_file(path, &p.output)) {
-                Some(pair) => Err(format!("it is also a file of the series ({})", pair.input.display())),
-                None => Ok(Vec::new()),
-            }
-        })?;
-        apart.map_err(|e| Error::write(path, e))?;
-    }
+    apart(options, &pairs, &**comm)?;
     let pairs = if options.skip_existing { missing(pairs, &**comm)? } else { pairs };
     tally.skipped = all - pairs.len();
 
@@ -174,6 +166,20 @@ fn path_of(bytes: &[u8]) -> PathBuf {
 #[cfg(not(unix))]
 fn path_of(bytes: &[u8]) -> PathBuf {
     PathBuf::from(String::from_utf8_lossy(bytes).into_owned())
+}
+
+/// Checks that the trace and the report overwrite no picture that is read or written.
+pub(super) fn apart(options: &Options, pairs: &[Pair], comm: &dyn Communicator) -> Result<()> {
+    for path in [&options.trace, &options.report].into_iter().flatten() {
+        let apart = on_first(comm, "comparing the files of a series", || {
+            match pairs.iter().find(|p| same_file(path, &p.input) || same_file(path, &p.output)) {
+                Some(pair) => Err(format!("it is also a picture of this run ({})", pair.input.display())),
+                None => Ok(Vec::new()),
+            }
+        })?;
+        apart.map_err(|e| Error::write(path, e))?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

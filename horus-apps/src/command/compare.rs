@@ -1,7 +1,8 @@
-//! `horus compare A B`: the difference of two pictures, and a status that tells of it, as that of `cmp`.
+//! `horus compare A B`: the difference of two pictures, with the exit status of `cmp`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Parser;
 use horus::prelude::*;
@@ -10,7 +11,7 @@ use serde_json::{Map, json};
 use super::value::largest;
 use crate::batch::open;
 use crate::execution::Execution;
-use crate::report::{count, held};
+use crate::report::{Printer, count, held};
 
 /// Side of the windows of SSIM, in pixels.
 const WINDOW: usize = 7;
@@ -87,7 +88,10 @@ pub(super) fn asked(words: &[OsString]) -> Option<(Result<String, String>, u8)> 
 
 /// The text, and `true` if the pictures are equal within what was asked for.
 fn compared(args: &Args) -> Result<(String, bool)> {
-    let builder = args.execution.apply(Session::builder(), true, |plan| println!("{plan}"));
+    // Plans beside what is read by programs, and beside nothing.
+    let printer = Arc::new(if args.json || args.quiet { Printer::beside() } else { Printer::default() });
+    let show = Arc::clone(&printer);
+    let builder = args.execution.apply(Session::builder(), true, move |plan| show.print(&plan));
     let session = builder.build()?;
     let options = OpenOptions { page: args.page, volume: args.volume, ..OpenOptions::default() };
     let a = open(&session, &args.first, &options)?;
@@ -97,7 +101,7 @@ fn compared(args: &Args) -> Result<(String, bool)> {
     let same_type = a.dtype() == b.dtype();
     if a.shape() != b.shape() {
         let text = format!("{names}: {} and {}\n", told(&a), told(&b));
-        let object = json!({ "equal": false, "a": about(&a), "b": about(&b) });
+        let object = json!({ "equal": false, "a": extents(a.shape(), a.dtype()), "b": extents(b.shape(), b.dtype()) });
         return Ok((printed(args, text, object), false));
     }
     let found = Difference::of(&session, &a, &b, args.peak)?;
@@ -114,11 +118,6 @@ fn printed(args: &Args, text: String, object: serde_json::Value) -> String {
         (false, true) => format!("{object}\n"),
         (false, false) => text,
     }
-}
-
-/// Extents and type, for JSON.
-fn about(picture: &AnyImage) -> serde_json::Value {
-    extents(picture.shape(), picture.dtype())
 }
 
 /// Extents and type, for JSON.
@@ -160,7 +159,9 @@ impl Difference {
         let ((different, unlike, most, at), (square, low, high)) = session.get_all(measured)?;
         let peak = peak.unwrap_or(match a.dtype() {
             DType::F32 | DType::F64 if low >= 0.0 && high <= 1.0 => 1.0,
-            DType::F32 | DType::F64 => high - low,
+            // Also without any number, or with one only.
+            DType::F32 | DType::F64 if high > low && (high - low).is_finite() => high - low,
+            DType::F32 | DType::F64 => 1.0,
             integer => largest(integer),
         });
         let enough = shape.height >= WINDOW && shape.width >= WINDOW;
@@ -186,8 +187,8 @@ impl Difference {
         let mut object = Map::new();
         let mut put = |name: &str, value: serde_json::Value| object.insert(name.to_owned(), value);
         put("equal", json!(same_type && self.different == 0));
-        put("a", about(a));
-        put("b", about(b));
+        put("a", extents(a.shape(), a.dtype()));
+        put("b", extents(b.shape(), b.dtype()));
         put("different", json!(self.different));
         put("nan_in_one", json!(self.unlike));
         put("largest", json!(self.most));

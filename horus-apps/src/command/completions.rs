@@ -51,7 +51,7 @@ _horus() {{
     COMPREPLY=()
     case $word in
         -*) COMPREPLY=($(compgen -W '{flags}' -- \"$word\")); return ;;
-        @*) COMPREPLY=($(compgen -P @ -f -- \"${{word#@}}\")); return ;;
+        @*) mapfile -t COMPREPLY < <(compgen -P @ -f -- \"${{word#@}}\"); return ;;
     esac
     [ \"$COMP_CWORD\" -gt 1 ] || words=\"{first}\"
     case ${{COMP_WORDS[1]}} in
@@ -59,7 +59,7 @@ _horus() {{
         help) COMPREPLY=($(compgen -W '{names}' -- \"$word\")); return ;;
         info | compare) words= ;;
     esac
-    COMPREPLY=($(compgen -W \"$words\" -- \"$word\") $(compgen -f -- \"$word\"))
+    mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$word\"; compgen -f -- \"$word\")
 }}
 complete -o filenames -F _horus horus
 "

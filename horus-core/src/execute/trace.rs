@@ -65,6 +65,9 @@ impl Times {
     }
 }
 
+/// Most steps that are kept; the older half of them goes first.
+const MOST_EVENTS: usize = 1 << 18;
+
 /// A recording of steps. The host's times are always added up; the device's, and single steps, on
 /// request.
 #[derive(Debug)]
@@ -264,6 +267,10 @@ impl Trace {
 
     fn push(&mut self, event: Event) {
         if let Some(events) = &mut self.events {
+            // A session may live as long as a service does.
+            if events.len() >= MOST_EVENTS {
+                events.drain(..MOST_EVENTS / 2);
+            }
             events.push(event);
         }
     }

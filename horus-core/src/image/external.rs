@@ -57,14 +57,15 @@ impl<T: Element> Image<T> {
 
     /// Evaluates the image and exports its pixels on the session's GPU to another library: work that
     /// is given later to `stream`, a CUDA stream or a default stream (1 and 2), finds them complete,
-    /// and may write to arrays that the image was computed from. They stay as long as the array's
+    /// and may write to arrays that the image was computed from; without a stream they are complete
+    /// on return. They stay as long as the array's
     /// owner is held, and must not be written: the image shares them. Contiguous planes, row-major;
     /// for a mask, bytes 0 and 1.
     ///
     /// # Errors
     /// If the session does not compute on one GPU, else as [`Image::to_vec`].
     #[track_caller]
-    pub fn to_device_array(&self, stream: u64) -> Result<DeviceArray> {
+    pub fn to_device_array(&self, stream: Option<u64>) -> Result<DeviceArray> {
         self.session().device_array(self.handle(), stream, Call::of("to_device_array"))
     }
 }

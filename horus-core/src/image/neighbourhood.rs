@@ -15,10 +15,11 @@ use crate::shape::{Axis, Border, Shape};
 impl<T: Pixel> Image<T> {
     /// The same image, of which the linear filter called on it next may be inexact, to be faster:
     /// no pixel differs from the exact sum by more than `t * max|pixel| * sum|taps|`, a worst case
-    /// over all images (in volumes filtered along the depth, of the filter in the plane). The
-    /// algorithm follows from taps, type, size and `t`, so that results have the same bits on all
-    /// devices, threads and ranks; plans name it with its bound, and say where a filter is exact as
-    /// nothing faster is within `t`. Without `within`, filters are computed in one order of taps, to
+    /// over all images, in which a constant beyond the border counts as a pixel (in volumes filtered
+    /// along the depth, of the filter in the plane). The algorithm follows from taps, type, size and
+    /// `t`, so that results have the same bits on all devices, threads and ranks; plans name it with
+    /// its bound. Where nothing faster is within `t`, plans say so, and the filter is computed as
+    /// without `within`, whose rounding may exceed a small `t`. Without `within`, filters are computed in one order of taps, to
     /// the last bit. Other operations ignore the tolerance; results have none.
     ///
     /// Pixels that are not finite make those non-finite that they make without `within`, though an

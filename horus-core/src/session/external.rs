@@ -76,7 +76,7 @@ impl Session {
     }
 
     /// Evaluates a value and exports its pixels on the device, uploading them if necessary.
-    pub(crate) fn device_array(&self, value: &Handle, stream: u64, call: Call) -> Result<DeviceArray> {
+    pub(crate) fn device_array(&self, value: &Handle, stream: Option<u64>, call: Call) -> Result<DeviceArray> {
         let id = value.look()?;
         let mut state = self.lock("evaluating")?;
         let state = &mut *state;

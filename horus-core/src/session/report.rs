@@ -164,8 +164,9 @@ fn moves(plans: &[String]) -> String {
             let why = why.strip_suffix(']').unwrap_or(why);
             let _ = writeln!(
                 text,
-                "<tr><td class=n>{i}<td class=n>{step}<td>{word}<td>{}<td class=n>{size}<td>{}",
+                "<tr><td class=n>{i}<td class=n>{step}<td>{word}<td>{}<td class=n>{}<td>{}",
                 Text(image.trim()),
+                Text(size),
                 Text(why)
             );
         }
@@ -221,7 +222,7 @@ fn timeline(trace: &str) -> String {
     rows.sort_unstable();
     rows.dedup();
     let mut text =
-        format!("<h2>Timeline</h2>\n<p>{:.3} ms; a step is told where the pointer rests on it.", (last - first) / 1e3);
+        format!("<h2>Timeline</h2>\n<p>{:.3} ms; hover over a step for its name and time.", (last - first) / 1e3);
     if all > MOST {
         let _ = write!(text, " The longest {MOST} of {all} steps.");
     }

@@ -98,7 +98,7 @@ fn memory_of_a_device_is_lent_and_taken() {
     let smooth = image.gauss(1.0);
     let (want, twice) = (smooth.to_vec().unwrap(), (&smooth * 2.0).to_vec().unwrap());
     for lent in [&smooth, &smooth.abs()] {
-        let lent = lent.to_device_array(DeviceArray::DEFAULT_STREAM).unwrap();
+        let lent = lent.to_device_array(Some(DeviceArray::DEFAULT_STREAM)).unwrap();
         let owner = Arc::downgrade(lent.owner());
         for copied in [true, false] {
             let there = Image::<f32>::from_device_array(&other, Shape::new(6, 5, 1), &lent, copied).unwrap();
@@ -108,22 +108,24 @@ fn memory_of_a_device_is_lent_and_taken() {
         assert!(owner.upgrade().is_none(), "nobody has it any more");
     }
     // An image on the host only is uploaded.
-    assert_eq!(image.to_device_array(DeviceArray::DEFAULT_STREAM).unwrap().bytes(), 6 * 5 * 4);
+    assert_eq!(image.to_device_array(Some(DeviceArray::DEFAULT_STREAM)).unwrap().bytes(), 6 * 5 * 4);
     assert_eq!((session.gpu(), session.memory().devices.len()), (Some(0), 1));
-    let lent = smooth.to_device_array(DeviceArray::DEFAULT_STREAM).unwrap();
+    let lent = smooth.to_device_array(Some(DeviceArray::DEFAULT_STREAM)).unwrap();
     let wrong = Image::<f64>::from_device_array(&other, Shape::new(6, 5, 1), &lent, false).unwrap_err().to_string();
     assert!(wrong.contains("120 bytes for 6x5 pixels of f64"), "{wrong}");
     let host = Session::on(cpu()).build().unwrap();
     let refused = Image::<f32>::from_device_array(&host, Shape::new(6, 5, 1), &lent, false).unwrap_err().to_string();
     assert!(refused.contains("not on a GPU"), "{refused}");
     assert!(
-        Image::<f32>::zeros(&host, (2, 2)).to_device_array(DeviceArray::DEFAULT_STREAM).is_err()
+        Image::<f32>::zeros(&host, (2, 2)).to_device_array(Some(DeviceArray::DEFAULT_STREAM)).is_err()
             && host.gpu().is_none()
     );
     ThreadComm::run(2, |comm| {
         let session = Session::on(simulated()).communicator(Arc::new(comm)).build().unwrap();
-        let refused =
-            Image::<f32>::zeros(&session, (4, 4)).to_device_array(DeviceArray::DEFAULT_STREAM).unwrap_err().to_string();
+        let refused = Image::<f32>::zeros(&session, (4, 4))
+            .to_device_array(Some(DeviceArray::DEFAULT_STREAM))
+            .unwrap_err()
+            .to_string();
         assert!(refused.contains("2 ranks"), "{refused}");
     });
 }

@@ -116,7 +116,7 @@ impl Foreign for CudaDevice {
         Ok(Memory::Device(Box::new(self.core.adopt(array, copied)?)))
     }
 
-    fn lend(&self, memory: &Memory, stream: u64) -> Result<DeviceArray, DeviceError> {
+    fn lend(&self, memory: &Memory, stream: Option<u64>) -> Result<DeviceArray, DeviceError> {
         self.core.lend(self.own(memory)?, stream)
     }
 }

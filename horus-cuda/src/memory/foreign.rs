@@ -58,17 +58,16 @@ impl Core {
         Ok(copy)
     }
 
-    /// A block for another library, which the streams of others may use and whose inputs they may
-    /// write once the stream has passed the launches so far. A stream that an input came from may
-    /// have ended since, and is not told to wait: this call waits.
-    pub(crate) fn lend(&self, memory: &CudaMemory, stream: u64) -> Result<DeviceArray, DeviceError> {
+    /// A block for another library, which `stream` may use, and whose inputs it and the default
+    /// stream may write, once the stream has passed the launches so far; without a stream they have
+    /// ended on return. Other streams that inputs came from may have ended since, and cannot be told
+    /// to wait: from the first of them on, all calls wait.
+    pub(crate) fn lend(&self, memory: &CudaMemory, stream: Option<u64>) -> Result<DeviceArray, DeviceError> {
         self.context.bind()?;
-        if self.watched.swap(false, Ordering::Relaxed) {
-            self.stream.synchronize()?;
-        } else if ordered_by_default(stream) {
-            self.before_streams(&[DeviceArray::DEFAULT_STREAM])?;
-        } else {
-            self.before_streams(&[DeviceArray::DEFAULT_STREAM, stream])?;
+        match stream.filter(|_| !self.watched.load(Ordering::Relaxed)) {
+            None => self.stream.synchronize()?,
+            Some(stream) if ordered_by_default(stream) => self.before_streams(&[DeviceArray::DEFAULT_STREAM])?,
+            Some(stream) => self.before_streams(&[DeviceArray::DEFAULT_STREAM, stream])?,
         }
         let lent = Arc::new(Lent(memory.block()));
         Ok(DeviceArray::ours(memory.address(), memory.bytes, stream, lent))

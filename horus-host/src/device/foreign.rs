@@ -20,10 +20,10 @@ pub trait Foreign: Device {
     fn adopt(&self, array: &DeviceArray, copied: bool) -> Result<Memory, DeviceError>;
 
     /// Exports a share of the memory to another library. Later work of its `stream`, and of the
-    /// default stream, comes after all launches so far. Its owner keeps it alive; it must not be
-    /// written.
+    /// default stream, comes after all launches so far; without a stream these have completed. Its
+    /// owner keeps it alive; it must not be written.
     ///
     /// # Errors
     /// [`DeviceError::Argument`] if it is not this device's; driver errors.
-    fn lend(&self, memory: &Memory, stream: u64) -> Result<DeviceArray, DeviceError>;
+    fn lend(&self, memory: &Memory, stream: Option<u64>) -> Result<DeviceArray, DeviceError>;
 }

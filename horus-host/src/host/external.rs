@@ -92,8 +92,8 @@ impl DeviceArray {
     }
 
     /// Memory of one of Horus's devices, which knows its owner, for use in `stream`.
-    pub fn ours(address: u64, bytes: usize, stream: u64, owner: Owner) -> DeviceArray {
-        DeviceArray { address, bytes, stream: Some(stream), owner }
+    pub fn ours(address: u64, bytes: usize, stream: Option<u64>, owner: Owner) -> DeviceArray {
+        DeviceArray { address, bytes, stream, owner }
     }
 
     /// CUDA's default stream, which synchronises with all blocking streams.

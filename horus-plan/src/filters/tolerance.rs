@@ -4,7 +4,8 @@
 //! numbers, by at most `t * max|pixel| * sum|taps|`. An algorithm is chosen if its bound, rounding
 //! included, is at most `t`, and if it takes fewest operations by a count that is the same on every
 //! machine: so a result depends on taps, type, size and `t` only. Where nothing is both, the filter
-//! is computed directly, as without a tolerance.
+//! is computed directly, as without a tolerance: then its own rounding, of at most `u` for each of
+//! its taps, may exceed `t`.
 //!
 //! - *Low rank*: a dense filter is a sum of `K` separable ones. What is cut off is summed up tap by
 //!   tap, taps as rounded to the type. A pass of `n` fused multiply-adds from +0 has the relative
@@ -72,7 +73,7 @@ pub fn algorithm(filter: &Filter, border: Border, dtype: DType, shape: Shape, t:
 
 /// The filter, to be computed directly; plans say why.
 pub fn exact(filter: &Filter, t: f64) -> Filter {
-    filter.noted(&format!("exact: nothing faster is within {t}").into())
+    filter.noted(&format!("direct: nothing faster is within {t}").into())
 }
 
 /// Tiles of the extent that costs least, and the cost per pixel.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 from typing import Any, Final
@@ -21,8 +22,11 @@ VERSION: Final = (1, 1)
 DEFAULT_STREAM: Final = 1
 """CUDA's default stream, which blocking streams wait for, and which waits for them."""
 
-_ORDERED_BY_DEFAULT: Final = (None, -1, 0, DEFAULT_STREAM, 2)
-"""Streams of consumers that are ordered by the default stream: default streams themselves, or a consumer that waits by itself."""
+_ORDERED_BY_DEFAULT: Final = (None, 0, DEFAULT_STREAM, 2)
+"""Streams of consumers that are ordered by the default stream."""
+
+_UNORDERED: Final = -1
+"""A consumer's word that it needs no order; it cannot wait for streams of Horus, and gets pixels that are complete."""
 
 _sessions: dict[int, Session] = {}
 
@@ -112,7 +116,7 @@ def read(array: Any) -> np.ndarray[Any, Any] | DeviceArray:
                 raise TypeError(f"images have no pixels of the type of this {kind.__name__}")
             return np.asarray(tensor)
         if where in GPU:
-            stream = _stream_of(kind)
+            stream = _stream_of(kind, int(array.__dlpack_device__()[1]))
             return _of_tensor(_tensor(array, stream), stream)
         raise ValueError(f"the array is on a device of kind {where} of DLPack; images are made of arrays of the host and of NVIDIA GPUs")
     interface = getattr(array, "__cuda_array_interface__", None)
@@ -132,16 +136,21 @@ def _tensor(array: Any, stream: int | None) -> _horus.Tensor:
     return _horus.Tensor(capsule)
 
 
-def _stream_of(kind: type) -> int:
-    """The stream in which an array's library works now: where it wrote the array, and may write it next."""
-    name = kind.__module__.partition(".")[0]
-    library: Any = sys.modules.get(name)
-    if name == "torch":
-        stream = library.cuda.current_stream().cuda_stream
-    elif name == "cupy":
-        stream = library.cuda.get_current_stream().ptr
-    else:
+@functools.cache
+def _library_of(kind: type) -> str | None:
+    """The library of arrays of a type, among those whose current streams are known."""
+    names = (base.__module__.partition(".")[0] for base in kind.__mro__)
+    return next((name for name in names if name in ("torch", "cupy")), None)
+
+
+def _stream_of(kind: type, gpu: int) -> int:
+    """The stream in which an array's library works now on the array's GPU: where it wrote the array, and may write it next."""
+    name = _library_of(kind)
+    library: Any = sys.modules.get(name or "")
+    if library is None:
         return DEFAULT_STREAM
+    cuda = library.cuda
+    stream = cuda.current_stream(gpu).cuda_stream if name == "torch" else cuda.get_current_stream(gpu).ptr
     return int(stream) or DEFAULT_STREAM
 
 
@@ -279,6 +288,7 @@ def export(
         return memory.capsule(True, False)
     if copy is False and not versioned:
         raise BufferError("pixels that must not be written are shared from DLPack 1.0 on (max_version); let them be copied")
+    ordered = DEFAULT_STREAM if by_default else None if stream == _UNORDERED else int(stream)
     if copy is True or not versioned:
-        return core.on_gpu(shape, strides, True, DEFAULT_STREAM if by_default else int(stream)).capsule(versioned)
-    return (image._on_gpu() if by_default else core.on_gpu(shape, strides, False, int(stream))).capsule(versioned)
+        return core.on_gpu(shape, strides, True, ordered).capsule(versioned)
+    return (image._on_gpu() if by_default else core.on_gpu(shape, strides, False, ordered)).capsule(versioned)

@@ -199,7 +199,10 @@ class Image(Operators):
         """
         if self._core.gpu() is None:
             raise AttributeError("the image is not on a GPU, and has no __cuda_array_interface__")
-        return self._on_gpu().interface
+        from ._foreign import layout
+
+        # There are consumers that look at no stream.
+        return self._core.on_gpu(*layout(self), False, None).interface
 
     def _on_gpu(self) -> _horus.DeviceMemory:
         """The pixels where they are on the GPU, as long as the image lives: work of CUDA's default stream from now on finds them, and may write

@@ -159,8 +159,8 @@ class Session:
         return "\n".join(self._core.plans())
 
     def report(self, path: str | os.PathLike[str]) -> None:
-        """Write a page of HTML, which needs no other file: the latest plans, a timeline of their steps, predicted and measured, memory, and
-        what was moved, and why.
+        """Write a page of HTML, which needs no other file: the latest plans, a timeline of the longest steps so far, predicted and measured, memory,
+        and what was moved, and why.
 
         Parameters
         ----------

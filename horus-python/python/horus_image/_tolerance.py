@@ -20,10 +20,11 @@ def tolerance() -> float | None:
 def within(t: float) -> Iterator[None]:
     """Let linear filters in two dimensions be inexact within a tolerance, to be faster.
 
-    No pixel of a result differs from the exact sum by more than ``t * max|pixel| * sum|weights|``, a worst case over all images; the
-    result then gets its type as without a tolerance. The algorithm follows from weights, type, size and `t`, so that results have the
+    No pixel of a result differs from the exact sum by more than ``t * max|pixel| * sum|weights|``, a worst case over all images, in which
+    `cval` counts as a pixel; the result then gets its type as without a tolerance. Where nothing faster is within `t`, filters are
+    computed as without a tolerance, with the rounding that they always have. The algorithm follows from weights, type, size and `t`, so that results have the
     same bits on all devices. It holds for `ndimage.correlate` and `ndimage.convolve`, and for the oriented Gaussians of
-    `filters.conv2d`; filters along one axis and other functions stay exact, as does what nothing faster is within `t` for.
+    `filters.conv2d`; filters along one axis and other functions ignore it.
 
     Parameters
     ----------

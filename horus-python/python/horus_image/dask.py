@@ -64,7 +64,7 @@ def map_overlap(
     bytes of the program on the whole array, whatever the chunks.
 
     Tasks compute on their share of the cores: ``HORUS_THREADS`` or else ``OMP_NUM_THREADS`` threads, or else the cores of the process
-    divided by the threads of Dask.
+    divided by the threads of Dask, as ``dask.config`` has them (``num_workers``).
 
     Parameters
     ----------
@@ -351,6 +351,8 @@ def _inputs(arrays: Sequence[Any], axes: _Axes) -> list[_Input]:
             raise ValueError("map_overlap: the sizes of the chunks are unknown; call compute_chunk_sizes() before")
         if not all(array.shape):
             raise ValueError(f"map_overlap: an array of shape {array.shape} has no pixels")
+        if any(0 in sizes for sizes in array.chunks):
+            array = array.rechunk(tuple(tuple(filter(None, sizes)) for sizes in array.chunks))
         if axes.count == 3:
             array = array.rechunk({array.ndim - 3 if axes.volume else array.ndim - 1: -1})
         before = array.ndim - axes.count
@@ -373,7 +375,7 @@ def _grid(result: Image, found: _Axes, sizes: Any, first: _Kind, chunks: Any) ->
     if chunks is None:
         chunks = tuple(map(max, sizes))
     rows, columns = normalize_chunks(chunks, shape=extents, dtype=result.dtype)
-    return rows, columns
+    return tuple(filter(None, rows)), tuple(filter(None, columns))
 
 
 def _warn_of_much(kinds: Sequence[_Kind], reads: Sequence[Sequence[Sequence[int] | None]]) -> None:

@@ -94,7 +94,7 @@ impl<D: Device> Foreign for Simulated<D> {
         Ok(Memory::Device(Box::new(SeparateMemory { memory, identity: Arc::default(), mapped: true, counters })))
     }
 
-    fn lend(&self, memory: &Memory, stream: u64) -> Result<DeviceArray, DeviceError> {
+    fn lend(&self, memory: &Memory, stream: Option<u64>) -> Result<DeviceArray, DeviceError> {
         let buffer = separate(memory)?.host().ok_or_else(foreign)?;
         let address = buffer.bytes().as_ptr() as usize as u64;
         Ok(DeviceArray::ours(address, buffer.len(), stream, Arc::new(buffer.clone())))
