@@ -76,7 +76,7 @@ fn a_tolerance_has_the_same_bits_in_every_mode_and_its_algorithms_are_told() {
     };
     let (exact, _) = written(&["--quiet"]);
     let (near, told) = written(&["--within", "1e-4", "--explain"]);
-    assert!(told.contains(" of 43x43, within "), "{told}");
+    assert!(told.contains(" filters of 43x43 (within "), "{told}");
     assert!(near != exact, "the tolerance is used");
     for options in [&["--mode", "naive"][..], &["--mode", "lazy", "--threads", "1"]] {
         assert!(written(&[&["--within", "1e-4", "--quiet"], options].concat()).0 == near, "{options:?}");

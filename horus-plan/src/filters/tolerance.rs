@@ -17,7 +17,8 @@
 //! Below the smallest normal numbers products are rounded to multiples of the smallest number
 //! instead: each adds at most half of it to these bounds.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use super::low_rank::{Term, decompose, seems_low};
 use crate::ops::fourier::{self, EXTENTS, Fourier};
@@ -54,8 +55,31 @@ const SUMS: std::ops::RangeInclusive<f64> = 1e-9..=1e9;
 /// The largest dense filter whose terms are sought.
 const DECOMPOSED: usize = 1 << 14;
 
-/// The algorithm for a filter of pixels of a float type, in images of a shape, within `t`.
+/// Most algorithms that are remembered; beyond that all are forgotten.
+const REMEMBERED: usize = 1024;
+
+/// Everything that an algorithm depends on.
+type Asked = (Filter, Border, DType, Shape, u64);
+
+/// The algorithm for a filter of pixels of a float type, in images of a shape, within `t`. It is
+/// remembered: to decompose a large filter takes longer than to apply it.
 pub fn algorithm(filter: &Filter, border: Border, dtype: DType, shape: Shape, t: f64) -> Algorithm {
+    static KNOWN: LazyLock<Mutex<HashMap<Asked, Algorithm>>> = LazyLock::new(Mutex::default);
+    let asked = (filter.clone(), border, dtype, shape, t.to_bits());
+    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = known().get(&asked) {
+        return known.clone();
+    }
+    let found = chosen(filter, border, dtype, shape, t);
+    let mut known = known();
+    if known.len() == REMEMBERED {
+        known.clear();
+    }
+    known.insert(asked, found.clone());
+    found
+}
+
+fn chosen(filter: &Filter, border: Border, dtype: DType, shape: Shape, t: f64) -> Algorithm {
     let direct = || Algorithm::Direct(exact(filter, t));
     let sum: f64 = filter.taps().iter().map(|tap| tap.abs()).sum();
     let outside = border.constant().unwrap_or(0.0);

@@ -28,7 +28,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 _MOST: Final = 256
 """Programs, and calls made once, that a session keeps; the oldest goes first."""
 
-_MOST_BYTES: Final = 4096
+_MOST_BYTES: Final = 1 << 16
 """Bytes of an array of weights, or of another argument, that distinguishes calls."""
 
 _DATA: Final = {"input", "output", "mask", "labels", "index", "coordinates"}
