@@ -112,12 +112,12 @@ fn bounds_hold<T: Float<Linear = T>>(tolerances: &[f64]) {
                 told.lock().unwrap().clear();
                 let got = image.within(t).with_border(border).correlate(&filter).to_vec().unwrap();
                 let told = told.lock().unwrap();
-                let [sum, tiles, direct] = ["rank ", "by transforms of", "exact: "].map(|w| told.contains(w));
+                let [sum, tiles, direct] = ["rank ", "by transforms of", "direct: "].map(|w| told.contains(w));
                 algorithms[usize::from(tiles) + 2 * usize::from(direct)] += 1;
                 assert_eq!(u8::from(sum) + u8::from(tiles) + u8::from(direct), 1, "{told}");
-                if direct {
-                    continue;
-                }
+                // Its rounding, and that of the sum it is compared with, may exceed the tolerance.
+                let rounding = filter.steps() * tolerance::smallest(T::DTYPE) + filter.steps() * f64::EPSILON;
+                let t = if direct { t.max(rounding) } else { t };
                 // Products below the normal numbers are rounded to whole smallest numbers, and so are
                 // the rows of terms.
                 let subnormal = if T::DTYPE == DType::F64 { f64::from_bits(1) } else { f64::from(f32::from_bits(1)) };
