@@ -100,7 +100,8 @@ class Groups:
     def of(self, name: str, core: _horus.Image | None = None) -> Array:
         """A measure of each requested label, NaN for labels without pixels: of the pixels, or of an image of their extent."""
         if self.labels is None and core is None:
-            return _of_all(self.given, name)
+            found: Array = _of_all(self.given, name)
+            return found
         core = self.pixels.numbers() if core is None else core
         if self.labels is None:
             return np.array([_horus.reduce(core, name)])
