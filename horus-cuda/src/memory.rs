@@ -5,6 +5,7 @@ mod lent;
 mod room;
 
 use std::any::Any;
+use std::collections::VecDeque;
 use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,6 +28,9 @@ use self::room::Usage;
 pub(crate) struct Core {
     // Dropped in this order.
     pub(crate) clock: Clock,
+    lent: Mutex<Lending>,
+    /// The event by which streams are ordered: recorded and waited for while it is locked.
+    now: Mutex<Event>,
     pub(crate) stream: Stream,
     pub(crate) context: Context,
     /// `true` if the driver has stream-ordered pools on this device.
@@ -39,9 +43,6 @@ pub(crate) struct Core {
     flights: Mutex<Vec<Flight>>,
     /// Copies to the host under way in another stream.
     readings: Mutex<Vec<Reading>>,
-    /// Owners of foreign memory (the host's or another library's) that launches used, each with an
-    /// event that passes when those are done.
-    lent: Mutex<Vec<(Event, Held)>>,
     /// Copies to the host that have not begun.
     deferred: Mutex<Vec<Weak<dyn Deferred>>>,
     /// `true` if launches read memory in place that work of a stream of its own may write next.
@@ -50,6 +51,15 @@ pub(crate) struct Core {
 
 /// An owner that is only kept alive.
 type Held = Box<dyn Any + Send>;
+
+/// Owners of foreign memory (the host's or another library's) that launches used.
+#[derive(Debug, Default)]
+struct Lending {
+    /// Each with an event that passes when those are done, in the order of the stream.
+    held: VecDeque<(Event, Held)>,
+    /// Events for the next ones.
+    spare: Vec<Event>,
+}
 
 /// A copy to the host under way. It shares ownership of its source until the copy is known to be
 /// done, or the device's stream waits for it.
@@ -135,6 +145,7 @@ impl Core {
             flights: Mutex::default(),
             readings: Mutex::default(),
             lent: Mutex::default(),
+            now: Mutex::new(Event::new(false)?),
             deferred: Mutex::default(),
             watched: AtomicBool::new(false),
         })
@@ -210,6 +221,10 @@ impl Core {
     /// Exchanges under way.
     pub(crate) fn flights(&self) -> MutexGuard<'_, Vec<Flight>> {
         self.flights.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now(&self) -> MutexGuard<'_, Event> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn readings(&self) -> MutexGuard<'_, Vec<Reading>> {

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use horus_base::error::{DeviceError, MemoryBound};
-use horus_host::device::{About, Device, DeviceSpan, Fabric, Label, Launch, Memory, MemoryKind, Staging};
+use horus_host::device::{
+    About, Batch, BatchedLaunch, Batching, Device, DeviceSpan, Fabric, Label, Launch, Memory, MemoryKind, Staging,
+};
 use horus_host::host::Piece;
 use horus_host::host::buffer::{HostBuffer, HostMemory};
 use horus_host::host::workers::Workers;
@@ -28,7 +30,8 @@ struct Calls {
 pub struct Fault(Arc<Calls>);
 
 impl Fault {
-    /// Makes the `n`th call from now fail (0 is the next): an allocation, a copy or a launch.
+    /// Makes the `n`th call from now fail (0 is the next): an allocation, a copy, a launch or a
+    /// batch of them.
     pub fn after(&self, n: usize) {
         self.0.fails.store(self.0.made.load(Ordering::Relaxed) + n, Ordering::Relaxed);
     }
@@ -68,6 +71,9 @@ impl<D: Device> Device for Faulty<D> {
     fn staging(&self) -> &dyn Staging {
         self
     }
+    fn batching(&self) -> Option<&dyn Batching> {
+        self.inner.batching().map(|_| self as &dyn Batching)
+    }
     fn fabric(&self) -> Option<&dyn Fabric> {
         self.inner.fabric()
     }
@@ -99,6 +105,16 @@ impl<D: Device> Device for Faulty<D> {
     }
     fn recorded(&self, own: &dyn Fn(Label) -> bool) -> Result<Vec<DeviceSpan>, DeviceError> {
         self.inner.recorded(own)
+    }
+}
+
+impl<D: Device> Batching for Faulty<D> {
+    fn batch(&self, launches: &[BatchedLaunch<'_>]) -> Result<Option<Box<dyn Batch>>, DeviceError> {
+        self.inner.batching().map_or(Ok(None), |inner| inner.batch(launches))
+    }
+    fn submit(&self, batch: &mut dyn Batch, inputs: &[&Memory], outputs: &mut [Memory]) -> Result<(), DeviceError> {
+        self.call("a batch of launches")?;
+        self.inner.batching().map_or(Ok(()), |inner| inner.submit(batch, inputs, outputs))
     }
 }
 

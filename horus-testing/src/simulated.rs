@@ -3,6 +3,7 @@
 //! It counts calls, and its memory is really separate: fresh memory is poisoned, so that a missing
 //! upload or a stale copy shows as wrong pixels. It tests the residency machine without a GPU.
 
+mod batch;
 mod exchange;
 mod log;
 mod memory;
@@ -18,8 +19,8 @@ use horus_base::shape::Window;
 use horus_host::device::check::part;
 use horus_host::device::recording::HostSpans;
 use horus_host::device::{
-    About, Device, DeviceSpan, Fabric, Foreign, Geometry, Label, Lane, Launch, LaunchInput, Memory, MemoryKind,
-    Prepared, Staging, Usage,
+    About, Batching, Device, DeviceSpan, Fabric, Foreign, Geometry, Label, Lane, Launch, LaunchInput, Memory,
+    MemoryKind, Prepared, Staging, Usage,
 };
 use horus_host::host::Piece;
 use horus_host::host::workers::Workers;
@@ -107,6 +108,10 @@ impl<D: Device> Device for Simulated<D> {
 
     fn staging(&self) -> &dyn Staging {
         self
+    }
+
+    fn batching(&self) -> Option<&dyn Batching> {
+        Some(self)
     }
 
     fn fabric(&self) -> Option<&dyn Fabric> {

@@ -26,6 +26,13 @@ impl Results {
         self.begun.insert(n);
         Some(room)
     }
+
+    /// Returns memory of a result whose launch did not begin.
+    pub(super) fn put_back(&mut self, n: NodeId, room: Memory) {
+        if self.begun.remove(&n) {
+            self.rooms.insert(n, room);
+        }
+    }
 }
 
 impl Run<'_> {

@@ -25,6 +25,7 @@
 
 pub(crate) mod agree;
 mod ahead;
+mod batches;
 mod collective;
 mod deliver;
 mod footprints;
@@ -65,6 +66,7 @@ use self::trace::Trace;
 use self::transfer::Held;
 
 pub use ahead::prepare;
+pub use batches::Batches;
 pub use deliver::Delivered;
 pub use images::Stored;
 
@@ -92,6 +94,8 @@ pub struct Context<'a> {
     pub sending: Sending,
     /// Memory for the result that is handed over, if it is known and the device can write to it.
     pub room: &'a mut Option<HostBuffer>,
+    /// The batches of the plan.
+    pub batches: &'a mut Batches,
 }
 
 /// An execution that failed.
@@ -122,7 +126,11 @@ pub struct Outcome<I = Stored> {
 /// describes.
 pub fn execute(plan: &Plan, images: Vec<Option<Stored>>, context: Context<'_>) -> Result<Outcome, Failed> {
     let unified = context.device.memory().is_unified();
-    let (alone, images) = (context.comm.size() == 1, Images::new(images, context.keep));
+    let alone = context.comm.size() == 1;
+    if alone && !unified {
+        context.batches.expect(plan, &images, context.device);
+    }
+    let images = Images::new(images, context.keep);
     let mut run = Run {
         plan,
         cx: context,
@@ -190,11 +198,15 @@ impl Run<'_> {
     fn all(&mut self) -> Result<()> {
         let plan = self.plan;
         self.cx.trace.predicted(Instant::now(), plan);
-        let launches = plan.launches();
+        let (launches, mut batched) = (plan.launches(), 0);
         for (i, step) in plan.steps.iter().enumerate() {
             (self.cx.observer)(i, plan.steps.len(), &|| plan.describe(&step.action));
             (self.cx.check)()?;
-            if launches.computes_before(i) {
+            if let Some(end) = self.submit(i)? {
+                batched = end;
+            }
+            let launched = i < batched && !matches!(step.action, Action::Free(_));
+            if launched || launches.computes_before(i) {
                 continue;
             }
             if matches!(step.action, Action::Download(_)) && !self.unified {

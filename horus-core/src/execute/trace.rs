@@ -280,6 +280,11 @@ impl Trace {
         self.events.is_some()
     }
 
+    /// Returns `true` if steps are told apart: kept, or measured on the device.
+    pub(super) fn tells_steps(&self) -> bool {
+        self.is_on() || self.is_measuring()
+    }
+
     /// Returns `true` if the device's times are requested.
     pub fn is_measuring(&self) -> bool {
         self.calls.is_some()

@@ -9,7 +9,7 @@ use super::plans::Request;
 use super::{Mutable, Progress, Session};
 use crate::device::Sending;
 use crate::execute::agree::agree_on_plan;
-use crate::execute::{Context, Failed, Outcome, Stored, execute, prepare};
+use crate::execute::{Batches, Context, Failed, Outcome, Stored, execute, prepare};
 use crate::plan::Plan;
 
 impl Session {
@@ -21,7 +21,7 @@ impl Session {
         state: &mut Mutable,
         engine: &Engine,
         request: &Request,
-        plan: &Plan,
+        (plan, batches): (&Plan, &mut Batches),
         (new, sending): (bool, Sending),
     ) -> Result<Outcome<Kept>, Failed<Kept>> {
         agree_on_plan(&*self.0.comm, &request.graph, &request.wants, plan)
@@ -31,7 +31,7 @@ impl Session {
         let outcome = if plan.setting.in_lanes() {
             self.carry_out_on_lanes(state, engine, plan, images, (new, sending))?
         } else {
-            self.carry_out_alone(state, engine, plan, images, (new, sending))?
+            self.carry_out_alone(state, engine, (plan, batches), images, (new, sending))?
         };
         state.stats.evaluations += 1;
         state.stats.made.add(&plan.counts());
@@ -47,7 +47,7 @@ impl Session {
         &self,
         state: &mut Mutable,
         engine: &Engine,
-        plan: &Plan,
+        (plan, batches): (&Plan, &mut Batches),
         images: Vec<Option<Kept>>,
         (new, sending): (bool, Sending),
     ) -> Result<Outcome<Kept>, Failed<Kept>> {
@@ -77,6 +77,7 @@ impl Session {
             keep: if self.ranks() == 1 { self.0.settings.max_pinned } else { 0 },
             sending,
             room: &mut state.room,
+            batches,
         };
         match execute(plan, images, context) {
             Ok(Outcome { images, delivered, portions, moved }) => {

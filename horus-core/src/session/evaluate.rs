@@ -7,7 +7,7 @@ use super::adopt::{note_lost, unreferred};
 use super::engine::Engine;
 use super::kept::Kept;
 use super::later::unread;
-use super::plans::{Other, Plans, Request};
+use super::plans::{Other, Planned, Plans, Request};
 use super::{Mutable, Session, debug};
 use crate::comm::guarded;
 use crate::device::Sending;
@@ -16,7 +16,7 @@ use crate::execute::{Delivered, Failed, Outcome};
 use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use crate::ir::kernel::Kernel;
 use crate::plan::state::State;
-use crate::plan::{Mappable, Plan, Want};
+use crate::plan::{Mappable, Want};
 use crate::record::{Extract, RecordId};
 use crate::region::spared;
 
@@ -105,11 +105,11 @@ impl Session {
         let mappable = self.mappable(engine, state, &request.sources, sending);
         let request = Request { mappable, ..request };
         let planned = self.known_or_new(engine, state, request, !self.shows_plans());
-        let (request, plan, new) = planned.inspect_err(|_| state.images.forget(own))?;
+        let (request, Planned { plan, mut batches }, new) = planned.inspect_err(|_| state.images.forget(own))?;
         state.trace.planned(start);
         let recording = request.graph.nodes.len() as f64 * engine.machine.of(self.rank()).recording;
         state.stats.recording += Duration::from_secs_f64(recording);
-        match self.carry_out(state, engine, &request, &plan, (new, sending)) {
+        match self.carry_out(state, engine, &request, (&plan, &mut batches), (new, sending)) {
             Ok(Outcome { images, delivered, .. }) => {
                 self.adopt(state, &plan, &kept, images);
                 state.images.forget(unreferred(state, gone));
@@ -117,7 +117,7 @@ impl Session {
                 state.images.gone.retain(|v, _| program.refers_to(*v));
                 state.images.tidy();
                 let of_targets = plan.graph.roots[..targets.len()].to_vec();
-                state.plans.put(request, plan);
+                state.plans.put(request, Planned { plan, batches });
                 // On several ranks, late failures must surface within the evaluation.
                 let lands = self.ranks() > 1 && sending == Sending::AtOnce;
                 let delivered = if lands { self.landed(state, delivered)? } else { delivered };
@@ -140,10 +140,10 @@ impl Session {
         state: &mut Mutable,
         mut request: Request,
         known: bool,
-    ) -> Result<(Request, Plan, bool), Unevaluated> {
+    ) -> Result<(Request, Planned, bool), Unevaluated> {
         let made = |state: &mut Mutable, request: &Request| {
             state.stats.planned += 1;
-            self.plan(engine, state, request).map_err(Unevaluated::Foreseen)
+            self.plan(engine, state, request).map(Planned::from).map_err(Unevaluated::Foreseen)
         };
         let look = |state: &mut Mutable, request: &Request| match state.plans.take(request).filter(|_| known) {
             Some(plan) => Ok((plan, false)),
@@ -154,7 +154,7 @@ impl Session {
         let others = std::mem::take(&mut request.others);
         if !others.is_empty() && engine.has_room_beside(&others, request.bytes()) && !self.shows_plans() {
             let (plan, new) = look(state, &request)?;
-            if engine.has_room_beside(&others, plan.most_on_device()) {
+            if engine.has_room_beside(&others, plan.plan.most_on_device()) {
                 return Ok((request, plan, new));
             }
         }

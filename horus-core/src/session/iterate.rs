@@ -18,7 +18,7 @@ use std::ops::ControlFlow;
 use super::adopt::note_lost;
 use super::engine::Engine;
 use super::evaluate::{Unevaluated, source_of};
-use super::plans::Plans;
+use super::plans::{Planned, Plans};
 use super::{Handle, Mutable, Pending, Session, StandIns};
 use crate::device::Sending;
 use crate::dtype::DType;
@@ -305,8 +305,8 @@ impl Running<'_> {
         let request = session.request(engine, state, graph, wants, &disposable);
         let mut next = Vec::new();
         let ran = session.guard(state, |state| {
-            let (request, plan, new) = session.known_or_new(engine, state, request, true)?;
-            match session.carry_out(state, engine, &request, &plan, (new, Sending::AtOnce)) {
+            let (request, Planned { plan, mut batches }, new) = session.known_or_new(engine, state, request, true)?;
+            match session.carry_out(state, engine, &request, (&plan, &mut batches), (new, Sending::AtOnce)) {
                 Ok(Outcome { images: left, delivered, .. }) => {
                     let (next_state, numbers) = plan.graph.roots.split_at(images);
                     let mut names = vec![None; plan.graph.nodes.len()];
@@ -325,7 +325,7 @@ impl Running<'_> {
                     }
                     next = next_state.iter().filter_map(|r| names[r.0]).collect();
                     let nodes = numbers.to_vec();
-                    state.plans.put(request, plan);
+                    state.plans.put(request, Planned { plan, batches });
                     Ok(Pending { nodes, delivered, device: session.device_name() })
                 }
                 Err(Failed { error, images }) => {

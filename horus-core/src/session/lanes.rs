@@ -30,7 +30,7 @@ use crate::comm::{Communicator, guarded};
 use crate::device::{Device, Memory, Sending};
 use crate::error::{Error, Result};
 use crate::execute::portions::{Portion, assembled};
-use crate::execute::{Context, Failed, Outcome, Stored, execute, prepare};
+use crate::execute::{Batches, Context, Failed, Outcome, Stored, execute, prepare};
 use crate::ir::graph::NodeId;
 use crate::machine::HostSide;
 use crate::plan::partition::Partition;
@@ -200,6 +200,7 @@ impl Session {
                         keep,
                         sending,
                         room: &mut None,
+                        batches: &mut Batches::default(),
                     };
                     run(comm, images, new, context)
                 }));
@@ -214,6 +215,7 @@ impl Session {
                 keep,
                 sending,
                 room,
+                batches: &mut Batches::default(),
             };
             let first = run(&comms[0], first, false, context);
             let joined = threads.into_iter().map(|t| t.join().unwrap_or_else(|p| std::panic::resume_unwind(p)));

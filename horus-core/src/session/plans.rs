@@ -15,6 +15,7 @@ use std::hash::{BuildHasherDefault, Hash, Hasher};
 use crate::comm::agree::Digest;
 use crate::dtype::DType;
 use crate::error::Recorded;
+use crate::execute::Batches;
 use crate::ir::graph::{Graph, Op, ValueId};
 use crate::ir::kernel::Kernel;
 use crate::plan::state::State;
@@ -145,21 +146,34 @@ impl Names {
     }
 }
 
+/// A plan and the batches of its launches.
+#[derive(Debug)]
+pub(super) struct Planned {
+    pub(super) plan: Plan,
+    pub(super) batches: Batches,
+}
+
+impl From<Plan> for Planned {
+    fn from(plan: Plan) -> Planned {
+        Planned { plan, batches: Batches::default() }
+    }
+}
+
 /// Plans with their requests, the most recently used last.
 #[derive(Debug, Default)]
 pub(super) struct Plans {
-    known: Vec<(u64, Box<(Request, Plan)>)>,
+    known: Vec<(u64, Box<(Request, Planned)>)>,
     nodes: usize,
 }
 
 impl Plans {
     /// The plan for a request, if one is known; removes it.
-    pub(super) fn take(&mut self, request: &Request) -> Option<Plan> {
+    pub(super) fn take(&mut self, request: &Request) -> Option<Planned> {
         let digest = request.digest();
         let alike = self.known.iter().enumerate().rev().filter(|(_, (d, _))| *d == digest);
         let (i, names) = alike.map(|(i, (_, known))| (i, request.names(&known.0))).find_map(|(i, n)| Some((i, n?)))?;
         let (_, mut plan) = self.remove(i);
-        for node in &mut plan.graph.nodes {
+        for node in &mut plan.plan.graph.nodes {
             if let Kernel::Source(v) = &mut node.op {
                 *v = *names.images.get(v)?;
             }
@@ -171,18 +185,18 @@ impl Plans {
     }
 
     /// The last plan used and its request; removes it.
-    pub(super) fn take_last(&mut self) -> Option<(Request, Plan)> {
+    pub(super) fn take_last(&mut self) -> Option<(Request, Planned)> {
         (!self.known.is_empty()).then(|| self.remove(self.known.len() - 1))
     }
 
-    fn remove(&mut self, i: usize) -> (Request, Plan) {
+    fn remove(&mut self, i: usize) -> (Request, Planned) {
         let (_, known) = self.known.remove(i);
         self.nodes -= known.0.graph.nodes.len();
         *known
     }
 
     /// Keeps a plan.
-    pub(super) fn put(&mut self, request: Request, plan: Plan) {
+    pub(super) fn put(&mut self, request: Request, plan: Planned) {
         let nodes = request.graph.nodes.len();
         while !self.known.is_empty() && (self.known.len() == MOST || self.nodes + nodes > MOST_NODES) {
             drop(self.remove(0));

@@ -7,12 +7,12 @@ use super::engine::Engine;
 use super::evaluate::{Unevaluated, source_of};
 use super::kept::Kept;
 use super::pending::Pending;
-use super::plans::Request;
+use super::plans::{Planned, Request};
 use super::{Handle, Mutable, Session, StandIns};
 use crate::device::Sending;
 use crate::dtype::DType;
 use crate::error::{Error, Recorded, Result};
-use crate::execute::{Delivered, Failed, Outcome};
+use crate::execute::{Batches, Delivered, Failed, Outcome};
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::{NodeId, Op, ValueId};
 use crate::ir::kernel::Kernel;
@@ -25,6 +25,7 @@ use crate::shape::Shape;
 pub struct Replay {
     request: Request,
     plan: Plan,
+    batches: Batches,
     inputs: Vec<Input>,
     /// The node of each result, with its shape and type.
     results: Vec<(NodeId, Shape, DType)>,
@@ -72,7 +73,7 @@ impl Replay {
         if session.shows_plans() {
             return None; // explained plans are made for each picture
         }
-        let (request, plan) = state.plans.take_last()?;
+        let (request, Planned { plan, batches }) = state.plans.take_last()?;
         let input = |&(value, shape, dtype): &(ValueId, Shape, DType)| {
             let recorded = request.graph.nodes.iter().position(|n| n.op == Op::Source(value)).map(NodeId);
             let planned = plan.graph.nodes.iter().position(|n| source_of(&n.op) == Some(value)).map(NodeId);
@@ -92,9 +93,11 @@ impl Replay {
         // A result that reads none of them depends on something else, which only a call determines.
         let known = known.filter(|inputs| inputs.iter().any(|input| input.read.is_some()));
         match known {
-            Some(inputs) if all_handed && request.others.is_empty() => Some(Replay { request, plan, inputs, results }),
+            Some(inputs) if all_handed && request.others.is_empty() => {
+                Some(Replay { request, plan, batches, inputs, results })
+            }
             _ => {
-                state.plans.put(request, plan);
+                state.plans.put(request, Planned { plan, batches });
                 None
             }
         }
@@ -206,7 +209,13 @@ impl Session {
         replay.rename(&values);
         let mut left = None;
         let ran = self.guard(state, |state| {
-            match self.carry_out(state, engine, &replay.request, &replay.plan, (false, Sending::AtOnce)) {
+            match self.carry_out(
+                state,
+                engine,
+                &replay.request,
+                (&replay.plan, &mut replay.batches),
+                (false, Sending::AtOnce),
+            ) {
                 Ok(Outcome { images, delivered, .. }) => {
                     replay.give_back(state, images);
                     Ok(delivered)
@@ -304,7 +313,13 @@ impl Session {
             self.engine().filter(|e| matches!(e.mended(), Ok(false)) && replay.fits(self, e, state, Whose::Images));
         let Some(engine) = engine else { return Ok(None) };
         self.guard(state, |state| {
-            match self.carry_out(state, engine, &replay.request, &replay.plan, (false, Sending::AtOnce)) {
+            match self.carry_out(
+                state,
+                engine,
+                &replay.request,
+                (&replay.plan, &mut replay.batches),
+                (false, Sending::AtOnce),
+            ) {
                 Ok(Outcome { images, delivered, .. }) => Ok(Some((replay.keep(state, images), delivered))),
                 Err(Failed { error, images }) => {
                     replay.keep(state, images);

@@ -24,6 +24,7 @@ use super::adopt::note_lost;
 use super::engine::Engine;
 use super::evaluate::{Unevaluated, source_of};
 use super::later::{Fetched, Part, Parts, Unread};
+use super::plans::Planned;
 use super::regions::{AHEAD, BEHIND, pieces};
 use super::{Mutable, Session};
 use crate::device::Sending;
@@ -194,7 +195,8 @@ impl Session {
         let mut request = self.request(engine, state, graph, wants, &own);
         request.mappable = self.mappable(engine, state, &request.sources, Sending::AtOnce);
         let planned = self.known_or_new(engine, state, request, true);
-        let (request, plan, new) = planned.inspect_err(|_| state.images.forget(own.clone()))?;
+        let (request, Planned { plan, mut batches }, new) =
+            planned.inspect_err(|_| state.images.forget(own.clone()))?;
         let back = |state: &mut Mutable, images: Vec<Option<_>>| {
             // The parts read for this region, and its intermediates, are dropped now.
             for (node, image) in plan.graph.nodes.iter().zip(images) {
@@ -204,11 +206,11 @@ impl Session {
             }
             own.iter().for_each(|v| drop(state.images.here.remove(v)));
         };
-        match self.carry_out(state, engine, &request, &plan, (new, Sending::AtOnce)) {
+        match self.carry_out(state, engine, &request, (&plan, &mut batches), (new, Sending::AtOnce)) {
             Ok(Outcome { images, delivered, .. }) => {
                 back(state, images);
                 let nodes = plan.graph.roots.clone();
-                state.plans.put(request, plan);
+                state.plans.put(request, Planned { plan, batches });
                 Ok(Taken { number, nodes, delivered, shape, element, asked, has })
             }
             Err(Failed { error, images }) => {

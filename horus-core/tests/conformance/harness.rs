@@ -12,7 +12,7 @@ use horus_core::dispatch;
 use horus_core::dtype::{Arithmetic, Conversion, DType, Pixel, Scalar};
 use horus_core::execute::portions::{Portion, PortionOrigin, assembled};
 use horus_core::execute::trace::Trace;
-use horus_core::execute::{Context, Delivered, Outcome, Stored, execute, prepare};
+use horus_core::execute::{Batches, Context, Delivered, Outcome, Stored, execute, prepare};
 use horus_core::host::buffer::{HostBuffer, Pool};
 use horus_core::ir::graph::{Graph, Node, NodeId, Op, Operand, ValueId};
 use horus_core::ir::kernel::Kernel;
@@ -324,6 +324,7 @@ fn outcome(program: &Program, plan: &Plan, comm: &dyn Communicator, device: &dyn
         keep: 0,
         sending: Sending::AtOnce,
         room: &mut None,
+        batches: &mut Batches::default(),
     };
     execute(plan, images, context).unwrap_or_else(|e| panic!("{}\n{plan}", e.error))
 }

@@ -266,3 +266,68 @@ fn a_program_is_recorded_again_for_images_that_are_elsewhere() {
     assert!(repeatable((&a, &b), |a, b| [a * 2.0 - b, b.clone()]).is_none(), "an input is the result");
     assert_eq!(a.to_vec().unwrap()[3], 3.0);
 }
+
+/// Launches of which some results are only read by others, some by all, and some are kept.
+fn several(a: &Image<f32>, b: &Image<f32>) -> [Image<f32>; 2] {
+    let turned = a.rotate(30.0, Interpolation::Bilinear);
+    let smooth = turned.gauss(1.5).transpose();
+    [smooth.rotate(-30.0, Interpolation::Bilinear).median(3), (turned.median(3) - b).transpose()]
+}
+
+#[test]
+fn launches_of_a_repeated_program_are_submitted_together() {
+    let bits = |image: &Image<f32>| image.to_vec().unwrap().into_iter().map(f32::to_bits).collect::<Vec<_>>();
+    let want = {
+        let s = session();
+        let [a, b] = [2.0, 3.0].map(|factor| ramp(&s, 40, 40) * factor);
+        several(&a, &b).map(|image| bits(&image))
+    };
+    // With little room its images do not fit beside one another, and launches are made one by one.
+    for (room, batches) in [(1 << 20, 5), (48 << 10, 0)] {
+        let device = Simulated::new(CpuDevice::new(Some(1)).unwrap(), room);
+        let log = device.log();
+        let s = Session::on(Box::new(device)).build().unwrap();
+        let [a, b] = [2.0, 3.0].map(|factor| ramp(&s, 40, 40) * factor);
+        s.evaluate().unwrap();
+        let launched = log.get().launches;
+        let mut each = Vec::new();
+        for n in 0..6 {
+            let before = log.get().launches;
+            let found = several(&a, &b);
+            s.evaluate().unwrap();
+            assert_eq!(found.map(|image| bits(&image)), want, "run {n} with {room} bytes");
+            each.push(log.get().launches - before);
+        }
+        assert!(log.get().launches > launched && each.iter().all(|n| *n == each[0]), "{each:?}");
+        assert_eq!(log.get().batches, batches, "with {room} bytes");
+    }
+}
+
+#[test]
+fn a_batch_that_fails_leaves_its_images() {
+    let bits = |image: &Image<f32>| image.to_vec().unwrap().into_iter().map(f32::to_bits).collect::<Vec<_>>();
+    let (device, fault) = Faulty::new(Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1 << 20));
+    let s = Session::on(Box::new(device)).build().unwrap();
+    let [a, b] = [2.0, 3.0].map(|factor| ramp(&s, 24, 24) * factor);
+    s.evaluate().unwrap();
+    let mut want = None;
+    for n in 0..3 {
+        let found = several(&a, &b);
+        s.evaluate().unwrap();
+        let found = found.map(|image| bits(&image));
+        assert_eq!(want.get_or_insert_with(|| found.clone()), &found, "run {n}");
+    }
+    let (mut failed, mut n) = (0, 0);
+    loop {
+        fault.after(n);
+        let results = several(&a, &b);
+        let evaluated = s.evaluate();
+        if !fault.stop() {
+            break;
+        }
+        failed += usize::from(evaluated.is_err());
+        assert_eq!(Some(results.map(|image| bits(&image))), want, "after failure {n}");
+        n += 1;
+    }
+    assert!(failed > 0 && n > 2, "{failed} of {n} calls failed");
+}

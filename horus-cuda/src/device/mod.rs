@@ -1,5 +1,6 @@
 //! The device: memory, transfers and launches of one GPU, in the order of one stream.
 
+mod batch;
 mod exchange;
 mod launch;
 mod making;
@@ -16,8 +17,8 @@ use std::time::Duration;
 
 use horus_core::device::check::part;
 use horus_core::device::{
-    About, Compilation, Device, DeviceSpan, Fabric, Foreign, Label, Launch, Memory, MemoryKind, Prepared, Staging,
-    Usage,
+    About, Batching, Compilation, Device, DeviceSpan, Fabric, Foreign, Label, Launch, Memory, MemoryKind, Prepared,
+    Staging, Usage,
 };
 use horus_core::error::DeviceError;
 use horus_core::host::Piece;
@@ -47,11 +48,23 @@ struct Cached {
     kernels: HashMap<u128, Arc<Function>>,
     memo: Memo,
     tables: Tables,
+    /// The memory that batches share for the images inside.
+    inside: Option<CudaMemory>,
     /// Time spent generating, compiling and loading.
     making: Duration,
     statistics: Statistics,
     /// Start and end of each launch, while a benchmark asks for them.
     timings: Option<Vec<(Event, Event)>>,
+}
+
+impl Cached {
+    /// Releases the memory that is kept for later launches; `false` if there is none.
+    fn lets_go(&mut self) -> bool {
+        let some = !self.tables.is_empty() || self.inside.is_some();
+        self.tables.clear();
+        self.inside = None;
+        some
+    }
 }
 
 /// One GPU.
@@ -68,6 +81,8 @@ pub struct CudaDevice {
     about: About,
     arch: u32,
     limits: Limits,
+    /// `true` if the driver has the graphs of batches.
+    graphs: bool,
     multiprocessors: usize,
     tuning: Option<Tuning>,
     capacity: AtomicUsize,
@@ -163,6 +178,10 @@ impl Device for CudaDevice {
         self
     }
 
+    fn batching(&self) -> Option<&dyn Batching> {
+        Some(self)
+    }
+
     fn fabric(&self) -> Option<&dyn Fabric> {
         if self.choice == FabricChoice::Host { None } else { Some(self) }
     }
@@ -180,17 +199,15 @@ impl Device for CudaDevice {
 
     fn trim(&self) -> Result<(), DeviceError> {
         self.synchronize()?;
+        self.lock().inside = None;
         self.core.trim();
         Ok(())
     }
 
     fn allocate(&self, bytes: usize) -> Result<Memory, DeviceError> {
         let memory = match self.core.allocate(bytes) {
-            // Tables of taps are kept as long as there is memory.
-            Err(DeviceError::OutOfMemory { .. }) if !self.lock().tables.is_empty() => {
-                self.lock().tables.clear();
-                self.core.allocate(bytes)
-            }
+            // Tables of taps, and memory of batches, are kept as long as there is memory.
+            Err(DeviceError::OutOfMemory { .. }) if self.lock().lets_go() => self.core.allocate(bytes),
             other => other,
         };
         Ok(Memory::Device(Box::new(memory?)))

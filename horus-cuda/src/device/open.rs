@@ -30,6 +30,8 @@ fn margin(free: usize) -> usize {
 
 /// The oldest driver that provides every call used here.
 const OLDEST_DRIVER: (i32, i32) = (11, 4);
+/// CUDA version of the oldest driver with the calls of graphs that batches use.
+const GRAPHS_FROM: (i32, i32) = (12, 0);
 
 /// Properties of a GPU that is not opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -138,6 +140,7 @@ impl CudaDevice {
                 about: About { name, hardware, driver: driver::installed(version) },
                 arch,
                 limits: Limits { shared: usize::try_from(shared).unwrap_or(48 << 10) },
+                graphs: version >= GRAPHS_FROM,
                 multiprocessors: usize::try_from(multiprocessors).unwrap_or(1),
                 core,
                 cache,

@@ -12,7 +12,7 @@ use super::{Stream, check};
 #[derive(Debug)]
 pub(crate) struct Function {
     module: sys::CUmodule,
-    handle: sys::CUfunction,
+    pub(super) handle: sys::CUfunction,
     /// Bytes of dynamic shared memory that it may use.
     reserved: Mutex<u32>,
 }

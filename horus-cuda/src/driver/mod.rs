@@ -1,6 +1,7 @@
 //! Checked calls of the driver, and handles that are freed on drop.
 
 mod function;
+mod graph;
 mod runs;
 
 use std::ffi::{CStr, CString};
@@ -9,6 +10,7 @@ use cudarc::driver::sys::{self, CUresult, CUstream};
 use horus_core::error::DeviceError;
 
 pub(crate) use function::{Function, Work};
+pub(crate) use graph::{Graph, Task};
 pub(crate) use runs::grouped;
 
 /// Converts a driver code into an error that names the attempted operation.

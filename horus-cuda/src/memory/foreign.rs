@@ -8,21 +8,21 @@ use horus_core::error::DeviceError;
 use horus_core::host::external::DeviceArray;
 
 use super::{Block, Core, CudaMemory};
-use crate::driver::{Event, check};
+use crate::driver::check;
 
 impl Core {
     /// Makes later work of the stream wait for the present work of another library's stream.
     fn after_stream(&self, stream: u64) -> Result<(), DeviceError> {
-        let done = Event::new(false)?;
-        done.record_in(stream as sys::CUstream)?;
-        self.stream.after(&done)
+        let now = self.now();
+        now.record_in(stream as sys::CUstream)?;
+        self.stream.after(&now)
     }
 
     /// Makes later work of other libraries' streams wait for the present work of the stream.
     fn before_streams(&self, streams: &[u64]) -> Result<(), DeviceError> {
-        let done = Event::new(false)?;
-        done.record(&self.stream)?;
-        streams.iter().try_for_each(|&stream| done.precedes(stream as sys::CUstream))
+        let now = self.now();
+        now.record(&self.stream)?;
+        streams.iter().try_for_each(|&stream| now.precedes(stream as sys::CUstream))
     }
 
     /// Adopts memory of another library, after the work it must wait for. Kernels read vectors: what

@@ -6,7 +6,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use cudarc::driver::sys::CUdeviceptr;
 use horus_core::host::buffer::HostBuffer;
 
-use super::{Block, Core, CudaMemory, Held, Reading};
+use super::{Block, Core, CudaMemory, Held, Lending, Reading};
 use crate::driver::Event;
 
 impl Core {
@@ -15,18 +15,23 @@ impl Core {
         // Owners stay if the driver cannot tell.
         let is_over = |r: &mut Reading| r.done.passed().unwrap_or(false);
         let over: Vec<Reading> = self.readings().extract_if(.., is_over).collect();
-        let is_over = |(done, _): &mut (Event, Held)| done.passed().unwrap_or(false);
-        let lent: Vec<_> = self.lent().extract_if(.., is_over).collect();
-        drop((over, lent));
+        // They are in the order of the stream.
+        let mut lent = self.lent();
+        let still = lent.held.iter().position(|(done, _)| !done.passed().unwrap_or(false)).unwrap_or(lent.held.len());
+        let ended: Vec<(Event, Held)> = lent.held.drain(..still).collect();
+        let (events, owners): (Vec<Event>, Vec<Held>) = ended.into_iter().unzip();
+        lent.spare.extend(events);
+        drop(lent);
+        drop((over, owners));
     }
 
-    pub(super) fn lent(&self) -> MutexGuard<'_, Vec<(Event, Held)>> {
+    fn lent(&self) -> MutexGuard<'_, Lending> {
         self.lent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Releases all lent buffers; the stream must be idle.
     pub(crate) fn give_lent_back(&self) {
-        let lent = std::mem::take(&mut *self.lent());
+        let lent = std::mem::take(&mut self.lent().held);
         drop(lent);
     }
 
@@ -36,9 +41,11 @@ impl Core {
         if bound.is_ok() && self.stream.idle().unwrap_or(false) {
             return; // idle
         }
-        let done = bound.and_then(|()| Event::new(false));
+        let mut lent = self.lent();
+        let spare = lent.spare.pop();
+        let done = bound.and_then(|()| spare.map_or_else(|| Event::new(false), Ok));
         match done.and_then(|done| done.record(&self.stream).map(|()| done)) {
-            Ok(done) => self.lent().push((done, held)),
+            Ok(done) => lent.held.push_back((done, held)),
             // It is unknown when it is free, so it is leaked.
             Err(_) => std::mem::forget(held),
         }

@@ -1,9 +1,11 @@
 //! The interface of a device: memory and launches. A device decides nothing; it executes a plan.
 //!
-//! A [`Device`] returns its capabilities: [`Staging`] for transfers beside launches, [`Fabric`] for
-//! messages peer to peer, [`Foreign`] for memory shared with other libraries.
+//! A [`Device`] returns its capabilities: [`Staging`] for transfers beside launches, [`Batching`] for
+//! launches submitted together, [`Fabric`] for messages peer to peer, [`Foreign`] for memory shared
+//! with other libraries.
 
 pub mod apart;
+mod batch;
 pub mod check;
 mod fabric;
 mod foreign;
@@ -24,6 +26,7 @@ use horus_base::dtype::DType;
 use horus_base::error::DeviceError;
 use horus_base::shape::{Shape, Window};
 
+pub use self::batch::{Batch, BatchedLaunch, Batching, Slot};
 pub use self::fabric::{BlockCopy, Exchange, Fabric, Message, distinct};
 pub use self::foreign::Foreign;
 pub use self::landing::{Download, Landing, Room, Sending};
@@ -223,6 +226,11 @@ pub trait Device: Send + Sync {
 
     /// Transfers beside launches.
     fn staging(&self) -> &dyn Staging;
+
+    /// Launches submitted together, if that is faster than one by one.
+    fn batching(&self) -> Option<&dyn Batching> {
+        None
+    }
 
     /// Messages to devices of other ranks, if it can exchange them peer to peer (not through the
     /// host).

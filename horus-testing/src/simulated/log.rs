@@ -12,6 +12,8 @@ pub struct Log {
     pub reads: usize,
     /// Kernels.
     pub launches: usize,
+    /// Batches of kernels.
+    pub batches: usize,
     /// Host buffers used by launches in place of device memory.
     pub maps: usize,
     /// Exchanges with the devices of other ranks.
@@ -27,6 +29,7 @@ pub(super) struct Counters {
     pub(super) writes: AtomicUsize,
     pub(super) reads: AtomicUsize,
     pub(super) launches: AtomicUsize,
+    pub(super) batches: AtomicUsize,
     pub(super) maps: AtomicUsize,
     pub(super) exchanges: AtomicUsize,
     pub(super) bytes: AtomicUsize,
@@ -46,6 +49,7 @@ impl LogHandle {
             writes: get(&c.writes),
             reads: get(&c.reads),
             launches: get(&c.launches),
+            batches: get(&c.batches),
             maps: get(&c.maps),
             exchanges: get(&c.exchanges),
             bytes: get(&c.bytes),

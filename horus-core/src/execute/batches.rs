@@ -1,0 +1,202 @@
+//! Batches: the launches of a plan that has run before, submitted together where nothing comes
+//! between them.
+//!
+//! A plan that runs once is carried out step by step. When it runs again, its launches between
+//! other steps become batches of the device (`Batching`), kept with the plan: the memory of images
+//! that only they use is the batch's, and only its inputs and results differ from run to run. A
+//! batch serves as long as its plan; where its inputs have other rows, or memory is short, the
+//! launches are made one by one. Evaluations whose steps are timed are made step by step too.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+use std::time::Instant;
+
+use super::launch::launch_of;
+use super::{Run, Stored};
+use crate::device::{Batch, BatchedLaunch, Device, Geometry, Memory, Slot};
+use crate::error::{DeviceError, Error, Result};
+use crate::ir::graph::NodeId;
+use crate::ir::kernel::Kernel;
+use crate::ops::Whole;
+use crate::plan::movement::{Load, rows_of};
+use crate::plan::state::{Residency, State};
+use crate::plan::{Action, Part, Plan, PlannedLaunches, Rows};
+use crate::shape::Window;
+
+/// Fewest launches of a batch.
+const LEAST: usize = 2;
+
+/// The batches of one plan, which are made when it runs for the second time.
+#[derive(Debug, Default)]
+pub struct Batches {
+    runs: usize,
+    made: Vec<Made>,
+}
+
+/// A batch, its steps and its images.
+#[derive(Debug)]
+struct Made {
+    batch: Box<dyn Batch>,
+    steps: Range<usize>,
+    inputs: Vec<(NodeId, Geometry)>,
+    outputs: Vec<(NodeId, Geometry, Rows)>,
+}
+
+impl Batches {
+    /// Notes that the plan is about to run on one rank alone; makes its batches if it ran before.
+    /// `images` are its sources.
+    pub(super) fn expect(&mut self, plan: &Plan, images: &[Option<Stored>], device: &dyn Device) {
+        self.runs += 1;
+        let Some(device) = device.batching().filter(|_| self.runs == 2) else { return };
+        let launches = plan.launches();
+        for steps in stretches(plan, &launches) {
+            let Described { each, inputs, outputs } = described(plan, &launches, &steps, images);
+            match device.batch(&each) {
+                Ok(None) => {}
+                Ok(Some(batch)) => self.made.push(Made { batch, steps, inputs, outputs }),
+                // Made one by one, they meet the same error, or none.
+                Err(e) => log::debug!("launches are made one by one: {e}"),
+            }
+        }
+    }
+}
+
+/// Steps that only launch, and release images, with enough launches.
+fn stretches(plan: &Plan, launches: &PlannedLaunches<'_>) -> Vec<Range<usize>> {
+    let together = |i: usize| match plan.steps[i].action {
+        Action::Free(_) => true,
+        Action::Launch { part: Part::Whole, .. } => {
+            launches.at(i).is_none_or(|l| !matches!(l.kernel, Kernel::Source(_) | Kernel::Whole(Whole::Merge(_))))
+        }
+        _ => false,
+    };
+    let launch = |i: &usize| launches.at(*i).is_some();
+    let (mut found, mut start) = (Vec::new(), 0);
+    while start < plan.steps.len() {
+        let mut end = start;
+        // Only the first step may wait for others: a batch begins when all of it can.
+        while end < plan.steps.len() && together(end) && (end == start || plan.steps[end].waits.is_empty()) {
+            end += 1;
+        }
+        if (start..end).filter(launch).count() >= LEAST {
+            found.push(start..end);
+        }
+        start = end.max(start + 1);
+    }
+    found
+}
+
+/// Launches for a device, with the images that are theirs.
+struct Described<'a> {
+    each: Vec<BatchedLaunch<'a>>,
+    inputs: Vec<(NodeId, Geometry)>,
+    outputs: Vec<(NodeId, Geometry, Rows)>,
+}
+
+/// The launches of these steps on one rank.
+fn described<'a>(
+    plan: &'a Plan,
+    launches: &PlannedLaunches<'a>,
+    steps: &Range<usize>,
+    images: &[Option<Stored>],
+) -> Described<'a> {
+    let (graph, partition) = (&plan.graph, &plan.setting.partition);
+    let geometry = |n: NodeId| {
+        let node = graph.node(n);
+        let given = images[n.0].as_ref().map(|image| image.geometry);
+        let window = Window::whole(node.shape.height);
+        given.unwrap_or(Geometry { shape: node.shape, dtype: node.dtype, window })
+    };
+    let freed = |step: usize| if let Action::Free(n) = plan.steps[step].action { Some(n) } else { None };
+    let freed: HashSet<NodeId> = steps.clone().filter_map(freed).collect();
+    let mut slots: HashMap<NodeId, Slot> = HashMap::new();
+    let (mut inputs, mut outputs, mut inside) = (Vec::new(), Vec::new(), 0..);
+    let mut each = Vec::new();
+    for i in steps.clone() {
+        let (Some(launched), Action::Launch { rows, .. }) = (launches.at(i), plan.steps[i].action) else { continue };
+        let mut read = Vec::with_capacity(launched.inputs.len());
+        for &n in launched.inputs {
+            let slot = *slots.entry(n).or_insert_with(|| {
+                inputs.push((n, geometry(n)));
+                Slot::Input(inputs.len() - 1)
+            });
+            read.push((slot, geometry(n)));
+        }
+        let mut written = Vec::with_capacity(launched.nodes.len());
+        for &n in launched.nodes {
+            let slot = if freed.contains(&n) {
+                Slot::Inside(inside.next().unwrap_or_default())
+            } else {
+                outputs.push((n, geometry(n), rows));
+                Slot::Output(outputs.len() - 1)
+            };
+            slots.insert(n, slot);
+            written.push(slot);
+        }
+        let first = launched.nodes[0];
+        each.push(BatchedLaunch {
+            kernel: launched.kernel,
+            inputs: read,
+            outputs: written,
+            geometry: geometry(first),
+            rows: rows_of(graph, partition, first, 0, rows),
+        });
+    }
+    Described { each, inputs, outputs }
+}
+
+impl Run<'_> {
+    /// Submits the batch that begins with step `i`; returns the end of its steps, of which the
+    /// releases are still to be carried out. `None` if there is none or it cannot run.
+    pub(super) fn submit(&mut self, i: usize) -> Result<Option<usize>> {
+        let Some(at) = self.cx.batches.made.iter().position(|made| made.steps.start == i) else { return Ok(None) };
+        let Some(device) = self.cx.device.batching().filter(|_| !self.cx.trace.tells_steps()) else { return Ok(None) };
+        let (start, plan) = (Instant::now(), self.plan);
+        self.wait_for(&plan.steps[i].waits)?;
+        let Made { batch, steps, inputs, outputs } = &mut self.cx.batches.made[at];
+        let mut rooms = Vec::with_capacity(outputs.len());
+        for (n, geometry, _) in &*outputs {
+            let room = match self.mapped.room_of(*n) {
+                Some(room) => Ok(room),
+                None => self.images.with_memory(|| device.allocate(geometry.bytes())),
+            };
+            rooms.push(room);
+        }
+        let given = inputs.iter().map(|(n, geometry)| {
+            let image = self.images.find(*n).filter(|image| image.geometry == *geometry)?;
+            image.device.as_ref()
+        });
+        let submitted = match (given.collect::<Option<Vec<_>>>(), rooms.iter().all(Result::is_ok)) {
+            (Some(given), true) => {
+                let mut made: Vec<Memory> = rooms.drain(..).flatten().collect();
+                let submitted = self.images.with_memory(|| device.submit(&mut **batch, &given, &mut made));
+                rooms.extend(made.into_iter().map(Ok));
+                submitted.map(|()| true)
+            }
+            _ => Ok(false),
+        };
+        let launched = match submitted {
+            Ok(launched) => launched,
+            Err(DeviceError::OutOfMemory { .. }) => false,
+            Err(source) => {
+                let op = outputs.first().map_or_else(String::new, |(n, ..)| launch_of(plan.graph.node(*n)));
+                return Err(Error::Device { op, device: device.about().name, source });
+            }
+        };
+        let end = steps.end;
+        for ((n, geometry, rows), room) in outputs.iter().zip(rooms) {
+            match room {
+                Ok(memory) if launched => {
+                    let state = State { residency: Residency::Device, placement: rows.placement() };
+                    self.images.put(*n, Stored { geometry: *geometry, state, host: None, device: Some(memory) });
+                }
+                Ok(memory) => self.mapped.put_back(*n, memory),
+                Err(_) => {}
+            }
+        }
+        if launched {
+            self.cx.trace.add(start, &plan.steps[i].action, plan, None, Load::default());
+        }
+        Ok(launched.then_some(end))
+    }
+}

@@ -1,0 +1,334 @@
+//! Batches: launches that are known beforehand are a graph of the driver, in which those that do
+//! not read one another's results run at the same time.
+//!
+//! The images inside a batch have memory of their own, none of it used twice, which all batches of
+//! a device share: they follow one another in its stream. Of a graph that starts again only the
+//! launches are updated whose inputs, or results, have moved.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use cudarc::driver::sys::CUdeviceptr;
+use horus_core::device::check::part;
+use horus_core::device::{
+    Batch, BatchedLaunch, Batching, Device as _, DeviceMemory as _, Memory, Slot, more_geometries,
+};
+use horus_core::error::DeviceError;
+use horus_core::ir::kernel::Kernel;
+use horus_core::ops::Whole;
+
+use super::CudaDevice;
+use crate::codegen::{Pointer, Shapes};
+use crate::driver::{Event, Graph, Task, Work};
+use crate::memo::Made;
+use crate::memory::CudaMemory;
+
+/// Most bytes of the images inside a batch, and their largest share of the GPU's memory: launches
+/// on larger images take longer than to make them.
+const MOST_INSIDE: usize = 256 << 20;
+const SHARE_INSIDE: usize = 32;
+/// Alignment of images inside, that of the driver's allocations.
+const ALIGN: usize = 256;
+
+/// The launches of a batch.
+#[derive(Debug, Default)]
+struct Launches {
+    steps: Vec<Step>,
+    /// Made when addresses are known.
+    graph: Option<Graph>,
+    /// Bytes of the images inside.
+    inside: usize,
+    /// Fewest bytes of each input and output.
+    inputs: Vec<usize>,
+    outputs: Vec<usize>,
+    /// Tables that the kernels read, which stay.
+    tables: Vec<Arc<CudaMemory>>,
+}
+
+impl Batch for Launches {}
+
+/// One node of the graph.
+#[derive(Debug)]
+struct Step {
+    what: What,
+    /// The parameter of the kernel, with its current addresses, or the address of zeros.
+    params: Vec<u8>,
+    places: Vec<Place>,
+    /// The steps that come before it.
+    after: Vec<usize>,
+}
+
+#[derive(Debug)]
+enum What {
+    Kernel(Arc<Made>, Work),
+    /// Bytes of zeros.
+    Clear(usize),
+}
+
+/// An address in a parameter.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    at: usize,
+    base: Base,
+    offset: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Base {
+    Input(usize),
+    Output(usize),
+    Inside,
+    /// Memory of this address.
+    Fixed(CUdeviceptr),
+}
+
+impl Step {
+    /// Fills in the addresses; returns `true` if one has changed.
+    fn resolve(&mut self, address: &impl Fn(Base) -> CUdeviceptr) -> bool {
+        let mut changed = false;
+        for Place { at, base, offset } in &self.places {
+            let now = (address(*base) + *offset as u64).to_ne_bytes();
+            let there = &mut self.params[*at..*at + now.len()];
+            changed |= *there != now;
+            there.copy_from_slice(&now);
+        }
+        changed
+    }
+
+    fn task(&self) -> Task<'_> {
+        match &self.what {
+            What::Kernel(made, work) => Task::Kernel(&made.function, *work, &self.params),
+            What::Clear(bytes) => {
+                let address = self.params.first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes));
+                Task::Clear(address, *bytes)
+            }
+        }
+    }
+}
+
+/// A batch in the making.
+struct Builder<'a> {
+    device: &'a CudaDevice,
+    batch: Launches,
+    /// The place of each image inside.
+    inside: HashMap<usize, usize>,
+    /// The steps after which an image can be read.
+    written: HashMap<Slot, Vec<usize>>,
+}
+
+impl Builder<'_> {
+    /// Adds a launch; `false` if it cannot be part of a batch.
+    fn add(&mut self, launch: &BatchedLaunch<'_>) -> Result<bool, DeviceError> {
+        let &BatchedLaunch { kernel, ref inputs, ref outputs, geometry, rows } = launch;
+        if matches!(kernel, Kernel::Source(_) | Kernel::Whole(Whole::Merge(_))) {
+            return Ok(false);
+        }
+        let (mut read, mut after) = (Vec::with_capacity(inputs.len()), Vec::new());
+        for (slot, of) in inputs {
+            if let Slot::Input(i) = *slot {
+                note(&mut self.batch.inputs, i, of.bytes());
+            } else {
+                after.extend_from_slice(self.written.get(slot).ok_or_else(unwritten)?);
+            }
+            read.push(self.base(*slot)?);
+        }
+        after.sort_unstable();
+        after.dedup();
+        let all = std::iter::once(geometry).chain(more_geometries(kernel, geometry));
+        let mut write = Vec::with_capacity(outputs.len());
+        for (slot, of) in outputs.iter().zip(all) {
+            match *slot {
+                Slot::Output(i) => note(&mut self.batch.outputs, i, of.bytes()),
+                Slot::Inside(i) => {
+                    let at = self.take(of.bytes());
+                    self.inside.insert(i, at);
+                }
+                Slot::Input(_) => return Err(unwritten()),
+            }
+            write.push(self.base(*slot)?);
+        }
+        if kernel.launches_without_rows() {
+            let (base, offset) = *write.first().ok_or_else(unwritten)?;
+            let places = vec![Place { at: 0, base, offset }];
+            self.push(What::Clear(geometry.bytes()), vec![0; 8], places, &mut after);
+        }
+        let geometries: Vec<_> = inputs.iter().map(|(_, geometry)| *geometry).collect();
+        let counts_nothing = kernel.goes_over_input() && geometries.first().is_some_and(|g| g.shape.is_empty());
+        if !(rows.is_empty() || geometry.shape.is_empty() || counts_nothing) {
+            let shapes = Shapes { inputs: &geometries, output: geometry, rows };
+            let made = self.device.made(kernel, &shapes)?;
+            if made.program.passes.is_some_and(|passes| passes.repeated > 0) {
+                return Ok(false); // rounds that are waited for
+            }
+            self.launch(&made, &read, &write, &mut after)?;
+        }
+        self.written.extend(outputs.iter().map(|slot| (*slot, after.clone())));
+        Ok(true)
+    }
+
+    /// Adds the passes of a kernel.
+    fn launch(
+        &mut self,
+        made: &Arc<Made>,
+        read: &[(Base, usize)],
+        write: &[(Base, usize)],
+        after: &mut Vec<usize>,
+    ) -> Result<(), DeviceError> {
+        let (device, program) = (self.device, &made.program);
+        let table = device.lock().tables.get((made.table, &program.table), &device.core, &device.transfers)?;
+        let address = table.as_ref().map_or(0, |table| table.address());
+        let scratch = program.passes.map(|passes| (Base::Inside, self.take(passes.scratch)));
+        let place = |&(at, what): &(usize, Pointer)| {
+            let ((base, start), offset) = match what {
+                Pointer::Output { offset } => (write[0], offset),
+                Pointer::More { index, offset } => (write[index + 1], offset),
+                Pointer::Input { index, offset } => (read[index], offset),
+                Pointer::Table => ((Base::Fixed(address), 0), 0),
+                Pointer::Scratch => (scratch.unwrap_or((Base::Fixed(0), 0)), 0),
+            };
+            Place { at, base, offset: start + offset }
+        };
+        let places: Vec<Place> = program.pointers.iter().map(place).collect();
+        for pass in 0..program.passes.map_or(1, |passes| passes.count) {
+            let mut params = program.params.clone();
+            if program.passes.is_some() {
+                params[..4].copy_from_slice(&pass.to_ne_bytes());
+            }
+            let what = What::Kernel(Arc::clone(made), device.work(program));
+            self.push(what, params, places.clone(), after);
+        }
+        self.batch.tables.extend(table);
+        Ok(())
+    }
+
+    /// Adds a step after others, which becomes the one to come after.
+    fn push(&mut self, what: What, params: Vec<u8>, places: Vec<Place>, after: &mut Vec<usize>) {
+        let step = self.batch.steps.len();
+        let after = std::mem::replace(after, vec![step]);
+        self.batch.steps.push(Step { what, params, places, after });
+    }
+
+    /// The offset of new memory inside.
+    fn take(&mut self, bytes: usize) -> usize {
+        let at = self.batch.inside;
+        self.batch.inside = (at + bytes).next_multiple_of(ALIGN);
+        at
+    }
+
+    /// The place of a slot.
+    fn base(&self, slot: Slot) -> Result<(Base, usize), DeviceError> {
+        match slot {
+            Slot::Input(i) => Ok((Base::Input(i), 0)),
+            Slot::Output(i) => Ok((Base::Output(i), 0)),
+            Slot::Inside(i) => self.inside.get(&i).map(|at| (Base::Inside, *at)).ok_or_else(unwritten),
+        }
+    }
+}
+
+/// Notes that a slot has at least so many bytes.
+fn note(sizes: &mut Vec<usize>, i: usize, bytes: usize) {
+    sizes.resize(sizes.len().max(i + 1), 0);
+    sizes[i] = sizes[i].max(bytes);
+}
+
+fn unwritten() -> DeviceError {
+    DeviceError::Argument("a batch reads what no launch of it writes, or writes its input".into())
+}
+
+impl CudaDevice {
+    /// The addresses of memory of at least these sizes.
+    fn addresses<'a>(
+        &self,
+        memory: impl Iterator<Item = &'a Memory>,
+        sizes: &[usize],
+    ) -> Result<Vec<CUdeviceptr>, DeviceError> {
+        let address = |(memory, bytes): (&Memory, &usize)| {
+            part(0, *bytes, memory.len())?;
+            Ok(self.own(memory)?.address())
+        };
+        let all = memory.zip(sizes).map(address).collect::<Result<Vec<_>, DeviceError>>()?;
+        if all.len() == sizes.len() { Ok(all) } else { Err(unwritten()) }
+    }
+
+    /// The address of the memory that batches share, of at least so many bytes.
+    fn inside(&self, bytes: usize) -> Result<CUdeviceptr, DeviceError> {
+        let mut state = self.lock();
+        if let Some(memory) = state.inside.as_ref().filter(|memory| memory.len() >= bytes) {
+            return Ok(memory.address());
+        }
+        state.inside = None;
+        let memory = self.core.allocate(bytes)?;
+        let address = memory.address();
+        state.inside = Some(memory);
+        Ok(address)
+    }
+}
+
+impl Batching for CudaDevice {
+    fn batch(&self, launches: &[BatchedLaunch<'_>]) -> Result<Option<Box<dyn Batch>>, DeviceError> {
+        if !self.graphs {
+            return Ok(None);
+        }
+        self.core.context.bind()?;
+        let (batch, inside, written) = (Launches::default(), HashMap::new(), HashMap::new());
+        let mut builder = Builder { device: self, batch, inside, written };
+        for launch in launches {
+            if !builder.add(launch)? {
+                return Ok(None);
+            }
+        }
+        let most = self.memory().capacity().map_or(MOST_INSIDE, |bytes| MOST_INSIDE.min(bytes / SHARE_INSIDE));
+        let batch = builder.batch;
+        Ok((batch.inside <= most && batch.steps.len() > 1).then(|| Box::new(batch) as Box<dyn Batch>))
+    }
+
+    fn submit(&self, batch: &mut dyn Batch, inputs: &[&Memory], outputs: &mut [Memory]) -> Result<(), DeviceError> {
+        self.core.context.bind()?;
+        let batch: &mut dyn Any = batch;
+        let batch: &mut Launches = batch.downcast_mut().ok_or_else(|| {
+            DeviceError::Argument(format!("a batch of another device was given to {}", self.about.name))
+        })?;
+        let read = self.addresses(inputs.iter().copied(), &batch.inputs)?;
+        let written = self.addresses(outputs.iter(), &batch.outputs)?;
+        for output in &*outputs {
+            self.core.settle(self.own(output)?)?;
+        }
+        let inside = if batch.inside > 0 { self.inside(batch.inside)? } else { 0 };
+        let address = |base| match base {
+            Base::Input(i) => read[i],
+            Base::Output(i) => written[i],
+            Base::Inside => inside,
+            Base::Fixed(at) => at,
+        };
+        let Launches { steps, graph, .. } = batch;
+        let changed: Vec<bool> = steps.iter_mut().map(|step| step.resolve(&address)).collect();
+        let context = &self.core.context;
+        let graph = match graph {
+            Some(graph) => {
+                let changed = changed.iter().enumerate().filter(|(_, changed)| **changed);
+                changed.map(|(i, _)| graph.set(context, i, steps[i].task())).collect::<Result<(), _>>()?;
+                graph
+            }
+            none => {
+                let tasks: Vec<_> = steps.iter().map(|step| (step.task(), &step.after[..])).collect();
+                none.insert(Graph::new(context, &tasks)?)
+            }
+        };
+        let (stream, timed) = (&self.core.stream, self.lock().timings.is_some());
+        let events = if timed { Some((Event::new(true)?, Event::new(true)?)) } else { None };
+        if let Some((start, _)) = &events {
+            start.record(stream)?;
+        }
+        // SAFETY: the parameters were generated with the kernels; every buffer holds what its
+        // geometry says, and is freed in the order of the stream, after the graph.
+        unsafe { graph.start(stream) }?;
+        let mut state = self.lock();
+        if let Some((start, end)) = events {
+            end.record(stream)?;
+            state.timings.get_or_insert_default().push((start, end));
+        }
+        state.statistics.launches += steps.iter().filter(|step| matches!(step.what, What::Kernel(..))).count();
+        Ok(())
+    }
+}

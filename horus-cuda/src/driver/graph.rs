@@ -1,0 +1,151 @@
+//! Graphs: kernels and their order, which the driver starts in one call.
+
+use std::ffi::c_void;
+
+use cudarc::driver::sys;
+use horus_core::error::DeviceError;
+
+use super::{Context, Function, Stream, Work, check};
+
+/// Work of a graph, with its current addresses.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Task<'a> {
+    /// A kernel, with its one parameter in bytes.
+    Kernel(&'a Function, Work, &'a [u8]),
+    /// Zeros at an address.
+    Clear(sys::CUdeviceptr, usize),
+}
+
+/// A graph that can be started.
+#[derive(Debug)]
+pub(crate) struct Graph {
+    graph: sys::CUgraph,
+    ready: sys::CUgraphExec,
+    nodes: Vec<sys::CUgraphNode>,
+}
+
+// SAFETY: the handles may be used from any thread, one at a time: every call takes `&mut self`.
+unsafe impl Send for Graph {}
+// SAFETY: as above.
+unsafe impl Sync for Graph {}
+
+impl Graph {
+    /// A graph of tasks, each after the earlier ones that it names.
+    pub(crate) fn new(context: &Context, tasks: &[(Task<'_>, &[usize])]) -> Result<Graph, DeviceError> {
+        let (graph, ready) = (std::ptr::null_mut(), std::ptr::null_mut());
+        let mut made = Graph { graph, ready, nodes: Vec::with_capacity(tasks.len()) };
+        // SAFETY: a pointer to a live handle.
+        check(unsafe { sys::cuGraphCreate(&mut made.graph, 0) }, || "creating a graph".into())?;
+        for (task, after) in tasks {
+            let after: Vec<_> = after.iter().map(|i| made.nodes[*i]).collect();
+            let mut node = std::ptr::null_mut();
+            let code = match *task {
+                Task::Kernel(function, work, params) => {
+                    let mut arguments = [params.as_ptr().cast_mut().cast()];
+                    let node_params = kernel(function, work, &mut arguments);
+                    // SAFETY: handles live; the driver copies the parameters during the call.
+                    unsafe {
+                        sys::cuGraphAddKernelNode_v2(&mut node, made.graph, after.as_ptr(), after.len(), &node_params)
+                    }
+                }
+                Task::Clear(at, bytes) => {
+                    let node_params = zeros(at, bytes);
+                    // SAFETY: as above.
+                    unsafe {
+                        sys::cuGraphAddMemsetNode(
+                            &mut node,
+                            made.graph,
+                            after.as_ptr(),
+                            after.len(),
+                            &node_params,
+                            context.handle,
+                        )
+                    }
+                }
+            };
+            check(code, || format!("adding {task} to a graph"))?;
+            made.nodes.push(node);
+        }
+        // SAFETY: the graph lives; a pointer to a live handle.
+        check(unsafe { sys::cuGraphInstantiateWithFlags(&mut made.ready, made.graph, 0) }, || {
+            format!("preparing a graph of {} nodes", made.nodes.len())
+        })?;
+        Ok(made)
+    }
+
+    /// Replaces task `i` by one that differs only in its addresses, for later starts.
+    pub(crate) fn set(&mut self, context: &Context, i: usize, task: Task<'_>) -> Result<(), DeviceError> {
+        let code = match task {
+            Task::Kernel(function, work, params) => {
+                let mut arguments = [params.as_ptr().cast_mut().cast()];
+                let node_params = kernel(function, work, &mut arguments);
+                // SAFETY: handles live; the driver copies the parameters during the call.
+                unsafe { sys::cuGraphExecKernelNodeSetParams_v2(self.ready, self.nodes[i], &node_params) }
+            }
+            Task::Clear(at, bytes) => {
+                let node_params = zeros(at, bytes);
+                // SAFETY: as above.
+                unsafe { sys::cuGraphExecMemsetNodeSetParams(self.ready, self.nodes[i], &node_params, context.handle) }
+            }
+        };
+        check(code, || format!("updating {task} in a graph"))
+    }
+
+    /// Starts the tasks after everything in the stream.
+    ///
+    /// # Safety
+    /// Parameters must be those of the kernels, and every address must stay valid until the stream
+    /// has passed the graph.
+    pub(crate) unsafe fn start(&mut self, stream: &Stream) -> Result<(), DeviceError> {
+        // SAFETY: handles live; the rest is the caller's promise.
+        check(unsafe { sys::cuGraphLaunch(self.ready, stream.0) }, || format!("starting {} launches", self.nodes.len()))
+    }
+}
+
+impl Drop for Graph {
+    fn drop(&mut self) {
+        // SAFETY: created in `new` and not used after; the driver keeps what is running.
+        unsafe {
+            if !self.ready.is_null() {
+                sys::cuGraphExecDestroy(self.ready);
+            }
+            if !self.graph.is_null() {
+                sys::cuGraphDestroy(self.graph);
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for Task<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Task::Kernel(_, Work { grid, block, shared, .. }, _) => {
+                write!(f, "a kernel ({grid:?} blocks of {block}, {shared} bytes shared)")
+            }
+            Task::Clear(_, bytes) => write!(f, "{bytes} zeros"),
+        }
+    }
+}
+
+/// The description of a kernel.
+fn kernel(function: &Function, work: Work, arguments: &mut [*mut c_void; 1]) -> sys::CUDA_KERNEL_NODE_PARAMS {
+    sys::CUDA_KERNEL_NODE_PARAMS {
+        func: function.handle,
+        gridDimX: work.grid[0],
+        gridDimY: work.grid[1],
+        gridDimZ: 1,
+        blockDimX: work.block,
+        blockDimY: 1,
+        blockDimZ: 1,
+        sharedMemBytes: work.shared,
+        kernelParams: arguments.as_mut_ptr(),
+        extra: std::ptr::null_mut(),
+        kern: std::ptr::null_mut(),
+        ctx: std::ptr::null_mut(),
+    }
+}
+
+/// The description of zeros.
+fn zeros(at: sys::CUdeviceptr, bytes: usize) -> sys::CUDA_MEMSET_NODE_PARAMS {
+    sys::CUDA_MEMSET_NODE_PARAMS { dst: at, pitch: bytes, value: 0, elementSize: 1, width: bytes, height: 1 }
+}
