@@ -1,7 +1,8 @@
 //! The foundation of all crates of Horus: pixel types and their arithmetic ([`dtype`]), sizes and
-//! border modes ([`shape`]), errors ([`error`]), warnings, and settings of the environment
-//! ([`settings`]).
+//! border modes ([`shape`]), errors ([`error`]), hashes ([`digest`]), warnings, and settings of the
+//! environment ([`settings`]).
 
+pub mod digest;
 pub mod dtype;
 pub mod error;
 pub mod settings;

@@ -207,7 +207,12 @@ fn as_rank_0(session: &Session, value: bool) -> Result<bool> {
 }
 
 /// Seconds of each counted run, until the last rank was done, and of the first.
-fn measure(session: &Session, mut work: impl FnMut() -> Result<()>, runs: usize, budget: f64) -> Result<(Vec<f64>, f64)> {
+fn measure(
+    session: &Session,
+    mut work: impl FnMut() -> Result<()>,
+    runs: usize,
+    budget: f64,
+) -> Result<(Vec<f64>, f64)> {
     let mut timed = || {
         let start = Instant::now();
         work()?;

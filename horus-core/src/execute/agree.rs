@@ -3,7 +3,8 @@
 use std::hash::{Hash, Hasher};
 
 use crate::comm::Communicator;
-use crate::comm::agree::{Claim, Digest, agree, claim};
+use crate::comm::agree::{Claim, agree, claim};
+use crate::digest::Digest;
 use crate::error::Result;
 use crate::ir::graph::{Graph, Op};
 use crate::plan::{Activity, Plan, Want};

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use super::{Hardware, Machine, Profile};
-use crate::comm::agree::Digest;
 use crate::comm::{CommError, Communicator};
 use crate::device::{About, Device};
+use crate::digest::Digest;
 use crate::error::{Error, Result};
 use crate::settings::{CACHE, PROFILE};
 

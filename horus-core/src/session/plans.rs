@@ -12,7 +12,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 
-use crate::comm::agree::Digest;
+use crate::digest::Digest;
 use crate::dtype::DType;
 use crate::error::Recorded;
 use crate::execute::Batches;

@@ -22,7 +22,7 @@ use super::CudaDevice;
 use crate::codegen::{Pointer, Shapes};
 use crate::driver::{Event, Graph, Task, Work};
 use crate::memo::Made;
-use crate::memory::CudaMemory;
+use crate::memory::{Core, CudaMemory};
 
 /// Most bytes of the images inside a batch, and their largest share of the GPU's memory: launches
 /// on larger images take longer than to make them.
@@ -32,7 +32,7 @@ const SHARE_INSIDE: usize = 32;
 const ALIGN: usize = 256;
 
 /// The launches of a batch.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Launches {
     steps: Vec<Step>,
     /// Made when addresses are known.
@@ -44,6 +44,16 @@ struct Launches {
     outputs: Vec<usize>,
     /// Tables that the kernels read, which stay.
     tables: Vec<Arc<CudaMemory>>,
+    /// Dropped last: graph and kernels belong to its context.
+    core: Arc<Core>,
+}
+
+impl Drop for Launches {
+    fn drop(&mut self) {
+        if let Err(e) = self.core.context.bind() {
+            log::debug!("a batch is dropped without its GPU: {e}");
+        }
+    }
 }
 
 impl Batch for Launches {}
@@ -271,7 +281,9 @@ impl Batching for CudaDevice {
             return Ok(None);
         }
         self.core.context.bind()?;
-        let (batch, inside, written) = (Launches::default(), HashMap::new(), HashMap::new());
+        let (steps, tables, core) = (Vec::new(), Vec::new(), Arc::clone(&self.core));
+        let batch = Launches { steps, graph: None, inside: 0, inputs: Vec::new(), outputs: Vec::new(), tables, core };
+        let (inside, written) = (HashMap::new(), HashMap::new());
         let mut builder = Builder { device: self, batch, inside, written };
         for launch in launches {
             if !builder.add(launch)? {

@@ -16,12 +16,15 @@
 //!   memory pinned by recorded operations.
 //! - Beyond that bound, or if it is as quickly computed from a source as read, it is recomputed.
 //!
-//! All of it takes time linear in the number of operations taken.
+//! All of it takes time linear in the number of operations recorded.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::cell::OnceCell;
+use std::collections::HashSet;
+use std::hash::BuildHasherDefault;
 
-use super::{Record, RecordId, Recording};
+use super::{ByNumber, Record, RecordId, Recording};
 use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
+use horus_base::digest::Digest;
 
 /// A value is small relative to another that has this many times its bytes.
 const SMALL: usize = 16;
@@ -41,12 +44,26 @@ pub struct Extract {
     pub records: Vec<RecordId>,
 }
 
+type Records = HashSet<RecordId, BuildHasherDefault<Digest>>;
+
 /// Records of an evaluation, including all inputs.
 #[derive(Default)]
 struct Taken {
-    records: BTreeSet<RecordId>,
+    records: Records,
     /// Number of their reads of each record.
-    reads: HashMap<RecordId, usize>,
+    reads: ByNumber<RecordId, usize>,
+    /// The readers of each record, taken or not, in the order of recording; found when first asked
+    /// for.
+    readers: OnceCell<ByNumber<RecordId, Vec<RecordId>>>,
+}
+
+impl Taken {
+    /// The records, in the order of recording.
+    fn in_order(&self) -> Vec<RecordId> {
+        let mut all: Vec<RecordId> = self.records.iter().copied().collect();
+        all.sort_unstable();
+        all
+    }
 }
 
 impl Record {
@@ -59,11 +76,10 @@ impl Record {
 impl Recording {
     /// Every pending value with a handle, except those of steps.
     pub fn observable(&self) -> Vec<RecordId> {
-        self.records
-            .iter()
-            .filter(|(_, r)| r.handles > 0 && r.is_work() && r.steps.is_empty())
-            .map(|(id, _)| *id)
-            .collect()
+        let held = self.records.iter().filter(|(_, r)| r.handles > 0 && r.is_work() && r.steps.is_empty());
+        let mut held: Vec<RecordId> = held.map(|(id, _)| *id).collect();
+        held.sort_unstable();
+        held
     }
 
     /// The operations of an evaluation of `targets`. At most `room` bytes are kept of values that
@@ -78,8 +94,8 @@ impl Recording {
                 open.extend(self.take(&mut taken, &small));
             }
         }
-        let mut kept: HashSet<RecordId> = HashSet::new();
-        for &id in taken.records.iter().rev() {
+        let (order, mut kept) = (taken.in_order(), Records::default());
+        for &id in order.iter().rev() {
             let r = &self.records[&id];
             let held = r.handles > 0 && r.is_work();
             let escapes = self.escapes(&taken, id) && Self::bytes(r) <= room && !self.is_quick(id);
@@ -93,14 +109,14 @@ impl Recording {
         targets.iter().for_each(|t| {
             kept.remove(t);
         });
-        self.as_graph(taken.records, targets, &kept)
+        self.as_graph(order, targets, &kept)
     }
 
-    fn as_graph(&self, taken: BTreeSet<RecordId>, targets: &[RecordId], kept: &HashSet<RecordId>) -> Extract {
+    fn as_graph(&self, taken: Vec<RecordId>, targets: &[RecordId], kept: &Records) -> Extract {
         let mut graph = Graph::default();
-        let mut nodes = HashMap::new();
-        let mut sources: HashMap<ValueId, NodeId> = HashMap::new();
-        let mut records = Vec::new();
+        let mut nodes: ByNumber<RecordId, NodeId> = ByNumber::default();
+        let mut sources: ByNumber<ValueId, NodeId> = ByNumber::default();
+        let mut records = Vec::with_capacity(taken.len());
         for id in taken {
             let r = &self.records[&id];
             // Records with one value are one node.
@@ -146,9 +162,22 @@ impl Recording {
     }
 
     /// The readers of a record that are not taken, in the order of recording.
-    fn others(&self, taken: &Taken, id: RecordId) -> impl Iterator<Item = RecordId> {
-        let all = self.reads.range((id, RecordId(0))..=(id, RecordId(u64::MAX))).map(|(_, reader)| *reader);
-        all.filter(|reader| !taken.records.contains(reader))
+    fn others<'a>(&self, taken: &'a Taken, id: RecordId) -> impl Iterator<Item = RecordId> + 'a {
+        let all = taken.readers.get_or_init(|| self.readers()).get(&id);
+        all.into_iter().flatten().copied().filter(|reader| !taken.records.contains(reader))
+    }
+
+    /// The readers of each record, in the order of recording.
+    fn readers(&self) -> ByNumber<RecordId, Vec<RecordId>> {
+        let mut readers: ByNumber<RecordId, Vec<RecordId>> = ByNumber::default();
+        for (id, r) in &self.records {
+            r.inputs.iter().for_each(|i| readers.entry(*i).or_default().push(*id));
+        }
+        for of_one in readers.values_mut() {
+            of_one.sort_unstable();
+            of_one.dedup();
+        }
+        readers
     }
 
     /// The small values held by the user in which all readers of `id` that are not taken end, if

@@ -22,10 +22,12 @@
 mod body;
 mod extract;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
+use std::hash::BuildHasherDefault;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::ir::graph::{Op, ValueId};
+use horus_base::digest::Digest;
 use horus_base::dtype::DType;
 use horus_base::error::{Recorded, Site, SourceLine};
 use horus_base::shape::Shape;
@@ -36,6 +38,9 @@ pub use extract::Extract;
 /// Identifies a recorded operation; later ones are greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RecordId(u64);
+
+/// A table of numbered things.
+type ByNumber<K, V> = HashMap<K, V, BuildHasherDefault<Digest>>;
 
 #[derive(Debug)]
 struct Record {
@@ -55,11 +60,9 @@ struct Record {
 /// Recorded operations. Records without handles and readers are dropped at once.
 #[derive(Debug, Default)]
 pub struct Recording {
-    records: BTreeMap<RecordId, Record>,
-    /// Pairs of a record and another that reads it.
-    reads: BTreeSet<(RecordId, RecordId)>,
+    records: ByNumber<RecordId, Record>,
     /// Number of records with each value: several, where equal operations were merged.
-    values: HashMap<ValueId, usize>,
+    values: ByNumber<ValueId, usize>,
     /// Number of operations recorded and not evaluated, without those of steps.
     pending: usize,
     /// Steps with an evaluated record.
@@ -100,7 +103,6 @@ impl Recording {
                         steps.push(*step);
                     }
                 }
-                self.reads.insert((*i, id));
             }
         }
         match op {
@@ -130,14 +132,14 @@ impl Recording {
         let Some(r) = self.records.get_mut(&id) else { return };
         (r.op, r.site) = (Op::Source(v), site);
         let (inputs, mut check) = (std::mem::take(&mut r.inputs), Vec::new());
-        self.unread(id, &inputs, &mut check);
+        self.unread(&inputs, &mut check);
         self.drop_unreferenced(check, &mut Vec::new()); // no value is dropped: this record is its holder
     }
 
     /// Ends a step: its remaining records become ordinary ones.
     pub fn end_step(&mut self, step: RecordId) {
         self.looked_into.remove(&step);
-        for r in self.records.range_mut(step..).map(|(_, r)| r) {
+        for r in self.records.iter_mut().filter(|(id, _)| **id >= step).map(|(_, r)| r) {
             let Some(at) = r.steps.iter().position(|s| *s == step) else { continue };
             r.steps.remove(at);
             self.pending += usize::from(r.steps.is_empty() && !matches!(r.op, Op::Source(_)));
@@ -227,7 +229,7 @@ impl Recording {
                     Op::Source(v) => dropped.extend(self.refer_no_longer(v)),
                     _ => self.pending -= usize::from(r.steps.is_empty()),
                 }
-                self.unread(id, &r.inputs, &mut check);
+                self.unread(&r.inputs, &mut check);
             }
         }
     }
@@ -243,9 +245,8 @@ impl Recording {
         Some(value)
     }
 
-    fn unread(&mut self, reader: RecordId, inputs: &[RecordId], check: &mut Vec<RecordId>) {
+    fn unread(&mut self, inputs: &[RecordId], check: &mut Vec<RecordId>) {
         for i in inputs {
-            self.reads.remove(&(*i, reader));
             if let Some(p) = self.records.get_mut(i) {
                 p.readers -= 1;
                 check.push(*i);
@@ -272,7 +273,7 @@ impl Recording {
                 _ => self.pending -= usize::from(steps.is_empty()),
             }
             self.looked_into.extend(steps);
-            self.unread(id, &inputs, &mut check);
+            self.unread(&inputs, &mut check);
         }
         self.drop_unreferenced(check, &mut dropped);
         dropped
