@@ -16,11 +16,6 @@ pub(crate) const CACHED: f64 = 0.45;
 
 /// Rows and columns of the tiles in which a GPU executes several steps of a loop.
 const TILE: [f64; 2] = [64.0, 128.0];
-/// Tiles of several steps that a GPU computes concurrently: one per multiprocessor of an H100 or an
-/// H200, as a tile takes all of its registers. Arithmetic waits for the last of them: at 1024 x
-/// 1024 a step of Perona-Malik takes .0233 ms in tiles and .0178 one by one
-/// (`benches/results/2026-11-22-blocking.md`).
-const AT_ONCE: f64 = 132.0;
 /// Speed of neighbour reads for steps in tiles, from registers and shared memory, relative to
 /// single steps: an estimate. With it the choice at 4096 is within a tenth of 6, 8 and 10 steps,
 /// the alternatives measured (`benches/results/2026-11-22-blocking.md`).
@@ -117,8 +112,12 @@ impl Profile {
         };
         let idle = (self.arithmetic.fill / work.pixels.max(1) as f64).max(1.0);
         let idle = if tiles > 1.0 {
+            // A tile takes all registers of a multiprocessor, and arithmetic waits for the last of
+            // them: at 1024 x 1024 a step of Perona-Malik takes .0233 ms in tiles and .0178 one by
+            // one (`benches/results/2026-11-22-blocking.md`).
             let all = work.pixels.max(1) as f64 * tiles / (TILE[0] * TILE[1]);
-            idle.max((all / AT_ONCE).ceil() * AT_ONCE / all)
+            let at_once = self.arithmetic.tiles;
+            idle.max((all / at_once).ceil() * at_once / all)
         } else {
             idle
         };

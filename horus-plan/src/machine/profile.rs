@@ -127,6 +127,8 @@ pub struct ArithmeticRates {
     pub f64: f64,
     /// Minimum number of pixels that occupies the whole device: a smaller launch takes as long.
     pub fill: f64,
+    /// Tiles of several steps of a loop that a GPU computes at once: one on each multiprocessor.
+    pub tiles: f64,
 }
 
 /// Efficiency of a family of kernels.
@@ -191,7 +193,7 @@ fn time(seconds: f64) -> bool {
 
 impl Profile {
     /// The version that this Horus writes and reads.
-    pub const VERSION: u32 = 4;
+    pub const VERSION: u32 = 5;
 
     /// Bytes per second between a host and a device that computes on the host's memory: no copies
     /// are made.
@@ -238,6 +240,7 @@ impl Profile {
             (time(self.recording), "recording"),
             (self.memory.sound(), "the device's memory"),
             (useful(arithmetic.f32) && useful(arithmetic.f64) && time(arithmetic.fill), "multiply-adds"),
+            (useful(arithmetic.tiles), "the tiles computed at once"),
             (useful(self.tile_rows), "the rows of a tile"),
             (self.families.values().all(families), "a family of kernels"),
             (self.host_copy.sound(), "copies of the host"),

@@ -71,7 +71,11 @@ impl Profile {
             both_ways: 1.0,
             launch: Launching { host: 20e-6, device: 5e-6 },
             memory: Rates(vec![(MIB, 11.0 * GB * most)]),
-            arithmetic: ArithmeticRates { f32: 60.0 * GB * threads as f64, f64: 30.0 * GB * threads as f64, fill: 0.0 },
+            arithmetic: ArithmeticRates {
+                f32: 60.0 * GB * threads as f64,
+                f64: 30.0 * GB * threads as f64,
+                ..gpu().arithmetic
+            },
             families: BTreeMap::from(CPU),
             hardware: Hardware { device: String::new(), driver: String::new(), host: String::new(), threads },
             ..gpu()
@@ -103,7 +107,7 @@ fn gpu() -> Profile {
         launch: Launching { host: 20e-6, device: 5e-6 },
         recording: 2e-6,
         memory: Rates(vec![(128.0 * MIB, 1.5 * TB)]),
-        arithmetic: ArithmeticRates { f32: 10.0 * TB, f64: 0.3 * TB, fill: 0.0 },
+        arithmetic: ArithmeticRates { f32: 10.0 * TB, f64: 0.3 * TB, fill: 0.0, tiles: 132.0 },
         tile_rows: 40.0,
         families: BTreeMap::from(GPU),
         host_copy: Rates(vec![(1.0, 20.0 * GB)]),
@@ -135,7 +139,7 @@ fn h200() -> Profile {
         launch: Launching { host: 5e-6, device: 2.5e-6 },
         // Without the launch: 64 MiB are copied in 45 us, of which an empty kernel takes 5.5.
         memory: Rates(vec![(8.0 * MIB, 3.2 * TB), (128.0 * MIB, 3.4 * TB), (4096.0 * MIB, 4.2 * TB)]),
-        arithmetic: ArithmeticRates { f32: 30.5 * TB, f64: 15.0 * TB, fill: 0.0 },
+        arithmetic: ArithmeticRates { f32: 30.5 * TB, f64: 15.0 * TB, fill: 0.0, tiles: 132.0 },
         host_copy: Rates(vec![(1.0, 6.0 * GB), (16.0, 45.0 * GB)]),
         links: Links { peers: Link { latency: 12e-6, bandwidth: 290.0 * GB }, ..gpu().links },
         ..gpu()
