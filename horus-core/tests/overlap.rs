@@ -5,13 +5,16 @@
 #[allow(dead_code, reason = "shared with the conformance tests, which use all of it")]
 mod harness;
 
-use harness::{Place, Program, carry_out, connect, image, planned, planned_within};
+use std::sync::Arc;
+
+use harness::{Place, Program, carry_out, connect, image, planned_for};
 use horus_core::comm::threads::ThreadComm;
 use horus_core::comm::{Alone, Communicator};
 use horus_core::cpu::device::CpuDevice;
 use horus_core::device::Device;
 use horus_core::dtype::DType;
 use horus_core::ir::graph::{NodeId, Op};
+use horus_core::machine::{Link, Links, Machine, Profile};
 use horus_core::ops::geometric::Flip;
 use horus_core::ops::neighbourhood::Filter;
 use horus_core::ops::pixel::PixelOp;
@@ -20,7 +23,7 @@ use horus_core::plan::movement::Load;
 use horus_core::plan::partition::Partition;
 use horus_core::plan::state::Halo;
 use horus_core::plan::verify::verify;
-use horus_core::plan::{Action, Mode, Part, Plan};
+use horus_core::plan::{Action, Mode, Part, Plan, Setting};
 use horus_core::shape::{Border, Shape};
 use horus_testing::reference::{self, Image};
 use horus_testing::simulated::{Log, Simulated};
@@ -81,6 +84,26 @@ fn filters(rounds: usize, height: usize, border: Border) -> Program {
         a = p.like(Op::Correlate(Filter::dense(5, 5, taps(25)), border), a);
     }
     p.wanted(&[a])
+}
+
+/// Machines between which messages take this long before their first byte, and no time for bytes.
+fn machine(separate: bool, latency: f64) -> Arc<Machine> {
+    let link = Link { latency, bandwidth: 1e15 };
+    let links = Links { peers: link, host: link, network: link };
+    Arc::new(Machine::alike(Profile { links, ..Profile::of_default(!separate) }))
+}
+
+/// The plan of a program for devices of so many bytes, and messages of this latency.
+fn planned_by(p: &Program, place: Place, partition: Partition, capacity: Option<usize>, latency: f64) -> Plan {
+    let Place { ranks, mode, separate, direct, overlap, .. } = place;
+    let (direct, machine) = (direct && ranks > 1, machine(separate, latency));
+    let setting = Setting { direct, overlap, mode, capacity, machine, ..Setting::of(partition, !separate) };
+    planned_for(p, place, &setting)
+}
+
+/// The plan of a program where messages are free, so that all rows around strips are exchanged.
+fn planned(p: &Program, place: Place, partition: Partition) -> Plan {
+    planned_by(p, place, partition, None, 0.0)
 }
 
 fn reference(p: &Program) -> Vec<Image> {
@@ -181,6 +204,61 @@ fn the_bits_and_the_messages_are_those_of_whole_launches() {
                     bytes: a.bytes + l.bytes,
                 });
                 assert_eq!(told, sent, "the dry run tells what is sent at {place:?}");
+            }
+        }
+    }
+}
+
+/// The depth of each exchange of a plan.
+fn exchanged(plan: &Plan) -> Vec<Halo> {
+    let halo = |action| match action {
+        Action::Exchange { halo, .. } | Action::Begin { halo, .. } => Some(halo),
+        _ => None,
+    };
+    plan.steps.iter().filter_map(|s| halo(s.action)).collect()
+}
+
+#[test]
+fn where_messages_take_long_filters_over_filters_exchange_once() {
+    let even = |depth| Halo::even(depth);
+    for (rounds, height, ranks) in [(3, 90, 3), (3, 30, 5)] {
+        let p = filters(rounds, height, Border::Reflect101);
+        let halos = |latency| {
+            exchanged(&planned_by(&p, place(ranks, (false, false), true), Partition::equal(ranks), None, latency))
+        };
+        assert_eq!(halos(1e-3), [even(2 * rounds)], "one exchange at the depth that all need");
+        assert_eq!(halos(0.0), vec![even(2); rounds]);
+        // A wrapped halo is exchanged: no rank computes copies of rows of the other end.
+        let wrapped = filters(rounds, height, Border::Wrap);
+        let plan = planned_by(&wrapped, place(ranks, (false, false), true), Partition::equal(ranks), None, 1e-3);
+        assert_eq!(exchanged(&plan), vec![Halo { wrap: true, ..even(2) }; rounds]);
+    }
+}
+
+#[test]
+fn rows_that_are_computed_instead_of_exchanged_have_the_same_bits() {
+    // Strips of one row to 43, thinner than all halos and none; some ranks have no rows.
+    let weighted: [&[f64]; 3] = [&[1.0, 0.0, 9.0], &[9.0, 0.0, 0.1, 5.0], &[0.05, 8.0, 0.05, 0.0, 2.0]];
+    let equal = (1..=5).map(|ranks| (Partition::equal(ranks), ranks > 1));
+    let weighted = weighted.map(|w| (Partition::weighted(w).unwrap(), false));
+    for (partition, tall) in equal.chain(weighted) {
+        for (border, channels) in borders().into_iter().zip([1, 3, 2, 3, 1]) {
+            for height in [5, 43] {
+                for p in [chain(Shape::new(height, 9, channels), border), filters(3, height, border)] {
+                    let want = reference(&p);
+                    for way in WAYS {
+                        let place = place(partition.ranks(), way, true);
+                        let [free, slow] = [0.0, 1e-3].map(|s| planned_by(&p, place, partition.clone(), None, s));
+                        verify(&slow).unwrap_or_else(|e| panic!("{e}\n{slow}"));
+                        let [most, least] = [&free, &slow].map(|plan| plan.counts().exchanges);
+                        // Strips that are thinner than a halo need messages of more than two ranks.
+                        let fewer = tall && height == 43 && border != Border::Wrap;
+                        assert!(least < most || (!fewer && least == most), "{least} of {most}\n{slow}");
+                        for (images, _, _) in run(&p, place, |_| slow.clone()) {
+                            assert!(images == want, "{partition} {border} {place:?}\n{slow}");
+                        }
+                    }
+                }
             }
         }
     }
@@ -291,7 +369,7 @@ fn messages_under_way_take_room_on_the_device() {
     let (want, image) = (reference(&p), 120 * 16 * 3 * 4);
     let mut seen = [false; 3];
     for capacity in (1..=150).map(|i| image * i / 60) {
-        let plan = |overlap| planned_within(&p, place(2, (true, true), overlap), Partition::equal(2), Some(capacity));
+        let plan = |overlap| planned_by(&p, place(2, (true, true), overlap), Partition::equal(2), Some(capacity), 0.0);
         let (whole, parts) = (plan(false), plan(true));
         assert_eq!(whole.fits, parts.fits, "{capacity} bytes are enough or not, in parts or not\n{parts}");
         if !whole.fits {
@@ -329,7 +407,7 @@ fn images_that_every_rank_gave_have_the_room_that_was_planned() {
     {
         let ranks = weights.len();
         let place = Place { from_root: false, ..place(ranks, (true, true), false) };
-        let plan = planned_within(&p, place, Partition::weighted(weights).unwrap(), Some(capacity));
+        let plan = planned_by(&p, place, Partition::weighted(weights).unwrap(), Some(capacity), 0.0);
         verify(&plan).unwrap_or_else(|e| panic!("{e}\n{plan}"));
         let strips = plan.steps.iter().filter(|s| matches!(s.action, Action::UploadStrip { .. })).count();
         seen[strips] += 1;

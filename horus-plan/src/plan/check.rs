@@ -3,6 +3,7 @@
 //! Cheap checks run in every build; with debug assertions, each pass is also followed by the replay
 //! of all steps on all ranks ([`verify`]), which the session requests once, for the finished plan.
 
+use super::demand::{around, needed};
 use super::draft::Draft;
 use super::passes::Stage;
 use super::setting::Want;
@@ -29,9 +30,14 @@ fn facts(draft: &Draft<'_>) -> Result<(), String> {
     if draft.states.len() != nodes || draft.wants.len() != draft.graph.roots.len() {
         return Err("the images of the plan are not those of the program".into());
     }
-    for (i, (asked, filtered)) in draft.demand.asked.iter().zip(&draft.demand.filtered).enumerate() {
-        if !asked.covers(*filtered) {
-            return Err(format!("{} is asked for {asked} rows around strips, filters need {filtered}", NodeId(i)));
+    let several = draft.ranks() > 1 && !draft.naive();
+    for (id, node) in draft.graph.iter().filter(|_| several && !draft.demand.asked.is_empty()) {
+        for (i, input) in node.inputs.iter().enumerate() {
+            let Some(own) = needed(node.op.access(i)) else { continue };
+            let (asked, read) = (draft.demand.asked[input.0], around(own, draft.demand.computed[id.0]));
+            if !asked.covers(read) {
+                return Err(format!("{input} is asked for {asked} rows around strips, {id} reads {read}"));
+            }
         }
     }
     if draft.used.len() != draft.steps.len() {

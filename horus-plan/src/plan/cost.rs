@@ -79,8 +79,8 @@ impl Costs {
         }
         let consumer = draft.graph.node(temp.consumer);
         let everywhere = consumer.op.is_on_every_rank(consumer.shape, || true);
-        let halo = Halo { wrap: false, ..draft.demand.asked[temp.consumer.0] };
-        let rows = if everywhere { Rows::All } else { Rows::Strip(halo) };
+        let computed = draft.demand.computed[temp.consumer.0];
+        let rows = if everywhere { Rows::All } else { Rows::Strip(computed) };
         let direct = draft.setting.direct;
         let sent = draft.traffic(Action::Fetch { node, temp, rows, direct }, on_root).time;
         let copied = if direct { 0 } else { draft.bytes_fetched(node, temp, rows) };

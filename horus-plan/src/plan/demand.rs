@@ -1,10 +1,25 @@
 //! Demand: the rows around its strip that will be read of each image, known before placement.
+//!
+//! Rows around a strip come from other ranks, or are computed from deeper halos of the inputs: a
+//! filter over a filter needs one exchange, at the depth that both need, if computing the additional
+//! rows is predicted to be cheaper than a second exchange. The choice for one launch changes the
+//! depth at which its inputs are exchanged, and so the choices for the launches before it: choices
+//! are made backwards, then improved one by one, and together for launches that read one image.
+//!
+//! Periodic copies of rows beyond the image (a wrapped halo) are always exchanged.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
 
 use super::draft::Draft;
+use super::launches::LaunchedNodes;
+use super::movement::{rows_of, work_of};
 use super::setting::Mode;
-use super::state::Halo;
-use crate::ir::graph::Graph;
+use super::state::{Halo, Placement};
+use super::step::{Action, Rows};
+use crate::ir::graph::NodeId;
 use crate::ir::kernel::{Access, Kernel};
+use crate::machine::Profile;
 
 /// For each node, rows around its strips.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -12,8 +27,8 @@ pub(super) struct Demand {
     /// Rows that its readers will ask for, including readers that compute rows around their own
     /// strips.
     pub(super) asked: Vec<Halo>,
-    /// Rows that filters over it need themselves: they will be exchanged in any case.
-    pub(super) filtered: Vec<Halo>,
+    /// Rows that its launch computes: all that are asked for, or none, so that they are exchanged.
+    pub(super) computed: Vec<Halo>,
 }
 
 /// Reach of a kernel beyond the rows that it computes, for one input; `None` if it reads elsewhere.
@@ -22,26 +37,15 @@ pub(super) fn needed(access: Access) -> Option<Halo> {
     Some(Halo { up: reach.up, down: reach.down, wrap: wrap && reach.up + reach.down > 0 })
 }
 
+/// Rows around a strip that a launch reads which itself computes `computed` rows around it.
+pub(super) fn around(own: Halo, computed: Halo) -> Halo {
+    Halo { up: own.up + computed.up, down: own.down + computed.down, ..own }
+}
+
 impl Demand {
     /// No reads around strips.
     fn nothing(nodes: usize) -> Demand {
-        Demand { asked: vec![Halo::NONE; nodes], filtered: vec![Halo::NONE; nodes] }
-    }
-
-    /// Walks the graph backwards. An exchange can then be made once, at the widest radius
-    /// requested, and a pixel operation be computed on the rows that a later filter needs.
-    fn of(graph: &Graph<Kernel>) -> Demand {
-        let mut demand = Demand::nothing(graph.nodes.len());
-        for (id, node) in graph.iter().rev() {
-            for (i, input) in node.inputs.iter().enumerate() {
-                if let Some(own) = needed(node.op.access(i)) {
-                    demand.filtered[input.0] = demand.filtered[input.0].max(own);
-                    let passed_on = if own.is_none() { Halo { wrap: false, ..demand.asked[id.0] } } else { own };
-                    demand.asked[input.0] = demand.asked[input.0].max(passed_on);
-                }
-            }
-        }
-        demand
+        Demand { asked: vec![Halo::NONE; nodes], computed: vec![Halo::NONE; nodes] }
     }
 }
 
@@ -49,8 +53,244 @@ impl Demand {
 /// every operation.
 pub(super) fn look_ahead(draft: &mut Draft<'_>) {
     draft.demand = if draft.ranks() > 1 && draft.setting.mode != Mode::Naive {
-        Demand::of(draft.graph)
+        Search::new(draft).cheapest()
     } else {
         Demand::nothing(draft.graph.nodes.len())
     };
+}
+
+/// Search for the launches that compute rows around strips, by least predicted time.
+struct Search<'d, 'a> {
+    draft: &'d Draft<'a>,
+    /// By node: its launch, as an index of `launches`; `None` for given images and for results that
+    /// every rank computes.
+    launch_of: Vec<Option<usize>>,
+    /// The nodes of each launch, consecutive.
+    launches: Vec<Vec<NodeId>>,
+    /// By node, the inputs that it reads at a fixed distance.
+    reads: Vec<Vec<(NodeId, Halo)>>,
+    /// Predicted seconds of exchanges.
+    exchanges: RefCell<HashMap<(NodeId, Halo), f64>>,
+    /// Predicted seconds of computing rows around strips, by launch.
+    computations: RefCell<HashMap<(usize, Halo), f64>>,
+}
+
+impl<'d, 'a> Search<'d, 'a> {
+    fn new(draft: &'d Draft<'a>) -> Search<'d, 'a> {
+        let graph = draft.graph;
+        let mut launch_of = vec![None; graph.nodes.len()];
+        let mut launches: Vec<Vec<NodeId>> = Vec::new();
+        let mut reads = Vec::with_capacity(graph.nodes.len());
+        let together: HashMap<NodeId, usize> =
+            graph.joined.iter().enumerate().flat_map(|(g, j)| j.nodes.iter().map(move |n| (*n, g))).collect();
+        let mut last = None;
+        for (id, node) in graph.iter() {
+            let group = together.get(&id).copied();
+            if !matches!(node.op, Kernel::Source(_)) && !node.op.is_on_every_rank(node.shape, || true) {
+                match launches.last_mut() {
+                    Some(nodes) if group.is_some() && group == last => nodes.push(id),
+                    _ => launches.push(vec![id]),
+                }
+                launch_of[id.0] = Some(launches.len() - 1);
+                last = group;
+            }
+            let inputs = node.inputs.iter().enumerate();
+            reads.push(inputs.filter_map(|(i, input)| Some((*input, needed(node.op.access(i))?))).collect());
+        }
+        let (exchanges, computations) = (RefCell::default(), RefCell::default());
+        Search { draft, launch_of, launches, reads, exchanges, computations }
+    }
+
+    /// The demand of the cheapest choices found.
+    fn cheapest(&self) -> Demand {
+        /// Limit of the work of improving choices, in nodes visited.
+        const WORK: usize = 1 << 14;
+        let mut computes = self.backwards();
+        let mut best = self.demand(&computes);
+        let deepest = self.demand(&vec![true; self.launches.len()]);
+        let open: Vec<usize> = (0..self.launches.len()).filter(|l| self.is_open(*l, &deepest)).collect();
+        if open.len() * self.reads.len() > WORK {
+            return best;
+        }
+        let mut least = self.seconds(&best);
+        let alternatives = self.alternatives(&open);
+        let mut improved = true;
+        while std::mem::take(&mut improved) {
+            for (launches, computed) in &alternatives {
+                let mut other = computes.clone();
+                launches.iter().for_each(|l| other[*l] = *computed);
+                if other != computes {
+                    let demand = self.demand(&other);
+                    let seconds = self.seconds(&demand);
+                    if seconds < least {
+                        (computes, best, least, improved) = (other, demand, seconds, true);
+                    }
+                }
+            }
+        }
+        best
+    }
+
+    /// A choice for each launch, from the last to the first: each as if its inputs were exchanged.
+    fn backwards(&self) -> Vec<bool> {
+        let mut computes = vec![false; self.launches.len()];
+        // Rows that are exchanged in any case.
+        let mut asked = self.demand(&computes).asked;
+        for (l, nodes) in self.launches.iter().enumerate().rev() {
+            let demanded = self.demanded(nodes, &asked);
+            if !demanded.is_none() && !demanded.wrap {
+                let deeper = self.inputs(nodes, demanded, &asked);
+                let sum = |halos: &HashMap<NodeId, Halo>| halos.iter().map(|(n, h)| self.exchange(*n, *h)).sum::<f64>();
+                let now = deeper.keys().map(|n| (*n, asked[n.0])).collect();
+                let exchanged = nodes.iter().map(|n| self.exchange(*n, asked[n.0])).sum::<f64>();
+                if self.computation(l, demanded) + sum(&deeper) - sum(&now) < exchanged {
+                    computes[l] = true;
+                    deeper.into_iter().for_each(|(n, halo)| asked[n.0] = halo);
+                }
+            }
+        }
+        computes
+    }
+
+    /// The depths of the halos of the inputs of a launch that computes `computed` rows around its
+    /// strips, beside what is asked of them.
+    fn inputs(&self, nodes: &[NodeId], computed: Halo, asked: &[Halo]) -> HashMap<NodeId, Halo> {
+        let mut deeper = HashMap::new();
+        for (input, own) in nodes.iter().flat_map(|n| &self.reads[n.0]).filter(|(input, _)| !nodes.contains(input)) {
+            let halo = deeper.entry(*input).or_insert(asked[input.0]);
+            *halo = around(*own, computed).max(*halo);
+        }
+        deeper
+    }
+
+    /// Other choices to try: of one launch, of one and all before it on which it depends, or of all
+    /// that read one image.
+    fn alternatives(&self, open: &[usize]) -> Vec<(Vec<usize>, bool)> {
+        let mut siblings: HashMap<NodeId, Vec<usize>> = HashMap::new();
+        for l in open {
+            let inputs = self.launches[*l].iter().flat_map(|n| &self.reads[n.0]);
+            for (input, _) in inputs {
+                let readers = siblings.entry(*input).or_default();
+                if readers.last() != Some(l) {
+                    readers.push(*l);
+                }
+            }
+        }
+        let mut together: Vec<(NodeId, Vec<usize>)> = siblings.into_iter().filter(|(_, r)| r.len() > 1).collect();
+        together.sort_unstable();
+        let single = open.iter().rev().map(|l| vec![*l]);
+        let upstream = open.iter().rev().map(|l| self.upstream(*l, open)).filter(|launches| launches.len() > 1);
+        let sets: Vec<Vec<usize>> =
+            single.chain(upstream).chain(together.into_iter().map(|(_, readers)| readers)).collect();
+        let both = |set: Vec<usize>| [(set.clone(), true), (set, false)];
+        sets.into_iter().flat_map(both).collect()
+    }
+
+    /// A launch and those of `open` whose results reach it without a read elsewhere.
+    fn upstream(&self, launch: usize, open: &[usize]) -> Vec<usize> {
+        let mut found = vec![launch];
+        let mut at = 0;
+        while let Some(&reader) = found.get(at) {
+            for (input, _) in self.launches[reader].iter().flat_map(|n| &self.reads[n.0]) {
+                if let Some(l) = self.launch_of[input.0]
+                    && open.binary_search(&l).is_ok()
+                    && !found.contains(&l)
+                {
+                    found.push(l);
+                }
+            }
+            at += 1;
+        }
+        found
+    }
+
+    /// Returns `true` if there is a choice for a launch.
+    fn is_open(&self, launch: usize, demand: &Demand) -> bool {
+        let asked = self.demanded(&self.launches[launch], &demand.asked);
+        !asked.is_none() && !asked.wrap
+    }
+
+    /// Rows that are asked of any node of a launch.
+    fn demanded(&self, nodes: &[NodeId], asked: &[Halo]) -> Halo {
+        nodes.iter().map(|n| asked[n.0]).fold(Halo::NONE, Halo::max)
+    }
+
+    /// The demand if these launches compute the rows around their strips that are asked for.
+    fn demand(&self, computes: &[bool]) -> Demand {
+        let mut demand = Demand::nothing(self.reads.len());
+        for id in (0..self.reads.len()).rev() {
+            // All readers of the nodes of a launch that are not in it come after its last node.
+            if let Some(l) = self.launch_of[id]
+                && self.launches[l].last() == Some(&NodeId(id))
+                && computes[l]
+            {
+                let computed = self.demanded(&self.launches[l], &demand.asked);
+                if !computed.wrap {
+                    self.launches[l].iter().for_each(|n| demand.computed[n.0] = computed);
+                }
+            }
+            for (input, own) in &self.reads[id] {
+                let read = around(*own, demand.computed[id]);
+                demand.asked[input.0] = demand.asked[input.0].max(read);
+            }
+        }
+        demand
+    }
+
+    /// Predicted seconds of all rows around strips: of exchanges, and of launches beyond what they
+    /// take for the strips.
+    fn seconds(&self, demand: &Demand) -> f64 {
+        let nodes = (0..self.reads.len()).map(NodeId);
+        let exchanged = nodes.filter(|n| !demand.computed[n.0].covers(demand.asked[n.0]));
+        let exchanges: f64 = exchanged.map(|n| self.exchange(n, demand.asked[n.0])).sum();
+        let launches = self.launches.iter().enumerate();
+        exchanges + launches.map(|(l, nodes)| self.computation(l, demand.computed[nodes[0].0])).sum::<f64>()
+    }
+
+    /// Predicted seconds of exchanging the halo of an image.
+    fn exchange(&self, node: NodeId, halo: Halo) -> f64 {
+        if halo.is_none() || !self.is_in_strips(node, halo) {
+            return 0.0;
+        }
+        *self.exchanges.borrow_mut().entry((node, halo)).or_insert_with(|| {
+            let setting = self.draft.setting;
+            let travel = self.draft.traffic(Action::Exchange { node, halo, direct: setting.direct }, false).time;
+            // A launch in parts computes its interior meanwhile.
+            if setting.direct { travel.min(setting.machine.slowest(Profile::division)) } else { travel }
+        })
+    }
+
+    /// Returns `true` if rows around the strips of an image are missing, as far as is known before
+    /// any step.
+    fn is_in_strips(&self, node: NodeId, halo: Halo) -> bool {
+        match self.draft.initial[node.0].map(|s| s.placement) {
+            Some(Placement::Replicated) => false,
+            Some(Placement::Strips(valid)) => !valid.covers(halo),
+            Some(Placement::Root) => true,
+            None => self.launch_of[node.0].is_some(),
+        }
+    }
+
+    /// Predicted seconds of computing these rows around the strip, on the rank that computes most.
+    fn computation(&self, launch: usize, halo: Halo) -> f64 {
+        if halo.is_none() {
+            return 0.0;
+        }
+        *self.computations.borrow_mut().entry((launch, halo)).or_insert_with(|| {
+            let (graph, setting) = (self.draft.graph, self.draft.setting);
+            let nodes = &self.launches[launch];
+            let joined = graph.joined.iter().find(|j| j.nodes == *nodes);
+            let launched = match joined {
+                Some(j) => LaunchedNodes { nodes, kernel: &j.op, inputs: &j.inputs },
+                None => LaunchedNodes::alone(graph, &nodes[0]),
+            };
+            let rows = |rank, halo| rows_of(graph, &setting.partition, nodes[0], rank, Rows::Strip(halo));
+            let busiest = (0..setting.partition.ranks()).max_by_key(|rank| rows(*rank, halo).len()).unwrap_or(0);
+            let seconds = |halo| {
+                let work = work_of(graph, &launched, rows(busiest, halo));
+                setting.machine.slowest(|m| m.launch(&work).seconds)
+            };
+            seconds(halo) - seconds(Halo::NONE)
+        })
+    }
 }

@@ -201,7 +201,8 @@ impl fmt::Display for Draft<'_> {
                 write!(f, ", kept")?;
             }
             if let Some(asked) = self.demand.asked.get(id.0).filter(|halo| !halo.is_none()) {
-                write!(f, ", {asked} rows around strips, {} for filters", self.demand.filtered[id.0])?;
+                let computed = if self.demand.computed[id.0].is_none() { "exchanged" } else { "computed" };
+                write!(f, ", {asked} rows around strips, {computed}")?;
             }
             writeln!(f)?;
         }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::demand::needed;
+use super::demand::{around, needed};
 use super::state::{Halo, Placement, State};
 use super::step::{Action, Rows, Temp};
 use super::transfers::Transfers;
@@ -63,7 +63,7 @@ impl Transfers<'_, '_> {
         let [temp] = elsewhere[..] else { return None };
         // A launch that others read beyond its strip may compute more rows than its own; they are
         // determined then.
-        let known = self.draft.demand.asked[temp.consumer.0] == Halo::NONE && !self.draft.is_global(temp.consumer);
+        let known = self.draft.demand.computed[temp.consumer.0] == Halo::NONE && !self.draft.is_global(temp.consumer);
         if !known || self.is_sent(temp) {
             return None;
         }
@@ -140,7 +140,7 @@ impl Transfers<'_, '_> {
             let enough = match (placement, needed(node.op.access(i))) {
                 (Placement::Replicated, _) => true,
                 (Placement::Strips(have), Some(need)) => {
-                    let now = self.wanted(*source, need, self.draft.demand.asked[id.0]);
+                    let now = around(need, self.draft.demand.computed[id.0]);
                     have.covers(now) && self.draft.readers(*source, id).0.is_empty()
                 }
                 _ => false,

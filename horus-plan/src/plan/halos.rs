@@ -1,6 +1,6 @@
 //! Halos of the inputs of a launch: those not deep enough are exchanged before it.
 
-use super::demand::needed;
+use super::demand::{around, needed};
 use super::draft::Exchanged;
 use super::state::{Event, Halo, Placement};
 use super::step::Action;
@@ -16,10 +16,9 @@ pub(super) struct Due {
 }
 
 impl Transfers<'_, '_> {
-    /// The halos to exchange before `id` is computed, each to the largest depth that will be
-    /// requested; and the rows around the strip, at most `extend`, for which the result can be
-    /// computed then.
-    pub(super) fn borders(&self, id: NodeId, mut extend: Halo) -> (Vec<Due>, Halo) {
+    /// The halos to exchange before `id` is computed for its strip and the rows around it that are
+    /// computed rather than exchanged, each to the largest depth that will be requested.
+    pub(super) fn borders(&self, id: NodeId) -> Vec<Due> {
         let graph = self.draft.graph;
         let node = graph.node(id);
         let mut due: Vec<Due> = Vec::new();
@@ -29,31 +28,19 @@ impl Transfers<'_, '_> {
             else {
                 continue;
             };
-            let now = self.wanted(source, need, extend);
+            let now = around(need, self.draft.demand.computed[id.0]);
             let known = due.iter().position(|d| d.source == source);
-            let mut have = known.map_or(valid, |k| due[k].halo);
+            let have = known.map_or(valid, |k| due[k].halo);
             if !have.covers(now) {
                 let why = format!("{} reads {now} rows beyond the strip, {have} are valid", self.draft.label(id));
-                have = self.draft.demand.asked[source.0].max(now);
+                let halo = self.draft.demand.asked[source.0].max(now);
                 match known {
-                    Some(k) => due[k].halo = due[k].halo.max(have),
-                    None => due.push(Due { source, halo: have, why }),
+                    Some(k) => due[k].halo = due[k].halo.max(halo),
+                    None => due.push(Due { source, halo, why }),
                 }
             }
-            // The rest of the input's halo bounds the rows beyond the strip for which the result
-            // can be computed.
-            extend.up = extend.up.min(have.up - need.up);
-            extend.down = extend.down.min(have.down - need.down);
         }
-        (due, extend)
-    }
-
-    /// Depth of the halo of `source` for computing a strip and, if worthwhile, `extend` around it:
-    /// rows that will be exchanged in any case are exchanged now, if that makes the result's halo
-    /// computable.
-    pub(super) fn wanted(&self, source: NodeId, need: Halo, extend: Halo) -> Halo {
-        let deeper = Halo { up: need.up + extend.up, down: need.down + extend.down, ..need };
-        if self.draft.demand.filtered[source.0].covers(deeper) { deeper } else { need }
+        due
     }
 
     /// Exchanges the halos due for the launch of `id`.

@@ -1,7 +1,7 @@
 //! Distribution of images to launches: scattered, uploaded in strips, fetched launch by launch or
 //! replicated, by predicted time.
 
-use super::demand::needed;
+use super::demand::{around, needed};
 use super::state::{Event, Halo, Placement};
 use super::step::{Action, Band, Rows};
 use super::transfers::Transfers;
@@ -79,15 +79,14 @@ impl Transfers<'_, '_> {
         true
     }
 
-    /// Rows around the strips that are read of `source` from `reader` on, if results are computed
-    /// on all surrounding rows that filters ask for instead of exchanging them.
+    /// Rows around the strips that are read of `source` from `reader` on.
     fn read_around(&self, source: NodeId, reader: NodeId) -> Halo {
         let later = self.draft.lifetimes.readers[source.0].iter().filter(|c| **c >= reader);
         let halos = later.flat_map(|&consumer| {
-            let (node, asked) = (self.draft.graph.node(consumer), self.draft.demand.asked[consumer.0]);
+            let (node, computed) = (self.draft.graph.node(consumer), self.draft.demand.computed[consumer.0]);
             let own = node.inputs.iter().enumerate().filter(move |(_, s)| **s == source);
             let own = own.filter_map(|(i, _)| needed(node.op.access(i)));
-            own.map(move |own| Halo { up: own.up + asked.up, down: own.down + asked.down, ..own })
+            own.map(move |own| around(own, computed))
         });
         halos.fold(self.draft.demand.asked[source.0], Halo::max)
     }

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use super::draft::Draft;
 use super::partition::Partition;
 use super::passes::{PASSES, Pass, Stage, run};
@@ -7,6 +9,7 @@ use super::step::{Action, Part};
 use super::{check, demand, lifetimes, overlap};
 use crate::ir::graph::{Graph, Node, NodeId, ValueId};
 use crate::ir::kernel::{Kernel, Leaf, LeafOp, MapKernel, Source, Val};
+use crate::machine::{Link, Links, Machine, Profile};
 use crate::ops::neighbourhood::Filter;
 use horus_base::dtype::DType;
 use horus_base::error::Error;
@@ -93,7 +96,7 @@ fn each_pass_is_dumped_by_its_name() {
 #[test]
 fn the_pass_that_breaks_a_plan_is_named() {
     let wrong = caught("demand for halos", |d| d.demand.asked[2] = Halo::NONE);
-    assert!(wrong.contains("%2 is asked for 0 rows around strips, filters need 4 wrapped"), "{wrong}");
+    assert!(wrong.contains("%2 is asked for 0 rows around strips, %3 reads 4 wrapped"), "{wrong}");
     let wrong = caught("memory in use", |d| d.step(Action::Free(NodeId(0)), ""));
     assert!(wrong.contains("steps already"), "{wrong}");
     let walk = "transfers and launches";
@@ -111,24 +114,52 @@ fn the_pass_that_breaks_a_plan_is_named() {
     assert!(wrong.contains("up to date"), "{wrong}");
 }
 
-#[test]
-fn halos_are_asked_for_through_what_is_computed_pixel_by_pixel() {
-    let deep = Halo { wrap: true, ..Halo::even(4) };
-    after("demand for halos", 2, None, |draft, result| {
-        result.unwrap();
-        // The copy is computed on all rows read by the second filter, so that the first must
-        // provide them, without wrapped rows.
-        assert_eq!(draft.demand.asked, [Halo::even(1), Halo::even(4), deep, Halo::NONE]);
-        assert_eq!(draft.demand.filtered, [Halo::even(1), Halo::NONE, deep, Halo::NONE]);
-    });
-    after("demand for halos", 1, None, |draft, _| {
-        assert_eq!(draft.demand.asked, [Halo::NONE; 4], "one rank has no strips");
-    });
-    let naive = Setting { mode: Mode::Naive, ..setting(2) };
-    let graph = filters();
-    let mut draft = Draft::new(&graph, &[Want::Root], &naive, vec![None; 4], &|_| true);
+/// The demand of `filters` whose last filter has this border, on machines with such messages.
+fn demanded(border: Border, mode: Mode, ranks: usize, latency: f64) -> demand::Demand {
+    let mut graph = filters();
+    graph.nodes[3].op = column(9, border);
+    let link = Link { latency, bandwidth: 1e15 };
+    let links = Links { peers: link, host: link, network: link };
+    let machine = Arc::new(Machine::alike(Profile { links, ..Profile::of_default(false) }));
+    let setting = Setting { mode, machine, ..setting(ranks) };
+    let mut draft = Draft::new(&graph, &[Want::Root], &setting, vec![None; 4], &|_| true);
+    draft.initial[0] = Some(State { residency: Residency::Host, placement: Placement::Root });
     demand::look_ahead(&mut draft);
-    assert_eq!(draft.demand.filtered, [Halo::NONE; 4], "naive mode looks at one operation at a time");
+    draft.demand
+}
+
+#[test]
+fn rows_around_strips_are_computed_where_an_exchange_takes_longer() {
+    let (none, four) = (Halo::NONE, Halo::even(4));
+    let slow = demanded(Border::Replicate, Mode::Fused, 2, 1e-3);
+    // The first filter and the copy are computed on all rows that the second filter reads.
+    assert_eq!(slow.asked, [Halo::even(5), four, four, none]);
+    assert_eq!(slow.computed, [none, four, four, none]);
+    let free = demanded(Border::Replicate, Mode::Fused, 2, 0.0);
+    assert_eq!(free.asked, [Halo::even(1), none, four, none], "each filter exchanges what it reads");
+    assert_eq!(free.computed, [none; 4]);
+    let wrapped = demanded(Border::Wrap, Mode::Fused, 2, 1e-3);
+    assert_eq!(wrapped.asked, [Halo::even(1), none, Halo { wrap: true, ..four }, none]);
+    assert_eq!(wrapped.computed, [none; 4], "periodic copies come from other ranks");
+    assert_eq!(demanded(Border::Replicate, Mode::Fused, 1, 1e-3).asked, [none; 4], "one rank has no strips");
+    let naive = demanded(Border::Replicate, Mode::Naive, 2, 1e-3);
+    assert_eq!(naive.asked, [none; 4], "naive mode looks at one operation at a time");
+}
+
+#[test]
+fn readers_of_one_image_share_its_exchange() {
+    // Two copies of one image, each filtered: none alone is worth a deeper halo of the image.
+    let mut g = Graph::default();
+    let image = push(&mut g, Kernel::Source(ValueId(0)), &[]);
+    let copies = [push(&mut g, map(LeafOp::Load(0)), &[image]), push(&mut g, map(LeafOp::Load(0)), &[image])];
+    g.roots = copies.map(|copy| push(&mut g, column(9, Border::Replicate), &[copy])).to_vec();
+    let setting = setting(2);
+    let mut draft = Draft::new(&g, &[Want::Root; 2], &setting, vec![None; 5], &|_| true);
+    draft.initial[0] = Some(State { residency: Residency::Host, placement: Placement::Root });
+    demand::look_ahead(&mut draft);
+    let four = Halo::even(4);
+    assert_eq!(draft.demand.computed, [Halo::NONE, four, four, Halo::NONE, Halo::NONE]);
+    assert_eq!(draft.demand.asked[0], four, "one exchange instead of two");
 }
 
 #[test]

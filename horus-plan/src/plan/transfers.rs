@@ -110,9 +110,7 @@ impl Transfers<'_, '_> {
                 graph.node(n).inputs.iter().for_each(|source| self.spread(*source, n));
             }
             for &n in &group.nodes {
-                let global = self.draft.is_global(n);
-                let extend = if global { Halo::NONE } else { Halo { wrap: false, ..self.draft.demand.asked[n.0] } };
-                let (due, _) = self.borders(n, extend);
+                let due = self.borders(n);
                 self.exchange(due, n);
             }
         }
@@ -212,9 +210,8 @@ impl Transfers<'_, '_> {
             return;
         }
         let global = self.draft.is_global(id);
-        let extend = if global { Halo::NONE } else { Halo { wrap: false, ..self.draft.demand.asked[id.0] } };
-        let (due, extend) = self.borders(id, extend);
-        let rows = if global { Rows::All } else { Rows::Strip(extend) };
+        let rows = if global { Rows::All } else { Rows::Strip(self.draft.demand.computed[id.0]) };
+        let due = self.borders(id);
         self.exchange(due, id);
         let mut later = false;
         for (input, &source) in node.inputs.iter().enumerate() {

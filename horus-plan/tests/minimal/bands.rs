@@ -1,0 +1,1 @@
+//! Plans for one device, in up to three bands.
