@@ -81,11 +81,17 @@ impl Run<'_> {
         Ok((geometry, memory, arriving))
     }
 
-    /// Brings every rank its strip, and room for a halo.
-    pub(super) fn scatter(&mut self, action: Action, n: NodeId, room: Halo, direct: bool) -> Result<()> {
+    /// Brings every rank its strip with its halo, and room for a deeper halo.
+    pub(super) fn scatter(
+        &mut self,
+        action: Action,
+        n: NodeId,
+        (halo, room): (Halo, Halo),
+        direct: bool,
+    ) -> Result<()> {
         let height = self.plan.graph.node(n).shape.height;
-        let window = with_room(self.strip(self.rank(), height), room, height);
-        self.spread(action, n, "scatter", window, Placement::Strips(Halo::NONE), direct)
+        let window = with_room(self.strip(self.rank(), height), room.max(halo), height);
+        self.spread(action, n, "scatter", window, Placement::Strips(halo), direct)
     }
 
     /// Brings every rank the whole image.

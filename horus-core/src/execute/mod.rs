@@ -244,7 +244,7 @@ impl Run<'_> {
                 }
                 Ok(())
             }
-            Action::Scatter { node, room, direct } => self.scatter(action, node, room, direct),
+            Action::Scatter { node, halo, room, direct } => self.scatter(action, node, (halo, room), direct),
             Action::Replicate { node, direct } => self.replicate(action, node, direct),
             Action::Exchange { node, halo, direct } => {
                 self.begin_exchange(action, node, halo, direct)?;

@@ -57,6 +57,7 @@ pub(crate) fn plans() -> Vec<Plan> {
         make_given(conv_2d(256, 1), 3, None),
         make_within(many_images(), 1, false, Mode::Lazy, Some(4 * 100 * 100 * 4)),
         make_within(many_images(), 2, false, Mode::Lazy, Some(4 * 100 * 100 * 4)),
+        crate::devices::make_linked(conv_2d(256, 1), 3, None),
         crate::mapped::handed(conv_2d(64, 1), Transfer::Implicit, None),
         crate::mapped::handed(conv_2d(64, 1), Transfer::Hybrid(None), None),
     ];

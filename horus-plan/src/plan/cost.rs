@@ -3,11 +3,14 @@
 use std::collections::HashMap;
 
 use super::draft::Draft;
-use super::movement::{BLOCK, Link, Traffic, movement};
+use super::launches::LaunchedNodes;
+use super::movement::{BLOCK, Link, Traffic, movement, work_of};
 use super::state::{Halo, Placement};
 use super::step::{Action, Rows, Temp};
 use crate::ir::graph::NodeId;
 use crate::ir::kernel::Access;
+use crate::machine::{HostSide, Profile};
+use horus_base::shape::Window;
 
 /// A transfer of an image to launches that read it across strips.
 pub(super) struct Choice {
@@ -48,7 +51,8 @@ impl Costs {
         // Between devices, rows arrive in their final place.
         let copy = |bytes: usize| if direct { 0.0 } else { machine.slowest(|m| m.host_copy(bytes)) };
         let whole = copy(draft.graph.node(source).shape.len() * draft.graph.node(source).dtype.size());
-        let scatter = if on_root { time(draft, Action::Scatter { node: source, room, direct }, true) } else { 0.0 };
+        let scatter =
+            if on_root { time(draft, Action::Scatter { node: source, halo: room, room, direct }, true) } else { 0.0 };
         let replicate = |p: &Draft<'_>, on_root| time(p, Action::Replicate { node: source, direct }, on_root) + whole;
         let mut fetch = |on_root| elsewhere.iter().map(|t| self.of_fetching(draft, source, *t, on_root)).sum::<f64>();
         let fetches = (fetch(false) + scatter, (on_root && !in_strips).then(|| fetch(true)));
@@ -127,6 +131,41 @@ impl Draft<'_> {
     /// The slowest link for messages.
     pub(super) fn link(&self) -> Link {
         self.setting.machine.link(self.setting.direct)
+    }
+
+    /// Predicted seconds that the exchange of the halo of an image adds to a plan.
+    pub(super) fn exchanging(&self, node: NodeId, halo: Halo) -> f64 {
+        let direct = self.setting.direct;
+        let traffic = self.traffic(Action::Exchange { node, halo, direct }, false);
+        let computed = self.initial[node.0].is_none();
+        let through_host =
+            |m: &Profile| m.download(traffic.sent, HostSide::Pinned) + m.upload(traffic.received, HostSide::Pinned);
+        let copied = if computed && !direct { self.setting.machine.slowest(through_host) } else { 0.0 };
+        let travel = traffic.time + copied;
+        let reader = self.lifetimes.readers[node.0].first().filter(|_| direct);
+        reader.map_or(travel, |reader| travel - self.hidden(travel, *reader).max(0.0))
+    }
+
+    /// Predicted seconds by which a plan is shorter if the launch of `id` computes its interior
+    /// while messages travel; negative if the additional launches take longer. They also read the
+    /// rows around the edges once more.
+    pub(super) fn hidden(&self, travel: f64, id: NodeId) -> f64 {
+        let (partition, height) = (&self.setting.partition, self.graph.node(id).shape.height);
+        let strips = (0..self.ranks()).map(|rank| partition.strip(rank, height));
+        let work = work_of(
+            self.graph,
+            &LaunchedNodes::alone(self.graph, &id),
+            strips.max_by_key(|s| s.len()).unwrap_or(Window::new(0, 0)),
+        );
+        let machine = &self.setting.machine;
+        travel.min(machine.slowest(|m| m.launch(&work).seconds)) - machine.slowest(Profile::division)
+    }
+
+    /// Predicted seconds by which a scatter takes longer if it sends the halo, too.
+    pub(super) fn scattering(&self, node: NodeId, halo: Halo) -> f64 {
+        let direct = self.setting.direct;
+        let scatter = |sent| self.traffic(Action::Scatter { node, halo: sent, room: halo, direct }, true).time;
+        scatter(halo) - scatter(Halo::NONE)
     }
 
     pub(super) fn traffic(&self, action: Action, on_root: bool) -> Traffic {

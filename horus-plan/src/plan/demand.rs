@@ -16,10 +16,9 @@ use super::launches::LaunchedNodes;
 use super::movement::{rows_of, work_of};
 use super::setting::Mode;
 use super::state::{Halo, Placement};
-use super::step::{Action, Rows};
+use super::step::Rows;
 use crate::ir::graph::NodeId;
 use crate::ir::kernel::{Access, Kernel};
-use crate::machine::Profile;
 
 /// For each node, rows around its strips.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -253,10 +252,12 @@ impl<'d, 'a> Search<'d, 'a> {
             return 0.0;
         }
         *self.exchanges.borrow_mut().entry((node, halo)).or_insert_with(|| {
-            let setting = self.draft.setting;
-            let travel = self.draft.traffic(Action::Exchange { node, halo, direct: setting.direct }, false).time;
-            // A launch in parts computes its interior meanwhile.
-            if setting.direct { travel.min(setting.machine.slowest(Profile::division)) } else { travel }
+            let exchanged = self.draft.exchanging(node, halo);
+            if self.draft.initial[node.0].is_some_and(|s| s.placement == Placement::Root) {
+                self.draft.scattering(node, halo).min(exchanged)
+            } else {
+                exchanged
+            }
         })
     }
 

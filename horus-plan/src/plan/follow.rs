@@ -82,6 +82,11 @@ impl<'a> Follower<'a> {
         self.on_root[action.node().0]
     }
 
+    /// Returns `true` if the image of a step is on the device.
+    pub(super) fn on_device(&self, action: Action) -> bool {
+        self.on_device[action.node().0]
+    }
+
     /// Returns `true` if launches use an image in the host's memory.
     pub(super) fn is_mapped(&self, n: NodeId) -> bool {
         self.mapped[n.0]
@@ -145,7 +150,7 @@ impl<'a> Follower<'a> {
                 (self.on_device[n.0], self.mapped[n.0]) = (false, false);
                 Some(self.bytes(n))
             }
-            Action::Scatter { node, room, direct } => {
+            Action::Scatter { node, room, direct, .. } => {
                 let sent = self.sent(action, node);
                 self.rows[node.0] = with_room(self.strip(height(node)), room, height(node)).len();
                 (self.on_device[node.0], self.on_root[node.0]) = (direct || unified, false);

@@ -234,7 +234,9 @@ pub fn movement(
     let (height, width) = (n.shape.height, n.shape.width);
     let strip = |rank| partition.strip(rank, height);
     let needs = |rank: usize| match action {
-        Action::Scatter { .. } => needs_of(strip(rank), height, width),
+        // A rank without rows needs none around them.
+        Action::Scatter { .. } if strip(rank).is_empty() => Vec::new(),
+        Action::Scatter { halo, .. } => needs_of(with_room(strip(rank), halo, height), height, width),
         Action::Exchange { halo, .. } | Action::Begin { halo, .. } => {
             needs_around(strip(rank), with_room(strip(rank), halo, height), height, width)
         }

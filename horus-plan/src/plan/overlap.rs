@@ -6,7 +6,7 @@
 //! Then the exchange is completed and the *edges* are computed. Each rank divides its own strip, if
 //! it is at least 8 times as tall as the halo; a thinner strip is computed whole after the
 //! exchange. The messages are the same either way, so ranks need not agree. Overlap applies between
-//! devices where the exchange is predicted to take longer than two more launches cost.
+//! devices where it is predicted to hide more of the exchange than two more launches cost.
 //! `HORUS_OVERLAP=always` (`Setting::overlap`) forces it, also through the host, except for an
 //! image that is on the host only.
 
@@ -17,7 +17,6 @@ use super::draft::{Draft, Exchanged};
 use super::state::Halo;
 use super::step::{Action, Part, PlanStep, Rows};
 use crate::ir::graph::NodeId;
-use crate::machine::Profile;
 
 /// The pass: begins exchanges where some rank can compute rows meanwhile, computes the interior,
 /// finishes them, and computes the edges. Nothing else moves.
@@ -105,9 +104,7 @@ impl Awaiting {
         let all: Vec<_> = self.exchanges.iter().filter_map(|e| Some((e, exchanged(e)?))).collect();
         let time = |node, halo| draft.traffic(Action::Exchange { node, halo, direct: true }, false).time;
         let travel: f64 = all.iter().map(|(_, (node, halo, _))| time(*node, *halo)).sum();
-        // Two additional launches, which also read the rows around the edges once more.
-        let worthwhile = draft.setting.machine.slowest(Profile::division);
-        let long = draft.setting.overlap || (draft.setting.direct && travel > worthwhile);
+        let long = draft.setting.overlap || (draft.setting.direct && draft.hidden(travel, self.id) > 0.0);
         let awaited: Vec<NodeId> = all.iter().map(|(_, (node, ..))| *node).collect();
         if !long || !has_interior(draft, self.id, self.rows, reach(draft, self.id, &awaited)) {
             return None;

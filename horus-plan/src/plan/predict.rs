@@ -6,7 +6,7 @@ use std::fmt;
 use super::finished::Plan;
 use super::follow::Follower;
 use super::launches::LaunchedNodes;
-use super::movement::{BLOCK, movement, over_bus, windows_of, work_of};
+use super::movement::{BLOCK, Traffic, movement, over_bus, windows_of, work_of};
 use super::queue::Queue;
 use super::step::Action;
 use crate::ir::graph::NodeId;
@@ -88,9 +88,10 @@ pub fn predict(plan: &Plan) -> Prediction<'_> {
     let mut follower = Follower::new(plan, false);
     let launches = plan.launches();
     for (i, step) in plan.steps.iter().enumerate() {
-        let on_root = follower.on_root(step.action);
+        let (on_root, on_device) = (follower.on_root(step.action), follower.on_device(step.action));
         let bytes = follower.step(step.action).unwrap_or(0);
-        let (seconds, bounded) = clock.takes(step.action, launches.at(i), bytes, on_root, &|n| follower.is_mapped(n));
+        let (seconds, bounded) =
+            clock.takes(step.action, launches.at(i), bytes, (on_root, on_device), &|n| follower.is_mapped(n));
         clock.step(i, seconds, bounded);
     }
     let end = clock.timings.iter().map(|t| t.end).fold(clock.host, f64::max);
@@ -114,7 +115,7 @@ impl Clock<'_> {
         action: Action,
         launched: Option<LaunchedNodes<'_>>,
         bytes: usize,
-        on_root: bool,
+        (on_root, on_device): (bool, bool),
         mapped: &dyn Fn(NodeId) -> bool,
     ) -> (f64, Bounded) {
         let bus = |seconds: f64| (seconds, Bounded::Bus);
@@ -152,15 +153,25 @@ impl Clock<'_> {
             | Action::Exchange { direct, .. }
             | Action::Begin { direct, .. }
             | Action::Fetch { direct, .. }
-            | Action::Gather { direct, .. } => self.messages(action, on_root, direct),
-            Action::Collect(_) => self.messages(action, on_root, false),
+            | Action::Gather { direct, .. } => self.messages(action, (on_root, on_device), direct),
+            Action::Collect(_) => self.messages(action, (on_root, on_device), false),
         }
     }
 
-    fn messages(&self, action: Action, on_root: bool, direct: bool) -> (f64, Bounded) {
+    fn messages(&self, action: Action, (on_root, on_device): (bool, bool), direct: bool) -> (f64, Bounded) {
         let coarse = BLOCK.max(self.plan.graph.node(action.node()).shape.height / 64);
         let moved = movement(&self.plan.graph, &self.plan.setting.partition, action, on_root, coarse);
-        (moved.map_or(0.0, |m| m.traffic(self.profile.link(direct)).time), Bounded::Network)
+        let traffic = moved.map_or(Traffic::default(), |m| m.traffic(self.profile.link(direct)));
+        // Rows of images on devices travel through the host's memory.
+        let (down, up) = match action {
+            Action::Fetch { .. } => (on_device, true),
+            Action::Exchange { .. } | Action::Begin { .. } => (on_device, on_device),
+            _ => (false, false),
+        };
+        let copied = |copies: bool, bytes: usize| if copies && !direct { bytes } else { 0 };
+        let down = self.profile.download(copied(down, traffic.sent), HostSide::Pinned);
+        let up = self.profile.upload(copied(up, traffic.received), HostSide::Pinned);
+        (down + traffic.time + up, Bounded::Network)
     }
 
     /// Puts a step into its queue.

@@ -21,13 +21,13 @@ impl Transfers<'_, '_> {
         let (elsewhere, in_strips) = self.draft.readers(source, reader);
         if elsewhere.is_empty() {
             if on_root && in_strips {
-                self.scatter(source, reader);
+                self.scatter(source, reader, true);
             }
             return;
         }
         let choice = self.costs.choose(self.draft, source, &elsewhere, on_root, in_strips);
         if choice.scatter {
-            self.scatter(source, reader);
+            self.scatter(source, reader, !choice.replicate);
         }
         if choice.replicate {
             let sent = Action::Replicate { node: source, direct: true };
@@ -91,18 +91,22 @@ impl Transfers<'_, '_> {
         halos.fold(self.draft.demand.asked[source.0], Halo::max)
     }
 
-    fn scatter(&mut self, source: NodeId, reader: NodeId) {
+    /// Sends each rank its strip. If the image stays in strips, the rows around them that launches
+    /// read are sent, too, unless ranks exchange them in less time afterwards.
+    fn scatter(&mut self, source: NodeId, reader: NodeId, stays: bool) {
         let room = self.draft.demand.asked[source.0];
-        let sent = Action::Scatter { node: source, room, direct: true };
-        let strip = self.draft.bytes_as(source, Rows::Strip(Halo::NONE));
+        let sends = stays && self.draft.scattering(source, room) < self.draft.exchanging(source, room);
+        let halo = if sends { room } else { Halo::NONE };
+        let sent = Action::Scatter { node: source, halo, room, direct: true };
+        let strip = self.draft.bytes_as(source, Rows::Strip(halo));
         let direct = self.draft.between_devices(source, reader, strip, sent);
         if !direct {
             self.draft.bring_to_host(source, "it is scattered from the host");
         }
         self.draft.step(
-            Action::Scatter { node: source, room, direct },
+            Action::Scatter { node: source, halo, room, direct },
             format!("{} needs its strip", self.draft.label(reader)),
         );
-        self.draft.placed(source, Placement::Strips(Halo::NONE), direct);
+        self.draft.placed(source, Placement::Strips(halo), direct);
     }
 }

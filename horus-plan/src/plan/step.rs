@@ -162,11 +162,12 @@ pub enum Action {
     Unmap(NodeId),
     /// Copy the device's buffer to the host.
     Download(NodeId),
-    /// Send each rank its strip of an image that rank 0 has; `room` rows of halo are reserved
-    /// around it.
+    /// Send each rank its strip of an image that rank 0 has, and rows around it.
     Scatter {
         /// The image.
         node: NodeId,
+        /// Rows around the strip that are sent.
+        halo: Halo,
         /// Rows reserved around the strip.
         room: Halo,
         /// From device to device: rank 0 has the image there, and the strips arrive there.

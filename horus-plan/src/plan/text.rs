@@ -99,7 +99,11 @@ impl Plan {
             Action::Map(n) => format!("map        {}", what(n)),
             Action::Unmap(n) => format!("unmap      {}", what(n)),
             Action::Download(n) => format!("download   {}", what(n)),
-            Action::Scatter { node, direct, .. } => format!("scatter    {}{}", what(node), way(direct)),
+            Action::Scatter { node, halo, direct, .. } => {
+                let around =
+                    if halo.is_none() { String::new() } else { format!(", and {halo} rows around each strip") };
+                format!("scatter    {}{around}{}", what(node), way(direct))
+            }
             Action::Replicate { node, direct } => format!("replicate  {}{}", what(node), way(direct)),
             Action::Exchange { node, halo, direct } => {
                 format!("exchange   {} to depth {halo}{}", what(node), way(direct))

@@ -235,10 +235,10 @@ impl<'a> Check<'a> {
                 let rows = self.host(n)?;
                 self.set(n, Some(rows), None);
             }
-            Action::Scatter { node, direct, .. } => {
+            Action::Scatter { node, halo, direct, .. } => {
                 self.gives(node, self.side(node, direct)?)?;
                 self.on_root[node.0] = false;
-                self.arrives(node, direct, self.strip(self.height(node)));
+                self.arrives(node, direct, self.grown(self.height(node), halo));
             }
             Action::Replicate { node, direct } => {
                 self.gives(node, self.side(node, direct)?)?;

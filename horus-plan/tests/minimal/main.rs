@@ -47,9 +47,8 @@ impl Distances {
         println!("{name}: {} programs, {} plans searched", self.makespan.len(), self.searched);
         println!("  transfers beyond the least of plans as fast: {}", histogram(&self.transfers));
         println!("  transfers beyond the least of all plans:     {}", histogram(&self.beyond_least));
-        let at = [0.5, 0.9, 0.95, 0.99, 1.0].map(|share| {
-            format!("{:.0} %: {:.2} %", share * 100.0, self.makespan_at(share) * 100.0)
-        });
+        let at = [0.5, 0.9, 0.95, 0.99, 1.0]
+            .map(|share| format!("{:.0} %: {:.2} %", share * 100.0, self.makespan_at(share) * 100.0));
         println!("  makespan beyond the least, by share of programs: {}", at.join(", "));
         println!("  within 5 %: {:.1} % of programs", self.within(0.05) * 100.0);
     }

@@ -58,7 +58,11 @@ pub(crate) fn program(random: &mut Random, operations: usize, shape: Shape, turn
         let border = random.pick(&[Border::Reflect101, Border::Replicate, Border::Wrap, Border::Constant(0.0)]);
         let reach = random.pick(&[1, 2, 4, 10, 21]);
         let image = match random.below(if turned { 8 } else { 6 }) {
-            0 => push(Op::Pixel(PixelOp::Mul, vec![Operand::Input(0), Operand::Const(Scalar::F32(0.5))]), &[a], DType::F32),
+            0 => push(
+                Op::Pixel(PixelOp::Mul, vec![Operand::Input(0), Operand::Const(Scalar::F32(0.5))]),
+                &[a],
+                DType::F32,
+            ),
             1 | 2 => {
                 let operands = vec![Operand::Input(0), Operand::Input(1)];
                 push(Op::Pixel(PixelOp::Max, operands), &[a, random.pick(&images)], DType::F32)
@@ -100,9 +104,11 @@ fn live(graph: &Graph<Op>) -> Graph<Op> {
 
 /// Machines of two devices, or of two processors (`unified`): fast and slow links.
 pub(crate) fn machine(random: &mut Random, unified: bool) -> Arc<Machine> {
-    let link = Link { latency: random.pick(&[1e-6, 5e-6, 12e-6, 50e-6]), bandwidth: random.pick(&[2e9, 20e9, 290e9]) };
+    let network = Link { latency: random.pick(&[1e-6, 5e-6, 50e-6]), bandwidth: random.pick(&[1e9, 5e9, 20e9]) };
+    // Devices exchange memory where that is faster than through their hosts.
+    let peers = Link { latency: random.pick(&[5e-6, 12e-6]), bandwidth: random.pick(&[50e9, 150e9, 290e9]) };
     let profile = if unified { Profile::of_cores(4) } else { Profile::shipped("NVIDIA H200").expect("it is shipped") };
-    Arc::new(Machine::alike(Profile { links: Links { peers: link, host: link, network: link }, ..profile }))
+    Arc::new(Machine::alike(Profile { links: Links { peers, host: network, network }, ..profile }))
 }
 
 /// The extents of pictures.

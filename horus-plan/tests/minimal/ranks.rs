@@ -19,6 +19,8 @@ use crate::{Distances, cases};
 enum Spread {
     /// In strips: halos are exchanged, and what launches read elsewhere is fetched.
     Strips,
+    /// The same, and rank 0 sends the halos with the strips.
+    StripsHalos,
     /// From rank 0 as it is: launches fetch what they read.
     FromRoot,
     /// Whole on every rank.
@@ -144,10 +146,12 @@ impl Builder<'_> {
     /// Distributes an image before its first reader.
     fn spread(&mut self, n: NodeId) {
         let (spread, direct) = (self.choices.spread[n.0], self.choices.direct);
-        if self.state(n).placement == Placement::Root && matches!(spread, Spread::Strips | Spread::StripsWhole) {
+        if self.state(n).placement == Placement::Root && spread != Spread::FromRoot && spread != Spread::Whole {
             self.to_sender(n);
-            self.step(Action::Scatter { node: n, room: self.read[n.0], direct }, &[n]);
-            self.placed(n, Placement::Strips(Halo::NONE));
+            let room = self.read[n.0];
+            let halo = if spread == Spread::StripsHalos { room } else { Halo::NONE };
+            self.step(Action::Scatter { node: n, halo, room, direct }, &[n]);
+            self.placed(n, Placement::Strips(halo));
         }
         let whole = matches!(spread, Spread::Whole | Spread::StripsWhole);
         if whole && self.state(n).placement != Placement::Replicated {
@@ -292,6 +296,9 @@ fn all(graph: &Graph<Kernel>, setting: &Setting, initial: &[Option<State>]) -> V
         if root && !reads(id, false) {
             spreads.push(Spread::FromRoot);
         }
+        if root && reads(id, false) {
+            spreads.push(Spread::StripsHalos);
+        }
         if root && reads(id, true) {
             spreads.push(Spread::StripsWhole);
         }
@@ -311,8 +318,12 @@ fn all(graph: &Graph<Kernel>, setting: &Setting, initial: &[Option<State>]) -> V
             });
         }
         let filters = (0..node.inputs.len()).any(|i| reach(&node.op, i).is_some_and(|own| !own.is_none()));
-        if filters {
+        // Messages through hosts occupy the threads that launches need.
+        if filters && setting.direct {
             each(&|c| {
+                if !c.direct {
+                    return Vec::new();
+                }
                 let mut c = c.clone();
                 c.divided[id.0] = true;
                 vec![c]
@@ -352,8 +363,10 @@ fn compare(graph: &Graph<Kernel>, setting: &Setting, distances: &mut Distances) 
     let fewest_as_fast = fewest.iter().find(|f| f.0 <= seconds * (1.0 + 1e-9) && valid(&f.2));
     let fewest = fewest.iter().find(|f| valid(&f.2)).expect("a valid plan").1;
     let distance = seconds / least.0 - 1.0;
-    if std::env::var_os("HORUS_SHOW").is_some() && (distance > 0.05 || distance < -1e-9) {
-        let best = built(graph, setting, &initial, &least.2).expect("it was built");
+    let fewer = fewest_as_fast.is_some_and(|f| f.1 < count);
+    if std::env::var_os("HORUS_SHOW").is_some() && (distance > 0.05 || fewer) {
+        let choices = if fewer { &fewest_as_fast.expect("there is one").2 } else { &least.2 };
+        let best = built(graph, setting, &initial, choices).expect("it was built");
         println!("{distance:.3}\n{ours}{}\n{best}{}\n", predict(&ours), predict(&best));
     }
     distances.makespan.push(distance);
