@@ -55,7 +55,15 @@ impl Costs {
             if on_root { time(draft, Action::Scatter { node: source, halo: room, room, direct }, true) } else { 0.0 };
         let replicate = |p: &Draft<'_>, on_root| time(p, Action::Replicate { node: source, direct }, on_root) + whole;
         let mut fetch = |on_root| elsewhere.iter().map(|t| self.of_fetching(draft, source, *t, on_root)).sum::<f64>();
-        let fetches = (fetch(false) + scatter, (on_root && !in_strips).then(|| fetch(true)));
+        // An image that is whole everywhere needs no halos.
+        let asked = draft.demand.asked[source.0];
+        let halos = match draft.state(source).placement {
+            _ if !in_strips => 0.0,
+            Placement::Strips(valid) if valid.covers(asked) => 0.0,
+            Placement::Strips(_) => draft.exchanging(source, asked),
+            _ => draft.exchanging(source, asked).min(draft.scattering(source, asked)),
+        };
+        let fetches = (fetch(false) + scatter + halos, (on_root && !in_strips).then(|| fetch(true)));
         let whole = (replicate(draft, false) + scatter, on_root.then(|| replicate(draft, true)));
         let best = |(spread, direct): (f64, Option<f64>)| match direct {
             Some(direct) if direct <= spread => (direct, false),

@@ -6,7 +6,7 @@ use std::fmt;
 use super::finished::Plan;
 use super::follow::Follower;
 use super::launches::LaunchedNodes;
-use super::movement::{BLOCK, Traffic, movement, over_bus, windows_of, work_of};
+use super::movement::{BLOCK, Traffic, movement, over_bus, rows_of, windows_of, work_of};
 use super::queue::Queue;
 use super::step::Action;
 use crate::ir::graph::NodeId;
@@ -171,7 +171,27 @@ impl Clock<'_> {
         let copied = |copies: bool, bytes: usize| if copies && !direct { bytes } else { 0 };
         let down = self.profile.download(copied(down, traffic.sent), HostSide::Pinned);
         let up = self.profile.upload(copied(up, traffic.received), HostSide::Pinned);
-        (down + traffic.time + up, Bounded::Network)
+        let placed = self.profile.host_copy(if direct { 0 } else { self.copied_into_place(action) });
+        (down + traffic.time + placed + up, Bounded::Network)
+    }
+
+    /// Bytes that hosts copy from messages into place, on the rank that needs most.
+    fn copied_into_place(&self, action: Action) -> usize {
+        let (graph, partition) = (&self.plan.graph, &self.plan.setting.partition);
+        let rows = match action {
+            Action::Fetch { node, temp, rows, .. } => {
+                let (reader, shape) = (graph.node(temp.consumer), graph.node(node).shape);
+                let read = (0..partition.ranks()).map(|rank| {
+                    let computed = rows_of(graph, partition, temp.consumer, rank, rows);
+                    reader.op.footprint(temp.input, computed, reader.shape, shape).len()
+                });
+                read.max().unwrap_or_default()
+            }
+            Action::Replicate { node, .. } => graph.node(node).shape.height,
+            _ => 0,
+        };
+        let node = graph.node(action.node());
+        rows * node.shape.width * node.shape.planes() * node.dtype.size()
     }
 
     /// Puts a step into its queue.
