@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args};
 use horus::core::io::Orientation;
+use horus::core::machine::Machine;
 use horus::prelude::*;
 
 use crate::execution::{Execution, parse_count};
@@ -108,13 +109,19 @@ pub struct Options {
     #[arg(long, conflicts_with_all = ["out_dir", "compare", "dry_run_ranks"])]
     pub dry_run: bool,
 
-    /// Print what N ranks would exchange, without computing or writing anything
+    /// Print what N ranks would exchange, the time that they would take, and the step that limits
+    /// it, without computing or writing anything
     #[arg(long, value_name = "N", value_parser = parse_count, conflicts_with = "out_dir")]
     pub dry_run_ranks: Option<NonZeroUsize>,
 
-    /// For --dry-run-ranks: number of ranks per host
-    #[arg(long, value_name = "N", default_value = "1", value_parser = parse_count)]
-    pub ranks_per_host: NonZeroUsize,
+    /// For --dry-run-ranks: machines that are not here, such as h200x8-ib: a device (h200, h100,
+    /// cpu16), the ranks on each host, and the network (ib, eth) (default: machines like this one)
+    #[arg(long, value_name = "NAME", value_parser = Machine::named, requires = "dry_run_ranks")]
+    pub machine: Option<(Machine, usize)>,
+
+    /// For --dry-run-ranks: number of ranks per host (default: that of --machine, or 1)
+    #[arg(long, value_name = "N", value_parser = parse_count)]
+    pub ranks_per_host: Option<NonZeroUsize>,
 
     /// For --dry-run-ranks: latency of a message between hosts, in microseconds (default: the
     /// machine's profile)
@@ -156,7 +163,10 @@ impl Options {
             latency: self.latency.map_or(known.latency, |us| us * 1e-6),
             bandwidth: self.bandwidth.map_or(known.bandwidth, |gb| gb * 1e9),
         });
-        Cluster { ranks: ranks.get(), on_each_host: self.ranks_per_host.get(), network }
+        let named = self.machine.as_ref().map_or(1, |(_, on_each_host)| *on_each_host);
+        let on_each_host = self.ranks_per_host.map_or(named, NonZeroUsize::get);
+        let machine = self.machine.as_ref().map(|(machine, _)| machine.clone());
+        Cluster { ranks: ranks.get(), on_each_host, network, machine }
     }
 
     /// Options for saving results with this scaling.

@@ -13,8 +13,8 @@ impl Session {
     /// Forecasts the messages, the computation and their times on the ranks of a cluster that compute
     /// an image and gather it on rank 0, as a program that saves it does; nothing is computed. The
     /// number of ranks is independent of the session's, their machines are like the session's.
-    /// `(ranks, link)` are ranks on a host each; a [`Cluster`] may have several on each host, and the
-    /// network of their machines' profiles.
+    /// `(ranks, link)` are ranks on a host each; a [`Cluster`] may have several on each host, the
+    /// network of their machines' profiles, and machines that are not here.
     ///
     /// ```
     /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
@@ -23,9 +23,13 @@ impl Session {
     /// let told = session.forecast(&smooth, (4, Link::default()))?;
     /// // All ranks have the worms. What three of them filter, 16 rows of f32 each, goes to rank 0.
     /// assert_eq!(told.total.total.bytes, 3 * 16 * 64 * 4);
-    /// let told = session.forecast(&smooth, Cluster { ranks: 8, on_each_host: 4, network: None })?;
+    /// let told = session.forecast(&smooth, Cluster { ranks: 8, on_each_host: 4, network: None, machine: None })?;
     /// assert_eq!(told.computing.launches, 1);
     /// assert!(told.seconds() > told.total.time); // it computes, too
+    /// // 512 GPUs, 8 on each host, which are not here.
+    /// let (machine, on_each_host) = horus::machine::Machine::named("h200x8-ib").map_err(horus::error::Error::Config)?;
+    /// let told = session.forecast(&smooth, Cluster { ranks: 512, on_each_host, network: None, machine: Some(machine) })?;
+    /// assert!(told.efficiency().is_some_and(|e| e < 0.5)); // so many gain nothing on a small image
     /// # Ok::<(), horus_core::error::Error>(())
     /// ```
     ///

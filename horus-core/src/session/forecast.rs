@@ -1,5 +1,7 @@
 //! Forecasts: the cost of a program on other ranks.
 
+use std::sync::Arc;
+
 use super::evaluate::source_of;
 use super::{Handle, Session};
 use crate::error::Result;
@@ -19,7 +21,7 @@ impl Session {
     /// plan. Images are in their present places: pictures read on rank 0, images given everywhere,
     /// results in strips.
     pub(crate) fn forecast_of(&self, value: &Handle, cluster: Cluster) -> Result<Forecast> {
-        let Cluster { ranks, on_each_host, network } = cluster;
+        let Cluster { ranks, on_each_host, network, machine: named } = cluster;
         let id = value.look()?;
         let mut state = self.lock("forecasting")?;
         let Extract { graph, records } = state.program.extract(&[id], self.room_to_keep(&state));
@@ -27,7 +29,13 @@ impl Session {
         let mut wants = vec![Want::Root];
         wants.resize(graph.roots.len(), Want::Keep);
         let disposable = state.program.disposable(&graph, &records);
-        let setting = self.setting(engine, Partition::equal(ranks));
+        let mut setting = self.setting(engine, Partition::equal(ranks));
+        if let Some(named) = &named {
+            let unified = named.of(0).is_unified();
+            // Devices of one host exchange memory; hosts exchange messages.
+            (setting.unified, setting.direct) = (unified, !unified && (2..=on_each_host).contains(&ranks));
+            (setting.capacity, setting.machine) = (None, Arc::new(named.clone()));
+        }
         let residency = if setting.unified { Residency::Both } else { Residency::Host };
         let with = |fuse: bool| -> Result<Plan> {
             let kernels = optimize_for(graph.clone(), fuse, &self.aim(&setting), &mut |_, _| ())?;
@@ -48,6 +56,12 @@ impl Session {
         verify(&plan)?;
         let machine = Machine::clone(&setting.machine);
         let machine = network.map_or(machine.clone(), |link| machine.networked_by(link));
-        Ok(forecast(&plan, &machine, on_each_host))
+        drop(state);
+        let mut told = forecast(&plan, &machine, on_each_host);
+        if ranks > 1 {
+            let alone = Cluster { ranks: 1, on_each_host: 1, network, machine: named };
+            told.alone = Some(self.forecast_of(value, alone)?.makespan);
+        }
+        Ok(told)
     }
 }

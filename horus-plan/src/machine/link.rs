@@ -11,6 +11,34 @@ pub struct Load {
     pub bytes: usize,
 }
 
+/// The level of a hierarchy of links that a message crosses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Level {
+    /// From device to device of one host.
+    Device,
+    /// Through the memory of one host.
+    Host,
+    /// From host to host of one rack.
+    Rack,
+    /// From rack to rack.
+    Cluster,
+}
+
+impl Level {
+    /// All levels, from the innermost.
+    pub const ALL: [Level; 4] = [Level::Device, Level::Host, Level::Rack, Level::Cluster];
+
+    /// The ends of its links.
+    pub const fn between(self) -> &'static str {
+        match self {
+            Level::Device => "devices of a host",
+            Level::Host => "ranks of a host",
+            Level::Rack => "hosts",
+            Level::Cluster => "racks",
+        }
+    }
+}
+
 /// The speed of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Link {

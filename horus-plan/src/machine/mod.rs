@@ -23,6 +23,7 @@
 
 mod cost;
 mod link;
+mod named;
 mod profile;
 mod set;
 mod shipped;
@@ -30,7 +31,7 @@ mod table;
 
 pub(crate) use cost::CACHED;
 pub use cost::{Bound, Cost, OverBus};
-pub use link::{Link, Load};
+pub use link::{Level, Link, Load};
 pub use profile::{
     ArithmeticRates, Copies, Efficiency, Files, Hardware, HostSide, Launching, Line, Links, Profile, ProfileOrigin,
     Rates,

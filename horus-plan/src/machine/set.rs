@@ -2,7 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use super::link::Link;
+use super::link::{Level, Link};
 use super::profile::Profile;
 
 /// The machines that the ranks of a session run on. The same on every rank.
@@ -14,22 +14,25 @@ pub struct Machine {
     of: Vec<usize>,
     /// Host of each rank.
     hosts: Vec<usize>,
+    /// Hosts of a rack, and the link between racks; `None` if all hosts are in one.
+    racks: Option<(usize, Link)>,
     /// Digest of the other fields.
     digest: u64,
 }
 
 impl Machine {
-    fn new(profiles: Vec<Profile>, of: Vec<usize>, hosts: Vec<usize>) -> Machine {
+    fn new(profiles: Vec<Profile>, of: Vec<usize>, hosts: Vec<usize>, racks: Option<(usize, Link)>) -> Machine {
         let mut digest = DefaultHasher::new();
         // Numbers have no hash, but their text has.
         serde_json::to_string(&profiles).unwrap_or_default().hash(&mut digest);
         (&of, &hosts).hash(&mut digest);
-        Machine { profiles, of, hosts, digest: digest.finish() }
+        racks.map(|(n, link)| (n, link.latency.to_bits(), link.bandwidth.to_bits())).hash(&mut digest);
+        Machine { profiles, of, hosts, racks, digest: digest.finish() }
     }
 
     /// Ranks on equal machines, each on its own host.
     pub fn alike(profile: Profile) -> Machine {
-        Machine::new(vec![profile], vec![0], vec![0])
+        Machine::new(vec![profile], vec![0], vec![0], None)
     }
 
     /// A digest of the machines, by which ranks compare them.
@@ -57,7 +60,7 @@ impl Machine {
         if profiles.is_empty() {
             return Machine::of_default(true);
         }
-        Machine::new(profiles, of, hosts)
+        Machine::new(profiles, of, hosts, None)
     }
 
     /// The distinct profiles.
@@ -82,13 +85,31 @@ impl Machine {
         links.fold(first, Link::worse)
     }
 
-    /// The link between two ranks: from device to device (`direct`) within a host, through its
-    /// memory, or over the network.
+    /// The level that messages between two ranks cross: within a host, from device to device
+    /// (`direct`) or through its memory.
+    pub fn level(&self, a: usize, b: usize, direct: bool) -> Level {
+        let (a, b) = (self.host(a), self.host(b));
+        match self.racks {
+            _ if a == b => {
+                if direct {
+                    Level::Device
+                } else {
+                    Level::Host
+                }
+            }
+            Some((hosts, _)) if a / hosts != b / hosts => Level::Cluster,
+            _ => Level::Rack,
+        }
+    }
+
+    /// The link between two ranks: see [`Machine::level`].
     pub fn link_between(&self, a: usize, b: usize, direct: bool) -> Link {
-        let link = |p: &Profile| match (self.host(a) == self.host(b), direct) {
-            (true, true) => p.links.peers,
-            (true, false) => p.links.host,
-            (false, _) => p.links.network,
+        let level = self.level(a, b, direct);
+        let link = |p: &Profile| match (level, self.racks) {
+            (Level::Device, _) => p.links.peers,
+            (Level::Host, _) => p.links.host,
+            (Level::Cluster, Some((_, racks))) => p.links.network.worse(racks),
+            (Level::Rack | Level::Cluster, _) => p.links.network,
         };
         link(self.of(a)).worse(link(self.of(b)))
     }
@@ -104,17 +125,24 @@ impl Machine {
     pub fn packed(&self, ranks: usize, on_each_host: usize) -> Machine {
         let of = (0..ranks.max(1)).map(|rank| self.of[rank % self.of.len()]).collect();
         let hosts = (0..ranks.max(1)).map(|rank| rank / on_each_host.max(1)).collect();
-        Machine::new(self.profiles.clone(), of, hosts)
+        Machine::new(self.profiles.clone(), of, hosts, self.racks)
+    }
+
+    /// The same machines in racks of `hosts` hosts, with this link between racks.
+    #[must_use]
+    pub fn in_racks(self, hosts: usize, link: Link) -> Machine {
+        let Machine { profiles, of, hosts: on, .. } = self;
+        Machine::new(profiles, of, on, Some((hosts.max(1), link)))
     }
 
     /// The same machines with another network between hosts.
     #[must_use]
     pub fn networked_by(self, link: Link) -> Machine {
-        let Machine { mut profiles, of, hosts, .. } = self;
+        let Machine { mut profiles, of, hosts, racks, .. } = self;
         for profile in &mut profiles {
             profile.links.network = link;
         }
-        Machine::new(profiles, of, hosts)
+        Machine::new(profiles, of, hosts, racks)
     }
 }
 

@@ -4,15 +4,13 @@
 use std::fmt;
 
 use super::finished::Plan;
-use super::follow::Follower;
-use super::launches::LaunchedNodes;
-use super::movement::{BLOCK, Link, Load, Traffic, movement, windows_of, work_of};
-use super::state::Placement;
+use super::movement::{Level, Link, Load, Traffic};
+use super::predict::{Bounded, Clock, Ranks, StepCost, Timing};
 use super::step::Action;
-use crate::machine::{Bound, HostSide, Machine};
+use crate::machine::{Bound, Machine};
 
-/// The ranks of a forecast, on machines like those of the session.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// The ranks of a forecast.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Cluster {
     /// Number of ranks.
     pub ranks: usize,
@@ -20,12 +18,15 @@ pub struct Cluster {
     pub on_each_host: usize,
     /// Speed of messages between hosts; `None` for the profiles of the machines.
     pub network: Option<Link>,
+    /// The machines of the ranks, such as [named](Machine::named) ones; `None` for those like the
+    /// session's.
+    pub machine: Option<Machine>,
 }
 
 /// A number of ranks, each on its own host, and the speed of messages between them.
 impl From<(usize, Link)> for Cluster {
     fn from((ranks, link): (usize, Link)) -> Cluster {
-        Cluster { ranks, on_each_host: 1, network: Some(link) }
+        Cluster { ranks, on_each_host: 1, network: Some(link), machine: None }
     }
 }
 
@@ -53,7 +54,20 @@ pub struct Copying {
     pub seconds: f64,
 }
 
-/// The times of a plan whose steps run one after the other.
+/// The step that limits a plan: the longest of those that follow each other without a pause until
+/// the end.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Limit {
+    /// The step.
+    pub step: String,
+    /// Its seconds.
+    pub seconds: f64,
+    /// Its bottleneck.
+    pub bounded: Bounded,
+}
+
+/// The predicted run of a plan on all ranks: each step takes as long as on the slowest rank, and
+/// queues run concurrently.
 #[derive(Clone, Debug)]
 pub struct Forecast {
     /// Number of ranks.
@@ -72,122 +86,107 @@ pub struct Forecast {
     pub computing: Computing,
     /// Copies between host and device.
     pub copying: Copying,
+    /// Seconds from the beginning to the end.
+    pub makespan: f64,
+    /// The step that limits it.
+    pub limit: Option<Limit>,
+    /// Seconds of one rank of the same machine that computes all, if it was predicted.
+    pub alone: Option<f64>,
 }
 
 impl Forecast {
-    /// Predicted seconds of everything in sequence.
+    /// Predicted seconds from the beginning to the end.
     pub fn seconds(&self) -> f64 {
-        self.total.time + self.computing.seconds + self.copying.seconds
+        self.makespan
+    }
+
+    /// The share of the ranks' time that one rank would need: 1 is perfect.
+    pub fn efficiency(&self) -> Option<f64> {
+        self.alone.map(|alone| alone / (self.ranks as f64 * self.makespan))
     }
 }
 
 /// Forecasts `plan` on its ranks, `on_each_host` of them per host.
 pub fn forecast(plan: &Plan, machine: &Machine, on_each_host: usize) -> Forecast {
+    /// Number of ranks whose launches are predicted: the first, the last, and some in between.
+    const SAMPLES: usize = 33;
     let ranks = plan.setting.partition.ranks();
     let machine = machine.packed(ranks, on_each_host);
-    let network = machine.link(false);
-    let furthest = machine.link_between(0, ranks - 1, false);
-    let mut on_root: Vec<bool> =
-        plan.initial.iter().map(|s| s.is_some_and(|s| s.placement == Placement::Root)).collect();
+    let every = (ranks - 1).div_ceil(SAMPLES - 1).max(1);
+    let sampled: Vec<usize> = (0..ranks).step_by(every).chain([ranks - 1]).collect();
     let (mut computing, mut copying) = (Computing::default(), Copying::default());
-    let mut follower = Follower::new(plan, false);
     let mut steps = Vec::new();
-    let launches = plan.launches();
-    for (i, step) in plan.steps.iter().enumerate() {
-        let traffic = match step.action {
-            Action::Sum(n) => {
-                let node = plan.graph.node(n);
-                Some(sum(ranks, node.shape.len() * node.dtype.size(), furthest))
-            }
-            action => {
-                let at_root = on_root[action.node().0];
-                let direct = action.is_direct();
-                let moved = movement(&plan.graph, &plan.setting.partition, action, at_root, BLOCK);
-                moved.map(|m| m.traffic_by(|from, to| machine.link_between(from, to, direct)))
-            }
-        };
-        match step.action {
-            Action::Scatter { node, .. } | Action::Replicate { node, .. } => on_root[node.0] = false,
-            Action::Collect(node) => on_root[node.0] = true,
-            _ => {}
+    let text = |i: usize| plan.describe(&plan.steps[i].action).split_whitespace().collect::<Vec<_>>().join(" ");
+    let on = Ranks { machine: &machine, sampled: &sampled, links: Some(&machine) };
+    let (timings, end) = Clock::run(plan, on, &mut |i, launched, cost| {
+        if launched.is_some() {
+            computing.add(plan.steps[i].action, cost);
         }
-        if let Some(launched) = launches.at(i) {
-            computing.add(plan, &machine, step.action, &launched);
-        }
-        let bytes = follower.step(step.action);
         if !plan.setting.unified {
-            copying.add(&machine, step.action, bytes, traffic);
+            copying.add(cost);
         }
-        let text = || plan.describe(&step.action).split_whitespace().collect::<Vec<_>>().join(" ");
-        steps.extend(traffic.filter(|t| t.total.messages > 0).map(|t| (text(), t)));
+        steps.extend(cost.traffic.filter(|t| t.total.messages > 0).map(|t| (text(i), t)));
+    });
+    let meeting = machine.link_between(0, ranks - 1, false).round(ranks);
+    let mut total = Traffic { time: meeting, ..Traffic::default() };
+    for (_, traffic) in &steps {
+        total.add(traffic);
     }
-    let all = || steps.iter().map(|(_, t)| t);
-    let meeting = furthest.round(ranks);
-    let total = Traffic {
-        total: Load { messages: all().map(|t| t.total.messages).sum(), bytes: all().map(|t| t.total.bytes).sum() },
-        sent: all().map(|t| t.sent).sum(),
-        received: all().map(|t| t.received).sum(),
-        time: all().map(|t| t.time).sum::<f64>() + meeting,
+    let limit = limiting(&timings).map(|i| {
+        let Timing { start, end, bounded } = timings[i];
+        Limit { step: text(i), seconds: end - start, bounded }
+    });
+    Forecast {
+        ranks,
+        on_each_host,
+        link: machine.link(false),
+        machine: machine.to_string(),
+        steps,
+        total,
+        computing,
+        copying,
+        makespan: end + meeting,
+        limit,
+        alone: None,
+    }
+}
+
+/// The longest of the steps that follow each other without a pause until the end.
+fn limiting(timings: &[Timing]) -> Option<usize> {
+    let longest = |a: &usize, b: &usize| {
+        let seconds = |i: usize| timings[i].end - timings[i].start;
+        seconds(*a).total_cmp(&seconds(*b))
     };
-    let told = plan.setting.machine.to_string();
-    Forecast { ranks, on_each_host, link: network, machine: told, steps, total, computing, copying }
+    let last = (0..timings.len()).max_by(|a, b| timings[*a].end.total_cmp(&timings[*b].end))?;
+    let before = |i: &usize| {
+        let ends = |j: &usize| timings[*j].end == timings[*i].start && timings[*j].end > timings[*j].start;
+        (0..*i).rev().find(ends)
+    };
+    std::iter::successors(Some(last), before).max_by(longest)
 }
 
 impl Computing {
-    fn add(&mut self, plan: &Plan, machine: &Machine, action: Action, launched: &LaunchedNodes<'_>) {
-        /// Number of ranks to sample: the first, the last, and some in between.
-        const SAMPLES: usize = 33;
-        let Action::Launch { node: id, rows, part, .. } = action else { return };
-        let ranks = plan.setting.partition.ranks();
-        let every = (ranks - 1).div_ceil(SAMPLES - 1).max(1);
-        let sampled = (0..ranks).step_by(every).chain([ranks - 1]);
-        let costs = sampled.map(|rank| {
-            let windows = windows_of(&plan.graph, &plan.setting.partition, id, rank, rows, part);
-            windows.map(|rows| machine.of(rank).launch(&work_of(&plan.graph, launched, rows)))
-        });
-        let longest = costs.max_by(|a, b| (a[0].seconds + a[1].seconds).total_cmp(&(b[0].seconds + b[1].seconds)));
-        let Some(costs) = longest else { return };
+    fn add(&mut self, action: Action, cost: StepCost) {
+        let Action::Launch { part, .. } = action else { return };
         self.launches += usize::from(part.ends());
-        for cost in costs {
-            self.seconds += cost.seconds;
-            match cost.bound {
-                Bound::Memory => self.memory += cost.seconds,
-                Bound::Arithmetic => self.arithmetic += cost.seconds,
-                // Only in forecasts of launches that access host memory.
-                Bound::Launch | Bound::Bus => {}
-            }
+        self.seconds += cost.seconds;
+        match cost.bounded {
+            Bounded::Kernel(Bound::Memory) => self.memory += cost.seconds,
+            Bounded::Kernel(Bound::Arithmetic) => self.arithmetic += cost.seconds,
+            _ => {}
         }
     }
 }
 
 impl Copying {
-    /// Adds a step: `bytes` of rank 0; `traffic` of a step that communicates goes through the host
-    /// unless it is direct.
-    fn add(&mut self, machine: &Machine, action: Action, bytes: Option<usize>, traffic: Option<Traffic>) {
-        let (up, down) = match action {
-            Action::Upload { .. } | Action::UploadStrip { .. } => (bytes.unwrap_or_default(), 0),
-            Action::Download(_) | Action::Send { .. } => (0, bytes.unwrap_or_default()),
-            Action::Exchange { direct: false, .. }
-            | Action::Begin { direct: false, .. }
-            | Action::Fetch { direct: false, .. } => traffic.map_or((0, 0), |t| (t.received, t.sent)),
-            _ => return,
-        };
-        self.copies += [up, down].iter().filter(|b| **b > 0).count();
-        self.bytes += up + down;
-        let seconds = |m: &crate::machine::Profile| m.upload(up, HostSide::Pinned) + m.download(down, HostSide::Pinned);
-        self.seconds += machine.slowest(seconds);
-    }
-}
-
-/// Gathered on rank 0, summed there, and sent back.
-fn sum(ranks: usize, bytes: usize, link: Link) -> Traffic {
-    let others = ranks - 1;
-    let one_way = Load { messages: others, bytes: others * bytes };
-    Traffic {
-        total: Load { messages: 2 * one_way.messages, bytes: 2 * one_way.bytes },
-        sent: one_way.bytes,
-        received: one_way.bytes,
-        time: 2.0 * link.time(one_way),
+    /// Adds the copies of a step; one that communicates may copy rows to the host and back.
+    fn add(&mut self, cost: StepCost) {
+        let StepCost { seconds, traffic, copied, .. } = cost;
+        self.copies += copied.iter().filter(|bytes| **bytes > 0).count();
+        self.bytes += copied.iter().sum::<usize>();
+        if copied.iter().any(|bytes| *bytes > 0) {
+            self.seconds += seconds - traffic.map_or(0.0, |t| t.time);
+        }
     }
 }
 
@@ -223,6 +222,18 @@ impl fmt::Display for Forecast {
         )?;
         let (copies, megabytes, ms) = (copying.copies, copying.bytes as f64 / 1e6, copying.seconds * 1e3);
         writeln!(f, "copies between host and device: {copies}, {megabytes:.3} MB, {ms:.3} ms")?;
-        writeln!(f, "one after the other {:.3} ms, by the {}", self.seconds() * 1e3, self.machine)
+        let levels = Level::ALL.iter().zip(self.total.levels).filter(|(_, load)| load.messages > 0);
+        for (level, Load { messages, bytes }) in levels {
+            writeln!(f, "between {}: {messages} messages, {:.3} MB", level.between(), bytes as f64 / 1e6)?;
+        }
+        if let Some(Limit { step, seconds, bounded }) = &self.limit {
+            let bound = if bounded.name().is_empty() { "" } else { ", bound by " };
+            writeln!(f, "limited by {step}: {:.3} ms{bound}{}", seconds * 1e3, bounded.name())?;
+        }
+        if let (Some(alone), Some(efficiency)) = (self.alone, self.efficiency()) {
+            let (ms, percent) = (alone * 1e3, efficiency * 100.0);
+            writeln!(f, "efficiency {percent:.1} %: one rank takes {ms:.3} ms")?;
+        }
+        writeln!(f, "predicted {:.3} ms, by the {}", self.seconds() * 1e3, self.machine)
     }
 }

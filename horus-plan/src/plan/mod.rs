@@ -16,8 +16,8 @@
 //! Each "no" adds a step, with the reason that `--explain` prints.
 //!
 //! - A backward pass finds the halo depth that later filters will need. One exchange at the widest
-//!   radius serves a filter bank, and a pixel operation or a rotation is also computed on the halo
-//!   rows instead of exchanging them.
+//!   radius serves a filter bank; rows around strips are computed instead of exchanged where that
+//!   is predicted to be faster, also for a filter over a filter. Rank 0 sends halos with the strips.
 //! - A geometric operation reads a *footprint*. Each rank fetches the pixels that it samples, or
 //!   every rank gets the whole image. The planner predicts both times from messages and copies, for
 //!   all launches that still read the image; `--explain` prints both. From rank 0, an image is

@@ -20,7 +20,7 @@ use super::step::{Action, Part, Rows};
 use crate::ir::graph::{Graph, NodeId};
 use crate::ir::kernel::{Distribution, Extent, Kernel, KernelWork};
 use crate::machine::{CACHED, OverBus};
-pub use crate::machine::{Link, Load};
+pub use crate::machine::{Level, Link, Load};
 use horus_base::shape::Window;
 
 /// Rows per column range in a footprint: a larger value fetches unused pixels, a smaller one makes
@@ -95,22 +95,64 @@ pub struct Traffic {
     pub received: usize,
     /// Predicted seconds, of the rank that is busy longest.
     pub time: f64,
+    /// All ranks together, by level of links.
+    pub levels: [Load; Level::ALL.len()],
+}
+
+impl Traffic {
+    /// Adds the traffic of a later step.
+    pub fn add(&mut self, other: &Traffic) {
+        let Traffic { total, sent, received, time, levels } = other;
+        let all = self.levels.iter_mut().zip(levels).chain([(&mut self.total, total)]);
+        for (load, more) in all {
+            load.messages += more.messages;
+            load.bytes += more.bytes;
+        }
+        self.sent += sent;
+        self.received += received;
+        self.time += time;
+    }
 }
 
 impl Movement {
     /// The traffic of the movement, over equal links.
     pub fn traffic(&self, link: Link) -> Traffic {
-        self.traffic_by(|_, _| link)
+        self.traffic_by(|_, _| (Level::Rack, link))
     }
 
-    /// The traffic of the movement; `link` gives the link from one rank to another.
-    pub fn traffic_by(&self, link: impl Fn(usize, usize) -> Link) -> Traffic {
+    /// The traffic of the movement; `link` gives the link from one rank to another, and its level.
+    pub fn traffic_by(&self, link: impl Fn(usize, usize) -> (Level, Link)) -> Traffic {
         let ranks = self.have.len();
         let (mut sending, mut receiving) = (vec![0.0; ranks], vec![0.0; ranks]);
         let (mut sent, mut received) = (vec![Load::default(); ranks], vec![Load::default(); ranks]);
+        let mut levels = [Load::default(); Level::ALL.len()];
+        self.messages(|giver, to, bytes| {
+            let (level, link) = link(giver, to);
+            let seconds = link.time(Load { messages: 1, bytes });
+            sending[giver] += seconds;
+            receiving[to] += seconds;
+            for load in [&mut sent[giver], &mut received[to], &mut levels[level as usize]] {
+                load.messages += 1;
+                load.bytes += bytes;
+            }
+        });
+        let busiest = sending.iter().chain(&receiving).copied().fold(0.0, f64::max);
+        let sum = |f: fn(&Load) -> usize| sent.iter().map(f).sum();
+        let most = |loads: &[Load]| loads.iter().map(|l| l.bytes).max().unwrap_or_default();
+        Traffic {
+            total: Load { messages: sum(|l| l.messages), bytes: sum(|l| l.bytes) },
+            sent: most(&sent),
+            received: most(&received),
+            time: busiest,
+            levels,
+        }
+    }
+
+    /// Calls `each` with every message: its sender, its receiver and its bytes.
+    fn messages(&self, mut each: impl FnMut(usize, usize, usize)) {
         let givers: Vec<(usize, Window)> =
             self.have.iter().copied().enumerate().filter(|(_, w)| !w.is_empty()).collect();
-        let mut from = vec![0usize; ranks];
+        let mut from = vec![0usize; self.have.len()];
         for (to, needs) in self.needs.iter().enumerate() {
             let mut touched = Vec::new();
             for need in needs {
@@ -127,24 +169,8 @@ impl Movement {
                 }
             }
             for giver in touched {
-                let bytes = std::mem::take(&mut from[giver]);
-                let seconds = link(giver, to).time(Load { messages: 1, bytes });
-                sending[giver] += seconds;
-                receiving[to] += seconds;
-                for load in [&mut sent[giver], &mut received[to]] {
-                    load.messages += 1;
-                    load.bytes += bytes;
-                }
+                each(giver, to, std::mem::take(&mut from[giver]));
             }
-        }
-        let busiest = sending.iter().chain(&receiving).copied().fold(0.0, f64::max);
-        let sum = |f: fn(&Load) -> usize| sent.iter().map(f).sum();
-        let most = |loads: &[Load]| loads.iter().map(|l| l.bytes).max().unwrap_or_default();
-        Traffic {
-            total: Load { messages: sum(|l| l.messages), bytes: sum(|l| l.bytes) },
-            sent: most(&sent),
-            received: most(&received),
-            time: busiest,
         }
     }
 }

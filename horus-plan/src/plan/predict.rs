@@ -6,11 +6,11 @@ use std::fmt;
 use super::finished::Plan;
 use super::follow::Follower;
 use super::launches::LaunchedNodes;
-use super::movement::{BLOCK, Traffic, movement, over_bus, rows_of, windows_of, work_of};
+use super::movement::{BLOCK, Level, Load, Traffic, movement, over_bus, rows_of, windows_of, work_of};
 use super::queue::Queue;
 use super::step::Action;
 use crate::ir::graph::NodeId;
-use crate::machine::{Bound, HostSide, Profile};
+use crate::machine::{Bound, HostSide, Machine, Profile};
 
 /// The bottleneck of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,24 +82,52 @@ impl fmt::Display for Prediction<'_> {
     }
 }
 
-/// Predicts the times of the steps of `plan`, and its end.
+/// Predicts the times of the steps of `plan` on rank 0, and its end.
 pub fn predict(plan: &Plan) -> Prediction<'_> {
-    let mut clock = Clock { plan, profile: plan.setting.machine.of(0), host: 0.0, free: [0.0; 5], timings: Vec::new() };
-    let mut follower = Follower::new(plan, false);
-    let launches = plan.launches();
-    for (i, step) in plan.steps.iter().enumerate() {
-        let (on_root, on_device) = (follower.on_root(step.action), follower.on_device(step.action));
-        let bytes = follower.step(step.action).unwrap_or(0);
-        let (seconds, bounded) =
-            clock.takes(step.action, launches.at(i), bytes, (on_root, on_device), &|n| follower.is_mapped(n));
-        clock.step(i, seconds, bounded);
-    }
-    let end = clock.timings.iter().map(|t| t.end).fold(clock.host, f64::max);
-    Prediction { plan, steps: clock.timings, seconds: end }
+    let machine = &plan.setting.machine;
+    let (steps, seconds) = Clock::run(plan, Ranks { machine, sampled: &[0], links: None }, &mut |_, _, _| ());
+    Prediction { plan, steps, seconds }
 }
 
-struct Clock<'a> {
+/// The ranks whose slowest determines the time of a step.
+#[derive(Clone, Copy)]
+pub(super) struct Ranks<'a> {
+    /// Their machines.
+    pub(super) machine: &'a Machine,
+    /// The ranks whose launches and copies are predicted.
+    pub(super) sampled: &'a [usize],
+    /// Machines whose hierarchy of links messages cross; `None` for the slowest link.
+    pub(super) links: Option<&'a Machine>,
+}
+
+impl Ranks<'_> {
+    /// The highest cost on any of the sampled ranks.
+    fn slowest(&self, cost: impl Fn(&Profile) -> f64) -> f64 {
+        self.sampled.iter().map(|rank| cost(self.machine.of(*rank))).fold(0.0, f64::max)
+    }
+}
+
+/// The prediction of a step by itself.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StepCost {
+    pub(super) seconds: f64,
+    pub(super) bounded: Bounded,
+    /// Its messages.
+    pub(super) traffic: Option<Traffic>,
+    /// Bytes copied to the device and to the host.
+    pub(super) copied: [usize; 2],
+}
+
+impl StepCost {
+    fn new(seconds: f64, bounded: Bounded) -> StepCost {
+        StepCost { seconds, bounded, traffic: None, copied: [0; 2] }
+    }
+}
+
+pub(super) struct Clock<'a> {
     plan: &'a Plan,
+    ranks: Ranks<'a>,
+    /// Of rank 0.
     profile: &'a Profile,
     /// Time when the host can begin the next step.
     host: f64,
@@ -108,71 +136,127 @@ struct Clock<'a> {
     timings: Vec<Timing>,
 }
 
-impl Clock<'_> {
-    /// Seconds of a step by itself.
+impl<'a> Clock<'a> {
+    /// Times of all steps, and the end of the last; `each` receives every step as it is predicted.
+    pub(super) fn run(
+        plan: &'a Plan,
+        ranks: Ranks<'a>,
+        each: &mut dyn FnMut(usize, Option<LaunchedNodes<'_>>, StepCost),
+    ) -> (Vec<Timing>, f64) {
+        let profile = ranks.machine.of(0);
+        let mut clock = Clock { plan, ranks, profile, host: 0.0, free: [0.0; 5], timings: Vec::new() };
+        let mut follower = Follower::new(plan, false);
+        let launches = plan.launches();
+        for (i, step) in plan.steps.iter().enumerate() {
+            let place = (follower.on_root(step.action), follower.on_device(step.action));
+            let bytes = follower.step(step.action).unwrap_or(0);
+            let cost = clock.takes(step.action, launches.at(i), bytes, place, &|n| follower.is_mapped(n));
+            clock.step(i, cost.seconds, cost.bounded);
+            each(i, launches.at(i), cost);
+        }
+        let end = clock.timings.iter().map(|t| t.end).fold(clock.host, f64::max);
+        (clock.timings, end)
+    }
+
+    /// The cost of a step by itself. `place` tells if only rank 0 has its image, and if the device
+    /// has it.
     fn takes(
         &self,
         action: Action,
         launched: Option<LaunchedNodes<'_>>,
         bytes: usize,
-        (on_root, on_device): (bool, bool),
+        place: (bool, bool),
         mapped: &dyn Fn(NodeId) -> bool,
-    ) -> (f64, Bounded) {
-        let bus = |seconds: f64| (seconds, Bounded::Bus);
+    ) -> StepCost {
+        let bus = |copied: [usize; 2], side| {
+            let [up, down] = copied;
+            let seconds = self.ranks.slowest(|m| m.upload(up, side) + m.download(down, side));
+            StepCost { copied, ..StepCost::new(seconds, Bounded::Bus) }
+        };
         match action {
-            Action::Upload { .. } | Action::UploadStrip { .. } => bus(self.profile.upload(bytes, HostSide::Pinned)),
-            Action::Send { .. } => bus(self.profile.download(bytes, HostSide::Pinned)),
-            Action::Download(_) => bus(self.profile.download(bytes, HostSide::Staged)),
+            Action::Upload { .. } | Action::UploadStrip { .. } => bus([bytes, 0], HostSide::Pinned),
+            Action::Send { .. } => bus([0, bytes], HostSide::Pinned),
+            Action::Download(_) => bus([0, bytes], HostSide::Staged),
             Action::Launch { node: id, rows, part, .. } => {
                 // A result of the previous launch takes no time.
-                let Some(launched) = launched else { return (0.0, Bounded::Nothing) };
+                let Some(launched) = launched else { return StepCost::new(0.0, Bounded::Nothing) };
                 let (graph, partition) = (&self.plan.graph, &self.plan.setting.partition);
-                let windows = windows_of(graph, partition, id, 0, rows, part);
-                let cost = |rows| {
-                    let bus = over_bus(graph, &launched, rows, mapped);
-                    self.profile.launch_over(&work_of(graph, &launched, rows), bus)
-                };
-                let [first, second] = windows.map(cost);
-                let longer = if second.seconds > first.seconds { second } else { first };
-                (first.seconds + second.seconds, Bounded::Kernel(longer.bound))
+                let costs = self.ranks.sampled.iter().map(|rank| {
+                    let windows = windows_of(graph, partition, id, *rank, rows, part);
+                    let [first, second] = windows.map(|rows| {
+                        let bus = over_bus(graph, &launched, rows, mapped);
+                        self.ranks.machine.of(*rank).launch_over(&work_of(graph, &launched, rows), bus)
+                    });
+                    let longer = if second.seconds > first.seconds { second } else { first };
+                    StepCost::new(first.seconds + second.seconds, Bounded::Kernel(longer.bound))
+                });
+                let slowest = costs.max_by(|a, b| a.seconds.total_cmp(&b.seconds));
+                slowest.unwrap_or(StepCost::new(0.0, Bounded::Nothing))
             }
             Action::Map(_)
             | Action::Unmap(_)
             | Action::Evict(_)
             | Action::Deliver(_)
             | Action::Free(_)
-            | Action::Finish(_) => (0.0, Bounded::Nothing),
-            Action::Sum(n) => {
-                let node = self.plan.graph.node(n);
-                let bytes = 2 * node.shape.len() * node.dtype.size();
-                let link = self.profile.link(false);
-                (link.round(self.plan.setting.partition.ranks()) + bytes as f64 / link.bandwidth, Bounded::Network)
-            }
+            | Action::Finish(_) => StepCost::new(0.0, Bounded::Nothing),
+            Action::Sum(n) => self.sum(n),
             Action::Scatter { direct, .. }
             | Action::Replicate { direct, .. }
             | Action::Exchange { direct, .. }
             | Action::Begin { direct, .. }
             | Action::Fetch { direct, .. }
-            | Action::Gather { direct, .. } => self.messages(action, (on_root, on_device), direct),
-            Action::Collect(_) => self.messages(action, (on_root, on_device), false),
+            | Action::Gather { direct, .. } => self.messages(action, place, direct),
+            Action::Collect(_) => self.messages(action, place, false),
         }
     }
 
-    fn messages(&self, action: Action, (on_root, on_device): (bool, bool), direct: bool) -> (f64, Bounded) {
-        let coarse = BLOCK.max(self.plan.graph.node(action.node()).shape.height / 64);
-        let moved = movement(&self.plan.graph, &self.plan.setting.partition, action, on_root, coarse);
-        let traffic = moved.map_or(Traffic::default(), |m| m.traffic(self.profile.link(direct)));
+    /// A sum on rank 0, sent back to all.
+    fn sum(&self, n: NodeId) -> StepCost {
+        let (node, ranks) = (self.plan.graph.node(n), self.plan.setting.partition.ranks());
+        let (bytes, others) = (node.shape.len() * node.dtype.size(), ranks - 1);
+        let link = |rank| match self.ranks.links {
+            Some(links) => (links.level(0, rank, false), links.link_between(0, rank, false)),
+            None => (Level::Rack, self.profile.link(false)),
+        };
+        let mut traffic = Traffic { sent: others * bytes, received: others * bytes, ..Traffic::default() };
+        for (level, link) in (1..ranks).map(link) {
+            traffic.time += 2.0 * link.time(Load { messages: 1, bytes });
+            for load in [&mut traffic.total, &mut traffic.levels[level as usize]] {
+                load.messages += 2;
+                load.bytes += 2 * bytes;
+            }
+        }
+        StepCost { traffic: Some(traffic), ..StepCost::new(traffic.time, Bounded::Network) }
+    }
+
+    fn messages(&self, action: Action, (on_root, on_device): (bool, bool), direct: bool) -> StepCost {
+        let coarse = match self.ranks.links {
+            Some(_) => BLOCK,
+            None => BLOCK.max(self.plan.graph.node(action.node()).shape.height / 64),
+        };
+        let Some(moved) = movement(&self.plan.graph, &self.plan.setting.partition, action, on_root, coarse) else {
+            return StepCost::new(0.0, Bounded::Network);
+        };
+        let traffic = match self.ranks.links {
+            Some(links) => moved.traffic_by(|a, b| (links.level(a, b, direct), links.link_between(a, b, direct))),
+            None => moved.traffic(self.profile.link(direct)),
+        };
         // Rows of images on devices travel through the host's memory.
-        let (down, up) = match action {
-            Action::Fetch { .. } => (on_device, true),
+        let (up, down) = match action {
+            Action::Fetch { .. } => (true, on_device),
             Action::Exchange { .. } | Action::Begin { .. } => (on_device, on_device),
             _ => (false, false),
         };
-        let copied = |copies: bool, bytes: usize| if copies && !direct { bytes } else { 0 };
-        let down = self.profile.download(copied(down, traffic.sent), HostSide::Pinned);
-        let up = self.profile.upload(copied(up, traffic.received), HostSide::Pinned);
-        let placed = self.profile.host_copy(if direct { 0 } else { self.copied_into_place(action) });
-        (down + traffic.time + placed + up, Bounded::Network)
+        let copied = |copies: bool, bytes: usize| {
+            if copies && !direct && !self.plan.setting.unified { bytes } else { 0 }
+        };
+        let copied = [copied(up, traffic.received), copied(down, traffic.sent)];
+        let side = HostSide::Pinned;
+        let bus = self.ranks.slowest(|m| m.upload(copied[0], side) + m.download(copied[1], side));
+        let placed = if direct { 0 } else { self.copied_into_place(action) };
+        let placed = self.ranks.slowest(|m| m.host_copy(placed));
+        let seconds = traffic.time + bus + placed;
+        StepCost { traffic: Some(traffic), copied, ..StepCost::new(seconds, Bounded::Network) }
     }
 
     /// Bytes that hosts copy from messages into place, on the rank that needs most.

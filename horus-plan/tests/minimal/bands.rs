@@ -245,9 +245,9 @@ fn built(search: &Search<'_>, setting: &Setting, initial: &[Option<State>], acti
 #[test]
 fn bands_of_one_device_end_near_the_least_time() {
     let mut distances = Distances::default();
-    for case in 0..cases(25) {
+    for case in 0..cases(100) {
         let mut random = Random::new(1_000_000 + case as u64);
-        let operations = 2 + random.below(if cases(0) > 0 { 6 } else { 3 });
+        let operations = 2 + random.below(if cases(0) > 0 { 6 } else { 4 });
         let shape = Shape::new(random.pick(&[256, 1024, 4096, 8192]), random.pick(&[256, 1024, 4096]), 1);
         let turned = random.below(2) == 0;
         let graph = program(&mut random, operations, shape, turned);
@@ -280,6 +280,6 @@ fn bands_of_one_device_end_near_the_least_time() {
         distances.beyond_least.push(ours.counts().copies() - 2);
     }
     distances.print("one device, up to three bands");
-    assert!(distances.within(0.05) >= 0.9, "{distances:?}");
+    assert!(distances.within(0.05) >= 0.98, "{distances:?}");
     assert!(distances.transfers.iter().all(|t| *t == 0), "{distances:?}");
 }

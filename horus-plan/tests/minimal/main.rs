@@ -5,6 +5,7 @@
 //! `verify` and the prediction of a finished plan. [`ranks`] searches plans for two devices that
 //! exchange messages, [`bands`] plans for one device in up to three bands.
 //!
+//! `HORUS_SHOW=1` prints each plan that is not the best, and a better one.
 //! `HORUS_CASES=10000 cargo test --release -p horus-plan --test minimal -- --nocapture` prints the
 //! distributions (`benches/results/2026-11-26-minimal.md`).
 

@@ -1,0 +1,99 @@
+//! Machines that are not here, by name, for predictions.
+
+use super::link::Link;
+use super::profile::Profile;
+use super::set::Machine;
+
+/// Links of a network: between hosts of one rack, between racks, and whether the devices of a host
+/// share them. From nominal rates, of which 90 % arrive; latencies are estimates.
+struct Network {
+    name: &'static str,
+    hosts: Link,
+    racks: Link,
+    shared: bool,
+}
+
+/// Hosts of a rack.
+const RACK: usize = 4;
+
+const NETWORKS: [Network; 2] = [
+    // InfiniBand NDR, 400 Gb/s for each device; half of it leaves a rack.
+    Network {
+        name: "ib",
+        hosts: Link { latency: 5e-6, bandwidth: 45e9 },
+        racks: Link { latency: 7e-6, bandwidth: 22.5e9 },
+        shared: false,
+    },
+    // Ethernet, 100 Gb/s for each host; half of it leaves a rack.
+    Network {
+        name: "eth",
+        hosts: Link { latency: 20e-6, bandwidth: 11.25e9 },
+        racks: Link { latency: 30e-6, bandwidth: 5.6e9 },
+        shared: true,
+    },
+];
+
+impl Machine {
+    /// The machine of a name such as `h200x8-ib`, and the number of ranks on each of its hosts: a
+    /// device (`h200`, `h100`, or `cpu16` for a processor of 16 threads), the number of ranks on
+    /// each host (`x8`; 1 if left out), and the network (`ib` or `eth`; that of the profile if left
+    /// out), in racks of 4 hosts.
+    ///
+    /// # Errors
+    /// The unknown part of the name, and what is known.
+    pub fn named(name: &str) -> Result<(Machine, usize), String> {
+        let (device, network) = name.split_once('-').map_or((name, None), |(d, n)| (d, Some(n)));
+        let (device, ranks) = device.rsplit_once('x').map_or((device, "1"), |(d, n)| (d, n));
+        let ranks = ranks.parse().ok().filter(|n| *n > 0);
+        let ranks: usize = ranks.ok_or_else(|| format!("{name}: the number of ranks on each host must follow x"))?;
+        let threads = device.strip_prefix("cpu").map(|n| n.parse::<usize>().ok().filter(|n| *n > 0));
+        let profile = match (device, threads) {
+            (_, Some(Some(threads))) => Profile::of_cores(threads),
+            ("h200" | "h100", _) => {
+                Profile::shipped(&device.to_ascii_uppercase()).unwrap_or_else(|| Profile::of_default(false))
+            }
+            _ => return Err(format!("{name}: the device must be h200, h100 or cpu with a number of threads")),
+        };
+        let machine = Machine::alike(profile);
+        let Some(wanted) = network else { return Ok((machine, ranks)) };
+        let network = NETWORKS.iter().find(|n| n.name == wanted);
+        let network = network.ok_or_else(|| format!("{name}: the network must be ib or eth"))?;
+        let share = if network.shared { ranks as f64 } else { 1.0 };
+        let each = |link: Link| Link { bandwidth: link.bandwidth / share, ..link };
+        Ok((machine.networked_by(each(network.hosts)).in_racks(RACK, each(network.racks)), ranks))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::Level;
+
+    #[test]
+    fn names_give_devices_hosts_and_racks() {
+        let (machine, on_each_host) = Machine::named("h200x8-ib").unwrap();
+        assert_eq!((machine.of(0).hardware.device.as_str(), on_each_host), ("NVIDIA H200", 8));
+        let machine = machine.packed(512, 8);
+        let levels = [1, 8, 31, 32].map(|rank| machine.level(0, rank, true));
+        assert_eq!(levels, [Level::Device, Level::Rack, Level::Rack, Level::Cluster]);
+        assert_eq!(machine.level(0, 7, false), Level::Host);
+        assert!(machine.link_between(0, 8, true).bandwidth > machine.link_between(0, 32, true).bandwidth);
+        let (shared, _) = Machine::named("h100x4-eth").unwrap();
+        assert!((shared.link(false).bandwidth - 11.25e9 / 4.0).abs() < 1.0, "{:?}", shared.link(false));
+        let (cores, one) = Machine::named("cpu16").unwrap();
+        assert_eq!((cores.of(0).hardware.threads, cores.of(0).is_unified(), one), (16, true, 1));
+    }
+
+    #[test]
+    fn unknown_parts_of_names_are_told() {
+        for (name, part) in [
+            ("a100x8-ib", "the device"),
+            ("h200x0", "the number of ranks"),
+            ("h200x8-5g", "the network"),
+            ("cpu", "the device"),
+        ] {
+            let told = Machine::named(name).unwrap_err();
+            assert!(told.starts_with(name) && told.contains(part), "{told}");
+        }
+    }
+}
