@@ -134,7 +134,7 @@ fn connected_devices_copy_to_and_from_the_host_once() {
             assert!(s.peer_to_peer());
             assert!(filtered(&s).unwrap() == want, "on rank {} with {room:?}", s.rank());
             let (log, made) = (log.get(), s.stats().made);
-            assert!(log.exchanges >= 3, "{log:?} {made:?}");
+            assert!(log.exchanges >= 2, "{log:?} {made:?}");
             if room[0] > 500_000 {
                 assert_eq!((made.downloads, log.reads), (1, 1), "{log:?} {made:?}");
                 assert_eq!(made.uploads, log.writes, "{log:?} {made:?}");

@@ -245,7 +245,7 @@ fn built(search: &Search<'_>, setting: &Setting, initial: &[Option<State>], acti
 #[test]
 fn bands_of_one_device_end_near_the_least_time() {
     let mut distances = Distances::default();
-    for case in 0..cases(100) {
+    for case in 0..cases(40) {
         let mut random = Random::new(1_000_000 + case as u64);
         let operations = 2 + random.below(if cases(0) > 0 { 6 } else { 4 });
         let shape = Shape::new(random.pick(&[256, 1024, 4096, 8192]), random.pick(&[256, 1024, 4096]), 1);
