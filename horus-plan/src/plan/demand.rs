@@ -20,6 +20,11 @@ use super::step::Rows;
 use crate::ir::graph::NodeId;
 use crate::ir::kernel::{Access, Kernel};
 
+/// Weight of the predicted time of an exchange beside that of computing its rows: ranks also wait for
+/// each other, which the model leaves out. A guess; predicted times hardly depend on it
+/// (`benches/results/2026-11-26-minimal.md`).
+const WAITING: f64 = 2.0;
+
 /// For each node, rows around its strips.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Demand {
@@ -252,7 +257,7 @@ impl<'d, 'a> Search<'d, 'a> {
             return 0.0;
         }
         *self.exchanges.borrow_mut().entry((node, halo)).or_insert_with(|| {
-            let exchanged = self.draft.exchanging(node, halo);
+            let exchanged = WAITING * self.draft.exchanging(node, halo);
             if self.draft.initial[node.0].is_some_and(|s| s.placement == Placement::Root) {
                 self.draft.scattering(node, halo).min(exchanged)
             } else {
