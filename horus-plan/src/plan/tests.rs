@@ -90,7 +90,7 @@ fn each_pass_is_dumped_by_its_name() {
     assert!(texts[2].contains("0 bytes in use"), "{}", texts[2]);
     assert!(texts[3].contains("exchange") && !texts[3].contains("gather     %"), "{}", texts[3]);
     assert!(texts[4].contains("gather     %3"), "{}", texts[4]);
-    assert!(texts[5].contains("interior of %1"), "{}", texts[5]);
+    assert!(texts[5].contains("interior of %3"), "{}", texts[5]);
 }
 
 #[test]
@@ -124,6 +124,7 @@ fn demanded(border: Border, mode: Mode, ranks: usize, latency: f64) -> demand::D
     let setting = Setting { mode, machine, ..setting(ranks) };
     let mut draft = Draft::new(&graph, &[Want::Root], &setting, vec![None; 4], &|_| true);
     draft.initial[0] = Some(State { residency: Residency::Host, placement: Placement::Root });
+    lifetimes::find(&mut draft);
     demand::look_ahead(&mut draft);
     draft.demand
 }
@@ -156,6 +157,7 @@ fn readers_of_one_image_share_its_exchange() {
     let setting = setting(2);
     let mut draft = Draft::new(&g, &[Want::Root; 2], &setting, vec![None; 5], &|_| true);
     draft.initial[0] = Some(State { residency: Residency::Host, placement: Placement::Root });
+    lifetimes::find(&mut draft);
     demand::look_ahead(&mut draft);
     let four = Halo::even(4);
     assert_eq!(draft.demand.computed, [Halo::NONE, four, four, Halo::NONE, Halo::NONE]);

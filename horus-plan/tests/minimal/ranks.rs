@@ -119,14 +119,14 @@ impl Builder<'_> {
         self.states[n.0] = Some(transitions.next(self.state(n), event));
     }
 
-    fn to_device(&mut self, n: NodeId) {
+    fn bring_to_device(&mut self, n: NodeId) {
         if !self.state(n).residency.device() {
             self.step(Action::Upload { node: n, band: Band::WHOLE }, &[]);
             self.event(n, Event::Uploaded);
         }
     }
 
-    fn to_host(&mut self, n: NodeId) {
+    fn bring_to_host(&mut self, n: NodeId) {
         if !self.state(n).residency.host() {
             self.step(Action::Download(n), &[n]);
             self.event(n, Event::Downloaded);
@@ -134,8 +134,8 @@ impl Builder<'_> {
     }
 
     /// Brings an image to the side from which messages leave.
-    fn to_sender(&mut self, n: NodeId) {
-        if self.choices.direct { self.to_device(n) } else { self.to_host(n) }
+    fn bring_to_sender(&mut self, n: NodeId) {
+        if self.choices.direct { self.bring_to_device(n) } else { self.bring_to_host(n) }
     }
 
     fn placed(&mut self, n: NodeId, placement: Placement) {
@@ -147,7 +147,7 @@ impl Builder<'_> {
     fn spread(&mut self, n: NodeId) {
         let (spread, direct) = (self.choices.spread[n.0], self.choices.direct);
         if self.state(n).placement == Placement::Root && spread != Spread::FromRoot && spread != Spread::Whole {
-            self.to_sender(n);
+            self.bring_to_sender(n);
             let room = self.read[n.0];
             let halo = if spread == Spread::StripsHalos { room } else { Halo::NONE };
             self.step(Action::Scatter { node: n, halo, room, direct }, &[n]);
@@ -155,7 +155,7 @@ impl Builder<'_> {
         }
         let whole = matches!(spread, Spread::Whole | Spread::StripsWhole);
         if whole && self.state(n).placement != Placement::Replicated {
-            self.to_sender(n);
+            self.bring_to_sender(n);
             self.step(Action::Replicate { node: n, direct }, &[n]);
             self.placed(n, Placement::Replicated);
         }
@@ -173,7 +173,7 @@ impl Builder<'_> {
             if !valid.covers(plus(own, self.computed[id.0])) {
                 let halo = self.read[n.0];
                 if direct {
-                    self.to_device(n);
+                    self.bring_to_device(n);
                 }
                 exchanged.push((n, self.steps.len()));
                 self.step(Action::Exchange { node: n, halo, direct }, &[n]);
@@ -187,12 +187,12 @@ impl Builder<'_> {
         for (input, &n) in node.inputs.iter().enumerate() {
             if reach(&node.op, input).is_none() && self.state(n).placement != Placement::Replicated {
                 if direct {
-                    self.to_device(n);
+                    self.bring_to_device(n);
                 }
                 self.step(Action::Fetch { node: n, temp: Temp { consumer: id, input }, rows, direct }, &[n]);
             } else {
                 let before = self.steps.len();
-                self.to_device(n);
+                self.bring_to_device(n);
                 // Rows that arrived on the host are uploaded after they have arrived.
                 exchanged.retain(|(m, _)| *m != n || self.steps.len() == before);
                 on_device.push(n);
@@ -231,7 +231,7 @@ impl Builder<'_> {
             self.step(Action::Gather { node: n, band: Band::WHOLE, direct: true }, &[n]);
             self.step(Action::Send { node: n, band: Band::WHOLE }, &[n]);
         } else {
-            self.to_host(n);
+            self.bring_to_host(n);
             self.step(Action::Gather { node: n, band: Band::WHOLE, direct: false }, &[n]);
         }
     }
