@@ -318,8 +318,8 @@ impl Batching for CudaDevice {
         let context = &self.core.context;
         let graph = match graph {
             Some(graph) => {
-                let changed = changed.iter().enumerate().filter(|(_, changed)| **changed);
-                changed.map(|(i, _)| graph.set(context, i, steps[i].task())).collect::<Result<(), _>>()?;
+                let mut changed = changed.iter().enumerate().filter(|(_, changed)| **changed);
+                changed.try_for_each(|(i, _)| graph.set(context, i, steps[i].task()))?;
                 graph
             }
             none => {
