@@ -20,7 +20,7 @@ import pathlib, re, shutil, sys, urllib.parse
 
 root, source = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
 chapters = {page.name for page in source.glob("*.md")}
-languages = {".rs": "rust", ".sbatch": "sh"}
+languages = {".py": "python", ".rs": "rust", ".sbatch": "sh"}
 
 def beside(match):
     path = (root / "docs/book/src" / match[1]).resolve()

@@ -14,6 +14,22 @@ impl Default for Digest {
 }
 
 impl Digest {
+    /// The digest of many bytes, in four chains that a processor computes side by side.
+    pub fn of(bytes: &[u8]) -> u64 {
+        let mut chains = [Digest::default(); 4];
+        let (blocks, rest) = bytes.as_chunks::<32>();
+        for block in blocks {
+            for (chain, word) in chains.iter_mut().zip(block.as_chunks::<8>().0) {
+                chain.word(u64::from_le_bytes(*word));
+            }
+        }
+        let mut all = Digest::default();
+        all.word(bytes.len() as u64);
+        chains.iter().for_each(|chain| all.word(chain.0));
+        all.write(rest);
+        all.0
+    }
+
     /// Adds a word.
     #[inline]
     pub fn word(&mut self, word: u64) {
@@ -40,6 +56,22 @@ impl Hasher for Digest {
             let mut last = [0; 8];
             last[..rest.len()].copy_from_slice(rest);
             self.word(u64::from_le_bytes(last));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_changes_the_digest() {
+        let bytes: Vec<u8> = (0..77).collect();
+        for i in 0..bytes.len() {
+            let mut other = bytes.clone();
+            other[i] ^= 128;
+            assert_ne!(Digest::of(&bytes), Digest::of(&other), "byte {i}");
+            assert_ne!(Digest::of(&bytes[..i]), Digest::of(&bytes[..=i]), "length {i}");
         }
     }
 }

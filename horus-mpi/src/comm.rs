@@ -249,19 +249,19 @@ impl Communicator for MpiComm {
     }
 
     fn local_rank(&self) -> usize {
-        self.world.local_rank
+        self.world.place.local_rank
     }
 
     fn local_size(&self) -> usize {
-        self.world.local_size
+        self.world.place.local_size
     }
 
     fn node(&self) -> usize {
-        self.world.node
+        self.world.place.node
     }
 
     fn sharers(&self) -> usize {
-        self.world.sharers
+        self.world.place.sharers
     }
 
     fn turns(&self) -> Option<&Turns> {

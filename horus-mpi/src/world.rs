@@ -1,14 +1,14 @@
 //! The process as a rank of MPI: initialised once, finalised at the end of the process.
 
 use std::ffi::c_int;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 use horus_core::comm::agree::agree_on;
-use horus_core::comm::{CommError, Turns};
+use horus_core::comm::{CommError, Place, Turns};
+use horus_core::machine::here;
 use mpi::ffi;
 
 use crate::codes::{check, int};
@@ -26,10 +26,7 @@ pub(crate) struct World {
     pub(crate) comm: ffi::MPI_Comm,
     pub(crate) rank: usize,
     pub(crate) size: usize,
-    pub(crate) node: usize,
-    pub(crate) local_rank: usize,
-    pub(crate) local_size: usize,
-    pub(crate) sharers: usize,
+    pub(crate) place: Place,
     /// The only thread that may call MPI, if MPI requires that.
     thread: Option<ThreadId>,
     turn: Mutex<()>,
@@ -78,32 +75,16 @@ impl World {
                 ffi::MPI_Comm_split_type(comm, ffi::RSMPI_COMM_TYPE_SHARED, 0, ffi::RSMPI_INFO_NULL, &raw mut local),
             )?;
             check("MPI_Comm_set_errhandler", ffi::MPI_Comm_set_errhandler(local, ffi::RSMPI_ERRORS_RETURN))?;
-            let (local_rank, local_size) = rank_and_size(local)?;
+            let (_, local_size) = rank_and_size(local)?;
             let first_here = gather(local, local_size, rank as u64)?[0];
-            let cores = cores();
-            let sharers = gather(local, local_size, cores)?.into_iter().filter(|c| *c == cores).count();
-            let mut nodes = gather(comm, size, first_here)?;
-            nodes.sort_unstable();
-            nodes.dedup();
-            let node = nodes.iter().position(|n| *n == first_here).unwrap_or_default();
+            let place = Place::of(rank, &gather(comm, size, first_here)?, &gather(comm, size, here::cores())?);
             check("MPI_Comm_free", ffi::MPI_Comm_free(&raw mut local))?;
             if atexit(leave) != 0 {
                 return Err(CommError("cannot register MPI_Finalize to run at exit".into()));
             }
             let thread = (provided < wanted).then(|| std::thread::current().id());
-            log::info!("rank {rank} of {size}, {local_rank} of {local_size} on node {node}");
-            Ok(World {
-                comm,
-                rank,
-                size,
-                node,
-                local_rank,
-                local_size,
-                sharers,
-                thread,
-                turn: Mutex::new(()),
-                turns: Turns::new(),
-            })
+            log::info!("rank {rank} of {size}, {} of {} on node {}", place.local_rank, place.local_size, place.node);
+            Ok(World { comm, rank, size, place, thread, turn: Mutex::new(()), turns: Turns::new() })
         }
     }
 
@@ -232,15 +213,6 @@ pub(crate) unsafe fn gather(comm: ffi::MPI_Comm, size: usize, value: u64) -> Res
     };
     check("MPI_Allgather", code)?;
     Ok(values)
-}
-
-/// A hash of the cores that this process may use, as launchers may bind ranks to separate cores. It
-/// is compared between processes of one binary, so any hash without a random key works.
-fn cores() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mut hasher = DefaultHasher::new();
-    status.lines().find(|l| l.starts_with("Cpus_allowed_list")).hash(&mut hasher);
-    hasher.finish()
 }
 
 unsafe extern "C" {

@@ -40,12 +40,12 @@ pub(crate) fn exception(error: &Error) -> PyErr {
 }
 
 /// A message without Rust source lines of recorded operations; those of the user's program stay.
-fn without_place(message: &str) -> String {
+pub(crate) fn without_place(message: &str) -> String {
     let mut told = message.to_owned();
-    for opening in [" (at ", " (recorded at "] {
+    for (opening, closing, left) in [(" (at ", ')', 0), (" (recorded at ", ')', 0), (" recorded at ", '`', 1)] {
         let mut from = 0;
         while let Some(start) = told[from..].find(opening).map(|at| from + at) {
-            let end = told[start..].find(')').map_or(told.len(), |at| start + at + 1);
+            let end = told[start..].find(closing).map_or(told.len(), |at| start + at + 1 - left);
             if told[start..end].contains(".rs:") {
                 told.replace_range(start..end, "");
             }

@@ -22,6 +22,7 @@ mod memory;
 mod operators;
 mod parts;
 mod program;
+mod ranks;
 mod reductions;
 mod sampling;
 mod session;
@@ -56,6 +57,8 @@ mod _horus {
     use crate::operators::{binary, binary_of_number, cast, clamp, compare, convert, invert, logic, select, unary};
     #[pymodule_export]
     use crate::program::{ImageProgram, Program, Recording, iterate};
+    #[pymodule_export]
+    use crate::ranks::leave_ranks;
     #[pymodule_export]
     use crate::reductions::{
         by_label, histogram, histogram_by_label, hough_line, label_counts, label_shapes, reduce, reduced,

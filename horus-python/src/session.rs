@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use horus::core::comm::{Alone, Communicator};
 use horus::prelude::Session as Open;
 use horus::types::Canceller;
 use pyo3::prelude::*;
@@ -14,6 +15,7 @@ use crate::ending::attached;
 use crate::errors::detached;
 use crate::files;
 use crate::image::Image;
+use crate::ranks::Ranks;
 
 /// Interval at which an evaluation checks for interrupts: long enough to cost nothing.
 const LOOK: Duration = Duration::from_millis(20);
@@ -100,20 +102,26 @@ pub(crate) struct Session {
 #[pymethods]
 impl Session {
     /// Opens a session on a device, with so many threads and bytes of memory; the environment sets
-    /// the defaults. With `explain` it keeps the text of its plans.
+    /// the defaults. With `explain` it keeps the text of its plans. It runs on the ranks of a
+    /// communicator of mpi4py, which compare the arrays that they are given, or alone.
     #[new]
-    #[pyo3(signature = (device=None, threads=None, memory=None, explain=false))]
+    #[pyo3(signature = (device=None, threads=None, memory=None, explain=false, comm=None))]
     fn new(
         py: Python<'_>,
         device: Option<String>,
         threads: Option<usize>,
         memory: Option<usize>,
         explain: bool,
+        comm: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Session> {
+        let comm: Arc<dyn Communicator> = match comm {
+            Some(comm) => Ranks::of(py, &comm)?,
+            None => Arc::new(Alone),
+        };
         let watch = Arc::new(Watch::default());
         let (observed, told) = (Arc::clone(&watch), Arc::clone(&watch));
         let open = detached(py, move || {
-            let mut builder = Open::builder().observer(move |_| observed.look());
+            let mut builder = Open::builder().observer(move |_| observed.look()).communicator(comm).compare_given(true);
             if let Some(device) = device {
                 builder = builder.device(device);
             }
@@ -146,6 +154,11 @@ impl Session {
     /// The name of the device.
     fn device(&self, py: Python<'_>) -> PyResult<String> {
         detached(py, || Ok(self.open.device_name()))
+    }
+
+    /// This rank, and the number of ranks.
+    fn ranks(&self) -> (usize, usize) {
+        (self.open.rank(), self.open.ranks())
     }
 
     /// The text of the plans since the last call.

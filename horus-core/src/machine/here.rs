@@ -40,6 +40,15 @@ fn processor() -> String {
     model.map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, model)| model.trim().to_owned())
 }
 
+/// A number for the cores that this process may use, to which launchers may bind each rank: the
+/// same in every process with the same cores.
+pub fn cores() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mut digest = Digest::default();
+    status.lines().find(|line| line.starts_with("Cpus_allowed_list")).hash(&mut digest);
+    digest.finish()
+}
+
 /// Bytes of memory available to this process now, if the system reports it.
 pub fn available_memory() -> Option<usize> {
     let of_machine = || {

@@ -1,6 +1,6 @@
 //! The opening of a session.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -119,7 +119,11 @@ impl SessionBuilder {
             pool.bound_by_default(free / 10 * 8);
         }
         let traced = |rank| Trace::new(rank, settings.trace).measuring(settings.measure);
-        let images = Images { unified: engine.get().is_some_and(Engine::unified), ..Images::default() };
+        let images = Images {
+            unified: engine.get().is_some_and(Engine::unified),
+            digests: (settings.compare_given && ranks > 1).then(HashMap::new),
+            ..Images::default()
+        };
         let (trace, lane_traces) = (traced(comm.rank()), (1..lanes).map(traced).collect());
         let state = Mutable {
             program: Recording::default(),

@@ -24,7 +24,8 @@ impl Session {
         (plan, batches): (&Plan, &mut Batches),
         (new, sending): (bool, Sending),
     ) -> Result<Outcome<Kept>, Failed<Kept>> {
-        agree_on_plan(&*self.0.comm, &request.graph, &request.wants, plan)
+        let pixels = |value| state.images.digests.as_ref()?.get(&value).copied();
+        agree_on_plan(&*self.0.comm, &request.graph, &request.wants, plan, &pixels)
             .map_err(|error| Failed { error, images: Vec::new() })?;
         let images = plan.graph.iter().map(|(_, n)| source_of(&n.op).and_then(|v| state.images.here.remove(&v)));
         let images: Vec<_> = images.collect();

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::kept::Kept;
 use super::later::Later;
+use crate::digest::Digest;
 use crate::device::{Geometry, Memory};
 use crate::dtype::DType;
 use crate::execute::Stored;
@@ -31,6 +32,8 @@ pub(super) struct Images {
     pub(super) freed: Vec<Kept>,
     /// The device is known and computes on the host's memory.
     pub(super) unified: bool,
+    /// Digests of the pixels of given images, if ranks compare them.
+    pub(super) digests: Option<HashMap<ValueId, u64>>,
 }
 
 impl Images {
@@ -43,6 +46,9 @@ impl Images {
         pixels: Option<HostBuffer>,
         placement: Placement,
     ) {
+        if let (Some(digests), Some(pixels), Placement::Replicated) = (&mut self.digests, &pixels, placement) {
+            digests.insert(value, Digest::of(pixels.bytes()));
+        }
         let window = if pixels.is_some() { Window::whole(shape.height) } else { Window::new(0, 0) };
         let pixels = pixels.unwrap_or_else(|| HostBuffer::zeroed(0));
         let geometry = Geometry { shape, dtype: dtype.stored(), window };
@@ -74,13 +80,15 @@ impl Images {
         for v in values {
             self.freed.extend(self.here.remove(&v));
             self.later.remove(&v);
+            self.digests.as_mut().map(|digests| digests.remove(&v));
         }
     }
 
     /// Forgets the placements of images that are no longer there.
     pub(super) fn tidy(&mut self) {
-        let Images { here, later, given, .. } = self;
+        let Images { here, later, given, digests, .. } = self;
         given.retain(|v, _| here.contains_key(v) || later.contains_key(v));
+        digests.iter_mut().for_each(|digests| digests.retain(|v, _| here.contains_key(v)));
     }
 
     /// Returns `true` if the image is in memory, or can be read again.

@@ -29,6 +29,7 @@ pub struct Settings {
     pub explain_passes: bool,
     pub compare_naive: bool,
     pub trace: bool,
+    pub compare_given: bool,
     pub measure: bool,
     pub max_pending: usize,
     pub max_pinned: usize,
@@ -51,6 +52,7 @@ impl Default for Settings {
             explain_passes: false,
             compare_naive: false,
             trace: false,
+            compare_given: false,
             measure: false,
             max_pending: MAX_PENDING,
             max_pinned: MAX_PINNED,
@@ -136,6 +138,13 @@ macro_rules! session_settings {
         /// Records the time of each step; see `Session::trace_json`.
         pub fn trace(mut self, on: bool) -> Self {
             self.settings.trace = on;
+            self
+        }
+
+        /// Compares the pixels that each rank gives (default: every rank is trusted to give the same): an evaluation of
+        /// others than those of rank 0 ends all ranks with an error. Takes one pass over given pixels on several ranks.
+        pub fn compare_given(mut self, on: bool) -> Self {
+            self.settings.compare_given = on;
             self
         }
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from . import _horus
 from ._dtype import CODES
+from ._ranks import ALONE
 from ._session import Session, inside
 
 CPU: Final = 1
@@ -192,7 +193,7 @@ def session_of(array: DeviceArray, session: Session | None) -> Session:
         gpu = _ordinal(array)
         session = _sessions.get(gpu)
         if session is None:
-            session = _sessions.setdefault(gpu, Session(f"cuda:{gpu}"))
+            session = _sessions.setdefault(gpu, Session(f"cuda:{gpu}", comm=ALONE))
     found = session._gpu
     if found is None:
         found = session._gpu = session._core.gpu()

@@ -163,7 +163,31 @@ def series(
     """
     if ahead < 1 or threads < 1:
         raise ValueError(f"ahead is {ahead} and threads {threads}; both must be positive")
-    return _series(iter(inputs), function, save, ahead, threads, session or current())
+    session = session or current()
+    if session.ranks > 1:
+        return _in_step(iter(inputs), function, save, session)
+    return _series(iter(inputs), function, save, ahead, threads, session)
+
+
+def _in_step(
+    inputs: Iterator[Any],
+    function: Callable[[Image], Any],
+    save: Callable[[Any], str | os.PathLike[str]] | None,
+    session: Session,
+) -> Iterator[Any]:
+    """`series` on several ranks, which read and write files together, in one order."""
+    for given in inputs:
+        with session:
+            image = opened(given) if isinstance(given, (str, os.PathLike)) else asarray(given)
+            result = function(image)
+        if save is None:
+            yield _evaluated(result)
+            continue
+        if not isinstance(result, Image):
+            raise TypeError("series: a function whose results are saved must return an image")
+        name = save(given)
+        result.save(name)
+        yield name
 
 
 def _series(

@@ -12,7 +12,7 @@ from collections.abc import Hashable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from . import _horus, _nvrtc
+from . import _horus, _nvrtc, _ranks
 
 if TYPE_CHECKING:
     from ._image import Image
@@ -58,6 +58,9 @@ class Session:
         Bytes that images may take, or a number with K, M or G: on the host and, from the first session that says so on, on each GPU.
     explain : bool, optional
         Keep the text of each plan, for `explain`, and the time of each step, for `report`.
+    comm : mpi4py.MPI.Intracomm, optional
+        The ranks that compute together; by default all that ``mpirun`` or ``srun`` started, if there are several and mpi4py is
+        installed. Every rank opens the session, gives the same arrays and reads the same results. ``MPI.COMM_SELF`` computes alone.
 
     Examples
     --------
@@ -77,6 +80,7 @@ class Session:
         threads: int | None = None,
         memory: int | str | None = None,
         explain: bool = False,
+        comm: _ranks.Communicator | None = None,
     ) -> None:
         _nvrtc.announce()
         threads = chosen_threads() if threads is None else threads
@@ -84,7 +88,8 @@ class Session:
         size = None if memory is None else _bytes(memory)
         if size is not None and isinstance(device, str) and device.startswith("cuda"):
             os.environ["HORUS_GPU_MEMORY"] = str(size)
-        self._core = _horus.Session(device, threads, size, explain)
+        ranks = _ranks.joined(_ranks.found() if comm is None else comm)
+        self._core = _horus.Session(device, threads, size, explain, ranks)
         self._gpu: int | None = None
         self._explains = explain
         self._programs: dict[Hashable, Any] = {}
@@ -103,6 +108,16 @@ class Session:
     def device(self) -> str:
         """The device, as Horus names it; it may not be chosen before the first evaluation."""
         return self._core.device()
+
+    @property
+    def rank(self) -> int:
+        """The number of this rank, from 0 on: 0 without other ranks. Print, and write files of your own, on one of them."""
+        return self._core.ranks()[0]
+
+    @property
+    def ranks(self) -> int:
+        """The number of ranks that compute together."""
+        return self._core.ranks()[1]
 
     def asarray(self, array: Any, *, channels: bool = False, copy: bool = True) -> Image:
         """An image of this session; see `horus_image.asarray`."""
@@ -184,8 +199,9 @@ class Session:
             raise ValueError("the session keeps no plans; open it with session(explain=True)")
         title = " ".join(sys.argv).strip() or "Horus"
         page = self._core.report(title)
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(page)
+        if self.rank == 0:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(page)
 
     def __repr__(self) -> str:
         return f"<horus_image.Session on {self.device}>"
@@ -197,9 +213,10 @@ def session(
     threads: int | None = None,
     memory: int | str | None = None,
     explain: bool = False,
+    comm: _ranks.Communicator | None = None,
 ) -> Session:
     """Open a session; see `Session`."""
-    return Session(device, threads=threads, memory=memory, explain=explain)
+    return Session(device, threads=threads, memory=memory, explain=explain, comm=comm)
 
 
 _current: contextvars.ContextVar[Session | None] = contextvars.ContextVar("horus_image_session", default=None)
@@ -221,7 +238,7 @@ def current() -> Session:
     if _default is None:
         with _lock:
             if _default is None:
-                _default = Session()
+                _default = Session(comm=_ranks.ALONE)
     return _default
 
 

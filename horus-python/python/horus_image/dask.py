@@ -32,6 +32,7 @@ except ImportError as error:
 from . import _horus
 from ._dtype import ready
 from ._image import Array, Image, made, native
+from ._ranks import ALONE
 from ._session import Session, chosen_threads, current
 
 __all__ = ["map_overlap"]
@@ -400,7 +401,7 @@ def _session() -> Iterator[Session]:
     with _lock:
         kept = _idle.setdefault(threads, [])
         session = kept.pop() if kept else None
-    session = session or Session(threads=threads)
+    session = session or Session(threads=threads, comm=ALONE)
     try:
         with session:
             yield session

@@ -1,8 +1,9 @@
-//! Memory shared in place between Horus and other libraries: the only unsafe code of this package.
+//! Memory shared in place between Horus and other libraries, mpi4py among them: the only unsafe code of this package.
 
 #![allow(unsafe_code, reason = "arrays of other libraries are addresses")]
 
 mod dlpack;
+pub(crate) mod messages;
 
 use std::sync::Arc;
 

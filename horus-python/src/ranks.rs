@@ -1,0 +1,238 @@
+//! Ranks on a communicator of mpi4py.
+//!
+//! The wheel is linked with no MPI, as there is one for each machine: messages are sent by the calls
+//! of mpi4py, from and to Horus's memory. A call takes some microseconds more than MPI's own.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::ThreadId;
+use std::time::Duration;
+
+use horus::core::comm::agree::agree_on;
+use horus::core::comm::{Begun, CommError, Communicator, Parcel, Place, Turns};
+use horus::core::machine::here;
+use pyo3::prelude::*;
+
+use crate::ending::{attached, detached};
+use crate::errors;
+use crate::foreign::messages::{InFlight, exchange, with_readable, with_writable};
+
+/// Time for which other ranks wait for rank 0 to print an error common to all.
+const HEAD_START: Duration = Duration::from_millis(300);
+/// Most bytes of one call: counts are 32-bit integers before MPI 4.
+const PIECE: usize = 1 << 30;
+/// Numbers that rank 0 gathers at a time for a sum, over all ranks.
+const GATHERED: usize = 1 << 23;
+
+/// Turns of the sessions of this process, on whatever communicators.
+static TURNS: Turns = Turns::new();
+/// The communicators of the program that sessions were opened on, and Horus's duplicates of them.
+static KNOWN: Mutex<Vec<(Py<PyAny>, Arc<Ranks>)>> = Mutex::new(Vec::new());
+/// `true` once this process is about to end.
+static ABORTING: AtomicBool = AtomicBool::new(false);
+
+/// The ranks of a communicator of mpi4py.
+pub(crate) struct Ranks {
+    pub(crate) comm: Py<PyAny>,
+    pub(crate) rank: usize,
+    size: usize,
+    place: Place,
+    /// The only thread that may call MPI, unless MPI allows all of them at once.
+    thread: Option<ThreadId>,
+}
+
+impl std::fmt::Debug for Ranks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "rank {} of {} under mpi4py", self.rank, self.size)
+    }
+}
+
+/// The result of calls of Python.
+pub(crate) fn failed<R>(during: &str, called: Option<PyResult<R>>) -> Result<R, CommError> {
+    match called {
+        Some(Ok(done)) => Ok(done),
+        Some(Err(error)) => Err(CommError(format!("{during}: {error}"))),
+        None => Err(CommError(format!("{during}: the interpreter is ending"))),
+    }
+}
+
+impl Ranks {
+    /// The ranks of a communicator; Horus uses a duplicate of it, so that its messages are not
+    /// mistaken for those of the program. Collective.
+    pub(crate) fn of(py: Python<'_>, comm: &Bound<'_, PyAny>) -> PyResult<Arc<Ranks>> {
+        for (known, ranks) in &*known() {
+            if known.bind(py).eq(comm)? {
+                return Ok(Arc::clone(ranks));
+            }
+        }
+        let mpi = py.import("mpi4py.MPI")?;
+        let level: i32 = mpi.call_method0("Query_thread")?.extract()?;
+        let all: i32 = mpi.getattr("THREAD_MULTIPLE")?.extract()?;
+        let own = comm.call_method0("Dup")?;
+        own.call_method1("Set_errhandler", (mpi.getattr("ERRORS_RETURN")?,))?;
+        let local = own.call_method1("Split_type", (mpi.getattr("COMM_TYPE_SHARED")?,))?;
+        let rank: usize = own.call_method0("Get_rank")?.extract()?;
+        let size: usize = own.call_method0("Get_size")?.extract()?;
+        let sharers: usize = local.call_method0("Get_size")?.extract()?;
+        let first = gathered(py, &local, sharers, rank as u64)?[0];
+        let place = Place::of(rank, &gathered(py, &own, size, first)?, &gathered(py, &own, size, here::cores())?);
+        local.call_method0("Free")?;
+        log::info!("rank {rank} of {size}, {} of {} on node {}", place.local_rank, place.local_size, place.node);
+        let thread = (level < all).then(|| std::thread::current().id());
+        let ranks = Arc::new(Ranks { comm: own.unbind(), rank, size, place, thread });
+        known().push((comm.clone().unbind(), Arc::clone(&ranks)));
+        Ok(ranks)
+    }
+
+    /// mpi4py's module.
+    pub(crate) fn mpi<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyModule>> {
+        py.import("mpi4py.MPI")
+    }
+
+    /// Calls mpi4py with the lock of the interpreter, which it releases while it waits.
+    fn call<R>(
+        &self,
+        name: &str,
+        work: impl FnOnce(Python<'_>, &Bound<'_, PyAny>) -> PyResult<R>,
+    ) -> Result<R, CommError> {
+        if self.thread.is_some_and(|thread| thread != std::thread::current().id()) {
+            let why = "MPI was initialised for one thread: use the session in the thread that opened it";
+            return Err(CommError(why.into()));
+        }
+        failed(name, attached(|py| work(py, self.comm.bind(py))))
+    }
+
+    fn broadcast_bytes(&self, root: usize, bytes: &mut [u8]) -> Result<(), CommError> {
+        bytes.chunks_mut(PIECE).try_for_each(|piece| {
+            self.call("Bcast", |py, comm| {
+                with_writable(py, piece, |view| comm.call_method1("Bcast", (view, root)).map(drop))
+            })
+        })
+    }
+
+    /// Prints the reason and ends all processes.
+    pub(crate) fn end(&self, message: &str) -> ! {
+        if ABORTING.swap(true, Ordering::SeqCst) {
+            std::thread::sleep(10 * HEAD_START); // another thread does so
+            std::process::abort();
+        }
+        if self.rank > 0 {
+            std::thread::sleep(HEAD_START);
+        }
+        let (me, message) = (format!("rank {}: ", self.rank), errors::without_place(message));
+        horus::core::warning::print(format_args!("error: {me}{}", message.strip_prefix(&me).unwrap_or(&message)));
+        attached(|py| {
+            // What was printed before is not lost; a closed pipe is no further error.
+            let flushed = py.import("sys").and_then(|sys| sys.getattr("stdout")?.call_method0("flush"));
+            drop(flushed);
+            if let Err(error) = self.comm.bind(py).call_method1("Abort", (1,)) {
+                horus::core::warning::print(format_args!("error: {me}Abort: {error}"));
+            }
+        });
+        // The launcher sees a process that a signal ended, and ends the others.
+        std::process::abort();
+    }
+}
+
+/// One word of each rank, in order.
+fn gathered(py: Python<'_>, comm: &Bound<'_, PyAny>, size: usize, value: u64) -> PyResult<Vec<u64>> {
+    let mut all = vec![0; 8 * size];
+    with_readable(py, &value.to_ne_bytes(), |mine| {
+        with_writable(py, &mut all, |all| comm.call_method1("Allgather", (mine, all)).map(drop))
+    })?;
+    Ok(all.as_chunks::<8>().0.iter().map(|word| u64::from_ne_bytes(*word)).collect())
+}
+
+impl Communicator for Ranks {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    fn local_rank(&self) -> usize {
+        self.place.local_rank
+    }
+
+    fn local_size(&self) -> usize {
+        self.place.local_size
+    }
+
+    fn node(&self) -> usize {
+        self.place.node
+    }
+
+    fn sharers(&self) -> usize {
+        self.place.sharers
+    }
+
+    fn turns(&self) -> Option<&Turns> {
+        self.thread.is_none().then_some(&TURNS)
+    }
+
+    fn exchange(&self, sends: &[(usize, &[u8])], receives: &mut [(usize, &mut [u8])]) -> Result<(), CommError> {
+        exchange(self, sends, receives)
+    }
+
+    fn begin(&self, sends: Vec<Parcel>, receives: Vec<Parcel>) -> Result<Box<dyn Begun + '_>, CommError> {
+        Ok(Box::new(InFlight::begin(self, sends, receives)?))
+    }
+
+    fn broadcast(&self, root: usize, bytes: &mut Vec<u8>) -> Result<(), CommError> {
+        let mut length = (bytes.len() as u64).to_ne_bytes();
+        self.broadcast_bytes(root, &mut length)?;
+        let length = u64::from_ne_bytes(length);
+        bytes.resize(usize::try_from(length).map_err(|e| CommError(e.to_string()))?, 0);
+        self.broadcast_bytes(root, bytes)
+    }
+
+    fn sum(&self, values: &mut [f64]) -> Result<(), CommError> {
+        for part in values.chunks_mut((GATHERED / self.size).max(1)) {
+            let mut bytes: Vec<u8> = part.iter().flat_map(|value| value.to_ne_bytes()).collect();
+            let mut all = vec![0; if self.rank == 0 { bytes.len() * self.size } else { 0 }];
+            self.call("Gather", |py, comm| {
+                with_readable(py, &bytes, |mine| {
+                    if self.rank > 0 {
+                        return comm.call_method1("Gather", (mine, py.None(), 0)).map(drop);
+                    }
+                    with_writable(py, &mut all, |all| comm.call_method1("Gather", (mine, all, 0)).map(drop))
+                })
+            })?;
+            for theirs in all.chunks_exact(bytes.len()).skip(1) {
+                let theirs = theirs.as_chunks::<8>().0.iter().map(|value| f64::from_ne_bytes(*value));
+                part.iter_mut().zip(theirs).for_each(|(sum, value)| *sum += value);
+            }
+            bytes.clear();
+            bytes.extend(part.iter().flat_map(|value| value.to_ne_bytes()));
+            self.broadcast_bytes(0, &mut bytes)?;
+            let sums = bytes.as_chunks::<8>().0.iter().map(|value| f64::from_ne_bytes(*value));
+            part.iter_mut().zip(sums).for_each(|(to, sum)| *to = sum);
+        }
+        Ok(())
+    }
+
+    fn gather(&self, value: u64) -> Result<Vec<u64>, CommError> {
+        self.call("Allgather", |py, comm| gathered(py, comm, self.size, value))
+    }
+
+    fn abort(&self, message: &str) {
+        self.end(message);
+    }
+}
+
+fn known() -> std::sync::MutexGuard<'static, Vec<(Py<PyAny>, Arc<Ranks>)>> {
+    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Ends the use of MPI at the end of the program, after a last collective call: a rank that ends
+/// while others evaluate must not leave them waiting.
+#[pyfunction]
+pub(crate) fn leave_ranks(py: Python<'_>) -> PyResult<()> {
+    let all: Vec<Arc<Ranks>> = known().drain(..).map(|(_, ranks)| ranks).collect();
+    detached(py, || {
+        TURNS.wait();
+        errors::caught(|| all.iter().try_for_each(|ranks| agree_on(&**ranks, "the end of the program")))
+    })
+}
