@@ -8,8 +8,9 @@ use super::{Means, OpenOptions, Opened, Picture, RegionSource, later, on_root, o
 use crate::dtype::{DType, Pixel};
 use crate::error::{Error, Result, Site};
 use crate::image::Image;
-use crate::session::{Handle, Session};
+use crate::session::{Grid, Handle, Session};
 use crate::shape::{Axis, Shape};
+use horus_files::files::Georeference;
 
 /// A picture with the pixel type of its file.
 ///
@@ -155,7 +156,16 @@ impl AnyImage {
             session.expect_file(std::fs::metadata(path).map_or(0, |found| found.len()));
             Opened::at(path, options, session.host_limit(), means)
         };
-        AnyImage::decoded(session, path, read, site)?.map_err(|cause| Error::read(path, cause))
+        let image = AnyImage::decoded(session, path, read, site)?.map_err(|cause| Error::read(path, cause))?;
+        let reference = if session.rank() == 0 { Georeference::of_file(path, options) } else { None };
+        Ok(match reference {
+            Some(reference) => {
+                let mut handle = image.handle().clone();
+                handle.grid = Some(Grid::of(reference, handle.dtype));
+                AnyImage::from_handle(handle)
+            }
+            None => image,
+        })
     }
 
     /// An image of the picture that `read` returns; it is called on rank 0 only.

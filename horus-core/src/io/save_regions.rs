@@ -42,7 +42,7 @@ pub(super) fn by_regions(
             return Ok(None);
         }
         let made = PictureWriter::create(path, shape, stored, tile, options.compression).map_err(cause_of)?;
-        Ok(Some(Box::new(made) as Box<dyn RegionSink>))
+        Ok(Some(Box::new(made.located(&saving.draft)) as Box<dyn RegionSink>))
     };
     let mut begun = match Begun::on_root(session, begin)? {
         Err(cause) => return Ok(Some(Err(cause))),

@@ -3,9 +3,11 @@
 //! Decoded pixels have the file's type. `Saving` records the samples of a file; its handles are
 //! fetched in one evaluation with the scale, and an `Encoder`, which knows no session, writes them.
 
+use std::path::Path;
+
 use super::memory::unwritable;
 use super::samples::{Recorded, unscaled};
-use super::{Clipping, Draft, Format, SaveOptions};
+use super::{Clipping, Draft, Format, IN_MEMORY, SaveOptions};
 use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::Result;
@@ -34,7 +36,16 @@ impl Saving {
     #[track_caller]
     pub fn of<T: Element>(image: &Image<T>, format: Format, options: &SaveOptions) -> Result<Saving> {
         image.look()?;
-        Saving::record(image, format, options).map_err(|cause| unwritable(format, cause))
+        let saving = Saving::record(image, format, options).map_err(|cause| unwritable(format, cause))?;
+        Ok(saving.located(image, Path::new(IN_MEMORY)))
+    }
+
+    /// With the georeference of the image, if it has one; messages name `path`.
+    pub(super) fn located<T: Element>(mut self, image: &Image<T>, path: &Path) -> Saving {
+        if let Some(grid) = &image.handle().grid {
+            grid.locate(&mut self.draft, path);
+        }
+        self
     }
 
     /// [`Saving::of`]; the error is the cause, without the path.

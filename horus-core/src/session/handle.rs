@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::Session;
 use super::failure::Failure;
+use super::grid::Grid;
 use crate::dtype::DType;
 use crate::error::{Result, SourceLine};
 use crate::record::RecordId;
@@ -18,6 +19,8 @@ pub struct Handle {
     pub(crate) dtype: DType,
     /// The record, or the failure.
     pub(super) record: std::result::Result<RecordId, Arc<Failure>>,
+    /// Where its pixels lie, if they are those of a picture whose file says so.
+    pub(crate) grid: Option<Grid>,
 }
 
 impl Handle {
@@ -59,7 +62,7 @@ impl Handle {
     /// For a failed value: a failure with the same error, another shape and type.
     pub(crate) fn carried(&self, shape: Shape, dtype: DType) -> Option<Handle> {
         let failure = self.record.as_ref().err()?;
-        Some(Handle { session: self.session.clone(), shape, dtype, record: Err(Arc::clone(failure)) })
+        Some(Handle { session: self.session.clone(), shape, dtype, record: Err(Arc::clone(failure)), grid: None })
     }
 }
 
@@ -68,7 +71,8 @@ impl Clone for Handle {
         if let Ok(id) = self.record {
             self.session.change(move |_, state| state.program.retain(id));
         }
-        Handle { session: self.session.clone(), shape: self.shape, dtype: self.dtype, record: self.record.clone() }
+        let Handle { session, shape, dtype, record, grid } = self;
+        Handle { session: session.clone(), shape: *shape, dtype: *dtype, record: record.clone(), grid: grid.clone() }
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::grid::Grid;
 use super::state::Mutable;
 use super::waiting::waiting;
 use super::{Handle, Session};
@@ -34,15 +35,17 @@ impl Session {
         step: Option<RecordId>,
     ) -> Handle {
         let ids: std::result::Result<Vec<RecordId>, _> = inputs.iter().map(|h| h.record.clone()).collect();
+        let handles = inputs;
         let inputs = match ids {
             Ok(ids) => ids,
             Err(failure) => {
                 let others = inputs.iter().filter_map(|h| h.record.as_ref().err());
                 others.filter(|other| !Arc::ptr_eq(other, &failure)).for_each(|other| other.supersede());
-                return Handle { session: self.clone(), shape, dtype, record: Err(failure) };
+                return Handle { session: self.clone(), shape, dtype, record: Err(failure), grid: None };
             }
         };
         let id = self.0.numbers.record();
+        let grid = Grid::after(&op, handles, shape);
         // Otherwise records by an observer at each step would be evaluated, and observed, without
         // end.
         let observer = self.is_mine();
@@ -55,7 +58,7 @@ impl Session {
                 session.flush(state);
             }
         });
-        Handle { session: self.clone(), shape, dtype, record: Ok(id) }
+        Handle { session: self.clone(), shape, dtype, record: Ok(id), grid }
     }
 
     /// Evaluates if the flush limits are exceeded.
@@ -105,7 +108,7 @@ impl Session {
             state.trace.taken(start, took, label);
             state.program.record(id, Op::Source(value), Vec::new(), shape, dtype, site);
         });
-        Handle { session: self.clone(), shape, dtype, record: Ok(id) }
+        Handle { session: self.clone(), shape, dtype, record: Ok(id), grid: None }
     }
 
     /// Creates an image whose pixels rank 0 has; other ranks pass `None` and must agree on shape and type.
@@ -125,6 +128,6 @@ impl Session {
             state.images.given.insert(value, given);
             state.program.record(id, Op::Source(value), Vec::new(), shape, dtype, site);
         });
-        Handle { session: self.clone(), shape, dtype, record: Ok(id) }
+        Handle { session: self.clone(), shape, dtype, record: Ok(id), grid: None }
     }
 }

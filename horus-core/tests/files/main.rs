@@ -2,6 +2,7 @@
 
 mod formats;
 mod fuzz;
+mod georeference;
 mod hostile;
 mod later;
 mod raw;

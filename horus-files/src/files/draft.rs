@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::encode::{Parts, write};
-use super::{Clipping, Format, SaveOptions, Scale, Sink};
+use super::tiff_directory::Entry;
+use super::{Clipping, Compression, Format, Georeference, SaveOptions, Scale, Sink};
 use horus_base::dispatch;
 use horus_base::dtype::{DType, Pixel};
 use horus_base::error::Audience;
@@ -25,6 +26,8 @@ pub struct Draft {
     /// The range of the file, if values outside were counted.
     pub counted: Option<StoredRange>,
     clipping: Clipping,
+    /// Tags of a TIFF file beside those of its pixels.
+    entries: Vec<Entry>,
 }
 
 /// The smallest and the largest value that a file holds.
@@ -66,7 +69,26 @@ impl Draft {
         let stored = format.stored(dtype, shape, options)?;
         let parts = Parts::of(format, stored, shape, options)?;
         let clipping = options.clipping;
-        Ok(Draft { format, shape, dtype, stored, parts, scale: StoredScale::Not, counted: None, clipping })
+        let (scale, counted, entries) = (StoredScale::Not, None, Vec::new());
+        Ok(Draft { format, shape, dtype, stored, parts, scale, counted, clipping, entries })
+    }
+
+    /// Stores where the picture lies, if the format does: its place in a picture whose samples have
+    /// type `of`. Returns `true` if it is stored.
+    pub fn locate(&mut self, at: &Georeference, of: DType) -> bool {
+        if self.format != Format::Tiff {
+            return false;
+        }
+        self.entries = at.entries(of == self.stored);
+        if self.parts == Parts::Usual {
+            self.parts = Parts::Tiff(None, Compression::None);
+        }
+        true
+    }
+
+    /// Tags of a TIFF file beside those of its pixels.
+    pub(super) fn entries(&self) -> &[Entry] {
+        &self.entries
     }
 
     /// The format.
@@ -94,8 +116,8 @@ impl Draft {
         let mut fetched = fetched.into_iter();
         let pixels = fetched.next().expect("the samples");
         let (scale, clipped) = self.told(&mut fetched);
-        let Draft { format, shape, stored, parts, .. } = self;
-        Encoder { format, shape, stored, parts, pixels, scale, clipped }
+        let Draft { format, shape, stored, parts, entries, .. } = self;
+        Encoder { format, shape, stored, parts: (parts, entries), pixels, scale, clipped }
     }
 
     /// The scale, and the report on clipped values: from the smallest and the largest value, if they
@@ -161,7 +183,7 @@ pub struct Encoder {
     format: Format,
     shape: Shape,
     stored: DType,
-    parts: Parts,
+    parts: (Parts, Vec<Entry>),
     /// Planes of the channels.
     pixels: Arc<HostBuffer>,
     scale: Option<Scale>,

@@ -8,6 +8,7 @@ use super::jpeg;
 use super::output::Shared;
 use super::png;
 use super::target::Sink;
+use super::tiff_directory::Entry;
 use super::tiff_tiles::Tiles;
 use super::write_tiff::write_tiff;
 use super::{Depth, SaveOptions, Scaling};
@@ -235,14 +236,15 @@ impl Parts {
 pub(super) fn write(
     to: &mut dyn Sink,
     format: Format,
-    parts: Parts,
+    (parts, entries): (Parts, Vec<Entry>),
     pixels: &HostBuffer,
     dtype: DType,
     shape: Shape,
     workers: &Workers,
 ) -> Result<(), String> {
     if let Parts::Tiff(tile, compression) = parts {
-        let tiles = Tiles::new(shape, dtype, tile, compression)?;
+        let mut tiles = Tiles::new(shape, dtype, tile, compression)?;
+        tiles.entries = entries;
         to.expect(tiles.known_bytes());
         let to = Shared::new(to);
         tiles.put(&to, Region::whole(shape), pixels.bytes(), workers)?;

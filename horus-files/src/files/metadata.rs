@@ -237,6 +237,11 @@ pub(super) fn note_dropped(mut value: impl FnMut(Tag) -> Option<u16>) {
     }
 }
 
+/// Forgets a georeference that was noted: an image keeps it, and whoever saves it is told if it is lost.
+pub(super) fn georeference_is_kept() {
+    READ.fetch_and(!(1 << Said::Georeference as u8), Ordering::Relaxed);
+}
+
 /// Notes what a file of another format says of itself.
 pub(super) fn note_file(kind: Kind, bytes: &[u8]) {
     let said = match kind {

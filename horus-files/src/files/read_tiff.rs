@@ -145,6 +145,14 @@ pub(super) fn pages(source: &Source<'_>) -> usize {
     Directories::of(source, MOST_PAGES).map_or(1, |pages| pages.count())
 }
 
+/// The directory of a page, if the page itself is asked for and not a smaller copy.
+pub(super) fn directory_of_page(source: &Source<'_>, page: usize, level: usize) -> Result<Option<IfdPointer>, String> {
+    if level > 0 {
+        return Ok(None);
+    }
+    Directories::of(source, page)?.directory(page, level).map(Some)
+}
+
 /// Positions of the directories of pages, each followed by those of its smaller copies, by size.
 pub(super) struct Directories(Vec<Vec<Listed>>);
 

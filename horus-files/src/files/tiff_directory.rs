@@ -7,10 +7,25 @@ enum Kind {
     Long,
     /// In large files only.
     Long8,
+    Ascii,
+    Double,
+}
+
+impl Kind {
+    /// Its number in files.
+    fn number(self) -> u64 {
+        match self {
+            Kind::Ascii => 2,
+            Kind::Short => 3,
+            Kind::Long => 4,
+            Kind::Double => 12,
+            Kind::Long8 => 16,
+        }
+    }
 }
 
 /// Values of a tag.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     tag: u16,
     kind: Kind,
@@ -31,11 +46,21 @@ impl Entry {
         Entry { tag, kind: if big { Kind::Long8 } else { Kind::Long }, values }
     }
 
+    /// A text, which ends with a zero.
+    pub(super) fn ascii(tag: u16, text: &str) -> Entry {
+        Entry { tag, kind: Kind::Ascii, values: text.bytes().chain([0]).map(u64::from).collect() }
+    }
+
+    pub(super) fn double(tag: u16, values: &[f64]) -> Entry {
+        Entry { tag, kind: Kind::Double, values: values.iter().map(|value| value.to_bits()).collect() }
+    }
+
     fn bytes(&self) -> Vec<u8> {
         let value = |v: &u64| match self.kind {
+            Kind::Ascii => vec![*v as u8],
             Kind::Short => (*v as u16).to_ne_bytes().to_vec(),
             Kind::Long => (*v as u32).to_ne_bytes().to_vec(),
-            Kind::Long8 => v.to_ne_bytes().to_vec(),
+            Kind::Long8 | Kind::Double => v.to_ne_bytes().to_vec(),
         };
         self.values.iter().flat_map(value).collect()
     }
@@ -72,16 +97,9 @@ pub(super) fn directories(pages: Vec<Vec<Entry>>, big: bool, at: u64) -> (Vec<u8
         let mut long = Vec::new();
         out.extend(number(entries.len() as u64, counted));
         for e in &entries {
-            let (kind, bytes) = (
-                match e.kind {
-                    Kind::Short => 3,
-                    Kind::Long => 4,
-                    Kind::Long8 => 16,
-                },
-                e.bytes(),
-            );
+            let bytes = e.bytes();
             out.extend(number(e.tag.into(), 2));
-            out.extend(number(kind, 2));
+            out.extend(number(e.kind.number(), 2));
             out.extend(number(e.values.len() as u64, inside));
             if bytes.len() <= inside {
                 out.extend(&bytes);

@@ -30,6 +30,8 @@ pub(super) struct Tiles {
     compression: Compression,
     /// Offsets in the file take 64 bits.
     big: bool,
+    /// Entries of each page beside those of its pixels.
+    pub(super) entries: Vec<Entry>,
     written: Mutex<Written>,
     pub(super) count: Count,
 }
@@ -89,6 +91,7 @@ impl Tiles {
             tiled: tile.is_some(),
             compression,
             big: false,
+            entries: Vec::new(),
             written: Mutex::new(Written { places: Vec::new(), end: Tiles::FIRST }),
             count: Count::default(),
         };
@@ -294,6 +297,7 @@ impl Tiles {
             let what = if channels == 4 { ExtraSamples::UnassociatedAlpha } else { ExtraSamples::Unspecified };
             entries.push(Entry::short(Tag::ExtraSamples.to_u16(), std::iter::repeat_n(what.to_u16(), more)));
         }
+        entries.extend(self.entries.iter().cloned());
         entries
     }
 }

@@ -11,7 +11,7 @@ use super::raster::Order;
 use super::replace::Begun;
 use super::target::{Target, reserve};
 use super::tiff_tiles::Tiles;
-use super::{Format, SaveOptions, cause_of, pnm, region_of, write_npy};
+use super::{Draft, Format, SaveOptions, cause_of, pnm, region_of, write_npy};
 use horus_base::dtype::DType;
 use horus_base::error::{Error, Result};
 use horus_base::shape::{Region, Shape};
@@ -90,6 +90,15 @@ impl PictureWriter {
             Ok(PictureWriter { path: path.to_owned(), shape, dtype, begun, parts, failed: OnceLock::new() })
         };
         begin().map_err(|cause: String| Error::write(path, cause))
+    }
+
+    /// Stores where the picture lies, as the draft of the same file says it.
+    #[must_use]
+    pub fn located(mut self, draft: &Draft) -> PictureWriter {
+        if let Cut::Tiles(tiles) = &mut self.parts {
+            tiles.entries = draft.entries().to_vec();
+        }
+        self
     }
 
     /// Levels, rows, columns and channels.

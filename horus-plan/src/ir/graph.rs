@@ -13,6 +13,7 @@ use crate::ops::pixel::PixelOp;
 use crate::ops::planes::PlaneMap;
 use horus_base::dtype::{Conversion, DType, Scalar};
 use horus_base::error::Recorded;
+use horus_base::placed::Placed;
 use horus_base::shape::{Axis, Border, Shape};
 
 /// An existing value: an image given by the user, or the result of an earlier evaluation.
@@ -86,6 +87,24 @@ impl Op {
     pub fn column(x: usize) -> Op {
         let map = Affine { x0: (x as i64) << 32, ..Affine::IDENTITY };
         Op::Warp(map, Interpolation::Nearest, Border::Replicate.into())
+    }
+
+    /// The place in input `input`, of shape `from`, of the pixels of the result, of shape `to`; `None`
+    /// if they are other pixels, such as those of a reduction.
+    pub fn placed(&self, input: usize, from: Shape, to: Shape) -> Option<Placed> {
+        let same = (from.height, from.width) == (to.height, to.width);
+        match self {
+            Op::Pixel(..)
+            | Op::Convert(_)
+            | Op::Planes(_)
+            | Op::Correlate(..)
+            | Op::Separable { .. }
+            | Op::Order(..) => same.then(Placed::default),
+            Op::Warp(map, ..) => (!map.repeats()).then(|| map.placed()),
+            Op::Flip(flip) => Some(flip.placed(from)),
+            Op::Whole(operation) => operation.placed(input, from, to),
+            Op::Source(_) | Op::Fill(_) | Op::Index(_) => None,
+        }
     }
 
     /// The name of the operation, without its parameters.

@@ -3,6 +3,7 @@
 use super::footprint::{Access, Reading, Rect};
 use super::operation::{Distribution, Effort, Extent, Family, ImageOperation, hold, images, makes};
 use horus_base::dtype::DType;
+use horus_base::placed::Placed;
 use horus_base::shape::Shape;
 
 /// Most pixels of an image whose labels fit `i32`.
@@ -118,6 +119,10 @@ impl ImageOperation for Components {
 
     fn access(&self, _: usize) -> Access {
         Access::Whole
+    }
+
+    fn placed(&self, _: usize, _: Shape, _: Shape) -> Option<Placed> {
+        Some(Placed::default())
     }
 
     fn in_place(&self, _: usize) -> bool {

@@ -7,6 +7,7 @@
 use super::footprint::{Access, Reading, Rect};
 use super::operation::{Effort, Extent, Family, ImageOperation, hold, images, makes};
 use horus_base::dtype::{DType, Scalar};
+use horus_base::placed::Placed;
 use horus_base::shape::{Shape, Window};
 
 /// Offset of pixels whose column, or plane, has no background.
@@ -109,6 +110,10 @@ impl ImageOperation for NearestRow {
 
     fn access(&self, _: usize) -> Access {
         Access::Whole
+    }
+
+    fn placed(&self, _: usize, _: Shape, _: Shape) -> Option<Placed> {
+        Some(Placed::default())
     }
 
     fn in_place(&self, _: usize) -> bool {

@@ -3,6 +3,7 @@
 //! An affine map takes *output* positions to *input* positions. It is held in fixed point with 32
 //! fractional bits, so that all backends compute identical positions in integer arithmetic.
 
+use horus_base::placed::Placed;
 use horus_base::shape::{Axis, Shape, Window};
 
 /// Interpolation between pixels. Away from the edges all modes preserve constants (up to rounding),
@@ -140,6 +141,12 @@ impl Affine {
         })
     }
 
+    /// The place of the output's pixels in the input.
+    pub fn placed(&self) -> Placed {
+        let row = |row: [i64; 3]| row.map(|v| v as f64 / Self::ONE as f64);
+        Placed::of([row([self.xx, self.xy, self.x0]), row([self.yx, self.yy, self.y0])])
+    }
+
     /// Input position of output pixel (`y`, `x`) as fixed-point `(y_in, x_in)`.
     #[inline(always)]
     pub fn at(&self, y: i64, x: i64) -> (i64, i64) {
@@ -216,6 +223,13 @@ pub enum Flip {
 }
 
 impl Flip {
+    /// The place of the pixels of a mirrored image of this shape.
+    pub fn placed(&self, of: Shape) -> Placed {
+        let axis = |reversed: bool, n: usize| if reversed { (-1.0, n as f64 - 1.0) } else { (1.0, 0.0) };
+        let ((x, x0), (y, y0)) = (axis(self.columns(), of.width), axis(self.rows(), of.height));
+        Placed::of([[x, 0.0, x0], [0.0, y, y0]])
+    }
+
     /// True if columns are reversed.
     pub const fn columns(self) -> bool {
         matches!(self, Flip::Horizontal | Flip::Both)

@@ -3,6 +3,7 @@
 use super::Whole;
 use super::footprint::{Access, Reading, Rect};
 use horus_base::dtype::DType;
+use horus_base::placed::Placed;
 use horus_base::shape::Shape;
 use serde::{Deserialize, Serialize};
 
@@ -37,6 +38,13 @@ pub trait ImageOperation {
 
     /// Returns `true` if input `input` holds the pixels of the result at the same positions.
     fn in_place(&self, input: usize) -> bool;
+
+    /// The place in input `input`, of shape `from`, of the pixels of the result, of shape `to`: of a
+    /// picture that was changed, not computed from.
+    fn placed(&self, input: usize, from: Shape, to: Shape) -> Option<Placed> {
+        let same = (from.height, from.width) == (to.height, to.width);
+        (self.in_place(input) && same).then(Placed::default)
+    }
 
     /// The part of the result, of shape `of`, that is computed when `need` is required.
     fn computed(&self, need: Rect, of: Shape) -> Rect {

@@ -4,6 +4,7 @@ use super::components::{Connectivity, MOST_PIXELS};
 use super::footprint::{Access, Reading, Rect};
 use super::operation::{Distribution, Effort, Extent, Family, ImageOperation, hold, images, makes};
 use horus_base::dtype::Pixel;
+use horus_base::placed::Placed;
 use horus_base::shape::Shape;
 
 /// Morphological reconstruction: a marker dilated and clamped to a mask until nothing changes, or, by
@@ -79,6 +80,10 @@ impl ImageOperation for Reconstruction {
 
     fn access(&self, _: usize) -> Access {
         Access::Whole
+    }
+
+    fn placed(&self, _: usize, _: Shape, _: Shape) -> Option<Placed> {
+        Some(Placed::default())
     }
 
     fn in_place(&self, _: usize) -> bool {

@@ -11,6 +11,7 @@ use super::footprint::{Access, Reading, Rect};
 use super::gaussian::gauss_taps;
 use super::operation::{Effort, Extent, Family, ImageOperation, hold, images};
 use horus_base::dtype::Arithmetic;
+use horus_base::placed::Placed;
 use horus_base::shape::{Border, Shape, Window};
 
 /// Averages of an image that is resized: of the pixels under a kernel, which is as many times wider
@@ -278,6 +279,11 @@ impl ImageOperation for Resize {
 
     fn access(&self, _: usize) -> Access {
         Access::Footprint
+    }
+
+    fn placed(&self, _: usize, _: Shape, _: Shape) -> Option<Placed> {
+        let first = Placed::shifted(self.rows.first as f64, self.columns.first as f64);
+        Some(Placed::resized((self.rows.from, self.columns.from), (self.rows.to, self.columns.to)).then(&first))
     }
 
     fn in_place(&self, _: usize) -> bool {

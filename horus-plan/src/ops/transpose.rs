@@ -2,6 +2,7 @@
 
 use super::footprint::{Access, Reading, Rect};
 use super::operation::{Effort, Extent, Family, ImageOperation, hold, images};
+use horus_base::placed::Placed;
 use horus_base::shape::Shape;
 
 /// Rows and columns exchanged, per plane.
@@ -25,6 +26,10 @@ impl ImageOperation for Transpose {
 
     fn access(&self, _: usize) -> Access {
         Access::Whole
+    }
+
+    fn placed(&self, _: usize, _: Shape, _: Shape) -> Option<Placed> {
+        Some(Placed::of([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]))
     }
 
     fn in_place(&self, _: usize) -> bool {

@@ -1,0 +1,84 @@
+//! The place of a picture's pixels in the picture that it was made from.
+
+/// An affine map of positions, rows and columns counted from the centre of the first pixel: the place
+/// in the first picture of each pixel of the last. The default is the same place.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Placed([[f64; 3]; 2]);
+
+impl Default for Placed {
+    fn default() -> Placed {
+        Placed([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+    }
+}
+
+impl Placed {
+    /// From a matrix `[[xx, xy, x0], [yx, yy, y0]]`: the column `xx * x + xy * y + x0` and the row
+    /// `yx * x + yy * y + y0` for column x and row y.
+    pub fn of(rows: [[f64; 3]; 2]) -> Placed {
+        Placed(rows)
+    }
+
+    /// Pixels whose first is at this row and column.
+    pub fn shifted(top: f64, left: f64) -> Placed {
+        Placed([[1.0, 0.0, left], [0.0, 1.0, top]])
+    }
+
+    /// Pixels that cover the same area, from so many rows and columns to so many others.
+    pub fn resized(from: (usize, usize), to: (usize, usize)) -> Placed {
+        let step = |from: usize, to: usize| from as f64 / to as f64;
+        let (y, x) = (step(from.0, to.0), step(from.1, to.1));
+        Placed([[x, 0.0, (x - 1.0) / 2.0], [0.0, y, (y - 1.0) / 2.0]])
+    }
+
+    /// The matrix.
+    pub fn rows(&self) -> [[f64; 3]; 2] {
+        self.0
+    }
+
+    /// The place of a row and a column.
+    pub fn at(&self, y: f64, x: f64) -> (f64, f64) {
+        let [[xx, xy, x0], [yx, yy, y0]] = self.0;
+        (yx * x + yy * y + y0, xx * x + xy * y + x0)
+    }
+
+    /// The place of pixels that lie at `next` in a picture that lies here.
+    #[must_use]
+    pub fn then(&self, next: &Placed) -> Placed {
+        let [[a, b, c], [d, e, f]] = self.0;
+        let [[xx, xy, x0], [yx, yy, y0]] = next.0;
+        Placed([
+            [a * xx + b * yx, a * xy + b * yy, a * x0 + b * y0 + c],
+            [d * xx + e * yx, d * xy + e * yy, d * x0 + e * y0 + f],
+        ])
+    }
+
+    /// Returns `true` for the same place, up to a thousandth of a pixel in pictures of 100,000 rows:
+    /// positions of rotations are rounded.
+    pub fn is(&self, other: &Placed) -> bool {
+        self.0.as_flattened().iter().zip(other.0.as_flattened()).enumerate().all(|(i, (a, b))| {
+            let bound = if i % 3 == 2 { 1e-3 } else { 1e-8 };
+            (a - b).abs() < bound
+        })
+    }
+
+    /// Returns `true` if every pixel is where it was.
+    pub fn is_here(&self) -> bool {
+        self.is(&Placed::default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_composed() {
+        // Half as large, then without the first row and the first two columns.
+        let both = Placed::resized((40, 60), (20, 30)).then(&Placed::shifted(1.0, 2.0));
+        assert_eq!(both.at(0.0, 0.0), (2.5, 4.5));
+        assert_eq!(both.at(1.0, 1.0), (4.5, 6.5));
+        let (turn, back) =
+            (Placed::of([[0.0, 1.0, 0.0], [-1.0, 0.0, 9.0]]), Placed::of([[0.0, -1.0, 9.0], [1.0, 0.0, 0.0]]));
+        assert!(turn.then(&back).is_here() && !turn.is_here());
+    }
+}

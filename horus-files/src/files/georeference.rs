@@ -1,0 +1,240 @@
+//! Where a picture lies on the earth: the tags of GeoTIFF (OGC 19-008r4), and the value that GDAL takes
+//! for missing pixels.
+
+use std::path::Path;
+
+use tiff::decoder::Decoder;
+use tiff::decoder::ifd::Value;
+use tiff::tags::Tag;
+
+use super::load::{Kind, Source};
+use super::tiff_directory::Entry;
+use super::tiff_source::{Reader, decoder_at};
+use super::{OpenOptions, decode, metadata, read_tiff};
+use horus_base::placed::Placed;
+
+const NODATA: u16 = 42113;
+/// The key that tells if coordinates are those of a pixel's corner or of its centre, and the latter.
+const RASTER_TYPE: u16 = 1025;
+const IS_POINT: u16 = 2;
+
+/// The georeference of a TIFF page.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Georeference {
+    /// Size of a pixel.
+    scale: Vec<f64>,
+    /// Raster positions and the places there, six numbers each.
+    ties: Vec<f64>,
+    /// From raster positions to places: four rows of four, or nothing.
+    matrix: Vec<f64>,
+    keys: Vec<u16>,
+    doubles: Vec<f64>,
+    text: String,
+    nodata: String,
+}
+
+impl Georeference {
+    /// That of a page of a TIFF file at a path, as the options read it; `None` if it has none, or
+    /// if the picture is turned for viewing. Unreadable tags count as absent.
+    pub fn of_file(path: &Path, options: &OpenOptions) -> Option<Georeference> {
+        let source = Source::open(path).ok().filter(|source| source.kind() == Kind::Tiff)?;
+        let read = || -> Result<Option<Georeference>, String> {
+            let page = options.page.unwrap_or(0);
+            // A smaller copy covers the same area by other pixels.
+            let Some(directory) = read_tiff::directory_of_page(&source, page, options.level)? else { return Ok(None) };
+            let mut decoder = decoder_at(&source, directory)?;
+            let turned = decoder.find_tag_unsigned::<u16>(Tag::Orientation).ok().flatten().is_some_and(|o| o > 1);
+            Ok((!turned).then(|| Georeference::of(&mut decoder)))
+        };
+        let mut found = decode::guarded(read).ok().flatten().filter(|found| *found != Georeference::default())?;
+        if let Some(region) = options.region {
+            found = found.seen(&Placed::shifted(region.top as f64, region.left as f64))?;
+        }
+        metadata::georeference_is_kept();
+        Some(found)
+    }
+
+    fn of(decoder: &mut Decoder<Reader<'_>>) -> Georeference {
+        let mut doubles = |tag| decoder.find_tag(tag).ok().flatten().and_then(numbers).unwrap_or_default();
+        let (scale, ties) = (doubles(Tag::ModelPixelScaleTag), doubles(Tag::ModelTiepointTag));
+        let (matrix, params) = (doubles(Tag::ModelTransformationTag), doubles(Tag::GeoDoubleParamsTag));
+        let mut text = |tag| match decoder.find_tag(tag) {
+            Ok(Some(Value::Ascii(text))) => text.trim_end_matches('\0').to_owned(),
+            _ => String::new(),
+        };
+        let (ascii, nodata) = (text(Tag::GeoAsciiParamsTag), text(Tag::Unknown(NODATA)));
+        let keys = decoder.find_tag_unsigned_vec::<u16>(Tag::GeoKeyDirectoryTag).ok().flatten().unwrap_or_default();
+        let sized = |values: Vec<f64>, n: usize| if values.len() == n { values } else { Vec::new() };
+        let whole = ties.len() / 6 * 6;
+        Georeference {
+            scale: sized(scale, 3),
+            ties: ties[..whole].to_vec(),
+            matrix: sized(matrix, 16),
+            keys,
+            doubles: params,
+            text: ascii,
+            nodata,
+        }
+    }
+
+    /// True if coordinates are those of pixels' centres.
+    fn is_point(&self) -> bool {
+        self.keys.as_chunks::<4>().0.iter().skip(1).any(|[key, _, _, value]| (*key, *value) == (RASTER_TYPE, IS_POINT))
+    }
+
+    /// The georeference of a picture whose pixels lie in the one of this at `placed`; `None` if it cannot be told,
+    /// because the map has no inverse.
+    #[must_use]
+    pub fn seen(&self, placed: &Placed) -> Option<Georeference> {
+        if placed.is_here() {
+            return Some(self.clone());
+        }
+        // Of raster positions, which count from a pixel's corner or its centre.
+        let half = if self.is_point() { 0.0 } else { 0.5 };
+        let [[xx, xy, x0], [yx, yy, y0]] = placed.rows();
+        let x0 = x0 + half - half * (xx + xy);
+        let y0 = y0 + half - half * (yx + yy);
+        let determinant = xx * yy - xy * yx;
+        if determinant == 0.0 || !determinant.is_finite() {
+            return None;
+        }
+        let mut seen = self.clone();
+        let upright = xy == 0.0 && yx == 0.0 && xx > 0.0 && yy > 0.0;
+        match (&self.matrix[..], &self.scale[..], &self.ties[..]) {
+            ([_, ..], ..) => return Some(seen.moved_matrix([[xx, xy, x0], [yx, yy, y0]])),
+            ([], [sx, sy, _], [i, j, _, x, y, _]) if upright => {
+                (seen.scale[0], seen.scale[1]) = (sx * xx, sy * yy);
+                (seen.ties[0], seen.ties[1]) = (0.0, 0.0);
+                (seen.ties[3], seen.ties[4]) = (x + (x0 - i) * sx, y - (y0 - j) * sy);
+            }
+            ([], [sx, sy, sz], [i, j, k, x, y, z]) => {
+                #[rustfmt::skip]
+                let matrix = [
+                    *sx, 0.0, 0.0, x - i * sx,
+                    0.0, -sy, 0.0, y + j * sy,
+                    0.0, 0.0, *sz, z - k * sz,
+                    0.0, 0.0, 0.0, 1.0,
+                ];
+                (seen.scale, seen.ties) = (Vec::new(), Vec::new());
+                seen.matrix = matrix.to_vec();
+                return Some(seen.moved_matrix([[xx, xy, x0], [yx, yy, y0]]));
+            }
+            ([], [], ties) => {
+                // Points of control.
+                for (to, from) in seen.ties.as_chunks_mut::<6>().0.iter_mut().zip(ties.as_chunks::<6>().0) {
+                    let (x, y) = (from[0] - x0, from[1] - y0);
+                    to[0] = (x * yy - y * xy) / determinant;
+                    to[1] = (y * xx - x * yx) / determinant;
+                }
+            }
+            // A scale with several points, which the standard does not define.
+            _ => return None,
+        }
+        Some(seen)
+    }
+
+    fn moved_matrix(mut self, [[xx, xy, x0], [yx, yy, y0]]: [[f64; 3]; 2]) -> Georeference {
+        for row in self.matrix.as_chunks_mut::<4>().0.iter_mut().take(3) {
+            let [a, b, c, d] = *row;
+            *row = [a * xx + b * yx, a * xy + b * yy, c, d + a * x0 + b * y0];
+        }
+        self
+    }
+
+    /// The tags; with that of missing pixels, if the samples are those of the file.
+    pub(super) fn entries(&self, same_samples: bool) -> Vec<Entry> {
+        let doubles = |tag: Tag, values: &[f64]| (!values.is_empty()).then(|| Entry::double(tag.to_u16(), values));
+        let text = |tag: u16, text: &str| (!text.is_empty()).then(|| Entry::ascii(tag, text));
+        let keys =
+            (!self.keys.is_empty()).then(|| Entry::short(Tag::GeoKeyDirectoryTag.to_u16(), self.keys.iter().copied()));
+        [
+            doubles(Tag::ModelPixelScaleTag, &self.scale),
+            doubles(Tag::ModelTiepointTag, &self.ties),
+            doubles(Tag::ModelTransformationTag, &self.matrix),
+            keys,
+            doubles(Tag::GeoDoubleParamsTag, &self.doubles),
+            text(Tag::GeoAsciiParamsTag.to_u16(), &self.text),
+            text(NODATA, if same_samples { &self.nodata } else { "" }),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+}
+
+fn numbers(value: Value) -> Option<Vec<f64>> {
+    let one = |value: &Value| match value {
+        Value::Double(n) => Some(*n),
+        Value::Float(n) => Some(f64::from(*n)),
+        _ => None,
+    };
+    match &value {
+        Value::List(all) => all.iter().map(one).collect(),
+        value => one(value).map(|n| vec![n]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Pixels of 10 by 20 whose first corner lies at (500, 4000).
+    fn upright() -> Georeference {
+        Georeference {
+            scale: vec![10.0, 20.0, 0.0],
+            ties: vec![0.0, 0.0, 0.0, 500.0, 4000.0, 0.0],
+            keys: vec![1, 1, 0, 1, RASTER_TYPE, 0, 1, 1],
+            nodata: "255".into(),
+            ..Georeference::default()
+        }
+    }
+
+    /// The place of a raster position.
+    fn place(of: &Georeference, x: f64, y: f64) -> [f64; 2] {
+        match (&of.scale[..], &of.ties[..], &of.matrix[..]) {
+            ([sx, sy, _], [i, j, _, px, py, _], []) => [px + (x - i) * sx, py - (y - j) * sy],
+            ([], [], m) => [m[0] * x + m[1] * y + m[3], m[4] * x + m[5] * y + m[7]],
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn places_stay_where_they_are() {
+        let crop = Placed::shifted(3.0, 2.0);
+        // Every pixel is the mean of four.
+        let halved = Placed::resized((64, 64), (32, 32));
+        let turned = Placed::of([[0.0, 1.0, 0.0], [-1.0, 0.0, 63.0]]);
+        for point in [false, true] {
+            let mut whole = upright();
+            whole.keys[7] = if point { IS_POINT } else { 1 };
+            let half = if point { 0.0 } else { 0.5 };
+            for placed in [crop, halved, turned] {
+                let seen = whole.seen(&placed).expect("it has an inverse");
+                for (x, y) in [(0.0, 0.0), (7.0, 5.0)] {
+                    let (y0, x0) = placed.at(y, x);
+                    let (a, b) = (place(&seen, x + half, y + half), place(&whole, x0 + half, y0 + half));
+                    assert!((a[0] - b[0]).abs() + (a[1] - b[1]).abs() < 1e-9, "{placed:?}: {a:?} {b:?}");
+                }
+                assert_eq!(seen.seen(&Placed::default()).as_ref(), Some(&seen), "and nothing is rounded twice");
+            }
+        }
+        assert_eq!(upright().seen(&crop).expect("a crop").ties[3..5], [520.0, 3940.0]);
+        assert_eq!(upright().seen(&halved).expect("halves").scale[..2], [20.0, 40.0]);
+    }
+
+    #[test]
+    fn points_of_control_move_in_the_raster() {
+        let ties = vec![4.0, 6.0, 0.0, 1.0, 2.0, 3.0, 8.0, 9.0, 0.0, 4.0, 5.0, 6.0];
+        let all = Georeference { ties, ..Georeference::default() };
+        let seen = all.seen(&Placed::shifted(5.0, 1.0)).expect("a crop");
+        assert_eq!(seen.ties, [3.0, 1.0, 0.0, 1.0, 2.0, 3.0, 7.0, 4.0, 0.0, 4.0, 5.0, 6.0]);
+    }
+
+    #[test]
+    fn what_has_no_inverse_or_no_meaning_is_not_told() {
+        assert_eq!(upright().seen(&Placed::of([[0.0, 0.0, 1.0], [0.0, 1.0, 0.0]])), None);
+        let odd = Georeference { ties: vec![0.0; 12], ..upright() };
+        assert_eq!(odd.seen(&Placed::shifted(1.0, 1.0)), None);
+        assert_eq!(upright().entries(true).len(), upright().entries(false).len() + 1, "missing pixels");
+    }
+}
