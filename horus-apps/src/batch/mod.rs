@@ -48,7 +48,7 @@ use horus::core::comm::Communicator;
 use horus::core::comm::agree::agree_on;
 use horus::core::error::Audience;
 use horus::core::image::Values;
-use horus::core::io::{Target, on_root};
+use horus::core::io::{Target, on_root, same_file};
 use horus::prelude::*;
 
 use crate::execution::Execution;
@@ -312,6 +312,13 @@ impl Records {
             }
             Ok(target)
         };
+        if let (Some(trace), Some(report)) = (&options.trace, &options.report) {
+            let distinct = on_root(session, "comparing the files of a run", || match same_file(trace, report) {
+                true => Err(format!("the trace and the report must be different files ({})", report.display())),
+                false => Ok(Vec::new()),
+            });
+            distinct?.map_err(Error::Config)?;
+        }
         Ok(Records { trace: create(&options.trace)?, report: create(&options.report)? })
     }
 

@@ -55,6 +55,10 @@ pub struct Options {
     #[arg(long, value_name = "N", default_value_t = OpenOptions::default().max_pixels)]
     pub max_pixels: u64,
 
+    /// Read pictures on demand; see [`OpenOptions::later`].
+    #[arg(skip)]
+    pub later: Option<bool>,
+
     /// Orientation stored in a file (EXIF, TIFF): apply rotates the picture upright, keep leaves
     /// rows and columns as stored
     #[arg(long, value_name = "HOW", default_value = "apply", value_parser = parse_orientation)]
@@ -189,6 +193,7 @@ impl Options {
             volume: self.volume,
             max_pixels: self.max_pixels,
             orientation: self.orientation,
+            later: self.later,
             ..OpenOptions::default()
         }
     }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use horus::prelude::*;
 use serde_json::{Map, json};
 
@@ -68,6 +68,11 @@ fn not_negative(text: &str) -> Result<f64, String> {
 fn positive(text: &str) -> Result<f64, String> {
     let value: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
     if value > 0.0 && value.is_finite() { Ok(value) } else { Err("it must be positive and finite".into()) }
+}
+
+/// The command, for its help.
+pub(super) fn command() -> clap::Command {
+    Args::command()
 }
 
 /// The text and the status of `compare A B`, if `words` are that.

@@ -2,10 +2,15 @@
 
 use std::ffi::OsString;
 
-use super::{line, table};
+use super::{compare, info, line, montage, table};
 
 /// Words that are neither operations nor options, at the beginning of a line.
-const FIRST: [&str; 4] = ["help", "info", "compare", "completions"];
+const FIRST: [&str; 6] = ["help", "info", "compare", "montage", "completions", "manual"];
+
+/// Those with options of their own.
+fn commands() -> [(&'static str, clap::Command); 3] {
+    [("info", info::command()), ("compare", compare::command()), ("montage", montage::command())]
+}
 
 /// The answer to `completions SHELL`, if `words` are that.
 pub(super) fn asked(words: &[OsString]) -> Option<Result<String, String>> {
@@ -20,9 +25,8 @@ pub(super) fn asked(words: &[OsString]) -> Option<Result<String, String>> {
     })
 }
 
-/// An option as it is typed, its help, and `true` if a value follows.
-fn options() -> Vec<(String, String, bool)> {
-    let command = line::command();
+/// An option of a command as it is typed, its help, and `true` if a value follows.
+fn options(command: &clap::Command) -> Vec<(String, String, bool)> {
     let mut all = Vec::new();
     for argument in command.get_arguments().filter(|argument| !argument.is_positional()) {
         let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
@@ -38,31 +42,40 @@ fn options() -> Vec<(String, String, bool)> {
 
 /// The script for a shell.
 fn script(shell: &str) -> Option<String> {
-    let options = options();
-    let flags: Vec<&str> = options.iter().map(|(flag, ..)| flag.as_str()).collect();
+    let options_of_chains = options(&line::command());
+    let joined = |options: &[(String, String, bool)]| {
+        options.iter().map(|(flag, ..)| flag.as_str()).collect::<Vec<_>>().join(" ")
+    };
     let names: Vec<&str> = table::all().iter().map(|row| row.name).collect();
-    let (flags, names, first) = (flags.join(" "), names.join(" "), FIRST.join(" "));
+    let (flags, names, first) = (joined(&options_of_chains), names.join(" "), FIRST.join(" "));
+    let cases = |assign: &dyn Fn(&str) -> String| -> String {
+        let one = |(name, command)| format!("        {name}) {} ;;\n", assign(&joined(&options(&command))));
+        commands().into_iter().map(one).collect()
+    };
     Some(match shell {
         "bash" => format!(
             "\
 # Completions of horus for bash; in ~/.bashrc: source <(horus completions bash)
 _horus() {{
-    local word=${{COMP_WORDS[COMP_CWORD]}} words='{names}'
+    local word=${{COMP_WORDS[COMP_CWORD]}} words='{names}' flags='{flags}'
     COMPREPLY=()
+    case ${{COMP_WORDS[1]}} in
+{}    esac
     case $word in
-        -*) COMPREPLY=($(compgen -W '{flags}' -- \"$word\")); return ;;
+        -*) COMPREPLY=($(compgen -W \"$flags\" -- \"$word\")); return ;;
         @*) mapfile -t COMPREPLY < <(compgen -P @ -f -- \"${{word#@}}\"); return ;;
     esac
     [ \"$COMP_CWORD\" -gt 1 ] || words=\"{first}\"
     case ${{COMP_WORDS[1]}} in
         completions) COMPREPLY=($(compgen -W 'bash zsh fish' -- \"$word\")); return ;;
         help) COMPREPLY=($(compgen -W '{names}' -- \"$word\")); return ;;
-        info | compare) words= ;;
+        info | compare | montage) words= ;;
     esac
     mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$word\"; compgen -f -- \"$word\")
 }}
 complete -o filenames -F _horus horus
-"
+",
+            cases(&|flags| format!("flags='{flags}'"))
         ),
         "zsh" => format!(
             "\
@@ -72,18 +85,21 @@ _horus() {{
     local -a words_of flags_of
     words_of=({names})
     flags_of=({flags})
+    case ${{words[2]}} in
+{}    esac
     if [[ ${{words[CURRENT]}} == -* ]]; then compadd -- $flags_of; return; fi
     if [[ ${{words[CURRENT]}} == @* ]]; then compset -P @; _files; return; fi
     if (( CURRENT == 2 )); then compadd -- {first}; _files; return; fi
     case ${{words[2]}} in
         completions) compadd -- bash zsh fish ;;
         help) compadd -- $words_of ;;
-        info|compare) _files ;;
+        info|compare|montage) _files ;;
         *) compadd -- $words_of; _files ;;
     esac
 }}
 compdef _horus horus
-"
+",
+            cases(&|flags| format!("flags_of=({flags})"))
         ),
         "fish" => {
             let mut text =
@@ -93,16 +109,24 @@ compdef _horus horus
                 text += &format!("complete -c horus -n __fish_is_first_arg -a {word}\n");
             }
             text += "complete -c horus -n '__fish_seen_subcommand_from completions' -f -a 'bash zsh fish'\n";
-            let begun = "not __fish_is_first_arg; and not __fish_seen_subcommand_from info compare completions";
+            let begun =
+                "not __fish_is_first_arg; and not __fish_seen_subcommand_from info compare montage completions manual";
+            let chains = "not __fish_seen_subcommand_from info compare montage";
             for row in table::all() {
                 let help = row.help.replace(['\'', '`', '\\'], " ");
                 text += &format!("complete -c horus -n '{begun}' -a {} -d '{help}'\n", row.name);
             }
-            for (flag, help, value) in options {
-                let (kind, name) =
-                    if let Some(long) = flag.strip_prefix("--") { ("l", long) } else { ("s", &flag[1..]) };
-                let value = if value { " -r" } else { "" };
-                text += &format!("complete -c horus -{kind} {name}{value} -d '{help}'\n");
+            let mut add = |condition: &str, options: Vec<(String, String, bool)>| {
+                for (flag, help, value) in options {
+                    let (kind, name) =
+                        if let Some(long) = flag.strip_prefix("--") { ("l", long) } else { ("s", &flag[1..]) };
+                    let value = if value { " -r" } else { "" };
+                    text += &format!("complete -c horus -n '{condition}' -{kind} {name}{value} -d '{help}'\n");
+                }
+            };
+            add(chains, options_of_chains);
+            for (name, command) in commands() {
+                add(&format!("__fish_seen_subcommand_from {name}"), options(&command));
             }
             text
         }
@@ -120,7 +144,8 @@ mod tests {
             let script = script(shell).unwrap();
             let words: Vec<&str> = script.split(|c: char| c.is_whitespace() || "()'\"".contains(c)).collect();
             assert!(table::all().iter().all(|row| words.contains(&row.name)), "{shell}");
-            for (flag, ..) in options() {
+            let of = commands().map(|(_, command)| options(&command)).concat();
+            for (flag, ..) in options(&line::command()).into_iter().chain(of) {
                 let flag = if shell == "fish" { flag.trim_start_matches('-') } else { &flag };
                 assert!(words.contains(&flag), "{shell}: {flag}");
             }

@@ -7,19 +7,24 @@ use std::fmt::Write;
 use super::parameter::Parameter;
 use super::table::{self, Family, Operation, Record};
 
+/// Command lines to learn from.
+pub(super) const EXAMPLES: [&str; 5] = [
+    "horus picture.png edges.png luminance gauss 2 sobel",
+    "horus in/*.tif --out-dir out gauss 2 sobel otsu",
+    "horus picture.tif clean.tif sub @dark.tif median 3",
+    "horus in/*.png luminance mean",
+    "horus info picture.tif",
+];
+
+/// The texts of topics.
+pub(super) fn topics() -> impl Iterator<Item = &'static str> {
+    TOPICS.iter().map(|(_, text)| *text)
+}
+
 /// Text below the options.
 pub(super) fn short() -> String {
-    let mut text = "\
-Examples:
-  horus picture.png edges.png luminance gauss 2 sobel
-  horus in/*.tif --out-dir out gauss 2 sobel otsu
-  horus picture.tif clean.tif sub @dark.tif median 3
-  horus in/*.png luminance mean
-  horus info picture.tif
-
-Operations (`horus help` describes all, `horus help gauss` one):
-"
-    .to_owned();
+    let examples: String = EXAMPLES.iter().map(|example| format!("  {example}\n")).collect();
+    let mut text = format!("Examples:\n{examples}\nOperations (`horus help` describes all, `horus help gauss` one):\n");
     for family in Family::ALL {
         let names = of(family).map(|row| row.name);
         text += &folded(&format!("{}:", short_title(family)), names, 2);
@@ -124,7 +129,7 @@ fn example(row: &Operation) -> String {
 
 /// The page `docs/command.md`.
 pub fn page() -> String {
-    let topics: Vec<&str> = TOPICS.iter().map(|(_, text)| *text).collect();
+    let topics: Vec<&str> = topics().collect();
     let mut text = format!("{PREFACE}\n{}", topics.join("\n"));
     for family in Family::ALL {
         let _ = write!(text, "\n## {}\n\n| operation | what | example |\n| --- | --- | --- |\n", family.title());
@@ -156,8 +161,16 @@ describes one, and `horus help types` a topic. This page is generated from the s
 **Other commands.** `horus info FILE...` prints size, type, pages, tiles and smaller copies of files without reading their pixels, with `--tags` what TIFF and PNG files
 say of themselves, with `--statistics` the range, mean and deviation of each channel. `horus compare A B` prints in how many samples pictures differ, by how much at
 most and where, PSNR and SSIM, and ends with status 0 if they are equal, 1 if they differ (`--within D`: by more than D), 2 if they cannot be compared. Both print
-JSON with `--json`. `horus --version` prints the features of the program and the devices that it finds; `horus completions bash` (or `zsh`, `fish`) prints a script
-by which a shell completes operations and options.
+JSON with `--json`. `horus montage OUTPUT PICTURE...` writes a picture of pictures, each resized to fit into a tile (`--columns`, `--tile`, `--gap`).
+`horus --version` prints the features of the program and the devices that it finds; `horus completions bash` (or `zsh`, `fish`) prints a script
+by which a shell completes operations and options, and `horus manual > horus.1` the page that `man ./horus.1` shows.
+
+**A part.** `--roi X,Y,WIDTH,HEIGHT` computes only these columns and rows of the result, with the pixels that the whole has there: a filter reads its
+surroundings. Of TIFF, npy and Zarr files only what the part needs is read. Numbers are those of the part.
+
+**Georeference.** A GeoTIFF that is saved as TIFF keeps its tags, and the value of missing pixels if it keeps its type: results of filters and pixel operations lie where the
+picture lies, and crops, resized, mirrored and turned pictures where their pixels lay. Where that cannot be told, as between a picture and its mirror image, or with `--out-dir`, they are dropped
+with a warning.
 
 **Arguments.** The first word that is the name of an operation begins the chain; the words before it are files. With `--out-dir`
 all are pictures or folders of pictures, else the last is the file to write. A file that has the name of an operation is written

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use horus::io::FileInfo;
 use horus::prelude::*;
 use serde_json::{Map, Value as Json, json};
@@ -41,6 +41,11 @@ struct Args {
     /// Print an object of JSON for each file, with its tags, in a line
     #[arg(long)]
     json: bool,
+}
+
+/// The command, for its help.
+pub(super) fn command() -> clap::Command {
+    Args::command()
 }
 
 /// The answer to `info FILE...`, if `words` are that.

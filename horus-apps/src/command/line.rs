@@ -21,6 +21,8 @@ use crate::batch::{Options, RunFiles, STANDARD};
                       horus help [OPERATION | border | footprint | types | ...]\n       \
                       horus info FILE...\n       \
                       horus compare A B\n       \
+                      horus montage OUTPUT PICTURE...\n       \
+                      horus manual\n       \
                       horus completions bash|zsh|fish"
 )]
 pub(super) struct Args {
@@ -42,9 +44,36 @@ pub(super) struct Args {
     #[arg(long, value_name = "HOW", default_value = "keep", hide_possible_values = true)]
     pub(super) alpha: Alpha,
 
+    /// Compute only this part of the result: WIDTH columns and HEIGHT rows from column X and row Y
+    /// on, with the pixels that the whole has there. Of TIFF and npy files and Zarr stores only
+    /// what it needs is read
+    #[arg(long, value_name = "X,Y,WIDTH,HEIGHT", value_parser = parse_roi)]
+    pub(super) roi: Option<Roi>,
+
     /// The options of all programs over pictures.
     #[command(flatten)]
     pub(super) options: Options,
+}
+
+/// Column, row, columns and rows of a part of a picture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Roi([usize; 4]);
+
+fn parse_roi(text: &str) -> Result<Roi, String> {
+    let wrong = || "four whole numbers: column, row, width and height".to_owned();
+    let numbers: Vec<usize> = text.split(',').map(str::parse).collect::<Result<_, _>>().map_err(|_| wrong())?;
+    match <[usize; 4]>::try_from(numbers).map_err(|_| wrong())? {
+        [_, _, 0, _] | [_, _, _, 0] => Err("a part has at least one column and one row".into()),
+        part => Ok(Roi(part)),
+    }
+}
+
+impl Roi {
+    /// The words of the operation that takes this part.
+    fn words(self) -> [String; 5] {
+        let Roi([x, y, width, height]) = self;
+        ["crop".into(), y.to_string(), x.to_string(), height.to_string(), width.to_string()]
+    }
 }
 
 /// [`Scaling`] as a word.
@@ -91,7 +120,14 @@ pub(super) fn divided(args: &Args) -> Result<(RunFiles, Chain), String> {
         operations.iter().map(|word| word.to_str().ok_or_else(|| format!("{} is not valid Unicode", word.display())));
     let paths: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
     let options = &args.options;
-    let chain = Chain::parse(&words.collect::<Result<Vec<&str>, String>>()?)?;
+    let mut chain = Chain::parse(&words.collect::<Result<Vec<&str>, String>>()?)?;
+    if let Some(roi) = args.roi {
+        let words = roi.words();
+        let crop = Chain::parse(&words.each_ref().map(String::as_str))?;
+        // Numbers are those of the part.
+        let at = chain.calls.len() - usize::from(chain.ends_in_numbers());
+        chain.calls.splice(at..at, crop.calls);
+    }
     // All except a file to write.
     let written = usize::from(!chain.ends_in_numbers() && options.out_dir.is_none());
     let read = &paths[..paths.len().saturating_sub(written)];
@@ -229,6 +265,15 @@ mod tests {
             RunFiles::Numbers { inputs: vec!["a.png".into(), "b.png".into()] }
         );
         assert!(parse(&["--files-from", "list", "mean"]).is_ok());
+    }
+
+    #[test]
+    fn a_part_is_taken_last() {
+        assert_eq!(texts(&["a.png", "b.png", "--roi", "1,2,3,4", "gauss", "2"]), ["gauss 2", "crop 2 1 4 3"]);
+        assert_eq!(texts(&["a.png", "--roi", "1,2,3,4", "neg", "mean"]), ["neg", "crop 2 1 4 3", "mean"]);
+        assert_eq!(texts(&["a.png", "b.png", "--roi", "0,0,3,4"]), ["crop 0 0 4 3"]);
+        fails(&["a.png", "b.png", "--roi", "1,2,3"], "four whole numbers");
+        fails(&["a.png", "b.png", "--roi", "1,2,0,3"], "at least one column");
     }
 
     #[test]

@@ -17,6 +17,8 @@ mod help;
 mod histogram;
 mod info;
 mod line;
+mod manual;
+mod montage;
 mod parameter;
 mod table;
 mod value;
@@ -43,17 +45,17 @@ pub use help::page;
 pub fn run() -> ExitCode {
     let words: Vec<_> = std::env::args_os().collect();
     Audience::User.set();
-    if let Some(text) = help::asked(&words[1..]).or_else(|| completions::asked(&words[1..])) {
+    let words_of = &words[1..];
+    let help = help::asked(words_of).or_else(|| completions::asked(words_of)).or_else(|| manual::asked(words_of));
+    if let Some(text) = help {
         return told(text, 2);
     }
-    if let Some(text) = version::asked(&words[1..]) {
+    let answer = version::asked(words_of).or_else(|| info::asked(words_of)).or_else(|| montage::asked(words_of));
+    if let Some(text) = answer {
         return told(text, 1);
     }
-    if let Some(text) = info::asked(&words[1..]) {
-        return told(text, 1);
-    }
-    if let Some((text, status)) = compare::asked(&words[1..]) {
-        return told_with(text, status);
+    if let Some((text, status)) = compare::asked(words_of) {
+        return told_with(text, status, 2);
     }
     let made = job(words);
     if let Ok((job, recorder)) = &made {
@@ -74,11 +76,12 @@ pub fn examples() -> impl Iterator<Item = (&'static str, String)> {
 /// Prints help, or an error that ends all ranks with this status, on the first rank only.
 fn told(text: Result<String, String>, status: u8) -> ExitCode {
     let status = if text.is_ok() { 0 } else { status };
-    told_with(text, status)
+    told_with(text, status, 1)
 }
 
-/// Prints a text or an error, on the first rank only, and ends all ranks with this status.
-fn told_with(text: Result<String, String>, status: u8) -> ExitCode {
+/// Prints a text or an error, on the first rank only, and ends all ranks with this status, or with
+/// `unprinted` if the text cannot be printed.
+fn told_with(text: Result<String, String>, status: u8, unprinted: u8) -> ExitCode {
     let first = horus::ranks().map_or(true, |comm| comm.rank() == 0);
     match text {
         Ok(text) => {
@@ -88,7 +91,7 @@ fn told_with(text: Result<String, String>, status: u8) -> ExitCode {
                 // A closed pipe means that the reader has read enough.
                 if let Err(e) = printed.or_else(|e| if e.kind() == ErrorKind::BrokenPipe { Ok(()) } else { Err(e) }) {
                     horus::core::warning::print(format_args!("error: cannot print to stdout: {e}"));
-                    return ExitCode::FAILURE;
+                    return ExitCode::from(unprinted);
                 }
             }
         }
@@ -112,7 +115,8 @@ fn job(words: Vec<std::ffi::OsString>) -> Result<(Job, Rc<Recorder>), clap::Erro
     let args = Args::from_arg_matches(&command.try_get_matches_from_mut(line::masked(words))?)?;
     let (work, chain) = line::divided(&args).map_err(|e| batch::usage(&mut command, e))?;
     let about = chain.calls.iter().map(|call| call.text.as_str()).collect::<Vec<_>>().join(", ");
-    let options = args.options;
+    let mut options = args.options;
+    options.later = args.roi.map(|_| true);
     let scaling = args.scaling.into();
     let save = options.save_options(scaling);
     let file = line::results(&work, &options, &save);

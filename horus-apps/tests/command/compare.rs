@@ -178,6 +178,9 @@ fn bash_completes_operations_options_and_files() {
     assert_eq!(offered(dir, &["horus", "a.png", "b.png", "sub", "@dar"]).unwrap(), ["@dark.png"]);
     assert_eq!(offered(dir, &["horus", "compare", "grey"]).unwrap(), ["grey.png"]);
     assert_eq!(offered(dir, &["horus", "completions", "z"]).unwrap(), ["zsh"]);
+    assert_eq!(offered(dir, &["horus", "info", "a.png", "--sta"]).unwrap(), ["--statistics"]);
+    assert_eq!(offered(dir, &["horus", "info", "a.png", "--dep"]).unwrap(), [""], "an option of chains");
+    assert_eq!(offered(dir, &["horus", "montage", "o.png", "--ga"]).unwrap(), ["--gap"]);
     fails(dir, &["completions", "csh"], 2, &["usage: horus completions bash|zsh|fish"]);
     fails(dir, &["completions"], 2, &["usage: horus completions bash|zsh|fish"]);
 }

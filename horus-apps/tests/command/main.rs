@@ -8,6 +8,7 @@ mod examples;
 mod files;
 mod help;
 mod outputs;
+mod parts;
 mod report;
 mod stores;
 

@@ -42,6 +42,8 @@ fn a_report_is_one_page_with_plan_timeline_memory_and_transfers() {
         1,
         &["the report and the result must be different files"],
     );
+    let both = ["grey.png", "o.png", "--trace", "x", "--report", "./x", "neg"];
+    fails(dir, &both, 1, &["the trace and the report must be different files (./x)"]);
     fails(dir, &["grey.png", "--report", "grey.png", "mean"], 1, &["grey.png", "it is also a picture of this run"]);
     fails(dir, &["grey.png", "o.png", "--report", "none/run.html", "neg"], 1, &["none/run.html"]);
 }
