@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use super::kept::Kept;
 use super::later::Later;
-use crate::digest::Digest;
 use crate::device::{Geometry, Memory};
+use crate::digest::Digest;
 use crate::dtype::DType;
 use crate::execute::Stored;
 use crate::host::buffer::HostBuffer;
