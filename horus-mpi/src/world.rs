@@ -7,7 +7,7 @@ use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 use horus_core::comm::agree::agree_on;
-use horus_core::comm::{CommError, Place, Turns};
+use horus_core::comm::{CommError, OnNode, Turns};
 use horus_core::machine::here;
 use mpi::ffi;
 
@@ -26,7 +26,7 @@ pub(crate) struct World {
     pub(crate) comm: ffi::MPI_Comm,
     pub(crate) rank: usize,
     pub(crate) size: usize,
-    pub(crate) place: Place,
+    pub(crate) place: OnNode,
     /// The only thread that may call MPI, if MPI requires that.
     thread: Option<ThreadId>,
     turn: Mutex<()>,
@@ -77,7 +77,7 @@ impl World {
             check("MPI_Comm_set_errhandler", ffi::MPI_Comm_set_errhandler(local, ffi::RSMPI_ERRORS_RETURN))?;
             let (_, local_size) = rank_and_size(local)?;
             let first_here = gather(local, local_size, rank as u64)?[0];
-            let place = Place::of(rank, &gather(comm, size, first_here)?, &gather(comm, size, here::cores())?);
+            let place = OnNode::of(rank, &gather(comm, size, first_here)?, &gather(comm, size, here::cores())?);
             check("MPI_Comm_free", ffi::MPI_Comm_free(&raw mut local))?;
             if atexit(leave) != 0 {
                 return Err(CommError("cannot register MPI_Finalize to run at exit".into()));

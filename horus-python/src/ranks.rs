@@ -9,7 +9,7 @@ use std::thread::ThreadId;
 use std::time::Duration;
 
 use horus::core::comm::agree::agree_on;
-use horus::core::comm::{Begun, CommError, Communicator, Parcel, Place, Turns};
+use horus::core::comm::{Begun, CommError, Communicator, OnNode, Parcel, Turns};
 use horus::core::machine::here;
 use pyo3::prelude::*;
 
@@ -36,7 +36,7 @@ pub(crate) struct Ranks {
     pub(crate) comm: Py<PyAny>,
     pub(crate) rank: usize,
     size: usize,
-    place: Place,
+    place: OnNode,
     /// The only thread that may call MPI, unless MPI allows all of them at once.
     thread: Option<ThreadId>,
 }
@@ -75,7 +75,7 @@ impl Ranks {
         let size: usize = own.call_method0("Get_size")?.extract()?;
         let sharers: usize = local.call_method0("Get_size")?.extract()?;
         let first = gathered(py, &local, sharers, rank as u64)?[0];
-        let place = Place::of(rank, &gathered(py, &own, size, first)?, &gathered(py, &own, size, here::cores())?);
+        let place = OnNode::of(rank, &gathered(py, &own, size, first)?, &gathered(py, &own, size, here::cores())?);
         local.call_method0("Free")?;
         log::info!("rank {rank} of {size}, {} of {} on node {}", place.local_rank, place.local_size, place.node);
         let thread = (level < all).then(|| std::thread::current().id());

@@ -64,7 +64,7 @@ fn saved_files_lie_where_their_pixels_lay() {
         told(&output)
     };
     assert_eq!(saved(&image), whole);
-    assert_eq!(saved(&image.median(3).max(&image.dilate((3, 3)))), whole, "neighbourhoods and pixels");
+    assert_eq!(saved(&image.median(3).max(image.dilate((3, 3)))), whole, "neighbourhoods and pixels");
     assert_eq!(saved(&(&image - image.min_value())), whole, "a number has no place");
     assert_eq!(saved(&image.flip(Axis::Columns).flip(Axis::Columns)), whole);
     let turned = image.rotate(30.0, Interpolation::Nearest);
@@ -114,7 +114,7 @@ fn what_is_no_part_of_the_picture_has_no_place() {
     let (input, output) = (folder.at("in.tif"), folder.at("out.tif"));
     geotiff(&input);
     let image = AnyImage::open(&s, &input).unwrap().convert::<u8>();
-    for lost in [image.max(&image.flip(Axis::Rows)), image.pad(1, 1, 1, 1).crop(0, 0, 48, 64).max(&image)] {
+    for lost in [image.max(image.flip(Axis::Rows)), image.pad(1, 1, 1, 1).crop(0, 0, 48, 64).max(&image)] {
         lost.save(&output).unwrap();
         assert_eq!(told(&output), Told::default());
     }

@@ -1,13 +1,13 @@
 //! Communication between ranks, used by the executor for the planner's transfers.
 
 pub mod agree;
-mod place;
+mod on_node;
 pub mod threads;
 mod turns;
 
 use crate::host::buffer::HostBuffer;
 pub use horus_base::error::CommError;
-pub use place::Place;
+pub use on_node::OnNode;
 pub use turns::Turns;
 
 /// A message and its peer: the receiving or sending rank.

@@ -2,7 +2,7 @@
 
 /// The place of a rank among all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct OnNode {
     /// Index of the node; nodes are numbered in the order of their first ranks.
     pub node: usize,
     /// Index of the rank among those of its node.
@@ -13,15 +13,15 @@ pub struct Place {
     pub sharers: usize,
 }
 
-impl Place {
+impl OnNode {
     /// The place of `rank`, where `nodes` are the first rank on the node of each rank, and `cores`
     /// a number for the cores of each rank that only the same cores have.
-    pub fn of(rank: usize, nodes: &[u64], cores: &[u64]) -> Place {
+    pub fn of(rank: usize, nodes: &[u64], cores: &[u64]) -> OnNode {
         let here = |other: &usize| nodes[*other] == nodes[rank];
         let mut firsts = nodes.to_vec();
         firsts.sort_unstable();
         firsts.dedup();
-        Place {
+        OnNode {
             node: firsts.partition_point(|first| *first < nodes[rank]),
             local_rank: (0..rank).filter(here).count(),
             local_size: (0..nodes.len()).filter(here).count(),
@@ -38,8 +38,8 @@ mod tests {
     fn ranks_are_counted_on_their_nodes() {
         // Two nodes, whose ranks take turns; those of the first are bound to cores.
         let (nodes, cores) = ([0, 1, 0, 1, 1], [7, 5, 8, 5, 5]);
-        let at = |rank| Place::of(rank, &nodes, &cores);
-        assert_eq!(at(2), Place { node: 0, local_rank: 1, local_size: 2, sharers: 1 });
-        assert_eq!(at(4), Place { node: 1, local_rank: 2, local_size: 3, sharers: 3 });
+        let at = |rank| OnNode::of(rank, &nodes, &cores);
+        assert_eq!(at(2), OnNode { node: 0, local_rank: 1, local_size: 2, sharers: 1 });
+        assert_eq!(at(4), OnNode { node: 1, local_rank: 2, local_size: 3, sharers: 3 });
     }
 }
