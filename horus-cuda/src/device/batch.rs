@@ -261,17 +261,17 @@ impl CudaDevice {
         if all.len() == sizes.len() { Ok(all) } else { Err(unwritten()) }
     }
 
-    /// The address of the memory that batches share, of at least so many bytes.
-    fn inside(&self, bytes: usize) -> Result<CUdeviceptr, DeviceError> {
+    /// The memory that batches share, of at least so many bytes. Whoever holds it can submit work
+    /// on it, even if another thread asks for more.
+    fn inside(&self, bytes: usize) -> Result<Arc<CudaMemory>, DeviceError> {
         let mut state = self.lock();
         if let Some(memory) = state.inside.as_ref().filter(|memory| memory.len() >= bytes) {
-            return Ok(memory.address());
+            return Ok(Arc::clone(memory));
         }
         state.inside = None;
-        let memory = self.core.allocate(bytes)?;
-        let address = memory.address();
-        state.inside = Some(memory);
-        Ok(address)
+        let memory = Arc::new(self.core.allocate(bytes)?);
+        state.inside = Some(Arc::clone(&memory));
+        Ok(memory)
     }
 }
 
@@ -306,11 +306,11 @@ impl Batching for CudaDevice {
         for output in &*outputs {
             self.core.settle(self.own(output)?)?;
         }
-        let inside = if batch.inside > 0 { self.inside(batch.inside)? } else { 0 };
+        let inside = if batch.inside > 0 { Some(self.inside(batch.inside)?) } else { None };
         let address = |base| match base {
             Base::Input(i) => read[i],
             Base::Output(i) => written[i],
-            Base::Inside => inside,
+            Base::Inside => inside.as_ref().map_or(0, |memory| memory.address()),
             Base::Fixed(at) => at,
         };
         let Launches { steps, graph, .. } = batch;

@@ -49,7 +49,7 @@ struct Cached {
     memo: Memo,
     tables: Tables,
     /// The memory that batches share for the images inside.
-    inside: Option<CudaMemory>,
+    inside: Option<Arc<CudaMemory>>,
     /// Time spent generating, compiling and loading.
     making: Duration,
     statistics: Statistics,
