@@ -15,12 +15,10 @@ use pyo3::prelude::*;
 
 use crate::ending::{attached, detached};
 use crate::errors;
-use crate::foreign::messages::{InFlight, exchange, with_readable, with_writable};
+use crate::foreign::messages::{InFlight, PIECE, exchange, with_readable, with_writable};
 
 /// Time for which other ranks wait for rank 0 to print an error common to all.
 const HEAD_START: Duration = Duration::from_millis(300);
-/// Most bytes of one call: counts are 32-bit integers before MPI 4.
-const PIECE: usize = 1 << 30;
 /// Numbers that rank 0 gathers at a time for a sum, over all ranks.
 const GATHERED: usize = 1 << 23;
 
@@ -60,9 +58,11 @@ impl Ranks {
     /// The ranks of a communicator; Horus uses a duplicate of it, so that its messages are not
     /// mistaken for those of the program. Collective.
     pub(crate) fn of(py: Python<'_>, comm: &Bound<'_, PyAny>) -> PyResult<Arc<Ranks>> {
-        for (known, ranks) in &*known() {
+        // Comparisons run Python, which may run another thread that looks here.
+        let all: Vec<_> = known().iter().map(|(known, ranks)| (known.clone_ref(py), Arc::clone(ranks))).collect();
+        for (known, ranks) in all {
             if known.bind(py).eq(comm)? {
-                return Ok(Arc::clone(ranks));
+                return Ok(ranks);
             }
         }
         let mpi = py.import("mpi4py.MPI")?;

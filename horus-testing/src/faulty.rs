@@ -112,9 +112,9 @@ impl<D: Device> Batching for Faulty<D> {
     fn batch(&self, launches: &[BatchedLaunch<'_>]) -> Result<Option<Box<dyn Batch>>, DeviceError> {
         self.inner.batching().map_or(Ok(None), |inner| inner.batch(launches))
     }
-    fn submit(&self, batch: &mut dyn Batch, inputs: &[&Memory], outputs: &mut [Memory]) -> Result<(), DeviceError> {
+    fn submit(&self, batch: &mut dyn Batch, inputs: &[&Memory], outputs: &mut [Memory]) -> Result<bool, DeviceError> {
         self.call("a batch of launches")?;
-        self.inner.batching().map_or(Ok(()), |inner| inner.submit(batch, inputs, outputs))
+        self.inner.batching().map_or(Ok(false), |inner| inner.submit(batch, inputs, outputs))
     }
 }
 

@@ -79,11 +79,17 @@ struct Sheet {
 }
 
 impl Sheet {
-    fn of(args: &Args) -> Sheet {
+    fn of(args: &Args) -> Result<Sheet> {
+        /// Most pixels of a montage.
+        const MOST: usize = 1 << 30;
         let (count, tile, gap) = (args.pictures.len(), args.tile.get(), args.gap);
         let columns = args.columns.map_or((count as f64).sqrt().ceil() as usize, NonZeroUsize::get).min(count);
-        let long = |n: usize| n * tile + (n - 1) * gap;
-        Sheet { columns, tile, gap, size: (long(count.div_ceil(columns)), long(columns)) }
+        let long = |n: usize| n.checked_mul(tile)?.checked_add((n - 1).checked_mul(gap)?);
+        let size = long(count.div_ceil(columns)).zip(long(columns));
+        let size = size.filter(|(rows, columns)| rows.checked_mul(*columns).is_some_and(|pixels| pixels <= MOST));
+        let large =
+            || Error::Config(format!("{count} tiles of {tile} pixels with gaps of {gap} are more than {MOST} pixels"));
+        Ok(Sheet { columns, tile, gap, size: size.ok_or_else(large)? })
     }
 
     /// The first row and column of a picture of this size in tile `i`: in its middle.
@@ -96,7 +102,7 @@ impl Sheet {
 
 fn made(args: &Args) -> Result<()> {
     let session = args.execution.apply(Session::builder(), true, |plan| println!("{plan}")).build()?;
-    let sheet = Sheet::of(args);
+    let sheet = Sheet::of(args)?;
     let (rows, columns) = sheet.size;
     let options = OpenOptions { page: args.page, ..OpenOptions::default() };
     let mut tiles = Vec::new();
@@ -131,7 +137,7 @@ mod tests {
     use super::*;
 
     fn sheet(words: &[&str]) -> Sheet {
-        Sheet::of(&Args::try_parse_from([&["montage", "o.png"], words].concat()).unwrap())
+        Sheet::of(&Args::try_parse_from([&["montage", "o.png"], words].concat()).unwrap()).unwrap()
     }
 
     #[test]

@@ -289,7 +289,6 @@ fn launches_of_a_repeated_program_are_submitted_together() {
         let s = Session::on(Box::new(device)).build().unwrap();
         let [a, b] = [2.0, 3.0].map(|factor| ramp(&s, 40, 40) * factor);
         s.evaluate().unwrap();
-        let launched = log.get().launches;
         let mut each = Vec::new();
         for n in 0..6 {
             let before = log.get().launches;
@@ -298,7 +297,7 @@ fn launches_of_a_repeated_program_are_submitted_together() {
             assert_eq!(found.map(|image| bits(&image)), want, "run {n} with {room} bytes");
             each.push(log.get().launches - before);
         }
-        assert!(log.get().launches > launched && each.iter().all(|n| *n == each[0]), "{each:?}");
+        assert!(each[0] > 1 && each.iter().all(|n| *n == each[0]), "{each:?}");
         assert_eq!(log.get().batches, batches, "with {room} bytes");
     }
 }

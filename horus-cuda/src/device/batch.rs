@@ -20,7 +20,7 @@ use horus_core::ops::Whole;
 
 use super::CudaDevice;
 use crate::codegen::{Pointer, Shapes};
-use crate::driver::{Event, Graph, Task, Work};
+use crate::driver::{Graph, Task, Work};
 use crate::memo::Made;
 use crate::memory::{Core, CudaMemory};
 
@@ -34,9 +34,11 @@ const ALIGN: usize = 256;
 /// The launches of a batch.
 #[derive(Debug)]
 struct Launches {
-    steps: Vec<Step>,
-    /// Made when addresses are known.
+    /// Made when addresses are known. Dropped before its kernels.
     graph: Option<Graph>,
+    steps: Vec<Step>,
+    /// Number of launches.
+    count: usize,
     /// Bytes of the images inside.
     inside: usize,
     /// Fewest bytes of each input and output.
@@ -57,6 +59,27 @@ impl Drop for Launches {
 }
 
 impl Batch for Launches {}
+
+impl Launches {
+    /// The graph, with its current addresses.
+    fn ready(&mut self, address: &impl Fn(Base) -> CUdeviceptr) -> Result<&mut Graph, DeviceError> {
+        let context = &self.core.context;
+        let changed: Vec<bool> = self.steps.iter_mut().map(|step| step.resolve(address)).collect();
+        // Taken out: one with the addresses of two runs is not used again.
+        let graph = match self.graph.take() {
+            Some(mut graph) => {
+                let mut changed = changed.iter().enumerate().filter(|(_, changed)| **changed);
+                changed.try_for_each(|(i, _)| graph.set(context, i, self.steps[i].task()))?;
+                graph
+            }
+            None => {
+                let tasks: Vec<_> = self.steps.iter().map(|step| (step.task(), &step.after[..])).collect();
+                Graph::new(context, &tasks)?
+            }
+        };
+        Ok(self.graph.insert(graph))
+    }
+}
 
 /// One node of the graph.
 #[derive(Debug)]
@@ -282,7 +305,16 @@ impl Batching for CudaDevice {
         }
         self.core.context.bind()?;
         let (steps, tables, core) = (Vec::new(), Vec::new(), Arc::clone(&self.core));
-        let batch = Launches { steps, graph: None, inside: 0, inputs: Vec::new(), outputs: Vec::new(), tables, core };
+        let batch = Launches {
+            graph: None,
+            steps,
+            count: launches.len(),
+            inside: 0,
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            tables,
+            core,
+        };
         let (inside, written) = (HashMap::new(), HashMap::new());
         let mut builder = Builder { device: self, batch, inside, written };
         for launch in launches {
@@ -295,7 +327,7 @@ impl Batching for CudaDevice {
         Ok((batch.inside <= most && batch.steps.len() > 1).then(|| Box::new(batch) as Box<dyn Batch>))
     }
 
-    fn submit(&self, batch: &mut dyn Batch, inputs: &[&Memory], outputs: &mut [Memory]) -> Result<(), DeviceError> {
+    fn submit(&self, batch: &mut dyn Batch, inputs: &[&Memory], outputs: &mut [Memory]) -> Result<bool, DeviceError> {
         self.core.context.bind()?;
         let batch: &mut dyn Any = batch;
         let batch: &mut Launches = batch.downcast_mut().ok_or_else(|| {
@@ -313,34 +345,17 @@ impl Batching for CudaDevice {
             Base::Inside => inside.as_ref().map_or(0, |memory| memory.address()),
             Base::Fixed(at) => at,
         };
-        let Launches { steps, graph, .. } = batch;
-        let changed: Vec<bool> = steps.iter_mut().map(|step| step.resolve(&address)).collect();
-        let context = &self.core.context;
-        let graph = match graph {
-            Some(graph) => {
-                let mut changed = changed.iter().enumerate().filter(|(_, changed)| **changed);
-                changed.try_for_each(|(i, _)| graph.set(context, i, steps[i].task()))?;
-                graph
-            }
-            none => {
-                let tasks: Vec<_> = steps.iter().map(|step| (step.task(), &step.after[..])).collect();
-                none.insert(Graph::new(context, &tasks)?)
+        let graph = match batch.ready(&address) {
+            Ok(graph) => graph,
+            Err(e) => {
+                log::debug!("launches are made one by one: {e}");
+                return Ok(false);
             }
         };
-        let (stream, timed) = (&self.core.stream, self.lock().timings.is_some());
-        let events = if timed { Some((Event::new(true)?, Event::new(true)?)) } else { None };
-        if let Some((start, _)) = &events {
-            start.record(stream)?;
-        }
         // SAFETY: the parameters were generated with the kernels; every buffer holds what its
         // geometry says, and is freed in the order of the stream, after the graph.
-        unsafe { graph.start(stream) }?;
-        let mut state = self.lock();
-        if let Some((start, end)) = events {
-            end.record(stream)?;
-            state.timings.get_or_insert_default().push((start, end));
-        }
-        state.statistics.launches += steps.iter().filter(|step| matches!(step.what, What::Kernel(..))).count();
-        Ok(())
+        unsafe { graph.start(&self.core.stream) }?;
+        self.lock().statistics.launches += batch.count;
+        Ok(true)
     }
 }

@@ -48,10 +48,11 @@ pub trait Batching: Device {
     fn batch(&self, launches: &[BatchedLaunch<'_>]) -> Result<Option<Box<dyn Batch>>, DeviceError>;
 
     /// Runs the launches of a batch of this device, in an order in which each sees the results
-    /// that it reads, after all earlier calls. Inputs and outputs are those of the slots.
+    /// that it reads, after all earlier calls. Inputs and outputs are those of the slots. `false`
+    /// if nothing was launched: the launches can be made one by one.
     ///
     /// # Errors
     /// [`DeviceError::OutOfMemory`] before anything is launched, if there is no room for images
     /// inside; driver errors.
-    fn submit(&self, batch: &mut dyn Batch, inputs: &[&Memory], outputs: &mut [Memory]) -> Result<(), DeviceError>;
+    fn submit(&self, batch: &mut dyn Batch, inputs: &[&Memory], outputs: &mut [Memory]) -> Result<bool, DeviceError>;
 }

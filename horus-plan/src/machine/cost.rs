@@ -2,12 +2,16 @@
 
 use super::link::Link;
 use super::profile::{Copies, HostSide, Line, Profile};
-use crate::ir::kernel::KernelWork;
+use crate::ir::kernel::{Family, KernelWork};
 use horus_base::dtype::DType;
 
 /// Seconds until all threads of a processor work, and bytes of computed pixels from which on they
 /// do: measured on two cores (`benches/results/2026-11-26-model.md`).
 const FORK: (f64, usize) = (12e-6, 512 << 10);
+
+/// Bytes for which a GPU's filters and maps take as long per pixel as for fewer: those of a pixel
+/// read and a pixel written in `f32` (`benches/results/2026-11-26-small-images.md`).
+const LEAST_MOVED: f64 = 8.0;
 
 /// Fraction of an image read from memory by each evaluation of a chain after the first: an
 /// estimate, between the values for three row passes over one image, which pay, and for two over
@@ -104,6 +108,8 @@ impl Profile {
         let chained = if work.evaluations > 0 { (1.0 + again) * (1.0 + around) } else { 1.0 };
         let tiles = self.in_tiles(work);
         let moved = work.read as f64 * chained * (1.0 + (tiles - 1.0) * CACHED) + work.written as f64;
+        let per_pixel = !self.is_unified() && (work.family.is_tiled() || work.family == Family::Warp);
+        let moved = if per_pixel { moved.max(LEAST_MOVED * work.pixels as f64) } else { moved };
         let memory = moved / (self.memory.at(work.bytes() as f64) * of.memory);
         let rate = match work.dtype {
             DType::F64 => self.arithmetic.f64,

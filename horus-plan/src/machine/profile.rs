@@ -127,7 +127,8 @@ pub struct ArithmeticRates {
     pub f64: f64,
     /// Minimum number of pixels that occupies the whole device: a smaller launch takes as long.
     pub fill: f64,
-    /// Tiles of several steps of a loop that a GPU computes at once: one on each multiprocessor.
+    /// Tiles of several steps of a loop that a GPU computes at once: one on each multiprocessor. No
+    /// measurement tells it: it is that of the shipped profile.
     pub tiles: f64,
 }
 

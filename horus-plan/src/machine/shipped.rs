@@ -136,7 +136,9 @@ fn h200() -> Profile {
         upload: copies,
         download: copies,
         both_ways: 1.15,
-        launch: Launching { host: 5e-6, device: 2.5e-6 },
+        // Device: everyday kernels of 64 to 512 squared, whose first blocks read before they compute
+        // (`benches/results/2026-11-26-small-images.md`); empty ones take 2.1 us.
+        launch: Launching { host: 5e-6, device: 4e-6 },
         // Without the launch: 64 MiB are copied in 45 us, of which an empty kernel takes 5.5.
         memory: Rates(vec![(8.0 * MIB, 3.2 * TB), (128.0 * MIB, 3.4 * TB), (4096.0 * MIB, 4.2 * TB)]),
         arithmetic: ArithmeticRates { f32: 30.5 * TB, f64: 15.0 * TB, fill: 0.0, tiles: 132.0 },

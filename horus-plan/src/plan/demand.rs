@@ -9,7 +9,7 @@
 //! Periodic copies of rows beyond the image (a wrapped halo) are always exchanged.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::draft::Draft;
 use super::launches::LaunchedNodes;
@@ -21,8 +21,8 @@ use crate::ir::graph::NodeId;
 use crate::ir::kernel::{Access, Kernel};
 
 /// Weight of the predicted time of an exchange beside that of computing its rows: ranks also wait for
-/// each other, which the model leaves out. A guess; predicted times hardly depend on it
-/// (`benches/results/2026-11-26-minimal.md`).
+/// each other, which the model leaves out. A guess: with it predicted times are up to 1.2 % longer in
+/// 99 of 100 programs (`benches/results/2026-11-26-minimal.md`).
 const WAITING: f64 = 2.0;
 
 /// For each node, rows around its strips.
@@ -107,7 +107,7 @@ impl<'d, 'a> Search<'d, 'a> {
 
     /// The demand of the cheapest choices found.
     fn cheapest(&self) -> Demand {
-        /// Limit of the work of improving choices, in nodes visited.
+        /// Most choices times nodes for which they are improved.
         const WORK: usize = 1 << 14;
         let mut computes = self.backwards();
         let mut best = self.demand(&computes);
@@ -144,7 +144,9 @@ impl<'d, 'a> Search<'d, 'a> {
             let demanded = self.demanded(nodes, &asked);
             if !demanded.is_none() && !demanded.wrap {
                 let deeper = self.inputs(nodes, demanded, &asked);
-                let sum = |halos: &HashMap<NodeId, Halo>| halos.iter().map(|(n, h)| self.exchange(*n, *h)).sum::<f64>();
+                // In one order on all ranks: sums of seconds are rounded.
+                let sum =
+                    |halos: &BTreeMap<NodeId, Halo>| halos.iter().map(|(n, h)| self.exchange(*n, *h)).sum::<f64>();
                 let now = deeper.keys().map(|n| (*n, asked[n.0])).collect();
                 let exchanged = nodes.iter().map(|n| self.exchange(*n, asked[n.0])).sum::<f64>();
                 if self.computation(l, demanded) + sum(&deeper) - sum(&now) < exchanged {
@@ -158,8 +160,8 @@ impl<'d, 'a> Search<'d, 'a> {
 
     /// The depths of the halos of the inputs of a launch that computes `computed` rows around its
     /// strips, beside what is asked of them.
-    fn inputs(&self, nodes: &[NodeId], computed: Halo, asked: &[Halo]) -> HashMap<NodeId, Halo> {
-        let mut deeper = HashMap::new();
+    fn inputs(&self, nodes: &[NodeId], computed: Halo, asked: &[Halo]) -> BTreeMap<NodeId, Halo> {
+        let mut deeper = BTreeMap::new();
         for (input, own) in nodes.iter().flat_map(|n| &self.reads[n.0]).filter(|(input, _)| !nodes.contains(input)) {
             let halo = deeper.entry(*input).or_insert(asked[input.0]);
             *halo = around(*own, computed).max(*halo);

@@ -31,6 +31,7 @@ _BRIEF: Final = 1e-4
 
 _process = os.getpid()
 _joined: Any = None
+_place = 0, 1
 _previous = sys.excepthook
 _warned = False
 
@@ -79,11 +80,11 @@ def joined(comm: Communicator) -> Any:
         raise TypeError(f"comm is {comm!r}; it must be a communicator of mpi4py")
     if comm.Get_size() == 1:
         return None
-    global _joined, _previous
+    global _joined, _place, _previous
     if _joined is None:
         _previous, sys.excepthook = sys.excepthook, _ended
         atexit.register(_leave)
-    _joined = comm
+    _joined, _place = comm, (comm.Get_rank(), comm.Get_size())
     _meet(comm)
     return comm
 
@@ -109,11 +110,15 @@ def _ended(kind: type[BaseException], error: BaseException, trace: TracebackType
     if os.getpid() != _process:
         _previous(kind, error, trace)
         return
-    rank = _joined.Get_rank()
+    rank, size = _place
     if rank > 0:
         time.sleep(_HEAD_START)
-    print(f"rank {rank} of {_joined.Get_size()}:", file=sys.stderr)
+    print(f"rank {rank} of {size}:", file=sys.stderr)
     _previous(kind, error, trace)
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
-    _joined.Abort(1)
+    try:
+        _joined.Abort(1)
+    except Exception:
+        # The program has freed it.
+        sys.modules["mpi4py.MPI"].COMM_WORLD.Abort(1)

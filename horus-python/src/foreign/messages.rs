@@ -9,7 +9,7 @@ use crate::ending::attached;
 use crate::ranks::{Ranks, failed};
 
 /// Most bytes of one call: counts are 32-bit integers before MPI 4.
-const PIECE: usize = 1 << 30;
+pub(crate) const PIECE: usize = 1 << 30;
 /// Tag of all messages, which are matched by sender and order.
 const TAG: i32 = 1;
 

@@ -41,7 +41,7 @@ impl<D: Device> Batching for Simulated<D> {
         Ok(Some(Box::new(Launches(each.collect()))))
     }
 
-    fn submit(&self, batch: &mut dyn Batch, inputs: &[&Memory], outputs: &mut [Memory]) -> Result<(), DeviceError> {
+    fn submit(&self, batch: &mut dyn Batch, inputs: &[&Memory], outputs: &mut [Memory]) -> Result<bool, DeviceError> {
         let batch: &mut dyn Any = batch;
         let Launches(launches) = batch.downcast_mut().ok_or_else(foreign)?;
         let mut held: HashMap<Slot, Held<'_>> = HashMap::new();
@@ -69,7 +69,7 @@ impl<D: Device> Batching for Simulated<D> {
             held.extend(written.iter().copied().zip(targets));
         }
         self.counters.batches.fetch_add(1, Ordering::Relaxed);
-        Ok(())
+        Ok(true)
     }
 }
 
