@@ -196,7 +196,7 @@ passed "an error is told once, and other hosts keep no files"
 # Only messages between hosts have their cost: fewer hosts, lower cost.
 forecast() {
   /mnt/bin/convrot in/small.png x.png --theta-step 45 --dry-run-ranks 4 --ranks-per-host "$1" --latency 10000 |
-    sed -n 's/^one after the other \([0-9]*\).*/\1/p'
+    sed -n 's/^predicted \([0-9]*\).*/\1/p'
 }
 apart=$(forecast 1) pairs=$(forecast 2) together=$(forecast 4)
 [ "$together" -lt 20 ] && [ $((together + 20)) -lt "$pairs" ] && [ "$pairs" -lt "$apart" ] ||

@@ -130,8 +130,8 @@ pub(crate) fn random_programs(comm: MpiComm) -> Outcome {
     Ok(())
 }
 
-/// Steps and bytes of a filter bank over a picture: one scatter, one exchange at the widest radius,
-/// one gather, and no byte beyond strips and halos. Pixels and halos have one byte each, as the
+/// Steps and bytes of a filter bank over a picture: one scatter of strips with halos of the widest
+/// radius, one gather, and no byte beyond strips and halos. Pixels and halos have one byte each, as the
 /// filters convert their input.
 pub(crate) fn traffic(comm: MpiComm) -> Outcome {
     const PICTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/small.png");
@@ -156,13 +156,14 @@ pub(crate) fn traffic(comm: MpiComm) -> Outcome {
     }
     let stats = session.stats();
     let once = usize::from(size > 1);
-    let counts = Counts { scatters: once, exchanges: once, gathers: once, ..Counts::default() };
+    let counts = Counts { scatters: once, gathers: once, ..Counts::default() };
     assert_eq!(between(stats.made), counts);
     let mut sent = [stats.sent.messages as f64, stats.sent.bytes as f64];
     comm.sum(&mut sent).map_err(text)?;
     let away = CHANNELS * (HEIGHT - HEIGHT / size) * WIDTH;
-    let borders = CHANNELS * 2 * (size - 1) * RADIUS * WIDTH;
-    assert_eq!(sent, [4.0 * (size - 1) as f64, (away + borders + 4 * away) as f64]);
+    // Above each strip that is sent, and below all but the last.
+    let borders = CHANNELS * (2 * size).saturating_sub(3) * RADIUS * WIDTH;
+    assert_eq!(sent, [2.0 * (size - 1) as f64, (away + borders + 4 * away) as f64]);
     Ok(())
 }
 
@@ -212,7 +213,7 @@ pub(crate) fn parts(comm: MpiComm) -> Outcome {
         let (whole, parts) = (run(false, weights.clone())?, run(true, weights.clone())?);
         assert!(whole.0 == parts.0, "the bits differ");
         assert_eq!(whole.1, parts.1, "what is sent differs");
-        assert!(whole.2 == 0 && parts.2 > 3, "{} exchanges were begun", parts.2);
+        assert!(whole.2 == 0 && parts.2 > 1, "{} exchanges were begun", parts.2);
         assert_eq!(run(comm.rank() > 0, weights)?.2, 0, "rank 0 did not ask for it");
     }
     Ok(())
