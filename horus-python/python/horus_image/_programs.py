@@ -135,7 +135,7 @@ def series(
     save : callable, optional
         The name of the file for the result of an input, written by another thread. Without it results are arrays.
     ahead : int, optional
-        Number of inputs that are read ahead, and of files that are written behind.
+        Number of inputs that are read ahead, and of files that are written behind. On several ranks neither is done.
     threads : int, optional
         Threads that read and write.
     session : Session, optional
