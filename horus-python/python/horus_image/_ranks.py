@@ -84,7 +84,8 @@ def joined(comm: Communicator) -> Any:
     if _joined is None:
         _previous, sys.excepthook = sys.excepthook, _ended
         atexit.register(_leave)
-    _joined, _place = comm, (comm.Get_rank(), comm.Get_size())
+    _joined = comm
+    _place = _joined.Get_rank(), _joined.Get_size()
     _meet(comm)
     return comm
 
