@@ -122,7 +122,7 @@ impl Ranks {
         let (me, message) = (format!("rank {}: ", self.rank), errors::without_place(message));
         horus::core::warning::print(format_args!("error: {me}{}", message.strip_prefix(&me).unwrap_or(&message)));
         attached(|py| {
-            // What was printed before is not lost; a closed pipe is no further error.
+            // Lines printed before are not lost; a closed pipe is no further error.
             let flushed = py.import("sys").and_then(|sys| sys.getattr("stdout")?.call_method0("flush"));
             drop(flushed);
             if let Err(error) = self.comm.bind(py).call_method1("Abort", (1,)) {

@@ -8,7 +8,7 @@ use super::{compare, info, line, montage, table};
 const FIRST: [&str; 6] = ["help", "info", "compare", "montage", "completions", "manual"];
 
 /// Those with options of their own.
-fn commands() -> [(&'static str, clap::Command); 3] {
+pub(super) fn commands() -> [(&'static str, clap::Command); 3] {
     [("info", info::command()), ("compare", compare::command()), ("montage", montage::command())]
 }
 

@@ -3,8 +3,9 @@
 use std::ffi::OsString;
 use std::fmt::Write;
 
+use super::completions::commands;
 use super::table::{self, Family};
-use super::{compare, help, info, line, montage};
+use super::{help, line};
 use horus::settings::VARIABLES;
 
 /// The answer to `manual`, if `words` are that.
@@ -65,8 +66,7 @@ fn page() -> String {
         usage.join("\n")
     );
     let _ = write!(text, ".SH DESCRIPTION\n{}\n.SH OPTIONS\n{}", roff(&about), options(&command));
-    for (name, command) in [("info", info::command()), ("compare", compare::command()), ("montage", montage::command())]
-    {
+    for (name, command) in commands() {
         let about = command.get_about().map(ToString::to_string).unwrap_or_default();
         let _ = write!(text, ".SH HORUS {}\n{}\n{}", name.to_uppercase(), roff(&about), options(&command));
     }
@@ -114,7 +114,7 @@ mod tests {
         for row in table::all() {
             assert!(page.contains(&format!(".B {}", roff(&row.signature()))), "{}", row.name);
         }
-        for command in [line::command(), info::command(), compare::command(), montage::command()] {
+        for command in commands().map(|(_, command)| command).into_iter().chain([line::command()]) {
             for long in command.get_arguments().filter_map(clap::Arg::get_long) {
                 assert!(page.contains(&roff(&format!("--{long}"))), "--{long}");
             }

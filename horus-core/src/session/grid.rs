@@ -1,4 +1,4 @@
-//! Where the pixels of an image lie in the picture that it was made from: for files that say where on
+//! The place of an image's pixels in the picture that it was made from: for files that say where on
 //! the earth that is.
 
 use std::path::Path;

@@ -19,7 +19,7 @@ pub struct Handle {
     pub(crate) dtype: DType,
     /// The record, or the failure.
     pub(super) record: std::result::Result<RecordId, Arc<Failure>>,
-    /// Where its pixels lie, if they are those of a picture whose file says so.
+    /// The place of its pixels, if they are those of a picture whose file says it.
     pub(crate) grid: Option<Grid>,
 }
 

@@ -118,6 +118,16 @@ impl Replay {
         self.inputs.iter().any(|input| input.value == value)
     }
 
+    /// Runs the plan.
+    fn carry_out(
+        &mut self,
+        session: &Session,
+        state: &mut Mutable,
+        engine: &Engine,
+    ) -> Result<Outcome<Kept>, Failed<Kept>> {
+        session.carry_out(state, engine, &self.request, (&self.plan, &mut self.batches), (false, Sending::AtOnce))
+    }
+
     /// Renames the inputs to other images.
     fn rename(&mut self, values: &[ValueId]) {
         for (input, &now) in self.inputs.iter_mut().zip(values) {
@@ -208,22 +218,14 @@ impl Session {
         }
         replay.rename(&values);
         let mut left = None;
-        let ran = self.guard(state, |state| {
-            match self.carry_out(
-                state,
-                engine,
-                &replay.request,
-                (&replay.plan, &mut replay.batches),
-                (false, Sending::AtOnce),
-            ) {
-                Ok(Outcome { images, delivered, .. }) => {
-                    replay.give_back(state, images);
-                    Ok(delivered)
-                }
-                Err(Failed { error, images }) => {
-                    left = replay.give_back(state, images);
-                    Err(Unevaluated::Met(error))
-                }
+        let ran = self.guard(state, |state| match replay.carry_out(self, state, engine) {
+            Ok(Outcome { images, delivered, .. }) => {
+                replay.give_back(state, images);
+                Ok(delivered)
+            }
+            Err(Failed { error, images }) => {
+                left = replay.give_back(state, images);
+                Err(Unevaluated::Met(error))
             }
         });
         match ran {
@@ -312,19 +314,11 @@ impl Session {
         let engine =
             self.engine().filter(|e| matches!(e.mended(), Ok(false)) && replay.fits(self, e, state, Whose::Images));
         let Some(engine) = engine else { return Ok(None) };
-        self.guard(state, |state| {
-            match self.carry_out(
-                state,
-                engine,
-                &replay.request,
-                (&replay.plan, &mut replay.batches),
-                (false, Sending::AtOnce),
-            ) {
-                Ok(Outcome { images, delivered, .. }) => Ok(Some((replay.keep(state, images), delivered))),
-                Err(Failed { error, images }) => {
-                    replay.keep(state, images);
-                    Err(Unevaluated::Met(error))
-                }
+        self.guard(state, |state| match replay.carry_out(self, state, engine) {
+            Ok(Outcome { images, delivered, .. }) => Ok(Some((replay.keep(state, images), delivered))),
+            Err(Failed { error, images }) => {
+                replay.keep(state, images);
+                Err(Unevaluated::Met(error))
             }
         })
     }

@@ -1,4 +1,4 @@
-//! Where a picture lies on the earth: the tags of GeoTIFF (OGC 19-008r4), and the value that GDAL takes
+//! The place of a picture on the earth: the tags of GeoTIFF (OGC 19-008r4), and the value that GDAL takes
 //! for missing pixels.
 
 use std::path::Path;

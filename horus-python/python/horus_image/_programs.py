@@ -183,11 +183,16 @@ def _in_step(
         if save is None:
             yield _evaluated(result)
             continue
-        if not isinstance(result, Image):
-            raise TypeError("series: a function whose results are saved must return an image")
-        name = save(given)
+        name = _named(result, given, save)
         result.save(name)
         yield name
+
+
+def _named(result: Any, given: Any, save: Callable[[Any], str | os.PathLike[str]]) -> str | os.PathLike[str]:
+    """The file of a result that is saved."""
+    if not isinstance(result, Image):
+        raise TypeError("series: a function whose results are saved must return an image")
+    return save(given)
 
 
 def _series(
@@ -224,9 +229,7 @@ def _series(
                 if save is None:
                     yield _evaluated(result)
                     continue
-                if not isinstance(result, Image):
-                    raise TypeError("series: a function whose results are saved must return an image")
-                name = save(given)
+                name = _named(result, given, save)
                 result.start()
                 writing.append((name, pool.submit(result.save, name)))
                 while len(writing) > ahead:

@@ -37,7 +37,7 @@ _warned = False
 
 
 class Communicator(Protocol):
-    """What a session needs to know of ``mpi4py.MPI.Intracomm`` by itself."""
+    """The part of ``mpi4py.MPI.Intracomm`` that a session needs by itself."""
 
     def Get_size(self) -> int:
         """The number of ranks."""

@@ -134,8 +134,8 @@ pub(super) fn memory(device: &dyn Device, effort: Effort, profile: &mut Profile)
             rates.push((2.0 * bytes as f64, 2.0 * bytes as f64 / seconds));
         }
     }
-    // What is copied again and again stays in a GPU's second cache, which kernels find filled by
-    // others.
+    // Bytes that are copied again and again stay in a GPU's second cache, which kernels find filled
+    // by others.
     if !device.memory().is_unified()
         && let Some(&(_, beyond)) = rates.last()
     {
