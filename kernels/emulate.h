@@ -23,6 +23,7 @@ using std::min;
 #define HS_INFINITY INFINITY
 #define __syncthreads() hs_barrier()
 #define __syncwarp() hs_barrier()
+#define __threadfence() ((void)0)
 template <class T> static T __ldg(const T* p) { return *p; }
 struct hs_dim3 { int x, y, z; };
 static hs_dim3 threadIdx, blockIdx;

@@ -288,6 +288,23 @@ template <class A, int WARPS> HS_FN void hs_fold_moments(const A* p, i64 rows, i
     }
 }
 
+// Returns true in all threads of the block that comes here last of `blocks`, which sees what the
+// others wrote before. `done` counts them: it is 0 before, and again afterwards.
+HS_FN bool hs_is_last(u32* done, u32 blocks) {
+    u32* before = reinterpret_cast<u32*>(hs_smem);
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) *before = atomicAdd(done, 1u);
+    __syncthreads();
+    const bool last = *before == blocks - 1;
+    __syncthreads();
+    if (last) {
+        __threadfence();
+        if (threadIdx.x == 0) *done = 0;
+    }
+    return last;
+}
+
 // The bin of v as in horus_core::ops::reduce::bin_of, or -1.
 HS_FN int hs_bin(f64 v, f64 lo, f64 hi, int bins) {
     if (!(v >= lo && v <= hi)) return -1;

@@ -107,8 +107,36 @@ fn program(case: &Case, tuning: &Tuning, limits: Limits) -> Generated {
     program
 }
 
-fn run(library: &libloading::Library, index: usize, p: &Generated, inputs: &[HostImage], out: &mut [HostImage]) {
+/// The fold that a reduction along rows may make itself, of all its rows.
+fn fold_of(case: &Case) -> Option<Case> {
+    let whole = Window::whole(case.output.shape.height);
+    let how = match &case.kernel {
+        Kernel::MapReduce(_, how) | Kernel::Whole(Whole::RowReduce(how)) => how.fold(),
+        _ => return None,
+    };
+    let shape = Shape::new(1, how.columns(), 1);
+    let output = Geometry { shape, dtype: case.output.dtype, window: Window::whole(1) };
+    (case.rows == whole && case.output.window == whole).then(|| Case {
+        name: format!("the fold of {}", case.name),
+        kernel: Kernel::Whole(Whole::Fold(how)),
+        inputs: vec![case.output],
+        output,
+        rows: output.window,
+        fill: case.fill,
+    })
+}
+
+/// Runs a program, which writes the fold of a reduction's rows to `total`, if there is one.
+fn run(
+    library: &libloading::Library,
+    index: usize,
+    p: &Generated,
+    inputs: &[HostImage],
+    out: &mut [HostImage],
+    mut total: Option<&mut HostImage>,
+) {
     let mut params = p.params.clone();
+    let mut done = 0u32;
     let mut scratch = vec![0xa5u8; p.passes.map_or(0, |passes| passes.scratch)];
     for &(at, what) in &p.pointers {
         let address = match what {
@@ -117,6 +145,8 @@ fn run(library: &libloading::Library, index: usize, p: &Generated, inputs: &[Hos
             Pointer::Input { index, offset } => inputs[index].bytes.as_ptr() as usize + offset,
             Pointer::Table => p.table.as_ptr() as usize,
             Pointer::Scratch => scratch.as_mut_ptr() as usize,
+            Pointer::Total => total.as_mut().map_or(0, |total| total.bytes.as_mut_ptr() as usize),
+            Pointer::Done => &raw mut done as usize,
         };
         params[at..at + 8].copy_from_slice(&address.to_ne_bytes());
     }
@@ -168,8 +198,11 @@ fn check(jobs: Vec<(Case, Tuning, Limits)>, name: &str) {
             for (i, ((case, tuning, _), p)) in jobs.iter().zip(&programs).enumerate() {
                 let inputs = case.images();
                 let mut ours = case.outputs();
-                run(&library, i, p, &inputs, &mut ours);
-                if let Some(difference) = case.difference(&ours, &expected(case, &inputs)) {
+                let fold = fold_of(case);
+                let mut total = fold.as_ref().map(|fold| HostImage::zeroed(fold.output));
+                run(&library, i, p, &inputs, &mut ours, total.as_mut());
+                let all = fold.zip(total).and_then(|(fold, total)| fold.difference(&[total], &fold.expected(&ours)));
+                if let Some(difference) = case.difference(&ours, &expected(case, &inputs)).or(all) {
                     failures.lock().unwrap().push(format!("{} {tuning:?}: {difference}", case.name));
                 }
             }
@@ -202,7 +235,7 @@ fn pieces_are_copied_byte_by_byte_whatever_their_alignment() {
     let program = horus_cuda::pieces::program(&pieces);
     let dir = tempfile::tempdir().unwrap();
     let library = compile(std::slice::from_ref(&program), dir.path(), "pieces");
-    run(&library, 0, &program, &[source], std::slice::from_mut(&mut got));
+    run(&library, 0, &program, &[source], std::slice::from_mut(&mut got), None);
     assert!(got.bytes == want.bytes);
 }
 

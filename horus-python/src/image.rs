@@ -8,7 +8,7 @@ use horus::error::{Result, SourceLine};
 use horus::io::Format;
 use horus::prelude::{Image as Typed, Region, SaveOptions, Shape};
 use horus::types::LoopState as _;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -16,7 +16,7 @@ use crate::any::{self, Any, Held, each, numbers, typed};
 use crate::arrays;
 use crate::errors::{caught, detached};
 use crate::files::Written;
-use crate::foreign::on_device;
+use crate::foreign::GpuArray;
 use crate::memory::{self, DeviceMemory, Memory};
 use crate::parts::Parts;
 use crate::session::{Session, Watch};
@@ -88,28 +88,22 @@ impl Image {
         typed!(dtype, T => arrays::taken::<T>(py, session, array, channels, copy))
     }
 
-    /// An image of pixels at an address in the memory of the session's GPU, kept alive by `object`,
-    /// ordered after the present work of a stream; copied or in place.
+    /// An image of this shape of the elements of a contiguous array in the memory of the session's
+    /// GPU, of a mask its bytes; copied or in place.
     #[staticmethod]
-    #[pyo3(signature = (session, object, dtype, place, shape, copy))]
     fn of_device(
         py: Python<'_>,
         session: &Session,
-        object: &Bound<'_, PyAny>,
-        dtype: &str,
-        place: (u64, Option<u64>),
+        array: &GpuArray,
         shape: [usize; 3],
         copy: bool,
     ) -> PyResult<Image> {
-        let ([depth, height, width], (address, stream)) = (shape, place);
+        let [depth, height, width] = shape;
         let shape = Shape::volume(depth, height, width, 1);
-        typed!(dtype, T => {
-            let array = on_device(object, address, shape.len() * size_of::<T>(), stream);
-            let any = detached(py, || {
-                Typed::<T>::from_device_array(&session.open, shape, &array, copy).map(<T as Held>::held)
-            })?;
-            Ok(session.image(any))
-        })
+        let none = || PyTypeError::new_err("an image is made of contiguous elements of a type of pixels");
+        let pixels = array.pixels(py, shape).ok_or_else(none)?;
+        let any = detached(py, || pixels.image(&session.open, copy))?;
+        Ok(session.image(any))
     }
 
     /// An image of a large array, called `name` in messages, of which these blocks are in memory: their row, their column, and an

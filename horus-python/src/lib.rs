@@ -46,7 +46,7 @@ mod _horus {
         rank, resize, shift, stack, step, transpose,
     };
     #[pymodule_export]
-    use crate::foreign::Tensor;
+    use crate::foreign::{GpuArray, Tensor};
     #[pymodule_export]
     use crate::image::Image;
     #[pymodule_export]

@@ -18,6 +18,7 @@ use crate::any::{Any, Behind, each};
 use crate::arrays::{handed, in_place};
 use crate::ending::attached;
 use crate::errors::detached;
+use crate::foreign::{GpuArray, GpuPixels};
 use crate::image::Image;
 use crate::memory::{DeviceMemory, Layout, Memory, on_gpu};
 use crate::session::{Session, Watch};
@@ -120,11 +121,13 @@ impl Program {
         self.only(py, found)
     }
 
-    /// Runs the program of one image on a GPU and one result, an array that holds its pixels.
-    fn run_image<'py>(&self, py: Python<'py>, image: PyRef<'_, Image>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let images = [image];
-        let inputs = handles(&images);
+    /// Runs the program of one array on a GPU and one result, an array that holds its pixels.
+    fn run_on_gpu<'py>(&self, py: Python<'py>, array: &GpuArray) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let Some(pixels) = array.extents().and_then(|shape| array.pixels(py, shape)) else { return Ok(None) };
         let found = detached(py, || {
+            let image = pixels.image(&self.session, false)?;
+            let mut inputs = Vec::new();
+            each!(&image, image => image.handles(&mut inputs));
             let mut replay = self.replay.lock().unwrap_or_else(PoisonError::into_inner);
             self.session.repeat_and_read(&mut replay, &inputs)?.map(landed).transpose()
         });
@@ -174,20 +177,48 @@ pub(crate) struct ImageProgram {
     session: Open,
     watch: Arc<Watch>,
     replay: Mutex<Replay>,
-    results: Vec<Behind>,
+    results: Vec<(Behind, Layout)>,
+}
+
+/// An input of a program of images: an image of the session, or an array that becomes one for a
+/// run.
+#[derive(FromPyObject)]
+enum Input<'py> {
+    #[pyo3(transparent)]
+    Array(PyRef<'py, GpuArray>),
+    #[pyo3(transparent)]
+    Image(PyRef<'py, Image>),
+}
+
+/// An [`Input`] apart from Python.
+enum Apart<'a> {
+    Array(GpuPixels),
+    Image(&'a Any),
+}
+
+impl Input<'_> {
+    /// The input; `None` if it cannot be read in place.
+    fn apart(&self, py: Python<'_>) -> Option<Apart<'_>> {
+        match self {
+            Input::Array(array) => array.pixels(py, array.extents()?).map(Apart::Array),
+            Input::Image(image) => Some(Apart::Image(&image.any)),
+        }
+    }
 }
 
 #[pymethods]
 impl ImageProgram {
-    /// Evaluates results that this thread recorded for images, where they are, and keeps how, if that can be repeated.
+    /// Evaluates results that this thread recorded for images, where they are, and keeps how, if that can be repeated; the results of
+    /// later runs have these layouts.
     #[staticmethod]
     fn of(
         py: Python<'_>,
         session: &Session,
         recording: &Recording,
         results: Vec<PyRef<'_, Image>>,
+        layouts: Vec<Layout>,
     ) -> PyResult<Option<ImageProgram>> {
-        let kinds = results.iter().map(|image| image.any.behind()).collect();
+        let kinds = results.iter().map(|image| image.any.behind()).zip(layouts).collect();
         let (wanted, stand_ins) = (handles(&results), &recording.stand_ins);
         let looked = stand_ins.looked();
         let replay = detached(py, || session.open.keep_repeatable(&wanted, stand_ins));
@@ -196,26 +227,29 @@ impl ImageProgram {
         Ok(session.watch.after(replay)?.filter(|_| !looked).map(keep))
     }
 
-    /// Runs the program on evaluated images; `None` if it should be recorded again. Its results are
-    /// evaluated, in memory of these layouts.
-    fn run(
-        &self,
-        py: Python<'_>,
-        images: Vec<PyRef<'_, Image>>,
-        layouts: Vec<Layout>,
-    ) -> PyResult<Option<Vec<(Image, DeviceMemory)>>> {
-        let inputs = handles(&images);
+    /// Runs the program on evaluated images, and arrays on a GPU; `None` if it should be recorded again. Its results are evaluated.
+    fn run(&self, py: Python<'_>, inputs: Vec<Input<'_>>) -> PyResult<Option<Vec<(Image, DeviceMemory)>>> {
+        let given: Option<Vec<_>> = inputs.iter().map(|input| input.apart(py)).collect();
+        let Some(given) = given else { return Ok(None) };
         let ran = detached(py, || {
+            let image = |input: &Apart<'_>| match input {
+                Apart::Array(pixels) => pixels.image(&self.session, false),
+                Apart::Image(any) => Ok((*any).clone()),
+            };
+            let images = given.iter().map(image).collect::<Result<Vec<Any>>>()?;
+            let mut inputs = Vec::with_capacity(images.len());
+            images.iter().for_each(|any| each!(any, image => image.handles(&mut inputs)));
             let mut replay = self.replay.lock().unwrap_or_else(PoisonError::into_inner);
             self.session.repeat_on(&mut replay, &inputs)
         });
         let Some(found) = self.watch.after(ran)? else { return Ok(None) };
-        let one = |((handle, behind), layout): ((Handle, &Behind), Layout)| {
+        let one = |(handle, (behind, layout)): (Handle, &(Behind, Layout))| {
             let image = Image::new(behind(handle), Arc::clone(&self.watch));
-            let memory = each!(&image.any, typed => on_gpu(py, &image, typed, layout, (false, Some(DeviceArray::DEFAULT_STREAM))))?;
+            let how = (false, Some(DeviceArray::DEFAULT_STREAM));
+            let memory = each!(&image.any, typed => on_gpu(py, &image, typed, layout.clone(), how))?;
             Ok((image, memory))
         };
-        found.into_iter().zip(&self.results).zip(layouts).map(one).collect::<PyResult<_>>().map(Some)
+        found.into_iter().zip(&self.results).map(one).collect::<PyResult<_>>().map(Some)
     }
 }
 

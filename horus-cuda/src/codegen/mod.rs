@@ -113,6 +113,11 @@ pub enum Pointer {
     Table,
     /// Memory of this launch only: see [`Passes::scratch`].
     Scratch,
+    /// Of a reduction along rows: the place of the fold of all rows, which its last block makes; 0
+    /// if that is a launch of its own.
+    Total,
+    /// Of a reduction along rows with a [`Pointer::Total`]: a counter, which is 0 between launches.
+    Done,
 }
 
 /// Consecutive launches of one kernel, which differ in the first integer of the parameters: 0, 1,

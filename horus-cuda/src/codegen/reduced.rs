@@ -1,6 +1,7 @@
 //! Reductions along rows of an image, or of an expression that is never stored, whose pixels each
 //! thread evaluates for its two lanes; folds of row results; reductions of rectangles.
 
+use horus_core::device::Geometry;
 use horus_core::dtype::DType;
 use horus_core::error::DeviceError;
 use horus_core::ir::kernel::{LeafOp, MapKernel, Source};
@@ -126,8 +127,44 @@ impl<'a> RowKernel<'a> {
         });
         let rows = self.shapes.rows.len().div_ceil(LINES);
         let grid = [blocks(rows, "a reduction")?, blocks(out.shape.planes(), "planes")?];
-        Ok(program(&[PRELUDE, REDUCE], &self.body, self.params, grid, WARP * LINES, 0))
+        self.params.pointer(out.dtype.name(), "total", Pointer::Total);
+        self.params.pointer("u32", "done", Pointer::Done);
+        self.params.int("blocks", grid[0] as isize * grid[1] as isize);
+        let last = Call::new("hs_is_last", template![], args!["p.done", "p.blocks"]);
+        let how = self.how.fold();
+        self.body.push(Stmt::If {
+            condition: name("p.total").with(Operator::And, last),
+            then: all_rows(how, out, LINES, &mut self.params, ["p.out", "p.total"]),
+            otherwise: Vec::new(),
+        });
+        Ok(program(&[PRELUDE, REDUCE], &self.body, self.params, grid, WARP * LINES, LINES * out.dtype.size()))
     }
+}
+
+/// Statements of a block of so many warps that fold the results of rows.
+fn all_rows(how: Fold, rows: Geometry, warps: usize, p: &mut KernelParams, [from, to]: [&'static str; 2]) -> Vec<Stmt> {
+    let (a, several) = (rows.dtype.name(), how.columns() > 1);
+    let code = match how {
+        Fold::Sum => "HS_SUM",
+        Fold::Min => "HS_MIN",
+        Fold::Max => "HS_MAX",
+        Fold::Extremes => "hs_fold_extremes",
+        Fold::Moments => "hs_fold_moments",
+    };
+    p.long("count", if several { rows.shape.height } else { rows.shape.area() } as i64);
+    p.int("planes", rows.shape.planes().cast_signed());
+    let mut args = args![from, "p.count", "p.planes", Expr::Shared(rows.dtype, 0)];
+    if several {
+        args.push(to.into());
+        return vec![Call::new(code, template![a, warps], args).into()];
+    }
+    let total = Stmt::constant(a, "all", Call::new("hs_columns", template![code, a, warps], args));
+    let store = Stmt::If {
+        condition: name("threadIdx.x").with(Operator::Equal, 0),
+        then: vec![Stmt::Assign { to: name(to).element(0), value: name("all") }],
+        otherwise: Vec::new(),
+    };
+    vec![total, store]
 }
 
 /// The results of a row of `columns` columns, in an array.
@@ -157,33 +194,11 @@ pub(super) fn image(how: RowReduce, shapes: &Shapes<'_>) -> Result<Generated, De
 
 pub(super) fn fold(how: Fold, shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
     let (input, out) = (shapes.inputs[0], shapes.output);
-    let a = out.dtype.name();
-    let code = match how {
-        Fold::Sum => "HS_SUM",
-        Fold::Min => "HS_MIN",
-        Fold::Max => "HS_MAX",
-        Fold::Extremes => "hs_fold_extremes",
-        Fold::Moments => "hs_fold_moments",
-    };
-    let several = how.columns() > 1;
     let mut p = KernelParams::default();
-    p.pointer(a, "out", Pointer::Output { offset: 0 });
+    p.pointer(out.dtype.name(), "out", Pointer::Output { offset: 0 });
     p.pointer(&format!("const {}", input.dtype.name()), "in", Pointer::Input { index: 0, offset: 0 });
-    p.long("count", if several { input.shape.height } else { input.shape.area() } as i64);
-    p.int("planes", input.shape.planes().cast_signed());
-    let mut args = args!["p.in", "p.count", "p.planes", Expr::Shared(out.dtype, 0)];
     let mut body: Vec<Stmt> = vec![Call::new("hs_wait_for_previous", template![], args![]).into()];
-    if several {
-        args.push("p.out".into());
-        body.push(Call::new(code, template![a, COLUMN], args).into());
-    } else {
-        body.push(Stmt::constant(a, "result", Call::new("hs_columns", template![code, a, COLUMN], args)));
-        body.push(Stmt::If {
-            condition: name("threadIdx.x").with(Operator::Equal, 0),
-            then: vec![Stmt::Assign { to: name("p.out").element(0), value: name("result") }],
-            otherwise: Vec::new(),
-        });
-    }
+    body.extend(all_rows(how, input, COLUMN, &mut p, ["p.in", "p.out"]));
     // It reads the result of the preceding reduction along rows, and takes less time than a launch.
     let (threads, shared) = (WARP * COLUMN, COLUMN * out.dtype.size());
     Ok(Generated { early: true, ..program(&[PRELUDE, REDUCE], &body, p, [1, 1], threads, shared) })

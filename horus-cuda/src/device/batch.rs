@@ -9,7 +9,7 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use cudarc::driver::sys::CUdeviceptr;
+use cudarc::driver::sys::{self, CUdeviceptr};
 use horus_core::device::check::part;
 use horus_core::device::{
     Batch, BatchedLaunch, Batching, Device as _, DeviceMemory as _, Memory, Slot, more_geometries,
@@ -17,10 +17,12 @@ use horus_core::device::{
 use horus_core::error::DeviceError;
 use horus_core::ir::kernel::Kernel;
 use horus_core::ops::Whole;
+use horus_core::ops::reduce::{Fold, RowReduce};
+use horus_core::shape::Window;
 
 use super::CudaDevice;
 use crate::codegen::{Pointer, Shapes};
-use crate::driver::{Graph, Task, Work};
+use crate::driver::{Graph, Task, Work, check};
 use crate::memo::Made;
 use crate::memory::{Core, CudaMemory};
 
@@ -30,6 +32,8 @@ const MOST_INSIDE: usize = 256 << 20;
 const SHARE_INSIDE: usize = 32;
 /// Alignment of images inside, that of the driver's allocations.
 const ALIGN: usize = 256;
+/// Bytes of a [`Pointer::Done`].
+const DONE: usize = 4;
 
 /// The launches of a batch.
 #[derive(Debug)]
@@ -44,7 +48,7 @@ struct Launches {
     /// Fewest bytes of each input and output.
     inputs: Vec<usize>,
     outputs: Vec<usize>,
-    /// Tables that the kernels read, which stay.
+    /// Tables that the kernels read, and counters: they stay.
     tables: Vec<Arc<CudaMemory>>,
     /// Dropped last: graph and kernels belong to its context.
     core: Arc<Core>,
@@ -148,6 +152,8 @@ struct Builder<'a> {
     inside: HashMap<usize, usize>,
     /// The steps after which an image can be read.
     written: HashMap<Slot, Vec<usize>>,
+    /// The steps of reductions along all rows of an image, by their result.
+    rows: HashMap<Slot, (RowReduce, usize)>,
 }
 
 impl Builder<'_> {
@@ -186,6 +192,12 @@ impl Builder<'_> {
             let places = vec![Place { at: 0, base, offset }];
             self.push(What::Clear(geometry.bytes()), vec![0; 8], places, &mut after);
         }
+        if let Kernel::Whole(Whole::Fold(how)) = kernel
+            && self.folded(*how, inputs[0].0, write[0], &after)?
+        {
+            self.written.insert(outputs[0], after);
+            return Ok(true);
+        }
         let geometries: Vec<_> = inputs.iter().map(|(_, geometry)| *geometry).collect();
         let counts_nothing = kernel.goes_over_input() && geometries.first().is_some_and(|g| g.shape.is_empty());
         if !(rows.is_empty() || geometry.shape.is_empty() || counts_nothing) {
@@ -195,8 +207,36 @@ impl Builder<'_> {
                 return Ok(false); // rounds that are waited for
             }
             self.launch(&made, &read, &write, &mut after)?;
+            if let (Kernel::MapReduce(_, how) | Kernel::Whole(Whole::RowReduce(how)), [step]) = (kernel, &after[..])
+                && rows == Window::whole(geometry.shape.height)
+            {
+                self.rows.insert(outputs[0], (*how, *step));
+            }
         }
         self.written.extend(outputs.iter().map(|slot| (*slot, after.clone())));
+        Ok(true)
+    }
+
+    /// Lets the launch that reduced rows fold them, too, instead of a launch of its own; `false` if
+    /// there is none.
+    fn folded(&mut self, how: Fold, rows: Slot, to: (Base, usize), after: &[usize]) -> Result<bool, DeviceError> {
+        let Some((reduce, step)) = self.rows.remove(&rows).filter(|(_, step)| after == [*step]) else {
+            return Ok(false);
+        };
+        let Step { what: What::Kernel(made, _), places, .. } = &mut self.batch.steps[step] else { return Ok(false) };
+        let place = |what| made.program.pointers.iter().position(|(_, pointer)| *pointer == what);
+        let (Some(total), Some(done), true) = (place(Pointer::Total), place(Pointer::Done), reduce.fold() == how)
+        else {
+            return Ok(false);
+        };
+        let core = &self.device.core;
+        let counter = core.allocate(DONE)?;
+        // SAFETY: the block has that many bytes, and stays with the batch.
+        let code = unsafe { sys::cuMemsetD8Async(counter.address(), 0, DONE, core.stream.0) };
+        check(code, || "clearing a counter".into())?;
+        (places[total].base, places[total].offset) = to;
+        places[done].base = Base::Fixed(counter.address());
+        self.batch.tables.push(Arc::new(counter));
         Ok(true)
     }
 
@@ -219,6 +259,7 @@ impl Builder<'_> {
                 Pointer::Input { index, offset } => (read[index], offset),
                 Pointer::Table => ((Base::Fixed(address), 0), 0),
                 Pointer::Scratch => (scratch.unwrap_or((Base::Fixed(0), 0)), 0),
+                Pointer::Total | Pointer::Done => ((Base::Fixed(0), 0), 0),
             };
             Place { at, base, offset: start + offset }
         };
@@ -315,8 +356,8 @@ impl Batching for CudaDevice {
             tables,
             core,
         };
-        let (inside, written) = (HashMap::new(), HashMap::new());
-        let mut builder = Builder { device: self, batch, inside, written };
+        let (inside, written, rows) = (HashMap::new(), HashMap::new(), HashMap::new());
+        let mut builder = Builder { device: self, batch, inside, written, rows };
         for launch in launches {
             if !builder.add(launch)? {
                 return Ok(None);
@@ -324,7 +365,7 @@ impl Batching for CudaDevice {
         }
         let most = self.memory().capacity().map_or(MOST_INSIDE, |bytes| MOST_INSIDE.min(bytes / SHARE_INSIDE));
         let batch = builder.batch;
-        Ok((batch.inside <= most && batch.steps.len() > 1).then(|| Box::new(batch) as Box<dyn Batch>))
+        Ok((batch.inside <= most && batch.count > 1).then(|| Box::new(batch) as Box<dyn Batch>))
     }
 
     fn submit(&self, batch: &mut dyn Batch, inputs: &[&Memory], outputs: &mut [Memory]) -> Result<bool, DeviceError> {
@@ -345,16 +386,24 @@ impl Batching for CudaDevice {
             Base::Inside => inside.as_ref().map_or(0, |memory| memory.address()),
             Base::Fixed(at) => at,
         };
-        let graph = match batch.ready(&address) {
-            Ok(graph) => graph,
-            Err(e) => {
-                log::debug!("launches are made one by one: {e}");
-                return Ok(false);
-            }
-        };
-        // SAFETY: the parameters were generated with the kernels; every buffer holds what its
-        // geometry says, and is freed in the order of the stream, after the graph.
-        unsafe { graph.start(&self.core.stream) }?;
+        let stream = &self.core.stream;
+        if let [step @ Step { what: What::Kernel(..), .. }] = &mut batch.steps[..] {
+            step.resolve(&address);
+            let Task::Kernel(function, work, params) = step.task() else { return Ok(false) };
+            // SAFETY: as below.
+            unsafe { function.launch(work, stream, params, || "a reduction".into()) }?;
+        } else {
+            let graph = match batch.ready(&address) {
+                Ok(graph) => graph,
+                Err(e) => {
+                    log::debug!("launches are made one by one: {e}");
+                    return Ok(false);
+                }
+            };
+            // SAFETY: the parameters were generated with the kernels; every buffer holds what its
+            // geometry says, and is freed in the order of the stream, after the graph.
+            unsafe { graph.start(stream) }?;
+        }
         self.lock().statistics.launches += batch.count;
         Ok(true)
     }

@@ -169,6 +169,7 @@ impl CudaDevice {
                 Pointer::Input { index, offset } => self.own(inputs[index].memory)?.address() + offset as u64,
                 Pointer::Table => table.map_or(0, CudaMemory::address),
                 Pointer::Scratch => scratch.map_or(0, CudaMemory::address),
+                Pointer::Total | Pointer::Done => 0,
             };
             params[at..at + 8].copy_from_slice(&address.to_ne_bytes());
         }

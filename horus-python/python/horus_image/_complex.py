@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ._foreign import read
+from ._foreign import DeviceArray, read
 from ._image import Array, Image
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -26,7 +26,7 @@ def by_parts(function: _Function) -> _Function:
         if not isinstance(input, Image):
             input = read(input)
         weights: Any = (args[0] if args else kwargs.get("weights")) if weighted else None
-        if isinstance(input, Image) or not (input.dtype.kind == "c" or (weighted and np.iscomplexobj(weights))):
+        if isinstance(input, (Image, DeviceArray)) or not (input.dtype.kind == "c" or (weighted and np.iscomplexobj(weights))):
             return function(input, *args, **kwargs)
         given = signature.bind(input, *args, **kwargs).arguments
         # Keywords that a function hands on are not arguments of its own.

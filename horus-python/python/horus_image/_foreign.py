@@ -32,69 +32,8 @@ _UNORDERED: Final = -1
 _sessions: dict[int, Session] = {}
 
 
-class DeviceArray:
-    """An array in the memory of a GPU: what it is, and the object that keeps it."""
-
-    __slots__ = ("_contiguous", "address", "dtype", "gpu", "keeper", "shape", "strides", "stream")
-
-    def __init__(
-        self,
-        keeper: Any,
-        address: int,
-        dtype: np.dtype[Any],
-        shape: tuple[int, ...],
-        strides: tuple[int, ...],
-        gpu: int | None,
-        stream: int | None,
-    ) -> None:
-        self.keeper = keeper
-        self.address = address
-        self.dtype = dtype
-        self.shape = shape
-        self.strides = strides
-        self.gpu = gpu
-        self.stream = stream
-        self._contiguous: bool | None = None
-
-    @property
-    def ndim(self) -> int:
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        return math.prod(self.shape)
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def __getitem__(self, at: int) -> DeviceArray:
-        """One part along the first axis."""
-        if not 0 <= at < len(self):
-            raise IndexError(at)
-        address = self.address + at * self.strides[0]
-        return DeviceArray(self.keeper, address, self.dtype, self.shape[1:], self.strides[1:], self.gpu, self.stream)
-
-    @property
-    def place(self) -> tuple[int, int | None]:
-        """Address, and the stream whose work comes first."""
-        return self.address, self.stream
-
-    @property
-    def extents(self) -> tuple[int, int, int]:
-        """Levels, rows and columns."""
-        depth, height, width = (1,) * (3 - len(self.shape)) + self.shape
-        return depth, height, width
-
-    def is_contiguous(self) -> bool:
-        """Returns true if the elements are contiguous, in C order."""
-        known = self._contiguous
-        if known is None:
-            expected, known = self.dtype.itemsize, True
-            for extent, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
-                known = known and (extent <= 1 or stride == expected)
-                expected *= extent
-            self._contiguous = known
-        return known
+DeviceArray = _horus.DeviceArray
+"""An array in the memory of a GPU: what it is, and the object that keeps it."""
 
 
 def is_foreign(kind: type) -> bool:
@@ -110,30 +49,28 @@ def read(array: Any) -> np.ndarray[Any, Any] | DeviceArray:
         return array
     kind = type(array)
     if hasattr(kind, "__dlpack_device__") and hasattr(kind, "__dlpack__"):
-        where = int(array.__dlpack_device__()[0])
+        where, gpu = array.__dlpack_device__()
+        if where in GPU:
+            return DeviceArray.of(array, _stream_of(kind, int(gpu)))
         if where in HOST:
-            tensor = _tensor(array, None)
+            tensor = _tensor(array)
             if tensor.kind is None:
                 raise TypeError(f"images have no pixels of the type of this {kind.__name__}")
             return np.asarray(tensor)
-        if where in GPU:
-            stream = _stream_of(kind, int(array.__dlpack_device__()[1]))
-            return _of_tensor(_tensor(array, stream), stream)
-        raise ValueError(f"the array is on a device of kind {where} of DLPack; images are made of arrays of the host and of NVIDIA GPUs")
+        raise ValueError(f"the array is on a device of kind {int(where)} of DLPack; images are made of arrays of the host and of NVIDIA GPUs")
     interface = getattr(array, "__cuda_array_interface__", None)
     if interface is not None:
         return _of_interface(array, interface)
     return np.asarray(array)
 
 
-def _tensor(array: Any, stream: int | None) -> _horus.Tensor:
-    """The contents of the object's capsule."""
-    asked = {} if stream is None else {"stream": stream}
+def _tensor(array: Any) -> _horus.Tensor:
+    """The contents of the object's capsule, in memory of the host."""
     try:
-        capsule = array.__dlpack__(max_version=VERSION, **asked)
+        capsule = array.__dlpack__(max_version=VERSION)
     except TypeError:
         # Of before version 1.0 of the protocol.
-        capsule = array.__dlpack__(**asked)
+        capsule = array.__dlpack__()
     return _horus.Tensor(capsule)
 
 
@@ -153,14 +90,6 @@ def _stream_of(kind: type, gpu: int) -> int:
     cuda = library.cuda
     stream = cuda.current_stream(gpu).cuda_stream if name == "torch" else cuda.get_current_stream(gpu).ptr
     return int(stream) or DEFAULT_STREAM
-
-
-def _of_tensor(tensor: _horus.Tensor, stream: int) -> DeviceArray:
-    if tensor.kind is None:
-        raise TypeError("images have no pixels of the type of this array")
-    dtype = np.dtype(np.bool_ if tensor.kind == "b1" else tensor.kind)
-    strides = tuple(stride * dtype.itemsize for stride in tensor.strides)
-    return DeviceArray(tensor, tensor.address, dtype, tuple(tensor.shape), strides, tensor.device[1], stream)
 
 
 def _of_interface(array: Any, interface: dict[str, Any]) -> DeviceArray:
@@ -222,15 +151,14 @@ def forget() -> None:
 
 def image_core(array: DeviceArray, session: Session, channels: bool, copy: bool) -> _horus.Image:
     """The image of an array on a GPU, whose axes are those of an image; of a mask, its bytes."""
-    if not 1 <= array.ndim <= 3 or not array.size:
-        raise ValueError(f"an array of shape {array.shape} on a GPU is no image")
-    if not array.is_contiguous():
-        raise ValueError("an array on a GPU must be contiguous, in C order, to become an image; make a contiguous copy")
     extents = array.shape
-    stored = "u8" if array.dtype.kind == "b" else CODES[array.dtype]
+    if not 1 <= len(extents) <= 3 or not array.size:
+        raise ValueError(f"an array of shape {extents} on a GPU is no image")
+    if not array.contiguous:
+        raise ValueError("an array on a GPU must be contiguous, in C order, to become an image; make a contiguous copy")
 
     def at(shape: tuple[int, int, int]) -> _horus.Image:
-        return _horus.Image.of_device(session._core, array.keeper, stored, array.place, shape, copy)
+        return _horus.Image.of_device(session._core, array, shape, copy)
 
     if channels:
         height, width, count = extents
@@ -243,7 +171,8 @@ def image_core(array: DeviceArray, session: Session, channels: bool, copy: bool)
             for c in range(count)
         ]
         return _horus.stack(planes, True)
-    return at(array.extents)
+    depth, height, width = (1,) * (3 - len(extents)) + extents
+    return at((depth, height, width))
 
 
 def layout(image: Any) -> tuple[list[int], list[int]]:

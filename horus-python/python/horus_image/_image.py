@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from . import _horus
 from ._dtype import CODES, is_native, ready, stored
-from ._foreign import DeviceArray, image_core, read, session_of
+from ._foreign import DEFAULT_STREAM, DeviceArray, export, image_core, layout, read, session_of
 from ._operators import Operators, _binary, _core, _made, _met
 from ._session import Session, current
 
@@ -184,8 +184,6 @@ class Image(Operators):
         BufferError
             For another device than the image's and the host, or where ``copy=False`` cannot be.
         """
-        from ._foreign import export
-
         return export(self, stream, max_version, dl_device, copy)
 
     @property
@@ -199,8 +197,6 @@ class Image(Operators):
         """
         if self._core.gpu() is None:
             raise AttributeError("the image is not on a GPU, and has no __cuda_array_interface__")
-        from ._foreign import layout
-
         # There are consumers that look at no stream.
         return self._core.on_gpu(*layout(self), False, None).interface
 
@@ -209,8 +205,6 @@ class Image(Operators):
         the arrays that they are made of."""
         lent: _horus.DeviceMemory | None = getattr(self, "_lent", None)
         if lent is None:
-            from ._foreign import DEFAULT_STREAM, layout
-
             lent = self._lent = self._core.on_gpu(*layout(self), False, DEFAULT_STREAM)
         return lent
 

@@ -128,10 +128,9 @@ class Jitted(Generic[_P]):
         program: _horus.Program | OnGpu | None = None
         handed: list[Any]
         if call.on_gpu:
-            kept = _horus.ImageProgram.of(session._core, recording, wanted)
+            program = OnGpu.of(session, recording, several)
             for image in several:
                 image._on_gpu()  # the arrays may change when this returns
-            program = None if kept is None else OnGpu(session, kept, several)
             handed = list(several)
         else:
             layouts = [layout(result) for result in several]

@@ -38,22 +38,24 @@ _DATA: Final = {"input", "output", "mask", "labels", "index", "coordinates"}
 class OnGpu:
     """A program whose results stay on a GPU, ready to run on other arrays."""
 
-    __slots__ = ("_axes", "_layouts", "_program", "_session")
+    __slots__ = ("_axes", "_program", "_session")
 
     def __init__(self, session: Session, program: _horus.ImageProgram, results: Sequence[Image]) -> None:
         self._session = session
         self._program = program
         self._axes = [(image._ndim, image._channels) for image in results]
-        self._layouts = [layout(image) for image in results]
+
+    @classmethod
+    def of(cls, session: Session, recording: _horus.Recording, results: Sequence[Image]) -> OnGpu | None:
+        """The program of recorded results, which it evaluates; nothing if it cannot run again."""
+        layouts = [layout(image) for image in results]
+        program = _horus.ImageProgram.of(session._core, recording, [image._core for image in results], layouts)
+        return None if program is None else cls(session, program, results)
 
     def run(self, arrays: Sequence[Array | DeviceArray]) -> list[Image] | None:
         """The results, evaluated; nothing if the program should be recorded again."""
-        cores = []
-        for array in arrays:
-            if isinstance(array, DeviceArray) and not _in_place(array):
-                return None
-            cores.append(entered(array, self._session, copy=False))
-        found = self._program.run(cores, self._layouts)
+        inputs = [array if type(array) is DeviceArray else entered(array, self._session, copy=False) for array in arrays]
+        found = self._program.run(inputs)
         if found is None:
             return None
         images = []
@@ -109,9 +111,7 @@ class Taking:
             self.refused = True
             return
         self.result = image
-        program = _horus.ImageProgram.of(self.session._core, self.recording, [image._core])
-        if program is not None:
-            self.program = OnGpu(self.session, program, [image])
+        self.program = OnGpu.of(self.session, self.recording, [image])
 
 
 class _Threads(threading.local):
@@ -153,7 +153,7 @@ def kept(function: _Function) -> _Function:
         key = function, kind, code, input.shape, tolerance(), key
         known = session._programs.get(key, _UNKNOWN)
         if type(known) is _horus.Program:
-            found = known.run_one(input) if kind is np.ndarray else _read(known, input, session)
+            found = known.run_one(input) if kind is np.ndarray else known.run_on_gpu(input)
             if found is not None:
                 return found
         elif type(known) is OnGpu:
@@ -169,15 +169,10 @@ def kept(function: _Function) -> _Function:
     return called  # type: ignore[return-value]
 
 
-def _read(program: _horus.Program, array: DeviceArray, session: Session) -> Array | None:
-    """The result of a program of an array on a GPU, on the host."""
-    return program.run_image(entered(array, session, copy=False)) if _in_place(array) else None
-
-
 def _in_place(array: Array | DeviceArray) -> bool:
     """Returns true if the pixels can be read where they are."""
     if isinstance(array, DeviceArray):
-        return array.is_contiguous()
+        return array.contiguous
     return array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative
 
 

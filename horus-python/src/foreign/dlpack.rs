@@ -12,7 +12,7 @@ use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::{PyCapsule, PyDict};
 
 /// The supported version of the protocol.
-const VERSION: (u32, u32) = (1, 1);
+pub(super) const VERSION: (u32, u32) = (1, 1);
 const READ_ONLY: u64 = 1;
 const IS_COPIED: u64 = 2;
 const PLAIN: &CStr = c"dltensor";
@@ -201,16 +201,17 @@ enum Taken {
 #[pyclass(frozen, module = "horus_image._horus")]
 pub(crate) struct Tensor {
     taken: Taken,
-    address: u64,
     #[pyo3(get)]
-    device: (i32, i32),
+    pub(super) address: u64,
     #[pyo3(get)]
-    kind: Option<String>,
+    pub(super) device: (i32, i32),
     #[pyo3(get)]
-    shape: Vec<i64>,
+    pub(super) kind: Option<String>,
+    #[pyo3(get)]
+    pub(super) shape: Vec<i64>,
     /// In elements.
     #[pyo3(get)]
-    strides: Vec<i64>,
+    pub(super) strides: Vec<i64>,
     #[pyo3(get)]
     read_only: bool,
 }
@@ -245,15 +246,9 @@ impl Drop for Tensor {
 impl Tensor {
     /// Takes over the content of a capsule, which nobody else can then.
     #[new]
-    fn new(capsule: &Bound<'_, PyCapsule>) -> PyResult<Tensor> {
+    pub(super) fn new(capsule: &Bound<'_, PyCapsule>) -> PyResult<Tensor> {
         // Also without an interpreter lock, one thread comes first.
         with_critical_section(capsule.as_any(), || Tensor::taken_over(capsule))
-    }
-
-    /// Address of the first element.
-    #[getter]
-    fn address(&self) -> u64 {
-        self.address
     }
 
     /// NumPy's array interface for host memory.

@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code, reason = "arrays of other libraries are addresses")]
 
+mod device;
 mod dlpack;
 pub(crate) mod messages;
 
@@ -11,6 +12,7 @@ use horus::core::host::external::{DeviceArray, External, Owner};
 use numpy::{PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
+pub(crate) use device::{GpuArray, GpuPixels};
 pub(crate) use dlpack::{Exported, Tensor, described, export};
 
 /// An owner that keeps a Python object: released with the interpreter's lock, now or when somebody
@@ -32,7 +34,7 @@ pub(crate) fn lent<T: numpy::Element>(array: &Bound<'_, PyArrayDyn<T>>) -> Optio
 
 /// Bytes in the memory of a GPU, kept alive by `object`, ordered after the present work of a
 /// stream.
-pub(crate) fn on_device(object: &Bound<'_, PyAny>, address: u64, bytes: usize, stream: Option<u64>) -> DeviceArray {
+fn on_device(object: &Bound<'_, PyAny>, address: u64, bytes: usize, stream: Option<u64>) -> DeviceArray {
     // SAFETY: what the protocols (DLPack, `__cuda_array_interface__`) promise of objects that have
     // them; as above.
     unsafe { DeviceArray::new(address, bytes, stream, owner(object)) }
