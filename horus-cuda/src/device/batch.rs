@@ -17,7 +17,6 @@ use horus_core::device::{
 use horus_core::error::DeviceError;
 use horus_core::ir::kernel::Kernel;
 use horus_core::ops::Whole;
-use horus_core::ops::reduce::{Fold, RowReduce};
 use horus_core::shape::Window;
 
 use super::CudaDevice;
@@ -152,8 +151,9 @@ struct Builder<'a> {
     inside: HashMap<usize, usize>,
     /// The steps after which an image can be read.
     written: HashMap<Slot, Vec<usize>>,
-    /// The steps of reductions along all rows of an image, by their result.
-    rows: HashMap<Slot, (RowReduce, usize)>,
+    /// The steps of reductions along all rows of an image, and the kernels that fold their
+    /// results, by these.
+    rows: HashMap<Slot, (usize, Kernel)>,
 }
 
 impl Builder<'_> {
@@ -192,8 +192,8 @@ impl Builder<'_> {
             let places = vec![Place { at: 0, base, offset }];
             self.push(What::Clear(geometry.bytes()), vec![0; 8], places, &mut after);
         }
-        if let Kernel::Whole(Whole::Fold(how)) = kernel
-            && self.folded(*how, inputs[0].0, write[0], &after)?
+        if let [(rows, _)] = inputs[..]
+            && self.folded(kernel, rows, write[0], &after)?
         {
             self.written.insert(outputs[0], after);
             return Ok(true);
@@ -207,10 +207,10 @@ impl Builder<'_> {
                 return Ok(false); // rounds that are waited for
             }
             self.launch(&made, &read, &write, &mut after)?;
-            if let (Kernel::MapReduce(_, how) | Kernel::Whole(Whole::RowReduce(how)), [step]) = (kernel, &after[..])
+            if let (Some(fold), [step]) = (kernel.fold_of_rows(), &after[..])
                 && rows == Window::whole(geometry.shape.height)
             {
-                self.rows.insert(outputs[0], (*how, *step));
+                self.rows.insert(outputs[0], (*step, fold));
             }
         }
         self.written.extend(outputs.iter().map(|slot| (*slot, after.clone())));
@@ -219,16 +219,15 @@ impl Builder<'_> {
 
     /// Lets the launch that reduced rows fold them, too, instead of a launch of its own; `false` if
     /// there is none.
-    fn folded(&mut self, how: Fold, rows: Slot, to: (Base, usize), after: &[usize]) -> Result<bool, DeviceError> {
-        let Some((reduce, step)) = self.rows.remove(&rows).filter(|(_, step)| after == [*step]) else {
-            return Ok(false);
-        };
-        let Step { what: What::Kernel(made, _), places, .. } = &mut self.batch.steps[step] else { return Ok(false) };
+    fn folded(&mut self, fold: &Kernel, rows: Slot, to: (Base, usize), after: &[usize]) -> Result<bool, DeviceError> {
+        let reduced = self.rows.get(&rows).filter(|(step, by)| after == [*step] && by == fold);
+        let step = reduced.map(|(step, _)| &mut self.batch.steps[*step]);
+        let Some(Step { what: What::Kernel(made, _), places, .. }) = step else { return Ok(false) };
         let place = |what| made.program.pointers.iter().position(|(_, pointer)| *pointer == what);
-        let (Some(total), Some(done), true) = (place(Pointer::Total), place(Pointer::Done), reduce.fold() == how)
-        else {
-            return Ok(false);
-        };
+        let (Some(total), Some(done)) = (place(Pointer::Total), place(Pointer::Done)) else { return Ok(false) };
+        if !matches!(places[total].base, Base::Fixed(0)) {
+            return Ok(false); // it folds them already
+        }
         let core = &self.device.core;
         let counter = core.allocate(DONE)?;
         // SAFETY: the block has that many bytes, and stays with the batch.

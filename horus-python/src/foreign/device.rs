@@ -151,17 +151,10 @@ impl GpuPixels {
 
 /// The type of pixels that has elements of a type of NumPy as they are, masks as bytes.
 fn stored(dtype: &Bound<'_, PyArrayDescr>) -> Option<DType> {
-    Some(match (dtype.kind(), dtype.itemsize()) {
-        (b'b' | b'u', 1) => DType::U8,
-        (b'i', 1) => DType::I8,
-        (b'u', 2) => DType::U16,
-        (b'i', 2) => DType::I16,
-        (b'u', 4) => DType::U32,
-        (b'i', 4) => DType::I32,
-        (b'f', 4) => DType::F32,
-        (b'f', 8) => DType::F64,
-        _ => return None,
-    })
+    if dtype.kind() == b'b' {
+        return Some(DType::U8);
+    }
+    DType::ALL.into_iter().find(|pixel| pixel.numpy().as_bytes()[0] == dtype.kind() && pixel.size() == dtype.itemsize())
 }
 
 /// Returns `true` if elements of `size` bytes are contiguous, in C order.

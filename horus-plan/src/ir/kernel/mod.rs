@@ -77,6 +77,14 @@ impl Kernel {
         }
     }
 
+    /// The kernel that folds the rows that this one reduced.
+    pub fn fold_of_rows(&self) -> Option<Kernel> {
+        match self {
+            Kernel::MapReduce(_, how) | Kernel::Whole(Whole::RowReduce(how)) => Some(how.fold().into()),
+            _ => None,
+        }
+    }
+
     /// Short name for plans, traces and messages.
     pub fn name(&self) -> String {
         match self {
