@@ -134,12 +134,11 @@ HS_FN f32 hs_least(f32 a, f32 b) { return fminf(a, b); }
 HS_FN u32 hs_bits(f32 v) { return __float_as_uint(v); }
 #endif
 struct hs_division {
-    // Ranges of operands: the largest of all, the smallest divisor, and the bits of the smallest
-    // non-zero dividend, times two minus one.
-    f32 most = 1.0f, least = 1.0f;
+    // Ranges of operands: the largest of all, the only or the smallest divisor, and the bits of the
+    // smallest non-zero dividend, times two minus one.
+    f32 most = 1.0f, only = 1.0f, least = 1.0f;
     u32 bits = ~0u;
     HS_FN_MEMBER f32 quotient(f32 a, f32 b) {
-        most = hs_most(hs_most(most, fabsf(a)), fabsf(b));
         bits = min(bits, 2 * hs_bits(a) - 1);
         const f32 y0 = hs_reciprocal(b), y = fmaf(fmaf(-b, y0, 1.0f), y0, y0);
         const f32 q0 = a * y, q1 = fmaf(fmaf(-b, q0, a), y, q0);
@@ -147,12 +146,19 @@ struct hs_division {
     }
     // hs_div; the corrections of a zero quotient lose its sign.
     HS_FN_MEMBER f32 div(f32 a, f32 b) {
+        most = hs_most(hs_most(most, fabsf(a)), fabsf(b));
         least = hs_least(least, fabsf(b));
-        const f32 q = quotient(a, b);
-        return a == 0.0f ? a * b : q;
+        return copysignf(quotient(a, b), a * b);
+    }
+    // The same of a divisor that all have in common.
+    HS_FN_MEMBER f32 over(f32 a, f32 b) {
+        most = hs_most(most, fabsf(a));
+        only = least = fabsf(b);
+        return copysignf(quotient(a, b), a * b);
     }
     // hs_absdiv. Only divisors of at least eps count, so eps must not be too small.
     HS_FN_MEMBER f32 absdiv(f32 a, f32 b, f32 eps) {
+        most = hs_most(hs_most(most, fabsf(a)), fabsf(b));
         least = eps;
         const f32 q = fabsf(quotient(a, b));
         return fabsf(b) < eps ? 0.0f : q;
@@ -160,7 +166,7 @@ struct hs_division {
     // True if a result may be wrong. A NaN is none of the extremes and gives a NaN.
     HS_FN_MEMBER bool rare() const {
         const f32 limit = 1LL << 60;
-        return !(most <= limit) || !(least >= 1.0f / limit) || bits < 2 * hs_bits(1.0f / limit) - 1;
+        return !(most <= limit) || !(only <= limit) || !(least >= 1.0f / limit) || bits < 2 * hs_bits(1.0f / limit) - 1;
     }
 };
 

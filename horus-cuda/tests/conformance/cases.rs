@@ -405,6 +405,18 @@ fn pixels() -> Vec<Case> {
         c.fill = Fill::Wild;
         all.push(c);
     }
+    // Divisors that all pixels have in common, also such that steps over- or underflow.
+    for by in [3.0, -0.05, 0.0, -0.0, 1e-40, 1e30, f32::INFINITY, f32::NAN] {
+        let (op, dtype, args) = (InstrOp::Pixel(PixelOp::Div), DType::F32, [Val::Leaf(0), Val::Const(Scalar::F32(by))]);
+        let code = vec![Instr { op, operand: dtype, result: dtype, args: args.to_vec() }];
+        let leaves = vec![Leaf { op: LeafOp::Load(0), dtype }];
+        let m = MapKernel { inputs: 1, leaves, code, result: Some(Val::Instr(0)), ..MapKernel::default() };
+        let image = whole(Shape::new(33, 64, 1), dtype);
+        for fill in [Fill::Random, Fill::Wild] {
+            let name = format!("div by {by}, {fill:?}");
+            all.push(Case { fill, ..case(name, Kernel::Map(m.clone()), vec![image], image) });
+        }
+    }
     let fill = MapKernel { result: Some(Val::Const(Scalar::U16(777))), ..MapKernel::default() };
     all.push(case("fill", Kernel::Map(fill), vec![], whole(SMALL, DType::U16)));
     for axis in AXES {

@@ -333,15 +333,16 @@ def _boxes(value: Value, most: int) -> list[tuple[slice, ...] | None]:
     """The boxes around the labels from 1 on."""
     if most < 1:
         return []
-    ends = []
+    sides, there = [], np.ones(most, bool)
     for axis in range(value.ndim):
         at = value.positions(axis)
-        ends.append([_horus.by_label(at, value.core, most + 1, which)[1:].tolist() for which in ("min", "max")])
-    boxes: list[tuple[slice, ...] | None] = []
-    for box in zip(*(zip(*both, strict=True) for both in ends), strict=True):
-        # Infinite without pixels.
-        there = math.isfinite(box[0][0])
-        boxes.append(tuple(slice(int(low), int(high) + 1, None) for low, high in box) if there else None)
+        low, high = (_horus.by_label(at, value.core, most + 1, which)[1:] for which in ("min", "max"))
+        there = np.isfinite(low)  # infinite without pixels
+        ends = (np.where(there, end, 0).astype(np.int64) for end in (low, high + 1))
+        sides.append(map(slice, *(end.tolist() for end in ends)))
+    boxes: list[tuple[slice, ...] | None] = list(zip(*sides, strict=True))
+    for lacking in np.flatnonzero(~there).tolist():
+        boxes[lacking] = None
     return boxes
 
 

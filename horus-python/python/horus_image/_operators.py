@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from . import _horus
-from ._dtype import CODES, NATIVE, STORED
+from ._dtype import CODES, LARGEST, NATIVE, STORED
 
 if TYPE_CHECKING:
     from ._image import Image
@@ -219,11 +219,18 @@ def _core(value: Any) -> Any:
     return value._core if isinstance(value, Operators) else float(value)
 
 
+def _is_plain(value: Any) -> bool:
+    """Returns true for numbers of Python that take the type of the floats that they meet."""
+    return type(value) is float or (type(value) is int and -LARGEST <= value <= LARGEST)
+
+
 def _met(name: str, a: Any, b: Any) -> tuple[Any, Any]:
     """Both operands, images among them in the type of both; one is an image."""
     first = a if isinstance(a, Operators) else b
     if not isinstance(first, Operators):
         raise TypeError(f"{name}: one of both must be a horus_image.Image")
+    if first._core.dtype in ("f32", "f64") and _is_plain(b if first is a else a):
+        return a, b
     a, b = _operand(a, first), _operand(b, first)
     if isinstance(b, (Operators, np.generic)) and isinstance(a, (Operators, np.generic)) and a.dtype == b.dtype:
         return a, b
@@ -243,16 +250,23 @@ def _as(value: Any, dtype: np.dtype[Any]) -> Any:
 
 def _like(core: _horus.Image, a: Any, b: Any) -> Image:
     """An image of a record of two operands, with the axes of the larger."""
-    images = [value for value in (a, b) if isinstance(value, Operators)]
-    if len(images) == 1:
-        return images[0]._with(core)
+    if not isinstance(b, Operators):
+        return a._with(core)  # type: ignore[no-any-return]
+    if not isinstance(a, Operators):
+        return b._with(core)
+    images = (a, b)
     largest = max(images, key=lambda image: image.ndim)
     channels = any(image._channels for image in images)
     return _made(type(largest), core, largest._session, max(image._ndim for image in images), channels)
 
 
+def _counts(value: Any) -> bool:
+    """Returns true for an image of numbers."""
+    return isinstance(value, Operators) and value._core.dtype != "bool"
+
+
 def _binary(name: str, a: Any, b: Any) -> Image:
-    if all(not isinstance(value, Operators) or value.dtype.kind == "b" for value in (a, b)):
+    if not _counts(a) and not _counts(b):
         raise TypeError(f"{name}: masks combine by & | ^ ~; astype makes numbers of them")
     a, b = _met(name, a, b)
     first = a if isinstance(a, Operators) else b

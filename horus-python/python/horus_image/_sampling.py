@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, Final
@@ -10,9 +11,10 @@ import numpy as np
 
 from . import _horus
 from ._complex import by_parts
-from ._dtype import NATIVE, ready, rounded, stored
+from ._dtype import NATIVE, is_native, ready, rounded, stored
 from ._foreign import DeviceArray, image_core, read
 from ._image import Image
+from ._jit import Jitted, jit
 from ._session import Session
 from ._splines import prefiltered, spline_order
 from ._values import Value, edge, enter, leave, number, output_type
@@ -152,6 +154,10 @@ def map_coordinates(
             raise TypeError("Complex type not supported")
     if not isinstance(input, Image):
         input = read(input)
+    if isinstance(input, DeviceArray) and isinstance(coordinates, DeviceArray) and output is None:
+        axes = 1 < coordinates.ndim <= 4 and coordinates.size > 0 and len(coordinates) == input.ndim
+        if axes and isinstance(mode, str) and is_native(input.dtype) and is_native(coordinates.dtype):
+            return _program(degree, mode, number(cval).hex(), bool(prefilter))(input, *_parts(coordinates))
     spatial = input.shape[:-1] if isinstance(input, Image) and input.channels else input.shape
     shape = tuple(next(axis.shape for axis in coordinates if isinstance(axis, Image)) if images else coordinates.shape[1:])
     if len(spatial) < 1 or len(shape) < 1:
@@ -163,7 +169,7 @@ def map_coordinates(
         # Positions with more axes than an image are sampled as rows.
         flat = extents if len(extents) <= 3 else (math.prod(extents[:-1]), extents[-1])
         keeps = not isinstance(input, np.ndarray)
-        at = [_positions(axis, flat, value.session, keeps) for axis in coordinates]
+        at = [_positions(axis, flat, value.session, keeps) for axis in _parts(coordinates)]
         single = interpolated_singly(value, degree, dtype, number(cval))
         core, pad = value.floats("f32" if single else "f64"), 0
         if degree > 1 and prefilter:
@@ -175,6 +181,18 @@ def map_coordinates(
         return result
 
     return mapped("map_coordinates", input, output, shape, record)
+
+
+def _parts(coordinates: Any) -> list[Any]:
+    """The positions along each axis."""
+    return [coordinates[axis] for axis in range(len(coordinates))]
+
+
+@functools.lru_cache
+def _program(degree: int, mode: str, cval: str, prefilter: bool) -> Jitted[...]:
+    """`map_coordinates` of arrays on a GPU, whose program is kept; `cval` in hexadecimal digits, which tell 0 and -0 apart."""
+    beyond = float.fromhex(cval)
+    return jit(lambda input, *coordinates: map_coordinates(input, coordinates, None, degree, mode, beyond, prefilter))
 
 
 def _positions(axis: Any, shape: tuple[int, ...], session: Session, keeps: bool) -> _horus.Image:

@@ -49,7 +49,7 @@ fn each(body: &mut [Stmt], seen: &mut impl FnMut(&mut Call)) {
             | Stmt::Let { .. }
             | Stmt::Assign { .. }
             | Stmt::Pixel(_)
-            | Stmt::Divide { .. }
+            | Stmt::Quick { .. }
             | Stmt::Synchronize
             | Stmt::AwaitCopies
             | Stmt::RowPasses(_) => {}
