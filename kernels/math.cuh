@@ -274,15 +274,16 @@ HS_FN f32 hs_exp(f32 x) {
     const u32 m = hs_bits(rounded) - hs_bits(HS_ROUND_32) + 256, half = m >> 1;
     return p * hs_number((half - 1) << 23) * hs_number((m - half - 1) << 23);
 }
-// Exponentials of many floats, without the steps that only results beyond the normal numbers need:
+// Exponentials of many floats, without the steps that only subnormal and infinite results need:
 // they are detected for all at the end, and `hs_exp` computes them.
 struct hs_exponentials {
     bool beyond = false;
     HS_FN_MEMBER f32 exp(f32 x) {
-        beyond |= !(fabsf(x) <= 87.0f);
+        const bool none = x < -104.0f;
+        beyond |= !none && !(fabsf(x) <= 87.0f);
         f32 rounded;
         const f32 p = hs_exp_of_rest(x, rounded);
-        return hs_number(hs_bits(p) + (hs_bits(rounded) << 23));
+        return none ? 0.0f : hs_number(hs_bits(p) + (hs_bits(rounded) << 23));
     }
     HS_FN_MEMBER bool rare() const { return beyond; }
 };
