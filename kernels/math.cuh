@@ -256,37 +256,18 @@ HS_FN f64 hs_hypot(f64 x, f64 y) {
 #define HS_ROUND_32 12582912.0f
 #define HS_TWO_THIRDS 0x3f2aaaabu
 #define HS_LN_2_32 0.6931472f
-// The exponential without its power of two, and that power as an integer in the low bits.
-HS_FN f32 hs_exp_of_rest(f32 x, f32& rounded) {
-    rounded = hs_fma(x, 1.442695f, HS_ROUND_32);
-    const f32 n = rounded - HS_ROUND_32;
+HS_FN f32 hs_exp(f32 x) {
+    x = x > 89.0f ? 89.0f : x;
+    x = x < -104.0f ? -104.0f : x;
+    const f32 rounded = hs_fma(x, 1.442695f, HS_ROUND_32), n = rounded - HS_ROUND_32;
     const f32 r = hs_fma(-n, -1.9046542e-9f, hs_fma(-n, HS_LN_2_32, x));
     f32 q = hs_fma(0.0013926184f, r, 0.008363179f);
     q = hs_fma(hs_fma(hs_fma(q, r, 0.041666556f), r, 0.16666576f), r, 0.5f);
     const f32 high = 1.0f + r, lost = (1.0f - high) + r;
-    return high + hs_fma(r * r, q, lost);
-}
-HS_FN f32 hs_exp(f32 x) {
-    x = x > 89.0f ? 89.0f : x;
-    x = x < -104.0f ? -104.0f : x;
-    f32 rounded;
-    const f32 p = hs_exp_of_rest(x, rounded);
+    const f32 p = high + hs_fma(r * r, q, lost);
     const u32 m = hs_bits(rounded) - hs_bits(HS_ROUND_32) + 256, half = m >> 1;
     return p * hs_number((half - 1) << 23) * hs_number((m - half - 1) << 23);
 }
-// Exponentials of many floats, without the steps that only subnormal and infinite results need:
-// they are detected for all at the end, and `hs_exp` computes them.
-struct hs_exponentials {
-    bool beyond = false;
-    HS_FN_MEMBER f32 exp(f32 x) {
-        const bool none = x < -104.0f;
-        beyond |= !none && !(fabsf(x) <= 87.0f);
-        f32 rounded;
-        const f32 p = hs_exp_of_rest(x, rounded);
-        return none ? 0.0f : hs_number(hs_bits(p) + (hs_bits(rounded) << 23));
-    }
-    HS_FN_MEMBER bool rare() const { return beyond; }
-};
 HS_FN f32 hs_log(f32 x) {
     const bool subnormal = x < 1.1754944e-38f;
     const f32 normal = subnormal ? x * 16777216.0f : x;

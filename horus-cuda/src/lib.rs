@@ -26,7 +26,7 @@
 //!   around its pixel, with its own border modes. `similar` finds repeated steps (a pair of
 //!   filters, the same arithmetic, the maximum) and makes them one loop: unrolled, a detector's
 //!   code exceeds every instruction cache. Floats are divided as the processor does it, without its
-//!   branch per pixel; operands that need the branch are found at the end (`Quick`). The
+//!   branch per pixel; operands that need the branch are found at the end (`hs_division`). The
 //!   templates are in `kernels/`.
 //! - **Compilation** happens in NVRTC, beside other launches; machine code is kept on disk under a
 //!   hash of source, options, architecture and compiler version (`cache/`), so a second run

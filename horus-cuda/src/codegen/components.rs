@@ -15,9 +15,10 @@ use super::fixed::{plane, program};
 use super::params::{KernelParams, push_scalar};
 use super::{COMPONENTS, GATHER, Generated, PRELUDE, Passes, Pointer, RESIZE, SAMPLING, Shapes, blocks, border_name};
 
-/// Threads per block, and pixels per thread.
+/// Threads per block, and pixels per thread: with 16 of them it takes 3.7 times as long at 512x512
+/// and 1.6 times at 4096x4096, with one 1.1 to 1.2 times from 1024x1024 on.
 const THREADS: usize = 256;
-const EACH: usize = 16;
+const EACH: usize = 2;
 /// As in the kernel.
 const PASSES: u32 = 6;
 

@@ -8,7 +8,7 @@ use horus_core::ir::kernel::{Instr, InstrOp, MapKernel, Val};
 use horus_core::ops::pixel::PixelOp;
 use horus_core::shape::{Axis, Shape};
 
-use super::cpp::{Call, Expr, Operator, PixelStmt, Quick, Stmt, args, name, pixel, template};
+use super::cpp::{Call, Expr, Operator, PixelStmt, Stmt, args, name, pixel, template};
 use super::defect;
 use super::params::KernelParams;
 use super::schedule::LeafGroup;
@@ -200,9 +200,11 @@ impl<'a> Instructions<'a> {
         let to = format!("v{i}");
         out.push(Stmt::Array { dtype: instr.result, name: to.clone(), extents: vec![rows, cols] });
         let one = PixelStmt { op: instr.op, operand: instr.operand, result: instr.result, values, to };
-        out.push(match quickly(instr, similar, carried) {
-            Some(how) => Stmt::Quick { id: i, rows, cols, how, one },
-            None => Stmt::each_pixel(self.extents, Stmt::Pixel(one)),
+        out.push(if divides(instr, carried) {
+            let common = similar.len() == 1 && carried.is_none() && matches!(instr.args[1], Val::Const(_));
+            Stmt::Divide { id: i, rows, cols, one: common, quotient: one }
+        } else {
+            Stmt::each_pixel(self.extents, Stmt::Pixel(one))
         });
         self.done[i] = true;
         Ok(())
@@ -329,19 +331,13 @@ pub(super) fn declare_extent(kernel: &MapKernel, params: &mut KernelParams, shap
     }
 }
 
-/// The quick way to an operation of `f32`, if there is one.
-fn quickly(instr: &Instr, similar: &[usize], carried: Carried<'_>) -> Option<Quick> {
-    let InstrOp::Pixel(op) = instr.op else { return None };
-    let alike = |j| similar.len() == 1 && carried.is_none_or(|c| c.0 != j);
-    let (checker, call, operands) = match (op, &instr.args[..]) {
-        (PixelOp::Div, [_, Val::Const(_)]) if alike(1) => ("hs_division", "over(a, b)", 1),
-        (PixelOp::Div, _) => ("hs_division", "div(a, b)", 2),
-        // The smallest divisor that counts must be the same for all pixels.
-        (PixelOp::AbsDiv, [.., Val::Const(_)]) if carried.is_none_or(|c| c.0 != 2) => {
-            ("hs_division", "absdiv(a, b, c)", 2)
+/// Returns `true` for a division that is computed quickly, except for rare operands.
+fn divides(instr: &Instr, carried: Carried<'_>) -> bool {
+    instr.operand == DType::F32
+        && match (instr.op, &instr.args[..]) {
+            (InstrOp::Pixel(PixelOp::Div), _) => true,
+            // The smallest divisor that counts must be the same for all pixels.
+            (InstrOp::Pixel(PixelOp::AbsDiv), [.., Val::Const(_)]) => carried.is_none_or(|c| c.0 != 2),
+            _ => false,
         }
-        (PixelOp::Exp, _) => ("hs_exponentials", "exp(a)", 1),
-        _ => return None,
-    };
-    (instr.operand == DType::F32).then_some(Quick { checker, call, operands })
 }

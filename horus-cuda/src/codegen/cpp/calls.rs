@@ -49,7 +49,7 @@ fn each(body: &mut [Stmt], seen: &mut impl FnMut(&mut Call)) {
             | Stmt::Let { .. }
             | Stmt::Assign { .. }
             | Stmt::Pixel(_)
-            | Stmt::Quick { .. }
+            | Stmt::Divide { .. }
             | Stmt::Synchronize
             | Stmt::AwaitCopies
             | Stmt::RowPasses(_) => {}

@@ -90,17 +90,6 @@ impl PixelStmt {
     }
 }
 
-/// A quick way to an operation, except for rare operands, which it reports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Quick {
-    /// The C++ type with this method, and `rare`.
-    pub(super) checker: &'static str,
-    /// The method, and the operands.
-    pub(super) call: &'static str,
-    /// Number of operands that differ from pixel to pixel when the operation is repeated.
-    pub(super) operands: usize,
-}
-
 /// A statement.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Stmt {
@@ -116,9 +105,9 @@ pub(super) enum Stmt {
     EachPixel { rows: usize, cols: usize, body: Vec<Stmt> },
     /// Computes one pixel.
     Pixel(PixelStmt),
-    /// Computes every pixel of the thread: quickly, and again as the operation is defined if a
-    /// variable `d{id}` reports `rare` operands.
-    Quick { id: usize, rows: usize, cols: usize, how: Quick, one: PixelStmt },
+    /// Divides every pixel of the thread: quickly, and again exactly as the processor does if the
+    /// variable `d{id}` reports `rare` operands. The divisor may be `one` of all pixels.
+    Divide { id: usize, rows: usize, cols: usize, one: bool, quotient: PixelStmt },
     /// A conditional statement.
     If { condition: Expr, then: Vec<Stmt>, otherwise: Vec<Stmt> },
     /// A loop that is not unrolled, over a variable from `first` to below `end`.

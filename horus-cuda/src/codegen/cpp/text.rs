@@ -4,9 +4,9 @@ use std::fmt::{self, Display, Formatter, Write as _};
 
 use horus_core::dtype::Conversion;
 use horus_core::ir::kernel::InstrOp;
-use horus_core::ops::pixel::PixelKind;
+use horus_core::ops::pixel::{PixelKind, PixelOp};
 
-use super::{Call, Expr, Operator, PixelStmt, Quick, SharedRowPasses, Stmt};
+use super::{Call, Expr, Operator, PixelStmt, SharedRowPasses, Stmt};
 
 impl Operator {
     fn text(self) -> &'static str {
@@ -145,7 +145,7 @@ impl Writer {
             Stmt::Call(call) => self.line(format_args!("{call};")),
             Stmt::EachPixel { rows, cols, body } => self.each_pixel(*rows, *cols, |w| w.all(body)),
             Stmt::Pixel(p) => self.pixel(p, &format!("{}[r][c]", p.to), &p.values, p.expression()),
-            Stmt::Quick { id, rows, cols, how, one } => self.quick(*id, (*rows, *cols), *how, one),
+            Stmt::Divide { id, rows, cols, one, quotient } => self.divide(*id, (*rows, *cols), *one, quotient),
             Stmt::If { condition, then, otherwise } => {
                 if let ([Stmt::Assign { to, value }], []) = (&then[..], &otherwise[..]) {
                     self.line(format_args!("if ({condition}) {to} = {value};"));
@@ -220,28 +220,32 @@ impl Writer {
         ));
     }
 
-    /// An operation on every pixel that is correct except for rare operands, which are detected. If
-    /// there are any, all pixels are computed again as the operation is defined, in a loop over
-    /// copies of the operands: an inlined division for each pixel, where every register is taken,
-    /// took a quarter of the compile time of a detector's kernel.
-    fn quick(&mut self, id: usize, (rows, cols): (usize, usize), how: Quick, one: &PixelStmt) {
-        let to = format!("{}[r][c]", one.to);
+    /// A division of every pixel that is correct except for rare operands, which `hs_division`
+    /// detects. If there are any, all pixels are divided again as the processor does it, in a loop
+    /// over copies of the operands: an inlined division for each pixel, where every register is
+    /// taken, took a quarter of the compile time of a detector's kernel.
+    fn divide(&mut self, id: usize, (rows, cols): (usize, usize), one: bool, q: &PixelStmt) {
+        let quick = match q.op {
+            InstrOp::Pixel(PixelOp::AbsDiv) => format!("d{id}.absdiv(a, b, c)"),
+            _ if one => format!("d{id}.over(a, b)"),
+            _ => format!("d{id}.div(a, b)"),
+        };
+        let to = format!("{}[r][c]", q.to);
         let (count, at) = (rows * cols, format!("r * {cols} + c"));
-        self.line(format_args!("{} d{id};", how.checker));
-        self.each_pixel(rows, cols, |w| w.pixel(one, &to, &one.values, &format!("d{id}.{}", how.call)));
+        self.line(format_args!("hs_division d{id};"));
+        self.each_pixel(rows, cols, |w| w.pixel(q, &to, &q.values, &quick));
         self.block(format_args!("if (d{id}.rare()) "), "", |w| {
-            let names = &["n", "d"][..how.operands];
-            names.iter().for_each(|copy| w.line(format_args!("f32 {copy}[{count}];")));
-            let mut copies: Vec<String> = one.values.iter().map(Expr::to_string).collect();
+            w.line(format_args!("f32 n[{count}], d[{count}];"));
+            let mut copies: Vec<String> = q.values.iter().map(Expr::to_string).collect();
             w.each_pixel(rows, cols, |w| {
-                for (copy, value) in names.iter().zip(&mut copies) {
+                for (copy, value) in ["n", "d"].into_iter().zip(&mut copies) {
                     w.line(format_args!("{copy}[{at}] = {value};"));
                     *value = format!("{copy}[e]");
                 }
             });
             w.pragma("unroll 1");
             w.block(format_args!("for (int e = 0; e < {count}; ++e) "), "", |w| {
-                w.pixel(one, "n[e]", &copies, one.expression());
+                w.pixel(q, "n[e]", &copies, q.expression());
             });
             w.each_pixel(rows, cols, |w| w.line(format_args!("{to} = n[{at}];")));
         });
