@@ -1,7 +1,7 @@
 //! Reductions of whole images and of labels.
 
 use horus::error::Result;
-use horus::prelude::{Image as Typed, Pixel};
+use horus::prelude::{Axis, Image as Typed, Pixel, Value};
 use horus::types::{ByLabel, LabelShape};
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -98,6 +98,34 @@ fn labelled<L: Pixel>(py: Python<'_>, a: &Image, labels: &Typed<L>, count: usize
 pub(crate) fn label_counts<'py>(py: Python<'py>, labels: &Image, count: usize) -> PyResult<Bound<'py, PyArray1<u64>>> {
     let counts = numbers!(&labels.any, "label_counts", image => labels.looked(py, || image.by_label(image, count).counts().get()))?;
     Ok(PyArray1::from_vec(py, counts))
+}
+
+/// Along each of the last `axes` axes the first and the last position of the pixels of each label from 0 to `count - 1`, infinite
+/// without pixels: a row each. One evaluation.
+#[pyfunction]
+pub(crate) fn label_boxes<'py>(
+    py: Python<'py>,
+    labels: &Image,
+    count: usize,
+    axes: usize,
+) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    fn ends<L: Pixel>(labels: &Typed<L>, count: usize, axis: Axis) -> (Value<Vec<f64>>, Value<Vec<f64>>) {
+        let parts = Typed::<f64>::index(labels.session(), labels.shape(), axis).by_label(labels, count);
+        (parts.min(), parts.max())
+    }
+    let rows = numbers!(&labels.any, "label_boxes", image => labels.looked(py, || {
+        let session = image.session();
+        let [depth, rows, columns] = [Axis::Depth, Axis::Rows, Axis::Columns].map(|axis| ends(image, count, axis));
+        match axes {
+            1 => session.get_all(columns).map(|(low, high)| vec![low, high]),
+            2 => session.get_all((rows.0, rows.1, columns.0, columns.1)).map(|(a, b, c, d)| vec![a, b, c, d]),
+            _ => {
+                let all = (depth.0, depth.1, rows.0, rows.1, columns.0, columns.1);
+                session.get_all(all).map(|(a, b, c, d, e, f)| vec![a, b, c, d, e, f])
+            }
+        }
+    }))?;
+    Ok(PyArray2::from_vec2(py, &rows)?)
 }
 
 /// Of the pixels of each label from 0 to `count - 1`, in the plane: their number, their mean row and

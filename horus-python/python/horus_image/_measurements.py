@@ -12,11 +12,12 @@ import numpy.typing as npt
 
 from . import _horus
 from ._binary import generate_binary_structure
-from ._dtype import LARGEST, NATIVE
+from ._dtype import LARGEST, NATIVE, is_native
 from ._foreign import DeviceArray, read
 from ._image import Array, Image, made
+from ._jit import Jitted, jit
 from ._kept import kept
-from ._values import Value, enter, leave, read_out
+from ._values import Value, enter, read_out
 
 _LABELS: Final = (np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.int32))
 FEW_LABELS: Final = 1 << 18
@@ -333,13 +334,11 @@ def _boxes(value: Value, most: int) -> list[tuple[slice, ...] | None]:
     """The boxes around the labels from 1 on."""
     if most < 1:
         return []
-    sides, there = [], np.ones(most, bool)
-    for axis in range(value.ndim):
-        at = value.positions(axis)
-        low, high = (_horus.by_label(at, value.core, most + 1, which)[1:] for which in ("min", "max"))
-        there = np.isfinite(low)  # infinite without pixels
-        ends = (np.where(there, end, 0).astype(np.int64) for end in (low, high + 1))
-        sides.append(map(slice, *(end.tolist() for end in ends)))
+    ends = _horus.label_boxes(value.core, most + 1, value.ndim)[:, 1:]
+    there = np.isfinite(ends[0])  # infinite without pixels
+    ends[1::2] += 1
+    whole = np.where(there, ends, 0).astype(np.int64).tolist()
+    sides = [map(slice, low, high) for low, high in zip(whole[::2], whole[1::2], strict=True)]
     boxes: list[tuple[slice, ...] | None] = list(zip(*sides, strict=True))
     for lacking in np.flatnonzero(~there).tolist():
         boxes[lacking] = None
@@ -361,12 +360,12 @@ def label(input: Any, structure: npt.ArrayLike | None = None, output: Any = None
         return _lazy_labels(input, structure, output)
     given = read(input)
     if isinstance(given, DeviceArray):
-        value, _ = enter(given, "label")
-        assert value is not None
-        labels, count = _lazy_labels(made(value.core, value.session, value.ndim), structure, output)
-        found_there, _ = enter(labels, "label")
-        assert found_there is not None
-        return leave(found_there, None, given), count
+        if isinstance(output, np.ndarray):
+            raise TypeError(_NOT_WRITTEN)
+        if not is_native(given.dtype):
+            raise TypeError(f"label: {given.dtype} type not supported on a GPU")
+        labels, largest = _labelled(tuple(_structure(structure, given.ndim)))(given)
+        return labels if output is None else labels.astype(output), int(float(largest))
     if np.iscomplexobj(given):
         raise TypeError("Complex type not supported")
     if output is not None and np.dtype(output.dtype if isinstance(output, np.ndarray) else output).kind not in "biuf":
@@ -393,11 +392,25 @@ def label(input: Any, structure: npt.ArrayLike | None = None, output: Any = None
     return count if isinstance(output, np.ndarray) else (result, count)
 
 
+_NOT_WRITTEN: Final = "a lazy image is not written into an array; compute it, or give an array"
+
+
+@functools.lru_cache
+def _labelled(neighbours: tuple[bool, ...]) -> Jitted[...]:
+    """The labels of an array on a GPU, and their number as an image of one pixel; the program is kept."""
+
+    def record(image: Image) -> tuple[Image, Image]:
+        core = _horus.label(image._core, list(neighbours))
+        return made(core, image.session, image.ndim), made(_horus.reduced(core, "max"), image.session, 1)
+
+    return jit(record)
+
+
 def _lazy_labels(image: Image, structure: npt.ArrayLike | None, output: Any) -> tuple[Image, int]:
     if image.channels:
         raise TypeError("label: an image of channels; take one of them")
     if isinstance(output, np.ndarray):
-        raise TypeError("a lazy image is not written into an array; compute it, or give an array")
+        raise TypeError(_NOT_WRITTEN)
     labels = made(_horus.label(image._core, _structure(structure, image.ndim)), image.session, image.ndim)
     count = int(_horus.reduce(labels._core, "max"))
     return labels if output is None else labels.astype(output), count
