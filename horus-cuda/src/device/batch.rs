@@ -236,6 +236,7 @@ impl Builder<'_> {
         (places[total].base, places[total].offset) = to;
         places[done].base = Base::Fixed(counter.address());
         self.batch.tables.push(Arc::new(counter));
+        self.batch.count -= 1;
         Ok(true)
     }
 
@@ -364,7 +365,7 @@ impl Batching for CudaDevice {
         }
         let most = self.memory().capacity().map_or(MOST_INSIDE, |bytes| MOST_INSIDE.min(bytes / SHARE_INSIDE));
         let batch = builder.batch;
-        Ok((batch.inside <= most && batch.count > 1).then(|| Box::new(batch) as Box<dyn Batch>))
+        Ok((batch.inside <= most && launches.len() > 1).then(|| Box::new(batch) as Box<dyn Batch>))
     }
 
     fn submit(&self, batch: &mut dyn Batch, inputs: &[&Memory], outputs: &mut [Memory]) -> Result<bool, DeviceError> {
@@ -390,7 +391,7 @@ impl Batching for CudaDevice {
             step.resolve(&address);
             let Task::Kernel(function, work, params) = step.task() else { return Ok(false) };
             // SAFETY: as below.
-            unsafe { function.launch(work, stream, params, || "a reduction".into()) }?;
+            unsafe { function.launch(work, stream, params, || "a kernel that ran before".into()) }?;
         } else {
             let graph = match batch.ready(&address) {
                 Ok(graph) => graph,

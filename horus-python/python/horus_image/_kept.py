@@ -181,7 +181,7 @@ _ONCE: Final = True
 _NEVER: Final = False
 
 
-def _keep(session: Session, key: Hashable, known: _horus.Program | OnGpu | bool) -> None:
+def _keep(session: Session, key: Hashable, known: Any) -> None:
     programs = session._programs
     with _lock:
         while len(programs) >= _MOST:
@@ -190,6 +190,15 @@ def _keep(session: Session, key: Hashable, known: _horus.Program | OnGpu | bool)
 
 
 _lock = threading.Lock()
+
+
+def of_session(session: Session, key: Hashable, make: Callable[[], Any]) -> Any:
+    """What a session keeps under a key, beside its programs; made if there is none."""
+    known = session._programs.get(key)
+    if known is None:
+        known = make()
+        _keep(session, key, known)
+    return known
 
 
 def _taken(

@@ -13,10 +13,10 @@ import numpy.typing as npt
 from . import _horus
 from ._binary import generate_binary_structure
 from ._dtype import LARGEST, NATIVE, is_native
-from ._foreign import DeviceArray, read
+from ._foreign import DeviceArray, read, session_of
 from ._image import Array, Image, made
 from ._jit import Jitted, jit
-from ._kept import kept
+from ._kept import kept, of_session
 from ._values import Value, enter, read_out
 
 _LABELS: Final = (np.dtype(np.uint8), np.dtype(np.uint16), np.dtype(np.int32))
@@ -364,7 +364,9 @@ def label(input: Any, structure: npt.ArrayLike | None = None, output: Any = None
             raise TypeError(_NOT_WRITTEN)
         if not is_native(given.dtype):
             raise TypeError(f"label: {given.dtype} type not supported on a GPU")
-        labels, largest = _labelled(tuple(_structure(structure, given.ndim)))(given)
+        neighbours = _structure(structure, given.ndim)
+        key = "label", tuple(neighbours)
+        labels, largest = of_session(session_of(given, None), key, lambda: _labelled(neighbours))(given)
         return labels if output is None else labels.astype(output), int(float(largest))
     if np.iscomplexobj(given):
         raise TypeError("Complex type not supported")
@@ -395,12 +397,11 @@ def label(input: Any, structure: npt.ArrayLike | None = None, output: Any = None
 _NOT_WRITTEN: Final = "a lazy image is not written into an array; compute it, or give an array"
 
 
-@functools.lru_cache
-def _labelled(neighbours: tuple[bool, ...]) -> Jitted[...]:
-    """The labels of an array on a GPU, and their number as an image of one pixel; the program is kept."""
+def _labelled(neighbours: list[bool]) -> Jitted[...]:
+    """The labels of an array on a GPU, and their number as an image of one pixel."""
 
     def record(image: Image) -> tuple[Image, Image]:
-        core = _horus.label(image._core, list(neighbours))
+        core = _horus.label(image._core, neighbours)
         return made(core, image.session, image.ndim), made(_horus.reduced(core, "max"), image.session, 1)
 
     return jit(record)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from typing import Any, Final
@@ -12,9 +11,10 @@ import numpy as np
 from . import _horus
 from ._complex import by_parts
 from ._dtype import NATIVE, is_native, ready, rounded, stored
-from ._foreign import DeviceArray, image_core, read
+from ._foreign import DeviceArray, image_core, read, session_of
 from ._image import Image
-from ._jit import Jitted, jit
+from ._jit import jit
+from ._kept import of_session
 from ._session import Session
 from ._splines import prefiltered, spline_order
 from ._values import Value, edge, enter, leave, number, output_type
@@ -157,7 +157,13 @@ def map_coordinates(
     if isinstance(input, DeviceArray) and isinstance(coordinates, DeviceArray) and output is None:
         axes = 1 < coordinates.ndim <= 4 and coordinates.size > 0 and len(coordinates) == input.ndim
         if axes and isinstance(mode, str) and is_native(input.dtype) and is_native(coordinates.dtype):
-            return _program(degree, mode, number(cval).hex(), bool(prefilter))(input, *_parts(coordinates))
+            beyond = number(cval)
+
+            def of_images(image: Image, *at: Image) -> Any:
+                return map_coordinates(image, at, None, degree, mode, beyond, prefilter)
+
+            key = "map_coordinates", degree, mode, beyond.hex(), bool(prefilter)
+            return of_session(session_of(input, None), key, lambda: jit(of_images))(input, *_parts(coordinates))
     spatial = input.shape[:-1] if isinstance(input, Image) and input.channels else input.shape
     shape = tuple(next(axis.shape for axis in coordinates if isinstance(axis, Image)) if images else coordinates.shape[1:])
     if len(spatial) < 1 or len(shape) < 1:
@@ -186,13 +192,6 @@ def map_coordinates(
 def _parts(coordinates: Any) -> list[Any]:
     """The positions along each axis."""
     return [coordinates[axis] for axis in range(len(coordinates))]
-
-
-@functools.lru_cache
-def _program(degree: int, mode: str, cval: str, prefilter: bool) -> Jitted[...]:
-    """`map_coordinates` of arrays on a GPU, whose program is kept; `cval` in hexadecimal digits, which tell 0 and -0 apart."""
-    beyond = float.fromhex(cval)
-    return jit(lambda input, *coordinates: map_coordinates(input, coordinates, None, degree, mode, beyond, prefilter))
 
 
 def _positions(axis: Any, shape: tuple[int, ...], session: Session, keeps: bool) -> _horus.Image:
