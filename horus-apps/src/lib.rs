@@ -19,5 +19,6 @@ pub mod measured;
 mod progress;
 mod report;
 mod run;
+pub mod sweep;
 
 pub use run::{exit_code, run};

@@ -8,17 +8,21 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
+use horus::core::dtype::DType;
+use horus::core::filters::MAX_RADIUS;
 use horus::prelude::*;
 use horus_apps::detectors::{Detector, Params, conv2d, convrot, convuv};
 use horus_apps::everyday::noise;
 use horus_apps::measured::{Arrays, BenchLine, markdown};
+use horus_apps::sweep::Sweep;
 use serde_json::json;
 
 /// Times operations of Horus.
 #[derive(Parser)]
 struct Options {
     /// Operations, comma separated, or `all`; or `everyday`: common operations on images of each
-    /// type, beside their predicted times.
+    /// type, beside their predicted times; or `sweep`: linear filters of all sizes by each algorithm,
+    /// beside their predicted times.
     #[arg(long, default_value = "all")]
     op: String,
     /// Rows and columns of the image; several, comma separated, are measured in turn.
@@ -50,6 +54,16 @@ struct Options {
     /// Seconds after which no further run of an operation begins.
     #[arg(long, default_value_t = 20.0)]
     budget: f64,
+    /// Type of the pixels of a sweep.
+    #[arg(long = "type", default_value = "f32")]
+    dtype: String,
+    /// Tolerance of a sweep: algorithms within it may be chosen.
+    #[arg(long, default_value_t = 1e-5)]
+    within: f64,
+    /// Rows and columns of the filters of a sweep, in all pairs; 1 for filters along one axis. By
+    /// default the 441 filters of the thesis, of odd sizes from 3 to 43.
+    #[arg(long, value_delimiter = ',', default_values_t = (1..22).map(|k| 2 * k + 1))]
+    sides: Vec<usize>,
     /// Write the results to this file.
     #[arg(long)]
     json: Option<PathBuf>,
@@ -385,7 +399,34 @@ fn measure_everyday(options: &Options) -> Result<()> {
     }
 }
 
+/// Times filters of all sizes by each algorithm on images of each size.
+fn measure_sweep(options: &Options) -> Result<()> {
+    let dtype = DType::ALL.into_iter().find(|t| t.to_string() == options.dtype && *t != DType::Bool);
+    let dtype = dtype.ok_or_else(|| Error::Config(format!("no pixels of type {:?} are filtered", options.dtype)))?;
+    if let Some(side) = options.sides.iter().find(|n| !(1..=2 * MAX_RADIUS).contains(*n)) {
+        return Err(Error::Config(format!("filters of {side} taps; they have 1 to {}", 2 * MAX_RADIUS)));
+    }
+    let mut results = Vec::new();
+    for &size in &options.size {
+        let mut builder = Session::builder().device(&options.device).eager(true).measure(options.device != "cpu");
+        if let Some(threads) = options.threads {
+            builder = builder.threads(threads);
+        }
+        let (sides, runs, within) = (options.sides.clone(), options.runs, options.within);
+        let swept = Sweep { size, dtype, within, sides, runs }.run(&builder.build()?)?;
+        print!("{swept}");
+        results.push(swept.json());
+    }
+    match &options.json {
+        Some(path) => std::fs::write(path, json!(results).to_string()).map_err(|e| Error::write(path, e)),
+        None => Ok(()),
+    }
+}
+
 fn run(options: &Options) -> Result<()> {
+    if options.op == "sweep" {
+        return measure_sweep(options);
+    }
     if options.op == "everyday" {
         return measure_everyday(options);
     }

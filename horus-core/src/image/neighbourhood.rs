@@ -2,7 +2,7 @@
 
 use super::volume_filters::together;
 use super::{Image, PerAxis, Taps};
-use crate::dtype::{Conversion, Element, Pixel};
+use crate::dtype::{Conversion, DType, Element, Pixel};
 use crate::error::{Call, Error, Result, Site};
 use crate::filters::tolerance::{self, Algorithm};
 use crate::filters::{self, MAX_RADIUS};
@@ -162,10 +162,17 @@ impl<T: Pixel> Image<T> {
         }
     }
 
-    /// The response of a checked filter, of an image in the type of linear filters.
-    pub(super) fn response(&self, filter: &Filter, border: Border, tolerance: Option<f64>, site: Site) -> Image<T> {
+    /// The response of a checked filter, of an image in the type of linear filters; pixels were of
+    /// another type before.
+    pub(super) fn response(
+        &self,
+        filter: &Filter,
+        border: Border,
+        (pixels, tolerance): (DType, Option<f64>),
+        site: Site,
+    ) -> Image<T> {
         let Some(t) = tolerance else { return self.node(Op::Correlate(filter.clone(), border), site) };
-        match tolerance::algorithm(filter, border, T::TAG, self.shape(), t) {
+        match tolerance::algorithm(filter, border, pixels, self.shape(), t) {
             Algorithm::Direct(filter) => self.node(Op::Correlate(filter, border), site),
             Algorithm::Tiles(tiles) => self.node(Op::from(tiles), site),
             Algorithm::Sum(terms) => {
@@ -186,7 +193,7 @@ impl<T: Pixel> Image<T> {
             Taps::Plane(filter) => self.attempt(self.shape(), || {
                 check_filter(call, filter)?;
                 let filter = if turned { filter.flipped() } else { filter.clone() };
-                Ok(self.linear(call.site).response(&filter, border, self.tolerance, call.site))
+                Ok(self.linear(call.site).response(&filter, border, (T::TAG, self.tolerance), call.site))
             }),
             Taps::Levels(filters) => self.parts(call, filters, border, turned),
             Taps::Depth(taps) => self.along_depth(call, &Filter::column(taps), border, turned),

@@ -63,7 +63,7 @@ impl<T: Pixel> Image<T> {
                 linear.levels(self.depth(), 1, on, border, call.site).response(
                     &filter,
                     border,
-                    self.tolerance,
+                    (T::TAG, self.tolerance),
                     call.site,
                 )
             });

@@ -5,7 +5,10 @@
 //! by tap: the blocking decides only which accumulators live in registers together. No tap is
 //! skipped and none is added.
 
-use super::simd::{Array, Isa, Simd, Vector};
+use super::bytes::Dot;
+#[cfg(target_arch = "x86_64")]
+use super::bytes::{Avx2Quads, Avx512Quads, AvxQuads, QUAD};
+use super::simd::{Array, Isa, Lanes, Simd, Vector};
 
 /// Maximum number of filters evaluated together.
 pub(crate) const GROUP: usize = 6;
@@ -41,6 +44,8 @@ pub(crate) struct Bank<'a, T> {
     pub(crate) layout: Taps<'a>,
     /// The weights in order of accumulation, those of all filters for the first tap first.
     pub(crate) weights: &'a [T],
+    /// The sums that filters begin with; zeros if it is empty.
+    pub(crate) start: &'a [T],
     /// For every source row that is read, the pixel `along` columns before the one under the first
     /// column of taps at the tile's first column.
     pub(crate) rows: &'a [*const T],
@@ -76,19 +81,68 @@ impl<T: Simd> Bank<'_, T> {
     }
 }
 
-/// Selects the kernel for the number of filters: `(filters: rows, column vectors of dense; of
-/// sparse; of row filters)`.
-macro_rules! select {
-    ($bank:ident, $v:ty, $row:literal, $($nf:literal: $r:literal $c:literal $s:literal),+) => {
+impl Bank<'_, i32> {
+    /// Computes the tile of a bank over quads of bytes: pixels and sums are `f32`.
+    ///
+    /// # Safety
+    /// As for [`Bank::run`]; the machine has the instructions.
+    pub(crate) unsafe fn run_bytes(&self, dot: Dot) {
         // SAFETY: vouched for by the caller.
         unsafe {
-            match ($bank.out.len(), $bank.layout) {
-                (1, Taps::Dense { height: 1, width }) => dense::<$v, 1, 1, $row>($bank, 1, width),
-                $(($nf, Taps::Dense { height, width: 1 }) => dense::<$v, $nf, $r, $c>($bank, height, 1),
-                ($nf, Taps::Dense { height, width }) => dense::<$v, $nf, $r, $c>($bank, height, width),
-                ($nf, Taps::Sparse(at)) => sparse::<$v, $nf, $s>($bank, at),)+
-                (n, _) => debug_assert!(n == 0, "no kernel for a group of {n} filters"),
+            match dot {
+                #[cfg(target_arch = "x86_64")]
+                Dot::Avx512Vnni => avx512_vnni(self),
+                #[cfg(target_arch = "x86_64")]
+                Dot::AvxVnni => avx_vnni(self),
+                #[cfg(target_arch = "x86_64")]
+                Dot::Avx2 => avx2_bytes(self),
             }
+        }
+    }
+}
+
+/// Selects the dense kernel for the number of filters: `row filters' vectors, (filters: rows, column
+/// vectors)`.
+macro_rules! select_dense {
+    ($bank:ident, $height:expr, $width:expr, $v:ty, $row:literal, $($nf:literal: $r:literal $c:literal),+) => {
+        // SAFETY: vouched for by the caller.
+        unsafe {
+            match ($bank.out.len(), $height, $width) {
+                (1, 1, width) => dense::<$v, 1, 1, $row>($bank, 1, width),
+                $(($nf, height, 1) => dense::<$v, $nf, $r, $c>($bank, height, 1),
+                ($nf, height, width) => dense::<$v, $nf, $r, $c>($bank, height, width),)+
+                (n, ..) => debug_assert!(n == 0, "no kernel for a group of {n} filters"),
+            }
+        }
+    };
+}
+
+/// Selects the kernel for the layout and the number of filters: `(filters: rows, column vectors of
+/// dense; of sparse)`, after those of row filters.
+macro_rules! select {
+    ($bank:ident, $v:ty, $row:literal, $($nf:literal: $r:literal $c:literal $s:literal),+) => {
+        match $bank.layout {
+            Taps::Dense { height, width } => select_dense!($bank, height, width, $v, $row, $($nf: $r $c),+),
+            // SAFETY: vouched for by the caller.
+            Taps::Sparse(at) => unsafe {
+                match $bank.out.len() {
+                    $($nf => sparse::<$v, $nf, $s>($bank, at),)+
+                    n => debug_assert!(n == 0, "no kernel for a group of {n} filters"),
+                }
+            },
+        }
+    };
+}
+
+/// Selects the kernel of a bank over quads, which is dense.
+#[cfg(target_arch = "x86_64")]
+macro_rules! select_quads {
+    ($bank:ident, $v:ty, $row:literal, $($nf:literal: $r:literal $c:literal),+) => {
+        match $bank.layout {
+            Taps::Dense { height, width } => {
+                select_dense!($bank, height, width.div_ceil(QUAD), $v, $row, $($nf: $r $c),+);
+            }
+            Taps::Sparse(_) => debug_assert!(false, "filters of bytes are dense"),
         }
     };
 }
@@ -108,6 +162,24 @@ unsafe fn avx2<T: Simd>(bank: &Bank<'_, T>) {
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
 unsafe fn avx512<T: Simd>(bank: &Bank<'_, T>) {
     select!(bank, T::Avx512, 8, 1: 4 4 8, 2: 4 2 8, 3: 2 4 6, 4: 2 2 5, 6: 2 2 4)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma")]
+unsafe fn avx512_vnni(bank: &Bank<'_, i32>) {
+    select_quads!(bank, Avx512Quads, 8, 1: 4 4, 2: 4 2, 3: 2 4, 4: 2 2, 6: 2 2);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avxvnni,avx2,fma")]
+unsafe fn avx_vnni(bank: &Bank<'_, i32>) {
+    select_quads!(bank, AvxQuads, 8, 1: 4 2, 2: 2 3, 3: 2 2, 4: 1 3, 6: 1 2);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn avx2_bytes(bank: &Bank<'_, i32>) {
+    select_quads!(bank, Avx2Quads, 6, 1: 4 2, 2: 2 2, 3: 2 1, 4: 1 2, 6: 1 1);
 }
 
 /// Evaluates `$wide` at the starts of blocks of `$c` vectors that cover `$width` columns. The last
@@ -145,7 +217,7 @@ macro_rules! columns {
 pub(super) use columns;
 
 #[inline(always)]
-unsafe fn dense<V: Vector, const NF: usize, const R: usize, const C: usize>(
+unsafe fn dense<V: Lanes, const NF: usize, const R: usize, const C: usize>(
     bank: &Bank<'_, V::Elem>,
     height: usize,
     width: usize,
@@ -173,7 +245,7 @@ unsafe fn dense<V: Vector, const NF: usize, const R: usize, const C: usize>(
                 C,
                 |x| dense_block::<V, NF, 1, C>(bank, height, width, y, x),
                 dense_block::<V, NF, 1, 1>(bank, height, width, y, x),
-                dense_block::<Array<V::Elem, 1>, NF, 1, 1>(bank, height, width, y, x)
+                dense_block::<V::One, NF, 1, 1>(bank, height, width, y, x)
             );
             y += 1;
         }
@@ -186,7 +258,7 @@ type Block<V, const NF: usize, const R: usize, const C: usize> = [[[V; C]; NF]; 
 /// `NF` filters at `R` rows from `y` and `C` vectors from `x`: source row by source row, as all
 /// output rows but the first and last few need each of them.
 #[inline(always)]
-unsafe fn dense_block<V: Vector, const NF: usize, const R: usize, const C: usize>(
+unsafe fn dense_block<V: Lanes, const NF: usize, const R: usize, const C: usize>(
     bank: &Bank<'_, V::Elem>,
     height: usize,
     width: usize,
@@ -196,6 +268,9 @@ unsafe fn dense_block<V: Vector, const NF: usize, const R: usize, const C: usize
     // SAFETY: vouched for by the caller of the kernel: rows y..y + R + height - 1 are in the table.
     unsafe {
         let mut acc: Block<V, NF, R, C> = [[[V::splat(V::Elem::default()); C]; NF]; R];
+        for f in 0..bank.start.len().min(NF) {
+            (0..R).for_each(|r| acc[r][f] = [V::splat(bank.start[f]); C]);
+        }
         let rows = bank.rows.as_ptr().add(y);
         let taps = bank.weights.as_ptr();
         let row = |k: usize| (*rows.add(k)).add(bank.along + x);
@@ -223,7 +298,7 @@ unsafe fn dense_block<V: Vector, const NF: usize, const R: usize, const C: usize
 /// Source row `k` of a block for output rows `FROM..TO`, all of which read it. A constant range
 /// keeps the accumulators in registers.
 #[inline(always)]
-unsafe fn line<V: Vector, const NF: usize, const R: usize, const C: usize, const FROM: usize, const TO: usize>(
+unsafe fn line<V: Lanes, const NF: usize, const R: usize, const C: usize, const FROM: usize, const TO: usize>(
     acc: &mut Block<V, NF, R, C>,
     row: *const V::Elem,
     taps: *const V::Elem,
@@ -238,7 +313,7 @@ unsafe fn line<V: Vector, const NF: usize, const R: usize, const C: usize, const
         for j in 0..width {
             let mut pixels = [V::splat(V::Elem::default()); C];
             for c in 0..C {
-                pixels[c] = V::load(row.add(j + c * V::LANES));
+                pixels[c] = V::load(row.add(j * V::TAPS + c * V::LANES));
             }
             for r in FROM..TO {
                 let taps = taps.add(((k - r) * width + j) * NF);
@@ -256,7 +331,7 @@ unsafe fn line<V: Vector, const NF: usize, const R: usize, const C: usize, const
 /// Source row `k` of a block for those output rows that read it: near the first and the last row of
 /// the filter, not all of them do.
 #[inline(always)]
-unsafe fn edge<V: Vector, const NF: usize, const R: usize, const C: usize>(
+unsafe fn edge<V: Lanes, const NF: usize, const R: usize, const C: usize>(
     acc: &mut Block<V, NF, R, C>,
     row: *const V::Elem,
     taps: *const V::Elem,
@@ -325,6 +400,90 @@ unsafe fn sparse_block<V: Vector, const NF: usize, const C: usize>(
             let (out, stride) = *bank.out.get_unchecked(f);
             for c in 0..C {
                 acc[f][c].store(out.add(y * stride + x + c * V::LANES));
+            }
+        }
+    }
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+    use crate::cpu::bytes;
+    use horus_plan::ops::neighbourhood::Filter;
+
+    fn available() -> Vec<Dot> {
+        let mut all = vec![Dot::Avx2];
+        all.extend(is_x86_feature_detected!("avxvnni").then_some(Dot::AvxVnni));
+        let wide = Isa::available().contains(&Isa::Avx512) && is_x86_feature_detected!("avx512vnni");
+        all.extend(wide.then_some(Dot::Avx512Vnni));
+        all
+    }
+
+    /// Sums by all instructions of this machine, of the brightest pixels too, are those of integers.
+    #[test]
+    fn all_instructions_for_bytes_give_the_same_sums() {
+        let mut state = 5u32;
+        let mut next = move || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            state >> 20
+        };
+        for (case, (h, w)) in [(1, 3), (3, 3), (2, 5), (5, 8), (15, 15), (4, 18)].into_iter().enumerate() {
+            for (tile_rows, tile) in [(1, 1), (4, 7), (5, 16), (3, 65), (6, 40), (8, 130)] {
+                for n in [1, 2, 3, 4, 6] {
+                    let length = tile + w - 1;
+                    let pixels: Vec<Vec<u8>> = (0..tile_rows + h - 1)
+                        .map(|_| (0..length + bytes::BEYOND).map(|_| (next() % 300).min(255) as u8).collect())
+                        .collect();
+                    // Products of pairs are within 16 bits.
+                    let filters: Vec<Filter> = (0..n)
+                        .map(|_| {
+                            Filter::dense(h, w, (0..h * w).map(|_| f64::from(next() % 129) - 64.0).collect::<Vec<_>>())
+                        })
+                        .collect();
+                    let all: Vec<&Filter> = filters.iter().collect();
+                    let quads: Vec<Vec<i32>> = pixels
+                        .iter()
+                        .map(|row| {
+                            let mut quads = vec![0; length];
+                            bytes::widen(row, 0, &mut quads);
+                            quads
+                        })
+                        .collect();
+                    let rows: Vec<*const i32> = quads.iter().map(|row| row.as_ptr()).collect();
+                    let (weights, start) = (bytes::taps(&all), vec![case as i32 - 2; n]);
+                    for dot in available() {
+                        let mut got = vec![vec![0.0f32; tile_rows * tile]; n];
+                        let out: Vec<_> = got.iter_mut().map(|o| (o.as_mut_ptr().cast::<i32>(), tile)).collect();
+                        let layout = Taps::Dense { height: h, width: w };
+                        let bank = Bank {
+                            layout,
+                            weights: &weights,
+                            start: &start,
+                            rows: &rows,
+                            along: 0,
+                            out: &out,
+                            height: tile_rows,
+                            width: tile,
+                        };
+                        // SAFETY: the rows have the tile's columns and the reach; the machine has
+                        // the instructions.
+                        unsafe { bank.run_bytes(dot) };
+                        for (f, got) in got.iter().enumerate() {
+                            for (i, got) in got.iter().enumerate() {
+                                let (y, x) = (i / tile, i % tile);
+                                let product = |k: usize| {
+                                    let (dy, dx) = (k / w, k % w);
+                                    filters[f].taps()[k] as i32 * i32::from(pixels[y + dy][x + dx])
+                                };
+                                let want = start[f] + (0..h * w).map(product).sum::<i32>();
+                                assert_eq!(
+                                    *got, want as f32,
+                                    "{dot:?}, {n} of {h}x{w}, tile {tile_rows}x{tile} at {y}, {x}"
+                                );
+                            }
+                        }
+                    }
+                }
             }
         }
     }

@@ -168,13 +168,40 @@ impl Expression<'_> {
             Layout::Dense { height, width, .. } => Taps::Dense { height, width },
             Layout::Sparse(_) => Taps::Sparse(&group.offsets),
         };
+        macro_rules! out {
+            ($t:ty, $dtype:expr) => {{
+                let mut out = [(std::ptr::null_mut::<$t>(), 0); GROUP];
+                for (o, target) in out.iter_mut().zip(&step.targets) {
+                    let (first, stride) = self.resolve(*target, $dtype, at);
+                    *o = (first.cast(), stride.unwrap_or(0));
+                }
+                out
+            }};
+        }
+        macro_rules! bank {
+            ($t:ty, $out:expr) => {
+                Bank {
+                    layout,
+                    weights: group.weights.as_slice::<$t>(),
+                    start: group.start.as_slice::<$t>(),
+                    // SAFETY: pointers to any element type are alike.
+                    rows: unsafe { std::slice::from_raw_parts(table.as_ptr().cast::<*const $t>(), table.len()) },
+                    along,
+                    out: &$out[..step.targets.len()],
+                    height: at.rows.len(),
+                    width: at.cols.len(),
+                }
+            };
+        }
+        if let Some(dot) = group.dot {
+            let out = out!(i32, DType::F32);
+            let bank = bank!(i32, out);
+            // SAFETY: as below; the feed holds quads, and the machine has the instructions.
+            return unsafe { bank.run_bytes(dot) };
+        }
         let dtype = self.schedule.feeds[group.feed].dtype;
         dispatch_float!(dtype, T => {
-            let mut out = [(std::ptr::null_mut::<T>(), 0); GROUP];
-            for (o, target) in out.iter_mut().zip(&step.targets) {
-                let (first, stride) = self.resolve(*target, dtype, at);
-                *o = (first.cast(), stride.unwrap_or(0));
-            }
+            let out = out!(T, dtype);
             if group.moved {
                 let (down, right) = group.offsets[0];
                 for (r, row) in table[down..].iter().take(at.rows.len()).enumerate() {
@@ -184,17 +211,7 @@ impl Expression<'_> {
                 }
                 return;
             }
-            // SAFETY: pointers to any element type are alike.
-            let rows = unsafe { std::slice::from_raw_parts(table.as_ptr().cast::<*const T>(), table.len()) };
-            let bank = Bank {
-                layout,
-                weights: group.weights.as_slice::<T>(),
-                rows,
-                along,
-                out: &out[..step.targets.len()],
-                height: at.rows.len(),
-                width: at.cols.len(),
-            };
+            let bank = bank!(T, out);
             // SAFETY: the table has the rows from the reach above the tile to the reach below, from
             // the feed, which holds the chunk's columns and their reach; the targets are free slots
             // and the output.

@@ -8,10 +8,12 @@
 
 use std::ops::Range;
 
+use super::bytes;
 use super::plane::{self, Plane, Rows};
 use super::rows::{self, RowFilter};
 use super::schedule::FeedSpec;
 use super::simd::{Isa, Simd};
+use horus_base::dispatch_narrow;
 use horus_base::dtype::Pixel;
 use horus_base::shape::{Border, Window};
 use horus_host::host::buffer::HostBuffer;
@@ -72,14 +74,14 @@ impl<'a> Feed<'a> {
     /// and images of `height` rows.
     pub(super) fn scratch(spec: &FeedSpec, passes: &[RowPass<'_>], width: usize, rows: usize, height: usize) -> usize {
         let Reach { left, right, .. } = spec.reach;
-        let (before, after) = Feed::widest(passes);
+        let (before, after) = if spec.is_bytes() { (left, right) } else { Feed::widest(passes) };
         let ring = Feed::ring_rows(spec, rows).min(height) * ring_stride(width + left + right);
         ring_stride(width + left + right) + ring * passes.len().max(1) + ring_stride(width + before + after)
     }
 
     /// Bytes of rings that each column of a chunk needs.
     pub(super) fn bytes_per_column(spec: &FeedSpec, rows: usize, height: usize) -> usize {
-        Feed::ring_rows(spec, rows).min(height) * spec.stages.len().max(1) * spec.dtype.size()
+        Feed::ring_rows(spec, rows).min(height) * spec.stages.len().max(1) * spec.element()
     }
 
     /// Rows that tiles of `rows` rows read at a time.
@@ -123,6 +125,13 @@ impl<'a> Feed<'a> {
     }
 
     fn fill_constant(&self, v: f64) {
+        if self.spec.is_bytes() {
+            let byte = dispatch_narrow!(self.spec.dtype, T => T::from_f64(v).to_f64()) as i32 as u8;
+            let quad = i32::from_le_bytes([byte ^ bytes::flip(self.spec.dtype); bytes::QUAD]);
+            // SAFETY: `Feed::scratch` counts this row.
+            unsafe { std::slice::from_raw_parts_mut(self.scratch.cast::<i32>(), self.length) }.fill(quad);
+            return;
+        }
         horus_base::dispatch_float!(self.spec.dtype, T => {
             // SAFETY: `Feed::scratch` counts this row.
             unsafe { std::slice::from_raw_parts_mut(self.scratch.cast::<T>(), self.length) }.fill(T::from_f64(v));
@@ -143,31 +152,53 @@ impl<'a> Feed<'a> {
         self.scratch.cast::<T>().wrapping_add(row * ring_stride(self.length))
     }
 
+    /// The next row that the rings need for output rows below `end`, as a row of the image, and its
+    /// slot in them; `resolve` maps rows of the continued image to those of the image.
+    fn missing(&mut self, end: isize, resolve: impl Fn(isize) -> Option<isize>) -> Option<(isize, usize)> {
+        let end = end + self.spec.reach.down.cast_signed();
+        while self.capacity > 0 && self.next < end {
+            let row = self.next;
+            self.next += 1;
+            let Some(y) = resolve(row) else { continue };
+            let slot = self.slot(row, y);
+            if !self.held.as_mut().is_some_and(|held| std::mem::replace(&mut held[slot], true)) {
+                return Some((y, slot));
+            }
+        }
+        None
+    }
+
     /// Advances the rings so that they serve output rows below `end`.
     ///
     /// # Safety
     /// `rows` are of the feed's type, and the machine has the instruction set.
     pub(super) unsafe fn advance<T: Simd>(&mut self, rows: &mut impl Rows<T>, end: isize, isa: Isa) {
-        if self.capacity == 0 {
-            return;
-        }
-        let end = end + self.spec.reach.down.cast_signed();
-        while self.next < end {
-            let row = self.next;
-            self.next += 1;
-            let Some(y) = rows.resolve(row, self.spec.border) else { continue };
-            let slot = self.slot(row, y);
-            if self.held.as_mut().is_some_and(|held| std::mem::replace(&mut held[slot], true)) {
-                continue;
-            }
+        let border = self.spec.border;
+        while let Some((y, slot)) = self.missing(end, |row| rows.resolve(row, border)) {
+            let row = rows.row(y, self.cols.clone());
             if self.passes.is_empty() {
                 // SAFETY: the scratch holds a ring of `capacity` rows of `length` elements.
                 let out = unsafe { std::slice::from_raw_parts_mut(self.ring(0, slot), self.length) };
-                pad(rows.row(y, self.cols.clone()), self.first, self.spec.border, out);
+                pad(row, self.first, border, out);
             } else {
                 // SAFETY: vouched for by the caller.
-                unsafe { self.filter(rows.row(y, self.cols.clone()), slot, isa) }
+                unsafe { self.filter(row, slot, isa) }
             }
+        }
+    }
+
+    /// [`Feed::advance`] of a feed of bytes, whose rings hold quads.
+    pub(super) fn advance_bytes<T: Pixel>(&mut self, rows: &Plane<'_, T>, end: isize) {
+        let border = self.spec.border;
+        while let Some((y, slot)) = self.missing(end, |row| rows.resolve(row, border)) {
+            let at = self.scratch.cast::<i32>().wrapping_add((1 + self.capacity) * ring_stride(self.length));
+            // SAFETY: `Feed::scratch` counts a row of this stride behind the ring, of four bytes an
+            // element: more than a row of bytes and those beyond it. Its memory is initialised.
+            let line = unsafe { std::slice::from_raw_parts_mut(at.cast::<T>(), self.length + bytes::BEYOND) };
+            pad(rows.row(y), self.first, border, &mut line[..self.length]);
+            // SAFETY: the scratch holds a ring of `capacity` rows of `length` elements.
+            let out = unsafe { std::slice::from_raw_parts_mut(self.ring(0, slot), self.length) };
+            bytes::widen(bytemuck::cast_slice(line), bytes::flip(self.spec.dtype), out);
         }
     }
 

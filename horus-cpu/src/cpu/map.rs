@@ -86,7 +86,7 @@ pub(super) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(),
         return Err(foreign());
     }
     let dtypes: Vec<DType> = inputs.iter().map(|i| i.geometry.dtype).collect();
-    if let Some(plan) = narrow::Plan::of(kernel, &dtypes).filter(|plan| plan.reads(inputs, rows)) {
+    if let Some(plan) = narrow::Plan::of(kernel, &dtypes, isa).filter(|plan| plan.reads(inputs, rows)) {
         return plan.launch(inputs, output, (geometry, rows), isa, threads);
     }
     let output = output.host_mut().ok_or_else(foreign)?.bytes_mut();
@@ -100,7 +100,7 @@ pub(super) fn launch(launch: Launch<'_>, isa: Isa, threads: usize) -> Result<(),
     assert!(further.len() == kernel.more.len(), "every result has an output");
     let with_constants = uniform::with_constants(kernel, inputs);
     let kernel = with_constants.as_ref().unwrap_or(kernel);
-    let schedule = Schedule::of(kernel, &dtypes);
+    let schedule = Schedule::of(kernel, &dtypes, isa);
     let tiling = tiling(kernel, &schedule, geometry, rows, threads);
     let job = Job::new((kernel, &schedule), inputs, (output.as_mut_ptr(), geometry, further), tiling, isa);
     let blocks = rows.len().div_ceil(tiling.block_rows);
@@ -225,7 +225,7 @@ impl Job<'_> {
         let p = self.tiling;
         let height = self.geometry.shape.height;
         let scratch =
-            |f: &FeedSpec| Feed::scratch(f, &self.schedule.passes(f), p.chunk, p.tile_rows, height) * f.dtype.size();
+            |f: &FeedSpec| Feed::scratch(f, &self.schedule.passes(f), p.chunk, p.tile_rows, height) * f.element();
         self.feed_bytes = self.schedule.feeds.iter().map(scratch).collect();
         self.chain_bytes = self.schedule.feeds.iter().map(|f| self.chain_scratch(f)).collect();
         self.slot_bytes = slot_bytes(self.schedule, p.tile_rows * p.tile);
@@ -324,6 +324,11 @@ impl Job<'_> {
             for (feed, chain) in &mut scratch.feeds {
                 match chain {
                     Some(rows) => chains::advance(feed, rows, end, self.isa),
+                    None if feed.spec().is_bytes() => dispatch_narrow!(feed.spec().dtype, T => {
+                        if let Source::Input(i) = feed.spec().source {
+                            feed.advance_bytes(&self.plane::<T>(i, channel), end);
+                        }
+                    }),
                     None => dispatch_float!(feed.spec().dtype, T => {
                         if let Source::Input(i) = feed.spec().source {
                             // SAFETY: the rows are of the feed's type; the device checked the
@@ -338,6 +343,12 @@ impl Job<'_> {
                 let read = Window::new(y, end).grown(group.reach.up, group.reach.down);
                 let x = cols.start.cast_signed() - group.reach.left.cast_signed();
                 table.clear();
+                if let (Source::Input(i), true) = (feed.spec().source, feed.spec().is_bytes()) {
+                    let window = self.inputs[i].geometry.window;
+                    let row = |y| feed.at::<i32>(None, window, group.part, y, x).cast::<u8>();
+                    table.extend((read.start..read.end).map(row));
+                    continue;
+                }
                 dispatch_float!(feed.spec().dtype, T => {
                     let (plane, window) = match (feed.spec().source, chain) {
                         (Source::Input(i), _) => (Some(self.plane::<T>(i, channel)), self.inputs[i].geometry.window),

@@ -25,6 +25,7 @@
 /// or `z`.
 pub const OPT_LEVEL: &str = env!("BUILT_WITH_OPT_LEVEL");
 
+mod bytes;
 mod chains;
 mod convert;
 #[allow(clippy::needless_range_loop, reason = "constant indices into accumulators that shall become registers")]

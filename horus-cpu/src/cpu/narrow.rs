@@ -5,6 +5,7 @@
 //! has the same bits in integers of 16 or 32 bits, many more of which fit into a vector. [`Plan`]
 //! recognises such kernels.
 
+use super::bytes::Dot;
 use super::plane::Plane;
 use super::simd::Isa;
 use super::versions::for_each_isa;
@@ -15,7 +16,7 @@ use horus_base::dtype::{Conversion, DType, Pixel, Scalar};
 use horus_base::error::DeviceError;
 use horus_base::shape::{Border, Window};
 use horus_host::device::{Geometry, LaunchInput, Memory};
-use horus_plan::ir::kernel::{Instr, InstrOp, LeafOp, MapKernel, Source, Val};
+use horus_plan::ir::kernel::{Instr, InstrOp, Leaf, LeafOp, MapKernel, Source, Val};
 use horus_plan::ops::neighbourhood::{Filter, Layout, Reach};
 use horus_plan::ops::pixel::PixelOp;
 
@@ -26,6 +27,9 @@ const EXACT: i64 = 1 << 24;
 const DIVIDED: i64 = 1 << 22;
 /// Most taps along an axis.
 const MOST: usize = 64;
+/// Most taps, other than zeros, that sums of 16 bits add in less time than products of bytes
+/// (`benches/results/2026-11-26-bytes.md`).
+const FEW: usize = 25;
 /// Rows computed at a time, unless the filters reach further.
 const ROWS: usize = 32;
 
@@ -71,13 +75,20 @@ fn range(dtype: DType) -> Option<(i64, i64)> {
 }
 
 impl Plan {
-    /// The passes of a kernel over inputs of these types; `None` if it is anything else.
-    pub(super) fn of(kernel: &MapKernel, dtypes: &[DType]) -> Option<Plan> {
+    /// The passes of a kernel over inputs of these types; `None` if it is anything else, or a filter
+    /// that takes less time by products of bytes.
+    pub(super) fn of(kernel: &MapKernel, dtypes: &[DType], isa: Isa) -> Option<Plan> {
         let result = kernel.result.filter(|_| kernel.more.is_empty())?;
         range(kernel.type_of(result))?;
         let mut plan = Plan::default();
         plan.value(kernel, result, dtypes)?;
-        (!plan.passes.is_empty()).then_some(plan)
+        let by_bytes = |leaf: &Leaf| match &leaf.op {
+            LeafOp::Correlate(_, filter, _) => kernel.bytes(leaf).is_some() && Dot::of(filter, isa).is_some(),
+            _ => false,
+        };
+        let taps: usize = plan.passes.iter().map(|p| p.taps.iter().filter(|tap| **tap != 0).count()).sum();
+        let fast = plan.is_small() && taps <= FEW;
+        (!plan.passes.is_empty() && (fast || !kernel.leaves.iter().any(by_bytes))).then_some(plan)
     }
 
     /// Adds the passes of a value; returns the least and the largest number that it may be.
@@ -186,6 +197,11 @@ impl Plan {
         Some(range)
     }
 
+    /// Returns `true` if sums are within 16 bits.
+    fn is_small(&self) -> bool {
+        self.most <= i16::MAX.into()
+    }
+
     /// Runs the passes: inside the thread pool (`threads` of it), or on the calling thread alone if
     /// `threads` is 1.
     ///
@@ -200,7 +216,7 @@ impl Plan {
         threads: usize,
     ) -> Result<(), DeviceError> {
         let to = To { geometry, rows, threads, reach: self.reach() };
-        let small = self.most <= i16::MAX.into();
+        let small = self.is_small();
         // Bits below the range are those of either sign.
         macro_rules! each {
             ($pixel:ident, $sum:ident) => {{

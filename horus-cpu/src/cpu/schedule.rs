@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::feed::RowPass;
 use super::pixels::RUN;
+use super::simd::Isa;
 use horus_base::dispatch;
 use horus_base::dtype::{Conversion, DType, Pixel, Scalar};
 use horus_base::shape::Axis;
@@ -102,7 +103,7 @@ struct Compiler<'a> {
 
 /// Schedules of the kernels launched last, the most recent last: a call on a small image takes less
 /// time than its schedule.
-struct Kept(Vec<(MapKernel, Vec<DType>, Arc<Schedule>)>);
+struct Kept(Vec<(MapKernel, Vec<DType>, Isa, Arc<Schedule>)>);
 
 static KEPT: Mutex<Kept> = Mutex::new(Kept(Vec::new()));
 
@@ -113,30 +114,30 @@ impl Kept {
     const LARGE: usize = 1 << 16;
 
     /// The schedule of a kernel over inputs of these types; it becomes the most recent.
-    fn find(&mut self, kernel: &MapKernel, dtypes: &[DType]) -> Option<Arc<Schedule>> {
-        let at = self.0.iter().rposition(|(k, types, _)| types == dtypes && k == kernel)?;
+    fn find(&mut self, kernel: &MapKernel, dtypes: &[DType], isa: Isa) -> Option<Arc<Schedule>> {
+        let at = self.0.iter().rposition(|(k, types, i, _)| *i == isa && types == dtypes && k == kernel)?;
         self.0[at..].rotate_left(1);
         self.0.last().map(|(.., schedule)| Arc::clone(schedule))
     }
 
-    fn put(&mut self, kernel: &MapKernel, dtypes: &[DType], schedule: &Arc<Schedule>) {
+    fn put(&mut self, kernel: &MapKernel, dtypes: &[DType], isa: Isa, schedule: &Arc<Schedule>) {
         if schedule.bytes() <= Kept::LARGE {
             if self.0.len() == Kept::MOST {
                 self.0.remove(0);
             }
-            self.0.push((kernel.clone(), dtypes.to_vec(), Arc::clone(schedule)));
+            self.0.push((kernel.clone(), dtypes.to_vec(), isa, Arc::clone(schedule)));
         }
     }
 }
 
 impl Schedule {
     /// [`Schedule::new`], or what it returned for an equal kernel.
-    pub(super) fn of(kernel: &MapKernel, dtypes: &[DType]) -> Arc<Schedule> {
+    pub(super) fn of(kernel: &MapKernel, dtypes: &[DType], isa: Isa) -> Arc<Schedule> {
         let kept = || KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = kept().find(kernel, dtypes);
+        let known = kept().find(kernel, dtypes, isa);
         known.unwrap_or_else(|| {
-            let schedule = Arc::new(Schedule::new(kernel, dtypes));
-            kept().put(kernel, dtypes, &schedule);
+            let schedule = Arc::new(Schedule::new(kernel, dtypes, isa));
+            kept().put(kernel, dtypes, isa, &schedule);
             schedule
         })
     }
@@ -148,14 +149,15 @@ impl Schedule {
     }
 
     /// Compiles `kernel` over inputs of types `dtypes`.
-    pub(super) fn new(kernel: &MapKernel, dtypes: &[DType]) -> Schedule {
-        Schedule::compiled(kernel, dtypes, false)
+    pub(super) fn new(kernel: &MapKernel, dtypes: &[DType], isa: Isa) -> Schedule {
+        Schedule::compiled(kernel, dtypes, Some(isa))
     }
 
-    fn compiled(kernel: &MapKernel, dtypes: &[DType], chain: bool) -> Schedule {
+    /// Compiles a kernel, or a chain, which has no instruction set of its own: its filters are few.
+    fn compiled(kernel: &MapKernel, dtypes: &[DType], isa: Option<Isa>) -> Schedule {
         let mut c = Compiler {
             kernel,
-            chain,
+            chain: isa.is_none(),
             schedule: Schedule {
                 steps: Vec::new(),
                 slots: 0,
@@ -180,7 +182,7 @@ impl Schedule {
             free: Vec::new(),
         };
         c.count_uses();
-        let Groups { feeds, groups, of_leaf, .. } = Groups::new(kernel, dtypes, c.filters_in_order());
+        let Groups { feeds, groups, of_leaf, .. } = Groups::new(kernel, dtypes, isa, c.filters_in_order());
         (c.schedule.feeds, c.schedule.groups, c.group_of) = (feeds, groups, of_leaf);
         c.emit();
         c.schedule
@@ -189,7 +191,7 @@ impl Schedule {
     /// Compiles a chain, whose rows are computed one at a time: the rows that its filters read are
     /// always kept.
     fn of_chain(chain: &MapKernel, dtypes: &[DType]) -> Schedule {
-        let mut schedule = Schedule::compiled(chain, dtypes, true);
+        let mut schedule = Schedule::compiled(chain, dtypes, None);
         schedule.feeds.iter_mut().for_each(|f| f.copied = true);
         schedule
     }

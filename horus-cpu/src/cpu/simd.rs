@@ -81,12 +81,16 @@ impl Isa {
     }
 }
 
-/// A vector of `LANES` pixels.
-pub(crate) trait Vector: Copy {
-    /// Type of a lane.
-    type Elem: Float;
-    /// Number of lanes.
+/// A vector of `LANES` elements of a row, with which filters accumulate products.
+pub(crate) trait Lanes: Copy {
+    /// What a lane holds of a row: a pixel, or several.
+    type Elem: Copy + Default;
+    /// The same for a single pixel.
+    type One: Lanes<Elem = Self::Elem>;
+    /// Number of lanes, each a pixel of the result.
     const LANES: usize;
+    /// Columns of taps in a product.
+    const TAPS: usize;
 
     /// `v` in every lane.
     ///
@@ -94,24 +98,27 @@ pub(crate) trait Vector: Copy {
     /// The machine has the instruction set of the implementation.
     unsafe fn splat(v: Self::Elem) -> Self;
 
-    /// The `LANES` pixels from `at`, which need not be aligned.
+    /// The `LANES` elements from `at`, which need not be aligned.
     ///
     /// # Safety
     /// They can be read, and the machine has the instruction set.
     unsafe fn load(at: *const Self::Elem) -> Self;
 
-    /// Stores the lanes from `at`, which need not be aligned.
+    /// Stores the lanes from `at`, which need not be aligned: sums as pixels of the result.
     ///
     /// # Safety
     /// They can be written, and the machine has the instruction set.
     unsafe fn store(self, at: *mut Self::Elem);
 
-    /// `self * a + b` with one rounding.
+    /// `self * a + b` with one rounding, or exactly; `self` are taps.
     ///
     /// # Safety
     /// The machine has the instruction set.
     unsafe fn fma(self, a: Self, b: Self) -> Self;
+}
 
+/// A vector of `LANES` pixels.
+pub(crate) trait Vector: Lanes<Elem: Float> {
     /// `self * a - b` with one rounding.
     ///
     /// # Safety
@@ -141,9 +148,11 @@ pub(crate) trait Vector: Copy {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Array<T, const N: usize>([T; N]);
 
-impl<T: Float, const N: usize> Vector for Array<T, N> {
+impl<T: Float, const N: usize> Lanes for Array<T, N> {
     type Elem = T;
+    type One = Array<T, 1>;
     const LANES: usize = N;
+    const TAPS: usize = 1;
 
     #[inline(always)]
     unsafe fn splat(v: T) -> Self {
@@ -163,6 +172,9 @@ impl<T: Float, const N: usize> Vector for Array<T, N> {
     unsafe fn fma(self, a: Self, b: Self) -> Self {
         Array(std::array::from_fn(|i| self.0[i].fma(a.0[i], b.0[i])))
     }
+}
+
+impl<T: Float, const N: usize> Vector for Array<T, N> {
     #[inline(always)]
     unsafe fn fms(self, a: Self, b: Self) -> Self {
         Array(std::array::from_fn(|i| self.0[i].fma(a.0[i], b.0[i].neg())))
@@ -216,16 +228,18 @@ impl Simd for f64 {
 mod x86 {
     use std::arch::x86_64::*;
 
-    use super::Vector;
+    use super::{Array, Lanes, Vector};
 
     macro_rules! vector {
         ($name:ident, $elem:ident, $lanes:literal, $raw:ident, $splat:ident, $load:ident, $store:ident, $fma:ident, $fms:ident, $add:ident, $sub:ident, $mul:ident) => {
             #[derive(Clone, Copy, Debug)]
             pub(crate) struct $name($raw);
 
-            impl Vector for $name {
+            impl Lanes for $name {
                 type Elem = $elem;
+                type One = Array<$elem, 1>;
                 const LANES: usize = $lanes;
+                const TAPS: usize = 1;
 
                 #[inline(always)]
                 unsafe fn splat(v: $elem) -> Self {
@@ -249,6 +263,9 @@ mod x86 {
                     // SAFETY: the caller vouches for the instruction set.
                     $name(unsafe { $fma(self.0, a.0, b.0) })
                 }
+            }
+
+            impl Vector for $name {
                 #[inline(always)]
                 unsafe fn fms(self, a: Self, b: Self) -> Self {
                     // SAFETY: the caller vouches for the instruction set.

@@ -49,6 +49,10 @@ pub const fn smallest(dtype: DType) -> f64 {
 /// Cost of a term beside its taps: the passes that it adds, and the sum.
 const TERM: f64 = 12.0;
 
+/// Products of bytes that a processor adds in the time of one multiply-add of `f32`, where sums are
+/// exact (`benches/results/2026-11-26-bytes.md`).
+const OF_BYTES: f64 = 3.0;
+
 /// Sums of taps for which no intermediate value leaves the range of numbers unless pixels nearly do.
 const SUMS: std::ops::RangeInclusive<f64> = 1e-9..=1e9;
 
@@ -61,8 +65,9 @@ const REMEMBERED: usize = 1024;
 /// Everything that an algorithm depends on.
 type Asked = (Filter, Border, DType, Shape, u64);
 
-/// The algorithm for a filter of pixels of a float type, in images of a shape, within `t`. It is
-/// remembered: to decompose a large filter takes longer than to apply it.
+/// The algorithm for a filter of pixels of a type, computed in its [linear](DType::linear) type, in
+/// images of a shape, within `t`. It is remembered: to decompose a large filter takes longer than to
+/// apply it.
 pub fn algorithm(filter: &Filter, border: Border, dtype: DType, shape: Shape, t: f64) -> Algorithm {
     static KNOWN: LazyLock<Mutex<HashMap<Asked, Algorithm>>> = LazyLock::new(Mutex::default);
     let asked = (filter.clone(), border, dtype, shape, t.to_bits());
@@ -79,14 +84,15 @@ pub fn algorithm(filter: &Filter, border: Border, dtype: DType, shape: Shape, t:
     found
 }
 
-fn chosen(filter: &Filter, border: Border, dtype: DType, shape: Shape, t: f64) -> Algorithm {
+fn chosen(filter: &Filter, border: Border, pixels: DType, shape: Shape, t: f64) -> Algorithm {
+    let dtype = pixels.linear();
     let direct = || Algorithm::Direct(exact(filter, t));
     let sum: f64 = filter.taps().iter().map(|tap| tap.abs()).sum();
     let outside = border.constant().unwrap_or(0.0);
     if !SUMS.contains(&sum) || !outside.is_finite() || outside.abs() > Fourier::largest(dtype) {
         return direct();
     }
-    let steps = filter.steps();
+    let steps = if filter.is_exact_for(pixels, border) { filter.steps() / OF_BYTES } else { filter.steps() };
     let tiles = tiles(filter, border, dtype, shape, t).filter(|(_, cost)| *cost < steps);
     let most = tiles.as_ref().map_or(steps, |(_, cost)| *cost);
     if let Some(terms) = terms(filter, border, dtype, t, most) {

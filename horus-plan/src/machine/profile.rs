@@ -194,7 +194,7 @@ fn time(seconds: f64) -> bool {
 
 impl Profile {
     /// The version that this Horus writes and reads.
-    pub const VERSION: u32 = 5;
+    pub const VERSION: u32 = 6;
 
     /// Bytes per second between a host and a device that computes on the host's memory: no copies
     /// are made.

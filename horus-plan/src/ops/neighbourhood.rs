@@ -9,7 +9,9 @@ use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
+use horus_base::dtype::DType;
 use horus_base::error::{Call, Error};
+use horus_base::shape::Border;
 
 /// Distances in pixels that an operation reads beyond the computed pixel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -210,6 +212,36 @@ impl Filter {
                 })
             }),
         }
+    }
+
+    /// Returns `true` if every sum of the filter over bytes of this type is a whole number below
+    /// 2^24, which `f32` has: sums of integers in any order then have the bits of the canonical
+    /// order. So it is for dense filters of at least three columns (with fewer, products of four
+    /// bytes gain nothing) whose taps are whole numbers of a signed byte, if their absolute values
+    /// add up to less than 2^24 by the largest magnitude of a byte.
+    ///
+    /// ```
+    /// use horus_base::{dtype::DType, shape::Border};
+    /// use horus_plan::ops::neighbourhood::Filter;
+    ///
+    /// let laplace = Filter::dense(3, 3, [0.0, 1.0, 0.0, 1.0, -4.0, 1.0, 0.0, 1.0, 0.0]);
+    /// assert!(laplace.is_exact_for(DType::U8, Border::Reflect101));
+    /// assert!(!laplace.is_exact_for(DType::U8, Border::Constant(0.5)));
+    /// assert!(!Filter::row([0.25, 0.5, 0.25]).is_exact_for(DType::U8, Border::Reflect101));
+    /// ```
+    pub fn is_exact_for(&self, dtype: DType, border: Border) -> bool {
+        const EXACT: f64 = 16_777_216.0;
+        let Layout::Dense { width: 3.., .. } = self.layout else { return false };
+        let range = match dtype {
+            DType::U8 => 0.0..=255.0,
+            DType::I8 => -128.0..=127.0,
+            _ => return false,
+        };
+        let most = f64::max(*range.end(), -*range.start());
+        let sum: f64 = self.taps.iter().map(|tap| tap.abs()).sum();
+        self.taps.iter().all(|tap| tap.fract() == 0.0 && (-128.0..=127.0).contains(tap))
+            && border.constant().is_none_or(|v| v.fract() == 0.0 && range.contains(&v))
+            && sum * most < EXACT
     }
 
     /// True for a dense filter of a single row.

@@ -135,6 +135,8 @@ pub enum Family {
     CorrelateSmall,
     /// Linear filters of 100 taps and more.
     CorrelateLarge,
+    /// Linear filters of bytes whose sums are [exact](crate::ops::neighbourhood::Filter::is_exact_for).
+    CorrelateBytes,
     /// Linear filters with arbitrary tap offsets, as along oblique lines.
     Sparse,
     /// Row and column passes in one kernel.
@@ -153,10 +155,11 @@ pub enum Family {
 
 impl Family {
     /// All families.
-    pub const ALL: [Family; 10] = [
+    pub const ALL: [Family; 11] = [
         Family::Pixel,
         Family::CorrelateSmall,
         Family::CorrelateLarge,
+        Family::CorrelateBytes,
         Family::Sparse,
         Family::Separable,
         Family::Warp,
@@ -169,7 +172,12 @@ impl Family {
     /// True if its kernels read and write images tile by tile.
     pub const fn is_tiled(self) -> bool {
         match self {
-            Family::CorrelateSmall | Family::CorrelateLarge | Family::Sparse | Family::Separable | Family::Rank => true,
+            Family::CorrelateSmall
+            | Family::CorrelateLarge
+            | Family::CorrelateBytes
+            | Family::Sparse
+            | Family::Separable
+            | Family::Rank => true,
             Family::Pixel | Family::Warp | Family::Reduction | Family::Histogram | Family::Transpose => false,
         }
     }
@@ -180,6 +188,7 @@ impl Family {
             Family::Pixel => "pixel operations",
             Family::CorrelateSmall => "small filters",
             Family::CorrelateLarge => "large filters",
+            Family::CorrelateBytes => "filters of bytes",
             Family::Sparse => "filters with scattered taps",
             Family::Separable => "separable filters",
             Family::Warp => "affine maps",

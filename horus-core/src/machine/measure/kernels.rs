@@ -1,6 +1,6 @@
 //! Kernels that measure a machine: some of each family.
 
-use crate::dtype::{DType, Scalar};
+use crate::dtype::{Conversion, DType, Scalar};
 use crate::filters;
 use crate::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Stage, Val};
 use crate::ops::geometric::{Affine, Interpolation, rotation};
@@ -34,6 +34,29 @@ fn pixels(inputs: usize, ops: &[PixelOp], dtype: DType) -> Kernel {
 
 fn correlate(n: usize, dtype: DType) -> Kernel {
     one(LeafOp::Correlate(Source::Input(0), Filter::dense(n, n, taps(n * n)), Border::default()), dtype)
+}
+
+/// A filter of bytes by whole taps.
+fn bytes(n: usize) -> Kernel {
+    let whole: Vec<f64> = taps(n * n).iter().map(|tap| (tap * 50.0).round()).collect();
+    let convert = Instr {
+        op: InstrOp::Convert(Conversion::Nearest),
+        operand: DType::U8,
+        result: DType::F32,
+        args: vec![Val::Leaf(0)],
+    };
+    let read = vec![Leaf { op: LeafOp::Load(0), dtype: DType::U8 }];
+    let chain =
+        MapKernel { inputs: 1, leaves: read, code: vec![convert], result: Some(Val::Instr(0)), ..MapKernel::default() };
+    let op = LeafOp::Correlate(Source::Chain(0), Filter::dense(n, n, whole), Border::default());
+    let leaves = vec![Leaf { op, dtype: DType::F32 }];
+    Kernel::Map(MapKernel {
+        inputs: 1,
+        chains: vec![chain],
+        leaves,
+        result: Some(Val::Leaf(0)),
+        ..MapKernel::default()
+    })
 }
 
 fn separable(n: usize, dtype: DType) -> Kernel {
@@ -137,6 +160,10 @@ pub(super) fn all(shape: Shape, dtype: DType) -> Vec<Kernel> {
         correlate(7, dtype),
         correlate(17, dtype),
         correlate(43, dtype),
+        bytes(3),
+        bytes(7),
+        bytes(17),
+        bytes(31),
         separable(5, dtype),
         separable(19, dtype),
         separable(43, dtype),

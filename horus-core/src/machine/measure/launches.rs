@@ -31,6 +31,10 @@ fn whole(shape: Shape, dtype: DType) -> Geometry {
 
 /// The announcement of a launch of `kernel`.
 fn announced(kernel: &Kernel, shape: Shape, dtype: DType) -> Prepared<'_> {
+    let read = match kernel {
+        Kernel::Map(m) => m.chains.first().and_then(|c| c.leaves.first()).map_or(dtype, |l| l.dtype),
+        _ => dtype,
+    };
     let (count, out) = match kernel {
         Kernel::Map(m) => (m.inputs, whole(shape, dtype)),
         Kernel::Whole(Whole::RowReduce(r)) => (1, whole(Shape { width: r.columns(), ..shape }, r.result(dtype))),
@@ -41,7 +45,7 @@ fn announced(kernel: &Kernel, shape: Shape, dtype: DType) -> Prepared<'_> {
         _ => (1, whole(shape, dtype)),
     };
     let rows = if kernel.goes_over_input() { Window::whole(shape.height) } else { out.window };
-    Prepared { kernel, inputs: vec![whole(shape, dtype); count], output: out, rows }
+    Prepared { kernel, inputs: vec![whole(shape, read); count], output: out, rows }
 }
 
 impl<'a> Bench<'a> {

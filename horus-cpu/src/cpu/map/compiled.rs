@@ -25,7 +25,7 @@ impl Compiled {
     pub(in crate::cpu) fn new(kernel: &MapKernel, inputs: &[LaunchInput<'_>], more: &[DType], isa: Isa) -> Compiled {
         let dtypes: Vec<DType> = inputs.iter().map(|i| i.geometry.dtype).chain(more.iter().copied()).collect();
         let kernel = uniform::with_constants(kernel, inputs).unwrap_or_else(|| kernel.clone());
-        let schedule = Schedule::of(&kernel, &dtypes);
+        let schedule = Schedule::of(&kernel, &dtypes, isa);
         Compiled { kernel, schedule, isa }
     }
 

@@ -2,8 +2,10 @@
 
 use std::borrow::Cow;
 
+use crate::cpu::bytes::{self, Dot};
 use crate::cpu::correlate::group_size;
 use crate::cpu::rows;
+use crate::cpu::simd::Isa;
 use horus_base::dispatch_float;
 use horus_base::dtype::{DType, Pixel};
 use horus_base::shape::Border;
@@ -21,12 +23,25 @@ pub(in crate::cpu) struct FeedSpec {
     pub(in crate::cpu) stages: Vec<usize>,
     pub(in crate::cpu) pass_border: Border,
     pub(in crate::cpu) border: Border,
+    /// The type of its rows: floats, or bytes that are held as [quads](crate::cpu::bytes).
     pub(in crate::cpu) dtype: DType,
     pub(in crate::cpu) reach: Reach,
     /// Rows are kept in a ring even where no border is needed. Rows of a chain have to be; a tall
     /// sparse filter reads many rows per output row, and those of an image whose row length is a
     /// power of two compete for the same lines of the cache.
     pub(in crate::cpu) copied: bool,
+}
+
+impl FeedSpec {
+    /// Returns `true` if rows of bytes are held as quads.
+    pub(in crate::cpu) fn is_bytes(&self) -> bool {
+        !self.dtype.is_float()
+    }
+
+    /// Bytes of an element of its rows.
+    pub(in crate::cpu) fn element(&self) -> usize {
+        if self.is_bytes() { bytes::QUAD } else { self.dtype.size() }
+    }
 }
 
 /// Filters of one geometry over one feed.
@@ -41,6 +56,10 @@ pub(in crate::cpu) struct Group {
     pub(in crate::cpu) offsets: Vec<(usize, usize)>,
     /// Weights of all filters, tap by tap.
     pub(in crate::cpu) weights: HostBuffer,
+    /// The sums that the filters begin with, if not zeros.
+    pub(in crate::cpu) start: HostBuffer,
+    /// Instructions for bytes, if the feed is of bytes.
+    pub(in crate::cpu) dot: Option<Dot>,
     pub(in crate::cpu) leaves: Vec<usize>,
     /// Pixels are copied, not filtered: the group is a shift.
     pub(in crate::cpu) moved: bool,
@@ -93,6 +112,8 @@ fn around(op: &LeafOp) -> Option<(Source, Cow<'_, Filter>, Border)> {
 pub(super) struct Groups<'a> {
     kernel: &'a MapKernel,
     dtypes: &'a [DType],
+    /// The instruction set, where filters of bytes may be computed in integers.
+    isa: Option<Isa>,
     pub(super) feeds: Vec<FeedSpec>,
     pub(super) groups: Vec<Group>,
     /// Group of each leaf.
@@ -100,10 +121,11 @@ pub(super) struct Groups<'a> {
 }
 
 impl<'a> Groups<'a> {
-    /// Groups the leaves `filters` of a kernel over inputs of types `dtypes`, in this order.
-    pub(super) fn new(kernel: &'a MapKernel, dtypes: &'a [DType], filters: Vec<usize>) -> Groups<'a> {
+    /// Groups the leaves `filters` of a kernel over inputs of types `dtypes`, in this order; with an
+    /// instruction set, those of bytes may be computed in integers.
+    pub(super) fn new(kernel: &'a MapKernel, dtypes: &'a [DType], isa: Option<Isa>, filters: Vec<usize>) -> Groups<'a> {
         let of_leaf = vec![None; kernel.leaves.len()];
-        let mut all = Groups { kernel, dtypes, feeds: Vec::new(), groups: Vec::new(), of_leaf };
+        let mut all = Groups { kernel, dtypes, isa, feeds: Vec::new(), groups: Vec::new(), of_leaf };
         all.form(filters);
         all
     }
@@ -113,7 +135,14 @@ impl<'a> Groups<'a> {
         let mut banks: Vec<((usize, usize), Vec<usize>)> = Vec::new();
         for l in filters {
             let Some((source, filter, border)) = around(&self.kernel.leaves[l].op) else { continue };
-            let feed = self.feed(source, border, &filter);
+            let bytes = self.isa.and_then(|isa| {
+                Dot::of(&filter, isa)?;
+                self.kernel.bytes(&self.kernel.leaves[l])
+            });
+            let feed = match bytes {
+                Some((input, dtype)) => self.feed(Source::Input(input), dtype, border, &filter),
+                None => self.feed(source, source_type(self.kernel, self.dtypes, source), border, &filter),
+            };
             let same = |other: usize| match (&self.kernel.leaves[l].op, &self.kernel.leaves[other].op) {
                 (LeafOp::Correlate(..), LeafOp::Correlate(_, f, _)) => f.layout() == filter.layout(),
                 _ => false,
@@ -133,13 +162,24 @@ impl<'a> Groups<'a> {
                     group.iter().filter_map(|&l| around(&self.kernel.leaves[l].op)).map(|(_, f, _)| f).collect();
                 let all: Vec<&Filter> = filters.iter().map(AsRef::as_ref).collect();
                 group.iter().for_each(|&l| self.of_leaf[l] = Some(self.groups.len()));
+                let dtype = self.feeds[feed].dtype;
+                let dot = self.isa.filter(|_| !dtype.is_float()).and_then(|isa| Dot::of(all[0], isa));
+                let (weights, start) = match dot {
+                    Some(_) => (
+                        HostBuffer::from_slice(&bytes::taps(&all)),
+                        HostBuffer::from_slice(&bytes::starts(&all, dtype)),
+                    ),
+                    None => (weights(&all, dtype), HostBuffer::zeroed(0)),
+                };
                 self.groups.push(Group {
                     feed,
                     part,
                     reach: filters[0].reach(),
                     layout: filters[0].layout().clone(),
                     offsets: corner_offsets(all[0]),
-                    weights: weights(&all, self.feeds[feed].dtype),
+                    weights,
+                    start,
+                    dot,
                     leaves: group.to_vec(),
                     moved,
                 });
@@ -147,8 +187,8 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// The feed for a filter, widened to its reach, and the index of the filter's row pass.
-    fn feed(&mut self, source: Source, border: Border, filter: &Filter) -> (usize, usize) {
+    /// The feed for a filter over rows of a type, widened to its reach, and the index of the filter's row pass.
+    fn feed(&mut self, source: Source, dtype: DType, border: Border, filter: &Filter) -> (usize, usize) {
         let reach = filter.reach();
         let scattered = matches!(filter.layout(), Layout::Sparse(_)) && reach.up + reach.down >= 8;
         let stages = &self.kernel.stages;
@@ -162,13 +202,12 @@ impl<'a> Groups<'a> {
                 None => f.stages.is_empty(),
                 Some(s) => f.stages.contains(&s) || (!f.stages.is_empty() && f.stages.len() < rows::MOST),
             };
-            room && f.source == image && f.border == border && f.pass_border == pass_border
+            room && (f.source, f.dtype) == (image, dtype) && f.border == border && f.pass_border == pass_border
         };
         let feeds = &mut self.feeds;
         let at = feeds.iter().position(fits).unwrap_or_else(|| {
-            let dtype = source_type(self.kernel, self.dtypes, image);
             let stages = stage.into_iter().collect();
-            let copied = matches!(image, Source::Chain(_));
+            let copied = matches!(image, Source::Chain(_)) || !dtype.is_float();
             feeds.push(FeedSpec { source: image, stages, pass_border, border, dtype, reach, copied });
             feeds.len() - 1
         });

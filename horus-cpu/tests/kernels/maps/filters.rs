@@ -1,9 +1,12 @@
 //! Linear filters: banks, stages, chains and sizes.
 
 use super::{Picture, Random, borders, check, run, total};
-use horus_base::dtype::{Conversion, DType, Scalar};
+use horus_base::dispatch;
+use horus_base::dtype::{Conversion, DType, Pixel, Scalar};
 use horus_base::shape::{Border, Shape, Window};
 use horus_cpu::cpu::device::CpuDevice;
+use horus_host::device::{Geometry, Memory};
+use horus_host::host::buffer::HostBuffer;
 use horus_plan::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Stage, Val};
 use horus_plan::ops::neighbourhood::Filter;
 use horus_plan::ops::pixel::PixelOp;
@@ -251,6 +254,98 @@ fn means_of_integers_match_the_definition() {
                     check(&mean(filter, border, dtype), &[input], dtype, &format!("mean of {n} {border} {dtype}"));
                 }
             }
+        }
+    }
+}
+
+/// Filters of bytes, which become numbers as they are read.
+fn of_bytes(dtype: DType, filters: impl IntoIterator<Item = (Filter, Border)>) -> MapKernel {
+    let convert = Instr {
+        op: InstrOp::Convert(Conversion::Nearest),
+        operand: dtype,
+        result: DType::F32,
+        args: vec![Val::Leaf(0)],
+    };
+    let chain = MapKernel {
+        inputs: 1,
+        leaves: vec![Leaf { op: LeafOp::Load(0), dtype }],
+        code: vec![convert],
+        result: Some(Val::Instr(0)),
+        ..MapKernel::default()
+    };
+    let leaf = |(f, border)| Leaf { op: LeafOp::Correlate(Source::Chain(0), f, border), dtype: DType::F32 };
+    let leaves = filters.into_iter().map(leaf).collect();
+    total(MapKernel { inputs: 1, chains: vec![chain], leaves, ..MapKernel::default() }, DType::F32)
+}
+
+/// Whole numbers from `least` to `largest`.
+fn whole(r: &mut Random, n: usize, least: i64, largest: i64) -> Vec<f64> {
+    (0..n).map(|_| (least + (r.next() % (largest - least + 1) as u64) as i64) as f64).collect()
+}
+
+#[test]
+fn filters_of_bytes_match_the_definition() {
+    let mut r = Random(7);
+    let extents =
+        [(3, 3), (1, 5), (5, 4), (1, 3), (2, 7), (7, 6), (9, 9), (4, 33), (31, 31), (15, 15), (60, 3), (3, 75)];
+    for dtype in [DType::U8, DType::I8] {
+        for (n, (h, w)) in extents.into_iter().enumerate() {
+            let (sh, sw, sc) = SHAPES[(n * 3 + dtype.size()) % SHAPES.len()];
+            for (b, border) in Border::all(if dtype == DType::I8 { -7.0 } else { 200.0 }).into_iter().enumerate() {
+                let shape = if b % 2 == 0 { Shape::new(sh, sw, sc) } else { Shape::new(9, 51, 1) };
+                let input = Picture::random(shape, dtype, n as u64);
+                let count = [1, 2, 3, 4, 6, 7, 5][(n + 2 * b) % 7];
+                // Of pairs of taps up to 64 products fit into 16 bits, of others they need not.
+                let most = if (n + b) % 2 == 0 { 64 } else { 127 };
+                let filters: Vec<Filter> =
+                    (0..count).map(|_| Filter::dense(h, w, whole(&mut r, h * w, -most, most))).collect();
+                let k = of_bytes(dtype, filters.iter().map(|f| (f.clone(), border)));
+                let exact = filters.iter().all(|f| f.is_exact_for(dtype, border));
+                assert!(exact || h * w > 900, "{h}x{w}");
+                check(&k, &[input], DType::F32, &format!("{count} filters {h}x{w} of {dtype}, {border}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn filters_of_bytes_mix_with_others() {
+    let mut r = Random(8);
+    for dtype in [DType::U8, DType::I8] {
+        for (b, &(sh, sw, sc)) in SHAPES.iter().enumerate() {
+            let borders = Border::all([0.0, 0.5, 300.0][b % 3]);
+            let dense = |h: usize, w: usize, taps: Vec<f64>| Filter::dense(h, w, taps);
+            let filters = [
+                (dense(3, 3, vec![127.0, -128.0, 0.0, -0.0, 1.0, -1.0, 5.0, 64.0, -64.0]), borders[b % 5]),
+                (dense(3, 3, whole(&mut r, 9, -128, 127)), borders[b % 5]),
+                (dense(3, 3, vec![0.5; 9]), borders[b % 5]),
+                (dense(3, 3, vec![128.0; 9]), borders[(b + 1) % 5]),
+                (dense(5, 3, whole(&mut r, 15, -9, 9)), borders[(b + 4) % 5]),
+                (Filter::sparse([(0, 4), (-2, 1)], [3.0, -2.0]), borders[b % 5]),
+                (Filter::column([1.0, 2.0, 1.0]), borders[(b + 2) % 5]),
+            ];
+            let k = of_bytes(dtype, filters);
+            let input = Picture::random(Shape::new(sh, sw, sc), dtype, b as u64);
+            check(&k, &[input], DType::F32, &format!("filters of {dtype} and others, {sh}x{sw}"));
+        }
+    }
+}
+
+#[test]
+fn filters_of_bytes_end_where_sums_are_not_exact() {
+    let filter = |n: usize, tap: f64| Filter::dense(n, n, vec![tap; n * n]);
+    // 22 * 22 * 127 * 255 is below 2^24, 23 * 23 * 127 * 255 is not.
+    assert!(
+        filter(22, 127.0).is_exact_for(DType::U8, Border::Wrap)
+            && !filter(23, 127.0).is_exact_for(DType::U8, Border::Wrap)
+    );
+    for n in [22, 23, 32, 33] {
+        for (dtype, tap) in [(DType::U8, 127.0), (DType::U8, -128.0), (DType::I8, -128.0), (DType::I8, 127.0)] {
+            let bright = dispatch!(dtype, T => HostBuffer::from_slice(&vec![T::HIGHEST; 40 * 37]));
+            let geometry = Geometry { shape: Shape::new(40, 37, 1), dtype, window: Window::whole(40) };
+            let input = Picture { memory: Memory::Host(bright), geometry };
+            let k = of_bytes(dtype, [(filter(n, tap), Border::Replicate), (filter(n, -tap + 1.0), Border::Replicate)]);
+            check(&k, &[input], DType::F32, &format!("{n}x{n} of {tap} over the brightest {dtype}"));
         }
     }
 }

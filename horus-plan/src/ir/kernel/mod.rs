@@ -25,6 +25,7 @@
 //! reduced over all levels in the same pass; extremes over all levels of each 32 rows, or more if
 //! there are many labels.
 
+mod bytes;
 mod chain;
 mod distribution;
 mod join;

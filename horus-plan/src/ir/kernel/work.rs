@@ -223,6 +223,9 @@ impl MapKernel {
             1.. if is(|op| matches!(op, LeafOp::Correlate(_, f, _) if matches!(f.layout(), Layout::Sparse(_)))) => {
                 Family::Sparse
             }
+            1.. if self.leaves.iter().filter(|l| taps(l) > 0).all(|l| self.bytes(l).is_some()) => {
+                Family::CorrelateBytes
+            }
             LARGE.. => Family::CorrelateLarge,
             1.. => Family::CorrelateSmall,
             0 if is(|op| matches!(op, LeafOp::Warp(..) | LeafOp::Flip(..))) => Family::Warp,
