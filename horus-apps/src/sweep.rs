@@ -5,9 +5,11 @@ use std::fmt;
 use std::time::Instant;
 
 use horus::core::device::{Device, Geometry, Launch, LaunchInput, Memory, Prepared};
-use horus::core::dtype::{Conversion, DType, Scalar};
+use horus::core::dispatch;
+use horus::core::dtype::{Conversion, DType};
 use horus::core::error::DeviceError;
 use horus::core::filters::tolerance::{Algorithm, algorithm};
+use horus::core::host::buffer::HostBuffer;
 use horus::core::ir::kernel::{Extent, Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
 use horus::core::machine::{Profile, here};
 use horus::core::ops::fourier::{EXTENTS, Fourier, step};
@@ -201,17 +203,16 @@ fn direct(filter: &Filter, border: Border, dtype: DType) -> Kernel {
 /// Reproducible noise, of integers over all their range.
 fn image(device: &dyn Device, geometry: Geometry) -> std::result::Result<Memory, DeviceError> {
     let mut state = 0x2545_f491_4f6c_dd1du64;
-    let mut bytes = Vec::with_capacity(geometry.bytes());
-    for _ in 0..geometry.shape.len() {
+    let mut unit = || {
         state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
-        let unit = (state >> 40) as f64 / 16_777_216.0;
-        horus::core::dispatch!(geometry.dtype, T => {
-            let value = if geometry.dtype.is_float() { unit } else { unit * T::HIGHEST.to_f64() };
-            bytes.extend(bytemuck::bytes_of(&T::from_f64(value)));
-        });
-    }
-    let mut memory = device.allocate(bytes.len())?;
-    device.write(&bytes, &mut memory, 0)?;
+        (state >> 40) as f64 / 16_777_216.0
+    };
+    let pixels = dispatch!(geometry.dtype, T => {
+        let most = if geometry.dtype.is_float() { 1.0 } else { T::HIGHEST.to_f64() };
+        HostBuffer::from_slice(&(0..geometry.shape.len()).map(|_| T::from_f64(unit() * most)).collect::<Vec<T>>())
+    });
+    let mut memory = device.allocate(pixels.len())?;
+    device.write(pixels.bytes(), &mut memory, 0)?;
     Ok(memory)
 }
 
