@@ -37,7 +37,7 @@ const MAIN: &str = include_str!("../kernels/emulate_main.h");
 
 /// The headers of generated sources, each after those that it needs: compiled once for all programs
 /// of a library.
-const HEADERS: [&str; 19] = [
+const HEADERS: [&str; 20] = [
     include_str!("../kernels/prelude.cuh"),
     include_str!("../kernels/math.cuh"),
     include_str!("../kernels/cast.cuh"),
@@ -45,6 +45,7 @@ const HEADERS: [&str; 19] = [
     include_str!("../kernels/pointwise.cuh"),
     include_str!("../kernels/tile.cuh"),
     include_str!("../kernels/dense.cuh"),
+    include_str!("../kernels/bytes.cuh"),
     include_str!("../kernels/separable.cuh"),
     include_str!("../kernels/gather.cuh"),
     include_str!("../kernels/reduce.cuh"),
@@ -279,6 +280,15 @@ fn kernels_follow_the_definitions_to_the_bit() {
         (c, t, Limits { shared: 227 << 10 })
     });
     check(jobs.collect(), "default");
+}
+
+#[test]
+fn large_filters_of_bytes_are_products_of_matrices() {
+    let limits = Limits { shared: 227 << 10 };
+    for case in cases().into_iter().filter(|c| c.name.starts_with("correlate bytes")) {
+        let products = program(&case, &tuned(&case), limits).source.contains("hs_bytes<");
+        assert_eq!(products, !case.name.contains(" 3x3 "), "{}", case.name);
+    }
 }
 
 /// The launches of line detectors recorded from a session, on a small picture.

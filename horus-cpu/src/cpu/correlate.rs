@@ -269,7 +269,9 @@ unsafe fn dense_block<V: Lanes, const NF: usize, const R: usize, const C: usize>
     unsafe {
         let mut acc: Block<V, NF, R, C> = [[[V::splat(V::Elem::default()); C]; NF]; R];
         for f in 0..bank.start.len().min(NF) {
-            (0..R).for_each(|r| acc[r][f] = [V::splat(bank.start[f]); C]);
+            for r in 0..R {
+                acc[r][f] = [V::splat(bank.start[f]); C];
+            }
         }
         let rows = bank.rows.as_ptr().add(y);
         let taps = bank.weights.as_ptr();

@@ -55,6 +55,7 @@ const AROUND: &str = include_str!("../../kernels/around.cuh");
 const POINTWISE: &str = include_str!("../../kernels/pointwise.cuh");
 const TILE: &str = include_str!("../../kernels/tile.cuh");
 const DENSE: &str = include_str!("../../kernels/dense.cuh");
+const BYTES: &str = include_str!("../../kernels/bytes.cuh");
 const SEPARABLE: &str = include_str!("../../kernels/separable.cuh");
 const GATHER: &str = include_str!("../../kernels/gather.cuh");
 const REDUCE: &str = include_str!("../../kernels/reduce.cuh");

@@ -160,6 +160,13 @@ impl ConstantTable {
         at
     }
 
+    /// Adds words; returns their offset.
+    pub(super) fn words(&mut self, words: impl Iterator<Item = u32>) -> usize {
+        let at = self.align();
+        words.for_each(|word| self.bytes.extend(word.to_le_bytes()));
+        at
+    }
+
     /// Adds taps with `N` integers each, as a C struct of the weight and the integers; returns
     /// their offset.
     pub(super) fn offsets<const N: usize>(

@@ -122,6 +122,8 @@ pub(super) struct StageSlot {
 pub(super) enum Method {
     /// Dense filters of one size from a tile.
     Dense(InputTile),
+    /// A dense filter of bytes by whole taps, from a tile of bytes, by products of matrices.
+    Products(InputTile),
     /// A dense filter whose tile is too large: this many filter rows at a time.
     Chunked(usize),
     /// A filter with offsets, from a tile.
@@ -262,17 +264,18 @@ pub(super) fn schedule(
         }
         let leaf = &kernel.leaves[l];
         let tile = || shared(l).unwrap_or_else(|| own(l));
-        let method = match (&leaf.op, window(leaf)) {
-            (LeafOp::Correlate(Source::Stage(s), _, b), _) => {
+        let method = match (&leaf.op, window(leaf), products(kernel, leaf, block, room)) {
+            (_, _, Some(tile)) => Method::Products(tile),
+            (LeafOp::Correlate(Source::Stage(s), _, b), ..) => {
                 let key = StageKey { stage: *s, border: *b };
                 match stages.slots.iter().position(|x| x.key == key) {
                     Some(i) => Method::Column(i),
                     None => continue,
                 }
             }
-            (_, Some((_, None, _))) if fits(l) => Method::Selection(tile()),
-            (_, Some((_, f, _))) if is_sparse(f) && fits(l) => Method::Sparse(tile()),
-            (_, Some((_, Some(f), _))) => match *f.layout() {
+            (_, Some((_, None, _)), _) if fits(l) => Method::Selection(tile()),
+            (_, Some((_, f, _)), _) if is_sparse(f) && fits(l) => Method::Sparse(tile()),
+            (_, Some((_, Some(f), _)), _) => match *f.layout() {
                 Layout::Dense { .. } if fits(l) => Method::Dense(tile()),
                 Layout::Dense { height, width, .. } => match chunk_rows(height, width, own(l), block, leaf.dtype, room)
                 {
@@ -302,6 +305,31 @@ pub(super) fn schedule(
         groups.push(LeafGroup { method, leaves });
     }
     place_slots(groups, lazy, stages, room)
+}
+
+/// Taps from which on a filter of bytes is computed by products of matrices: estimated from reads of
+/// shared memory, of which a row of 25 taps takes as many as one of them.
+const PRODUCTS: usize = 49;
+
+/// Elements from row to row of the sums of a block: rows are in different banks.
+pub(super) fn sum_pitch(block: ThreadBlock) -> usize {
+    block.width() + 8
+}
+
+/// The tile of a filter that is computed by products of matrices of 16 x 8 sums, of which all warps
+/// of a block have as many.
+fn products(kernel: &MapKernel, leaf: &Leaf, block: ThreadBlock, room: usize) -> Option<InputTile> {
+    let (_, dtype) = kernel.bytes(leaf)?;
+    let LeafOp::Correlate(_, filter, _) = &leaf.op else { return None };
+    let (height, width) = (block.height(), block.width());
+    let whole = height.is_multiple_of(16)
+        && width.is_multiple_of(8)
+        && (height / 16 * width / 8).is_multiple_of(block.threads() / 32)
+        && block.levels == 1;
+    let tile = InputTile::new(block, filter.reach(), dtype);
+    let tile = InputTile { pitch: skewed_pitch(tile.cols, dtype), ..tile };
+    let bytes = tile.bytes() + height * sum_pitch(block) * size_of::<f32>();
+    (whole && filter.taps().len() >= PRODUCTS && bytes <= room).then_some(tile)
 }
 
 /// Rows of a dense filter that are applied at a time.

@@ -341,6 +341,7 @@ pub(crate) fn cases() -> Vec<Case> {
     let mut all = pixels();
     all.extend(repeated());
     all.extend(filters());
+    all.extend(bytes());
     all.extend(prologues());
     all.extend(others());
     all.extend(super::planes::cases());
@@ -523,6 +524,68 @@ fn filters() -> Vec<Case> {
 }
 
 /// Filters over pixel operations.
+/// Filters of bytes by whole taps: sums are exact.
+fn bytes() -> Vec<Case> {
+    let mut all = Vec::new();
+    for dtype in [DType::U8, DType::I8] {
+        let op = InstrOp::Convert(Conversion::Nearest);
+        let convert = Instr { op, operand: dtype, result: DType::F32, args: vec![Val::Leaf(0)] };
+        let leaves = vec![Leaf { op: LeafOp::Load(0), dtype }];
+        let code = vec![convert];
+        let chain = MapKernel { inputs: 1, leaves, code, result: Some(Val::Instr(0)), ..MapKernel::default() };
+        let filters = |count: usize, h: usize, w: usize, border| {
+            let leaf = |f: usize| {
+                let tap = |k: usize| ((k * 37 + f * 11 + k * k) % 251) as f64 - 125.0;
+                let filter = Filter::dense(h, w, (0..h * w).map(tap).collect::<Vec<_>>());
+                Leaf { op: LeafOp::Correlate(Source::Chain(0), filter, border), dtype: DType::F32 }
+            };
+            let leaves: Vec<Leaf> = (0..count).map(leaf).collect();
+            let mut code: Vec<Instr> = Vec::new();
+            for f in 1..count {
+                let last = if f == 1 { Val::Leaf(0) } else { Val::Instr(f - 2) };
+                code.push(instr(PixelOp::Max, DType::F32, vec![last, Val::Leaf(f)]));
+            }
+            let result = Some(if count == 1 { Val::Leaf(0) } else { Val::Instr(count - 2) });
+            Kernel::Map(MapKernel {
+                inputs: 1,
+                chains: vec![chain.clone()],
+                leaves,
+                code,
+                result,
+                ..MapKernel::default()
+            })
+        };
+        let mut add = |name: String, kernel: Kernel, shape: Shape| {
+            all.push(case(
+                format!("correlate bytes {name} {dtype}"),
+                kernel,
+                vec![whole(shape, dtype)],
+                whole(shape, DType::F32),
+            ));
+        };
+        for border in borders() {
+            add(format!("9x8 {border}"), filters(1, 9, 8, border), SMALL);
+        }
+        let b = Border::Reflect101;
+        for (h, w) in [(3, 3), (7, 7), (15, 15), (4, 33), (31, 3), (2, 61), (22, 22)] {
+            add(format!("{h}x{w}"), filters(1, h, w, b), ALIGNED);
+        }
+        add("bank of 3 of 8x9".into(), filters(3, 8, 9, b), SMALL);
+        add("on one pixel".into(), filters(1, 9, 9, b), Shape::new(1, 1, 1));
+        let mut strip = case(
+            format!("correlate bytes of a strip {dtype}"),
+            filters(1, 15, 15, Border::Wrap),
+            vec![whole(ALIGNED, dtype)],
+            whole(ALIGNED, DType::F32),
+        );
+        strip.inputs[0].window = Window::new(-7, 19);
+        strip.output.window = Window::new(0, 12);
+        strip.rows = strip.output.window;
+        all.push(strip);
+    }
+    all
+}
+
 fn prologues() -> Vec<Case> {
     let mut all = Vec::new();
     for dtype in [DType::F32, DType::F64] {

@@ -274,7 +274,9 @@ fn forth_body<T: Float>(isa: Isa, shared: &Shared<'_>, pair: &mut Pair<T>) {
         for k in 0..2 {
             for (point, row) in columns.iter_mut().zip(pixels[k].chunks_exact(width + APART)) {
                 let eight: &[T; LANES] = row[x..].first_chunk().expect("a tile has whole vectors");
-                point[k] = if taken[k] { eight.map(T::to_f64) } else { [0.0; LANES] };
+                for (v, pixel) in point[k].iter_mut().zip(eight) {
+                    *v = if taken[k] { pixel.to_f64() } else { 0.0 };
+                }
             }
         }
         lines_forth(isa, columns, &shared.steps[0]);
@@ -368,7 +370,8 @@ fn exchange<const S: usize>(rows: &mut [Lanes; LANES]) {
 }
 
 /// Calls a function for the vectors of an instruction set. It is compiled into a function that
-/// enables the set, as all callers are.
+/// enables the set, as all callers are. Vectors are not loaded in closures: one that the compiler
+/// does not inline has the baseline's instructions, and takes several times as long.
 macro_rules! by_vectors {
     ($isa:expr, $body:ident($($arg:expr),*)) => {
         match $isa {
@@ -499,7 +502,8 @@ unsafe fn forth_by<V: Vector<Elem = f64>>(lines: &mut [Point], steps: &Steps) {
                 let [a, b, c, d] = quarters(block, *q);
                 for (j, (((a, b), c), d)) in a.iter_mut().zip(b).zip(c).zip(d).enumerate() {
                     for at in (0..LANES).step_by(V::LANES) {
-                        let [w, x, y, z] = [&*a, &*b, &*c, &*d].map(|p| Complexes::<V>::load(p, at));
+                        let (w, x) = (Complexes::<V>::load(a, at), Complexes::load(b, at));
+                        let (y, z) = (Complexes::load(c, at), Complexes::load(d, at));
                         let (even, odd, left, right) = (w.add(y), x.add(z), w.sub(y), x.sub(z));
                         let (x, y, z) = (left.sub_turned(right), even.sub(odd), left.add_turned(right));
                         even.add(odd).store(a, at);
@@ -529,10 +533,13 @@ unsafe fn back_by<V: Vector<Elem = f64>>(lines: &mut [Point], steps: &Steps) {
                 let [a, b, c, d] = quarters(block, *q);
                 for (j, (((a, b), c), d)) in a.iter_mut().zip(b).zip(c).zip(d).enumerate() {
                     for at in (0..LANES).step_by(V::LANES) {
-                        let [w, mut x, mut y, mut z] = [&*a, &*b, &*c, &*d].map(|p| Complexes::<V>::load(p, at));
+                        let (w, mut x) = (Complexes::<V>::load(a, at), Complexes::load(b, at));
+                        let (mut y, mut z) = (Complexes::load(c, at), Complexes::load(d, at));
                         if j > 0 {
-                            let [r1, r2, r3] = roots[j - 1].map(|root| Complexes::splat(conjugate(root)));
-                            (x, y, z) = (x.mul(r1), y.mul(r2), z.mul(r3));
+                            let [r1, r2, r3] = roots[j - 1];
+                            x = x.mul(Complexes::splat(conjugate(r1)));
+                            y = y.mul(Complexes::splat(conjugate(r2)));
+                            z = z.mul(Complexes::splat(conjugate(r3)));
                         }
                         let (even, odd, left, right) = (w.add(y), x.add(z), w.sub(y), x.sub(z));
                         even.add(odd).store(a, at);

@@ -7,7 +7,7 @@ use horus_core::ops::neighbourhood::{Filter, Layout, Reach};
 use horus_core::shape::Border;
 
 use super::super::cpp::{Call, Expr, Stmt, args, name, template};
-use super::super::schedule::{InputTile, LeafGroup, Method, ThreadBlock, tap_pitch, window};
+use super::super::schedule::{InputTile, LeafGroup, Method, ThreadBlock, sum_pitch, tap_pitch, window};
 use super::super::{border_name, cost, defect, vector};
 use super::MapGenerator;
 use super::chains::{source_aligned, source_name};
@@ -117,6 +117,45 @@ impl<'a> MapGenerator<'a> {
         let (t, pitch, off) = (d.dtype.name(), tile.pitch, tile.left - d.anchor_x);
         let template = template![step, t, d.height, d.width, d.width, rows, cols, d.count, pitch, off, true, 0];
         out.push(Call::new("hs_dense", template, args![pixels, taps, array]).into());
+        Ok(())
+    }
+
+    /// A filter of bytes, by products of matrices of integers. A thread has sums of other pixels than
+    /// its own: they go through shared memory.
+    pub(super) fn products(
+        &mut self,
+        group: &LeafGroup,
+        tile: InputTile,
+        array: &str,
+        out: &mut Vec<Stmt>,
+    ) -> Result<(), DeviceError> {
+        let d = self.dense_group(group)?;
+        let Some((input, dtype)) = self.kernel.bytes(&self.kernel.leaves[group.leaves[0]]) else {
+            return Err(defect("a group of filters of bytes has none"));
+        };
+        self.load_tile(Source::Input(input), d.border, tile, dtype, out)?;
+        // Sums of the group before have been read.
+        out.push(Stmt::Synchronize);
+        let off = tile.left - d.anchor_x;
+        let (first, skew) = (off / 4 * 4, off % 4);
+        let matrices = (skew + 7 + d.width).div_ceil(32);
+        let taps = self.table.words(matrix_words(d.filter.taps(), d.width, matrices, skew));
+        let (block, pitch) = (self.block, sum_pitch(self.block));
+        let at = self.shared.kept() + tile.bytes();
+        self.shared.reserve(at + block.height() * pitch * size_of::<f32>());
+        let pixels = Expr::Shared(dtype, self.shared.kept()) + ((tile.up - d.anchor_y) * tile.pitch + first);
+        let (taps, sums) = (Expr::Table("u32".into(), Box::new(taps.into())), Expr::Shared(DType::F32, at));
+        let (signed, threads) = (dtype == DType::I8, block.threads());
+        let template = template![signed, d.height, matrices, tile.pitch, block.height(), block.width(), pitch, threads];
+        let parts = block.height() / 16 * block.width() / 8 / (threads / 32);
+        self.cost += 40 * parts * matrices;
+        out.push(Call::new("hs_bytes", template, args![pixels, taps, sums.clone()]).into());
+        out.push(Stmt::Synchronize);
+        let ThreadBlock { rows, cols, .. } = block;
+        let own = sums + name("ty") * rows * pitch + name("tx") * cols;
+        let taken = Call::new("hs_take_sums", template![pitch, rows, cols], args![own, format!("{array}[0]")]);
+        out.push(taken.into());
+        self.shared.is_read();
         Ok(())
     }
 
@@ -330,4 +369,19 @@ impl<'a> MapGenerator<'a> {
             Layout::Sparse(_) => Err(defect(format_args!("leaf {l} is no column filter"))),
         }
     }
+}
+
+/// Each row of `width` taps as matrices of 32 rows and 8 columns, of which column `n` has the taps from
+/// row `n + skew` on, in the order in which the lanes of a warp hold them: `kernels/bytes.cuh`.
+fn matrix_words(taps: &[f64], width: usize, matrices: usize, skew: usize) -> impl Iterator<Item = u32> {
+    let of_rows = taps.chunks(width).flat_map(move |row| (0..matrices).map(move |m| (row, m)));
+    of_rows.flat_map(move |(row, m)| {
+        (0..64).map(move |word| {
+            let (lane, half) = (word / 2, word % 2);
+            let at = 32 * m + 16 * half + 4 * (lane % 4);
+            let tap =
+                |k: usize| (at + k).checked_sub(lane / 4 + skew).and_then(|k| row.get(k)).map_or(0, |tap| *tap as i8);
+            u32::from_le_bytes(std::array::from_fn(|k| tap(k).cast_unsigned()))
+        })
+    })
 }

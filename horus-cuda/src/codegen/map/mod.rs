@@ -23,7 +23,7 @@ use super::instructions::{Instructions, Leaves, declare_extent};
 use super::params::{ConstantTable, KernelParams};
 use super::schedule::{LeafGroup, Method, REGION, Schedule, ThreadBlock, schedule};
 use super::similar::{Loop, loops};
-use super::{DENSE, GATHER, Generated, Limits, PRELUDE, Pointer, Repeats, SEPARABLE, Shapes, TILE};
+use super::{BYTES, DENSE, GATHER, Generated, Limits, PRELUDE, Pointer, Repeats, SEPARABLE, Shapes, TILE};
 use super::{assemble, blocks, cost, defect, entry, outputs, rows_aligned};
 use crate::tuning::Tuning;
 pub(super) use accumulate::Helpers;
@@ -208,6 +208,7 @@ impl MapGenerator<'_> {
             self.declare_accumulators(group, &array, out);
             match group.method {
                 Method::Dense(tile) => self.dense(group, tile, &array, out)?,
+                Method::Products(tile) => self.products(group, tile, &array, out)?,
                 Method::Chunked(rows) => self.chunked(group, rows, &array, out)?,
                 Method::Sparse(tile) => self.sparse(group, tile, &array, out)?,
                 Method::Selection(tile) => self.selection(group, tile, &array, out)?,
@@ -329,8 +330,13 @@ impl MapGenerator<'_> {
         let (declaration, bytes, pointers) = self.params.finish();
         let helpers = self.helpers.text();
         let code = format!("{types}{}", entry(bounds, &code));
+        let mut headers = vec![PRELUDE, TILE, DENSE, SEPARABLE, GATHER];
+        if self.schedule.groups.iter().any(|g| matches!(g.method, Method::Products(_))) {
+            headers.push(BYTES);
+        }
+        headers.push(&helpers);
         Ok(Generated {
-            source: assemble(&[PRELUDE, TILE, DENSE, SEPARABLE, GATHER, &helpers], &declaration, &code),
+            source: assemble(&headers, &declaration, &code),
             params: bytes,
             pointers,
             table: self.table.bytes,
