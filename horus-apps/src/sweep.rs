@@ -272,9 +272,16 @@ impl fmt::Display for Swept {
             "chosen within 5 % of the fastest: {near} of {all} filters, {:.0} %; at worst {worst:.2}",
             share(near, all)
         )?;
-        let ways: [(&str, fn(&Row) -> &[Way]); 2] = [("direct", |r| &r.ways[..1]), ("tiles", |r| &r.ways[1..])];
-        for (name, of) in ways {
-            let mut errors: Vec<f64> = self.rows.iter().flat_map(of).map(Row::error).collect();
+        for (name, range) in [("direct", 0..1), ("tiles", 1..usize::MAX)] {
+            let of = |row: &Row| {
+                row.ways
+                    .iter()
+                    .enumerate()
+                    .filter(|(i, _)| range.contains(i))
+                    .map(|(_, w)| Row::error(w))
+                    .collect::<Vec<_>>()
+            };
+            let mut errors: Vec<f64> = self.rows.iter().flat_map(of).collect();
             errors.sort_by(f64::total_cmp);
             if let (Some(median), Some(most)) = (errors.get(errors.len() / 2), errors.last()) {
                 let good = errors.iter().filter(|e| **e <= 1.25).count();

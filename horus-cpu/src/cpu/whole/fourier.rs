@@ -6,6 +6,7 @@
 //! cache.
 
 use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
 
@@ -142,9 +143,14 @@ pub(super) fn filter<T: Float>(input: View<'_, T>, how: &Fourier, out: &mut [T],
     };
     let len = jobs.len().div_ceil(CHUNKS * threads);
     if parallel && jobs.len() > 1 {
+        // As many as there are threads: the system clears memory that is new.
+        let free: Mutex<Vec<Pair<T>>> = Mutex::default();
+        let pairs = || free.lock().unwrap_or_else(PoisonError::into_inner);
         jobs.par_chunks_mut(len).with_max_len(1).for_each(|jobs| {
-            let mut pair = Pair::of(how);
+            let last = pairs().pop();
+            let mut pair = last.unwrap_or_else(|| Pair::of(how));
             jobs.iter_mut().for_each(|job| run(&mut pair, job));
+            pairs().push(pair);
         });
     } else {
         let mut pair = Pair::of(how);
