@@ -32,23 +32,23 @@ pub struct Sweep {
 }
 
 /// An algorithm of a filter.
-pub struct Way {
+struct Way {
     /// Its name: `direct`, or rows and columns of tiles that are transformed.
-    pub name: String,
+    name: String,
     /// Measured seconds, the least.
-    pub measured: f64,
+    measured: f64,
     /// Predicted seconds.
-    pub predicted: f64,
+    predicted: f64,
 }
 
 /// A filter.
-pub struct Row {
+struct Row {
     /// Rows and columns of taps.
-    pub taps: [usize; 2],
+    taps: [usize; 2],
     /// All algorithms, the direct one first.
-    pub ways: Vec<Way>,
+    ways: Vec<Way>,
     /// The chosen algorithm.
-    pub chosen: usize,
+    chosen: usize,
 }
 
 impl Row {
@@ -71,9 +71,9 @@ impl Row {
 /// The results of a sweep.
 pub struct Swept {
     /// The filters.
-    pub rows: Vec<Row>,
+    rows: Vec<Row>,
     /// The device.
-    pub device: String,
+    device: String,
     size: usize,
     dtype: DType,
     within: f64,
