@@ -17,7 +17,7 @@ use horus::core::shape::{Shape, Window};
 use horus::prelude::*;
 use serde_json::{Value, json};
 
-/// What is swept.
+/// The filters, images and runs of a sweep.
 pub struct Sweep {
     /// Rows and columns of the image.
     pub size: usize,

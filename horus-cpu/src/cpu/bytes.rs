@@ -63,7 +63,7 @@ pub(crate) fn taps(filters: &[&Filter]) -> Vec<i32> {
     quads.flat_map(|at| filters.iter().map(move |filter| quad(filter, at))).collect()
 }
 
-/// What the sums of filters of such pixels begin with.
+/// The first values of the sums of filters of such pixels.
 pub(crate) fn starts(filters: &[&Filter], dtype: DType) -> Vec<i32> {
     let start = |filter: &&Filter| match dtype {
         DType::I8 => -128 * filter.taps().iter().map(|tap| *tap as i32).sum::<i32>(),

@@ -83,7 +83,7 @@ impl Isa {
 
 /// A vector of `LANES` elements of a row, with which filters accumulate products.
 pub(crate) trait Lanes: Copy {
-    /// What a lane holds of a row: a pixel, or several.
+    /// The content of a lane: a pixel of a row, or several.
     type Elem: Copy + Default;
     /// The same for a single pixel.
     type One: Lanes<Elem = Self::Elem>;

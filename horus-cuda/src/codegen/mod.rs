@@ -88,6 +88,14 @@ pub struct Limits {
     pub shared: usize,
 }
 
+impl Limits {
+    /// Returns `true` if the device multiplies matrices of integers of 8 bits: from compute
+    /// capability 8.0 on, as which no earlier one has so much shared memory for a block.
+    const fn multiplies_bytes(self) -> bool {
+        self.shared >= 99 << 10
+    }
+}
+
 /// The buffer whose address goes into a pointer parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pointer {

@@ -264,7 +264,7 @@ pub(super) fn schedule(
         }
         let leaf = &kernel.leaves[l];
         let tile = || shared(l).unwrap_or_else(|| own(l));
-        let method = match (&leaf.op, window(leaf), products(kernel, leaf, block, room)) {
+        let method = match (&leaf.op, window(leaf), products(kernel, leaf, block, (limits, room))) {
             (_, _, Some(tile)) => Method::Products(tile),
             (LeafOp::Correlate(Source::Stage(s), _, b), ..) => {
                 let key = StageKey { stage: *s, border: *b };
@@ -318,8 +318,8 @@ pub(super) fn sum_pitch(block: ThreadBlock) -> usize {
 
 /// The tile of a filter that is computed by products of matrices of 16 x 8 sums, of which all warps
 /// of a block have as many.
-fn products(kernel: &MapKernel, leaf: &Leaf, block: ThreadBlock, room: usize) -> Option<InputTile> {
-    let (_, dtype) = kernel.bytes(leaf)?;
+fn products(kernel: &MapKernel, leaf: &Leaf, block: ThreadBlock, (limits, room): (Limits, usize)) -> Option<InputTile> {
+    let (_, dtype) = kernel.bytes(leaf).filter(|_| limits.multiplies_bytes())?;
     let LeafOp::Correlate(_, filter, _) = &leaf.op else { return None };
     let (height, width) = (block.height(), block.width());
     let whole = height.is_multiple_of(16)

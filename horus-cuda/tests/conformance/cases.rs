@@ -523,7 +523,6 @@ fn filters() -> Vec<Case> {
     all
 }
 
-/// Filters over pixel operations.
 /// Filters of bytes by whole taps: sums are exact.
 fn bytes() -> Vec<Case> {
     let mut all = Vec::new();
@@ -586,6 +585,7 @@ fn bytes() -> Vec<Case> {
     all
 }
 
+/// Filters over pixel operations.
 fn prologues() -> Vec<Case> {
     let mut all = Vec::new();
     for dtype in [DType::F32, DType::F64] {
