@@ -219,7 +219,7 @@ pub mod io {
     #[cfg(feature = "image")]
     pub use horus_core::io::DynamicImage;
     #[doc(inline)]
-    pub use horus_core::io::{Encoder, Format, Orientation, Picture, Saving, Sink, Target, save_to};
+    pub use horus_core::io::{Encoder, Format, Orientation, Picture, Saving, Sink, Target, save_all_to, save_to};
     #[doc(inline)]
     pub use horus_core::io::{FileInfo, FileTraffic, PictureReader, PictureWriter, RegionSink, RegionSource};
 }

@@ -129,21 +129,22 @@ impl Layout {
         Shape::volume(extent(Role::Level), extent(Role::Row), extent(Role::Column), extent(Role::Channel))
     }
 
-    /// The part of the array that holds a region of the image: the indices of each axis.
-    pub(crate) fn part(&self, region: Region) -> Vec<Range<u64>> {
+    /// The part of the array that holds a region of some levels of the image: the indices of each
+    /// axis.
+    pub(crate) fn part(&self, levels: &Range<usize>, region: Region) -> Vec<Range<u64>> {
         let range = |(role, extent): (&Role, &u64)| match role {
             Role::Time => self.time..self.time + 1,
             Role::Row => region.top as u64..region.bottom() as u64,
             Role::Column => region.left as u64..region.right() as u64,
-            Role::Channel | Role::Level => 0..*extent,
+            Role::Level => levels.start as u64..levels.end as u64,
+            Role::Channel => 0..*extent,
         };
         self.roles.iter().zip(&self.extents).map(range).collect()
     }
 
-    /// The values of rows and columns among one value for each axis.
-    pub(crate) fn rows_and_columns(&self, of_axes: &[u64]) -> (u64, u64) {
-        let of = |role| of(&self.roles, of_axes, role).unwrap_or(1);
-        (of(Role::Row), of(Role::Column))
+    /// The value of an axis among one value for each; 1 for one that the array lacks.
+    pub(crate) fn value(&self, role: Role, of_axes: &[u64]) -> usize {
+        of(&self.roles, of_axes, role).unwrap_or(1) as usize
     }
 
     /// A block of the array in memory, with the last axis the fastest and these `ranges` of
@@ -282,7 +283,8 @@ mod tests {
             let time = roles.contains(&Time).then_some(1);
             let layout = Layout::new(roles.clone(), extents.clone(), time).unwrap();
             let region = Region::new(1, 2, 3, 4);
-            let part = layout.part(region);
+            let levels = if roles.contains(&Level) { 1..3 } else { 0..1 };
+            let part = layout.part(&levels, region);
             let block = layout.block(&part);
             // A sample is its index in the whole array.
             let all: u64 = extents.iter().product();
@@ -315,7 +317,7 @@ mod tests {
                     assert!(expected.map(|i| i as u64).eq(at.iter().copied()), "{roles:?}, {at:?}");
                 }
             }
-            assert_eq!(block.planes().count(), shape.planes());
+            assert_eq!(block.planes().count(), levels.len() * shape.channels);
         }
     }
 }

@@ -37,13 +37,14 @@ mod source;
 mod store;
 mod types;
 
+use std::any::Any;
 use std::path::Path;
 
 use horus_core::dispatch;
 use horus_core::dtype::{DType, Element};
 use horus_core::error::{Error, Result};
 use horus_core::image::Image;
-use horus_core::io::{AnyImage, RegionSink, RegionSource, on_root, save_to};
+use horus_core::io::{AnyImage, RegionSink, RegionSource, on_root, save_all_to};
 use horus_core::session::Session;
 use horus_core::shape::Shape;
 
@@ -195,9 +196,11 @@ fn of_array(axes: usize, names: Option<&[String]>, volume: bool) -> Result<Vec<R
 pub fn save<T: Element>(image: &Image<T>, path: impl AsRef<Path>, options: &ZarrSaveOptions) -> Result<()> {
     let path = path.as_ref();
     let failed = |cause| Error::write(path, cause);
-    let shape = image.shape();
     let mut begun = None;
-    save_to(image, path, || {
+    // A wrong number is told with the path.
+    let levels = sizes(image, options.sizes.max(1));
+    let shapes: Vec<Shape> = levels.iter().map(Image::shape).collect();
+    save_all_to(&levels, path, || {
         if options.sizes == 0 {
             return Err("an image has at least one size".into());
         }
@@ -205,56 +208,36 @@ pub fn save<T: Element>(image: &Image<T>, path: impl AsRef<Path>, options: &Zarr
             return Err(format!("a side of a pixel is {wrong} micrometres; it must be positive and finite"));
         }
         let made = Begun::at(path)?;
-        let sink = ArraySink::begin(&made.folder().join("0"), shape, T::TAG, options)?;
+        let sink = |(size, shape): (usize, &Shape)| {
+            let sink = ArraySink::begin(&made.folder().join(size.to_string()), *shape, T::TAG, options)?;
+            Ok(Box::new(sink) as Box<dyn RegionSink>)
+        };
+        let sinks = shapes.iter().enumerate().map(sink).collect::<Result<_, String>>()?;
         begun = Some(made);
-        Ok(Box::new(sink))
+        Ok(sinks)
     })?;
-    let session = image.session();
-    let mut sizes = vec![shape];
-    for size in 1..options.sizes {
-        sizes.push(smaller(session, path, size, T::TAG, begun.as_ref(), options)?);
-    }
-    let moved = on_root(session, "moving a store into place", || {
+    let moved = on_root(image.session(), "moving a store into place", || {
         let begun = begun.ok_or("rank 0 has no store")?;
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
-        write_json(&begun.folder().join("zarr.json"), &store::group(&name, &sizes, options.pixel))?;
+        write_json(&begun.folder().join("zarr.json"), &store::group(&name, &shapes, options.pixel))?;
         begun.put()?;
         Ok(Vec::new())
     })?;
     moved.map(drop).map_err(failed)
 }
 
-/// Computes and writes the next smaller size of an image that is being written; returns its shape.
+/// An image in so many sizes, each half as high and wide as the one before and of its type.
 #[track_caller]
-fn smaller(
-    session: &Session,
-    path: &Path,
-    size: usize,
-    dtype: DType,
-    begun: Option<&Begun>,
-    options: &ZarrSaveOptions,
-) -> Result<Shape> {
-    let folder = |size: usize| {
-        let begun = begun.ok_or("rank 0 has no store")?;
-        Ok::<_, String>(begun.folder().join(size.to_string()))
-    };
-    let names = |folder: &Path| Ok::<_, String>(names_of(folder)?.unwrap_or_default());
-    let larger = AnyImage::from_source(session, path, || {
-        let folder = folder(size - 1)?;
-        let names = names(&folder)?;
-        Ok(Box::new(ArraySource::open(&folder, |axes| of_array(axes, Some(&names), false), None)?))
-    })?;
-    let begin = |shape| {
-        move || Ok::<Box<dyn RegionSink>, String>(Box::new(ArraySink::begin(&folder(size)?, shape, dtype, options)?))
-    };
-    if dtype == DType::Bool {
-        let mask = larger.convert::<f32>().pyramid_down().ge(0.5);
-        save_to(&mask, path, begin(mask.shape()))?;
-        return Ok(mask.shape());
+fn sizes<T: Element>(image: &Image<T>, sizes: usize) -> Vec<Image<T>> {
+    /// The next smaller size of an image of pixels `P`, as one of `T`, which is the same type.
+    #[track_caller]
+    fn smaller<T: Element, P: Element>(image: &Image<T>, half: impl FnOnce(&Image<P>) -> Image<P>) -> Option<Image<T>> {
+        let image = (image as &dyn Any).downcast_ref()?;
+        (Box::new(half(image)) as Box<dyn Any>).downcast().ok().map(|image| *image)
     }
-    dispatch!(dtype, P => {
-        let image = larger.convert::<P>().pyramid_down().convert::<P>();
-        save_to(&image, path, begin(image.shape()))?;
-        Ok(image.shape())
-    })
+    let half = |image: &Image<T>| match T::TAG {
+        DType::Bool => smaller::<T, bool>(image, |mask| mask.convert::<f32>().pyramid_down().ge(0.5)),
+        dtype => dispatch!(dtype, P => smaller::<T, P>(image, |image| image.pyramid_down().convert::<P>())),
+    };
+    std::iter::successors(Some(image.clone()), half).take(sizes).collect()
 }

@@ -1,8 +1,10 @@
 //! Arrays written chunk by chunk.
 
+use std::collections::HashMap;
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use horus_core::dtype::DType;
 use horus_core::host::workers::Workers;
@@ -13,7 +15,7 @@ use serde_json::{Value, json};
 use zarrs::array::{Array, ArrayBytes, ArrayMetadata, ArrayToBytesCodecTraits, CodecOptions};
 use zarrs::filesystem::FilesystemStore;
 
-use crate::layout::{Layout, Place, Role, copy};
+use crate::layout::{Layout, Place, Role, copy, count};
 use crate::place::told;
 use crate::types::name_of;
 use crate::{ZarrCodec, ZarrSaveOptions};
@@ -28,6 +30,8 @@ pub(crate) struct ArraySink {
     size: usize,
     /// Extents of a file: a chunk or a shard.
     file: Vec<u64>,
+    /// Files of which pixels are missing, by their place in the grid.
+    pending: Mutex<HashMap<Vec<u64>, Pending>>,
 }
 
 impl ArraySink {
@@ -61,25 +65,46 @@ impl ArraySink {
         let store = FilesystemStore::new(folder).map_err(|e| failed(&e))?;
         let array = Array::new_with_metadata(Arc::new(store), "/", known).map_err(|e| failed(&e))?;
         fs::create_dir_all(folder).map_err(|e| told(&e))?;
-        Ok(ArraySink { folder: folder.to_owned(), metadata, array, layout, size: dtype.size(), file })
+        let (folder, size) = (folder.to_owned(), dtype.size());
+        Ok(ArraySink { folder, metadata, array, layout, size, file, pending: Mutex::default() })
+    }
+
+    /// Takes the pixels of a part that belong to the chunk or shard at this place of the grid, and
+    /// writes that when it is complete.
+    fn take(&self, at: &[u64], part: &Part<'_>) -> Result<(), String> {
+        let ranges: Vec<_> = at.iter().zip(&self.file).map(|(i, n)| i * n..(i + 1) * n).collect();
+        let clipped = |(r, other): (&Range<u64>, &Range<u64>)| r.start.max(other.start)..r.end.min(other.end);
+        let come: Vec<_> = ranges.iter().zip(&part.indices).map(clipped).collect();
+        let samples = |ranges: &[Range<u64>]| ranges.iter().map(count).product::<usize>();
+        let pending = || self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        let begun = pending().remove(at);
+        let Pending { mut bytes, missing } = begun.unwrap_or_else(|| {
+            let whole: Vec<_> = self.layout.extents().iter().map(|n| 0..*n).collect();
+            let inside: Vec<_> = ranges.iter().zip(&whole).map(clipped).collect();
+            Pending { bytes: vec![0; samples(&ranges) * self.size], missing: samples(&inside) }
+        });
+        let (block, come) = (self.layout.block(&ranges), self.layout.block(&come));
+        let (rows, columns, region) = (come.range(Role::Row), come.range(Role::Column), part.region);
+        for plane in come.planes() {
+            let above = (plane - part.first) * region.height + rows.start - region.top;
+            let first = above * region.width + columns.start - region.left;
+            let from = Place { first, row: region.width, column: 1 };
+            let to = block.place(plane, rows.start, columns.start);
+            copy(part.pixels, from, &mut bytes, to, (rows.len(), columns.len()), self.size);
+        }
+        let missing = missing.checked_sub(come.planes().count() * rows.len() * columns.len());
+        match missing.ok_or("pixels were put twice")? {
+            0 => self.write(at, bytes),
+            missing => {
+                pending().insert(at.to_vec(), Pending { bytes, missing });
+                Ok(())
+            }
+        }
     }
 
     /// Writes the chunk or shard at this place of the grid, unless it is all 0, the value of absent
     /// chunks.
-    fn write(&self, at: &[u64], region: Region, pixels: &[u8]) -> Result<(), String> {
-        let ranges: Vec<_> = at.iter().zip(&self.file).map(|(i, n)| i * n..(i + 1) * n).collect();
-        let inside: Vec<_> =
-            ranges.iter().zip(self.layout.extents()).map(|(r, extent)| r.start..r.end.min(*extent)).collect();
-        let (block, part) = (self.layout.block(&ranges), self.layout.block(&inside));
-        let samples: u64 = self.file.iter().product();
-        let mut bytes = vec![0; samples as usize * self.size];
-        let (rows, columns) = (part.range(Role::Row), part.range(Role::Column));
-        for plane in part.planes() {
-            let first = (plane * region.height + rows.start - region.top) * region.width + columns.start - region.left;
-            let from = Place { first, row: region.width, column: 1 };
-            let to = block.place(plane, rows.start, columns.start);
-            copy(pixels, from, &mut bytes, to, (rows.len(), columns.len()), self.size);
-        }
+    fn write(&self, at: &[u64], bytes: Vec<u8>) -> Result<(), String> {
         if bytes.iter().all(|b| *b == 0) {
             return Ok(());
         }
@@ -97,28 +122,51 @@ impl ArraySink {
     }
 }
 
+/// Pixels of a region of some levels.
+struct Part<'a> {
+    region: Region,
+    /// Its indices in the array, and the number of its first plane.
+    indices: Vec<Range<u64>>,
+    first: usize,
+    pixels: &'a [u8],
+}
+
+/// A chunk or shard of which pixels are missing.
+struct Pending {
+    bytes: Vec<u8>,
+    missing: usize,
+}
+
 impl RegionSink for ArraySink {
     fn chunk(&self) -> (usize, usize) {
-        let (rows, columns) = self.layout.rows_and_columns(&self.file);
-        (rows as usize, columns as usize)
+        (self.layout.value(Role::Row, &self.file), self.layout.value(Role::Column, &self.file))
+    }
+
+    fn levels(&self) -> usize {
+        self.layout.value(Role::Level, &self.file)
     }
 
     fn put(&mut self, region: Region, pixels: &[u8], workers: &Workers) -> Result<(), String> {
-        let Shape { height, width, .. } = self.layout.shape();
-        let (rows, columns) = self.chunk();
-        let whole = |start: usize, end: usize, chunk: usize, n: usize| {
-            start.is_multiple_of(chunk) && (end.is_multiple_of(chunk) || end == n)
-        };
-        if !whole(region.top, region.bottom(), rows, height) || !whole(region.left, region.right(), columns, width) {
-            return Err(format!("a region of {region} is not made of whole chunks of {rows}x{columns}"));
-        }
+        self.put_levels(0..self.layout.shape().depth, region, pixels, workers)
+    }
+
+    /// Regions of any extent: chunks wait for the rest of their pixels.
+    fn put_levels(
+        &mut self,
+        levels: Range<usize>,
+        region: Region,
+        pixels: &[u8],
+        workers: &Workers,
+    ) -> Result<(), String> {
+        let indices = self.layout.part(&levels, region);
         let mut all = vec![Vec::new()];
-        for (range, file) in self.layout.part(region).iter().zip(&self.file) {
+        for (range, file) in indices.iter().zip(&self.file) {
             let cells = range.start / file..range.end.div_ceil(*file);
             all =
                 all.into_iter().flat_map(|at: Vec<u64>| cells.clone().map(move |i| [&at[..], &[i]].concat())).collect();
         }
-        let one = |at: &Vec<u64>| self.write(at, region, pixels);
+        let part = Part { region, indices, first: levels.start * self.layout.shape().channels, pixels };
+        let one = |at: &Vec<u64>| self.take(at, &part);
         if workers.threads() == 1 {
             return all.iter().try_for_each(one);
         }
@@ -126,6 +174,10 @@ impl RegionSink for ArraySink {
     }
 
     fn finish(self: Box<Self>) -> Result<(), String> {
+        let pending = self.pending.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if !pending.is_empty() {
+            return Err(format!("{} chunks lack pixels", pending.len()));
+        }
         write_json(&self.folder.join("zarr.json"), &self.metadata)
     }
 }

@@ -165,13 +165,14 @@ impl ArraySource {
         format!("{kind} {}: {cause}", self.folder.join(key.as_str()).display())
     }
 
-    /// Copies rows of a region into their place in its planes.
+    /// Copies rows of a region into their place in its planes, of which the number of the first is
+    /// given.
     fn rows(
         &self,
         region: Region,
         wanted: &[Wanted],
         shards: &Shards,
-        planes: Vec<&mut [u8]>,
+        (first, planes): (usize, Vec<&mut [u8]>),
         workers: &Workers,
     ) -> Result<(), String> {
         let alone = workers.threads() == 1;
@@ -186,13 +187,13 @@ impl ArraySource {
             for (wanted, (got, bytes)) in wanted.iter().zip(&decoded) {
                 let ArrayBytes::Fixed(bytes) = bytes else { return Err("its samples differ in size".to_owned()) };
                 let (part, block) = (self.layout.block(&wanted.part), self.layout.block(got));
-                if !part.planes().any(|p| p == plane) {
+                if !part.planes().any(|p| p == first + plane) {
                     continue;
                 }
                 let (rows, columns) = (part.range(Role::Row), part.range(Role::Column));
-                let from = block.place(plane, rows.start, columns.start);
-                let first = (rows.start - region.top) * region.width + columns.start - region.left;
-                let there = Place { first, row: region.width, column: 1 };
+                let from = block.place(first + plane, rows.start, columns.start);
+                let start = (rows.start - region.top) * region.width + columns.start - region.left;
+                let there = Place { first: start, row: region.width, column: 1 };
                 copy(bytes, from, to, there, (rows.len(), columns.len()), size);
             }
             Ok(())
@@ -215,35 +216,49 @@ impl RegionSource for ArraySource {
     }
 
     fn chunk(&self) -> (usize, usize) {
-        let (rows, columns) = self.layout.rows_and_columns(&self.chunk);
-        let Shape { height, width, .. } = self.shape();
-        (rows.min(height as u64) as usize, columns.min(width as u64) as usize)
+        let (Shape { height, width, .. }, chunk) = (self.shape(), |role| self.layout.value(role, &self.chunk));
+        (chunk(Role::Row).min(height), chunk(Role::Column).min(width))
+    }
+
+    fn levels(&self) -> usize {
+        self.layout.value(Role::Level, &self.chunk).min(self.shape().depth)
     }
 
     fn fill(&self, region: Region, to: &mut [u8], workers: &Workers) -> Result<(), String> {
+        self.fill_levels(0..self.shape().depth, region, to, workers)
+    }
+
+    fn fill_levels(
+        &self,
+        levels: Range<usize>,
+        region: Region,
+        to: &mut [u8],
+        workers: &Workers,
+    ) -> Result<(), String> {
         let shape = self.shape();
         let plane = region.height * region.width * self.dtype.size();
-        if !region.is_inside(shape) || to.len() != shape.planes() * plane {
-            return Err(format!("a region of {region} of {shape} is not {} bytes", to.len()));
+        let inside = region.is_inside(shape) && levels.start < levels.end && levels.end <= shape.depth;
+        if !inside || to.len() != levels.len() * shape.channels * plane {
+            return Err(format!("a region of {region} of levels {levels:?} of {shape} is not {} bytes", to.len()));
         }
         guarded(|| {
-            let (rows, _) = self.layout.rows_and_columns(&self.chunk);
-            let (rows, mut top) = (rows as usize, region.top);
+            let (rows, mut top) = (self.layout.value(Role::Row, &self.chunk), region.top);
             let mut shards = Shards::new();
             while top < region.bottom() {
                 // As many rows of chunks as keep all threads busy.
                 let mut end = (top / rows + 1).saturating_mul(rows).min(region.bottom());
                 let band = |end| Region { top, height: end - top, ..region };
-                let mut wanted = self.wanted(&self.layout.part(band(end)));
+                let mut wanted = self.wanted(&self.layout.part(&levels, band(end)));
                 while end < region.bottom() && wanted.len() < 2 * workers.threads() {
                     end = end.saturating_add(rows).min(region.bottom());
-                    wanted = self.wanted(&self.layout.part(band(end)));
+                    wanted = self.wanted(&self.layout.part(&levels, band(end)));
                 }
                 self.shards(&wanted, &mut shards)?;
                 let row = region.width * self.dtype.size();
                 let bytes = (top - region.top) * row..(end - region.top) * row;
                 let planes = to.chunks_mut(plane).map(|plane| &mut plane[bytes.clone()]).collect();
-                self.rows(band(end), &wanted, &shards, planes, workers)?;
+                let first = levels.start * shape.channels;
+                self.rows(band(end), &wanted, &shards, (first, planes), workers)?;
                 top = end;
             }
             Ok(())

@@ -15,15 +15,19 @@ use crate::session::{Later, Session};
 pub(super) fn known(source: &dyn RegionSource) -> Result<Vec<u8>, String> {
     let (rows, columns) = source.chunk();
     let mut bytes = opened(source.shape(), source.dtype().stored())?;
-    bytes.extend([rows, columns].iter().flat_map(|n| (*n as u64).to_le_bytes()));
+    bytes.extend(told(&[rows, columns, source.levels()]));
     Ok(bytes)
 }
 
-fn chunk_of_bytes(bytes: &[u8]) -> Option<(usize, usize)> {
-    match bytes.as_chunks().0 {
-        [rows, columns] => Some((u64::from_le_bytes(*rows) as usize, u64::from_le_bytes(*columns) as usize)),
-        _ => None,
-    }
+/// Numbers for other ranks.
+pub(super) fn told(numbers: &[usize]) -> Vec<u8> {
+    numbers.iter().flat_map(|n| (*n as u64).to_le_bytes()).collect()
+}
+
+/// Told numbers, as many as are expected.
+pub(super) fn numbers<const N: usize>(bytes: &[u8]) -> Option<[usize; N]> {
+    let found: Vec<usize> = bytes.as_chunks().0.iter().map(|n| u64::from_le_bytes(*n) as usize).collect();
+    found.try_into().ok()
 }
 
 impl AnyImage {
@@ -94,8 +98,10 @@ impl AnyImage {
         stock: Option<Arc<dyn RegionSource>>,
         site: Site,
     ) -> Option<AnyImage> {
-        let chunk = chunk_of_bytes(header.get(HEADER_FIELDS * size_of::<u64>()..)?)?;
+        let [rows, columns, levels] = numbers(header.get(HEADER_FIELDS * size_of::<u64>()..)?)?;
         let (shape, dtype) = parse_header(header);
-        Some(AnyImage::from_handle(session.source_later(Later { shape, dtype, chunk, path: path.into(), stock }, site)))
+        let (chunk, part) = ((rows, columns), 0..shape.depth);
+        let later = Later { shape, dtype, chunk, levels, part, path: path.into(), stock };
+        Some(AnyImage::from_handle(session.source_later(later, site)))
     }
 }

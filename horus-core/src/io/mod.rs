@@ -48,7 +48,7 @@ mod tests;
 pub use ::image::DynamicImage;
 pub use any::AnyImage;
 pub(crate) use any::each;
-pub use save_regions::save_to;
+pub use save_regions::{save_all_to, save_to};
 pub use saving::Saving;
 
 pub(crate) use horus_files::files::{Allocate, Draft};

@@ -3,14 +3,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::later::{numbers, told};
 use super::save::{pack, unpack};
 use super::{Format, PictureWriter, RegionSink, SaveOptions, Saving, Scale, cause_of, on_root};
 use crate::dtype::Element;
 use crate::error::{Call, Error, Result};
 use crate::host::buffer::HostBuffer;
 use crate::image::Image;
-use crate::region::Rect;
-use crate::session::{Handle, Session};
+use crate::session::{Delivery, Grain, Handle, Session};
 use crate::shape::Region;
 
 /// Rows and columns of tiles of TIFF files are multiples of this.
@@ -33,16 +33,16 @@ pub(super) fn by_regions(
     }
     let handles: Vec<&Handle> = saving.handles.iter().collect();
     let Some((samples, others)) = handles.split_first() else { return Ok(None) };
-    let Some(large) = session.does_not_fit(samples)? else { return Ok(None) };
+    let Some(large) = session.does_not_fit(&[samples], usize::MAX)? else { return Ok(None) };
     let whole = |(h, w): &(usize, usize)| h % TILE == 0 && w % TILE == 0 && *h.max(w) <= LARGEST;
     let tile = options.tile.or(large.tile.filter(whole)).filter(|_| format == Format::Tiff);
     let begin = || {
         // Devices and pipes take only complete files.
         if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
-            return Ok(None);
+            return Ok(Vec::new());
         }
         let made = PictureWriter::create(path, shape, stored, tile, options.compression).map_err(cause_of)?;
-        Ok(Some(Box::new(made.located(&saving.draft)) as Box<dyn RegionSink>))
+        Ok(vec![Box::new(made.located(&saving.draft)) as Box<dyn RegionSink>])
     };
     let mut begun = match Begun::on_root(session, begin)? {
         Err(cause) => return Ok(Some(Err(cause))),
@@ -52,7 +52,7 @@ pub(super) fn by_regions(
     // First, the range of the values, and the number of values outside.
     let told: Vec<Option<Arc<HostBuffer>>> =
         if others.is_empty() { Vec::new() } else { session.bring(others, call)? };
-    if let Err(cause) = begun.stream(samples)? {
+    if let Err(cause) = begun.stream(&[samples], call)? {
         return Ok(Some(Err(cause)));
     }
     let saved = begun.finish(session, || {
@@ -65,57 +65,54 @@ pub(super) fn by_regions(
     Ok(Some(saved.map(|bytes| unpack(&bytes))))
 }
 
-/// A file begun by rank 0.
+/// Files begun by rank 0, one for each value.
 struct Begun {
     /// On rank 0.
-    sink: Option<Box<dyn RegionSink>>,
-    /// Rows and columns of which regions are multiples.
-    grain: (usize, usize),
+    sinks: Vec<Box<dyn RegionSink>>,
+    /// The sizes of parts that they take.
+    grains: Vec<Grain>,
 }
 
 impl Begun {
-    /// The result of `begin`, which rank 0 calls; `Ok(None)` if that is `None`.
+    /// The result of `begin`, which rank 0 calls; `Ok(None)` if that has no sinks.
     fn on_root(
         session: &Session,
-        begin: impl FnOnce() -> Result<Option<Box<dyn RegionSink>>, String>,
+        begin: impl FnOnce() -> Result<Vec<Box<dyn RegionSink>>, String>,
     ) -> Result<Result<Option<Begun>, String>> {
-        let mut sink = None;
+        let mut sinks = Vec::new();
         let created = on_root(session, "creating a file for a picture", || {
-            sink = begin()?;
-            let chunk = sink.as_ref().map(|sink| sink.chunk());
-            Ok(chunk
-                .iter()
-                .flat_map(|(rows, columns)| [*rows, *columns])
-                .flat_map(|n| (n as u64).to_le_bytes())
-                .collect())
+            sinks = begin()?;
+            let grain = |sink: &Box<dyn RegionSink>| told(&[sink.chunk().0, sink.chunk().1, sink.levels()]);
+            Ok(sinks.iter().flat_map(grain).collect())
         })?;
-        Ok(created.map(|told| match told.as_chunks().0 {
-            [rows, columns] => {
-                let grain = (u64::from_le_bytes(*rows) as usize, u64::from_le_bytes(*columns) as usize);
-                Some(Begun { sink, grain })
-            }
-            _ => None,
+        Ok(created.map(|told| {
+            let grain = |one: &[u8; 3 * size_of::<u64>()]| {
+                numbers(one).map(|[rows, columns, levels]| Grain { chunk: (rows, columns), levels })
+            };
+            let grains: Vec<Grain> = told.as_chunks().0.iter().filter_map(grain).collect();
+            (!grains.is_empty()).then_some(Begun { sinks, grains })
         }))
     }
 
-    /// Computes a value region by region and writes the regions.
-    fn stream(&mut self, value: &Handle) -> Result<Result<(), String>> {
-        let (session, sink) = (&value.session, &mut self.sink);
-        let mut put = |region: Rect, pixels: &[u8]| {
-            let sink = sink.as_mut().ok_or("another rank writes the file")?;
-            sink.put(region.inside(), pixels, session.workers())
+    /// Computes values part by part and writes the parts.
+    fn stream(&mut self, values: &[&Handle], call: Call) -> Result<Result<(), String>> {
+        let (session, sinks) = (&values[0].session, &mut self.sinks);
+        let mut put = |Delivery { of, levels, region }: Delivery, pixels: &[u8]| {
+            let sink = sinks.get_mut(of).ok_or("another rank writes the file")?;
+            sink.put_levels(levels, region.inside(), pixels, session.workers())
         };
-        session.stream(value, self.grain, &mut put)
+        session.stream(values, &self.grains, call, &mut put)
     }
 
-    /// Computes a value and writes all of it.
-    fn put(&mut self, value: &Handle, call: Call) -> Result<Result<(), String>> {
-        let session = &value.session;
-        let brought = session.bring(&[value], call)?;
+    /// Computes values and writes all of them.
+    fn put(&mut self, values: &[&Handle], call: Call) -> Result<Result<(), String>> {
+        let session = &values[0].session;
+        let brought = session.bring(values, call)?;
         let put = on_root(session, "putting pixels", || {
-            let pixels = brought.into_iter().flatten().next().ok_or("rank 0 has no pixels")?;
-            let sink = self.sink.as_mut().ok_or("rank 0 has no file")?;
-            sink.put(Region::whole(value.shape), pixels.bytes(), session.workers())?;
+            for ((value, pixels), sink) in values.iter().zip(brought).zip(&mut self.sinks) {
+                let pixels = pixels.ok_or("rank 0 has no pixels")?;
+                sink.put(Region::whole(value.shape), pixels.bytes(), session.workers())?;
+            }
             Ok(Vec::new())
         })?;
         Ok(put.map(drop))
@@ -130,7 +127,7 @@ impl Begun {
     ) -> Result<Result<Vec<u8>, String>> {
         on_root(session, "saving a picture", || {
             let told = tell()?;
-            self.sink.ok_or("rank 0 has no file")?.finish()?;
+            self.sinks.into_iter().try_for_each(RegionSink::finish)?;
             Ok(told)
         })
     }
@@ -179,15 +176,50 @@ pub fn save_to<T: Element>(
     path: impl AsRef<Path>,
     begin: impl FnOnce() -> Result<Box<dyn RegionSink>, String>,
 ) -> Result<()> {
-    image.look()?;
-    let (session, call) = (image.session(), Call::of("save_to"));
+    save_all_to(std::slice::from_ref(image), path, || Ok(vec![begin()?]))
+}
+
+/// Evaluates images of one session and depth together and writes each to one of the sinks that `begin`
+/// returns: [`save_to`] for the sizes of a pyramid, say, whose source is then read once. Regions of
+/// the first image are whole chunks of its sink; of each other, the same parts of its extent come,
+/// whatever chunks its sink has. Levels that do not depend on each other are computed in slabs, if
+/// sources and sinks have levels apart ([`RegionSource::levels`], [`RegionSink::levels`]) and the
+/// images are large or do not fit in memory.
+///
+/// # Errors
+/// As [`save_to`]; no images, or images of several sessions or depths.
+///
+/// [`RegionSource::levels`]: super::RegionSource::levels
+#[track_caller]
+pub fn save_all_to<T: Element>(
+    images: &[Image<T>],
+    path: impl AsRef<Path>,
+    begin: impl FnOnce() -> Result<Vec<Box<dyn RegionSink>>, String>,
+) -> Result<()> {
+    let call = Call::of("save_to");
+    images.iter().try_for_each(Image::look)?;
+    let Some(first) = images.first() else { return Err(Error::parameter(call, "no images")) };
+    let session = first.session();
+    if images.iter().any(|image| !session.same(image.session())) {
+        return Err(Error::ForeignImage { op: call.op, site: call.site });
+    }
+    if images.iter().any(|image| image.depth() != first.depth()) {
+        return Err(Error::parameter(call, "images of different depths"));
+    }
     let failed = |cause| Error::write(path.as_ref(), cause);
-    let begun = Begun::on_root(session, || begin().map(Some))?.map_err(failed)?;
-    let mut begun = begun.ok_or_else(|| failed("rank 0 has no file".to_owned()))?;
-    let put = match session.does_not_fit(image.handle())? {
-        Some(_) => begun.stream(image.handle())?,
-        None => begun.put(image.handle(), call)?,
-    };
+    let begun = Begun::on_root(session, || {
+        let sinks = begin()?;
+        if sinks.len() == images.len() {
+            Ok(sinks)
+        } else {
+            Err(format!("{} sinks for {} images", sinks.len(), images.len()))
+        }
+    })?;
+    let mut begun = begun.map_err(failed)?.ok_or_else(|| failed("rank 0 has no file".to_owned()))?;
+    let values: Vec<&Handle> = images.iter().map(Image::handle).collect();
+    let levels = Grain::levels(&begun.grains);
+    let parts = session.does_not_fit(&values, levels)?.is_some() || session.comes_in_slabs(&values, levels)?;
+    let put = if parts { begun.stream(&values, call)? } else { begun.put(&values, call)? };
     put.map_err(failed)?;
     begun.finish(session, || Ok(Vec::new()))?.map(drop).map_err(failed)
 }

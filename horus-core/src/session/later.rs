@@ -1,6 +1,7 @@
 //! Images whose pixels are read on demand, and only the regions that an evaluation needs.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -29,6 +30,10 @@ pub(crate) struct Later {
     pub(crate) dtype: DType,
     /// Rows and columns that are read at once.
     pub(crate) chunk: (usize, usize),
+    /// Levels that are read at once.
+    pub(crate) levels: usize,
+    /// The levels of the source, all or some, that are those of the image.
+    pub(crate) part: Range<usize>,
     /// The file, for messages.
     pub(crate) path: Arc<Path>,
     /// The source of the pixels, on rank 0.
@@ -102,7 +107,8 @@ impl Part {
         let mut room = session.room_ahead(self.bytes()).map_err(|e| unread(e.to_string()))?;
         // One thread of a session reads at a time.
         let before = stock.counted();
-        stock.fill(region.inside(), room.bytes_mut(), session.workers()).map_err(unread)?;
+        let (levels, to) = (later.part.clone(), room.bytes_mut());
+        stock.fill_levels(levels, region.inside(), to, session.workers()).map_err(unread)?;
         let after = stock.counted();
         let read = FileTraffic { chunks: after.chunks - before.chunks, bytes: after.bytes - before.bytes };
         Ok(Fetched { pixels: Some(room), read })

@@ -85,6 +85,7 @@ pub use replay::{Refused, Replay, Whose};
 pub use settings::Settings;
 #[doc(hidden)]
 pub use stand_ins::StandIns;
+pub(crate) use streamed::{Delivery, Grain};
 #[doc(hidden)]
 pub use waiting::wait_by;
 

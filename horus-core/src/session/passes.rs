@@ -95,7 +95,7 @@ impl Session {
                 let root = part.push(Node { op, inputs, shape, ..node.clone() });
                 part.roots.push(root);
             }
-            Job { graph: part, parts: parts.parts, asked: band, has: band }
+            Job { graph: part, parts: parts.parts, cuts: Vec::new() }
         };
         let want = if self.ranks() == 1 { Want::Handed } else { Want::Everyone };
         let mut take = |i: usize, taken: &[&HostBuffer]| {
@@ -141,7 +141,7 @@ impl Session {
                 |source| self.at_host(Call { op: "evaluating by regions", site: graph.node(root).site.site }, source);
             // Other ranks may have enough memory, and go on.
             let mut whole = room.map_err(|e| Unevaluated::Met(lacking(e)))?;
-            let mut job = |state: &Mutable, i: usize| Job::of(state, &program, division.region(i));
+            let mut job = |state: &Mutable, i: usize| Job::of(state, &program, &[division.region(i)]);
             let want = if self.ranks() == 1 { Want::Handed } else { Want::Everyone };
             let pixels = whole.bytes_mut();
             let mut take = |i: usize, taken: &[&HostBuffer]| {

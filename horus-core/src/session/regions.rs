@@ -121,6 +121,26 @@ impl Supply for Counting<'_> {
     }
 }
 
+/// The regions of all roots of a program that belong to a region of the first: for each root the same
+/// part of its extent, so that the shares of regions that make up the first make up the others.
+/// Those of small roots may be empty.
+pub(super) fn shares(graph: &Graph<Op>, region: Rect) -> Vec<Rect> {
+    let of = graph.node(graph.roots[0]).shape;
+    let line = |w: Window, n: usize, to: usize| {
+        let step = (n as f64 / to as f64).round().max(1.0) as usize;
+        let share = |at: isize| match at.unsigned_abs() {
+            at if at >= n => to,
+            at => at.div_ceil(step).min(to),
+        };
+        Window::new(share(w.start).cast_signed(), share(w.end).cast_signed())
+    };
+    let share = |root: &NodeId| {
+        let Shape { height, width, .. } = graph.node(*root).shape;
+        Rect { rows: line(region.rows, of.height, height), columns: line(region.columns, of.width, width) }
+    };
+    graph.roots.iter().map(share).collect()
+}
+
 /// Memory use of regions of a program, by recorded operations: unfused.
 pub(super) struct Counted {
     pub(super) read: usize,
@@ -130,9 +150,8 @@ pub(super) struct Counted {
 }
 
 pub(super) fn counted(state: &Mutable, graph: &Graph<Op>, region: Rect) -> Counted {
-    let roots = vec![region; graph.roots.len()];
     let mut counting = Counting { state, read: 0, decoded: 0 };
-    let part = restrict(graph, &roots, Cut::Always, &mut counting).graph;
+    let part = restrict(graph, &shares(graph, region), Cut::Always, &mut counting).graph;
     let computed = part.iter().filter(|(_, n)| !matches!(n.op, Op::Source(_))).map(|(id, _)| bytes(&part, id));
     let results = part.roots.iter().map(|r| bytes(&part, *r)).sum();
     Counted { read: counting.read, decoded: counting.decoded, computed: computed.sum(), results }
@@ -336,10 +355,12 @@ impl Session {
                 return Ok(true);
             }
         }
-        for root in graph.roots.clone() {
-            let program = Graph { roots: vec![root], ..graph.clone() }.without_dead();
+        // Those that are taken are computed together.
+        let programs = if taken { vec![graph.roots.clone()] } else { graph.roots.iter().map(|r| vec![*r]).collect() };
+        for roots in programs {
+            let program = Graph { roots, ..graph.clone() }.without_dead();
             if !taken {
-                limits.host = limits.host.saturating_sub(bytes(&graph, root));
+                limits.host = limits.host.saturating_sub(bytes(&program, program.roots[0]));
             }
             if limits.host == 0 {
                 return Ok(false);
@@ -386,7 +407,7 @@ impl Session {
 
     /// The division of a program's roots into regions that fit, if there is one with little
     /// repeated work.
-    fn division(
+    pub(super) fn division(
         &self,
         state: &Mutable,
         engine: &Engine,
@@ -397,7 +418,7 @@ impl Session {
     ) -> Result<Option<Division>, Unevaluated> {
         let of = graph.node(graph.roots[0]).shape;
         let all = counted(state, graph, Rect::whole(of));
-        let whole = restrict(graph, &vec![Rect::whole(of); graph.roots.len()], Cut::Always, &mut InPlace).graph;
+        let whole = restrict(graph, &shares(graph, Rect::whole(of)), Cut::Always, &mut InPlace).graph;
         let need = self.need(engine, whole, &[]).map_err(Unevaluated::Foreseen)?;
         // Each thread decodes a chunk.
         let decoder = |later: &Later| {

@@ -41,17 +41,17 @@ pub(super) struct Job {
     pub(super) graph: Graph<Op>,
     /// Its inputs that are not in memory.
     pub(super) parts: Vec<Part>,
-    /// The requested region of its first root, and the computed one.
-    pub(super) asked: Rect,
-    pub(super) has: Rect,
+    /// The requested region of each root, and the computed one; none if they are the same.
+    pub(super) cuts: Vec<(Rect, Rect)>,
 }
 
 impl Job {
-    /// The program that computes a region of the only root of `graph`.
-    pub(super) fn of(state: &Mutable, graph: &Graph<Op>, region: Rect) -> Job {
+    /// The program that computes these regions of the roots of `graph`.
+    pub(super) fn of(state: &Mutable, graph: &Graph<Op>, regions: &[Rect]) -> Job {
         let mut parts = Parts::new(state, true);
-        let part = restrict(graph, &[region], Cut::Much, &mut parts);
-        Job { graph: part.graph, parts: parts.parts, asked: region, has: part.roots[0] }
+        let part = restrict(graph, regions, Cut::Much, &mut parts);
+        let cuts = regions.iter().copied().zip(part.roots).collect();
+        Job { graph: part.graph, parts: parts.parts, cuts }
     }
 }
 
@@ -60,10 +60,9 @@ struct Taken {
     number: usize,
     nodes: Vec<NodeId>,
     delivered: HashMap<NodeId, Delivered>,
-    shape: Shape,
-    element: usize,
-    asked: Rect,
-    has: Rect,
+    /// Shape and bytes of an element of each.
+    extents: Vec<(Shape, usize)>,
+    cuts: Vec<(Rect, Rect)>,
 }
 
 /// The reason why no further results are taken.
@@ -185,10 +184,9 @@ impl Session {
         job: Job,
         want: Want,
     ) -> Result<Taken, Unevaluated> {
-        let Job { graph, parts, asked, has } = job;
+        let Job { graph, parts, cuts } = job;
         let own: Vec<_> = parts.iter().map(|p| p.value).collect();
-        let first = graph.node(graph.roots[0]);
-        let (shape, element) = (first.shape, first.dtype.size());
+        let extents = graph.roots.iter().map(|n| graph.node(*n)).map(|n| (n.shape, n.dtype.size())).collect();
         // The host of one lane is that of all.
         let want = if engine.lanes() > 1 { Want::Handed } else { want };
         let wants = vec![want; graph.roots.len()];
@@ -211,7 +209,7 @@ impl Session {
                 back(state, images);
                 let nodes = plan.graph.roots.clone();
                 state.plans.put(request, Planned { plan, batches });
-                Ok(Taken { number, nodes, delivered, shape, element, asked, has })
+                Ok(Taken { number, nodes, delivered, extents, cuts })
             }
             Err(Failed { error, images }) => {
                 back(state, images);
@@ -223,22 +221,22 @@ impl Session {
 }
 
 impl Taken {
-    /// Waits for the results: all requested ones, cropped to the requested region.
+    /// Waits for the results: all requested ones, cropped to the requested regions.
     fn land(self, session: &Session) -> Result<(usize, Vec<Arc<HostBuffer>>), DeviceError> {
-        let Taken { number, nodes, delivered, shape, element, asked, has } = self;
+        let Taken { number, nodes, delivered, extents, cuts } = self;
         let land = |(n, delivered)| match delivered {
             Delivered::Here(host) => Ok((n, Arc::new(host))),
             Delivered::Coming(landing) => Ok((n, Arc::new(landing.land()?))),
         };
         let landed: HashMap<_, _> = delivered.into_iter().map(land).collect::<Result<_, DeviceError>>()?;
         let mut results: Vec<_> = nodes.iter().filter_map(|n| landed.get(n).cloned()).collect();
-        if asked != has
-            && let Some(first) = results.first_mut()
-        {
-            let mut part = session.0.pool.try_beyond(asked.area() * shape.planes() * element)?;
-            let pieces = pieces(shape, asked.seen_from(has), element);
-            session.workers().copy_pieces(first.bytes(), part.bytes_mut(), &pieces);
-            *first = Arc::new(part);
+        for ((result, (asked, has)), (shape, element)) in results.iter_mut().zip(cuts).zip(extents) {
+            if asked != has {
+                let mut part = session.0.pool.try_beyond(asked.area() * shape.planes() * element)?;
+                let pieces = pieces(shape, asked.seen_from(has), element);
+                session.workers().copy_pieces(result.bytes(), part.bytes_mut(), &pieces);
+                *result = Arc::new(part);
+            }
         }
         Ok((number, results))
     }

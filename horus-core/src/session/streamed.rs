@@ -1,15 +1,23 @@
-//! Values that do not fit in memory, delivered region by region.
+//! Values delivered part by part: slabs of levels where these do not depend on each other, and
+//! regions of what does not fit in memory.
 
+use std::collections::HashMap;
+use std::ops::Range;
+
+use super::engine::Engine;
 use super::evaluate::{Unevaluated, all_there};
-use super::later::unread;
+use super::later::{Later, unread};
 use super::plans::Plans;
+use super::regions::{bytes, shares};
 use super::stream::Job;
 use super::{Handle, Mutable, Session};
-use crate::error::Result;
+use crate::error::{Call, Result};
 use crate::host::buffer::HostBuffer;
+use crate::ir::graph::{Graph, NodeId, Op, ValueId};
 use crate::plan::Want;
-use crate::record::Extract;
-use crate::region::Rect;
+use crate::record::{Extract, RecordId};
+use crate::region::{Rect, slab};
+use crate::shape::Shape;
 
 /// A value that is computed by regions, because the whole does not fit.
 #[derive(Clone, Copy, Debug)]
@@ -22,30 +30,115 @@ pub(crate) struct TooLarge {
 /// would be many.
 fn together(put: usize, read: usize) -> usize {
     const MOST: usize = 4096;
-    let (mut a, mut b) = (put.max(1), read.max(1));
-    let product = a.saturating_mul(b);
-    while b > 0 {
-        (a, b) = (b, a % b);
-    }
-    let both = product / a;
+    let both = common_multiple(put, read);
     if both <= MOST { both } else { put.max(1) }
 }
 
-/// Takes the pixels of a region; errors are text.
-type Put<'a> = dyn FnMut(Rect, &[u8]) -> Result<(), String> + Send + 'a;
+/// The least common multiple; saturates.
+fn common_multiple(a: usize, b: usize) -> usize {
+    let (n, other) = (a.max(1), b.max(1));
+    let (mut a, mut b) = (n, other);
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    (n / a).saturating_mul(other)
+}
+
+/// Minimum bytes of a slab of the first result; smaller ones cost more to plan and launch than to
+/// compute: an estimate.
+const SLAB: usize = 4 << 20;
+/// Minimum bytes of a result that is delivered in slabs although it fits in memory: files of this
+/// size are read on demand.
+const LARGE: usize = 64 << 20;
+
+/// The sizes of parts that a taker of pixels can take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Grain {
+    /// Rows and columns.
+    pub(crate) chunk: (usize, usize),
+    pub(crate) levels: usize,
+}
+
+impl Grain {
+    /// Levels that are multiples of those that all takers take at once.
+    pub(crate) fn levels(all: &[Grain]) -> usize {
+        all.iter().fold(1, |n, grain| common_multiple(n, grain.levels))
+    }
+}
+
+/// A part of results: which result, levels, and region.
+#[derive(Debug)]
+pub(crate) struct Delivery {
+    pub(crate) of: usize,
+    pub(crate) levels: Range<usize>,
+    pub(crate) region: Rect,
+}
+
+/// Takes the pixels of a part; errors are text.
+type Put<'a> = dyn FnMut(Delivery, &[u8]) -> Result<(), String> + Send + 'a;
+
+/// Levels of the results of a program, and the program that computes them.
+struct Slab {
+    levels: Range<usize>,
+    graph: Graph<Op>,
+}
+
+/// The levels of slabs of a program's results, of which `levels` are taken at once; `None` if they
+/// are computed together.
+fn thickness(state: &Mutable, graph: &Graph<Op>, levels: usize) -> Option<usize> {
+    let Shape { depth, .. } = graph.node(graph.roots[0]).shape;
+    if unread(state, graph).any(|(_, later)| later.shape.depth != depth) {
+        return None;
+    }
+    let at_once = unread(state, graph).fold(levels, |n, (_, later)| common_multiple(n, later.levels));
+    let least = SLAB.div_ceil(bytes(graph, graph.roots[0]).div_ceil(depth.max(1)).max(1));
+    let thick = least.checked_next_multiple_of(at_once).filter(|thick| *thick < depth)?;
+    slab(graph, 0..thick, &mut Some).map(|_| thick)
+}
+
+/// The program in slabs, or as a whole; `own` receives the values that exist only for them.
+fn slabs(state: &mut Mutable, graph: &Graph<Op>, levels: usize, own: &mut Vec<ValueId>) -> Vec<Slab> {
+    let depth = graph.node(graph.roots[0]).shape.depth;
+    let whole = || vec![Slab { levels: 0..depth, graph: graph.clone() }];
+    let Some(thick) = thickness(state, graph, levels) else { return whole() };
+    let one = |start: usize| {
+        let levels = start..(start + thick).min(depth);
+        let mut named = HashMap::new();
+        let mut name = |value: ValueId| {
+            let later = state.images.later.get(&value).filter(|_| !state.images.here.contains_key(&value))?;
+            let from = later.part.start;
+            let part = from + levels.start..from + levels.end;
+            let later = Later { shape: Shape { depth: part.len(), ..later.shape }, part, ..later.clone() };
+            Some(*named.entry(value).or_insert_with(|| {
+                let name = state.names.value();
+                state.images.later.insert(name, later);
+                own.push(name);
+                name
+            }))
+        };
+        let graph = slab(graph, levels.clone(), &mut name)?;
+        Some(Slab { levels, graph })
+    };
+    (0..depth).step_by(thick).map(one).collect::<Option<_>>().unwrap_or_else(whole)
+}
+
+/// The program of some values only.
+fn program_of(state: &mut Mutable, ids: &[RecordId]) -> (Graph<Op>, Vec<ValueId>) {
+    let Extract { mut graph, records } = state.program.extract(ids, 0);
+    let gone = state.program.disposable(&graph, &records);
+    graph.roots.truncate(ids.len());
+    (graph.without_dead(), gone)
+}
 
 impl Session {
-    /// Returns the constraints for a value that is computed from unread images and does not fit in
-    /// memory, else `None`. Collective.
-    pub(crate) fn does_not_fit(&self, value: &Handle) -> Result<Option<TooLarge>> {
-        let id = value.look()?;
+    /// Returns the constraints for values, of which `levels` are taken at once, that are computed from
+    /// unread images and do not fit in memory, else `None`. Collective.
+    pub(crate) fn does_not_fit(&self, values: &[&Handle], levels: usize) -> Result<Option<TooLarge>> {
+        let ids = values.iter().map(|value| value.look()).collect::<Result<Vec<_>>>()?;
         self.comm(); // after started evaluations: ranks communicate in one order
         let mut state = self.lock("evaluating")?;
         let state = &mut *state;
-        let Extract { mut graph, records } = state.program.extract(&[id], 0);
-        let gone = state.program.disposable(&graph, &records);
-        graph.roots.truncate(1);
-        let graph = graph.without_dead();
+        let (graph, gone) = program_of(state, &ids);
         if unread(state, &graph).next().is_none() {
             return Ok(None);
         }
@@ -55,31 +148,46 @@ impl Session {
         };
         let exceeds = self.exceeds(state, engine, &graph, &gone).map_err(Unevaluated::error)?;
         if let Some(limits) = exceeds {
-            self.foresee_regions(state, engine, &graph, limits, true).map_err(Unevaluated::error)?;
+            let mut own = Vec::new();
+            let first = slabs(state, &graph, levels, &mut own).swap_remove(0).graph;
+            let foreseen = self.foresee_regions(state, engine, &first, limits, true);
+            state.images.forget(own);
+            foreseen.map_err(Unevaluated::error)?;
         }
         let largest = unread(state, &graph).map(|(_, later)| later).max_by_key(|l| l.shape.len());
         let tile = largest.filter(|later| later.chunk.1 < later.shape.width).map(|later| later.chunk);
         Ok(exceeds.map(|_| TooLarge { tile }))
     }
 
-    /// Computes a value region by region, each of whole chunks of `grain`, and passes their pixels
-    /// to `put` on rank 0: plane by plane, rows without gaps. Reductions of unread images come
-    /// first, in passes of their own.
+    /// Returns `true` if values, of which `levels` are taken at once, are computed from unread images in
+    /// slabs, and are so large that reading and taking these while others are computed pays.
+    pub(crate) fn comes_in_slabs(&self, values: &[&Handle], levels: usize) -> Result<bool> {
+        let ids = values.iter().map(|value| value.look()).collect::<Result<Vec<_>>>()?;
+        let mut state = self.lock("evaluating")?;
+        let state = &mut *state;
+        let (graph, _) = program_of(state, &ids);
+        let reads = unread(state, &graph).any(|(v, _)| !state.images.here.contains_key(&v));
+        Ok(reads && bytes(&graph, graph.roots[0]) >= LARGE && thickness(state, &graph, levels).is_some())
+    }
+
+    /// Computes values part by part, and passes their pixels to `put` on rank 0: plane by plane, rows
+    /// without gaps. Parts of the first consist of whole chunks of its `grain`, and those of the others,
+    /// which have as many levels, are the same parts of their extents. Reductions of unread images
+    /// come first, in passes of their own.
     ///
     /// # Errors
     /// Those of an evaluation; those of `put` are inside, the same on every rank.
     pub(crate) fn stream(
         &self,
-        value: &Handle,
-        grain: (usize, usize),
+        values: &[&Handle],
+        grains: &[Grain],
+        call: Call,
         put: &mut Put<'_>,
     ) -> Result<Result<(), String>> {
-        let id = value.look()?;
+        let ids = values.iter().map(|value| value.look()).collect::<Result<Vec<_>>>()?;
         let mut state = self.lock("evaluating")?;
         self.guard(&mut state, |state| {
-            let Extract { mut graph, .. } = state.program.extract(&[id], 0);
-            graph.roots.truncate(1);
-            let graph = graph.without_dead();
+            let (graph, _) = program_of(state, &ids);
             all_there(state, &graph).map_err(Unevaluated::Foreseen)?;
             let engine = match self.engine() {
                 Some(engine) => engine,
@@ -90,24 +198,79 @@ impl Session {
             }
             state.images.release(|_| false);
             let mut own = Vec::new();
-            let done = self.reduced(state, engine, graph, &mut own).and_then(|graph| {
-                let read = Session::grain(state, &graph);
-                // Regions of whole rows are divided in rows only.
-                let width = graph.node(graph.roots[0]).shape.width;
-                let columns = if grain.1 >= width { width } else { together(grain.1, read.1) };
-                let division = self.divided(state, engine, &graph, (together(grain.0, read.0), columns), None)?;
-                self.explain_regions(&format!("{} in {division}", graph.node(graph.roots[0]).op.name()));
-                let want = if self.ranks() > 1 { Want::Root } else { Want::Handed };
-                let mut make = |state: &Mutable, i: usize| Job::of(state, &graph, division.region(i));
-                let mine = self.rank() == 0;
-                let mut take = |i: usize, taken: &[&HostBuffer]| match taken.first().filter(|_| mine) {
-                    Some(pixels) => put(division.region(i), pixels.bytes()),
-                    None => Ok(()),
-                };
-                self.run_jobs(state, engine, division.count(), want, &mut make, &mut take)
-            });
+            let done = self
+                .reduced(state, engine, graph, &mut own)
+                .and_then(|graph| self.deliver(state, engine, &graph, grains, call, put, &mut own));
             state.images.forget(own);
             done
         })
+    }
+
+    /// Computes a program without reductions part by part: see [`Session::stream`].
+    #[expect(clippy::too_many_arguments, reason = "the second half of a function")]
+    fn deliver(
+        &self,
+        state: &mut Mutable,
+        engine: &Engine,
+        graph: &Graph<Op>,
+        grains: &[Grain],
+        call: Call,
+        put: &mut Put<'_>,
+        own: &mut Vec<ValueId>,
+    ) -> Result<Result<(), String>, Unevaluated> {
+        let slabs = slabs(state, graph, Grain::levels(grains), own);
+        let first = &slabs[0].graph;
+        let (grain, read) = (grains[0].chunk, Session::grain(state, first));
+        // Regions of whole rows are divided in rows only.
+        let of = first.node(first.roots[0]).shape;
+        let columns = if grain.1 >= of.width { of.width } else { together(grain.1, read.1) };
+        let divided = |state: &Mutable| {
+            // Slabs are as many parts as reading and taking beside the computation needs.
+            if slabs.len() > 1 {
+                let limits = self.limits(state, engine, first).map_err(Unevaluated::Foreseen)?;
+                let whole = self.division(state, engine, first, (of.height, of.width), None, limits)?;
+                if let Some(whole) = whole {
+                    return Ok(whole);
+                }
+            }
+            self.divided(state, engine, first, (together(grain.0, read.0), columns), None)
+        };
+        let mut division = divided(state)?;
+        // Chunks of small results wait until they are complete.
+        let waits = |(root, grain): (&NodeId, &Grain)| {
+            let Shape { width, .. } = first.node(*root).shape;
+            grain.chunk.0.saturating_mul(width * first.node(*root).shape.planes() * first.node(*root).dtype.size())
+        };
+        let waiting = first.roots.iter().zip(grains).skip(1).map(waits).sum();
+        let room = if division.count() > 1 { self.reserve(waiting) } else { self.reserve(0) };
+        let _room = room.map_err(|source| Unevaluated::Foreseen(self.at_host(call, source)))?;
+        if division.count() > 1 && waiting > 0 {
+            division = divided(state)?;
+        }
+        let name = graph.node(graph.roots[0]).op.name();
+        self.explain_regions(&match slabs.len() {
+            1 => format!("{name} in {division}"),
+            n => format!("{name} in {n} slabs of {} levels, each in {division}", slabs[0].levels.len()),
+        });
+        let want = if self.ranks() > 1 { Want::Root } else { Want::Handed };
+        let regions = division.count();
+        // Results that have no pixels in a region are not computed for it.
+        let some = |graph: &Graph<Op>, i: usize| -> Vec<(usize, Rect)> {
+            shares(graph, division.region(i % regions)).into_iter().enumerate().filter(|(_, r)| !r.is_empty()).collect()
+        };
+        let mut make = |state: &Mutable, i: usize| {
+            let graph = &slabs[i / regions].graph;
+            let (roots, regions): (Vec<usize>, Vec<Rect>) = some(graph, i).into_iter().unzip();
+            let roots = roots.into_iter().map(|root| graph.roots[root]).collect();
+            Job::of(state, &Graph { roots, ..graph.clone() }, &regions)
+        };
+        let mine = self.rank() == 0;
+        let mut take = |i: usize, taken: &[&HostBuffer]| {
+            let Slab { levels, graph } = &slabs[i / regions];
+            some(graph, i).into_iter().zip(taken).filter(|_| mine).try_for_each(|((of, region), pixels)| {
+                put(Delivery { of, levels: levels.clone(), region }, pixels.bytes())
+            })
+        };
+        self.run_jobs(state, engine, slabs.len() * regions, want, &mut make, &mut take)
     }
 }

@@ -1,5 +1,6 @@
 //! Picture files read region by region.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -260,6 +261,31 @@ pub trait RegionSource: Send + Sync {
     /// # Errors
     /// The cause, without the path.
     fn fill(&self, region: Region, to: &mut [u8], workers: &Workers) -> std::result::Result<(), String>;
+
+    /// Levels that are read at once: an image is read in slabs of a multiple of them where its levels
+    /// do not depend on each other. All levels by default.
+    fn levels(&self) -> usize {
+        self.shape().depth
+    }
+
+    /// [Reads](RegionSource::fill) a region of some levels only, a multiple of
+    /// [`RegionSource::levels`] or the last ones.
+    ///
+    /// # Errors
+    /// The cause, without the path: also if these levels are not read apart from others.
+    fn fill_levels(
+        &self,
+        levels: Range<usize>,
+        region: Region,
+        to: &mut [u8],
+        workers: &Workers,
+    ) -> std::result::Result<(), String> {
+        let depth = self.shape().depth;
+        if levels != (0..depth) {
+            return Err(format!("levels {levels:?} of {depth} are not read apart from the others"));
+        }
+        self.fill(region, to, workers)
+    }
 
     /// The amount read so far.
     fn counted(&self) -> FileTraffic;

@@ -1,5 +1,6 @@
 //! Picture files written region by region.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -195,6 +196,27 @@ pub trait RegionSink: Send {
     /// # Errors
     /// The cause, without the path. No further call follows.
     fn put(&mut self, region: Region, pixels: &[u8], workers: &Workers) -> std::result::Result<(), String>;
+
+    /// Levels that are taken at once: an image may be put in slabs of a multiple of them. More than
+    /// any image has by default.
+    fn levels(&self) -> usize {
+        usize::MAX
+    }
+
+    /// [Takes](RegionSink::put) a region of some levels only, a multiple of [`RegionSink::levels`] or
+    /// the last ones. All levels by default, as no others come.
+    ///
+    /// # Errors
+    /// The cause, without the path. No further call follows.
+    fn put_levels(
+        &mut self,
+        _levels: Range<usize>,
+        region: Region,
+        pixels: &[u8],
+        workers: &Workers,
+    ) -> std::result::Result<(), String> {
+        self.put(region, pixels, workers)
+    }
 
     /// Completes the output and moves it into place.
     ///

@@ -353,6 +353,10 @@ impl ImageOperation for Fourier {
         Some(Fourier { origin, ..self.clone() }.into())
     }
 
+    fn by_levels(&self, _: usize) -> bool {
+        true
+    }
+
     fn effort(&self, inputs: &[Extent], output: Extent, rows: usize) -> Effort {
         let image = inputs.first().unwrap_or(&output).0;
         let ([down, across], [height, width]) = (self.step(), self.tile);

@@ -46,6 +46,10 @@ impl ImageOperation for Lookup {
         input == TABLE
     }
 
+    fn by_levels(&self, input: usize) -> bool {
+        input != TABLE
+    }
+
     fn effort(&self, _: &[Extent], output: Extent, rows: usize) -> Effort {
         Effort::of_rows(Family::Pixel, output.0, rows, 0.0)
     }

@@ -39,6 +39,12 @@ pub trait ImageOperation {
     /// Returns `true` if input `input` holds the pixels of the result at the same positions.
     fn in_place(&self, input: usize) -> bool;
 
+    /// Returns `true` if each level of the result reads only the same level of input `input`, and
+    /// `false` if it may read others, or if all levels read the same pixels.
+    fn by_levels(&self, _input: usize) -> bool {
+        false
+    }
+
     /// The place in input `input`, of shape `from`, of the pixels of the result, of shape `to`: of a
     /// picture that was changed, not computed from.
     fn placed(&self, input: usize, from: Shape, to: Shape) -> Option<Placed> {

@@ -187,6 +187,10 @@ impl ImageOperation for Merge {
         true
     }
 
+    fn by_levels(&self, _: usize) -> bool {
+        true
+    }
+
     fn effort(&self, _: &[Extent], output: Extent, rows: usize) -> Effort {
         Effort::of_rows(Family::Pixel, output.0, rows, 0.0)
     }

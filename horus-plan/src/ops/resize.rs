@@ -290,6 +290,10 @@ impl ImageOperation for Resize {
         false
     }
 
+    fn by_levels(&self, _: usize) -> bool {
+        true
+    }
+
     fn effort(&self, inputs: &[Extent], output: Extent, rows: usize) -> Effort {
         let image = inputs.first().unwrap_or(&output).0;
         let taps = |lines: Lines| 1.0 + 2.0 * self.how.support() * lines.widened();

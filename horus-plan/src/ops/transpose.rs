@@ -36,6 +36,10 @@ impl ImageOperation for Transpose {
         false
     }
 
+    fn by_levels(&self, _: usize) -> bool {
+        true
+    }
+
     fn effort(&self, _: &[Extent], output: Extent, rows: usize) -> Effort {
         Effort::of_rows(Family::Transpose, output.0, rows, 0.0)
     }

@@ -273,6 +273,10 @@ impl ImageOperation for Sliding {
         }
     }
 
+    fn by_levels(&self, _: usize) -> bool {
+        true
+    }
+
     fn effort(&self, _: &[Extent], output: Extent, rows: usize) -> Effort {
         let family = match self.how {
             Windowed::Mean(_) => Family::Separable,

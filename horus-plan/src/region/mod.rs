@@ -27,9 +27,11 @@ mod divide;
 mod narrow;
 mod reads;
 mod restrict;
+mod slab;
 
 pub use crate::ops::footprint::Rect;
 pub use divide::Division;
 pub use narrow::{narrow, spared};
 pub use reads::needs;
 pub use restrict::{Cut, InPlace, Restricted, Supply, restrict};
+pub use slab::slab;
