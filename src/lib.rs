@@ -222,6 +222,8 @@ pub mod io {
     pub use horus_core::io::{Encoder, Format, Orientation, Picture, Saving, Sink, Target, save_all_to, save_to};
     #[doc(inline)]
     pub use horus_core::io::{FileInfo, FileTraffic, PictureReader, PictureWriter, RegionSink, RegionSource};
+    #[doc(inline)]
+    pub use horus_core::io::{PixelSize, length, pixel_size, pixel_size_of, with_pixel_size};
 }
 
 /// Many pictures in sequence: arguments and results of

@@ -5,6 +5,7 @@
 pub mod digest;
 pub mod dtype;
 pub mod error;
+pub mod lengths;
 pub mod placed;
 pub mod settings;
 pub mod shape;

@@ -34,7 +34,8 @@ pub mod prelude;
 
 // The modules of the crates below.
 pub use horus_base::{
-    digest, dispatch, dispatch_float, dispatch_narrow, dtype, error, numeric_types, settings, shape, warn, warning,
+    digest, dispatch, dispatch_float, dispatch_narrow, dtype, error, lengths, numeric_types, settings, shape, warn,
+    warning,
 };
 pub use horus_cpu::cpu;
 pub use horus_host::{comm, device, host};

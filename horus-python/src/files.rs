@@ -6,8 +6,8 @@ use horus::error::{Error, Result};
 use horus::prelude::{AnyImage, Compression, Image, OpenOptions, SaveOptions};
 use horus::types::Element;
 use horus_zarr::{ZarrCodec, ZarrOptions, ZarrSaveOptions};
-use pyo3::PyResult;
 use pyo3::exceptions::PyValueError;
+use pyo3::{PyResult, pyfunction};
 
 /// Opens a picture: a page of a file, or a time and a size of a store.
 pub(crate) fn open(
@@ -24,23 +24,27 @@ pub(crate) fn open(
     AnyImage::open_with(session, path, &OpenOptions { page, volume, ..OpenOptions::default() })
 }
 
+/// The micrometres of a length with a unit; nothing if it is none.
+#[pyfunction]
+pub(crate) fn length(text: &str) -> Option<f64> {
+    horus::io::length(text)
+}
+
 /// Options for writing a file or a store.
 pub(crate) struct Written {
     compression: Option<Compression>,
     tile: Option<(usize, usize)>,
-    /// Number of sizes, and sides of a pixel, of a store.
+    /// Number of sizes of a store.
     sizes: Option<usize>,
-    pixel: Option<[f64; 3]>,
 }
 
 impl Written {
     /// With the compression of this name, in tiles or chunks of so many rows and columns; of a store
-    /// also the number of sizes, and the sides of a pixel in micrometres.
+    /// also the number of sizes.
     pub(crate) fn named(
         compression: Option<&str>,
         tile: Option<(usize, usize)>,
         sizes: Option<usize>,
-        pixel: Option<[f64; 3]>,
     ) -> PyResult<Written> {
         let compression = match compression {
             None => None,
@@ -52,20 +56,20 @@ impl Written {
                 return Err(PyValueError::new_err(message));
             }
         };
-        Ok(Written { compression, tile, sizes, pixel })
+        Ok(Written { compression, tile, sizes })
     }
 
     /// Evaluates an image and writes it to a file, or to a store if the name is that of one.
     pub(crate) fn save<T: Element>(&self, image: &Image<T>, path: &Path) -> Result<()> {
         if !path.extension().is_some_and(|e| e.eq_ignore_ascii_case("zarr")) {
-            if self.sizes.is_some() || self.pixel.is_some() {
-                return Err(Error::write(path, "only Zarr stores (.zarr) have sizes and a pixel size"));
+            if self.sizes.is_some() {
+                return Err(Error::write(path, "only Zarr stores (.zarr) have sizes"));
             }
             let compression = self.compression.unwrap_or_default();
             let options = SaveOptions { tile: self.tile, compression, ..SaveOptions::default() };
             return image.save_with(path, &options).map(drop);
         }
-        let mut options = ZarrSaveOptions { pixel: self.pixel, ..ZarrSaveOptions::default() };
+        let mut options = ZarrSaveOptions::default();
         options.sizes = self.sizes.unwrap_or(options.sizes);
         if let Some((rows, columns)) = self.tile {
             options.chunk = [1, rows, columns];

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use horus::error::{Result, SourceLine};
-use horus::io::Format;
+use horus::io::{Format, PixelSize, pixel_size, with_pixel_size};
 use horus::prelude::{Image as Typed, Region, SaveOptions, Shape};
 use horus::types::LoopState as _;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -212,6 +212,23 @@ impl Image {
         })
     }
 
+    /// The distances of levels, which may be unknown, rows and columns in micrometres.
+    fn pixel_size(&self) -> Option<(Option<f64>, f64, f64)> {
+        let size = each!(&self.any, image => pixel_size(image))?;
+        Some((size.levels, size.rows, size.columns))
+    }
+
+    /// The same pixels, with such distances.
+    fn with_pixel_size(&self, levels: Option<f64>, rows: f64, columns: f64) -> PyResult<Image> {
+        let size = PixelSize::of([levels, Some(rows), Some(columns)]);
+        let size = size.ok_or_else(|| {
+            PyValueError::new_err(format!(
+                "pixel_size has sides of {rows} and {columns} micrometres; they are positive"
+            ))
+        })?;
+        each!(&self.any, image => self.recorded(|| with_pixel_size(image, Some(size))))
+    }
+
     /// Begins to evaluate the image.
     fn start(&self, py: Python<'_>) -> PyResult<()> {
         each!(&self.any, image => detached(py, || {
@@ -221,7 +238,7 @@ impl Image {
     }
 
     /// Evaluates the image and writes it to a file or a store, depending on the name.
-    #[pyo3(signature = (path, compression=None, tile=None, sizes=None, pixel=None))]
+    #[pyo3(signature = (path, compression=None, tile=None, sizes=None))]
     fn save(
         &self,
         py: Python<'_>,
@@ -229,9 +246,8 @@ impl Image {
         compression: Option<&str>,
         tile: Option<(usize, usize)>,
         sizes: Option<usize>,
-        pixel: Option<[f64; 3]>,
     ) -> PyResult<()> {
-        let how = Written::named(compression, tile, sizes, pixel)?;
+        let how = Written::named(compression, tile, sizes)?;
         each!(&self.any, image => self.looked(py, || how.save(image, &path)))
     }
 

@@ -41,6 +41,8 @@ mod _horus {
     #[pymodule_export]
     use crate::errors::HorusError;
     #[pymodule_export]
+    use crate::files::length;
+    #[pymodule_export]
     use crate::filters::{
         Filter, affine, box_mean, channel, correlate, correlate_depth, crop, equal, extreme, flip, index, median, pad,
         rank, resize, shift, stack, step, transpose,

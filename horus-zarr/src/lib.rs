@@ -44,7 +44,7 @@ use horus_core::dispatch;
 use horus_core::dtype::{DType, Element};
 use horus_core::error::{Error, Result};
 use horus_core::image::Image;
-use horus_core::io::{AnyImage, RegionSink, RegionSource, on_root, save_all_to};
+use horus_core::io::{AnyImage, PixelSize, RegionSink, RegionSource, on_root, pixel_size, pixel_size_of, save_all_to};
 use horus_core::session::Session;
 use horus_core::shape::Shape;
 
@@ -88,7 +88,8 @@ pub struct ZarrSaveOptions {
     /// Number of sizes; 1 by default. Each is half as high and wide as the one before
     /// ([`Image::pyramid_down`], rounded to the type of the image), and as deep.
     pub sizes: usize,
-    /// The distance of levels, rows and columns in micrometres, if it is known.
+    /// The distance of levels, rows and columns in micrometres; by default that of the image
+    /// ([`horus_core::io::pixel_size`]), if it has one.
     pub pixel: Option<[f64; 3]>,
 }
 
@@ -127,10 +128,18 @@ pub fn is_store(path: impl AsRef<Path>) -> bool {
 #[track_caller]
 pub fn open(session: &Session, path: impl AsRef<Path>, options: &ZarrOptions) -> Result<AnyImage> {
     let path = path.as_ref();
-    AnyImage::from_source(session, path, || Ok(Box::new(source(path, options)?)))
+    let mut pixel = None;
+    let image = AnyImage::from_source(session, path, || {
+        let (source, found) = source(path, options)?;
+        pixel = found;
+        Ok(Box::new(source))
+    })?;
+    Ok(image.with_pixel_size(pixel_size_of(session, || Ok(pixel))?))
 }
 
-fn source(path: &Path, options: &ZarrOptions) -> Result<ArraySource, String> {
+/// The pixels of a store, and their size.
+fn source(path: &Path, options: &ZarrOptions) -> Result<(ArraySource, Option<PixelSize>), String> {
+    let mut pixel = None;
     let found = match Node::at(path)? {
         Node::Array if options.level > 0 => {
             return Err(format!("size {} requested, but an array has one (they start at 0)", options.level));
@@ -140,10 +149,13 @@ fn source(path: &Path, options: &ZarrOptions) -> Result<ArraySource, String> {
             ArraySource::open(path, |axes| of_array(axes, names.as_deref(), options.volume), options.time)?
         }
         Node::Group(attributes) => {
-            let Some(Multiscale { axes, levels }) = Multiscale::of(&attributes)? else { return Err(no_image(path)) };
+            let Some(Multiscale { axes, levels, pixels }) = Multiscale::of(&attributes)? else {
+                return Err(no_image(path));
+            };
             let level = levels.get(options.level).ok_or_else(|| {
                 format!("size {} requested, but it has {} (they start at 0)", options.level, levels.len())
             })?;
+            pixel = pixels.get(options.level).copied().flatten();
             let all = [Role::Time, Role::Channel, Role::Level, Role::Row, Role::Column];
             let told = |n: usize| Ok(axes.unwrap_or_else(|| all[all.len().saturating_sub(n)..].to_vec()));
             let at = path.join(level);
@@ -160,7 +172,7 @@ fn source(path: &Path, options: &ZarrOptions) -> Result<ArraySource, String> {
         let most = options.max_pixels;
         return Err(format!("{shape} pixels exceed the limit of {most} (ZarrOptions::max_pixels, --max-pixels)"));
     }
-    Ok(found)
+    Ok((found, pixel))
 }
 
 /// The roles of an array's axes.
@@ -197,6 +209,8 @@ pub fn save<T: Element>(image: &Image<T>, path: impl AsRef<Path>, options: &Zarr
     let path = path.as_ref();
     let failed = |cause| Error::write(path, cause);
     let mut begun = None;
+    let given = options.pixel.map(|sides| PixelSize::of(sides.map(Some)));
+    let pixel = given.map_or_else(|| pixel_size(image), |given| given);
     // A wrong number is told with the path.
     let levels = sizes(image, options.sizes.max(1));
     let shapes: Vec<Shape> = levels.iter().map(Image::shape).collect();
@@ -219,7 +233,7 @@ pub fn save<T: Element>(image: &Image<T>, path: impl AsRef<Path>, options: &Zarr
     let moved = on_root(image.session(), "moving a store into place", || {
         let begun = begun.ok_or("rank 0 has no store")?;
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
-        write_json(&begun.folder().join("zarr.json"), &store::group(&name, &shapes, options.pixel))?;
+        write_json(&begun.folder().join("zarr.json"), &store::group(&name, &shapes, pixel))?;
         begun.put()?;
         Ok(Vec::new())
     })?;

@@ -4,6 +4,8 @@
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
+use horus_core::io::PixelSize;
+use horus_core::lengths::micrometres;
 use horus_core::shape::Shape;
 use serde_json::{Map, Value, json};
 
@@ -81,12 +83,14 @@ fn object(value: Option<&Value>) -> Map<String, Value> {
 }
 
 /// An OME-Zarr image: one picture in several sizes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Multiscale {
     /// `None` if the metadata has none, as in versions before 0.3.
     pub(crate) axes: Option<Vec<Role>>,
     /// Folders of the sizes, the largest first.
     pub(crate) levels: Vec<PathBuf>,
+    /// The size of the pixels of each in micrometres, if it is given with units.
+    pub(crate) pixels: Vec<Option<PixelSize>>,
 }
 
 impl Multiscale {
@@ -114,8 +118,29 @@ impl Multiscale {
         if levels.is_empty() {
             return Err("its `multiscales` have no datasets".into());
         }
-        Ok(Some(Multiscale { axes, levels }))
+        let pixels = datasets.iter().map(|dataset| pixel(first, dataset)).collect();
+        Ok(Some(Multiscale { axes, levels, pixels }))
     }
+}
+
+/// The size of the pixels of a dataset, from the scales of both and the units of axes.
+fn pixel(image: &Map<String, Value>, dataset: &Value) -> Option<PixelSize> {
+    let scale = |of: Option<&Value>| -> Option<Vec<f64>> {
+        let all = of?.as_array()?.iter().find(|one| one.get("type").and_then(Value::as_str) == Some("scale"))?;
+        all.get("scale")?.as_array()?.iter().map(Value::as_f64).collect()
+    };
+    let axes = image.get("axes")?.as_array()?;
+    let of_dataset = scale(dataset.get("coordinateTransformations"))?;
+    let of_all = scale(image.get("coordinateTransformations"));
+    let side = |role: Role| {
+        let at = axes
+            .iter()
+            .position(|axis| axis.get("name").and_then(Value::as_str).and_then(Role::named) == Some(role))?;
+        let unit = micrometres(axes[at].get("unit")?.as_str()?)?;
+        let all = of_all.as_ref().map_or(Some(1.0), |scale| scale.get(at).copied())?;
+        Some(of_dataset.get(at)? * all * unit)
+    };
+    PixelSize::of([Role::Level, Role::Row, Role::Column].map(side))
 }
 
 /// The roles of axes, by kind and name, or by name alone (version 0.3).
@@ -140,18 +165,18 @@ fn inside(path: &str) -> Option<PathBuf> {
 }
 
 /// The metadata of an OME-Zarr image of this name in these sizes, which are its arrays `0`, `1` and
-/// so on, whose levels, rows and columns are so many micrometres apart.
-pub(crate) fn group(name: &str, sizes: &[Shape], pixel: Option<[f64; 3]>) -> Value {
+/// so on, with the size of the pixels of the first.
+pub(crate) fn group(name: &str, sizes: &[Shape], pixel: Option<PixelSize>) -> Value {
     let first = sizes.first().copied().unwrap_or(Shape::new(0, 0, 1));
     let layout = Layout::of(first);
     let axis = |role: &Role| match (pixel, role) {
-        (Some(_), Role::Level | Role::Row | Role::Column) => {
+        (Some(PixelSize { levels: Some(_), .. }), Role::Level) | (Some(_), Role::Row | Role::Column) => {
             json!({"name": role.name(), "type": role.kind(), "unit": "micrometer"})
         }
         _ => json!({"name": role.name(), "type": role.kind()}),
     };
     let axes: Vec<Value> = layout.roles().iter().map(axis).collect();
-    let [depth, height, width] = pixel.unwrap_or([1.0; 3]);
+    let [depth, height, width] = pixel.map_or([1.0; 3], |size| size.sides());
     let dataset = |(number, of): (usize, &Shape)| {
         let scale = |role: &Role| match role {
             Role::Level => depth,

@@ -4,13 +4,15 @@ use std::panic::Location;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::pixel_size::{pixel_size, pixel_size_of, sized};
 use super::{Means, OpenOptions, Opened, Picture, RegionSource, later, on_root, opened, parse_header};
 use crate::dtype::{DType, Pixel};
 use crate::error::{Error, Result, Site};
 use crate::image::Image;
 use crate::session::{Grid, Handle, Session};
 use crate::shape::{Axis, Shape};
-use horus_files::files::Georeference;
+use horus_base::lengths::PixelSize;
+use horus_files::files::{self, Georeference};
 
 /// A picture with the pixel type of its file.
 ///
@@ -158,14 +160,21 @@ impl AnyImage {
         };
         let image = AnyImage::decoded(session, path, read, site)?.map_err(|cause| Error::read(path, cause))?;
         let reference = if session.rank() == 0 { Georeference::of_file(path, options) } else { None };
-        Ok(match reference {
-            Some(reference) => {
-                let mut handle = image.handle().clone();
-                handle.grid = Some(Grid::of(reference, handle.dtype));
-                AnyImage::from_handle(handle)
-            }
-            None => image,
-        })
+        let pixel = pixel_size_of(session, || Ok(files::pixel_size(path, options)))?;
+        let mut handle = image.handle().clone();
+        handle.grid = Grid::of(reference, pixel, handle.dtype);
+        Ok(AnyImage::from_handle(handle))
+    }
+
+    /// The size of its pixels: see [`pixel_size`].
+    pub fn pixel_size(&self) -> Option<PixelSize> {
+        each!(self, image => pixel_size(image))
+    }
+
+    /// The image with pixels of this size, or of none that is known: see [`with_pixel_size`].
+    #[must_use]
+    pub fn with_pixel_size(&self, size: Option<PixelSize>) -> AnyImage {
+        AnyImage::from_handle(sized(self.handle(), size))
     }
 
     /// An image of the picture that `read` returns; it is called on rank 0 only.

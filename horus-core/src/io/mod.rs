@@ -37,6 +37,7 @@ mod describe;
 mod dynamic;
 mod later;
 mod memory;
+mod pixel_size;
 mod samples;
 mod save_regions;
 mod saving;
@@ -48,6 +49,8 @@ mod tests;
 pub use ::image::DynamicImage;
 pub use any::AnyImage;
 pub(crate) use any::each;
+pub use horus_base::lengths::{PixelSize, length};
+pub use pixel_size::{pixel_size, pixel_size_of, with_pixel_size};
 pub use save_regions::{save_all_to, save_to};
 pub use saving::Saving;
 

@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use super::memory::unwritable;
+use super::pixel_size;
 use super::samples::{Recorded, unscaled};
 use super::{Clipping, Draft, Format, IN_MEMORY, SaveOptions};
 use crate::dispatch;
@@ -40,8 +41,10 @@ impl Saving {
         Ok(saving.located(image, Path::new(IN_MEMORY)))
     }
 
-    /// With the georeference of the image, if it has one; messages name `path`.
-    pub(super) fn located<T: Element>(mut self, image: &Image<T>, path: &Path) -> Saving {
+    /// With the georeference of the image and the size of its pixels, if it has them; messages name
+    /// `path`.
+    pub(crate) fn located<T: Element>(mut self, image: &Image<T>, path: &Path) -> Saving {
+        self.draft.describe(path, pixel_size(image));
         if let Some(grid) = &image.handle().grid {
             grid.locate(&mut self.draft, path);
         }

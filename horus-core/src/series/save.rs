@@ -29,7 +29,8 @@ impl<T: Element> Savable for Image<T> {
     fn saving(&self, path: &Path, options: &SaveOptions) -> Result<Saving> {
         self.look()?;
         let format = Format::of(path, self.channels());
-        format.and_then(|format| Saving::record(self, format, options)).map_err(|cause| Error::write(path, cause))
+        let saving = format.and_then(|format| Saving::record(self, format, options));
+        saving.map(|saving| saving.located(self, path)).map_err(|cause| Error::write(path, cause))
     }
 }
 

@@ -1,5 +1,5 @@
 //! The place of an image's pixels in the picture that it was made from: for files that say where on
-//! the earth that is.
+//! the earth that is, and for the size of pixels.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,26 +8,49 @@ use super::Handle;
 use crate::dtype::DType;
 use crate::ir::graph::Op;
 use crate::shape::Shape;
+use horus_base::lengths::PixelSize;
 use horus_base::placed::Placed;
 use horus_files::files::{Draft, Georeference};
 
-/// The pixels of a value, on the rank that read the picture.
+/// The pixels of a value in the picture that they were made from.
 #[derive(Clone, Debug)]
 pub(crate) struct Grid {
     of: Arc<Picture>,
     /// `None` if an operation lost it.
     placed: Option<Placed>,
+    /// The levels are as far apart as those of the picture.
+    levels: bool,
 }
 
 #[derive(Debug, PartialEq)]
 struct Picture {
-    reference: Georeference,
+    /// On the rank that read it.
+    reference: Option<Georeference>,
+    pixel: Option<PixelSize>,
     dtype: DType,
 }
 
 impl Grid {
-    pub(crate) fn of(reference: Georeference, dtype: DType) -> Grid {
-        Grid { of: Arc::new(Picture { reference, dtype }), placed: Some(Placed::default()) }
+    /// That of a picture; `None` if nothing is known of it.
+    pub(crate) fn of(reference: Option<Georeference>, pixel: Option<PixelSize>, dtype: DType) -> Option<Grid> {
+        let known = reference.is_some() || pixel.is_some();
+        known.then(|| Grid {
+            of: Arc::new(Picture { reference, pixel, dtype }),
+            placed: Some(Placed::default()),
+            levels: true,
+        })
+    }
+
+    /// With another size of pixels.
+    pub(crate) fn with_pixel(grid: Option<&Grid>, pixel: Option<PixelSize>, dtype: DType) -> Option<Grid> {
+        let reference = grid.and_then(|grid| grid.of.reference.as_ref()?.seen(&grid.placed?));
+        Grid::of(reference, pixel, grid.map_or(dtype, |grid| grid.of.dtype))
+    }
+
+    /// The size of the pixels, if it is known.
+    pub(crate) fn pixel(&self) -> Option<PixelSize> {
+        let size = self.of.pixel?.seen(&self.placed?)?;
+        Some(if self.levels { size } else { PixelSize { levels: None, ..size } })
     }
 
     /// That of the result of an operation: of its inputs, where they agree.
@@ -44,12 +67,17 @@ impl Grid {
                 continue; // a number, a row or a column
             }
             let moved = op.placed(i, from, shape).and_then(|next| Some(grid.placed?.then(&next)));
+            let apart = match op {
+                Op::Planes(map) => shape.depth == 1 || map.step.abs() == 1,
+                _ => from.depth == shape.depth,
+            };
+            let levels = grid.levels && apart;
             all = Some(match all {
-                None => Grid { of: Arc::clone(&grid.of), placed: moved },
+                None => Grid { of: Arc::clone(&grid.of), placed: moved, levels },
                 Some(all) => {
                     let same = all.placed.zip(moved).is_some_and(|(a, b)| a.is(&b));
-                    let same = same && (Arc::ptr_eq(&all.of, &grid.of) || all.of.reference == grid.of.reference);
-                    Grid { placed: all.placed.filter(|_| same), ..all }
+                    let same = same && (Arc::ptr_eq(&all.of, &grid.of) || all.of == grid.of);
+                    Grid { placed: all.placed.filter(|_| same), levels: all.levels && levels, ..all }
                 }
             });
         }
@@ -58,7 +86,8 @@ impl Grid {
 
     /// Lets a file say where the picture lies; warns if it cannot.
     pub(crate) fn locate(&self, draft: &mut Draft, path: &Path) {
-        let seen = self.placed.and_then(|placed| self.of.reference.seen(&placed));
+        let Some(reference) = &self.of.reference else { return };
+        let seen = self.placed.and_then(|placed| reference.seen(&placed));
         let why = match seen {
             Some(seen) if draft.locate(&seen, self.of.dtype) => return,
             Some(_) => "only TIFF files have one",

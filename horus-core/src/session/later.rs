@@ -10,11 +10,12 @@ use super::evaluate::Unevaluated;
 use super::{Handle, Mutable, Session};
 use crate::dtype::DType;
 use crate::error::{Error, Result, Site};
+use crate::host::Piece;
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::{Graph, Op, ValueId};
 use crate::plan::state::Placement;
 use crate::region::{Cut, Rect, Supply, restrict};
-use crate::shape::Shape;
+use crate::shape::{Shape, Window};
 use horus_files::files::{FileTraffic, RegionSource};
 
 /// Pixels read on the rank that has them.
@@ -96,19 +97,33 @@ impl Part {
     }
 
     /// Reads its pixels, on the rank that has them. On any thread.
-    pub(super) fn read(&self, session: &Session) -> Result<Fetched, Unread> {
+    pub(super) fn read(&self, session: &Session, strips: Option<&mut Strips>) -> Result<Fetched, Unread> {
         let nothing = FileTraffic::default();
-        let (later, region) = match &self.from {
+        let (later, name, region) = match &self.from {
             From::Number(n) => return Ok(Fetched { pixels: Some(HostBuffer::from_slice(&[*n])), read: nothing }),
-            From::Later(later, _, region) => (later, region),
+            From::Later(later, name, region) => (later, *name, *region),
         };
         let Some(stock) = &later.stock else { return Ok(Fetched { pixels: None, read: nothing }) };
         let unread = |cause: String| Unread { path: later.path.display().to_string(), cause };
         let mut room = session.room_ahead(self.bytes()).map_err(|e| unread(e.to_string()))?;
         // One thread of a session reads at a time.
         let before = stock.counted();
-        let (levels, to) = (later.part.clone(), room.bytes_mut());
-        stock.fill_levels(levels, region.inside(), to, session.workers()).map_err(unread)?;
+        let fill = |region: Rect, to: &mut HostBuffer| {
+            stock.fill_levels(later.part.clone(), region.inside(), to.bytes_mut(), session.workers())
+        };
+        match strips.filter(|_| Strips::serve(session, later, region)) {
+            None => fill(region, &mut room).map_err(unread)?,
+            Some(strips) => {
+                let new = strips.missing(name, later, region);
+                if !new.is_empty() {
+                    let bytes = new.area() * later.shape.planes() * later.dtype.size();
+                    let mut strip = session.room_ahead(bytes).map_err(|e| unread(e.to_string()))?;
+                    fill(new, &mut strip).map_err(unread)?;
+                    strips.0.entry(name).or_default().push((new, strip));
+                }
+                strips.copy(session, name, later, region, &mut room);
+            }
+        }
         let after = stock.counted();
         let read = FileTraffic { chunks: after.chunks - before.chunks, bytes: after.bytes - before.bytes };
         Ok(Fetched { pixels: Some(room), read })
@@ -119,6 +134,79 @@ impl Part {
         match &self.from {
             From::Later(later, of, region) if *region == Rect::whole(later.shape) => Some(*of),
             _ => None,
+        }
+    }
+}
+
+/// Decoded rows of chunks that the next regions, which lie further down, may read again: strips of
+/// whole chunks that adjoin each other, for each image.
+#[derive(Default)]
+pub(super) struct Strips(HashMap<ValueId, Vec<(Rect, HostBuffer)>>);
+
+/// Maximum fraction of the memory for the chunks of a region that are kept for the next: those of
+/// two regions fit into what divisions leave.
+pub(super) const STRIPS: usize = 16;
+
+impl Strips {
+    /// Returns `true` if a region, of whole rows, ends within chunks, so that the next would decode
+    /// them again, and its chunks are small enough to be kept.
+    fn serve(session: &Session, later: &Later, region: Rect) -> bool {
+        let (Shape { height, width, .. }, rows) = (later.shape, later.chunk.0);
+        let covering = Strips::covering(later, region);
+        let bytes = covering.area().saturating_mul(later.shape.planes() * later.dtype.size());
+        rows > 1
+            && rows < height
+            && region.columns.len() == width
+            && covering != region
+            && bytes <= session.host_limit() / STRIPS
+    }
+
+    /// Drops the strips of images of which none of these are parts.
+    pub(super) fn only(&mut self, parts: &[Part]) {
+        let read = |v: &ValueId| parts.iter().any(|part| matches!(&part.from, From::Later(_, name, _) if name == v));
+        self.0.retain(|name, _| read(name));
+    }
+
+    /// The rows of all chunks of a region.
+    fn covering(later: &Later, region: Rect) -> Rect {
+        let [start, end] = [region.rows.start, region.rows.end].map(isize::unsigned_abs);
+        let rows = later.chunk.0.max(1);
+        let end = end.next_multiple_of(rows).min(later.shape.height);
+        Rect { rows: Window::new((start / rows * rows).cast_signed(), end.cast_signed()), ..region }
+    }
+
+    /// Drops the strips above a region, and returns the rows of its chunks below those that are left.
+    fn missing(&mut self, name: ValueId, later: &Later, region: Rect) -> Rect {
+        let Rect { rows, .. } = Strips::covering(later, region);
+        let strips = self.0.entry(name).or_default();
+        // Regions that lie further up come with the next slab or pass.
+        if strips.first().is_some_and(|(strip, _)| strip.rows.start > rows.start) {
+            strips.clear();
+        }
+        strips.retain(|(strip, _)| strip.rows.end > rows.start);
+        let has = strips.last().map_or(rows.start, |(strip, _)| strip.rows.end.clamp(rows.start, rows.end));
+        Rect { rows: Window::new(has, rows.end), ..region }
+    }
+
+    /// Copies a region from the strips that hold it.
+    fn copy(&self, session: &Session, name: ValueId, later: &Later, region: Rect, to: &mut HostBuffer) {
+        let row = later.shape.width * later.dtype.size();
+        for (strip, pixels) in self.0.get(&name).into_iter().flatten() {
+            let [start, end] = [strip.rows.start.max(region.rows.start), strip.rows.end.min(region.rows.end)];
+            if start >= end {
+                continue;
+            }
+            let rows = (end - start).unsigned_abs();
+            let piece = |plane: usize| Piece {
+                from: (plane * strip.rows.len() + (start - strip.rows.start).unsigned_abs()) * row,
+                to: (plane * region.rows.len() + (start - region.rows.start).unsigned_abs()) * row,
+                bytes: row,
+                rows,
+                from_stride: row,
+                to_stride: row,
+            };
+            let pieces: Vec<Piece> = (0..later.shape.planes()).map(piece).collect();
+            session.workers().copy_pieces(pixels.bytes(), to.bytes_mut(), &pieces);
         }
     }
 }
@@ -228,7 +316,7 @@ impl Session {
         let mut supply = Parts::new(state, false);
         let mut part = restrict(&graph, &whole, Cut::Always, &mut supply).graph;
         let parts = supply.parts;
-        let read = parts.iter().map(|part| part.read(self)).collect();
+        let read = parts.iter().map(|part| part.read(self, None)).collect();
         let read: Vec<Fetched> = self.agreed_read(read).map_err(Unevaluated::Foreseen)?;
         for (part, pixels) in parts.iter().zip(read) {
             self.give_part(state, part, pixels);
@@ -256,7 +344,7 @@ impl Session {
             let Some(later) = state.images.later.get(&value).filter(|_| !there).cloned() else { continue };
             let (shape, dtype) = (later.shape, later.dtype);
             let part = Part { value, shape, dtype, from: From::Later(later, value, Rect::whole(shape)) };
-            let pixels = self.agreed_read(part.read(self))?;
+            let pixels = self.agreed_read(part.read(self, None))?;
             self.give_part(state, &part, pixels);
         }
         Ok(())

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::engine::{Engine, agreed_capacity};
 use super::evaluate::Unevaluated;
-use super::later::{Later, unread};
+use super::later::{Later, STRIPS, unread};
 use super::passes::{next_pass, pass_of};
 use super::{Mutable, Session};
 use crate::error::{DeviceError, Error, MemoryBound, Recorded, Result};
@@ -22,8 +22,9 @@ use crate::shape::{Shape, Window};
 pub(super) const AHEAD: usize = 2;
 /// Maximum number of results waiting to be taken, or being taken.
 pub(super) const BEHIND: usize = 2;
-/// Fraction of the available memory for images: the rest is for decoders, encoders and reuse.
-const PART: usize = 2;
+/// Fractions of the available memory for images, the second if the first does not suffice: the rest
+/// is for decoders, encoders and reuse, and for chunks that the next region reads again.
+const PARTS: [f64; 2] = [0.5, 0.875];
 /// Maximum ratio of work by regions to work as a whole: heavily overlapping regions would take
 /// hours.
 const AGAIN: f64 = 32.0;
@@ -66,10 +67,11 @@ impl Limits {
 
     /// Returns `true` if one region after the other fits into a fraction of the memory, while
     /// others are read and taken.
-    fn hold_regions(&self, need: Need, part: usize) -> bool {
+    fn hold_regions(&self, need: Need, part: f64) -> bool {
         let waiting = need.read.saturating_mul(AHEAD).saturating_add(need.results.saturating_mul(BEHIND));
         let host = if self.unified { need.peak } else { need.read + need.results };
-        host.saturating_add(waiting) <= self.host / part && self.device.is_none_or(|most| need.peak <= most)
+        host.saturating_add(waiting) as f64 <= self.host as f64 * part
+            && self.device.is_none_or(|most| need.peak <= most)
     }
 }
 
@@ -431,12 +433,16 @@ impl Session {
         // Fusion stores less than the recorded program, of a region as of the whole.
         let stored = need.peak as f64 / (all.read + all.computed).max(1) as f64;
         let (segment, width) = (SEGMENT.min(of.width), of.width);
-        for part in [PART, 1] {
+        for part in PARTS {
             let mut cost = |region: Rect| {
                 let Counted { read, decoded, computed, results } = counted(state, graph, region);
                 let peak = (stored * (read + computed) as f64) as usize;
                 let results = if reduced.is_some() { 0 } else { results };
                 let peak = peak.max(read + results).saturating_add(decoders);
+                // Chunks that the next strip reads again are kept.
+                let strips = region.columns.len() == width && decoded <= limits.host / STRIPS;
+                let once = (all.decoded as f64 * (region.area() as f64 / of.area() as f64)) as usize;
+                let decoded = if strips { decoded.min(once) } else { decoded };
                 let fits = limits.hold_regions(Need { read, later: read, peak, results, at: None }, part);
                 fits.then_some(computed as f64 + 2.0 * decoded as f64)
             };

@@ -23,7 +23,7 @@ use std::sync::{Arc, mpsc};
 use super::adopt::note_lost;
 use super::engine::Engine;
 use super::evaluate::{Unevaluated, source_of};
-use super::later::{Fetched, Part, Parts, Unread};
+use super::later::{Fetched, Part, Parts, Strips, Unread};
 use super::plans::Planned;
 use super::regions::{AHEAD, BEHIND, pieces};
 use super::{Mutable, Session};
@@ -95,8 +95,10 @@ impl Session {
             let (answer, answers) = mpsc::channel::<Result<Vec<Fetched>, Unread>>();
             let (hand, handed) = mpsc::sync_channel::<Taken>(BEHIND - 1);
             scope.spawn(move || {
+                let mut strips = Strips::default();
                 for parts in asked {
-                    let read = parts.iter().map(|part| part.read(self)).collect();
+                    strips.only(&parts);
+                    let read = parts.iter().map(|part| part.read(self, Some(&mut strips))).collect();
                     if answer.send(read).is_err() {
                         return;
                     }

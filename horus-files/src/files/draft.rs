@@ -1,13 +1,18 @@
 //! Files before their samples are known, and with them.
 
+use std::path::Path;
 use std::sync::Arc;
 
+use tiff::tags::Tag;
+
 use super::encode::{Parts, write};
+use super::ome;
 use super::tiff_directory::Entry;
 use super::{Clipping, Compression, Format, Georeference, SaveOptions, Scale, Sink};
 use horus_base::dispatch;
 use horus_base::dtype::{DType, Pixel};
 use horus_base::error::Audience;
+use horus_base::lengths::PixelSize;
 use horus_base::shape::Shape;
 use horus_host::host::buffer::HostBuffer;
 use horus_host::host::workers::Workers;
@@ -79,11 +84,33 @@ impl Draft {
         if self.format != Format::Tiff {
             return false;
         }
-        self.entries = at.entries(of == self.stored);
-        if self.parts == Parts::Usual {
+        self.add(at.entries(of == self.stored));
+        true
+    }
+
+    /// Describes the picture as OME-TIFF, if that is what a path is called (`.ome.tif`), with the size of its
+    /// pixels; other TIFF files have that as their resolution. Returns `true` if it is stored.
+    pub fn describe(&mut self, path: &Path, pixel: Option<PixelSize>) -> bool {
+        if self.format != Format::Tiff {
+            return false;
+        }
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let lower = name.to_ascii_lowercase();
+        let ome = [".ome.tif", ".ome.tiff"].iter().find_map(|end| lower.strip_suffix(end));
+        let name = ome.and_then(|ome| name.get(..ome.len()));
+        if let Some(name) = name {
+            let text = ome::description(name, self.shape, self.stored, pixel);
+            self.add(vec![Entry::ascii(Tag::ImageDescription.to_u16(), &text)]);
+        }
+        self.add(pixel.map(ome::resolution).unwrap_or_default());
+        true
+    }
+
+    fn add(&mut self, entries: Vec<Entry>) {
+        if self.parts == Parts::Usual && !entries.is_empty() {
             self.parts = Parts::Tiff(None, Compression::None);
         }
-        true
+        self.entries.extend(entries);
     }
 
     /// Tags of a TIFF file beside those of its pixels.

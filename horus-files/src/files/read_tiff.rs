@@ -17,7 +17,7 @@ use super::raster::Order;
 use super::tiff_chunks::{Chunks, Coding, Places};
 use super::tiff_samples::Samples;
 use super::tiff_source::{Reader, decoder_at, limits, reader};
-use super::{OpenOptions, Picture, metadata, region_of};
+use super::{OpenOptions, Picture, metadata, ome, region_of};
 use horus_base::dtype::DType;
 use horus_base::shape::{Region, Shape};
 use horus_host::host::buffer::HostBuffer;
@@ -44,9 +44,14 @@ pub(super) fn read(source: &Source<'_>, options: &OpenOptions, means: Means<'_>)
 /// directories of the file.
 pub(super) fn open<'s>(source: &Source<'s>, options: &OpenOptions) -> Result<(Pages<'s>, Directories), String> {
     let page = options.page.unwrap_or(0);
-    let all = options.volume && options.page.is_none();
+    let ome = if options.volume { ome::of_source(source).transpose()? } else { None };
+    let all = options.volume && (options.page.is_none() || ome.is_some());
     let found = Directories::of(source, if all { MOST_PAGES } else { page })?;
-    let wanted = if all { 0..found.count() } else { page..page + 1 };
+    let wanted: Vec<usize> = match &ome {
+        Some(ome) => ome.pages(options.page)?,
+        None if all => (0..found.count()).collect(),
+        None => vec![page],
+    };
     let mut pages: Vec<Page<'s>> = Vec::with_capacity(wanted.len());
     for z in wanted {
         let page = Page::of(source, found.directory(z, options.level)?, options)?;
@@ -62,26 +67,36 @@ pub(super) fn open<'s>(source: &Source<'s>, options: &OpenOptions) -> Result<(Pa
     if pages.is_empty() {
         return Err("the file has no pages".into());
     }
-    Ok((Pages(pages), found))
+    let planes = ome.as_ref().map_or(1, |ome| ome.channels);
+    if let Some(ome) = ome.filter(|ome| ome.samples != pages[0].shape().channels) {
+        let (told, has) = (ome.samples, pages[0].shape().channels);
+        return Err(format!("its OME-XML has planes of {told} channels, and its pages have {has}"));
+    }
+    Ok((Pages { pages, planes }, found))
 }
 
-/// Pages that are read together, the levels of a volume; at least one.
+/// Pages that are read together, the levels of a volume, or their channels; at least one.
 #[derive(Debug)]
-pub(super) struct Pages<'s>(Vec<Page<'s>>);
+pub(super) struct Pages<'s> {
+    pages: Vec<Page<'s>>,
+    /// Pages of a level, one after the other.
+    planes: usize,
+}
 
 impl Pages<'_> {
     /// The picture's shape, after orientation.
     pub(super) fn shape(&self) -> Shape {
-        Shape { depth: self.0.len(), ..self.0[0].shape() }
+        let one = self.pages[0].shape();
+        Shape { depth: self.pages.len() / self.planes, channels: self.planes * one.channels, ..one }
     }
 
     pub(super) fn dtype(&self) -> DType {
-        self.0[0].chunks.samples.dtype()
+        self.pages[0].chunks.samples.dtype()
     }
 
     /// Rows and columns of a strip or tile, after orientation.
     pub(super) fn tile(&self) -> (usize, usize) {
-        let Page { orientation, noted, chunks } = &self.0[0];
+        let Page { orientation, noted, chunks } = &self.pages[0];
         let Shape { height, width, .. } = chunks.shape;
         let tile = Shape::new(chunks.rows.min(height), chunks.columns.min(width), 1);
         let seen = orientation.shape(tile, *noted);
@@ -90,18 +105,18 @@ impl Pages<'_> {
 
     /// Decodes a region, which lies inside, into planes without gaps.
     pub(super) fn read(&self, region: Region, to: &mut [u8], workers: &Workers) -> Result<(), String> {
-        let size = to.len() / self.0.len();
-        self.0.iter().zip(to.chunks_mut(size)).try_for_each(|(page, to)| page.read(region, to, workers))
+        let size = to.len() / self.pages.len();
+        self.pages.iter().zip(to.chunks_mut(size)).try_for_each(|(page, to)| page.read(region, to, workers))
     }
 
     /// Fails if the file lacks bytes of a region.
     pub(super) fn is_complete(&self, region: Region) -> Result<(), String> {
-        self.0.iter().try_for_each(|page| page.chunks.is_complete(page.stored(region)))
+        self.pages.iter().try_for_each(|page| page.chunks.is_complete(page.stored(region)))
     }
 
     /// The amount read from them.
     pub(super) fn counted(&self) -> FileTraffic {
-        self.0.iter().map(|page| page.chunks.count.so_far()).fold(FileTraffic::default(), |all, page| FileTraffic {
+        self.pages.iter().map(|page| page.chunks.count.so_far()).fold(FileTraffic::default(), |all, page| FileTraffic {
             chunks: all.chunks + page.chunks,
             bytes: all.bytes + page.bytes,
         })
@@ -151,6 +166,11 @@ pub(super) fn directory_of_page(source: &Source<'_>, page: usize, level: usize) 
         return Ok(None);
     }
     Directories::of(source, page)?.directory(page, level).map(Some)
+}
+
+/// Rows and columns of a page and of its smaller copies.
+pub(super) fn levels_of_page(source: &Source<'_>, page: usize) -> Result<Vec<(usize, usize)>, String> {
+    Ok(Directories::of(source, page)?.levels(page))
 }
 
 /// Positions of the directories of pages, each followed by those of its smaller copies, by size.
@@ -259,6 +279,9 @@ pub(super) fn tags(source: &Source<'_>, options: &OpenOptions) -> Result<Vec<(St
         }
     }
     all.sort();
+    if let Some(Ok(ome)) = ome::of_source(source) {
+        all.push(("OME".into(), ome.told()));
+    }
     Ok(all)
 }
 

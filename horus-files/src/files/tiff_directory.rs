@@ -8,6 +8,8 @@ enum Kind {
     /// In large files only.
     Long8,
     Ascii,
+    /// Numerator and denominator, in the lower and the upper half of a value.
+    Rational,
     Double,
 }
 
@@ -18,6 +20,7 @@ impl Kind {
             Kind::Ascii => 2,
             Kind::Short => 3,
             Kind::Long => 4,
+            Kind::Rational => 5,
             Kind::Double => 12,
             Kind::Long8 => 16,
         }
@@ -55,11 +58,26 @@ impl Entry {
         Entry { tag, kind: Kind::Double, values: values.iter().map(|value| value.to_bits()).collect() }
     }
 
+    /// A positive number as a quotient of integers, as exactly as they can hold it up to 2^31.
+    pub(super) fn rational(tag: u16, value: f64) -> Entry {
+        const MOST: f64 = (1u64 << 31) as f64;
+        let denominator = (0..10).map(|n| 10f64.powi(n)).take_while(|d| *d <= MOST && value * d <= MOST).last();
+        let denominator = denominator.unwrap_or(1.0);
+        let (above, below) = ((value * denominator).round().clamp(1.0, MOST) as u64, denominator as u64);
+        Entry { tag, kind: Kind::Rational, values: vec![above | below << 32] }
+    }
+
+    /// True if only the first page has it: the description of the whole file.
+    pub(super) fn is_of_file(&self) -> bool {
+        self.tag == tiff::tags::Tag::ImageDescription.to_u16()
+    }
+
     fn bytes(&self) -> Vec<u8> {
         let value = |v: &u64| match self.kind {
             Kind::Ascii => vec![*v as u8],
             Kind::Short => (*v as u16).to_ne_bytes().to_vec(),
             Kind::Long => (*v as u32).to_ne_bytes().to_vec(),
+            Kind::Rational => [(*v as u32).to_ne_bytes(), ((*v >> 32) as u32).to_ne_bytes()].concat(),
             Kind::Long8 | Kind::Double => v.to_ne_bytes().to_vec(),
         };
         self.values.iter().flat_map(value).collect()

@@ -250,13 +250,14 @@ impl Tiles {
             let what = if self.tiled { "tiles" } else { "strips" };
             return Err(format!("{missing} of its {} {what} are missing", written.places.len()));
         }
-        let pages = written.places.chunks(self.down() * self.across()).map(|places| self.page(places)).collect();
+        let pages = written.places.chunks(self.down() * self.across()).enumerate();
+        let pages = pages.map(|(page, places)| self.page(page == 0, places)).collect();
         let (bytes, first) = directories(pages, self.big, written.end);
         to.write_at(written.end, &bytes)?;
         to.write_at(0, &header(self.big, first))
     }
 
-    fn page(&self, places: &[(u64, u64)]) -> Vec<Entry> {
+    fn page(&self, first: bool, places: &[(u64, u64)]) -> Vec<Entry> {
         let Shape { height, width, channels, .. } = self.shape;
         let (format, bits) = (sample_format(self.dtype), self.dtype.size() * 8);
         // Channels other than colours are declared as grey and unspecified extra samples.
@@ -297,7 +298,7 @@ impl Tiles {
             let what = if channels == 4 { ExtraSamples::UnassociatedAlpha } else { ExtraSamples::Unspecified };
             entries.push(Entry::short(Tag::ExtraSamples.to_u16(), std::iter::repeat_n(what.to_u16(), more)));
         }
-        entries.extend(self.entries.iter().cloned());
+        entries.extend(self.entries.iter().filter(|entry| first || !entry.is_of_file()).cloned());
         entries
     }
 }

@@ -26,9 +26,9 @@ def open(
     path : path_like
         The file or folder.
     page : int, optional
-        The page of a TIFF file, or the time of a store, from 0 on.
+        The page of a TIFF file, or the time of a store or of the volume of an OME-TIFF file, from 0 on.
     volume : bool, optional
-        All pages of a TIFF file as levels; an array of three axes, of an npy file or of a store that does not name them, as levels,
+        All pages of a TIFF file as levels, those of an OME-TIFF file as levels and channels; an array of three axes, of an npy file or of a store that does not name them, as levels,
         rows and columns.
     size : int, optional
         The size of an OME-Zarr image, from 0 on, the largest.
@@ -91,7 +91,8 @@ def save(
     sizes : int, optional
         Sizes of a store, 1 by default: each half as high and wide as the one before, smoothed.
     pixel_size : float or tuple of float, optional
-        Of a store, the side of a pixel in micrometres, or one for each axis of the image but channels.
+        The side of a pixel in micrometres, or one for each axis of the image but channels; by default that of the image. Stores, OME-TIFF
+        files (``.ome.tif``, with OME-XML) and, of rows and columns, TIFF files have it.
 
     Raises
     ------

@@ -51,10 +51,26 @@ def gaussian_taps(sigma: float, order: int, radius: int) -> tuple[float, ...]:
     return tuple(taps)
 
 
+def in_pixels(value: Value, sigma: Any, axis: int) -> Any:
+    """A sigma in pixels of an axis: that of a length with a unit, such as ``"2.5um"``, from the size of the image's pixels."""
+    if not isinstance(sigma, str):
+        return sigma
+    length = _horus.length(sigma)
+    if length is None:
+        raise ValueError(f"sigma is {sigma!r}; a length is a number with a unit: nm, um, mm, cm, m or in")
+    size = value.core.pixel_size()
+    side = None if size is None else size[3 - value.ndim :][axis]
+    if side is None:
+        raise ValueError(
+            f"sigma is {sigma!r}, but the image has no pixel size along axis {axis}: files give one, or with_pixel_size of a lazy image"
+        )
+    return length / side
+
+
 def _gaussian_along(
     value: Value, sigma: Any, axis: int, order: Any, dtype: DType, mode: Any, cval: float, truncate: float, radius: Any
 ) -> Value:
-    scale = float(sigma)
+    scale = float(in_pixels(value, sigma, axis))
     if not (scale >= 0.0 and math.isfinite(scale)):
         raise ValueError(f"sigma is {scale}; it must be finite and not negative")
     if order < 0:
@@ -74,7 +90,7 @@ def _gaussian_along(
 @by_parts
 def gaussian_filter1d(
     input: Any,
-    sigma: float,
+    sigma: float | str,
     axis: int = -1,
     order: int = 0,
     output: Any = None,
@@ -115,6 +131,7 @@ def smoothed(
     at = axes_of(axes, value.ndim)
     count = len(at)
     orders, sigmas, modes, radii = (for_each(given, count) for given in (order, sigma, mode, radius))
+    sigmas = [in_pixels(value, one, axis) for one, axis in zip(sigmas, at, strict=True)]
     for i in passes(at, dtype, modes, cval):
         if sigmas[i] > 1e-15 or not sigmas[i] >= 0.0:
             value = _gaussian_along(value, sigmas[i], at[i], orders[i], dtype, modes[i], cval, truncate, radii[i])
@@ -137,12 +154,18 @@ def gaussian_filter(
 ) -> Any:
     """Smooth, or take derivatives of what is smooth (``scipy.ndimage.gaussian_filter``).
 
+    Of a lazy image with a `pixel_size`, sigmas may be lengths with a unit, here and in the other Gaussian filters of this module.
+
     Examples
     --------
     >>> import numpy as np
+    >>> import horus_image as hi
     >>> from horus_image.ndimage import gaussian_filter
     >>> gaussian_filter(np.arange(50, step=2).reshape((5, 5)), sigma=1)[0]
     array([ 4,  6,  8,  9, 11])
+    >>> image = hi.asarray(np.eye(5)).with_pixel_size((0.5, 0.25))
+    >>> np.array_equal(gaussian_filter(image, "500nm"), gaussian_filter(np.eye(5), (1, 2)))
+    True
     """
     return filtered(
         "gaussian_filter",

@@ -78,13 +78,42 @@ class Image(Operators):
         pixel_size: float | tuple[float, ...] | None = None,
     ) -> None:
         """Evaluate the image and write a file or a store of it; see `horus_image.save`."""
-        pixel = None
-        if pixel_size is not None:
-            sides = pixel_size if isinstance(pixel_size, tuple) else (pixel_size,) * self._ndim
-            if len(sides) != self._ndim:
-                raise ValueError(f"pixel_size has {len(sides)} numbers; the image has {self._ndim} axes")
-            pixel = [1.0] * (3 - len(sides)) + [float(side) for side in sides]
-        self._core.save(os.fspath(path), compression, tile, sizes, pixel)
+        image = self if pixel_size is None else self.with_pixel_size(pixel_size)
+        image._core.save(os.fspath(path), compression, tile, sizes)
+
+    @property
+    def pixel_size(self) -> tuple[float, ...] | None:
+        """The side of a pixel along each axis but channels in micrometres, or None if it is not known.
+
+        It is read from OME-Zarr stores, OME-TIFF files and TIFF files with a resolution in centimetres, follows what is cut out, turned or
+        resized, and is written by `save`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import horus_image as hi
+        >>> image = hi.asarray(np.zeros((40, 60), np.uint8)).with_pixel_size((0.5, 0.25))
+        >>> image[10:20, ::2].pixel_size
+        (0.5, 0.5)
+        >>> (image * 2).resize((20, 15)).pixel_size
+        (1.0, 1.0)
+        """
+        size = self._core.pixel_size()
+        if size is None:
+            return None
+        levels, rows, columns = size
+        if self._ndim < 3:
+            return (rows, columns)[2 - self._ndim :]
+        return None if levels is None else (levels, rows, columns)
+
+    def with_pixel_size(self, pixel_size: float | tuple[float, ...]) -> Image:
+        """The same image with pixels of another size: micrometres, or one number for each axis but channels."""
+        sides = tuple(pixel_size) if isinstance(pixel_size, (tuple, list)) else (pixel_size,) * self._ndim
+        if len(sides) != self._ndim:
+            raise ValueError(f"pixel_size has {len(sides)} numbers; the image has {self._ndim} axes")
+        rows, columns = ((*sides, sides[-1])[:2] if self._ndim < 2 else sides[-2:])
+        levels = float(sides[0]) if self._ndim > 2 else None
+        return self._with(self._core.with_pixel_size(levels, float(rows), float(columns)))
 
     def astype(self, dtype: npt.DTypeLike) -> Image:
         """The image in another type: exact where that can hold a value, else rounded to nearest (to even) and saturated."""

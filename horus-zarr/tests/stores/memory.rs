@@ -1,10 +1,12 @@
 //! Images larger than memory: the same samples as in memory, within bounded memory.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use horus_core::image::Image;
+use horus_core::prelude::{Filter, Resampling};
 use horus_core::session::Session;
+use horus_core::shape::Axis;
 use horus_zarr::{ZarrOptions, ZarrSaveOptions, open, save};
 
 use super::{Folder, builder, files};
@@ -51,6 +53,90 @@ fn a_store_larger_than_memory_is_the_same_bytes() {
         assert!(a == b, "files differ");
         assert!(files(&whole.join("1")) == files(&bounded.join("1")), "files of the smaller size differ");
     }
+}
+
+/// A program over a volume.
+type Program = fn(&Session, &Image<f32>) -> Image<f32>;
+
+/// The store of a program's result, the reports about regions, and the chunks read.
+fn saved(
+    from: &Path,
+    to: &Path,
+    memory: Option<usize>,
+    options: &ZarrSaveOptions,
+    program: Program,
+) -> (Vec<(PathBuf, Vec<u8>)>, String, u64) {
+    let told = Arc::new(Mutex::new(String::new()));
+    let sink = Arc::clone(&told);
+    let builder = memory.into_iter().fold(builder(2), |b, bytes| b.host_memory(bytes));
+    let session = builder.explain(move |text| sink.lock().unwrap().push_str(text)).build().unwrap();
+    let image = open(&session, from, &ZarrOptions::default()).unwrap().convert::<f32>();
+    save(&program(&session, &image), to, options).unwrap();
+    let told = told.lock().unwrap().clone();
+    let mut files = files(to);
+    files.retain(|(path, _)| path != Path::new("zarr.json")); // which has its name
+    (files, told, session.stats().read.chunks)
+}
+
+#[test]
+fn levels_that_do_not_depend_on_each_other_come_in_slabs_and_all_sizes_at_once() {
+    const DEPTH: usize = 7;
+    let folder = Folder::new();
+    let [large, whole, parts] = ["large.zarr", "whole.zarr", "parts.zarr"].map(|name| folder.at(name));
+    let session = builder(2).build().unwrap();
+    let image = Image::from_volume_fn(&session, DEPTH, 700, 751, |z, y, x| ((z * 31 + x * 7 + y * 13) % 253) as u8);
+    let options = ZarrSaveOptions { chunk: [1, 64, 64], sizes: 4, ..ZarrSaveOptions::default() };
+    save(&image, &large, &ZarrSaveOptions { sizes: 1, ..options }).unwrap();
+    let chunks = (DEPTH * 700usize.div_ceil(64) * 751usize.div_ceil(64)) as u64;
+    let apart: [Program; 3] = [
+        |_, image| image.clone(),
+        |session, image| {
+            let of_levels = Image::from_volume_fn(session, DEPTH, 1, 1, |z, _, _| z as f32);
+            let flat = Image::from_fn(session, 700, 751, |y, x| (y + x) as f32);
+            image.separable(&Filter::row([0.25, 0.5, 0.25]), &Filter::column([0.5, 0.5])).resize(
+                500,
+                601,
+                Resampling::Area,
+            ) * of_levels
+                + flat.crop(0, 0, 500, 601)
+        },
+        |_, image| image.transpose().flip(Axis::Columns),
+    ];
+    for program in apart {
+        let (expected, told, _) = saved(&large, &whole, None, &options, program);
+        assert!(!told.contains("slabs"), "{told}");
+        let (found, told, read) = saved(&large, &parts, Some(12 << 20), &options, program);
+        assert!(told.contains(" slabs of "), "{told}");
+        assert!(found == expected, "files differ");
+        assert_eq!(read, chunks, "a chunk was read again");
+    }
+    let mixed: [Program; 3] = [
+        |_, image| image.shift(1, 0, 0),
+        |_, image| image.flip(Axis::Depth),
+        |session, image| image + Image::index(session, image.shape(), Axis::Depth),
+    ];
+    for program in mixed {
+        let (expected, ..) = saved(&large, &whole, None, &options, program);
+        let (found, told, _) = saved(&large, &parts, Some(12 << 20), &options, program);
+        assert!(told.contains("regions:") && !told.contains("slabs"), "{told}");
+        assert!(found == expected, "files differ");
+    }
+}
+
+#[test]
+fn chunks_at_the_edges_of_strips_are_read_once() {
+    let folder = Folder::new();
+    let [large, whole, parts] = ["large.zarr", "whole.zarr", "parts.zarr"].map(|name| folder.at(name));
+    let session = builder(2).build().unwrap();
+    let image = Image::from_fn(&session, 3000, 701, |y, x| ((x * 7 + y * 13 + x * y / 64) % 253) as u8);
+    let options = ZarrSaveOptions { sizes: 3, ..options(false) };
+    save(&image, &large, &options).unwrap();
+    let program: Program = |_, image| image.gauss(3.0);
+    let (expected, ..) = saved(&large, &whole, None, &options, program);
+    let (found, told, read) = saved(&large, &parts, Some(6 << 20), &options, program);
+    assert!(told.contains(" strips of "), "{told}");
+    assert!(found == expected, "files differ");
+    assert_eq!(read, (3000usize.div_ceil(64) * 701usize.div_ceil(64)) as u64);
 }
 
 #[cfg(target_os = "linux")]

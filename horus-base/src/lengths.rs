@@ -1,0 +1,103 @@
+//! Sizes of pixels, and lengths with a unit.
+
+use crate::placed::Placed;
+
+/// The size of a pixel in micrometres: the distances of neighbouring levels, rows and columns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PixelSize {
+    /// From a level to the next, if it is known.
+    pub levels: Option<f64>,
+    /// From a row to the next.
+    pub rows: f64,
+    /// From a column to the next.
+    pub columns: f64,
+}
+
+impl PixelSize {
+    /// From distances of levels, rows and columns; `None` unless those of rows and columns are positive
+    /// and finite.
+    ///
+    /// ```
+    /// # use horus_base::lengths::PixelSize;
+    /// let thin = PixelSize::of([Some(2.0), Some(0.25), Some(0.25)]).expect("a size");
+    /// assert_eq!((thin.levels, thin.rows), (Some(2.0), 0.25));
+    /// assert_eq!(PixelSize::of([None, Some(0.25), Some(0.0)]), None);
+    /// ```
+    pub fn of(sides: [Option<f64>; 3]) -> Option<PixelSize> {
+        let [levels, rows, columns] = sides.map(|side| side.filter(|n| *n > 0.0 && n.is_finite()));
+        Some(PixelSize { levels, rows: rows?, columns: columns? })
+    }
+
+    /// The distances of levels, rows and columns; 1 for that of levels if it is unknown.
+    pub fn sides(&self) -> [f64; 3] {
+        [self.levels.unwrap_or(1.0), self.rows, self.columns]
+    }
+
+    /// The size of pixels that lie in an image of this one at `placed`; `None` if their rows are not
+    /// perpendicular to their columns.
+    #[must_use]
+    pub fn seen(&self, placed: &Placed) -> Option<PixelSize> {
+        let [[xx, xy, _], [yx, yy, _]] = placed.rows();
+        let column = [xx * self.columns, yx * self.rows];
+        let row = [xy * self.columns, yy * self.rows];
+        let [columns, rows] = [column, row].map(|[x, y]| x.hypot(y));
+        let skewed = (column[0] * row[0] + column[1] * row[1]).abs() > 1e-6 * rows * columns;
+        PixelSize::of([self.levels, Some(rows), Some(columns)]).filter(|_| !skewed)
+    }
+}
+
+/// Micrometres in a unit, by its name in OME-Zarr or its symbol in OME-XML.
+pub fn micrometres(unit: &str) -> Option<f64> {
+    Some(match unit {
+        "micrometer" | "micron" | "µm" | "μm" | "um" => 1.0,
+        "picometer" | "pm" => 1e-6,
+        "angstrom" | "Å" => 1e-4,
+        "nanometer" | "nm" => 1e-3,
+        "millimeter" | "mm" => 1e3,
+        "centimeter" | "cm" => 1e4,
+        "inch" | "in" => 25_400.0,
+        "meter" | "m" => 1e6,
+        "kilometer" | "km" => 1e9,
+        _ => return None,
+    })
+}
+
+/// The micrometres of a length with a unit; `None` if it is none.
+///
+/// ```
+/// # use horus_base::lengths::length;
+/// assert_eq!((length("2.5um"), length("0.5 mm"), length("80nm")), (Some(2.5), Some(500.0), Some(0.08)));
+/// assert_eq!((length("2.5"), length("fast"), length("1e-3m")), (None, None, Some(1000.0)));
+/// ```
+pub fn length(text: &str) -> Option<f64> {
+    let begins = |(at, c): (usize, char)| {
+        let exponent = matches!(c, 'e' | 'E') && text[at + 1..].starts_with(|c: char| c.is_ascii_digit() || c == '-');
+        !(c.is_ascii_digit() || matches!(c, '.' | '-' | '+') || exponent)
+    };
+    let (at, _) = text.char_indices().find(|found| begins(*found))?;
+    let (number, unit) = text.split_at(at);
+    let number: f64 = number.parse().ok().filter(|n: &f64| n.is_finite())?;
+    // Nanometres are thousandths: a quotient of two exact numbers is rounded once.
+    let scale = micrometres(unit.trim())?;
+    Some(if scale < 1.0 { number / (1.0 / scale).round() } else { number * scale })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pixels_keep_their_size_when_they_move_and_grow_when_they_are_fewer() {
+        let size = PixelSize { levels: Some(3.0), rows: 2.0, columns: 0.5 };
+        assert_eq!(size.seen(&Placed::shifted(3.0, 4.0)), Some(size));
+        let halved = size.seen(&Placed::resized((10, 40), (5, 10)));
+        assert_eq!(halved, Some(PixelSize { levels: Some(3.0), rows: 4.0, columns: 2.0 }));
+        let transposed = size.seen(&Placed::of([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]));
+        assert_eq!(transposed, Some(PixelSize { rows: 0.5, columns: 2.0, ..size }));
+        let turned = Placed::of([[0.8, -0.6, 0.0], [0.6, 0.8, 0.0]]);
+        assert_eq!(size.seen(&turned), None, "pixels that are not square become skewed");
+        let square = PixelSize { rows: 0.5, ..size };
+        let turned = square.seen(&turned).expect("squares stay squares");
+        assert!((turned.rows - 0.5).abs() + (turned.columns - 0.5).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,61 @@
+//! The size of an image's pixels.
+
+use horus_base::lengths::PixelSize;
+
+use super::on_root;
+use crate::dtype::Element;
+use crate::error::Result;
+use crate::image::Image;
+use crate::session::{Grid, Handle, Session};
+
+/// The same value with pixels of this size.
+pub(super) fn sized(handle: &Handle, size: Option<PixelSize>) -> Handle {
+    let mut handle = handle.clone();
+    handle.grid = Grid::with_pixel(handle.grid.as_ref(), size, handle.dtype);
+    handle
+}
+
+/// The size of an image's pixels, which it has from the OME-Zarr store, the OME-TIFF file or the TIFF
+/// file with a resolution in centimetres that it was read from, or from [`with_pixel_size`].
+/// Results of operations have it too: cut out, mirrored, turned or resized, as far as every
+/// pixel has a place among those that were read. Images of different places or sizes have none together.
+///
+/// ```
+/// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+/// use horus::io::{PixelSize, pixel_size, with_pixel_size};
+/// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+/// let image = Image::constant(&session, (40, 60), 1.0f32);
+/// assert_eq!(pixel_size(&image), None);
+/// let image = with_pixel_size(&image, PixelSize::of([None, Some(0.5), Some(0.25)]));
+/// let small = image.gauss(1.0).resize(20, 15, Resampling::Area);
+/// let size = pixel_size(&small).expect("it has one");
+/// assert_eq!((size.rows, size.columns), (1.0, 1.0));
+/// # Ok::<(), horus_core::error::Error>(())
+/// ```
+pub fn pixel_size<T: Element>(image: &Image<T>) -> Option<PixelSize> {
+    image.handle().grid.as_ref()?.pixel()
+}
+
+/// The image with pixels of this size, or of none that is known; the same pixels. Every rank passes
+/// the same.
+#[must_use]
+pub fn with_pixel_size<T: Element>(image: &Image<T>, size: Option<PixelSize>) -> Image<T> {
+    Image::from_handle(sized(image.handle(), size))
+}
+
+/// The size of pixels that `find`, which is called on rank 0 only, returns; `None` also if it fails.
+///
+/// # Errors
+/// If the ranks cannot communicate.
+pub fn pixel_size_of(
+    session: &Session,
+    find: impl FnOnce() -> Result<Option<PixelSize>, String>,
+) -> Result<Option<PixelSize>> {
+    let told = on_root(session, "reading the size of pixels", || {
+        let size = find()?.map(|size| [size.levels.unwrap_or(f64::NAN), size.rows, size.columns]);
+        Ok(size.into_iter().flatten().flat_map(f64::to_le_bytes).collect())
+    })?;
+    let sides: Vec<f64> = told.unwrap_or_default().as_chunks().0.iter().map(|side| f64::from_le_bytes(*side)).collect();
+    let sides: Option<[f64; 3]> = sides.try_into().ok();
+    Ok(sides.and_then(|sides| PixelSize::of(sides.map(Some))))
+}

@@ -1,0 +1,403 @@
+//! OME-XML, the description in the first page of an OME-TIFF file (schema 2016-06): axes, names of
+//! channels, and sizes of pixels.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use tiff::decoder::Decoder;
+use tiff::decoder::ifd::Value;
+use tiff::tags::Tag as TiffTag;
+
+use super::load::{Kind, Source};
+use super::tiff_directory::Entry;
+use super::tiff_source::{Reader, decoder_at};
+use super::{OpenOptions, decode, read_tiff};
+use horus_base::dtype::DType;
+use horus_base::lengths::{PixelSize, micrometres};
+use horus_base::shape::Shape;
+
+/// Most planes of a file: enough for any, but a limit on false metadata.
+const MOST_PLANES: usize = 1 << 20;
+
+/// The first image of an OME-TIFF file.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Ome {
+    /// Times, levels, and channels, of which a plane holds [`Ome::samples`].
+    pub(super) times: usize,
+    pub(super) levels: usize,
+    pub(super) channels: usize,
+    pub(super) samples: usize,
+    /// Names of channels, empty for those without.
+    pub(super) names: Vec<String>,
+    pub(super) pixel: Option<PixelSize>,
+    /// The page of each plane, channels the fastest and times the slowest; `None` for one that is in
+    /// another file.
+    pages: Vec<Option<usize>>,
+}
+
+impl Ome {
+    /// The first image that a description tells of; `None` if it is no OME-XML.
+    ///
+    /// # Errors
+    /// A message about metadata that makes no sense.
+    pub(super) fn of(description: &str) -> Option<Result<Ome, String>> {
+        let tags: Vec<Tag<'_>> = tags(description);
+        let root = tags.iter().find(|tag| tag.name == "OME")?;
+        let first = tags.iter().position(|tag| tag.name == "Pixels")?;
+        // Further images follow.
+        let end = tags[first + 1..].iter().position(|tag| tag.name == "Pixels").map_or(tags.len(), |n| first + 1 + n);
+        Some(Ome::of_pixels(root, &tags[first..end]))
+    }
+
+    fn of_pixels(root: &Tag<'_>, tags: &[Tag<'_>]) -> Result<Ome, String> {
+        let pixels = &tags[0];
+        let extent = |name: &str| match pixels.value(name).map(|text| text.trim().parse::<usize>()) {
+            None => Ok(1),
+            Some(Ok(n)) if (1..=MOST_PLANES).contains(&n) => Ok(n),
+            Some(_) => Err(format!("its OME-XML gives {name} as {:?}", pixels.value(name).unwrap_or_default())),
+        };
+        let (times, levels, all) = (extent("SizeT")?, extent("SizeZ")?, extent("SizeC")?);
+        let channels: Vec<&Tag<'_>> = tags.iter().filter(|tag| tag.name == "Channel").collect();
+        let samples = channels.first().map_or(Some(1), |tag| tag.number("SamplesPerPixel", 1)).unwrap_or(0);
+        if samples == 0 || !all.is_multiple_of(samples) {
+            return Err(format!("its OME-XML divides {all} channels into planes of {samples}"));
+        }
+        let planes = times.checked_mul(levels).and_then(|n| n.checked_mul(all / samples)).filter(|n| *n <= MOST_PLANES);
+        let planes = planes.ok_or_else(|| format!("its OME-XML has more than {MOST_PLANES} planes"))?;
+        let order = pixels.value("DimensionOrder").unwrap_or_else(|| "XYCZT".into());
+        let mut axes: Vec<char> = order.chars().filter(|axis| "CZT".contains(*axis)).collect();
+        axes.dedup();
+        if axes.len() != 3 || ('A'..='Z').any(|axis| axes.iter().filter(|a| **a == axis).count() > 1) {
+            return Err(format!("its OME-XML has the order of axes {order:?}"));
+        }
+        let many = |axis: char| match axis {
+            'C' => all / samples,
+            'Z' => levels,
+            _ => times,
+        };
+        // The position in the order of the file of a plane, and its position here.
+        let place = |of: &dyn Fn(char) -> usize| axes.iter().rev().fold(0, |n, axis| n * many(*axis) + of(*axis));
+        let here = |position: usize| {
+            let mut rest = position;
+            let mut at = [0; 3];
+            for axis in &axes {
+                at["CZT".find(*axis).unwrap_or(0)] = rest % many(*axis);
+                rest /= many(*axis);
+            }
+            (at[2] * levels + at[1]) * many('C') + at[0]
+        };
+        let mut pages = vec![None; planes];
+        let mut listed = false;
+        for (i, tag) in tags.iter().enumerate().filter(|(_, tag)| tag.name == "TiffData") {
+            listed = true;
+            let first = |axis: char| tag.number(&format!("First{axis}"), 0).filter(|n| *n < many(axis));
+            let [c, z, t] = ['C', 'Z', 'T'].map(first);
+            let (Some(c), Some(z), Some(t)) = (c, z, t) else { continue };
+            let ifd = tag.number("IFD", 0).unwrap_or(0);
+            let count = tag.number("PlaneCount", if tag.value("IFD").is_some() { 1 } else { planes });
+            let uuid = tags.get(i + 1).filter(|next| next.name == "UUID");
+            if uuid.is_some_and(|uuid| root.value("UUID").is_none_or(|own| own.trim() != uuid.text.trim())) {
+                continue; // in another file
+            }
+            let begin = place(&|axis| match axis {
+                'C' => c,
+                'Z' => z,
+                _ => t,
+            });
+            for k in 0..count.unwrap_or(0).min(planes - begin.min(planes)) {
+                pages[here(begin + k)] = ifd.checked_add(k);
+            }
+        }
+        if !listed {
+            (0..planes).for_each(|k| pages[here(k)] = Some(k));
+        }
+        let side = |axis: char| {
+            let size: f64 = pixels.value(&format!("PhysicalSize{axis}"))?.trim().parse().ok()?;
+            let unit = pixels.value(&format!("PhysicalSize{axis}Unit"));
+            Some(size * micrometres(unit.as_deref().unwrap_or("µm"))?)
+        };
+        let names = channels.iter().map(|tag| tag.value("Name").unwrap_or_default()).collect();
+        let pixel = PixelSize::of(['Z', 'Y', 'X'].map(side));
+        Ok(Ome { times, levels, channels: all / samples, samples, names, pixel, pages })
+    }
+
+    /// The pages of a time, channels the fastest.
+    ///
+    /// # Errors
+    /// A message: several times of which none is selected, no such time, planes in another file.
+    pub(super) fn pages(&self, time: Option<usize>) -> Result<Vec<usize>, String> {
+        let n = self.times;
+        let time = match time {
+            None if n > 1 => {
+                return Err(format!("it has {n} times, of which one is read as a volume: choose it (page)"));
+            }
+            Some(time) if time >= n => return Err(format!("time {time} requested, but it has {n} (times start at 0)")),
+            time => time.unwrap_or(0),
+        };
+        let one = self.levels * self.channels;
+        let pages: Option<Vec<usize>> = self.pages[time * one..][..one].iter().copied().collect();
+        pages.ok_or_else(|| "planes of it are in other files, which are not read".into())
+    }
+
+    /// Its axes, for people.
+    pub(super) fn told(&self) -> String {
+        let mut text = String::new();
+        let mut add = |part: String| {
+            let _ = write!(text, "{}{part}", if text.is_empty() { "" } else { ", " });
+        };
+        if self.times > 1 {
+            add(format!("{} times", self.times));
+        }
+        if self.levels > 1 {
+            add(format!("{} levels", self.levels));
+        }
+        let named: Vec<&str> = self.names.iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
+        let channels = self.channels * self.samples;
+        match (channels, named.is_empty()) {
+            (1, true) => {}
+            (n, true) => add(format!("{n} channels")),
+            (n, false) => add(format!("{n} channels ({})", named.join(", "))),
+        }
+        if let Some(PixelSize { levels, rows, columns }) = self.pixel {
+            let depth = levels.map(|side| format!("{side}x")).unwrap_or_default();
+            add(format!("pixels of {depth}{rows}x{columns} µm"));
+        }
+        text
+    }
+}
+
+/// The description of the first page of a TIFF file, if it is OME-XML.
+pub(super) fn of_source(source: &Source<'_>) -> Option<Result<Ome, String>> {
+    let first = read_tiff::directory_of_page(source, 0, 0).ok()??;
+    match decoder_at(source, first).ok()?.find_tag(TiffTag::ImageDescription).ok()? {
+        Some(Value::Ascii(text)) => Ome::of(&text),
+        _ => None,
+    }
+}
+
+/// The size of pixels that the TIFF file at a path gives: in OME-XML, or as a resolution in pixels per
+/// centimetre. (One in pixels per inch is for print.) `None` if it gives none, or the picture is
+/// turned for viewing. Unreadable tags count as absent.
+pub fn pixel_size(path: &Path, options: &OpenOptions) -> Option<PixelSize> {
+    let source = Source::open(path).ok().filter(|source| source.kind() == Kind::Tiff)?;
+    let read = || -> Result<Option<PixelSize>, String> {
+        let page = options.page.filter(|_| !options.volume).unwrap_or(0);
+        let Some(directory) = read_tiff::directory_of_page(&source, page, 0)? else { return Ok(None) };
+        let mut decoder = decoder_at(&source, directory)?;
+        let turned = decoder.find_tag_unsigned::<u16>(TiffTag::Orientation).ok().flatten().is_some_and(|o| o > 1);
+        let found = match of_source(&source) {
+            Some(ome) => ome?.pixel,
+            None => of_resolution(&mut decoder),
+        };
+        let levels = read_tiff::levels_of_page(&source, page)?;
+        let both = levels.first().copied().zip(levels.get(options.level).copied());
+        let (Some(size), Some(((height, width), (rows, columns)))) = (found.filter(|_| !turned), both) else {
+            return Ok(None);
+        };
+        let fewer = |from: usize, to: usize| from as f64 / to.max(1) as f64;
+        let (down, across) = (fewer(height, rows), fewer(width, columns));
+        Ok(PixelSize::of([size.levels, Some(size.rows * down), Some(size.columns * across)]))
+    };
+    decode::guarded(read).ok().flatten()
+}
+
+fn of_resolution(decoder: &mut Decoder<Reader<'_>>) -> Option<PixelSize> {
+    const CENTIMETRE: u16 = 3;
+    let unit = decoder.find_tag_unsigned::<u16>(TiffTag::ResolutionUnit).ok()??;
+    let mut side = |tag| match decoder.find_tag(tag) {
+        Ok(Some(Value::Rational(pixels, centimetres))) => Some(f64::from(centimetres) * 1e4 / f64::from(pixels)),
+        _ => None,
+    };
+    let sides = [None, side(TiffTag::YResolution), side(TiffTag::XResolution)];
+    PixelSize::of(sides).filter(|_| unit == CENTIMETRE)
+}
+
+/// The tags of a resolution in pixels per centimetre.
+pub(super) fn resolution(pixel: PixelSize) -> Vec<Entry> {
+    let side = |tag: TiffTag, side: f64| Entry::rational(tag.to_u16(), 1e4 / side);
+    vec![
+        side(TiffTag::XResolution, pixel.columns),
+        side(TiffTag::YResolution, pixel.rows),
+        Entry::short(TiffTag::ResolutionUnit.to_u16(), [3]),
+    ]
+}
+
+/// The description of a file with a page for each level, whose pixels are interleaved samples.
+pub(super) fn description(name: &str, shape: Shape, dtype: DType, pixel: Option<PixelSize>) -> String {
+    let Shape { depth, height, width, channels } = shape;
+    let kind = match dtype {
+        DType::Bool | DType::U8 => "uint8",
+        DType::U16 => "uint16",
+        DType::U32 => "uint32",
+        DType::I8 => "int8",
+        DType::I16 => "int16",
+        DType::I32 => "int32",
+        DType::F32 => "float",
+        DType::F64 => "double",
+    };
+    let side = |axis: char, side: f64| format!(" PhysicalSize{axis}=\"{side}\" PhysicalSize{axis}Unit=\"µm\"");
+    let sides = pixel.map_or_else(String::new, |size| {
+        let depth = size.levels.map(|levels| side('Z', levels)).unwrap_or_default();
+        format!("{}{}{depth}", side('X', size.columns), side('Y', size.rows))
+    });
+    let big = cfg!(target_endian = "big");
+    let schema = "http://www.openmicroscopy.org/Schemas/OME/2016-06";
+    format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<OME xmlns=\"{schema}\" \
+         xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" xsi:schemaLocation=\"{schema} {schema}/ome.xsd\" \
+         Creator=\"horus-image\"><Image ID=\"Image:0\" Name=\"{}\"><Pixels ID=\"Pixels:0\" DimensionOrder=\"XYCZT\" \
+         Type=\"{kind}\" SizeX=\"{width}\" SizeY=\"{height}\" SizeC=\"{channels}\" SizeZ=\"{depth}\" SizeT=\"1\" \
+         BigEndian=\"{big}\" Interleaved=\"{}\"{sides}><Channel ID=\"Channel:0:0\" SamplesPerPixel=\"{channels}\"/>\
+         <TiffData IFD=\"0\" PlaneCount=\"{depth}\"/></Pixels></Image></OME>",
+        escaped(name),
+        channels > 1
+    )
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+/// The beginning of an element, and the text up to the next.
+struct Tag<'a> {
+    /// Without the prefix of a name space.
+    name: &'a str,
+    attributes: &'a str,
+    text: &'a str,
+}
+
+impl Tag<'_> {
+    /// The value of an attribute.
+    fn value(&self, name: &str) -> Option<String> {
+        let mut rest = self.attributes;
+        while let Some((key, after)) = rest.split_once('=') {
+            let after = after.trim_start();
+            let quote = after.chars().next().filter(|c| matches!(c, '"' | '\''))?;
+            let (value, next) = after[1..].split_once(quote)?;
+            if key.trim() == name {
+                return Some(unescaped(value));
+            }
+            rest = next;
+        }
+        None
+    }
+
+    /// The number of an attribute, or one by default; `None` if it is none.
+    fn number(&self, name: &str, by_default: usize) -> Option<usize> {
+        self.value(name).map_or(Some(by_default), |text| text.trim().parse().ok())
+    }
+}
+
+fn unescaped(text: &str) -> String {
+    let text = text.replace("&quot;", "\"").replace("&apos;", "'").replace("&lt;", "<").replace("&gt;", ">");
+    text.replace("&#181;", "µ").replace("&#xB5;", "µ").replace("&#xb5;", "µ").replace("&amp;", "&")
+}
+
+/// The elements of a text, in their order; comments and declarations are left out.
+fn tags(xml: &str) -> Vec<Tag<'_>> {
+    let mut all = Vec::new();
+    let mut rest = xml;
+    while let Some((_, after)) = rest.split_once('<') {
+        if let Some(comment) = after.strip_prefix("!--") {
+            let Some((_, next)) = comment.split_once("-->") else { break };
+            rest = next;
+            continue;
+        }
+        // A value may contain the end of a tag.
+        let mut quote = None;
+        let end = after.char_indices().find(|(_, c)| match (quote, c) {
+            (None, '>') => true,
+            (None, '"' | '\'') => {
+                quote = Some(*c);
+                false
+            }
+            (Some(q), c) if q == *c => {
+                quote = None;
+                false
+            }
+            _ => false,
+        });
+        let Some((end, _)) = end else { break };
+        let (inside, next) = (&after[..end], &after[end + 1..]);
+        rest = next;
+        if inside.starts_with(['/', '!', '?']) {
+            continue;
+        }
+        let inside = inside.trim_end_matches('/');
+        let (name, attributes) = inside.split_once(char::is_whitespace).unwrap_or((inside, ""));
+        let name = name.rsplit_once(':').map_or(name, |(_, name)| name);
+        all.push(Tag { name, attributes, text: next.split_once('<').map_or("", |(text, _)| text) });
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn image(pixels: &str, children: &str) -> Result<Ome, String> {
+        let xml = format!(
+            "<?xml version=\"1.0\"?><!-- <Pixels/> --><ome:OME UUID=\"urn:uuid:1\"><Image><ome:Pixels {pixels}>{children}</ome:Pixels></Image></ome:OME>"
+        );
+        Ome::of(&xml).expect("OME-XML")
+    }
+
+    #[test]
+    fn planes_are_found_in_the_order_of_the_file() {
+        let sizes = "SizeX='4' SizeY='3' SizeC='2' SizeZ='3' SizeT='2'";
+        let found = image(&format!("DimensionOrder=\"XYZTC\" {sizes}"), "<TiffData/>").unwrap();
+        assert_eq!((found.times, found.levels, found.channels), (2, 3, 2));
+        // Levels are the fastest, then times, then channels.
+        assert_eq!(found.pages(Some(1)).unwrap(), [3, 9, 4, 10, 5, 11]);
+        assert!(found.pages(None).unwrap_err().contains("it has 2 times"));
+        assert!(found.pages(Some(2)).unwrap_err().contains("time 2 requested, but it has 2"));
+        let plain = image("SizeC='2' SizeZ='2'", "").unwrap();
+        assert_eq!(plain.pages(None).unwrap(), [0, 1, 2, 3]);
+        let listed = "<TiffData IFD='1' FirstZ='0'/><TiffData IFD='0' FirstZ='1'/>";
+        assert_eq!(image("DimensionOrder='XYCZT' SizeZ='2'", listed).unwrap().pages(None).unwrap(), [1, 0]);
+        let uuid = |of: &str| {
+            format!("<TiffData IFD='0' PlaneCount='2'><UUID FileName='a.ome.tif'>urn:uuid:{of}</UUID></TiffData>")
+        };
+        assert_eq!(image("SizeZ='2'", &uuid("1")).unwrap().pages(None).unwrap(), [0, 1]);
+        assert!(image("SizeZ='2'", &uuid("2")).unwrap().pages(None).unwrap_err().contains("other files"));
+    }
+
+    #[test]
+    fn pixels_have_a_size_in_micrometres_and_channels_have_names() {
+        let sizes = "PhysicalSizeX='250' PhysicalSizeXUnit='nm' PhysicalSizeY='0.25' PhysicalSizeZ='0.002' PhysicalSizeZUnit='mm'";
+        let found = image(&format!("SizeC='2' SizeZ='5' {sizes}"), "<Channel Name='a &amp; b'/><Channel/>").unwrap();
+        assert_eq!(found.pixel, PixelSize::of([Some(2.0), Some(0.25), Some(0.25)]));
+        assert_eq!(found.told(), "5 levels, 2 channels (a & b), pixels of 2x0.25x0.25 µm");
+        assert_eq!(image("PhysicalSizeX='1' PhysicalSizeXUnit='pixel' PhysicalSizeY='1'", "").unwrap().pixel, None);
+        assert!(Ome::of("ImageJ=1.54").is_none() && Ome::of("<OME></OME>").is_none());
+    }
+
+    #[test]
+    fn metadata_that_makes_no_sense_is_an_error_or_left_out() {
+        for (pixels, children, cause) in [
+            ("SizeZ='0'", "", "gives SizeZ as \"0\""),
+            ("SizeT='many'", "", "gives SizeT as \"many\""),
+            ("SizeC='3'", "<Channel SamplesPerPixel='2'/>", "divides 3 channels into planes of 2"),
+            ("SizeC='3'", "<Channel SamplesPerPixel='0'/>", "divides 3 channels into planes of 0"),
+            ("SizeC='1048576' SizeZ='1048576'", "", "more than"),
+            ("DimensionOrder='XYCZC'", "", "order of axes \"XYCZC\""),
+        ] {
+            let error = image(pixels, children).unwrap_err();
+            assert!(error.contains(cause), "{error}");
+        }
+        let beyond =
+            image("SizeZ='2'", "<TiffData IFD='7' FirstZ='5'/><TiffData FirstZ='1' PlaneCount='900'/>").unwrap();
+        assert_eq!(beyond.pages, [None, Some(0)]);
+        let whole = format!("<OME UUID='a'>{}</OME>", "<Pixels SizeZ='2' PhysicalSizeX='1'><TiffData/></Pixels>");
+        (0..whole.len()).for_each(|n| drop(Ome::of(&whole[..n])));
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let pixel = PixelSize::of([Some(2.0), Some(0.5), Some(0.25)]);
+        let text = description("a<b>&\"c\"", Shape::volume(4, 3, 2, 3), DType::U16, pixel);
+        let found = Ome::of(&text).expect("OME-XML").unwrap();
+        assert_eq!((found.times, found.levels, found.channels, found.samples, found.pixel), (1, 4, 1, 3, pixel));
+        assert_eq!(found.pages(None).unwrap(), [0, 1, 2, 3]);
+    }
+}
