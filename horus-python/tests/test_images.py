@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import horus_image as hi
 from horus_image import ndimage
+from horus_image._show import picture
 
 TYPES = [np.uint8, np.int8, np.uint16, np.int16, np.uint32, np.int32, np.float32, np.float64]
 
@@ -190,11 +191,48 @@ def test_stores(tmp_path: Path, dtype: Any) -> None:
         hi.open(tmp_path)
 
 
+def decoded(png: bytes, tmp_path: Path) -> np.ndarray[Any, Any]:
+    (tmp_path / "shown.png").write_bytes(png)
+    return hi.open(tmp_path / "shown.png").compute()
+
+
+def test_images_are_shown_without_a_display(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    volume = hi.asarray(np.stack([np.full((6, 7), 9.0), np.arange(42.0).reshape(6, 7), np.zeros((6, 7))])).with_pixel_size((2, 0.5, 1))
+    png, told = picture(volume)
+    assert told == "level 1, 0 to 41"
+    assert decoded(png, tmp_path).ravel().tolist() == np.rint(np.arange(42) * 255 / 41).tolist()
+    assert "Image 3x6x7 float64, pixels of 2 x 0.5 x 1 µm, level 1, 0 to 41" in volume._repr_html_()
+    large = hi.asarray(np.arange(2000 * 1000, dtype=np.uint32).reshape(2000, 1000) // 8000)
+    png, told = picture(large)
+    assert told.startswith("512x256 pixels of it, ")
+    assert decoded(png, tmp_path).shape == (512, 256)
+    colours = np.arange(60, dtype=np.uint8).reshape(4, 5, 3)
+    np.testing.assert_array_equal(decoded(picture(hi.asarray(colours, channels=True))[0], tmp_path), colours)
+    mask = hi.asarray(np.eye(3) > 0)
+    np.testing.assert_array_equal(decoded(picture(mask)[0], tmp_path), np.eye(3) * 255)
+    odd = np.array([[np.nan, np.inf], [1.0, 3.0]])
+    assert decoded(picture(hi.asarray(odd))[0], tmp_path).tolist() == [[0, 255], [0, 255]]
+    bands = hi.asarray(np.zeros((4, 5, 6), np.uint8), channels=True)
+    assert picture(bands)[1] == "channel 0"
+    with hi.session(explain=True):
+        assert "<details><summary>plans</summary>" in (hi.asarray(np.eye(3)) * 2)._repr_html_()
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", lambda url: not opened.append(url))
+    hi.show(np.eye(3))
+    [url] = opened
+    assert decoded(Path(url.removeprefix("file://")).read_bytes(), tmp_path).shape == (3, 3)
+    monkeypatch.setattr("webbrowser.open", lambda _: False)
+    with pytest.raises(RuntimeError, match="no viewer was found; the picture is "):
+        hi.show(np.eye(3))
+
+
 def test_notebooks_and_pickles() -> None:
     image = hi.asarray(ramp((4, 5), np.float64) / 100)
     png = image._repr_png_()
     assert png is not None and png.startswith(b"\x89PNG")
     assert hi.asarray([1.0, 2.0])._repr_png_() is None
+    shown = image._repr_html_()
+    assert "Image 4x5 float64, 0 to 0.19" in shown and "data:image/png;base64," in shown and "<details>" not in shown
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(image)), image.compute())
     assert repr(image) == "<horus_image.Image 4x5 float64>"
 

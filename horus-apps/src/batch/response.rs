@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use horus::core::dtype::Element;
-use horus::core::io::{Format, Saving, Target, on_root};
+use horus::core::io::{Format, PixelSize, Saving, Target, on_root, pixel_size};
 use horus::core::series::Savable;
 use horus::core::session::MemoryForecast;
 use horus::prelude::*;
@@ -108,6 +108,11 @@ impl Response {
             Response::Picture(image) => (image.shape(), image.dtype()),
             Response::Mask(mask) => (mask.shape(), DType::Bool),
         }
+    }
+
+    /// The size of its pixels, if it is known.
+    pub(crate) fn pixel_size(&self) -> Option<PixelSize> {
+        each!(self, image => pixel_size(image))
     }
 
     /// The error that the image carries, if any.

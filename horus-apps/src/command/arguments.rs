@@ -4,7 +4,7 @@
 use horus::prelude::*;
 
 use super::chain::{Call, Fault, Files};
-use super::parameter::{Argument, Extent, Operand};
+use super::parameter::{Argument, Extent, Length, Operand};
 use super::value::Current;
 use crate::batch::Response;
 
@@ -61,6 +61,8 @@ impl Arguments<'_> {
     accessors! {
         /// A number.
         number Number f64;
+        /// A length in the picture.
+        length Length Length;
         /// A non-negative integer.
         count Count usize;
         /// An integer.

@@ -30,6 +30,8 @@ pub(crate) const fn optional(name: &'static str, kind: Kind, default: &'static s
 pub(crate) enum Kind {
     /// A number.
     Number,
+    /// A number of pixels, or a length with a unit.
+    Length,
     /// A non-negative integer.
     Count,
     /// An integer.
@@ -65,6 +67,13 @@ pub(crate) enum Operand {
     Input,
 }
 
+/// A length in the picture.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Length {
+    Pixels(f64),
+    Micrometres(f64),
+}
+
 /// The height or width of a result.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Extent {
@@ -81,6 +90,7 @@ const AUTO: &str = "auto";
 #[derive(Clone, Debug)]
 pub(crate) enum Argument {
     Number(f64),
+    Length(Length),
     Count(usize),
     Offset(isize),
     Extent(Extent),
@@ -118,6 +128,7 @@ impl Kind {
     pub(crate) fn describe(self) -> String {
         match self {
             Kind::Number => "a number".into(),
+            Kind::Length => "a number of pixels, or a length (2.5um) in a picture with a pixel size".into(),
             Kind::Count => "a whole number".into(),
             Kind::Offset => "a whole number, which may be negative".into(),
             Kind::Extent => "a number of pixels, a percentage (50%), or auto, as the other one".into(),
@@ -142,6 +153,12 @@ impl Kind {
         let one = |argument| Ok((argument, 1));
         match self {
             Kind::Number => one(Argument::Number(number(word)?)),
+            Kind::Length => one(Argument::Length(match horus::io::length(word) {
+                Some(micrometres) => Length::Micrometres(micrometres),
+                None => Length::Pixels(
+                    number(word).map_err(|_| format!("`{word}` is neither a number nor a length (2.5um, 80nm)"))?,
+                ),
+            })),
             Kind::Count => one(Argument::Count(word.parse().map_err(|_| format!("`{word}` is not a whole number"))?)),
             Kind::Offset => one(Argument::Offset(word.parse().map_err(|_| format!("`{word}` is not a whole number"))?)),
             Kind::Extent => one(Argument::Extent(extent(word)?)),

@@ -19,7 +19,10 @@
 //! | alpha | the last of two or four channels (`AnyImage::alpha`); colours that a TIFF file declares premultiplied are taken unchanged, with a warning | with 2 (PNG) or 4 channels the last is alpha, colours not multiplied |
 //! | colour profile (ICC) | not applied: samples are taken as stored, which is logged | none |
 //! | gamma, primaries (PNG) | not applied | none |
-//! | size of a pixel (PNG, JPEG, TIFF), description, georeference (TIFF) | dropped; of TIFF files with a warning when a picture is saved | none |
+//! | size of a pixel (OME-XML, or a resolution per centimetre, of TIFF) | an attribute of the image ([`pixel_size`]) | in OME-XML (`.ome.tif`), and as the resolution of TIFF files |
+//! | axes (OME-XML) | with [`OpenOptions::volume`]: levels, channels, and the time that the page selects | in OME-XML |
+//! | other resolutions (PNG, JPEG, TIFF), description (TIFF) | dropped, with a warning when a picture is saved | none |
+//! | georeference (TIFF) | an attribute of the image | kept |
 //!
 //! PNG and JPEG files are written by all threads in bands of rows, with bytes that depend only on
 //! the picture.

@@ -24,6 +24,7 @@ from ._image import Image, asarray, maximum, minimum, where
 from ._jit import jit
 from ._programs import Iterated, iterate, series
 from ._session import MemoryInUse, MemoryUse, Session, session
+from ._show import show
 from ._tolerance import within
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ __all__ = [
     "segmentation",
     "series",
     "session",
+    "show",
     "transform",
     "where",
     "within",

@@ -16,6 +16,7 @@ from ._dtype import CODES, is_native, ready, stored
 from ._foreign import DEFAULT_STREAM, DeviceArray, export, image_core, layout, read, session_of
 from ._operators import Operators, _binary, _core, _made, _met
 from ._session import Session, current
+from ._show import page
 
 Array = np.ndarray[Any, Any]
 
@@ -268,6 +269,10 @@ class Image(Operators):
         if core.dtype not in ("bool", "u8", "u16", "f32"):
             core = _horus.convert(core, "f32")
         return core.encode("png")
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: a picture, shape and type, and the plans of a session that keeps them."""
+        return page(self)
 
     def __reduce__(self) -> tuple[Callable[..., Image], tuple[Array, bool]]:
         """Pixels are pickled, not the program: the other process may have another device."""

@@ -5,11 +5,12 @@ use horus::prelude::*;
 use super::{Family, Operation, Record};
 use crate::command::arguments::Arguments;
 use crate::command::chain::Fault;
-use crate::command::parameter::{Kind, Parameter, names, optional, required};
+use crate::command::parameter::{Kind, Length, Parameter, names, optional, required};
 use crate::command::value::{Current, numbers};
 
 const BORDER: Parameter = optional("border", Kind::Border, "reflect101", "border mode");
 const THETA: Parameter = required("theta", Kind::Number, "degrees, anti-clockwise");
+const SIGMA: Parameter = required("sigma", Kind::Length, "in pixels, or a length: 2.5um");
 const SIGMA_U: Parameter = required("sigma_u", Kind::Number, "along the line, in pixels");
 const SIGMA_V: Parameter = required("sigma_v", Kind::Number, "across the line, in pixels");
 const ORDER_U: Parameter = optional("order_u", Kind::Count, "0", "of the derivative: 0, 1 or 2");
@@ -32,23 +33,23 @@ pub(super) const ROWS: &[Operation] = &[
     row(
         "gauss",
         &["blur"],
-        &[required("sigma", Kind::Number, "in pixels"), BORDER],
+        &[SIGMA, BORDER],
         "Gaussian smoothing of radius `ceil(3 sigma)`",
         "gauss 2",
-        |v, a| separable(v, a, filters::gauss(a.number("sigma"), 0, 0)),
+        |v, a| separable(v, a, gauss(v, a, 0, 0)?),
     ),
     row(
         "gauss_derivative",
         &[],
         &[
-            required("sigma", Kind::Number, "in pixels"),
+            SIGMA,
             required("order_y", Kind::Count, "0, 1 or 2"),
             required("order_x", Kind::Count, "0, 1 or 2"),
             BORDER,
         ],
         "Derivative along y and x of the picture smoothed by `gauss`",
         "gauss_derivative 1 0 1",
-        |v, a| separable(v, a, filters::gauss(a.number("sigma"), a.order("order_y"), a.order("order_x"))),
+        |v, a| separable(v, a, gauss(v, a, a.order("order_y"), a.order("order_x"))?),
     ),
     row(
         "gauss_xy",
@@ -205,6 +206,21 @@ fn combinations() -> Vec<String> {
 
 fn reductions() -> Vec<String> {
     names(&Reduce::ALL)
+}
+
+/// The taps of a Gaussian along rows and columns, of a sigma in pixels or of a length in the picture, whose pixels may differ in
+/// height and width.
+fn gauss(v: &Current, a: &Arguments<'_>, order_y: u32, order_x: u32) -> Result<(Filter, Filter), Fault> {
+    let (y, x) = match a.length("sigma") {
+        Length::Pixels(sigma) => (sigma, sigma),
+        Length::Micrometres(sigma) => {
+            let size = v.pixels.pixel_size().ok_or_else(|| {
+                Fault::Said(format!("sigma is {sigma} micrometres, and the picture's file does not give the size of its pixels"))
+            })?;
+            (sigma / size.rows, sigma / size.columns)
+        }
+    };
+    Ok((filters::gauss(x, order_y, order_x).0, filters::gauss(y, order_y, order_x).1))
 }
 
 fn separable(v: &Current, a: &Arguments<'_>, (row, column): (Filter, Filter)) -> Result<Current, Fault> {
