@@ -232,7 +232,7 @@ def test_notebooks_and_pickles() -> None:
     assert png is not None and png.startswith(b"\x89PNG")
     assert hi.asarray([1.0, 2.0])._repr_png_() is None
     shown = image._repr_html_()
-    assert "Image 4x5 float64, 0 to 0.19" in shown and "data:image/png;base64," in shown and "<details>" not in shown
+    assert "Image 4x5 float64, 0.01 to 0.2" in shown and "data:image/png;base64," in shown and "<details>" not in shown
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(image)), image.compute())
     assert repr(image) == "<horus_image.Image 4x5 float64>"
 

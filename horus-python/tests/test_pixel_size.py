@@ -32,7 +32,7 @@ def test_ome_tiff_that_is_written_is_read_by_tifffile(tmp_path: Path, dtype: str
         told = pixels["Pixels"]
         assert [told[f"PhysicalSize{axis}"] for axis in "ZYX"] == [2.0, 0.5, 0.25]
         assert {told[f"PhysicalSize{axis}Unit"] for axis in "ZYX"} == {"µm"}
-        page = file.pages[1]
+        page = file.pages[1].aspage()
         assert page.description == "", "the first page describes the file"
     again = hi.open(path, volume=True)
     assert again.pixel_size == (2.0, 0.5, 0.25)

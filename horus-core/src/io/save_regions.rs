@@ -82,8 +82,8 @@ impl Begun {
         let mut sinks = Vec::new();
         let created = on_root(session, "creating a file for a picture", || {
             sinks = begin()?;
-            let grain = |sink: &Box<dyn RegionSink>| told(&[sink.chunk().0, sink.chunk().1, sink.levels()]);
-            Ok(sinks.iter().flat_map(grain).collect())
+            let grain = |sink: &dyn RegionSink| told(&[sink.chunk().0, sink.chunk().1, sink.levels()]);
+            Ok(sinks.iter().flat_map(|sink| grain(&**sink)).collect())
         })?;
         Ok(created.map(|told| {
             let grain = |one: &[u8; 3 * size_of::<u64>()]| {

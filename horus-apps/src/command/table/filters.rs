@@ -30,23 +30,13 @@ const fn row(
 }
 
 pub(super) const ROWS: &[Operation] = &[
-    row(
-        "gauss",
-        &["blur"],
-        &[SIGMA, BORDER],
-        "Gaussian smoothing of radius `ceil(3 sigma)`",
-        "gauss 2",
-        |v, a| separable(v, a, gauss(v, a, 0, 0)?),
-    ),
+    row("gauss", &["blur"], &[SIGMA, BORDER], "Gaussian smoothing of radius `ceil(3 sigma)`", "gauss 2", |v, a| {
+        separable(v, a, gauss(v, a, 0, 0)?)
+    }),
     row(
         "gauss_derivative",
         &[],
-        &[
-            SIGMA,
-            required("order_y", Kind::Count, "0, 1 or 2"),
-            required("order_x", Kind::Count, "0, 1 or 2"),
-            BORDER,
-        ],
+        &[SIGMA, required("order_y", Kind::Count, "0, 1 or 2"), required("order_x", Kind::Count, "0, 1 or 2"), BORDER],
         "Derivative along y and x of the picture smoothed by `gauss`",
         "gauss_derivative 1 0 1",
         |v, a| separable(v, a, gauss(v, a, a.order("order_y"), a.order("order_x"))?),
@@ -215,7 +205,9 @@ fn gauss(v: &Current, a: &Arguments<'_>, order_y: u32, order_x: u32) -> Result<(
         Length::Pixels(sigma) => (sigma, sigma),
         Length::Micrometres(sigma) => {
             let size = v.pixels.pixel_size().ok_or_else(|| {
-                Fault::Said(format!("sigma is {sigma} micrometres, and the picture's file does not give the size of its pixels"))
+                Fault::Said(format!(
+                    "sigma is {sigma} micrometres, and the picture's file does not give the size of its pixels"
+                ))
             })?;
             (sigma / size.rows, sigma / size.columns)
         }
