@@ -210,7 +210,7 @@ pub fn save<T: Element>(image: &Image<T>, path: impl AsRef<Path>, options: &Zarr
     let failed = |cause| Error::write(path, cause);
     let mut begun = None;
     let given = options.pixel.map(|sides| PixelSize::of(sides.map(Some)));
-    let pixel = given.map_or_else(|| pixel_size(image), |given| given);
+    let pixel = given.unwrap_or_else(|| pixel_size(image));
     // A wrong number is told with the path.
     let levels = sizes(image, options.sizes.max(1));
     let shapes: Vec<Shape> = levels.iter().map(Image::shape).collect();

@@ -111,7 +111,10 @@ impl Response {
     }
 
     /// The size of its pixels, if it is known.
-    pub(crate) fn pixel_size(&self) -> Option<PixelSize> {
+    ///
+    /// # Errors
+    /// If the image is of a type that is not known here.
+    pub(crate) fn pixel_size(&self) -> Result<Option<PixelSize>> {
         each!(self, image => pixel_size(image))
     }
 

@@ -204,7 +204,7 @@ fn gauss(v: &Current, a: &Arguments<'_>, order_y: u32, order_x: u32) -> Result<(
     let (y, x) = match a.length("sigma") {
         Length::Pixels(sigma) => (sigma, sigma),
         Length::Micrometres(sigma) => {
-            let size = v.pixels.pixel_size().ok_or_else(|| {
+            let size = v.pixels.pixel_size()?.ok_or_else(|| {
                 Fault::Said(format!(
                     "sigma is {sigma} micrometres, and the picture's file does not give the size of its pixels"
                 ))
