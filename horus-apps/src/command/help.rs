@@ -172,6 +172,9 @@ surroundings. Of TIFF, npy and Zarr files only what the part needs is read. Numb
 picture lies, and crops, resized, mirrored and turned pictures where their pixels lay. Where that cannot be told, as between a picture and its mirror image, or with `--out-dir`, they are dropped
 with a warning.
 
+**Size of pixels.** Zarr stores, OME-TIFF files (`--volume` reads their levels and channels, `--page` a time) and TIFF files with a resolution per centimetre give it, results keep it, and stores,
+`.ome.tif` and `.tif` have it again. `gauss 2.5um` is a Gaussian of that width, also where pixels are not square.
+
 **Arguments.** The first word that is the name of an operation begins the chain; the words before it are files. With `--out-dir`
 all are pictures or folders of pictures, else the last is the file to write. A file that has the name of an operation is written
 `./NAME`, `-` is stdin or stdout. Words after the name of an operation are its arguments, up to the next name. Arguments in brackets may
