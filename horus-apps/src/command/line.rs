@@ -295,7 +295,10 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_told() {
-        fails(&["a.png", "b.png", "gauss"], "operation 1, `gauss`: SIGMA is missing (a number); usage: `gauss SIGMA");
+        fails(
+            &["a.png", "b.png", "gauss"],
+            "operation 1, `gauss`: SIGMA is missing (a number, or a length (2.5um)); usage: `gauss SIGMA",
+        );
         fails(&["a.png", "b.png", "sobel", "gauss", "two"], "operation 2, `gauss two`: SIGMA: `two` is not a number");
         fails(&["a.png", "b.png", "sqrt", "2"], "it takes no arguments: unexpected `2`");
         fails(&["a.png", "b.png", "gauss", "2", "wrap", "3"], "too many arguments: unexpected `3`");

@@ -128,7 +128,7 @@ impl Kind {
     pub(crate) fn describe(self) -> String {
         match self {
             Kind::Number => "a number".into(),
-            Kind::Length => "a number of pixels, or a length (2.5um) in a picture with a pixel size".into(),
+            Kind::Length => "a number, or a length (2.5um)".into(),
             Kind::Count => "a whole number".into(),
             Kind::Offset => "a whole number, which may be negative".into(),
             Kind::Extent => "a number of pixels, a percentage (50%), or auto, as the other one".into(),
@@ -155,9 +155,7 @@ impl Kind {
             Kind::Number => one(Argument::Number(number(word)?)),
             Kind::Length => one(Argument::Length(match horus::io::length(word) {
                 Some(micrometres) => Length::Micrometres(micrometres),
-                None => Length::Pixels(
-                    number(word).map_err(|_| format!("`{word}` is neither a number nor a length (2.5um, 80nm)"))?,
-                ),
+                None => Length::Pixels(number(word).map_err(|e| format!("{e}, and no length with a unit (2.5um)"))?),
             })),
             Kind::Count => one(Argument::Count(word.parse().map_err(|_| format!("`{word}` is not a whole number"))?)),
             Kind::Offset => one(Argument::Offset(word.parse().map_err(|_| format!("`{word}` is not a whole number"))?)),

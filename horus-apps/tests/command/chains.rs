@@ -186,6 +186,25 @@ fn masks_are_saved_as_black_and_white_and_combine() {
 }
 
 #[test]
+fn gaussians_are_as_wide_as_pixels_are_large() {
+    let dir = pictures();
+    let dir = dir.path();
+    let session = session();
+    let grey = session.open(dir.join("grey.png")).unwrap().convert::<u8>();
+    let size = horus::io::PixelSize::of([None, Some(0.5), Some(0.25)]);
+    horus::io::with_pixel_size(&grey, size).save(dir.join("sized.tif")).unwrap();
+    for sigma in ["1um", "1000nm", "sigma=0.001mm"] {
+        let out = run(dir, &["sized.tif", "o.npy", "gauss", sigma]);
+        assert!(out.status.success(), "{}", text(&out.stderr));
+        let got = session.open(dir.join("o.npy")).unwrap().convert::<f32>();
+        let ((row, _), (_, column)) = (filters::gauss(4.0, 0, 0), filters::gauss(2.0, 0, 0));
+        assert!(bits(&got) == bits(&grey.separable(&row, &column)), "{sigma}");
+    }
+    let lacking = ["sigma is 1 micrometres, and the picture's file does not give the size of its pixels"];
+    fails(dir, &["grey.png", "o.npy", "gauss", "1um"], 1, &lacking);
+}
+
+#[test]
 fn an_equalised_picture_has_as_many_pixels_below_each_value() {
     let dir = pictures();
     let dir = dir.path();

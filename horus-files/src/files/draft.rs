@@ -6,9 +6,9 @@ use std::sync::Arc;
 use tiff::tags::Tag;
 
 use super::encode::{Parts, write};
-use super::ome;
 use super::tiff_directory::Entry;
 use super::{Clipping, Compression, Format, Georeference, SaveOptions, Scale, Sink};
+use super::{metadata, ome};
 use horus_base::dispatch;
 use horus_base::dtype::{DType, Pixel};
 use horus_base::error::Audience;
@@ -102,7 +102,10 @@ impl Draft {
             let text = ome::description(name, self.shape, self.stored, pixel);
             self.add(vec![Entry::ascii(Tag::ImageDescription.to_u16(), &text)]);
         }
-        self.add(pixel.map(ome::resolution).unwrap_or_default());
+        if let Some(pixel) = pixel {
+            metadata::resolution_is_kept();
+            self.add(ome::resolution(pixel));
+        }
         true
     }
 

@@ -242,6 +242,11 @@ pub(super) fn georeference_is_kept() {
     READ.fetch_and(!(1 << Said::Georeference as u8), Ordering::Relaxed);
 }
 
+/// Forgets a size of pixels that was noted: it is saved with the image that has it.
+pub(super) fn resolution_is_kept() {
+    READ.fetch_and(!(1 << Said::Resolution as u8), Ordering::Relaxed);
+}
+
 /// Notes what a file of another format says of itself.
 pub(super) fn note_file(kind: Kind, bytes: &[u8]) {
     let said = match kind {
