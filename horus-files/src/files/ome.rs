@@ -225,15 +225,11 @@ pub(super) fn resolution(pixel: PixelSize) -> Vec<Entry> {
 /// The description of a file with a page for each level, whose pixels are interleaved samples.
 pub(super) fn description(name: &str, shape: Shape, dtype: DType, pixel: Option<PixelSize>) -> String {
     let Shape { depth, height, width, channels } = shape;
-    let kind = match dtype {
-        DType::Bool | DType::U8 => "uint8",
-        DType::U16 => "uint16",
-        DType::U32 => "uint32",
-        DType::I8 => "int8",
-        DType::I16 => "int16",
-        DType::I32 => "int32",
-        DType::F32 => "float",
-        DType::F64 => "double",
+    let kind = match dtype.stored().name().split_at(1) {
+        ("u", bits) => format!("uint{bits}"),
+        ("i", bits) => format!("int{bits}"),
+        (_, "32") => "float".into(),
+        _ => "double".into(),
     };
     let side = |axis: char, side: f64| format!(" PhysicalSize{axis}=\"{side}\" PhysicalSize{axis}Unit=\"µm\"");
     let sides = pixel.map_or_else(String::new, |size| {
