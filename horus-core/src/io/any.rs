@@ -171,7 +171,7 @@ impl AnyImage {
         each!(self, image => pixel_size(image))
     }
 
-    /// The image with pixels of this size, or of none that is known: see [`with_pixel_size`].
+    /// The image with pixels of this size, or of none that is known: see [`with_pixel_size`](super::with_pixel_size).
     #[must_use]
     pub fn with_pixel_size(&self, size: Option<PixelSize>) -> AnyImage {
         AnyImage::from_handle(sized(self.handle(), size))
