@@ -19,7 +19,7 @@ fn what_is_wrong_is_told_with_its_place() {
         dir,
         &chain(&["sobel", "gauss"]),
         2,
-        &["operation 2, `gauss`: SIGMA is missing (a number)", "gauss SIGMA [border=reflect101]"],
+        &["operation 2, `gauss`: SIGMA is missing (a number, or a length (2.5um))", "gauss SIGMA [border=reflect101]"],
     );
     fails(dir, &chain(&["median", "0"]), 2, &["operation 1, `median 0`: SIZE: `0` is not one of 3, 5"]);
     fails(dir, &chain(&["gauss", "2", "wrap", "much"]), 2, &["too many arguments: unexpected `much`"]);
