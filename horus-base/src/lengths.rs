@@ -68,10 +68,12 @@ pub fn micrometres(unit: &str) -> Option<f64> {
 /// # use horus_base::lengths::length;
 /// assert_eq!((length("2.5um"), length("0.5 mm"), length("80nm")), (Some(2.5), Some(500.0), Some(0.08)));
 /// assert_eq!((length("2.5"), length("fast"), length("1e-3m")), (None, None, Some(1000.0)));
+/// assert_eq!(length("1e+5nm"), Some(100.0));
 /// ```
 pub fn length(text: &str) -> Option<f64> {
     let begins = |(at, c): (usize, char)| {
-        let exponent = matches!(c, 'e' | 'E') && text[at + 1..].starts_with(|c: char| c.is_ascii_digit() || c == '-');
+        let exponent = matches!(c, 'e' | 'E')
+            && text[at + 1..].starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '+'));
         !(c.is_ascii_digit() || matches!(c, '.' | '-' | '+') || exponent)
     };
     let (at, _) = text.char_indices().find(|found| begins(*found))?;

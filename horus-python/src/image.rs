@@ -220,11 +220,11 @@ impl Image {
 
     /// The same pixels, with such distances.
     fn with_pixel_size(&self, levels: Option<f64>, rows: f64, columns: f64) -> PyResult<Image> {
-        let size = PixelSize::of([levels, Some(rows), Some(columns)]);
+        let size = PixelSize::of([levels, Some(rows), Some(columns)]).filter(|size| size.levels == levels);
         let size = size.ok_or_else(|| {
-            PyValueError::new_err(format!(
-                "pixel_size has sides of {rows} and {columns} micrometres; they are positive"
-            ))
+            let depth = levels.map(|side| format!("{side}, ")).unwrap_or_default();
+            let text = format!("pixel_size has sides of {depth}{rows} and {columns} micrometres; they are positive");
+            PyValueError::new_err(text)
         })?;
         each!(&self.any, image => self.recorded(|| with_pixel_size(image, Some(size))))
     }

@@ -312,7 +312,7 @@ def opened(device: Any, memory: Any = None, explain: Any = False) -> Any:
 METHODS: Final[list[Callable[..., Any]]] = [
     of_image("astype", "dtype"), of_image("clip", "low_value", "high_value"), of_image("luminance"), of_image("channel", "axis"),
     *(of_image(name) for name in ("min", "max", "sum", "mean", "var", "std", "compute", "start", "__len__", "__bool__", "__float__", "__repr__")),
-    *(of_image(name) for name in ("__neg__", "__pos__", "__abs__", "__invert__", "__hash__", "_repr_png_", "__dlpack_device__")),
+    *(of_image(name) for name in ("__neg__", "__pos__", "__abs__", "__invert__", "__hash__", "_repr_html_", "__dlpack_device__")),
     *(of_image(f"__{name}__", "other") for name in ("add", "rsub", "mul", "truediv", "rtruediv", "pow", "rpow", "lt", "eq", "and", "ror", "xor")),
     of_image("__array__", "dtype", "copy?"), of_image("__dlpack__", "stream?", "max_version?", "dl_device?", "copy?"),
     hi.asarray, hi.asarray, hi.minimum, hi.maximum, hi.where, at_index, by_ufunc, into, pickled, from_dlpack, written, read_bytes, jitted, repeated, opened,

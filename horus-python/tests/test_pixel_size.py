@@ -101,6 +101,11 @@ def test_stores_and_resolutions_have_it_and_operations_keep_it(tmp_path: Path) -
         deep.with_pixel_size((1, 2))
     with pytest.raises(ValueError, match="they are positive"):
         deep.with_pixel_size(0)
+    for levels in (0.0, -2.0, float("nan")):
+        with pytest.raises(ValueError, match="they are positive"):
+            deep.with_pixel_size((levels, 1.0, 1.0))
+    with pytest.raises(ValueError, match="only Zarr stores and TIFF files"):
+        hi.save(tmp_path / "flat.png", np.zeros((4, 5), np.uint8), pixel_size=0.5)
 
 
 def test_gaussians_have_a_width_in_micrometres() -> None:

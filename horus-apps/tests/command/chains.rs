@@ -200,7 +200,7 @@ fn gaussians_are_as_wide_as_pixels_are_large() {
         let ((row, _), (_, column)) = (filters::gauss(4.0, 0, 0), filters::gauss(2.0, 0, 0));
         assert!(bits(&got) == bits(&grey.separable(&row, &column)), "{sigma}");
     }
-    let lacking = ["sigma is 1 micrometres, and the picture's file does not give the size of its pixels"];
+    let lacking = ["sigma is 1 micrometres, and the size of the picture's pixels is not known"];
     fails(dir, &["grey.png", "o.npy", "gauss", "1um"], 1, &lacking);
 }
 

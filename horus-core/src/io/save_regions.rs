@@ -187,7 +187,7 @@ pub fn save_to<T: Element>(
 /// images are large or do not fit in memory.
 ///
 /// # Errors
-/// As [`save_to`]; no images, or images of several sessions or depths.
+/// As [`save_to`]; no images, images of several sessions or depths, or one larger than the first.
 ///
 /// [`RegionSource::levels`]: super::RegionSource::levels
 #[track_caller]
@@ -203,8 +203,9 @@ pub fn save_all_to<T: Element>(
     if images.iter().any(|image| !session.same(image.session())) {
         return Err(Error::ForeignImage { op: call.op, site: call.site });
     }
-    if images.iter().any(|image| image.depth() != first.depth()) {
-        return Err(Error::parameter(call, "images of different depths"));
+    let within = |image: &Image<T>| image.height() <= first.height() && image.width() <= first.width();
+    if !images.iter().all(|image| image.depth() == first.depth() && within(image)) {
+        return Err(Error::parameter(call, "images of different depths, or larger than the first"));
     }
     let failed = |cause| Error::write(path.as_ref(), cause);
     let begun = Begun::on_root(session, || {

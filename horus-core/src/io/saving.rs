@@ -38,13 +38,15 @@ impl Saving {
     pub fn of<T: Element>(image: &Image<T>, format: Format, options: &SaveOptions) -> Result<Saving> {
         image.look()?;
         let saving = Saving::record(image, format, options).map_err(|cause| unwritable(format, cause))?;
-        Ok(saving.located(image, Path::new(IN_MEMORY)))
+        let mut saving = saving.located(image, Path::new(IN_MEMORY));
+        saving.draft.describe(Path::new(IN_MEMORY));
+        Ok(saving)
     }
 
-    /// With the georeference of the image and the size of its pixels, if it has them; messages name
-    /// `path`.
+    /// With the georeference of the image and the size of its pixels, if it has them, for the
+    /// [description](Draft::describe) of a file; messages name `path`.
     pub(crate) fn located<T: Element>(mut self, image: &Image<T>, path: &Path) -> Saving {
-        self.draft.describe(path, pixel_size(image));
+        self.draft.pixel = pixel_size(image);
         if let Some(grid) = &image.handle().grid {
             grid.locate(&mut self.draft, path);
         }

@@ -85,8 +85,9 @@ where
         Ok((handles, draft))
     }
 
-    fn finish(&self, session: &Session, ready: Draft, name: &Path) -> Result<Finish<Saved>> {
+    fn finish(&self, session: &Session, mut ready: Draft, name: &Path) -> Result<Finish<Saved>> {
         let path: PathBuf = (self.name)(name).into();
+        ready.describe(&path);
         // On one rank, the thread that writes the file checks that it can be created.
         let alone = session.ranks() == 1;
         let mut target = None;

@@ -20,9 +20,12 @@ pub(crate) struct Grid {
     placed: Option<Placed>,
     /// The levels are as far apart as those of the picture.
     levels: bool,
+    /// All pictures had the same georeference. Only rank 0 knows, so that nothing but files may
+    /// depend on it.
+    agreed: bool,
 }
 
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 struct Picture {
     /// On the rank that read it.
     reference: Option<Georeference>,
@@ -38,13 +41,19 @@ impl Grid {
             of: Arc::new(Picture { reference, pixel, dtype }),
             placed: Some(Placed::default()),
             levels: true,
+            agreed: true,
         })
     }
 
     /// With another size of pixels.
     pub(crate) fn with_pixel(grid: Option<&Grid>, pixel: Option<PixelSize>, dtype: DType) -> Option<Grid> {
-        let reference = grid.and_then(|grid| grid.of.reference.as_ref()?.seen(&grid.placed?));
+        let reference = grid.and_then(Grid::seen);
         Grid::of(reference, pixel, grid.map_or(dtype, |grid| grid.of.dtype))
+    }
+
+    /// The georeference of the pixels, if they have one.
+    fn seen(&self) -> Option<Georeference> {
+        self.of.reference.as_ref().filter(|_| self.agreed)?.seen(&self.placed?)
     }
 
     /// The size of the pixels, if it is known.
@@ -73,11 +82,17 @@ impl Grid {
             };
             let levels = grid.levels && apart;
             all = Some(match all {
-                None => Grid { of: Arc::clone(&grid.of), placed: moved, levels },
+                None => Grid { of: Arc::clone(&grid.of), placed: moved, levels, agreed: grid.agreed },
                 Some(all) => {
                     let same = all.placed.zip(moved).is_some_and(|(a, b)| a.is(&b));
-                    let same = same && (Arc::ptr_eq(&all.of, &grid.of) || all.of == grid.of);
-                    Grid { placed: all.placed.filter(|_| same), levels: all.levels && levels, ..all }
+                    let same = same && all.of.pixel == grid.of.pixel;
+                    let agreed = Arc::ptr_eq(&all.of, &grid.of) || all.of.reference == grid.of.reference;
+                    Grid {
+                        placed: all.placed.filter(|_| same),
+                        levels: all.levels && levels,
+                        agreed: all.agreed && grid.agreed && agreed,
+                        ..all
+                    }
                 }
             });
         }
@@ -86,9 +101,10 @@ impl Grid {
 
     /// Lets a file say where the picture lies; warns if it cannot.
     pub(crate) fn locate(&self, draft: &mut Draft, path: &Path) {
-        let Some(reference) = &self.of.reference else { return };
-        let seen = self.placed.and_then(|placed| reference.seen(&placed));
-        let why = match seen {
+        if self.of.reference.is_none() {
+            return;
+        }
+        let why = match self.seen() {
             Some(seen) if draft.locate(&seen, self.of.dtype) => return,
             Some(_) => "only TIFF files have one",
             None => "its pixels are not those of the file that was read, cut out or resized",

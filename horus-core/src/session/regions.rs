@@ -125,7 +125,7 @@ impl Supply for Counting<'_> {
 
 /// The regions of all roots of a program that belong to a region of the first: for each root the same
 /// part of its extent, so that the shares of regions that make up the first make up the others.
-/// Those of small roots may be empty.
+/// Those of small roots may be empty; no root is larger than the first.
 pub(super) fn shares(graph: &Graph<Op>, region: Rect) -> Vec<Rect> {
     let of = graph.node(graph.roots[0]).shape;
     let line = |w: Window, n: usize, to: usize| {

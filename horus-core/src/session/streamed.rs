@@ -236,14 +236,15 @@ impl Session {
             self.divided(state, engine, first, (together(grain.0, read.0), columns), None)
         };
         let mut division = divided(state)?;
-        // Chunks of small results wait until they are complete.
+        // On rank 0, chunks of small results wait until they are complete.
         let waits = |(root, grain): (&NodeId, &Grain)| {
             let Shape { width, .. } = first.node(*root).shape;
             grain.chunk.0.saturating_mul(width * first.node(*root).shape.planes() * first.node(*root).dtype.size())
         };
         let waiting = first.roots.iter().zip(grains).skip(1).map(waits).sum();
-        let room = if division.count() > 1 { self.reserve(waiting) } else { self.reserve(0) };
-        let _room = room.map_err(|source| Unevaluated::Foreseen(self.at_host(call, source)))?;
+        let waits = division.count() > 1 && self.rank() == 0;
+        let room = self.reserve(if waits { waiting } else { 0 });
+        let _room = room.map_err(|source| Unevaluated::Met(self.at_host(call, source)))?;
         if division.count() > 1 && waiting > 0 {
             division = divided(state)?;
         }

@@ -33,6 +33,8 @@ pub struct Draft {
     clipping: Clipping,
     /// Tags of a TIFF file beside those of its pixels.
     entries: Vec<Entry>,
+    /// The size of its pixels, if it is known.
+    pub pixel: Option<PixelSize>,
 }
 
 /// The smallest and the largest value that a file holds.
@@ -74,8 +76,8 @@ impl Draft {
         let stored = format.stored(dtype, shape, options)?;
         let parts = Parts::of(format, stored, shape, options)?;
         let clipping = options.clipping;
-        let (scale, counted, entries) = (StoredScale::Not, None, Vec::new());
-        Ok(Draft { format, shape, dtype, stored, parts, scale, counted, clipping, entries })
+        let (scale, counted, entries, pixel) = (StoredScale::Not, None, Vec::new(), None);
+        Ok(Draft { format, shape, dtype, stored, parts, scale, counted, clipping, entries, pixel })
     }
 
     /// Stores where the picture lies, if the format does: its place in a picture whose samples have
@@ -88,12 +90,13 @@ impl Draft {
         true
     }
 
-    /// Describes the picture as OME-TIFF, if that is what a path is called (`.ome.tif`), with the size of its
-    /// pixels; other TIFF files have that as their resolution. Returns `true` if it is stored.
-    pub fn describe(&mut self, path: &Path, pixel: Option<PixelSize>) -> bool {
+    /// Describes the picture as OME-TIFF, if that is what the file's path is called (`.ome.tif`), with the
+    /// size of its pixels; other TIFF files have that as their resolution.
+    pub fn describe(&mut self, path: &Path) {
         if self.format != Format::Tiff {
-            return false;
+            return;
         }
+        let pixel = self.pixel;
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let lower = name.to_ascii_lowercase();
         let ome = [".ome.tif", ".ome.tiff"].iter().find_map(|end| lower.strip_suffix(end));
@@ -106,7 +109,6 @@ impl Draft {
             metadata::resolution_is_kept();
             self.add(ome::resolution(pixel));
         }
-        true
     }
 
     fn add(&mut self, entries: Vec<Entry>) {

@@ -18,6 +18,8 @@ use horus_base::shape::Shape;
 
 /// Most planes of a file: enough for any, but a limit on false metadata.
 const MOST_PLANES: usize = 1 << 20;
+/// Times that each plane may be named, on average: once, in files that are right.
+const MOST_NAMED: usize = 4;
 
 /// The first image of an OME-TIFF file.
 #[derive(Clone, Debug, PartialEq)]
@@ -87,7 +89,7 @@ impl Ome {
             (at[2] * levels + at[1]) * many('C') + at[0]
         };
         let mut pages = vec![None; planes];
-        let mut listed = false;
+        let (mut listed, mut named) = (false, 0usize);
         for (i, tag) in tags.iter().enumerate().filter(|(_, tag)| tag.name == "TiffData") {
             listed = true;
             let first = |axis: char| tag.number(&format!("First{axis}"), 0).filter(|n| *n < many(axis));
@@ -104,7 +106,12 @@ impl Ome {
                 'Z' => z,
                 _ => t,
             });
-            for k in 0..count.unwrap_or(0).min(planes - begin.min(planes)) {
+            let count = count.unwrap_or(0).min(planes - begin.min(planes));
+            named = named.saturating_add(count);
+            if named > MOST_NAMED * planes {
+                return Err(format!("its OME-XML names {planes} planes {named} times"));
+            }
+            for k in 0..count {
                 pages[here(begin + k)] = ifd.checked_add(k);
             }
         }
@@ -181,7 +188,7 @@ pub(super) fn of_source(source: &Source<'_>) -> Option<Result<Ome, String>> {
 pub fn pixel_size(path: &Path, options: &OpenOptions) -> Option<PixelSize> {
     let source = Source::open(path).ok().filter(|source| source.kind() == Kind::Tiff)?;
     let read = || -> Result<Option<PixelSize>, String> {
-        let page = options.page.filter(|_| !options.volume).unwrap_or(0);
+        let page = read_tiff::directory_page(&source, options);
         let Some(directory) = read_tiff::directory_of_page(&source, page, 0)? else { return Ok(None) };
         let mut decoder = decoder_at(&source, directory)?;
         let turned = decoder.find_tag_unsigned::<u16>(TiffTag::Orientation).ok().flatten().is_some_and(|o| o > 1);

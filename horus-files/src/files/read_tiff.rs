@@ -250,6 +250,11 @@ impl Directories {
     }
 }
 
+/// The page that is looked at: the first of a volume with OME-XML, whose `page` is a time.
+pub(super) fn directory_page(source: &Source<'_>, options: &OpenOptions) -> usize {
+    options.page.filter(|_| !(options.volume && ome::of_source(source).is_some())).unwrap_or(0)
+}
+
 /// The properties of a file, without its pixels: the page, its smaller copies, the number of pages.
 pub(super) fn describe(source: &Source<'_>, options: &OpenOptions) -> Result<super::FileInfo, String> {
     let as_stored = OpenOptions { orientation: super::Orientation::Keep, ..*options };
@@ -260,14 +265,14 @@ pub(super) fn describe(source: &Source<'_>, options: &OpenOptions) -> Result<sup
         dtype: opened.dtype(),
         tile: opened.tile(),
         pages: found.count(),
-        levels: found.levels(options.page.unwrap_or(0)),
+        levels: found.levels(directory_page(source, options)),
     })
 }
 
 /// The tags of a page as texts, without those that place its pixels.
 pub(super) fn tags(source: &Source<'_>, options: &OpenOptions) -> Result<Vec<(String, String)>, String> {
     const PLACES: [Tag; 4] = [Tag::StripOffsets, Tag::StripByteCounts, Tag::TileOffsets, Tag::TileByteCounts];
-    let page = options.page.unwrap_or(0);
+    let page = directory_page(source, options);
     let directory = Directories::of(source, page)?.directory(page, options.level)?;
     let mut decoder = decoder_at(source, directory)?;
     let mut all = Vec::new();

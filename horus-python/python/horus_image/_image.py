@@ -79,6 +79,8 @@ class Image(Operators):
         pixel_size: float | tuple[float, ...] | None = None,
     ) -> None:
         """Evaluate the image and write a file or a store of it; see `horus_image.save`."""
+        if pixel_size is not None and not os.fspath(path).lower().endswith((".zarr", ".tif", ".tiff")):
+            raise ValueError("pixel_size: only Zarr stores and TIFF files have one")
         image = self if pixel_size is None else self.with_pixel_size(pixel_size)
         image._core.save(os.fspath(path), compression, tile, sizes)
 
@@ -260,18 +262,8 @@ class Image(Operators):
     def __repr__(self) -> str:
         return f"<horus_image.Image {'x'.join(map(str, self.shape))} {self.dtype.name}>"
 
-    def _repr_png_(self) -> bytes | None:
-        """The PNG shown by notebooks, for one, three or four channels; floats from 0 to 1."""
-        channels = self._core.shape[3]
-        if self._ndim != 2 or channels not in (1, 3, 4):
-            return None
-        core = self._core
-        if core.dtype not in ("bool", "u8", "u16", "f32"):
-            core = _horus.convert(core, "f32")
-        return core.encode("png")
-
     def _repr_html_(self) -> str:
-        """What notebooks show: a picture, shape and type, and the plans of a session that keeps them."""
+        """The HTML that notebooks show: a picture, shape and type, and the plans of a session that keeps them."""
         return page(self)
 
     def __reduce__(self) -> tuple[Callable[..., Image], tuple[Array, bool]]:

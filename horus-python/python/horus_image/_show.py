@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import os
+import pathlib
 import tempfile
 import webbrowser
 from typing import TYPE_CHECKING, Any, Final
@@ -19,8 +20,8 @@ _SIDE: Final = 512
 
 
 def picture(image: Image) -> tuple[bytes, str]:
-    """A PNG of an image, and what it shows: of a volume the middle level, of channels that are no colours the first. Masks and 8-bit
-    integers are shown as they are, others from their smallest to their largest finite value."""
+    """A PNG of an image, and what it shows: of a volume the middle level, of channels that are no colours the first. Masks and
+    ``uint8`` are shown as they are, others from their smallest to their largest finite value."""
     told = []
     if image._ndim == 3:
         middle = image.shape[0] // 2
@@ -42,8 +43,10 @@ def picture(image: Image) -> tuple[bytes, str]:
         finite = pixels[np.isfinite(pixels)].astype(np.float64)
         low, high = (finite.min(), finite.max()) if finite.size else (0.0, 0.0)
         told.append(f"{low:g} to {high:g}")
-        scaled = (np.nan_to_num(pixels.astype(np.float64), nan=low, posinf=high, neginf=low) - low) / max(high - low, 1e-300)
-        pixels = np.rint(255 * scaled).astype(np.uint8)
+        # Halves: the difference of the largest numbers is none.
+        span = max(high / 2 - low / 2, 1e-300)
+        halves = np.nan_to_num(pixels.astype(np.float64), nan=low, posinf=high, neginf=low) / 2 - low / 2
+        pixels = np.rint(255 * (halves / span)).astype(np.uint8)
     from ._image import asarray
 
     shown = asarray(pixels, channels=pixels.ndim == 3, session=image.session)
@@ -71,7 +74,7 @@ def page(image: Image) -> str:
 def show(image: Any) -> None:
     """Evaluate an image, or an array, and show a picture of it: in a notebook below the cell, else by the system's viewer.
 
-    Of a volume the middle level is shown, of large images an average of some pixels. Masks and 8-bit integers are shown as they are,
+    Of a volume the middle level is shown, of large images an average of some pixels. Masks and ``uint8`` are shown as they are,
     others from their smallest to their largest value.
 
     Parameters
@@ -101,5 +104,5 @@ def show(image: Any) -> None:
     file, path = tempfile.mkstemp(".png", "horus-")
     with os.fdopen(file, "wb") as out:
         out.write(picture(image)[0])
-    if not webbrowser.open(f"file://{path}"):
+    if not webbrowser.open(pathlib.Path(path).as_uri()):
         raise RuntimeError(f"no viewer was found; the picture is {path}")

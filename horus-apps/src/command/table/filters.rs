@@ -205,9 +205,7 @@ fn gauss(v: &Current, a: &Arguments<'_>, order_y: u32, order_x: u32) -> Result<(
         Length::Pixels(sigma) => (sigma, sigma),
         Length::Micrometres(sigma) => {
             let size = v.pixels.pixel_size()?.ok_or_else(|| {
-                Fault::Said(format!(
-                    "sigma is {sigma} micrometres, and the picture's file does not give the size of its pixels"
-                ))
+                Fault::Said(format!("sigma is {sigma} micrometres, and the size of the picture's pixels is not known"))
             })?;
             (sigma / size.rows, sigma / size.columns)
         }
