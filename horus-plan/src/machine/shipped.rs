@@ -22,7 +22,7 @@ const GPU: [(Family, Efficiency); 11] = [
     (Family::Pixel, family(1.25, 0.5)),
     (Family::CorrelateSmall, family(1.0, 0.7)),
     (Family::CorrelateLarge, family(1.0, 0.8)),
-    (Family::CorrelateBytes, family(1.0, 0.75)),
+    (Family::CorrelateBytes, family(1.0, 2.5)),
     (Family::Sparse, family(1.0, 0.18)),
     (Family::Separable, family(0.68, 0.65)),
     (Family::Warp, family(0.64, 0.5)),
