@@ -18,11 +18,12 @@ const fn family(memory: f64, arithmetic: f64) -> Efficiency {
 
 /// Fitted to kernels of one H200 at 4096x4096 (`benches/results/2026-11-21-h200.md`; the test of
 /// this module repeats the comparison). Rank filters, histograms and transpositions are estimates.
-const GPU: [(Family, Efficiency); 11] = [
+const GPU: [(Family, Efficiency); 12] = [
     (Family::Pixel, family(1.25, 0.5)),
     (Family::CorrelateSmall, family(1.0, 0.7)),
     (Family::CorrelateLarge, family(1.0, 0.8)),
     (Family::CorrelateBytes, family(1.0, 2.5)),
+    (Family::Transforms, family(1.0, 0.145)),
     (Family::Sparse, family(1.0, 0.18)),
     (Family::Separable, family(0.68, 0.65)),
     (Family::Warp, family(0.64, 0.5)),
@@ -34,11 +35,12 @@ const GPU: [(Family, Efficiency); 11] = [
 
 /// Fitted to kernels on 2 cores of a Xeon with AVX-512 (`benches/results/2026-11-21-cpu.md`); the
 /// same are estimates.
-const CPU: [(Family, Efficiency); 11] = [
+const CPU: [(Family, Efficiency); 12] = [
     (Family::Pixel, family(1.35, 0.25)),
     (Family::CorrelateSmall, family(1.2, 0.95)),
     (Family::CorrelateLarge, family(1.2, 1.0)),
     (Family::CorrelateBytes, family(1.2, 3.0)),
+    (Family::Transforms, family(1.2, 0.85)),
     (Family::Sparse, family(1.0, 0.33)),
     (Family::Separable, family(0.85, 0.85)),
     (Family::Warp, family(0.3, 0.2)),

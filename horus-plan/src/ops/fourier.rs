@@ -368,7 +368,7 @@ impl ImageOperation for Fourier {
         let steps = points * cost(self.tile) * (n + 1.0) / (2.0 * n);
         let reach = self.reach();
         let reach = reach.up + reach.down + down;
-        Effort { reach, ..Effort::of_rows(Family::CorrelateLarge, output.0, rows, steps) }
+        Effort { reach, ..Effort::of_rows(Family::Transforms, output.0, rows, steps) }
     }
 
     fn shared_bytes(&self) -> usize {

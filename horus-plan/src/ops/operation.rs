@@ -143,6 +143,8 @@ pub enum Family {
     CorrelateLarge,
     /// Linear filters of bytes whose sums are [exact](crate::ops::neighbourhood::Filter::is_exact_for).
     CorrelateBytes,
+    /// Linear filters by Fourier transforms of tiles.
+    Transforms,
     /// Linear filters with arbitrary tap offsets, as along oblique lines.
     Sparse,
     /// Row and column passes in one kernel.
@@ -161,11 +163,12 @@ pub enum Family {
 
 impl Family {
     /// All families.
-    pub const ALL: [Family; 11] = [
+    pub const ALL: [Family; 12] = [
         Family::Pixel,
         Family::CorrelateSmall,
         Family::CorrelateLarge,
         Family::CorrelateBytes,
+        Family::Transforms,
         Family::Sparse,
         Family::Separable,
         Family::Warp,
@@ -181,6 +184,7 @@ impl Family {
             Family::CorrelateSmall
             | Family::CorrelateLarge
             | Family::CorrelateBytes
+            | Family::Transforms
             | Family::Sparse
             | Family::Separable
             | Family::Rank => true,
@@ -195,6 +199,7 @@ impl Family {
             Family::CorrelateSmall => "small filters",
             Family::CorrelateLarge => "large filters",
             Family::CorrelateBytes => "filters of bytes",
+            Family::Transforms => "transforms of tiles",
             Family::Sparse => "filters with scattered taps",
             Family::Separable => "separable filters",
             Family::Warp => "affine maps",

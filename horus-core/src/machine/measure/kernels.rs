@@ -3,6 +3,7 @@
 use crate::dtype::{Conversion, DType, Scalar};
 use crate::filters;
 use crate::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Stage, Val};
+use crate::ops::fourier::Fourier;
 use crate::ops::geometric::{Affine, Interpolation, rotation};
 use crate::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reduce};
 use crate::ops::pixel::PixelOp;
@@ -57,6 +58,12 @@ fn bytes(n: usize) -> Kernel {
         result: Some(Val::Leaf(0)),
         ..MapKernel::default()
     })
+}
+
+/// A filter by transforms of tiles.
+fn transforms(n: usize, tile: [usize; 2]) -> Kernel {
+    let filters = [Filter::dense(n, n, taps(n * n))].into();
+    Kernel::from(Fourier { filters, border: Border::default(), tile, origin: [0, 0] })
 }
 
 fn separable(n: usize, dtype: DType) -> Kernel {
@@ -164,6 +171,8 @@ pub(super) fn all(shape: Shape, dtype: DType) -> Vec<Kernel> {
         bytes(7),
         bytes(17),
         bytes(31),
+        transforms(9, [64, 64]),
+        transforms(43, [128, 128]),
         separable(5, dtype),
         separable(19, dtype),
         separable(43, dtype),
