@@ -17,7 +17,8 @@ const fn family(memory: f64, arithmetic: f64) -> Efficiency {
 }
 
 /// Fitted to kernels of one H200 at 4096x4096 (`benches/results/2026-11-21-h200.md`; the test of
-/// this module repeats the comparison). Rank filters, histograms and transpositions are estimates.
+/// this module repeats the comparison), those of bytes and transforms to kernels of one H100
+/// (`2026-11-26-bytes.md`). Rank filters, histograms and transpositions are estimates.
 const GPU: [(Family, Efficiency); 12] = [
     (Family::Pixel, family(1.25, 0.5)),
     (Family::CorrelateSmall, family(1.0, 0.7)),
@@ -33,14 +34,15 @@ const GPU: [(Family, Efficiency); 12] = [
     (Family::Transpose, family(0.8, 1.0)),
 ];
 
-/// Fitted to kernels on 2 cores of a Xeon with AVX-512 (`benches/results/2026-11-21-cpu.md`); the
-/// same are estimates.
+/// Fitted to kernels on 2 cores of a Xeon with AVX-512 (`benches/results/2026-11-21-cpu.md`); those
+/// of bytes and transforms follow from their ratio to large filters on another processor
+/// (`2026-11-26-bytes.md`, `2026-11-26-contour.md`). The same are estimates.
 const CPU: [(Family, Efficiency); 12] = [
     (Family::Pixel, family(1.35, 0.25)),
     (Family::CorrelateSmall, family(1.2, 0.95)),
     (Family::CorrelateLarge, family(1.2, 1.0)),
     (Family::CorrelateBytes, family(1.2, 3.0)),
-    (Family::Transforms, family(1.2, 0.85)),
+    (Family::Transforms, family(1.2, 0.77)),
     (Family::Sparse, family(1.0, 0.33)),
     (Family::Separable, family(0.85, 0.85)),
     (Family::Warp, family(0.3, 0.2)),

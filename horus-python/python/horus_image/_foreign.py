@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import functools
-import math
 import sys
 from typing import Any, Final
 
 import numpy as np
 
 from . import _horus
-from ._dtype import CODES
 from ._ranks import ALONE
 from ._session import Session, inside
 

@@ -193,7 +193,7 @@ _lock = threading.Lock()
 
 
 def of_session(session: Session, key: Hashable, make: Callable[[], Any]) -> Any:
-    """What a session keeps under a key, beside its programs; made if there is none."""
+    """The value that a session keeps under a key, beside its programs; made if there is none."""
     known = session._programs.get(key)
     if known is None:
         known = make()
