@@ -52,6 +52,15 @@ template <class T> static T __shfl_down_sync(unsigned, T v, int by) {
     hs_barrier();
     return got;
 }
+template <class T> static T __shfl_up_sync(unsigned, T v, int by) {
+    static T given[1024];
+    const int self = hs_current;
+    given[self] = v;
+    hs_barrier();
+    const T got = self % 32 >= by ? given[self - by] : v;
+    hs_barrier();
+    return got;
+}
 template <class T> static T __shfl_sync(unsigned, T v, int from) {
     static T given[1024];
     const int self = hs_current;

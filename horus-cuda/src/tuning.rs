@@ -16,7 +16,7 @@ use horus_core::ops::neighbourhood::{Layout, OrderFilter};
 use horus_core::settings::TUNING;
 use serde::{Deserialize, Serialize};
 
-use crate::codegen::Shapes;
+use crate::codegen::{Shapes, near};
 
 pub use search::{LIKELY, candidates};
 
@@ -78,6 +78,8 @@ pub enum Kind {
     Median,
     /// Affine maps and mirrors only.
     Gather,
+    /// Filters of few taps near the pixel, from registers.
+    Near,
 }
 
 /// A class of kernels that share a tuning.
@@ -100,15 +102,17 @@ impl TunedFamily {
         let rank = |k: Kind| match k {
             Kind::Pointwise => 0,
             Kind::Gather => 1,
-            Kind::Median => 2,
-            Kind::Dense => 3,
-            Kind::Separable => 4,
-            Kind::Sparse => 5,
+            Kind::Near => 2,
+            Kind::Median => 3,
+            Kind::Dense => 4,
+            Kind::Separable => 5,
+            Kind::Sparse => 6,
         };
         for leaf in &kernel.leaves {
             let reach = leaf.reach(&kernel.stages).map_or(0, |(r, _)| (r.up + r.down).max(r.left + r.right) + 1);
             let kind = match &leaf.op {
                 LeafOp::Load(_) | LeafOp::LoadPlane(..) => continue,
+                _ if near(leaf, kernel).is_some() => Kind::Near,
                 LeafOp::Warp(..) | LeafOp::Flip(..) | LeafOp::Shift(..) => Kind::Gather,
                 LeafOp::Order(_, OrderFilter::Median(_), _) => Kind::Median,
                 LeafOp::Correlate(Source::Stage(_), ..) => Kind::Separable,
@@ -247,8 +251,8 @@ fn small(kernel: &Kernel, dtype: DType, each: f64) -> Option<Tuning> {
         Kind::Separable if each < large => (8, 4, 2),
         Kind::Dense if size > 13 && each < little => (8, 2, 2),
         Kind::Dense if size > 13 => return None,
-        Kind::Dense if each < little => (8, 1, 1),
-        Kind::Dense if each < medium => (8, 2, 2),
+        Kind::Dense | Kind::Near if each < little => (8, 1, 1),
+        Kind::Dense | Kind::Near if each < medium => (8, 2, 2),
         Kind::Sparse | Kind::Median if each < tiny => (8, 1, 1),
         Kind::Sparse if each < little => (16, 2, 1),
         Kind::Gather if each < little => (8, 1, 1),
@@ -304,6 +308,7 @@ pub fn guess(family: TunedFamily) -> Tuning {
     match family.kind {
         Kind::Pointwise => Tuning { rows: 4, blocks: 0, ..base },
         Kind::Gather => Tuning { rows: 4, cols: 1, blocks: 0, ..base },
+        Kind::Near => Tuning { by: 4, cols: (16 / family.bytes).min(8), blocks: 0, ..base },
         Kind::Median => Tuning { rows: 2, cols: if family.size > 3 { 1 } else { 2 }, blocks: 0, ..base },
         Kind::Sparse => Tuning { rows: 8, cols: 1, blocks: 0, ..base },
         Kind::Dense if family.size <= 13 => Tuning { cols, group, ..base },

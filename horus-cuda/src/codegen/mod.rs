@@ -44,6 +44,7 @@ use horus_core::shape::{Border, Window};
 use crate::tuning::Tuning;
 
 pub use cost::MOST as MOST_COST;
+pub(crate) use schedule::near;
 
 /// Name of every generated kernel.
 pub const ENTRY: &str = "hs_kernel";

@@ -1,7 +1,7 @@
 //! Groups of leaves that are computed together, their use of shared memory, and their order.
 
 use horus_core::dtype::DType;
-use horus_core::ir::kernel::{Leaf, LeafOp, MapKernel, Source};
+use horus_core::ir::kernel::{Leaf, LeafOp, MapKernel, Source, Stage, Val};
 use horus_core::ops::neighbourhood::{Filter, Layout, OrderFilter, Reach};
 use horus_core::shape::Border;
 
@@ -128,6 +128,8 @@ pub(super) enum Method {
     Chunked(usize),
     /// A filter with offsets, from a tile.
     Sparse(InputTile),
+    /// A filter of few taps, from the pixels of the thread and so many around them in registers.
+    Near(Reach),
     /// A filter without taps, such as a median, from a tile.
     Selection(InputTile),
     /// Column filters of one size over the slot of this index.
@@ -204,6 +206,78 @@ fn same_group(a: &Leaf, b: &Leaf) -> bool {
     }
 }
 
+/// Most taps of a filter that is computed from registers, of a filter of converted pixels, and the
+/// farthest pixels.
+const NEAR: (usize, usize, usize) = (9, 5, 2);
+
+/// The border along the levels of a chain that is a plane of an input.
+pub(super) fn plane(chain: &MapKernel) -> Option<Border> {
+    match (chain.leaves.as_slice(), chain.result) {
+        ([Leaf { op: LeafOp::LoadPlane(_, map), .. }], Some(Val::Leaf(0))) => Some(map.border),
+        _ => None,
+    }
+}
+
+/// The image, the border and the surroundings of a pixel that a filter of few taps reads, directly
+/// or through a row pass; `None` if it is better read from a tile.
+pub(crate) fn near(leaf: &Leaf, kernel: &MapKernel) -> Option<(Source, Border, Reach)> {
+    let (source, border, taps, reach) = match &leaf.op {
+        LeafOp::Correlate(Source::Stage(s), column, border) => {
+            let Stage { source, filter, border: of_rows } = &kernel.stages[*s];
+            let Reach { left, right, .. } = filter.reach();
+            let reach = Reach { left, right, ..column.reach() };
+            (of_rows == border).then_some((*source, *border, column.taps().len(), reach))?
+        }
+        _ => {
+            let (source, filter, border) = window(leaf)?;
+            (source, border, filter?.taps().len(), filter?.reach())
+        }
+    };
+    let most = match source {
+        Source::Input(_) => NEAR.0,
+        Source::Chain(c) => {
+            let chain = &kernel.chains[c];
+            let converts = chain.is_pointwise() && chain.chains.is_empty() && chain.leaves.len() == 1;
+            match plane(chain) {
+                // A level beyond the ends is constant, also at its edges.
+                Some(along)
+                    if along
+                        .constant()
+                        .is_none_or(|v| border.constant().is_none_or(|w| v.to_bits() == w.to_bits())) =>
+                {
+                    NEAR.0
+                }
+                Some(_) => 0,
+                None if converts && chain.code.len() <= 1 => NEAR.1,
+                None => 0,
+            }
+        }
+        Source::Stage(_) => 0,
+    };
+    let far = reach.up.max(reach.down).max(reach.left).max(reach.right);
+    (taps <= most && far <= NEAR.2).then_some((source, border, reach))
+}
+
+/// The pixels around its own that a thread keeps in registers for a leaf and for all others of the
+/// same image and border; `None` if a filter of the kernel needs a tile. Those left and right of its
+/// own come from the other threads of its warp.
+fn near_in(kernel: &MapKernel, l: usize, block: ThreadBlock) -> Option<Reach> {
+    let (source, border, _) = near(&kernel.leaves[l], kernel)?;
+    let mut all = Reach::NONE;
+    for leaf in kernel.leaves.iter().filter(|l| matches!(l.op, LeafOp::Correlate(..) | LeafOp::Order(..))) {
+        let (image, at_edges, reach) = near(leaf, kernel)?;
+        if (image, at_edges) == (source, border) {
+            all = all.max(reach);
+        }
+    }
+    // Chains compute whole vectors.
+    let vectors = match source {
+        Source::Chain(c) => plane(&kernel.chains[c]).is_some() || block.cols == vector(kernel.leaves[l].dtype),
+        _ => true,
+    };
+    (vectors && all.left.max(all.right) <= block.cols && block.bx.is_multiple_of(32)).then_some(all)
+}
+
 /// Plans the leaves of `order`.
 pub(super) fn schedule(
     kernel: &MapKernel,
@@ -253,10 +327,12 @@ pub(super) fn schedule(
         (tile.bytes() + most * tuning.group <= room).then_some(tile)
     };
 
-    let stages = plan_stages(kernel, order, block, tuning, room);
+    let of_tiles: Vec<usize> = order.iter().copied().filter(|&l| near_in(kernel, l, block).is_none()).collect();
+    let stages = plan_stages(kernel, &of_tiles, block, tuning, room);
     for &l in order {
+        let near = near_in(kernel, l, block);
         // Each tap evaluates the chain.
-        if kernel.per_pixel && matches!(kernel.leaves[l].source(), Source::Chain(_)) {
+        if kernel.per_pixel && matches!(kernel.leaves[l].source(), Source::Chain(_)) && near.is_none() {
             continue;
         }
         if groups.iter().any(|g| g.leaves.contains(&l)) {
@@ -264,8 +340,9 @@ pub(super) fn schedule(
         }
         let leaf = &kernel.leaves[l];
         let tile = || shared(l).unwrap_or_else(|| own(l));
-        let method = match (&leaf.op, window(leaf), products(kernel, leaf, block, (limits, room))) {
-            (_, _, Some(tile)) => Method::Products(tile),
+        let products = products(kernel, leaf, block, (limits, room));
+        let method = match (&leaf.op, window(leaf), products.map(Method::Products).or(near.map(Method::Near))) {
+            (.., Some(method)) => method,
             (LeafOp::Correlate(Source::Stage(s), _, b), ..) => {
                 let key = StageKey { stage: *s, border: *b };
                 match stages.slots.iter().position(|x| x.key == key) {

@@ -1,6 +1,7 @@
 //! The launches.
 
 mod distance;
+mod near;
 mod sampling;
 mod several;
 mod stencils;
@@ -348,6 +349,7 @@ pub(crate) fn cases() -> Vec<Case> {
     all.extend(steps::steps());
     all.extend(sampling::cases());
     all.extend(distance::cases());
+    all.extend(near::cases());
     all.extend(several::cases());
     all.extend(stencils::stencils());
     all

@@ -1,13 +1,13 @@
 //! Groups of leaves computed from shared memory.
 
-use horus_core::dtype::DType;
+use horus_core::dtype::{DType, Scalar};
 use horus_core::error::DeviceError;
-use horus_core::ir::kernel::Source;
+use horus_core::ir::kernel::{LeafOp, Source};
 use horus_core::ops::neighbourhood::{Filter, Layout, Reach};
 use horus_core::shape::Border;
 
-use super::super::cpp::{Call, Expr, Stmt, args, name, template};
-use super::super::schedule::{InputTile, LeafGroup, Method, ThreadBlock, sum_pitch, tap_pitch, window};
+use super::super::cpp::{Call, Expr, Operator, Stmt, args, name, template};
+use super::super::schedule::{InputTile, LeafGroup, Method, ThreadBlock, near, plane, sum_pitch, tap_pitch, window};
 use super::super::{border_name, cost, defect, vector};
 use super::MapGenerator;
 use super::chains::{source_aligned, source_name};
@@ -293,6 +293,78 @@ impl<'a> MapGenerator<'a> {
         let ThreadBlock { rows, cols, .. } = self.block;
         let template = template![step, dtype.name(), rows, cols, tile.pitch];
         out.push(Call::new("hs_sparse", template, args![pixels, taps, count, format!("{array}[0]")]).into());
+        Ok(())
+    }
+
+    /// A filter of few taps, from registers.
+    pub(super) fn near(
+        &mut self,
+        group: &LeafGroup,
+        reach: Reach,
+        array: &str,
+        out: &mut Vec<Stmt>,
+    ) -> Result<(), DeviceError> {
+        let l = group.leaves[0];
+        let leaf = &self.kernel.leaves[l];
+        let kernel = self.kernel;
+        let Some((source, border, own)) = near(leaf, kernel) else {
+            return Err(defect(format_args!("leaf {l} is not near its pixel")));
+        };
+        let (dtype, block, Reach { up, down, left, right }) = (leaf.dtype, self.block, reach);
+        let ThreadBlock { rows, cols, .. } = block;
+        let (b, value) = (border_name(border), self.border_value(border, dtype));
+        let of_levels = if let Source::Chain(c) = source { plane(&kernel.chains[c]) } else { None };
+        let image = source_name(source)? + if of_levels.is_some() { ".q0" } else { "" };
+        let known = self.windows.iter().position(|of| *of == (source, border));
+        let mut pixels = format!("w{}", known.unwrap_or(self.windows.len()));
+        if known.is_none() {
+            self.windows.push((source, border));
+            let extents = (up + rows + down, left + cols + right);
+            out.push(Stmt::Array { dtype, name: pixels.clone(), extents: vec![extents.0, extents.1] });
+            let template = template![b, up, down, left, right, block.height(), block.width(), rows, cols];
+            let aligned = source_aligned(kernel, source);
+            let args = args![image.as_str(), "y0", "x0", "y", "x", aligned, value.clone(), pixels.as_str()];
+            let load = Call::new("hs_load_window", template, args).into();
+            // A level beyond the ends of its input is constant.
+            out.push(match of_levels.and_then(Border::constant) {
+                None => load,
+                Some(beyond) => Stmt::If {
+                    condition: name(format_args!("{image}.data")).with(Operator::Equal, "nullptr"),
+                    then: vec![Stmt::fill(
+                        extents,
+                        &pixels,
+                        self.params.constant(Scalar::from_f64(dtype, beyond), dtype),
+                    )],
+                    otherwise: vec![load],
+                },
+            });
+            self.cost += cost::TILE;
+        }
+        let (filter, left) = match &leaf.op {
+            LeafOp::Correlate(Source::Stage(s), column, _) => {
+                let row = &kernel.stages[*s].filter;
+                let (passed, taps) = (format!("s{l}"), self.fixed_taps(dtype, row.taps()));
+                out.push(Stmt::Array { dtype, name: passed.clone(), extents: vec![up + rows + down, cols] });
+                let template = template![b, row.taps().len(), left - own.left];
+                let args = args![image, name("y") - up, pixels, taps, value, passed.as_str()];
+                out.push(Call::new("hs_near_rows", template, args).into());
+                self.cost += row.taps().len() * (up + rows + down) * cols;
+                pixels = passed;
+                (column, 0)
+            }
+            _ => match window(leaf) {
+                Some((_, Some(filter), _)) => (filter, left),
+                _ => return Err(defect(format_args!("leaf {l} has no window"))),
+            },
+        };
+        self.cost += filter.taps().len() * rows * cols;
+        let (step, taps) = (self.helpers.step(leaf), self.fixed_taps(dtype, filter.taps()));
+        for (k, (y, x)) in filter.offsets().into_iter().enumerate() {
+            let at = [(up, y), (left, x)].map(|(before, by)| before.cast_signed() + by);
+            let template = template![step, at[0], at[1]];
+            let args = args![pixels.as_str(), taps.clone() + k, format!("{array}[0]")];
+            out.push(Call::new("hs_near", template, args).into());
+        }
         Ok(())
     }
 

@@ -50,6 +50,8 @@ struct MapGenerator<'a> {
     column_taps: Vec<Option<usize>>,
     /// Number of tiles loaded so far whose extent is data.
     loose_tiles: usize,
+    /// The images around whose pixels the thread has others in registers.
+    windows: Vec<(Source, Border)>,
     /// Approximate number of instructions so far.
     cost: usize,
     /// For each leaf, `true` if it is computed in a loop over similar steps.
@@ -102,6 +104,7 @@ pub(super) fn generate(
         shared: SharedMemory::new(schedule.slots.len()),
         column_taps: vec![None; kernel.leaves.len()],
         loose_tiles: 0,
+        windows: Vec::new(),
         cost: cost::code(kernel, (0..kernel.code.len()).filter(|i| !again.contains(i)), block),
         looped,
         read: vec![false; kernel.leaves.len()],
@@ -211,6 +214,7 @@ impl MapGenerator<'_> {
                 Method::Products(tile) => self.products(group, tile, &array, out)?,
                 Method::Chunked(rows) => self.chunked(group, rows, &array, out)?,
                 Method::Sparse(tile) => self.sparse(group, tile, &array, out)?,
+                Method::Near(reach) => self.near(group, reach, &array, out)?,
                 Method::Selection(tile) => self.selection(group, tile, &array, out)?,
                 Method::Column(slot) => self.column(group, slot, &array, out)?,
             }
