@@ -70,6 +70,44 @@ HS_FN void hs_fill_tile(T* s, const CHAIN& in, int y0, int x0, bool aligned) {
     }
 }
 
+// The V elements of an image from (y, x) on, with its borders. Those inside a row are one copy.
+template <int BORDER_Y, int BORDER_X, int V, class T>
+HS_FN void hs_copy_edge(T* s, const hs_plane<T>& in, int y, int x, bool aligned, T v) {
+    bool constant;
+    const int row = hs_row<BORDER_Y>(in, y, constant);
+    if (aligned && !constant && x >= 0 && x + V <= in.width) {
+        hs_copy_async<16>(s, in.row(row) + x);
+        return;
+    }
+#pragma unroll 4
+    for (int k = 0; k < V; ++k) {
+        const int c = hs_map<BORDER_X>(x + k, in.width);
+        s[k] = constant || c < 0 ? v : in.at(row, c);
+    }
+}
+
+// As hs_fill_tile, at an edge: of a plane ...
+template <int BORDER_Y, int BORDER_X, int ROWS, int COLS, int PITCH, int THREADS, class T>
+HS_FN void hs_fill_edge(T* s, const hs_plane<T>& in, int y0, int x0, bool aligned, T v) {
+    constexpr int V = 16 / (int)sizeof(T), VECTORS = COLS / V;
+#pragma unroll 1
+    for (int i = threadIdx.x; i < ROWS * VECTORS; i += THREADS) {
+        const int r = i / VECTORS, c = (i - r * VECTORS) * V;
+        hs_copy_edge<BORDER_Y, BORDER_X, V>(s + r * PITCH + c, in, y0 + r, x0 + c, aligned, v);
+    }
+}
+
+// ... or of a chain.
+template <int BORDER_Y, int BORDER_X, int ROWS, int COLS, int PITCH, int THREADS, class CHAIN, class T>
+HS_FN void hs_fill_edge(T* s, const CHAIN& in, int y0, int x0, bool, T v) {
+    // Unrolling would only cost compile time.
+#pragma unroll 1
+    for (int i = threadIdx.x; i < ROWS * COLS; i += THREADS) {
+        const int r = i / COLS, c = i - r * COLS;
+        s[r * PITCH + c] = hs_pixel<BORDER_Y, BORDER_X>(in, y0 + r, x0 + c, v);
+    }
+}
+
 // Starts loading ROWS x COLS elements whose first is image pixel (y0, x0) into `s`. The caller
 // commits and waits. `aligned` promises that every row of the image begins at a multiple of 16
 // bytes; x0, COLS and PITCH are multiples of 16 bytes by construction.
@@ -81,12 +119,7 @@ HS_FN void hs_load_tile(T* s, const IMAGE& in, int y0, int x0, bool aligned, T v
     if (y0 >= top && y0 + ROWS <= bottom && x0 >= 0 && x0 + COLS <= in.width) {
         hs_fill_tile<ROWS, COLS, PITCH, THREADS>(s, in, y0, x0, aligned);
     } else {
-        // Few blocks touch an edge: unrolling would only cost compile time.
-#pragma unroll 1
-        for (int i = threadIdx.x; i < ROWS * COLS; i += THREADS) {
-            const int r = i / COLS, c = i - r * COLS;
-            s[r * PITCH + c] = hs_pixel<BORDER_Y, BORDER_X>(in, y0 + r, x0 + c, v);
-        }
+        hs_fill_edge<BORDER_Y, BORDER_X, ROWS, COLS, PITCH, THREADS>(s, in, y0, x0, aligned, v);
     }
 }
 
@@ -106,18 +139,20 @@ template <int BORDER_Y, int BORDER_X, int PITCH, int THREADS, class T>
 HS_FN void hs_load_loose_tile(T* s, const hs_plane<T>& in, int y0, int x0, int rows, int cols, bool aligned, T v) {
     constexpr int V = 16 / (int)sizeof(T);
     const int top = max(0, in.start), bottom = min(in.height, in.end);
-    const bool inside = y0 >= top && y0 + rows <= bottom && x0 >= 0 && x0 + cols <= in.width, vectors = inside && aligned;
-    const int across = vectors ? cols / V : cols;
+    const bool inside = y0 >= top && y0 + rows <= bottom && x0 >= 0 && x0 + cols <= in.width;
+    const int across = aligned ? cols / V : cols;
     // i / across is the upper half of i * (2^32 / across, rounded up), exactly for as many elements
     // as a tile has.
     const u32 factor = 0xffffffffu / (u32)across + 1;
 #pragma unroll 1
     for (int i = threadIdx.x; i < rows * across; i += THREADS) {
         const int r = across == 1 ? i : (int)hs_upper(i, factor), c = i - r * across;
-        if (vectors)
+        if (inside && aligned)
             hs_copy_async<16>(s + r * PITCH + c * V, in.row(y0 + r) + (x0 + c * V));
         else if (inside)
             hs_element<T>::copy(s + r * PITCH + c, in.row(y0 + r) + (x0 + c));
+        else if (aligned)
+            hs_copy_edge<BORDER_Y, BORDER_X, V>(s + r * PITCH + c * V, in, y0 + r, x0 + c * V, true, v);
         else
             s[r * PITCH + c] = hs_pixel<BORDER_Y, BORDER_X>(in, y0 + r, x0 + c, v);
     }

@@ -16,7 +16,7 @@ use horus_core::ops::neighbourhood::{Layout, OrderFilter};
 use horus_core::settings::TUNING;
 use serde::{Deserialize, Serialize};
 
-use crate::codegen::{Shapes, near};
+use crate::codegen::{Near, Shapes};
 
 pub use search::{LIKELY, candidates};
 
@@ -112,7 +112,7 @@ impl TunedFamily {
             let reach = leaf.reach(&kernel.stages).map_or(0, |(r, _)| (r.up + r.down).max(r.left + r.right) + 1);
             let kind = match &leaf.op {
                 LeafOp::Load(_) | LeafOp::LoadPlane(..) => continue,
-                _ if near(leaf, kernel).is_some() => Kind::Near,
+                _ if Near::of(leaf, kernel).is_some() => Kind::Near,
                 LeafOp::Warp(..) | LeafOp::Flip(..) | LeafOp::Shift(..) => Kind::Gather,
                 LeafOp::Order(_, OrderFilter::Median(_), _) => Kind::Median,
                 LeafOp::Correlate(Source::Stage(_), ..) => Kind::Separable,

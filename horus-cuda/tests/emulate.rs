@@ -37,7 +37,7 @@ const MAIN: &str = include_str!("../kernels/emulate_main.h");
 
 /// The headers of generated sources, each after those that it needs: compiled once for all programs
 /// of a library.
-const HEADERS: [&str; 20] = [
+const HEADERS: [&str; 21] = [
     include_str!("../kernels/prelude.cuh"),
     include_str!("../kernels/math.cuh"),
     include_str!("../kernels/cast.cuh"),
@@ -45,6 +45,7 @@ const HEADERS: [&str; 20] = [
     include_str!("../kernels/pointwise.cuh"),
     include_str!("../kernels/tile.cuh"),
     include_str!("../kernels/dense.cuh"),
+    include_str!("../kernels/near.cuh"),
     include_str!("../kernels/bytes.cuh"),
     include_str!("../kernels/separable.cuh"),
     include_str!("../kernels/gather.cuh"),

@@ -178,6 +178,25 @@ fn six_neighbours_are_one_launch() {
     assert_eq!(s.stats().made.launches, 1);
 }
 
+/// A row filter that pixel operations read joins filters along other axes, and filters of two passes.
+#[test]
+fn row_filters_join_others() {
+    let taps = [1.0, -2.0, 1.0];
+    let programs: [fn(&Image<f32>, Filter) -> Image<f32>; 2] = [
+        |u, row| {
+            u.correlate(&row)
+                + u.correlate(&Filter::column([1.0, -2.0, 1.0]))
+                + u.correlate(Taps::Depth(&[1.0, -2.0, 1.0]))
+        },
+        |u, row| u.correlate(&row) + u.gauss((0.0, 1.0, 1.0)),
+    ];
+    for program in programs {
+        let s = session();
+        program(&image(&s).with_border(Border::Reflect), Filter::row(taps)).to_vec().unwrap();
+        assert_eq!(s.stats().made.launches, 1);
+    }
+}
+
 #[test]
 fn what_cannot_be_applied_is_named() {
     let s = session();

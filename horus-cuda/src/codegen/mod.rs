@@ -44,7 +44,7 @@ use horus_core::shape::{Border, Window};
 use crate::tuning::Tuning;
 
 pub use cost::MOST as MOST_COST;
-pub(crate) use schedule::near;
+pub(crate) use schedule::Near;
 
 /// Name of every generated kernel.
 pub const ENTRY: &str = "hs_kernel";
@@ -56,6 +56,7 @@ const AROUND: &str = include_str!("../../kernels/around.cuh");
 const POINTWISE: &str = include_str!("../../kernels/pointwise.cuh");
 const TILE: &str = include_str!("../../kernels/tile.cuh");
 const DENSE: &str = include_str!("../../kernels/dense.cuh");
+const NEAR: &str = include_str!("../../kernels/near.cuh");
 const BYTES: &str = include_str!("../../kernels/bytes.cuh");
 const SEPARABLE: &str = include_str!("../../kernels/separable.cuh");
 const GATHER: &str = include_str!("../../kernels/gather.cuh");

@@ -9,6 +9,7 @@ use super::cpp::{Call, Stmt, args, name, template, text};
 use super::instructions::{Instructions, Leaves};
 use super::params::KernelParams;
 use super::planes::PlaneRead;
+use super::schedule::LEVELS;
 use super::{Generated, POINTWISE, PRELUDE, Pointer, Shapes, assemble, blocks, defect, entry, outputs};
 use crate::tuning::Tuning;
 
@@ -37,7 +38,7 @@ impl Leaves for Reader<'_> {
         let ((rows, cols), array) = (self.extents, format!("l{l}"));
         let from = name(format_args!("p.in{i}")) + read.plane.clone() * format!("p.plane{i}") + "block";
         out.push(Stmt::Array { dtype: leaf.dtype, name: array.clone(), extents: vec![rows, cols] });
-        let args = args![from, "vectors", "left", array.as_str()];
+        let args = args![from, "lane", "vectors", "left", array.as_str()];
         let load = Call::new("hs_load_pixels", template![self.threads], args);
         out.push(read.guarded((rows, cols), &array, load.into()));
         Ok(array)
@@ -55,6 +56,11 @@ pub(super) fn generate(kernel: &MapKernel, shapes: &Shapes<'_>, tuning: &Tuning)
     // inlined for each pixel of a thread: of more pixels they would take seconds to compile.
     let long = kernel.code.iter().any(|i| matches!(i.op, InstrOp::Pixel(op) if op.is_transcendental()));
     let (threads, cols) = (tuning.bx * tuning.by, if long { 4 } else { (16 / largest).max(4) });
+    // What a thread reads of other levels, others find in the first cache.
+    let planes = out.shape.planes();
+    let across = kernel.leaves.iter().any(|l| matches!(&l.op, LeafOp::LoadPlane(_, map) if map.step != 0));
+    let levels = if across && planes >= LEVELS && threads.is_multiple_of(32 * LEVELS) { LEVELS } else { 1 };
+    let threads = threads / levels;
     // All reads are in registers at once.
     let rows = if long { 1 } else { tuning.rows.min(8 / kernel.leaves.len().max(1)).max(1) };
     let count = shapes.rows.len() * width;
@@ -96,10 +102,21 @@ pub(super) fn generate(kernel: &MapKernel, shapes: &Shapes<'_>, tuning: &Tuning)
     let results = code.results(&mut body, &mut params)?;
     for ((member, ..), result) in stored.iter().zip(results) {
         let to = name(format_args!("p.{member}")) + name("plane") * "p.out_plane" + "block";
-        body.push(Call::new("hs_store_pixels", template![threads], args![to, "vectors", "left", result]).into());
+        body.push(
+            Call::new("hs_store_pixels", template![threads], args![to, "lane", "vectors", "left", result]).into(),
+        );
     }
+    let (lane, plane) = match levels {
+        1 => ("threadIdx.x".to_owned(), "blockIdx.y;".to_owned()),
+        n => {
+            params.int("planes", planes.cast_signed());
+            let at =
+                format!("(int)blockIdx.y * {n} + (int)threadIdx.x / {threads};\n    if (plane >= p.planes) return;");
+            (format!("threadIdx.x % {threads}"), at)
+        }
+    };
     let s = format!(
-        "    const int plane = blockIdx.y;\n    \
+        "    const int lane = {lane}, plane = {plane}\n    \
          const i64 block = (i64)blockIdx.x * {};\n    \
          const i64 left = p.count - block;\n    \
          const bool vectors = p.aligned && left >= {0};\n{}",
@@ -108,12 +125,15 @@ pub(super) fn generate(kernel: &MapKernel, shapes: &Shapes<'_>, tuning: &Tuning)
     );
     let (declaration, bytes, pointers) = params.finish();
     Ok(Generated {
-        source: assemble(&[PRELUDE, POINTWISE], &declaration, &entry(threads, &s)),
+        source: assemble(&[PRELUDE, POINTWISE], &declaration, &entry(threads * levels, &s)),
         params: bytes,
         pointers,
         table: Vec::new(),
-        grid: [blocks(count.div_ceil(threads * rows * cols), "a pixel kernel")?, blocks(out.shape.planes(), "planes")?],
-        block: threads as u32,
+        grid: [
+            blocks(count.div_ceil(threads * rows * cols), "a pixel kernel")?,
+            blocks(planes.div_ceil(levels), "planes")?,
+        ],
+        block: (threads * levels) as u32,
         shared: 0,
         clear: false,
         early: false,

@@ -12,7 +12,7 @@ use crate::tuning::Tuning;
 pub(super) const REGION: usize = 128;
 
 /// Levels of a volume in one block of threads.
-const LEVELS: usize = 4;
+pub(super) const LEVELS: usize = 8;
 
 /// The pixels of one block of threads.
 #[derive(Clone, Copy, Debug)]
@@ -206,9 +206,12 @@ fn same_group(a: &Leaf, b: &Leaf) -> bool {
     }
 }
 
-/// Most taps of a filter that is computed from registers, of a filter of converted pixels, and the
-/// farthest pixels.
-const NEAR: (usize, usize, usize) = (9, 5, 2);
+/// Most taps of a filter that is computed from registers.
+const NEAR_TAPS: usize = 10;
+/// The same where each pixel is converted first.
+const CONVERTED_TAPS: usize = 6;
+/// The farthest pixels that it reads.
+const NEAR_REACH: usize = 2;
 
 /// The border along the levels of a chain that is a plane of an input.
 pub(super) fn plane(chain: &MapKernel) -> Option<Border> {
@@ -218,56 +221,65 @@ pub(super) fn plane(chain: &MapKernel) -> Option<Border> {
     }
 }
 
-/// The image, the border and the surroundings of a pixel that a filter of few taps reads, directly
-/// or through a row pass; `None` if it is better read from a tile.
-pub(crate) fn near(leaf: &Leaf, kernel: &MapKernel) -> Option<(Source, Border, Reach)> {
-    let (source, border, taps, reach) = match &leaf.op {
-        LeafOp::Correlate(Source::Stage(s), column, border) => {
-            let Stage { source, filter, border: of_rows } = &kernel.stages[*s];
-            let Reach { left, right, .. } = filter.reach();
-            let reach = Reach { left, right, ..column.reach() };
-            (of_rows == border).then_some((*source, *border, column.taps().len(), reach))?
-        }
-        _ => {
-            let (source, filter, border) = window(leaf)?;
-            (source, border, filter?.taps().len(), filter?.reach())
-        }
-    };
-    let most = match source {
-        Source::Input(_) => NEAR.0,
-        Source::Chain(c) => {
-            let chain = &kernel.chains[c];
-            let converts = chain.is_pointwise() && chain.chains.is_empty() && chain.leaves.len() == 1;
-            match plane(chain) {
-                // A level beyond the ends is constant, also at its edges.
-                Some(along)
-                    if along
-                        .constant()
-                        .is_none_or(|v| border.constant().is_none_or(|w| v.to_bits() == w.to_bits())) =>
-                {
-                    NEAR.0
-                }
-                Some(_) => 0,
-                None if converts && chain.code.len() <= 1 => NEAR.1,
-                None => 0,
+/// A filter of few taps near the pixel, directly or through a row pass.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Near {
+    pub(super) source: Source,
+    pub(super) border: Border,
+    pub(super) reach: Reach,
+    /// Its taps, those of the row pass among them.
+    taps: usize,
+}
+
+impl Near {
+    /// A leaf of a kernel; `None` if it is better read from a tile.
+    pub(crate) fn of(leaf: &Leaf, kernel: &MapKernel) -> Option<Near> {
+        let near = match &leaf.op {
+            LeafOp::Correlate(Source::Stage(s), column, border) => {
+                let Stage { source, filter, border: of_rows } = &kernel.stages[*s];
+                let (Reach { left, right, .. }, taps) = (filter.reach(), filter.taps().len() + column.taps().len());
+                let near =
+                    Near { source: *source, border: *border, reach: Reach { left, right, ..column.reach() }, taps };
+                (of_rows == border).then_some(near)?
             }
+            _ => {
+                let (source, filter, border) = window(leaf)?;
+                Near { source, border, reach: filter?.reach(), taps: filter?.taps().len() }
+            }
+        };
+        let most = match near.source {
+            Source::Input(_) => NEAR_TAPS,
+            Source::Chain(c) => near.of_chain(&kernel.chains[c]),
+            Source::Stage(_) => 0,
+        };
+        let Reach { up, down, left, right } = near.reach;
+        (near.taps <= most && up.max(down).max(left).max(right) <= NEAR_REACH).then_some(near)
+    }
+
+    /// Most taps over a chain: a level, or pixels that are converted.
+    fn of_chain(self, chain: &MapKernel) -> usize {
+        let converts = chain.is_pointwise() && chain.chains.is_empty() && chain.leaves.len() == 1;
+        match plane(chain).map(|along| (along.constant(), self.border.constant())) {
+            // The level is constant, but not what surrounds it.
+            Some((Some(level), Some(around))) if level.to_bits() != around.to_bits() => 0,
+            Some(_) => NEAR_TAPS,
+            None if converts && chain.code.len() <= 1 => CONVERTED_TAPS,
+            None => 0,
         }
-        Source::Stage(_) => 0,
-    };
-    let far = reach.up.max(reach.down).max(reach.left).max(reach.right);
-    (taps <= most && far <= NEAR.2).then_some((source, border, reach))
+    }
 }
 
 /// The pixels around its own that a thread keeps in registers for a leaf and for all others of the
 /// same image and border; `None` if a filter of the kernel needs a tile. Those left and right of its
 /// own come from the other threads of its warp.
-fn near_in(kernel: &MapKernel, l: usize, block: ThreadBlock) -> Option<Reach> {
-    let (source, border, _) = near(&kernel.leaves[l], kernel)?;
-    let mut all = Reach::NONE;
+fn registers(kernel: &MapKernel, l: usize, block: ThreadBlock, tuning: &Tuning) -> Option<Reach> {
+    let Near { source, border, .. } = Near::of(&kernel.leaves[l], kernel)?;
+    let (mut all, mut taps) = (Reach::NONE, 0);
     for leaf in kernel.leaves.iter().filter(|l| matches!(l.op, LeafOp::Correlate(..) | LeafOp::Order(..))) {
-        let (image, at_edges, reach) = near(leaf, kernel)?;
-        if (image, at_edges) == (source, border) {
-            all = all.max(reach);
+        let near = Near::of(leaf, kernel)?;
+        taps += near.taps;
+        if (near.source, near.border) == (source, border) {
+            all = all.max(near.reach);
         }
     }
     // Chains compute whole vectors.
@@ -275,7 +287,8 @@ fn near_in(kernel: &MapKernel, l: usize, block: ThreadBlock) -> Option<Reach> {
         Source::Chain(c) => plane(&kernel.chains[c]).is_some() || block.cols == vector(kernel.leaves[l].dtype),
         _ => true,
     };
-    (vectors && all.left.max(all.right) <= block.cols && block.bx.is_multiple_of(32)).then_some(all)
+    let fits = all.left.max(all.right) <= block.cols && block.bx.is_multiple_of(32);
+    (vectors && fits && taps * block.rows * block.cols <= tuning.unroll).then_some(all)
 }
 
 /// Plans the leaves of `order`.
@@ -327,10 +340,11 @@ pub(super) fn schedule(
         (tile.bytes() + most * tuning.group <= room).then_some(tile)
     };
 
-    let of_tiles: Vec<usize> = order.iter().copied().filter(|&l| near_in(kernel, l, block).is_none()).collect();
+    let of_tiles: Vec<usize> =
+        order.iter().copied().filter(|&l| registers(kernel, l, block, tuning).is_none()).collect();
     let stages = plan_stages(kernel, &of_tiles, block, tuning, room);
     for &l in order {
-        let near = near_in(kernel, l, block);
+        let near = registers(kernel, l, block, tuning);
         // Each tap evaluates the chain.
         if kernel.per_pixel && matches!(kernel.leaves[l].source(), Source::Chain(_)) && near.is_none() {
             continue;

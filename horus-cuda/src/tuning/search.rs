@@ -29,7 +29,7 @@ impl Choices {
         match kind {
             Kind::Pointwise => Choices { shapes: &[(32, 4), (32, 8), (32, 16)], cols: &[4], ..base },
             Kind::Gather => base,
-            Kind::Near => Choices { shapes: &[(32, 2), (32, 4), (32, 8)], cols: &[1, 2, 4, 8], ..base },
+            Kind::Near => Choices { shapes: &[(32, 2), (32, 4), (32, 8)], cols: &[1, 2, 4, 8], unroll: 3000, ..base },
             Kind::Median => Choices { rows: &[1, 2, 4], cols: &[1, 2], ..base },
             Kind::Sparse => Choices { rows: &[4, 8, 16], ..base },
             Kind::Dense => {

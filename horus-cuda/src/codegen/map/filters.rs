@@ -7,7 +7,7 @@ use horus_core::ops::neighbourhood::{Filter, Layout, Reach};
 use horus_core::shape::Border;
 
 use super::super::cpp::{Call, Expr, Operator, Stmt, args, name, template};
-use super::super::schedule::{InputTile, LeafGroup, Method, ThreadBlock, near, plane, sum_pitch, tap_pitch, window};
+use super::super::schedule::{InputTile, LeafGroup, Method, Near, ThreadBlock, plane, sum_pitch, tap_pitch, window};
 use super::super::{border_name, cost, defect, vector};
 use super::MapGenerator;
 use super::chains::{source_aligned, source_name};
@@ -307,7 +307,7 @@ impl<'a> MapGenerator<'a> {
         let l = group.leaves[0];
         let leaf = &self.kernel.leaves[l];
         let kernel = self.kernel;
-        let Some((source, border, own)) = near(leaf, kernel) else {
+        let Some(Near { source, border, reach: own, .. }) = Near::of(leaf, kernel) else {
             return Err(defect(format_args!("leaf {l} is not near its pixel")));
         };
         let (dtype, block, Reach { up, down, left, right }) = (leaf.dtype, self.block, reach);

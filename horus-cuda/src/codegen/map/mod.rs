@@ -23,7 +23,7 @@ use super::instructions::{Instructions, Leaves, declare_extent};
 use super::params::{ConstantTable, KernelParams};
 use super::schedule::{LeafGroup, Method, REGION, Schedule, ThreadBlock, schedule};
 use super::similar::{Loop, loops};
-use super::{BYTES, DENSE, GATHER, Generated, Limits, PRELUDE, Pointer, Repeats, SEPARABLE, Shapes, TILE};
+use super::{BYTES, DENSE, GATHER, Generated, Limits, NEAR, PRELUDE, Pointer, Repeats, SEPARABLE, Shapes, TILE};
 use super::{assemble, blocks, cost, defect, entry, outputs, rows_aligned};
 use crate::tuning::Tuning;
 pub(super) use accumulate::Helpers;
@@ -337,6 +337,9 @@ impl MapGenerator<'_> {
         let mut headers = vec![PRELUDE, TILE, DENSE, SEPARABLE, GATHER];
         if self.schedule.groups.iter().any(|g| matches!(g.method, Method::Products(_))) {
             headers.push(BYTES);
+        }
+        if self.schedule.groups.iter().any(|g| matches!(g.method, Method::Near(_))) {
+            headers.push(NEAR);
         }
         headers.push(&helpers);
         Ok(Generated {

@@ -238,7 +238,7 @@ impl<'a> Region<'a> {
                 LeafOp::Correlate(Source::Stage(_), ..) => true,
                 LeafOp::Correlate(_, f, _) => {
                     let of_stage = f.is_column() && self.facts.row_pass[node.inputs[0].0];
-                    let columns = of_stage || (self.facts.stage[id.0] && id != self.root);
+                    let columns = of_stage || (self.facts.row_pass[id.0] && id != self.root);
                     if !columns {
                         let large = f.taps().len() > SMALL_FILTER;
                         if bank.geometry.is_some_and(|g| large && g != f.layout()) {
@@ -250,8 +250,10 @@ impl<'a> Region<'a> {
                 }
                 _ => false,
             };
+            // A row pass that pixel operations read fits beside column filters and beside others.
+            let alone = self.facts.row_pass[id.0] && !self.facts.stage[id.0] && id != self.root;
             let this = LeafFamily { kind, columns };
-            if *bank.family.get_or_insert(this) != this {
+            if !alone && *bank.family.get_or_insert(this) != this {
                 return None;
             }
             bank.filters += 1;
