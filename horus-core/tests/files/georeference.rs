@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::path::Path;
+use std::sync::PoisonError;
 
 use horus_core::cpu::device::CpuDevice;
 use horus_core::image::Image;
@@ -14,7 +15,7 @@ use tiff::decoder::Decoder;
 use tiff::encoder::{TiffEncoder, colortype};
 use tiff::tags::Tag;
 
-use super::{Folder, session};
+use super::{Folder, NOTED, session};
 
 const NODATA: Tag = Tag::Unknown(42113);
 /// Version, one key: coordinates are those of a pixel's area.
@@ -55,6 +56,7 @@ fn told(path: &Path) -> Told {
 
 #[test]
 fn saved_files_lie_where_their_pixels_lay() {
+    let _noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
     let (s, folder) = (session(), Folder::new());
     let (input, output) = (folder.at("in.tif"), folder.at("out.tif"));
     geotiff(&input);
@@ -97,6 +99,7 @@ fn saved_files_lie_where_their_pixels_lay() {
 
 #[test]
 fn tags_are_written_with_tiles_and_of_other_types() {
+    let _noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
     let (s, folder) = (session(), Folder::new());
     let (input, output) = (folder.at("in.tif"), folder.at("out.tif"));
     geotiff(&input);
@@ -112,6 +115,7 @@ fn tags_are_written_with_tiles_and_of_other_types() {
 
 #[test]
 fn what_is_no_part_of_the_picture_has_no_place() {
+    let _noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
     let (s, folder) = (session(), Folder::new());
     let (input, output) = (folder.at("in.tif"), folder.at("out.tif"));
     geotiff(&input);
@@ -173,6 +177,7 @@ fn indexed(path: &Path, bits: u16, table: &[u16]) -> Vec<u8> {
 
 #[test]
 fn indices_keep_their_colours_while_they_are_picked() {
+    let _noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
     let (s, folder) = (session(), Folder::new());
     let (input, output) = (folder.at("in.tif"), folder.at("out.tif"));
     for bits in [2u16, 4, 8] {
@@ -203,7 +208,8 @@ fn indices_keep_their_colours_while_they_are_picked() {
             let seen = Image::<u8>::open(&s, &png).unwrap();
             assert_eq!(seen.channels(), 3, "viewers show colours");
             let byte = |plane: usize, k: usize| (wide[plane * 256 + usize::from(indices[k])] >> 8) as u8;
-            let want: Vec<u8> = (0..3).flat_map(|plane| (0..20).map(move |k| (plane, k))).map(|(p, k)| byte(p, k)).collect();
+            let want: Vec<u8> =
+                (0..3).flat_map(|plane| (0..20).map(move |k| (plane, k))).map(|(p, k)| byte(p, k)).collect();
             assert_eq!(seen.to_vec().unwrap(), want);
         }
     }
@@ -222,6 +228,7 @@ fn size(s: &Session, path: &Path, level: usize) -> Vec<u8> {
 
 #[test]
 fn smaller_sizes_are_means_of_the_pixels_that_are_not_missing() {
+    let _noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
     let (s, folder) = (session(), Folder::new());
     let (input, output) = (folder.at("in.tif"), folder.at("out.tif"));
     geotiff(&input);
@@ -232,11 +239,13 @@ fn smaller_sizes_are_means_of_the_pixels_that_are_not_missing() {
     for compression in [Compression::None, Compression::Deflate] {
         image.save_with(&output, &sizes(3, compression)).unwrap();
         assert_eq!(told(&output).nodata.as_deref(), Some("255"));
-        let mut want: Vec<Vec<f64>> = image.to_vec().unwrap().chunks(64).map(|r| r.iter().map(|v| f64::from(*v)).collect()).collect();
+        let mut want: Vec<Vec<f64>> =
+            image.to_vec().unwrap().chunks(64).map(|r| r.iter().map(|v| f64::from(*v)).collect()).collect();
         for level in 1..3 {
             let (h, w) = (want.len() / 2, want[0].len() / 2);
             let mean = |y: usize, x: usize| {
-                let four = [want[2 * y][2 * x], want[2 * y][2 * x + 1], want[2 * y + 1][2 * x], want[2 * y + 1][2 * x + 1]];
+                let four =
+                    [want[2 * y][2 * x], want[2 * y][2 * x + 1], want[2 * y + 1][2 * x], want[2 * y + 1][2 * x + 1]];
                 let known: Vec<f64> = four.into_iter().filter(|v| *v != 255.0).collect();
                 if known.len() < 2 { 255.0 } else { (known.iter().sum::<f64>() / known.len() as f64).round_ties_even() }
             };
@@ -254,6 +263,7 @@ fn smaller_sizes_are_means_of_the_pixels_that_are_not_missing() {
 
 #[test]
 fn smaller_sizes_of_indices_are_indices() {
+    let _noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
     let (s, folder) = (session(), Folder::new());
     let (input, output) = (folder.at("in.tif"), folder.at("out.tif"));
     let indices = indexed(&input, 8, &(0..768).collect::<Vec<u16>>());
@@ -268,6 +278,7 @@ fn smaller_sizes_of_indices_are_indices() {
 
 #[test]
 fn sizes_are_computed_region_by_region_with_the_same_pixels() {
+    let _noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = Folder::new();
     let (input, whole, parts) = (folder.at("in.tif"), folder.at("whole.tif"), folder.at("parts.tif"));
     let s = session();

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use tiff::decoder::Decoder;
 use tiff::decoder::ifd::Value;
-use tiff::tags::Tag;
+use tiff::tags::{PhotometricInterpretation, Tag};
 
 use super::load::{Kind, Source};
 use super::tiff_directory::{Entry, NODATA};
@@ -46,7 +46,7 @@ impl Georeference {
             let mut decoder = decoder_at(&source, directory)?;
             let turned = decoder.find_tag_unsigned::<u16>(Tag::Orientation).ok().flatten().is_some_and(|o| o > 1);
             let mut found = Georeference::of(&mut decoder);
-            if interpretation(&source, directory).is_some() {
+            if interpretation(&source, directory).is_some() || is_coloured(&mut decoder) {
                 found.colours = colours(&mut decoder);
             }
             Ok((!turned).then_some(found))
@@ -186,6 +186,14 @@ impl Georeference {
     }
 }
 
+/// True if whole bytes that a page declares to be grey may have a colour table: files of GDAL do, where that was set later.
+fn is_coloured(decoder: &mut Decoder<Reader<'_>>) -> bool {
+    let mut first = |tag| decoder.find_tag_unsigned_vec::<u16>(tag).ok().flatten().and_then(|all| all.first().copied());
+    let samples = first(Tag::SamplesPerPixel).unwrap_or(1);
+    let grey = first(Tag::PhotometricInterpretation) == Some(PhotometricInterpretation::BlackIsZero.to_u16());
+    grey && samples == 1 && matches!(first(Tag::BitsPerSample), Some(8 | 16))
+}
+
 /// The colour table of a page, with a colour for each value of as many bytes.
 fn colours(decoder: &mut Decoder<Reader<'_>>) -> Vec<u16> {
     let found = decoder.find_tag_unsigned_vec::<u16>(Tag::ColorMap).ok().flatten().unwrap_or_default();
@@ -194,7 +202,11 @@ fn colours(decoder: &mut Decoder<Reader<'_>>) -> Vec<u16> {
         return Vec::new();
     }
     let all = if count <= 1 << 8 { 1 << 8 } else { 1 << 16 };
-    found.chunks_exact(count).take(3).flat_map(|plane| plane.iter().copied().chain(std::iter::repeat_n(0, all - count))).collect()
+    found
+        .chunks_exact(count)
+        .take(3)
+        .flat_map(|plane| plane.iter().copied().chain(std::iter::repeat_n(0, all - count)))
+        .collect()
 }
 
 fn numbers(value: Value) -> Option<Vec<f64>> {

@@ -9,9 +9,9 @@ use tiff::decoder::ifd::Value;
 use tiff::tags::Tag as TiffTag;
 
 use super::load::{Kind, Source};
+use super::metadata::Turned;
 use super::tiff_directory::Entry;
 use super::tiff_source::{Reader, decoder_at};
-use super::metadata::Turned;
 use super::{OpenOptions, decode, metadata, read_tiff};
 use horus_base::dtype::DType;
 use horus_base::lengths::{PixelSize, micrometres};

@@ -333,7 +333,7 @@ mod tests {
         let bytes: Vec<&[u8]> = pixels.iter().map(|pixels| &pixels[..]).collect();
         let made = TiffFile::new(shape, DType::U8, Some((32, 32)), Compression::Deflate, 3).unwrap();
         made.write(&mut file, &bytes, &Workers::alone()).unwrap();
-        let mut decoder = Decoder::new(file).unwrap();
+        let mut decoder = Decoder::new(Cursor::new(file.into_inner())).unwrap();
         let mut at = Vec::new();
         for size in 0..3 {
             let directory = decoder.ifd_pointer().unwrap().0;

@@ -206,7 +206,8 @@ impl Tiles {
                 to[..bytes].copy_from_slice(&from[..bytes]);
             }
         }
-        pending.missing = pending.missing.checked_sub((bottom - top) * (right - left)).ok_or("pixels were put twice")?;
+        pending.missing =
+            pending.missing.checked_sub((bottom - top) * (right - left)).ok_or("pixels were put twice")?;
         Ok(if pending.missing == 0 { all.remove(&at).map(|whole| whole.pixels) } else { None })
     }
 
