@@ -85,7 +85,7 @@ impl Saving {
     }
 }
 
-/// What smaller sizes of an image are, of which samples of type `stored` are saved: rank 0 knows the file.
+/// The pixels of smaller sizes of an image, of which samples of type `stored` are saved: rank 0 knows the file.
 fn reduced(image: &Handle, stored: DType) -> Result<Reduced, String> {
     let told = on_root(&image.session, "choosing the pixels of smaller sizes", || {
         Ok(match image.grid.as_ref().map_or(Reduced::Means, |grid| grid.reduced(stored)) {

@@ -107,7 +107,7 @@ impl Grid {
         all
     }
 
-    /// What smaller sizes of the values are, of which samples of type `stored` are saved; on the rank that read
+    /// The pixels of smaller sizes of the values, of which samples of type `stored` are saved; on the rank that read
     /// the picture.
     pub(crate) fn reduced(&self, stored: DType) -> Reduced {
         let reference = self.of.reference.as_ref().filter(|_| self.agreed && stored == self.of.dtype);

@@ -205,7 +205,7 @@ pub(super) enum Parts {
     Tiff(Option<(usize, usize)>, Compression, usize),
 }
 
-/// What a file says beside its pixels.
+/// Metadata of a file beside its pixels.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Beside {
     /// Tags of a TIFF file.

@@ -35,7 +35,7 @@ pub(super) enum Samples<'a> {
     Sixteen(&'a [u16]),
 }
 
-/// What a file says beside its pixels.
+/// Metadata of a file beside its pixels.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Beside {
     /// The size of its pixels in micrometres, rows and columns.

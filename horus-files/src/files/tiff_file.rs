@@ -22,7 +22,7 @@ use horus_host::host::workers::Workers;
 pub(super) struct TiffFile {
     /// The largest first.
     sizes: Vec<Tiles>,
-    /// Where sizes are written to until all are complete, if that is not the file itself.
+    /// Files that hold the sizes until all are complete, if that is not the file itself.
     aside: Vec<File>,
     /// Entries of each page beside those of its pixels.
     entries: Vec<Entry>,
