@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use horus::error::{Error, Result};
+use horus::error::Result;
 use horus::prelude::{AnyImage, Compression, Image, OpenOptions, SaveOptions};
 use horus::types::Element;
 use horus_zarr::{ZarrCodec, ZarrOptions, ZarrSaveOptions};
 use pyo3::exceptions::PyValueError;
 use pyo3::{PyResult, pyfunction};
 
-/// Opens a picture: a page of a file, or a time and a size of a store.
+/// Opens a picture: a page or a time, in one of its sizes.
 pub(crate) fn open(
     session: &horus::Session,
     path: &Path,
@@ -21,7 +21,7 @@ pub(crate) fn open(
         let options = ZarrOptions { level: size, time: page, volume, ..ZarrOptions::default() };
         return horus_zarr::open(session, path, &options);
     }
-    AnyImage::open_with(session, path, &OpenOptions { page, volume, ..OpenOptions::default() })
+    AnyImage::open_with(session, path, &OpenOptions { page, volume, level: size, ..OpenOptions::default() })
 }
 
 /// The micrometres of a length with a unit; nothing if it is none.
@@ -34,13 +34,12 @@ pub(crate) fn length(text: &str) -> Option<f64> {
 pub(crate) struct Written {
     compression: Option<Compression>,
     tile: Option<(usize, usize)>,
-    /// Number of sizes of a store.
+    /// Number of sizes.
     sizes: Option<usize>,
 }
 
 impl Written {
-    /// With the compression of this name, in tiles or chunks of so many rows and columns; of a store
-    /// also the number of sizes.
+    /// With the compression of this name, in tiles or chunks of so many rows and columns, in so many sizes.
     pub(crate) fn named(
         compression: Option<&str>,
         tile: Option<(usize, usize)>,
@@ -62,11 +61,8 @@ impl Written {
     /// Evaluates an image and writes it to a file, or to a store if the name is that of one.
     pub(crate) fn save<T: Element>(&self, image: &Image<T>, path: &Path) -> Result<()> {
         if !path.extension().is_some_and(|e| e.eq_ignore_ascii_case("zarr")) {
-            if self.sizes.is_some() {
-                return Err(Error::write(path, "only Zarr stores (.zarr) have sizes"));
-            }
-            let compression = self.compression.unwrap_or_default();
-            let options = SaveOptions { tile: self.tile, compression, ..SaveOptions::default() };
+            let (compression, sizes) = (self.compression.unwrap_or_default(), self.sizes.unwrap_or(1));
+            let options = SaveOptions { tile: self.tile, compression, sizes, ..SaveOptions::default() };
             return image.save_with(path, &options).map(drop);
         }
         let mut options = ZarrSaveOptions::default();

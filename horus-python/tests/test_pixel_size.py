@@ -124,3 +124,49 @@ def test_gaussians_have_a_width_in_micrometres() -> None:
             ndimage.gaussian_filter(lacking, "1um")
     with pytest.raises(ValueError, match="sigma is '1 parsec'; a length is a number with a unit"):
         ndimage.gaussian_filter(image, "1 parsec")
+
+
+def means(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The means of four pixels each, of an array of even extents, rounded to even."""
+    parts = array.reshape(array.shape[0] // 2, 2, array.shape[1] // 2, 2).astype(np.float64)
+    return np.rint(parts.mean(axis=(1, 3))).astype(array.dtype)
+
+
+@pytest.mark.parametrize("compression", ["none", "deflate", "zstd"])
+def test_sizes_of_a_tiff_file_are_read_by_tifffile(tmp_path: Path, compression: str) -> None:
+    array = volume((256, 384), "uint8")
+    path = tmp_path / "sizes.tif"
+    hi.save(path, array, sizes=3, tile=(64, 64), compression=compression)
+    with tifffile.TiffFile(path) as file:
+        pages = [file.pages[k].aspage() for k in range(len(file.pages))]
+        assert [page.shape for page in pages] == [(256, 384), (128, 192), (64, 96)]
+        assert [page.subfiletype for page in pages] == [0, 1, 1]
+        half = means(array)
+        for page, expected in zip(pages, [array, half, means(half)], strict=True):
+            np.testing.assert_array_equal(page.asarray(), expected)
+        # Directories first, then the pixels of the smallest.
+        places = [page.dataoffsets[0] for page in pages]
+        assert max(page.offset for page in pages) < places[2] < places[1] < places[0]
+    for size, expected in enumerate([array, half, means(half)]):
+        np.testing.assert_array_equal(hi.open(path, size=size).compute(), expected)
+
+
+def test_sizes_of_an_ome_tiff_file_are_those_of_its_pages(tmp_path: Path) -> None:
+    array = volume((3, 64, 96), "uint16")
+    path = tmp_path / "sizes.ome.tif"
+    hi.save(path, array, sizes=2, tile=(32, 32), pixel_size=(2.0, 0.5, 0.5))
+    with tifffile.TiffFile(path) as file:
+        [series] = file.series
+        assert [level.shape for level in series.levels] == [(3, 64, 96), (3, 32, 48)]
+        np.testing.assert_array_equal(series.asarray(), array)
+        np.testing.assert_array_equal(series.levels[1].asarray(), np.stack([means(level) for level in array]))
+    half = hi.open(path, volume=True, size=1)
+    assert half.shape == (3, 32, 48) and half.pixel_size == (2.0, 1.0, 1.0)
+
+
+def test_png_files_have_pixels_per_metre(tmp_path: Path) -> None:
+    path = tmp_path / "sized.png"
+    hi.save(path, volume((4, 6), "uint8"), pixel_size=(0.5, 0.25))
+    assert hi.open(path).pixel_size == (0.5, 0.25)
+    hi.open(path)[::2].save(tmp_path / "half.png")
+    assert hi.open(tmp_path / "half.png").pixel_size == (1.0, 0.25)

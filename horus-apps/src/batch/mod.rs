@@ -100,8 +100,8 @@ impl RunFiles {
     /// A message about what is missing or superfluous; see [`usage`].
     pub fn of(paths: Vec<PathBuf>, options: &Options) -> Result<RunFiles, String> {
         let store = options.out_dir.is_none() && paths.last().is_some_and(|path| stores::is_named(path));
-        if (options.sizes.is_some() || options.pixel_size.is_some()) && !store {
-            return Err("--sizes and --pixel-size apply to a Zarr store (OUTPUT.zarr)".into());
+        if options.pixel_size.is_some() && !store {
+            return Err("--pixel-size applies to a Zarr store (OUTPUT.zarr)".into());
         }
         if let Some(out_dir) = &options.out_dir {
             if paths.is_empty() && options.files_from.is_none() {

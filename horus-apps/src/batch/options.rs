@@ -91,7 +91,8 @@ pub struct Options {
     #[arg(long, value_name = "NAME", default_value = "none", value_parser = parse_compression)]
     pub compression: Compression,
 
-    /// Sizes of a Zarr store: each is half as high and wide as the one before
+    /// Sizes of a Zarr store, or of a TIFF file, which is a cloud optimized GeoTIFF then: each is half
+    /// as high and wide as the one before
     #[arg(long, value_name = "N", value_parser = parse_count)]
     pub sizes: Option<NonZeroUsize>,
 
@@ -183,6 +184,7 @@ impl Options {
             compression: self.compression,
             quality: self.quality,
             clipping: self.clipping,
+            sizes: self.sizes.map_or(1, NonZeroUsize::get),
         }
     }
 

@@ -65,8 +65,8 @@ mod with_stores {
         fails(
             dir,
             &["grey.png", "o.png", "--sizes", "3", "neg"],
-            2,
-            &["--sizes and --pixel-size apply to a Zarr store"],
+            1,
+            &["a png file has one size; save as tif, or as a Zarr store"],
         );
     }
 

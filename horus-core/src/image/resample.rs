@@ -101,10 +101,7 @@ impl<T: Pixel> Image<T> {
     #[doc(alias("pyrDown", "pyramid_reduce"))]
     #[track_caller]
     pub fn pyramid_down(&self) -> Image<T::Linear> {
-        let site = Location::caller();
-        let shape = Shape { height: self.height().div_ceil(2), width: self.width().div_ceil(2), ..self.shape() };
-        let smooth = self.separable(&Filter::row(BINOMIAL), &Filter::column(BINOMIAL));
-        smooth.stepped(2 << 32, shape, site)
+        self.separable(&Filter::row(BINOMIAL), &Filter::column(BINOMIAL)).every_other()
     }
 
     /// The image twice as high and wide, as the level of a pyramid below it, of `height x width` pixels: zeros between the
@@ -145,6 +142,13 @@ impl<T: Pixel> Image<T> {
 }
 
 impl<T: Element> Image<T> {
+    /// Every other pixel of every other row, from the first on.
+    #[track_caller]
+    pub(crate) fn every_other(&self) -> Image<T> {
+        let shape = Shape { height: self.height().div_ceil(2), width: self.width().div_ceil(2), ..self.shape() };
+        self.stepped(2 << 32, shape, Location::caller())
+    }
+
     /// Pixel `step (y, x)` of the image for pixel `(y, x)`, `step` with 32 fractional bits.
     fn stepped(&self, step: i64, shape: Shape, site: Site) -> Image<T> {
         let map = Affine { xx: step, yy: step, ..Affine { xx: 0, xy: 0, x0: 0, yx: 0, yy: 0, y0: 0 } };

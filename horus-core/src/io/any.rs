@@ -68,7 +68,7 @@ pub(crate) use each;
 
 impl AnyImage {
     /// Reads a picture in its own type: PNG, JPEG, TIFF, PNM, BMP or npy, recognised by content, on
-    /// rank 0. Palettes of PNG files are resolved; an orientation stored in the file is applied
+    /// rank 0. Palettes of PNG files are resolved, those of TIFF files are kept beside their indices; an orientation stored in the file is applied
     /// ([`OpenOptions::orientation`](super::OpenOptions::orientation)). Of a TIFF file of several
     /// pages the first is read, with a warning. Most programs continue with [`AnyImage::luminance`]
     /// or [`AnyImage::to_unit`].
@@ -187,8 +187,15 @@ impl AnyImage {
         path: &Path,
         read: impl FnOnce() -> Result<Picture, String>,
     ) -> Result<AnyImage> {
-        let read = |_: Means<'_>| read().map(Opened::Now);
-        AnyImage::decoded(session, path, read, Location::caller())?.map_err(|cause| Error::read(path, cause))
+        let mut pixel = None;
+        let read = |_: Means<'_>| {
+            let picture = read()?;
+            pixel = picture.pixel_size();
+            Ok(Opened::Now(picture))
+        };
+        let image = AnyImage::decoded(session, path, read, Location::caller())?;
+        let image = image.map_err(|cause| Error::read(path, cause))?;
+        Ok(image.with_pixel_size(pixel_size_of(session, || Ok(pixel))?))
     }
 
     /// The result of `open`, which is called on rank 0 only, or its error, on every rank. Messages
@@ -227,8 +234,9 @@ impl AnyImage {
     /// [`AnyImage::open_with`] decodes on rank 0 only.
     #[track_caller]
     pub fn from_picture(session: &Session, picture: Picture) -> AnyImage {
-        let (shape, dtype) = (picture.shape(), picture.dtype());
-        AnyImage::from_handle(session.source(shape, dtype, picture.into_pixels(), Location::caller()))
+        let (shape, dtype, pixel) = (picture.shape(), picture.dtype(), picture.pixel_size());
+        let image = AnyImage::from_handle(session.source(shape, dtype, picture.into_pixels(), Location::caller()));
+        image.with_pixel_size(pixel)
     }
 
     pub(crate) fn from_handle(handle: Handle) -> AnyImage {

@@ -4,7 +4,9 @@
 use super::{Scale, Scaling, StoredRange, StoredScale};
 use crate::dtype::{DType, Pixel};
 use crate::image::Image;
-use crate::session::Handle;
+use crate::ops::resize::Resampling;
+use crate::session::{Handle, Reduced};
+use crate::shape::Shape;
 
 /// The samples of a file as recorded values.
 pub(super) struct Recorded {
@@ -50,6 +52,33 @@ impl Recorded {
 /// Values as they are.
 pub(super) fn unscaled(pixels: Handle) -> Recorded {
     Recorded { pixels, scale: StoredScale::Not, range: None, outside: None }
+}
+
+/// The samples of an image half as high and wide, rounded up.
+#[track_caller]
+pub(super) fn smaller(samples: &Handle, shape: Shape, how: Reduced) -> Handle {
+    #[track_caller]
+    fn of<T: Pixel>(samples: &Handle, Shape { height, width, .. }: Shape, how: Reduced) -> Handle {
+        let image = Image::<T>::from_handle(samples.clone());
+        let means = match how {
+            Reduced::Picked => image.every_other(),
+            Reduced::Means => image.resize(height, width, Resampling::Area),
+            Reduced::MeansBut(missing) => {
+                let value = T::from_f64(missing);
+                let (known, value) = match missing {
+                    nan if nan.is_nan() => (image.eq(&image), value),
+                    // No pixel has a value that the type does not hold.
+                    other if T::DTYPE.is_float() || value.to_f64() == other => (image.ne(value), value),
+                    _ => return of::<T>(samples, Shape { height, width, channels: 1, depth: 1 }, Reduced::Means),
+                };
+                let weights = known.convert::<f64>().resize(height, width, Resampling::Area);
+                let sums = known.select(image.convert::<f64>(), 0.0).resize(height, width, Resampling::Area);
+                weights.ge(0.5).select((sums / weights).convert::<T>(), value)
+            }
+        };
+        means.handle().clone()
+    }
+    crate::dispatch!(samples.dtype, T => of::<T>(samples, shape, how))
 }
 
 /// Samples of integers of type `S`, rounded and saturated by the conversion.

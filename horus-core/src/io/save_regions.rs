@@ -27,13 +27,13 @@ pub(super) fn by_regions(
     call: Call,
     session: &Session,
 ) -> Result<Option<Result<Option<Scale>, String>>> {
-    let (format, (shape, stored)) = (saving.draft.format(), saving.draft.stored());
+    let format = saving.draft.format();
     if !matches!(format, Format::Tiff | Format::Npy | Format::Pgm | Format::Ppm | Format::Pnm) {
         return Ok(None);
     }
     let handles: Vec<&Handle> = saving.handles.iter().collect();
-    let Some((samples, others)) = handles.split_first() else { return Ok(None) };
-    let Some(large) = session.does_not_fit(&[samples], usize::MAX)? else { return Ok(None) };
+    let Some((samples, others)) = handles.split_at_checked(options.sizes) else { return Ok(None) };
+    let Some(large) = session.does_not_fit(samples, usize::MAX)? else { return Ok(None) };
     let whole = |(h, w): &(usize, usize)| h % TILE == 0 && w % TILE == 0 && *h.max(w) <= LARGEST;
     let tile = options.tile.or(large.tile.filter(whole)).filter(|_| format == Format::Tiff);
     let begin = || {
@@ -41,8 +41,7 @@ pub(super) fn by_regions(
         if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
             return Ok(Vec::new());
         }
-        let made = PictureWriter::create(path, shape, stored, tile, options.compression).map_err(cause_of)?;
-        Ok(vec![Box::new(made.located(&saving.draft)) as Box<dyn RegionSink>])
+        PictureWriter::sinks(path, &saving.draft, &SaveOptions { tile, ..*options }).map_err(cause_of)
     };
     let mut begun = match Begun::on_root(session, begin)? {
         Err(cause) => return Ok(Some(Err(cause))),
@@ -52,7 +51,7 @@ pub(super) fn by_regions(
     // First, the range of the values, and the number of values outside.
     let told: Vec<Option<Arc<HostBuffer>>> =
         if others.is_empty() { Vec::new() } else { session.bring(others, call)? };
-    if let Err(cause) = begun.stream(&[samples], call)? {
+    if let Err(cause) = begun.stream(samples, call)? {
         return Ok(Some(Err(cause)));
     }
     let saved = begun.finish(session, || {

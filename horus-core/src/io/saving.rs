@@ -6,14 +6,13 @@
 use std::path::Path;
 
 use super::memory::unwritable;
-use super::pixel_size;
-use super::samples::{Recorded, unscaled};
-use super::{Clipping, Draft, Format, IN_MEMORY, SaveOptions};
+use super::samples::{Recorded, smaller, unscaled};
+use super::{Clipping, Draft, Format, IN_MEMORY, SaveOptions, StoredScale, on_root, pixel_size};
 use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::Result;
 use crate::image::Image;
-use crate::session::Handle;
+use crate::session::{Handle, Reduced};
 
 /// An image prepared for a file: its samples, and the scale and warnings, as recorded values. When these are evaluated,
 /// an [`Encoder`](super::Encoder) writes them, on any thread.
@@ -23,7 +22,7 @@ pub struct Saving {
     /// The file. Without the handles, another thread can encode it: dropping handles there would
     /// wait for the session.
     pub(crate) draft: Draft,
-    /// The samples, and what [`Draft::told`] takes.
+    /// The samples of each [size](Draft::sizes), and what [`Draft::told`] takes.
     pub(crate) handles: Vec<Handle>,
 }
 
@@ -73,7 +72,32 @@ impl Saving {
         };
         draft.scale = scale;
         draft.counted = outside.as_ref().map(|outside| outside.held);
-        let values = range.into_iter().flatten().chain(outside.map(|outside| outside.count));
-        Ok(Saving { draft, handles: [pixels].into_iter().chain(values).collect() })
+        let mut handles = vec![pixels];
+        if options.sizes > 1 {
+            // Scaled values stand for nothing that the file says.
+            let how = if scale == StoredScale::Not { reduced(image.handle(), stored)? } else { Reduced::Means };
+            for shape in &draft.sizes()[1..] {
+                handles.push(smaller(&handles[handles.len() - 1], *shape, how));
+            }
+        }
+        handles.extend(range.into_iter().flatten().chain(outside.map(|outside| outside.count)));
+        Ok(Saving { draft, handles })
     }
+}
+
+/// The pixels of smaller sizes of an image, of which samples of type `stored` are saved: rank 0 knows the file.
+fn reduced(image: &Handle, stored: DType) -> Result<Reduced, String> {
+    let told = on_root(&image.session, "choosing the pixels of smaller sizes", || {
+        Ok(match image.grid.as_ref().map_or(Reduced::Means, |grid| grid.reduced(stored)) {
+            Reduced::Means => Vec::new(),
+            Reduced::Picked => vec![1],
+            Reduced::MeansBut(missing) => missing.to_le_bytes().to_vec(),
+        })
+    });
+    let told = told.map_err(|e| e.to_string())??;
+    Ok(match (told.first_chunk(), &told[..]) {
+        (Some(missing), _) => Reduced::MeansBut(f64::from_le_bytes(*missing)),
+        (None, []) => Reduced::Means,
+        _ => Reduced::Picked,
+    })
 }

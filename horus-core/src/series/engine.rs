@@ -59,7 +59,7 @@ pub(super) type Finish<R> = Box<dyn FnOnce(Vec<Arc<HostBuffer>>) -> Result<R> + 
 
 /// The kind of a picture: pictures of equal shape, type and relevant part of the name share a
 /// recording.
-type Kind = (Shape, DType, OsString);
+type Kind = (Shape, DType, Option<[u64; 3]>, OsString);
 
 /// The recording for pictures of one kind.
 enum Known<T> {
@@ -267,8 +267,10 @@ where
 
     /// Starts to compute a picture that every rank has, by replay or by recording.
     fn compute(&mut self, name: &Path, picture: Picture, begun: &mut Begun<R>) -> Result<(Pending, T)> {
-        let (shape, dtype) = (picture.shape(), picture.dtype());
-        let kind = self.once.then(|| (shape, dtype, self.make.kind(name)));
+        let (shape, dtype, pixel) = (picture.shape(), picture.dtype(), picture.pixel_size());
+        // Programs may depend on the size of pixels.
+        let size = pixel.map(|size| size.sides().map(f64::to_bits));
+        let kind = self.once.then(|| (shape, dtype, size, self.make.kind(name)));
         let (replay, ready) = match kind.as_ref().and_then(|kind| self.recorded.get_mut(kind)) {
             Some(Known::Program { replay, ready, bytes }) => {
                 begun.bytes = *bytes;
@@ -288,8 +290,8 @@ where
                 let again = error.as_ref().is_none_or(|e| e.is_out_of_memory() && self.wait_for_all());
                 match (error, pixels) {
                     (_, Some(pixels)) if again => {
-                        let picture = Picture::from_pixels(shape, dtype, pixels);
-                        self.record(name, AnyImage::from_picture(&self.session, picture), begun, kind)
+                        let image = AnyImage::from_picture(&self.session, Picture::from_pixels(shape, dtype, pixels));
+                        self.record(name, image.with_pixel_size(pixel), begun, kind)
                     }
                     (error, _) => {
                         Err(error.unwrap_or_else(|| Error::Lost("the pixels of a picture were already taken".into())))
@@ -310,7 +312,8 @@ where
         begun.picture = Some((image.shape(), image.dtype()));
         let repeatable = kind.map(|kind| (kind, StandIns::new(&self.session, &[image.handle()], Location::caller())));
         let stand_in = repeatable.as_ref().and_then(|(_, stand_ins)| stand_ins.handles().first());
-        let stand_in = stand_in.map(|handle| AnyImage::from_handle(handle.clone()));
+        let sized = |handle: &Handle| AnyImage::from_handle(handle.clone()).with_pixel_size(image.pixel_size());
+        let stand_in = stand_in.map(sized);
         let (handles, ready) = self.make.record(stand_in.as_ref().unwrap_or(&image), name)?;
         drop(stand_in);
         let looked_into = repeatable.as_ref().is_some_and(|(_, stand_ins)| stand_ins.looked_into());

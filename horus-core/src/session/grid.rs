@@ -1,5 +1,5 @@
 //! The place of an image's pixels in the picture that it was made from: for files that say where on
-//! the earth that is, and for the size of pixels.
+//! the earth that is and what values stand for, and for the size of pixels.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,6 +7,8 @@ use std::sync::Arc;
 use super::Handle;
 use crate::dtype::DType;
 use crate::ir::graph::Op;
+use crate::ops::Whole;
+use crate::ops::geometric::Interpolation;
 use crate::shape::Shape;
 use horus_base::lengths::PixelSize;
 use horus_base::placed::Placed;
@@ -20,6 +22,8 @@ pub(crate) struct Grid {
     placed: Option<Placed>,
     /// The levels are as far apart as those of the picture.
     levels: bool,
+    /// All values are those of pixels of the picture.
+    picked: bool,
     /// All pictures had the same georeference. Only rank 0 knows, so that nothing but files may
     /// depend on it.
     agreed: bool,
@@ -41,6 +45,7 @@ impl Grid {
             of: Arc::new(Picture { reference, pixel, dtype }),
             placed: Some(Placed::default()),
             levels: true,
+            picked: true,
             agreed: true,
         })
     }
@@ -48,7 +53,8 @@ impl Grid {
     /// With another size of pixels.
     pub(crate) fn with_pixel(grid: Option<&Grid>, pixel: Option<PixelSize>, dtype: DType) -> Option<Grid> {
         let reference = grid.and_then(Grid::seen);
-        Grid::of(reference, pixel, grid.map_or(dtype, |grid| grid.of.dtype))
+        let sized = Grid::of(reference, pixel, grid.map_or(dtype, |grid| grid.of.dtype));
+        sized.map(|sized| Grid { picked: grid.is_none_or(|grid| grid.picked), ..sized })
     }
 
     /// The georeference of the pixels, if they have one.
@@ -81,8 +87,9 @@ impl Grid {
                 _ => from.depth == shape.depth,
             };
             let levels = grid.levels && apart;
+            let picked = grid.picked && picks(op);
             all = Some(match all {
-                None => Grid { of: Arc::clone(&grid.of), placed: moved, levels, agreed: grid.agreed },
+                None => Grid { of: Arc::clone(&grid.of), placed: moved, levels, picked, agreed: grid.agreed },
                 Some(all) => {
                     let same = all.placed.zip(moved).is_some_and(|(a, b)| a.is(&b));
                     let same = same && all.of.pixel == grid.of.pixel;
@@ -90,6 +97,7 @@ impl Grid {
                     Grid {
                         placed: all.placed.filter(|_| same),
                         levels: all.levels && levels,
+                        picked: all.picked && picked,
                         agreed: all.agreed && grid.agreed && agreed,
                         ..all
                     }
@@ -99,16 +107,49 @@ impl Grid {
         all
     }
 
-    /// Lets a file say where the picture lies; warns if it cannot.
-    pub(crate) fn locate(&self, draft: &mut Draft, path: &Path) {
-        if self.of.reference.is_none() {
-            return;
+    /// The pixels of smaller sizes of the values, of which samples of type `stored` are saved; on the rank that read
+    /// the picture.
+    pub(crate) fn reduced(&self, stored: DType) -> Reduced {
+        let reference = self.of.reference.as_ref().filter(|_| self.agreed && stored == self.of.dtype);
+        match reference {
+            Some(reference) if self.picked && !reference.colours().is_empty() => Reduced::Picked,
+            Some(reference) => reference.missing().map_or(Reduced::Means, Reduced::MeansBut),
+            None => Reduced::Means,
         }
-        let why = match self.seen() {
-            Some(seen) if draft.locate(&seen, self.of.dtype) => return,
-            Some(_) => "only TIFF files have one",
-            None => "its pixels are not those of the file that was read, cut out or resized",
-        };
-        crate::warn!("{}: it has no georeference, unlike the file that was read: {why}", path.display());
     }
+
+    /// Lets a file say where the picture lies and what its values stand for; warns if it cannot.
+    pub(crate) fn locate(&self, draft: &mut Draft, path: &Path) {
+        let Some(reference) = &self.of.reference else { return };
+        let (lost, why) = match self.seen() {
+            Some(seen) => (draft.locate(&seen, self.of.dtype, self.picked), "only TIFF files have one"),
+            None if reference.is_placed() => {
+                (vec!["georeference"], "its pixels are not those of the file that was read, cut out or resized")
+            }
+            None => return,
+        };
+        for lost in lost {
+            crate::warn!("{}: it has no {lost}, unlike the file that was read: {why}", path.display());
+        }
+    }
+}
+
+/// True if an operation picks pixels of its inputs, and changes no value, apart from a constant beyond the border.
+fn picks(op: &Op) -> bool {
+    match op {
+        Op::Planes(_) | Op::Flip(_) | Op::Warp(_, Interpolation::Nearest, _) => true,
+        Op::Whole(operation) => matches!(operation, Whole::Transpose(_)),
+        _ => false,
+    }
+}
+
+/// Pixels of smaller sizes of an image.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Reduced {
+    /// Means of its pixels.
+    Means,
+    /// Means of those that are not this value, which stands for missing ones.
+    MeansBut(f64),
+    /// Every other one, of indices that have no means.
+    Picked,
 }

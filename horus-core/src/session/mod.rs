@@ -72,7 +72,7 @@ pub use builder::SessionBuilder;
 pub use cancel::Canceller;
 pub use engine::Chooser;
 pub use foreseen::MemoryForecast;
-pub(crate) use grid::Grid;
+pub(crate) use grid::{Grid, Reduced};
 pub use handle::Handle;
 pub(crate) use iterate::{Ended, Ends, Looped};
 pub(crate) use later::Later;

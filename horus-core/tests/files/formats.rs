@@ -151,6 +151,7 @@ fn one_rule_scales_pictures_that_become_floats() -> Result<()> {
 
 #[test]
 fn metadata_that_is_not_kept_is_told_once() -> Result<()> {
+    let _noted = super::NOTED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let (s, folder) = (session(), Folder::new());
     // A model's pixel scale, inches, and a text of four letters.
     let tags = vec![(33550, vec![30, 30, 0]), (296, vec![2]), (270, vec![u32::from_be_bytes(*b"dem\0")])];

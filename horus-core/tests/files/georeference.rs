@@ -2,17 +2,20 @@
 
 use std::fs::File;
 use std::path::Path;
+use std::sync::PoisonError;
 
+use horus_core::cpu::device::CpuDevice;
 use horus_core::image::Image;
 use horus_core::io::{AnyImage, Compression, OpenOptions, SaveOptions};
 use horus_core::ops::geometric::Interpolation;
 use horus_core::ops::resize::Resampling;
+use horus_core::session::Session;
 use horus_core::shape::{Axis, Region};
 use tiff::decoder::Decoder;
 use tiff::encoder::{TiffEncoder, colortype};
 use tiff::tags::Tag;
 
-use super::{Folder, session};
+use super::{Folder, NOTED, session};
 
 const NODATA: Tag = Tag::Unknown(42113);
 /// Version, one key: coordinates are those of a pixel's area.
@@ -53,6 +56,7 @@ fn told(path: &Path) -> Told {
 
 #[test]
 fn saved_files_lie_where_their_pixels_lay() {
+    let _noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
     let (s, folder) = (session(), Folder::new());
     let (input, output) = (folder.at("in.tif"), folder.at("out.tif"));
     geotiff(&input);
@@ -95,6 +99,7 @@ fn saved_files_lie_where_their_pixels_lay() {
 
 #[test]
 fn tags_are_written_with_tiles_and_of_other_types() {
+    let _noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
     let (s, folder) = (session(), Folder::new());
     let (input, output) = (folder.at("in.tif"), folder.at("out.tif"));
     geotiff(&input);
@@ -110,6 +115,7 @@ fn tags_are_written_with_tiles_and_of_other_types() {
 
 #[test]
 fn what_is_no_part_of_the_picture_has_no_place() {
+    let _noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
     let (s, folder) = (session(), Folder::new());
     let (input, output) = (folder.at("in.tif"), folder.at("out.tif"));
     geotiff(&input);
@@ -123,4 +129,170 @@ fn what_is_no_part_of_the_picture_has_no_place() {
         AnyImage::open_with(&s, &input, &OpenOptions { region: Some(region), ..OpenOptions::default() }).unwrap();
     part.convert::<u8>().save(&output).unwrap();
     assert_eq!(told(&output).tie[3..5], [520.0, 3920.0]);
+}
+
+/// The colours of values that a file tells.
+fn colours(path: &Path) -> Option<Vec<u16>> {
+    let mut file = Decoder::new(File::open(path).unwrap()).unwrap();
+    let palette = file.find_tag(Tag::PhotometricInterpretation).unwrap().unwrap().into_u16().unwrap() == 3;
+    let found = file.find_tag(Tag::ColorMap).unwrap().map(|v| v.into_u16_vec().unwrap());
+    assert_eq!(palette, found.is_some());
+    found
+}
+
+/// A file of 5x4 indices of `bits` bits, in one strip, written by hand; values are 0 to 3.
+fn indexed(path: &Path, bits: u16, table: &[u16]) -> Vec<u8> {
+    let indices: Vec<u8> = (0..20).map(|i| (i * 7 % 4) as u8).collect();
+    let per_byte = usize::from(8 / bits);
+    let pack = |row: &[u8]| -> Vec<u8> {
+        let byte = |some: &[u8]| some.iter().enumerate().fold(0, |b, (k, v)| b | v << (8 - bits * (k as u16 + 1)));
+        row.chunks(per_byte).map(byte).collect()
+    };
+    let strip: Vec<u8> = indices.chunks(5).flat_map(pack).collect();
+    let entries = 9;
+    let behind = 8 + 2 + 12 * entries + 4;
+    let at = behind + 2 * table.len() as u32;
+    let rows: [(u16, u16, u32, u32); 9] = [
+        (256, 3, 1, 5),
+        (257, 3, 1, 4),
+        (258, 3, 1, u32::from(bits)),
+        (259, 3, 1, 1),
+        (262, 3, 1, 3),
+        (273, 4, 1, at),
+        (278, 3, 1, 4),
+        (279, 4, 1, strip.len() as u32),
+        (320, 3, table.len() as u32, behind),
+    ];
+    let mut bytes = b"II*\0\x08\0\0\0\x09\0".to_vec();
+    for (tag, kind, count, value) in rows {
+        bytes.extend([tag.to_le_bytes(), kind.to_le_bytes()].concat());
+        bytes.extend([count.to_le_bytes(), value.to_le_bytes()].concat());
+    }
+    bytes.extend([0; 4]);
+    bytes.extend(table.iter().flat_map(|colour| colour.to_le_bytes()));
+    bytes.extend(strip);
+    std::fs::write(path, bytes).unwrap();
+    indices
+}
+
+#[test]
+fn indices_keep_their_colours_while_they_are_picked() {
+    let _noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
+    let (s, folder) = (session(), Folder::new());
+    let (input, output) = (folder.at("in.tif"), folder.at("out.tif"));
+    for bits in [2u16, 4, 8] {
+        let count = 1usize << bits;
+        let table: Vec<u16> = (0..3 * count).map(|i| (i * 257 % 65536) as u16).collect();
+        let indices = indexed(&input, bits, &table);
+        // A colour for each value of a byte.
+        let wide: Vec<u16> = table
+            .chunks(count)
+            .flat_map(|plane| plane.iter().copied().chain(std::iter::repeat_n(0, 256 - count)))
+            .collect();
+        for later in [false, true] {
+            let options = OpenOptions { later: Some(later), ..OpenOptions::default() };
+            let image = AnyImage::open_with(&s, &input, &options).unwrap().convert::<u8>();
+            assert_eq!(image.to_vec().unwrap(), indices, "{bits} bits");
+            let saved = |image: &Image<u8>| {
+                image.save(&output).unwrap();
+                assert_eq!(Image::<u8>::open(&s, &output).unwrap().to_vec().unwrap(), image.to_vec().unwrap());
+                colours(&output)
+            };
+            assert_eq!(saved(&image), Some(wide.clone()));
+            assert_eq!(saved(&image.crop(1, 1, 2, 3).flip(Axis::Rows).transpose()), Some(wide.clone()));
+            assert_eq!(saved(&image.dilate((3, 3))), None, "other values");
+            assert_eq!(saved(&image.resize(2, 3, Interpolation::Bilinear)), None);
+            assert_eq!(saved(&(&image + 1)), None);
+            let png = folder.at("out.png");
+            image.save(&png).unwrap();
+            let seen = Image::<u8>::open(&s, &png).unwrap();
+            assert_eq!(seen.channels(), 3, "viewers show colours");
+            let byte = |plane: usize, k: usize| (wide[plane * 256 + usize::from(indices[k])] >> 8) as u8;
+            let want: Vec<u8> =
+                (0..3).flat_map(|plane| (0..20).map(move |k| (plane, k))).map(|(p, k)| byte(p, k)).collect();
+            assert_eq!(seen.to_vec().unwrap(), want);
+        }
+    }
+}
+
+/// Options for so many sizes in tiles of 16x16 pixels.
+fn sizes(sizes: usize, compression: Compression) -> SaveOptions {
+    SaveOptions { sizes, tile: Some((16, 16)), compression, ..SaveOptions::default() }
+}
+
+/// The pixels of a size of a file.
+fn size(s: &Session, path: &Path, level: usize) -> Vec<u8> {
+    let options = OpenOptions { level, ..OpenOptions::default() };
+    AnyImage::open_with(s, path, &options).unwrap().convert::<u8>().to_vec().unwrap()
+}
+
+#[test]
+fn smaller_sizes_are_means_of_the_pixels_that_are_not_missing() {
+    let _noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
+    let (s, folder) = (session(), Folder::new());
+    let (input, output) = (folder.at("in.tif"), folder.at("out.tif"));
+    geotiff(&input);
+    let image = AnyImage::open(&s, &input).unwrap().convert::<u8>();
+    // Pixels of the first columns are missing.
+    let holes = Image::from_fn(&s, 48, 64, |_, x| if x < 5 { 255u8 } else { 0 });
+    let image = image.max(&holes);
+    for compression in [Compression::None, Compression::Deflate] {
+        image.save_with(&output, &sizes(3, compression)).unwrap();
+        assert_eq!(told(&output).nodata.as_deref(), Some("255"));
+        let mut want: Vec<Vec<f64>> =
+            image.to_vec().unwrap().chunks(64).map(|r| r.iter().map(|v| f64::from(*v)).collect()).collect();
+        for level in 1..3 {
+            let (h, w) = (want.len() / 2, want[0].len() / 2);
+            let mean = |y: usize, x: usize| {
+                let four =
+                    [want[2 * y][2 * x], want[2 * y][2 * x + 1], want[2 * y + 1][2 * x], want[2 * y + 1][2 * x + 1]];
+                let known: Vec<f64> = four.into_iter().filter(|v| *v != 255.0).collect();
+                if known.len() < 2 { 255.0 } else { (known.iter().sum::<f64>() / known.len() as f64).round_ties_even() }
+            };
+            let half: Vec<Vec<f64>> = (0..h).map(|y| (0..w).map(|x| mean(y, x)).collect()).collect();
+            want = half;
+            let got = size(&s, &output, level);
+            assert_eq!(got, want.concat().iter().map(|v| *v as u8).collect::<Vec<_>>(), "size {level}");
+        }
+        let mut file = Decoder::new(File::open(&output).unwrap()).unwrap();
+        file.next_image().unwrap();
+        assert_eq!(file.find_tag(NODATA).unwrap().unwrap().into_string().unwrap(), "255");
+        assert!(file.find_tag(Tag::ModelPixelScaleTag).unwrap().is_none());
+    }
+}
+
+#[test]
+fn smaller_sizes_of_indices_are_indices() {
+    let _noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
+    let (s, folder) = (session(), Folder::new());
+    let (input, output) = (folder.at("in.tif"), folder.at("out.tif"));
+    let indices = indexed(&input, 8, &(0..768).collect::<Vec<u16>>());
+    let image = AnyImage::open(&s, &input).unwrap().convert::<u8>();
+    image.save_with(&output, &sizes(2, Compression::Deflate)).unwrap();
+    let want: Vec<u8> = [0, 2].iter().flat_map(|y| [0, 2, 4].map(|x| indices[y * 5 + x])).collect();
+    assert_eq!(size(&s, &output, 1), want);
+    let mut file = Decoder::new(File::open(&output).unwrap()).unwrap();
+    file.next_image().unwrap();
+    assert_eq!(file.find_tag(Tag::ColorMap).unwrap().unwrap().into_u16_vec().unwrap().len(), 768);
+}
+
+#[test]
+fn sizes_are_computed_region_by_region_with_the_same_pixels() {
+    let _noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = Folder::new();
+    let (input, whole, parts) = (folder.at("in.tif"), folder.at("whole.tif"), folder.at("parts.tif"));
+    let s = session();
+    let large = Image::from_fn(&s, 1000, 1500, |y, x| (y * 31 + x * 7 % 251) as u8);
+    large.save_with(&input, &sizes(1, Compression::Deflate)).unwrap();
+    let save = |s: &Session, path: &Path| {
+        let image = AnyImage::open_with(s, &input, &OpenOptions { later: Some(true), ..OpenOptions::default() });
+        image.unwrap().convert::<u8>().median(3).save_with(path, &sizes(4, Compression::Zstd)).unwrap();
+    };
+    save(&s, &whole);
+    let device = CpuDevice::new(Some(1)).unwrap();
+    let small = Session::on(Box::new(device)).host_memory(2 << 20).build().unwrap();
+    save(&small, &parts);
+    for level in 0..4 {
+        assert!(size(&s, &whole, level) == size(&s, &parts, level), "size {level}");
+    }
 }

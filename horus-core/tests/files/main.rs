@@ -27,6 +27,9 @@ fn session() -> Session {
     Session::on(Box::new(device)).build().expect("a session on the CPU")
 }
 
+/// Held by tests that open files with a georeference: what files say is noted once per process.
+static NOTED: Mutex<()> = Mutex::new(());
+
 /// A folder for one test.
 struct Folder(TempDir);
 

@@ -11,7 +11,8 @@ use horus_core::cpu::device::CpuDevice;
 use horus_core::device::Device;
 use horus_core::error::{Error, Result};
 use horus_core::image::Image;
-use horus_core::io::{AnyImage, OpenOptions, Picture, SaveOptions, Scaling};
+use horus_core::io::{AnyImage, OpenOptions, Picture, PixelSize, SaveOptions, Scaling, with_pixel_size};
+use horus_core::ops::resize::Resampling;
 use horus_core::session::Session;
 use horus_core::shape::Axis;
 use horus_testing::simulated::Simulated;
@@ -58,6 +59,7 @@ const RANGE: SaveOptions = {
         compression: horus_core::io::Compression::None,
         quality: None,
         clipping: horus_core::io::Clipping::Warn,
+        sizes: 1,
     };
     options.scaling = Scaling::Range;
     options
@@ -328,4 +330,31 @@ fn no_pictures_are_a_series() {
     let session = session(2);
     assert_eq!(session.series(Vec::<PathBuf>::new(), operation).into_iter().count(), 0);
     assert!(session.series(Vec::<PathBuf>::new(), operation).save(|p| p.to_owned(), &RANGE).all().unwrap().is_empty());
+}
+
+#[test]
+fn each_picture_has_its_own_size_of_pixels() {
+    let dir = tempfile::tempdir().unwrap();
+    let side = |i: usize| 0.5 * 2f64.powi(i as i32);
+    let first = session(1);
+    let paths: Vec<PathBuf> = (0..4).map(|i| dir.path().join(format!("{i}.png"))).collect();
+    for (i, path) in paths.iter().enumerate() {
+        let image = Image::from_fn(&first, 20, 30, |y, x| (y * x + i) as u8);
+        // The last has none.
+        let size = PixelSize::of([None, Some(side(i)), Some(side(i))]).filter(|_| i < 3);
+        with_pixel_size(&image, size).save(path).unwrap();
+    }
+    for session in sessions() {
+        for once in [false, true] {
+            let name = |path: &Path| path.with_extension("tif");
+            let half = |image: &AnyImage| image.convert::<u8>().resize(10, 15, Resampling::Area);
+            let series = session.series(&paths, half);
+            let series = if once { series.recorded_once() } else { series };
+            for (i, saved) in series.save(name, &SaveOptions::default()).enumerate() {
+                let saved = AnyImage::open(&first, saved.result.unwrap().path).unwrap();
+                let told = saved.pixel_size().map(|size| (size.rows, size.columns));
+                assert_eq!(told, (i < 3).then_some((2.0 * side(i), 2.0 * side(i))), "{i}, once: {once}");
+            }
+        }
+    }
 }

@@ -9,7 +9,7 @@ use super::bounds::{self, MEMORY_LIMIT, check_capacity, check_size};
 use super::codec::{Decoder, Header};
 use super::interleave::separated;
 use super::load::{Kind, Means, Source};
-use super::{OpenOptions, Picture, metadata, pnm, read_npy, read_tiff};
+use super::{OpenOptions, Picture, metadata, ome, pnm, read_npy, read_tiff};
 use horus_base::dtype::{DType, Pixel};
 use horus_base::error::Audience;
 use horus_base::shape::Shape;
@@ -29,7 +29,7 @@ pub(super) fn first(
 ) -> Result<Picture, String> {
     let (picture, pages) = decode(source, options, means)?;
     tell_pages(name, pages);
-    Ok(picture)
+    Ok(Picture { pixel: ome::pixel_size_of(source, options), ..picture })
 }
 
 /// Warns of ignored pages.
@@ -135,7 +135,7 @@ fn planar(header: Header, decoder: Decoder<'_>, means: Means<'_>) -> Result<Pict
     let mut pixels = (means.room)(shape.len() * dtype.size()).map_err(|e| e.to_string())?;
     decoder.read(&header, pixels.bytes_mut())?;
     match (shape.channels, dtype) {
-        (1, _) => Ok(Picture { shape, dtype, pixels }),
+        (1, _) => Ok(Picture::from_pixels(shape, dtype, pixels)),
         (_, DType::U8) => planes::<u8>(pixels.as_slice(), shape, means),
         _ => planes::<u16>(pixels.as_slice(), shape, means),
     }
@@ -148,14 +148,14 @@ pub(super) fn planes<T: Pixel>(pixels: &[T], shape: Shape, means: Means<'_>) -> 
     }
     let mut buffer = checked(pixels, shape, means)?;
     separated(bytemuck::cast_slice(pixels), buffer.bytes_mut(), shape, size_of::<T>(), means.workers);
-    Ok(Picture { shape, dtype: T::DTYPE, pixels: buffer })
+    Ok(Picture::from_pixels(shape, T::DTYPE, buffer))
 }
 
 /// Pixels in planes already.
 pub(super) fn in_planes<T: Pixel>(pixels: &[T], shape: Shape, means: Means<'_>) -> Result<Picture, String> {
     let mut buffer = checked(pixels, shape, means)?;
     means.workers.copy(bytemuck::cast_slice(pixels), buffer.bytes_mut());
-    Ok(Picture { shape, dtype: T::DTYPE, pixels: buffer })
+    Ok(Picture::from_pixels(shape, T::DTYPE, buffer))
 }
 
 /// Memory for all pixels.

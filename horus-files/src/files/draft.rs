@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use tiff::tags::Tag;
 
-use super::encode::{Parts, write};
+use super::encode::{Beside, Parts, write};
 use super::tiff_directory::Entry;
+use super::tiff_file;
 use super::{Clipping, Compression, Format, Georeference, SaveOptions, Scale, Sink};
 use super::{metadata, ome};
 use horus_base::dispatch;
@@ -31,8 +32,9 @@ pub struct Draft {
     /// The range of the file, if values outside were counted.
     pub counted: Option<StoredRange>,
     clipping: Clipping,
-    /// Tags of a TIFF file beside those of its pixels.
-    entries: Vec<Entry>,
+    beside: Beside,
+    /// Number of sizes, each half as high and wide as the one before.
+    sizes: usize,
     /// The size of its pixels, if it is known.
     pub pixel: Option<PixelSize>,
 }
@@ -76,27 +78,59 @@ impl Draft {
         let stored = format.stored(dtype, shape, options)?;
         let parts = Parts::of(format, stored, shape, options)?;
         let clipping = options.clipping;
-        let (scale, counted, entries, pixel) = (StoredScale::Not, None, Vec::new(), None);
-        Ok(Draft { format, shape, dtype, stored, parts, scale, counted, clipping, entries, pixel })
+        let (scale, counted, beside, pixel) = (StoredScale::Not, None, Beside::default(), None);
+        let sizes = options.sizes;
+        Ok(Draft { format, shape, dtype, stored, parts, scale, counted, clipping, beside, sizes, pixel })
     }
 
-    /// Stores where the picture lies, if the format does: its place in a picture whose samples have
-    /// type `of`. Returns `true` if it is stored.
-    pub fn locate(&mut self, at: &Georeference, of: DType) -> bool {
-        if self.format != Format::Tiff {
-            return false;
+    /// Stores where the picture lies and what its values stand for, as far as the format does: its place in a
+    /// picture whose samples have type `of`, from which all are `picked` or not. Returns the names of
+    /// what is not stored.
+    pub fn locate(&mut self, at: &Georeference, of: DType, picked: bool) -> Vec<&'static str> {
+        let same = of == self.stored && self.scale == StoredScale::Not;
+        if self.format == Format::Tiff {
+            self.add(at.entries(same, picked));
+            return Vec::new();
         }
-        self.add(at.entries(of == self.stored));
-        true
+        let mut lost = Vec::new();
+        if at.is_placed() {
+            lost.push("georeference");
+        }
+        if same && picked && !at.colours().is_empty() {
+            match (self.format, at.colours().len() / 3) {
+                (Format::Png, count @ 256) => {
+                    let byte = |plane: usize, value: usize| (at.colours()[plane * count + value] >> 8) as u8;
+                    self.beside.chunks.colours =
+                        (0..count).flat_map(|value| [0, 1, 2].map(|plane| byte(plane, value))).collect();
+                }
+                _ => lost.push("colour table"),
+            }
+        }
+        lost
+    }
+
+    /// Shapes of the samples of all sizes, the largest first.
+    pub fn sizes(&self) -> Vec<Shape> {
+        tiff_file::shapes(self.shape, self.sizes).collect()
     }
 
     /// Describes the picture as OME-TIFF, if that is what the file's path is called (`.ome.tif`), with the
-    /// size of its pixels; other TIFF files have that as their resolution.
+    /// size of its pixels; other TIFF files and PNG files have that as their resolution. Warns, once
+    /// per process, of a size that a file does not tell.
     pub fn describe(&mut self, path: &Path) {
+        let pixel = self.pixel;
+        if self.format == Format::Png {
+            self.beside.chunks.pixel = pixel.map(|size| [size.rows, size.columns]);
+        }
+        if self.format == Format::Png && self.beside.chunks.density().is_some() {
+            metadata::resolution_is_kept();
+        } else if self.format != Format::Tiff && pixel.is_some() {
+            metadata::resolution_is_kept();
+            metadata::tell_size(path);
+        }
         if self.format != Format::Tiff {
             return;
         }
-        let pixel = self.pixel;
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let lower = name.to_ascii_lowercase();
         let ome = [".ome.tif", ".ome.tiff"].iter().find_map(|end| lower.strip_suffix(end));
@@ -113,14 +147,14 @@ impl Draft {
 
     fn add(&mut self, entries: Vec<Entry>) {
         if self.parts == Parts::Usual && !entries.is_empty() {
-            self.parts = Parts::Tiff(None, Compression::None);
+            self.parts = Parts::Tiff(None, Compression::None, self.sizes);
         }
-        self.entries.extend(entries);
+        self.beside.entries.extend(entries);
     }
 
     /// Tags of a TIFF file beside those of its pixels.
     pub(super) fn entries(&self) -> &[Entry] {
-        &self.entries
+        &self.beside.entries
     }
 
     /// The format.
@@ -140,16 +174,16 @@ impl Draft {
         if interleaves { self.shape.len() * self.stored.size() } else { 0 }
     }
 
-    /// The encoder of the samples, in planes, followed by what [`Draft::told`] takes.
+    /// The encoder of the samples of each [size](Draft::sizes), in planes, followed by what [`Draft::told`] takes.
     ///
     /// # Panics
     /// If a buffer is missing.
-    pub fn encoder(self, fetched: Vec<Arc<HostBuffer>>) -> Encoder {
-        let mut fetched = fetched.into_iter();
-        let pixels = fetched.next().expect("the samples");
-        let (scale, clipped) = self.told(&mut fetched);
-        let Draft { format, shape, stored, parts, entries, .. } = self;
-        Encoder { format, shape, stored, parts: (parts, entries), pixels, scale, clipped }
+    pub fn encoder(self, mut fetched: Vec<Arc<HostBuffer>>) -> Encoder {
+        assert!(fetched.len() >= self.sizes, "the samples");
+        let told = fetched.split_off(self.sizes);
+        let (scale, clipped) = self.told(&mut told.into_iter());
+        let Draft { format, shape, stored, parts, beside, .. } = self;
+        Encoder { format, shape, stored, parts: (parts, beside), pixels: fetched, scale, clipped }
     }
 
     /// The scale, and the report on clipped values: from the smallest and the largest value, if they
@@ -215,9 +249,9 @@ pub struct Encoder {
     format: Format,
     shape: Shape,
     stored: DType,
-    parts: (Parts, Vec<Entry>),
-    /// Planes of the channels.
-    pixels: Arc<HostBuffer>,
+    parts: (Parts, Beside),
+    /// Planes of the channels, of each size.
+    pixels: Vec<Arc<HostBuffer>>,
     scale: Option<Scale>,
     clipped: Clipped,
 }

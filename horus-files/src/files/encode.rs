@@ -1,21 +1,21 @@
 //! Encoding of pixels to files.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use super::compression::Compression;
 use super::interleave::interleaved;
 use super::jpeg;
-use super::output::Shared;
 use super::png;
 use super::target::Sink;
 use super::tiff_directory::Entry;
-use super::tiff_tiles::Tiles;
+use super::tiff_file::TiffFile;
 use super::write_tiff::write_tiff;
 use super::{Depth, SaveOptions, Scaling};
 use super::{bmp, pnm, write_npy};
 use horus_base::dtype::DType;
 use horus_base::error::Audience;
-use horus_base::shape::{Region, Shape};
+use horus_base::shape::Shape;
 use horus_host::host::buffer::HostBuffer;
 use horus_host::host::workers::Workers;
 
@@ -201,8 +201,17 @@ pub(super) enum Parts {
     Usual,
     /// A JPEG file of this quality.
     Jpeg(u8),
-    /// Tiles or strips of a TIFF file.
-    Tiff(Option<(usize, usize)>, Compression),
+    /// Tiles or strips of a TIFF file, and its number of sizes.
+    Tiff(Option<(usize, usize)>, Compression, usize),
+}
+
+/// Metadata of a file beside its pixels.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Beside {
+    /// Tags of a TIFF file.
+    pub(super) entries: Vec<Entry>,
+    /// Chunks of a PNG file.
+    pub(super) chunks: png::Beside,
 }
 
 impl Parts {
@@ -218,13 +227,17 @@ impl Parts {
             }
             (Some(_), _) => return Err(format!("a {} file has no quality; save as jpg", format.name())),
         }
+        if options.sizes != 1 && format != Format::Tiff {
+            return Err(format!("a {} file has one size; save as tif, or as a Zarr store", format.name()));
+        }
+        let plain = options.sizes == 1 && [1, 3, 4].contains(&shape.channels);
         match (options.tile, options.compression) {
-            (None, Compression::None) if format != Format::Tiff || [1, 3, 4].contains(&shape.channels) => {
+            (None, Compression::None) if format != Format::Tiff || plain => {
                 Ok(options.quality.map_or(Parts::Usual, Parts::Jpeg))
             }
             (tile, compression) if format == Format::Tiff => {
-                Tiles::new(shape, stored, tile, compression)?;
-                Ok(Parts::Tiff(tile, compression))
+                TiffFile::new(shape, stored, tile, compression, options.sizes)?;
+                Ok(Parts::Tiff(tile, compression, options.sizes))
             }
             (Some(_), _) => Err(format!("a {} file has no tiles; save as tif", format.name())),
             _ => Err(format!("a {} file leaves no choice of a compression; save as tif", format.name())),
@@ -232,24 +245,21 @@ impl Parts {
     }
 }
 
-/// Writes planes of pixels of type `dtype`, which the format holds.
+/// Writes planes of pixels of type `dtype`, which the format holds: those of each size, the largest first.
 pub(super) fn write(
     to: &mut dyn Sink,
     format: Format,
-    (parts, entries): (Parts, Vec<Entry>),
-    pixels: &HostBuffer,
+    (parts, beside): (Parts, Beside),
+    pixels: &[Arc<HostBuffer>],
     dtype: DType,
     shape: Shape,
     workers: &Workers,
 ) -> Result<(), String> {
-    if let Parts::Tiff(tile, compression) = parts {
-        let mut tiles = Tiles::new(shape, dtype, tile, compression)?;
-        tiles.entries = entries;
-        to.expect(tiles.known_bytes());
-        let to = Shared::new(to);
-        tiles.put(&to, Region::whole(shape), pixels.bytes(), workers)?;
-        return tiles.finish(&to);
+    if let Parts::Tiff(tile, compression, sizes) = parts {
+        let file = TiffFile::new(shape, dtype, tile, compression, sizes)?.with(beside.entries);
+        return file.write(to, &pixels.iter().map(|pixels| pixels.bytes()).collect::<Vec<_>>(), workers);
     }
+    let [pixels] = pixels else { return Err(format!("{} sizes of a file of one", pixels.len())) };
     match format {
         Format::Npy => return write_npy::write(to, pixels, dtype, shape, workers),
         Format::Pgm | Format::Ppm | Format::Pnm => return pnm::write(to, format, pixels, dtype, shape, workers),
@@ -262,7 +272,7 @@ pub(super) fn write(
             jpeg::write(to, samples.as_slice(), shape, quality, workers)
         }
         (Format::Jpeg, _) => Err(unheld(format)),
-        _ => encode(to, format, samples, dtype, shape, workers),
+        _ => encode(to, format, &beside.chunks, samples, dtype, shape, workers),
     };
     if shape.channels == 1 {
         return encode(pixels);
@@ -274,6 +284,7 @@ pub(super) fn write(
 fn encode(
     to: &mut dyn Sink,
     format: Format,
+    chunks: &png::Beside,
     samples: &HostBuffer,
     dtype: DType,
     shape: Shape,
@@ -282,8 +293,8 @@ fn encode(
     let extent = |n: usize| u32::try_from(n).map_err(|_| format!("{n} pixels exceed the limit of the format"));
     let (w, h) = (extent(shape.width)?, extent(shape.height)?);
     match (format, dtype) {
-        (Format::Png, DType::U8) => png::write(to, png::Samples::Eight(samples.as_slice()), shape, workers),
-        (Format::Png, DType::U16) => png::write(to, png::Samples::Sixteen(samples.as_slice()), shape, workers),
+        (Format::Png, DType::U8) => png::write(to, png::Samples::Eight(samples.as_slice()), shape, chunks, workers),
+        (Format::Png, DType::U16) => png::write(to, png::Samples::Sixteen(samples.as_slice()), shape, chunks, workers),
         (Format::Tiff, _) => write_tiff(to, samples, dtype, (w, h), shape),
         (Format::Bmp, DType::U8) => bmp::write(to, samples.as_slice(), shape),
         _ => Err(unheld(format)),

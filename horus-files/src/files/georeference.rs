@@ -1,19 +1,18 @@
-//! The place of a picture on the earth: the tags of GeoTIFF (OGC 19-008r4), and the value that GDAL takes
-//! for missing pixels.
+//! The place of a picture on the earth: the tags of GeoTIFF (OGC 19-008r4); and what its values stand for: the
+//! value that GDAL takes for missing pixels, and a colour table.
 
 use std::path::Path;
 
 use tiff::decoder::Decoder;
 use tiff::decoder::ifd::Value;
-use tiff::tags::Tag;
+use tiff::tags::{PhotometricInterpretation, Tag};
 
 use super::load::{Kind, Source};
-use super::tiff_directory::Entry;
-use super::tiff_source::{Reader, decoder_at};
+use super::tiff_directory::{Entry, NODATA};
+use super::tiff_source::{Reader, decoder_at, interpretation};
 use super::{OpenOptions, decode, metadata, read_tiff};
 use horus_base::placed::Placed;
 
-const NODATA: u16 = 42113;
 /// The key that tells if coordinates are those of a pixel's corner or of its centre, and the latter.
 const RASTER_TYPE: u16 = 1025;
 const IS_POINT: u16 = 2;
@@ -31,6 +30,8 @@ pub struct Georeference {
     doubles: Vec<f64>,
     text: String,
     nodata: String,
+    /// Red, green and blue of all values of 8 or 16 bits, if values are indices.
+    colours: Vec<u16>,
 }
 
 impl Georeference {
@@ -44,7 +45,11 @@ impl Georeference {
             let Some(directory) = read_tiff::directory_of_page(&source, page, options.level)? else { return Ok(None) };
             let mut decoder = decoder_at(&source, directory)?;
             let turned = decoder.find_tag_unsigned::<u16>(Tag::Orientation).ok().flatten().is_some_and(|o| o > 1);
-            Ok((!turned).then(|| Georeference::of(&mut decoder)))
+            let mut found = Georeference::of(&mut decoder);
+            if interpretation(&source, directory).is_some() || is_coloured(&mut decoder) {
+                found.colours = colours(&mut decoder);
+            }
+            Ok((!turned).then_some(found))
         };
         let mut found = decode::guarded(read).ok().flatten().filter(|found| *found != Georeference::default())?;
         if let Some(region) = options.region {
@@ -74,7 +79,23 @@ impl Georeference {
             doubles: params,
             text: ascii,
             nodata,
+            colours: Vec::new(),
         }
+    }
+
+    /// True if it tells where the picture lies.
+    pub fn is_placed(&self) -> bool {
+        ![&self.scale, &self.ties, &self.matrix].into_iter().all(Vec::is_empty) || !self.keys.is_empty()
+    }
+
+    /// The value of missing pixels.
+    pub fn missing(&self) -> Option<f64> {
+        self.nodata.trim().parse().ok()
+    }
+
+    /// Red, green and blue of all values of 8 or 16 bits, one after the other, if values are indices; else nothing.
+    pub fn colours(&self) -> &[u16] {
+        &self.colours
     }
 
     /// True if coordinates are those of pixels' centres.
@@ -141,8 +162,9 @@ impl Georeference {
         self
     }
 
-    /// The tags; with that of missing pixels, if the samples are those of the file.
-    pub(super) fn entries(&self, same_samples: bool) -> Vec<Entry> {
+    /// The tags; with that of missing pixels, if the samples are `same` as those of the file in type, and with
+    /// the colours, if all are `picked` from the file.
+    pub(super) fn entries(&self, same: bool, picked: bool) -> Vec<Entry> {
         let doubles = |tag: Tag, values: &[f64]| (!values.is_empty()).then(|| Entry::double(tag.to_u16(), values));
         let text = |tag: u16, text: &str| (!text.is_empty()).then(|| Entry::ascii(tag, text));
         let keys =
@@ -154,12 +176,37 @@ impl Georeference {
             keys,
             doubles(Tag::GeoDoubleParamsTag, &self.doubles),
             text(Tag::GeoAsciiParamsTag.to_u16(), &self.text),
-            text(NODATA, if same_samples { &self.nodata } else { "" }),
+            text(NODATA, if same { &self.nodata } else { "" }),
+            (same && picked && !self.colours.is_empty())
+                .then(|| Entry::short(Tag::ColorMap.to_u16(), self.colours.iter().copied())),
         ]
         .into_iter()
         .flatten()
         .collect()
     }
+}
+
+/// True if whole bytes that a page declares to be grey may have a colour table: files of GDAL do, where that was set later.
+fn is_coloured(decoder: &mut Decoder<Reader<'_>>) -> bool {
+    let mut first = |tag| decoder.find_tag_unsigned_vec::<u16>(tag).ok().flatten().and_then(|all| all.first().copied());
+    let samples = first(Tag::SamplesPerPixel).unwrap_or(1);
+    let grey = first(Tag::PhotometricInterpretation) == Some(PhotometricInterpretation::BlackIsZero.to_u16());
+    grey && samples == 1 && matches!(first(Tag::BitsPerSample), Some(8 | 16))
+}
+
+/// The colour table of a page, with a colour for each value of as many bytes.
+fn colours(decoder: &mut Decoder<Reader<'_>>) -> Vec<u16> {
+    let found = decoder.find_tag_unsigned_vec::<u16>(Tag::ColorMap).ok().flatten().unwrap_or_default();
+    let count = found.len() / 3;
+    if count == 0 || count > 1 << 16 {
+        return Vec::new();
+    }
+    let all = if count <= 1 << 8 { 1 << 8 } else { 1 << 16 };
+    found
+        .chunks_exact(count)
+        .take(3)
+        .flat_map(|plane| plane.iter().copied().chain(std::iter::repeat_n(0, all - count)))
+        .collect()
 }
 
 fn numbers(value: Value) -> Option<Vec<f64>> {
@@ -235,6 +282,9 @@ mod tests {
         assert_eq!(upright().seen(&Placed::of([[0.0, 0.0, 1.0], [0.0, 1.0, 0.0]])), None);
         let odd = Georeference { ties: vec![0.0; 12], ..upright() };
         assert_eq!(odd.seen(&Placed::shifted(1.0, 1.0)), None);
-        assert_eq!(upright().entries(true).len(), upright().entries(false).len() + 1, "missing pixels");
+        assert_eq!(upright().entries(true, false).len(), upright().entries(false, false).len() + 1, "missing pixels");
+        let coloured = Georeference { colours: vec![7; 768], ..upright() };
+        assert_eq!(coloured.entries(true, true).len(), coloured.entries(true, false).len() + 1);
+        assert_eq!(coloured.entries(false, true), coloured.entries(false, false), "other values");
     }
 }

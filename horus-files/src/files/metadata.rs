@@ -1,5 +1,6 @@
 //! Metadata of picture files.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use tiff::tags::Tag;
@@ -108,7 +109,7 @@ impl Orientation {
             Orientation::Keep => Ok(picture),
             Orientation::Apply if noted == Turned::No => Ok(picture),
             Orientation::Apply => {
-                let Picture { shape, dtype, pixels } = picture;
+                let Picture { shape, dtype, pixels, pixel } = picture;
                 // Only the size of a pixel matters.
                 let turned = match dtype.size() {
                     1 => turned::<u8>,
@@ -117,7 +118,7 @@ impl Orientation {
                     _ => turned::<f64>,
                 };
                 let (pixels, shape) = turned(&pixels, shape, noted, means.room)?;
-                Ok(Picture { shape, dtype, pixels })
+                Ok(Picture { shape, dtype, pixels, pixel })
             }
         }
     }
@@ -257,16 +258,23 @@ pub(super) fn note_file(kind: Kind, bytes: &[u8]) {
     READ.fetch_or(said.into_iter().fold(0, |bits, said| bits | 1 << said as u8), Ordering::Relaxed);
 }
 
-/// What the chunks of a PNG file say.
-fn png_says(bytes: &[u8]) -> Vec<Said> {
+/// Calls `each` with the name and the body of each chunk of a PNG file.
+pub(super) fn chunks<'a>(bytes: &'a [u8], mut each: impl FnMut(&'a [u8; 4], &'a [u8])) {
     const SIGNATURE: usize = 8;
     // Length before and checksum after name and body.
     const AROUND: usize = 12;
     let mut rest = bytes.get(SIGNATURE..).unwrap_or_default();
-    let mut said = Vec::new();
     while let Some(([length, name], after)) = rest.as_chunks().0.first_chunk::<2>().zip(rest.get(8..)) {
         let length = u32::from_be_bytes(*length) as usize;
-        let body = after.get(..length).unwrap_or_default();
+        each(name, after.get(..length).unwrap_or_default());
+        rest = rest.get(length.saturating_add(AROUND)..).unwrap_or_default();
+    }
+}
+
+/// What the chunks of a PNG file say.
+fn png_says(bytes: &[u8]) -> Vec<Said> {
+    let mut said = Vec::new();
+    chunks(bytes, |name, body| {
         said.extend(match name {
             b"pHYs" if body.last() == Some(&1) => Some(Said::Resolution),
             b"tEXt" | b"zTXt" | b"iTXt" => Some(Said::Description),
@@ -274,8 +282,7 @@ fn png_says(bytes: &[u8]) -> Vec<Said> {
             b"iCCP" => Some(Said::Profile),
             _ => None,
         });
-        rest = rest.get(length.saturating_add(AROUND)..).unwrap_or_default();
-    }
+    });
     said
 }
 
@@ -308,6 +315,15 @@ fn is_more_than_turned(exif: &[u8]) -> bool {
         Some(if exif.starts_with(b"II") { u16::from_le_bytes(two) } else { u16::from_be_bytes(two) })
     };
     number(FIRST) != Some(1) || number(FIRST + 2) != Some(ORIENTATION)
+}
+
+/// Warns, once per process, that a file does not tell the size of its pixels, which is known.
+pub(super) fn tell_size(path: &Path) {
+    static TOLD: AtomicBool = AtomicBool::new(false);
+    if !TOLD.swap(true, Ordering::Relaxed) {
+        let path = path.display();
+        horus_base::warn!("{path}: the size of its pixels is not stored: tif, png and OME files have one");
+    }
 }
 
 /// Warns, when a picture is saved, of what those that were read said beside their pixels: once per process.

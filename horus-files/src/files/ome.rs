@@ -9,9 +9,10 @@ use tiff::decoder::ifd::Value;
 use tiff::tags::Tag as TiffTag;
 
 use super::load::{Kind, Source};
+use super::metadata::Turned;
 use super::tiff_directory::Entry;
 use super::tiff_source::{Reader, decoder_at};
-use super::{OpenOptions, decode, read_tiff};
+use super::{OpenOptions, decode, metadata, read_tiff};
 use horus_base::dtype::DType;
 use horus_base::lengths::{PixelSize, micrometres};
 use horus_base::shape::Shape;
@@ -182,21 +183,30 @@ pub(super) fn of_source(source: &Source<'_>) -> Option<Result<Ome, String>> {
     }
 }
 
-/// The size of pixels that the TIFF file at a path gives: in OME-XML, or as a resolution in pixels per
-/// centimetre. (One in pixels per inch is for print.) `None` if it gives none, or the picture is
-/// turned for viewing. Unreadable tags count as absent.
+/// The size of pixels that the file at a path gives: a TIFF file in OME-XML, or as a resolution in pixels per
+/// centimetre (one in pixels per inch is for print), a PNG file in pixels per metre. `None` if it gives
+/// none, or the picture is turned for viewing. Unreadable tags count as absent.
 pub fn pixel_size(path: &Path, options: &OpenOptions) -> Option<PixelSize> {
-    let source = Source::open(path).ok().filter(|source| source.kind() == Kind::Tiff)?;
+    pixel_size_of(&Source::open(path).ok()?, options)
+}
+
+/// [`pixel_size`] of an open file.
+pub(super) fn pixel_size_of(source: &Source<'_>, options: &OpenOptions) -> Option<PixelSize> {
+    match source.kind() {
+        Kind::Tiff => {}
+        Kind::Png => return of_png(source.head()),
+        _ => return None,
+    }
     let read = || -> Result<Option<PixelSize>, String> {
-        let page = read_tiff::directory_page(&source, options);
-        let Some(directory) = read_tiff::directory_of_page(&source, page, 0)? else { return Ok(None) };
-        let mut decoder = decoder_at(&source, directory)?;
+        let page = read_tiff::directory_page(source, options);
+        let Some(directory) = read_tiff::directory_of_page(source, page, 0)? else { return Ok(None) };
+        let mut decoder = decoder_at(source, directory)?;
         let turned = decoder.find_tag_unsigned::<u16>(TiffTag::Orientation).ok().flatten().is_some_and(|o| o > 1);
-        let found = match of_source(&source) {
+        let found = match of_source(source) {
             Some(ome) => ome?.pixel,
             None => of_resolution(&mut decoder),
         };
-        let levels = read_tiff::levels_of_page(&source, page)?;
+        let levels = read_tiff::levels_of_page(source, page)?;
         let both = levels.first().copied().zip(levels.get(options.level).copied());
         let (Some(size), Some(((height, width), (rows, columns)))) = (found.filter(|_| !turned), both) else {
             return Ok(None);
@@ -206,6 +216,21 @@ pub fn pixel_size(path: &Path, options: &OpenOptions) -> Option<PixelSize> {
         Ok(PixelSize::of([size.levels, Some(size.rows * down), Some(size.columns * across)]))
     };
     decode::guarded(read).ok().flatten()
+}
+
+/// The size of pixels that the first bytes of a PNG file tell, which come before its pixels.
+fn of_png(head: &[u8]) -> Option<PixelSize> {
+    const METRE: u8 = 1;
+    let (mut size, mut turned) = (None, false);
+    metadata::chunks(head, |name, body| match (name, body.as_chunks::<4>()) {
+        (b"pHYs", ([columns, rows], [METRE])) => {
+            let side = |density: &[u8; 4]| Some(1e6 / f64::from(u32::from_be_bytes(*density)));
+            size = PixelSize::of([None, side(rows), side(columns)]);
+        }
+        (b"eXIf", _) => turned = Turned::of_exif(body).is_some_and(|turned| turned != Turned::No),
+        _ => {}
+    });
+    size.filter(|_| !turned)
 }
 
 fn of_resolution(decoder: &mut Decoder<Reader<'_>>) -> Option<PixelSize> {

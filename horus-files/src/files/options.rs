@@ -97,7 +97,7 @@ pub enum Clipping {
 }
 
 /// Options for saving an image.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SaveOptions {
     /// Type of the stored samples.
     pub depth: Depth,
@@ -113,6 +113,24 @@ pub struct SaveOptions {
     pub quality: Option<u8>,
     /// Treatment of values outside the range of the file.
     pub clipping: Clipping,
+    /// Number of sizes of a TIFF file; 1 by default. Each is half as high and wide as the one before, rounded
+    /// up: the mean of its pixels, of those that are not missing, or, with a colour table, one of them. The file is
+    /// a cloud optimized GeoTIFF, in tiles (of 512x512 pixels by default): smaller sizes are its overviews.
+    pub sizes: usize,
+}
+
+impl Default for SaveOptions {
+    fn default() -> SaveOptions {
+        SaveOptions {
+            depth: Depth::default(),
+            scaling: Scaling::default(),
+            tile: None,
+            compression: Compression::default(),
+            quality: None,
+            clipping: Clipping::default(),
+            sizes: 1,
+        }
+    }
 }
 
 /// The scale of a saved image: `low` was stored as 0 and `high` as `full`, linearly in between.

@@ -6,6 +6,7 @@ use super::load::{Means, Source};
 use super::{OpenOptions, decode, region_of};
 use horus_base::dtype::DType;
 use horus_base::error::{DeviceError, Error, Result};
+use horus_base::lengths::PixelSize;
 use horus_base::shape::{Region, Shape};
 use horus_host::host::buffer::HostBuffer;
 use horus_host::host::workers::Workers;
@@ -38,6 +39,8 @@ pub struct Picture {
     pub(super) dtype: DType,
     /// Planes of the channels, row-major.
     pub(super) pixels: HostBuffer,
+    /// The size of a pixel.
+    pub(super) pixel: Option<PixelSize>,
 }
 
 /// Memory for pixels, with unspecified contents.
@@ -111,13 +114,18 @@ impl Picture {
         self.dtype
     }
 
+    /// The size of its pixels, if the file told it; see [`pixel_size`](super::pixel_size).
+    pub fn pixel_size(&self) -> Option<PixelSize> {
+        self.pixel
+    }
+
     /// Its pixels.
     pub fn into_pixels(self) -> HostBuffer {
         self.pixels
     }
 
-    /// Reassembles the picture that [`Picture::into_pixels`] took apart.
+    /// Reassembles the picture that [`Picture::into_pixels`] took apart, without the size of its pixels.
     pub fn from_pixels(shape: Shape, dtype: DType, pixels: HostBuffer) -> Picture {
-        Picture { shape, dtype, pixels }
+        Picture { shape, dtype, pixels, pixel: None }
     }
 }

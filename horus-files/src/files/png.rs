@@ -35,15 +35,39 @@ pub(super) enum Samples<'a> {
     Sixteen(&'a [u16]),
 }
 
-/// Writes a file of one to four channels: grey, grey and alpha, colours, colours and alpha.
-pub(super) fn write(to: &mut dyn Write, samples: Samples<'_>, shape: Shape, workers: &Workers) -> Result<(), String> {
-    encode(to, &Picture::new(samples, shape)?, workers)
+/// Metadata of a file beside its pixels.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Beside {
+    /// The size of its pixels in micrometres, rows and columns.
+    pub(super) pixel: Option<[f64; 2]>,
+    /// Red, green and blue of each value of 8 bits, of one channel of indices.
+    pub(super) colours: Vec<u8>,
 }
 
-fn encode(to: &mut dyn Write, picture: &Picture<'_>, workers: &Workers) -> Result<(), String> {
+impl Beside {
+    /// Pixels per metre, rows and columns, if files can tell them.
+    pub(super) fn density(&self) -> Option<[u32; 2]> {
+        let density = self.pixel?.map(|side| 1e6 / side);
+        let fits = |n: &f64| (0.5..=f64::from(i32::MAX)).contains(n);
+        density.iter().all(fits).then(|| density.map(|n| n.round() as u32))
+    }
+}
+
+/// Writes a file of one to four channels: grey, grey and alpha, colours, colours and alpha.
+pub(super) fn write(
+    to: &mut dyn Write,
+    samples: Samples<'_>,
+    shape: Shape,
+    beside: &Beside,
+    workers: &Workers,
+) -> Result<(), String> {
+    encode(to, &Picture::new(samples, shape)?, beside, workers)
+}
+
+fn encode(to: &mut dyn Write, picture: &Picture<'_>, beside: &Beside, workers: &Workers) -> Result<(), String> {
     let isa = Isa::detect().map_err(|e| e.to_string())?;
     let failed = |e: std::io::Error| e.to_string();
-    to.write_all(&picture.head()).map_err(failed)?;
+    to.write_all(&picture.head(beside)).map_err(failed)?;
     let bands = picture.shape.height.div_ceil(picture.band_rows());
     let mut sum = Adler::default();
     let mut put = |band: Band| {
@@ -125,13 +149,22 @@ impl<'a> Picture<'a> {
     }
 
     /// Everything before the pixels.
-    fn head(&self) -> Vec<u8> {
+    fn head(&self, beside: &Beside) -> Vec<u8> {
         const COLOURS: [u8; 4] = [0, 4, 2, 6];
+        const INDICES: u8 = 3;
+        const METRE: u8 = 1;
         let mut head = b"\x89PNG\r\n\x1a\n".to_vec();
         let side = |n: usize| (n as u32).to_be_bytes();
         let bits = 8 * (self.step / self.shape.channels) as u8;
-        let kind = [bits, COLOURS[self.shape.channels - 1], 0, 0, 0];
+        let indices = !beside.colours.is_empty() && self.step == 1;
+        let kind = [bits, if indices { INDICES } else { COLOURS[self.shape.channels - 1] }, 0, 0, 0];
         chunk(b"IHDR", &[&side(self.shape.width)[..], &side(self.shape.height), &kind].concat(), &mut head);
+        if let Some([rows, columns]) = beside.density() {
+            chunk(b"pHYs", &[&columns.to_be_bytes()[..], &rows.to_be_bytes(), &[METRE]].concat(), &mut head);
+        }
+        if indices {
+            chunk(b"PLTE", &beside.colours, &mut head);
+        }
         head
     }
 

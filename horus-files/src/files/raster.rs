@@ -60,7 +60,7 @@ impl Raster {
         let shape = Shape { height: region.height, width: region.width, ..self.shape };
         let mut pixels = (means.room)(shape.len() * self.dtype.size()).map_err(|e| e.to_string())?;
         self.fill(source, region, pixels.bytes_mut(), means.workers)?;
-        Ok(Picture { shape, dtype: self.dtype.stored(), pixels })
+        Ok(Picture::from_pixels(shape, self.dtype.stored(), pixels))
     }
 
     /// Reads a region, which lies inside, into planes without gaps.

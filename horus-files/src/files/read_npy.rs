@@ -108,7 +108,7 @@ fn transposed(columns: &Picture, shape: Shape, means: Means<'_>) -> Result<Pictu
         4 => turn::<4>(from, to, shape),
         _ => turn::<8>(from, to, shape),
     }
-    Ok(Picture { shape, pixels, dtype: columns.dtype })
+    Ok(Picture::from_pixels(shape, columns.dtype, pixels))
 }
 
 fn dimensions(shape: &[u64]) -> String {

@@ -16,7 +16,7 @@ use super::metadata::Turned;
 use super::raster::Order;
 use super::tiff_chunks::{Chunks, Coding, Places};
 use super::tiff_samples::Samples;
-use super::tiff_source::{Reader, decoder_at, limits, reader};
+use super::tiff_source::{Reader, decoder_at, interpretation, limits, reader};
 use super::{OpenOptions, Picture, metadata, ome, region_of};
 use horus_base::dtype::DType;
 use horus_base::shape::{Region, Shape};
@@ -37,7 +37,7 @@ pub(super) fn read(source: &Source<'_>, options: &OpenOptions, means: Means<'_>)
     let size = size.ok_or_else(|| format!("{whole} pixels are too large"))?;
     let mut pixels = (means.room)(size).map_err(|e| e.to_string())?;
     pages.read(region, pixels.bytes_mut(), means.workers)?;
-    Ok(Picture { shape, dtype, pixels })
+    Ok(Picture::from_pixels(shape, dtype, pixels))
 }
 
 /// The requested page, or all as levels of a volume, each at the requested level; and the
@@ -149,7 +149,7 @@ impl<'s> Page<'s> {
         let mut pixels = HostBuffer::try_zeroed(to.len()).map_err(|e| e.to_string())?;
         self.chunks.read(stored, pixels.bytes_mut(), workers)?;
         let means = Means { workers, room: &HostBuffer::try_zeroed, reserve: None };
-        let picture = Picture { shape, dtype: self.chunks.samples.dtype(), pixels };
+        let picture = Picture::from_pixels(shape, self.chunks.samples.dtype(), pixels);
         workers.copy(self.orientation.of(picture, self.noted, means)?.pixels.bytes(), to);
         Ok(())
     }
@@ -279,8 +279,10 @@ pub(super) fn tags(source: &Source<'_>, options: &OpenOptions) -> Result<Vec<(St
     for found in decoder.tag_iter() {
         // One that cannot be read does not hide the others.
         let Ok((tag, value)) = found else { continue };
+        let indices = (tag == Tag::PhotometricInterpretation).then(|| interpretation(source, directory)).flatten();
         if !PLACES.contains(&tag) {
-            all.push((tag_name(tag), written(&value)));
+            let palette = PhotometricInterpretation::RGBPalette.to_u16().to_string();
+            all.push((tag_name(tag), indices.map_or_else(|| written(&value), |_| palette)));
         }
     }
     all.sort();
@@ -374,7 +376,10 @@ impl<'s> Page<'s> {
         if rows == 0 || columns == 0 {
             return Err("its strips or tiles have no pixels".into());
         }
-        let samples = Samples::of(color.bit_depth(), format, channels, matches!(color, ColorType::CMYK(_)))?;
+        let samples = match Samples::of(color.bit_depth(), format, channels, matches!(color, ColorType::CMYK(_)))? {
+            Samples::Packed(bits) if interpretation(source, directory).is_some() => Samples::Indices(bits),
+            samples => samples,
+        };
         let inverted = photometric == Some(PhotometricInterpretation::WhiteIsZero.to_u16());
         let are_pixels = samples.are_pixels() && usize::from(count) == channels && !inverted;
         let coding = if compression == CompressionMethod::ModernJPEG.to_u16() {

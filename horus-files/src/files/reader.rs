@@ -188,7 +188,7 @@ impl PictureReader {
             let shape = Shape { height: region.height, width: region.width, ..self.shape };
             let mut pixels = HostBuffer::try_zeroed(shape.len() * self.dtype.size()).map_err(|e| e.to_string())?;
             self.fill(region, pixels.bytes_mut(), &Workers::alone())?;
-            Ok(Picture { shape, dtype: self.dtype, pixels })
+            Ok(Picture::from_pixels(shape, self.dtype, pixels))
         };
         read().map_err(|cause: String| Error::read(&self.path, cause))
     }

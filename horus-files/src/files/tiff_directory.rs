@@ -1,5 +1,10 @@
 //! Directories of TIFF files, in the machine's byte order.
 
+use tiff::tags::Tag;
+
+/// The tag of the value that stands for missing pixels (GDAL's).
+pub(super) const NODATA: u16 = 42113;
+
 /// A type of values, with its number and size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -69,7 +74,17 @@ impl Entry {
 
     /// True if only the first page has it: the description of the whole file.
     pub(super) fn is_of_file(&self) -> bool {
-        self.tag == tiff::tags::Tag::ImageDescription.to_u16()
+        self.tag == Tag::ImageDescription.to_u16()
+    }
+
+    /// True if it tells how pixels of any size are understood, so that smaller copies of a page have it too.
+    pub(super) fn is_of_samples(&self) -> bool {
+        self.is_colours() || self.tag == NODATA
+    }
+
+    /// True if it is a colour table, so that samples are its indices.
+    pub(super) fn is_colours(&self) -> bool {
+        self.tag == Tag::ColorMap.to_u16()
     }
 
     fn bytes(&self) -> Vec<u8> {
@@ -95,26 +110,49 @@ pub(super) fn header(big: bool, directory: u64) -> Vec<u8> {
     }
 }
 
-/// The bytes of consecutive directories from `at` on, each before the values that do not fit into
-/// it; and the offset of the first.
-pub(super) fn directories(pages: Vec<Vec<Entry>>, big: bool, at: u64) -> (Vec<u8>, u64) {
+/// A directory that is to be written.
+#[derive(Debug)]
+pub(super) struct Directory {
+    pub(super) entries: Vec<Entry>,
+    /// The number of directories behind it that it refers to as its own (`SubIFDs`): they are no pages.
+    pub(super) own: usize,
+}
+
+/// The bytes of directories from `at` on, each before the values that do not fit into it; and the offset of
+/// the first. Their length does not depend on the values.
+pub(super) fn directories(mut all: Vec<Directory>, big: bool, at: u64) -> (Vec<u8>, u64) {
     // Sizes of the number of entries, of an entry, and of its value or offset.
     let (counted, entry, inside) = if big { (8, 20, 8) } else { (2, 12, 4) };
     let first = at.next_multiple_of(8);
-    let mut out = vec![0; (first - at) as usize];
+    for directory in all.iter_mut() {
+        if directory.own > 0 {
+            directory.entries.push(Entry::places(Tag::SubIfd.to_u16(), vec![0; directory.own], big));
+        }
+        directory.entries.sort_by_key(|e| e.tag);
+    }
+    let fixed = |directory: &Directory| counted + entry * directory.entries.len() + inside;
+    let mut places = vec![first];
+    for directory in &all {
+        let long = directory.entries.iter().map(|e| e.bytes().len()).filter(|bytes| *bytes > inside);
+        let length = fixed(directory) + long.map(|bytes| bytes.next_multiple_of(8)).sum::<usize>();
+        places.push((places[places.len() - 1] + length as u64).next_multiple_of(8));
+    }
     let number = |v: u64, bytes: usize| match bytes {
         2 => (v as u16).to_ne_bytes().to_vec(),
         4 => (v as u32).to_ne_bytes().to_vec(),
         _ => v.to_ne_bytes().to_vec(),
     };
-    let pages_left = pages.len();
-    for (k, mut entries) in pages.into_iter().enumerate() {
-        entries.sort_by_key(|e| e.tag);
-        let length = counted + entry * entries.len() + inside;
-        let values = at + (out.len() + length) as u64;
+    let mut out = vec![0; (first - at) as usize];
+    let mut owned = 0;
+    for (k, directory) in all.iter_mut().enumerate() {
+        let own = places[k + 1..][..directory.own].to_vec();
+        for e in directory.entries.iter_mut().filter(|e| e.tag == Tag::SubIfd.to_u16()) {
+            e.values.clone_from(&own);
+        }
+        let values = places[k] + fixed(directory) as u64;
         let mut long = Vec::new();
-        out.extend(number(entries.len() as u64, counted));
-        for e in &entries {
+        out.extend(number(directory.entries.len() as u64, counted));
+        for e in &directory.entries {
             let bytes = e.bytes();
             out.extend(number(e.tag.into(), 2));
             out.extend(number(e.kind.number(), 2));
@@ -128,10 +166,12 @@ pub(super) fn directories(pages: Vec<Vec<Entry>>, big: bool, at: u64) -> (Vec<u8
                 long.resize(long.len().next_multiple_of(8), 0);
             }
         }
-        let next = (values + long.len() as u64).next_multiple_of(8);
-        out.extend(number(if k + 1 < pages_left { next } else { 0 }, inside));
+        let next = k + 1 + directory.own;
+        let is_owned = owned > 0;
+        owned = if is_owned { owned - 1 } else { directory.own };
+        out.extend(number(if is_owned || next + 1 >= places.len() { 0 } else { places[next] }, inside));
         out.extend(long);
-        out.resize((next - at) as usize, 0);
+        out.resize((places[k + 1] - at) as usize, 0);
     }
     (out, first)
 }

@@ -17,6 +17,8 @@ pub(super) enum Samples {
     Cmyk16,
     /// Grey of less than a byte, converted to bytes.
     Packed(u8),
+    /// Indices of a colour table of less than a byte, in bytes.
+    Indices(u8),
 }
 
 impl Samples {
@@ -55,7 +57,7 @@ impl Samples {
         match self {
             Samples::Of(dtype) => dtype,
             Samples::Half => DType::F32,
-            Samples::Cmyk8 | Samples::Packed(_) => DType::U8,
+            Samples::Cmyk8 | Samples::Packed(_) | Samples::Indices(_) => DType::U8,
             Samples::Cmyk16 => DType::U16,
         }
     }
@@ -97,7 +99,8 @@ impl Samples {
         }
         Ok(match (self, decoded) {
             (Samples::Of(DType::U8) | Samples::Cmyk8, DecodingResult::U8(v)) => v,
-            (Samples::Packed(bits), DecodingResult::U8(v)) => unpacked(&v, bits, columns),
+            (Samples::Packed(bits), DecodingResult::U8(v)) => unpacked(&v, bits, columns, u8::MAX / full(bits)),
+            (Samples::Indices(bits), DecodingResult::U8(v)) => unpacked(&v, bits, columns, 1),
             (Samples::Of(DType::U16) | Samples::Cmyk16, DecodingResult::U16(v)) => wide(v),
             (Samples::Of(DType::U32), DecodingResult::U32(v)) => wide(v),
             (Samples::Of(DType::I8), DecodingResult::I8(v)) => wide(v),
@@ -111,13 +114,18 @@ impl Samples {
     }
 }
 
-/// Unpacks samples of fewer bits to bytes; each row begins on a byte boundary.
-fn unpacked(packed: &[u8], bits: u8, columns: usize) -> Vec<u8> {
-    let (per_byte, full) = (8 / usize::from(bits), (1u16 << bits) as u8 - 1);
+/// The largest number of so many bits.
+fn full(bits: u8) -> u8 {
+    (1u16 << bits) as u8 - 1
+}
+
+/// Unpacks samples of fewer bits to bytes, `by` times as large; each row begins on a byte boundary.
+fn unpacked(packed: &[u8], bits: u8, columns: usize, by: u8) -> Vec<u8> {
+    let (per_byte, full) = (8 / usize::from(bits), full(bits));
     let row = |row: &[u8]| -> Vec<u8> {
         let pixel = |x: usize| {
             let shift = 8 - bits * (x % per_byte + 1) as u8;
-            (row[x / per_byte] >> shift & full) * (u8::MAX / full)
+            (row[x / per_byte] >> shift & full) * by
         };
         (0..columns).map(pixel).collect()
     };

@@ -1,8 +1,8 @@
-//! TIFF files in tiles or strips, written region by region: each is encoded by its thread and
-//! appended to the file.
+//! Tiles or strips of a TIFF file, written region by region: each is encoded by its thread.
 //!
 //! The `tiff` crate encodes strips, from the first to the last; its compressors are used.
 
+use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use tiff::tags::{ExtraSamples, PhotometricInterpretation, PlanarConfiguration, Tag};
@@ -11,28 +11,28 @@ use super::compression::Compression;
 use super::count::Count;
 use super::interleave::join;
 use super::output::{Output, WRITERS};
-use super::tiff_directory::{Entry, directories, header};
+use super::tiff_directory::Entry;
 use super::write_tiff::sample_format;
 use horus_base::dtype::DType;
 use horus_base::shape::{Region, Shape};
 use horus_host::host::workers::Workers;
 
-/// The tiles or strips of a file.
+/// The tiles or strips of all pages of a file, in one size.
 #[derive(Debug)]
 pub(super) struct Tiles {
-    shape: Shape,
+    pub(super) shape: Shape,
     dtype: DType,
     /// Rows and columns of each.
     rows: usize,
     columns: usize,
     /// Tiles are whole, strips end with the picture.
     tiled: bool,
-    compression: Compression,
-    /// Offsets in the file take 64 bits.
-    big: bool,
-    /// Entries of each page beside those of its pixels.
-    pub(super) entries: Vec<Entry>,
+    pub(super) compression: Compression,
+    /// Offset of the first in the output.
+    first: u64,
     written: Mutex<Written>,
+    /// Tiles of which pixels are missing, by row and column.
+    pending: Mutex<HashMap<(usize, usize), Pending>>,
     pub(super) count: Count,
 }
 
@@ -41,6 +41,13 @@ struct Written {
     /// Offset and length of each tile or strip; 0 for missing ones.
     places: Vec<(u64, u64)>,
     end: u64,
+}
+
+/// The pixels of a tile or strip in all levels and channels, of which some are missing.
+#[derive(Debug)]
+struct Pending {
+    pixels: Vec<u8>,
+    missing: usize,
 }
 
 /// A tile or strip of a level.
@@ -52,8 +59,6 @@ struct Chunk {
 }
 
 impl Tiles {
-    /// Offset of the first: tiles of powers of two are aligned to memory pages.
-    const FIRST: u64 = 4096;
     /// Approximate bytes of a strip.
     const STRIP: usize = 256 << 10;
     /// The sides of TIFF tiles are multiples of this.
@@ -83,28 +88,26 @@ impl Tiles {
             }
             None => ((Tiles::STRIP / (shape.width * pixel)).clamp(1, shape.height), shape.width),
         };
-        let mut tiles = Tiles {
+        let tiles = Tiles {
             shape,
             dtype,
             rows,
             columns,
             tiled: tile.is_some(),
             compression,
-            big: false,
-            entries: Vec::new(),
-            written: Mutex::new(Written { places: Vec::new(), end: Tiles::FIRST }),
+            first: 0,
+            written: Mutex::new(Written { places: Vec::new(), end: 0 }),
+            pending: Mutex::default(),
             count: Count::default(),
         };
-        let chunks = shape.depth * tiles.down() * tiles.across();
+        let chunks = tiles.chunks();
         u32::try_from(chunks).map_err(|_| format!("{chunks} tiles or strips are more than TIFF files have"))?;
-        let most = compression.most(tiles.raw_bytes(), chunks as u64);
-        const DIRECTORIES: u64 = 1 << 12;
-        let directories = shape.depth as u64 * (DIRECTORIES + 6 * shape.channels as u64) + 16 * chunks as u64;
-        tiles.big = most.saturating_add(directories) > u64::from(u32::MAX) - Tiles::FIRST;
-        if let Ok(written) = tiles.written.get_mut() {
-            written.places = vec![(0, 0); chunks];
-        }
+        tiles.written().places = vec![(0, 0); chunks];
         Ok(tiles)
+    }
+
+    fn written(&self) -> std::sync::MutexGuard<'_, Written> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Rows and columns of a tile or strip.
@@ -112,9 +115,20 @@ impl Tiles {
         (self.rows, self.columns)
     }
 
-    /// The known bytes of the file: none, if they are compressed.
-    pub(super) fn known_bytes(&self) -> u64 {
-        if self.compression == Compression::None { Tiles::FIRST + self.raw_bytes() } else { 0 }
+    /// The number of tiles or strips of all levels.
+    pub(super) fn chunks(&self) -> usize {
+        self.shape.depth * self.down() * self.across()
+    }
+
+    /// Sets the offset of the first: before anything is put.
+    pub(super) fn begin(&mut self, first: u64) {
+        self.first = first;
+        self.written().end = first;
+    }
+
+    /// The offset behind the last that was written.
+    pub(super) fn end(&self) -> u64 {
+        self.written().end
     }
 
     fn down(&self) -> usize {
@@ -136,21 +150,77 @@ impl Tiles {
         (height * self.across() * self.columns * self.shape.channels * self.dtype.size()) as u64
     }
 
-    fn raw_bytes(&self) -> u64 {
+    /// Bytes of all levels, before they are compressed.
+    pub(super) fn raw_bytes(&self) -> u64 {
         self.shape.depth as u64 * self.level_bytes()
     }
 
-    /// Encodes and writes a region that [is whole](Tiles::is_whole); pixels are planes without gaps.
+    /// Encodes and writes the pixels of a region, planes without gaps. Tiles or strips of which it has a
+    /// part wait for the rest.
     ///
     /// # Errors
     /// A message, if a tile or strip was written before, or writing fails.
     pub(super) fn put(&self, to: &dyn Output, region: Region, pixels: &[u8], workers: &Workers) -> Result<(), String> {
+        if region.height * region.width == 0 {
+            return Ok(());
+        }
         let rows = region.top / self.rows..region.bottom().div_ceil(self.rows);
         let columns = region.left / self.columns..region.right().div_ceil(self.columns);
-        let level = |level| {
-            let columns = columns.clone();
-            rows.clone().flat_map(move |row| columns.clone().map(move |column| Chunk { level, row, column }))
-        };
+        let cells = rows.flat_map(|row| columns.clone().map(move |column| (row, column)));
+        let (whole, parts): (Vec<_>, Vec<_>) = cells.partition(|cell| {
+            let Region { top, left, height, width } = self.cell(*cell);
+            let down = region.top <= top && top + height <= region.bottom();
+            down && region.left <= left && left + width <= region.right()
+        });
+        self.encode(to, &whole, region, pixels, workers)?;
+        for cell in parts {
+            if let Some(pixels) = self.gather(cell, region, pixels)? {
+                self.encode(to, &[cell], self.cell(cell), &pixels, workers)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The region of a tile or strip.
+    fn cell(&self, (row, column): (usize, usize)) -> Region {
+        let (top, left) = (row * self.rows, column * self.columns);
+        let Shape { height, width, .. } = self.shape;
+        Region::new(top, left, self.rows.min(height - top), self.columns.min(width - left))
+    }
+
+    /// Adds the pixels of a region to those of a tile or strip; returns all of them if none is missing now.
+    fn gather(&self, at: (usize, usize), region: Region, pixels: &[u8]) -> Result<Option<Vec<u8>>, String> {
+        let (cell, size) = (self.cell(at), self.dtype.size());
+        let (top, bottom) = (cell.top.max(region.top), cell.bottom().min(region.bottom()));
+        let (left, right) = (cell.left.max(region.left), cell.right().min(region.right()));
+        let mut all = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        let area = cell.height * cell.width;
+        let new = || Pending { pixels: vec![0; self.shape.planes() * area * size], missing: area };
+        let pending = all.entry(at).or_insert_with(new);
+        let planes = pixels.chunks_exact(region.height * region.width * size);
+        for (from, to) in planes.zip(pending.pixels.chunks_exact_mut(area * size)) {
+            for y in top..bottom {
+                let from = &from[((y - region.top) * region.width + left - region.left) * size..];
+                let to = &mut to[((y - cell.top) * cell.width + left - cell.left) * size..];
+                let bytes = (right - left) * size;
+                to[..bytes].copy_from_slice(&from[..bytes]);
+            }
+        }
+        pending.missing =
+            pending.missing.checked_sub((bottom - top) * (right - left)).ok_or("pixels were put twice")?;
+        Ok(if pending.missing == 0 { all.remove(&at).map(|whole| whole.pixels) } else { None })
+    }
+
+    /// Encodes and writes tiles or strips of a region.
+    fn encode(
+        &self,
+        to: &dyn Output,
+        cells: &[(usize, usize)],
+        region: Region,
+        pixels: &[u8],
+        workers: &Workers,
+    ) -> Result<(), String> {
+        let level = |level| cells.iter().map(move |(row, column)| Chunk { level, row: *row, column: *column });
         let chunks: Vec<Chunk> = (0..self.shape.depth).flat_map(level).collect();
         if self.compression == Compression::None {
             let one = |scratch: &mut Vec<u8>, chunk: Chunk| {
@@ -216,10 +286,10 @@ impl Tiles {
         let index = chunk.row * self.across() + chunk.column;
         let count = bytes.len() as u64;
         let at = {
-            let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut written = self.written();
             let at = match self.compression {
                 Compression::None => {
-                    let level = Tiles::FIRST + chunk.level as u64 * self.level_bytes();
+                    let level = self.first + chunk.level as u64 * self.level_bytes();
                     level + (index * self.chunk_bytes()) as u64
                 }
                 _ => written.end,
@@ -239,30 +309,29 @@ impl Tiles {
         Ok(())
     }
 
-    /// Writes the directories, and the header last.
-    ///
-    /// # Errors
-    /// A message, if a tile or strip is missing, or writing fails.
-    pub(super) fn finish(&self, to: &dyn Output) -> Result<(), String> {
-        let written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Fails if a tile or strip is missing.
+    pub(super) fn is_complete(&self) -> Result<(), String> {
+        let written = self.written();
         let missing = written.places.iter().filter(|(_, count)| *count == 0).count();
         if missing > 0 {
             let what = if self.tiled { "tiles" } else { "strips" };
             return Err(format!("{missing} of its {} {what} are missing", written.places.len()));
         }
-        let pages = written.places.chunks(self.down() * self.across()).enumerate();
-        let pages = pages.map(|(page, places)| self.page(page == 0, places)).collect();
-        let (bytes, first) = directories(pages, self.big, written.end);
-        to.write_at(written.end, &bytes)?;
-        to.write_at(0, &header(self.big, first))
+        Ok(())
     }
 
-    fn page(&self, first: bool, places: &[(u64, u64)]) -> Vec<Entry> {
+    /// The directory of a level, with places `by` bytes behind those in the output; offsets are `big` in large
+    /// files. `more` are entries beside those of its pixels.
+    pub(super) fn page(&self, level: usize, by: u64, big: bool, more: Vec<Entry>) -> Vec<Entry> {
+        let chunks = self.down() * self.across();
+        let written = self.written();
+        let places = &written.places[level * chunks..][..chunks];
         let Shape { height, width, channels, .. } = self.shape;
         let (format, bits) = (sample_format(self.dtype), self.dtype.size() * 8);
         // Channels other than colours are declared as grey and unspecified extra samples.
-        let (colours, more) = match channels {
+        let (colours, extra) = match channels {
             3 | 4 => (PhotometricInterpretation::RGB, channels - 3),
+            1 if more.iter().any(Entry::is_colours) => (PhotometricInterpretation::RGBPalette, 0),
             _ => (PhotometricInterpretation::BlackIsZero, channels - 1),
         };
         // Sizes fit, as the format was checked.
@@ -283,8 +352,8 @@ impl Tiles {
             one(Tag::SamplesPerPixel, channels as u16),
             one(Tag::PlanarConfiguration, PlanarConfiguration::Chunky.to_u16()),
             Entry::short(Tag::SampleFormat.to_u16(), std::iter::repeat_n(format.to_u16(), channels)),
-            Entry::places(offsets, places.iter().map(|(at, _)| *at).collect(), self.big),
-            Entry::places(counts, places.iter().map(|(_, count)| *count).collect(), self.big),
+            Entry::places(offsets, places.iter().map(|(at, _)| by + *at).collect(), big),
+            Entry::places(counts, places.iter().map(|(_, count)| *count).collect(), big),
         ];
         if self.tiled {
             entries.extend([side(Tag::TileWidth, self.columns), side(Tag::TileLength, self.rows)]);
@@ -294,61 +363,11 @@ impl Tiles {
         if self.compression.predicts(self.dtype) {
             entries.push(one(Tag::Predictor, tiff::tags::Predictor::Horizontal.to_u16()));
         }
-        if more > 0 {
+        if extra > 0 {
             let what = if channels == 4 { ExtraSamples::UnassociatedAlpha } else { ExtraSamples::Unspecified };
-            entries.push(Entry::short(Tag::ExtraSamples.to_u16(), std::iter::repeat_n(what.to_u16(), more)));
+            entries.push(Entry::short(Tag::ExtraSamples.to_u16(), std::iter::repeat_n(what.to_u16(), extra)));
         }
-        entries.extend(self.entries.iter().filter(|entry| first || !entry.is_of_file()).cloned());
+        entries.extend(more);
         entries
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::io::Cursor;
-
-    use tiff::decoder::{Decoder, DecodingResult};
-
-    use super::super::output::Shared;
-    use super::super::target::Sink;
-    use super::*;
-
-    #[test]
-    fn large_files_have_places_of_64_bits() {
-        let shape = Shape::volume(2, 37, 50, 3);
-        let pixels: Vec<u16> = (0..shape.len()).map(|i| (i * 977) as u16).collect();
-        for (tile, compression) in [(Some((16, 32)), Compression::None), (None, Compression::Deflate)] {
-            let mut tiles = Tiles::new(shape, DType::U16, tile, compression).unwrap();
-            assert!(!tiles.big);
-            tiles.big = true;
-            let mut file = Cursor::new(Vec::new());
-            let to = Shared::new(&mut file as &mut dyn Sink);
-            tiles.put(&to, Region::whole(shape), bytemuck::cast_slice(&pixels), &Workers::alone()).unwrap();
-            tiles.finish(&to).unwrap();
-            assert_eq!(file.get_ref()[2], 43);
-            let mut decoder = Decoder::new(Cursor::new(file.into_inner())).unwrap();
-            for level in pixels.chunks(shape.area() * 3) {
-                let DecodingResult::U16(read) = decoder.read_image().unwrap() else { panic!("other samples") };
-                let at = |i: usize, c: usize| level[c * shape.area() + i];
-                let want: Vec<u16> = (0..shape.area()).flat_map(|i| (0..3).map(move |c| at(i, c))).collect();
-                assert!(read == want, "{compression:?}");
-                if decoder.more_images() {
-                    decoder.next_image().unwrap();
-                }
-            }
-            assert!(!decoder.more_images());
-        }
-    }
-
-    #[test]
-    fn places_have_64_bits_where_32_may_not_do() {
-        let big = |side, compression| {
-            let tiles = Tiles::new(Shape::new(side, side, 1), DType::U8, Some((512, 512)), compression).unwrap();
-            tiles.big
-        };
-        // 127 tiles of 512 pixels across and down are 4032 MiB, 128 are 4 GiB.
-        for compression in [Compression::None, Compression::Deflate] {
-            assert!(!big(127 * 512, compression) && big(127 * 512 + 1, compression));
-        }
     }
 }

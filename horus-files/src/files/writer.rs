@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::compression::Compression;
 use super::count::{Count, FileTraffic};
@@ -11,7 +11,8 @@ use super::output::{Output, WRITERS};
 use super::raster::Order;
 use super::replace::Begun;
 use super::target::{Target, reserve};
-use super::tiff_tiles::Tiles;
+use super::tiff_directory::Entry;
+use super::tiff_file::TiffFile;
 use super::{Draft, Format, SaveOptions, cause_of, pnm, region_of, write_npy};
 use horus_base::dtype::DType;
 use horus_base::error::{Error, Result};
@@ -53,7 +54,7 @@ pub struct PictureWriter {
 
 #[derive(Debug)]
 enum Cut {
-    Tiles(Tiles),
+    Tiff(TiffFile),
     Rows(Rows),
 }
 
@@ -73,16 +74,29 @@ impl PictureWriter {
         tile: Option<(usize, usize)>,
         compression: Compression,
     ) -> Result<PictureWriter> {
-        let path = path.as_ref();
+        let options = SaveOptions { tile, compression, ..SaveOptions::default() };
+        PictureWriter::begin(path.as_ref(), shape, dtype, &options, Vec::new())
+    }
+
+    fn begin(
+        path: &Path,
+        shape: Shape,
+        dtype: DType,
+        options: &SaveOptions,
+        entries: Vec<Entry>,
+    ) -> Result<PictureWriter> {
         let begin = || {
             let format = Format::of(path, shape.channels)?;
             if shape.is_empty() {
                 return Err("the picture has no pixels".into());
             }
-            let parts = Cut::of(format, shape, dtype, tile, compression)?;
+            let mut parts = Cut::of(format, shape, dtype, options, entries)?;
             let begun = Target::new(path)?.begin()?;
-            match &parts {
-                Cut::Tiles(tiles) => reserve(begun.file(), tiles.known_bytes())?,
+            match &mut parts {
+                Cut::Tiff(tiff) => {
+                    reserve(begun.file(), tiff.known_bytes())?;
+                    tiff.apart(path)?;
+                }
                 Cut::Rows(rows) => {
                     reserve(begun.file(), rows.header.len() as u64 + (shape.len() * dtype.size()) as u64)?;
                     begun.file().write_at(0, &rows.header)?;
@@ -93,13 +107,16 @@ impl PictureWriter {
         begin().map_err(|cause: String| Error::write(path, cause))
     }
 
-    /// Stores where the picture lies, as the draft of the same file says it.
-    #[must_use]
-    pub fn located(mut self, draft: &Draft) -> PictureWriter {
-        if let Cut::Tiles(tiles) = &mut self.parts {
-            tiles.entries = draft.entries().to_vec();
-        }
-        self
+    /// Begins the file of a draft, in the parts that the options ask for, and returns sinks of its
+    /// [sizes](Draft::sizes), the largest first. The last that is finished completes the file.
+    ///
+    /// # Errors
+    /// Those of [`PictureWriter::create`].
+    pub fn sinks(path: &Path, draft: &Draft, options: &SaveOptions) -> Result<Vec<Box<dyn RegionSink>>> {
+        let (shape, dtype) = draft.stored();
+        let file = Arc::new(PictureWriter::begin(path, shape, dtype, options, draft.entries().to_vec())?);
+        let sink = |size| Box::new(SizeSink { file: Arc::clone(&file), size }) as Box<dyn RegionSink>;
+        Ok((0..options.sizes).map(sink).collect())
     }
 
     /// Levels, rows, columns and channels.
@@ -116,7 +133,7 @@ impl PictureWriter {
     /// last ones end with the picture.
     pub fn chunk(&self) -> (usize, usize) {
         match &self.parts {
-            Cut::Tiles(tiles) => tiles.chunk(),
+            Cut::Tiff(tiff) => tiff.size(0).chunk(),
             Cut::Rows(_) => (1, 1),
         }
     }
@@ -124,7 +141,7 @@ impl PictureWriter {
     /// The amount written.
     pub fn counted(&self) -> FileTraffic {
         match &self.parts {
-            Cut::Tiles(tiles) => tiles.count.so_far(),
+            Cut::Tiff(tiff) => tiff.counted(),
             Cut::Rows(rows) => rows.count.so_far(),
         }
     }
@@ -139,18 +156,28 @@ impl PictureWriter {
     /// if a tile, a strip or, of other formats, a pixel was written before, or writing fails: the
     /// file cannot be finished then.
     pub fn put(&self, region: Region, pixels: &[u8], workers: &Workers) -> Result<()> {
+        if let Cut::Tiff(tiff) = &self.parts {
+            let whole = region_of(self.shape, Some(region)).and_then(|region| tiff.size(0).is_whole(region));
+            whole.map_err(|cause| Error::write(&self.path, cause))?;
+        }
+        self.put_size(0, region, pixels, workers)
+    }
+
+    /// Writes a region of one size.
+    fn put_size(&self, size: usize, region: Region, pixels: &[u8], workers: &Workers) -> Result<()> {
+        let shape = if let Cut::Tiff(tiff) = &self.parts { tiff.size(size).shape } else { self.shape };
         let fits = || {
-            region_of(self.shape, Some(region))?;
-            let wanted = self.shape.planes() * region.height * region.width * self.dtype.size();
+            region_of(shape, Some(region))?;
+            let wanted = shape.planes() * region.height * region.width * self.dtype.size();
             if pixels.len() != wanted {
                 return Err(format!("a region of {region} takes {wanted} bytes, not {}", pixels.len()));
             }
-            if let Cut::Tiles(tiles) = &self.parts { tiles.is_whole(region) } else { Ok(()) }
+            Ok(())
         };
         fits().map_err(|cause: String| Error::write(&self.path, cause))?;
         let file = self.begun.file();
         let put = match &self.parts {
-            Cut::Tiles(tiles) => tiles.put(file, region, pixels, workers),
+            Cut::Tiff(tiff) => tiff.put(file, size, region, pixels, workers),
             Cut::Rows(rows) => rows.put(file, region, pixels, workers),
         };
         put.map_err(|cause| {
@@ -171,7 +198,7 @@ impl PictureWriter {
                 return Err(cause);
             }
             match &parts {
-                Cut::Tiles(tiles) => tiles.finish(begun.file())?,
+                Cut::Tiff(tiff) => tiff.finish(begun.file())?,
                 Cut::Rows(rows) => rows.finish()?,
             }
             begun.put()
@@ -239,26 +266,51 @@ impl RegionSink for PictureWriter {
     }
 }
 
+/// One size of a file.
+struct SizeSink {
+    file: Arc<PictureWriter>,
+    size: usize,
+}
+
+impl RegionSink for SizeSink {
+    fn chunk(&self) -> (usize, usize) {
+        match &self.file.parts {
+            Cut::Tiff(tiff) => tiff.size(self.size).chunk(),
+            Cut::Rows(_) => self.file.chunk(),
+        }
+    }
+
+    fn put(&mut self, region: Region, pixels: &[u8], workers: &Workers) -> std::result::Result<(), String> {
+        self.file.put_size(self.size, region, pixels, workers).map_err(cause_of)
+    }
+
+    fn finish(self: Box<Self>) -> std::result::Result<(), String> {
+        Arc::into_inner(self.file).map_or(Ok(()), |file| file.finish().map_err(cause_of))
+    }
+}
+
 impl Cut {
     fn of(
         format: Format,
         shape: Shape,
         dtype: DType,
-        tile: Option<(usize, usize)>,
-        compression: Compression,
+        options: &SaveOptions,
+        entries: Vec<Entry>,
     ) -> std::result::Result<Cut, String> {
         let name = format.name();
-        let options = SaveOptions { tile, compression, ..SaveOptions::default() };
-        let stored = format.stored(dtype, shape, &options)?;
+        let stored = format.stored(dtype, shape, options)?;
         // Truth values are always stored as bytes.
         if stored.stored() != dtype.stored() {
             return Err(format!("a {name} file cannot hold {dtype} pixels as they are"));
         }
         if format != Format::Tiff {
-            super::encode::Parts::of(format, stored, shape, &options)?;
+            super::encode::Parts::of(format, stored, shape, options)?;
         }
         let (header, order) = match format {
-            Format::Tiff => return Ok(Cut::Tiles(Tiles::new(shape, stored, tile, compression)?)),
+            Format::Tiff => {
+                let SaveOptions { tile, compression, sizes, .. } = *options;
+                return Ok(Cut::Tiff(TiffFile::new(shape, stored, tile, compression, sizes)?.with(entries)));
+            }
             Format::Npy => (write_npy::header(dtype, shape), Order::Kept),
             Format::Pgm | Format::Ppm | Format::Pnm => pnm::header(format, dtype, shape)?,
             _ => {

@@ -31,7 +31,7 @@ def open(
         All pages of a TIFF file as levels, those of an OME-TIFF file as levels and channels; an array of three axes, of an npy file or of a store that does not name them, as levels,
         rows and columns.
     size : int, optional
-        The size of an OME-Zarr image, from 0 on, the largest.
+        The size of an OME-Zarr image or of a page of a TIFF file, from 0 on, the largest.
     session : Session, optional
         As in `asarray`.
 
@@ -89,10 +89,12 @@ def save(
         Rows and columns of the tiles of a TIFF file (multiples of 16; by default it is in strips), or of the chunks of a store (by
         default 512 each).
     sizes : int, optional
-        Sizes of a store, 1 by default: each half as high and wide as the one before, smoothed.
+        Sizes of a store or of a TIFF file, 1 by default: each half as high and wide as the one before, rounded up. Those of a store are
+        smoothed; a TIFF file is a cloud optimized GeoTIFF, and has means, of pixels that are not missing, or one pixel of four where it has a
+        colour table.
     pixel_size : float or tuple of float, optional
         The side of a pixel in micrometres, or one for each axis of the image but channels; by default that of the image. Stores, OME-TIFF
-        files (``.ome.tif``, with OME-XML) and, of rows and columns, TIFF files have it.
+        files (``.ome.tif``, with OME-XML) and, of rows and columns, TIFF and PNG files have it.
 
     Raises
     ------

@@ -79,8 +79,8 @@ class Image(Operators):
         pixel_size: float | tuple[float, ...] | None = None,
     ) -> None:
         """Evaluate the image and write a file or a store of it; see `horus_image.save`."""
-        if pixel_size is not None and not os.fspath(path).lower().endswith((".zarr", ".tif", ".tiff")):
-            raise ValueError("pixel_size: only Zarr stores and TIFF files have one")
+        if pixel_size is not None and not os.fspath(path).lower().endswith((".zarr", ".tif", ".tiff", ".png")):
+            raise ValueError("pixel_size: only Zarr stores, TIFF and PNG files have one")
         image = self if pixel_size is None else self.with_pixel_size(pixel_size)
         image._core.save(os.fspath(path), compression, tile, sizes)
 
@@ -88,8 +88,8 @@ class Image(Operators):
     def pixel_size(self) -> tuple[float, ...] | None:
         """The side of a pixel along each axis but channels in micrometres, or None if it is not known.
 
-        It is read from OME-Zarr stores, OME-TIFF files and TIFF files with a resolution in centimetres, follows what is cut out, turned or
-        resized, and is written by `save`.
+        It is read from OME-Zarr stores, OME-TIFF files, TIFF files with a resolution in centimetres and PNG files with one in metres, follows
+        what is cut out, turned or resized, and is written by `save`.
 
         Examples
         --------

@@ -9,7 +9,7 @@ use super::*;
 fn encoded(samples: Samples<'_>, shape: Shape, band: usize, threads: usize) -> Vec<u8> {
     let picture = Picture { band, ..Picture::new(samples, shape).unwrap() };
     let mut bytes = Vec::new();
-    encode(&mut bytes, &picture, &Workers::new(Some(threads)).unwrap()).unwrap();
+    encode(&mut bytes, &picture, &Beside::default(), &Workers::new(Some(threads)).unwrap()).unwrap();
     bytes
 }
 
@@ -158,4 +158,20 @@ fn files_are_at_most_a_tenth_larger_than_those_of_the_image_crate() {
         PngEncoder::new(&mut theirs).write_image(bytes, w, h, colour).unwrap();
         assert!(own.len() * 10 <= theirs.len() * 11, "{name}: {} bytes, theirs {}", own.len(), theirs.len());
     }
+}
+
+#[test]
+fn pixels_have_a_size_and_indices_their_colours() {
+    let colours: Vec<u8> = (0..768).map(|i| (i * 7) as u8).collect();
+    let beside = Beside { pixel: Some([250.0, 0.5]), colours: colours.clone() };
+    let mut bytes = Vec::new();
+    write(&mut bytes, Samples::Eight(&[0, 9, 255, 3]), Shape::new(2, 2, 1), &beside, &Workers::alone()).unwrap();
+    let reader = png::Decoder::new(Cursor::new(&bytes)).read_info().unwrap();
+    let told = reader.info().pixel_dims.unwrap();
+    assert_eq!((told.xppu, told.yppu, told.unit), (2_000_000, 4000, png::Unit::Meter));
+    let seen = decoded(&bytes).to_rgb8().into_raw();
+    let of = |index: usize| &colours[3 * index..][..3];
+    assert_eq!(seen, [of(0), of(9), of(255), of(3)].concat());
+    // A pixel of three kilometres has none per metre.
+    assert_eq!(Beside { pixel: Some([3e9, 1.0]), ..Beside::default() }.density(), None);
 }
