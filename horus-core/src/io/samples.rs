@@ -54,6 +54,18 @@ pub(super) fn unscaled(pixels: Handle) -> Recorded {
     Recorded { pixels, scale: StoredScale::Not, range: None, outside: None }
 }
 
+/// A value next to `value`.
+fn beside<T: Pixel>(value: T) -> T {
+    let v = value.to_f64();
+    match T::DTYPE {
+        float if float.is_float() => {
+            T::from_f64(if v == 0.0 { f64::from(f32::MIN_POSITIVE) } else { v * (1.0 + 1e-6) })
+        }
+        _ if T::from_f64(v + 1.0) != value => T::from_f64(v + 1.0),
+        _ => T::from_f64(v - 1.0),
+    }
+}
+
 /// The samples of an image half as high and wide, rounded up.
 #[track_caller]
 pub(super) fn smaller(samples: &Handle, shape: Shape, how: Reduced) -> Handle {
@@ -73,7 +85,9 @@ pub(super) fn smaller(samples: &Handle, shape: Shape, how: Reduced) -> Handle {
                 };
                 let weights = known.convert::<f64>().resize(height, width, Resampling::Area);
                 let sums = known.select(image.convert::<f64>(), 0.0).resize(height, width, Resampling::Area);
-                weights.ge(0.5).select((sums / weights).convert::<T>(), value)
+                let means = (sums / &weights).convert::<T>();
+                // No mean of known pixels is taken for a missing one.
+                weights.ge(0.5).select(means.eq(value).select(beside(value), means), value)
             }
         };
         means.handle().clone()

@@ -10,7 +10,7 @@ use super::samples::{Recorded, smaller, unscaled};
 use super::{Clipping, Draft, Format, IN_MEMORY, SaveOptions, StoredScale, on_root, pixel_size};
 use crate::dispatch;
 use crate::dtype::{DType, Element};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::image::Image;
 use crate::session::{Handle, Reduced};
 
@@ -36,7 +36,7 @@ impl Saving {
     #[track_caller]
     pub fn of<T: Element>(image: &Image<T>, format: Format, options: &SaveOptions) -> Result<Saving> {
         image.look()?;
-        let saving = Saving::record(image, format, options).map_err(|cause| unwritable(format, cause))?;
+        let saving = Saving::record(image, format, options)?.map_err(|cause| unwritable(format, cause))?;
         let mut saving = saving.located(image, Path::new(IN_MEMORY));
         saving.draft.describe(Path::new(IN_MEMORY));
         Ok(saving)
@@ -52,15 +52,18 @@ impl Saving {
         self
     }
 
-    /// [`Saving::of`]; the error is the cause, without the path.
+    /// [`Saving::of`]; the inner error is the cause, without the path, the outer one that of ranks.
     #[track_caller]
     pub(crate) fn record<T: Element>(
         image: &Image<T>,
         format: Format,
         options: &SaveOptions,
-    ) -> Result<Saving, String> {
+    ) -> Result<Result<Saving, String>> {
         let dtype = T::TAG;
-        let mut draft = Draft::new(format, dtype, image.shape(), options)?;
+        let mut draft = match Draft::new(format, dtype, image.shape(), options) {
+            Ok(draft) => draft,
+            Err(cause) => return Ok(Err(cause)),
+        };
         let ((_, stored), scaling, handle) = (draft.stored(), options.scaling, image.handle().clone());
         let Recorded { pixels, scale, range, outside } = if draft.format() == Format::Npy {
             unscaled(handle)
@@ -81,12 +84,12 @@ impl Saving {
             }
         }
         handles.extend(range.into_iter().flatten().chain(outside.map(|outside| outside.count)));
-        Ok(Saving { draft, handles })
+        Ok(Ok(Saving { draft, handles }))
     }
 }
 
 /// The pixels of smaller sizes of an image, of which samples of type `stored` are saved: rank 0 knows the file.
-fn reduced(image: &Handle, stored: DType) -> Result<Reduced, String> {
+fn reduced(image: &Handle, stored: DType) -> Result<Reduced> {
     let told = on_root(&image.session, "choosing the pixels of smaller sizes", || {
         Ok(match image.grid.as_ref().map_or(Reduced::Means, |grid| grid.reduced(stored)) {
             Reduced::Means => Vec::new(),
@@ -94,7 +97,7 @@ fn reduced(image: &Handle, stored: DType) -> Result<Reduced, String> {
             Reduced::MeansBut(missing) => missing.to_le_bytes().to_vec(),
         })
     });
-    let told = told.map_err(|e| e.to_string())??;
+    let told = told?.map_err(Error::Lost)?;
     Ok(match (told.first_chunk(), &told[..]) {
         (Some(missing), _) => Reduced::MeansBut(f64::from_le_bytes(*missing)),
         (None, []) => Reduced::Means,

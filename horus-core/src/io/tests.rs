@@ -210,7 +210,7 @@ fn saved<T: crate::dtype::Element>(image: &Image<T>, format: Format, options: &S
     fn told<T: Pixel>(pixels: &HostBuffer, shape: Shape) -> Vec<T> {
         interleaved(pixels.as_slice::<T>(), shape, |v| v)
     }
-    let saving = Saving::record(image, format, options).ok()?;
+    let saving = Saving::record(image, format, options).unwrap().ok()?;
     let handles: Vec<_> = saving.handles.iter().collect();
     let fetched = image.session().fetch_all(&handles, Want::Everyone).unwrap();
     let fetched: Vec<_> = fetched.into_iter().map(Option::unwrap).collect();

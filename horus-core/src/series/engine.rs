@@ -59,7 +59,7 @@ pub(super) type Finish<R> = Box<dyn FnOnce(Vec<Arc<HostBuffer>>) -> Result<R> + 
 
 /// The kind of a picture: pictures of equal shape, type and relevant part of the name share a
 /// recording.
-type Kind = (Shape, DType, Option<[u64; 3]>, OsString);
+type Kind = (Shape, DType, Option<(Option<u64>, [u64; 2])>, OsString);
 
 /// The recording for pictures of one kind.
 enum Known<T> {
@@ -269,7 +269,7 @@ where
     fn compute(&mut self, name: &Path, picture: Picture, begun: &mut Begun<R>) -> Result<(Pending, T)> {
         let (shape, dtype, pixel) = (picture.shape(), picture.dtype(), picture.pixel_size());
         // Programs may depend on the size of pixels.
-        let size = pixel.map(|size| size.sides().map(f64::to_bits));
+        let size = pixel.map(|size| (size.levels.map(f64::to_bits), [size.rows, size.columns].map(f64::to_bits)));
         let kind = self.once.then(|| (shape, dtype, size, self.make.kind(name)));
         let (replay, ready) = match kind.as_ref().and_then(|kind| self.recorded.get_mut(kind)) {
             Some(Known::Program { replay, ready, bytes }) => {

@@ -160,8 +160,8 @@ where
         self
     }
 
-    /// Declares that the operation does the same to all pictures of one shape and type: it depends
-    /// on nothing else that changes. It is then recorded once for each shape and type and replayed
+    /// Declares that the operation does the same to all pictures of one shape, type and size of pixels: it depends
+    /// on nothing else that changes. It is then recorded once for each of these and replayed
     /// for the other pictures, which saves the program's thread most of its work: a series of small
     /// pictures can be several times as fast on a GPU. An operation that looks at a value
     /// (`picture.luminance().mean().get()`) is still called each time, and so is one whose picture

@@ -28,9 +28,9 @@ pub trait Savable {
 impl<T: Element> Savable for Image<T> {
     fn saving(&self, path: &Path, options: &SaveOptions) -> Result<Saving> {
         self.look()?;
-        let format = Format::of(path, self.channels());
-        let saving = format.and_then(|format| Saving::record(self, format, options));
-        saving.map(|saving| saving.located(self, path)).map_err(|cause| Error::write(path, cause))
+        let failed = |cause: String| Error::write(path, cause);
+        let format = Format::of(path, self.channels()).map_err(failed)?;
+        Ok(Saving::record(self, format, options)?.map_err(failed)?.located(self, path))
     }
 }
 

@@ -91,10 +91,17 @@ impl Grid {
             all = Some(match all {
                 None => Grid { of: Arc::clone(&grid.of), placed: moved, levels, picked, agreed: grid.agreed },
                 Some(all) => {
-                    let same = all.placed.zip(moved).is_some_and(|(a, b)| a.is(&b));
-                    let same = same && all.of.pixel == grid.of.pixel;
-                    let agreed = Arc::ptr_eq(&all.of, &grid.of) || all.of.reference == grid.of.reference;
+                    // What a file does not say contradicts nothing.
+                    let differ = |a: &Picture, b: &Picture| {
+                        a.reference.is_some() && b.reference.is_some() && a.reference != b.reference
+                    };
+                    let sizes = all.of.pixel.zip(grid.of.pixel).is_none_or(|(a, b)| a == b);
+                    let same = sizes && all.placed.zip(moved).is_some_and(|(a, b)| a.is(&b));
+                    let agreed = Arc::ptr_eq(&all.of, &grid.of) || !differ(&all.of, &grid.of);
+                    let says = |told: &Picture| (told.reference.is_some(), told.pixel.is_some());
+                    let of = if says(&grid.of) > says(&all.of) { Arc::clone(&grid.of) } else { Arc::clone(&all.of) };
                     Grid {
+                        of,
                         placed: all.placed.filter(|_| same),
                         levels: all.levels && levels,
                         picked: all.picked && picked,

@@ -41,11 +41,14 @@ impl Georeference {
         let source = Source::open(path).ok().filter(|source| source.kind() == Kind::Tiff)?;
         let read = || -> Result<Option<Georeference>, String> {
             let page = options.page.unwrap_or(0);
-            // A smaller copy covers the same area by other pixels.
-            let Some(directory) = read_tiff::directory_of_page(&source, page, options.level)? else { return Ok(None) };
+            let directory = read_tiff::directory_of_page(&source, page, options.level)?;
             let mut decoder = decoder_at(&source, directory)?;
             let turned = decoder.find_tag_unsigned::<u16>(Tag::Orientation).ok().flatten().is_some_and(|o| o > 1);
             let mut found = Georeference::of(&mut decoder);
+            if options.level > 0 {
+                // A smaller copy covers the same area by other pixels; what they stand for is the same.
+                found = Georeference { nodata: found.nodata, ..Georeference::default() };
+            }
             if interpretation(&source, directory).is_some() || is_coloured(&mut decoder) {
                 found.colours = colours(&mut decoder);
             }

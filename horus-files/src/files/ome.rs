@@ -176,7 +176,7 @@ impl Ome {
 
 /// The description of the first page of a TIFF file, if it is OME-XML.
 pub(super) fn of_source(source: &Source<'_>) -> Option<Result<Ome, String>> {
-    let first = read_tiff::directory_of_page(source, 0, 0).ok()??;
+    let first = read_tiff::directory_of_page(source, 0, 0).ok()?;
     match decoder_at(source, first).ok()?.find_tag(TiffTag::ImageDescription).ok()? {
         Some(Value::Ascii(text)) => Ome::of(&text),
         _ => None,
@@ -199,7 +199,7 @@ pub(super) fn pixel_size_of(source: &Source<'_>, options: &OpenOptions) -> Optio
     }
     let read = || -> Result<Option<PixelSize>, String> {
         let page = read_tiff::directory_page(source, options);
-        let Some(directory) = read_tiff::directory_of_page(source, page, 0)? else { return Ok(None) };
+        let directory = read_tiff::directory_of_page(source, page, 0)?;
         let mut decoder = decoder_at(source, directory)?;
         let turned = decoder.find_tag_unsigned::<u16>(TiffTag::Orientation).ok().flatten().is_some_and(|o| o > 1);
         let found = match of_source(source) {
@@ -218,12 +218,19 @@ pub(super) fn pixel_size_of(source: &Source<'_>, options: &OpenOptions) -> Optio
     decode::guarded(read).ok().flatten()
 }
 
-/// The size of pixels that the first bytes of a PNG file tell, which come before its pixels.
+/// The size of pixels that the first bytes of a PNG file tell, which come before its pixels. Whole dots
+/// per inch are for print, unless they are many.
 fn of_png(head: &[u8]) -> Option<PixelSize> {
     const METRE: u8 = 1;
+    const INCH: f64 = 0.0254;
+    const MOST_IN_PRINT: f64 = 1200.0;
+    let in_print = |density: &[u8; 4]| {
+        let (density, dots) = (u32::from_be_bytes(*density), (f64::from(u32::from_be_bytes(*density)) * INCH).round());
+        dots <= MOST_IN_PRINT && [(dots / INCH).floor(), (dots / INCH).ceil()].contains(&f64::from(density))
+    };
     let (mut size, mut turned) = (None, false);
     metadata::chunks(head, |name, body| match (name, body.as_chunks::<4>()) {
-        (b"pHYs", ([columns, rows], [METRE])) => {
+        (b"pHYs", ([columns, rows], [METRE])) if !in_print(columns) || !in_print(rows) => {
             let side = |density: &[u8; 4]| Some(1e6 / f64::from(u32::from_be_bytes(*density)));
             size = PixelSize::of([None, side(rows), side(columns)]);
         }

@@ -160,12 +160,9 @@ pub(super) fn pages(source: &Source<'_>) -> usize {
     Directories::of(source, MOST_PAGES).map_or(1, |pages| pages.count())
 }
 
-/// The directory of a page, if the page itself is asked for and not a smaller copy.
-pub(super) fn directory_of_page(source: &Source<'_>, page: usize, level: usize) -> Result<Option<IfdPointer>, String> {
-    if level > 0 {
-        return Ok(None);
-    }
-    Directories::of(source, page)?.directory(page, level).map(Some)
+/// The directory of a page, or of a smaller copy of it.
+pub(super) fn directory_of_page(source: &Source<'_>, page: usize, level: usize) -> Result<IfdPointer, String> {
+    Directories::of(source, page)?.directory(page, level)
 }
 
 /// Rows and columns of a page and of its smaller copies.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -37,7 +38,8 @@ def layers(path: str | Sequence[str]) -> list[Layer]:
     if not first._channels:
         return [_layer(sizes, about)]
     channels = first.shape[-1]
-    if channels in COLOURS and first.dtype == "uint8":
+    # Channels of OME are planes of their own, not colours.
+    if channels in COLOURS and first.dtype == "uint8" and not about["name"].lower().endswith((".ome.tif", ".ome.tiff")):
         return [_layer(sizes, {**about, "rgb": True})]
     each = range(channels)
     return [_layer([size.channel(k) for size in sizes], {**about, "name": f"{about['name']} {k}"}) for k in each]
@@ -70,12 +72,8 @@ def _sizes(path: str) -> list[Image]:
                 raise
             continue
         break
-    if "volume" in way and first.shape[0] == 1:
-        way = {"page": 0}
-        first = _files.open(path, **way)
     sizes = [first]
-    while True:
-        try:
+    with contextlib.suppress(OSError):
+        while True:
             sizes.append(_files.open(path, size=len(sizes), **way))
-        except OSError:
-            return sizes
+    return [size[0] for size in sizes] if "volume" in way and first.shape[0] == 1 else sizes
