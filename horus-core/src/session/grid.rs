@@ -106,7 +106,6 @@ impl Grid {
                         levels: all.levels && levels,
                         picked: all.picked && picked,
                         agreed: all.agreed && grid.agreed && agreed,
-                        ..all
                     }
                 }
             });
