@@ -7,6 +7,7 @@
 #
 # Stages, in this order if none is named (roughly how long on a fast host):
 #   kernels   horus-cuda-check: every kernel against the host's evaluation            1-3 min
+#   numbers   functions of every f32, and a corpus of programs, against kept hashes    2-3 min
 #   session   conformance through planner and executor, random programs               2-5 min
 #   apps      three detectors x three modes, CPU and GPU outputs compared by bytes     1 min
 #   memory    too little GPU memory: spilling; too little of both: a clear error       1 min
@@ -51,7 +52,7 @@ while getopts b:o: option; do
 done
 shift $((OPTIND - 1))
 stages=("$@")
-[ ${#stages[@]} -gt 0 ] || stages=(kernels session apps memory driver sanitize bench modes process)
+[ ${#stages[@]} -gt 0 ] || stages=(kernels numbers session apps memory driver sanitize bench modes process)
 if [ -z "$bin" ]; then
   bin=$(realpath -m target/gpu-bin)
   build "$bin" || exit 1
@@ -107,6 +108,10 @@ kernels() {
   local parts
   parts=$(nproc)
   seq 0 $((parts - 1)) | xargs -P "$parts" -I{} "$bin/horus-cuda-check" --part "{}/$parts"
+}
+
+numbers() {
+  "$bin/horus-cuda-check" --numbers
 }
 
 # Each test gets a process, for the same reason.
@@ -361,7 +366,7 @@ nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | s
 status=0 table=""
 for stage in "${stages[@]}"; do
   case $stage in
-    kernels | session | apps | memory | driver | sanitize | bench | modes | ranks | scaling | strategies | process | user) ;;
+    kernels | numbers | session | apps | memory | driver | sanitize | bench | modes | ranks | scaling | strategies | process | user) ;;
     *) echo "no stage $stage" >&2; exit 2 ;;
   esac
   printf '\n== %s\n' "$stage"

@@ -149,3 +149,29 @@ fn the_table_of_settings_is_that_of_the_declarations() {
     let table = table();
     assert_eq!(rows, table.lines().collect::<Vec<_>>(), "settings.md should have\n{table}");
 }
+
+/// The tests that a page names, as `file.rs::function`.
+fn shown_by(page: &str) -> Vec<(&str, &str)> {
+    let code = page.split('`').skip(1).step_by(2);
+    code.filter_map(|c| c.split_once(".rs::").map(|(file, name)| (file, name))).collect()
+}
+
+/// Each promise names a test, which is there.
+#[test]
+fn promises_are_shown_by_tests() {
+    for page in ["SECURITY.md", "docs/book/src/promises.md"] {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(root.join(page)).expect("a page");
+        let rows = text.lines().filter(|l| l.starts_with("| ") && l.contains(".rs::")).count();
+        assert!(rows > 5, "{page} names {rows} tests");
+        for (file, name) in shown_by(&text) {
+            let code = std::fs::read_to_string(root.join(format!("{file}.rs"))).unwrap_or_default();
+            let test = format!("fn {name}(");
+            let place = code.find(&test).unwrap_or_else(|| panic!("{page}: {file}.rs has no test {name}"));
+            let line = code[..place].rfind('\n').map_or(0, |end| end);
+            let above =
+                code[..line].lines().rev().map(str::trim).take_while(|l| l.starts_with("#[") || l.starts_with("//"));
+            assert!(above.into_iter().any(|l| l == "#[test]"), "{page}: {name} of {file}.rs is no test");
+        }
+    }
+}

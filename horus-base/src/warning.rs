@@ -29,7 +29,16 @@ pub fn tell(module: &'static str, message: fmt::Arguments<'_>) {
 #[doc(hidden)]
 pub fn print(line: fmt::Arguments<'_>) {
     // A closed pipe is not an error.
-    drop(std::io::stderr().write_all(format!("{line}\n").as_bytes()));
+    drop(std::io::stderr().write_all(plain(&format!("{line}\n")).as_bytes()));
+}
+
+/// The text with control characters, other than ends of lines and tabs, escaped as in Rust: it may quote a file, and a terminal
+/// takes them as orders.
+#[doc(hidden)]
+pub fn plain(text: &str) -> String {
+    let is_order = |c: char| c.is_control() && !['\n', '\t'].contains(&c);
+    let escaped = |c: char| if is_order(c) { c.escape_default().to_string() } else { c.to_string() };
+    text.chars().map(escaped).collect()
 }
 
 /// Returns `true` if the program installed a logger. Until then, the level is `Off` and the logger
@@ -52,6 +61,12 @@ mod tests {
         }
         fn log(&self, _: &Record<'_>) {}
         fn flush(&self) {}
+    }
+
+    #[test]
+    fn what_a_file_says_gives_a_terminal_no_orders() {
+        assert_eq!(plain("a b/ü.png:\tno such\nfile"), "a b/ü.png:\tno such\nfile");
+        assert_eq!(plain("\x1b]0;title\x07\r\u{9b}2J"), "\\u{1b}]0;title\\u{7}\\r\\u{9b}2J");
     }
 
     #[test]

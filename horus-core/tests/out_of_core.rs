@@ -1,5 +1,5 @@
-//! Pictures larger than memory: computed in bounded memory, by a child process that reports its
-//! peak.
+//! Pictures larger than memory, and programs in less memory than they need: computed by a child
+//! process that reports its peak.
 #![cfg(target_os = "linux")]
 
 use std::io::Write;
@@ -7,9 +7,14 @@ use std::path::Path;
 use std::process::Command;
 
 use horus_core::cpu::device::CpuDevice;
+use horus_core::error::Result;
+use horus_core::filters::Footprint;
 use horus_core::image::Image;
 use horus_core::io::{AnyImage, Depth, SaveOptions, Scaling};
+use horus_core::ops::components::Connectivity;
+use horus_core::ops::geometric::Interpolation;
 use horus_core::session::Session;
+use horus_core::shape::Axis;
 
 const HEIGHT: usize = 10_000;
 const WIDTH: usize = 8_000;
@@ -51,6 +56,70 @@ fn run(input: &Path, output: &Path, memory: Option<usize>) {
     let options = SaveOptions { depth: Depth::Eight, scaling: Scaling::Range, ..SaveOptions::default() };
     let scale = (smooth * 3.0).save_with(output, &options).unwrap().unwrap();
     println!("\nscale {} {}", scale.low.to_bits(), scale.high.to_bits());
+}
+
+/// Programs whose images are in memory from the start: 64 MiB of floats. What they return is counted, too.
+const IN_MEMORY: [(&str, fn(&Session) -> Result<f64>); 7] = [
+    ("nothing", |_| Ok(0.0)),
+    ("a filter's mean", |s| given(s).gauss(2.0).mean().get().map(f64::from)),
+    ("filters that are kept", |s| {
+        let (a, b) = (given(s).gauss(2.0), given(s).sobel(Axis::Rows));
+        s.evaluate()?;
+        Ok(f64::from(a.pixel((0, 0))? + b.pixel((0, 0))?))
+    }),
+    ("a rotated image, read", |s| given(s).rotate(30.0, Interpolation::Bicubic).to_vec().map(|v| f64::from(v[9]))),
+    ("medians of disks", |s| given(s).median(&Footprint::disc(5)).over(Axis::Rows).sum().pixel((0, 7))),
+    ("steps of a loop", |s| {
+        let found = s.iterate(given(s), 5, |u| u.gauss(1.0))?;
+        found.state.mean().get().map(f64::from)
+    }),
+    ("labels", |s| given(s).gt(0.5).label(Connectivity::FACES).max_value().get().map(f64::from)),
+];
+
+fn given(session: &Session) -> Image<f32> {
+    Image::from_fn(session, 4096, 4096, |y, x| ((x * 7 + y * 13 + x * y / 1024) % 253) as f32 / 253.0)
+}
+
+/// A program of [`IN_MEMORY`] within the megabytes of `HORUS_TEST_MEMORY`.
+#[test]
+fn in_memory() {
+    let Ok(name) = std::env::var("HORUS_TEST_PROGRAM") else { return };
+    let bytes = std::env::var("HORUS_TEST_MEMORY").unwrap().parse::<usize>().unwrap() << 20;
+    let session = Session::on(Box::new(CpuDevice::new(Some(2)).unwrap())).host_memory(bytes).build().unwrap();
+    let (_, program) = IN_MEMORY.iter().find(|(known, _)| *known == name).unwrap();
+    match program(&session) {
+        Ok(value) => println!("\ndone {value}"),
+        Err(e) => println!("\nrefused: {e}"),
+    }
+    println!("peak {}", peak());
+}
+
+#[test]
+fn programs_in_memory_take_no_more_than_they_are_allowed() {
+    const MIB: usize = 1 << 20;
+    let run = |name: &str, limit: usize| {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "in_memory", "--nocapture"]).env("HORUS_TEST_PROGRAM", name);
+        let output = command.env("HORUS_TEST_MEMORY", limit.to_string()).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
+        (number(&text, "peak"), text)
+    };
+    let (empty, _) = run("nothing", 100);
+    for (name, _) in &IN_MEMORY[1..] {
+        let mut ends = Vec::new();
+        for limit in [32, 100, 150, 300, 600] {
+            let (peak, text) = run(name, limit);
+            let end = if text.contains("\ndone ") { "done" } else { "an error" };
+            println!("| {name} | {limit} MiB | {} MiB | {end} |", peak / MIB);
+            assert!(peak <= empty + (limit + 64) * MIB, "{name} at {limit} MiB: {} MiB\n{text}", peak / MIB);
+            let told = text.contains("out of memory") && text.contains("HORUS_HOST_MEMORY allows");
+            assert!(end == "done" || told, "{text}");
+            ends.push(end);
+        }
+        let more_is_enough = ends.windows(2).all(|two| two[0] != "done" || two[1] == "done");
+        assert!(more_is_enough && ends.last() == Some(&"done"), "{name}: {ends:?}");
+    }
 }
 
 /// The child process; without its variable, does nothing.

@@ -60,9 +60,10 @@ pub(crate) struct Part {
     pub(crate) bytes: usize,
 }
 
-fn candidates() -> Vec<PathBuf> {
+/// Candidates for the library where the user `chose` a place, or none.
+pub(crate) fn places(chosen: Option<PathBuf>) -> Vec<PathBuf> {
     const NAMES: [&str; 2] = ["libnccl.so.2", "libnccl.so"];
-    match settings::NCCL.path() {
+    match chosen {
         Some(p) if p.is_dir() => NAMES.iter().map(|n| p.join(n)).collect(),
         Some(p) => vec![p],
         None => {
@@ -81,7 +82,7 @@ impl Nccl {
 
     fn load() -> Result<&'static Nccl, String> {
         let mut reason = String::from("no library");
-        for path in candidates() {
+        for path in places(settings::NCCL.path()) {
             // SAFETY: loading runs the initialisers of a library that the user or the system names
             // as NCCL.
             match unsafe { Library::new(&path) } {

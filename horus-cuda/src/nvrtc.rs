@@ -76,9 +76,14 @@ impl std::fmt::Debug for Nvrtc {
 
 /// Candidates for the library: files, and names that the system's loader resolves.
 pub(crate) fn candidates() -> Vec<PathBuf> {
+    places(settings::NVRTC.path())
+}
+
+/// Candidates where the user `chose` a place, or none.
+fn places(chosen: Option<PathBuf>) -> Vec<PathBuf> {
     const NAMES: [&str; 4] = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so", "nvrtc64_130_0.dll"];
     let names = NAMES.iter().map(PathBuf::from);
-    match settings::NVRTC.path() {
+    match chosen {
         Some(p) if p.is_dir() => NAMES.iter().map(|n| p.join(n)).collect(),
         Some(p) => vec![p],
         None => names.chain(NAMES.iter().map(|n| Path::new("/usr/local/cuda/lib64").join(n))).collect(),
@@ -248,5 +253,22 @@ impl Nvrtc {
         // SAFETY: the buffer has the size that the library says.
         self.check(unsafe { (f.cubin)(program, cubin.as_mut_ptr().cast()) })?;
         Ok(cubin)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn libraries_are_not_looked_for_in_the_working_folder() {
+        for path in places(None).into_iter().chain(crate::nccl::places(None)) {
+            // A name alone is looked for where the system's loader looks, which is not there.
+            assert!(path.is_absolute() || path.components().count() == 1, "{}", path.display());
+        }
+        let folder = tempfile::tempdir().unwrap();
+        assert!(places(Some(folder.path().to_owned())).iter().all(|path| path.starts_with(folder.path())));
+        let file = folder.path().join("libnvrtc.so");
+        assert_eq!(places(Some(file.clone())), [file]);
     }
 }

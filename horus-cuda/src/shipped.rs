@@ -143,7 +143,11 @@ impl Package {
     /// # Errors
     /// If it cannot be read, is not a package, has another format, or has a damaged table.
     pub fn open(path: &Path) -> std::io::Result<Package> {
-        let mut file = File::open(path)?;
+        Package::of(path, File::open(path)?)
+    }
+
+    /// The package in a file that is open.
+    fn of(path: &Path, mut file: File) -> std::io::Result<Package> {
         let data = file.metadata()?;
         if !data.is_file() {
             return Err(wrong("it is not a regular file"));

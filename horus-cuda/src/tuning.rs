@@ -7,7 +7,8 @@
 
 mod search;
 
-use std::path::PathBuf;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use horus_core::dtype::DType;
@@ -48,11 +49,13 @@ pub struct Tuning {
 }
 
 impl Tuning {
-    /// Returns `true` if the generator accepts it.
+    /// Returns `true` if the generator accepts it, and its code has a size that compiles.
     pub fn is_sane(&self) -> bool {
-        let threads = self.bx * self.by;
+        let threads = self.bx.checked_mul(self.by).unwrap_or(0);
         (32..=1024).contains(&threads)
             && threads.is_multiple_of(32)
+            && self.unroll <= 1 << 16
+            && self.blocks <= 32
             && [1, 2, 4, 8].contains(&self.cols)
             && [1, 2, 4, 8, 16].contains(&self.span)
             && (1..=64).contains(&self.rows)
@@ -176,23 +179,27 @@ pub fn user_table() -> Option<PathBuf> {
 /// The rows of the user's table; empty without a table, or with a warning if it is unusable.
 pub fn user_rows() -> Vec<Entry> {
     let Some(path) = user_table() else { return Vec::new() };
-    let text = match std::fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Vec::new(),
-        Err(e) => {
-            horus_core::warn!("{} is not used: {e}", path.display());
-            return Vec::new();
-        }
-    };
-    let rows = serde_json::from_str::<Vec<Entry>>(&text).map_err(|e| e.to_string());
-    let sane = rows.and_then(|rows| match rows.iter().find(|e| !e.tuning.is_sane()) {
-        Some(e) => Err(format!("{:?} cannot be run", e.tuning)),
-        None => Ok(rows),
-    });
-    sane.unwrap_or_else(|e| {
+    rows_of(&path).unwrap_or_else(|e| {
         horus_core::warn!("{} is not used: {e}", path.display());
         Vec::new()
     })
+}
+
+/// The rows of a table; none if there is no file. The error describes the fault.
+fn rows_of(path: &Path) -> Result<Vec<Entry>, String> {
+    /// Hundreds of times the size of a table.
+    const MOST: u64 = 16 << 20;
+    let mut text = String::new();
+    match std::fs::File::open(path) {
+        Ok(file) => file.take(MOST).read_to_string(&mut text).map_err(|e| e.to_string())?,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(e.to_string()),
+    };
+    let rows = serde_json::from_str::<Vec<Entry>>(&text).map_err(|e| e.to_string())?;
+    match rows.iter().find(|e| !e.tuning.is_sane()) {
+        Some(e) => Err(format!("{:?} cannot be run", e.tuning)),
+        None => Ok(rows),
+    }
 }
 
 /// The type in which a kernel with a first input of type `dtype` computes: that of its filters'
@@ -335,5 +342,39 @@ mod tests {
                 assert!(e.tuning.is_sane(), "{e:?}");
             }
         }
+    }
+
+    #[test]
+    fn a_table_that_cannot_be_run_is_refused_as_a_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tuning.json");
+        let read = |text: &[u8]| {
+            std::fs::write(&path, text).unwrap();
+            rows_of(&path)
+        };
+        assert_eq!(rows_of(&folder.path().join("none")), Ok(Vec::new()));
+        let good: Vec<Entry> = serde_json::from_str(TABLES[0]).unwrap();
+        assert_eq!(read(TABLES[0].as_bytes()), Ok(good.clone()));
+        let changes: [fn(&mut Tuning); 9] = [
+            |t| (t.bx, t.by) = (1 << 32, 1 << 32),
+            |t| (t.bx, t.by) = (usize::MAX, usize::MAX),
+            |t| t.bx = 0,
+            |t| t.rows = usize::MAX,
+            |t| t.cols = 3,
+            |t| t.unroll = usize::MAX,
+            |t| t.blocks = 1 << 40,
+            |t| t.chunk = 0,
+            |t| t.span = 1 << 20,
+        ];
+        for (i, change) in changes.into_iter().enumerate() {
+            let mut rows = good.clone();
+            change(&mut rows[1].tuning);
+            let told = read(serde_json::to_string(&rows).unwrap().as_bytes()).unwrap_err();
+            assert!(told.contains("cannot be run"), "change {i}: {told}");
+        }
+        for text in [&b""[..], b"{}", b"[1]", &[b'['; 100_000], &[0xff; 10], &vec![b' '; 17 << 20]] {
+            assert!(read(text).is_err(), "{} bytes", text.len());
+        }
+        assert!(rows_of(folder.path()).is_err(), "a folder");
     }
 }

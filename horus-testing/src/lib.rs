@@ -1,8 +1,9 @@
 //! Test support: the sequential oracle of operations and kernels ([`reference`](mod@reference)), a
 //! [`simulated`] device that poisons memory and delivers late, one that fails on request
-//! ([`faulty`]), and [`pixels`] to compare by bits.
+//! ([`faulty`]), [`pixels`] to compare by bits, and the [`numbers`] that functions of `f32` yield.
 
 pub mod faulty;
+pub mod numbers;
 pub mod pixels;
 pub mod reference;
 pub mod simulated;

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::{CommandFactory, Parser};
+use horus::core::warning::plain;
 use horus::io::FileInfo;
 use horus::prelude::*;
 use serde_json::{Map, Value as Json, json};
@@ -129,7 +130,7 @@ fn text(path: &Path, Found { info, tags, statistics }: &Found) -> String {
     let bytes = shape.len() * info.dtype.size();
     text += &format!(", {:.1} MB decoded\n", bytes as f64 / 1e6);
     for (name, value) in tags {
-        text += &format!("  {name}: {}\n", value.split_whitespace().collect::<Vec<_>>().join(" "));
+        text += &plain(&format!("  {name}: {}\n", value.split_whitespace().collect::<Vec<_>>().join(" ")));
     }
     for (channel, [low, high, mean, deviation]) in statistics.iter().enumerate() {
         text += &format!("  channel {channel}: from {low} to {high}, mean {mean}, standard deviation {deviation}\n");

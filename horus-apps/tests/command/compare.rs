@@ -120,9 +120,9 @@ fn info_prints_tags_and_statistics_and_json() {
     let object: Json = serde_json::from_str(&told(&["colour.png", "--json", "--statistics"])).unwrap();
     assert_eq!((&object["width"], &object["type"], &object["channels"]), (&41.into(), &"u8".into(), &3.into()));
     assert_eq!(object["statistics"].as_array().unwrap().len(), 3);
-    // A text in a PNG file, before its pixels.
+    // A text in a PNG file, before its pixels, which would clear a terminal.
     let png = fs::read(dir.join("grey.png")).unwrap();
-    let mut chunk = b"tEXtTitle\0Ringed seal".to_vec();
+    let mut chunk = b"tEXtTitle\0Ringed seal\x1b[2J".to_vec();
     let mut crc = !0u32;
     for byte in &chunk {
         crc ^= u32::from(*byte);
@@ -132,12 +132,12 @@ fn info_prints_tags_and_statistics_and_json() {
     chunk.extend(u32::to_be_bytes(!crc));
     fs::write(dir.join("titled.png"), [&png[..33], &chunk, &png[33..]].concat()).unwrap();
     assert!(
-        told(&["titled.png", "--tags"]).ends_with("\n  Title: Ringed seal\n"),
+        told(&["titled.png", "--tags"]).ends_with("\n  Title: Ringed seal\\u{1b}[2J\n"),
         "{}",
         told(&["titled.png", "--tags"])
     );
     let object: Json = serde_json::from_str(&told(&["titled.png", "--json"])).unwrap();
-    assert_eq!(object["tags"]["Title"], "Ringed seal");
+    assert_eq!(object["tags"]["Title"], "Ringed seal\u{1b}[2J");
     fails(dir, &["info", "none.png", "--statistics"], 1, &["cannot read none.png"]);
 }
 

@@ -4,7 +4,7 @@ use std::io::Cursor;
 use std::time::Instant;
 
 use horus_core::error::Result;
-use horus_core::io::{AnyImage, OpenOptions};
+use horus_core::io::{AnyImage, FileInfo, OpenOptions};
 use image::{DynamicImage, GrayImage, ImageFormat};
 
 use crate::formats::AT_ONCE;
@@ -12,9 +12,13 @@ use crate::tiffs::{self, Page};
 use crate::{Folder, refused, session};
 
 fn encoded(side: u32, format: ImageFormat) -> Vec<u8> {
-    let mut bytes = Cursor::new(Vec::new());
     let picture = GrayImage::from_fn(side, side, |x, y| image::Luma([(x * 3 + y) as u8]));
-    DynamicImage::ImageLuma8(picture).write_to(&mut bytes, format).unwrap();
+    encoded_as(&DynamicImage::ImageLuma8(picture), format)
+}
+
+fn encoded_as(picture: &DynamicImage, format: ImageFormat) -> Vec<u8> {
+    let mut bytes = Cursor::new(Vec::new());
+    picture.write_to(&mut bytes, format).unwrap();
     bytes.into_inner()
 }
 
@@ -64,6 +68,62 @@ fn what_bytes_cannot_hold_is_refused_at_once() {
     let count = strip.windows(8).position(|w| w == [23, 1, 4, 0, 1, 0, 0, 0]).expect("a count") + 8;
     let longer = [&strip[..count], &[255, 255, 0, 0], &strip[count + 4..]].concat();
     is_refused("c.tif", &longer, "JPEG data declares more pixels than its strip");
+}
+
+#[test]
+fn a_text_that_grows_beyond_reason_is_left_out() {
+    let folder = Folder::new();
+    // The compressed rows of a black picture are a text of 16 MB of zeros.
+    let bomb = encoded_as(&DynamicImage::ImageLuma8(GrayImage::new(4000, 4000)), ImageFormat::Png);
+    let packed = rows(&bomb);
+    assert!(packed.len() < 100_000, "{} bytes", packed.len());
+    let small = encoded(16, ImageFormat::Png);
+    let text = |keyword: &str, data: &[u8]| {
+        let body = [b"zTXt", keyword.as_bytes(), b"\0\0", data].concat();
+        let length = (body.len() as u32 - 4).to_be_bytes();
+        [&length[..], &body, &crate::fuzz::crc(&body).to_be_bytes()].concat()
+    };
+    // Eleven zeros: one row of ten black pixels, after the number of its filter.
+    let few = encoded_as(&DynamicImage::ImageLuma8(GrayImage::new(10, 1)), ImageFormat::Png);
+    let few = rows(&few);
+    let file = [&small[..33], &text("Bomb", &packed), &text("Kept", &few), &small[33..]].concat();
+    let started = Instant::now();
+    let tags = FileInfo::tags(folder.put("a.png", &file), &OpenOptions::default()).unwrap();
+    assert_eq!(tags, [("Kept".to_owned(), "\0".repeat(11))]);
+    assert!(started.elapsed() < AT_ONCE);
+}
+
+/// The compressed rows of a PNG file.
+fn rows(png: &[u8]) -> Vec<u8> {
+    let (mut rest, mut found) = (&png[8..], Vec::new());
+    while let Some((length, after)) = rest.split_first_chunk::<4>() {
+        let (chunk, after) = after.split_at(4 + u32::from_be_bytes(*length) as usize);
+        found.extend(chunk.strip_prefix(b"IDAT").unwrap_or_default());
+        rest = &after[4..];
+    }
+    found
+}
+
+/// Directories of a TIFF file that follow one another in a circle.
+#[test]
+fn pages_that_lead_back_to_themselves_end() {
+    let (s, folder) = (session(), Folder::new());
+    let mut file = tiffs::file(&[Page::grey(4, 2, &[7; 8]), Page::grey(4, 2, &[9; 8])], false);
+    let first: [u8; 4] = file[4..8].try_into().unwrap();
+    let end = file.len() - 4;
+    file[end..].copy_from_slice(&first);
+    let path = folder.put("a.tif", &file);
+    let started = Instant::now();
+    assert_eq!(s.open(&path).unwrap().convert::<u8>().to_vec().unwrap(), [7; 8]);
+    for told in [
+        AnyImage::describe(&s, &path, &OpenOptions::default()).map(|info| info.pages),
+        AnyImage::open_volume(&s, &path).map(|volume| volume.shape().depth),
+        AnyImage::open_page(&s, &path, 1000).map(|page| page.shape().depth),
+    ] {
+        // Each page once, or an error.
+        assert!(told.as_ref().map_or(true, |pages| *pages == 2), "{told:?}");
+    }
+    assert!(started.elapsed() < AT_ONCE, "{:?}", started.elapsed());
 }
 
 #[test]

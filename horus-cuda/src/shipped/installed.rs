@@ -1,6 +1,7 @@
 //! Choice of the package: one that the user names, or one beside the program, which must be as
 //! trustworthy as the program.
 
+use std::fs::{File, Metadata};
 use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +24,7 @@ impl Package {
             None => {
                 let executable = std::env::current_exe().ok()?;
                 let path = beside(&executable).into_iter().find(|p| p.exists())?;
-                let opened = trusted(&path, &executable).and_then(|()| Package::open(&path));
+                let opened = installed(&path, &executable);
                 (path, opened)
             }
         };
@@ -52,12 +53,18 @@ fn beside(executable: &Path) -> Vec<PathBuf> {
     std::iter::once(folder.join(NAME)).chain(library).collect()
 }
 
-/// Fails if anyone who may not write to the executable may write to a package that the user did not
-/// name: its content is executed.
+/// The package at `path`, which the user did not name, for this executable.
+fn installed(path: &Path, executable: &Path) -> std::io::Result<Package> {
+    let file = File::open(path)?;
+    trusted(&file.metadata()?, &std::fs::metadata(executable)?)?;
+    Package::of(path, file)
+}
+
+/// Fails if anyone who may not write to the executable may write to the package: its content is
+/// executed.
 #[cfg(unix)]
-fn trusted(path: &Path, executable: &Path) -> std::io::Result<()> {
+fn trusted(data: &Metadata, program: &Metadata) -> std::io::Result<()> {
     use std::os::unix::fs::MetadataExt as _;
-    let (data, program) = (std::fs::metadata(path)?, std::fs::metadata(executable)?);
     // SAFETY: asks for a number, and always succeeds.
     let user = unsafe { libc::geteuid() };
     let refused = |why: String| Err(Error::new(ErrorKind::PermissionDenied, why));
@@ -72,7 +79,7 @@ fn trusted(path: &Path, executable: &Path) -> std::io::Result<()> {
 }
 
 #[cfg(not(unix))]
-fn trusted(_: &Path, _: &Path) -> std::io::Result<()> {
+fn trusted(_: &Metadata, _: &Metadata) -> std::io::Result<()> {
     Ok(())
 }
 
@@ -90,19 +97,29 @@ mod tests {
     #[cfg(unix)]
     #[test]
     fn who_may_not_write_the_program_may_not_write_its_package() {
-        use std::os::unix::fs::PermissionsExt as _;
+        use std::os::unix::fs::{PermissionsExt as _, chown};
         let folder = tempfile::tempdir().unwrap();
         let (program, path) = (folder.path().join("program"), folder.path().join(NAME));
         for file in [&program, &path] {
-            std::fs::write(file, "").unwrap();
+            std::fs::write(file, crate::shipped::Packing::new((13, 0)).bytes()).unwrap();
         }
         let modes = |of_program: u32, of_package: u32| {
             for (file, mode) in [(&program, of_program), (&path, of_package)] {
                 std::fs::set_permissions(file, std::fs::Permissions::from_mode(mode)).unwrap();
             }
-            trusted(&path, &program).is_ok()
+            match installed(&path, &program) {
+                Ok(_) => true,
+                Err(e) if e.kind() == ErrorKind::PermissionDenied => false,
+                Err(e) => panic!("{e}"),
+            }
         };
         assert!(modes(0o755, 0o644) && modes(0o755, 0o600) && modes(0o775, 0o664));
         assert!(!modes(0o755, 0o664) && !modes(0o755, 0o646) && !modes(0o777, 0o666));
+        // Only root can give files away.
+        if chown(&path, Some(12_345), None).is_ok() {
+            assert!(!modes(0o755, 0o644), "the package of another user");
+            chown(&program, Some(12_345), None).unwrap();
+            assert!(modes(0o755, 0o644), "of the user whose program it is");
+        }
     }
 }

@@ -4,8 +4,15 @@
 //! one of several separated by commas; each as a large image is computed, as a small one is, and with
 //! N tuning candidates; every N-th case from the I-th on, so that several processes share the work.
 //! Exits with 1 on any difference.
+//!
+//! `horus-cuda-check --numbers`: every function of every `f32`, and the corpus of programs, against the hashes that are kept
+//! (`tests/goldens`), through sessions on the GPU.
 
 mod cases;
+#[path = "../../../horus-core/tests/numbers/corpus.rs"]
+mod corpus;
+#[path = "../../../horus-core/tests/numbers/on_session.rs"]
+mod on_session;
 mod planes;
 
 use std::process::ExitCode;
@@ -13,9 +20,11 @@ use std::process::ExitCode;
 use horus_core::device::{Device, Launch, LaunchInput, Memory};
 use horus_core::error::DeviceError;
 use horus_core::host::Piece;
+use horus_core::session::Session;
 use horus_core::shape::{Shape, Window};
 use horus_cuda::CudaDevice;
 use horus_cuda::tuning::{all_sizes, candidates};
+use horus_testing::numbers::{FUNCTIONS, KeptRow, Sample};
 use horus_testing::reference::kernel::HostImage;
 
 use cases::{Case, cases};
@@ -83,6 +92,32 @@ fn pieces(device: &CudaDevice, image: &HostImage, memory: &Memory) -> Result<boo
     Ok(got == want)
 }
 
+/// Compares functions and programs with what is kept; returns the number of differences.
+fn numbers(device: CudaDevice) -> horus_core::error::Result<usize> {
+    /// Pixels of an image of arguments, as a power of two: 256 MiB.
+    const PIXELS: u32 = 26;
+    let session = Session::on(Box::new(device)).build()?;
+    let mut differences = 0;
+    for sample in Sample::ALL {
+        let hashes = on_session::hashes(&session, sample, PIXELS, |_, _, _| {})?;
+        for (function, hash) in FUNCTIONS.iter().zip(hashes) {
+            let kept = KeptRow::kept(function).hashes[sample as usize];
+            let same = hash == kept;
+            differences += usize::from(!same);
+            let told = if same { "as kept".to_owned() } else { format!("DIFFERS from {kept:016x}") };
+            println!("{:<12} 2^{:<2} {hash:016x} {told}", function.name, sample.count(function).ilog2());
+        }
+    }
+    match corpus::compared(&corpus::rows(&session)?) {
+        Ok(()) => println!("corpus: as kept"),
+        Err(changed) => {
+            differences += 1;
+            println!("corpus: {changed}");
+        }
+    }
+    Ok(differences)
+}
+
 fn part_of(text: &str) -> Option<(usize, usize)> {
     let (first, parts) = text.split_once('/')?;
     let (first, parts) = (first.parse().ok()?, parts.parse().ok()?);
@@ -107,6 +142,19 @@ fn main() -> ExitCode {
         }
     };
     println!("{}", device.about().name);
+    if arguments.iter().any(|a| a == "--numbers") {
+        return match numbers(device) {
+            Ok(0) => ExitCode::SUCCESS,
+            Ok(n) => {
+                println!("{n} differences");
+                ExitCode::FAILURE
+            }
+            Err(e) => {
+                eprintln!("{e}");
+                ExitCode::FAILURE
+            }
+        };
+    }
     let (mut passed, mut failed) = (0, 0);
     let mut report = |name: &str, result: Result<Option<String>, DeviceError>| match result {
         Ok(None) => passed += 1,

@@ -58,17 +58,30 @@ impl Header {
     }
 }
 
-/// The texts of a PNG file, by their keywords.
+/// Most bytes of the compressed texts of a PNG file.
+const INFLATED: usize = 2 << 20;
+
+/// The texts of a PNG file, by their keywords. Compressed ones that cannot be inflated are left out, and those that exceed, with the
+/// ones before, [`INFLATED`] bytes.
 pub(super) fn texts(source: &Source<'_>) -> Result<Vec<(String, String)>, String> {
     let (_, reader) = png(tiff_source::reader(source))?;
     let info = reader.info();
     let mut all: Vec<(String, String)> = Vec::new();
     all.extend(info.uncompressed_latin1_text.iter().map(|text| (text.keyword.clone(), text.text.clone())));
-    // A text that cannot be inflated is left out.
-    all.extend(
-        info.compressed_latin1_text.iter().filter_map(|text| Some((text.keyword.clone(), text.get_text().ok()?))),
-    );
-    all.extend(info.utf8_text.iter().filter_map(|text| Some((text.keyword.clone(), text.get_text().ok()?))));
+    let mut left = INFLATED;
+    macro_rules! inflated {
+        ($texts:expr) => {
+            for text in $texts {
+                let mut text = text.clone();
+                if let Ok(found) = text.decompress_text_with_limit(left).and_then(|()| text.get_text()) {
+                    left = left.saturating_sub(found.len());
+                    all.push((text.keyword, found));
+                }
+            }
+        };
+    }
+    inflated!(&info.compressed_latin1_text);
+    inflated!(&info.utf8_text);
     Ok(all)
 }
 

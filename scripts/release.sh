@@ -1,0 +1,102 @@
+#!/usr/bin/env bash
+# Says whether this commit may be released: runs what is too long for scripts/test.sh as well, and ends with "yes" or "no".
+#
+#   scripts/release.sh [--without STEP]... [STEP...]     the steps below in this order, or only those named
+#
+#   tree        nothing is uncommitted, CHANGELOG.md has a dated head with the version of Cargo.toml
+#   tests       scripts/test.sh
+#   numbers     every function of every f32 on every instruction set, and the corpus, against the hashes that are kept (16 cores: minutes)
+#   programs    HORUS_CASES random programs (default: 1,000,000, an hour) against the reference
+#   fuzz        broken files, HORUS_FUZZ_SECONDS (default: 3600) for each decoder
+#   memory      benches/memory.sh: the largest memory of programs under a limit
+#   licences    cargo deny: licences, sources, and advisories, whose database must be reachable
+#   interfaces  cargo semver-checks against the newest tag
+#   wheels      the wheel, built twice in different folders with SOURCE_DATE_EPOCH of the commit: equal bytes
+#
+# A step that cannot run here, as a tool is missing, is a "no". `--without STEP` leaves one out, and the summary says so. Logs of the
+# steps are in the folder `release` of the target folder.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+all=(tree tests numbers programs fuzz memory licences interfaces wheels)
+logs=$(realpath -m "${CARGO_TARGET_DIR:-target}")/release-logs
+
+# The reason for which a step failed, for the summary: without one its log is named.
+no() { echo "no: $*"; return 1; }
+needs() { command -v "$1" >/dev/null || no "$1 is not installed ($2)"; }
+
+tree() {
+  local version changed
+  changed=$(git status --porcelain) || return 1
+  [ -z "$changed" ] || { echo "$changed"; no "files are not committed"; return 1; }
+  version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
+  grep -m 1 '^## ' CHANGELOG.md | grep -Eq "^## $version .*[0-9]{4}-[0-9]{2}-[0-9]{2}" || no "the head of CHANGELOG.md is not $version with a date"
+}
+tests() { scripts/test.sh; }
+numbers() { cargo test --release -p horus-core --test numbers -- --include-ignored --nocapture; }
+programs() {
+  HORUS_CASES=${HORUS_CASES:-1000000} cargo test --release -p horus-core --test conformance -- random hostile
+}
+fuzz() { HORUS_FUZZ_SECONDS=${HORUS_FUZZ_SECONDS:-3600} cargo test --release -p horus-core --test files fuzz; }
+memory() { benches/memory.sh; }
+licences() {
+  needs cargo-deny "cargo install cargo-deny" && cargo deny check
+}
+interfaces() {
+  local tag
+  needs cargo-semver-checks "cargo install cargo-semver-checks" || return 1
+  tag=$(git describe --tags --abbrev=0 2>/dev/null) || { no "there is no tag to compare with"; return 1; }
+  cargo semver-checks --workspace --baseline-rev "$tag"
+}
+wheels() {
+  local epoch copy
+  epoch=$(git log -1 --format=%ct) || return 1
+  for copy in one another; do
+    rm -rf "$logs/$copy" "$logs/wheel-$copy"
+    # From the commit, in folders of different names: a path that gets into the wheel differs.
+    git worktree prune && git worktree add --quiet --detach "$logs/$copy" HEAD || return 1
+    (cd "$logs/$copy" && SOURCE_DATE_EPOCH=$epoch CARGO_TARGET_DIR=$logs/$copy/target scripts/wheel.sh "$logs/wheel-$copy")
+    local status=$?
+    git worktree remove --force "$logs/$copy"
+    [ $status = 0 ] || return 1
+  done
+  (cd "$logs" && sha256sum wheel-one/*.whl wheel-another/*.whl)
+  cmp "$logs"/wheel-one/*.whl "$logs"/wheel-another/*.whl || no "two builds of the wheel have other bytes"
+}
+
+known() { case " ${all[*]} " in *" $1 "*) ;; *) echo "no step $1; there are: ${all[*]}" >&2; exit 2 ;; esac; }
+without=() steps=()
+while [ $# -gt 0 ]; do
+  case $1 in
+    --without) known "${2:?a step}"; without+=("$2"); shift ;;
+    -*) sed -n '2,/^set/s/^# \?//p' "$0" >&2; exit 2 ;;
+    *) known "$1"; steps+=("$1") ;;
+  esac
+  shift
+done
+mkdir -p "$logs"
+summary="" verdict=yes
+for step in "${all[@]}"; do
+  if [ ${#steps[@]} -gt 0 ] && [[ " ${steps[*]} " != *" $step "* ]]; then
+    summary+=$(printf '%-11s not asked for' "$step")$'\n' verdict=${verdict/yes/part}
+    continue
+  fi
+  if [[ " ${without[*]-} " == *" $step "* ]]; then
+    summary+=$(printf '%-11s left out (--without)' "$step")$'\n' verdict=${verdict/yes/part}
+    continue
+  fi
+  printf '\n== %s\n' "$step"
+  from=$SECONDS
+  if "$step" 2>&1 | tee "$logs/$step.log"; then
+    told=yes
+  else
+    told=$(grep '^no: ' "$logs/$step.log" | tail -n 1) verdict=no
+    told=${told:-no: see $logs/$step.log}
+  fi
+  summary+=$(printf '%-11s %6d s  %s' "$step" $((SECONDS - from)) "$told")$'\n'
+done
+printf '\n%s of %s\n%s' "$(git rev-parse --short HEAD)" "$(git log -1 --format=%cs)" "$summary"
+case $verdict in
+  yes) echo "yes" ;;
+  part) echo "yes, but for the steps that did not run" ;;
+  no) echo "no"; exit 1 ;;
+esac
