@@ -153,7 +153,7 @@ fn the_table_of_settings_is_that_of_the_declarations() {
 /// The tests that a page names, as `file.rs::function`.
 fn shown_by(page: &str) -> Vec<(&str, &str)> {
     let code = page.split('`').skip(1).step_by(2);
-    code.filter_map(|c| c.split_once(".rs::").map(|(file, name)| (file, name))).collect()
+    code.filter_map(|c| c.split_once(".rs::")).collect()
 }
 
 /// Each promise names a test, which is there.
