@@ -74,7 +74,7 @@ const IN_MEMORY: [Named; 7] = [
     ("medians of disks", |s| given(s).median(&Footprint::disc(5)).over(Axis::Rows).sum().pixel((0, 7))),
     ("steps of a loop", |s| {
         let found = s.iterate(given(s), 5, |u| u.gauss(1.0))?;
-        found.state.mean().get().map(f64::from)
+        found.state.mean().get()
     }),
     ("labels", |s| given(s).gt(0.5).label(Connectivity::FACES).max_value().get().map(f64::from)),
 ];
