@@ -79,7 +79,7 @@ HS_FN void hs_copy_edge(T* s, const hs_plane<T>& in, int y, int x, bool aligned,
         hs_copy_async<16>(s, in.row(row) + x);
         return;
     }
-#pragma unroll 4
+#pragma unroll 1
     for (int k = 0; k < V; ++k) {
         const int c = hs_map<BORDER_X>(x + k, in.width);
         s[k] = constant || c < 0 ? v : in.at(row, c);

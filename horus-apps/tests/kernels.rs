@@ -49,5 +49,5 @@ fn few_kernels_serve_every_orientation_and_size_and_all_compile() {
         assert!(cubin.len() <= most, "{} bytes of code for a cost of {}", cubin.len(), program.cost);
         total += cubin.len();
     }
-    assert!(total <= 1110 << 10, "{total} bytes of code");
+    assert!(total <= 1125 << 10, "{total} bytes of code");
 }
