@@ -104,8 +104,8 @@ def test_stores_and_resolutions_have_it_and_operations_keep_it(tmp_path: Path) -
     for levels in (0.0, -2.0, float("nan")):
         with pytest.raises(ValueError, match="they are positive"):
             deep.with_pixel_size((levels, 1.0, 1.0))
-    with pytest.raises(ValueError, match="only Zarr stores and TIFF files"):
-        hi.save(tmp_path / "flat.png", np.zeros((4, 5), np.uint8), pixel_size=0.5)
+    with pytest.raises(ValueError, match="only Zarr stores, TIFF and PNG files"):
+        hi.save(tmp_path / "flat.pgm", np.zeros((4, 5), np.uint8), pixel_size=0.5)
 
 
 def test_gaussians_have_a_width_in_micrometres() -> None:
@@ -132,7 +132,7 @@ def means(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.rint(parts.mean(axis=(1, 3))).astype(array.dtype)
 
 
-@pytest.mark.parametrize("compression", ["none", "deflate", "zstd"])
+@pytest.mark.parametrize("compression", ["none", "deflate"])
 def test_sizes_of_a_tiff_file_are_read_by_tifffile(tmp_path: Path, compression: str) -> None:
     array = volume((256, 384), "uint8")
     path = tmp_path / "sizes.tif"
