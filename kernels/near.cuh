@@ -22,29 +22,23 @@ HS_FN void hs_lines(const hs_plane<T>& in, int y, int x, bool aligned, T (&to)[R
 // ... or of a chain.
 template <class CHAIN, class T, int ROWS, int C>
 HS_FN void hs_lines(const CHAIN& in, int y, int x, bool aligned, T (&to)[ROWS][C]) {
-    if constexpr (C == 16 / (int)sizeof(T)) {
-        constexpr int AHEAD = CHAIN::AHEAD;
+    static_assert(C == 16 / (int)sizeof(T), "chains compute whole vectors");
+    constexpr int AHEAD = CHAIN::AHEAD;
 #pragma unroll
-        for (int first = 0; first < ROWS; first += AHEAD) {
-            int ys[AHEAD], xs[AHEAD];
-            hs_vec<T, C> lines[AHEAD];
+    for (int first = 0; first < ROWS; first += AHEAD) {
+        int ys[AHEAD], xs[AHEAD];
+        hs_vec<T, C> lines[AHEAD];
 #pragma unroll
-            for (int k = 0; k < AHEAD; ++k) {
-                ys[k] = y + hs_min_int(first + k, ROWS - 1);
-                xs[k] = x;
-            }
-            in.vectors(ys, xs, aligned, lines);
-#pragma unroll
-            for (int k = 0; k < AHEAD; ++k)
-#pragma unroll
-                for (int c = 0; c < C; ++c)
-                    if (first + k < ROWS) to[first + k][c] = lines[k].v[c];
+        for (int k = 0; k < AHEAD; ++k) {
+            ys[k] = y + hs_min_int(first + k, ROWS - 1);
+            xs[k] = x;
         }
-    } else {
+        in.vectors(ys, xs, aligned, lines);
 #pragma unroll
-        for (int r = 0; r < ROWS; ++r)
+        for (int k = 0; k < AHEAD; ++k)
 #pragma unroll
-            for (int c = 0; c < C; ++c) to[r][c] = in.at(y + r, x + c);
+            for (int c = 0; c < C; ++c)
+                if (first + k < ROWS) to[first + k][c] = lines[k].v[c];
     }
 }
 

@@ -54,13 +54,11 @@ pub(super) fn unscaled(pixels: Handle) -> Recorded {
     Recorded { pixels, scale: StoredScale::Not, range: None, outside: None }
 }
 
-/// A value next to `value`.
+/// A value close to `value`, but another.
 fn beside<T: Pixel>(value: T) -> T {
     let v = value.to_f64();
     match T::DTYPE {
-        float if float.is_float() => {
-            T::from_f64(if v == 0.0 { f64::from(f32::MIN_POSITIVE) } else { v * (1.0 + 1e-6) })
-        }
+        float if float.is_float() => T::from_f64(f64::from((v as f32).next_up())),
         _ if T::from_f64(v + 1.0) != value => T::from_f64(v + 1.0),
         _ => T::from_f64(v - 1.0),
     }

@@ -18,6 +18,22 @@ fn headers_survive_the_journey() {
     }
 }
 
+#[test]
+fn a_mean_of_known_pixels_is_not_taken_for_a_missing_one() {
+    fn mean<T: Pixel>(missing: f64, pixels: [f64; 4]) -> f64 {
+        let s = crate::session::Session::on(Box::new(CpuDevice::new(Some(1)).unwrap())).build().unwrap();
+        let image = Image::from_fn(&s, 2, 2, |y, x| T::from_f64(pixels[2 * y + x]));
+        let small = samples::smaller(image.handle(), Shape::new(1, 1, 1), crate::session::Reduced::MeansBut(missing));
+        Image::<T>::from_handle(small).to_vec().unwrap()[0].to_f64()
+    }
+    assert_eq!(mean::<i16>(0.0, [-1.0, 1.0, 1.0, -1.0]), 1.0);
+    assert_eq!(mean::<u8>(255.0, [255.0, 3.0, 5.0, 255.0]), 4.0);
+    assert_eq!(mean::<u8>(255.0, [255.0, 255.0, 5.0, 255.0]), 255.0, "most are missing");
+    let near = mean::<f64>(-9999.0, [-9998.0, -10_000.0, -9998.0, -10_000.0]);
+    assert!(near != -9999.0 && (near + 9999.0).abs() < 0.01, "{near}");
+    assert!(mean::<f32>(f64::NAN, [f64::NAN; 4]).is_nan());
+}
+
 /// Interleaved samples.
 #[derive(Debug, PartialEq)]
 enum Told {

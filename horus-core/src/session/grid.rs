@@ -91,7 +91,7 @@ impl Grid {
             all = Some(match all {
                 None => Grid { of: Arc::clone(&grid.of), placed: moved, levels, picked, agreed: grid.agreed },
                 Some(all) => {
-                    // What a file does not say contradicts nothing.
+                    // A file that says nothing contradicts nothing.
                     let differ = |a: &Picture, b: &Picture| {
                         a.reference.is_some() && b.reference.is_some() && a.reference != b.reference
                     };

@@ -6,7 +6,7 @@ use std::sync::PoisonError;
 
 use horus_core::cpu::device::CpuDevice;
 use horus_core::image::Image;
-use horus_core::io::{AnyImage, Compression, OpenOptions, SaveOptions};
+use horus_core::io::{AnyImage, Compression, OpenOptions, PixelSize, SaveOptions, with_pixel_size};
 use horus_core::ops::geometric::Interpolation;
 use horus_core::ops::resize::Resampling;
 use horus_core::session::Session;
@@ -123,6 +123,15 @@ fn what_is_no_part_of_the_picture_has_no_place() {
     for lost in [image.max(image.flip(Axis::Rows)), image.pad(1, 1, 1, 1).crop(0, 0, 48, 64).max(&image)] {
         lost.save(&output).unwrap();
         assert_eq!(told(&output), Told::default());
+    }
+    // A file that says nothing of its place contradicts none, also where it tells the size of its pixels.
+    let mask = folder.at("mask.tif");
+    let plain = Image::constant(&s, (48, 64), 9u8);
+    with_pixel_size(&plain, PixelSize::of([None, Some(0.5), Some(0.5)])).save(&mask).unwrap();
+    let mask = AnyImage::open(&s, &mask).unwrap().convert::<u8>();
+    for both in [image.max(&mask), mask.max(&image)] {
+        both.save(&output).unwrap();
+        assert_eq!(told(&output), told(&input));
     }
     let region = Region::new(4, 2, 10, 10);
     let part =

@@ -56,7 +56,7 @@ pub(super) fn generate(kernel: &MapKernel, shapes: &Shapes<'_>, tuning: &Tuning)
     // inlined for each pixel of a thread: of more pixels they would take seconds to compile.
     let long = kernel.code.iter().any(|i| matches!(i.op, InstrOp::Pixel(op) if op.is_transcendental()));
     let (threads, cols) = (tuning.bx * tuning.by, if long { 4 } else { (16 / largest).max(4) });
-    // What a thread reads of other levels, others find in the first cache.
+    // Threads find in the first cache the pixels that those of other levels read.
     let planes = out.shape.planes();
     let across = kernel.leaves.iter().any(|l| matches!(&l.op, LeafOp::LoadPlane(_, map) if map.step != 0));
     let levels = if across && planes >= LEVELS && threads.is_multiple_of(32 * LEVELS) { LEVELS } else { 1 };

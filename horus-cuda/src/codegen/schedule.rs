@@ -206,9 +206,9 @@ fn same_group(a: &Leaf, b: &Leaf) -> bool {
     }
 }
 
-/// Most taps of a filter that is computed from registers.
+/// Most taps of a filter that is computed from registers: two passes of five each.
 const NEAR_TAPS: usize = 10;
-/// The same where each pixel is converted first.
+/// The same where each pixel is converted first: two passes of three. More are faster from a tile.
 const CONVERTED_TAPS: usize = 6;
 /// The farthest pixels that it reads.
 const NEAR_REACH: usize = 2;
@@ -340,11 +340,11 @@ pub(super) fn schedule(
         (tile.bytes() + most * tuning.group <= room).then_some(tile)
     };
 
-    let of_tiles: Vec<usize> =
-        order.iter().copied().filter(|&l| registers(kernel, l, block, tuning).is_none()).collect();
+    let near: Vec<_> = (0..kernel.leaves.len()).map(|l| registers(kernel, l, block, tuning)).collect();
+    let of_tiles: Vec<usize> = order.iter().copied().filter(|&l| near[l].is_none()).collect();
     let stages = plan_stages(kernel, &of_tiles, block, tuning, room);
     for &l in order {
-        let near = registers(kernel, l, block, tuning);
+        let near = near[l];
         // Each tap evaluates the chain.
         if kernel.per_pixel && matches!(kernel.leaves[l].source(), Source::Chain(_)) && near.is_none() {
             continue;

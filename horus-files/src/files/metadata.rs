@@ -271,7 +271,7 @@ pub(super) fn chunks<'a>(bytes: &'a [u8], mut each: impl FnMut(&'a [u8; 4], &'a 
     }
 }
 
-/// What the chunks of a PNG file say.
+/// Metadata that the chunks of a PNG file hold.
 fn png_says(bytes: &[u8]) -> Vec<Said> {
     let mut said = Vec::new();
     chunks(bytes, |name, body| {

@@ -378,6 +378,26 @@ mod tests {
     }
 
     #[test]
+    fn densities_for_print_are_no_sizes() {
+        use crate::files::png::{Beside, Samples, write};
+        use horus_host::host::workers::Workers;
+        let read = |pixel| {
+            let (beside, mut bytes) = (Beside { pixel: Some(pixel), colours: Vec::new() }, Vec::new());
+            let shape = Shape::new(1, 2, 1);
+            write(&mut bytes, Samples::Eight(&[1, 2]), shape, &beside, &Workers::alone()).unwrap();
+            of_png(&bytes).map(|size| [size.rows, size.columns])
+        };
+        for dots in [1.0, 72.0, 96.0, 300.0, 1200.0] {
+            assert_eq!(read([25_400.0 / dots; 2]), None, "{dots} dots per inch");
+        }
+        for sizes in [[0.5, 0.5], [250.0, 250.0], [254.0, 250.0]] {
+            let found = read(sizes).unwrap();
+            // Densities are whole numbers.
+            assert!(found.iter().zip(sizes).all(|(a, b)| (a / b - 1.0).abs() < 1.0 / 3937.0), "{found:?}, {sizes:?}");
+        }
+    }
+
+    #[test]
     fn planes_are_found_in_the_order_of_the_file() {
         let sizes = "SizeX='4' SizeY='3' SizeC='2' SizeZ='3' SizeT='2'";
         let found = image(&format!("DimensionOrder=\"XYZTC\" {sizes}"), "<TiffData/>").unwrap();

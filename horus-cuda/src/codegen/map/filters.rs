@@ -1,4 +1,4 @@
-//! Groups of leaves computed from shared memory.
+//! Groups of filters computed from shared memory or from registers.
 
 use horus_core::dtype::{DType, Scalar};
 use horus_core::error::DeviceError;
