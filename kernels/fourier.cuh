@@ -1,12 +1,14 @@
 // Linear filters by Fourier transforms of pairs of tiles, in passes (see
 // horus_core::ops::fourier): the same sums and products in the same order. A tile in scratch memory
-// is a matrix of complex numbers. Blocks of threads take eight columns or rows of a tile into shared
-// memory and transform them there.
+// is a matrix of complex numbers. A thread holds 16 points of a column or row and computes levels of
+// its transform in registers as long as they join points of its own; between these steps threads
+// exchange points in shared memory. Frequencies are left where threads hold them: point e of thread
+// t is the (e * threads + t)-th of its line.
 
-struct hs_complex { f64 re, im; };
+struct alignas(16) hs_complex { f64 re, im; };
 
-// Lines that a block transforms.
-enum { HS_LINES = 8 };
+// Lines that a team of threads transforms together, and points of a line that a thread holds.
+enum { HS_LINES = 8, HS_POINTS = 16 };
 
 HS_FN hs_complex hs_cmul(hs_complex a, hs_complex b) {
     return {hs_fma(a.re, b.re, -(a.im * b.im)), hs_fma(a.re, b.im, a.im * b.re)};
@@ -18,80 +20,146 @@ HS_FN hs_complex hs_cadd_turned(hs_complex a, hs_complex b) { return {a.re - b.i
 HS_FN hs_complex hs_csub_turned(hs_complex a, hs_complex b) { return {a.re + b.im, a.im - b.re}; }
 HS_FN hs_complex hs_conjugate(hs_complex a) { return {a.re, -a.im}; }
 
-// Point i of a line in shared memory.
-HS_FN int hs_place(int i, int line) { return i * HS_LINES + line; }
-
-// Transforms eight lines of n points.
-template <int THREADS> HS_FN void hs_forth(hs_complex* s, int n, const hs_complex* roots) {
-    int m = n;
-    if ((n & 0x2aaaaaaa) != 0) {
-        m = n / 2;
-        for (int i = threadIdx.x; i < m * HS_LINES; i += THREADS) {
-            const int line = i % HS_LINES, j = i / HS_LINES;
-            hs_complex& a = s[hs_place(j, line)];
-            hs_complex& b = s[hs_place(j + m, line)];
-            const hs_complex rest = hs_csub(a, b);
-            a = hs_cadd(a, b);
-            b = j > 0 ? hs_cmul(rest, roots[j]) : rest;
-        }
-        __syncthreads();
-    }
-    for (; m >= 4; m /= 4) {
-        const int q = m / 4, by = n / m;
-        for (int i = threadIdx.x; i < n / 4 * HS_LINES; i += THREADS) {
-            const int line = i % HS_LINES, k = i / HS_LINES, j = k % q, at = k / q * m + j;
-            hs_complex& a = s[hs_place(at, line)];
-            hs_complex& b = s[hs_place(at + q, line)];
-            hs_complex& c = s[hs_place(at + 2 * q, line)];
-            hs_complex& d = s[hs_place(at + 3 * q, line)];
-            const hs_complex even = hs_cadd(a, c), odd = hs_cadd(b, d), left = hs_csub(a, c), right = hs_csub(b, d);
-            const hs_complex x = hs_csub_turned(left, right), y = hs_csub(even, odd), z = hs_cadd_turned(left, right);
-            a = hs_cadd(even, odd);
-            b = j > 0 ? hs_cmul(x, roots[j * by]) : x;
-            c = j > 0 ? hs_cmul(y, roots[2 * j * by]) : y;
-            d = j > 0 ? hs_cmul(z, roots[3 * j * by]) : z;
-        }
-        __syncthreads();
-    }
+// A transform of four points.
+HS_FN void hs_butterfly(hs_complex& a, hs_complex& b, hs_complex& c, hs_complex& d) {
+    const hs_complex even = hs_cadd(a, c), odd = hs_cadd(b, d), left = hs_csub(a, c), right = hs_csub(b, d);
+    a = hs_cadd(even, odd);
+    b = hs_csub_turned(left, right);
+    c = hs_csub(even, odd);
+    d = hs_cadd_turned(left, right);
 }
 
-// The inverse, but for the factor 1 / n.
-template <int THREADS> HS_FN void hs_back(hs_complex* s, int n, const hs_complex* roots) {
-    int q = 1;
-    for (; 4 * q <= n; q *= 4) {
-        const int m = 4 * q, by = n / m;
-        for (int i = threadIdx.x; i < n / 4 * HS_LINES; i += THREADS) {
-            const int line = i % HS_LINES, k = i / HS_LINES, j = k % q, at = k / q * m + j;
-            hs_complex& a = s[hs_place(at, line)];
-            hs_complex& b = s[hs_place(at + q, line)];
-            hs_complex& c = s[hs_place(at + 2 * q, line)];
-            hs_complex& d = s[hs_place(at + 3 * q, line)];
-            const hs_complex x = j > 0 ? hs_cmul(b, hs_conjugate(roots[j * by])) : b;
-            const hs_complex y = j > 0 ? hs_cmul(c, hs_conjugate(roots[2 * j * by])) : c;
-            const hs_complex z = j > 0 ? hs_cmul(d, hs_conjugate(roots[3 * j * by])) : d;
-            const hs_complex even = hs_cadd(a, y), odd = hs_cadd(x, z), left = hs_csub(a, y), right = hs_csub(x, z);
-            a = hs_cadd(even, odd);
-            b = hs_cadd_turned(left, right);
-            c = hs_csub(even, odd);
-            d = hs_csub_turned(left, right);
-        }
-        __syncthreads();
-    }
-    if (2 * q == n) {
-        for (int i = threadIdx.x; i < q * HS_LINES; i += THREADS) {
-            const int line = i % HS_LINES, j = i / HS_LINES;
-            hs_complex& a = s[hs_place(j, line)];
-            hs_complex& b = s[hs_place(j + q, line)];
-            const hs_complex rest = j > 0 ? hs_cmul(b, hs_conjugate(roots[j])) : b;
-            b = hs_csub(a, rest);
-            a = hs_cadd(a, rest);
-        }
-        __syncthreads();
-    }
+// Its inverse, times 4.
+HS_FN void hs_butterfly_back(hs_complex& a, hs_complex& b, hs_complex& c, hs_complex& d) {
+    const hs_complex even = hs_cadd(a, c), odd = hs_cadd(b, d), left = hs_csub(a, c), right = hs_csub(b, d);
+    a = hs_cadd(even, odd);
+    b = hs_cadd_turned(left, right);
+    c = hs_csub(even, odd);
+    d = hs_csub_turned(left, right);
 }
+
+// A root's place in shared memory, with gaps, so that threads use different banks.
+HS_FN int hs_root(int i) { return i + i / 8; }
+
+// Threads that transform eight lines of N points, of a block of THREADS. Neighbours hold points of one
+// line if these are next to each other in memory (ROWS), else of neighbouring lines.
+template <int N, int THREADS, bool ROWS> struct hs_team {
+    enum { EACH = N / HS_POINTS, COUNT = THREADS / (HS_LINES * EACH) };
+    int index, line, part;
+    hs_complex* s;
+    const hs_complex* roots;
+    __device__ __forceinline__ hs_team(hs_complex* all, const hs_complex* of)
+        : index(threadIdx.x / (HS_LINES * EACH)), line(ROWS ? threadIdx.x / EACH % HS_LINES : threadIdx.x % HS_LINES),
+          part(ROWS ? threadIdx.x % EACH : threadIdx.x / HS_LINES % EACH),
+          s(all + (index * HS_LINES + (ROWS ? line : 0)) * (N + ROWS * N / HS_POINTS) + (ROWS ? 0 : line)), roots(of) {}
+
+    // Point i in shared memory: rows have a gap after 16 points, so that threads use different banks.
+    static __device__ __forceinline__ int shared(int i) { return ROWS ? i + i / HS_POINTS : i * HS_LINES; }
+
+    // Points of a step of levels that begin with parts of M points: an odd level goes with the next.
+    static constexpr __device__ int radix(int m) { return m == N && (N & 0x2aaaaaaa) != 0 ? 8 : m < 16 ? m : 16; }
+    // The place of point e of this thread on its line, in the step of parts of M points.
+    template <int M> __device__ __forceinline__ int place(int e) const {
+        constexpr int R = radix(M), Q = M / R;
+        const int i = part + e / R * EACH;
+        return i / Q * M + i % Q + e % R * Q;
+    }
+    // The place of its frequency e.
+    __device__ __forceinline__ int frequency(int e) const { return e * EACH + part; }
+
+    // Passes points from the step of parts of FROM points to that of TO.
+    template <int FROM, int TO> __device__ __forceinline__ void exchange(hs_complex (&v)[HS_POINTS]) const {
+        __syncthreads();
+#pragma unroll
+        for (int e = 0; e < HS_POINTS; ++e) s[shared(place<FROM>(e))] = v[e];
+        __syncthreads();
+#pragma unroll
+        for (int e = 0; e < HS_POINTS; ++e) v[e] = s[shared(place<TO>(e))];
+    }
+
+    // Multiplies by a root, unless it is 1 (which would change signs of zeros).
+    __device__ __forceinline__ void turn(hs_complex& v, bool turned, int root) const {
+        if (turned) v = hs_cmul(v, roots[hs_root(root)]);
+    }
+    __device__ __forceinline__ void turn_back(hs_complex& v, bool turned, int root) const {
+        if (turned) v = hs_cmul(v, hs_conjugate(roots[hs_root(root)]));
+    }
+
+    // From the points of a line to its frequencies.
+    template <int M = N> __device__ __forceinline__ void forth(hs_complex (&v)[HS_POINTS]) const {
+        constexpr int R = radix(M), Q = M / R, BY = N / M;
+#pragma unroll
+        for (int g = 0; g < HS_POINTS; g += R) {
+            const int j = (part + g / R * EACH) % Q;
+            if (R == 8) {
+#pragma unroll
+                for (int k = 0; k < 4; ++k) {
+                    const hs_complex rest = hs_csub(v[g + k], v[g + k + 4]);
+                    v[g + k] = hs_cadd(v[g + k], v[g + k + 4]);
+                    v[g + k + 4] = rest;
+                    turn(v[g + k + 4], k > 0 || j > 0, j + k * Q);
+                }
+            }
+            if (R == 16) {
+#pragma unroll
+                for (int k = 0; k < 4; ++k) {
+                    hs_butterfly(v[g + k], v[g + k + 4], v[g + k + 8], v[g + k + 12]);
+#pragma unroll
+                    for (int n = 1; n < 4; ++n) turn(v[g + k + 4 * n], k > 0 || j > 0, n * (j + k * Q) * BY);
+                }
+            }
+#pragma unroll
+            for (int k = g; k < g + R; k += 4) {
+                hs_butterfly(v[k], v[k + 1], v[k + 2], v[k + 3]);
+#pragma unroll
+                for (int n = 1; n < 4; ++n) turn(v[k + n], j > 0, n * j * (N / (4 * Q)));
+            }
+        }
+        if constexpr (Q > 1) {
+            exchange<M, Q>(v);
+            forth<Q>(v);
+        }
+    }
+
+    // The inverse, but for the factor 1 / N.
+    template <int M = N> __device__ __forceinline__ void back(hs_complex (&v)[HS_POINTS]) const {
+        constexpr int R = radix(M), Q = M / R, BY = N / M;
+        if constexpr (Q > 1) {
+            back<Q>(v);
+            exchange<Q, M>(v);
+        }
+#pragma unroll
+        for (int g = 0; g < HS_POINTS; g += R) {
+            const int j = (part + g / R * EACH) % Q;
+#pragma unroll
+            for (int k = g; k < g + R; k += 4) {
+#pragma unroll
+                for (int n = 1; n < 4; ++n) turn_back(v[k + n], j > 0, n * j * (N / (4 * Q)));
+                hs_butterfly_back(v[k], v[k + 1], v[k + 2], v[k + 3]);
+            }
+            if (R == 16) {
+#pragma unroll
+                for (int k = 0; k < 4; ++k) {
+#pragma unroll
+                    for (int n = 1; n < 4; ++n) turn_back(v[g + k + 4 * n], k > 0 || j > 0, n * (j + k * Q) * BY);
+                    hs_butterfly_back(v[g + k], v[g + k + 4], v[g + k + 8], v[g + k + 12]);
+                }
+            }
+            if (R == 8) {
+#pragma unroll
+                for (int k = 0; k < 4; ++k) {
+                    turn_back(v[g + k + 4], k > 0 || j > 0, j + k * Q);
+                    const hs_complex rest = v[g + k + 4];
+                    v[g + k + 4] = hs_csub(v[g + k], rest);
+                    v[g + k] = hs_cadd(v[g + k], rest);
+                }
+            }
+        }
+    }
+};
 
 // Images, tiles and memory of a launch.
-template <class T> struct hs_fourier_tiles {
+template <class T, int TALL, int WIDE> struct hs_fourier_tiles {
     const T* in;
     i64 in_plane;
     int height, width, start, end;
@@ -101,8 +169,8 @@ template <class T> struct hs_fourier_tiles {
     int row0, row1;
     // Channels of the input, and filters.
     int channels, filters;
-    // Rows and columns of a tile, and of the result that it yields.
-    int tall, wide, down, across;
+    // Rows and columns of the result that a tile yields.
+    int down, across;
     // Distances that filters read.
     int up, left;
     // The first pixel of the result of the first pair, and pairs down and across, in all planes, and
@@ -114,22 +182,27 @@ template <class T> struct hs_fourier_tiles {
     int taps;
     T outside;
     f64 largest;
-    // Roots of columns and of rows, filters as tiles.
+    // Roots of columns and of rows.
     const hs_complex* roots;
-    const f64* reflected;
+    // Filters as tiles: the end of each column before, then of each column of all filters; for each point that
+    // is not 0 its row and its value.
+    const int* columns;
+    const int* points;
+    const f64* values;
     // For each tap its row and its column in a tile; the number of taps of each filter; weights.
     const int* places;
     const int* ends;
     const f64* weights;
     unsigned char* scratch;
 
-    __device__ __forceinline__ int points() const { return tall * wide; }
-    // Transforms of pairs of this round; products; spectra of filters.
-    __device__ __forceinline__ hs_complex* pair(int i) const { return (hs_complex*)scratch + (i64)i * points(); }
-    __device__ __forceinline__ hs_complex* product(int i) const { return pair(round + i); }
-    __device__ __forceinline__ hs_complex* spectrum(int f) const { return pair(2 * round + f); }
-    // Set for tiles that take part in transforms.
-    __device__ __forceinline__ int* taken() const { return (int*)pair(2 * round + filters); }
+    // Transforms of pairs of this round; products, which take their place if no filter needs them
+    // any more; spectra of filters.
+    __device__ __forceinline__ hs_complex* pair(int i) const { return (hs_complex*)scratch + (i64)i * (TALL * WIDE); }
+    __device__ __forceinline__ hs_complex* product(int i) const { return filters > 1 ? pair(round + i) : pair(i); }
+    __device__ __forceinline__ hs_complex* spectrum(int f) const { return pair((filters > 1 ? 2 : 1) * round + f); }
+    // Set if there are tiles that take no part in transforms, and for those of all pairs.
+    __device__ __forceinline__ int* some() const { return (int*)spectrum(filters); }
+    __device__ __forceinline__ int* spoilt() const { return some() + 1; }
     __device__ __forceinline__ int plane_of(int i) const { return i / (pairs_down * pairs_across); }
     __device__ __forceinline__ int top_of(int i) const { return top + i / pairs_across % pairs_down * down; }
     __device__ __forceinline__ int left_of(int i, int k) const { return first + (2 * (i % pairs_across) + k) * across; }
@@ -138,122 +211,168 @@ template <class T> struct hs_fourier_tiles {
     }
 };
 
-// Pass `pass`. Rounds of pairs have two passes, and two for each filter: flags of tiles and columns
-// of filters; columns of pairs and rows of filters; for each filter rows, there and back, and then
-// columns back.
-template <int BORDER, int THREADS, class T> HS_FN void hs_fourier(int pass, const hs_fourier_tiles<T>& t, hs_complex* s) {
-    const int passes = 2 + 2 * t.filters, stage = pass % passes, before = pass / passes * t.round;
-    const int count = min(t.round, t.pairs - before);
-    const hs_complex* columns = t.roots;
-    const hs_complex* rows = t.roots + t.tall;
-    const int groups = t.wide / HS_LINES, strips = t.tall / HS_LINES;
-    if (stage == 0) {
-        int* all = (int*)s;
-        for (int i = blockIdx.x; i < 2 * count; i += t.blocks) {
-            const hs_plane<T> in = t.plane(before + i / 2);
-            const int y0 = t.top_of(before + i / 2) - t.up, x0 = t.left_of(before + i / 2, i % 2) - t.left;
-            int taken = 1;
-            for (int j = threadIdx.x; j < t.points(); j += THREADS) {
-                const T v = hs_pixel<BORDER, BORDER>(in, y0 + j / t.wide, x0 + j % t.wide, t.outside);
-                taken &= (f64)v <= t.largest && (f64)v >= -t.largest;
-            }
-            all[threadIdx.x] = taken;
-            __syncthreads();
-            for (int by = THREADS / 2; by > 0; by /= 2) {
-                if ((int)threadIdx.x < by) all[threadIdx.x] &= all[threadIdx.x + by];
+// Pass `pass`. The first transforms columns of filters. Then rounds of pairs have two passes, and two
+// for each filter: columns of pairs, and rows of filters; columns of pairs again, without tiles that
+// have no place in transforms, if there are some; for each filter rows, there and back, and then columns back.
+template <int BORDER, int THREADS, class T, int TALL, int WIDE>
+HS_FN void hs_fourier(int pass, const hs_fourier_tiles<T, TALL, WIDE>& t, hs_complex* s) {
+    const int passes = 2 + 2 * t.filters, stage = pass == 0 ? -1 : (pass - 1) % passes;
+    const int before = pass == 0 ? 0 : (pass - 1) / passes * t.round, count = min(t.round, t.pairs - before);
+    if (stage == 1 && *t.some() == 0) return;
+    const bool down = stage < 2 || stage % 2 == 1, across = stage < 2 ? stage == 0 && before == 0 : stage % 2 == 0;
+    hs_complex* of_columns = s + THREADS * (HS_POINTS + 1);
+    hs_complex* of_rows = of_columns + hs_root(TALL);
+    if (down)
+        for (int i = threadIdx.x; i < TALL; i += THREADS) of_columns[hs_root(i)] = t.roots[i];
+    if (across)
+        for (int i = threadIdx.x; i < WIDE; i += THREADS) of_rows[hs_root(i)] = t.roots[TALL + i];
+    __syncthreads();
+    const hs_team<TALL, THREADS, false> columns(s, of_columns);
+    const hs_team<WIDE, THREADS, true> rows(s, of_rows);
+    hs_complex v[HS_POINTS];
+    // Teams beyond the last lines do the last ones, too, and keep the result to themselves.
+    if (stage < 2) {
+        constexpr int GROUPS = WIDE / HS_LINES;
+        const int all = (stage < 0 ? t.filters : count) * GROUPS;
+        if (stage < 0)
+            for (int i = blockIdx.x * THREADS + threadIdx.x; i <= 2 * t.pairs; i += t.blocks * THREADS) t.some()[i] = 0;
+        for (int i = blockIdx.x * columns.COUNT; i < all; i += t.blocks * columns.COUNT) {
+            const int group = min(i + columns.index, all - 1), p = group / GROUPS;
+            const int column = group % GROUPS * HS_LINES + columns.line;
+            hs_complex* to = t.pair(p);
+            if (stage < 0) {
+                to = t.spectrum(p);
+                const int* ends = t.columns + p * WIDE + column;
                 __syncthreads();
-            }
-            if (threadIdx.x == 0) t.taken()[i] = all[0];
-            __syncthreads();
-        }
-        for (int i = blockIdx.x; i < t.filters * groups && before == 0; i += t.blocks) {
-            const int f = i / groups, x0 = i % groups * HS_LINES;
-            const f64* from = t.reflected + (i64)f * t.points();
-            for (int j = threadIdx.x; j < t.tall * HS_LINES; j += THREADS)
-                s[j] = {from[(i64)(j / HS_LINES) * t.wide + x0 + j % HS_LINES], 0.0};
-            __syncthreads();
-            hs_forth<THREADS>(s, t.tall, columns);
-            for (int j = threadIdx.x; j < t.tall * HS_LINES; j += THREADS)
-                t.spectrum(f)[(i64)(j / HS_LINES) * t.wide + x0 + j % HS_LINES] = s[j];
-            __syncthreads();
-        }
-    } else if (stage == 1) {
-        for (int i = blockIdx.x; i < count * groups; i += t.blocks) {
-            const int p = i / groups, x0 = i % groups * HS_LINES;
-            const hs_plane<T> in = t.plane(before + p);
-            const int y0 = t.top_of(before + p) - t.up;
-            for (int j = threadIdx.x; j < t.tall * HS_LINES; j += THREADS) {
-                const int y = y0 + j / HS_LINES, x = x0 + j % HS_LINES - t.left;
-                f64 v[2];
-                for (int k = 0; k < 2; ++k) {
-                    v[k] = 0.0;
-                    if (t.taken()[2 * p + k])
-                        v[k] = (f64)hs_pixel<BORDER, BORDER>(in, y, t.left_of(before + p, k) + x, t.outside);
+#pragma unroll
+                for (int e = 0; e < HS_POINTS; ++e) columns.s[columns.shared(columns.template place<TALL>(e))] = {0.0, 0.0};
+                __syncthreads();
+                for (int n = ends[0] + columns.part; n < ends[1]; n += columns.EACH)
+                    columns.s[columns.shared(t.points[n])].re = t.values[n];
+                __syncthreads();
+#pragma unroll
+                for (int e = 0; e < HS_POINTS; ++e) v[e] = columns.s[columns.shared(columns.template place<TALL>(e))];
+            } else {
+                const hs_plane<T> in = t.plane(before + p);
+                const int top = t.top_of(before + p) - t.up;
+                // Rows first, and then all pixels without a branch: many loads are under way at once.
+                int y[HS_POINTS];
+#pragma unroll
+                for (int e = 0; e < HS_POINTS; ++e) {
+                    bool outside;
+                    const int row = hs_row<BORDER>(in, top + columns.template place<TALL>(e), outside);
+                    y[e] = outside ? -1 : row - in.start;
                 }
-                s[j] = {v[0], v[1]};
+                int* spoilt = t.spoilt() + 2 * (before + p);
+                f64 pixel[2][HS_POINTS];
+#pragma unroll
+                for (int k = 0; k < 2; ++k) {
+                    const int x = hs_map<BORDER>(t.left_of(before + p, k) - t.left + column, in.width);
+                    // Where no row is held, no pixel counts that is read.
+                    const T* from = in.start < in.end ? in.data + max(x, 0) : (const T*)t.roots;
+                    bool off = stage == 1 && spoilt[k] != 0;
+#pragma unroll
+                    for (int e = 0; e < HS_POINTS; ++e) {
+                        const T read = from[(i64)max(y[e], 0) * in.width];
+                        pixel[k][e] = (f64)(y[e] < 0 || x < 0 ? t.outside : read);
+                    }
+#pragma unroll
+                    for (int e = 0; e < HS_POINTS; ++e) {
+                        off |= !(pixel[k][e] <= t.largest && pixel[k][e] >= -t.largest);
+                        if (off) pixel[k][e] = 0.0;
+                    }
+                    if (off) *t.some() = spoilt[k] = 1;
+                }
+#pragma unroll
+                for (int e = 0; e < HS_POINTS; ++e) v[e] = {pixel[0][e], pixel[1][e]};
             }
-            __syncthreads();
-            hs_forth<THREADS>(s, t.tall, columns);
-            for (int j = threadIdx.x; j < t.tall * HS_LINES; j += THREADS)
-                t.pair(p)[(i64)(j / HS_LINES) * t.wide + x0 + j % HS_LINES] = s[j];
-            __syncthreads();
+            columns.forth(v);
+            if (i + columns.index >= all) continue;
+#pragma unroll
+            for (int e = 0; e < HS_POINTS; ++e) to[columns.frequency(e) * WIDE + column] = v[e];
         }
-        for (int i = blockIdx.x; i < t.filters * strips && before == 0; i += t.blocks) {
-            hs_complex* of = t.spectrum(i / strips) + (i64)(i % strips) * HS_LINES * t.wide;
-            for (int j = threadIdx.x; j < t.wide * HS_LINES; j += THREADS) s[hs_place(j % t.wide, j / t.wide)] = of[j];
-            __syncthreads();
-            hs_forth<THREADS>(s, t.wide, rows);
-            for (int j = threadIdx.x; j < t.wide * HS_LINES; j += THREADS) of[j] = s[hs_place(j % t.wide, j / t.wide)];
-            __syncthreads();
-        }
-    } else if (stage % 2 == 0) {
-        const int f = stage / 2 - 1;
-        for (int i = blockIdx.x; i < count * strips; i += t.blocks) {
-            const i64 at = (i64)(i % strips) * HS_LINES * t.wide;
-            const hs_complex* from = t.pair(i / strips) + at;
-            const hs_complex* by = t.spectrum(f) + at;
-            hs_complex* to = t.product(i / strips) + at;
-            for (int j = threadIdx.x; j < t.wide * HS_LINES; j += THREADS) s[hs_place(j % t.wide, j / t.wide)] = from[j];
-            __syncthreads();
-            hs_forth<THREADS>(s, t.wide, rows);
-            for (int j = threadIdx.x; j < t.wide * HS_LINES; j += THREADS) {
-                hs_complex& v = s[hs_place(j % t.wide, j / t.wide)];
-                v = hs_cmul(v, by[j]);
+    }
+    // Rows of filters, once, or of pairs.
+    if (across) {
+        constexpr int STRIPS = TALL / HS_LINES;
+        const int all = (stage == 0 ? t.filters : count) * STRIPS;
+        for (int i = blockIdx.x * rows.COUNT; i < all; i += t.blocks * rows.COUNT) {
+            const int strip = min(i + rows.index, all - 1), p = strip / STRIPS;
+            const int at = (strip % STRIPS * HS_LINES + rows.line) * WIDE;
+            const hs_complex* from = (stage == 0 ? t.spectrum(p) : t.pair(p)) + at;
+#pragma unroll
+            for (int e = 0; e < HS_POINTS; ++e) v[e] = from[rows.template place<WIDE>(e)];
+            rows.forth(v);
+            if (stage == 0) {
+                if (i + rows.index >= all) continue;
+#pragma unroll
+                for (int e = 0; e < HS_POINTS; ++e) t.spectrum(p)[at + rows.frequency(e)] = v[e];
+            } else {
+                const hs_complex* by = t.spectrum(stage / 2 - 1) + at;
+#pragma unroll
+                for (int e = 0; e < HS_POINTS; ++e) v[e] = hs_cmul(v[e], by[rows.frequency(e)]);
+                rows.back(v);
+                if (i + rows.index >= all) continue;
+#pragma unroll
+                for (int e = 0; e < HS_POINTS; ++e) {
+                    const int x = rows.template place<WIDE>(e);
+                    if (x < t.across) t.product(p)[at + x] = v[e];
+                }
             }
-            __syncthreads();
-            hs_back<THREADS>(s, t.wide, rows);
-            for (int j = threadIdx.x; j < t.wide * HS_LINES; j += THREADS) to[j] = s[hs_place(j % t.wide, j / t.wide)];
-            __syncthreads();
         }
-    } else {
-        const int f = (stage - 3) / 2;
-        for (int i = blockIdx.x; i < count * groups; i += t.blocks) {
-            const int p = i / groups, x0 = i % groups * HS_LINES;
+    }
+    if (down && stage >= 2) {
+        const int f = stage / 2 - 1, groups = (t.across + HS_LINES - 1) / HS_LINES, all = count * groups;
+        for (int i = blockIdx.x * columns.COUNT; i < all; i += t.blocks * columns.COUNT) {
+            const int group = min(i + columns.index, all - 1), p = group / groups;
+            const int dx = group % groups * HS_LINES + columns.line;
+            const hs_complex* from = t.product(p) + dx;
+#pragma unroll
+            for (int e = 0; e < HS_POINTS; ++e) v[e] = from[columns.frequency(e) * WIDE];
+            columns.back(v);
+            if (i + columns.index >= all || dx >= t.across) continue;
             const int plane = t.plane_of(before + p), y0 = t.top_of(before + p);
-            if (x0 >= t.across) continue; // the same for all threads
-            for (int j = threadIdx.x; j < t.tall * HS_LINES; j += THREADS)
-                s[j] = t.product(p)[(i64)(j / HS_LINES) * t.wide + x0 + j % HS_LINES];
-            __syncthreads();
-            hs_back<THREADS>(s, t.tall, columns);
             const int to = (plane / t.channels * t.filters + f) * t.channels + plane % t.channels;
             const hs_plane<T> in = t.plane(before + p);
-            for (int j = threadIdx.x; j < 2 * t.down * HS_LINES; j += THREADS) {
-                const int k = j / (t.down * HS_LINES), place = j % (t.down * HS_LINES);
-                const int dx = x0 + place % HS_LINES, y = y0 + place / HS_LINES, x = t.left_of(before + p, k) + dx;
-                if (dx >= t.across || y < t.row0 || y >= t.row1 || x < 0 || x >= t.width) continue;
-                T v;
-                if (t.taken()[2 * p + k]) {
-                    v = (T)(k == 0 ? s[place].re : s[place].im);
+            for (int k = 0; k < 2; ++k) {
+                const int x = t.left_of(before + p, k) + dx;
+                if (x < 0 || x >= t.width) continue;
+                T* out = t.out + to * t.out_plane + x;
+                if (t.spoilt()[2 * (before + p) + k] == 0) {
+#pragma unroll
+                    for (int e = 0; e < HS_POINTS; ++e) {
+                        const int dy = columns.template place<TALL>(e), y = y0 + dy;
+                        if (dy < t.down && y >= t.row0 && y < t.row1)
+                            out[(i64)(y - t.row0) * t.width] = (T)(k == 0 ? v[e].re : v[e].im);
+                    }
                 } else {
-                    v = (T)0;
-                    for (int n = f * t.taps; n < f * t.taps + t.ends[f]; ++n) {
-                        const int dy = t.places[2 * n] - t.up, right = t.places[2 * n + 1] - t.left;
-                        v = hs_fma((T)t.weights[n], hs_pixel<BORDER, BORDER>(in, y + dy, x + right, t.outside), v);
+                    // Four rows at a time, with the same taps.
+                    constexpr int ROWS = 4;
+                    const int x0 = t.left_of(before + p, k) - t.left, last = min(y0 + t.down, t.row1) - 1;
+                    const bool inside = hs_holds(in, y0 - t.up, y0 - t.up + TALL, x0, x0 + WIDE);
+                    for (int y = max(y0, t.row0) + columns.part; y <= last; y += ROWS * columns.EACH) {
+                        T sum[ROWS] = {};
+                        const T* from[ROWS];
+#pragma unroll
+                        for (int r = 0; r < ROWS; ++r) from[r] = in.row(min(y + r * columns.EACH, last)) + x;
+                        for (int n = f * t.taps; n < f * t.taps + t.ends[f]; ++n) {
+                            const int dy = t.places[2 * n] - t.up, dx = t.places[2 * n + 1] - t.left;
+                            const T weight = (T)t.weights[n];
+                            const int at = dy * in.width + dx;
+#pragma unroll
+                            for (int r = 0; r < ROWS; ++r) {
+                                const T pixel = inside ? from[r][at]
+                                                       : hs_pixel<BORDER, BORDER>(in, min(y + r * columns.EACH, last) + dy,
+                                                                                  x + dx, t.outside);
+                                sum[r] = hs_fma(weight, pixel, sum[r]);
+                            }
+                        }
+#pragma unroll
+                        for (int r = 0; r < ROWS; ++r)
+                            if (y + r * columns.EACH <= last) out[(i64)(y + r * columns.EACH - t.row0) * t.width] = sum[r];
                     }
                 }
-                t.out[to * t.out_plane + (i64)(y - t.row0) * t.width + x] = v;
             }
-            __syncthreads();
         }
     }
 }

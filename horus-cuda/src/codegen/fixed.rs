@@ -1,5 +1,7 @@
 //! Kernels of fixed form, each a call of its template: histogram, transposition, tables.
 
+use std::fmt::Display;
+
 use horus_core::device::Geometry;
 use horus_core::dtype::{DType, Scalar};
 use horus_core::error::DeviceError;
@@ -22,9 +24,21 @@ pub(super) fn program(
     threads: usize,
     shared: usize,
 ) -> Generated {
+    bounded(headers, body, params, grid, (threads, threads), shared)
+}
+
+/// The same with blocks of the first of `threads`, and bounds on launches.
+pub(super) fn bounded(
+    headers: &[&str],
+    body: &[Stmt],
+    params: KernelParams,
+    grid: [u32; 2],
+    (threads, bounds): (usize, impl Display),
+    shared: usize,
+) -> Generated {
     let (declaration, bytes, pointers) = params.finish();
     Generated {
-        source: assemble(headers, &declaration, &entry(threads, &text(body))),
+        source: assemble(headers, &declaration, &entry(bounds, &text(body))),
         params: bytes,
         pointers,
         table: Vec::new(),

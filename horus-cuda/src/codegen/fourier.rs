@@ -8,20 +8,25 @@ use horus_core::ops::neighbourhood::Filter;
 use horus_core::shape::Window;
 
 use super::cpp::{Call, Expr, Stmt, args, name, template};
-use super::fixed::program;
+use super::fixed::bounded;
 use super::params::KernelParams;
 use super::{FOURIER, Generated, PRELUDE, Passes, Pointer, Shapes, blocks, border_name};
 
-/// Threads per block.
-const THREADS: usize = 256;
+/// Fewest threads of a block.
+const THREADS: usize = 64;
+/// Threads for which a multiprocessor has registers.
+const RESIDENT: usize = 384;
 /// Most blocks that share the work of a pass.
-const BLOCKS: usize = 1024;
-/// Lines of a tile that a block transforms, as in the kernel.
+const BLOCKS: usize = 4096;
+/// Lines that threads transform together, and points of a line that each of them holds, as in the
+/// kernel.
 const LINES: usize = 8;
+const POINTS: usize = 16;
 /// Bytes of a complex number.
 const COMPLEX: usize = 16;
-/// Most bytes of the pairs of tiles of a round.
-const ROUND: usize = 64 << 20;
+/// Most bytes of the transforms of a round: more take fewer launches, which gains more than the second-level
+/// cache does.
+const ROUND: usize = 192 << 20;
 
 pub(super) fn generate(how: &Fourier, shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
     let (input, out) = (shapes.inputs[0], shapes.output);
@@ -29,11 +34,34 @@ pub(super) fn generate(how: &Fourier, shapes: &Shapes<'_>) -> Result<Generated, 
     let all = how.pairs(Rect { rows: shapes.rows, columns: Window::whole(out.shape.width) });
     let (pairs_down, pairs_across) = (all.rows.len() / down, all.columns.len() / (2 * across));
     let pairs = pairs_down * pairs_across * input.shape.planes();
-    let round = (ROUND / (tall * wide * COMPLEX)).clamp(1, pairs);
     let filters = how.filters.len();
-    let shared = (round.max(filters) * tall.max(wide) / LINES).min(BLOCKS);
+    // Products with one filter take the place of the transforms.
+    let sets = if filters > 1 { 2 } else { 1 };
+    let round = (ROUND / (sets * tall * wide * COMPLEX)).clamp(1, pairs);
+    let threads = (LINES * tall.max(wide) / POINTS).max(THREADS);
+    let shared = (round.max(filters) * tall * wide).div_ceil(POINTS * threads).min(BLOCKS);
     let taps = how.filters.iter().map(|f| f.taps().len()).max().unwrap_or(0);
 
+    // The points of filters as tiles that are not 0, column by column.
+    let mut ends_of_columns = vec![0];
+    let (mut points, mut values) = (Vec::new(), Vec::new());
+    for filter in &*how.filters {
+        let tile = how.reflected(filter);
+        for x in 0..wide {
+            for y in (0..tall).filter(|y| tile[y * wide + x][0] != 0.0) {
+                points.push(y);
+                values.push(tile[y * wide + x][0]);
+            }
+            ends_of_columns.push(points.len());
+        }
+    }
+    // Filters of fewer taps end with some that are not read: see `ends`.
+    let padded = |f: &Filter| f.taps().iter().copied().chain(std::iter::repeat(0.0)).take(taps).collect::<Vec<_>>();
+    let places = |f: &Filter| {
+        let in_tile = |(dy, dx): (isize, isize)| [dy + reach.up.cast_signed(), dx + reach.left.cast_signed()];
+        let places = f.offsets().into_iter().flat_map(in_tile);
+        places.chain(std::iter::repeat(0)).take(2 * taps).map(isize::cast_unsigned).collect::<Vec<_>>()
+    };
     let mut table = Vec::new();
     let mut doubles = |values: &mut dyn Iterator<Item = f64>| {
         let at = table.len();
@@ -45,21 +73,17 @@ pub(super) fn generate(how: &Fourier, shapes: &Shapes<'_>) -> Result<Generated, 
         (0..n).flat_map(move |k| roots.at(k))
     };
     let at_roots = doubles(&mut roots(tall).chain(roots(wide)));
-    let at_reflected = doubles(&mut how.filters.iter().flat_map(|f| how.reflected(f)).map(|[re, _]| re));
-    // Filters of fewer taps end with some that are not read: see `ends`.
-    let padded = |f: &Filter| f.taps().iter().copied().chain(std::iter::repeat(0.0)).take(taps).collect::<Vec<_>>();
+    let at_values = doubles(&mut values.into_iter());
     let at_weights = doubles(&mut how.filters.iter().flat_map(padded));
-    let at_places = table.len() as i64;
-    let ends: Vec<usize> = how.filters.iter().map(|f| f.taps().len()).collect();
-    for filter in &*how.filters {
-        let places = filter
-            .offsets()
-            .into_iter()
-            .flat_map(|(dy, dx)| [dy + reach.up.cast_signed(), dx + reach.left.cast_signed()].map(|n| n as i32));
-        places.chain(std::iter::repeat(0)).take(2 * taps).for_each(|n| table.extend(n.to_le_bytes()));
-    }
-    let at_ends = table.len() as i64;
-    ends.into_iter().for_each(|n| table.extend((n as i32).to_le_bytes()));
+    let mut ints = |values: &mut dyn Iterator<Item = usize>| {
+        let at = table.len();
+        values.for_each(|v| table.extend((v as i32).to_le_bytes()));
+        at as i64
+    };
+    let at_columns = ints(&mut ends_of_columns.into_iter());
+    let at_points = ints(&mut points.into_iter());
+    let at_places = ints(&mut how.filters.iter().flat_map(places));
+    let at_ends = ints(&mut how.filters.iter().map(|f| f.taps().len()));
 
     let t = out.dtype.name();
     let mut p = KernelParams::default();
@@ -73,7 +97,9 @@ pub(super) fn generate(how: &Fourier, shapes: &Shapes<'_>) -> Result<Generated, 
     p.long("out_plane", out.plane() as i64);
     for (member, at) in [
         ("at_roots", at_roots),
-        ("at_reflected", at_reflected),
+        ("at_columns", at_columns),
+        ("at_points", at_points),
+        ("at_values", at_values),
         ("at_weights", at_weights),
         ("at_places", at_places),
         ("at_ends", at_ends),
@@ -89,8 +115,6 @@ pub(super) fn generate(how: &Fourier, shapes: &Shapes<'_>) -> Result<Generated, 
         ("row1", shapes.rows.end),
         ("channels", input.shape.channels.cast_signed()),
         ("filters", filters.cast_signed()),
-        ("tall", tall.cast_signed()),
-        ("wide", wide.cast_signed()),
         ("down", down.cast_signed()),
         ("across", across.cast_signed()),
         ("up", reach.up.cast_signed()),
@@ -122,8 +146,6 @@ pub(super) fn generate(how: &Fourier, shapes: &Shapes<'_>) -> Result<Generated, 
         "p.row1",
         "p.channels",
         "p.filters",
-        "p.tall",
-        "p.wide",
         "p.down",
         "p.across",
         "p.up",
@@ -139,7 +161,9 @@ pub(super) fn generate(how: &Fourier, shapes: &Shapes<'_>) -> Result<Generated, 
         outside,
         largest,
         of("hs_complex", "at_roots"),
-        of("f64", "at_reflected"),
+        of("int", "at_columns"),
+        of("int", "at_points"),
+        of("f64", "at_values"),
         of("int", "at_places"),
         of("int", "at_ends"),
         of("f64", "at_weights"),
@@ -147,26 +171,26 @@ pub(super) fn generate(how: &Fourier, shapes: &Shapes<'_>) -> Result<Generated, 
     ];
     let body = [
         Stmt::Let {
-            ctype: format!("const hs_fourier_tiles<{t}>"),
+            ctype: format!("const hs_fourier_tiles<{t}, {tall}, {wide}>"),
             name: "tiles".into(),
             value: Expr::Members(None, members),
         },
         Call::new(
             "hs_fourier",
-            template![border_name(how.border), THREADS],
+            template![border_name(how.border), threads],
             args!["p.pass", "tiles", name("(hs_complex*)hs_smem")],
         )
         .into(),
     ];
-    let rounds = blocks(pairs.div_ceil(round) * (2 + 2 * filters), "passes over tiles")?;
-    let scratch = (2 * round + filters) * tall * wide * COMPLEX + 2 * round * DType::I32.size();
-    let made = program(
+    let passes = blocks(1 + pairs.div_ceil(round) * (2 + 2 * filters), "passes over tiles")?;
+    let scratch = (sets * round + filters) * tall * wide * COMPLEX + (1 + 2 * pairs) * DType::I32.size();
+    let made = bounded(
         &[PRELUDE, FOURIER],
         &body,
         p,
         [blocks(shared, "tiles")?, 1],
-        THREADS,
-        tall.max(wide) * LINES * COMPLEX,
+        (threads, format!("{threads}, {}", RESIDENT / threads)),
+        (threads * (POINTS + 1) + (tall + wide) / 8 * 9) * COMPLEX,
     );
-    Ok(Generated { table, passes: Some(Passes { count: rounds, repeated: 0, scratch }), ..made })
+    Ok(Generated { table, passes: Some(Passes { count: passes, repeated: 0, scratch }), ..made })
 }

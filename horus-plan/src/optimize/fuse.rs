@@ -2,8 +2,8 @@
 //!
 //! A *region* grows backwards from a node whose value must be stored. It absorbs a producer if all
 //! its readers are inside and read it pixel by pixel: the producer becomes part of the expression.
-//! It also absorbs a row pass that only column passes inside read: the row pass becomes a stage,
-//! never stored whole.
+//! It also absorbs a row pass that only column passes inside read, if these are not long: the row
+//! pass becomes a stage, never stored whole.
 //!
 //! Growth is refused where it would cost more than it saves:
 //! - a region holds filters of one kind, and 2-D filters of one geometry, so that a device can
@@ -26,6 +26,9 @@ pub(super) use region::{MAX_FILTERS, MAX_MEMBERS, MAX_PLANES, MAX_STAGES, SMALL_
 
 /// Maximum number of images that one kernel reads.
 pub(super) const MAX_INPUTS: usize = 12;
+/// Maximum number of taps of a column pass over a stage. Row passes are computed for all rows around
+/// a tile: with more taps, storing them takes less time (`benches/results/2026-11-26-gaussians.md`).
+const MAX_COLUMN: usize = 64;
 /// Maximum number of operations that each reader recomputes.
 const MAX_REPEATED: usize = 8;
 
@@ -117,7 +120,7 @@ fn row_pass(node: &Node<Kernel>) -> Option<Stage> {
 }
 
 fn is_column_pass(leaf: &Leaf) -> bool {
-    matches!(&leaf.op, LeafOp::Correlate(Source::Input(_), f, _) if f.is_column())
+    matches!(&leaf.op, LeafOp::Correlate(Source::Input(_), f, _) if f.is_column() && f.taps().len() <= MAX_COLUMN)
 }
 
 /// Marks nodes of at most [`MAX_REPEATED`] pixel operations on broadcast rows, columns and pixels.

@@ -108,6 +108,13 @@ fn transforms() -> Vec<Case> {
             whole(many, dtype),
         ));
     }
+    // Tiles at edges that hold a constant too large for transforms, beside others.
+    let one = Shape::new(45, 70, 1);
+    for tile in [[16, 16], [16, 128], [64, 16], [256, 32], [128, 64], [32, 512]] {
+        let border = if tile[1] < 64 { Border::Constant(1e30) } else { Border::Reflect };
+        let how = Fourier { filters: two[..1].into(), border, tile, origin: [5, 0] };
+        all.push(case(how.name(), Kernel::from(how), vec![whole(one, DType::F32)], whole(one, DType::F32)));
+    }
     let how = Fourier { filters: [sparse].into(), border: Border::Wrap, tile: [32, 16], origin: [26, 27] };
     let mut strip =
         case("transforms of a strip", Kernel::from(how), vec![whole(image, DType::F32)], whole(image, DType::F32));
