@@ -355,6 +355,7 @@ HS_FN void hs_fourier(int pass, const hs_fourier_tiles<T, TALL, WIDE>& t, hs_com
                         const T* from[ROWS];
 #pragma unroll
                         for (int r = 0; r < ROWS; ++r) from[r] = in.row(min(y + r * columns.EACH, last)) + x;
+#pragma unroll 4
                         for (int n = f * t.taps; n < f * t.taps + t.ends[f]; ++n) {
                             const int dy = t.places[2 * n] - t.up, dx = t.places[2 * n + 1] - t.left;
                             const T weight = (T)t.weights[n];

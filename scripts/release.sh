@@ -5,6 +5,7 @@
 #
 #   tree        nothing is uncommitted, CHANGELOG.md has a dated head with the version of Cargo.toml
 #   tests       scripts/test.sh
+#   packages    scripts/packages.sh: the archives of the crates compile, and a program against them
 #   numbers     every function of every f32 on every instruction set, and the corpus, against the hashes that are kept (16 cores: minutes)
 #   programs    HORUS_CASES random programs (default: 1,000,000, an hour) against the reference
 #   fuzz        broken files, HORUS_FUZZ_SECONDS (default: 3600) for each decoder
@@ -17,7 +18,7 @@
 # steps are in the folder `release` of the target folder.
 set -uo pipefail
 cd "$(dirname "$0")/.."
-all=(tree tests numbers programs fuzz memory licences interfaces wheels)
+all=(tree tests packages numbers programs fuzz memory licences interfaces wheels)
 logs=$(realpath -m "${CARGO_TARGET_DIR:-target}")/release-logs
 
 # The reason for which a step failed, for the summary: without one its log is named.
@@ -32,6 +33,7 @@ tree() {
   grep -m 1 '^## ' CHANGELOG.md | grep -Eq "^## $version .*[0-9]{4}-[0-9]{2}-[0-9]{2}" || no "the head of CHANGELOG.md is not $version with a date"
 }
 tests() { scripts/test.sh; }
+packages() { scripts/packages.sh; }
 numbers() { cargo test --release -p horus-core --test numbers -- --include-ignored --nocapture; }
 programs() {
   HORUS_CASES=${HORUS_CASES:-1000000} cargo test --release -p horus-core --test conformance -- random hostile

@@ -58,7 +58,6 @@ RUSTDOCFLAGS="-D warnings" step cargo doc --workspace --no-deps --quiet
 # Tests in Rust, some of them under mpirun with 1 to 5 ranks. Many have one thread or wait: what has one thread, too, runs beside
 # them, once everything is compiled, and is printed when it is over.
 beside() {
-  step scripts/packages.sh
   step scripts/python_test.sh
   # The programs that the tests run, on several hosts; reports if this machine or this user cannot run them.
   step scripts/hosts.sh "${CARGO_TARGET_DIR:-target}/debug"

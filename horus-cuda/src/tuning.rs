@@ -73,6 +73,8 @@ pub enum Kind {
     Pointwise,
     /// Dense filters, one or a bank.
     Dense,
+    /// Linear filters of one column.
+    Column,
     /// Column filters over row passes.
     Separable,
     /// Filters with explicit offsets.
@@ -107,9 +109,10 @@ impl TunedFamily {
             Kind::Gather => 1,
             Kind::Near => 2,
             Kind::Median => 3,
-            Kind::Dense => 4,
-            Kind::Separable => 5,
-            Kind::Sparse => 6,
+            Kind::Column => 4,
+            Kind::Dense => 5,
+            Kind::Separable => 6,
+            Kind::Sparse => 7,
         };
         for leaf in &kernel.leaves {
             let reach = leaf.reach(&kernel.stages).map_or(0, |(r, _)| (r.up + r.down).max(r.left + r.right) + 1);
@@ -123,6 +126,8 @@ impl TunedFamily {
                 LeafOp::Order(_, OrderFilter::Fold(g), _) if matches!(g.window.layout(), Layout::Sparse(_)) => {
                     Kind::Sparse
                 }
+                // Blocks of columns of bytes would be too narrow.
+                LeafOp::Correlate(_, f, _) if f.is_column() && dtype.size() >= 4 => Kind::Column,
                 LeafOp::Correlate(..) | LeafOp::Order(..) => Kind::Dense,
             };
             f.size = f.size.max(if kind == Kind::Gather { 0 } else { reach });
@@ -260,7 +265,8 @@ fn small(kernel: &Kernel, dtype: DType, each: f64) -> Option<Tuning> {
         Kind::Dense if size > 13 => return None,
         Kind::Dense | Kind::Near if each < little => (8, 1, 1),
         Kind::Dense | Kind::Near if each < medium => (8, 2, 2),
-        Kind::Sparse | Kind::Median if each < tiny => (8, 1, 1),
+        Kind::Sparse | Kind::Median | Kind::Column if each < tiny => (8, 1, 1),
+        Kind::Column if each < little => (8, 4, 1),
         Kind::Sparse if each < little => (16, 2, 1),
         Kind::Gather if each < little => (8, 1, 1),
         _ => return None,
@@ -319,6 +325,12 @@ pub fn guess(family: TunedFamily) -> Tuning {
         Kind::Median => Tuning { rows: 2, cols: if family.size > 3 { 1 } else { 2 }, blocks: 0, ..base },
         Kind::Sparse => Tuning { rows: 8, cols: 1, blocks: 0, ..base },
         Kind::Dense if family.size <= 13 => Tuning { cols, group, ..base },
+        // Taps are operands of the multiply-adds if all of them can be unrolled, and blocks narrow, as
+        // most rows of a tile are around its own.
+        Kind::Column => {
+            let rows = [16, 8, 4].into_iter().find(|rows| rows * family.size <= base.unroll).unwrap_or(8);
+            Tuning { rows: if pair { rows.min(8) } else { rows }, cols: 1, blocks: 0, ..base }
+        }
         // Taps from shared memory should each serve many columns: a read of four taps serves 4 *
         // cols multiply-adds, a read of pixels rows * group times as many.
         Kind::Dense => Tuning { bx: 16, by: 16, rows: 4 / group, cols: 2 * cols, group, ..base },

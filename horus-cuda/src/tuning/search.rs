@@ -32,6 +32,13 @@ impl Choices {
             Kind::Near => Choices { shapes: &[(32, 2), (32, 4), (32, 8)], cols: &[1, 2, 4, 8], unroll: 3000, ..base },
             Kind::Median => Choices { rows: &[1, 2, 4], cols: &[1, 2], ..base },
             Kind::Sparse => Choices { rows: &[4, 8, 16], ..base },
+            Kind::Column => Choices {
+                shapes: &[(32, 4), (32, 8), (32, 16)],
+                rows: &[4, 8, 16],
+                cols: &[1, 2, 4],
+                unroll: 3000,
+                ..base
+            },
             Kind::Dense => {
                 Choices { rows: &[2, 4, 8, 16], cols: &[1, 2, 4, 8], groups: &[1, 2], unroll: 10_000, ..base }
             }

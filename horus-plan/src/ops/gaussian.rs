@@ -1,4 +1,7 @@
-//! Taps of Gaussians and their derivatives.
+//! Taps of Gaussians and their derivatives, by our own exponential: that of a C library may have other bits
+//! in another version.
+
+use horus_base::dtype::Arithmetic;
 
 /// The positions of the taps of a filter of this radius.
 pub(crate) fn positions(radius: usize) -> impl DoubleEndedIterator<Item = f64> + Clone {
@@ -7,7 +10,7 @@ pub(crate) fn positions(radius: usize) -> impl DoubleEndedIterator<Item = f64> +
 
 /// The unnormalised smoothing kernel at `x`.
 pub(crate) fn bell(x: f64, sigma: f64) -> f64 {
-    (-x * x / (2.0 * sigma * sigma)).exp()
+    Arithmetic::exp(-x * x / (2.0 * sigma * sigma))
 }
 
 /// Sum of the unnormalised smoothing kernel over its support.

@@ -3,6 +3,7 @@
 //! An affine map takes *output* positions to *input* positions. It is held in fixed point with 32
 //! fractional bits, so that all backends compute identical positions in integer arithmetic.
 
+use horus_base::dtype::Arithmetic;
 use horus_base::placed::Placed;
 use horus_base::shape::{Axis, Shape, Window};
 
@@ -259,7 +260,10 @@ pub fn exact_sin_cos(degrees: f64) -> (f64, f64) {
         90.0 => (1.0, 0.0),
         180.0 => (0.0, -1.0),
         270.0 => (-1.0, 0.0),
-        _ => degrees.to_radians().sin_cos(),
+        _ => {
+            let radians = degrees.to_radians();
+            (Arithmetic::sin(radians), Arithmetic::cos(radians))
+        }
     }
 }
 

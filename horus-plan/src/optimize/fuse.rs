@@ -19,22 +19,26 @@
 mod build;
 mod region;
 
+use super::Aim;
 use crate::ir::graph::{Graph, Node, NodeId};
 use crate::ir::kernel::{Kernel, Leaf, LeafOp, MapKernel, Source, Stage};
+use crate::machine::Profile;
 use region::Region;
 pub(super) use region::{MAX_FILTERS, MAX_MEMBERS, MAX_PLANES, MAX_STAGES, SMALL_FILTER};
 
 /// Maximum number of images that one kernel reads.
 pub(super) const MAX_INPUTS: usize = 12;
-/// Maximum number of taps of a column pass over a stage. Row passes are computed for all rows around
-/// a tile: with more taps, storing them takes less time (`benches/results/2026-11-26-gaussians.md`).
-const MAX_COLUMN: usize = 64;
+/// Maximum number of taps of a column pass over a stage on a GPU. Row passes are computed for all rows
+/// around a tile: with more taps, storing them takes less time (`benches/results/2026-11-26-transforms.md`).
+/// A processor computes each row once.
+const MAX_COLUMN: usize = 48;
 /// Maximum number of operations that each reader recomputes.
 const MAX_REPEATED: usize = 8;
 
 /// Fuses kernels where possible. Absorbed nodes stay in the graph, dead.
-pub fn fuse(graph: Graph<Kernel>) -> Graph<Kernel> {
-    let facts = Facts::of(&graph);
+pub fn fuse(graph: Graph<Kernel>, aim: &Aim<'_>) -> Graph<Kernel> {
+    let on_hosts = aim.machine.profiles().iter().all(Profile::is_unified);
+    let facts = Facts::of(&graph, if on_hosts { usize::MAX } else { MAX_COLUMN });
     let mut absorbed = vec![false; graph.nodes.len()];
     let mut out = graph.clone();
     let mut region = Region::new(&graph, &facts);
@@ -76,7 +80,7 @@ struct Facts {
 }
 
 impl Facts {
-    fn of(graph: &Graph<Kernel>) -> Facts {
+    fn of(graph: &Graph<Kernel>, most_taps: usize) -> Facts {
         let n = graph.nodes.len();
         let row_pass: Vec<bool> = graph.nodes.iter().map(|x| row_pass(x).is_some()).collect();
         let mut facts = Facts {
@@ -93,7 +97,7 @@ impl Facts {
         for node in &graph.nodes {
             for (i, p) in node.inputs.iter().enumerate() {
                 let mut leaves = map(node).into_iter().flat_map(|m| m.leaves.iter().filter(move |l| m.reads(l, i)));
-                facts.stage[p.0] &= map(node).is_some() && leaves.clone().all(is_column_pass);
+                facts.stage[p.0] &= map(node).is_some() && leaves.clone().all(|l| is_column_pass(l, most_taps));
                 facts.read_by_pixel[p.0] &= map(node).is_some() && leaves.all(reads_pixel);
             }
         }
@@ -119,8 +123,8 @@ fn row_pass(node: &Node<Kernel>) -> Option<Stage> {
     }
 }
 
-fn is_column_pass(leaf: &Leaf) -> bool {
-    matches!(&leaf.op, LeafOp::Correlate(Source::Input(_), f, _) if f.is_column() && f.taps().len() <= MAX_COLUMN)
+fn is_column_pass(leaf: &Leaf, most: usize) -> bool {
+    matches!(&leaf.op, LeafOp::Correlate(Source::Input(_), f, _) if f.is_column() && f.taps().len() <= most)
 }
 
 /// Marks nodes of at most [`MAX_REPEATED`] pixel operations on broadcast rows, columns and pixels.

@@ -102,7 +102,7 @@ pub const PASSES: &[Pass] = &[
     Pass { name: "lower", fusing: false, run: Run::Lower(lower::lower) },
     Pass { name: "copies", fusing: true, run: Run::Kernels(cse::without_copies) },
     Pass { name: "samples of narrow integers", fusing: true, run: Run::Kernels(cse::without_widening) },
-    Pass { name: "fuse", fusing: true, run: Run::Kernels(fuse::fuse) },
+    Pass { name: "fuse", fusing: true, run: Run::Divided(fuse::fuse) },
     Pass { name: "feed reductions", fusing: true, run: Run::Kernels(reductions::feed) },
     Pass { name: "what was fused is dead", fusing: true, run: Run::Kernels(Graph::without_dead) },
     Pass { name: "prologues", fusing: true, run: Run::Divided(prologue::absorb) },

@@ -182,3 +182,18 @@ fn linear_samples_read_narrow_integers_as_they_are_stored() {
         assert_eq!(found.node(found.roots[0]).dtype, DType::F32);
     }
 }
+
+#[test]
+fn long_column_passes_read_stored_row_passes_on_a_gpu() {
+    let kernels = |taps: usize, unified: bool| {
+        let mut g = Graph::default();
+        let image = push(&mut g, Op::Source(ValueId(0)), &[]);
+        let (row, column) = (Filter::row(vec![1.0; taps]), Filter::column(vec![1.0; taps]));
+        let root = push(&mut g, Op::Separable { row, column, border: Border::Wrap }, &[image]);
+        g.roots.push(root);
+        let kernels = optimize(g, true, &Machine::of_default(unified), &mut |_, _| ()).unwrap();
+        kernels.nodes.iter().filter(|n| matches!(n.op, Kernel::Map(_))).count()
+    };
+    assert_eq!([47, 49].map(|taps| kernels(taps, false)), [1, 2]);
+    assert_eq!([47, 49].map(|taps| kernels(taps, true)), [1, 1], "a processor computes each row once");
+}
