@@ -211,6 +211,45 @@ template <class T, int TALL, int WIDE> struct hs_fourier_tiles {
     }
 };
 
+// Column x of tile k of a pair, response to filter f, computed directly: every `each`-th row from the
+// `part`-th on, four at a time with the same taps. A function of its own, so that it takes no registers
+// from transforms.
+template <int BORDER, class T, int TALL, int WIDE>
+HS_CALLED void hs_fourier_direct(const hs_fourier_tiles<T, TALL, WIDE>& t, int pair, int k, int f, int x, int part, int each, T* out) {
+    constexpr int ROWS = 4;
+    const hs_plane<T> in = t.plane(pair);
+    const int y0 = t.top_of(pair), x0 = t.left_of(pair, k) - t.left, last = min(y0 + t.down, t.row1) - 1;
+    const bool inside = hs_holds(in, y0 - t.up, y0 - t.up + TALL, x0, x0 + WIDE);
+    for (int y = max(y0, t.row0) + part; y <= last; y += ROWS * each) {
+        T sum[ROWS] = {};
+        int rows[ROWS];
+#pragma unroll
+        for (int r = 0; r < ROWS; ++r) rows[r] = min(y + r * each, last);
+        const int begin = f * t.taps, end = begin + t.ends[f];
+        if (inside) {
+#pragma unroll 4
+            for (int n = begin; n < end; ++n) {
+                const i64 dy = t.places[2 * n] - t.up - in.start;
+                const T* from = in.data + dy * in.width + x + t.places[2 * n + 1] - t.left;
+                const T weight = (T)t.weights[n];
+#pragma unroll
+                for (int r = 0; r < ROWS; ++r) sum[r] = hs_fma(weight, from[(i64)rows[r] * in.width], sum[r]);
+            }
+        } else {
+            for (int n = begin; n < end; ++n) {
+                const int dy = t.places[2 * n] - t.up, right = x + t.places[2 * n + 1] - t.left;
+                const T weight = (T)t.weights[n];
+#pragma unroll
+                for (int r = 0; r < ROWS; ++r)
+                    sum[r] = hs_fma(weight, hs_pixel<BORDER, BORDER>(in, rows[r] + dy, right, t.outside), sum[r]);
+            }
+        }
+#pragma unroll
+        for (int r = 0; r < ROWS; ++r)
+            if (y + r * each <= last) out[(i64)(y + r * each - t.row0) * t.width] = sum[r];
+    }
+}
+
 // Pass `pass`. The first transforms columns of filters. Then rounds of pairs have two passes, and two
 // for each filter: columns of pairs, and rows of filters; columns of pairs again, without tiles that
 // have no place in transforms, if there are some; for each filter rows, there and back, and then columns back.
@@ -333,7 +372,6 @@ HS_FN void hs_fourier(int pass, const hs_fourier_tiles<T, TALL, WIDE>& t, hs_com
             if (i + columns.index >= all || dx >= t.across) continue;
             const int plane = t.plane_of(before + p), y0 = t.top_of(before + p);
             const int to = (plane / t.channels * t.filters + f) * t.channels + plane % t.channels;
-            const hs_plane<T> in = t.plane(before + p);
             for (int k = 0; k < 2; ++k) {
                 const int x = t.left_of(before + p, k) + dx;
                 if (x < 0 || x >= t.width) continue;
@@ -346,32 +384,7 @@ HS_FN void hs_fourier(int pass, const hs_fourier_tiles<T, TALL, WIDE>& t, hs_com
                             out[(i64)(y - t.row0) * t.width] = (T)(k == 0 ? v[e].re : v[e].im);
                     }
                 } else {
-                    // Four rows at a time, with the same taps.
-                    constexpr int ROWS = 4;
-                    const int x0 = t.left_of(before + p, k) - t.left, last = min(y0 + t.down, t.row1) - 1;
-                    const bool inside = hs_holds(in, y0 - t.up, y0 - t.up + TALL, x0, x0 + WIDE);
-                    for (int y = max(y0, t.row0) + columns.part; y <= last; y += ROWS * columns.EACH) {
-                        T sum[ROWS] = {};
-                        const T* from[ROWS];
-#pragma unroll
-                        for (int r = 0; r < ROWS; ++r) from[r] = in.row(min(y + r * columns.EACH, last)) + x;
-#pragma unroll 4
-                        for (int n = f * t.taps; n < f * t.taps + t.ends[f]; ++n) {
-                            const int dy = t.places[2 * n] - t.up, dx = t.places[2 * n + 1] - t.left;
-                            const T weight = (T)t.weights[n];
-                            const int at = dy * in.width + dx;
-#pragma unroll
-                            for (int r = 0; r < ROWS; ++r) {
-                                const T pixel = inside ? from[r][at]
-                                                       : hs_pixel<BORDER, BORDER>(in, min(y + r * columns.EACH, last) + dy,
-                                                                                  x + dx, t.outside);
-                                sum[r] = hs_fma(weight, pixel, sum[r]);
-                            }
-                        }
-#pragma unroll
-                        for (int r = 0; r < ROWS; ++r)
-                            if (y + r * columns.EACH <= last) out[(i64)(y + r * columns.EACH - t.row0) * t.width] = sum[r];
-                    }
+                    hs_fourier_direct<BORDER>(t, before + p, k, f, x, columns.part, columns.EACH, out);
                 }
             }
         }
