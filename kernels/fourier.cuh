@@ -204,51 +204,17 @@ template <class T, int TALL, int WIDE> struct hs_fourier_tiles {
     __device__ __forceinline__ int* some() const { return (int*)spectrum(filters); }
     __device__ __forceinline__ int* spoilt() const { return some() + 1; }
     __device__ __forceinline__ int plane_of(int i) const { return i / (pairs_down * pairs_across); }
+    // The plane of the result that pair i contributes to, of filter f.
+    __device__ __forceinline__ int plane_to(int i, int f) const {
+        const int plane = plane_of(i);
+        return (plane / channels * filters + f) * channels + plane % channels;
+    }
     __device__ __forceinline__ int top_of(int i) const { return top + i / pairs_across % pairs_down * down; }
     __device__ __forceinline__ int left_of(int i, int k) const { return first + (2 * (i % pairs_across) + k) * across; }
     __device__ __forceinline__ hs_plane<T> plane(int i) const {
         return {in + plane_of(i) * in_plane, height, width, start, end};
     }
 };
-
-// Column x of tile k of a pair, response to filter f, computed directly: every `each`-th row from the
-// `part`-th on, four at a time with the same taps. A function of its own, so that it takes no registers
-// from transforms.
-template <int BORDER, class T, int TALL, int WIDE>
-HS_CALLED void hs_fourier_direct(const hs_fourier_tiles<T, TALL, WIDE>& t, int pair, int k, int f, int x, int part, int each, T* out) {
-    constexpr int ROWS = 4;
-    const hs_plane<T> in = t.plane(pair);
-    const int y0 = t.top_of(pair), x0 = t.left_of(pair, k) - t.left, last = min(y0 + t.down, t.row1) - 1;
-    const bool inside = hs_holds(in, y0 - t.up, y0 - t.up + TALL, x0, x0 + WIDE);
-    for (int y = max(y0, t.row0) + part; y <= last; y += ROWS * each) {
-        T sum[ROWS] = {};
-        int rows[ROWS];
-#pragma unroll
-        for (int r = 0; r < ROWS; ++r) rows[r] = min(y + r * each, last);
-        const int begin = f * t.taps, end = begin + t.ends[f];
-        if (inside) {
-#pragma unroll 4
-            for (int n = begin; n < end; ++n) {
-                const i64 dy = t.places[2 * n] - t.up - in.start;
-                const T* from = in.data + dy * in.width + x + t.places[2 * n + 1] - t.left;
-                const T weight = (T)t.weights[n];
-#pragma unroll
-                for (int r = 0; r < ROWS; ++r) sum[r] = hs_fma(weight, from[(i64)rows[r] * in.width], sum[r]);
-            }
-        } else {
-            for (int n = begin; n < end; ++n) {
-                const int dy = t.places[2 * n] - t.up, right = x + t.places[2 * n + 1] - t.left;
-                const T weight = (T)t.weights[n];
-#pragma unroll
-                for (int r = 0; r < ROWS; ++r)
-                    sum[r] = hs_fma(weight, hs_pixel<BORDER, BORDER>(in, rows[r] + dy, right, t.outside), sum[r]);
-            }
-        }
-#pragma unroll
-        for (int r = 0; r < ROWS; ++r)
-            if (y + r * each <= last) out[(i64)(y + r * each - t.row0) * t.width] = sum[r];
-    }
-}
 
 // Pass `pass`. The first transforms columns of filters. Then rounds of pairs have two passes, and two
 // for each filter: columns of pairs, and rows of filters; columns of pairs again, without tiles that
@@ -370,22 +336,48 @@ HS_FN void hs_fourier(int pass, const hs_fourier_tiles<T, TALL, WIDE>& t, hs_com
             for (int e = 0; e < HS_POINTS; ++e) v[e] = from[columns.frequency(e) * WIDE];
             columns.back(v);
             if (i + columns.index >= all || dx >= t.across) continue;
-            const int plane = t.plane_of(before + p), y0 = t.top_of(before + p);
-            const int to = (plane / t.channels * t.filters + f) * t.channels + plane % t.channels;
+            const int y0 = t.top_of(before + p);
             for (int k = 0; k < 2; ++k) {
                 const int x = t.left_of(before + p, k) + dx;
                 if (x < 0 || x >= t.width) continue;
-                T* out = t.out + to * t.out_plane + x;
-                if (t.spoilt()[2 * (before + p) + k] == 0) {
+                T* out = t.out + t.plane_to(before + p, f) * t.out_plane + x;
+                if (t.spoilt()[2 * (before + p) + k] != 0) continue;
 #pragma unroll
-                    for (int e = 0; e < HS_POINTS; ++e) {
-                        const int dy = columns.template place<TALL>(e), y = y0 + dy;
-                        if (dy < t.down && y >= t.row0 && y < t.row1)
-                            out[(i64)(y - t.row0) * t.width] = (T)(k == 0 ? v[e].re : v[e].im);
-                    }
-                } else {
-                    hs_fourier_direct<BORDER>(t, before + p, k, f, x, columns.part, columns.EACH, out);
+                for (int e = 0; e < HS_POINTS; ++e) {
+                    const int dy = columns.template place<TALL>(e), y = y0 + dy;
+                    if (dy < t.down && y >= t.row0 && y < t.row1)
+                        out[(i64)(y - t.row0) * t.width] = (T)(k == 0 ? v[e].re : v[e].im);
                 }
+            }
+        }
+        if (*t.some() == 0) return;
+        // Tiles that have no place in transforms: four rows at a time, with the same taps.
+        constexpr int ROWS = 4;
+        const int strips = (t.down + ROWS - 1) / ROWS;
+        for (int i = blockIdx.x; i < 2 * count * strips; i += t.blocks) {
+            const int p = before + i / (2 * strips), k = i / strips % 2;
+            if (t.spoilt()[2 * p + k] == 0) continue;
+            const hs_plane<T> in = t.plane(p);
+            const int y0 = t.top_of(p), x0 = t.left_of(p, k), first = y0 + i % strips * ROWS;
+            const int last = min(y0 + t.down, t.row1) - 1;
+            const bool inside = hs_holds(in, y0 - t.up, y0 - t.up + TALL, x0 - t.left, x0 - t.left + WIDE);
+            T* out = t.out + t.plane_to(p, f) * t.out_plane;
+            for (int x = max(x0, 0) + threadIdx.x; x < min(x0 + t.across, t.width); x += THREADS) {
+                T sum[ROWS] = {};
+#pragma unroll 4
+                for (int n = f * t.taps; n < f * t.taps + t.ends[f]; ++n) {
+                    const int dy = t.places[2 * n] - t.up, right = x + t.places[2 * n + 1] - t.left;
+                    const T weight = (T)t.weights[n];
+#pragma unroll
+                    for (int r = 0; r < ROWS; ++r) {
+                        const int y = min(first + r, last) + dy;
+                        const T pixel = inside ? in.at(y, right) : hs_pixel<BORDER, BORDER>(in, y, right, t.outside);
+                        sum[r] = hs_fma(weight, pixel, sum[r]);
+                    }
+                }
+#pragma unroll
+                for (int r = 0; r < ROWS; ++r)
+                    if (first + r >= t.row0 && first + r <= last) out[(i64)(first + r - t.row0) * t.width + x] = sum[r];
             }
         }
     }
