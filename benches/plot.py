@@ -203,6 +203,34 @@ def timeline(out, path):
     save(figure, out)
 
 
+def chart(path, *parts):
+    """Panels side by side, for other scripts. A panel is a dictionary: `title`, `x` and `y` (names of axes), `curves` (name: (xs,
+    ys), or (xs, ys, format)), `log` (the axes with logarithmic scale, as "y"); or with `grid` (rows of numbers, at `at`: xs,
+    ys) instead of curves a map of them, with lines at `levels`. Names as xs are places beside each other."""
+    if not pyplot:
+        return
+    figure, axes = pyplot.subplots(1, len(parts), squeeze=False, figsize=(min(4.2 * len(parts), 13), 3.6), layout="constrained")
+    for part, panel in zip(parts, axes[0]):
+        panel.set(title=part["title"], xlabel=part.get("x", ""), ylabel=part.get("y", ""))
+        panel.title.set_fontsize(9)
+        if "grid" in part:
+            panel.grid(False)
+            xs, ys = part["at"]
+            picture = panel.imshow(part["grid"], origin="lower", extent=(-0.5, len(xs) - 0.5, -0.5, len(ys) - 0.5), aspect="auto")
+            if part.get("levels"):
+                panel.clabel(panel.contour(part["grid"], levels=part["levels"], colors="white"))
+            step = max(1, len(xs) // 7)
+            panel.set_xticks(range(0, len(xs), step), xs[::step])
+            panel.set_yticks(range(0, len(ys), step), ys[::step])
+            figure.colorbar(picture, ax=panel)
+            continue
+        for name, (xs, ys, *style) in part["curves"].items():
+            panel.plot(xs, ys, *(style or ["o-"]), label=name, markersize=3, linewidth=1.2)
+        panel.set(**{f"{axis}scale": "log" for axis in part.get("log", "")})
+        panel.legend(fontsize=7)
+    save(figure, path)
+
+
 def main(arguments):
     kinds = {"scaling": scaling, "strategies": strategies, "timeline": timeline}
     if len(arguments) < 3 or arguments[0] not in kinds or (arguments[0] == "timeline" and len(arguments) != 3):
