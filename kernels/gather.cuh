@@ -53,8 +53,8 @@ template <int BORDER, bool INSIDE, class P, class T> HS_FN T hs_bilinear(const h
         const P* p = in.row(y) + x;
         a = __ldg(p);
         b = __ldg(p + 1);
-        c = __ldg(p + in.width);
-        d = __ldg(p + in.width + 1);
+        c = __ldg(p + HS_AT(in.width));
+        d = __ldg(p + HS_AT(in.width) + 1);
     } else {
         a = hs_pixel<BORDER, BORDER>(in, y, x, v);
         b = hs_pixel<BORDER, BORDER>(in, y, x + 1, v);

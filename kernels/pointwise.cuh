@@ -7,7 +7,7 @@ template <int THREADS, int R, int C, class T> HS_FN void hs_load_pixels(const T*
 #pragma unroll
         for (int r = 0; r < R; ++r) {
             hs_span<T, hs_lanes<T>(C), C> t;
-            t.load(q + (r * THREADS + lane) * C);
+            t.load(q + HS_AT((r * THREADS + lane) * C));
 #pragma unroll
             for (int c = 0; c < C; ++c) v[r][c] = t.v[c];
         }
@@ -17,7 +17,7 @@ template <int THREADS, int R, int C, class T> HS_FN void hs_load_pixels(const T*
 #pragma unroll
             for (int c = 0; c < C; ++c) {
                 const int e = (r * C + c) * THREADS + lane;
-                v[r][c] = e < left ? q[e] : (T)0;
+                v[r][c] = e < left ? q[HS_AT(e)] : (T)0;
             }
     }
 }
@@ -32,7 +32,7 @@ template <int THREADS, int R, int C, class T> HS_FN void hs_store_pixels(T* o, i
 #pragma unroll
             for (int c = 0; c < C; ++c) {
                 const int e = (r * C + c) * THREADS + lane;
-                if (e < left) o[e] = v[r][c];
+                if (e < left && HS_STORED(v[r])) o[e] = v[r][c];
             }
         }
     }

@@ -19,6 +19,13 @@ typedef unsigned long long u64;
 // Code that a large kernel uses more than once: a function, compiled once.
 #define HS_CALLED static __device__ __noinline__
 
+// Where pixels are read, and which are written: all of them. See math_only.cuh.
+#ifndef HS_AT
+#define HS_AT(offset) (offset)
+#define HS_STORED(pixels) true
+#define HS_CACHE "cg"
+#endif
+
 enum { HS_REFLECT101, HS_REFLECT, HS_REPLICATE, HS_WRAP, HS_CONSTANT };
 
 // ---- conversions: hs_to<D>(value) -------------------------------------------------------------------------------
@@ -216,7 +223,7 @@ template <> __device__ __forceinline__ f64 hs_highest<f64>() { return (f64)HS_IN
 template <class T> struct hs_plane {
     const T* data;
     int height, width, start, end;
-    __device__ __forceinline__ const T* row(int y) const { return data + (i64)(y - start) * width; }
+    __device__ __forceinline__ const T* row(int y) const { return data + HS_AT((i64)(y - start) * width); }
     __device__ __forceinline__ T at(int y, int x) const { return row(y)[x]; }
 };
 
@@ -399,7 +406,7 @@ HS_FN void hs_store_block(T* out, int start, int width, int y, int x, int y1, bo
     const bool whole = aligned && x + C <= width;
 #pragma unroll
     for (int r = 0; r < R; ++r) {
-        if (y + r >= y1) continue;
+        if (y + r >= y1 || !HS_STORED(v[r])) continue;
         T* p = out + (i64)(y + r - start) * width + x;
         if (whole) {
 #pragma unroll

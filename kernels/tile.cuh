@@ -10,7 +10,7 @@ template <int PENDING> HS_FN void hs_wait() {}
 template <int BYTES> HS_FN void hs_copy_async(void* shared, const void* global) {
     const u32 at = (u32)__cvta_generic_to_shared(shared);
     if (BYTES == 16)
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(global) : "memory");
+        asm volatile("cp.async." HS_CACHE ".shared.global [%0], [%1], 16;" ::"r"(at), "l"(global) : "memory");
     else
         asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(at), "l"(global), "n"(BYTES) : "memory");
 }
@@ -37,13 +37,13 @@ HS_FN void hs_fill_tile(T* s, const hs_plane<T>& in, int y0, int x0, bool aligne
 #pragma unroll 1
         for (int i = threadIdx.x; i < ROWS * VECTORS; i += THREADS) {
             const int r = i / VECTORS, c = (i - r * VECTORS) * V;
-            hs_copy_async<16>(s + r * PITCH + c, g + (i64)r * in.width + c);
+            hs_copy_async<16>(s + r * PITCH + c, g + HS_AT((i64)r * in.width) + c);
         }
     } else {
 #pragma unroll 1
         for (int i = threadIdx.x; i < ROWS * COLS; i += THREADS) {
             const int r = i / COLS, c = i - r * COLS;
-            hs_element<T>::copy(s + r * PITCH + c, g + (i64)r * in.width + c);
+            hs_element<T>::copy(s + r * PITCH + c, g + HS_AT((i64)r * in.width) + c);
         }
     }
 }

@@ -84,6 +84,7 @@ pub mod nvrtc;
 mod origin;
 pub mod pieces;
 mod pinned;
+pub mod profile;
 pub mod recorder;
 pub mod shipped;
 mod staging;
@@ -91,5 +92,5 @@ mod transfers;
 pub mod tuning;
 pub mod workloads;
 
-pub use device::{CudaDevice, Gpu, Statistics};
+pub use device::{CudaDevice, Gpu, Limiter, Resources, Statistics};
 pub use ending::end_process;

@@ -10,9 +10,9 @@ use horus_core::host::Piece;
 use horus_core::ir::kernel::Kernel;
 use horus_core::shape::{Shape, Window};
 
-use crate::CudaDevice;
 use crate::codegen::Shapes;
-use crate::tuning::{Tuning, candidates, lookup};
+use crate::tuning::{Tuning, lookup, promising};
+use crate::{CudaDevice, Resources};
 
 /// Shape of the measured images.
 pub const SHAPE: Shape = Shape::new(4096, 4096, 1);
@@ -188,10 +188,7 @@ impl Bench {
     /// The tunings worth measuring beside the present one: the likeliest, then others spread over
     /// the whole space.
     pub fn candidates(&self, work: &TimedKernel) -> Vec<Tuning> {
-        let mut likely = candidates(&work.kernel, self.geometry.dtype, self.device.arch()).split_off(1);
-        let others = likely.split_off(likely.len().min(crate::tuning::LIKELY));
-        likely.extend((0..others.len()).map(|i| others[(i * 7919) % others.len()]));
-        likely
+        promising(&work.kernel, self.geometry.dtype, self.device.arch())
     }
 
     /// Compiles candidates in parallel. Those that fail are compiled again, and skipped, when they
@@ -212,7 +209,7 @@ impl Bench {
         let inputs = vec![self.geometry; work.inputs];
         let rows = Window::whole(work.output.shape.height);
         let shapes = Shapes { inputs: &inputs, output: work.output, rows };
-        let (registers, spills, shared) = self.device.resources(&work.kernel, &shapes)?;
+        let Resources { registers, spills, shared, .. } = self.device.resources(&work.kernel, &shapes)?;
         self.time(work, 3)?;
         Ok(Measured { ms: self.time(work, 15)?, tuning, registers, spills, shared })
     }

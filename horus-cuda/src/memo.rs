@@ -8,7 +8,7 @@ use horus_core::device::Geometry;
 use horus_core::ir::kernel::{Kernel, LeafOp, MapKernel, Repeat};
 use horus_core::shape::Window;
 
-use crate::codegen::{Generated, Shapes};
+use crate::codegen::{Generated, Part, Shapes};
 use crate::device::TableKey;
 use crate::driver::Function;
 use crate::tuning::Tuning;
@@ -28,6 +28,15 @@ pub(crate) struct Made {
     pub(crate) table: TableKey,
 }
 
+/// What searches and profiles impose on all kernels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct Forced {
+    /// The tuning of each.
+    pub(crate) tuning: Option<Tuning>,
+    /// The part of each that has one, with at least so many bytes of shared memory.
+    pub(crate) part: Option<(Part, u32)>,
+}
+
 /// Everything that a program depends on.
 #[derive(Debug, PartialEq)]
 struct LaunchKey {
@@ -35,7 +44,7 @@ struct LaunchKey {
     inputs: Vec<Geometry>,
     output: Geometry,
     rows: Window,
-    tuning: Option<Tuning>,
+    forced: Forced,
 }
 
 /// Launches by a hash of their key.
@@ -77,7 +86,7 @@ fn taps(map: &MapKernel) -> usize {
 }
 
 impl<M> Memo<M> {
-    fn hash(&self, kernel: &Kernel, shapes: &Shapes<'_>, tuning: Option<Tuning>) -> u64 {
+    fn hash(&self, kernel: &Kernel, shapes: &Shapes<'_>, forced: Forced) -> u64 {
         let mut state = self.state.build_hasher();
         std::mem::discriminant(kernel).hash(&mut state);
         match kernel {
@@ -87,37 +96,30 @@ impl<M> Memo<M> {
             Kernel::Whole(operation) => operation.hash(&mut state),
             Kernel::Source(_) => {}
         }
-        (shapes.inputs, shapes.output, shapes.rows, tuning).hash(&mut state);
+        (shapes.inputs, shapes.output, shapes.rows, forced).hash(&mut state);
         state.finish()
     }
 
     /// The earlier result for this launch.
-    pub(crate) fn get(&self, kernel: &Kernel, shapes: &Shapes<'_>, tuning: Option<Tuning>) -> Option<Arc<M>> {
+    pub(crate) fn get(&self, kernel: &Kernel, shapes: &Shapes<'_>, forced: Forced) -> Option<Arc<M>> {
         let same = |r: &LaunchKey| {
-            (&r.kernel, &r.inputs[..], r.output, r.rows, r.tuning)
-                == (kernel, shapes.inputs, shapes.output, shapes.rows, tuning)
+            (&r.kernel, &r.inputs[..], r.output, r.rows, r.forced)
+                == (kernel, shapes.inputs, shapes.output, shapes.rows, forced)
         };
-        let alike = self.known.get(&self.hash(kernel, shapes, tuning))?;
+        let alike = self.known.get(&self.hash(kernel, shapes, forced))?;
         alike.iter().find(|(r, _)| same(r)).map(|(_, made)| Arc::clone(made))
     }
 
     /// Remembers the result for a launch with a table of so many bytes.
-    pub(crate) fn put(
-        &mut self,
-        kernel: &Kernel,
-        shapes: &Shapes<'_>,
-        tuning: Option<Tuning>,
-        made: &Arc<M>,
-        table: usize,
-    ) {
+    pub(crate) fn put(&mut self, kernel: &Kernel, shapes: &Shapes<'_>, forced: Forced, made: &Arc<M>, table: usize) {
         let more = bytes(kernel) + table;
         if self.count == MOST || self.bytes + more > MOST_BYTES {
             (self.known, self.count, self.bytes) = (HashMap::new(), 0, 0);
         }
         self.bytes += more;
-        let key = self.hash(kernel, shapes, tuning);
+        let key = self.hash(kernel, shapes, forced);
         let (output, rows) = (shapes.output, shapes.rows);
-        let request = LaunchKey { kernel: kernel.clone(), inputs: shapes.inputs.to_vec(), output, rows, tuning };
+        let request = LaunchKey { kernel: kernel.clone(), inputs: shapes.inputs.to_vec(), output, rows, forced };
         self.known.entry(key).or_default().push((request, Arc::clone(made)));
         self.count += 1;
     }
@@ -140,18 +142,19 @@ mod tests {
         let kernel = correlate(3, 3, DType::F32, Border::Reflect101);
         let shapes = Shapes { inputs: &[image], output: image, rows: image.window };
         let mut memo = Memo::<u32>::default();
-        memo.put(&kernel, &shapes, None, &Arc::new(7), 0);
-        assert_eq!(memo.get(&kernel, &shapes, None).as_deref(), Some(&7));
+        memo.put(&kernel, &shapes, Forced::default(), &Arc::new(7), 0);
+        assert_eq!(memo.get(&kernel, &shapes, Forced::default()).as_deref(), Some(&7));
         let upper = Shapes { rows: Window::new(0, 4), ..shapes };
         let strip = Geometry { window: Window::new(0, 4), ..image };
         let border = correlate(3, 3, DType::F32, Border::Wrap);
-        assert!(memo.get(&kernel, &upper, None).is_none());
-        assert!(memo.get(&kernel, &Shapes { inputs: &[strip], ..shapes }, None).is_none());
-        assert!(memo.get(&kernel, &Shapes { output: strip, ..shapes }, None).is_none());
-        assert!(memo.get(&border, &shapes, None).is_none());
-        assert!(memo.get(&Kernel::from(Transpose), &shapes, None).is_none());
-        let tuning = crate::tuning::lookup(&kernel, DType::F32, 90);
-        assert!(memo.get(&kernel, &shapes, Some(tuning)).is_none());
+        assert!(memo.get(&kernel, &upper, Forced::default()).is_none());
+        assert!(memo.get(&kernel, &Shapes { inputs: &[strip], ..shapes }, Forced::default()).is_none());
+        assert!(memo.get(&kernel, &Shapes { output: strip, ..shapes }, Forced::default()).is_none());
+        assert!(memo.get(&border, &shapes, Forced::default()).is_none());
+        assert!(memo.get(&Kernel::from(Transpose), &shapes, Forced::default()).is_none());
+        let tuned = Forced { tuning: Some(crate::tuning::lookup(&kernel, DType::F32, 90)), part: None };
+        let parts = [Part::Math, Part::Memory].map(|part| Forced { tuning: None, part: Some((part, 0)) });
+        assert!([tuned, parts[0], parts[1]].iter().all(|forced| memo.get(&kernel, &shapes, *forced).is_none()));
     }
 
     #[test]
@@ -168,9 +171,10 @@ mod tests {
         };
         let mut memo = Memo::<u32>::default();
         for (start, made) in [(0.0, 1), (-0.0, 2), (f32::NAN, 3)] {
-            memo.put(&from(start), &shapes, None, &Arc::new(made), 0);
+            memo.put(&from(start), &shapes, Forced::default(), &Arc::new(made), 0);
         }
-        let found = [0.0, -0.0, f32::NAN].map(|start| memo.get(&from(start), &shapes, None).as_deref().copied());
+        let found =
+            [0.0, -0.0, f32::NAN].map(|start| memo.get(&from(start), &shapes, Forced::default()).as_deref().copied());
         assert_eq!(found, [Some(1), Some(2), Some(3)]);
     }
 
@@ -182,13 +186,13 @@ mod tests {
         for i in 1..=MOST + 1 {
             let kernel = correlate(1, i, DType::F32, Border::Wrap);
             let shapes = Shapes { inputs: &[image], output: image, rows: image.window };
-            memo.put(&kernel, &shapes, None, &Arc::new(i), 0);
+            memo.put(&kernel, &shapes, Forced::default(), &Arc::new(i), 0);
         }
         assert_eq!(memo.known.values().map(Vec::len).sum::<usize>(), 1);
         for i in 0..10 {
             let kernel = correlate(3, 3 + i, DType::F32, Border::Wrap);
             let shapes = Shapes { inputs: &[image], output: image, rows: image.window };
-            memo.put(&kernel, &shapes, None, &Arc::new(i), MOST_BYTES / 4);
+            memo.put(&kernel, &shapes, Forced::default(), &Arc::new(i), MOST_BYTES / 4);
         }
         assert!(memo.known.values().map(Vec::len).sum::<usize>() <= 3, "four of a quarter and their taps are too much");
     }

@@ -29,13 +29,18 @@ pub struct Launched {
 }
 
 impl Launched {
+    /// Returns `true` if nothing is computed.
+    pub fn is_copy(&self) -> bool {
+        matches!(self.kernel, Kernel::Whole(Whole::Merge(_)) | Kernel::Source(_))
+    }
+
     /// The programs that a GPU of sm_`arch` with these limits would run for images of all sizes,
     /// that for a large one first; none for a copy.
     ///
     /// # Errors
     /// As [`generate_bounded`].
     pub fn programs(&self, arch: u32, limits: Limits) -> Result<Vec<Generated>, DeviceError> {
-        if matches!(self.kernel, Kernel::Whole(Whole::Merge(_)) | Kernel::Source(_)) {
+        if self.is_copy() {
             return Ok(Vec::new());
         }
         let dtype = self.inputs.first().map_or(self.output.dtype, |g| g.dtype);

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::codegen::{Near, Shapes};
 
-pub use search::{LIKELY, candidates};
+pub use search::{LIKELY, candidates, promising};
 
 /// The parameters of a generated kernel that affect its speed only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

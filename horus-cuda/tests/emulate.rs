@@ -24,7 +24,7 @@ use horus_core::ops::Whole;
 use horus_core::ops::geometric::Interpolation;
 use horus_core::session::Session;
 use horus_core::shape::{Border, Shape, Window};
-use horus_cuda::codegen::{Generated, Limits, Passes, Pointer, Shapes, generate_bounded};
+use horus_cuda::codegen::{Generated, Limits, Part, Passes, Pointer, Shapes, generate_bounded, generate_part};
 use horus_cuda::tuning::{Tuning, all_sizes, candidates, lookup};
 use horus_cuda::workloads::{conv2d, convrot_default};
 use horus_testing::reference::kernel::HostImage;
@@ -34,6 +34,7 @@ use horus_cuda::recorder::{Launched, Recorder};
 
 const HEAD: &str = include_str!("../kernels/emulate.h");
 const MAIN: &str = include_str!("../kernels/emulate_main.h");
+const MATH_ONLY: &str = include_str!("../kernels/math_only.cuh");
 
 /// The headers of generated sources, each after those that it needs: compiled once for all programs
 /// of a library.
@@ -66,9 +67,12 @@ type Run = unsafe extern "C" fn(*const u8, u32, u32, u32, u32);
 /// Compiles programs into one library, with a namespace each and numbered entry points.
 fn compile(programs: &[Generated], dir: &Path, name: &str) -> libloading::Library {
     let mut text = String::from(HEAD);
-    text.extend(HEADERS);
+    // Programs without their traffic are in a library of their own.
+    let first = if programs[0].source.starts_with(MATH_ONLY) { MATH_ONLY } else { "" };
+    text.extend(std::iter::once(first).chain(HEADERS));
     for (i, p) in programs.iter().enumerate() {
-        let own = HEADERS.iter().fold(p.source.clone(), |source, header| source.replace(header, ""));
+        let whole = p.source.strip_prefix(first).unwrap_or(&p.source).to_owned();
+        let own = HEADERS.iter().fold(whole, |source, header| source.replace(header, ""));
         let source = own.replace("extern \"C\" __global__", "static");
         let main = MAIN.replace("extern \"C\" void hs_run", &format!("extern \"C\" void hs_run{i}"));
         let _ = writeln!(text, "namespace case{i} {{\n{source}\n{main}\n}}");
@@ -357,6 +361,86 @@ fn kernels_of_the_detectors_follow_the_definitions() {
         assert!(jobs.iter().any(has), "{form} is in no kernel");
     }
     check(jobs, "detectors");
+}
+
+/// Cases that together have every form of reading, filtering and storing pixels, with the part of each.
+fn parts(part: Part) -> Vec<(Case, Kernel, Generated)> {
+    const FORMS: [&str; 22] = [
+        "hs_load_pixels<",
+        "hs_store_pixels<",
+        "hs_load_block(",
+        "hs_repeat_row",
+        "hs_repeat_column",
+        "hs_load_lines",
+        "hs_moved<",
+        "hs_nearest<",
+        "hs_bilinear<",
+        "hs_bicubic<",
+        "hs_load_loose_tile<",
+        "hs_dense<",
+        "hs_sparse<",
+        "hs_near<",
+        "hs_near_rows<",
+        "hs_bytes<",
+        "hs_median",
+        "hs_stage<",
+        "hs_stage_any<",
+        "hs_column_looped<",
+        "hs_direct_dense<",
+        "hs_around_block<",
+    ];
+    let limits = Limits { shared: 227 << 10 };
+    let of_bodies = |source: &str| source[source.find("struct hs_params").unwrap_or(0)..].to_owned();
+    let mut unseen = FORMS.to_vec();
+    let mut jobs = Vec::new();
+    for case in runnable().filter(|c| matches!(c.kernel, Kernel::Map(_))) {
+        let tuning = tuned(&case);
+        let body = of_bodies(&program(&case, &tuning, limits).source);
+        let before = unseen.len();
+        unseen.retain(|form| !body.contains(form));
+        if unseen.len() < before {
+            let shapes = Shapes { inputs: &case.inputs, output: case.output, rows: case.rows };
+            let (kernel, program) = generate_part(part, &case.kernel, &shapes, &tuning, limits).unwrap().unwrap();
+            jobs.push((case, kernel, program));
+        }
+    }
+    assert!(unseen.is_empty(), "no case has {unseen:?}");
+    jobs
+}
+
+#[test]
+fn what_a_kernel_reads_and_stores_alone_is_a_kernel_of_its_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let jobs = parts(Part::Memory);
+    let programs: Vec<Generated> = jobs.iter().map(|(.., program)| program.clone()).collect();
+    let library = compile(&programs, dir.path(), "memory");
+    for (i, (case, kernel, program)) in jobs.into_iter().enumerate() {
+        let moved = Case { kernel, ..case };
+        let (inputs, mut ours) = (moved.images(), moved.outputs());
+        run(&library, i, &program, &inputs, &mut ours, None);
+        let differs = moved.difference(&ours, &moved.expected(&inputs));
+        assert_eq!(differs, None, "{}: {}", moved.name, moved.kernel.name());
+    }
+}
+
+/// A grid of two layers makes the arithmetic alone the whole kernel.
+#[test]
+fn the_arithmetic_of_a_kernel_stores_nothing_and_is_complete() {
+    let dir = tempfile::tempdir().unwrap();
+    let jobs = parts(Part::Math);
+    let programs: Vec<Generated> = jobs.iter().map(|(.., program)| program.clone()).collect();
+    let library = compile(&programs, dir.path(), "math");
+    // SAFETY: `emulate.h` defines the variable, which nothing reads meanwhile.
+    let layers = |n: i32| unsafe { **library.get::<*mut i32>(b"hs_layers").unwrap() = n };
+    for (i, (case, _, program)) in jobs.into_iter().enumerate() {
+        let (inputs, mut ours) = (case.images(), case.outputs());
+        layers(1);
+        run(&library, i, &program, &inputs, &mut ours, None);
+        assert_eq!(case.difference(&ours, &case.outputs()), None, "{} stores pixels", case.name);
+        layers(2);
+        run(&library, i, &program, &inputs, &mut ours, None);
+        assert_eq!(case.difference(&ours, &expected(&case, &inputs)), None, "{}", case.name);
+    }
 }
 
 #[test]

@@ -22,6 +22,7 @@ mod instructions;
 mod labels;
 mod map;
 mod params;
+mod parts;
 mod planes;
 mod pointwise;
 mod reconstruction;
@@ -44,6 +45,7 @@ use horus_core::shape::{Border, Window};
 use crate::tuning::Tuning;
 
 pub use cost::MOST as MOST_COST;
+pub use parts::Part;
 pub(crate) use schedule::Near;
 
 /// Name of every generated kernel.
@@ -70,6 +72,7 @@ const RESIZE: &str = include_str!("../../kernels/resize.cuh");
 const STEPS: &str = include_str!("../../kernels/steps.cuh");
 const FOURIER: &str = include_str!("../../kernels/fourier.cuh");
 const LAYOUT: &str = include_str!("../../kernels/layout.cuh");
+const MATH_ONLY: &str = include_str!("../../kernels/math_only.cuh");
 const WINDOWED: &str = include_str!("../../kernels/windowed.cuh");
 
 /// Geometries of a launch.
@@ -261,6 +264,16 @@ pub fn generate_bounded(
     tuning: &Tuning,
     limits: Limits,
 ) -> Result<Generated, DeviceError> {
+    bounded(kernel, shapes, tuning, limits).map(|(program, _)| program)
+}
+
+/// The program of [`generate_bounded`], and its tuning.
+fn bounded(
+    kernel: &Kernel,
+    shapes: &Shapes<'_>,
+    tuning: &Tuning,
+    limits: Limits,
+) -> Result<(Generated, Tuning), DeviceError> {
     let mut program = generate(kernel, shapes, tuning, limits)?;
     let (mut tuning, mut best) = (*tuning, *tuning);
     while program.cost > MOST_COST
@@ -278,7 +291,37 @@ pub fn generate_bounded(
             program = called;
         }
     }
-    Ok(program)
+    Ok((program, best))
+}
+
+/// A part of the program of a launch, for profiles: what it computes, and the program, which needs as much shared
+/// memory. `None` if the kernel is no expression per pixel.
+///
+/// # Errors
+/// As [`generate`].
+pub fn generate_part(
+    part: Part,
+    kernel: &Kernel,
+    shapes: &Shapes<'_>,
+    tuning: &Tuning,
+    limits: Limits,
+) -> Result<Option<(Kernel, Generated)>, DeviceError> {
+    let Kernel::Map(map) = kernel else { return Ok(None) };
+    let (whole, tuning) = bounded(kernel, shapes, tuning, limits)?;
+    let (computed, program) = match part {
+        Part::Math => {
+            let source = format!("{MATH_ONLY}{}", whole.source);
+            (map.clone(), Generated { source, ..whole.clone() })
+        }
+        Part::Memory if map.is_pointwise() && !map.has_index() => {
+            let sums = parts::summed(map);
+            let program = pointwise::generate(&sums, shapes, &tuning)?;
+            (sums, program)
+        }
+        Part::Memory => map::memory_only(map, shapes, &tuning, limits)?,
+    };
+    let shared = program.shared.max(whole.shared);
+    Ok(Some((Kernel::Map(computed), Generated { shared, ..program })))
 }
 
 fn check_extents(shapes: &Shapes<'_>) -> Result<(), DeviceError> {

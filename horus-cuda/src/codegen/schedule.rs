@@ -115,6 +115,8 @@ pub(super) struct StageSlot {
     pub(super) chunks: usize,
     /// Elements from row to row.
     pub(super) pitch: usize,
+    /// The columns of the input that the row pass reads, as a tile.
+    pub(super) input: InputTile,
 }
 
 /// Computation of a group of leaves.
@@ -446,11 +448,6 @@ pub(super) fn skewed_pitch(cols: usize, dtype: DType) -> usize {
     cols.saturating_sub(v).next_multiple_of(line) + v
 }
 
-/// The tile of input columns of a row pass.
-pub(super) fn stage_input(kernel: &MapKernel, stage: usize, block: ThreadBlock, dtype: DType) -> InputTile {
-    InputTile::new(block, kernel.stages[stage].filter.reach(), dtype)
-}
-
 /// The stages that column leaves read, each with its own place; those that do not fit are left out.
 fn plan_stages(kernel: &MapKernel, order: &[usize], block: ThreadBlock, tuning: &Tuning, room: usize) -> StagePlan {
     let mut found: Vec<(StageKey, Reach, DType)> = Vec::new();
@@ -470,10 +467,10 @@ fn plan_stages(kernel: &MapKernel, order: &[usize], block: ThreadBlock, tuning: 
             let pitch = skewed_pitch(block.width(), dtype);
             let chunks = (block.height() + reach.up + reach.down).div_ceil(chunk);
             let size = (chunks * chunk * pitch * dtype.size()).next_multiple_of(REGION);
-            let input = stage_input(kernel, key.stage, block, dtype);
+            let input = InputTile::new(block, kernel.stages[key.stage].filter.reach(), dtype);
             let buffers = (2 * chunk * skewed_pitch(input.cols, dtype) * dtype.size()).next_multiple_of(REGION);
             if size + buffers <= room {
-                s.slots.push(StageSlot { key, at: 0, up: reach.up, chunks, pitch });
+                s.slots.push(StageSlot { key, at: 0, up: reach.up, chunks, pitch, input });
                 s.sizes.push(size);
                 s.buffers = s.buffers.max(buffers);
             }

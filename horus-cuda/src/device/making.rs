@@ -14,7 +14,7 @@ use horus_core::ir::kernel::Kernel;
 
 use super::{CudaDevice, TableKey};
 use crate::cache::hash;
-use crate::codegen::{ENTRY, Generated, Shapes, generate, generate_bounded};
+use crate::codegen::{ENTRY, Generated, Shapes, generate, generate_bounded, generate_part};
 use crate::driver::Function;
 use crate::memo::{MOST as MOST_REMEMBERED, Made};
 use crate::nvrtc::{CompileError, OPTIONS};
@@ -57,18 +57,21 @@ impl CudaDevice {
     }
 
     pub(super) fn program(&self, kernel: &Kernel, shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
-        match &self.tuning {
-            Some(tuning) => generate(kernel, shapes, tuning, self.limits),
-            None => {
-                let tuning = fitted(kernel, shapes, self.arch, self.multiprocessors);
-                generate_bounded(kernel, shapes, &tuning, self.limits)
-            }
+        if let Some(tuning) = &self.forced.tuning {
+            return generate(kernel, shapes, tuning, self.limits);
         }
+        let tuning = fitted(kernel, shapes, self.arch, self.multiprocessors);
+        if let Some((part, shared)) = self.forced.part
+            && let Some((_, program)) = generate_part(part, kernel, shapes, &tuning, self.limits)?
+        {
+            return Ok(Generated { shared: program.shared.max(shared), ..program });
+        }
+        generate_bounded(kernel, shapes, &tuning, self.limits)
     }
 
     /// The kernel and parameters of a launch, remembered if it was made before.
     pub(super) fn made(&self, kernel: &Kernel, shapes: &Shapes<'_>) -> Result<Arc<Made>, DeviceError> {
-        if let Some(made) = self.lock().memo.get(kernel, shapes, self.tuning) {
+        if let Some(made) = self.lock().memo.get(kernel, shapes, self.forced) {
             return Ok(made);
         }
         let program = self.program(kernel, shapes)?;
@@ -79,7 +82,7 @@ impl CudaDevice {
     fn remember(&self, kernel: &Kernel, shapes: &Shapes<'_>, program: Generated, function: Arc<Function>) -> Arc<Made> {
         let table = TableKey::of(&program.table);
         let made = Arc::new(Made { program: Generated { source: String::new(), ..program }, function, table });
-        self.lock().memo.put(kernel, shapes, self.tuning, &made, made.program.table.len());
+        self.lock().memo.put(kernel, shapes, self.forced, &made, made.program.table.len());
         made
     }
 
@@ -153,7 +156,7 @@ impl CudaDevice {
         for launch in launches.iter().take(MOST_REMEMBERED) {
             let shapes = Shapes { inputs: &launch.inputs, output: launch.output, rows: launch.rows };
             let nothing = launch.rows.is_empty() || launch.output.shape.is_empty();
-            if nothing || self.lock().memo.get(launch.kernel, &shapes, self.tuning).is_some() {
+            if nothing || self.lock().memo.get(launch.kernel, &shapes, self.forced).is_some() {
                 continue;
             }
             new.push((launch, self.program(launch.kernel, &shapes)?));

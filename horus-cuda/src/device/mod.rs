@@ -26,10 +26,10 @@ use horus_core::host::workers::Workers;
 use horus_core::settings::FabricChoice;
 
 use crate::cache::DiskCache;
-use crate::codegen::Limits;
+use crate::codegen::{Limits, Part};
 use crate::compiler::Compiler;
 use crate::driver::{Event, Function};
-use crate::memo::Memo;
+use crate::memo::{Forced, Memo};
 use crate::memory::{Core, CudaMemory};
 use crate::nvrtc::{CompileError, Nvrtc};
 use crate::shipped::Package;
@@ -41,7 +41,7 @@ pub(crate) use self::tables::TableKey;
 use self::tables::Tables;
 
 pub use self::open::Gpu;
-pub use self::timing::Statistics;
+pub use self::timing::{Limiter, Resources, Statistics};
 
 #[derive(Debug, Default)]
 struct Cached {
@@ -84,7 +84,7 @@ pub struct CudaDevice {
     /// `true` if the driver has the graphs of batches.
     graphs: bool,
     multiprocessors: usize,
-    tuning: Option<Tuning>,
+    forced: Forced,
     capacity: AtomicUsize,
     choice: FabricChoice,
     /// Unique address of this GPU.
@@ -118,7 +118,13 @@ impl CudaDevice {
 
     /// Uses one tuning for every kernel, for searches; `None` returns to the tables.
     pub fn set_tuning(&mut self, tuning: Option<Tuning>) {
-        self.tuning = tuning;
+        self.forced.tuning = tuning;
+    }
+
+    /// Runs this part of every kernel that has it, with at least so many bytes of shared memory; `None` returns to the
+    /// whole.
+    pub(crate) fn set_part(&mut self, part: Option<(Part, u32)>) {
+        self.forced.part = part;
     }
 
     /// Counts of kernels and launches so far.

@@ -15,6 +15,7 @@ use crate::cache::DiskCache;
 use crate::codegen::Limits;
 use crate::compiler::Compiler;
 use crate::driver::{self, Context};
+use crate::memo::Forced;
 use crate::memory::Core;
 use crate::nvml::Nvml;
 use crate::shipped::Package;
@@ -149,7 +150,7 @@ impl CudaDevice {
                 transfers,
                 pinning,
                 compiler,
-                tuning: None,
+                forced: Forced::default(),
                 capacity: AtomicUsize::new(most - margin(most)),
                 choice,
                 address,

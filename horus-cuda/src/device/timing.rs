@@ -1,5 +1,6 @@
 //! Counts of kernels, times of launches by the GPU's clock, and their resources.
 
+use cudarc::driver::sys;
 use horus_core::device::Device as _;
 use horus_core::error::DeviceError;
 use horus_core::ir::kernel::Kernel;
@@ -58,15 +59,108 @@ impl CudaDevice {
         end.since(&start)
     }
 
-    /// Registers and bytes of spills per thread, and bytes of shared memory, of the kernel that a
-    /// launch would run.
+    /// The resources of the kernel that a launch would run.
     ///
     /// # Errors
-    /// If the kernel cannot be generated or compiled.
-    pub fn resources(&self, kernel: &Kernel, shapes: &Shapes<'_>) -> Result<(i32, i32, u32), DeviceError> {
+    /// If the kernel cannot be generated or compiled, and errors of the driver.
+    pub fn resources(&self, kernel: &Kernel, shapes: &Shapes<'_>) -> Result<Resources, DeviceError> {
         let program = self.program(kernel, shapes)?;
         let function = self.function(&program, &kernel.name())?;
         let (registers, spills) = function.resources();
-        Ok((registers, spills, program.shared))
+        let (work, resident) = (self.work(&program), function.resident(self.work(&program))?);
+        let limiter = self.multiprocessor()?.limiter(registers, work.block, work.shared);
+        Ok(Resources { registers, spills, shared: work.shared, threads: work.block, resident, limiter })
+    }
+
+    /// What a multiprocessor has.
+    pub(crate) fn multiprocessor(&self) -> Result<Multiprocessor, DeviceError> {
+        use sys::CUdevice_attribute_enum as A;
+        let of = |which| self.core.context.attribute(which).map(i32::cast_unsigned);
+        Ok(Multiprocessor {
+            threads: of(A::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)?,
+            registers: of(A::CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR)?,
+            shared: of(A::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)?,
+            reserved: of(A::CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK)?,
+            blocks: of(A::CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR)?,
+        })
+    }
+}
+
+/// What a kernel takes of a multiprocessor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Resources {
+    /// Registers per thread.
+    pub registers: i32,
+    /// Bytes of spills per thread.
+    pub spills: i32,
+    /// Bytes of shared memory per block.
+    pub shared: u32,
+    /// Threads per block.
+    pub threads: u32,
+    /// Blocks that a multiprocessor runs at once.
+    pub resident: u32,
+    /// The reason why it runs no more.
+    pub limiter: Limiter,
+}
+
+/// The resource of a multiprocessor of which a kernel leaves too little for another block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limiter {
+    /// Threads: it runs as many as it can.
+    Threads,
+    /// Registers.
+    Registers,
+    /// Shared memory.
+    SharedMemory,
+    /// Blocks.
+    Blocks,
+}
+
+/// Resources of a multiprocessor.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Multiprocessor {
+    pub(crate) threads: u32,
+    registers: u32,
+    /// Bytes of shared memory, and those of them that each block takes beside its own.
+    shared: u32,
+    reserved: u32,
+    blocks: u32,
+}
+
+impl Multiprocessor {
+    /// The resource that admits the fewest blocks, by the rules of the occupancy calculator of CUDA: a warp takes
+    /// registers in units of 256, and shared memory is in units of 128 bytes.
+    fn limiter(&self, registers: i32, threads: u32, shared: u32) -> Limiter {
+        let warps = threads.div_ceil(32).max(1);
+        let of_warp = (registers.cast_unsigned() * 32).next_multiple_of(256).max(256);
+        let of_block = (shared + self.reserved).next_multiple_of(128).max(1);
+        let blocks = [
+            (self.threads / (warps * 32), Limiter::Threads),
+            // A quarter of a multiprocessor has a quarter of its registers.
+            (self.registers / 4 / of_warp * 4 / warps, Limiter::Registers),
+            (self.shared / of_block, Limiter::SharedMemory),
+            (self.blocks, Limiter::Blocks),
+        ];
+        blocks.into_iter().min_by_key(|(n, _)| *n).map_or(Limiter::Threads, |(_, limiter)| limiter)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_resource_that_admits_the_fewest_blocks_limits_them() {
+        // An H200, and figures of NVIDIA's occupancy calculator.
+        let of = Multiprocessor { threads: 2048, registers: 65_536, shared: 233_472, reserved: 1024, blocks: 32 };
+        let cases = [
+            ((32, 256, 0), Limiter::Threads),             // 8 blocks
+            ((124, 256, 0), Limiter::Registers),          // 2
+            ((64, 256, 60 << 10), Limiter::SharedMemory), // 3, where registers admit 4
+            ((16, 32, 0), Limiter::Blocks),               // 32 of 64
+        ];
+        for ((registers, threads, shared), limiter) in cases {
+            assert_eq!(of.limiter(registers, threads, shared), limiter, "{registers} {threads} {shared}");
+        }
     }
 }

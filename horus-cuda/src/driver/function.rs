@@ -82,6 +82,16 @@ impl Function {
         )
     }
 
+    /// Blocks of such launches that a multiprocessor runs at once.
+    pub(crate) fn resident(&self, work: Work) -> Result<u32, DeviceError> {
+        let (threads, mut blocks) = (work.block.cast_signed(), 0);
+        // SAFETY: the function lives; a pointer to a live integer.
+        let code = unsafe {
+            sys::cuOccupancyMaxActiveBlocksPerMultiprocessor(&mut blocks, self.handle, threads, work.shared as usize)
+        };
+        check(code, || "counting the blocks of a kernel on a multiprocessor".into()).map(|()| blocks.cast_unsigned())
+    }
+
     /// Launches the kernel with one parameter, given in bytes. An `early` kernel may begin while
     /// the one before it in the stream ends, and waits for it on its own.
     ///

@@ -187,3 +187,11 @@ pub fn candidates(kernel: &Kernel, dtype: DType, arch: u32) -> Vec<Tuning> {
     all.append(&mut found);
     all
 }
+
+/// The tunings worth measuring beside the present one: the likeliest, then others spread over the whole space.
+pub fn promising(kernel: &Kernel, dtype: DType, arch: u32) -> Vec<Tuning> {
+    let mut likely = candidates(kernel, dtype, arch).split_off(1);
+    let others = likely.split_off(likely.len().min(LIKELY));
+    likely.extend((0..others.len()).map(|i| others[(i * 7919) % others.len()]));
+    likely
+}

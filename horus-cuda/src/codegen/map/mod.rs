@@ -24,7 +24,7 @@ use super::params::{ConstantTable, KernelParams};
 use super::schedule::{LeafGroup, Method, REGION, Schedule, ThreadBlock, schedule};
 use super::similar::{Loop, loops};
 use super::{BYTES, DENSE, GATHER, Generated, Limits, NEAR, PRELUDE, Pointer, Repeats, SEPARABLE, Shapes, TILE};
-use super::{assemble, blocks, cost, defect, entry, outputs, rows_aligned};
+use super::{assemble, blocks, cost, defect, entry, outputs, parts, rows_aligned};
 use crate::tuning::Tuning;
 pub(super) use accumulate::Helpers;
 use chains::constant_bytes;
@@ -67,14 +67,36 @@ pub(super) fn generate(
     limits: Limits,
     repeats: Repeats,
 ) -> Result<Generated, DeviceError> {
+    let (block, schedule) = scheduled(kernel, shapes, tuning, limits)?;
+    emit(kernel, (block, &schedule), shapes, tuning, repeats)
+}
+
+/// What the reads and stores of a kernel compute alone, and its program: the schedule is that of the kernel.
+pub(super) fn memory_only(
+    kernel: &MapKernel,
+    shapes: &Shapes<'_>,
+    tuning: &Tuning,
+    limits: Limits,
+) -> Result<(MapKernel, Generated), DeviceError> {
+    let (block, mut schedule) = scheduled(kernel, shapes, tuning, limits)?;
+    let moved = parts::memory_only(kernel, &mut schedule);
+    let program = emit(&moved, (block, &schedule), shapes, tuning, Repeats::Inlined)?;
+    Ok((moved, program))
+}
+
+fn scheduled(
+    kernel: &MapKernel,
+    shapes: &Shapes<'_>,
+    tuning: &Tuning,
+    limits: Limits,
+) -> Result<(ThreadBlock, Schedule), DeviceError> {
     for l in &kernel.leaves {
         if matches!(l.op, LeafOp::Correlate(..)) && !l.dtype.is_float() {
             return Err(DeviceError::Unsupported { kernel: kernel.to_string(), dtype: l.dtype });
         }
     }
     let block = ThreadBlock::of(kernel, tuning, shapes.output.shape.planes());
-    let code = Instructions::new(kernel, block.rows, block.cols);
-    let order = code.order();
+    let order = Instructions::new(kernel, block.rows, block.cols).order();
     // Room for every column tap, looped or not.
     let column_taps: usize = kernel
         .leaves
@@ -84,7 +106,17 @@ pub(super) fn generate(
             _ => 0,
         })
         .sum();
-    let schedule = schedule(kernel, &order, block, tuning, limits, column_taps.next_multiple_of(REGION));
+    Ok((block, schedule(kernel, &order, block, tuning, limits, column_taps.next_multiple_of(REGION))))
+}
+
+fn emit(
+    kernel: &MapKernel,
+    (block, schedule): (ThreadBlock, &Schedule),
+    shapes: &Shapes<'_>,
+    tuning: &Tuning,
+    repeats: Repeats,
+) -> Result<Generated, DeviceError> {
+    let code = Instructions::new(kernel, block.rows, block.cols);
     let mut loops = loops(kernel, &schedule.groups, &code.sequence(&schedule.groups, &schedule.lazy));
     loops.retain(|l| l.work(kernel, &schedule.groups, block) > tuning.unroll);
     let mut looped = vec![false; kernel.leaves.len()];
@@ -97,7 +129,7 @@ pub(super) fn generate(
         kernel,
         block,
         tuning,
-        schedule: &schedule,
+        schedule,
         params: KernelParams::default(),
         table: ConstantTable::default(),
         helpers: Helpers::default(),

@@ -7,7 +7,7 @@ use horus_core::ops::neighbourhood::Layout;
 use horus_core::shape::Border;
 
 use super::super::cpp::{Call, Expr, SharedRowPass, SharedRowPasses, Stmt, args, name, template};
-use super::super::schedule::{InputTile, StageSlot, skewed_pitch, stage_input};
+use super::super::schedule::{StageSlot, skewed_pitch};
 use super::super::{border_name, cost, defect};
 use super::MapGenerator;
 use super::chains::{source_aligned, source_name};
@@ -23,15 +23,14 @@ pub(super) struct RowPass {
     /// Number and address of the taps.
     width: usize,
     taps: Expr,
-    /// The loaded part of the input, of which the first `off` columns are not needed.
-    input: InputTile,
+    /// The columns of the loaded part of the input that are not needed, before the others.
     off: usize,
 }
 
 impl RowPass {
     /// Elements from row to row of the chunks of the input.
     fn pitch_in(&self) -> usize {
-        skewed_pitch(self.input.cols, self.dtype)
+        skewed_pitch(self.slot.input.cols, self.dtype)
     }
 
     /// Returns `true` if one loop can fill the slots of both, with a row pass for each.
@@ -59,7 +58,6 @@ impl MapGenerator<'_> {
         let (Some(dtype), &Layout::Dense { width, anchor_x, .. }) = (dtype, stage.filter.layout()) else {
             return Err(defect(format_args!("stage {} is no row pass", at.key.stage)));
         };
-        let input = stage_input(self.kernel, at.key.stage, self.block, dtype);
         let taps = self.fixed_taps(dtype, stage.filter.taps());
         let pass = RowPass {
             dtype,
@@ -68,8 +66,7 @@ impl MapGenerator<'_> {
             slot: at,
             width,
             taps,
-            off: input.left - anchor_x,
-            input,
+            off: at.input.left - anchor_x,
         };
         self.shared.reserve(self.chunks_at() + 2 * self.schedule.chunk * pass.pitch_in() * dtype.size());
         Ok(Some(pass))
@@ -100,7 +97,7 @@ impl MapGenerator<'_> {
     fn one_stage(&mut self, pass: &RowPass) -> Result<Stmt, DeviceError> {
         let [value_y, value_x] = pass.borders.map(|b| self.border_value(b, pass.dtype));
         let [border_y, border_x] = pass.borders.map(border_name);
-        let RowPass { dtype, slot, width, input, off, .. } = pass;
+        let RowPass { dtype, slot, width, off, .. } = pass;
         let (chunk, across, span, threads) =
             (self.schedule.chunk, self.block.width(), self.span(), self.block.threads());
         let cost = cost::stage(*width, span);
@@ -112,10 +109,10 @@ impl MapGenerator<'_> {
             slot.chunks,
             chunk,
             across,
-            input.cols,
+            slot.input.cols,
             pass.pitch_in(),
             slot.pitch,
-            input.left,
+            slot.input.left,
             off,
             span,
             threads,
@@ -154,7 +151,7 @@ impl MapGenerator<'_> {
         let (across, threads, span) = (self.block.width(), self.block.threads(), self.span());
         let pitch_in = all.iter().map(|(_, pass)| pass.pitch_in()).max().unwrap_or(0);
         let one = |&(iteration, pass): &(usize, &RowPass)| {
-            let RowPass { slot, width, taps, input, off, dtype, .. } = pass;
+            let RowPass { slot, width, taps, off, dtype, .. } = pass;
             let template = template![t, width, chunk, across, pitch_in, pitch, off, span, threads];
             SharedRowPass {
                 iteration,
@@ -162,8 +159,8 @@ impl MapGenerator<'_> {
                     ("chunks", slot.chunks),
                     ("at", slot.at / dtype.size()),
                     ("up", slot.up),
-                    ("left", input.left),
-                    ("cols", input.cols),
+                    ("left", slot.input.left),
+                    ("cols", slot.input.cols),
                 ],
                 pass: Call::new("hs_row_pass", template, args!["in", "out", taps.clone()]),
             }

@@ -1,0 +1,86 @@
+//! Parts of a kernel, which a profile times on their own to find what bounds the whole (Brodtkorb et al., GPU programming
+//! strategies, section 4.1 and Figure 7).
+
+use horus_core::dtype::{Conversion, DType};
+use horus_core::ir::kernel::{Instr, InstrOp, LeafOp, MapKernel, Val};
+use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, OrderFilter, Reduce};
+use horus_core::ops::pixel::PixelOp;
+
+use super::instructions::Instructions;
+use super::schedule::{Method, Schedule};
+
+/// A part of a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Part {
+    /// All arithmetic: one row of each input is read, from a cache, and nothing is stored (`kernels/math_only.cuh`).
+    Math,
+    /// All reads and stores: the sum of what is read is stored. Of a filter one tap is left, of an affine sample all.
+    Memory,
+}
+
+/// A kernel that stores the sum of its leaves, and whose chains are such sums.
+pub(super) fn summed(kernel: &MapKernel) -> MapKernel {
+    let sums = MapKernel { chains: kernel.chains.iter().map(summed).collect(), ..kernel.clone() };
+    let order = Instructions::new(kernel, 1, 1).order();
+    // Filters of bytes know a chain that converts them by its form.
+    if order.is_empty() || kernel.code.iter().all(|i| matches!(i.op, InstrOp::Convert(_))) {
+        return sums;
+    }
+    let types: Vec<DType> = kernel.results().map(|v| kernel.type_of(v)).collect();
+    let dtype = if types.contains(&DType::F64) { DType::F64 } else { DType::F32 };
+    let mut code = Vec::new();
+    let mut sum = None;
+    for l in order {
+        let leaf = converted(&mut code, Val::Leaf(l), kernel.leaves[l].dtype, dtype);
+        sum = Some(match sum {
+            Some(sum) => push(&mut code, InstrOp::Pixel(PixelOp::Add), dtype, dtype, vec![sum, leaf]),
+            None => leaf,
+        });
+    }
+    let mut stored = Vec::new();
+    for to in types {
+        stored.extend(sum.map(|sum| converted(&mut code, sum, dtype, to)));
+    }
+    let more = stored.split_off(1);
+    MapKernel { code, result: stored.pop(), more, ..sums }
+}
+
+fn push(code: &mut Vec<Instr>, op: InstrOp, operand: DType, result: DType, args: Vec<Val>) -> Val {
+    code.push(Instr { op, operand, result, args });
+    Val::Instr(code.len() - 1)
+}
+
+fn converted(code: &mut Vec<Instr>, v: Val, from: DType, to: DType) -> Val {
+    if from == to { v } else { push(code, InstrOp::Convert(Conversion::Nearest), from, to, vec![v]) }
+}
+
+/// [`Part::Memory`] of a kernel of this schedule: of each filter that is computed from a tile, or from registers, the tap
+/// at its pixel is left. Others read the image once for each tap, so all of theirs are left.
+pub(super) fn memory_only(kernel: &MapKernel, schedule: &mut Schedule) -> MapKernel {
+    let mut moved = summed(kernel);
+    for slot in &schedule.slots {
+        moved.stages[slot.key.stage].filter = Filter::row(vec![1.0]);
+    }
+    for group in &mut schedule.groups {
+        let tap = match group.method {
+            Method::Chunked(_) => continue,
+            // Products are of at least three columns.
+            Method::Products(_) => Filter::row(vec![0.0, 1.0, 0.0]),
+            _ => Filter::dense(1, 1, vec![1.0]),
+        };
+        if let Method::Selection(tile) = group.method {
+            group.method = Method::Dense(tile);
+        }
+        for &l in &group.leaves {
+            match &mut moved.leaves[l].op {
+                LeafOp::Correlate(_, filter, _) => *filter = tap.clone(),
+                LeafOp::Order(_, filter, _) => {
+                    let (combine, reduce) = (Combine::Pixel, Reduce::Max);
+                    *filter = OrderFilter::Fold(Generalized { window: tap.clone(), combine, reduce });
+                }
+                _ => {}
+            }
+        }
+    }
+    moved
+}

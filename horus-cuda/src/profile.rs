@@ -1,0 +1,187 @@
+//! What bounds a kernel: its time beside those of its parts ([`Part`]), and what it takes of a multiprocessor.
+
+use horus_core::device::{Device, Geometry, Launch, LaunchInput, Memory, more_geometries};
+use horus_core::error::DeviceError;
+use horus_core::host::Piece;
+use horus_core::ir::kernel::Kernel;
+
+use crate::codegen::{Part, Shapes};
+use crate::measure::noise;
+use crate::recorder::Launched;
+use crate::tuning::{LIKELY, Tuning, promising};
+use crate::{CudaDevice, Resources};
+
+/// Image sets in rotation, so that none is in a cache when it is read again.
+const SETS: usize = 4;
+/// Bytes of shared memory by which a part is given more, until as many blocks run at once.
+const STEP: u32 = 1 << 10;
+
+/// A kernel, or a part of it, measured on its own.
+#[derive(Clone, Copy, Debug)]
+pub struct Timed {
+    /// Median milliseconds of a launch.
+    pub ms: f32,
+    /// What it takes of a multiprocessor.
+    pub resources: Resources,
+    /// Fraction of a multiprocessor's threads that run at once.
+    pub occupancy: f64,
+}
+
+/// A kernel and its parts, if it has them.
+#[derive(Clone, Copy, Debug)]
+pub struct KernelProfile {
+    /// The kernel.
+    pub whole: Timed,
+    /// [`Part::Math`].
+    pub math: Option<Timed>,
+    /// [`Part::Memory`].
+    pub memory: Option<Timed>,
+}
+
+/// The images of a launch.
+struct Images {
+    inputs: Vec<Memory>,
+    outputs: Vec<Memory>,
+}
+
+impl CudaDevice {
+    /// Measures `repeats` launches of a kernel on random pixels, and as many of each of its parts, which get as few
+    /// threads of a multiprocessor at once as the kernel itself. `None` for a copy.
+    ///
+    /// # Errors
+    /// If a kernel cannot be generated, compiled or run, or there is too little memory.
+    pub fn profile(&mut self, launched: &Launched, repeats: usize) -> Result<Option<KernelProfile>, DeviceError> {
+        if launched.is_copy() {
+            return Ok(None);
+        }
+        let mut sets = self.images(launched)?;
+        let profiled = self.profiled(launched, &mut sets, repeats);
+        self.set_part(None);
+        profiled.map(Some)
+    }
+
+    /// The fastest of other launch shapes for a kernel that took `whole`, and its time, if one is faster by a fiftieth.
+    ///
+    /// # Errors
+    /// Errors of the driver, and too little memory. Shapes for which a multiprocessor is too small are skipped.
+    pub fn faster(
+        &mut self,
+        launched: &Launched,
+        whole: Timed,
+        repeats: usize,
+    ) -> Result<Option<(Tuning, Timed)>, DeviceError> {
+        /// Shapes that are compiled and measured.
+        const TRIED: usize = 2 * LIKELY;
+        const GAIN: f32 = 0.98;
+        if !matches!(launched.kernel, Kernel::Map(_)) {
+            return Ok(None);
+        }
+        let Launched { kernel, inputs, output, rows } = launched;
+        let dtype = inputs.first().map_or(output.dtype, |g| g.dtype);
+        let mut tunings = promising(kernel, dtype, self.arch());
+        tunings.truncate(TRIED);
+        let shapes = &Shapes { inputs, output: *output, rows: *rows };
+        std::thread::scope(|scope| {
+            for tuning in &tunings {
+                let this = &*self;
+                // One that fails is compiled again, and skipped, when it is measured.
+                scope.spawn(move || this.compile_ahead(kernel, shapes, tuning));
+            }
+        });
+        let mut sets = self.images(launched)?;
+        let mut best: Option<(Tuning, Timed)> = None;
+        for tuning in tunings {
+            self.set_tuning(Some(tuning));
+            if let Ok(timed) = self.measured(launched, &mut sets, repeats)
+                && timed.ms < best.map_or(GAIN * whole.ms, |(_, best)| best.ms)
+            {
+                best = Some((tuning, timed));
+            }
+        }
+        self.set_tuning(None);
+        Ok(best)
+    }
+
+    fn profiled(
+        &mut self,
+        launched: &Launched,
+        sets: &mut [Images],
+        repeats: usize,
+    ) -> Result<KernelProfile, DeviceError> {
+        let whole = self.measured(launched, sets, repeats)?;
+        if !matches!(launched.kernel, Kernel::Map(_)) {
+            return Ok(KernelProfile { whole, math: None, memory: None });
+        }
+        let mut parts = [None; 2];
+        for (timed, part) in parts.iter_mut().zip([Part::Math, Part::Memory]) {
+            let mut shared = whole.resources.shared;
+            self.set_part(Some((part, shared)));
+            // Fewer registers would let more blocks run at once, which hides latencies that the kernel has.
+            while self.resources_of(launched)?.resident > whole.resources.resident
+                && shared + STEP <= self.limits().shared as u32
+            {
+                shared += STEP;
+                self.set_part(Some((part, shared)));
+            }
+            *timed = Some(self.measured(launched, sets, repeats)?);
+        }
+        let [math, memory] = parts;
+        Ok(KernelProfile { whole, math, memory })
+    }
+
+    fn resources_of(&self, launched: &Launched) -> Result<Resources, DeviceError> {
+        let Launched { kernel, inputs, output, rows } = launched;
+        self.resources(kernel, &Shapes { inputs, output: *output, rows: *rows })
+    }
+
+    fn measured(&self, launched: &Launched, sets: &mut [Images], repeats: usize) -> Result<Timed, DeviceError> {
+        const WARM: usize = 3;
+        let resources = self.resources_of(launched)?;
+        let occupancy =
+            f64::from(resources.resident * resources.threads) / f64::from(self.multiprocessor()?.threads.max(1));
+        self.start_timing();
+        for i in 0..repeats.max(1) + WARM {
+            let at = i % sets.len();
+            self.launch_on(launched, &mut sets[at])?;
+        }
+        let mut times = self.stop_timing()?.0.split_off(WARM);
+        times.sort_by(f32::total_cmp);
+        Ok(Timed { ms: times[times.len() / 2], resources, occupancy })
+    }
+
+    fn launch_on(&self, launched: &Launched, images: &mut Images) -> Result<(), DeviceError> {
+        let geometries = launched.inputs.iter();
+        let inputs: Vec<LaunchInput<'_>> =
+            images.inputs.iter().zip(geometries).map(|(memory, &geometry)| LaunchInput { memory, geometry }).collect();
+        let mut outputs = images.outputs.iter_mut();
+        let Some(output) = outputs.next() else { return Ok(()) };
+        let more: &mut [&mut Memory] = &mut outputs.collect::<Vec<_>>();
+        let Launched { kernel, output: geometry, rows, .. } = launched;
+        self.launch(Launch { kernel, inputs: &inputs, output, more, geometry: *geometry, rows: *rows })
+    }
+
+    /// Random images for launches: as many sets as fit into half of the free memory.
+    fn images(&self, launched: &Launched) -> Result<Vec<Images>, DeviceError> {
+        let outputs: Vec<Geometry> =
+            std::iter::once(launched.output).chain(more_geometries(&launched.kernel, launched.output)).collect();
+        let bytes: usize = launched.inputs.iter().chain(&outputs).map(Geometry::bytes).sum();
+        let room = self.free_memory()?.0 / 2;
+        let mut sets: Vec<Images> = Vec::new();
+        for _ in 0..(room / bytes.max(1)).clamp(1, SETS) {
+            let mut inputs = Vec::new();
+            for (i, geometry) in launched.inputs.iter().enumerate() {
+                let mut memory = self.allocate(geometry.bytes())?;
+                match sets.first() {
+                    Some(first) => {
+                        self.copy(&first.inputs[i], &mut memory, &[Piece::run(0, 0, geometry.bytes())])?;
+                    }
+                    None => self.write(&noise(*geometry), &mut memory, 0)?,
+                }
+                inputs.push(memory);
+            }
+            let outputs = outputs.iter().map(|g| self.allocate(g.bytes())).collect::<Result<_, _>>()?;
+            sets.push(Images { inputs, outputs });
+        }
+        Ok(sets)
+    }
+}
