@@ -2,14 +2,15 @@
 
 use std::ffi::OsString;
 
-use super::{compare, info, line, montage, table};
+use super::{compare, info, line, montage, profile, table};
 
 /// Words that are neither operations nor options, at the beginning of a line.
-const FIRST: [&str; 6] = ["help", "info", "compare", "montage", "completions", "manual"];
+const FIRST: [&str; 7] = ["help", "info", "compare", "montage", "profile", "completions", "manual"];
 
 /// Those with options of their own.
-pub(super) fn commands() -> [(&'static str, clap::Command); 3] {
-    [("info", info::command()), ("compare", compare::command()), ("montage", montage::command())]
+pub(super) fn commands() -> [(&'static str, clap::Command); 4] {
+    let (info, compare) = (("info", info::command()), ("compare", compare::command()));
+    [info, compare, ("montage", montage::command()), ("profile", profile::command())]
 }
 
 /// The answer to `completions SHELL`, if `words` are that.

@@ -22,6 +22,7 @@ use crate::batch::{Options, RunFiles, STANDARD};
                       horus info FILE...\n       \
                       horus compare A B\n       \
                       horus montage OUTPUT PICTURE...\n       \
+                      horus profile INPUT OUTPUT [OPERATION [ARGUMENT...]]...\n       \
                       horus manual\n       \
                       horus completions bash|zsh|fish"
 )]

@@ -38,10 +38,11 @@ fn entry(tag: &str, text: &str) -> String {
     format!(".TP\n.B {}\n{}\n", roff(tag), roff(text))
 }
 
-/// The options of a command, with their values and help.
-fn options(command: &clap::Command) -> String {
+/// The options of a command that are not `told` yet, with their values and help.
+fn options(command: &clap::Command, told: &[clap::Id]) -> String {
     let mut text = String::new();
-    for argument in command.get_arguments().filter(|argument| !argument.is_positional()) {
+    let new = |argument: &&clap::Arg| !argument.is_positional() && !told.contains(argument.get_id());
+    for argument in command.get_arguments().filter(new) {
         let names = argument.get_short().map(|short| format!("-{short}"));
         let names = names.into_iter().chain(argument.get_long().map(|long| format!("--{long}")));
         let mut tag = names.collect::<Vec<_>>().join(", ");
@@ -65,10 +66,13 @@ fn page() -> String {
         roff("image operations on pictures"),
         usage.join("\n")
     );
-    let _ = write!(text, ".SH DESCRIPTION\n{}\n.SH OPTIONS\n{}", roff(&about), options(&command));
+    let _ = write!(text, ".SH DESCRIPTION\n{}\n.SH OPTIONS\n{}", roff(&about), options(&command, &[]));
+    let chains: Vec<_> = command.get_arguments().map(|argument| argument.get_id().clone()).collect();
     for (name, command) in commands() {
+        // The options of chains are described above.
+        let told = if name == "profile" { &chains[..] } else { &[] };
         let about = command.get_about().map(ToString::to_string).unwrap_or_default();
-        let _ = write!(text, ".SH HORUS {}\n{}\n{}", name.to_uppercase(), roff(&about), options(&command));
+        let _ = write!(text, ".SH HORUS {}\n{}\n{}", name.to_uppercase(), roff(&about), options(&command, told));
     }
     text += ".SH OPERATIONS\nArguments in brackets may be left out; each can be given by name.\n";
     for family in Family::ALL {

@@ -20,6 +20,7 @@ mod line;
 mod manual;
 mod montage;
 mod parameter;
+mod profile;
 mod table;
 mod value;
 mod version;
@@ -51,13 +52,14 @@ pub fn run() -> ExitCode {
         return told(text, 2);
     }
     let answer = version::asked(words_of).or_else(|| info::asked(words_of)).or_else(|| montage::asked(words_of));
+    let answer = answer.or_else(|| profile::asked(words_of));
     if let Some(text) = answer {
         return told(text, 1);
     }
     if let Some((text, status)) = compare::asked(words_of) {
         return told_with(text, status, 2);
     }
-    let made = job(words);
+    let made = job(line::command(), words);
     if let Ok((job, recorder)) = &made {
         match recorder.chain.present(|| line::absent(&job.work, &job.options)) {
             Ok(None) => {}
@@ -107,11 +109,10 @@ fn told_with(text: Result<String, String>, status: u8, unprinted: u8) -> ExitCod
 /// The job of a command line.
 #[cfg(feature = "cuda")]
 pub(crate) fn job_of(words: Vec<std::ffi::OsString>) -> Result<Job, clap::Error> {
-    job(words).map(|(job, _)| job)
+    job(line::command(), words).map(|(job, _)| job)
 }
 
-fn job(words: Vec<std::ffi::OsString>) -> Result<(Job, Rc<Recorder>), clap::Error> {
-    let mut command = line::command();
+fn job(mut command: clap::Command, words: Vec<std::ffi::OsString>) -> Result<(Job, Rc<Recorder>), clap::Error> {
     let args = Args::from_arg_matches(&command.try_get_matches_from_mut(line::masked(words))?)?;
     let (work, chain) = line::divided(&args).map_err(|e| batch::usage(&mut command, e))?;
     let about = chain.calls.iter().map(|call| call.text.as_str()).collect::<Vec<_>>().join(", ");

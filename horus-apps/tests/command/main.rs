@@ -9,6 +9,7 @@ mod files;
 mod help;
 mod outputs;
 mod parts;
+mod profile;
 mod report;
 mod stores;
 

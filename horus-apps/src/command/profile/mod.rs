@@ -1,0 +1,266 @@
+//! `horus profile INPUT OUTPUT OPERATION...`: what bounds each kernel of a run, and what would help.
+//!
+//! The run is that of `horus` without the word `profile`, several times; its launches are timed one by one ([`watched`]).
+//! On a GPU each kernel is then measured beside its arithmetic alone and its memory traffic alone
+//! (`horus_cuda::profile`), on a processor its events are counted ([`counters`]). [`verdict`] says in words what follows.
+
+mod counters;
+mod verdict;
+mod watched;
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use clap::{Arg, ArgAction};
+use horus::core::cpu::device::CpuDevice;
+use horus::core::device::Device;
+use horus::core::io::Format;
+use horus::core::machine::here;
+use horus::core::session::Session as CoreSession;
+use horus::core::settings::{DEVICE, DeviceChoice};
+use horus::prelude::*;
+use serde_json::json;
+
+use self::counters::Counters;
+use self::verdict::Row;
+use self::watched::{Seen, Watched};
+use super::line;
+use crate::batch::{Job, RunFiles, open};
+use crate::report::count;
+
+/// Measured runs of the program, after one that compiles its kernels.
+const RUNS: usize = 5;
+
+/// The command, for its help.
+pub(super) fn command() -> clap::Command {
+    let json = Arg::new("json").long("json").action(ArgAction::SetTrue).help("Print one object of JSON");
+    let tune = Arg::new("tune").long("tune").action(ArgAction::SetTrue).help(
+        "On a GPU, also measure other launch shapes of each kernel that takes a tenth of the time: some seconds each",
+    );
+    line::command().name("horus profile").arg(json).arg(tune).about(
+        "Runs a chain, and prints of each kernel its time, that of its arithmetic alone and of its memory traffic alone \
+         (on a GPU), the share of the machine's speed that it reaches, what bounds it, and advice",
+    )
+}
+
+/// The answer to `profile ...`, if `words` are that.
+pub(super) fn asked(words: &[OsString]) -> Option<Result<String, String>> {
+    let (first, rest) = words.split_first()?;
+    if first != "profile" {
+        return None;
+    }
+    let has = |flag: &str| rest.iter().any(|word| word == flag);
+    let words = std::iter::once(first).chain(rest).cloned().collect();
+    let job = match super::job(command(), words) {
+        Ok((job, _)) => job,
+        Err(e) => e.exit(),
+    };
+    Some(profiled(job, has("--json"), has("--tune")).map_err(|e| e.to_string()))
+}
+
+/// A device that is profiled.
+struct Profiled {
+    watched: Arc<Watched>,
+    /// The number of a GPU, and the device.
+    #[cfg(feature = "cuda")]
+    gpu: Option<(usize, Arc<horus_cuda::CudaDevice>)>,
+    /// The reason for the absence of counters of a processor.
+    uncounted: Option<String>,
+}
+
+impl Profiled {
+    fn open(job: &Job) -> Result<Profiled> {
+        let execution = &job.options.execution;
+        let (named, threads) = (execution.device.as_deref(), execution.threads.map(usize::from));
+        let choice = match named {
+            Some(text) => text.parse().map_err(|why: String| DEVICE.refused(text, &why))?,
+            None => DEVICE.get()?.unwrap_or_default(),
+        };
+        #[cfg(feature = "cuda")]
+        let ordinal = match choice {
+            DeviceChoice::Cuda(Some(ordinal)) => Some(ordinal),
+            DeviceChoice::Cuda(None) => Some(horus_cuda::CudaDevice::roomiest()?),
+            DeviceChoice::Auto => horus_cuda::CudaDevice::roomiest().ok(),
+            _ => None,
+        };
+        if matches!(choice, DeviceChoice::Lanes(_)) {
+            return Err(Error::Config("profile: one device at a time".into()));
+        }
+        #[cfg(feature = "cuda")]
+        if let Some(ordinal) = ordinal {
+            let device = Arc::new(horus_cuda::CudaDevice::open(ordinal, threads)?);
+            let of = Arc::clone(&device);
+            let watched = Arc::new(Watched::gpu(device.clone(), move || of.statistics().launches));
+            return Ok(Profiled { watched, gpu: Some((ordinal, device)), uncounted: None });
+        }
+        // Counters include threads that start after them.
+        let (counters, uncounted) = match Counters::open() {
+            Ok(counters) => (Some(counters), None),
+            Err(e) => (None, Some(e)),
+        };
+        let watched = Arc::new(Watched::host(Arc::new(CpuDevice::new(threads)?), counters));
+        Ok(Profiled {
+            watched,
+            #[cfg(feature = "cuda")]
+            gpu: None,
+            uncounted,
+        })
+    }
+
+    /// The launches of a run.
+    fn launches(&self, run: impl FnOnce() -> Result<()>) -> Result<Vec<Seen>> {
+        self.watched.take(&[]);
+        #[cfg(feature = "cuda")]
+        if let Some((_, gpu)) = &self.gpu {
+            gpu.start_timing();
+            run()?;
+            let (times, _) = gpu.stop_timing().map_err(|e| failed(&self.watched.about().name, e))?;
+            return Ok(self.watched.take(&times));
+        }
+        run()?;
+        Ok(self.watched.take(&[]))
+    }
+}
+
+#[cfg(feature = "cuda")]
+fn failed(device: &str, source: horus::core::error::DeviceError) -> Error {
+    Error::Device { op: "a profile".into(), device: device.to_owned(), source }
+}
+
+/// One run of the program, from file to file.
+fn run(job: &Job, session: &CoreSession) -> Result<()> {
+    let options = job.options.open_options();
+    match &job.work {
+        RunFiles::Single { input, output } => {
+            let picture = open(session, input, &options)?;
+            let response = (job.operation)(&picture)?;
+            let format = job.options.format.as_deref().map(Format::named).transpose().map_err(Error::Config)?;
+            response.save(output, format, &job.save_options()).map(drop)
+        }
+        RunFiles::Numbers { inputs } => inputs.iter().try_for_each(|input| {
+            let picture = open(session, input, &options)?;
+            session.get_all((job.numbers)(&picture)?).map(drop)
+        }),
+        RunFiles::Series { .. } => Err(Error::Config("profile: one picture, not a series".into())),
+    }
+}
+
+/// Refuses options of runs that are not profiled.
+fn check(job: &Job) -> Result<()> {
+    let options = &job.options;
+    let refused = [
+        ("--trace", options.trace.is_some()),
+        ("--report", options.report.is_some()),
+        ("--compare", options.compare.is_some()),
+        ("--dry-run", options.dry_run),
+        ("--dry-run-ranks", options.dry_run_ranks.is_some()),
+        ("--deadline", options.deadline.is_some()),
+        ("--explain", options.execution.explain),
+    ];
+    if let Some((flag, _)) = refused.iter().find(|(_, given)| *given) {
+        return Err(Error::Config(format!("profile: {flag} cannot be combined with it")));
+    }
+    if horus::ranks()?.size() > 1 {
+        return Err(Error::Config("profile: one rank at a time".into()));
+    }
+    Ok(())
+}
+
+fn profiled(job: Job, json: bool, tune: bool) -> Result<String> {
+    check(&job)?;
+    let profiled = Profiled::open(&job)?;
+    let mut builder = CoreSession::sharing(profiled.watched.clone());
+    if let Some(mode) = job.options.execution.mode {
+        builder = builder.mode(mode);
+    }
+    let session = builder.build()?;
+    profiled.launches(|| run(&job, &session))?;
+    let mut rows: Vec<Row> = Vec::new();
+    for _ in 0..RUNS {
+        for seen in profiled.launches(|| run(&job, &session))? {
+            match rows.iter_mut().find(|row| row.is_of(&seen)) {
+                Some(row) => row.add(seen),
+                None => rows.push(Row::of(seen)),
+            }
+        }
+    }
+    let machine = here::profile(&*profiled.watched)?;
+    drop((job, session));
+    rows.sort_by(|a, b| b.seconds().total_cmp(&a.seconds()));
+    #[cfg(feature = "cuda")]
+    if let Some((ordinal, _)) = profiled.gpu {
+        parts(ordinal, &mut rows, tune)?;
+    }
+    let _ = tune;
+    let (name, all) = (profiled.watched.about().name, rows.iter().map(Row::seconds).sum::<f64>() / RUNS as f64);
+    let rows: Vec<_> = rows.iter().map(|row| row.verdict(&machine, RUNS, all)).collect();
+    if json {
+        let kernels: Vec<_> = rows.iter().map(verdict::Verdict::json).collect();
+        let machine = machine.origin.to_string();
+        let counters = profiled.uncounted;
+        let told =
+            json!({ "device": name, "profile": machine, "ms": all * 1e3, "kernels": kernels, "no_counters": counters });
+        return Ok(format!("{told}\n"));
+    }
+    let launches = rows.iter().map(|row| row.launches).sum::<f64>().round() as usize;
+    let mut text = format!("{name}: {}, {:.3} ms; machine: {}\n", count(launches, "launch"), all * 1e3, machine.origin);
+    text += &verdict::table(&rows);
+    if let Some(why) = profiled.uncounted {
+        let _ = writeln!(text, "no hardware counters: {why}");
+    }
+    Ok(text)
+}
+
+/// Measures each kernel and its parts on a GPU, and other launch shapes.
+#[cfg(feature = "cuda")]
+fn parts(ordinal: usize, rows: &mut [Row], tune: bool) -> Result<()> {
+    use horus_cuda::profile::{KernelProfile, Timed};
+    use horus_cuda::recorder::Launched;
+    use horus_cuda::tuning::Tuning;
+    use horus_cuda::{Limiter, Resources};
+
+    use self::verdict::Alone;
+
+    /// Launches of each.
+    const REPEATS: usize = 21;
+    /// Fraction of the time from which on other launch shapes are tried.
+    const MUCH: f64 = 0.1;
+    let mut gpu = horus_cuda::CudaDevice::open(ordinal, None)?;
+    let device = gpu.about().name;
+    let all = rows.iter().map(Row::seconds).sum::<f64>();
+    for row in rows {
+        let Seen { kernel, inputs, output, rows, .. } = row.first.clone();
+        let launched = Launched { kernel, inputs, output, rows };
+        let measured = gpu.profile(&launched, REPEATS).map_err(|e| failed(&device, e))?;
+        let Some(KernelProfile { whole, math, memory }) = measured else { continue };
+        let seconds = |timed: Timed| f64::from(timed.ms) / 1e3;
+        let Resources { registers, spills, shared, threads, resident, limiter } = whole.resources;
+        let faster = match tune && row.seconds() >= MUCH * all {
+            true => gpu.faster(&launched, whole, REPEATS).map_err(|e| failed(&device, e))?,
+            false => None,
+        };
+        let named = |(t, timed): (Tuning, Timed)| {
+            let shape = format!("{}x{} threads of {}x{} pixels", t.by, t.bx, t.rows, t.cols);
+            (shape, seconds(timed))
+        };
+        row.alone = Some(Alone {
+            whole: seconds(whole),
+            parts: math.zip(memory).map(|(math, memory)| [seconds(math), seconds(memory)]),
+            registers,
+            spills,
+            shared,
+            threads,
+            resident,
+            occupancy: whole.occupancy,
+            limiter: match limiter {
+                Limiter::Registers => "registers",
+                Limiter::SharedMemory => "shared memory",
+                Limiter::Threads => "threads",
+                Limiter::Blocks => "blocks",
+            },
+            faster: faster.map(named),
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,365 @@
+//! What bounds a kernel, by its measurements and the model of the machine, and what would help.
+
+use std::fmt::Write as _;
+
+use horus::core::device::Geometry;
+use horus::core::machine::{Bound as ModelBound, Profile};
+use horus::prelude::*;
+use serde_json::{Value as Json, json};
+
+use super::counters::Counts;
+use super::watched::Seen;
+
+/// Measurements of a kernel on a GPU, in seconds of a launch, on its own.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Alone {
+    pub(super) whole: f64,
+    /// Its arithmetic without its traffic, and its traffic without its arithmetic, if it has these parts.
+    pub(super) parts: Option<[f64; 2]>,
+    pub(super) registers: i32,
+    /// Bytes per thread.
+    pub(super) spills: i32,
+    /// Bytes per block.
+    pub(super) shared: u32,
+    pub(super) threads: u32,
+    /// Blocks on a multiprocessor at once, the fraction of its threads, and what admits no more.
+    pub(super) resident: u32,
+    pub(super) occupancy: f64,
+    pub(super) limiter: &'static str,
+    /// A faster launch shape, and its time.
+    pub(super) faster: Option<(String, f64)>,
+}
+
+/// What a kernel waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Bound {
+    Launch,
+    Memory,
+    Arithmetic,
+    /// Memory and arithmetic overlap, and each takes nearly all of the time.
+    Both,
+    /// Memory and arithmetic follow one another.
+    Latency,
+}
+
+impl Bound {
+    /// By the times of the whole and of its parts (Brodtkorb et al., Figure 7), and the least time of a launch.
+    fn measured(whole: f64, [math, memory]: [f64; 2], launch: f64) -> Bound {
+        /// A part that takes this fraction of the whole bounds it.
+        const NEARLY: f64 = 0.8;
+        match (math >= NEARLY * whole, memory >= NEARLY * whole) {
+            _ if whole <= 2.0 * launch => Bound::Launch,
+            (true, true) => Bound::Both,
+            (true, false) => Bound::Arithmetic,
+            (false, true) => Bound::Memory,
+            (false, false) => Bound::Latency,
+        }
+    }
+
+    fn predicted(bound: ModelBound) -> Bound {
+        match bound {
+            ModelBound::Launch => Bound::Launch,
+            ModelBound::Memory | ModelBound::Bus => Bound::Memory,
+            ModelBound::Arithmetic => Bound::Arithmetic,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Bound::Launch => "launch",
+            Bound::Memory => "memory",
+            Bound::Arithmetic => "arithmetic",
+            Bound::Both => "both",
+            Bound::Latency => "latency",
+        }
+    }
+}
+
+/// The launches of one kernel for images of one size.
+pub(super) struct Row {
+    /// One of them.
+    pub(super) first: Seen,
+    launches: usize,
+    seconds: f64,
+    counts: Option<Counts>,
+    pub(super) alone: Option<Alone>,
+}
+
+impl Row {
+    /// The row of a first launch.
+    pub(super) fn of(seen: Seen) -> Row {
+        let counts = seen.counts.map(|_| Counts::default());
+        let mut row = Row { first: seen.clone(), launches: 0, seconds: 0.0, counts, alone: None };
+        row.add(seen);
+        row
+    }
+
+    /// Returns `true` if the launch belongs to the row.
+    pub(super) fn is_of(&self, seen: &Seen) -> bool {
+        let of = &self.first;
+        (&of.inputs, of.output, of.rows.len()) == (&seen.inputs, seen.output, seen.rows.len())
+            && of.kernel.name() == seen.kernel.name()
+    }
+
+    pub(super) fn add(&mut self, seen: Seen) {
+        self.launches += 1;
+        self.seconds += seen.seconds.unwrap_or(0.0);
+        self.counts = self.counts.zip(seen.counts).map(|(all, one)| all.and(one));
+    }
+
+    /// The time of all launches.
+    pub(super) fn seconds(&self) -> f64 {
+        self.seconds
+    }
+
+    /// What follows from `runs` runs whose launches took `all` seconds each.
+    pub(super) fn verdict(&self, machine: &Profile, runs: usize, all: f64) -> Verdict {
+        let of = |g: &Geometry| (g.shape, g.dtype);
+        let Seen { kernel, inputs, output, rows, .. } = &self.first;
+        let work = kernel.work(&inputs.iter().map(of).collect::<Vec<_>>(), of(output), *rows);
+        let cost = machine.launch(&work);
+        let seconds = self.seconds / self.launches.max(1) as f64;
+        let rate = match work.dtype {
+            DType::F64 => machine.arithmetic.f64,
+            // A processor computes more of the narrow types at once.
+            narrow if machine.is_unified() => machine.arithmetic.f32 * 4.0 / narrow.size() as f64,
+            _ => machine.arithmetic.f32,
+        };
+        let of_time = |ideal: f64| if seconds > 0.0 { ideal / seconds } else { 0.0 };
+        let parts = self.alone.as_ref().and_then(|alone| Some((alone.whole, alone.parts?)));
+        let bound = match parts {
+            Some((whole, parts)) => Bound::measured(whole, parts, machine.launch.device),
+            None => Bound::predicted(cost.bound),
+        };
+        let verdict = Verdict {
+            name: kernel.name(),
+            launches: self.launches as f64 / runs.max(1) as f64,
+            seconds,
+            share: self.seconds / runs.max(1) as f64 / all.max(f64::MIN_POSITIVE),
+            predicted: cost.seconds,
+            bandwidth: of_time(work.bytes() as f64 / machine.memory.at(work.bytes().max(1) as f64)),
+            arithmetic: of_time(work.multiply_adds / rate),
+            alone: self.alone.clone(),
+            counts: self.counts.map(|counts| counts.over(self.launches as u64)),
+            bound,
+            advice: Vec::new(),
+        };
+        Verdict { advice: verdict.advised(), ..verdict }
+    }
+}
+
+/// A row of the result.
+#[derive(Clone, Debug)]
+pub(super) struct Verdict {
+    name: String,
+    /// Launches of a run.
+    pub(super) launches: f64,
+    /// Mean time of a launch in the program, share of all, and prediction.
+    seconds: f64,
+    share: f64,
+    predicted: f64,
+    /// Fractions of the time that a copy of its bytes, and its multiply-adds at the peak, would take.
+    bandwidth: f64,
+    arithmetic: f64,
+    alone: Option<Alone>,
+    /// Events of a launch.
+    counts: Option<Counts>,
+    bound: Bound,
+    advice: Vec<String>,
+}
+
+fn percent(fraction: f64) -> String {
+    format!("{:.0} %", 100.0 * fraction)
+}
+
+impl Verdict {
+    fn advised(&self) -> Vec<String> {
+        /// Fraction of the machine's speed beyond which little is left to gain.
+        const GOOD: f64 = 0.7;
+        /// Fraction of threads that hides latencies.
+        const ENOUGH: f64 = 0.5;
+        /// Ratio of a prediction to a time from which on it is wrong.
+        const WRONG: f64 = 1.3;
+        let mut all = Vec::new();
+        match self.bound {
+            Bound::Launch => all.push("as short as a launch: larger images, or several evaluated together".to_owned()),
+            Bound::Memory if self.bandwidth >= GOOD => {
+                all.push("near the speed of a copy: only fewer bytes help, by fusion or narrower types".to_owned());
+            }
+            Bound::Memory => {
+                let of = percent(self.bandwidth);
+                all.push(format!(
+                    "its pixels take {of} of its time at the speed of a copy; the rest are pixels read again"
+                ));
+            }
+            Bound::Arithmetic if self.arithmetic >= GOOD => {
+                all.push(
+                    "near the peak of multiply-adds: only fewer help, as of separable filters or within a tolerance"
+                        .to_owned(),
+                );
+            }
+            Bound::Arithmetic | Bound::Both => {}
+            Bound::Latency => {
+                all.push("memory and arithmetic wait for one another: neither takes this time alone".to_owned());
+            }
+        }
+        if let Some(alone) = &self.alone {
+            let Alone { registers, threads, resident, occupancy, limiter, shared, spills, .. } = alone;
+            let waits = matches!(self.bound, Bound::Latency | Bound::Arithmetic | Bound::Both);
+            if waits && *occupancy < ENOUGH && self.arithmetic < GOOD {
+                let takes = match *limiter {
+                    "registers" => format!("registers: {registers} for each of {threads} threads"),
+                    "shared memory" => format!("shared memory: {} KiB for each block", shared.div_ceil(1024)),
+                    other => format!("{other}: {threads} in each block"),
+                };
+                let blocks = crate::report::count(*resident as usize, "block");
+                let of = percent(*occupancy);
+                all.push(format!("limited by {takes}, so that {blocks} ({of} of the threads) run at once: horus-tune"));
+            }
+            if *spills > 0 {
+                all.push(format!(
+                    "{spills} bytes of registers per thread are spilled to memory: smaller launch shapes, horus-tune"
+                ));
+            }
+            if let Some((shape, seconds)) = &alone.faster {
+                let gain = percent(1.0 - seconds / alone.whole);
+                all.push(format!("{shape} is {gain} faster: horus-tune"));
+            }
+        }
+        if self.seconds > 0.0 && self.bound != Bound::Launch {
+            let ratio = self.predicted / self.seconds;
+            if !(1.0 / WRONG..=WRONG).contains(&ratio) {
+                let ms = 1e3 * self.predicted;
+                all.push(format!("{ms:.3} ms were predicted: horus-machine measures this machine"));
+            }
+        }
+        all
+    }
+
+    /// As an object.
+    pub(super) fn json(&self) -> Json {
+        let alone = self.alone.as_ref().map(|alone| {
+            let [math, memory] = alone.parts.map_or([None; 2], |parts| parts.map(|s| Some(s * 1e3)));
+            json!({
+                "ms": alone.whole * 1e3, "math_ms": math, "memory_ms": memory, "registers": alone.registers,
+                "spills": alone.spills, "shared": alone.shared, "threads": alone.threads, "blocks": alone.resident,
+                "occupancy": alone.occupancy, "limited_by": alone.limiter,
+                "faster": alone.faster.as_ref().map(|(shape, s)| json!({ "shape": shape, "ms": s * 1e3 })),
+            })
+        });
+        let counts = self.counts.map(|c| {
+            json!({ "cycles": c.cycles, "instructions": c.instructions, "ipc": c.per_cycle(), "cache_misses": c.misses })
+        });
+        json!({
+            "kernel": self.name, "launches": self.launches, "ms": self.seconds * 1e3, "share": self.share,
+            "predicted_ms": self.predicted * 1e3, "bandwidth": self.bandwidth, "arithmetic": self.arithmetic,
+            "alone": alone, "counters": counts, "bound_by": self.bound.name(), "advice": self.advice,
+        })
+    }
+}
+
+/// The rows as a table, each followed by its kernel and advice.
+pub(super) fn table(rows: &[Verdict]) -> String {
+    let on_gpu = rows.iter().any(|row| row.alone.is_some());
+    let counted = rows.iter().any(|row| row.counts.is_some());
+    let mut heads = vec!["launches", "ms each", "share", "predicted", "bandwidth", "arithmetic"];
+    if on_gpu {
+        heads.extend(["alone", "math", "memory", "registers", "spills", "shared", "occupancy"]);
+    }
+    if counted {
+        heads.extend(["cycles", "per cycle", "misses"]);
+    }
+    heads.push("bound by");
+    let mut text = String::new();
+    heads.iter().for_each(|head| text += &format!(" {head:>10}"));
+    text.push('\n');
+    for row in rows {
+        let ms = |seconds: f64| format!("{:.4}", seconds * 1e3);
+        let mut cells = vec![format!("{:.0}", row.launches), ms(row.seconds), percent(row.share), ms(row.predicted)];
+        cells.extend([percent(row.bandwidth), percent(row.arithmetic)]);
+        match &row.alone {
+            Some(alone) => {
+                let [math, memory] = alone.parts.map_or([None; 2], |parts| parts.map(Some));
+                let part = |seconds: Option<f64>| seconds.map_or_else(|| "-".to_owned(), ms);
+                cells.extend([ms(alone.whole), part(math), part(memory), alone.registers.to_string()]);
+                cells.extend([alone.spills.to_string(), alone.shared.to_string(), percent(alone.occupancy)]);
+            }
+            None if on_gpu => cells.extend(vec!["-".to_owned(); 7]),
+            None => {}
+        }
+        match row.counts {
+            Some(c) => cells.extend([c.cycles.to_string(), format!("{:.2}", c.per_cycle()), c.misses.to_string()]),
+            None if counted => cells.extend(vec!["-".to_owned(); 3]),
+            None => {}
+        }
+        cells.push(row.bound.name().to_owned());
+        cells.iter().for_each(|cell| text += &format!(" {cell:>10}"));
+        let _ = writeln!(text, "\n    {}", row.name);
+        row.advice.iter().for_each(|advice| text += &format!("      {advice}\n"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_part_that_takes_the_time_of_the_whole_bounds_it() {
+        // The four kernels of Figure 7, and one that is as short as a launch.
+        let cases = [
+            ([0.95, 0.9], Bound::Both),
+            ([0.5, 0.6], Bound::Latency),
+            ([0.3, 0.97], Bound::Memory),
+            ([0.99, 0.2], Bound::Arithmetic),
+        ];
+        for (parts, bound) in cases {
+            assert_eq!(Bound::measured(1.0, parts, 0.01), bound, "{parts:?}");
+            assert_eq!(Bound::measured(1.0, parts, 0.5), Bound::Launch, "{parts:?}");
+        }
+    }
+
+    /// The advice on a kernel that takes a millisecond of which the model predicts all.
+    fn advice(bound: Bound, [bandwidth, arithmetic]: [f64; 2], alone: Option<Alone>) -> String {
+        let verdict = Verdict {
+            name: "a kernel".into(),
+            launches: 1.0,
+            seconds: 1e-3,
+            share: 1.0,
+            predicted: 1e-3,
+            bandwidth,
+            arithmetic,
+            alone,
+            counts: None,
+            bound,
+            advice: Vec::new(),
+        };
+        verdict.advised().join("\n")
+    }
+
+    #[test]
+    fn advice_follows_from_what_was_measured() {
+        let registers = Alone {
+            whole: 1e-3,
+            registers: 124,
+            threads: 256,
+            resident: 2,
+            occupancy: 0.25,
+            limiter: "registers",
+            faster: Some(("8x32 threads of 4x2 pixels".into(), 0.94e-3)),
+            ..Alone::default()
+        };
+        let told = advice(Bound::Arithmetic, [0.1, 0.4], Some(registers.clone()));
+        assert_eq!(
+            told,
+            "limited by registers: 124 for each of 256 threads, so that 2 blocks (25 % of the threads) run at once: horus-tune\n\
+             8x32 threads of 4x2 pixels is 6 % faster: horus-tune"
+        );
+        let near = advice(Bound::Arithmetic, [0.1, 0.9], Some(Alone { faster: None, ..registers.clone() }));
+        assert!(near.starts_with("near the peak of multiply-adds") && !near.contains("registers"), "{near}");
+        let spilled = Alone { spills: 64, faster: None, occupancy: 1.0, ..registers };
+        assert!(advice(Bound::Memory, [0.9, 0.1], Some(spilled)).contains("64 bytes of registers"));
+        assert!(advice(Bound::Memory, [0.9, 0.1], None).starts_with("near the speed of a copy"));
+        assert!(advice(Bound::Memory, [0.5, 0.1], None).contains("50 %"));
+    }
+}
