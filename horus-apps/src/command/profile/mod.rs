@@ -204,7 +204,12 @@ fn profiled(job: Job, json: bool, tune: bool) -> Result<String> {
         return Ok(format!("{told}\n"));
     }
     let launches = rows.iter().map(|row| row.launches).sum::<f64>().round() as usize;
-    let mut text = format!("{name}: {}, {:.3} ms; machine: {}\n", count(launches, "launch"), all * 1e3, machine.origin);
+    let mut text = format!(
+        "{name}: {}, {:.3} ms; {} profile of the machine\n",
+        count(launches, "kernel"),
+        all * 1e3,
+        machine.origin
+    );
     text += &verdict::table(&rows);
     if let Some(why) = profiled.uncounted {
         let _ = writeln!(text, "no hardware counters: {why}");

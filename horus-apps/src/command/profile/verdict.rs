@@ -79,8 +79,8 @@ impl Bound {
 pub(super) struct Row {
     /// One of them.
     pub(super) first: Seen,
-    launches: usize,
-    seconds: f64,
+    /// Seconds of each.
+    times: Vec<f64>,
     counts: Option<Counts>,
     pub(super) alone: Option<Alone>,
 }
@@ -89,7 +89,7 @@ impl Row {
     /// The row of a first launch.
     pub(super) fn of(seen: Seen) -> Row {
         let counts = seen.counts.map(|_| Counts::default());
-        let mut row = Row { first: seen.clone(), launches: 0, seconds: 0.0, counts, alone: None };
+        let mut row = Row { first: seen.clone(), times: Vec::new(), counts, alone: None };
         row.add(seen);
         row
     }
@@ -102,14 +102,20 @@ impl Row {
     }
 
     pub(super) fn add(&mut self, seen: Seen) {
-        self.launches += 1;
-        self.seconds += seen.seconds.unwrap_or(0.0);
+        self.times.push(seen.seconds.unwrap_or(0.0));
         self.counts = self.counts.zip(seen.counts).map(|(all, one)| all.and(one));
     }
 
-    /// The time of all launches.
+    /// The median time of a launch.
+    fn median(&self) -> f64 {
+        let mut times = self.times.clone();
+        times.sort_by(f64::total_cmp);
+        times.get(times.len() / 2).copied().unwrap_or(0.0)
+    }
+
+    /// The time of all launches, if each takes the median.
     pub(super) fn seconds(&self) -> f64 {
-        self.seconds
+        self.median() * self.times.len() as f64
     }
 
     /// What follows from `runs` runs whose launches took `all` seconds each.
@@ -118,7 +124,7 @@ impl Row {
         let Seen { kernel, inputs, output, rows, .. } = &self.first;
         let work = kernel.work(&inputs.iter().map(of).collect::<Vec<_>>(), of(output), *rows);
         let cost = machine.launch(&work);
-        let seconds = self.seconds / self.launches.max(1) as f64;
+        let (seconds, launches) = (self.median(), self.times.len());
         let rate = match work.dtype {
             DType::F64 => machine.arithmetic.f64,
             // A processor computes more of the narrow types at once.
@@ -133,14 +139,14 @@ impl Row {
         };
         let verdict = Verdict {
             name: kernel.name(),
-            launches: self.launches as f64 / runs.max(1) as f64,
+            launches: launches as f64 / runs.max(1) as f64,
             seconds,
-            share: self.seconds / runs.max(1) as f64 / all.max(f64::MIN_POSITIVE),
+            share: self.seconds() / runs.max(1) as f64 / all.max(f64::MIN_POSITIVE),
             predicted: cost.seconds,
             bandwidth: of_time(work.bytes() as f64 / machine.memory.at(work.bytes().max(1) as f64)),
             arithmetic: of_time(work.multiply_adds / rate),
             alone: self.alone.clone(),
-            counts: self.counts.map(|counts| counts.over(self.launches as u64)),
+            counts: self.counts.map(|counts| counts.over(launches as u64)),
             bound,
             advice: Vec::new(),
         };
@@ -154,7 +160,7 @@ pub(super) struct Verdict {
     name: String,
     /// Launches of a run.
     pub(super) launches: f64,
-    /// Mean time of a launch in the program, share of all, and prediction.
+    /// Median time of a launch in the program, share of all, and prediction.
     seconds: f64,
     share: f64,
     predicted: f64,
@@ -186,6 +192,8 @@ impl Verdict {
             Bound::Memory if self.bandwidth >= GOOD => {
                 all.push("near the speed of a copy: only fewer bytes help, by fusion or narrower types".to_owned());
             }
+            // Nothing else is known of kernels without parts.
+            Bound::Memory if self.alone.as_ref().is_none_or(|alone| alone.parts.is_none()) => {}
             Bound::Memory => {
                 let of = percent(self.bandwidth);
                 all.push(format!(
@@ -360,6 +368,8 @@ mod tests {
         let spilled = Alone { spills: 64, faster: None, occupancy: 1.0, ..registers };
         assert!(advice(Bound::Memory, [0.9, 0.1], Some(spilled)).contains("64 bytes of registers"));
         assert!(advice(Bound::Memory, [0.9, 0.1], None).starts_with("near the speed of a copy"));
-        assert!(advice(Bound::Memory, [0.5, 0.1], None).contains("50 %"));
+        assert_eq!(advice(Bound::Memory, [0.5, 0.1], None), "");
+        let traffic = Alone { parts: Some([0.2e-3, 0.9e-3]), ..Alone::default() };
+        assert!(advice(Bound::Memory, [0.5, 0.1], Some(traffic)).contains("50 %"));
     }
 }
