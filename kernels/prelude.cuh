@@ -18,12 +18,10 @@ typedef unsigned long long u64;
 #define HS_FN_MEMBER __device__ __forceinline__
 // Code that a large kernel uses more than once: a function, compiled once.
 #define HS_CALLED static __device__ __noinline__
-
-// Where pixels are read, and which are written: all of them. See math_only.cuh.
+// See math_only.cuh.
 #ifndef HS_AT
-#define HS_AT(offset) (offset)
-#define HS_STORED(pixels) true
-#define HS_CACHE "cg"
+#define HS_AT(i) (i)
+#define HS_STORED(v) true
 #endif
 
 enum { HS_REFLECT101, HS_REFLECT, HS_REPLICATE, HS_WRAP, HS_CONSTANT };

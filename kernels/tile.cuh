@@ -9,8 +9,8 @@ template <int PENDING> HS_FN void hs_wait() {}
 // An asynchronous copy of 4, 8 or 16 bytes from global to shared memory.
 template <int BYTES> HS_FN void hs_copy_async(void* shared, const void* global) {
     const u32 at = (u32)__cvta_generic_to_shared(shared);
-    if (BYTES == 16)
-        asm volatile("cp.async." HS_CACHE ".shared.global [%0], [%1], 16;" ::"r"(at), "l"(global) : "memory");
+    if (BYTES == HS_AT(16))
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(global) : "memory");
     else
         asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(at), "l"(global), "n"(BYTES) : "memory");
 }
