@@ -8,7 +8,7 @@ use horus_core::device::Geometry;
 use horus_core::ir::kernel::{Kernel, LeafOp, MapKernel, Repeat};
 use horus_core::shape::Window;
 
-use crate::codegen::{Generated, Part, Shapes};
+use crate::codegen::{Generated, KernelPart, Shapes};
 use crate::device::TableKey;
 use crate::driver::Function;
 use crate::tuning::Tuning;
@@ -28,13 +28,13 @@ pub(crate) struct Made {
     pub(crate) table: TableKey,
 }
 
-/// What searches and profiles impose on all kernels.
+/// Choices of searches and profiles for all kernels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Forced {
     /// The tuning of each.
     pub(crate) tuning: Option<Tuning>,
     /// The part of each that has one, with at least so many bytes of shared memory.
-    pub(crate) part: Option<(Part, u32)>,
+    pub(crate) part: Option<(KernelPart, u32)>,
 }
 
 /// Everything that a program depends on.
@@ -153,7 +153,7 @@ mod tests {
         assert!(memo.get(&border, &shapes, Forced::default()).is_none());
         assert!(memo.get(&Kernel::from(Transpose), &shapes, Forced::default()).is_none());
         let tuned = Forced { tuning: Some(crate::tuning::lookup(&kernel, DType::F32, 90)), part: None };
-        let parts = [Part::Math, Part::Memory].map(|part| Forced { tuning: None, part: Some((part, 0)) });
+        let parts = [KernelPart::Math, KernelPart::Memory].map(|part| Forced { tuning: None, part: Some((part, 0)) });
         assert!([tuned, parts[0], parts[1]].iter().all(|forced| memo.get(&kernel, &shapes, *forced).is_none()));
     }
 

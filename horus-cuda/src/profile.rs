@@ -1,11 +1,11 @@
-//! What bounds a kernel: its time beside those of its parts ([`Part`]), and what it takes of a multiprocessor.
+//! The time of a kernel beside those of its parts ([`KernelPart`]), and its share of a multiprocessor, by which its bottleneck is found.
 
 use horus_core::device::{Device, Geometry, Launch, LaunchInput, Memory, more_geometries};
 use horus_core::error::DeviceError;
 use horus_core::host::Piece;
 use horus_core::ir::kernel::Kernel;
 
-use crate::codegen::{Part, Shapes};
+use crate::codegen::{KernelPart, Shapes};
 use crate::measure::noise;
 use crate::recorder::Launched;
 use crate::tuning::{LIKELY, Tuning, promising};
@@ -21,7 +21,7 @@ const STEP: u32 = 1 << 10;
 pub struct Timed {
     /// Median milliseconds of a launch.
     pub ms: f32,
-    /// What it takes of a multiprocessor.
+    /// Its resources of a multiprocessor.
     pub resources: Resources,
     /// Fraction of a multiprocessor's threads that run at once.
     pub occupancy: f64,
@@ -32,9 +32,9 @@ pub struct Timed {
 pub struct KernelProfile {
     /// The kernel.
     pub whole: Timed,
-    /// [`Part::Math`].
+    /// [`KernelPart::Math`].
     pub math: Option<Timed>,
-    /// [`Part::Memory`].
+    /// [`KernelPart::Memory`].
     pub memory: Option<Timed>,
 }
 
@@ -113,7 +113,7 @@ impl CudaDevice {
             return Ok(KernelProfile { whole, math: None, memory: None });
         }
         let mut parts = [None; 2];
-        for (timed, part) in parts.iter_mut().zip([Part::Math, Part::Memory]) {
+        for (timed, part) in parts.iter_mut().zip([KernelPart::Math, KernelPart::Memory]) {
             let mut shared = whole.resources.shared;
             self.set_part(Some((part, shared)));
             // Fewer registers would let more blocks run at once, which hides latencies that the kernel has.

@@ -24,7 +24,7 @@ use horus_core::ops::Whole;
 use horus_core::ops::geometric::Interpolation;
 use horus_core::session::Session;
 use horus_core::shape::{Border, Shape, Window};
-use horus_cuda::codegen::{Generated, Limits, Part, Passes, Pointer, Shapes, generate_bounded, generate_part};
+use horus_cuda::codegen::{Generated, KernelPart, Limits, Passes, Pointer, Shapes, generate_bounded, generate_part};
 use horus_cuda::tuning::{Tuning, all_sizes, candidates, lookup};
 use horus_cuda::workloads::{conv2d, convrot_default};
 use horus_testing::reference::kernel::HostImage;
@@ -364,7 +364,7 @@ fn kernels_of_the_detectors_follow_the_definitions() {
 }
 
 /// Cases that together have every form of reading, filtering and storing pixels, with the part of each.
-fn parts(part: Part) -> Vec<(Case, Kernel, Generated)> {
+fn parts(part: KernelPart) -> Vec<(Case, Kernel, Generated)> {
     const FORMS: [&str; 22] = [
         "hs_load_pixels<",
         "hs_store_pixels<",
@@ -411,7 +411,7 @@ fn parts(part: Part) -> Vec<(Case, Kernel, Generated)> {
 #[test]
 fn what_a_kernel_reads_and_stores_alone_is_a_kernel_of_its_own() {
     let dir = tempfile::tempdir().unwrap();
-    let jobs = parts(Part::Memory);
+    let jobs = parts(KernelPart::Memory);
     let programs: Vec<Generated> = jobs.iter().map(|(.., program)| program.clone()).collect();
     let library = compile(&programs, dir.path(), "memory");
     for (i, (case, kernel, program)) in jobs.into_iter().enumerate() {
@@ -427,7 +427,7 @@ fn what_a_kernel_reads_and_stores_alone_is_a_kernel_of_its_own() {
 #[test]
 fn the_arithmetic_of_a_kernel_stores_nothing_and_is_complete() {
     let dir = tempfile::tempdir().unwrap();
-    let jobs = parts(Part::Math);
+    let jobs = parts(KernelPart::Math);
     let programs: Vec<Generated> = jobs.iter().map(|(.., program)| program.clone()).collect();
     let library = compile(&programs, dir.path(), "math");
     // SAFETY: `emulate.h` defines the variable, which nothing reads meanwhile.

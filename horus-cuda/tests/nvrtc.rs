@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use horus_core::ir::kernel::Kernel;
 use horus_core::ops::Whole;
-use horus_cuda::codegen::{Limits, Part, Shapes, generate_bounded, generate_part};
+use horus_cuda::codegen::{KernelPart, Limits, Shapes, generate_bounded, generate_part};
 use horus_cuda::nvrtc::Nvrtc;
 use horus_cuda::tuning::all_sizes;
 
@@ -81,7 +81,7 @@ fn compile_shard(shard: usize, of: usize) {
         assert!(program.params.len() <= 4096, "{}: {} bytes of parameters", case.name, program.params.len());
         sources.entry((arch, program.source)).or_insert(case.name.clone());
         // The host's compiler has every form of the parts; here are some in NVRTC's own terms.
-        for part in [Part::Math, Part::Memory].into_iter().filter(|_| number.is_multiple_of(42)) {
+        for part in [KernelPart::Math, KernelPart::Memory].into_iter().filter(|_| number.is_multiple_of(42)) {
             if let Some((_, program)) = generate_part(part, &case.kernel, &shapes, &tuning, limits).unwrap() {
                 sources.insert((arch, program.source), format!("{part:?} of {}", case.name));
             }

@@ -45,7 +45,7 @@ use horus_core::shape::{Border, Window};
 use crate::tuning::Tuning;
 
 pub use cost::MOST as MOST_COST;
-pub use parts::Part;
+pub use parts::KernelPart;
 pub(crate) use schedule::Near;
 
 /// Name of every generated kernel.
@@ -294,13 +294,13 @@ fn bounded(
     Ok((program, best))
 }
 
-/// A part of the program of a launch, for profiles: what it computes, and the program, which needs as much shared
+/// A part of the program of a launch, for profiles: the kernel that it computes, and the program, which needs as much shared
 /// memory. `None` if the kernel is no expression per pixel.
 ///
 /// # Errors
 /// As [`generate`].
 pub fn generate_part(
-    part: Part,
+    part: KernelPart,
     kernel: &Kernel,
     shapes: &Shapes<'_>,
     tuning: &Tuning,
@@ -309,16 +309,16 @@ pub fn generate_part(
     let Kernel::Map(map) = kernel else { return Ok(None) };
     let (whole, tuning) = bounded(kernel, shapes, tuning, limits)?;
     let (computed, program) = match part {
-        Part::Math => {
+        KernelPart::Math => {
             let source = format!("{MATH_ONLY}{}", whole.source);
             (map.clone(), Generated { source, ..whole.clone() })
         }
-        Part::Memory if map.is_pointwise() && !map.has_index() => {
+        KernelPart::Memory if map.is_pointwise() && !map.has_index() => {
             let sums = parts::summed(map);
             let program = pointwise::generate(&sums, shapes, &tuning)?;
             (sums, program)
         }
-        Part::Memory => map::memory_only(map, shapes, &tuning, limits)?,
+        KernelPart::Memory => map::memory_only(map, shapes, &tuning, limits)?,
     };
     let shared = program.shared.max(whole.shared);
     Ok(Some((Kernel::Map(computed), Generated { shared, ..program })))

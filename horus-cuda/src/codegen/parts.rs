@@ -11,7 +11,7 @@ use super::schedule::{Method, Schedule};
 
 /// A part of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Part {
+pub enum KernelPart {
     /// All arithmetic: one row of each input is read, from a cache, and nothing is stored (`kernels/math_only.cuh`).
     Math,
     /// All reads and stores: the sum of what is read is stored. Of a filter one tap is left, of an affine sample all.
@@ -54,7 +54,7 @@ fn converted(code: &mut Vec<Instr>, v: Val, from: DType, to: DType) -> Val {
     if from == to { v } else { push(code, InstrOp::Convert(Conversion::Nearest), from, to, vec![v]) }
 }
 
-/// [`Part::Memory`] of a kernel of this schedule: of each filter that is computed from a tile, or from registers, the tap
+/// [`KernelPart::Memory`] of a kernel of this schedule: of each filter that is computed from a tile, or from registers, the tap
 /// at its pixel is left. Others read the image once for each tap, so all of theirs are left.
 pub(super) fn memory_only(kernel: &MapKernel, schedule: &mut Schedule) -> MapKernel {
     let mut moved = summed(kernel);

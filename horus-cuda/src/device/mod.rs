@@ -26,7 +26,7 @@ use horus_core::host::workers::Workers;
 use horus_core::settings::FabricChoice;
 
 use crate::cache::DiskCache;
-use crate::codegen::{Limits, Part};
+use crate::codegen::{KernelPart, Limits};
 use crate::compiler::Compiler;
 use crate::driver::{Event, Function};
 use crate::memo::{Forced, Memo};
@@ -123,7 +123,7 @@ impl CudaDevice {
 
     /// Runs this part of every kernel that has it, with at least so many bytes of shared memory; `None` returns to the
     /// whole.
-    pub(crate) fn set_part(&mut self, part: Option<(Part, u32)>) {
+    pub(crate) fn set_part(&mut self, part: Option<(KernelPart, u32)>) {
         self.forced.part = part;
     }
 

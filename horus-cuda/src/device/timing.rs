@@ -72,7 +72,7 @@ impl CudaDevice {
         Ok(Resources { registers, spills, shared: work.shared, threads: work.block, resident, limiter })
     }
 
-    /// What a multiprocessor has.
+    /// The resources of a multiprocessor.
     pub(crate) fn multiprocessor(&self) -> Result<Multiprocessor, DeviceError> {
         use sys::CUdevice_attribute_enum as A;
         let of = |which| self.core.context.attribute(which).map(i32::cast_unsigned);
@@ -86,7 +86,7 @@ impl CudaDevice {
     }
 }
 
-/// What a kernel takes of a multiprocessor.
+/// Resources of a multiprocessor that a kernel takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resources {
     /// Registers per thread.

@@ -1,4 +1,4 @@
-//! What bounds a kernel, by its measurements and the model of the machine, and what would help.
+//! The bound of a kernel, by its measurements and the model of the machine, and advice.
 
 use std::fmt::Write as _;
 
@@ -30,7 +30,7 @@ pub(super) struct Alone {
     pub(super) faster: Option<(String, f64)>,
 }
 
-/// What a kernel waits for.
+/// The bottleneck of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Bound {
     Launch,
@@ -118,7 +118,7 @@ impl Row {
         self.median() * self.times.len() as f64
     }
 
-    /// What follows from `runs` runs whose launches took `all` seconds each.
+    /// The result of `runs` runs whose launches took `all` seconds each.
     pub(super) fn verdict(&self, machine: &Profile, runs: usize, all: f64) -> Verdict {
         let of = |g: &Geometry| (g.shape, g.dtype);
         let Seen { kernel, inputs, output, rows, .. } = &self.first;

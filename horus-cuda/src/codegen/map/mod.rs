@@ -71,7 +71,7 @@ pub(super) fn generate(
     emit(kernel, (block, &schedule), shapes, tuning, repeats)
 }
 
-/// What the reads and stores of a kernel compute alone, and its program: the schedule is that of the kernel.
+/// The kernel that the reads and stores of another one compute alone, and its program, in the schedule of the other.
 pub(super) fn memory_only(
     kernel: &MapKernel,
     shapes: &Shapes<'_>,
