@@ -162,7 +162,7 @@ describes one, and `horus help types` a topic. This page is generated from the s
 say of themselves, with `--statistics` the range, mean and deviation of each channel. `horus compare A B` prints in how many samples pictures differ, by how much at
 most and where, PSNR and SSIM, and ends with status 0 if they are equal, 1 if they differ (`--within D`: by more than D), 2 if they cannot be compared. Both print
 JSON with `--json`. `horus montage OUTPUT PICTURE...` writes a picture of pictures, each resized to fit into a tile (`--columns`, `--tile`, `--gap`).
-`horus profile INPUT OUTPUT OPERATION...` runs a chain and prints what bounds each of its kernels, also with `--json`: the page [Tuning](book/src/tuning.md) explains it.
+`horus profile INPUT OUTPUT OPERATION...` runs a chain and prints what bounds each of its kernels, also with `--json`: the page Tuning of the book explains it.
 `horus --version` prints the features of the program and the devices that it finds; `horus completions bash` (or `zsh`, `fish`) prints a script
 by which a shell completes operations and options, and `horus manual > horus.1` the page that `man ./horus.1` shows.
 
