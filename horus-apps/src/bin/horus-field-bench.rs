@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use clap::Parser;
 use horus::prelude::*;
-use horus_apps::fields::ocean::{Field, SeaWater, pressure};
+use horus_apps::fields::ocean::{Equation, Field, Grid, SeaWater};
 use horus_apps::measured::Arrays;
 use serde_json::json;
 
@@ -75,8 +75,9 @@ const ROWS: [Row; 4] = [
         read: 2,
         made: 4,
         record: |water, [t, s]| {
-            let m = water.mixing(t, s);
-            vec![m.from_surface, m.from_below, m.of_heat, m.of_salt]
+            let (none, buoyancy) = (Image::constant(t.session(), (1, 1), 0.0), water.buoyancy(t, s));
+            let [of_heat, of_salt] = water.double_diffusion(t, s, [&none, &none]);
+            vec![buoyancy.from_surface, buoyancy.from_below, of_heat, of_salt]
         },
     },
 ];
@@ -91,10 +92,11 @@ struct Bench<'a> {
 }
 
 impl<'a> Bench<'a> {
-    fn new(options: &'a Options, session: Session) -> Bench<'a> {
+    fn new(options: &'a Options, session: Session) -> Result<Bench<'a>> {
         let [depth, height, width] = options.size;
-        let pressures: Vec<f64> = (0..depth).map(|z| pressure(5.0 + 100.0 * z as f64)).collect();
-        let water = SeaWater::at(&Image::from_slice(&session, (depth, 1, 1), &pressures));
+        let depths: Vec<f64> = (0..depth).map(|z| 5.0 + 100.0 * z as f64).collect();
+        let grid = Grid::new(&session, &depths, &Image::constant(&session, (1, 1), depth as f64))?;
+        let water = SeaWater::new(&grid, Equation::Mwjf)?;
         let wave: Vec<f64> = (0..height.max(width)).map(|i| (i as f64 / 37.0).sin()).collect();
         let field = |level: fn(f64) -> f64, change: f64| {
             let levels = (0..depth).map(|z| level(z as f64 / depth as f64));
@@ -103,7 +105,7 @@ impl<'a> Bench<'a> {
         };
         let tracers = [field(|z| 2.0 + 20.0 * (-4.0 * z).exp(), 1.0), field(|z| 34.5 + 0.5 * z, 0.4)];
         let shape = Shape { depth, ..Shape::new(height, width, 1) };
-        Bench { options, session, water, shape, tracers }
+        Ok(Bench { options, session, water, shape, tracers })
     }
 
     fn given(&self) -> [Field; 2] {
@@ -177,7 +179,7 @@ fn run(options: &Options) -> Result<()> {
         if first {
             println!("{}, {} ranks, {depth}x{height}x{width} f64, {mode:?}", session.device_name(), session.ranks());
         }
-        let bench = Bench::new(options, session);
+        let bench = Bench::new(options, session)?;
         for row in ROWS.iter().filter(|row| options.op.iter().any(|op| op == "all" || op == row.name)) {
             for arrays in std::iter::once(None).chain(options.from_host.iter().copied().map(Some)) {
                 let (seconds, launches) = match arrays {

@@ -1,21 +1,36 @@
-//! The equation of state of sea water, and the fields that the Parallel Ocean Program derives from
-//! it for vertical mixing by its functions `state`, `buoydiff` and `ddmix` (chapter 4 of van
-//! Werkhoven's thesis) over all levels at once.
+//! An ocean's levels and sea floor, the equation of state of sea water, and what the Parallel Ocean
+//! Program (POP) derives from it by its functions `state`, `buoydiff` and `ddmix` (chapter 4 of van
+//! Werkhoven's thesis), over all levels at once. Vertical mixing by all of these is [`super::kpp`].
 //!
-//! Density is that of McDougall, Wright, Jackett and Feistel (2003), "Accurate and computationally
-//! efficient algorithms for potential temperature and density of seawater", J. Atmos. Oceanic
-//! Technol. 20, 730-741: a quotient of polynomials with 25 terms. Temperatures and salinities are
-//! not limited here; POP keeps them within bounds, temperatures above -2 degrees.
+//! Equations of state, by the names of POP (`state_mod`, POP 2.1):
+//!
+//! - `mwjf`: McDougall, Wright, Jackett and Feistel (2003), "Accurate and computationally efficient
+//!   algorithms for potential temperature and density of seawater", J. Atmos. Oceanic Technol. 20,
+//!   730-741: a quotient of polynomials with 25 terms.
+//! - `jmcd`: the density of UNESCO (1981) at the surface, compressed by the bulk modulus of Jackett
+//!   and McDougall (1995), J. Atmos. Oceanic Technol. 12, 381-389, table A1.
+//! - `polynomial`: cubic in temperature and salinity, fitted to that of UNESCO level by level
+//!   (Bryan and Cox, 1972, J. Phys. Oceanogr. 2, 510-514).
+//! - `linear`.
+//!
+//! Temperature and salinity are limited to the range of the equation at the level whose pressure
+//! applies. POP does so if told to (`state_range_opt = 'enforce'`), never for `linear`, and keeps
+//! temperatures above -2 degrees for mixing; here the limits always hold. Below the sea floor and on
+//! land all results are 0, whatever is stored there; POP computes them for `mwjf` and `linear`.
 //!
 //! Double diffusion is that of Large, McWilliams and Doney (1994), Rev. Geophys. 32, 363-403,
 //! except for salt fingers, which follow POP (Danabasoglu and others, 2006, J. Climate 19,
 //! 2347-2365): with x = (R - 1) / (R0 - 1) of a quotient of densities R, `(1 - x)^3` and R0 = 2.55,
 //! where Large and others have `(1 - x^2)^3` and R0 = 1.9.
 
+use clap::ValueEnum;
+use horus::core::session::Session as CoreSession;
 use horus::prelude::*;
 
+use super::unesco;
+
 /// Acceleration of gravity, in m/s^2.
-const GRAVITY: f64 = 9.806;
+pub(super) const GRAVITY: f64 = 9.806;
 /// The largest diffusivity of salt fingers, in m^2/s.
 const FINGERS: f64 = 1e-4;
 /// The quotient of densities from which there are no salt fingers.
@@ -23,18 +38,53 @@ const MOST_FINGERS: f64 = 2.55;
 /// Molecular viscosity, in m^2/s.
 const VISCOSITY: f64 = 1.5e-6;
 
-/// A volume of levels from the surface down, or one number for each level.
+/// A volume of levels from the surface down, one number for each level, or one for each column.
 pub type Field = Image<f64>;
 
-/// The polynomials at the pressures of the levels: the coefficients that depend on pressure alone,
-/// one number per level.
+/// Levels, and how many of them lie above the sea floor.
 #[derive(Clone, Debug)]
-pub struct SeaWater {
-    numerator: [Field; 3],
-    denominator: [Field; 3],
+pub struct Grid {
+    pub(super) depths: Vec<f64>,
+    /// The number of each level, from 0.
+    pub(super) level: Field,
+    /// POP's KMT: an image of the number of levels of water in each column.
+    pub(super) floor: Field,
 }
 
-/// Density in kg/m^3 with its derivatives.
+/// An equation of state; see the [module](self).
+#[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Equation {
+    /// McDougall, Wright, Jackett and Feistel (2003)
+    #[default]
+    Mwjf,
+    /// Jackett and McDougall (1995)
+    Jmcd,
+    /// Cubic, fitted to UNESCO's at each level, to a depth of 8250 m
+    Polynomial,
+    /// Linear in temperature and salinity
+    Linear,
+}
+
+/// An equation of state at the pressures of the levels of a grid.
+#[derive(Clone, Debug)]
+pub struct SeaWater {
+    pub(super) grid: Grid,
+    form: Form,
+    /// The lowest and the highest temperature and salinity.
+    limits: [[Term; 2]; 2],
+}
+
+/// How density follows from polynomials.
+#[derive(Clone, Debug)]
+enum Form {
+    Quotient(Polynomial, Polynomial),
+    /// Density at the surface, the bulk modulus, and pressure, in bar.
+    Compressed(Polynomial, Polynomial, Field),
+    /// Of differences from a temperature and a salinity.
+    Sum(Polynomial, [Term; 2]),
+}
+
+/// In kg/m^3, with the derivatives.
 #[derive(Clone, Debug)]
 pub struct Densities {
     /// In kg/m^3.
@@ -45,99 +95,324 @@ pub struct Densities {
     pub by_salinity: Field,
 }
 
-/// Fields that vertical mixing depends on.
+/// Differences of buoyancy, in m/s^2.
 #[derive(Clone, Debug)]
-pub struct Mixing {
-    /// Difference of buoyancy from the surface, in m/s^2.
+pub struct Buoyancy {
+    /// Of each level from the surface, POP's DBSFC.
     pub from_surface: Field,
-    /// Difference of buoyancy from the level below; 0 at the lowest.
+    /// Of the level below from each level, POP's DBLOC; 0 at the lowest level of water.
     pub from_below: Field,
-    /// Diffusivity of heat by double diffusion, between each level and the one below, in m^2/s.
-    pub of_heat: Field,
-    /// Diffusivity of salt.
-    pub of_salt: Field,
 }
 
-impl SeaWater {
-    /// For these pressures, in decibar: an image of one number per level.
-    pub fn at(p: &Field) -> SeaWater {
-        SeaWater {
-            numerator: [
-                p * (p * -3.24041825e-8 + 1.04004591e-2) + 9.99843699e2,
-                p * (p * -1.23869360e-11 + 1.03970529e-7) - 5.45928211e-2,
-                p * 5.18761880e-6 + 2.96938239,
-            ],
-            denominator: [
-                p * 5.30848875e-6 + 1.0,
-                p * p * p * -1.27934137e-17 + 7.28606739e-3,
-                p * p * -3.03175128e-16 + 3.68390573e-7,
-            ],
+impl Grid {
+    /// Levels at `depths`, in metres, and the number of levels of water in each column, of which
+    /// there are none on land. Reads `floor`.
+    ///
+    /// # Errors
+    /// Depths that are not positive or not ascending, a floor that is not one image, or that has
+    /// other numbers than 0 to the number of levels.
+    pub fn new(session: &CoreSession, depths: &[f64], floor: &Field) -> Result<Grid> {
+        let mut before = 0.0;
+        for (i, depth) in depths.iter().enumerate() {
+            if !(depth.is_finite() && *depth > before) {
+                let said = format!("depths must ascend from 0: level {} lies at {depth} m, below {before} m", i + 1);
+                return Err(Error::Config(said));
+            }
+            before = *depth;
+        }
+        let levels = depths.len();
+        if floor.depth() != 1 || floor.channels() != 1 {
+            return Err(Error::Config(format!("the sea floor is one image, not {}", floor.shape())));
+        }
+        let wrong = (floor.ne(floor.floor()) | floor.lt(0.0) | floor.gt(levels as f64)).count().get()?;
+        if wrong > 0 {
+            let said = format!("the sea floor must have whole numbers from 0 to {levels}, the number of levels");
+            return Err(Error::Config(format!("{said}: {wrong} columns have others")));
+        }
+        let level = Image::index(session, Shape::volume(levels, 1, 1, 1), Axis::Depth);
+        Ok(Grid { depths: depths.to_vec(), level, floor: floor.clone() })
+    }
+
+    /// One number for each level.
+    pub(super) fn levels(&self, of: impl FnMut(usize) -> f64) -> Field {
+        let each: Vec<f64> = (0..self.depths.len()).map(of).collect();
+        Image::from_slice(self.level.session(), (each.len(), 1, 1), &each)
+    }
+
+    /// Levels of water.
+    pub(super) fn water(&self) -> Image<bool> {
+        self.level.lt(&self.floor)
+    }
+
+    /// Levels of water above others.
+    pub(super) fn above_water(&self) -> Image<bool> {
+        (&self.level + 1.0).lt(&self.floor)
+    }
+}
+
+/// A number, one for each level, or a volume.
+#[derive(Clone, Debug)]
+enum Term {
+    Number(f64),
+    Each(Field),
+}
+
+use Term::{Each, Number};
+
+impl Term {
+    fn plus(&self, other: &Term) -> Term {
+        match (self, other) {
+            (Number(a), Number(b)) => Number(a + b),
+            (Each(a), Number(0.0)) | (Number(0.0), Each(a)) => Each(a.clone()),
+            (Each(a), Number(b)) | (Number(b), Each(a)) => Each(a + *b),
+            (Each(a), Each(b)) => Each(a + b),
         }
     }
 
-    /// Numerator and denominator for potential temperatures in degrees Celsius and salinities in
-    /// psu.
-    fn quotient(&self, t: &Field, s: &Field) -> [Field; 2] {
-        let ([n0, n2, ns], [d0, d1, d3]) = (&self.numerator, &self.denominator);
-        let numerator =
-            n0 + t * ((t * 3.98476704e-4 + n2) * t + 7.35212840) + s * (t * -7.23268813e-3 + s * 2.12382341e-3 + ns);
-        let fresh = d0 + t * (t * (t * (t * 1.80809186e-10 + d3) - 4.60835542e-5) + d1);
-        let root = s.sqrt() * (t * t * 1.63410736e-9 + 4.76534122e-6);
-        [numerator, fresh + s * (t * (t * t * -1.78343643e-10 - 9.27062484e-6) + root + 2.14691708e-3)]
+    fn times(&self, x: &Field) -> Term {
+        match self {
+            Number(0.0) => Number(0.0),
+            Number(n) => Each(x * *n),
+            Each(n) => Each(n * x),
+        }
     }
 
-    /// Density alone.
+    fn scaled(&self, by: f64) -> Term {
+        match self {
+            Number(n) => Number(n * by),
+            Each(n) => Each(n * by),
+        }
+    }
+
+    /// Spread over the pixels of `like`.
+    fn field(self, like: &Field) -> Field {
+        match self {
+            Number(n) => Image::constant(like.session(), like.shape(), n),
+            Each(field) => field,
+        }
+    }
+}
+
+/// The sum of coefficients times powers of `x`, lowest power first.
+fn horner(coefficients: &[Term], x: &Field) -> Term {
+    coefficients.iter().rev().fold(Number(0.0), |sum, c| sum.times(x).plus(c))
+}
+
+/// The coefficients of the derivative.
+fn derivative(coefficients: &[Term]) -> Vec<Term> {
+    coefficients.iter().enumerate().skip(1).map(|(i, c)| c.scaled(i as f64)).collect()
+}
+
+/// `x` within limits. A NaN stays one, unlike in [`Image::clamp`].
+fn within(x: &Field, [low, high]: &[Term; 2]) -> Field {
+    let x = match low {
+        Number(n) => x.lt(*n).select(*n, x),
+        Each(n) => x.lt(n).select(n, x),
+    };
+    match high {
+        Number(n) => x.gt(*n).select(*n, &x),
+        Each(n) => x.gt(n).select(n, &x),
+    }
+}
+
+/// `sum over i of s^i rows[i], plus s^1.5 root`, each a sum of powers of temperature, lowest first.
+#[derive(Clone, Debug)]
+struct Polynomial {
+    rows: Vec<Vec<Term>>,
+    root: Vec<Term>,
+}
+
+impl Polynomial {
+    fn value(&self, t: &Field, s: &Field) -> Field {
+        let mut rows: Vec<Term> = self.rows.iter().map(|row| horner(row, t)).collect();
+        if !self.root.is_empty() {
+            rows[1] = rows[1].plus(&horner(&self.root, t).times(&s.sqrt()));
+        }
+        horner(&rows, s).field(t)
+    }
+
+    fn by_temperature(&self, t: &Field, s: &Field) -> Field {
+        let rows = self.rows.iter().map(|row| derivative(row)).collect();
+        Polynomial { rows, root: derivative(&self.root) }.value(t, s)
+    }
+
+    fn by_salinity(&self, t: &Field, s: &Field) -> Field {
+        let rows: Vec<Term> = self.rows.iter().map(|row| horner(row, t)).collect();
+        let root = horner(&self.root, t).scaled(1.5).times(&s.sqrt());
+        horner(&derivative(&rows), s).plus(&root).field(t)
+    }
+}
+
+impl SeaWater {
+    /// The equation at the pressures of the levels, which follow from depths alone ([`pressure`]).
+    ///
+    /// # Errors
+    /// Levels deeper than the equation is known for.
+    pub fn new(grid: &Grid, equation: Equation) -> Result<SeaWater> {
+        let bar: Vec<f64> = grid.depths.iter().map(|depth| pressure(*depth) / 10.0).collect();
+        let decibar: Vec<f64> = grid.depths.iter().map(|depth| pressure(*depth)).collect();
+        // Coefficients are polynomials in pressure themselves, lowest power first.
+        let term = |p: &[f64], c: &[f64]| match c {
+            [c] => Number(*c),
+            c => Each(grid.levels(|z| c.iter().rev().fold(0.0, |sum, c| sum * p[z] + c))),
+        };
+        let polynomial = |p: &[f64], rows: &[&[&[f64]]], root: &[&[f64]]| Polynomial {
+            rows: rows.iter().map(|row| row.iter().map(|c| term(p, c)).collect()).collect(),
+            root: root.iter().map(|c| term(p, c)).collect(),
+        };
+        let numbers = |[low, high]: [f64; 2]| [Number(low), Number(high)];
+        let usual = [[-2.0, 40.0], [0.0, 42.0]].map(numbers);
+        let (form, limits) = match equation {
+            Equation::Mwjf => {
+                let over = polynomial(
+                    &decibar,
+                    &[
+                        &[
+                            &[9.99843699e2, 1.04004591e-2, -3.24041825e-8],
+                            &[7.35212840],
+                            &[-5.45928211e-2, 1.03970529e-7, -1.23869360e-11],
+                            &[3.98476704e-4],
+                        ],
+                        &[&[2.96938239, 5.18761880e-6], &[-7.23268813e-3]],
+                        &[&[2.12382341e-3]],
+                    ],
+                    &[],
+                );
+                let under = polynomial(
+                    &decibar,
+                    &[
+                        &[
+                            &[1.0, 5.30848875e-6],
+                            &[7.28606739e-3, 0.0, 0.0, -1.27934137e-17],
+                            &[-4.60835542e-5],
+                            &[3.68390573e-7, 0.0, -3.03175128e-16],
+                            &[1.80809186e-10],
+                        ],
+                        &[&[2.14691708e-3], &[-9.27062484e-6], &[0.0], &[-1.78343643e-10]],
+                    ],
+                    &[&[4.76534122e-6], &[0.0], &[1.63410736e-9]],
+                );
+                (Form::Quotient(over, under), [[-2.0, 999.0], [0.0, 999.0]].map(numbers))
+            }
+            Equation::Jmcd => {
+                let surface = polynomial(&bar, unesco::SURFACE, unesco::SURFACE_ROOT);
+                let modulus = polynomial(
+                    &bar,
+                    &[
+                        &[
+                            &[1.965933e4, 3.186519, 2.102898e-4],
+                            &[1.444304e2, 2.212276e-2, -1.202016e-5],
+                            &[-1.706103, -2.984642e-4, 1.394680e-7],
+                            &[9.648704e-3, 1.956415e-6],
+                            &[-4.190253e-5],
+                        ],
+                        &[
+                            &[5.284855e1, 6.704388e-3, -2.040237e-6],
+                            &[-3.101089e-1, -1.847318e-4, 6.128773e-8],
+                            &[6.283263e-3, 2.059331e-7, 6.207323e-10],
+                            &[-5.084188e-5],
+                        ],
+                    ],
+                    &[&[3.886640e-1, 1.480266e-4], &[9.085835e-3], &[-4.619924e-4]],
+                );
+                (Form::Compressed(surface, modulus, grid.levels(|z| bar[z])), usual)
+            }
+            Equation::Polynomial => {
+                let fits = grid.depths.iter().map(|depth| unesco::fit(*depth)).collect::<Result<Vec<_>>>()?;
+                let each = |of: &dyn Fn(&unesco::Fit) -> f64| Each(grid.levels(|z| of(&fits[z])));
+                let rows = [&[0, 1, 3, 6][..], &[2, 4, 8], &[5, 7], &[9]];
+                let rows = rows.iter().map(|row| row.iter().map(|i| each(&|fit| fit.coefficients[*i])).collect());
+                let about = [each(&|fit| fit.temperature), each(&|fit| fit.salinity)];
+                let limits = [0, 1].map(|of| [0, 1].map(|end| each(&|fit| fit.limits[of][end])));
+                (Form::Sum(Polynomial { rows: rows.collect(), root: Vec::new() }, about), limits)
+            }
+            Equation::Linear => {
+                let sum = polynomial(&bar, &[&[&[1025.022], &[-0.255]], &[&[0.764]]], &[]);
+                (Form::Sum(sum, [Number(19.0), Number(35.0)]), usual)
+            }
+        };
+        Ok(SeaWater { grid: grid.clone(), form, limits })
+    }
+
+    /// Temperature and salinity that the equation is applied to.
+    fn limited(&self, t: &Field, s: &Field) -> [Field; 2] {
+        let limited = [within(t, &self.limits[0]), within(s, &self.limits[1])];
+        let Form::Sum(_, about) = &self.form else { return limited };
+        [0, 1].map(|i| about[i].scaled(-1.0).plus(&Each(limited[i].clone())).field(t))
+    }
+
+    /// Density alone: of each level, or of one level moved to the pressure of each.
     pub fn density(&self, t: &Field, s: &Field) -> Field {
-        let [numerator, denominator] = self.quotient(t, s);
-        numerator / denominator
+        self.grid.water().select(self.unmasked(t, s), 0.0)
     }
 
-    /// Density and its derivatives (`state`).
+    fn unmasked(&self, t: &Field, s: &Field) -> Field {
+        let [t, s] = self.limited(t, s);
+        match &self.form {
+            Form::Quotient(over, under) => over.value(&t, &s) / under.value(&t, &s),
+            Form::Compressed(surface, modulus, p) => {
+                let modulus = modulus.value(&t, &s);
+                surface.value(&t, &s) * &modulus / (modulus - p)
+            }
+            Form::Sum(sum, _) => sum.value(&t, &s),
+        }
+    }
+
+    /// Density and its derivatives (`state`), at limited temperatures and salinities.
     pub fn state(&self, t: &Field, s: &Field) -> Densities {
-        let ([_, n2, ns], [_, d1, d3]) = (&self.numerator, &self.denominator);
-        let [numerator, denominator] = self.quotient(t, s);
-        let density = numerator / &denominator;
-        let root = s.sqrt();
-        let over = t * (t * (3.0 * 3.98476704e-4) + n2 * 2.0) + s * -7.23268813e-3 + 7.35212840;
-        let under = t * (t * (t * (4.0 * 1.80809186e-10) + d3 * 3.0) - 2.0 * 4.60835542e-5)
-            + d1
-            + s * (t * (t * (-3.0 * 1.78343643e-10) + &root * (2.0 * 1.63410736e-9)) - 9.27062484e-6);
-        let by_temperature = (over - &density * under) / &denominator;
-        let over = t * -7.23268813e-3 + s * (2.0 * 2.12382341e-3) + ns;
-        let under =
-            t * (t * t * -1.78343643e-10 - 9.27062484e-6) + root * (t * t * 1.63410736e-9 + 4.76534122e-6) * 1.5;
-        let by_salinity = (over - &density * (under + 2.14691708e-3)) / denominator;
-        Densities { density, by_temperature, by_salinity }
+        let density = self.unmasked(t, s);
+        let [t, s] = self.limited(t, s);
+        type By = fn(&Polynomial, &Field, &Field) -> Field;
+        let by = |by: By| match &self.form {
+            Form::Quotient(over, under) => (by(over, &t, &s) - &density * by(under, &t, &s)) / under.value(&t, &s),
+            Form::Compressed(surface, modulus, p) => {
+                let (value, less) = (modulus.value(&t, &s), modulus.value(&t, &s) - p);
+                (by(surface, &t, &s) * value - surface.value(&t, &s) * by(modulus, &t, &s) / &less * p) / less
+            }
+            Form::Sum(sum, _) => by(sum, &t, &s),
+        };
+        let derivatives = [by(Polynomial::by_temperature), by(Polynomial::by_salinity)];
+        let water = self.grid.water();
+        let [by_temperature, by_salinity] = derivatives.map(|d| water.select(d, 0.0));
+        Densities { density: water.select(density, 0.0), by_temperature, by_salinity }
     }
 
-    /// Differences of buoyancy (`buoydiff`) and diffusivities (`ddmix`) in one program, which reads
-    /// temperatures and salinities once. Each level is compared with others moved to its pressure.
-    pub fn mixing(&self, t: &Field, s: &Field) -> Mixing {
-        let state = self.state(t, s);
-        let buoyancy = |other: Field| (other / &state.density * -1.0 + 1.0) * GRAVITY;
+    /// Differences of buoyancy (`buoydiff`). Each level is compared with others moved to its
+    /// pressure.
+    pub fn buoyancy(&self, t: &Field, s: &Field) -> Buoyancy {
+        let density = self.unmasked(t, s);
+        let difference = |other: Field| (other / &density * -1.0 + 1.0) * GRAVITY;
         let above = |f: &Field| f.with_border(Border::Replicate).shift(1, 0, 0);
-        let below = |f: &Field| f.with_border(Border::Replicate).shift(-1, 0, 0);
-        let from_surface = buoyancy(self.density(&t.slice(0), &s.slice(0)));
+        let from_surface = difference(self.unmasked(&t.slice(0), &s.slice(0)));
         // The difference of a level from the one above, stored at the one above.
-        let from_below = buoyancy(self.density(&above(t), &above(s))).shift(-1, 0, 0);
+        let from_below = difference(self.unmasked(&above(t), &above(s))).shift(-1, 0, 0);
+        Buoyancy {
+            from_surface: self.grid.water().select(from_surface, 0.0),
+            from_below: self.grid.above_water().select(from_below, 0.0),
+        }
+    }
 
+    /// Diffusivities of heat and salt in m^2/s, between each level and the one below, with those of
+    /// double diffusion added (`ddmix`).
+    pub fn double_diffusion(&self, t: &Field, s: &Field, [of_heat, of_salt]: [&Field; 2]) -> [Field; 2] {
+        let state = self.state(t, s);
+        let below = |f: &Field| f.with_border(Border::Replicate).shift(-1, 0, 0);
         let mean = |f: &Field| (f + below(f)) * 0.5;
         let by_heat = mean(&state.by_temperature) * (t - below(t)) * -1.0;
         let by_salt = mean(&state.by_salinity) * (s - below(s));
         let ratio = &by_heat / &by_salt;
-        let fingers = by_heat.gt(&by_salt) & by_salt.gt(0.0);
+        let water = self.grid.above_water();
+        let fingers = &water & by_heat.gt(&by_salt) & by_salt.gt(0.0);
         let x = (ratio.min(MOST_FINGERS) - 1.0) / (MOST_FINGERS - 1.0);
         let less = x * -1.0 + 1.0;
         let finger = &less * &less * &less * FINGERS;
-        let convective = by_heat.lt(0.0) & by_salt.lt(0.0) & by_heat.gt(&by_salt);
+        let convective = water & by_heat.lt(0.0) & by_salt.lt(0.0) & by_heat.gt(&by_salt);
         let heat = (((1.0 / &ratio - 1.0) * -0.54).exp() * 4.6).exp() * (VISCOSITY * 0.909);
         let salt = &heat * ratio.gt(0.5).select(&ratio * 1.85 - 0.85, &ratio * 0.15);
-        Mixing {
-            from_surface,
-            from_below,
-            of_heat: fingers.select(&finger * 0.7, convective.select(heat, 0.0)),
-            of_salt: fingers.select(finger, convective.select(salt, 0.0)),
-        }
+        [
+            of_heat + fingers.select(&finger * 0.7, convective.select(heat, 0.0)),
+            of_salt + fingers.select(finger, convective.select(salt, 0.0)),
+        ]
     }
 }
 

@@ -4,22 +4,50 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::{CommandFactory, FromArgMatches, Parser, ValueEnum};
+use clap::{Args as Arguments, CommandFactory, FromArgMatches, Parser, Subcommand};
 use horus::prelude::*;
 
-use super::ocean::{Field, Mixing, SeaWater, pressure};
+use super::kpp::{Kpp, Ocean, Parameters, Surface, WaterType};
+use super::ocean::{Equation, Field, Grid, SeaWater};
 use crate::batch::{self, End};
 use crate::execution::Execution;
 
-/// Density of sea water and the fields that vertical mixing in an ocean depends on, level by level,
-/// in double precision, as computed by the Parallel Ocean Program
+/// Density of sea water, and vertical mixing in an ocean, level by level, in double precision, as
+/// computed by the Parallel Ocean Program
 #[derive(Parser, Clone, Debug)]
-#[command(name = "pop", version, allow_negative_numbers = true)]
+#[command(name = "pop", version, allow_negative_numbers = true, subcommand_required = true)]
 struct Args {
-    /// Fields to compute
-    #[arg(value_enum)]
+    #[command(subcommand)]
     task: Task,
+}
 
+#[derive(Subcommand, Clone, Debug)]
+#[command(allow_negative_numbers = true)]
+enum Task {
+    /// Density: density.npy in kg/m^3, by_temperature.npy, by_salinity.npy (its derivatives)
+    State(Inputs),
+    /// Fields that mixing depends on: from_surface.npy and from_below.npy (differences of buoyancy in m/s^2),
+    /// of_heat.npy and of_salt.npy (diffusivities of double diffusion in m^2/s)
+    Mixing {
+        #[command(flatten)]
+        inputs: Inputs,
+
+        /// Diffusivities of heat and salt in m^2/s to which those of double diffusion are added
+        #[arg(long, num_args = 2, value_names = ["HEAT", "SALT"])]
+        diffusivities: Vec<PathBuf>,
+    },
+    /// Coefficients of vertical mixing by the K profile parameterization: viscosity.npy, of_heat.npy
+    /// and of_salt.npy in m^2/s, nonlocal.npy in s/m^2, boundary_layer.npy (its depth in m, an image)
+    Kpp {
+        #[command(flatten)]
+        inputs: Inputs,
+        #[command(flatten)]
+        forcing: Box<Forcing>,
+    },
+}
+
+#[derive(Arguments, Clone, Debug)]
+struct Inputs {
     /// Potential temperatures in degrees Celsius: an npy or TIFF file of levels, from the surface
     /// down
     temperature: PathBuf,
@@ -31,6 +59,15 @@ struct Args {
     #[arg(long, value_name = "LIST", value_delimiter = ',', required = true)]
     depths: Vec<f64>,
 
+    /// The number of levels above the sea floor for each column, 0 on land: an image (default: all);
+    /// below, results are 0
+    #[arg(long, value_name = "FILE")]
+    floor: Option<PathBuf>,
+
+    /// Equation of state
+    #[arg(long, value_enum, default_value_t)]
+    equation: Equation,
+
     /// The folder for the results, one npy file each
     #[arg(long, value_name = "DIR")]
     out_dir: PathBuf,
@@ -39,50 +76,134 @@ struct Args {
     execution: Execution,
 }
 
-#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-enum Task {
-    /// density.npy, by_temperature.npy, by_salinity.npy
-    State,
-    /// from_surface.npy and from_below.npy (buoyancy), of_heat.npy and of_salt.npy (double
-    /// diffusion)
-    Mixing,
+#[derive(Arguments, Clone, Debug)]
+struct Forcing {
+    /// Velocities to the east and to the north in m/s, at the north-eastern corners of cells; rows go
+    /// from the south to the north
+    #[arg(long, num_args = 2, value_names = ["EAST", "NORTH"], required = true)]
+    velocity: Vec<PathBuf>,
+
+    /// Stress of the wind over density, to the east and to the north, in m^2/s^2: images
+    #[arg(long, num_args = 2, value_names = ["EAST", "NORTH"], required = true)]
+    stress: Vec<PathBuf>,
+
+    /// Flux of heat into the ocean but sunlight, over density and heat capacity, in degrees m/s: an
+    /// image (default: none)
+    #[arg(long, value_name = "FILE")]
+    heat: Option<PathBuf>,
+
+    /// Flux of salt into the ocean, in psu m/s: an image (default: none)
+    #[arg(long, value_name = "FILE")]
+    salt: Option<PathBuf>,
+
+    /// Flux of heat by sunlight, in degrees m/s: an image (default: none)
+    #[arg(long, value_name = "FILE")]
+    sunlight: Option<PathBuf>,
+
+    /// Jerlov's type of water
+    #[arg(long, value_enum, default_value_t)]
+    water: WaterType,
+
+    /// The Coriolis parameter in 1/s, an image: limits boundary layers under stable forcing by the
+    /// depths of Ekman and of Monin and Obukhov (default: no limit)
+    #[arg(long, value_name = "FILE")]
+    coriolis: Option<PathBuf>,
+
+    /// Diffusivity by internal waves, in m^2/s; their viscosity is ten times that
+    #[arg(long, value_name = "D", default_value_t = Parameters::default().waves)]
+    waves: f64,
+
+    /// Viscosity and diffusivity of convection below the boundary layer, in m^2/s
+    #[arg(long, value_name = "D", default_value_t = Parameters::default().convection)]
+    convection: f64,
 }
 
 /// The program `pop`; see [`batch::run`] for its exit status.
 pub fn run() -> ExitCode {
     let args = Args::command().try_get_matches().and_then(|matches| Args::from_arg_matches(&matches));
     batch::framed(log::LevelFilter::Warn, args, |args, comm| {
+        let (Task::State(inputs) | Task::Mixing { inputs, .. } | Task::Kpp { inputs, .. }) = &args.task;
         let builder = Session::builder().communicator(Arc::clone(comm));
-        let session = args.execution.apply(builder, comm.rank() == 0, |text| println!("{text}")).build()?;
-        let written = compute(args, &session);
+        let session = inputs.execution.apply(builder, comm.rank() == 0, |text| println!("{text}")).build()?;
+        let written = compute(&args.task, inputs, &session);
         drop(session); // close it before ranks part
         written.map(|()| End::Done)
     })
 }
 
-fn compute(args: &Args, session: &Session) -> Result<()> {
-    let open = |path: &Path| Ok::<Field, Error>(AnyImage::open_volume(session, path)?.convert());
-    let (t, s) = (open(&args.temperature)?, open(&args.salinity)?);
-    if args.depths.len() != t.depth() {
-        let (given, levels) = (args.depths.len(), t.depth());
+/// A field from a file, which must have the size of temperatures, or of one level of them.
+fn open(session: &Session, path: &Path, shape: Shape) -> Result<Field> {
+    let field: Field = AnyImage::open_volume(session, path)?.convert();
+    if field.shape() == shape {
+        return Ok(field);
+    }
+    let (is, path) = (field.shape(), path.display());
+    Err(Error::Config(format!("{path}: {is} pixels; temperatures require {shape}")))
+}
+
+fn compute(task: &Task, inputs: &Inputs, session: &Session) -> Result<()> {
+    let t: Field = AnyImage::open_volume(session, &inputs.temperature)?.convert();
+    let volume = t.shape();
+    let image = Shape { depth: 1, ..volume };
+    if inputs.depths.len() != volume.depth {
+        let (given, levels) = (inputs.depths.len(), volume.depth);
         return Err(Error::Config(format!("--depths has {given} numbers for {levels} levels")));
     }
-    let pressures: Vec<f64> = args.depths.iter().map(|d| pressure(*d)).collect();
-    let water = SeaWater::at(&Image::from_slice(session, (pressures.len(), 1, 1), &pressures));
-    let results = match args.task {
-        Task::State => {
+    let s = open(session, &inputs.salinity, volume)?;
+    let floor = match &inputs.floor {
+        Some(path) => open(session, path, image)?,
+        None => Image::constant(session, (1, 1), volume.depth as f64),
+    };
+    let two = |paths: &[PathBuf], shape| Ok([open(session, &paths[0], shape)?, open(session, &paths[1], shape)?]);
+    let grid = Grid::new(session, &inputs.depths, &floor)?;
+    let water = SeaWater::new(&grid, inputs.equation)?;
+    let results = match task {
+        Task::State(_) => {
             let d = water.state(&t, &s);
             vec![("density", d.density), ("by_temperature", d.by_temperature), ("by_salinity", d.by_salinity)]
         }
-        Task::Mixing => {
-            let Mixing { from_surface, from_below, of_heat, of_salt } = water.mixing(&t, &s);
-            vec![("from_surface", from_surface), ("from_below", from_below), ("of_heat", of_heat), ("of_salt", of_salt)]
+        Task::Mixing { diffusivities, .. } => {
+            let added = match &diffusivities[..] {
+                [] => [0, 1].map(|_| Image::constant(session, (1, 1), 0.0)),
+                paths => two(paths, volume)?,
+            };
+            let buoyancy = water.buoyancy(&t, &s);
+            let [of_heat, of_salt] = water.double_diffusion(&t, &s, added.each_ref());
+            let [surface, below] = [buoyancy.from_surface, buoyancy.from_below];
+            vec![("from_surface", surface), ("from_below", below), ("of_heat", of_heat), ("of_salt", of_salt)]
+        }
+        Task::Kpp { forcing, .. } => {
+            let parameters = Parameters {
+                waves: forcing.waves,
+                convection: forcing.convection,
+                water: forcing.water,
+                ..Parameters::default()
+            };
+            let given = |path: &Option<PathBuf>| path.as_ref().map(|path| open(session, path, image)).transpose();
+            let flux = |path| Ok::<Field, Error>(given(path)?.unwrap_or_else(|| Image::constant(session, image, 0.0)));
+            let ocean =
+                Ocean { temperature: t.clone(), salinity: s.clone(), velocity: two(&forcing.velocity, volume)? };
+            let surface = Surface {
+                stress: two(&forcing.stress, image)?,
+                heat: flux(&forcing.heat)?,
+                salt: flux(&forcing.salt)?,
+                sunlight: flux(&forcing.sunlight)?,
+                coriolis: given(&forcing.coriolis)?,
+            };
+            let mixing = Kpp::new(&water, parameters)?.coefficients(&ocean, &surface);
+            vec![
+                ("viscosity", mixing.viscosity),
+                ("of_heat", mixing.of_heat),
+                ("of_salt", mixing.of_salt),
+                ("nonlocal", mixing.nonlocal),
+                ("boundary_layer", mixing.depth),
+            ]
         }
     };
     drop((t, s));
     // All at once, which reads tracers once; if memory is short, each result alone.
     session.evaluate().or_else(|e| if e.is_out_of_memory() { Ok(()) } else { Err(e) })?;
-    results.iter().try_for_each(|(name, result)| result.save(args.out_dir.join(format!("{name}.npy"))).map(drop))
+    results.iter().try_for_each(|(name, result)| result.save(inputs.out_dir.join(format!("{name}.npy"))).map(drop))
 }
 
 #[cfg(test)]
@@ -94,7 +215,9 @@ mod tests {
         Args::command().debug_assert();
         let args =
             Args::try_parse_from(["pop", "state", "t.npy", "s.npy", "--depths", "5,15.5", "--out-dir", "o"]).unwrap();
-        assert_eq!((args.task, &args.depths[..]), (Task::State, &[5.0, 15.5][..]));
+        assert!(matches!(args.task, Task::State(inputs) if inputs.depths == [5.0, 15.5]));
         assert!(Args::try_parse_from(["pop", "state", "t.npy", "s.npy", "--out-dir", "o"]).is_err(), "without depths");
+        let kpp = ["pop", "kpp", "t.npy", "s.npy", "--depths", "5", "--out-dir", "o"];
+        assert!(Args::try_parse_from(kpp).is_err(), "without velocities");
     }
 }
