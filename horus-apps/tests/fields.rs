@@ -11,7 +11,7 @@ use horus::core::device::Device;
 use horus::core::session::Session;
 use horus::prelude::{AnyImage, Image, Mode};
 use horus_apps::fields::kpp::{Kpp, Ocean, Parameters, Surface};
-use horus_apps::fields::ocean::{Equation, Field, Grid, SeaWater, pressure};
+use horus_apps::fields::ocean::{Basin, Equation, Field, SeaWater, pressure};
 use horus_testing::simulated::Simulated;
 
 const D: usize = 5;
@@ -32,7 +32,7 @@ fn tracers(z: usize, y: usize, x: usize) -> (f64, f64) {
 /// The ocean without a floor.
 fn water(session: &Session, depths: &[f64]) -> SeaWater {
     let floor = Image::constant(session, (1, 1), depths.len() as f64);
-    SeaWater::new(&Grid::new(session, depths, &floor).unwrap(), Equation::Mwjf).unwrap()
+    SeaWater::new(&Basin::new(session, depths, &floor).unwrap(), Equation::Mwjf).unwrap()
 }
 
 /// All computed fields, plane by plane.
@@ -195,7 +195,7 @@ fn given(session: &Session, column: Option<usize>) -> [Field; 11] {
 /// Viscosity, diffusivities, the nonlocal term and the depth of the boundary layer, one after the other.
 fn mixed(session: &Session, given: [Field; 11], limited: bool) -> Vec<f64> {
     let [temperature, salinity, u, v, x, y, heat, salt, sunlight, coriolis, floor] = given;
-    let water = SeaWater::new(&Grid::new(session, &DEPTHS, &floor).unwrap(), Equation::Mwjf).unwrap();
+    let water = SeaWater::new(&Basin::new(session, &DEPTHS, &floor).unwrap(), Equation::Mwjf).unwrap();
     let ocean = Ocean { temperature, salinity, velocity: [u, v] };
     let surface = Surface { stress: [x, y], heat, salt, sunlight, coriolis: limited.then_some(coriolis) };
     let made = Kpp::new(&water, Parameters::default()).unwrap().coefficients(&ocean, &surface);
@@ -228,11 +228,11 @@ fn mixing_by_kpp_is_that_of_numpy() {
 fn each_equation_of_state_is_that_of_numpy() {
     let session = alone(Mode::Fused);
     let [t, s, .., floor] = given(&session, None);
-    let grid = Grid::new(&session, &DEPTHS, &floor).unwrap();
+    let basin = Basin::new(&session, &DEPTHS, &floor).unwrap();
     let golden = golden("states");
     let equations = [Equation::Jmcd, Equation::Polynomial, Equation::Linear];
     for (equation, want) in equations.into_iter().zip(golden.chunks(3 * 9 * PLANE)) {
-        let d = SeaWater::new(&grid, equation).unwrap().state(&t, &s);
+        let d = SeaWater::new(&basin, equation).unwrap().state(&t, &s);
         // Polynomials are fitted by other means, and have their condition.
         let most = if equation == Equation::Polynomial { 1e-9 } else { 1e-12 };
         for (field, want) in [d.density, d.by_temperature, d.by_salinity].iter().zip(want.chunks(9 * PLANE)) {
@@ -265,7 +265,7 @@ fn kpp_gives_the_same_bits_in_all_modes_and_on_all_numbers_of_ranks() {
 fn diffusivities_are_added_to() {
     let session = alone(Mode::Fused);
     let [t, s, .., floor] = given(&session, None);
-    let water = SeaWater::new(&Grid::new(&session, &DEPTHS, &floor).unwrap(), Equation::Mwjf).unwrap();
+    let water = SeaWater::new(&Basin::new(&session, &DEPTHS, &floor).unwrap(), Equation::Mwjf).unwrap();
     let added = [0.5, 0.25].map(|v| Image::constant(&session, (9, 5, 7), v));
     let none = Image::constant(&session, (1, 1), 0.0);
     let [heat, salt] = water.double_diffusion(&t, &s, added.each_ref()).map(|f| f.to_vec().unwrap());
@@ -275,12 +275,12 @@ fn diffusivities_are_added_to() {
 }
 
 #[test]
-fn grids_that_cannot_be_are_refused() {
+fn basins_that_cannot_be_are_refused() {
     let session = alone(Mode::Fused);
     let told = |depths: &[f64], floor: &[f64]| {
         let floor = Image::from_slice(&session, (1, floor.len()), floor);
-        let grid = Grid::new(&session, depths, &floor);
-        let water = grid.and_then(|grid| SeaWater::new(&grid, Equation::Polynomial));
+        let basin = Basin::new(&session, depths, &floor);
+        let water = basin.and_then(|basin| SeaWater::new(&basin, Equation::Polynomial));
         water.and_then(|water| Kpp::new(&water, Parameters::default())).unwrap_err().to_string()
     };
     for (depths, floor, says) in [
@@ -296,7 +296,7 @@ fn grids_that_cannot_be_are_refused() {
         assert!(said.contains(says), "{said}");
     }
     let volume = Image::constant(&session, (2, 3, 3), 1.0);
-    let said = Grid::new(&session, &[5.0, 15.0], &volume).unwrap_err().to_string();
+    let said = Basin::new(&session, &[5.0, 15.0], &volume).unwrap_err().to_string();
     assert!(said.contains("one image, not 2x3x3"), "{said}");
 }
 

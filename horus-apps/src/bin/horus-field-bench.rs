@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use clap::Parser;
 use horus::prelude::*;
-use horus_apps::fields::ocean::{Equation, Field, Grid, SeaWater};
+use horus_apps::fields::ocean::{Basin, Equation, Field, SeaWater};
 use horus_apps::measured::Arrays;
 use serde_json::json;
 
@@ -95,8 +95,8 @@ impl<'a> Bench<'a> {
     fn new(options: &'a Options, session: Session) -> Result<Bench<'a>> {
         let [depth, height, width] = options.size;
         let depths: Vec<f64> = (0..depth).map(|z| 5.0 + 100.0 * z as f64).collect();
-        let grid = Grid::new(&session, &depths, &Image::constant(&session, (1, 1), depth as f64))?;
-        let water = SeaWater::new(&grid, Equation::Mwjf)?;
+        let basin = Basin::new(&session, &depths, &Image::constant(&session, (1, 1), depth as f64))?;
+        let water = SeaWater::new(&basin, Equation::Mwjf)?;
         let wave: Vec<f64> = (0..height.max(width)).map(|i| (i as f64 / 37.0).sin()).collect();
         let field = |level: fn(f64) -> f64, change: f64| {
             let levels = (0..depth).map(|z| level(z as f64 / depth as f64));

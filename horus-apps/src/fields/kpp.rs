@@ -23,7 +23,7 @@
 use clap::ValueEnum;
 use horus::prelude::*;
 
-use super::ocean::{Buoyancy, Field, GRAVITY, Grid, SeaWater};
+use super::ocean::{Basin, Buoyancy, Field, GRAVITY, SeaWater};
 
 /// Von Karman's constant.
 const KARMAN: f64 = 0.4;
@@ -134,7 +134,7 @@ pub struct Coefficients {
     pub depth: Field,
 }
 
-/// The parameterization for a grid.
+/// The parameterization for a basin.
 #[derive(Clone, Debug)]
 pub struct Kpp {
     water: SeaWater,
@@ -202,14 +202,14 @@ impl Forcing {
 }
 
 impl Kpp {
-    /// For the grid of an equation of state, whose levels are the middles of layers.
+    /// For the basin of an equation of state, whose levels are the middles of layers.
     ///
     /// # Errors
     /// Depths that are no middles of layers.
     pub fn new(water: &SeaWater, parameters: Parameters) -> Result<Kpp> {
-        let grid = &water.grid;
+        let basin = &water.basin;
         let (mut top, mut thickness) = (0.0, Vec::new());
-        for (i, depth) in grid.depths.iter().enumerate() {
+        for (i, depth) in basin.depths.iter().enumerate() {
             if *depth <= top {
                 let said = format!("level {} at {depth} m is not the middle of a layer", i + 1);
                 return Err(Error::Config(format!("{said}: the layer above reaches to {top} m")));
@@ -217,43 +217,43 @@ impl Kpp {
             thickness.push(2.0 * (depth - top));
             top = 2.0 * depth - top;
         }
-        let depths = &grid.depths;
+        let depths = &basin.depths;
         let (red, shallow, deep) = parameters.water.light();
         let light = |d: f64| red * (-d / shallow).exp() + (1.0 - red) * (-d / deep).exp();
         Ok(Kpp {
             water: water.clone(),
             parameters,
-            depth: grid.levels(|z| depths[z]),
-            gap: grid.levels(|z| depths.get(z + 1).map_or(top, |d| *d) - depths[z]),
-            thickness: grid.levels(|z| thickness[z]),
-            light: grid.levels(|z| if depths[z] > 200.0 { 0.0 } else { light(depths[z]) }),
+            depth: basin.levels(|z| depths[z]),
+            gap: basin.levels(|z| depths.get(z + 1).map_or(top, |d| *d) - depths[z]),
+            thickness: basin.levels(|z| thickness[z]),
+            light: basin.levels(|z| if depths[z] > 200.0 { 0.0 } else { light(depths[z]) }),
         })
     }
 
-    fn grid(&self) -> &Grid {
-        &self.water.grid
+    fn basin(&self) -> &Basin {
+        &self.water.basin
     }
 
     /// The first level of each column where a mask holds, the number of levels if none.
     fn first(&self, mask: &Image<bool>) -> Field {
-        mask.select(&self.grid().level, self.grid().depths.len() as f64).over(Axis::Depth).min()
+        mask.select(&self.basin().level, self.basin().depths.len() as f64).over(Axis::Depth).min()
     }
 
     /// Pixels of a volume at one level of each column, 0 where there is no such level.
     fn at(&self, level: &Field, of: &Field) -> Field {
-        self.grid().level.eq(level).select(of, 0.0).over(Axis::Depth).sum()
+        self.basin().level.eq(level).select(of, 0.0).over(Axis::Depth).sum()
     }
 
     /// Coefficients of mixing for the ocean and its surface (`vmix_coeffs_kpp`).
     pub fn coefficients(&self, ocean: &Ocean, surface: &Surface) -> Coefficients {
         let Ocean { temperature: t, salinity: s, velocity } = ocean;
         let [north, east] = [(-1, 0), (0, -1)];
-        let [a, b, c, d] = four(&self.grid().floor, [(0, 0), north, east, (-1, -1)]);
-        let moves = self.grid().level.lt(a.min(b).min(c).min(d));
+        let [a, b, c, d] = four(&self.basin().floor, [(0, 0), north, east, (-1, -1)]);
+        let moves = self.basin().level.lt(a.min(b).min(c).min(d));
         let velocity = velocity.each_ref().map(|v| moves.select(v, 0.0));
         let buoyancy = self.water.buoyancy(t, s);
         let (shear, waves) = (self.shear(&buoyancy.from_below, &velocity), self.parameters.waves);
-        let between = self.grid().above_water();
+        let between = self.basin().above_water();
         let viscosity = between.select(&shear + waves * self.parameters.prandtl, 0.0);
         let diffusivity = between.select(shear + waves, 0.0);
         let [of_heat, of_salt] = self.water.double_diffusion(t, s, [&diffusivity, &diffusivity]);
@@ -264,7 +264,7 @@ impl Kpp {
         let reached = self.depth.lt(&depth).convert::<u8>().over(Axis::Depth).sum().max(1.0);
         let ([viscosity, of_heat, of_salt], nonlocal) =
             self.boundary_layer([viscosity, of_heat, of_salt], &depth, &reached, &forcing);
-        let heavy = self.grid().level.ge(&reached) & buoyancy.from_below.le(0.0);
+        let heavy = self.basin().level.ge(&reached) & buoyancy.from_below.le(0.0);
         let convection = heavy.select(self.parameters.convection, 0.0);
         let masked = |f: Field| between.select(f, 0.0);
         Coefficients {
@@ -272,7 +272,7 @@ impl Kpp {
             of_heat: masked(of_heat + &convection),
             of_salt: masked(of_salt + convection),
             nonlocal: masked(nonlocal),
-            depth: self.grid().floor.gt(0.0).select(depth, 0.0),
+            depth: self.basin().floor.gt(0.0).select(depth, 0.0),
         }
     }
 
@@ -284,7 +284,7 @@ impl Kpp {
         let local = from_below * &self.gap / ((a + b + c + d) * 0.25 + 1e-14);
         let beside = |dz| local.with_border(Border::Replicate).shift(dz, 0, 0);
         let smooth = (beside(1) + beside(-1)) * 0.25 + &local * 0.5;
-        let number = self.grid().floor.ge(3.0).select(smooth, &local);
+        let number = self.basin().floor.ge(3.0).select(smooth, &local);
         let part = number.lt(0.0).select(0.0, number.gt(STABLE_SHEAR).select(STABLE_SHEAR, &number)) / STABLE_SHEAR;
         let less = 1.0 - part.square();
         &less * &less * &less * self.parameters.shear
@@ -294,7 +294,7 @@ impl Kpp {
         let state = self.water.state(&t.slice(0), &s.slice(0));
         let [density, by_temperature, by_salinity] =
             [state.density, state.by_temperature, state.by_salinity].map(|f| f.slice(0));
-        let land = self.grid().floor.eq(0.0);
+        let land = self.basin().floor.eq(0.0);
         let buoyancy = |lighter: Field| land.select(0.0, lighter / &density * -GRAVITY);
         let [x, y] = &surface.stress;
         Forcing {
@@ -313,9 +313,9 @@ impl Kpp {
         forcing: &Forcing,
         coriolis: Option<&Field>,
     ) -> Field {
-        let (grid, z) = (self.grid(), &self.depth);
-        let levels = grid.depths.len();
-        let (first, last) = (grid.depths[0], grid.depths[levels - 1]);
+        let (basin, z) = (self.basin(), &self.depth);
+        let levels = basin.depths.len();
+        let (first, last) = (basin.depths[0], basin.depths[levels - 1]);
         let apart = |v: &Field| (v.slice(0) - v).square();
         let [a, b, c, d] = corners(&(apart(&velocity[0]) + apart(&velocity[1])));
         let shear = a.max(b).max(c).max(d);
@@ -340,7 +340,7 @@ impl Kpp {
         let on_line = &over + &deeper * (CRITICAL - &upper) / (&number - &upper);
         let on_parabola = (root.sqrt() - linear) / (square * 2.0);
         let critical = self.first(&number.gt(CRITICAL));
-        let bottom = self.at(&(&grid.floor - 1.0).max(0.0), z);
+        let bottom = self.at(&(&basin.floor - 1.0).max(0.0), z);
         let found = self.at(&critical, &straight.select(on_line, on_parabola));
         let mut depth = critical.lt(levels as f64).select(found, &bottom);
 
@@ -349,12 +349,12 @@ impl Kpp {
             let cube = u * u * u;
             let length = stable.select(cube / &force * (DEPTH_LIMITS.1 / KARMAN), last);
             // Just below the uppermost level, if it lies above it.
-            let length = (grid.level.eq(0.0) & length.le(z)).select(z + 1e-12, length);
-            let (before, lower) = (above(&length), grid.level.gt(0.0));
+            let length = (basin.level.eq(0.0) & length.le(z)).select(z + 1e-12, length);
+            let (before, lower) = (above(&length), basin.level.gt(0.0));
             let change = (&length - &before) / &deeper;
             let meets = (&length - &change * z) / (1.0 - change);
             let here = &lower & length.le(z) & before.gt(over);
-            let deepest = here.select(&grid.level, -1.0).over(Axis::Depth).max();
+            let deepest = here.select(&basin.level, -1.0).over(Axis::Depth).max();
             let obukhov = deepest.ge(0.0).select(self.at(&deepest, &meets), last);
             let begins = self.first(&(lower & stable));
             let ekman = u * DEPTH_LIMITS.0 / (coriolis.abs() + 1e-10);
@@ -363,7 +363,7 @@ impl Kpp {
         }
 
         let around = [(0, 1), (0, -1), (1, 0), (-1, 0)];
-        let near = four(&depth, around).into_iter().zip(four(&grid.floor, around));
+        let near = four(&depth, around).into_iter().zip(four(&basin.floor, around));
         let near = near.map(|(beside, floor)| floor.gt(0.0).select(beside, &depth) * 0.125);
         let smooth = near.fold(&depth * 0.5, |sum, part| sum + part);
         smooth.min(bottom).max(first)
@@ -379,7 +379,7 @@ impl Kpp {
         reached: &Field,
         forcing: &Forcing,
     ) -> ([Field; 3], Field) {
-        let grid = self.grid();
+        let basin = self.basin();
         let (red, near, far) = self.parameters.water.light();
         let light = (depth / -near).exp() * red + (depth / -far).exp() * (1.0 - red);
         let light = depth.gt(200.0).select(0.0, light);
@@ -426,8 +426,8 @@ impl Kpp {
         let rest = 1.0 - &fraction;
         let sigma_above = lifted / depth;
         let scales_above = scales(&sigma_above);
-        let enhanced = grid.level.eq(last);
-        let inside = grid.level.lt(reached);
+        let enhanced = basin.level.eq(last);
+        let inside = basin.level.lt(reached);
         let mixed = [0, 1, 2].map(|i| {
             let (v, layer) = (&interior[i], shape(&sigma, &scaled[i], &matched[i]));
             let level = shape(&sigma_above, &scales_above[i], &matched[i]);

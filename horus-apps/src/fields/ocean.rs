@@ -43,7 +43,7 @@ pub type Field = Image<f64>;
 
 /// Levels, and how many of them lie above the sea floor.
 #[derive(Clone, Debug)]
-pub struct Grid {
+pub struct Basin {
     pub(super) depths: Vec<f64>,
     /// The number of each level, from 0.
     pub(super) level: Field,
@@ -65,10 +65,10 @@ pub enum Equation {
     Linear,
 }
 
-/// An equation of state at the pressures of the levels of a grid.
+/// An equation of state at the pressures of the levels of a basin.
 #[derive(Clone, Debug)]
 pub struct SeaWater {
-    pub(super) grid: Grid,
+    pub(super) basin: Basin,
     form: Form,
     /// The lowest and the highest temperature and salinity.
     limits: [[Term; 2]; 2],
@@ -104,14 +104,14 @@ pub struct Buoyancy {
     pub from_below: Field,
 }
 
-impl Grid {
+impl Basin {
     /// Levels at `depths`, in metres, and the number of levels of water in each column, of which
     /// there are none on land. Reads `floor`.
     ///
     /// # Errors
     /// Depths that are not positive or not ascending, a floor that is not one image, or that has
     /// other numbers than 0 to the number of levels.
-    pub fn new(session: &CoreSession, depths: &[f64], floor: &Field) -> Result<Grid> {
+    pub fn new(session: &CoreSession, depths: &[f64], floor: &Field) -> Result<Basin> {
         let mut before = 0.0;
         for (i, depth) in depths.iter().enumerate() {
             if !(depth.is_finite() && *depth > before) {
@@ -130,7 +130,7 @@ impl Grid {
             return Err(Error::Config(format!("{said}: {wrong} columns have others")));
         }
         let level = Image::index(session, Shape::volume(levels, 1, 1, 1), Axis::Depth);
-        Ok(Grid { depths: depths.to_vec(), level, floor: floor.clone() })
+        Ok(Basin { depths: depths.to_vec(), level, floor: floor.clone() })
     }
 
     /// One number for each level.
@@ -248,13 +248,13 @@ impl SeaWater {
     ///
     /// # Errors
     /// Levels deeper than the equation is known for.
-    pub fn new(grid: &Grid, equation: Equation) -> Result<SeaWater> {
-        let bar: Vec<f64> = grid.depths.iter().map(|depth| pressure(*depth) / 10.0).collect();
-        let decibar: Vec<f64> = grid.depths.iter().map(|depth| pressure(*depth)).collect();
+    pub fn new(basin: &Basin, equation: Equation) -> Result<SeaWater> {
+        let bar: Vec<f64> = basin.depths.iter().map(|depth| pressure(*depth) / 10.0).collect();
+        let decibar: Vec<f64> = basin.depths.iter().map(|depth| pressure(*depth)).collect();
         // Coefficients are polynomials in pressure themselves, lowest power first.
         let term = |p: &[f64], c: &[f64]| match c {
             [c] => Number(*c),
-            c => Each(grid.levels(|z| c.iter().rev().fold(0.0, |sum, c| sum * p[z] + c))),
+            c => Each(basin.levels(|z| c.iter().rev().fold(0.0, |sum, c| sum * p[z] + c))),
         };
         let polynomial = |p: &[f64], rows: &[&[&[f64]]], root: &[&[f64]]| Polynomial {
             rows: rows.iter().map(|row| row.iter().map(|c| term(p, c)).collect()).collect(),
@@ -315,11 +315,11 @@ impl SeaWater {
                     ],
                     &[&[3.886640e-1, 1.480266e-4], &[9.085835e-3], &[-4.619924e-4]],
                 );
-                (Form::Compressed(surface, modulus, grid.levels(|z| bar[z])), usual)
+                (Form::Compressed(surface, modulus, basin.levels(|z| bar[z])), usual)
             }
             Equation::Polynomial => {
-                let fits = grid.depths.iter().map(|depth| unesco::fit(*depth)).collect::<Result<Vec<_>>>()?;
-                let each = |of: &dyn Fn(&unesco::Fit) -> f64| Each(grid.levels(|z| of(&fits[z])));
+                let fits = basin.depths.iter().map(|depth| unesco::fit(*depth)).collect::<Result<Vec<_>>>()?;
+                let each = |of: &dyn Fn(&unesco::Fit) -> f64| Each(basin.levels(|z| of(&fits[z])));
                 let rows = [&[0, 1, 3, 6][..], &[2, 4, 8], &[5, 7], &[9]];
                 let rows = rows.iter().map(|row| row.iter().map(|i| each(&|fit| fit.coefficients[*i])).collect());
                 let about = [each(&|fit| fit.temperature), each(&|fit| fit.salinity)];
@@ -331,7 +331,7 @@ impl SeaWater {
                 (Form::Sum(sum, [Number(19.0), Number(35.0)]), usual)
             }
         };
-        Ok(SeaWater { grid: grid.clone(), form, limits })
+        Ok(SeaWater { basin: basin.clone(), form, limits })
     }
 
     /// Temperature and salinity that the equation is applied to.
@@ -343,7 +343,7 @@ impl SeaWater {
 
     /// Density alone: of each level, or of one level moved to the pressure of each.
     pub fn density(&self, t: &Field, s: &Field) -> Field {
-        self.grid.water().select(self.unmasked(t, s), 0.0)
+        self.basin.water().select(self.unmasked(t, s), 0.0)
     }
 
     fn unmasked(&self, t: &Field, s: &Field) -> Field {
@@ -372,7 +372,7 @@ impl SeaWater {
             Form::Sum(sum, _) => by(sum, &t, &s),
         };
         let derivatives = [by(Polynomial::by_temperature), by(Polynomial::by_salinity)];
-        let water = self.grid.water();
+        let water = self.basin.water();
         let [by_temperature, by_salinity] = derivatives.map(|d| water.select(d, 0.0));
         Densities { density: water.select(density, 0.0), by_temperature, by_salinity }
     }
@@ -387,8 +387,8 @@ impl SeaWater {
         // The difference of a level from the one above, stored at the one above.
         let from_below = difference(self.unmasked(&above(t), &above(s))).shift(-1, 0, 0);
         Buoyancy {
-            from_surface: self.grid.water().select(from_surface, 0.0),
-            from_below: self.grid.above_water().select(from_below, 0.0),
+            from_surface: self.basin.water().select(from_surface, 0.0),
+            from_below: self.basin.above_water().select(from_below, 0.0),
         }
     }
 
@@ -401,7 +401,7 @@ impl SeaWater {
         let by_heat = mean(&state.by_temperature) * (t - below(t)) * -1.0;
         let by_salt = mean(&state.by_salinity) * (s - below(s));
         let ratio = &by_heat / &by_salt;
-        let water = self.grid.above_water();
+        let water = self.basin.above_water();
         let fingers = &water & by_heat.gt(&by_salt) & by_salt.gt(0.0);
         let x = (ratio.min(MOST_FINGERS) - 1.0) / (MOST_FINGERS - 1.0);
         let less = x * -1.0 + 1.0;

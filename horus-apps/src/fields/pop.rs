@@ -8,7 +8,7 @@ use clap::{Args as Arguments, CommandFactory, FromArgMatches, Parser, Subcommand
 use horus::prelude::*;
 
 use super::kpp::{Kpp, Ocean, Parameters, Surface, WaterType};
-use super::ocean::{Equation, Field, Grid, SeaWater};
+use super::ocean::{Basin, Equation, Field, SeaWater};
 use crate::batch::{self, End};
 use crate::execution::Execution;
 
@@ -155,8 +155,8 @@ fn compute(task: &Task, inputs: &Inputs, session: &Session) -> Result<()> {
         None => Image::constant(session, (1, 1), volume.depth as f64),
     };
     let two = |paths: &[PathBuf], shape| Ok([open(session, &paths[0], shape)?, open(session, &paths[1], shape)?]);
-    let grid = Grid::new(session, &inputs.depths, &floor)?;
-    let water = SeaWater::new(&grid, inputs.equation)?;
+    let basin = Basin::new(session, &inputs.depths, &floor)?;
+    let water = SeaWater::new(&basin, inputs.equation)?;
     let results = match task {
         Task::State(_) => {
             let d = water.state(&t, &s);
