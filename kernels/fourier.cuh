@@ -7,8 +7,8 @@
 
 struct alignas(16) hs_complex { f64 re, im; };
 
-// Lines that a team of threads transforms together, and points of a line that a thread holds.
-enum { HS_LINES = 8, HS_POINTS = 16 };
+// Points of a line that a thread holds.
+enum { HS_POINTS = 16 };
 
 HS_FN hs_complex hs_cmul(hs_complex a, hs_complex b) {
     return {hs_fma(a.re, b.re, -(a.im * b.im)), hs_fma(a.re, b.im, a.im * b.re)};
@@ -41,20 +41,20 @@ HS_FN void hs_butterfly_back(hs_complex& a, hs_complex& b, hs_complex& c, hs_com
 // A root's place in shared memory, with gaps, so that threads use different banks.
 HS_FN int hs_root(int i) { return i + i / 8; }
 
-// Threads that transform eight lines of N points, of a block of THREADS. Neighbours hold points of one
+// Threads that transform LINES lines of N points together, of a block of THREADS. Neighbours hold points of one
 // line if these are next to each other in memory (ROWS), else of neighbouring lines.
-template <int N, int THREADS, bool ROWS> struct hs_team {
-    enum { EACH = N / HS_POINTS, COUNT = THREADS / (HS_LINES * EACH) };
+template <int N, int LINES, int THREADS, bool ROWS> struct hs_team {
+    enum { EACH = N / HS_POINTS, COUNT = THREADS / (LINES * EACH) };
     int index, line, part;
     hs_complex* s;
     const hs_complex* roots;
     __device__ __forceinline__ hs_team(hs_complex* all, const hs_complex* of)
-        : index(threadIdx.x / (HS_LINES * EACH)), line(ROWS ? threadIdx.x / EACH % HS_LINES : threadIdx.x % HS_LINES),
-          part(ROWS ? threadIdx.x % EACH : threadIdx.x / HS_LINES % EACH),
-          s(all + (index * HS_LINES + (ROWS ? line : 0)) * (N + ROWS * N / HS_POINTS) + (ROWS ? 0 : line)), roots(of) {}
+        : index(threadIdx.x / (LINES * EACH)), line(ROWS ? threadIdx.x / EACH % LINES : threadIdx.x % LINES),
+          part(ROWS ? threadIdx.x % EACH : threadIdx.x / LINES % EACH),
+          s(all + (index * LINES + (ROWS ? line : 0)) * (N + ROWS * N / HS_POINTS) + (ROWS ? 0 : line)), roots(of) {}
 
     // Point i in shared memory: rows have a gap after 16 points, so that threads use different banks.
-    static __device__ __forceinline__ int shared(int i) { return ROWS ? i + i / HS_POINTS : i * HS_LINES; }
+    static __device__ __forceinline__ int shared(int i) { return ROWS ? i + i / HS_POINTS : i * LINES; }
 
     // Points of a step of levels that begin with parts of M points: an odd level goes with the next.
     static constexpr __device__ int radix(int m) { return m == N && (N & 0x2aaaaaaa) != 0 ? 8 : m < 16 ? m : 16; }
@@ -219,7 +219,7 @@ template <class T, int TALL, int WIDE> struct hs_fourier_tiles {
 // Pass `pass`. The first transforms columns of filters. Then rounds of pairs have two passes, and two
 // for each filter: columns of pairs, and rows of filters; columns of pairs again, without tiles that
 // have no place in transforms, if there are some; for each filter rows, there and back, and then columns back.
-template <int BORDER, int THREADS, class T, int TALL, int WIDE>
+template <int BORDER, int LINES, int THREADS, class T, int TALL, int WIDE>
 HS_FN void hs_fourier(int pass, const hs_fourier_tiles<T, TALL, WIDE>& t, hs_complex* s) {
     const int passes = 2 + 2 * t.filters, stage = pass == 0 ? -1 : (pass - 1) % passes;
     const int before = pass == 0 ? 0 : (pass - 1) / passes * t.round, count = min(t.round, t.pairs - before);
@@ -232,18 +232,18 @@ HS_FN void hs_fourier(int pass, const hs_fourier_tiles<T, TALL, WIDE>& t, hs_com
     if (across)
         for (int i = threadIdx.x; i < WIDE; i += THREADS) of_rows[hs_root(i)] = t.roots[TALL + i];
     __syncthreads();
-    const hs_team<TALL, THREADS, false> columns(s, of_columns);
-    const hs_team<WIDE, THREADS, true> rows(s, of_rows);
+    const hs_team<TALL, LINES, THREADS, false> columns(s, of_columns);
+    const hs_team<WIDE, LINES, THREADS, true> rows(s, of_rows);
     hs_complex v[HS_POINTS];
     // Teams beyond the last lines do the last ones, too, and keep the result to themselves.
     if (stage < 2) {
-        constexpr int GROUPS = WIDE / HS_LINES;
+        constexpr int GROUPS = WIDE / LINES;
         const int all = (stage < 0 ? t.filters : count) * GROUPS;
         if (stage < 0)
             for (int i = blockIdx.x * THREADS + threadIdx.x; i <= 2 * t.pairs; i += t.blocks * THREADS) t.some()[i] = 0;
         for (int i = blockIdx.x * columns.COUNT; i < all; i += t.blocks * columns.COUNT) {
             const int group = min(i + columns.index, all - 1), p = group / GROUPS;
-            const int column = group % GROUPS * HS_LINES + columns.line;
+            const int column = group % GROUPS * LINES + columns.line;
             hs_complex* to = t.pair(p);
             if (stage < 0) {
                 to = t.spectrum(p);
@@ -299,11 +299,11 @@ HS_FN void hs_fourier(int pass, const hs_fourier_tiles<T, TALL, WIDE>& t, hs_com
     }
     // Rows of filters, once, or of pairs.
     if (across) {
-        constexpr int STRIPS = TALL / HS_LINES;
+        constexpr int STRIPS = TALL / LINES;
         const int all = (stage == 0 ? t.filters : count) * STRIPS;
         for (int i = blockIdx.x * rows.COUNT; i < all; i += t.blocks * rows.COUNT) {
             const int strip = min(i + rows.index, all - 1), p = strip / STRIPS;
-            const int at = (strip % STRIPS * HS_LINES + rows.line) * WIDE;
+            const int at = (strip % STRIPS * LINES + rows.line) * WIDE;
             const hs_complex* from = (stage == 0 ? t.spectrum(p) : t.pair(p)) + at;
 #pragma unroll
             for (int e = 0; e < HS_POINTS; ++e) v[e] = from[rows.template place<WIDE>(e)];
@@ -327,10 +327,10 @@ HS_FN void hs_fourier(int pass, const hs_fourier_tiles<T, TALL, WIDE>& t, hs_com
         }
     }
     if (down && stage >= 2) {
-        const int f = stage / 2 - 1, groups = (t.across + HS_LINES - 1) / HS_LINES, all = count * groups;
+        const int f = stage / 2 - 1, groups = (t.across + LINES - 1) / LINES, all = count * groups;
         for (int i = blockIdx.x * columns.COUNT; i < all; i += t.blocks * columns.COUNT) {
             const int group = min(i + columns.index, all - 1), p = group / groups;
-            const int dx = group % groups * HS_LINES + columns.line;
+            const int dx = group % groups * LINES + columns.line;
             const hs_complex* from = t.product(p) + dx;
 #pragma unroll
             for (int e = 0; e < HS_POINTS; ++e) v[e] = from[columns.frequency(e) * WIDE];

@@ -525,6 +525,11 @@ fn filters_beyond_shared_memory_are_cut_or_read_directly() {
             let t = tuned(&case);
             jobs.extend([24 << 10, 6 << 10].map(|shared| (case.clone(), t, Limits { shared })));
         }
+        // Four lines at a time, and two.
+        if ["by transforms of 256x32", "by transforms of 32x512"].iter().any(|n| name.ends_with(n)) {
+            let t = tuned(&case);
+            jobs.extend([64 << 10, 48 << 10, 24 << 10].map(|shared| (case.clone(), t, Limits { shared })));
+        }
         if ["box_mean 4x9 reflect101 f32", "box_mean 1x50 wrap u8", "box_mean 71x1 constant"]
             .iter()
             .any(|n| name.starts_with(n))

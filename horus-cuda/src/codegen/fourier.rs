@@ -10,7 +10,7 @@ use horus_core::shape::Window;
 use super::cpp::{Call, Expr, Stmt, args, name, template};
 use super::fixed::bounded;
 use super::params::KernelParams;
-use super::{FOURIER, Generated, PRELUDE, Passes, Pointer, Shapes, blocks, border_name};
+use super::{FOURIER, Generated, Limits, PRELUDE, Passes, Pointer, Shapes, blocks, border_name};
 
 /// Fewest threads of a block.
 const THREADS: usize = 64;
@@ -18,9 +18,9 @@ const THREADS: usize = 64;
 const RESIDENT: usize = 384;
 /// Most blocks that share the work of a pass.
 const BLOCKS: usize = 4096;
-/// Lines that threads transform together, and points of a line that each of them holds, as in the
-/// kernel.
-const LINES: usize = 8;
+/// Lines that threads transform together; fewer if shared memory has no room for them.
+const LINES: [usize; 3] = [8, 4, 2];
+/// Points of a line that a thread holds, as in the kernel.
 const POINTS: usize = 16;
 /// Bytes of a complex number.
 const COMPLEX: usize = 16;
@@ -28,7 +28,7 @@ const COMPLEX: usize = 16;
 /// cache does.
 const ROUND: usize = 192 << 20;
 
-pub(super) fn generate(how: &Fourier, shapes: &Shapes<'_>) -> Result<Generated, DeviceError> {
+pub(super) fn generate(how: &Fourier, shapes: &Shapes<'_>, limits: Limits) -> Result<Generated, DeviceError> {
     let (input, out) = (shapes.inputs[0], shapes.output);
     let ([tall, wide], [down, across], reach) = (how.tile, how.step(), how.reach());
     let all = how.pairs(Rect { rows: shapes.rows, columns: Window::whole(out.shape.width) });
@@ -38,7 +38,11 @@ pub(super) fn generate(how: &Fourier, shapes: &Shapes<'_>) -> Result<Generated, 
     // Products with one filter take the place of the transforms.
     let sets = if filters > 1 { 2 } else { 1 };
     let round = (ROUND / (sets * tall * wide * COMPLEX)).clamp(1, pairs);
-    let threads = (LINES * tall.max(wide) / POINTS).max(THREADS);
+    let threads = |lines: usize| (lines * tall.max(wide) / POINTS).max(THREADS);
+    // Points, with gaps, and roots.
+    let bytes = |lines: usize| (threads(lines) * (POINTS + 1) + (tall + wide) / 8 * 9) * COMPLEX;
+    let lines = LINES.into_iter().find(|lines| bytes(*lines) <= limits.shared).unwrap_or(LINES[2]);
+    let (threads, bytes) = (threads(lines), bytes(lines));
     let shared = (round.max(filters) * tall * wide).div_ceil(POINTS * threads).min(BLOCKS);
     let taps = how.filters.iter().map(|f| f.taps().len()).max().unwrap_or(0);
 
@@ -177,7 +181,7 @@ pub(super) fn generate(how: &Fourier, shapes: &Shapes<'_>) -> Result<Generated, 
         },
         Call::new(
             "hs_fourier",
-            template![border_name(how.border), threads],
+            template![border_name(how.border), lines, threads],
             args!["p.pass", "tiles", name("(hs_complex*)hs_smem")],
         )
         .into(),
@@ -190,7 +194,7 @@ pub(super) fn generate(how: &Fourier, shapes: &Shapes<'_>) -> Result<Generated, 
         p,
         [blocks(shared, "tiles")?, 1],
         (threads, format!("{threads}, {}", RESIDENT / threads)),
-        (threads * (POINTS + 1) + (tall + wide) / 8 * 9) * COMPLEX,
+        bytes,
     );
     Ok(Generated { table, passes: Some(Passes { count: passes, repeated: 0, scratch }), ..made })
 }

@@ -248,7 +248,7 @@ fn generate_whole(operation: &Whole, shapes: &Shapes<'_>, limits: Limits) -> Res
         Whole::Labels(how) => labels::generate(*how, shapes),
         Whole::Tiles(Tiled { grid, reduce: how }) => reduced::tiles(*grid, *how, shapes),
         Whole::Histogram(how) => fixed::histogram(how.bins, how.lo(), how.hi(), shapes),
-        Whole::Fourier(how) => fourier::generate(how, shapes),
+        Whole::Fourier(how) => fourier::generate(how, shapes, limits),
         Whole::Merge(_) => Err(unsupported(shapes, operation.name())),
     }
 }
