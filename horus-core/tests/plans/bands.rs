@@ -7,6 +7,7 @@ use horus_core::dtype::DType;
 use horus_core::ir::graph::Graph;
 use horus_core::ir::graph::Op;
 use horus_core::machine::{Machine, Profile};
+use horus_core::ops::neighbourhood::Filter;
 use horus_core::ops::pixel::PixelOp;
 use horus_core::optimize::optimize;
 use horus_core::plan::partition::Partition;
@@ -14,6 +15,8 @@ use horus_core::plan::predict::predict;
 use horus_core::plan::state::{Placement, Residency, State};
 use horus_core::plan::verify::verify;
 use horus_core::plan::{Action, Part, Plan, Setting, Transfer, Want, plan};
+
+use horus_core::shape::Border;
 
 use crate::recorder::{Recorder, conv_2d, conv_rot};
 
@@ -35,18 +38,18 @@ fn in_bands(graph: Graph<Op>, count: u8) -> Plan {
 }
 
 /// A filter of 64 rows above and below over the sum of two images.
-fn filtered() -> Graph<Op> {
-    let mut p = Recorder::new(1024, 1024);
+fn filtered(size: usize) -> Graph<Op> {
+    let mut p = Recorder::new(size, size);
     let (a, b) = (p.source(DType::F32), p.source(DType::F32));
     let sum = p.binary(PixelOp::Add, a, b);
-    let filtered = p.gauss_xy(sum, 3, 21, 0);
+    let filtered = p.correlate(sum, Filter::column(vec![1.0; 127]), Border::Reflect101);
     p.graph.roots = vec![filtered];
     p.graph
 }
 
 #[test]
 fn rows_go_up_are_computed_and_come_back_at_the_same_time() {
-    let plan = in_bands(filtered(), 4);
+    let plan = in_bands(filtered(1024), 4);
     let steps: Vec<String> = plan
         .steps
         .iter()
@@ -84,7 +87,7 @@ send rows 11 to 16 of 16, waits for [18]";
 #[test]
 fn large_images_are_cut_where_that_is_predicted_to_gain() {
     let profile = || Profile::shipped("NVIDIA H200").unwrap();
-    for (name, graph) in [("ConvRot", conv_rot(4096, 12)), ("Conv2D", conv_2d(4096, 2)), ("filter", filtered())] {
+    for (name, graph) in [("ConvRot", conv_rot(4096, 12)), ("Conv2D", conv_2d(4096, 2)), ("filter", filtered(4096))] {
         let (cut, whole) =
             (handed(graph.clone(), Transfer::Auto, profile()), handed(graph, Transfer::Explicit, profile()));
         let (with, without) = (predict(&cut).seconds, predict(&whole).seconds);
@@ -131,7 +134,7 @@ fn what_does_not_fit_beside_the_rest_is_not_kept_longer() {
 
 #[test]
 fn a_wait_left_out_is_caught() {
-    let plans = [in_bands(filtered(), 4), in_bands(conv_rot(256, 2), 3), in_bands(conv_2d(256, 1), 16)];
+    let plans = [in_bands(filtered(1024), 4), in_bands(conv_rot(256, 2), 3), in_bands(conv_2d(256, 1), 16)];
     let explicit = [Transfer::Explicit].map(|t| handed(conv_rot(256, 2), t, Profile::of_default(false)));
     for whole in plans.iter().chain(&explicit) {
         let waits = whole.steps.iter().map(|s| s.waits.len()).sum::<usize>();

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use horus_core::dtype::DType;
 use horus_core::ir::graph::{Graph, Op};
 use horus_core::machine::{Machine, Profile};
+use horus_core::ops::neighbourhood::Filter;
 use horus_core::ops::pixel::PixelOp;
 use horus_core::plan::forecast::forecast;
 use horus_core::plan::partition::Partition;
@@ -14,6 +15,8 @@ use horus_core::plan::predict::predict;
 use horus_core::plan::state::Placement;
 use horus_core::plan::verify::verify;
 use horus_core::plan::{Action, Plan, PlanStep, Setting, Transfer};
+
+use horus_core::shape::Border;
 
 use crate::recorder::{Recorder, conv_2d, conv_rot, make_of, steps};
 
@@ -28,7 +31,7 @@ fn filtered(size: usize) -> Graph<Op> {
     let mut p = Recorder::new(size, size);
     let a = p.source(DType::F32);
     let twice = p.constant(PixelOp::Mul, a, 2.0);
-    let filtered = p.gauss_xy(twice, 3, 21, 0);
+    let filtered = p.correlate(twice, Filter::column(vec![1.0; 127]), Border::Reflect101);
     p.graph.roots = vec![filtered];
     p.graph
 }

@@ -77,6 +77,8 @@ struct Facts {
     fill: Vec<bool>,
     /// The node is a few pixel operations on broadcast pixels, which each reader recomputes.
     repeated: Vec<bool>,
+    /// Planes that the node reads, directly or through others of its shape.
+    planes: Vec<usize>,
 }
 
 impl Facts {
@@ -91,10 +93,15 @@ impl Facts {
             row_pass,
             fill: graph.nodes.iter().map(is_fill).collect(),
             repeated: repeated(graph),
+            planes: Vec::with_capacity(n),
         };
         facts.readers.iter_mut().for_each(|r| r.dedup());
         graph.roots.iter().for_each(|r| facts.wanted[r.0] = true);
         for node in &graph.nodes {
+            let leaves = map(node).into_iter().flat_map(|m| &m.leaves);
+            let own = leaves.filter(|l| matches!(l.op, LeafOp::LoadPlane(..))).count();
+            let through = distinct(&node.inputs).filter(|p| graph.node(*p).shape == node.shape);
+            facts.planes.push(through.fold(own, |all, p| all.saturating_add(facts.planes[p.0])));
             for (i, p) in node.inputs.iter().enumerate() {
                 let mut leaves = map(node).into_iter().flat_map(|m| m.leaves.iter().filter(move |l| m.reads(l, i)));
                 facts.stage[p.0] &= map(node).is_some() && leaves.clone().all(|l| is_column_pass(l, most_taps));

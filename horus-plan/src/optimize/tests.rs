@@ -4,13 +4,17 @@ use crate::ir::kernel::{LeafOp, Val};
 use crate::ops::geometric::{Affine, Interpolation};
 use crate::ops::neighbourhood::Filter;
 use crate::ops::pixel::PixelOp;
+use crate::ops::planes::PlaneMap;
 use horus_base::dtype::{Conversion, DType, Scalar};
 use horus_base::shape::{Border, Shape};
 
-fn push(graph: &mut Graph<Op>, op: Op, inputs: &[NodeId]) -> NodeId {
+fn node(op: Op, inputs: &[NodeId]) -> Node<Op> {
     let site = std::panic::Location::caller().into();
-    let (inputs, shape, dtype) = (inputs.to_vec(), Shape::new(9, 7, 1), DType::F32);
-    graph.push(Node { op, inputs, shape, dtype, site })
+    Node { op, inputs: inputs.to_vec(), shape: Shape::new(9, 7, 1), dtype: DType::F32, site }
+}
+
+fn push(graph: &mut Graph<Op>, op: Op, inputs: &[NodeId]) -> NodeId {
+    graph.push(node(op, inputs))
 }
 
 /// `2 * filtered + image`, twice.
@@ -196,4 +200,22 @@ fn long_column_passes_read_stored_row_passes_on_a_gpu() {
     };
     assert_eq!([47, 49].map(|taps| kernels(taps, false)), [1, 2]);
     assert_eq!([47, 49].map(|taps| kernels(taps, true)), [1, 1], "a processor computes each row once");
+}
+
+#[test]
+fn planes_beyond_the_limit_of_a_kernel_take_one_more() {
+    let volume = Shape { depth: 42, ..Shape::new(9, 7, 1) };
+    let mut g = Graph::default();
+    let source = g.push(Node { shape: volume, ..node(Op::Source(ValueId(0)), &[]) });
+    let two = vec![Operand::Input(0), Operand::Const(Scalar::F32(2.0))];
+    let computed = g.push(Node { shape: volume, ..node(Op::Pixel(PixelOp::Mul, two), &[source]) });
+    g.roots.push(computed);
+    let level = |z: i32| Op::Planes(PlaneMap::levels(volume, 1, 1, z, Border::Replicate));
+    let levels: Vec<NodeId> = (0..42).map(|z| push(&mut g, level(z), &[computed])).collect();
+    let add = || Op::Pixel(PixelOp::Add, vec![Operand::Input(0), Operand::Input(1)]);
+    let sum = levels[1..].iter().fold(levels[0], |all, level| push(&mut g, add(), &[all, *level]));
+    g.roots.push(sum);
+    let kernels = optimize(g, true, &Machine::of_default(true), &mut |_, _| ()).unwrap();
+    let launches = kernels.nodes.iter().filter(|n| matches!(n.op, Kernel::Map(_))).count();
+    assert_eq!(launches, 3, "the volume, and its sum in two");
 }

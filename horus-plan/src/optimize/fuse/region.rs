@@ -1,5 +1,6 @@
 //! Regions: sets of nodes that become one kernel, and their limits.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use super::{Facts, MAX_INPUTS, distinct, map};
@@ -196,7 +197,9 @@ impl<'a> Region<'a> {
     /// the filter size changes.
     fn grow_inputs_of(&mut self, id: NodeId) {
         let mut inputs = self.graph.node(id).inputs.clone();
-        inputs.sort_unstable();
+        // Where planes are too many, those that are read near the root come first: what is left is then a chain, too.
+        let too_many = self.facts.planes[id.0] > MAX_PLANES;
+        inputs.sort_unstable_by_key(|p| (Reverse(if too_many { self.facts.planes[p.0] } else { 0 }), *p));
         for p in inputs.into_iter().rev() {
             if !self.member[p.0] {
                 self.absorb(p);
