@@ -273,7 +273,7 @@ HS_FN void hs_fourier(int pass, const hs_fourier_tiles<T, TALL, WIDE>& t, hs_com
 #pragma unroll
                 for (int k = 0; k < 2; ++k) {
                     const int x = hs_map<BORDER>(t.left_of(before + p, k) - t.left + column, in.width);
-                    // Where no row is held, no pixel counts that is read.
+                    // No pixel that is read counts if no row is held.
                     const T* from = in.start < in.end ? in.data + max(x, 0) : (const T*)t.roots;
                     bool off = stage == 1 && spoilt[k] != 0;
 #pragma unroll

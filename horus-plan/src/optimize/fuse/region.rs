@@ -197,7 +197,7 @@ impl<'a> Region<'a> {
     /// the filter size changes.
     fn grow_inputs_of(&mut self, id: NodeId) {
         let mut inputs = self.graph.node(id).inputs.clone();
-        // Where planes are too many, those that are read near the root come first: what is left is then a chain, too.
+        // Of too many planes, those that are read near the root come first: what is left is a chain, too.
         let too_many = self.facts.planes[id.0] > MAX_PLANES;
         inputs.sort_unstable_by_key(|p| (Reverse(if too_many { self.facts.planes[p.0] } else { 0 }), *p));
         for p in inputs.into_iter().rev() {
