@@ -31,11 +31,10 @@ HS_FN void hs_butterfly(hs_complex& a, hs_complex& b, hs_complex& c, hs_complex&
 
 // Its inverse, times 4.
 HS_FN void hs_butterfly_back(hs_complex& a, hs_complex& b, hs_complex& c, hs_complex& d) {
-    const hs_complex even = hs_cadd(a, c), odd = hs_cadd(b, d), left = hs_csub(a, c), right = hs_csub(b, d);
-    a = hs_cadd(even, odd);
-    b = hs_cadd_turned(left, right);
-    c = hs_csub(even, odd);
-    d = hs_csub_turned(left, right);
+    hs_butterfly(a, b, c, d);
+    const hs_complex turned = b;
+    b = d;
+    d = turned;
 }
 
 // A root's place in shared memory, with gaps, so that threads use different banks.

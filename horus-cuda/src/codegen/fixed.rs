@@ -24,11 +24,11 @@ pub(super) fn program(
     threads: usize,
     shared: usize,
 ) -> Generated {
-    bounded(headers, body, params, grid, (threads, threads), shared)
+    with_bounds(headers, body, params, grid, (threads, threads), shared)
 }
 
 /// The same with blocks of the first of `threads`, and bounds on launches.
-pub(super) fn bounded(
+pub(super) fn with_bounds(
     headers: &[&str],
     body: &[Stmt],
     params: KernelParams,

@@ -8,7 +8,7 @@ use horus_core::ops::neighbourhood::Filter;
 use horus_core::shape::Window;
 
 use super::cpp::{Call, Expr, Stmt, args, name, template};
-use super::fixed::bounded;
+use super::fixed::with_bounds;
 use super::params::KernelParams;
 use super::{FOURIER, Generated, Limits, PRELUDE, Passes, Pointer, Shapes, blocks, border_name};
 
@@ -188,7 +188,7 @@ pub(super) fn generate(how: &Fourier, shapes: &Shapes<'_>, limits: Limits) -> Re
     ];
     let passes = blocks(1 + pairs.div_ceil(round) * (2 + 2 * filters), "passes over tiles")?;
     let scratch = (sets * round + filters) * tall * wide * COMPLEX + (1 + 2 * pairs) * DType::I32.size();
-    let made = bounded(
+    let made = with_bounds(
         &[PRELUDE, FOURIER],
         &body,
         p,

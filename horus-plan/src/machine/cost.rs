@@ -111,11 +111,7 @@ impl Profile {
         let per_pixel = !self.is_unified() && (work.family.is_tiled() || work.family == Family::Warp);
         let moved = if per_pixel { moved.max(LEAST_MOVED * work.pixels as f64) } else { moved };
         let memory = moved / (self.memory.at(work.bytes() as f64) * of.memory);
-        let rate = match work.dtype {
-            DType::F64 => self.arithmetic.f64,
-            narrow if self.is_unified() => self.arithmetic.f32 * (DType::F32.size() as f64 / narrow.size() as f64),
-            _ => self.arithmetic.f32,
-        };
+        let rate = self.rate(work.dtype);
         let idle = (self.arithmetic.fill / work.pixels.max(1) as f64).max(1.0);
         let idle = if tiles > 1.0 {
             // A tile takes all registers of a multiprocessor, and arithmetic waits for the last of
@@ -142,6 +138,15 @@ impl Profile {
             _ => Bound::Arithmetic,
         };
         Cost { seconds: fixed + memory.hypot(arithmetic), bound }
+    }
+
+    /// Multiply-adds of a type per second: a processor computes more of the narrow ones at once.
+    pub fn rate(&self, dtype: DType) -> f64 {
+        match dtype {
+            DType::F64 => self.arithmetic.f64,
+            narrow if self.is_unified() => self.arithmetic.f32 * (DType::F32.size() as f64 / narrow.size() as f64),
+            _ => self.arithmetic.f32,
+        }
     }
 
     /// [`Profile::launch`] with part of its traffic in the host's memory (thesis, section 5.2.3):

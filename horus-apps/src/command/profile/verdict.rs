@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 
 use horus::core::device::Geometry;
 use horus::core::machine::{Bound as ModelBound, Profile};
-use horus::prelude::*;
 use serde_json::{Value as Json, json};
 
 use super::counters::Counts;
@@ -125,12 +124,6 @@ impl Row {
         let work = kernel.work(&inputs.iter().map(of).collect::<Vec<_>>(), of(output), *rows);
         let cost = machine.launch(&work);
         let (seconds, launches) = (self.median(), self.times.len());
-        let rate = match work.dtype {
-            DType::F64 => machine.arithmetic.f64,
-            // A processor computes more of the narrow types at once.
-            narrow if machine.is_unified() => machine.arithmetic.f32 * 4.0 / narrow.size() as f64,
-            _ => machine.arithmetic.f32,
-        };
         let of_time = |ideal: f64| if seconds > 0.0 { ideal / seconds } else { 0.0 };
         let parts = self.alone.as_ref().and_then(|alone| Some((alone.whole, alone.parts?)));
         let bound = match parts {
@@ -144,7 +137,7 @@ impl Row {
             share: self.seconds() / runs.max(1) as f64 / all.max(f64::MIN_POSITIVE),
             predicted: cost.seconds,
             bandwidth: of_time(work.bytes() as f64 / machine.memory.at(work.bytes().max(1) as f64)),
-            arithmetic: of_time(work.multiply_adds / rate),
+            arithmetic: of_time(work.multiply_adds / machine.rate(work.dtype)),
             alone: self.alone.clone(),
             counts: self.counts.map(|counts| counts.over(launches as u64)),
             bound,
