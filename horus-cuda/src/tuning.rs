@@ -118,6 +118,7 @@ impl TunedFamily {
             let reach = leaf.reach(&kernel.stages).map_or(0, |(r, _)| (r.up + r.down).max(r.left + r.right) + 1);
             let kind = match &leaf.op {
                 LeafOp::Load(_) | LeafOp::LoadPlane(..) => continue,
+                _ if leaf.repeats() => continue,
                 _ if Near::of(leaf, kernel).is_some() => Kind::Near,
                 LeafOp::Warp(..) | LeafOp::Flip(..) | LeafOp::Shift(..) => Kind::Gather,
                 LeafOp::Order(_, OrderFilter::Median(_), _) => Kind::Median,

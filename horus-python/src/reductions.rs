@@ -10,6 +10,18 @@ use pyo3::prelude::*;
 use crate::any::{Any, numbers};
 use crate::image::Image;
 
+/// Evaluates `$body` with `$of` bound to the image of labels.
+macro_rules! of_labels {
+    ($labels:expr, $of:ident => $body:expr) => {
+        match &$labels.any {
+            Any::U8($of) => $body,
+            Any::U16($of) => $body,
+            Any::I32($of) => $body,
+            other => Err(PyTypeError::new_err(format!("labels are u8, u16 or i32, not {}", other.dtype()))),
+        }
+    };
+}
+
 /// The `sum`, `mean`, `variance`, `min` or `max` of all pixels.
 #[pyfunction]
 pub(crate) fn reduce(py: Python<'_>, a: &Image, name: &str) -> PyResult<f64> {
@@ -68,12 +80,7 @@ pub(crate) fn by_label<'py>(
     count: usize,
     name: &str,
 ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-    let values = match &labels.any {
-        Any::U8(of) => labelled(py, a, of, count, name),
-        Any::U16(of) => labelled(py, a, of, count, name),
-        Any::I32(of) => labelled(py, a, of, count, name),
-        other => Err(PyTypeError::new_err(format!("labels are u8, u16 or i32, not {}", other.dtype()))),
-    }?;
+    let values = of_labels!(labels, of => labelled(py, a, of, count, name))?;
     Ok(PyArray1::from_vec(py, values))
 }
 
@@ -150,13 +157,10 @@ pub(crate) fn histogram_by_label<'py>(
     bins: usize,
     range: (f64, f64),
 ) -> PyResult<Bound<'py, PyArray2<u64>>> {
-    let Any::I32(of) = &labels.any else {
-        return Err(PyTypeError::new_err("histogram_by_label: labels must be i32"));
-    };
     let (low, high) = range;
-    let rows = numbers!(&a.any, "histogram", image => {
+    let rows = of_labels!(labels, of => numbers!(&a.any, "histogram", image => {
         a.looked(py, || image.by_label(of, count).histogram(bins, low, high).get())
-    })?;
+    }))?;
     let flat = PyArray1::from_vec(py, rows.concat());
     flat.reshape([count, bins]).map_err(|error| PyValueError::new_err(error.to_string()))
 }

@@ -299,8 +299,8 @@ impl<T: Pixel, L: Pixel> ByLabel<T, L> {
         });
         let (session, count) = (self.image.session().clone(), self.count);
         Value::of(&pairs, move |b| {
-            let (ends, mut pixels) = grouped(b.as_slice::<F>(), shape.area(), count);
-            each_group(session.workers(), &ends, &mut pixels, |pixels| {
+            let parts = Part::all(session.workers(), b.as_slice::<F>(), shape.area(), count);
+            each_group(session.workers(), &parts, count, |pixels| {
                 let at = (pixels.len() - 1) as f64 * (percent / 100.0);
                 let (value, next) = in_order(pixels, at as usize);
                 between(value, next, at.fract())
@@ -332,56 +332,85 @@ impl<T: Pixel, L: Pixel> ByLabel<T, L> {
     }
 }
 
-/// The pixels of each label of `0..count`, one label after the other, without NaN, and the end of
-/// each. Each level of `pairs` is a plane of labels and one of pixels.
-fn grouped<F: Float>(pairs: &[F], area: usize, count: usize) -> (Vec<u32>, Vec<F>) {
-    let limit = F::from_f64(count as f64);
-    let labelled = || {
-        let levels = pairs.chunks_exact(2 * area).map(|level| level.split_at(area));
-        let all = levels.flat_map(|(labels, pixels)| labels.iter().zip(pixels));
-        let counts = all.filter(move |(label, pixel)| **label >= F::ZERO && **label < limit && !pixel.is_nan());
-        counts.map(|(label, pixel)| (label.to_f64() as usize, *pixel))
-    };
-    let mut places = vec![0u32; count];
-    labelled().for_each(|(label, _)| places[label] += 1);
-    let mut total = 0;
-    places.iter_mut().for_each(|place| total += std::mem::replace(place, total));
-    let mut pixels = vec![F::ZERO; total as usize];
-    labelled().for_each(|(label, pixel)| {
-        pixels[places[label] as usize] = pixel;
-        places[label] += 1;
-    });
-    (places, pixels)
+/// Some of the pixels, without NaN, one label of `0..count` after the other, and the end of each.
+#[derive(Default)]
+struct Part<F> {
+    ends: Vec<u32>,
+    pixels: Vec<F>,
 }
 
-/// Applies `value` to each of the groups of pixels with these ends, on all threads; NaN of empty ones.
+impl<F: Float> Part<F> {
+    /// A part for each thread, or fewer, so that they have no more labels than pixels. Each level of `pairs` is a plane of labels and one
+    /// of pixels.
+    fn all(workers: &Workers, pairs: &[F], area: usize, count: usize) -> Vec<Part<F>> {
+        let all = pairs.len() / 2;
+        let share = all.div_ceil(workers.threads()).max(count);
+        let mut parts: Vec<Part<F>> = (0..all.div_ceil(share)).map(|_| Part::default()).collect();
+        let items = parts.iter_mut().enumerate().collect();
+        let Ok(()) = workers.each(items, |(): &mut (), (i, part): (usize, &mut Part<F>)| {
+            let levels = pairs.chunks_exact(2 * area).enumerate().map(|(level, pair)| {
+                let within = |at: usize| at.clamp(level * area, (level + 1) * area) - level * area;
+                let (labels, pixels) = pair.split_at(area);
+                let these = within(i * share)..within((i + 1) * share);
+                (&labels[these.clone()], &pixels[these])
+            });
+            *part = Part::of(levels, count);
+            Ok::<(), Infallible>(())
+        });
+        parts
+    }
+
+    fn of<'a>(levels: impl Iterator<Item = (&'a [F], &'a [F])> + Clone, count: usize) -> Part<F> {
+        let limit = F::from_f64(count as f64);
+        let labelled = || {
+            let all = levels.clone().flat_map(|(labels, pixels)| labels.iter().zip(pixels));
+            let counts = all.filter(move |(label, pixel)| **label >= F::ZERO && **label < limit && !pixel.is_nan());
+            counts.map(|(label, pixel)| (label.to_f64() as usize, *pixel))
+        };
+        let mut ends = vec![0u32; count];
+        labelled().for_each(|(label, _)| ends[label] += 1);
+        let mut total = 0;
+        ends.iter_mut().for_each(|end| total += std::mem::replace(end, total));
+        let mut pixels = vec![F::ZERO; total as usize];
+        labelled().for_each(|(label, pixel)| {
+            pixels[ends[label] as usize] = pixel;
+            ends[label] += 1;
+        });
+        Part { ends, pixels }
+    }
+
+    fn group(&self, label: usize) -> &[F] {
+        let begin = label.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.pixels[begin as usize..self.ends[label] as usize]
+    }
+}
+
+/// Applies `value` to the pixels of each label, on all threads; NaN of labels without any.
 fn each_group<F: Float>(
     workers: &Workers,
-    ends: &[u32],
-    pixels: &mut [F],
+    parts: &[Part<F>],
+    count: usize,
     value: impl Fn(&mut [F]) -> f64 + Sync,
 ) -> Vec<f64> {
     /// Pixels that a thread processes at a time.
-    const SHARE: u32 = 1 << 16;
-    let mut found = vec![f64::NAN; ends.len()];
-    let (mut parts, mut ends, mut pixels, mut results, mut begin) = (Vec::new(), ends, pixels, &mut found[..], 0);
-    while let Some(last) = ends.len().checked_sub(1) {
-        let groups = ends[..last].partition_point(|end| *end <= begin + SHARE) + 1;
-        let (these, results_of_these);
-        (these, ends) = ends.split_at(groups);
-        (results_of_these, results) = results.split_at_mut(groups);
-        let (pixels_of_these, others) = pixels.split_at_mut((these[groups - 1] - begin) as usize);
-        parts.push((begin, these, pixels_of_these, results_of_these));
-        (pixels, begin) = (others, these[groups - 1]);
+    const SHARE: usize = 1 << 16;
+    let mut found = vec![f64::NAN; count];
+    let (mut shares, mut left, mut first, mut pixels) = (Vec::new(), &mut found[..], 0, 0);
+    for label in 0..count {
+        pixels += parts.iter().map(|part| part.group(label).len()).sum::<usize>();
+        if pixels >= SHARE || label + 1 == count {
+            let (these, others) = left.split_at_mut(label + 1 - first);
+            shares.push((first, these));
+            (left, first, pixels) = (others, label + 1, 0);
+        }
     }
-    let Ok(()) = workers.each(parts, |(): &mut (), (begin, ends, pixels, results)| {
-        let (mut begin, mut left) = (begin, pixels);
-        for (end, result) in ends.iter().zip(results) {
-            let (group, others) = left.split_at_mut((end - begin) as usize);
+    let Ok(()) = workers.each(shares, |group: &mut Vec<F>, (first, results)| {
+        for (label, result) in (first..).zip(results) {
+            group.clear();
+            parts.iter().for_each(|part| group.extend_from_slice(part.group(label)));
             if !group.is_empty() {
                 *result = value(group);
             }
-            (left, begin) = (others, *end);
         }
         Ok::<(), Infallible>(())
     });

@@ -216,8 +216,7 @@ fn generate_with(
 ) -> Result<Generated, DeviceError> {
     check_extents(shapes)?;
     match kernel {
-        // Lines of vectors do not know their rows.
-        Kernel::Map(m) if m.is_pointwise() && !m.has_index() => pointwise::generate(m, shapes, tuning),
+        Kernel::Map(m) if pointwise::serves(m) => pointwise::generate(m, shapes, tuning),
         Kernel::Map(m) => map::generate(m, shapes, tuning, limits, repeats),
         Kernel::Repeat(repeat) => steps::generate(repeat, shapes, tuning, limits),
         Kernel::MapReduce(map, how) => reduced::expression(map, *how, shapes),
@@ -313,7 +312,7 @@ pub fn generate_part(
             let source = format!("{MATH_ONLY}{}", whole.source);
             (map.clone(), Generated { source, ..whole.clone() })
         }
-        KernelPart::Memory if map.is_pointwise() && !map.has_index() => {
+        KernelPart::Memory if pointwise::serves(map) => {
             let sums = parts::summed(map);
             let program = pointwise::generate(&sums, shapes, &tuning)?;
             (sums, program)

@@ -312,28 +312,34 @@ fn segments() -> Vec<Case> {
     all
 }
 
-/// All launches with repeated rows and columns, whole and as a strip. They are small: an evaluation
-/// of all on the host takes seconds.
+/// Launches with repeated rows and columns, or a pixel of each plane, whole and as a strip. They are small: an evaluation of all on the
+/// host takes seconds.
 fn repeated() -> Vec<Case> {
     let one = 1i64 << 32;
     let map = |xx, yy| Affine { xx, yy, ..Affine { xx: 0, xy: 0, x0: 0, yx: 0, yy: 0, y0: 0 } };
     let mut all = Vec::new();
     for (dtype, width) in [DType::F32, DType::F64, DType::U8].into_iter().flat_map(|t| [1, 33, 64].map(|w| (t, w))) {
         let warp = |i, map| LeafOp::Warp(i, map, Interpolation::Nearest, Border::Replicate.into());
-        let ops = [LeafOp::Load(0), warp(1, map(one, 0)), warp(2, map(0, one))];
-        let leaves = ops.map(|op| Leaf { op, dtype }).to_vec();
-        let instr = |a, b| Instr { op: InstrOp::Pixel(PixelOp::Add), operand: dtype, result: dtype, args: vec![a, b] };
-        let code = vec![instr(Val::Leaf(1), Val::Leaf(2)), instr(Val::Instr(0), Val::Leaf(0))];
-        let kernel = MapKernel { inputs: 3, leaves, code, result: Some(Val::Instr(1)), ..MapKernel::default() };
         let (image, row, column) = (Shape::new(37, width, 2), Shape::new(1, width, 2), Shape::new(37, 1, 2));
-        let inputs = vec![whole(image, dtype), whole(row, dtype), whole(column, dtype)];
-        let name = format!("row and column of {width} {dtype}");
-        all.push(case(name, Kernel::Map(kernel.clone()), inputs, whole(image, dtype)));
+        let pixel = whole(Shape::new(1, 1, 2), dtype);
         let strip = |shape, start, end| Geometry { shape, dtype, window: Window::new(start, end) };
-        let inputs = vec![strip(image, 10, 30), whole(row, dtype), strip(column, 11, 30)];
-        let name = format!("strip with row and column of {width} {dtype}");
-        let rows = Window::new(11, 29);
-        all.push(Case { rows, ..case(name, Kernel::Map(kernel), inputs, strip(image, 11, 29)) });
+        let small = [
+            ("row and column", [warp(1, map(one, 0)), warp(2, map(0, one))], whole(row, dtype), strip(column, 11, 30)),
+            ("two pixels", [warp(1, map(0, 0)), warp(2, map(0, 0))], pixel, pixel),
+        ];
+        for (name, [first, second], a, b) in small {
+            let leaves = [LeafOp::Load(0), first, second].map(|op| Leaf { op, dtype }).to_vec();
+            let instr =
+                |a, b| Instr { op: InstrOp::Pixel(PixelOp::Add), operand: dtype, result: dtype, args: vec![a, b] };
+            let code = vec![instr(Val::Leaf(1), Val::Leaf(2)), instr(Val::Instr(0), Val::Leaf(0))];
+            let kernel = MapKernel { inputs: 3, leaves, code, result: Some(Val::Instr(1)), ..MapKernel::default() };
+            let inputs = vec![whole(image, dtype), a, whole(b.shape, dtype)];
+            let (kernel, name) = (Kernel::Map(kernel), format!("{name} of {width} {dtype}"));
+            all.push(case(name.clone(), kernel.clone(), inputs, whole(image, dtype)));
+            let rows = Window::new(11, 29);
+            let strips = vec![strip(image, 10, 30), a, b];
+            all.push(Case { rows, ..case(format!("strip with {name}"), kernel, strips, strip(image, 11, 29)) });
+        }
     }
     all
 }

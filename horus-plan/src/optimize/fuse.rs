@@ -26,8 +26,10 @@ use crate::machine::Profile;
 use region::Region;
 pub(super) use region::{MAX_FILTERS, MAX_MEMBERS, MAX_PLANES, MAX_STAGES, SMALL_FILTER};
 
-/// Maximum number of images that one kernel reads.
-pub(super) const MAX_INPUTS: usize = 12;
+/// Maximum [weight](weight) of the images that one kernel reads.
+pub(super) const MAX_INPUTS: usize = 12 * IMAGE;
+/// The weight of an image.
+const IMAGE: usize = 4;
 /// Maximum number of taps of a column pass over a stage on a GPU. Row passes are computed for all rows
 /// around a tile: with more taps, storing them takes less time (`benches/results/2026-11-26-transforms.md`).
 /// A processor computes each row once.
@@ -110,6 +112,11 @@ impl Facts {
         }
         facts
     }
+}
+
+/// What a kernel that reads an image has to hold: of one pixel in each plane, such as a coefficient for each level, less than of others.
+pub(super) fn weight(graph: &Graph<Kernel>, image: NodeId) -> usize {
+    if graph.node(image).shape.area() == 1 { 1 } else { IMAGE }
 }
 
 fn map(node: &Node<Kernel>) -> Option<&MapKernel> {

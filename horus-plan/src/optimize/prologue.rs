@@ -17,7 +17,7 @@
 
 use super::Aim;
 use super::blocks::ordered;
-use super::fuse::MAX_INPUTS;
+use super::fuse::{MAX_INPUTS, weight};
 use crate::ir::graph::{Graph, NodeId};
 use crate::ir::kernel::{Extent, Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Val};
 use crate::ops::neighbourhood::Reach;
@@ -160,7 +160,7 @@ fn joined(
             inputs.push(*i);
         }
     }
-    if inputs.len() > MAX_INPUTS {
+    if inputs.iter().map(|i| weight(graph, *i)).sum::<usize>() > MAX_INPUTS {
         return None;
     }
     // Readers of the producer are changed below.

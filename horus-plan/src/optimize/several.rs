@@ -16,7 +16,7 @@ mod runs;
 use std::cell::Cell;
 
 use super::Aim;
-use super::fuse::{MAX_FILTERS, MAX_INPUTS, MAX_MEMBERS, MAX_PLANES, MAX_STAGES, SMALL_FILTER};
+use super::fuse::{MAX_FILTERS, MAX_INPUTS, MAX_MEMBERS, MAX_PLANES, MAX_STAGES, SMALL_FILTER, weight};
 use crate::ir::graph::{Graph, Joined, Node, NodeId};
 use crate::ir::kernel::{Extent, FilterKind, JoinPart, Kernel, KernelWork, Leaf, LeafOp, MapKernel};
 use horus_base::shape::Window;
@@ -27,6 +27,8 @@ use runs::{AHEAD, JOINED};
 const MOST: usize = 8;
 /// Maximum number of kernels that one is tried with, which bounds the time of planning.
 const TRIED: usize = 8;
+/// Distance in the graph within which values of a launch that are stored for others are read.
+const SOON: usize = 16;
 /// Minimum saving, as a fraction of the work of a launch: a row that two kernels read is no reason
 /// to join them.
 const PART: f64 = 1.0 / 16.0;
@@ -247,7 +249,8 @@ impl<'a> Groups<'a> {
         nodes.sort_unstable();
         let stored = self.stored(&nodes);
         let (whole, inputs) = self.kernel(&nodes, |n| stored.contains(&n))?;
-        if !is_sound(&whole) || !self.is_free(&nodes) {
+        let reads: usize = inputs.iter().map(|i| weight(self.graph, *i)).sum();
+        if reads > MAX_INPUTS || !is_sound(&whole) || !self.is_free(&nodes) {
             return None;
         }
         let cost = self.cost(&whole, &inputs, self.graph.node(nodes[0]));
@@ -262,16 +265,15 @@ impl<'a> Groups<'a> {
 
     /// Returns `true` if the stored nodes can be the results of one launch.
     fn is_launch(&self, stored: &[NodeId]) -> bool {
-        (2..=MOST).contains(&stored.len()) && self.is_read_together(stored)
+        (2..=MOST).contains(&stored.len()) && self.is_read_soon(stored)
     }
 
-    /// Returns `true` if one node reads all stored values that are not roots. Otherwise those
-    /// values occupy memory while others are computed, and leave the caches before they are read.
-    fn is_read_together(&self, stored: &[NodeId]) -> bool {
-        let mut passing = stored.iter().filter(|n| !self.wanted[n.0]).map(|n| &self.readers[n.0]);
-        let Some(first) = passing.next() else { return true };
-        let others: Vec<_> = passing.collect();
-        first.iter().any(|reader| others.iter().all(|readers| readers.contains(reader)))
+    /// Returns `true` if all stored values that are not roots are read soon after the last. Otherwise they occupy memory while others
+    /// are computed.
+    fn is_read_soon(&self, stored: &[NodeId]) -> bool {
+        let last = stored.iter().max().map_or(0, |n| n.0);
+        let mut passing = stored.iter().filter(|n| !self.wanted[n.0]);
+        passing.all(|n| self.readers[n.0].iter().all(|r| r.0 <= last + SOON))
     }
 
     /// The cost of a launch on the rank with the most work.
@@ -394,7 +396,6 @@ fn is_sound(m: &MapKernel) -> bool {
         && alike(m.leaves.iter().filter_map(Leaf::filter_kind))
         && !m.leaves.iter().any(|l| l.filter_kind() == Some(FilterKind::Geometric))
         && !large
-        && m.inputs <= MAX_INPUTS
         && m.stages.len() <= MAX_STAGES
         && filters <= MAX_FILTERS
         && planes <= MAX_PLANES

@@ -52,10 +52,10 @@ class Groups:
         if labels is None and index is not None and name == "histogram":
             raise ValueError("index without defined labels")
         if labels is not None:
-            labels = on_host(labels, name)
+            labels = labels if isinstance(labels, Image) else read(labels)
             input = input if isinstance(input, Image) else read(input)
             if isinstance(input, np.ndarray):
-                input, labels = np.broadcast_arrays(input, labels)
+                input, labels = np.broadcast_arrays(input, on_host(labels, name))
         if isinstance(input, Image) and input.channels:
             raise TypeError(f"{name}: an image of channels; take one of them")
         self.name = name
@@ -64,8 +64,31 @@ class Groups:
         self.shape = np.shape(index) if not self.single else ()
         self.labels: _horus.Image | None = None
         self.count, self.places = 1, np.zeros(1, np.int64)
-        if labels is not None and not self.empty:
-            self._number(labels, index)
+        if labels is not None and not self.empty and not self._marked(labels, index):
+            self._number(on_host(labels, name), index)
+
+    def _marked(self, given: Array | DeviceArray | Image, index: Any) -> bool:
+        """Takes labels as they are, wherever they are, if all that are asked for are numbers of their type; returns false if not."""
+        wanted = np.asarray(0 if index is None else index).ravel()
+        if given.dtype not in _LABELS or wanted.dtype.kind not in "iu" or not wanted.size or given.shape != self.pixels.shape:
+            return False
+        low, high = int(wanted.min()), int(wanted.max())
+        few = self.single or high - low < max(FEW_LABELS, self.given.size)
+        if low < 0 or high > np.iinfo(given.dtype).max or not few:
+            return False
+        value, _ = enter(given, self.name)
+        assert value is not None
+        core = value.core
+        if value.session is not self.pixels.session:
+            return False
+        if self.single:
+            own = _horus.compare("gt", core, 0.0) if index is None else _horus.compare("eq", core, float(low))
+            self.labels, self.count, self.places = _horus.convert(own, "u8"), 2, np.ones(1, np.int64)
+        else:
+            # Pixels of labels below the first that is asked for, such as a background of 0, do not count.
+            self.labels = _horus.binary("sub", _horus.convert(core, "i32"), float(low)) if low else core
+            self.count, self.places = high - low + 1, wanted.astype(np.int64) - low
+        return True
 
     def _number(self, given: Array, index: Any) -> None:
         """Labels from 0 on, and the indices of the requested ones among them, -1 for a label without pixels."""
@@ -186,7 +209,7 @@ def _moment(name: str, input: Any, labels: Any, index: Any) -> Any:
 def median(input: Any, labels: Any = None, index: Any = None) -> Any:
     """The median of the pixels of each label (``scipy.ndimage.median``); NaN without pixels.
 
-    Of an even number of pixels it is half the sum of the two in the middle. The host orders the pixels.
+    Of an even number of pixels it is half the sum of the two in the middle. The host orders the pixels, on all its threads.
 
     Examples
     --------

@@ -339,7 +339,8 @@ impl MapGenerator<'_> {
         };
         // A warp over 8 x 4 pixels touches fewer lines of a rotated image than one over 32 x 1; it
         // cannot store vectors.
-        let samples = |l: &Leaf| matches!(l.op, LeafOp::Warp(..) | LeafOp::Flip(..)) && l.at_offset().is_none();
+        let samples =
+            |l: &Leaf| matches!(l.op, LeafOp::Warp(..) | LeafOp::Flip(..)) && l.at_offset().is_none() && !l.repeats();
         let gathers = self.schedule.groups.is_empty() && self.kernel.leaves.iter().any(samples);
         let square = gathers && cols == 1 && bx.is_multiple_of(8) && by.is_multiple_of(4);
         let place = if square {

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use super::{Facts, MAX_INPUTS, distinct, map};
+use super::{Facts, IMAGE, MAX_INPUTS, distinct, map, weight};
 use crate::ir::graph::{Graph, NodeId};
 use crate::ir::kernel::{FilterKind, Kernel, LeafOp, Source};
 use crate::ops::neighbourhood::Layout;
@@ -64,7 +64,7 @@ struct RegionCost {
     stored: usize,
     /// Computed images that are read.
     computed: usize,
-    /// Images that are read.
+    /// The weight of the images that are read.
     inputs: usize,
 }
 
@@ -165,18 +165,19 @@ impl<'a> Region<'a> {
         if self.facts.fill[p.0] {
             return;
         }
-        let change = |n: &mut usize| *n = if add { *n + 1 } else { *n - 1 };
+        let change = |n: &mut usize, by: usize| *n = if add { *n + by } else { *n - by };
         if self.can_absorb(p) {
-            change(&mut self.cost.stored);
+            change(&mut self.cost.stored, 1);
         }
         // A row pass waits for its other readers: count its image.
         let image = if self.facts.row_pass[p.0] { self.graph.node(p).inputs[0] } else { p };
         let before = self.reads[image.0];
-        change(&mut self.reads[image.0]);
+        change(&mut self.reads[image.0], 1);
         if before == 0 || self.reads[image.0] == 0 {
-            change(&mut self.cost.inputs);
-            if !matches!(self.graph.node(image).op, Kernel::Source(_)) {
-                change(&mut self.cost.computed);
+            let weight = weight(self.graph, image);
+            change(&mut self.cost.inputs, weight);
+            if weight == IMAGE && !matches!(self.graph.node(image).op, Kernel::Source(_)) {
+                change(&mut self.cost.computed, 1);
             }
         }
     }

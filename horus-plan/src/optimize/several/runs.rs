@@ -4,7 +4,7 @@
 use super::{Group, Groups, MOST, map};
 use crate::ir::graph::{Node, NodeId};
 use crate::ir::kernel::{Kernel, MapKernel};
-use crate::optimize::fuse::{MAX_INPUTS, distinct};
+use crate::optimize::fuse::{MAX_INPUTS, distinct, weight};
 
 /// Search distance of a run for another node, and of a node for groups with the same inputs, which
 /// bounds the time of planning.
@@ -59,7 +59,7 @@ impl Groups<'_> {
             }
             if self.is_kept(next) {
                 kept.push(next);
-                if kept.len() > MOST || !self.is_read_together(&kept) {
+                if kept.len() > MOST || !self.is_read_soon(&kept) {
                     break; // no longer run is a launch
                 }
             }
@@ -79,9 +79,9 @@ impl Groups<'_> {
     /// Returns `true` if a run with one more node stays within the limit of inputs.
     fn has_room(&self, run: &Group, next: NodeId) -> bool {
         let node = self.graph.node(next);
-        let known = run.inputs.iter().filter(|i| **i != next).count();
-        let is_new = |i: &NodeId| !run.inputs.contains(i) && !run.has(*i);
-        known + distinct(&node.inputs).filter(is_new).count() <= MAX_INPUTS
+        let known = run.inputs.iter().copied().filter(|i| *i != next);
+        let new = distinct(&node.inputs).filter(|i| !run.inputs.contains(i) && !run.has(*i));
+        known.chain(new).map(|i| weight(self.graph, i)).sum::<usize>() <= MAX_INPUTS
     }
 
     /// The next node of pixel operations on the same extent that a run reads, that reads the run,
