@@ -60,6 +60,7 @@ pub(crate) use options::{AUTO, level};
 pub use options::{Comparison, Options};
 pub use response::{Product, Response};
 pub(crate) use response::{each_number, each_variant};
+pub(crate) use single::distinct;
 pub(crate) use stores::{is_store, open};
 
 /// The operation on each picture: records without computing.

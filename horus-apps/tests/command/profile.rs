@@ -34,7 +34,10 @@ fn a_profile_tells_the_time_of_each_kernel_and_what_bounds_it() {
         // Counters of the processor, or the reason for their absence.
         assert_ne!(kernel["counters"].is_null(), told["no_counters"].is_null(), "{told}");
     }
-    let table = text(&run(dir, &words(&["profile"], "profiled.png", &[])).stdout);
+    let table = text(&run(dir, &words(&["profile"], "profiled.png", &["--report", "page.html"])).stdout);
+    let page = fs::read_to_string(dir.join("page.html")).unwrap();
+    assert!(page.contains("<summary>profile</summary>") && page.contains("<summary>plan</summary>"), "{page}");
+    assert!(page.contains("bound by") && page.contains("<svg"), "{page}");
     assert!(table.contains("bound by") && table.lines().count() > 2 * kernels.len(), "{table}");
     let numbers = run(dir, &["profile", "grey.png", "--device", "cpu", "gauss", "2", "mean"]);
     assert!(numbers.status.success() && text(&numbers.stdout).contains("bound by"), "{}", text(&numbers.stderr));
@@ -47,6 +50,7 @@ fn what_cannot_be_profiled_is_refused() {
     let profile = |more: &[&'static str]| [&["profile", "grey.png", "o.png", "--device", "cpu"], more, &CHAIN].concat();
     fails(dir, &profile(&["--trace", "t.json"]), 1, &["profile", "--trace"]);
     fails(dir, &profile(&["--compare", "naive"]), 1, &["profile", "--compare"]);
+    fails(dir, &profile(&["--report", "o.png"]), 1, &["report", "different files"]);
     fails(dir, &["profile", "missing.png", "o.png", "--device", "cpu", "neg"], 1, &["missing.png"]);
     fails(dir, &["profile", "grey.png", "--out-dir", "d", "--device", "cpu", "neg"], 1, &["not a series"]);
     fails(dir, &["profile", "grey.png", "o.png", "--device", "cpu+cpu", "neg"], 1, &["one device"]);

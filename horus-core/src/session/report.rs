@@ -84,7 +84,7 @@ impl Session {
         page += "<h2>Plans</h2>\n";
         for plan in plans {
             let name = plan.split(':').next().unwrap_or_default();
-            let open = if name == "plan" { " open" } else { "" };
+            let open = if matches!(name, "plan" | "profile") { " open" } else { "" };
             let _ =
                 writeln!(page, "<details{open}><summary>{}</summary><pre>{}</pre></details>", Text(name), Text(plan));
         }

@@ -83,7 +83,8 @@ pub(super) fn generate(kernel: &MapKernel, shapes: &Shapes<'_>, tuning: &Tuning)
     // Vectors of at least 4 elements keep narrow types busy beside wide ones. Long functions are
     // inlined for each pixel of a thread: of more pixels they would take seconds to compile.
     let long = kernel.code.iter().any(|i| matches!(i.op, InstrOp::Pixel(op) if op.is_transcendental()));
-    let (threads, cols) = (tuning.bx * tuning.by, if long { 4 } else { (16 / largest).max(4) });
+    let few = if kernel.code.len() > 8 * CODE { 2 } else { 4 };
+    let (threads, cols) = (tuning.bx * tuning.by, if long { 4 } else { (16 / largest).max(few) });
     // Threads find in the first cache the pixels that those of other levels read.
     let planes = out.shape.planes();
     let across = kernel.leaves.iter().any(|l| matches!(&l.op, LeafOp::LoadPlane(_, map) if map.step != 0));

@@ -10,14 +10,15 @@ mod watched;
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::{Arg, ArgAction};
 use horus::core::cpu::device::CpuDevice;
 use horus::core::device::Device;
-use horus::core::io::Format;
+use horus::core::io::{Format, Target};
 use horus::core::machine::here;
-use horus::core::session::Session as CoreSession;
+use horus::core::session::{Session as CoreSession, SessionBuilder};
 use horus::core::settings::{DEVICE, DeviceChoice};
 use horus::prelude::*;
 use serde_json::json;
@@ -26,7 +27,7 @@ use self::counters::Counters;
 use self::verdict::Row;
 use self::watched::{Seen, Watched};
 use super::line;
-use crate::batch::{Job, RunFiles, open};
+use crate::batch::{Job, RunFiles, distinct, open};
 use crate::report::count;
 
 /// Measured runs of the program, after one that compiles its kernels.
@@ -108,6 +109,28 @@ impl Profiled {
         })
     }
 
+    fn session(&self, job: &Job) -> SessionBuilder {
+        let builder = CoreSession::sharing(self.watched.clone());
+        match job.options.execution.mode {
+            Some(mode) => builder.mode(mode),
+            None => builder,
+        }
+    }
+
+    /// Writes a page about one more run, with the `table` of the profile.
+    fn page(&self, job: &Job, path: &Path, table: &str) -> Result<()> {
+        let texts = Arc::new(Mutex::new(vec![format!("profile:\n{table}")]));
+        let told = Arc::clone(&texts);
+        let keep = move |text: &str| told.lock().unwrap_or_else(PoisonError::into_inner).push(text.to_owned());
+        let session = self.session(job).trace(true).explain(keep).build()?;
+        run(job, &session)?;
+        let title = format!("horus profile {}", path.display());
+        let page = session.report(&title, &texts.lock().unwrap_or_else(PoisonError::into_inner))?;
+        let page = page.unwrap_or_default();
+        let file = Target::new(path).map_err(|e| Error::write(path, e))?;
+        file.fill(|to| to.write_all(page.as_bytes()).map_err(|e| e.to_string())).map_err(|e| Error::write(path, e))
+    }
+
     /// The launches of a run.
     fn launches(&self, run: impl FnOnce() -> Result<()>) -> Result<Vec<Seen>> {
         self.watched.take(&[]);
@@ -151,7 +174,6 @@ fn check(job: &Job) -> Result<()> {
     let options = &job.options;
     let refused = [
         ("--trace", options.trace.is_some()),
-        ("--report", options.report.is_some()),
         ("--compare", options.compare.is_some()),
         ("--dry-run", options.dry_run),
         ("--dry-run-ranks", options.dry_run_ranks.is_some()),
@@ -160,6 +182,9 @@ fn check(job: &Job) -> Result<()> {
     ];
     if let Some((flag, _)) = refused.iter().find(|(_, given)| *given) {
         return Err(Error::Config(format!("profile: {flag} cannot be combined with it")));
+    }
+    if let (Some(report), RunFiles::Single { input, output }) = (&options.report, &job.work) {
+        distinct(("report", report), input, output).map_err(Error::Config)?;
     }
     if horus::ranks()?.size() > 1 {
         return Err(Error::Config("profile: one rank at a time".into()));
@@ -170,11 +195,7 @@ fn check(job: &Job) -> Result<()> {
 fn profiled(job: Job, json: bool, tune: bool) -> Result<String> {
     check(&job)?;
     let profiled = Profiled::open(&job)?;
-    let mut builder = CoreSession::sharing(profiled.watched.clone());
-    if let Some(mode) = job.options.execution.mode {
-        builder = builder.mode(mode);
-    }
-    let session = builder.build()?;
+    let session = profiled.session(&job).build()?;
     profiled.launches(|| run(&job, &session))?;
     let mut rows: Vec<Row> = Vec::new();
     for _ in 0..RUNS {
@@ -186,7 +207,7 @@ fn profiled(job: Job, json: bool, tune: bool) -> Result<String> {
         }
     }
     let machine = here::profile(&*profiled.watched)?;
-    drop((job, session));
+    drop(session);
     rows.sort_by(|a, b| b.seconds().total_cmp(&a.seconds()));
     #[cfg(feature = "cuda")]
     if let Some((ordinal, _)) = profiled.gpu {
@@ -195,14 +216,6 @@ fn profiled(job: Job, json: bool, tune: bool) -> Result<String> {
     let _ = tune;
     let (name, all) = (profiled.watched.about().name, rows.iter().map(Row::seconds).sum::<f64>() / RUNS as f64);
     let rows: Vec<_> = rows.iter().map(|row| row.verdict(&machine, RUNS, all)).collect();
-    if json {
-        let kernels: Vec<_> = rows.iter().map(verdict::Verdict::json).collect();
-        let machine = machine.origin.to_string();
-        let counters = profiled.uncounted;
-        let told =
-            json!({ "device": name, "profile": machine, "ms": all * 1e3, "kernels": kernels, "no_counters": counters });
-        return Ok(format!("{told}\n"));
-    }
     let launches = rows.iter().map(|row| row.launches).sum::<f64>().round() as usize;
     let mut text = format!(
         "{name}: {}, {:.3} ms; {} profile of the machine\n",
@@ -211,8 +224,19 @@ fn profiled(job: Job, json: bool, tune: bool) -> Result<String> {
         machine.origin
     );
     text += &verdict::table(&rows);
-    if let Some(why) = profiled.uncounted {
+    if let Some(why) = &profiled.uncounted {
         let _ = writeln!(text, "no hardware counters: {why}");
+    }
+    if let Some(path) = &job.options.report {
+        profiled.page(&job, path, &text)?;
+    }
+    if json {
+        let kernels: Vec<_> = rows.iter().map(verdict::Verdict::json).collect();
+        let machine = machine.origin.to_string();
+        let counters = profiled.uncounted;
+        let told =
+            json!({ "device": name, "profile": machine, "ms": all * 1e3, "kernels": kernels, "no_counters": counters });
+        return Ok(format!("{told}\n"));
     }
     Ok(text)
 }
