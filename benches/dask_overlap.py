@@ -2,10 +2,11 @@
 """Five filters of a large array with Dask: `horus_image.dask.map_overlap` beside dask-image.
 
     python benches/dask_overlap.py --size 20000 --folder /tmp/large --repeat 3
+    python benches/dask_overlap.py --size 30000 --folder /tmp/large --by cluster worker
 
 A Gaussian, a maximum and a minimum, a mean and a Sobel filter of `float32`. Rows name the library, the chunks, where the array
-comes from and goes to - arrays of NumPy, or Zarr stores without compression -, and who computes: threads of Dask, or the
-processes of a `LocalCluster`. Each run has a process of its own. Its memory is the peak of this process and its children above
+comes from and goes to - arrays of NumPy, or Zarr stores without compression -, and who computes: threads of Dask, the
+processes of a `LocalCluster` of one thread each (`cluster`), or one process with all threads (`worker`). Each run has a process of its own. Its memory is the peak of this process and its children above
 that before the run, for each thread; arrays of NumPy are there before. The row `region` has the store itself given to
 `map_overlap`, of which each task reads its region, instead of an array of Dask.
 
@@ -42,9 +43,11 @@ ROWS = [
     ("horus", "2048", "zarr", "threads"),
     ("region", "2048", "zarr", "threads"),
     ("dask-image", "2048", "zarr", "threads"),
-    ("horus", "2048", "zarr", "cluster"),
-    ("region", "2048", "zarr", "cluster"),
+    *((library, chunks, "zarr", "cluster") for library in ("horus", "region") for chunks in CHUNKS),
     ("dask-image", "2048", "zarr", "cluster"),
+    ("horus", "2048", "zarr", "worker"),
+    ("region", "2048", "zarr", "worker"),
+    ("dask-image", "2048", "zarr", "worker"),
 ]
 
 
@@ -115,10 +118,11 @@ def one(row: tuple[str, str, str, str], threads: int, folder: Path) -> dict[str,
         source, store = source[:], np.zeros(source.shape, np.float32)
         store += 1  # all pages are there
     client = None
-    if scheduler == "cluster":
+    if scheduler != "threads":
         from distributed import Client, LocalCluster
 
-        client = Client(LocalCluster(n_workers=threads, threads_per_worker=1, dashboard_address=None))
+        workers, each = (threads, 1) if scheduler == "cluster" else (1, threads)
+        client = Client(LocalCluster(n_workers=workers, threads_per_worker=each, dashboard_address=None))
     with dask.config.set(num_workers=threads, **({} if client else {"scheduler": "threads"})):
         make(np.zeros((600, 600), np.float32), (300, 300)).compute()  # loads what is loaded once
         peak = Peak()
@@ -141,6 +145,7 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=20_000)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--by", nargs="+", choices=["threads", "cluster", "worker"], default=["threads", "cluster", "worker"])
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--one", nargs=4, metavar=("LIBRARY", "CHUNKS", "KIND", "SCHEDULER"))
     args = parser.parse_args()
@@ -151,10 +156,11 @@ def main() -> None:
     shape = (args.size, args.size)
     numbers = da.random.default_rng(1).random(shape, chunks=2048, dtype="f4")
     da.store(numbers, stored(args.folder / "source.zarr", shape), lock=False)
-    runs: dict[tuple[str, ...], list[dict[str, Any]]] = {row: [] for row in ROWS}
+    rows = [row for row in ROWS if row[3] in args.by]
+    runs: dict[tuple[str, ...], list[dict[str, Any]]] = {row: [] for row in rows}
     difference = 0.0
     for _ in range(args.repeat):
-        for row in ROWS:
+        for row in rows:
             command = [sys.executable, __file__, "--folder", str(args.folder), "--threads", str(args.threads), "--one", *row]
             found = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
             runs[row].append(json.loads(found.splitlines()[-1]))
