@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use image::{DynamicImage, ExtendedColorType, ImageDecoder, ImageEncoder, ImageFormat, ImageReader};
 
 use super::*;
-use crate::files::bmp;
+use crate::files::{OpenOptions, Picture, bmp};
 
 /// Shape, type, orientation and pixels; `None` for files that are refused.
 type Read = Option<(Shape, DType, Turned, Vec<u8>)>;
@@ -248,4 +248,29 @@ fn more_than_a_byte_per_sample_needs_no_name() {
     let (shape, dtype, _, pixels) = ours(Kind::Pnm, file).unwrap();
     assert_eq!((shape, dtype), (Shape::new(1, 2, 1), DType::U16));
     assert_eq!(bytemuck::pod_collect_to_vec::<u8, u16>(&pixels), [0x102, 0xffff]);
+}
+
+#[test]
+fn palettes_fit_their_bits() {
+    let read = |bits: u8, bytes: usize| {
+        let palette: Vec<u8> = (1..=bytes).map(|v| v as u8).collect();
+        let mut file = Vec::new();
+        let mut encoder = png::Encoder::new(&mut file, 4, 1);
+        encoder.set_color(png::ColorType::Indexed);
+        encoder.set_depth(png::BitDepth::from_u8(bits).unwrap());
+        encoder.set_palette(palette);
+        let row: &[u8] = if bits == 2 { &[0b00_01_10_11] } else { &[0, 1, 2, 3] };
+        encoder.write_header().unwrap().write_image_data(row).unwrap();
+        Picture::read(&file, &OpenOptions::default())
+    };
+    for bits in [2, 8] {
+        let short = read(bits, 9).unwrap().into_pixels();
+        assert_eq!(short.bytes(), [1, 4, 7, 0, 2, 5, 8, 0, 3, 6, 9, 0], "{bits} bits: what is missing is black");
+        let long = read(bits, 768).unwrap().into_pixels();
+        assert_eq!(long.bytes(), [1, 4, 7, 10, 2, 5, 8, 11, 3, 6, 9, 12], "{bits} bits");
+    }
+    for bytes in [4, 900] {
+        let error = read(8, bytes).unwrap_err().to_string();
+        assert!(error.contains(&format!("its palette has {bytes} bytes: it may have 3 for each of 256")), "{error}");
+    }
 }
