@@ -219,11 +219,13 @@ pub mod io {
     #[cfg(feature = "image")]
     pub use horus_core::io::DynamicImage;
     #[doc(inline)]
-    pub use horus_core::io::{Encoder, Format, Orientation, Picture, Saving, Sink, Target, save_all_to, save_to};
+    pub use horus_core::io::{
+        Encoder, Format, Georeference, Metadata, Orientation, Picture, Saving, Sink, Target, save_all_to, save_to,
+    };
     #[doc(inline)]
     pub use horus_core::io::{FileInfo, FileTraffic, PictureReader, PictureWriter, RegionSink, RegionSource};
     #[doc(inline)]
-    pub use horus_core::io::{PixelSize, length, pixel_size, pixel_size_of, with_pixel_size};
+    pub use horus_core::io::{PixelSize, channel_names, length, pixel_size, pixel_size_of, with_pixel_size};
 }
 
 /// Many pictures in sequence: arguments and results of

@@ -9,7 +9,11 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::sync::{Mutex, PoisonError};
 
-use files::{picture, text};
+use files::{SMALL, picture, text};
+use horus::core::cpu::device::CpuDevice;
+use horus::core::session::Session as CoreSession;
+use horus::io::{PixelSize, with_pixel_size};
+use horus::prelude::*;
 
 /// Serialises jobs: they have more ranks than most machines have cores.
 static TURN: Mutex<()> = Mutex::new(());
@@ -68,4 +72,35 @@ fn wrong_usage_and_skipping_are_the_same_on_all_ranks() {
     assert!(mpirun(3, &[input, "--out-dir", out]).status.success());
     let again = mpirun(3, &[input, "--out-dir", out, "--skip-existing"]);
     assert!(again.status.success() && text(&again.stdout).contains("1 that already existed"), "{again:?}");
+}
+
+#[test]
+fn a_loss_is_told_once_whatever_the_number_of_ranks() {
+    let dir = tempfile::tempdir().unwrap();
+    let input = dir.path().join("in");
+    fs::create_dir(&input).unwrap();
+    let session = CoreSession::on(Box::new(CpuDevice::new(Some(1)).unwrap())).build().unwrap();
+    let small = Image::<f32>::open(&session, SMALL).unwrap();
+    // Every rank but the first of three has a picture of micrometres.
+    for i in 0..6 {
+        let path = input.join(format!("{i}.png"));
+        let micrometres = (i % 3 > 0).then_some(PixelSize { levels: None, rows: 0.5, columns: 0.5 });
+        with_pixel_size(&small, micrometres).save(path).unwrap();
+    }
+    let out = dir.path().join("out");
+    let (many, one) = (input.to_str().unwrap(), input.join("1.png"));
+    let result = dir.path().join("one.pgm");
+    let series: &[&str] = &[many, "--out-dir", out.to_str().unwrap(), "--format", "pgm", "median", "3"];
+    let single: &[&str] = &[one.to_str().unwrap(), result.to_str().unwrap(), "median", "3"];
+    for ranks in ["1", "3"] {
+        for words in [series, single] {
+            let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut command = launcher::mpirun();
+            let run = command.args(["-n", ranks, env!("CARGO_BIN_EXE_horus")]).args(words).output().unwrap();
+            let said = text(&run.stderr);
+            assert!(run.status.success(), "{said}");
+            let told = said.lines().filter(|line| line.contains("the size of its pixels is not stored"));
+            assert_eq!(told.count(), 1, "{ranks} ranks: {said}");
+        }
+    }
 }

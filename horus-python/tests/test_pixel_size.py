@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,34 @@ def test_colours_tiles_and_names(tmp_path: Path) -> None:
     with tifffile.TiffFile(path) as file:
         assert (file.is_ome, file.series[0].axes, file.pages[0].tile) == (True, "YXS", (16, 32))
         np.testing.assert_array_equal(file.series[0].asarray(), array)
+
+
+def test_channels_keep_their_names(tmp_path: Path) -> None:
+    names = ["DAPI", "<β> & \"γ\""]
+    metadata = {"axes": "CZYX", "Channel": {"Name": names}}
+    array = volume((2, 3, 20, 30))
+    tifffile.imwrite(tmp_path / "in.ome.tif", array, metadata=metadata)
+    cells = hi.open(tmp_path / "in.ome.tif", volume=True)
+    smooth = ndimage.gaussian_filter(cells.astype("float32"), (0, 1, 1, 0))
+    hi.save(tmp_path / "store.zarr", smooth)
+    ome = json.loads((tmp_path / "store.zarr" / "zarr.json").read_text())["attributes"]["ome"]
+    channels = ome["omero"]["channels"]
+    assert [channel["label"] for channel in channels] == names
+    assert {"min", "max", "start", "end"} == set(channels[0]["window"]) and len(channels[0]["color"]) == 6
+    for image in (smooth, hi.open(tmp_path / "store.zarr")):
+        hi.save(tmp_path / "out.ome.tif", image, sizes=2)
+        with tifffile.TiffFile(tmp_path / "out.ome.tif") as file:
+            [series] = file.series
+            assert (series.axes, series.shape, len(file.pages)) == ("ZCYX", (3, 2, 20, 30), 6)
+            np.testing.assert_array_equal(series.asarray(), smooth.compute().transpose(0, 3, 1, 2))
+            assert [level.shape for level in series.levels] == [(3, 2, 20, 30), (3, 2, 10, 15)]
+            pixels = tifffile.xml2dict(file.ome_metadata)["OME"]["Image"]["Pixels"]
+            assert [channel["Name"] for channel in pixels["Channel"]] == names
+            assert pixels["SizeC"] == 2
+    hi.save(tmp_path / "flat.ome.tif", cells[1])
+    with tifffile.TiffFile(tmp_path / "flat.ome.tif") as file:
+        assert (file.series[0].axes, len(file.pages)) == ("CYX", 2)
+    np.testing.assert_array_equal(hi.open(tmp_path / "flat.ome.tif").compute(), array[:, 1].transpose(1, 2, 0))
 
 
 @pytest.mark.parametrize("axes", ["TCZYX", "TZCYX", "CTZYX", "ZTCYX"])

@@ -21,7 +21,7 @@
 //!
 //! | | read | written |
 //! | --- | --- | --- |
-//! | images | OME-Zarr 0.1 to 0.5: a level, a time; axes t, c, z, y, x in any order; channels are channels, z is the depth | OME-Zarr 0.5, one level or several |
+//! | images | OME-Zarr 0.1 to 0.5: a level, a time; axes t, c, z, y, x in any order; channels are channels, with their names, z is the depth | OME-Zarr 0.5, one level or several |
 //! | arrays | version 3 by the names of axes; without names, and version 2, as npy files: (y, x), (y, x, c) or, as a volume, (z, y, x), (z, y, x, c) | |
 //! | types | those of Horus, and bool as 0 and 1 | those of Horus, and bool |
 //! | codecs | bytes of both orders, transpose, gzip, zlib, zstd, crc32c, shards | none, gzip or zstd, in shards or not |
@@ -44,7 +44,9 @@ use horus_core::dispatch;
 use horus_core::dtype::{DType, Element};
 use horus_core::error::{Error, Result};
 use horus_core::image::Image;
-use horus_core::io::{AnyImage, PixelSize, RegionSink, RegionSource, on_root, pixel_size, pixel_size_of, save_all_to};
+use horus_core::io::{
+    AnyImage, PixelSize, RegionSink, RegionSource, channel_names, on_root, pixel_size, pixel_size_of, save_all_to,
+};
 use horus_core::session::Session;
 use horus_core::shape::Shape;
 
@@ -52,7 +54,7 @@ use crate::layout::Role;
 use crate::place::Begun;
 use crate::sink::{ArraySink, write_json};
 use crate::source::ArraySource;
-use crate::store::{Multiscale, Node, names_of, no_image};
+use crate::store::{Channels, Multiscale, Node, names_of, no_image};
 
 /// Options for reading a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,18 +130,20 @@ pub fn is_store(path: impl AsRef<Path>) -> bool {
 #[track_caller]
 pub fn open(session: &Session, path: impl AsRef<Path>, options: &ZarrOptions) -> Result<AnyImage> {
     let path = path.as_ref();
-    let mut pixel = None;
+    let (mut pixel, mut names) = (None, Vec::new());
     let image = AnyImage::from_source(session, path, || {
-        let (source, found) = source(path, options)?;
-        pixel = found;
+        let (source, size, channels) = source(path, options)?;
+        (pixel, names) = (size, channels);
         Ok(Box::new(source))
     })?;
-    Ok(image.with_pixel_size(pixel_size_of(session, || Ok(pixel))?))
+    Ok(image.with_pixel_size(pixel_size_of(session, || Ok(pixel))?).with_channel_names(names))
 }
 
-/// The pixels of a store, and their size.
-fn source(path: &Path, options: &ZarrOptions) -> Result<(ArraySource, Option<PixelSize>), String> {
-    let mut pixel = None;
+/// The pixels of a store, their size, and the names of channels.
+fn source(path: &Path, options: &ZarrOptions) -> Result<(ArraySource, Option<PixelSize>, Vec<String>), String> {
+    /// Most channels whose names are kept.
+    const MOST_NAMED: usize = u16::MAX as usize;
+    let (mut pixel, mut names) = (None, None);
     let found = match Node::at(path)? {
         Node::Array if options.level > 0 => {
             return Err(format!("size {} requested, but an array has one (they start at 0)", options.level));
@@ -149,13 +153,14 @@ fn source(path: &Path, options: &ZarrOptions) -> Result<(ArraySource, Option<Pix
             ArraySource::open(path, |axes| of_array(axes, names.as_deref(), options.volume), options.time)?
         }
         Node::Group(attributes) => {
-            let Some(Multiscale { axes, levels, pixels }) = Multiscale::of(&attributes)? else {
+            let Some(Multiscale { axes, levels, pixels, channels }) = Multiscale::of(&attributes)? else {
                 return Err(no_image(path));
             };
             let level = levels.get(options.level).ok_or_else(|| {
                 format!("size {} requested, but it has {} (they start at 0)", options.level, levels.len())
             })?;
             pixel = pixels.get(options.level).copied().flatten();
+            names = Some(channels);
             let all = [Role::Time, Role::Channel, Role::Level, Role::Row, Role::Column];
             let told = |n: usize| Ok(axes.unwrap_or_else(|| all[all.len().saturating_sub(n)..].to_vec()));
             let at = path.join(level);
@@ -172,7 +177,13 @@ fn source(path: &Path, options: &ZarrOptions) -> Result<(ArraySource, Option<Pix
         let most = options.max_pixels;
         return Err(format!("{shape} pixels exceed the limit of {most} (ZarrOptions::max_pixels, --max-pixels)"));
     }
-    Ok((found, pixel))
+    // Channels of an image are no colours, also without names.
+    let is_told = |names: &Vec<String>| shape.channels > 1 || names.iter().any(|name| !name.is_empty());
+    let names = names.filter(|names| shape.channels <= MOST_NAMED && is_told(names)).map(|mut names| {
+        names.resize(shape.channels, String::new());
+        names
+    });
+    Ok((found, pixel, names.unwrap_or_default()))
 }
 
 /// The roles of an array's axes.
@@ -197,7 +208,8 @@ fn of_array(axes: usize, names: Option<&[String]>, volume: bool) -> Result<Vec<R
 /// neither a failure nor a kill leaves a partial store that opens, and an existing one is replaced
 /// atomically (on systems that can exchange folders, such as Linux).
 ///
-/// Axes are c, z, y and x, without c or z for a single channel or level. Chunks of zeros only are
+/// Axes are c, z, y and x, without c or z for a single channel or level; names of channels that the image has
+/// ([`AnyImage::channel_names`]) are labels for viewers. Chunks of zeros only are
 /// not stored.
 ///
 /// # Errors
@@ -233,7 +245,8 @@ pub fn save<T: Element>(image: &Image<T>, path: impl AsRef<Path>, options: &Zarr
     let moved = on_root(image.session(), "moving a store into place", || {
         let begun = begun.ok_or("rank 0 has no store")?;
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
-        write_json(&begun.folder().join("zarr.json"), &store::group(&name, &shapes, pixel))?;
+        let channels = Channels { names: channel_names(image), dtype: T::TAG };
+        write_json(&begun.folder().join("zarr.json"), &store::group(&name, &shapes, pixel, &channels))?;
         begun.put()?;
         Ok(Vec::new())
     })?;

@@ -4,6 +4,8 @@
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
+use horus_core::dispatch;
+use horus_core::dtype::{DType, Pixel};
 use horus_core::io::PixelSize;
 use horus_core::lengths::micrometres;
 use horus_core::shape::Shape;
@@ -91,6 +93,36 @@ pub(crate) struct Multiscale {
     pub(crate) levels: Vec<PathBuf>,
     /// The size of the pixels of each in micrometres, if it is given with units.
     pub(crate) pixels: Vec<Option<PixelSize>>,
+    /// Labels of the channels (`omero`), empty for those without.
+    pub(crate) channels: Vec<String>,
+}
+
+/// What is known of the channels of an image.
+pub(crate) struct Channels<'a> {
+    /// Names, as many as channels, or none.
+    pub(crate) names: &'a [String],
+    pub(crate) dtype: DType,
+}
+
+impl Channels<'_> {
+    /// The settings of viewers, where channels have names: these, a colour, and the values from black to full, which are
+    /// all of integers.
+    fn omero(&self) -> Value {
+        const COLOURS: [&str; 6] = ["00FFFF", "FF00FF", "FFFF00", "FF0000", "00FF00", "0000FF"];
+        let low_high = |low: f64, high: f64| json!({"min": low, "start": low, "max": high, "end": high});
+        let window = match self.dtype {
+            DType::Bool => low_high(0.0, 1.0),
+            dtype => dispatch!(dtype, P => match P::DTYPE.is_float() {
+                true => low_high(0.0, 1.0),
+                false => low_high(P::LOWEST.to_f64(), P::HIGHEST.to_f64()),
+            }),
+        };
+        let channel = |(k, name): (usize, &String)| {
+            let color = if self.names.len() == 1 { "FFFFFF" } else { COLOURS[k % COLOURS.len()] };
+            json!({"label": name, "color": color, "window": window, "active": true})
+        };
+        json!({"channels": self.names.iter().enumerate().map(channel).collect::<Vec<_>>()})
+    }
 }
 
 impl Multiscale {
@@ -119,7 +151,10 @@ impl Multiscale {
             return Err("its `multiscales` have no datasets".into());
         }
         let pixels = datasets.iter().map(|dataset| pixel(first, dataset)).collect();
-        Ok(Some(Multiscale { axes, levels, pixels }))
+        let channels = ome.get("omero").and_then(|omero| omero.get("channels")?.as_array());
+        let label = |channel: &Value| channel.get("label").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let channels = channels.map_or_else(Vec::new, |all| all.iter().map(label).collect());
+        Ok(Some(Multiscale { axes, levels, pixels, channels }))
     }
 }
 
@@ -166,7 +201,7 @@ fn inside(path: &str) -> Option<PathBuf> {
 
 /// The metadata of an OME-Zarr image of this name in these sizes, which are its arrays `0`, `1` and
 /// so on, with the size of the pixels of the first.
-pub(crate) fn group(name: &str, sizes: &[Shape], pixel: Option<PixelSize>) -> Value {
+pub(crate) fn group(name: &str, sizes: &[Shape], pixel: Option<PixelSize>, channels: &Channels<'_>) -> Value {
     let first = sizes.first().copied().unwrap_or(Shape::new(0, 0, 1));
     let layout = Layout::of(first);
     let axis = |role: &Role| match (pixel, role) {
@@ -189,7 +224,11 @@ pub(crate) fn group(name: &str, sizes: &[Shape], pixel: Option<PixelSize>) -> Va
     };
     let datasets: Vec<Value> = sizes.iter().enumerate().map(dataset).collect();
     let image = json!({"name": name, "axes": axes, "datasets": datasets});
-    let attributes = json!({"ome": {"version": "0.5", "multiscales": [image]}});
+    let mut ome = json!({"version": "0.5", "multiscales": [image]});
+    if channels.names.len() == first.channels && channels.names.iter().any(|name| !name.is_empty()) {
+        ome["omero"] = channels.omero();
+    }
+    let attributes = json!({ "ome": ome });
     json!({"zarr_format": 3, "node_type": "group", "attributes": attributes})
 }
 
@@ -229,6 +268,10 @@ mod tests {
         assert_eq!(found.axes, Some(vec![Role::Channel, Role::Row, Role::Column]));
         assert_eq!(found.levels, [PathBuf::from("0"), PathBuf::from("a/1")]);
         assert_eq!(multiscale(&json!({"ome": fourth})).unwrap().unwrap(), found);
+        let mut named = fourth.clone();
+        named["omero"] = json!({"channels": [{"label": "DAPI"}, {"color": "00FF00"}]});
+        let named = multiscale(&json!({"ome": named})).unwrap().unwrap();
+        assert_eq!(named.channels, ["DAPI", ""]);
         let third = json!({"multiscales": [{"axes": ["c", "y", "x"], "datasets": datasets}]});
         assert_eq!(multiscale(&third).unwrap().unwrap(), found);
         let first = json!({"multiscales": [{"datasets": datasets}]});

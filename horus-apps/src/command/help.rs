@@ -170,8 +170,8 @@ by which a shell completes operations and options, and `horus manual > horus.1` 
 surroundings. Of TIFF, npy and Zarr files only what the part needs is read. Numbers are those of the part.
 
 **Georeference.** A GeoTIFF that is saved as TIFF keeps its tags, and the value of missing pixels if it keeps its type: results of filters and pixel operations lie where the
-picture lies, and crops, resized, mirrored and turned pictures where their pixels lay. Where that cannot be told, as between a picture and its mirror image, or with `--out-dir`, they are dropped
-with a warning. Pixels of a TIFF file with a colour table are the indices of one channel; the table is kept in TIFF and PNG files while pixels are only cut out, mirrored, turned or
+picture lies, and crops, resized, mirrored and turned pictures where their pixels lay. Where that cannot be told, as between a picture and its mirror image, they are dropped with a
+warning. Pixels of a TIFF file with a colour table are the indices of one channel; the table is kept in TIFF and PNG files while pixels are only cut out, mirrored, turned or
 sampled (`resize 512 512 nearest`), not computed.
 
 **Sizes.** `--sizes 5` writes a TIFF file as a cloud optimized GeoTIFF, or a Zarr store as a pyramid: each size is half as high and wide as the one before. Those of a TIFF file are means of the
@@ -179,8 +179,8 @@ pixels that are not missing, or, with a colour table, one pixel of four; those o
 --tile 512 --compression deflate`.
 
 **Size of pixels.** Zarr stores, OME-TIFF files (`--volume` reads their levels and channels, `--page` a time), TIFF files with a resolution per centimetre and PNG files with one per metre give it,
-results keep it, also with `--out-dir`, and stores, `.ome.tif`, `.tif` and `.png` have it again; other formats have none, which is told once. `gauss 2.5um` is a Gaussian of that width, also where
-pixels are not square.
+results keep it, and stores, `.ome.tif`, `.tif` and `.png` have it again; other formats have none, which is told once. `gauss 2.5um` is a Gaussian of that width, also where
+pixels are not square. Channels keep their names between stores and OME-TIFF files, which have a page for each.
 
 **Arguments.** The first word that is the name of an operation begins the chain; the words before it are files. With `--out-dir`
 all are pictures or folders of pictures, else the last is the file to write. A file that has the name of an operation is written

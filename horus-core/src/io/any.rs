@@ -4,15 +4,14 @@ use std::panic::Location;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::pixel_size::{pixel_size, pixel_size_of, sized};
-use super::{Means, OpenOptions, Opened, Picture, RegionSource, later, on_root, opened, parse_header};
+use super::pixel_size::{channel_names, pixel_size, pixel_size_of, sized};
+use super::{Means, Metadata, OpenOptions, Opened, Picture, RegionSource, later, on_root, opened, parse_header};
 use crate::dtype::{DType, Pixel};
 use crate::error::{Error, Result, Site};
 use crate::image::Image;
 use crate::session::{Grid, Handle, Session};
 use crate::shape::{Axis, Shape};
 use horus_base::lengths::PixelSize;
-use horus_files::files::{self, Georeference};
 
 /// A picture with the pixel type of its file.
 ///
@@ -158,12 +157,7 @@ impl AnyImage {
             session.expect_file(std::fs::metadata(path).map_or(0, |found| found.len()));
             Opened::at(path, options, session.host_limit(), means)
         };
-        let image = AnyImage::decoded(session, path, read, site)?.map_err(|cause| Error::read(path, cause))?;
-        let reference = if session.rank() == 0 { Georeference::of_file(path, options) } else { None };
-        let pixel = pixel_size_of(session, || Ok(files::pixel_size(path, options)))?;
-        let mut handle = image.handle().clone();
-        handle.grid = Grid::of(reference, pixel, handle.dtype);
-        Ok(AnyImage::from_handle(handle))
+        AnyImage::decoded(session, path, read, site)?.map_err(|cause| Error::read(path, cause))
     }
 
     /// The size of its pixels: see [`pixel_size`].
@@ -177,6 +171,33 @@ impl AnyImage {
         AnyImage::from_handle(sized(self.handle(), size))
     }
 
+    /// The image with names of its channels, which are planes of their own then, not colours of one pixel; with none that is
+    /// known, if none are given. OME-TIFF files and OME-Zarr stores have them again, also those of images computed from it.
+    /// Only those of rank 0 matter, which writes files.
+    ///
+    /// ```
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// # let folder = tempfile::tempdir().expect("a folder");
+    /// # let file = folder.path().join("cells.ome.tif");
+    /// let cells = AnyImage::U8(Image::from_slice(&session, Shape::new(1, 2, 3), &[1u8, 2, 3, 4, 5, 6]));
+    /// let named = cells.with_channel_names(["DAPI", "GFP", "RFP"].map(String::from).to_vec());
+    /// named.convert::<u8>().median(3).save(&file)?;
+    /// assert_eq!(AnyImage::open(&session, &file)?.channel_names(), ["DAPI", "GFP", "RFP"]);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    #[must_use]
+    pub fn with_channel_names(&self, names: Vec<String>) -> AnyImage {
+        let mut handle = self.handle().clone();
+        handle.grid = Grid::with_names(handle.grid.as_ref(), names, handle.dtype);
+        AnyImage::from_handle(handle)
+    }
+
+    /// The names of its channels as rank 0 knows them, empty ones for those without; nothing, if none is known.
+    pub fn channel_names(&self) -> &[String] {
+        each!(self, image => channel_names(image))
+    }
+
     /// An image of the picture that `read` returns; it is called on rank 0 only.
     ///
     /// # Errors
@@ -187,15 +208,8 @@ impl AnyImage {
         path: &Path,
         read: impl FnOnce() -> Result<Picture, String>,
     ) -> Result<AnyImage> {
-        let mut pixel = None;
-        let read = |_: Means<'_>| {
-            let picture = read()?;
-            pixel = picture.pixel_size();
-            Ok(Opened::Now(picture))
-        };
-        let image = AnyImage::decoded(session, path, read, Location::caller())?;
-        let image = image.map_err(|cause| Error::read(path, cause))?;
-        Ok(image.with_pixel_size(pixel_size_of(session, || Ok(pixel))?))
+        let read = |_: Means<'_>| Ok(Opened::Now(read()?));
+        AnyImage::decoded(session, path, read, Location::caller())?.map_err(|cause| Error::read(path, cause))
     }
 
     /// The result of `open`, which is called on rank 0 only, or its error, on every rank. Messages
@@ -206,13 +220,17 @@ impl AnyImage {
         open: impl FnOnce(Means<'_>) -> Result<Opened, String>,
         site: Site,
     ) -> Result<Result<AnyImage, String>> {
-        let (mut pixels, mut reader) = (None, None);
+        let (mut pixels, mut reader, mut said) = (None, None, Metadata::default());
         let answer = on_root(session, "opening a picture", || {
             let (room, reserve) = (|bytes| session.room(bytes), |bytes| session.reserve(bytes));
             match open(Means { workers: session.workers(), room: &room, reserve: Some(&reserve) })? {
-                Opened::Later(found) => later::known(reader.insert(*found)),
+                Opened::Later(found, metadata) => {
+                    said = metadata;
+                    later::known(reader.insert(*found))
+                }
                 Opened::Now(picture) => {
                     let header = opened(picture.shape(), picture.dtype())?;
+                    said = picture.metadata().clone();
                     pixels = Some(picture.into_pixels());
                     Ok(header)
                 }
@@ -224,19 +242,28 @@ impl AnyImage {
         };
         let stock = reader.map(|reader| Arc::new(reader) as Arc<dyn RegionSource>);
         let later = AnyImage::later(session, path, &header, stock, site);
-        Ok(Ok(later.unwrap_or_else(|| {
+        let image = later.unwrap_or_else(|| {
             let (shape, dtype) = parse_header(&header);
             AnyImage::from_handle(session.source_on_root(shape, dtype, pixels, site))
-        })))
+        });
+        let pixel = pixel_size_of(session, || Ok(said.pixel))?;
+        Ok(Ok(image.with_metadata(Metadata { pixel, ..said })))
+    }
+
+    /// The image of a picture of which this is known: everywhere its size of pixels, the rest on rank 0.
+    pub(crate) fn with_metadata(&self, said: Metadata) -> AnyImage {
+        let mut handle = self.handle().clone();
+        handle.grid = Grid::of(said, handle.dtype);
+        AnyImage::from_handle(handle)
     }
 
     /// An image of a decoded picture that every rank has: each passes the same one.
     /// [`AnyImage::open_with`] decodes on rank 0 only.
     #[track_caller]
     pub fn from_picture(session: &Session, picture: Picture) -> AnyImage {
-        let (shape, dtype, pixel) = (picture.shape(), picture.dtype(), picture.pixel_size());
+        let (shape, dtype, said) = (picture.shape(), picture.dtype(), picture.metadata().clone());
         let image = AnyImage::from_handle(session.source(shape, dtype, picture.into_pixels(), Location::caller()));
-        image.with_pixel_size(pixel)
+        image.with_metadata(said)
     }
 
     pub(crate) fn from_handle(handle: Handle) -> AnyImage {

@@ -1,4 +1,4 @@
-//! The size of an image's pixels.
+//! The size of an image's pixels, and the names of its channels.
 
 use horus_base::lengths::PixelSize;
 
@@ -41,6 +41,11 @@ pub fn pixel_size<T: Element>(image: &Image<T>) -> Option<PixelSize> {
 #[must_use]
 pub fn with_pixel_size<T: Element>(image: &Image<T>, size: Option<PixelSize>) -> Image<T> {
     Image::from_handle(sized(image.handle(), size))
+}
+
+/// The names of an image's channels as rank 0 knows them: see [`AnyImage::channel_names`](super::AnyImage::channel_names).
+pub fn channel_names<T: Element>(image: &Image<T>) -> &[String] {
+    Grid::names(image.handle().grid.as_ref())
 }
 
 /// The size of pixels that `find`, which is called on rank 0 only, returns; `None` also if it fails.

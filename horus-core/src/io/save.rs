@@ -89,8 +89,7 @@ impl<T: Element> Image<T> {
         let path = path.as_ref();
         let failed = |cause: String| Error::write(path, cause);
         let format = Format::of(path, self.channels()).map_err(failed)?;
-        let mut saving = Saving::record(self, format, options)?.map_err(failed)?.located(self, path);
-        saving.draft.describe(path);
+        let saving = Saving::record(self, format, options)?.map_err(failed)?.described(self.session(), path);
         if let Some(saved) = by_regions(path, &saving, options, Call::of("save"), self.session())? {
             return saved.map_err(failed);
         }

@@ -7,12 +7,12 @@ use std::path::Path;
 
 use super::memory::unwritable;
 use super::samples::{Recorded, smaller, unscaled};
-use super::{Clipping, Draft, Format, IN_MEMORY, SaveOptions, StoredScale, on_root, pixel_size};
+use super::{Clipping, Draft, Format, IN_MEMORY, SaveOptions, StoredScale, on_root};
 use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::image::Image;
-use crate::session::{Handle, Reduced};
+use crate::session::{Grid, Handle, Reduced, Session};
 
 /// An image prepared for a file: its samples, and the scale and warnings, as recorded values. When these are evaluated,
 /// an [`Encoder`](super::Encoder) writes them, on any thread.
@@ -24,6 +24,8 @@ pub struct Saving {
     pub(crate) draft: Draft,
     /// The samples of each [size](Draft::sizes), and what [`Draft::told`] takes.
     pub(crate) handles: Vec<Handle>,
+    /// What is known of the image beside its pixels.
+    pub(crate) grid: Option<Grid>,
 }
 
 impl Saving {
@@ -37,22 +39,18 @@ impl Saving {
     pub fn of<T: Element>(image: &Image<T>, format: Format, options: &SaveOptions) -> Result<Saving> {
         image.look()?;
         let saving = Saving::record(image, format, options)?.map_err(|cause| unwritable(format, cause))?;
-        let mut saving = saving.located(image, Path::new(IN_MEMORY));
-        saving.draft.describe(Path::new(IN_MEMORY));
-        Ok(saving)
+        Ok(saving.described(image.session(), Path::new(IN_MEMORY)))
     }
 
-    /// With the georeference of the image and the size of its pixels, if it has them, for the
-    /// [description](Draft::describe) of a file; messages name `path`.
-    pub(crate) fn located<T: Element>(mut self, image: &Image<T>, path: &Path) -> Saving {
-        self.draft.pixel = pixel_size(image);
-        if let Some(grid) = &image.handle().grid {
-            grid.locate(&mut self.draft, path);
+    /// With what the file at a path says beside its pixels, on rank 0, which writes it.
+    pub(super) fn described(mut self, session: &Session, path: &Path) -> Saving {
+        if session.rank() == 0 {
+            Grid::describe(self.grid.as_ref(), &mut self.draft, path);
         }
         self
     }
 
-    /// [`Saving::of`]; the inner error is the cause, without the path, the outer one that of ranks.
+    /// [`Saving::of`] without a description; the inner error is the cause, without the path, the outer one that of ranks.
     #[track_caller]
     pub(crate) fn record<T: Element>(
         image: &Image<T>,
@@ -84,7 +82,7 @@ impl Saving {
             }
         }
         handles.extend(range.into_iter().flatten().chain(outside.map(|outside| outside.count)));
-        Ok(Ok(Saving { draft, handles }))
+        Ok(Ok(Saving { draft, handles, grid: image.handle().grid.clone() }))
     }
 }
 

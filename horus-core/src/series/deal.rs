@@ -5,6 +5,7 @@ use std::fs::File;
 use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
 use std::path::{Path, PathBuf};
 
+use horus_files::files::tell_once;
 use serde::{Deserialize, Serialize};
 
 use super::Item;
@@ -229,14 +230,22 @@ enum Failed {
     Other(String),
 }
 
+/// The outcomes of a rank, and its warnings for rank 0: subjects and messages.
+type Share = (Vec<Told>, Vec<(String, String)>);
+
 /// Exchanges the outcomes of all ranks and returns them in the order of the inputs, whose paths are
-/// `paths`.
+/// `paths`. Rank 0 gives the warnings that others held.
 ///
 /// # Errors
 /// If another rank failed or left.
-pub(super) fn tell(session: &Session, own: Vec<Item<Saved>>, paths: &[Option<PathBuf>]) -> Result<Vec<Item<Saved>>> {
+pub(super) fn tell(
+    session: &Session,
+    own: Vec<Item<Saved>>,
+    held: Vec<(String, String)>,
+    paths: &[Option<PathBuf>],
+) -> Result<Vec<Item<Saved>>> {
     let (rank, op) = (session.rank(), "reporting the outcome of a series");
-    let told: Vec<Told> = own.iter().map(pack).collect();
+    let told: Share = (own.iter().map(pack).collect(), held);
     let bytes = serde_json::to_vec(&told).map_err(|e| Error::Config(e.to_string()))?;
     agree_on(session.comm(), op)?;
     let all = gather_bytes(session.comm(), &bytes).map_err(|e| e.during(rank, op))?;
@@ -244,7 +253,11 @@ pub(super) fn tell(session: &Session, own: Vec<Item<Saved>>, paths: &[Option<Pat
         all.map_or_else(Vec::new, |all| all.into_iter().map(String::from_utf8).filter_map(Result::ok).collect());
     let mut message = if rank == 0 { format!("[{}]", lists.join(",")).into_bytes() } else { Vec::new() };
     session.comm().broadcast(0, &mut message).map_err(|e| e.during(rank, op))?;
-    let lists: Vec<Vec<Told>> = serde_json::from_slice(&message).map_err(|e| Error::Config(e.to_string()))?;
+    let shares: Vec<Share> = serde_json::from_slice(&message).map_err(|e| Error::Config(e.to_string()))?;
+    let (lists, held): (Vec<Vec<Told>>, Vec<Vec<(String, String)>>) = shares.into_iter().unzip();
+    for (subject, message) in held.into_iter().flatten().filter(|_| rank == 0) {
+        tell_once(&subject, || message);
+    }
     let mut items: Vec<Item<Saved>> = lists.into_iter().flatten().map(|told| unpack(told, paths)).collect();
     items.sort_by_key(|item| item.number);
     Ok(items)

@@ -24,9 +24,9 @@ use super::queue::{Begun, Bounds, Event, Queue, Reading, size};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::host::buffer::HostBuffer;
-use crate::io::{AnyImage, OpenOptions, Picture};
+use crate::io::{AnyImage, Georeference, Metadata, OpenOptions, Picture};
 use crate::plan::Want;
-use crate::session::{Handle, Pending, Refused, Replay, Session, StandIns, Whose};
+use crate::session::{Grid, Handle, Pending, Refused, Replay, Session, StandIns, Whose};
 use crate::shape::Shape;
 
 /// The processing of a picture.
@@ -46,6 +46,11 @@ pub(super) trait Make {
     /// Records the operation on a picture; returns the values to download, and the metadata.
     fn record(&mut self, picture: &AnyImage, name: &Path) -> Result<(Vec<Handle>, Self::Ready)>;
 
+    /// The place of a result among the pixels of its picture, if it has one.
+    fn grid(_ready: &mut Self::Ready) -> Option<&mut Grid> {
+        None
+    }
+
     /// Creates the result from downloaded values, on another thread. On several ranks, all prepare
     /// it together.
     fn finish(&self, session: &Session, ready: Self::Ready, name: &Path) -> Result<Finish<Self::Output>>;
@@ -57,9 +62,37 @@ pub(super) trait Make {
 
 pub(super) type Finish<R> = Box<dyn FnOnce(Vec<Arc<HostBuffer>>) -> Result<R> + Send>;
 
-/// The kind of a picture: pictures of equal shape, type and relevant part of the name share a
-/// recording.
-type Kind = (Shape, DType, Option<(Option<u64>, [u64; 2])>, OsString);
+/// The kind of a picture: pictures of equal shape, type, metadata on which programs may depend, and relevant part of the
+/// name share a recording.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Kind {
+    shape: Shape,
+    dtype: DType,
+    /// Bits of the size of pixels and of the value of missing ones, if they are known.
+    numbers: Option<([u64; 2], Option<u64>)>,
+    missing: Option<u64>,
+    /// It has a georeference, and colours.
+    reference: (bool, bool),
+    /// Names of channels.
+    names: Vec<String>,
+    name: OsString,
+}
+
+impl Kind {
+    fn of(picture: &Picture, name: OsString) -> Kind {
+        let Metadata { reference, pixel, names } = picture.metadata();
+        let bits = f64::to_bits;
+        Kind {
+            shape: picture.shape(),
+            dtype: picture.dtype(),
+            numbers: pixel.map(|size| ([size.rows, size.columns].map(bits), size.levels.map(bits))),
+            missing: reference.as_ref().and_then(Georeference::missing).map(bits),
+            reference: reference.as_ref().map_or((false, false), |found| (true, !found.colours().is_empty())),
+            names: names.clone(),
+            name,
+        }
+    }
+}
 
 /// The recording for pictures of one kind.
 enum Known<T> {
@@ -70,7 +103,7 @@ enum Known<T> {
         /// Bytes of a result.
         bytes: usize,
     },
-    /// The operation reads values, so that it depends on the picture.
+    /// The operation reads values, so that it depends on the picture; or the result has also a place in others.
     Looks,
 }
 
@@ -267,10 +300,8 @@ where
 
     /// Starts to compute a picture that every rank has, by replay or by recording.
     fn compute(&mut self, name: &Path, picture: Picture, begun: &mut Begun<R>) -> Result<(Pending, T)> {
-        let (shape, dtype, pixel) = (picture.shape(), picture.dtype(), picture.pixel_size());
-        // Programs may depend on the size of pixels.
-        let size = pixel.map(|size| (size.levels.map(f64::to_bits), [size.rows, size.columns].map(f64::to_bits)));
-        let kind = self.once.then(|| (shape, dtype, size, self.make.kind(name)));
+        let (shape, dtype, said) = (picture.shape(), picture.dtype(), picture.metadata().clone());
+        let kind = self.once.then(|| Kind::of(&picture, self.make.kind(name)));
         let (replay, ready) = match kind.as_ref().and_then(|kind| self.recorded.get_mut(kind)) {
             Some(Known::Program { replay, ready, bytes }) => {
                 begun.bytes = *bytes;
@@ -283,15 +314,21 @@ where
         };
         begun.picture = Some((shape, dtype));
         match self.session.repeat(replay, vec![picture.into_pixels()]) {
-            Ok(pending) => Ok((pending, ready.clone())),
+            Ok(pending) => {
+                let mut ready = ready.clone();
+                if let (Some(grid), reference @ Some(_)) = (M::grid(&mut ready), said.reference) {
+                    *grid = grid.of_another(reference);
+                }
+                Ok((pending, ready))
+            }
             Err(refused) => {
                 let Refused { error, pixels } = *refused;
                 let pixels = pixels.and_then(|mut pixels| pixels.pop());
                 let again = error.as_ref().is_none_or(|e| e.is_out_of_memory() && self.wait_for_all());
                 match (error, pixels) {
                     (_, Some(pixels)) if again => {
-                        let image = AnyImage::from_picture(&self.session, Picture::from_pixels(shape, dtype, pixels));
-                        self.record(name, image.with_pixel_size(pixel), begun, kind)
+                        let picture = Picture::from_pixels(shape, dtype, pixels).with_metadata(said);
+                        self.record(name, AnyImage::from_picture(&self.session, picture), begun, kind)
                     }
                     (error, _) => {
                         Err(error.unwrap_or_else(|| Error::Lost("the pixels of a picture were already taken".into())))
@@ -312,13 +349,20 @@ where
         begun.picture = Some((image.shape(), image.dtype()));
         let repeatable = kind.map(|kind| (kind, StandIns::new(&self.session, &[image.handle()], Location::caller())));
         let stand_in = repeatable.as_ref().and_then(|(_, stand_ins)| stand_ins.handles().first());
-        let sized = |handle: &Handle| AnyImage::from_handle(handle.clone()).with_pixel_size(image.pixel_size());
-        let stand_in = stand_in.map(sized);
-        let (handles, ready) = self.make.record(stand_in.as_ref().unwrap_or(&image), name)?;
+        let placed = |handle: &Handle| {
+            let mut handle = handle.clone();
+            handle.grid.clone_from(&image.handle().grid);
+            AnyImage::from_handle(handle)
+        };
+        let stand_in = stand_in.map(placed);
+        let (handles, mut ready) = self.make.record(stand_in.as_ref().unwrap_or(&image), name)?;
         drop(stand_in);
+        let replaced =
+            |grid: &mut Grid| image.handle().grid.as_ref().is_none_or(|of| !of.is_referenced() || grid.is_of(of));
+        let is_replaced = M::grid(&mut ready).is_none_or(replaced);
         let looked_into = repeatable.as_ref().is_some_and(|(_, stand_ins)| stand_ins.looked_into());
         let repeatable = match repeatable {
-            Some((kind, _)) if looked_into => {
+            Some((kind, _)) if looked_into || !is_replaced => {
                 self.recorded.insert(kind, Known::Looks);
                 None
             }

@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use horus_files::files::HeldNotices;
+
 use super::deal::{self, Numbered};
 use super::engine::{Finish, Make, Pipeline};
 use super::queue::Bounds;
@@ -14,7 +16,7 @@ use crate::host::workers::Workers;
 use crate::image::Image;
 use crate::io::{AnyImage, Draft, Format, OpenOptions, SaveOptions, Saving, Scale, Target, each, on_root};
 use crate::plan::Want;
-use crate::session::{Handle, Session};
+use crate::session::{Grid, Handle, Session};
 
 /// Results of an operation for [`Series::save`]: an image of any type, or an error.
 pub trait Savable {
@@ -30,7 +32,7 @@ impl<T: Element> Savable for Image<T> {
         self.look()?;
         let failed = |cause: String| Error::write(path, cause);
         let format = Format::of(path, self.channels()).map_err(failed)?;
-        Ok(Saving::record(self, format, options)?.map_err(failed)?.located(self, path))
+        Saving::record(self, format, options)?.map_err(failed)
     }
 }
 
@@ -70,7 +72,7 @@ where
     P: Into<PathBuf>,
 {
     type Output = Saved;
-    type Ready = Draft;
+    type Ready = (Draft, Option<Grid>);
     const WANT: Want = Want::Root;
     const HELD: bool = false;
 
@@ -79,15 +81,21 @@ where
         path.extension().unwrap_or_default().to_owned()
     }
 
-    fn record(&mut self, picture: &AnyImage, name: &Path) -> Result<(Vec<Handle>, Draft)> {
+    fn record(&mut self, picture: &AnyImage, name: &Path) -> Result<(Vec<Handle>, Self::Ready)> {
         let path = (self.name)(name).into();
-        let Saving { handles, draft } = (self.operation)(picture).saving(&path, &self.options)?;
-        Ok((handles, draft))
+        let Saving { handles, draft, grid } = (self.operation)(picture).saving(&path, &self.options)?;
+        Ok((handles, (draft, grid)))
     }
 
-    fn finish(&self, session: &Session, mut ready: Draft, name: &Path) -> Result<Finish<Saved>> {
+    fn grid((_, grid): &mut Self::Ready) -> Option<&mut Grid> {
+        grid.as_mut()
+    }
+
+    fn finish(&self, session: &Session, (mut draft, grid): Self::Ready, name: &Path) -> Result<Finish<Saved>> {
         let path: PathBuf = (self.name)(name).into();
-        ready.describe(&path);
+        if session.rank() == 0 {
+            Grid::describe(grid.as_ref(), &mut draft, &path);
+        }
         // On one rank, the thread that writes the file checks that it can be created.
         let alone = session.ranks() == 1;
         let mut target = None;
@@ -99,7 +107,7 @@ where
             made.map_err(|cause| Error::write(&path, cause))?;
         }
         Ok(Box::new(move |fetched| {
-            let encoder = ready.encoder(fetched);
+            let encoder = draft.encoder(fetched);
             if let Some(warning) = encoder.warning() {
                 crate::warn!("{}: {warning}", path.display());
             }
@@ -140,7 +148,7 @@ pub struct Saves<I, F, N> {
 /// Called for each picture distributed to this rank when it is finished.
 type Observer = Option<Box<dyn FnMut(&Item<Saved>)>>;
 
-type Files<I, F, N> = Pipeline<Numbered<I>, SaveAs<F, N>, Saved, Draft>;
+type Files<I, F, N> = Pipeline<Numbered<I>, SaveAs<F, N>, Saved, (Draft, Option<Grid>)>;
 
 enum State<I, F, N> {
     /// Not started.
@@ -220,6 +228,8 @@ where
         if !deal::decide(&session, &mut inputs, &open, |path| (make.name)(path).into(), free)? {
             return Ok(State::Together(Box::new(Pipeline::new(session, inputs, make, open, bounds))));
         }
+        // Rank 0 gives the warnings that are given once.
+        let held = (session.rank() > 0).then(HeldNotices::begin);
         let inputs = inputs.dealt(session.rank(), session.ranks());
         let mut engine = Pipeline::new(alone.clone(), inputs, make, open, bounds);
         let told = |item: &Item<Saved>| {
@@ -233,7 +243,8 @@ where
         let mut inputs = engine.into_inputs();
         inputs.by_ref().for_each(drop);
         session.absorb(&alone)?;
-        deal::tell(&session, own, &inputs.into_paths()).map(|items| State::Dealt(items.into()))
+        let held = held.map(HeldNotices::end).unwrap_or_default();
+        deal::tell(&session, own, held, &inputs.into_paths()).map(|items| State::Dealt(items.into()))
     }
 }
 

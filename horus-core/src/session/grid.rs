@@ -1,5 +1,5 @@
 //! The place of an image's pixels in the picture that it was made from: for files that say where on
-//! the earth that is and what values stand for, and for the size of pixels.
+//! the earth that is and what values stand for, and for the size of pixels; and the names of its channels.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::ops::geometric::Interpolation;
 use crate::shape::Shape;
 use horus_base::lengths::PixelSize;
 use horus_base::placed::Placed;
-use horus_files::files::{Draft, Georeference};
+use horus_files::files::{Draft, Georeference, Metadata, tell_once};
 
 /// The pixels of a value in the picture that they were made from.
 #[derive(Clone, Debug)]
@@ -27,6 +27,10 @@ pub(crate) struct Grid {
     /// All pictures had the same georeference. Only rank 0 knows, so that nothing but files may
     /// depend on it.
     agreed: bool,
+    /// No other picture took part.
+    alone: bool,
+    /// Names of channels, if some are known, as rank 0 knows them; as many as channels, or none that are right.
+    names: Option<Arc<[String]>>,
 }
 
 #[derive(Debug)]
@@ -39,22 +43,54 @@ struct Picture {
 
 impl Grid {
     /// That of a picture; `None` if nothing is known of it.
-    pub(crate) fn of(reference: Option<Georeference>, pixel: Option<PixelSize>, dtype: DType) -> Option<Grid> {
-        let known = reference.is_some() || pixel.is_some();
+    pub(crate) fn of(said: Metadata, dtype: DType) -> Option<Grid> {
+        let Metadata { reference, pixel, names } = said;
+        let known = reference.is_some() || pixel.is_some() || !names.is_empty();
         known.then(|| Grid {
             of: Arc::new(Picture { reference, pixel, dtype }),
             placed: Some(Placed::default()),
             levels: true,
             picked: true,
             agreed: true,
+            alone: true,
+            names: (!names.is_empty()).then(|| names.into()),
         })
     }
 
     /// With another size of pixels.
     pub(crate) fn with_pixel(grid: Option<&Grid>, pixel: Option<PixelSize>, dtype: DType) -> Option<Grid> {
-        let reference = grid.and_then(Grid::seen);
-        let sized = Grid::of(reference, pixel, grid.map_or(dtype, |grid| grid.of.dtype));
+        let said = Metadata { reference: grid.and_then(Grid::seen), pixel, names: Grid::names(grid).to_vec() };
+        let sized = Grid::of(said, grid.map_or(dtype, |grid| grid.of.dtype));
         sized.map(|sized| Grid { picked: grid.is_none_or(|grid| grid.picked), ..sized })
+    }
+
+    /// With names of channels.
+    pub(crate) fn with_names(grid: Option<&Grid>, names: Vec<String>, dtype: DType) -> Option<Grid> {
+        match grid {
+            Some(grid) => Some(Grid { names: (!names.is_empty()).then(|| names.into()), ..grid.clone() }),
+            None => Grid::of(Metadata { names, ..Metadata::default() }, dtype),
+        }
+    }
+
+    /// The names of channels, if they are known.
+    pub(crate) fn names(grid: Option<&Grid>) -> &[String] {
+        grid.and_then(|grid| grid.names.as_deref()).unwrap_or_default()
+    }
+
+    /// True if its picture has a georeference.
+    pub(crate) fn is_referenced(&self) -> bool {
+        self.of.reference.is_some()
+    }
+
+    /// True if all that this knows of a place on the earth and of the meaning of values is what is known of `picture`.
+    pub(crate) fn is_of(&self, picture: &Grid) -> bool {
+        self.alone && Arc::ptr_eq(&self.of, &picture.of)
+    }
+
+    /// The same pixels of another picture, which has this georeference.
+    pub(crate) fn of_another(&self, reference: Option<Georeference>) -> Grid {
+        let Picture { pixel, dtype, .. } = *self.of;
+        Grid { of: Arc::new(Picture { reference, pixel, dtype }), ..self.clone() }
     }
 
     /// The georeference of the pixels, if they have one.
@@ -88,27 +124,48 @@ impl Grid {
             };
             let levels = grid.levels && apart;
             let picked = grid.picked && picks(op);
+            let names = grid.names.as_ref().and_then(|names| named(op, names, from, shape));
+            let Grid { agreed, alone, .. } = *grid;
             all = Some(match all {
-                None => Grid { of: Arc::clone(&grid.of), placed: moved, levels, picked, agreed: grid.agreed },
+                None => Grid { of: Arc::clone(&grid.of), placed: moved, levels, picked, agreed, alone, names },
                 Some(all) => {
                     // A file that says nothing contradicts nothing.
                     let differ = |a: &Picture, b: &Picture| {
                         a.reference.is_some() && b.reference.is_some() && a.reference != b.reference
                     };
                     let sizes = all.of.pixel.zip(grid.of.pixel).is_none_or(|(a, b)| a == b);
-                    let same = sizes && all.placed.zip(moved).is_some_and(|(a, b)| a.is(&b));
-                    let agreed = Arc::ptr_eq(&all.of, &grid.of) || !differ(&all.of, &grid.of);
+                    // Nor does one that says nothing of places, only names.
+                    let silent = |of: &Picture| of.reference.is_none() && of.pixel.is_none();
+                    let placed = match (silent(&all.of), silent(&grid.of)) {
+                        (true, _) => moved,
+                        (false, true) => all.placed,
+                        _ => all.placed.filter(|_| sizes && all.placed.zip(moved).is_some_and(|(a, b)| a.is(&b))),
+                    };
+                    let one = Arc::ptr_eq(&all.of, &grid.of);
+                    let together = one || !differ(&all.of, &grid.of);
                     let says = |told: &Picture| (told.reference.is_some(), told.pixel.is_some());
                     let of = if says(&grid.of) > says(&all.of) { Arc::clone(&grid.of) } else { Arc::clone(&all.of) };
                     Grid {
                         of,
-                        placed: all.placed.filter(|_| same),
+                        placed,
                         levels: all.levels && levels,
                         picked: all.picked && picked,
-                        agreed: all.agreed && grid.agreed && agreed,
+                        agreed: all.agreed && agreed && together,
+                        alone: all.alone && alone && one,
+                        names: match (all.names, names) {
+                            (Some(a), Some(b)) if a != b => Some([].into()),
+                            (a, b) => a.or(b),
+                        },
                     }
                 }
             });
+        }
+        if matches!(op, Op::Whole(Whole::Merge(_)))
+            && let Some(all) = all.as_mut().filter(|_| inputs.iter().all(|input| input.shape.depth == shape.depth))
+        {
+            let of = |input: &&Handle| Grid::names(input.grid.as_ref()).to_vec();
+            let names: Arc<[String]> = inputs.iter().flat_map(of).collect();
+            all.names = (!names.is_empty()).then_some(names);
         }
         all
     }
@@ -124,8 +181,8 @@ impl Grid {
         }
     }
 
-    /// Lets a file say where the picture lies and what its values stand for; warns if it cannot.
-    pub(crate) fn locate(&self, draft: &mut Draft, path: &Path) {
+    /// Lets a file say where the picture lies and what its values stand for; warns, once, if it cannot.
+    fn locate(&self, draft: &mut Draft, path: &Path) {
         let Some(reference) = &self.of.reference else { return };
         let (lost, why) = match self.seen() {
             Some(seen) => (draft.locate(&seen, self.of.dtype, self.picked), "only TIFF files have one"),
@@ -135,8 +192,32 @@ impl Grid {
             None => return,
         };
         for lost in lost {
-            crate::warn!("{}: it has no {lost}, unlike the file that was read: {why}", path.display());
+            tell_once(lost, || format!("{}: it has no {lost}, unlike the file that was read: {why}", path.display()));
         }
+    }
+
+    /// Lets the file at a path say what is known of an image beside its pixels, if it can: on the rank that writes it, and
+    /// last.
+    pub(crate) fn describe(grid: Option<&Grid>, draft: &mut Draft, path: &Path) {
+        if let Some(grid) = grid {
+            draft.pixel = grid.pixel();
+            draft.names = Grid::names(Some(grid)).to_vec();
+            grid.locate(draft, path);
+        }
+        draft.describe(path);
+    }
+}
+
+/// Names of the channels of a result of shape `to`, from those of an input of shape `from`.
+fn named(op: &Op, names: &Arc<[String]>, from: Shape, to: Shape) -> Option<Arc<[String]>> {
+    let same = from.channels == to.channels;
+    match op {
+        // One that is repeated has no name beside others.
+        Op::Planes(map) if from.channels > 1 && (!same || map.channel.is_some()) => {
+            let read = |c| map.at(c).and_then(|plane| names.get(plane % from.channels).cloned());
+            (0..to.channels).map(read).collect()
+        }
+        _ => same.then(|| Arc::clone(names)),
     }
 }
 

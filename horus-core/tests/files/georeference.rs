@@ -1,17 +1,18 @@
-//! GeoTIFF: saved files lie where the pixels lay that they show.
+//! GeoTIFF: saved files lie where the pixels lay that they show; colour tables; names of channels.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::path::Path;
 use std::sync::PoisonError;
 
 use horus_core::cpu::device::CpuDevice;
 use horus_core::image::Image;
-use horus_core::io::{AnyImage, Compression, OpenOptions, PixelSize, SaveOptions, with_pixel_size};
+use horus_core::io::{AnyImage, Compression, OpenOptions, PixelSize, SaveOptions, channel_names, with_pixel_size};
 use horus_core::ops::geometric::Interpolation;
 use horus_core::ops::resize::Resampling;
 use horus_core::session::Session;
-use horus_core::shape::{Axis, Region};
-use tiff::decoder::Decoder;
+use horus_core::shape::{Axis, Region, Shape};
+use tiff::decoder::{Decoder, DecodingResult};
 use tiff::encoder::{TiffEncoder, colortype};
 use tiff::tags::Tag;
 
@@ -21,14 +22,14 @@ const NODATA: Tag = Tag::Unknown(42113);
 /// Version, one key: coordinates are those of a pixel's area.
 const KEYS: [u16; 8] = [1, 1, 0, 1, 1025, 0, 1, 1];
 
-/// A picture of 64x48 pixels of 10 by 20 metres from (500, 4000) on.
-fn geotiff(path: &Path) {
+/// A picture of 64x48 pixels of 10 by 20 metres from (500 + east, 4000) on.
+fn geotiff(path: &Path, east: f64) {
     let pixels: Vec<u8> = (0..64 * 48).map(|i| (i * 7 % 251) as u8).collect();
     let mut file = TiffEncoder::new(File::create(path).unwrap()).unwrap();
     let mut image = file.new_image::<colortype::Gray8>(64, 48).unwrap();
     let tags = image.encoder();
     tags.write_tag(Tag::ModelPixelScaleTag, &[10.0, 20.0, 0.0][..]).unwrap();
-    tags.write_tag(Tag::ModelTiepointTag, &[0.0, 0.0, 0.0, 500.0, 4000.0, 0.0][..]).unwrap();
+    tags.write_tag(Tag::ModelTiepointTag, &[0.0, 0.0, 0.0, 500.0 + east, 4000.0, 0.0][..]).unwrap();
     tags.write_tag(Tag::GeoKeyDirectoryTag, &KEYS[..]).unwrap();
     tags.write_tag(NODATA, "255").unwrap();
     image.write_data(&pixels).unwrap();
@@ -59,7 +60,7 @@ fn saved_files_lie_where_their_pixels_lay() {
     let _noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
     let (s, folder) = (session(), Folder::new());
     let (input, output) = (folder.at("in.tif"), folder.at("out.tif"));
-    geotiff(&input);
+    geotiff(&input, 0.0);
     let whole = told(&input);
     let image = AnyImage::open(&s, &input).unwrap().convert::<u8>();
     let saved = |image: &Image<u8>| {
@@ -102,7 +103,7 @@ fn tags_are_written_with_tiles_and_of_other_types() {
     let _noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
     let (s, folder) = (session(), Folder::new());
     let (input, output) = (folder.at("in.tif"), folder.at("out.tif"));
-    geotiff(&input);
+    geotiff(&input, 0.0);
     let picture =
         AnyImage::open_with(&s, &input, &OpenOptions { later: Some(true), ..OpenOptions::default() }).unwrap();
     let tiled = SaveOptions { tile: Some((16, 16)), compression: Compression::Deflate, ..SaveOptions::default() };
@@ -118,7 +119,7 @@ fn what_is_no_part_of_the_picture_has_no_place() {
     let _noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
     let (s, folder) = (session(), Folder::new());
     let (input, output) = (folder.at("in.tif"), folder.at("out.tif"));
-    geotiff(&input);
+    geotiff(&input, 0.0);
     let image = AnyImage::open(&s, &input).unwrap().convert::<u8>();
     for lost in [image.max(image.flip(Axis::Rows)), image.pad(1, 1, 1, 1).crop(0, 0, 48, 64).max(&image)] {
         lost.save(&output).unwrap();
@@ -240,7 +241,7 @@ fn smaller_sizes_are_means_of_the_pixels_that_are_not_missing() {
     let _noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
     let (s, folder) = (session(), Folder::new());
     let (input, output) = (folder.at("in.tif"), folder.at("out.tif"));
-    geotiff(&input);
+    geotiff(&input, 0.0);
     let image = AnyImage::open(&s, &input).unwrap().convert::<u8>();
     // Pixels of the first columns are missing.
     let holes = Image::from_fn(&s, 48, 64, |_, x| if x < 5 { 255u8 } else { 0 });
@@ -304,4 +305,150 @@ fn sizes_are_computed_region_by_region_with_the_same_pixels() {
     for level in 0..4 {
         assert!(size(&s, &whole, level) == size(&s, &parts, level), "size {level}");
     }
+}
+
+#[test]
+fn pictures_of_a_series_lie_where_they_do_alone() {
+    let _noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
+    let (s, folder) = (session(), Folder::new());
+    let names = ["a.tif", "b.tif", "c.tif", "none.tif", "table.tif"];
+    for (k, name) in names.iter().take(3).enumerate() {
+        geotiff(&folder.at(name), k as f64 * 640.0);
+    }
+    Image::from_fn(&s, 48, 64, |y, x| (y ^ x) as u8).save(folder.at("none.tif")).unwrap();
+    indexed(&folder.at("table.tif"), 8, &(0..768).collect::<Vec<u16>>());
+    let inputs = names.map(|name| folder.at(name));
+    let other = AnyImage::open(&s, &inputs[0]).unwrap().convert::<u8>();
+    let picked = |p: &AnyImage| p.convert::<u8>().crop(1, 2, 2, 3).flip(Axis::Rows);
+    let smooth = |p: &AnyImage| p.convert::<u8>().crop(1, 1, 3, 3).median(3).resize(2, 2, Interpolation::Bilinear);
+    let beside = |p: &AnyImage| p.convert::<u8>().crop(0, 0, 4, 4).max(other.crop(0, 0, 4, 4));
+    let operations: [(&dyn Fn(&AnyImage) -> Image<u8>, usize); 3] = [(&picked, 3), (&smooth, 3), (&beside, 5)];
+    for (operation, recorded) in operations {
+        for (extension, options) in
+            [("tif", SaveOptions::default()), ("tif", sizes(2, Compression::None)), ("png", SaveOptions::default())]
+        {
+            let alone: Vec<Vec<u8>> = inputs
+                .iter()
+                .map(|input| {
+                    let path = folder.at("alone").with_extension(extension);
+                    operation(&AnyImage::open(&s, input).unwrap()).save_with(&path, &options).unwrap();
+                    std::fs::read(path).unwrap()
+                })
+                .collect();
+            for once in [false, true] {
+                let calls = Cell::new(0);
+                let series = s.series(&inputs, |p| {
+                    calls.set(calls.get() + 1);
+                    operation(p)
+                });
+                let series = if once { series.recorded_once() } else { series };
+                let name = |path: &Path| path.with_extension(format!("out.{extension}"));
+                let saved = series.save(name, &options).all().unwrap();
+                for (saved, alone) in saved.iter().zip(&alone) {
+                    assert!(std::fs::read(&saved.path).unwrap() == *alone, "{}, once: {once}", saved.path.display());
+                }
+                assert_eq!(calls.get(), if once { recorded } else { 5 }, "{extension}");
+            }
+        }
+    }
+    let cut = |p: &AnyImage| p.convert::<u8>().crop(3, 5, 20, 30);
+    let series = s.series(&inputs[..3], cut).recorded_once();
+    series.save(|path: &Path| path.with_extension("cut.tif"), &SaveOptions::default()).all().unwrap();
+    for (k, name) in ["a.cut.tif", "b.cut.tif", "c.cut.tif"].iter().enumerate() {
+        assert_eq!(told(&folder.at(name)).tie[3..5], [550.0 + 640.0 * k as f64, 3940.0]);
+    }
+}
+
+#[test]
+fn colours_are_as_many_as_values() {
+    let _noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
+    let (s, folder) = (session(), Folder::new());
+    let path = folder.at("table.tif");
+    for (bits, numbers) in [(8u16, 48usize), (8, 767), (8, 3 << 16), (4, 768), (2, 9), (1, 3)] {
+        indexed(&path, bits, &vec![7; numbers]);
+        for later in [false, true] {
+            let options = OpenOptions { later: Some(later), ..OpenOptions::default() };
+            let cause = super::refused(AnyImage::open_with(&s, &path, &options));
+            assert_eq!(cause, format!("its colour table has {numbers} numbers, for pixels of {bits} bits"));
+        }
+    }
+}
+
+/// Pages of a file: samples of a pixel, and all of them.
+fn pages(path: &Path) -> Vec<(u16, Vec<u16>)> {
+    let mut file = Decoder::new(File::open(path).unwrap()).unwrap();
+    let mut all = Vec::new();
+    loop {
+        let samples = file.find_tag(Tag::SamplesPerPixel).unwrap().map_or(1, |v| v.into_u16().unwrap());
+        let DecodingResult::U16(pixels) = file.read_image().unwrap() else { panic!("other samples") };
+        all.push((samples, pixels));
+        if !file.more_images() {
+            return all;
+        }
+        file.next_image().unwrap();
+    }
+}
+
+#[test]
+fn channels_of_ome_tiff_are_pages_with_names() {
+    let (s, folder) = (session(), Folder::new());
+    let path = folder.at("cells.ome.tif");
+    let shape = Shape::volume(2, 3, 5, 3);
+    let pixels: Vec<u16> = (0..shape.len()).map(|i| (i * 977) as u16).collect();
+    let image = Image::from_slice(&s, shape, &pixels);
+    // Of three, without names, it is a colour.
+    image.save(&path).unwrap();
+    assert_eq!(pages(&path).iter().map(|page| page.0).collect::<Vec<_>>(), [3, 3]);
+    let names = ["DAPI", "", "<β>"].map(String::from);
+    let image = AnyImage::U16(image).with_channel_names(names.to_vec());
+    let described = |path: &Path| {
+        let mut file = Decoder::new(File::open(path).unwrap()).unwrap();
+        file.find_tag(Tag::ImageDescription).unwrap().unwrap().into_string().unwrap()
+    };
+    let volume = OpenOptions { volume: true, ..OpenOptions::default() };
+    let save = |image: &AnyImage| {
+        image.convert::<u16>().save(&path).unwrap();
+        AnyImage::open_with(&s, &path, &volume).unwrap()
+    };
+    let again = save(&image);
+    // Pages of channels are beside each other, levels follow.
+    let planes = pixels.chunks(15).map(|plane| (1, plane.to_vec()));
+    assert_eq!(pages(&path), planes.collect::<Vec<_>>());
+    assert!(described(&path).contains("<Channel ID=\"Channel:0:2\" Name=\"&lt;β&gt;\" SamplesPerPixel=\"1\"/>"));
+    assert_eq!((again.shape(), again.channel_names()), (shape, &names[..]));
+    assert_eq!(again.convert::<u16>().to_vec().unwrap(), image.convert::<u16>().to_vec().unwrap());
+    let of = |image: Image<u16>| channel_names(&image).to_vec();
+    let image = again.convert::<u16>();
+    assert_eq!(of(image.median(3).crop(0, 1, 3, 3)), names);
+    assert_eq!(of(image.channel(2)), ["<β>"]);
+    assert_eq!(of(image.slice(1).channel(2)), ["<β>"]);
+    assert_eq!(of(Image::stack(&s, [&image.channel(2), &image.channel(0)], Axis::Channels)), ["<β>", "DAPI"]);
+    assert_eq!(of(&image.channel(0) + &image.channel(2)).len(), 0, "it is neither");
+    assert_eq!(of(&image + &Image::constant(&s, image.shape(), 1u16)), names);
+    assert_eq!(save(&AnyImage::U16(image.channel(0))).channel_names(), ["DAPI"]);
+    assert_eq!(save(&AnyImage::U16(image.slice(0))).channel_names(), names);
+    // One level and time are read without asking for a volume; sizes are those of pages.
+    image.slice(1).save_with(&path, &sizes(2, Compression::Deflate)).unwrap();
+    let flat = AnyImage::open(&s, &path).unwrap();
+    assert_eq!((flat.shape(), flat.channel_names()), (Shape::new(3, 5, 3), &names[..]));
+    assert_eq!(flat.convert::<u16>().to_vec().unwrap(), image.slice(1).to_vec().unwrap());
+    let half = AnyImage::open_with(&s, &path, &OpenOptions { level: 1, ..OpenOptions::default() }).unwrap();
+    assert_eq!((half.shape(), half.channel_names()), (Shape::new(2, 3, 3), &names[..]));
+    let page = AnyImage::open_page(&s, &path, 1).unwrap();
+    assert_eq!((page.shape(), page.channel_names().len()), (Shape::new(3, 5, 1), 0));
+    // Five are never colours.
+    save(&AnyImage::U16(Image::from_slice(&s, Shape::new(4, 5, 5), &[7u16; 100])));
+    assert_eq!(pages(&path).len(), 5);
+    // Parts are put region by region.
+    let small = Session::on(Box::new(CpuDevice::new(Some(1)).unwrap())).host_memory(2 << 20).build().unwrap();
+    let large = folder.at("large.ome.tif");
+    let plane = Image::from_fn(&s, 900, 700, |y, x| (y * 3 + x) as u16);
+    let named = AnyImage::U16(Image::stack(&s, [&plane, &plane], Axis::Channels));
+    named.with_channel_names(["a", "b"].map(String::from).to_vec()).convert::<u16>().save(&large).unwrap();
+    let later = OpenOptions { later: Some(true), ..OpenOptions::default() };
+    AnyImage::open_with(&small, &large, &later).unwrap().convert::<u16>().median(3).save(&path).unwrap();
+    let parts = AnyImage::open(&s, &path).unwrap();
+    assert_eq!(parts.channel_names(), ["a", "b"]);
+    let want = AnyImage::open(&s, &large).unwrap().convert::<u16>().median(3).to_vec().unwrap();
+    assert!(parts.convert::<u16>().to_vec().unwrap() == want);
 }

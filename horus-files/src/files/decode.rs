@@ -9,7 +9,8 @@ use super::bounds::{self, MEMORY_LIMIT, check_capacity, check_size};
 use super::codec::{Decoder, Header};
 use super::interleave::separated;
 use super::load::{Kind, Means, Source};
-use super::{OpenOptions, Picture, metadata, ome, pnm, read_npy, read_tiff};
+use super::picture::Metadata;
+use super::{OpenOptions, Picture, metadata, pnm, read_npy, read_tiff};
 use horus_base::dtype::{DType, Pixel};
 use horus_base::error::Audience;
 use horus_base::shape::Shape;
@@ -29,7 +30,7 @@ pub(super) fn first(
 ) -> Result<Picture, String> {
     let (picture, pages) = decode(source, options, means)?;
     tell_pages(name, pages);
-    Ok(Picture { pixel: ome::pixel_size_of(source, options), ..picture })
+    Ok(picture.with_metadata(Metadata::of(source, options)))
 }
 
 /// Warns of ignored pages.
@@ -62,8 +63,7 @@ pub(super) fn decode(source: &Source<'_>, options: &OpenOptions, means: Means<'_
         Kind::Tiff => {
             let picture = guarded(|| read_tiff::read(source, options, means))?;
             // Only for a readable file, and only if no page was requested.
-            let count = || guarded(|| Ok(read_tiff::pages(source))).unwrap_or(1);
-            Ok((picture, if options.page.is_none() && !options.volume { count() } else { 1 }))
+            Ok((picture, guarded(|| Ok(read_tiff::pages(source, options))).unwrap_or(1)))
         }
         _ => {
             means.expect(source)?;

@@ -9,7 +9,7 @@ use super::encode::{Beside, Parts, write};
 use super::tiff_directory::Entry;
 use super::tiff_file;
 use super::{Clipping, Compression, Format, Georeference, SaveOptions, Scale, Sink};
-use super::{metadata, ome};
+use super::{notices, ome};
 use horus_base::dispatch;
 use horus_base::dtype::{DType, Pixel};
 use horus_base::error::Audience;
@@ -37,6 +37,8 @@ pub struct Draft {
     sizes: usize,
     /// The size of its pixels, if it is known.
     pub pixel: Option<PixelSize>,
+    /// Names of its channels, if these are no colours of one pixel.
+    pub names: Vec<String>,
 }
 
 /// The smallest and the largest value that a file holds.
@@ -79,8 +81,8 @@ impl Draft {
         let parts = Parts::of(format, stored, shape, options)?;
         let clipping = options.clipping;
         let (scale, counted, beside, pixel) = (StoredScale::Not, None, Beside::default(), None);
-        let sizes = options.sizes;
-        Ok(Draft { format, shape, dtype, stored, parts, scale, counted, clipping, beside, sizes, pixel })
+        let (sizes, names) = (options.sizes, Vec::new());
+        Ok(Draft { format, shape, dtype, stored, parts, scale, counted, clipping, beside, sizes, pixel, names })
     }
 
     /// Stores where the picture lies and what its values stand for, as far as the format does: its place in a
@@ -115,20 +117,22 @@ impl Draft {
     }
 
     /// Describes the picture as OME-TIFF, if that is what the file's path is called (`.ome.tif`), with the
-    /// size of its pixels; other TIFF files and PNG files have that as their resolution. Warns, once
-    /// per process, of a size that a file does not tell.
+    /// size of its pixels and a page for each channel, unless three or four without names are colours; other TIFF files and
+    /// PNG files have the size as their resolution. Warns, once, of a size that a file does not tell. The last change of a
+    /// draft.
     pub fn describe(&mut self, path: &Path) {
         let pixel = self.pixel;
         if self.format == Format::Png {
             self.beside.chunks.pixel = pixel.map(|size| [size.rows, size.columns]);
         }
-        if self.format == Format::Png && self.beside.chunks.density().is_some() {
-            metadata::resolution_is_kept();
-        } else if self.format != Format::Tiff && pixel.is_some() {
-            metadata::resolution_is_kept();
-            metadata::tell_size(path);
-        }
         if self.format != Format::Tiff {
+            let is_told = self.beside.chunks.density().is_some();
+            if pixel.is_some() && !is_told {
+                notices::tell_once("size of pixels", || {
+                    let path = path.display();
+                    format!("{path}: the size of its pixels is not stored: tif, png and OME files have one")
+                });
+            }
             return;
         }
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -136,11 +140,18 @@ impl Draft {
         let ome = [".ome.tif", ".ome.tiff"].iter().find_map(|end| lower.strip_suffix(end));
         let name = ome.and_then(|ome| name.get(..ome.len()));
         if let Some(name) = name {
-            let text = ome::description(name, self.shape, self.stored, pixel);
+            let Shape { depth, channels, .. } = self.shape;
+            let is_named = self.names.len() == channels;
+            let apart = is_named || !matches!(channels, 1 | 3 | 4);
+            self.names.resize(channels, String::new());
+            let names = apart.then_some(&self.names[..]);
+            let text = ome::description(name, self.shape, self.stored, pixel, names);
             self.add(vec![Entry::ascii(Tag::ImageDescription.to_u16(), &text)]);
+            if apart {
+                self.shape = Shape { depth: depth * channels, channels: 1, ..self.shape };
+            }
         }
         if let Some(pixel) = pixel {
-            metadata::resolution_is_kept();
             self.add(ome::resolution(pixel));
         }
     }

@@ -1,16 +1,15 @@
 //! The place of a picture on the earth: the tags of GeoTIFF (OGC 19-008r4); and what its values stand for: the
 //! value that GDAL takes for missing pixels, and a colour table.
 
-use std::path::Path;
-
 use tiff::decoder::Decoder;
 use tiff::decoder::ifd::Value;
 use tiff::tags::{PhotometricInterpretation, Tag};
 
 use super::load::{Kind, Source};
+use super::metadata::{Said, note_dropped};
 use super::tiff_directory::{Entry, NODATA};
 use super::tiff_source::{Reader, decoder_at, interpretation};
-use super::{OpenOptions, decode, metadata, read_tiff};
+use super::{OpenOptions, decode, read_tiff};
 use horus_base::placed::Placed;
 
 /// The key that tells if coordinates are those of a pixel's corner or of its centre, and the latter.
@@ -35,22 +34,27 @@ pub struct Georeference {
 }
 
 impl Georeference {
-    /// That of a page of a TIFF file at a path, as the options read it; `None` if it has none, or
+    /// That of a page of an open TIFF file, as the options read it; `None` if it has none, or
     /// if the picture is turned for viewing. Unreadable tags count as absent.
-    pub fn of_file(path: &Path, options: &OpenOptions) -> Option<Georeference> {
-        let source = Source::open(path).ok().filter(|source| source.kind() == Kind::Tiff)?;
+    pub(super) fn of(source: &Source<'_>, options: &OpenOptions) -> Option<Georeference> {
+        if source.kind() != Kind::Tiff {
+            return None;
+        }
         let read = || -> Result<Option<Georeference>, String> {
-            let page = options.page.unwrap_or(0);
-            let directory = read_tiff::directory_of_page(&source, page, options.level)?;
-            let mut decoder = decoder_at(&source, directory)?;
+            let page = read_tiff::directory_page(source, options);
+            let directory = read_tiff::directory_of_page(source, page, options.level)?;
+            let mut decoder = decoder_at(source, directory)?;
             let turned = decoder.find_tag_unsigned::<u16>(Tag::Orientation).ok().flatten().is_some_and(|o| o > 1);
-            let mut found = Georeference::of(&mut decoder);
+            let mut found = Georeference::of_page(&mut decoder);
             if options.level > 0 {
                 // A smaller copy covers the same area by other pixels; what they stand for is the same.
                 found = Georeference { nodata: found.nodata, ..Georeference::default() };
             }
-            if interpretation(&source, directory).is_some() || is_coloured(&mut decoder) {
+            if interpretation(source, directory).is_some() || is_coloured(&mut decoder) {
                 found.colours = colours(&mut decoder);
+            }
+            if turned || !found.is_placed() {
+                note_dropped(&mut decoder, &[Said::Georeference]);
             }
             Ok((!turned).then_some(found))
         };
@@ -58,11 +62,10 @@ impl Georeference {
         if let Some(region) = options.region {
             found = found.seen(&Placed::shifted(region.top as f64, region.left as f64))?;
         }
-        metadata::georeference_is_kept();
         Some(found)
     }
 
-    fn of(decoder: &mut Decoder<Reader<'_>>) -> Georeference {
+    fn of_page(decoder: &mut Decoder<Reader<'_>>) -> Georeference {
         let mut doubles = |tag| decoder.find_tag(tag).ok().flatten().and_then(numbers).unwrap_or_default();
         let (scale, ties) = (doubles(Tag::ModelPixelScaleTag), doubles(Tag::ModelTiepointTag));
         let (matrix, params) = (doubles(Tag::ModelTransformationTag), doubles(Tag::GeoDoubleParamsTag));
@@ -197,17 +200,18 @@ fn is_coloured(decoder: &mut Decoder<Reader<'_>>) -> bool {
     grey && samples == 1 && matches!(first(Tag::BitsPerSample), Some(8 | 16))
 }
 
-/// The colour table of a page, with a colour for each value of as many bytes.
+/// The colour table of a page that has a colour for each value of its samples, with one for each value of as many
+/// bytes.
 fn colours(decoder: &mut Decoder<Reader<'_>>) -> Vec<u16> {
-    let found = decoder.find_tag_unsigned_vec::<u16>(Tag::ColorMap).ok().flatten().unwrap_or_default();
-    let count = found.len() / 3;
-    if count == 0 || count > 1 << 16 {
+    let mut numbers = |tag| decoder.find_tag_unsigned_vec::<u16>(tag).ok().flatten().unwrap_or_default();
+    let (found, bits) = (numbers(Tag::ColorMap), numbers(Tag::BitsPerSample));
+    let count = 1 << bits.first().map_or(0, |bits| (*bits).min(16));
+    if found.len() != 3 * count {
         return Vec::new();
     }
     let all = if count <= 1 << 8 { 1 << 8 } else { 1 << 16 };
     found
         .chunks_exact(count)
-        .take(3)
         .flat_map(|plane| plane.iter().copied().chain(std::iter::repeat_n(0, all - count)))
         .collect()
 }

@@ -1,13 +1,14 @@
 //! Metadata of picture files.
 
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
+use tiff::decoder::Decoder;
 use tiff::tags::Tag;
 
 use super::bounds::markers;
 use super::load::{Kind, Means};
-use super::{Allocate, Picture};
+use super::tiff_source::Reader;
+use super::{Allocate, Picture, notices, ome};
 use horus_base::dtype::Pixel;
 use horus_base::shape::{Region, Shape};
 use horus_host::host::buffer::HostBuffer;
@@ -109,7 +110,7 @@ impl Orientation {
             Orientation::Keep => Ok(picture),
             Orientation::Apply if noted == Turned::No => Ok(picture),
             Orientation::Apply => {
-                let Picture { shape, dtype, pixels, pixel } = picture;
+                let Picture { shape, dtype, pixels, metadata } = picture;
                 // Only the size of a pixel matters.
                 let turned = match dtype.size() {
                     1 => turned::<u8>,
@@ -118,7 +119,7 @@ impl Orientation {
                     _ => turned::<f64>,
                 };
                 let (pixels, shape) = turned(&pixels, shape, noted, means.room)?;
-                Ok(Picture { shape, dtype, pixels, pixel })
+                Ok(Picture { shape, dtype, pixels, metadata })
             }
         }
     }
@@ -191,7 +192,7 @@ pub(super) fn tell_profile(bytes: usize) {
 
 /// What files say beside their pixels, that no file which is saved says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Said {
+pub(super) enum Said {
     Georeference,
     Resolution,
     Description,
@@ -228,24 +229,15 @@ impl Said {
 static READ: AtomicU8 = AtomicU8::new(0);
 static TOLD: AtomicU8 = AtomicU8::new(0);
 
-/// Notes what a TIFF page says of itself; `value` is that of a tag, if it has it, and 0 if it is no number.
-pub(super) fn note_dropped(mut value: impl FnMut(Tag) -> Option<u16>) {
-    // A resolution without a unit is the pixel's aspect ratio, mostly 1:1.
+/// Notes which of `these` a TIFF page says; images keep none of it.
+pub(super) fn note_dropped(page: &mut Decoder<Reader<'_>>, these: &[Said]) {
+    // A tag that is no number counts as 0; a resolution without a unit is the pixel's aspect ratio, mostly 1:1.
+    let mut value = |tag: Tag| page.find_tag(tag).ok().flatten().map(|value| value.into_u16().unwrap_or(0));
     let mut says = |tag: &Tag| value(*tag).is_some_and(|v| *tag != Tag::ResolutionUnit || v > 1);
     let known = READ.load(Ordering::Relaxed);
-    for said in Said::ALL.into_iter().filter(|said| known >> *said as u8 & 1 == 0) {
-        READ.fetch_or(u8::from(said.tags().iter().any(&mut says)) << said as u8, Ordering::Relaxed);
+    for said in these.iter().filter(|said| known >> **said as u8 & 1 == 0) {
+        READ.fetch_or(u8::from(said.tags().iter().any(&mut says)) << *said as u8, Ordering::Relaxed);
     }
-}
-
-/// Forgets a georeference that was noted: an image keeps it, and whoever saves it is told if it is lost.
-pub(super) fn georeference_is_kept() {
-    READ.fetch_and(!(1 << Said::Georeference as u8), Ordering::Relaxed);
-}
-
-/// Forgets a size of pixels that was noted: it is saved with the image that has it.
-pub(super) fn resolution_is_kept() {
-    READ.fetch_and(!(1 << Said::Resolution as u8), Ordering::Relaxed);
 }
 
 /// Notes what a file of another format says of itself.
@@ -259,7 +251,7 @@ pub(super) fn note_file(kind: Kind, bytes: &[u8]) {
 }
 
 /// Calls `each` with the name and the body of each chunk of a PNG file.
-pub(super) fn chunks<'a>(bytes: &'a [u8], mut each: impl FnMut(&'a [u8; 4], &'a [u8])) {
+fn chunks<'a>(bytes: &'a [u8], mut each: impl FnMut(&'a [u8; 4], &'a [u8])) {
     const SIGNATURE: usize = 8;
     // Length before and checksum after name and body.
     const AROUND: usize = 12;
@@ -276,7 +268,7 @@ fn png_says(bytes: &[u8]) -> Vec<Said> {
     let mut said = Vec::new();
     chunks(bytes, |name, body| {
         said.extend(match name {
-            b"pHYs" if body.last() == Some(&1) => Some(Said::Resolution),
+            b"pHYs" if body.last() == Some(&1) && ome::of_density(body).is_none() => Some(Said::Resolution),
             b"tEXt" | b"zTXt" | b"iTXt" => Some(Said::Description),
             b"eXIf" if is_more_than_turned(body) => Some(Said::Exif),
             b"iCCP" => Some(Said::Profile),
@@ -317,25 +309,16 @@ fn is_more_than_turned(exif: &[u8]) -> bool {
     number(FIRST) != Some(1) || number(FIRST + 2) != Some(ORIENTATION)
 }
 
-/// Warns, once per process, that a file does not tell the size of its pixels, which is known.
-pub(super) fn tell_size(path: &Path) {
-    static TOLD: AtomicBool = AtomicBool::new(false);
-    if !TOLD.swap(true, Ordering::Relaxed) {
-        let path = path.display();
-        horus_base::warn!("{path}: the size of its pixels is not stored: tif, png and OME files have one");
-    }
-}
-
-/// Warns, when a picture is saved, of what those that were read said beside their pixels: once per process.
+/// Warns, when a picture is saved, of what those that were read said beside their pixels: once.
 pub(super) fn tell_dropped() {
     let read = READ.load(Ordering::Relaxed);
     let news = read & !TOLD.fetch_or(read, Ordering::Relaxed);
     let names: Vec<&str> = Said::ALL.into_iter().filter(|s| news >> *s as u8 & 1 == 1).map(Said::name).collect();
     if !names.is_empty() {
-        horus_base::warn!(
-            "files that were read have metadata that files saved from them do not have: {}",
-            names.join(", ")
-        );
+        let names = names.join(", ");
+        notices::tell_once(&names, || {
+            format!("files that were read have metadata that files saved from them do not have: {names}")
+        });
     }
 }
 

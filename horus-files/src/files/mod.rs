@@ -19,10 +19,10 @@
 //! | alpha | the last of two or four channels (`AnyImage::alpha`); colours that a TIFF file declares premultiplied are taken unchanged, with a warning | with 2 (PNG) or 4 channels the last is alpha, colours not multiplied |
 //! | colour profile (ICC) | not applied: samples are taken as stored, which is logged | none |
 //! | gamma, primaries (PNG) | not applied | none |
-//! | size of a pixel (OME-XML, or a resolution per centimetre, of TIFF; a resolution per metre of PNG) | an attribute of the image ([`pixel_size`]) | in OME-XML (`.ome.tif`), and as the resolution of TIFF and PNG files |
-//! | colour table | of PNG and BMP resolved; of TIFF an attribute of the image, whose pixels are indices | in TIFF and PNG files of indices that were only picked |
+//! | size of a pixel (OME-XML, or a resolution per centimetre, of TIFF; a resolution per metre of PNG) | an attribute of the image ([`Metadata::pixel`]) | in OME-XML (`.ome.tif`), and as the resolution of TIFF and PNG files |
+//! | colour table | of PNG and BMP resolved, colours that are missing black; of TIFF, where it has a colour for each value, an attribute of the image, whose pixels are indices | in TIFF and PNG files of indices that were only picked |
 //! | smaller copies (TIFF) | [`OpenOptions::level`] | [`SaveOptions::sizes`] |
-//! | axes (OME-XML) | with [`OpenOptions::volume`]: levels, channels, and the time that the page selects | in OME-XML |
+//! | axes and names of channels (OME-XML) | with [`OpenOptions::volume`]: levels, channels, and the time that the page selects; channels also without, of one level and time | in OME-XML |
 //! | other resolutions (JPEG, TIFF), description (TIFF) | dropped, with a warning when a picture is saved | none |
 //! | georeference (TIFF) | an attribute of the image | kept |
 //!
@@ -54,6 +54,7 @@ mod jpeg;
 mod load;
 mod metadata;
 mod netpbm;
+mod notices;
 mod ome;
 mod opened;
 mod options;
@@ -85,10 +86,10 @@ pub use georeference::Georeference;
 pub use info::FileInfo;
 pub use load::{Means, Reserve};
 pub use metadata::Orientation;
-pub use ome::pixel_size;
+pub use notices::{HeldNotices, tell_once};
 pub use opened::Opened;
 pub use options::{Clipping, Depth, OpenOptions, SaveOptions, Scale, Scaling};
-pub use picture::{Allocate, IN_MEMORY, Picture};
+pub use picture::{Allocate, IN_MEMORY, Metadata, Picture};
 pub use reader::{PictureReader, RegionSource};
 pub use target::{SPOOLED, Sink, Target, cause, same_file};
 pub use writer::{PictureWriter, RegionSink};

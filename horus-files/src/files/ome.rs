@@ -2,14 +2,13 @@
 //! channels, and sizes of pixels.
 
 use std::fmt::Write;
-use std::path::Path;
 
 use tiff::decoder::Decoder;
 use tiff::decoder::ifd::Value;
 use tiff::tags::Tag as TiffTag;
 
 use super::load::{Kind, Source};
-use super::metadata::Turned;
+use super::metadata::{Said, Turned};
 use super::tiff_directory::Entry;
 use super::tiff_source::{Reader, decoder_at};
 use super::{OpenOptions, decode, metadata, read_tiff};
@@ -147,6 +146,11 @@ impl Ome {
         pages.ok_or_else(|| "planes of it are in other files, which are not read".into())
     }
 
+    /// Pages of all times.
+    pub(super) fn planes(&self) -> usize {
+        self.pages.len()
+    }
+
     /// Its axes, for people.
     pub(super) fn told(&self) -> String {
         let mut text = String::new();
@@ -183,18 +187,38 @@ pub(super) fn of_source(source: &Source<'_>) -> Option<Result<Ome, String>> {
     }
 }
 
-/// The size of pixels that the file at a path gives: a TIFF file in OME-XML, or as a resolution in pixels per
-/// centimetre (one in pixels per inch is for print), a PNG file in pixels per metre. `None` if it gives
-/// none, or the picture is turned for viewing. Unreadable tags count as absent.
-pub fn pixel_size(path: &Path, options: &OpenOptions) -> Option<PixelSize> {
-    pixel_size_of(&Source::open(path).ok()?, options)
+/// The image whose pages are read together, according to the description of a TIFF file: as a volume, or, of one
+/// level and time, as its channels if no page is requested.
+///
+/// # Errors
+/// A message, if a volume is requested and its metadata makes no sense.
+pub(super) fn together(source: &Source<'_>, options: &OpenOptions) -> Result<Option<Ome>, String> {
+    if options.volume {
+        return of_source(source).transpose();
+    }
+    let is_flat = |ome: &Ome| ome.levels == 1 && ome.times == 1 && ome.pages(None).is_ok();
+    let found = if options.page.is_none() { of_source(source) } else { None };
+    Ok(found.and_then(Result::ok).filter(is_flat))
 }
 
-/// [`pixel_size`] of an open file.
-pub(super) fn pixel_size_of(source: &Source<'_>, options: &OpenOptions) -> Option<PixelSize> {
+/// Names of the channels of an open file that are planes of their own, empty ones for those without.
+pub(super) fn names(source: &Source<'_>, options: &OpenOptions) -> Vec<String> {
+    if source.kind() != Kind::Tiff {
+        return Vec::new();
+    }
+    let found = decode::guarded(|| together(source, options)).ok().flatten();
+    let Some(Ome { samples: 1, channels, mut names, .. }) = found else { return Vec::new() };
+    names.resize(channels, String::new());
+    if channels == 1 && names[0].is_empty() { Vec::new() } else { names }
+}
+
+/// The size of pixels that an open file gives: a TIFF file in OME-XML, or as a resolution in pixels per
+/// centimetre (one in pixels per inch is for print), a PNG file in pixels per metre. `None` if it gives
+/// none, or the picture is turned for viewing. Unreadable tags count as absent.
+pub(super) fn pixel_size(source: &Source<'_>, options: &OpenOptions) -> Option<PixelSize> {
     match source.kind() {
         Kind::Tiff => {}
-        Kind::Png => return of_png(source.head()),
+        Kind::Png => return of_png(source),
         _ => return None,
     }
     let read = || -> Result<Option<PixelSize>, String> {
@@ -206,6 +230,9 @@ pub(super) fn pixel_size_of(source: &Source<'_>, options: &OpenOptions) -> Optio
             Some(ome) => ome?.pixel,
             None => of_resolution(&mut decoder),
         };
+        if found.is_none() || turned {
+            metadata::note_dropped(&mut decoder, &[Said::Resolution]);
+        }
         let levels = read_tiff::levels_of_page(source, page)?;
         let both = levels.first().copied().zip(levels.get(options.level).copied());
         let (Some(size), Some(((height, width), (rows, columns)))) = (found.filter(|_| !turned), both) else {
@@ -218,9 +245,39 @@ pub(super) fn pixel_size_of(source: &Source<'_>, options: &OpenOptions) -> Optio
     decode::guarded(read).ok().flatten()
 }
 
-/// The size of pixels that the first bytes of a PNG file tell, which come before its pixels. Whole dots
-/// per inch are for print, unless they are many.
-fn of_png(head: &[u8]) -> Option<PixelSize> {
+/// The size of pixels that the chunks of a PNG file tell which come before its pixels.
+fn of_png(source: &Source<'_>) -> Option<PixelSize> {
+    const SIGNATURE: u64 = 8;
+    // Length before and checksum after name and body.
+    const AROUND: u64 = 12;
+    /// More chunks than files have before their pixels.
+    const MOST: usize = 1 << 12;
+    /// A body that is longer is no orientation.
+    const LONGEST: u32 = 1 << 16;
+    let (mut size, mut turned, mut at) = (None, false, SIGNATURE);
+    for _ in 0..MOST {
+        let mut head = [0; 8];
+        source.read_at(at, &mut head).ok()?;
+        let [a, b, c, d, name @ ..] = head;
+        let length = u32::from_be_bytes([a, b, c, d]);
+        let body = || {
+            let mut body = vec![0; length.min(LONGEST) as usize];
+            source.read_at(at + head.len() as u64, &mut body).ok().map(|()| body)
+        };
+        match &name {
+            b"pHYs" => size = of_density(&body()?),
+            b"eXIf" => turned = Turned::of_exif(&body()?).is_some_and(|turned| turned != Turned::No),
+            b"IDAT" => break,
+            _ => {}
+        }
+        at += u64::from(length) + AROUND;
+    }
+    size.filter(|_| !turned)
+}
+
+/// The size of pixels by the density of a PNG file, in pixels per metre. Whole dots per inch are for print, unless
+/// they are many.
+pub(super) fn of_density(body: &[u8]) -> Option<PixelSize> {
     const METRE: u8 = 1;
     const INCH: f64 = 0.0254;
     const MOST_IN_PRINT: f64 = 1200.0;
@@ -228,16 +285,9 @@ fn of_png(head: &[u8]) -> Option<PixelSize> {
         let (density, dots) = (u32::from_be_bytes(*density), (f64::from(u32::from_be_bytes(*density)) * INCH).round());
         dots <= MOST_IN_PRINT && [(dots / INCH).floor(), (dots / INCH).ceil()].contains(&f64::from(density))
     };
-    let (mut size, mut turned) = (None, false);
-    metadata::chunks(head, |name, body| match (name, body.as_chunks::<4>()) {
-        (b"pHYs", ([columns, rows], [METRE])) if !in_print(columns) || !in_print(rows) => {
-            let side = |density: &[u8; 4]| Some(1e6 / f64::from(u32::from_be_bytes(*density)));
-            size = PixelSize::of([None, side(rows), side(columns)]);
-        }
-        (b"eXIf", _) => turned = Turned::of_exif(body).is_some_and(|turned| turned != Turned::No),
-        _ => {}
-    });
-    size.filter(|_| !turned)
+    let ([columns, rows], [METRE]) = body.as_chunks::<4>() else { return None };
+    let side = |density: &[u8; 4]| Some(1e6 / f64::from(u32::from_be_bytes(*density)));
+    PixelSize::of([None, side(rows), side(columns)]).filter(|_| !in_print(columns) || !in_print(rows))
 }
 
 fn of_resolution(decoder: &mut Decoder<Reader<'_>>) -> Option<PixelSize> {
@@ -261,8 +311,15 @@ pub(super) fn resolution(pixel: PixelSize) -> Vec<Entry> {
     ]
 }
 
-/// The description of a file with a page for each level, whose pixels are interleaved samples.
-pub(super) fn description(name: &str, shape: Shape, dtype: DType, pixel: Option<PixelSize>) -> String {
+/// The description of a file with a page for each level, whose pixels are interleaved samples; or, with names of
+/// channels, empty ones for those without, for each level and channel, channels the fastest.
+pub(super) fn description(
+    name: &str,
+    shape: Shape,
+    dtype: DType,
+    pixel: Option<PixelSize>,
+    names: Option<&[String]>,
+) -> String {
     let Shape { depth, height, width, channels } = shape;
     let kind = match dtype.stored().name().split_at(1) {
         ("u", bits) => format!("uint{bits}"),
@@ -275,6 +332,14 @@ pub(super) fn description(name: &str, shape: Shape, dtype: DType, pixel: Option<
         let depth = size.levels.map(|levels| side('Z', levels)).unwrap_or_default();
         format!("{}{}{depth}", side('X', size.columns), side('Y', size.rows))
     });
+    let samples = if names.is_some() { 1 } else { channels };
+    let interleaved = samples > 1;
+    let planes = depth * channels / samples.max(1);
+    let channel = |(k, name): (usize, &String)| {
+        let name = if name.is_empty() { String::new() } else { format!(" Name=\"{}\"", escaped(name)) };
+        format!("<Channel ID=\"Channel:0:{k}\"{name} SamplesPerPixel=\"{samples}\"/>")
+    };
+    let told: String = names.unwrap_or(&[String::new()]).iter().enumerate().map(channel).collect();
     let big = cfg!(target_endian = "big");
     let schema = "http://www.openmicroscopy.org/Schemas/OME/2016-06";
     format!(
@@ -282,14 +347,15 @@ pub(super) fn description(name: &str, shape: Shape, dtype: DType, pixel: Option<
          xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" xsi:schemaLocation=\"{schema} {schema}/ome.xsd\" \
          Creator=\"horus-image\"><Image ID=\"Image:0\" Name=\"{}\"><Pixels ID=\"Pixels:0\" DimensionOrder=\"XYCZT\" \
          Type=\"{kind}\" SizeX=\"{width}\" SizeY=\"{height}\" SizeC=\"{channels}\" SizeZ=\"{depth}\" SizeT=\"1\" \
-         BigEndian=\"{big}\" Interleaved=\"{}\"{sides}><Channel ID=\"Channel:0:0\" SamplesPerPixel=\"{channels}\"/>\
-         <TiffData IFD=\"0\" PlaneCount=\"{depth}\"/></Pixels></Image></OME>",
+         BigEndian=\"{big}\" Interleaved=\"{interleaved}\"{sides}>{told}\
+         <TiffData IFD=\"0\" PlaneCount=\"{planes}\"/></Pixels></Image></OME>",
         escaped(name),
-        channels > 1
     )
 }
 
+/// A text as the value of an attribute; XML has no control characters.
 fn escaped(text: &str) -> String {
+    let text: String = text.chars().filter(|c| !c.is_control()).collect();
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
@@ -323,9 +389,36 @@ impl Tag<'_> {
     }
 }
 
+/// A text with its references to characters, by name or number, replaced; others stay.
 fn unescaped(text: &str) -> String {
-    let text = text.replace("&quot;", "\"").replace("&apos;", "'").replace("&lt;", "<").replace("&gt;", ">");
-    text.replace("&#181;", "µ").replace("&#xB5;", "µ").replace("&#xb5;", "µ").replace("&amp;", "&")
+    /// Bytes of the longest that is known, with its end.
+    const LONGEST: usize = "#x10ffff;".len();
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('&') {
+        plain.push_str(before);
+        let end = after.bytes().take(LONGEST).position(|byte| byte == b';');
+        let found = end.and_then(|end| {
+            let (name, next) = (&after[..end], &after[end + 1..]);
+            let number = |digits: &str, base| u32::from_str_radix(digits, base).ok().and_then(char::from_u32);
+            let known = match name {
+                "quot" => Some('"'),
+                "apos" => Some('\''),
+                "lt" => Some('<'),
+                "gt" => Some('>'),
+                "amp" => Some('&'),
+                _ => match name.strip_prefix("#x") {
+                    Some(digits) => number(digits, 16),
+                    None => number(name.strip_prefix('#')?, 10),
+                },
+            };
+            Some((known?, next))
+        });
+        let (one, next) = found.unwrap_or(('&', after));
+        plain.push(one);
+        rest = next;
+    }
+    plain + rest
 }
 
 /// The elements of a text, in their order; comments and declarations are left out.
@@ -385,7 +478,10 @@ mod tests {
             let (beside, mut bytes) = (Beside { pixel: Some(pixel), colours: Vec::new() }, Vec::new());
             let shape = Shape::new(1, 2, 1);
             write(&mut bytes, Samples::Eight(&[1, 2]), shape, &beside, &Workers::alone()).unwrap();
-            of_png(&bytes).map(|size| [size.rows, size.columns])
+            // A profile that is longer than the first bytes that are read.
+            let profile = [&5000u32.to_be_bytes()[..], b"iCCP", &[7; 5004]].concat();
+            bytes.splice(33..33, profile);
+            of_png(&Source::of(&bytes).unwrap()).map(|size| [size.rows, size.columns])
         };
         for dots in [1.0, 72.0, 96.0, 300.0, 1200.0] {
             assert_eq!(read([25_400.0 / dots; 2]), None, "{dots} dots per inch");
@@ -420,9 +516,10 @@ mod tests {
     #[test]
     fn pixels_have_a_size_in_micrometres_and_channels_have_names() {
         let sizes = "PhysicalSizeX='250' PhysicalSizeXUnit='nm' PhysicalSizeY='0.25' PhysicalSizeZ='0.002' PhysicalSizeZUnit='mm'";
-        let found = image(&format!("SizeC='2' SizeZ='5' {sizes}"), "<Channel Name='a &amp; b'/><Channel/>").unwrap();
+        let found = image(&format!("SizeC='2' SizeZ='5' {sizes}"), "<Channel Name='a &amp; b&#x3b2;&no;&'/><Channel/>")
+            .unwrap();
         assert_eq!(found.pixel, PixelSize::of([Some(2.0), Some(0.25), Some(0.25)]));
-        assert_eq!(found.told(), "5 levels, 2 channels (a & b), pixels of 2x0.25x0.25 µm");
+        assert_eq!(found.told(), "5 levels, 2 channels (a & bβ&no;&), pixels of 2x0.25x0.25 µm");
         assert_eq!(image("PhysicalSizeX='1' PhysicalSizeXUnit='pixel' PhysicalSizeY='1'", "").unwrap().pixel, None);
         assert!(Ome::of("ImageJ=1.54").is_none() && Ome::of("<OME></OME>").is_none());
     }
@@ -450,9 +547,16 @@ mod tests {
     #[test]
     fn what_is_written_is_read() {
         let pixel = PixelSize::of([Some(2.0), Some(0.5), Some(0.25)]);
-        let text = description("a<b>&\"c\"", Shape::volume(4, 3, 2, 3), DType::U16, pixel);
+        let shape = Shape::volume(4, 3, 2, 3);
+        let text = description("a<b>&\"c\"", shape, DType::U16, pixel, None);
         let found = Ome::of(&text).expect("OME-XML").unwrap();
         assert_eq!((found.times, found.levels, found.channels, found.samples, found.pixel), (1, 4, 1, 3, pixel));
         assert_eq!(found.pages(None).unwrap(), [0, 1, 2, 3]);
+        let names = ["<\"α\" & &amp;>", "", "c\u{1b}"].map(String::from);
+        let text = description("a", shape, DType::U16, pixel, Some(&names));
+        let found = Ome::of(&text).expect("OME-XML").unwrap();
+        assert_eq!((found.levels, found.channels, found.samples, found.planes()), (4, 3, 1, 12));
+        assert_eq!(found.names, ["<\"α\" & &amp;>", "", "c"]);
+        assert_eq!(found.pages(None).unwrap(), (0..12).collect::<Vec<_>>());
     }
 }

@@ -8,7 +8,7 @@ use tempfile::{SpooledData, spooled_tempfile};
 
 use super::bounds::MEMORY_LIMIT;
 use super::load::{Means, Source};
-use super::picture::IN_MEMORY;
+use super::picture::{IN_MEMORY, Metadata};
 use super::target::cause;
 use super::{OpenOptions, Picture, PictureReader, decode};
 
@@ -23,7 +23,7 @@ pub enum Opened {
     /// Decoded.
     Now(Picture),
     /// Large, or requested as such: its regions are read when they are needed.
-    Later(Box<PictureReader>),
+    Later(Box<PictureReader>, Metadata),
 }
 
 impl Opened {
@@ -33,7 +33,7 @@ impl Opened {
     /// A message, if it cannot be read or decoded.
     pub fn at(path: &Path, options: &OpenOptions, limit: usize, means: Means<'_>) -> Result<Opened, String> {
         match reader(path, options, limit) {
-            Some(reader) => Ok(Opened::Later(Box::new(reader))),
+            Some(later) => Ok(later),
             None => decode::read(path, options, means).map(Opened::Now),
         }
     }
@@ -71,7 +71,7 @@ impl Opened {
             SpooledData::OnDisk(file) => {
                 let source = Source::of_file(file)?;
                 match reader_of(source.clone(), Path::new(IN_MEMORY), options, limit) {
-                    Some(reader) if options.later != Some(false) => Ok(Opened::Later(Box::new(reader))),
+                    Some(later) if options.later != Some(false) => Ok(later),
                     _ => decode::first(&source, &IN_MEMORY, options, means).map(Opened::Now),
                 }
             }
@@ -87,7 +87,7 @@ fn large(limit: usize) -> usize {
 }
 
 /// The reader of a picture's regions, if it is to be read on demand; images may take `limit` bytes.
-fn reader(path: &Path, options: &OpenOptions, limit: usize) -> Option<PictureReader> {
+fn reader(path: &Path, options: &OpenOptions, limit: usize) -> Option<Opened> {
     if options.later == Some(false) {
         return None;
     }
@@ -100,13 +100,13 @@ fn reader(path: &Path, options: &OpenOptions, limit: usize) -> Option<PictureRea
 }
 
 /// [`reader`] of an open file.
-fn reader_of(source: Source<'static>, path: &Path, options: &OpenOptions, limit: usize) -> Option<PictureReader> {
+fn reader_of(source: Source<'static>, path: &Path, options: &OpenOptions, limit: usize) -> Option<Opened> {
     let forced = options.later == Some(true);
-    let reader = PictureReader::of(source, path, options).ok().filter(PictureReader::by_regions)?;
+    let reader = PictureReader::of(source.clone(), path, options).ok().filter(PictureReader::by_regions)?;
     let shape = reader.shape();
     let large = shape.len().saturating_mul(reader.dtype().size()) >= large(limit);
     let allowed = (shape.depth as u64).saturating_mul(shape.area() as u64) <= options.max_pixels;
     let reader = ((large || forced) && allowed).then_some(reader)?;
     reader.tell_pages();
-    Some(reader)
+    Some(Opened::Later(Box::new(reader), Metadata::of(&source, options)))
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::load::{Means, Source};
-use super::{OpenOptions, decode, region_of};
+use super::{Georeference, OpenOptions, decode, ome, region_of};
 use horus_base::dtype::DType;
 use horus_base::error::{DeviceError, Error, Result};
 use horus_base::lengths::PixelSize;
@@ -39,8 +39,29 @@ pub struct Picture {
     pub(super) dtype: DType,
     /// Planes of the channels, row-major.
     pub(super) pixels: HostBuffer,
-    /// The size of a pixel.
-    pub(super) pixel: Option<PixelSize>,
+    pub(super) metadata: Metadata,
+}
+
+/// What a file says of a picture beside its pixels, as far as images keep it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Metadata {
+    /// Where it lies on the earth, and what its values stand for.
+    pub reference: Option<Georeference>,
+    /// The size of its pixels.
+    pub pixel: Option<PixelSize>,
+    /// Names of channels that are no colours of one pixel, each its own plane; empty ones for those without.
+    pub names: Vec<String>,
+}
+
+impl Metadata {
+    /// That of the picture in an open file. What cannot be read counts as absent.
+    pub(super) fn of(source: &Source<'_>, options: &OpenOptions) -> Metadata {
+        Metadata {
+            reference: Georeference::of(source, options),
+            pixel: ome::pixel_size(source, options),
+            names: ome::names(source, options),
+        }
+    }
 }
 
 /// Memory for pixels, with unspecified contents.
@@ -114,9 +135,9 @@ impl Picture {
         self.dtype
     }
 
-    /// The size of its pixels, if the file told it; see [`pixel_size`](super::pixel_size).
-    pub fn pixel_size(&self) -> Option<PixelSize> {
-        self.pixel
+    /// What the file says beside its pixels.
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
     }
 
     /// Its pixels.
@@ -124,8 +145,14 @@ impl Picture {
         self.pixels
     }
 
-    /// Reassembles the picture that [`Picture::into_pixels`] took apart, without the size of its pixels.
+    /// A picture of these pixels, of which nothing else is known.
     pub fn from_pixels(shape: Shape, dtype: DType, pixels: HostBuffer) -> Picture {
-        Picture { shape, dtype, pixels, pixel: None }
+        Picture { shape, dtype, pixels, metadata: Metadata::default() }
+    }
+
+    /// The picture with other metadata.
+    #[must_use]
+    pub fn with_metadata(self, metadata: Metadata) -> Picture {
+        Picture { metadata, ..self }
     }
 }

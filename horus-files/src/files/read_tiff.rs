@@ -12,7 +12,8 @@ use tiff::{ColorType, Directory};
 use super::bounds::{self, check_capacity, check_size};
 use super::count::{Count, FileTraffic};
 use super::load::{Means, Source};
-use super::metadata::Turned;
+use super::metadata::{Said, Turned};
+use super::ome::Ome;
 use super::raster::Order;
 use super::tiff_chunks::{Chunks, Coding, Places};
 use super::tiff_samples::Samples;
@@ -40,12 +41,23 @@ pub(super) fn read(source: &Source<'_>, options: &OpenOptions, means: Means<'_>)
     Ok(Picture::from_pixels(shape, dtype, pixels))
 }
 
-/// The requested page, or all as levels of a volume, each at the requested level; and the
-/// directories of the file.
+/// The requested page, its channels in other pages, or all as levels of a volume, each at the requested level; and
+/// the directories of the file.
 pub(super) fn open<'s>(source: &Source<'s>, options: &OpenOptions) -> Result<(Pages<'s>, Directories), String> {
+    match ome::together(source, options)? {
+        // A description that is wrong does not hide the page.
+        ome @ Some(_) if !options.volume => opened(source, options, ome).or_else(|_| opened(source, options, None)),
+        ome => opened(source, options, ome),
+    }
+}
+
+fn opened<'s>(
+    source: &Source<'s>,
+    options: &OpenOptions,
+    ome: Option<Ome>,
+) -> Result<(Pages<'s>, Directories), String> {
     let page = options.page.unwrap_or(0);
-    let ome = if options.volume { ome::of_source(source).transpose()? } else { None };
-    let all = options.volume && (options.page.is_none() || ome.is_some());
+    let all = ome.is_some() || (options.volume && options.page.is_none());
     let found = Directories::of(source, if all { MOST_PAGES } else { page })?;
     let wanted: Vec<usize> = match &ome {
         Some(ome) => ome.pages(options.page)?,
@@ -155,9 +167,14 @@ impl<'s> Page<'s> {
     }
 }
 
-/// Number of readable pages.
-pub(super) fn pages(source: &Source<'_>) -> usize {
-    Directories::of(source, MOST_PAGES).map_or(1, |pages| pages.count())
+/// Number of readable pages, if the first is read for want of a choice; else 1.
+pub(super) fn pages(source: &Source<'_>, options: &OpenOptions) -> usize {
+    if options.page.is_some() || options.volume {
+        return 1;
+    }
+    let all = Directories::of(source, MOST_PAGES).map_or(1, |pages| pages.count());
+    let together = ome::together(source, options).ok().flatten();
+    if together.is_some_and(|ome| ome.planes() == all) { 1 } else { all }
 }
 
 /// The directory of a page, or of a smaller copy of it.
@@ -332,7 +349,7 @@ fn noted(decoder: &mut Decoder<Reader<'_>>) -> Turned {
     if let Ok(Some(profile)) = decoder.find_tag(Tag::IccProfile).map(|v| v.and_then(|v| v.into_u8_vec().ok())) {
         metadata::tell_profile(profile.len());
     }
-    metadata::note_dropped(|tag| decoder.find_tag(tag).ok().flatten().map(|value| value.into_u16().unwrap_or(0)));
+    metadata::note_dropped(decoder, &[Said::Description, Said::Exif, Said::Profile]);
     let orientation = decoder.find_tag_unsigned::<u16>(Tag::Orientation).ok().flatten();
     orientation.and_then(Turned::numbered).unwrap_or_default()
 }
@@ -377,6 +394,13 @@ impl<'s> Page<'s> {
             Samples::Packed(bits) if interpretation(source, directory).is_some() => Samples::Indices(bits),
             samples => samples,
         };
+        if interpretation(source, directory).is_some()
+            && let Some(table) = decoder.find_tag_unsigned_vec::<u16>(Tag::ColorMap).map_err(text)?
+            && table.len() != 3 << color.bit_depth().min(16)
+        {
+            let (numbers, bits) = (table.len(), color.bit_depth());
+            return Err(format!("its colour table has {numbers} numbers, for pixels of {bits} bits"));
+        }
         let inverted = photometric == Some(PhotometricInterpretation::WhiteIsZero.to_u16());
         let are_pixels = samples.are_pixels() && usize::from(count) == channels && !inverted;
         let coding = if compression == CompressionMethod::ModernJPEG.to_u16() {

@@ -100,10 +100,8 @@ impl PictureReader {
             let within = OpenOptions { region: options.region, ..unbounded };
             let (pages, found) = decode::guarded(|| read_tiff::open(&source, &within))?;
             let levels = found.levels(options.page.unwrap_or(0));
-            if options.page.is_none() && !options.volume {
-                // A requested page ends the search for directories; the rest is counted once.
-                unasked = decode::guarded(|| Ok(read_tiff::pages(&source))).unwrap_or(1);
-            }
+            // A requested page ends the search for directories; the rest is counted once.
+            unasked = decode::guarded(|| Ok(read_tiff::pages(&source, options))).unwrap_or(1);
             (pages.shape(), pages.dtype(), pages.tile(), levels, Pixels::Pages(pages))
         } else if let Some(raster) = raster {
             let shape = raster.shape;
