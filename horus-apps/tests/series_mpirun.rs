@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::sync::{Mutex, PoisonError};
 
-use files::{SMALL, picture, text};
+use files::{picture, text};
 use horus::core::cpu::device::CpuDevice;
 use horus::core::session::Session as CoreSession;
 use horus::io::{PixelSize, with_pixel_size};
@@ -80,7 +80,7 @@ fn a_loss_is_told_once_whatever_the_number_of_ranks() {
     let input = dir.path().join("in");
     fs::create_dir(&input).unwrap();
     let session = CoreSession::on(Box::new(CpuDevice::new(Some(1)).unwrap())).build().unwrap();
-    let small = Image::<f32>::open(&session, SMALL).unwrap();
+    let small = Image::from_fn(&session, 40, 30, |y, x| (y * x % 251) as u8);
     // Every rank but the first of three has a picture of micrometres.
     for i in 0..6 {
         let path = input.join(format!("{i}.png"));
