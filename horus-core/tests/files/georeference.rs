@@ -300,7 +300,7 @@ fn sizes_are_computed_region_by_region_with_the_same_pixels() {
     };
     save(&s, &whole);
     let device = CpuDevice::new(Some(1)).unwrap();
-    let small = Session::on(Box::new(device)).host_memory(2 << 20).build().unwrap();
+    let small = Session::on(Box::new(device)).host_memory(16 << 20).build().unwrap();
     save(&small, &parts);
     for level in 0..4 {
         assert!(size(&s, &whole, level) == size(&s, &parts, level), "size {level}");
@@ -440,9 +440,9 @@ fn channels_of_ome_tiff_are_pages_with_names() {
     save(&AnyImage::U16(Image::from_slice(&s, Shape::new(4, 5, 5), &[7u16; 100])));
     assert_eq!(pages(&path).len(), 5);
     // Parts are put region by region.
-    let small = Session::on(Box::new(CpuDevice::new(Some(1)).unwrap())).host_memory(2 << 20).build().unwrap();
+    let small = Session::on(Box::new(CpuDevice::new(Some(1)).unwrap())).host_memory(16 << 20).build().unwrap();
     let large = folder.at("large.ome.tif");
-    let plane = Image::from_fn(&s, 900, 700, |y, x| (y * 3 + x) as u16);
+    let plane = Image::from_fn(&s, 2000, 1800, |y, x| (y * 3 + x) as u16);
     let named = AnyImage::U16(Image::stack(&s, [&plane, &plane], Axis::Channels));
     named.with_channel_names(["a", "b"].map(String::from).to_vec()).convert::<u16>().save(&large).unwrap();
     let later = OpenOptions { later: Some(true), ..OpenOptions::default() };

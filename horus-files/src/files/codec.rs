@@ -156,12 +156,6 @@ fn png<R: BufRead + Seek>(from: R) -> Result<(Header, png::Reader<R>), String> {
     };
     let dtype = if reader.output_color_type().1 == BitDepth::Sixteen { DType::U16 } else { DType::U8 };
     let info = reader.info();
-    // Colours beyond those that pixels of fewer bits can name are not used, as libpng does.
-    if let (ColorType::Indexed, Some(palette)) = (info.color_type, &info.palette)
-        && (palette.len() > 3 * 256 || !palette.len().is_multiple_of(3))
-    {
-        return Err(format!("its palette has {} bytes: it may have 3 for each of 256 colours", palette.len()));
-    }
     let noted = info.exif_metadata.as_ref().and_then(|exif| Turned::of_exif(exif)).unwrap_or_default();
     let profile = info.icc_profile.as_ref().map(|profile| profile.len());
     let header = Header { noted, profile, ..Header::new(info.width, info.height, channels, dtype)? };

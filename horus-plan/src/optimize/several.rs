@@ -27,7 +27,7 @@ use runs::{AHEAD, JOINED};
 const MOST: usize = 8;
 /// Maximum number of kernels that one is tried with, which bounds the time of planning.
 const TRIED: usize = 8;
-/// Distance in the graph within which values of a launch that are stored for others are read.
+/// Distance in the graph within which readers of other levels read what a launch stores for them.
 const SOON: usize = 16;
 /// Minimum saving, as a fraction of the work of a launch: a row that two kernels read is no reason
 /// to join them.
@@ -265,15 +265,19 @@ impl<'a> Groups<'a> {
 
     /// Returns `true` if the stored nodes can be the results of one launch.
     fn is_launch(&self, stored: &[NodeId]) -> bool {
-        (2..=MOST).contains(&stored.len()) && self.is_read_soon(stored)
+        (2..=MOST).contains(&stored.len()) && self.is_read_together(stored)
     }
 
-    /// Returns `true` if all stored values that are not roots are read soon after the last. Otherwise they occupy memory while others
-    /// are computed.
-    fn is_read_soon(&self, stored: &[NodeId]) -> bool {
+    /// Returns `true` if one node reads all stored values that are not roots, or if nodes that read other levels, which no launch takes
+    /// in, do so soon. Otherwise those values occupy memory while others are computed, and leave the caches before they are read.
+    fn is_read_together(&self, stored: &[NodeId]) -> bool {
+        let mut passing = stored.iter().filter(|n| !self.wanted[n.0]).map(|n| &self.readers[n.0]);
+        let Some(first) = passing.next() else { return true };
+        let others: Vec<_> = passing.collect();
         let last = stored.iter().max().map_or(0, |n| n.0);
-        let mut passing = stored.iter().filter(|n| !self.wanted[n.0]);
-        passing.all(|n| self.readers[n.0].iter().all(|r| r.0 <= last + SOON))
+        let is_soon = |reader: &NodeId| reader.0 <= last + SOON && reads_levels(self.graph.node(*reader));
+        first.iter().any(|reader| others.iter().all(|readers| readers.contains(reader)))
+            || others.iter().chain([&first]).all(|readers| readers.iter().all(is_soon))
     }
 
     /// The cost of a launch on the rank with the most work.
@@ -400,6 +404,12 @@ fn is_sound(m: &MapKernel) -> bool {
         && filters <= MAX_FILTERS
         && planes <= MAX_PLANES
         && m.code.len() <= MAX_MEMBERS
+}
+
+/// Returns `true` if a node reads a pixel of another level.
+fn reads_levels(node: &Node<Kernel>) -> bool {
+    let other = |l: &Leaf| matches!(&l.op, LeafOp::LoadPlane(_, map) if map.step != 0);
+    map(node).is_some_and(|m| m.leaves.iter().any(other))
 }
 
 /// Returns `true` if all are equal.

@@ -271,6 +271,6 @@ fn palettes_fit_their_bits() {
     }
     for bytes in [4, 900] {
         let error = read(8, bytes).unwrap_err().to_string();
-        assert!(error.contains(&format!("its palette has {bytes} bytes: it may have 3 for each of 256")), "{error}");
+        assert!(error.contains("PLTE"), "{error}");
     }
 }

@@ -59,7 +59,7 @@ impl Groups<'_> {
             }
             if self.is_kept(next) {
                 kept.push(next);
-                if kept.len() > MOST || !self.is_read_soon(&kept) {
+                if kept.len() > MOST || !self.is_read_together(&kept) {
                     break; // no longer run is a launch
                 }
             }
