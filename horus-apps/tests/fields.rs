@@ -1,4 +1,4 @@
-//! Programs over volumes, compared with NumPy (`tests/goldens/fields.py` and `kpp.py`, from the
+//! Programs over volumes, compared with NumPy (`tests/goldens/fields.py`, `kpp.py`, `tracers.py`, from the
 //! published equations).
 
 use std::path::Path;
@@ -10,8 +10,9 @@ use horus::core::cpu::device::CpuDevice;
 use horus::core::device::Device;
 use horus::core::session::Session;
 use horus::prelude::{AnyImage, Image, Mode};
-use horus_apps::fields::kpp::{Kpp, Ocean, Parameters, Surface};
+use horus_apps::fields::kpp::{Coefficients, Kpp, Ocean, Parameters, Surface};
 use horus_apps::fields::ocean::{Basin, Equation, Field, SeaWater, pressure};
+use horus_apps::fields::tracers::{Column, Grid, Transport};
 use horus_testing::simulated::Simulated;
 
 const D: usize = 5;
@@ -171,14 +172,14 @@ const DEPTHS: [f64; 9] = [5.0, 15.0, 30.0, 50.0, 80.0, 130.0, 200.0, 300.0, 450.
 const PLANE: usize = 5 * 7;
 
 fn golden(name: &str) -> Vec<f64> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../tests/goldens/fields/kpp_{name}.npy"));
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../tests/goldens/fields/{name}.npy"));
     AnyImage::open_volume(&alone(Mode::Fused), path).unwrap().convert::<f64>().to_vec().unwrap()
 }
 
 /// The ocean of `tests/goldens/kpp.py`: temperature, salinity, velocities, stresses, heat, salt, sunlight,
 /// the Coriolis parameter and the floor; of all columns, or of one alone.
 fn given(session: &Session, column: Option<usize>) -> [Field; 11] {
-    let (file, mut first) = (golden("given"), 0);
+    let (file, mut first) = (golden("kpp_given"), 0);
     [9, 9, 9, 9, 1, 1, 1, 1, 1, 1, 1].map(|levels| {
         let pixels = &file[first..first + levels * PLANE];
         first += levels * PLANE;
@@ -214,12 +215,12 @@ fn assert_near(what: &str, ours: &[f64], want: &[f64]) {
 #[test]
 fn mixing_by_kpp_is_that_of_numpy() {
     let session = alone(Mode::Fused);
-    assert_near("limited", &mixed(&session, given(&session, None), true), &golden("mixing"));
+    assert_near("limited", &mixed(&session, given(&session, None), true), &golden("kpp_mixing"));
     let free = mixed(&session, given(&session, None), false);
-    let want = golden("free");
+    let want = golden("kpp_free");
     assert_near("free", &free[..9 * PLANE], &want[..9 * PLANE]);
     assert_near("free depths", &free[36 * PLANE..], &want[9 * PLANE..]);
-    for (at, want) in [0, 7 + 3, 2 * 7 + 6, 4 * 7 + 2].into_iter().zip(golden("alone").chunks(4 * 9 + 1)) {
+    for (at, want) in [0, 7 + 3, 2 * 7 + 6, 4 * 7 + 2].into_iter().zip(golden("kpp_alone").chunks(4 * 9 + 1)) {
         assert_near("alone", &mixed(&session, given(&session, Some(at)), true), want);
     }
 }
@@ -229,7 +230,7 @@ fn each_equation_of_state_is_that_of_numpy() {
     let session = alone(Mode::Fused);
     let [t, s, .., floor] = given(&session, None);
     let basin = Basin::new(&session, &DEPTHS, &floor).unwrap();
-    let golden = golden("states");
+    let golden = golden("kpp_states");
     let equations = [Equation::Jmcd, Equation::Polynomial, Equation::Linear];
     for (equation, want) in equations.into_iter().zip(golden.chunks(3 * 9 * PLANE)) {
         let d = SeaWater::new(&basin, equation).unwrap().state(&t, &s);
@@ -244,10 +245,93 @@ fn each_equation_of_state_is_that_of_numpy() {
     }
 }
 
+/// Temperature and salinity a step later than given.
+fn later(session: &Session) -> [Field; 2] {
+    let [t, s, ..] = given(session, None);
+    let change = |of: fn(f64, f64, f64) -> f64| {
+        Image::from_volume_fn(session, 9, 5, 7, move |z, y, x| of(z as f64, y as f64, x as f64))
+    };
+    [t + change(|z, y, x| 0.05 * (0.7 * z + y - 0.8 * x).cos()), s + change(|z, y, x| 0.01 * (z - 0.9 * y + x).sin())]
+}
+
+/// Temperature and salinity after a leapfrog step with the mixing of `kpp.py`, and after an Euler step.
+fn stepped(session: &Session) -> Vec<f64> {
+    let [t, s, u, v, _, _, heat, salt, sunlight, _, floor] = given(session, None);
+    let mixing = golden("kpp_mixing");
+    let mixed = |i: usize| Image::from_slice(session, (9, 5, 7), &mixing[i * 9 * PLANE..(i + 1) * 9 * PLANE]);
+    let basin = Basin::new(session, &DEPTHS, &floor).unwrap();
+    let grid = Grid::on_sphere(session, 28.0, 0.25, 5).unwrap();
+    let transport = Transport::new(&basin, &grid, 900.0).unwrap();
+    let kpp = Kpp::new(&SeaWater::new(&basin, Equation::Mwjf).unwrap(), Parameters::default()).unwrap();
+    let none = Image::constant(session, (1, 1), 0.0);
+    let (viscosity, nonlocal) = (mixed(0), mixed(3));
+    let mixing = Coefficients { viscosity, of_heat: mixed(1), of_salt: mixed(2), nonlocal, depth: none.clone() };
+    let surface = Surface { stress: [none.clone(), none], heat, salt, sunlight, coriolis: None };
+    let columns = kpp.columns(&mixing, &surface);
+    let flow = transport.flow([&u, &v]);
+    let later = later(session);
+    let before = [t, s];
+    let step = |i: usize, now: &Field, interval| transport.step([&before[i], now], interval, &flow, &columns[i]);
+    let leapfrog = [0, 1].map(|i| step(i, &later[i], 7200.0));
+    let euler = [0, 1].map(|i| step(i, &before[i], 3600.0));
+    leapfrog.iter().chain(&euler).flat_map(|field| field.to_vec().unwrap()).collect()
+}
+
 #[test]
-fn kpp_gives_the_same_bits_in_all_modes_and_on_all_numbers_of_ranks() {
+fn a_step_of_tracers_is_that_of_numpy() {
+    // Degrees and psu: rounding alone, enlarged by what mixing 0.5 m^2/s over 10 m costs.
+    let (ours, want) = (stepped(&alone(Mode::Fused)), golden("tracers"));
+    assert_eq!(ours.len(), want.len());
+    for (i, (ours, want)) in ours.iter().zip(&want).enumerate() {
+        assert!((ours - want).abs() < 1e-12, "{i}: {ours:e} instead of {want:e}");
+    }
+}
+
+#[test]
+fn a_step_keeps_what_is_constant_and_all_heat() {
+    let session = alone(Mode::Fused);
+    let [_, _, u, v, _, _, heat, .., floor] = given(&session, None);
+    let number = |v: f64| Image::constant(&session, (1, 1), v);
+    let column = |flux: &Field| Column {
+        diffusivity: Image::constant(&session, (9, 1, 1), 0.05),
+        nonlocal: number(0.0),
+        flux: flux.clone(),
+        passing: None,
+    };
+    let transport = |depths: &[f64], floor: &Field| {
+        let basin = Basin::new(&session, depths, floor).unwrap();
+        Transport::new(&basin, &Grid::on_sphere(&session, 28.0, 0.25, floor.height()).unwrap(), 1e3).unwrap()
+    };
+    let ocean = transport(&DEPTHS, &floor);
+    // 7 degrees stay 7 degrees, whatever flows.
+    let warm = Image::constant(&session, (9, 5, 7), 7.0);
+    let after = ocean.step([&warm, &warm], 7200.0, &ocean.flow([&u, &v]), &column(&number(0.0))).to_vec().unwrap();
+    let floor = floor.to_vec().unwrap();
+    for (i, t) in after.iter().enumerate() {
+        let want = if ((i / PLANE) as f64) < floor[i % PLANE] { 7.0 } else { 0.0 };
+        assert!((t - want).abs() < 1e-12, "{i}: {t}");
+    }
+    // One column takes in all that passes the surface; one cell, too.
+    for levels in [9, 1] {
+        let alone = transport(&DEPTHS[..levels], &number(levels as f64));
+        let before = Image::from_volume_fn(&session, levels, 1, 1, |z, _, _| (3.0 * z as f64).sin());
+        let still = Image::constant(&session, (levels, 1, 1), 1.0);
+        let flux = heat.crop(0, 0, 1, 1);
+        let column = Column { diffusivity: Image::constant(&session, (levels, 1, 1), 0.05), ..column(&flux) };
+        let after = alone.step([&before, &before], 3600.0, &alone.flow([&still, &still]), &column);
+        let thick = [10.0, 10.0, 20.0, 20.0, 40.0, 60.0, 80.0, 120.0, 180.0];
+        let taken = (after - &before).to_vec().unwrap().iter().zip(thick).map(|(d, h)| d * h).sum::<f64>();
+        let given = flux.to_vec().unwrap()[0] * 3600.0;
+        assert!((taken - given).abs() < 1e-12, "{levels} levels take {taken} of {given}");
+    }
+    let said = Grid::on_sphere(&session, 80.0, 1.0, 11).unwrap_err().to_string();
+    assert!(said.contains("from 79.5 to 90.5 degrees"), "{said}");
+}
+
+#[test]
+fn kpp_and_steps_give_the_same_bits_in_all_modes_and_on_all_numbers_of_ranks() {
     let bits = |v: Vec<f64>| v.into_iter().map(f64::to_bits).collect::<Vec<_>>();
-    let made = |session: &Session| bits(mixed(session, given(session, None), true));
+    let made = |session: &Session| bits([mixed(session, given(session, None), true), stepped(session)].concat());
     let want = made(&alone(Mode::Fused));
     assert!(made(&alone(Mode::Lazy)) == want, "lazy");
     for ranks in 2..=3 {
@@ -325,6 +409,22 @@ fn the_program_mixes_an_ocean() {
         AnyImage::open_volume(&session, file(&format!("{name}.npy"))).unwrap().convert::<f64>().to_vec().unwrap()
     });
     assert!(got.collect::<Vec<_>>() == want);
+
+    for (name, field) in ["t_now", "s_now"].iter().zip(later(&session)) {
+        field.save(file(&format!("{name}.npy"))).unwrap();
+    }
+    let on = "--floor floor.npy --coriolis f.npy --south 28 --degrees 0.25 --horizontal 900";
+    let step = format!("step t_now.npy s_now.npy --before t.npy s.npy {forced} {on} --seconds 3600");
+    let (done, said) = pop(&step);
+    assert!(done, "{said}");
+    let got = ["temperature", "salinity"].iter().flat_map(|name| {
+        AnyImage::open_volume(&session, file(&format!("{name}.npy"))).unwrap().convert::<f64>().to_vec().unwrap()
+    });
+    assert_near("a step", &got.collect::<Vec<_>>(), &golden("tracers")[..2 * 9 * PLANE]);
+    let (done, said) = pop(&step.replace("--south 28", "--south 89.9"));
+    assert!(!done && said.contains("between the poles"), "{said}");
+    let (done, said) = pop(&step.replace("3600", "-3600"));
+    assert!(!done && said.contains("--seconds"), "{said}");
 
     let (done, said) = pop("mixing t.npy s.npy --floor floor.npy --diffusivities of_heat.npy of_salt.npy");
     assert!(done, "{said}");

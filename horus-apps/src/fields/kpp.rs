@@ -23,7 +23,7 @@
 use clap::ValueEnum;
 use horus::prelude::*;
 
-use super::ocean::{Basin, Buoyancy, Field, GRAVITY, SeaWater};
+use super::ocean::{Basin, Buoyancy, Field, GRAVITY, Layers, SeaWater};
 
 /// Von Karman's constant.
 const KARMAN: f64 = 0.4;
@@ -65,6 +65,12 @@ impl WaterType {
             WaterType::Ii => (0.77, 1.50, 14.0),
             WaterType::Iii => (0.78, 1.40, 7.90),
         }
+    }
+
+    /// The part of sunlight that is left at a depth in metres.
+    fn left(self, depth: f64) -> f64 {
+        let (red, shallow, deep) = self.light();
+        if depth > 200.0 { 0.0 } else { red * (-depth / shallow).exp() + (1.0 - red) * (-depth / deep).exp() }
     }
 }
 
@@ -143,8 +149,9 @@ pub struct Kpp {
     depth: Field,
     gap: Field,
     thickness: Field,
-    /// The part of sunlight that passes each level.
+    /// The part of sunlight that passes each level, and each layer's lower end.
     light: Field,
+    pub(super) light_below: Field,
 }
 
 /// A level's upper neighbour, 0 above the surface, and lower neighbour, 0 below the last level.
@@ -207,26 +214,16 @@ impl Kpp {
     /// # Errors
     /// Depths that are no middles of layers.
     pub fn new(water: &SeaWater, parameters: Parameters) -> Result<Kpp> {
-        let basin = &water.basin;
-        let (mut top, mut thickness) = (0.0, Vec::new());
-        for (i, depth) in basin.depths.iter().enumerate() {
-            if *depth <= top {
-                let said = format!("level {} at {depth} m is not the middle of a layer", i + 1);
-                return Err(Error::Config(format!("{said}: the layer above reaches to {top} m")));
-            }
-            thickness.push(2.0 * (depth - top));
-            top = 2.0 * depth - top;
-        }
-        let depths = &basin.depths;
-        let (red, shallow, deep) = parameters.water.light();
-        let light = |d: f64| red * (-d / shallow).exp() + (1.0 - red) * (-d / deep).exp();
+        let (basin, depths) = (&water.basin, &water.basin.depths);
+        let Layers { thickness, gap, ends } = basin.layers()?;
         Ok(Kpp {
             water: water.clone(),
             parameters,
             depth: basin.levels(|z| depths[z]),
-            gap: basin.levels(|z| depths.get(z + 1).map_or(top, |d| *d) - depths[z]),
-            thickness: basin.levels(|z| thickness[z]),
-            light: basin.levels(|z| if depths[z] > 200.0 { 0.0 } else { light(depths[z]) }),
+            gap,
+            thickness,
+            light: basin.levels(|z| parameters.water.left(depths[z])),
+            light_below: basin.levels(|z| parameters.water.left(ends[z])),
         })
     }
 

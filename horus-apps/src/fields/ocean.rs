@@ -51,6 +51,15 @@ pub struct Basin {
     pub(super) floor: Field,
 }
 
+/// The layers of a [`Basin`].
+pub(super) struct Layers {
+    pub(super) thickness: Field,
+    /// How far the next level lies below each.
+    pub(super) gap: Field,
+    /// Lower ends in m.
+    pub(super) ends: Vec<f64>,
+}
+
 /// An equation of state; see the [module](self).
 #[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Equation {
@@ -131,6 +140,25 @@ impl Basin {
         }
         let level = Image::index(session, Shape::volume(levels, 1, 1, 1), Axis::Depth);
         Ok(Basin { depths: depths.to_vec(), level, floor: floor.clone() })
+    }
+
+    /// Layers whose middles are the levels.
+    ///
+    /// # Errors
+    /// Depths that are no middles of layers.
+    pub(super) fn layers(&self) -> Result<Layers> {
+        let (mut ends, mut thickness, mut top) = (Vec::new(), Vec::new(), 0.0);
+        for (i, depth) in self.depths.iter().enumerate() {
+            if *depth <= top {
+                let said = format!("level {} at {depth} m is not the middle of a layer", i + 1);
+                return Err(Error::Config(format!("{said}: the layer above reaches to {top} m")));
+            }
+            thickness.push(2.0 * (depth - top));
+            top = 2.0 * depth - top;
+            ends.push(top);
+        }
+        let gap = self.levels(|z| self.depths.get(z + 1).map_or(top, |d| *d) - self.depths[z]);
+        Ok(Layers { thickness: self.levels(|z| thickness[z]), gap, ends })
     }
 
     /// One number for each level.

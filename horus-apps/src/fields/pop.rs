@@ -7,13 +7,14 @@ use std::sync::Arc;
 use clap::{Args as Arguments, CommandFactory, FromArgMatches, Parser, Subcommand};
 use horus::prelude::*;
 
-use super::kpp::{Kpp, Ocean, Parameters, Surface, WaterType};
+use super::kpp::{Coefficients, Kpp, Ocean, Parameters, Surface, WaterType};
 use super::ocean::{Basin, Equation, Field, SeaWater};
+use super::tracers::{Grid, Transport};
 use crate::batch::{self, End};
 use crate::execution::Execution;
 
-/// Density of sea water, and vertical mixing in an ocean, level by level, in double precision, as
-/// computed by the Parallel Ocean Program
+/// Density of sea water, vertical mixing, and steps of temperature and salinity in an ocean, level by
+/// level, in double precision, as computed by the Parallel Ocean Program
 #[derive(Parser, Clone, Debug)]
 #[command(name = "pop", version, allow_negative_numbers = true, subcommand_required = true)]
 struct Args {
@@ -44,6 +45,38 @@ enum Task {
         #[command(flatten)]
         forcing: Box<Forcing>,
     },
+    /// Temperature and salinity after a step: temperature.npy and salinity.npy. By centred advection,
+    /// horizontal diffusion, and implicit vertical mixing with the coefficients of `kpp`
+    Step {
+        #[command(flatten)]
+        inputs: Inputs,
+        #[command(flatten)]
+        forcing: Box<Forcing>,
+
+        /// Temperatures and salinities a step earlier, for a leapfrog step (default: an Euler step)
+        #[arg(long, num_args = 2, value_names = ["TEMPERATURE", "SALINITY"])]
+        before: Vec<PathBuf>,
+
+        /// The length of a step, in seconds
+        #[arg(long, value_name = "S", value_parser = positive)]
+        seconds: f64,
+
+        /// The latitude of the first row, in degrees
+        #[arg(long, value_name = "DEG")]
+        south: f64,
+
+        /// How far rows and columns lie apart, in degrees
+        #[arg(long, value_name = "DEG", value_parser = positive)]
+        degrees: f64,
+
+        /// Horizontal diffusivity, in m^2/s
+        #[arg(long, value_name = "D", default_value_t = 1000.0)]
+        horizontal: f64,
+    },
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    crate::loops::positive(text, "it")
 }
 
 #[derive(Arguments, Clone, Debug)]
@@ -122,7 +155,8 @@ struct Forcing {
 pub fn run() -> ExitCode {
     let args = Args::command().try_get_matches().and_then(|matches| Args::from_arg_matches(&matches));
     batch::framed(log::LevelFilter::Warn, args, |args, comm| {
-        let (Task::State(inputs) | Task::Mixing { inputs, .. } | Task::Kpp { inputs, .. }) = &args.task;
+        let (Task::State(inputs) | Task::Mixing { inputs, .. } | Task::Kpp { inputs, .. } | Task::Step { inputs, .. }) =
+            &args.task;
         let builder = Session::builder().communicator(Arc::clone(comm));
         let session = inputs.execution.apply(builder, comm.rank() == 0, |text| println!("{text}")).build()?;
         let written = compute(&args.task, inputs, &session);
@@ -141,6 +175,43 @@ fn open(session: &Session, path: &Path, shape: Shape) -> Result<Field> {
     Err(Error::Config(format!("{path}: {is} pixels; temperatures require {shape}")))
 }
 
+fn two(session: &Session, paths: &[PathBuf], shape: Shape) -> Result<[Field; 2]> {
+    Ok([open(session, &paths[0], shape)?, open(session, &paths[1], shape)?])
+}
+
+/// What drives an ocean.
+struct Forced {
+    kpp: Kpp,
+    velocity: [Field; 2],
+    surface: Surface,
+}
+
+impl Forcing {
+    fn open(&self, session: &Session, water: &SeaWater, volume: Shape) -> Result<Forced> {
+        let parameters =
+            Parameters { waves: self.waves, convection: self.convection, water: self.water, ..Parameters::default() };
+        let image = Shape { depth: 1, ..volume };
+        let given = |path: &Option<PathBuf>| path.as_ref().map(|path| open(session, path, image)).transpose();
+        let flux = |path| Ok::<Field, Error>(given(path)?.unwrap_or_else(|| Image::constant(session, image, 0.0)));
+        let surface = Surface {
+            stress: two(session, &self.stress, image)?,
+            heat: flux(&self.heat)?,
+            salt: flux(&self.salt)?,
+            sunlight: flux(&self.sunlight)?,
+            coriolis: given(&self.coriolis)?,
+        };
+        let velocity = two(session, &self.velocity, volume)?;
+        Ok(Forced { kpp: Kpp::new(water, parameters)?, velocity, surface })
+    }
+}
+
+impl Forced {
+    fn mixing(&self, t: &Field, s: &Field) -> Coefficients {
+        let ocean = Ocean { temperature: t.clone(), salinity: s.clone(), velocity: self.velocity.clone() };
+        self.kpp.coefficients(&ocean, &self.surface)
+    }
+}
+
 fn compute(task: &Task, inputs: &Inputs, session: &Session) -> Result<()> {
     let t: Field = AnyImage::open_volume(session, &inputs.temperature)?.convert();
     let volume = t.shape();
@@ -154,7 +225,6 @@ fn compute(task: &Task, inputs: &Inputs, session: &Session) -> Result<()> {
         Some(path) => open(session, path, image)?,
         None => Image::constant(session, (1, 1), volume.depth as f64),
     };
-    let two = |paths: &[PathBuf], shape| Ok([open(session, &paths[0], shape)?, open(session, &paths[1], shape)?]);
     let basin = Basin::new(session, &inputs.depths, &floor)?;
     let water = SeaWater::new(&basin, inputs.equation)?;
     let results = match task {
@@ -165,7 +235,7 @@ fn compute(task: &Task, inputs: &Inputs, session: &Session) -> Result<()> {
         Task::Mixing { diffusivities, .. } => {
             let added = match &diffusivities[..] {
                 [] => [0, 1].map(|_| Image::constant(session, (1, 1), 0.0)),
-                paths => two(paths, volume)?,
+                paths => two(session, paths, volume)?,
             };
             let buoyancy = water.buoyancy(&t, &s);
             let [of_heat, of_salt] = water.double_diffusion(&t, &s, added.each_ref());
@@ -173,30 +243,29 @@ fn compute(task: &Task, inputs: &Inputs, session: &Session) -> Result<()> {
             vec![("from_surface", surface), ("from_below", below), ("of_heat", of_heat), ("of_salt", of_salt)]
         }
         Task::Kpp { forcing, .. } => {
-            let parameters = Parameters {
-                waves: forcing.waves,
-                convection: forcing.convection,
-                water: forcing.water,
-                ..Parameters::default()
-            };
-            let given = |path: &Option<PathBuf>| path.as_ref().map(|path| open(session, path, image)).transpose();
-            let flux = |path| Ok::<Field, Error>(given(path)?.unwrap_or_else(|| Image::constant(session, image, 0.0)));
-            let ocean =
-                Ocean { temperature: t.clone(), salinity: s.clone(), velocity: two(&forcing.velocity, volume)? };
-            let surface = Surface {
-                stress: two(&forcing.stress, image)?,
-                heat: flux(&forcing.heat)?,
-                salt: flux(&forcing.salt)?,
-                sunlight: flux(&forcing.sunlight)?,
-                coriolis: given(&forcing.coriolis)?,
-            };
-            let mixing = Kpp::new(&water, parameters)?.coefficients(&ocean, &surface);
+            let forced = forcing.open(session, &water, volume)?;
+            let mixing = forced.mixing(&t, &s);
             vec![
                 ("viscosity", mixing.viscosity),
                 ("of_heat", mixing.of_heat),
                 ("of_salt", mixing.of_salt),
                 ("nonlocal", mixing.nonlocal),
                 ("boundary_layer", mixing.depth),
+            ]
+        }
+        Task::Step { forcing, before, seconds, south, degrees, horizontal, .. } => {
+            let forced = forcing.open(session, &water, volume)?;
+            let grid = Grid::on_sphere(session, *south, *degrees, volume.height)?;
+            let transport = Transport::new(&basin, &grid, *horizontal)?;
+            let ([t0, s0], interval) = match &before[..] {
+                [] => ([t.clone(), s.clone()], *seconds),
+                paths => (two(session, paths, volume)?, 2.0 * seconds),
+            };
+            let flow = transport.flow(forced.velocity.each_ref());
+            let [of_heat, of_salt] = forced.kpp.columns(&forced.mixing(&t0, &s0), &forced.surface);
+            vec![
+                ("temperature", transport.step([&t0, &t], interval, &flow, &of_heat)),
+                ("salinity", transport.step([&s0, &s], interval, &flow, &of_salt)),
             ]
         }
     };
@@ -219,5 +288,9 @@ mod tests {
         assert!(Args::try_parse_from(["pop", "state", "t.npy", "s.npy", "--out-dir", "o"]).is_err(), "without depths");
         let kpp = ["pop", "kpp", "t.npy", "s.npy", "--depths", "5", "--out-dir", "o"];
         assert!(Args::try_parse_from(kpp).is_err(), "without velocities");
+        let step = "pop step t s --depths 5 --out-dir o --velocity u v --stress x y --south 10 --degrees 1 --seconds";
+        let parse = |seconds| Args::try_parse_from(step.split(' ').chain([seconds]));
+        assert!(matches!(parse("60").unwrap().task, Task::Step { seconds: 60.0, horizontal: 1000.0, .. }));
+        assert!(parse("0").is_err() && parse("NaN").is_err());
     }
 }

@@ -34,7 +34,7 @@ fn parse_tolerance(text: &str) -> Result<f64, String> {
 }
 
 /// A number of a command line that must be positive and finite.
-fn positive(text: &str, what: &str) -> Result<f64, String> {
+pub(crate) fn positive(text: &str, what: &str) -> Result<f64, String> {
     let value: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
     if value > 0.0 && value.is_finite() { Ok(value) } else { Err(format!("{what} must be positive and finite")) }
 }
