@@ -11,6 +11,7 @@ use horus::core::cpu::device::CpuDevice;
 use horus::core::device::Device;
 use horus::core::session::Session;
 use horus::prelude::{AnyImage, Float, Image, Mode};
+use horus_apps::fields::forecast::Forecast;
 use horus_apps::fields::weather::{Dynamics, Tendencies, Weather, half_levels, latitudes};
 use horus_testing::simulated::Simulated;
 
@@ -33,6 +34,15 @@ fn pixels<T: Float>(tendencies: Tendencies<T>) -> [Vec<T>; 5] {
 fn all<T: Float>(session: &Session) -> [Vec<T>; 5] {
     let dynamics = dynamics::<T>(session);
     pixels(dynamics.tendencies(&dynamics.waves(session)))
+}
+
+/// The weather after three steps, field after field.
+fn forecast<T: Float>(session: &Session) -> Vec<f64> {
+    let dynamics = dynamics::<T>(session);
+    let begin = dynamics.waves(session);
+    let after = Forecast::new(&dynamics, &begin, 10.0, 2e12).after(&begin, 3).unwrap();
+    let fields = [after.surface_pressure, after.temperature, after.u, after.v, after.humidity];
+    fields.iter().flat_map(|field| field.convert::<f64>().to_vec().unwrap()).collect()
 }
 
 fn alone(mode: Mode) -> Session {
@@ -64,6 +74,30 @@ fn tendencies_are_those_of_numpy() {
         let apart = differ(single.into_iter().map(f64::from), &want);
         assert!(apart < 1e-4, "{name} in f32: {apart:e}");
     }
+}
+
+#[test]
+fn a_forecast_is_that_of_numpy() {
+    let session = alone(Mode::Fused);
+    let want = file(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/goldens/fields/hirlam_forecast.npy"));
+    let (double, single) = (forecast::<f64>(&session), forecast::<f32>(&session));
+    let (mut first, volume) = (0, D * H * W);
+    for (name, pixels) in NAMES.iter().zip([H * W, volume, volume, volume, volume]) {
+        let part = first..first + pixels;
+        let apart = differ(double[part.clone()].iter().copied(), &want[part.clone()]);
+        assert!(apart < 1e-13, "{name}: {apart:e}");
+        let apart = differ(single[part.clone()].iter().copied(), &want[part]);
+        assert!(apart < 1e-5, "{name} in f32: {apart:e}");
+        first += pixels;
+    }
+    assert_eq!(first, want.len());
+    // All is frame.
+    let (rows, step) = latitudes(1);
+    let dynamics = Dynamics::<f64>::new(&session, &half_levels(1), 1, &rows, step);
+    let begin = dynamics.waves(&session);
+    let after = Forecast::new(&dynamics, &begin, 10.0, 1e11).after(&begin, 2).unwrap();
+    let moved = after.u.absdiff(&begin.u).max_value().get().unwrap();
+    assert!(moved < 1e-13, "the wind of one pixel changes by {moved}");
 }
 
 #[test]
@@ -147,7 +181,11 @@ fn air_at_rest_stays_so() {
 
 #[test]
 fn all_modes_and_numbers_of_ranks_give_the_same_bits() {
-    let bits = |all: [Vec<f32>; 5]| all.map(|v| v.into_iter().map(f32::to_bits).collect::<Vec<_>>());
+    let all = |session: &Session| (all::<f32>(session), forecast::<f32>(session));
+    let bits = |(all, forecast): ([Vec<f32>; 5], Vec<f64>)| {
+        let all = all.map(|v| v.into_iter().map(f32::to_bits).collect::<Vec<_>>());
+        (all, forecast.into_iter().map(f64::to_bits).collect::<Vec<_>>())
+    };
     let want = bits(all(&alone(Mode::Fused)));
     for mode in [Mode::Naive, Mode::Lazy] {
         assert!(bits(all(&alone(mode))) == want, "{mode:?}");
@@ -189,6 +227,13 @@ fn the_program_writes_tendencies_and_tells_times() {
     for (name, want) in NAMES.iter().zip(all::<f64>(&alone(Mode::Fused))) {
         assert!(file(&dir.path().join(format!("{name}.npy"))) == want, "{name}");
     }
+    let steps = ["--steps", "3", "--seconds", "10", "--diffusion", "2e12", "--f64"];
+    let out = hirlam(&[&["--out-dir", dir.path().to_str().unwrap()], &steps[..]].concat());
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let written = NAMES.iter().flat_map(|name| file(&dir.path().join(format!("{name}.npy"))));
+    assert!(written.collect::<Vec<_>>() == forecast::<f64>(&alone(Mode::Fused)), "a forecast");
+    let out = hirlam(&["--runs", "2", "--steps", "3"]);
+    assert!(!out.status.success() && String::from_utf8_lossy(&out.stderr).contains("--out-dir"));
     let out = hirlam(&["--runs", "2"]);
     let said = String::from_utf8_lossy(&out.stdout);
     assert!(out.status.success() && said.starts_with("14 x 11 x 7 f32, CPU"), "{said}");

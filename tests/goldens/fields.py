@@ -38,74 +38,104 @@ u = 5 + 30 * (1 - z) + 6 * np.cos(x) * np.sin(y)
 v = 5 * np.sin(x) * (z + 0.5) + 2 * np.cos(y)
 q = z**3 * (0.009 + 0.003 * np.sin(x - y))
 
-# Masses and pressures, mass fluxes, divergence: level by level.
-half = [A[k] + B[k] * ps for k in range(LEVELS + 1)]
-dp = [half[k + 1] - half[k] for k in range(LEVELS)]
-p = [(half[k + 1] + half[k]) / 2 for k in range(LEVELS)]
-Tv = T * (1 + 0.608 * q)
-dp_u = [(d + at(d, 0, 1)) / 2 for d in dp]
-dp_v = [(d + at(d, 1, 0)) / 2 for d in dp]
-dp_z = [(d + at(d, 0, 1) + at(d, 1, 0) + at(d, 1, 1)) / 4 for d in dp]
-U = [u[k] * dp_u[k] * hy for k in range(LEVELS)]
-V = [v[k] * dp_v[k] * hx_v for k in range(LEVELS)]
-area = hx * hy
-D = [(U[k] - at(U[k], 0, -1) + V[k] - at(V[k], -1, 0)) / area for k in range(LEVELS)]
-ps_t = -sum(D)
+def tendencies(ps, T, u, v, q):
+    # Masses and pressures, mass fluxes, divergence: level by level.
+    half = [A[k] + B[k] * ps for k in range(LEVELS + 1)]
+    dp = [half[k + 1] - half[k] for k in range(LEVELS)]
+    p = [(half[k + 1] + half[k]) / 2 for k in range(LEVELS)]
+    Tv = T * (1 + 0.608 * q)
+    dp_u = [(d + at(d, 0, 1)) / 2 for d in dp]
+    dp_v = [(d + at(d, 1, 0)) / 2 for d in dp]
+    dp_z = [(d + at(d, 0, 1) + at(d, 1, 0) + at(d, 1, 1)) / 4 for d in dp]
+    U = [u[k] * dp_u[k] * hy for k in range(LEVELS)]
+    V = [v[k] * dp_v[k] * hx_v for k in range(LEVELS)]
+    area = hx * hy
+    D = [(U[k] - at(U[k], 0, -1) + V[k] - at(V[k], -1, 0)) / area for k in range(LEVELS)]
+    ps_t = -sum(D)
 
-# The flux of mass through half level k + 1, from above; nothing passes the top and the ground.
-sunk, flux = np.zeros_like(ps), [np.zeros_like(ps)]
-for k in range(LEVELS):
-    sunk = sunk + D[k]
-    flux.append(-B[k + 1] * ps_t - sunk)
-assert np.abs(flux[-1]).max() < 1e-13
-# Where it is wanted.
-flux_u = [(w + at(w, 0, 1)) / 2 for w in flux]
-flux_v = [(w + at(w, 1, 0)) / 2 for w in flux]
-
-
-def vertical(a, w, k):
-    up = w[k] * (a[k] - a[k - 1]) if k > 0 else 0
-    down = w[k + 1] * (a[k + 1] - a[k]) if k < LEVELS - 1 else 0
-    return (up + down) / 2
+    # The flux of mass through half level k + 1, from above; nothing passes the top and the ground.
+    sunk, flux = np.zeros_like(ps), [np.zeros_like(ps)]
+    for k in range(LEVELS):
+        sunk = sunk + D[k]
+        flux.append(-B[k + 1] * ps_t - sunk)
+    assert np.abs(flux[-1]).max() < 1e-13
+    # Where it is wanted.
+    flux_u = [(w + at(w, 0, 1)) / 2 for w in flux]
+    flux_v = [(w + at(w, 1, 0)) / 2 for w in flux]
 
 
-# Geopotential from the ground up.
-phi, under = [None] * LEVELS, ground
-for k in reversed(range(LEVELS)):
-    thick = R * Tv[k] * dp[k] / p[k]
-    phi[k] = under + thick / 2
-    under = under + thick
+    def vertical(a, w, k):
+        up = w[k] * (a[k] - a[k - 1]) if k > 0 else 0
+        down = w[k + 1] * (a[k + 1] - a[k]) if k < LEVELS - 1 else 0
+        return (up + down) / 2
 
-T_t, u_t, v_t, q_t = (np.zeros_like(T) for _ in range(4))
-above = np.zeros_like(ps)
-for k in range(LEVELS):
-    b = (B[k] + B[k + 1]) / 2
-    # R Tv times the difference of the logarithm of pressure.
-    force_u = R * (Tv[k] + at(Tv[k], 0, 1)) / 2 * b * (at(ps, 0, 1) - ps) / ((p[k] + at(p[k], 0, 1)) / 2)
-    force_v = R * (Tv[k] + at(Tv[k], 1, 0)) / 2 * b * (at(ps, 1, 0) - ps) / ((p[k] + at(p[k], 1, 0)) / 2)
 
-    def advected(a, add_u=0.0, add_v=0.0):
-        east, north = U[k] * (at(a, 0, 1) - a - add_u), V[k] * (at(a, 1, 0) - a - add_v)
-        return (east + at(east, 0, -1) + north + at(north, -1, 0)) / 2 / (area * dp[k])
+    # Geopotential from the ground up.
+    phi, under = [None] * LEVELS, ground
+    for k in reversed(range(LEVELS)):
+        thick = R * Tv[k] * dp[k] / p[k]
+        phi[k] = under + thick / 2
+        under = under + thick
 
-    omega = -(above + D[k] / 2) / p[k]
-    T_t[k] = R / CP * Tv[k] * omega - advected(T[k], force_u / CP, force_v / CP) - vertical(T, flux, k) / dp[k]
-    q_t[k] = -advected(q[k]) - vertical(q, flux, k) / dp[k]
-    above = above + D[k]
+    T_t, u_t, v_t, q_t = (np.zeros_like(T) for _ in range(4))
+    above = np.zeros_like(ps)
+    for k in range(LEVELS):
+        b = (B[k] + B[k + 1]) / 2
+        # R Tv times the difference of the logarithm of pressure.
+        force_u = R * (Tv[k] + at(Tv[k], 0, 1)) / 2 * b * (at(ps, 0, 1) - ps) / ((p[k] + at(p[k], 0, 1)) / 2)
+        force_v = R * (Tv[k] + at(Tv[k], 1, 0)) / 2 * b * (at(ps, 1, 0) - ps) / ((p[k] + at(p[k], 1, 0)) / 2)
 
-    kinetic = ((u[k]**2 + at(u[k], 0, -1)**2) / 2 + (hx_v * v[k]**2 + at(hx_v * v[k]**2, -1, 0)) / 2 / hx) / 2
-    head = phi[k] + kinetic
-    vorticity = ((at(v[k], 0, 1) - v[k]) * hy - (at(u[k] * hx, 1, 0) - u[k] * hx)) / (hx_v * hy)
-    Z = (f + vorticity) / dp_z[k]
-    zv = Z * (V[k] + at(V[k], 0, 1)) / 2
-    zu = Z * (U[k] + at(U[k], 1, 0)) / 2
-    u_t[k] = ((zv + at(zv, -1, 0)) / 2 - (at(head, 0, 1) - head) - force_u) / hx - vertical(u, flux_u, k) / dp_u[k]
-    v_t[k] = (-(zu + at(zu, 0, -1)) / 2 - (at(head, 1, 0) - head) - force_v) / hy - vertical(v, flux_v, k) / dp_v[k]
+        def advected(a, add_u=0.0, add_v=0.0):
+            east, north = U[k] * (at(a, 0, 1) - a - add_u), V[k] * (at(a, 1, 0) - a - add_v)
+            return (east + at(east, 0, -1) + north + at(north, -1, 0)) / 2 / (area * dp[k])
+
+        omega = -(above + D[k] / 2) / p[k]
+        T_t[k] = R / CP * Tv[k] * omega - advected(T[k], force_u / CP, force_v / CP) - vertical(T, flux, k) / dp[k]
+        q_t[k] = -advected(q[k]) - vertical(q, flux, k) / dp[k]
+        above = above + D[k]
+
+        kinetic = ((u[k]**2 + at(u[k], 0, -1)**2) / 2 + (hx_v * v[k]**2 + at(hx_v * v[k]**2, -1, 0)) / 2 / hx) / 2
+        head = phi[k] + kinetic
+        vorticity = ((at(v[k], 0, 1) - v[k]) * hy - (at(u[k] * hx, 1, 0) - u[k] * hx)) / (hx_v * hy)
+        Z = (f + vorticity) / dp_z[k]
+        zv = Z * (V[k] + at(V[k], 0, 1)) / 2
+        zu = Z * (U[k] + at(U[k], 1, 0)) / 2
+        u_t[k] = ((zv + at(zv, -1, 0)) / 2 - (at(head, 0, 1) - head) - force_u) / hx - vertical(u, flux_u, k) / dp_u[k]
+        v_t[k] = (-(zu + at(zu, 0, -1)) / 2 - (at(head, 1, 0) - head) - force_v) / hy - vertical(v, flux_v, k) / dp_v[k]
+    return ps_t, T_t, u_t, v_t, q_t
+
 
 GOLDENS.mkdir(exist_ok=True)
-for name, array in dict(surface_pressure=ps_t, temperature=T_t, u=u_t, v=v_t, humidity=q_t).items():
+now = (ps, T, u, v, q)
+for name, array in zip(("surface_pressure", "temperature", "u", "v", "humidity"), tendencies(*now)):
     print(f"{name}: {np.abs(array).min():.3e} .. {np.abs(array).max():.3e}")
     np.save(GOLDENS / f"hirlam_{name}.npy", array)
+
+# A forecast of three steps of 10 s: Euler, leapfrog, leapfrog.
+DT, FOURTH, FILTER = 10.0, 2e12, 0.05
+from_edge = np.minimum(np.minimum(np.arange(ROWS), np.arange(ROWS)[::-1])[:, None], np.minimum(np.arange(COLUMNS), np.arange(COLUMNS)[::-1]))
+alpha = np.where(from_edge < 8, 1 - np.tanh(from_edge / 2), 0.0)
+
+
+def del2(a):
+    return (at(a, 0, 1) - 2 * a + at(a, 0, -1)) / hx**2 + (at(a, 1, 0) - 2 * a + at(a, -1, 0)) / hy**2
+
+
+def leap(before, now, interval):
+    after = []
+    for i, (a, a_t) in enumerate(zip(before, tendencies(*now))):
+        new = a + interval * (a_t - (FOURTH * del2(del2(a)) if i > 0 else 0))
+        after.append((1 - alpha) * new + alpha * (ps, T, u, v, q)[i])
+    return after
+
+
+before, now = now, leap(now, now, DT)
+for _ in range(2):
+    after = leap(before, now, 2 * DT)
+    before, now = [n + FILTER * (a - 2 * n + b) for b, n, a in zip(before, now, after)], after
+moved = [np.abs(a - b).max() for a, b in zip(now, (ps, T, u, v, q))]
+print("changes in three steps:", moved)
+np.save(GOLDENS / "hirlam_forecast.npy", np.concatenate([now[0][None], *now[1:]]))
 
 # The ocean: from the equations of McDougall and others (2003), A1 to A3, of Large and others (1994), 30 to 34, and, for salt fingers, of
 # Danabasoglu and others (2006). Powers of salinity, temperature and pressure with their coefficients.

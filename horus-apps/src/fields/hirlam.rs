@@ -1,7 +1,7 @@
 //! The command line of `hirlam`.
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
@@ -9,14 +9,15 @@ use std::time::Instant;
 use clap::{CommandFactory, FromArgMatches, Parser};
 use horus::prelude::*;
 
+use super::forecast::Forecast;
 use super::weather::{Dynamics, Tendencies, Weather, half_levels, latitudes};
 use crate::batch::{self, End};
 use crate::execution::Execution;
 
 /// Tendencies of surface pressure, temperature, wind and humidity in a limited area under the
-/// primitive equations, as computed by the dynamics of a weather model: on levels of hybrid
-/// coordinates and the staggered grid C, for synthetic weather (waves as long as the area over
-/// hills)
+/// primitive equations, as computed by the dynamics of a weather model, or the weather after leapfrog
+/// steps with them: on levels of hybrid coordinates and the staggered grid C, for synthetic weather
+/// (waves as long as the area over hills)
 #[derive(Parser, Clone, Debug)]
 #[command(name = "hirlam", version)]
 struct Args {
@@ -37,9 +38,21 @@ struct Args {
     double: bool,
 
     /// The folder for the results, one npy file each: surface_pressure (Pa/s), temperature (K/s),
-    /// u, v (m/s^2), humidity (1/s)
+    /// u, v (m/s^2), humidity (1/s); with --steps the weather itself (Pa, K, m/s)
     #[arg(long, value_name = "DIR", required_unless_present = "runs")]
     out_dir: Option<PathBuf>,
+
+    /// Make so many steps; in a frame of eight rows and columns the weather is drawn to the first one
+    #[arg(long, value_name = "N", requires = "out_dir")]
+    steps: Option<usize>,
+
+    /// The length of a step, in seconds, in which gravity waves, at some 340 m/s, may not go half a cell
+    #[arg(long, value_name = "S", default_value_t = 5.0, value_parser = positive, requires = "steps")]
+    seconds: f64,
+
+    /// The coefficient of horizontal diffusion of fourth order, in m^4/s
+    #[arg(long, value_name = "K", default_value_t = 1e11, value_parser = diffusion, requires = "steps")]
+    diffusion: f64,
 
     /// Print the median times of N runs, from weather on the device, and from page-locked arrays to
     /// page-locked arrays
@@ -48,6 +61,14 @@ struct Args {
 
     #[command(flatten)]
     execution: Execution,
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    crate::loops::positive(text, "a time")
+}
+
+fn diffusion(text: &str) -> Result<f64, String> {
+    if text == "0" { Ok(0.0) } else { crate::loops::positive(text, "a coefficient") }
 }
 
 /// The program `hirlam`; see [`batch::run`] for its exit status.
@@ -75,11 +96,20 @@ fn compute<T: Float>(args: &Args, session: &Session) -> Result<()> {
         times(session, &dynamics, &weather, runs.get())?;
     }
     let Some(folder) = &args.out_dir else { return Ok(()) };
+    if let Some(steps) = args.steps {
+        let forecast = Forecast::new(&dynamics, &weather, args.seconds, args.diffusion);
+        let Weather { surface_pressure, temperature, u, v, humidity, .. } = forecast.after(&weather, steps)?;
+        return save(folder, &Tendencies { surface_pressure, temperature, u, v, humidity });
+    }
     let tendencies = dynamics.tendencies(&weather);
     drop(weather);
     // All at once: common parts are computed once.
     session.evaluate()?;
-    all(&tendencies).into_iter().try_for_each(|(name, image)| image.save(folder.join(format!("{name}.npy"))).map(drop))
+    save(folder, &tendencies)
+}
+
+fn save<T: Float>(folder: &Path, fields: &Tendencies<T>) -> Result<()> {
+    all(fields).into_iter().try_for_each(|(name, image)| image.save(folder.join(format!("{name}.npy"))).map(drop))
 }
 
 /// Each image with its name.
@@ -166,5 +196,7 @@ mod tests {
         assert_eq!(parse(&["--runs", "3", "--levels", "5"]).unwrap().levels.get(), 5);
         assert!(parse(&["--rows", "9"]).is_err(), "neither results nor times");
         assert!(parse(&["--runs", "3", "--rows", "0"]).is_err());
+        assert_eq!(parse(&["--out-dir", "o", "--steps", "4", "--diffusion", "0"]).unwrap().steps, Some(4));
+        assert!(parse(&["--out-dir", "o", "--steps", "4", "--seconds", "-1"]).is_err());
     }
 }

@@ -1,5 +1,6 @@
 //! Programs over volumes.
 
+pub mod forecast;
 pub mod hirlam;
 pub mod kpp;
 pub mod ocean;

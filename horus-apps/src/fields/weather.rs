@@ -191,6 +191,13 @@ impl<T: Float> Dynamics<T> {
         }
     }
 
+    /// The horizontal Laplacian, in the unit of the field over m^2, with the distances at temperature
+    /// points.
+    pub(super) fn laplacian(&self, f: &Image<T>) -> Image<T> {
+        let along = |to: To, back: To| slope(f, to) - slope(f, back);
+        along(EAST, WEST) / (&self.dx * &self.dx) + along(NORTH, SOUTH) * T::from_f64(self.dy.to_f64().powi(-2))
+    }
+
     /// Synthetic weather with hills, a jet, and waves as long as the area in all fields. Recorded,
     /// not evaluated.
     pub fn waves(&self, session: &CoreSession) -> Weather<T> {
