@@ -39,8 +39,27 @@ fn every_number_of_ranks_writes_the_same_values_and_one_summary() {
 }
 
 #[test]
+fn relaxed_ranks_write_the_same_values_in_each_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("u.npy");
+    let run = |ranks: &str, age: &str| {
+        let jacobi = [JACOBI, "--size", "37", "--steps", "100", "--out", file.to_str().unwrap(), "--relaxed", age];
+        let out = mpirun(ranks, &jacobi);
+        assert!(out.status.success(), "{}", text(&out.stderr));
+        assert_eq!(text(&out.stdout).matches("largest change in the last one").count(), 1);
+        fs::read(&file).unwrap()
+    };
+    let in_order = run("1", "0");
+    assert!(run("3", "0") == in_order, "ranks that wait");
+    let relaxed = run("3", "4");
+    assert!(relaxed == run("3", "4") && relaxed != in_order, "ranks that do not");
+}
+
+#[test]
 fn an_error_is_told_once() {
-    for words in [&["--size", "8", "--steps", "3", "--out", "no/such/folder/u.npy"][..], &["--size", "0"]] {
+    let nowhere = ["--size", "8", "--steps", "3", "--out", "no/such/folder/u.npy"];
+    let thin = ["--size", "2", "--steps", "3", "--out", "u.npy", "--relaxed", "1"];
+    for words in [&nowhere[..], &["--size", "0"], &thin, &[&nowhere[..], &["--relaxed", "1"]].concat()] {
         let out = mpirun("3", &[&[JACOBI], words].concat());
         let said = text(&out.stderr);
         assert!(!out.status.success());

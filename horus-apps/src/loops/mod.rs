@@ -3,6 +3,7 @@
 pub mod jacobi;
 pub mod perona_malik;
 pub mod poisson;
+pub mod relaxed;
 
 use horus::prelude::*;
 

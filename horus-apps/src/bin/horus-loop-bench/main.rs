@@ -4,6 +4,7 @@
 
 mod crossover;
 mod memory;
+mod relaxed;
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -49,6 +50,11 @@ struct Options {
     /// Seconds after which no further run of a row begins.
     #[arg(long, default_value_t = 5.0)]
     budget: f64,
+    /// Ranks of relaxed loops, and latencies of their links in microseconds.
+    #[arg(long, default_value = "2,3,4", value_delimiter = ',')]
+    ranks: Vec<usize>,
+    #[arg(long, default_value = "0,100,300,1000,3000,10000", value_delimiter = ',')]
+    latency: Vec<f64>,
     /// Write the results to this file.
     #[arg(long)]
     json: Option<std::path::PathBuf>,
@@ -66,6 +72,9 @@ enum Measure {
     /// The number of steps from which a program takes less time on the GPU (the device) than on the
     /// CPU, predicted and measured.
     Crossover,
+    /// Times of steps in order and of relaxed ones with the same error, on ranks as threads whose
+    /// links have a latency; of `--steps` only the first number counts.
+    Relaxed,
 }
 
 /// Makes so many steps, and waits for the last.
@@ -179,6 +188,15 @@ fn run(options: &Options) -> Result<()> {
     if options.measure == Measure::Crossover {
         let results = crossover::print(&options.size, few, many, options.runs, &options.device)?;
         return keep(options, &options.device, &results);
+    }
+    if let (Measure::Relaxed, [size, ..], [ranks, ..], [latency, ..]) =
+        (options.measure, &options.size[..], &options.ranks[..], &options.latency[..])
+    {
+        if let Some(steps) = options.once {
+            return relaxed::once(*size, steps, *ranks, *latency);
+        }
+        let results = relaxed::print(*size, few, &options.ranks, &options.latency, options.runs)?;
+        return keep(options, "cpu", &results);
     }
     let mut builder = Session::builder().device(&options.device).eager(true).mode(options.mode);
     if let Some(threads) = options.threads {
