@@ -15,6 +15,12 @@ use horus_apps::fields::ocean::{Basin, Equation, Field, SeaWater, pressure};
 use horus_apps::fields::tracers::{Column, Grid, Transport};
 use horus_testing::simulated::Simulated;
 
+// It has a `main`, which is not called here.
+#[allow(dead_code)]
+#[path = "../examples/ocean.rs"]
+mod ocean_between_continents;
+use ocean_between_continents::Planet;
+
 const D: usize = 5;
 const H: usize = 7;
 const W: usize = 9;
@@ -342,6 +348,32 @@ fn kpp_and_steps_give_the_same_bits_in_all_modes_and_on_all_numbers_of_ranks() {
             made(&Session::on(device).communicator(Arc::new(comm)).build().unwrap())
         });
         assert!(each.into_iter().all(|one| one == want), "{ranks} ranks");
+    }
+}
+
+#[test]
+fn an_ocean_between_continents_moves_alike_on_all_numbers_of_ranks() {
+    let moved = |session: &Session| {
+        let planet = Planet::new(session, 11, 19).unwrap();
+        let [t, s] = planet.after(3).unwrap();
+        let picture = planet.picture(&t.slice(0)).to_vec().unwrap();
+        ([t, s].map(|field| field.to_vec().unwrap()), picture)
+    };
+    let ([t, s], picture) = moved(&alone(Mode::Fused));
+    assert_eq!(picture.len(), 44 * 76 * 3);
+    let water: Vec<(f64, f64)> = t.iter().zip(&s).filter(|(_, s)| **s != 0.0).map(|(t, s)| (*t, *s)).collect();
+    assert!(water.len() > 300 && water.iter().all(|(t, s)| (1.0..29.0).contains(t) && (34.9..35.1).contains(s)));
+    assert!(t[..11 * 19].iter().zip(&s).any(|(t, s)| *s == 0.0 && *t == 0.0), "land");
+    let saltiest = water.iter().map(|(_, s)| *s).fold(0.0, f64::max);
+    assert!(saltiest > 35.0 + 1e-4, "drought leaves salt: {saltiest}");
+    let bits = |fields: [Vec<f64>; 2]| fields.map(|f| f.into_iter().map(f64::to_bits).collect::<Vec<_>>());
+    let want = bits([t, s]);
+    for ranks in 2..=3 {
+        let each = ThreadComm::run(ranks, |comm| {
+            let cpu = CpuDevice::new(Some(1)).unwrap();
+            moved(&Session::on(Box::new(cpu)).communicator(Arc::new(comm)).build().unwrap())
+        });
+        assert!(each.into_iter().all(|(one, shown)| bits(one) == want && shown == picture), "{ranks} ranks");
     }
 }
 
