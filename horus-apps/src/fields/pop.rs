@@ -179,7 +179,7 @@ fn two(session: &Session, paths: &[PathBuf], shape: Shape) -> Result<[Field; 2]>
     Ok([open(session, &paths[0], shape)?, open(session, &paths[1], shape)?])
 }
 
-/// What drives an ocean.
+/// Forcing of an ocean, opened.
 struct Forced {
     kpp: Kpp,
     velocity: [Field; 2],

@@ -81,12 +81,12 @@ pub struct Column {
     pub nonlocal: Field,
     /// Through the surface, in the unit of the tracer times m/s: an image.
     pub flux: Field,
-    /// What passes the lower face of each cell without mixing, as sunlight does, and what of it passes
-    /// the surface; in the unit of the flux.
+    /// Flux through the lower face of each cell without mixing, as of sunlight, and through the surface
+    /// above; in the unit of the flux.
     pub passing: Option<[Field; 2]>,
 }
 
-/// What transports tracers in a basin.
+/// Advection and diffusion of tracers in a basin.
 #[derive(Clone, Debug)]
 pub struct Transport {
     basin: Basin,
@@ -126,7 +126,7 @@ impl Transport {
         self.basin.level.eq(0.0).select(here, others)
     }
 
-    /// What leaves cells through their sides, per area.
+    /// Loss of cells through their sides, per area.
     fn divergence(&self, [to_east, to_north]: &[Field; 2]) -> Field {
         (to_east - west(to_east) + to_north - south(to_north)) / &self.grid.area
     }
@@ -145,7 +145,7 @@ impl Transport {
         Flow { through, up: self.surface(&-all, &from_below.shift(1, 0, 0)) }
     }
 
-    /// What advection takes from each cell per second (`advt_centered`).
+    /// Loss of each cell by advection, per second (`advt_centered`).
     pub fn advection(&self, flow: &Flow, t: &Field) -> Field {
         let t = &self.basin.water().select(t, 0.0);
         let [to_east, to_north] = &flow.through;
@@ -154,7 +154,7 @@ impl Transport {
         self.divergence(&sides) + (&up - up.shift(-1, 0, 0)) / &self.thickness
     }
 
-    /// What horizontal diffusion adds to each cell per second (`hdifft_del2`): nothing passes to land.
+    /// Gain of each cell by horizontal diffusion, per second (`hdifft_del2`): nothing passes to land.
     pub fn diffusion(&self, t: &Field) -> Field {
         let floor = &self.basin.floor;
         let side = |beside: fn(&Field) -> Field, i: usize| {
@@ -165,8 +165,8 @@ impl Transport {
         -self.divergence(&[side(east, 0), side(north, 1)])
     }
 
-    /// What vertical diffusion and other fluxes along the vertical add per second (`vdifft`, and the
-    /// sources of KPP and of sunlight).
+    /// Gain of each cell by vertical diffusion and other fluxes along the vertical, per second
+    /// (`vdifft`, and the sources of KPP and of sunlight).
     pub fn vertical(&self, t: &Field, column: &Column) -> Field {
         let Column { diffusivity, nonlocal, flux, passing } = column;
         let (mut enters, mut down) =

@@ -110,7 +110,7 @@ pub fn relaxed<T: Float, S: Fn(&Image<T>) -> Image<T>>(
 /// Rows that are computed together, between a row above and a row below.
 struct Part<T: Float, S> {
     all: Image<T>,
-    /// Where these two are.
+    /// Masks of these two.
     ends: [Image<bool>; 2],
     step: S,
 }
