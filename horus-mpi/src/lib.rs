@@ -33,7 +33,8 @@
 //! to all is printed once, by rank 0. A session dropped by a panic aborts as well. An abort needs
 //! the lock on MPI, which a thread that waits for messages releases; after a second without it the
 //! process ends without MPI, which its launcher notices. MPI is finalised by `atexit`, after the
-//! last collective call, regardless of the state of the sessions.
+//! last collective call, regardless of the state of the sessions. A rank that was stopped
+//! (`SIGSTOP`) for a second while others of its node run ends all, on Linux (`watch.rs`).
 //!
 //! **Cores and rows.** Threads are divided among the ranks that share the same cores (the launcher
 //! may have bound them to separate cores: the affinities of a node's ranks are compared). Strips
@@ -45,6 +46,8 @@
 
 mod codes;
 mod comm;
+#[cfg(target_os = "linux")]
+mod watch;
 mod world;
 
 pub use comm::MpiComm;

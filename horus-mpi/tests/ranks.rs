@@ -85,6 +85,7 @@ const JOBS: &[Job] = &[
     bad("one_gives_up_beside_a_message", jobs::gives_up_beside_a_message, &["rank 1: enough"]),
     bad("one_gives_up_beside_a_collective_call", jobs::gives_up_beside_a_collective_call, &["rank 1: enough"]),
     bad("one_is_killed", jobs::killed, &[]),
+    bad("one_is_stopped", jobs::stopped, &["another rank of this node, was stopped"]),
 ];
 
 fn main() -> ExitCode {

@@ -35,8 +35,8 @@ pub(super) fn interrupted() -> bool {
 
 /// Installs handlers: SIGINT and SIGTERM end the process with a message, which is printed if
 /// `told`; immediately until [`watch`] is called. Unless the process is `alone`, SIGTERM comes from
-/// a launcher that ends all ranks because one of them failed and reported it, so no message is
-/// printed. A second signal always ends the process immediately.
+/// a launcher that ends all ranks because one of them failed and reported it: the process ends
+/// immediately, without a message. So does a second signal always.
 ///
 /// # Errors
 /// [`Error::Config`] if the system refuses.
@@ -84,9 +84,16 @@ fn leave() {}
 
 #[cfg(unix)]
 fn wait_for_signals(told: bool, alone: bool) -> std::io::Result<()> {
-    use signal_hook::consts::{SIGINT, SIGTERM};
-    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])?;
-    let answer = move || signals.forever().for_each(|signal| end(told && (alone || signal != SIGTERM)));
+    use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGXFSZ])?;
+    let answer = move || {
+        signals.forever().for_each(|signal| match signal {
+            // The write that exceeded a limit on the sizes of files fails then, as on a full disk.
+            SIGXFSZ => {}
+            SIGTERM if !alone => leave(),
+            _ => end(told),
+        });
+    };
     std::thread::Builder::new().name("horus-signals".into()).spawn(answer).map(drop)
 }
 

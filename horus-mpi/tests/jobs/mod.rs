@@ -320,12 +320,21 @@ pub(crate) fn device_fails(comm: MpiComm) -> Outcome {
 
 /// Rank 1 is killed while all evaluate.
 pub(crate) fn killed(comm: MpiComm) -> Outcome {
-    let dies = comm.rank() == 1;
+    signalled(comm, "-KILL")
+}
+
+/// Rank 1 is stopped while all evaluate.
+pub(crate) fn stopped(comm: MpiComm) -> Outcome {
+    signalled(comm, "-STOP")
+}
+
+fn signalled(comm: MpiComm, signal: &str) -> Outcome {
+    let target = comm.rank() == 1;
     let session = session(comm);
     for round in 0.. {
-        if dies && round == 3 {
+        if target && round == 3 {
             let me = std::process::id().to_string();
-            std::process::Command::new("kill").args(["-KILL", &me]).status().map_err(text)?;
+            std::process::Command::new("kill").args([signal, &me]).status().map_err(text)?;
         }
         evaluate(&session)?;
     }
