@@ -13,6 +13,7 @@ use horus_core::host::workers::Workers;
 use horus_core::image::Image;
 use horus_core::plan::work::Work;
 use horus_core::session::{Chooser, Session};
+use horus_testing::faulty::{Fault, Faulty};
 use horus_testing::simulated::Simulated;
 
 /// Chooses a device of one kind, and records the work that it was chosen for.
@@ -96,6 +97,47 @@ fn where_there_is_no_device_every_evaluation_says_so_and_recording_goes_on() {
     }
     s.evaluate().unwrap_err();
     assert!(image.check().is_ok() && s.device().is_none());
+}
+
+/// Chooses a device one call of which fails.
+struct Failing {
+    call: usize,
+    fault: Mutex<Option<Fault>>,
+}
+
+impl Chooser for Failing {
+    fn choose(&self, _: &Work, _: &dyn Communicator) -> Result<Arc<dyn Device>> {
+        let (device, fault) = Faulty::new(Simulated::new(CpuDevice::new(Some(1))?, 1 << 20));
+        fault.after(self.call);
+        *self.fault.lock().unwrap() = Some(fault);
+        Ok(Arc::new(device))
+    }
+}
+
+#[test]
+fn whatever_fails_on_a_chosen_device_nothing_that_was_given_before_is_lost() {
+    let want = program(&Session::on(Box::new(CpuDevice::new(Some(1)).unwrap())).build().unwrap()).to_vec().unwrap();
+    let mut failures = 0;
+    for call in 0.. {
+        let failing = Arc::new(Failing { call, fault: Mutex::new(None) });
+        let workers = Arc::new(Workers::new(Some(2)).unwrap());
+        let s = Session::deferred(Arc::<Failing>::clone(&failing), workers, Pool::new(1 << 20)).build().unwrap();
+        let (image, other) = (program(&s), program(&s));
+        let met = image.to_vec();
+        let fault = failing.fault.lock().unwrap().take().unwrap();
+        if !fault.stop() {
+            assert_eq!(met.unwrap(), want);
+            break;
+        }
+        if let Err(e) = met {
+            failures += 1;
+            assert!(e.to_string().contains("on purpose"), "call {call}: {e}");
+        }
+        for image in [image, other] {
+            assert_eq!(image.to_vec().unwrap(), want, "after call {call} failed");
+        }
+    }
+    assert!(failures > 2, "{failures}");
 }
 
 #[test]

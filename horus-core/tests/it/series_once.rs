@@ -199,25 +199,37 @@ fn an_operation_that_ignores_the_picture_is_called_for_each() {
 
 #[test]
 fn a_failure_is_of_one_picture() {
-    let (device, fault) = Faulty::new(Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1 << 24));
-    let session = Session::on(Box::new(device)).build().unwrap();
-    let mut good = None;
-    let mut failed = 0;
-    for (i, item) in session.series((0..8).map(|_| picture(1)), lines).recorded_once().ahead(1).into_iter().enumerate()
-    {
-        match item.result {
-            Ok(pixels) => {
-                let pixels = pixels.to_vec();
-                assert_eq!(*good.get_or_insert_with(|| pixels.clone()), pixels, "picture {i}");
+    for once in [false, true] {
+        let mut failures = 0;
+        for call in 0.. {
+            let (device, fault) = Faulty::new(Simulated::new(CpuDevice::new(Some(1)).unwrap(), 1 << 24));
+            let session = Session::on(Box::new(device)).build().unwrap();
+            let series = session.series((0..6).map(|_| picture(1)), lines).ahead(1);
+            let series = if once { series.recorded_once() } else { series };
+            let (mut good, mut failed) = (None, 0);
+            for (i, item) in series.into_iter().enumerate() {
+                match item.result {
+                    Ok(pixels) => {
+                        let pixels = pixels.to_vec();
+                        assert_eq!(*good.get_or_insert_with(|| pixels.clone()), pixels, "picture {i}");
+                    }
+                    Err(e) => {
+                        assert!(e.to_string().contains("on purpose"), "{e}");
+                        failed += 1;
+                    }
+                }
+                if i == 1 {
+                    fault.after(call);
+                }
             }
-            Err(e) => {
-                assert!(e.to_string().contains("series_once.rs"), "{e}");
-                failed += 1;
+            assert!(failed <= 1, "{failed} pictures after call {call}");
+            failures += failed;
+            if !fault.stop() {
+                break;
             }
         }
-        fault.after(if i == 3 { 4 } else { 1 << 40 });
+        assert!(failures > 6, "{failures}");
     }
-    assert_eq!(failed, 1);
 }
 
 #[test]
