@@ -307,7 +307,8 @@ class Matrix:
             shutil.rmtree(folder, ignore_errors=True)
 
     def judge(self, job: Job, fault: str, phase: str, target: int, harmless: bool, before: bytes) -> str:
-        errors = [line for line in job.said if line.startswith("error: ")]
+        # In a line of its own, or after what a rank had said of one when it was halted.
+        errors = [line[line.index("error: "):] for line in job.said if "error: " in line]
         succeeded = job.process.returncode == 0
         told = " / ".join(errors) or next((line for line in job.said if "mpirun noticed" in line), "")
         if not succeeded and not told:
