@@ -7,18 +7,21 @@
 #   tests       scripts/test.sh
 #   packages    scripts/packages.sh: the archives of the crates compile, and a program against them
 #   numbers     every function of every f32 on every instruction set, and the corpus, against the hashes that are kept (16 cores: minutes)
-#   programs    HORUS_CASES random programs (default: 1,000,000, an hour) against the reference
+#   programs    HORUS_CASES random programs (default: 1,000,000, an hour) against the reference, and a thousandth of that on each of 1 to 5 ranks of MPI
 #   fuzz        broken files, HORUS_FUZZ_SECONDS (default: 3600) for each decoder
+#   faults      scripts/faults.py: ranks under mpirun that are killed, stopped or slow, full disks, directories that vanish
+#   miri        the host's memory and ranks as threads under Miri (a nightly toolchain)
 #   memory      benches/memory.sh: the largest memory of programs under a limit
 #   licences    cargo deny: licences, sources, and advisories, whose database must be reachable
 #   interfaces  cargo semver-checks against the newest tag
+#   speed       benches/gate.py against the newest tag, with rows of Python if GATE_PYTHON is an interpreter for them
 #   wheels      the wheel, built twice in different folders with SOURCE_DATE_EPOCH of the commit: equal bytes
 #
 # A step that cannot run here, as a tool is missing, is a "no". `--without STEP` leaves one out, and the summary says so. Logs of the
-# steps are in the folder `release` of the target folder.
+# steps are in the folder `release-logs` of the target folder.
 set -uo pipefail
 cd "$(dirname "$0")/.."
-all=(tree tests packages numbers programs fuzz memory licences interfaces wheels)
+all=(tree tests packages numbers programs fuzz faults miri memory licences interfaces speed wheels)
 logs=$(realpath -m "${CARGO_TARGET_DIR:-target}")/release-logs
 
 # The reason for which a step failed, for the summary: without one its log is named.
@@ -36,18 +39,33 @@ tests() { scripts/test.sh; }
 packages() { scripts/packages.sh; }
 numbers() { cargo test --release -p horus-core --test numbers -- --include-ignored --nocapture; }
 programs() {
-  HORUS_CASES=${HORUS_CASES:-1000000} cargo test --release -p horus-core --test conformance -- random hostile
+  local cases=${HORUS_CASES:-1000000}
+  HORUS_CASES=$cases cargo test --release -p horus-core --test conformance -- random hostile &&
+    HORUS_CASES=$((cases / 1000)) cargo test --release -p horus-mpi --features mpi -- random_programs
 }
 fuzz() { HORUS_FUZZ_SECONDS=${HORUS_FUZZ_SECONDS:-3600} cargo test --release -p horus-core --test files fuzz; }
+faults() {
+  cargo build --release -p horus-apps --features mpi --bin horus && scripts/faults.py "${CARGO_TARGET_DIR:-target}/release/horus"
+}
+miri() {
+  cargo +nightly miri --version || { no "no Miri (rustup toolchain install nightly --component miri,rust-src)"; return 1; }
+  # crossbeam keeps to tree borrows only. Miri ends where memory cannot be had, instead of returning an error.
+  MIRIFLAGS="-Zmiri-disable-isolation -Zmiri-permissive-provenance -Zmiri-tree-borrows" \
+    cargo +nightly miri test -p horus-host --lib -- host:: comm:: --skip too_much_memory --skip any_number_of_threads
+}
 memory() { benches/memory.sh; }
 licences() {
   needs cargo-deny "cargo install cargo-deny" && cargo deny check
 }
+newest_tag() { git describe --tags --abbrev=0 2>/dev/null || { no "there is no tag to compare with" >&2; return 1; }; }
 interfaces() {
   local tag
-  needs cargo-semver-checks "cargo install cargo-semver-checks" || return 1
-  tag=$(git describe --tags --abbrev=0 2>/dev/null) || { no "there is no tag to compare with"; return 1; }
+  needs cargo-semver-checks "cargo install cargo-semver-checks" && tag=$(newest_tag) || return 1
   cargo semver-checks --workspace --baseline-rev "$tag"
+}
+speed() {
+  local tag
+  tag=$(newest_tag) && benches/gate.py "$tag" HEAD --python "${GATE_PYTHON:-}"
 }
 wheels() {
   local epoch copy
