@@ -80,7 +80,7 @@ class Build:
 
 
 Unit = Callable[[Build], Rows]
-"""What is measured in one go of one side: little, so that both sides take turns within seconds."""
+"""Measures some rows of one side: few, so that both sides take turns within seconds."""
 
 OPERATIONS = "copy sep19 sep43 conv7 conv17 conv43 gauss10 rot30 pixel sum minmax record convrot convuv conv2d".split()
 

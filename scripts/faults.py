@@ -49,7 +49,7 @@ class Missed(Exception):
 
 
 def wait_for(what: Callable[[], object], seconds: float = 20.0) -> object:
-    """What `what` returns, once that is true."""
+    """The result of `what`, once that is true."""
     end = time.monotonic() + seconds
     while not (found := what()):
         if time.monotonic() > end:
@@ -117,7 +117,7 @@ class Job:
         return self.output.stat().st_ino != self.inode
 
     def writing(self, pid: int) -> bool:
-        """Whether rank 0 has written to its new file, which has no name yet."""
+        """True once rank 0 has written to its new file, which has no name yet."""
         with contextlib.suppress(OSError):
             for entry in os.scandir(f"/proc/{pid}/fd"):
                 to = os.readlink(entry.path)
@@ -128,7 +128,7 @@ class Job:
         return False
 
     def over(self, seconds: float) -> bool:
-        """Whether the launcher and all processes of the job end within that time."""
+        """True if the launcher and all processes of the job end within that time."""
         end = time.monotonic() + seconds
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(max(seconds, 0))
@@ -207,7 +207,7 @@ Fault = Callable[[Job, int, int], None]
 """Does something to a job, the process of a rank, and that rank."""
 FAULTS: dict[str, Fault] = {"kill": kill, "stop": stop, "slow": slow, "full": full, "gone": gone}
 UNDONE = (stop, slow)
-"""What the end of a halt would undo."""
+"""Faults that the end of a halt would undo."""
 
 
 def meet(job: Job, phase: str, rank: int, chance: random.Random, fault: Fault) -> None:
