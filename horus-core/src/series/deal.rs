@@ -254,11 +254,13 @@ pub(super) fn tell(
     let mut message = if rank == 0 { format!("[{}]", lists.join(",")).into_bytes() } else { Vec::new() };
     session.comm().broadcast(0, &mut message).map_err(|e| e.during(rank, op))?;
     let shares: Vec<Share> = serde_json::from_slice(&message).map_err(|e| Error::Config(e.to_string()))?;
-    let (lists, held): (Vec<Vec<Told>>, Vec<Vec<(String, String)>>) = shares.into_iter().unzip();
-    for (subject, message) in held.into_iter().flatten().filter(|_| rank == 0) {
-        tell_once(&subject, || message);
+    let mut items: Vec<Item<Saved>> = Vec::new();
+    for (told, held) in shares {
+        items.extend(told.into_iter().map(|told| unpack(told, paths)));
+        for (subject, message) in held.into_iter().filter(|_| rank == 0) {
+            tell_once(&subject, || message);
+        }
     }
-    let mut items: Vec<Item<Saved>> = lists.into_iter().flatten().map(|told| unpack(told, paths)).collect();
     items.sort_by_key(|item| item.number);
     Ok(items)
 }

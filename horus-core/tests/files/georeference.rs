@@ -322,7 +322,8 @@ fn pictures_of_a_series_lie_where_they_do_alone() {
     let picked = |p: &AnyImage| p.convert::<u8>().crop(1, 2, 2, 3).flip(Axis::Rows);
     let smooth = |p: &AnyImage| p.convert::<u8>().crop(1, 1, 3, 3).median(3).resize(2, 2, Interpolation::Bilinear);
     let beside = |p: &AnyImage| p.convert::<u8>().crop(0, 0, 4, 4).max(other.crop(0, 0, 4, 4));
-    let operations: [(&dyn Fn(&AnyImage) -> Image<u8>, usize); 3] = [(&picked, 3), (&smooth, 3), (&beside, 5)];
+    type Operation<'a> = &'a dyn Fn(&AnyImage) -> Image<u8>;
+    let operations: [(Operation<'_>, usize); 3] = [(&picked, 3), (&smooth, 3), (&beside, 5)];
     for (operation, recorded) in operations {
         for (extension, options) in
             [("tif", SaveOptions::default()), ("tif", sizes(2, Compression::None)), ("png", SaveOptions::default())]

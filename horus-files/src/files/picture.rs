@@ -39,7 +39,7 @@ pub struct Picture {
     pub(super) dtype: DType,
     /// Planes of the channels, row-major.
     pub(super) pixels: HostBuffer,
-    pub(super) metadata: Metadata,
+    pub(super) metadata: Box<Metadata>,
 }
 
 /// What a file says of a picture beside its pixels, as far as images keep it.
@@ -147,12 +147,12 @@ impl Picture {
 
     /// A picture of these pixels, of which nothing else is known.
     pub fn from_pixels(shape: Shape, dtype: DType, pixels: HostBuffer) -> Picture {
-        Picture { shape, dtype, pixels, metadata: Metadata::default() }
+        Picture { shape, dtype, pixels, metadata: Box::default() }
     }
 
     /// The picture with other metadata.
     #[must_use]
     pub fn with_metadata(self, metadata: Metadata) -> Picture {
-        Picture { metadata, ..self }
+        Picture { metadata: Box::new(metadata), ..self }
     }
 }
