@@ -153,3 +153,24 @@ def test_medians_of_labels_without_pixels() -> None:
     np.testing.assert_array_equal(found, [1.5, np.nan, 4.0, np.nan])
     lazy = hi.ndimage.median(hi.asarray(np.arange(12, dtype=np.uint8).reshape(3, 4)) + 1, np.eye(3, 4, dtype=int), [0, 1])
     np.testing.assert_array_equal(lazy, [7.0, 6.0])
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int32, np.int64, np.float32])
+@pytest.mark.parametrize("index", [None, 2, 0, [3, 1, 7], [0, 2], [5, 5], [2, 90], [-1, 1], [1.0, 2.0], [[1, 2], [3, 4]]])
+def test_statistics_of_labels(dtype: Any, index: Any) -> None:
+    rng = np.random.default_rng(4)
+    pixels, labels = rng.integers(0, 1000, (31, 40)).astype(np.float64), rng.integers(0, 9, (31, 40)).astype(dtype)
+    if np.dtype(dtype).kind in "if":
+        labels[3:5] = -1
+    for name in ("sum_labels", "mean", "median", "minimum", "maximum", "center_of_mass"):
+        ours, theirs = (getattr(library, name) for library in (hi.ndimage, scipy.ndimage))
+        with np.errstate(all="ignore"):
+            try:
+                want = theirs(pixels, labels, index)
+            except ValueError:
+                continue  # no pixels, of which there is no extreme
+            if name == "median" and isinstance(index, list):
+                want = np.where(np.isin(index, labels), want, np.nan)  # SciPy takes that of others
+            np.testing.assert_allclose(ours(pixels, labels, index), want, rtol=1e-12, err_msg=name)
+    lazy = hi.ndimage.mean(hi.asarray(pixels), hi.asarray(labels) if dtype != np.int64 else labels, index)
+    np.testing.assert_array_equal(lazy, hi.ndimage.mean(pixels, labels, index))
