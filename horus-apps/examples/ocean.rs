@@ -6,7 +6,7 @@ use horus::core::session::Session as CoreSession;
 use horus::prelude::*;
 use horus_apps::fields::kpp::{Kpp, Ocean, Parameters, Surface};
 use horus_apps::fields::ocean::{Basin, Equation, Field, SeaWater};
-use horus_apps::fields::tracers::{Grid, Transport};
+use horus_apps::fields::tracers::{Cells, Transport};
 
 /// Middles of layers, and their thickness, in m.
 const DEPTHS: [f64; 7] = [5.0, 20.0, 50.0, 110.0, 230.0, 470.0, 950.0];
@@ -28,7 +28,7 @@ fn main() -> Result<()> {
 pub(crate) struct Planet {
     kpp: Kpp,
     water: SeaWater,
-    grid: Grid,
+    grid: Cells,
     transport: Transport,
     /// The number of each level, its thickness, and how many of them are water in each column.
     level: Field,
@@ -56,7 +56,7 @@ impl Planet {
             (Image::index(session, Shape::new(rows, 1, 1), Axis::Rows) * DEGREES + south) * 1f64.to_radians();
         let corner = &latitude + (DEGREES / 2.0).to_radians();
         let basin = Basin::new(session, &DEPTHS, &floor)?;
-        let (water, grid) = (SeaWater::new(&basin, Equation::Mwjf)?, Grid::on_sphere(session, south, DEGREES, rows)?);
+        let (water, grid) = (SeaWater::new(&basin, Equation::Mwjf)?, Cells::on_sphere(session, south, DEGREES, rows)?);
         Ok(Planet {
             kpp: Kpp::new(&water, Parameters::default())?,
             water,

@@ -12,7 +12,7 @@ use horus::core::session::Session;
 use horus::prelude::{AnyImage, Image, Mode};
 use horus_apps::fields::kpp::{Coefficients, Kpp, Ocean, Parameters, Surface};
 use horus_apps::fields::ocean::{Basin, Equation, Field, SeaWater, pressure};
-use horus_apps::fields::tracers::{Column, Grid, Transport};
+use horus_apps::fields::tracers::{Cells, Column, Transport};
 use horus_testing::simulated::Simulated;
 
 // It has a `main`, which is not called here.
@@ -266,7 +266,7 @@ fn stepped(session: &Session) -> Vec<f64> {
     let mixing = golden("kpp_mixing");
     let mixed = |i: usize| Image::from_slice(session, (9, 5, 7), &mixing[i * 9 * PLANE..(i + 1) * 9 * PLANE]);
     let basin = Basin::new(session, &DEPTHS, &floor).unwrap();
-    let grid = Grid::on_sphere(session, 28.0, 0.25, 5).unwrap();
+    let grid = Cells::on_sphere(session, 28.0, 0.25, 5).unwrap();
     let transport = Transport::new(&basin, &grid, 900.0).unwrap();
     let kpp = Kpp::new(&SeaWater::new(&basin, Equation::Mwjf).unwrap(), Parameters::default()).unwrap();
     let none = Image::constant(session, (1, 1), 0.0);
@@ -306,7 +306,7 @@ fn a_step_keeps_what_is_constant_and_all_heat() {
     };
     let transport = |depths: &[f64], floor: &Field| {
         let basin = Basin::new(&session, depths, floor).unwrap();
-        Transport::new(&basin, &Grid::on_sphere(&session, 28.0, 0.25, floor.height()).unwrap(), 1e3).unwrap()
+        Transport::new(&basin, &Cells::on_sphere(&session, 28.0, 0.25, floor.height()).unwrap(), 1e3).unwrap()
     };
     let ocean = transport(&DEPTHS, &floor);
     // 7 degrees stay 7 degrees, whatever flows.
@@ -330,7 +330,7 @@ fn a_step_keeps_what_is_constant_and_all_heat() {
         let given = flux.to_vec().unwrap()[0] * 3600.0;
         assert!((taken - given).abs() < 1e-12, "{levels} levels take {taken} of {given}");
     }
-    let said = Grid::on_sphere(&session, 80.0, 1.0, 11).unwrap_err().to_string();
+    let said = Cells::on_sphere(&session, 80.0, 1.0, 11).unwrap_err().to_string();
     assert!(said.contains("from 79.5 to 90.5 degrees"), "{said}");
 }
 

@@ -18,7 +18,7 @@ const FRAME: usize = 8;
 
 /// A forecast in steps.
 #[derive(Clone, Debug)]
-pub struct Forecast<T: Float> {
+pub struct Leapfrog<T: Float> {
     dynamics: Dynamics<T>,
     /// The length of a step in seconds.
     seconds: f64,
@@ -46,16 +46,16 @@ fn fields<T: Float, const N: usize>(
     }
 }
 
-impl<T: Float> Forecast<T> {
+impl<T: Float> Leapfrog<T> {
     /// Steps of so many seconds under a `diffusion` in m^4/s, within weather that does not change.
-    pub fn new(dynamics: &Dynamics<T>, larger: &Weather<T>, seconds: f64, diffusion: f64) -> Forecast<T> {
+    pub fn new(dynamics: &Dynamics<T>, larger: &Weather<T>, seconds: f64, diffusion: f64) -> Leapfrog<T> {
         let Shape { height, width, .. } = dynamics.shape();
         let weight = |y: usize, x: usize| {
             let inside = y.min(x).min(height - 1 - y).min(width - 1 - x);
             T::from_f64(if inside < FRAME { 1.0 - (inside as f64 / 2.0).tanh() } else { 0.0 })
         };
         let weight = Image::from_fn(larger.temperature.session(), height, width, weight);
-        Forecast { dynamics: dynamics.clone(), seconds, diffusion, larger: larger.clone(), weight }
+        Leapfrog { dynamics: dynamics.clone(), seconds, diffusion, larger: larger.clone(), weight }
     }
 
     /// The weather `interval` seconds after `before`, with the tendencies of `now`.

@@ -9,7 +9,7 @@ use std::time::Instant;
 use clap::{CommandFactory, FromArgMatches, Parser};
 use horus::prelude::*;
 
-use super::forecast::Forecast;
+use super::forecast::Leapfrog;
 use super::weather::{Dynamics, Tendencies, Weather, half_levels, latitudes};
 use crate::batch::{self, End};
 use crate::execution::Execution;
@@ -97,7 +97,7 @@ fn compute<T: Float>(args: &Args, session: &Session) -> Result<()> {
     }
     let Some(folder) = &args.out_dir else { return Ok(()) };
     if let Some(steps) = args.steps {
-        let forecast = Forecast::new(&dynamics, &weather, args.seconds, args.diffusion);
+        let forecast = Leapfrog::new(&dynamics, &weather, args.seconds, args.diffusion);
         let Weather { surface_pressure, temperature, u, v, humidity, .. } = forecast.after(&weather, steps)?;
         return save(folder, &Tendencies { surface_pressure, temperature, u, v, humidity });
     }

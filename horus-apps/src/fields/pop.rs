@@ -9,7 +9,7 @@ use horus::prelude::*;
 
 use super::kpp::{Coefficients, Kpp, Ocean, Parameters, Surface, WaterType};
 use super::ocean::{Basin, Equation, Field, SeaWater};
-use super::tracers::{Grid, Transport};
+use super::tracers::{Cells, Transport};
 use crate::batch::{self, End};
 use crate::execution::Execution;
 
@@ -255,7 +255,7 @@ fn compute(task: &Task, inputs: &Inputs, session: &Session) -> Result<()> {
         }
         Task::Step { forcing, before, seconds, south, degrees, horizontal, .. } => {
             let forced = forcing.open(session, &water, volume)?;
-            let grid = Grid::on_sphere(session, *south, *degrees, volume.height)?;
+            let grid = Cells::on_sphere(session, *south, *degrees, volume.height)?;
             let transport = Transport::new(&basin, &grid, *horizontal)?;
             let ([t0, s0], interval) = match &before[..] {
                 [] => ([t.clone(), s.clone()], *seconds),

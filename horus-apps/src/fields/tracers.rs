@@ -23,7 +23,7 @@ const EARTH: f64 = 6.37122e6;
 
 /// Sizes of cells in m and m^2: images, or one number for each row.
 #[derive(Clone, Debug)]
-pub struct Grid {
+pub struct Cells {
     /// Lengths of the eastern and of the northern sides of cells (POP's HTE, HTN).
     pub sides: [Field; 2],
     /// How far the middles of the eastern and of the northern neighbours lie (HUS, HUW).
@@ -34,13 +34,13 @@ pub struct Grid {
     pub area: Field,
 }
 
-impl Grid {
+impl Cells {
     /// Rows and columns `step` degrees apart on the sphere; the middle of the first row lies at the
     /// latitude `south`, in degrees.
     ///
     /// # Errors
     /// Rows that do not end before the poles.
-    pub fn on_sphere(session: &CoreSession, south: f64, step: f64, rows: usize) -> Result<Grid> {
+    pub fn on_sphere(session: &CoreSession, south: f64, step: f64, rows: usize) -> Result<Cells> {
         let (first, last) = (south - step / 2.0, south + (rows as f64 - 0.5) * step);
         if !(step > 0.0 && first > -90.0 && last < 90.0) {
             let said = format!("{rows} rows {step} degrees apart reach from {first} to {last} degrees");
@@ -54,7 +54,7 @@ impl Grid {
         };
         let same = row(&|_| length);
         let north = row(&|at| length * (at + step / 2.0).cos());
-        Ok(Grid {
+        Ok(Cells {
             sides: [same.clone(), north.clone()],
             apart: [row(&|at| length * at.cos()), same.clone()],
             around: [same, north],
@@ -90,7 +90,7 @@ pub struct Column {
 #[derive(Clone, Debug)]
 pub struct Transport {
     basin: Basin,
-    grid: Grid,
+    grid: Cells,
     diffusivity: f64,
     /// Of layers; how far the next level lies below.
     thickness: Field,
@@ -116,7 +116,7 @@ impl Transport {
     ///
     /// # Errors
     /// Depths that are no middles of layers.
-    pub fn new(basin: &Basin, grid: &Grid, diffusivity: f64) -> Result<Transport> {
+    pub fn new(basin: &Basin, grid: &Cells, diffusivity: f64) -> Result<Transport> {
         let Layers { thickness, gap, .. } = basin.layers()?;
         Ok(Transport { basin: basin.clone(), grid: grid.clone(), diffusivity, thickness, gap })
     }

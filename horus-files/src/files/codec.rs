@@ -156,6 +156,12 @@ fn png<R: BufRead + Seek>(from: R) -> Result<(Header, png::Reader<R>), String> {
     };
     let dtype = if reader.output_color_type().1 == BitDepth::Sixteen { DType::U16 } else { DType::U8 };
     let info = reader.info();
+    // The decoder refuses longer ones itself. Colours that pixels of few bits cannot name are not used, as by libpng.
+    if let (ColorType::Indexed, Some(palette)) = (info.color_type, &info.palette)
+        && !palette.len().is_multiple_of(3)
+    {
+        return Err(format!("its palette has {} bytes: a colour has 3", palette.len()));
+    }
     let noted = info.exif_metadata.as_ref().and_then(|exif| Turned::of_exif(exif)).unwrap_or_default();
     let profile = info.icc_profile.as_ref().map(|profile| profile.len());
     let header = Header { noted, profile, ..Header::new(info.width, info.height, channels, dtype)? };

@@ -15,6 +15,7 @@ use horus::core::comm::{Alone, Begun, CommError, Communicator, Parcel};
 use horus::core::host::buffer::HostBuffer;
 use horus::core::machine::here;
 use horus::core::machine::{Link, Profile};
+use horus::core::settings::PROFILE;
 use horus::prelude::*;
 use horus_apps::loops::poisson::{Poisson, Rhs};
 use horus_apps::loops::relaxed::{Relaxed, gathered, relaxed};
@@ -250,7 +251,7 @@ fn planned(size: usize, steps: usize, ranks: usize, latency: f64, folder: &Path)
     let profile = here::keep(&profile, Some(&folder.join("profile.json")))?;
     let program = std::env::current_exe().map_err(|e| failed(e.to_string()))?;
     let words = format!("--measure relaxed --once {steps} --size {size} --ranks {ranks} --latency {latency}");
-    let out = Command::new(program).args(words.split(' ')).env("HORUS_PROFILE", profile).stdin(Stdio::null()).output();
+    let out = Command::new(program).args(words.split(' ')).env(PROFILE.name(), profile).stdin(Stdio::null()).output();
     let out = out.map_err(|e| failed(e.to_string()))?;
     let said = String::from_utf8_lossy(&out.stdout).trim().to_owned();
     said.parse().map_err(|_| failed(format!("{said} {}", String::from_utf8_lossy(&out.stderr).trim())))
