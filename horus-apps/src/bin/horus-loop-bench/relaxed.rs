@@ -251,7 +251,7 @@ fn planned(size: usize, steps: usize, ranks: usize, latency: f64, folder: &Path)
     let profile = here::keep(&profile, Some(&folder.join("profile.json")))?;
     let program = std::env::current_exe().map_err(|e| failed(e.to_string()))?;
     let words = format!("--measure relaxed --once {steps} --size {size} --ranks {ranks} --latency {latency}");
-    let out = Command::new(program).args(words.split(' ')).env(PROFILE.name(), profile).stdin(Stdio::null()).output();
+    let out = Command::new(program).args(words.split(' ')).env(PROFILE.name, profile).stdin(Stdio::null()).output();
     let out = out.map_err(|e| failed(e.to_string()))?;
     let said = String::from_utf8_lossy(&out.stdout).trim().to_owned();
     said.parse().map_err(|_| failed(format!("{said} {}", String::from_utf8_lossy(&out.stderr).trim())))
