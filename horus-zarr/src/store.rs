@@ -97,7 +97,7 @@ pub(crate) struct Multiscale {
     pub(crate) channels: Vec<String>,
 }
 
-/// What is known of the channels of an image.
+/// Names and limits of the channels of an image, as far as they are known.
 pub(crate) struct Channels<'a> {
     /// Names, as many as channels, or none.
     pub(crate) names: &'a [String],

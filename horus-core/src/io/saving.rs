@@ -24,7 +24,7 @@ pub struct Saving {
     pub(crate) draft: Draft,
     /// The samples of each [size](Draft::sizes), and what [`Draft::told`] takes.
     pub(crate) handles: Vec<Handle>,
-    /// What is known of the image beside its pixels.
+    /// Place, size of pixels and names of channels, as far as they are known.
     pub(crate) grid: Option<Grid>,
 }
 

@@ -42,10 +42,10 @@ pub struct Picture {
     pub(super) metadata: Box<Metadata>,
 }
 
-/// What a file says of a picture beside its pixels, as far as images keep it.
+/// The words of a file about a picture beside its pixels, as far as images keep them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metadata {
-    /// Where it lies on the earth, and what its values stand for.
+    /// Its place on the earth, and the meaning of its values.
     pub reference: Option<Georeference>,
     /// The size of its pixels.
     pub pixel: Option<PixelSize>,
@@ -135,7 +135,7 @@ impl Picture {
         self.dtype
     }
 
-    /// What the file says beside its pixels.
+    /// The words of the file beside its pixels.
     pub fn metadata(&self) -> &Metadata {
         &self.metadata
     }

@@ -26,7 +26,7 @@ use crate::machine::Profile;
 use region::Region;
 pub(super) use region::{MAX_FILTERS, MAX_MEMBERS, MAX_PLANES, MAX_STAGES, SMALL_FILTER};
 
-/// Maximum [weight](weight) of the images that one kernel reads.
+/// Maximum [`weight`] of the images that one kernel reads.
 pub(super) const MAX_INPUTS: usize = 12 * IMAGE;
 /// The weight of an image.
 const IMAGE: usize = 4;
@@ -114,7 +114,8 @@ impl Facts {
     }
 }
 
-/// What a kernel that reads an image has to hold: of one pixel in each plane, such as a coefficient for each level, less than of others.
+/// The share of an image in the limit of what a kernel reads: one of a pixel in each plane, such as a coefficient for each level, has a
+/// fourth.
 pub(super) fn weight(graph: &Graph<Kernel>, image: NodeId) -> usize {
     if graph.node(image).shape.area() == 1 { 1 } else { IMAGE }
 }
