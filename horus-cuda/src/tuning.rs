@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::codegen::{Near, Shapes};
 
+pub(crate) use search::steps;
 pub use search::{LIKELY, candidates, promising};
 
 /// The parameters of a generated kernel that affect its speed only.

@@ -7,7 +7,7 @@
 //! | next block, too | stored | next block, too |
 //! ```
 //!
-//! The halo is as wide as the reach of all steps together. The number of steps is a parameter, as
+//! The halo is as wide as the reach of all steps together, in whole vectors. The number of steps is a parameter, as
 //! are taps: one binary serves all.
 
 use horus_core::device::Geometry;
@@ -16,68 +16,81 @@ use horus_core::error::DeviceError;
 use horus_core::ir::kernel::{Leaf, LeafOp, Repeat, Source};
 use horus_core::ops::edge::Edge;
 use horus_core::ops::geometric::Affine;
-use horus_core::ops::neighbourhood::{Filter, OrderFilter};
+use horus_core::ops::neighbourhood::{Filter, OrderFilter, Reach};
 use horus_core::shape::Border;
 
 use super::cpp::{Call, Expr, Stmt, args, name, pixel, template, text};
 use super::instructions::{Instructions, declare_extent};
 use super::map::Helpers;
 use super::params::KernelParams;
-use super::{GATHER, Generated, Limits, PRELUDE, Pointer, STEPS, Shapes, assemble, blocks, border_name, defect, entry};
-use crate::tuning::Tuning;
+use super::{GATHER, Generated, Limits, NEAR, PRELUDE, Pointer, STEPS, Shapes, assemble, blocks, border_name, defect, entry};
+use super::rows_aligned;
+use crate::tuning::{Tuning, steps};
 
 /// Most blocks of a launch in its second dimension.
 const MOST_BLOCKS_DOWN: usize = 65_535;
+/// Threads of a warp.
+const WARP: usize = 32;
 
-/// A tile: threads, pixels per thread, and its halo in shared memory.
+/// A tile: pixels of a thread, and warps below one another.
 #[derive(Clone, Copy, Debug)]
 struct Tile {
-    width: usize,
-    down: usize,
     rows: usize,
-    /// Reach of a step in rows and columns.
-    reach: (usize, usize),
+    cols: usize,
+    warps: usize,
+    /// Reach of a step.
+    reach: Reach,
     dtype: DType,
 }
 
 impl Tile {
+    fn width(self) -> usize {
+        WARP * self.cols
+    }
+
     fn height(self) -> usize {
-        self.down * self.rows
+        self.warps * self.rows
     }
 
-    fn pitch(self) -> usize {
-        self.width + 2 * self.reach.1
+    /// Reach of a step in either direction, in columns and in rows.
+    fn furthest(self) -> [usize; 2] {
+        let Reach { up, down, left, right } = self.reach;
+        [left.max(right), up.max(down)]
     }
 
-    /// Elements of one of the two copies in shared memory.
-    fn elements(self) -> usize {
-        ((self.height() + 2 * self.reach.0) * self.pitch()).next_multiple_of(32)
+    /// Columns and rows around what is stored after so many steps: whole vectors.
+    fn halo(self, steps: usize) -> [usize; 2] {
+        let [across, down] = self.furthest().map(|n| n * steps);
+        [across.next_multiple_of(self.cols), down]
     }
 
+    /// Elements of the rows that the warps show one another in a step.
+    fn shown(self) -> usize {
+        self.warps * self.rows.min(self.reach.up + self.reach.down) * self.width()
+    }
+
+    /// Bytes of shared memory: the rows that are shown in two steps, and a tile at the edge of the image.
     fn bytes(self) -> usize {
-        2 * self.elements() * self.dtype.size()
+        (2 * self.shown() + self.height() * self.width()) * self.dtype.size()
     }
 
-    /// The tile of a tuning, or a smaller one that fits.
+    /// The tile of a tuning, or the largest if of that less than a quarter is stored in one direction.
     fn of(repeat: &Repeat, tuning: &Tuning, limits: Limits) -> Result<Tile, DeviceError> {
-        let reach = repeat.reach();
-        let reach = (reach.up.max(reach.down), reach.left.max(reach.right));
         let dtype = repeat.body.result_type();
-        let mut tile = Tile { width: tuning.bx * tuning.cols, down: tuning.by, rows: tuning.rows, reach, dtype };
-        // The stored part of a tile must be at least a quarter of it in each direction.
-        let least = |n: usize| (8 * n * repeat.steps).div_ceil(3).max(1);
-        if tile.width < least(reach.1) || tile.height() < least(reach.0) || !tile.width.is_multiple_of(32) {
-            tile = Tile { width: 64, down: 8, rows: 8, ..tile };
-        }
-        while tile.bytes() > limits.shared && tile.rows > 1 && tile.height() / 2 >= least(reach.0) {
-            tile.rows /= 2;
-        }
-        let room = tile.bytes() <= limits.shared;
-        let wide = |n: usize, by: usize| n > 2 * by * repeat.steps;
-        if room && wide(tile.width, reach.1) && wide(tile.height(), reach.0) && tile.width * tile.down <= 1024 {
+        let of = |t: Tuning| Tile { rows: t.rows, cols: t.cols, warps: t.by, reach: repeat.reach(), dtype };
+        let serves = |tile: Tile, stored: usize| {
+            let halo = tile.halo(repeat.steps);
+            let wide = |n: usize, halo: usize| n > 2 * halo && stored * (n - 2 * halo) >= n;
+            wide(tile.width(), halo[0]) && wide(tile.height(), halo[1]) && tile.bytes() <= limits.shared
+        };
+        let tile = of(*tuning);
+        if serves(tile, 4) {
             return Ok(tile);
         }
-        Err(DeviceError::Limit(format!("{} steps need {} bytes of shared memory", repeat.steps, tile.bytes())))
+        let largest = steps(dtype).into_iter().map(of).filter(|tile| serves(*tile, usize::MAX));
+        largest.max_by_key(|tile| tile.width() * tile.height()).ok_or_else(|| {
+            DeviceError::Limit(format!("{} steps need {} bytes of shared memory", repeat.steps, tile.bytes()))
+        })
     }
 }
 
@@ -117,9 +130,9 @@ impl Generator<'_> {
     /// across and down.
     fn declare(&mut self, shapes: &Shapes<'_>) -> [usize; 2] {
         let (p, output, tile) = (&mut self.params, shapes.output, self.tile);
-        let halo = [tile.reach.1, tile.reach.0].map(|n| n * self.repeat.steps);
+        let halo = tile.halo(self.repeat.steps);
         let tiles = [
-            output.shape.width.div_ceil(tile.width - 2 * halo[0]),
+            output.shape.width.div_ceil(tile.width() - 2 * halo[0]),
             shapes.rows.len().div_ceil(tile.height() - 2 * halo[1]),
         ];
         p.pointer(output.dtype.name(), "out", Pointer::Output { offset: 0 });
@@ -133,8 +146,10 @@ impl Generator<'_> {
             p.int(&format!("width{i}"), g.shape.width.cast_signed());
             p.int(&format!("start{i}"), g.window.start);
             p.int(&format!("end{i}"), g.window.end);
+            p.int(&format!("aligned{i}"), rows_aligned(g) as isize);
         }
         p.int("out_start", output.window.start);
+        p.int("out_aligned", rows_aligned(&output) as isize);
         p.int("width", output.shape.width.cast_signed());
         p.int("row0", shapes.rows.start);
         p.int("row1", shapes.rows.end);
@@ -149,15 +164,15 @@ impl Generator<'_> {
 
     /// Emits the reads before the first step, the steps and the store.
     fn run(&mut self, shapes: &Shapes<'_>, out: &mut Vec<Stmt>) -> Result<(), DeviceError> {
-        let (repeat, Tile { rows, .. }) = (self.repeat, self.tile);
+        let (repeat, Tile { rows, cols, .. }) = (self.repeat, self.tile);
         let (body, state) = (&repeat.body, repeat.state);
         let planes = shapes.inputs.iter().enumerate();
         out.extend(planes.map(|(i, g)| plane(&format!("in{i}"), i, g, name("plane"))));
         let border = repeat.border();
         let around = border.unwrap_or(Border::Replicate);
         let value = self.border_value(around);
-        self.column(&format!("in{state}"), "u", around, value.clone(), self.tile.dtype, out);
-        let mut code = Instructions::new(body, rows, 1);
+        self.load((&format!("in{state}"), state), "u", around, value.clone(), self.tile.dtype, out);
+        let mut code = Instructions::new(body, rows, cols);
         let order = code.order();
         for &l in &order {
             if body.leaves[l].source() != Source::Input(state) {
@@ -174,7 +189,7 @@ impl Generator<'_> {
         }
         let mut steps = Vec::new();
         if let Some(border) = border {
-            self.show(border, value, &mut steps);
+            self.surround(border, value, &mut steps);
         }
         for &l in &order {
             if body.leaves[l].source() == Source::Input(state) {
@@ -184,24 +199,32 @@ impl Generator<'_> {
         }
         code.advance(&mut steps, &mut self.params, &eager)?;
         let result = code.result(&mut steps, &mut self.params, self.tile.dtype)?;
-        steps.push(Stmt::fill((rows, 1), "u", pixel(result)));
+        steps.push(Stmt::fill((rows, cols), "u", pixel(result)));
         out.push(Stmt::For { variable: "k", first: 0.into(), end: name("p.steps"), step: 1, body: steps });
         let to = name("p.out") + name("plane") * "p.out_plane";
-        let store = args![to, "p.out_start", "p.width", "y", "x", "y1", "y2", "x1", "x2", "u"];
-        out.push(Call::new("hs_store_column", template![], store).into());
+        let store = args![to, "p.out_start", "p.width", "y", "x", "y1", "y2", "x1", "x2", "p.out_aligned", "u"];
+        out.push(Call::new("hs_store_part", template![], store).into());
         Ok(())
     }
 
-    /// Declares a column of pixels, and loads it from an image.
-    fn column(&self, image: &str, array: &str, border: Border, value: Expr, dtype: DType, out: &mut Vec<Stmt>) {
-        let Tile { rows, width, .. } = self.tile;
-        out.push(Stmt::Array { dtype, name: array.to_owned(), extents: vec![rows, 1] });
+    /// Declares the pixels of a thread, and loads them from an image, a plane of this input.
+    fn load(
+        &self,
+        (image, i): (&str, usize),
+        array: &str,
+        border: Border,
+        value: Expr,
+        dtype: DType,
+        out: &mut Vec<Stmt>,
+    ) {
+        let tile = self.tile;
+        out.push(Stmt::Array { dtype, name: array.to_owned(), extents: vec![tile.rows, tile.cols] });
         let inside = {
-            let (y1, x1) = (name("y0") + self.tile.height(), name("x0") + width);
+            let (y1, x1) = (name("y0") + tile.height(), name("x0") + tile.width());
             Call::new("hs_holds", template![], args![image, "y0", y1, "x0", x1])
         };
-        let args = args![image, "y", "x", Expr::from(inside), value, array];
-        out.push(Call::new("hs_load_column", template![border_name(border)], args).into());
+        let args = args![image, "y", "x", Expr::from(inside), format!("p.aligned{i}"), value, array];
+        out.push(Call::new("hs_load_part", template![border_name(border)], args).into());
     }
 
     /// A leaf that is the same for all steps.
@@ -210,14 +233,14 @@ impl Generator<'_> {
         let zero = name(format_args!("({})0", dtype.name()));
         let array = format!("l{l}");
         match op {
-            LeafOp::Load(i) => self.column(&format!("in{i}"), &array, Border::Replicate, zero, *dtype, out),
+            LeafOp::Load(i) => self.load((&format!("in{i}"), *i), &array, Border::Replicate, zero, *dtype, out),
             LeafOp::LoadPlane(i, map) => {
                 let c =
                     map.fixed().ok_or_else(|| defect(format_args!("leaf {l} reads other levels in other planes")))?;
                 self.params.int(&format!("channel{l}"), c.cast_signed());
                 let of = format!("of{l}");
                 out.push(plane(&of, *i, &shapes.inputs[*i], name(format_args!("p.channel{l}"))));
-                self.column(&of, &array, Border::Replicate, zero, *dtype, out);
+                self.load((&of, *i), &array, Border::Replicate, zero, *dtype, out);
             }
             LeafOp::Warp(i, map, _, Edge::Border(border)) => {
                 let value = match border.constant() {
@@ -231,10 +254,9 @@ impl Generator<'_> {
         Ok(())
     }
 
-    /// A repeated row, column or pixel: one that is the same for all rows of the thread is read
-    /// once.
+    /// A repeated row, column or pixel, which is read once for all rows of the thread if they are the same.
     fn repeated(&mut self, l: usize, i: usize, map: &Affine, border: Border, value: Expr, out: &mut Vec<Stmt>) {
-        let dtype = self.repeat.body.leaves[l].dtype;
+        let (dtype, Tile { rows, cols, .. }) = (self.repeat.body.leaves[l].dtype, self.tile);
         let still_down = map.xy == 0 && map.yy == 0;
         let members = [("xx", map.xx), ("xy", map.xy), ("x0", map.x0), ("yx", map.yx), ("yy", map.yy), ("y0", map.y0)];
         for (member, v) in members {
@@ -243,57 +265,64 @@ impl Generator<'_> {
         let row = if still_down { name("y") } else { name("y") + "r" };
         let at = |to: &str| {
             let of = |of: &str| name(format_args!("p.w{l}_{to}{of}"));
-            of("x") * "x" + of("y") * row.clone() + of("0")
+            of("x") * (name("x") + "c") + of("y") * row.clone() + of("0")
         };
         let array = format!("l{l}");
-        out.push(Stmt::Array { dtype, name: array.clone(), extents: vec![self.tile.rows, 1] });
+        out.push(Stmt::Array { dtype, name: array.clone(), extents: vec![rows, cols] });
         let args = vec![name(format_args!("in{i}")), at("y"), at("x"), value];
         let one = Call::new("hs_nearest", template![border_name(border)], args);
+        out.push(Stmt::fill((if still_down { 1 } else { rows }, cols), &array, one.into()));
         if still_down {
-            let once = format!("once{l}");
-            out.push(Stmt::constant(dtype.name(), &once, Expr::from(one)));
-            out.push(Stmt::fill((self.tile.rows, 1), &array, name(once)));
-        } else {
-            out.push(Stmt::fill((self.tile.rows, 1), &array, one.into()));
+            out.push(Stmt::fill((rows, cols), &array, name(format_args!("{array}[0][c]"))));
         }
     }
 
-    /// Writes the column where other threads read it, and the values beyond the edges of the image.
-    fn show(&self, border: Border, value: Expr, out: &mut Vec<Stmt>) {
-        let Tile { width, .. } = self.tile;
-        let (pitch, t, state) = (self.tile.pitch(), self.tile.dtype.name(), self.repeat.state);
-        let first = name("shown") + name("(k & 1)") * self.tile.elements();
-        out.push(Stmt::Let { ctype: format!("{t}* const"), name: "tile".into(), value: first });
-        let here = name("tile") + (name("y") - "y0") * pitch + (name("x") - "x0");
-        out.push(Stmt::Let { ctype: format!("{t}* const"), name: "here".into(), value: here });
-        out.push(Call::new("hs_show_column", template![pitch], args!["here", "u"]).into());
-        out.push(Stmt::Synchronize);
-        let [height, image] = ["height", "width"].map(|m| name(format_args!("p.{m}{state}")));
-        let args = args!["tile", "here", "y0", "x0", "y", "x", height, image, value, "u"];
-        let template = template![border_name(border), self.tile.height(), width, pitch];
-        let then = vec![Call::new("hs_continue_column", template, args).into(), Stmt::Synchronize];
+    /// The pixels around those of the thread, and before the values beyond the edges of the image.
+    fn surround(&self, border: Border, value: Expr, out: &mut Vec<Stmt>) {
+        let (tile, state) = (self.tile, self.repeat.state);
+        let [height, width] = ["height", "width"].map(|m| name(format_args!("p.{m}{state}")));
+        let args = args!["tile", "y0", "x0", "y", "x", height, width, value, "u"];
+        let template = template![border_name(border), tile.height(), tile.width()];
+        let then = vec![Call::new("hs_continue_part", template, args).into()];
         out.push(Stmt::If { condition: name("edge"), then, otherwise: vec![] });
+        let Reach { up, down, left, right } = tile.reach;
+        let extents = vec![up + tile.rows + down, left + tile.cols + right];
+        out.push(Stmt::Array { dtype: tile.dtype, name: "w".into(), extents });
+        let filters = self.repeat.body.leaves.iter().filter_map(|l| self.filter(l));
+        let corners = filters.flat_map(Filter::offsets).any(|(y, x)| y != 0 && x != 0);
+        let template = template![up, down, left, right, corners, tile.warps];
+        let shown = name("shown") + name("(k & 1)") * tile.shown();
+        out.push(Call::new("hs_surround", template, args![shown, "u", "w"]).into());
+    }
+
+    /// The filter of a leaf that reads around a pixel of the state.
+    fn filter<'l>(&self, leaf: &'l Leaf) -> Option<&'l Filter> {
+        match &leaf.op {
+            LeafOp::Correlate(source, filter, _) if *source == Source::Input(self.repeat.state) => Some(filter),
+            LeafOp::Order(input, OrderFilter::Fold(g), _) if *input == self.repeat.state => Some(&g.window),
+            _ => None,
+        }
     }
 
     /// A leaf that reads the result of the previous step; returns its array.
     fn read_state(&mut self, l: usize, out: &mut Vec<Stmt>) -> Result<String, DeviceError> {
         let leaf = &self.repeat.body.leaves[l];
-        let filter: &Filter = match &leaf.op {
-            LeafOp::Load(_) => return Ok("u".into()),
-            LeafOp::Correlate(_, filter, _) => filter,
-            LeafOp::Order(_, OrderFilter::Fold(g), _) => &g.window,
-            _ => return Err(defect(format_args!("leaf {l} reads the state elsewhere"))),
+        if matches!(leaf.op, LeafOp::Load(_)) {
+            return Ok("u".into());
+        }
+        let (Some(filter), Tile { rows, cols, reach, .. }) = (self.filter(leaf), self.tile) else {
+            return Err(defect(format_args!("leaf {l} reads the state elsewhere")));
         };
-        let (extents, array, step) = ((self.tile.rows, 1), format!("l{l}"), self.helpers.step(leaf));
-        out.push(Stmt::Array { dtype: leaf.dtype, name: array.clone(), extents: vec![extents.0, 1] });
+        let (array, step) = (format!("l{l}"), self.helpers.step(leaf));
+        out.push(Stmt::Array { dtype: leaf.dtype, name: array.clone(), extents: vec![rows, cols] });
         let begin = Call::new(format_args!("{step}::init"), template![], args![]);
-        out.push(Stmt::fill(extents, &array, begin.into()));
-        for ((dy, dx), tap) in filter.offsets().into_iter().zip(filter.taps()) {
-            let tap = self.params.constant(Scalar::from_f64(leaf.dtype, *tap), leaf.dtype);
-            let near = Call::new("hs_near", template![dy, dx, self.tile.pitch()], args!["u", "here", "r"]);
-            let value =
-                Call::new(format_args!("{step}::step"), template![], args![pixel(&array), Expr::from(near), tap]);
-            out.push(Stmt::fill(extents, &array, value.into()));
+        out.push(Stmt::fill((rows, cols), &array, begin.into()));
+        let taps = self.params.taps(leaf.dtype, filter.taps());
+        let taps = taps.ok_or_else(|| defect(format_args!("leaf {l} has {} taps", filter.taps().len())))?;
+        for (k, (y, x)) in filter.offsets().into_iter().enumerate() {
+            let at = [(reach.up, y), (reach.left, x)].map(|(before, by)| before.cast_signed() + by);
+            let args = args!["w", taps.clone() + k, array.as_str()];
+            out.push(Call::new("hs_near", template![step, at[0], at[1]], args).into());
         }
         Ok(array)
     }
@@ -320,23 +349,26 @@ impl Generator<'_> {
             ([blocks(tiles[0] * tiles[1] * planes, "a kernel"), Ok(1)], place)
         };
         let [across, down] = grid;
-        let (width, height, rows, t) = (tile.width, tile.height(), tile.rows, tile.dtype.name());
-        let first = tile.reach.0 * tile.pitch() + tile.reach.1;
+        let (width, height, t) = (tile.width(), tile.height(), tile.dtype.name());
         let frame = format!(
             "    {place}\n    \
              const int x0 = tile_x * ({width} - 2 * p.halo_x) - p.halo_x, y0 = p.row0 + tile_y * ({height} - 2 * p.halo_y) - p.halo_y;\n    \
-             const int x = x0 + (int)(threadIdx.x % {width}), y = y0 + (int)(threadIdx.x / {width}) * {rows};\n    \
+             const int x = x0 + (int)(threadIdx.x % {WARP}) * {cols}, y = y0 + (int)(threadIdx.x / {WARP}) * {rows};\n    \
              const int y1 = y0 + p.halo_y, y2 = min(p.row1, y0 + {height} - p.halo_y);\n    \
              const int x1 = x0 + p.halo_x, x2 = min(p.width, x0 + {width} - p.halo_x);\n    \
              const bool edge = y0 < 0 || x0 < 0 || y0 + {height} > p.height{state} || x0 + {width} > p.width{state};\n    \
-             {t}* const shown = reinterpret_cast<{t}*>(hs_smem) + {first};\n{}",
+             {t}* const tile = reinterpret_cast<{t}*>(hs_smem);\n    \
+             {t}* const shown = tile + {elements};\n{}",
             text(body),
+            rows = tile.rows,
+            cols = tile.cols,
+            elements = width * height,
             state = self.repeat.state,
         );
         let (declaration, bytes, pointers) = self.params.finish();
-        let threads = width * tile.down;
+        let threads = WARP * tile.warps;
         Ok(Generated {
-            source: assemble(&[PRELUDE, GATHER, STEPS, &self.helpers.text()], &declaration, &entry(threads, &frame)),
+            source: assemble(&[PRELUDE, GATHER, NEAR, STEPS, &self.helpers.text()], &declaration, &entry(threads, &frame)),
             params: bytes,
             pointers,
             table: Vec::new(),

@@ -128,24 +128,15 @@ fn likely(family: TunedFamily) -> Vec<Tuning> {
     }
 }
 
-/// Tiles for several steps of a loop over elements of `dtype`: columns of pixels, rows of threads,
-/// rows of pixels per thread. The first is the present choice.
-pub(super) fn steps(dtype: DType) -> Vec<Tuning> {
+/// Tiles for several steps of a loop over elements of `dtype`: rows and columns of pixels per thread, and
+/// warps below one another. The first is the present choice.
+pub(crate) fn steps(dtype: DType) -> Vec<Tuning> {
     let base = guess(TunedFamily { kind: Kind::Sparse, size: 3, filters: 1, bytes: dtype.size() });
     let shapes: &[(usize, usize, usize)] = match dtype.size() {
-        8 => &[(64, 8, 8), (64, 4, 16), (128, 4, 8), (128, 4, 16), (64, 16, 4), (128, 8, 8)],
-        _ => &[
-            (128, 4, 16),
-            (128, 8, 8),
-            (128, 4, 32),
-            (128, 8, 16),
-            (64, 8, 8),
-            (64, 4, 16),
-            (256, 4, 16),
-            (128, 2, 32),
-        ],
+        8 => &[(4, 2, 16), (8, 2, 8), (4, 4, 16), (4, 2, 8), (8, 2, 16), (2, 4, 16)],
+        _ => &[(4, 4, 16), (8, 4, 8), (8, 2, 8), (4, 4, 8), (8, 4, 16), (4, 2, 16), (2, 4, 32), (8, 2, 16), (16, 2, 8)],
     };
-    shapes.iter().map(|&(bx, by, rows)| Tuning { bx, by, rows, cols: 1, blocks: 0, ..base }).collect()
+    shapes.iter().map(|&(rows, cols, by)| Tuning { bx: 32, by, rows, cols, blocks: 0, ..base }).collect()
 }
 
 /// The tunings worth measuring for a kernel: first the present choice, then the [`LIKELY`] most
