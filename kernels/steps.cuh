@@ -105,7 +105,7 @@ HS_FN void hs_store_part(T* out, int start, int width, int y, int x, int y1, int
             hs_vec<T, A> part;
 #pragma unroll
             for (int c = 0; c < A; ++c) part.v[c] = u[r][i + c];
-            if (whole) *reinterpret_cast<hs_vec<T, A>*>(p + i) = part;
+            if (whole) hs_put(p + i, part);
 #pragma unroll
             for (int c = 0; c < A; ++c)
                 if (!whole && x + i + c >= x1 && x + i + c < x2) p[i + c] = part.v[c];

@@ -63,7 +63,8 @@ mod _horus {
     use crate::ranks::leave_ranks;
     #[pymodule_export]
     use crate::reductions::{
-        by_label, histogram, histogram_by_label, hough_line, label_boxes, label_counts, label_shapes, reduce, reduced,
+        by_label, histogram, histogram_by_label, hough_line, label_boxes, label_counts, label_shapes, min_max, reduce,
+        reduced,
     };
     #[pymodule_export]
     use crate::sampling::{distances, label, lookup, nearest, reconstruct, remap, spline_coefficients, watershed};

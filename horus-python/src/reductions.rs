@@ -35,7 +35,16 @@ pub(crate) fn reduce(py: Python<'_>, a: &Image, name: &str) -> PyResult<f64> {
     }))
 }
 
-/// The same as the only pixel of an image that is not evaluated yet.
+/// The smallest and the largest of all pixels, in one evaluation.
+#[pyfunction]
+pub(crate) fn min_max(py: Python<'_>, a: &Image) -> PyResult<(f64, f64)> {
+    numbers!(&a.any, "min_max", image => a.looked(py, || {
+        let (low, high) = image.session().get_all((image.min_value(), image.max_value()))?;
+        Ok((low.to_f64(), high.to_f64()))
+    }))
+}
+
+/// [`reduce`] as the only pixel of an image that is not evaluated yet.
 #[pyfunction]
 pub(crate) fn reduced(a: &Image, name: &str) -> PyResult<Image> {
     fn of<T: Pixel>(image: &Typed<T>, name: &str) -> Option<Typed<f64>> {

@@ -1,5 +1,5 @@
-//! Times strategies of copying between host and device (chapter 5 of the thesis), and compares them
-//! with predictions.
+//! Times strategies of copying between host and device (chapter 5 of the thesis), or shares of the
+//! rows between two devices, and compares them with predictions.
 //!
 //! Pixels come from page-locked memory and go to page-locked memory.
 
@@ -22,9 +22,12 @@ struct Options {
     /// Rows and columns of the image; several, comma separated, are measured in turn.
     #[arg(long, default_value = "1024,2048,4096,8192,16384", value_delimiter = ',')]
     size: Vec<usize>,
-    /// Device: auto, cpu, cuda, cuda:N.
+    /// Device: auto, cpu, cuda, cuda:N; for shares two, as cuda:0+cpu.
     #[arg(long, default_value = "cuda")]
     device: String,
+    /// Shares of the second device in per cent, comma separated, in place of strategies.
+    #[arg(long, value_delimiter = ',')]
+    shares: Vec<f64>,
     /// Timed runs of each strategy, after two that are not counted.
     #[arg(long, default_value_t = 31)]
     runs: usize,
@@ -60,12 +63,37 @@ const PROGRAMS: &[(&str, Program)] = &[
     ("Conv2D", |i| conv2d(i, &Params::default())),
 ];
 
+/// A setting of a session that is measured.
+#[derive(Clone, Copy)]
+enum Strategy {
+    Copies(Transfer),
+    /// Per cent of the rows of the second device.
+    Share(f64),
+}
+
+impl Strategy {
+    fn open(self, device: &str) -> Result<Session> {
+        let builder = Session::builder().device(device).eager(true);
+        match self {
+            Strategy::Copies(transfer) => builder.transfer(transfer),
+            Strategy::Share(percent) => builder.all_lanes(true).weights(vec![100.0 - percent, percent]),
+        }
+        .build()
+    }
+}
+
 /// The forced strategies, and the automatic choice, which comes last.
-fn strategies() -> Vec<(String, Transfer)> {
+fn strategies(shares: &[f64]) -> Vec<(String, Strategy)> {
+    let auto = ("auto".to_owned(), Strategy::Copies(Transfer::Auto));
+    if !shares.is_empty() {
+        let forced = shares.iter().map(|percent| (format!("{percent} %"), Strategy::Share(*percent)));
+        return forced.chain([auto]).collect();
+    }
     let streams = |n| (format!("{n} streams"), Transfer::Streams(NonZeroU8::new(n)));
     let forced = [("explicit".to_owned(), Transfer::Explicit)].into_iter().chain([2, 4, 8, 16].map(streams));
-    let mapped = [("implicit", Transfer::Implicit), ("hybrid", Transfer::Hybrid(None)), ("auto", Transfer::Auto)];
-    forced.chain(mapped.map(|(name, transfer)| (name.to_owned(), transfer))).collect()
+    let mapped = [("implicit", Transfer::Implicit), ("hybrid", Transfer::Hybrid(None))];
+    let forced = forced.chain(mapped.map(|(name, transfer)| (name.to_owned(), transfer)));
+    forced.map(|(name, transfer)| (name, Strategy::Copies(transfer))).chain([auto]).collect()
 }
 
 /// Milliseconds of one strategy.
@@ -103,7 +131,7 @@ impl Given {
     }
 
     /// Times a program from pixels of this type to real numbers, by each strategy.
-    fn timed(self, options: &Options, size: usize, program: Program, how: &[Transfer]) -> Result<Vec<Timed>> {
+    fn timed(self, options: &Options, size: usize, program: Program, how: &[Strategy]) -> Result<Vec<Timed>> {
         match self {
             Given::Bytes => timed::<u8>(options, size, how, |i| program(&i.to_unit())),
             Given::Reals => timed::<f32>(options, size, how, program),
@@ -115,11 +143,10 @@ impl Given {
 fn timed<T: Pixel>(
     options: &Options,
     size: usize,
-    how: &[Transfer],
+    how: &[Strategy],
     program: impl Fn(&Image<T>) -> Image<f32>,
 ) -> Result<Vec<Timed>> {
-    let open = |transfer: &Transfer| Session::builder().device(&options.device).eager(true).transfer(*transfer).build();
-    let sessions = how.iter().map(open).collect::<Result<Vec<Session>>>()?;
+    let sessions = how.iter().map(|strategy| strategy.open(&options.device)).collect::<Result<Vec<Session>>>()?;
     let Some(first) = sessions.first() else { return Ok(Vec::new()) };
     let mut from = first.pixels::<T>(size, size, 1)?;
     Image::<f32>::from_fn(first, size, size, |y, x| ((y * 7 + x * 13) % 251) as f32)
@@ -168,7 +195,7 @@ fn median(mut errors: Vec<f64>) -> f64 {
 }
 
 fn run(options: &Options) -> Result<()> {
-    let names = strategies();
+    let names = strategies(&options.shares);
     let wanted: Vec<&str> = options.op.split(',').collect();
     if let Some(unknown) = wanted.iter().find(|w| **w != "all" && !PROGRAMS.iter().any(|(name, _)| name == *w)) {
         return Err(Error::Config(format!("program {unknown:?} is not known")));
@@ -183,7 +210,7 @@ fn run(options: &Options) -> Result<()> {
     let mut values =
         String::from("program\tpixels\tsize\tstrategy\tmeasured_ms\tlow_ms\thigh_ms\tpredicted_ms\truns\n");
     let (mut errors, mut beside) = (Vec::new(), Vec::new());
-    let how: Vec<Transfer> = names.iter().map(|(_, transfer)| *transfer).collect();
+    let how: Vec<Strategy> = names.iter().map(|(_, strategy)| *strategy).collect();
     let programs = PROGRAMS.iter().filter(|(name, _)| wanted.contains(&"all") || wanted.contains(name));
     for (name, program) in programs {
         for &size in &options.size {

@@ -25,7 +25,7 @@ use crate::error::{Error, Result};
 use crate::host::buffer::Pool;
 use crate::host::workers::Workers;
 use crate::ir::graph::{Graph, Op};
-use crate::machine::{Machine, here};
+use crate::machine::{Machine, Profile, here};
 use crate::plan::partition::Partition;
 use crate::plan::state::Residency;
 use crate::plan::work::Work;
@@ -81,13 +81,16 @@ impl Engine {
         if devices.is_empty() {
             return Err(Error::Config("a session needs a device".into()));
         }
+        let mut profiles = devices.iter().map(|device| here::profile(&**device)).collect::<Result<Vec<_>>>()?;
         if devices.iter().any(|device| !device.memory().is_unified()) {
             // One plan serves all: devices on the host's memory have a part of it to themselves.
+            let unified = devices.iter().map(|device| device.memory().is_unified());
+            let apart = |(profile, unified): (Profile, bool)| if unified { profile.apart() } else { profile };
+            profiles = profiles.into_iter().zip(unified).map(apart).collect();
             devices = devices.into_iter().map(Apart::from_unified).collect();
         }
         let direct = meet_all(&devices)?;
         let capacity = devices.iter().filter_map(|device| device.memory().capacity()).min();
-        let profiles = devices.iter().map(|device| here::profile(&**device)).collect::<Result<Vec<_>>>()?;
         let alone = profiles.first().map(|first| Arc::new(Machine::of_ranks(vec![(first.clone(), 0)])));
         let sharers = devices.iter().filter(|device| !device.memory().is_unified()).count();
         let machine = Machine::of_ranks(profiles.into_iter().map(|profile| (profile.beside(sharers), 0)).collect());

@@ -17,14 +17,16 @@ use horus_core::ir::kernel::{Leaf, LeafOp, Repeat, Source};
 use horus_core::ops::edge::Edge;
 use horus_core::ops::geometric::Affine;
 use horus_core::ops::neighbourhood::{Filter, OrderFilter, Reach};
-use horus_core::shape::Border;
+use horus_core::shape::{Axis, Border};
 
 use super::cpp::{Call, Expr, Stmt, args, name, pixel, template, text};
 use super::instructions::{Instructions, declare_extent};
 use super::map::Helpers;
 use super::params::KernelParams;
-use super::{GATHER, Generated, Limits, NEAR, PRELUDE, Pointer, STEPS, Shapes, assemble, blocks, border_name, defect, entry};
 use super::rows_aligned;
+use super::{
+    GATHER, Generated, Limits, NEAR, PRELUDE, Pointer, STEPS, Shapes, assemble, blocks, border_name, defect, entry,
+};
 use crate::tuning::{Tuning, steps};
 
 /// Most blocks of a launch in its second dimension.
@@ -122,7 +124,7 @@ pub(super) fn generate(
     let mut body = Vec::new();
     let [across, down] = generator.declare(shapes);
     generator.run(shapes, &mut body)?;
-    generator.finish(shapes, [across, down], &body)
+    generator.finish(shapes, [across, down], tuning.blocks.max(1), &body)
 }
 
 impl Generator<'_> {
@@ -254,26 +256,38 @@ impl Generator<'_> {
         Ok(())
     }
 
-    /// A repeated row, column or pixel, which is read once for all rows of the thread if they are the same.
+    /// A repeated row, column or pixel, which is read once for the rows and columns that share it.
     fn repeated(&mut self, l: usize, i: usize, map: &Affine, border: Border, value: Expr, out: &mut Vec<Stmt>) {
         let (dtype, Tile { rows, cols, .. }) = (self.repeat.body.leaves[l].dtype, self.tile);
-        let still_down = map.xy == 0 && map.yy == 0;
+        let (array, image) = (format!("l{l}"), name(format_args!("in{i}")));
+        out.push(Stmt::Array { dtype, name: array.clone(), extents: vec![rows, cols] });
+        if let (Some(axis), Border::Replicate) = (map.repeated(), border) {
+            // Vectors are whole inside of the image or outside.
+            let call = match axis {
+                Axis::Rows => {
+                    let args = args![image, "max(x, 0)", format!("p.aligned{i}"), array];
+                    Call::new("hs_repeat_row", template![], args)
+                }
+                _ => Call::new("hs_repeat_column", template![], args![image, "y", array]),
+            };
+            return out.push(call.into());
+        }
+        let (still_down, still_across) = (map.xy == 0 && map.yy == 0, map.xx == 0 && map.yx == 0);
         let members = [("xx", map.xx), ("xy", map.xy), ("x0", map.x0), ("yx", map.yx), ("yy", map.yy), ("y0", map.y0)];
         for (member, v) in members {
             self.params.long(&format!("w{l}_{member}"), v);
         }
-        let row = if still_down { name("y") } else { name("y") + "r" };
         let at = |to: &str| {
             let of = |of: &str| name(format_args!("p.w{l}_{to}{of}"));
-            of("x") * (name("x") + "c") + of("y") * row.clone() + of("0")
+            of("x") * (name("x") + "c") + of("y") * (name("y") + "r") + of("0")
         };
-        let array = format!("l{l}");
-        out.push(Stmt::Array { dtype, name: array.clone(), extents: vec![rows, cols] });
-        let args = vec![name(format_args!("in{i}")), at("y"), at("x"), value];
+        let args = vec![image, at("y"), at("x"), value];
         let one = Call::new("hs_nearest", template![border_name(border)], args);
-        out.push(Stmt::fill((if still_down { 1 } else { rows }, cols), &array, one.into()));
-        if still_down {
-            out.push(Stmt::fill((rows, cols), &array, name(format_args!("{array}[0][c]"))));
+        let own = (if still_down { 1 } else { rows }, if still_across { 1 } else { cols });
+        out.push(Stmt::fill(own, &array, one.into()));
+        if own != (rows, cols) {
+            let (r, c) = (if still_down { "0" } else { "r" }, if still_across { "0" } else { "c" });
+            out.push(Stmt::fill((rows, cols), &array, name(format_args!("{array}[{r}][{c}]"))));
         }
     }
 
@@ -336,7 +350,13 @@ impl Generator<'_> {
     }
 
     /// The kernel around its body.
-    fn finish(self, shapes: &Shapes<'_>, tiles: [usize; 2], body: &[Stmt]) -> Result<Generated, DeviceError> {
+    fn finish(
+        self,
+        shapes: &Shapes<'_>,
+        tiles: [usize; 2],
+        blocks_at_once: usize,
+        body: &[Stmt],
+    ) -> Result<Generated, DeviceError> {
         let tile = self.tile;
         let planes = shapes.output.shape.planes();
         let planar = planes == 1 && tiles[1] <= MOST_BLOCKS_DOWN;
@@ -368,7 +388,11 @@ impl Generator<'_> {
         let (declaration, bytes, pointers) = self.params.finish();
         let threads = WARP * tile.warps;
         Ok(Generated {
-            source: assemble(&[PRELUDE, GATHER, NEAR, STEPS, &self.helpers.text()], &declaration, &entry(threads, &frame)),
+            source: assemble(
+                &[PRELUDE, GATHER, NEAR, STEPS, &self.helpers.text()],
+                &declaration,
+                &entry(format_args!("{threads}, {blocks_at_once}"), &frame),
+            ),
             params: bytes,
             pointers,
             table: Vec::new(),

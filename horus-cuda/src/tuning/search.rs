@@ -128,15 +128,15 @@ fn likely(family: TunedFamily) -> Vec<Tuning> {
     }
 }
 
-/// Tiles for several steps of a loop over elements of `dtype`: rows and columns of pixels per thread, and
-/// warps below one another. The first is the present choice.
+/// Tiles for several steps of a loop over elements of `dtype`: rows and columns of pixels per thread, warps below
+/// one another, and blocks for which a multiprocessor has registers. The first is the present choice.
 pub(crate) fn steps(dtype: DType) -> Vec<Tuning> {
     let base = guess(TunedFamily { kind: Kind::Sparse, size: 3, filters: 1, bytes: dtype.size() });
-    let shapes: &[(usize, usize, usize)] = match dtype.size() {
-        8 => &[(4, 2, 16), (8, 2, 8), (4, 4, 16), (4, 2, 8), (8, 2, 16), (2, 4, 16)],
-        _ => &[(4, 4, 16), (8, 4, 8), (8, 2, 8), (4, 4, 8), (8, 4, 16), (4, 2, 16), (2, 4, 32), (8, 2, 16), (16, 2, 8)],
+    let shapes: &[[usize; 4]] = match dtype.size() {
+        8 => &[[8, 2, 8, 2], [4, 2, 16, 2], [8, 2, 16, 1], [8, 2, 8, 1]],
+        _ => &[[8, 2, 8, 3], [4, 4, 16, 2], [4, 4, 16, 1], [8, 2, 8, 2], [8, 4, 8, 1], [4, 2, 16, 2]],
     };
-    shapes.iter().map(|&(rows, cols, by)| Tuning { bx: 32, by, rows, cols, blocks: 0, ..base }).collect()
+    shapes.iter().map(|&[rows, cols, by, blocks]| Tuning { bx: 32, by, rows, cols, blocks, ..base }).collect()
 }
 
 /// The tunings worth measuring for a kernel: first the present choice, then the [`LIKELY`] most

@@ -19,11 +19,10 @@ const LEAST_MOVED: f64 = 8.0;
 pub(crate) const CACHED: f64 = 0.45;
 
 /// Rows and columns of the tiles in which a GPU executes several steps of a loop.
-const TILE: [f64; 2] = [64.0, 128.0];
-/// Speed of neighbour reads for steps in tiles, from registers and shared memory, relative to
-/// single steps: an estimate. With it the choice at 4096 is within a tenth of 6, 8 and 10 steps,
-/// the alternatives measured (`benches/results/2026-11-22-blocking.md`).
-const IN_TILES: f64 = 1.8;
+const TILE: [f64; 2] = [64.0, 64.0];
+/// Speed of neighbour reads for steps in tiles, almost all from registers, relative to single steps:
+/// fitted to 4 and 8 steps of Jacobi's relaxation (`benches/results/2026-11-27-steps.md`).
+const IN_TILES: f64 = 8.0;
 
 /// The bottleneck of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -220,6 +220,16 @@ impl Profile {
         self
     }
 
+    /// A device on the host's memory with a part of that to itself, beside devices with their own: what
+    /// it reads and writes is copied, at the measured rate of one thread
+    /// (`benches/results/2026-11-27-steps.md`).
+    #[must_use]
+    pub fn apart(self) -> Profile {
+        let copy = Line { latency: 0.0, overhead: 0.0, gap: 0.0, bandwidth: self.host_copy.at(1.0) };
+        let copies = Copies { pinned: copy, staged: copy, mapped: copy, tiled: copy };
+        Profile { upload: copies, download: copies, ..self }
+    }
+
     /// Efficiency of kernels of `family`.
     pub fn efficiency(&self, family: Family) -> Efficiency {
         const ALL: Efficiency = Efficiency { memory: 1.0, arithmetic: 1.0 };

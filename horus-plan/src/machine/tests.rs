@@ -349,6 +349,15 @@ fn profiles_that_cannot_be_are_refused() {
     assert_eq!(serde_json::from_str::<Profile>(&text).ok(), Profile::shipped("H100"));
 }
 
+#[test]
+fn a_processor_beside_a_gpu_copies_what_it_reads_and_writes() {
+    let cores = Profile::of_cores(16);
+    let apart = cores.clone().apart();
+    assert!(cores.is_unified() && !apart.is_unified());
+    let seconds = apart.upload(1 << 30, HostSide::Pinned) + apart.download(1 << 30, HostSide::Staged);
+    assert_eq!(seconds, (2u64 << 30) as f64 / cores.host_copy.at(1.0));
+}
+
 /// Seconds per step of an anisotropic diffusion on an H200, with `steps` steps per launch.
 fn seconds_per_step(size: usize, steps: usize) -> f64 {
     let pixels = size * size;
@@ -371,7 +380,7 @@ fn steps_in_tiles_that_leave_multiprocessors_idle_take_longer() {
     for steps in 2..16 {
         assert!(seconds_per_step(1024, steps) > seconds_per_step(1024, 1), "{steps} steps");
     }
-    // With many tiles, only redundant computation counts: measured 1.33.
+    // With many tiles, only redundant computation counts: measured 1.54.
     let times = seconds_per_step(4096, 8) / seconds_per_step(4096, 1);
-    assert!((1.1..1.6).contains(&times), "{times}");
+    assert!((1.3..1.8).contains(&times), "{times}");
 }

@@ -130,13 +130,13 @@ def _binned(given: Given, nbins: int) -> Image:
     """The bin of each pixel, once the image is stretched over all levels."""
     image = given.image
     if given.dtype.kind == "f":
-        low, high = _horus.reduce(image._core, "min"), _horus.reduce(image._core, "max")
+        low, high = _horus.min_max(image._core)
         if not (low >= -1.0 and high <= 1.0):
             raise ValueError("Images of type float must be between -1 and 1.")
         image = (image.astype(np.float64) * 65535.0).astype(np.uint16)
     elif given.dtype not in (np.uint8, np.uint16):
         raise NotImplementedError(f"equalize_adapthist of {given.dtype}; of unsigned integers of 8 or 16 bits, or floats")
-    low, high = _horus.reduce(image._core, "min"), _horus.reduce(image._core, "max")
+    low, high = _horus.min_max(image._core)
     values = _all_values(image.dtype)
     if high > low:
         stretched = np.round((np.clip(values, low, high) - low) / (high - low) * (_LEVELS - 1))

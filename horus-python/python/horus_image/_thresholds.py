@@ -29,8 +29,14 @@ def _numbers(given: Given) -> Any:
 def histogram(given: Given, nbins: int) -> Histogram:
     """Counts, and centres of bins: one for each whole number of integers, else equal parts from the smallest to the largest pixel."""
     core = _numbers(given)
-    low, high = _horus.reduce(core, "min"), _horus.reduce(core, "max")
-    if given.dtype.kind in "iub":
+    if given.dtype.kind in "iub" and given.dtype.itemsize == 1:
+        # All bins there can be are counted by the evaluation that would find the smallest and the largest pixel.
+        least = -128 if given.dtype.kind == "i" else 0
+        counts = _horus.histogram(core, 256, least - 0.5, least + 255.5)
+        filled = np.flatnonzero(counts)
+        return counts[filled[0] : filled[-1] + 1], np.arange(least + int(filled[0]), least + int(filled[-1]) + 1)
+    low, high = _horus.min_max(core)
+    if given.dtype.kind in "iu":
         bins = int(high) - int(low) + 1
         if bins > _MOST_BINS:
             raise NotImplementedError(f"{given.name} of integers from {int(low)} to {int(high)}: a histogram of {bins} bins; convert to floats")

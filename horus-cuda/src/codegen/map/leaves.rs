@@ -66,7 +66,7 @@ impl MapGenerator<'_> {
                         let args = args![input, "x", format!("p.aligned{i}"), array.as_str()];
                         Call::new("hs_repeat_row", template![], args)
                     }
-                    _ => Call::new("hs_repeat_column", template![], args![input, "y", "p.row1", array.as_str()]),
+                    _ => Call::new("hs_repeat_column", template![], args![input, "y", array.as_str()]),
                 };
                 out.push(call.into());
             }
