@@ -1,5 +1,11 @@
 //! Records programs by hand, and evaluates them at every place.
 
+// Beside this file, wherever it is included from.
+#[path = "printed.rs"]
+pub(crate) mod printed;
+#[path = "shrink.rs"]
+pub(crate) mod shrink;
+
 use std::collections::HashMap;
 use std::io::Write as _;
 use std::num::NonZeroU8;
@@ -25,6 +31,8 @@ use horus_core::plan::verify::verify;
 use horus_core::plan::{Mode, Plan, Setting, Transfer, Want, plan};
 use horus_core::shape::{Shape, Window};
 use horus_testing::reference::{self, Image};
+
+pub(crate) use shrink::compare;
 
 /// A program over given images.
 #[derive(Clone, Debug, Default)]
@@ -334,18 +342,12 @@ pub(crate) fn conforms(program: &Program, places: &[Place], what: &str) {
     let want = reference::evaluate(&program.graph, &|v| program.sources[v.0 as usize].clone());
     note(what, &want);
     for place in places {
-        let got = run(program, *place);
-        for (i, (g, w)) in got.iter().zip(&want).enumerate() {
-            assert!(g == w, "{what}: root {i} differs from the reference at {place:?}\n{}", difference(g, w));
-        }
+        compare(&format!("{what} at {place:?}"), program, &want, &mut |p| run(p, *place));
         if place.ranks > 1 && !place.from_root {
             let weights: Vec<f64> = (0..place.ranks).map(|lane| f64::from(lane as u8 % 3)).collect();
             for partition in [Partition::equal(place.ranks), Partition::weighted(&weights).unwrap()] {
-                let got = run_in_lanes(program, *place, &partition);
-                for (i, (g, w)) in got.iter().zip(&want).enumerate() {
-                    let differs = || format!("in lanes of {partition} at {place:?}\n{}", difference(g, w));
-                    assert!(g == w, "{what}: root {i} differs from the reference {}", differs());
-                }
+                let what = format!("{what} in lanes of {partition} at {place:?}");
+                compare(&what, program, &want, &mut |p| run_in_lanes(p, *place, &partition));
             }
         }
     }

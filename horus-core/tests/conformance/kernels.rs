@@ -4,7 +4,9 @@
 //! Devices are compared with the former launch by launch, and with the latter program by program.
 
 use horus_core::device::Geometry;
-use horus_core::ir::kernel::Kernel;
+use horus_core::dispatch;
+use horus_core::ir::graph::{Graph, NodeId};
+use horus_core::ir::kernel::{Kernel, MapKernel};
 use horus_core::machine::Machine;
 use horus_core::optimize::optimize;
 use horus_core::shape::{Shape, Window};
@@ -13,38 +15,47 @@ use horus_testing::reference::{self, Image};
 use proptest::prelude::*;
 
 use crate::draw;
-use crate::harness::Program;
+use crate::harness::compare;
 use crate::wide::{program, steps};
 
-/// The program's roots, evaluated kernel by kernel.
-fn by_kernels(program: &Program, fused: bool) -> Vec<HostImage> {
-    let kernels = optimize(program.graph.clone(), fused, &Machine::of_default(false), &mut |_, _| ()).unwrap();
+/// The roots of lowered programs, evaluated kernel by kernel; those that one launch may compute with
+/// others, also as it does.
+pub(crate) fn by_kernels(kernels: &Graph<Kernel>, sources: &[Image]) -> Vec<Image> {
     let mut values: Vec<HostImage> = Vec::new();
-    for (_, node) in kernels.iter() {
+    for (id, node) in kernels.iter() {
         let geometry = Geometry { shape: node.shape, dtype: node.dtype, window: Window::whole(node.shape.height) };
-        let mut value = HostImage::zeroed(geometry);
-        let inputs: Vec<HostImage> = node.inputs.iter().map(|i| values[i.0].clone()).collect();
-        match &node.op {
-            Kernel::Source(v) => value.bytes = program.sources[v.0 as usize].bytes().to_vec(),
-            // Some iterate over the rows of their input.
-            kernel if kernel.goes_over_input() => {
-                evaluate(kernel, &inputs, &mut value, Window::whole(inputs[0].geometry.shape.height));
+        let computed = |kernel: &Kernel, inputs: &[HostImage]| {
+            let mut value = HostImage::zeroed(geometry);
+            match kernel {
+                Kernel::Source(v) => value.bytes = sources[v.0 as usize].bytes().to_vec(),
+                // Some iterate over the rows of their input.
+                kernel if kernel.goes_over_input() => {
+                    evaluate(kernel, inputs, &mut value, Window::whole(inputs[0].geometry.shape.height));
+                }
+                kernel => evaluate(kernel, inputs, &mut value, geometry.window),
             }
-            kernel => evaluate(kernel, &inputs, &mut value, geometry.window),
+            value
+        };
+        let of = |inputs: &[NodeId]| inputs.iter().map(|i| values[i.0].clone()).collect::<Vec<_>>();
+        let value = computed(&node.op, &of(&node.inputs));
+        for joined in &kernels.joined {
+            let (Kernel::Map(m), Some(k)) = (&joined.op, joined.nodes.iter().position(|n| *n == id)) else { continue };
+            let one = MapKernel { result: m.results().nth(k), more: Vec::new(), ..m.clone() };
+            let together = computed(&Kernel::Map(one), &of(&joined.inputs));
+            assert_eq!(together.difference(&value), None, "{id} together with others");
         }
         values.push(value);
     }
-    kernels.roots.iter().map(|r| values[r.0].clone()).collect()
-}
-
-fn held(image: &Image) -> HostImage {
-    let geometry = Geometry { shape: image.shape, dtype: image.dtype(), window: Window::whole(image.shape.height) };
-    HostImage { geometry, bytes: image.bytes().to_vec() }
+    let image = |value: &HostImage| {
+        let Geometry { shape, dtype, .. } = value.geometry;
+        dispatch!(dtype.stored(), T => Image::new::<T>(shape, bytemuck::pod_collect_to_vec(&value.bytes)))
+    };
+    kernels.roots.iter().map(|r| image(&values[r.0])).collect()
 }
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: draw::cases(300), failure_persistence: None, ..ProptestConfig::default()
+        cases: draw::cases(300), failure_persistence: None, max_shrink_iters: 0, ..ProptestConfig::default()
     })]
 
     #[test]
@@ -59,12 +70,10 @@ proptest! {
         let p = program(Shape::new(height, width, channels), dtypes.map(usize::from), &steps, seed);
         let want = reference::evaluate(&p.graph, &|v| p.sources[v.0 as usize].clone());
         for fused in [false, true] {
-            for (k, (got, want)) in by_kernels(&p, fused).iter().zip(&want).enumerate() {
-                let want = held(want);
-                prop_assert_eq!(got.geometry, want.geometry);
-                let difference = got.difference(&want);
-                prop_assert!(difference.is_none(), "root {}, fused {}: {:?}\n{}", k, fused, difference, p.graph);
-            }
+            compare(&format!("fused {fused}"), &p, &want, &mut |p| {
+                let machine = Machine::of_default(false);
+                by_kernels(&optimize(p.graph.clone(), fused, &machine, &mut |_, _| ()).unwrap(), &p.sources)
+            });
         }
     }
 }

@@ -5,12 +5,14 @@
 //! file only.
 
 mod draw;
+mod found;
 mod harness;
 mod hostile;
 mod kernels;
 mod machines;
 mod mapped;
 mod ops;
+mod passes;
 mod programs;
 mod random;
 mod regions;

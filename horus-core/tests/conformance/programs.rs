@@ -11,7 +11,7 @@ fn choice() -> impl Strategy<Value = Choice> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: crate::draw::cases(crate::RANDOM_PROGRAMS), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: crate::draw::cases(crate::RANDOM_PROGRAMS), failure_persistence: None, max_shrink_iters: 0, ..ProptestConfig::default() })]
 
     #[test]
     fn random_programs_give_the_same_bits_everywhere(

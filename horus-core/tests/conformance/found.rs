@@ -1,0 +1,169 @@
+//! Programs that once failed, as their tests printed them, and the test that prints them.
+//!
+//! A program that a test of random programs finds is a function here, in [`KEPT`]: a seed would be
+//! another program as soon as the generator changes.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use horus_core::dtype::{Conversion, DType, Scalar};
+use horus_core::ir::graph::{Node, NodeId, Op, Operand};
+use horus_core::ops::components::Connectivity;
+use horus_core::ops::distance::{Metric, NearestPixel, NearestRow, Sought, Spacing};
+use horus_core::ops::edge::{Along, Edge, Inside};
+use horus_core::ops::geometric::{Affine, Flip, Interpolation};
+use horus_core::ops::labels::LabelReduce;
+use horus_core::ops::neighbourhood::{Combine, Filter, Generalized, MedianSize, Reach, Reduce};
+use horus_core::ops::pixel::PixelOp;
+use horus_core::ops::planes::PlaneMap;
+use horus_core::ops::reconstruction::Reconstruction;
+use horus_core::ops::reduce::{Fold, RowReduce};
+use horus_core::ops::resize::{Lines, Resampling};
+use horus_core::ops::sampling::Sampling;
+use horus_core::ops::tiles::{Grid, TileReduce};
+use horus_core::ops::windowed::{BoxMean, Ranked, Span, Windowed};
+use horus_core::ops::{
+    Components, Fourier, Histogram, Lookup, Merge, Remap, Resize, Running, RunningDepth, Sliding, Tiled, Transpose,
+};
+use horus_core::shape::{Axis, Border, Shape};
+use horus_testing::reference::{self, Image};
+
+use crate::harness::printed::printed;
+use crate::harness::{Place, Program, compare, conforms, image};
+use crate::random::{self, Choice};
+
+type Kept = (&'static str, fn() -> Program);
+
+/// The programs, by name.
+const KEPT: &[Kept] = &[
+    ("each_operation", each_operation),
+    ("a_wrong_border", a_wrong_border),
+    ("a_maximum_of_a_median", a_maximum_of_a_median),
+];
+
+/// Each kind of operation once: not found, but printed like those that are.
+#[rustfmt::skip]
+fn each_operation() -> Program {
+    let mut p = Program::default();
+    let v0 = p.source(image(Shape::new(4, 5, 1), DType::F32, 0));
+    let v1 = p.source(Image::new::<u8>(Shape::new(1, 2, 1), vec![7, 200]));
+    let v2 = p.op(Op::Fill(Scalar::F32(0.5)), &[], Shape::new(4, 5, 1), DType::F32);
+    let v3 = p.op(Op::Index(Axis::Columns), &[], Shape::new(4, 5, 1), DType::F32);
+    let v4 = p.op(Op::Pixel(PixelOp::Add, vec![Operand::Input(0), Operand::Const(Scalar::F32(-0.0))]), &[v0], Shape::new(4, 5, 1), DType::F32);
+    let v5 = p.op(Op::Pixel(PixelOp::Lt, vec![Operand::Input(0), Operand::Input(1)]), &[v3, v2], Shape::new(4, 5, 1), DType::Bool);
+    let v6 = p.op(Op::Pixel(PixelOp::Select, vec![Operand::Input(0), Operand::Input(1), Operand::Input(2)]), &[v5, v4, v3], Shape::new(4, 5, 1), DType::F32);
+    let v7 = p.op(Op::Convert(Conversion::Nearest), &[v6], Shape::new(4, 5, 1), DType::U8);
+    let v8 = p.op(Op::Planes(PlaneMap { channels: 1, depth: 1, stride: 1, channel: None, step: 0, offset: 0, border: Border::Replicate }), &[v0], Shape::new(4, 5, 1), DType::F32);
+    let v9 = p.op(Op::Correlate(Filter::sparse(vec![(0, 1), (-2, 0)], vec![0.5, -1.0]), Border::Constant(1.25)), &[v8], Shape::new(4, 5, 1), DType::F32);
+    let v10 = p.op(Op::Separable { row: Filter::dense(1, 3, vec![0.25, 0.5, 0.25]), column: Filter::dense(2, 1, vec![1.0, -1.0]), border: Border::Wrap }, &[v0], Shape::new(4, 5, 1), DType::F32);
+    let v11 = p.op(Op::Order(MedianSize::Three.into(), Border::Reflect), &[v9], Shape::new(4, 5, 1), DType::F32);
+    let v12 = p.op(Op::Order(Generalized { window: Filter::dense(1, 2, vec![1.0, 2.0]), combine: Combine::Add, reduce: Reduce::Max }.into(), Border::Reflect101), &[v10], Shape::new(4, 5, 1), DType::F32);
+    let v13 = p.op(Op::Warp(Affine { xx: 4294967296, xy: 0, x0: 1073741824, yx: 0, yy: 4294967296, y0: 0 }, Interpolation::Bilinear, Edge::Inside(Inside { origin: [0, 0], along: [Along { before: [0.0, 0.0], per: [1.0, 0.0], offset: 0.0, last: 3.0 }, Along { before: [0.0, 0.0], per: [0.0, 1.0], offset: 0.25, last: 4.0 }], value: 2.5 })), &[v11], Shape::new(4, 5, 1), DType::F32);
+    let v14 = p.op(Op::Warp(Affine { xx: 4294967296, xy: 0, x0: 1073741824, yx: 0, yy: 4294967296, y0: 0 }, Interpolation::Bicubic, Border::Wrap.into()), &[v12], Shape::new(4, 5, 1), DType::F32);
+    let v15 = p.op(Op::Flip(Flip::Both), &[v14], Shape::new(4, 5, 1), DType::F32);
+    let v16 = p.op(Op::from(Merge), &[v13, v15], Shape::new(4, 5, 2), DType::F32);
+    let v17 = p.op(Op::from(Transpose), &[v0], Shape::new(5, 4, 1), DType::F32);
+    let v18 = p.source(image(Shape::new(1, 256, 1), DType::F32, 1));
+    let v19 = p.op(Op::from(Lookup), &[v7, v18], Shape::new(4, 5, 1), DType::F32);
+    let v20 = p.op(Op::from(Remap { sampling: Sampling::Linear, border: Border::Reflect }), &[v0, v3, v19], Shape::new(4, 5, 1), DType::F32);
+    let v21 = p.op(Op::from(Resize { how: Resampling::Triangle, rows: Lines { from: 4, to: 3, first: 0 }, columns: Lines { from: 5, to: 7, first: 0 } }), &[v20], Shape::new(3, 7, 1), DType::F32);
+    let v22 = p.op(Op::from(Fourier { filters: [Filter::dense(3, 3, vec![0.125, 0.25, 0.125, 0.25, 0.5, 0.25, 0.125, 0.25, 0.125])].into(), border: Border::Replicate, tile: [16, 16], origin: [0, 0] }), &[v0], Shape::new(4, 5, 1), DType::F32);
+    let v23 = p.op(Op::from(Sliding { how: Windowed::Mean(BoxMean { reach: Reach { up: 1, down: 0, left: 2, right: 1 }, count: 8 }), border: Border::Wrap }), &[v19], Shape::new(4, 5, 1), DType::F32);
+    let v24 = p.op(Op::from(Sliding { how: Windowed::Rank(Ranked { spans: [Span { y: 0, from: -1, to: 2 }].into(), place: 1 }), border: Border::Reflect }), &[v22], Shape::new(4, 5, 1), DType::F32);
+    let v25 = p.op(Op::from(RowReduce::Sum), &[v23], Shape::new(4, 1, 1), DType::F64);
+    let v26 = p.op(Op::from(Fold::Sum), &[v25], Shape::new(1, 1, 1), DType::F64);
+    let v27 = p.op(Op::from(Running), &[v24], Shape::new(4, 5, 1), DType::F64);
+    let v28 = p.op(Op::from(RunningDepth), &[v27], Shape::new(4, 5, 1), DType::F64);
+    let v29 = p.op(Op::from(Tiled { grid: Grid { height: 2, width: 3, down: 2, across: 3 }, reduce: TileReduce::Max }), &[v0], Shape::new(2, 2, 1), DType::F32);
+    let v30 = p.op(Op::from(LabelReduce::Sum { count: 3, squares: false, of: DType::F32 }), &[v7, v0], Shape::new(3, 17, 1), DType::F64);
+    let v31 = p.op(Op::from(LabelReduce::Max { count: 3, block: 32 }), &[v7, v0], Shape::new(1, 3, 1), DType::F64);
+    let v32 = p.op(Op::from(Components { neighbours: Connectivity::EDGES }), &[v7], Shape::new(4, 5, 1), DType::I32);
+    let v33 = p.op(Op::from(NearestRow), &[v7], Shape::new(4, 5, 1), DType::I32);
+    let v34 = p.op(Op::from(NearestPixel { metric: Metric::Euclidean(Spacing::new(2.5, 0.7)), found: Sought::Distance }), &[v33], Shape::new(4, 5, 1), DType::F32);
+    let v35 = p.op(Op::from(NearestPixel { metric: Metric::Taxicab, found: Sought::Row }), &[v33], Shape::new(4, 5, 1), DType::I32);
+    let v36 = p.op(Op::from(Reconstruction { erosion: false, neighbours: Connectivity::FACES }), &[v34, v0], Shape::new(4, 5, 1), DType::F32);
+    let v37 = p.op(Op::from(Histogram::new(4, -10.0, 200.0)), &[v1], Shape::new(1, 4, 1), DType::F64);
+    p.wanted(&[v16, v17, v21, v26, v28, v29, v30, v31, v32, v35, v36, v37])
+}
+
+/// The smallest program of the test below: what it prints compiles, as it is this.
+#[rustfmt::skip]
+fn a_wrong_border() -> Program {
+    let mut p = Program::default();
+    let v0 = p.source(image(Shape::new(1, 2, 1), DType::F32, 0));
+    let v1 = p.op(Op::Order(MedianSize::Three.into(), Border::Reflect101), &[v0], Shape::new(1, 2, 1), DType::F32);
+    p.wanted(&[v1])
+}
+
+/// The smallest program of the other test below.
+#[rustfmt::skip]
+fn a_maximum_of_a_median() -> Program {
+    let mut p = Program::default();
+    let v0 = p.source(image(Shape::new(1, 1, 1), DType::F32, 0));
+    let v1 = p.op(Op::Order(MedianSize::Five.into(), Border::Wrap), &[v0], Shape::new(1, 1, 1), DType::F32);
+    let v2 = p.op(Op::Pixel(PixelOp::Max, vec![Operand::Input(0), Operand::Const(Scalar::F32(1.5))]), &[v1], Shape::new(1, 1, 1), DType::F32);
+    p.wanted(&[v2])
+}
+
+#[test]
+fn kept_programs_give_the_same_bits_everywhere() {
+    for (name, program) in KEPT {
+        conforms(&program(), &Place::all(), name);
+    }
+}
+
+/// The lines of a function of this file.
+fn source(name: &str) -> String {
+    let (_, rest) = include_str!("found.rs").split_once(&format!("fn {name}() -> Program {{\n")).expect("it is here");
+    let (body, _) = rest.split_once("\n}\n").expect("it ends");
+    body.lines().map(|line| format!("{}\n", line.trim())).collect()
+}
+
+#[test]
+fn programs_are_printed_as_they_are_written() {
+    for (name, program) in KEPT {
+        assert_eq!(printed(&program()), source(name), "{name}");
+    }
+}
+
+/// What a test prints that finds `wrong` results for a program of 42 operations.
+fn told(wrong: &mut dyn FnMut(&Program) -> Vec<Image>) -> String {
+    let of = |kind, param, reads| Choice { kind, param, reads };
+    let any = (0..40u8).map(|i| of(i.wrapping_mul(7), i.wrapping_mul(11), [i, i / 2, 3]));
+    // A maximum of a median.
+    let last = [of(14, 3, [41; 3]), of(6, 12, [42; 3])];
+    let p = random::program(Shape::new(23, 31, 1), &any.chain(last).collect::<Vec<_>>(), 5);
+    let want = evaluated(&p);
+    let panic = catch_unwind(AssertUnwindSafe(|| compare("a wrong pass", &p, &want, wrong))).expect_err("it is found");
+    *panic.downcast::<String>().expect("a text")
+}
+
+fn evaluated(p: &Program) -> Vec<Image> {
+    reference::evaluate(&p.graph, &|v| p.sources[v.0 as usize].clone())
+}
+
+#[test]
+fn a_pass_with_a_fault_is_found_by_the_smallest_program_that_shows_it() {
+    // Filters that forget what lies beyond an edge.
+    let told = told(&mut |p| {
+        let mut wrong = p.clone();
+        for node in &mut wrong.graph.nodes {
+            if let Op::Order(_, border) = &mut node.op {
+                *border = Border::Replicate;
+            }
+        }
+        evaluated(&wrong)
+    });
+    assert!(told.ends_with(&source("a_wrong_border")), "{told}");
+}
+
+#[test]
+fn a_panic_for_two_operations_together_is_found_as_well() {
+    let told = told(&mut |p| {
+        let graph = &p.graph;
+        let median = |n: &NodeId| matches!(graph.node(*n).op, Op::Order(..));
+        let together = |n: &Node<Op>| matches!(n.op, Op::Pixel(PixelOp::Max, _)) && n.inputs.iter().any(median);
+        assert!(!graph.nodes.iter().any(together), "a maximum of a median");
+        evaluated(p)
+    });
+    assert!(told.contains("a maximum of a median") && told.ends_with(&source("a_maximum_of_a_median")), "{told}");
+}
