@@ -7,7 +7,8 @@
 #   tests       scripts/test.sh
 #   packages    scripts/packages.sh: the archives of the crates compile, and a program against them
 #   numbers     every function of every f32 on every instruction set, and the corpus, against the hashes that are kept (16 cores: minutes)
-#   programs    HORUS_CASES random programs (default: 1,000,000, an hour) against the reference, and a thousandth of that on each of 1 to 5 ranks of MPI
+#   programs    HORUS_CASES random programs (default: 1,000,000, an hour) against the reference, by each pass of the optimiser
+#               alone, and a thousandth on each of 1 to 5 ranks of MPI (on a GPU: HORUS_CASES=20000 scripts/gpu.sh session)
 #   fuzz        broken files, HORUS_FUZZ_SECONDS (default: 3600) for each decoder
 #   faults      scripts/faults.py: ranks under mpirun that are killed, stopped or slow, full disks, directories that vanish
 #   miri        buffers of the host and ranks as threads under Miri (a nightly toolchain)
@@ -15,13 +16,14 @@
 #   licences    cargo deny: licences, sources, and advisories, whose database must be reachable
 #   interfaces  cargo semver-checks against the newest tag
 #   speed       benches/gate.py against the newest tag, with rows of Python if GATE_PYTHON is an interpreter for them
-#   wheels      the wheel, built twice in different folders with SOURCE_DATE_EPOCH of the commit: equal bytes
+#   wheels      the wheel, built twice in folders of different names: equal bytes, no path of this machine, a list of parts
+#   artefacts   what is published, with SHA256SUMS, signed if git has a key (user.signingkey)
 #
 # A step that cannot run here, as a tool is missing, is a "no". `--without STEP` leaves one out, and the summary says so. Logs of the
 # steps are in the folder `release-logs` of the target folder.
 set -uo pipefail
 cd "$(dirname "$0")/.."
-all=(tree tests packages numbers programs fuzz faults miri memory licences interfaces speed wheels)
+all=(tree tests packages numbers programs fuzz faults miri memory licences interfaces speed wheels artefacts)
 logs=$(realpath -m "${CARGO_TARGET_DIR:-target}")/release-logs
 
 # The reason for which a step failed, for the summary: without one its log is named.
@@ -68,19 +70,38 @@ speed() {
   tag=$(newest_tag) && benches/gate.py "$tag" HEAD --python "${GATE_PYTHON:-}"
 }
 wheels() {
-  local epoch copy
-  epoch=$(git log -1 --format=%ct) || return 1
+  local copy status
+  rm -rf "$logs/wheel-target"
   for copy in one another; do
     rm -rf "$logs/$copy" "$logs/wheel-$copy"
-    # From the commit, in folders of different names: a path that gets into the wheel differs.
+    # Dependencies are compiled once: they know nothing of the folder. What is ours is compiled again.
+    rm -rf "$logs"/wheel-target/*/release/.fingerprint/horus*
     git worktree prune && git worktree add --quiet --detach "$logs/$copy" HEAD || return 1
-    (cd "$logs/$copy" && SOURCE_DATE_EPOCH=$epoch CARGO_TARGET_DIR=$logs/$copy/target scripts/wheel.sh "$logs/wheel-$copy")
-    local status=$?
+    (cd "$logs/$copy" && CARGO_TARGET_DIR=$logs/wheel-target scripts/wheel.sh "$logs/wheel-$copy")
+    status=$?
     git worktree remove --force "$logs/$copy"
     [ $status = 0 ] || return 1
   done
   (cd "$logs" && sha256sum wheel-one/*.whl wheel-another/*.whl)
-  cmp "$logs"/wheel-one/*.whl "$logs"/wheel-another/*.whl || no "two builds of the wheel have other bytes"
+  cmp "$logs"/wheel-one/*.whl "$logs"/wheel-another/*.whl || { no "two builds of the wheel have other bytes"; return 1; }
+  rm -rf "$logs/wheel" && python3 -m zipfile -e "$logs"/wheel-one/*.whl "$logs/wheel" || return 1
+  if grep -rlF -e "$logs" -e "$PWD/" -e "${CARGO_HOME:-$HOME/.cargo}" -e "$(rustc --print sysroot)" "$logs/wheel"; then
+    no "paths of this machine are in the wheel"
+    return 1
+  fi
+  ls "$logs"/wheel/*.dist-info/sboms/*.json || no "no list of parts in the wheel"
+}
+artefacts() {
+  local out=$logs/artefacts key
+  ls "$logs"/wheel-one/*.whl "$logs"/../package/*.crate >/dev/null || { no "nothing to publish: the steps packages and wheels make it"; return 1; }
+  rm -rf "$out" && mkdir "$out" && cp "$logs"/wheel-one/*.whl "$logs"/../package/*.crate "$out" || return 1
+  (cd "$out" && sha256sum -- *.whl *.crate | tee SHA256SUMS) || return 1
+  if key=$(git config user.signingkey); then
+    gpg --batch --yes --local-user "$key" --armor --detach-sign "$out/SHA256SUMS" && gpg --verify "$out/SHA256SUMS.asc" "$out/SHA256SUMS"
+  else
+    echo "SHA256SUMS is not signed: git config user.signingkey names no key"
+  fi
+  # Attestations bind an archive to a builder by an identity that a service confirms: registries make them when a job publishes.
 }
 
 known() { case " ${all[*]} " in *" $1 "*) ;; *) echo "no step $1; there are: ${all[*]}" >&2; exit 2 ;; esac; }
