@@ -105,7 +105,6 @@ pub(super) fn for_each_block<T: Pixel>(
 mod tests {
     use super::*;
     use crate::cpu::plane::whole;
-    use horus_testing::for_each_type;
     use horus_testing::pixels::{borders, noise};
 
     fn patches_hold_what_the_border_says<T: Pixel>() {
@@ -128,7 +127,8 @@ mod tests {
     }
 
     #[test]
-    fn patches_hold_what_the_border_says_for_every_type() {
-        for_each_type!(patches_hold_what_the_border_says);
+    fn patches_hold_what_the_border_says_for_integers_and_floats() {
+        patches_hold_what_the_border_says::<u8>();
+        patches_hold_what_the_border_says::<f64>();
     }
 }

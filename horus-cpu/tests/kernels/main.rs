@@ -5,3 +5,4 @@ mod device;
 mod maps;
 mod sampling;
 mod whole;
+mod windowed;

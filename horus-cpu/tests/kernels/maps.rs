@@ -1,6 +1,7 @@
 //! Map kernels against the oracle of kernels, for every instruction set and partition.
 
 mod filters;
+mod leaves;
 
 use horus_base::dtype::{Arithmetic, Conversion, DType, Pixel, Scalar};
 use horus_base::shape::{Axis, Border, Shape, Window};
@@ -49,10 +50,12 @@ impl Picture {
                 .collect();
             HostBuffer::from_slice(&v)
         });
-        Picture {
-            memory: Memory::Host(memory),
-            geometry: Geometry { shape, dtype, window: Window::whole(shape.height) },
-        }
+        Picture::new(shape, dtype, memory)
+    }
+
+    fn new(shape: Shape, dtype: DType, memory: HostBuffer) -> Picture {
+        let geometry = Geometry { shape, dtype, window: Window::whole(shape.height) };
+        Picture { memory: Memory::Host(memory), geometry }
     }
 
     /// The input of the oracle.
@@ -79,7 +82,8 @@ impl Picture {
 
 fn run(d: &CpuDevice, k: &Kernel, inputs: &[Picture], shape: Shape, dtype: DType, rows: Window) -> Picture {
     let geometry = Geometry { shape, dtype, window: rows };
-    let mut output = Memory::Host(HostBuffer::zeroed(geometry.bytes()));
+    // Ones are found where nothing is written.
+    let mut output = Memory::Host(HostBuffer::from_slice(&vec![1u8; geometry.bytes()]));
     let inputs: Vec<LaunchInput<'_>> =
         inputs.iter().map(|p| LaunchInput { memory: &p.memory, geometry: p.geometry }).collect();
     d.launch(Launch { kernel: k, inputs: &inputs, output: &mut output, more: &mut [], geometry, rows }).unwrap();
@@ -173,6 +177,48 @@ fn every_pixel_operation_matches_its_definition() {
                     ..MapKernel::default()
                 };
                 check(&k, &inputs, result, &format!("{} {dtype}", row.name));
+            }
+        }
+    }
+}
+
+/// Random bit patterns, and moderate values.
+fn wild(shape: Shape, dtype: DType, seed: u64) -> Picture {
+    let mut state = seed;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    let value = |r: u64, bits: u64| match (dtype, r % 3) {
+        (DType::F32, 0) => f64::from(f32::from_bits(bits as u32)),
+        (_, 0) => f64::from_bits(bits),
+        (_, 1) => (bits >> 11) as f64 / (1u64 << 48) as f64 - 16.0,
+        _ => (bits >> 11) as f64 / (1u64 << 53) as f64,
+    };
+    let memory = dispatch!(dtype, T => {
+        HostBuffer::from_slice(&(0..shape.len()).map(|_| T::from_f64(value(next(), next()))).collect::<Vec<T>>())
+    });
+    Picture::new(shape, dtype, memory)
+}
+
+#[test]
+fn transcendental_functions_have_the_same_bits_on_every_instruction_set() {
+    let shape = Shape::new(2, 10_007, 1);
+    for dtype in [DType::F32, DType::F64, DType::U8, DType::U32, DType::I8, DType::I32] {
+        let inputs = [wild(shape, dtype, 1), wild(shape, dtype, 2)];
+        for row in TABLE.iter().filter(|row| row.op.is_transcendental()) {
+            for second in [Val::Leaf(1), Val::Const(Scalar::from_f64(dtype, 2.2))] {
+                let args = [Val::Leaf(0), second][..row.op.arity()].to_vec();
+                let k = MapKernel {
+                    inputs: 2,
+                    leaves: (0..2).map(|i| Leaf { op: LeafOp::Load(i), dtype }).collect(),
+                    code: vec![Instr { op: InstrOp::Pixel(row.op), operand: dtype, result: dtype, args }],
+                    result: Some(Val::Instr(0)),
+                    ..MapKernel::default()
+                };
+                check(&k, &inputs, dtype, &format!("{} {dtype}", row.name));
             }
         }
     }

@@ -239,3 +239,37 @@ fn histograms_count_what_bin_of_says<T: Pixel>() {
 fn histograms_count_what_bin_of_says_for_every_type() {
     for_each_type!(histograms_count_what_bin_of_says);
 }
+
+/// Bins of every width, with pixels on their edges, of images for which a table of bins is made and of smaller ones.
+fn counts_on_edges_follow_the_definition<T: Pixel>() {
+    let ranges = [
+        (0.0, 256.0, 256),
+        (-3.3, 7.1, 1000),
+        (12.0, 12.0, 4),
+        (-70000.5, 70000.25, 300),
+        (5e8, 5e8 + 1.0, 77),
+        (f64::NEG_INFINITY, 3.0, 5),
+        (-8.0, 8.0, 1),
+        (-8.0, 8.0, 1 << 16),
+        (1e-300, 2e-300, 8),
+    ];
+    for (h, w) in [(257, 300), (200, 300)] {
+        let mut pixels = noise::<T>(h * w, 5, true);
+        pixels[5000..40000].iter_mut().zip(0..).for_each(|(v, i)| *v = T::from_f64(f64::from(i % 900) / 4.0));
+        let input = [(pixels, geometry(h, w, 1, T::DTYPE, Window::whole(h)))];
+        for (lo, hi, bins) in ranges {
+            let mut want = vec![0.0; bins];
+            input[0].0.iter().filter_map(|v| bin_of(v.to_f64(), lo, hi, bins)).for_each(|bin| want[bin] += 1.0);
+            let out = geometry(1, bins, 1, DType::F64, Window::whole(1));
+            for isa in Isa::available() {
+                let got = run::<T, f64>(Histogram::new(bins, lo, hi), &input, None, out, Window::whole(h), isa);
+                assert_same(&got, &want, &format!("{} {lo} {hi} {bins} {isa:?}", T::DTYPE));
+            }
+        }
+    }
+}
+
+#[test]
+fn counts_on_edges_follow_the_definition_for_every_type() {
+    for_each_type!(counts_on_edges_follow_the_definition);
+}

@@ -511,70 +511,9 @@ unsafe fn halves<V: Vector, C: Choice>(job: Columns<'_>, tall: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::plane::whole;
     use horus_plan::ops::neighbourhood::Filter;
-    use horus_testing::for_each_type;
-    use horus_testing::pixels::{assert_same, borders, noise};
-
-    /// Lengths around the boundaries of steps of four.
-    const LENGTHS: [usize; 14] = [1, 2, 3, 4, 5, 8, 9, 13, 16, 17, 48, 63, 65, 80];
 
     type Offsets = Vec<(i32, i32)>;
-
-    /// Rectangles of many sizes, row by row or column by column, and other windows.
-    fn windows() -> Vec<Offsets> {
-        let mut all: Vec<Offsets> = Vec::new();
-        for (i, tall) in LENGTHS.into_iter().enumerate() {
-            let wide = LENGTHS[(5 * i + 3) % LENGTHS.len()];
-            let (up, left) = ((tall / 3) as i32, (wide - 1 - wide / 3) as i32);
-            let (rows, columns) = (-up..tall as i32 - up, -left..wide as i32 - left);
-            all.push(rows.clone().flat_map(|y| columns.clone().map(move |x| (y, x))).collect());
-            all.push(columns.flat_map(|x| rows.clone().map(move |y| (y, x))).collect());
-        }
-        let disc = |r: i32| {
-            (-r..=r).flat_map(move |y| (-r..=r).map(move |x| (y, x))).filter(move |(y, x)| y * y + x * x <= r * r)
-        };
-        all.extend([disc(1).collect(), disc(4).collect(), disc(11).collect(), disc(5).rev().collect()]);
-        all.push(disc(3).chain(disc(2)).chain([(9, -7), (9, -6), (5, 12)]).collect());
-        all.push((4..30).map(|x| (3, x)).collect());
-        all.push(vec![(-4, 30)]);
-        all
-    }
-
-    fn extremes_follow_the_definition<T: Pixel>() {
-        for (i, offsets) in windows().into_iter().enumerate() {
-            let (h, w) = [(23, 70), (7, 150), (40, 20)][i % 3];
-            let image = noise::<T>(h * w, i as u64, true);
-            let plane = whole(&image, h, w);
-            let border = borders()[i % borders().len()];
-            for reduce in [Reduce::Min, Reduce::Max] {
-                let window = Filter::sparse(offsets.clone(), vec![0.0; offsets.len()]);
-                let g = Generalized { window, combine: Combine::Pixel, reduce };
-                let extremes = Extremes::of(&g, T::DTYPE).expect("an extreme");
-                let further = |a: T, b: T| if reduce == Reduce::Min { b < a } else { b > a };
-                let identity = if reduce == Reduce::Min { T::HIGHEST } else { T::LOWEST };
-                let under = |i: usize| {
-                    let at = |dy: i32, dx: i32| {
-                        plane.pixel((i / w) as isize + dy as isize, (i % w) as isize + dx as isize, border)
-                    };
-                    let pixels = offsets.iter().map(|&(dy, dx)| at(dy, dx));
-                    pixels.fold(identity, |a, b| if further(a, b) { b } else { a })
-                };
-                let want: Vec<T> = (0..h * w).map(under).collect();
-                for isa in Isa::available() {
-                    let mut out = vec![T::ONE; h * w];
-                    let mut tile = Tile { out: &mut out, stride: w, rows: Rows::whole(h), cols: 0..w };
-                    extremes.compute(isa, &plane, border, &mut tile);
-                    assert_same(&out, &want, &format!("{reduce:?} window {i} {} {border} {isa:?}", T::DTYPE));
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn extremes_follow_the_definition_for_every_type() {
-        for_each_type!(extremes_follow_the_definition);
-    }
 
     #[test]
     fn rectangles_are_recognised() {

@@ -361,68 +361,9 @@ unsafe fn singles<P: Vector>(image: View, out: View, cols: std::ops::Range<usize
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::plane::whole;
-    use horus_testing::for_each_type;
-    use horus_testing::pixels::{SIZES, assert_same, borders, noise, rows_of};
-
-    /// One pixel, from the definition.
-    fn oracle<T: Pixel>(plane: &Plane<'_, T>, size: MedianSize, border: Border, y: usize, x: usize) -> T {
-        let r = size.radius() as isize;
-        let mut v: Vec<T> = (-r..=r)
-            .flat_map(|dy| (-r..=r).map(move |dx| (dy, dx)))
-            .map(|(dy, dx)| plane.pixel(y as isize + dy, x as isize + dx, border))
-            .collect();
-        for &(i, j) in size.network() {
-            (v[i], v[j]) = (v[i].min(v[j]), v[j].max(v[i]));
-        }
-        v[v.len() / 2]
-    }
-
-    fn medians_follow_the_network<T: Pixel>() {
-        for (n, &(h, w)) in SIZES.iter().chain(&[(70, 530)]).enumerate() {
-            let image = noise::<T>(h * w, n as u64, n % 2 == 0);
-            let plane = whole(&image, h, w);
-            for size in [MedianSize::Three, MedianSize::Five] {
-                for border in borders() {
-                    let want: Vec<T> = (0..h * w).map(|i| oracle(&plane, size, border, i / w, i % w)).collect();
-                    for isa in Isa::available() {
-                        let mut out = vec![T::ONE; h * w];
-                        let mut tile = Tile { out: &mut out, stride: w, rows: Window::whole(h), cols: 0..w };
-                        median(&plane, size, border, &mut tile, isa);
-                        assert_same(&out, &want, &format!("{} {h}x{w} {size:?} {border} {isa:?}", T::DTYPE));
-                    }
-                }
-            }
-        }
-    }
 
     #[test]
     fn the_written_network_is_the_defined_one() {
         assert_eq!(EXCHANGES, MedianSize::Five.network());
-    }
-
-    #[test]
-    fn medians_follow_the_network_for_every_type() {
-        for_each_type!(medians_follow_the_network);
-    }
-
-    #[test]
-    fn a_tile_over_the_rows_it_needs_equals_the_whole() {
-        let (h, w) = (31, 90);
-        let image = noise::<u16>(h * w, 4, false);
-        let (rows, cols) = (Window::new(0, 6), 17..81);
-        for border in [Border::Reflect, Border::Wrap] {
-            let mut all = vec![0; h * w];
-            let mut tile = Tile { out: &mut all, stride: w, rows: Window::whole(h), cols: 0..w };
-            median(&whole(&image, h, w), MedianSize::Five, border, &mut tile, Isa::detect().unwrap());
-            let window = if border == Border::Wrap { rows.grown(2, 2) } else { rows.grown(2, 2).clipped(h) };
-            let held = rows_of(&image, h, w, window);
-            let mut part = vec![0; 6 * 64];
-            let mut tile = Tile { out: &mut part, stride: 64, rows, cols: cols.clone() };
-            median(&Plane::new(&held, h, w, window), MedianSize::Five, border, &mut tile, Isa::detect().unwrap());
-            for (part, all) in part.chunks(64).zip(all.chunks(w)) {
-                assert_eq!(part, &all[cols.clone()]);
-            }
-        }
     }
 }

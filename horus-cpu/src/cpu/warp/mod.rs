@@ -13,8 +13,6 @@ mod mirror;
 mod pairs;
 mod repeated;
 mod sample;
-#[cfg(test)]
-mod tests;
 
 use std::array::from_fn;
 use std::ops::Range;

@@ -148,6 +148,3 @@ fn means<S: Pixel, R: Pixel>(
     };
     sums::means::<f64, f64, R>(isa, &plane, mean, border, rows, out);
 }
-
-#[cfg(test)]
-mod tests;
