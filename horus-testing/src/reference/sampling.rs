@@ -85,38 +85,3 @@ pub(super) fn resized<T: Pixel>(
     };
     T::from_interp(sum(columns, &|x| sum(rows, &|y| read(y, x).to_interp())))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn row(v: &[f32]) -> Image {
-        Image::new(Shape::new(1, v.len(), 1), v.to_vec())
-    }
-
-    #[test]
-    fn samples_lie_between_pixels_and_what_is_nowhere_is_no_number() {
-        let at = row(&[0.0, 0.5, 1.75, -0.5, 2.5, f32::NAN, f32::INFINITY]);
-        let rows = row(&[0.0; 7]);
-        let of = |image: &Image, how, border| remap(image, &[&rows, &at], how, border);
-        let image = row(&[10.0, 20.0, 40.0]);
-        let found = of(&image, Sampling::Linear, Border::Constant(0.0));
-        assert_eq!(found, row(&[10.0, 15.0, 35.0, 5.0, 20.0, f32::NAN, f32::NAN]));
-        let found = of(&image, Sampling::Nearest, Border::Replicate);
-        assert_eq!(found, row(&[10.0, 20.0, 40.0, 10.0, 40.0, f32::NAN, f32::NAN]));
-        let bytes = super::super::convert(&image, horus_base::dtype::DType::U8);
-        let found = of(&bytes, Sampling::Linear, Border::Replicate);
-        assert_eq!(found, Image::new(Shape::new(1, 7, 1), vec![10u8, 15, 35, 10, 40, 0, 0]));
-    }
-
-    #[test]
-    fn volumes_are_sampled_between_levels() {
-        let image = Image::from_fn(Shape::volume(2, 2, 2, 1), |z, y, x| (4 * z + 2 * y + x) as f64);
-        let one = |v: f64| Image::new(Shape::new(1, 1, 1), vec![v]);
-        let (z, y, x) = (one(0.5), one(0.25), one(1.0));
-        let found = remap(&image, &[&z, &y, &x], Sampling::Linear, Border::Replicate);
-        assert_eq!(found.at::<f64>(0, 0, 0), 2.0 + 0.5 + 1.0);
-        let beyond = remap(&image, &[&one(9.0), &y, &x], Sampling::Nearest, Border::Constant(-3.0));
-        assert_eq!(beyond.at::<f64>(0, 0, 0), -3.0);
-    }
-}
