@@ -2,21 +2,27 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use image::{DynamicImage, ExtendedColorType, ImageDecoder, ImageEncoder, ImageFormat, ImageReader};
+use image::{DynamicImage, ImageFormat};
 
 use super::*;
-use crate::files::{OpenOptions, Picture, bmp};
+use crate::files::{OpenOptions, Picture};
 
 /// Shape, type, orientation and pixels; `None` for files that are refused.
 type Read = Option<(Shape, DType, Turned, Vec<u8>)>;
 
 const MOST_BYTES: usize = 1 << 22;
 
+/// Bytes of the pixels, according to the header.
+fn size(kind: Kind, bytes: &[u8]) -> Option<usize> {
+    let header = || Decoder::of(kind, bytes).ok().map(|(header, _)| header.shape.len() * header.dtype.size());
+    catch_unwind(AssertUnwindSafe(header)).ok().flatten()
+}
+
 fn ours(kind: Kind, bytes: &[u8]) -> Read {
     let read = || {
         let (header, decoder) = Decoder::of(kind, bytes).ok()?;
         let size = header.shape.len() * header.dtype.size();
-        if size == 0 || size > MOST_BYTES {
+        if size == 0 {
             return None;
         }
         // Every byte is written, whatever was there.
@@ -27,23 +33,15 @@ fn ours(kind: Kind, bytes: &[u8]) -> Read {
     catch_unwind(AssertUnwindSafe(read)).ok().flatten()
 }
 
+/// By functions that the crate compiled itself: its decoders take long to be compiled again for another reader. The
+/// files have no orientation.
 fn theirs(format: ImageFormat, bytes: &[u8]) -> Read {
-    let read = || {
-        let mut decoder = ImageReader::with_format(Cursor::new(bytes), format).into_decoder().ok()?;
-        let color = decoder.color_type();
-        let dtype = if color.bytes_per_pixel() > color.channel_count() { DType::U16 } else { DType::U8 };
-        let (w, h) = decoder.dimensions();
-        let shape = Shape::new(h as usize, w as usize, usize::from(color.channel_count()));
-        let noted = decoder.orientation().map_or(1, |noted| noted.to_exif());
-        let size = decoder.total_bytes() as usize;
-        if size == 0 || size > MOST_BYTES {
-            return None;
-        }
-        let mut pixels = vec![0; size];
-        decoder.read_image(&mut pixels).ok()?;
-        Some((shape, dtype, Turned::numbered(u16::from(noted)).unwrap(), pixels))
-    };
-    catch_unwind(AssertUnwindSafe(read)).ok().flatten()
+    let picture = catch_unwind(|| image::load_from_memory_with_format(bytes, format).ok()).ok().flatten()?;
+    let color = picture.color();
+    let dtype = if color.bytes_per_pixel() > color.channel_count() { DType::U16 } else { DType::U8 };
+    let shape = Shape::new(picture.height() as usize, picture.width() as usize, usize::from(color.channel_count()));
+    let pixels = picture.into_bytes();
+    (!pixels.is_empty()).then(|| (shape, dtype, Turned::numbered(1).unwrap(), pixels))
 }
 
 /// Reproducible numbers.
@@ -76,6 +74,10 @@ fn compare(kind: Kind, format: ImageFormat, files: &[Vec<u8>], broken: usize) {
             }
             // The oracle reads samples without a name as bytes, whatever their maximum is.
             if bytes.starts_with(b"P7") && !bytes.windows(9).any(|word| word == b"\nTUPLTYPE") {
+                continue;
+            }
+            // Decoders may fill what is missing of a picture, which takes long if it is large.
+            if size(kind, &bytes).is_some_and(|size| size > MOST_BYTES) {
                 continue;
             }
             let (ours, theirs) = (ours(kind, &bytes), theirs(format, &bytes));
@@ -149,22 +151,6 @@ fn bitmaps_of_every_kind() {
     // Longer than the row, which only runs of bytes may be.
     files.push(bitmap(40, (13, 5), 8, 1, &palette, &[200, 3, 0, 0, 9, 1, 9, 2, 0, 2, 0, 0, 0, 1]));
     compare(Kind::Bmp, ImageFormat::Bmp, &files, 400);
-}
-
-#[test]
-fn bitmaps_are_written_as_ever() {
-    for (channels, color) in [(1, ExtendedColorType::L8), (3, ExtendedColorType::Rgb8), (4, ExtendedColorType::Rgba8)] {
-        for (height, width) in [(1, 1), (5, 7), (4, 8), (9, 6)] {
-            let shape = Shape::new(height, width, channels);
-            let pixels: Vec<u8> = (0..shape.len()).map(|i| (i * 37) as u8).collect();
-            let mut want = Vec::new();
-            let encoder = image::codecs::bmp::BmpEncoder::new(&mut want);
-            encoder.write_image(&pixels, width as u32, height as u32, color).unwrap();
-            let mut got = Cursor::new(Vec::new());
-            bmp::write(&mut got, &pixels, shape).unwrap();
-            assert!(got.into_inner() == want, "{shape}");
-        }
-    }
 }
 
 #[test]
