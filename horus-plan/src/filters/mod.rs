@@ -286,6 +286,3 @@ fn finite(call: Call, mut taps: Vec<f64>) -> Result<Vec<f64>> {
     }
     Err(Error::parameter(call, "sigma is too small for a derivative: its taps are not finite"))
 }
-
-#[cfg(test)]
-mod tests;

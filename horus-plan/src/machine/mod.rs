@@ -37,6 +37,3 @@ pub use profile::{
     Rates,
 };
 pub use set::Machine;
-
-#[cfg(test)]
-mod tests;

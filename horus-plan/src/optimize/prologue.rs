@@ -345,6 +345,3 @@ fn inlined(kernel: MapKernel, mut chain: MapKernel) -> MapKernel {
     out.result = kernel.result.map(value);
     out
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,18 +1,18 @@
 //! Predictions against measurements (`benches/results`), and invariants of profiles.
 
-use super::*;
-use crate::filters;
-use crate::ir::kernel::{
-    Extent, Family, Instr, InstrOp, Kernel, KernelWork, Leaf, LeafOp, MapKernel, Source, Stage, Val,
-};
-use crate::ops::geometric::{Affine, Interpolation, rotation};
-use crate::ops::neighbourhood::Filter;
-use crate::ops::pixel::PixelOp;
-use crate::ops::planes::PlaneMap;
-use crate::ops::reduce::{Fold, RowReduce};
-use crate::ops::{Histogram, Whole};
 use horus_base::dtype::{DType, Scalar};
 use horus_base::shape::{Border, Shape, Window};
+use horus_plan::filters;
+use horus_plan::ir::kernel::{
+    Extent, Family, Instr, InstrOp, Kernel, KernelWork, Leaf, LeafOp, MapKernel, Source, Stage, Val,
+};
+use horus_plan::machine::{Bound, HostSide, Line, OverBus, Profile, Rates};
+use horus_plan::ops::geometric::{Affine, Interpolation, rotation};
+use horus_plan::ops::neighbourhood::Filter;
+use horus_plan::ops::pixel::PixelOp;
+use horus_plan::ops::planes::PlaneMap;
+use horus_plan::ops::reduce::{Fold, RowReduce};
+use horus_plan::ops::{Histogram, Whole};
 
 const F: DType = DType::F32;
 const SIZE: Shape = Shape::new(4096, 4096, 1);
@@ -154,7 +154,7 @@ fn predicted(profile: &Profile, kernels: &[Kernel]) -> f64 {
     kernels.iter().map(|k| profile.launch(&work_of(k)).seconds).sum()
 }
 
-fn work_of(kernel: &Kernel) -> crate::ir::kernel::KernelWork {
+fn work_of(kernel: &Kernel) -> KernelWork {
     let column = Shape::new(SIZE.height, 1, 1);
     let (inputs, output): (Vec<Extent>, Extent) = match kernel {
         Kernel::Map(m) => (vec![(SIZE, F); m.inputs], (SIZE, F)),
@@ -298,7 +298,7 @@ fn work_counts_each_pixel_once() {
     let whole = of(&Kernel::Map(dense(7)), Window::whole(100));
     assert_eq!((whole.read, whole.written, whole.pixels), (15_000, 60_000, 15_000));
     assert_eq!(whole.multiply_adds, 49.0 * 15_000.0);
-    assert_eq!((whole.reach, whole.staged, whole.family), (6, 0.0, crate::ir::kernel::Family::CorrelateSmall));
+    assert_eq!((whole.reach, whole.staged, whole.family), (6, 0.0, Family::CorrelateSmall));
     let part = of(&Kernel::Map(dense(7)), Window::new(10, 20));
     assert_eq!((part.read, part.written), (16 * 150, 10 * 150 * 4), "3 rows above and below are read too");
     let plane = Kernel::Map(one(LeafOp::LoadPlane(0, PlaneMap::one(2))));

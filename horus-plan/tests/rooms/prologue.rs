@@ -1,12 +1,16 @@
-use super::*;
-use crate::ir::graph::{Node, ValueId};
-use crate::ir::kernel::Stage;
-use crate::machine::Machine;
-use crate::ops::Transpose;
-use crate::ops::neighbourhood::{Filter, MedianSize};
-use crate::ops::pixel::PixelOp;
+//! Chains that kernels evaluate around their pixels.
+
 use horus_base::dtype::{Conversion, DType, Scalar};
-use horus_base::shape::Border;
+use horus_base::settings::Stencil;
+use horus_base::shape::{Border, Shape};
+use horus_plan::ir::graph::{Graph, Node, NodeId, ValueId};
+use horus_plan::ir::kernel::{Instr, InstrOp, Kernel, Leaf, LeafOp, MapKernel, Source, Stage, Val};
+use horus_plan::machine::{Machine, Profile};
+use horus_plan::ops::Transpose;
+use horus_plan::ops::neighbourhood::{Filter, MedianSize};
+use horus_plan::ops::pixel::PixelOp;
+use horus_plan::optimize::Aim;
+use horus_plan::optimize::prologue::{absorb, narrow};
 
 const F: DType = DType::F32;
 
@@ -164,13 +168,13 @@ fn filter_of_filter(taps: [usize; 2], aim: &Aim<'_>) -> Option<bool> {
 
 #[test]
 fn filters_of_filters_are_stored_or_computed_where_they_are_read() {
-    let gpu = Machine::alike(crate::machine::Profile::shipped("NVIDIA H200").unwrap());
+    let gpu = Machine::alike(Profile::shipped("NVIDIA H200").unwrap());
     let auto = Aim::of(&gpu);
     assert_eq!(filter_of_filter([5, 4], &auto), Some(false), "tiles");
     assert_eq!(filter_of_filter([5, 5], &auto), None, "two steps of one loop");
     assert_eq!(filter_of_filter([2, 1], &auto), Some(true), "one tap");
     assert_eq!(filter_of_filter([36, 5], &auto), None, "many reads");
-    let cpu = Machine::alike(crate::machine::Profile::of_cores(2));
+    let cpu = Machine::alike(Profile::of_cores(2));
     assert_eq!(filter_of_filter([5, 4], &Aim::of(&cpu)), Some(false), "rows are kept in any case");
     for (stencil, want) in [(Stencil::Stored, None), (Stencil::Pixel, Some(true)), (Stencil::Tile, Some(false))] {
         assert_eq!(filter_of_filter([36, 5], &Aim { stencil, ..auto }), want);

@@ -1,0 +1,5 @@
+//! Rooms by their public interface.
+
+mod filters;
+mod machine;
+mod prologue;
