@@ -5,6 +5,7 @@ mod source;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use source::{Module, modules, occurs, tokens};
 
@@ -30,20 +31,20 @@ const CORE: [&str; 6] = ["horus-base", "horus-plan", "horus-host", "horus-cpu", 
 const BESIDE: [&str; 7] =
     ["horus-testing", "horus-cuda", "horus-mpi", "horus-apps", "horus-partition", "horus-zarr", "horus-python"];
 
-fn core() -> Vec<Module> {
-    let all: Vec<Module> = CORE.iter().flat_map(|name| modules(&root().join(name).join("src/lib.rs"))).collect();
+fn core() -> Vec<Arc<Module>> {
+    let all: Vec<Arc<Module>> = CORE.iter().flat_map(|name| modules(&root().join(name).join("src/lib.rs"))).collect();
     assert!(all.len() > 100, "{} modules", all.len());
     all
 }
 
 /// The modules at and under `places`, paths from the root of the core.
-fn layer(places: &[&str]) -> Vec<Module> {
+fn layer(places: &[&str]) -> Vec<Arc<Module>> {
     let mut all = core();
     for place in places {
         let place: Vec<&str> = place.split("::").collect();
         assert!(all.iter().any(|m| m.path == place), "there is no {place:?}");
     }
-    let inside = |m: &Module| places.iter().any(|p| m.path.join("::").strip_prefix(p).is_some_and(at_a_name));
+    let inside = |m: &Arc<Module>| places.iter().any(|p| m.path.join("::").strip_prefix(p).is_some_and(at_a_name));
     all.retain(inside);
     all
 }
@@ -116,16 +117,16 @@ fn only_planning_execution_and_the_session_ask_where_an_image_is() {
 }
 
 /// The rooms that each room names, with the files in which it does.
-fn knowledge(modules: &[Module]) -> BTreeMap<String, BTreeMap<String, BTreeSet<PathBuf>>> {
-    let room = |m: &Module| m.path.first().cloned();
+fn knowledge(modules: &[Arc<Module>]) -> BTreeMap<String, BTreeMap<String, BTreeSet<PathBuf>>> {
+    let room = |m: &Arc<Module>| m.path.first().cloned();
     let mut rooms: BTreeMap<String, BTreeMap<String, BTreeSet<PathBuf>>> =
         modules.iter().filter_map(room).map(|r| (r, BTreeMap::new())).collect();
     // Macros are at the root of the crate wherever they are defined.
     let macros: BTreeMap<String, String> =
-        modules.iter().flat_map(|m| m.exported_macros().into_iter().map(move |n| (n, m.path[0].clone()))).collect();
+        modules.iter().flat_map(|m| m.exported_macros.iter().map(move |n| (n.clone(), m.path[0].clone()))).collect();
     for module in modules {
         let Some(own) = room(module) else { continue };
-        for path in module.paths() {
+        for path in &module.paths {
             let Some(name) = path.strip_prefix("crate::").and_then(|p| p.split("::").next()) else { continue };
             let known = macros.get(name).map_or(name, String::as_str);
             let file = module.file.display();
@@ -269,8 +270,8 @@ fn no_two_published_types_share_a_name() {
     let mut types: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
     for library in [""].into_iter().chain(CORE).chain(BESIDE) {
         for module in modules(&root().join(library).join("src/lib.rs")) {
-            for name in module.published_types() {
-                types.entry(name).or_default().push(module.file.clone());
+            for name in &module.published_types {
+                types.entry(name.clone()).or_default().push(module.file.clone());
             }
         }
     }
@@ -313,7 +314,7 @@ const TOUCHED: &[(&str, usize)] = &[
 #[test]
 fn few_modules_name_an_operation() {
     let libraries = [""].into_iter().chain(CORE).chain(BESIDE);
-    let all: Vec<Module> = libraries.flat_map(|l| modules(&root().join(l).join("src/lib.rs"))).collect();
+    let all: Vec<Arc<Module>> = libraries.flat_map(|l| modules(&root().join(l).join("src/lib.rs"))).collect();
     let count = |word: &str| all.iter().filter(|m| m.says(word)).count();
     let found: Vec<(&str, usize)> = TOUCHED.iter().map(|(word, _)| (*word, count(word))).collect();
     assert_eq!(found, TOUCHED, "modules that name each");

@@ -4,45 +4,60 @@
 //! Files are parsed, so that comments and strings do not count and every form of `use` is
 //! recognised; paths are read from tokens, so that those in macros count.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::visit_mut::{self, VisitMut};
 use syn::{Attribute, File, ImplItem, Item, Meta, Visibility};
 
-/// A file of a crate.
+/// A file of a crate, without parts that are compiled for tests only.
 pub(crate) struct Module {
     pub(crate) file: PathBuf,
     /// Its path in the crate: empty for `lib.rs`.
     pub(crate) path: Vec<String>,
-    /// Its code without parts that are compiled for tests only.
-    pub(crate) code: TokenStream,
+    /// Every path that the module names, from the root of the core's crates (`crate::plan::state`)
+    /// or as written (`std::fs`). Each name in a `use` group is a path; a glob ends in `*`.
+    pub(crate) paths: BTreeSet<String>,
+    /// The words among its tokens.
+    words: BTreeSet<String>,
+    /// The names of the macros that the module exports, which are at the root of its crate.
+    pub(crate) exported_macros: Vec<String>,
+    /// The names of the types and traits that the module publishes, including its public inline
+    /// modules.
+    pub(crate) published_types: Vec<String>,
 }
 
 impl Module {
-    /// Every path that the module names, from the root of the core's crates (`crate::plan::state`)
-    /// or as written (`std::fs`). Each name in a `use` group is a path; a glob ends in `*`.
-    pub(crate) fn paths(&self) -> BTreeSet<String> {
-        let mut out = BTreeSet::new();
-        walk(self.code.clone(), &self.path, &mut |path| {
+    fn new(file: &Path, path: Vec<String>, parsed: File) -> Module {
+        let (mut paths, mut words, mut published_types) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
+        published(&parsed.items, &mut published_types);
+        let macros = parsed.items.iter().filter_map(|i| if let Item::Macro(m) = i { Some(m) } else { None });
+        let exported = macros.filter(|m| m.attrs.iter().any(|a| a.path().is_ident("macro_export")));
+        let exported_macros = exported.filter_map(|m| m.ident.as_ref().map(ToString::to_string)).collect();
+        let code = parsed.into_token_stream();
+        each_word(code.clone(), &mut |word| {
+            words.insert(word);
+        });
+        walk(code, &path, &mut |path| {
             let path = path.join("::");
             let below = ["horus_base::", "horus_plan::", "horus_host::", "horus_cpu::", "horus_files::"];
-            out.insert(match below.iter().find_map(|name| path.strip_prefix(name)) {
+            paths.insert(match below.iter().find_map(|name| path.strip_prefix(name)) {
                 Some(rest) => format!("crate::{rest}"),
                 None => path,
             });
         });
-        out
+        Module { file: file.to_owned(), path, paths, words, exported_macros, published_types }
     }
 
     /// The first of its paths that equals `forbidden`, is inside it or imports it, or is a module
     /// above it.
-    pub(crate) fn names(&self, forbidden: &str) -> Option<String> {
+    pub(crate) fn names(&self, forbidden: &str) -> Option<&String> {
         let forbidden: Vec<&str> = forbidden.split("::").collect();
-        self.paths().into_iter().find(|path| {
+        self.paths.iter().find(|path| {
             let mut path: Vec<&str> = path.split("::").collect();
             let glob = path.last() == Some(&"*");
             if glob {
@@ -55,26 +70,20 @@ impl Module {
         })
     }
 
-    /// The names of the macros that the module exports, which are at the root of its crate.
-    pub(crate) fn exported_macros(&self) -> Vec<String> {
-        let file: File = syn::parse2(self.code.clone()).expect("it was parsed before");
-        let macros = file.items.into_iter().filter_map(|i| if let Item::Macro(m) = i { Some(m) } else { None });
-        let exported = macros.filter(|m| m.attrs.iter().any(|a| a.path().is_ident("macro_export")));
-        exported.filter_map(|m| m.ident.map(|i| i.to_string())).collect()
-    }
-
-    /// The names of the types and traits that the module publishes, including its public inline
-    /// modules.
-    pub(crate) fn published_types(&self) -> Vec<String> {
-        let file: File = syn::parse2(self.code.clone()).expect("it was parsed before");
-        let mut names = Vec::new();
-        published(&file.items, &mut names);
-        names
-    }
-
     /// Returns `true` if `word` occurs as a token.
     pub(crate) fn says(&self, word: &str) -> bool {
-        occurs(self.code.clone(), word)
+        self.words.contains(word)
+    }
+}
+
+/// Calls `found` for each word among the tokens.
+fn each_word(code: TokenStream, found: &mut impl FnMut(String)) {
+    for token in code {
+        match token {
+            TokenTree::Group(g) => each_word(g.stream(), found),
+            TokenTree::Ident(i) => found(i.to_string()),
+            _ => {}
+        }
     }
 }
 
@@ -111,23 +120,27 @@ pub(crate) fn occurs(code: TokenStream, word: &str) -> bool {
 
 /// The tokens of a whole file.
 pub(crate) fn tokens(file: &Path) -> TokenStream {
-    parse(file).into_token_stream()
+    text(file).parse().unwrap_or_else(|e| panic!("{}: {e}", file.display()))
 }
 
-fn parse(file: &Path) -> File {
-    let text = fs::read_to_string(file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
-    syn::parse_file(&text).unwrap_or_else(|e| panic!("{}: {e}", file.display()))
+fn text(file: &Path) -> String {
+    fs::read_to_string(file).unwrap_or_else(|e| panic!("{}: {e}", file.display()))
 }
 
-/// The modules of the crate whose `lib.rs` is `root`.
-pub(crate) fn modules(root: &Path) -> Vec<Module> {
-    let mut out = Vec::new();
-    load(root, Vec::new(), root.parent().expect("a file in a folder"), &mut out);
-    out
+/// The modules of the crate whose `lib.rs` is `root`. It is read once for all tests.
+pub(crate) fn modules(root: &Path) -> Vec<Arc<Module>> {
+    static READ: Mutex<BTreeMap<PathBuf, Vec<Arc<Module>>>> = Mutex::new(BTreeMap::new());
+    let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
+    let crate_of = || {
+        let mut out = Vec::new();
+        load(root, Vec::new(), root.parent().expect("a file in a folder"), &mut out);
+        out
+    };
+    read.entry(root.to_owned()).or_insert_with(crate_of).clone()
 }
 
-fn load(file: &Path, path: Vec<String>, folder: &Path, to: &mut Vec<Module>) {
-    let mut parsed = parse(file);
+fn load(file: &Path, path: Vec<String>, folder: &Path, to: &mut Vec<Arc<Module>>) {
+    let mut parsed = syn::parse_file(&text(file)).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
     WithoutTests.visit_file_mut(&mut parsed);
     for item in &parsed.items {
         let Item::Mod(child) = item else { continue };
@@ -140,7 +153,7 @@ fn load(file: &Path, path: Vec<String>, folder: &Path, to: &mut Vec<Module>) {
         let below = [path.clone(), vec![name.clone()]].concat();
         load(if flat.exists() { &flat } else { &deep }, below, &folder.join(&name), to);
     }
-    to.push(Module { file: file.to_owned(), path, code: parsed.into_token_stream() });
+    to.push(Arc::new(Module::new(file, path, parsed)));
 }
 
 /// Returns `true` if an item with these attributes is compiled for tests only.
@@ -296,7 +309,7 @@ mod tests {
         let mut parsed = syn::parse_file(text).expect("Rust");
         WithoutTests.visit_file_mut(&mut parsed);
         let path = ["plan", "state"].map(str::to_owned).to_vec();
-        Module { file: PathBuf::from("test"), path, code: parsed.into_token_stream() }
+        Module::new(Path::new("test"), path, parsed)
     }
 
     #[test]
@@ -351,7 +364,7 @@ mod tests {
     fn published_types_are_those_that_others_can_name() {
         let own = "pub struct A; pub(crate) struct B; enum C {} pub enum D {} pub trait E {} pub type F = A; fn f() {}";
         let inner = "pub mod open { pub struct G; struct H; } mod sealed { pub trait I {} } #[cfg(test)] pub struct J;";
-        assert_eq!(module(&[own, inner].concat()).published_types(), ["A", "D", "E", "F", "G"]);
+        assert_eq!(module(&[own, inner].concat()).published_types, ["A", "D", "E", "F", "G"]);
     }
 
     #[test]
