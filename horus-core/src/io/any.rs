@@ -202,14 +202,14 @@ impl AnyImage {
     ///
     /// # Errors
     /// The error of `read`, on every rank.
-    #[track_caller]
     pub(crate) fn from_root(
         session: &Session,
         path: &Path,
+        site: Site,
         read: impl FnOnce() -> Result<Picture, String>,
     ) -> Result<AnyImage> {
         let read = |_: Means<'_>| Ok(Opened::Now(read()?));
-        AnyImage::decoded(session, path, read, Location::caller())?.map_err(|cause| Error::read(path, cause))
+        AnyImage::decoded(session, path, read, site)?.map_err(|cause| Error::read(path, cause))
     }
 
     /// The result of `open`, which is called on rank 0 only, or its error, on every rank. Messages
@@ -261,8 +261,13 @@ impl AnyImage {
     /// [`AnyImage::open_with`] decodes on rank 0 only.
     #[track_caller]
     pub fn from_picture(session: &Session, picture: Picture) -> AnyImage {
+        AnyImage::of_picture(session, picture, Location::caller())
+    }
+
+    /// [`AnyImage::from_picture`] of a call of the program.
+    pub(crate) fn of_picture(session: &Session, picture: Picture, site: Site) -> AnyImage {
         let (shape, dtype, said) = (picture.shape(), picture.dtype(), picture.metadata().clone());
-        let image = AnyImage::from_handle(session.source(shape, dtype, picture.into_pixels(), Location::caller()));
+        let image = AnyImage::from_handle(session.source(shape, dtype, picture.into_pixels(), site));
         image.with_metadata(said)
     }
 

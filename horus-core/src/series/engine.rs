@@ -12,7 +12,7 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::panic::{AssertUnwindSafe, Location, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -22,7 +22,7 @@ use super::hands::Hands;
 use super::input::{Content, Input};
 use super::queue::{Begun, Bounds, Event, Queue, Reading, size};
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Site};
 use crate::host::buffer::HostBuffer;
 use crate::io::{AnyImage, Georeference, Metadata, OpenOptions, Picture};
 use crate::plan::Want;
@@ -117,6 +117,7 @@ pub(super) struct Pipeline<I, M, R, T> {
     options: OpenOptions,
     /// The operation is recorded once for pictures of one kind.
     once: bool,
+    site: Site,
     hands: Option<Hands>,
     events: (Sender<Event<R>>, Receiver<Event<R>>),
     queue: Queue<R>,
@@ -141,6 +142,7 @@ where
             make,
             options,
             once: bounds.once,
+            site: bounds.site,
             hands: None,
             events: mpsc::channel(),
             queue: Queue::new(bounds, M::HELD),
@@ -264,7 +266,7 @@ where
         let (pending, ready) = match picture {
             Some(picture) if everywhere || self.session.ranks() == 1 => self.compute(name, picture?, begun)?,
             picture => {
-                let image = AnyImage::from_root(&self.session, name, || {
+                let image = AnyImage::from_root(&self.session, name, self.site, || {
                     picture.ok_or("rank 0 did not read it")?.map_err(|e| match e {
                         Error::File { cause, .. } => cause,
                         other => other.to_string(),
@@ -309,7 +311,7 @@ where
             }
             known => {
                 let kind = kind.filter(|_| known.is_none());
-                return self.record(name, AnyImage::from_picture(&self.session, picture), begun, kind);
+                return self.record(name, AnyImage::of_picture(&self.session, picture, self.site), begun, kind);
             }
         };
         begun.picture = Some((shape, dtype));
@@ -328,7 +330,7 @@ where
                 match (error, pixels) {
                     (_, Some(pixels)) if again => {
                         let picture = Picture::from_pixels(shape, dtype, pixels).with_metadata(said);
-                        self.record(name, AnyImage::from_picture(&self.session, picture), begun, kind)
+                        self.record(name, AnyImage::of_picture(&self.session, picture, self.site), begun, kind)
                     }
                     (error, _) => {
                         Err(error.unwrap_or_else(|| Error::Lost("the pixels of a picture were already taken".into())))
@@ -347,7 +349,7 @@ where
         kind: Option<Kind>,
     ) -> Result<(Pending, T)> {
         begun.picture = Some((image.shape(), image.dtype()));
-        let repeatable = kind.map(|kind| (kind, StandIns::new(&self.session, &[image.handle()], Location::caller())));
+        let repeatable = kind.map(|kind| (kind, StandIns::new(&self.session, &[image.handle()], self.site)));
         let stand_in = repeatable.as_ref().and_then(|(_, stand_ins)| stand_ins.handles().first());
         let placed = |handle: &Handle| {
             let mut handle = handle.clone();

@@ -48,6 +48,7 @@ mod queue;
 mod save;
 mod values;
 
+use std::panic::Location;
 use std::path::PathBuf;
 
 use crate::dtype::{DType, Element};
@@ -119,6 +120,7 @@ impl Session {
     /// # Ok(())
     /// # }
     /// ```
+    #[track_caller]
     pub fn series<I, F, R>(&self, inputs: I, operation: F) -> Series<I::IntoIter, F>
     where
         I: IntoIterator,
@@ -130,7 +132,7 @@ impl Session {
             inputs: inputs.into_iter(),
             operation,
             options: OpenOptions::default(),
-            bounds: Bounds { pictures: None, bytes: MEMORY, once: false },
+            bounds: Bounds { pictures: None, bytes: MEMORY, once: false, site: Location::caller() },
         }
     }
 }

@@ -6,7 +6,7 @@ use std::panic::resume_unwind;
 use std::path::PathBuf;
 
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Result, Site};
 use crate::io::Picture;
 use crate::session::Session;
 use crate::shape::Shape;
@@ -19,7 +19,7 @@ const IN_STEP: usize = 4;
 /// Pictures read concurrently before the size of the first is known.
 const UNKNOWN: usize = 2;
 
-/// Bounds of a series.
+/// Bounds of a series, and its place in the user's program.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     /// Pictures in progress.
@@ -28,6 +28,8 @@ pub(super) struct Bounds {
     pub(super) bytes: usize,
     /// The operation is recorded once for pictures of one kind.
     pub(super) once: bool,
+    /// The call that began it: that of the pictures in errors.
+    pub(super) site: Site,
 }
 
 type Caught<R> = std::result::Result<R, Box<dyn Any + Send>>;

@@ -215,6 +215,7 @@ fn a_failure_is_of_one_picture() {
                     }
                     Err(e) => {
                         assert!(e.to_string().contains("on purpose"), "{e}");
+                        assert!(!e.to_string().contains("engine.rs"), "{e}");
                         failed += 1;
                     }
                 }
