@@ -168,6 +168,9 @@ impl Session {
     /// operations on such images, and broadcasts, are evaluated in each step rather than stored.
     /// Results are the same bits as those of a loop that calls `step` each time.
     ///
+    /// On the CPU of one process, a loop that does not fit in memory is computed by regions, its state in temporary
+    /// files.
+    ///
     /// A `step` that reads a value ([`Image::to_vec`], [`Value::get`], a nested loop) is called for
     /// each step instead. Other evaluations meanwhile exclude the images of a step.
     ///
@@ -247,12 +250,12 @@ impl Session {
         site: Site,
     ) -> Result<Iterated<S>> {
         let given = handles(&state);
-        if let Err(e) = until.check(site).and_then(|()| same_kind(&given, &given, self, site)) {
+        let known = || given.iter().try_for_each(|h| h.check());
+        if let Err(e) = until.check(site).and_then(|()| same_kind(&given, &given, self, site)).and_then(|()| known()) {
             return self.refused(e);
         }
-        self.foresee_loop(&given, site)?;
-        self.evaluate_these(&given)?;
         if until.steps == 0 || given.is_empty() {
+            self.evaluate_these(&given)?;
             return Ok(Iterated { state, steps: 0, change: None, ending: Ending::Steps });
         }
         let stand_ins = StandIns::new(self, &given, site);
@@ -324,6 +327,7 @@ impl Session {
         site: Site,
     ) -> Result<Iterated<S>> {
         let until = told.until;
+        self.foresee_loop(&handles(&state), site)?;
         for done in 1..=until.steps {
             let next = step(&state);
             let (before, after) = (handles(&state), handles(&next));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Image, PixelIndex, Pixels};
-use crate::dtype::Element;
+use crate::dtype::{Element, Pixel};
 use crate::error::{Call, DeviceError, Error, Result};
 use crate::host::buffer::HostBuffer;
 use crate::host::spare::{Spare, Unwritten};
@@ -31,6 +31,7 @@ use crate::session::{Coming, Handle};
 /// ```
 impl<T: Element> Image<T> {
     /// All pixels, in planes of the channels, each in row-major order; of a volume, level by level.
+    /// If they do not fit in memory twice, they are computed region by region.
     ///
     /// # Errors
     /// The error that the image carries; also if the evaluation fails on the device or between
@@ -41,8 +42,18 @@ impl<T: Element> Image<T> {
     }
 
     pub(super) fn vec(&self, call: Call) -> Result<Vec<T>> {
-        let shape = self.shape();
-        everyone(self.session().read_back(self.handle(), false, call, |coming| {
+        /// Fraction of the memory from which on a result is not in memory twice, if it can be helped.
+        const LARGE: usize = 8;
+        let (shape, session) = (self.shape(), self.session());
+        let bytes = shape.len().saturating_mul(size_of::<T>());
+        let _counted = session.reserve_for_program(bytes, call)?;
+        let large = session.ranks() == 1 && bytes >= session.host_limit() / LARGE;
+        if large && session.does_not_fit(&[self.handle()], 1)?.is_some() {
+            let mut values = vec![T::Stored::ZERO; shape.len()];
+            session.stream_into(self.handle(), call, bytemuck::cast_slice_mut(&mut values))?;
+            return Ok(T::from_stored(values));
+        }
+        everyone(session.read_back(self.handle(), false, call, |coming| {
             let mut room = Unwritten::<T::Stored>::new(shape.len())?;
             if !coming.is_here() {
                 room.fault(coming.workers()); // while the kernels run

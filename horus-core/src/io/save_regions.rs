@@ -132,8 +132,7 @@ impl Begun {
     }
 }
 
-/// Evaluates the image and writes it, region by region if it is computed from pictures that are
-/// read on demand and exceeds the memory, to the sink that `begin` returns: see
+/// Evaluates the image and writes it, region by region if it exceeds the memory, to the sink that `begin` returns: see
 /// [`Image::save_with`], which does this for picture files. Only rank 0 calls `begin`, before
 /// anything is computed, and writes; all ranks return the same. Messages name `path`. Samples
 /// are those of the image, truth values bytes 0 and 1.

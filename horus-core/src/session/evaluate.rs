@@ -47,6 +47,7 @@ impl Session {
         state.lost = Some("an evaluation panicked".into());
         let result = guarded(comm, "an evaluation", || evaluate(state));
         state.lost = None;
+        state.images.take_back();
         self.publish(state);
         result.map_err(|failure| match failure {
             // Everything is unchanged, on all ranks alike: they made the same plan.
@@ -90,6 +91,7 @@ impl Session {
         if let Some(limits) = exceeds {
             Session::without_kept(&mut graph, targets.len(), limits);
             disposable = state.program.disposable(&graph, &records);
+            self.lend(state, engine, &graph, &disposable)?;
         }
         let mut wants = wants.to_vec();
         wants.resize(graph.roots.len(), Want::Keep);

@@ -7,10 +7,10 @@ use super::evaluate::Unevaluated;
 use super::later::unread;
 use super::passes::{banded, next_pass};
 use super::regions::bytes;
-use super::{Handle, Session};
+use super::{Handle, Mutable, Session};
 use crate::error::Result;
 use crate::ir::graph::{Graph, Op, ValueId};
-use crate::record::Extract;
+use crate::record::{Extract, RecordId};
 use crate::region::{Cut, Division, Rect, Supply, restrict};
 use crate::shape::Region;
 
@@ -18,7 +18,8 @@ use crate::shape::Region;
 /// [`Session::forecast_memory`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryForecast {
-    /// Bytes of pixels read from files, counting repeated reads for several regions or passes.
+    /// Bytes of pixels read from files, or region by region from memory, counting repeated reads for
+    /// several regions or passes.
     pub read: usize,
     /// Bytes of the result.
     pub result: usize,
@@ -94,7 +95,12 @@ impl Session {
         let id = value.look()?;
         self.comm(); // after started evaluations: ranks communicate in one order
         let mut state = self.lock("forecasting")?;
-        let state = &mut *state;
+        let told = self.memory_of_record(&mut state, id);
+        state.images.take_back();
+        told
+    }
+
+    fn memory_of_record(&self, state: &mut Mutable, id: RecordId) -> Result<MemoryForecast> {
         let Extract { mut graph, records } = state.program.extract(&[id], 0);
         let gone = state.program.disposable(&graph, &records);
         graph.roots.truncate(1);
@@ -114,7 +120,11 @@ impl Session {
             passes: 0,
             division: None,
         };
-        if limits.hold(need) || unread(state, &graph).next().is_none() {
+        if limits.hold(need) {
+            return Ok(told);
+        }
+        let limits = self.lend(state, engine, &graph, &gone).map_err(Unevaluated::error)?.unwrap_or(limits);
+        if unread(state, &graph).next().is_none() {
             return Ok(told);
         }
         self.foresee_regions(state, engine, &graph, limits, true).map_err(Unevaluated::error)?;

@@ -9,7 +9,7 @@ use crate::digest::Digest;
 use crate::dtype::DType;
 use crate::execute::Stored;
 use crate::host::buffer::HostBuffer;
-use crate::ir::graph::ValueId;
+use crate::ir::graph::{Graph, Op, ValueId};
 use crate::plan::state::{Halo, Placement, Residency, State};
 use crate::shape::{Shape, Window};
 
@@ -28,6 +28,8 @@ pub(super) struct Images {
     pub(super) mapped: HashSet<ValueId>,
     /// One of them was read again, which a copy on the device would have made faster.
     pub(super) read_again: bool,
+    /// Those that the present evaluation reads region by region, as if they were in files.
+    pub(super) lent: Vec<(ValueId, Kept)>,
     /// Those that are no longer needed: their memory is freed without the lock.
     pub(super) freed: Vec<Kept>,
     /// The device is known and computes on the host's memory.
@@ -94,6 +96,38 @@ impl Images {
     /// Returns `true` if the image is in memory, or can be read again.
     pub(super) fn has(&self, value: &ValueId) -> bool {
         self.here.contains_key(value) || self.later.contains_key(value)
+    }
+
+    /// Lends the images of at least `least` bytes that a program reads to it as sources of regions:
+    /// until [`Images::take_back`] they are read again like files.
+    pub(super) fn lend(&mut self, graph: &Graph<Op>, least: usize) {
+        for value in self.lendable(graph, least).collect::<Vec<_>>() {
+            let Some(image) = self.here.remove(&value) else { continue };
+            self.later.extend(Later::lent(&image).map(|later| (value, later)));
+            self.lent.push((value, image));
+        }
+    }
+
+    /// The images in host memory, of at least `least` bytes, that a program reads.
+    pub(super) fn lendable<'a>(&'a self, graph: &'a Graph<Op>, least: usize) -> impl Iterator<Item = ValueId> + 'a {
+        let given =
+            |v: &ValueId| self.here.get(v).filter(|_| !self.later.contains_key(v)).and_then(|image| image.host());
+        let of = |op: &Op| if let Op::Source(v) = op { Some(*v) } else { None };
+        graph
+            .nodes
+            .iter()
+            .filter_map(move |n| of(&n.op))
+            .filter(move |v| given(v).is_some_and(|host| host.len() >= least))
+    }
+
+    /// Takes back the lent images that have not been dropped since.
+    pub(super) fn take_back(&mut self) {
+        for (value, image) in std::mem::take(&mut self.lent) {
+            match self.later.remove(&value) {
+                Some(_) => drop(self.here.insert(value, image)),
+                None => self.freed.push(image),
+            }
+        }
     }
 
     /// Releases images that can be read again, but for those to keep.

@@ -11,6 +11,9 @@
 //! a plan; on a device with its own memory its number is downloaded while the next steps run, and
 //! its state is kept until it is read, so a loop may compute some steps too many and returns the
 //! right state. A step that reads values (or contains a loop) is called each time.
+//!
+//! A loop whose state and step do not fit in the memory of a single CPU is computed by regions: each
+//! plan's results go to files without a name (`Session::set_aside`), from which the next one reads.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -18,14 +21,17 @@ use std::ops::ControlFlow;
 use super::adopt::note_lost;
 use super::engine::Engine;
 use super::evaluate::{Unevaluated, source_of};
+use super::later::Later;
 use super::plans::{Planned, Plans};
+use super::regions::SMALL;
+use super::streamed::program_of;
 use super::{Handle, Mutable, Pending, Session, StandIns};
 use crate::device::Sending;
 use crate::dtype::DType;
 use crate::error::{Call, DeviceError, Result, Site};
-use crate::execute::{Failed, Outcome};
+use crate::execute::{Delivered, Failed, Outcome};
 use crate::host::buffer::HostBuffer;
-use crate::ir::graph::{NodeId, Op, ValueId};
+use crate::ir::graph::{Graph, NodeId, Op, ValueId};
 use crate::plan::Want;
 use crate::record::{Body, RecordId};
 use crate::shape::Shape;
@@ -34,6 +40,11 @@ use crate::shape::Shape;
 const PLANNED: usize = 256;
 /// Maximum number of steps planned together.
 const UNROLLED: usize = 16;
+
+/// Number of steps planned together.
+fn together(body: &Body) -> usize {
+    (PLANNED / body.operations().max(1)).clamp(1, UNROLLED)
+}
 
 /// The end of a loop, and the steps that are measured or watched.
 #[derive(Clone, Copy, Debug)]
@@ -105,6 +116,10 @@ struct Running<'a> {
     pinned: Vec<ValueId>,
     /// Handles of the state that the program shares: released only after the next steps.
     shared: Vec<Handle>,
+    /// Number of steps planned together.
+    most: usize,
+    /// The state does not fit in memory and is in files.
+    by_regions: bool,
     /// The program's call.
     site: Site,
 }
@@ -131,7 +146,8 @@ impl Session {
         self.run(state, &ids, &vec![Want::Keep; ids.len()], Sending::AtOnce).map(drop)
     }
 
-    /// Refuses a loop whose state does not fit twice, as a step requires, before anything is read.
+    /// Refuses a loop whose step is called each time if its state does not fit twice, before anything
+    /// is read.
     pub(crate) fn foresee_loop(&self, given: &[&Handle], site: Site) -> Result<()> {
         let (bound, used) = self.0.pool.bounds();
         let state = self.lock("evaluating")?;
@@ -162,7 +178,7 @@ impl Session {
         decide: &mut dyn FnMut(usize, &[f64]) -> ControlFlow<()>,
         watch: &mut dyn FnMut(usize, Vec<Handle>) -> Result<ControlFlow<()>>,
     ) -> Result<Ended> {
-        let mut running = match self.loop_of(looped)? {
+        let mut running = match self.loop_of(looped, ends.steps)? {
             Ok(running) => running,
             Err(initial) => return Ok(Ended::LookedInto(initial)),
         };
@@ -176,16 +192,39 @@ impl Session {
     }
 
     /// The loop, ready to run; or its initial state, if the step was observed.
-    fn loop_of(&self, looped: Looped<'_>) -> Result<std::result::Result<Running<'_>, Vec<Handle>>> {
+    fn loop_of(&self, looped: Looped<'_>, steps: usize) -> Result<std::result::Result<Running<'_>, Vec<Handle>>> {
         let Looped { initial: shared, stand_ins, next, measured, site } = looped;
         let initial = self.records_of(&shared.iter().collect::<Vec<_>>())?;
         let placeholders = self.records_of(&stand_ins.handles().iter().collect::<Vec<_>>())?;
         let targets = self.records_of(&[next, measured].concat())?;
         let mut state = self.lock("evaluating")?;
         let state = &mut *state;
+        if let Some(e) = state.error.take() {
+            return Err(e);
+        }
         if state.program.looked_into(stand_ins.step) {
             return Ok(Err(shared));
         }
+        let body = Body::of(state.program.extract(&targets, 0), targets.len(), &placeholders);
+        let kinds: Vec<(Shape, DType)> = shared.iter().map(|h| (h.shape, h.dtype)).collect();
+        let (many, by_regions) = self.foresee_steps(state, &body, (&initial, &kinds), steps, !measured.is_empty())?;
+        let running = |body: Body, now| {
+            let (own, pinned, most) = (HashSet::new(), Vec::new(), if many { together(&body) } else { 1 });
+            Running { session: self, body, now, kinds, own, pinned, shared, most, by_regions, site }
+        };
+        if by_regions {
+            let mut running = running(body, Vec::new());
+            for id in initial {
+                let value = self.initial(state, id, site).inspect_err(|_| {
+                    running.now.clear();
+                    running.let_go(state);
+                })?;
+                running.now.push(value);
+                running.own.insert(value);
+            }
+            return Ok(Ok(running));
+        }
+        self.evaluate_records(state, initial.clone())?;
         let before = placeholders.iter().min().copied();
         let extract = state.program.extract(&targets, 0);
         let fixed = before.map_or_else(Vec::new, |before| Body::invariants(&extract, &placeholders, before));
@@ -194,15 +233,76 @@ impl Session {
         let given: Vec<ValueId> = initial.iter().filter_map(|id| state.program.value(*id)).collect();
         self.read_now(state, &extract.graph, &given)?;
         let body = Body::of(extract, targets.len(), &placeholders);
-        let now: Vec<ValueId> = initial.iter().filter_map(|id| state.program.value(*id)).collect();
-        let step = body.unrolled(&now, 1, !measured.is_empty());
+        let now = initial.iter().filter_map(|id| state.program.value(*id)).collect();
+        Ok(Ok(running(body, now)))
+    }
+
+    /// Returns `true` if several steps of a loop of `steps` fit into memory together, and `true` if they
+    /// are computed by regions. A loop for which there is not enough memory is refused before
+    /// anything is read.
+    fn foresee_steps(
+        &self,
+        state: &mut Mutable,
+        body: &Body,
+        (initial, kinds): (&[RecordId], &[(Shape, DType)]),
+        steps: usize,
+        measured: bool,
+    ) -> Result<(bool, bool)> {
+        if self.ranks() > 1 || self.engine().is_some_and(|engine| engine.lanes() > 1 || !engine.unified()) {
+            return Ok((true, false));
+        }
+        let mut expected = Vec::new();
+        let mut name = |(id, (shape, dtype)): (&RecordId, &(Shape, DType))| {
+            state.program.value(*id).unwrap_or_else(|| {
+                expected.push((state.names.value(), Later::expected(*shape, *dtype)));
+                expected[expected.len() - 1].0
+            })
+        };
+        let now: Vec<ValueId> = initial.iter().zip(kinds).map(&mut name).collect();
         let engine = match self.engine() {
             Some(engine) => engine,
-            None => self.settled(state, &step)?,
+            None => self.settled(state, &body.unrolled(&now, 1, measured))?,
         };
-        self.exceeds(state, engine, &step, &[]).map_err(Unevaluated::error)?;
-        let kinds = shared.iter().map(|h| (h.shape, h.dtype)).collect();
-        Ok(Ok(Running { session: self, body, now, kinds, own: HashSet::new(), pinned: Vec::new(), shared, site }))
+        let many = body.unrolled(&now, together(body).min(steps), measured);
+        if !engine.unified() || self.holds(state, engine, &many)? {
+            return Ok((true, false));
+        }
+        let one = body.unrolled(&now, 1, measured);
+        if self.holds(state, engine, &one)? {
+            return Ok((false, false));
+        }
+        let own = expected.iter().map(|(name, _)| *name).collect();
+        state.images.later.extend(expected);
+        let divides = self.loop_divides(state, engine, (&many, &one));
+        state.images.take_back();
+        state.images.forget(own);
+        divides.map(|many| (many, true)).map_err(Unevaluated::error)
+    }
+
+    /// Returns `true` if many steps of a loop that does not fit can be computed by regions, else
+    /// `false` if one can.
+    fn loop_divides(
+        &self,
+        state: &mut Mutable,
+        engine: &Engine,
+        (many, one): (&Graph<Op>, &Graph<Op>),
+    ) -> Result<bool, Unevaluated> {
+        let limits = self.limits(state, engine, one).map_err(Unevaluated::Foreseen)?;
+        state.images.lend(one, limits.host / SMALL);
+        let limits = self.limits(state, engine, one).map_err(Unevaluated::Foreseen)?;
+        self.foresee_regions(state, engine, one, limits, true)?;
+        self.divides(state, engine, many, limits, true)
+    }
+
+    /// The initial state of a loop by regions, in a file unless it is there already.
+    fn initial(&self, state: &mut Mutable, id: RecordId, site: Site) -> Result<ValueId> {
+        if let Some(value) = state.program.value(id) {
+            return Ok(value);
+        }
+        let (graph, _) = program_of(state, &[id]);
+        let aside = |state: &mut Mutable| self.set_aside(state, graph, 1, Call { op: "iterate", site });
+        let (made, _) = self.guard(state, aside)?;
+        Ok(made[0])
     }
 }
 
@@ -214,7 +314,7 @@ impl Running<'_> {
         decide: &mut dyn FnMut(usize, &[f64]) -> ControlFlow<()>,
         watch: &mut dyn FnMut(usize, Vec<Handle>) -> Result<ControlFlow<()>>,
     ) -> Result<usize> {
-        let most = (PLANNED / self.body.operations().max(1)).clamp(1, UNROLLED);
+        let most = self.most;
         let mut done = 0;
         let mut measuring: Option<Measuring> = None;
         while done < ends.steps {
@@ -275,6 +375,9 @@ impl Running<'_> {
 
     /// Runs consecutive steps; `measured` selects the measured values of the last one.
     fn run(&mut self, steps: usize, measured: bool) -> Result<Pending> {
+        if self.by_regions {
+            return self.run_by_regions(steps, measured);
+        }
         let session = self.session;
         let mut state = session.lock("evaluating")?;
         let state = &mut *state;
@@ -341,11 +444,50 @@ impl Running<'_> {
             }
         });
         let pending = ran?;
+        self.follow(state, next);
+        Ok(pending)
+    }
+
+    /// [`Running::run`] of a loop whose state is in files.
+    fn run_by_regions(&mut self, steps: usize, measured: bool) -> Result<Pending> {
+        let session = self.session;
+        let mut state = session.lock("evaluating")?;
+        let state = &mut *state;
+        if let Some(e) = state.error.take() {
+            return Err(e);
+        }
+        let graph = self.body.unrolled(&self.now, steps, measured);
+        let (images, numbers) = graph.roots.split_at(self.now.len());
+        let extent = |(shape, _): &(Shape, DType)| Shape { channels: 1, ..*shape };
+        let together = self.kinds.iter().all(|kind| extent(kind) == extent(&self.kinds[0]));
+        let (mut next, mut told) = (Vec::new(), Vec::new());
+        let ran = session.guard(state, |state| {
+            for images in images.chunks(if together { images.len() } else { 1 }) {
+                let measured = if next.is_empty() { numbers } else { &[] };
+                let program = Graph { roots: [images, measured].concat(), ..graph.clone() }.without_dead();
+                let call = Call { op: "iterate", site: self.site };
+                let (made, values) = session.set_aside(state, program, images.len(), call)?;
+                next.extend(made);
+                told.extend(values);
+            }
+            Ok(())
+        });
+        if let Err(e) = ran {
+            state.images.forget(next);
+            return Err(e);
+        }
+        self.follow(state, next);
+        let nodes: Vec<NodeId> = (0..told.len()).map(NodeId).collect();
+        let told = told.into_iter().map(|n| Delivered::Here(HostBuffer::from_slice(&[n])));
+        Ok(Pending { delivered: nodes.iter().copied().zip(told).collect(), nodes, device: session.device_name() })
+    }
+
+    /// Takes the next state, and releases the last.
+    fn follow(&mut self, state: &mut Mutable, next: Vec<ValueId>) {
         let before = std::mem::replace(&mut self.now, next);
         self.own.extend(self.now.iter().filter(|v| !before.contains(v)));
         self.let_go(state);
         self.shared.clear();
-        Ok(pending)
     }
 
     /// Releases images made by the loop that are no longer needed.

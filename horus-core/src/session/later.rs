@@ -7,15 +7,19 @@ use std::sync::Arc;
 
 use super::engine::Engine;
 use super::evaluate::Unevaluated;
+use super::kept::Kept;
+use super::regions::pieces;
 use super::{Handle, Mutable, Session};
+use crate::device::Geometry;
 use crate::dtype::DType;
 use crate::error::{Error, Result, Site};
 use crate::host::Piece;
 use crate::host::buffer::HostBuffer;
+use crate::host::workers::Workers;
 use crate::ir::graph::{Graph, Op, ValueId};
 use crate::plan::state::Placement;
 use crate::region::{Cut, Rect, Supply, restrict};
-use crate::shape::{Shape, Window};
+use crate::shape::{Region, Shape, Window};
 use horus_files::files::{FileTraffic, RegionSource};
 
 /// Pixels read on the rank that has them.
@@ -41,7 +45,75 @@ pub(crate) struct Later {
     pub(crate) stock: Option<Arc<dyn RegionSource>>,
 }
 
+/// An image in memory as a source of regions.
+struct Lent {
+    shape: Shape,
+    dtype: DType,
+    pixels: HostBuffer,
+}
+
+impl RegionSource for Lent {
+    fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    fn chunk(&self) -> (usize, usize) {
+        (1, 1)
+    }
+
+    fn levels(&self) -> usize {
+        1
+    }
+
+    fn fill(&self, region: Region, to: &mut [u8], workers: &Workers) -> Result<(), String> {
+        self.fill_levels(0..self.shape.depth, region, to, workers)
+    }
+
+    fn fill_levels(
+        &self,
+        levels: Range<usize>,
+        region: Region,
+        to: &mut [u8],
+        workers: &Workers,
+    ) -> Result<(), String> {
+        let level = self.shape.area() * self.shape.channels * self.dtype.size();
+        let of = Shape { depth: levels.len(), ..self.shape };
+        let Region { top, left, height, width } = region;
+        let pieces = pieces(of, Rect::at(top, left, height, width), self.dtype.size());
+        workers.copy_pieces(&self.pixels.bytes()[level * levels.start..level * levels.end], to, &pieces);
+        Ok(())
+    }
+
+    fn counted(&self) -> FileTraffic {
+        FileTraffic::default()
+    }
+}
+
 impl Later {
+    /// An image in host memory, if it is there, as one whose regions are read.
+    pub(super) fn lent(image: &Kept) -> Option<Later> {
+        let Geometry { shape, dtype, .. } = image.geometry;
+        let lent = Lent { shape, dtype, pixels: image.host()?.clone() };
+        Some(Later::of(Arc::new(lent), "an image in memory"))
+    }
+
+    /// An image of a source of this name that this rank has.
+    pub(super) fn of(stock: Arc<dyn RegionSource>, name: &str) -> Later {
+        let (shape, dtype, chunk, levels) = (stock.shape(), stock.dtype(), stock.chunk(), stock.levels());
+        let (part, path) = (0..shape.depth, Path::new(name).into());
+        Later { shape, dtype, chunk, levels, part, path, stock: Some(stock) }
+    }
+
+    /// An image that will be in memory region by region.
+    pub(super) fn expected(shape: Shape, dtype: DType) -> Later {
+        let (part, path, chunk) = (0..shape.depth, Path::new("").into(), (1, shape.width));
+        Later { shape, dtype: dtype.stored(), chunk, levels: 1, part, path, stock: None }
+    }
+
     /// Returns `true` if only some of its regions can be read.
     pub(super) fn is_partial(&self) -> bool {
         self.stock.as_ref().is_some_and(|stock| stock.is_partial())

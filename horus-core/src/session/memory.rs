@@ -3,7 +3,8 @@
 use super::Session;
 use super::engine::Engine;
 use super::plans::Plans;
-use crate::error::{Error, Result};
+use crate::error::{Call, Error, Result};
+use crate::host::buffer::Reserved;
 
 /// Bytes of one kind of memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,6 +52,20 @@ impl Session {
         let device = |(current, peak)| MemoryInUse { current, peak, kept: 0 };
         let devices = self.engine().into_iter().flat_map(Engine::devices).filter_map(|device| device.usage().memory);
         MemoryUse { host: MemoryInUse { current, peak, kept: pool.kept() }, devices: devices.map(device).collect() }
+    }
+
+    /// Counts memory that the program gets from a call, until it has it. Images that can be read again
+    /// and memory kept for later make room for it.
+    pub(crate) fn reserve_for_program(&self, bytes: usize, call: Call) -> Result<Reserved> {
+        let pool = &self.0.pool;
+        if pool.bounds().1.saturating_add(pool.kept()).saturating_add(bytes) > pool.most() {
+            pool.trim();
+        }
+        if let Ok(counted) = pool.reserve(bytes) {
+            return Ok(counted);
+        }
+        self.lock_to_give(call.op)?.images.release(|_| false);
+        pool.reserve(bytes).or_else(|source| self.refused(self.at_host(call, source)))
     }
 
     /// Returns memory kept for later images to the system, and drops cached plans and pixels that

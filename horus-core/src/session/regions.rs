@@ -28,8 +28,9 @@ const PARTS: [f64; 2] = [0.5, 0.875];
 /// Maximum ratio of work by regions to work as a whole: heavily overlapping regions would take
 /// hours.
 const AGAIN: f64 = 32.0;
-/// Maximum fraction of the memory for a result that is kept on the way.
-const SMALL: usize = 256;
+/// Maximum fraction of the memory for a result that is kept on the way, and for an image in memory that
+/// is not read by regions.
+pub(super) const SMALL: usize = 256;
 
 /// Memory use of a program in bytes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -159,6 +160,14 @@ pub(super) fn counted(state: &Mutable, graph: &Graph<Op>, region: Rect) -> Count
     Counted { read: counting.read, decoded: counting.decoded, computed: computed.sum(), results }
 }
 
+/// Bytes that a program does not exceed: two images of the widest type for each operation. One that
+/// fits even so need not be optimised to decide.
+fn generous(graph: &Graph<Op>) -> usize {
+    const MOST: usize = 2 * size_of::<f64>();
+    let all = (0..graph.nodes.len()).map(|n| bytes(graph, NodeId(n)).saturating_mul(MOST));
+    all.fold(0, usize::saturating_add)
+}
+
 /// Releases images that can be read again and that a program does not read.
 fn make_room(state: &mut Mutable, graph: &Graph<Op>) {
     state.images.release(|v| graph.nodes.iter().any(|n| n.op == Op::Source(*v)));
@@ -225,8 +234,8 @@ impl Session {
         Ok(Need { read, later: 0, peak: most.map_or(0, |(peak, _)| peak), results, at: site })
     }
 
-    /// The available memory, if a program over unread sources needs more. For any other program
-    /// that is an error.
+    /// The available memory, if a program needs more that may be computed by regions: one over
+    /// unread sources, or large ones in the memory of a single rank. For any other that is an error.
     pub(super) fn exceeds(
         &self,
         state: &mut Mutable,
@@ -234,14 +243,8 @@ impl Session {
         graph: &Graph<Op>,
         gone: &[ValueId],
     ) -> Result<Option<Limits>, Unevaluated> {
-        // Generous: two images of the widest type for each operation. A program that fits even so
-        // need not be optimised to decide.
-        const MOST: usize = 2 * size_of::<f64>();
-        let all = (0..graph.nodes.len()).map(|n| bytes(graph, NodeId(n)).saturating_mul(MOST));
-        let all = all.fold(0, usize::saturating_add);
+        let (all, room) = (generous(graph), self.0.pool.most().saturating_sub(self.0.pool.bounds().1));
         if unread(state, graph).next().is_none() {
-            let pool = &self.0.pool;
-            let room = pool.most().saturating_sub(pool.bounds().1);
             // Only a plan determines the needs of several ranks or lanes, and the host copies of a
             // device with its own memory.
             if all <= room || self.ranks() > 1 || engine.lanes() > 1 || !engine.unified() {
@@ -249,15 +252,16 @@ impl Session {
             }
             let limits = self.limits(state, engine, graph).map_err(Unevaluated::Foreseen)?;
             let need = self.need(engine, graph.clone(), gone).map_err(Unevaluated::Foreseen)?;
-            let allowed = Limits { host: pool.most().saturating_sub(limits.beside), ..limits };
-            if !allowed.hold(need) {
-                return Err(Unevaluated::Foreseen(self.lack(graph, need.peak, limits, need.at)));
+            if !self.allowed(limits).hold(need) {
+                let divides = state.images.lendable(graph, limits.host / SMALL).next().is_some();
+                let lack = || Unevaluated::Foreseen(self.lack(graph, need.peak, limits, need.at));
+                return divides.then_some(Some(limits)).ok_or_else(lack);
             }
             make_room(state, graph);
             return Ok(None);
         }
         let limits = self.limits(state, engine, graph).map_err(Unevaluated::Foreseen)?;
-        if all > self.0.pool.most().saturating_sub(self.0.pool.bounds().1) {
+        if all > room {
             make_room(state, graph);
         }
         if limits.hold(Need { read: all, peak: all, ..Need::default() }) {
@@ -265,6 +269,35 @@ impl Session {
         }
         let need = self.need_of(state, engine, graph, gone).map_err(Unevaluated::Foreseen)?;
         Ok((!limits.hold(need)).then_some(limits))
+    }
+
+    /// The memory up to the limit, whatever is free.
+    fn allowed(&self, limits: Limits) -> Limits {
+        Limits { host: self.0.pool.most().saturating_sub(limits.beside), ..limits }
+    }
+
+    /// Returns `true` if a program fits as a whole into memory, beside all its sources.
+    pub(super) fn holds(&self, state: &Mutable, engine: &Engine, graph: &Graph<Op>) -> Result<bool> {
+        if generous(graph) <= self.0.pool.most().saturating_sub(self.0.pool.bounds().1) {
+            return Ok(true);
+        }
+        let limits = self.limits(state, engine, graph)?;
+        Ok(self.allowed(limits).hold(self.need(engine, graph.clone(), &[])?))
+    }
+
+    /// [`Session::exceeds`], with large sources in memory lent as sources of regions if so.
+    pub(super) fn lend(
+        &self,
+        state: &mut Mutable,
+        engine: &Engine,
+        graph: &Graph<Op>,
+        gone: &[ValueId],
+    ) -> Result<Option<Limits>, Unevaluated> {
+        let Some(limits) = self.exceeds(state, engine, graph, gone)? else { return Ok(None) };
+        if self.ranks() == 1 && engine.lanes() == 1 && engine.unified() {
+            state.images.lend(graph, limits.host / SMALL);
+        }
+        self.limits(state, engine, graph).map(Some).map_err(Unevaluated::Foreseen)
     }
 
     /// The error of a program that needs `bytes` bytes.
@@ -326,7 +359,7 @@ impl Session {
     }
 
     /// Returns `true` if a program that does not fit can be computed by regions within this memory.
-    fn divides(
+    pub(super) fn divides(
         &self,
         state: &mut Mutable,
         engine: &Engine,

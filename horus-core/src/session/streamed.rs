@@ -2,22 +2,26 @@
 //! regions of what does not fit in memory.
 
 use std::collections::HashMap;
+use std::env::temp_dir;
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::engine::Engine;
 use super::evaluate::{Unevaluated, all_there};
 use super::later::{Later, unread};
 use super::plans::Plans;
-use super::regions::{bytes, shares};
+use super::regions::{SMALL, bytes, pieces, shares};
 use super::stream::Job;
 use super::{Handle, Mutable, Session};
-use crate::error::{Call, Result};
+use crate::error::{Call, DeviceError, Error, Result};
+use crate::host::Piece;
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::{Graph, NodeId, Op, ValueId};
 use crate::plan::Want;
 use crate::record::{Extract, RecordId};
 use crate::region::{Rect, slab};
 use crate::shape::Shape;
+use horus_files::files::Aside;
 
 /// A value that is computed by regions, because the whole does not fit.
 #[derive(Clone, Copy, Debug)]
@@ -123,7 +127,7 @@ fn slabs(state: &mut Mutable, graph: &Graph<Op>, levels: usize, own: &mut Vec<Va
 }
 
 /// The program of some values only.
-fn program_of(state: &mut Mutable, ids: &[RecordId]) -> (Graph<Op>, Vec<ValueId>) {
+pub(super) fn program_of(state: &mut Mutable, ids: &[RecordId]) -> (Graph<Op>, Vec<ValueId>) {
     let Extract { mut graph, records } = state.program.extract(ids, 0);
     let gone = state.program.disposable(&graph, &records);
     graph.roots.truncate(ids.len());
@@ -131,27 +135,25 @@ fn program_of(state: &mut Mutable, ids: &[RecordId]) -> (Graph<Op>, Vec<ValueId>
 }
 
 impl Session {
-    /// Returns the constraints for values, of which `levels` are taken at once, that are computed from
-    /// unread images and do not fit in memory, else `None`. Collective.
+    /// Returns the constraints for values, of which `levels` are taken at once, that do not fit in
+    /// memory and can be computed by regions, else `None`. Collective.
     pub(crate) fn does_not_fit(&self, values: &[&Handle], levels: usize) -> Result<Option<TooLarge>> {
         let ids = values.iter().map(|value| value.look()).collect::<Result<Vec<_>>>()?;
         self.comm(); // after started evaluations: ranks communicate in one order
         let mut state = self.lock("evaluating")?;
         let state = &mut *state;
         let (graph, gone) = program_of(state, &ids);
-        if unread(state, &graph).next().is_none() {
-            return Ok(None);
-        }
         let engine = match self.engine() {
             Some(engine) => engine,
             None => self.settled(state, &graph)?,
         };
-        let exceeds = self.exceeds(state, engine, &graph, &gone).map_err(Unevaluated::error)?;
+        let exceeds = self.lend(state, engine, &graph, &gone).map_err(Unevaluated::error)?;
         if let Some(limits) = exceeds {
             let mut own = Vec::new();
             let first = slabs(state, &graph, levels, &mut own).swap_remove(0).graph;
             let foreseen = self.foresee_regions(state, engine, &first, limits, true);
             state.images.forget(own);
+            state.images.take_back();
             foreseen.map_err(Unevaluated::error)?;
         }
         let largest = unread(state, &graph).map(|(_, later)| later).max_by_key(|l| l.shape.len());
@@ -187,7 +189,7 @@ impl Session {
         let ids = values.iter().map(|value| value.look()).collect::<Result<Vec<_>>>()?;
         let mut state = self.lock("evaluating")?;
         self.guard(&mut state, |state| {
-            let (graph, _) = program_of(state, &ids);
+            let (graph, gone) = program_of(state, &ids);
             all_there(state, &graph).map_err(Unevaluated::Foreseen)?;
             let engine = match self.engine() {
                 Some(engine) => engine,
@@ -197,6 +199,7 @@ impl Session {
                 state.plans = Plans::default();
             }
             state.images.release(|_| false);
+            self.lend(state, engine, &graph, &gone)?;
             let mut own = Vec::new();
             let done = self
                 .reduced(state, engine, graph, &mut own)
@@ -204,6 +207,60 @@ impl Session {
             state.images.forget(own);
             done
         })
+    }
+
+    /// Computes a value region by region into memory of its size: see [`Session::stream`].
+    pub(crate) fn stream_into(&self, value: &Handle, call: Call, to: &mut [u8]) -> Result<()> {
+        let (shape, element) = (value.shape, value.dtype.stored().size());
+        let level = shape.area() * shape.channels * element;
+        let mut put = |Delivery { levels, region, .. }: Delivery, pixels: &[u8]| {
+            let of = Shape { depth: levels.len(), ..shape };
+            let pieces: Vec<Piece> = pieces(of, region, element).into_iter().map(Piece::back).collect();
+            self.workers().copy_pieces(pixels, &mut to[level * levels.start..level * levels.end], &pieces);
+            Ok(())
+        };
+        self.stream(&[value], &[Grain { chunk: (1, 1), levels: 1 }], call, &mut put)?
+            .map_err(|cause| self.at_host(call, DeviceError::Internal(cause)))
+    }
+
+    /// Computes the first `images` roots of a program region by region into files without a name,
+    /// and returns their images; and the others, of one `f64` each.
+    pub(super) fn set_aside(
+        &self,
+        state: &mut Mutable,
+        graph: Graph<Op>,
+        images: usize,
+        call: Call,
+    ) -> Result<(Vec<ValueId>, Vec<f64>), Unevaluated> {
+        all_there(state, &graph).map_err(Unevaluated::Foreseen)?;
+        let engine = self.settled(state, &graph).map_err(Unevaluated::Foreseen)?;
+        let failed = |cause| Unevaluated::Foreseen(Error::write(&temp_dir(), cause));
+        let made = |root: &NodeId| Aside::new(graph.node(*root).shape, graph.node(*root).dtype);
+        let files = graph.roots[..images].iter().map(made).collect::<Result<Vec<_>, _>>().map_err(failed)?;
+        let mut numbers = vec![0.0; graph.roots.len() - images];
+        let mut put = |Delivery { of, levels, region }: Delivery, pixels: &[u8]| match files.get(of) {
+            Some(file) => file.put(levels, region.inside(), pixels),
+            None => {
+                numbers[of - images] = bytemuck::pod_read_unaligned(pixels);
+                Ok(())
+            }
+        };
+        state.images.release(|_| false);
+        let limits = self.limits(state, engine, &graph).map_err(Unevaluated::Foreseen)?;
+        state.images.lend(&graph, limits.host / SMALL);
+        let grains = vec![Grain { chunk: (1, 1), levels: 1 }; graph.roots.len()];
+        let mut own = Vec::new();
+        let done = self
+            .reduced(state, engine, graph, &mut own)
+            .and_then(|graph| self.deliver(state, engine, &graph, &grains, call, &mut put, &mut own));
+        state.images.forget(own);
+        done?.map_err(failed)?;
+        let mut named = |file| {
+            let name = state.names.value();
+            state.images.later.insert(name, Later::of(Arc::new(file), "a temporary file"));
+            name
+        };
+        Ok((files.into_iter().map(&mut named).collect(), numbers))
     }
 
     /// Computes a program without reductions part by part: see [`Session::stream`].

@@ -112,6 +112,21 @@ enum Rest<'a> {
     File(Arc<File>),
 }
 
+/// Fills `to` with the bytes of a file from `at` on.
+pub(super) fn read_exact_at(file: &File, at: u64, to: &mut [u8]) -> Result<(), String> {
+    #[cfg(unix)]
+    return std::os::unix::fs::FileExt::read_exact_at(file, to, at).map_err(cause);
+    #[cfg(not(unix))]
+    {
+        // Files have one position, which threads share.
+        static ONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+        let _one = ONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut file = file;
+        file.seek(SeekFrom::Start(at)).map_err(cause)?;
+        file.read_exact(to).map_err(cause)
+    }
+}
+
 impl Source<'_> {
     /// Number of bytes that identify every format and contain the headers of simple ones.
     pub(super) const HEAD: usize = 4096;
@@ -171,17 +186,7 @@ impl Source<'_> {
                 to.copy_from_slice(from.ok_or("the data is truncated")?);
                 Ok(())
             }
-            #[cfg(unix)]
-            Rest::File(file) => std::os::unix::fs::FileExt::read_exact_at(&**file, to, at).map_err(cause),
-            #[cfg(not(unix))]
-            Rest::File(file) => {
-                // Files have one position, which threads share.
-                static ONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
-                let _one = ONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                let mut file = &**file;
-                file.seek(SeekFrom::Start(at)).map_err(cause)?;
-                file.read_exact(to).map_err(cause)
-            }
+            Rest::File(file) => read_exact_at(file, at, to),
         }
     }
 

@@ -39,6 +39,7 @@
 //! has no name until it is complete (`replace.rs`, `O_TMPFILE` on Linux), so a killed process leaves
 //! nothing; where the file system does not support that, it has a temporary name.
 
+mod aside;
 mod bmp;
 mod bounds;
 mod codec;
@@ -78,6 +79,7 @@ mod write_npy;
 mod write_tiff;
 mod writer;
 
+pub use aside::Aside;
 pub use compression::Compression;
 pub use count::FileTraffic;
 pub use draft::{Clipped, Draft, Encoder, StoredRange, StoredScale};
