@@ -9,10 +9,11 @@ use horus::core::comm::threads::ThreadComm;
 use horus::core::cpu::device::CpuDevice;
 use horus::core::device::Device;
 use horus::core::session::Session;
-use horus::prelude::{AnyImage, Image, Mode};
+use horus::prelude::{AnyImage, BlockMap, Image, Mode};
 use horus_apps::fields::kpp::{Coefficients, Kpp, Ocean, Parameters, Surface};
 use horus_apps::fields::ocean::{Basin, Equation, Field, SeaWater, pressure};
 use horus_apps::fields::tracers::{Cells, Column, Transport};
+use horus_partition::{Blocks, Mask, Scheme, Seams};
 use horus_testing::simulated::Simulated;
 
 // It has a `main`, which is not called here.
@@ -366,14 +367,28 @@ fn an_ocean_between_continents_moves_alike_on_all_numbers_of_ranks() {
     assert!(t[..11 * 19].iter().zip(&s).any(|(t, s)| *s == 0.0 && *t == 0.0), "land");
     let saltiest = water.iter().map(|(_, s)| *s).fold(0.0, f64::max);
     assert!(saltiest > 35.0 + 1e-4, "drought leaves salt: {saltiest}");
+    let mask = Mask::new(19, 11, s[..11 * 19].iter().map(|s| *s != 0.0).collect()).unwrap();
+    let blocks = Blocks::new(&mask, (4, 3), 1, Seams::default()).unwrap();
+    assert!(blocks.len() < blocks.in_all(), "land is left out");
     let bits = |fields: [Vec<f64>; 2]| fields.map(|f| f.into_iter().map(f64::to_bits).collect::<Vec<_>>());
     let want = bits([t, s]);
-    for ranks in 2..=3 {
+    for ranks in 1..=3 {
+        let parts = Scheme::Hierarchical.partition(&blocks, &ranks.to_string().parse().unwrap()).unwrap();
+        let map = BlockMap::new((11, 19), (3, 4), blocks.placed(&parts)).unwrap();
         let each = ThreadComm::run(ranks, |comm| {
             let cpu = CpuDevice::new(Some(1)).unwrap();
-            moved(&Session::on(Box::new(cpu)).communicator(Arc::new(comm)).build().unwrap())
+            let told = Arc::new(Mutex::new(String::new()));
+            let sink = Arc::clone(&told);
+            let explained = move |text: &str| sink.lock().unwrap().push_str(text);
+            let session = Session::on(Box::new(cpu)).communicator(Arc::new(comm)).explain(explained).build().unwrap();
+            let strips = moved(&session);
+            session.place(map.clone()).unwrap();
+            let in_blocks = moved(&session);
+            assert!(told.lock().unwrap().contains("blocks:\n      4x5 blocks of 3x4"), "in strips");
+            [strips, in_blocks]
         });
-        assert!(each.into_iter().all(|(one, shown)| bits(one) == want && shown == picture), "{ranks} ranks");
+        let mut all = each.into_iter().flatten();
+        assert!(all.all(|(one, shown)| bits(one) == want && shown == picture), "{ranks} ranks");
     }
 }
 

@@ -18,6 +18,6 @@ pub use crate::ops::sampling::Sampling;
 pub use crate::plan::forecast::{Cluster, Forecast};
 pub use crate::plan::movement::Link;
 pub use crate::plan::{Mode, Transfer};
-pub use crate::session::{Progress, Session, Stats};
+pub use crate::session::{BlockMap, Progress, Session, Stats};
 pub use crate::settings::{Stencil, Steps};
 pub use crate::shape::{Axis, Border, Region, Shape};

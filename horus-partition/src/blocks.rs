@@ -219,6 +219,25 @@ impl Blocks {
         self.at[row * self.columns + column]
     }
 
+    /// The part of each place of the grid, row by row: none where all is land. With the parts of the
+    /// last level as ranks, these are the ranks of `horus::prelude::BlockMap`.
+    ///
+    /// ```
+    /// # use horus_partition::{Blocks, Mask, Scheme, Seams};
+    /// let mask = Mask::drawn(&["....", "#..#"])?;
+    /// let blocks = Blocks::new(&mask, (1, 1), 1, Seams::default())?;
+    /// let parts = Scheme::Hierarchical.partition(&blocks, &"2".parse()?)?;
+    /// assert_eq!(blocks.placed(&parts)[4..], [None, Some(0), Some(1), None]);
+    /// # Ok::<(), horus_partition::Invalid>(())
+    /// ```
+    ///
+    /// # Panics
+    /// If there is not a part for each block.
+    pub fn placed(&self, parts: &[usize]) -> Vec<Option<usize>> {
+        assert_eq!(parts.len(), self.len(), "a part for each block");
+        self.at.iter().map(|block| block.map(|i| parts[i])).collect()
+    }
+
     /// The blocks that exchange points with block `i`, in order.
     ///
     /// # Panics

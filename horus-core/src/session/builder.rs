@@ -134,6 +134,7 @@ impl SessionBuilder {
             stats: Stats::default(),
             trace,
             lane_traces,
+            blocks: None,
             explained: HashSet::new(),
             error: None,
             patience: (0, 0),

@@ -17,8 +17,10 @@
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use super::adopt::note_lost;
+use super::blocks::BlockMap;
 use super::engine::Engine;
 use super::evaluate::{Unevaluated, source_of};
 use super::later::Later;
@@ -28,7 +30,7 @@ use super::streamed::program_of;
 use super::{Handle, Mutable, Pending, Session, StandIns};
 use crate::device::Sending;
 use crate::dtype::DType;
-use crate::error::{Call, DeviceError, Result, Site};
+use crate::error::{Call, DeviceError, Error, Result, Site};
 use crate::execute::{Delivered, Failed, Outcome};
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::{Graph, NodeId, Op, ValueId};
@@ -120,6 +122,8 @@ struct Running<'a> {
     most: usize,
     /// The state does not fit in memory and is in files.
     by_regions: bool,
+    /// The blocks in which steps are computed, and a session of this rank only.
+    blocks: Option<(Arc<BlockMap>, Session)>,
     /// The program's call.
     site: Site,
 }
@@ -208,12 +212,13 @@ impl Session {
         let body = Body::of(state.program.extract(&targets, 0), targets.len(), &placeholders);
         let kinds: Vec<(Shape, DType)> = shared.iter().map(|h| (h.shape, h.dtype)).collect();
         let (many, by_regions) = self.foresee_steps(state, &body, (&initial, &kinds), steps, !measured.is_empty())?;
-        let running = |body: Body, now| {
+        let map = state.blocks.clone().filter(|map| kinds.iter().any(|(shape, _)| map.divides(*shape)));
+        let running = |body: Body, now, blocks| {
             let (own, pinned, most) = (HashSet::new(), Vec::new(), if many { together(&body) } else { 1 });
-            Running { session: self, body, now, kinds, own, pinned, shared, most, by_regions, site }
+            Running { session: self, body, now, kinds, own, pinned, shared, most, by_regions, blocks, site }
         };
         if by_regions {
-            let mut running = running(body, Vec::new());
+            let mut running = running(body, Vec::new(), None);
             for id in initial {
                 let value = self.initial(state, id, site).inspect_err(|_| {
                     running.now.clear();
@@ -233,8 +238,21 @@ impl Session {
         let given: Vec<ValueId> = initial.iter().filter_map(|id| state.program.value(*id)).collect();
         self.read_now(state, &extract.graph, &given)?;
         let body = Body::of(extract, targets.len(), &placeholders);
-        let now = initial.iter().filter_map(|id| state.program.value(*id)).collect();
-        Ok(Ok(running(body, now)))
+        let now: Vec<ValueId> = initial.iter().filter_map(|id| state.program.value(*id)).collect();
+        let Some(map) = map else { return Ok(Ok(running(body, now, None))) };
+        let step = body.unrolled(&now, 1, false);
+        let engine = match self.engine() {
+            Some(engine) => engine,
+            None => self.settled(state, &step)?,
+        };
+        let blocks = match Session::not_in_blocks(engine, &step, &now) {
+            None => Some((map, self.alone()?)),
+            Some(why) => {
+                crate::warn!("a loop (at {site}) is computed in strips, not in blocks: {why}");
+                None
+            }
+        };
+        Ok(Ok(running(body, now, blocks)))
     }
 
     /// Returns `true` if several steps of a loop of `steps` fit into memory together, and `true` if they
@@ -321,18 +339,25 @@ impl Running<'_> {
         while done < ends.steps {
             let stop = ends.next(done);
             let rest = stop - done;
-            // Few different numbers, so that there are few plans.
-            let steps = if rest >= most { most } else { 1 << rest.ilog2() };
+            // The change of a state is a number for whole planes.
+            let in_blocks = rest - usize::from(ends.measures(stop));
+            let (steps, pending) = if self.blocks.is_some() && in_blocks > 0 {
+                self.run_in_blocks(in_blocks, done == 0)?;
+                (in_blocks, None)
+            } else {
+                // Few different numbers, so that there are few plans.
+                let steps = if rest >= most { most } else { 1 << rest.ilog2() };
+                (steps, Some(self.run(steps, steps == rest && ends.measures(stop))?))
+            };
             done += steps;
-            let due = done == stop && ends.measures(done);
-            let pending = self.run(steps, due)?;
+            let due = pending.filter(|_| done == stop && ends.measures(done));
             // The numbers of an earlier step have arrived meanwhile.
             if let Some(earlier) = measuring.take()
                 && let Some(steps) = self.decided(earlier, decide)?
             {
                 return Ok(steps);
             }
-            if due {
+            if let Some(pending) = due {
                 let this = Measuring { step: done, state: self.now.clone(), pending };
                 let waits = done < ends.steps && self.session.engine().is_some_and(|e| !e.unified());
                 if waits {
@@ -372,6 +397,56 @@ impl Running<'_> {
         self.pinned.clear();
         self.let_go(&mut self.session.acquire());
         Ok(end.then_some(step))
+    }
+
+    /// Runs consecutive steps in blocks; `first` checks that they leave the other blocks as they are.
+    fn run_in_blocks(&mut self, steps: usize, first: bool) -> Result<()> {
+        let (session, op) = (self.session, "iterate");
+        let Some((map, alone)) = &self.blocks else { return Ok(()) };
+        let mut state = session.lock("evaluating")?;
+        let state = &mut *state;
+        if let Some(e) = state.error.take() {
+            return Err(e);
+        }
+        session.read_now(state, &self.body.unrolled(&self.now, 1, false), &[])?;
+        let Some(engine) = alone.engine() else { return Err(Error::Config("the session has no device".into())) };
+        let (alone, what) = ((alone, engine), (&self.body, &self.kinds[..]));
+        let next = session.guard(state, |state| {
+            let next = session.run_in_blocks(state, alone, what, (map, &self.now, steps))?;
+            if first && let Some(others) = map.left_out(session.ranks()) {
+                let after = session.run_in_blocks(state, alone, what, (&others, &next, 1))?;
+                let differ = session.first_difference(state, (engine, map), [&next, &after])?;
+                state.images.forget(after);
+                if let Some(pixel) = differ {
+                    state.images.forget(next);
+                    let message = self.changed(pixel);
+                    return Err(Unevaluated::Foreseen(Error::parameter(Call { op, site: self.site }, message)));
+                }
+            }
+            Ok(next)
+        })?;
+        self.own.extend(&next);
+        self.now = next;
+        self.let_go(state);
+        self.shared.clear();
+        Ok(())
+    }
+
+    /// The message for a pixel of the state that was to stay.
+    fn changed(&self, mut pixel: usize) -> String {
+        let mut image = 0;
+        while let Some((shape, _)) = self.kinds.get(image).filter(|(shape, _)| shape.len() <= pixel) {
+            pixel -= shape.len();
+            image += 1;
+        }
+        let (y, x) = self
+            .kinds
+            .get(image)
+            .map_or((0, 0), |(shape, _)| (pixel / shape.width % shape.height, pixel % shape.width));
+        format!(
+            "a step changes row {y}, column {x} of image {image} of the state, in a block that is left out; a step must \
+             leave such blocks as they are (as one that masks them), or they must be computed"
+        )
     }
 
     /// Runs consecutive steps; `measured` selects the measured values of the last one.

@@ -2,6 +2,7 @@
 
 mod adopt;
 mod arrays;
+mod blocks;
 mod builder;
 mod cancel;
 mod carried;
@@ -15,6 +16,7 @@ mod foreseen;
 mod grid;
 mod handle;
 mod images;
+mod in_blocks;
 mod iterate;
 mod kept;
 mod lanes;
@@ -68,6 +70,7 @@ use self::start::{Held, Starter};
 use self::state::Mutable;
 
 pub(crate) use arrays::{Coming, Undecided};
+pub use blocks::BlockMap;
 pub use builder::SessionBuilder;
 pub use cancel::Canceller;
 pub use engine::Chooser;

@@ -107,7 +107,7 @@ impl Session {
                         join_rows(*how, (result, node.shape), (part, shape), (first, node.dtype));
                     }
                     (_, (Some(first), shape)) => {
-                        self.place((result.bytes_mut(), node.shape), part, rows_from(first, shape), node.dtype.size());
+                        self.paste((result.bytes_mut(), node.shape), part, rows_from(first, shape), node.dtype.size());
                     }
                     (_, (None, _)) => add(result, part),
                 }
@@ -145,7 +145,7 @@ impl Session {
             let want = if self.ranks() == 1 { Want::Handed } else { Want::Everyone };
             let pixels = whole.bytes_mut();
             let mut take = |i: usize, taken: &[&HostBuffer]| {
-                self.place((&mut *pixels, shape), taken[0], division.region(i), dtype.size());
+                self.paste((&mut *pixels, shape), taken[0], division.region(i), dtype.size());
                 Ok(())
             };
             done(self.run_jobs(state, engine, division.count(), want, &mut job, &mut take)?)?;
@@ -159,7 +159,7 @@ impl Session {
     }
 
     /// Copies the pixels of a region to their place in an image, by all workers.
-    fn place(&self, (to, whole): (&mut [u8], Shape), from: &HostBuffer, region: Rect, element: usize) {
+    fn paste(&self, (to, whole): (&mut [u8], Shape), from: &HostBuffer, region: Rect, element: usize) {
         let pieces: Vec<Piece> = pieces(whole, region, element).into_iter().map(Piece::back).collect();
         self.workers().copy_pieces(from.bytes(), to, &pieces);
     }

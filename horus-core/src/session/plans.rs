@@ -160,13 +160,26 @@ impl From<Plan> for Planned {
 }
 
 /// Plans with their requests, the most recently used last.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Plans {
     known: Vec<(u64, Box<(Request, Planned)>)>,
     nodes: usize,
+    /// Maximum number of plans, and of nodes of all.
+    most: [usize; 2],
+}
+
+impl Default for Plans {
+    fn default() -> Plans {
+        Plans { known: Vec::new(), nodes: 0, most: [MOST, MOST_NODES] }
+    }
 }
 
 impl Plans {
+    /// Makes room for the plans of a loop, all of which run in each step.
+    pub(super) fn hold(&mut self, plans: usize, nodes: usize) {
+        self.most = [MOST.max(plans), MOST_NODES.max(nodes)];
+    }
+
     /// The plan for a request, if one is known; removes it.
     pub(super) fn take(&mut self, request: &Request) -> Option<Planned> {
         let digest = request.digest();
@@ -198,7 +211,8 @@ impl Plans {
     /// Keeps a plan.
     pub(super) fn put(&mut self, request: Request, plan: Planned) {
         let nodes = request.graph.nodes.len();
-        while !self.known.is_empty() && (self.known.len() == MOST || self.nodes + nodes > MOST_NODES) {
+        let [plans, most] = self.most;
+        while !self.known.is_empty() && (self.known.len() >= plans || self.nodes + nodes > most) {
             drop(self.remove(0));
         }
         self.nodes += nodes;

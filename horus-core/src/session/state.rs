@@ -2,7 +2,9 @@
 //! evaluations.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
+use super::blocks::BlockMap;
 use super::images::Images;
 use super::plans::Plans;
 use super::progress::Stats;
@@ -25,6 +27,8 @@ pub(super) struct Mutable {
     pub(super) trace: Trace,
     /// Traces of the lanes after the first.
     pub(super) lane_traces: Vec<Trace>,
+    /// The blocks in which loops are computed.
+    pub(super) blocks: Option<Arc<BlockMap>>,
     /// Words of plans that have been explained.
     pub(super) explained: HashSet<&'static str>,
     /// An error that has not been reported yet.

@@ -5,6 +5,7 @@
 
 mod api;
 mod blocking;
+mod blocks;
 mod carried;
 mod coordinates;
 mod deferred;

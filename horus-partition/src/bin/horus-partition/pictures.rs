@@ -37,10 +37,8 @@ pub(crate) fn write(path: &Path, mask: &Mask, blocks: &Blocks, levels: &Levels, 
     let session = session()?;
     let numbers = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("npy"));
     let saved = if numbers {
-        let (rows, columns) = (blocks.rows(), blocks.columns());
-        let part = |i: usize| blocks.at(i % columns, i / columns).map_or(-1, |block| parts[block] as i32);
-        let all: Vec<i32> = (0..rows * columns).map(part).collect();
-        Image::from_slice(&session, (rows, columns), &all).save(path)
+        let all: Vec<i32> = blocks.placed(parts).into_iter().map(|part| part.map_or(-1, |part| part as i32)).collect();
+        Image::from_slice(&session, (blocks.rows(), blocks.columns()), &all).save(path)
     } else {
         let planes = paint(mask, blocks, levels, parts);
         Image::from_slice(&session, Shape::new(mask.height(), mask.width(), planes.len()), &planes.concat()).save(path)

@@ -1,0 +1,95 @@
+//! Masked loops on several ranks in strips and in blocks: what is computed and sent for a step, and its time. `cargo run
+//! --release -p horus-apps --example blocks -- RANKS`, with ranks as threads of one core each.
+
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use horus::comm::ThreadComm;
+use horus::core::cpu::device::CpuDevice;
+use horus::core::session::Session;
+use horus::prelude::{BlockMap, Filter, Image, Result};
+use horus_partition::{Blocks, Mask, Scheme, Seams};
+
+// It has a `main`, which is not called here.
+#[allow(dead_code)]
+#[path = "ocean.rs"]
+mod ocean;
+
+/// Heat in seas, after so many steps.
+fn heat(session: &Session, mask: &Mask, steps: usize) -> Result<Vec<f64>> {
+    let sea = Image::from_fn(session, mask.height(), mask.width(), |y, x| u8::from(mask.is_sea(x, y))).gt(0);
+    let begin = sea.select(Image::from_fn(session, mask.height(), mask.width(), |y, x| ((x ^ y) % 64) as f64), 0.0);
+    let mean = Filter::dense(5, 5, vec![0.04; 25]);
+    session.iterate(begin, steps, |u| sea.select(u.correlate(&mean), 0.0))?.state.to_vec()
+}
+
+/// The ocean between continents, after so many steps.
+fn ocean(session: &Session, mask: &Mask, steps: usize) -> Result<Vec<f64>> {
+    let [temperature, _] = ocean::Planet::new(session, mask.height(), mask.width())?.after(steps)?;
+    temperature.to_vec()
+}
+
+type Program = fn(&Session, &Mask, usize) -> Result<Vec<f64>>;
+
+/// Runs a program on ranks: its result; messages, bytes and seconds of a step; and what is told of blocks.
+fn run(ranks: usize, program: Program, mask: &Mask, map: Option<&BlockMap>) -> (Vec<f64>, [f64; 3], String) {
+    const STEPS: [usize; 2] = [4, 14];
+    let made = ThreadComm::run(ranks, |comm| -> Result<_> {
+        let told = Arc::new(Mutex::new(String::new()));
+        let sink = Arc::clone(&told);
+        let explained = move |text: &str| {
+            if let (Some(text), Ok(mut told)) = (text.strip_prefix("blocks:\n"), sink.lock()) {
+                text.clone_into(&mut told);
+            }
+        };
+        let cpu = CpuDevice::new(Some(1))?;
+        let session = Session::on(Box::new(cpu)).communicator(Arc::new(comm)).explain(explained).build()?;
+        session.place(map.cloned())?;
+        let mut seen = Vec::new();
+        for steps in [STEPS[0], STEPS[0], STEPS[1]] {
+            let (before, start) = (session.stats().sent, Instant::now());
+            let result = program(&session, mask, steps)?;
+            let after = session.stats().sent;
+            let sent = [after.messages - before.messages, after.bytes - before.bytes].map(|n| n as f64);
+            seen.push((result, [sent[0], sent[1], start.elapsed().as_secs_f64()]));
+        }
+        let told = told.lock().map(|told| told.clone()).unwrap_or_default();
+        Ok((seen, told))
+    });
+    let made: Result<Vec<_>> = made.into_iter().collect();
+    let made = made.unwrap_or_else(|e| panic!("{e}"));
+    let of = |i: usize| {
+        let each: Vec<f64> =
+            made.iter().map(|(seen, _)| (seen[2].1[i] - seen[1].1[i]) / (STEPS[1] - STEPS[0]) as f64).collect();
+        // Messages and bytes of all ranks; the time of the slowest.
+        if i < 2 { each.iter().sum() } else { each.iter().copied().fold(0.0, f64::max) }
+    };
+    (made[0].0[2].0.clone(), [of(0), of(1), of(2)], made[0].1.clone())
+}
+
+fn main() {
+    let ranks: usize = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(4);
+    let planet = Mask::synthetic(720, 480, 1).expect("a planet");
+    let alone = Session::on(Box::new(CpuDevice::new(None).expect("a CPU"))).build().expect("a session");
+    let small = Mask::new(128, 64, vec![true; 128 * 64]).expect("a mask");
+    let salt = ocean(&alone, &small, 0).expect("an ocean");
+    let basin = Mask::new(128, 64, salt[..128 * 64].iter().map(|t| *t != 0.0).collect()).expect("a mask");
+    let programs: [(&str, Program, &Mask, usize, usize); 2] =
+        [("heat", heat, &planet, 20, 2), ("ocean", ocean, &basin, 8, 3)];
+    for (name, program, mask, size, halo) in programs {
+        let sea = 100.0 * mask.sea() as f64 / (mask.width() * mask.height()) as f64;
+        println!("{name}: {} x {} points, {sea:.1} % sea, {ranks} ranks", mask.width(), mask.height());
+        let (want, strips, _) = run(ranks, program, mask, None);
+        println!("{:14} {:6.1} messages, {:9.0} bytes, {:.5} s a step", "strips", strips[0], strips[1], strips[2]);
+        let blocks = Blocks::new(mask, (size, size), halo, Seams::default()).expect("blocks");
+        for scheme in Scheme::ALL {
+            let levels = if ranks % 2 == 0 { format!("2:{}", ranks / 2) } else { ranks.to_string() };
+            let parts = scheme.partition(&blocks, &levels.parse().expect("levels")).expect("parts");
+            let map = BlockMap::new((mask.height(), mask.width()), (size, size), blocks.placed(&parts)).expect("a map");
+            let (got, [messages, bytes, seconds], told) = run(ranks, program, mask, Some(&map));
+            assert!(got.iter().zip(&want).all(|(a, b)| a.to_bits() == b.to_bits()), "{name}, {}", scheme.name());
+            println!("{:14} {messages:6.1} messages, {bytes:9.0} bytes, {seconds:.5} s a step", scheme.name());
+            print!("{told}");
+        }
+    }
+}

@@ -1,0 +1,671 @@
+//! Steps of a loop in blocks: each rank computes those of its rectangles, and of no land.
+//!
+//! A rank computes, for each of its rectangles, the restricted program of the steps (`region`),
+//! whose bits are those of the whole, in a session of its own (`Session::alone`). An input is a
+//! *frame*: the rectangle that the program reads, which stays on the device from step to step.
+//! After each step, computed rectangles are copied into the frames that contain parts of them, and
+//! those of other ranks are sent, in one message to each; parts of frames that nobody computes keep
+//! the pixels from before the loop. The state comes from the placement that it has, and goes back
+//! into strips, by the same redistribution, so that other programs know nothing of blocks.
+
+use super::blocks::{At, BlockMap, Extent, Routes, moved, turns};
+use super::engine::Engine;
+use super::evaluate::{Unevaluated, source_of};
+use super::kept::Kept;
+use super::plans::Planned;
+use super::{Mutable, Session};
+use crate::comm::CommError;
+use crate::comm::agree::{agree, claim};
+use crate::device::{Device, Geometry, Memory, Sending};
+use crate::dtype::DType;
+use crate::error::{DeviceError, Error, Result};
+use crate::execute::{Failed, Outcome, Stored};
+use crate::host::Piece;
+use crate::host::buffer::HostBuffer;
+use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
+use crate::plan::Want;
+use crate::plan::movement::Load;
+use crate::plan::state::{Halo, Placement, Residency, State};
+use crate::record::Body;
+use crate::region::{Cut, Rect, Supply, needs, restrict};
+use crate::shape::{Shape, Window};
+
+/// An image that the steps read: one of the state or one that stays as it is.
+struct Input {
+    node: NodeId,
+    /// Its index in the state.
+    slot: Option<usize>,
+    /// The image of the session, of which there may be several inputs.
+    of: ValueId,
+    shape: Shape,
+    dtype: DType,
+}
+
+/// Pixels in memory of the device.
+struct Part {
+    extent: Extent,
+    memory: Memory,
+}
+
+impl Part {
+    fn new(device: &dyn Device, rect: Rect, (shape, dtype): (Shape, DType)) -> Result<Part, DeviceError> {
+        let extent = Extent { rect, planes: shape.planes(), element: dtype.size() };
+        Ok(Part { memory: device.allocate(extent.bytes_of(rect))?, extent })
+    }
+
+    /// The pixels of an image of this rank; those on the host only are uploaded.
+    fn of(device: &dyn Device, image: Stored) -> Result<Part, DeviceError> {
+        let extent = Part::extent(&image);
+        let memory = match (image.device, image.host) {
+            (Some(memory), _) if image.state.residency.device() => memory,
+            (_, Some(host)) => uploaded(device, &host)?,
+            _ => return Err(lost("the pixels of a block")),
+        };
+        Ok(Part { extent, memory })
+    }
+
+    /// [`Part::of`] an image that stays; where memory is the host's, it is shared.
+    fn lent(device: &dyn Device, image: &Stored) -> Result<Part, DeviceError> {
+        let extent = Part::extent(image);
+        match (&image.device, image.host()) {
+            (Some(memory), host) if image.state.residency.device() => match host.filter(|_| memory.host().is_some()) {
+                Some(host) => Ok(Part { extent, memory: Memory::Host(host.clone()) }),
+                None => {
+                    let mut part = Part { extent, memory: device.allocate(memory.len())? };
+                    device.copy(memory, &mut part.memory, &[Piece::run(0, 0, memory.len())])?;
+                    Ok(part)
+                }
+            },
+            (_, Some(host)) => Ok(Part { extent, memory: uploaded(device, host)? }),
+            _ => Err(lost("an image that a loop reads")),
+        }
+    }
+
+    fn extent(image: &Stored) -> Extent {
+        let Geometry { shape, dtype, window } = image.geometry;
+        Extent { rect: Rect { rows: window, ..Rect::whole(shape) }, planes: shape.planes(), element: dtype.size() }
+    }
+
+    /// An image of these pixels.
+    fn stored(self, shape: Shape, dtype: DType, placement: Placement) -> Stored {
+        let residency = if self.memory.host().is_some() { Residency::Both } else { Residency::Device };
+        let geometry = Geometry { shape, dtype: dtype.stored(), window: self.extent.rect.rows };
+        Stored { geometry, state: State { residency, placement }, host: None, device: Some(self.memory) }
+    }
+}
+
+fn lost(what: &str) -> DeviceError {
+    DeviceError::Internal(format!("{what} is not in memory"))
+}
+
+/// Memory of the device, on the host.
+fn downloaded(device: &dyn Device, memory: &Memory) -> Result<HostBuffer, DeviceError> {
+    if let Some(host) = memory.host() {
+        return Ok(host.clone());
+    }
+    let mut host = HostBuffer::try_zeroed(memory.len())?;
+    device.read(memory, 0, host.bytes_mut())?;
+    Ok(host)
+}
+
+fn uploaded(device: &dyn Device, host: &HostBuffer) -> Result<Memory, DeviceError> {
+    if device.memory().is_unified() {
+        return Ok(Memory::Host(host.clone()));
+    }
+    let mut memory = device.allocate(host.len())?;
+    device.write(host.bytes(), &mut memory, 0)?;
+    Ok(memory)
+}
+
+/// Gives names to the frames and numbers of a rectangle's program.
+struct Frames<'a> {
+    state: &'a mut Mutable,
+    /// The image of the steps, the rectangle, and its name.
+    found: Vec<(ValueId, Rect, ValueId)>,
+}
+
+impl Supply for Frames<'_> {
+    fn source(&mut self, value: ValueId, region: Rect) -> Option<ValueId> {
+        let name = self.state.names.value();
+        self.found.push((value, region, name));
+        Some(name)
+    }
+
+    fn number(&mut self, n: i32) -> Option<ValueId> {
+        let name = self.state.names.value();
+        let pixel = Some(HostBuffer::from_slice(&[n]));
+        self.state.images.give(name, Shape::new(1, 1, 1), DType::I32, pixel, Placement::Replicated);
+        Some(name)
+    }
+}
+
+/// The program of one rectangle of this rank.
+struct Local {
+    graph: Graph<Op>,
+    /// The frame of each input, if the program reads it.
+    frames: Vec<Option<(ValueId, Rect)>>,
+}
+
+/// Steps in blocks.
+struct Steps<'a> {
+    session: &'a Session,
+    device: &'a dyn Device,
+    /// Computes the rectangles of this rank, on the same device.
+    alone: (&'a Session, &'a Engine),
+    map: &'a BlockMap,
+    /// Number of steps between exchanges.
+    once: usize,
+    graph: Graph<Op>,
+    inputs: Vec<Input>,
+    /// Shapes and types of the state.
+    kinds: &'a [(Shape, DType)],
+    /// The rectangles of all ranks.
+    rects: Vec<(usize, Rect)>,
+    /// True, for rows and for columns, if the program may be turned.
+    turns: [bool; 2],
+    /// The programs of this rank's rectangles.
+    locals: Vec<Option<Local>>,
+}
+
+impl Session {
+    /// Computes loops over planes of the extent of a map in its blocks from now on: each rank its
+    /// blocks, and nobody those that have no rank. Other programs, and loops over other extents,
+    /// are computed in strips as always. `None` ends it. Results are the same bits as without.
+    /// Collective.
+    ///
+    /// A block that is left out keeps the pixels that the state has before a loop: a step must not
+    /// change them, as a step that masks land does not. This is checked once for each loop. A loop
+    /// whose step reduces whole planes that depend on the state is computed in strips, with a
+    /// warning that names the operation, and so is a step after which the change is measured
+    /// ([`Until`](crate::image::Until)).
+    ///
+    /// ```
+    /// # use horus_core::{self as horus, cpu::device::CpuDevice, prelude::*};
+    /// # let session = Session::on(Box::new(CpuDevice::new(None)?)).build()?;
+    /// // Heat in the west of a plate of 16 x 32 pixels.
+    /// let warm = Image::<i32>::index(&session, Shape::new(16, 32, 1), Axis::Columns).lt(8);
+    /// let hot = warm.select(100.0, Image::<f32>::zeros(&session, (16, 32)));
+    /// let step = |u: &Image<f32>| warm.select(u.gauss(1.0), 0.0);
+    /// let whole = session.iterate(hot.clone(), 10, step)?;
+    ///
+    /// session.place(BlockMap::new((16, 32), (8, 8), [Some(0), None, None, None].repeat(2))?)?;
+    /// let blocks = session.iterate(hot, 10, step)?; // computes a quarter of the plate
+    /// assert_eq!(blocks.state.to_vec()?, whole.state.to_vec()?);
+    /// # Ok::<(), horus_core::error::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Config`] if a block is given to a rank that does not exist;
+    /// [`Error::Communication`] if another rank failed, left, or has another map;
+    /// [`Error::Reentry`] during an evaluation on this thread.
+    pub fn place(&self, map: impl Into<Option<BlockMap>>) -> Result<()> {
+        let map = map.into();
+        if let Some(map) = &map
+            && map.last_rank() >= self.ranks()
+        {
+            let (ranks, last) = (self.ranks(), map.last_rank());
+            return Err(Error::Config(format!("a map of blocks names rank {last}, and the session has {ranks}")));
+        }
+        let mut state = self.lock("placing blocks")?;
+        let text = map.as_ref().map_or("placing no blocks".into(), |map| format!("placing {map}"));
+        let claim = claim(&text, &map);
+        agree(&*self.0.comm, claim.digest, || vec![claim])?;
+        state.blocks = map.map(Into::into);
+        Ok(())
+    }
+
+    /// The reason why the steps of a loop are not computed in blocks.
+    pub(super) fn not_in_blocks(engine: &Engine, step: &Graph<Op>, state: &[ValueId]) -> Option<String> {
+        if engine.lanes() > 1 {
+            return Some(format!("the session computes on {} devices of one process", engine.lanes()));
+        }
+        let mut depends: Vec<bool> = Vec::with_capacity(step.nodes.len());
+        for node in &step.nodes {
+            depends.push(match &node.op {
+                Op::Source(v) => state.contains(v),
+                _ => node.inputs.iter().any(|i| depends[i.0]),
+            });
+            let Op::Whole(operation) = &node.op else { continue };
+            for (k, input) in node.inputs.iter().enumerate().filter(|(_, i)| depends[i.0]) {
+                let of = step.node(*input).shape;
+                let read = operation.reads(k, Rect::at(0, 0, 1, 1), of);
+                if of.area() > 1 && read.border.is_none() && read.rect == Rect::whole(of) {
+                    let (name, site) = (node.op.name(), node.site);
+                    return Some(format!("{name} (recorded at {site}) reads a whole plane in each step"));
+                }
+            }
+        }
+        None
+    }
+
+    /// The state after `steps` steps in blocks, `now` before. The names of the results are those of
+    /// all ranks.
+    pub(super) fn run_in_blocks(
+        &self,
+        state: &mut Mutable,
+        alone: (&Session, &Engine),
+        (body, kinds): (&Body, &[(Shape, DType)]),
+        (map, now, steps): (&BlockMap, &[ValueId], usize),
+    ) -> Result<Vec<ValueId>, Unevaluated> {
+        let mut now = now.to_vec();
+        let most = map.steps().min(steps);
+        for (once, times) in [(most, steps / most), (steps % most, 1)] {
+            if once > 0 {
+                let all = Steps::new((self, alone), state, (body, kinds), (map, &now, once))?;
+                let then = all.run(state, &now, times);
+                // Nothing is left there but plans.
+                alone.0.acquire().images.here.clear();
+                now = then?;
+            }
+        }
+        Ok(now)
+    }
+
+    /// Position of the first pixel of the state, image by image, that differs between two runs in
+    /// blocks, on some rank.
+    pub(super) fn first_difference(
+        &self,
+        state: &Mutable,
+        (engine, map): (&Engine, &BlockMap),
+        [before, after]: [&[ValueId]; 2],
+    ) -> Result<Option<usize>, Unevaluated> {
+        const NONE: u64 = u64::MAX;
+        let device = &*engine.device;
+        let bytes_of = |v: &ValueId| -> Result<(Geometry, HostBuffer), DeviceError> {
+            let image = state.images.here.get(v).ok_or_else(|| lost("an image of the state"))?;
+            Ok((image.geometry, downloaded(device, &Part::lent(device, image)?.memory)?))
+        };
+        let (mut first, mut pixels) = (NONE, 0);
+        for (a, b) in before.iter().zip(after) {
+            let failed = |source| self.in_blocks_failed(source);
+            let (Geometry { shape, dtype, window }, old) = bytes_of(a).map_err(failed)?;
+            let (_, new) = bytes_of(b).map_err(failed)?;
+            let differ = old.bytes().iter().zip(new.bytes()).position(|(a, b)| a != b);
+            if let (Some(at), NONE, true) = (differ, first, map.divides(shape)) {
+                let at = at / dtype.size();
+                let (row, rows) = (at / shape.width, window.len());
+                let row = row / rows * shape.height + row % rows + window.start.unsigned_abs();
+                first = (pixels + row * shape.width + at % shape.width) as u64;
+            }
+            pixels += shape.len();
+        }
+        let all = self.0.comm.gather(first).map_err(|e| Unevaluated::Met(e.during(self.rank(), "a loop in blocks")))?;
+        Ok(all.into_iter().min().filter(|first| *first != NONE).map(|first| first as usize))
+    }
+
+    fn in_blocks_failed(&self, source: DeviceError) -> Unevaluated {
+        Unevaluated::Met(Error::Device { op: "a loop in blocks".into(), device: self.device_name(), source })
+    }
+}
+
+impl<'a> Steps<'a> {
+    fn new(
+        (session, alone): (&'a Session, (&'a Session, &'a Engine)),
+        state: &Mutable,
+        (body, kinds): (&Body, &'a [(Shape, DType)]),
+        (map, now, once): (&'a BlockMap, &[ValueId], usize),
+    ) -> Result<Steps<'a>, Unevaluated> {
+        // Images of the state may be one image at first, and differ after a step.
+        let slots: Vec<ValueId> = now.iter().map(|_| state.names.value()).collect();
+        let graph = body.unrolled(&slots, once, false);
+        let claim = {
+            let nodes: Vec<_> = graph.nodes.iter().map(|n| (&n.op, &n.inputs, n.shape, n.dtype)).collect();
+            claim("a loop in blocks", &(map, once, nodes, &graph.roots))
+        };
+        agree(&*session.0.comm, claim.digest, || vec![claim]).map_err(Unevaluated::Met)?;
+        let input = |(node, n): (NodeId, &Node<Op>)| {
+            let Op::Source(v) = n.op else { return None };
+            let slot = slots.iter().position(|s| *s == v);
+            Some(Input { node, slot, of: slot.map_or(v, |i| now[i]), shape: n.shape, dtype: n.dtype })
+        };
+        let inputs = graph.iter().filter_map(input).collect();
+        let (rects, device, turns) = (map.rectangles(), &*alone.1.device, turns(&graph, map.plane()));
+        let locals = Vec::new();
+        let mut all = Steps { session, device, alone, map, once, graph, inputs, kinds, rects, turns, locals };
+        let mut own = alone.0.acquire();
+        all.locals = (0..all.rects.len()).map(|c| all.local(&mut own, c)).collect();
+        let nodes = |local: &Option<Local>| local.as_ref().map_or(0, |local| local.graph.nodes.len());
+        own.plans.hold(all.locals.len(), all.locals.iter().map(nodes).sum());
+        drop(own);
+        Ok(all)
+    }
+
+    /// What the coordinates of the program of rectangle `c` are ahead of those of images of an
+    /// extent: on a ring, the rectangle is in the middle, so that it reads nothing beyond an edge.
+    fn turn(&self, c: usize, of: Shape) -> [isize; 2] {
+        let (plane, Rect { rows, columns }) = (self.map.plane(), self.rects[c].1);
+        let middle = |w: Window, n: usize| (n.cast_signed() - w.len().cast_signed()) / 2 - w.start;
+        let [y, x] = [middle(rows, plane.0), middle(columns, plane.1)];
+        let turned = [self.turns[0] && of.height == plane.0, self.turns[1] && of.width == plane.1];
+        [if turned[0] { y } else { 0 }, if turned[1] { x } else { 0 }]
+    }
+
+    /// The regions of the state that belong to rectangle `c`, in the coordinates of its program:
+    /// images of another extent, such as numbers, are computed whole for each.
+    fn roots(&self, c: usize) -> Vec<Rect> {
+        let of = |shape| {
+            if self.map.divides(shape) { moved(self.rects[c].1, self.turn(c, shape)) } else { Rect::whole(shape) }
+        };
+        self.kinds.iter().map(|(shape, _)| of(*shape)).collect()
+    }
+
+    /// The program of a rectangle, on its rank.
+    fn local(&self, state: &mut Mutable, c: usize) -> Option<Local> {
+        if self.rects[c].0 != self.session.rank() {
+            return None;
+        }
+        let mut supply = Frames { state, found: Vec::new() };
+        let graph = restrict(&self.graph, &self.roots(c), Cut::Always, &mut supply).graph;
+        let found = supply.found;
+        let frame = |input: &Input| {
+            let Op::Source(value) = self.graph.node(input.node).op else { return None };
+            found.iter().find(|(v, ..)| *v == value).map(|(_, rect, name)| (*name, *rect))
+        };
+        let frames = self.inputs.iter().map(frame).collect();
+        Some(Local { graph, frames })
+    }
+
+    /// What the rectangles' programs read, of inputs that have a number as images; each rectangle
+    /// has a buffer for each input.
+    fn needed(&self, image: impl Fn(&Input) -> Option<usize>) -> Vec<At> {
+        let mut all = Vec::new();
+        for (c, (rank, _)) in self.rects.iter().enumerate() {
+            let read = needs(&self.graph, &self.roots(c));
+            for (i, input) in self.inputs.iter().enumerate() {
+                if let (Some(image), Some(rect)) = (image(input), read[input.node.0]) {
+                    let buffer = c * self.inputs.len() + i;
+                    let at = At { rank: Some(*rank), image, rect, buffer, turn: [0; 2] };
+                    all.extend(at.turned(self.turn(c, input.shape), input.shape));
+                }
+            }
+        }
+        all
+    }
+
+    /// What the ranks compute: for each rectangle, each image of the state.
+    fn computed(&self) -> Vec<At> {
+        let mut all = Vec::new();
+        for (c, (rank, rect)) in self.rects.iter().enumerate() {
+            for (image, (shape, _)) in self.kinds.iter().enumerate() {
+                let divided = self.map.divides(*shape);
+                // Images that are computed for each rectangle are those of the first.
+                if divided || c == 0 {
+                    let rect = if divided { *rect } else { Rect::whole(*shape) };
+                    let buffer = c * self.kinds.len() + image;
+                    all.push(At { rank: Some(*rank), image, rect, buffer, turn: [0; 2] });
+                }
+            }
+        }
+        all
+    }
+
+    /// The strips of an image.
+    fn strips(&self, image: usize, shape: Shape) -> impl Iterator<Item = At> {
+        let partition = &self.session.0.partition;
+        (0..self.session.ranks()).map(move |rank| {
+            let rect = Rect { rows: partition.strip(rank, shape.height), ..Rect::whole(shape) };
+            At { rank: Some(rank), image, rect, buffer: 0, turn: [0; 2] }
+        })
+    }
+
+    /// The strips of the state, each image in one buffer from number `first` on.
+    fn results(&self, first: usize, image: impl Fn(usize) -> usize) -> Vec<At> {
+        let of = |(slot, (shape, _)): (usize, &(Shape, DType))| {
+            self.strips(image(slot), *shape).map(move |at| At { buffer: first + slot, ..at })
+        };
+        self.kinds.iter().enumerate().flat_map(of).collect()
+    }
+
+    /// Runs the steps `times` times.
+    fn run(&self, state: &mut Mutable, now: &[ValueId], times: usize) -> Result<Vec<ValueId>, Unevaluated> {
+        let failed = |source| self.session.in_blocks_failed(source);
+        let (mut strips, begun) = self.begin(state, now)?;
+        let (inputs, images) = (self.inputs.len(), self.kinds.len());
+        let computed = self.computed();
+        let rank = self.session.rank();
+        let around = Routes::of(rank, &computed, &self.needed(|input| input.slot));
+        let out = Routes::of(rank, &computed, &self.results(0, |slot| slot));
+        self.explain(&computed);
+        let mut alone = self.alone.0.acquire();
+        let alone = &mut *alone;
+        let mut moved = begun;
+        let mut count = |load: Load| {
+            moved.messages += load.messages;
+            moved.bytes += load.bytes;
+        };
+        for time in 1..=times {
+            let mut results: Vec<Vec<Part>> = Vec::with_capacity(self.locals.len());
+            for (c, local) in self.locals.iter().enumerate() {
+                results.push(local.as_ref().map_or_else(|| Ok(Vec::new()), |local| self.compute(alone, c, local))?);
+            }
+            let from = |h: usize| results[h / images].get(h % images);
+            if time == times {
+                count(self.redistribute(&out, &from, &mut strips)?);
+                break;
+            }
+            let mut frames = self.take_frames(alone, &around).map_err(failed)?;
+            count(self.redistribute(&around, &from, &mut frames)?);
+            for (n, frame) in frames.into_iter().enumerate() {
+                self.give_frame(alone, n / inputs, n % inputs, frame);
+            }
+        }
+        state.stats.sent.messages += moved.messages;
+        state.stats.sent.bytes += moved.bytes;
+        state.stats.add(&std::mem::take(&mut alone.stats));
+        state.trace.absorb(&mut alone.trace);
+        let ranks = self.session.ranks();
+        let placement = if ranks == 1 { Placement::Replicated } else { Placement::Strips(Halo::NONE) };
+        let mut names = Vec::with_capacity(images);
+        for (slot, (shape, dtype)) in self.kinds.iter().enumerate() {
+            let name = state.names.value();
+            if let Some(part) = strips[slot].take() {
+                state.images.here.insert(name, Kept::from(part.stored(*shape, *dtype, placement)));
+            }
+            names.push(name);
+        }
+        Ok(names)
+    }
+
+    /// Fills frames, and the strips that receive the results, from the images of the session.
+    fn begin(&self, state: &mut Mutable, now: &[ValueId]) -> Result<(Vec<Option<Part>>, Load), Unevaluated> {
+        let failed = |source| self.session.in_blocks_failed(source);
+        let (device, rank) = (self.device, self.session.rank());
+        let mut images: Vec<ValueId> = self.inputs.iter().map(|input| input.of).chain(now.iter().copied()).collect();
+        images.sort_unstable();
+        images.dedup();
+        let index = |v: ValueId| images.binary_search(&v).unwrap_or(usize::MAX);
+        let (mut held, mut parts) = (Vec::new(), Vec::new());
+        for (i, v) in images.iter().enumerate() {
+            let image = state.images.here.get(v).ok_or_else(|| failed(lost("an image that a loop reads")))?;
+            let shape = image.geometry.shape;
+            let whole = |rank| At { rank, image: i, rect: Rect::whole(shape), buffer: i, turn: [0; 2] };
+            match image.state.placement {
+                Placement::Root => held.push(whole(Some(0))),
+                Placement::Replicated => held.push(whole(None)),
+                Placement::Strips(_) => held.extend(self.strips(i, shape).map(|at| At { buffer: i, ..at })),
+            }
+            let here = image.state.placement != Placement::Root || rank == 0;
+            parts.push(here.then(|| Part::lent(device, image)).transpose().map_err(failed)?);
+        }
+        let mut needed = self.needed(|input| Some(index(input.of)));
+        let frames = self.rects.len() * self.inputs.len();
+        needed.extend(self.results(frames, |slot| index(now[slot])));
+        let mut to = Vec::with_capacity(frames + now.len());
+        for n in 0..frames {
+            let (c, input) = (n / self.inputs.len(), n % self.inputs.len());
+            let frame = self.locals[c].as_ref().and_then(|local| local.frames[input]);
+            let kind = (self.inputs[input].shape, self.inputs[input].dtype);
+            to.push(frame.map(|(_, rect)| Part::new(device, rect, kind)).transpose().map_err(failed)?);
+        }
+        for kind in self.kinds {
+            let rows = self.session.0.partition.strip(rank, kind.0.height);
+            let strip = Part::new(device, Rect { rows, ..Rect::whole(kind.0) }, *kind);
+            to.push(Some(strip.map_err(failed)?));
+        }
+        let routes = Routes::of(rank, &held, &needed);
+        let load = self.redistribute(&routes, &|h| parts[h].as_ref(), &mut to)?;
+        let strips = to.split_off(frames);
+        let mut alone = self.alone.0.acquire();
+        for (n, frame) in to.into_iter().enumerate() {
+            self.give_frame(&mut alone, n / self.inputs.len(), n % self.inputs.len(), frame);
+        }
+        Ok((strips, load))
+    }
+
+    fn give_frame(&self, alone: &mut Mutable, c: usize, input: usize, frame: Option<Part>) {
+        let (Some(local), Some(part)) = (&self.locals[c], frame) else { return };
+        if let Some((name, rect)) = local.frames[input] {
+            let Input { shape, dtype, .. } = self.inputs[input];
+            let window = Window::whole(rect.rows.len());
+            let mut image = part.stored(rect.shape(shape), dtype, Placement::Replicated);
+            image.geometry.window = window;
+            alone.images.here.insert(name, Kept::from(image));
+        }
+    }
+
+    /// The frames into which routes lead, out of the session of this rank.
+    fn take_frames(&self, alone: &mut Mutable, routes: &Routes) -> Result<Vec<Option<Part>>, DeviceError> {
+        let mut frames: Vec<Option<Part>> = (0..self.rects.len() * self.inputs.len()).map(|_| None).collect();
+        let received = routes.received.values().flatten();
+        for (n, _) in routes.local.iter().map(|(_, to)| to).chain(received) {
+            let n = *n;
+            let (c, input) = (n / self.inputs.len(), n % self.inputs.len());
+            let frame = self.locals[c].as_ref().and_then(|local| local.frames[input]);
+            if let (Some((name, rect)), None) = (frame, &frames[n])
+                && let Some(image) = alone.images.here.remove(&name)
+            {
+                let mut part = Part::of(self.device, image.into_first())?;
+                part.extent.rect = rect;
+                frames[n] = Some(part);
+            }
+        }
+        Ok(frames)
+    }
+
+    /// Computes the rectangle of a program: each image of the state.
+    fn compute(&self, state: &mut Mutable, c: usize, local: &Local) -> Result<Vec<Part>, Unevaluated> {
+        let failed = |source| self.session.in_blocks_failed(source);
+        let ((alone, engine), device) = (self.alone, self.device);
+        let wants = vec![Want::Keep; local.graph.roots.len()];
+        let request = alone.request(engine, state, local.graph.clone(), wants, &[]);
+        let (request, Planned { plan, mut batches }, new) = alone.known_or_new(engine, state, request, true)?;
+        let ran = alone.carry_out(state, engine, &request, (&plan, &mut batches), (new, Sending::AtOnce));
+        let Outcome { mut images, .. } = ran.map_err(|Failed { error, .. }| Unevaluated::Met(error))?;
+        let mut results: Vec<Part> = Vec::with_capacity(plan.graph.roots.len());
+        for (i, (root, (shape, _))) in plan.graph.roots.iter().zip(self.kinds).enumerate() {
+            // Two images of the state may be one, and one may be a frame.
+            let stays = source_of(&plan.graph.node(*root).op).is_some() || plan.graph.roots[i + 1..].contains(root);
+            let part = match &mut images[root.0] {
+                Some(image) if stays => Part::lent(device, image),
+                image => {
+                    image.take().map_or_else(|| Err(lost("a result")), |image| Part::of(device, image.into_first()))
+                }
+            };
+            let mut part = part.map_err(failed)?;
+            part.extent.rect = if self.map.divides(*shape) { self.rects[c].1 } else { Rect::whole(*shape) };
+            results.push(part);
+        }
+        for (node, image) in plan.graph.nodes.iter().zip(&mut images) {
+            if let Some(v) = source_of(&node.op) {
+                state.images.here.extend(image.take().map(|image| (v, image)));
+            }
+        }
+        state.plans.put(request, Planned { plan, batches });
+        Ok(results)
+    }
+
+    /// Copies what is held into what is needed, on this rank and in one message to each other.
+    fn redistribute<'p>(
+        &self,
+        routes: &Routes,
+        from: &dyn Fn(usize) -> Option<&'p Part>,
+        to: &mut [Option<Part>],
+    ) -> Result<Load, Unevaluated> {
+        let failed = |source| self.session.in_blocks_failed(source);
+        let (device, comm) = (self.device, &*self.session.0.comm);
+        let missing = || failed(lost("a part of a block"));
+        for ((h, here), (n, there)) in &routes.local {
+            let (Some(from), Some(to)) = (from(*h), &mut to[*n]) else { return Err(missing()) };
+            let pieces: Vec<Piece> = from.extent.pieces(*here, (to.extent, *there)).collect();
+            device.copy(&from.memory, &mut to.memory, &pieces).map_err(failed)?;
+        }
+        let mut sends: Vec<(usize, HostBuffer)> = Vec::new();
+        for (rank, parts) in &routes.sent {
+            let all: Option<Vec<(&Part, Rect)>> = parts.iter().map(|(h, rect)| Some((from(*h)?, *rect))).collect();
+            let all = all.ok_or_else(missing)?;
+            let bytes = all.iter().map(|(part, rect)| part.extent.bytes_of(*rect)).sum();
+            let mut message = device.allocate(bytes).map_err(failed)?;
+            let mut at = 0;
+            for (part, rect) in all {
+                let pieces: Vec<Piece> = part.extent.packed(rect, at).collect();
+                device.copy(&part.memory, &mut message, &pieces).map_err(failed)?;
+                at += part.extent.bytes_of(rect);
+            }
+            sends.push((*rank, downloaded(device, &message).map_err(failed)?));
+        }
+        let mut receives: Vec<(usize, HostBuffer)> = Vec::new();
+        for (rank, parts) in &routes.received {
+            let bytes = parts.iter().map(|(n, rect)| to[*n].as_ref().map(|to| to.extent.bytes_of(*rect)));
+            let bytes = bytes.sum::<Option<usize>>().ok_or_else(missing)?;
+            receives.push((*rank, self.session.0.pool.try_allocate(bytes).map_err(failed)?));
+        }
+        let out: Vec<(usize, &[u8])> = sends.iter().map(|(rank, message)| (*rank, message.bytes())).collect();
+        let mut into: Vec<(usize, &mut [u8])> = receives.iter_mut().map(|(rank, m)| (*rank, m.bytes_mut())).collect();
+        if self.session.ranks() > 1 {
+            let ended = |e: CommError| Unevaluated::Met(e.during(comm.rank(), "exchanging blocks"));
+            comm.exchange(&out, &mut into).map_err(ended)?;
+        }
+        for ((_, parts), (_, message)) in routes.received.iter().zip(receives) {
+            let message = uploaded(device, &message).map_err(failed)?;
+            let mut at = 0;
+            for (n, rect) in parts {
+                let Some(to) = &mut to[*n] else { return Err(missing()) };
+                let pieces: Vec<Piece> = to.extent.packed(*rect, at).map(Piece::back).collect();
+                device.copy(&message, &mut to.memory, &pieces).map_err(failed)?;
+                at += to.extent.bytes_of(*rect);
+            }
+        }
+        Ok(Load { messages: sends.len(), bytes: sends.iter().map(|(_, message)| message.len()).sum() })
+    }
+
+    /// Describes the blocks, if plans are explained.
+    fn explain(&self, computed: &[At]) {
+        let Some(sink) = &self.session.0.settings.explain else { return };
+        let values = |graph: &Graph<Op>| -> usize {
+            graph.nodes.iter().filter(|n| !matches!(n.op, Op::Source(_))).map(|n| n.shape.len()).sum()
+        };
+        let of = |c| values(&restrict(&self.graph, &self.roots(c), Cut::Always, &mut Same).graph);
+        let (all, whole): (usize, usize) = ((0..self.rects.len()).map(of).sum(), values(&self.graph));
+        let (needed, mut sent) = (self.needed(|input| input.slot), Load::default());
+        for message in (0..self.session.ranks()).flat_map(|rank| Routes::of(rank, computed, &needed).sent.into_values())
+        {
+            let bytes = |(h, rect): (usize, Rect)| {
+                let (shape, dtype) = self.kinds[h % self.kinds.len()];
+                rect.area() * shape.planes() * dtype.size()
+            };
+            sent.messages += 1;
+            sent.bytes += message.into_iter().map(bytes).sum::<usize>();
+        }
+        let (map, rects, once) = (self.map, self.rects.len(), self.once);
+        let part = 100.0 * all as f64 / whole as f64;
+        sink(&format!(
+            "blocks:\n      {map}, computed as {rects} rectangles\n      \
+             per exchange: {once} steps; {all} values of {whole} of the whole ({part:.1} %); \
+             {} messages of {} bytes in all\n",
+            sent.messages, sent.bytes
+        ));
+    }
+}
+
+/// Sources under the same names, for counting.
+struct Same;
+
+impl Supply for Same {
+    fn source(&mut self, value: ValueId, _: Rect) -> Option<ValueId> {
+        Some(value)
+    }
+
+    fn number(&mut self, _: i32) -> Option<ValueId> {
+        None
+    }
+}

@@ -1,0 +1,256 @@
+//! Loops in blocks: the bits of the whole on every number of ranks, with land left out; the pixels
+//! that ranks exchange for them.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use horus_core::comm::threads::ThreadComm;
+use horus_core::cpu::device::CpuDevice;
+use horus_core::error::Result;
+use horus_core::image::{Ending, Image, Until};
+use horus_core::ops::neighbourhood::Filter;
+use horus_core::plan::movement::Load;
+use horus_core::session::{BlockMap, Session, SessionBuilder};
+use horus_core::shape::{Axis, Border, Shape};
+use horus_testing::simulated::Simulated;
+
+/// Rows and columns; odd, and no multiple of blocks.
+const PLANE: (usize, usize) = (23, 31);
+
+fn builder(separate: bool) -> SessionBuilder {
+    let cpu = CpuDevice::new(Some(1)).expect("a CPU");
+    if separate { Session::on(Box::new(Simulated::new(cpu, 1 << 22))) } else { Session::on(Box::new(cpu)) }
+}
+
+fn cross() -> Filter {
+    Filter::dense(3, 3, vec![0.0, 0.25, 0.0, 0.25, 0.0, 0.25, 0.0, 0.25, 0.0])
+}
+
+/// Seas around islands, and a lake.
+fn is_sea(y: usize, x: usize) -> bool {
+    let island = (7..15).contains(&y) && (8..20).contains(&x);
+    let lake = (10..12).contains(&y) && (12..15).contains(&x);
+    (!island || lake) && !(x > 27 && y < 12)
+}
+
+/// Blocks with sea, dealt to ranks by a rule of their number; land blocks to nobody.
+fn map(block: (usize, usize), rank: impl Fn(usize) -> usize) -> BlockMap {
+    let (down, across) = (PLANE.0.div_ceil(block.0), PLANE.1.div_ceil(block.1));
+    let mut next = 0..;
+    let ranks = (0..down * across).map(|i| {
+        let (top, left) = (i / across * block.0, i % across * block.1);
+        let rows = top..(top + block.0).min(PLANE.0);
+        let sea = rows.into_iter().any(|y| (left..(left + block.1).min(PLANE.1)).any(|x| is_sea(y, x)));
+        sea.then(|| next.next().map_or(0, &rank))
+    });
+    BlockMap::new(PLANE, block, ranks).expect("a map")
+}
+
+type State = (Image<f32>, Image<i32>, Image<f64>);
+
+/// A state of two fields and a number.
+fn begin(s: &Session) -> State {
+    let at = |y: usize, x: usize| if is_sea(y, x) { ((y * 31 + x * 17) % 101) as f32 * 0.125 } else { 0.0 };
+    let u = Image::from_fn(s, PLANE.0, PLANE.1, at);
+    let v = Image::from_volume_fn(s, 3, PLANE.0, PLANE.1, |z, y, x| f64::from(at(y, x)) * (1 + z) as f64);
+    (u, Image::zeros(s, (1, 1)), v)
+}
+
+fn sea(s: &Session) -> Image<bool> {
+    Image::from_fn(s, PLANE.0, PLANE.1, |y, x| u8::from(is_sea(y, x))).gt(0)
+}
+
+/// Steps of many kinds, all of which leave land as it is.
+fn steps(s: &Session, border: Border) -> Vec<(&'static str, Box<dyn Fn(&State) -> State>)> {
+    let (sea, column) = (sea(s), Image::from_fn(s, PLANE.0, 1, |y, _| 1.0 / (1 + y) as f32));
+    let places = Image::<f32>::index(s, Shape::new(PLANE.0, PLANE.1, 1), Axis::Columns) * 0.01;
+    let made = move |f: fn(&State, Border) -> (Image<f32>, Image<f64>)| {
+        let (sea, column, places) = (sea.clone(), column.clone(), places.clone());
+        Box::new(move |state: &State| {
+            let (u, v) = f(state, border);
+            (sea.select(u + &column * &places, 0.0), &state.1 + 1, sea.select(v, 0.0))
+        }) as Box<dyn Fn(&State) -> State>
+    };
+    vec![
+        ("cross", made(|(u, _, v), b| (u.with_border(b).correlate(&cross()), v.with_border(b).correlate(&cross())))),
+        ("wide", made(|(u, _, v), b| (u.with_border(b).gauss(1.5) + v.slice(1).convert::<f32>() * 0.1, v * 0.5))),
+        (
+            "depth",
+            made(|(u, n, v), b| {
+                let mean = v.over(Axis::Depth).sum() * 0.25;
+                (u.with_border(b).median(3) * 0.5, v.with_border(b).shift(0, 1, -2) * 0.5 + mean * n.convert::<f64>())
+            }),
+        ),
+        ("exchanged", made(|(u, _, v), _| (v.slice(0).convert(), v * 0.5 + u.convert::<f64>()))),
+    ]
+}
+
+fn bits((u, n, v): &State) -> Result<(Vec<u32>, Vec<i32>, Vec<u64>)> {
+    let u = u.to_vec()?.iter().map(|v| v.to_bits()).collect();
+    Ok((u, n.to_vec()?, v.to_vec()?.iter().map(|v| v.to_bits()).collect()))
+}
+
+/// A session, and the number of times that it has told of blocks.
+fn explained(separate: bool, comm: ThreadComm) -> (Session, Arc<AtomicUsize>) {
+    let told = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&told);
+    let sink = move |text: &str| drop(count.fetch_add(usize::from(text.starts_with("blocks:")), Ordering::Relaxed));
+    (builder(separate).communicator(Arc::new(comm)).explain(sink).build().unwrap(), told)
+}
+
+#[test]
+fn results_are_the_bits_of_the_whole() {
+    for (ranks, separate) in [(1, false), (2, false), (3, true), (5, false)] {
+        ThreadComm::run(ranks, |comm| {
+            let (s, told) = explained(separate, comm);
+            let maps = [
+                map((8, 8), |i| i % ranks),                                           // dealt in turn
+                map((5, 7), |i| (i / 6).min(ranks - 1)).exchanging_every(2).unwrap(), // runs, and a deeper halo
+                map((2, 3), |i| i / 9 % ranks),                                       // thinner than the halo
+                map((6, 31), |i| (i % ranks).min(ranks.saturating_sub(2))), // strips; the last rank without sea
+            ];
+            let borders = if ranks == 2 { Border::all(0.5).to_vec() } else { vec![Border::Wrap] };
+            for border in borders {
+                for (name, step) in steps(&s, border) {
+                    s.place(None).unwrap();
+                    let want = bits(&s.iterate(begin(&s), 5, &step).unwrap().state).unwrap();
+                    for map in &maps {
+                        s.place(map.clone()).unwrap();
+                        let before = told.load(Ordering::Relaxed);
+                        let done = s.iterate(begin(&s), 5, &step).unwrap();
+                        assert_eq!((done.steps, done.ending), (5, Ending::Steps));
+                        assert!(told.load(Ordering::Relaxed) > before, "in strips: {name}, {border}, {map}");
+                        let got = bits(&done.state).unwrap();
+                        assert!(got == want, "{name}, {border}, {map}, {ranks} ranks");
+                    }
+                }
+            }
+        });
+    }
+}
+
+#[test]
+fn loops_end_and_are_watched_as_in_strips() {
+    for (ranks, separate) in [(1, true), (2, false)] {
+        ThreadComm::run(ranks, |comm| {
+            let (s, told) = explained(separate, comm);
+            let run = || {
+                let (u, ..) = begin(&s);
+                let sea = sea(&s);
+                let step = |u: &Image<f32>| sea.select(u.correlate(&cross()) * 0.9, 0.0);
+                let until = Until::below(1e-2, 200).every(7);
+                let done = s.iterate(u.clone(), until, step).unwrap();
+                let mut seen = Vec::new();
+                let watched = s.iterate_watched(done.state.clone(), 20, step, 6, |n, u| {
+                    seen.push((n, u.to_vec()?));
+                    Ok(if n == 12 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+                });
+                let watched = watched.unwrap();
+                assert_eq!((done.ending, watched.ending, watched.steps), (Ending::Converged, Ending::Stopped, 12));
+                (done.steps, done.change, done.state.to_vec().unwrap(), seen, watched.state.to_vec().unwrap())
+            };
+            let want = run();
+            assert_eq!(told.load(Ordering::Relaxed), 0);
+            s.place(map((8, 8), |i| i % ranks)).unwrap();
+            assert!(run() == want, "{ranks} ranks");
+            assert_eq!(told.load(Ordering::Relaxed), want.0 / 7 + 2, "between measured steps, and watched ones");
+        });
+    }
+}
+
+/// The pixels that a rank needs from others, by definition: those of other ranks within reach of a
+/// pixel of its own, beyond the edges on a ring or nowhere.
+fn counted(drawn: &[[usize; 4]; 3], ring: bool, rank: usize) -> usize {
+    const REACH: isize = 2;
+    let (height, width) = (30, 40);
+    let owner = |y: usize, x: usize| drawn[y / 10][x / 10];
+    let near = |at: usize, n: usize| {
+        let all = (-REACH..=REACH).map(move |d| at.cast_signed() + d);
+        all.filter(move |at| ring || (0..n.cast_signed()).contains(at))
+            .map(move |at| at.rem_euclid(n.cast_signed()).unsigned_abs())
+    };
+    let reached = |y: usize, x: usize| near(y, height).any(|v| near(x, width).any(|u| owner(v, u) == rank));
+    (0..height).map(|y| (0..width).filter(|x| owner(y, *x) != rank && reached(y, *x)).count()).sum()
+}
+
+#[test]
+fn ranks_exchange_what_their_blocks_need_in_one_message() {
+    // Each rank's blocks are one rectangle.
+    let drawn = [[0, 0, 1, 1], [0, 0, 1, 1], [2, 2, 2, 2]];
+    for border in [Border::Constant(0.0), Border::Wrap] {
+        let sent = |steps: usize| -> Vec<Load> {
+            ThreadComm::run(3, |comm| {
+                let s = builder(false).communicator(Arc::new(comm)).build().unwrap();
+                let ranks = drawn.as_flattened().iter().map(|r| Some(*r));
+                s.place(BlockMap::new((30, 40), (10, 10), ranks).unwrap()).unwrap();
+                let u = Image::from_fn(&s, 30, 40, |y, x| (y * x) as f32);
+                let before = s.stats().sent;
+                let mean = Filter::dense(5, 5, vec![0.04; 25]);
+                s.iterate(u, steps, |u: &Image<f32>| u.with_border(border).correlate(&mean)).unwrap();
+                let after = s.stats().sent;
+                Load { messages: after.messages - before.messages, bytes: after.bytes - before.bytes }
+            })
+        };
+        let (few, many) = (sent(2), sent(5));
+        let difference = |a: fn(&Load) -> usize| -> usize { many.iter().zip(&few).map(|(m, f)| a(m) - a(f)).sum() };
+        assert_eq!(difference(|load| load.messages), 3 * 6); // each rank to two others
+        let pixels: usize = (0..3).map(|rank| counted(&drawn, border == Border::Wrap, rank)).sum();
+        assert_eq!(difference(|load| load.bytes), 3 * 4 * pixels);
+    }
+}
+
+#[test]
+fn land_that_a_step_changes_is_named() {
+    for ranks in [1, 2] {
+        ThreadComm::run(ranks, |comm| {
+            let s = builder(false).communicator(Arc::new(comm)).build().unwrap();
+            let (u, ..) = begin(&s);
+            s.place(map((4, 4), |i| i % ranks)).unwrap();
+            let spread = s.iterate((u.clone(), u.clone()), 3, |(u, v)| (u.clone(), v.correlate(&cross()))).map(drop);
+            let told = spread.unwrap_err().to_string();
+            assert!(
+                told.starts_with(
+                    "iterate: a step changes row 0, column 28 of image 1 of the state, in a block that is left out; "
+                ),
+                "{told}"
+            );
+            assert_eq!(u.to_vec().unwrap().len(), PLANE.0 * PLANE.1);
+        });
+    }
+}
+
+#[test]
+fn a_step_that_reduces_planes_is_computed_in_strips() {
+    ThreadComm::run(2, |comm| {
+        let told = Arc::new(Mutex::new(String::new()));
+        let sink = Arc::clone(&told);
+        let explained = move |text: &str| sink.lock().unwrap().push_str(text);
+        let s = builder(false).communicator(Arc::new(comm)).explain(explained).build().unwrap();
+        let sea = sea(&s);
+        let (u, ..) = begin(&s);
+        let run =
+            |step: &dyn Fn(&Image<f32>) -> Image<f32>| s.iterate(u.clone(), 3, step).unwrap().state.to_vec().unwrap();
+        let mean = |u: &Image<f32>| sea.select(u - u.mean() * 0.1, 0.0);
+        let want = run(&mean);
+        s.place(map((8, 8), |i| i % 2)).unwrap();
+        assert_eq!(run(&mean), want);
+        assert!(!told.lock().unwrap().contains("blocks:"), "in blocks");
+        run(&|u| sea.select(u * 0.5, 0.0));
+        let told = told.lock().unwrap();
+        assert!(told.contains("3x4 blocks of 8x8, 0 left out, on 2 ranks"), "{told}");
+    });
+}
+
+#[test]
+fn maps_of_other_ranks_are_refused() {
+    let s = builder(false).build().unwrap();
+    let told = s.place(map((8, 8), |i| i % 3)).unwrap_err().to_string();
+    assert!(told.contains("a map of blocks names rank 2, and the session has 1"), "{told}");
+    let apart = ThreadComm::run(2, |comm| {
+        let size = if horus_core::comm::Communicator::rank(&comm) == 0 { 8 } else { 4 };
+        let s = builder(false).communicator(Arc::new(comm)).build().unwrap();
+        s.place(map((size, 8), |i| i % 2)).unwrap_err().to_string()
+    });
+    assert!(apart.iter().all(|told| told.contains("rank 0 reached `placing 3x4 blocks of 8x8")), "{apart:?}");
+}
