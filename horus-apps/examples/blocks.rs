@@ -1,13 +1,11 @@
 //! Masked loops on several ranks in strips and in blocks: what is computed and sent for a step, and its time. `cargo run
-//! --release -p horus-apps --example blocks -- RANKS`, with ranks as threads of one core each.
+//! --release -p horus-apps --example blocks -- RANKS DEVICE`, by default 4 ranks, which are threads, on `cpu`.
 
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use horus::comm::ThreadComm;
-use horus::core::cpu::device::CpuDevice;
-use horus::core::session::Session;
-use horus::prelude::{BlockMap, Filter, Image, Result};
+use horus::prelude::*;
 use horus_partition::{Blocks, Mask, Scheme, Seams};
 
 // It has a `main`, which is not called here.
@@ -32,8 +30,13 @@ fn ocean(session: &Session, mask: &Mask, steps: usize) -> Result<Vec<f64>> {
 type Program = fn(&Session, &Mask, usize) -> Result<Vec<f64>>;
 
 /// Runs a program on ranks: its result; messages, bytes and seconds of a step; and what is told of blocks.
-fn run(ranks: usize, program: Program, mask: &Mask, map: Option<&BlockMap>) -> (Vec<f64>, [f64; 3], String) {
-    const STEPS: [usize; 2] = [4, 14];
+fn run(
+    (ranks, device): (usize, &str),
+    program: Program,
+    mask: &Mask,
+    map: Option<&BlockMap>,
+) -> (Vec<f64>, [f64; 3], String) {
+    const STEPS: [usize; 2] = [4, 12];
     let made = ThreadComm::run(ranks, |comm| -> Result<_> {
         let told = Arc::new(Mutex::new(String::new()));
         let sink = Arc::clone(&told);
@@ -42,8 +45,7 @@ fn run(ranks: usize, program: Program, mask: &Mask, map: Option<&BlockMap>) -> (
                 text.clone_into(&mut told);
             }
         };
-        let cpu = CpuDevice::new(Some(1))?;
-        let session = Session::on(Box::new(cpu)).communicator(Arc::new(comm)).explain(explained).build()?;
+        let session = Session::builder().device(device).communicator(Arc::new(comm)).explain(explained).build()?;
         session.place(map.cloned())?;
         let mut seen = Vec::new();
         for steps in [STEPS[0], STEPS[0], STEPS[1]] {
@@ -70,7 +72,8 @@ fn run(ranks: usize, program: Program, mask: &Mask, map: Option<&BlockMap>) -> (
 fn main() {
     let ranks: usize = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(4);
     let planet = Mask::synthetic(720, 480, 1).expect("a planet");
-    let alone = Session::on(Box::new(CpuDevice::new(None).expect("a CPU"))).build().expect("a session");
+    let device = std::env::args().nth(2).unwrap_or("cpu".into());
+    let alone = Session::builder().device("cpu").build().expect("a session");
     let small = Mask::new(128, 64, vec![true; 128 * 64]).expect("a mask");
     let salt = ocean(&alone, &small, 0).expect("an ocean");
     let basin = Mask::new(128, 64, salt[..128 * 64].iter().map(|t| *t != 0.0).collect()).expect("a mask");
@@ -79,14 +82,16 @@ fn main() {
     for (name, program, mask, size, halo) in programs {
         let sea = 100.0 * mask.sea() as f64 / (mask.width() * mask.height()) as f64;
         println!("{name}: {} x {} points, {sea:.1} % sea, {ranks} ranks", mask.width(), mask.height());
-        let (want, strips, _) = run(ranks, program, mask, None);
+        let (want, strips, _) = run((ranks, &device), program, mask, None);
         println!("{:14} {:6.1} messages, {:9.0} bytes, {:.5} s a step", "strips", strips[0], strips[1], strips[2]);
         let blocks = Blocks::new(mask, (size, size), halo, Seams::default()).expect("blocks");
-        for scheme in Scheme::ALL {
-            let levels = if ranks % 2 == 0 { format!("2:{}", ranks / 2) } else { ranks.to_string() };
+        let levels = if ranks % 2 == 0 { format!("2:{}", ranks / 2) } else { ranks.to_string() };
+        let every = |n: usize| (n, Scheme::Hierarchical);
+        for (steps, scheme) in Scheme::ALL.map(|scheme| (1, scheme)).into_iter().chain([2, 4].map(every)) {
             let parts = scheme.partition(&blocks, &levels.parse().expect("levels")).expect("parts");
-            let map = BlockMap::new((mask.height(), mask.width()), (size, size), blocks.placed(&parts)).expect("a map");
-            let (got, [messages, bytes, seconds], told) = run(ranks, program, mask, Some(&map));
+            let map = BlockMap::new((mask.height(), mask.width()), (size, size), blocks.placed(&parts));
+            let map = map.and_then(|map| map.exchanging_every(steps)).expect("a map");
+            let (got, [messages, bytes, seconds], told) = run((ranks, &device), program, mask, Some(&map));
             assert!(got.iter().zip(&want).all(|(a, b)| a.to_bits() == b.to_bits()), "{name}, {}", scheme.name());
             println!("{:14} {messages:6.1} messages, {bytes:9.0} bytes, {seconds:.5} s a step", scheme.name());
             print!("{told}");

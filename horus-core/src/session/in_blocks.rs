@@ -8,24 +8,23 @@
 //! the pixels from before the loop. The state comes from the placement that it has, and goes back
 //! into strips, by the same redistribution, so that other programs know nothing of blocks.
 
-use super::blocks::{At, BlockMap, Extent, Routes, moved, turns};
+use super::blocks::{At, BlockMap, Routes, moved, turns};
 use super::engine::Engine;
 use super::evaluate::{Unevaluated, source_of};
 use super::kept::Kept;
 use super::plans::Planned;
+use super::redistribute::{Part, downloaded, lost};
 use super::{Mutable, Session};
-use crate::comm::CommError;
 use crate::comm::agree::{agree, claim};
-use crate::device::{Device, Geometry, Memory, Sending};
+use crate::device::{Device, Geometry, Sending};
 use crate::dtype::DType;
 use crate::error::{DeviceError, Error, Result};
-use crate::execute::{Failed, Outcome, Stored};
-use crate::host::Piece;
+use crate::execute::{Failed, Outcome};
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
 use crate::plan::Want;
 use crate::plan::movement::Load;
-use crate::plan::state::{Halo, Placement, Residency, State};
+use crate::plan::state::{Halo, Placement};
 use crate::record::Body;
 use crate::region::{Cut, Rect, Supply, needs, restrict};
 use crate::shape::{Shape, Window};
@@ -39,82 +38,6 @@ struct Input {
     of: ValueId,
     shape: Shape,
     dtype: DType,
-}
-
-/// Pixels in memory of the device.
-struct Part {
-    extent: Extent,
-    memory: Memory,
-}
-
-impl Part {
-    fn new(device: &dyn Device, rect: Rect, (shape, dtype): (Shape, DType)) -> Result<Part, DeviceError> {
-        let extent = Extent { rect, planes: shape.planes(), element: dtype.size() };
-        Ok(Part { memory: device.allocate(extent.bytes_of(rect))?, extent })
-    }
-
-    /// The pixels of an image of this rank; those on the host only are uploaded.
-    fn of(device: &dyn Device, image: Stored) -> Result<Part, DeviceError> {
-        let extent = Part::extent(&image);
-        let memory = match (image.device, image.host) {
-            (Some(memory), _) if image.state.residency.device() => memory,
-            (_, Some(host)) => uploaded(device, &host)?,
-            _ => return Err(lost("the pixels of a block")),
-        };
-        Ok(Part { extent, memory })
-    }
-
-    /// [`Part::of`] an image that stays; where memory is the host's, it is shared.
-    fn lent(device: &dyn Device, image: &Stored) -> Result<Part, DeviceError> {
-        let extent = Part::extent(image);
-        match (&image.device, image.host()) {
-            (Some(memory), host) if image.state.residency.device() => match host.filter(|_| memory.host().is_some()) {
-                Some(host) => Ok(Part { extent, memory: Memory::Host(host.clone()) }),
-                None => {
-                    let mut part = Part { extent, memory: device.allocate(memory.len())? };
-                    device.copy(memory, &mut part.memory, &[Piece::run(0, 0, memory.len())])?;
-                    Ok(part)
-                }
-            },
-            (_, Some(host)) => Ok(Part { extent, memory: uploaded(device, host)? }),
-            _ => Err(lost("an image that a loop reads")),
-        }
-    }
-
-    fn extent(image: &Stored) -> Extent {
-        let Geometry { shape, dtype, window } = image.geometry;
-        Extent { rect: Rect { rows: window, ..Rect::whole(shape) }, planes: shape.planes(), element: dtype.size() }
-    }
-
-    /// An image of these pixels.
-    fn stored(self, shape: Shape, dtype: DType, placement: Placement) -> Stored {
-        let residency = if self.memory.host().is_some() { Residency::Both } else { Residency::Device };
-        let geometry = Geometry { shape, dtype: dtype.stored(), window: self.extent.rect.rows };
-        Stored { geometry, state: State { residency, placement }, host: None, device: Some(self.memory) }
-    }
-}
-
-fn lost(what: &str) -> DeviceError {
-    DeviceError::Internal(format!("{what} is not in memory"))
-}
-
-/// Memory of the device, on the host.
-fn downloaded(device: &dyn Device, memory: &Memory) -> Result<HostBuffer, DeviceError> {
-    if let Some(host) = memory.host() {
-        return Ok(host.clone());
-    }
-    let mut host = HostBuffer::try_zeroed(memory.len())?;
-    device.read(memory, 0, host.bytes_mut())?;
-    Ok(host)
-}
-
-fn uploaded(device: &dyn Device, host: &HostBuffer) -> Result<Memory, DeviceError> {
-    if device.memory().is_unified() {
-        return Ok(Memory::Host(host.clone()));
-    }
-    let mut memory = device.allocate(host.len())?;
-    device.write(host.bytes(), &mut memory, 0)?;
-    Ok(memory)
 }
 
 /// Gives names to the frames and numbers of a rectangle's program.
@@ -238,24 +161,31 @@ impl Session {
         None
     }
 
-    /// The state after `steps` steps in blocks, `now` before. The names of the results are those of
-    /// all ranks.
+    /// The state after `steps` steps in blocks, `now` before; `explained` if plans are explained. The
+    /// names of the results are those of all ranks.
     pub(super) fn run_in_blocks(
         &self,
         state: &mut Mutable,
         alone: (&Session, &Engine),
         (body, kinds): (&Body, &[(Shape, DType)]),
-        (map, now, steps): (&BlockMap, &[ValueId], usize),
+        (map, begin, steps): (&BlockMap, &[ValueId], usize),
+        explained: bool,
     ) -> Result<Vec<ValueId>, Unevaluated> {
-        let mut now = now.to_vec();
+        let mut now = begin.to_vec();
         let most = map.steps().min(steps);
         for (once, times) in [(most, steps / most), (steps % most, 1)] {
             if once > 0 {
                 let all = Steps::new((self, alone), state, (body, kinds), (map, &now, once))?;
+                if explained {
+                    all.explain();
+                }
                 let then = all.run(state, &now, times);
                 // Nothing is left there but plans.
                 alone.0.acquire().images.here.clear();
-                now = then?;
+                let before = std::mem::replace(&mut now, then?);
+                if before != begin {
+                    state.images.forget(before);
+                }
             }
         }
         Ok(now)
@@ -291,10 +221,6 @@ impl Session {
         }
         let all = self.0.comm.gather(first).map_err(|e| Unevaluated::Met(e.during(self.rank(), "a loop in blocks")))?;
         Ok(all.into_iter().min().filter(|first| *first != NONE).map(|first| first as usize))
-    }
-
-    fn in_blocks_failed(&self, source: DeviceError) -> Unevaluated {
-        Unevaluated::Met(Error::Device { op: "a loop in blocks".into(), device: self.device_name(), source })
     }
 }
 
@@ -425,7 +351,6 @@ impl<'a> Steps<'a> {
         let rank = self.session.rank();
         let around = Routes::of(rank, &computed, &self.needed(|input| input.slot));
         let out = Routes::of(rank, &computed, &self.results(0, |slot| slot));
-        self.explain(&computed);
         let mut alone = self.alone.0.acquire();
         let alone = &mut *alone;
         let mut moved = begun;
@@ -440,11 +365,11 @@ impl<'a> Steps<'a> {
             }
             let from = |h: usize| results[h / images].get(h % images);
             if time == times {
-                count(self.redistribute(&out, &from, &mut strips)?);
+                count(self.session.redistribute(self.device, &out, &from, &mut strips)?);
                 break;
             }
             let mut frames = self.take_frames(alone, &around).map_err(failed)?;
-            count(self.redistribute(&around, &from, &mut frames)?);
+            count(self.session.redistribute(self.device, &around, &from, &mut frames)?);
             for (n, frame) in frames.into_iter().enumerate() {
                 self.give_frame(alone, n / inputs, n % inputs, frame);
             }
@@ -503,7 +428,7 @@ impl<'a> Steps<'a> {
             to.push(Some(strip.map_err(failed)?));
         }
         let routes = Routes::of(rank, &held, &needed);
-        let load = self.redistribute(&routes, &|h| parts[h].as_ref(), &mut to)?;
+        let load = self.session.redistribute(self.device, &routes, &|h| parts[h].as_ref(), &mut to)?;
         let strips = to.split_off(frames);
         let mut alone = self.alone.0.acquire();
         for (n, frame) in to.into_iter().enumerate() {
@@ -574,70 +499,18 @@ impl<'a> Steps<'a> {
         Ok(results)
     }
 
-    /// Copies what is held into what is needed, on this rank and in one message to each other.
-    fn redistribute<'p>(
-        &self,
-        routes: &Routes,
-        from: &dyn Fn(usize) -> Option<&'p Part>,
-        to: &mut [Option<Part>],
-    ) -> Result<Load, Unevaluated> {
-        let failed = |source| self.session.in_blocks_failed(source);
-        let (device, comm) = (self.device, &*self.session.0.comm);
-        let missing = || failed(lost("a part of a block"));
-        for ((h, here), (n, there)) in &routes.local {
-            let (Some(from), Some(to)) = (from(*h), &mut to[*n]) else { return Err(missing()) };
-            let pieces: Vec<Piece> = from.extent.pieces(*here, (to.extent, *there)).collect();
-            device.copy(&from.memory, &mut to.memory, &pieces).map_err(failed)?;
-        }
-        let mut sends: Vec<(usize, HostBuffer)> = Vec::new();
-        for (rank, parts) in &routes.sent {
-            let all: Option<Vec<(&Part, Rect)>> = parts.iter().map(|(h, rect)| Some((from(*h)?, *rect))).collect();
-            let all = all.ok_or_else(missing)?;
-            let bytes = all.iter().map(|(part, rect)| part.extent.bytes_of(*rect)).sum();
-            let mut message = device.allocate(bytes).map_err(failed)?;
-            let mut at = 0;
-            for (part, rect) in all {
-                let pieces: Vec<Piece> = part.extent.packed(rect, at).collect();
-                device.copy(&part.memory, &mut message, &pieces).map_err(failed)?;
-                at += part.extent.bytes_of(rect);
-            }
-            sends.push((*rank, downloaded(device, &message).map_err(failed)?));
-        }
-        let mut receives: Vec<(usize, HostBuffer)> = Vec::new();
-        for (rank, parts) in &routes.received {
-            let bytes = parts.iter().map(|(n, rect)| to[*n].as_ref().map(|to| to.extent.bytes_of(*rect)));
-            let bytes = bytes.sum::<Option<usize>>().ok_or_else(missing)?;
-            receives.push((*rank, self.session.0.pool.try_allocate(bytes).map_err(failed)?));
-        }
-        let out: Vec<(usize, &[u8])> = sends.iter().map(|(rank, message)| (*rank, message.bytes())).collect();
-        let mut into: Vec<(usize, &mut [u8])> = receives.iter_mut().map(|(rank, m)| (*rank, m.bytes_mut())).collect();
-        if self.session.ranks() > 1 {
-            let ended = |e: CommError| Unevaluated::Met(e.during(comm.rank(), "exchanging blocks"));
-            comm.exchange(&out, &mut into).map_err(ended)?;
-        }
-        for ((_, parts), (_, message)) in routes.received.iter().zip(receives) {
-            let message = uploaded(device, &message).map_err(failed)?;
-            let mut at = 0;
-            for (n, rect) in parts {
-                let Some(to) = &mut to[*n] else { return Err(missing()) };
-                let pieces: Vec<Piece> = to.extent.packed(*rect, at).map(Piece::back).collect();
-                device.copy(&message, &mut to.memory, &pieces).map_err(failed)?;
-                at += to.extent.bytes_of(*rect);
-            }
-        }
-        Ok(Load { messages: sends.len(), bytes: sends.iter().map(|(_, message)| message.len()).sum() })
-    }
-
     /// Describes the blocks, if plans are explained.
-    fn explain(&self, computed: &[At]) {
+    fn explain(&self) {
         let Some(sink) = &self.session.0.settings.explain else { return };
         let values = |graph: &Graph<Op>| -> usize {
             graph.nodes.iter().filter(|n| !matches!(n.op, Op::Source(_))).map(|n| n.shape.len()).sum()
         };
         let of = |c| values(&restrict(&self.graph, &self.roots(c), Cut::Always, &mut Same).graph);
         let (all, whole): (usize, usize) = ((0..self.rects.len()).map(of).sum(), values(&self.graph));
-        let (needed, mut sent) = (self.needed(|input| input.slot), Load::default());
-        for message in (0..self.session.ranks()).flat_map(|rank| Routes::of(rank, computed, &needed).sent.into_values())
+        let (computed, needed) = (self.computed(), self.needed(|input| input.slot));
+        let mut sent = Load::default();
+        for message in
+            (0..self.session.ranks()).flat_map(|rank| Routes::of(rank, &computed, &needed).sent.into_values())
         {
             let bytes = |(h, rect): (usize, Rect)| {
                 let (shape, dtype) = self.kinds[h % self.kinds.len()];

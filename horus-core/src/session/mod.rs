@@ -30,6 +30,7 @@ mod planning;
 mod plans;
 mod progress;
 mod recording;
+mod redistribute;
 mod regions;
 mod replay;
 mod report;
