@@ -29,14 +29,22 @@ fn ocean(session: &Session, mask: &Mask, steps: usize) -> Result<Vec<f64>> {
 
 type Program = fn(&Session, &Mask, usize) -> Result<Vec<f64>>;
 
-/// Runs a program on ranks: its result; messages, bytes and seconds of a step; and what is told of blocks.
+/// Processor time of this process so far in seconds, where `/proc` has it.
+fn processor() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let ticks = stat.rsplit(") ").next().into_iter().flat_map(|text| text.split(' ').skip(11).take(2));
+    ticks.filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0
+}
+
+/// Runs a program on ranks: its result; messages, bytes, seconds and seconds of processors of a step; and what is told of
+/// blocks.
 fn run(
     (ranks, device): (usize, &str),
     program: Program,
     mask: &Mask,
     map: Option<&BlockMap>,
-) -> (Vec<f64>, [f64; 3], String) {
-    const STEPS: [usize; 2] = [4, 12];
+) -> (Vec<f64>, [f64; 4], String) {
+    const STEPS: [usize; 2] = [4, 24];
     let made = ThreadComm::run(ranks, |comm| -> Result<_> {
         let told = Arc::new(Mutex::new(String::new()));
         let sink = Arc::clone(&told);
@@ -49,11 +57,11 @@ fn run(
         session.place(map.cloned())?;
         let mut seen = Vec::new();
         for steps in [STEPS[0], STEPS[0], STEPS[1]] {
-            let (before, start) = (session.stats().sent, Instant::now());
+            let (before, start, used) = (session.stats().sent, Instant::now(), processor());
             let result = program(&session, mask, steps)?;
             let after = session.stats().sent;
             let sent = [after.messages - before.messages, after.bytes - before.bytes].map(|n| n as f64);
-            seen.push((result, [sent[0], sent[1], start.elapsed().as_secs_f64()]));
+            seen.push((result, [sent[0], sent[1], start.elapsed().as_secs_f64(), processor() - used]));
         }
         let told = told.lock().map(|told| told.clone()).unwrap_or_default();
         Ok((seen, told))
@@ -63,10 +71,10 @@ fn run(
     let of = |i: usize| {
         let each: Vec<f64> =
             made.iter().map(|(seen, _)| (seen[2].1[i] - seen[1].1[i]) / (STEPS[1] - STEPS[0]) as f64).collect();
-        // Messages and bytes of all ranks; the time of the slowest.
+        // Messages and bytes of all ranks; the times of the slowest.
         if i < 2 { each.iter().sum() } else { each.iter().copied().fold(0.0, f64::max) }
     };
-    (made[0].0[2].0.clone(), [of(0), of(1), of(2)], made[0].1.clone())
+    (made[0].0[2].0.clone(), [0, 1, 2, 3].map(of), made[0].1.clone())
 }
 
 fn main() {
@@ -82,8 +90,13 @@ fn main() {
     for (name, program, mask, size, halo) in programs {
         let sea = 100.0 * mask.sea() as f64 / (mask.width() * mask.height()) as f64;
         println!("{name}: {} x {} points, {sea:.1} % sea, {ranks} ranks", mask.width(), mask.height());
+        let shown = |name: &str, [messages, bytes, seconds, processors]: [f64; 4]| {
+            println!(
+                "{name:14} {messages:6.1} messages, {bytes:9.0} bytes, {seconds:.4} s, {processors:.4} s of processors a step"
+            );
+        };
         let (want, strips, _) = run((ranks, &device), program, mask, None);
-        println!("{:14} {:6.1} messages, {:9.0} bytes, {:.5} s a step", "strips", strips[0], strips[1], strips[2]);
+        shown("strips", strips);
         let blocks = Blocks::new(mask, (size, size), halo, Seams::default()).expect("blocks");
         let levels = if ranks % 2 == 0 { format!("2:{}", ranks / 2) } else { ranks.to_string() };
         let every = |n: usize| (n, Scheme::Hierarchical);
@@ -91,9 +104,9 @@ fn main() {
             let parts = scheme.partition(&blocks, &levels.parse().expect("levels")).expect("parts");
             let map = BlockMap::new((mask.height(), mask.width()), (size, size), blocks.placed(&parts));
             let map = map.and_then(|map| map.exchanging_every(steps)).expect("a map");
-            let (got, [messages, bytes, seconds], told) = run((ranks, &device), program, mask, Some(&map));
+            let (got, each, told) = run((ranks, &device), program, mask, Some(&map));
             assert!(got.iter().zip(&want).all(|(a, b)| a.to_bits() == b.to_bits()), "{name}, {}", scheme.name());
-            println!("{:14} {messages:6.1} messages, {bytes:9.0} bytes, {seconds:.5} s a step", scheme.name());
+            shown(scheme.name(), each);
             print!("{told}");
         }
     }

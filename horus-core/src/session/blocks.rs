@@ -10,9 +10,9 @@ use std::fmt;
 
 use crate::error::{Error, Result};
 use crate::host::Piece;
-use crate::ir::graph::{Graph, Op};
-use crate::ops::Whole;
+use crate::ir::graph::{Graph, NodeId, Op};
 use crate::ops::edge::Edge;
+use crate::ops::footprint::Reading;
 use crate::ops::geometric::{Affine, Interpolation};
 use crate::ops::neighbourhood::Reach;
 use crate::region::Rect;
@@ -166,7 +166,6 @@ pub(super) fn turns(graph: &Graph<Op>, plane: (usize, usize)) -> [bool; 2] {
     for node in &graph.nodes {
         let turns = match &node.op {
             Op::Source(_) | Op::Fill(_) | Op::Pixel(..) | Op::Convert(_) | Op::Planes(_) => [true; 2],
-            Op::Whole(Whole::Merge(_) | Whole::RunningDepth(_)) => [true; 2],
             Op::Index(axis) => [*axis != Axis::Rows, *axis != Axis::Columns],
             Op::Correlate(filter, border) => around(filter.reach(), *border),
             Op::Separable { row, column, border } => around(row.reach().then(column.reach()), *border),
@@ -184,7 +183,15 @@ pub(super) fn turns(graph: &Graph<Op>, plane: (usize, usize)) -> [bool; 2] {
                 let apart = xy == 0 && yx == 0;
                 [rows || (row && apart), columns || (column && apart)]
             }
-            Op::Whole(_) => [false; 2],
+            Op::Whole(operation) => {
+                // In the second row and column: what reads up to a pixel reads more than it there.
+                let [y, x] = [node.shape.height, node.shape.width].map(|n| n.min(2).saturating_sub(1));
+                let pixel = Rect::at(y, x, 1, 1);
+                let apart = |(k, input): (usize, &NodeId)| {
+                    operation.reads(k, pixel, graph.node(*input).shape) == Reading::inside(pixel)
+                };
+                [node.inputs.iter().enumerate().all(apart); 2]
+            }
         };
         let Shape { height, width, .. } = node.shape;
         let fits = [height == plane.0 || height == 1, width == plane.1 || width == 1];

@@ -8,11 +8,13 @@
 //! the pixels from before the loop. The state comes from the placement that it has, and goes back
 //! into strips, by the same redistribution, so that other programs know nothing of blocks.
 
+use std::cell::Cell;
+
 use super::blocks::{At, BlockMap, Routes, moved, turns};
 use super::engine::Engine;
 use super::evaluate::{Unevaluated, source_of};
 use super::kept::Kept;
-use super::plans::Planned;
+use super::plans::{Planned, Request};
 use super::redistribute::{Part, downloaded, lost};
 use super::{Mutable, Session};
 use crate::comm::agree::{agree, claim};
@@ -22,9 +24,10 @@ use crate::error::{DeviceError, Error, Result};
 use crate::execute::{Failed, Outcome};
 use crate::host::buffer::HostBuffer;
 use crate::ir::graph::{Graph, Node, NodeId, Op, ValueId};
-use crate::plan::Want;
+use crate::optimize::optimize_for;
 use crate::plan::movement::Load;
 use crate::plan::state::{Halo, Placement};
+use crate::plan::{Mode, Want};
 use crate::record::Body;
 use crate::region::{Cut, Rect, Supply, needs, restrict};
 use crate::shape::{Shape, Window};
@@ -67,6 +70,8 @@ struct Local {
     graph: Graph<Op>,
     /// The frame of each input, if the program reads it.
     frames: Vec<Option<(ValueId, Rect)>>,
+    /// Its plan, once made.
+    ready: Cell<Option<(Request, Planned)>>,
 }
 
 /// Steps in blocks.
@@ -76,8 +81,6 @@ struct Steps<'a> {
     /// Computes the rectangles of this rank, on the same device.
     alone: (&'a Session, &'a Engine),
     map: &'a BlockMap,
-    /// Number of steps between exchanges.
-    once: usize,
     graph: Graph<Op>,
     inputs: Vec<Input>,
     /// Shapes and types of the state.
@@ -133,7 +136,7 @@ impl Session {
         let text = map.as_ref().map_or("placing no blocks".into(), |map| format!("placing {map}"));
         let claim = claim(&text, &map);
         agree(&*self.0.comm, claim.digest, || vec![claim])?;
-        state.blocks = map.map(Into::into);
+        state.blocks = map.map(|map| (map.into(), None));
         Ok(())
     }
 
@@ -177,7 +180,7 @@ impl Session {
             if once > 0 {
                 let all = Steps::new((self, alone), state, (body, kinds), (map, &now, once))?;
                 if explained {
-                    all.explain();
+                    all.explain().map_err(Unevaluated::Foreseen)?;
                 }
                 let then = all.run(state, &now, times);
                 // Nothing is left there but plans.
@@ -247,7 +250,7 @@ impl<'a> Steps<'a> {
         let inputs = graph.iter().filter_map(input).collect();
         let (rects, device, turns) = (map.rectangles(), &*alone.1.device, turns(&graph, map.plane()));
         let locals = Vec::new();
-        let mut all = Steps { session, device, alone, map, once, graph, inputs, kinds, rects, turns, locals };
+        let mut all = Steps { session, device, alone, map, graph, inputs, kinds, rects, turns, locals };
         let mut own = alone.0.acquire();
         all.locals = (0..all.rects.len()).map(|c| all.local(&mut own, c)).collect();
         let nodes = |local: &Option<Local>| local.as_ref().map_or(0, |local| local.graph.nodes.len());
@@ -288,7 +291,7 @@ impl<'a> Steps<'a> {
             found.iter().find(|(v, ..)| *v == value).map(|(_, rect, name)| (*name, *rect))
         };
         let frames = self.inputs.iter().map(frame).collect();
-        Some(Local { graph, frames })
+        Some(Local { graph, frames, ready: Cell::default() })
     }
 
     /// What the rectangles' programs read, of inputs that have a number as images; each rectangle
@@ -373,6 +376,9 @@ impl<'a> Steps<'a> {
             for (n, frame) in frames.into_iter().enumerate() {
                 self.give_frame(alone, n / inputs, n % inputs, frame);
             }
+        }
+        for (request, planned) in self.locals.iter().flatten().filter_map(|local| local.ready.take()) {
+            alone.plans.put(request, planned);
         }
         state.stats.sent.messages += moved.messages;
         state.stats.sent.bytes += moved.bytes;
@@ -471,9 +477,14 @@ impl<'a> Steps<'a> {
     fn compute(&self, state: &mut Mutable, c: usize, local: &Local) -> Result<Vec<Part>, Unevaluated> {
         let failed = |source| self.session.in_blocks_failed(source);
         let ((alone, engine), device) = (self.alone, self.device);
-        let wants = vec![Want::Keep; local.graph.roots.len()];
-        let request = alone.request(engine, state, local.graph.clone(), wants, &[]);
-        let (request, Planned { plan, mut batches }, new) = alone.known_or_new(engine, state, request, true)?;
+        let (request, Planned { plan, mut batches }, new) = match local.ready.take() {
+            Some((request, planned)) => (request, planned, false),
+            None => {
+                let wants = vec![Want::Keep; local.graph.roots.len()];
+                let request = alone.request(engine, state, local.graph.clone(), wants, &[]);
+                alone.known_or_new(engine, state, request, true)?
+            }
+        };
         let ran = alone.carry_out(state, engine, &request, (&plan, &mut batches), (new, Sending::AtOnce));
         let Outcome { mut images, .. } = ran.map_err(|Failed { error, .. }| Unevaluated::Met(error))?;
         let mut results: Vec<Part> = Vec::with_capacity(plan.graph.roots.len());
@@ -495,38 +506,47 @@ impl<'a> Steps<'a> {
                 state.images.here.extend(image.take().map(|image| (v, image)));
             }
         }
-        state.plans.put(request, Planned { plan, batches });
+        let planned = Planned { plan, batches };
+        if engine.capacity.is_none() {
+            local.ready.set(Some((request, planned)));
+        } else {
+            // The next plan depends on the other images on the device.
+            state.plans.put(request, planned);
+        }
         Ok(results)
     }
 
     /// Describes the blocks, if plans are explained.
-    fn explain(&self) {
-        let Some(sink) = &self.session.0.settings.explain else { return };
-        let values = |graph: &Graph<Op>| -> usize {
-            graph.nodes.iter().filter(|n| !matches!(n.op, Op::Source(_))).map(|n| n.shape.len()).sum()
+    fn explain(&self) -> Result<()> {
+        let Some(sink) = &self.session.0.settings.explain else { return Ok(()) };
+        let (alone, engine) = self.alone;
+        let setting = alone.setting(engine, alone.0.partition.clone());
+        let (aim, fuse) = (alone.aim(&setting), alone.mode() == Mode::Fused);
+        let stored = |graph: Graph<Op>| -> Result<usize> {
+            let kernels = optimize_for(graph, fuse, &aim, &mut |_, _| ())?;
+            let computed = kernels.nodes.iter().filter(|n| source_of(&n.op).is_none());
+            Ok(computed.map(|n| n.shape.len()).sum())
         };
-        let of = |c| values(&restrict(&self.graph, &self.roots(c), Cut::Always, &mut Same).graph);
-        let (all, whole): (usize, usize) = ((0..self.rects.len()).map(of).sum(), values(&self.graph));
+        let of = |c| stored(restrict(&self.graph, &self.roots(c), Cut::Always, &mut Same).graph);
+        let values = (0..self.rects.len()).map(of).sum::<Result<usize>>()?;
+        let whole = stored(self.graph.clone())?;
         let (computed, needed) = (self.computed(), self.needed(|input| input.slot));
-        let mut sent = Load::default();
-        for message in
-            (0..self.session.ranks()).flat_map(|rank| Routes::of(rank, &computed, &needed).sent.into_values())
-        {
-            let bytes = |(h, rect): (usize, Rect)| {
-                let (shape, dtype) = self.kinds[h % self.kinds.len()];
-                rect.area() * shape.planes() * dtype.size()
-            };
-            sent.messages += 1;
-            sent.bytes += message.into_iter().map(bytes).sum::<usize>();
-        }
-        let (map, rects, once) = (self.map, self.rects.len(), self.once);
-        let part = 100.0 * all as f64 / whole as f64;
+        let bytes = |(h, rect): (usize, Rect)| {
+            let (shape, dtype) = self.kinds[h % self.kinds.len()];
+            rect.area() * shape.planes() * dtype.size()
+        };
+        let messages =
+            (0..self.session.ranks()).flat_map(|rank| Routes::of(rank, &computed, &needed).sent.into_values());
+        let sent: Vec<usize> = messages.map(|message| message.into_iter().map(bytes).sum()).collect();
+        let (map, rects, count, bytes) = (self.map, self.rects.len(), sent.len(), sent.iter().sum::<usize>());
+        let (height, width) = map.plane();
+        let pixels: usize = self.rects.iter().map(|(_, rect)| rect.area()).sum();
+        let [pixels, part] = [(pixels, height * width), (values, whole)].map(|(n, of)| 100.0 * n as f64 / of as f64);
         sink(&format!(
-            "blocks:\n      {map}, computed as {rects} rectangles\n      \
-             per exchange: {once} steps; {all} values of {whole} of the whole ({part:.1} %); \
-             {} messages of {} bytes in all\n",
-            sent.messages, sent.bytes
+            "blocks:\n      {map}: {rects} rectangles, {pixels:.1} % of the pixels\n      {values} values are \
+             stored, {part:.1} % of those of the whole; {count} messages of {bytes} bytes in all\n"
         ));
+        Ok(())
     }
 }
 

@@ -212,7 +212,8 @@ impl Session {
         let body = Body::of(state.program.extract(&targets, 0), targets.len(), &placeholders);
         let kinds: Vec<(Shape, DType)> = shared.iter().map(|h| (h.shape, h.dtype)).collect();
         let (many, by_regions) = self.foresee_steps(state, &body, (&initial, &kinds), steps, !measured.is_empty())?;
-        let map = state.blocks.clone().filter(|map| kinds.iter().any(|(shape, _)| map.divides(*shape)));
+        let map = state.blocks.as_ref().map(|(map, _)| Arc::clone(map));
+        let map = map.filter(|map| kinds.iter().any(|(shape, _)| map.divides(*shape)));
         let running = |body: Body, now, blocks| {
             let (own, pinned, most) = (HashSet::new(), Vec::new(), if many { together(&body) } else { 1 });
             Running { session: self, body, now, kinds, own, pinned, shared, most, by_regions, blocks, site }
@@ -245,12 +246,19 @@ impl Session {
             Some(engine) => engine,
             None => self.settled(state, &step)?,
         };
-        let blocks = match Session::not_in_blocks(engine, &step, &now) {
-            None => Some((map, self.alone()?)),
-            Some(why) => {
+        let blocks = match (Session::not_in_blocks(engine, &step, &now), &mut state.blocks) {
+            (None, Some((_, alone))) => {
+                let alone = match alone {
+                    Some(alone) => alone.clone(),
+                    None => alone.insert(self.alone()?).clone(),
+                };
+                Some((map, alone))
+            }
+            (Some(why), _) => {
                 crate::warn!("a loop (at {site}) is computed in strips, not in blocks: {why}");
                 None
             }
+            (None, None) => None,
         };
         Ok(Ok(running(body, now, blocks)))
     }

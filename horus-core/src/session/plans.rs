@@ -175,9 +175,9 @@ impl Default for Plans {
 }
 
 impl Plans {
-    /// Makes room for the plans of a loop, all of which run in each step.
+    /// Makes room for the plans of a loop, all of which run in each step, and for as many others.
     pub(super) fn hold(&mut self, plans: usize, nodes: usize) {
-        self.most = [MOST.max(plans), MOST_NODES.max(nodes)];
+        self.most = [self.most[0].max(2 * plans), self.most[1].max(2 * nodes)];
     }
 
     /// The plan for a request, if one is known; removes it.

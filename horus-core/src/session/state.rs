@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use super::Session;
 use super::blocks::BlockMap;
 use super::images::Images;
 use super::plans::Plans;
@@ -27,8 +28,9 @@ pub(super) struct Mutable {
     pub(super) trace: Trace,
     /// Traces of the lanes after the first.
     pub(super) lane_traces: Vec<Trace>,
-    /// The blocks in which loops are computed.
-    pub(super) blocks: Option<Arc<BlockMap>>,
+    /// The blocks in which loops are computed, and a session of this rank only, which keeps their
+    /// plans; none before the first loop.
+    pub(super) blocks: Option<(Arc<BlockMap>, Option<Session>)>,
     /// Words of plans that have been explained.
     pub(super) explained: HashSet<&'static str>,
     /// An error that has not been reported yet.
