@@ -98,7 +98,7 @@ fn main() {
         let (want, strips, _) = run((ranks, &device), program, mask, None);
         shown("strips", strips);
         let blocks = Blocks::new(mask, (size, size), halo, Seams::default()).expect("blocks");
-        let levels = if ranks % 2 == 0 { format!("2:{}", ranks / 2) } else { ranks.to_string() };
+        let levels = if ranks.is_multiple_of(2) { format!("2:{}", ranks / 2) } else { ranks.to_string() };
         let every = |n: usize| (n, Scheme::Hierarchical);
         for (steps, scheme) in Scheme::ALL.map(|scheme| (1, scheme)).into_iter().chain([2, 4].map(every)) {
             let parts = scheme.partition(&blocks, &levels.parse().expect("levels")).expect("parts");

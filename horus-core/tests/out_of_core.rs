@@ -91,7 +91,7 @@ const IN_MEMORY: [Named; 11] = [
     }),
     ("a loop until it is smooth", |s| {
         let edge = given(s).gt(0.5);
-        let found = s.iterate(given(s), Until::below(0.02, 8).every(4), |u| edge.select(u, &u.gauss(1.0)))?;
+        let found = s.iterate(given(s), Until::below(0.02, 8).every(4), |u| edge.select(u, u.gauss(1.0)))?;
         Ok(found.state.mean().get()? + found.steps as f64)
     }),
     ("a loop of two images", |s| {

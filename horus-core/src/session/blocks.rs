@@ -113,7 +113,7 @@ impl BlockMap {
             out
         });
         let ranks = turned.collect();
-        (next > 0).then(|| BlockMap { ranks, steps: 1, ..*self })
+        (next > 0).then_some(BlockMap { ranks, steps: 1, ..*self })
     }
 
     /// The rectangles of all ranks, and the rank of each: runs of adjacent blocks of a rank, joined

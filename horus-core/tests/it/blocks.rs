@@ -61,11 +61,15 @@ fn sea(s: &Session) -> Image<bool> {
     Image::from_fn(s, PLANE.0, PLANE.1, |y, x| u8::from(is_sea(y, x))).gt(0)
 }
 
+/// The fields that a step computes, and a step with its name.
+type Fields = (Image<f32>, Image<f64>);
+type Named = (&'static str, Box<dyn Fn(&State) -> State>);
+
 /// Steps of many kinds, all of which leave land as it is.
-fn steps(s: &Session, border: Border) -> Vec<(&'static str, Box<dyn Fn(&State) -> State>)> {
+fn steps(s: &Session, border: Border) -> Vec<Named> {
     let (sea, column) = (sea(s), Image::from_fn(s, PLANE.0, 1, |y, _| 1.0 / (1 + y) as f32));
     let places = Image::<f32>::index(s, Shape::new(PLANE.0, PLANE.1, 1), Axis::Columns) * 0.01;
-    let made = move |f: fn(&State, Border) -> (Image<f32>, Image<f64>)| {
+    let made = move |f: fn(&State, Border) -> Fields| {
         let (sea, column, places) = (sea.clone(), column.clone(), places.clone());
         Box::new(move |state: &State| {
             let (u, v) = f(state, border);
