@@ -2,7 +2,7 @@
 //!
 //! A map of blocks gives each block of a plane to a rank, or to none: land. Adjacent blocks of a
 //! rank are computed together, as few *rectangles*; strips are the map of one block for each rank.
-//! What is held and what is needed are lists of rectangles, equal on all ranks, so that each rank
+//! Held and needed pixels are lists of rectangles, equal on all ranks, so that each rank
 //! derives its messages, one for each pair of ranks, and the places of pixels in them.
 
 use std::collections::BTreeMap;
@@ -208,7 +208,7 @@ pub(super) struct At {
     pub(super) image: usize,
     pub(super) rect: Rect,
     pub(super) buffer: usize,
-    /// What the buffer's coordinates are ahead of the image's.
+    /// The buffer's coordinates minus the image's.
     pub(super) turn: [isize; 2],
 }
 

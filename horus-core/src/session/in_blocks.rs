@@ -259,7 +259,7 @@ impl<'a> Steps<'a> {
         Ok(all)
     }
 
-    /// What the coordinates of the program of rectangle `c` are ahead of those of images of an
+    /// The coordinates of the program of rectangle `c` minus those of images of an
     /// extent: on a ring, the rectangle is in the middle, so that it reads nothing beyond an edge.
     fn turn(&self, c: usize, of: Shape) -> [isize; 2] {
         let (plane, Rect { rows, columns }) = (self.map.plane(), self.rects[c].1);
@@ -294,7 +294,7 @@ impl<'a> Steps<'a> {
         Some(Local { graph, frames, ready: Cell::default() })
     }
 
-    /// What the rectangles' programs read, of inputs that have a number as images; each rectangle
+    /// The pixels that the rectangles' programs read, of inputs that have a number as images; each rectangle
     /// has a buffer for each input.
     fn needed(&self, image: impl Fn(&Input) -> Option<usize>) -> Vec<At> {
         let mut all = Vec::new();
@@ -311,7 +311,7 @@ impl<'a> Steps<'a> {
         all
     }
 
-    /// What the ranks compute: for each rectangle, each image of the state.
+    /// The pixels that the ranks compute: for each rectangle, each image of the state.
     fn computed(&self) -> Vec<At> {
         let mut all = Vec::new();
         for (c, (rank, rect)) in self.rects.iter().enumerate() {

@@ -125,7 +125,7 @@ fn programs_are_printed_as_they_are_written() {
     }
 }
 
-/// What a test prints that finds `wrong` results for a program of 42 operations.
+/// The text printed by a test that finds `wrong` results for a program of 42 operations.
 fn told(wrong: &mut dyn FnMut(&Program) -> Vec<Image>) -> String {
     let of = |kind, param, reads| Choice { kind, param, reads };
     let any = (0..40u8).map(|i| of(i.wrapping_mul(7), i.wrapping_mul(11), [i, i / 2, 3]));

@@ -11,7 +11,7 @@ use horus_base::shape::Shape;
 use horus_files::files::{OpenOptions, Picture};
 use horus_host::host::buffer::HostBuffer;
 
-/// What a file holds.
+/// The contents of a file.
 struct Decoded {
     shape: Shape,
     dtype: DType,
