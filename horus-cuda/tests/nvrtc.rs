@@ -58,14 +58,14 @@ fn compile_shard(shard: usize, of: usize) {
         }
         // Architectures differ little for these sources, so each kernel is compiled for one of
         // them, in turn. The host's compiler compiles all kernels, and so do the GPU tests: here a
-        // part of the sweeps and every other one of the rest. Nested stencils take half a minute
+        // part of the sweeps and a quarter of the rest. Nested stencils take half a minute
         // each and differ in borders alone, which other kernels have, too: one per type and form.
         let sweep = !["correlate", "separable", "conv", "mixed", "row_"].iter().any(|n| case.name.contains(n));
         let compiled = match &case.kernel {
             Kernel::Map(m) if case.name.contains("stencil of stencils") => {
                 nested.insert((case.output.dtype.name(), m.per_pixel))
             }
-            _ => number.is_multiple_of(if sweep { 7 } else { 2 }),
+            _ => number.is_multiple_of(if sweep { 14 } else { 4 }),
         };
         if !compiled {
             continue;
