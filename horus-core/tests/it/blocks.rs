@@ -40,8 +40,8 @@ fn map(block: (usize, usize), rank: impl Fn(usize) -> usize) -> BlockMap {
     let mut next = 0..;
     let ranks = (0..down * across).map(|i| {
         let (top, left) = (i / across * block.0, i % across * block.1);
-        let rows = top..(top + block.0).min(PLANE.0);
-        let sea = rows.into_iter().any(|y| (left..(left + block.1).min(PLANE.1)).any(|x| is_sea(y, x)));
+        let mut rows = top..(top + block.0).min(PLANE.0);
+        let sea = rows.any(|y| (left..(left + block.1).min(PLANE.1)).any(|x| is_sea(y, x)));
         sea.then(|| next.next().map_or(0, &rank))
     });
     BlockMap::new(PLANE, block, ranks).expect("a map")
