@@ -45,9 +45,10 @@ impl<T: Element> Image<T> {
         /// Fraction of the memory from which on a result is not in memory twice, if it can be helped.
         const LARGE: usize = 8;
         let (shape, session) = (self.shape(), self.session());
-        let bytes = shape.len().saturating_mul(size_of::<T>());
+        // An image that carries an error may have any extent.
+        let bytes = self.handle().check().map_or(0, |()| shape.len().saturating_mul(size_of::<T>()));
         let _counted = session.reserve_for_program(bytes, call)?;
-        let large = session.ranks() == 1 && bytes >= session.host_limit() / LARGE;
+        let large = bytes > 0 && session.ranks() == 1 && bytes >= session.host_limit() / LARGE;
         if large && session.does_not_fit(&[self.handle()], 1)?.is_some() {
             let mut values = vec![T::Stored::ZERO; shape.len()];
             session.stream_into(self.handle(), call, bytemuck::cast_slice_mut(&mut values))?;
