@@ -104,7 +104,7 @@ fn host_memory_bounds_the_images_of_the_cpu() {
     let cpu = ("HORUS_DEVICE", OsStr::new("cpu"));
     let bounded = |bytes: &str| outcome(&[cpu, ("HORUS_HOST_MEMORY", OsStr::new(bytes))]);
     assert_eq!(bounded("64M"), "done");
-    // At the first image, and before the second is computed, when both exist.
+    // At the first image, and before a region of the second is computed beside it.
     for (bytes, words) in [
         (
             "1M",
@@ -112,7 +112,7 @@ fn host_memory_bounds_the_images_of_the_cpu() {
         ),
         (
             "6M",
-            "out of memory: 8388736 bytes needed, 0 of the 6291456 bytes that HORUS_HOST_MEMORY allows are in use; 10M would do",
+            "out of memory: 5119843 bytes needed, 4194368 of the 6291456 bytes that HORUS_HOST_MEMORY allows are in use; 10M would do",
         ),
     ] {
         let said = bounded(bytes);

@@ -112,12 +112,12 @@ impl Images {
     pub(super) fn lendable<'a>(&'a self, graph: &'a Graph<Op>, least: usize) -> impl Iterator<Item = ValueId> + 'a {
         let given =
             |v: &ValueId| self.here.get(v).filter(|_| !self.later.contains_key(v)).and_then(|image| image.host());
+        // An image that all levels of a result read would have to be read again for each of them.
+        let levels = graph.roots.iter().map(|root| graph.node(*root).shape.depth).max().unwrap_or(1);
+        let sources = graph.nodes.iter().filter(move |n| n.shape.depth >= levels);
         let of = |op: &Op| if let Op::Source(v) = op { Some(*v) } else { None };
-        graph
-            .nodes
-            .iter()
-            .filter_map(move |n| of(&n.op))
-            .filter(move |v| given(v).is_some_and(|host| host.len() >= least))
+        let values = sources.filter_map(move |n| of(&n.op));
+        values.filter(move |v| given(v).is_some_and(|host| host.len() >= least))
     }
 
     /// Takes back the lent images that have not been dropped since.
